@@ -1,0 +1,41 @@
+# Every dependency, found in one place. Debian's packages, and PyPI wheels under SYLVITE_DEPS.
+if(POLICY CMP0167)
+  cmake_policy(SET CMP0167 NEW)
+endif()
+
+file(GLOB site_packages "${SYLVITE_DEPS}/venv/lib/python3*/site-packages")
+if(NOT site_packages)
+  message(FATAL_ERROR "no Python packages under ${SYLVITE_DEPS}: run ./dev setup first")
+endif()
+list(GET site_packages 0 SYLVITE_SITE_PACKAGES)
+
+list(APPEND CMAKE_PREFIX_PATH "${SYLVITE_SITE_PACKAGES}/halide")
+find_package(Halide 21 REQUIRED COMPONENTS shared)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(Boost REQUIRED COMPONENTS program_options)
+find_package(SQLite3 REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(Protobuf REQUIRED)
+
+# LLVM comes as static libraries next to Halide's own hidden copy; only the object linker is used.
+find_package(LLVM 19.1 REQUIRED CONFIG PATHS /usr/lib/llvm-19/lib/cmake/llvm NO_DEFAULT_PATH)
+target_include_directories(LLVMSupport SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+add_library(sylvite_orc INTERFACE)
+target_include_directories(sylvite_orc SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+target_link_libraries(sylvite_orc INTERFACE LLVMOrcJIT LLVMOrcTargetProcess LLVMJITLink LLVMSupport)
+
+# The official ONNX schema, compiled at build time from the pinned wheel.
+set(onnx_proto_dir ${PROJECT_BINARY_DIR}/onnx_proto)
+file(MAKE_DIRECTORY ${onnx_proto_dir})
+add_custom_command(
+  OUTPUT ${onnx_proto_dir}/onnx-ml.pb.cc ${onnx_proto_dir}/onnx-ml.pb.h
+  COMMAND ${Protobuf_PROTOC_EXECUTABLE} --proto_path=${SYLVITE_SITE_PACKAGES}/onnx --cpp_out=${onnx_proto_dir}
+          onnx-ml.proto
+  DEPENDS ${SYLVITE_SITE_PACKAGES}/onnx/onnx-ml.proto
+  VERBATIM)
+add_library(sylvite_onnx_proto STATIC ${onnx_proto_dir}/onnx-ml.pb.cc)
+set_target_properties(sylvite_onnx_proto PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_include_directories(sylvite_onnx_proto SYSTEM PUBLIC ${onnx_proto_dir})
+target_link_libraries(sylvite_onnx_proto PUBLIC protobuf::libprotobuf)

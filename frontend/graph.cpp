@@ -1,0 +1,123 @@
+#include "frontend/graph.h"
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+template <typename T>
+const T& get_attribute(const std::map<std::string, Attribute>& items, const std::string& name) {
+  const auto found = items.find(name);
+  if (found == items.end()) throw InternalError("attribute '{}' is absent", name);
+  const T* value = std::get_if<T>(&found->second);
+  if (value == nullptr) throw InternalError("attribute '{}' is of another kind", name);
+  return *value;
+}
+
+void fill_defaults(const OpInfo& info, Attributes& attributes, const std::string& node_name) {
+  for (const auto& [name, value] : attributes.items()) {
+    if (info.find_attribute(name) == nullptr) {
+      throw ModelError("{} '{}': no attribute '{}'", info.name, node_name, name);
+    }
+  }
+  for (const AttributeInfo& attribute : info.attributes) {
+    if (attributes.has(attribute.name)) continue;
+    if (!attribute.fallback) throw ModelError("{} '{}': attribute '{}' is required", info.name, node_name, attribute.name);
+    attributes.set(attribute.name, *attribute.fallback);
+  }
+}
+
+}  // namespace
+
+std::int64_t Attributes::integer(const std::string& name) const { return get_attribute<std::int64_t>(items_, name); }
+double Attributes::real(const std::string& name) const { return get_attribute<double>(items_, name); }
+const std::string& Attributes::string(const std::string& name) const {
+  return get_attribute<std::string>(items_, name);
+}
+const std::vector<std::int64_t>& Attributes::integers(const std::string& name) const {
+  return get_attribute<std::vector<std::int64_t>>(items_, name);
+}
+
+std::string Graph::unique_name(const std::string& wanted) const {
+  if (!wanted.empty() && !by_name_.contains(wanted)) return wanted;
+  const std::string stem = wanted.empty() ? "v" : wanted + "_";
+  std::size_t number = wanted.empty() ? values_.size() : 1;
+  while (by_name_.contains(stem + std::to_string(number))) ++number;
+  return stem + std::to_string(number);
+}
+
+ValueId Graph::add_value(Value value) {
+  value.name = unique_name(value.name);
+  const auto id = static_cast<ValueId>(values_.size());
+  by_name_[value.name] = id;
+  values_.push_back(std::move(value));
+  return id;
+}
+
+void Graph::rename(ValueId id, const std::string& value_name) {
+  Value& renamed = value(id);
+  if (value_name.empty() || renamed.name == value_name) return;
+  by_name_.erase(renamed.name);
+  renamed.name = unique_name(value_name);
+  by_name_[renamed.name] = id;
+}
+
+ValueId Graph::add_input(const std::string& value_name, TensorType type) {
+  const ValueId id = add_value({value_name, std::move(type), std::nullopt, no_node});
+  inputs.push_back(id);
+  return id;
+}
+
+ValueId Graph::add_constant(Tensor tensor, const std::string& value_name) {
+  TensorType type = tensor.type();
+  return add_value({value_name, std::move(type), std::move(tensor), no_node});
+}
+
+std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> node_inputs, Attributes attributes,
+                                     const std::string& node_name) {
+  const OpInfo& info = op_info(op);
+  const int arity = static_cast<int>(node_inputs.size());
+  if (arity < info.min_inputs || arity > info.max_inputs) {
+    throw ModelError("{} '{}': got {} inputs, expected {} to {}", info.name, node_name, arity, info.min_inputs,
+                     info.max_inputs);
+  }
+  std::vector<TensorType> input_types;
+  for (std::size_t i = 0; i < node_inputs.size(); ++i) {
+    if (node_inputs[i] == no_value) {
+      if (static_cast<int>(i) < info.min_inputs) throw ModelError("{} '{}': input {} is required", info.name, node_name, i);
+      input_types.emplace_back();
+      continue;
+    }
+    input_types.push_back(type(node_inputs[i]));
+  }
+  fill_defaults(info, attributes, node_name);
+  std::vector<TensorType> output_types;
+  try {
+    output_types = info.infer(op, input_types, attributes);
+  } catch (const Error& error) {
+    throw ErrorOf<ErrorCode::bad_model>(fmt::format("{} '{}': {}", info.name, node_name, error.what()));
+  }
+  const auto id = static_cast<NodeId>(nodes_.size());
+  Node node{op, std::move(node_inputs), {}, std::move(attributes), node_name};
+  for (TensorType& output_type : output_types) {
+    node.outputs.push_back(add_value({"", std::move(output_type), std::nullopt, id}));
+  }
+  nodes_.push_back(std::move(node));
+  return nodes_.back().outputs;
+}
+
+ValueId Graph::add(Op op, std::vector<ValueId> node_inputs, Attributes attributes, const std::string& node_name) {
+  return add_node(op, std::move(node_inputs), std::move(attributes), node_name).at(0);
+}
+
+std::vector<std::vector<NodeId>> Graph::uses() const {
+  std::vector<std::vector<NodeId>> result(values_.size());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    for (ValueId input : nodes_[i].inputs) {
+      if (input != no_value) result[static_cast<std::size_t>(input)].push_back(static_cast<NodeId>(i));
+    }
+  }
+  return result;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,102 @@
+#pragma once
+// The Graph IR: nodes over the op table, values in static single assignment, constants beside them.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "frontend/op_table.h"
+#include "frontend/tensor.h"
+#include "frontend/types.h"
+
+namespace sylvite {
+
+using Attribute =
+    std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
+
+/// Attributes of a node, sorted by name. Which exist, and their defaults, is said by the op table row.
+/// Every attribute is explicit on a node: Graph::add_node fills in the defaults.
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<const std::string, Attribute>> items) : items_(items) {}
+
+  [[nodiscard]] bool has(const std::string& name) const { return items_.contains(name); }
+  void set(const std::string& name, Attribute value) { items_[name] = std::move(value); }
+  /// The getters throw InternalError when the attribute is absent or of another kind.
+  [[nodiscard]] std::int64_t integer(const std::string& name) const;
+  [[nodiscard]] double real(const std::string& name) const;
+  [[nodiscard]] const std::string& string(const std::string& name) const;
+  [[nodiscard]] const std::vector<std::int64_t>& integers(const std::string& name) const;
+  [[nodiscard]] const std::map<std::string, Attribute>& items() const { return items_; }
+  bool operator==(const Attributes&) const = default;
+
+ private:
+  std::map<std::string, Attribute> items_;
+};
+
+using ValueId = std::int32_t;
+using NodeId = std::int32_t;
+inline constexpr ValueId no_value = -1;  ///< stands for an optional input that is not given
+inline constexpr NodeId no_node = -1;
+
+struct Value {
+  std::string name;  ///< unique in its graph; kept from the model where there was one
+  TensorType type;
+  std::optional<Tensor> constant;  ///< set for constants, which have no producer
+  NodeId producer = no_node;       ///< no_node for graph inputs and constants
+};
+
+struct Node {
+  Op op = Op::add;
+  std::vector<ValueId> inputs;  ///< may hold no_value where the op's row says optional
+  std::vector<ValueId> outputs;
+  Attributes attributes;
+  std::string name;  ///< where it came from in the model, for messages and profiles; not part of identity
+};
+
+/// A graph owns its values and nodes. Nodes stand in topological order: the ids of a node's inputs are produced
+/// by earlier nodes. Ids are indices and stay valid while the graph only grows; a pass that removes things
+/// builds a new graph (see GraphRewriter in frontend/rewrite.h).
+/// Thread safety: const use only.
+class Graph {
+ public:
+  std::string name = "graph";
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+
+  ValueId add_input(const std::string& value_name, TensorType type);
+  ValueId add_constant(Tensor tensor, const std::string& value_name = "");
+  /// Adds a node, fills in attribute defaults, and infers its output types by the op's rule.
+  /// Returns the outputs. Throws ModelError naming the node when arity, attributes or types do not fit.
+  std::vector<ValueId> add_node(Op op, std::vector<ValueId> node_inputs, Attributes attributes = {},
+                                const std::string& node_name = "");
+  /// add_node for operations with one output.
+  ValueId add(Op op, std::vector<ValueId> node_inputs, Attributes attributes = {},
+              const std::string& node_name = "");
+
+  [[nodiscard]] const std::vector<Value>& values() const { return values_; }
+  [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
+  [[nodiscard]] const Value& value(ValueId id) const { return values_.at(static_cast<std::size_t>(id)); }
+  [[nodiscard]] Value& value(ValueId id) { return values_.at(static_cast<std::size_t>(id)); }
+  [[nodiscard]] const Node& node(NodeId id) const { return nodes_.at(static_cast<std::size_t>(id)); }
+  [[nodiscard]] const TensorType& type(ValueId id) const { return value(id).type; }
+  [[nodiscard]] bool is_constant(ValueId id) const { return id != no_value && value(id).constant.has_value(); }
+  /// For each value, the nodes that read it, in order, once per use.
+  [[nodiscard]] std::vector<std::vector<NodeId>> uses() const;
+  /// Renames a value, adding a number when the name is taken. Empty names are ignored.
+  void rename(ValueId id, const std::string& value_name);
+
+ private:
+  ValueId add_value(Value value);
+  [[nodiscard]] std::string unique_name(const std::string& wanted) const;
+
+  std::vector<Value> values_;
+  std::vector<Node> nodes_;
+  std::map<std::string, ValueId> by_name_;
+};
+
+}  // namespace sylvite

@@ -1,0 +1,34 @@
+#pragma once
+// ONNX model -> Graph over the op table. Opsets 7 to 26 of the default domain, plus functions of the model.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontend/graph.h"
+
+namespace sylvite {
+
+struct ImportOptions {
+  /// Values for symbolic dims of the model's inputs; those not named become 1.
+  std::map<std::string, std::int64_t> dims;
+  /// Whole shapes for inputs, by name; wins over `dims`.
+  std::map<std::string, Dims> input_shapes;
+  /// Inputs to bind as compile-time constants, by name (shapes, axes, limits that a static compiler must know).
+  std::map<std::string, Tensor> bound_inputs;
+  /// Fill initializers whose data is absent (external with no location or no file) with seeded random values, scaled by fan-in.
+  bool random_weights = false;
+  std::uint64_t seed = 0;
+};
+
+/// Reads and imports a model file. External data is memory-mapped, and only from the model's own folder: absolute
+/// paths, "..", links and special files are refused. Throws IoError, ModelError (malformed; names the node or tensor)
+/// or UnsupportedError (names the operator, attribute or dtype). Bounded memory for any input bytes.
+[[nodiscard]] Graph import_onnx(const std::string& path, const ImportOptions& options = {});
+
+/// The same from bytes in memory; `folder` is where external data may lie ("" for none).
+[[nodiscard]] Graph import_onnx_bytes(std::string_view bytes, const std::string& folder,
+                                      const ImportOptions& options = {});
+
+}  // namespace sylvite

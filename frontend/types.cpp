@@ -1,0 +1,122 @@
+#include "frontend/types.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+struct DTypeRow {
+  DType dtype;
+  std::string_view name;
+  std::size_t size;
+};
+
+constexpr std::array<DTypeRow, 13> dtype_table = {{
+    {DType::f32, "f32", 4},
+    {DType::f16, "f16", 2},
+    {DType::bf16, "bf16", 2},
+    {DType::f64, "f64", 8},
+    {DType::i8, "i8", 1},
+    {DType::i16, "i16", 2},
+    {DType::i32, "i32", 4},
+    {DType::i64, "i64", 8},
+    {DType::u8, "u8", 1},
+    {DType::u16, "u16", 2},
+    {DType::u32, "u32", 4},
+    {DType::u64, "u64", 8},
+    {DType::boolean, "bool", 1},
+}};
+
+const DTypeRow& row_of(DType dtype) { return dtype_table.at(static_cast<std::size_t>(dtype)); }
+
+}  // namespace
+
+std::string_view dtype_name(DType dtype) { return row_of(dtype).name; }
+
+DType parse_dtype(std::string_view name) {
+  for (const DTypeRow& row : dtype_table) {
+    if (row.name == name) return row.dtype;
+  }
+  throw ModelError("unknown element type '{}'", name);
+}
+
+std::size_t dtype_size(DType dtype) { return row_of(dtype).size; }
+
+bool is_float(DType dtype) { return dtype <= DType::f64; }
+bool is_signed_integer(DType dtype) { return dtype >= DType::i8 && dtype <= DType::i64; }
+bool is_unsigned_integer(DType dtype) { return dtype >= DType::u8 && dtype <= DType::u64; }
+
+Dim Dim::symbolic(std::string name) {
+  Dim dim;
+  dim.extent = -1;
+  dim.symbol = std::move(name);
+  return dim;
+}
+
+Dims TensorType::dims() const {
+  Dims result;
+  for (const Dim& dim : shape) {
+    if (!dim.is_known()) throw UnsupportedError("extent '{}' is not known; give it a value with --dim", dim.symbol);
+    result.push_back(dim.extent);
+  }
+  return result;
+}
+
+std::int64_t TensorType::element_count() const { return checked_product(dims(), "tensor"); }
+
+Dims TensorType::storage_dims() const {
+  Dims logical = dims();
+  if (layout.channel_block == 0) return logical;
+  if (logical.size() < 2) throw InternalError("a blocked layout needs a channel dimension, got {}", to_string());
+  Dims stored = logical;
+  stored[1] = (logical[1] + layout.channel_block - 1) / layout.channel_block;
+  stored.push_back(layout.channel_block);
+  return stored;
+}
+
+std::int64_t TensorType::byte_size() const {
+  return checked_product(storage_dims(), "tensor") * static_cast<std::int64_t>(dtype_size(dtype));
+}
+
+std::string TensorType::to_string() const {
+  std::string text = fmt::format("{}[", dtype_name(dtype));
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ',';
+    text += shape[i].is_known() ? std::to_string(shape[i].extent) : shape[i].symbol;
+  }
+  text += ']';
+  if (layout.channel_block > 0) text += fmt::format("@c{}", layout.channel_block);
+  return text;
+}
+
+TensorType make_type(DType dtype, const Dims& dims) {
+  TensorType type;
+  type.dtype = dtype;
+  type.shape.assign(dims.begin(), dims.end());
+  return type;
+}
+
+std::int64_t checked_product(const Dims& dims, std::string_view what) {
+  constexpr std::int64_t limit = std::int64_t{1} << 62;
+  std::int64_t product = 1;
+  bool empty = false;
+  for (std::int64_t extent : dims) {
+    if (extent < 0) throw ModelError("{}: extent {} is negative", what, extent);
+    if (extent == 0) empty = true;
+    const std::int64_t factor = std::max<std::int64_t>(extent, 1);
+    if (product > limit / factor) throw ModelError("{}: the product of its extents overflows", what);
+    product *= factor;
+  }
+  return empty ? 0 : product;
+}
+
+Dims dense_strides(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  return strides;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,67 @@
+#pragma once
+// Element types and shapes: what is known of a value before it exists.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sylvite {
+
+/// Element types. The names are those of the text form; the order is free.
+enum class DType : std::uint8_t { f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean };
+
+[[nodiscard]] std::string_view dtype_name(DType dtype);
+[[nodiscard]] DType parse_dtype(std::string_view name);  ///< throws ModelError for an unknown name
+[[nodiscard]] std::size_t dtype_size(DType dtype);       ///< bytes of one element; boolean takes one byte
+[[nodiscard]] bool is_float(DType dtype);
+[[nodiscard]] bool is_signed_integer(DType dtype);
+[[nodiscard]] bool is_unsigned_integer(DType dtype);  ///< boolean is not an integer
+
+/// One extent: a known number, or a named symbol that is bound later. Lowering accepts known extents only.
+struct Dim {
+  std::int64_t extent = 0;
+  std::string symbol;  ///< empty when the extent is known
+
+  Dim() = default;
+  Dim(std::int64_t known) : extent(known) {}  // NOLINT(google-explicit-constructor): {1, 3, 224, 224} is a shape
+  [[nodiscard]] static Dim symbolic(std::string name);
+  [[nodiscard]] bool is_known() const { return symbol.empty(); }
+  bool operator==(const Dim&) const = default;
+};
+
+using Dims = std::vector<std::int64_t>;  ///< known extents, outermost first, as in ONNX
+using Shape = std::vector<Dim>;
+
+/// How a value lies in memory. `channel_block` = 0: dense row-major. b > 0: dimension 1 (channels, padded up to
+/// a multiple of b) is split, and the order is N, C/b, spatial..., b: oneDNN's nChw16c for b = 16. The logical
+/// shape never changes with the layout; padded channels hold finite, unspecified values.
+struct Layout {
+  int channel_block = 0;
+  bool operator==(const Layout&) const = default;
+};
+
+struct TensorType {
+  DType dtype = DType::f32;
+  Shape shape;
+  Layout layout;
+
+  [[nodiscard]] int rank() const { return static_cast<int>(shape.size()); }
+  [[nodiscard]] Dims dims() const;                 ///< REQUIRES every extent known, else throws UnsupportedError
+  [[nodiscard]] std::int64_t element_count() const;  ///< logical elements, without padding
+  [[nodiscard]] Dims storage_dims() const;  ///< dims as stored, outermost first, blocks and padding included
+  [[nodiscard]] std::int64_t byte_size() const;    ///< bytes as stored
+  [[nodiscard]] std::string to_string() const;     ///< e.g. f32[1,64,56,56] or f32[1,64,56,56]@c16
+  bool operator==(const TensorType&) const = default;
+};
+
+[[nodiscard]] TensorType make_type(DType dtype, const Dims& dims);
+
+/// Product of extents; throws ModelError when negative or over 2^62 (`what` names the thing in the message).
+[[nodiscard]] std::int64_t checked_product(const Dims& dims, std::string_view what);
+
+/// Row-major strides in elements of dense dims, outermost first.
+[[nodiscard]] Dims dense_strides(const Dims& dims);
+
+}  // namespace sylvite

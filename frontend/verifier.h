@@ -1,0 +1,11 @@
+#pragma once
+// Checks that a Graph is well formed: a table of named rules. On after every pass in tests and debug builds.
+
+#include "frontend/graph.h"
+
+namespace sylvite {
+
+/// Throws InternalError listing every broken rule with the node or value it concerns.
+void verify(const Graph& graph);
+
+}  // namespace sylvite

@@ -1,0 +1,71 @@
+#pragma once
+// Sylvite's C++ interface: load a model, compile it, run it.
+//
+//   sylvite::CompileOptions options;
+//   options.mode = "max-autotune";
+//   auto model = sylvite::compile("resnet50.onnx", options);
+//   auto outputs = model.run({image});
+//
+// Link with Sylvite::sylvite (find_package(Sylvite)).
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontend/onnx_importer.h"
+#include "frontend/tensor.h"
+
+namespace sylvite {
+
+struct CompileOptions {
+  std::string mode = "default";              ///< default, reduce-overhead or max-autotune: a file in configs/
+  std::vector<std::string> config_files;     ///< read after the mode's file; later wins
+  std::map<std::string, std::string> set;    ///< knob name -> value; wins over files. See docs/knobs.md
+  ImportOptions import;
+};
+
+/// Counts and times of one compilation, and of nothing else. See `--json` in docs/command.md.
+struct CompileReport {
+  int kernels = 0;            ///< launches in the program
+  int unique_kernels = 0;
+  int trials = 0;             ///< measurements made now
+  int compiled = 0;           ///< objects compiled now, trials included
+  int loaded_from_cache = 0;  ///< objects found in the object cache
+  double import_seconds = 0;
+  double compile_seconds = 0;
+  double tune_seconds = 0;
+  double ready_seconds = 0;   ///< from the call until the first run could start, weight reading excluded
+  double weights_seconds = 0; ///< reading and packing weights
+  std::int64_t peak_bytes = 0;
+  std::int64_t sum_of_values_bytes = 0;
+  std::vector<std::string> warnings;
+};
+
+/// A model ready to run. Movable; run() is for one thread at a time.
+class CompiledModel {
+ public:
+  CompiledModel(CompiledModel&&) noexcept;
+  CompiledModel& operator=(CompiledModel&&) noexcept;
+  ~CompiledModel();
+
+  [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs);
+  [[nodiscard]] const CompileReport& report() const;
+  [[nodiscard]] std::vector<std::string> input_names() const;
+  [[nodiscard]] std::vector<TensorType> input_types() const;
+  [[nodiscard]] std::vector<std::string> output_names() const;
+  [[nodiscard]] std::vector<TensorType> output_types() const;
+
+  struct Rep;  ///< for the command line, which shows more than this interface; see runtime/session.h
+  explicit CompiledModel(std::unique_ptr<Rep> rep);
+  [[nodiscard]] Rep& rep() { return *rep_; }
+
+ private:
+  std::unique_ptr<Rep> rep_;
+};
+
+[[nodiscard]] CompiledModel compile(const std::string& onnx_path, const CompileOptions& options = {});
+
+}  // namespace sylvite

@@ -1,0 +1,47 @@
+#pragma once
+// A Kernel's algorithm as Halide Funcs, without any schedule.
+//
+// Conventions that schedules rely on:
+// - Every Func of body value `vN` is named `vN`; pure vars are d0 (innermost in storage) to dK. A value in a
+//   blocked layout has its channel-in-block as d0 and its block number just inside the batch dim.
+// - A reduction is the Func's update 0, over an RDom named r: r0 is the innermost (fastest in storage) reduced dim.
+// - The last Func is the output; every other stage may be inlined unless it has updates.
+// - A form other than "generic" documents its own extra stages in the file that builds it.
+
+#include <Halide.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lowering/kernel.h"
+#include "lowering/packing.h"
+
+namespace sylvite {
+
+/// Which formulation of the algorithm, and its numbers (tile extents that shape the data). A value; part of a
+/// Candidate. Text: "generic" or "matmul_panels{mr=14,nr=32}".
+struct Form {
+  std::string name = "generic";
+  std::map<std::string, std::int64_t> parameters;
+
+  [[nodiscard]] std::int64_t at(const std::string& parameter) const;  ///< throws InternalError when absent
+  [[nodiscard]] std::string to_string() const;
+  [[nodiscard]] static Form parse(std::string_view text);  ///< throws ModelError
+  bool operator==(const Form&) const = default;
+};
+
+struct Algorithm {
+  std::vector<Halide::ImageParam> inputs;        ///< in the order of kernel.body.inputs, extents and strides set
+  std::vector<Halide::Func> outputs;             ///< in the order of kernel.body.outputs
+  std::map<std::string, Halide::Func> stages;    ///< every Func a schedule may name, outputs included
+};
+
+/// The packing that `form` wants for each body input (identity for activations). No Halide involved.
+[[nodiscard]] std::vector<Packing> input_packings(const Kernel& kernel, const Form& form);
+
+/// Throws UnsupportedError naming the operation or dtype when the form cannot express the kernel.
+[[nodiscard]] Algorithm build_algorithm(const Kernel& kernel, const Form& form);
+
+}  // namespace sylvite

@@ -1,0 +1,28 @@
+#pragma once
+// How a template wants a weight to lie in memory: pad, split, permute. Done once, when a program is loaded.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "frontend/tensor.h"
+
+namespace sylvite {
+
+/// Logical dims (outermost first) are padded with zeros up to multiples of `factors`, each dim with factor > 1 is
+/// split into (outer, inner), and the resulting axes are put in the order `order` (outermost first).
+/// Axes are numbered 2*d for the outer (or whole) part of dim d, 2*d+1 for its inner part.
+/// Example: B[K,N] into panels (N/32, K, 32): factors {1, 32}, order {2, 0, 3}.
+struct Packing {
+  std::vector<std::int64_t> factors;  ///< one per logical dim; 1 leaves the dim whole. Empty: no packing.
+  std::vector<int> order;
+
+  [[nodiscard]] bool is_identity() const { return factors.empty(); }
+  [[nodiscard]] Dims packed_dims(const Dims& dims) const;
+  bool operator==(const Packing&) const = default;
+};
+
+[[nodiscard]] Tensor pack(const Tensor& tensor, const Packing& packing);
+
+}  // namespace sylvite

@@ -1,0 +1,59 @@
+#pragma once
+// The Plan: a lowered model. Unique kernels, launches in order, buffers, and where each lies in the arena.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "frontend/graph.h"
+#include "lowering/kernel.h"
+
+namespace sylvite {
+
+using BufferId = std::int32_t;
+
+/// Where a buffer's bytes come from.
+enum class BufferKind { input, output, weight, arena };
+
+/// One materialised value. Reshapes are free: an alias is another BufferId with the same root.
+struct Buffer {
+  std::string name;  ///< the graph value's name
+  TensorType type;
+  BufferKind kind = BufferKind::arena;
+  std::int32_t index = 0;     ///< graph input or output number, or index into Plan::weights
+  BufferId alias_of = -1;     ///< another buffer whose bytes these are (same byte size), or -1
+  std::int64_t offset = -1;   ///< bytes into the arena, for roots of kind arena; 64-byte aligned
+};
+
+/// One call of a kernel: arguments are the kernel's inputs, then its outputs.
+struct Launch {
+  std::int32_t kernel = 0;  ///< index into Plan::kernels
+  std::vector<BufferId> arguments;
+  std::string name;    ///< for profiles: the anchor's name in the model
+  std::string origin;  ///< why these operations are in one group, for `explain`
+};
+
+struct Plan {
+  std::string name;
+  std::vector<Kernel> kernels;  ///< unique
+  std::vector<Launch> launches;
+  std::vector<Buffer> buffers;
+  std::vector<Tensor> weights;
+  std::vector<BufferId> inputs;   ///< per graph input
+  std::vector<BufferId> outputs;  ///< per graph output; may be an alias of an input, a weight or an arena buffer
+  std::int64_t arena_bytes = 0;   ///< the peak
+  std::int64_t sum_of_values_bytes = 0;  ///< what the intermediate values would take without reuse
+};
+
+struct LoweringOptions {
+  bool fuse = true;            ///< vertical, prologue and epilogue fusion
+  bool block_channels = true;  ///< channel-blocked layouts between convolutions
+  int channel_block = 16;      ///< floats in a vector register of the target
+  bool reuse_memory = true;    ///< false: every value has its own place in the arena (debugging)
+};
+
+/// Groups the nodes of a verified graph into kernels, assigns layouts, and places buffers by liveness.
+/// REQUIRES every extent known.
+[[nodiscard]] Plan lower(const Graph& graph, const LoweringOptions& options = {});
+
+}  // namespace sylvite

@@ -1,0 +1,14 @@
+#include "base/hash.h"
+
+#include <gtest/gtest.h>
+
+namespace sylvite {
+namespace {
+
+TEST(Hash, MatchesTheStandardVectors) {
+  EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(short_hash("abc"), "ba7816bf8f01cfea");
+}
+
+}  // namespace
+}  // namespace sylvite
