@@ -38,6 +38,11 @@ const std::vector<std::int64_t>& Attributes::integers(const std::string& name) c
   return get_attribute<std::vector<std::int64_t>>(items_, name);
 }
 
+const std::string& Graph::output_name(std::size_t i) const {
+  if (i < output_names.size() && !output_names[i].empty()) return output_names[i];
+  return value(outputs.at(i)).name;
+}
+
 std::string Graph::unique_name(const std::string& wanted) const {
   if (!wanted.empty() && !by_name_.contains(wanted)) return wanted;
   const std::string stem = wanted.empty() ? "v" : wanted + "_";

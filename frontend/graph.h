@@ -67,6 +67,11 @@ class Graph {
   std::string name = "graph";
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
+  /// The model's names of the outputs, parallel to `outputs`; may be shorter. Two outputs may be one value, and an
+  /// output may be an input or a constant, so the names live here and not on the values.
+  std::vector<std::string> output_names;
+  /// The name of output i: output_names[i] where given, else the value's name.
+  [[nodiscard]] const std::string& output_name(std::size_t i) const;
 
   ValueId add_input(const std::string& value_name, TensorType type);
   ValueId add_constant(Tensor tensor, const std::string& value_name = "");
