@@ -7,14 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "autotune/trial.h"
 #include "lowering/kernel.h"
-#include "schedules/candidate.h"
 
 namespace sylvite {
 
-/// How a trial ended. Names are persistent.
-enum class Verdict { ok, compile_error, compile_timeout, run_crash, run_timeout, wrong_result, noisy };
-[[nodiscard]] std::string_view verdict_name(Verdict verdict);
+class SqliteConnection;
 
 /// Everything besides the kernel's text that can change which candidate wins.
 struct TuningKey {
@@ -24,46 +22,53 @@ struct TuningKey {
   std::string versions;   ///< Halide and template versions
   std::string precision;  ///< f32, bf16, ...
   [[nodiscard]] std::string to_string() const;
+  bool operator==(const TuningKey&) const = default;
 };
 [[nodiscard]] TuningKey tuning_key(const Machine& machine, const std::string& precision);
 
-/// What happened to a candidate on real hardware. Every trial is stored, failures too.
-struct Trial {
-  std::string kernel_id;
-  Candidate candidate;
-  Verdict verdict = Verdict::ok;
-  std::vector<double> samples_us;  ///< microseconds per call
-  double median_us = 0;
-  double error = 0;      ///< max |a-b| / (atol + rtol*|b|) against the reference schedule; <= 1 passes
-  std::string message;   ///< compiler or crash message
-  double compile_seconds = 0;
-};
-
-struct Winner {
-  Candidate candidate;
-  double median_us = 0;
-  double error = 0;
-  std::string origin;  ///< heuristic, search, pinned
+/// One interleaved comparison of a challenger with the incumbent.
+struct Race {
+  Candidate incumbent;
+  Candidate challenger;
+  std::vector<double> incumbent_us;
+  std::vector<double> challenger_us;
+  std::string result;  ///< won, tie or lost, as seen by the challenger
 };
 
 /// Thread safety: one Database per thread; any number of processes. Never carried across fork.
-/// A file that is corrupt, of another schema, or read-only never throws from the constructor: the database opens
-/// empty in memory and `warning()` says why. A corrupt file is set aside as FILE.corrupt-N, not deleted.
+///
+/// No member throws for what the file is or becomes; `warning()` says what went wrong, and the database goes
+/// on in memory (holding what could still be read):
+/// - missing or empty: created, with its folder;
+/// - not a database, or damaged: set aside as FILE.corrupt-N, never deleted, and a new file begun;
+/// - another schema version, or another program's file: left alone, not used;
+/// - read-only, locked for longer than the timeout, disk full: rows so far are read, new ones stay in memory.
 class Database {
  public:
-  explicit Database(const std::string& path);  ///< "" for memory only
+  explicit Database(const std::string& path, double lock_timeout_seconds = 10);  ///< "" for memory only
   ~Database();
   Database(Database&&) noexcept;
   Database& operator=(Database&&) noexcept;
 
-  [[nodiscard]] const std::string& warning() const;
+  [[nodiscard]] const std::string& warning() const;  ///< empty when all is well
+  [[nodiscard]] const std::string& path() const;     ///< "" when in memory
+
+  /// One row per kernel, key and candidate: the trial with the most samples stays, and a crash or a wrong
+  /// result replaces a success.
   void record_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial);
   void record_winner(const Kernel& kernel, const TuningKey& key, const Winner& winner);
+  void record_race(const Kernel& kernel, const TuningKey& key, const Race& race);
+  /// Rows whose kernel text differs or whose candidate does not parse are skipped, with a warning.
   [[nodiscard]] std::optional<Winner> find_winner(const Kernel& kernel, const TuningKey& key) const;
   [[nodiscard]] std::vector<Trial> trials(const Kernel& kernel, const TuningKey& key) const;
-  /// Why find_winner found nothing: the nearest record and the key fields that differ; "" when no record is near.
+  /// Why find_winner found nothing: the nearest record and the key fields that differ; "" when no record is
+  /// near.
   [[nodiscard]] std::string explain_miss(const Kernel& kernel, const TuningKey& key) const;
   [[nodiscard]] std::int64_t trial_count() const;
+
+  /// For autotune/database_queries.h and the sweep's table; throws SqliteError on use, unlike the members
+  /// above.
+  [[nodiscard]] SqliteConnection& connection() const;
 
  private:
   struct Rep;

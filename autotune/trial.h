@@ -1,0 +1,47 @@
+#pragma once
+// What happens to candidates: trials, their verdicts, and the winners chosen from them.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedules/candidate.h"
+
+namespace sylvite {
+
+/// How a trial ended. Names are persistent.
+enum class Verdict { ok, compile_error, compile_timeout, run_crash, run_timeout, wrong_result, noisy };
+[[nodiscard]] std::string_view verdict_name(Verdict verdict);
+[[nodiscard]] Verdict parse_verdict(std::string_view name);  ///< throws ModelError for an unknown name
+
+/// What happened to a candidate on real hardware. Every trial is stored, failures too.
+struct Trial {
+  std::string kernel_id;
+  Candidate candidate;
+  Verdict verdict = Verdict::ok;
+  std::vector<double> samples_us;  ///< microseconds per call
+  double median_us = 0;
+  double error = 0;     ///< against the reference schedule, see autotune/verify.h; <= 1 passes
+  std::string message;  ///< compiler or crash message
+  double compile_seconds = 0;
+};
+
+/// Where a winner came from; persistent. `untried`: the heuristic choice, the budget ended before it was
+/// measured.
+inline constexpr std::string_view origin_heuristic = "heuristic";
+inline constexpr std::string_view origin_search = "search";
+inline constexpr std::string_view origin_pinned = "pinned";
+inline constexpr std::string_view origin_untried = "untried";
+
+struct Winner {
+  Candidate candidate;
+  double median_us = 0;
+  double error = 0;
+  std::string origin;         ///< one of the names above
+  double budget_seconds = 0;  ///< budget of the search that chose it; a search with no more budget reuses it
+};
+
+/// The middle sample; the mean of the middle two of an even count; 0 when empty.
+[[nodiscard]] double median(std::vector<double> samples);
+
+}  // namespace sylvite

@@ -1,0 +1,98 @@
+#pragma once
+// Compiling and measuring candidates in killable child processes (`sylvite worker`).
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotune/trial.h"
+#include "lowering/kernel.h"
+
+namespace sylvite {
+
+struct WorkerOptions {
+  std::string command;          ///< the `sylvite` executable; "" compiles in this process, without limits
+  int workers = 2;              ///< child processes at a time, started when first needed
+  double compile_timeout = 30;  ///< wall-clock seconds for one candidate; then the child is killed
+  double run_timeout = 10;      ///< seconds for one measurement; see MeasureJob::reference_seconds
+  std::int64_t memory_bytes = std::int64_t{16} << 30;  ///< address space of a child
+};
+
+/// `kernel` must outlive the job.
+struct CompileJob {
+  const Kernel* kernel = nullptr;
+  Candidate candidate;
+  std::string target;
+};
+struct CompileResult {
+  Verdict verdict = Verdict::ok;  ///< ok, compile_error or compile_timeout
+  std::string object;             ///< the object's bytes when ok
+  std::string message;            ///< why not, when not ok
+  double seconds = 0;
+};
+
+/// A candidate with the object that compile() made of it.
+struct CompiledCandidate {
+  Candidate candidate;
+  std::string object;
+};
+
+/// Checks and times candidates of one kernel in one child. Several candidates are timed interleaved
+/// (ABAB...), so that their medians may be compared whatever the machine does meanwhile.
+struct MeasureJob {
+  const Kernel* kernel = nullptr;
+  std::string target;
+  CompiledCandidate reference;  ///< the oracle; its outputs are computed once per child and kernel
+  std::vector<CompiledCandidate> candidates;  ///< at least one
+  int threads = 1;
+  int samples = 5;                ///< per candidate
+  double sample_us = 200;         ///< a sample repeats the call until it takes this long
+  double reference_seconds = 60;  ///< extra time allowed for the reference and the inputs
+};
+struct Measurement {
+  Verdict verdict = Verdict::ok;
+  std::vector<double> samples_us;  ///< microseconds per call
+  double error = 0;                ///< see autotune/verify.h
+  std::string message;
+};
+
+using JobId = std::int64_t;
+/// A finished job: exactly one of the two is set.
+struct JobResult {
+  JobId id = 0;
+  std::optional<CompileResult> compiled;
+  std::optional<std::vector<Measurement>> measured;  ///< in the order of MeasureJob::candidates
+};
+
+/// Workers live as long as the pool and serve many jobs; one that crashes or overruns is killed and replaced,
+/// and its job ends with a verdict. No call throws for anything a candidate does. Thread safety: one thread,
+/// which must live as long as the pool (children die with the thread that started them).
+class WorkerPool {
+ public:
+  explicit WorkerPool(WorkerOptions options);
+  ~WorkerPool();  ///< kills workers that are still busy
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  /// Compiles all jobs in parallel; results in the order of `jobs`. `on_done(i)` is called after each.
+  /// REQUIRES no submitted jobs outstanding.
+  [[nodiscard]] std::vector<CompileResult> compile(const std::vector<CompileJob>& jobs,
+                                                   const std::function<void(std::size_t)>& on_done = {});
+  [[nodiscard]] std::vector<Measurement> measure(
+      const MeasureJob& job);  ///< submit and wait for this job only
+
+  /// Queues a job; jobs start in order as workers become idle.
+  JobId submit(CompileJob job);
+  JobId submit(MeasureJob job);
+  /// The next finished job, waiting up to `timeout` seconds; nothing when none finished in that time.
+  [[nodiscard]] std::optional<JobResult> next(double timeout);
+  [[nodiscard]] std::size_t outstanding() const;  ///< submitted jobs that next() has not returned
+
+ private:
+  struct Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace sylvite
