@@ -11,14 +11,14 @@ namespace sylvite {
 /// Frozen: the numbers are the status codes of the C boundary and the exit codes of the command.
 enum class ErrorCode : int {
   ok = 0,
-  internal = 1,        ///< a broken invariant of ours; please report
-  bad_usage = 2,       ///< wrong command line, key or argument
-  bad_model = 3,       ///< the model file is malformed or inconsistent
-  unsupported = 4,     ///< a valid model that needs an operator, dtype or attribute we lack
-  bad_input = 5,       ///< run-time tensor with the wrong name, shape or dtype
-  io_failure = 6,      ///< a file or folder could not be read or written
-  compile_failure = 7, ///< no candidate of a kernel could be compiled
-  verify_failure = 8,  ///< results disagree with the reference
+  internal = 1,         ///< a broken invariant of ours; please report
+  bad_usage = 2,        ///< wrong command line, key or argument
+  bad_model = 3,        ///< the model file is malformed or inconsistent
+  unsupported = 4,      ///< a valid model that needs an operator, dtype or attribute we lack
+  bad_input = 5,        ///< run-time tensor with the wrong name, shape or dtype
+  io_failure = 6,       ///< a file or folder could not be read or written
+  compile_failure = 7,  ///< no candidate of a kernel could be compiled
+  verify_failure = 8,   ///< results disagree with the reference
 };
 
 /// Base of all exceptions thrown on purpose. Catch this at a boundary, a derived type to react to one kind.

@@ -11,6 +11,8 @@ std::string sha256_hex(std::string_view bytes) {
   return llvm::toHex(hasher.final(), /*LowerCase=*/true);
 }
 
-std::string short_hash(std::string_view bytes) { return sha256_hex(bytes).substr(0, 16); }
+std::string short_hash(std::string_view bytes) {
+  return sha256_hex(bytes).substr(0, 16);
+}
 
 }  // namespace sylvite

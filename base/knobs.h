@@ -1,6 +1,6 @@
 #pragma once
-// The one knob table: name, type, default, scope and help of every setting. It makes the command line, the keys of
-// INI files, and docs/knobs.md.
+// The one knob table: name, type, default, flag and help of every setting. It makes the command line, the
+// keys of INI files, and docs/knobs.md.
 
 #include <cstdint>
 #include <map>
@@ -13,24 +13,37 @@ namespace sylvite {
 
 enum class KnobType { boolean, integer, real, duration, string, list };
 
-/// `name` is "section.key" as in INI files; on the command line it is --key where `flag` is set, and always
-/// --set section.key=value.
+/// `name` is "section.key" as in INI files. On the command line every knob is --set section.key=value, and
+/// also
+/// --FLAG where `flag` is not empty. `choices` is "a|b|c" when only these values are allowed.
 struct Knob {
   std::string_view name;
   KnobType type;
   std::string_view fallback;
-  bool flag;
+  std::string_view flag;
+  std::string_view choices;
   std::string_view help;
 };
 [[nodiscard]] std::span<const Knob> knob_table();
+[[nodiscard]] std::string_view knob_type_name(KnobType type);
+/// The knob table as the Markdown page docs/knobs.md.
+[[nodiscard]] std::string knobs_markdown();
 
-/// Values of all knobs; starts at the defaults. Durations are seconds, written "90", "90s", "5m", "2h" or "250ms".
+/// Text of configs/NAME.ini, which is built into the program. Throws UsageError naming the nearest mode.
+[[nodiscard]] std::string_view mode_ini(const std::string& mode);
+
+/// Seconds from "90", "90s", "5m", "2h" or "250ms". Throws UsageError; `what` names the thing in the message.
+[[nodiscard]] double parse_duration(std::string_view text, std::string_view what);
+
+/// Values of all knobs; starts at the defaults. Thread safety: const use only.
 class Settings {
  public:
   /// Throws UsageError for an unknown name (with the nearest known one) or a value of the wrong type.
   void set(const std::string& name, const std::string& value);
   /// Reads an INI file through Boost.Program_options; later files win. Errors name the file.
   void read_ini(const std::string& path);
+  /// The same from text; `origin` names it in errors.
+  void read_ini_text(std::string_view text, const std::string& origin);
 
   [[nodiscard]] bool boolean(const std::string& name) const;
   [[nodiscard]] std::int64_t integer(const std::string& name) const;

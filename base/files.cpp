@@ -1,0 +1,99 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+/// Closes on scope exit.
+struct Descriptor {
+  int number = -1;
+  explicit Descriptor(int opened) : number(opened) {}
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+};
+
+[[noreturn]] void fail(std::string_view what, const std::string& path) {
+  throw IoError("cannot {} {}: {}", what, path, std::strerror(errno));
+}
+
+void write_all(int file, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", path);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void write_temporary(std::string& temporary, std::string_view bytes, const std::string& path) {
+  const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (file.number < 0) fail("write", path);
+  try {
+    write_all(file.number, bytes, path);
+    if (::fchmod(file.number, 0644) != 0 || ::fsync(file.number) != 0) fail("write", path);
+  } catch (const IoError&) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.number < 0) fail("read", path);
+  struct stat status{};
+  if (::fstat(file.number, &status) != 0) fail("read", path);
+  if (!S_ISREG(status.st_mode)) throw IoError("cannot read {}: not a regular file", path);
+  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::read(file.number, bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("read", path);
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  std::string temporary = path + ".XXXXXX";
+  write_temporary(temporary, bytes, path);
+  if (::rename(temporary.c_str(), path.c_str()) == 0) return;
+  const int reason = errno;
+  ::unlink(temporary.c_str());
+  errno = reason;
+  fail("write", path);
+}
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw IoError("cannot create the folder {}: {}", path, error.message());
+}
+
+std::string user_cache_folder() {
+  const char* const xdg = std::getenv("XDG_CACHE_HOME");
+  if (xdg != nullptr && xdg[0] == '/') return std::string(xdg) + "/sylvite";
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && home[0] != '\0') return std::string(home) + "/.cache/sylvite";
+  throw IoError("no cache folder: set HOME or XDG_CACHE_HOME, or give --cache-dir and --db");
+}
+
+}  // namespace sylvite

@@ -1,0 +1,22 @@
+#pragma once
+// Whole files, atomically, and where the user's own files are.
+
+#include <string>
+#include <string_view>
+
+namespace sylvite {
+
+/// All bytes of a regular file. Throws IoError naming it.
+[[nodiscard]] std::string read_file(const std::string& path);
+
+/// Writes to a temporary name beside `path`, syncs and renames: a reader sees the old bytes or the new, never
+/// a mix. Throws IoError naming the path; the temporary file is removed.
+void write_file(const std::string& path, std::string_view bytes);
+
+/// Creates the folder and its parents when missing. Throws IoError naming it.
+void make_folder(const std::string& path);
+
+/// $XDG_CACHE_HOME/sylvite, or ~/.cache/sylvite; not created. Throws IoError when neither variable is set.
+[[nodiscard]] std::string user_cache_folder();
+
+}  // namespace sylvite

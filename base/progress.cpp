@@ -1,0 +1,96 @@
+#include "base/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace sylvite {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+Clock::duration interval_of(ProgressStyle style) {
+  return style == ProgressStyle::bar ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+ProgressStyle progress_style(const std::string& name) {
+  if (name == "none") return ProgressStyle::none;
+  if (name == "bar") return ProgressStyle::bar;
+  if (name == "lines") return ProgressStyle::lines;
+  if (name == "jsonl") return ProgressStyle::jsonl;
+  if (name == "auto") return ::isatty(STDERR_FILENO) != 0 ? ProgressStyle::bar : ProgressStyle::lines;
+  throw InternalError("unknown progress style '{}'", name);
+}
+
+std::string format_seconds(double seconds) {
+  if (seconds < 60) return fmt::format("{:.1f}s", seconds);
+  const auto whole = static_cast<long>(seconds);
+  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
+}
+
+Progress::Progress(std::string label, ProgressStyle style)
+    : label_(std::move(label)), style_(style), start_(Clock::now()), next_(start_) {}
+
+Progress::~Progress() {
+  if (line_open_) print("\n");
+}
+
+void Progress::update(double fraction, const std::string& message, const std::string& fields_json) {
+  if (style_ == ProgressStyle::none || Clock::now() < next_) return;
+  next_ = Clock::now() + interval_of(style_);
+  show(std::clamp(fraction, 0.0, 1.0), message, fields_json);
+}
+
+void Progress::finish(const std::string& message, const std::string& fields_json) {
+  if (style_ == ProgressStyle::none) return;
+  show(1, message, fields_json);
+  if (line_open_) print("\n");
+  line_open_ = false;
+}
+
+void Progress::show(double fraction, const std::string& message, const std::string& fields_json) {
+  const double elapsed = seconds_since(start_);
+  const double left = fraction > 0.01 ? elapsed * (1 - fraction) / fraction : 0;
+  if (style_ == ProgressStyle::jsonl) {
+    print(fmt::format("{{\"progress\":{},\"fraction\":{:.4f},\"elapsed_seconds\":{:.3f}{}{}}}\n",
+                      nlohmann::json(label_).dump(), fraction, elapsed, fields_json.empty() ? "" : ",",
+                      fields_json));
+    return;
+  }
+  const std::string eta = fraction < 1 && left > 0 ? " ETA " + format_seconds(left) : "";
+  if (style_ == ProgressStyle::lines) {
+    print(
+        fmt::format("{} {:3.0f}% {} {}{}\n", label_, fraction * 100, format_seconds(elapsed), message, eta));
+    return;
+  }
+  constexpr int cells = 24;
+  const int filled = static_cast<int>(fraction * cells);
+  std::string line = fmt::format("{} [{}{}] {:3.0f}% {} {}", label_, std::string(filled, '#'),
+                                 std::string(cells - filled, '.'), fraction * 100, message, eta);
+  line.resize(std::min(line.size(), terminal_width() - 1));
+  print("\r" + line + "\x1b[K");
+  line_open_ = true;
+}
+
+}  // namespace sylvite
