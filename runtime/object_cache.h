@@ -1,22 +1,29 @@
 #pragma once
-// Content-addressed store of compiled objects: one file per symbol, checksummed, in a folder only its owner can write.
+// Content-addressed store of compiled objects: one file per symbol, checksummed, in a folder only its owner
+// can write.
 
 #include <optional>
 #include <string>
 
 namespace sylvite {
 
-/// Thread and process safe: entries appear atomically by rename. Anything damaged, foreign or in a folder that
-/// others may write is a miss with a reason, never an error and never executed.
+/// Process safe: entries appear atomically by rename. Thread safety: one thread at a time per ObjectCache.
+/// Anything damaged, foreign or in a folder that others may write is a miss with a reason, never an error and
+/// never executed.
 class ObjectCache {
  public:
-  explicit ObjectCache(const std::string& folder);  ///< created with mode 0700 when missing; "" disables the cache
+  explicit ObjectCache(
+      const std::string& folder);  ///< created with mode 0700 when missing; "" disables the cache
   [[nodiscard]] std::optional<std::string> load(const std::string& symbol);  ///< the object's bytes
   void store(const std::string& symbol, const std::string& object);
-  [[nodiscard]] const std::string& warning() const { return warning_; }  ///< the last reason for a miss or lost store
+  /// The last reason for a miss that is not plain absence, or for a lost store; "" when there was none.
+  [[nodiscard]] const std::string& warning() const { return warning_; }
 
  private:
-  std::string folder_;
+  void disable(std::string reason);
+  [[nodiscard]] std::string path_of(const std::string& symbol) const;
+
+  std::string folder_;  ///< "" when disabled
   std::string warning_;
 };
 

@@ -4,14 +4,15 @@
 #include <memory>
 #include <string>
 
-struct halide_buffer_t;
-
 namespace sylvite {
 
-/// Calls a kernel with its buffers, inputs first. Returns 0, or Halide's error code.
+/// Halide's uniform entry point. arguments[0] points to a void* (the RunContext), the rest are
+/// halide_buffer_t*: inputs, then outputs. Returns 0, or Halide's error code.
 using KernelArgv = int (*)(void** arguments);
 
-/// Code lives as long as the loader. Thread safety: load from one thread at a time.
+/// Code lives as long as the loader. All loaders of a process share one copy of Halide's runtime, whose
+/// parallel loops and errors go to runtime/threads.h. Thread safety: different loaders are independent; one
+/// loader is for one thread at a time.
 class ObjectLoader {
  public:
   ObjectLoader();
@@ -19,7 +20,7 @@ class ObjectLoader {
   ObjectLoader(const ObjectLoader&) = delete;
   ObjectLoader& operator=(const ObjectLoader&) = delete;
 
-  /// Links the object and returns the address of `symbol`_argv, Halide's uniform entry point.
+  /// Links the object and returns the address of `symbol`_argv. REQUIRES a symbol not yet loaded here.
   /// Throws IoError when the object does not link or lacks the symbol.
   [[nodiscard]] KernelArgv load(const std::string& object, const std::string& symbol);
 

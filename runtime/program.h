@@ -30,7 +30,8 @@ class Program {
   Program& operator=(Program&&) noexcept;
 
   /// Inputs in graph order; throws InputError naming the input when dtype or shape differ.
-  [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile = nullptr);
+  [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs,
+                                        std::vector<LaunchTime>* profile = nullptr);
   [[nodiscard]] const Plan& plan() const;
   [[nodiscard]] std::int64_t peak_bytes() const;  ///< arena plus weights
 

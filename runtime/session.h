@@ -1,11 +1,11 @@
 #pragma once
-// A Session: one model on its way through all stages, with everything learned on the way. The C++ interface and
-// every verb of the command are short programs over these functions:
+// A Session: one model on its way through all stages, with everything learned on the way. The C++ interface
+// and every verb of the command are short programs over these functions:
 //
 //   Session session = load_model("resnet50.onnx", options);   settings, import, passes, lowering
-//   choose_candidates(session, progress);                      database or heuristic; measures in max-autotune
-//   build_program(session);                                    objects from the cache or compiled now; loads, packs
-//   session.program->run(inputs);
+//   choose_candidates(session, progress);                      database or heuristic; measures in
+//   max-autotune build_program(session);                                    objects from the cache or
+//   compiled now; loads, packs session.program->run(inputs);
 //
 // Knobs read here: see docs/knobs.md.
 
@@ -49,11 +49,11 @@ struct Session {
   std::string model_path;  ///< "" for a graph made in C++
   Settings settings;
   Machine machine;
-  Graph imported;                   ///< as captured, before passes
-  Graph graph;                      ///< after passes
+  Graph imported;  ///< as captured, before passes
+  Graph graph;     ///< after passes
   std::vector<PassReport> passes;
-  Plan plan;                        ///< moved into the program by build_program; then use program->plan()
-  std::vector<Choice> choices;      ///< one per unique kernel, in plan order
+  Plan plan;                    ///< moved into the program by build_program; then use program->plan()
+  std::vector<Choice> choices;  ///< one per unique kernel, in plan order
   std::optional<Program> program;
   CompileReport report;
 
@@ -67,8 +67,8 @@ struct SessionPaths {
 };
 [[nodiscard]] SessionPaths session_paths(const Settings& settings);
 
-/// Defaults, then the mode's file (options.mode; a config file or --set may change compile.mode), then config files,
-/// then options.set. Throws UsageError for an unknown mode, knob or value.
+/// Defaults, then the mode's file (options.mode; a config file or --set may change compile.mode), then config
+/// files, then options.set. Throws UsageError for an unknown mode, knob or value.
 [[nodiscard]] Settings resolve_settings(const CompileOptions& options);
 
 /// Import, passes and lowering. Throws what import_onnx, run_passes and lower throw.
@@ -76,12 +76,14 @@ struct SessionPaths {
 /// The same for a graph made with the builder; options.import is not used.
 [[nodiscard]] Session load_graph(Graph graph, const CompileOptions& options);
 
-/// Fills session.choices: stored winners first, heuristics for the rest. With tune.budget > 0 (max-autotune) kernels
-/// without a winner are tuned, and the results are stored. Never throws for a bad database: that is a warning.
+/// Fills session.choices: stored winners first, heuristics for the rest. With tune.budget > 0 (max-autotune)
+/// kernels without a winner are tuned, and the results are stored. Never throws for a bad database: that is a
+/// warning.
 void choose_candidates(Session& session, const ProgressCallback& progress = {});
 
-/// Gets every kernel's object from the cache, compiling those missing in worker processes, loads them, and builds
-/// session.program. A candidate that does not compile is replaced by the reference schedule, with a warning.
+/// Gets every kernel's object from the cache, compiling those missing in worker processes, loads them, and
+/// builds session.program. A candidate that does not compile is replaced by the reference schedule, with a
+/// warning.
 void build_program(Session& session);
 
 /// What CompiledModel holds.

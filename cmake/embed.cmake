@@ -1,0 +1,26 @@
+# sylvite_embed(TARGET FILE NAME): defines std::string_view sylvite::embedded::NAME in TARGET with the bytes of FILE.
+# Declare it in runtime/embedded.h.
+function(sylvite_embed target file name)
+  set(source ${PROJECT_BINARY_DIR}/embedded/${name}.cpp)
+  add_custom_command(
+    OUTPUT ${source}
+    COMMAND ${CMAKE_COMMAND} -DINPUT=${file} -DOUTPUT=${source} -DNAME=${name}
+            -P ${PROJECT_SOURCE_DIR}/cmake/write_embedded.cmake
+    DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/write_embedded.cmake
+    VERBATIM)
+  target_sources(${target} PRIVATE ${source})
+endfunction()
+
+# Halide's runtime, built once; kernels are compiled without it.
+function(sylvite_embed_halide_runtime target)
+  add_executable(make_halide_runtime ${PROJECT_SOURCE_DIR}/runtime/halide_runtime/make_halide_runtime.cpp)
+  target_link_libraries(make_halide_runtime PRIVATE Halide::Halide)
+  set(object ${PROJECT_BINARY_DIR}/embedded/halide_runtime.o)
+  add_custom_command(
+    OUTPUT ${object}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/embedded
+    COMMAND make_halide_runtime ${object}
+    DEPENDS make_halide_runtime
+    VERBATIM)
+  sylvite_embed(${target} ${object} halide_runtime)
+endfunction()

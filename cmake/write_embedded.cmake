@@ -1,0 +1,15 @@
+# Script: writes OUTPUT, a C++ source that defines std::string_view sylvite::embedded::NAME with the bytes of INPUT.
+file(READ ${INPUT} bytes HEX)
+string(REGEX REPLACE "(................................................................)" "\\1\n" bytes "${bytes}")
+string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+file(WRITE ${OUTPUT} "#include \"runtime/embedded.h\"
+
+namespace {
+constexpr unsigned char bytes[] = {
+${bytes}};
+}  // namespace
+
+namespace sylvite::embedded {
+const std::string_view ${NAME}(reinterpret_cast<const char*>(bytes), sizeof(bytes));
+}  // namespace sylvite::embedded
+")
