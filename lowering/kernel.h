@@ -10,17 +10,28 @@
 namespace sylvite {
 
 /// What the schedule spaces are chosen by. Names are persistent (databases hold them).
-enum class KernelClass { pointwise, reduction, scan, normalization, matmul, convolution, pooling, attention, movement, ordering };
+enum class KernelClass {
+  pointwise,
+  reduction,
+  scan,
+  normalization,
+  matmul,
+  convolution,
+  pooling,
+  attention,
+  movement,
+  ordering
+};
 [[nodiscard]] std::string_view kernel_class_name(KernelClass kind);
 
 /// The body is a Graph of its own: body.inputs are the function's arguments in order, then body.outputs.
 /// Small constants (one element) are inside the body; larger ones are inputs marked as weights, so that a
-/// template may ask for them packed. Value names in the body are canonical: in0, in1, ... for inputs, v0, v1, ...
-/// for values, so equal kernels anywhere have equal text and are tuned once.
+/// template may ask for them packed. Value names in the body are canonical: in0, in1, ... for inputs, v0, v1,
+/// ... for values, so equal kernels anywhere have equal text and are tuned once.
 struct Kernel {
   Graph body;
   KernelClass kind = KernelClass::pointwise;
-  NodeId anchor = no_node;            ///< the node in `body` that decides the class; no_node for pure pointwise
+  NodeId anchor = no_node;  ///< the node in `body` that decides the class; no_node for pure pointwise
   std::vector<bool> input_is_weight;  ///< per body input: known at compile time, may be packed
   std::string text;                   ///< canonical text: graph_text(body) plus the weight marks
   std::string id;                     ///< short_hash(text)

@@ -10,8 +10,8 @@
 
 namespace sylvite {
 
-/// Logical dims (outermost first) are padded with zeros up to multiples of `factors`, each dim with factor > 1 is
-/// split into (outer, inner), and the resulting axes are put in the order `order` (outermost first).
+/// Logical dims (outermost first) are padded with zeros up to multiples of `factors`, each dim with factor >
+/// 1 is split into (outer, inner), and the resulting axes are put in the order `order` (outermost first).
 /// Axes are numbered 2*d for the outer (or whole) part of dim d, 2*d+1 for its inner part.
 /// Example: B[K,N] into panels (N/32, K, 32): factors {1, 32}, order {2, 0, 3}.
 struct Packing {
@@ -23,6 +23,12 @@ struct Packing {
   bool operator==(const Packing&) const = default;
 };
 
+/// The packing that stores a dense tensor as `type.layout` says; identity for dense types. A weight whose
+/// type is blocked is a dense tensor in Plan::weights, packed with this.
+[[nodiscard]] Packing layout_packing(const TensorType& type);
+
+/// A new tensor of shape packing.packed_dims(tensor.dims()); the tensor itself when the packing is identity.
+/// Throws InternalError when the packing does not fit the tensor's rank.
 [[nodiscard]] Tensor pack(const Tensor& tensor, const Packing& packing);
 
 }  // namespace sylvite

@@ -20,9 +20,10 @@ struct Buffer {
   std::string name;  ///< the graph value's name
   TensorType type;
   BufferKind kind = BufferKind::arena;
-  std::int32_t index = 0;     ///< graph input or output number, or index into Plan::weights
-  BufferId alias_of = -1;     ///< another buffer whose bytes these are (same byte size), or -1
-  std::int64_t offset = -1;   ///< bytes into the arena, for roots of kind arena; 64-byte aligned
+  std::int32_t index = 0;    ///< graph input or output number, or index into Plan::weights (dense there; a
+                             ///< blocked type asks for layout_packing). Weights are never aliases.
+  BufferId alias_of = -1;    ///< another buffer whose bytes these are (same byte size), or -1
+  std::int64_t offset = -1;  ///< bytes into the arena, for roots of kind arena; 64-byte aligned
 };
 
 /// One call of a kernel: arguments are the kernel's inputs, then its outputs.
@@ -39,9 +40,11 @@ struct Plan {
   std::vector<Launch> launches;
   std::vector<Buffer> buffers;
   std::vector<Tensor> weights;
-  std::vector<BufferId> inputs;   ///< per graph input
-  std::vector<BufferId> outputs;  ///< per graph output; may be an alias of an input, a weight or an arena buffer
-  std::int64_t arena_bytes = 0;   ///< the peak
+  std::vector<BufferId> inputs;  ///< per graph input
+  /// Per graph output. Its root is a buffer of kind output with this index, unless the value is a graph
+  /// input, a weight or another output as well: then the runtime copies.
+  std::vector<BufferId> outputs;
+  std::int64_t arena_bytes = 0;          ///< the peak
   std::int64_t sum_of_values_bytes = 0;  ///< what the intermediate values would take without reuse
 };
 
@@ -55,5 +58,8 @@ struct LoweringOptions {
 /// Groups the nodes of a verified graph into kernels, assigns layouts, and places buffers by liveness.
 /// REQUIRES every extent known.
 [[nodiscard]] Plan lower(const Graph& graph, const LoweringOptions& options = {});
+
+/// For people: totals, then a lined-up table of launches with kernel, class, shape and origin.
+[[nodiscard]] std::string plan_text(const Plan& plan);
 
 }  // namespace sylvite

@@ -1,0 +1,28 @@
+#pragma once
+// Which operations are computed together: the nodes of a graph in groups, each of which becomes one kernel.
+
+#include <string>
+#include <vector>
+
+#include "frontend/graph.h"
+#include "lowering/plan.h"
+
+namespace sylvite {
+
+/// Nodes that one kernel computes. Only `outputs` reach memory; a node may stand in several groups when it is
+/// cheaper to compute twice than to store.
+struct Group {
+  std::vector<NodeId> nodes;     ///< ascending, which is topological
+  std::vector<ValueId> outputs;  ///< values written to memory, all of one node
+  std::string origin;            ///< why these are together, in words
+};
+
+/// True for nodes that need no kernel: a reshape of a dense value names the same bytes, and a constant gets
+/// its layout when the program is loaded.
+[[nodiscard]] bool is_free(const Graph& graph, const Node& node);
+
+/// Every value that a group reads from outside is a graph input, a constant, the result of a free node, or an
+/// output of an earlier group. Nodes that nothing needs are in no group.
+[[nodiscard]] std::vector<Group> group_nodes(const Graph& graph, const LoweringOptions& options);
+
+}  // namespace sylvite

@@ -1,0 +1,169 @@
+// Graph -> Plan: groups become kernels, values become buffers.
+
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "lowering/fusion.h"
+#include "lowering/memory_plan.h"
+#include "lowering/plan.h"
+#include "lowering/plan_verifier.h"
+
+namespace sylvite {
+namespace {
+
+/// A group as a graph of its own, and what its inputs are in the whole graph.
+struct Extracted {
+  Graph body;
+  std::vector<ValueId> inputs;  ///< per body input
+  std::vector<NodeId> nodes;    ///< per body node
+};
+
+/// Copies a group in depth-first order from its outputs, so that equal groups give equal bodies whatever the
+/// order in which the model lists its nodes.
+class Extractor {
+ public:
+  Extractor(const Graph& graph, const Group& group)
+      : graph_(graph), inside_(group.nodes.begin(), group.nodes.end()) {
+    for (ValueId output : group.outputs) result_.body.outputs.push_back(visit(output));
+  }
+  [[nodiscard]] Extracted take() { return std::move(result_); }
+
+ private:
+  ValueId visit(ValueId id) {
+    if (id == no_value) return no_value;
+    if (const auto found = map_.find(id); found != map_.end()) return found->second;
+    const Value& value = graph_.value(id);
+    if (value.producer != no_node && inside_.contains(value.producer)) return visit_node(value.producer, id);
+    if (value.constant && value.constant->size() == 1)
+      return map_[id] = result_.body.add_constant(*value.constant);
+    result_.inputs.push_back(id);
+    return map_[id] = result_.body.add_input(fmt::format("in{}", result_.inputs.size() - 1), value.type);
+  }
+
+  ValueId visit_node(NodeId node_id, ValueId wanted) {
+    const Node& node = graph_.node(node_id);
+    std::vector<ValueId> inputs;
+    for (ValueId input : node.inputs) inputs.push_back(visit(input));
+    const std::vector<ValueId> outputs = result_.body.add_node(node.op, std::move(inputs), node.attributes);
+    result_.nodes.push_back(node_id);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      result_.body.value(outputs[i]).type.layout = graph_.type(node.outputs[i]).layout;
+      map_[node.outputs[i]] = outputs[i];
+    }
+    return map_.at(wanted);
+  }
+
+  const Graph& graph_;
+  std::set<NodeId> inside_;
+  std::map<ValueId, ValueId> map_;
+  Extracted result_;
+};
+
+class PlanBuilder {
+ public:
+  explicit PlanBuilder(const Graph& graph) : graph_(graph) {
+    plan_.name = graph.name;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      plan_.inputs.push_back(add_buffer(graph.inputs[i], BufferKind::input, static_cast<std::int32_t>(i)));
+    }
+  }
+
+  void add_launch(const Group& group) {
+    Extracted extracted = Extractor(graph_, group).take();
+    Launch launch;
+    std::vector<bool> is_weight;
+    for (ValueId input : extracted.inputs) {
+      launch.arguments.push_back(buffer_of(input));
+      is_weight.push_back(buffer(launch.arguments.back()).kind == BufferKind::weight);
+    }
+    for (ValueId output : group.outputs) launch.arguments.push_back(add_buffer(output, BufferKind::arena, 0));
+    Kernel kernel = make_kernel(std::move(extracted.body), std::move(is_weight));
+    const NodeId named = kernel.anchor == no_node
+                             ? extracted.nodes.back()
+                             : extracted.nodes.at(static_cast<std::size_t>(kernel.anchor));
+    launch.name = graph_.node(named).name;
+    if (launch.name.empty()) launch.name = graph_.value(group.outputs[0]).name;
+    launch.origin = group.origin;
+    launch.kernel = unique_kernel(std::move(kernel));
+    plan_.launches.push_back(std::move(launch));
+  }
+
+  [[nodiscard]] Plan finish() {
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+      plan_.outputs.push_back(buffer_of(graph_.outputs[i]));
+      Buffer& root = buffer(root_of(plan_, plan_.outputs.back()));
+      if (root.kind == BufferKind::arena) {
+        root.kind = BufferKind::output;
+        root.index = static_cast<std::int32_t>(i);
+      }
+    }
+    for (Buffer& alias : plan_.buffers) {
+      if (alias.alias_of < 0) continue;
+      const Buffer& root = buffer(root_of(plan_, alias.alias_of));
+      alias.kind = root.kind;
+      alias.index = root.index;
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  Buffer& buffer(BufferId id) { return plan_.buffers[static_cast<std::size_t>(id)]; }
+
+  BufferId add_buffer(ValueId id, BufferKind kind, std::int32_t index) {
+    Buffer added;
+    added.name = graph_.value(id).name;
+    added.type = graph_.type(id);
+    added.kind = kind;
+    added.index = index;
+    plan_.buffers.push_back(std::move(added));
+    return buffer_by_value_[id] = static_cast<BufferId>(plan_.buffers.size() - 1);
+  }
+
+  BufferId add_weight(ValueId id, const Tensor& tensor) {
+    plan_.weights.push_back(tensor);
+    return add_buffer(id, BufferKind::weight, static_cast<std::int32_t>(plan_.weights.size() - 1));
+  }
+
+  BufferId buffer_of(ValueId id) {
+    if (const auto found = buffer_by_value_.find(id); found != buffer_by_value_.end()) return found->second;
+    const Value& value = graph_.value(id);
+    if (value.constant) return add_weight(id, *value.constant);
+    if (value.producer == no_node || !is_free(graph_, graph_.node(value.producer))) {
+      throw InternalError("lowering: '{}' is read but no launch writes it", value.name);
+    }
+    const BufferId source = buffer_of(graph_.node(value.producer).inputs[0]);
+    if (buffer(source).kind == BufferKind::weight) {
+      const Tensor weight = plan_.weights[static_cast<std::size_t>(buffer(source).index)];
+      return add_weight(id, weight.reshaped(value.type.dims()));
+    }
+    const BufferId alias = add_buffer(id, BufferKind::arena, 0);
+    buffer(alias).alias_of = source;
+    return alias;
+  }
+
+  std::int32_t unique_kernel(Kernel kernel) {
+    const auto [entry, added] =
+        kernel_by_text_.try_emplace(kernel.text, static_cast<std::int32_t>(plan_.kernels.size()));
+    if (added) plan_.kernels.push_back(std::move(kernel));
+    return entry->second;
+  }
+
+  const Graph& graph_;
+  Plan plan_;
+  std::map<ValueId, BufferId> buffer_by_value_;
+  std::map<std::string, std::int32_t> kernel_by_text_;
+};
+
+}  // namespace
+
+Plan lower(const Graph& graph, const LoweringOptions& options) {
+  PlanBuilder builder(graph);
+  for (const Group& group : group_nodes(graph, options)) builder.add_launch(group);
+  Plan plan = builder.finish();
+  place_buffers(plan, options.reuse_memory);
+  verify(plan);
+  return plan;
+}
+
+}  // namespace sylvite

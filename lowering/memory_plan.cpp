@@ -1,0 +1,99 @@
+#include "lowering/memory_plan.h"
+
+#include <algorithm>
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t alignment = 64;
+
+std::int64_t round_up(std::int64_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+struct Placed {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  LiveRange range;
+};
+
+/// The offset of the smallest gap of at least `bytes` among the values alive at the same time; after the last
+/// of them when no gap is large enough. `placed` is sorted by `begin`.
+std::int64_t best_fit(const std::vector<Placed>& placed, const LiveRange& range, std::int64_t bytes) {
+  std::int64_t best = -1;
+  std::int64_t best_gap = 0;
+  std::int64_t free_from = 0;
+  for (const Placed& other : placed) {
+    if (!other.range.overlaps(range)) continue;
+    const std::int64_t gap = other.begin - free_from;
+    if (gap >= bytes && (best < 0 || gap < best_gap)) {
+      best = free_from;
+      best_gap = gap;
+    }
+    free_from = std::max(free_from, other.end);
+  }
+  return best < 0 ? free_from : best;
+}
+
+void insert_sorted(std::vector<Placed>& placed, const Placed& item) {
+  const auto after = std::upper_bound(placed.begin(), placed.end(), item,
+                                      [](const Placed& a, const Placed& b) { return a.begin < b.begin; });
+  placed.insert(after, item);
+}
+
+}  // namespace
+
+BufferId root_of(const Plan& plan, BufferId buffer) {
+  while (plan.buffers[static_cast<std::size_t>(buffer)].alias_of >= 0) {
+    buffer = plan.buffers[static_cast<std::size_t>(buffer)].alias_of;
+  }
+  return buffer;
+}
+
+std::vector<LiveRange> live_ranges(const Plan& plan) {
+  std::vector<LiveRange> ranges(plan.buffers.size());
+  std::vector<bool> seen(plan.buffers.size(), false);
+  const auto end = static_cast<std::int32_t>(plan.launches.size());
+  auto touch = [&](BufferId buffer, std::int32_t when) {
+    const auto root = static_cast<std::size_t>(root_of(plan, buffer));
+    if (!seen[root]) ranges[root].first = when;
+    seen[root] = true;
+    ranges[root].last = std::max(ranges[root].last, when);
+  };
+  for (std::int32_t i = 0; i < end; ++i) {
+    for (BufferId argument : plan.launches[static_cast<std::size_t>(i)].arguments) touch(argument, i);
+  }
+  for (BufferId output : plan.outputs) touch(output, end);
+  return ranges;
+}
+
+void place_buffers(Plan& plan, bool reuse) {
+  const std::vector<LiveRange> ranges = live_ranges(plan);
+  std::vector<std::size_t> order;
+  plan.sum_of_values_bytes = 0;
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const Buffer& buffer = plan.buffers[i];
+    if (buffer.kind != BufferKind::arena || buffer.alias_of >= 0) continue;
+    order.push_back(i);
+    plan.sum_of_values_bytes += round_up(buffer.type.byte_size());
+  }
+  // Large values first: the small ones then fill the gaps.
+  auto bytes_of = [&](std::size_t i) { return round_up(plan.buffers[i].type.byte_size()); };
+  if (reuse) {
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return bytes_of(a) > bytes_of(b); });
+  }
+  const LiveRange always{0, static_cast<std::int32_t>(plan.launches.size())};
+  std::vector<Placed> placed;
+  plan.arena_bytes = 0;
+  for (std::size_t i : order) {
+    const std::int64_t bytes = bytes_of(i);
+    const LiveRange range = reuse ? ranges[i] : always;
+    const std::int64_t offset = best_fit(placed, range, bytes);
+    plan.buffers[i].offset = offset;
+    plan.arena_bytes = std::max(plan.arena_bytes, offset + bytes);
+    insert_sorted(placed, {offset, offset + bytes, range});
+  }
+}
+
+}  // namespace sylvite

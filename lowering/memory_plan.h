@@ -1,0 +1,26 @@
+#pragma once
+// Where each intermediate value lies: liveness over the launches, then best-fit offsets in one arena.
+
+#include "lowering/plan.h"
+
+namespace sylvite {
+
+/// Sets the offset of every arena root, arena_bytes and sum_of_values_bytes. Values that live at the same
+/// time never overlap; a launch's outputs never overlap its inputs, because schedules may recompute points.
+/// REQUIRES launches, buffers and outputs final. With reuse == false every value has a place of its own.
+void place_buffers(Plan& plan, bool reuse);
+
+/// The buffer whose bytes these are: follows alias_of to its end.
+[[nodiscard]] BufferId root_of(const Plan& plan, BufferId buffer);
+
+/// The launches during which a root buffer's bytes matter, both ends included. Outputs live to the end.
+struct LiveRange {
+  std::int32_t first = 0;
+  std::int32_t last = -1;  ///< less than `first` when nothing touches the buffer
+  [[nodiscard]] bool overlaps(const LiveRange& other) const {
+    return first <= other.last && other.first <= last;
+  }
+};
+[[nodiscard]] std::vector<LiveRange> live_ranges(const Plan& plan);  ///< per buffer; filled in for roots
+
+}  // namespace sylvite
