@@ -1,39 +1,45 @@
 #pragma once
 // A Program: loaded kernels, packed weights, an arena, and the launches in order.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "lowering/plan.h"
-#include "runtime/object_cache.h"
+#include "runtime/profile.h"
 #include "schedules/candidate.h"
 
 namespace sylvite {
 
-/// Time of one launch in one run, for profiles.
-struct LaunchTime {
-  std::string name;
-  std::string kernel_id;
-  double start_us = 0;  ///< since the start of the run
-  double duration_us = 0;
+/// One kernel of a plan, ready to be loaded.
+struct CompiledKernel {
+  Candidate candidate;  ///< says how the kernel wants its weights packed
+  std::string symbol;   ///< see symbol_name
+  std::string object;   ///< see compile_to_object
 };
 
-/// Owns everything needed to run. Thread safety: run() may be called from one thread at a time.
+/// Owns everything needed to run. Thread safety: run() may be called from one thread at a time; different
+/// programs are independent. Movable.
 class Program {
  public:
-  /// `objects[i]` is the object code of plan.kernels[i] compiled as candidates[i]; see compile_to_object.
-  Program(Plan plan, const std::vector<Candidate>& candidates, const std::vector<std::string>& objects,
-          const Machine& machine);
+  /// `kernels[i]` implements plan.kernels[i]. Links the objects, packs the weights, allocates the arena.
+  /// Throws IoError when an object does not link.
+  Program(Plan plan, const std::vector<CompiledKernel>& kernels, int threads);
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
 
-  /// Inputs in graph order; throws InputError naming the input when dtype or shape differ.
+  /// Inputs and results in graph order. Inputs that are 64-byte aligned are read in place. Results may share
+  /// bytes with inputs or weights where the graph returns those. Throws InputError naming the input whose
+  /// dtype or shape differs, InternalError when a kernel reports an error. `profile`, if given, gets one
+  /// entry per launch.
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs,
                                         std::vector<LaunchTime>* profile = nullptr);
+
   [[nodiscard]] const Plan& plan() const;
-  [[nodiscard]] std::int64_t peak_bytes() const;  ///< arena plus weights
+  [[nodiscard]] std::int64_t peak_bytes() const;  ///< arena, weights as packed, and results of one run
+  [[nodiscard]] double weights_seconds() const;   ///< time spent packing weights
 
  private:
   struct Rep;

@@ -6,8 +6,6 @@
 //   choose_candidates(session, progress);                      database or heuristic; measures in
 //   max-autotune build_program(session);                                    objects from the cache or
 //   compiled now; loads, packs session.program->run(inputs);
-//
-// Knobs read here: see docs/knobs.md.
 
 #include <memory>
 #include <optional>
@@ -32,7 +30,7 @@ enum class Origin {
   heuristic,  ///< the first space that takes the kernel; nothing measured
   database,   ///< a winner stored by an earlier run
   search,     ///< measured now
-  reference,  ///< the plain schedule, because the chosen candidate did not compile
+  reference,  ///< the plain schedule, because no other candidate compiled
 };
 [[nodiscard]] std::string_view origin_name(Origin origin);
 
@@ -40,50 +38,58 @@ enum class Origin {
 struct Choice {
   Candidate candidate;
   Origin origin = Origin::heuristic;
-  std::string symbol;    ///< C symbol and object cache key; filled by choose_candidates
-  double median_us = 0;  ///< as stored with the winner; 0 when never measured
+  double median_us = 0;  ///< as measured when it won; 0 when never measured
+  std::string why;       ///< one line for `explain`; may be empty
+  std::string symbol;    ///< C symbol and object cache key
+  std::string object;    ///< the compiled kernel, once known
 };
 
 /// Thread safety: one thread at a time. Movable.
 struct Session {
-  std::string model_path;  ///< "" for a graph made in C++
+  std::string model_path;      ///< "" for a graph made in C++
+  std::string worker_command;  ///< "" when there is none; see CompileOptions
   Settings settings;
   Machine machine;
   Graph imported;  ///< as captured, before passes
   Graph graph;     ///< after passes
   std::vector<PassReport> passes;
-  Plan plan;                    ///< moved into the program by build_program; then use program->plan()
-  std::vector<Choice> choices;  ///< one per unique kernel, in plan order
+  Plan plan;                         ///< moved into the program by build_program; read it with current_plan()
+  std::vector<Choice> choices;       ///< one per unique kernel, in plan order
+  std::optional<TuneResult> tuning;  ///< when choose_candidates measured; its choices are moved to `choices`
   std::optional<Program> program;
   CompileReport report;
 
   [[nodiscard]] const Plan& current_plan() const { return program ? program->plan() : plan; }
+  [[nodiscard]] TuningKey key() const { return tuning_key(machine, settings.string("compile.precision")); }
 };
 
-/// Files that a session uses, resolved from knobs and the environment (XDG_CACHE_HOME, HOME). "" means none.
+/// Files that a session keeps between runs. "" means none.
 struct SessionPaths {
-  std::string object_cache;  ///< folder; knob cache.dir, else ~/.cache/sylvite/objects
-  std::string database;      ///< file; knob db.path, else ~/.cache/sylvite/tuning.db
+  std::string object_cache;  ///< folder: cache.dir, else objects/ in the user's cache folder
+  std::string database;      ///< file: db.path, else trials.db in the user's cache folder
 };
 [[nodiscard]] SessionPaths session_paths(const Settings& settings);
 
-/// Defaults, then the mode's file (options.mode; a config file or --set may change compile.mode), then config
-/// files, then options.set. Throws UsageError for an unknown mode, knob or value.
+/// Defaults, then the mode's file (options.mode, unless a config file or options.set gives compile.mode),
+/// then config files, then options.set. Throws UsageError for an unknown mode, knob or value.
 [[nodiscard]] Settings resolve_settings(const CompileOptions& options);
+
+/// `given`, with the import.* knobs that were set. Throws UsageError for dims or shapes that do not parse.
+[[nodiscard]] ImportOptions resolve_import(const Settings& settings, const ImportOptions& given);
 
 /// Import, passes and lowering. Throws what import_onnx, run_passes and lower throw.
 [[nodiscard]] Session load_model(const std::string& onnx_path, const CompileOptions& options);
-/// The same for a graph made with the builder; options.import is not used.
+/// The same for a graph made in C++; options.import is not used.
 [[nodiscard]] Session load_graph(Graph graph, const CompileOptions& options);
 
-/// Fills session.choices: stored winners first, heuristics for the rest. With tune.budget > 0 (max-autotune)
-/// kernels without a winner are tuned, and the results are stored. Never throws for a bad database: that is a
-/// warning.
+/// Fills session.choices: stored winners first, heuristics for the rest. With tune.enabled, kernels without a
+/// winner are tuned within tune.budget and the results stored. A database that cannot be used is a warning.
 void choose_candidates(Session& session, const ProgressCallback& progress = {});
 
 /// Gets every kernel's object from the cache, compiling those missing in worker processes, loads them, and
-/// builds session.program. A candidate that does not compile is replaced by the reference schedule, with a
-/// warning.
+/// makes session.program. A candidate that does not compile is replaced by the heuristic one, then by the
+/// reference, each with a warning. REQUIRES choose_candidates. Throws CompileError when even the reference
+/// does not compile.
 void build_program(Session& session);
 
 /// What CompiledModel holds.

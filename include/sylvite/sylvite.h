@@ -15,21 +15,26 @@
 #include <string>
 #include <vector>
 
+#include "frontend/graph.h"
 #include "frontend/onnx_importer.h"
 #include "frontend/tensor.h"
 
 namespace sylvite {
 
 struct CompileOptions {
-  std::string mode = "default";              ///< default, reduce-overhead or max-autotune: a file in configs/
-  std::vector<std::string> config_files;     ///< read after the mode's file; later wins
-  std::map<std::string, std::string> set;    ///< knob name -> value; wins over files. See docs/knobs.md
+  std::string mode = "default";            ///< default, reduce-overhead or max-autotune: a file in configs/
+  std::vector<std::string> config_files;   ///< read after the mode's file; later wins
+  std::map<std::string, std::string> set;  ///< knob name -> value; wins over files. See docs/knobs.md
   ImportOptions import;
+  /// The `sylvite` command, whose worker processes compile and measure kernels. "" looks beside the running
+  /// program and where Sylvite was installed; without it kernels are compiled in this process, and nothing is
+  /// measured.
+  std::string worker_command;
 };
 
 /// Counts and times of one compilation, and of nothing else. See `--json` in docs/command.md.
 struct CompileReport {
-  int kernels = 0;            ///< launches in the program
+  int kernels = 0;  ///< launches in the program
   int unique_kernels = 0;
   int trials = 0;             ///< measurements made now
   int compiled = 0;           ///< objects compiled now, trials included
@@ -37,8 +42,8 @@ struct CompileReport {
   double import_seconds = 0;
   double compile_seconds = 0;
   double tune_seconds = 0;
-  double ready_seconds = 0;   ///< from the call until the first run could start, weight reading excluded
-  double weights_seconds = 0; ///< reading and packing weights
+  double ready_seconds = 0;    ///< from the call until the first run could start, weight reading excluded
+  double weights_seconds = 0;  ///< reading and packing weights
   std::int64_t peak_bytes = 0;
   std::int64_t sum_of_values_bytes = 0;
   std::vector<std::string> warnings;
@@ -66,6 +71,9 @@ class CompiledModel {
   std::unique_ptr<Rep> rep_;
 };
 
+/// Throws Error: see base/error.h for the kinds.
 [[nodiscard]] CompiledModel compile(const std::string& onnx_path, const CompileOptions& options = {});
+/// The same for a graph built in C++ (frontend/graph.h); options.import is not used.
+[[nodiscard]] CompiledModel compile(Graph graph, const CompileOptions& options = {});
 
 }  // namespace sylvite

@@ -1,0 +1,40 @@
+#pragma once
+// The weights of a plan as its kernels want them in memory.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "frontend/tensor.h"
+#include "lowering/packing.h"
+
+namespace sylvite {
+
+/// Launches that want the same weight in the same packing share one copy; an identity packing shares the
+/// weight itself when it is aligned. Use: want() for every weight argument, pack_all() once, then at().
+class PackedWeights {
+ public:
+  using Slot = std::size_t;
+
+  [[nodiscard]] Slot want(std::int32_t weight, const Packing& packing);
+  void pack_all(const std::vector<Tensor>& weights, int threads);
+  [[nodiscard]] const Tensor& at(Slot slot) const { return packed_.at(slot); }
+  [[nodiscard]] std::size_t size() const { return requests_.size(); }
+  [[nodiscard]] std::int64_t byte_size() const;
+
+ private:
+  struct Request {
+    std::int32_t weight = 0;
+    Packing packing;
+  };
+  std::vector<Request> requests_;
+  std::vector<Tensor> packed_;
+  std::map<std::tuple<std::int32_t, std::vector<std::int64_t>, std::vector<int>>, Slot> slots_;
+};
+
+/// The tensor itself when its bytes are 64-byte aligned, as kernels want, else an aligned copy.
+[[nodiscard]] Tensor aligned(const Tensor& tensor);
+
+}  // namespace sylvite

@@ -1,0 +1,20 @@
+#pragma once
+// Where the time of a run goes.
+
+#include <string>
+#include <vector>
+
+namespace sylvite {
+
+/// Time of one launch in one run.
+struct LaunchTime {
+  std::string name;       ///< Launch::name
+  std::string kernel_id;  ///< Kernel::id
+  double start_us = 0;    ///< since the start of the run
+  double duration_us = 0;
+};
+
+/// The runs one after another on one track, as JSON that chrome://tracing and Perfetto read.
+[[nodiscard]] std::string chrome_trace(const std::vector<std::vector<LaunchTime>>& runs);
+
+}  // namespace sylvite
