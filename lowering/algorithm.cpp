@@ -1,0 +1,97 @@
+#include "lowering/algorithm.h"
+
+#include <array>
+#include <charconv>
+
+#include "base/error.h"
+#include "lowering/algorithm_forms.h"
+
+namespace sylvite {
+namespace {
+
+/// Templates add their row here; their builders are in algorithm_NAME.cpp.
+constexpr std::array forms = {
+    FormRow{"generic", generic_packings, build_generic},
+};
+
+const FormRow& form_row(const Form& form) {
+  for (const FormRow& row : forms) {
+    if (row.name == form.name) return row;
+  }
+  throw UnsupportedError("no form of an algorithm is called '{}'", form.name);
+}
+
+std::int64_t parse_number(std::string_view text, std::string_view whole) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw ModelError("form '{}': '{}' is not a number", whole, text);
+  }
+  return number;
+}
+
+}  // namespace
+
+std::int64_t Form::at(const std::string& parameter) const {
+  const auto found = parameters.find(parameter);
+  if (found == parameters.end()) throw InternalError("form '{}' has no parameter '{}'", name, parameter);
+  return found->second;
+}
+
+std::string Form::to_string() const {
+  if (parameters.empty()) return name;
+  std::string text;
+  for (const auto& [key, number] : parameters)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, number);
+  return name + "{" + text + "}";
+}
+
+Form Form::parse(std::string_view text) {
+  Form form;
+  const std::size_t open = text.find('{');
+  form.name = text.substr(0, open);
+  if (form.name.empty()) throw ModelError("a form needs a name, got '{}'", text);
+  if (open == std::string_view::npos) return form;
+  if (text.back() != '}') throw ModelError("form '{}' lacks its closing brace", text);
+  std::string_view rest = text.substr(open + 1, text.size() - open - 2);
+  while (!rest.empty()) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos || equals == 0)
+      throw ModelError("form '{}': expected name=number, got '{}'", text, item);
+    form.parameters[std::string(item.substr(0, equals))] = parse_number(item.substr(equals + 1), text);
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+  }
+  return form;
+}
+
+std::span<const FormRow> form_table() {
+  return forms;
+}
+
+std::vector<Packing> layout_packings(const Kernel& kernel) {
+  std::vector<Packing> packings;
+  for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i) {
+    const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
+    Packing packing;
+    if (type.layout.channel_block > 0 && kernel.input_is_weight.at(i)) {
+      packing.factors.assign(type.shape.size(), 1);
+      packing.factors[1] = type.layout.channel_block;
+      for (int d = 0; d < type.rank(); ++d) packing.order.push_back(2 * d);
+      packing.order.push_back(3);
+    }
+    packings.push_back(packing);
+  }
+  return packings;
+}
+
+std::vector<Packing> input_packings(const Kernel& kernel, const Form& form) {
+  return form_row(form).packings(kernel, form);
+}
+
+Algorithm build_algorithm(const Kernel& kernel, const Form& form) {
+  return form_row(form).build(kernel, form);
+}
+
+}  // namespace sylvite

@@ -1,0 +1,26 @@
+#pragma once
+// The forms of an algorithm: one row per formulation. Internal to lowering/.
+
+#include <span>
+#include <string_view>
+
+#include "lowering/algorithm.h"
+
+namespace sylvite {
+
+/// One formulation. `packings` gives the packing per body input, `build` the Funcs; both may throw
+/// UnsupportedError for a kernel that the form cannot express.
+struct FormRow {
+  std::string_view name;
+  std::vector<Packing> (*packings)(const Kernel&, const Form&);
+  Algorithm (*build)(const Kernel&, const Form&);
+};
+[[nodiscard]] std::span<const FormRow> form_table();
+
+/// The packing of a weight that a layout implies: what `generic` wants. Identity for dense types and
+/// activations.
+[[nodiscard]] std::vector<Packing> layout_packings(const Kernel& kernel);
+[[nodiscard]] std::vector<Packing> generic_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_generic(const Kernel& kernel, const Form& form);
+
+}  // namespace sylvite

@@ -1,0 +1,86 @@
+#include "base/error.h"
+#include "lowering/algorithm_forms.h"
+#include "lowering/algorithm_nodes.h"
+
+namespace sylvite {
+namespace {
+
+using Definer = void (*)(AlgorithmBuilder&, const Node&);
+
+Definer definer_of(Op op) {
+  switch (op) {
+    case Op::iota:
+      return define_iota;
+    case Op::gather:
+    case Op::gather_elements:
+    case Op::gather_nd:
+      return define_gather;
+    case Op::scatter_elements:
+    case Op::scatter_nd:
+      return define_scatter;
+    case Op::reduce_sum:
+    case Op::reduce_max:
+    case Op::reduce_min:
+    case Op::reduce_prod:
+      return define_reduction;
+    case Op::arg_max:
+    case Op::arg_min:
+      return define_arg_reduction;
+    case Op::cumsum:
+    case Op::cumprod:
+      return define_scan;
+    case Op::top_k:
+      return define_top_k;
+    case Op::softmax:
+    case Op::log_softmax:
+      return define_softmax;
+    case Op::layer_norm:
+    case Op::rms_norm:
+      return define_layer_norm;
+    case Op::batch_norm:
+      return define_batch_norm;
+    case Op::matmul:
+      return define_matmul;
+    case Op::conv:
+      return define_conv;
+    case Op::max_pool:
+    case Op::avg_pool:
+      return define_pool;
+    case Op::attention:
+      return define_attention;
+    default:
+      break;
+  }
+  if (has_trait(op, OpTrait::pointwise)) return define_pointwise;
+  if (has_trait(op, OpTrait::movement)) return define_movement;
+  throw UnsupportedError("operation {} has no Halide algorithm", op_info(op).name);
+}
+
+}  // namespace
+
+void AlgorithmBuilder::define_node(const Node& node) {
+  definer_of(node.op)(*this, node);
+}
+
+Coordinate shifted(const Coordinate& coordinate, std::int64_t offset) {
+  if (offset == 0) return coordinate;
+  Coordinate result(coordinate.full + static_cast<int>(offset));
+  if (coordinate.block > 0 && offset % coordinate.block == 0) {
+    result.block = coordinate.block;
+    result.inner = coordinate.inner;
+    result.outer = coordinate.outer + static_cast<int>(offset / coordinate.block);
+  }
+  return result;
+}
+
+std::vector<Packing> generic_packings(const Kernel& kernel, const Form& /*form*/) {
+  return layout_packings(kernel);
+}
+
+Algorithm build_generic(const Kernel& kernel, const Form& /*form*/) {
+  AlgorithmBuilder builder(kernel, layout_packings(kernel));
+  builder.define_rest();
+  return builder.finish();
+}
+
+}  // namespace sylvite

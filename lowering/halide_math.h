@@ -1,0 +1,56 @@
+#pragma once
+// Functions of f32 and f64 expressions that vectorise and treat infinities and NaN as IEEE says. Halide's own
+// tanh, sin, ... call libm per lane; its exp, erf, max and min lose special values; and by default its code
+// generator assumes that floats are finite. Here every operation whose operands may be special is one of the
+// strict_* below; polynomials run on clamped operands and may be contracted to FMA.
+//
+// f32: relative error about 1e-6 or better over the whole range. f64: libm per lane (slow, exact).
+
+#include <Halide.h>
+
+namespace sylvite {
+
+/// IEEE operations the code generator neither reorders nor assumes finite. For integers, the plain operation.
+[[nodiscard]] Halide::Expr strict_add(const Halide::Expr& a, const Halide::Expr& b);
+[[nodiscard]] Halide::Expr strict_sub(const Halide::Expr& a, const Halide::Expr& b);
+[[nodiscard]] Halide::Expr strict_mul(const Halide::Expr& a, const Halide::Expr& b);
+[[nodiscard]] Halide::Expr strict_div(const Halide::Expr& a, const Halide::Expr& b);
+[[nodiscard]] Halide::Expr strict_less(const Halide::Expr& a, const Halide::Expr& b);
+[[nodiscard]] Halide::Expr strict_less_equal(const Halide::Expr& a, const Halide::Expr& b);
+[[nodiscard]] Halide::Expr strict_equal(const Halide::Expr& a, const Halide::Expr& b);
+[[nodiscard]] Halide::Expr is_not_a_number(const Halide::Expr& x);  ///< false for integers
+/// Propagate NaN from either side.
+[[nodiscard]] Halide::Expr nan_max(const Halide::Expr& a, const Halide::Expr& b);
+[[nodiscard]] Halide::Expr nan_min(const Halide::Expr& a, const Halide::Expr& b);
+/// `value` where x is no NaN, else x.
+[[nodiscard]] Halide::Expr keep_nan(const Halide::Expr& x, const Halide::Expr& value);
+
+[[nodiscard]] Halide::Expr math_exp(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_log(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_log1p(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_sin(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_cos(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_tan(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_asin(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_acos(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_atan(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_sinh(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_cosh(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_tanh(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_asinh(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_acosh(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_atanh(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_erf(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_sqrt(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_rsqrt(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_sigmoid(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_softplus(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_pow(const Halide::Expr& x, const Halide::Expr& y);
+
+/// Float <-> signed integer of the same size with the same order, NaN above everything (`nan_is_largest`) or
+/// below. Folding the integers by max or min is associative and vectorises, and NaN wins. Integers pass
+/// through.
+[[nodiscard]] Halide::Expr order_key(const Halide::Expr& x, bool nan_is_largest);
+[[nodiscard]] Halide::Expr from_order_key(const Halide::Expr& key, const Halide::Type& type);
+
+}  // namespace sylvite

@@ -1,0 +1,46 @@
+#include "schedules/candidate.h"
+
+#include "base/error.h"
+#include "schedules/spaces.h"
+
+namespace sylvite {
+
+std::string Candidate::to_string() const { return "form: " + form.to_string() + "\n" + schedule.to_string(); }
+
+Candidate Candidate::parse(std::string_view text) {
+  constexpr std::string_view prefix = "form: ";
+  if (!text.starts_with(prefix)) throw ModelError("a candidate starts with 'form: NAME', got '{}'", text.substr(0, 40));
+  const std::size_t end = text.find('\n');
+  Candidate candidate;
+  candidate.form = Form::parse(text.substr(prefix.size(), end == std::string_view::npos ? end : end - prefix.size()));
+  if (end != std::string_view::npos) candidate.schedule = Schedule::parse(text.substr(end + 1));
+  return candidate;
+}
+
+/// Best first; the first that takes a kernel is what default mode runs. Spaces are defined in space_NAME.cpp.
+const std::vector<Space>& space_table() {
+  static const std::vector<Space> table = {
+      reference_space,
+  };
+  return table;
+}
+
+std::vector<const Space*> spaces_for(const Kernel& kernel, const Machine& machine, std::vector<Refusal>* refusals) {
+  std::vector<const Space*> accepted;
+  for (const Space& space : space_table()) {
+    const std::string reason = space.refuses(kernel, machine);
+    if (reason.empty()) {
+      accepted.push_back(&space);
+    } else if (refusals != nullptr) {
+      refusals->push_back({space.name, reason});
+    }
+  }
+  return accepted;
+}
+
+Candidate default_candidate(const Kernel& kernel, const Machine& machine) {
+  const Space* space = spaces_for(kernel, machine).front();
+  return space->at(kernel, machine, space->heuristic(kernel, machine));
+}
+
+}  // namespace sylvite

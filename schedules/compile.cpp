@@ -1,0 +1,81 @@
+#include "schedules/compile.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace sylvite {
+namespace {
+
+/// A file name that no other thread or process uses; the file is removed at the end.
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    path_ = (std::filesystem::temp_directory_path() / "sylvite-object-XXXXXX.o").string();
+    const int file = mkstemps(path_.data(), 2);
+    if (file < 0) throw IoError("cannot make a temporary file {}: set TMPDIR to a writable folder", path_);
+    close(file);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() { unlink(path_.c_str()); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string read() const {
+    std::ifstream stream(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  }
+
+ private:
+  std::string path_;
+};
+
+/// Warnings of Halide's are about style of schedules; errors become exceptions. Nothing is printed.
+class QuietReporter : public Halide::CompileTimeErrorReporter {
+ public:
+  void warning(const char* /*message*/) override {}
+  [[noreturn]] void error(const char* message) override { throw CompileError("{}", message); }
+};
+
+bool needs_large_buffers(const Kernel& kernel) {
+  constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max();
+  for (const Value& value : kernel.body.values()) {
+    if (value.type.byte_size() > limit) return true;
+  }
+  return false;
+}
+
+Halide::Target target_for(const Kernel& kernel, const std::string& target) {
+  Halide::Target result(target);
+  result = result.with_feature(Halide::Target::NoRuntime).with_feature(Halide::Target::UserContext);
+  return needs_large_buffers(kernel) ? result.with_feature(Halide::Target::LargeBuffers) : result;
+}
+
+}  // namespace
+
+std::string symbol_name(const Kernel& kernel, const Candidate& candidate, const std::string& target) {
+  return "sylvite_" + short_hash(kernel.text + "\n" + candidate.to_string() + "\n" + target);
+}
+
+std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, const std::string& target) {
+  static QuietReporter reporter;
+  Halide::set_custom_compile_time_error_reporter(&reporter);
+  const TemporaryFile file;
+  try {
+    Algorithm algorithm = build_algorithm(kernel, candidate.form);
+    candidate.schedule.apply(algorithm);
+    const std::vector<Halide::Argument> arguments(algorithm.inputs.begin(), algorithm.inputs.end());
+    Halide::Pipeline pipeline(algorithm.outputs);
+    pipeline.compile_to_object(file.path(), arguments, symbol_name(kernel, candidate, target), target_for(kernel, target));
+  } catch (const Halide::Error& error) {
+    throw CompileError("kernel {}: {}", kernel.id, error.what());
+  }
+  return file.read();
+}
+
+}  // namespace sylvite

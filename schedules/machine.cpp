@@ -1,0 +1,48 @@
+#include <Halide.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "schedules/candidate.h"
+
+namespace sylvite {
+namespace {
+
+/// "48K" or "1024K" or "2M" as sysfs writes it; `fallback` when the file is absent or odd.
+std::int64_t cache_bytes(const std::string& path, std::int64_t fallback) {
+  std::ifstream file(path);
+  std::int64_t size = 0;
+  char unit = 'K';
+  if (!(file >> size) || size <= 0) return fallback;
+  file >> unit;
+  return unit == 'M' ? size << 20 : size << 10;
+}
+
+std::string read_cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    const std::size_t colon = line.find(':');
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown CPU";
+}
+
+}  // namespace
+
+Machine detect_machine(int threads) {
+  const Halide::Target host = Halide::get_host_target();
+  Machine machine;
+  machine.target = host.to_string();
+  machine.vector_floats = std::max(4, host.natural_vector_size<float>());
+  machine.vector_registers = host.has_feature(Halide::Target::AVX512) ? 32 : 16;
+  machine.threads = std::max(1, threads);
+  const std::string cache = "/sys/devices/system/cpu/cpu0/cache/";
+  machine.l1_bytes = cache_bytes(cache + "index0/size", machine.l1_bytes);
+  machine.l2_bytes = cache_bytes(cache + "index2/size", machine.l2_bytes);
+  machine.cpu_name = read_cpu_name();
+  return machine;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,31 @@
+#include "base/error.h"
+#include "schedules/spaces.h"
+
+// The reference: the generic form with every folding stage computed whole. No vectors, no threads; always legal.
+
+namespace sylvite {
+
+void ScheduleWriter::add_line(const std::string& line) {
+  Schedule parsed = Schedule::parse(line);
+  for (Decision& decision : parsed.decisions) schedule_.decisions.push_back(std::move(decision));
+}
+
+Candidate reference_candidate(const Kernel& kernel) {
+  ScheduleWriter writer;
+  const Algorithm algorithm = build_algorithm(kernel, Form{});
+  for (const auto& [name, func] : algorithm.stages) {
+    if (func.has_update_definition()) writer.add("{}.compute_root();", name);
+  }
+  return {Form{}, writer.take()};
+}
+
+const Space reference_space = {
+    .name = "reference",
+    .refuses = [](const Kernel&, const Machine&) { return std::string(); },
+    .parameters = [](const Kernel&, const Machine&) { return std::vector<Parameter>(); },
+    .heuristic = [](const Kernel&, const Machine&) { return Point(); },
+    .at = [](const Kernel& kernel, const Machine&, const Point&) { return reference_candidate(kernel); },
+    .cost = nullptr,
+};
+
+}  // namespace sylvite

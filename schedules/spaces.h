@@ -1,0 +1,27 @@
+#pragma once
+// The rows of space_table(), one per space_NAME.cpp. Internal to schedules/.
+
+#include <fmt/format.h>
+
+#include "schedules/candidate.h"
+
+namespace sylvite {
+
+extern const Space reference_space;
+
+/// Appends decisions to a schedule, one statement at a time.
+class ScheduleWriter {
+ public:
+  /// Parses one line of the text form, so that spaces read like Halide.
+  template <typename... Parts>
+  void add(fmt::format_string<Parts...> format, Parts&&... parts) {
+    add_line(fmt::format(format, std::forward<Parts>(parts)...));
+  }
+  void add_line(const std::string& line);
+  [[nodiscard]] Schedule take() { return std::move(schedule_); }
+
+ private:
+  Schedule schedule_;
+};
+
+}  // namespace sylvite
