@@ -71,7 +71,8 @@ std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, 
     candidate.schedule.apply(algorithm);
     const std::vector<Halide::Argument> arguments(algorithm.inputs.begin(), algorithm.inputs.end());
     Halide::Pipeline pipeline(algorithm.outputs);
-    pipeline.compile_to_object(file.path(), arguments, symbol_name(kernel, candidate, target), target_for(kernel, target));
+    pipeline.compile_to_object(file.path(), arguments, symbol_name(kernel, candidate, target),
+                               target_for(kernel, target));
   } catch (const Halide::Error& error) {
     throw CompileError("kernel {}: {}", kernel.id, error.what());
   }

@@ -21,7 +21,8 @@ using Halide::TailStrategy;
 using Halide::Var;
 using Halide::VarOrRVar;
 
-// ---- names -------------------------------------------------------------------------------------------------------
+// ---- names
+// -------------------------------------------------------------------------------------------------------
 
 template <typename T>
 struct Named {
@@ -41,8 +42,8 @@ constexpr Named<TailStrategy> tail_strategies[] = {
     {"TailStrategy::RoundUpAndBlend", TailStrategy::RoundUpAndBlend},
 };
 constexpr Named<MemoryType> memory_types[] = {
-    {"MemoryType::Auto", MemoryType::Auto},   {"MemoryType::Heap", MemoryType::Heap},
-    {"MemoryType::Stack", MemoryType::Stack}, {"MemoryType::Register", MemoryType::Register},
+    {"MemoryType::Auto", MemoryType::Auto},       {"MemoryType::Heap", MemoryType::Heap},
+    {"MemoryType::Stack", MemoryType::Stack},     {"MemoryType::Register", MemoryType::Register},
     {"MemoryType::AMXTile", MemoryType::AMXTile},
 };
 constexpr Named<Partition> partitions[] = {
@@ -62,11 +63,13 @@ T named(const Named<T> (&table)[N], const std::string& name) {
 int number(const std::string& text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) throw CompileError("'{}' is not a number", text);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw CompileError("'{}' is not a number", text);
   return value;
 }
 
-// ---- applying ----------------------------------------------------------------------------------------------------
+// ---- applying
+// ----------------------------------------------------------------------------------------------------
 
 /// What a directive acts on: one stage of one Func, and its arguments.
 struct Target {
@@ -82,15 +85,16 @@ struct Target {
   /// A loop of the stage by name; the stage says whether it is a reduction variable.
   [[nodiscard]] VarOrRVar loop(const std::string& name) const {
     const Halide::Internal::Function function = func.function();
-    const auto& definition =
-        decision.update < 0 ? function.definition() : function.update(decision.update);
+    const auto& definition = decision.update < 0 ? function.definition() : function.update(decision.update);
     for (const Halide::Internal::Dim& dim : definition.schedule().dims()) {
       if (dim.var == name || dim.var.ends_with("." + name)) return VarOrRVar(name, dim.is_rvar());
     }
     throw CompileError("the stage has no loop '{}'", name);
   }
   /// A new loop made from an existing one, of the same kind.
-  [[nodiscard]] VarOrRVar made_from(const VarOrRVar& old, std::size_t i) const { return VarOrRVar(argument(i), old.is_rvar); }
+  [[nodiscard]] VarOrRVar made_from(const VarOrRVar& old, std::size_t i) const {
+    return VarOrRVar(argument(i), old.is_rvar);
+  }
   [[nodiscard]] TailStrategy tail(std::size_t i) const {
     return has(i) ? named(tail_strategies, argument(i)) : TailStrategy::Auto;
   }
@@ -157,20 +161,26 @@ const Directive directives[] = {
      "split(old, outer, inner, factor[, tail]): on reduction loops only GuardWithIf keeps the meaning"},
     {"fuse", 3, 3, false, apply_fuse, "fuse(inner, outer, fused): both loops pure, or both reduced"},
     {"reorder", 1, many, false, apply_reorder, "reorder(innermost, ..., outermost)"},
-    {"vectorize", 1, 3, false, apply_vectorize, "vectorize(loop[, factor[, tail]]): a reduction loop needs atomic first"},
-    {"unroll", 1, 3, false, apply_unroll, "unroll(loop[, factor[, tail]]): a bare loop must have a constant extent"},
+    {"vectorize", 1, 3, false, apply_vectorize,
+     "vectorize(loop[, factor[, tail]]): a reduction loop needs atomic first"},
+    {"unroll", 1, 3, false, apply_unroll,
+     "unroll(loop[, factor[, tail]]): a bare loop must have a constant extent"},
     {"parallel", 1, 3, false, apply_parallel, "parallel(loop[, task_size[, tail]])"},
     {"serial", 1, 1, false, [](Target& t) { t.stage.serial(t.var(0)); }, "serial(loop)"},
-    {"partition", 2, 2, false, [](Target& t) { t.stage.partition(t.var(0), named(partitions, t.argument(1))); },
+    {"partition", 2, 2, false,
+     [](Target& t) { t.stage.partition(t.var(0), named(partitions, t.argument(1))); },
      "partition(loop, Partition::Never): no separate edges of the loop; less code"},
     {"atomic", 0, 1, false, [](Target& t) { t.stage.atomic(t.has(0) && t.argument(0) == "true"); },
      "atomic(): the update is associative; its reduction loops may be vectorized"},
     {"rfactor", 3, 3, false, apply_rfactor,
-     "Func part = v.update(0).rfactor(r, u): folds along r into part(..., u) first; the update must be associative"},
+     "Func part = v.update(0).rfactor(r, u): folds along r into part(..., u) first; the update must be "
+     "associative"},
     // Where a Func is computed and kept.
     {"compute_at", 2, 2, true, [](Target& t) { t.func.compute_at(t.level()); }, "compute_at(consumer, loop)"},
-    {"compute_root", 0, 0, true, [](Target& t) { t.func.compute_root(); }, "compute_root(): whole, before its consumers"},
-    {"compute_inline", 0, 0, true, [](Target& t) { t.func.compute_inline(); }, "compute_inline(): pure Funcs only"},
+    {"compute_root", 0, 0, true, [](Target& t) { t.func.compute_root(); },
+     "compute_root(): whole, before its consumers"},
+    {"compute_inline", 0, 0, true, [](Target& t) { t.func.compute_inline(); },
+     "compute_inline(): pure Funcs only"},
     {"store_at", 2, 2, true, [](Target& t) { t.func.store_at(t.level()); }, "store_at(consumer, loop)"},
     {"store_root", 0, 0, true, [](Target& t) { t.func.store_root(); }, "store_root()"},
     {"hoist_storage", 2, 2, true, [](Target& t) { t.func.hoist_storage(t.level()); },
@@ -181,17 +191,20 @@ const Directive directives[] = {
     {"bound", 3, 3, true,
      [](Target& t) { t.func.bound(Var(t.argument(0)), number(t.argument(1)), number(t.argument(2))); },
      "bound(var, min, extent): a promise, checked at run time"},
-    {"bound_extent", 2, 2, true, [](Target& t) { t.func.bound_extent(Var(t.argument(0)), number(t.argument(1))); },
+    {"bound_extent", 2, 2, true,
+     [](Target& t) { t.func.bound_extent(Var(t.argument(0)), number(t.argument(1))); },
      "bound_extent(var, extent): a promise, checked at run time"},
     {"align_bounds", 2, 3, true,
      [](Target& t) {
        t.func.align_bounds(Var(t.argument(0)), number(t.argument(1)), t.has(2) ? number(t.argument(2)) : 0);
      },
      "align_bounds(var, modulus[, remainder]): computes more, never less"},
-    {"align_storage", 2, 2, true, [](Target& t) { t.func.align_storage(Var(t.argument(0)), number(t.argument(1))); },
+    {"align_storage", 2, 2, true,
+     [](Target& t) { t.func.align_storage(Var(t.argument(0)), number(t.argument(1))); },
      "align_storage(var, elements): pads the stride outside var"},
     {"reorder_storage", 1, many, true, apply_reorder_storage, "reorder_storage(innermost, ..., outermost)"},
-    {"fold_storage", 2, 2, true, [](Target& t) { t.func.fold_storage(Var(t.argument(0)), number(t.argument(1))); },
+    {"fold_storage", 2, 2, true,
+     [](Target& t) { t.func.fold_storage(Var(t.argument(0)), number(t.argument(1))); },
      "fold_storage(var, extent): a circular buffer along var"},
 };
 
@@ -234,12 +247,14 @@ void apply_decision(Algorithm& algorithm, const Decision& decision) {
   if (decision.update >= func.num_update_definitions()) {
     throw CompileError("stage '{}' has {} updates", decision.stage, func.num_update_definitions());
   }
-  if (directive->of_func && decision.update >= 0) throw CompileError("it acts on the whole stage; leave out .update()");
+  if (directive->of_func && decision.update >= 0)
+    throw CompileError("it acts on the whole stage; leave out .update()");
   Target target{algorithm, func, decision.update < 0 ? Stage(func) : func.update(decision.update), decision};
   directive->apply(target);
 }
 
-// ---- reading -----------------------------------------------------------------------------------------------------
+// ---- reading
+// -----------------------------------------------------------------------------------------------------
 
 /// A cursor over one line.
 class LineParser {
@@ -280,7 +295,8 @@ class LineParser {
     throw ModelError("schedule line {}: {}: {}", line_number_, reason, line_);
   }
   void skip_space() {
-    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\t' || rest_.front() == '\r')) rest_.remove_prefix(1);
+    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\t' || rest_.front() == '\r'))
+      rest_.remove_prefix(1);
   }
   bool accept(char c) {
     skip_space();
@@ -293,7 +309,9 @@ class LineParser {
   }
   std::string word() {
     skip_space();
-    const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == ':' || c == '-'; };
+    const auto is_word = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == ':' || c == '-';
+    };
     const auto* end = std::find_if_not(rest_.begin(), rest_.end(), is_word);
     std::string text(rest_.begin(), end);
     if (text.empty()) fail("expected a name");
@@ -331,8 +349,8 @@ std::string Schedule::to_string() const {
   std::string text;
   const Decision* previous = nullptr;
   for (const Decision& decision : decisions) {
-    const bool chains = previous != nullptr && decision.directive != "rfactor" && previous->directive != "rfactor" &&
-                        receiver(*previous) == receiver(decision);
+    const bool chains = previous != nullptr && decision.directive != "rfactor" &&
+                        previous->directive != "rfactor" && receiver(*previous) == receiver(decision);
     if (chains) {
       text.erase(text.size() - 2);
       text += call(decision);

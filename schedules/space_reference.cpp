@@ -1,7 +1,8 @@
 #include "base/error.h"
 #include "schedules/spaces.h"
 
-// The reference: the generic form with every folding stage computed whole. No vectors, no threads; always legal.
+// The reference: the generic form with every folding stage computed whole. No vectors, no threads; always
+// legal.
 
 namespace sylvite {
 
