@@ -1,0 +1,81 @@
+#pragma once
+// Reference semantics of the op table, grouped by family: slow and clear, over dense row-major tensors. Float
+// arithmetic is done in double and rounded once to the element type; integers wrap around.
+//
+// REQUIRES inputs and outputs to be as the op's infer rule says. An absent optional input is a nullptr or
+// missing at the end.
+
+#include <span>
+#include <vector>
+
+#include "frontend/graph.h"
+
+namespace sylvite {
+
+using InputTensors = std::span<const Tensor* const>;
+using OutputTensors = std::vector<Tensor>;
+using ResultTypes = std::span<const TensorType>;
+
+[[nodiscard]] OutputTensors evaluate_unary(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_classify(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_cast(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_binary(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_compare(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_where(Op, InputTensors, const Attributes&, ResultTypes);
+
+[[nodiscard]] OutputTensors evaluate_iota(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_reshape(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_transpose(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_broadcast_to(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_slice(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_pad(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_concat(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_identity(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_gather(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_gather_elements(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_gather_nd(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_scatter_elements(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_scatter_nd(Op, InputTensors, const Attributes&, ResultTypes);
+
+[[nodiscard]] OutputTensors evaluate_reduce(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_arg_reduce(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_scan(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_top_k(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_softmax(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_axis_norm(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_batch_norm(Op, InputTensors, const Attributes&, ResultTypes);
+
+[[nodiscard]] OutputTensors evaluate_matmul(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_conv(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_pool(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_attention(Op, InputTensors, const Attributes&, ResultTypes);
+
+/// Optional input i, or nullptr.
+[[nodiscard]] inline const Tensor* optional_input(InputTensors inputs, std::size_t i) {
+  return i < inputs.size() ? inputs[i] : nullptr;
+}
+
+/// Dims seen from one axis: everything before it, its extent, everything after it.
+struct AxisView {
+  std::int64_t outer = 1;
+  std::int64_t extent = 1;
+  std::int64_t inner = 1;
+};
+[[nodiscard]] AxisView view_axis(const Dims& dims, std::int64_t axis);
+
+/// Copies the elements at `offset + sum(i[d] * strides[d])` of the source, for every index i below dims in
+/// row-major order, to `target_offset + sum(i[d] * target_strides[d])` of the target. Offsets and strides are
+/// in elements.
+struct StridedCopy {
+  Dims dims;
+  Dims strides;
+  std::int64_t offset = 0;
+  Dims target_strides;
+  std::int64_t target_offset = 0;
+};
+void copy_strided(const StridedCopy& copy, const void* source, void* target, std::size_t element_size);
+
+/// The tensor repeated to dims by numpy's rule; the tensor itself when it has those dims.
+[[nodiscard]] Tensor expand(const Tensor& tensor, const Dims& dims);
+
+}  // namespace sylvite

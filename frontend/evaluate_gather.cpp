@@ -1,0 +1,180 @@
+// Reference semantics of reads and writes at run-time indices. A negative index counts from the end; one out
+// of range is clamped to the nearest element.
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "frontend/evaluate.h"
+#include "frontend/storage.h"
+
+namespace sylvite {
+namespace {
+
+std::int64_t clamp_index(std::int64_t index, std::int64_t extent) {
+  return std::clamp<std::int64_t>(index < 0 ? index + extent : index, 0, extent - 1);
+}
+
+/// Offset in elements, within data, of the slice that index tuple `tuple` of `size` axes names.
+std::int64_t tuple_offset(const std::int64_t* tuple, std::size_t size, const Dims& dims,
+                          std::size_t first_axis) {
+  std::int64_t offset = 0;
+  const Dims strides = dense_strides(dims);
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::size_t axis = first_axis + i;
+    offset += clamp_index(tuple[i], dims[axis]) * strides[axis];
+  }
+  return offset;
+}
+
+std::int64_t product(Dims::const_iterator begin, Dims::const_iterator end) {
+  return checked_product(Dims(begin, end), "slice");
+}
+
+/// For element number `element` of `indices` (dims `counts`): the position in data of the element it
+/// addresses when its own index replaces the coordinate along `axis`.
+std::int64_t element_position(std::int64_t element, std::int64_t index, const Dims& counts, const Dims& dims,
+                              std::size_t axis) {
+  std::int64_t position = 0;
+  std::int64_t stride = 1;
+  for (std::size_t i = dims.size(); i-- > 0;) {
+    const std::int64_t coordinate = i == axis ? clamp_index(index, dims[i]) : element % counts[i];
+    position += coordinate * stride;
+    element /= counts[i];
+    stride *= dims[i];
+  }
+  return position;
+}
+
+template <typename C>
+C combine(C old_value, C update, const std::string& reduction) {
+  if (reduction == "add") return old_value + update;
+  if (reduction == "mul") return old_value * update;
+  if (old_value != old_value) return old_value;
+  if (update != update) return update;
+  return reduction == "max" ? std::max(old_value, update) : std::min(old_value, update);
+}
+
+/// Stores update element `from` at element `to` of the result, combined with what is there. Integers that are
+/// added or multiplied wrap around.
+void write_element(Tensor& result, std::int64_t to, const Tensor& updates, std::int64_t from,
+                   const std::string& reduction) {
+  if (reduction == "none") {
+    const std::size_t size = dtype_size(result.dtype());
+    std::memcpy(static_cast<std::byte*>(result.mutable_data()) + static_cast<std::size_t>(to) * size,
+                static_cast<const std::byte*>(updates.data()) + static_cast<std::size_t>(from) * size, size);
+    return;
+  }
+  const bool wraps = reduction == "add" || reduction == "mul";
+  with_storage(result.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T& target = result.mutable_view<T>()[static_cast<std::size_t>(to)];
+    const T update = updates.view<T>()[static_cast<std::size_t>(from)];
+    if constexpr (std::is_integral_v<T>) {
+      // Sums and products as unsigned words: the low bits are the same for signed ones.
+      using C = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+      const std::uint64_t word = combine<std::uint64_t>(target, update, reduction);
+      target = wraps ? convert_element<T>(word) : convert_element<T>(combine<C>(target, update, reduction));
+    } else {
+      target = convert_element<T>(
+          combine(convert_element<double>(target), convert_element<double>(update), reduction));
+    }
+  });
+}
+
+Tensor copy_of(const Tensor& tensor) {
+  Tensor result(tensor.dtype(), tensor.dims());
+  if (tensor.byte_size() > 0)
+    std::memcpy(result.mutable_data(), tensor.data(), static_cast<std::size_t>(tensor.byte_size()));
+  return result;
+}
+
+}  // namespace
+
+OutputTensors evaluate_gather(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
+  Tensor result(types[0].dtype, types[0].dims());
+  const AxisView view = view_axis(inputs[0]->dims(), attributes.integer("axis"));
+  const std::vector<std::int64_t> indices = inputs[1]->to_int64s();
+  const auto slice_bytes = static_cast<std::size_t>(view.inner) * dtype_size(result.dtype());
+  if (result.size() == 0) return {result};
+  const auto* source = static_cast<const std::byte*>(inputs[0]->data());
+  auto* target = static_cast<std::byte*>(result.mutable_data());
+  for (std::int64_t outer = 0; outer < view.outer; ++outer) {
+    for (std::int64_t index : indices) {
+      const std::int64_t slice = outer * view.extent + clamp_index(index, view.extent);
+      std::memcpy(target, source + static_cast<std::size_t>(slice) * slice_bytes, slice_bytes);
+      target += slice_bytes;
+    }
+  }
+  return {result};
+}
+
+OutputTensors evaluate_gather_elements(Op, InputTensors inputs, const Attributes& attributes,
+                                       ResultTypes types) {
+  Tensor result(types[0].dtype, types[0].dims());
+  const auto axis = static_cast<std::size_t>(attributes.integer("axis"));
+  const std::vector<std::int64_t> indices = inputs[1]->to_int64s();
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const auto element = static_cast<std::int64_t>(i);
+    const std::int64_t from = element_position(element, indices[i], result.dims(), inputs[0]->dims(), axis);
+    write_element(result, element, *inputs[0], from, "none");
+  }
+  return {result};
+}
+
+OutputTensors evaluate_gather_nd(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
+  Tensor result(types[0].dtype, types[0].dims());
+  if (result.size() == 0) return {result};
+  const Dims& dims = inputs[0]->dims();
+  const Dims& counts = inputs[1]->dims();
+  const auto batch_dims = static_cast<std::ptrdiff_t>(attributes.integer("batch_dims"));
+  const auto size = static_cast<std::size_t>(counts.back());
+  const std::vector<std::int64_t> indices = inputs[1]->to_int64s();
+  const std::int64_t batches = product(counts.begin(), counts.begin() + batch_dims);
+  const std::int64_t tuples = product(counts.begin() + batch_dims, counts.end() - 1);
+  const std::int64_t batch_size = product(dims.begin() + batch_dims, dims.end());
+  const std::int64_t slice = product(dims.begin() + batch_dims + counts.back(), dims.end());
+  const auto slice_bytes = static_cast<std::size_t>(slice) * dtype_size(result.dtype());
+  const auto* source = static_cast<const std::byte*>(inputs[0]->data());
+  auto* target = static_cast<std::byte*>(result.mutable_data());
+  for (std::int64_t i = 0; i < batches * tuples; ++i) {
+    const std::int64_t* tuple = indices.data() + static_cast<std::size_t>(i) * size;
+    const std::int64_t from =
+        i / tuples * batch_size + tuple_offset(tuple, size, dims, static_cast<std::size_t>(batch_dims));
+    std::memcpy(target, source + static_cast<std::size_t>(from) * dtype_size(result.dtype()), slice_bytes);
+    target += slice_bytes;
+  }
+  return {result};
+}
+
+OutputTensors evaluate_scatter_elements(Op, InputTensors inputs, const Attributes& attributes, ResultTypes) {
+  Tensor result = copy_of(*inputs[0]);
+  const auto axis = static_cast<std::size_t>(attributes.integer("axis"));
+  const std::string& reduction = attributes.string("reduction");
+  const std::vector<std::int64_t> indices = inputs[1]->to_int64s();
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const auto element = static_cast<std::int64_t>(i);
+    const std::int64_t to = element_position(element, indices[i], inputs[1]->dims(), result.dims(), axis);
+    write_element(result, to, *inputs[2], element, reduction);
+  }
+  return {result};
+}
+
+OutputTensors evaluate_scatter_nd(Op, InputTensors inputs, const Attributes& attributes, ResultTypes) {
+  Tensor result = copy_of(*inputs[0]);
+  const std::string& reduction = attributes.string("reduction");
+  const Dims& dims = result.dims();
+  const auto size = static_cast<std::size_t>(inputs[1]->dims().back());
+  const std::int64_t slice = product(dims.begin() + static_cast<std::ptrdiff_t>(size), dims.end());
+  if (slice == 0) return {result};
+  const std::vector<std::int64_t> indices = inputs[1]->to_int64s();
+  const std::int64_t tuples = inputs[2]->size() / slice;
+  for (std::int64_t i = 0; i < tuples; ++i) {
+    const std::int64_t to = tuple_offset(indices.data() + static_cast<std::size_t>(i) * size, size, dims, 0);
+    for (std::int64_t j = 0; j < slice; ++j)
+      write_element(result, to + j, *inputs[2], i * slice + j, reduction);
+  }
+  return {result};
+}
+
+}  // namespace sylvite

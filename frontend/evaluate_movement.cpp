@@ -1,0 +1,231 @@
+// Reference semantics of operations that create or move elements.
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "frontend/evaluate.h"
+#include "frontend/storage.h"
+
+namespace sylvite {
+namespace {
+
+template <typename T>
+void copy_row(const T* source, std::int64_t stride, T* target, std::int64_t target_stride,
+              std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) target[i * target_stride] = source[i * stride];
+}
+
+void copy_row_bytes(const std::byte* source, std::int64_t stride, std::byte* target,
+                    std::int64_t target_stride, std::int64_t count, std::size_t element_size) {
+  if (stride == 1 && target_stride == 1) {
+    std::memcpy(target, source, static_cast<std::size_t>(count) * element_size);
+    return;
+  }
+  const auto copy = [&](auto zero) {
+    using T = decltype(zero);
+    copy_row(reinterpret_cast<const T*>(source), stride, reinterpret_cast<T*>(target), target_stride, count);
+  };
+  switch (element_size) {
+    case 1:
+      return copy(std::uint8_t{});
+    case 2:
+      return copy(std::uint16_t{});
+    case 4:
+      return copy(std::uint32_t{});
+    case 8:
+      return copy(std::uint64_t{});
+    default:
+      throw InternalError("elements of {} bytes", element_size);
+  }
+}
+
+/// Sets every element of the result to one value.
+void fill(Tensor& result, const Tensor& value) {
+  const StridedCopy copy{result.dims(), Dims(result.dims().size(), 0), 0, dense_strides(result.dims()), 0};
+  copy_strided(copy, value.data(), result.mutable_data(), dtype_size(result.dtype()));
+}
+
+std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
+  return (a % b + b) % b;
+}
+
+/// Where position p of an axis of that extent (which may be outside it) reads from.
+std::int64_t source_position(std::int64_t p, std::int64_t extent, const std::string& mode) {
+  if (mode == "edge") return std::clamp<std::int64_t>(p, 0, extent - 1);
+  if (mode == "wrap") return floor_mod(p, extent);
+  if (extent == 1) return 0;
+  const std::int64_t period = 2 * (extent - 1);
+  const std::int64_t q = floor_mod(p, period);
+  return q < extent ? q : period - q;
+}
+
+/// Border modes: one axis at a time, each output slice is a copy of an input slice.
+Tensor pad_axis(const Tensor& input, std::size_t axis, std::int64_t low, std::int64_t extent,
+                const std::string& mode) {
+  Dims dims = input.dims();
+  const AxisView from = view_axis(dims, static_cast<std::int64_t>(axis));
+  dims[axis] = extent;
+  Tensor result(input.dtype(), dims);
+  const auto slice_bytes = static_cast<std::size_t>(from.inner) * dtype_size(input.dtype());
+  if (slice_bytes == 0) return result;
+  const auto* source = static_cast<const std::byte*>(input.data());
+  auto* target = static_cast<std::byte*>(result.mutable_data());
+  for (std::int64_t outer = 0; outer < from.outer; ++outer) {
+    for (std::int64_t i = 0; i < extent; ++i) {
+      const std::int64_t position = outer * from.extent + source_position(i - low, from.extent, mode);
+      std::memcpy(target, source + static_cast<std::size_t>(position) * slice_bytes, slice_bytes);
+      target += slice_bytes;
+    }
+  }
+  return result;
+}
+
+/// Constant mode: the part of the input that survives negative padding lands with a stride in a filled
+/// result.
+Tensor pad_constant(const Tensor& input, const Tensor* value, const Dims& dims, const Dims& low,
+                    const Dims& interior) {
+  Tensor result(input.dtype(), dims);
+  if (value != nullptr) fill(result, *value);
+  const Dims strides = dense_strides(input.dims());
+  const Dims target_strides = dense_strides(dims);
+  StridedCopy copy;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const std::int64_t step = interior[i] + 1;
+    const std::int64_t first = low[i] >= 0 ? 0 : (-low[i] + step - 1) / step;
+    const std::int64_t room = dims[i] - 1 - low[i];
+    const std::int64_t last = std::min(input.dims()[i] - 1, room < 0 ? -1 : room / step);
+    copy.dims.push_back(std::max<std::int64_t>(last - first + 1, 0));
+    copy.strides.push_back(strides[i]);
+    copy.offset += first * strides[i];
+    copy.target_strides.push_back(target_strides[i] * step);
+    copy.target_offset += (low[i] + first * step) * target_strides[i];
+  }
+  copy_strided(copy, input.data(), result.mutable_data(), dtype_size(input.dtype()));
+  return result;
+}
+
+}  // namespace
+
+AxisView view_axis(const Dims& dims, std::int64_t axis) {
+  AxisView view;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const auto position = static_cast<std::int64_t>(i);
+    (position < axis ? view.outer : (position == axis ? view.extent : view.inner)) *= dims[i];
+  }
+  return view;
+}
+
+void copy_strided(const StridedCopy& copy, const void* source, void* target, std::size_t element_size) {
+  const std::size_t rank = copy.dims.size();
+  for (std::int64_t extent : copy.dims) {
+    if (extent == 0) return;
+  }
+  const auto* from = static_cast<const std::byte*>(source);
+  auto* to = static_cast<std::byte*>(target);
+  const std::int64_t row = rank == 0 ? 1 : copy.dims.back();
+  const std::int64_t row_stride = rank == 0 ? 1 : copy.strides.back();
+  const std::int64_t target_row_stride = rank == 0 ? 1 : copy.target_strides.back();
+  const auto size = static_cast<std::int64_t>(element_size);
+  Dims index(rank, 0);
+  std::int64_t offset = copy.offset;
+  std::int64_t target_offset = copy.target_offset;
+  for (;;) {
+    copy_row_bytes(from + offset * size, row_stride, to + target_offset * size, target_row_stride, row,
+                   element_size);
+    std::size_t axis = rank == 0 ? 0 : rank - 1;
+    for (; axis > 0; --axis) {
+      const std::size_t d = axis - 1;
+      offset += copy.strides[d];
+      target_offset += copy.target_strides[d];
+      if (++index[d] < copy.dims[d]) break;
+      offset -= copy.dims[d] * copy.strides[d];
+      target_offset -= copy.dims[d] * copy.target_strides[d];
+      index[d] = 0;
+    }
+    if (axis == 0) return;
+  }
+}
+
+Tensor expand(const Tensor& tensor, const Dims& dims) {
+  if (tensor.dims() == dims) return tensor;
+  Tensor result(tensor.dtype(), dims);
+  const Dims own = dense_strides(tensor.dims());
+  StridedCopy copy{dims, Dims(dims.size(), 0), 0, dense_strides(dims), 0};
+  const std::size_t lead = dims.size() - own.size();
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (tensor.dims()[i] != 1) copy.strides[lead + i] = own[i];
+  }
+  copy_strided(copy, tensor.data(), result.mutable_data(), dtype_size(tensor.dtype()));
+  return result;
+}
+
+OutputTensors evaluate_iota(Op, InputTensors, const Attributes& attributes, ResultTypes types) {
+  Tensor result(types[0].dtype, types[0].dims());
+  const AxisView view = view_axis(result.dims(), attributes.integer("axis"));
+  for (std::int64_t i = 0; i < result.size(); ++i) result.set_int64(i, i / view.inner % view.extent);
+  return {result};
+}
+
+OutputTensors evaluate_identity(Op, InputTensors inputs, const Attributes&, ResultTypes) {
+  return {*inputs[0]};
+}
+
+OutputTensors evaluate_reshape(Op, InputTensors inputs, const Attributes&, ResultTypes types) {
+  return {inputs[0]->reshaped(types[0].dims())};
+}
+
+OutputTensors evaluate_transpose(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
+  Tensor result(types[0].dtype, types[0].dims());
+  const Dims strides = dense_strides(inputs[0]->dims());
+  StridedCopy copy{result.dims(), {}, 0, dense_strides(result.dims()), 0};
+  for (std::int64_t axis : attributes.integers("perm"))
+    copy.strides.push_back(strides[static_cast<std::size_t>(axis)]);
+  copy_strided(copy, inputs[0]->data(), result.mutable_data(), dtype_size(result.dtype()));
+  return {result};
+}
+
+OutputTensors evaluate_broadcast_to(Op, InputTensors inputs, const Attributes&, ResultTypes types) {
+  return {expand(*inputs[0], types[0].dims())};
+}
+
+OutputTensors evaluate_slice(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
+  Tensor result(types[0].dtype, types[0].dims());
+  const auto& starts = attributes.integers("starts");
+  const auto& steps = attributes.integers("steps");
+  StridedCopy copy{result.dims(), dense_strides(inputs[0]->dims()), 0, dense_strides(result.dims()), 0};
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    copy.offset += starts[i] * copy.strides[i];
+    copy.strides[i] *= steps[i];
+  }
+  copy_strided(copy, inputs[0]->data(), result.mutable_data(), dtype_size(result.dtype()));
+  return {result};
+}
+
+OutputTensors evaluate_pad(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
+  const Dims dims = types[0].dims();
+  const Dims& low = attributes.integers("low");
+  Dims interior = attributes.integers("interior");
+  interior.resize(dims.size(), 0);
+  const std::string& mode = attributes.string("mode");
+  if (mode == "constant") return {pad_constant(*inputs[0], optional_input(inputs, 1), dims, low, interior)};
+  Tensor result = *inputs[0];
+  for (std::size_t axis = 0; axis < dims.size(); ++axis)
+    result = pad_axis(result, axis, low[axis], dims[axis], mode);
+  return {result};
+}
+
+OutputTensors evaluate_concat(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
+  Tensor result(types[0].dtype, types[0].dims());
+  const auto axis = static_cast<std::size_t>(attributes.integer("axis"));
+  const Dims strides = dense_strides(result.dims());
+  std::int64_t position = 0;
+  for (const Tensor* input : inputs) {
+    const StridedCopy copy{input->dims(), dense_strides(input->dims()), 0, strides, position * strides[axis]};
+    copy_strided(copy, input->data(), result.mutable_data(), dtype_size(result.dtype()));
+    position += input->dims()[axis];
+  }
+  return {result};
+}
+
+}  // namespace sylvite

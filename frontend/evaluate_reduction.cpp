@@ -1,0 +1,214 @@
+// Reference semantics of reductions, scans and orderings.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "frontend/evaluate.h"
+#include "frontend/storage.h"
+
+namespace sylvite {
+namespace {
+
+template <typename C>
+bool is_nan(C value) {
+  return value != value;
+}
+
+/// What folding nothing gives: 0, 1, or the value that every other one replaces.
+double fold_start(Op op, DType dtype, double) {
+  (void)dtype;
+  switch (op) {
+    case Op::reduce_prod:
+    case Op::cumprod:
+      return 1;
+    case Op::reduce_max:
+      return -std::numeric_limits<double>::infinity();
+    case Op::reduce_min:
+      return std::numeric_limits<double>::infinity();
+    default:
+      return 0;
+  }
+}
+
+template <typename C>
+C fold_start(Op op, DType dtype, C) {
+  if (op == Op::reduce_prod || op == Op::cumprod) return C{1};
+  if (op != Op::reduce_max && op != Op::reduce_min) return C{0};
+  return with_storage(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_integral_v<T>) {
+      using Limits = std::numeric_limits<T>;
+      return static_cast<C>(op == Op::reduce_max ? Limits::min() : Limits::max());
+    } else {
+      return C{0};
+    }
+  });
+}
+
+/// acc = acc op value, lane by lane.
+template <typename C>
+void fold_row(Op op, C* acc, const C* values, std::int64_t count) {
+  const auto each = [&](auto combine) {
+    for (std::int64_t i = 0; i < count; ++i) acc[i] = combine(acc[i], values[i]);
+  };
+  switch (op) {
+    case Op::reduce_prod:
+    case Op::cumprod:
+      return each([](C a, C b) {
+        if constexpr (std::is_integral_v<C>)
+          return static_cast<C>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+        else
+          return a * b;
+      });
+    case Op::reduce_max:
+      return each([](C a, C b) { return is_nan(a) || a > b ? a : b; });
+    case Op::reduce_min:
+      return each([](C a, C b) { return is_nan(a) || a < b ? a : b; });
+    default:
+      return each([](C a, C b) {
+        if constexpr (std::is_integral_v<C>)
+          return static_cast<C>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+        else
+          return a + b;
+      });
+  }
+}
+
+template <typename C>
+Tensor reduce(Op op, const Tensor& input, const std::vector<std::int64_t>& axes, const TensorType& type) {
+  const std::vector<C> values = decode<C>(input);
+  std::vector<C> folded(static_cast<std::size_t>(type.element_count()), fold_start(op, input.dtype(), C{}));
+  // Strides of the result as seen from the input: 0 along reduced axes.
+  const std::size_t rank = input.dims().size();
+  Dims strides(rank, 0);
+  std::int64_t stride = 1;
+  for (std::size_t i = rank; i-- > 0;) {
+    if (std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i))) continue;
+    strides[i] = stride;
+    stride *= input.dims()[i];
+  }
+  const std::int64_t row = rank == 0 ? 1 : input.dims().back();
+  const bool row_is_reduced = rank > 0 && strides.back() == 0;
+  const std::int64_t rows = row == 0 ? 0 : input.size() / row;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::int64_t target = 0;
+    std::int64_t rest = r;
+    for (std::size_t i = rank > 0 ? rank - 1 : 0; i-- > 0; rest /= input.dims()[i])
+      target += rest % input.dims()[i] * strides[i];
+    const C* source = values.data() + r * row;
+    C* acc = folded.data() + target;
+    if (!row_is_reduced) {
+      fold_row(op, acc, source, row);
+      continue;
+    }
+    for (std::int64_t i = 0; i < row; ++i) fold_row(op, acc, source + i, 1);
+  }
+  return encode(type.dtype, type.dims(), folded);
+}
+
+template <typename C>
+Tensor scan(Op op, const Tensor& input, const Attributes& attributes) {
+  std::vector<C> values = decode<C>(input);
+  const AxisView view = view_axis(input.dims(), attributes.integer("axis"));
+  const bool exclusive = attributes.integer("exclusive") != 0;
+  const bool reverse = attributes.integer("reverse") != 0;
+  std::vector<C> acc(static_cast<std::size_t>(view.inner));
+  std::vector<C> kept(static_cast<std::size_t>(view.inner));
+  for (std::int64_t outer = 0; outer < view.outer; ++outer) {
+    std::fill(acc.begin(), acc.end(), fold_start(op, input.dtype(), C{}));
+    for (std::int64_t step = 0; step < view.extent; ++step) {
+      const std::int64_t i = reverse ? view.extent - 1 - step : step;
+      C* row = values.data() + (outer * view.extent + i) * view.inner;
+      if (exclusive) std::copy(acc.begin(), acc.end(), kept.begin());
+      fold_row(op, acc.data(), row, view.inner);
+      const std::vector<C>& result = exclusive ? kept : acc;
+      std::copy(result.begin(), result.end(), row);
+    }
+  }
+  return encode(input.dtype(), input.dims(), values);
+}
+
+/// Orders values with NaN above all.
+template <typename C>
+bool below(C a, C b) {
+  return a < b || (!is_nan(a) && is_nan(b));
+}
+
+template <typename C>
+std::int64_t choose(const C* values, const AxisView& view, bool largest, bool last) {
+  std::int64_t best = 0;
+  for (std::int64_t i = 1; i < view.extent; ++i) {
+    const C candidate = values[i * view.inner];
+    const C champion = values[best * view.inner];
+    const bool better = largest ? candidate > champion : candidate < champion;
+    const bool equal = candidate == champion;
+    if (better || (equal && last)) best = i;
+  }
+  return best;
+}
+
+}  // namespace
+
+OutputTensors evaluate_reduce(Op op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
+  return {with_arithmetic(inputs[0]->dtype(), [&](auto zero) {
+    return reduce<decltype(zero)>(op, *inputs[0], attributes.integers("axes"), types[0]);
+  })};
+}
+
+OutputTensors evaluate_arg_reduce(Op op, InputTensors inputs, const Attributes& attributes,
+                                  ResultTypes types) {
+  Tensor result(DType::i64, types[0].dims());
+  const AxisView view = view_axis(inputs[0]->dims(), attributes.integer("axis"));
+  const bool last = attributes.integer("select_last") != 0;
+  const std::span<std::int64_t> out = result.mutable_view<std::int64_t>();
+  with_arithmetic(inputs[0]->dtype(), [&](auto zero) {
+    const auto values = decode<decltype(zero)>(*inputs[0]);
+    for (std::int64_t i = 0; i < result.size(); ++i) {
+      const std::int64_t start = i / view.inner * view.extent * view.inner + i % view.inner;
+      out[static_cast<std::size_t>(i)] = choose(values.data() + start, view, op == Op::arg_max, last);
+    }
+  });
+  return {result};
+}
+
+OutputTensors evaluate_scan(Op op, InputTensors inputs, const Attributes& attributes, ResultTypes) {
+  return {with_arithmetic(inputs[0]->dtype(),
+                          [&](auto zero) { return scan<decltype(zero)>(op, *inputs[0], attributes); })};
+}
+
+OutputTensors evaluate_top_k(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
+  const Tensor& input = *inputs[0];
+  const AxisView view = view_axis(input.dims(), attributes.integer("axis"));
+  const std::int64_t k = attributes.integer("k");
+  const bool largest = attributes.integer("largest") != 0;
+  Tensor indices(DType::i64, types[1].dims());
+  const std::span<std::int64_t> index_out = indices.mutable_view<std::int64_t>();
+  Tensor values = with_arithmetic(input.dtype(), [&](auto zero) {
+    using C = decltype(zero);
+    const std::vector<C> source = decode<C>(input);
+    std::vector<C> chosen(index_out.size());
+    std::vector<std::int64_t> order(static_cast<std::size_t>(view.extent));
+    for (std::int64_t lane = 0; k > 0 && lane < view.outer * view.inner; ++lane) {
+      const C* column = source.data() + lane / view.inner * view.extent * view.inner + lane % view.inner;
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+        const C left = column[a * view.inner];
+        const C right = column[b * view.inner];
+        return largest ? below(right, left) : below(left, right);
+      });
+      for (std::int64_t i = 0; i < k; ++i) {
+        const auto at =
+            static_cast<std::size_t>((lane / view.inner * k + i) * view.inner + lane % view.inner);
+        index_out[at] = order[static_cast<std::size_t>(i)];
+        chosen[at] = column[order[static_cast<std::size_t>(i)] * view.inner];
+      }
+    }
+    return encode(input.dtype(), types[0].dims(), chosen);
+  });
+  return {values, indices};
+}
+
+}  // namespace sylvite

@@ -1,0 +1,82 @@
+#pragma once
+// Type and shape rules of the op table, grouped by family. Each returns the types of a node's outputs, dense
+// unless said otherwise, and throws ModelError for types or attributes that do not fit.
+//
+// Rules ignore layouts, but pointwise operations, batch_norm, convolution, pooling, concat and reductions
+// that keep the channel dimension hand a blocked layout on, because lowering assigns layouts by running the
+// rules again. An absent optional input comes as a default TensorType or is missing at the end.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "frontend/graph.h"
+
+namespace sylvite {
+
+using InputTypes = std::span<const TensorType>;
+using OutputTypes = std::vector<TensorType>;
+
+// Pointwise.
+[[nodiscard]] OutputTypes infer_real_unary(Op, InputTypes, const Attributes&);     ///< floats only
+[[nodiscard]] OutputTypes infer_numeric_unary(Op, InputTypes, const Attributes&);  ///< anything but booleans
+[[nodiscard]] OutputTypes infer_bitwise_unary(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_logical_unary(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_classify(Op, InputTypes, const Attributes&);  ///< float to boolean
+[[nodiscard]] OutputTypes infer_cast(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_arithmetic(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_equality(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_ordering(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_logical(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_bitwise(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_where(Op, InputTypes, const Attributes&);
+
+// Creation and movement.
+[[nodiscard]] OutputTypes infer_iota(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_reshape(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_transpose(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_broadcast_to(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_slice(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_pad(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_concat(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_to_layout(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_gather(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_gather_elements(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_gather_nd(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_scatter_elements(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_scatter_nd(Op, InputTypes, const Attributes&);
+
+// Reductions, scans, orderings, normalisations.
+[[nodiscard]] OutputTypes infer_reduce(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_arg_reduce(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_scan(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_top_k(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_softmax(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_axis_norm(Op, InputTypes, const Attributes&);  ///< layer_norm and rms_norm
+[[nodiscard]] OutputTypes infer_batch_norm(Op, InputTypes, const Attributes&);
+
+// Contractions and windows.
+[[nodiscard]] OutputTypes infer_matmul(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_conv(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_pool(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_attention(Op, InputTypes, const Attributes&);
+
+// Shared by the rules and by importers.
+
+/// The numpy broadcast of two shapes; throws ModelError naming both. A symbol fits itself and 1.
+[[nodiscard]] Shape broadcast_shapes(const Shape& a, const Shape& b);
+[[nodiscard]] bool broadcasts_to(const Shape& from, const Shape& to);
+/// True when optional input i was given. A rank-0 f32 cannot be told from an absent one and counts as absent.
+[[nodiscard]] bool is_given(InputTypes inputs, std::size_t i);
+/// An attribute that names an axis of a value of that rank: throws ModelError unless 0 <= axis < rank.
+[[nodiscard]] std::size_t checked_axis(const Attributes& attributes, int rank);
+/// A list attribute of that many entries, each within [low, high]; throws ModelError otherwise.
+[[nodiscard]] const std::vector<std::int64_t>& checked_list(const Attributes& attributes,
+                                                            const std::string& name, std::size_t size,
+                                                            std::int64_t low, std::int64_t high);
+void require_same_dtype(const TensorType& a, const TensorType& b, std::string_view what);
+
+/// No attribute or extent may be larger, so that sums and products of a few of them cannot overflow.
+inline constexpr std::int64_t extent_limit = std::int64_t{1} << 31;
+
+}  // namespace sylvite

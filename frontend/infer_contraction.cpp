@@ -1,0 +1,140 @@
+// Type rules of contractions and windows.
+
+#include "base/error.h"
+#include "frontend/infer.h"
+
+namespace sylvite {
+namespace {
+
+/// Dims before the last two.
+Shape leading(const Shape& shape) {
+  return {shape.begin(), shape.end() - 2};
+}
+
+const Dim& from_end(const Shape& shape, std::size_t i) {
+  return shape[shape.size() - i];
+}
+
+/// Extents of the spatial dims of a window operation's output.
+Dims window_extents(const Dims& spatial, const Dims& kernel, const Attributes& attributes) {
+  const std::size_t rank = spatial.size();
+  const auto& strides = checked_list(attributes, "strides", rank, 1, extent_limit);
+  const auto& dilations = checked_list(attributes, "dilations", rank, 1, extent_limit);
+  const auto& pads = checked_list(attributes, "pads", 2 * rank, 0, extent_limit);
+  Dims result;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (spatial[i] > extent_limit || kernel[i] < 1 || kernel[i] > extent_limit) {
+      throw ModelError("a window of {} over {} is out of range", kernel[i], spatial[i]);
+    }
+    const std::int64_t window = (kernel[i] - 1) * dilations[i] + 1;
+    const std::int64_t padded = spatial[i] + pads[i] + pads[rank + i];
+    if (window > padded)
+      throw ModelError("a window of {} is larger than the padded extent {}", window, padded);
+    result.push_back((padded - window) / strides[i] + 1);
+  }
+  return result;
+}
+
+Dims spatial_dims(const TensorType& type) {
+  Dims result;
+  for (std::size_t i = 2; i < type.shape.size(); ++i) {
+    if (!type.shape[i].is_known()) {
+      throw UnsupportedError("{} has an unknown spatial extent; give it a value with --dim",
+                             type.to_string());
+    }
+    result.push_back(type.shape[i].extent);
+  }
+  return result;
+}
+
+void require_spatial_rank(const TensorType& type) {
+  if (type.rank() < 3 || type.rank() > 5) {
+    throw ModelError("{} needs N, C and 1 to 3 spatial dims", type.to_string());
+  }
+}
+
+}  // namespace
+
+OutputTypes infer_matmul(Op, InputTypes inputs, const Attributes&) {
+  const TensorType& a = inputs[0];
+  const TensorType& b = inputs[1];
+  require_same_dtype(a, b, "the operands");
+  if (a.dtype == DType::boolean) throw ModelError("matmul of booleans");
+  if (a.rank() < 2 || b.rank() < 2 || from_end(a.shape, 1) != from_end(b.shape, 2)) {
+    throw ModelError("{} and {} do not multiply", a.to_string(), b.to_string());
+  }
+  TensorType result{a.dtype, broadcast_shapes(leading(a.shape), leading(b.shape)), {}};
+  result.shape.push_back(from_end(a.shape, 2));
+  result.shape.push_back(from_end(b.shape, 1));
+  return {result};
+}
+
+OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
+  const TensorType& x = inputs[0];
+  const TensorType& w = inputs[1];
+  require_spatial_rank(x);
+  require_same_dtype(x, w, "the input and the weights");
+  if (x.dtype == DType::boolean) throw ModelError("convolution of booleans");
+  const std::int64_t groups = attributes.integer("groups");
+  const Dims filter = w.dims();
+  if (w.rank() != x.rank() || groups < 1 || groups > extent_limit || filter[1] > extent_limit ||
+      x.shape[1] != Dim(filter[1] * groups) || filter[0] % groups != 0) {
+    throw ModelError("weights {} in {} groups do not fit {}", w.to_string(), groups, x.to_string());
+  }
+  if (is_given(inputs, 2)) {
+    require_same_dtype(x, inputs[2], "the input and the bias");
+    if (inputs[2].shape != Shape{w.shape[0]}) {
+      throw ModelError("bias {} does not fit weights {}", inputs[2].to_string(), w.to_string());
+    }
+  }
+  TensorType result{x.dtype, {x.shape[0], w.shape[0]}, x.layout};
+  for (std::int64_t extent : window_extents(spatial_dims(x), spatial_dims(w), attributes)) {
+    result.shape.emplace_back(extent);
+  }
+  return {result};
+}
+
+OutputTypes infer_pool(Op op, InputTypes inputs, const Attributes& attributes) {
+  const TensorType& x = inputs[0];
+  require_spatial_rank(x);
+  if (x.dtype == DType::boolean || (op == Op::avg_pool && !is_float(x.dtype))) {
+    throw ModelError("cannot pool {}", x.to_string());
+  }
+  const auto& kernel =
+      checked_list(attributes, "kernel", static_cast<std::size_t>(x.rank()) - 2, 1, extent_limit);
+  TensorType result{x.dtype, {x.shape[0], x.shape[1]}, x.layout};
+  for (std::int64_t extent : window_extents(spatial_dims(x), kernel, attributes))
+    result.shape.emplace_back(extent);
+  return {result};
+}
+
+OutputTypes infer_attention(Op, InputTypes inputs, const Attributes&) {
+  const TensorType& q = inputs[0];
+  const TensorType& k = inputs[1];
+  const TensorType& v = inputs[2];
+  if (!is_float(q.dtype)) throw ModelError("got {}, expected floats", q.to_string());
+  require_same_dtype(q, k, "q and k");
+  require_same_dtype(q, v, "q and v");
+  if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2 || from_end(q.shape, 1) != from_end(k.shape, 1) ||
+      from_end(k.shape, 2) != from_end(v.shape, 2)) {
+    throw ModelError("q {}, k {} and v {} do not fit", q.to_string(), k.to_string(), v.to_string());
+  }
+  TensorType result{q.dtype, broadcast_shapes(leading(q.shape), leading(k.shape)), {}};
+  result.shape = broadcast_shapes(result.shape, leading(v.shape));
+  if (is_given(inputs, 3)) {
+    const TensorType& mask = inputs[3];
+    if (mask.dtype != DType::boolean) require_same_dtype(q, mask, "q and the mask");
+    Shape scores = result.shape;
+    scores.push_back(from_end(q.shape, 2));
+    scores.push_back(from_end(k.shape, 2));
+    if (!broadcasts_to(mask.shape, scores)) {
+      throw ModelError("mask {} does not broadcast to the scores of {} and {}", mask.to_string(),
+                       q.to_string(), k.to_string());
+    }
+  }
+  result.shape.push_back(from_end(q.shape, 2));
+  result.shape.push_back(from_end(v.shape, 1));
+  return {result};
+}
+
+}  // namespace sylvite

@@ -1,0 +1,149 @@
+// Type rules of pointwise operations.
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "frontend/infer.h"
+
+namespace sylvite {
+namespace {
+
+/// The output type for broadcast inputs; keeps a blocked layout that an input of the full shape has.
+TensorType broadcast_type(DType dtype, InputTypes inputs) {
+  TensorType result;
+  result.dtype = dtype;
+  for (const TensorType& input : inputs) result.shape = broadcast_shapes(result.shape, input.shape);
+  for (const TensorType& input : inputs) {
+    if (input.layout.channel_block > 0 && input.shape == result.shape) {
+      result.layout = input.layout;
+      break;
+    }
+  }
+  return result;
+}
+
+void require(bool holds, const TensorType& type, std::string_view expected) {
+  if (!holds) throw ModelError("got {}, expected {}", type.to_string(), expected);
+}
+
+bool is_integer(DType dtype) {
+  return is_signed_integer(dtype) || is_unsigned_integer(dtype);
+}
+
+}  // namespace
+
+Shape broadcast_shapes(const Shape& a, const Shape& b) {
+  const Shape& longer = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  Shape result = longer;
+  const std::size_t lead = longer.size() - shorter.size();
+  for (std::size_t i = 0; i < shorter.size(); ++i) {
+    Dim& target = result[lead + i];
+    if (target == shorter[i] || shorter[i] == Dim(1)) continue;
+    if (target == Dim(1)) {
+      target = shorter[i];
+      continue;
+    }
+    const TensorType left{DType::f32, a, {}};
+    const TensorType right{DType::f32, b, {}};
+    throw ModelError("shapes {} and {} do not broadcast", left.to_string().substr(3),
+                     right.to_string().substr(3));
+  }
+  return result;
+}
+
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  if (from.size() > to.size()) return false;
+  const std::size_t lead = to.size() - from.size();
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i] != to[lead + i] && from[i] != Dim(1)) return false;
+  }
+  return true;
+}
+
+bool is_given(InputTypes inputs, std::size_t i) {
+  return i < inputs.size() && inputs[i] != TensorType{};
+}
+
+void require_same_dtype(const TensorType& a, const TensorType& b, std::string_view what) {
+  if (a.dtype != b.dtype) {
+    throw ModelError("{} have element types {} and {}, expected one", what, dtype_name(a.dtype),
+                     dtype_name(b.dtype));
+  }
+}
+
+OutputTypes infer_real_unary(Op, InputTypes inputs, const Attributes& attributes) {
+  require(is_float(inputs[0].dtype), inputs[0], "floats");
+  if (attributes.has("approximate")) {
+    const std::string& approximate = attributes.string("approximate");
+    if (approximate != "none" && approximate != "tanh") {
+      throw ModelError("attribute approximate is '{}', expected 'none' or 'tanh'", approximate);
+    }
+  }
+  return {inputs[0]};
+}
+
+OutputTypes infer_numeric_unary(Op, InputTypes inputs, const Attributes&) {
+  require(inputs[0].dtype != DType::boolean, inputs[0], "numbers");
+  return {inputs[0]};
+}
+
+OutputTypes infer_bitwise_unary(Op, InputTypes inputs, const Attributes&) {
+  require(is_integer(inputs[0].dtype), inputs[0], "integers");
+  return {inputs[0]};
+}
+
+OutputTypes infer_logical_unary(Op, InputTypes inputs, const Attributes&) {
+  require(inputs[0].dtype == DType::boolean, inputs[0], "booleans");
+  return {inputs[0]};
+}
+
+OutputTypes infer_classify(Op, InputTypes inputs, const Attributes&) {
+  require(is_float(inputs[0].dtype), inputs[0], "floats");
+  TensorType result = inputs[0];
+  result.dtype = DType::boolean;
+  return {result};
+}
+
+OutputTypes infer_cast(Op, InputTypes inputs, const Attributes& attributes) {
+  TensorType result = inputs[0];
+  result.dtype = parse_dtype(attributes.string("to"));
+  return {result};
+}
+
+OutputTypes infer_arithmetic(Op, InputTypes inputs, const Attributes&) {
+  require_same_dtype(inputs[0], inputs[1], "the operands");
+  require(inputs[0].dtype != DType::boolean, inputs[0], "numbers");
+  return {broadcast_type(inputs[0].dtype, inputs)};
+}
+
+OutputTypes infer_equality(Op, InputTypes inputs, const Attributes&) {
+  require_same_dtype(inputs[0], inputs[1], "the operands");
+  return {broadcast_type(DType::boolean, inputs)};
+}
+
+OutputTypes infer_ordering(Op, InputTypes inputs, const Attributes&) {
+  require_same_dtype(inputs[0], inputs[1], "the operands");
+  require(inputs[0].dtype != DType::boolean, inputs[0], "numbers");
+  return {broadcast_type(DType::boolean, inputs)};
+}
+
+OutputTypes infer_logical(Op, InputTypes inputs, const Attributes&) {
+  require(inputs[0].dtype == DType::boolean, inputs[0], "booleans");
+  require(inputs[1].dtype == DType::boolean, inputs[1], "booleans");
+  return {broadcast_type(DType::boolean, inputs)};
+}
+
+OutputTypes infer_bitwise(Op, InputTypes inputs, const Attributes&) {
+  require_same_dtype(inputs[0], inputs[1], "the operands");
+  require(is_integer(inputs[0].dtype), inputs[0], "integers");
+  return {broadcast_type(inputs[0].dtype, inputs)};
+}
+
+OutputTypes infer_where(Op, InputTypes inputs, const Attributes&) {
+  require(inputs[0].dtype == DType::boolean, inputs[0], "a boolean condition");
+  require_same_dtype(inputs[1], inputs[2], "the two choices");
+  return {broadcast_type(inputs[1].dtype, inputs)};
+}
+
+}  // namespace sylvite

@@ -1,0 +1,92 @@
+#include "frontend/interpreter.h"
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+void check_input(const Value& wanted, const Tensor& given) {
+  TensorType type = wanted.type;
+  type.layout = {};
+  bool fits = type.dtype == given.dtype() && type.shape.size() == given.dims().size();
+  for (std::size_t i = 0; fits && i < type.shape.size(); ++i) {
+    fits = !type.shape[i].is_known() || type.shape[i].extent == given.dims()[i];
+  }
+  if (!fits) {
+    throw InputError("input '{}' is {}, expected {}", wanted.name, given.type().to_string(),
+                     type.to_string());
+  }
+}
+
+/// The tensors of a run, dropped as soon as their last reader is done.
+class Memory {
+ public:
+  explicit Memory(const Graph& graph) : tensors_(graph.values().size()), readers_(graph.values().size(), 0) {
+    for (const Node& node : graph.nodes()) count_readers(node.inputs);
+    count_readers(graph.outputs);
+    for (std::size_t i = 0; i < tensors_.size(); ++i) tensors_[i] = graph.values()[i].constant;
+  }
+
+  void store(ValueId id, Tensor tensor) { tensors_.at(static_cast<std::size_t>(id)) = std::move(tensor); }
+  [[nodiscard]] const Tensor& load(ValueId id) const {
+    const std::optional<Tensor>& tensor = tensors_.at(static_cast<std::size_t>(id));
+    if (!tensor) throw InternalError("value {} is read before it is computed", id);
+    return *tensor;
+  }
+  void release(const std::vector<ValueId>& ids) {
+    for (ValueId id : ids) {
+      if (id != no_value && --readers_[static_cast<std::size_t>(id)] == 0)
+        tensors_[static_cast<std::size_t>(id)].reset();
+    }
+  }
+
+ private:
+  void count_readers(const std::vector<ValueId>& ids) {
+    for (ValueId id : ids) {
+      if (id != no_value) ++readers_.at(static_cast<std::size_t>(id));
+    }
+  }
+
+  std::vector<std::optional<Tensor>> tensors_;
+  std::vector<int> readers_;
+};
+
+void run_node(const Node& node, Memory& memory) {
+  const OpInfo& info = op_info(node.op);
+  std::vector<const Tensor*> inputs;
+  std::vector<TensorType> input_types;
+  for (ValueId id : node.inputs) {
+    inputs.push_back(id == no_value ? nullptr : &memory.load(id));
+    input_types.push_back(id == no_value ? TensorType{} : inputs.back()->type());
+  }
+  std::vector<TensorType> types = info.infer(node.op, input_types, node.attributes);
+  for (TensorType& type : types) type.layout = {};
+  std::vector<Tensor> results = info.evaluate(node.op, inputs, node.attributes, types);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].type() != types[i]) {
+      throw InternalError("{} gave {}, expected {}", info.name, results[i].type().to_string(),
+                          types[i].to_string());
+    }
+    memory.store(node.outputs.at(i), std::move(results[i]));
+  }
+  memory.release(node.inputs);
+}
+
+}  // namespace
+
+std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs) {
+  if (inputs.size() != graph.inputs.size()) {
+    throw InputError("graph '{}' takes {} inputs, got {}", graph.name, graph.inputs.size(), inputs.size());
+  }
+  Memory memory(graph);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_input(graph.value(graph.inputs[i]), inputs[i]);
+    memory.store(graph.inputs[i], inputs[i]);
+  }
+  for (const Node& node : graph.nodes()) run_node(node, memory);
+  std::vector<Tensor> results;
+  for (ValueId id : graph.outputs) results.push_back(memory.load(id));
+  return results;
+}
+
+}  // namespace sylvite

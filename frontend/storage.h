@@ -1,0 +1,109 @@
+#pragma once
+// The C++ type behind each element type, and conversions that round once. For code that loops over tensors.
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "base/error.h"
+#include "frontend/half.h"
+#include "frontend/tensor.h"
+
+namespace sylvite {
+
+/// Calls visit with a zero of the C++ type that stores dtype; 16-bit floats come in their wrapper.
+template <typename Visit>
+decltype(auto) with_storage(DType dtype, Visit&& visit) {
+  switch (dtype) {
+    case DType::f32:
+      return visit(float{});
+    case DType::f16:
+      return visit(Half{});
+    case DType::bf16:
+      return visit(BFloat16{});
+    case DType::f64:
+      return visit(double{});
+    case DType::i8:
+      return visit(std::int8_t{});
+    case DType::i16:
+      return visit(std::int16_t{});
+    case DType::i32:
+      return visit(std::int32_t{});
+    case DType::i64:
+      return visit(std::int64_t{});
+    case DType::u8:
+      return visit(std::uint8_t{});
+    case DType::u16:
+      return visit(std::uint16_t{});
+    case DType::u32:
+      return visit(std::uint32_t{});
+    case DType::u64:
+      return visit(std::uint64_t{});
+    case DType::boolean:
+      return visit(bool{});
+  }
+  throw InternalError("corrupt element type {}", static_cast<int>(dtype));
+}
+
+/// Converts between storage types and the arithmetic types double, int64_t and uint64_t. Floats round to
+/// nearest even; float to integer truncates and saturates, NaN gives 0; integer to integer wraps; to boolean
+/// is x != 0.
+template <typename To, typename From>
+To convert_element(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
+    return convert_element<To>(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return value != From{};
+  } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
+    return To(static_cast<double>(value));
+  } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    using Limits = std::numeric_limits<To>;
+    if (std::isnan(value)) return To{0};
+    if (static_cast<double>(value) <= static_cast<double>(Limits::min())) return Limits::min();
+    if (static_cast<double>(value) >= static_cast<double>(Limits::max())) return Limits::max();
+    return static_cast<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+/// All elements of a tensor in an arithmetic type (double, std::int64_t or std::uint64_t), and back.
+template <typename C>
+std::vector<C> decode(const Tensor& tensor) {
+  std::vector<C> values(static_cast<std::size_t>(tensor.size()));
+  with_storage(tensor.dtype(), [&](auto zero) {
+    const auto* source = static_cast<const decltype(zero)*>(tensor.data());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = convert_element<C>(source[i]);
+  });
+  return values;
+}
+
+/// REQUIRES values.size() == checked_product(dims).
+template <typename C>
+Tensor encode(DType dtype, const Dims& dims, const std::vector<C>& values) {
+  Tensor tensor(dtype, dims);
+  if (values.size() != static_cast<std::size_t>(tensor.size())) {
+    throw InternalError("{} values for {}", values.size(), tensor.type().to_string());
+  }
+  with_storage(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    auto* target = static_cast<T*>(tensor.mutable_data());
+    for (std::size_t i = 0; i < values.size(); ++i) target[i] = convert_element<T>(C{values[i]});
+  });
+  return tensor;
+}
+
+/// Calls visit with a zero of the type in which dtype's arithmetic is done: double, std::int64_t or
+/// std::uint64_t.
+template <typename Visit>
+decltype(auto) with_arithmetic(DType dtype, Visit&& visit) {
+  if (is_float(dtype)) return visit(double{});
+  if (is_signed_integer(dtype)) return visit(std::int64_t{});
+  return visit(std::uint64_t{});
+}
+
+}  // namespace sylvite
