@@ -208,12 +208,16 @@ void AlgorithmBuilder::set(ValueId id, const Func& func) {
   funcs_[id] = func;
 }
 
-void AlgorithmBuilder::define_rest() {
-  for (const Node& node : body().nodes()) {
-    const bool done =
-        std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return is_defined(id); });
-    if (!done) define_node(node);
+void AlgorithmBuilder::define_before(NodeId node) {
+  for (NodeId id = 0; id < node; ++id) {
+    const std::vector<ValueId>& results = body().node(id).outputs;
+    const bool done = std::all_of(results.begin(), results.end(), [&](ValueId result) { return is_defined(result); });
+    if (!done) define_node(body().node(id));
   }
+}
+
+void AlgorithmBuilder::define_rest() {
+  define_before(static_cast<NodeId>(body().nodes().size()));
 }
 
 std::string output_stage(const Kernel& kernel, ValueId id) {

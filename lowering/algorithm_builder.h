@@ -77,6 +77,8 @@ class AlgorithmBuilder {
   /// Defines, generically, every value not defined yet. Throws UnsupportedError naming what it cannot
   /// express.
   void define_rest();
+  /// Defines, generically, the nodes before `node` that are not defined yet: a template's prologue.
+  void define_before(NodeId node);
   /// Defines one node generically.
   void define_node(const Node& node);
   /// Adds the output stages and hands the algorithm over. The builder is spent.

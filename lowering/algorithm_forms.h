@@ -23,4 +23,12 @@ struct FormRow {
 [[nodiscard]] std::vector<Packing> generic_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_generic(const Kernel& kernel, const Form& form);
 
+[[nodiscard]] std::vector<Packing> conv_blocked_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_conv_blocked(const Kernel& kernel, const Form& form);
+[[nodiscard]] std::vector<Packing> depthwise_blocked_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_depthwise_blocked(const Kernel& kernel, const Form& form);
+[[nodiscard]] std::vector<Packing> matmul_panels_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_matmul_panels(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_matmul_activations(const Kernel& kernel, const Form& form);
+
 }  // namespace sylvite

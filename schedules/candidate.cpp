@@ -24,6 +24,10 @@ Candidate Candidate::parse(std::string_view text) {
 /// Best first; the first that takes a kernel is what default mode runs. Spaces are defined in space_NAME.cpp.
 const std::vector<Space>& space_table() {
   static const std::vector<Space> table = {
+      matmul_panels_space,
+      matmul_activations_space,
+      conv_blocked_space,
+      depthwise_blocked_space,
       reference_space,
   };
   return table;

@@ -1,0 +1,139 @@
+#include "base/error.h"
+#include "lowering/algorithm_builder.h"
+#include "lowering/algorithm_forms.h"
+#include "lowering/problems.h"
+
+// Forms matmul_panels (b is a weight, packed when the program is loaded) and matmul_activations (b is packed,
+// or read as it lies, by the kernel). With v0 the product:
+//   v0_a(d0, d1, d2...)            the left operand: k, row, batch dims of the product, innermost first
+//   v0_panels(v, k, p, d2...)      matmul_activations only: the right operand in panels
+//   v0_fold(v, p, d1, d2...)       the accumulator: v is the column in a panel, p the panel, d1 the row. Its
+//   update
+//                                  folds over r0 = k
+//   v0(d0, d1...)                  v0_fold(d0 % 16, d0 / 16, ...): split d0 by 16 to make it dense
+
+namespace sylvite {
+namespace {
+
+using Halide::Expr;
+using Halide::Func;
+using Halide::Var;
+
+MatmulProblem require_matmul(const Kernel& kernel, bool weight) {
+  Reading<MatmulProblem> reading = read_matmul(kernel);
+  std::string refusal = reading.refusal;
+  if (refusal.empty() && weight && reading.problem.weight == no_value)
+    refusal = "its right operand is no weight";
+  if (!refusal.empty()) throw UnsupportedError("a panel matmul cannot take the kernel: {}", refusal);
+  return reading.problem;
+}
+
+int to_int(std::int64_t value) {
+  return static_cast<int>(value);
+}
+
+std::vector<Packing> panel_packings(const Kernel& kernel, const MatmulProblem& problem) {
+  std::vector<Packing> packings = layout_packings(kernel);
+  for (std::size_t i = 0; i < packings.size(); ++i) {
+    if (kernel.body.inputs[i] != problem.weight) continue;
+    packings[i] = problem.weight_is_transposed ? Packing{{panel_width, 1}, {0, 2, 1}}
+                                               : Packing{{1, panel_width}, {2, 0, 3}};
+  }
+  return packings;
+}
+
+/// The vars of the product's batch dims, innermost first.
+std::vector<Var> batch_vars(const AlgorithmBuilder& builder, const MatmulProblem& problem) {
+  std::vector<Var> vars = AlgorithmBuilder::vars_of(builder.type(problem.anchor));
+  vars.erase(vars.begin(), vars.begin() + 2);
+  return vars;
+}
+
+std::vector<Var> joined(std::vector<Var> first, const std::vector<Var>& rest) {
+  first.insert(first.end(), rest.begin(), rest.end());
+  return first;
+}
+
+template <typename Inner>
+std::vector<Expr> arguments(const Inner& inner, const std::vector<Var>& rest) {
+  std::vector<Expr> result(inner.begin(), inner.end());
+  result.insert(result.end(), rest.begin(), rest.end());
+  return result;
+}
+
+/// Element (row, column) of an operand in the batch that `batch` (innermost first) says, broadcast as numpy
+/// does.
+Expr operand(const AlgorithmBuilder& builder, ValueId id, const std::vector<Var>& batch, const Expr& row,
+             const Expr& column) {
+  const Dims dims = builder.type(id).dims();
+  Coordinates at;
+  for (std::size_t i = 0; i + 2 < dims.size(); ++i) {
+    const Var& outer = batch.at(dims.size() - 3 - i);
+    at.emplace_back(dims[i] == 1 ? Expr(0) : Expr(outer));
+  }
+  at.emplace_back(row);
+  at.emplace_back(column);
+  return builder.read(id, at);
+}
+
+/// The transpose is part of the packing: b itself, should anything read it.
+void define_transposed_weight(AlgorithmBuilder& builder, const MatmulProblem& problem) {
+  builder.define(problem.b, [&](const Coordinates& at) -> Expr {
+    const Expr column = at[1].full;
+    return builder.parameter(problem.weight)(column % panel_width, at[0].full, column / panel_width);
+  });
+}
+
+Func define_panels(AlgorithmBuilder& builder, const MatmulProblem& problem) {
+  const std::vector<Var> batch = batch_vars(builder, problem);
+  const Var v("v");
+  const Var k("k");
+  const Var p("p");
+  Expr column = p * panel_width + v;
+  if (problem.n % panel_width != 0) column = Halide::min(column, to_int(problem.n) - 1);
+  Func panels = builder.stage(builder.name(problem.anchor) + "_panels");
+  panels(joined({v, k, p}, batch)) = operand(builder, problem.b, batch, k, column);
+  return panels;
+}
+
+Algorithm build_matmul(const Kernel& kernel, bool weight) {
+  const MatmulProblem problem = require_matmul(kernel, weight);
+  AlgorithmBuilder builder(kernel, weight ? panel_packings(kernel, problem) : layout_packings(kernel));
+  if (weight && problem.weight_is_transposed) define_transposed_weight(builder, problem);
+  builder.define_before(kernel.anchor);
+  const std::string& name = builder.name(problem.anchor);
+  const std::vector<Var> batch = batch_vars(builder, problem);
+  const Var d0("d0");
+  const Var d1("d1");
+  const Var v("v");
+  const Var p("p");
+  Func left = builder.stage(name + "_a");
+  left(joined({d0, d1}, batch)) = operand(builder, problem.a, batch, d1, d0);
+  const Halide::RDom r = reduction_domain({problem.k});
+  const Expr right = weight
+                         ? Expr(builder.parameter(problem.weight)(v, r[0], p))
+                         : define_panels(builder, problem)(arguments(std::vector<Expr>{v, r[0], p}, batch));
+  Func fold = builder.stage(name + "_fold");
+  const std::vector<Var> at = joined({v, p, d1}, batch);
+  fold(at) = 0.0F;
+  fold(at) += left(arguments(std::vector<Expr>{r[0], d1}, batch)) * right;
+  builder.define(problem.anchor, [&](const Coordinates&) -> Expr {
+    return fold(arguments(std::vector<Expr>{d0 % panel_width, d0 / panel_width, d1}, batch));
+  });
+  builder.define_rest();
+  return builder.finish();
+}
+
+}  // namespace
+
+std::vector<Packing> matmul_panels_packings(const Kernel& kernel, const Form&) {
+  return panel_packings(kernel, require_matmul(kernel, true));
+}
+Algorithm build_matmul_panels(const Kernel& kernel, const Form&) {
+  return build_matmul(kernel, true);
+}
+Algorithm build_matmul_activations(const Kernel& kernel, const Form&) {
+  return build_matmul(kernel, false);
+}
+
+}  // namespace sylvite

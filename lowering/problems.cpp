@@ -1,0 +1,223 @@
+#include "lowering/problems.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+/// Per value: does it depend on `root`?
+std::vector<bool> downstream_of(const Graph& body, ValueId root) {
+  std::vector<bool> depends(body.values().size(), false);
+  depends[static_cast<std::size_t>(root)] = true;
+  for (const Node& node : body.nodes()) {
+    const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      return id != no_value && depends[static_cast<std::size_t>(id)];
+    });
+    if (!reads) continue;
+    for (const ValueId id : node.outputs) depends[static_cast<std::size_t>(id)] = true;
+  }
+  return depends;
+}
+
+/// Why a template cannot take the work around the anchor; empty when it can.
+std::string body_refusal(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (body.outputs.size() != 1)
+    return fmt::format("it has {} outputs, a template makes one", body.outputs.size());
+  const ValueId root = body.node(kernel.anchor).outputs.at(0);
+  const TensorType& type = body.type(root);
+  const std::vector<bool> depends = downstream_of(body, root);
+  if (!depends[static_cast<std::size_t>(body.outputs[0])]) return "its output does not depend on the anchor";
+  for (std::size_t i = 0; i < body.nodes().size(); ++i) {
+    const Node& node = body.nodes()[i];
+    if (static_cast<NodeId>(i) == kernel.anchor) continue;
+    const OpInfo& info = op_info(node.op);
+    const bool after = depends[static_cast<std::size_t>(node.outputs.at(0))];
+    if (after && !info.has(OpTrait::pointwise))
+      return fmt::format("{} after the anchor is not pointwise", info.name);
+    if (!info.has(OpTrait::pointwise) && !info.has(OpTrait::view) && !info.has(OpTrait::creation)) {
+      return fmt::format("its body also has {}", info.name);
+    }
+    const TensorType& own = body.type(node.outputs.at(0));
+    if (after && (own.shape != type.shape || own.layout != type.layout)) {
+      return fmt::format("{} after the anchor changes the shape", info.name);
+    }
+  }
+  return "";
+}
+
+std::string float_refusal(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  std::vector<ValueId> values = node.inputs;
+  values.push_back(node.outputs.at(0));
+  for (const ValueId id : values) {
+    if (id != no_value && body.type(id).dtype != DType::f32) {
+      return fmt::format("value '{}' is {}, the template computes f32", body.value(id).name,
+                         dtype_name(body.type(id).dtype));
+    }
+  }
+  return "";
+}
+
+/// The index of body input `id`, or -1.
+int input_index(const Graph& body, ValueId id) {
+  const auto found = std::find(body.inputs.begin(), body.inputs.end(), id);
+  return found == body.inputs.end() ? -1 : static_cast<int>(found - body.inputs.begin());
+}
+
+/// A weight that one node reads once, so that its packing disturbs no other reader.
+bool is_packable(const Kernel& kernel, ValueId id) {
+  const int index = input_index(kernel.body, id);
+  if (index < 0 || !kernel.input_is_weight.at(static_cast<std::size_t>(index))) return false;
+  return kernel.body.uses()[static_cast<std::size_t>(id)].size() == 1;
+}
+
+/// Does `id` take arithmetic to get, beyond index maps of inputs?
+bool is_computed(const Graph& body, ValueId id) {
+  const NodeId producer = body.value(id).producer;
+  if (producer == no_node) return false;
+  const Node& node = body.node(producer);
+  if (!has_trait(node.op, OpTrait::view)) return true;
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueId input) { return input != no_value && is_computed(body, input); });
+}
+
+void find_weight(const Kernel& kernel, MatmulProblem& problem) {
+  const Graph& body = kernel.body;
+  ValueId weight = problem.b;
+  const NodeId producer = body.value(problem.b).producer;
+  bool transposed = false;
+  if (producer != no_node) {
+    const Node& node = body.node(producer);
+    if (node.op != Op::transpose || node.attributes.integers("perm") != Dims{1, 0}) return;
+    if (body.uses()[static_cast<std::size_t>(problem.b)].size() != 1) return;
+    weight = node.inputs.at(0);
+    transposed = true;
+  }
+  if (!is_packable(kernel, weight) || body.type(weight).rank() != 2) return;
+  if (body.type(weight).layout.channel_block != 0) return;
+  problem.weight = weight;
+  problem.weight_is_transposed = transposed;
+}
+
+void read_conv_extents(const Graph& body, const Attributes& attributes, ConvProblem& problem) {
+  const Dims in = body.type(problem.x).dims();
+  const Dims weight = body.type(problem.weight).dims();
+  const Dims out = body.type(problem.anchor).dims();
+  const Dims& strides = attributes.integers("strides");
+  const Dims& dilations = attributes.integers("dilations");
+  const Dims& pads = attributes.integers("pads");
+  problem.batch = in[0];
+  problem.channels = in[1];
+  problem.height = in[2];
+  problem.width = in[3];
+  problem.out_channels = out[1];
+  problem.out_height = out[2];
+  problem.out_width = out[3];
+  problem.kernel_y = weight[2];
+  problem.kernel_x = weight[3];
+  problem.stride_y = strides.at(0);
+  problem.stride_x = strides.at(1);
+  problem.dilation_y = dilations.at(0);
+  problem.dilation_x = dilations.at(1);
+  problem.pad_top = pads.at(0);
+  problem.pad_left = pads.at(1);
+  const auto last = [](std::int64_t extent, std::int64_t stride, std::int64_t window, std::int64_t dilation,
+                       std::int64_t pad) { return (extent - 1) * stride + (window - 1) * dilation - pad; };
+  problem.padded = problem.pad_top > 0 || problem.pad_left > 0 ||
+                   last(problem.out_height, problem.stride_y, problem.kernel_y, problem.dilation_y,
+                        problem.pad_top) >= in[2] ||
+                   last(problem.out_width, problem.stride_x, problem.kernel_x, problem.dilation_x,
+                        problem.pad_left) >= in[3];
+}
+
+std::string conv_refusal(const Kernel& kernel, bool depthwise) {
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  const TensorType& x = body.type(node.inputs.at(0));
+  const TensorType& out = body.type(node.outputs.at(0));
+  if (x.rank() != 4) return fmt::format("it has {} spatial dims, the template takes 2", x.rank() - 2);
+  if (out.layout.channel_block == 0) return "its output is not channel-blocked";
+  if (x.layout.channel_block != 0 && x.layout != out.layout)
+    return "its input and output have different blocks";
+  const std::int64_t groups = node.attributes.integer("groups");
+  const Dims dims = x.dims();
+  if (depthwise && (groups != dims[1] || out.dims()[1] != groups)) return "it is not depthwise";
+  if (!depthwise && groups != 1) return fmt::format("it has {} groups", groups);
+  if (!is_packable(kernel, node.inputs.at(1))) return "its filter is not a weight of its own";
+  return "";
+}
+
+}  // namespace
+
+Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
+  Reading<MatmulProblem> reading;
+  if (kernel.kind != KernelClass::matmul) return {{}, "it is no matmul"};
+  for (const auto& check : {float_refusal, body_refusal}) {
+    reading.refusal = check(kernel);
+    if (!reading.refusal.empty()) return reading;
+  }
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  MatmulProblem& problem = reading.problem;
+  problem.a = node.inputs.at(0);
+  problem.b = node.inputs.at(1);
+  problem.anchor = node.outputs.at(0);
+  problem.output = body.outputs[0];
+  const Dims out = body.type(problem.anchor).dims();
+  if (body.type(problem.anchor).layout.channel_block != 0) return {{}, "its output is channel-blocked"};
+  problem.m = out[out.size() - 2];
+  problem.n = out[out.size() - 1];
+  problem.k = body.type(problem.a).dims().back();
+  for (std::size_t i = 0; i + 2 < out.size(); ++i) problem.batch *= out[i];
+  if (problem.batch * problem.m * problem.n * problem.k == 0) return {{}, "it is empty"};
+  problem.a_is_computed = is_computed(body, problem.a);
+  find_weight(kernel, problem);
+  return reading;
+}
+
+Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
+  Reading<ConvProblem> reading;
+  if (kernel.kind != KernelClass::convolution) return {{}, "it is no convolution"};
+  for (const std::string& refusal :
+       {float_refusal(kernel), body_refusal(kernel), conv_refusal(kernel, depthwise)}) {
+    if (!refusal.empty()) return {{}, refusal};
+  }
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  ConvProblem& problem = reading.problem;
+  problem.x = node.inputs.at(0);
+  problem.weight = node.inputs.at(1);
+  problem.bias = node.inputs.size() > 2 ? node.inputs[2] : no_value;
+  problem.anchor = node.outputs.at(0);
+  problem.output = body.outputs[0];
+  problem.depthwise = depthwise;
+  problem.block = body.type(problem.anchor).layout.channel_block;
+  problem.x_is_blocked = body.type(problem.x).layout.channel_block != 0;
+  problem.x_is_computed = is_computed(body, problem.x);
+  read_conv_extents(body, node.attributes, problem);
+  const bool few = !problem.x_is_blocked && !depthwise && problem.channels < problem.block;
+  problem.source_block = few ? static_cast<int>(problem.channels) : problem.block;
+  const bool empty =
+      body.type(problem.anchor).element_count() == 0 || body.type(problem.weight).element_count() == 0;
+  if (empty) return {{}, "it is empty"};
+  return reading;
+}
+
+double ConvProblem::multiply_adds() const {
+  const double window = static_cast<double>(kernel_y * kernel_x);
+  const double channels_read = depthwise ? 1.0 : static_cast<double>(source_blocks() * source_block);
+  return window * channels_read * static_cast<double>(out_blocks() * block) *
+         static_cast<double>(batch * out_height * out_width);
+}
+
+double estimated_work(const MatmulProblem& problem) {
+  return static_cast<double>(problem.batch * problem.m) * static_cast<double>(problem.n) *
+         static_cast<double>(problem.k);
+}
+
+}  // namespace sylvite

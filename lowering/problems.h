@@ -1,0 +1,67 @@
+#pragma once
+// What a template needs to know of a kernel: the anchor's operands and extents. Shared by the forms, which
+// compute, and the spaces, which schedule.
+
+#include <cstdint>
+#include <string>
+
+#include "lowering/kernel.h"
+
+namespace sylvite {
+
+/// Columns of a packed matmul operand that lie together: one vector of f32.
+inline constexpr int panel_width = 16;
+
+/// A kernel as a template sees it, or why the template cannot take it.
+template <typename Problem>
+struct Reading {
+  Problem problem;
+  std::string refusal;  ///< empty: `problem` is filled
+};
+
+/// out[batch..., m, n] = sum over k of a[batch..., m, k] * b[batch..., k, n], then pointwise work.
+struct MatmulProblem {
+  ValueId a = no_value;
+  ValueId b = no_value;
+  ValueId anchor = no_value;  ///< the product
+  ValueId output = no_value;
+  ValueId weight = no_value;  ///< the 2-D body input that b is, or is the transpose of, when it can be packed
+  bool weight_is_transposed = false;
+  bool a_is_computed = false;  ///< a is more than an index map of an input: worth storing before use
+  std::int64_t batch = 1;      ///< product of the leading output extents
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+[[nodiscard]] Reading<MatmulProblem> read_matmul(const Kernel& kernel);
+
+/// A 2-D convolution into a channel-blocked output, then pointwise work.
+struct ConvProblem {
+  ValueId x = no_value;
+  ValueId weight = no_value;  ///< a body input
+  ValueId bias = no_value;    ///< may be no_value
+  ValueId anchor = no_value;
+  ValueId output = no_value;
+  int block = 0;         ///< channels in a block of the output
+  int source_block = 0;  ///< channels that lie together in the padded source: all of them when there are few
+  bool x_is_blocked = false;
+  bool x_is_computed = false;
+  bool depthwise = false;
+  bool padded = false;  ///< some window reaches over the border
+  std::int64_t batch = 0, channels = 0, height = 0, width = 0;
+  std::int64_t out_channels = 0, out_height = 0, out_width = 0;
+  std::int64_t kernel_y = 0, kernel_x = 0;
+  std::int64_t stride_y = 0, stride_x = 0, dilation_y = 0, dilation_x = 0, pad_top = 0, pad_left = 0;
+
+  [[nodiscard]] std::int64_t out_blocks() const { return (out_channels + block - 1) / block; }
+  [[nodiscard]] std::int64_t source_blocks() const { return (channels + source_block - 1) / source_block; }
+  /// Multiply-adds of the whole kernel, padded channels included.
+  [[nodiscard]] double multiply_adds() const;
+};
+/// `depthwise` asks for groups == channels == out_channels, else for groups == 1.
+[[nodiscard]] Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise);
+
+/// The product of extents as a double, for estimates.
+[[nodiscard]] double estimated_work(const MatmulProblem& problem);
+
+}  // namespace sylvite

@@ -1,0 +1,59 @@
+#include "schedules/register_tile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lowering/problems.h"
+
+namespace sylvite {
+namespace {
+
+std::int64_t vectors_per_panel(const Machine& machine) {
+  return std::max<std::int64_t>(1, panel_width / machine.vector_floats);
+}
+
+}  // namespace
+
+bool fits_registers(const Machine& machine, const RegisterTile& tile) {
+  const std::int64_t panel_vectors = tile.panels * vectors_per_panel(machine);
+  return tile.rows * panel_vectors + panel_vectors + 1 <= machine.vector_registers;
+}
+
+double step_cycles(const Machine& machine, const RegisterTile& tile) {
+  const auto panel_vectors = static_cast<double>(tile.panels * vectors_per_panel(machine));
+  const auto rows = static_cast<double>(tile.rows);
+  constexpr double latency = 5;     // of a chain of dependent multiply-adds
+  constexpr double overhead = 0.4;  // loop control and addresses
+  const double multiply_adds = rows * panel_vectors;
+  const double loads = 0.5 * rows + panel_vectors;
+  return std::max({multiply_adds, loads, latency}) + overhead;
+}
+
+double tiled_cycles(const Machine& machine, const RegisterTile& tile, double rows_tiles, double panel_tiles,
+                    double steps) {
+  const double epilogue = 6.0 * static_cast<double>(tile.rows * tile.panels) + 20.0;
+  return rows_tiles * panel_tiles * (steps * step_cycles(machine, tile) + epilogue);
+}
+
+double imbalance(double tasks, int threads) {
+  return std::ceil(tasks / threads) * threads / tasks;
+}
+
+std::vector<std::int64_t> up_to(std::int64_t limit, const std::vector<std::int64_t>& wanted) {
+  std::vector<std::int64_t> values;
+  for (const std::int64_t value : wanted) {
+    const bool repeats = std::find(values.begin(), values.end(), value) != values.end();
+    if (value <= limit && !repeats) values.push_back(value);
+  }
+  if (values.empty()) values.push_back(limit);
+  return values;
+}
+
+std::vector<std::int64_t> starting_with(std::int64_t first, const std::vector<std::int64_t>& values) {
+  std::vector<std::int64_t> result = {first};
+  std::copy_if(values.begin(), values.end(), std::back_inserter(result),
+               [&](std::int64_t value) { return value != first; });
+  return result;
+}
+
+}  // namespace sylvite

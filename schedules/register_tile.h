@@ -1,0 +1,46 @@
+#pragma once
+// A rough model of the micro-kernels that matmul and convolution share: `rows` broadcast elements times
+// `panels` vectors of 16 columns, accumulated in registers. For ranking and first guesses; measurement
+// decides.
+
+#include <cstdint>
+#include <vector>
+
+#include "schedules/candidate.h"
+
+namespace sylvite {
+
+struct RegisterTile {
+  std::int64_t rows = 1;
+  std::int64_t panels = 1;
+};
+
+/// The accumulators, one vector of each panel and one broadcast must fit the registers.
+[[nodiscard]] bool fits_registers(const Machine& machine, const RegisterTile& tile);
+
+/// Cycles for one step of the fold: limited by multiply-adds, loads or the latency of a chain.
+[[nodiscard]] double step_cycles(const Machine& machine, const RegisterTile& tile);
+
+/// Tiles times cycles, with the waste of tails: `rows` and `panels` are the whole extents, `steps` the fold's
+/// length.
+[[nodiscard]] double tiled_cycles(const Machine& machine, const RegisterTile& tile, double rows_tiles,
+                                  double panel_tiles, double steps);
+
+/// The time of the busiest thread over the mean: tasks are whole.
+[[nodiscard]] double imbalance(double tasks, int threads);
+
+/// Cycles of a 3 GHz core, as seconds; only ratios matter.
+inline constexpr double seconds_per_cycle = 1.0 / 3e9;
+
+[[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// `wanted` values that are at most `limit`, each once, in the order given; `limit` itself when none is.
+[[nodiscard]] std::vector<std::int64_t> up_to(std::int64_t limit, const std::vector<std::int64_t>& wanted);
+
+/// `values` with `first` moved or put in front: parameters list their heuristic choice first.
+[[nodiscard]] std::vector<std::int64_t> starting_with(std::int64_t first,
+                                                      const std::vector<std::int64_t>& values);
+
+}  // namespace sylvite

@@ -1,0 +1,236 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "lowering/problems.h"
+#include "schedules/register_tile.h"
+#include "schedules/spaces.h"
+
+// Spaces conv_blocked and depthwise_blocked, over outputs stored as (channel in block, x, y, block, batch) =
+// d0..d4. The loops, innermost first:
+//   d0, q   the 16 channels of a block, `blocks` blocks          in registers
+//   i, j    `pixels` pixels of `lines` lines                    in registers
+//   t       the tiles of a line
+//   l       `line_tiles` tiles of lines: with t, one task
+//   ll, b   the tasks, `lines_outer` says which is outer; then the batch
+// Tails are shifted inwards: some elements are computed twice, so the output must alias no input.
+
+namespace sylvite {
+namespace {
+
+/// A point's numbers, clamped to the problem's extents.
+struct Tiling {
+  std::int64_t pixels;
+  std::int64_t lines;
+  std::int64_t blocks;
+  std::int64_t line_tiles;
+  bool lines_outer;
+};
+
+RegisterTile register_tile(const Tiling& tiling) {
+  return {tiling.pixels * tiling.lines, tiling.blocks};
+}
+
+std::int64_t get(const Point& point, const std::string& name) {
+  const auto found = point.find(name);
+  if (found == point.end()) throw InternalError("a convolution point lacks '{}'", name);
+  return found->second;
+}
+
+Tiling tiling_of(const ConvProblem& problem, const Point& point) {
+  Tiling tiling{};
+  tiling.pixels = std::min(get(point, "pixels"), problem.out_width);
+  tiling.lines = std::min(get(point, "lines"), problem.out_height);
+  tiling.blocks = std::min(get(point, "blocks"), problem.out_blocks());
+  tiling.line_tiles = std::min(get(point, "line_tiles"), ceil_div(problem.out_height, tiling.lines));
+  tiling.lines_outer = get(point, "lines_outer") != 0;
+  return tiling;
+}
+
+/// Steps of the fold for one output.
+double fold_steps(const ConvProblem& problem) {
+  const std::int64_t channels = problem.depthwise ? 1 : problem.source_blocks() * problem.source_block;
+  return static_cast<double>(channels * problem.kernel_y * problem.kernel_x);
+}
+
+double task_count(const ConvProblem& problem, const Tiling& tiling) {
+  const std::int64_t lines = ceil_div(ceil_div(problem.out_height, tiling.lines), tiling.line_tiles);
+  return static_cast<double>(problem.batch * lines * ceil_div(problem.out_blocks(), tiling.blocks));
+}
+
+double tile_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+  const std::int64_t tiles =
+      ceil_div(problem.out_width, tiling.pixels) * ceil_div(problem.out_height, tiling.lines);
+  return tiled_cycles(machine, register_tile(tiling), static_cast<double>(problem.batch * tiles),
+                      static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks)),
+                      fold_steps(problem));
+}
+
+const std::vector<std::int64_t> pixel_choices = {14, 7, 8, 10, 12, 13, 6, 5, 4, 3, 2, 1};
+const std::vector<std::int64_t> line_choices = {1, 2, 4};
+
+std::vector<std::int64_t> block_choices(const ConvProblem& problem) {
+  return problem.depthwise ? std::vector<std::int64_t>{1} : up_to(problem.out_blocks(), {2, 4, 3, 1});
+}
+
+/// The tile that the model likes best; one line at a time, unless lines are short.
+Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
+  Tiling best{1, 1, 1, 1, false};
+  double best_cycles = tile_cycles(problem, machine, best);
+  for (const std::int64_t pixels : up_to(problem.out_width, pixel_choices)) {
+    for (const std::int64_t lines : up_to(problem.out_height, line_choices)) {
+      for (const std::int64_t blocks : block_choices(problem)) {
+        const Tiling tiling{pixels, lines, blocks, 1, false};
+        const double cycles = tile_cycles(problem, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
+        if (!fits_registers(machine, register_tile(tiling)) || cycles >= best_cycles) continue;
+        best = tiling;
+        best_cycles = cycles;
+      }
+    }
+  }
+  return best;
+}
+
+Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
+  const Tiling tile = best_tile(problem, machine);
+  const std::int64_t tiles = ceil_div(problem.out_height, tile.lines);
+  Point point = {{"pixels", tile.pixels}, {"lines", tile.lines}, {"blocks", tile.blocks},
+                 {"line_tiles", tiles},   {"lines_outer", 0},    {"unroll_channels", 1},
+                 {"copy_source", 0}};
+  // Depthwise is bound by memory where it is large: there a select costs less than another copy.
+  const bool selects = problem.padded && problem.depthwise;
+  if ((problem.padded && !selects) || problem.x_is_computed || !problem.x_is_blocked)
+    point["copy_source"] = 1;
+  while (task_count(problem, tiling_of(problem, point)) < 4.0 * machine.threads && point["line_tiles"] > 1) {
+    point["line_tiles"] = ceil_div(point["line_tiles"], 2);
+  }
+  return point;
+}
+
+std::vector<Parameter> tiling_parameters(const ConvProblem& problem, const Machine& machine) {
+  const Point first = heuristic_point(problem, machine);
+  const std::int64_t tiles = ceil_div(problem.out_height, first.at("lines"));
+  const auto values = [&](const std::string& name, const std::vector<std::int64_t>& choices) {
+    return Parameter{name, starting_with(first.at(name), choices)};
+  };
+  std::vector<Parameter> parameters = {values("pixels", up_to(problem.out_width, pixel_choices)),
+                                       values("blocks", block_choices(problem)),
+                                       values("lines", up_to(problem.out_height, line_choices)),
+                                       values("line_tiles", up_to(tiles, {1, 2, 4, 8, tiles})),
+                                       values("lines_outer", {0, 1}),
+                                       values("copy_source", {0, 1})};
+  parameters.push_back(values("unroll_channels", problem.depthwise ? std::vector<std::int64_t>{1}
+                                                                   : std::vector<std::int64_t>{1, 2, 4}));
+  return parameters;
+}
+
+/// Splits and orders the output's loops; with threads, every task loop becomes one parallel loop.
+void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& tiling,
+                  const Machine& machine) {
+  writer.add("{}.split(d3, b, q, {}, TailStrategy::ShiftInwards);", out, tiling.blocks);
+  writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.pixels);
+  writer.add("{}.split(d2, l, j, {}, TailStrategy::ShiftInwards);", out, tiling.lines);
+  writer.add("{}.split(l, ll, l, {}, TailStrategy::GuardWithIf);", out, tiling.line_tiles);
+  const char* tasks = tiling.lines_outer ? "b, ll" : "ll, b";
+  writer.add("{}.reorder(d0, q, i, j, t, l, {}, d4).vectorize(d0).unroll(q).unroll(i).unroll(j);", out,
+             tasks);
+  if (machine.threads > 1)
+    writer.add("{}.fuse({}, task1).fuse(task1, d4, task2).parallel(task2);", out, tasks);
+}
+
+void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::string& fold,
+                const std::string& out, std::int64_t unroll_channels) {
+  writer.add("{}.compute_at({}, t).store_in(MemoryType::Register);", fold, out);
+  writer.add("{}.vectorize(d0).unroll(d3).unroll(d1).unroll(d2);", fold);
+  if (problem.depthwise) {
+    writer.add("{}.update(0).reorder(d0, d1, d2, d3, r0, r1, d4).vectorize(d0).unroll(d1).unroll(d2);", fold);
+    if (problem.kernel_x * problem.kernel_y <= 25) writer.add("{}.update(0).unroll(r0).unroll(r1);", fold);
+    return;
+  }
+  writer.add("{}.update(0).reorder(d0, d3, d1, d2, r0, r1, r2, r3, d4);", fold);
+  writer.add("{}.update(0).vectorize(d0).unroll(d3).unroll(d1).unroll(d2);", fold);
+  if (problem.source_block <= 4) {
+    writer.add("{}.update(0).unroll(r0);", fold);
+  } else if (unroll_channels > 1) {
+    writer.add("{}.update(0).unroll(r0, {});", fold, unroll_channels);
+  }
+}
+
+void write_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,
+                  const Machine& machine) {
+  writer.add("{}.compute_root();", source);
+  if (problem.x_is_blocked) {
+    writer.add("{}.vectorize(d0);", source);
+  } else {
+    // A dense input is read along its lines and stored with the channels innermost.
+    writer.add("{}.reorder(d0, d1, d2, d3, d4).unroll(d0);", source);
+  }
+  if (machine.threads > 1) writer.add("{}.parallel({});", source, problem.source_blocks() > 1 ? "d3" : "d2");
+}
+
+Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, bool depthwise, const Point& point) {
+  const ConvProblem problem = read_conv(kernel, depthwise).problem;
+  const Tiling tiling = tiling_of(problem, point);
+  if (!fits_registers(machine, register_tile(tiling))) {
+    throw UnsupportedError("{} x {} pixels of {} blocks do not fit {} vector registers", tiling.lines,
+                           tiling.pixels, tiling.blocks, machine.vector_registers);
+  }
+  const std::int64_t unroll_channels = get(point, "unroll_channels");
+  if (unroll_channels > 1 && problem.source_block % unroll_channels != 0) {
+    throw UnsupportedError("{} channels cannot be unrolled by {}", problem.source_block, unroll_channels);
+  }
+  const std::string out = output_stage(kernel, problem.output);
+  const std::string& name = kernel.body.value(problem.anchor).name;
+  ScheduleWriter writer;
+  write_output(writer, out, tiling, machine);
+  write_fold(writer, problem, name + "_fold", out, unroll_channels);
+  if (get(point, "copy_source") != 0) write_source(writer, problem, name + "_in", machine);
+  return {Form{depthwise ? "depthwise_blocked" : "conv_blocked", {}}, writer.take()};
+}
+
+double tiled_cost(const Kernel& kernel, const Machine& machine, bool depthwise, const Point& point) {
+  const ConvProblem problem = read_conv(kernel, depthwise).problem;
+  const Tiling tiling = tiling_of(problem, point);
+  double cycles = tile_cycles(problem, machine, tiling);
+  const bool copies = get(point, "copy_source") != 0;
+  if (!copies && problem.padded) cycles *= depthwise ? 1.4 : 2.0;
+  if (!copies && !problem.x_is_blocked) cycles *= 1.5;
+  constexpr double bytes_per_cycle = 8;
+  const double source_bytes =
+      4.0 * static_cast<double>(problem.batch * problem.channels * problem.height * problem.width);
+  if (copies) cycles += source_bytes * (problem.x_is_blocked ? 2.0 : 6.0) / bytes_per_cycle;
+  // The filter of a task is read again by every tile of it; beyond the L2 that costs.
+  const double filter_bytes = fold_steps(problem) * static_cast<double>(tiling.blocks * problem.block * 4);
+  if (filter_bytes > 0.75 * static_cast<double>(machine.l2_bytes)) cycles *= 1.1;
+  const double tasks = task_count(problem, tiling);
+  constexpr double task_cycles = 600;
+  return seconds_per_cycle / machine.threads *
+         (cycles * imbalance(tasks, machine.threads) + task_cycles * tasks);
+}
+
+template <bool depthwise>
+Space conv_space(const char* name) {
+  return {
+      .name = name,
+      .refuses = [](const Kernel& kernel, const Machine&) { return read_conv(kernel, depthwise).refusal; },
+      .parameters =
+          [](const Kernel& kernel, const Machine& machine) {
+            return tiling_parameters(read_conv(kernel, depthwise).problem, machine);
+          },
+      .heuristic =
+          [](const Kernel& kernel, const Machine& machine) {
+            return heuristic_point(read_conv(kernel, depthwise).problem, machine);
+          },
+      .at = [](const Kernel& kernel, const Machine& machine,
+               const Point& point) { return tiled_candidate(kernel, machine, depthwise, point); },
+      .cost = [](const Kernel& kernel, const Machine& machine,
+                 const Point& point) { return tiled_cost(kernel, machine, depthwise, point); },
+  };
+}
+
+}  // namespace
+
+const Space conv_blocked_space = conv_space<false>("conv_blocked");
+const Space depthwise_blocked_space = conv_space<true>("depthwise_blocked");
+
+}  // namespace sylvite

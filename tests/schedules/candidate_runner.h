@@ -1,0 +1,139 @@
+#pragma once
+// Runs a candidate of a kernel in this process and compares it with the reference interpreter.
+
+#include <Halide.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "frontend/interpreter.h"
+#include "lowering/algorithm.h"
+#include "lowering/kernel.h"
+#include "schedules/candidate.h"
+
+namespace sylvite::test {
+
+inline Tensor random_tensor(const TensorType& type, unsigned seed) {
+  Tensor tensor(type.dtype, type.dims());
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<double> values(-1.0, 1.0);
+  for (std::int64_t i = 0; i < tensor.size(); ++i) {
+    if (is_float(type.dtype)) {
+      tensor.set_double(i, values(generator));
+    } else {
+      tensor.set_int64(i, static_cast<std::int64_t>(generator() % 2));
+    }
+  }
+  return tensor;
+}
+
+inline Halide::Type element_type(DType dtype) {
+  if (dtype == DType::f32) return Halide::Float(32);
+  if (dtype == DType::i64) return Halide::Int(64);
+  if (dtype == DType::boolean) return Halide::UInt(8);
+  throw std::logic_error("candidate_runner: dtype");
+}
+
+inline Halide::Buffer<> buffer_of(Tensor& tensor) {
+  std::vector<int> extents(tensor.dims().rbegin(), tensor.dims().rend());
+  return Halide::Buffer<>(element_type(tensor.dtype()), tensor.mutable_data(), extents);
+}
+
+/// The tensor as `type` stores it; padded channels hold a value that must not reach any result.
+inline Tensor stored(const Tensor& tensor, const TensorType& type) {
+  Tensor result = pack(tensor, layout_packing(type));
+  const std::int64_t block = type.layout.channel_block;
+  if (block == 0) return result;
+  const std::int64_t channels = type.dims()[1];
+  const std::int64_t blocks = (channels + block - 1) / block;
+  const std::int64_t inner = result.size() / (type.dims()[0] * blocks * block);
+  for (std::int64_t i = 0; i < result.size(); ++i) {
+    const std::int64_t channel = i / (inner * block) % blocks * block + i % block;
+    if (channel >= channels) result.set_double(i, 1000.0);
+  }
+  return result;
+}
+
+/// The logical elements of a stored tensor.
+inline Tensor logical(const Tensor& stored_tensor, const TensorType& type) {
+  const std::int64_t block = type.layout.channel_block;
+  if (block == 0) return stored_tensor;
+  const Dims dims = type.dims();
+  const std::int64_t blocks = (dims[1] + block - 1) / block;
+  std::int64_t inner = 1;
+  for (std::size_t i = 2; i < dims.size(); ++i) inner *= dims[i];
+  Tensor result(type.dtype, dims);
+  for (std::int64_t i = 0; i < result.size(); ++i) {
+    const std::int64_t pixel = i % inner;
+    const std::int64_t channel = i / inner % dims[1];
+    const std::int64_t batch = i / (inner * dims[1]);
+    const std::int64_t at = ((batch * blocks + channel / block) * inner + pixel) * block + channel % block;
+    result.set_double(i, stored_tensor.as_double(at));
+  }
+  return result;
+}
+
+inline Tensor run_candidate(const Kernel& kernel, const Candidate& candidate,
+                            const std::vector<Tensor>& inputs) {
+  Algorithm algorithm = build_algorithm(kernel, candidate.form);
+  Schedule::parse(candidate.schedule.to_string()).apply(algorithm);
+  const std::vector<Packing> packings = input_packings(kernel, candidate.form);
+  std::vector<Tensor> keep;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
+    keep.push_back(kernel.input_is_weight[i] ? pack(inputs[i], packings[i]) : stored(inputs[i], type));
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) algorithm.inputs[i].set(buffer_of(keep[i]));
+  const TensorType& type = kernel.body.type(kernel.body.outputs.at(0));
+  Tensor output(type.dtype, type.storage_dims());
+  Halide::Pipeline(algorithm.outputs)
+      .realize(Halide::Pipeline::RealizationArg(buffer_of(output).raw_buffer()), Halide::get_host_target());
+  return logical(output, type);
+}
+
+/// Expects the candidate to agree with the interpreter to `tolerance` of the output's scale.
+inline void expect_agrees(const Kernel& kernel, const Candidate& candidate, double tolerance = 2e-6) {
+  SCOPED_TRACE(candidate.to_string());
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i) {
+    inputs.push_back(random_tensor(kernel.body.type(kernel.body.inputs[i]), static_cast<unsigned>(i) + 1));
+  }
+  const Tensor expected = interpret(kernel.body, inputs).at(0);
+  const Tensor actual = run_candidate(kernel, candidate, inputs);
+  double scale = 0;
+  double error = 0;
+  for (std::int64_t i = 0; i < expected.size(); ++i) {
+    scale = std::max(scale, std::abs(expected.as_double(i)));
+    const double difference = std::abs(expected.as_double(i) - actual.as_double(i));
+    error = std::isfinite(difference) ? std::max(error, difference) : 1e30;
+  }
+  EXPECT_LE(error, tolerance * scale);
+}
+
+/// A machine of fixed make, so that tests choose the same points everywhere.
+inline Machine test_machine(int threads) {
+  Machine machine = detect_machine(threads);
+  machine.l1_bytes = 32 << 10;
+  machine.l2_bytes = 1 << 20;
+  return machine;
+}
+
+/// The heuristic point with some numbers replaced.
+inline Point point_with(const Space& space, const Kernel& kernel, const Machine& machine,
+                        const Point& replaced) {
+  Point point = space.heuristic(kernel, machine);
+  for (const auto& [name, value] : replaced) point[name] = value;
+  return point;
+}
+
+inline const Space& space_named(const std::string& name) {
+  for (const Space& space : space_table()) {
+    if (space.name == name) return space;
+  }
+  throw std::logic_error("no space " + name);
+}
+
+}  // namespace sylvite::test

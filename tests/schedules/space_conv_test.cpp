@@ -1,0 +1,169 @@
+#include "tests/schedules/candidate_runner.h"
+
+namespace sylvite {
+namespace {
+
+using test::expect_agrees;
+using test::point_with;
+using test::space_named;
+using test::test_machine;
+
+struct ConvCase {
+  Dims x;  ///< N, C, H, W
+  std::int64_t out_channels;
+  std::int64_t window;
+  std::int64_t stride = 1;
+  std::int64_t pad = 0;
+  bool blocked_input = true;
+  bool depthwise = false;
+  bool residual = false;
+  std::int64_t dilation = 1;
+};
+
+/// relu(conv(x, w, bias) [+ residual]) into a channel-blocked output.
+Kernel conv_kernel(const ConvCase& c) {
+  Graph body;
+  const Layout blocked{16};
+  TensorType type = make_type(DType::f32, c.x);
+  if (c.blocked_input) type.layout = blocked;
+  const ValueId x = body.add_input("x", type);
+  const ValueId weight = body.add_input(
+      "w", make_type(DType::f32, {c.out_channels, c.depthwise ? 1 : c.x[1], c.window, c.window}));
+  const ValueId bias = body.add_input("bias", make_type(DType::f32, {c.out_channels}));
+  ValueId value = body.add(Op::conv, {x, weight, bias},
+                           {{"strides", Dims{c.stride, c.stride}},
+                            {"dilations", Dims{c.dilation, c.dilation}},
+                            {"pads", Dims{c.pad, c.pad, c.pad, c.pad}},
+                            {"groups", c.depthwise ? c.out_channels : std::int64_t{1}}});
+  body.value(value).type.layout = blocked;
+  std::vector<bool> weights = {false, true, true};
+  if (c.residual) {
+    const ValueId residual = body.add_input("residual", body.type(value));
+    value = body.add(Op::add, {value, residual});
+    body.value(value).type.layout = blocked;
+    weights.push_back(false);
+  }
+  value = body.add(Op::relu, {value});
+  body.value(value).type.layout = blocked;
+  body.outputs = {value};
+  return make_kernel(std::move(body), weights);
+}
+
+void expect_heuristic(const ConvCase& c, int threads) {
+  const Kernel kernel = conv_kernel(c);
+  const Space& space = space_named(c.depthwise ? "depthwise_blocked" : "conv_blocked");
+  const Machine machine = test_machine(threads);
+  ASSERT_EQ(space.refuses(kernel, machine), "");
+  expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)));
+}
+
+TEST(ConvBlocked, ThreeByThree) {
+  expect_heuristic({.x = {1, 32, 14, 14}, .out_channels = 32, .window = 3, .pad = 1, .residual = true}, 1);
+}
+TEST(ConvBlocked, Pointwise) {
+  expect_heuristic({.x = {2, 48, 7, 7}, .out_channels = 64, .window = 1, .residual = true}, 2);
+}
+TEST(ConvBlocked, PointwiseWithStride) {
+  expect_heuristic({.x = {1, 16, 14, 14}, .out_channels = 48, .window = 1, .stride = 2}, 1);
+}
+TEST(ConvBlocked, OddChannels) {
+  expect_heuristic(
+      {.x = {1, 24, 9, 9}, .out_channels = 40, .window = 3, .stride = 2, .pad = 1, .residual = true}, 2);
+}
+TEST(ConvBlocked, DenseFirstLayer) {
+  expect_heuristic(
+      {.x = {2, 3, 20, 20}, .out_channels = 24, .window = 7, .stride = 2, .pad = 3, .blocked_input = false},
+      2);
+}
+TEST(ConvBlocked, DenseManyChannels) {
+  expect_heuristic({.x = {1, 20, 6, 6}, .out_channels = 16, .window = 3, .pad = 1, .blocked_input = false},
+                   1);
+}
+TEST(ConvBlocked, FewBlockedChannels) {
+  expect_heuristic({.x = {1, 3, 8, 8}, .out_channels = 16, .window = 3}, 1);
+}
+TEST(ConvBlocked, Dilated) {
+  expect_heuristic({.x = {1, 16, 11, 11}, .out_channels = 16, .window = 3, .pad = 2, .dilation = 2}, 1);
+}
+TEST(ConvBlocked, OnePixel) {
+  expect_heuristic({.x = {1, 40, 1, 1}, .out_channels = 10, .window = 1}, 2);
+}
+
+TEST(ConvBlocked, EveryPointAgrees) {
+  const Kernel kernel =
+      conv_kernel({.x = {1, 32, 9, 13}, .out_channels = 56, .window = 3, .pad = 1, .residual = true});
+  const Space& space = space_named("conv_blocked");
+  for (const Point& replaced :
+       std::vector<Point>{{{"pixels", 13}, {"blocks", 2}},
+                          {{"pixels", 7}, {"blocks", 3}, {"line_tiles", 2}},
+                          {{"pixels", 3}, {"lines", 4}, {"blocks", 1}, {"lines_outer", 1}},
+                          {{"pixels", 4}, {"copy_source", 0}, {"unroll_channels", 4}}}) {
+    for (const int threads : {1, 2}) {
+      const Machine machine = test_machine(threads);
+      expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));
+    }
+  }
+}
+
+TEST(ConvBlocked, TakesAComputedInput) {
+  Graph body;
+  TensorType type = make_type(DType::f32, {1, 32, 7, 7});
+  type.layout = {16};
+  const ValueId x = body.add_input("x", type);
+  const ValueId weight = body.add_input("w", make_type(DType::f32, {16, 32, 3, 3}));
+  const ValueId active = body.add(Op::sigmoid, {x});
+  body.value(active).type.layout = {16};
+  const ValueId out = body.add(Op::conv, {active, weight},
+                               {{"strides", Dims{1, 1}},
+                                {"dilations", Dims{1, 1}},
+                                {"pads", Dims{1, 1, 1, 1}},
+                                {"groups", std::int64_t{1}}});
+  body.value(out).type.layout = {16};
+  body.outputs = {out};
+  const Kernel kernel = make_kernel(std::move(body), {false, true});
+  const Space& space = space_named("conv_blocked");
+  const Machine machine = test_machine(1);
+  ASSERT_EQ(space.refuses(kernel, machine), "");
+  expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)));
+}
+
+TEST(ConvBlocked, RefusesWithAReason) {
+  const Machine machine = test_machine(1);
+  EXPECT_EQ(space_named("depthwise_blocked")
+                .refuses(conv_kernel({.x = {1, 32, 7, 7}, .out_channels = 32, .window = 3}), machine),
+            "it is not depthwise");
+  EXPECT_EQ(
+      space_named("conv_blocked")
+          .refuses(conv_kernel({.x = {1, 32, 7, 7}, .out_channels = 32, .window = 3, .depthwise = true}),
+                   machine),
+      "it has 32 groups");
+}
+
+TEST(DepthwiseBlocked, Heuristics) {
+  expect_heuristic({.x = {1, 32, 14, 14}, .out_channels = 32, .window = 3, .pad = 1, .depthwise = true}, 1);
+  expect_heuristic(
+      {.x = {2, 24, 9, 9}, .out_channels = 24, .window = 5, .stride = 2, .pad = 2, .depthwise = true}, 2);
+  expect_heuristic({.x = {1, 20, 6, 6},
+                    .out_channels = 20,
+                    .window = 3,
+                    .pad = 1,
+                    .blocked_input = false,
+                    .depthwise = true},
+                   1);
+}
+
+TEST(DepthwiseBlocked, EveryPointAgrees) {
+  const Kernel kernel = conv_kernel(
+      {.x = {1, 40, 9, 15}, .out_channels = 40, .window = 3, .pad = 1, .depthwise = true, .residual = true});
+  const Space& space = space_named("depthwise_blocked");
+  for (const Point& replaced :
+       std::vector<Point>{{{"pixels", 7}, {"copy_source", 1}},
+                          {{"pixels", 4}, {"lines", 2}, {"copy_source", 0}, {"line_tiles", 1}},
+                          {{"pixels", 1}, {"lines_outer", 1}, {"line_tiles", 3}}}) {
+    const Machine machine = test_machine(2);
+    expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));
+  }
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,138 @@
+#include "tests/schedules/candidate_runner.h"
+
+namespace sylvite {
+namespace {
+
+using test::expect_agrees;
+using test::point_with;
+using test::space_named;
+using test::test_machine;
+
+/// a times weight, plus a bias, gelu, plus a residual: BERT's heavy kernel.
+Kernel dense_kernel(const Dims& a, std::int64_t k, std::int64_t n, bool transposed = false) {
+  Graph body;
+  const ValueId left = body.add_input("a", make_type(DType::f32, a));
+  const ValueId weight = body.add_input("w", make_type(DType::f32, transposed ? Dims{n, k} : Dims{k, n}));
+  const ValueId bias = body.add_input("bias", make_type(DType::f32, {n}));
+  const ValueId right = transposed ? body.add(Op::transpose, {weight}, {{"perm", Dims{1, 0}}}) : weight;
+  const ValueId product = body.add(Op::matmul, {left, right});
+  const ValueId residual = body.add_input("residual", body.type(product));
+  const ValueId sum = body.add(Op::add, {product, bias});
+  const ValueId activated = body.add(Op::gelu, {sum});
+  body.outputs = {body.add(Op::add, {activated, residual})};
+  return make_kernel(std::move(body), {false, true, true, false});
+}
+
+void expect_heuristic(const Kernel& kernel, const std::string& name, int threads) {
+  const Space& space = space_named(name);
+  const Machine machine = test_machine(threads);
+  ASSERT_EQ(space.refuses(kernel, machine), "");
+  expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)));
+}
+
+TEST(MatmulPanels, TakesWholeTiles) {
+  expect_heuristic(dense_kernel({1, 16, 24}, 24, 64), "matmul_panels", 1);
+}
+TEST(MatmulPanels, TakesOddExtents) {
+  expect_heuristic(dense_kernel({1, 13, 7}, 7, 37), "matmul_panels", 2);
+}
+TEST(MatmulPanels, TakesOneRow) {
+  expect_heuristic(dense_kernel({1, 33}, 33, 100), "matmul_panels", 2);
+}
+TEST(MatmulPanels, TakesOneColumn) {
+  expect_heuristic(dense_kernel({5, 8}, 8, 1), "matmul_panels", 1);
+}
+TEST(MatmulPanels, TakesBatches) {
+  expect_heuristic(dense_kernel({2, 3, 9, 16}, 16, 48), "matmul_panels", 2);
+}
+TEST(MatmulPanels, PacksATransposedWeight) {
+  expect_heuristic(dense_kernel({11, 20}, 20, 40, true), "matmul_panels", 1);
+}
+
+TEST(MatmulPanels, EveryPointAgrees) {
+  const Kernel kernel = dense_kernel({1, 21, 12}, 12, 75);
+  const Space& space = space_named("matmul_panels");
+  for (const int threads : {1, 2}) {
+    const Machine machine = test_machine(threads);
+    for (const Point& replaced :
+         std::vector<Point>{{{"rows", 14}, {"panels", 1}},
+                            {{"rows", 1}, {"panels", 4}},
+                            {{"rows", 5}, {"panels", 3}, {"row_tiles", 2}, {"unroll_k", 4}},
+                            {{"rows", 4}, {"panel_groups", 2}, {"rows_outer", 1}},
+                            {{"copy_a", 1}, {"rows_outer", 0}, {"row_tiles", 1}}}) {
+      expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));
+    }
+  }
+}
+
+TEST(MatmulPanels, ReadsAnActivationThroughViews) {
+  Graph body;
+  const ValueId heads = body.add_input("heads", make_type(DType::f32, {1, 3, 10, 8}));
+  const ValueId weight = body.add_input("w", make_type(DType::f32, {24, 32}));
+  const ValueId swapped = body.add(Op::transpose, {heads}, {{"perm", Dims{0, 2, 1, 3}}});
+  const ValueId rows = body.add(Op::reshape, {swapped}, {{"shape", Dims{1, 10, 24}}});
+  body.outputs = {body.add(Op::matmul, {rows, weight})};
+  expect_heuristic(make_kernel(std::move(body), {false, true}), "matmul_panels", 1);
+}
+
+TEST(MatmulPanels, StoresAComputedLeftOperand) {
+  Graph body;
+  const ValueId a = body.add_input("a", make_type(DType::f32, {9, 20}));
+  const ValueId weight = body.add_input("w", make_type(DType::f32, {20, 32}));
+  body.outputs = {body.add(Op::matmul, {body.add(Op::exp, {a}), weight})};
+  expect_heuristic(make_kernel(std::move(body), {false, true}), "matmul_panels", 2);
+}
+
+TEST(MatmulPanels, RefusesWithAReason) {
+  Graph body;
+  const ValueId a = body.add_input("a", make_type(DType::f32, {4, 4}));
+  const ValueId b = body.add_input("b", make_type(DType::f32, {4, 4}));
+  body.outputs = {body.add(Op::reduce_sum, {body.add(Op::matmul, {a, b})}, {{"axes", Dims{1}}})};
+  const Kernel kernel = make_kernel(std::move(body), {false, false});
+  const Space& space = space_named("matmul_activations");
+  EXPECT_EQ(space.refuses(kernel, test_machine(1)), "reduce_sum after the anchor is not pointwise");
+}
+
+Kernel scores_kernel(const Dims& a, const Dims& b, bool transposed) {
+  Graph body;
+  const ValueId left = body.add_input("a", make_type(DType::f32, a));
+  ValueId right = body.add_input("b", make_type(DType::f32, b));
+  if (transposed) right = body.add(Op::transpose, {right}, {{"perm", Dims{0, 1, 3, 2}}});
+  const ValueId product = body.add(Op::matmul, {left, right});
+  body.outputs = {body.add(Op::mul, {product, body.add_constant(Tensor::scalar_f32(0.125F))})};
+  return make_kernel(std::move(body), {false, false});
+}
+
+TEST(MatmulActivations, PacksInTheKernel) {
+  expect_heuristic(scores_kernel({2, 3, 19, 8}, {2, 3, 21, 8}, true), "matmul_activations", 2);
+  expect_heuristic(scores_kernel({2, 3, 40, 8}, {2, 3, 8, 48}, false), "matmul_activations", 1);
+}
+
+TEST(MatmulActivations, ReadsInPlaceAndBroadcasts) {
+  const Kernel kernel = scores_kernel({2, 3, 10, 8}, {1, 3, 8, 32}, false);
+  const Space& space = space_named("matmul_activations");
+  const Machine machine = test_machine(1);
+  expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, {{"pack_b", 0}})));
+}
+
+TEST(MatmulSpaces, HeuristicComesFirstInEveryParameter) {
+  const Kernel kernel = dense_kernel({1, 128, 64}, 64, 96);
+  const Machine machine = test_machine(2);
+  const Space& space = space_named("matmul_panels");
+  const Point point = space.heuristic(kernel, machine);
+  for (const Parameter& parameter : space.parameters(kernel, machine)) {
+    EXPECT_EQ(parameter.values.front(), point.at(parameter.name)) << parameter.name;
+  }
+}
+
+TEST(MatmulSpaces, CostPrefersTilesThatFillTheRegisters) {
+  const Kernel kernel = dense_kernel({1, 128, 64}, 64, 96);
+  const Machine machine = test_machine(1);
+  const Space& space = space_named("matmul_panels");
+  const double best = space.cost(kernel, machine, space.heuristic(kernel, machine));
+  EXPECT_LT(best,
+            space.cost(kernel, machine, point_with(space, kernel, machine, {{"rows", 1}, {"panels", 1}})));
+}
+
+}  // namespace
+}  // namespace sylvite
