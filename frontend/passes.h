@@ -21,9 +21,10 @@ struct Pass {
 [[nodiscard]] std::span<const Pass> pass_table();
 
 struct PassOptions {
-  std::set<std::string> disabled;  ///< names of passes to skip; an unknown name is refused with the nearest one
-  bool verify = true;              ///< run the verifier after every pass
-  std::string dump_folder;         ///< write NN-name.txt after each pass that changed the graph; "" for none
+  std::set<std::string>
+      disabled;             ///< names of passes to skip; an unknown name is refused with the nearest one
+  bool verify = true;       ///< run the verifier after every pass
+  std::string dump_folder;  ///< write NN-name.txt after each pass that changed the graph; "" for none
 };
 
 struct PassReport {

@@ -31,7 +31,9 @@ std::vector<ValueId> GraphRewriter::mapped(const std::vector<ValueId>& old) {
   return result;
 }
 
-void GraphRewriter::set(ValueId old, ValueId now) { map_.at(static_cast<std::size_t>(old)) = now; }
+void GraphRewriter::set(ValueId old, ValueId now) {
+  map_.at(static_cast<std::size_t>(old)) = now;
+}
 
 void GraphRewriter::copy(const Node& old) {
   const std::vector<ValueId> outputs = graph_.add_node(old.op, mapped(old.inputs), old.attributes, old.name);
@@ -43,8 +45,11 @@ void GraphRewriter::copy(const Node& old) {
 }
 
 void GraphRewriter::replace(const Node& old, Op op, std::vector<ValueId> inputs, Attributes attributes) {
+  const std::string& name = source_.value(old.outputs[0]).name;
+  const ValueId copied = map_.at(static_cast<std::size_t>(old.outputs[0]));
+  if (copied != no_value) graph_.rename(copied, name + "_before");
   const ValueId now = graph_.add(op, std::move(inputs), std::move(attributes), old.name);
-  graph_.rename(now, source_.value(old.outputs[0]).name);
+  graph_.rename(now, name);
   set(old.outputs[0], now);
 }
 
@@ -103,7 +108,8 @@ Graph without_dead_nodes(const Graph& graph) {
     const Node& node = graph.nodes()[i];
     std::vector<ValueId> inputs;
     for (ValueId input : node.inputs) inputs.push_back(carry(input));
-    const std::vector<ValueId> outputs = result.add_node(node.op, std::move(inputs), node.attributes, node.name);
+    const std::vector<ValueId> outputs =
+        result.add_node(node.op, std::move(inputs), node.attributes, node.name);
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       result.value(outputs[o]).type = graph.type(node.outputs[o]);
       result.rename(outputs[o], graph.value(node.outputs[o]).name);
@@ -135,7 +141,8 @@ bool same_structure(const Graph& a, const Graph& b) {
     for (std::size_t k = 0; k < x.inputs.size(); ++k) {
       if (!same_value(x.inputs[k], y.inputs[k])) return false;
     }
-    for (std::size_t k = 0; k < x.outputs.size(); ++k) map[static_cast<std::size_t>(x.outputs[k])] = y.outputs[k];
+    for (std::size_t k = 0; k < x.outputs.size(); ++k)
+      map[static_cast<std::size_t>(x.outputs[k])] = y.outputs[k];
   }
   for (std::size_t i = 0; i < a.outputs.size(); ++i) {
     if (!same_value(a.outputs[i], b.outputs[i])) return false;
@@ -166,7 +173,8 @@ Scaled scaled(const Graph& graph, ValueId id) {
       const int constant_side = scalar_constant(graph, node->inputs[0]) ? 0 : 1;
       const std::optional<double> factor = scalar_constant(graph, node->inputs[constant_side]);
       // A scalar of higher rank could broadcast the base to another shape.
-      if (!factor || graph.type(node->inputs[1 - constant_side]).shape != graph.type(result.base).shape) return result;
+      if (!factor || graph.type(node->inputs[1 - constant_side]).shape != graph.type(result.base).shape)
+        return result;
       result = {node->inputs[1 - constant_side], result.factor * *factor};
     } else if (const Node* quotient = producer_if(graph, result.base, Op::div)) {
       const std::optional<double> divisor = scalar_constant(graph, quotient->inputs[1]);

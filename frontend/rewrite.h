@@ -1,6 +1,6 @@
 #pragma once
-// How passes change graphs: a rewriter walks the old graph in order and builds a new one. Nodes that nothing reads
-// any more are dropped at the end, so a rewrite only has to point a value elsewhere.
+// How passes change graphs: a rewriter walks the old graph in order and builds a new one. Nodes that nothing
+// reads any more are dropped at the end, so a rewrite only has to point a value elsewhere.
 
 #include <functional>
 #include <optional>
@@ -19,7 +19,8 @@ class GraphRewriter {
   [[nodiscard]] const Graph& source() const { return source_; }
   /// The graph under construction; patterns match in it, where earlier rewrites have already happened.
   [[nodiscard]] Graph& graph() { return graph_; }
-  /// The new value for an old one. Constants are carried over on first use. REQUIRES the producer was visited.
+  /// The new value for an old one. Constants are carried over on first use. REQUIRES the producer was
+  /// visited.
   [[nodiscard]] ValueId mapped(ValueId old);
   [[nodiscard]] std::vector<ValueId> mapped(const std::vector<ValueId>& old);
   /// Readers of `old` read `now` from here on. `now` takes over the name if it has none of its own.
@@ -36,7 +37,8 @@ class GraphRewriter {
   std::vector<ValueId> map_;
 };
 
-/// Returns true when it has dealt with the node, having called set() or replace() for every output that is read.
+/// Returns true when it has dealt with the node, having called set() or replace() for every output that is
+/// read.
 using NodeRewrite = std::function<bool(GraphRewriter&, const Node&)>;
 
 /// Visits every node in order; those that `rewrite` leaves alone are copied. Dead nodes are dropped.
@@ -45,8 +47,8 @@ using NodeRewrite = std::function<bool(GraphRewriter&, const Node&)>;
 /// The graph without nodes and constants that no output needs. Inputs stay.
 [[nodiscard]] Graph without_dead_nodes(const Graph& graph);
 
-/// True when both graphs have the same nodes in the same order over the same values, names aside. Constants are
-/// compared by address, so this is cheap.
+/// True when both graphs have the same nodes in the same order over the same values, names aside. Constants
+/// are compared by address, so this is cheap.
 [[nodiscard]] bool same_structure(const Graph& a, const Graph& b);
 
 // Small questions that patterns ask of a graph.

@@ -1,0 +1,58 @@
+// Computes equal nodes once: same operation, same inputs, same attributes. Constants with equal bytes count
+// as equal; large ones are compared by address only, which is what importers share.
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "frontend/pass_list.h"
+#include "frontend/rewrite.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t compare_bytes_up_to = 4096;
+
+std::string constant_key(const Tensor& tensor) {
+  std::string key = tensor.type().to_string() + ":";
+  if (tensor.byte_size() <= compare_bytes_up_to) {
+    key.append(static_cast<const char*>(tensor.data()), static_cast<std::size_t>(tensor.byte_size()));
+  } else {
+    key += fmt::format("{}", tensor.data());
+  }
+  return key;
+}
+
+using NodeKey = std::tuple<Op, std::vector<ValueId>, std::map<std::string, Attribute>>;
+
+}  // namespace
+
+Graph common_subexpressions(const Graph& graph) {
+  std::map<std::string, ValueId> constants;
+  std::map<NodeKey, std::vector<ValueId>> known;
+  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
+    std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!rewriter.graph().is_constant(inputs[i])) continue;
+      const std::string key = constant_key(*rewriter.graph().value(inputs[i]).constant);
+      const ValueId first = constants.try_emplace(key, inputs[i]).first->second;
+      if (rewriter.graph().type(first) != rewriter.graph().type(inputs[i]))
+        continue;  // stored in another layout
+      rewriter.set(node.inputs[i], first);
+      inputs[i] = first;
+    }
+    const NodeKey key{node.op, inputs, node.attributes.items()};
+    const auto found = known.find(key);
+    if (found != known.end()) {
+      for (std::size_t i = 0; i < node.outputs.size(); ++i) rewriter.set(node.outputs[i], found->second[i]);
+      return true;
+    }
+    rewriter.copy(node);
+    known[key] = rewriter.mapped(node.outputs);
+    return true;
+  });
+}
+
+}  // namespace sylvite

@@ -1,0 +1,98 @@
+// BatchNorm after a convolution that nothing else reads disappears into its weights; elsewhere it becomes a
+// scale and a shift per channel. Both need constant statistics.
+//   w'[o,...] = w[o,...] * s[o],  b'[o] = b[o] * s[o] + t[o],  s = scale / sqrt(variance + epsilon),  t =
+//   bias - mean * s
+
+#include <cmath>
+
+#include "frontend/pass_list.h"
+#include "frontend/rewrite.h"
+
+namespace sylvite {
+namespace {
+
+struct Affine {
+  std::vector<double> scale;
+  std::vector<double> shift;
+};
+
+std::optional<Affine> affine_of(const Graph& graph, const Node& node, const std::vector<ValueId>& inputs) {
+  for (std::size_t i = 1; i < 5; ++i) {
+    if (!graph.is_constant(inputs[i])) return std::nullopt;
+  }
+  const auto at = [&](std::size_t input, std::int64_t i) {
+    return graph.value(inputs[input]).constant->as_double(i);
+  };
+  const double epsilon = node.attributes.real("epsilon");
+  Affine result;
+  for (std::int64_t c = 0; c < graph.value(inputs[1]).constant->size(); ++c) {
+    result.scale.push_back(at(1, c) / std::sqrt(at(4, c) + epsilon));
+    result.shift.push_back(at(2, c) - at(3, c) * result.scale.back());
+  }
+  return result;
+}
+
+Tensor scaled_weights(const Tensor& weights, const std::vector<double>& scale) {
+  Tensor result(weights.dtype(), weights.dims());
+  const std::int64_t per_channel = weights.size() / static_cast<std::int64_t>(scale.size());
+  const auto from = weights.view<float>();
+  const auto to = result.mutable_view<float>();
+  for (std::int64_t i = 0; i < weights.size(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    to[at] = static_cast<float>(from[at] * scale[static_cast<std::size_t>(i / per_channel)]);
+  }
+  return result;
+}
+
+bool fold_into_conv(GraphRewriter& rewriter, const Node& node, ValueId x, const Affine& affine) {
+  Graph& graph = rewriter.graph();
+  const Node* conv = producer_if(graph, x, Op::conv);
+  if (conv == nullptr || !graph.is_constant(conv->inputs[1])) return false;
+  const ValueId old_bias = conv->inputs.size() > 2 ? conv->inputs[2] : no_value;
+  if (old_bias != no_value && !graph.is_constant(old_bias)) return false;
+  const Tensor weights = *graph.value(conv->inputs[1]).constant;
+  if (weights.dtype() != DType::f32) return false;
+  Tensor bias(DType::f32, {static_cast<std::int64_t>(affine.scale.size())});
+  for (std::size_t c = 0; c < affine.scale.size(); ++c) {
+    const auto i = static_cast<std::int64_t>(c);
+    const double before = old_bias == no_value ? 0.0 : graph.value(old_bias).constant->as_double(i);
+    bias.set_double(i, before * affine.scale[c] + affine.shift[c]);
+  }
+  const ValueId input = conv->inputs[0];
+  const Attributes attributes = conv->attributes;
+  const ValueId new_weights =
+      graph.add_constant(scaled_weights(weights, affine.scale), graph.value(conv->inputs[1]).name);
+  const ValueId new_bias = graph.add_constant(std::move(bias));
+  rewriter.replace(node, Op::conv, {input, new_weights, new_bias}, attributes);
+  return true;
+}
+
+ValueId channel_constant(Graph& graph, const TensorType& like, const std::vector<double>& values) {
+  Dims dims(like.shape.size(), 1);
+  dims[1] = static_cast<std::int64_t>(values.size());
+  Tensor tensor(like.dtype, dims);
+  for (std::size_t c = 0; c < values.size(); ++c) tensor.set_double(static_cast<std::int64_t>(c), values[c]);
+  return graph.add_constant(std::move(tensor));
+}
+
+}  // namespace
+
+Graph fold_batch_norm(const Graph& graph) {
+  const std::vector<std::vector<NodeId>> uses = graph.uses();
+  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
+    if (node.op != Op::batch_norm) return false;
+    const std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
+    const std::optional<Affine> affine = affine_of(rewriter.graph(), node, inputs);
+    if (!affine) return false;
+    const bool only_reader = uses[static_cast<std::size_t>(node.inputs[0])].size() == 1;
+    if (only_reader && fold_into_conv(rewriter, node, inputs[0], *affine)) return true;
+    Graph& now = rewriter.graph();
+    const TensorType type = now.type(inputs[0]);
+    const ValueId product =
+        now.add(Op::mul, {inputs[0], channel_constant(now, type, affine->scale)}, {}, node.name);
+    rewriter.replace(node, Op::add, {product, channel_constant(now, type, affine->shift)});
+    return true;
+  });
+}
+
+}  // namespace sylvite

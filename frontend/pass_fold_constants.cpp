@@ -1,0 +1,50 @@
+// Evaluates nodes whose inputs are all constants. Results that would be much larger than what they are made
+// from (a broadcast, a pad) stay as nodes: folding them would trade memory for nothing.
+
+#include <algorithm>
+
+#include "frontend/pass_list.h"
+#include "frontend/rewrite.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t always_fold_bytes = std::int64_t{1} << 20;
+
+bool worth_folding(const Graph& graph, const Node& node) {
+  std::int64_t in = 0;
+  for (ValueId input : node.inputs) {
+    if (input == no_value) continue;
+    if (!graph.is_constant(input)) return false;
+    in += graph.value(input).constant->byte_size();
+  }
+  std::int64_t out = 0;
+  for (ValueId output : node.outputs) out += graph.type(output).byte_size();
+  return out <= std::max(always_fold_bytes, 2 * in);
+}
+
+}  // namespace
+
+Graph fold_constants(const Graph& graph) {
+  GraphRewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    rewriter.copy(node);
+    Graph& now = rewriter.graph();
+    const Node copied = now.nodes().back();
+    if (copied.op == Op::to_layout || !worth_folding(now, copied)) continue;
+    std::vector<const Tensor*> inputs;
+    std::vector<TensorType> output_types;
+    for (ValueId input : copied.inputs)
+      inputs.push_back(input == no_value ? nullptr : &*now.value(input).constant);
+    for (ValueId output : copied.outputs) output_types.push_back(now.type(output));
+    std::vector<Tensor> results =
+        op_info(copied.op).evaluate(copied.op, inputs, copied.attributes, output_types);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      rewriter.set(node.outputs[i],
+                   now.add_constant(std::move(results[i]), now.value(copied.outputs[i]).name));
+    }
+  }
+  return rewriter.finish();
+}
+
+}  // namespace sylvite

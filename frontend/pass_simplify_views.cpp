@@ -1,0 +1,137 @@
+// Drops data movement that moves nothing and merges what can be one step.
+//   reshape(reshape(x)) -> reshape(x)                 transpose(transpose(x)) -> transpose(x)
+//   transpose that only moves unit dims -> reshape    gather at constant, evenly spaced indices -> slice
+//   reshape, transpose, broadcast_to, slice, pad, cast, concat that change nothing -> x
+
+#include <algorithm>
+
+#include "frontend/pass_list.h"
+#include "frontend/rewrite.h"
+
+namespace sylvite {
+namespace {
+
+bool all_equal(const std::vector<std::int64_t>& values, std::int64_t expected) {
+  return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == expected; });
+}
+
+bool changes_nothing(const Node& node, const TensorType& in, const TensorType& out) {
+  switch (node.op) {
+    case Op::reshape:
+    case Op::broadcast_to:
+    case Op::cast:
+      return in == out;
+    case Op::transpose: {
+      const auto& perm = node.attributes.integers("perm");
+      return std::is_sorted(perm.begin(), perm.end());
+    }
+    case Op::slice:
+      return in == out && all_equal(node.attributes.integers("steps"), 1);
+    case Op::pad:
+      return in == out && all_equal(node.attributes.integers("low"), 0);
+    case Op::concat:
+      return node.inputs.size() == 1;
+    default:
+      return false;
+  }
+}
+
+Attributes shape_attribute(const TensorType& type) {
+  return {{"shape", type.dims()}};
+}
+
+/// A transpose keeps row-major order when the dims larger than one stay in order.
+bool moves_unit_dims_only(const std::vector<std::int64_t>& perm, const Dims& in) {
+  std::int64_t last = -1;
+  for (std::int64_t axis : perm) {
+    if (in[static_cast<std::size_t>(axis)] == 1) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+bool merge_transposes(GraphRewriter& rewriter, const Node& node, ValueId input) {
+  const std::vector<std::int64_t>& perm = node.attributes.integers("perm");
+  if (moves_unit_dims_only(perm, rewriter.graph().type(input).dims())) {
+    rewriter.replace(node, Op::reshape, {input}, shape_attribute(rewriter.source().type(node.outputs[0])));
+    return true;
+  }
+  const Node* inner = producer_if(rewriter.graph(), input, Op::transpose);
+  if (inner == nullptr) return false;
+  std::vector<std::int64_t> merged;
+  for (std::int64_t axis : perm)
+    merged.push_back(inner->attributes.integers("perm")[static_cast<std::size_t>(axis)]);
+  const ValueId base = inner->inputs[0];
+  if (std::is_sorted(merged.begin(), merged.end())) {
+    rewriter.set(node.outputs[0], base);
+  } else {
+    rewriter.replace(node, Op::transpose, {base}, {{"perm", merged}});
+  }
+  return true;
+}
+
+bool merge_reshapes(GraphRewriter& rewriter, const Node& node, ValueId input) {
+  const Node* inner = producer_if(rewriter.graph(), input, Op::reshape);
+  if (inner == nullptr) return false;
+  const ValueId base = inner->inputs[0];
+  const TensorType& out = rewriter.source().type(node.outputs[0]);
+  if (rewriter.graph().type(base) == out) {
+    rewriter.set(node.outputs[0], base);
+  } else {
+    rewriter.replace(node, Op::reshape, {base}, shape_attribute(out));
+  }
+  return true;
+}
+
+/// gather(x, [a, a+s, a+2s, ...]) along an axis is a slice; index tensors of any shape are flattened and the
+/// result is reshaped.
+bool gather_to_slice(GraphRewriter& rewriter, const Node& node) {
+  const Graph& graph = rewriter.graph();
+  const ValueId x = rewriter.mapped(node.inputs[0]);
+  const ValueId indices = rewriter.mapped(node.inputs[1]);
+  if (!graph.is_constant(indices) || graph.value(indices).constant->size() == 0) return false;
+  const Dims dims = graph.type(x).dims();
+  const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+  std::vector<std::int64_t> wanted = graph.value(indices).constant->to_int64s();
+  for (std::int64_t& index : wanted) {
+    if (index < 0) index += dims[axis];
+    if (index < 0 || index >= dims[axis]) return false;
+  }
+  const std::int64_t step = wanted.size() > 1 ? wanted[1] - wanted[0] : 1;
+  if (step == 0) return false;
+  for (std::size_t i = 1; i < wanted.size(); ++i) {
+    if (wanted[i] - wanted[i - 1] != step) return false;
+  }
+  std::vector<std::int64_t> starts(dims.size(), 0);
+  std::vector<std::int64_t> steps(dims.size(), 1);
+  std::vector<std::int64_t> sizes = dims;
+  starts[axis] = wanted[0];
+  steps[axis] = step;
+  sizes[axis] = static_cast<std::int64_t>(wanted.size());
+  const ValueId sliced = rewriter.graph().add(
+      Op::slice, {x}, {{"starts", starts}, {"sizes", sizes}, {"steps", steps}}, node.name);
+  rewriter.replace(node, Op::reshape, {sliced}, shape_attribute(rewriter.source().type(node.outputs[0])));
+  return true;
+}
+
+}  // namespace
+
+Graph simplify_views(const Graph& graph) {
+  return rewrite_nodes(graph, [](GraphRewriter& rewriter, const Node& node) {
+    if (node.op == Op::gather) return gather_to_slice(rewriter, node);
+    if (!has_trait(node.op, OpTrait::movement) && node.op != Op::cast) return false;
+    if (node.inputs.empty()) return false;
+    const ValueId input = rewriter.mapped(node.inputs[0]);
+    const TensorType& out = rewriter.source().type(node.outputs[0]);
+    if (changes_nothing(node, rewriter.graph().type(input), out)) {
+      rewriter.set(node.outputs[0], input);
+      return true;
+    }
+    if (node.op == Op::transpose) return merge_transposes(rewriter, node, input);
+    if (node.op == Op::reshape) return merge_reshapes(rewriter, node, input);
+    return false;
+  });
+}
+
+}  // namespace sylvite

@@ -1,0 +1,257 @@
+// Each pass, shown by equal graphs: the graph before and the graph expected after, as text. A second check
+// runs both through the reference interpreter.
+
+#include "frontend/passes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "frontend/interpreter.h"
+#include "frontend/pass_list.h"
+#include "frontend/rewrite.h"
+#include "frontend/text.h"
+#include "frontend/verifier.h"
+
+namespace sylvite {
+namespace {
+
+std::string body(const std::string& lines, const std::string& inputs) {
+  return "graph g(" + inputs + ") {\n" + lines + "}\n";
+}
+
+std::vector<Tensor> some_inputs(const Graph& graph) {
+  std::vector<Tensor> inputs;
+  for (ValueId id : graph.inputs) {
+    Tensor tensor(graph.type(id).dtype, graph.type(id).dims());
+    for (std::int64_t i = 0; i < tensor.size(); ++i)
+      tensor.set_double(i, 0.25 * static_cast<double>((i * 7) % 17) - 1.5);
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+void expect_same_results(const Graph& before, const Graph& after) {
+  const std::vector<Tensor> inputs = some_inputs(before);
+  const std::vector<Tensor> expected = interpret(before, inputs);
+  const std::vector<Tensor> actual = interpret(after, inputs);
+  ASSERT_EQ(expected.size(), actual.size());
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    ASSERT_EQ(expected[k].dims(), actual[k].dims());
+    for (std::int64_t i = 0; i < expected[k].size(); ++i) {
+      const double want = expected[k].as_double(i);
+      ASSERT_NEAR(want, actual[k].as_double(i), 1e-5 * (1.0 + std::abs(want)))
+          << "output " << k << " element " << i;
+    }
+  }
+}
+
+/// Counts nodes per operation after all passes, the way a reader checks that a pattern was found.
+int count(const Graph& graph, Op op) {
+  int result = 0;
+  for (const Node& node : graph.nodes()) result += node.op == op ? 1 : 0;
+  return result;
+}
+
+struct Rewrite {
+  const char* name;
+  Graph (*pass)(const Graph&);
+  const char* inputs;
+  const char* before;
+  const char* after;
+};
+
+class PassRewrites : public testing::TestWithParam<Rewrite> {};
+
+TEST_P(PassRewrites, GiveTheExpectedGraph) {
+  const Graph before = parse_graph(body(GetParam().before, GetParam().inputs));
+  const Graph wanted = parse_graph(body(GetParam().after, GetParam().inputs));
+  const Graph after = GetParam().pass(before);
+  verify(after);
+  EXPECT_EQ(after.nodes().size(), wanted.nodes().size()) << graph_text(after);
+  for (std::size_t i = 0; i < std::min(after.nodes().size(), wanted.nodes().size()); ++i) {
+    EXPECT_EQ(op_info(after.nodes()[i].op).name, op_info(wanted.nodes()[i].op).name) << graph_text(after);
+    EXPECT_TRUE(after.nodes()[i].attributes == wanted.nodes()[i].attributes) << graph_text(after);
+  }
+  expect_same_results(before, after);
+}
+
+const Rewrite rewrites[] = {
+    {"log_of_exp", simplify_algebra, "%x: f32[4]",
+     "  %two = constant f32[] {2.0}\n  %a: f32[4] = mul(%x, %two)\n  %b: f32[4] = exp(%a)\n  %c: f32[4] = "
+     "log(%b)\n"
+     "  return %c\n",
+     "  %two = constant f32[] {2.0}\n  %a: f32[4] = mul(%x, %two)\n  return %a\n"},
+    {"scalar_factors_merge", simplify_algebra, "%x: f32[4]",
+     "  %c2 = constant f32[] {2.0}\n  %c3 = constant f32[] {3.0}\n  %a: f32[4] = mul(%x, %c2)\n"
+     "  %b: f32[4] = mul(%a, %c3)\n  return %b\n",
+     "  %c6 = constant f32[] {6.0}\n  %a: f32[4] = mul(%x, %c6)\n  return %a\n"},
+    {"adding_zero_keeps_the_broadcast", simplify_algebra, "%x: f32[4]",
+     "  %zero = constant f32[2,1] {0.0, 0.0}\n  %a: f32[2,4] = add(%x, %zero)\n  return %a\n",
+     "  %a: f32[2,4] = broadcast_to(%x) {shape=[2,4]}\n  return %a\n"},
+    {"square", simplify_algebra, "%x: f32[4]",
+     "  %two = constant f32[] {2.0}\n  %a: f32[4] = pow(%x, %two)\n  return %a\n",
+     "  %a: f32[4] = mul(%x, %x)\n  return %a\n"},
+    {"transposes_cancel", simplify_views, "%x: f32[2,3,4]",
+     "  %a: f32[4,2,3] = transpose(%x) {perm=[2,0,1]}\n  %b: f32[2,3,4] = transpose(%a) {perm=[1,2,0]}\n"
+     "  %c: f32[2,3,4] = neg(%b)\n  return %c\n",
+     "  %c: f32[2,3,4] = neg(%x)\n  return %c\n"},
+    {"unit_transpose_is_a_reshape", simplify_views, "%x: f32[1,3,4]",
+     "  %a: f32[3,1,4] = transpose(%x) {perm=[1,0,2]}\n  return %a\n",
+     "  %a: f32[3,1,4] = reshape(%x) {shape=[3,1,4]}\n  return %a\n"},
+    {"constant_gather_is_a_slice", simplify_views, "%x: f32[3,4]",
+     "  %i = constant i64[] {1}\n  %a: f32[4] = gather(%x, %i) {axis=0}\n  return %a\n",
+     "  %s: f32[1,4] = slice(%x) {sizes=[1,4], starts=[1,0], steps=[1,1]}\n"
+     "  %a: f32[4] = reshape(%s) {shape=[4]}\n  return %a\n"},
+    {"equal_nodes_merge", common_subexpressions, "%x: f32[4]",
+     "  %a: f32[4] = exp(%x)\n  %b: f32[4] = exp(%x)\n  %c: f32[4] = add(%a, %b)\n  return %c\n",
+     "  %a: f32[4] = exp(%x)\n  %c: f32[4] = add(%a, %a)\n  return %c\n"},
+    {"constants_fold", fold_constants, "%x: f32[2]",
+     "  %c = constant f32[2] {1.0, 2.0}\n  %a: f32[2] = neg(%c)\n  %b: f32[2] = add(%x, %a)\n  return %b\n",
+     "  %a = constant f32[2] {-1.0, -2.0}\n  %b: f32[2] = add(%x, %a)\n  return %b\n"},
+    {"gelu_erf", fuse_gelu, "%x: f32[8]",
+     "  %r = constant f32[] {1.4142135}\n  %one = constant f32[] {1.0}\n  %half = constant f32[] {0.5}\n"
+     "  %a: f32[8] = div(%x, %r)\n  %b: f32[8] = erf(%a)\n  %c: f32[8] = add(%b, %one)\n"
+     "  %d: f32[8] = mul(%half, %c)\n  %e: f32[8] = mul(%x, %d)\n  return %e\n",
+     "  %e: f32[8] = gelu(%x) {approximate=\"none\"}\n  return %e\n"},
+    {"gelu_tanh", fuse_gelu, "%x: f32[8]",
+     "  %half = constant f32[] {0.5}\n  %three = constant f32[] {3.0}\n  %k = constant f32[] {0.044715}\n"
+     "  %r = constant f32[] {0.7978845608}\n  %one = constant f32[] {1.0}\n  %h: f32[8] = mul(%x, %half)\n"
+     "  %p: f32[8] = pow(%x, %three)\n  %q: f32[8] = mul(%p, %k)\n  %s: f32[8] = add(%x, %q)\n"
+     "  %t: f32[8] = mul(%s, %r)\n  %u: f32[8] = tanh(%t)\n  %v: f32[8] = add(%u, %one)\n"
+     "  %w: f32[8] = mul(%h, %v)\n  return %w\n",
+     "  %w: f32[8] = gelu(%x) {approximate=\"tanh\"}\n  return %w\n"},
+    {"silu", fuse_silu, "%x: f32[8]", "  %a: f32[8] = sigmoid(%x)\n  %b: f32[8] = mul(%a, %x)\n  return %b\n",
+     "  %b: f32[8] = silu(%x)\n  return %b\n"},
+    {"hard_swish", fuse_silu, "%x: f32[8]",
+     "  %three = constant f32[] {3.0}\n  %zero = constant f32[] {0.0}\n  %six = constant f32[] {6.0}\n"
+     "  %a: f32[8] = add(%x, %three)\n  %b: f32[8] = maximum(%a, %zero)\n  %c: f32[8] = minimum(%b, %six)\n"
+     "  %d: f32[8] = mul(%x, %c)\n  %e: f32[8] = div(%d, %six)\n  return %e\n",
+     "  %e: f32[8] = hard_swish(%x)\n  return %e\n"},
+    {"layer_norm", fuse_layer_norm, "%x: f32[2,4]",
+     "  %n = constant f32[] {0.25}\n  %eps = constant f32[] {1e-05}\n  %g = constant f32[4] {1.0, 2.0, 3.0, "
+     "4.0}\n"
+     "  %h = constant f32[4] {0.5, 0.5, 0.0, 0.0}\n"
+     "  %s: f32[2,1] = reduce_sum(%x) {axes=[1], keepdims=1}\n  %m: f32[2,1] = mul(%s, %n)\n"
+     "  %d: f32[2,4] = sub(%x, %m)\n  %q: f32[2,4] = mul(%d, %d)\n"
+     "  %t: f32[2,1] = reduce_sum(%q) {axes=[1], keepdims=1}\n  %v: f32[2,1] = mul(%t, %n)\n"
+     "  %w: f32[2,1] = add(%v, %eps)\n  %r: f32[2,1] = sqrt(%w)\n  %y: f32[2,4] = div(%d, %r)\n"
+     "  %z: f32[2,4] = mul(%y, %g)\n  %o: f32[2,4] = add(%z, %h)\n  return %o\n",
+     "  %g = constant f32[4] {1.0, 2.0, 3.0, 4.0}\n  %h = constant f32[4] {0.5, 0.5, 0.0, 0.0}\n"
+     "  %o: f32[2,4] = layer_norm(%x, %g, %h) {axis=1, epsilon=9.999999747378752e-06}\n  return %o\n"},
+    {"rms_norm", fuse_rms_norm, "%x: f32[2,4]",
+     "  %n = constant f32[] {0.25}\n  %eps = constant f32[] {0.5}\n  %g = constant f32[4] {1.0, 2.0, 3.0, "
+     "4.0}\n"
+     "  %q: f32[2,4] = mul(%x, %x)\n  %t: f32[2,1] = reduce_sum(%q) {axes=[1], keepdims=1}\n"
+     "  %v: f32[2,1] = mul(%t, %n)\n  %w: f32[2,1] = add(%v, %eps)\n  %r: f32[2,1] = rsqrt(%w)\n"
+     "  %y: f32[2,4] = mul(%x, %r)\n  %z: f32[2,4] = mul(%y, %g)\n  return %z\n",
+     "  %g = constant f32[4] {1.0, 2.0, 3.0, 4.0}\n  %z: f32[2,4] = rms_norm(%x, %g) {axis=1, epsilon=0.5}\n"
+     "  return %z\n"},
+    {"attention", fuse_attention, "%q: f32[1,2,3,4], %k: f32[1,2,5,4], %v: f32[1,2,5,4], %m: f32[1,1,3,5]",
+     "  %c = constant f32[] {0.5}\n  %t: f32[1,2,4,5] = transpose(%k) {perm=[0,1,3,2]}\n"
+     "  %s: f32[1,2,3,5] = matmul(%q, %t)\n  %a: f32[1,2,3,5] = mul(%s, %c)\n  %b: f32[1,2,3,5] = add(%a, "
+     "%m)\n"
+     "  %p: f32[1,2,3,5] = softmax(%b) {axis=3}\n  %o: f32[1,2,3,4] = matmul(%p, %v)\n  return %o\n",
+     "  %o: f32[1,2,3,4] = attention(%q, %k, %v, %m) {causal=0, scale=0.5, softcap=0.0}\n  return %o\n"},
+    {"causal_attention", fuse_attention, "%q: f32[2,2,4], %k: f32[2,4,2], %v: f32[2,2,4]",
+     "  %m = constant f32[2,2] {0.0, -3e38, 0.0, 0.0}\n  %s: f32[2,2,2] = matmul(%q, %k)\n"
+     "  %b: f32[2,2,2] = add(%s, %m)\n  %p: f32[2,2,2] = softmax(%b) {axis=2}\n  %o: f32[2,2,4] = matmul(%p, "
+     "%v)\n"
+     "  return %o\n",
+     "  %t: f32[2,2,4] = transpose(%k) {perm=[0,2,1]}\n"
+     "  %o: f32[2,2,4] = attention(%q, %t, %v) {causal=1, scale=1.0, softcap=0.0}\n  return %o\n"},
+    {"conv_bias", fold_conv_bias, "%x: f32[1,1,3,3]",
+     "  %w = constant f32[2,1,2,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}\n  %b = constant f32[1,2,1,1] "
+     "{0.5, 1.5}\n"
+     "  %a: f32[1,2,2,2] = conv(%x, %w) {dilations=[1,1], groups=1, pads=[0,0,0,0], strides=[1,1]}\n"
+     "  %c: f32[1,2,2,2] = add(%a, %b)\n  return %c\n",
+     "  %w = constant f32[2,1,2,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}\n  %b = constant f32[2] {0.5, "
+     "1.5}\n"
+     "  %a: f32[1,2,2,2] = conv(%x, %w, %b) {dilations=[1,1], groups=1, pads=[0,0,0,0], strides=[1,1]}\n  "
+     "return %a\n"},
+    {"batch_norm_into_conv", fold_batch_norm, "%x: f32[1,1,3,3]",
+     "  %w = constant f32[1,1,2,2] {1.0, 2.0, 3.0, 4.0}\n  %s = constant f32[1] {2.0}\n  %b = constant "
+     "f32[1] {0.5}\n"
+     "  %m = constant f32[1] {0.25}\n  %v = constant f32[1] {4.0}\n"
+     "  %a: f32[1,1,2,2] = conv(%x, %w) {dilations=[1,1], groups=1, pads=[0,0,0,0], strides=[1,1]}\n"
+     "  %c: f32[1,1,2,2] = batch_norm(%a, %s, %b, %m, %v) {epsilon=1e-05}\n  return %c\n",
+     "  %w = constant f32[1,1,2,2] {1.0, 2.0, 3.0, 4.0}\n  %b = constant f32[1] {0.5}\n"
+     "  %a: f32[1,1,2,2] = conv(%x, %w, %b) {dilations=[1,1], groups=1, pads=[0,0,0,0], strides=[1,1]}\n  "
+     "return %a\n"},
+    {"batch_norm_alone", fold_batch_norm, "%x: f32[1,2,3]",
+     "  %s = constant f32[2] {2.0, 3.0}\n  %v = constant f32[2] {4.0, 9.0}\n"
+     "  %c: f32[1,2,3] = batch_norm(%x, %s, %s, %s, %v) {epsilon=1e-05}\n  return %c\n",
+     "  %s = constant f32[1,2,1] {2.0, 3.0}\n  %a: f32[1,2,3] = mul(%x, %s)\n  %b: f32[1,2,3] = add(%a, %s)\n"
+     "  return %b\n"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, PassRewrites, testing::ValuesIn(rewrites),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(Passes, LeaveAlmostGeluAlone) {
+  const Graph graph = parse_graph(
+      body("  %r = constant f32[] {1.5}\n  %one = constant f32[] {1.0}\n  %half = constant f32[] {0.5}\n"
+           "  %a: f32[8] = div(%x, %r)\n  %b: f32[8] = erf(%a)\n  %c: f32[8] = add(%b, %one)\n"
+           "  %d: f32[8] = mul(%half, %c)\n  %e: f32[8] = mul(%x, %d)\n  return %e\n",
+           "%x: f32[8]"));
+  EXPECT_EQ(count(fuse_gelu(graph), Op::gelu), 0);
+}
+
+TEST(Passes, RunAllInOrderAndReport) {
+  const Graph graph =
+      parse_graph(body("  %c2 = constant f32[] {2.0}\n  %a: f32[4] = mul(%x, %c2)\n  %b: f32[4] = exp(%a)\n  "
+                       "%c: f32[4] = log(%b)\n"
+                       "  return %c\n",
+                       "%x: f32[4]"));
+  std::vector<PassReport> reports;
+  const Graph after = run_passes(graph, {}, &reports);
+  EXPECT_EQ(after.nodes().size(), 1U);
+  ASSERT_EQ(reports.size(), pass_table().size());
+  EXPECT_TRUE(reports[3].changed);
+  EXPECT_FALSE(reports[0].changed);
+}
+
+TEST(Passes, CanBeSwitchedOffByName) {
+  const Graph graph =
+      parse_graph(body("  %a: f32[4] = exp(%x)\n  %b: f32[4] = log(%a)\n  return %b\n", "%x: f32[4]"));
+  PassOptions options;
+  options.disabled = {"simplify_algebra"};
+  EXPECT_EQ(run_passes(graph, options).nodes().size(), 2U);
+}
+
+TEST(Passes, RefuseUnknownNamesWithTheNearest) {
+  PassOptions options;
+  options.disabled = {"fuse_gellu"};
+  try {
+    (void)run_passes(Graph{}, options);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("fuse_gelu"));
+  }
+}
+
+TEST(Passes, KeepOutputsThatBecomeInputsOrEachOther) {
+  const Graph graph =
+      parse_graph(body("  %one = constant f32[] {1.0}\n  %a: f32[4] = mul(%x, %one)\n  %b: f32[4] = exp(%x)\n"
+                       "  %c: f32[4] = exp(%x)\n  return %a, %b, %c\n",
+                       "%x: f32[4]"));
+  const Graph after = run_passes(graph);
+  EXPECT_EQ(after.outputs[0], after.inputs[0]);
+  EXPECT_EQ(after.outputs[1], after.outputs[2]);
+  EXPECT_EQ(after.output_name(0), "a");
+  EXPECT_EQ(after.output_name(2), "c");
+  expect_same_results(graph, after);
+}
+
+TEST(Rewrite, SameStructureIgnoresNames) {
+  const Graph a = parse_graph(body("  %a: f32[4] = exp(%x)\n  return %a\n", "%x: f32[4]"));
+  const Graph b = parse_graph(body("  %b: f32[4] = exp(%x)\n  return %b\n", "%x: f32[4]"));
+  const Graph c = parse_graph(body("  %b: f32[4] = log(%x)\n  return %b\n", "%x: f32[4]"));
+  EXPECT_TRUE(same_structure(a, b));
+  EXPECT_FALSE(same_structure(a, c));
+}
+
+}  // namespace
+}  // namespace sylvite
