@@ -15,16 +15,19 @@ struct ImportOptions {
   std::map<std::string, std::int64_t> dims;
   /// Whole shapes for inputs, by name; wins over `dims`.
   std::map<std::string, Dims> input_shapes;
-  /// Inputs to bind as compile-time constants, by name (shapes, axes, limits that a static compiler must know).
+  /// Inputs to bind as compile-time constants, by name (shapes, axes, limits that a static compiler must
+  /// know).
   std::map<std::string, Tensor> bound_inputs;
-  /// Fill initializers whose data is absent (external with no location or no file) with seeded random values, scaled by fan-in.
+  /// Fill initializers whose data is absent (external with no location or no file) with seeded random values,
+  /// scaled by fan-in.
   bool random_weights = false;
   std::uint64_t seed = 0;
 };
 
-/// Reads and imports a model file. External data is memory-mapped, and only from the model's own folder: absolute
-/// paths, "..", links and special files are refused. Throws IoError, ModelError (malformed; names the node or tensor)
-/// or UnsupportedError (names the operator, attribute or dtype). Bounded memory for any input bytes.
+/// Reads and imports a model file. External data is memory-mapped, and only from the model's own folder:
+/// absolute paths, "..", links and special files are refused. Throws IoError, ModelError (malformed; names
+/// the node or tensor) or UnsupportedError (names the operator, attribute or dtype). Bounded memory for any
+/// input bytes.
 [[nodiscard]] Graph import_onnx(const std::string& path, const ImportOptions& options = {});
 
 /// The same from bytes in memory; `folder` is where external data may lie ("" for none).

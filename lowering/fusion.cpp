@@ -1,14 +1,42 @@
+// Grouping in two walks. First, from the last anchor to the first, each takes the pointwise work on its
+// result (epilogue): of two convolutions whose results are added, the later one adds. Then, from the last
+// node to the first, what is still loose is computed inside its readers where they allow it, or starts a
+// group of its own.
+
 #include "lowering/fusion.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "lowering/fusion_rules.h"
 
 namespace sylvite {
 namespace {
 
-std::vector<bool> find_live_nodes(const Graph& graph) {
+constexpr std::size_t most_nodes = 48;       ///< per group: compile time grows with each
+constexpr std::size_t most_inputs = 16;      ///< per group
+constexpr std::size_t most_repetitions = 4;  ///< groups that compute the same cheap node
+
+using NodeSet = std::set<NodeId>;
+
+/// A group being built. `allowance` has the nodes ahead of the anchor and what they, in turn, may read on the
+/// fly.
+struct Draft {
+  NodeSet nodes;
+  NodeId root = no_node;    ///< whose outputs are written
+  NodeId anchor = no_node;  ///< no_node: pointwise work and views only
+  std::map<NodeId, Prologue> allowance;
+};
+
+std::vector<bool> live_nodes(const Graph& graph) {
   std::vector<bool> live(graph.nodes().size(), false);
   auto mark = [&](ValueId id) {
-    if (id != no_value && graph.value(id).producer != no_node) {
+    if (id != no_value && graph.value(id).producer != no_node)
       live[static_cast<std::size_t>(graph.value(id).producer)] = true;
-    }
   };
   for (ValueId output : graph.outputs) mark(output);
   for (std::size_t i = graph.nodes().size(); i-- > 0;) {
@@ -18,6 +46,252 @@ std::vector<bool> find_live_nodes(const Graph& graph) {
   return live;
 }
 
+class Fuser {
+ public:
+  explicit Fuser(const Graph& graph)
+      : graph_(graph),
+        live_(live_nodes(graph)),
+        readers_(graph.uses()),
+        taken_(graph.nodes().size(), false),
+        groups_of_(graph.nodes().size()),
+        is_output_(graph.values().size(), false) {
+    for (ValueId output : graph.outputs) is_output_[index(output)] = true;
+    for (std::vector<NodeId>& readers : readers_)
+      std::erase_if(readers, [&](NodeId id) { return !live_[index(id)]; });
+  }
+
+  std::vector<Group> run() {
+    const auto count = static_cast<NodeId>(graph_.nodes().size());
+    for (NodeId id = count; id-- > 0;) {
+      if (live_[index(id)] && role_of(node(id)) == Role::anchor && !taken_[index(id)]) grow_epilogue(id);
+    }
+    for (NodeId id = count; id-- > 0;) {
+      if (live_[index(id)]) place(id);
+    }
+    std::sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) { return a.root < b.root; });
+    std::vector<Group> groups;
+    for (const Draft& draft : drafts_) groups.push_back(finished(draft));
+    return groups;
+  }
+
+ private:
+  static std::size_t index(std::int32_t id) { return static_cast<std::size_t>(id); }
+  [[nodiscard]] const Node& node(NodeId id) const { return graph_.node(id); }
+
+  // --- First walk: epilogues.
+
+  /// Adds readers of the anchor's result as long as they fit. The group may end wherever only one value is
+  /// read from outside; it ends at the last such place.
+  void grow_epilogue(NodeId anchor) {
+    NodeSet inside = {anchor};
+    NodeSet best = inside;
+    NodeId root = anchor;
+    if (takes_epilogue(node(anchor))) {
+      while (inside.size() < most_nodes) {
+        const std::optional<NodeId> next = next_reader(inside);
+        if (!next || !fits_epilogue(*next, inside, anchor)) break;
+        inside.insert(*next);
+        const std::optional<NodeId> end = only_open(inside);
+        if (!end || count_inputs(inside) > most_inputs) continue;
+        best = inside;
+        root = *end;
+      }
+    }
+    for (NodeId id : best) taken_[index(id)] = true;
+    epilogues_[root] = {best, root, anchor, {}};
+  }
+
+  [[nodiscard]] bool is_open(NodeId id, const NodeSet& inside) const {
+    for (ValueId output : node(id).outputs) {
+      if (is_output_[index(output)]) return true;
+      for (NodeId reader : readers_[index(output)]) {
+        if (!inside.contains(reader)) return true;
+      }
+    }
+    return false;
+  }
+
+  [[nodiscard]] std::optional<NodeId> only_open(const NodeSet& inside) const {
+    std::optional<NodeId> found;
+    for (NodeId id : inside) {
+      if (!is_open(id, inside)) continue;
+      if (found) return std::nullopt;
+      found = id;
+    }
+    return found;
+  }
+
+  /// The first reader outside, in graph order: anything that depends on it comes later, so no cycle can
+  /// arise. None when a value inside is a graph output, which must be written as it is.
+  [[nodiscard]] std::optional<NodeId> next_reader(const NodeSet& inside) const {
+    std::optional<NodeId> first;
+    for (NodeId id : inside) {
+      for (ValueId output : node(id).outputs) {
+        if (is_output_[index(output)]) return std::nullopt;
+        for (NodeId reader : readers_[index(output)]) {
+          if (!inside.contains(reader) && (!first || reader < *first)) first = reader;
+        }
+      }
+    }
+    return first;
+  }
+
+  [[nodiscard]] bool fits_epilogue(NodeId id, const NodeSet& inside, NodeId anchor) const {
+    const Node& candidate = node(id);
+    if (taken_[index(id)]) return false;
+    if (role_of(candidate) == Role::view) return takes_view_epilogue(graph_, node(anchor), candidate);
+    if (role_of(candidate) != Role::pointwise) return false;
+    const TensorType& type = graph_.type(candidate.outputs[0]);
+    return std::all_of(candidate.inputs.begin(), candidate.inputs.end(), [&](ValueId input) {
+      const NodeId producer = input == no_value ? no_node : graph_.value(input).producer;
+      if (producer == no_node || !inside.contains(producer)) return true;
+      return graph_.type(input).shape == type.shape && graph_.type(input).layout == type.layout;
+    });
+  }
+
+  [[nodiscard]] std::size_t count_inputs(const NodeSet& nodes) const {
+    std::set<ValueId> inputs;
+    for (NodeId id : nodes) {
+      for (ValueId input : node(id).inputs) {
+        if (input == no_value) continue;
+        const Value& value = graph_.value(input);
+        const bool inlined = value.constant && value.constant->size() == 1;
+        if (!inlined && (value.producer == no_node || !nodes.contains(value.producer))) inputs.insert(input);
+      }
+    }
+    return inputs.size();
+  }
+
+  // --- Second walk: everything else.
+
+  void place(NodeId id) {
+    if (const auto found = epilogues_.find(id); found != epilogues_.end()) return add_draft(found->second);
+    if (taken_[index(id)] || is_free(graph_, node(id))) return;
+    const std::set<std::size_t> groups = reading_groups(id);
+    const bool few =
+        groups.size() == 1 || (groups.size() <= most_repetitions && is_worth_repeating(graph_, node(id)));
+    const bool joins = few && std::all_of(groups.begin(), groups.end(), [&](std::size_t group) {
+                         return allowance_in(drafts_[group], id).has_value();
+                       });
+    if (!joins) return add_draft({{id}, id, no_node, {}});
+    for (std::size_t group : groups) join(group, id);
+  }
+
+  void add_draft(Draft draft) {
+    for (NodeId id : draft.nodes) groups_of_[index(id)] = {drafts_.size()};
+    drafts_.push_back(std::move(draft));
+  }
+
+  void join(std::size_t group, NodeId id) {
+    Draft& draft = drafts_[group];
+    const Reading reading = *allowance_in(draft, id);
+    if (reading.ahead) draft.allowance[id] = reading.allowance;
+    draft.nodes.insert(id);
+    groups_of_[index(id)].insert(group);
+  }
+
+  /// The groups that read the node's result; empty when it must be in memory for another reason.
+  [[nodiscard]] std::set<std::size_t> reading_groups(NodeId id) const {
+    std::set<std::size_t> groups;
+    for (ValueId output : node(id).outputs) {
+      if (is_output_[index(output)]) return {};
+      for (NodeId reader : readers_[index(output)]) {
+        if (groups_of_[index(reader)].empty()) return {};
+        groups.insert(groups_of_[index(reader)].begin(), groups_of_[index(reader)].end());
+      }
+    }
+    return groups;
+  }
+
+  struct Reading {
+    bool ahead = false;  ///< the anchor reads it
+    Prologue allowance = Prologue::any;
+  };
+
+  /// How the group would read the node's result if it computed it, or nothing when it would not.
+  [[nodiscard]] std::optional<Reading> allowance_in(const Draft& draft, NodeId id) const {
+    const Node& candidate = node(id);
+    if (draft.nodes.size() >= most_nodes) return std::nullopt;
+    Reading reading;
+    for (NodeId reader : readers_[index(candidate.outputs[0])]) {
+      if (!draft.nodes.contains(reader)) continue;
+      reading.allowance = std::min(reading.allowance, allowance_at(draft, candidate, reader));
+      reading.ahead = reading.ahead || reader == draft.anchor || draft.allowance.contains(reader);
+    }
+    if (cost_of(graph_, candidate) > reading.allowance) return std::nullopt;
+    if (draft.anchor != no_node && role_of(candidate) == Role::view &&
+        !takes_view_prologue(graph_, node(draft.anchor), candidate, reading.ahead)) {
+      return std::nullopt;
+    }
+    NodeSet together = draft.nodes;
+    together.insert(id);
+    if (count_inputs(together) > most_inputs) return std::nullopt;
+    return reading;
+  }
+
+  [[nodiscard]] Prologue allowance_at(const Draft& draft, const Node& candidate, NodeId reader) const {
+    Prologue allowance = Prologue::any;
+    const Node& at = node(reader);
+    if (reader == draft.anchor) {
+      for (std::size_t i = 0; i < at.inputs.size(); ++i) {
+        if (at.inputs[i] == candidate.outputs[0]) allowance = std::min(allowance, prologue_of(at, i));
+      }
+    } else if (const auto ahead = draft.allowance.find(reader); ahead != draft.allowance.end()) {
+      allowance = ahead->second;
+    }
+    const bool repeats = reader != draft.anchor && graph_.type(candidate.outputs[0]).element_count() <
+                                                       graph_.type(at.outputs[0]).element_count();
+    return repeats ? std::min(allowance, Prologue::cheap) : allowance;
+  }
+
+  // --- Words.
+
+  [[nodiscard]] Group finished(const Draft& draft) const {
+    return {{draft.nodes.begin(), draft.nodes.end()}, node(draft.root).outputs, origin(draft)};
+  }
+
+  [[nodiscard]] std::string names(const NodeSet& nodes) const {
+    std::string text;
+    for (NodeId id : nodes) text += (text.empty() ? "" : " ") + std::string(op_info(node(id).op).name);
+    return text;
+  }
+
+  [[nodiscard]] std::string origin(const Draft& draft) const {
+    std::string text =
+        draft.anchor == no_node ? names(draft.nodes) : std::string(op_info(node(draft.anchor).op).name);
+    NodeSet ahead;
+    NodeSet after;
+    for (NodeId id : draft.nodes) {
+      if (draft.anchor == no_node || id == draft.anchor) continue;
+      (draft.allowance.contains(id) ? ahead : after).insert(id);
+    }
+    if (!ahead.empty()) text += "; reads through " + names(ahead);
+    if (!after.empty()) text += "; then " + names(after);
+    return text + why_it_ends(draft);
+  }
+
+  [[nodiscard]] std::string why_it_ends(const Draft& draft) const {
+    if (node(draft.root).outputs.size() != 1) return "";
+    const ValueId output = node(draft.root).outputs[0];
+    if (is_output_[index(output)]) return "; ends: output";
+    const std::vector<NodeId>& readers = readers_[index(output)];
+    const NodeSet distinct(readers.begin(), readers.end());
+    if (distinct.size() > 1) return fmt::format("; ends: {} readers", distinct.size());
+    return distinct.empty()
+               ? ""
+               : fmt::format("; ends: {} reads memory", op_info(node(*distinct.begin()).op).name);
+  }
+
+  const Graph& graph_;
+  std::vector<bool> live_;
+  std::vector<std::vector<NodeId>> readers_;  ///< per value
+  std::vector<bool> taken_;                   ///< per node: in an anchor's group after the first walk
+  std::map<NodeId, Draft> epilogues_;         ///< by root
+  std::vector<Draft> drafts_;
+  std::vector<std::set<std::size_t>> groups_of_;  ///< per node: indices into drafts_
+  std::vector<bool> is_output_;                   ///< per value
+};
+
 }  // namespace
 
 bool is_free(const Graph& graph, const Node& node) {
@@ -26,8 +300,8 @@ bool is_free(const Graph& graph, const Node& node) {
 }
 
 std::vector<Group> group_nodes(const Graph& graph, const LoweringOptions& options) {
-  (void)options;
-  const std::vector<bool> live = find_live_nodes(graph);
+  if (options.fuse) return Fuser(graph).run();
+  const std::vector<bool> live = live_nodes(graph);
   std::vector<Group> groups;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];

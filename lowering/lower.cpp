@@ -4,7 +4,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "lowering/flatten.h"
 #include "lowering/fusion.h"
+#include "lowering/layouts.h"
 #include "lowering/memory_plan.h"
 #include "lowering/plan.h"
 #include "lowering/plan_verifier.h"
@@ -158,8 +160,9 @@ class PlanBuilder {
 }  // namespace
 
 Plan lower(const Graph& graph, const LoweringOptions& options) {
-  PlanBuilder builder(graph);
-  for (const Group& group : group_nodes(graph, options)) builder.add_launch(group);
+  const Graph laid_out = assign_layouts(options.fuse ? flatten(graph) : graph, options);
+  PlanBuilder builder(laid_out);
+  for (const Group& group : group_nodes(laid_out, options)) builder.add_launch(group);
   Plan plan = builder.finish();
   place_buffers(plan, options.reuse_memory);
   verify(plan);

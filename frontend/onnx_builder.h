@@ -1,0 +1,123 @@
+#pragma once
+// Graph building for the ONNX importer: adds nodes, evaluates at once what is constant, and gives values a
+// notation that reads like the formulas of the operator specification.
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "frontend/graph.h"
+
+namespace sylvite {
+
+class OnnxBuilder;
+
+/// A value of the graph under construction; cheap to copy. An absent optional value tests false.
+class Sym {
+ public:
+  Sym() = default;
+  Sym(OnnxBuilder& builder, ValueId id) : builder_(&builder), id_(id) {}
+
+  explicit operator bool() const { return id_ != no_value; }
+  [[nodiscard]] ValueId id() const { return id_; }
+  [[nodiscard]] OnnxBuilder& builder() const { return *builder_; }
+  [[nodiscard]] DType dtype() const;
+  [[nodiscard]] Dims dims() const;
+  [[nodiscard]] std::int64_t dim(int axis) const;  ///< negative axes count from the end
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] std::int64_t size() const;
+  [[nodiscard]] bool is_constant() const;
+  [[nodiscard]] Tensor constant() const;  ///< REQUIRES is_constant(); shares the bytes
+
+ private:
+  OnnxBuilder* builder_ = nullptr;
+  ValueId id_ = no_value;
+};
+
+/// Adds to one graph. Nodes whose inputs are all constant are evaluated at once, within a budget of work and
+/// memory that bounds what a hostile model can make the importer do; beyond it they stay nodes.
+class OnnxBuilder {
+ public:
+  explicit OnnxBuilder(Graph& graph) : graph_(&graph) {}
+
+  [[nodiscard]] Graph& graph() { return *graph_; }
+  void set_node_name(std::string name) { node_name_ = std::move(name); }  ///< given to the nodes added next
+
+  /// Throws ModelError when the op's type rule refuses, UnsupportedError for a value or graph of absurd size.
+  std::vector<Sym> add_all(Op op, const std::vector<Sym>& inputs, Attributes attributes = {});
+  Sym add(Op op, const std::vector<Sym>& inputs, Attributes attributes = {});
+  Sym constant(const Tensor& tensor);
+  Sym scalar(DType dtype, double value);  ///< rank 0; equal scalars are one constant
+  Sym integers(const std::vector<std::int64_t>& values) { return constant(Tensor::vector_i64(values)); }
+  /// A constant of f32 values rounded to dtype.
+  Sym reals(DType dtype, const Dims& dims, const std::vector<double>& values);
+  Sym filled(DType dtype, const Dims& dims, double value);
+  Sym iota(DType dtype, const Dims& dims, int axis);
+
+ private:
+  [[nodiscard]] bool may_fold(const Node& node) const;
+  std::vector<Sym> fold(const Node& node, const std::string& node_name);
+
+  Graph* graph_;
+  std::string node_name_;
+  std::map<std::pair<DType, double>, ValueId> scalars_;
+  std::int64_t work_left_ = std::int64_t{1} << 26;  ///< scalar steps of the reference evaluation
+  std::int64_t fold_bytes_left_ = std::int64_t{1} << 30;
+};
+
+/// Throws UnsupportedError for a tensor type no machine we serve could hold.
+void check_value_size(const TensorType& type);
+/// Folds a negative axis into 0..rank-1; throws ModelError when out of range.
+[[nodiscard]] int normalize_axis(std::int64_t axis, int rank);
+/// The same for a list, sorted and without duplicates (those are refused).
+[[nodiscard]] std::vector<std::int64_t> normalize_axes(const std::vector<std::int64_t>& axes, int rank);
+[[nodiscard]] std::vector<std::int64_t> all_axes(int rank);
+
+// Pointwise arithmetic with numpy broadcasting; a double stands for a scalar of the other side's dtype.
+Sym apply(Op op, Sym x);
+Sym apply(Op op, Sym a, Sym b);
+Sym apply(Op op, Sym a, double b);
+Sym operator+(Sym a, Sym b);
+Sym operator-(Sym a, Sym b);
+Sym operator*(Sym a, Sym b);
+Sym operator/(Sym a, Sym b);
+Sym operator+(Sym a, double b);
+Sym operator-(Sym a, double b);
+Sym operator*(Sym a, double b);
+Sym operator/(Sym a, double b);
+Sym operator+(double a, Sym b);
+Sym operator-(double a, Sym b);
+Sym operator*(double a, Sym b);
+Sym operator/(double a, Sym b);
+Sym operator-(Sym x);
+Sym where(Sym condition, Sym if_true, Sym if_false);
+Sym where(Sym condition, Sym if_true, double if_false);
+Sym where(Sym condition, double if_true, Sym if_false);
+Sym cast(Sym x, DType to);  ///< nothing when x already has the dtype
+
+// Shapes and movement. Nothing is added when the result would equal the input.
+Sym reshape(Sym x, const Dims& dims);
+Sym transpose(Sym x, const std::vector<std::int64_t>& perm);
+Sym swap_axes(Sym x, int a, int b);  ///< negative axes count from the end
+Sym broadcast_to(Sym x, const Dims& dims);
+Sym unsqueeze(Sym x, std::vector<std::int64_t> axes);
+Sym squeeze(Sym x, std::vector<std::int64_t> axes);
+Sym slice(Sym x, int axis, std::int64_t start, std::int64_t stop,
+          std::int64_t step = 1);  ///< in-range bounds
+Sym flip(Sym x, int axis);
+Sym pad(Sym x, const Dims& low, const Dims& high, double value = 0, const Dims& interior = {});
+Sym concat(const std::vector<Sym>& parts, int axis);
+Sym gather(Sym x, Sym indices, int axis);
+std::vector<Sym> split(Sym x, int axis, const std::vector<std::int64_t>& sizes);
+
+// Reductions and contractions.
+Sym reduce(Op op, Sym x, const std::vector<std::int64_t>& axes, bool keepdims = true);
+Sym reduce_mean(Sym x, const std::vector<std::int64_t>& axes, bool keepdims = true);
+Sym softmax(Sym x, int axis);
+Sym matmul(Sym a, Sym b);
+
+}  // namespace sylvite

@@ -1,0 +1,196 @@
+#include "frontend/onnx_import_context.h"
+
+#include <onnx-ml.pb.h>
+
+#include "base/error.h"
+#include "frontend/onnx_graph_import.h"
+#include "frontend/onnx_tensor.h"
+
+namespace sylvite {
+namespace {
+
+using onnx::AttributeProto;
+
+void check_kind(const AttributeProto& attribute, AttributeProto::AttributeType wanted) {
+  if (attribute.type() == wanted || attribute.type() == AttributeProto::UNDEFINED) return;
+  throw ModelError("attribute '{}' has type {}, expected {}", attribute.name(),
+                   AttributeProto::AttributeType_Name(attribute.type()),
+                   AttributeProto::AttributeType_Name(wanted));
+}
+
+}  // namespace
+
+const std::string& ImportContext::op_type() const {
+  return node_.op_type();
+}
+OnnxBuilder& ImportContext::builder() {
+  return importer_.builder();
+}
+int ImportContext::input_count() const {
+  return node_.input_size();
+}
+
+bool ImportContext::has_input(int i) const {
+  if (i >= node_.input_size() || node_.input(i).empty()) return false;
+  return !importer_.read(scope_, node_.input(i)).is_absent();
+}
+
+Sym ImportContext::input(int i) {
+  if (!has_input(i)) throw ModelError("input {} is required", i);
+  const OnnxBinding& binding = importer_.read(scope_, node_.input(i));
+  if (binding.sequence != nullptr) throw UnsupportedError("input {} ('{}') is a sequence", i, node_.input(i));
+  return {importer_.builder(), binding.value};
+}
+
+Sym ImportContext::optional(int i) {
+  return has_input(i) ? input(i) : Sym();
+}
+
+std::vector<Sym> ImportContext::inputs() {
+  std::vector<Sym> result;
+  for (int i = 0; i < input_count(); ++i) result.push_back(input(i));
+  return result;
+}
+
+Tensor ImportContext::constant(int i) {
+  const Sym value = input(i);
+  if (!value.is_constant()) {
+    throw UnsupportedError(
+        "input {} ('{}') must be known when the model is imported; bind the model input it comes from to a "
+        "constant",
+        i, node_.input(i));
+  }
+  return value.constant();
+}
+
+std::vector<double> ImportContext::constant_reals(int i) {
+  const Tensor tensor = constant(i);
+  std::vector<double> values;
+  for (std::int64_t at = 0; at < tensor.size(); ++at) values.push_back(tensor.as_double(at));
+  return values;
+}
+
+std::optional<std::vector<std::int64_t>> ImportContext::integers_from(int i, const std::string& name) {
+  if (has_input(i)) return constant_integers(i);
+  if (has_attribute(name)) return integers(name);
+  return std::nullopt;
+}
+
+const AttributeProto* ImportContext::find_attribute(const std::string& name) const {
+  for (const AttributeProto& attribute : node_.attribute()) {
+    if (attribute.name() != name) continue;
+    if (attribute.ref_attr_name().empty()) return &attribute;
+    const auto found = frame_.attributes.find(attribute.ref_attr_name());
+    return found == frame_.attributes.end() ? nullptr : found->second;
+  }
+  return nullptr;
+}
+
+std::int64_t ImportContext::integer(const std::string& name, std::int64_t fallback) const {
+  const AttributeProto* attribute = find_attribute(name);
+  if (attribute == nullptr) return fallback;
+  check_kind(*attribute, AttributeProto::INT);
+  return attribute->i();
+}
+
+std::int64_t ImportContext::required_integer(const std::string& name) const {
+  if (!has_attribute(name)) throw ModelError("attribute '{}' is required", name);
+  return integer(name, 0);
+}
+
+double ImportContext::real(const std::string& name, double fallback) const {
+  const AttributeProto* attribute = find_attribute(name);
+  if (attribute == nullptr) return fallback;
+  check_kind(*attribute, AttributeProto::FLOAT);
+  return static_cast<double>(attribute->f());
+}
+
+std::string ImportContext::string(const std::string& name, const std::string& fallback) const {
+  const AttributeProto* attribute = find_attribute(name);
+  if (attribute == nullptr) return fallback;
+  check_kind(*attribute, AttributeProto::STRING);
+  return attribute->s();
+}
+
+std::vector<std::int64_t> ImportContext::integers(const std::string& name) const {
+  const AttributeProto* attribute = find_attribute(name);
+  if (attribute == nullptr) return {};
+  check_kind(*attribute, AttributeProto::INTS);
+  return {attribute->ints().begin(), attribute->ints().end()};
+}
+
+std::vector<double> ImportContext::reals(const std::string& name) const {
+  const AttributeProto* attribute = find_attribute(name);
+  if (attribute == nullptr) return {};
+  check_kind(*attribute, AttributeProto::FLOATS);
+  return {attribute->floats().begin(), attribute->floats().end()};
+}
+
+std::vector<std::string> ImportContext::strings(const std::string& name) const {
+  const AttributeProto* attribute = find_attribute(name);
+  if (attribute == nullptr) return {};
+  check_kind(*attribute, AttributeProto::STRINGS);
+  return {attribute->strings().begin(), attribute->strings().end()};
+}
+
+Tensor ImportContext::tensor(const std::string& name) const {
+  const AttributeProto* attribute = find_attribute(name);
+  if (attribute == nullptr) throw ModelError("attribute '{}' is required", name);
+  if (attribute->has_sparse_tensor())
+    return decode_sparse_tensor(attribute->sparse_tensor(), importer_.external());
+  check_kind(*attribute, AttributeProto::TENSOR);
+  return decode_tensor(attribute->t(), importer_.external());
+}
+
+const onnx::GraphProto& ImportContext::subgraph(const std::string& name) const {
+  const AttributeProto* attribute = find_attribute(name);
+  if (attribute == nullptr || !attribute->has_g()) throw ModelError("graph attribute '{}' is required", name);
+  return attribute->g();
+}
+
+int ImportContext::output_count() const {
+  return node_.output_size();
+}
+bool ImportContext::wants_output(int i) const {
+  return i < node_.output_size() && !node_.output(i).empty();
+}
+
+void ImportContext::output(int i, Sym value) {
+  if (wants_output(i))
+    importer_.bind_output(scope_, node_.output(i), {value.id(), nullptr, nullptr, nullptr});
+}
+
+bool ImportContext::is_sequence(int i) const {
+  return has_input(i) && importer_.read(scope_, node_.input(i)).sequence != nullptr;
+}
+
+std::vector<Sym> ImportContext::sequence(int i) {
+  if (!has_input(i)) throw ModelError("input {} is required", i);
+  const OnnxBinding& binding = importer_.read(scope_, node_.input(i));
+  if (binding.sequence == nullptr) throw ModelError("input {} ('{}') is not a sequence", i, node_.input(i));
+  std::vector<Sym> values;
+  for (const ValueId id : *binding.sequence) values.emplace_back(importer_.builder(), id);
+  return values;
+}
+
+void ImportContext::output_sequence(int i, const std::vector<Sym>& values) {
+  if (!wants_output(i)) return;
+  auto ids = std::make_shared<std::vector<ValueId>>();
+  for (const Sym& value : values) ids->push_back(value.id());
+  importer_.bind_output(scope_, node_.output(i), {no_value, nullptr, nullptr, ids});
+}
+
+std::vector<Sym> ImportContext::import_subgraph(const onnx::GraphProto& graph,
+                                                const std::vector<Sym>& values) {
+  std::vector<OnnxBinding> bindings;
+  for (const Sym& value : values) bindings.push_back({value.id(), nullptr, nullptr, nullptr});
+  std::vector<Sym> results;
+  for (const OnnxBinding& result : importer_.import_subgraph(graph, bindings, scope_, frame_)) {
+    if (result.value == no_value)
+      throw UnsupportedError("a subgraph that returns sequences is not supported");
+    results.emplace_back(importer_.builder(), result.value);
+  }
+  return results;
+}
+
+}  // namespace sylvite

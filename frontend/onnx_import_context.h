@@ -1,0 +1,83 @@
+#pragma once
+// What a decomposition of one ONNX operator sees: the node's inputs, attributes and outputs, and the builder.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontend/onnx_builder.h"
+
+namespace onnx {
+class AttributeProto;
+class GraphProto;
+class NodeProto;
+}  // namespace onnx
+
+namespace sylvite {
+
+class OnnxScope;
+struct OnnxFrame;
+class OnnxGraphImporter;
+
+/// Lives while one node is imported. Messages need not name the node: the importer puts its name in front of
+/// every error that leaves a decomposition.
+class ImportContext {
+ public:
+  ImportContext(OnnxGraphImporter& importer, OnnxScope& scope, const OnnxFrame& frame,
+                const onnx::NodeProto& node, int opset)
+      : importer_(importer), scope_(scope), frame_(frame), node_(node), opset_(opset) {}
+
+  [[nodiscard]] int opset() const { return opset_; }
+  [[nodiscard]] const std::string& op_type() const;
+  [[nodiscard]] OnnxBuilder& builder();
+
+  [[nodiscard]] int input_count() const;  ///< trailing absent inputs included
+  [[nodiscard]] bool has_input(int i) const;
+  [[nodiscard]] Sym input(int i);     ///< throws ModelError when absent
+  [[nodiscard]] Sym optional(int i);  ///< tests false when absent
+  [[nodiscard]] std::vector<Sym> inputs();
+  /// The value of an input that must be known now. Throws UnsupportedError that says which and what to do.
+  [[nodiscard]] Tensor constant(int i);
+  [[nodiscard]] std::vector<std::int64_t> constant_integers(int i) { return constant(i).to_int64s(); }
+  [[nodiscard]] std::vector<double> constant_reals(int i);
+  /// A list that older opsets give as attribute `name` and newer ones as input i; absent in both: nothing.
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> integers_from(int i, const std::string& name);
+
+  [[nodiscard]] const onnx::AttributeProto* find_attribute(
+      const std::string& name) const;  ///< references resolved
+  [[nodiscard]] bool has_attribute(const std::string& name) const { return find_attribute(name) != nullptr; }
+  [[nodiscard]] std::int64_t integer(const std::string& name, std::int64_t fallback) const;
+  [[nodiscard]] std::int64_t required_integer(const std::string& name) const;
+  [[nodiscard]] double real(const std::string& name, double fallback) const;
+  [[nodiscard]] std::string string(const std::string& name, const std::string& fallback) const;
+  [[nodiscard]] std::vector<std::int64_t> integers(const std::string& name) const;  ///< empty when absent
+  [[nodiscard]] std::vector<double> reals(const std::string& name) const;           ///< empty when absent
+  [[nodiscard]] std::vector<std::string> strings(const std::string& name) const;    ///< empty when absent
+  [[nodiscard]] Tensor tensor(const std::string& name) const;                       ///< throws when absent
+  [[nodiscard]] const onnx::GraphProto& subgraph(const std::string& name) const;
+
+  [[nodiscard]] int output_count() const;
+  [[nodiscard]] bool wants_output(int i) const;
+  void output(int i, Sym value);  ///< outputs nobody names are ignored
+  void output(Sym value) { output(0, value); }
+
+  // Sequences exist at import time only, as lists of values.
+  [[nodiscard]] std::vector<Sym> sequence(int i);
+  [[nodiscard]] bool is_sequence(int i) const;
+  void output_sequence(int i, const std::vector<Sym>& values);
+
+  /// Imports a subgraph here with its inputs bound to `values`; names of the surrounding graph are visible to
+  /// it.
+  [[nodiscard]] std::vector<Sym> import_subgraph(const onnx::GraphProto& graph,
+                                                 const std::vector<Sym>& values);
+
+ private:
+  OnnxGraphImporter& importer_;
+  OnnxScope& scope_;
+  const OnnxFrame& frame_;
+  const onnx::NodeProto& node_;
+  int opset_;
+};
+
+}  // namespace sylvite

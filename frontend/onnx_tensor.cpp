@@ -1,0 +1,213 @@
+#include "frontend/onnx_tensor.h"
+
+#include <onnx-ml.pb.h>
+
+#include <cstring>
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+using onnx::TensorProto;
+
+constexpr std::int64_t share_above_bytes = std::int64_t{1} << 20;
+
+std::string describe(const TensorProto& proto) {
+  return proto.name().empty() ? "unnamed tensor" : fmt::format("tensor '{}'", proto.name());
+}
+
+Dims checked_dims(const TensorProto& proto) {
+  Dims dims(proto.dims().begin(), proto.dims().end());
+  const std::int64_t count = checked_product(dims, describe(proto));
+  if (count > (std::int64_t{1} << 40))
+    throw UnsupportedError("{}: {} elements are too many", describe(proto), count);
+  return dims;
+}
+
+std::int64_t parse_number(const std::string& text, const std::string& what) {
+  std::size_t used = 0;
+  std::int64_t value = -1;
+  try {
+    value = std::stoll(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used == 0 || used != text.size() || value < 0) {
+    throw ModelError("{}: '{}' is not a byte count", what, text);
+  }
+  return value;
+}
+
+ExternalRange external_range(const TensorProto& proto) {
+  ExternalRange range;
+  for (const auto& entry : proto.external_data()) {
+    if (entry.key() == "location") range.location = entry.value();
+    if (entry.key() == "offset") range.offset = parse_number(entry.value(), describe(proto));
+    if (entry.key() == "length") range.length = parse_number(entry.value(), describe(proto));
+  }
+  return range;
+}
+
+/// Wraps `size` bytes at `data`: shared when `owner` is given and they are aligned, else copied.
+Tensor wrap_bytes(DType dtype, const Dims& dims, const void* data, const std::shared_ptr<const void>& owner) {
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(data) % dtype_size(dtype) == 0;
+  if (owner != nullptr && is_aligned) return {dtype, dims, owner, data};
+  Tensor tensor(dtype, dims);
+  if (tensor.byte_size() > 0)
+    std::memcpy(tensor.mutable_data(), data, static_cast<std::size_t>(tensor.byte_size()));
+  return tensor;
+}
+
+template <typename Field>
+Tensor from_integer_field(const TensorProto& proto, DType dtype, const Dims& dims, const Field& field) {
+  const std::int64_t count = checked_product(dims, describe(proto));
+  if (field.size() != count) {
+    throw ModelError("{}: {} values are given, its dims need {}", describe(proto), field.size(), count);
+  }
+  Tensor tensor(dtype, dims);
+  const bool holds_bits = dtype == DType::f16 || dtype == DType::bf16;
+  for (int i = 0; i < field.size(); ++i) {
+    if (holds_bits) {
+      tensor.mutable_view<std::uint16_t>()[static_cast<std::size_t>(i)] =
+          static_cast<std::uint16_t>(field.Get(i));
+    } else {
+      tensor.set_int64(i, static_cast<std::int64_t>(field.Get(i)));
+    }
+  }
+  return tensor;
+}
+
+template <typename Field>
+Tensor from_real_field(const TensorProto& proto, DType dtype, const Dims& dims, const Field& field) {
+  const std::int64_t count = checked_product(dims, describe(proto));
+  if (field.size() != count) {
+    throw ModelError("{}: {} values are given, its dims need {}", describe(proto), field.size(), count);
+  }
+  return wrap_bytes(dtype, dims, field.data(), nullptr);
+}
+
+Tensor from_typed_fields(const TensorProto& proto, DType dtype, const Dims& dims) {
+  switch (dtype) {
+    case DType::f32:
+      return from_real_field(proto, dtype, dims, proto.float_data());
+    case DType::f64:
+      return from_real_field(proto, dtype, dims, proto.double_data());
+    case DType::i64:
+      return from_integer_field(proto, dtype, dims, proto.int64_data());
+    case DType::u32:
+    case DType::u64:
+      return from_integer_field(proto, dtype, dims, proto.uint64_data());
+    default:
+      return from_integer_field(proto, dtype, dims, proto.int32_data());
+  }
+}
+
+/// Boolean bytes must be 0 or 1: anything else is undefined behaviour once read as bool.
+Tensor normalized_booleans(Tensor tensor) {
+  if (tensor.dtype() != DType::boolean) return tensor;
+  Tensor result(DType::boolean, tensor.dims());
+  const auto* from = static_cast<const std::uint8_t*>(tensor.data());
+  auto* to = static_cast<std::uint8_t*>(result.mutable_data());
+  for (std::int64_t i = 0; i < tensor.size(); ++i) to[i] = from[i] != 0 ? 1 : 0;
+  return result;
+}
+
+}  // namespace
+
+DType dtype_of_onnx(int data_type) {
+  switch (data_type) {
+    case TensorProto::FLOAT:
+      return DType::f32;
+    case TensorProto::FLOAT16:
+      return DType::f16;
+    case TensorProto::BFLOAT16:
+      return DType::bf16;
+    case TensorProto::DOUBLE:
+      return DType::f64;
+    case TensorProto::INT8:
+      return DType::i8;
+    case TensorProto::INT16:
+      return DType::i16;
+    case TensorProto::INT32:
+      return DType::i32;
+    case TensorProto::INT64:
+      return DType::i64;
+    case TensorProto::UINT8:
+      return DType::u8;
+    case TensorProto::UINT16:
+      return DType::u16;
+    case TensorProto::UINT32:
+      return DType::u32;
+    case TensorProto::UINT64:
+      return DType::u64;
+    case TensorProto::BOOL:
+      return DType::boolean;
+    default:
+      break;
+  }
+  const bool is_named = TensorProto::DataType_IsValid(data_type);
+  throw UnsupportedError("element type {} is not supported",
+                         is_named ? TensorProto::DataType_Name(static_cast<TensorProto::DataType>(data_type))
+                                  : std::to_string(data_type));
+}
+
+bool is_data_absent(const TensorProto& proto, const ExternalData& external) {
+  if (proto.data_location() != TensorProto::EXTERNAL) return false;
+  return !external.exists(external_range(proto).location);
+}
+
+Tensor decode_tensor(const TensorProto& proto, const ExternalData& external,
+                     const std::shared_ptr<const void>& owner) {
+  DType dtype;
+  try {
+    dtype = dtype_of_onnx(proto.data_type());
+  } catch (const UnsupportedError& error) {
+    throw UnsupportedError("{}: {}", describe(proto), error.what());
+  }
+  const Dims dims = checked_dims(proto);
+  const std::int64_t bytes =
+      checked_product(dims, describe(proto)) * static_cast<std::int64_t>(dtype_size(dtype));
+  if (proto.has_segment()) throw UnsupportedError("{}: segmented data is not supported", describe(proto));
+  if (proto.data_location() == TensorProto::EXTERNAL) {
+    const ExternalData::Bytes mapped = external.map(external_range(proto), bytes, describe(proto));
+    return normalized_booleans(wrap_bytes(dtype, dims, mapped.data, mapped.owner));
+  }
+  if (!proto.has_raw_data()) return from_typed_fields(proto, dtype, dims);
+  if (static_cast<std::int64_t>(proto.raw_data().size()) != bytes) {
+    throw ModelError("{}: {} bytes of data are given, its dims need {}", describe(proto),
+                     proto.raw_data().size(), bytes);
+  }
+  return normalized_booleans(
+      wrap_bytes(dtype, dims, proto.raw_data().data(), bytes >= share_above_bytes ? owner : nullptr));
+}
+
+Tensor decode_sparse_tensor(const onnx::SparseTensorProto& proto, const ExternalData& external) {
+  const Tensor values = decode_tensor(proto.values(), external);
+  const Tensor indices = decode_tensor(proto.indices(), external);
+  const Dims dims(proto.dims().begin(), proto.dims().end());
+  const std::string what = fmt::format("sparse {}", describe(proto.values()));
+  const std::int64_t count = checked_product(dims, what);
+  if (count > (std::int64_t{1} << 32))
+    throw UnsupportedError("{}: {} dense elements are too many", what, count);
+  const bool is_linear = indices.dims().size() == 1;
+  const std::int64_t width = is_linear ? 1 : static_cast<std::int64_t>(dims.size());
+  if (indices.size() != values.size() * width) throw ModelError("{}: indices and values do not match", what);
+  Tensor dense(values.dtype(), dims);
+  const Dims strides = is_linear ? Dims{1} : dense_strides(dims);
+  for (std::int64_t i = 0; i < values.size(); ++i) {
+    std::int64_t at = 0;
+    for (std::int64_t axis = 0; axis < width; ++axis) {
+      const std::int64_t index = indices.as_int64(i * width + axis);
+      const std::int64_t extent = is_linear ? count : dims[static_cast<std::size_t>(axis)];
+      if (index < 0 || index >= extent) throw ModelError("{}: index {} is outside its dims", what, index);
+      at += index * strides[static_cast<std::size_t>(axis)];
+    }
+    const std::size_t size = dtype_size(values.dtype());
+    std::memcpy(static_cast<std::byte*>(dense.mutable_data()) + static_cast<std::size_t>(at) * size,
+                static_cast<const std::byte*>(values.data()) + static_cast<std::size_t>(i) * size, size);
+  }
+  return dense;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,33 @@
+#pragma once
+// ONNX TensorProto -> Tensor. Every TensorProto of a model comes through here: initializers, attributes,
+// sparse parts.
+
+#include <memory>
+#include <optional>
+
+#include "frontend/onnx_external_data.h"
+#include "frontend/tensor.h"
+
+namespace onnx {
+class SparseTensorProto;
+class TensorProto;
+}  // namespace onnx
+
+namespace sylvite {
+
+/// Throws UnsupportedError naming the type (strings, 8-bit floats, 4-bit integers, ...).
+[[nodiscard]] DType dtype_of_onnx(int data_type);
+
+/// Decodes a tensor whose data lies in the message or in a file under `external`. Throws ModelError naming
+/// the tensor when dims and data disagree; nothing is allocated before that is checked. Large raw data is
+/// shared with `owner`, the message that holds `proto`, when it is given.
+[[nodiscard]] Tensor decode_tensor(const onnx::TensorProto& proto, const ExternalData& external,
+                                   const std::shared_ptr<const void>& owner = nullptr);
+
+/// The dense equivalent, zero where no value is given. Throws UnsupportedError above 2^32 elements.
+[[nodiscard]] Tensor decode_sparse_tensor(const onnx::SparseTensorProto& proto, const ExternalData& external);
+
+/// Whether the tensor says its data is outside, but names no file, or one that does not exist.
+[[nodiscard]] bool is_data_absent(const onnx::TensorProto& proto, const ExternalData& external);
+
+}  // namespace sylvite

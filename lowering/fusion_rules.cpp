@@ -1,0 +1,107 @@
+#include "lowering/fusion_rules.h"
+
+#include <algorithm>
+#include <array>
+
+namespace sylvite {
+namespace {
+
+/// Tens of instructions per element, or a call.
+constexpr std::array expensive_ops = {Op::exp,   Op::log,   Op::sin,     Op::cos,     Op::tan,  Op::asin,
+                                      Op::acos,  Op::atan,  Op::sinh,    Op::cosh,    Op::tanh, Op::asinh,
+                                      Op::acosh, Op::atanh, Op::erf,     Op::sigmoid, Op::gelu, Op::silu,
+                                      Op::pow,   Op::mod,   Op::softplus};
+
+bool is_expensive(Op op) {
+  return std::find(expensive_ops.begin(), expensive_ops.end(), op) != expensive_ops.end();
+}
+
+struct AnchorRule {
+  OpTrait trait;
+  Prologue data;   ///< ahead of the first input
+  Prologue other;  ///< ahead of the others: weights, indices, updates
+};
+
+/// The first row whose trait the operation has.
+constexpr std::array<AnchorRule, 8> rules = {{
+    {OpTrait::convolution, Prologue::none, Prologue::none},
+    {OpTrait::matmul, Prologue::views, Prologue::views},
+    {OpTrait::attention, Prologue::views, Prologue::views},
+    {OpTrait::pooling, Prologue::cheap, Prologue::none},
+    {OpTrait::reduction, Prologue::any, Prologue::none},
+    {OpTrait::normalization, Prologue::cheap, Prologue::none},
+    {OpTrait::scan, Prologue::cheap, Prologue::none},
+    {OpTrait::gather, Prologue::views, Prologue::cheap},
+}};
+
+bool keeps_last_axis(const Graph& graph, const Node& view) {
+  if (view.op == Op::transpose) {
+    const std::vector<std::int64_t>& perm = view.attributes.integers("perm");
+    return perm.empty() || perm.back() == static_cast<std::int64_t>(perm.size()) - 1;
+  }
+  if (view.op == Op::to_layout) return false;
+  if (view.op != Op::reshape) return true;
+  const Shape& from = graph.type(view.inputs[0]).shape;
+  const Shape& to = graph.type(view.outputs[0]).shape;
+  return !from.empty() && !to.empty() && from.back() == to.back();
+}
+
+}  // namespace
+
+Role role_of(const Node& node) {
+  if (has_trait(node.op, OpTrait::pointwise) || has_trait(node.op, OpTrait::creation)) return Role::pointwise;
+  if (has_trait(node.op, OpTrait::view) || node.op == Op::to_layout) return Role::view;
+  return Role::anchor;
+}
+
+Prologue cost_of(const Graph& graph, const Node& node) {
+  if (role_of(node) == Role::view) return Prologue::views;
+  const bool floating = is_float(graph.type(node.outputs[0]).dtype);
+  // Integer division has no vector instruction.
+  if (is_expensive(node.op) || (node.op == Op::div && !floating)) return Prologue::any;
+  return Prologue::cheap;
+}
+
+Prologue prologue_of(const Node& anchor, std::size_t input) {
+  if (anchor.op == Op::concat) return Prologue::views;
+  if (anchor.op == Op::pad) return input == 0 ? Prologue::any : Prologue::none;
+  for (const AnchorRule& rule : rules) {
+    if (has_trait(anchor.op, rule.trait)) return input == 0 ? rule.data : rule.other;
+  }
+  return Prologue::none;
+}
+
+bool takes_epilogue(const Node& anchor) {
+  return anchor.outputs.size() == 1 && !has_trait(anchor.op, OpTrait::scatter) &&
+         !has_trait(anchor.op, OpTrait::scan);
+}
+
+bool takes_view_epilogue(const Graph& graph, const Node& anchor, const Node& view) {
+  if (view.op == Op::to_layout)
+    return has_trait(anchor.op, OpTrait::pooling) || has_trait(anchor.op, OpTrait::reduction);
+  if (view.op != Op::transpose) return false;
+  if (anchor.op == Op::attention) return keeps_last_axis(graph, view);
+  return anchor.op == Op::concat || anchor.op == Op::pad || has_trait(anchor.op, OpTrait::gather);
+}
+
+bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& view, bool ahead) {
+  const bool contracts = anchor.op == Op::matmul || anchor.op == Op::conv || anchor.op == Op::attention;
+  if (contracts && view.op == Op::to_layout) return false;
+  if (contracts) return ahead || keeps_last_axis(graph, view);
+  if (anchor.op == Op::concat || anchor.op == Op::pad || has_trait(anchor.op, OpTrait::gather)) return true;
+  // These walk their rows more than once, which pays only along the innermost axis.
+  return keeps_last_axis(graph, view) || view.op == Op::to_layout;
+}
+
+bool is_worth_repeating(const Graph& graph, const Node& node) {
+  if (cost_of(graph, node) > Prologue::cheap) return false;
+  const std::int64_t elements = graph.type(node.outputs[0]).element_count();
+  if (elements == 1) return true;
+  int large_operands = 0;
+  for (ValueId input : node.inputs) {
+    if (input != no_value && graph.type(input).element_count() * 4 > elements) ++large_operands;
+  }
+  return large_operands <= 1;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,44 @@
+#pragma once
+// What may be computed together with what: the table that fusion decides by.
+
+#include "frontend/graph.h"
+
+namespace sylvite {
+
+/// How much an operation may compute of its inputs on the fly instead of reading them from memory. Ordered.
+enum class Prologue {
+  none,   ///< reads memory only: its inner loops are laid out for it
+  views,  ///< index maps of memory
+  cheap,  ///< also a few instructions per element: it reads elements a few times
+  any,    ///< also exp and the like: it reads each element once
+};
+
+enum class Role {
+  pointwise,  ///< joins any group whose shape it has
+  view,       ///< an index map: joins the group that reads it
+  anchor,     ///< one per group at most
+};
+
+/// Creations count as pointwise; a change of layout as a view.
+[[nodiscard]] Role role_of(const Node& node);
+
+/// For a pointwise or view node: the least allowance under which it may be inlined into a reader.
+[[nodiscard]] Prologue cost_of(const Graph& graph, const Node& node);
+
+/// How much an anchor allows ahead of its input number `input`.
+[[nodiscard]] Prologue prologue_of(const Node& anchor, std::size_t input);
+
+/// True when pointwise work on the anchor's result may join its group.
+[[nodiscard]] bool takes_epilogue(const Node& anchor);
+
+/// True when a group with this anchor may write its result through `view`.
+[[nodiscard]] bool takes_view_epilogue(const Graph& graph, const Node& anchor, const Node& view);
+
+/// True when a group with this anchor may read an operand through `view`; `ahead` when the anchor itself
+/// reads it, else the operand is one of the epilogue.
+[[nodiscard]] bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& view, bool ahead);
+
+/// True when computing the node again for another reader costs no more than reading its stored result.
+[[nodiscard]] bool is_worth_repeating(const Graph& graph, const Node& node);
+
+}  // namespace sylvite

@@ -1,0 +1,234 @@
+#include "lowering/layouts.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+/// Pointwise operations whose result is finite for every finite operand: padded channels hold anything
+/// finite.
+constexpr std::array finite_ops = {
+    Op::neg,      Op::abs, Op::sign,    Op::floor, Op::ceil,    Op::round,   Op::sin,          Op::cos,
+    Op::tanh,     Op::erf, Op::sigmoid, Op::relu,  Op::gelu,    Op::silu,    Op::hard_sigmoid, Op::hard_swish,
+    Op::softplus, Op::add, Op::sub,     Op::mul,   Op::minimum, Op::maximum,
+};
+
+bool is_image(const TensorType& type) {
+  return type.rank() == 4 && type.dtype == DType::f32 && type.element_count() > 0;
+}
+
+/// What every rule asks of a node's operands.
+struct Operands {
+  const Graph& graph;
+  const Node& node;
+  int block;
+  std::vector<bool> blocked;  ///< per input: it is at hand in blocks
+
+  [[nodiscard]] const TensorType& type(std::size_t i) const { return graph.type(node.inputs[i]); }
+  [[nodiscard]] const TensorType& output() const { return graph.type(node.outputs[0]); }
+  [[nodiscard]] bool is_scalar(std::size_t i) const { return type(i).element_count() == 1; }
+};
+
+// Each rule says whether the operation takes blocks and gives blocks, and if so which inputs it wants
+// blocked.
+using Wanted = std::vector<bool>;
+using Rule = std::optional<Wanted> (*)(const Operands&);
+
+std::optional<Wanted> convolution_rule(const Operands& operands) {
+  if (!is_image(operands.type(0))) return std::nullopt;
+  const std::int64_t channels = operands.type(0).dims()[1];
+  const std::int64_t groups = operands.node.attributes.integer("groups");
+  const bool depthwise = groups == channels && operands.output().dims()[1] == channels;
+  if (groups != 1 && !depthwise) return std::nullopt;
+  Wanted wanted(operands.node.inputs.size(), false);
+  // Padding three channels of an image to a whole block would cost more than reading it as it is.
+  wanted[0] = channels >= operands.block || operands.blocked[0];
+  return wanted;
+}
+
+/// Operations that leave channels alone: first input blocked, the rest as it is.
+std::optional<Wanted> follow_first(const Operands& operands) {
+  if (!operands.blocked[0]) return std::nullopt;
+  Wanted wanted(operands.node.inputs.size(), false);
+  wanted[0] = true;
+  return wanted;
+}
+
+std::optional<Wanted> pointwise_rule(const Operands& operands) {
+  const bool by_scalar = operands.node.op == Op::div && operands.graph.is_constant(operands.node.inputs[1]) &&
+                         operands.is_scalar(1);
+  const bool finite = std::find(finite_ops.begin(), finite_ops.end(), operands.node.op) != finite_ops.end();
+  if (!is_image(operands.output()) || !(finite || by_scalar)) return std::nullopt;
+  Wanted wanted(operands.node.inputs.size(), false);
+  bool any = false;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const bool whole = operands.type(i).shape == operands.output().shape;
+    if (whole && operands.blocked[i]) any = true;
+    const bool channels =
+        operands.type(i).rank() == 4 && operands.type(i).dims()[1] == operands.output().dims()[1];
+    wanted[i] = whole || operands.blocked[i] || (channels && !operands.is_scalar(i));
+  }
+  if (!any) return std::nullopt;
+  return wanted;
+}
+
+std::optional<Wanted> reduction_rule(const Operands& operands) {
+  const bool spatial = operands.node.attributes.integers("axes") == std::vector<std::int64_t>{2, 3};
+  return spatial && operands.node.attributes.integer("keepdims") == 1 ? follow_first(operands) : std::nullopt;
+}
+
+std::optional<Wanted> concat_rule(const Operands& operands) {
+  if (operands.node.attributes.integer("axis") != 1) return std::nullopt;
+  for (std::size_t i = 0; i < operands.blocked.size(); ++i) {
+    const bool last = i + 1 == operands.blocked.size();
+    if (!operands.blocked[i] || (!last && operands.type(i).dims()[1] % operands.block != 0))
+      return std::nullopt;
+  }
+  return Wanted(operands.blocked.size(), true);
+}
+
+std::optional<Wanted> pad_rule(const Operands& operands) {
+  const bool channels = operands.node.attributes.integers("low").at(1) != 0 ||
+                        operands.node.attributes.integers("high").at(1) != 0;
+  const std::vector<std::int64_t>& interior = operands.node.attributes.integers("interior");
+  if (channels || (!interior.empty() && interior.at(1) != 0)) return std::nullopt;
+  return follow_first(operands);
+}
+
+std::optional<Wanted> gather_rule(const Operands& operands) {
+  const bool spatial = operands.node.attributes.integer("axis") >= 2 && operands.type(1).rank() == 1;
+  return spatial ? follow_first(operands) : std::nullopt;
+}
+
+Rule find_rule(Op op) {
+  switch (op) {
+    case Op::conv:
+      return convolution_rule;
+    case Op::max_pool:
+    case Op::avg_pool:
+      return follow_first;
+    case Op::reduce_sum:
+    case Op::reduce_max:
+    case Op::reduce_min:
+      return reduction_rule;
+    case Op::concat:
+      return concat_rule;
+    case Op::pad:
+      return pad_rule;
+    case Op::gather:
+      return gather_rule;
+    default:
+      return has_trait(op, OpTrait::pointwise) ? pointwise_rule : nullptr;
+  }
+}
+
+class Assigner {
+ public:
+  Assigner(const Graph& source, int block)
+      : source_(source),
+        block_(block),
+        dense_(source.values().size(), no_value),
+        blocked_(source.values().size(), no_value) {
+    result_.name = source.name;
+    for (ValueId input : source.inputs)
+      dense(input) = result_.add_input(source.value(input).name, source.type(input));
+  }
+
+  Graph run() {
+    for (const Node& node : source_.nodes()) {
+      const std::optional<Wanted> wanted = wants(node);
+      if (!wanted && is_flat_mean(node)) {
+        add_flat_reduction(node);
+      } else {
+        add(node, wanted);
+      }
+    }
+    for (ValueId output : source_.outputs) result_.outputs.push_back(as_dense(output));
+    result_.output_names = source_.output_names;
+    return std::move(result_);
+  }
+
+ private:
+  ValueId& dense(ValueId id) { return dense_[static_cast<std::size_t>(id)]; }
+  ValueId& blocked(ValueId id) { return blocked_[static_cast<std::size_t>(id)]; }
+
+  std::optional<Wanted> wants(const Node& node) {
+    const Rule rule = find_rule(node.op);
+    if (rule == nullptr || node.inputs.empty()) return std::nullopt;
+    Operands operands{source_, node, block_, {}};
+    for (ValueId input : node.inputs)
+      operands.blocked.push_back(input != no_value && blocked(input) != no_value);
+    return rule(operands);
+  }
+
+  ValueId as_dense(ValueId id) {
+    if (id == no_value) return no_value;
+    if (dense(id) != no_value) return dense(id);
+    if (source_.is_constant(id))
+      return dense(id) = result_.add_constant(*source_.value(id).constant, source_.value(id).name);
+    return dense(id) = result_.add(Op::to_layout, {blocked(id)}, {{"block", std::int64_t{0}}});
+  }
+
+  ValueId as_blocked(ValueId id) {
+    if (blocked(id) != no_value) return blocked(id);
+    return blocked(id) = result_.add(Op::to_layout, {as_dense(id)}, {{"block", std::int64_t{block_}}});
+  }
+
+  void add(const Node& node, const std::optional<Wanted>& wanted) {
+    std::vector<ValueId> inputs;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      inputs.push_back(wanted && (*wanted)[i] ? as_blocked(node.inputs[i]) : as_dense(node.inputs[i]));
+    }
+    const std::vector<ValueId> outputs =
+        result_.add_node(node.op, std::move(inputs), node.attributes, node.name);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      result_.value(outputs[i]).type.layout.channel_block = wanted ? block_ : 0;
+      result_.rename(outputs[i], source_.value(node.outputs[i]).name);
+      (wanted ? blocked(node.outputs[i]) : dense(node.outputs[i])) = outputs[i];
+    }
+  }
+
+  /// A spatial reduction of blocks that drops the reduced dims: what remains of it is [N,C].
+  bool is_flat_mean(const Node& node) {
+    const bool reduces = node.op == Op::reduce_sum || node.op == Op::reduce_max || node.op == Op::reduce_min;
+    return reduces && blocked(node.inputs[0]) != no_value &&
+           node.attributes.integers("axes") == std::vector<std::int64_t>{2, 3};
+  }
+
+  /// Reduces in blocks with the dims kept, then drops them from the few values that are left.
+  void add_flat_reduction(const Node& node) {
+    Attributes attributes = node.attributes;
+    attributes.set("keepdims", std::int64_t{1});
+    const ValueId reduced = result_.add(node.op, {blocked(node.inputs[0])}, attributes, node.name);
+    result_.value(reduced).type.layout.channel_block = block_;
+    const ValueId unblocked = result_.add(Op::to_layout, {reduced}, {{"block", std::int64_t{0}}}, node.name);
+    const ValueId flat =
+        result_.add(Op::reshape, {unblocked}, {{"shape", source_.type(node.outputs[0]).dims()}}, node.name);
+    result_.rename(flat, source_.value(node.outputs[0]).name);
+    dense(node.outputs[0]) = flat;
+  }
+
+  const Graph& source_;
+  int block_;
+  std::vector<ValueId> dense_;    ///< per source value: its dense form in the result, or no_value
+  std::vector<ValueId> blocked_;  ///< per source value: its blocked form in the result, or no_value
+  Graph result_;
+};
+
+bool has_convolutions(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.op == Op::conv; });
+}
+
+}  // namespace
+
+Graph assign_layouts(const Graph& graph, const LoweringOptions& options) {
+  if (!options.block_channels || options.channel_block < 2 || !has_convolutions(graph)) return graph;
+  return Assigner(graph, options.channel_block).run();
+}
+
+}  // namespace sylvite

@@ -1,0 +1,64 @@
+#include <gmock/gmock.h>
+
+#include "lowering/plan.h"
+#include "sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+TEST(Lower, ResidualNetwork) {
+  expect_lowers_faithfully(residual_network());
+}
+
+TEST(Lower, Encoder) {
+  expect_lowers_faithfully(encoder(2));
+}
+
+TEST(Lower, EqualLayersShareKernels) {
+  const Plan one = lower(encoder(1));
+  const Plan three = lower(encoder(3));
+  EXPECT_EQ(three.launches.size(), 3 * one.launches.size());
+  EXPECT_LE(three.kernels.size(), one.kernels.size() + 1);
+}
+
+TEST(Lower, OneKernelPerNodeWithoutFusion) {
+  LoweringOptions options;
+  options.fuse = false;
+  options.block_channels = false;
+  const Graph graph = encoder(1);
+  const auto reshapes = std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                                      [](const Node& node) { return node.op == Op::reshape; });
+  EXPECT_EQ(lower(graph, options).launches.size(), graph.nodes().size() - static_cast<std::size_t>(reshapes));
+}
+
+TEST(Lower, OutputsThatNeedNoKernel) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 3}));
+  const ValueId constant = weight(graph, {3});
+  const ValueId sum = graph.add(Op::add, {x, constant});
+  const ValueId again = reshape(graph, sum, {6});
+  graph.outputs = {x, constant, sum, sum, again, reshape(graph, x, {3, 2}), reshape(graph, constant, {1, 3})};
+  expect_lowers_faithfully(graph);
+  const Plan plan = lower(graph);
+  EXPECT_EQ(plan.launches.size(), 1U);
+  EXPECT_EQ(plan.arena_bytes, 0);
+  EXPECT_EQ(plan.weights.size(), 2U);
+}
+
+TEST(Lower, TwoOutputsOfOneNode) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({3, 7}));
+  const std::vector<ValueId> top = graph.add_node(Op::top_k, {graph.add(Op::neg, {x})},
+                                                  {{"axis", std::int64_t{1}}, {"k", std::int64_t{2}}});
+  graph.outputs = {graph.add(Op::exp, {top[0]}), top[1]};
+  expect_lowers_faithfully(graph);
+}
+
+TEST(Lower, PlanTextLinesUp) {
+  const std::string text = plan_text(lower(encoder(1)));
+  EXPECT_THAT(text, testing::StartsWith("plan encoder: "));
+  EXPECT_THAT(text, testing::HasSubstr("attention"));
+}
+
+}  // namespace
+}  // namespace sylvite
