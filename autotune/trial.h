@@ -1,6 +1,7 @@
 #pragma once
 // What happens to candidates: trials, their verdicts, and the winners chosen from them.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,7 @@ namespace sylvite {
 /// How a trial ended. Names are persistent.
 enum class Verdict { ok, compile_error, compile_timeout, run_crash, run_timeout, wrong_result, noisy };
 [[nodiscard]] std::string_view verdict_name(Verdict verdict);
-[[nodiscard]] Verdict parse_verdict(std::string_view name);  ///< throws ModelError for an unknown name
+[[nodiscard]] std::optional<Verdict> find_verdict(std::string_view name);  ///< nothing for an unknown name
 
 /// What happened to a candidate on real hardware. Every trial is stored, failures too.
 struct Trial {

@@ -1,0 +1,274 @@
+#include "autotune/database.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "autotune/database_open.h"
+#include "autotune/sqlite.h"
+
+namespace sylvite {
+
+namespace {
+
+/// Raise when a form or template changes so that stored candidates mean something else.
+constexpr int template_version = 1;
+
+constexpr std::string_view key_columns = "target, machine, threads, versions, precision";
+
+void insert_kernel(SqliteConnection& connection, const Kernel& kernel) {
+  SqliteStatement(connection, "INSERT INTO kernels VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
+      .bind(kernel.id)
+      .bind(kernel_class_name(kernel.kind))
+      .bind(kernel.text)
+      .run();
+}
+
+void bind_key(SqliteStatement& statement, const TuningKey& key) {
+  statement.bind(key.target).bind(key.machine).bind(key.threads).bind(key.versions).bind(key.precision);
+}
+
+std::int64_t insert_key(SqliteConnection& connection, const TuningKey& key) {
+  SqliteStatement insert(
+      connection,
+      fmt::format("INSERT INTO keys({}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", key_columns));
+  bind_key(insert, key);
+  insert.run();
+  SqliteStatement find(
+      connection,
+      "SELECT id FROM keys WHERE target = ? AND machine = ? AND threads = ? AND versions = ? "
+      "AND precision = ?");
+  bind_key(find, key);
+  return find.step() ? find.integer(0) : 0;
+}
+
+std::string samples_text(const std::vector<double>& samples) {
+  return nlohmann::json(samples).dump();
+}
+
+std::vector<double> parse_samples(const std::string& text) {
+  auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::vector<double> samples;
+  for (const auto& item : json.is_array() ? json : nlohmann::json::array()) {
+    if (item.is_number()) {
+      samples.push_back(item.get<double>());
+    }
+  }
+  return samples;
+}
+
+/// "threads 1 there, 2 here; ..." for the fields of two keys that differ.
+std::vector<std::string> differences(const TuningKey& there, const TuningKey& here) {
+  std::vector<std::string> found;
+  auto compare = [&](std::string_view field, const auto& a, const auto& b) {
+    if (a != b) {
+      found.push_back(fmt::format("{} is '{}' there, '{}' here", field, a, b));
+    }
+  };
+  compare("target", there.target, here.target);
+  compare("machine", there.machine, here.machine);
+  compare("threads", there.threads, here.threads);
+  compare("versions", there.versions, here.versions);
+  compare("precision", there.precision, here.precision);
+  return found;
+}
+
+}  // namespace
+
+std::string TuningKey::to_string() const {
+  return fmt::format("target={} machine={} threads={} versions={} precision={}", target, machine, threads,
+                     versions, precision);
+}
+
+TuningKey tuning_key(const Machine& machine, const std::string& precision) {
+  std::string versions = fmt::format("halide {}.{}.{}, templates {}", HALIDE_VERSION_MAJOR,
+                                     HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH, template_version);
+  return {machine.target, machine.cpu_name, machine.threads, versions, precision};
+}
+
+struct Database::Rep {
+  OpenedDatabase opened;
+
+  void warn(const std::string& text) { opened.warning += (opened.warning.empty() ? "" : "; ") + text; }
+
+  /// After a failed access: goes on in memory with what the file still yields.
+  void leave_file(const std::string& reason) {
+    warn(fmt::format("tuning database {} failed ({}); going on in memory", opened.path, reason));
+    SqliteConnection memory = memory_database();
+    try {
+      memory.copy_from(opened.connection);
+    } catch (const SqliteError&) {
+      memory = memory_database();  // nothing readable: start empty
+    }
+    opened.connection = std::move(memory);
+    opened.path.clear();
+  }
+
+  /// Runs `action` on the file, or when that fails, in memory. A failure in memory is a warning.
+  template <typename Action>
+  void attempt(Action action) {
+    for (bool in_memory = false; !in_memory;) {
+      in_memory = opened.path.empty();
+      try {
+        action(opened.connection);
+        return;
+      } catch (const SqliteError& error) {
+        if (in_memory) {
+          warn(error.what());
+        } else {
+          leave_file(error.what());
+        }
+      }
+    }
+  }
+
+  template <typename Action>
+  void attempt_write(Action action) {
+    attempt([&](SqliteConnection& connection) {
+      SqliteTransaction transaction(connection);
+      action(connection);
+      transaction.commit();
+    });
+  }
+
+  /// The candidate of a stored row, or nothing (and a warning) when it does not parse.
+  std::optional<Candidate> parse_candidate(const std::string& text, const std::string& kernel_id) {
+    try {
+      return Candidate::parse(text);
+    } catch (const std::exception& error) {
+      warn(fmt::format("a stored candidate of kernel {} is not used: {}", kernel_id, error.what()));
+      return std::nullopt;
+    }
+  }
+};
+
+Database::Database(const std::string& path, double lock_timeout_seconds)
+    : rep_(new Rep{open_database(path, static_cast<int>(lock_timeout_seconds * 1000))}) {}
+Database::~Database() = default;
+Database::Database(Database&&) noexcept = default;
+Database& Database::operator=(Database&&) noexcept = default;
+
+const std::string& Database::warning() const {
+  return rep_->opened.warning;
+}
+const std::string& Database::path() const {
+  return rep_->opened.path;
+}
+SqliteConnection& Database::connection() const {
+  return rep_->opened.connection;
+}
+
+void Database::record_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial) {
+  rep_->attempt_write([&](SqliteConnection& connection) {
+    insert_kernel(connection, kernel);
+    SqliteStatement statement(connection, R"(
+      INSERT INTO trials(kernel, key, candidate, verdict, median_us, samples, error, message, compile_seconds)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT(kernel, key, candidate) DO UPDATE SET verdict = excluded.verdict, median_us = excluded.median_us,
+        samples = excluded.samples, error = excluded.error, message = excluded.message
+      WHERE (excluded.verdict = 'ok' AND json_array_length(excluded.samples) > json_array_length(trials.samples)
+             AND trials.verdict IN ('ok', 'noisy'))
+         OR excluded.verdict IN ('run_crash', 'wrong_result'))");
+    statement.bind(kernel.id).bind(insert_key(connection, key)).bind(trial.candidate.to_string());
+    statement.bind(verdict_name(trial.verdict)).bind(trial.median_us).bind(samples_text(trial.samples_us));
+    statement.bind(trial.error).bind(trial.message).bind(trial.compile_seconds).run();
+  });
+}
+
+void Database::record_winner(const Kernel& kernel, const TuningKey& key, const Winner& winner) {
+  rep_->attempt_write([&](SqliteConnection& connection) {
+    insert_kernel(connection, kernel);
+    SqliteStatement statement(connection, R"(
+      INSERT INTO winners(kernel, key, candidate, median_us, error, origin, budget_seconds)
+      VALUES (?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT(kernel, key) DO UPDATE SET candidate = excluded.candidate, median_us = excluded.median_us,
+        error = excluded.error, origin = excluded.origin, budget_seconds = excluded.budget_seconds,
+        created_at = excluded.created_at)");
+    statement.bind(kernel.id).bind(insert_key(connection, key)).bind(winner.candidate.to_string());
+    statement.bind(winner.median_us).bind(winner.error).bind(winner.origin).bind(winner.budget_seconds).run();
+  });
+}
+
+void Database::record_race(const Kernel& kernel, const TuningKey& key, const Race& race) {
+  rep_->attempt_write([&](SqliteConnection& connection) {
+    insert_kernel(connection, kernel);
+    SqliteStatement statement(connection, R"(
+      INSERT INTO races(kernel, key, incumbent, challenger, incumbent_samples, challenger_samples, result)
+      VALUES (?, ?, ?, ?, ?, ?, ?))");
+    statement.bind(kernel.id).bind(insert_key(connection, key));
+    statement.bind(race.incumbent.to_string()).bind(race.challenger.to_string());
+    statement.bind(samples_text(race.incumbent_us))
+        .bind(samples_text(race.challenger_us))
+        .bind(race.result)
+        .run();
+  });
+}
+
+std::optional<Winner> Database::find_winner(const Kernel& kernel, const TuningKey& key) const {
+  std::optional<Winner> winner;
+  rep_->attempt([&](SqliteConnection& connection) {
+    SqliteStatement statement(connection, R"(
+      SELECT w.candidate, w.median_us, w.error, w.origin, w.budget_seconds
+      FROM winners w JOIN kernels k ON k.id = w.kernel JOIN keys y ON y.id = w.key
+      WHERE w.kernel = ? AND k.text = ? AND y.target = ? AND y.machine = ? AND y.threads = ? AND y.versions = ?
+        AND y.precision = ?)");
+    bind_key(statement.bind(kernel.id).bind(kernel.text), key);
+    if (!statement.step()) {
+      return;
+    }
+    if (auto candidate = rep_->parse_candidate(statement.text(0), kernel.id)) {
+      winner = Winner{*candidate, statement.real(1), statement.real(2), statement.text(3), statement.real(4)};
+    }
+  });
+  return winner;
+}
+
+std::vector<Trial> Database::trials(const Kernel& kernel, const TuningKey& key) const {
+  std::vector<Trial> found;
+  rep_->attempt([&](SqliteConnection& connection) {
+    found.clear();
+    SqliteStatement statement(connection, R"(
+      SELECT t.candidate, t.verdict, t.samples, t.median_us, t.error, t.message, t.compile_seconds
+      FROM trials t JOIN kernels k ON k.id = t.kernel JOIN keys y ON y.id = t.key
+      WHERE t.kernel = ? AND k.text = ? AND y.target = ? AND y.machine = ? AND y.threads = ? AND y.versions = ?
+        AND y.precision = ? ORDER BY t.id)");
+    bind_key(statement.bind(kernel.id).bind(kernel.text), key);
+    while (statement.step()) {
+      auto candidate = rep_->parse_candidate(statement.text(0), kernel.id);
+      auto verdict = find_verdict(statement.text(1));
+      if (candidate && verdict) {
+        found.push_back({kernel.id, *candidate, *verdict, parse_samples(statement.text(2)), statement.real(3),
+                         statement.real(4), statement.text(5), statement.real(6)});
+      }
+    }
+  });
+  return found;
+}
+
+std::string Database::explain_miss(const Kernel& kernel, const TuningKey& key) const {
+  std::vector<std::string> nearest;
+  rep_->attempt([&](SqliteConnection& connection) {
+    SqliteStatement statement(connection,
+                              "SELECT target, machine, threads, versions, precision FROM winners w "
+                              "JOIN keys y ON y.id = w.key WHERE w.kernel = ? ORDER BY w.id DESC");
+    statement.bind(kernel.id);
+    while (statement.step()) {
+      TuningKey there{statement.text(0), statement.text(1), static_cast<int>(statement.integer(2)),
+                      statement.text(3), statement.text(4)};
+      auto found = differences(there, key);
+      if (nearest.empty() || found.size() < nearest.size()) {
+        nearest = std::move(found);
+      }
+    }
+  });
+  return nearest.empty() ? "" : fmt::format("nearest winner: {}", fmt::join(nearest, ", "));
+}
+
+std::int64_t Database::trial_count() const {
+  std::int64_t count = 0;
+  rep_->attempt(
+      [&](SqliteConnection& connection) { count = connection.integer("SELECT count(*) FROM trials"); });
+  return count;
+}
+
+}  // namespace sylvite
