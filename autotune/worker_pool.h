@@ -1,6 +1,7 @@
 #pragma once
 // Compiling and measuring candidates in killable child processes (`sylvite worker`).
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,10 +14,12 @@
 namespace sylvite {
 
 struct WorkerOptions {
-  std::string command;          ///< the `sylvite` executable; "" compiles in this process, without limits
+  /// The `sylvite` executable. "" compiles in this process, without limits, and measures nothing; so does a
+  /// command that cannot be started, with a warning.
+  std::string command;
   int workers = 2;              ///< child processes at a time, started when first needed
   double compile_timeout = 30;  ///< wall-clock seconds for one candidate; then the child is killed
-  double run_timeout = 10;      ///< seconds for one measurement; see MeasureJob::reference_seconds
+  double run_timeout = 10;      ///< seconds for a candidate's first run
   std::int64_t memory_bytes = std::int64_t{16} << 30;  ///< address space of a child
 };
 
@@ -49,6 +52,7 @@ struct MeasureJob {
   int threads = 1;
   int samples = 5;                ///< per candidate
   double sample_us = 200;         ///< a sample repeats the call until it takes this long
+  double seconds = 5;             ///< timing of all candidates stops after this long, with fewer samples
   double reference_seconds = 60;  ///< extra time allowed for the reference and the inputs
 };
 struct Measurement {
@@ -56,6 +60,7 @@ struct Measurement {
   std::vector<double> samples_us;  ///< microseconds per call
   double error = 0;                ///< see autotune/verify.h
   std::string message;
+  bool unverifiable = false;  ///< the reference failed: nothing is known of the candidate
 };
 
 using JobId = std::int64_t;
@@ -88,7 +93,8 @@ class WorkerPool {
   JobId submit(MeasureJob job);
   /// The next finished job, waiting up to `timeout` seconds; nothing when none finished in that time.
   [[nodiscard]] std::optional<JobResult> next(double timeout);
-  [[nodiscard]] std::size_t outstanding() const;  ///< submitted jobs that next() has not returned
+  [[nodiscard]] const std::string& warning() const;  ///< why children could not be used; "" when all is well
+  [[nodiscard]] std::size_t outstanding() const;     ///< submitted jobs that next() has not returned
 
  private:
   struct Rep;

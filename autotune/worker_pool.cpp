@@ -1,0 +1,421 @@
+#include "autotune/worker_pool.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <variant>
+
+#include "autotune/child_process.h"
+#include "autotune/worker_protocol.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "schedules/compile.h"
+
+namespace sylvite {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+Clock::time_point after(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+struct PendingJob {
+  JobId id = 0;
+  std::variant<CompileJob, MeasureJob> job;
+};
+
+/// A child and what it is doing.
+struct Worker {
+  std::unique_ptr<ChildProcess> child;
+  std::optional<PendingJob> job;
+  Clock::time_point started;
+  Clock::time_point deadline;
+  std::optional<std::size_t> running;  ///< the last MeasureNote
+  std::vector<std::string> files;      ///< removed when the job ends
+};
+
+/// A folder of our own for objects on their way between processes; made when first needed, removed with its
+/// contents.
+class ScratchFolder {
+ public:
+  ScratchFolder() = default;
+  ~ScratchFolder() {
+    std::error_code ignored;  // a leftover in the folder for temporary files harms nobody
+    if (!path_.empty()) {
+      fs::remove_all(path_, ignored);
+    }
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  [[nodiscard]] std::string new_path() {
+    if (path_.empty()) {
+      std::string pattern = (fs::temp_directory_path() / "sylvite-XXXXXX").string();
+      if (mkdtemp(pattern.data()) == nullptr) {
+        throw IoError("cannot make a folder like {}; set TMPDIR to a folder that can be written", pattern);
+      }
+      path_ = pattern;
+    }
+    return fmt::format("{}/{}.o", path_, ++count_);
+  }
+
+ private:
+  std::string path_;
+  int count_ = 0;
+};
+
+CompileResult compile_here(const CompileJob& job) {
+  CompileResult result;
+  auto start = Clock::now();
+  try {
+    result.object = compile_to_object(*job.kernel, job.candidate, job.target);
+  } catch (const std::exception& error) {
+    result.verdict = Verdict::compile_error;
+    result.message = error.what();
+  }
+  result.seconds = seconds_since(start);
+  return result;
+}
+
+std::vector<Measurement> all_measurements(const MeasureJob& job, const Measurement& measurement) {
+  return std::vector<Measurement>(job.candidates.size(), measurement);
+}
+
+std::vector<Measurement> unverifiable(const MeasureJob& job, const std::string& message) {
+  return all_measurements(job, {Verdict::noisy, {}, 0, message, /*unverifiable=*/true});
+}
+
+/// The verdicts when a child died: the candidate that was running is to blame; the others are not known.
+std::vector<Measurement> blame(const MeasureJob& job, std::optional<std::size_t> running, Verdict verdict,
+                               const std::string& message) {
+  if (!running) {
+    return unverifiable(job, "the reference schedule failed: " + message);
+  }
+  bool timing = *running >= job.candidates.size();
+  if (timing && job.candidates.size() == 1) {
+    return all_measurements(job, {verdict, {}, 0, message});
+  }
+  auto results = all_measurements(job, {Verdict::noisy, {}, 0, "measured beside a candidate that failed"});
+  if (!timing) {
+    results[*running] = {verdict, {}, 0, message};
+  }
+  return results;
+}
+
+std::vector<Measurement> measurements(const MeasureJob& job, const MeasureReply& reply) {
+  if (!reply.error.empty() || reply.results.size() != job.candidates.size()) {
+    return unverifiable(job, "the reference schedule failed: " + reply.error);
+  }
+  std::vector<Measurement> results;
+  for (const MeasurementReply& result : reply.results) {
+    results.push_back({result.verdict, result.samples_us, result.error, result.message});
+  }
+  return results;
+}
+
+}  // namespace
+
+struct WorkerPool::Rep {
+  WorkerOptions options;
+  ScratchFolder scratch;
+  std::vector<Worker> workers;
+  std::deque<PendingJob> queue;
+  std::deque<JobResult> finished;
+  std::size_t outstanding = 0;
+  JobId last_id = 0;
+  std::string warning;
+
+  explicit Rep(WorkerOptions given) : options(std::move(given)), workers(std::max(1, options.workers)) {}
+
+  template <typename Job>
+  JobId submit(Job job) {
+    queue.push_back({++last_id, std::move(job)});
+    ++outstanding;
+    return last_id;
+  }
+
+  void start_queued();
+  void start(Worker& worker, PendingJob pending);
+  void run_here(const PendingJob& pending);
+  std::string write_object(Worker& worker, const std::string& object);
+  WorkerRequest request_of(Worker& worker, const PendingJob& pending);
+  void wait_for_children(double timeout);
+  void serve(Worker& worker);
+  void accept(Worker& worker, const WorkerReply& reply);
+  void bury(Worker& worker, bool timed_out);
+  void give_up_on_children(Worker& worker, const std::string& reason);
+  void finish(Worker& worker, JobResult result);
+  std::optional<JobResult> next(double timeout);
+};
+
+void WorkerPool::Rep::start_queued() {
+  for (Worker& worker : workers) {
+    if (queue.empty()) {
+      return;
+    }
+    if (!worker.job) {
+      PendingJob pending = std::move(queue.front());
+      queue.pop_front();
+      if (options.command.empty()) {
+        run_here(pending);
+        return;  // one at a time, so that next() answers soon
+      }
+      start(worker, std::move(pending));
+    }
+  }
+}
+
+void WorkerPool::Rep::run_here(const PendingJob& pending) {
+  JobResult result{pending.id, {}, {}};
+  if (const auto* job = std::get_if<CompileJob>(&pending.job)) {
+    result.compiled = compile_here(*job);
+  } else {
+    result.measured =
+        unverifiable(std::get<MeasureJob>(pending.job), "measuring needs the `sylvite` command");
+  }
+  finished.push_back(std::move(result));
+}
+
+void WorkerPool::Rep::start(Worker& worker, PendingJob pending) {
+  worker.started = Clock::now();
+  worker.running.reset();
+  const auto* measure = std::get_if<MeasureJob>(&pending.job);
+  worker.deadline = after(measure != nullptr ? measure->reference_seconds : options.compile_timeout);
+  worker.job = std::move(pending);
+  try {
+    std::string message = encode(request_of(worker, *worker.job));
+    if (!worker.child) {
+      ChildLimits limits;
+      limits.memory_bytes = options.memory_bytes;
+      worker.child =
+          std::make_unique<ChildProcess>(std::vector<std::string>{options.command, "worker"}, limits);
+    }
+    if (!worker.child->channel().send(message)) {
+      bury(worker, /*timed_out=*/false);
+    }
+  } catch (const std::exception& error) {  // no process, no folder, or no space
+    give_up_on_children(worker, error.what());
+  }
+}
+
+std::string WorkerPool::Rep::write_object(Worker& worker, const std::string& object) {
+  worker.files.push_back(scratch.new_path());
+  std::ofstream file(worker.files.back(), std::ios::binary);
+  file.write(object.data(), static_cast<std::streamsize>(object.size()));
+  file.close();
+  if (!file) {
+    throw IoError("cannot write {}; free space there or set TMPDIR", worker.files.back());
+  }
+  return worker.files.back();
+}
+
+WorkerRequest WorkerPool::Rep::request_of(Worker& worker, const PendingJob& pending) {
+  if (const auto* job = std::get_if<CompileJob>(&pending.job)) {
+    worker.files.push_back(scratch.new_path());
+    return CompileRequest{job->kernel->text, job->candidate.to_string(), job->target, worker.files.back()};
+  }
+  const auto& job = std::get<MeasureJob>(pending.job);
+  auto to_file = [&](const CompiledCandidate& compiled) {
+    return CandidateFile{compiled.candidate.to_string(), write_object(worker, compiled.object)};
+  };
+  MeasureRequest request{job.kernel->text, job.target,  to_file(job.reference), {},
+                         job.threads,      job.samples, job.sample_us,          job.seconds};
+  for (const CompiledCandidate& candidate : job.candidates) {
+    request.candidates.push_back(to_file(candidate));
+  }
+  return request;
+}
+
+/// Waits until a busy child says something, ends, or overruns, at most `timeout` seconds; serves all that
+/// did.
+void WorkerPool::Rep::wait_for_children(double timeout) {
+  Clock::time_point until = after(timeout);
+  std::vector<pollfd> sockets;
+  for (Worker& worker : workers) {
+    if (worker.job && worker.child) {
+      sockets.push_back({worker.child->channel().descriptor(), POLLIN, 0});
+      until = std::min(until, worker.deadline);
+    }
+  }
+  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count() + 1;
+  poll(sockets.data(), sockets.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30)));
+  for (Worker& worker : workers) {
+    if (worker.job && worker.child) {
+      serve(worker);
+    }
+  }
+}
+
+void WorkerPool::Rep::serve(Worker& worker) {
+  try {
+    while (worker.job && worker.child) {
+      auto message = worker.child->channel().receive(0);
+      if (!message) {
+        break;
+      }
+      accept(worker, decode_reply(*message));
+    }
+  } catch (const IoError&) {  // it wrote nonsense: as good as dead
+    bury(worker, /*timed_out=*/false);
+    return;
+  }
+  if (worker.job && worker.child) {
+    bool closed = worker.child->channel().closed();
+    if (closed || Clock::now() >= worker.deadline) {
+      bury(worker, /*timed_out=*/!closed);
+    }
+  }
+}
+
+void WorkerPool::Rep::accept(Worker& worker, const WorkerReply& reply) {
+  JobResult result{worker.job->id, {}, {}};
+  if (const auto* note = std::get_if<MeasureNote>(&reply)) {
+    const auto& job = std::get<MeasureJob>(worker.job->job);
+    worker.running = note->running;
+    worker.deadline = after(options.run_timeout + (note->running < job.candidates.size() ? 0 : job.seconds));
+    return;
+  }
+  if (const auto* compiled = std::get_if<CompileReply>(&reply)) {
+    result.compiled = CompileResult{Verdict::ok, "", compiled->error, compiled->seconds};
+    if (compiled->error.empty()) {
+      result.compiled->object = read_file(worker.files.front());
+    } else {
+      result.compiled->verdict = Verdict::compile_error;
+    }
+  } else {
+    result.measured = measurements(std::get<MeasureJob>(worker.job->job), std::get<MeasureReply>(reply));
+  }
+  finish(worker, std::move(result));
+}
+
+/// Kills the child and ends its job with a verdict; a new child is started for the next job.
+void WorkerPool::Rep::bury(Worker& worker, bool timed_out) {
+  ChildEnd end = worker.child->finish(/*ended_itself=*/!timed_out);
+  worker.child.reset();
+  if (end.not_started) {
+    give_up_on_children(worker, fmt::format("{} cannot be executed", options.command));
+    return;
+  }
+  double seconds = seconds_since(worker.started);
+  std::string message = timed_out ? fmt::format("stopped after {:.1f} s", seconds) : end.text;
+  JobResult result{worker.job->id, {}, {}};
+  if (const auto* job = std::get_if<MeasureJob>(&worker.job->job)) {
+    result.measured =
+        blame(*job, worker.running, timed_out ? Verdict::run_timeout : Verdict::run_crash, message);
+  } else {
+    Verdict verdict = timed_out ? Verdict::compile_timeout : Verdict::compile_error;
+    result.compiled = CompileResult{verdict, "", "the compiler was " + message, seconds};
+  }
+  finish(worker, std::move(result));
+}
+
+/// From now on jobs run in this process; this one again.
+void WorkerPool::Rep::give_up_on_children(Worker& worker, const std::string& reason) {
+  warning = fmt::format("compiling without worker processes: {}", reason);
+  options.command.clear();
+  worker.child.reset();
+  PendingJob pending = std::move(*worker.job);
+  worker.job.reset();
+  queue.push_front(std::move(pending));
+}
+
+void WorkerPool::Rep::finish(Worker& worker, JobResult result) {
+  for (const std::string& file : worker.files) {
+    std::error_code ignored;  // an absent object file is the normal case after a failed compilation
+    fs::remove(file, ignored);
+  }
+  worker.files.clear();
+  worker.job.reset();
+  finished.push_back(std::move(result));
+}
+
+std::optional<JobResult> WorkerPool::Rep::next(double timeout) {
+  Clock::time_point until = after(timeout);
+  for (bool last = false;;) {
+    start_queued();
+    if (!finished.empty()) {
+      JobResult result = std::move(finished.front());
+      finished.pop_front();
+      --outstanding;
+      return result;
+    }
+    if (last || outstanding == 0) {
+      return std::nullopt;
+    }
+    double left = std::chrono::duration<double>(until - Clock::now()).count();
+    last = left <= 0;
+    wait_for_children(std::max(0.0, left));
+  }
+}
+
+WorkerPool::WorkerPool(WorkerOptions options) : rep_(std::make_unique<Rep>(std::move(options))) {}
+WorkerPool::~WorkerPool() = default;
+
+JobId WorkerPool::submit(CompileJob job) {
+  return rep_->submit(std::move(job));
+}
+JobId WorkerPool::submit(MeasureJob job) {
+  return rep_->submit(std::move(job));
+}
+std::optional<JobResult> WorkerPool::next(double timeout) {
+  return rep_->next(timeout);
+}
+const std::string& WorkerPool::warning() const {
+  return rep_->warning;
+}
+std::size_t WorkerPool::outstanding() const {
+  return rep_->outstanding;
+}
+
+std::vector<CompileResult> WorkerPool::compile(const std::vector<CompileJob>& jobs,
+                                               const std::function<void(std::size_t)>& on_done) {
+  if (outstanding() != 0) {
+    throw InternalError("WorkerPool::compile called with {} submitted jobs outstanding", outstanding());
+  }
+  JobId first = rep_->last_id + 1;
+  for (const CompileJob& job : jobs) {
+    submit(job);
+  }
+  std::vector<CompileResult> results(jobs.size());
+  while (outstanding() > 0) {
+    if (auto result = next(1e6)) {
+      auto index = static_cast<std::size_t>(result->id - first);
+      results.at(index) = std::move(*result->compiled);
+      if (on_done) {
+        on_done(index);
+      }
+    }
+  }
+  return results;
+}
+
+std::vector<Measurement> WorkerPool::measure(const MeasureJob& job) {
+  JobId id = submit(job);
+  std::deque<JobResult> others;
+  for (;;) {
+    auto result = next(1e6);
+    if (result && result->id == id) {
+      rep_->outstanding += others.size();
+      rep_->finished.insert(rep_->finished.begin(), std::make_move_iterator(others.begin()),
+                            std::make_move_iterator(others.end()));
+      return std::move(*result->measured);
+    }
+    if (result) {
+      others.push_back(std::move(*result));
+    }
+  }
+}
+
+}  // namespace sylvite

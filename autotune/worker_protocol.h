@@ -1,0 +1,70 @@
+#pragma once
+// What WorkerPool and `sylvite worker` say to each other: one JSON object per message (autotune/message.h),
+// one reply per request. Object code travels in files of the pool's scratch folder. Both ends are always the
+// same build, so the format has no version.
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "autotune/trial.h"
+
+namespace sylvite {
+
+struct CompileRequest {
+  std::string kernel;     ///< Kernel::text
+  std::string candidate;  ///< Candidate::to_string
+  std::string target;
+  std::string object_path;  ///< where the worker writes the object
+};
+
+struct CompileReply {
+  std::string error;  ///< empty when the object was written
+  double seconds = 0;
+};
+
+struct CandidateFile {
+  std::string candidate;
+  std::string object_path;
+};
+
+/// See MeasureJob.
+struct MeasureRequest {
+  std::string kernel;
+  std::string target;
+  CandidateFile reference;
+  std::vector<CandidateFile> candidates;
+  int threads = 1;
+  int samples = 5;
+  double sample_us = 200;
+  double seconds = 10;  ///< timing of all candidates stops after this long, with fewer samples
+};
+
+/// Sent before each candidate runs for the first time, so that a crash or a hang has a culprit, and once
+/// more, with the number of candidates, before the timing.
+struct MeasureNote {
+  std::size_t running = 0;  ///< index into MeasureRequest::candidates
+};
+
+struct MeasurementReply {
+  Verdict verdict = Verdict::ok;
+  std::vector<double> samples_us;
+  double error = 0;
+  std::string message;
+};
+
+struct MeasureReply {
+  std::vector<MeasurementReply> results;
+  std::string error;  ///< not empty when the reference itself failed; then `results` is empty
+};
+
+using WorkerRequest = std::variant<CompileRequest, MeasureRequest>;
+using WorkerReply = std::variant<CompileReply, MeasureReply, MeasureNote>;
+
+[[nodiscard]] std::string encode(const WorkerRequest& request);
+[[nodiscard]] std::string encode(const WorkerReply& reply);
+[[nodiscard]] WorkerRequest decode_request(std::string_view message);  ///< throws IoError when malformed
+[[nodiscard]] WorkerReply decode_reply(std::string_view message);      ///< throws IoError when malformed
+
+}  // namespace sylvite
