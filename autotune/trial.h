@@ -32,6 +32,7 @@ struct Trial {
 inline constexpr std::string_view origin_heuristic = "heuristic";
 inline constexpr std::string_view origin_search = "search";
 inline constexpr std::string_view origin_pinned = "pinned";
+inline constexpr std::string_view origin_reference = "reference";  ///< nothing else passed the check
 inline constexpr std::string_view origin_untried = "untried";
 
 struct Winner {

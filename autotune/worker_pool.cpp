@@ -130,22 +130,25 @@ std::vector<Measurement> measurements(const MeasureJob& job, const MeasureReply&
 struct WorkerPool::Rep {
   WorkerOptions options;
   ScratchFolder scratch;
-  std::vector<Worker> workers;
-  std::deque<PendingJob> queue;
+  std::vector<Worker> workers;  ///< the last one measures, the others compile
+  std::deque<PendingJob> compile_queue;
+  std::deque<PendingJob> measure_queue;
   std::deque<JobResult> finished;
   std::size_t outstanding = 0;
   JobId last_id = 0;
   std::string warning;
 
-  explicit Rep(WorkerOptions given) : options(std::move(given)), workers(std::max(1, options.workers)) {}
+  explicit Rep(WorkerOptions given) : options(std::move(given)), workers(std::max(1, options.workers) + 1) {}
 
   template <typename Job>
   JobId submit(Job job) {
+    auto& queue = std::is_same_v<Job, CompileJob> ? compile_queue : measure_queue;
     queue.push_back({++last_id, std::move(job)});
     ++outstanding;
     return last_id;
   }
 
+  std::deque<PendingJob>& queue_of(const Worker& worker);
   void start_queued();
   void start(Worker& worker, PendingJob pending);
   void run_here(const PendingJob& pending);
@@ -156,24 +159,29 @@ struct WorkerPool::Rep {
   void accept(Worker& worker, const WorkerReply& reply);
   void bury(Worker& worker, bool timed_out);
   void give_up_on_children(Worker& worker, const std::string& reason);
+  void clear_job(Worker& worker);
   void finish(Worker& worker, JobResult result);
+  void cancel_compilations();
   std::optional<JobResult> next(double timeout);
 };
 
+std::deque<PendingJob>& WorkerPool::Rep::queue_of(const Worker& worker) {
+  return &worker == &workers.back() ? measure_queue : compile_queue;
+}
+
 void WorkerPool::Rep::start_queued() {
   for (Worker& worker : workers) {
-    if (queue.empty()) {
-      return;
+    std::deque<PendingJob>& queue = queue_of(worker);
+    if (worker.job || queue.empty()) {
+      continue;
     }
-    if (!worker.job) {
-      PendingJob pending = std::move(queue.front());
-      queue.pop_front();
-      if (options.command.empty()) {
-        run_here(pending);
-        return;  // one at a time, so that next() answers soon
-      }
-      start(worker, std::move(pending));
+    PendingJob pending = std::move(queue.front());
+    queue.pop_front();
+    if (options.command.empty()) {
+      run_here(pending);
+      return;  // one at a time, so that next() answers soon
     }
+    start(worker, std::move(pending));
   }
 }
 
@@ -327,18 +335,35 @@ void WorkerPool::Rep::give_up_on_children(Worker& worker, const std::string& rea
   options.command.clear();
   worker.child.reset();
   PendingJob pending = std::move(*worker.job);
-  worker.job.reset();
-  queue.push_front(std::move(pending));
+  clear_job(worker);
+  queue_of(worker).push_front(std::move(pending));
 }
 
-void WorkerPool::Rep::finish(Worker& worker, JobResult result) {
+void WorkerPool::Rep::clear_job(Worker& worker) {
   for (const std::string& file : worker.files) {
     std::error_code ignored;  // an absent object file is the normal case after a failed compilation
     fs::remove(file, ignored);
   }
   worker.files.clear();
   worker.job.reset();
+}
+
+void WorkerPool::Rep::finish(Worker& worker, JobResult result) {
+  clear_job(worker);
   finished.push_back(std::move(result));
+}
+
+void WorkerPool::Rep::cancel_compilations() {
+  outstanding -= compile_queue.size();
+  compile_queue.clear();
+  for (Worker& worker : workers) {
+    if (worker.job && std::holds_alternative<CompileJob>(worker.job->job)) {
+      worker.child.reset();
+      clear_job(worker);
+      --outstanding;
+    }
+  }
+  outstanding -= std::erase_if(finished, [](const JobResult& result) { return result.compiled.has_value(); });
 }
 
 std::optional<JobResult> WorkerPool::Rep::next(double timeout) {
@@ -371,6 +396,9 @@ JobId WorkerPool::submit(MeasureJob job) {
 }
 std::optional<JobResult> WorkerPool::next(double timeout) {
   return rep_->next(timeout);
+}
+void WorkerPool::cancel_compilations() {
+  rep_->cancel_compilations();
 }
 const std::string& WorkerPool::warning() const {
   return rep_->warning;

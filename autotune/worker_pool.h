@@ -17,7 +17,7 @@ struct WorkerOptions {
   /// The `sylvite` executable. "" compiles in this process, without limits, and measures nothing; so does a
   /// command that cannot be started, with a warning.
   std::string command;
-  int workers = 2;              ///< child processes at a time, started when first needed
+  int workers = 2;  ///< compiling children at a time; one more measures. Started when first needed
   double compile_timeout = 30;  ///< wall-clock seconds for one candidate; then the child is killed
   double run_timeout = 10;      ///< seconds for a candidate's first run
   std::int64_t memory_bytes = std::int64_t{16} << 30;  ///< address space of a child
@@ -85,12 +85,13 @@ class WorkerPool {
   /// REQUIRES no submitted jobs outstanding.
   [[nodiscard]] std::vector<CompileResult> compile(const std::vector<CompileJob>& jobs,
                                                    const std::function<void(std::size_t)>& on_done = {});
-  [[nodiscard]] std::vector<Measurement> measure(
-      const MeasureJob& job);  ///< submit and wait for this job only
+  [[nodiscard]] std::vector<Measurement> measure(const MeasureJob& job);  ///< submit and wait for this job
 
-  /// Queues a job; jobs start in order as workers become idle.
+  /// Queues a job; jobs of a kind start in order. Measurements run one at a time, beside compilations: for
+  /// exact timings of threaded kernels, submit them apart.
   JobId submit(CompileJob job);
   JobId submit(MeasureJob job);
+  void cancel_compilations();  ///< kills and forgets submitted compile jobs; next() will not return them
   /// The next finished job, waiting up to `timeout` seconds; nothing when none finished in that time.
   [[nodiscard]] std::optional<JobResult> next(double timeout);
   [[nodiscard]] const std::string& warning() const;  ///< why children could not be used; "" when all is well

@@ -2,12 +2,11 @@
 
 #include <string_view>
 
-#include "base/knobs.h"
+#include "runtime/worker.h"
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "--knobs") {
-    fmt::print("{}", sylvite::knobs_markdown());
-    return 0;
+  if (argc == 2 && std::string_view(argv[1]) == "worker") {
+    return sylvite::worker_main();
   }
   fmt::print("sylvite 0.1.0\n");
   return 0;

@@ -1,0 +1,12 @@
+#pragma once
+// A bound that no real machine beats, to catch broken timings.
+
+#include "lowering/kernel.h"
+
+namespace sylvite {
+
+/// Microseconds below which a timing of the kernel is impossible: its multiplications at four times the peak
+/// of a fast core. 0 for kernels without contractions.
+[[nodiscard]] double least_microseconds(const Kernel& kernel, int threads);
+
+}  // namespace sylvite

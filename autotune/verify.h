@@ -1,0 +1,19 @@
+#pragma once
+// Whether a candidate computes what the reference schedule computes.
+
+#include "frontend/tensor.h"
+
+namespace sylvite {
+
+struct Tolerance {
+  double relative = 1e-3;
+  double absolute = 1e-4;  ///< times the largest finite magnitude of the expected tensor
+};
+
+/// The largest |a - e| / (absolute * scale + relative * |e|) over all elements, where scale = max |e|: at
+/// most 1 passes. Infinity when NaNs or infinities stand at different places, and for any difference in a
+/// tensor of integers or booleans. The tensors are as stored by `type`; padding is not compared.
+[[nodiscard]] double output_error(const TensorType& type, const Tensor& actual, const Tensor& expected,
+                                  const Tolerance& tolerance = {});
+
+}  // namespace sylvite

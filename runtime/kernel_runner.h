@@ -1,0 +1,53 @@
+#pragma once
+// One compiled candidate with buffers of its own, ready to be called again and again.
+
+#include <HalideRuntime.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/object_loader.h"
+#include "runtime/threads.h"
+#include "schedules/candidate.h"
+
+namespace sylvite {
+
+/// Thread safety: one thread at a time.
+class KernelRunner {
+ public:
+  /// `inputs` as random_inputs makes them; weights are packed here as the candidate wants, in several copies
+  /// that calls use in turn, so that they come from memory about as in a whole model. Throws IoError when the
+  /// object does not link.
+  KernelRunner(const Kernel& kernel, const Candidate& candidate, const std::string& object,
+               const std::string& target, const std::vector<Tensor>& inputs, int threads);
+  KernelRunner(const KernelRunner&) = delete;
+  KernelRunner& operator=(const KernelRunner&) = delete;
+
+  /// Throws VerifyError with Halide's message when the kernel reports an error.
+  void call();
+  [[nodiscard]] const std::vector<Tensor>& outputs() const { return outputs_; }  ///< as stored
+
+ private:
+  void add_buffer(const Tensor& tensor);
+  void add_weight(const Tensor& tensor);
+  void use_next_weights();
+
+  struct Weight {
+    std::size_t buffer = 0;
+    std::vector<Tensor> copies;
+  };
+
+  ObjectLoader loader_;
+  RunContext context_;
+  void* user_context_ = &context_;
+  KernelArgv entry_ = nullptr;
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
+  std::vector<Weight> weights_;
+  std::vector<std::vector<halide_dimension_t>> dims_;
+  std::vector<halide_buffer_t> buffers_;
+  std::vector<void*> arguments_;
+  std::size_t calls_ = 0;
+};
+
+}  // namespace sylvite

@@ -1,0 +1,54 @@
+#include "runtime/worker.h"
+
+#include <chrono>
+
+#include "autotune/message.h"
+#include "autotune/worker_protocol.h"
+#include "base/files.h"
+#include "runtime/measure.h"
+#include "schedules/compile.h"
+
+namespace sylvite {
+
+namespace {
+
+constexpr int message_descriptor = 3;
+
+CompileReply serve(const CompileRequest& request) {
+  auto start = std::chrono::steady_clock::now();
+  CompileReply reply;
+  try {
+    Kernel kernel = parse_kernel(request.kernel);
+    write_file(request.object_path,
+               compile_to_object(kernel, Candidate::parse(request.candidate), request.target));
+  } catch (const std::exception& error) {
+    reply.error = *error.what() == '\0' ? "the compiler failed without a message" : error.what();
+  }
+  reply.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return reply;
+}
+
+}  // namespace
+
+int worker_main() {
+  MessageChannel channel(message_descriptor);
+  Measurer measurer;
+  while (auto message = channel.receive(/*timeout=*/-1)) {
+    WorkerRequest request = decode_request(*message);
+    WorkerReply reply;
+    if (const auto* compile = std::get_if<CompileRequest>(&request)) {
+      reply = serve(*compile);
+    } else {
+      reply = measurer.measure(std::get<MeasureRequest>(request), [&](std::size_t running) {
+        static_cast<void>(
+            channel.send(encode(WorkerReply(MeasureNote{running}))));  // a lost pool shows below
+      });
+    }
+    if (!channel.send(encode(reply))) {
+      return 1;  // the pool is gone
+    }
+  }
+  return 0;
+}
+
+}  // namespace sylvite
