@@ -1,0 +1,54 @@
+#include "autotune/evaluator.h"
+
+#include <chrono>
+
+namespace sylvite {
+
+namespace {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// A batch of compile jobs on its way through the pool, while measurements go the same way.
+struct Batch {
+  std::shared_ptr<WorkerPool> pool;
+  std::vector<JobId> ids;
+
+  void start(std::vector<CompileJob> jobs) {
+    ids.clear();
+    for (CompileJob& job : jobs) {
+      ids.push_back(pool->submit(std::move(job)));
+    }
+  }
+
+  std::vector<std::optional<CompileResult>> finish(double timeout) {
+    std::vector<std::optional<CompileResult>> results(ids.size());
+    double end = steady_seconds() + timeout;
+    while (pool->outstanding() > 0) {
+      auto result = pool->next(std::max(0.0, end - steady_seconds()));
+      if (!result) {
+        pool->cancel_compilations();
+        break;
+      }
+      results.at(static_cast<std::size_t>(result->id - ids.front())) = std::move(result->compiled);
+    }
+    return results;
+  }
+};
+
+}  // namespace
+
+Evaluator make_evaluator(std::shared_ptr<WorkerPool> pool) {
+  auto batch = std::make_shared<Batch>(Batch{pool, {}});
+  Evaluator evaluator;
+  evaluator.spaces = [](const Kernel& kernel, const Machine& machine) { return spaces_for(kernel, machine); };
+  evaluator.reference = reference_candidate;
+  evaluator.start_compiling = [batch](std::vector<CompileJob> jobs) { batch->start(std::move(jobs)); };
+  evaluator.finish_compiling = [batch](double timeout) { return batch->finish(timeout); };
+  evaluator.measure = [pool](const MeasureJob& job) { return pool->measure(job); };
+  evaluator.now = steady_seconds;
+  return evaluator;
+}
+
+}  // namespace sylvite

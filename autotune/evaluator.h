@@ -1,0 +1,30 @@
+#pragma once
+// What the tuner needs from the world: candidates to try, compiling, measuring, and the time. Real ones
+// below; tests give their own.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "autotune/tuner.h"
+#include "autotune/worker_pool.h"
+
+namespace sylvite {
+
+struct Evaluator {
+  /// The schedule spaces that take a kernel, best first.
+  std::function<std::vector<const Space*>(const Kernel&, const Machine&)> spaces;
+  std::function<Candidate(const Kernel&)> reference;  ///< the oracle's schedule
+  /// Begins to compile and returns at once. REQUIRES the last batch finished.
+  std::function<void(std::vector<CompileJob>)> start_compiling;
+  /// Results of the batch, in order; nothing for jobs that did not finish within `timeout` seconds.
+  std::function<std::vector<std::optional<CompileResult>>(double timeout)> finish_compiling;
+  std::function<std::vector<Measurement>(const MeasureJob&)> measure;
+  std::function<double()> now;  ///< seconds, never backwards
+};
+
+/// Space table, worker processes and the steady clock.
+[[nodiscard]] Evaluator make_evaluator(std::shared_ptr<WorkerPool> pool);
+
+}  // namespace sylvite

@@ -1,0 +1,73 @@
+#include "autotune/race.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autotune/trial.h"
+
+namespace sylvite {
+
+namespace {
+
+constexpr double least_band = 0.02;
+/// Standard error of a median of n normal samples is 1.25 sigma / sqrt(n), and sigma is 1.48 median
+/// deviations; twice that is the band.
+constexpr double deviations_to_band = 2 * 1.25 * 1.48;
+
+}  // namespace
+
+RaceVerdict compare_samples(const std::vector<double>& incumbent, const std::vector<double>& challenger) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(incumbent.size(), challenger.size()); ++i) {
+    if (incumbent[i] > 0 && challenger[i] > 0) {
+      ratios.push_back(challenger[i] / incumbent[i]);
+    }
+  }
+  if (ratios.empty()) {
+    return {1, least_band};
+  }
+  RaceVerdict verdict;
+  verdict.ratio = median(ratios);
+  std::vector<double> deviations;
+  for (double ratio : ratios) {
+    deviations.push_back(std::abs(ratio - verdict.ratio));
+  }
+  double scatter = deviations_to_band * median(deviations) / std::sqrt(static_cast<double>(ratios.size()));
+  verdict.band = std::max(least_band, scatter);
+  return verdict;
+}
+
+std::size_t decide_race(const std::vector<RaceEntry>& entries) {
+  const RaceEntry& incumbent = entries.at(0);
+  std::size_t fastest = 0;
+  double best_ratio = 1;
+  for (std::size_t i = 1; i < entries.size(); ++i) {
+    if (entries[i].samples_us.empty()) {
+      continue;
+    }
+    if (incumbent.samples_us.empty()) {  // out: any challenger is better, the one with the best median most
+      if (fastest == 0 || median(entries[i].samples_us) < median(entries[fastest].samples_us)) {
+        fastest = i;
+      }
+      continue;
+    }
+    RaceVerdict verdict = compare_samples(incumbent.samples_us, entries[i].samples_us);
+    if (verdict.won() && verdict.ratio < best_ratio) {
+      best_ratio = verdict.ratio;
+      fastest = i;
+    }
+  }
+  std::size_t winner = fastest;
+  for (std::size_t i = 1; fastest != 0 && i < entries.size(); ++i) {
+    bool beats_incumbent =
+        incumbent.samples_us.empty() || compare_samples(incumbent.samples_us, entries[i].samples_us).won();
+    if (!entries[i].samples_us.empty() && beats_incumbent &&
+        entries[i].simplicity < entries[winner].simplicity &&
+        !compare_samples(entries[fastest].samples_us, entries[i].samples_us).lost()) {
+      winner = i;
+    }
+  }
+  return winner;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,31 @@
+#pragma once
+// Who wins an interleaved race.
+
+#include <cstddef>
+#include <vector>
+
+namespace sylvite {
+
+/// One contestant's samples; sample i of all contestants was taken at about the same time.
+struct RaceEntry {
+  std::vector<double> samples_us;  ///< empty: out of the race
+  std::size_t simplicity = 0;      ///< length of the candidate's text; shorter is simpler
+};
+
+/// How `challenger` fares against `incumbent`: the median of the pairwise ratios of their samples, and the
+/// band around 1 within which it means nothing: 2%, or more where the ratios scatter.
+struct RaceVerdict {
+  double ratio = 1;  ///< challenger / incumbent; below 1 is faster
+  double band = 0;
+  [[nodiscard]] bool won() const { return ratio < 1 - band; }
+  [[nodiscard]] bool lost() const { return ratio > 1 + band; }
+};
+[[nodiscard]] RaceVerdict compare_samples(const std::vector<double>& incumbent,
+                                          const std::vector<double>& challenger);
+
+/// Index of the winner. Entry 0 is the incumbent, which stays unless a challenger clearly beats it; among
+/// challengers that do, those within the band of the fastest tie, and the simplest of them wins (then the
+/// earliest).
+[[nodiscard]] std::size_t decide_race(const std::vector<RaceEntry>& entries);
+
+}  // namespace sylvite

@@ -1,0 +1,66 @@
+#pragma once
+// Which candidate of a kernel to try next.
+
+#include <deque>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "schedules/candidate.h"
+
+namespace sylvite {
+
+/// The search over the points of all spaces that take a kernel. In order:
+/// 1. the heuristic point of every space;
+/// 2. the points that cost() ranks best, a round of them;
+/// 3. coordinate descent: neighbours, one step along one parameter, of the best point measured so far;
+/// 4. at a local optimum, another round of 2 and then neighbours of the second and third best points, too.
+/// Deterministic: with the same observations it proposes the same candidates in the same order, which is what
+/// makes a search resumable from stored trials. Thread safety: none.
+class KernelSearch {
+ public:
+  static constexpr double failed = std::numeric_limits<double>::infinity();
+
+  /// `kernel` and `machine` must outlive the search.
+  KernelSearch(const Kernel& kernel, const Machine& machine, std::vector<const Space*> spaces);
+
+  /// The result of a trial, now or stored: the median in microseconds, or `failed`.
+  void observe(const Candidate& candidate, double median_us);
+  /// Up to `count` candidates that were neither proposed nor observed before; fewer, or none, when the spaces
+  /// are exhausted as far as the observations so far lead.
+  [[nodiscard]] std::vector<Candidate> propose(int count);
+  /// Points that made no candidate, by reason.
+  [[nodiscard]] const std::map<std::string, int>& rejections() const { return rejections_; }
+
+ private:
+  struct Place {
+    const Space* space = nullptr;
+    Point point;
+    auto operator<=>(const Place&) const = default;
+  };
+
+  void rank_points();
+  [[nodiscard]] std::optional<Place> next_place();
+  [[nodiscard]] std::optional<Place> next_neighbour();
+  [[nodiscard]] std::optional<Place> neighbour_of(const Place& place);
+  [[nodiscard]] std::optional<Candidate> candidate_at(const Place& place);
+  [[nodiscard]] std::vector<const Place*> best_places(std::size_t count) const;
+
+  const Kernel& kernel_;
+  const Machine& machine_;
+  std::vector<const Space*> spaces_;
+  std::map<const Space*, std::vector<Parameter>> parameters_;
+  std::deque<Place> heuristics_;
+  std::deque<Place> ranked_;
+  int round_left_;            ///< ranked points before the next descent
+  std::size_t descents_ = 1;  ///< how many of the best points are descended from
+  std::set<Place> visited_;
+  std::map<std::string, double> medians_;  ///< by candidate text
+  std::map<std::string, Place> places_;    ///< of candidates whose point is known
+  std::map<std::string, int> rejections_;
+};
+
+}  // namespace sylvite

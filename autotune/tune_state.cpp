@@ -1,0 +1,120 @@
+#include "autotune/tune_state.h"
+
+#include <algorithm>
+
+namespace sylvite {
+
+namespace {
+
+/// A measured candidate this much slower than the incumbent is not worth a race.
+constexpr double hopeless_ratio = 1.05;
+constexpr std::size_t kept_objects = 4;
+
+/// All spaces but the one that only holds the reference, unless there is no other.
+std::vector<const Space*> searched_spaces(const Kernel& kernel, const Machine& machine,
+                                          const Evaluator& evaluator, const Candidate& reference) {
+  std::vector<const Space*> spaces = evaluator.spaces(kernel, machine);
+  if (spaces.size() > 1) {
+    std::erase_if(spaces, [&](const Space* space) {
+      return space->parameters(kernel, machine).empty() &&
+             space->at(kernel, machine, space->heuristic(kernel, machine)) == reference;
+    });
+  }
+  return spaces;
+}
+
+/// The first space at its heuristic point, as default_candidate chooses.
+Candidate heuristic_candidate(const Kernel& kernel, const Machine& machine, const Evaluator& evaluator,
+                              const Candidate& reference) {
+  for (const Space* space : evaluator.spaces(kernel, machine)) {
+    return space->at(kernel, machine, space->heuristic(kernel, machine));
+  }
+  return reference;
+}
+
+/// Estimated time of the kernel in microseconds, for the order in which kernels are begun; 1 when there is no
+/// estimate.
+double estimated_us(const Kernel& kernel, const Machine& machine, const Evaluator& evaluator) {
+  for (const Space* space : evaluator.spaces(kernel, machine)) {
+    if (space->cost != nullptr) {
+      return 1e6 * space->cost(kernel, machine, space->heuristic(kernel, machine));
+    }
+  }
+  return 1;
+}
+
+}  // namespace
+
+TuneState::TuneState(const Kernel& tuned, const Machine& machine, const Evaluator& evaluator,
+                     std::vector<Trial> stored_trials, std::optional<Winner> stored_winner)
+    : kernel(&tuned),
+      reference(evaluator.reference(tuned)),
+      heuristic(heuristic_candidate(tuned, machine, evaluator, reference)),
+      incumbent(stored_winner ? stored_winner->candidate : heuristic),
+      incumbent_origin(stored_winner ? stored_winner->origin : origin_heuristic),
+      stored(std::move(stored_winner)),
+      search(tuned, machine, searched_spaces(tuned, machine, evaluator, reference)) {
+  outlook.program_us = estimated_us(tuned, machine, evaluator);
+  for (const Trial& trial : stored_trials) {
+    add_trial(trial);
+  }
+}
+
+void TuneState::add_trial(const Trial& trial) {
+  bool ok = trial.verdict == Verdict::ok && trial.median_us > 0;
+  trials_[trial.candidate.to_string()] = trial;
+  search.observe(trial.candidate, ok ? trial.median_us : KernelSearch::failed);
+}
+
+const Trial* TuneState::find_trial(const Candidate& candidate) const {
+  auto found = trials_.find(candidate.to_string());
+  return found == trials_.end() ? nullptr : &found->second;
+}
+
+double TuneState::median_of(const Candidate& candidate) const {
+  const Trial* trial = find_trial(candidate);
+  return trial != nullptr && trial->verdict == Verdict::ok ? trial->median_us : 0;
+}
+
+double TuneState::best_us() const {
+  double best = 0;
+  for (const auto& [text, trial] : trials_) {
+    if (trial.verdict == Verdict::ok && trial.median_us > 0 && (best == 0 || trial.median_us < best)) {
+      best = trial.median_us;
+    }
+  }
+  return best;
+}
+
+std::vector<Candidate> TuneState::challengers(std::size_t count) const {
+  double limit = incumbent_us() * hopeless_ratio;
+  std::vector<const Trial*> found;
+  for (const auto& [text, trial] : trials_) {
+    bool fast = limit == 0 || trial.median_us < limit;
+    if (trial.verdict == Verdict::ok && trial.median_us > 0 && fast && !(trial.candidate == incumbent)) {
+      found.push_back(&trial);
+    }
+  }
+  std::ranges::stable_sort(found, {}, [](const Trial* trial) { return trial->median_us; });
+  std::vector<Candidate> best;
+  for (std::size_t i = 0; i < std::min(count, found.size()); ++i) {
+    best.push_back(found[i]->candidate);
+  }
+  return best;
+}
+
+void TuneState::trim_objects() {
+  std::map<std::string, std::string> kept;
+  std::vector<Candidate> wanted = challengers(kept_objects);
+  wanted.push_back(reference);
+  wanted.push_back(incumbent);
+  for (const Candidate& candidate : wanted) {
+    auto node = objects.extract(candidate.to_string());
+    if (!node.empty()) {
+      kept.insert(std::move(node));
+    }
+  }
+  objects = std::move(kept);
+}
+
+}  // namespace sylvite
