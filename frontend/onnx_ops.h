@@ -34,6 +34,8 @@ struct OnnxOp {
 [[nodiscard]] std::span<const OnnxOp> onnx_convolution_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_pooling_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_normalization_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_attention_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_recurrent_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_control_ops();
 
 }  // namespace sylvite

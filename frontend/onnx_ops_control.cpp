@@ -1,6 +1,8 @@
-// Control flow, resolved while importing.
+// Control flow, sequences and optionals: all resolved while importing.
 
 #include <onnx-ml.pb.h>
+
+#include <algorithm>
 
 #include "base/error.h"
 #include "frontend/onnx_ops.h"
@@ -33,8 +35,185 @@ void if_op(ImportContext& c) {
   }
 }
 
+/// The values that iterations leave behind, joined along `axis` (a new one); back to front when reversed.
+Sym stack(std::vector<Sym> values, std::int64_t axis, bool is_reversed) {
+  if (values.empty()) throw UnsupportedError("a loop that never runs leaves a result of unknown shape");
+  if (is_reversed) std::reverse(values.begin(), values.end());
+  for (Sym& value : values) value = unsqueeze(value, {axis});
+  return concat(values, normalize_axis(axis, values[0].rank()));
+}
+
+bool known_condition(Sym condition) {
+  if (!condition.is_constant()) {
+    throw UnsupportedError(
+        "the loop's condition must be known when the model is imported: bind the model input it comes from");
+  }
+  return condition.constant().as_int64(0) != 0;
+}
+
+/// Unrolled: the trip count, or else every condition, must be known. The importer's node limit bounds it.
+void loop_op(ImportContext& c) {
+  const onnx::GraphProto& body = c.subgraph("body");
+  const std::int64_t trips = c.has_input(0) ? c.constant_integers(0).at(0) : std::int64_t{1} << 40;
+  bool goes_on = !c.has_input(1) || known_condition(c.input(1));
+  std::vector<Sym> state;
+  for (int i = 2; i < c.input_count(); ++i) state.push_back(c.input(i));
+  std::vector<std::vector<Sym>> scans;
+  for (std::int64_t trip = 0; trip < trips && goes_on; ++trip) {
+    std::vector<Sym> arguments{c.builder().constant(Tensor::scalar_i64(trip)),
+                               c.builder().scalar(DType::boolean, 1)};
+    arguments.insert(arguments.end(), state.begin(), state.end());
+    const std::vector<Sym> results = c.import_subgraph(body, arguments);
+    if (results.size() < state.size() + 1)
+      throw ModelError("the body has {} outputs, expected at least {}", results.size(), state.size() + 1);
+    goes_on = trip + 1 == trips || known_condition(results[0]);
+    std::copy_n(results.begin() + 1, state.size(), state.begin());
+    scans.resize(results.size() - 1 - state.size());
+    for (std::size_t i = 0; i < scans.size(); ++i) scans[i].push_back(results[1 + state.size() + i]);
+  }
+  scans.resize(static_cast<std::size_t>(std::max(c.output_count() - static_cast<int>(state.size()), 0)));
+  for (std::size_t i = 0; i < state.size(); ++i) c.output(static_cast<int>(i), state[i]);
+  for (std::size_t i = 0; i < scans.size(); ++i)
+    c.output(static_cast<int>(state.size() + i), stack(scans[i], 0, false));
+}
+
+std::int64_t listed(const std::vector<std::int64_t>& list, std::size_t i) {
+  return i < list.size() ? list[i] : 0;
+}
+
+/// Unrolled over the extent of the scanned axis.
+void scan_op(ImportContext& c) {
+  if (c.opset() < 9) throw UnsupportedError("Scan before opset 9 is not supported");
+  const onnx::GraphProto& body = c.subgraph("body");
+  const std::int64_t scanned = c.required_integer("num_scan_inputs");
+  const std::vector<Sym> inputs = c.inputs();
+  if (scanned < 1 || scanned > static_cast<std::int64_t>(inputs.size()))
+    throw ModelError("num_scan_inputs is {}", scanned);
+  const std::size_t states = inputs.size() - static_cast<std::size_t>(scanned);
+  const std::vector<std::int64_t> axes = c.integers("scan_input_axes");
+  const std::vector<std::int64_t> directions = c.integers("scan_input_directions");
+  std::vector<Sym> state(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(states));
+  const std::int64_t trips = inputs[states].dim(static_cast<int>(listed(axes, 0)));
+  std::vector<std::vector<Sym>> scans;
+  for (std::int64_t trip = 0; trip < trips; ++trip) {
+    std::vector<Sym> arguments = state;
+    for (std::size_t i = 0; states + i < inputs.size(); ++i) {
+      const int axis = normalize_axis(listed(axes, i), inputs[states + i].rank());
+      if (inputs[states + i].dim(axis) != trips) throw ModelError("scanned inputs have different extents");
+      const std::int64_t at = listed(directions, i) == 0 ? trip : trips - 1 - trip;
+      arguments.push_back(squeeze(slice(inputs[states + i], axis, at, at + 1), {axis}));
+    }
+    const std::vector<Sym> results = c.import_subgraph(body, arguments);
+    if (results.size() < states)
+      throw ModelError("the body has {} outputs, expected at least {}", results.size(), states);
+    std::copy_n(results.begin(), states, state.begin());
+    scans.resize(results.size() - states);
+    for (std::size_t i = 0; i < scans.size(); ++i) scans[i].push_back(results[states + i]);
+  }
+  for (std::size_t i = 0; i < states; ++i) c.output(static_cast<int>(i), state[i]);
+  const std::vector<std::int64_t> out_axes = c.integers("scan_output_axes");
+  const std::vector<std::int64_t> out_directions = c.integers("scan_output_directions");
+  for (std::size_t i = 0; i < scans.size(); ++i) {
+    c.output(static_cast<int>(states + i),
+             stack(scans[i], listed(out_axes, i), listed(out_directions, i) != 0));
+  }
+}
+
+std::size_t sequence_position(ImportContext& c, int input, std::size_t size) {
+  const std::int64_t at = c.constant_integers(input).at(0);
+  const auto count = static_cast<std::int64_t>(size);
+  if (at < -count || at > count) throw ModelError("position {} is outside a sequence of {}", at, count);
+  return static_cast<std::size_t>(at < 0 ? at + count : at);
+}
+
+void sequence_construct(ImportContext& c) {
+  c.output_sequence(0, c.inputs());
+}
+void sequence_empty(ImportContext& c) {
+  c.output_sequence(0, {});
+}
+
+void sequence_insert(ImportContext& c) {
+  std::vector<Sym> values = c.sequence(0);
+  const std::size_t at = c.has_input(2) ? sequence_position(c, 2, values.size()) : values.size();
+  values.insert(values.begin() + static_cast<std::ptrdiff_t>(at), c.input(1));
+  c.output_sequence(0, values);
+}
+
+void sequence_erase(ImportContext& c) {
+  std::vector<Sym> values = c.sequence(0);
+  if (values.empty()) throw ModelError("the sequence is empty");
+  const std::size_t at = c.has_input(1) ? sequence_position(c, 1, values.size()) : values.size() - 1;
+  if (at >= values.size()) throw ModelError("position {} is outside a sequence of {}", at, values.size());
+  values.erase(values.begin() + static_cast<std::ptrdiff_t>(at));
+  c.output_sequence(0, values);
+}
+
+void sequence_at(ImportContext& c) {
+  const std::vector<Sym> values = c.sequence(0);
+  const std::size_t at = sequence_position(c, 1, values.size());
+  if (at >= values.size()) throw ModelError("position {} is outside a sequence of {}", at, values.size());
+  c.output(values[at]);
+}
+
+void sequence_length(ImportContext& c) {
+  c.output(c.builder().constant(Tensor::scalar_i64(static_cast<std::int64_t>(c.sequence(0).size()))));
+}
+
+void split_to_sequence(ImportContext& c) {
+  const Sym x = c.input(0);
+  const int axis = normalize_axis(c.integer("axis", 0), x.rank());
+  const std::int64_t extent = x.dim(axis);
+  std::vector<std::int64_t> sizes;
+  const bool is_list = c.has_input(1) && c.input(1).rank() == 1;
+  if (is_list) {
+    sizes = c.constant_integers(1);
+  } else {
+    const std::int64_t size = c.has_input(1) ? c.constant_integers(1).at(0) : 1;
+    if (size < 1 || extent / size > 65'536) throw ModelError("parts of {} elements are asked for", size);
+    for (std::int64_t start = 0; start < extent; start += size)
+      sizes.push_back(std::min(size, extent - start));
+  }
+  std::vector<Sym> parts = split(x, axis, sizes);
+  if (!c.has_input(1) && c.integer("keepdims", 1) == 0) {
+    for (Sym& part : parts) part = squeeze(part, {axis});
+  }
+  c.output_sequence(0, parts);
+}
+
+void concat_from_sequence(ImportContext& c) {
+  std::vector<Sym> values = c.sequence(0);
+  if (values.empty()) throw UnsupportedError("the sequence is empty");
+  const std::int64_t axis = c.required_integer("axis");
+  if (c.integer("new_axis", 0) != 0) return c.output(stack(values, axis, false));
+  c.output(concat(values, normalize_axis(axis, values[0].rank())));
+}
+
+/// An optional with a value is that value.
+void optional_get_element(ImportContext& c) {
+  if (c.is_sequence(0)) return c.output_sequence(0, c.sequence(0));
+  c.output(c.input(0));
+}
+
+void optional_has_element(ImportContext& c) {
+  c.output(c.builder().scalar(DType::boolean, c.has_input(0) ? 1 : 0));
+}
+
 const OnnxOp rows[] = {
+    {"ConcatFromSequence", 11, concat_from_sequence},
     {"If", 1, if_op},
+    {"Loop", 1, loop_op},
+    {"Optional", 15, optional_get_element},
+    {"OptionalGetElement", 15, optional_get_element},
+    {"OptionalHasElement", 15, optional_has_element},
+    {"Scan", 8, scan_op},
+    {"SequenceAt", 11, sequence_at},
+    {"SequenceConstruct", 11, sequence_construct},
+    {"SequenceEmpty", 11, sequence_empty},
+    {"SequenceErase", 11, sequence_erase},
+    {"SequenceInsert", 11, sequence_insert},
+    {"SequenceLength", 11, sequence_length},
+    {"SplitToSequence", 11, split_to_sequence},
 };
 
 }  // namespace
