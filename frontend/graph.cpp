@@ -16,8 +16,10 @@ const T& get_attribute(const std::map<std::string, Attribute>& items, const std:
 
 void fill_defaults(const OpInfo& info, Attributes& attributes, const std::string& node_name) {
   for (const auto& [name, value] : attributes.items()) {
-    if (info.find_attribute(name) == nullptr) {
-      throw ModelError("{} '{}': no attribute '{}'", info.name, node_name, name);
+    const AttributeInfo* row = info.find_attribute(name);
+    if (row == nullptr) throw ModelError("{} '{}': no attribute '{}'", info.name, node_name, name);
+    if (value.index() != static_cast<std::size_t>(row->kind)) {
+      throw ModelError("{} '{}': attribute '{}' is of another kind than the op table says", info.name, node_name, name);
     }
   }
   for (const AttributeInfo& attribute : info.attributes) {
@@ -81,6 +83,7 @@ ValueId Graph::add_constant(Tensor tensor, const std::string& value_name) {
 std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> node_inputs, Attributes attributes,
                                      const std::string& node_name) {
   const OpInfo& info = op_info(op);
+  while (!node_inputs.empty() && node_inputs.back() == no_value) node_inputs.pop_back();
   const int arity = static_cast<int>(node_inputs.size());
   if (arity < info.min_inputs || arity > info.max_inputs) {
     throw ModelError("{} '{}': got {} inputs, expected {} to {}", info.name, node_name, arity, info.min_inputs,

@@ -75,7 +75,8 @@ class Graph {
 
   ValueId add_input(const std::string& value_name, TensorType type);
   ValueId add_constant(Tensor tensor, const std::string& value_name = "");
-  /// Adds a node, fills in attribute defaults, and infers its output types by the op's rule.
+  /// Adds a node, fills in attribute defaults, and infers its output types by the op's rule. Absent inputs at the
+  /// end are dropped, so that equal nodes have equal text.
   /// Returns the outputs. Throws ModelError naming the node when arity, attributes or types do not fit.
   std::vector<ValueId> add_node(Op op, std::vector<ValueId> node_inputs, Attributes attributes = {},
                                 const std::string& node_name = "");

@@ -11,6 +11,21 @@ namespace {
 
 using onnx::TensorProto;
 
+struct TypeRow {
+  TensorProto::DataType data_type;
+  DType dtype;
+};
+
+constexpr TypeRow type_table[] = {
+    {TensorProto::FLOAT, DType::f32},     {TensorProto::FLOAT16, DType::f16},
+    {TensorProto::BFLOAT16, DType::bf16}, {TensorProto::DOUBLE, DType::f64},
+    {TensorProto::INT8, DType::i8},       {TensorProto::INT16, DType::i16},
+    {TensorProto::INT32, DType::i32},     {TensorProto::INT64, DType::i64},
+    {TensorProto::UINT8, DType::u8},      {TensorProto::UINT16, DType::u16},
+    {TensorProto::UINT32, DType::u32},    {TensorProto::UINT64, DType::u64},
+    {TensorProto::BOOL, DType::boolean},
+};
+
 constexpr std::int64_t share_above_bytes = std::int64_t{1} << 20;
 
 std::string describe(const TensorProto& proto) {
@@ -116,40 +131,20 @@ Tensor normalized_booleans(Tensor tensor) {
 }  // namespace
 
 DType dtype_of_onnx(int data_type) {
-  switch (data_type) {
-    case TensorProto::FLOAT:
-      return DType::f32;
-    case TensorProto::FLOAT16:
-      return DType::f16;
-    case TensorProto::BFLOAT16:
-      return DType::bf16;
-    case TensorProto::DOUBLE:
-      return DType::f64;
-    case TensorProto::INT8:
-      return DType::i8;
-    case TensorProto::INT16:
-      return DType::i16;
-    case TensorProto::INT32:
-      return DType::i32;
-    case TensorProto::INT64:
-      return DType::i64;
-    case TensorProto::UINT8:
-      return DType::u8;
-    case TensorProto::UINT16:
-      return DType::u16;
-    case TensorProto::UINT32:
-      return DType::u32;
-    case TensorProto::UINT64:
-      return DType::u64;
-    case TensorProto::BOOL:
-      return DType::boolean;
-    default:
-      break;
+  for (const TypeRow& row : type_table) {
+    if (row.data_type == data_type) return row.dtype;
   }
   const bool is_named = TensorProto::DataType_IsValid(data_type);
   throw UnsupportedError("element type {} is not supported",
                          is_named ? TensorProto::DataType_Name(static_cast<TensorProto::DataType>(data_type))
                                   : std::to_string(data_type));
+}
+
+int onnx_of_dtype(DType dtype) {
+  for (const TypeRow& row : type_table) {
+    if (row.dtype == dtype) return row.data_type;
+  }
+  throw InternalError("corrupt element type {}", static_cast<int>(dtype));
 }
 
 bool is_data_absent(const TensorProto& proto, const ExternalData& external) {

@@ -17,6 +17,7 @@ namespace sylvite {
 
 /// Throws UnsupportedError naming the type (strings, 8-bit floats, 4-bit integers, ...).
 [[nodiscard]] DType dtype_of_onnx(int data_type);
+[[nodiscard]] int onnx_of_dtype(DType dtype);  ///< the inverse
 
 /// Decodes a tensor whose data lies in the message or in a file under `external`. Throws ModelError naming
 /// the tensor when dims and data disagree; nothing is allocated before that is checked. Large raw data is
