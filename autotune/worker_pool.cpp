@@ -331,7 +331,9 @@ void WorkerPool::Rep::bury(Worker& worker, bool timed_out) {
 
 /// From now on jobs run in this process; this one again.
 void WorkerPool::Rep::give_up_on_children(Worker& worker, const std::string& reason) {
-  warning = fmt::format("compiling without worker processes: {}", reason);
+  if (warning.empty()) {  // else another worker has said why already
+    warning = fmt::format("compiling without worker processes: {}", reason);
+  }
   options.command.clear();
   worker.child.reset();
   PendingJob pending = std::move(*worker.job);

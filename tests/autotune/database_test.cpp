@@ -1,0 +1,297 @@
+#include "autotune/database.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "autotune/sqlite.h"
+#include "base/files.h"
+#include "sample_kernels.h"
+#include "temporary_folder.h"
+
+namespace sylvite {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const TuningKey key{"x86-64-linux", "test machine", 1, "halide 21", "f32"};
+
+/// A candidate for storage only; `number` makes it different.
+Candidate numbered(int number) {
+  Candidate candidate;
+  candidate.schedule.decisions.push_back({"v0", -1, "vectorize", {"d0", std::to_string(number)}});
+  return candidate;
+}
+
+Trial trial_of(const Candidate& candidate, const std::vector<double>& samples, Verdict verdict = Verdict::ok) {
+  return {"", candidate, verdict, samples, median(samples), 0.25, "said", 0.5};
+}
+
+std::string integrity(const std::string& path) {
+  SqliteConnection connection(path, SQLITE_OPEN_READWRITE, 10000);  // writing rolls back a hot journal
+  SqliteStatement check(connection, "PRAGMA integrity_check");
+  return check.step() ? check.text(0) : "nothing";
+}
+
+/// Runs `action` in a child process that ends without running destructors; returns its pid.
+template <typename Action>
+pid_t in_child(Action action) {
+  pid_t pid = fork();
+  if (pid == 0) {
+    action();
+    _exit(0);
+  }
+  return pid;
+}
+
+int exit_status(pid_t pid) {
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST(Database, KeepsTrialsAndWinners) {
+  TemporaryFolder folder;
+  std::string path = folder.file("new/folder/tuning.db");
+  Kernel kernel = sample_matmul();
+  {
+    Database database(path);
+    EXPECT_EQ(database.warning(), "");
+    database.record_trial(kernel, key, trial_of(numbered(1), {3, 1, 2}));
+    database.record_trial(kernel, key, trial_of(numbered(2), {}, Verdict::run_crash));
+    database.record_winner(kernel, key, {numbered(1), 2, 0.25, "search", 60});
+  }
+  Database database(path);
+  EXPECT_EQ(database.trial_count(), 2);
+  auto trials = database.trials(kernel, key);
+  ASSERT_EQ(trials.size(), 2);
+  EXPECT_EQ(trials[0].candidate, numbered(1));
+  EXPECT_EQ(trials[0].samples_us, (std::vector<double>{3, 1, 2}));
+  EXPECT_EQ(trials[0].median_us, 2);
+  EXPECT_EQ(trials[0].error, 0.25);
+  EXPECT_EQ(trials[1].verdict, Verdict::run_crash);
+  EXPECT_EQ(trials[1].message, "said");
+  auto winner = database.find_winner(kernel, key);
+  ASSERT_TRUE(winner);
+  EXPECT_EQ(winner->candidate, numbered(1));
+  EXPECT_EQ(winner->origin, "search");
+  EXPECT_EQ(winner->budget_seconds, 60);
+  EXPECT_EQ(database.warning(), "");
+}
+
+TEST(Database, OneRowPerCandidate) {
+  Database database("");
+  Kernel kernel = sample_matmul();
+  auto stored = [&] { return database.trials(kernel, key).at(0); };
+  database.record_trial(kernel, key, trial_of(numbered(1), {5, 5, 5}));
+  database.record_trial(kernel, key, trial_of(numbered(1), {9}));
+  EXPECT_EQ(stored().median_us, 5) << "fewer samples do not replace more";
+  database.record_trial(kernel, key, trial_of(numbered(1), {4, 4, 4, 4}));
+  EXPECT_EQ(stored().median_us, 4);
+  database.record_trial(kernel, key, trial_of(numbered(1), {}, Verdict::run_timeout));
+  EXPECT_EQ(stored().verdict, Verdict::ok) << "a busy machine explains a timeout";
+  database.record_trial(kernel, key, trial_of(numbered(1), {}, Verdict::wrong_result));
+  EXPECT_EQ(stored().verdict, Verdict::wrong_result);
+  database.record_trial(kernel, key, trial_of(numbered(1), {4, 4, 4, 4, 4}));
+  EXPECT_EQ(stored().verdict, Verdict::wrong_result) << "never forgiven";
+  EXPECT_EQ(database.trial_count(), 1);
+}
+
+TEST(Database, ExplainsAMiss) {
+  Database database("");
+  Kernel kernel = sample_matmul();
+  EXPECT_EQ(database.explain_miss(kernel, key), "");
+  TuningKey other = key;
+  other.threads = 2;
+  database.record_winner(kernel, other, {numbered(1), 2, 0, "search", 60});
+  other.precision = "bf16";
+  database.record_winner(kernel, other, {numbered(1), 2, 0, "search", 60});
+  EXPECT_FALSE(database.find_winner(kernel, key));
+  EXPECT_EQ(database.explain_miss(kernel, key), "nearest winner: threads is '2' there, '1' here");
+}
+
+TEST(Database, RowsThatDoNotFitAreMisses) {
+  TemporaryFolder folder;
+  std::string path = folder.file("tuning.db");
+  Kernel kernel = sample_matmul();
+  Kernel other = sample_matmul(32);
+  Database database(path);
+  database.record_trial(kernel, key, trial_of(numbered(1), {1}));
+  database.record_winner(kernel, key, {numbered(1), 2, 0, "search", 60});
+  database.record_winner(other, key, {numbered(1), 2, 0, "search", 60});
+  SqliteConnection raw(path, SQLITE_OPEN_READWRITE, 1000);
+  raw.execute("UPDATE winners SET candidate = 'gibberish((' WHERE kernel = '" + kernel.id + "'");
+  raw.execute("UPDATE trials SET candidate = 'gibberish(('");
+  raw.execute("UPDATE kernels SET text = 'something else' WHERE id = '" + other.id + "'");
+  EXPECT_FALSE(database.find_winner(kernel, key));
+  EXPECT_TRUE(database.trials(kernel, key).empty());
+  EXPECT_FALSE(database.find_winner(other, key));
+  EXPECT_THAT(database.warning(), HasSubstr("is not used"));
+}
+
+TEST(Database, SetsADamagedFileAside) {
+  TemporaryFolder folder;
+  std::string path = folder.file("tuning.db");
+  Kernel kernel = sample_matmul();
+  std::ofstream(path) << "this is no database, and longer than the header of one by far: " << std::string(200, 'x');
+  std::string before = read_file(path);
+  {
+    Database database(path);
+    EXPECT_THAT(database.warning(), HasSubstr("set aside"));
+    database.record_winner(kernel, key, {numbered(1), 2, 0, "search", 60});
+  }
+  EXPECT_EQ(read_file(path + ".corrupt-1"), before);
+  EXPECT_TRUE(Database(path).find_winner(kernel, key));
+
+  std::fstream pages(path, std::ios::in | std::ios::out | std::ios::binary);  // flip bytes all over the second page
+  for (int i = 0; i < 4096; i += 3) {
+    pages.seekp(4096 + i);
+    pages.put('\x5a');
+  }
+  pages.close();
+  Database database(path);
+  EXPECT_THAT(database.warning(), HasSubstr("set aside"));
+  EXPECT_TRUE(fs::exists(path + ".corrupt-2"));
+  EXPECT_EQ(database.path(), path);
+  EXPECT_FALSE(database.find_winner(kernel, key));
+}
+
+TEST(Database, TruncatedFilesNeverThrow) {
+  TemporaryFolder folder;
+  std::string path = folder.file("tuning.db");
+  { Database(path).record_winner(sample_matmul(), key, {numbered(1), 2, 0, "search", 60}); }
+  std::string whole = read_file(path);
+  for (std::size_t size = 0; size < whole.size(); size += 1777) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << whole.substr(0, size);
+    Database database(path);
+    database.record_winner(sample_matmul(), key, {numbered(1), 2, 0, "search", 60});
+    EXPECT_TRUE(database.find_winner(sample_matmul(), key)) << size;
+  }
+}
+
+TEST(Database, LeavesForeignFilesAlone) {
+  TemporaryFolder folder;
+  std::string foreign = folder.file("foreign.db");
+  SqliteConnection(foreign, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0).execute("CREATE TABLE mine(x)");
+  std::string other_version = folder.file("other_version.db");
+  { Database database(other_version); }
+  SqliteConnection(other_version, SQLITE_OPEN_READWRITE, 0).execute("PRAGMA user_version = 999");
+  fs::create_directory(folder.file("directory"));
+  for (const std::string& path : {foreign, other_version, folder.file("directory"), std::string("/proc/none/x.db")}) {
+    std::string before = fs::is_regular_file(path) ? read_file(path) : "";
+    Database database(path);
+    EXPECT_THAT(database.warning(), HasSubstr(path));
+    EXPECT_EQ(database.path(), "");
+    database.record_winner(sample_matmul(), key, {numbered(1), 2, 0, "search", 60});
+    EXPECT_TRUE(database.find_winner(sample_matmul(), key)) << "in memory";
+    EXPECT_EQ(fs::is_regular_file(path) ? read_file(path) : "", before);
+  }
+}
+
+TEST(Database, ALockedFileIsAWarning) {
+  TemporaryFolder folder;
+  std::string path = folder.file("tuning.db");
+  Kernel kernel = sample_matmul();
+  Database database(path, /*lock_timeout_seconds=*/0.1);
+  database.record_winner(kernel, key, {numbered(1), 2, 0, "search", 60});
+  SqliteConnection holder(path, SQLITE_OPEN_READWRITE, 1000);
+  holder.execute("BEGIN IMMEDIATE");  // others may read, not write
+  database.record_trial(kernel, key, trial_of(numbered(2), {1}));
+  EXPECT_THAT(database.warning(), HasSubstr("locked"));
+  EXPECT_TRUE(database.find_winner(kernel, key)) << "what was stored is still there";
+  EXPECT_EQ(database.trial_count(), 1) << "and the new row, in memory";
+  holder.execute("COMMIT");
+  holder.execute("BEGIN EXCLUSIVE");
+  EXPECT_THAT(Database(path, 0.1).warning(), HasSubstr("locked"));
+}
+
+TEST(Database, AReadOnlyFileIsStillRead) {
+  TemporaryFolder folder;
+  std::string path = folder.file("tuning.db");
+  Kernel kernel = sample_matmul();
+  { Database(path).record_winner(kernel, key, {numbered(1), 2, 0, "search", 60}); }
+  fs::permissions(path, fs::perms::owner_read);
+  if (access(path.c_str(), W_OK) == 0) {
+    GTEST_SKIP() << "this user may write everything";
+  }
+  Database database(path);
+  EXPECT_THAT(database.warning(), HasSubstr("cannot be written"));
+  EXPECT_TRUE(database.find_winner(kernel, key));
+}
+
+TEST(Database, AFullDiskIsAWarning) {
+  TemporaryFolder folder;
+  std::string path = folder.file("tuning.db");
+  { Database(path).record_winner(sample_matmul(), key, {numbered(0), 2, 0, "search", 60}); }
+  pid_t child = in_child([&] {
+    signal(SIGXFSZ, SIG_IGN);
+    Database database(path);
+    auto limit = static_cast<rlim_t>(fs::file_size(path) + 8192);
+    rlimit file_size{limit, limit};
+    setrlimit(RLIMIT_FSIZE, &file_size);
+    for (int i = 1; i <= 300; ++i) {
+      database.record_trial(sample_matmul(), key, trial_of(numbered(i), std::vector<double>(20, 1.5)));
+    }
+    bool good = !database.warning().empty() && database.trial_count() == 300 &&
+                database.find_winner(sample_matmul(), key).has_value();
+    _exit(good ? 0 : 1);
+  });
+  EXPECT_EQ(exit_status(child), 0);
+  EXPECT_EQ(integrity(path), "ok");
+}
+
+TEST(Database, ManyProcessesWriteOneFile) {
+  TemporaryFolder folder;
+  std::string path = folder.file("tuning.db");
+  constexpr int writers = 4;
+  constexpr int rows = 25;
+  std::vector<pid_t> children;
+  for (int writer = 0; writer < writers; ++writer) {
+    children.push_back(in_child([&] {
+      Database database(path);  // all race to create the file, too
+      for (int i = 0; i < rows; ++i) {
+        database.record_trial(sample_matmul(), key, trial_of(numbered(writer * rows + i), {1}));
+        database.record_trial(sample_matmul(), key, trial_of(numbered(-1), {1}));  // everyone's
+      }
+      _exit(database.warning().empty() ? 0 : 1);
+    }));
+  }
+  for (pid_t child : children) {
+    EXPECT_EQ(exit_status(child), 0);
+  }
+  EXPECT_EQ(Database(path).trial_count(), writers * rows + 1);
+  EXPECT_EQ(integrity(path), "ok");
+}
+
+TEST(Database, KillInTheMiddleOfWritesKeepsCommits) {
+  TemporaryFolder folder;
+  std::string path = folder.file("tuning.db");
+  { Database database(path); }
+  for (int round = 0; round < 8; ++round) {
+    std::int64_t before = Database(path).trial_count();
+    pid_t child = in_child([&] {
+      Database database(path);
+      for (int i = 0;; ++i) {
+        database.record_trial(sample_matmul(), key, trial_of(numbered(round * 1000000 + i), {1, 2, 3}));
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(40 + 7 * round));
+    kill(child, SIGKILL);
+    EXPECT_EQ(exit_status(child), 128 + SIGKILL);
+    EXPECT_EQ(integrity(path), "ok");
+    Database database(path);
+    EXPECT_EQ(database.warning(), "");
+    EXPECT_GE(database.trial_count(), before);
+  }
+  EXPECT_GT(Database(path).trial_count(), 0);
+}
+
+}  // namespace
+}  // namespace sylvite

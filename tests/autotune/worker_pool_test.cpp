@@ -1,0 +1,165 @@
+#include "autotune/worker_pool.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "sample_kernels.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+/// A shell script standing in for the command.
+class Script {
+ public:
+  explicit Script(const std::string& body)
+      : path_(testing::TempDir() + "worker_pool_test_" + std::to_string(getpid()) + ".sh") {
+    std::ofstream(path_) << "#!/bin/bash\n" << body << "\n";
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
+  }
+  ~Script() { std::filesystem::remove(path_); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+double seconds_of(const std::function<void()>& action) {
+  auto start = std::chrono::steady_clock::now();
+  action();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+WorkerOptions options_for(const std::string& command) {
+  WorkerOptions options;
+  options.command = command;
+  return options;
+}
+
+MeasureJob job_for(const Kernel& kernel, const Machine& machine, WorkerPool& pool,
+                   const std::vector<Candidate>& candidates) {
+  std::vector<CompileJob> jobs = {{&kernel, reference_candidate(kernel), machine.target}};
+  for (const Candidate& candidate : candidates) {
+    jobs.push_back({&kernel, candidate, machine.target});
+  }
+  auto results = pool.compile(jobs);
+  MeasureJob job;
+  job.kernel = &kernel;
+  job.target = machine.target;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(results[i].verdict, Verdict::ok) << results[i].message;
+    (i == 0 ? job.reference : job.candidates.emplace_back()) = {jobs[i].candidate, results[i].object};
+  }
+  return job;
+}
+
+TEST(WorkerPool, CompilesAndMeasures) {
+  Kernel kernel = sample_matmul();
+  Machine machine = detect_machine(1);
+  WorkerPool pool(options_for(SYLVITE_COMMAND));
+  MeasureJob job = job_for(kernel, machine, pool, {reference_candidate(kernel), default_candidate(kernel, machine)});
+  auto measurements = pool.measure(job);
+  EXPECT_EQ(pool.warning(), "");
+  ASSERT_EQ(measurements.size(), 2);
+  for (const Measurement& measurement : measurements) {
+    EXPECT_EQ(measurement.verdict, Verdict::ok) << measurement.message;
+    EXPECT_EQ(measurement.samples_us.size(), 5);
+    EXPECT_LE(measurement.error, 1);
+    EXPECT_GT(median(measurement.samples_us), 0);
+  }
+}
+
+TEST(WorkerPool, RefusesForeignAndTruncatedObjects) {
+  Kernel kernel = sample_pointwise();
+  Machine machine = detect_machine(1);
+  WorkerPool pool(options_for(SYLVITE_COMMAND));
+  MeasureJob job = job_for(kernel, machine, pool, {reference_candidate(kernel)});
+  // The object of another kernel under this kernel's name links, but lacks the symbol.
+  Kernel other = sample_pointwise(2000);
+  job.candidates[0].object = pool.compile({{&other, reference_candidate(other), machine.target}}).at(0).object;
+  EXPECT_EQ(pool.measure(job).at(0).verdict, Verdict::run_crash);
+  // A truncated object is a verdict, too, and the pool goes on.
+  job.candidates[0].object = job.reference.object.substr(0, 100);
+  EXPECT_EQ(pool.measure(job).at(0).verdict, Verdict::run_crash);
+  job.candidates[0].object = job.reference.object;
+  EXPECT_EQ(pool.measure(job).at(0).verdict, Verdict::ok);
+}
+
+TEST(WorkerPool, CompileErrorsHaveTheCompilersMessage) {
+  Kernel kernel = sample_pointwise();
+  Candidate bad = reference_candidate(kernel);
+  bad.schedule.decisions.push_back({"nowhere", -1, "compute_root", {}});
+  WorkerPool pool(options_for(SYLVITE_COMMAND));
+  CompileResult result = pool.compile({{&kernel, bad, detect_machine(1).target}}).at(0);
+  EXPECT_EQ(result.verdict, Verdict::compile_error);
+  EXPECT_THAT(result.message, HasSubstr("nowhere"));
+}
+
+TEST(WorkerPool, KillsAHangingWorker) {
+  Kernel kernel = sample_pointwise();
+  Script script("sleep 1000 & sleep 1000");
+  WorkerOptions options = options_for(script.path());
+  options.compile_timeout = 0.3;
+  WorkerPool pool(options);
+  CompileJob job{&kernel, reference_candidate(kernel), "host"};
+  double seconds = seconds_of([&] {
+    for (const CompileResult& result : pool.compile({job, job, job})) {
+      EXPECT_EQ(result.verdict, Verdict::compile_timeout);
+      EXPECT_THAT(result.message, HasSubstr("stopped after"));
+    }
+  });
+  EXPECT_LT(seconds, 5);
+}
+
+TEST(WorkerPool, ReportsACrashWithItsLog) {
+  Kernel kernel = sample_pointwise();
+  Script script("echo last words >&2; kill -SEGV $$");
+  WorkerPool pool(options_for(script.path()));
+  CompileResult result = pool.compile({{&kernel, reference_candidate(kernel), "host"}}).at(0);
+  EXPECT_EQ(result.verdict, Verdict::compile_error);
+  EXPECT_THAT(result.message, HasSubstr("signal 11"));
+  EXPECT_THAT(result.message, HasSubstr("last words"));
+}
+
+TEST(WorkerPool, SurvivesNonsenseFromAWorker) {
+  Kernel kernel = sample_pointwise();
+  Script script("printf '\\x04\\0\\0\\0junk' >&3; sleep 1000");
+  WorkerOptions options = options_for(script.path());
+  WorkerPool pool(options);
+  EXPECT_EQ(pool.compile({{&kernel, reference_candidate(kernel), "host"}}).at(0).verdict, Verdict::compile_error);
+}
+
+TEST(WorkerPool, CompilesHereWhenTheCommandCannotStart) {
+  Kernel kernel = sample_pointwise();
+  Machine machine = detect_machine(1);
+  WorkerPool pool(options_for("/no/such/command"));
+  CompileJob job{&kernel, reference_candidate(kernel), machine.target};
+  for (const CompileResult& result : pool.compile({job, job})) {
+    EXPECT_EQ(result.verdict, Verdict::ok) << result.message;
+    EXPECT_FALSE(result.object.empty());
+  }
+  EXPECT_THAT(pool.warning(), HasSubstr("/no/such/command"));
+}
+
+TEST(WorkerPool, CancelForgetsCompilations) {
+  Kernel kernel = sample_pointwise();
+  Script script("sleep 1000");
+  WorkerPool pool(options_for(script.path()));
+  CompileJob job{&kernel, reference_candidate(kernel), "host"};
+  for (int i = 0; i < 4; ++i) {
+    pool.submit(job);
+  }
+  EXPECT_FALSE(pool.next(0.1));
+  pool.cancel_compilations();
+  EXPECT_EQ(pool.outstanding(), 0);
+  EXPECT_FALSE(pool.next(0.1));
+}
+
+}  // namespace
+}  // namespace sylvite
