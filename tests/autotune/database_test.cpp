@@ -30,7 +30,8 @@ Candidate numbered(int number) {
   return candidate;
 }
 
-Trial trial_of(const Candidate& candidate, const std::vector<double>& samples, Verdict verdict = Verdict::ok) {
+Trial trial_of(const Candidate& candidate, const std::vector<double>& samples,
+               Verdict verdict = Verdict::ok) {
   return {"", candidate, verdict, samples, median(samples), 0.25, "said", 0.5};
 }
 
@@ -140,7 +141,8 @@ TEST(Database, SetsADamagedFileAside) {
   TemporaryFolder folder;
   std::string path = folder.file("tuning.db");
   Kernel kernel = sample_matmul();
-  std::ofstream(path) << "this is no database, and longer than the header of one by far: " << std::string(200, 'x');
+  std::ofstream(path) << "this is no database, and longer than the header of one by far: "
+                      << std::string(200, 'x');
   std::string before = read_file(path);
   {
     Database database(path);
@@ -150,7 +152,8 @@ TEST(Database, SetsADamagedFileAside) {
   EXPECT_EQ(read_file(path + ".corrupt-1"), before);
   EXPECT_TRUE(Database(path).find_winner(kernel, key));
 
-  std::fstream pages(path, std::ios::in | std::ios::out | std::ios::binary);  // flip bytes all over the second page
+  std::fstream pages(path,
+                     std::ios::in | std::ios::out | std::ios::binary);  // flip bytes all over the second page
   for (int i = 0; i < 4096; i += 3) {
     pages.seekp(4096 + i);
     pages.put('\x5a');
@@ -166,7 +169,9 @@ TEST(Database, SetsADamagedFileAside) {
 TEST(Database, TruncatedFilesNeverThrow) {
   TemporaryFolder folder;
   std::string path = folder.file("tuning.db");
-  { Database(path).record_winner(sample_matmul(), key, {numbered(1), 2, 0, "search", 60}); }
+  {
+    Database(path).record_winner(sample_matmul(), key, {numbered(1), 2, 0, "search", 60});
+  }
   std::string whole = read_file(path);
   for (std::size_t size = 0; size < whole.size(); size += 1777) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << whole.substr(0, size);
@@ -181,10 +186,13 @@ TEST(Database, LeavesForeignFilesAlone) {
   std::string foreign = folder.file("foreign.db");
   SqliteConnection(foreign, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0).execute("CREATE TABLE mine(x)");
   std::string other_version = folder.file("other_version.db");
-  { Database database(other_version); }
+  {
+    Database database(other_version);
+  }
   SqliteConnection(other_version, SQLITE_OPEN_READWRITE, 0).execute("PRAGMA user_version = 999");
   fs::create_directory(folder.file("directory"));
-  for (const std::string& path : {foreign, other_version, folder.file("directory"), std::string("/proc/none/x.db")}) {
+  for (const std::string& path :
+       {foreign, other_version, folder.file("directory"), std::string("/proc/none/x.db")}) {
     std::string before = fs::is_regular_file(path) ? read_file(path) : "";
     Database database(path);
     EXPECT_THAT(database.warning(), HasSubstr(path));
@@ -216,7 +224,9 @@ TEST(Database, AReadOnlyFileIsStillRead) {
   TemporaryFolder folder;
   std::string path = folder.file("tuning.db");
   Kernel kernel = sample_matmul();
-  { Database(path).record_winner(kernel, key, {numbered(1), 2, 0, "search", 60}); }
+  {
+    Database(path).record_winner(kernel, key, {numbered(1), 2, 0, "search", 60});
+  }
   fs::permissions(path, fs::perms::owner_read);
   if (access(path.c_str(), W_OK) == 0) {
     GTEST_SKIP() << "this user may write everything";
@@ -229,7 +239,9 @@ TEST(Database, AReadOnlyFileIsStillRead) {
 TEST(Database, AFullDiskIsAWarning) {
   TemporaryFolder folder;
   std::string path = folder.file("tuning.db");
-  { Database(path).record_winner(sample_matmul(), key, {numbered(0), 2, 0, "search", 60}); }
+  {
+    Database(path).record_winner(sample_matmul(), key, {numbered(0), 2, 0, "search", 60});
+  }
   pid_t child = in_child([&] {
     signal(SIGXFSZ, SIG_IGN);
     Database database(path);
@@ -273,7 +285,9 @@ TEST(Database, ManyProcessesWriteOneFile) {
 TEST(Database, KillInTheMiddleOfWritesKeepsCommits) {
   TemporaryFolder folder;
   std::string path = folder.file("tuning.db");
-  { Database database(path); }
+  {
+    Database database(path);
+  }
   for (int round = 0; round < 8; ++round) {
     std::int64_t before = Database(path).trial_count();
     pid_t child = in_child([&] {

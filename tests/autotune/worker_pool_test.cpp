@@ -63,7 +63,8 @@ TEST(WorkerPool, CompilesAndMeasures) {
   Kernel kernel = sample_matmul();
   Machine machine = detect_machine(1);
   WorkerPool pool(options_for(SYLVITE_COMMAND));
-  MeasureJob job = job_for(kernel, machine, pool, {reference_candidate(kernel), default_candidate(kernel, machine)});
+  MeasureJob job =
+      job_for(kernel, machine, pool, {reference_candidate(kernel), default_candidate(kernel, machine)});
   auto measurements = pool.measure(job);
   EXPECT_EQ(pool.warning(), "");
   ASSERT_EQ(measurements.size(), 2);
@@ -82,7 +83,8 @@ TEST(WorkerPool, RefusesForeignAndTruncatedObjects) {
   MeasureJob job = job_for(kernel, machine, pool, {reference_candidate(kernel)});
   // The object of another kernel under this kernel's name links, but lacks the symbol.
   Kernel other = sample_pointwise(2000);
-  job.candidates[0].object = pool.compile({{&other, reference_candidate(other), machine.target}}).at(0).object;
+  job.candidates[0].object =
+      pool.compile({{&other, reference_candidate(other), machine.target}}).at(0).object;
   EXPECT_EQ(pool.measure(job).at(0).verdict, Verdict::run_crash);
   // A truncated object is a verdict, too, and the pool goes on.
   job.candidates[0].object = job.reference.object.substr(0, 100);
@@ -132,7 +134,8 @@ TEST(WorkerPool, SurvivesNonsenseFromAWorker) {
   Script script("printf '\\x04\\0\\0\\0junk' >&3; sleep 1000");
   WorkerOptions options = options_for(script.path());
   WorkerPool pool(options);
-  EXPECT_EQ(pool.compile({{&kernel, reference_candidate(kernel), "host"}}).at(0).verdict, Verdict::compile_error);
+  EXPECT_EQ(pool.compile({{&kernel, reference_candidate(kernel), "host"}}).at(0).verdict,
+            Verdict::compile_error);
 }
 
 TEST(WorkerPool, CompilesHereWhenTheCommandCannotStart) {

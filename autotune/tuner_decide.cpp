@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "autotune/race.h"
+#include "autotune/tuner_run.h"
+
+namespace sylvite {
+
+namespace {
+
+constexpr int race_samples = 15;
+constexpr std::size_t race_challengers = 3;
+/// Without time for a race, only so clear a lead over the incumbent counts.
+constexpr double unraced_ratio = 0.9;
+constexpr double unlimited = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+double Tuner::seconds_for_races() const {
+  double seconds = 0;
+  for (const auto& [id, state] : states_) {
+    if (!choices_.contains(id)) {
+      auto contestants = static_cast<double>(state.challengers(race_challengers).size() + 1);
+      double sample_seconds = std::max(tuning_sample_us, state.best_us()) * 1e-6;
+      seconds += contestants > 1 ? 0.2 + contestants * (race_samples + 5) * sample_seconds : 0;
+    }
+  }
+  return std::min(seconds, options_.budget_seconds / 3);
+}
+
+void Tuner::decide(TuneState& state) {
+  const Trial* trial = state.find_trial(state.incumbent);
+  if (trial == nullptr) {
+    choose_untried(state);
+    return;
+  }
+  std::vector<Candidate> challengers = state.challengers(race_challengers);
+  if (challengers.empty()) {
+    bool failed = trial->verdict != Verdict::ok && trial->verdict != Verdict::noisy;
+    choose(state, failed ? state.reference : state.incumbent,
+           failed ? origin_reference : std::string_view(state.incumbent_origin), state.incumbent_us(),
+           failed ? "no other candidate passed the check" : "no candidate beat it");
+    return;
+  }
+  if (options_.budget_seconds <= 0 || left() < -options_.budget_seconds) {
+    choose_without_race(state, challengers);
+    return;
+  }
+  std::vector<CompiledCandidate> contestants = compile_contestants(state, challengers);
+  if (contestants.empty()) {
+    choose_without_race(state, challengers);
+  } else {
+    race(state, contestants);
+  }
+}
+
+/// The incumbent, of which nothing new is known.
+void Tuner::choose_untried(TuneState& state) {
+  bool searched = options_.budget_seconds > 0;
+  std::string why = !searched              ? "nothing is measured without a budget"
+                    : state.closed.empty() ? "not measured: the budget ended first"
+                                           : "not measured: " + state.closed;
+  if (state.stored) {
+    choices_[state.kernel->id] = {state.incumbent, state.incumbent_origin, state.stored->median_us, "", why};
+    return;
+  }
+  std::string origin(searched ? origin_untried : origin_heuristic);
+  choices_[state.kernel->id] = {state.incumbent, origin, 0, "", why};
+  if (searched && state.closed.empty()) {
+    database_.record_winner(*state.kernel, key_, {state.incumbent, 0, 0, origin, options_.budget_seconds});
+  }
+}
+
+void Tuner::choose_without_race(TuneState& state, const std::vector<Candidate>& challengers) {
+  double incumbent = state.incumbent_us();
+  double best = state.median_of(challengers.front());
+  if (incumbent <= 0 || best < unraced_ratio * incumbent) {
+    choose(state, challengers.front(), origin_search, best,
+           fmt::format("far ahead of the {} schedule when measured", state.incumbent_origin));
+  } else {
+    choose(state, state.incumbent, state.incumbent_origin, incumbent, "no candidate was clearly faster");
+  }
+}
+
+/// The incumbent (unless it failed) and the challengers, with objects; empty when the reference or the
+/// incumbent has none.
+std::vector<CompiledCandidate> Tuner::compile_contestants(TuneState& state,
+                                                          const std::vector<Candidate>& challengers) {
+  std::vector<Candidate> wanted = challengers;
+  if (state.incumbent_us() > 0) {
+    wanted.insert(wanted.begin(), state.incumbent);
+  }
+  std::vector<Candidate> missing;
+  std::vector<CompileJob> jobs;
+  auto need = [&](const Candidate& candidate) {
+    if (!state.objects.contains(candidate.to_string())) {
+      missing.push_back(candidate);
+      jobs.push_back({state.kernel, candidate, machine_.target});
+    }
+  };
+  std::ranges::for_each(wanted, need);
+  if (std::ranges::find(missing, state.reference) == missing.end()) {
+    need(state.reference);
+  }
+  evaluator_.start_compiling(std::move(jobs));
+  auto results = evaluator_.finish_compiling(options_.compile_timeout + 1);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    ++result_.compiled;
+    if (results[i] && results[i]->verdict == Verdict::ok) {
+      state.objects[missing[i].to_string()] = std::move(results[i]->object);
+    }
+  }
+  std::vector<CompiledCandidate> contestants;
+  for (const Candidate& candidate : wanted) {
+    auto object = state.objects.find(candidate.to_string());
+    if (object != state.objects.end()) {
+      contestants.push_back({candidate, object->second});
+    }
+  }
+  bool complete = state.objects.contains(state.reference.to_string()) &&
+                  (state.incumbent_us() <= 0 || state.objects.contains(state.incumbent.to_string()));
+  return complete ? contestants : std::vector<CompiledCandidate>{};
+}
+
+/// Interleaved: the incumbent keeps its place unless a challenger is clearly faster in the same minute.
+void Tuner::race(TuneState& state, const std::vector<CompiledCandidate>& contestants) {
+  auto measurements = evaluator_.measure(make_job(state, contestants, race_samples));
+  std::vector<RaceEntry> entries;
+  bool incumbent_runs = state.incumbent_us() > 0;
+  if (!incumbent_runs) {
+    entries.emplace_back();  // an empty place for it
+  }
+  for (std::size_t i = 0; i < contestants.size(); ++i) {
+    Trial trial = make_trial(state, contestants[i].candidate, measurements[i]);
+    bool ok = trial.verdict == Verdict::ok && !measurements[i].unverifiable;
+    entries.push_back({ok ? trial.samples_us : std::vector<double>{}, trial.candidate.to_string().size()});
+  }
+  if (incumbent_runs && entries[0].samples_us.empty()) {
+    choose_without_race(state, state.challengers(race_challengers));
+    return;
+  }
+  for (std::size_t i = 1; incumbent_runs && i < entries.size(); ++i) {
+    RaceVerdict verdict = compare_samples(entries[0].samples_us, entries[i].samples_us);
+    database_.record_race(
+        *state.kernel, key_,
+        {state.incumbent, contestants[i].candidate, entries[0].samples_us, entries[i].samples_us,
+         verdict.won()    ? "won"
+         : verdict.lost() ? "lost"
+                          : "tie"});
+  }
+  std::size_t winner = decide_race(entries);
+  if (winner == 0) {
+    choose(state, state.incumbent, state.incumbent_origin, median(entries[0].samples_us),
+           "no candidate beat it in the race");
+    return;
+  }
+  const Candidate& candidate = contestants[incumbent_runs ? winner : winner - 1].candidate;
+  double ratio =
+      incumbent_runs ? compare_samples(entries[0].samples_us, entries[winner].samples_us).ratio : 0;
+  choose(state, candidate, origin_search, median(entries[winner].samples_us),
+         incumbent_runs
+             ? fmt::format("{:.3f} of the time of the {} schedule in the race", ratio, state.incumbent_origin)
+             : "the fastest that passed the check");
+}
+
+void Tuner::choose(TuneState& state, const Candidate& candidate, std::string_view origin, double median_us,
+                   const std::string& why) {
+  const Trial* trial = state.find_trial(candidate);
+  double error = trial == nullptr ? 0 : trial->error;
+  auto object = state.objects.find(candidate.to_string());
+  choices_[state.kernel->id] = {candidate, std::string(origin), median_us,
+                                object == state.objects.end() ? "" : object->second, why};
+  if (options_.budget_seconds > 0) {
+    double budget = state.closed == exhausted ? unlimited : options_.budget_seconds;
+    database_.record_winner(*state.kernel, key_, {candidate, median_us, error, std::string(origin), budget});
+  }
+}
+
+}  // namespace sylvite

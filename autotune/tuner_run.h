@@ -1,0 +1,91 @@
+#pragma once
+// One run of the tuner over a plan's kernels. In three files: tuner.cpp spreads the budget,
+// tuner_evaluate.cpp compiles and measures batches, tuner_decide.cpp races finalists and stores winners.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "autotune/evaluator.h"
+#include "autotune/tune_state.h"
+#include "autotune/tuner.h"
+
+namespace sylvite {
+
+/// TuneState::closed when nothing is left to try.
+inline constexpr std::string_view exhausted = "every candidate was tried";
+/// A sample repeats the call until it takes this long, in microseconds.
+inline constexpr double tuning_sample_us = 200;
+
+/// Candidates of one kernel on their way from compiling to measuring.
+struct Batch {
+  TuneState* state = nullptr;
+  std::vector<Candidate> candidates;  ///< to be measured
+  std::vector<Candidate> compiled;    ///< to be compiled: the reference, too, when it is missing
+  double best_before = 0;
+  double begun = 0;
+};
+
+/// One call of tune().
+class Tuner {
+ public:
+  Tuner(const Machine& machine, Database& database, const TuneOptions& options,
+        const ProgressCallback& progress, Evaluator& evaluator)
+      : machine_(machine),
+        key_(tuning_key(machine, options.precision)),
+        database_(database),
+        options_(options),
+        progress_(progress),
+        evaluator_(evaluator),
+        begun_(evaluator.now()) {}
+
+  TuneResult run(const std::vector<TuneTask>& tasks);
+
+ private:
+  void add_task(const TuneTask& task);
+  void search();
+  std::optional<Batch> next_batch();
+  TuneState* next_state();
+  std::optional<Batch> fill_batch(TuneState& state);
+  void start(Batch& batch);
+  std::vector<CompiledCandidate> finish_compiling(Batch& batch);
+  void evaluate(Batch& batch, const std::vector<CompiledCandidate>& compiled);
+  void measure_shortly(TuneState& state, const CompiledCandidate& compiled);
+  void measure_promising(TuneState& state, const std::vector<CompiledCandidate>& compiled);
+  MeasureJob make_job(const TuneState& state, std::vector<CompiledCandidate> candidates, int samples) const;
+  /// A measurement as a trial; an impossible timing or too large an error is a verdict whatever the child
+  /// said.
+  [[nodiscard]] static Trial make_trial(const TuneState& state, const Candidate& candidate,
+                                        const Measurement& measurement);
+  void record(TuneState& state, const Trial& trial);
+  void report(const TuneState& state);
+
+  void decide(TuneState& state);
+  std::vector<CompiledCandidate> compile_contestants(TuneState& state,
+                                                     const std::vector<Candidate>& challengers);
+  void race(TuneState& state, const std::vector<CompiledCandidate>& contestants);
+  void choose(TuneState& state, const Candidate& candidate, std::string_view origin, double median_us,
+              const std::string& why);
+  void choose_untried(TuneState& state);
+  void choose_without_race(TuneState& state, const std::vector<Candidate>& challengers);
+
+  [[nodiscard]] double elapsed() const { return evaluator_.now() - begun_; }
+  [[nodiscard]] double left() const { return options_.budget_seconds - elapsed(); }
+  [[nodiscard]] double seconds_for_races() const;
+  [[nodiscard]] bool measures_alone() const { return machine_.threads > 1; }
+
+  const Machine& machine_;
+  TuningKey key_;
+  Database& database_;
+  const TuneOptions& options_;
+  const ProgressCallback& progress_;
+  Evaluator& evaluator_;
+  double begun_;
+  std::map<std::string, TuneState> states_;    ///< by kernel id, those that are searched
+  std::map<std::string, TuneChoice> choices_;  ///< by kernel id
+  TuneResult result_;
+};
+
+}  // namespace sylvite

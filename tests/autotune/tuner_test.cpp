@@ -1,0 +1,329 @@
+#include "autotune/tuner.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "autotune/evaluator.h"
+#include "base/error.h"
+#include "sample_kernels.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+/// Candidates of the fake spaces are forms "fake{a=..., b=...}".
+Candidate fake_candidate(std::int64_t a, std::int64_t b) {
+  Candidate candidate;
+  candidate.form.name = "fake";
+  candidate.form.parameters = {{"a", a}, {"b", b}};
+  return candidate;
+}
+
+std::string accept(const Kernel&, const Machine&) {
+  return "";
+}
+std::vector<Parameter> fake_parameters(const Kernel&, const Machine&) {
+  return {{"a", {0, 1, 2, 3, 4, 5, 6, 7}}, {"b", {0, 1, 2, 3, 4, 5, 6, 7}}};
+}
+Point fake_heuristic(const Kernel&, const Machine&) {
+  return {{"a", 0}, {"b", 0}};
+}
+Candidate fake_at(const Kernel&, const Machine&, const Point& point) {
+  if (point.at("a") == 7) {
+    throw UnsupportedError("a of {} is too large", point.at("a"));
+  }
+  return fake_candidate(point.at("a"), point.at("b"));
+}
+const Space fake_space{"fake", accept, fake_parameters, fake_heuristic, fake_at, nullptr};
+
+/// A world in which compiling takes 0.1 s, and measuring 0.05 s of a clock that only they move.
+struct FakeWorld {
+  double clock = 0;
+  int compiled = 0;
+  int measured = 0;
+  double longest_compile = 0.1;
+  std::map<std::string, int> times_measured;
+  std::vector<CompileJob> started;
+  /// Microseconds at a point, or a verdict other than ok.
+  std::function<Measurement(std::int64_t a, std::int64_t b)> outcome = [](std::int64_t a, std::int64_t b) {
+    return timed(100.0 + 10.0 * static_cast<double>(std::abs(a - 5) + std::abs(b - 3)));
+  };
+  std::function<Verdict(std::int64_t a, std::int64_t b)> compile_outcome = [](auto, auto) {
+    return Verdict::ok;
+  };
+
+  static Measurement timed(double us) { return {Verdict::ok, {us}, 0.1, ""}; }
+
+  CompileResult compile(const CompileJob& job) {
+    ++compiled;
+    if (job.candidate.form.name != "fake") {
+      return {Verdict::ok, "reference", "", 0.1};
+    }
+    Verdict verdict = compile_outcome(job.candidate.form.at("a"), job.candidate.form.at("b"));
+    return {verdict, verdict == Verdict::ok ? "object" : "", verdict == Verdict::ok ? "" : "planted", 0.1};
+  }
+
+  Measurement measure(const Candidate& candidate, int samples) {
+    ++measured;
+    ++times_measured[candidate.to_string()];
+    Measurement result = outcome(candidate.form.at("a"), candidate.form.at("b"));
+    if (result.samples_us.size() == 1) {
+      result.samples_us.assign(static_cast<std::size_t>(samples), result.samples_us[0]);
+    }
+    return result;
+  }
+
+  Evaluator evaluator() {
+    Evaluator evaluator;
+    evaluator.spaces = [](const Kernel&, const Machine&) { return std::vector<const Space*>{&fake_space}; };
+    evaluator.reference = [](const Kernel&) { return Candidate{}; };
+    evaluator.start_compiling = [this](std::vector<CompileJob> jobs) { started = std::move(jobs); };
+    evaluator.finish_compiling = [this](double timeout) {
+      std::vector<std::optional<CompileResult>> results(started.size());
+      for (std::size_t i = 0; i < started.size() && longest_compile * static_cast<double>(i + 1) <= timeout;
+           ++i) {
+        clock += longest_compile;
+        results[i] = compile(started[i]);
+      }
+      return results;
+    };
+    evaluator.measure = [this](const MeasureJob& job) {
+      clock += 0.05;
+      std::vector<Measurement> results;
+      for (const CompiledCandidate& candidate : job.candidates) {
+        results.push_back(measure(candidate.candidate, job.samples));
+      }
+      return results;
+    };
+    evaluator.now = [this] { return clock; };
+    return evaluator;
+  }
+};
+
+struct TunerTest : testing::Test {
+  FakeWorld world;
+  Kernel kernel = sample_matmul();
+  Machine machine;
+  Database database{""};
+  TuneOptions options;
+
+  TuneResult run(int launches = 1) {
+    Evaluator evaluator = world.evaluator();
+    return tune({{&kernel, launches}}, machine, database, options, {}, evaluator);
+  }
+  Candidate chosen() { return run().choices.at(0).candidate; }
+};
+
+TEST_F(TunerTest, FindsTheBest) {
+  options.budget_seconds = 60;
+  TuneResult result = run();
+  EXPECT_EQ(result.choices.at(0).candidate, fake_candidate(5, 3));
+  EXPECT_EQ(result.choices[0].origin, "search");
+  EXPECT_EQ(result.choices[0].median_us, 100);
+  EXPECT_EQ(result.choices[0].object, "object");
+  EXPECT_GT(result.trials, 20);
+  EXPECT_THAT(result.rejections, testing::Contains(testing::Key(HasSubstr("a of"))));
+  auto winner = database.find_winner(kernel, tuning_key(machine, "f32"));
+  ASSERT_TRUE(winner);
+  EXPECT_EQ(winner->candidate, fake_candidate(5, 3));
+  EXPECT_EQ(winner->error, 0.1);
+  EXPECT_EQ(database.trial_count(), result.trials);
+}
+
+TEST_F(TunerTest, PlantedFailuresNeverWin) {
+  options.budget_seconds = 60;
+  world.compile_outcome = [](std::int64_t a, std::int64_t b) {
+    return a == 1 ? Verdict::compile_timeout : a == 2 && b > 3 ? Verdict::compile_error : Verdict::ok;
+  };
+  world.outcome = [](std::int64_t a, std::int64_t b) -> Measurement {
+    if (a == 3) {
+      return {Verdict::run_crash, {}, 0, "planted"};
+    }
+    if (a == 4) {
+      return {Verdict::wrong_result, {0.001}, 99, "planted"};
+    }
+    if (a == 5) {
+      return {Verdict::run_timeout, {}, 0, "planted"};
+    }
+    if (a == 6) {
+      return FakeWorld::timed(b % 2 == 0 ? 0 : -1);  // impossible
+    }
+    return a == 2 ? Measurement{Verdict::ok, {0.5}, 7, ""} : FakeWorld::timed(200 - static_cast<double>(b));
+  };
+  TuneResult result = run();
+  EXPECT_EQ(result.choices.at(0).candidate.form.at("a"), 0);
+  for (Verdict verdict : {Verdict::compile_error, Verdict::compile_timeout, Verdict::run_crash,
+                          Verdict::run_timeout, Verdict::wrong_result, Verdict::noisy, Verdict::ok}) {
+    EXPECT_GT(result.verdicts[verdict], 0) << verdict_name(verdict);
+  }
+}
+
+TEST_F(TunerTest, TiesKeepTheIncumbent) {
+  options.budget_seconds = 60;
+  int call = 0;
+  world.outcome = [&](std::int64_t, std::int64_t) {  // 10% noise and nothing else
+    Measurement result = FakeWorld::timed(0);
+    result.samples_us.clear();
+    for (int i = 0; i < 15; ++i) {
+      result.samples_us.push_back(100 + 10 * std::sin(++call * 12.9898));
+    }
+    return result;
+  };
+  TuneResult result = run();
+  EXPECT_EQ(result.choices.at(0).candidate, fake_candidate(0, 0));
+  EXPECT_EQ(result.choices[0].origin, "heuristic");
+}
+
+TEST_F(TunerTest, KeepsTheBudget) {
+  for (double budget : {0.05, 0.3, 1.0, 5.0}) {
+    FakeWorld fresh;
+    Database empty("");
+    Evaluator evaluator = fresh.evaluator();
+    options.budget_seconds = budget;
+    TuneResult result = tune({{&kernel, 1}}, machine, empty, options, {}, evaluator);
+    EXPECT_LE(fresh.clock, budget + 0.5) << budget;
+    EXPECT_EQ(result.choices.size(), 1);
+  }
+}
+
+TEST_F(TunerTest, WithoutBudgetNothingIsMeasured) {
+  options.budget_seconds = 0;
+  TuneResult result = run();
+  EXPECT_EQ(result.choices.at(0).candidate, fake_candidate(0, 0));
+  EXPECT_EQ(result.choices[0].origin, "heuristic");
+  EXPECT_EQ(world.compiled + world.measured, 0);
+}
+
+TEST_F(TunerTest, AStoredWinnerMeasuresNothing) {
+  options.budget_seconds = 2;
+  Candidate first = chosen();
+  world.compiled = world.measured = 0;
+  TuneResult again = run();
+  EXPECT_EQ(again.choices.at(0).candidate, first);
+  EXPECT_EQ(again.trials, 0);
+  EXPECT_EQ(world.compiled + world.measured, 0);
+  options.budget_seconds = 0;
+  EXPECT_EQ(chosen(), first);
+  EXPECT_EQ(world.compiled + world.measured, 0);
+  options.budget_seconds = 20;  // more than it was found with: the search goes on
+  EXPECT_GT(run().trials, 0);
+}
+
+TEST_F(TunerTest, AnExhaustedSearchIsFinal) {
+  options.budget_seconds = 1000;
+  run();
+  world.compiled = world.measured = 0;
+  options.budget_seconds = 10000;
+  EXPECT_EQ(run().trials, 0);
+  EXPECT_EQ(world.compiled + world.measured, 0);
+}
+
+/// As after kill -9: trials are stored, no winner is. The search ends where it would have ended, without a
+/// repetition.
+TEST_F(TunerTest, ResumeRepeatsNoTrial) {
+  struct Killed {};
+  options.budget_seconds = 1000;
+  int trials = 0;
+  std::set<std::string> stored;
+  for (int kill_after : {1, 3, 17}) {
+    Evaluator evaluator = world.evaluator();
+    int budget = kill_after;
+    auto real = evaluator.measure;
+    evaluator.measure = [&](const MeasureJob& job) {
+      if (budget-- == 0) {
+        throw Killed{};
+      }
+      return real(job);
+    };
+    EXPECT_THROW(static_cast<void>(tune({{&kernel, 1}}, machine, database, options, {}, evaluator)), Killed);
+    for (const Trial& trial : database.trials(kernel, tuning_key(machine, "f32"))) {
+      stored.insert(trial.candidate.to_string());
+    }
+    trials = static_cast<int>(stored.size());
+  }
+  EXPECT_GT(trials, 4);
+  world.times_measured.clear();
+  TuneResult result = run();
+  EXPECT_EQ(result.choices.at(0).candidate, fake_candidate(5, 3));
+  EXPECT_EQ(database.trial_count(), trials + result.trials) << "no candidate was a trial twice";
+}
+
+TEST_F(TunerTest, AFailingHeuristicGivesWay) {
+  options.budget_seconds = 60;
+  world.outcome = [](std::int64_t a, std::int64_t b) -> Measurement {
+    return a + b == 0 ? Measurement{Verdict::wrong_result, {}, 50, "planted"} : FakeWorld::timed(100.0);
+  };
+  EXPECT_FALSE(chosen() == fake_candidate(0, 0));
+  world.outcome = [](std::int64_t, std::int64_t) {
+    return Measurement{Verdict::run_crash, {}, 0, "planted"};
+  };
+  database = Database("");
+  TuneResult result = run();
+  EXPECT_EQ(result.choices.at(0).candidate, Candidate{}) << "the reference";
+  EXPECT_EQ(result.choices[0].origin, "reference");
+}
+
+TEST_F(TunerTest, AFailingReferenceLeavesTheHeuristicUntried) {
+  world.outcome = [](std::int64_t, std::int64_t) {
+    return Measurement{Verdict::noisy, {}, 0, "no oracle", /*unverifiable=*/true};
+  };
+  TuneResult result = run();
+  EXPECT_EQ(result.choices.at(0).candidate, fake_candidate(0, 0));
+  EXPECT_EQ(result.choices[0].origin, "untried");
+  EXPECT_EQ(database.trial_count(), 0);
+  ASSERT_EQ(result.warnings.size(), 1);
+  EXPECT_THAT(result.warnings[0], HasSubstr("no oracle"));
+}
+
+TEST_F(TunerTest, EqualKernelsAreOneTask) {
+  options.budget_seconds = 5;
+  Kernel equal = sample_matmul();
+  Kernel other = sample_matmul(64);
+  Evaluator evaluator = world.evaluator();
+  double speedup = 0;
+  int last_trials = 0;
+  TuneResult result = tune(
+      {{&kernel, 2}, {&other, 1}, {&equal, 3}}, machine, database, options,
+      [&](const TuneProgress& progress) {
+        speedup = progress.speedup_so_far;
+        EXPECT_GE(progress.trials, last_trials);
+        last_trials = progress.trials;
+      },
+      evaluator);
+  ASSERT_EQ(result.choices.size(), 3);
+  EXPECT_EQ(result.choices[0].candidate, result.choices[2].candidate);
+  EXPECT_EQ(database.trial_count(), result.trials);
+  EXPECT_GT(speedup, 1);
+  EXPECT_EQ(last_trials, result.trials);
+}
+
+TEST_F(TunerTest, ThreadedKernelsAreMeasuredAlone) {
+  machine.threads = 2;
+  options.budget_seconds = 5;
+  Evaluator evaluator = world.evaluator();
+  bool compiling = false;
+  auto start = evaluator.start_compiling;
+  auto finish = evaluator.finish_compiling;
+  auto measure = evaluator.measure;
+  evaluator.start_compiling = [&](std::vector<CompileJob> jobs) {
+    compiling = true;
+    start(std::move(jobs));
+  };
+  evaluator.finish_compiling = [&](double timeout) {
+    compiling = false;
+    return finish(timeout);
+  };
+  evaluator.measure = [&](const MeasureJob& job) {
+    EXPECT_FALSE(compiling);
+    EXPECT_EQ(job.threads, 2);
+    return measure(job);
+  };
+  EXPECT_GT(tune({{&kernel, 1}}, machine, database, options, {}, evaluator).trials, 0);
+}
+
+}  // namespace
+}  // namespace sylvite
