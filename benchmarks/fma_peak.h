@@ -1,0 +1,61 @@
+#pragma once
+// The multiply-add rate of one core, measured: what the share of a kernel is taken of.
+
+#include <immintrin.h>
+
+#include <chrono>
+
+namespace sylvite::bench {
+
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+inline constexpr long fma_rounds = 60000;
+
+// Twelve independent chains of full vectors, kept from the optimiser by the assembly.
+
+__attribute__((target("avx512f"))) inline double fma_rate_avx512() {
+  const __m512 b = _mm512_set1_ps(1.0001F);
+  __m512 a0 = b, a1 = b, a2 = b, a3 = b, a4 = b, a5 = b, a6 = b, a7 = b, a8 = b, a9 = b, a10 = b, a11 = b;
+  const double start = seconds_now();
+  for (long round = 0; round < fma_rounds; ++round) {
+    asm volatile(
+        "vfmadd231ps %6, %6, %0\n\tvfmadd231ps %6, %6, %1\n\tvfmadd231ps %6, %6, %2\n\t"
+        "vfmadd231ps %6, %6, %3\n\tvfmadd231ps %6, %6, %4\n\tvfmadd231ps %6, %6, %5"
+        : "+v"(a0), "+v"(a1), "+v"(a2), "+v"(a3), "+v"(a4), "+v"(a5)
+        : "v"(b));
+    asm volatile(
+        "vfmadd231ps %6, %6, %0\n\tvfmadd231ps %6, %6, %1\n\tvfmadd231ps %6, %6, %2\n\t"
+        "vfmadd231ps %6, %6, %3\n\tvfmadd231ps %6, %6, %4\n\tvfmadd231ps %6, %6, %5"
+        : "+v"(a6), "+v"(a7), "+v"(a8), "+v"(a9), "+v"(a10), "+v"(a11)
+        : "v"(b));
+  }
+  return static_cast<double>(fma_rounds) * 12 * 32 / (seconds_now() - start);
+}
+
+__attribute__((target("avx2,fma"))) inline double fma_rate_avx2() {
+  const __m256 b = _mm256_set1_ps(1.0001F);
+  __m256 a0 = b, a1 = b, a2 = b, a3 = b, a4 = b, a5 = b, a6 = b, a7 = b, a8 = b, a9 = b, a10 = b, a11 = b;
+  const double start = seconds_now();
+  for (long round = 0; round < fma_rounds; ++round) {
+    asm volatile(
+        "vfmadd231ps %6, %6, %0\n\tvfmadd231ps %6, %6, %1\n\tvfmadd231ps %6, %6, %2\n\t"
+        "vfmadd231ps %6, %6, %3\n\tvfmadd231ps %6, %6, %4\n\tvfmadd231ps %6, %6, %5"
+        : "+x"(a0), "+x"(a1), "+x"(a2), "+x"(a3), "+x"(a4), "+x"(a5)
+        : "x"(b));
+    asm volatile(
+        "vfmadd231ps %6, %6, %0\n\tvfmadd231ps %6, %6, %1\n\tvfmadd231ps %6, %6, %2\n\t"
+        "vfmadd231ps %6, %6, %3\n\tvfmadd231ps %6, %6, %4\n\tvfmadd231ps %6, %6, %5"
+        : "+x"(a6), "+x"(a7), "+x"(a8), "+x"(a9), "+x"(a10), "+x"(a11)
+        : "x"(b));
+  }
+  return static_cast<double>(fma_rounds) * 12 * 16 / (seconds_now() - start);
+}
+
+/// Floating-point operations per second of one run of about a millisecond.
+inline double fma_rate() {
+  return __builtin_cpu_supports("avx512f") != 0 ? fma_rate_avx512() : fma_rate_avx2();
+}
+
+}  // namespace sylvite::bench

@@ -1,0 +1,151 @@
+// The share of the core's multiply-add peak that the default candidates of heavy kernels reach.
+// usage: kernel_peak [NAME-PART [THREADS]]
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <exception>
+#include <functional>
+
+#include "base/error.h"
+#include "benchmarks/kernel_runner.h"
+
+namespace {
+
+using namespace sylvite;  // NOLINT(google-build-using-namespace): a program of its own
+
+constexpr int channel_block = 16;
+
+Kernel conv_kernel(const Dims& x, std::int64_t out_channels, std::int64_t window, std::int64_t stride,
+                   bool depthwise) {
+  Graph body;
+  const Layout blocked{channel_block};
+  TensorType type = make_type(DType::f32, x);
+  if (x[1] >= channel_block) type.layout = blocked;
+  const ValueId in = body.add_input("x", type);
+  const ValueId weight =
+      body.add_input("w", make_type(DType::f32, {out_channels, depthwise ? 1 : x[1], window, window}));
+  const ValueId bias = body.add_input("bias", make_type(DType::f32, {out_channels}));
+  const std::int64_t pad = window / 2;
+  const ValueId product = body.add(Op::conv, {in, weight, bias},
+                                   {{"strides", Dims{stride, stride}},
+                                    {"dilations", Dims{1, 1}},
+                                    {"pads", Dims{pad, pad, pad, pad}},
+                                    {"groups", depthwise ? x[1] : std::int64_t{1}}});
+  body.value(product).type.layout = blocked;
+  const ValueId out = body.add(Op::relu, {product});
+  body.value(out).type.layout = blocked;
+  body.outputs = {out};
+  return make_kernel(std::move(body), {false, true, true});
+}
+
+Kernel dense_kernel(std::int64_t m, std::int64_t n, std::int64_t k, Op activation) {
+  Graph body;
+  const ValueId a = body.add_input("a", make_type(DType::f32, {m, k}));
+  const ValueId weight = body.add_input("w", make_type(DType::f32, {k, n}));
+  const ValueId bias = body.add_input("bias", make_type(DType::f32, {n}));
+  const ValueId sum = body.add(Op::add, {body.add(Op::matmul, {a, weight}), bias});
+  body.outputs = {body.add(activation, {sum})};
+  return make_kernel(std::move(body), {false, true, true});
+}
+
+Kernel batched_kernel(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k) {
+  Graph body;
+  const ValueId a = body.add_input("a", make_type(DType::f32, {batch, m, k}));
+  const ValueId b = body.add_input("b", make_type(DType::f32, {batch, k, n}));
+  body.outputs = {body.add(Op::matmul, {a, b})};
+  return make_kernel(std::move(body), {false, false});
+}
+
+struct Row {
+  std::string name;
+  double operations;
+  std::function<Kernel()> kernel;
+};
+
+Row conv_row(const std::string& model, const Dims& x, std::int64_t out, std::int64_t window,
+             std::int64_t stride, bool depthwise = false) {
+  const double pixels = static_cast<double>(x[2] / stride * (x[3] / stride));
+  const double channels = depthwise ? 1.0 : static_cast<double>(x[1]);
+  return {fmt::format("{} {} {}->{} {}x{} {}x{}/{}", model, depthwise ? "depthwise" : "conv", x[1], out, x[2],
+                      x[3], window, window, stride),
+          2.0 * pixels * channels * static_cast<double>(out * window * window),
+          [=] { return conv_kernel(x, out, window, stride, depthwise); }};
+}
+
+Row dense_row(const std::string& model, std::int64_t m, std::int64_t n, std::int64_t k, Op activation) {
+  return {fmt::format("{} matmul {}x{}x{} {}", model, m, n, k, op_info(activation).name),
+          2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
+          [=] { return dense_kernel(m, n, k, activation); }};
+}
+
+std::vector<Row> rows() {
+  std::vector<Row> table = {
+      conv_row("resnet", {1, 3, 224, 224}, 64, 7, 2),
+      conv_row("resnet", {1, 64, 56, 56}, 64, 1, 1),
+      conv_row("resnet", {1, 64, 56, 56}, 64, 3, 1),
+      conv_row("resnet", {1, 64, 56, 56}, 256, 1, 1),
+      conv_row("resnet", {1, 256, 56, 56}, 128, 1, 1),
+      conv_row("resnet", {1, 128, 56, 56}, 128, 3, 2),
+      conv_row("resnet", {1, 256, 56, 56}, 512, 1, 2),
+      conv_row("resnet", {1, 128, 28, 28}, 128, 3, 1),
+      conv_row("resnet", {1, 512, 28, 28}, 128, 1, 1),
+      conv_row("resnet", {1, 256, 14, 14}, 256, 3, 1),
+      conv_row("resnet", {1, 1024, 14, 14}, 256, 1, 1),
+      conv_row("resnet", {1, 256, 14, 14}, 1024, 1, 1),
+      conv_row("resnet", {1, 512, 7, 7}, 512, 3, 1),
+      conv_row("resnet", {1, 512, 14, 14}, 512, 3, 2),
+      conv_row("resnet", {1, 2048, 7, 7}, 512, 1, 1),
+      conv_row("resnet", {1, 512, 7, 7}, 2048, 1, 1),
+      conv_row("mobilenet", {1, 16, 112, 112}, 96, 1, 1),
+      conv_row("mobilenet", {1, 24, 56, 56}, 144, 1, 1),
+      conv_row("mobilenet", {1, 160, 7, 7}, 960, 1, 1),
+      conv_row("mobilenet", {1, 32, 112, 112}, 32, 3, 1, true),
+      conv_row("mobilenet", {1, 96, 112, 112}, 96, 3, 2, true),
+      conv_row("mobilenet", {1, 144, 56, 56}, 144, 3, 1, true),
+      conv_row("mobilenet", {1, 384, 14, 14}, 384, 3, 1, true),
+      conv_row("mobilenet", {1, 960, 7, 7}, 960, 3, 1, true),
+      conv_row("efficientnet", {1, 672, 14, 14}, 672, 5, 1, true),
+      dense_row("bert", 128, 768, 768, Op::relu),
+      dense_row("bert", 128, 3072, 768, Op::gelu),
+      dense_row("bert", 128, 768, 3072, Op::relu),
+      dense_row("vit", 197, 768, 768, Op::relu),
+      dense_row("square", 1024, 1024, 1024, Op::relu),
+      dense_row("resnet", 1, 1000, 2048, Op::relu),
+      dense_row("gpt2", 1, 3072, 768, Op::gelu),
+      dense_row("gpt2", 64, 50257, 768, Op::relu),
+  };
+  table.push_back({"bert matmul 12 x 128x128x64 batched", 2.0 * 12 * 128 * 128 * 64,
+                   [] { return batched_kernel(12, 128, 128, 64); }});
+  table.push_back({"bert matmul 12 x 128x64x128 batched", 2.0 * 12 * 128 * 128 * 64,
+                   [] { return batched_kernel(12, 128, 64, 128); }});
+  return table;
+}
+
+void measure(const Row& row, const Machine& machine) {
+  const Kernel kernel = row.kernel();
+  const Space* space = spaces_for(kernel, machine).front();
+  const Candidate candidate = default_candidate(kernel, machine);
+  bench::RunnableKernel runnable(kernel, candidate, machine);
+  const bench::Timing timing = bench::time_kernel(runnable, 0.3);
+  fmt::print("{:<46} {:<18} {:>8.3f} s {:>9.3f} ms {:>7.1f} GFLOP/s {:>6.2f} of peak\n", row.name,
+             space->name, runnable.compile_seconds(), timing.seconds * 1e3,
+             row.operations / timing.seconds / 1e9,
+             row.operations / timing.seconds / (timing.peak * machine.threads));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  const std::string part = count > 1 ? arguments[1] : "";
+  const Machine machine = detect_machine(count > 2 ? std::atoi(arguments[2]) : 1);
+  fmt::print("{:<46} {:<18} {:>10} {:>12} {:>15} {:>14}\n", "kernel", "space", "compile", "best", "rate",
+             "share");
+  for (const Row& row : rows()) {
+    if (row.name.find(part) != std::string::npos) measure(row, machine);
+  }
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "kernel_peak: {}\n", error.what());
+  return 1;
+}
