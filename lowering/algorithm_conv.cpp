@@ -9,9 +9,9 @@
 //   are the
 //                               input's own coordinates, so that the border starts below 0
 //   v0_fold(d0, d1, d2, d3, d4) the accumulator over v0's storage coordinates. Its update folds over r0
-//   (channel in
-//                               block), r1 (window x), r2 (window y), r3 (block); depthwise: r0 (window x),
-//                               r1 (window y)
+//   (channel in a
+//                               fold block, which divides the channels), r1 (window x), r2 (window y), r3
+//                               (fold block); depthwise: r0 (window x), r1 (window y)
 //   v0                          v0_fold plus the bias
 // Weights are packed by blocks of output channels, zero-padded, so that both are read without % or /.
 
@@ -41,7 +41,8 @@ bool has_few_channels(const ConvProblem& problem) {
 Packing filter_packing(const ConvProblem& problem) {
   if (problem.depthwise) return {{problem.block, 1, 1, 1}, {0, 2, 4, 6, 1}};
   if (has_few_channels(problem)) return {{problem.block, 1, 1, 1}, {0, 4, 6, 2, 1}};
-  return {{problem.block, problem.block, 1, 1}, {0, 2, 4, 6, 3, 1}};
+  if (problem.fold_block == 1) return {{problem.block, 1, 1, 1}, {0, 2, 4, 6, 1}};
+  return {{problem.block, problem.fold_block, 1, 1}, {0, 2, 4, 6, 3, 1}};
 }
 
 bool is_weight(const Kernel& kernel, ValueId id) {
@@ -75,13 +76,8 @@ void define_source(AlgorithmBuilder& builder, const ConvProblem& p, Func& source
   Coordinate channel = Coordinate::split(d[3], d[0], p.source_block, p.channels);
   if (has_few_channels(p)) channel = Expr(d[0]);
   const Expr element = builder.read(p.x, {Expr(d[4]), channel, y, x});
-  Expr inside = Halide::Internal::const_true();
-  if (p.padded) {
-    inside = d[1] >= 0 && d[1] < to_int(p.width) && d[2] >= 0 && d[2] < to_int(p.height);
-  }
-  const bool spills = !p.x_is_blocked && p.channels % p.source_block != 0;
-  if (spills) inside = inside && d[3] * p.source_block + d[0] < to_int(p.channels);
-  source(d) = p.padded || spills ? Halide::select(inside, element, 0.0F) : element;
+  const Expr inside = d[1] >= 0 && d[1] < to_int(p.width) && d[2] >= 0 && d[2] < to_int(p.height);
+  source(d) = p.padded ? Halide::select(inside, element, 0.0F) : element;
 }
 
 /// Where output coordinate `out` plus window coordinate `window` lies in the source.
@@ -94,9 +90,9 @@ void define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& so
   const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
   const Halide::ImageParam& filter = builder.parameter(p.weight);
   const std::vector<std::int64_t> window = {p.kernel_x, p.kernel_y};
-  const Halide::RDom r = p.depthwise
-                             ? reduction_domain(window)
-                             : reduction_domain({p.source_block, window[0], window[1], p.source_blocks()});
+  const Halide::RDom r =
+      p.depthwise ? reduction_domain(window)
+                  : reduction_domain({p.fold_block, window[0], window[1], p.channels / p.fold_block});
   const Expr kx = p.depthwise ? r[0] : r[1];
   const Expr ky = p.depthwise ? r[1] : r[2];
   const Expr x = source_coordinate(d[1], kx, p.stride_x, p.dilation_x, p.pad_left);
@@ -106,8 +102,13 @@ void define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& so
     fold(d) += source(d[0], x, y, d[3], d[4]) * filter(d[0], kx, ky, 0, d[3]);
   } else if (has_few_channels(p)) {
     fold(d) += source(r[0], x, y, r[3], d[4]) * filter(d[0], r[0], kx, ky, d[3]);
+  } else if (p.fold_block == 1) {
+    fold(d) +=
+        source(r[3] % p.source_block, x, y, r[3] / p.source_block, d[4]) * filter(d[0], kx, ky, r[3], d[3]);
   } else {
-    fold(d) += source(r[0], x, y, r[3], d[4]) * filter(d[0], r[0], kx, ky, r[3], d[3]);
+    const int ratio = p.source_block / p.fold_block;
+    fold(d) += source(r[3] % ratio * p.fold_block + r[0], x, y, r[3] / ratio, d[4]) *
+               filter(d[0], r[0], kx, ky, r[3], d[3]);
   }
 }
 

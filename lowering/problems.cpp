@@ -1,6 +1,7 @@
 #include "lowering/problems.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "base/error.h"
@@ -202,22 +203,12 @@ Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
   read_conv_extents(body, node.attributes, problem);
   const bool few = !problem.x_is_blocked && !depthwise && problem.channels < problem.block;
   problem.source_block = few ? static_cast<int>(problem.channels) : problem.block;
+  problem.fold_block =
+      static_cast<int>(std::gcd(problem.channels, static_cast<std::int64_t>(problem.source_block)));
   const bool empty =
       body.type(problem.anchor).element_count() == 0 || body.type(problem.weight).element_count() == 0;
   if (empty) return {{}, "it is empty"};
   return reading;
-}
-
-double ConvProblem::multiply_adds() const {
-  const double window = static_cast<double>(kernel_y * kernel_x);
-  const double channels_read = depthwise ? 1.0 : static_cast<double>(source_blocks() * source_block);
-  return window * channels_read * static_cast<double>(out_blocks() * block) *
-         static_cast<double>(batch * out_height * out_width);
-}
-
-double estimated_work(const MatmulProblem& problem) {
-  return static_cast<double>(problem.batch * problem.m) * static_cast<double>(problem.n) *
-         static_cast<double>(problem.k);
 }
 
 }  // namespace sylvite

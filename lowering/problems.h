@@ -44,6 +44,8 @@ struct ConvProblem {
   ValueId output = no_value;
   int block = 0;         ///< channels in a block of the output
   int source_block = 0;  ///< channels that lie together in the padded source: all of them when there are few
+  int fold_block =
+      0;  ///< channels that the fold takes at a time: divides `channels`, so that no padding is folded
   bool x_is_blocked = false;
   bool x_is_computed = false;
   bool depthwise = false;
@@ -55,13 +57,10 @@ struct ConvProblem {
 
   [[nodiscard]] std::int64_t out_blocks() const { return (out_channels + block - 1) / block; }
   [[nodiscard]] std::int64_t source_blocks() const { return (channels + source_block - 1) / source_block; }
-  /// Multiply-adds of the whole kernel, padded channels included.
-  [[nodiscard]] double multiply_adds() const;
+  /// Multiply-adds for one output element.
+  [[nodiscard]] std::int64_t fold_steps() const { return (depthwise ? 1 : channels) * kernel_y * kernel_x; }
 };
 /// `depthwise` asks for groups == channels == out_channels, else for groups == 1.
 [[nodiscard]] Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise);
-
-/// The product of extents as a double, for estimates.
-[[nodiscard]] double estimated_work(const MatmulProblem& problem);
 
 }  // namespace sylvite

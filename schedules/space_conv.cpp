@@ -47,12 +47,6 @@ Tiling tiling_of(const ConvProblem& problem, const Point& point) {
   return tiling;
 }
 
-/// Steps of the fold for one output.
-double fold_steps(const ConvProblem& problem) {
-  const std::int64_t channels = problem.depthwise ? 1 : problem.source_blocks() * problem.source_block;
-  return static_cast<double>(channels * problem.kernel_y * problem.kernel_x);
-}
-
 double task_count(const ConvProblem& problem, const Tiling& tiling) {
   const std::int64_t lines = ceil_div(ceil_div(problem.out_height, tiling.lines), tiling.line_tiles);
   return static_cast<double>(problem.batch * lines * ceil_div(problem.out_blocks(), tiling.blocks));
@@ -63,7 +57,7 @@ double tile_cycles(const ConvProblem& problem, const Machine& machine, const Til
       ceil_div(problem.out_width, tiling.pixels) * ceil_div(problem.out_height, tiling.lines);
   return tiled_cycles(machine, register_tile(tiling), static_cast<double>(problem.batch * tiles),
                       static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks)),
-                      fold_steps(problem));
+                      static_cast<double>(problem.fold_steps()));
 }
 
 const std::vector<std::int64_t> pixel_choices = {14, 7, 8, 10, 12, 13, 6, 5, 4, 3, 2, 1};
@@ -149,7 +143,7 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
   }
   writer.add("{}.update(0).reorder(d0, d3, d1, d2, r0, r1, r2, r3, d4);", fold);
   writer.add("{}.update(0).vectorize(d0).unroll(d3).unroll(d1).unroll(d2);", fold);
-  if (problem.source_block <= 4) {
+  if (problem.fold_block <= 4) {
     writer.add("{}.update(0).unroll(r0);", fold);
   } else if (unroll_channels > 1) {
     writer.add("{}.update(0).unroll(r0, {});", fold, unroll_channels);
@@ -176,8 +170,8 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, bool dep
                            tiling.pixels, tiling.blocks, machine.vector_registers);
   }
   const std::int64_t unroll_channels = get(point, "unroll_channels");
-  if (unroll_channels > 1 && problem.source_block % unroll_channels != 0) {
-    throw UnsupportedError("{} channels cannot be unrolled by {}", problem.source_block, unroll_channels);
+  if (unroll_channels > 1 && problem.fold_block % unroll_channels != 0) {
+    throw UnsupportedError("{} channels cannot be unrolled by {}", problem.fold_block, unroll_channels);
   }
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
@@ -200,7 +194,8 @@ double tiled_cost(const Kernel& kernel, const Machine& machine, bool depthwise, 
       4.0 * static_cast<double>(problem.batch * problem.channels * problem.height * problem.width);
   if (copies) cycles += source_bytes * (problem.x_is_blocked ? 2.0 : 6.0) / bytes_per_cycle;
   // The filter of a task is read again by every tile of it; beyond the L2 that costs.
-  const double filter_bytes = fold_steps(problem) * static_cast<double>(tiling.blocks * problem.block * 4);
+  const double filter_bytes =
+      static_cast<double>(problem.fold_steps()) * static_cast<double>(tiling.blocks * problem.block * 4);
   if (filter_bytes > 0.75 * static_cast<double>(machine.l2_bytes)) cycles *= 1.1;
   const double tasks = task_count(problem, tiling);
   constexpr double task_cycles = 600;

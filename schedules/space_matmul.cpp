@@ -78,21 +78,28 @@ RegisterTile best_tile(const MatmulProblem& problem, const Machine& machine) {
   return best;
 }
 
-Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
-  const RegisterTile tile = best_tile(problem, machine);
+/// Which operand stays in the L2 while the other passes by. One fits: the other passes once. Neither: rows in
+/// blocks of half the L2, past which all panels come.
+void set_blocking(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile,
+                  Point& point) {
   const std::int64_t tiles = ceil_div(problem.m, tile.rows);
   const std::int64_t groups = ceil_div(panel_count(problem), tile.panels);
+  const std::int64_t room = machine.l2_bytes / 2;
+  const std::int64_t row_bytes = problem.k * 4;
+  const bool keeps_right = groups * tile.panels * panel_width * row_bytes <= room;
+  const std::int64_t fitting_rows = std::max<std::int64_t>(1, room / row_bytes / tile.rows);
+  point["row_tiles"] = keeps_right && tiles > 1 ? 1 : std::min(tiles, fitting_rows);
+  point["panel_groups"] = keeps_right && tiles > 1 ? groups : 1;
+  point["rows_outer"] = 1;
+}
+
+Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
+  const RegisterTile tile = best_tile(problem, machine);
   Point point = {{"rows", tile.rows},
                  {"panels", tile.panels},
                  {"unroll_k", 1},
                  {"copy_a", problem.a_is_computed ? 1 : 0}};
-  // A right operand that stays in the L2 is passed over once per row tile; a larger one is read once, rows
-  // inside.
-  const bool keeps_right =
-      panel_count(problem) * panel_width * problem.k * 4 <= machine.l2_bytes / 2 && tiles > 1;
-  point["row_tiles"] = keeps_right ? 1 : tiles;
-  point["panel_groups"] = keeps_right ? groups : 1;
-  point["rows_outer"] = keeps_right ? 1 : 0;
+  set_blocking(problem, machine, tile, point);
   while (task_count(problem, tiling_of(problem, point)) < 2.0 * machine.threads) {
     std::int64_t& larger =
         point["row_tiles"] > point["panel_groups"] ? point["row_tiles"] : point["panel_groups"];
