@@ -7,8 +7,9 @@ namespace sylvite {
 
 /// The same graph in which
 /// - matmul of [..., M, K] with a matrix [K, N] is two-dimensional: [B*M, K] x [K, N];
-/// - pointwise work and last-axis normalisation on its result stay two-dimensional, the reshape after them;
-/// - reshape(slice(x)) that splits the sliced axis becomes slice(reshape(x)), whose reshape is an alias.
+/// - reductions keep their dims, with a reshape after them;
+/// - pointwise work and last-axis normalisation on such results come before the reshape;
+/// - chains of reshape, slice and transpose stand in the order of views.h, merged where they can be.
 [[nodiscard]] Graph flatten(const Graph& graph);
 
 }  // namespace sylvite

@@ -170,9 +170,10 @@ class Fuser {
     const std::set<std::size_t> groups = reading_groups(id);
     const bool few =
         groups.size() == 1 || (groups.size() <= most_repetitions && is_worth_repeating(graph_, node(id)));
-    const bool joins = few && std::all_of(groups.begin(), groups.end(), [&](std::size_t group) {
-                         return allowance_in(drafts_[group], id).has_value();
-                       });
+    const bool joins =
+        few && !groups.empty() && std::all_of(groups.begin(), groups.end(), [&](std::size_t group) {
+          return allowance_in(drafts_[group], id).has_value();
+        });
     if (!joins) return add_draft({{id}, id, no_node, {}});
     for (std::size_t group : groups) join(group, id);
   }

@@ -140,12 +140,7 @@ class Assigner {
 
   Graph run() {
     for (const Node& node : source_.nodes()) {
-      const std::optional<Wanted> wanted = wants(node);
-      if (!wanted && is_flat_mean(node)) {
-        add_flat_reduction(node);
-      } else {
-        add(node, wanted);
-      }
+      add(node, wants(node));
     }
     for (ValueId output : source_.outputs) result_.outputs.push_back(as_dense(output));
     result_.output_names = source_.output_names;
@@ -190,26 +185,6 @@ class Assigner {
       result_.rename(outputs[i], source_.value(node.outputs[i]).name);
       (wanted ? blocked(node.outputs[i]) : dense(node.outputs[i])) = outputs[i];
     }
-  }
-
-  /// A spatial reduction of blocks that drops the reduced dims: what remains of it is [N,C].
-  bool is_flat_mean(const Node& node) {
-    const bool reduces = node.op == Op::reduce_sum || node.op == Op::reduce_max || node.op == Op::reduce_min;
-    return reduces && blocked(node.inputs[0]) != no_value &&
-           node.attributes.integers("axes") == std::vector<std::int64_t>{2, 3};
-  }
-
-  /// Reduces in blocks with the dims kept, then drops them from the few values that are left.
-  void add_flat_reduction(const Node& node) {
-    Attributes attributes = node.attributes;
-    attributes.set("keepdims", std::int64_t{1});
-    const ValueId reduced = result_.add(node.op, {blocked(node.inputs[0])}, attributes, node.name);
-    result_.value(reduced).type.layout.channel_block = block_;
-    const ValueId unblocked = result_.add(Op::to_layout, {reduced}, {{"block", std::int64_t{0}}}, node.name);
-    const ValueId flat =
-        result_.add(Op::reshape, {unblocked}, {{"shape", source_.type(node.outputs[0]).dims()}}, node.name);
-    result_.rename(flat, source_.value(node.outputs[0]).name);
-    dense(node.outputs[0]) = flat;
   }
 
   const Graph& source_;

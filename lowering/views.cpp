@@ -1,0 +1,183 @@
+#include "lowering/views.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "frontend/rewrite.h"
+
+namespace sylvite {
+namespace {
+
+/// Where each non-unit dim stands when unit dims are not counted; -1 for unit dims.
+std::vector<int> ranks_without_units(const Dims& dims) {
+  std::vector<int> ranks;
+  int next = 0;
+  for (std::int64_t extent : dims) ranks.push_back(extent == 1 ? -1 : next++);
+  return ranks;
+}
+
+/// reshape(slice(x)) as slice(reshape(x)): each sliced axis must be cut in whole multiples of what it is
+/// split into.
+std::optional<ValueId> slice_of_reshape(Graph& graph, const Node& slice, const Dims& to) {
+  const Dims whole = graph.type(slice.inputs[0]).dims();
+  const Dims from = graph.type(slice.outputs[0]).dims();
+  const Dims& starts = slice.attributes.integers("starts");
+  const Dims& steps = slice.attributes.integers("steps");
+  if (std::any_of(steps.begin(), steps.end(), [](std::int64_t step) { return step != 1; }))
+    return std::nullopt;
+  Dims whole_to;
+  Dims new_starts;
+  for (const DimGroup& group : dim_groups(from, to)) {
+    for (std::size_t d = group.to_begin; d < group.to_end; ++d) whole_to.push_back(to[d]);
+    new_starts.resize(whole_to.size(), 0);
+    // The one axis of the group that is cut; its other axes must be of extent 1.
+    std::optional<std::size_t> cut;
+    for (std::size_t d = group.from_begin; d < group.from_end; ++d) {
+      if (from[d] == whole[d]) continue;
+      if (cut) return std::nullopt;
+      cut = d;
+    }
+    if (!cut) continue;
+    const std::int64_t size = product(from, group.from_begin, group.from_end);
+    if (size != from[*cut] || group.to_begin == group.to_end) return std::nullopt;
+    const std::int64_t inner = size / to[group.to_begin];
+    if (starts[*cut] % inner != 0 || whole[*cut] % inner != 0) return std::nullopt;
+    whole_to[group.to_begin] = whole[*cut] / inner;
+    new_starts[group.to_begin] = starts[*cut] / inner;
+  }
+  const ValueId x = add_reshape(graph, slice.inputs[0], whole_to);
+  return add_slice(graph, x, new_starts, to, Dims(to.size(), 1));
+}
+
+/// reshape(transpose(x)) as transpose(reshape(x)): dims that the reshape merges must be neighbours in x, in
+/// order.
+std::optional<ValueId> transpose_of_reshape(Graph& graph, const Node& transpose, const Dims& to) {
+  const Dims source = graph.type(transpose.inputs[0]).dims();
+  const Dims from = graph.type(transpose.outputs[0]).dims();
+  const Dims& perm = transpose.attributes.integers("perm");
+  const std::vector<int> ranks = ranks_without_units(source);
+  struct Moved {
+    int rank;  ///< of the group's first non-unit dim in x; groups of unit dims stay in front
+    std::size_t to_begin, to_end;
+  };
+  std::vector<Moved> groups;
+  for (const DimGroup& group : dim_groups(from, to)) {
+    int first = -1;
+    int next = -1;
+    for (std::size_t d = group.from_begin; d < group.from_end; ++d) {
+      const int rank = ranks[static_cast<std::size_t>(perm[d])];
+      if (rank < 0) continue;
+      if (first < 0) first = next = rank;
+      if (rank != next++) return std::nullopt;
+    }
+    groups.push_back({first, group.to_begin, group.to_end});
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Moved& a, const Moved& b) { return a.rank < b.rank; });
+  Dims dims;
+  Dims new_perm(to.size(), 0);
+  for (const Moved& group : groups) {
+    for (std::size_t d = group.to_begin; d < group.to_end; ++d) {
+      new_perm[d] = static_cast<std::int64_t>(dims.size());
+      dims.push_back(to[d]);
+    }
+  }
+  return add_transpose(graph, add_reshape(graph, transpose.inputs[0], dims), new_perm);
+}
+
+/// A transpose right after the work it orders is that kernel's to write; reshapes stay behind it.
+bool is_epilogue(const Graph& graph, const Node& transpose) {
+  return producer_if(graph, transpose.inputs[0], Op::attention) != nullptr ||
+         producer_if(graph, transpose.inputs[0], Op::concat) != nullptr;
+}
+
+}  // namespace
+
+std::int64_t product(const Dims& dims, std::size_t begin, std::size_t end) {
+  return std::accumulate(dims.begin() + static_cast<std::ptrdiff_t>(begin),
+                         dims.begin() + static_cast<std::ptrdiff_t>(end), std::int64_t{1},
+                         std::multiplies<>());
+}
+
+std::vector<DimGroup> dim_groups(const Dims& from, const Dims& to) {
+  std::vector<DimGroup> groups;
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < from.size() || j < to.size()) {
+    DimGroup group{i, i, j, j};
+    if (i < from.size()) group.from_end = ++i;
+    if (j < to.size()) group.to_end = ++j;
+    while (true) {
+      const std::int64_t left = product(from, group.from_begin, group.from_end);
+      const std::int64_t right = product(to, group.to_begin, group.to_end);
+      if (left == right) break;
+      if (left < right) {
+        group.from_end = ++i;
+      } else {
+        group.to_end = ++j;
+      }
+    }
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+ValueId add_reshape(Graph& graph, ValueId id, const Dims& dims) {
+  while (const Node* before = producer_if(graph, id, Op::reshape)) id = before->inputs[0];
+  if (graph.type(id).dims() == dims) return id;
+  if (graph.is_constant(id))
+    return graph.add_constant(graph.value(id).constant->reshaped(dims), graph.value(id).name);
+  std::optional<ValueId> moved;
+  if (const Node* slice = producer_if(graph, id, Op::slice))
+    moved = slice_of_reshape(graph, Node(*slice), dims);
+  const Node* transpose = producer_if(graph, id, Op::transpose);
+  if (transpose != nullptr && !is_epilogue(graph, *transpose))
+    moved = transpose_of_reshape(graph, Node(*transpose), dims);
+  return moved ? *moved : graph.add(Op::reshape, {id}, {{"shape", dims}});
+}
+
+ValueId add_transpose(Graph& graph, ValueId id, const Dims& perm) {
+  const Dims dims = graph.type(id).dims();
+  Dims composed = perm;
+  if (const Node* before = producer_if(graph, id, Op::transpose)) {
+    const Dims& first = before->attributes.integers("perm");
+    for (std::int64_t& axis : composed) axis = first[static_cast<std::size_t>(axis)];
+    return add_transpose(graph, before->inputs[0], composed);
+  }
+  Dims moved;
+  for (std::int64_t axis : perm) moved.push_back(dims[static_cast<std::size_t>(axis)]);
+  const std::vector<int> ranks = ranks_without_units(dims);
+  int last = -1;
+  bool in_order = true;
+  for (std::int64_t axis : perm) {
+    const int rank = ranks[static_cast<std::size_t>(axis)];
+    in_order = in_order && (rank < 0 || rank > last);
+    last = std::max(last, rank);
+  }
+  if (in_order) return add_reshape(graph, id, moved);
+  return graph.add(Op::transpose, {id}, {{"perm", perm}});
+}
+
+ValueId add_slice(Graph& graph, ValueId id, const Dims& starts, const Dims& sizes, const Dims& steps) {
+  const bool forward = std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; });
+  if (forward && graph.type(id).dims() == sizes) return id;
+  const Node* transpose = producer_if(graph, id, Op::transpose);
+  if (transpose == nullptr || is_epilogue(graph, *transpose)) {
+    return graph.add(Op::slice, {id}, {{"starts", starts}, {"sizes", sizes}, {"steps", steps}});
+  }
+  const Dims perm = transpose->attributes.integers("perm");
+  Dims moved_starts(perm.size());
+  Dims moved_sizes(perm.size());
+  Dims moved_steps(perm.size());
+  for (std::size_t d = 0; d < perm.size(); ++d) {
+    const auto axis = static_cast<std::size_t>(perm[d]);
+    moved_starts[axis] = starts[d];
+    moved_sizes[axis] = sizes[d];
+    moved_steps[axis] = steps[d];
+  }
+  return add_transpose(graph, add_slice(graph, transpose->inputs[0], moved_starts, moved_sizes, moved_steps),
+                       perm);
+}
+
+}  // namespace sylvite

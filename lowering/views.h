@@ -1,0 +1,33 @@
+#pragma once
+// Chains of views in one order: reshape first, then slice, then transpose. A reshape of a stored value is an
+// alias, and slices and transposes inline into readers, so that order lets most chains vanish.
+
+#include <optional>
+#include <vector>
+
+#include "frontend/graph.h"
+
+namespace sylvite {
+
+/// Runs of dims of two shapes with equal products, leftmost first: [6,4] and [2,3,4] give {[6],[2,3]},
+/// {[4],[4]}. A run may be empty on one side, against dims of extent 1.
+struct DimGroup {
+  std::size_t from_begin = 0, from_end = 0;
+  std::size_t to_begin = 0, to_end = 0;
+};
+
+/// REQUIRES equal element counts, none zero.
+[[nodiscard]] std::vector<DimGroup> dim_groups(const Dims& from, const Dims& to);
+
+/// Product of dims[begin..end).
+[[nodiscard]] std::int64_t product(const Dims& dims, std::size_t begin, std::size_t end);
+
+// Each adds what is needed to have the view of a dense value, composed with the views the value already is,
+// and returns `id` itself when the view changes nothing. Constants are reshaped at once. REQUIRES no extent
+// zero.
+[[nodiscard]] ValueId add_reshape(Graph& graph, ValueId id, const Dims& dims);
+[[nodiscard]] ValueId add_transpose(Graph& graph, ValueId id, const Dims& perm);
+[[nodiscard]] ValueId add_slice(Graph& graph, ValueId id, const Dims& starts, const Dims& sizes,
+                                const Dims& steps);
+
+}  // namespace sylvite
