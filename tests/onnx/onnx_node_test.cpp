@@ -1,0 +1,173 @@
+// Runs the ONNX backend node tests and compares the outcomes with a checked-in list.
+//
+//   onnx_node_test --engine interpreter --list A
+//
+// Exit status 0 when every outcome is the listed one. An unexpected pass fails too: run with --update to
+// record it.
+
+#include <fmt/format.h>
+
+#include <boost/program_options.hpp>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+
+#include "base/error.h"
+#include "case_runner.h"
+#include "frontend/interpreter.h"
+
+namespace sylvite::node_test {
+namespace {
+
+namespace po = boost::program_options;
+
+std::vector<Tensor> run_interpreter(const std::string& model_path, const ImportOptions& options,
+                                    const std::vector<Tensor>& inputs) {
+  return interpret(import_onnx(model_path, options), inputs);
+}
+
+struct EngineRow {
+  std::string name;
+  std::vector<Tensor> (*run)(const std::string&, const ImportOptions&, const std::vector<Tensor>&);
+  double seconds;
+  std::size_t megabytes;
+};
+
+const EngineRow engines[] = {
+    {"interpreter", run_interpreter, 20, 4096},
+};
+
+const EngineRow& find_engine(const std::string& name) {
+  for (const EngineRow& engine : engines) {
+    if (engine.name == name) return engine;
+  }
+  throw UsageError("engine '{}' is unknown", name);
+}
+
+List parse_list(const std::string& text) {
+  if (text == "A") return List::a;
+  if (text == "B") return List::b;
+  if (text == "all") return List::all;
+  throw UsageError("list '{}' is unknown; choose A, B or all", text);
+}
+
+using Outcomes = std::map<std::string, std::string>;  ///< case -> kind
+
+std::string expected_path(const std::string& engine) {
+  return fmt::format("{}/expected_{}.txt", EXPECTED_FOLDER, engine);
+}
+
+Outcomes read_expected(const std::string& path) {
+  Outcomes expected;
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string name;
+    std::string kind;
+    words >> name >> kind;
+    expected[name] = kind;
+  }
+  return expected;
+}
+
+void write_expected(const std::string& path, const Outcomes& outcomes) {
+  std::ofstream file(path);
+  file << "# Outcomes of the ONNX node tests (onnx 1.22.0). Written by onnx_node_test --update.\n";
+  for (const auto& [name, kind] : outcomes) file << name << ' ' << kind << '\n';
+}
+
+struct Arguments {
+  std::string engine = "interpreter", list = "A", filter, shard = "0/1";
+  bool update = false, verbose = false;
+};
+
+Arguments parse_arguments(int argc, char** argv) {
+  Arguments arguments;
+  po::options_description table("onnx_node_test");
+  table.add_options()("help,h", "show this text");
+  table.add_options()("engine", po::value(&arguments.engine), "interpreter or compiled");
+  table.add_options()("list", po::value(&arguments.list), "A (float32), B (and int64, int32, bool) or all");
+  table.add_options()("filter", po::value(&arguments.filter), "run cases whose names contain this");
+  table.add_options()("shard", po::value(&arguments.shard), "I/N: every Nth case from the Ith");
+  table.add_options()("update", po::bool_switch(&arguments.update), "record the outcomes as expected");
+  table.add_options()("verbose,v", po::bool_switch(&arguments.verbose),
+                      "print a line for every case that does not pass");
+  po::variables_map values;
+  po::store(po::parse_command_line(argc, argv, table), values);
+  po::notify(values);
+  if (values.contains("help")) {
+    std::cout << table;
+    std::exit(0);
+  }
+  return arguments;
+}
+
+std::vector<std::string> select_cases(const Arguments& arguments) {
+  std::size_t shard = 0;
+  std::size_t shards = 1;
+  if (std::sscanf(arguments.shard.c_str(), "%zu/%zu", &shard, &shards) != 2 || shard >= shards) {
+    throw UsageError("shard '{}' is not I/N with I < N", arguments.shard);
+  }
+  std::vector<std::string> selected;
+  std::size_t number = 0;
+  for (const std::string& name : list_cases(CASES_FOLDER, parse_list(arguments.list))) {
+    if (name.find(arguments.filter) == std::string::npos) continue;
+    if (number++ % shards == shard) selected.push_back(name);
+  }
+  return selected;
+}
+
+void print_summary(const std::map<std::string, int>& counts, double seconds) {
+  std::string text;
+  for (const auto& [kind, count] : counts) text += fmt::format("{} {}  ", kind, count);
+  fmt::print("{}in {:.1f} s\n", text, seconds);
+}
+
+int run(const Arguments& arguments) {
+  const EngineRow& engine = find_engine(arguments.engine);
+  const Outcomes expected = read_expected(expected_path(engine.name));
+  Outcomes outcomes = expected;
+  std::map<std::string, int> counts;
+  int surprises = 0;
+  const auto start = std::chrono::steady_clock::now();
+  for (const std::string& name : select_cases(arguments)) {
+    const Outcome outcome =
+        run_case_isolated(CASES_FOLDER, name, engine.run, engine.seconds, engine.megabytes);
+    ++counts[outcome.kind];
+    outcomes[name] = outcome.kind;
+    const auto listed = expected.find(name);
+    const bool is_expected = listed != expected.end() && listed->second == outcome.kind;
+    if (!is_expected) ++surprises;
+    const bool passes = outcome.kind == "pass" || outcome.kind == "bound";
+    if ((!is_expected && !arguments.update) || (arguments.verbose && !passes)) {
+      fmt::print("{:12} {}{}{}\n", outcome.kind, name,
+                 is_expected
+                     ? ""
+                     : fmt::format(" (expected {})", listed == expected.end() ? "nothing" : listed->second),
+                 outcome.reason.empty() ? "" : ": " + outcome.reason);
+    }
+  }
+  print_summary(counts, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  if (arguments.update) {
+    write_expected(expected_path(engine.name), outcomes);
+    return 0;
+  }
+  if (surprises > 0) fmt::print("{} outcomes differ from {}\n", surprises, expected_path(engine.name));
+  return surprises == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace sylvite::node_test
+
+int main(int argc, char** argv) {
+  try {
+    return sylvite::node_test::run(sylvite::node_test::parse_arguments(argc, argv));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "onnx_node_test: {}\n", error.what());
+    return 2;
+  }
+}
