@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lowering/plan.h"
+#include "runtime/bindings.h"
 #include "runtime/profile.h"
 #include "schedules/candidate.h"
 
@@ -38,8 +39,9 @@ class Program {
                                         std::vector<LaunchTime>* profile = nullptr);
 
   [[nodiscard]] const Plan& plan() const;
-  [[nodiscard]] std::int64_t peak_bytes() const;  ///< arena, weights as packed, and results of one run
-  [[nodiscard]] double weights_seconds() const;   ///< time spent packing weights
+  [[nodiscard]] const Bindings& bindings() const;  ///< weights packed
+  [[nodiscard]] std::int64_t peak_bytes() const;   ///< arena, weights as packed, and results of one run
+  [[nodiscard]] double weights_seconds() const;    ///< time spent packing weights
 
  private:
   struct Rep;

@@ -1,0 +1,102 @@
+#include "runtime/bindings.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "lowering/algorithm.h"
+
+namespace sylvite {
+namespace {
+
+/// A kernel as its candidate wants it called.
+struct Signature {
+  std::vector<Packing> packings;    ///< per body input
+  std::vector<Argument> arguments;  ///< places not yet known
+  bool is_empty = false;
+};
+
+/// Which buffer a buffer's bytes are.
+const Buffer& root_of(const Plan& plan, BufferId id) {
+  const Buffer* buffer = &plan.buffers.at(static_cast<std::size_t>(id));
+  while (buffer->alias_of >= 0) buffer = &plan.buffers.at(static_cast<std::size_t>(buffer->alias_of));
+  return *buffer;
+}
+
+Argument shaped(DType dtype, Dims stored) {
+  if (checked_product(stored, "buffer") > std::numeric_limits<std::int32_t>::max()) {
+    throw UnsupportedError("{}: more than 2^31 elements in one buffer", make_type(dtype, stored).to_string());
+  }
+  return {dtype, std::move(stored), {}};
+}
+
+Signature signature_of(const Kernel& kernel, const Candidate& candidate) {
+  Signature signature;
+  signature.packings = input_packings(kernel, candidate.form);
+  for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i) {
+    const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
+    const Packing& packing = signature.packings.at(i);
+    signature.arguments.push_back(
+        shaped(type.dtype, packing.is_identity() ? type.storage_dims() : packing.packed_dims(type.dims())));
+  }
+  for (const ValueId output : kernel.body.outputs) {
+    const TensorType& type = kernel.body.type(output);
+    signature.arguments.push_back(shaped(type.dtype, type.storage_dims()));
+  }
+  signature.is_empty = std::ranges::all_of(
+      kernel.body.outputs, [&](ValueId output) { return kernel.body.type(output).element_count() == 0; });
+  return signature;
+}
+
+Place place_of(const Plan& plan, const Buffer& root, const Packing& packing, PackedWeights& weights) {
+  if (root.kind == BufferKind::weight) {
+    const Packing& wanted = packing.is_identity() ? layout_packing(root.type) : packing;
+    return {root.kind, static_cast<std::int64_t>(weights.want(root.index, wanted))};
+  }
+  if (!packing.is_identity())
+    throw InternalError("buffer '{}' is not a weight and cannot be packed", root.name);
+  if (root.kind != BufferKind::arena) return {root.kind, root.index};
+  if (root.offset < 0 || root.offset + root.type.byte_size() > plan.arena_bytes) {
+    throw InternalError("buffer '{}' lies outside the arena", root.name);
+  }
+  return {root.kind, root.offset};
+}
+
+BoundLaunch bind_launch(const Plan& plan, const Launch& launch, const Signature& signature,
+                        PackedWeights& weights) {
+  BoundLaunch bound{signature.arguments, signature.is_empty};
+  if (launch.arguments.size() != bound.arguments.size()) {
+    throw InternalError("launch '{}' has {} arguments, its kernel takes {}", launch.name,
+                        launch.arguments.size(), bound.arguments.size());
+  }
+  for (std::size_t i = 0; i < bound.arguments.size(); ++i) {
+    const Packing packing = i < signature.packings.size() ? signature.packings[i] : Packing{};
+    bound.arguments[i].place = place_of(plan, root_of(plan, launch.arguments[i]), packing, weights);
+  }
+  return bound;
+}
+
+}  // namespace
+
+Bindings bind_plan(const Plan& plan, const std::vector<Candidate>& candidates) {
+  if (candidates.size() != plan.kernels.size()) {
+    throw InternalError("{} candidates given for a plan with {} kernels", candidates.size(),
+                        plan.kernels.size());
+  }
+  std::vector<Signature> signatures;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    signatures.push_back(signature_of(plan.kernels[i], candidates[i]));
+  }
+  Bindings bindings;
+  for (const Launch& launch : plan.launches) {
+    const Signature& signature = signatures.at(static_cast<std::size_t>(launch.kernel));
+    bindings.launches.push_back(bind_launch(plan, launch, signature, bindings.weights));
+  }
+  for (const BufferId output : plan.outputs) {
+    const Buffer& root = root_of(plan, output);
+    bindings.outputs.push_back({root.kind, root.kind == BufferKind::arena ? root.offset : root.index});
+  }
+  return bindings;
+}
+
+}  // namespace sylvite

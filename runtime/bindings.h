@@ -1,0 +1,44 @@
+#pragma once
+// Where every argument of every launch lies: what Program binds to memory, and the exporter writes as tables.
+
+#include <cstdint>
+#include <vector>
+
+#include "lowering/plan.h"
+#include "runtime/packed_weights.h"
+#include "schedules/candidate.h"
+
+namespace sylvite {
+
+/// Bytes somewhere. `number` is the graph input or output, the slot in Bindings::weights, or the arena
+/// offset.
+struct Place {
+  BufferKind kind = BufferKind::arena;
+  std::int64_t number = 0;
+  bool operator==(const Place&) const = default;
+};
+
+struct Argument {
+  DType dtype = DType::f32;
+  Dims stored;  ///< extents in memory, outermost first, dense: layout and packing included
+  Place place;
+};
+
+struct BoundLaunch {
+  std::vector<Argument> arguments;  ///< inputs, then outputs
+  bool is_empty = false;            ///< every output has no elements: nothing to do
+};
+
+struct Bindings {
+  std::vector<BoundLaunch> launches;  ///< in plan order
+  /// Per graph output. {output, its own number} where a launch writes it; anything else is copied from there
+  /// after the launches. A weight is here the index into Plan::weights, dense.
+  std::vector<Place> outputs;
+  PackedWeights weights;  ///< requested, not yet packed
+};
+
+/// `candidates[i]` is what plan.kernels[i] was compiled as. Throws InternalError for a plan that does not fit
+/// them, UnsupportedError for a buffer with more than 2^31 elements.
+[[nodiscard]] Bindings bind_plan(const Plan& plan, const std::vector<Candidate>& candidates);
+
+}  // namespace sylvite

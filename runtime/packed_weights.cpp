@@ -1,0 +1,46 @@
+#include "runtime/packed_weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+namespace sylvite {
+
+Tensor aligned(const Tensor& tensor) {
+  if (reinterpret_cast<std::uintptr_t>(tensor.data()) % 64 == 0 && tensor.data() != nullptr) return tensor;
+  Tensor copy(tensor.dtype(), tensor.dims());
+  if (tensor.byte_size() > 0) {
+    std::memcpy(copy.mutable_data(), tensor.data(), static_cast<std::size_t>(tensor.byte_size()));
+  }
+  return copy;
+}
+
+PackedWeights::Slot PackedWeights::want(std::int32_t weight, const Packing& packing) {
+  const auto [found, is_new] = slots_.try_emplace({weight, packing.factors, packing.order}, requests_.size());
+  if (is_new) requests_.push_back({weight, packing});
+  return found->second;
+}
+
+void PackedWeights::pack_all(const std::vector<Tensor>& weights, int threads) {
+  packed_.resize(requests_.size());
+  std::exception_ptr failure;
+#pragma omp parallel for num_threads(std::max(threads, 1)) schedule(dynamic, 1)
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    try {
+      packed_[i] =
+          aligned(pack(weights.at(static_cast<std::size_t>(requests_[i].weight)), requests_[i].packing));
+    } catch (...) {
+#pragma omp critical
+      failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+std::int64_t PackedWeights::byte_size() const {
+  std::int64_t total = 0;
+  for (const Tensor& tensor : packed_) total += tensor.byte_size();
+  return total;
+}
+
+}  // namespace sylvite

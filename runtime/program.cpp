@@ -1,0 +1,245 @@
+#include "runtime/program.h"
+
+#include <HalideRuntime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/error.h"
+#include "lowering/halide_types.h"
+#include "runtime/bindings.h"
+#include "runtime/memory.h"
+#include "runtime/object_loader.h"
+#include "runtime/threads.h"
+
+namespace sylvite {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// A kernel call with its arguments made: only the host pointers of graph inputs and outputs change between
+/// runs.
+struct Call {
+  KernelArgv entry = nullptr;
+  std::vector<halide_buffer_t> buffers;
+  std::vector<halide_dimension_t> dims;  ///< of all buffers, one after another
+  std::vector<void*> arguments;          ///< the context's address, then the buffers'
+};
+
+/// Halide counts dims from the innermost.
+void append_dims(std::vector<halide_dimension_t>& dims, const Dims& stored) {
+  const Dims strides = dense_strides(stored);
+  for (std::size_t i = stored.size(); i-- > 0;) {
+    dims.emplace_back(0, static_cast<std::int32_t>(stored[i]), static_cast<std::int32_t>(strides[i]));
+  }
+}
+
+Call make_call(const BoundLaunch& launch, KernelArgv entry, void** user_context) {
+  Call call;
+  call.entry = entry;
+  for (const Argument& argument : launch.arguments) append_dims(call.dims, argument.stored);
+  call.buffers.resize(launch.arguments.size());
+  call.arguments.push_back(user_context);
+  halide_dimension_t* dim = call.dims.data();
+  for (std::size_t i = 0; i < call.buffers.size(); ++i) {
+    halide_buffer_t& buffer = call.buffers[i];
+    buffer = halide_buffer_t{};
+    buffer.type = halide_type_of(launch.arguments[i].dtype);
+    buffer.dimensions = static_cast<std::int32_t>(launch.arguments[i].stored.size());
+    buffer.dim = dim;
+    dim += buffer.dimensions;
+    call.arguments.push_back(&buffer);
+  }
+  return call;
+}
+
+void set_host(halide_buffer_t& buffer, const void* data) {
+  buffer.host = static_cast<std::uint8_t*>(const_cast<void*>(data));
+}
+
+void check_input(const Buffer& wanted, const Tensor& given, std::size_t number) {
+  if (given.type() == wanted.type) return;
+  throw InputError("input {} '{}': got {}, expected {}", number, wanted.name, given.type().to_string(),
+                   wanted.type.to_string());
+}
+
+}  // namespace
+
+struct Program::Rep {
+  Rep(Plan given, int threads)
+      : plan(std::move(given)), context(threads), arena(static_cast<std::size_t>(plan.arena_bytes)) {}
+
+  void load(const std::vector<CompiledKernel>& kernels);
+  void bind(Call& call, const BoundLaunch& launch);
+  void make_output_pools();
+  void bind_run(const std::vector<Tensor>& inputs);
+  void execute(std::size_t number, Clock::time_point run_start, std::vector<LaunchTime>* profile);
+  [[nodiscard]] Tensor result(std::size_t number) const;
+  [[nodiscard]] const Buffer& output_buffer(std::size_t number) const {
+    return plan.buffers.at(static_cast<std::size_t>(plan.outputs[number]));
+  }
+
+  Plan plan;
+  RunContext context;
+  void* user_context = &context;
+  Arena arena;
+  ObjectLoader loader;
+  Bindings bindings;
+  double weights_seconds = 0;
+  std::vector<Call> calls;  ///< per launch; not resized once made: arguments point into it
+
+  std::vector<std::vector<halide_buffer_t*>> input_uses;   ///< per graph input
+  std::vector<std::vector<halide_buffer_t*>> output_uses;  ///< per graph output
+  std::vector<BlockPool> output_pools;                     ///< per graph output
+  std::vector<Tensor> inputs;                              ///< of the current run
+  std::vector<Tensor> outputs;  ///< of the current run, for outputs with memory of their own
+};
+
+void Program::Rep::load(const std::vector<CompiledKernel>& kernels) {
+  std::vector<KernelArgv> entries;
+  std::vector<Candidate> candidates;
+  for (const CompiledKernel& kernel : kernels) {
+    entries.push_back(loader.load(kernel.object, kernel.symbol));
+    candidates.push_back(kernel.candidate);
+  }
+  bindings = bind_plan(plan, candidates);
+  const auto packing_start = Clock::now();
+  bindings.weights.pack_all(plan.weights, context.threads());
+  weights_seconds = seconds_since(packing_start);
+  input_uses.resize(plan.inputs.size());
+  output_uses.resize(plan.outputs.size());
+  calls.reserve(plan.launches.size());
+  for (std::size_t i = 0; i < plan.launches.size(); ++i) {
+    const auto kernel = static_cast<std::size_t>(plan.launches[i].kernel);
+    bind(calls.emplace_back(make_call(bindings.launches[i], entries.at(kernel), &user_context)),
+         bindings.launches[i]);
+  }
+}
+
+void Program::Rep::bind(Call& call, const BoundLaunch& launch) {
+  for (std::size_t i = 0; i < call.buffers.size(); ++i) {
+    halide_buffer_t& buffer = call.buffers[i];
+    const Place place = launch.arguments[i].place;
+    const auto number = static_cast<std::size_t>(place.number);
+    switch (place.kind) {
+      case BufferKind::weight:
+        set_host(buffer, bindings.weights.at(number).data());
+        break;
+      case BufferKind::input:
+        input_uses.at(number).push_back(&buffer);
+        break;
+      case BufferKind::output:
+        output_uses.at(number).push_back(&buffer);
+        break;
+      case BufferKind::arena:
+        set_host(buffer, arena.data() + number);
+        break;
+    }
+  }
+}
+
+void Program::Rep::make_output_pools() {
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    output_pools.emplace_back(
+        static_cast<std::size_t>(std::max<std::int64_t>(output_buffer(i).type.byte_size(), 64)));
+  }
+  outputs.resize(plan.outputs.size());
+}
+
+void Program::Rep::bind_run(const std::vector<Tensor>& given) {
+  if (given.size() != plan.inputs.size()) {
+    throw InputError("{} inputs given, the model takes {}", given.size(), plan.inputs.size());
+  }
+  inputs.clear();
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    check_input(plan.buffers.at(static_cast<std::size_t>(plan.inputs[i])), given[i], i);
+    inputs.push_back(aligned(given[i]));
+    for (halide_buffer_t* use : input_uses[i]) set_host(*use, inputs[i].data());
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (bindings.outputs[i] != Place{BufferKind::output, static_cast<std::int64_t>(i)}) continue;
+    const std::shared_ptr<void> block = output_pools[i].take();
+    const TensorType& type = output_buffer(i).type;
+    outputs[i] = Tensor(type.dtype, type.dims(), block, block.get());
+    for (halide_buffer_t* use : output_uses[i]) set_host(*use, block.get());
+  }
+}
+
+void Program::Rep::execute(std::size_t number, Clock::time_point run_start,
+                           std::vector<LaunchTime>* profile) {
+  if (bindings.launches[number].is_empty) return;
+  Call& call = calls[number];
+  const Launch& launch = plan.launches[number];
+  const double start = profile != nullptr ? seconds_since(run_start) : 0;
+  if (const int status = call.entry(call.arguments.data()); status != 0) {
+    throw InternalError("kernel '{}' failed with status {}: {}", launch.name, status, context.take_error());
+  }
+  if (profile == nullptr) return;
+  const std::string& id = plan.kernels[static_cast<std::size_t>(launch.kernel)].id;
+  profile->push_back({launch.name, id, start * 1e6, (seconds_since(run_start) - start) * 1e6});
+}
+
+Tensor Program::Rep::result(std::size_t number) const {
+  const TensorType& type = output_buffer(number).type;
+  const Place place = bindings.outputs[number];
+  const auto index = static_cast<std::size_t>(place.number);
+  switch (place.kind) {
+    case BufferKind::input:
+      return inputs.at(index).reshaped(type.dims());
+    case BufferKind::weight:
+      return plan.weights.at(index).reshaped(type.dims());
+    case BufferKind::output:
+      return outputs.at(index).reshaped(type.dims());
+    case BufferKind::arena: {
+      Tensor copy(type.dtype, type.dims());
+      std::memcpy(copy.mutable_data(), arena.data() + index, static_cast<std::size_t>(copy.byte_size()));
+      return copy;
+    }
+  }
+  throw InternalError("corrupt kind of output {}", number);
+}
+
+Program::Program(Plan plan, const std::vector<CompiledKernel>& kernels, int threads)
+    : rep_(std::make_unique<Rep>(std::move(plan), threads)) {
+  rep_->load(kernels);
+  rep_->make_output_pools();
+}
+
+Program::~Program() = default;
+Program::Program(Program&&) noexcept = default;
+Program& Program::operator=(Program&&) noexcept = default;
+
+std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile) {
+  rep_->bind_run(inputs);
+  const auto start = Clock::now();
+  for (std::size_t i = 0; i < rep_->calls.size(); ++i) rep_->execute(i, start, profile);
+  std::vector<Tensor> results;
+  for (std::size_t i = 0; i < rep_->plan.outputs.size(); ++i) results.push_back(rep_->result(i));
+  rep_->inputs.clear();
+  std::ranges::fill(rep_->outputs, Tensor());
+  return results;
+}
+
+const Plan& Program::plan() const {
+  return rep_->plan;
+}
+const Bindings& Program::bindings() const {
+  return rep_->bindings;
+}
+
+std::int64_t Program::peak_bytes() const {
+  std::int64_t total = rep_->plan.arena_bytes + rep_->bindings.weights.byte_size();
+  for (std::size_t i = 0; i < rep_->outputs.size(); ++i) total += rep_->output_buffer(i).type.byte_size();
+  return total;
+}
+
+double Program::weights_seconds() const {
+  return rep_->weights_seconds;
+}
+
+}  // namespace sylvite

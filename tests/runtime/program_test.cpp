@@ -1,0 +1,114 @@
+#include "runtime/program.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "tests/runtime/test_session.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+TEST(ProgramTest, ConvolutionsMatmulsAndPointwiseWork) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 3, 10, 10}));
+  const ValueId w = graph.add_constant(sample_tensor(DType::f32, {20, 3, 3, 3}, 1), "w");
+  const ValueId b = graph.add_constant(sample_tensor(DType::f32, {20}, 2), "b");
+  const Attributes window{{"strides", std::vector<std::int64_t>{1, 1}},
+                          {"pads", std::vector<std::int64_t>{1, 1, 1, 1}},
+                          {"dilations", std::vector<std::int64_t>{1, 1}},
+                          {"groups", std::int64_t{1}}};
+  const ValueId conv = graph.add(Op::relu, {graph.add(Op::conv, {x, w, b}, window)});
+  const ValueId flat = graph.add(Op::reshape, {conv}, {{"shape", std::vector<std::int64_t>{1, 2000}}});
+  const ValueId dense = graph.add_constant(sample_tensor(DType::f32, {2000, 7}, 3), "dense");
+  graph.outputs = {graph.add(Op::matmul, {flat, dense})};
+  expect_as_interpreted(graph, {sample_tensor(DType::f32, {1, 3, 10, 10})});
+}
+
+TEST(ProgramTest, OutputsMayBeInputsWeightsViewsAndEachOther) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {2, 3}));
+  const ValueId constant = graph.add_constant(sample_tensor(DType::f32, {4}, 1), "c");
+  const ValueId view = graph.add(Op::reshape, {x}, {{"shape", std::vector<std::int64_t>{6}}});
+  const ValueId doubled = graph.add(Op::add, {x, x});
+  const ValueId flat = graph.add(Op::reshape, {doubled}, {{"shape", std::vector<std::int64_t>{3, 2}}});
+  graph.outputs = {x, constant, view, doubled, doubled, flat};
+  expect_as_interpreted(graph, {sample_tensor(DType::f32, {2, 3})});
+}
+
+TEST(ProgramTest, ScalarsAndEmptyTensors) {
+  Graph graph;
+  const ValueId s = graph.add_input("s", make_type(DType::f32, {}));
+  const ValueId e = graph.add_input("e", make_type(DType::f32, {0, 3}));
+  const ValueId full = graph.add_input("full", make_type(DType::f32, {2, 3}));
+  graph.outputs = {graph.add(Op::exp, {s}), graph.add(Op::neg, {e}),
+                   graph.add(Op::concat, {e, full}, {{"axis", std::int64_t{0}}})};
+  expect_as_interpreted(
+      graph, {Tensor::scalar_f32(0.5F), Tensor(DType::f32, {0, 3}), sample_tensor(DType::f32, {2, 3})});
+}
+
+TEST(ProgramTest, IntegersAndBooleans) {
+  Graph graph;
+  const ValueId a = graph.add_input("a", make_type(DType::i64, {5}));
+  const ValueId b = graph.add_input("b", make_type(DType::i64, {5}));
+  const ValueId less = graph.add(Op::less, {a, b});
+  graph.outputs = {less, graph.add(Op::where, {less, a, b})};
+  expect_as_interpreted(graph, {sample_tensor(DType::i64, {5}), sample_tensor(DType::i64, {5}, 3)});
+}
+
+class ProgramErrorsTest : public testing::Test {
+ protected:
+  ProgramErrorsTest() {
+    Graph graph;
+    const ValueId x = graph.add_input("image", make_type(DType::f32, {2, 3}));
+    graph.outputs = {graph.add(Op::relu, {x})};
+    session_ = build_session(std::move(graph), test_options(folder_.path()));
+  }
+  std::string message_for(const std::vector<Tensor>& inputs) {
+    try {
+      (void)session_.program->run(inputs);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  TemporaryFolder folder_;
+  Session session_;
+};
+
+TEST_F(ProgramErrorsTest, WrongInputsAreNamed) {
+  EXPECT_THAT(message_for({}), HasSubstr("0 inputs given"));
+  EXPECT_THAT(message_for({Tensor(DType::f32, {3, 2})}),
+              HasSubstr("'image': got f32[3,2], expected f32[2,3]"));
+  EXPECT_THAT(message_for({Tensor(DType::f64, {2, 3})}), HasSubstr("f64"));
+}
+
+TEST_F(ProgramErrorsTest, UnalignedInputsAreCopied) {
+  const std::vector<float> values = {0, 1, -2, 3, -4, 5, -6, 7};
+  const Tensor unaligned(DType::f32, {2, 3}, nullptr, values.data() + 1);
+  const std::vector<Tensor> outputs = session_.program->run({unaligned});
+  EXPECT_THAT(outputs[0].view<float>(), testing::ElementsAre(1, 0, 3, 0, 5, 0));
+}
+
+TEST_F(ProgramErrorsTest, ResultsOutliveTheProgramAndLaterRuns) {
+  const Tensor ones = Tensor::of<float>(DType::f32, {2, 3}, {1, 1, 1, 1, 1, 1});
+  const Tensor twos = Tensor::of<float>(DType::f32, {2, 3}, {2, 2, 2, 2, 2, 2});
+  const std::vector<Tensor> first = session_.program->run({ones});
+  const std::vector<Tensor> second = session_.program->run({twos});
+  session_.program.reset();
+  EXPECT_EQ(first[0].view<float>()[5], 1);
+  EXPECT_EQ(second[0].view<float>()[5], 2);
+}
+
+TEST_F(ProgramErrorsTest, ProfilesEveryLaunch) {
+  std::vector<LaunchTime> profile;
+  (void)session_.program->run({Tensor(DType::f32, {2, 3})}, &profile);
+  ASSERT_THAT(profile, SizeIs(session_.program->plan().launches.size()));
+  EXPECT_GT(profile[0].duration_us, 0);
+  EXPECT_THAT(chrome_trace({profile, profile}), HasSubstr(R"("kernel": ")" + profile[0].kernel_id));
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,85 @@
+#pragma once
+// Compiling small graphs in tests: own cache folder, no database, compared with the interpreter.
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "frontend/interpreter.h"
+#include "runtime/session.h"
+
+namespace sylvite {
+
+/// A folder of one test, removed at its end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "sylvite_test_XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+inline CompileOptions test_options(const std::string& folder) {
+  CompileOptions options;
+  options.set = {
+      {"cache.dir", folder + "/objects"}, {"db.path", folder + "/trials.db"}, {"compile.threads", "2"}};
+  options.worker_command = SYLVITE_COMMAND;
+  return options;
+}
+
+inline Session build_session(Graph graph, const CompileOptions& options) {
+  Session session = load_graph(std::move(graph), options);
+  choose_candidates(session);
+  build_program(session);
+  return session;
+}
+
+/// Values that differ everywhere and stay small.
+inline Tensor sample_tensor(DType dtype, const Dims& dims, int seed = 0) {
+  Tensor tensor(dtype, dims);
+  for (std::int64_t i = 0; i < tensor.size(); ++i) {
+    if (is_float(dtype)) {
+      tensor.set_double(i, std::sin(0.7 * static_cast<double>(i + 31 * seed)));
+    } else {
+      tensor.set_int64(i, (i * 7 + seed) % 5);
+    }
+  }
+  return tensor;
+}
+
+inline void expect_near(const Tensor& actual, const Tensor& expected, double tolerance = 1e-4) {
+  ASSERT_EQ(actual.type(), expected.type());
+  for (std::int64_t i = 0; i < expected.size(); ++i) {
+    const double wanted = expected.as_double(i);
+    ASSERT_NEAR(actual.as_double(i), wanted, tolerance * (1 + std::abs(wanted))) << "element " << i;
+  }
+}
+
+/// Runs the graph twice and compares with the interpreter.
+inline void expect_as_interpreted(const Graph& graph, const std::vector<Tensor>& inputs) {
+  const TemporaryFolder folder;
+  Session session = build_session(graph, test_options(folder.path()));
+  EXPECT_THAT(session.report.warnings, testing::IsEmpty());
+  const std::vector<Tensor> expected = interpret(graph, inputs);
+  for (int run = 0; run < 2; ++run) {
+    const std::vector<Tensor> actual = session.program->run(inputs);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) expect_near(actual[i], expected[i]);
+  }
+}
+
+}  // namespace sylvite
