@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "frontend/graph.h"
 #include "frontend/onnx_importer.h"
 #include "frontend/tensor.h"

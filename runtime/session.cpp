@@ -1,0 +1,303 @@
+#include "runtime/session.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <numeric>
+
+#include "autotune/worker_pool.h"
+#include "base/error.h"
+#include "runtime/object_cache.h"
+#include "schedules/compile.h"
+
+namespace sylvite {
+namespace {
+
+/// Adds the time until its end to a field of the report.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  ~Stopwatch() {
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+int cores_or(std::int64_t wanted) {
+  return wanted > 0 ? static_cast<int>(wanted) : omp_get_num_procs();
+}
+
+/// The command beside the running program, or as installed; "" when there is none.
+std::string find_command() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  for (const std::filesystem::path& path :
+       {self.parent_path() / "sylvite", std::filesystem::path(SYLVITE_INSTALLED_COMMAND)}) {
+    if (std::filesystem::is_regular_file(path, error)) return path.string();
+  }
+  return "";
+}
+
+PassOptions pass_options(const Settings& settings) {
+  PassOptions options;
+  for (const std::string& name : settings.list("passes.disable")) options.disabled.insert(name);
+  options.verify = settings.boolean("passes.verify");
+  options.dump_folder = settings.string("passes.dump");
+  return options;
+}
+
+LoweringOptions lowering_options(const Settings& settings, const Machine& machine) {
+  LoweringOptions options;
+  options.fuse = settings.boolean("lowering.fuse");
+  options.block_channels = settings.boolean("lowering.block_channels");
+  options.reuse_memory = settings.boolean("lowering.reuse_memory");
+  options.channel_block = machine.vector_floats;
+  return options;
+}
+
+Session new_session(const CompileOptions& options) {
+  Session session;
+  session.worker_command = options.worker_command.empty() ? find_command() : options.worker_command;
+  session.settings = resolve_settings(options);
+  session.machine = detect_machine(cores_or(session.settings.integer("compile.threads")));
+  return session;
+}
+
+/// Passes and lowering of session.imported.
+void transform(Session& session) {
+  session.graph = run_passes(session.imported, pass_options(session.settings), &session.passes);
+  session.plan = lower(session.graph, lowering_options(session.settings, session.machine));
+  session.report.kernels = static_cast<int>(session.plan.launches.size());
+  session.report.unique_kernels = static_cast<int>(session.plan.kernels.size());
+  session.report.sum_of_values_bytes = session.plan.sum_of_values_bytes;
+}
+
+void warn(Session& session, const std::string& message) {
+  if (!message.empty()) session.report.warnings.push_back(message);
+}
+
+Choice heuristic_choice(const Kernel& kernel, const Machine& machine) {
+  Choice choice;
+  choice.candidate = default_candidate(kernel, machine);
+  return choice;
+}
+
+Choice stored_or_heuristic(const Kernel& kernel, const Machine& machine, const Database& database,
+                           const TuningKey& key) {
+  std::optional<Winner> winner = database.find_winner(kernel, key);
+  if (!winner) return heuristic_choice(kernel, machine);
+  Choice choice;
+  choice.candidate = std::move(winner->candidate);
+  choice.origin = Origin::database;
+  choice.median_us = winner->median_us;
+  choice.why = fmt::format("stored winner, origin {}", winner->origin);
+  return choice;
+}
+
+TuneOptions tune_options(const Session& session) {
+  const Settings& settings = session.settings;
+  TuneOptions options;
+  options.budget_seconds = settings.real("tune.budget");
+  options.compile_jobs = cores_or(settings.integer("tune.compile_jobs"));
+  options.compile_timeout = settings.real("tune.compile_timeout");
+  options.run_timeout = settings.real("tune.run_timeout");
+  options.worker_command = session.worker_command;
+  options.precision = settings.string("compile.precision");
+  return options;
+}
+
+Origin origin_of(const TuneChoice& tuned, const TuneResult& result) {
+  if (result.trials == 0) return Origin::database;
+  return tuned.origin == origin_search ? Origin::search : Origin::heuristic;
+}
+
+/// Choices for all kernels by the tuner, which looks into the database itself.
+void tune_session(Session& session, Database& database, const ProgressCallback& progress) {
+  const Stopwatch watch(session.report.tune_seconds);
+  std::vector<TuneTask> tasks;
+  for (const Kernel& kernel : session.plan.kernels) tasks.push_back({&kernel, 0});
+  for (const Launch& launch : session.plan.launches)
+    ++tasks[static_cast<std::size_t>(launch.kernel)].launches;
+  TuneResult result = tune(tasks, session.machine, database, tune_options(session), progress);
+  for (TuneChoice& tuned : result.choices) {
+    Choice& choice = session.choices.emplace_back();
+    choice.candidate = std::move(tuned.candidate);
+    choice.origin = origin_of(tuned, result);
+    choice.median_us = tuned.median_us;
+    choice.why = std::move(tuned.why);
+    choice.object = std::move(tuned.object);
+  }
+  session.report.trials += result.trials;
+  session.report.compiled += result.compiled;
+  for (const std::string& warning : result.warnings) warn(session, warning);
+  session.tuning = std::move(result);
+}
+
+/// Those of the choices with these numbers whose object is still unknown after looking into the cache.
+std::vector<std::size_t> load_cached(Session& session, ObjectCache& cache,
+                                     const std::vector<std::size_t>& wanted) {
+  std::vector<std::size_t> missing;
+  for (const std::size_t i : wanted) {
+    Choice& choice = session.choices[i];
+    choice.symbol = symbol_name(session.plan.kernels[i], choice.candidate, session.machine.target);
+    if (!choice.object.empty()) {
+      cache.store(choice.symbol, choice.object);
+    } else if (std::optional<std::string> object = cache.load(choice.symbol)) {
+      choice.object = std::move(*object);
+      ++session.report.loaded_from_cache;
+    } else {
+      missing.push_back(i);
+    }
+  }
+  return missing;
+}
+
+/// Compiles the choices with these numbers; returns those that failed, with a warning for each.
+std::vector<std::size_t> compile_missing(Session& session, WorkerPool& pool, ObjectCache& cache,
+                                         const std::vector<std::size_t>& missing) {
+  std::vector<CompileJob> jobs;
+  for (const std::size_t i : missing) {
+    jobs.push_back({&session.plan.kernels[i], session.choices[i].candidate, session.machine.target});
+  }
+  std::vector<CompileResult> results = pool.compile(jobs);
+  std::vector<std::size_t> failed;
+  for (std::size_t j = 0; j < missing.size(); ++j) {
+    Choice& choice = session.choices[missing[j]];
+    if (results[j].verdict == Verdict::ok) {
+      choice.object = std::move(results[j].object);
+      cache.store(choice.symbol, choice.object);
+      ++session.report.compiled;
+      continue;
+    }
+    failed.push_back(missing[j]);
+    warn(session, fmt::format("kernel {}: the {} candidate does not compile ({}): {}",
+                              session.plan.kernels[missing[j]].id, origin_name(choice.origin),
+                              verdict_name(results[j].verdict), results[j].message));
+  }
+  return failed;
+}
+
+/// The next candidate to try after one failed: the heuristic, then the reference.
+void fall_back(Session& session, std::size_t i) {
+  const Kernel& kernel = session.plan.kernels[i];
+  Choice& choice = session.choices[i];
+  if (choice.origin == Origin::reference) {
+    throw CompileError("kernel {} ({}) does not compile; see the warnings, and please report it: {}",
+                       kernel.id, kernel_class_name(kernel.kind),
+                       session.report.warnings.empty() ? "" : session.report.warnings.back());
+  }
+  Choice heuristic = heuristic_choice(kernel, session.machine);
+  if (choice.origin != Origin::heuristic && heuristic.candidate != choice.candidate) {
+    choice = std::move(heuristic);
+  } else {
+    choice = Choice();
+    choice.candidate = reference_candidate(kernel);
+    choice.origin = Origin::reference;
+  }
+}
+
+void get_objects(Session& session) {
+  ObjectCache cache(session_paths(session.settings).object_cache);
+  std::vector<std::size_t> all(session.choices.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<std::size_t> missing = load_cached(session, cache, all);
+  if (!missing.empty()) {
+    const Stopwatch watch(session.report.compile_seconds);
+    WorkerOptions options;
+    options.command = session.worker_command;
+    options.workers = cores_or(session.settings.integer("tune.compile_jobs"));
+    options.compile_timeout = std::max(120.0, session.settings.real("tune.compile_timeout"));
+    WorkerPool pool(options);
+    while (!missing.empty()) {
+      missing = compile_missing(session, pool, cache, missing);
+      for (const std::size_t i : missing) fall_back(session, i);
+      missing = load_cached(session, cache, missing);
+    }
+  }
+  warn(session, cache.warning());
+}
+
+}  // namespace
+
+std::string_view origin_name(Origin origin) {
+  switch (origin) {
+    case Origin::heuristic:
+      return "heuristic";
+    case Origin::database:
+      return "database";
+    case Origin::search:
+      return "search";
+    case Origin::reference:
+      return "reference";
+  }
+  throw InternalError("corrupt origin {}", static_cast<int>(origin));
+}
+
+Session load_model(const std::string& onnx_path, const CompileOptions& options) {
+  Session session = new_session(options);
+  session.model_path = onnx_path;
+  {
+    const Stopwatch watch(session.report.import_seconds);
+    session.imported = import_onnx(onnx_path, resolve_import(session.settings, options.import));
+    transform(session);
+  }
+  session.report.ready_seconds += session.report.import_seconds;
+  return session;
+}
+
+Session load_graph(Graph graph, const CompileOptions& options) {
+  Session session = new_session(options);
+  {
+    const Stopwatch watch(session.report.import_seconds);
+    session.imported = std::move(graph);
+    transform(session);
+  }
+  session.report.ready_seconds += session.report.import_seconds;
+  return session;
+}
+
+void choose_candidates(Session& session, const ProgressCallback& progress) {
+  const Stopwatch watch(session.report.ready_seconds);
+  session.choices.clear();
+  Database database(session_paths(session.settings).database);
+  warn(session, database.warning());
+  bool measures = session.settings.boolean("tune.enabled") && session.settings.real("tune.budget") > 0;
+  if (measures && session.worker_command.empty()) {
+    warn(session,
+         "nothing is measured: the `sylvite` command was not found; set CompileOptions::worker_command");
+    measures = false;
+  }
+  if (measures) {
+    tune_session(session, database, progress);
+    return;
+  }
+  const TuningKey key = session.key();
+  for (const Kernel& kernel : session.plan.kernels) {
+    session.choices.push_back(stored_or_heuristic(kernel, session.machine, database, key));
+  }
+}
+
+void build_program(Session& session) {
+  {
+    const Stopwatch watch(session.report.ready_seconds);
+    get_objects(session);
+    std::vector<CompiledKernel> kernels;
+    for (const Choice& choice : session.choices) {
+      kernels.push_back({choice.candidate, choice.symbol, choice.object});
+    }
+    session.program.emplace(std::move(session.plan), kernels, session.machine.threads);
+  }
+  session.report.weights_seconds = session.program->weights_seconds();
+  session.report.ready_seconds -= session.report.weights_seconds;
+  session.report.peak_bytes = session.program->peak_bytes();
+}
+
+}  // namespace sylvite

@@ -1,0 +1,147 @@
+#include "runtime/session.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "tests/runtime/test_session.h"
+
+namespace sylvite {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Graph small_graph() {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {4, 8}));
+  const ValueId w = graph.add_constant(sample_tensor(DType::f32, {8, 5}, 1), "w");
+  graph.outputs = {graph.add(Op::relu, {graph.add(Op::matmul, {x, w})})};
+  return graph;
+}
+
+void expect_right_results(Session& session) {
+  const std::vector<Tensor> inputs = {sample_tensor(DType::f32, {4, 8})};
+  expect_near(session.program->run(inputs)[0], interpret(small_graph(), inputs)[0]);
+}
+
+TEST(SessionTest, TheSecondRunCompilesNothing) {
+  const TemporaryFolder folder;
+  const Session first = build_session(small_graph(), test_options(folder.path()));
+  EXPECT_GT(first.report.compiled, 0);
+  EXPECT_EQ(first.report.loaded_from_cache, 0);
+  Session second = build_session(small_graph(), test_options(folder.path()));
+  EXPECT_EQ(second.report.compiled, 0);
+  EXPECT_EQ(second.report.loaded_from_cache, second.report.unique_kernels);
+  EXPECT_GT(second.report.peak_bytes, 0);
+  expect_right_results(second);
+}
+
+TEST(SessionTest, DamagedObjectsAreCompiledAgain) {
+  const TemporaryFolder folder;
+  (void)build_session(small_graph(), test_options(folder.path()));
+  for (const auto& entry : fs::directory_iterator(folder.path() + "/objects")) {
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(fs::file_size(entry.path()) / 2));
+    file << "poison";
+  }
+  Session session = build_session(small_graph(), test_options(folder.path()));
+  EXPECT_EQ(session.report.compiled, session.report.unique_kernels);
+  EXPECT_THAT(session.report.warnings, Contains(HasSubstr("damaged")));
+  expect_right_results(session);
+}
+
+TEST(SessionTest, ACacheThatCannotBeUsedIsAWarning) {
+  const TemporaryFolder folder;
+  CompileOptions options = test_options(folder.path());
+  std::ofstream(folder.path() + "/file") << "x";
+  options.set["cache.dir"] = folder.path() + "/file/objects";
+  Session session = build_session(small_graph(), options);
+  EXPECT_THAT(session.report.warnings, Contains(HasSubstr("cannot be created")));
+  expect_right_results(session);
+}
+
+TEST(SessionTest, WorksWithoutWorkersCacheAndDatabase) {
+  CompileOptions options;
+  options.worker_command = "/nonexistent/sylvite";
+  options.set = {{"cache.enabled", "false"}, {"db.enabled", "false"}};
+  Session session = build_session(small_graph(), options);
+  expect_right_results(session);
+}
+
+TEST(SessionTest, ACandidateThatDoesNotCompileIsReplaced) {
+  const TemporaryFolder folder;
+  Session session = load_graph(small_graph(), test_options(folder.path()));
+  choose_candidates(session);
+  session.choices[0].candidate.schedule.decisions.push_back({"no_such_stage", -1, "unroll", {"d0"}});
+  session.choices[0].origin = Origin::database;
+  build_program(session);
+  EXPECT_EQ(session.choices[0].origin, Origin::heuristic);
+  EXPECT_THAT(session.report.warnings, Contains(HasSubstr("does not compile")));
+  expect_right_results(session);
+}
+
+TEST(SessionTest, ReadsStoredWinners) {
+  const TemporaryFolder folder;
+  const CompileOptions options = test_options(folder.path());
+  Session session = load_graph(small_graph(), options);
+  Winner winner;
+  winner.candidate = reference_candidate(session.plan.kernels[0]);
+  winner.median_us = 12;
+  winner.origin = origin_search;
+  Database database(session_paths(session.settings).database);
+  database.record_winner(session.plan.kernels[0], session.key(), winner);
+  choose_candidates(session);
+  EXPECT_EQ(session.choices[0].origin, Origin::database);
+  EXPECT_EQ(session.choices[0].candidate, winner.candidate);
+  EXPECT_EQ(session.choices[0].median_us, 12);
+  build_program(session);
+  expect_right_results(session);
+}
+
+TEST(SettingsTest, LaterLayersWin) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/mine.ini";
+  std::ofstream(file) << "[compile]\nmode = max-autotune\nthreads = 3\n[tune]\nbudget = 5s\n";
+  CompileOptions options;
+  options.config_files = {file};
+  options.set = {{"compile.threads", "4"}};
+  const Settings settings = resolve_settings(options);
+  EXPECT_EQ(settings.string("compile.mode"), "max-autotune");
+  EXPECT_TRUE(settings.boolean("tune.enabled"));
+  EXPECT_EQ(settings.real("tune.budget"), 5);
+  EXPECT_EQ(settings.integer("compile.threads"), 4);
+}
+
+TEST(SettingsTest, RefusesWhatItDoesNotKnow) {
+  CompileOptions options;
+  options.mode = "fastest";
+  EXPECT_THROW((void)resolve_settings(options), UsageError);
+  options.mode = "default";
+  options.set = {{"tune.bugdet", "5s"}};
+  EXPECT_THROW((void)resolve_settings(options), UsageError);
+}
+
+TEST(SettingsTest, ImportKnobs) {
+  CompileOptions options;
+  options.set = {{"import.random_weights", "7"},
+                 {"import.dims", "batch=2, sequence=128"},
+                 {"import.shapes", "image=1x3x8x8,scalar="}};
+  const ImportOptions import = resolve_import(resolve_settings(options), {});
+  EXPECT_TRUE(import.random_weights);
+  EXPECT_EQ(import.seed, 7U);
+  EXPECT_EQ(import.dims.at("sequence"), 128);
+  EXPECT_EQ(import.input_shapes.at("image"), (Dims{1, 3, 8, 8}));
+  EXPECT_THAT(import.input_shapes.at("scalar"), IsEmpty());
+  for (const char* bad : {"image", "=1x2", "image=1xa", "image=-1", "image=1x"}) {
+    options.set["import.shapes"] = bad;
+    EXPECT_THROW((void)resolve_import(resolve_settings(options), {}), UsageError) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace sylvite
