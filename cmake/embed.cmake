@@ -24,3 +24,12 @@ function(sylvite_embed_halide_runtime target)
     VERBATIM)
   sylvite_embed(${target} ${object} halide_runtime)
 endfunction()
+
+# The launcher of exported models, compiled without the instrumentation that a sanitizer build has: exported models
+# link to nothing of it.
+function(sylvite_embed_launcher target)
+  add_library(sylvite_launcher OBJECT ${PROJECT_SOURCE_DIR}/runtime/embed/launcher.c)
+  target_compile_options(sylvite_launcher PRIVATE -std=c11 -O2 -Wall -Wextra -Werror -fno-sanitize=all)
+  sylvite_embed(${target} $<TARGET_OBJECTS:sylvite_launcher> launcher_object)
+  sylvite_embed(${target} ${PROJECT_SOURCE_DIR}/runtime/embed/launcher.h launcher_header)
+endfunction()

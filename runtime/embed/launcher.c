@@ -1,0 +1,272 @@
+/* See launcher.h. Needs libc, pthread and Halide's runtime object only. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "launcher.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of HalideRuntime.h, which is not needed to build this; a test compares the layouts. */
+struct halide_dimension {
+  int32_t min, extent, stride;
+  uint32_t flags;
+};
+struct halide_buffer {
+  uint64_t device;
+  const void* device_interface;
+  void* host;
+  uint64_t flags;
+  uint8_t type_code, type_bits;
+  uint16_t type_lanes;
+  int32_t dimensions;
+  struct halide_dimension* dim;
+  void* padding;
+};
+typedef void (*halide_error_handler_t)(void*, const char*);
+extern halide_error_handler_t halide_set_error_handler(halide_error_handler_t handler);
+extern void halide_default_error(void* user_context, const char* message);
+extern int halide_can_use_target_features(int count, const uint64_t* features);
+extern int halide_set_num_threads(int count);
+
+enum { error_bytes = 512 };
+
+/* Kernels get its address as user_context. */
+struct sylvite_model {
+  char error[error_bytes];
+  const struct sylvite_tables* tables;
+  void* mapping;
+  size_t mapping_bytes;
+  char* arena;
+  struct halide_buffer* buffers; /* per argument */
+  struct halide_dimension* dims;
+  void** pointers; /* per launch: the context, then its buffers */
+  void* user_context;
+};
+
+static _Thread_local char create_error[error_bytes];
+
+static int fail(char* error, int status, const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  vsnprintf(error, error_bytes, format, values);
+  va_end(values);
+  return status;
+}
+
+static void on_kernel_error(void* user_context, const char* message) {
+  if (user_context == NULL) {
+    halide_default_error(user_context, message);
+    return;
+  }
+  char* error = ((struct sylvite_model*)user_context)->error;
+  if (error[0] == 0) fail(error, 0, "%s", message);
+}
+
+static int check_cpu(const struct sylvite_tables* tables) {
+  for (uint32_t i = 0; i < tables->feature_count; ++i) {
+    uint64_t words[4] = {0, 0, 0, 0};
+    const int bit = tables->features[i].bit;
+    words[bit / 64] = UINT64_C(1) << (bit % 64);
+    if (!halide_can_use_target_features(4, words)) {
+      return fail(
+          create_error, SYLVITE_UNSUPPORTED_CPU,
+          "%s was exported for processors with %s, which this one lacks; export it again on this machine",
+          tables->model, tables->features[i].name);
+    }
+  }
+  return SYLVITE_OK;
+}
+
+static int check_weights(const struct sylvite_model* model, const char* path) {
+  const struct sylvite_tables* tables = model->tables;
+  const struct sylvite_weights_header* header = model->mapping;
+  if (model->mapping_bytes < sizeof(*header) || memcmp(header->magic, "SYLVWTS", 8) != 0) {
+    return fail(create_error, SYLVITE_BAD_WEIGHTS, "%s is not a weights file", path);
+  }
+  if (header->version != SYLVITE_WEIGHTS_VERSION) {
+    return fail(create_error, SYLVITE_BAD_WEIGHTS, "%s has version %u, this program reads version %d", path,
+                (unsigned)header->version, SYLVITE_WEIGHTS_VERSION);
+  }
+  if (memcmp(header->id, tables->id, sizeof(header->id)) != 0 || header->bytes != tables->weight_bytes) {
+    return fail(create_error, SYLVITE_BAD_WEIGHTS, "%s was exported with another model than %s %s", path,
+                tables->model, tables->id);
+  }
+  if (model->mapping_bytes != SYLVITE_WEIGHTS_OFFSET + tables->weight_bytes ||
+      header->checksum !=
+          sylvite_checksum((const char*)model->mapping + SYLVITE_WEIGHTS_OFFSET, tables->weight_bytes)) {
+    return fail(create_error, SYLVITE_BAD_WEIGHTS, "%s is damaged: its size or checksum is wrong", path);
+  }
+  return SYLVITE_OK;
+}
+
+static int map_weights(struct sylvite_model* model, const char* path) {
+  struct stat status;
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return fail(create_error, SYLVITE_BAD_WEIGHTS, "%s cannot be opened", path);
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+    model->mapping_bytes = (size_t)status.st_size;
+    model->mapping = mmap(NULL, model->mapping_bytes, PROT_READ, MAP_PRIVATE, file, 0);
+    if (model->mapping == MAP_FAILED) model->mapping = NULL;
+  }
+  close(file);
+  if (model->mapping == NULL) return fail(create_error, SYLVITE_BAD_WEIGHTS, "%s cannot be read", path);
+  return check_weights(model, path);
+}
+
+static void* place_of(const struct sylvite_model* model, uint32_t source, uint64_t place) {
+  if (source == SYLVITE_WEIGHT) return (char*)model->mapping + SYLVITE_WEIGHTS_OFFSET + place;
+  if (source == SYLVITE_ARENA) return model->arena + place;
+  return NULL; /* given to run */
+}
+
+static void bind_argument(struct sylvite_model* model, uint32_t number) {
+  const struct sylvite_argument* argument = &model->tables->arguments[number];
+  struct halide_buffer* buffer = &model->buffers[number];
+  int32_t stride = 1;
+  buffer->host = place_of(model, argument->source, argument->place);
+  buffer->type_code = argument->type_code;
+  buffer->type_bits = argument->type_bits;
+  buffer->type_lanes = 1;
+  buffer->dimensions = argument->rank;
+  buffer->dim = model->dims + argument->first_dim;
+  for (uint32_t i = 0; i < argument->rank; ++i) {
+    const int32_t extent = model->tables->dims[argument->first_dim + i];
+    buffer->dim[i].extent = extent;
+    buffer->dim[i].stride = stride;
+    stride *= extent;
+  }
+}
+
+static int allocate(struct sylvite_model* model) {
+  const struct sylvite_tables* tables = model->tables;
+  size_t dim_count = 0;
+  void* arena = NULL;
+  for (uint32_t i = 0; i < tables->argument_count; ++i) dim_count += tables->arguments[i].rank;
+  model->buffers = calloc(tables->argument_count + 1, sizeof(*model->buffers));
+  model->dims = calloc(dim_count + 1, sizeof(*model->dims));
+  model->pointers =
+      calloc((size_t)tables->argument_count + tables->launch_count + 1, sizeof(*model->pointers));
+  if (model->buffers == NULL || model->dims == NULL || model->pointers == NULL ||
+      posix_memalign(&arena, 64, tables->arena_bytes + 64) != 0) {
+    return fail(create_error, SYLVITE_OUT_OF_MEMORY, "%s: out of memory for %llu bytes", tables->model,
+                (unsigned long long)tables->arena_bytes);
+  }
+  model->arena = memset(arena, 0, tables->arena_bytes + 64); /* padded channels must be finite */
+  return SYLVITE_OK;
+}
+
+static void bind(struct sylvite_model* model) {
+  const struct sylvite_tables* tables = model->tables;
+  void** next = model->pointers;
+  model->user_context = model;
+  for (uint32_t i = 0; i < tables->argument_count; ++i) bind_argument(model, i);
+  for (uint32_t i = 0; i < tables->launch_count; ++i) {
+    const struct sylvite_launch* launch = &tables->launches[i];
+    *next++ = &model->user_context;
+    for (uint32_t j = 0; j < launch->argument_count; ++j)
+      *next++ = &model->buffers[launch->first_argument + j];
+  }
+}
+
+int sylvite_model_create(const struct sylvite_tables* tables, const char* weights_path,
+                         sylvite_model** model) {
+  int status;
+  create_error[0] = 0;
+  if (model == NULL)
+    return fail(create_error, SYLVITE_NULL_ARGUMENT, "create: the place for the model is null");
+  *model = NULL;
+  if (weights_path == NULL)
+    return fail(create_error, SYLVITE_NULL_ARGUMENT, "create: the weights path is null");
+  status = check_cpu(tables);
+  if (status != SYLVITE_OK) return status;
+  struct sylvite_model* made = calloc(1, sizeof(*made));
+  if (made == NULL) return fail(create_error, SYLVITE_OUT_OF_MEMORY, "create: out of memory");
+  made->tables = tables;
+  status = map_weights(made, weights_path);
+  if (status == SYLVITE_OK) status = allocate(made);
+  if (status != SYLVITE_OK) {
+    sylvite_model_destroy(made);
+    return status;
+  }
+  bind(made);
+  halide_set_error_handler(on_kernel_error);
+  *model = made;
+  return SYLVITE_OK;
+}
+
+static int check_pointers(sylvite_model* model, const char* what, const void* const* pointers,
+                          const struct sylvite_tensor_info* infos, uint32_t count) {
+  if (pointers == NULL && count > 0)
+    return fail(model->error, SYLVITE_NULL_ARGUMENT, "run: %ss is null", what);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (pointers[i] == NULL) {
+      return fail(model->error, SYLVITE_NULL_ARGUMENT, "run: %s %u '%s' is null", what, (unsigned)i,
+                  infos[i].name);
+    }
+  }
+  return SYLVITE_OK;
+}
+
+static void bind_run(sylvite_model* model, const void* const* inputs, void* const* outputs) {
+  for (uint32_t i = 0; i < model->tables->argument_count; ++i) {
+    const struct sylvite_argument* argument = &model->tables->arguments[i];
+    if (argument->source == SYLVITE_INPUT) model->buffers[i].host = (void*)inputs[argument->place];
+    if (argument->source == SYLVITE_OUTPUT) model->buffers[i].host = outputs[argument->place];
+  }
+}
+
+static void copy_outputs(sylvite_model* model, const void* const* inputs, void* const* outputs) {
+  for (uint32_t i = 0; i < model->tables->copy_count; ++i) {
+    const struct sylvite_copy* copy = &model->tables->copies[i];
+    const void* from = place_of(model, copy->source, copy->place);
+    if (copy->source == SYLVITE_INPUT) from = inputs[copy->place];
+    if (copy->source == SYLVITE_OUTPUT) from = outputs[copy->place];
+    memcpy(outputs[copy->output], from, copy->bytes);
+  }
+}
+
+int sylvite_model_run(sylvite_model* model, const void* const* inputs, void* const* outputs) {
+  if (model == NULL) return fail(create_error, SYLVITE_NULL_ARGUMENT, "run: the model is null");
+  const struct sylvite_tables* tables = model->tables;
+  void** pointers = model->pointers;
+  model->error[0] = 0;
+  int status = check_pointers(model, "input", inputs, tables->inputs, tables->input_count);
+  if (status != SYLVITE_OK) return status;
+  status =
+      check_pointers(model, "output", (const void* const*)outputs, tables->outputs, tables->output_count);
+  if (status != SYLVITE_OK) return status;
+  bind_run(model, inputs, outputs);
+  for (uint32_t i = 0; i < tables->launch_count; ++i) {
+    if (tables->launches[i].kernel(pointers) != 0) {
+      if (model->error[0] == 0) fail(model->error, 0, "kernel '%s' failed", tables->launches[i].name);
+      return SYLVITE_RUN_FAILED;
+    }
+    pointers += tables->launches[i].argument_count + 1;
+  }
+  copy_outputs(model, inputs, outputs);
+  return SYLVITE_OK;
+}
+
+void sylvite_model_destroy(sylvite_model* model) {
+  if (model == NULL) return;
+  if (model->mapping != NULL) munmap(model->mapping, model->mapping_bytes);
+  free(model->arena);
+  free(model->buffers);
+  free(model->dims);
+  free(model->pointers);
+  free(model);
+}
+
+const char* sylvite_model_error_message(const sylvite_model* model) {
+  return model != NULL ? model->error : create_error;
+}
+
+int sylvite_model_set_threads(int threads) {
+  return halide_set_num_threads(threads);
+}

@@ -1,0 +1,125 @@
+/* The launcher: runs an exported model from tables. The exporter writes the tables as C (NAME.c, which holds
+ * a copy of this file) and NAME.h, the interface for users. Little-endian, POSIX. Layouts here are not
+ * persistent: tables and launcher are of one build. */
+#ifndef SYLVITE_LAUNCHER_H
+#define SYLVITE_LAUNCHER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* What users see; NAME.h declares the same. */
+#ifndef SYLVITE_EMBED_TYPES
+#define SYLVITE_EMBED_TYPES
+enum {
+  SYLVITE_OK = 0,
+  SYLVITE_NULL_ARGUMENT = 1,
+  SYLVITE_BAD_WEIGHTS = 2,
+  SYLVITE_OUT_OF_MEMORY = 3,
+  SYLVITE_UNSUPPORTED_CPU = 4,
+  SYLVITE_RUN_FAILED = 5
+};
+struct sylvite_tensor_info {
+  const char* name;
+  const char* dtype; /* f32, i64, bool (one byte), ... */
+  int rank;
+  const int64_t* dims; /* outermost first */
+  size_t bytes;        /* dense, row-major */
+};
+typedef struct sylvite_model sylvite_model;
+#endif
+
+/* Where bytes lie. `place` is a number for inputs and outputs, a byte offset for weights and the arena. */
+enum sylvite_source { SYLVITE_INPUT = 0, SYLVITE_OUTPUT = 1, SYLVITE_WEIGHT = 2, SYLVITE_ARENA = 3 };
+
+struct sylvite_argument {
+  uint8_t source;
+  uint8_t type_code; /* of halide_type_t, as type_bits */
+  uint8_t type_bits;
+  uint8_t rank;
+  uint32_t first_dim; /* into sylvite_tables::dims, innermost first */
+  uint64_t place;
+};
+
+struct sylvite_launch {
+  int (*kernel)(void** arguments);
+  const char* name;
+  uint32_t first_argument;
+  uint32_t argument_count;
+};
+
+/* An output that is a copy of other bytes, made after the launches. */
+struct sylvite_copy {
+  uint32_t output;
+  uint32_t source;
+  uint64_t place;
+  uint64_t bytes;
+};
+
+struct sylvite_feature {
+  int bit; /* halide_target_feature_t */
+  const char* name;
+};
+
+struct sylvite_tables {
+  const char* model;
+  const char* id; /* 16 hex digits; the weights file has the same */
+  uint64_t weight_bytes;
+  uint64_t arena_bytes;
+  const struct sylvite_tensor_info* inputs;
+  const struct sylvite_tensor_info* outputs;
+  const int32_t* dims;
+  const struct sylvite_argument* arguments;
+  const struct sylvite_launch* launches;
+  const struct sylvite_copy* copies;
+  const struct sylvite_feature* features; /* of the processor the kernels are compiled for */
+  uint32_t input_count;
+  uint32_t output_count;
+  uint32_t argument_count;
+  uint32_t launch_count;
+  uint32_t copy_count;
+  uint32_t feature_count;
+};
+
+/* The first bytes of a weights file; the weights follow at SYLVITE_WEIGHTS_OFFSET. Persistent. */
+struct sylvite_weights_header {
+  char magic[8]; /* "SYLVWTS" and a zero */
+  uint32_t version;
+  uint32_t reserved;
+  char id[16];
+  uint64_t bytes;
+  uint64_t checksum; /* sylvite_checksum of the weights */
+};
+enum { SYLVITE_WEIGHTS_VERSION = 1, SYLVITE_WEIGHTS_OFFSET = 4096 };
+
+/* Of a weights file. Persistent. */
+static inline uint64_t sylvite_checksum(const void* data, uint64_t bytes) {
+  const uint64_t prime = 0x9E3779B97F4A7C15ULL;
+  const char* next = (const char*)data;
+  uint64_t sum = bytes;
+  for (; bytes >= 8; bytes -= 8, next += 8) {
+    uint64_t word;
+    memcpy(&word, next, 8);
+    sum = (sum ^ word) * prime;
+    sum ^= sum >> 29;
+  }
+  uint64_t last = 0;
+  memcpy(&last, next, bytes);
+  return (sum ^ last) * prime;
+}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+int sylvite_model_create(const struct sylvite_tables* tables, const char* weights_path,
+                         sylvite_model** model);
+int sylvite_model_run(sylvite_model* model, const void* const* inputs, void* const* outputs);
+void sylvite_model_destroy(sylvite_model* model);
+const char* sylvite_model_error_message(const sylvite_model* model);
+int sylvite_model_set_threads(int threads);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,170 @@
+#include "runtime/export.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <llvm/Object/ArchiveWriter.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "runtime/embed/launcher.h"
+#include "runtime/embedded.h"
+#include "runtime/export_sources.h"
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the user
+
+namespace sylvite {
+namespace {
+
+/// Collects the weights of the file, each at a multiple of 64.
+class WeightsFile {
+ public:
+  std::int64_t add(const Tensor& tensor) {
+    const std::int64_t offset = (static_cast<std::int64_t>(bytes_.size()) + 63) / 64 * 64;
+    bytes_.resize(static_cast<std::size_t>(offset), '\0');
+    bytes_.append(static_cast<const char*>(tensor.data()), static_cast<std::size_t>(tensor.byte_size()));
+    return offset;
+  }
+  [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(bytes_.size()); }
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+std::string with_header(const std::string& weights, const std::string& id) {
+  sylvite_weights_header header{};
+  std::copy_n("SYLVWTS", sizeof(header.magic), header.magic);
+  header.version = SYLVITE_WEIGHTS_VERSION;
+  std::copy_n(id.data(), sizeof(header.id), header.id);
+  header.bytes = weights.size();
+  header.checksum = sylvite_checksum(weights.data(), weights.size());
+  std::string file(SYLVITE_WEIGHTS_OFFSET, '\0');
+  std::copy_n(reinterpret_cast<const char*>(&header), sizeof(header), file.data());
+  return file + weights;
+}
+
+ExportedModel describe(const Session& session, const std::string& name, WeightsFile& weights) {
+  const Program& program = *session.program;
+  ExportedModel model;
+  model.name = name;
+  model.plan = &program.plan();
+  model.bindings = &program.bindings();
+  model.target = session.machine.target;
+  for (const Choice& choice : session.choices) model.symbols.push_back(choice.symbol);
+  const PackedWeights& packed = model.bindings->weights;
+  for (std::size_t slot = 0; slot < packed.size(); ++slot)
+    model.slot_offsets.push_back(weights.add(packed.at(slot)));
+  for (const Place& place : model.bindings->outputs) {
+    const bool is_weight = place.kind == BufferKind::weight;
+    model.output_weight_offsets.push_back(
+        is_weight ? weights.add(model.plan->weights.at(static_cast<std::size_t>(place.number))) : -1);
+  }
+  model.weight_bytes = weights.size();
+  model.id = short_hash(fmt::format("{} {}", sha256_hex(weights.bytes()), sha256_hex(tables_source(model))));
+  return model;
+}
+
+/// Runs the compiler quietly; whether it succeeded.
+bool compile_c(const std::string& compiler, const std::string& source, const std::string& object) {
+  std::array<std::string, 7> words = {compiler, "-O1", "-fPIC", "-c", source, "-o", object};
+  std::array<char*, 8> arguments{};
+  std::ranges::transform(words, arguments.begin(), [](std::string& word) { return word.data(); });
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const int error = ::posix_spawnp(&child, compiler.c_str(), &actions, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return false;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// A member of the archive: its name and its bytes.
+using Member = std::pair<std::string, std::string_view>;
+
+void write_archive(const std::string& path, const std::vector<Member>& members) {
+  std::vector<llvm::NewArchiveMember> entries;
+  for (const auto& [name, bytes] : members) {
+    entries.emplace_back(llvm::MemoryBufferRef({bytes.data(), bytes.size()}, name));
+  }
+  if (llvm::Error error =
+          llvm::writeArchive(path, entries, llvm::SymtabWritingMode::NormalSymtab,
+                             llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false)) {
+    throw IoError("{} cannot be written: {}", path, llvm::toString(std::move(error)));
+  }
+}
+
+/// Object code of the tables, or "" when there is no compiler.
+std::string compile_tables(const std::string& source, const ExportOptions& options) {
+  const std::string object = source + ".o.tmp";
+  const bool is_compiled = compile_c(options.c_compiler, source, object);
+  std::string bytes = is_compiled ? read_file(object) : "";
+  std::error_code ignored;
+  std::filesystem::remove(object, ignored);
+  return bytes;
+}
+
+bool is_identifier(const std::string& name) {
+  const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  return !name.empty() && std::ranges::all_of(name, is_word) &&
+         std::isdigit(static_cast<unsigned char>(name[0])) == 0;
+}
+
+}  // namespace
+
+std::string identifier_of(const std::string& model_path) {
+  std::string name = std::filesystem::path(model_path).stem().string();
+  for (char& c : name) {
+    if (!is_identifier(std::string("_") + c)) c = '_';
+  }
+  if (name.empty()) return "model";
+  return is_identifier(name) ? name : "model_" + name;
+}
+
+ExportReport export_model(const Session& session, const ExportOptions& options) {
+  if (!session.program) throw InternalError("export needs a built program");
+  ExportReport report;
+  report.name = options.name.empty() ? identifier_of(session.model_path) : options.name;
+  if (!is_identifier(report.name)) {
+    throw UsageError("'{}' cannot name an exported model: it must be a C identifier", report.name);
+  }
+  make_folder(options.folder);
+  const auto path = [&](const std::string& file) {
+    return report.files.emplace_back(options.folder + "/" + file);
+  };
+  WeightsFile weights;
+  const ExportedModel model = describe(session, report.name, weights);
+  const std::string source = path(report.name + ".c");
+  write_file(source, tables_source(model));
+  write_file(path(report.name + ".h"), interface_header(model));
+  write_file(path(report.name + ".weights"), with_header(weights.bytes(), model.id));
+  const std::string tables = compile_tables(source, options);
+  if (tables.empty()) {
+    report.warnings.push_back(
+        fmt::format("{} compiled no C; projects that link the model compile {}.c themselves",
+                    options.c_compiler, report.name));
+  }
+  std::vector<Member> members = {{"sylvite_launcher.o", embedded::launcher_object},
+                                 {"halide_runtime.o", embedded::halide_runtime}};
+  if (!tables.empty()) members.emplace_back(report.name + ".o", tables);
+  for (const Choice& choice : session.choices) members.emplace_back(choice.symbol + ".o", choice.object);
+  const std::string library = path("lib" + report.name + ".a");
+  write_archive(library, members);
+  write_file(path(report.name + "Config.cmake"), package_config(report.name, !tables.empty()));
+  report.library_bytes = static_cast<std::int64_t>(std::filesystem::file_size(library));
+  report.weight_bytes = model.weight_bytes;
+  return report;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,34 @@
+#pragma once
+// Export: a compiled model as a static library with a C interface, its weights, and a CMake package. What
+// links to it needs libc, libm and pthread: no Halide, LLVM, OpenMP or Python. See docs/embedding.md.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace sylvite {
+
+struct ExportOptions {
+  std::string folder;             ///< made when missing; files of an earlier export are replaced
+  std::string name;               ///< C identifier; "" makes one of the model's file name
+  std::string c_compiler = "cc";  ///< compiles the tables; without one, users' CMake projects compile them
+};
+
+struct ExportReport {
+  std::string name;
+  std::vector<std::string> files;  ///< paths
+  std::int64_t library_bytes = 0;
+  std::int64_t weight_bytes = 0;
+  std::vector<std::string> warnings;
+};
+
+/// Writes NAME.h, libNAME.a, NAME.weights, NAME.c (the tables, as source) and NAMEConfig.cmake.
+/// REQUIRES session.program. Throws UsageError for a bad name, IoError when something cannot be written.
+[[nodiscard]] ExportReport export_model(const Session& session, const ExportOptions& options);
+
+/// The model's file name as a C identifier: "resnet-18.onnx" becomes resnet_18.
+[[nodiscard]] std::string identifier_of(const std::string& model_path);
+
+}  // namespace sylvite

@@ -1,0 +1,31 @@
+#pragma once
+// The text files of an export: tables and interface as C, and the CMake package.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/bindings.h"
+
+namespace sylvite {
+
+/// What the tables are made of. Refers to things that live longer.
+struct ExportedModel {
+  std::string name;  ///< C identifier
+  std::string id;    ///< 16 hex digits: of everything that ties weights and tables together
+  const Plan* plan = nullptr;
+  const Bindings* bindings = nullptr;
+  std::vector<std::string> symbols;        ///< per kernel
+  std::vector<std::int64_t> slot_offsets;  ///< per slot of bindings->weights, bytes into the weights file
+  std::vector<std::int64_t> output_weight_offsets;  ///< per graph output: of the weight it returns, else -1
+  std::int64_t weight_bytes = 0;
+  std::string target;  ///< Halide target of the kernels
+};
+
+[[nodiscard]] std::string tables_source(const ExportedModel& model);     ///< NAME.c
+[[nodiscard]] std::string interface_header(const ExportedModel& model);  ///< NAME.h
+/// `tables_compiled`: whether libNAME.a holds NAME.c.
+[[nodiscard]] std::string package_config(const std::string& name,
+                                         bool tables_compiled);  ///< NAMEConfig.cmake
+
+}  // namespace sylvite
