@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "lowering/flatten.h"
 #include "lowering/fusion.h"
+#include "lowering/horizontal.h"
 #include "lowering/layouts.h"
 #include "lowering/memory_plan.h"
 #include "lowering/plan.h"
@@ -160,7 +161,9 @@ class PlanBuilder {
 }  // namespace
 
 Plan lower(const Graph& graph, const LoweringOptions& options) {
-  const Graph laid_out = assign_layouts(options.fuse ? flatten(graph) : graph, options);
+  // The second flatten moves the slices of merged matmuls behind the reshapes that follow them.
+  const Graph flat = options.fuse ? flatten(merge_matmuls(flatten(graph))) : graph;
+  const Graph laid_out = assign_layouts(flat, options);
   PlanBuilder builder(laid_out);
   for (const Group& group : group_nodes(laid_out, options)) builder.add_launch(group);
   Plan plan = builder.finish();

@@ -92,6 +92,15 @@ bool is_epilogue(const Graph& graph, const Node& transpose) {
          producer_if(graph, transpose.inputs[0], Op::concat) != nullptr;
 }
 
+/// An earlier reshape of the same value to the same dims, so that readers of one alias see one value.
+std::optional<ValueId> find_reshape(const Graph& graph, ValueId id, const Dims& dims) {
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    if (node->op != Op::reshape || node->inputs[0] != id) continue;
+    if (graph.type(node->outputs[0]).dims() == dims) return node->outputs[0];
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::int64_t product(const Dims& dims, std::size_t begin, std::size_t end) {
@@ -134,6 +143,7 @@ ValueId add_reshape(Graph& graph, ValueId id, const Dims& dims) {
   const Node* transpose = producer_if(graph, id, Op::transpose);
   if (transpose != nullptr && !is_epilogue(graph, *transpose))
     moved = transpose_of_reshape(graph, Node(*transpose), dims);
+  if (!moved) moved = find_reshape(graph, id, dims);
   return moved ? *moved : graph.add(Op::reshape, {id}, {{"shape", dims}});
 }
 

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include "frontend/onnx_importer.h"
+#include "frontend/passes.h"
 #include "lowering/plan.h"
 #include "sample_graphs.h"
 
@@ -19,6 +21,31 @@ TEST(Lower, EqualLayersShareKernels) {
   const Plan three = lower(encoder(3));
   EXPECT_EQ(three.launches.size(), 3 * one.launches.size());
   EXPECT_LE(three.kernels.size(), one.kernels.size() + 1);
+}
+
+Plan lower_model(const std::string& name) {
+  ImportOptions options;
+  options.random_weights = true;
+  return lower(
+      run_passes(import_onnx(std::string(SYLVITE_TEST_DATA) + "/models/" + name + ".onnx", options)));
+}
+
+TEST(Lower, BertHasTheKernelsOfOneLayer) {
+  const Plan plan = lower_model("bert_base");
+  // Per layer: merged query, key and value; attention; output; norm; up; down; norm.
+  EXPECT_LE(plan.launches.size(), 12 * 7 + 4U);
+  EXPECT_LE(plan.kernels.size(), 10U);
+}
+
+TEST(Lower, Resnet18IsConvolutions) {
+  const Plan plan = lower_model("resnet18");
+  // 20 convolutions with their residuals, a pool, the mean, the classifier.
+  EXPECT_EQ(plan.launches.size(), 23U);
+  EXPECT_LT(plan.arena_bytes, plan.sum_of_values_bytes / 2);
+  for (const Launch& launch : plan.launches) {
+    const Kernel& kernel = plan.kernels[static_cast<std::size_t>(launch.kernel)];
+    EXPECT_TRUE(kernel.kind != KernelClass::pointwise && kernel.kind != KernelClass::movement) << kernel.text;
+  }
 }
 
 TEST(Lower, OneKernelPerNodeWithoutFusion) {
