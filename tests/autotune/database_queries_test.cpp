@@ -1,0 +1,117 @@
+#include "autotune/database_queries.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "autotune/sqlite.h"
+#include "sample_kernels.h"
+#include "temporary_folder.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+const TuningKey key{"x86-64-linux", "test machine", 1, "halide 21", "f32"};
+
+Candidate numbered(int number) {
+  Candidate candidate;
+  candidate.schedule.decisions.push_back({"v0", -1, "vectorize", {"d0", std::to_string(number)}});
+  return candidate;
+}
+
+void record(Database& database, const Kernel& kernel, int number, double us, Verdict verdict = Verdict::ok) {
+  database.record_trial(kernel, key, {"", numbered(number), verdict, {us}, us, 0.5, "said", 0.25});
+}
+
+TEST(DatabaseQueries, TopAndTrials) {
+  Database database("");
+  Kernel slow = sample_matmul();
+  Kernel fast = sample_pointwise();
+  record(database, slow, 1, 300);
+  record(database, slow, 2, 0, Verdict::run_crash);
+  record(database, slow, 3, 100);
+  record(database, fast, 1, 5);
+  database.record_winner(fast, key, {numbered(1), 5, 0.5, "heuristic", 60});
+  database.record_winner(slow, key, {numbered(3), 100, 0.5, "search", 60});
+  auto top = top_winners(database, 10);
+  ASSERT_EQ(top.size(), 2);
+  EXPECT_EQ(top[0].kernel, slow.id);
+  EXPECT_EQ(top[0].trials, 3);
+  EXPECT_EQ(top[0].slowest_us, 300);
+  EXPECT_EQ(top[0].key, key);
+  EXPECT_EQ(top_winners(database, 10, fast.id.substr(0, 6)).size(), 1);
+  auto trials = list_trials(database, slow.id, 10, /*by_time=*/true);
+  ASSERT_EQ(trials.size(), 3);
+  EXPECT_EQ(trials[0].median_us, 100);
+  EXPECT_EQ(trials[2].verdict, "run_crash");
+  EXPECT_EQ(list_trials(database, slow.id, 10, /*by_time=*/false)[0].median_us, 300);
+  DatabaseStats stats = database_stats(database);
+  EXPECT_EQ(stats.trials, 4);
+  EXPECT_EQ(stats.trials_by_verdict["run_crash"], 1);
+  EXPECT_EQ(stats.winners_by_origin["search"], 1);
+  EXPECT_EQ(stats.compile_seconds, 1);
+  EXPECT_EQ(stats.integrity, "ok");
+}
+
+TEST(DatabaseQueries, ExportsOneObjectPerLine) {
+  Database database("");
+  Kernel kernel = sample_matmul();
+  record(database, kernel, 1, 300);
+  database.record_winner(kernel, key, {numbered(1), 300, 0.5, "search", 1.0 / 0.0});
+  std::stringstream output;
+  EXPECT_EQ(export_jsonl(database, output), 3);
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(output, line);) {
+    lines.push_back(nlohmann::json::parse(line));
+  }
+  ASSERT_EQ(lines.size(), 3);
+  EXPECT_EQ(lines[0].at("text"), kernel.text);
+  EXPECT_EQ(lines[1].at("samples_us"), nlohmann::json({300.0}));
+  EXPECT_EQ(lines[1].at("threads"), 1);
+  EXPECT_TRUE(lines[2].at("budget_seconds").is_null()) << "unlimited";
+}
+
+TEST(DatabaseQueries, MergesAnotherFile) {
+  TemporaryFolder folder;
+  std::string path = folder.file("other.db");
+  Kernel kernel = sample_matmul();
+  Kernel theirs_only = sample_pointwise();
+  {
+    Database other(path);
+    record(other, kernel, 1, 90);
+    record(other, kernel, 2, 80);
+    record(other, theirs_only, 1, 7);
+    other.record_winner(kernel, key, {numbered(2), 80, 0.5, "search", 60});
+    other.record_winner(theirs_only, key, {numbered(1), 7, 0.5, "search", 60});
+  }
+  Database database(folder.file("mine.db"));
+  record(database, kernel, 1, 100);
+  database.record_winner(kernel, key, {numbered(1), 100, 0.5, "heuristic", 60});
+  MergeReport report = merge_database(database, path);
+  EXPECT_EQ(report.kernels, 1);
+  EXPECT_EQ(report.trials, 2);
+  EXPECT_EQ(report.winners, 2);
+  EXPECT_EQ(database.trial_count(), 3);
+  EXPECT_EQ(database.find_winner(kernel, key)->candidate, numbered(2));
+  EXPECT_TRUE(database.find_winner(theirs_only, key));
+  report = merge_database(database, path);
+  EXPECT_EQ(report.kernels + report.trials + report.winners, 0) << "merging twice changes nothing";
+}
+
+TEST(DatabaseQueries, RefusesToMergeOtherFiles) {
+  TemporaryFolder folder;
+  Database database("");
+  EXPECT_THROW(merge_database(database, folder.file("absent.db")), IoError);
+  std::ofstream(folder.file("text.db")) << std::string(1000, 'x');
+  EXPECT_THROW(merge_database(database, folder.file("text.db")), IoError);
+  SqliteConnection(folder.file("foreign.db"), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0)
+      .execute("CREATE TABLE mine(x)");
+  EXPECT_THROW(merge_database(database, folder.file("foreign.db")), IoError);
+}
+
+}  // namespace
+}  // namespace sylvite
