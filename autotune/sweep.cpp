@@ -1,0 +1,206 @@
+#include "autotune/sweep.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <boost/program_options/errors.hpp>
+#include <boost/program_options/options_description.hpp>
+#include <boost/program_options/parsers.hpp>
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "autotune/sqlite.h"
+#include "base/files.h"
+#include "base/knobs.h"
+#include "base/nearest.h"
+
+namespace sylvite {
+
+namespace {
+
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 6> sweep_keys = {"sweep.models",  "sweep.modes",  "sweep.precisions",
+                                                        "sweep.threads", "sweep.budget", "sweep.name"};
+/// In the order of SweepState.
+constexpr std::array<std::string_view, 4> state_names = {"pending", "running", "done", "failed"};
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> items;
+  std::stringstream stream(text);
+  for (std::string item; std::getline(stream, item, ',');) {
+    auto first = item.find_first_not_of(" \t");
+    if (first != std::string::npos) {
+      items.push_back(item.substr(first, item.find_last_not_of(" \t") - first + 1));
+    }
+  }
+  return items;
+}
+
+/// All keys of the file with their values: those of [sweep], and knobs.
+struct SweepFile {
+  std::map<std::string, std::string> sweep;
+  std::map<std::string, std::string> knobs;
+
+  [[nodiscard]] std::vector<std::string> list(const std::string& key, const std::string& fallback) const {
+    auto found = sweep.find(key);
+    auto items = split_list(found == sweep.end() ? fallback : found->second);
+    if (items.empty()) {
+      throw UsageError("{} is empty: give a comma-separated list", key);
+    }
+    return items;
+  }
+};
+
+SweepFile parse_file(std::string_view text, const std::string& name) {
+  SweepFile file;
+  try {
+    std::istringstream stream{std::string(text)};
+    auto parsed = po::parse_config_file(stream, po::options_description(), /*allow_unregistered=*/true);
+    for (const auto& option : parsed.options) {
+      const std::string& key = option.string_key;
+      std::string value = option.value.empty() ? "" : option.value.front();
+      if (!key.starts_with("sweep.")) {
+        file.knobs[key] = value;
+      } else if (std::ranges::find(sweep_keys, key) != sweep_keys.end()) {
+        file.sweep[key] = value;
+      } else {
+        throw UsageError("unknown key '{}'{}", key, suggestion(key, {sweep_keys.begin(), sweep_keys.end()}));
+      }
+    }
+  } catch (const po::error& error) {
+    throw UsageError("sweep {}: {}", name, error.what());
+  }
+  return file;
+}
+
+/// Refuses unknown knobs and wrong values before anything runs.
+void check_settings(const std::map<std::string, std::string>& settings) {
+  Settings checked;
+  for (const auto& [key, value] : settings) {
+    checked.set(key, value);
+  }
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// A sweep must not fail because its progress cannot be stored: it is only resumed less exactly then.
+void store_state(Database& database, const SweepPlan& plan, const SweepItem& item,
+                 const SweepStatus& status) {
+  try {
+    SqliteTransaction transaction(database.connection());
+    SqliteStatement(database.connection(), R"(
+        INSERT INTO sweep_items(sweep, item, state, message, seconds) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT(sweep, item) DO UPDATE SET state = excluded.state, message = excluded.message,
+          seconds = excluded.seconds, updated_at = excluded.updated_at)")
+        .bind(plan.name)
+        .bind(item.to_string())
+        .bind(sweep_state_name(status.state))
+        .bind(status.message)
+        .bind(status.seconds)
+        .run();
+    transaction.commit();
+  } catch (const SqliteError&) {  // Database itself warns of the file's failure at the item's trials
+  }
+}
+
+}  // namespace
+
+std::string_view sweep_state_name(SweepState state) {
+  return state_names.at(static_cast<std::size_t>(state));
+}
+
+std::string SweepItem::to_string() const {
+  std::string text = model;
+  for (const auto& [key, value] : settings) {
+    text += fmt::format(" {}={}", key, value);
+  }
+  return text;
+}
+
+SweepPlan parse_sweep(std::string_view text, const std::string& name, const std::string& folder) {
+  SweepFile file = parse_file(text, name);
+  SweepPlan plan;
+  plan.name = file.sweep.contains("sweep.name") ? file.sweep["sweep.name"] : name;
+  std::set<std::string> seen;
+  for (const std::string& model : file.list("sweep.models", "")) {
+    for (const std::string& mode : file.list("sweep.modes", "max-autotune")) {
+      for (const std::string& precision : file.list("sweep.precisions", "f32")) {
+        for (const std::string& threads : file.list("sweep.threads", "0")) {
+          SweepItem item{(fs::path(folder) / model).lexically_normal().string(), file.knobs};
+          item.settings["compile.mode"] = mode;
+          item.settings["compile.precision"] = precision;
+          item.settings["compile.threads"] = threads;
+          if (file.sweep.contains("sweep.budget")) {
+            item.settings["tune.budget"] = file.sweep["sweep.budget"];
+          }
+          check_settings(item.settings);
+          if (seen.insert(item.to_string()).second) {
+            plan.items.push_back(std::move(item));
+          }
+        }
+      }
+    }
+  }
+  return plan;
+}
+
+SweepPlan read_sweep(const std::string& path) {
+  fs::path absolute = fs::absolute(path);
+  return parse_sweep(read_file(path), absolute.stem().string(), absolute.parent_path().string());
+}
+
+std::vector<SweepStatus> sweep_status(const SweepPlan& plan, const Database& database) {
+  std::map<std::string, SweepStatus> known;
+  SqliteStatement row(database.connection(),
+                      "SELECT item, state, message, seconds FROM sweep_items WHERE sweep = ?");
+  row.bind(plan.name);
+  while (row.step()) {
+    auto state = std::ranges::find(state_names, row.text(1)) - state_names.begin();
+    known[row.text(0)] = {static_cast<SweepState>(state), row.text(2), row.real(3)};
+  }
+  std::vector<SweepStatus> statuses;
+  for (const SweepItem& item : plan.items) {
+    auto found = known.find(item.to_string());
+    statuses.push_back(found == known.end() ? SweepStatus{} : found->second);
+  }
+  return statuses;
+}
+
+void reset_sweep(const SweepPlan& plan, Database& database) {
+  SqliteTransaction transaction(database.connection());
+  SqliteStatement(database.connection(), "DELETE FROM sweep_items WHERE sweep = ?").bind(plan.name).run();
+  transaction.commit();
+}
+
+SweepReport run_sweep(const SweepPlan& plan, Database& database,
+                      const std::function<void(std::size_t index, const SweepItem&)>& run_item) {
+  SweepReport report;
+  std::vector<SweepStatus> statuses = sweep_status(plan, database);
+  for (std::size_t i = 0; i < plan.items.size(); ++i) {
+    const SweepItem& item = plan.items[i];
+    if (statuses[i].state == SweepState::done) {
+      ++report.skipped;
+      continue;
+    }
+    auto start = std::chrono::steady_clock::now();
+    store_state(database, plan, item, {SweepState::running, "", 0});
+    try {
+      run_item(i, item);
+      store_state(database, plan, item, {SweepState::done, "", seconds_since(start)});
+      ++report.done;
+    } catch (const std::exception& error) {
+      store_state(database, plan, item, {SweepState::failed, error.what(), seconds_since(start)});
+      report.errors.push_back(fmt::format("{}: {}", item.to_string(), error.what()));
+      ++report.failed;
+    }
+  }
+  return report;
+}
+
+}  // namespace sylvite
