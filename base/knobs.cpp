@@ -28,7 +28,7 @@ constexpr Knob knobs[] = {
      "folder of compiled kernels, owner-only; empty for $XDG_CACHE_HOME/sylvite/objects"},
     {"db.enabled", boolean, "true", "", "", "use stored winners, and store trials"},
     {"db.path", string, "", "db", "",
-     "file of trials and winners; empty for $XDG_CACHE_HOME/sylvite/tuning.db"},
+     "file of trials and winners; empty for $XDG_CACHE_HOME/sylvite/trials.db"},
     {"tune.enabled", boolean, "false", "", "", "measure candidates for kernels without a stored winner"},
     {"tune.budget", duration, "60s", "budget", "", "wall-clock time to spend on measuring, over all kernels"},
     {"tune.compile_jobs", integer, "0", "", "", "compile workers at a time; 0 for all cores"},

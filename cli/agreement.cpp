@@ -1,0 +1,133 @@
+#include "cli/agreement.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/error.h"
+#include "frontend/interpreter.h"
+#include "frontend/tensor_io.h"
+
+namespace sylvite {
+namespace {
+
+double scale_of(const Tensor& tensor) {
+  double scale = 0;
+  for (std::int64_t i = 0; i < tensor.size(); ++i) {
+    const double magnitude = std::abs(tensor.as_double(i));
+    if (std::isfinite(magnitude)) scale = std::max(scale, magnitude);
+  }
+  return scale;
+}
+
+bool same_special(double a, double b) {
+  return (std::isnan(a) && std::isnan(b)) || a == b;
+}
+
+/// Adds output number `index` to `so_far`.
+void compare_tensor(const Tensor& actual, const Tensor& expected, std::size_t index,
+                    const Tolerance& tolerance, Agreement& so_far) {
+  const auto note = [&](const std::string& problem) {
+    if (so_far.problem.empty()) so_far.problem = fmt::format("output {}: {}", index, problem);
+  };
+  if (actual.dtype() != expected.dtype() || actual.dims() != expected.dims()) {
+    return note(fmt::format("is {}, expected {}", actual.type().to_string(), expected.type().to_string()));
+  }
+  const double scale = scale_of(expected);
+  const bool exact = !is_float(expected.dtype());
+  for (std::int64_t i = 0; i < actual.size(); ++i) {
+    const double got = actual.as_double(i);
+    const double want = expected.as_double(i);
+    if (same_special(got, want)) continue;
+    const double error = std::abs(got - want);
+    const double allowed = exact ? 0 : tolerance.absolute * scale + tolerance.relative * std::abs(want);
+    if (!std::isfinite(error) || error > allowed) {
+      note(fmt::format("element {} is {:.7g}, expected {:.7g}", i, got, want));
+    }
+    if (!std::isfinite(error) || allowed == 0) {
+      so_far.worst = std::numeric_limits<double>::infinity();
+      continue;
+    }
+    so_far.worst = std::max(so_far.worst, error / allowed);
+    so_far.largest_error = std::max(so_far.largest_error, error / scale);
+  }
+}
+
+std::vector<Tensor> stored_outputs(const std::string& folder) {
+  std::vector<Tensor> outputs;
+  for (std::size_t i = 0;; ++i) {
+    const std::string stem = fmt::format("{}/{}", folder, i);
+    const bool npy = std::filesystem::exists(stem + ".npy");
+    if (!npy && !std::filesystem::exists(stem + ".pb")) break;
+    outputs.push_back(read_tensor(stem + (npy ? ".npy" : ".pb")));
+  }
+  if (outputs.empty()) throw UsageError("--check {}: the folder has no 0.npy or 0.pb", folder);
+  return outputs;
+}
+
+/// Elements 0, k, 2k, ... of `tensor`, as many as `count`.
+Tensor sampled(const Tensor& tensor, std::int64_t count) {
+  const std::int64_t step = count > 0 ? (tensor.size() + count - 1) / count : 1;
+  Tensor result(tensor.dtype(), {(tensor.size() + step - 1) / std::max<std::int64_t>(step, 1)});
+  for (std::int64_t i = 0; i < result.size(); ++i) result.set_double(i, tensor.as_double(i * step));
+  return result;
+}
+
+Agreement compare_sample(const std::vector<Tensor>& outputs, const std::string& path) {
+  const Tensor stored = read_tensor(path);
+  if (outputs.empty()) return compare_outputs({}, {stored});
+  return compare_outputs({sampled(outputs.front(), stored.size())}, {stored.reshaped({stored.size()})});
+}
+
+}  // namespace
+
+Agreement compare_outputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
+                          const Tolerance& tolerance) {
+  Agreement agreement;
+  if (actual.size() != expected.size()) {
+    agreement.problem = fmt::format("{} outputs, expected {}", actual.size(), expected.size());
+    return agreement;
+  }
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    compare_tensor(actual[i], expected[i], i, tolerance, agreement);
+  }
+  return agreement;
+}
+
+Session reference_session(const std::string& model_path, const CompileOptions& options) {
+  Session session = load_model(model_path, options);
+  for (const Kernel& kernel : session.plan.kernels) {
+    Choice& choice = session.choices.emplace_back();
+    choice.candidate = reference_candidate(kernel);
+    choice.origin = Origin::reference;
+  }
+  build_program(session);
+  return session;
+}
+
+Agreement check_agreement(const std::string& oracle, const Session& session, const CompileOptions& options,
+                          const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+  if (oracle == "interpreter") return compare_outputs(outputs, interpret(session.imported, inputs));
+  if (oracle == "reference") {
+    return compare_outputs(outputs, reference_session(session.model_path, options).program->run(inputs));
+  }
+  if (std::filesystem::is_directory(oracle)) return compare_outputs(outputs, stored_outputs(oracle));
+  if (std::filesystem::is_regular_file(oracle)) return compare_sample(outputs, oracle);
+  throw UsageError("--check {}: expected reference, interpreter, or a folder or file of stored outputs",
+                   oracle);
+}
+
+void check_outputs(const Options& options, const Session& session, const std::vector<Tensor>& inputs,
+                   const std::vector<Tensor>& outputs, nlohmann::json& document) {
+  if (!options.has("check")) return;
+  const std::string& oracle = options.value("check");
+  const Agreement agreement = check_agreement(oracle, session, compile_options(options), inputs, outputs);
+  if (!agreement.ok()) throw VerifyError("the outputs disagree with {}: {}", oracle, agreement.problem);
+  document["check"] = {{"oracle", oracle},
+                       {"largest_error_of_scale", agreement.largest_error},
+                       {"share_of_tolerance", agreement.worst}};
+  say(options,
+      fmt::format("agrees with {}: largest error {:.2g} of the output's scale, {:.3g} of what is allowed\n",
+                  oracle, agreement.largest_error, agreement.worst));
+}
+
+}  // namespace sylvite

@@ -1,0 +1,46 @@
+#pragma once
+// Do outputs agree with a reference?
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/model_options.h"
+
+namespace sylvite {
+
+/// |actual - expected| <= absolute * max|expected| + relative * |expected|, element by element; NaN and
+/// infinities must stand in the same places; integers and booleans must be equal.
+struct Tolerance {
+  double relative = 1e-3;
+  double absolute = 1e-4;  ///< of the output's scale, its largest finite magnitude
+};
+
+struct Agreement {
+  double worst = 0;          ///< largest error as a share of what is allowed; <= 1 passes
+  double largest_error = 0;  ///< largest |actual - expected| as a share of the output's scale
+  std::string problem;       ///< empty when all outputs agree; else names the output and the element
+  [[nodiscard]] bool ok() const { return problem.empty(); }
+};
+
+/// REQUIRES as many expected tensors as actual ones, else the problem says so.
+[[nodiscard]] Agreement compare_outputs(const std::vector<Tensor>& actual,
+                                        const std::vector<Tensor>& expected, const Tolerance& tolerance = {});
+
+/// How the outputs compare with `oracle`: "reference" (the plain schedule of every kernel), "interpreter"
+/// (the imported graph, node by node; slow), a folder with 0.npy or 0.pb, 1.npy, ..., or a .npy or .pb file
+/// with the elements 0, k, 2k, ... of the first output for some k. Throws UsageError when it is none of
+/// these.
+[[nodiscard]] Agreement check_agreement(const std::string& oracle, const Session& session,
+                                        const CompileOptions& options, const std::vector<Tensor>& inputs,
+                                        const std::vector<Tensor>& outputs);
+
+/// Does what --check of a verb says, if it was given: tells the result to people and in `document`.
+/// Throws VerifyError when the outputs disagree.
+void check_outputs(const Options& options, const Session& session, const std::vector<Tensor>& inputs,
+                   const std::vector<Tensor>& outputs, nlohmann::json& document);
+
+/// A session of the same model that runs the plain schedule of every kernel.
+[[nodiscard]] Session reference_session(const std::string& model_path, const CompileOptions& options);
+
+}  // namespace sylvite

@@ -1,0 +1,26 @@
+#pragma once
+// Inputs for a model: from files, else random from a seed.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "frontend/graph.h"
+
+namespace sylvite {
+
+/// --input, --seed and --check.
+void add_input_options(Options& options);
+
+/// One tensor per graph input, in order: from --input NAME=FILE (.npy or .pb), else drawn by the generator of
+/// frontend/onnx_weights.h: floats of unit variance; integers below 1000 and the extent they index, where
+/// they index one, else 0 or 1. The same seed, name and type give the same values everywhere. Throws
+/// UsageError for unknown names, InputError naming the input for a wrong dtype or shape.
+[[nodiscard]] std::vector<Tensor> make_inputs(const Options& options, const Graph& graph);
+
+/// NAME=FILE assignments as tensors, by name.
+[[nodiscard]] std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>& assignments,
+                                                               const std::string& option);
+
+}  // namespace sylvite

@@ -1,0 +1,99 @@
+#include "cli/output.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/version.h"
+
+namespace sylvite {
+namespace {
+
+const std::string halide_version =
+    fmt::format("{}.{}.{}", HALIDE_VERSION_MAJOR, HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH);
+
+/// Nearest-rank percentile of sorted values.
+double percentile(const std::vector<double>& sorted, double fraction) {
+  const auto rank = static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
+}
+
+}  // namespace
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  if (errno == EPIPE) throw ClosedPipe{};
+  throw IoError("cannot write to standard output: {}", std::strerror(errno));
+}
+
+void write_text(const std::string& path, std::string_view text) {
+  if (path == "-") return print(text);
+  write_file(path, text);
+}
+
+Latency summarize_latency(std::vector<double> seconds) {
+  if (seconds.empty()) throw InternalError("no run was timed");
+  std::ranges::sort(seconds);
+  double total = 0;
+  for (const double each : seconds) total += each;
+  Latency latency;
+  latency.runs = static_cast<int>(seconds.size());
+  latency.min_ms = seconds.front() * 1e3;
+  latency.median_ms = median(seconds) * 1e3;
+  latency.p90_ms = percentile(seconds, 0.90) * 1e3;
+  latency.p99_ms = percentile(seconds, 0.99) * 1e3;
+  latency.per_second = latency.runs / total;
+  return latency;
+}
+
+nlohmann::json latency_json(const Latency& latency) {
+  return {{"min", latency.min_ms},
+          {"median", latency.median_ms},
+          {"p90", latency.p90_ms},
+          {"p99", latency.p99_ms}};
+}
+
+nlohmann::json report_json(const Session& session, const std::optional<Latency>& latency) {
+  const CompileReport& report = session.report;
+  nlohmann::json json;
+  json["schema"] = 1;
+  json["versions"] = {{"sylvite", version}, {"halide", halide_version}};
+  json["machine"] = {{"cpu", session.machine.cpu_name}, {"target", session.machine.target}};
+  json["mode"] = session.settings.string("compile.mode");
+  json["precision"] = session.settings.string("compile.precision");
+  json["model"] = session.model_path;
+  json["threads"] = session.machine.threads;
+  json["counters"] = {{"kernels", report.kernels},
+                      {"unique_kernels", report.unique_kernels},
+                      {"trials", report.trials},
+                      {"compiled", report.compiled},
+                      {"loaded_from_cache", report.loaded_from_cache}};
+  json["seconds"] = {{"import", report.import_seconds},
+                     {"compile", report.compile_seconds},
+                     {"tune", report.tune_seconds},
+                     {"ready", report.ready_seconds},
+                     {"weights", report.weights_seconds}};
+  json["latency_ms"] = nullptr;
+  if (latency) {
+    json["latency_ms"] = latency_json(*latency);
+    json["runs"] = latency->runs;
+    json["throughput_per_second"] = latency->per_second;
+  }
+  json["peak_bytes"] = report.peak_bytes;
+  json["sum_of_values_bytes"] = report.sum_of_values_bytes;
+  return json;
+}
+
+std::string format_bytes(std::int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (value < 1e3) return fmt::format("{} B", bytes);
+  if (value < 1e6) return fmt::format("{:.1f} kB", value / 1e3);
+  if (value < 1e9) return fmt::format("{:.1f} MB", value / 1e6);
+  return fmt::format("{:.2f} GB", value / 1e9);
+}
+
+}  // namespace sylvite

@@ -1,0 +1,49 @@
+#pragma once
+// What verbs print: on stdout or into a file, as text or JSON.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace sylvite {
+
+/// To stdout. Throws IoError when it cannot be written; a closed pipe ends the command quietly.
+void print(std::string_view text);
+template <typename... Arguments>
+void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  print(std::string_view(fmt::format(format, std::forward<Arguments>(arguments)...)));
+}
+
+/// Thrown by print when the reader of stdout went away.
+struct ClosedPipe {};
+
+/// Writes a whole file atomically, or stdout when `path` is "-".
+void write_text(const std::string& path, std::string_view text);
+
+/// Sorted wall-clock times of whole runs.
+struct Latency {
+  double min_ms = 0;
+  double median_ms = 0;
+  double p90_ms = 0;
+  double p99_ms = 0;
+  double per_second = 0;  ///< runs finished per second of measuring
+  int runs = 0;
+};
+/// `seconds` in any order; REQUIRES at least one.
+[[nodiscard]] Latency summarize_latency(std::vector<double> seconds);
+
+[[nodiscard]] nlohmann::json latency_json(const Latency& latency);
+
+/// The --json document of docs/formats.md. `latency` is null in it when not measured.
+[[nodiscard]] nlohmann::json report_json(const Session& session, const std::optional<Latency>& latency);
+
+/// "1.5 MB".
+[[nodiscard]] std::string format_bytes(std::int64_t bytes);
+
+}  // namespace sylvite

@@ -1,0 +1,88 @@
+#include "cli/timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "base/table.h"
+
+namespace sylvite {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double total_us(const std::vector<LaunchTime>& times) {
+  double total = 0;
+  for (const LaunchTime& time : times) total += time.duration_us;
+  return total;
+}
+
+/// All launches of one kernel in one run.
+struct KernelTime {
+  std::string first_launch;
+  int launches = 0;
+  double total_us = 0;
+};
+
+std::string_view class_of(const Plan& plan, const std::string& kernel_id) {
+  const auto found = std::ranges::find(plan.kernels, kernel_id, &Kernel::id);
+  return found == plan.kernels.end() ? "" : kernel_class_name(found->kind);
+}
+
+}  // namespace
+
+double timed_run(Program& program, const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) {
+  const auto start = Clock::now();
+  std::vector<Tensor> result = program.run(inputs);
+  const double seconds = seconds_since(start);
+  if (outputs != nullptr) *outputs = std::move(result);
+  return seconds;
+}
+
+std::vector<std::vector<double>> timed_runs(const std::vector<Program*>& programs,
+                                            const std::vector<Tensor>& inputs, double warmup,
+                                            double duration) {
+  const auto take_turns = [&](double seconds) {
+    std::vector<std::vector<double>> times(programs.size());
+    const auto start = Clock::now();
+    do {
+      for (std::size_t i = 0; i < programs.size(); ++i) times[i].push_back(timed_run(*programs[i], inputs));
+    } while (seconds_since(start) < seconds);
+    return times;
+  };
+  (void)take_turns(warmup);
+  return take_turns(duration);
+}
+
+std::vector<LaunchTime> profile_program(Program& program, const std::vector<Tensor>& inputs, int runs) {
+  std::vector<std::vector<LaunchTime>> profiles(static_cast<std::size_t>(runs));
+  for (auto& profile : profiles) (void)program.run(inputs, &profile);
+  std::ranges::sort(profiles, {}, total_us);
+  return profiles[profiles.size() / 2];
+}
+
+std::string profile_table(const Plan& plan, const std::vector<LaunchTime>& times) {
+  std::map<std::string, KernelTime> by_kernel;
+  for (const LaunchTime& time : times) {
+    KernelTime& kernel = by_kernel[time.kernel_id];
+    if (kernel.launches++ == 0) kernel.first_launch = time.name;
+    kernel.total_us += time.duration_us;
+  }
+  std::vector<std::pair<std::string, KernelTime>> sorted(by_kernel.begin(), by_kernel.end());
+  std::ranges::sort(sorted, std::greater{}, [](const auto& each) { return each.second.total_us; });
+  const double total = total_us(times);
+  Table table({"kernel", "class", "launches", "total us", "each us", "share", "first launch"});
+  for (const auto& [id, kernel] : sorted) {
+    table.add_row(
+        {id, std::string(class_of(plan, id)), std::to_string(kernel.launches),
+         fmt::format("{:.1f}", kernel.total_us), fmt::format("{:.1f}", kernel.total_us / kernel.launches),
+         fmt::format("{:.1f}%", total > 0 ? 100 * kernel.total_us / total : 0), kernel.first_launch});
+  }
+  return table.to_string();
+}
+
+}  // namespace sylvite

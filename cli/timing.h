@@ -1,0 +1,29 @@
+#pragma once
+// Timing whole runs of a program.
+
+#include <string>
+#include <vector>
+
+#include "cli/output.h"
+
+namespace sylvite {
+
+/// Wall-clock seconds of one run; `outputs`, if given, gets its outputs.
+[[nodiscard]] double timed_run(Program& program, const std::vector<Tensor>& inputs,
+                               std::vector<Tensor>* outputs = nullptr);
+
+/// Runs for `warmup` seconds untimed, then for `duration` seconds; at least one of each. With several
+/// programs they take turns (ABAB), so that their times may be compared whatever else the machine does. One
+/// list per program.
+[[nodiscard]] std::vector<std::vector<double>> timed_runs(const std::vector<Program*>& programs,
+                                                          const std::vector<Tensor>& inputs, double warmup,
+                                                          double duration);
+
+/// Launch times of one run, the one with the median total of several.
+[[nodiscard]] std::vector<LaunchTime> profile_program(Program& program, const std::vector<Tensor>& inputs,
+                                                      int runs = 11);
+
+/// A table of launches grouped by kernel, slowest first, with their share of the run.
+[[nodiscard]] std::string profile_table(const Plan& plan, const std::vector<LaunchTime>& times);
+
+}  // namespace sylvite

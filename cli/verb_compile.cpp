@@ -1,0 +1,18 @@
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "cli/verb.h"
+
+namespace sylvite {
+
+int verb_compile(std::span<const std::string> arguments) {
+  Options options("compile MODEL.onnx [OPTION ...]",
+                  "Compiles a model and keeps the objects in the cache, so that later runs start at once.");
+  options.add_model_options();
+  if (!options.parse(arguments)) return 0;
+  const Session session = prepare_session(options);
+  say(options, summary_line(session));
+  write_json(options, report_json(session, std::nullopt));
+  return 0;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,129 @@
+#include <sstream>
+
+#include "base/table.h"
+#include "cli/inputs.h"
+#include "cli/model_options.h"
+#include "cli/timing.h"
+#include "cli/verb.h"
+#include "frontend/text.h"
+
+namespace sylvite {
+namespace {
+
+std::string heading(const std::string& title) {
+  return "\n== " + title + " ==\n";
+}
+
+std::string indented(const std::string& text) {
+  std::string result = "  ";
+  for (const char c : text) {
+    result += c;
+    if (c == '\n') result += "  ";
+  }
+  result.erase(result.find_last_not_of(' ') + 1);
+  if (!result.ends_with('\n')) result += '\n';
+  return result;
+}
+
+/// A statement per line; long ones with a directive per line.
+std::string readable(const Schedule& schedule) {
+  constexpr std::size_t long_line = 100;
+  std::string text;
+  std::istringstream lines(schedule.to_string());
+  for (std::string line; std::getline(lines, line);) {
+    for (std::size_t at = line.find(").", 0); line.size() > long_line && at != std::string::npos;) {
+      line.insert(at + 1, "\n    ");
+      at = line.find(").", at + 2);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string pass_section(const Session& session) {
+  Table table({"pass", "nodes before", "after", "ms"});
+  for (const PassReport& pass : session.passes) {
+    if (!pass.changed) continue;
+    table.add_row({pass.name, std::to_string(pass.nodes_before), std::to_string(pass.nodes_after),
+                   fmt::format("{:.1f}", pass.seconds * 1e3)});
+  }
+  return heading("passes that changed the graph") + table.to_string();
+}
+
+std::string launch_section(const Plan& plan) {
+  Table table({"#", "kernel", "class", "operations", "anchor", "why one group"});
+  for (std::size_t i = 0; i < plan.launches.size(); ++i) {
+    const Launch& launch = plan.launches[i];
+    const Kernel& kernel = plan.kernels[static_cast<std::size_t>(launch.kernel)];
+    table.add_row({std::to_string(i), kernel.id, std::string(kernel_class_name(kernel.kind)),
+                   std::to_string(kernel.body.nodes().size()), launch.name, launch.origin});
+  }
+  return heading("launches") + table.to_string();
+}
+
+std::string memory_section(const Plan& plan) {
+  std::int64_t weights = 0;
+  for (const Tensor& weight : plan.weights) weights += weight.byte_size();
+  return heading("memory") + fmt::format("arena {} for values of {} together; weights {}\n",
+                                         format_bytes(plan.arena_bytes),
+                                         format_bytes(plan.sum_of_values_bytes), format_bytes(weights));
+}
+
+std::string kernel_section(const Kernel& kernel, const Choice& choice, const Machine& machine) {
+  const std::string why = choice.why.empty() ? "" : "chosen: " + choice.why + "\n";
+  const std::string cost = choice.median_us > 0 ? fmt::format(", {:.1f} us", choice.median_us) : "";
+  std::string text = heading(fmt::format("kernel {} ({}; schedule from {}{})", kernel.id,
+                                         kernel_class_name(kernel.kind), origin_name(choice.origin), cost));
+  text += indented(kernel.text) + why;
+  text += fmt::format("schedule, as Halide C++ over the form {}:\n", choice.candidate.form.to_string());
+  text += indented(readable(choice.candidate.schedule));
+  std::vector<Refusal> refusals;
+  std::string taken;
+  for (const Space* space : spaces_for(kernel, machine, &refusals)) taken += " " + space->name;
+  text += "spaces that take it:" + taken + "\n";
+  for (const Refusal& refusal : refusals)
+    text += fmt::format("{} refused: {}\n", refusal.space, refusal.reason);
+  return text;
+}
+
+Options explain_options() {
+  Options options(
+      "explain MODEL.onnx [OPTION ...]",
+      "Shows what the compiler made of a model: graph, launches and why, memory, and for each kernel its\n"
+      "algorithm, schedule and the schedule spaces that were refused.");
+  options.add_value("kernel", "ID", "show this kernel only (an id, or its beginning)");
+  options.add_flag("profile", "also build and run the program, and show where time goes");
+  add_input_options(options);
+  options.add_model_options();
+  return options;
+}
+
+}  // namespace
+
+int verb_explain(std::span<const std::string> arguments) {
+  Options options = explain_options();
+  if (!options.parse(arguments)) return 0;
+  Session session = choose_session(options);
+  print_warnings(session);
+  const Plan& plan = session.plan;
+  const std::string wanted = options.has("kernel") ? options.value("kernel") : "";
+  if (wanted.empty()) {
+    say(options,
+        graph_text(session.graph) + pass_section(session) + launch_section(plan) + memory_section(plan));
+  }
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+    if (!plan.kernels[i].id.starts_with(wanted)) continue;
+    say(options, kernel_section(plan.kernels[i], session.choices[i], session.machine));
+  }
+  if (options.has("profile")) {
+    build_program(session);
+    print_warnings(session);
+    const std::vector<Tensor> inputs = make_inputs(options, session.imported);
+    const std::vector<LaunchTime> profile = profile_program(*session.program, inputs);
+    say(options, heading("where time goes") + profile_table(session.current_plan(), profile));
+  }
+  write_json(options, report_json(session, std::nullopt));
+  return 0;
+}
+
+}  // namespace sylvite

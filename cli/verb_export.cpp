@@ -1,0 +1,39 @@
+#include "base/error.h"
+#include "cli/model_options.h"
+#include "cli/verb.h"
+#include "runtime/export.h"
+
+namespace sylvite {
+
+int verb_export(std::span<const std::string> arguments) {
+  Options options(
+      "export MODEL.onnx --output DIR [OPTION ...]",
+      "Writes a static library, a C header, weights and a CMake package. What links to it needs no Halide,\n"
+      "LLVM or Python; see docs/embedding.md.");
+  options.add_value("output", "DIR", "folder to write; made when missing");
+  options.add_value("name", "NAME", "C identifier; made from the model's file name when not given");
+  options.add_model_options();
+  if (!options.parse(arguments)) return 0;
+  if (!options.has("output")) throw UsageError("--output DIR is missing; see sylvite export --help");
+  Session session = prepare_session(options);
+  ExportOptions wanted;
+  wanted.folder = options.value("output");
+  if (options.has("name")) wanted.name = options.value("name");
+  const ExportReport report = export_model(session, wanted);
+  session.report.warnings = report.warnings;
+  print_warnings(session);
+  std::string text = summary_line(session);
+  for (const std::string& file : report.files) text += file + "\n";
+  text += fmt::format("library {}, weights {}\n", format_bytes(report.library_bytes),
+                      format_bytes(report.weight_bytes));
+  say(options, text);
+  nlohmann::json document = report_json(session, std::nullopt);
+  document["export"] = {{"name", report.name},
+                        {"files", report.files},
+                        {"library_bytes", report.library_bytes},
+                        {"weight_bytes", report.weight_bytes}};
+  write_json(options, document);
+  return 0;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,112 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/table.h"
+#include "cli/agreement.h"
+#include "cli/inputs.h"
+#include "cli/model_options.h"
+#include "cli/output.h"
+#include "cli/timing.h"
+#include "cli/verb.h"
+#include "frontend/tensor_io.h"
+
+namespace sylvite {
+namespace {
+
+/// NumPy's name, for readers of outputs.json.
+std::string numpy_name(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "float32";
+    case DType::f16:
+      return "float16";
+    case DType::bf16:
+      return "bfloat16";
+    case DType::f64:
+      return "float64";
+    case DType::i8:
+      return "int8";
+    case DType::i16:
+      return "int16";
+    case DType::i32:
+      return "int32";
+    case DType::i64:
+      return "int64";
+    case DType::u8:
+      return "uint8";
+    case DType::u16:
+      return "uint16";
+    case DType::u32:
+      return "uint32";
+    case DType::u64:
+      return "uint64";
+    case DType::boolean:
+      return "bool";
+  }
+  throw InternalError("dtype {} has no NumPy name", static_cast<int>(dtype));
+}
+
+void write_outputs(const std::string& folder, const std::string& format, const Graph& graph,
+                   const std::vector<Tensor>& outputs) {
+  make_folder(folder);
+  nlohmann::json list = nlohmann::json::array();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string file = fmt::format("{}.{}", i, format);
+    const std::string& name = graph.value(graph.outputs[i]).name;
+    write_tensor(fmt::format("{}/{}", folder, file), outputs[i], name);
+    list.push_back({{"name", name},
+                    {"file", file},
+                    {"dtype", numpy_name(outputs[i].dtype())},
+                    {"shape", outputs[i].dims()}});
+  }
+  write_file(folder + "/outputs.json", list.dump(2) + "\n");
+}
+
+std::string first_elements(const Tensor& tensor) {
+  std::string text;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(tensor.size(), 4); ++i) {
+    text += fmt::format("{}{:.6g}", i == 0 ? "" : " ", tensor.as_double(i));
+  }
+  return tensor.size() > 4 ? text + " ..." : text;
+}
+
+std::string output_table(const Graph& graph, const std::vector<Tensor>& outputs) {
+  Table table({"output", "type", "first elements"});
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    table.add_row(
+        {graph.value(graph.outputs[i]).name, outputs[i].type().to_string(), first_elements(outputs[i])});
+  }
+  return table.to_string();
+}
+
+Options run_options() {
+  Options options("run MODEL.onnx [OPTION ...]", "Compiles a model if needed and runs it once.");
+  options.add_value("output-dir", "DIR", "write the outputs as 0.npy, 1.npy, ... and outputs.json");
+  options.add_value("output-format", "npy|pb", "NumPy arrays or ONNX TensorProtos", "npy");
+  add_input_options(options);
+  options.add_model_options();
+  return options;
+}
+
+}  // namespace
+
+int verb_run(std::span<const std::string> arguments) {
+  Options options = run_options();
+  if (!options.parse(arguments)) return 0;
+  const std::string& format = options.value("output-format");
+  if (format != "npy" && format != "pb") throw UsageError("--output-format {}: expected npy or pb", format);
+  Session session = prepare_session(options);
+  const std::vector<Tensor> inputs = make_inputs(options, session.imported);
+  std::vector<Tensor> outputs;
+  const double seconds = timed_run(*session.program, inputs, &outputs);
+  if (options.has("output-dir"))
+    write_outputs(options.value("output-dir"), format, session.imported, outputs);
+  say(options, summary_line(session) + output_table(session.imported, outputs));
+  nlohmann::json document = report_json(session, summarize_latency({seconds}));
+  check_outputs(options, session, inputs, outputs, document);
+  write_json(options, document);
+  return 0;
+}
+
+}  // namespace sylvite

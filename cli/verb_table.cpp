@@ -1,0 +1,23 @@
+#include "cli/verb.h"
+
+namespace sylvite {
+namespace {
+
+constexpr Verb verbs[] = {
+    {"compile", verb_compile, "compile a model, so that later runs start at once"},
+    {"run", verb_run, "run a model once on given or random inputs; check it against a reference"},
+    {"bench", verb_bench, "measure throughput and latency, and where the time goes"},
+    {"tune", verb_tune, "search for faster schedules within a time budget, and remember them"},
+    {"explain", verb_explain, "show the graph, its kernels and why, and each kernel's schedule"},
+    {"export", verb_export, "write a static library, a C header, weights and a CMake package to embed"},
+    {"knobs", verb_knobs, "print the table of knobs as Markdown"},
+    {"worker", verb_worker, ""},
+};
+
+}  // namespace
+
+std::span<const Verb> verb_table() {
+  return verbs;
+}
+
+}  // namespace sylvite

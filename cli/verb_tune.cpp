@@ -1,0 +1,44 @@
+#include "base/table.h"
+#include "cli/model_options.h"
+#include "cli/verb.h"
+
+namespace sylvite {
+namespace {
+
+/// Launches of each kernel of the plan.
+std::vector<int> launch_counts(const Plan& plan) {
+  std::vector<int> counts(plan.kernels.size());
+  for (const Launch& launch : plan.launches) ++counts[static_cast<std::size_t>(launch.kernel)];
+  return counts;
+}
+
+std::string kernel_table(const Session& session) {
+  const Plan& plan = session.current_plan();
+  const std::vector<int> launches = launch_counts(plan);
+  Table table({"kernel", "class", "launches", "median us", "form", "from"});
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+    const Choice& choice = session.choices[i];
+    table.add_row({plan.kernels[i].id, std::string(kernel_class_name(plan.kernels[i].kind)),
+                   std::to_string(launches[i]),
+                   choice.median_us > 0 ? fmt::format("{:.1f}", choice.median_us) : "-",
+                   choice.candidate.form.to_string(), std::string(origin_name(choice.origin))});
+  }
+  return table.to_string();
+}
+
+}  // namespace
+
+int verb_tune(std::span<const std::string> arguments) {
+  Options options(
+      "tune MODEL.onnx [OPTION ...]",
+      "Measures candidates for every kernel within the budget and stores the winners. A second run goes on\n"
+      "from the stored trials.");
+  options.add_model_options();
+  if (!options.parse(arguments)) return 0;
+  const Session session = prepare_session(options, "max-autotune");
+  say(options, summary_line(session) + kernel_table(session));
+  write_json(options, report_json(session, std::nullopt));
+  return 0;
+}
+
+}  // namespace sylvite

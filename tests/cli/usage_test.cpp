@@ -1,0 +1,91 @@
+// What the command says to wrong words: exit code, one message, and the nearest name.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/knobs.h"
+#include "command.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing_command::fresh_folder;
+using testing_command::Result;
+using testing_command::run_command;
+using testing_command::small_model;
+
+constexpr int usage_error = static_cast<int>(ErrorCode::bad_usage);
+
+class Usage : public testing::Test {
+ protected:
+  void SetUp() override { write_file(model_, small_model()); }
+
+  /// Runs and expects a usage error with this text in it.
+  void expect_refused(const std::vector<std::string>& arguments, const std::string& text) {
+    const Result result = run_command(arguments, folder_);
+    EXPECT_EQ(result.exit_code, usage_error) << result.err;
+    EXPECT_THAT(result.err, StartsWith("sylvite: error: "));
+    EXPECT_THAT(result.err, HasSubstr(text));
+    EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+  }
+
+  const std::string folder_ = fresh_folder();
+  const std::string model_ = folder_ + "/small.onnx";
+};
+
+TEST_F(Usage, HelpOfEveryVerb) {
+  EXPECT_THAT(run_command({"--help"}, folder_).out, HasSubstr("compile"));
+  for (const char* verb : {"compile", "run", "bench", "tune", "explain", "export", "knobs"}) {
+    const Result result = run_command({verb, "--help"}, folder_);
+    EXPECT_EQ(result.exit_code, 0) << verb << result.err;
+    EXPECT_THAT(result.out, StartsWith("usage: sylvite " + std::string(verb)));
+  }
+}
+
+TEST_F(Usage, EveryKnobFlagIsAnOptionOfModelVerbs) {
+  const std::string help = run_command({"compile", "--help"}, folder_).out;
+  for (const Knob& knob : knob_table()) {
+    if (knob.flag.empty()) continue;
+    EXPECT_THAT(help, HasSubstr("--" + std::string(knob.flag)));
+  }
+}
+
+TEST_F(Usage, VerbsAndOptionsAreSuggested) {
+  expect_refused({}, "a verb is missing");
+  expect_refused({"complie", model_}, "unknown verb 'complie'; did you mean compile?");
+  expect_refused({"run", model_, "--outputdir", "x"}, "did you mean --output-dir?");
+  expect_refused({"run", model_, "--cach-dir=x"}, "unknown option '--cach-dir', did you mean --cache-dir?");
+  expect_refused({"compile"}, "MODEL.onnx is missing");
+  expect_refused({"compile", model_, "extra"}, "unexpected argument 'extra'");
+  expect_refused({"compile", model_, "--threads"}, "threads");
+}
+
+TEST_F(Usage, KeysAndValuesAreChecked) {
+  expect_refused({"compile", model_, "--set", "tune.bugdet=3s"}, "did you mean tune.budget?");
+  expect_refused({"compile", model_, "--set", "tune.budget"}, "expected NAME=VALUE");
+  expect_refused({"compile", model_, "--threads", "two"}, "compile.threads = 'two'");
+  expect_refused({"compile", model_, "--mode", "max-autotun"}, "did you mean max-autotune?");
+  expect_refused({"bench", model_, "--duration", "soon"}, "--duration = 'soon'");
+  expect_refused({"run", model_, "--output-format", "txt"}, "expected npy or pb");
+  write_file(folder_ + "/bad.ini", "[tune]\nbudgets = 1\n");
+  expect_refused({"compile", model_, "--config", folder_ + "/bad.ini"},
+                 "bad.ini: unknown key 'tune.budgets'");
+}
+
+TEST_F(Usage, DumpConfigReadsBack) {
+  const std::string ini = folder_ + "/all.ini";
+  const Result first = run_command({"compile", model_, "--budget", "7s", "--dump-config", ini}, folder_);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(read_file(ini), HasSubstr("budget = 7s"));
+  const Result second = run_command({"compile", model_, "--config", ini}, folder_);
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+}
+
+}  // namespace
+}  // namespace sylvite
