@@ -57,6 +57,19 @@ Kernel batched_kernel(std::int64_t batch, std::int64_t m, std::int64_t n, std::i
   return make_kernel(std::move(body), {false, false});
 }
 
+/// Heads as models have them: read through a transpose, and written back through one.
+Kernel attention_kernel(std::int64_t length, std::int64_t heads, bool causal) {
+  Graph body;
+  std::vector<ValueId> inputs;
+  for (const char* name : {"q", "k", "v"}) {
+    const ValueId in = body.add_input(name, make_type(DType::f32, {1, length, heads, 64}));
+    inputs.push_back(body.add(Op::transpose, {in}, {{"perm", Dims{0, 2, 1, 3}}}));
+  }
+  const ValueId out = body.add(Op::attention, inputs, {{"causal", std::int64_t{causal}}});
+  body.outputs = {body.add(Op::transpose, {out}, {{"perm", Dims{0, 2, 1, 3}}})};
+  return make_kernel(std::move(body), {false, false, false});
+}
+
 struct Row {
   std::string name;
   double operations;
@@ -119,6 +132,11 @@ std::vector<Row> rows() {
                    [] { return batched_kernel(12, 128, 128, 64); }});
   table.push_back({"bert matmul 12 x 128x64x128 batched", 2.0 * 12 * 128 * 128 * 64,
                    [] { return batched_kernel(12, 128, 64, 128); }});
+  for (const std::int64_t length : {128, 197, 512}) {
+    table.push_back({fmt::format("attention {} x {} x 64, 12 heads", length, length),
+                     4.0 * 12 * 64 * static_cast<double>(length * length),
+                     [length] { return attention_kernel(length, 12, false); }});
+  }
   return table;
 }
 

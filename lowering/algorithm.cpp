@@ -16,6 +16,7 @@ constexpr std::array forms = {
     FormRow{"matmul_activations", generic_packings, build_matmul_activations},
     FormRow{"conv_blocked", conv_blocked_packings, build_conv_blocked},
     FormRow{"depthwise_blocked", depthwise_blocked_packings, build_depthwise_blocked},
+    FormRow{"attention_rows", generic_packings, build_attention_rows},
 };
 
 const FormRow& form_row(const Form& form) {

@@ -30,5 +30,6 @@ struct FormRow {
 [[nodiscard]] std::vector<Packing> matmul_panels_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_matmul_panels(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_matmul_activations(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_attention_rows(const Kernel& kernel, const Form& form);
 
 }  // namespace sylvite

@@ -27,6 +27,11 @@ void define_attention(AlgorithmBuilder& builder, const Node& node);
 [[nodiscard]] Halide::Expr pointwise_element(const Node& node, const std::vector<Halide::Expr>& operands,
                                              DType operand_dtype, DType result_dtype);
 
+/// The logit of an attention node from the product of a query and a key: scaled, capped, masked. `at` is its
+/// place in [..., query, key].
+[[nodiscard]] Halide::Expr attention_logit(AlgorithmBuilder& builder, const Node& node,
+                                           const Halide::Expr& score, const Coordinates& at);
+
 /// A coordinate moved by a constant; keeps the split where the offset is a multiple of the block.
 [[nodiscard]] Coordinate shifted(const Coordinate& coordinate, std::int64_t offset);
 

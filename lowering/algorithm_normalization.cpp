@@ -140,9 +140,6 @@ void define_layer_norm(AlgorithmBuilder& builder, const Node& node) {
   });
 }
 
-namespace {
-
-/// The logits of attention: scaled, capped, masked.
 Expr attention_logit(AlgorithmBuilder& builder, const Node& node, const Expr& score, const Coordinates& at) {
   const Halide::Type element = score.type();
   const double depth = static_cast<double>(builder.type(node.inputs[0]).dims().back());
@@ -164,8 +161,6 @@ Expr attention_logit(AlgorithmBuilder& builder, const Node& node, const Expr& sc
   }
   return logit;
 }
-
-}  // namespace
 
 void define_attention(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front();

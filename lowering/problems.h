@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lowering/kernel.h"
 
@@ -62,5 +63,23 @@ struct ConvProblem {
 };
 /// `depthwise` asks for groups == channels == out_channels, else for groups == 1.
 [[nodiscard]] Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise);
+
+/// softmax(q k^T, scaled and masked) v over [batch..., rows, depth], then pointwise work and at most
+/// transposes that leave the columns innermost.
+struct AttentionProblem {
+  ValueId q = no_value;
+  ValueId k = no_value;
+  ValueId v = no_value;
+  ValueId anchor = no_value;
+  ValueId output = no_value;
+  std::int64_t batch = 1;
+  std::int64_t rows = 0;       ///< query positions
+  std::int64_t positions = 0;  ///< key positions
+  std::int64_t depth = 0;
+  std::int64_t columns = 0;
+  std::string row_loop;                  ///< the output's storage dim that walks the rows, e.g. d1
+  std::vector<std::string> batch_loops;  ///< those that walk the batch, innermost first
+};
+[[nodiscard]] Reading<AttentionProblem> read_attention(const Kernel& kernel);
 
 }  // namespace sylvite

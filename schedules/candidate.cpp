@@ -28,6 +28,7 @@ const std::vector<Space>& space_table() {
       matmul_activations_space,
       conv_blocked_space,
       depthwise_blocked_space,
+      attention_rows_space,
       reference_space,
   };
   return table;

@@ -11,6 +11,7 @@ extern const Space matmul_panels_space;
 extern const Space matmul_activations_space;
 extern const Space conv_blocked_space;
 extern const Space depthwise_blocked_space;
+extern const Space attention_rows_space;
 extern const Space reference_space;
 
 /// Appends decisions to a schedule, one statement at a time.

@@ -102,7 +102,12 @@ inline void expect_agrees(const Kernel& kernel, const Candidate& candidate, doub
     inputs.push_back(random_tensor(kernel.body.type(kernel.body.inputs[i]), static_cast<unsigned>(i) + 1));
   }
   const Tensor expected = interpret(kernel.body, inputs).at(0);
-  const Tensor actual = run_candidate(kernel, candidate, inputs);
+  Tensor actual;
+  try {
+    actual = run_candidate(kernel, candidate, inputs);
+  } catch (const Halide::Error& error) {
+    FAIL() << error.what();
+  }
   double scale = 0;
   double error = 0;
   for (std::int64_t i = 0; i < expected.size(); ++i) {

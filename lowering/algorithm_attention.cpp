@@ -1,0 +1,179 @@
+#include <limits>
+
+#include "base/error.h"
+#include "lowering/algorithm_builder.h"
+#include "lowering/algorithm_forms.h"
+#include "lowering/algorithm_nodes.h"
+#include "lowering/halide_math.h"
+#include "lowering/problems.h"
+
+// Form attention_rows: attention whose scores never leave the cache. Positions and columns are split into
+// panels of 16, (v, p), so that nothing needs % or /; positions beyond the last have probability 0. With v0
+// the attention, and d1, d2.. the row and the batch dims of v0 itself, whatever transposes follow:
+//   v0_keys(v, k, p, d2...)      k transposed into panels of 16 positions
+//   v0_dot(v, p, d1, d2...)      folds over r0 = depth
+//   v0_logit(v, p, d1, d2...)    scaled, capped and masked; -inf beyond the last position
+//   v0_peaks(v, d1...)           folds the logits over r0 = p;    v0_max(d1...) then over r0 = v
+//   v0_exp(v, p, d1...)          exp(logit - max)
+//   v0_sums(v, d1...)            folds v0_exp over r0 = p;        v0_sum(d1...) then over r0 = v
+//   v0_values(v, k, p, d2...)    v in panels of 16 columns; k is the position
+//   v0_fold(v, p, d1, d2...)     folds v0_exp times v0_values over r0 = v and r1 = p of the position
+//   v0(d0, d1...)                v0_fold(d0 % 16, d0 / 16, ...) / v0_sum
+
+namespace sylvite {
+namespace {
+
+using Halide::Expr;
+using Halide::Func;
+using Halide::Var;
+
+int to_int(std::int64_t value) {
+  return static_cast<int>(value);
+}
+
+AttentionProblem require_attention(const Kernel& kernel) {
+  Reading<AttentionProblem> reading = read_attention(kernel);
+  if (!reading.refusal.empty())
+    throw UnsupportedError("attention_rows cannot take the kernel: {}", reading.refusal);
+  return reading.problem;
+}
+
+int panels_of(std::int64_t extent) {
+  return to_int((extent + panel_width - 1) / panel_width);
+}
+
+/// Builds the stages one after the other; each method defines one.
+class AttentionForm {
+ public:
+  AttentionForm(AlgorithmBuilder& builder, const Node& node, const AttentionProblem& problem)
+      : builder_(builder), node_(node), problem_(problem), name_(builder.name(problem.anchor)) {
+    batch_ = AlgorithmBuilder::vars_of(builder.type(problem.anchor));
+    batch_.erase(batch_.begin(), batch_.begin() + 2);
+  }
+
+  void define() {
+    const Func logit = logits(dots(keys()));
+    const Func peak = over_lanes("_max", over_panels("_peaks", logit, true), true);
+    const Func power = powers(logit, peak);
+    const Func sum = over_lanes("_sum", over_panels("_sums", power, false), false);
+    const Func fold = folds(power, values());
+    const Var d0("d0");
+    builder_.define(problem_.anchor, [&](const Coordinates&) {
+      return strict_div(fold(with({d0 % panel_width, d0 / panel_width, d1_})), sum(with({d1_})));
+    });
+  }
+
+ private:
+  /// Arguments of a stage: these, then the batch.
+  [[nodiscard]] std::vector<Expr> with(std::vector<Expr> first) const {
+    first.insert(first.end(), batch_.begin(), batch_.end());
+    return first;
+  }
+  [[nodiscard]] std::vector<Var> vars(std::vector<Var> first) const {
+    first.insert(first.end(), batch_.begin(), batch_.end());
+    return first;
+  }
+  /// Logical coordinates [batch..., row, column].
+  [[nodiscard]] Coordinates at(const Expr& row, const Expr& column) const {
+    Coordinates result;
+    for (std::size_t i = batch_.size(); i-- > 0;) result.emplace_back(Expr(batch_[i]));
+    result.emplace_back(row);
+    result.emplace_back(column);
+    return result;
+  }
+  [[nodiscard]] static Expr clamped(const Expr& index, std::int64_t extent) {
+    return extent % panel_width == 0 ? index : Halide::min(index, to_int(extent) - 1);
+  }
+
+  Func keys() {
+    Func stage = builder_.stage(name_ + "_keys");
+    stage(vars({v_, k_, p_})) =
+        builder_.read_broadcast(problem_.k, at(clamped(p_ * panel_width + v_, problem_.positions), k_));
+    return stage;
+  }
+  Func dots(const Func& keys) {
+    const Halide::RDom r = reduction_domain({problem_.depth});
+    Func stage = builder_.stage(name_ + "_dot");
+    stage(vars({v_, p_, d1_})) = 0.0F;
+    stage(vars({v_, p_, d1_})) +=
+        builder_.read_broadcast(problem_.q, at(d1_, r[0])) * keys(with({v_, r[0], p_}));
+    return stage;
+  }
+  Func logits(const Func& dot) {
+    Func stage = builder_.stage(name_ + "_logit");
+    const Expr position = p_ * panel_width + v_;
+    const Expr score = dot(with({v_, p_, d1_}));
+    Expr logit = attention_logit(builder_, node_, score, at(d1_, clamped(position, problem_.positions)));
+    if (problem_.positions % panel_width != 0) {
+      logit = Halide::select(position < to_int(problem_.positions), logit,
+                             -std::numeric_limits<float>::infinity());
+    }
+    stage(vars({v_, p_, d1_})) = logit;
+    return stage;
+  }
+  /// Where a fold by max or by addition starts.
+  [[nodiscard]] static Expr start(bool by_max) {
+    return by_max ? Expr(-std::numeric_limits<float>::infinity()) : Expr(0.0F);
+  }
+  /// Folds the panels of `source` into one, lane by lane.
+  Func over_panels(const std::string& suffix, const Func& source, bool by_max) {
+    const Halide::RDom r = reduction_domain({panels_of(problem_.positions)});
+    Func stage = builder_.stage(name_ + suffix);
+    const std::vector<Expr> arguments = with({v_, d1_});
+    const Expr element = source(with({v_, r[0], d1_}));
+    stage(vars({v_, d1_})) = start(by_max);
+    stage(vars({v_, d1_})) = by_max ? Halide::max(stage(arguments), element) : stage(arguments) + element;
+    return stage;
+  }
+  Func over_lanes(const std::string& suffix, const Func& source, bool by_max) {
+    const Halide::RDom r = reduction_domain({panel_width});
+    Func stage = builder_.stage(name_ + suffix);
+    const std::vector<Expr> arguments = with({d1_});
+    const Expr element = source(with({r[0], d1_}));
+    stage(vars({d1_})) = start(by_max);
+    stage(vars({d1_})) = by_max ? Halide::max(stage(arguments), element) : stage(arguments) + element;
+    return stage;
+  }
+  Func powers(const Func& logit, const Func& peak) {
+    Func stage = builder_.stage(name_ + "_exp");
+    stage(vars({v_, p_, d1_})) = math_exp(strict_sub(logit(with({v_, p_, d1_})), peak(with({d1_}))));
+    return stage;
+  }
+  Func values() {
+    Func stage = builder_.stage(name_ + "_values");
+    stage(vars({v_, k_, p_})) = builder_.read_broadcast(
+        problem_.v, at(clamped(k_, problem_.positions), clamped(p_ * panel_width + v_, problem_.columns)));
+    return stage;
+  }
+  Func folds(const Func& power, const Func& value) {
+    const Halide::RDom r = reduction_domain({panel_width, panels_of(problem_.positions)});
+    Func stage = builder_.stage(name_ + "_fold");
+    stage(vars({v_, p_, d1_})) = 0.0F;
+    stage(vars({v_, p_, d1_})) +=
+        power(with({r[0], r[1], d1_})) * value(with({v_, r[1] * panel_width + r[0], p_}));
+    return stage;
+  }
+
+  AlgorithmBuilder& builder_;
+  const Node& node_;
+  const AttentionProblem& problem_;
+  std::string name_;
+  std::vector<Var> batch_;  ///< of the attention, innermost first
+  Var v_{"v"};
+  Var p_{"p"};
+  Var k_{"k"};
+  Var d1_{"d1"};
+};
+
+}  // namespace
+
+Algorithm build_attention_rows(const Kernel& kernel, const Form&) {
+  const AttentionProblem problem = require_attention(kernel);
+  AlgorithmBuilder builder(kernel, layout_packings(kernel));
+  builder.define_before(kernel.anchor);
+  AttentionForm(builder, kernel.body.node(kernel.anchor), problem).define();
+  builder.define_rest();
+  return builder.finish();
+}
+
+}  // namespace sylvite

@@ -1,0 +1,247 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "lowering/problems.h"
+#include "schedules/register_tile.h"
+#include "schedules/spaces.h"
+
+// Space attention_rows. One task is a block of query rows of one batch entry: its logits, their softmax and
+// the weighted values are made one after the other, and stay in the cache. The output's loops, innermost
+// first:
+//   v, q    the 16 columns of a panel, `value_panels` panels    in registers
+//   i       `rows` rows                                        in registers
+//   ii      `row_tiles` tiles of rows: one block
+//   g       the panels
+//   t       the blocks; then the batch
+// Tails are shifted inwards: some elements are computed twice, so the output must alias no input.
+
+namespace sylvite {
+namespace {
+
+struct Tiling {
+  std::int64_t rows;
+  std::int64_t row_tiles;
+  std::int64_t key_panels;
+  std::int64_t value_panels;
+  bool keys_once;    ///< the key panels of all batch entries are made before, not per entry
+  bool pack_values;  ///< the values are copied into panels too
+};
+
+std::int64_t get(const Point& point, const std::string& name) {
+  const auto found = point.find(name);
+  if (found == point.end()) throw InternalError("an attention point lacks '{}'", name);
+  return found->second;
+}
+
+std::int64_t position_panels(const AttentionProblem& problem) {
+  return ceil_div(problem.positions, panel_width);
+}
+std::int64_t column_panels(const AttentionProblem& problem) {
+  return ceil_div(problem.columns, panel_width);
+}
+
+Tiling tiling_of(const AttentionProblem& problem, const Point& point) {
+  Tiling tiling{};
+  tiling.rows = std::min(get(point, "rows"), problem.rows);
+  tiling.row_tiles = std::min(get(point, "row_tiles"), problem.rows / tiling.rows);
+  tiling.key_panels = std::min(get(point, "key_panels"), position_panels(problem));
+  tiling.value_panels = std::min(get(point, "value_panels"), column_panels(problem));
+  tiling.keys_once = get(point, "keys_once") != 0 || problem.batch_loops.empty();
+  tiling.pack_values = get(point, "pack_values") != 0;
+  return tiling;
+}
+
+const std::vector<std::int64_t> row_choices = {8, 6, 7, 12, 5, 4, 2, 1};
+
+std::int64_t best_rows(const AttentionProblem& problem, const Machine& machine) {
+  std::int64_t best = 1;
+  double best_cycles = 1e300;
+  for (const std::int64_t rows : up_to(problem.rows, row_choices)) {
+    const RegisterTile tile{rows, 2};
+    const double cycles = static_cast<double>(ceil_div(problem.rows, rows)) * step_cycles(machine, tile);
+    if (!fits_registers(machine, tile) || cycles >= best_cycles) continue;
+    best = rows;
+    best_cycles = cycles;
+  }
+  return best;
+}
+
+Point heuristic_point(const AttentionProblem& problem, const Machine& machine) {
+  const std::int64_t rows = best_rows(problem, machine);
+  // The logits and their exponentials of a block take half the L1 or a few tiles, whichever is more.
+  const std::int64_t row_bytes = 2 * position_panels(problem) * panel_width * 4;
+  const std::int64_t fitting = std::max<std::int64_t>(2, machine.l1_bytes / 2 / row_bytes / rows);
+  const bool few_entries = problem.batch < 2 * machine.threads;
+  return {{"rows", rows},
+          {"row_tiles", std::min(fitting, problem.rows / rows)},
+          {"key_panels", std::min<std::int64_t>(2, position_panels(problem))},
+          {"value_panels", std::min<std::int64_t>(2, column_panels(problem))},
+          {"keys_once", few_entries ? 1 : 0},
+          {"pack_values", 0}};
+}
+
+std::vector<Parameter> tiling_parameters(const AttentionProblem& problem, const Machine& machine) {
+  const Point first = heuristic_point(problem, machine);
+  const auto values = [&](const std::string& name, const std::vector<std::int64_t>& choices) {
+    return Parameter{name, starting_with(first.at(name), choices)};
+  };
+  return {values("rows", up_to(problem.rows, row_choices)),
+          values("row_tiles", up_to(problem.rows / first.at("rows"), {1, 2, 4, 8, 16})),
+          values("key_panels", up_to(position_panels(problem), {2, 1, 3, 4})),
+          values("value_panels", up_to(column_panels(problem), {2, 1, 3, 4})),
+          values("keys_once", {0, 1}),
+          values("pack_values", {0, 1})};
+}
+
+std::string joined(std::vector<std::string> first, const std::vector<std::string>& rest) {
+  first.insert(first.end(), rest.begin(), rest.end());
+  return fmt::format("{}", fmt::join(first, ", "));
+}
+
+/// The stages' own batch dims, as schedules name them: d2, d3, ...
+std::vector<std::string> stage_batch(const AttentionProblem& problem) {
+  std::vector<std::string> loops;
+  for (std::size_t i = 0; i < problem.batch_loops.size(); ++i) loops.push_back(fmt::format("d{}", i + 2));
+  return loops;
+}
+
+/// Loops of the output that other stages are made at.
+struct Levels {
+  std::string entry;  ///< one batch entry; empty when there is none, or the panels are made before
+  std::string block;  ///< one block of rows
+};
+
+/// Splits and orders the output's loops; with threads, the task loops become one parallel loop.
+Levels write_output(ScheduleWriter& writer, const std::string& out, const AttentionProblem& problem,
+                    const Tiling& tiling, const Machine& machine) {
+  writer.add("{}.split(d0, p, v, {}, TailStrategy::GuardWithIf);", out, panel_width);
+  writer.add("{}.split(p, g, q, {}, TailStrategy::ShiftInwards);", out, tiling.value_panels);
+  writer.add("{}.split({}, t, i, {}, TailStrategy::ShiftInwards);", out, problem.row_loop,
+             tiling.rows * tiling.row_tiles);
+  writer.add("{}.split(i, ii, i, {}, TailStrategy::GuardWithIf);", out, tiling.rows);
+  writer.add("{}.reorder({}).vectorize(v).unroll(q).unroll(i);", out,
+             joined({"v", "q", "i", "ii", "g", "t"}, problem.batch_loops));
+  std::vector<std::string> tasks = problem.batch_loops;
+  if (tiling.keys_once) tasks.insert(tasks.begin(), "t");
+  if (machine.threads == 1) return {tiling.keys_once ? "" : tasks[0], "t"};
+  std::string task = tasks[0];
+  for (std::size_t i = 1; i < tasks.size(); ++i) {
+    const std::string fused = fmt::format("task{}", i);
+    writer.add("{}.fuse({}, {}, {});", out, task, tasks[i], fused);
+    task = fused;
+  }
+  writer.add("{}.parallel({});", out, task);
+  if (tiling.keys_once) return {"", task};
+  return {task, "t"};
+}
+
+/// A product in registers at `level` of `consumer`.
+void write_product(ScheduleWriter& writer, const std::string& stage, const std::string& consumer,
+                   const std::string& level, const std::string& folded, std::int64_t rows,
+                   std::int64_t panels, const std::vector<std::string>& batch) {
+  writer.add("{}.compute_at({}, {}).store_in(MemoryType::Register);", stage, consumer, level);
+  writer.add("{}.bound_extent(v, {}).bound_extent(p, {}).bound_extent(d1, {});", stage, panel_width, panels,
+             rows);
+  writer.add("{}.vectorize(v).unroll(p).unroll(d1);", stage);
+  writer.add("{}.update(0).reorder({}).vectorize(v).unroll(p).unroll(d1);", stage,
+             joined({"v", "p", "d1", folded}, batch));
+}
+
+/// The softmax of a block, between the logits and the values.
+void write_softmax(ScheduleWriter& writer, const std::string& name, const std::string& out,
+                   const std::string& block, const std::vector<std::string>& batch) {
+  for (const char* stage : {"peaks", "sums"}) {
+    writer.add("{}_{}.compute_at({}, {}).vectorize(v);", name, stage, out, block);
+    writer.add("{}_{}.update(0).reorder({}).vectorize(v);", name, stage, joined({"v", "r0", "d1"}, batch));
+  }
+  for (const char* stage : {"max", "sum"}) {
+    writer.add("{}_{}.compute_at({}, {});", name, stage, out, block);
+    writer.add("{}_{}.update(0).atomic().vectorize(r0);", name, stage);
+  }
+  writer.add("{}_exp.compute_at({}, {}).vectorize(v);", name, out, block);
+}
+
+/// Panels of keys or values: per batch entry, or whole and in parallel.
+void write_panels(ScheduleWriter& writer, const std::string& stage, const std::string& out,
+                  const std::string& entry, const Tiling& tiling, const Machine& machine,
+                  const std::vector<std::string>& batch) {
+  if (tiling.keys_once) {
+    writer.add("{}.compute_root();", stage);
+    if (machine.threads > 1) writer.add("{}.parallel({});", stage, batch.empty() ? "p" : batch.back());
+  } else {
+    writer.add("{}.compute_at({}, {});", stage, out, entry);
+  }
+  writer.add("{}.vectorize(v, {});", stage, panel_width);
+}
+
+Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const AttentionProblem problem = read_attention(kernel).problem;
+  const Tiling tiling = tiling_of(problem, point);
+  const std::int64_t panels = std::max(tiling.key_panels, tiling.value_panels);
+  if (!fits_registers(machine, {tiling.rows, panels})) {
+    throw UnsupportedError("{} rows of {} panels do not fit {} vector registers", tiling.rows, panels,
+                           machine.vector_registers);
+  }
+  const std::string out = output_stage(kernel, problem.output);
+  const std::string& name = kernel.body.value(problem.anchor).name;
+  const std::vector<std::string> batch = stage_batch(problem);
+  ScheduleWriter writer;
+  const Levels levels = write_output(writer, out, problem, tiling, machine);
+  write_product(writer, name + "_fold", out, "ii", "r0, r1", tiling.rows, tiling.value_panels, batch);
+  write_softmax(writer, name, out, levels.block, batch);
+  writer.add("{}_logit.compute_at({}, {});", name, out, levels.block);
+  writer.add(
+      "{}_logit.split(p, g, p, {}, TailStrategy::ShiftInwards).split(d1, t, i, {}, "
+      "TailStrategy::GuardWithIf);",
+      name, tiling.key_panels, tiling.rows);
+  writer.add("{}_logit.reorder({}).vectorize(v).unroll(p).unroll(i);", name,
+             joined({"v", "p", "i", "t", "g"}, batch));
+  write_product(writer, name + "_dot", name + "_logit", "t", "r0", tiling.rows, tiling.key_panels, batch);
+  write_panels(writer, name + "_keys", out, levels.entry, tiling, machine, batch);
+  if (tiling.pack_values) write_panels(writer, name + "_values", out, levels.entry, tiling, machine, batch);
+  return {Form{"attention_rows", {}}, writer.take()};
+}
+
+double cost_at(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const AttentionProblem problem = read_attention(kernel).problem;
+  const Tiling tiling = tiling_of(problem, point);
+  const std::int64_t block = tiling.rows * tiling.row_tiles;
+  const double blocks = static_cast<double>(ceil_div(problem.rows, block));
+  const double tiles = blocks * static_cast<double>(tiling.row_tiles);
+  const double dots = tiled_cycles(machine, {tiling.rows, tiling.key_panels}, tiles,
+                                   static_cast<double>(ceil_div(position_panels(problem), tiling.key_panels)),
+                                   static_cast<double>(problem.depth));
+  const double folds =
+      tiled_cycles(machine, {tiling.rows, tiling.value_panels}, tiles,
+                   static_cast<double>(ceil_div(column_panels(problem), tiling.value_panels)),
+                   static_cast<double>(problem.positions));
+  constexpr double softmax_cycles = 25;  // per vector
+  const double softmax =
+      softmax_cycles * static_cast<double>(position_panels(problem)) * blocks * static_cast<double>(block);
+  const double packing = 1.5 * static_cast<double>(problem.positions * problem.depth);
+  const double values =
+      tiling.pack_values ? 0.1 * static_cast<double>(problem.positions * problem.columns) : 0.02 * folds;
+  const double entry = dots + folds + softmax + packing + values;
+  const double tasks = static_cast<double>(problem.batch) * (tiling.keys_once ? blocks : 1.0);
+  return seconds_per_cycle * entry * static_cast<double>(problem.batch) / machine.threads *
+         imbalance(tasks, machine.threads);
+}
+
+}  // namespace
+
+const Space attention_rows_space = {
+    .name = "attention_rows",
+    .refuses = [](const Kernel& kernel, const Machine&) { return read_attention(kernel).refusal; },
+    .parameters =
+        [](const Kernel& kernel, const Machine& machine) {
+          return tiling_parameters(read_attention(kernel).problem, machine);
+        },
+    .heuristic =
+        [](const Kernel& kernel, const Machine& machine) {
+          return heuristic_point(read_attention(kernel).problem, machine);
+        },
+    .at = candidate_at,
+    .cost = cost_at,
+};
+
+}  // namespace sylvite
