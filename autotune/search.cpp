@@ -80,9 +80,11 @@ void KernelSearch::rank_points() {
   for (const Space* space : spaces_) {
     for (Point& point : all_points(parameters_[space])) {
       if (space->cost != nullptr) {
-        with_cost.emplace_back(space->cost(kernel_, machine_, point), Place{space, std::move(point)});
+        double cost = space->cost(kernel_, machine_, point);  // before the point is moved from
+        with_cost.emplace_back(cost, Place{space, std::move(point)});
       } else {
-        without.emplace_back(order_key(point), Place{space, std::move(point)});
+        std::string order = order_key(point);
+        without.emplace_back(std::move(order), Place{space, std::move(point)});
       }
     }
   }

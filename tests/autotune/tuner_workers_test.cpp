@@ -1,0 +1,91 @@
+// The tuner with real spaces and real worker processes, on kernels small enough for seconds.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "autotune/sqlite.h"
+#include "autotune/tuner.h"
+#include "sample_kernels.h"
+#include "temporary_folder.h"
+
+namespace sylvite {
+namespace {
+
+TuneOptions options_with(double budget) {
+  TuneOptions options;
+  options.budget_seconds = budget;
+  options.worker_command = SYLVITE_COMMAND;
+  return options;
+}
+
+/// Creation time of every trial.
+std::map<std::string, std::string> trial_times(const std::string& path) {
+  SqliteConnection connection(path, SQLITE_OPEN_READWRITE, 10000);
+  std::map<std::string, std::string> times;
+  SqliteStatement row(connection, "SELECT kernel || candidate, created_at FROM trials");
+  while (row.step()) {
+    times[row.text(0)] = row.text(1);
+  }
+  return times;
+}
+
+TEST(TunerWithWorkers, WinnersAreCheckedAndReused) {
+  Kernel matmul = sample_matmul(64);
+  Kernel pointwise = sample_pointwise(10000);
+  Machine machine = detect_machine(1);
+  Database database("");
+  std::vector<TuneTask> tasks = {{&matmul, 2}, {&pointwise, 1}};
+  TuneResult result = tune(tasks, machine, database, options_with(4));
+  EXPECT_THAT(result.warnings, testing::IsEmpty());
+  EXPECT_GT(result.trials, 2);
+  EXPECT_LT(result.seconds, 6);
+  for (const TuneTask& task : tasks) {
+    auto winner = database.find_winner(*task.kernel, tuning_key(machine, "f32"));
+    ASSERT_TRUE(winner);
+    EXPECT_GT(winner->median_us, 0);
+    EXPECT_LE(winner->error, 1);
+  }
+  TuneResult again = tune(tasks, machine, database, options_with(4));
+  EXPECT_EQ(again.trials, 0);
+  EXPECT_EQ(again.compiled, 0);
+  EXPECT_EQ(again.choices.at(0).candidate, result.choices.at(0).candidate);
+}
+
+TEST(TunerWithWorkers, GoesOnAfterAKill) {
+  TemporaryFolder folder;
+  std::string path = folder.file("tuning.db");
+  Kernel matmul = sample_matmul(64);
+  Machine machine = detect_machine(1);
+  {
+    Database database(path);
+  }
+  pid_t child = fork();
+  if (child == 0) {
+    Database database(path);
+    static_cast<void>(tune({{&matmul, 1}}, machine, database, options_with(60)));
+    _exit(0);
+  }
+  while (trial_times(path).size() < 5) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  auto before = trial_times(path);
+  Database database(path);
+  EXPECT_EQ(database.warning(), "");
+  TuneResult result = tune({{&matmul, 1}}, machine, database, options_with(3));
+  auto after = trial_times(path);
+  for (const auto& [trial, time] : before) {
+    EXPECT_EQ(after[trial], time);
+  }
+  EXPECT_EQ(after.size(), before.size() + static_cast<std::size_t>(result.trials));
+}
+
+}  // namespace
+}  // namespace sylvite
