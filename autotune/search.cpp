@@ -56,10 +56,18 @@ std::string order_key(const Point& point) {
   return short_hash(text);
 }
 
-/// The reason without its details, so that equal reasons count together.
+/// The reason with its numbers as N, so that equal reasons count together.
 std::string reason_of(const std::exception& error) {
-  std::string text = error.what();
-  return text.substr(0, std::min(text.find_first_of(":0123456789"), std::size_t{60}));
+  std::string reason;
+  for (char c : std::string_view(error.what()).substr(0, 100)) {
+    bool digit = c >= '0' && c <= '9';
+    if (!digit) {
+      reason += c;
+    } else if (!reason.ends_with('N')) {
+      reason += 'N';
+    }
+  }
+  return reason;
 }
 
 }  // namespace

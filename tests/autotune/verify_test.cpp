@@ -1,0 +1,87 @@
+#include "autotune/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "autotune/plausibility.h"
+#include "autotune/random_inputs.h"
+#include "sample_kernels.h"
+
+namespace sylvite {
+namespace {
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+double error_of(const std::vector<float>& actual, const std::vector<float>& expected) {
+  Dims dims{static_cast<std::int64_t>(expected.size())};
+  return output_error(make_type(DType::f32, dims), Tensor::of(DType::f32, dims, actual),
+                      Tensor::of(DType::f32, dims, expected));
+}
+
+TEST(Verify, ErrorIsRelativeToScaleAndValue) {
+  EXPECT_EQ(error_of({1, 2, 3}, {1, 2, 3}), 0);
+  EXPECT_NEAR(error_of({1.1F, 100}, {1, 100}), 0.1 / (1e-4 * 100 + 1e-3), 0.01);
+  EXPECT_LT(error_of({100.05F}, {100}), 1);
+  EXPECT_GT(error_of({100.2F}, {100}), 1);
+  EXPECT_GT(error_of({0.001F, 0}, {0, 0}), 1) << "a scale of zero allows nothing";
+}
+
+TEST(Verify, SpecialValuesMustStandAtTheSamePlaces) {
+  EXPECT_EQ(error_of({nan, inf, -inf, 1}, {nan, inf, -inf, 1}), 0);
+  EXPECT_TRUE(std::isinf(error_of({nan, 1}, {1, 1})));
+  EXPECT_TRUE(std::isinf(error_of({1, 1}, {nan, 1})));
+  EXPECT_TRUE(std::isinf(error_of({-inf}, {inf})));
+}
+
+TEST(Verify, IntegersAreExact) {
+  TensorType type = make_type(DType::i64, {2});
+  Tensor expected = Tensor::vector_i64({1, 2});
+  EXPECT_EQ(output_error(type, Tensor::vector_i64({1, 2}), expected), 0);
+  EXPECT_TRUE(std::isinf(output_error(type, Tensor::vector_i64({1, 3}), expected)));
+}
+
+TEST(Verify, PaddingIsNotCompared) {
+  TensorType type = make_type(DType::f32, {1, 3, 2, 2});
+  type.layout.channel_block = 4;
+  Tensor actual(DType::f32, type.storage_dims());
+  Tensor expected(DType::f32, type.storage_dims());
+  ASSERT_EQ(actual.size(), 16);
+  actual.mutable_view<float>()[3] = 7;  // channel 3 of 3
+  EXPECT_EQ(output_error(type, actual, expected), 0);
+  actual.mutable_view<float>()[2] = 7;
+  EXPECT_GT(output_error(type, actual, expected), 1);
+}
+
+TEST(RandomInputs, AreTheSameEveryTimeAndValidIndices) {
+  Graph body;
+  ValueId table = body.add_input("table", make_type(DType::f32, {3, 50}));
+  ValueId indices = body.add_input("indices", make_type(DType::i64, {100}));
+  body.outputs = {body.add(Op::gather, {table, indices}, {{"axis", std::int64_t{0}}})};
+  Kernel kernel = make_kernel(std::move(body), {true, false});
+  auto inputs = random_inputs(kernel);
+  bool seen[3] = {};
+  for (std::int64_t index : inputs.at(1).to_int64s()) {
+    ASSERT_GE(index, 0);
+    ASSERT_LT(index, 3);
+    seen[index] = true;
+  }
+  EXPECT_TRUE(seen[0] && seen[1] && seen[2]);
+  for (float value : inputs.at(0).view<float>()) {
+    EXPECT_LT(std::abs(value), 1.0F);
+  }
+  auto again = random_inputs(kernel);
+  EXPECT_EQ(output_error(make_type(DType::f32, {3, 50}), inputs[0], again[0]), 0);
+  EXPECT_NE(inputs[0].as_double(0), inputs[0].as_double(1));
+}
+
+TEST(Plausibility, BoundsContractions) {
+  double bound = least_microseconds(sample_matmul(1000), 1);  // 4 MFLOP
+  EXPECT_GT(bound, 1);
+  EXPECT_LT(bound, 10);
+  EXPECT_EQ(least_microseconds(sample_pointwise(), 1), 0);
+}
+
+}  // namespace
+}  // namespace sylvite
