@@ -228,14 +228,12 @@ class Parser {
     }
   }
 
-  /// A number, or nan(bits) with the 16 bits of the type itself.
   template <typename T>
   T parse_short_float() {
-    const float wide = lexer_.real32();
-    if (!std::isnan(wide)) return T(wide);
+    const auto bits = lexer_.nan(T(std::numeric_limits<float>::quiet_NaN()).bits);
+    if (!bits) return T(lexer_.real32());
     T result;
-    const auto bits = std::bit_cast<std::uint32_t>(wide);
-    result.bits = bits <= 0xffffU ? static_cast<std::uint16_t>(bits) : T(wide).bits;
+    result.bits = static_cast<std::uint16_t>(*bits);
     return result;
   }
 

@@ -47,14 +47,9 @@ bool read_number(std::string_view word, Number& number, Base... base) {
 
 template <typename Float>
 Float read_real(Lexer& lexer) {
+  if (const auto bits = lexer.nan(canonical_nan<Float>))
+    return std::bit_cast<Float>(static_cast<Bits<Float>>(*bits));
   const std::string_view word = lexer.word();
-  if (word == "nan" && lexer.accept('(')) {
-    Bits<Float> bits = 0;
-    if (!read_number(lexer.word(), bits, 16)) lexer.fail("expected the bits of a NaN in hexadecimal");
-    lexer.expect(')');
-    return std::bit_cast<Float>(bits);
-  }
-  if (word == "nan") return std::bit_cast<Float>(canonical_nan<Float>);
   Float value = 0;
   if (!read_number(word, value)) lexer.fail(fmt::format("expected a number, got '{}'", word));
   return value;
@@ -110,25 +105,25 @@ void Lexer::fail(const std::string& message) const {
   throw ModelError("line {}: {}", 1 + std::count(read.begin(), read.end(), '\n'), message);
 }
 
-char Lexer::peek() {
-  while (position_ < text_.size() &&
-         std::string_view(" \t\r\n").find(text_[position_]) != std::string_view::npos) {
-    ++position_;
-  }
-  return position_ < text_.size() ? text_[position_] : '\0';
+std::size_t Lexer::next() const {
+  return std::min(text_.find_first_not_of(" \t\r\n", position_), text_.size());
+}
+
+char Lexer::peek() const {
+  return next() < text_.size() ? text_[next()] : '\0';
 }
 
 bool Lexer::accept(char wanted) {
-  if (peek() != wanted || position_ >= text_.size()) return false;
-  ++position_;
+  if (next() >= text_.size() || peek() != wanted) return false;
+  position_ = next() + 1;
   return true;
 }
 
 void Lexer::expect(char wanted) {
   if (accept(wanted)) return;
-  const char found = peek();
+  position_ = next();
   fail(position_ >= text_.size() ? fmt::format("expected '{}', got the end of the text", wanted)
-                                 : fmt::format("expected '{}', got '{}'", wanted, found));
+                                 : fmt::format("expected '{}', got '{}'", wanted, peek()));
 }
 
 void Lexer::expect_word(std::string_view wanted) {
@@ -137,17 +132,16 @@ void Lexer::expect_word(std::string_view wanted) {
 }
 
 std::string_view Lexer::word() {
-  (void)peek();
+  position_ = next();
   const std::size_t start = position_;
   while (position_ < text_.size() && is_word_character(text_[position_])) ++position_;
   return text_.substr(start, position_ - start);
 }
 
 std::string Lexer::name() {
-  if (peek() == '"') return quoted_string();
-  const std::string_view found = word();
+  std::string found = peek() == '"' ? quoted_string() : std::string(word());
   if (found.empty()) fail("expected a name");
-  return std::string(found);
+  return found;
 }
 
 char Lexer::escaped() {
@@ -194,6 +188,16 @@ float Lexer::real32() {
   return read_real<float>(*this);
 }
 
+std::optional<std::uint64_t> Lexer::nan(std::uint64_t canonical) {
+  if (!text_.substr(next()).starts_with("nan")) return std::nullopt;
+  expect_word("nan");
+  if (!accept('(')) return canonical;
+  std::uint64_t bits = 0;
+  if (!read_number(word(), bits, 16)) fail("expected the bits of a NaN in hexadecimal");
+  expect(')');
+  return bits;
+}
+
 TensorType Lexer::type() {
   TensorType result;
   try {
@@ -207,7 +211,6 @@ TensorType Lexer::type() {
     const char next = peek();
     if (next == '"' || is_letter(next)) {
       result.shape.push_back(Dim::symbolic(name()));
-      if (result.shape.back().is_known()) fail("a symbol needs a name");
       continue;
     }
     const std::int64_t extent = integer();

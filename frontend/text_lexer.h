@@ -3,6 +3,7 @@
 // back.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,7 +28,7 @@ class Lexer {
   explicit Lexer(std::string_view text) : text_(text) {}
 
   /// The next character after white space; '\0' at the end.
-  [[nodiscard]] char peek();
+  [[nodiscard]] char peek() const;
   [[nodiscard]] bool accept(char wanted);
   void expect(char wanted);
   void expect_word(std::string_view wanted);
@@ -39,14 +40,19 @@ class Lexer {
   [[nodiscard]] std::uint64_t unsigned_integer();
   [[nodiscard]] double real();
   [[nodiscard]] float real32();
+  /// The bits of nan(HEX), or `canonical` for a plain nan; nothing is read and nullopt returned when no NaN
+  /// is next.
+  [[nodiscard]] std::optional<std::uint64_t> nan(std::uint64_t canonical);
   [[nodiscard]] TensorType type();
   [[noreturn]] void fail(const std::string& message) const;
 
  private:
   [[nodiscard]] char escaped();
 
+  [[nodiscard]] std::size_t next() const;  ///< where the next token starts
+
   std::string_view text_;
-  std::size_t position_ = 0;
+  std::size_t position_ = 0;  ///< the end of what was read
 };
 
 }  // namespace sylvite

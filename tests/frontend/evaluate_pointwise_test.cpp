@@ -167,8 +167,8 @@ TEST(EvaluatePointwise, Broadcasts) {
 }
 
 TEST(EvaluatePointwise, RoundsOncePerOperation) {
-  // 2048 + 1 is a tie in f16 and rounds to even. 1 + 2^-8 + 2^-40 lies above a tie of bf16, but f32 rounds it to the
-  // tie.
+  // 2048 + 1 is a tie in f16 and rounds to even. 1 + 2^-8 + 2^-40 lies above a tie of bf16, but f32 rounds it
+  // to the tie.
   EXPECT_THAT(apply(Op::add, {2048, 2050}, {1, 1}, DType::f16), ElementsAre(2048, 2052));
   EXPECT_THAT(apply(Op::add, {256, 258}, {1, 1}, DType::bf16), ElementsAre(256, 260));
   const double above_tie = 1 + std::ldexp(1, -8) + std::ldexp(1, -40);
