@@ -9,6 +9,7 @@ namespace sylvite {
 namespace {
 
 constexpr std::int64_t max_value_bytes = std::int64_t{1} << 38;
+constexpr std::int64_t max_table_elements = std::int64_t{1} << 26;
 constexpr std::size_t max_graph_nodes = 500'000;
 constexpr std::int64_t max_folded_bytes = std::int64_t{64} << 20;
 
@@ -106,6 +107,13 @@ void check_value_size(const TensorType& type) {
   if (type.byte_size() > max_value_bytes) {
     throw UnsupportedError("a value of type {} takes {} bytes; at most {} are served", type.to_string(),
                            type.byte_size(), max_value_bytes);
+  }
+}
+
+void check_table_size(const Dims& dims) {
+  if (checked_product(dims, "table") > max_table_elements) {
+    throw UnsupportedError("a table of {} elements is too large to be computed while importing",
+                           checked_product(dims, "table"));
   }
 }
 

@@ -71,6 +71,8 @@ class OnnxBuilder {
 
 /// Throws UnsupportedError for a tensor type no machine we serve could hold.
 void check_value_size(const TensorType& type);
+/// Throws UnsupportedError for a table (filter, matrix, window) too large to be computed while importing.
+void check_table_size(const Dims& dims);
 /// Folds a negative axis into 0..rank-1; throws ModelError when out of range.
 [[nodiscard]] int normalize_axis(std::int64_t axis, int rank);
 /// The same for a list, sorted and without duplicates (those are refused).

@@ -36,6 +36,10 @@ struct OnnxOp {
 [[nodiscard]] std::span<const OnnxOp> onnx_normalization_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_attention_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_recurrent_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_resize_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_signal_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_quantization_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_training_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_control_ops();
 
 }  // namespace sylvite

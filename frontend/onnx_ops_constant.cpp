@@ -119,6 +119,7 @@ void mel_weight_matrix(ImportContext& c) {
         static_cast<std::int64_t>(std::floor(static_cast<double>(dft_length + 1) * from_mel(mel) / rate)));
   }
   const std::int64_t points = dft_length / 2 + 1;
+  check_table_size({points, bins});
   Tensor weights(dtype_of_onnx(static_cast<int>(c.integer("output_datatype", 1))), {points, bins});
   for (std::int64_t bin = 0; bin < bins; ++bin) {
     const std::int64_t left = edges[static_cast<std::size_t>(bin)];
@@ -131,7 +132,7 @@ void mel_weight_matrix(ImportContext& c) {
           static_cast<double>(right - i) / static_cast<double>(std::max<std::int64_t>(right - center, 1));
       weights.set_double(i * bins + bin, i < center ? rise : fall);
     }
-    if (center == left && center >= 0 && center < points) weights.set_double(center * bins + bin, 1);
+    if (center >= 0 && center < points) weights.set_double(center * bins + bin, 1);
   }
   c.output(c.builder().constant(weights));
 }

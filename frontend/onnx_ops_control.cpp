@@ -81,42 +81,78 @@ std::int64_t listed(const std::vector<std::int64_t>& list, std::size_t i) {
   return i < list.size() ? list[i] : 0;
 }
 
-/// Unrolled over the extent of the scanned axis.
-void scan_op(ImportContext& c) {
-  if (c.opset() < 9) throw UnsupportedError("Scan before opset 9 is not supported");
+struct ScanResult {
+  std::vector<Sym> state;
+  std::vector<std::vector<Sym>> scans;  ///< per scanned output, per step
+};
+
+/// Runs the body over the extent of the scanned axes, unrolled.
+ScanResult run_scan(ImportContext& c, std::vector<Sym> state, const std::vector<Sym>& scanned,
+                    const std::vector<std::int64_t>& axes, const std::vector<std::int64_t>& directions) {
   const onnx::GraphProto& body = c.subgraph("body");
-  const std::int64_t scanned = c.required_integer("num_scan_inputs");
-  const std::vector<Sym> inputs = c.inputs();
-  if (scanned < 1 || scanned > static_cast<std::int64_t>(inputs.size()))
-    throw ModelError("num_scan_inputs is {}", scanned);
-  const std::size_t states = inputs.size() - static_cast<std::size_t>(scanned);
-  const std::vector<std::int64_t> axes = c.integers("scan_input_axes");
-  const std::vector<std::int64_t> directions = c.integers("scan_input_directions");
-  std::vector<Sym> state(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(states));
-  const std::int64_t trips = inputs[states].dim(static_cast<int>(listed(axes, 0)));
-  std::vector<std::vector<Sym>> scans;
+  const std::size_t states = state.size();
+  const std::int64_t trips = scanned[0].dim(static_cast<int>(listed(axes, 0)));
+  ScanResult result;
   for (std::int64_t trip = 0; trip < trips; ++trip) {
     std::vector<Sym> arguments = state;
-    for (std::size_t i = 0; states + i < inputs.size(); ++i) {
-      const int axis = normalize_axis(listed(axes, i), inputs[states + i].rank());
-      if (inputs[states + i].dim(axis) != trips) throw ModelError("scanned inputs have different extents");
+    for (std::size_t i = 0; i < scanned.size(); ++i) {
+      const int axis = normalize_axis(listed(axes, i), scanned[i].rank());
+      if (scanned[i].dim(axis) != trips) throw ModelError("scanned inputs have different extents");
       const std::int64_t at = listed(directions, i) == 0 ? trip : trips - 1 - trip;
-      arguments.push_back(squeeze(slice(inputs[states + i], axis, at, at + 1), {axis}));
+      arguments.push_back(squeeze(slice(scanned[i], axis, at, at + 1), {axis}));
     }
     const std::vector<Sym> results = c.import_subgraph(body, arguments);
     if (results.size() < states)
       throw ModelError("the body has {} outputs, expected at least {}", results.size(), states);
     std::copy_n(results.begin(), states, state.begin());
-    scans.resize(results.size() - states);
-    for (std::size_t i = 0; i < scans.size(); ++i) scans[i].push_back(results[states + i]);
+    result.scans.resize(results.size() - states);
+    for (std::size_t i = 0; i < result.scans.size(); ++i) result.scans[i].push_back(results[states + i]);
   }
-  for (std::size_t i = 0; i < states; ++i) c.output(static_cast<int>(i), state[i]);
-  const std::vector<std::int64_t> out_axes = c.integers("scan_output_axes");
-  const std::vector<std::int64_t> out_directions = c.integers("scan_output_directions");
-  for (std::size_t i = 0; i < scans.size(); ++i) {
-    c.output(static_cast<int>(states + i),
-             stack(scans[i], listed(out_axes, i), listed(out_directions, i) != 0));
+  result.state = std::move(state);
+  return result;
+}
+
+/// How many of `count` values are states rather than scanned.
+std::size_t state_count(ImportContext& c, std::size_t count) {
+  const std::int64_t scanned = c.required_integer("num_scan_inputs");
+  if (scanned < 1 || scanned > static_cast<std::int64_t>(count))
+    throw ModelError("num_scan_inputs is {}", scanned);
+  return count - static_cast<std::size_t>(scanned);
+}
+
+void scan_op(ImportContext& c) {
+  const std::vector<Sym> inputs = c.inputs();
+  const auto states = static_cast<std::ptrdiff_t>(state_count(c, inputs.size()));
+  const ScanResult result =
+      run_scan(c, {inputs.begin(), inputs.begin() + states}, {inputs.begin() + states, inputs.end()},
+               c.integers("scan_input_axes"), c.integers("scan_input_directions"));
+  const std::vector<std::int64_t> axes = c.integers("scan_output_axes");
+  const std::vector<std::int64_t> directions = c.integers("scan_output_directions");
+  for (std::size_t i = 0; i < result.state.size(); ++i) c.output(static_cast<int>(i), result.state[i]);
+  for (std::size_t i = 0; i < result.scans.size(); ++i) {
+    const Sym stacked = stack(result.scans[i], listed(axes, i), listed(directions, i) != 0);
+    c.output(static_cast<int>(result.state.size() + i), stacked);
   }
+}
+
+/// Opset 8: sequence lengths first (must be absent), and a batch axis in front of everything.
+void scan_batched(ImportContext& c) {
+  if (c.has_input(0)) throw UnsupportedError("sequence_lens is not supported");
+  std::vector<Sym> inputs;
+  for (int i = 1; i < c.input_count(); ++i) inputs.push_back(c.input(i));
+  const auto states = static_cast<std::ptrdiff_t>(state_count(c, inputs.size()));
+  std::vector<std::vector<Sym>> outputs;
+  for (std::int64_t batch = 0; batch < inputs[0].dim(0); ++batch) {
+    std::vector<Sym> here;
+    for (const Sym& input : inputs) here.push_back(squeeze(slice(input, 0, batch, batch + 1), {0}));
+    const ScanResult result = run_scan(c, {here.begin(), here.begin() + states},
+                                       {here.begin() + states, here.end()}, {}, c.integers("directions"));
+    std::vector<Sym> results = result.state;
+    for (const std::vector<Sym>& scan : result.scans) results.push_back(stack(scan, 0, false));
+    outputs.resize(results.size());
+    for (std::size_t i = 0; i < results.size(); ++i) outputs[i].push_back(results[i]);
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) c.output(static_cast<int>(i), stack(outputs[i], 0, false));
 }
 
 std::size_t sequence_position(ImportContext& c, int input, std::size_t size) {
@@ -206,7 +242,8 @@ const OnnxOp rows[] = {
     {"Optional", 15, optional_get_element},
     {"OptionalGetElement", 15, optional_get_element},
     {"OptionalHasElement", 15, optional_has_element},
-    {"Scan", 8, scan_op},
+    {"Scan", 8, scan_batched},
+    {"Scan", 9, scan_op},
     {"SequenceAt", 11, sequence_at},
     {"SequenceConstruct", 11, sequence_construct},
     {"SequenceEmpty", 11, sequence_empty},

@@ -1,9 +1,7 @@
 // Matrix products in all their spellings.
 
-#include <algorithm>
-#include <map>
-
 #include "base/error.h"
+#include "frontend/onnx_einsum.h"
 #include "frontend/onnx_ops.h"
 
 namespace sylvite {
@@ -35,7 +33,12 @@ void gemm(ImportContext& c) {
   c.output(result);
 }
 
+void einsum_op(ImportContext& c) {
+  c.output(einsum(c.string("equation", ""), c.inputs()));
+}
+
 const OnnxOp rows[] = {
+    {"Einsum", 12, einsum_op},
     {"Gemm", 6, gemm},
     {"MatMul", 1, matmul_op},
 };

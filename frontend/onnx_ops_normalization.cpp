@@ -8,16 +8,6 @@
 namespace sylvite {
 namespace {
 
-void check_inference(ImportContext& c) {
-  if (c.integer("training_mode", 0) != 0) throw UnsupportedError("training_mode is not supported");
-}
-
-void batch_norm(ImportContext& c) {
-  check_inference(c);
-  c.output(c.builder().add(Op::batch_norm, {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4)},
-                           {{"epsilon", c.real("epsilon", 1e-5)}}));
-}
-
 std::vector<std::int64_t> axes_from(int axis, int rank) {
   std::vector<std::int64_t> axes;
   for (int i = axis; i < rank; ++i) axes.push_back(i);
@@ -34,6 +24,39 @@ Standardized standardize(Sym x, const std::vector<std::int64_t>& axes, double ep
   const Sym centered = x - mean;
   const Sym inverse = apply(Op::rsqrt, reduce_mean(centered * centered, axes) + epsilon);
   return {centered * inverse, mean, inverse};
+}
+
+/// A per-channel vector shaped to broadcast against [N, C, ...] of the given rank.
+Sym per_channel(Sym vector, int rank) {
+  Dims dims(static_cast<std::size_t>(rank), 1);
+  dims.at(1) = vector.size();
+  return reshape(vector, dims);
+}
+
+/// Normalises by the statistics of the batch, and moves the running ones towards them.
+void batch_norm_training(ImportContext& c) {
+  const Sym x = c.input(0);
+  std::vector<std::int64_t> axes = all_axes(x.rank());
+  axes.erase(axes.begin() + 1);
+  const Sym mean = reduce_mean(x, axes);
+  const Sym centered = x - mean;
+  const Sym variance = reduce_mean(centered * centered, axes);
+  const Sym normalized = centered * apply(Op::rsqrt, variance + c.real("epsilon", 1e-5));
+  c.output(0, normalized * per_channel(c.input(1), x.rank()) + per_channel(c.input(2), x.rank()));
+  const double momentum = c.real("momentum", 0.9);
+  const auto moved = [&](Sym running, Sym now) {
+    return running * momentum + reshape(now, running.dims()) * (1 - momentum);
+  };
+  c.output(1, moved(c.input(3), mean));
+  c.output(2, moved(c.input(4), variance));
+}
+
+void batch_norm(ImportContext& c) {
+  if (c.input(0).rank() < 2)
+    throw ModelError("the input has rank {}, expected at least 2", c.input(0).rank());
+  if (c.integer("training_mode", 0) != 0) return batch_norm_training(c);
+  c.output(c.builder().add(Op::batch_norm, {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4)},
+                           {{"epsilon", c.real("epsilon", 1e-5)}}));
 }
 
 void layer_norm(ImportContext& c) {
@@ -68,13 +91,6 @@ void rms_norm(ImportContext& c) {
   }
   const Sym mean = reduce_mean(x * x, axes_from(axis, x.rank()));
   c.output(x * apply(Op::rsqrt, mean + epsilon) * scale);
-}
-
-/// A per-channel vector shaped to broadcast against [N, C, ...] of the given rank.
-Sym per_channel(Sym vector, int rank) {
-  Dims dims(static_cast<std::size_t>(rank), 1);
-  dims.at(1) = vector.size();
-  return reshape(vector, dims);
 }
 
 void instance_norm(ImportContext& c) {

@@ -52,11 +52,114 @@ Sym average_pool(Sym x, const OnnxWindow& window, bool counts_padding) {
   return x.builder().add(Op::avg_pool, {x}, attributes);
 }
 
+/// For every window and tap, the flat position in the padded map, and the index ONNX gives it in the map
+/// itself.
+struct WindowTable {
+  Dims outputs, padded;
+  std::vector<std::int64_t> positions, indices;  ///< [windows, taps]
+};
+
+WindowTable tabulate(const OnnxWindow& window, const Dims& spatial, bool is_column_major) {
+  WindowTable table;
+  for (std::size_t i = 0; i < window.rank(); ++i) {
+    table.padded.push_back(spatial[i] + window.pads[i] + window.pads[i + window.rank()]);
+    table.outputs.push_back((table.padded[i] - window.extent(i)) / window.strides[i] + 1);
+  }
+  const std::int64_t windows = checked_product(table.outputs, "windows");
+  const std::int64_t taps = checked_product(window.kernel, "kernel_shape");
+  check_table_size({windows, taps});
+  const Dims out_strides = dense_strides(table.outputs);
+  const Dims tap_strides = dense_strides(window.kernel);
+  const Dims padded_strides = dense_strides(table.padded);
+  Dims index_strides = dense_strides(spatial);
+  if (is_column_major) {
+    std::int64_t stride = 1;
+    for (std::size_t i = 0; i < spatial.size(); ++i) {
+      index_strides[i] = stride;
+      stride *= spatial[i];
+    }
+  }
+  for (std::int64_t w = 0; w < windows; ++w) {
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      std::int64_t position = 0;
+      std::int64_t index = 0;
+      for (std::size_t i = 0; i < spatial.size(); ++i) {
+        const std::int64_t start = w / out_strides[i] % table.outputs[i] * window.strides[i];
+        const std::int64_t at = start + tap / tap_strides[i] % window.kernel[i] * window.dilations[i];
+        position += at * padded_strides[i];
+        index += (at - window.pads[i]) * index_strides[i];
+      }
+      table.positions.push_back(position);
+      table.indices.push_back(index);
+    }
+  }
+  return table;
+}
+
+/// The index of each window's first maximum: all windows are laid out as rows, and searched.
+Sym max_indices(ImportContext& c, Sym x, const OnnxWindow& window) {
+  const Dims spatial = spatial_dims(x);
+  const WindowTable table = tabulate(window, spatial, c.integer("storage_order", 0) != 0);
+  const std::int64_t windows = checked_product(table.outputs, "windows");
+  const std::int64_t taps = checked_product(window.kernel, "kernel_shape");
+  Dims low(2, 0);
+  Dims high(2, 0);
+  for (std::size_t i = 0; i < window.rank(); ++i) {
+    low.push_back(window.pads[i]);
+    high.push_back(window.pads[i + window.rank()]);
+  }
+  const double lowest = is_float(x.dtype()) ? -std::numeric_limits<double>::infinity() : -1e9;
+  const Sym real = is_float(x.dtype()) ? x : cast(x, DType::i32);
+  const Sym flat =
+      reshape(pad(real, low, high, lowest), {x.dim(0), x.dim(1), checked_product(table.padded, "map")});
+  const auto rows_of = [&](const std::vector<std::int64_t>& values) {
+    return c.builder().constant(Tensor::of(DType::i64, {windows, taps}, values));
+  };
+  const Sym best =
+      c.builder().add(Op::arg_max, {gather(flat, rows_of(table.positions), 2)}, {{"axis", std::int64_t{3}}});
+  const Sym indices = broadcast_to(rows_of(table.indices), {x.dim(0), x.dim(1), windows, taps});
+  const Sym inside = c.builder().add(Op::gather_elements, {indices, best}, {{"axis", std::int64_t{3}}});
+  const auto maps = static_cast<double>(checked_product(spatial, "map"));
+  const Sym map = c.builder().iota(DType::i64, {x.dim(0) * x.dim(1), 1}, 0) * maps;
+  Dims dims{x.dim(0), x.dim(1)};
+  dims.insert(dims.end(), table.outputs.begin(), table.outputs.end());
+  return reshape(reshape(inside, {x.dim(0) * x.dim(1), windows}) + map, dims);
+}
+
 void max_pool_op(ImportContext& c) {
   const Sym x = c.input(0);
-  if (c.wants_output(1)) throw UnsupportedError("the indices of the maxima are not computed");
+  OnnxWindow window = read_pool_window(c, x);
+  window = extended(window, ceil_extension(c, window, spatial_dims(x)));
+  c.output(0, max_pool(x, window));
+  if (c.wants_output(1)) c.output(1, max_indices(c, x, window));
+}
+
+/// Puts the maxima back where their indices say, zeros elsewhere.
+void max_unpool(ImportContext& c) {
+  const Sym x = c.input(0);
+  const Sym indices = c.input(1);
   const OnnxWindow window = read_pool_window(c, x);
-  c.output(max_pool(x, extended(window, ceil_extension(c, window, spatial_dims(x)))));
+  Dims natural{x.dim(0), x.dim(1)};
+  for (std::size_t i = 0; i < window.rank(); ++i) {
+    const std::int64_t spread = (spatial_dims(x)[i] - 1) * window.strides[i] + window.kernel[i];
+    natural.push_back(spread - window.pads[i] - window.pads[i + window.rank()]);
+  }
+  const std::int64_t count = checked_product(natural, "unpooled map");
+  const Sym zeros = c.builder().filled(x.dtype(), {count}, 0);
+  const Sym y = reshape(
+      c.builder().add(Op::scatter_elements, {zeros, reshape(indices, {x.size()}), reshape(x, {x.size()})},
+                      {{"axis", std::int64_t{0}}}),
+      natural);
+  if (!c.has_input(2)) return c.output(y);
+  const Dims wanted = c.constant_integers(2);
+  if (wanted.size() != natural.size())
+    throw ModelError("output_shape has rank {}, expected {}", wanted.size(), natural.size());
+  Dims high;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] < natural[i]) throw ModelError("output_shape is smaller than the unpooled map");
+    high.push_back(wanted[i] - natural[i]);
+  }
+  c.output(pad(y, Dims(wanted.size(), 0), high));
 }
 
 /// Padding counts as elements of the window, but what ceil_mode adds beyond it never does. Where both meet,
@@ -125,6 +228,7 @@ const OnnxOp rows[] = {
     {"GlobalMaxPool", 1, global_pool<Op::reduce_max>},
     {"LpPool", 2, lp_pool},
     {"MaxPool", 1, max_pool_op},
+    {"MaxUnpool", 9, max_unpool},
 };
 
 }  // namespace

@@ -1,0 +1,25 @@
+#pragma once
+// Reading maps at computed positions between their elements, for GridSample and deformable convolution.
+
+#include <string>
+#include <vector>
+
+#include "frontend/onnx_builder.h"
+
+namespace sylvite {
+
+enum class SamplePadding { zeros, border, reflection };
+enum class SampleMode { nearest, linear, cubic };
+
+struct Sampling {
+  SampleMode mode = SampleMode::linear;
+  SamplePadding padding = SamplePadding::zeros;
+  bool align_corners =
+      false;  ///< where reflection turns: at the outer elements' centres, or half an element beyond
+};
+
+/// Samples x [N, C, spatial...] at Q positions per image. `positions` holds, per spatial axis, [N, Q]
+/// coordinates in elements (0 is the first). Returns [N, C, Q].
+[[nodiscard]] Sym sample(Sym x, const std::vector<Sym>& positions, const Sampling& sampling);
+
+}  // namespace sylvite
