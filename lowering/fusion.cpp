@@ -18,7 +18,7 @@ namespace sylvite {
 namespace {
 
 constexpr std::size_t most_nodes = 48;       ///< per group: compile time grows with each
-constexpr std::size_t most_inputs = 16;      ///< per group
+constexpr std::size_t most_inputs = 12;      ///< per group, besides its anchor's own
 constexpr std::size_t most_repetitions = 4;  ///< groups that compute the same cheap node
 
 using NodeSet = std::set<NodeId>;
@@ -48,8 +48,9 @@ std::vector<bool> live_nodes(const Graph& graph) {
 
 class Fuser {
  public:
-  explicit Fuser(const Graph& graph)
+  Fuser(const Graph& graph, const std::vector<bool>& is_free)
       : graph_(graph),
+        is_free_(is_free),
         live_(live_nodes(graph)),
         readers_(graph.uses()),
         taken_(graph.nodes().size(), false),
@@ -63,7 +64,7 @@ class Fuser {
   std::vector<Group> run() {
     const auto count = static_cast<NodeId>(graph_.nodes().size());
     for (NodeId id = count; id-- > 0;) {
-      if (live_[index(id)] && role_of(node(id)) == Role::anchor && !taken_[index(id)]) grow_epilogue(id);
+      if (live_[index(id)] && role_of(node(id)) == Role::anchor && !is_free_[index(id)]) grow_epilogue(id);
     }
     for (NodeId id = count; id-- > 0;) {
       if (live_[index(id)]) place(id);
@@ -92,7 +93,7 @@ class Fuser {
         if (!next || !fits_epilogue(*next, inside, anchor)) break;
         inside.insert(*next);
         const std::optional<NodeId> end = only_open(inside);
-        if (!end || count_inputs(inside) > most_inputs) continue;
+        if (!end || count_inputs(inside) > inputs_allowed(anchor)) continue;
         best = inside;
         root = *end;
       }
@@ -149,6 +150,11 @@ class Fuser {
     });
   }
 
+  /// A concat may have many inputs of its own.
+  [[nodiscard]] std::size_t inputs_allowed(NodeId anchor) const {
+    return most_inputs + (anchor == no_node ? 0 : node(anchor).inputs.size());
+  }
+
   [[nodiscard]] std::size_t count_inputs(const NodeSet& nodes) const {
     std::set<ValueId> inputs;
     for (NodeId id : nodes) {
@@ -166,7 +172,7 @@ class Fuser {
 
   void place(NodeId id) {
     if (const auto found = epilogues_.find(id); found != epilogues_.end()) return add_draft(found->second);
-    if (taken_[index(id)] || is_free(graph_, node(id))) return;
+    if (taken_[index(id)] || is_free_[index(id)]) return;
     const std::set<std::size_t> groups = reading_groups(id);
     const bool few =
         groups.size() == 1 || (groups.size() <= most_repetitions && is_worth_repeating(graph_, node(id)));
@@ -226,7 +232,7 @@ class Fuser {
     }
     NodeSet together = draft.nodes;
     together.insert(id);
-    if (count_inputs(together) > most_inputs) return std::nullopt;
+    if (count_inputs(together) > inputs_allowed(draft.anchor)) return std::nullopt;
     return reading;
   }
 
@@ -284,6 +290,7 @@ class Fuser {
   }
 
   const Graph& graph_;
+  const std::vector<bool>& is_free_;  ///< per node
   std::vector<bool> live_;
   std::vector<std::vector<NodeId>> readers_;  ///< per value
   std::vector<bool> taken_;                   ///< per node: in an anchor's group after the first walk
@@ -300,13 +307,15 @@ bool is_free(const Graph& graph, const Node& node) {
   return node.op == Op::reshape && graph.type(node.inputs[0]).layout.channel_block == 0;
 }
 
-std::vector<Group> group_nodes(const Graph& graph, const LoweringOptions& options) {
-  if (options.fuse) return Fuser(graph).run();
+std::vector<Group> group_nodes(const Graph& graph, const Joins& joins, const LoweringOptions& options) {
+  std::vector<bool> free = joins.is_joined;
+  for (std::size_t i = 0; i < free.size(); ++i) free[i] = free[i] || is_free(graph, graph.nodes()[i]);
+  if (options.fuse) return Fuser(graph, free).run();
   const std::vector<bool> live = live_nodes(graph);
   std::vector<Group> groups;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    if (live[i] && !is_free(graph, node)) groups.push_back({{static_cast<NodeId>(i)}, node.outputs, "alone"});
+    if (live[i] && !free[i]) groups.push_back({{static_cast<NodeId>(i)}, node.outputs, "alone"});
   }
   return groups;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "frontend/graph.h"
+#include "lowering/joins.h"
 #include "lowering/plan.h"
 
 namespace sylvite {
@@ -22,7 +23,8 @@ struct Group {
 [[nodiscard]] bool is_free(const Graph& graph, const Node& node);
 
 /// Every value that a group reads from outside is a graph input, a constant, the result of a free node, or an
-/// output of an earlier group. Nodes that nothing needs are in no group.
-[[nodiscard]] std::vector<Group> group_nodes(const Graph& graph, const LoweringOptions& options);
+/// output of an earlier group. Nodes that nothing needs and joined concats are in no group.
+[[nodiscard]] std::vector<Group> group_nodes(const Graph& graph, const Joins& joins,
+                                             const LoweringOptions& options);
 
 }  // namespace sylvite

@@ -65,7 +65,7 @@ class Extractor {
 
 class PlanBuilder {
  public:
-  explicit PlanBuilder(const Graph& graph) : graph_(graph) {
+  PlanBuilder(const Graph& graph, const Joins& joins) : graph_(graph), joins_(joins) {
     plan_.name = graph.name;
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       plan_.inputs.push_back(add_buffer(graph.inputs[i], BufferKind::input, static_cast<std::int32_t>(i)));
@@ -80,7 +80,7 @@ class PlanBuilder {
       launch.arguments.push_back(buffer_of(input));
       is_weight.push_back(buffer(launch.arguments.back()).kind == BufferKind::weight);
     }
-    for (ValueId output : group.outputs) launch.arguments.push_back(add_buffer(output, BufferKind::arena, 0));
+    for (ValueId output : group.outputs) launch.arguments.push_back(add_result(output));
     Kernel kernel = make_kernel(std::move(extracted.body), std::move(is_weight));
     const NodeId named = kernel.anchor == no_node
                              ? extracted.nodes.back()
@@ -96,7 +96,7 @@ class PlanBuilder {
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
       plan_.outputs.push_back(buffer_of(graph_.outputs[i]));
       Buffer& root = buffer(root_of(plan_, plan_.outputs.back()));
-      if (root.kind == BufferKind::arena) {
+      if (root.kind == BufferKind::arena && !wholes_.contains(root_of(plan_, plan_.outputs.back()))) {
         root.kind = BufferKind::output;
         root.index = static_cast<std::int32_t>(i);
       }
@@ -128,8 +128,26 @@ class PlanBuilder {
     return add_buffer(id, BufferKind::weight, static_cast<std::int32_t>(plan_.weights.size() - 1));
   }
 
+  /// The buffer of a value that a launch writes.
+  BufferId add_result(ValueId id) {
+    return joins_.parts.contains(id) ? add_part(id) : add_buffer(id, BufferKind::arena, 0);
+  }
+
+  BufferId add_part(ValueId id) {
+    const Part& part = joins_.parts.at(id);
+    const auto found = buffer_by_value_.find(part.whole);
+    const BufferId whole =
+        found != buffer_by_value_.end() ? found->second : add_buffer(part.whole, BufferKind::arena, 0);
+    wholes_.insert(whole);
+    const BufferId added = add_buffer(id, BufferKind::arena, 0);
+    buffer(added).alias_of = whole;
+    buffer(added).alias_offset = part.offset;
+    return added;
+  }
+
   BufferId buffer_of(ValueId id) {
     if (const auto found = buffer_by_value_.find(id); found != buffer_by_value_.end()) return found->second;
+    if (joins_.parts.contains(id)) return add_part(id);
     const Value& value = graph_.value(id);
     if (value.constant) return add_weight(id, *value.constant);
     if (value.producer == no_node || !is_free(graph_, graph_.node(value.producer))) {
@@ -153,10 +171,25 @@ class PlanBuilder {
   }
 
   const Graph& graph_;
+  const Joins& joins_;
   Plan plan_;
+  std::set<BufferId> wholes_;  ///< joined concats
   std::map<ValueId, BufferId> buffer_by_value_;
   std::map<std::string, std::int32_t> kernel_by_text_;
 };
+
+Plan plan_with(const Graph& graph, const Joins& joins, const LoweringOptions& options) {
+  PlanBuilder builder(graph, joins);
+  for (const Group& group : group_nodes(graph, joins, options)) builder.add_launch(group);
+  Plan plan = builder.finish();
+  place_buffers(plan, options.reuse_memory);
+  return plan;
+}
+
+/// A joined concat keeps its whole place from its first part on, which may cost memory over a long span.
+bool is_worth_joining(const Plan& joined, const Plan& apart) {
+  return joined.arena_bytes <= apart.arena_bytes + apart.arena_bytes / 4;
+}
 
 }  // namespace
 
@@ -164,10 +197,12 @@ Plan lower(const Graph& graph, const LoweringOptions& options) {
   // The second flatten moves the slices of merged matmuls behind the reshapes that follow them.
   const Graph flat = options.fuse ? flatten(merge_matmuls(flatten(graph))) : graph;
   const Graph laid_out = assign_layouts(flat, options);
-  PlanBuilder builder(laid_out);
-  for (const Group& group : group_nodes(laid_out, options)) builder.add_launch(group);
-  Plan plan = builder.finish();
-  place_buffers(plan, options.reuse_memory);
+  Plan plan = plan_with(laid_out, no_joins(laid_out), options);
+  if (options.fuse && options.join_concats) {
+    const Joins joins = find_joins(laid_out);
+    Plan joined = joins.empty() ? Plan{} : plan_with(laid_out, joins, options);
+    if (!joins.empty() && is_worth_joining(joined, plan)) plan = std::move(joined);
+  }
   verify(plan);
   return plan;
 }

@@ -50,6 +50,14 @@ BufferId root_of(const Plan& plan, BufferId buffer) {
   return buffer;
 }
 
+std::int64_t offset_in_root(const Plan& plan, BufferId buffer) {
+  std::int64_t offset = 0;
+  for (; buffer >= 0; buffer = plan.buffers[static_cast<std::size_t>(buffer)].alias_of) {
+    offset += plan.buffers[static_cast<std::size_t>(buffer)].alias_offset;
+  }
+  return offset;
+}
+
 std::vector<LiveRange> live_ranges(const Plan& plan) {
   std::vector<LiveRange> ranges(plan.buffers.size());
   std::vector<bool> seen(plan.buffers.size(), false);

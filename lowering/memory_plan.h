@@ -13,6 +13,9 @@ void place_buffers(Plan& plan, bool reuse);
 /// The buffer whose bytes these are: follows alias_of to its end.
 [[nodiscard]] BufferId root_of(const Plan& plan, BufferId buffer);
 
+/// Where the buffer begins within its root, in bytes.
+[[nodiscard]] std::int64_t offset_in_root(const Plan& plan, BufferId buffer);
+
 /// The launches during which a root buffer's bytes matter, both ends included. Outputs live to the end.
 struct LiveRange {
   std::int32_t first = 0;

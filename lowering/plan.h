@@ -15,15 +15,17 @@ using BufferId = std::int32_t;
 /// Where a buffer's bytes come from.
 enum class BufferKind { input, output, weight, arena };
 
-/// One materialised value. Reshapes are free: an alias is another BufferId with the same root.
+/// One materialised value. Reshapes are free: an alias is another BufferId with the same root. So are some
+/// concats: their parts are aliases of parts of them.
 struct Buffer {
   std::string name;  ///< the graph value's name
   TensorType type;
   BufferKind kind = BufferKind::arena;
-  std::int32_t index = 0;    ///< graph input or output number, or index into Plan::weights (dense there; a
-                             ///< blocked type asks for layout_packing). Weights are never aliases.
-  BufferId alias_of = -1;    ///< another buffer whose bytes these are (same byte size), or -1
-  std::int64_t offset = -1;  ///< bytes into the arena, for roots of kind arena; 64-byte aligned
+  std::int32_t index = 0;  ///< graph input or output number, or index into Plan::weights (dense there; a
+                           ///< blocked type asks for layout_packing). Weights are never aliases.
+  BufferId alias_of = -1;  ///< another buffer whose bytes these are, or -1
+  std::int64_t alias_offset = 0;  ///< bytes into alias_of where these begin; not 0 only in arena buffers
+  std::int64_t offset = -1;       ///< bytes into the arena, for roots of kind arena; 64-byte aligned
 };
 
 /// One call of a kernel: arguments are the kernel's inputs, then its outputs.
@@ -50,6 +52,7 @@ struct Plan {
 
 struct LoweringOptions {
   bool fuse = true;            ///< vertical, prologue and epilogue fusion
+  bool join_concats = true;    ///< with `fuse`: parts of a concat are written in place where memory allows
   bool block_channels = true;  ///< channel-blocked layouts between convolutions
   int channel_block = 16;      ///< floats in a vector register of the target
   bool reuse_memory = true;    ///< false: every value has its own place in the arena (debugging)

@@ -1,37 +1,104 @@
 #include "lowering/plan_interpreter.h"
 
+#include <cstddef>
+#include <cstring>
+
 #include "base/error.h"
 #include "frontend/interpreter.h"
 #include "lowering/memory_plan.h"
+#include "lowering/packing.h"
 
 namespace sylvite {
+namespace {
+
+/// Calls visit(i, j) for each element: its index in row-major order and its index as stored by the type.
+template <typename Visit>
+void for_each_element(const TensorType& type, Visit visit) {
+  const Dims dims = type.dims();
+  const Dims strides = dense_strides(dims);
+  const Dims stored = dense_strides(type.storage_dims());
+  const std::int64_t block = type.layout.channel_block;
+  for (std::int64_t i = 0; i < type.element_count(); ++i) {
+    std::int64_t place = 0;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      const std::int64_t index = i / strides[d] % dims[d];
+      place += d == 1 && block > 0 ? index / block * stored[d] + index % block : index * stored[d];
+    }
+    visit(i, place);
+  }
+}
+
+Tensor load(const TensorType& type, const std::byte* from) {
+  Tensor tensor(type.dtype, type.dims());
+  const std::size_t size = dtype_size(type.dtype);
+  auto* to = static_cast<std::byte*>(tensor.mutable_data());
+  for_each_element(type, [&](std::int64_t i, std::int64_t place) {
+    std::memcpy(to + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(place) * size, size);
+  });
+  return tensor;
+}
+
+void store(const Tensor& tensor, const TensorType& type, std::byte* to) {
+  const Tensor stored = pack(tensor, layout_packing(type));
+  if (stored.byte_size() > 0) std::memcpy(to, stored.data(), static_cast<std::size_t>(stored.byte_size()));
+}
+
+/// The memory of a plan: the arena in one piece, and the other roots each by itself.
+class Memory {
+ public:
+  explicit Memory(const Plan& plan)
+      : plan_(plan),
+        arena_(static_cast<std::size_t>(plan.arena_bytes), poison),
+        others_(plan.buffers.size()) {
+    for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+      const Buffer& buffer = plan.buffers[i];
+      if (buffer.alias_of >= 0 || buffer.kind == BufferKind::arena) continue;
+      others_[i].assign(static_cast<std::size_t>(buffer.type.byte_size()), poison);
+      if (buffer.kind != BufferKind::weight) continue;
+      write(static_cast<BufferId>(i), plan.weights.at(static_cast<std::size_t>(buffer.index)));
+    }
+  }
+
+  [[nodiscard]] Tensor read(BufferId id) { return load(type(id), address(id)); }
+  void write(BufferId id, const Tensor& tensor) { store(tensor, type(id), address(id)); }
+
+ private:
+  static constexpr std::byte poison{0xAA};
+
+  [[nodiscard]] const TensorType& type(BufferId id) const {
+    return plan_.buffers[static_cast<std::size_t>(id)].type;
+  }
+
+  std::byte* address(BufferId id) {
+    const auto root = static_cast<std::size_t>(root_of(plan_, id));
+    const bool in_arena = plan_.buffers[root].kind == BufferKind::arena;
+    std::byte* base = in_arena ? arena_.data() + plan_.buffers[root].offset : others_[root].data();
+    return base + offset_in_root(plan_, id);
+  }
+
+  const Plan& plan_;
+  std::vector<std::byte> arena_;
+  std::vector<std::vector<std::byte>> others_;  ///< per root outside the arena
+};
+
+}  // namespace
 
 std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& inputs) {
   if (inputs.size() != plan.inputs.size()) {
     throw InputError("plan '{}' takes {} inputs, got {}", plan.name, plan.inputs.size(), inputs.size());
   }
-  std::vector<Tensor> roots(plan.buffers.size());
-  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    if (plan.buffers[i].kind == BufferKind::weight)
-      roots[i] = plan.weights.at(static_cast<std::size_t>(plan.buffers[i].index));
-  }
-  for (std::size_t i = 0; i < inputs.size(); ++i) roots[static_cast<std::size_t>(plan.inputs[i])] = inputs[i];
-  auto read = [&](BufferId id) {
-    const Tensor& root = roots[static_cast<std::size_t>(root_of(plan, id))];
-    return root.reshaped(plan.buffers[static_cast<std::size_t>(id)].type.dims());
-  };
+  Memory memory(plan);
+  for (std::size_t i = 0; i < inputs.size(); ++i) memory.write(plan.inputs[i], inputs[i]);
   for (const Launch& launch : plan.launches) {
     const Kernel& kernel = plan.kernels.at(static_cast<std::size_t>(launch.kernel));
     const std::size_t count = kernel.body.inputs.size();
     std::vector<Tensor> arguments;
-    for (std::size_t i = 0; i < count; ++i) arguments.push_back(read(launch.arguments[i]));
+    for (std::size_t i = 0; i < count; ++i) arguments.push_back(memory.read(launch.arguments[i]));
     const std::vector<Tensor> results = interpret(kernel.body, arguments);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      roots[static_cast<std::size_t>(root_of(plan, launch.arguments[count + i]))] = results[i];
-    }
+    for (std::size_t i = 0; i < results.size(); ++i) memory.write(launch.arguments[count + i], results[i]);
   }
   std::vector<Tensor> outputs;
-  for (BufferId output : plan.outputs) outputs.push_back(read(output));
+  for (BufferId output : plan.outputs) outputs.push_back(memory.read(output));
   return outputs;
 }
 

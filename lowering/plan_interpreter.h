@@ -7,8 +7,9 @@
 
 namespace sylvite {
 
-/// Each launch's kernel body over dense logical tensors, in launch order; results per plan output. Layouts
-/// and arena offsets play no part (see verify for those). Throws InputError as interpret does.
+/// Each launch's kernel body through the reference interpreter, in launch order, with every value stored
+/// where and as the plan says: layouts, aliases and arena offsets are put to the test. Results per plan
+/// output. Throws InputError when there are more or fewer inputs than the plan takes.
 [[nodiscard]] std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& inputs);
 
 }  // namespace sylvite

@@ -1,6 +1,8 @@
 #include "lowering/plan_verifier.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "lowering/memory_plan.h"
@@ -41,39 +43,76 @@ void check_arguments(const Plan& plan, Problems& problems) {
 void check_aliases(const Plan& plan, Problems& problems) {
   for (const Buffer& buffer : plan.buffers) {
     if (buffer.alias_of < 0) continue;
-    if (buffer_at(plan, buffer.alias_of).type.byte_size() != buffer.type.byte_size()) {
-      problems.push_back(fmt::format("alias '{}' has another size than '{}'", buffer.name,
-                                     buffer_at(plan, buffer.alias_of).name));
+    const Buffer& whole = buffer_at(plan, buffer.alias_of);
+    if (buffer.alias_offset < 0 || buffer.alias_offset + buffer.type.byte_size() > whole.type.byte_size()) {
+      problems.push_back(fmt::format("alias '{}' reaches beyond '{}'", buffer.name, whole.name));
+    }
+    if (buffer.alias_offset != 0 && buffer.kind != BufferKind::arena) {
+      problems.push_back(fmt::format("'{}' is a part of a value outside the arena", buffer.name));
     }
     if (buffer.kind == BufferKind::weight)
       problems.push_back(fmt::format("weight '{}' is an alias", buffer.name));
   }
 }
 
-void check_order(const Plan& plan, Problems& problems) {
-  std::vector<bool> written(plan.buffers.size(), false);
-  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    written[i] = plan.buffers[i].kind == BufferKind::input || plan.buffers[i].kind == BufferKind::weight;
+/// Which bytes of each root have been written.
+class Written {
+ public:
+  explicit Written(const Plan& plan) : plan_(plan), ranges_(plan.buffers.size()) {
+    for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+      const Buffer& buffer = plan.buffers[i];
+      const bool given = buffer.kind == BufferKind::input || buffer.kind == BufferKind::weight;
+      if (given && buffer.alias_of < 0) ranges_[i].emplace_back(0, buffer.type.byte_size());
+    }
   }
-  auto is_written = [&](BufferId id) -> std::vector<bool>::reference {
-    return written[static_cast<std::size_t>(root_of(plan, id))];
-  };
+
+  /// False when some of the buffer's bytes were written before.
+  bool write(BufferId id) {
+    const std::int64_t begin = offset_in_root(plan_, id);
+    const std::int64_t end = begin + size(id);
+    auto& ranges = ranges_[static_cast<std::size_t>(root_of(plan_, id))];
+    const bool fresh = std::all_of(ranges.begin(), ranges.end(), [&](const auto& range) {
+      return end <= range.first || range.second <= begin;
+    });
+    ranges.emplace_back(begin, end);
+    return fresh;
+  }
+
+  [[nodiscard]] bool covers(BufferId id) {
+    auto& ranges = ranges_[static_cast<std::size_t>(root_of(plan_, id))];
+    std::sort(ranges.begin(), ranges.end());
+    std::int64_t next = offset_in_root(plan_, id);
+    const std::int64_t end = next + size(id);
+    for (const auto& [from, to] : ranges) {
+      if (from <= next) next = std::max(next, to);
+    }
+    return !ranges.empty() && next >= end;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t size(BufferId id) const { return buffer_at(plan_, id).type.byte_size(); }
+
+  const Plan& plan_;
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> ranges_;  ///< per root buffer
+};
+
+void check_order(const Plan& plan, Problems& problems) {
+  Written written(plan);
   for (const Launch& launch : plan.launches) {
     const std::size_t inputs = kernel_of(plan, launch).body.inputs.size();
     for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
       const std::string& name = buffer_at(plan, launch.arguments[i]).name;
-      if (i < inputs && !is_written(launch.arguments[i])) {
+      if (i < inputs && !written.covers(launch.arguments[i])) {
         problems.push_back(fmt::format("launch '{}' reads '{}' before it is written", launch.name, name));
       }
-      if (i >= inputs && is_written(launch.arguments[i])) {
+      if (i >= inputs && !written.write(launch.arguments[i])) {
         problems.push_back(fmt::format("launch '{}' writes '{}' a second time", launch.name, name));
       }
-      if (i >= inputs) is_written(launch.arguments[i]) = true;
     }
   }
   for (BufferId output : plan.outputs) {
-    if (!is_written(output))
-      problems.push_back(fmt::format("output '{}' is never written", buffer_at(plan, output).name));
+    if (written.covers(output)) continue;
+    problems.push_back(fmt::format("output '{}' is never written", buffer_at(plan, output).name));
   }
 }
 

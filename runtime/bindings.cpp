@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lowering/algorithm.h"
+#include "lowering/memory_plan.h"
 
 namespace sylvite {
 namespace {
@@ -16,11 +17,8 @@ struct Signature {
   bool is_empty = false;
 };
 
-/// Which buffer a buffer's bytes are.
-const Buffer& root_of(const Plan& plan, BufferId id) {
-  const Buffer* buffer = &plan.buffers.at(static_cast<std::size_t>(id));
-  while (buffer->alias_of >= 0) buffer = &plan.buffers.at(static_cast<std::size_t>(buffer->alias_of));
-  return *buffer;
+const Buffer& root_buffer(const Plan& plan, BufferId id) {
+  return plan.buffers.at(static_cast<std::size_t>(root_of(plan, id)));
 }
 
 Argument shaped(DType dtype, Dims stored) {
@@ -48,7 +46,8 @@ Signature signature_of(const Kernel& kernel, const Candidate& candidate) {
   return signature;
 }
 
-Place place_of(const Plan& plan, const Buffer& root, const Packing& packing, PackedWeights& weights) {
+Place place_of(const Plan& plan, BufferId id, const Packing& packing, PackedWeights& weights) {
+  const Buffer& root = root_buffer(plan, id);
   if (root.kind == BufferKind::weight) {
     const Packing& wanted = packing.is_identity() ? layout_packing(root.type) : packing;
     return {root.kind, static_cast<std::int64_t>(weights.want(root.index, wanted))};
@@ -59,7 +58,7 @@ Place place_of(const Plan& plan, const Buffer& root, const Packing& packing, Pac
   if (root.offset < 0 || root.offset + root.type.byte_size() > plan.arena_bytes) {
     throw InternalError("buffer '{}' lies outside the arena", root.name);
   }
-  return {root.kind, root.offset};
+  return {root.kind, root.offset + offset_in_root(plan, id)};
 }
 
 BoundLaunch bind_launch(const Plan& plan, const Launch& launch, const Signature& signature,
@@ -71,7 +70,7 @@ BoundLaunch bind_launch(const Plan& plan, const Launch& launch, const Signature&
   }
   for (std::size_t i = 0; i < bound.arguments.size(); ++i) {
     const Packing packing = i < signature.packings.size() ? signature.packings[i] : Packing{};
-    bound.arguments[i].place = place_of(plan, root_of(plan, launch.arguments[i]), packing, weights);
+    bound.arguments[i].place = place_of(plan, launch.arguments[i], packing, weights);
   }
   return bound;
 }
@@ -93,8 +92,10 @@ Bindings bind_plan(const Plan& plan, const std::vector<Candidate>& candidates) {
     bindings.launches.push_back(bind_launch(plan, launch, signature, bindings.weights));
   }
   for (const BufferId output : plan.outputs) {
-    const Buffer& root = root_of(plan, output);
-    bindings.outputs.push_back({root.kind, root.kind == BufferKind::arena ? root.offset : root.index});
+    const Buffer& root = root_buffer(plan, output);
+    const bool in_arena = root.kind == BufferKind::arena;
+    bindings.outputs.push_back(
+        {root.kind, in_arena ? root.offset + offset_in_root(plan, output) : root.index});
   }
   return bindings;
 }

@@ -72,6 +72,47 @@ TEST(Lower, OutputsThatNeedNoKernel) {
   EXPECT_EQ(plan.weights.size(), 2U);
 }
 
+/// Layers that each read everything before them, as in DenseNet; then two branches side by side, as in
+/// SqueezeNet.
+Graph dense_block() {
+  Graph graph;
+  std::vector<ValueId> features = {conv(graph, graph.add_input("image", f32({1, 3, 5, 5})), 32, 3)};
+  for (int layer = 0; layer < 3; ++layer) {
+    const ValueId all =
+        features.size() == 1 ? features[0] : graph.add(Op::concat, features, {{"axis", std::int64_t{1}}});
+    const ValueId scaled =
+        graph.add(Op::relu, {graph.add(Op::mul, {all, weight(graph, {1, graph.type(all).dims()[1], 1, 1})})});
+    features.push_back(conv(graph, scaled, 16, 3));
+  }
+  const ValueId all = graph.add(Op::concat, features, {{"axis", std::int64_t{1}}});
+  const ValueId narrow = graph.add(Op::relu, {conv(graph, all, 16, 1)});
+  const std::vector<ValueId> branches = {graph.add(Op::relu, {conv(graph, narrow, 32, 1)}),
+                                         graph.add(Op::relu, {conv(graph, narrow, 24, 3)})};
+  const ValueId fire = graph.add(Op::concat, branches, {{"axis", std::int64_t{1}}});
+  graph.outputs = {graph.add(Op::reduce_sum, {fire}, {{"axes", Dims{2, 3}}})};
+  return graph;
+}
+
+TEST(Lower, PartsOfAConcatAreWrittenInPlace) {
+  const Graph graph = dense_block();
+  expect_lowers_faithfully(graph);
+  const Plan plan = lower(graph);
+  for (const Kernel& kernel : plan.kernels)
+    EXPECT_THAT(kernel.text, testing::Not(testing::HasSubstr("concat")));
+  LoweringOptions apart;
+  apart.join_concats = false;
+  EXPECT_EQ(lower(graph, apart).launches.size(), plan.launches.size() + 2) << "the others join their readers";
+}
+
+TEST(Lower, ConcatOfBatchesIsCopied) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 16}));
+  graph.outputs = {
+      graph.add(Op::neg, {graph.add(Op::concat, {graph.add(Op::exp, {x}), graph.add(Op::tanh, {x})},
+                                    {{"axis", std::int64_t{1}}})})};
+  expect_lowers_faithfully(graph);
+}
+
 TEST(Lower, TwoOutputsOfOneNode) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({3, 7}));

@@ -1,0 +1,103 @@
+#include "lowering/joins.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "lowering/fusion_rules.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t alignment = 64;
+
+class Joiner {
+ public:
+  explicit Joiner(const Graph& graph) : graph_(graph), outputs_(graph.outputs.begin(), graph.outputs.end()) {
+    joins_ = no_joins(graph);
+    std::vector<NodeId> concats;
+    for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+      if (graph.nodes()[i].op == Op::concat && is_contiguous(graph.nodes()[i]))
+        concats.push_back(static_cast<NodeId>(i));
+    }
+    // The longest first: shorter ones may then turn out to be the beginning of a longer one.
+    std::stable_sort(concats.begin(), concats.end(), [&](NodeId a, NodeId b) {
+      return graph.node(a).inputs.size() > graph.node(b).inputs.size();
+    });
+    for (NodeId id : concats) join(id);
+  }
+
+  [[nodiscard]] Joins take() { return std::move(joins_); }
+
+ private:
+  /// Every dim outside the axis, as stored, is 1.
+  [[nodiscard]] bool is_contiguous(const Node& concat) const {
+    const Dims stored = graph_.type(concat.outputs[0]).storage_dims();
+    const std::int64_t axis = concat.attributes.integer("axis");
+    return std::all_of(stored.begin(), stored.begin() + axis,
+                       [](std::int64_t extent) { return extent == 1; });
+  }
+
+  /// A value that a kernel writes for its own sake: not a view, which its reader computes as it reads.
+  [[nodiscard]] bool is_computed(ValueId id) const {
+    const NodeId producer = graph_.value(id).producer;
+    if (producer == no_node || outputs_.contains(id)) return false;
+    return role_of(graph_.node(producer)) != Role::view && graph_.node(producer).op != Op::concat;
+  }
+
+  void join(NodeId id) {
+    const Node& concat = graph_.node(id);
+    const ValueId whole = concat.outputs[0];
+    if (outputs_.contains(whole)) return;
+    const std::optional<Part> beginning = as_beginning(concat);
+    if (beginning) {
+      joins_.parts[whole] = *beginning;
+      joins_.is_joined[static_cast<std::size_t>(id)] = true;
+      return;
+    }
+    std::map<ValueId, Part> parts;
+    std::int64_t offset = 0;
+    for (ValueId part : concat.inputs) {
+      const bool free = is_computed(part) && !joins_.parts.contains(part) && !parts.contains(part);
+      if (!free || offset % alignment != 0) return;
+      parts[part] = {whole, offset};
+      offset += graph_.type(part).byte_size();
+    }
+    if (offset != graph_.type(whole).byte_size()) return;
+    joins_.parts.merge(parts);
+    joins_.is_joined[static_cast<std::size_t>(id)] = true;
+  }
+
+  /// The place of a concat whose parts lie side by side in another one already.
+  [[nodiscard]] std::optional<Part> as_beginning(const Node& concat) const {
+    std::optional<Part> first;
+    std::int64_t offset = 0;
+    for (ValueId part : concat.inputs) {
+      const auto found = joins_.parts.find(part);
+      if (found == joins_.parts.end()) return std::nullopt;
+      if (!first) first = found->second;
+      if (found->second.whole != first->whole || found->second.offset != first->offset + offset)
+        return std::nullopt;
+      offset += graph_.type(part).byte_size();
+    }
+    return offset == graph_.type(concat.outputs[0]).byte_size() ? first : std::nullopt;
+  }
+
+  const Graph& graph_;
+  std::set<ValueId> outputs_;
+  Joins joins_;
+};
+
+}  // namespace
+
+Joins no_joins(const Graph& graph) {
+  Joins joins;
+  joins.is_joined.assign(graph.nodes().size(), false);
+  return joins;
+}
+
+Joins find_joins(const Graph& graph) {
+  return Joiner(graph).take();
+}
+
+}  // namespace sylvite
