@@ -22,17 +22,6 @@ void set_up_logging(const Settings& settings) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-/// load_model, with the file named in every message.
-Session load_named(const std::string& path, const CompileOptions& options) {
-  try {
-    return load_model(path, options);
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    if (error.code() == ErrorCode::bad_usage || message.find(path) != std::string::npos) throw;
-    throw Error(error.code(), path + ": " + message);
-  }
-}
-
 std::string tune_message(const TuneProgress& now) {
   return fmt::format("{} tried, {} rejected, {:.2f}x faster so far", now.trials, now.rejected,
                      now.speedup_so_far);
@@ -93,9 +82,18 @@ void print_warnings(Session& session) {
   session.report.warnings.clear();
 }
 
-Session choose_session(const Options& options, const std::string& mode) {
-  const CompileOptions wanted = compile_options(options, mode);
-  Session session = load_named(options.words().front(), wanted);
+Session load_session(const std::string& path, const CompileOptions& options) {
+  try {
+    return load_model(path, options);
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (error.code() == ErrorCode::bad_usage || message.find(path) != std::string::npos) throw;
+    throw Error(error.code(), path + ": " + message);
+  }
+}
+
+Session choose_session(const std::string& path, const CompileOptions& options) {
+  Session session = load_session(path, options);
   const bool tunes = session.settings.boolean("tune.enabled");
   Progress progress("tuning",
                     tunes ? progress_style(session.settings.string("log.progress")) : ProgressStyle::none);
@@ -106,8 +104,8 @@ Session choose_session(const Options& options, const std::string& mode) {
   return session;
 }
 
-Session prepare_session(const Options& options, const std::string& mode) {
-  Session session = choose_session(options, mode);
+Session prepare_session(const std::string& path, const CompileOptions& options) {
+  Session session = choose_session(path, options);
   build_program(session);
   print_warnings(session);
   return session;

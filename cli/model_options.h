@@ -15,10 +15,12 @@ namespace sylvite {
 /// --dump-config. `mode`, if given, is what compile.mode starts at.
 [[nodiscard]] CompileOptions compile_options(const Options& options, const std::string& mode = "");
 
-/// load_model, choose_candidates with progress on stderr, build_program; then warnings on stderr.
-[[nodiscard]] Session prepare_session(const Options& options, const std::string& mode = "");
-/// The same without build_program, for verbs that only look. `mode`, if given, replaces the default mode.
-[[nodiscard]] Session choose_session(const Options& options, const std::string& mode = "");
+/// load_model, with the file named in every message.
+[[nodiscard]] Session load_session(const std::string& path, const CompileOptions& options);
+/// load_session and choose_candidates, with progress on stderr.
+[[nodiscard]] Session choose_session(const std::string& path, const CompileOptions& options);
+/// choose_session and build_program; then warnings on stderr.
+[[nodiscard]] Session prepare_session(const std::string& path, const CompileOptions& options);
 
 /// Text for people: to stdout, or to stderr when --json - or --dump-config - has taken stdout.
 void say(const Options& options, std::string_view text);

@@ -22,8 +22,10 @@ int verb_compile(std::span<const std::string> arguments);
 int verb_run(std::span<const std::string> arguments);
 int verb_bench(std::span<const std::string> arguments);
 int verb_tune(std::span<const std::string> arguments);
+int verb_sweep(std::span<const std::string> arguments);
 int verb_explain(std::span<const std::string> arguments);
 int verb_export(std::span<const std::string> arguments);
+int verb_db(std::span<const std::string> arguments);
 int verb_knobs(std::span<const std::string> arguments);
 int verb_worker(std::span<const std::string> arguments);
 

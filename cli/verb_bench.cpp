@@ -27,10 +27,7 @@ Session baseline_session(const Options& options) {
   const std::string& baseline = options.value("baseline");
   if (baseline == "reference") return reference_session(options.words().front(), wanted);
   wanted.set["compile.mode"] = baseline;
-  Session session = load_model(options.words().front(), wanted);
-  choose_candidates(session);
-  build_program(session);
-  return session;
+  return prepare_session(options.words().front(), wanted);
 }
 
 std::vector<std::string> latency_row(const std::string& name, const Latency& latency) {
@@ -62,7 +59,7 @@ int verb_bench(std::span<const std::string> arguments) {
   if (!options.parse(arguments)) return 0;
   const double warmup = options.seconds("warmup");
   const double duration = options.seconds("duration");
-  Session session = prepare_session(options);
+  Session session = prepare_session(options.words().front(), compile_options(options));
   const std::vector<Tensor> inputs = make_inputs(options, session.imported);
   std::vector<Program*> programs{&*session.program};
   std::optional<Session> baseline;

@@ -103,7 +103,7 @@ Options explain_options() {
 int verb_explain(std::span<const std::string> arguments) {
   Options options = explain_options();
   if (!options.parse(arguments)) return 0;
-  Session session = choose_session(options);
+  Session session = choose_session(options.words().front(), compile_options(options));
   print_warnings(session);
   const Plan& plan = session.plan;
   const std::string wanted = options.has("kernel") ? options.value("kernel") : "";

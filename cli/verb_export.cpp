@@ -15,7 +15,7 @@ int verb_export(std::span<const std::string> arguments) {
   options.add_model_options();
   if (!options.parse(arguments)) return 0;
   if (!options.has("output")) throw UsageError("--output DIR is missing; see sylvite export --help");
-  Session session = prepare_session(options);
+  Session session = prepare_session(options.words().front(), compile_options(options));
   ExportOptions wanted;
   wanted.folder = options.value("output");
   if (options.has("name")) wanted.name = options.value("name");

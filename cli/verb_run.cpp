@@ -96,7 +96,7 @@ int verb_run(std::span<const std::string> arguments) {
   if (!options.parse(arguments)) return 0;
   const std::string& format = options.value("output-format");
   if (format != "npy" && format != "pb") throw UsageError("--output-format {}: expected npy or pb", format);
-  Session session = prepare_session(options);
+  Session session = prepare_session(options.words().front(), compile_options(options));
   const std::vector<Tensor> inputs = make_inputs(options, session.imported);
   std::vector<Tensor> outputs;
   const double seconds = timed_run(*session.program, inputs, &outputs);

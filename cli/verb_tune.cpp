@@ -35,7 +35,7 @@ int verb_tune(std::span<const std::string> arguments) {
       "from the stored trials.");
   options.add_model_options();
   if (!options.parse(arguments)) return 0;
-  const Session session = prepare_session(options, "max-autotune");
+  const Session session = prepare_session(options.words().front(), compile_options(options, "max-autotune"));
   say(options, summary_line(session) + kernel_table(session));
   write_json(options, report_json(session, std::nullopt));
   return 0;

@@ -41,7 +41,7 @@ class Usage : public testing::Test {
 
 TEST_F(Usage, HelpOfEveryVerb) {
   EXPECT_THAT(run_command({"--help"}, folder_).out, HasSubstr("compile"));
-  for (const char* verb : {"compile", "run", "bench", "tune", "explain", "export", "knobs"}) {
+  for (const char* verb : {"compile", "run", "bench", "tune", "sweep", "explain", "export", "db", "knobs"}) {
     const Result result = run_command({verb, "--help"}, folder_);
     EXPECT_EQ(result.exit_code, 0) << verb << result.err;
     EXPECT_THAT(result.out, StartsWith("usage: sylvite " + std::string(verb)));
@@ -61,6 +61,7 @@ TEST_F(Usage, VerbsAndOptionsAreSuggested) {
   expect_refused({"complie", model_}, "unknown verb 'complie'; did you mean compile?");
   expect_refused({"run", model_, "--outputdir", "x"}, "did you mean --output-dir?");
   expect_refused({"run", model_, "--cach-dir=x"}, "unknown option '--cach-dir', did you mean --cache-dir?");
+  expect_refused({"db", "tpo"}, "did you mean top?");
   expect_refused({"compile"}, "MODEL.onnx is missing");
   expect_refused({"compile", model_, "extra"}, "unexpected argument 'extra'");
   expect_refused({"compile", model_, "--threads"}, "threads");

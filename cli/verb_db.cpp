@@ -1,0 +1,189 @@
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "autotune/database_queries.h"
+#include "base/error.h"
+#include "base/nearest.h"
+#include "base/table.h"
+#include "cli/model_options.h"
+#include "cli/verb.h"
+
+namespace sylvite {
+namespace {
+
+using Words = std::span<const std::string>;
+
+struct Action {
+  std::string_view name;
+  int (*run)(Words arguments);
+  std::string_view help;
+};
+
+void add_database_option(Options& options) {
+  options.add_value("db", "FILE", "the database; default: trials.db in the user's cache folder");
+}
+
+/// Opens the database that --db names. Throws IoError when it cannot be used: here it is all that is asked
+/// for.
+Database open_database(const Options& options) {
+  CompileOptions wanted;
+  if (options.has("db")) wanted.set["db.path"] = options.value("db");
+  Database database(session_paths(resolve_settings(wanted)).database);
+  if (!database.warning().empty()) throw IoError("{}", database.warning());
+  return database;
+}
+
+std::string microseconds(double value) {
+  return value > 0 ? fmt::format("{:.1f}", value) : "-";
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+int db_top(Words arguments) {
+  Options options("db top [OPTION ...]", "The stored winners that take longest.");
+  add_database_option(options);
+  options.add_value("limit", "N", "rows at most", "20");
+  options.add_value("kernel", "ID", "only kernels whose id begins so");
+  if (!options.parse(arguments)) return 0;
+  const std::string prefix = options.has("kernel") ? options.value("kernel") : "";
+  Table table({"kernel", "class", "median us", "slowest us", "trials", "threads", "from", "form", "machine"});
+  for (const WinnerRow& row :
+       top_winners(open_database(options), static_cast<int>(options.integer("limit")), prefix)) {
+    table.add_row({row.kernel, row.kernel_class, microseconds(row.median_us), microseconds(row.slowest_us),
+                   std::to_string(row.trials), std::to_string(row.key.threads), row.origin,
+                   first_line(row.candidate), row.key.machine});
+  }
+  print("{}", table.to_string());
+  return 0;
+}
+
+int db_trials(Words arguments) {
+  Options options("db trials KERNEL [OPTION ...]",
+                  "Every trial of a kernel, fastest first; KERNEL may be a prefix.");
+  add_database_option(options);
+  options.add_value("limit", "N", "rows at most", "50");
+  options.add_flag("by-date", "in the order they were made");
+  options.expect_words("KERNEL", 1, 1);
+  if (!options.parse(arguments)) return 0;
+  Table table({"trial", "kernel", "verdict", "median us", "best so far", "error", "form", "message"});
+  const auto limit = static_cast<int>(options.integer("limit"));
+  for (const TrialRow& row :
+       list_trials(open_database(options), options.words().front(), limit, !options.has("by-date"))) {
+    table.add_row({std::to_string(row.trial), row.kernel, row.verdict, microseconds(row.median_us),
+                   microseconds(row.best_so_far_us), fmt::format("{:.2g}", row.error),
+                   first_line(row.candidate), first_line(row.message)});
+  }
+  print("{}", table.to_string());
+  return 0;
+}
+
+int db_stats(Words arguments) {
+  Options options("db stats [OPTION ...]", "Counts, sizes, and the result of an integrity check.");
+  add_database_option(options);
+  if (!options.parse(arguments)) return 0;
+  const DatabaseStats stats = database_stats(open_database(options));
+  Table table({"what", "value"});
+  table.add_row({"file", stats.path});
+  table.add_row({"integrity", stats.integrity});
+  table.add_row({"schema version", std::to_string(stats.schema_version)});
+  table.add_row({"size", format_bytes(stats.bytes)});
+  table.add_row({"kernels", std::to_string(stats.kernels)});
+  table.add_row({"machines and settings", std::to_string(stats.keys)});
+  table.add_row({"trials", std::to_string(stats.trials)});
+  for (const auto& [verdict, count] : stats.trials_by_verdict) {
+    table.add_row({"  " + verdict, std::to_string(count)});
+  }
+  table.add_row({"winners", std::to_string(stats.winners)});
+  for (const auto& [origin, count] : stats.winners_by_origin) {
+    table.add_row({"  " + origin, std::to_string(count)});
+  }
+  table.add_row({"races", std::to_string(stats.races)});
+  table.add_row({"time compiling", format_seconds(stats.compile_seconds)});
+  print("{}", table.to_string());
+  return stats.integrity == "ok" ? 0 : static_cast<int>(ErrorCode::io_failure);
+}
+
+int db_export(Words arguments) {
+  Options options("db export [FILE] [OPTION ...]",
+                  "Kernels, trials and winners as JSON lines, to FILE or stdout.");
+  add_database_option(options);
+  options.expect_words("FILE", 0, 1);
+  if (!options.parse(arguments)) return 0;
+  std::ostringstream text;
+  (void)export_jsonl(open_database(options), text);
+  write_text(options.words().empty() ? "-" : options.words().front(), text.str());
+  return 0;
+}
+
+int db_merge(Words arguments) {
+  Options options("db merge OTHER.db ... [OPTION ...]",
+                  "Adds what other databases know; of two winners the faster stays.");
+  add_database_option(options);
+  options.expect_words("OTHER.db", 1, 1000);
+  if (!options.parse(arguments)) return 0;
+  Database database = open_database(options);
+  for (const std::string& other : options.words()) {
+    const MergeReport report = merge_database(database, other);
+    print("{}: {} new kernels, {} new trials, {} new or faster winners\n", other, report.kernels,
+          report.trials, report.winners);
+  }
+  return 0;
+}
+
+int db_why(Words arguments) {
+  Options options(
+      "db why MODEL.onnx [OPTION ...]",
+      "For each kernel of a model: its stored winner, or why there is none: the nearest record and how it\n"
+      "differs.");
+  options.add_model_options();
+  if (!options.parse(arguments)) return 0;
+  const Session session = load_session(options.words().front(), compile_options(options));
+  const Database database(session_paths(session.settings).database);
+  if (!database.warning().empty()) throw IoError("{}", database.warning());
+  Table table({"kernel", "class", "winner"});
+  for (const Kernel& kernel : session.plan.kernels) {
+    const std::optional<Winner> winner = database.find_winner(kernel, session.key());
+    const std::string miss = winner ? "" : database.explain_miss(kernel, session.key());
+    table.add_row({kernel.id, std::string(kernel_class_name(kernel.kind)),
+                   winner ? fmt::format("{} ({}, {} us)", winner->candidate.form.to_string(), winner->origin,
+                                        microseconds(winner->median_us))
+                          : (miss.empty() ? "none: never tried" : "none: " + miss)});
+  }
+  say(options, table.to_string());
+  return 0;
+}
+
+constexpr Action actions[] = {
+    {"top", db_top, "the stored winners that take longest"},
+    {"trials", db_trials, "every trial of a kernel"},
+    {"stats", db_stats, "counts, sizes and an integrity check"},
+    {"export", db_export, "everything as JSON lines"},
+    {"merge", db_merge, "add what other databases know"},
+    {"why", db_why, "for each kernel of a model: its winner, or why there is none"},
+};
+
+}  // namespace
+
+int verb_db(Words arguments) {
+  std::vector<std::string_view> names;
+  for (const Action& action : actions) {
+    if (!arguments.empty() && action.name == arguments.front()) return action.run(arguments.subspan(1));
+    names.push_back(action.name);
+  }
+  if (!arguments.empty() && arguments.front() != "--help" && arguments.front() != "-h") {
+    throw UsageError("sylvite db {}: unknown{}; expected one of {}", arguments.front(),
+                     suggestion(arguments.front(), names), fmt::join(names, ", "));
+  }
+  std::string text =
+      "usage: sylvite db ACTION [OPTION ...]\nLooks into the database of trials and winners.\n\n";
+  for (const Action& action : actions) text += fmt::format("  {:<8}{}\n", action.name, action.help);
+  if (arguments.empty())
+    throw UsageError("an action is missing: {}; see sylvite db --help", fmt::join(names, ", "));
+  print("{}\nsylvite db ACTION --help explains an action.\n", text);
+  return 0;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,79 @@
+#include <filesystem>
+
+#include "autotune/sweep.h"
+#include "base/error.h"
+#include "base/table.h"
+#include "cli/model_options.h"
+#include "cli/verb.h"
+
+namespace sylvite {
+namespace {
+
+Options sweep_options() {
+  Options options("sweep SWEEP.ini [OPTION ...]",
+                  "Tunes models x threads x precisions x modes, each with a budget. Prints the plan first. "
+                  "What is done is\n"
+                  "remembered in the database: the same command goes on where a killed one stopped.");
+  options.expect_words("SWEEP.ini", 1, 1);
+  options.add_value("db", "FILE", "the database; default: trials.db in the user's cache folder");
+  options.add_value("cache-dir", "DIR", "folder of compiled kernels");
+  options.add_flag("plan", "print the plan and what is done, and stop");
+  options.add_flag("restart", "forget what is done (stored trials are still used)");
+  options.add_value("progress", "STYLE", "auto, bar, lines, jsonl or none", "auto");
+  return options;
+}
+
+/// Settings of an item as compile options, with the files of this command.
+CompileOptions item_options(const Options& options, const SweepItem& item) {
+  CompileOptions wanted;
+  wanted.set = item.settings;
+  wanted.set["log.progress"] = options.value("progress");
+  if (options.has("db")) wanted.set["db.path"] = options.value("db");
+  if (options.has("cache-dir")) wanted.set["cache.dir"] = options.value("cache-dir");
+  return wanted;
+}
+
+std::string setting(const SweepItem& item, const std::string& name, const std::string& otherwise) {
+  const auto found = item.settings.find(name);
+  return found == item.settings.end() ? otherwise : found->second;
+}
+
+std::string plan_table(const SweepPlan& plan, const std::vector<SweepStatus>& status) {
+  Table table({"#", "model", "mode", "precision", "threads", "budget", "state"});
+  for (std::size_t i = 0; i < plan.items.size(); ++i) {
+    const SweepItem& item = plan.items[i];
+    table.add_row({std::to_string(i + 1), std::filesystem::path(item.model).filename().string(),
+                   setting(item, "compile.mode", "max-autotune"), setting(item, "compile.precision", "f32"),
+                   setting(item, "compile.threads", "0"), setting(item, "tune.budget", "mode's"),
+                   std::string(sweep_state_name(status[i].state))});
+  }
+  return fmt::format("sweep {}: {} items\n{}", plan.name, plan.items.size(), table.to_string());
+}
+
+std::string database_path(const Options& options) {
+  CompileOptions wanted;
+  if (options.has("db")) wanted.set["db.path"] = options.value("db");
+  return session_paths(resolve_settings(wanted)).database;
+}
+
+}  // namespace
+
+int verb_sweep(std::span<const std::string> arguments) {
+  Options options = sweep_options();
+  if (!options.parse(arguments)) return 0;
+  const SweepPlan plan = read_sweep(options.words().front());
+  Database database(database_path(options));
+  if (!database.warning().empty()) throw IoError("{}", database.warning());
+  if (options.has("restart")) reset_sweep(plan, database);
+  print("{}", plan_table(plan, sweep_status(plan, database)));
+  if (options.has("plan")) return 0;
+  const SweepReport report = run_sweep(plan, database, [&](std::size_t index, const SweepItem& item) {
+    Session session = prepare_session(item.model, item_options(options, item));
+    print("{}/{} {}", index + 1, plan.items.size(), summary_line(session));
+  });
+  for (const std::string& error : report.errors) fmt::print(stderr, "sylvite: error: {}\n", error);
+  print("{} done now, {} done before, {} failed\n", report.done, report.skipped, report.failed);
+  return report.failed == 0 ? 0 : static_cast<int>(ErrorCode::internal);
+}
+
+}  // namespace sylvite
