@@ -137,14 +137,16 @@ bool below(C a, C b) {
   return a < b || (!is_nan(a) && is_nan(b));
 }
 
+/// As numpy: a NaN is the largest and the smallest.
 template <typename C>
 std::int64_t choose(const C* values, const AxisView& view, bool largest, bool last) {
   std::int64_t best = 0;
   for (std::int64_t i = 1; i < view.extent; ++i) {
     const C candidate = values[i * view.inner];
     const C champion = values[best * view.inner];
-    const bool better = largest ? candidate > champion : candidate < champion;
-    const bool equal = candidate == champion;
+    const bool is_first_nan = is_nan(candidate) && !is_nan(champion);
+    const bool better = is_first_nan || (largest ? candidate > champion : candidate < champion);
+    const bool equal = candidate == champion || (is_nan(candidate) && is_nan(champion));
     if (better || (equal && last)) best = i;
   }
   return best;

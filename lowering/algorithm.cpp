@@ -96,7 +96,11 @@ std::vector<Packing> input_packings(const Kernel& kernel, const Form& form) {
 }
 
 Algorithm build_algorithm(const Kernel& kernel, const Form& form) {
-  return form_row(form).build(kernel, form);
+  try {
+    return form_row(form).build(kernel, form);
+  } catch (const Halide::Error& error) {
+    throw InternalError("kernel {}, form {}: {}", kernel.id, form.to_string(), error.what());
+  }
 }
 
 }  // namespace sylvite

@@ -86,7 +86,7 @@ Expr padded_index(const std::string& mode, const Expr& index, int extent) {
   if (extent == 1) return Expr(0);
   const int period = 2 * (extent - 1);
   const Expr phase = index % period;
-  return Halide::min(phase, period - phase);
+  return Halide::clamp(Halide::min(phase, period - phase), 0, extent - 1);
 }
 
 Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {

@@ -68,6 +68,12 @@ Fold fold_of(Op op, const Halide::Type& type, const Expr& least_key, const Expr&
   }
 }
 
+/// A key for choosing an index: -0 and 0 are equal.
+Expr index_key(const Expr& x, bool nan_is_largest) {
+  const bool is_float = x.type().is_float();
+  return order_key(is_float ? strict_add(x, Halide::Internal::make_zero(x.type())) : x, nan_is_largest);
+}
+
 bool folds_keys(Op op) {
   return op == Op::reduce_max || op == Op::reduce_min;
 }
@@ -122,7 +128,7 @@ void define_arg_reduction(AlgorithmBuilder& builder, const Node& node) {
   const ReducedDims reduced = AlgorithmBuilder::reduce_over(in_type, axes);
   const Coordinates at = input_coordinates(AlgorithmBuilder::coordinates_of(builder.type(out)), axes, reduced,
                                            in_type.rank(), node.attributes.integer("keepdims") != 0);
-  const Expr key = order_key(cast(folded_type(in_type.dtype), builder.read(in, at)), largest);
+  const Expr key = index_key(cast(folded_type(in_type.dtype), builder.read(in, at)), largest);
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(builder.type(out));
   Func folded = builder.stage(builder.name(out) + "_fold");
   folded(vars) = Tuple(Halide::Internal::make_zero(key.type()), Expr(-1));
@@ -188,7 +194,7 @@ void define_top_k(AlgorithmBuilder& builder, const Node& node) {
   const Halide::RDom domain = reduction_domain({count, k});
   Coordinates source = AlgorithmBuilder::coordinates_of(type);
   source[axis] = Expr(domain[0]);
-  const Expr key = order_key(cast(folded_type(type.dtype), builder.read(in, source)), true);
+  const Expr key = index_key(cast(folded_type(type.dtype), builder.read(in, source)), true);
   const std::size_t position = vars.size() - 1 - axis;
   std::vector<Expr> slot(vars.begin(), vars.end());
   slot[position] = domain[1] + 1;

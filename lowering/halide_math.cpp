@@ -150,7 +150,8 @@ Expr strict_less(const Expr& a, const Expr& b) {
   return a.type().is_float() ? strict(Call::strict_lt, Halide::Bool(), a, b) : a < b;
 }
 Expr strict_less_equal(const Expr& a, const Expr& b) {
-  return a.type().is_float() ? strict(Call::strict_le, Halide::Bool(), a, b) : a <= b;
+  // Not strict_le: Halide 21 compiles that as !(b < a), which is true for NaN.
+  return a.type().is_float() ? strict_less(a, b) || strict_equal(a, b) : a <= b;
 }
 Expr strict_equal(const Expr& a, const Expr& b) {
   return a.type().is_float() ? strict(Call::strict_eq, Halide::Bool(), a, b) : a == b;
@@ -353,8 +354,8 @@ Expr math_softplus(const Expr& x) {
 }
 
 Expr math_pow(const Expr& x, const Expr& y) {
-  if (is_f64(x)) return Call::make(Float(64), "pow_f64", {x, y}, Call::PureExtern);
-  return Call::make(Float(32), "pow_f32", {x, y}, Call::PureExtern);
+  // The C library's own: Halide's pow_f32 is a fast one that loses special values.
+  return Call::make(x.type(), is_f64(x) ? "pow" : "powf", {x, y}, Call::PureExtern);
 }
 
 Expr order_key(const Expr& x, bool nan_is_largest) {

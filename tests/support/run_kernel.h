@@ -1,0 +1,154 @@
+#pragma once
+// Runs a Kernel as a candidate through Halide's JIT, and the same body through the reference interpreter.
+
+#include <Halide.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "frontend/interpreter.h"
+#include "frontend/text.h"
+#include "lowering/algorithm.h"
+#include "lowering/halide_types.h"
+#include "lowering/kernel.h"
+#include "schedules/candidate.h"
+
+namespace sylvite {
+
+/// A kernel from graph text such as "graph g(%x: f32[2,3]) { ... }"; inputs named w... are weights.
+inline Kernel kernel_of(const std::string& text) {
+  Graph graph = parse_graph(text);
+  std::vector<bool> is_weight;
+  for (const ValueId id : graph.inputs) is_weight.push_back(graph.value(id).name.starts_with("w"));
+  return make_kernel(std::move(graph), std::move(is_weight));
+}
+
+/// How `type` lies in memory, as a packing of its dense form.
+inline Packing storage_packing(const TensorType& type) {
+  Packing packing;
+  if (type.layout.channel_block == 0) return packing;
+  packing.factors.assign(type.shape.size(), 1);
+  packing.factors[1] = type.layout.channel_block;
+  for (int d = 0; d < type.rank(); ++d) packing.order.push_back(2 * d);
+  packing.order.push_back(3);
+  return packing;
+}
+
+inline Halide::Buffer<> buffer_over(DType dtype, const Dims& stored, void* data) {
+  std::vector<int> extents(stored.rbegin(), stored.rend());
+  return Halide::Buffer<>(Halide::Type(halide_type_of(dtype)), data, extents);
+}
+
+/// The dense form of a tensor stored in its type's layout.
+inline Tensor unpacked(const Tensor& stored, const TensorType& type) {
+  const int block = type.layout.channel_block;
+  if (block == 0) return stored;
+  Tensor dense(type.dtype, type.dims());
+  const Dims dims = type.dims();
+  const std::int64_t blocks = (dims[1] + block - 1) / block;
+  std::int64_t inner = 1;
+  for (std::size_t d = 2; d < dims.size(); ++d) inner *= dims[d];
+  for (std::int64_t i = 0; i < dense.size(); ++i) {
+    const std::int64_t s = i % inner;
+    const std::int64_t c = i / inner % dims[1];
+    const std::int64_t n = i / inner / dims[1];
+    dense.set_double(i, stored.as_double(((n * blocks + c / block) * inner + s) * block + c % block));
+  }
+  return dense;
+}
+
+inline std::vector<Tensor> run_candidate(const Kernel& kernel, const Candidate& candidate,
+                                         const std::vector<Tensor>& inputs) {
+  Algorithm algorithm = build_algorithm(kernel, candidate.form);
+  candidate.schedule.apply(algorithm);
+  const std::vector<Packing> packings = input_packings(kernel, candidate.form);
+  std::vector<Tensor> stored;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
+    const Packing packing = packings[i].is_identity() ? storage_packing(type) : packings[i];
+    stored.push_back(packing.is_identity() ? inputs[i] : pack(inputs[i], packing));
+    Tensor& last = stored.back();
+    algorithm.inputs[i].set(buffer_over(last.dtype(), last.dims(), last.mutable_data()));
+  }
+  std::vector<Tensor> results;
+  std::vector<Halide::Buffer<>> buffers;
+  for (const ValueId id : kernel.body.outputs) {
+    const TensorType& type = kernel.body.type(id);
+    results.emplace_back(type.dtype, type.storage_dims());
+    buffers.push_back(buffer_over(type.dtype, type.storage_dims(), results.back().mutable_data()));
+  }
+  Halide::Realization realization(buffers);
+  Halide::Pipeline(algorithm.outputs).realize(realization);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    results[i] = unpacked(results[i], kernel.body.type(kernel.body.outputs[i]));
+  }
+  return results;
+}
+
+/// Seeded inputs: floats in (-2, 2), integers in [-5, 5] or [0, 5], booleans.
+inline std::vector<Tensor> random_inputs(const Kernel& kernel, unsigned seed = 1) {
+  std::mt19937 generator(seed);
+  std::vector<Tensor> inputs;
+  for (const ValueId id : kernel.body.inputs) {
+    const TensorType& type = kernel.body.type(id);
+    Tensor tensor(type.dtype, type.dims());
+    for (std::int64_t i = 0; i < tensor.size(); ++i) {
+      const double unit = static_cast<double>(generator() >> 8) / (1 << 24);
+      if (is_float(type.dtype))
+        tensor.set_double(i, unit * 4 - 2);
+      else if (type.dtype == DType::boolean)
+        tensor.set_int64(i, unit < 0.5 ? 0 : 1);
+      else
+        tensor.set_int64(i, static_cast<std::int64_t>(unit * 11) - (is_signed_integer(type.dtype) ? 5 : 0));
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+/// One failure per tensor that disagrees, naming the first element. Infinities must match, NaN matches NaN.
+inline void expect_close(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
+                         double tolerance, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t k = 0; k < actual.size(); ++k) {
+    ASSERT_EQ(actual[k].dims(), expected[k].dims()) << what;
+    for (std::int64_t i = 0; i < actual[k].size(); ++i) {
+      const double a = actual[k].as_double(i);
+      const double b = expected[k].as_double(i);
+      const bool same = a == b || (std::isnan(a) && std::isnan(b));
+      if (!same && !(std::abs(a - b) <= tolerance * (1 + std::abs(b)))) {
+        ADD_FAILURE() << what << "\noutput " << k << " element " << i << " is " << a << ", expected " << b;
+        return;
+      }
+    }
+  }
+}
+
+/// Runs a candidate on `inputs` (random ones when empty) and compares with the interpreter.
+inline void check_candidate(const Kernel& kernel, const Candidate& candidate, std::vector<Tensor> inputs = {},
+                            double tolerance = 2e-5) {
+  if (inputs.empty()) inputs = random_inputs(kernel);
+  const std::string what = kernel.text + candidate.to_string();
+  try {
+    expect_close(run_candidate(kernel, candidate, inputs), interpret(kernel.body, inputs), tolerance, what);
+  } catch (const Halide::Error& error) {
+    ADD_FAILURE() << what << "\n" << error.what();
+  } catch (const Error& error) {
+    ADD_FAILURE() << what << "\n" << error.what();
+  }
+}
+
+/// The reference and the heuristic candidate.
+inline void check_kernel(const std::string& text, std::vector<Tensor> inputs = {}, double tolerance = 2e-5) {
+  const Kernel kernel = kernel_of(text);
+  check_candidate(kernel, reference_candidate(kernel), inputs, tolerance);
+  const Candidate chosen = default_candidate(kernel, detect_machine(2));
+  if (!(chosen == reference_candidate(kernel))) check_candidate(kernel, chosen, inputs, tolerance);
+}
+
+}  // namespace sylvite
