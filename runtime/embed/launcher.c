@@ -70,10 +70,10 @@ static void on_kernel_error(void* user_context, const char* message) {
 
 static int check_cpu(const struct sylvite_tables* tables) {
   for (uint32_t i = 0; i < tables->feature_count; ++i) {
-    uint64_t words[4] = {0, 0, 0, 0};
+    uint64_t words[8] = {0};
     const int bit = tables->features[i].bit;
     words[bit / 64] = UINT64_C(1) << (bit % 64);
-    if (!halide_can_use_target_features(4, words)) {
+    if (!halide_can_use_target_features((int)tables->feature_words, words)) {
       return fail(
           create_error, SYLVITE_UNSUPPORTED_CPU,
           "%s was exported for processors with %s, which this one lacks; export it again on this machine",

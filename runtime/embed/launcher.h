@@ -79,6 +79,7 @@ struct sylvite_tables {
   uint32_t launch_count;
   uint32_t copy_count;
   uint32_t feature_count;
+  uint32_t feature_words; /* 64-bit words that hold a bit for every feature there is */
 };
 
 /* The first bytes of a weights file; the weights follow at SYLVITE_WEIGHTS_OFFSET. Persistent. */

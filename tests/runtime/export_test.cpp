@@ -1,0 +1,228 @@
+#include "runtime/export.h"
+
+#include <HalideRuntime.h>
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "runtime/embed/launcher.h"
+#include "tests/runtime/test_session.h"
+
+namespace sylvite {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+
+/// What the command prints; fails the test when it does not succeed.
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  char part[256];
+  while (std::fgets(part, sizeof(part), pipe) != nullptr) text += part;
+  EXPECT_EQ(::pclose(pipe), 0) << command << '\n' << text;
+  return text;
+}
+
+void damage(const std::string& path, std::streamoff at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(at);
+  file << "damage";
+}
+
+/// Every kind of argument and output: weights packed and not, views, copies of inputs and weights.
+Graph sample_graph() {
+  Graph graph;
+  const ValueId x = graph.add_input("x \"quoted\"", make_type(DType::f32, {6, 8}));
+  const ValueId n = graph.add_input("n", make_type(DType::i64, {3}));
+  const ValueId w = graph.add_constant(sample_tensor(DType::f32, {8, 40}, 1), "w");
+  const ValueId b = graph.add_constant(sample_tensor(DType::f32, {40}, 2), "b");
+  const ValueId product = graph.add(Op::relu, {graph.add(Op::add, {graph.add(Op::matmul, {x, w}), b})});
+  const ValueId sum = graph.add(Op::softmax, {product}, {{"axis", std::int64_t{1}}});
+  graph.outputs = {sum,
+                   x,
+                   w,
+                   sum,
+                   graph.add(Op::add, {n, n}),
+                   graph.add(Op::reshape, {sum}, {{"shape", std::vector<std::int64_t>{240}}})};
+  return graph;
+}
+
+/// The exported sample, linked into a shared object that this process opens.
+class ExportTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    session_ = build_session(sample_graph(), test_options(folder_.path()));
+    ExportOptions options;
+    options.folder = folder_.path() + "/out";
+    options.name = "sample";
+    report_ = export_model(session_, options);
+    EXPECT_THAT(report_.warnings, testing::IsEmpty());
+    const std::string out = options.folder;
+    const std::string shared = out + "/sample.so";
+    output_of("cc -shared -o " + shared + " -Wl,--whole-archive " + out +
+              "/libsample.a -Wl,--no-whole-archive" + " -lm -lpthread -ldl");
+    library_ = ::dlopen(shared.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library_, nullptr) << ::dlerror();
+    weights_ = out + "/sample.weights";
+  }
+  ~ExportTest() override {
+    if (library_ != nullptr) ::dlclose(library_);
+  }
+  template <typename Function>
+  Function* find(const char* name) {
+    return reinterpret_cast<Function*>(::dlsym(library_, name));
+  }
+  int create(const char* path, sylvite_model** model) {
+    return find<int(const char*, sylvite_model**)>("sample_create")(path, model);
+  }
+  std::string message(const sylvite_model* model) {
+    return find<const char*(const sylvite_model*)>("sample_error_message")(model);
+  }
+
+  TemporaryFolder folder_;
+  Session session_;
+  ExportReport report_;
+  void* library_ = nullptr;
+  std::string weights_;
+};
+
+TEST_F(ExportTest, ComputesWhatTheProgramComputes) {
+  sylvite_model* model = nullptr;
+  ASSERT_EQ(create(weights_.c_str(), &model), SYLVITE_OK) << message(nullptr);
+  const std::vector<Tensor> given = {sample_tensor(DType::f32, {6, 8}), sample_tensor(DType::i64, {3})};
+  const std::vector<Tensor> expected = session_.program->run(given);
+  std::vector<Tensor> results;
+  std::vector<void*> outputs;
+  for (const Tensor& tensor : expected) {
+    outputs.push_back(results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
+  }
+  const void* inputs[] = {given[0].data(), given[1].data()};
+  const auto run = find<int(sylvite_model*, const void* const*, void* const*)>("sample_run");
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(run(model, inputs, outputs.data()), SYLVITE_OK) << message(model);
+  for (std::size_t i = 0; i < expected.size(); ++i) expect_near(results[i], expected[i], 0);
+
+  EXPECT_EQ(run(nullptr, inputs, outputs.data()), SYLVITE_NULL_ARGUMENT);
+  EXPECT_EQ(run(model, nullptr, outputs.data()), SYLVITE_NULL_ARGUMENT);
+  inputs[1] = nullptr;
+  EXPECT_EQ(run(model, inputs, outputs.data()), SYLVITE_NULL_ARGUMENT);
+  EXPECT_THAT(message(model), HasSubstr("input 1 'n' is null"));
+  find<void(sylvite_model*)>("sample_destroy")(model);
+  find<void(sylvite_model*)>("sample_destroy")(nullptr);
+}
+
+TEST_F(ExportTest, DescribesInputsAndOutputs) {
+  EXPECT_EQ(find<int()>("sample_input_count")(), 2);
+  EXPECT_EQ(find<int()>("sample_output_count")(), 6);
+  const auto input = find<const sylvite_tensor_info*(int)>("sample_input");
+  EXPECT_STREQ(input(0)->name, "x \"quoted\"");
+  EXPECT_STREQ(input(1)->dtype, "i64");
+  EXPECT_EQ(input(0)->rank, 2);
+  EXPECT_EQ(input(0)->dims[1], 8);
+  EXPECT_EQ(input(0)->bytes, 6U * 8U * 4U);
+  EXPECT_EQ(input(2), nullptr);
+  EXPECT_EQ(input(-1), nullptr);
+}
+
+TEST_F(ExportTest, RefusesBadWeights) {
+  sylvite_model* model = nullptr;
+  EXPECT_EQ(create(nullptr, &model), SYLVITE_NULL_ARGUMENT);
+  EXPECT_EQ(create(weights_.c_str(), nullptr), SYLVITE_NULL_ARGUMENT);
+  EXPECT_EQ(create("/nonexistent/weights", &model), SYLVITE_BAD_WEIGHTS);
+  EXPECT_EQ(model, nullptr);
+  EXPECT_THAT(message(nullptr), HasSubstr("/nonexistent/weights cannot be opened"));
+  EXPECT_EQ(create(folder_.path().c_str(), &model), SYLVITE_BAD_WEIGHTS);
+  damage(weights_, SYLVITE_WEIGHTS_OFFSET + 100);
+  EXPECT_EQ(create(weights_.c_str(), &model), SYLVITE_BAD_WEIGHTS);
+  EXPECT_THAT(message(nullptr), HasSubstr("damaged"));
+  damage(weights_, 16);
+  EXPECT_EQ(create(weights_.c_str(), &model), SYLVITE_BAD_WEIGHTS);
+  EXPECT_THAT(message(nullptr), HasSubstr("another model"));
+  fs::resize_file(weights_, 10);
+  EXPECT_EQ(create(weights_.c_str(), &model), SYLVITE_BAD_WEIGHTS);
+  EXPECT_THAT(message(nullptr), HasSubstr("not a weights file"));
+}
+
+TEST_F(ExportTest, RefusesProcessorsWithoutTheFeatures) {
+  // The tables as for a processor with instructions that none of today has.
+  const std::string source = folder_.path() + "/out/sample.c";
+  std::string text = output_of("cat " + source);
+  const std::string array = "static const struct sylvite_feature features[] = {\n";
+  ASSERT_NE(text.find(array), std::string::npos);
+  text.insert(text.find(array) + array.size(),
+              fmt::format("{{{}, \"avx512_knl\"}},\n", int{halide_target_feature_avx512_knl}));
+  const std::size_t words = text.rfind(", ", text.find(",\n};", text.find("inputs, outputs, dims")));
+  text.replace(text.rfind(", ", words - 1), 2, ", 1 + ");
+  std::ofstream(source) << text;
+  const std::string out = folder_.path() + "/out";
+  output_of("cc -shared -fPIC -o " + out + "/other.so " + source + " -Wl,--allow-multiple-definition " + out +
+            "/libsample.a -lm -lpthread -ldl");
+  void* other = ::dlopen((out + "/other.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(other, nullptr) << ::dlerror();
+  sylvite_model* model = nullptr;
+  const auto create_other =
+      reinterpret_cast<int (*)(const char*, sylvite_model**)>(::dlsym(other, "sample_create"));
+  EXPECT_EQ(create_other(weights_.c_str(), &model), SYLVITE_UNSUPPORTED_CPU);
+  ::dlclose(other);
+}
+
+TEST(ExportNamesTest, AreIdentifiers) {
+  EXPECT_EQ(identifier_of("/a/resnet-18.v2.onnx"), "resnet_18_v2");
+  EXPECT_EQ(identifier_of("18.onnx"), "model_18");
+  EXPECT_EQ(identifier_of(""), "model");
+  const TemporaryFolder folder;
+  const Session session = build_session(sample_graph(), test_options(folder.path()));
+  ExportOptions options;
+  options.folder = folder.path() + "/out";
+  options.name = "not-a-name";
+  EXPECT_THROW((void)export_model(session, options), UsageError);
+}
+
+TEST(ExportNamesTest, WithoutACompilerTheUsersProjectCompilesTheTables) {
+  const TemporaryFolder folder;
+  const Session session = build_session(sample_graph(), test_options(folder.path()));
+  ExportOptions options;
+  options.folder = folder.path() + "/out";
+  options.c_compiler = "/nonexistent/cc";
+  const ExportReport report = export_model(session, options);
+  EXPECT_THAT(report.warnings, testing::ElementsAre(HasSubstr("model.c")));
+  EXPECT_THAT(output_of("cat " + options.folder + "/modelConfig.cmake"), HasSubstr("INTERFACE_SOURCES"));
+}
+
+/// The example project of examples/embed, against an export of ResNet-18.
+TEST(EmbedExampleTest, RunsWithNothingButLibc) {
+  const TemporaryFolder folder;
+  CompileOptions options = test_options(folder.path());
+  options.set["import.random_weights"] = "0";
+  Session session = load_model(std::string(SYLVITE_TEST_DATA) + "/models/resnet18.onnx", options);
+  choose_candidates(session);
+  build_program(session);
+  ExportOptions export_options;
+  export_options.folder = folder.path() + "/resnet18";
+  const ExportReport report = export_model(session, export_options);
+  EXPECT_LT(report.library_bytes, 5 << 20);
+
+  const std::string build = folder.path() + "/build";
+  output_of(std::string(SYLVITE_CMAKE) + " -S " + SYLVITE_EXAMPLES + "/embed -B " + build +
+            " -Dresnet18_DIR=" + export_options.folder);
+  output_of(std::string(SYLVITE_CMAKE) + " --build " + build);
+  Tensor image(DType::f32, {1, 3, 224, 224});
+  std::ranges::fill(image.mutable_view<float>(), 1.0F);
+  const Tensor scores = session.program->run({image})[0];
+  const auto best = std::ranges::max_element(scores.view<float>());
+  const std::string expected = fmt::format("class {}, score", best - scores.view<float>().begin());
+  for (const char* program : {"/embed_c", "/embed_cpp"}) {
+    EXPECT_THAT(output_of(build + program + " " + export_options.folder + "/resnet18.weights"),
+                HasSubstr(expected));
+    EXPECT_THAT(output_of("ldd " + build + program), Not(testing::ContainsRegex("Halide|LLVM|gomp|python")));
+  }
+}
+
+}  // namespace
+}  // namespace sylvite
