@@ -1,5 +1,6 @@
 #include "runtime/session.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <omp.h>
 
@@ -35,12 +36,14 @@ int cores_or(std::int64_t wanted) {
   return wanted > 0 ? static_cast<int>(wanted) : omp_get_num_procs();
 }
 
-/// The command beside the running program, or as installed; "" when there is none.
+/// The command in the folder of the program or library that this code is part of, or in bin/ beside that
+/// folder; "" when there is none.
 std::string find_command() {
+  Dl_info self{};
+  if (::dladdr(reinterpret_cast<const void*>(&find_command), &self) == 0) return "";
   std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  for (const std::filesystem::path& path :
-       {self.parent_path() / "sylvite", std::filesystem::path(SYLVITE_INSTALLED_COMMAND)}) {
+  const std::filesystem::path folder = std::filesystem::absolute(self.dli_fname, error).parent_path();
+  for (const std::filesystem::path& path : {folder / "sylvite", folder.parent_path() / "bin" / "sylvite"}) {
     if (std::filesystem::is_regular_file(path, error)) return path.string();
   }
   return "";
