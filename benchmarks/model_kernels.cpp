@@ -1,0 +1,96 @@
+// Where a model's time goes in default mode: every unique kernel alone, times its launches, slowest first.
+// usage: model_kernels MODEL.onnx [THREADS [CLASS|all [text]]]
+// CLASS limits the table to a kernel class (matmul, convolution, attention, ...); text prints each kernel too.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+
+#include "base/error.h"
+#include "benchmarks/kernel_runner.h"
+#include "frontend/onnx_importer.h"
+#include "frontend/passes.h"
+#include "lowering/plan.h"
+
+namespace {
+
+using namespace sylvite;  // NOLINT(google-build-using-namespace): a program of its own
+
+struct Row {
+  double total = 0;  ///< seconds over all launches
+  std::string line;
+};
+
+/// Floating-point operations of the anchor; 0 for classes without an obvious count.
+double operations(const Kernel& kernel) {
+  if (kernel.anchor == no_node) return 0;
+  const Node& node = kernel.body.node(kernel.anchor);
+  const auto out = static_cast<double>(kernel.body.type(node.outputs[0]).element_count());
+  if (node.op == Op::matmul) return 2 * out * static_cast<double>(kernel.body.type(node.inputs[0]).dims().back());
+  if (node.op == Op::conv) {
+    const TensorType& filter = kernel.body.type(node.inputs[1]);
+    return 2 * out * static_cast<double>(filter.element_count()) / static_cast<double>(filter.dims()[0]);
+  }
+  if (node.op != Op::attention) return 0;
+  const Dims k = kernel.body.type(node.inputs[1]).dims();
+  return 2 * out * static_cast<double>(k[k.size() - 2]) * (1 + static_cast<double>(k.back()) / static_cast<double>(kernel.body.type(node.outputs[0]).dims().back()));
+}
+
+Row measure(const Kernel& kernel, int launches, const std::string& name, const Machine& machine) {
+  std::vector<Refusal> refusals;
+  const Space* space = spaces_for(kernel, machine, &refusals).front();
+  const Candidate candidate = space->at(kernel, machine, space->heuristic(kernel, machine));
+  bench::RunnableKernel runnable(kernel, candidate, machine);
+  const bench::Timing timing = bench::time_kernel(runnable, 0.05);
+  const double rate = operations(kernel) / timing.seconds;
+  std::string reason;
+  if (space->name == "reference") {
+    for (const Refusal& refusal : refusals) {
+      const bool heavy = refusal.reason.find("it is no") == std::string::npos;
+      if (heavy) reason += fmt::format("  [{}: {}]", refusal.space, refusal.reason);
+    }
+  }
+  return {timing.seconds * launches,
+          fmt::format("{:>9.3f} ms {:>3} x {:>8.3f} ms {:>6.2f} of peak {:>6.2f} s compile  {:<13} {:<18} {} {}{}",
+                      timing.seconds * launches * 1e3, launches, timing.seconds * 1e3,
+                      rate / (timing.peak * machine.threads), runnable.compile_seconds(), kernel_class_name(kernel.kind),
+                      space->name, kernel.id, name, reason)};
+}
+
+void run(const std::string& path, int threads, const std::string& kind, bool with_text) {
+  ImportOptions options;
+  options.random_weights = true;
+  const Plan plan = lower(run_passes(import_onnx(path, options)));
+  const Machine machine = detect_machine(threads);
+  std::vector<int> launches(plan.kernels.size(), 0);
+  std::vector<std::string> names(plan.kernels.size());
+  for (const Launch& launch : plan.launches) {
+    ++launches.at(static_cast<std::size_t>(launch.kernel));
+    names.at(static_cast<std::size_t>(launch.kernel)) = launch.name;
+  }
+  std::vector<Row> rows;
+  double total = 0;
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+    const Kernel& kernel = plan.kernels[i];
+    if (kind != "all" && kernel_class_name(kernel.kind) != kind) continue;
+    rows.push_back(measure(kernel, launches[i], names[i], machine));
+    total += rows.back().total;
+    if (with_text) fmt::print("{}\n{}\n", rows.back().line, kernel.text);
+  }
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.total > b.total; });
+  for (const Row& row : rows) fmt::print("{}\n", row.line);
+  fmt::print("{:>9.3f} ms in {} unique kernels\n", total * 1e3, rows.size());
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  if (count < 2) throw UsageError("usage: model_kernels MODEL.onnx [THREADS [CLASS|all [text]]]");
+  run(arguments[1], count > 2 ? std::atoi(arguments[2]) : 1, count > 3 ? arguments[3] : "all", count > 4);
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "model_kernels: {}\n", error.what());
+  return 1;
+}
