@@ -1,6 +1,7 @@
 // Where a model's time goes in default mode: every unique kernel alone, times its launches, slowest first.
 // usage: model_kernels MODEL.onnx [THREADS [CLASS|all [text]]]
-// CLASS limits the table to a kernel class (matmul, convolution, attention, ...); text prints each kernel too.
+// CLASS limits the table to a kernel class (matmul, convolution, attention, ...); text prints each kernel
+// too.
 
 #include <fmt/core.h>
 
@@ -28,14 +29,17 @@ double operations(const Kernel& kernel) {
   if (kernel.anchor == no_node) return 0;
   const Node& node = kernel.body.node(kernel.anchor);
   const auto out = static_cast<double>(kernel.body.type(node.outputs[0]).element_count());
-  if (node.op == Op::matmul) return 2 * out * static_cast<double>(kernel.body.type(node.inputs[0]).dims().back());
+  if (node.op == Op::matmul)
+    return 2 * out * static_cast<double>(kernel.body.type(node.inputs[0]).dims().back());
   if (node.op == Op::conv) {
     const TensorType& filter = kernel.body.type(node.inputs[1]);
     return 2 * out * static_cast<double>(filter.element_count()) / static_cast<double>(filter.dims()[0]);
   }
   if (node.op != Op::attention) return 0;
   const Dims k = kernel.body.type(node.inputs[1]).dims();
-  return 2 * out * static_cast<double>(k[k.size() - 2]) * (1 + static_cast<double>(k.back()) / static_cast<double>(kernel.body.type(node.outputs[0]).dims().back()));
+  return 2 * out * static_cast<double>(k[k.size() - 2]) *
+         (1 + static_cast<double>(k.back()) /
+                  static_cast<double>(kernel.body.type(node.outputs[0]).dims().back()));
 }
 
 Row measure(const Kernel& kernel, int launches, const std::string& name, const Machine& machine) {
@@ -53,10 +57,11 @@ Row measure(const Kernel& kernel, int launches, const std::string& name, const M
     }
   }
   return {timing.seconds * launches,
-          fmt::format("{:>9.3f} ms {:>3} x {:>8.3f} ms {:>6.2f} of peak {:>6.2f} s compile  {:<13} {:<18} {} {}{}",
-                      timing.seconds * launches * 1e3, launches, timing.seconds * 1e3,
-                      rate / (timing.peak * machine.threads), runnable.compile_seconds(), kernel_class_name(kernel.kind),
-                      space->name, kernel.id, name, reason)};
+          fmt::format(
+              "{:>9.3f} ms {:>3} x {:>8.3f} ms {:>6.2f} of peak {:>6.2f} s compile  {:<13} {:<18} {} {}{}",
+              timing.seconds * launches * 1e3, launches, timing.seconds * 1e3,
+              rate / (timing.peak * machine.threads), runnable.compile_seconds(),
+              kernel_class_name(kernel.kind), space->name, kernel.id, name, reason)};
 }
 
 void run(const std::string& path, int threads, const std::string& kind, bool with_text) {

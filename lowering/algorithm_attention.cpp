@@ -105,8 +105,8 @@ class AttentionForm {
     const Expr score = dot(with({v_, p_, d1_}));
     Expr logit = attention_logit(builder_, node_, score, at(d1_, clamped(position, problem_.positions)));
     if (problem_.positions % panel_width != 0) {
-      logit = Halide::select(position < to_int(problem_.positions), logit,
-                             -std::numeric_limits<float>::infinity());
+      constexpr float infinity = std::numeric_limits<float>::infinity();
+      logit = Halide::min(logit, Halide::select(position < to_int(problem_.positions), infinity, -infinity));
     }
     stage(vars({v_, p_, d1_})) = logit;
     return stage;

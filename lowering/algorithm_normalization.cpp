@@ -157,7 +157,10 @@ Expr attention_logit(AlgorithmBuilder& builder, const Node& node, const Expr& sc
   }
   if (node.attributes.integer("causal") != 0) {
     const std::size_t rank = at.size();
-    logit = select(at[rank - 1].full <= at[rank - 2].full, logit, lowest(element));
+    // Not select(seen, logit, lowest): bounds inference would take the condition for a limit of the loops
+    // over logits.
+    logit =
+        Halide::min(logit, select(at[rank - 1].full <= at[rank - 2].full, -lowest(element), lowest(element)));
   }
   return logit;
 }

@@ -63,6 +63,10 @@ TEST(AttentionRows, OneRow) {
 TEST(AttentionRows, Causal) {
   expect_heuristic({.rows = 19, .positions = 19, .depth = 8, .columns = 16, .causal = true}, 1);
 }
+// 64 rows in blocks of 16: conditions on the row once confused bounds inference.
+TEST(AttentionRows, CausalInBlocks) {
+  expect_heuristic({.rows = 64, .positions = 64, .depth = 8, .columns = 16, .causal = true}, 1);
+}
 TEST(AttentionRows, AdditiveMask) {
   expect_heuristic({.rows = 10, .positions = 18, .depth = 8, .columns = 16, .additive_mask = true}, 2);
 }
