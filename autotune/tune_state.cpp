@@ -104,7 +104,7 @@ std::vector<Candidate> TuneState::challengers(std::size_t count) const {
 }
 
 void TuneState::trim_objects() {
-  std::map<std::string, std::string> kept;
+  std::map<std::string, CompiledCandidate> kept;
   std::vector<Candidate> wanted = challengers(kept_objects);
   wanted.push_back(reference);
   wanted.push_back(incumbent);

@@ -40,7 +40,7 @@ class TuneState {
   std::string incumbent_origin;  ///< see Winner::origin
   std::optional<Winner> stored;
   KernelSearch search;
-  std::map<std::string, std::string> objects;  ///< compiled in this run, by candidate text
+  std::map<std::string, CompiledCandidate> objects;  ///< compiled in this run, by candidate text
   TaskOutlook outlook;
   bool started = false;    ///< a batch was made for it in this run
   bool in_flight = false;  ///< a batch is being compiled or measured

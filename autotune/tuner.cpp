@@ -1,8 +1,11 @@
 #include "autotune/tuner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "autotune/tuner_run.h"
+#include "base/error.h"
 
 namespace sylvite {
 
@@ -33,12 +36,17 @@ void Tuner::add_task(const TuneTask& task) {
     choices_[kernel.id] = {winner->candidate, winner->origin, winner->median_us, "", "the stored winner"};
     return;
   }
-  TuneState& state = states_
-                         .emplace(std::piecewise_construct, std::forward_as_tuple(kernel.id),
-                                  std::forward_as_tuple(kernel, machine_, evaluator_,
-                                                        database_.trials(kernel, key_), std::move(winner)))
-                         .first->second;
-  state.launches = task.launches;
+  try {
+    TuneState& state = states_
+                           .emplace(std::piecewise_construct, std::forward_as_tuple(kernel.id),
+                                    std::forward_as_tuple(kernel, machine_, evaluator_,
+                                                          database_.trials(kernel, key_), std::move(winner)))
+                           .first->second;
+    state.launches = task.launches;
+  } catch (const Error& error) {  // a space that took the kernel cannot make its schedule
+    result_.warnings.push_back(fmt::format("kernel {} is not tuned: {}", kernel.id, error.what()));
+    choices_[kernel.id] = {evaluator_.reference(kernel), std::string(origin_reference), 0, "", error.what()};
+  }
 }
 
 TuneResult Tuner::run(const std::vector<TuneTask>& tasks) {
@@ -173,7 +181,7 @@ TuneResult tune(const std::vector<TuneTask>& tasks, const Machine& machine, Data
                 const TuneOptions& options, const ProgressCallback& progress) {
   WorkerOptions workers;
   workers.command = options.worker_command;
-  workers.workers = machine.threads > 1 ? options.compile_jobs : std::max(1, options.compile_jobs - 1);
+  workers.workers = options.compile_jobs;
   workers.compile_timeout = options.compile_timeout;
   workers.run_timeout = options.run_timeout;
   auto pool = std::make_shared<WorkerPool>(workers);

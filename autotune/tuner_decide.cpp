@@ -109,14 +109,15 @@ std::vector<CompiledCandidate> Tuner::compile_contestants(TuneState& state,
   for (std::size_t i = 0; i < results.size(); ++i) {
     ++result_.compiled;
     if (results[i] && results[i]->verdict == Verdict::ok) {
-      state.objects[missing[i].to_string()] = std::move(results[i]->object);
+      state.objects[missing[i].to_string()] = {missing[i], std::move(results[i]->object),
+                                               results[i]->seconds};
     }
   }
   std::vector<CompiledCandidate> contestants;
   for (const Candidate& candidate : wanted) {
     auto object = state.objects.find(candidate.to_string());
     if (object != state.objects.end()) {
-      contestants.push_back({candidate, object->second});
+      contestants.push_back(object->second);
     }
   }
   bool complete = state.objects.contains(state.reference.to_string()) &&
@@ -133,7 +134,7 @@ void Tuner::race(TuneState& state, const std::vector<CompiledCandidate>& contest
     entries.emplace_back();  // an empty place for it
   }
   for (std::size_t i = 0; i < contestants.size(); ++i) {
-    Trial trial = make_trial(state, contestants[i].candidate, measurements[i]);
+    Trial trial = make_trial(state, contestants[i], measurements[i]);
     bool ok = trial.verdict == Verdict::ok && !measurements[i].unverifiable;
     entries.push_back({ok ? trial.samples_us : std::vector<double>{}, trial.candidate.to_string().size()});
   }
@@ -171,7 +172,7 @@ void Tuner::choose(TuneState& state, const Candidate& candidate, std::string_vie
   double error = trial == nullptr ? 0 : trial->error;
   auto object = state.objects.find(candidate.to_string());
   choices_[state.kernel->id] = {candidate, std::string(origin), median_us,
-                                object == state.objects.end() ? "" : object->second, why};
+                                object == state.objects.end() ? "" : object->second.object, why};
   if (options_.budget_seconds > 0) {
     double budget = state.closed == exhausted ? unlimited : options_.budget_seconds;
     database_.record_winner(*state.kernel, key_, {candidate, median_us, error, std::string(origin), budget});

@@ -27,7 +27,7 @@ std::vector<CompiledCandidate> Tuner::finish_compiling(Batch& batch) {
     const Candidate& candidate = batch.compiled[i];
     ++result_.compiled;
     if (results[i]->verdict == Verdict::ok) {
-      state.objects[candidate.to_string()] = std::move(results[i]->object);
+      state.objects[candidate.to_string()] = {candidate, std::move(results[i]->object), results[i]->seconds};
       continue;
     }
     if (candidate == state.reference) {
@@ -46,7 +46,7 @@ std::vector<CompiledCandidate> Tuner::finish_compiling(Batch& batch) {
   std::vector<CompiledCandidate> compiled;
   for (const Candidate& candidate : batch.candidates) {
     if (auto object = state.objects.find(candidate.to_string()); object != state.objects.end()) {
-      compiled.push_back({candidate, object->second});
+      compiled.push_back(object->second);
     }
   }
   return compiled;
@@ -81,7 +81,7 @@ MeasureJob Tuner::make_job(const TuneState& state, std::vector<CompiledCandidate
   MeasureJob job;
   job.kernel = state.kernel;
   job.target = machine_.target;
-  job.reference = {state.reference, state.objects.at(state.reference.to_string())};
+  job.reference = state.objects.at(state.reference.to_string());
   // Candidates much slower than the best are cut short.
   double best_seconds = std::max(state.best_us(), tuning_sample_us) * 1e-6;
   job.seconds = std::clamp(8 * best_seconds * samples * static_cast<double>(candidates.size()), 0.3, 10.0);
@@ -92,14 +92,16 @@ MeasureJob Tuner::make_job(const TuneState& state, std::vector<CompiledCandidate
   return job;
 }
 
-Trial Tuner::make_trial(const TuneState& state, const Candidate& candidate, const Measurement& measurement) {
+Trial Tuner::make_trial(const TuneState& state, const CompiledCandidate& compiled,
+                        const Measurement& measurement) {
   Trial trial{state.kernel->id,
-              candidate,
+              compiled.candidate,
               measurement.verdict,
               measurement.samples_us,
               median(measurement.samples_us),
               measurement.error,
-              measurement.message};
+              measurement.message,
+              compiled.compile_seconds};
   bool possible = std::isfinite(trial.median_us) && trial.median_us > 0;
   if (trial.verdict == Verdict::ok && !possible) {
     trial.verdict = Verdict::noisy;
@@ -119,7 +121,7 @@ void Tuner::measure_shortly(TuneState& state, const CompiledCandidate& compiled)
     return;
   }
   ++result_.trials;
-  record(state, make_trial(state, compiled.candidate, measurement));
+  record(state, make_trial(state, compiled, measurement));
 }
 
 /// The second rung: the better half of the batch again, longer and side by side.
@@ -144,7 +146,7 @@ void Tuner::measure_promising(TuneState& state, const std::vector<CompiledCandid
   auto measurements = evaluator_.measure(make_job(state, promising, long_samples));
   for (std::size_t i = 0; i < measurements.size(); ++i) {
     if (!measurements[i].unverifiable && measurements[i].verdict != Verdict::noisy) {
-      Trial trial = make_trial(state, promising[i].candidate, measurements[i]);
+      Trial trial = make_trial(state, promising[i], measurements[i]);
       state.add_trial(trial);
       database_.record_trial(*state.kernel, key_, trial);
     }

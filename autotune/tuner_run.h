@@ -57,7 +57,7 @@ class Tuner {
   MeasureJob make_job(const TuneState& state, std::vector<CompiledCandidate> candidates, int samples) const;
   /// A measurement as a trial; an impossible timing or too large an error is a verdict whatever the child
   /// said.
-  [[nodiscard]] static Trial make_trial(const TuneState& state, const Candidate& candidate,
+  [[nodiscard]] static Trial make_trial(const TuneState& state, const CompiledCandidate& compiled,
                                         const Measurement& measurement);
   void record(TuneState& state, const Trial& trial);
   void report(const TuneState& state);

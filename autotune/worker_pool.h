@@ -40,6 +40,7 @@ struct CompileResult {
 struct CompiledCandidate {
   Candidate candidate;
   std::string object;
+  double compile_seconds = 0;
 };
 
 /// Checks and times candidates of one kernel in one child. Several candidates are timed interleaved

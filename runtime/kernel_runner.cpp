@@ -17,6 +17,11 @@ namespace {
 constexpr std::int64_t weight_cycle_bytes = std::int64_t{32} << 20;
 constexpr std::int64_t most_weight_copies = 64;
 
+/// Elements that a kernel forgets to write must not pass for zeros.
+void poison(Tensor& tensor) {
+  std::memset(tensor.mutable_data(), 0xa5, static_cast<std::size_t>(tensor.byte_size()));
+}
+
 Tensor copy_of(const Tensor& tensor) {
   Tensor copy(tensor.dtype(), tensor.dims());
   std::memcpy(copy.mutable_data(), tensor.data(), static_cast<std::size_t>(tensor.byte_size()));
@@ -43,6 +48,7 @@ KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, con
   for (ValueId output : kernel.body.outputs) {
     const TensorType& type = kernel.body.type(output);
     outputs_.emplace_back(type.dtype, type.storage_dims());
+    poison(outputs_.back());
     add_buffer(outputs_.back());
   }
   arguments_.push_back(&user_context_);
