@@ -55,7 +55,7 @@ class Flattener {
  private:
   std::optional<ValueId> flat_matmul(Graph& graph, const Node& node, const std::vector<ValueId>& inputs) {
     const Dims a = graph.type(inputs[0]).dims();
-    if (graph.type(inputs[1]).rank() != 2) return std::nullopt;
+    if (graph.type(inputs[1]).rank() != 2 || a.back() == 0) return std::nullopt;
     const Dims flat_a = {product(a, 0, a.size() - 1), a.back()};
     const ValueId flat =
         graph.add(Op::matmul, {add_reshape(graph, inputs[0], flat_a), inputs[1]}, {}, node.name);

@@ -76,6 +76,7 @@ class Merger {
       return std::nullopt;
     if (graph_.type(node.inputs[0]).rank() != 2 || graph_.type(node.inputs[1]).rank() != 2)
       return std::nullopt;
+    if (graph_.type(node.inputs[1]).element_count() == 0) return std::nullopt;
     Branch branch{id, no_node, node.inputs[1], no_value, node.outputs[0]};
     const std::vector<NodeId>& next = readers(branch.result);
     if (next.size() == 1 && graph_.node(next[0]).op == Op::add && !is_output(branch.result)) {

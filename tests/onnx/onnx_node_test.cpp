@@ -17,6 +17,9 @@
 #include "base/error.h"
 #include "case_runner.h"
 #include "frontend/interpreter.h"
+#include "frontend/passes.h"
+#include "lowering/plan.h"
+#include "lowering/plan_interpreter.h"
 
 namespace sylvite::node_test {
 namespace {
@@ -28,6 +31,12 @@ std::vector<Tensor> run_interpreter(const std::string& model_path, const ImportO
   return interpret(import_onnx(model_path, options), inputs);
 }
 
+/// Everything between the importer and the code generator.
+std::vector<Tensor> run_plan(const std::string& model_path, const ImportOptions& options,
+                             const std::vector<Tensor>& inputs) {
+  return interpret_plan(lower(run_passes(import_onnx(model_path, options))), inputs);
+}
+
 struct EngineRow {
   std::string name;
   std::vector<Tensor> (*run)(const std::string&, const ImportOptions&, const std::vector<Tensor>&);
@@ -37,6 +46,7 @@ struct EngineRow {
 
 const EngineRow engines[] = {
     {"interpreter", run_interpreter, 20, 4096},
+    {"plan", run_plan, 20, 4096},
 };
 
 const EngineRow& find_engine(const std::string& name) {
