@@ -18,7 +18,7 @@ for model in "$@"; do
 import json, sys
 
 report = json.loads(sys.argv[2])
-own, slow = report["latency_ms"], report["baseline"]["latency_ms"]
+own, slow = report["latency_ms"], report["baselines"][0]["latency_ms"]
 print(f"{sys.argv[1]:<20} {own['median']:>12.3f} {own['p99']:>12.3f} {slow['median']:>14.3f}"
       f" {slow['median'] / own['median']:>7.1f}x")
 EOF

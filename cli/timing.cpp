@@ -46,11 +46,18 @@ double timed_run(Program& program, const std::vector<Tensor>& inputs, std::vecto
 std::vector<std::vector<double>> timed_runs(const std::vector<Program*>& programs,
                                             const std::vector<Tensor>& inputs, double warmup,
                                             double duration) {
+  constexpr int rounds = 10;
   const auto take_turns = [&](double seconds) {
     std::vector<std::vector<double>> times(programs.size());
+    const double slice = seconds / rounds / static_cast<double>(programs.size());
     const auto start = Clock::now();
     do {
-      for (std::size_t i = 0; i < programs.size(); ++i) times[i].push_back(timed_run(*programs[i], inputs));
+      for (std::size_t i = 0; i < programs.size(); ++i) {
+        const auto turn = Clock::now();
+        do {
+          times[i].push_back(timed_run(*programs[i], inputs));
+        } while (seconds_since(turn) < slice);
+      }
     } while (seconds_since(start) < seconds);
     return times;
   };

@@ -12,9 +12,9 @@ namespace sylvite {
 [[nodiscard]] double timed_run(Program& program, const std::vector<Tensor>& inputs,
                                std::vector<Tensor>* outputs = nullptr);
 
-/// Runs for `warmup` seconds untimed, then for `duration` seconds; at least one of each. With several
-/// programs they take turns (ABAB), so that their times may be compared whatever else the machine does. One
-/// list per program.
+/// Runs for `warmup` seconds untimed, then for `duration` seconds; at least one run of each. Several programs
+/// take turns of a tenth of their time, so that they may be compared whatever else the machine does. One list
+/// per program.
 [[nodiscard]] std::vector<std::vector<double>> timed_runs(const std::vector<Program*>& programs,
                                                           const std::vector<Tensor>& inputs, double warmup,
                                                           double duration);

@@ -14,7 +14,8 @@ Options bench_options() {
                   "Measures whole runs: throughput and latency; then one profiled run, kernel by kernel.");
   options.add_value("warmup", "TIME", "untimed runs first", "1s");
   options.add_value("duration", "TIME", "timed runs", "5s");
-  options.add_value("baseline", "MODE", "also run this mode, or reference (plain schedules), turn by turn");
+  options.add_list("baseline", "MODE",
+                   "also run this mode without stored winners, or reference (plain schedules), turn by turn");
   options.add_value("trace", "FILE", "write the profiled run as Chrome trace JSON");
   options.add_flag("no-profile", "skip the profile");
   add_input_options(options);
@@ -22,12 +23,13 @@ Options bench_options() {
   return options;
 }
 
-Session baseline_session(const Options& options) {
+Session baseline_session(const Options& options, const std::string& mode) {
   CompileOptions wanted = compile_options(options);
-  const std::string& baseline = options.value("baseline");
-  if (baseline == "reference") return reference_session(options.words().front(), wanted);
-  wanted.set["compile.mode"] = baseline;
-  return prepare_session(options.words().front(), wanted);
+  const std::string& path = options.words().front();
+  if (mode == "reference") return reference_session(path, wanted);
+  wanted.set["compile.mode"] = mode;
+  wanted.set["db.enabled"] = "false";
+  return prepare_session(path, wanted);
 }
 
 std::vector<std::string> latency_row(const std::string& name, const Latency& latency) {
@@ -52,6 +54,15 @@ nlohmann::json profile_json(const std::vector<LaunchTime>& times) {
   return list;
 }
 
+/// The profile as a table; also in `document`, and where --trace says.
+std::string profile_text(const Options& options, Session& session, const std::vector<Tensor>& inputs,
+                         nlohmann::json& document) {
+  const std::vector<LaunchTime> profile = profile_program(*session.program, inputs);
+  document["profile"] = profile_json(profile);
+  if (options.has("trace")) write_text(options.value("trace"), chrome_trace({profile}));
+  return profile_table(session.current_plan(), profile);
+}
+
 }  // namespace
 
 int verb_bench(std::span<const std::string> arguments) {
@@ -61,32 +72,26 @@ int verb_bench(std::span<const std::string> arguments) {
   const double duration = options.seconds("duration");
   Session session = prepare_session(options.words().front(), compile_options(options));
   const std::vector<Tensor> inputs = make_inputs(options, session.imported);
+  const std::vector<std::string> modes = options.values("baseline");
+  std::vector<Session> baselines;
+  for (const std::string& mode : modes) baselines.push_back(baseline_session(options, mode));
   std::vector<Program*> programs{&*session.program};
-  std::optional<Session> baseline;
-  if (options.has("baseline")) {
-    baseline.emplace(baseline_session(options));
-    programs.push_back(&*baseline->program);
-  }
+  for (Session& baseline : baselines) programs.push_back(&*baseline.program);
   std::vector<Tensor> outputs;
   (void)timed_run(*session.program, inputs, &outputs);
   const std::vector<std::vector<double>> times = timed_runs(programs, inputs, warmup, duration);
+
   const Latency latency = summarize_latency(times.front());
   nlohmann::json document = report_json(session, latency);
   Table table({"mode", "runs", "runs/s", "min ms", "median ms", "p90 ms", "p99 ms"});
   table.add_row(latency_row(session.settings.string("compile.mode"), latency));
-  std::string text = summary_line(session);
-  if (baseline) {
-    const Latency slow = summarize_latency(times.back());
-    table.add_row(latency_row(options.value("baseline"), slow));
-    document["baseline"] = {{"mode", options.value("baseline")}, {"latency_ms", latency_json(slow)}};
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    const Latency other = summarize_latency(times[i + 1]);
+    table.add_row(latency_row(modes[i] + " (baseline)", other));
+    document["baselines"].push_back({{"mode", modes[i]}, {"latency_ms", latency_json(other)}});
   }
-  text += table.to_string();
-  if (!options.has("no-profile")) {
-    const std::vector<LaunchTime> profile = profile_program(*session.program, inputs);
-    document["profile"] = profile_json(profile);
-    text += "\n" + profile_table(session.current_plan(), profile);
-    if (options.has("trace")) write_text(options.value("trace"), chrome_trace({profile}));
-  }
+  std::string text = summary_line(session) + table.to_string();
+  if (!options.has("no-profile")) text += "\n" + profile_text(options, session, inputs, document);
   say(options, text);
   check_outputs(options, session, inputs, outputs, document);
   write_json(options, document);

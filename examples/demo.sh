@@ -30,6 +30,8 @@ echo "ResNet-50 on $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), 
 step default --mode default
 step max-autotune --mode max-autotune --budget "$budget"
 step from-database --mode default
+echo "-- tuned, default and plain schedules turn by turn, so that they may be compared on a busy machine"
+"$sylvite" bench "${common[@]}" --baseline default --baseline reference --duration 10s --no-profile
 echo "-- export"
 "$sylvite" export "${common[@]}" --output "$DEMO_DIR/export" | tail -n 1
 
