@@ -10,7 +10,8 @@
 
 namespace sylvite {
 
-/// What can be measured, stored, replayed and edited by hand. Text: "form: ..." on the first line, then the schedule.
+/// What can be measured, stored, replayed and edited by hand. Text: "form: ..." on the first line, then the
+/// schedule.
 struct Candidate {
   Form form;
   Schedule schedule;
@@ -22,8 +23,8 @@ struct Candidate {
 
 /// The machine a schedule is made for. Read once by detect_machine; part of the tuning key.
 struct Machine {
-  std::string target;  ///< Halide target string, e.g. x86-64-linux-avx-avx2-...
-  int vector_floats = 16;   ///< f32 lanes of a vector register
+  std::string target;      ///< Halide target string, e.g. x86-64-linux-avx-avx2-...
+  int vector_floats = 16;  ///< f32 lanes of a vector register
   int vector_registers = 32;
   int threads = 1;  ///< threads a program will run with
   std::int64_t l1_bytes = 32 << 10;
@@ -45,8 +46,8 @@ struct Parameter {
 };
 using Point = std::map<std::string, std::int64_t>;
 
-/// A schedule space: which kernels it takes, its parameters, and the candidate at each point. Spaces are rows of
-/// a table (space_table), best first, the reference last; no class hierarchy.
+/// A schedule space: which kernels it takes, its parameters, and the candidate at each point. Spaces are rows
+/// of a table (space_table), best first, the reference last; no class hierarchy.
 struct Space {
   std::string name;
   /// Empty when the space takes the kernel, else why not.
@@ -64,8 +65,8 @@ struct Space {
 
 /// The first space that takes the kernel, at its heuristic point: what default mode runs.
 [[nodiscard]] Candidate default_candidate(const Kernel& kernel, const Machine& machine);
-/// The plain schedule: generic form, stages with updates at root, no vectors, no threads. Always legal; the oracle
-/// of every trial.
+/// The plain schedule: generic form, stages with updates at root, no vectors, no threads. Always legal; the
+/// oracle of every trial.
 [[nodiscard]] Candidate reference_candidate(const Kernel& kernel);
 /// Spaces that take the kernel, in table order; `refusals`, if given, gets the others.
 [[nodiscard]] std::vector<const Space*> spaces_for(const Kernel& kernel, const Machine& machine,

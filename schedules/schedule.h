@@ -1,6 +1,6 @@
 #pragma once
-// A Schedule: an ordered list of decisions about stages. A value: it hashes, stores, replays, prints as Halide
-// C++ and is read back from the same text.
+// A Schedule: an ordered list of decisions about stages. A value: it hashes, stores, replays, prints as
+// Halide C++ and is read back from the same text.
 
 #include <map>
 #include <string>
@@ -26,10 +26,10 @@ struct Decision {
 struct Schedule {
   std::vector<Decision> decisions;
 
-  [[nodiscard]] std::string to_string() const;  ///< one statement per line
+  [[nodiscard]] std::string to_string() const;                 ///< one statement per line
   [[nodiscard]] static Schedule parse(std::string_view text);  ///< throws ModelError with the line
-  /// Applies every decision to the algorithm's stages. Throws CompileError naming the decision when a stage, var or
-  /// directive is unknown or Halide refuses it.
+  /// Applies every decision to the algorithm's stages. Throws CompileError naming the decision when a stage,
+  /// var or directive is unknown or Halide refuses it.
   void apply(Algorithm& algorithm) const;
   bool operator==(const Schedule&) const = default;
 };

@@ -12,6 +12,13 @@ extern const Space matmul_activations_space;
 extern const Space conv_blocked_space;
 extern const Space depthwise_blocked_space;
 extern const Space attention_rows_space;
+extern const Space contraction_space;
+extern const Space normalization_rows_space;
+extern const Space normalization_columns_space;
+extern const Space reduction_rows_space;
+extern const Space reduction_columns_space;
+extern const Space whole_fold_space;
+extern const Space pointwise_space;
 extern const Space reference_space;
 
 /// Appends decisions to a schedule, one statement at a time.

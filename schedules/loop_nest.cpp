@@ -1,0 +1,238 @@
+#include "schedules/loop_nest.h"
+
+#include <algorithm>
+
+namespace sylvite {
+namespace {
+
+/// Cost of one element of an operation, in simple vector operations.
+double weight_of(Op op) {
+  switch (op) {
+    case Op::exp:
+    case Op::log:
+    case Op::sin:
+    case Op::cos:
+    case Op::tan:
+    case Op::asin:
+    case Op::acos:
+    case Op::atan:
+    case Op::sinh:
+    case Op::cosh:
+    case Op::tanh:
+    case Op::asinh:
+    case Op::acosh:
+    case Op::atanh:
+    case Op::erf:
+    case Op::sigmoid:
+    case Op::gelu:
+    case Op::silu:
+    case Op::softplus:
+    case Op::softmax:
+    case Op::log_softmax:
+      return 8;
+    case Op::pow:
+    case Op::mod:
+      return 40;
+    default:
+      return 1;
+  }
+}
+
+double product(const Dims& dims) {
+  double result = 1;
+  for (const std::int64_t extent : dims) result *= static_cast<double>(extent);
+  return result;
+}
+
+/// Multiply-adds per output element of a contraction or window operation; 1 for others.
+double fold_length(const Graph& body, const Node& node) {
+  const auto dims_of = [&](std::size_t input) { return body.type(node.inputs[input]).dims(); };
+  switch (node.op) {
+    case Op::matmul:
+      return static_cast<double>(dims_of(0).back());
+    case Op::conv:
+      return product(dims_of(1)) / std::max<double>(1, static_cast<double>(dims_of(1)[0]));
+    case Op::max_pool:
+    case Op::avg_pool:
+      return product(node.attributes.integers("kernel"));
+    case Op::attention:
+      return 2 * static_cast<double>(dims_of(1)[dims_of(1).size() - 2]);
+    default:
+      return 1;
+  }
+}
+
+double work_of(const Graph& body) {
+  double work = 0;
+  for (const Node& node : body.nodes()) {
+    double elements = product(body.type(node.outputs.front()).dims());
+    if (!node.inputs.empty() && !has_trait(node.op, OpTrait::view)) {
+      const bool folds = has_trait(node.op, OpTrait::reduction);
+      if (folds) elements = product(body.type(node.inputs.front()).dims());
+    }
+    work += elements * weight_of(node.op) * fold_length(body, node);
+  }
+  return work;
+}
+
+}  // namespace
+
+Dims loop_extents(const TensorType& type) {
+  Dims extents = type.storage_dims();
+  std::reverse(extents.begin(), extents.end());
+  return extents;
+}
+
+std::vector<std::string> update_stages(Op op) {
+  switch (op) {
+    case Op::softmax:
+    case Op::log_softmax:
+      return {"_max", "_sum"};
+    case Op::layer_norm:
+      return {"_total", "_square"};
+    case Op::rms_norm:
+      return {"_square"};
+    case Op::attention:
+      return {"_score", "_max", "_sum", "_value"};
+    case Op::scatter_elements:
+    case Op::scatter_nd:
+    case Op::top_k:
+      return {"_fold"};
+    default:
+      break;
+  }
+  const OpInfo& info = op_info(op);
+  const bool folds = info.has(OpTrait::reduction) || info.has(OpTrait::scan) || info.has(OpTrait::matmul) ||
+                     info.has(OpTrait::convolution) || info.has(OpTrait::pooling);
+  return folds ? std::vector<std::string>{"_fold"} : std::vector<std::string>{};
+}
+
+KernelFacts facts_of(const Kernel& kernel, const Machine& machine) {
+  const Graph& body = kernel.body;
+  const ValueId out = body.outputs.front();
+  KernelFacts facts;
+  facts.output = output_stage(kernel, out);
+  facts.extents = loop_extents(body.type(out));
+  facts.anchor = kernel.anchor == no_node ? nullptr : &body.node(kernel.anchor);
+  if (facts.anchor != nullptr) facts.anchor_value = body.value(facts.anchor->outputs.front()).name;
+  std::size_t widest = 1;
+  for (const Value& value : body.values()) {
+    const bool computed_wider = value.type.dtype == DType::f16 || value.type.dtype == DType::bf16;
+    widest = std::max(widest, computed_wider ? 4 : dtype_size(value.type.dtype));
+  }
+  facts.lanes = machine.vector_floats * 4 / static_cast<int>(widest);
+  facts.work = work_of(body);
+  return facts;
+}
+
+double vector_seconds(double work, const Machine& machine, double threads) {
+  constexpr double vectors_per_second = 2e9;
+  constexpr double fork_seconds = 5e-6;
+  return work / machine.vector_floats / vectors_per_second / threads + (threads > 1 ? fork_seconds : 0);
+}
+
+std::int64_t task_count(const KernelFacts& facts, const Machine& machine, std::int64_t tasks_per_thread) {
+  constexpr double least_work = 32 << 10;
+  if (machine.threads < 2 || facts.work < least_work) return 0;
+  return machine.threads * tasks_per_thread;
+}
+
+LoopNest::LoopNest(ScheduleWriter& writer, std::string stage, const Dims& extents)
+    : writer_(writer), stage_(std::move(stage)) {
+  for (std::size_t i = 0; i < extents.size(); ++i) loops_.push_back({"d" + std::to_string(i), extents[i]});
+}
+
+std::string LoopNest::fresh(const std::string& stem) {
+  return stem + std::to_string(names_++);
+}
+
+void LoopNest::fuse_inner(std::size_t count) {
+  for (std::size_t i = 1; i < count && loops_.size() > 1; ++i) {
+    const std::string fused = fresh("f");
+    writer_.add("{}.fuse({}, {}, {});", stage_, loops_[0].name, loops_[1].name, fused);
+    loops_[1] = {fused, loops_[0].extent * loops_[1].extent};
+    loops_.erase(loops_.begin());
+  }
+}
+
+void LoopNest::drop_unit_loops() {
+  while (loops_.size() > 1 && loops_[0].extent == 1) fuse_inner(2);
+}
+
+void LoopNest::reorder() {
+  std::string order;
+  for (const std::string& name : inner_) order += (order.empty() ? "" : ", ") + name;
+  for (const Loop& loop : loops_) order += (order.empty() ? "" : ", ") + loop.name;
+  writer_.add("{}.reorder({});", stage_, order);
+}
+
+void LoopNest::move_inside(std::size_t position) {
+  if (position == 0) return;
+  std::rotate(loops_.begin(), loops_.begin() + static_cast<std::ptrdiff_t>(position),
+              loops_.begin() + static_cast<std::ptrdiff_t>(position) + 1);
+  reorder();
+}
+
+std::int64_t LoopNest::vectorize_inner(std::int64_t lanes, std::int64_t vectors) {
+  if (loops_.empty() || loops_[0].extent < 2) return 1;
+  Loop& inner = loops_[0];
+  const std::int64_t vector = std::min(lanes, inner.extent);
+  const std::int64_t count = std::max<std::int64_t>(1, std::min(vectors, inner.extent / vector));
+  const std::int64_t step = vector * count;
+  const std::string rest = fresh("o");
+  const std::string chunk = fresh("i");
+  const std::string lane = fresh("v");
+  const char* tail = inner.extent % step == 0 ? "TailStrategy::RoundUp" : "TailStrategy::ShiftInwards";
+  writer_.add("{}.split({}, {}, {}, {}, {});", stage_, inner.name, rest, chunk, step, tail);
+  if (count > 1) {
+    writer_.add("{}.split({}, {}u, {}, {}, TailStrategy::RoundUp).vectorize({}).unroll({}u);", stage_, chunk,
+                chunk, lane, vector, lane, chunk);
+    inner_.insert(inner_.begin(), {lane, chunk + "u"});
+  } else {
+    writer_.add("{}.vectorize({});", stage_, chunk);
+    inner_.insert(inner_.begin(), chunk);
+  }
+  inner = {rest, (inner.extent + step - 1) / step};
+  return step;
+}
+
+std::int64_t LoopNest::tile(std::size_t position, std::int64_t factor) {
+  Loop& loop = loops_.at(position);
+  const std::int64_t used = std::min(factor, loop.extent);
+  if (used < 2) return 1;
+  const std::string outer = fresh("o");
+  const std::string inner = fresh("i");
+  const char* tail = loop.extent % used == 0 ? "TailStrategy::RoundUp" : "TailStrategy::ShiftInwards";
+  writer_.add("{}.split({}, {}, {}, {}, {}).unroll({});", stage_, loop.name, outer, inner, used, tail, inner);
+  loop = {outer, (loop.extent + used - 1) / used};
+  inner_.push_back(inner);
+  reorder();
+  return used;
+}
+
+void LoopNest::parallelize(std::int64_t tasks, std::size_t keep) {
+  if (tasks < 2) return;
+  while (loops_.size() > keep + 1 && loops_.back().extent < tasks) {
+    Loop& outer = loops_.back();
+    Loop& inner = loops_[loops_.size() - 2];
+    const std::string fused = fresh("f");
+    writer_.add("{}.fuse({}, {}, {});", stage_, inner.name, outer.name, fused);
+    inner = {fused, inner.extent * outer.extent};
+    loops_.pop_back();
+  }
+  if (loops_.size() <= keep || loops_.back().extent < 2) return;
+  Loop& outer = loops_.back();
+  const std::int64_t chunk = outer.extent / tasks;
+  if (chunk < 2) {
+    writer_.add("{}.parallel({});", stage_, outer.name);
+    return;
+  }
+  const std::string task = fresh("t");
+  const std::string rest = fresh("o");
+  const std::int64_t size = (outer.extent + tasks - 1) / tasks;
+  const char* tail = outer.extent % size == 0 ? "TailStrategy::RoundUp" : "TailStrategy::ShiftInwards";
+  writer_.add("{}.split({}, {}, {}, {}, {}).parallel({});", stage_, outer.name, task, rest, size, tail, task);
+  outer = {rest, size};
+}
+
+}  // namespace sylvite

@@ -1,0 +1,79 @@
+#pragma once
+// What the generic spaces share: facts about a kernel, and the loops of its output stage while a schedule is
+// written.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schedules/spaces.h"
+
+namespace sylvite {
+
+/// A kernel as the generic spaces see it.
+struct KernelFacts {
+  std::string output;        ///< the stage that writes the first output
+  Dims extents;              ///< its loops d0, d1, ..., innermost first
+  const Node* anchor;        ///< nullptr for pointwise kernels
+  std::string anchor_value;  ///< the name of the anchor's first output
+  int lanes;                 ///< elements of the widest type in a vector register
+  double work;               ///< element operations, roughly: for thresholds
+};
+[[nodiscard]] KernelFacts facts_of(const Kernel& kernel, const Machine& machine);
+
+/// Suffixes of a node's stages that have updates, such as "_fold".
+[[nodiscard]] std::vector<std::string> update_stages(Op op);
+
+/// Extents of a type's storage dims, innermost first: those of the vars d0, d1, ...
+[[nodiscard]] Dims loop_extents(const TensorType& type);
+
+/// Estimated seconds to do `work` element operations (4 bytes each, in vectors) with `threads` of the
+/// machine.
+[[nodiscard]] double vector_seconds(double work, const Machine& machine, double threads);
+
+/// The loops of a stage, innermost first, as directives change them.
+class LoopNest {
+ public:
+  struct Loop {
+    std::string name;
+    std::int64_t extent;
+  };
+
+  LoopNest(ScheduleWriter& writer, std::string stage, const Dims& extents);
+
+  [[nodiscard]] const std::vector<Loop>& loops() const { return loops_; }
+  [[nodiscard]] const std::string& stage() const { return stage_; }
+
+  /// Fuses the `count` innermost loops into one.
+  void fuse_inner(std::size_t count);
+  /// Fuses innermost loops of one iteration into the next.
+  void drop_unit_loops();
+  /// Makes loop `position` innermost.
+  void move_inside(std::size_t position);
+  /// Splits the innermost loop into `vectors` vectors of `lanes` elements, unrolled; the rest stays as the
+  /// next loop. Fewer when the loop is short. Tails are computed by shifting inwards: REQUIRES outputs not to
+  /// alias inputs. Returns the elements of one step.
+  std::int64_t vectorize_inner(std::int64_t lanes, std::int64_t vectors);
+  /// Splits loop `position` by `factor` and unrolls the inner part, innermost but for the vectors.
+  /// Returns the factor used, at most the extent.
+  std::int64_t tile(std::size_t position, std::int64_t factor);
+  /// Runs the outer loops as at least `tasks` parallel tasks where there are that many iterations. The loops
+  /// up to `keep` (counted from the innermost) stay serial.
+  void parallelize(std::int64_t tasks, std::size_t keep);
+
+ private:
+  [[nodiscard]] std::string fresh(const std::string& stem);
+  void reorder();
+
+  ScheduleWriter& writer_;
+  std::string stage_;
+  std::vector<Loop> loops_;         ///< serial ones
+  std::vector<std::string> inner_;  ///< vectorised and unrolled loops, inside all of loops_
+  int names_ = 0;
+};
+
+/// How many tasks to make: 0 when the work is not worth a second thread.
+[[nodiscard]] std::int64_t task_count(const KernelFacts& facts, const Machine& machine,
+                                      std::int64_t tasks_per_thread);
+
+}  // namespace sylvite

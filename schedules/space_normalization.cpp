@@ -1,0 +1,187 @@
+#include <algorithm>
+
+#include "schedules/fold_schedule.h"
+
+// Spaces for softmax, log_softmax, layer_norm and rms_norm.
+//   normalization_rows     over the innermost dims of a dense value: one row at a time, folds in registers
+//   normalization_columns  softmax over an outer dim: one vector of columns at a time
+// Parameters: `vectors` per step, parallel `tasks` per thread (0: one thread), `keep` the anchor's input of a
+// row in memory instead of computing it again in each pass.
+
+namespace sylvite {
+namespace {
+
+bool is_softmax(const Node& node) {
+  return node.op == Op::softmax || node.op == Op::log_softmax;
+}
+
+/// Folded loops d0.. of a normalisation over the innermost dims.
+std::size_t row_rank(const Kernel& kernel, const Node& anchor) {
+  if (is_softmax(anchor)) return 1;
+  return static_cast<std::size_t>(kernel.body.type(anchor.outputs.front()).rank() -
+                                  anchor.attributes.integer("axis"));
+}
+
+std::string refuses_any(const Kernel& kernel) {
+  if (kernel.kind != KernelClass::normalization) return "the anchor is no normalisation";
+  const Node& anchor = kernel.body.node(kernel.anchor);
+  if (anchor.op == Op::batch_norm) return "batch_norm does not fold";
+  if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
+  for (const Node& node : kernel.body.nodes()) {
+    if (&node != &anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
+  }
+  const ValueId out = kernel.body.outputs.front();
+  if (loop_extents(kernel.body.type(out)) != loop_extents(kernel.body.type(anchor.outputs.front()))) {
+    return "the output has other loops than the normalisation";
+  }
+  return "";
+}
+
+std::string refuses_rows(const Kernel& kernel, const Machine& /*machine*/) {
+  if (std::string reason = refuses_any(kernel); !reason.empty()) return reason;
+  const Node& anchor = kernel.body.node(kernel.anchor);
+  const TensorType& type = kernel.body.type(anchor.outputs.front());
+  if (type.layout.channel_block > 0) return "the value is stored in blocks";
+  if (is_softmax(anchor) && anchor.attributes.integer("axis") != type.rank() - 1)
+    return "the axis is not the innermost";
+  return "";
+}
+
+bool has_prologue(const Kernel& kernel, const Node& anchor) {
+  return kernel.body.value(anchor.inputs.front()).producer != no_node;
+}
+
+std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  std::vector<Parameter> result = {{"vectors", {4, 2, 1, 8}}, {"tasks", {0}}};
+  if (task_count(facts, machine, 1) > 0) result[1].values = {1, 4, 0};
+  if (has_prologue(kernel, *facts.anchor)) result.push_back({"keep", {1, 0}});
+  return result;
+}
+
+std::int64_t keep_of(const Point& point) {
+  const auto found = point.find("keep");
+  return found == point.end() ? 0 : found->second;
+}
+
+Point heuristic(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const std::int64_t row = facts.extents.empty() ? 1 : facts.extents[0];
+  Point point = {{"vectors", vectors_for_row(row, facts.lanes, 4)},
+                 {"tasks", task_count(facts, machine, 1) > 0 ? 1 : 0}};
+  if (has_prologue(kernel, *facts.anchor)) point["keep"] = 1;
+  return point;
+}
+
+double cost(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const double passes = keep_of(point) > 0 ? 3 : 3.5;
+  const double latency = 1 + 1 / static_cast<double>(point.at("vectors"));
+  return vector_seconds(facts_of(kernel, machine).work * passes * latency, machine,
+                        point.at("tasks") > 0 ? machine.threads : 1);
+}
+
+/// The pure stages that hold one number per row, and the one that holds a row (or "").
+struct RowStages {
+  std::vector<std::string> folds;
+  std::vector<std::string> scalars;
+  std::string row;
+};
+RowStages row_stages(const Node& anchor, const std::string& name) {
+  const auto named = [&](const std::string& suffix) { return name + suffix; };
+  switch (anchor.op) {
+    case Op::softmax:
+      return {{named("_max"), named("_sum")}, {named("_inv")}, named("_exp")};
+    case Op::log_softmax:
+      return {{named("_max"), named("_sum")}, {named("_log")}, ""};
+    case Op::layer_norm:
+      return {{named("_total"), named("_square")}, {named("_mean"), named("_rstd")}, ""};
+    default:
+      return {{named("_square")}, {named("_rstd")}, ""};
+  }
+}
+
+void vectorize_row(ScheduleWriter& writer, const std::string& stage, std::int64_t extent, std::int64_t lanes,
+                   std::int64_t vectors) {
+  if (extent < lanes) return;
+  const std::int64_t step = lanes * std::min(vectors, extent / lanes);
+  const char* tail = extent % step == 0 ? "RoundUp" : "ShiftInwards";
+  writer.add("{}.split(d0, d0, d0i, {}, TailStrategy::{}).vectorize(d0i, {}).unroll(d0i);", stage, step, tail,
+             lanes);
+}
+
+Candidate at_rows(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const std::size_t rank = row_rank(kernel, *facts.anchor);
+  const Dims folded(facts.extents.begin(), facts.extents.begin() + static_cast<std::ptrdiff_t>(rank));
+  const std::int64_t vectors = point.at("vectors");
+  ScheduleWriter writer;
+  LoopNest nest(writer, facts.output, facts.extents);
+  nest.vectorize_inner(facts.lanes, vectors);
+  Place place;
+  if (nest.loops().size() > rank) {
+    if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), rank);
+    place = {facts.output, nest.loops()[rank].name};
+  }
+  const RowStages stages = row_stages(*facts.anchor, facts.anchor_value);
+  for (const std::string& stage : stages.folds) fold_row(writer, stage, folded, facts.lanes, vectors, place);
+  for (const std::string& stage : stages.scalars) compute_at(writer, stage, place);
+  std::vector<std::string> rows;
+  if (!stages.row.empty()) rows.push_back(stages.row);
+  if (keep_of(point) > 0) rows.push_back(kernel.body.value(facts.anchor->inputs.front()).name);
+  for (const std::string& stage : rows) {
+    compute_at(writer, stage, place);
+    vectorize_row(writer, stage, facts.extents[0], facts.lanes, vectors);
+  }
+  return {Form{}, writer.take()};
+}
+
+// ---- columns
+// -----------------------------------------------------------------------------------------------------
+
+std::size_t axis_loop(const Kernel& kernel, const Node& anchor) {
+  const TensorType& type = kernel.body.type(anchor.outputs.front());
+  const auto from_inside = static_cast<std::size_t>(type.rank() - 1 - anchor.attributes.integer("axis"));
+  return from_inside + (type.layout.channel_block > 0 ? 1 : 0);
+}
+
+std::string refuses_columns(const Kernel& kernel, const Machine& /*machine*/) {
+  if (std::string reason = refuses_any(kernel); !reason.empty()) return reason;
+  const Node& anchor = kernel.body.node(kernel.anchor);
+  if (!is_softmax(anchor)) return "the anchor is no softmax";
+  const TensorType& type = kernel.body.type(anchor.outputs.front());
+  if (type.layout.channel_block > 0 && anchor.attributes.integer("axis") == 1)
+    return "the axis is stored in blocks";
+  if (axis_loop(kernel, anchor) == 0) return "the axis is the innermost";
+  return "";
+}
+
+Candidate at_columns(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  ScheduleWriter writer;
+  LoopNest nest(writer, facts.output, facts.extents);
+  const std::int64_t step = nest.vectorize_inner(facts.lanes, 1);
+  nest.move_inside(axis_loop(kernel, *facts.anchor));
+  if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 1);
+  const Place place = {facts.output, nest.loops()[1].name};
+  const RowStages stages = row_stages(*facts.anchor, facts.anchor_value);
+  for (const std::string& stage : stages.folds)
+    fold_columns(writer, stage, step, facts.lanes, {}, 1, false, place);
+  for (const std::string& stage : stages.scalars) {
+    compute_at(writer, stage, place);
+    if (step > 1) writer.add("{}.vectorize(d0, {});", stage, step);
+  }
+  if (!stages.row.empty()) {
+    compute_at(writer, stages.row, place);
+    if (step > 1) writer.add("{}.vectorize(d0, {});", stages.row, step);
+  }
+  return {Form{}, writer.take()};
+}
+
+}  // namespace
+
+const Space normalization_rows_space = {
+    "normalization_rows", refuses_rows, parameters, heuristic, at_rows, cost};
+const Space normalization_columns_space = {
+    "normalization_columns", refuses_columns, parameters, heuristic, at_columns, cost};
+
+}  // namespace sylvite

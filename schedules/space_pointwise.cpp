@@ -1,0 +1,106 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "schedules/loop_nest.h"
+
+// Space pointwise: kernels without folds, pointwise work and index maps. The innermost loops that every
+// operand walks in step (or not at all) are fused, split into vectors and unrolled; the outer ones are shared
+// among threads.
+//   vectors  vectors per step of the inner loop
+//   tasks    parallel tasks per thread; 0: one thread
+
+namespace sylvite {
+namespace {
+
+bool has_updates(const Kernel& kernel) {
+  return std::any_of(kernel.body.nodes().begin(), kernel.body.nodes().end(),
+                     [](const Node& node) { return !update_stages(node.op).empty(); });
+}
+
+bool is_elementwise(const Kernel& kernel) {
+  return std::all_of(kernel.body.nodes().begin(), kernel.body.nodes().end(), [](const Node& node) {
+    return has_trait(node.op, OpTrait::pointwise) || node.op == Op::broadcast_to || node.op == Op::batch_norm;
+  });
+}
+
+/// How many innermost loops can be one: along them each value has all the extents of the output or none.
+std::size_t common_run(const Kernel& kernel, const Dims& extents) {
+  if (!is_elementwise(kernel)) return 1;
+  std::size_t run = extents.size();
+  const int out_block = kernel.body.type(kernel.body.outputs.front()).layout.channel_block;
+  for (const Value& value : kernel.body.values()) {
+    if (value.constant && value.constant->size() == 1) continue;
+    const Dims own = loop_extents(value.type);
+    if (std::all_of(own.begin(), own.end(), [](std::int64_t extent) { return extent == 1; })) continue;
+    // Another layout, or a vector that lies along channels (batch_norm) or along the innermost loop.
+    if (value.type.layout.channel_block != out_block) return 1;
+    if (value.type.rank() == 1 && (out_block > 0 || own[0] != extents[0])) return 1;
+    const auto extent_at = [&](std::size_t d) { return d < own.size() ? own[d] : 1; };
+    std::size_t same = 0;
+    while (same < run && extent_at(same) == extents[same]) ++same;
+    std::size_t absent = 0;
+    while (absent < run && extent_at(absent) == 1) ++absent;
+    run = std::max(same, absent);
+  }
+  return std::max<std::size_t>(run, 1);
+}
+
+std::string refuses(const Kernel& kernel, const Machine& /*machine*/) {
+  if (has_updates(kernel)) return "the kernel folds";
+  if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
+  return "";
+}
+
+std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  Parameter tasks{"tasks", {0}};
+  if (task_count(facts, machine, 1) > 0) tasks.values = {1, 2, 4, 8, 0};
+  return {{"vectors", {2, 4, 1, 8}}, tasks};
+}
+
+Point heuristic(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  // Little arithmetic: unroll against loop overhead. Much: the compiler needs the registers.
+  const double elements = static_cast<double>(kernel.body.type(kernel.body.outputs.front()).element_count());
+  const bool is_light = facts.work <= 6 * elements;
+  return {{"vectors", is_light ? 4 : 2}, {"tasks", task_count(facts, machine, 1) > 0 ? 1 : 0}};
+}
+
+Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  ScheduleWriter writer;
+  LoopNest nest(writer, facts.output, facts.extents);
+  if (facts.extents.empty()) return {Form{}, writer.take()};
+  nest.fuse_inner(common_run(kernel, facts.extents));
+  nest.drop_unit_loops();
+  // Short rows: whole vectors across rows cost an index computation, half-empty ones more.
+  while (nest.loops().size() > 1 && nest.loops()[0].extent * 2 <= facts.lanes) nest.fuse_inner(2);
+  const std::int64_t vectors = point.at("vectors");
+  const std::int64_t step = nest.vectorize_inner(facts.lanes, vectors);
+  const bool row_is_one_step = nest.loops()[0].extent == 1;
+  if (row_is_one_step && nest.loops().size() > 1 && step < vectors * facts.lanes) {
+    nest.tile(1, vectors * facts.lanes / step);
+  }
+  if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 0);
+  return {Form{}, writer.take()};
+}
+
+double cost(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const double threads = point.at("tasks") > 0 ? machine.threads : 1;
+  const double overhead = 1 + 0.1 / static_cast<double>(point.at("vectors"));
+  return vector_seconds(facts.work * overhead, machine, threads);
+}
+
+}  // namespace
+
+const Space pointwise_space = {
+    .name = "pointwise",
+    .refuses = refuses,
+    .parameters = parameters,
+    .heuristic = heuristic,
+    .at = at,
+    .cost = cost,
+};
+
+}  // namespace sylvite

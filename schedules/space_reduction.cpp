@@ -1,0 +1,231 @@
+#include <algorithm>
+
+#include "schedules/fold_schedule.h"
+
+// Spaces for kernels whose anchor is reduce_*, arg_max, arg_min, a pooling, or a scan, an ordering or a
+// scatter.
+//   reduction_rows     the innermost input dim is folded: partial results in registers (fold_row)
+//   reduction_columns  it is not: each lane has a result of its own (fold_columns); also pooling
+//   whole_fold         scans, orderings, scatters: the fold is computed whole, then copied
+// Parameters: `vectors` per step, parallel `tasks` per thread (0: one thread).
+
+namespace sylvite {
+namespace {
+
+bool is_reduction(const Node& node) {
+  return node.op == Op::reduce_sum || node.op == Op::reduce_max || node.op == Op::reduce_min ||
+         node.op == Op::reduce_prod;
+}
+bool is_arg_reduction(const Node& node) {
+  return node.op == Op::arg_max || node.op == Op::arg_min;
+}
+bool is_pool(const Node& node) {
+  return node.op == Op::max_pool || node.op == Op::avg_pool;
+}
+
+/// Nodes with folds other than the anchor would be computed again for every element that reads them.
+std::string refuses_other_folds(const Kernel& kernel, const Node* anchor) {
+  if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
+  for (const Node& node : kernel.body.nodes()) {
+    if (&node != anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
+  }
+  return "";
+}
+
+std::vector<std::int64_t> folded_axes(const Node& node) {
+  return is_arg_reduction(node) ? std::vector<std::int64_t>{node.attributes.integer("axis")}
+                                : node.attributes.integers("axes");
+}
+
+/// The logical dim of each loop of a type, innermost first.
+std::vector<std::int64_t> logical_dims(const TensorType& type) {
+  std::vector<std::int64_t> dims;
+  if (type.layout.channel_block > 0) dims.push_back(1);
+  for (std::int64_t d = type.rank() - 1; d >= 0; --d) dims.push_back(d);
+  return dims;
+}
+
+/// The folded loops of the anchor's input, and whether the fast one (the innermost longer than 1) is among
+/// them.
+struct Fold {
+  Dims extents;  ///< of r0, r1, ...
+  bool fast_is_folded = false;
+};
+Fold fold_of(const Kernel& kernel, const Node& anchor) {
+  const TensorType& type = kernel.body.type(anchor.inputs.front());
+  const std::vector<std::int64_t> axes = folded_axes(anchor);
+  const std::vector<std::int64_t> logical = logical_dims(type);
+  const Dims extents = loop_extents(type);
+  Fold fold;
+  bool seen_fast = false;
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    const bool folded = std::find(axes.begin(), axes.end(), logical[d]) != axes.end();
+    if (folded) fold.extents.push_back(extents[d]);
+    if (!seen_fast && extents[d] > 1) {
+      seen_fast = true;
+      fold.fast_is_folded = folded;
+    }
+  }
+  return fold;
+}
+
+std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
+  Parameter tasks{"tasks", {0}};
+  if (task_count(facts_of(kernel, machine), machine, 1) > 0) tasks.values = {1, 4, 0};
+  return {{"vectors", {4, 2, 1, 8}}, tasks};
+}
+
+double cost(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const double latency = 1 + 1 / static_cast<double>(point.at("vectors"));
+  return vector_seconds(facts_of(kernel, machine).work * latency, machine,
+                        point.at("tasks") > 0 ? machine.threads : 1);
+}
+
+std::int64_t default_tasks(const Kernel& kernel, const Machine& machine) {
+  return task_count(facts_of(kernel, machine), machine, 1) > 0 ? 1 : 0;
+}
+
+// ---- rows
+// --------------------------------------------------------------------------------------------------------
+
+std::string refuses_rows(const Kernel& kernel, const Machine& /*machine*/) {
+  const Node* anchor = kernel.anchor == no_node ? nullptr : &kernel.body.node(kernel.anchor);
+  if (anchor == nullptr || !is_reduction(*anchor))
+    return "the anchor is no reduction with an associative fold";
+  if (std::string reason = refuses_other_folds(kernel, anchor); !reason.empty()) return reason;
+  const Fold fold = fold_of(kernel, *anchor);
+  if (!fold.fast_is_folded) return "the innermost dim is not folded";
+  if (kernel.body.type(anchor->inputs.front()).layout.channel_block > 0)
+    return "the folded channels are stored in blocks";
+  return "";
+}
+
+Point heuristic_rows(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const Fold fold = fold_of(kernel, *facts.anchor);
+  return {{"vectors", vectors_for_row(fold.extents[0], facts.lanes, 8)},
+          {"tasks", default_tasks(kernel, machine)}};
+}
+
+Candidate at_rows(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const Fold fold = fold_of(kernel, *facts.anchor);
+  ScheduleWriter writer;
+  LoopNest nest(writer, facts.output, facts.extents);
+  nest.drop_unit_loops();
+  Place place;
+  if (!nest.loops().empty() && nest.loops()[0].extent > 1) {
+    if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 0);
+    place = {facts.output, nest.loops()[0].name};
+  }
+  fold_row(writer, facts.anchor_value + "_fold", fold.extents, facts.lanes, point.at("vectors"), place);
+  return {Form{}, writer.take()};
+}
+
+// ---- columns
+// -----------------------------------------------------------------------------------------------------
+
+std::string refuses_columns(const Kernel& kernel, const Machine& /*machine*/) {
+  const Node* anchor = kernel.anchor == no_node ? nullptr : &kernel.body.node(kernel.anchor);
+  if (anchor == nullptr || !(is_reduction(*anchor) || is_arg_reduction(*anchor) || is_pool(*anchor))) {
+    return "the anchor is no reduction or pooling";
+  }
+  return refuses_other_folds(kernel, anchor);
+}
+
+int fold_rank(const Kernel& kernel, const Node& anchor) {
+  return is_pool(anchor) ? static_cast<int>(anchor.attributes.integers("kernel").size())
+                         : static_cast<int>(fold_of(kernel, anchor).extents.size());
+}
+
+bool is_small_window(const Node& anchor) {
+  constexpr std::int64_t most_taps = 12;
+  if (!is_pool(anchor)) return false;
+  std::int64_t taps = 1;
+  for (const std::int64_t extent : anchor.attributes.integers("kernel")) taps *= extent;
+  return taps <= most_taps;
+}
+
+Point heuristic_columns(const Kernel& kernel, const Machine& machine) {
+  const bool is_window = is_pool(*facts_of(kernel, machine).anchor);
+  return {{"vectors", is_window ? 1 : 4}, {"tasks", default_tasks(kernel, machine)}};
+}
+
+/// The fold's own d0 is the output's only when their types agree in layout and no loop was fused away.
+Candidate at_columns(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const std::string stage = facts.anchor_value + "_fold";
+  const TensorType& folded = kernel.body.type(facts.anchor->outputs.front());
+  const bool same_loops = loop_extents(folded) == facts.extents;
+  ScheduleWriter writer;
+  LoopNest nest(writer, facts.output, facts.extents);
+  if (!same_loops || facts.extents.empty()) {
+    writer.add("{}.compute_root();", stage);
+    LoopNest root(writer, stage, loop_extents(folded));
+    if (point.at("tasks") > 0) root.parallelize(task_count(facts, machine, point.at("tasks")), 0);
+    if (!facts.extents.empty()) nest.vectorize_inner(facts.lanes, 1);
+    return {Form{}, writer.take()};
+  }
+  const std::int64_t step = nest.vectorize_inner(facts.lanes, point.at("vectors"));
+  if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 0);
+  fold_columns(writer, stage, step, facts.lanes, {}, fold_rank(kernel, *facts.anchor),
+               is_small_window(*facts.anchor), {facts.output, nest.loops()[0].name});
+  return {Form{}, writer.take()};
+}
+
+// ---- whole folds
+// -------------------------------------------------------------------------------------------------
+
+std::string refuses_whole(const Kernel& kernel, const Machine& /*machine*/) {
+  if (kernel.anchor == no_node) return "the kernel has no anchor";
+  const Node& anchor = kernel.body.node(kernel.anchor);
+  const bool scans = has_trait(anchor.op, OpTrait::scan) || anchor.op == Op::top_k;
+  if (!scans && update_stages(anchor.op).empty()) return "the anchor does not fold";
+  if (!scans && !has_trait(anchor.op, OpTrait::scatter)) return "the anchor is no scan, ordering or scatter";
+  return "";
+}
+
+Point heuristic_whole(const Kernel& kernel, const Machine& machine) {
+  return {{"vectors", 1}, {"tasks", default_tasks(kernel, machine)}};
+}
+
+Candidate at_whole(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const Node& anchor = *facts.anchor;
+  const std::string stage = facts.anchor_value + "_fold";
+  const Dims extents = loop_extents(kernel.body.type(anchor.outputs.front()));
+  ScheduleWriter writer;
+  writer.add("{}.compute_root();", stage);
+  const bool copies = has_trait(anchor.op, OpTrait::scatter) || has_trait(anchor.op, OpTrait::scan);
+  if (copies && !extents.empty() && extents[0] >= facts.lanes)
+    writer.add("{}.vectorize(d0, {}, TailStrategy::ShiftInwards);", stage, facts.lanes);
+  const bool is_scan = has_trait(anchor.op, OpTrait::scan);
+  const std::int64_t axis_loop =
+      is_scan ? static_cast<std::int64_t>(extents.size()) - 1 - anchor.attributes.integer("axis") : 0;
+  if (is_scan && axis_loop != 0 && extents[0] >= facts.lanes) {
+    writer.add("{}.update(0).reorder(d0, r0).vectorize(d0, {}, TailStrategy::GuardWithIf);", stage,
+               facts.lanes);
+  }
+  for (const Node& node : kernel.body.nodes()) {
+    if (&node == &anchor) continue;
+    const std::string& name = kernel.body.value(node.outputs.front()).name;
+    for (const std::string& suffix : update_stages(node.op)) writer.add("{}{}.compute_root();", name, suffix);
+  }
+  if (kernel.body.outputs.size() == 1 && !facts.extents.empty()) {
+    LoopNest nest(writer, facts.output, facts.extents);
+    nest.drop_unit_loops();
+    nest.vectorize_inner(facts.lanes, point.at("vectors"));
+    if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 0);
+  }
+  return {Form{}, writer.take()};
+}
+
+}  // namespace
+
+const Space reduction_rows_space = {"reduction_rows", refuses_rows, parameters,
+                                    heuristic_rows,   at_rows,      cost};
+const Space reduction_columns_space = {"reduction_columns", refuses_columns, parameters,
+                                       heuristic_columns,   at_columns,      cost};
+const Space whole_fold_space = {"whole_fold", refuses_whole, parameters, heuristic_whole, at_whole, cost};
+
+}  // namespace sylvite

@@ -1,0 +1,104 @@
+#include <set>
+
+#include "tests/support/run_kernel.h"
+
+namespace sylvite {
+namespace {
+
+/// Small kernels with every kind of tail: the heuristic point of each space that takes one, and one other
+/// point.
+struct SpaceCase {
+  const char* space;  ///< the one that default mode must choose
+  const char* text;
+};
+
+const SpaceCase cases[] = {
+    {"pointwise",
+     R"(graph g(%a: f32[3,5,7], %b: f32[3,5,7]) { %v: f32[3,5,7] = add(%a, %b)  %r: f32[3,5,7] = relu(%v) return %r })"},
+    {"pointwise",
+     R"(graph g(%a: f32[2,5,9,11], %b: f32[5,1,1]) { %v: f32[2,5,9,11] = mul(%a, %b) return %v })"},
+    {"pointwise", R"(graph g(%a: f32[70,3], %b: f32[3]) { %v: f32[70,3] = mul(%a, %b) return %v })"},
+    {"pointwise", R"(graph g(%a: f32[], %b: f32[1]) { %v: f32[1] = sub(%a, %b) return %v })"},
+    {"pointwise", R"(graph g(%a: f32[]) { %v: f32[] = exp(%a) return %v })"},
+    {"pointwise",
+     R"(graph g(%a: bf16[4,100], %b: f32[4,100]) { %v: f32[4,100] = cast(%a) {to="f32"} %l: bool[4,100] = less(%v, %b) return %l })"},
+    {"pointwise",
+     R"(graph g(%a: f32[1,32,5,6]@c16, %b: f32[1,32,1,1]@c16, %c: f32[32,1,1]) { %v: f32[1,32,5,6]@c16 = mul(%a, %b) %s: f32[1,32,5,6]@c16 = add(%v, %c) return %s })"},
+    {"pointwise",
+     R"(graph g(%a: f32[20,33,18]) { %v: f32[18,20,33] = transpose(%a) {perm=[2,0,1]} return %v })"},
+    {"pointwise",
+     R"(graph g(%a: f32[40,24], %i: i64[33]) { %v: f32[33,24] = gather(%a, %i) {axis=0} return %v })"},
+    {"pointwise",
+     R"(graph g(%a: f32[4,24], %b: f32[4,7]) { %v: f32[4,31] = concat(%a, %b) {axis=1} return %v })"},
+    {"reduction_rows",
+     R"(graph g(%a: f32[3,5,130]) { %v: f32[3,5,1] = reduce_sum(%a) {axes=[2]} return %v })"},
+    {"reduction_rows",
+     R"(graph g(%a: f32[6,7,7]) { %x: f32[6,7,7] = relu(%a) %v: f32[6] = reduce_max(%x) {axes=[1,2], keepdims=0} return %v })"},
+    {"reduction_rows",
+     R"(graph g(%a: f32[1000]) { %v: f32[] = reduce_sum(%a) {axes=[0], keepdims=0} %s: f32[] = sqrt(%v) return %s })"},
+    {"reduction_rows", R"(graph g(%a: f32[30,4]) { %v: f32[30,1] = reduce_min(%a) {axes=[1]} return %v })"},
+    {"reduction_columns",
+     R"(graph g(%a: f32[9,7,50]) { %v: f32[9,50] = reduce_sum(%a) {axes=[1], keepdims=0} return %v })"},
+    {"reduction_columns",
+     R"(graph g(%a: f32[2,20,7,7]@c16) { %v: f32[2,20,1,1]@c16 = reduce_sum(%a) {axes=[2,3]} return %v })"},
+    {"reduction_columns",
+     R"(graph g(%a: f32[2,20,7,7]@c16) { %v: f32[2,20] = reduce_sum(%a) {axes=[2,3], keepdims=0} return %v })"},
+    {"reduction_columns",
+     R"(graph g(%a: f32[8,30]) { %v: i64[8] = arg_max(%a) {axis=1, keepdims=0} return %v })"},
+    {"reduction_columns",
+     R"(graph g(%a: f32[1,32,9,9]@c16) { %v: f32[1,32,5,5]@c16 = max_pool(%a) {kernel=[3,3], strides=[2,2], pads=[1,1,1,1], dilations=[1,1]} return %v })"},
+    {"reduction_columns",
+     R"(graph g(%a: f32[1,3,19,21]) { %v: f32[1,3,19,21] = avg_pool(%a) {kernel=[3,3], strides=[1,1], pads=[1,1,1,1], dilations=[1,1]} return %v })"},
+    {"whole_fold", R"(graph g(%a: f32[6,40]) { %v: f32[6,40] = cumsum(%a) {axis=0} return %v })"},
+    {"whole_fold", R"(graph g(%a: f32[6,40]) { %v: f32[6,40] = cumsum(%a) {axis=1} return %v })"},
+    {"whole_fold",
+     R"(graph g(%a: f32[6,40]) { %v: f32[6,3], %i: i64[6,3] = top_k(%a) {axis=1, k=3} return %v, %i })"},
+    {"whole_fold",
+     R"(graph g(%a: f32[6,40], %i: i64[2,40], %u: f32[2,40]) { %v: f32[6,40] = scatter_elements(%a, %i, %u) {axis=0, reduction="add"} return %v })"},
+    {"normalization_rows",
+     R"(graph g(%a: f32[3,5,130]) { %v: f32[3,5,130] = softmax(%a) {axis=2} return %v })"},
+    {"normalization_rows", R"(graph g(%a: f32[37]) { %v: f32[37] = log_softmax(%a) {axis=0} return %v })"},
+    {"normalization_rows",
+     R"(graph g(%a: f32[6,64], %b: f32[6,64], %s: f32[64], %t: f32[64]) { %x: f32[6,64] = add(%a, %b) %v: f32[6,64] = layer_norm(%x, %s, %t) {axis=1} %r: f32[6,64] = add(%v, %b) return %r })"},
+    {"normalization_rows",
+     R"(graph g(%a: f32[3,4,50], %s: f32[4,50]) { %v: f32[3,4,50] = layer_norm(%a, %s) {axis=1} return %v })"},
+    {"normalization_rows",
+     R"(graph g(%a: f32[3,9], %s: f32[9]) { %v: f32[3,9] = rms_norm(%a, %s) {axis=1} return %v })"},
+    {"normalization_columns",
+     R"(graph g(%a: f32[3,7,40]) { %v: f32[3,7,40] = softmax(%a) {axis=1} return %v })"},
+    {"contraction", R"(graph g(%a: i32[7,9], %b: i32[9,50]) { %v: i32[7,50] = matmul(%a, %b) return %v })"},
+    {"contraction",
+     R"(graph g(%a: f64[1,4,9,20], %b: f64[5,4,3,3]) { %v: f64[1,5,9,20] = conv(%a, %b) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1} return %v })"},
+};
+
+/// The space's heuristic point with every parameter moved to another of its values.
+Point another_point(const Space& space, const Kernel& kernel, const Machine& machine) {
+  Point point = space.heuristic(kernel, machine);
+  for (const Parameter& parameter : space.parameters(kernel, machine))
+    point[parameter.name] = parameter.values.back();
+  return point;
+}
+
+class Spaces : public testing::TestWithParam<SpaceCase> {};
+
+TEST_P(Spaces, AgreeWithTheInterpreter) {
+  const Kernel kernel = kernel_of(GetParam().text);
+  Machine machine = detect_machine(2);
+  const std::vector<const Space*> spaces = spaces_for(kernel, machine);
+  EXPECT_EQ(spaces.front()->name, GetParam().space) << kernel.text;
+  std::set<std::string> seen;
+  for (const Space* space : spaces) {
+    for (const Point& point : {space->heuristic(kernel, machine), another_point(*space, kernel, machine)}) {
+      const Candidate candidate = space->at(kernel, machine, point);
+      if (!seen.insert(candidate.to_string()).second) continue;
+      EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
+      check_candidate(kernel, candidate);
+      EXPECT_TRUE(space->cost == nullptr || space->cost(kernel, machine, point) > 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, Spaces, testing::ValuesIn(cases));
+
+}  // namespace
+}  // namespace sylvite
