@@ -31,7 +31,7 @@ std::optional<ValueId> slice_of_reshape(Graph& graph, const Node& slice, const D
   for (const DimGroup& group : dim_groups(from, to)) {
     for (std::size_t d = group.to_begin; d < group.to_end; ++d) whole_to.push_back(to[d]);
     new_starts.resize(whole_to.size(), 0);
-    // The one axis of the group that is cut; its other axes must be of extent 1.
+    // The one axis of the group that is cut; those outside it, if any, must be of extent 1.
     std::optional<std::size_t> cut;
     for (std::size_t d = group.from_begin; d < group.from_end; ++d) {
       if (from[d] == whole[d]) continue;
@@ -39,12 +39,14 @@ std::optional<ValueId> slice_of_reshape(Graph& graph, const Node& slice, const D
       cut = d;
     }
     if (!cut) continue;
-    const std::int64_t size = product(from, group.from_begin, group.from_end);
-    if (size != from[*cut] || group.to_begin == group.to_end) return std::nullopt;
+    if (product(whole, group.from_begin, *cut) != 1 || group.to_begin == group.to_end) return std::nullopt;
+    // Along the group's dims taken as one, the slice is a run of `size` elements.
+    const std::int64_t step = product(from, *cut + 1, group.from_end);
+    const std::int64_t size = from[*cut] * step;
     const std::int64_t inner = size / to[group.to_begin];
-    if (starts[*cut] % inner != 0 || whole[*cut] % inner != 0) return std::nullopt;
-    whole_to[group.to_begin] = whole[*cut] / inner;
-    new_starts[group.to_begin] = starts[*cut] / inner;
+    if (starts[*cut] * step % inner != 0 || whole[*cut] * step % inner != 0) return std::nullopt;
+    whole_to[group.to_begin] = whole[*cut] * step / inner;
+    new_starts[group.to_begin] = starts[*cut] * step / inner;
   }
   const ValueId x = add_reshape(graph, slice.inputs[0], whole_to);
   return add_slice(graph, x, new_starts, to, Dims(to.size(), 1));

@@ -1,0 +1,97 @@
+#include "lowering/flatten.h"
+
+#include <gmock/gmock.h>
+
+#include "frontend/text.h"
+#include "lowering/horizontal.h"
+#include "sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+/// The operations of a graph in order.
+std::vector<std::string> names(const Graph& graph) {
+  std::vector<std::string> result;
+  for (const Node& node : graph.nodes()) result.emplace_back(op_info(node.op).name);
+  return result;
+}
+
+using testing::ElementsAre;
+
+TEST(Flatten, MatmulAndItsEpilogueAreTwoDimensional) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 3, 4}));
+  const ValueId residual = graph.add_input("residual", f32({2, 3, 8}));
+  graph.outputs = {graph.add(Op::add, {dense(graph, x, 8), residual}, {}, "sum")};
+  const Graph result = flatten(graph);
+  EXPECT_THAT(names(result), ElementsAre("reshape", "matmul", "add", "reshape", "add", "reshape"));
+  expect_lowers_faithfully(graph);
+  EXPECT_EQ(lower(graph).launches.size(), 1U);
+}
+
+TEST(Flatten, BroadcastThatMixesRowsStaysAsItIs) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 3, 4}));
+  const ValueId positions = graph.add_input("positions", f32({3, 8}));
+  graph.outputs = {graph.add(Op::add, {dense(graph, x, 8), positions})};
+  expect_lowers_faithfully(graph);
+}
+
+TEST(Flatten, ReductionsKeepTheirDims) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 3, 4}));
+  const ValueId sum = graph.add(Op::reduce_sum, {x}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{0}}});
+  graph.outputs = {graph.add(Op::mul, {sum, scalar(graph, 0.25F)})};
+  EXPECT_THAT(names(flatten(graph)), ElementsAre("reduce_sum", "mul", "reshape"));
+  expect_lowers_faithfully(graph);
+}
+
+TEST(Flatten, HeadsOfAMergedProductAreSlicedInPlace) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 3, 12}));
+  const ValueId part = graph.add(
+      Op::slice, {x}, {{"starts", Dims{0, 0, 4}}, {"sizes", Dims{2, 3, 4}}, {"steps", Dims{1, 1, 1}}});
+  graph.outputs = {transpose(graph, reshape(graph, part, {2, 3, 2, 2}), {0, 2, 1, 3})};
+  EXPECT_THAT(names(flatten(graph)), ElementsAre("reshape", "slice", "transpose"));
+  expect_lowers_faithfully(graph);
+}
+
+TEST(Flatten, ChainsOfViewsCollapse) {
+  // As vision transformers unpack query, key and value.
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({5, 24}));
+  const ValueId packed = transpose(graph, reshape(graph, x, {5, 1, 3, 8}), {2, 0, 1, 3});
+  const ValueId one =
+      graph.add(Op::slice, {packed},
+                {{"starts", Dims{1, 0, 0, 0}}, {"sizes", Dims{1, 5, 1, 8}}, {"steps", Dims{1, 1, 1, 1}}});
+  graph.outputs = {transpose(graph, reshape(graph, one, {5, 2, 4}), {1, 0, 2})};
+  EXPECT_THAT(names(flatten(graph)), ElementsAre("reshape", "slice", "transpose"));
+  expect_lowers_faithfully(graph);
+}
+
+TEST(Flatten, TransposesCompose) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 3, 4}));
+  graph.outputs = {transpose(graph, transpose(graph, x, {1, 2, 0}), {2, 0, 1})};
+  const Graph result = flatten(graph);
+  EXPECT_EQ(result.outputs, result.inputs);
+}
+
+TEST(Horizontal, QueryKeyAndValueAreOneProduct) {
+  const Graph graph = encoder(1);
+  const Graph merged = merge_matmuls(flatten(graph));
+  int matmuls = 0;
+  for (const Node& node : merged.nodes()) matmuls += node.op == Op::matmul ? 1 : 0;
+  EXPECT_EQ(matmuls, 4) << graph_text(merged);
+}
+
+TEST(Horizontal, ProductsWithEpiloguesStayApart) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({3, 8}));
+  graph.outputs = {graph.add(Op::mul, {graph.add(Op::silu, {dense(graph, x, 8)}), dense(graph, x, 8)})};
+  EXPECT_EQ(names(merge_matmuls(graph)), names(graph));
+  EXPECT_EQ(lower(graph).launches.size(), 2U);
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,124 @@
+#include "lowering/fusion.h"
+
+#include <gmock/gmock.h>
+
+#include "frontend/op_table.h"
+#include "sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+using testing::ElementsAre;
+
+/// Each group as the names of its operations in order.
+std::vector<std::string> groups_of(const Graph& graph) {
+  std::vector<std::string> result;
+  for (const Group& group : group_nodes(graph, no_joins(graph), {})) {
+    std::string text;
+    for (NodeId id : group.nodes)
+      text += (text.empty() ? "" : " ") + std::string(op_info(graph.node(id).op).name);
+    result.push_back(text);
+  }
+  return result;
+}
+
+class FusionTest : public testing::Test {
+ protected:
+  ValueId unary(Op op, ValueId x) { return graph.add(op, {x}); }
+  ValueId softmax(ValueId x) { return graph.add(Op::softmax, {x}, {{"axis", std::int64_t{1}}}); }
+  ValueId sum_rows(ValueId x) { return graph.add(Op::reduce_sum, {x}, {{"axes", Dims{1}}}); }
+
+  Graph graph;
+  ValueId x = graph.add_input("x", f32({8, 16}));
+  ValueId y = graph.add_input("y", f32({8, 16}));
+};
+
+TEST_F(FusionTest, PointwiseChainIsOneKernel) {
+  graph.outputs = {unary(Op::exp, graph.add(Op::add, {unary(Op::neg, x), y}))};
+  EXPECT_THAT(groups_of(graph), ElementsAre("neg add exp"));
+}
+
+TEST_F(FusionTest, EpilogueJoinsTheMatmul) {
+  graph.outputs = {unary(Op::gelu, dense(graph, x, 4))};
+  EXPECT_THAT(groups_of(graph), ElementsAre("matmul add gelu"));
+}
+
+TEST_F(FusionTest, DiamondJoinsWhole) {
+  const ValueId product = dense(graph, x, 4);
+  graph.outputs = {graph.add(Op::mul, {product, unary(Op::sigmoid, product)})};
+  EXPECT_THAT(groups_of(graph), ElementsAre("matmul add sigmoid mul"));
+}
+
+TEST_F(FusionTest, SecondReaderEndsTheGroup) {
+  const ValueId product = graph.add(Op::matmul, {x, weight(graph, {16, 16})});
+  graph.outputs = {unary(Op::exp, product), softmax(product)};
+  EXPECT_THAT(groups_of(graph), ElementsAre("matmul", "exp", "softmax"));
+}
+
+TEST_F(FusionTest, LaterProducerAdds) {
+  const ValueId first = graph.add(Op::matmul, {x, weight(graph, {16, 16})});
+  const ValueId second = graph.add(Op::matmul, {y, weight(graph, {16, 16})});
+  graph.outputs = {unary(Op::relu, graph.add(Op::add, {first, second}))};
+  EXPECT_THAT(groups_of(graph), ElementsAre("matmul", "matmul add relu"));
+}
+
+TEST_F(FusionTest, ReaderThatNeedsTheWholeResultStaysOut) {
+  // x - sum(x): the sum must be complete before the difference can begin.
+  const ValueId product = graph.add(Op::matmul, {x, weight(graph, {16, 16})});
+  graph.outputs = {graph.add(Op::sub, {product, sum_rows(product)})};
+  EXPECT_THAT(groups_of(graph), ElementsAre("matmul", "reduce_sum", "sub"));
+}
+
+TEST_F(FusionTest, CheapWorkAheadOfSoftmaxExpensiveWorkApart) {
+  graph.outputs = {softmax(graph.add(Op::add, {graph.add(Op::mul, {x, scalar(graph, 0.5F)}), y}))};
+  EXPECT_THAT(groups_of(graph), ElementsAre("mul add softmax"));
+  graph.outputs = {softmax(unary(Op::tanh, x))};
+  EXPECT_THAT(groups_of(graph), ElementsAre("tanh", "softmax"));
+}
+
+TEST_F(FusionTest, ReductionReadsEachElementOnce) {
+  graph.outputs = {sum_rows(unary(Op::exp, x))};
+  EXPECT_THAT(groups_of(graph), ElementsAre("exp reduce_sum"));
+}
+
+TEST_F(FusionTest, NothingIsComputedAheadOfMatmul) {
+  graph.outputs = {graph.add(Op::matmul, {unary(Op::relu, x), transpose(graph, y, {1, 0})})};
+  EXPECT_THAT(groups_of(graph), ElementsAre("relu", "transpose matmul"));
+}
+
+TEST_F(FusionTest, CheapWorkIsRepeatedRatherThanStored) {
+  const ValueId scaled = graph.add(Op::mul, {x, scalar(graph, 2)});
+  graph.outputs = {sum_rows(scaled), softmax(scaled)};
+  EXPECT_THAT(groups_of(graph), ElementsAre("mul reduce_sum", "mul softmax"));
+}
+
+TEST_F(FusionTest, ExpensiveWorkIsStoredRatherThanRepeated) {
+  const ValueId power = unary(Op::exp, x);
+  graph.outputs = {sum_rows(power), unary(Op::neg, softmax(power))};
+  EXPECT_THAT(groups_of(graph), ElementsAre("exp", "reduce_sum", "softmax neg"));
+}
+
+TEST_F(FusionTest, ViewReadThroughAnAliasIsWritten) {
+  graph.outputs = {unary(Op::exp, reshape(graph, transpose(graph, x, {1, 0}), {4, 32}))};
+  EXPECT_THAT(groups_of(graph), ElementsAre("transpose", "exp"));
+}
+
+TEST_F(FusionTest, GraphOutputsAreWritten) {
+  const ValueId negative = unary(Op::neg, x);
+  graph.outputs = {negative, unary(Op::relu, negative)};
+  EXPECT_THAT(groups_of(graph), ElementsAre("neg", "relu"));
+}
+
+TEST_F(FusionTest, DeadNodesAreInNoGroup) {
+  unary(Op::exp, x);
+  graph.outputs = {unary(Op::neg, x)};
+  EXPECT_THAT(groups_of(graph), ElementsAre("neg"));
+}
+
+TEST_F(FusionTest, OriginSaysWhy) {
+  graph.outputs = {unary(Op::gelu, dense(graph, x, 4))};
+  EXPECT_EQ(group_nodes(graph, no_joins(graph), {}).at(0).origin, "matmul; then add gelu; ends: output");
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,104 @@
+#include "lowering/layouts.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+int count(const Graph& graph, Op op) {
+  return static_cast<int>(std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                                        [&](const Node& node) { return node.op == op; }));
+}
+
+/// The channel block of the value that the first such node makes.
+int block_after(const Graph& graph, Op op) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op == op) return graph.type(node.outputs[0]).layout.channel_block;
+  }
+  return -1;
+}
+
+TEST(Layouts, GraphsWithoutConvolutionsStayDense) {
+  const Graph graph = encoder(1);
+  EXPECT_EQ(assign_layouts(graph, {}).nodes().size(), graph.nodes().size());
+}
+
+TEST(Layouts, ImageStaysDenseAndResultIsBlocked) {
+  Graph graph;
+  const ValueId image = graph.add_input("image", f32({1, 3, 8, 8}));
+  graph.outputs = {graph.add(Op::relu, {conv(graph, conv(graph, image, 24, 3), 32, 1)})};
+  const Graph result = assign_layouts(graph, {});
+  EXPECT_EQ(block_after(result, Op::conv), 16);
+  EXPECT_EQ(block_after(result, Op::relu), 16);
+  EXPECT_EQ(count(result, Op::to_layout), 1) << "only for the output";
+  EXPECT_EQ(result.type(result.outputs[0]), graph.type(graph.outputs[0]));
+}
+
+TEST(Layouts, ResidualNetworkChangesLayoutOnce) {
+  const Graph result = assign_layouts(residual_network(), {});
+  int blocked_constants = 0;
+  for (const Node& node : result.nodes()) {
+    if (node.op == Op::to_layout && result.is_constant(node.inputs[0])) ++blocked_constants;
+  }
+  EXPECT_EQ(blocked_constants, 0);
+  EXPECT_LE(count(result, Op::to_layout), 2);
+}
+
+TEST(Layouts, ChannelConstantsBecomeBlockedWeights) {
+  Graph graph;
+  const ValueId x = conv(graph, graph.add_input("x", f32({1, 16, 4, 4})), 20, 1);
+  graph.outputs = {graph.add(Op::mul, {x, weight(graph, {1, 20, 1, 1})})};
+  expect_lowers_faithfully(graph);
+  const Plan plan = lower(graph);
+  int blocked = 0;
+  for (const Buffer& buffer : plan.buffers)
+    blocked += buffer.kind == BufferKind::weight && buffer.type.layout.channel_block == 16 ? 1 : 0;
+  EXPECT_EQ(blocked, 1);
+}
+
+TEST(Layouts, OperationsThatMayBlowUpOnPaddingStayDense) {
+  for (const Op op : {Op::exp, Op::log, Op::sqrt, Op::rsqrt, Op::reciprocal}) {
+    Graph graph;
+    graph.outputs = {graph.add(op, {conv(graph, graph.add_input("x", f32({1, 16, 4, 4})), 20, 1)})};
+    EXPECT_EQ(block_after(assign_layouts(graph, {}), op), 0);
+  }
+  Graph graph;
+  const ValueId x = conv(graph, graph.add_input("x", f32({1, 16, 4, 4})), 20, 1);
+  graph.outputs = {graph.add(Op::div, {x, weight(graph, {1, 20, 1, 1})})};
+  EXPECT_EQ(block_after(assign_layouts(graph, {}), Op::div), 0);
+}
+
+TEST(Layouts, GroupedConvolutionsStayDenseUnlessDepthwise) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({1, 32, 4, 4}));
+  graph.outputs = {conv(graph, x, 32, 3, 4)};
+  EXPECT_EQ(block_after(assign_layouts(graph, {}), Op::conv), 0);
+  Graph depthwise;
+  const ValueId y = depthwise.add_input("y", f32({1, 32, 4, 4}));
+  depthwise.outputs = {conv(depthwise, y, 32, 3, 32)};
+  EXPECT_EQ(block_after(assign_layouts(depthwise, {}), Op::conv), 16);
+}
+
+TEST(Layouts, ConcatNeedsWholeBlocksBeforeItsLastPart) {
+  for (const std::int64_t width : {16, 20}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({1, 16, 4, 4}));
+    graph.outputs = {graph.add(Op::concat, {conv(graph, x, width, 1), conv(graph, x, 24, 1)},
+                               {{"axis", std::int64_t{1}}})};
+    EXPECT_EQ(block_after(assign_layouts(graph, {}), Op::concat), width == 16 ? 16 : 0);
+    expect_lowers_faithfully(graph);
+  }
+}
+
+TEST(Layouts, CanBeSwitchedOff) {
+  LoweringOptions options;
+  options.block_channels = false;
+  EXPECT_EQ(block_after(assign_layouts(residual_network(), options), Op::conv), 0);
+}
+
+}  // namespace
+}  // namespace sylvite
