@@ -9,8 +9,10 @@ if(NOT site_packages)
 endif()
 list(GET site_packages 0 SYLVITE_SITE_PACKAGES)
 
-list(APPEND CMAKE_PREFIX_PATH "${SYLVITE_SITE_PACKAGES}/halide")
-find_package(Halide 21 REQUIRED COMPONENTS shared)
+# Found by its folder: the wheel's other entry point, under the venv's share/, asks for Python's headers.
+set(HalideHelpers_DIR "${SYLVITE_SITE_PACKAGES}/halide/lib64/cmake/HalideHelpers")
+find_package(Halide 21 REQUIRED COMPONENTS shared PATHS "${SYLVITE_SITE_PACKAGES}/halide/lib64/cmake/Halide"
+             NO_DEFAULT_PATH)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
