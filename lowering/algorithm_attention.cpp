@@ -82,7 +82,8 @@ class AttentionForm {
     return result;
   }
   [[nodiscard]] static Expr clamped(const Expr& index, std::int64_t extent) {
-    return extent % panel_width == 0 ? index : Halide::min(index, to_int(extent) - 1);
+    // Both ways: a vector shifted inwards over fewer than 16 elements starts below zero.
+    return extent % panel_width == 0 ? index : Halide::clamp(index, 0, to_int(extent) - 1);
   }
 
   Func keys() {

@@ -9,6 +9,7 @@
 
 #include <boost/program_options.hpp>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -20,6 +21,7 @@
 #include "frontend/passes.h"
 #include "lowering/plan.h"
 #include "lowering/plan_interpreter.h"
+#include "sylvite/sylvite.h"
 
 namespace sylvite::node_test {
 namespace {
@@ -37,6 +39,18 @@ std::vector<Tensor> run_plan(const std::string& model_path, const ImportOptions&
   return interpret_plan(lower(run_passes(import_onnx(model_path, options))), inputs);
 }
 
+/// Nothing is tuned: every kernel takes its first candidate. Objects are shared by the cases through
+/// `cache_folder`.
+std::string cache_folder;
+
+std::vector<Tensor> run_compiled(const std::string& model_path, const ImportOptions& options,
+                                 const std::vector<Tensor>& inputs) {
+  CompileOptions compile_options;
+  compile_options.import = options;
+  compile_options.set = {{"cache.dir", cache_folder}, {"db.enabled", "false"}, {"compile.threads", "1"}};
+  return compile(model_path, compile_options).run(inputs);
+}
+
 struct EngineRow {
   std::string name;
   std::vector<Tensor> (*run)(const std::string&, const ImportOptions&, const std::vector<Tensor>&);
@@ -47,6 +61,7 @@ struct EngineRow {
 const EngineRow engines[] = {
     {"interpreter", run_interpreter, 20, 4096},
     {"plan", run_plan, 20, 4096},
+    {"compiled", run_compiled, 60, 8192},
 };
 
 const EngineRow& find_engine(const std::string& name) {
@@ -91,7 +106,7 @@ void write_expected(const std::string& path, const Outcomes& outcomes) {
 }
 
 struct Arguments {
-  std::string engine = "interpreter", list = "A", filter, shard = "0/1";
+  std::string engine = "interpreter", list = "A", filter, shard = "0/1", cache;
   bool update = false, verbose = false;
 };
 
@@ -102,7 +117,9 @@ Arguments parse_arguments(int argc, char** argv) {
   table.add_options()("engine", po::value(&arguments.engine), "interpreter or compiled");
   table.add_options()("list", po::value(&arguments.list), "A (float32), B (and int64, int32, bool) or all");
   table.add_options()("filter", po::value(&arguments.filter), "run cases whose names contain this");
-  table.add_options()("shard", po::value(&arguments.shard), "I/N: every Nth case from the Ith");
+  table.add_options()("shard", po::value(&arguments.shard), "I/N: the Ith of N parts of the cases, from 0");
+  table.add_options()("cache", po::value(&arguments.cache),
+                      "folder of compiled kernels; a temporary one if not given");
   table.add_options()("update", po::bool_switch(&arguments.update), "record the outcomes as expected");
   table.add_options()("verbose,v", po::bool_switch(&arguments.verbose),
                       "print a line for every case that does not pass");
@@ -122,13 +139,15 @@ std::vector<std::string> select_cases(const Arguments& arguments) {
   if (std::sscanf(arguments.shard.c_str(), "%zu/%zu", &shard, &shards) != 2 || shard >= shards) {
     throw UsageError("shard '{}' is not I/N with I < N", arguments.shard);
   }
-  std::vector<std::string> selected;
-  std::size_t number = 0;
+  std::vector<std::string> cases;
   for (const std::string& name : list_cases(CASES_FOLDER, parse_list(arguments.list))) {
-    if (name.find(arguments.filter) == std::string::npos) continue;
-    if (number++ % shards == shard) selected.push_back(name);
+    if (name.find(arguments.filter) != std::string::npos) cases.push_back(name);
   }
-  return selected;
+  // Neighbours share kernels, so a shard is a run of them.
+  const auto at = [&](std::size_t i) {
+    return cases.begin() + static_cast<std::ptrdiff_t>(cases.size() * i / shards);
+  };
+  return {at(shard), at(shard + 1)};
 }
 
 void print_summary(const std::map<std::string, int>& counts, double seconds) {
@@ -137,7 +156,30 @@ void print_summary(const std::map<std::string, int>& counts, double seconds) {
   fmt::print("{}in {:.1f} s\n", text, seconds);
 }
 
+/// A folder that is removed with what is in it, unless the user named it.
+class CacheFolder {
+ public:
+  explicit CacheFolder(const std::string& given) : path_(given), is_temporary_(given.empty()) {
+    if (!is_temporary_) return;
+    path_ = (std::filesystem::temp_directory_path() / "onnx_node_test_XXXXXX").string();
+    if (mkdtemp(path_.data()) == nullptr) throw IoError("cannot make a temporary folder '{}'", path_);
+  }
+  CacheFolder(const CacheFolder&) = delete;
+  CacheFolder& operator=(const CacheFolder&) = delete;
+  ~CacheFolder() {
+    std::error_code ignored;
+    if (is_temporary_) std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool is_temporary_;
+};
+
 int run(const Arguments& arguments) {
+  const CacheFolder cache(arguments.cache);
+  cache_folder = cache.path();
   const EngineRow& engine = find_engine(arguments.engine);
   const Outcomes expected = read_expected(expected_path(engine.name));
   Outcomes outcomes = expected;
