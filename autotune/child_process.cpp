@@ -74,6 +74,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command, const ChildL
   MessageChannel child_end(sockets[1]);
   log_ = memfd_create("worker log", MFD_CLOEXEC);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& argument : command) {
     arguments.push_back(const_cast<char*>(argument.c_str()));
   }

@@ -119,6 +119,7 @@ std::vector<Measurement> measurements(const MeasureJob& job, const MeasureReply&
     return unverifiable(job, "the reference schedule failed: " + reply.error);
   }
   std::vector<Measurement> results;
+  results.reserve(reply.results.size());
   for (const MeasurementReply& result : reply.results) {
     results.push_back({result.verdict, result.samples_us, result.error, result.message});
   }

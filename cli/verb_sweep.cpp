@@ -63,7 +63,7 @@ int verb_sweep(std::span<const std::string> arguments) {
   if (!options.parse(arguments)) return 0;
   const SweepPlan plan = read_sweep(options.words().front());
   Database database(database_path(options));
-  if (!database.warning().empty()) throw IoError("{}", database.warning());
+  if (!database.warning().empty()) fmt::print(stderr, "sylvite: warning: {}\n", database.warning());
   if (options.has("restart")) reset_sweep(plan, database);
   print("{}", plan_table(plan, sweep_status(plan, database)));
   if (options.has("plan")) return 0;

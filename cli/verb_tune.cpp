@@ -32,10 +32,12 @@ int verb_tune(std::span<const std::string> arguments) {
   Options options(
       "tune MODEL.onnx [OPTION ...]",
       "Measures candidates for every kernel within the budget and stores the winners. A second run goes on\n"
-      "from the stored trials.");
+      "from the stored trials; with --set tune.extend=false it measures only what has no winner yet.");
   options.add_model_options();
   if (!options.parse(arguments)) return 0;
-  const Session session = prepare_session(options.words().front(), compile_options(options, "max-autotune"));
+  CompileOptions wanted = compile_options(options, "max-autotune");
+  wanted.set.emplace("tune.extend", "true");  // whoever says `tune` again wants more of it
+  const Session session = prepare_session(options.words().front(), wanted);
   say(options, summary_line(session) + kernel_table(session));
   write_json(options, report_json(session, std::nullopt));
   return 0;

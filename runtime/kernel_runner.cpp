@@ -51,7 +51,7 @@ KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, con
     poison(outputs_.back());
     add_buffer(outputs_.back());
   }
-  arguments_.push_back(&user_context_);
+  arguments_.push_back(static_cast<void*>(&user_context_));
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     buffers_[i].dim = dims_[i].data();
     arguments_.push_back(&buffers_[i]);

@@ -112,6 +112,7 @@ TuneOptions tune_options(const Session& session) {
   options.compile_jobs = cores_or(settings.integer("tune.compile_jobs"));
   options.compile_timeout = settings.real("tune.compile_timeout");
   options.run_timeout = settings.real("tune.run_timeout");
+  options.extend = settings.boolean("tune.extend");
   options.worker_command = session.worker_command;
   options.precision = settings.string("compile.precision");
   return options;
