@@ -23,6 +23,7 @@ namespace {
 
 constexpr int message_descriptor = 3;
 constexpr int not_started_status = 127;  // as shells say it
+constexpr int send_timeout_seconds = 10;
 constexpr off_t log_tail_bytes = 2000;
 
 void set_limit(int resource, std::int64_t value) {
@@ -71,6 +72,8 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command, const ChildL
     throw IoError("cannot start {}: socketpair: {}", command.at(0), std::strerror(errno));
   }
   channel_ = MessageChannel(sockets[0]);
+  timeval patience{send_timeout_seconds, 0};  // for a child that does not read
+  setsockopt(sockets[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   MessageChannel child_end(sockets[1]);
   log_ = memfd_create("worker log", MFD_CLOEXEC);
   std::vector<char*> arguments;

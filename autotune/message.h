@@ -19,7 +19,7 @@ class MessageChannel {
   MessageChannel& operator=(MessageChannel&& other) noexcept;
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
-  /// False when the other end is gone.
+  /// False when the other end is gone, or does not read within the socket's send timeout, if it has one.
   [[nodiscard]] bool send(std::string_view message);
   /// Reads what has come, waiting up to `timeout` seconds for a whole message (0: no wait; negative: for
   /// ever).

@@ -14,6 +14,9 @@ constexpr int race_samples = 15;
 constexpr std::size_t race_challengers = 3;
 /// Without time for a race, only so clear a lead over the incumbent counts.
 constexpr double unraced_ratio = 0.9;
+/// Estimates, for the time set aside for races.
+constexpr double race_setup_seconds = 0.2;
+constexpr double compile_seconds = 0.3;
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -21,11 +24,16 @@ constexpr double unlimited = std::numeric_limits<double>::infinity();
 double Tuner::seconds_for_races() const {
   double seconds = 0;
   for (const auto& [id, state] : states_) {
-    if (!choices_.contains(id)) {
-      auto contestants = static_cast<double>(state.challengers(race_challengers).size() + 1);
-      double sample_seconds = std::max(tuning_sample_us, state.best_us()) * 1e-6;
-      seconds += contestants > 1 ? 0.2 + contestants * (race_samples + 5) * sample_seconds : 0;
+    std::vector<Candidate> challengers = state.challengers(race_challengers);
+    if (choices_.contains(id) || challengers.empty()) {
+      continue;
     }
+    auto missing = std::ranges::count_if(challengers, [&objects = state.objects](const Candidate& candidate) {
+      return !objects.contains(candidate.to_string());
+    });
+    double sample_seconds = std::max(tuning_sample_us, state.best_us()) * 1e-6;
+    seconds += race_setup_seconds + compile_seconds * static_cast<double>(missing) +
+               static_cast<double>(challengers.size() + 1) * (race_samples + 5) * sample_seconds;
   }
   return std::min(seconds, options_.budget_seconds / 3);
 }

@@ -6,21 +6,17 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
-#include <filesystem>
-#include <fstream>
 #include <variant>
 
 #include "autotune/child_process.h"
 #include "autotune/worker_protocol.h"
 #include "base/error.h"
-#include "base/files.h"
 #include "schedules/compile.h"
 
 namespace sylvite {
 
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
@@ -43,37 +39,6 @@ struct Worker {
   Clock::time_point started;
   Clock::time_point deadline;
   std::optional<std::size_t> running;  ///< the last MeasureNote
-  std::vector<std::string> files;      ///< removed when the job ends
-};
-
-/// A folder of our own for objects on their way between processes; made when first needed, removed with its
-/// contents.
-class ScratchFolder {
- public:
-  ScratchFolder() = default;
-  ~ScratchFolder() {
-    std::error_code ignored;  // a leftover in the folder for temporary files harms nobody
-    if (!path_.empty()) {
-      fs::remove_all(path_, ignored);
-    }
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  [[nodiscard]] std::string new_path() {
-    if (path_.empty()) {
-      std::string pattern = (fs::temp_directory_path() / "sylvite-XXXXXX").string();
-      if (mkdtemp(pattern.data()) == nullptr) {
-        throw IoError("cannot make a folder like {}; set TMPDIR to a folder that can be written", pattern);
-      }
-      path_ = pattern;
-    }
-    return fmt::format("{}/{}.o", path_, ++count_);
-  }
-
- private:
-  std::string path_;
-  int count_ = 0;
 };
 
 CompileResult compile_here(const CompileJob& job) {
@@ -87,6 +52,23 @@ CompileResult compile_here(const CompileJob& job) {
   }
   result.seconds = seconds_since(start);
   return result;
+}
+
+WorkerRequest request_of(const PendingJob& pending) {
+  if (const auto* job = std::get_if<CompileJob>(&pending.job)) {
+    return CompileRequest{job->kernel->text, job->candidate.to_string(), job->target};
+  }
+  const auto& job = std::get<MeasureJob>(pending.job);
+  auto to_message = [](const CompiledCandidate& compiled) {
+    return CandidateMessage{compiled.candidate.to_string(), compiled.object};
+  };
+  MeasureRequest request{
+      job.kernel->text, job.target, to_message(job.reference), {}, job.threads, job.samples,
+      job.sample_us,    job.seconds};
+  for (const CompiledCandidate& candidate : job.candidates) {
+    request.candidates.push_back(to_message(candidate));
+  }
+  return request;
 }
 
 std::vector<Measurement> all_measurements(const MeasureJob& job, const Measurement& measurement) {
@@ -130,7 +112,6 @@ std::vector<Measurement> measurements(const MeasureJob& job, const MeasureReply&
 
 struct WorkerPool::Rep {
   WorkerOptions options;
-  ScratchFolder scratch;
   std::vector<Worker> workers;  ///< the last one measures, the others compile
   std::deque<PendingJob> compile_queue;
   std::deque<PendingJob> measure_queue;
@@ -153,14 +134,12 @@ struct WorkerPool::Rep {
   void start_queued();
   void start(Worker& worker, PendingJob pending);
   void run_here(const PendingJob& pending);
-  std::string write_object(Worker& worker, const std::string& object);
-  WorkerRequest request_of(Worker& worker, const PendingJob& pending);
+  void ensure_child(Worker& worker);
   void wait_for_children(double timeout);
   void serve(Worker& worker);
   void accept(Worker& worker, const WorkerReply& reply);
   void bury(Worker& worker, bool timed_out);
   void give_up_on_children(Worker& worker, const std::string& reason);
-  void clear_job(Worker& worker);
   void finish(Worker& worker, JobResult result);
   void cancel_compilations();
   std::optional<JobResult> next(double timeout);
@@ -197,6 +176,20 @@ void WorkerPool::Rep::run_here(const PendingJob& pending) {
   finished.push_back(std::move(result));
 }
 
+/// An idle child may have died since its last job, which is not the next job's fault.
+void WorkerPool::Rep::ensure_child(Worker& worker) {
+  if (worker.child) {
+    static_cast<void>(worker.child->channel().receive(0));  // an idle child says nothing but its end
+    if (!worker.child->channel().closed()) {
+      return;
+    }
+  }
+  ChildLimits limits;
+  limits.memory_bytes = options.memory_bytes;
+  worker.child.reset();
+  worker.child = std::make_unique<ChildProcess>(std::vector<std::string>{options.command, "worker"}, limits);
+}
+
 void WorkerPool::Rep::start(Worker& worker, PendingJob pending) {
   worker.started = Clock::now();
   worker.running.reset();
@@ -204,47 +197,13 @@ void WorkerPool::Rep::start(Worker& worker, PendingJob pending) {
   worker.deadline = after(measure != nullptr ? measure->reference_seconds : options.compile_timeout);
   worker.job = std::move(pending);
   try {
-    std::string message = encode(request_of(worker, *worker.job));
-    if (!worker.child) {
-      ChildLimits limits;
-      limits.memory_bytes = options.memory_bytes;
-      worker.child =
-          std::make_unique<ChildProcess>(std::vector<std::string>{options.command, "worker"}, limits);
-    }
-    if (!worker.child->channel().send(message)) {
+    ensure_child(worker);
+    if (!worker.child->channel().send(encode(request_of(*worker.job)))) {
       bury(worker, /*timed_out=*/false);
     }
-  } catch (const std::exception& error) {  // no process, no folder, or no space
+  } catch (const std::exception& error) {  // no process could be made
     give_up_on_children(worker, error.what());
   }
-}
-
-std::string WorkerPool::Rep::write_object(Worker& worker, const std::string& object) {
-  worker.files.push_back(scratch.new_path());
-  std::ofstream file(worker.files.back(), std::ios::binary);
-  file.write(object.data(), static_cast<std::streamsize>(object.size()));
-  file.close();
-  if (!file) {
-    throw IoError("cannot write {}; free space there or set TMPDIR", worker.files.back());
-  }
-  return worker.files.back();
-}
-
-WorkerRequest WorkerPool::Rep::request_of(Worker& worker, const PendingJob& pending) {
-  if (const auto* job = std::get_if<CompileJob>(&pending.job)) {
-    worker.files.push_back(scratch.new_path());
-    return CompileRequest{job->kernel->text, job->candidate.to_string(), job->target, worker.files.back()};
-  }
-  const auto& job = std::get<MeasureJob>(pending.job);
-  auto to_file = [&](const CompiledCandidate& compiled) {
-    return CandidateFile{compiled.candidate.to_string(), write_object(worker, compiled.object)};
-  };
-  MeasureRequest request{job.kernel->text, job.target,  to_file(job.reference), {},
-                         job.threads,      job.samples, job.sample_us,          job.seconds};
-  for (const CompiledCandidate& candidate : job.candidates) {
-    request.candidates.push_back(to_file(candidate));
-  }
-  return request;
 }
 
 /// Waits until a busy child says something, ends, or overruns, at most `timeout` seconds; serves all that
@@ -297,12 +256,8 @@ void WorkerPool::Rep::accept(Worker& worker, const WorkerReply& reply) {
     return;
   }
   if (const auto* compiled = std::get_if<CompileReply>(&reply)) {
-    result.compiled = CompileResult{Verdict::ok, "", compiled->error, compiled->seconds};
-    if (compiled->error.empty()) {
-      result.compiled->object = read_file(worker.files.front());
-    } else {
-      result.compiled->verdict = Verdict::compile_error;
-    }
+    Verdict verdict = compiled->error.empty() ? Verdict::ok : Verdict::compile_error;
+    result.compiled = CompileResult{verdict, compiled->object, compiled->error, compiled->seconds};
   } else {
     result.measured = measurements(std::get<MeasureJob>(worker.job->job), std::get<MeasureReply>(reply));
   }
@@ -338,21 +293,12 @@ void WorkerPool::Rep::give_up_on_children(Worker& worker, const std::string& rea
   options.command.clear();
   worker.child.reset();
   PendingJob pending = std::move(*worker.job);
-  clear_job(worker);
+  worker.job.reset();
   queue_of(worker).push_front(std::move(pending));
 }
 
-void WorkerPool::Rep::clear_job(Worker& worker) {
-  for (const std::string& file : worker.files) {
-    std::error_code ignored;  // an absent object file is the normal case after a failed compilation
-    fs::remove(file, ignored);
-  }
-  worker.files.clear();
-  worker.job.reset();
-}
-
 void WorkerPool::Rep::finish(Worker& worker, JobResult result) {
-  clear_job(worker);
+  worker.job.reset();
   finished.push_back(std::move(result));
 }
 
@@ -362,7 +308,7 @@ void WorkerPool::Rep::cancel_compilations() {
   for (Worker& worker : workers) {
     if (worker.job && std::holds_alternative<CompileJob>(worker.job->job)) {
       worker.child.reset();
-      clear_job(worker);
+      worker.job.reset();
       --outstanding;
     }
   }

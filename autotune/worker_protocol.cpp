@@ -1,6 +1,5 @@
 #include "autotune/worker_protocol.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -15,18 +14,26 @@ Json to_json(const CompileRequest& request) {
   return {{"job", "compile"},
           {"kernel", request.kernel},
           {"candidate", request.candidate},
-          {"target", request.target},
-          {"object_path", request.object_path}};
+          {"target", request.target}};
 }
 
-Json to_json(const CandidateFile& file) {
-  return {{"candidate", file.candidate}, {"object_path", file.object_path}};
+Json binary(const std::string& bytes) {
+  return Json::binary({bytes.begin(), bytes.end()});
+}
+
+std::string bytes_of(const Json& json) {
+  const auto& bytes = json.get_binary();
+  return {bytes.begin(), bytes.end()};
+}
+
+Json to_json(const CandidateMessage& message) {
+  return {{"candidate", message.candidate}, {"object", binary(message.object)}};
 }
 
 Json to_json(const MeasureRequest& request) {
   Json candidates = Json::array();
-  for (const CandidateFile& file : request.candidates) {
-    candidates.push_back(to_json(file));
+  for (const CandidateMessage& message : request.candidates) {
+    candidates.push_back(to_json(message));
   }
   return {{"job", "measure"},
           {"kernel", request.kernel},
@@ -40,14 +47,16 @@ Json to_json(const MeasureRequest& request) {
 }
 
 Json to_json(const CompileReply& reply) {
-  return {{"reply", "compiled"}, {"error", reply.error}, {"seconds", reply.seconds}};
+  return {{"reply", "compiled"},
+          {"error", reply.error},
+          {"object", binary(reply.object)},
+          {"seconds", reply.seconds}};
 }
 
 Json to_json(const MeasureNote& note) {
   return {{"reply", "running"}, {"running", note.running}};
 }
 
-/// JSON has no infinity: an error that is not finite travels as null.
 Json to_json(const MeasurementReply& result) {
   return {{"verdict", verdict_name(result.verdict)},
           {"samples_us", result.samples_us},
@@ -63,17 +72,17 @@ Json to_json(const MeasureReply& reply) {
   return {{"reply", "measured"}, {"results", std::move(results)}, {"error", reply.error}};
 }
 
-CandidateFile candidate_file(const Json& json) {
-  return {json.at("candidate"), json.at("object_path")};
+CandidateMessage candidate_message(const Json& json) {
+  return {json.at("candidate"), bytes_of(json.at("object"))};
 }
 
 MeasureRequest measure_request(const Json& json) {
   MeasureRequest request;
   request.kernel = json.at("kernel");
   request.target = json.at("target");
-  request.reference = candidate_file(json.at("reference"));
-  for (const Json& file : json.at("candidates")) {
-    request.candidates.push_back(candidate_file(file));
+  request.reference = candidate_message(json.at("reference"));
+  for (const Json& message : json.at("candidates")) {
+    request.candidates.push_back(candidate_message(message));
   }
   request.threads = json.at("threads");
   request.samples = json.at("samples");
@@ -87,9 +96,7 @@ MeasurementReply measurement_reply(const Json& json) {
   if (!verdict) {
     throw IoError("a worker sent the unknown verdict {}", json.at("verdict").dump());
   }
-  const Json& error = json.at("error");
-  return {*verdict, json.at("samples_us"), error.is_number() ? error.get<double>() : HUGE_VAL,
-          json.at("message")};
+  return {*verdict, json.at("samples_us"), json.at("error"), json.at("message")};
 }
 
 MeasureReply measure_reply(const Json& json) {
@@ -105,32 +112,32 @@ MeasureReply measure_reply(const Json& json) {
 template <typename Result, typename Decode>
 Result decode_message(std::string_view message, Decode decode) {
   try {
-    return decode(Json::parse(message));
+    return decode(Json::from_cbor(message));
   } catch (const Json::exception& error) {
     throw IoError("malformed message between pool and worker: {}", error.what());
   }
 }
 
-/// Messages of compilers and crashes may hold any bytes; broken UTF-8 is replaced.
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string to_message(const Json& json) {
+  std::string message;
+  Json::to_cbor(json, message);
+  return message;
 }
 
 }  // namespace
 
 std::string encode(const WorkerRequest& request) {
-  return std::visit([](const auto& value) { return dump(to_json(value)); }, request);
+  return std::visit([](const auto& value) { return to_message(to_json(value)); }, request);
 }
 
 std::string encode(const WorkerReply& reply) {
-  return std::visit([](const auto& value) { return dump(to_json(value)); }, reply);
+  return std::visit([](const auto& value) { return to_message(to_json(value)); }, reply);
 }
 
 WorkerRequest decode_request(std::string_view message) {
   return decode_message<WorkerRequest>(message, [](const Json& json) -> WorkerRequest {
     if (json.at("job") == "compile") {
-      return CompileRequest{json.at("kernel"), json.at("candidate"), json.at("target"),
-                            json.at("object_path")};
+      return CompileRequest{json.at("kernel"), json.at("candidate"), json.at("target")};
     }
     return measure_request(json);
   });
@@ -140,7 +147,7 @@ WorkerReply decode_reply(std::string_view message) {
   return decode_message<WorkerReply>(message, [](const Json& json) -> WorkerReply {
     const std::string kind = json.at("reply");
     if (kind == "compiled") {
-      return CompileReply{json.at("error"), json.at("seconds")};
+      return CompileReply{json.at("error"), bytes_of(json.at("object")), json.at("seconds")};
     }
     if (kind == "running") {
       return MeasureNote{json.at("running")};

@@ -1,7 +1,6 @@
 #pragma once
-// What WorkerPool and `sylvite worker` say to each other: one JSON object per message (autotune/message.h),
-// one reply per request. Object code travels in files of the pool's scratch folder. Both ends are always the
-// same build, so the format has no version.
+// What WorkerPool and `sylvite worker` say to each other: one CBOR object per message (autotune/message.h),
+// one reply per request. Both ends are always the same build, so the format has no version.
 
 #include <string>
 #include <string_view>
@@ -16,25 +15,26 @@ struct CompileRequest {
   std::string kernel;     ///< Kernel::text
   std::string candidate;  ///< Candidate::to_string
   std::string target;
-  std::string object_path;  ///< where the worker writes the object
 };
 
 struct CompileReply {
-  std::string error;  ///< empty when the object was written
+  std::string error;   ///< empty when it compiled
+  std::string object;  ///< the object's bytes
   double seconds = 0;
 };
 
-struct CandidateFile {
+/// See CompiledCandidate.
+struct CandidateMessage {
   std::string candidate;
-  std::string object_path;
+  std::string object;
 };
 
 /// See MeasureJob.
 struct MeasureRequest {
   std::string kernel;
   std::string target;
-  CandidateFile reference;
-  std::vector<CandidateFile> candidates;
+  CandidateMessage reference;
+  std::vector<CandidateMessage> candidates;
   int threads = 1;
   int samples = 5;
   double sample_us = 200;

@@ -12,7 +12,6 @@
 #include "autotune/random_inputs.h"
 #include "autotune/verify.h"
 #include "base/error.h"
-#include "base/files.h"
 #include "runtime/kernel_runner.h"
 
 namespace sylvite {
@@ -29,11 +28,11 @@ double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-std::unique_ptr<KernelRunner> load_candidate(const Kernel& kernel, const CandidateFile& file,
+std::unique_ptr<KernelRunner> load_candidate(const Kernel& kernel, const CandidateMessage& message,
                                              const std::string& target, const std::vector<Tensor>& inputs,
                                              int threads) {
-  return std::make_unique<KernelRunner>(kernel, Candidate::parse(file.candidate), read_file(file.object_path),
-                                        target, inputs, threads);
+  return std::make_unique<KernelRunner>(kernel, Candidate::parse(message.candidate), message.object, target,
+                                        inputs, threads);
 }
 
 double worst_output_error(const Kernel& kernel, const std::vector<Tensor>& actual,
@@ -146,10 +145,10 @@ void judge(const Kernel& kernel, const MeasureRequest& request, const std::vecto
 
 /// Runs the candidate once and compares. Returns nothing, with the verdict in `reply`, when it fails.
 std::unique_ptr<KernelRunner> check(const Kernel& kernel, const MeasureRequest& request,
-                                    const CandidateFile& file, const std::vector<Tensor>& inputs,
+                                    const CandidateMessage& message, const std::vector<Tensor>& inputs,
                                     const std::vector<Tensor>& expected, MeasurementReply& reply) {
   try {
-    auto runner = load_candidate(kernel, file, request.target, inputs, request.threads);
+    auto runner = load_candidate(kernel, message, request.target, inputs, request.threads);
     runner->call();
     if (compare_outputs(kernel, *runner, expected, reply)) {
       return runner;

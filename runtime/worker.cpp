@@ -4,7 +4,6 @@
 
 #include "autotune/message.h"
 #include "autotune/worker_protocol.h"
-#include "base/files.h"
 #include "runtime/measure.h"
 #include "schedules/compile.h"
 
@@ -19,8 +18,7 @@ CompileReply serve(const CompileRequest& request) {
   CompileReply reply;
   try {
     Kernel kernel = parse_kernel(request.kernel);
-    write_file(request.object_path,
-               compile_to_object(kernel, Candidate::parse(request.candidate), request.target));
+    reply.object = compile_to_object(kernel, Candidate::parse(request.candidate), request.target);
   } catch (const std::exception& error) {
     reply.error = *error.what() == '\0' ? "the compiler failed without a message" : error.what();
   }

@@ -138,6 +138,24 @@ TEST(WorkerPool, SurvivesNonsenseFromAWorker) {
             Verdict::compile_error);
 }
 
+TEST(WorkerPool, AnIdleWorkersDeathIsNotTheNextJobsFault) {
+  Kernel kernel = sample_pointwise();
+  Machine machine = detect_machine(1);
+  WorkerOptions options = options_for(SYLVITE_COMMAND);
+  options.workers = 1;
+  WorkerPool pool(options);
+  CompileJob job{&kernel, reference_candidate(kernel), machine.target};
+  EXPECT_EQ(pool.compile({job}).at(0).verdict, Verdict::ok);
+  std::ifstream children("/proc/self/task/" + std::to_string(getpid()) + "/children");
+  int killed = 0;
+  for (pid_t child = 0; children >> child; ++killed) {
+    kill(child, SIGKILL);
+  }
+  EXPECT_EQ(killed, 1);
+  EXPECT_EQ(pool.compile({job}).at(0).verdict, Verdict::ok);
+  EXPECT_EQ(pool.warning(), "");
+}
+
 TEST(WorkerPool, CompilesHereWhenTheCommandCannotStart) {
   Kernel kernel = sample_pointwise();
   Machine machine = detect_machine(1);
