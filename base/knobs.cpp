@@ -42,7 +42,7 @@ constexpr Knob knobs[] = {
     {"lowering.fuse", boolean, "true", "", "", "group operations into fused kernels"},
     {"lowering.block_channels", boolean, "true", "", "", "channel-blocked layouts between convolutions"},
     {"lowering.reuse_memory", boolean, "true", "", "", "let values with disjoint lifetimes share memory"},
-    {"runtime.spin", duration, "1ms", "", "", "how long an idle worker thread spins before it sleeps"},
+    {"runtime.spin", duration, "0.05ms", "", "", "how long an idle worker thread spins before it sleeps"},
     {"import.random_weights", integer, "-1", "random-weights", "",
      "seed to fill absent weights with random values; -1 refuses models without weights"},
     {"import.dims", list, "", "dims", "", "values for symbolic dimensions, e.g. batch=1,sequence=128"},

@@ -71,8 +71,11 @@ void check_input(const Buffer& wanted, const Tensor& given, std::size_t number) 
 }  // namespace
 
 struct Program::Rep {
-  Rep(Plan given, int threads)
-      : plan(std::move(given)), context(threads), arena(static_cast<std::size_t>(plan.arena_bytes)) {}
+  Rep(Plan given, int threads, double spin)
+      : plan(std::move(given)),
+        context(threads),
+        spin_seconds(spin),
+        arena(static_cast<std::size_t>(plan.arena_bytes)) {}
 
   void load(const std::vector<CompiledKernel>& kernels);
   void bind(Call& call, const BoundLaunch& launch);
@@ -86,6 +89,7 @@ struct Program::Rep {
 
   Plan plan;
   RunContext context;
+  double spin_seconds;
   void* user_context = &context;
   Arena arena;
   ObjectLoader loader;
@@ -204,8 +208,8 @@ Tensor Program::Rep::result(std::size_t number) const {
   throw InternalError("corrupt kind of output {}", number);
 }
 
-Program::Program(Plan plan, const std::vector<CompiledKernel>& kernels, int threads)
-    : rep_(std::make_unique<Rep>(std::move(plan), threads)) {
+Program::Program(Plan plan, const std::vector<CompiledKernel>& kernels, int threads, double spin_seconds)
+    : rep_(std::make_unique<Rep>(std::move(plan), threads, spin_seconds)) {
   rep_->load(kernels);
   rep_->make_output_pools();
 }
@@ -217,7 +221,9 @@ Program& Program::operator=(Program&&) noexcept = default;
 std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile) {
   rep_->bind_run(inputs);
   const auto start = Clock::now();
-  for (std::size_t i = 0; i < rep_->calls.size(); ++i) rep_->execute(i, start, profile);
+  with_workers(rep_->context.threads(), rep_->spin_seconds, [&] {
+    for (std::size_t i = 0; i < rep_->calls.size(); ++i) rep_->execute(i, start, profile);
+  });
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < rep_->plan.outputs.size(); ++i) results.push_back(rep_->result(i));
   rep_->inputs.clear();

@@ -9,6 +9,7 @@
 #include "lowering/plan.h"
 #include "runtime/bindings.h"
 #include "runtime/profile.h"
+#include "runtime/threads.h"
 #include "schedules/candidate.h"
 
 namespace sylvite {
@@ -25,8 +26,10 @@ struct CompiledKernel {
 class Program {
  public:
   /// `kernels[i]` implements plan.kernels[i]. Links the objects, packs the weights, allocates the arena.
+  /// Its runs use `threads` threads, whose idle time is spent as with_workers says.
   /// Throws IoError when an object does not link.
-  Program(Plan plan, const std::vector<CompiledKernel>& kernels, int threads);
+  Program(Plan plan, const std::vector<CompiledKernel>& kernels, int threads,
+          double spin_seconds = default_spin_seconds);
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;

@@ -297,7 +297,8 @@ void build_program(Session& session) {
     for (const Choice& choice : session.choices) {
       kernels.push_back({choice.candidate, choice.symbol, choice.object});
     }
-    session.program.emplace(std::move(session.plan), kernels, session.machine.threads);
+    session.program.emplace(std::move(session.plan), kernels, session.machine.threads,
+                            session.settings.real("runtime.spin"));
   }
   session.report.weights_seconds = session.program->weights_seconds();
   session.report.ready_seconds -= session.report.weights_seconds;

@@ -3,10 +3,29 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <atomic>
+#include <exception>
 #include <utility>
 
+#include "runtime/worker_team.h"
+
 namespace sylvite {
+namespace {
+
+/// The team that the calling thread leads.
+thread_local WorkerTeam* led_team = nullptr;
+
+void lead(WorkerTeam& team, const std::function<void()>& body, std::exception_ptr& failure) {
+  led_team = &team;
+  try {
+    body();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  led_team = nullptr;
+  team.stop();
+}
+
+}  // namespace
 
 void RunContext::record_error(const char* message) {
   const std::lock_guard lock(mutex_);
@@ -18,24 +37,39 @@ std::string RunContext::take_error() {
   return std::exchange(message_, "");
 }
 
+void with_workers(int threads, double spin_seconds, const std::function<void()>& body) {
+  if (threads <= 1 || led_team != nullptr || omp_in_parallel() != 0) {
+    body();
+    return;
+  }
+  WorkerTeam team(spin_seconds);
+  std::exception_ptr failure;
+#pragma omp parallel num_threads(threads)
+  {
+    if (omp_get_thread_num() == 0) {
+      lead(team, body, failure);
+    } else {
+      team.serve();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
 int parallel_for(void* user_context, int (*task)(void*, int, std::uint8_t*), int first, int count,
                  std::uint8_t* closure) {
   const auto* context = static_cast<const RunContext*>(user_context);
-  const int threads = context == nullptr || omp_in_parallel() != 0 ? 1 : std::min(context->threads(), count);
-  if (threads <= 1) {
-    for (int i = first; i < first + count; ++i) {
-      if (const int status = task(user_context, i, closure); status != 0) return status;
-    }
-    return 0;
+  const int threads = context != nullptr ? std::min(context->threads(), count) : 1;
+  const ParallelLoop loop{user_context, task, first, count, closure};
+  if (threads > 1 && led_team == nullptr && !WorkerTeam::in_task() && omp_in_parallel() == 0) {
+    int result = 0;
+    with_workers(threads, default_spin_seconds, [&] { result = led_team->run(loop); });
+    return result;
   }
-  std::atomic<int> failure{0};
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+  if (threads > 1 && led_team != nullptr && !WorkerTeam::in_task()) return led_team->run(loop);
   for (int i = first; i < first + count; ++i) {
-    if (failure.load(std::memory_order_relaxed) != 0) continue;
-    const int status = task(user_context, i, closure);
-    if (status != 0) failure.store(status, std::memory_order_relaxed);
+    if (const int status = task(user_context, i, closure); status != 0) return status;
   }
-  return failure.load();
+  return 0;
 }
 
 void report_kernel_error(void* user_context, const char* message) {

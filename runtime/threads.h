@@ -3,6 +3,7 @@
 // Parallel loops of kernels run on OpenMP workers: one pool per process, whatever the number of programs.
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -24,9 +25,18 @@ class RunContext {
   std::string message_;
 };
 
+/// How long an idle worker, or a loop that waits for its last tasks, spins before it sleeps.
+inline constexpr double default_spin_seconds = 5e-5;
+
+/// Runs `body` on the calling thread with `threads` - 1 workers waiting beside it, so that the parallel loops
+/// of the kernels it calls start within a microsecond. Exceptions of `body` pass through. Inside another
+/// with_workers, or inside somebody's OpenMP region, it only runs `body`.
+void with_workers(int threads, double spin_seconds, const std::function<void()>& body);
+
 /// Halide's parallel loop: calls task(user_context, i, closure) for i in [first, first + count), in any
-/// order, on up to RunContext::threads() workers. Loops inside loops run serially. Returns 0, or the first
-/// non-zero result.
+/// order: on the workers of with_workers, outside of it on up to RunContext::threads() threads. Loops inside
+/// loops run serially. Returns 0, or the result of a task that failed; the tasks not yet begun are then
+/// skipped.
 int parallel_for(void* user_context, int (*task)(void*, int, std::uint8_t*), int first, int count,
                  std::uint8_t* closure);
 

@@ -81,33 +81,5 @@ TEST_F(ObjectLoaderTest, RefusesWhatDoesNotLink) {
   EXPECT_THROW((void)loader.load("", "sample"), IoError);
 }
 
-TEST(ParallelForTest, PropagatesTheErrorCode) {
-  RunContext context(2);
-  const auto task = [](void*, int i, std::uint8_t*) { return i == 7 ? -3 : 0; };
-  EXPECT_EQ(parallel_for(&context, task, 0, 100, nullptr), -3);
-  EXPECT_EQ(parallel_for(&context, task, 8, 100, nullptr), 0);
-  EXPECT_EQ(parallel_for(nullptr, task, 0, 100, nullptr), -3);
-  EXPECT_EQ(parallel_for(&context, task, 0, 0, nullptr), 0);
-}
-
-TEST(ParallelForTest, NestedLoopsRunSerially) {
-  RunContext context(2);
-  std::atomic<int> calls{0};
-  const auto inner = [](void*, int, std::uint8_t* closure) {
-    ++*reinterpret_cast<std::atomic<int>*>(closure);
-    return 0;
-  };
-  struct Closure {
-    int (*inner)(void*, int, std::uint8_t*);
-    std::atomic<int>* calls;
-  } closure{inner, &calls};
-  const auto outer = [](void* user_context, int, std::uint8_t* bytes) {
-    const auto* given = reinterpret_cast<const Closure*>(bytes);
-    return parallel_for(user_context, given->inner, 0, 10, reinterpret_cast<std::uint8_t*>(given->calls));
-  };
-  EXPECT_EQ(parallel_for(&context, outer, 0, 10, reinterpret_cast<std::uint8_t*>(&closure)), 0);
-  EXPECT_EQ(calls.load(), 100);
-}
-
 }  // namespace
 }  // namespace sylvite

@@ -1,0 +1,90 @@
+#include "runtime/threads.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+namespace sylvite {
+namespace {
+
+int add_one(void*, int i, std::uint8_t* closure) {
+  ++reinterpret_cast<std::atomic<int>*>(closure)[i];
+  return 0;
+}
+
+std::uint8_t* bytes_of(void* pointer) {
+  return static_cast<std::uint8_t*>(pointer);
+}
+
+TEST(ParallelForTest, DoesEveryTaskOnce) {
+  RunContext context(4);
+  for (const double spin : {0.0, 1e-5, 1.0}) {
+    std::vector<std::atomic<int>> counts(50);
+    with_workers(4, spin, [&] {
+      for (int loop = 0; loop < 2000; ++loop) {
+        ASSERT_EQ(parallel_for(&context, add_one, 10, loop % 40, bytes_of(counts.data())), 0);
+      }
+    });
+    const int total = std::accumulate(counts.begin(), counts.end(), 0);
+    EXPECT_EQ(total, 50 * (39 * 40 / 2));
+    EXPECT_EQ(counts[9], 0);
+    EXPECT_EQ(counts[10], 50 * 39);
+    EXPECT_EQ(counts[48], 50);
+  }
+}
+
+TEST(ParallelForTest, PropagatesTheErrorCode) {
+  RunContext context(2);
+  const auto task = [](void*, int i, std::uint8_t*) { return i == 7 ? -3 : 0; };
+  const auto check = [&] {
+    EXPECT_EQ(parallel_for(&context, task, 0, 100, nullptr), -3);
+    EXPECT_EQ(parallel_for(&context, task, 8, 100, nullptr), 0);
+    EXPECT_EQ(parallel_for(nullptr, task, 0, 100, nullptr), -3);
+    EXPECT_EQ(parallel_for(&context, task, 0, 0, nullptr), 0);
+  };
+  check();
+  with_workers(2, 1e-4, check);
+}
+
+struct Nest {
+  void* context;
+  std::atomic<int> calls;
+};
+
+int inner_task(void*, int, std::uint8_t* closure) {
+  ++reinterpret_cast<Nest*>(closure)->calls;
+  return 0;
+}
+int outer_task(void* context, int, std::uint8_t* closure) {
+  return parallel_for(context, inner_task, 0, 10, closure);
+}
+
+TEST(ParallelForTest, NestedLoopsRunSerially) {
+  RunContext context(3);
+  Nest nest{&context, 0};
+  EXPECT_EQ(parallel_for(&context, outer_task, 0, 10, bytes_of(&nest)), 0);
+  with_workers(3, 1e-4, [&] { EXPECT_EQ(parallel_for(&context, outer_task, 0, 10, bytes_of(&nest)), 0); });
+  EXPECT_EQ(nest.calls.load(), 200);
+}
+
+TEST(WithWorkersTest, ExceptionsPassThroughAndNestingIsHarmless) {
+  EXPECT_THROW(with_workers(2, 1e-4, [] { throw std::runtime_error("x"); }), std::runtime_error);
+  int runs = 0;
+  with_workers(2, 1e-4, [&] { with_workers(2, 1e-4, [&] { ++runs; }); });
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(RunContextTest, KeepsTheFirstMessage) {
+  RunContext context(1);
+  report_kernel_error(&context, "first");
+  report_kernel_error(&context, "second");
+  report_kernel_error(nullptr, "nobody");
+  EXPECT_EQ(context.take_error(), "first");
+  EXPECT_EQ(context.take_error(), "");
+}
+
+}  // namespace
+}  // namespace sylvite
