@@ -13,6 +13,7 @@
 #include "autotune/verify.h"
 #include "base/error.h"
 #include "runtime/kernel_runner.h"
+#include "runtime/threads.h"
 
 namespace sylvite {
 
@@ -200,7 +201,7 @@ MeasureReply Measurer::measure(const MeasureRequest& request, const std::functio
     }
   }
   note(request.candidates.size());
-  race(contestants, request);
+  with_workers(request.threads, default_spin_seconds, [&] { race(contestants, request); });
   judge(oracle->kernel, request, oracle->outputs, contestants);
   return reply;
 }
