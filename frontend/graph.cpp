@@ -1,5 +1,7 @@
 #include "frontend/graph.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace sylvite {
@@ -19,20 +21,26 @@ void fill_defaults(const OpInfo& info, Attributes& attributes, const std::string
     const AttributeInfo* row = info.find_attribute(name);
     if (row == nullptr) throw ModelError("{} '{}': no attribute '{}'", info.name, node_name, name);
     if (value.index() != static_cast<std::size_t>(row->kind)) {
-      throw ModelError("{} '{}': attribute '{}' is of another kind than the op table says", info.name, node_name, name);
+      throw ModelError("{} '{}': attribute '{}' is of another kind than the op table says", info.name,
+                       node_name, name);
     }
   }
   for (const AttributeInfo& attribute : info.attributes) {
     if (attributes.has(attribute.name)) continue;
-    if (!attribute.fallback) throw ModelError("{} '{}': attribute '{}' is required", info.name, node_name, attribute.name);
+    if (!attribute.fallback)
+      throw ModelError("{} '{}': attribute '{}' is required", info.name, node_name, attribute.name);
     attributes.set(attribute.name, *attribute.fallback);
   }
 }
 
 }  // namespace
 
-std::int64_t Attributes::integer(const std::string& name) const { return get_attribute<std::int64_t>(items_, name); }
-double Attributes::real(const std::string& name) const { return get_attribute<double>(items_, name); }
+std::int64_t Attributes::integer(const std::string& name) const {
+  return get_attribute<std::int64_t>(items_, name);
+}
+double Attributes::real(const std::string& name) const {
+  return get_attribute<double>(items_, name);
+}
 const std::string& Attributes::string(const std::string& name) const {
   return get_attribute<std::string>(items_, name);
 }
@@ -46,10 +54,13 @@ const std::string& Graph::output_name(std::size_t i) const {
 }
 
 std::string Graph::unique_name(const std::string& wanted) const {
+  constexpr std::size_t patience = 16;  // small numbers read well, but many clashes must stay cheap
   if (!wanted.empty() && !by_name_.contains(wanted)) return wanted;
   const std::string stem = wanted.empty() ? "v" : wanted + "_";
   std::size_t number = wanted.empty() ? values_.size() : 1;
-  while (by_name_.contains(stem + std::to_string(number))) ++number;
+  while (by_name_.contains(stem + std::to_string(number))) {
+    number = number == patience ? std::max(number + 1, values_.size()) : number + 1;
+  }
   return stem + std::to_string(number);
 }
 
@@ -86,15 +97,19 @@ std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> node_inputs, At
   while (!node_inputs.empty() && node_inputs.back() == no_value) node_inputs.pop_back();
   const int arity = static_cast<int>(node_inputs.size());
   if (arity < info.min_inputs || arity > info.max_inputs) {
-    throw ModelError("{} '{}': got {} inputs, expected {} to {}", info.name, node_name, arity, info.min_inputs,
-                     info.max_inputs);
+    throw ModelError("{} '{}': got {} inputs, expected {} to {}", info.name, node_name, arity,
+                     info.min_inputs, info.max_inputs);
   }
   std::vector<TensorType> input_types;
   for (std::size_t i = 0; i < node_inputs.size(); ++i) {
     if (node_inputs[i] == no_value) {
-      if (static_cast<int>(i) < info.min_inputs) throw ModelError("{} '{}': input {} is required", info.name, node_name, i);
+      if (static_cast<int>(i) < info.min_inputs)
+        throw ModelError("{} '{}': input {} is required", info.name, node_name, i);
       input_types.emplace_back();
       continue;
+    }
+    if (node_inputs[i] < 0 || static_cast<std::size_t>(node_inputs[i]) >= values_.size()) {
+      throw InternalError("{} '{}': the graph has no value {}", info.name, node_name, node_inputs[i]);
     }
     input_types.push_back(type(node_inputs[i]));
   }
@@ -102,8 +117,10 @@ std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> node_inputs, At
   std::vector<TensorType> output_types;
   try {
     output_types = info.infer(op, input_types, attributes);
-  } catch (const Error& error) {
-    throw ErrorOf<ErrorCode::bad_model>(fmt::format("{} '{}': {}", info.name, node_name, error.what()));
+  } catch (const ModelError& error) {
+    throw ModelError("{} '{}': {}", info.name, node_name, error.what());
+  } catch (const UnsupportedError& error) {
+    throw UnsupportedError("{} '{}': {}", info.name, node_name, error.what());
   }
   const auto id = static_cast<NodeId>(nodes_.size());
   Node node{op, std::move(node_inputs), {}, std::move(attributes), node_name};
@@ -114,7 +131,8 @@ std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> node_inputs, At
   return nodes_.back().outputs;
 }
 
-ValueId Graph::add(Op op, std::vector<ValueId> node_inputs, Attributes attributes, const std::string& node_name) {
+ValueId Graph::add(Op op, std::vector<ValueId> node_inputs, Attributes attributes,
+                   const std::string& node_name) {
   return add_node(op, std::move(node_inputs), std::move(attributes), node_name).at(0);
 }
 

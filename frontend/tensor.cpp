@@ -1,6 +1,5 @@
 #include "frontend/tensor.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -10,26 +9,40 @@
 namespace sylvite {
 namespace {
 
+constexpr std::size_t alignment = 64;
+
+/// calloc leaves large blocks untouched until they are used, so a tensor costs its pages once.
 std::shared_ptr<void> allocate_zeroed(std::size_t bytes) {
-  constexpr std::size_t alignment = 64;
-  const std::size_t padded = std::max((bytes + alignment - 1) / alignment * alignment, alignment);
-  void* memory = std::aligned_alloc(alignment, padded);
-  if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory, 0, padded);
-  return {memory, std::free};
+  constexpr std::size_t most = std::size_t{1} << 40;
+  void* block = bytes < most ? std::calloc(bytes + alignment, 1) : nullptr;
+  if (block == nullptr) throw UnsupportedError("a tensor of {} bytes does not fit in memory", bytes);
+  std::shared_ptr<void> owner(block, std::free);
+  std::size_t space = bytes + alignment;
+  return {std::move(owner), std::align(alignment, bytes, block, space)};
+}
+
+void check_index(std::int64_t i, std::int64_t size) {
+  if (i < 0 || i >= size) throw InternalError("element {} of a tensor of {}", i, size);
+}
+
+/// Elements of a tensor; throws ModelError when their bytes cannot be counted.
+std::int64_t checked_size(DType dtype, const Dims& dims) {
+  const std::int64_t size = checked_product(dims, "tensor");
+  (void)checked_product({size, static_cast<std::int64_t>(dtype_size(dtype))}, "tensor");
+  return size;
 }
 
 }  // namespace
 
 Tensor::Tensor(DType dtype, Dims dims)
-    : dtype_(dtype), dims_(std::move(dims)), size_(checked_product(dims_, "tensor")) {
+    : dtype_(dtype), dims_(std::move(dims)), size_(checked_size(dtype, dims_)) {
   data_ = allocate_zeroed(static_cast<std::size_t>(byte_size()));
 }
 
 Tensor::Tensor(DType dtype, Dims dims, std::shared_ptr<const void> keep_alive, const void* data)
     : dtype_(dtype),
       dims_(std::move(dims)),
-      size_(checked_product(dims_, "tensor")),
+      size_(checked_size(dtype, dims_)),
       data_(std::move(keep_alive), data) {}
 
 void Tensor::assign(const void* bytes, std::size_t count) {
@@ -46,18 +59,21 @@ void Tensor::check_element_size(std::size_t size) const {
 }
 
 double Tensor::as_double(std::int64_t i) const {
+  check_index(i, size_);
   return with_storage(dtype_, [&](auto zero) {
     return convert_element<double>(static_cast<const decltype(zero)*>(data())[i]);
   });
 }
 
 std::int64_t Tensor::as_int64(std::int64_t i) const {
+  check_index(i, size_);
   return with_storage(dtype_, [&](auto zero) {
     return convert_element<std::int64_t>(static_cast<const decltype(zero)*>(data())[i]);
   });
 }
 
 void Tensor::set_double(std::int64_t i, double value) {
+  check_index(i, size_);
   with_storage(dtype_, [&](auto zero) {
     using T = decltype(zero);
     static_cast<T*>(mutable_data())[i] = convert_element<T>(value);
@@ -65,6 +81,7 @@ void Tensor::set_double(std::int64_t i, double value) {
 }
 
 void Tensor::set_int64(std::int64_t i, std::int64_t value) {
+  check_index(i, size_);
   with_storage(dtype_, [&](auto zero) {
     using T = decltype(zero);
     static_cast<T*>(mutable_data())[i] = convert_element<T>(value);

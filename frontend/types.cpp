@@ -30,11 +30,15 @@ constexpr std::array<DTypeRow, 13> dtype_table = {{
     {DType::boolean, "bool", 1},
 }};
 
-const DTypeRow& row_of(DType dtype) { return dtype_table.at(static_cast<std::size_t>(dtype)); }
+const DTypeRow& row_of(DType dtype) {
+  return dtype_table.at(static_cast<std::size_t>(dtype));
+}
 
 }  // namespace
 
-std::string_view dtype_name(DType dtype) { return row_of(dtype).name; }
+std::string_view dtype_name(DType dtype) {
+  return row_of(dtype).name;
+}
 
 DType parse_dtype(std::string_view name) {
   for (const DTypeRow& row : dtype_table) {
@@ -43,13 +47,22 @@ DType parse_dtype(std::string_view name) {
   throw ModelError("unknown element type '{}'", name);
 }
 
-std::size_t dtype_size(DType dtype) { return row_of(dtype).size; }
+std::size_t dtype_size(DType dtype) {
+  return row_of(dtype).size;
+}
 
-bool is_float(DType dtype) { return dtype <= DType::f64; }
-bool is_signed_integer(DType dtype) { return dtype >= DType::i8 && dtype <= DType::i64; }
-bool is_unsigned_integer(DType dtype) { return dtype >= DType::u8 && dtype <= DType::u64; }
+bool is_float(DType dtype) {
+  return dtype <= DType::f64;
+}
+bool is_signed_integer(DType dtype) {
+  return dtype >= DType::i8 && dtype <= DType::i64;
+}
+bool is_unsigned_integer(DType dtype) {
+  return dtype >= DType::u8 && dtype <= DType::u64;
+}
 
 Dim Dim::symbolic(std::string name) {
+  if (name.empty()) throw InternalError("a symbolic extent needs a name");
   Dim dim;
   dim.extent = -1;
   dim.symbol = std::move(name);
@@ -59,18 +72,22 @@ Dim Dim::symbolic(std::string name) {
 Dims TensorType::dims() const {
   Dims result;
   for (const Dim& dim : shape) {
-    if (!dim.is_known()) throw UnsupportedError("extent '{}' is not known; give it a value with --dim", dim.symbol);
+    if (!dim.is_known())
+      throw UnsupportedError("extent '{}' is not known; give it a value with --dim", dim.symbol);
     result.push_back(dim.extent);
   }
   return result;
 }
 
-std::int64_t TensorType::element_count() const { return checked_product(dims(), "tensor"); }
+std::int64_t TensorType::element_count() const {
+  return checked_product(dims(), "tensor");
+}
 
 Dims TensorType::storage_dims() const {
   Dims logical = dims();
   if (layout.channel_block == 0) return logical;
-  if (logical.size() < 2) throw InternalError("a blocked layout needs a channel dimension, got {}", to_string());
+  if (logical.size() < 2)
+    throw InternalError("a blocked layout needs a channel dimension, got {}", to_string());
   Dims stored = logical;
   stored[1] = (logical[1] + layout.channel_block - 1) / layout.channel_block;
   stored.push_back(layout.channel_block);
@@ -78,7 +95,9 @@ Dims TensorType::storage_dims() const {
 }
 
 std::int64_t TensorType::byte_size() const {
-  return checked_product(storage_dims(), "tensor") * static_cast<std::int64_t>(dtype_size(dtype));
+  Dims bytes = storage_dims();
+  bytes.push_back(static_cast<std::int64_t>(dtype_size(dtype)));
+  return checked_product(bytes, "tensor");
 }
 
 std::string TensorType::to_string() const {
