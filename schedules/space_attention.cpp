@@ -171,7 +171,7 @@ void write_panels(ScheduleWriter& writer, const std::string& stage, const std::s
   } else {
     writer.add("{}.compute_at({}, {});", stage, out, entry);
   }
-  writer.add("{}.vectorize(v, {});", stage, panel_width);
+  writer.add("{}.bound(v, 0, {}).vectorize(v);", stage, panel_width);
 }
 
 Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point& point) {

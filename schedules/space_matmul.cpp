@@ -166,11 +166,18 @@ void write_fold(ScheduleWriter& writer, const std::string& fold, const std::stri
   if (unroll_k > 1) writer.add("{}.update(0).unroll(r0, {});", fold, unroll_k);
 }
 
-void write_copy(ScheduleWriter& writer, const std::string& copy, const Machine& machine,
-                const std::string& vector_loop, std::int64_t extent, const std::string& parallel_loop) {
-  writer.add("{}.compute_root();", copy);
-  if (extent >= panel_width) writer.add("{}.vectorize({}, {});", copy, vector_loop, panel_width);
-  if (machine.threads > 1) writer.add("{}.parallel({});", copy, parallel_loop);
+/// The left operand as rows of its own, made before.
+void write_left(ScheduleWriter& writer, const std::string& left, const Machine& machine, std::int64_t k) {
+  writer.add("{}.compute_root();", left);
+  if (k >= panel_width) writer.add("{}.vectorize(d0, {});", left, panel_width);
+  if (machine.threads > 1) writer.add("{}.parallel(d1);", left);
+}
+
+/// The right operand in panels, made before.
+void write_panels(ScheduleWriter& writer, const std::string& panels, const Machine& machine,
+                  const std::vector<std::string>& batch) {
+  writer.add("{}.compute_root().bound(v, 0, {}).vectorize(v);", panels, panel_width);
+  if (machine.threads > 1) writer.add("{}.parallel({});", panels, batch.empty() ? "p" : batch.back());
 }
 
 Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const MatmulProblem& problem,
@@ -189,9 +196,9 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const Ma
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine, batch);
   write_fold(writer, name + "_fold", out, tiling, unroll_k, batch);
-  if (get(point, "copy_a") != 0) write_copy(writer, name + "_a", machine, "d0", problem.k, "d1");
+  if (get(point, "copy_a") != 0) write_left(writer, name + "_a", machine, problem.k);
   if (form == "matmul_activations" && get(point, "pack_b") != 0) {
-    write_copy(writer, name + "_panels", machine, "v", panel_width, batch.empty() ? "p" : batch.back());
+    write_panels(writer, name + "_panels", machine, batch);
   }
   return {Form{form, {}}, writer.take()};
 }

@@ -108,6 +108,10 @@ TEST(MatmulActivations, PacksInTheKernel) {
   expect_heuristic(scores_kernel({2, 3, 40, 8}, {2, 3, 8, 48}, false), "matmul_activations", 1);
 }
 
+TEST(MatmulActivations, TakesOneColumn) {
+  expect_heuristic(scores_kernel({1, 2, 5, 7}, {1, 2, 7, 1}, false), "matmul_activations", 1);
+}
+
 TEST(MatmulActivations, ReadsInPlaceAndBroadcasts) {
   const Kernel kernel = scores_kernel({2, 3, 10, 8}, {1, 3, 8, 32}, false);
   const Space& space = space_named("matmul_activations");
