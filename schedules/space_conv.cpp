@@ -76,7 +76,9 @@ Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
       for (const std::int64_t blocks : block_choices(problem)) {
         const Tiling tiling{pixels, lines, blocks, 1, false};
         const double cycles = tile_cycles(problem, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
-        if (!fits_registers(machine, register_tile(tiling)) || cycles >= best_cycles) continue;
+        // The unrolled window of a depthwise tile takes registers too: half of them hold accumulators.
+        const bool crowded = problem.depthwise && 2 * pixels * lines > machine.vector_registers;
+        if (crowded || !fits_registers(machine, register_tile(tiling)) || cycles >= best_cycles) continue;
         best = tiling;
         best_cycles = cycles;
       }
