@@ -362,6 +362,7 @@ Sym pad(Sym x, const Dims& low, const Dims& high, double value, const Dims& inte
 }
 
 Sym concat(const std::vector<Sym>& parts, int axis) {
+  if (parts.empty()) throw UnsupportedError("nothing is concatenated, so the result has no known type");
   if (parts.size() == 1) return parts[0];
   return parts.at(0).builder().add(Op::concat, parts, {{"axis", std::int64_t{axis}}});
 }

@@ -323,6 +323,9 @@ void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scop
     rethrow_named(error, description);
   } catch (const std::bad_alloc&) {
     throw UnsupportedError("{}: not enough memory", description);
+  } catch (const std::exception& error) {
+    // For example an empty list where the operator needs a value.
+    throw ModelError("{}: an input or attribute does not fit: {}", description, error.what());
   }
 }
 

@@ -40,7 +40,9 @@ void scatter_nd(ImportContext& c) {
 /// off.
 void one_hot(ImportContext& c) {
   const std::vector<double> depths = c.constant_reals(1);
-  if (depths.size() != 1 || depths[0] < 0) throw ModelError("depth must be one non-negative number");
+  if (depths.size() != 1 || !(depths[0] >= 0 && depths[0] < 1e12)) {
+    throw ModelError("depth must be one non-negative number");
+  }
   const auto depth = static_cast<std::int64_t>(depths[0]);
   Sym indices = cast(c.input(0), DType::i64);
   const int axis = normalize_axis(c.integer("axis", -1), indices.rank() + 1);

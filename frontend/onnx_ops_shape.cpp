@@ -190,6 +190,8 @@ void slice_op(ImportContext& c) {
   c.output(c.builder().add(Op::slice, {x}, {{"starts", starts}, {"sizes", sizes}, {"steps", steps}}));
 }
 
+constexpr std::int64_t max_pad = std::int64_t{1} << 40;
+
 struct PadAmounts {
   Dims low, high;
 };
@@ -203,6 +205,9 @@ PadAmounts pad_amounts(ImportContext& c, int rank) {
   PadAmounts amounts{Dims(static_cast<std::size_t>(rank), 0), Dims(static_cast<std::size_t>(rank), 0)};
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<std::size_t>(normalize_axis(axes[i], rank));
+    for (const std::int64_t amount : {(*given)[i], (*given)[i + axes.size()]}) {
+      if (amount < -max_pad || amount > max_pad) throw ModelError("a pad of {} is out of range", amount);
+    }
     amounts.low[axis] = (*given)[i];
     amounts.high[axis] = (*given)[i + axes.size()];
   }
@@ -281,6 +286,7 @@ void center_crop_pad(ImportContext& c) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const int axis = normalize_axis(axes[i], x.rank());
     const std::int64_t extent = x.dim(axis);
+    if (wanted[i] < 0 || wanted[i] > max_pad) throw ModelError("extent {} is out of range", wanted[i]);
     if (wanted[i] <= extent) {
       const std::int64_t start = (extent - wanted[i]) / 2;
       x = slice(x, axis, start, start + wanted[i]);
