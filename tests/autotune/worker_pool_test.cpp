@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -150,6 +151,8 @@ TEST(WorkerPool, AnIdleWorkersDeathIsNotTheNextJobsFault) {
   int killed = 0;
   for (pid_t child = 0; children >> child; ++killed) {
     kill(child, SIGKILL);
+    siginfo_t info{};
+    waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);  // dead, and still the pool's to bury
   }
   EXPECT_EQ(killed, 1);
   EXPECT_EQ(pool.compile({job}).at(0).verdict, Verdict::ok);
