@@ -6,7 +6,6 @@
 // scatter.
 //   reduction_rows     the innermost input dim is folded: partial results in registers (fold_row)
 //   reduction_columns  it is not: each lane has a result of its own (fold_columns); also pooling
-//   whole_fold         scans, orderings, scatters: the fold is computed whole, then copied
 // Parameters: `vectors` per step, parallel `tasks` per thread (0: one thread).
 
 namespace sylvite {
@@ -173,59 +172,11 @@ Candidate at_columns(const Kernel& kernel, const Machine& machine, const Point& 
   return {Form{}, writer.take()};
 }
 
-// ---- whole folds
-// -------------------------------------------------------------------------------------------------
-
-std::string refuses_whole(const Kernel& kernel, const Machine& /*machine*/) {
-  if (kernel.anchor == no_node) return "the kernel has no anchor";
-  const Node& anchor = kernel.body.node(kernel.anchor);
-  const bool scans = has_trait(anchor.op, OpTrait::scan) || anchor.op == Op::top_k;
-  if (!scans && update_stages(anchor.op).empty()) return "the anchor does not fold";
-  if (!scans && !has_trait(anchor.op, OpTrait::scatter)) return "the anchor is no scan, ordering or scatter";
-  return "";
-}
-
-Point heuristic_whole(const Kernel& kernel, const Machine& machine) {
-  return {{"vectors", 1}, {"tasks", default_tasks(kernel, machine)}};
-}
-
-Candidate at_whole(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  const Node& anchor = *facts.anchor;
-  const std::string stage = facts.anchor_value + "_fold";
-  const Dims extents = loop_extents(kernel.body.type(anchor.outputs.front()));
-  ScheduleWriter writer;
-  writer.add("{}.compute_root();", stage);
-  const bool copies = has_trait(anchor.op, OpTrait::scatter) || has_trait(anchor.op, OpTrait::scan);
-  if (copies && !extents.empty() && extents[0] >= facts.lanes)
-    writer.add("{}.vectorize(d0, {}, TailStrategy::ShiftInwards);", stage, facts.lanes);
-  const bool is_scan = has_trait(anchor.op, OpTrait::scan);
-  const std::int64_t axis_loop =
-      is_scan ? static_cast<std::int64_t>(extents.size()) - 1 - anchor.attributes.integer("axis") : 0;
-  if (is_scan && axis_loop != 0 && extents[0] >= facts.lanes) {
-    writer.add("{}.update(0).reorder(d0, r0).vectorize(d0, {}, TailStrategy::GuardWithIf);", stage,
-               facts.lanes);
-  }
-  for (const Node& node : kernel.body.nodes()) {
-    if (&node == &anchor) continue;
-    const std::string& name = kernel.body.value(node.outputs.front()).name;
-    for (const std::string& suffix : update_stages(node.op)) writer.add("{}{}.compute_root();", name, suffix);
-  }
-  if (kernel.body.outputs.size() == 1 && !facts.extents.empty()) {
-    LoopNest nest(writer, facts.output, facts.extents);
-    nest.drop_unit_loops();
-    nest.vectorize_inner(facts.lanes, point.at("vectors"));
-    if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 0);
-  }
-  return {Form{}, writer.take()};
-}
-
 }  // namespace
 
 const Space reduction_rows_space = {"reduction_rows", refuses_rows, parameters,
                                     heuristic_rows,   at_rows,      cost};
 const Space reduction_columns_space = {"reduction_columns", refuses_columns, parameters,
                                        heuristic_columns,   at_columns,      cost};
-const Space whole_fold_space = {"whole_fold", refuses_whole, parameters, heuristic_whole, at_whole, cost};
 
 }  // namespace sylvite

@@ -49,11 +49,11 @@ const SpaceCase cases[] = {
      R"(graph g(%a: f32[1,32,9,9]@c16) { %v: f32[1,32,5,5]@c16 = max_pool(%a) {kernel=[3,3], strides=[2,2], pads=[1,1,1,1], dilations=[1,1]} return %v })"},
     {"reduction_columns",
      R"(graph g(%a: f32[1,3,19,21]) { %v: f32[1,3,19,21] = avg_pool(%a) {kernel=[3,3], strides=[1,1], pads=[1,1,1,1], dilations=[1,1]} return %v })"},
-    {"whole_fold", R"(graph g(%a: f32[6,40]) { %v: f32[6,40] = cumsum(%a) {axis=0} return %v })"},
-    {"whole_fold", R"(graph g(%a: f32[6,40]) { %v: f32[6,40] = cumsum(%a) {axis=1} return %v })"},
-    {"whole_fold",
+    {"whole_stages", R"(graph g(%a: f32[6,40]) { %v: f32[6,40] = cumsum(%a) {axis=0} return %v })"},
+    {"whole_stages", R"(graph g(%a: f32[6,40]) { %v: f32[6,40] = cumsum(%a) {axis=1} return %v })"},
+    {"whole_stages",
      R"(graph g(%a: f32[6,40]) { %v: f32[6,3], %i: i64[6,3] = top_k(%a) {axis=1, k=3} return %v, %i })"},
-    {"whole_fold",
+    {"whole_stages",
      R"(graph g(%a: f32[6,40], %i: i64[2,40], %u: f32[2,40]) { %v: f32[6,40] = scatter_elements(%a, %i, %u) {axis=0, reduction="add"} return %v })"},
     {"normalization_rows",
      R"(graph g(%a: f32[3,5,130]) { %v: f32[3,5,130] = softmax(%a) {axis=2} return %v })"},
@@ -69,6 +69,43 @@ const SpaceCase cases[] = {
     {"contraction", R"(graph g(%a: i32[7,9], %b: i32[9,50]) { %v: i32[7,50] = matmul(%a, %b) return %v })"},
     {"contraction",
      R"(graph g(%a: f64[1,4,9,20], %b: f64[5,4,3,3]) { %v: f64[1,5,9,20] = conv(%a, %b) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1} return %v })"},
+};
+
+/// What the special spaces refuse.
+const SpaceCase fallback_cases[] = {
+    {"whole_stages",
+     R"(graph g(%q: f64[2,9,8], %k: f64[2,11,8], %v: f64[2,11,5]) { %r: f64[2,9,5] = attention(%q, %k, %v) {causal=1} return %r })"},
+    {"whole_stages",
+     R"(graph g(%a: f32[1,32,5,6]@c16) { %v: f32[1,32,5,6]@c16 = softmax(%a) {axis=1} return %v })"},
+    {"whole_stages",
+     R"(graph g(%a: f32[4,50]) { %v: f32[4,50] = softmax(%a) {axis=1} %s: f32[4,1] = reduce_sum(%v) {axes=[1]} return %s })"},
+    {"conv_blocked",
+     R"(graph g(%a: f32[1,8,9,7]@c4, %w: f32[12,8,3,3]) { %v: f32[1,12,9,7]@c4 = conv(%a, %w) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1} return %v })"},
+    {"contraction",
+     R"(graph g(%a: f32[1,8,9,20], %w: f32[12,4,3,3]) { %v: f32[1,12,9,20] = conv(%a, %w) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=2} return %v })"},
+};
+
+/// Large enough for two threads, with task counts that do not divide.
+const SpaceCase parallel_cases[] = {
+    {"pointwise",
+     R"(graph g(%a: f32[3,101,203], %b: f32[3,101,203]) { %v: f32[3,101,203] = add(%a, %b) return %v })"},
+    {"pointwise",
+     R"(graph g(%a: f32[37,67,33]) { %v: f32[67,33,37] = transpose(%a) {perm=[1,2,0]} return %v })"},
+    {"pointwise",
+     R"(graph g(%a: f32[1,40,41,43]@c16, %b: f32[1,40,1,1]@c16) { %v: f32[1,40,41,43]@c16 = mul(%a, %b) return %v })"},
+    {"reduction_rows",
+     R"(graph g(%a: f32[7,19,530]) { %v: f32[7,19,1] = reduce_max(%a) {axes=[2]} return %v })"},
+    {"reduction_columns",
+     R"(graph g(%a: f32[9,70,150]) { %v: f32[9,150] = reduce_sum(%a) {axes=[1], keepdims=0} return %v })"},
+    {"reduction_columns",
+     R"(graph g(%a: f32[1,48,43,41]@c16) { %v: f32[1,48,22,21]@c16 = max_pool(%a) {kernel=[3,3], strides=[2,2], pads=[1,1,1,1], dilations=[1,1]} return %v })"},
+    {"whole_stages", R"(graph g(%a: f32[61,30,40]) { %v: f32[61,30,40] = cumsum(%a) {axis=1} return %v })"},
+    {"normalization_rows",
+     R"(graph g(%a: f32[7,9,257]) { %v: f32[7,9,257] = softmax(%a) {axis=2} return %v })"},
+    {"normalization_columns",
+     R"(graph g(%a: f32[9,17,140]) { %v: f32[9,17,140] = softmax(%a) {axis=1} return %v })"},
+    {"contraction",
+     R"(graph g(%a: i32[3,37,19], %b: i32[19,50]) { %v: i32[3,37,50] = matmul(%a, %b) return %v })"},
 };
 
 /// The space's heuristic point with every parameter moved to another of its values.
@@ -99,6 +136,19 @@ TEST_P(Spaces, AgreeWithTheInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, Spaces, testing::ValuesIn(cases));
+
+INSTANTIATE_TEST_SUITE_P(Fallback, Spaces, testing::ValuesIn(fallback_cases));
+INSTANTIATE_TEST_SUITE_P(Parallel, Spaces, testing::ValuesIn(parallel_cases));
+
+TEST(SpaceTable, RefusalsSayWhy) {
+  const Kernel kernel = kernel_of("graph g(%a: f32[4,24]) { %v: f32[4,24] = exp(%a) return %v }");
+  std::vector<Refusal> refusals;
+  const std::vector<const Space*> accepted = spaces_for(kernel, detect_machine(1), &refusals);
+  ASSERT_EQ(accepted.size(), 2U);
+  EXPECT_EQ(accepted.back()->name, "reference");
+  EXPECT_EQ(accepted.size() + refusals.size(), space_table().size());
+  for (const Refusal& refusal : refusals) EXPECT_FALSE(refusal.reason.empty()) << refusal.space;
+}
 
 }  // namespace
 }  // namespace sylvite

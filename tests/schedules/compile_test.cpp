@@ -1,0 +1,50 @@
+#include "schedules/compile.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/run_kernel.h"
+
+namespace sylvite {
+namespace {
+
+const char* const exponentials = "graph g(%a: f32[4,24]) { %v: f32[4,24] = exp(%a) return %v }";
+
+TEST(Compile, MakesAnObjectWithTheSymbolAndNoRuntime) {
+  const Kernel kernel = kernel_of(exponentials);
+  const Machine machine = detect_machine(1);
+  const Candidate candidate = default_candidate(kernel, machine);
+  const std::string object = compile_to_object(kernel, candidate, machine.target);
+  const std::string symbol = symbol_name(kernel, candidate, machine.target);
+  EXPECT_EQ(object.substr(1, 3), "ELF");
+  EXPECT_TRUE(object.find(symbol + "_argv") != std::string::npos);
+  EXPECT_LT(object.size(), 100000U);
+}
+
+TEST(Compile, SymbolsNameKernelCandidateAndTarget) {
+  const Kernel kernel = kernel_of(exponentials);
+  const Machine machine = detect_machine(1);
+  const Candidate heuristic = default_candidate(kernel, machine);
+  const std::string symbol = symbol_name(kernel, heuristic, machine.target);
+  EXPECT_EQ(symbol,
+            symbol_name(parse_kernel(kernel.text), Candidate::parse(heuristic.to_string()), machine.target));
+  EXPECT_NE(symbol, symbol_name(kernel, reference_candidate(kernel), machine.target));
+  EXPECT_NE(symbol, symbol_name(kernel, heuristic, "x86-64-linux"));
+}
+
+TEST(Compile, ErrorsNameWhatHalideRefused) {
+  const Kernel kernel = kernel_of(exponentials);
+  const auto message = [&](const std::string& schedule, const std::string& target) {
+    try {
+      (void)compile_to_object(kernel, Candidate::parse("form: generic\n" + schedule), target);
+    } catch (const CompileError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(message("v0.unroll(d9);", "host"), testing::HasSubstr("no loop 'd9'"));
+  EXPECT_THAT(message("v0.reorder(d0, d0);", "host"), testing::HasSubstr("v0.reorder(d0, d0)"));
+  EXPECT_THAT(message("", "x86-64-linux-no_such_feature"), testing::HasSubstr("no_such_feature"));
+}
+
+}  // namespace
+}  // namespace sylvite
