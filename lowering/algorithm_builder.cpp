@@ -211,7 +211,8 @@ void AlgorithmBuilder::set(ValueId id, const Func& func) {
 void AlgorithmBuilder::define_before(NodeId node) {
   for (NodeId id = 0; id < node; ++id) {
     const std::vector<ValueId>& results = body().node(id).outputs;
-    const bool done = std::all_of(results.begin(), results.end(), [&](ValueId result) { return is_defined(result); });
+    const bool done =
+        std::all_of(results.begin(), results.end(), [&](ValueId result) { return is_defined(result); });
     if (!done) define_node(body().node(id));
   }
 }

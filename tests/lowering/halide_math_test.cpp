@@ -39,14 +39,17 @@ const std::vector<Function> functions = {
     {"sqrt", math_sqrt, [](double x) { return std::sqrt(x); }},
     {"rsqrt", math_rsqrt, [](double x) { return 1 / std::sqrt(x); }},
     {"sigmoid", math_sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }},
-    {"softplus", math_softplus, [](double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }},
+    {"softplus", math_softplus,
+     [](double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }},
 };
 
 /// Specials, every power of two with both signs, and a fine grid where the functions bend.
 std::vector<float> samples() {
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  std::vector<float> values = {0.0F,     -0.0F, infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 3.4e38F, -3.4e38F,
-                               88.7228F, 88.73F, -87.4F,  -103.0F,   -104.5F, 1.0F, -1.0F, 1.0000001F};
+  std::vector<float> values = {
+      0.0F,    -0.0F,    infinity, -infinity, std::numeric_limits<float>::quiet_NaN(),
+      3.4e38F, -3.4e38F, 88.7228F, 88.73F,    -87.4F,
+      -103.0F, -104.5F,  1.0F,     -1.0F,     1.0000001F};
   for (int e = -140; e < 128; ++e) {
     for (const float m : {1.0F, 1.3F, 1.7F}) {
       values.push_back(std::ldexp(m, e));
@@ -89,7 +92,8 @@ TEST(HalideMath, AgreesWithLibmEverywhere) {
       const double expected = functions[i].exact(values[k]);
       const float actual = result(static_cast<int>(k));
       if (!is_close(expected, actual, values[k], functions[i].name)) {
-        ADD_FAILURE() << functions[i].name << "(" << values[k] << ") = " << actual << ", expected " << expected;
+        ADD_FAILURE() << functions[i].name << "(" << values[k] << ") = " << actual << ", expected "
+                      << expected;
         ++wrong;
       }
     }
