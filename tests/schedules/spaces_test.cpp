@@ -1,3 +1,4 @@
+#include <ostream>
 #include <set>
 
 #include "tests/support/run_kernel.h"
@@ -11,6 +12,10 @@ struct SpaceCase {
   const char* space;  ///< the one that default mode must choose
   const char* text;
 };
+/// Names the case in test lists, which would otherwise show the bytes of its pointers.
+void PrintTo(const SpaceCase& one, std::ostream* out) {
+  *out << one.space;
+}
 
 const SpaceCase cases[] = {
     {"pointwise",
