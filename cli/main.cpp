@@ -46,8 +46,10 @@ int fail(ErrorCode code, std::string_view message) {
 }
 
 int guarded_main(const std::vector<std::string>& words) {
-  // A reader or a worker that goes away is an error code where it is written to, not the end of the process.
+  // A reader or a worker that goes away, or a file over its size limit, is an error code where it is written
+  // to, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return run_verb(words);
   } catch (const ClosedPipe&) {
