@@ -201,6 +201,7 @@ int run(const Arguments& arguments) {
                      ? ""
                      : fmt::format(" (expected {})", listed == expected.end() ? "nothing" : listed->second),
                  outcome.reason.empty() ? "" : ": " + outcome.reason);
+      std::fflush(stdout);  // a run that is cut short has shown what it found
     }
   }
   print_summary(counts, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
