@@ -108,6 +108,7 @@ class Merger {
   [[nodiscard]] ValueId merged_constant(Graph& graph, const std::vector<Branch>& branches,
                                         ValueId Branch::* which, std::int64_t rows) const {
     std::vector<Tensor> parts;
+    parts.reserve(branches.size());
     for (const Branch& branch : branches) parts.push_back(*graph_.value(branch.*which).constant);
     return graph.add_constant(side_by_side(parts, rows), graph_.value(branches[0].*which).name + "_merged");
   }

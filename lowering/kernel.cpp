@@ -114,7 +114,7 @@ std::string_view kernel_class_name(KernelClass kind) {
   return class_names.at(static_cast<std::size_t>(kind));
 }
 
-Kernel make_kernel(Graph body, std::vector<bool> input_is_weight) {
+Kernel make_kernel(const Graph& body, std::vector<bool> input_is_weight) {
   if (input_is_weight.size() != body.inputs.size()) {
     throw InternalError("make_kernel: {} weight marks for {} inputs", input_is_weight.size(),
                         body.inputs.size());
@@ -132,7 +132,7 @@ Kernel parse_kernel(std::string_view text) {
   const std::size_t line = text.rfind(weights_line);
   if (line == std::string_view::npos)
     throw ModelError("not a kernel: no line starts with '{}'", weights_line);
-  Graph body = parse_graph(text.substr(0, line));
+  const Graph body = parse_graph(text.substr(0, line));
   std::vector<bool> marks(body.inputs.size(), false);
   std::string_view rest = text.substr(line + weights_line.size());
   while (!rest.empty()) {
@@ -149,7 +149,7 @@ Kernel parse_kernel(std::string_view text) {
     }
     if (!known) throw ModelError("not a kernel: '{}' is marked as a weight but is no input", name);
   }
-  return make_kernel(std::move(body), std::move(marks));
+  return make_kernel(body, std::move(marks));
 }
 
 }  // namespace sylvite

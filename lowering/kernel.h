@@ -38,7 +38,7 @@ struct Kernel {
 };
 
 /// Renames values canonically, finds anchor and class, fills text and id.
-[[nodiscard]] Kernel make_kernel(Graph body, std::vector<bool> input_is_weight);
+[[nodiscard]] Kernel make_kernel(const Graph& body, std::vector<bool> input_is_weight);
 
 /// The inverse of Kernel::text; throws ModelError when the text is not a kernel's.
 [[nodiscard]] Kernel parse_kernel(std::string_view text);

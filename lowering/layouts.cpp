@@ -175,6 +175,7 @@ class Assigner {
 
   void add(const Node& node, const std::optional<Wanted>& wanted) {
     std::vector<ValueId> inputs;
+    inputs.reserve(node.inputs.size());
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       inputs.push_back(wanted && (*wanted)[i] ? as_blocked(node.inputs[i]) : as_dense(node.inputs[i]));
     }

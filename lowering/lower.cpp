@@ -47,6 +47,7 @@ class Extractor {
   ValueId visit_node(NodeId node_id, ValueId wanted) {
     const Node& node = graph_.node(node_id);
     std::vector<ValueId> inputs;
+    inputs.reserve(node.inputs.size());
     for (ValueId input : node.inputs) inputs.push_back(visit(input));
     const std::vector<ValueId> outputs = result_.body.add_node(node.op, std::move(inputs), node.attributes);
     result_.nodes.push_back(node_id);
@@ -73,7 +74,7 @@ class PlanBuilder {
   }
 
   void add_launch(const Group& group) {
-    Extracted extracted = Extractor(graph_, group).take();
+    const Extracted extracted = Extractor(graph_, group).take();
     Launch launch;
     std::vector<bool> is_weight;
     for (ValueId input : extracted.inputs) {
@@ -81,7 +82,7 @@ class PlanBuilder {
       is_weight.push_back(buffer(launch.arguments.back()).kind == BufferKind::weight);
     }
     for (ValueId output : group.outputs) launch.arguments.push_back(add_result(output));
-    Kernel kernel = make_kernel(std::move(extracted.body), std::move(is_weight));
+    Kernel kernel = make_kernel(extracted.body, std::move(is_weight));
     const NodeId named = kernel.anchor == no_node
                              ? extracted.nodes.back()
                              : extracted.nodes.at(static_cast<std::size_t>(kernel.anchor));

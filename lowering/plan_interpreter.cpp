@@ -93,11 +93,13 @@ std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& 
     const Kernel& kernel = plan.kernels.at(static_cast<std::size_t>(launch.kernel));
     const std::size_t count = kernel.body.inputs.size();
     std::vector<Tensor> arguments;
+    arguments.reserve(count);
     for (std::size_t i = 0; i < count; ++i) arguments.push_back(memory.read(launch.arguments[i]));
     const std::vector<Tensor> results = interpret(kernel.body, arguments);
     for (std::size_t i = 0; i < results.size(); ++i) memory.write(launch.arguments[count + i], results[i]);
   }
   std::vector<Tensor> outputs;
+  outputs.reserve(plan.outputs.size());
   for (BufferId output : plan.outputs) outputs.push_back(memory.read(output));
   return outputs;
 }
