@@ -58,26 +58,25 @@ struct Node {
   std::string name;  ///< where it came from in the model, for messages and profiles; not part of identity
 };
 
-/// A graph owns its values and nodes. Nodes stand in topological order: the ids of a node's inputs are produced
-/// by earlier nodes. Ids are indices and stay valid while the graph only grows; a pass that removes things
-/// builds a new graph (see GraphRewriter in frontend/rewrite.h).
-/// Thread safety: const use only.
+/// A graph owns its values and nodes. Nodes stand in topological order: the ids of a node's inputs are
+/// produced by earlier nodes. Ids are indices and stay valid while the graph only grows; a pass that removes
+/// things builds a new graph (see GraphRewriter in frontend/rewrite.h). Thread safety: const use only.
 class Graph {
  public:
   std::string name = "graph";
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  /// The model's names of the outputs, parallel to `outputs`; may be shorter. Two outputs may be one value, and an
-  /// output may be an input or a constant, so the names live here and not on the values.
+  /// The model's names of the outputs, parallel to `outputs`; may be shorter. Two outputs may be one value,
+  /// and an output may be an input or a constant, so the names live here and not on the values.
   std::vector<std::string> output_names;
   /// The name of output i: output_names[i] where given, else the value's name.
   [[nodiscard]] const std::string& output_name(std::size_t i) const;
 
   ValueId add_input(const std::string& value_name, TensorType type);
   ValueId add_constant(Tensor tensor, const std::string& value_name = "");
-  /// Adds a node, fills in attribute defaults, and infers its output types by the op's rule. Absent inputs at the
-  /// end are dropped, so that equal nodes have equal text.
-  /// Returns the outputs. Throws ModelError naming the node when arity, attributes or types do not fit.
+  /// Adds a node, fills in attribute defaults, and infers its output types by the op's rule. Absent inputs at
+  /// the end are dropped, so that equal nodes have equal text. Returns the outputs. Throws ModelError naming
+  /// the node when arity, attributes or types do not fit.
   std::vector<ValueId> add_node(Op op, std::vector<ValueId> node_inputs, Attributes attributes = {},
                                 const std::string& node_name = "");
   /// add_node for operations with one output.
@@ -90,7 +89,9 @@ class Graph {
   [[nodiscard]] Value& value(ValueId id) { return values_.at(static_cast<std::size_t>(id)); }
   [[nodiscard]] const Node& node(NodeId id) const { return nodes_.at(static_cast<std::size_t>(id)); }
   [[nodiscard]] const TensorType& type(ValueId id) const { return value(id).type; }
-  [[nodiscard]] bool is_constant(ValueId id) const { return id != no_value && value(id).constant.has_value(); }
+  [[nodiscard]] bool is_constant(ValueId id) const {
+    return id != no_value && value(id).constant.has_value();
+  }
   /// For each value, the nodes that read it, in order, once per use.
   [[nodiscard]] std::vector<std::vector<NodeId>> uses() const;
   /// Renames a value, adding a number when the name is taken. Empty names are ignored.

@@ -20,42 +20,119 @@ class Tensor;
 /// Order groups ops by trait; it is not persistent (texts and databases hold names).
 enum class Op : std::uint16_t {
   // pointwise, one input
-  neg, abs, sign, floor, ceil, round, sqrt, rsqrt, reciprocal, exp, log, sin, cos, tan, asin, acos, atan, sinh,
-  cosh, tanh, asinh, acosh, atanh, erf, sigmoid, relu, gelu, silu, hard_sigmoid, hard_swish, softplus,
-  logical_not, bitwise_not, is_nan, is_inf, cast,
+  neg,
+  abs,
+  sign,
+  floor,
+  ceil,
+  round,
+  sqrt,
+  rsqrt,
+  reciprocal,
+  exp,
+  log,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  asinh,
+  acosh,
+  atanh,
+  erf,
+  sigmoid,
+  relu,
+  gelu,
+  silu,
+  hard_sigmoid,
+  hard_swish,
+  softplus,
+  logical_not,
+  bitwise_not,
+  is_nan,
+  is_inf,
+  cast,
   // pointwise, two inputs, numpy broadcasting
-  add, sub, mul, div, pow, mod, minimum, maximum, equal, less, less_equal, greater, greater_equal, logical_and,
-  logical_or, logical_xor, bitwise_and, bitwise_or, bitwise_xor, shift_left, shift_right,
+  add,
+  sub,
+  mul,
+  div,
+  pow,
+  mod,
+  minimum,
+  maximum,
+  equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  logical_and,
+  logical_or,
+  logical_xor,
+  bitwise_and,
+  bitwise_or,
+  bitwise_xor,
+  shift_left,
+  shift_right,
   // pointwise, three inputs: where(condition, if_true, if_false), broadcasting
   where,
   // creation: iota{shape, axis, dtype} counts along axis
   iota,
   // data movement
-  reshape, transpose, broadcast_to, slice, pad, concat, gather, gather_elements, gather_nd, scatter_elements,
-  scatter_nd, to_layout,
+  reshape,
+  transpose,
+  broadcast_to,
+  slice,
+  pad,
+  concat,
+  gather,
+  gather_elements,
+  gather_nd,
+  scatter_elements,
+  scatter_nd,
+  to_layout,
   // reductions over axes
-  reduce_sum, reduce_max, reduce_min, reduce_prod, arg_max, arg_min,
+  reduce_sum,
+  reduce_max,
+  reduce_min,
+  reduce_prod,
+  arg_max,
+  arg_min,
   // scans and orderings along one axis
-  cumsum, cumprod, top_k,
+  cumsum,
+  cumprod,
+  top_k,
   // normalisations
-  softmax, log_softmax, layer_norm, rms_norm, batch_norm,
+  softmax,
+  log_softmax,
+  layer_norm,
+  rms_norm,
+  batch_norm,
   // contractions and windows
-  matmul, conv, max_pool, avg_pool, attention,
+  matmul,
+  conv,
+  max_pool,
+  avg_pool,
+  attention,
   count_  ///< number of rows, not an operation
 };
 
 enum class OpTrait : std::uint32_t {
-  pointwise = 1U << 0,    ///< output element i depends on element i of each (broadcast) input
-  movement = 1U << 1,     ///< copies elements, computes nothing
-  view = 1U << 2,         ///< movement that is an index map of its first input: inlines into readers
-  reduction = 1U << 3,    ///< folds over axes
+  pointwise = 1U << 0,  ///< output element i depends on element i of each (broadcast) input
+  movement = 1U << 1,   ///< copies elements, computes nothing
+  view = 1U << 2,       ///< movement that is an index map of its first input: inlines into readers
+  reduction = 1U << 3,  ///< folds over axes
   scan = 1U << 4,
   normalization = 1U << 5,
   matmul = 1U << 6,
   convolution = 1U << 7,
   pooling = 1U << 8,
   attention = 1U << 9,
-  gather = 1U << 10,      ///< reads at run-time indices
+  gather = 1U << 10,  ///< reads at run-time indices
   scatter = 1U << 11,
   commutative = 1U << 12,
   comparison = 1U << 13,  ///< output is boolean
@@ -65,7 +142,8 @@ enum class OpTrait : std::uint32_t {
 struct AttributeInfo {
   std::string name;
   /// The default; absent means required. Its kind is the attribute's kind either way (see `kind`).
-  std::optional<std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>>
+  std::optional<
+      std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>>
       fallback;
   enum class Kind { integer, real, string, integers, reals } kind;
   std::string help;
@@ -92,6 +170,8 @@ struct OpInfo {
 [[nodiscard]] const OpInfo& op_info(Op op);
 [[nodiscard]] std::span<const OpInfo> op_table();
 [[nodiscard]] std::optional<Op> find_op(std::string_view name);
-[[nodiscard]] inline bool has_trait(Op op, OpTrait trait) { return op_info(op).has(trait); }
+[[nodiscard]] inline bool has_trait(Op op, OpTrait trait) {
+  return op_info(op).has(trait);
+}
 
 }  // namespace sylvite

@@ -36,7 +36,9 @@ class Tensor {
   [[nodiscard]] const Dims& dims() const { return dims_; }
   [[nodiscard]] TensorType type() const { return make_type(dtype_, dims_); }
   [[nodiscard]] std::int64_t size() const { return size_; }  ///< elements
-  [[nodiscard]] std::int64_t byte_size() const { return size_ * static_cast<std::int64_t>(dtype_size(dtype_)); }
+  [[nodiscard]] std::int64_t byte_size() const {
+    return size_ * static_cast<std::int64_t>(dtype_size(dtype_));
+  }
   [[nodiscard]] const void* data() const { return data_.get(); }
   [[nodiscard]] void* mutable_data() { return const_cast<void*>(data_.get()); }
 

@@ -25,7 +25,8 @@ struct Dim {
   std::string symbol;  ///< empty when the extent is known
 
   Dim() = default;
-  Dim(std::int64_t known) : extent(known) {}  // NOLINT(google-explicit-constructor): {1, 3, 224, 224} is a shape
+  Dim(std::int64_t known)
+      : extent(known) {}  // NOLINT(google-explicit-constructor): {1, 3, 224, 224} is a shape
   [[nodiscard]] static Dim symbolic(std::string name);
   [[nodiscard]] bool is_known() const { return symbol.empty(); }
   bool operator==(const Dim&) const = default;
@@ -34,9 +35,9 @@ struct Dim {
 using Dims = std::vector<std::int64_t>;  ///< known extents, outermost first, as in ONNX
 using Shape = std::vector<Dim>;
 
-/// How a value lies in memory. `channel_block` = 0: dense row-major. b > 0: dimension 1 (channels, padded up to
-/// a multiple of b) is split, and the order is N, C/b, spatial..., b: oneDNN's nChw16c for b = 16. The logical
-/// shape never changes with the layout; padded channels hold finite, unspecified values.
+/// How a value lies in memory. `channel_block` = 0: dense row-major. b > 0: dimension 1 (channels, padded up
+/// to a multiple of b) is split, and the order is N, C/b, spatial..., b: oneDNN's nChw16c for b = 16. The
+/// logical shape never changes with the layout; padded channels hold finite, unspecified values.
 struct Layout {
   int channel_block = 0;
   bool operator==(const Layout&) const = default;
@@ -48,11 +49,11 @@ struct TensorType {
   Layout layout;
 
   [[nodiscard]] int rank() const { return static_cast<int>(shape.size()); }
-  [[nodiscard]] Dims dims() const;                 ///< REQUIRES every extent known, else throws UnsupportedError
+  [[nodiscard]] Dims dims() const;  ///< REQUIRES every extent known, else throws UnsupportedError
   [[nodiscard]] std::int64_t element_count() const;  ///< logical elements, without padding
   [[nodiscard]] Dims storage_dims() const;  ///< dims as stored, outermost first, blocks and padding included
-  [[nodiscard]] std::int64_t byte_size() const;    ///< bytes as stored
-  [[nodiscard]] std::string to_string() const;     ///< e.g. f32[1,64,56,56] or f32[1,64,56,56]@c16
+  [[nodiscard]] std::int64_t byte_size() const;  ///< bytes as stored
+  [[nodiscard]] std::string to_string() const;   ///< e.g. f32[1,64,56,56] or f32[1,64,56,56]@c16
   bool operator==(const TensorType&) const = default;
 };
 
