@@ -147,4 +147,8 @@ void ObjectCache::store(const std::string& symbol, const std::string& object) {
   ::unlink(temporary.c_str());
 }
 
+void ObjectCache::remove(const std::string& symbol) {
+  if (!folder_.empty()) ::unlink(path_of(symbol).c_str());
+}
+
 }  // namespace sylvite

@@ -16,6 +16,7 @@ class ObjectCache {
       const std::string& folder);  ///< created with mode 0700 when missing; "" disables the cache
   [[nodiscard]] std::optional<std::string> load(const std::string& symbol);  ///< the object's bytes
   void store(const std::string& symbol, const std::string& object);
+  void remove(const std::string& symbol);  ///< absence is fine
   /// The last reason for a miss that is not plain absence, or for a lost store; "" when there was none.
   [[nodiscard]] const std::string& warning() const { return warning_; }
 

@@ -181,7 +181,9 @@ void Program::Rep::execute(std::size_t number, Clock::time_point run_start,
   const Launch& launch = plan.launches[number];
   const double start = profile != nullptr ? seconds_since(run_start) : 0;
   if (const int status = call.entry(call.arguments.data()); status != 0) {
-    throw InternalError("kernel '{}' failed with status {}: {}", launch.name, status, context.take_error());
+    throw KernelError(
+        static_cast<std::size_t>(launch.kernel),
+        fmt::format("kernel '{}' failed with status {}: {}", launch.name, status, context.take_error()));
   }
   if (profile == nullptr) return;
   const std::string& id = plan.kernels[static_cast<std::size_t>(launch.kernel)].id;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "lowering/plan.h"
 #include "runtime/bindings.h"
 #include "runtime/profile.h"
@@ -19,6 +20,16 @@ struct CompiledKernel {
   Candidate candidate;  ///< says how the kernel wants its weights packed
   std::string symbol;   ///< see symbol_name
   std::string object;   ///< see compile_to_object
+};
+
+/// A kernel reported an error: a schedule whose bounds do not hold, or memory that ran out.
+class KernelError : public InternalError {
+ public:
+  KernelError(std::size_t kernel, const std::string& message) : InternalError(message), kernel_(kernel) {}
+  [[nodiscard]] std::size_t kernel() const { return kernel_; }  ///< index into Plan::kernels
+
+ private:
+  std::size_t kernel_;
 };
 
 /// Owns everything needed to run. Thread safety: run() may be called from one thread at a time; different
@@ -36,7 +47,7 @@ class Program {
 
   /// Inputs and results in graph order. Inputs that are 64-byte aligned are read in place. Results may share
   /// bytes with inputs or weights where the graph returns those. Throws InputError naming the input whose
-  /// dtype or shape differs, InternalError when a kernel reports an error. `profile`, if given, gets one
+  /// dtype or shape differs, KernelError when a kernel reports an error. `profile`, if given, gets one
   /// entry per launch.
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs,
                                         std::vector<LaunchTime>* profile = nullptr);

@@ -151,6 +151,7 @@ std::vector<std::size_t> load_cached(Session& session, ObjectCache& cache,
   std::vector<std::size_t> missing;
   for (const std::size_t i : wanted) {
     Choice& choice = session.choices[i];
+    if (!choice.symbol.empty() && !choice.object.empty()) continue;
     choice.symbol = symbol_name(session.plan.kernels[i], choice.candidate, session.machine.target);
     if (!choice.object.empty()) {
       cache.store(choice.symbol, choice.object);
@@ -194,7 +195,7 @@ void fall_back(Session& session, std::size_t i) {
   const Kernel& kernel = session.plan.kernels[i];
   Choice& choice = session.choices[i];
   if (choice.origin == Origin::reference) {
-    throw CompileError("kernel {} ({}) does not compile; see the warnings, and please report it: {}",
+    throw CompileError("kernel {} ({}) does not compile or run; see the warnings, and please report it: {}",
                        kernel.id, kernel_class_name(kernel.kind),
                        session.report.warnings.empty() ? "" : session.report.warnings.back());
   }
@@ -227,6 +228,47 @@ void get_objects(Session& session) {
     }
   }
   warn(session, cache.warning());
+}
+
+void make_program(Session& session) {
+  std::vector<CompiledKernel> kernels;
+  for (const Choice& choice : session.choices) {
+    kernels.push_back({choice.candidate, choice.symbol, choice.object});
+  }
+  session.program.emplace(std::move(session.plan), kernels, session.machine.threads,
+                          session.settings.real("runtime.spin"));
+  session.report.weights_seconds += session.program->weights_seconds();
+}
+
+/// Runs the program on zeros: kernels check their bounds when they are called, and whether they hold depends
+/// on shapes only. Returns the kernel that reported an error, with a warning.
+std::optional<std::size_t> failing_kernel(Session& session) {
+  const Plan& plan = session.program->plan();
+  std::vector<Tensor> zeros;
+  for (const BufferId id : plan.inputs) {
+    const TensorType& type = plan.buffers.at(static_cast<std::size_t>(id)).type;
+    zeros.emplace_back(type.dtype, type.dims());
+  }
+  try {
+    (void)session.program->run(zeros);
+  } catch (const KernelError& error) {
+    const std::string_view origin = origin_name(session.choices.at(error.kernel()).origin);
+    warn(session, fmt::format("the {} candidate is replaced: {}", origin, error.what()));
+    return error.kernel();
+  }
+  return std::nullopt;
+}
+
+/// Replaces candidates that compile but cannot run. Their objects leave the cache, so that the next start
+/// does the same.
+void replace_failing_kernels(Session& session) {
+  while (const std::optional<std::size_t> failing = failing_kernel(session)) {
+    ObjectCache(session_paths(session.settings).object_cache).remove(session.choices[*failing].symbol);
+    session.plan = session.program->plan();
+    fall_back(session, *failing);
+    get_objects(session);
+    make_program(session);
+  }
 }
 
 }  // namespace
@@ -292,15 +334,11 @@ void choose_candidates(Session& session, const ProgressCallback& progress) {
 void build_program(Session& session) {
   {
     const Stopwatch watch(session.report.ready_seconds);
+    const int compiled_before = session.report.compiled;
     get_objects(session);
-    std::vector<CompiledKernel> kernels;
-    for (const Choice& choice : session.choices) {
-      kernels.push_back({choice.candidate, choice.symbol, choice.object});
-    }
-    session.program.emplace(std::move(session.plan), kernels, session.machine.threads,
-                            session.settings.real("runtime.spin"));
+    make_program(session);
+    if (session.report.compiled > compiled_before) replace_failing_kernels(session);
   }
-  session.report.weights_seconds = session.program->weights_seconds();
   session.report.ready_seconds -= session.report.weights_seconds;
   session.report.peak_bytes = session.program->peak_bytes();
 }

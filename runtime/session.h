@@ -87,9 +87,10 @@ struct SessionPaths {
 void choose_candidates(Session& session, const ProgressCallback& progress = {});
 
 /// Gets every kernel's object from the cache, compiling those missing in worker processes, loads them, and
-/// makes session.program. A candidate that does not compile is replaced by the heuristic one, then by the
-/// reference, each with a warning. REQUIRES choose_candidates. Throws CompileError when even the reference
-/// does not compile.
+/// makes session.program. A candidate that does not compile, or that
+/// reports an error in a first run on zeros, made only when something was compiled, is replaced by the
+/// heuristic one, then by the reference, each with a warning. REQUIRES choose_candidates. Throws CompileError
+/// when even the reference does not compile.
 void build_program(Session& session);
 
 /// What CompiledModel holds.

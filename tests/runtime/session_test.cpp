@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "lowering/algorithm.h"
 #include "tests/runtime/test_session.h"
 
 namespace sylvite {
@@ -83,6 +84,22 @@ TEST(SessionTest, ACandidateThatDoesNotCompileIsReplaced) {
   EXPECT_EQ(session.choices[0].origin, Origin::heuristic);
   EXPECT_THAT(session.report.warnings, Contains(HasSubstr("does not compile")));
   expect_right_results(session);
+}
+
+TEST(SessionTest, ACandidateThatCannotRunIsReplacedOnEveryStart) {
+  const TemporaryFolder folder;
+  for (int start = 0; start < 2; ++start) {
+    Session session = load_graph(small_graph(), test_options(folder.path()));
+    choose_candidates(session);
+    Choice& choice = session.choices[0];
+    choice.candidate = reference_candidate(session.plan.kernels[0]);
+    const std::string output = output_stage(session.plan.kernels[0], session.plan.kernels[0].body.outputs[0]);
+    choice.candidate.schedule.decisions.push_back({output, -1, "bound", {"d0", "0", "2"}});
+    choice.origin = Origin::database;
+    build_program(session);
+    EXPECT_THAT(session.report.warnings, Contains(HasSubstr("is replaced")));
+    expect_right_results(session);
+  }
 }
 
 TEST(SessionTest, ReadsStoredWinners) {
