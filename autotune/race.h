@@ -13,7 +13,7 @@ struct RaceEntry {
 };
 
 /// How `challenger` fares against `incumbent`: the median of the pairwise ratios of their samples, and the
-/// band around 1 within which it means nothing: 2%, or more where the ratios scatter.
+/// band around 1 within which it means nothing: 0.5%, or more where the ratios scatter.
 struct RaceVerdict {
   double ratio = 1;  ///< challenger / incumbent; below 1 is faster
   double band = 0;

@@ -46,7 +46,7 @@ TEST(Race, SlowingMachinesCancelOut) {
 
 TEST(Race, AmongEqualWinnersTheSimplerOne) {
   std::vector<double> slow(15, 100);
-  EXPECT_EQ(decide_race({{slow, 1}, {std::vector<double>(15, 50), 900}, {std::vector<double>(15, 50.5), 30}}),
+  EXPECT_EQ(decide_race({{slow, 1}, {std::vector<double>(15, 50), 900}, {std::vector<double>(15, 50.1), 30}}),
             2);
   EXPECT_EQ(decide_race({{slow, 1}, {std::vector<double>(15, 50), 900}, {std::vector<double>(15, 60), 30}}),
             1);
