@@ -61,8 +61,17 @@ void check_pages(SqliteConnection& connection) {
   }
 }
 
+/// In one read transaction: otherwise a process that creates the schema meanwhile may be seen half done, and
+/// its file taken for a foreign one.
+Contents read_contents_at_once(SqliteConnection& connection) {
+  connection.execute("BEGIN");
+  Contents contents = read_contents(connection);
+  connection.execute("COMMIT");
+  return contents;
+}
+
 void check_contents(SqliteConnection& connection, const std::string& path) {
-  switch (read_contents(connection)) {
+  switch (read_contents_at_once(connection)) {
     case Contents::empty:
     case Contents::ours:
       return;

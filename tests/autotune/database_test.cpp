@@ -282,6 +282,22 @@ TEST(Database, ManyProcessesWriteOneFile) {
   EXPECT_EQ(integrity(path), "ok");
 }
 
+TEST(Database, ProcessesThatCreateTheFileTogetherAllUseIt) {
+  constexpr int rounds = 25;
+  constexpr int writers = 4;
+  TemporaryFolder folder;
+  for (int round = 0; round < rounds; ++round) {
+    std::string path = folder.file("tuning" + std::to_string(round) + ".db");
+    std::vector<pid_t> children;
+    for (int writer = 0; writer < writers; ++writer) {
+      children.push_back(in_child([&] { _exit(Database(path).warning().empty() ? 0 : 1); }));
+    }
+    for (pid_t child : children) {
+      EXPECT_EQ(exit_status(child), 0) << "round " << round;
+    }
+  }
+}
+
 TEST(Database, KillInTheMiddleOfWritesKeepsCommits) {
   TemporaryFolder folder;
   std::string path = folder.file("tuning.db");
