@@ -1,0 +1,167 @@
+#pragma once
+// One GPU and what lives on it: memory, modules, streams, events, graphs. Owners are move-only and free what
+// they hold; they must not outlive the process's use of the device. Calls throw CudaError.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda_driver.h"
+
+namespace sylvite::cuda {
+
+/// What a schedule may want to know, and what names the device in a tuning key.
+struct DeviceProperties {
+  std::string name;    ///< e.g. "NVIDIA H200"
+  int capability = 0;  ///< 10 * major + minor: 90 for Hopper
+  int driver = 0;      ///< CUDA version of the driver, e.g. 13000
+  int multiprocessors = 0;
+  std::int64_t shared_bytes = 0;  ///< of one block, at most
+  std::int64_t l2_bytes = 0;
+  std::int64_t memory_bytes = 0;
+};
+
+/// The first device that the driver shows (CUDA_VISIBLE_DEVICES chooses), with its primary context. Thread
+/// safe.
+class Device {
+ public:
+  /// Opened once per process. Throws UnsupportedError when there is no driver or no device.
+  [[nodiscard]] static const Device& get();
+
+  [[nodiscard]] const DeviceProperties& properties() const { return properties_; }
+  /// Every thread that makes calls does this first; costs less than a microsecond.
+  void make_current() const { driver().context_set_current(context_); }
+
+ private:
+  Device();
+  ContextHandle context_ = nullptr;
+  DeviceProperties properties_;
+};
+
+/// A handle that is destroyed by one driver function.
+template <typename Handle, auto Destroy>
+class Owner {
+ public:
+  Owner() = default;
+  explicit Owner(Handle handle) : handle_(handle) {}
+  ~Owner() { reset(); }
+  Owner(Owner&& other) noexcept : handle_(std::exchange(other.handle_, Handle())) {}
+  Owner& operator=(Owner&& other) noexcept {
+    if (this != &other) {
+      reset();
+      handle_ = std::exchange(other.handle_, Handle());
+    }
+    return *this;
+  }
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  [[nodiscard]] Handle get() const { return handle_; }
+
+ private:
+  void reset() noexcept {
+    if (handle_ != Handle()) (void)(driver().*Destroy).try_call(handle_);  // too late for an error
+    handle_ = Handle();
+  }
+  Handle handle_ = Handle();
+};
+
+/// Device memory, 256-byte aligned, contents unspecified. None for 0 bytes.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  explicit DeviceMemory(std::size_t bytes);
+  [[nodiscard]] DevicePointer address() const { return memory_.get(); }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  Owner<DevicePointer, &Driver::memory_free> memory_;
+  std::size_t size_ = 0;
+};
+
+/// Page-locked host memory: copies from and to it run beside everything else.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  explicit PinnedMemory(std::size_t bytes);
+  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(memory_.get()); }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  Owner<void*, &Driver::host_free> memory_;
+  std::size_t size_ = 0;
+};
+
+/// A cubin, or PTX that the driver compiles.
+class Module {
+ public:
+  Module() = default;
+  /// Throws CompileError with the driver's log when the image does not load.
+  explicit Module(std::string_view image);
+  [[nodiscard]] FunctionHandle function(const std::string& name) const;
+
+ private:
+  Owner<ModuleHandle, &Driver::module_unload> module_;
+};
+
+/// One kernel launch with its arguments: a value, so that it can be made once and launched many times.
+struct Launch {
+  FunctionHandle function = nullptr;
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;        ///< more than 48 KB: see allow_shared
+  unsigned cluster[3] = {1, 1, 1};  ///< in blocks
+  bool programmatic = false;        ///< may begin before the last kernel of the stream has ended
+  std::vector<std::vector<std::byte>> arguments;  ///< the bytes of each, aligned for any scalar
+
+  template <typename T>
+  void add_argument(const T& value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    arguments.emplace_back(bytes.begin(), bytes.end());
+  }
+};
+void launch(const Launch& launch, StreamHandle stream);
+/// Lets a function use this much shared memory per block.
+void allow_shared(FunctionHandle function, std::size_t bytes);
+
+class Event {
+ public:
+  explicit Event(bool timing = true);
+  void record(StreamHandle stream) { driver().event_record(event_.get(), stream); }
+  void synchronize() const { driver().event_synchronize(event_.get()); }
+  [[nodiscard]] EventHandle get() const { return event_.get(); }
+
+ private:
+  Owner<EventHandle, &Driver::event_destroy> event_;
+};
+/// REQUIRES both recorded and reached.
+[[nodiscard]] double microseconds_between(const Event& start, const Event& end);
+
+class Stream {
+ public:
+  Stream();
+  [[nodiscard]] StreamHandle get() const { return stream_.get(); }
+  void synchronize() const { driver().stream_synchronize(stream_.get()); }
+
+ private:
+  Owner<StreamHandle, &Driver::stream_destroy> stream_;
+};
+
+/// Work captured from a stream, to be launched as a whole.
+class Graph {
+ public:
+  Graph() = default;
+  /// `work` issues calls on the stream; they are recorded and not run.
+  Graph(const Stream& stream, const std::function<void()>& work);
+  void launch(StreamHandle stream) const { driver().graph_launch(exec_.get(), stream); }
+  [[nodiscard]] bool is_empty() const { return exec_.get() == nullptr; }
+
+ private:
+  Owner<GraphExecHandle, &Driver::graph_exec_destroy> exec_;
+};
+
+}  // namespace sylvite::cuda
