@@ -14,7 +14,7 @@
 namespace sylvite {
 namespace {
 
-/// NumPy's name, for readers of outputs.json.
+/// NumPy's name, or that of the package ml_dtypes, for readers of outputs.json.
 std::string numpy_name(DType dtype) {
   switch (dtype) {
     case DType::f32:
@@ -43,6 +43,26 @@ std::string numpy_name(DType dtype) {
       return "uint64";
     case DType::boolean:
       return "bool";
+    case DType::f8e4m3fn:
+      return "float8_e4m3fn";
+    case DType::f8e4m3fnuz:
+      return "float8_e4m3fnuz";
+    case DType::f8e5m2:
+      return "float8_e5m2";
+    case DType::f8e5m2fnuz:
+      return "float8_e5m2fnuz";
+    case DType::f8e8m0:
+      return "float8_e8m0fnu";
+    case DType::f4e2m1:
+      return "float4_e2m1fn";
+    case DType::i4:
+      return "int4";
+    case DType::u4:
+      return "uint4";
+    case DType::i2:
+      return "int2";
+    case DType::u2:
+      return "uint2";
   }
   throw InternalError("dtype {} has no NumPy name", static_cast<int>(dtype));
 }

@@ -19,6 +19,7 @@ using ResultTypes = std::span<const TensorType>;
 [[nodiscard]] OutputTensors evaluate_unary(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_classify(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_cast(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_bitcast(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_binary(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_compare(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_where(Op, InputTensors, const Attributes&, ResultTypes);

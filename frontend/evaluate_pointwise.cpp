@@ -1,6 +1,7 @@
 // Reference semantics of pointwise operations.
 
 #include <cmath>
+#include <cstring>
 
 #include "base/error.h"
 #include "frontend/evaluate.h"
@@ -308,6 +309,25 @@ OutputTensors evaluate_cast(Op, InputTensors inputs, const Attributes&, ResultTy
   return {with_arithmetic(inputs[0]->dtype(), [&](auto zero) {
     return encode(types[0].dtype, inputs[0]->dims(), decode<decltype(zero)>(*inputs[0]));
   })};
+}
+
+/// Numbers of less than a byte keep their low bits; a boolean is true for any bit.
+OutputTensors evaluate_bitcast(Op, InputTensors inputs, const Attributes&, ResultTypes types) {
+  const Tensor& input = *inputs[0];
+  Tensor result(types[0].dtype, input.dims());
+  const auto* from = static_cast<const std::uint8_t*>(input.data());
+  auto* to = static_cast<std::uint8_t*>(result.mutable_data());
+  if (dtype_size(types[0].dtype) > 1) {
+    if (input.byte_size() > 0) std::memcpy(to, from, static_cast<std::size_t>(input.byte_size()));
+    return {result};
+  }
+  const int mask = (1 << dtype_bits(types[0].dtype)) - 1;
+  for (std::int64_t i = 0; i < input.size(); ++i) {
+    to[i] = static_cast<std::uint8_t>(from[i] & mask);
+    if (types[0].dtype == DType::boolean) to[i] = to[i] != 0 ? 1 : 0;
+    if (types[0].dtype == DType::i4 || types[0].dtype == DType::i2) result.set_int64(i, to[i]);
+  }
+  return {result};
 }
 
 OutputTensors evaluate_binary(Op op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {

@@ -24,6 +24,7 @@ using OutputTypes = std::vector<TensorType>;
 [[nodiscard]] OutputTypes infer_logical_unary(Op, InputTypes, const Attributes&);
 [[nodiscard]] OutputTypes infer_classify(Op, InputTypes, const Attributes&);  ///< float to boolean
 [[nodiscard]] OutputTypes infer_cast(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_bitcast(Op, InputTypes, const Attributes&);
 [[nodiscard]] OutputTypes infer_arithmetic(Op, InputTypes, const Attributes&);
 [[nodiscard]] OutputTypes infer_equality(Op, InputTypes, const Attributes&);
 [[nodiscard]] OutputTypes infer_ordering(Op, InputTypes, const Attributes&);

@@ -59,7 +59,7 @@ OutputTypes infer_matmul(Op, InputTypes inputs, const Attributes&) {
   const TensorType& a = inputs[0];
   const TensorType& b = inputs[1];
   require_same_dtype(a, b, "the operands");
-  if (a.dtype == DType::boolean) throw ModelError("matmul of booleans");
+  if (!is_number(a.dtype)) throw ModelError("matmul of {}", dtype_name(a.dtype));
   if (a.rank() < 2 || b.rank() < 2 || from_end(a.shape, 1) != from_end(b.shape, 2)) {
     throw ModelError("{} and {} do not multiply", a.to_string(), b.to_string());
   }
@@ -74,7 +74,7 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
   const TensorType& w = inputs[1];
   require_spatial_rank(x);
   require_same_dtype(x, w, "the input and the weights");
-  if (x.dtype == DType::boolean) throw ModelError("convolution of booleans");
+  if (!is_number(x.dtype)) throw ModelError("convolution of {}", dtype_name(x.dtype));
   const std::int64_t groups = attributes.integer("groups");
   const Dims filter = w.dims();
   if (w.rank() != x.rank() || groups < 1 || groups > extent_limit || filter[1] > extent_limit ||
@@ -97,7 +97,7 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
 OutputTypes infer_pool(Op op, InputTypes inputs, const Attributes& attributes) {
   const TensorType& x = inputs[0];
   require_spatial_rank(x);
-  if (x.dtype == DType::boolean || (op == Op::avg_pool && !is_float(x.dtype))) {
+  if (!is_number(x.dtype) || (op == Op::avg_pool && !is_float(x.dtype))) {
     throw ModelError("cannot pool {}", x.to_string());
   }
   const auto& kernel =

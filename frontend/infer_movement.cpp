@@ -38,7 +38,7 @@ OutputTypes infer_iota(Op, InputTypes, const Attributes& attributes) {
   const TensorType result = make_type(parse_dtype(attributes.string("dtype")), attributes.integers("shape"));
   (void)result.element_count();
   (void)checked_axis(attributes, result.rank());
-  if (result.dtype == DType::boolean) throw ModelError("iota counts in numbers, not in booleans");
+  if (!is_number(result.dtype)) throw ModelError("iota does not count in {}", dtype_name(result.dtype));
   return {result};
 }
 

@@ -84,7 +84,7 @@ OutputTypes infer_real_unary(Op, InputTypes inputs, const Attributes& attributes
 }
 
 OutputTypes infer_numeric_unary(Op, InputTypes inputs, const Attributes&) {
-  require(inputs[0].dtype != DType::boolean, inputs[0], "numbers");
+  require(is_number(inputs[0].dtype), inputs[0], "numbers");
   return {inputs[0]};
 }
 
@@ -111,9 +111,18 @@ OutputTypes infer_cast(Op, InputTypes inputs, const Attributes& attributes) {
   return {result};
 }
 
+OutputTypes infer_bitcast(Op, InputTypes inputs, const Attributes& attributes) {
+  TensorType result = inputs[0];
+  result.dtype = parse_dtype(attributes.string("to"));
+  if (dtype_bits(result.dtype) != dtype_bits(inputs[0].dtype)) {
+    throw ModelError("the bits of {} do not make a {}", inputs[0].to_string(), dtype_name(result.dtype));
+  }
+  return {result};
+}
+
 OutputTypes infer_arithmetic(Op, InputTypes inputs, const Attributes&) {
   require_same_dtype(inputs[0], inputs[1], "the operands");
-  require(inputs[0].dtype != DType::boolean, inputs[0], "numbers");
+  require(is_number(inputs[0].dtype), inputs[0], "numbers");
   return {broadcast_type(inputs[0].dtype, inputs)};
 }
 
@@ -124,7 +133,7 @@ OutputTypes infer_equality(Op, InputTypes inputs, const Attributes&) {
 
 OutputTypes infer_ordering(Op, InputTypes inputs, const Attributes&) {
   require_same_dtype(inputs[0], inputs[1], "the operands");
-  require(inputs[0].dtype != DType::boolean, inputs[0], "numbers");
+  require(is_number(inputs[0].dtype), inputs[0], "numbers");
   return {broadcast_type(DType::boolean, inputs)};
 }
 

@@ -13,7 +13,7 @@ void require_float(const TensorType& type) {
 }
 
 void require_numbers(const TensorType& type) {
-  if (type.dtype == DType::boolean) throw ModelError("got {}, expected numbers", type.to_string());
+  if (!is_number(type.dtype)) throw ModelError("got {}, expected numbers", type.to_string());
 }
 
 bool keepdims(const Attributes& attributes) {

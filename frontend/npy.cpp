@@ -206,13 +206,15 @@ Tensor tensor_from_npy(std::string_view bytes, const std::string& what) {
 }
 
 std::string tensor_to_npy(const Tensor& tensor) {
+  // Narrow floats have no letter; their bytes are written, as ml_dtypes does.
   const auto row = std::find_if(descr_table.begin(), descr_table.end(),
                                 [&](const DescrRow& candidate) { return candidate.dtype == tensor.dtype(); });
+  const std::string_view descr = row != descr_table.end() ? row->descr : "V1";
   std::string shape;
   for (std::int64_t extent : tensor.dims()) shape += fmt::format("{},", extent);
   const char order = dtype_size(tensor.dtype()) == 1 ? '|' : '<';
   std::string header =
-      fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", order, row->descr, shape);
+      fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", order, descr, shape);
   const bool is_long = header.size() > 60000;  // version 1.0 counts the header in 16 bits
   const std::size_t start = is_long ? 12 : 10;
   header.resize((start + header.size() + header_alignment) / header_alignment * header_alignment - start - 1,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "frontend/narrow.h"
 
 namespace sylvite {
 namespace {
@@ -281,6 +282,13 @@ Sym where(Sym condition, double if_true, Sym if_false) {
 Sym cast(Sym x, DType to) {
   if (x.dtype() == to) return x;
   return x.builder().add(Op::cast, {x}, {{"to", std::string(dtype_name(to))}});
+}
+
+Sym saturated(Sym x, DType to) {
+  const double largest = largest_narrow(to);
+  const Sym low =
+      to == DType::f8e8m0 ? x : apply(Op::maximum, x, -largest);  // negative numbers stay NaN there
+  return apply(Op::minimum, low, largest);
 }
 
 Sym reshape(Sym x, const Dims& dims) {

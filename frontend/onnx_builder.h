@@ -99,7 +99,8 @@ Sym operator-(Sym x);
 Sym where(Sym condition, Sym if_true, Sym if_false);
 Sym where(Sym condition, Sym if_true, double if_false);
 Sym where(Sym condition, double if_true, Sym if_false);
-Sym cast(Sym x, DType to);  ///< nothing when x already has the dtype
+Sym cast(Sym x, DType to);       ///< nothing when x already has the dtype
+Sym saturated(Sym x, DType to);  ///< clamped to the finite numbers of a narrow float
 
 // Shapes and movement. Nothing is added when the result would equal the input.
 Sym reshape(Sym x, const Dims& dims);

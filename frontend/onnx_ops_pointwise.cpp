@@ -1,6 +1,7 @@
 // Arithmetic, comparison, logic and casts.
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "frontend/onnx_ops.h"
@@ -62,23 +63,44 @@ void is_inf(ImportContext& c) {
                             {"detect_negative", c.integer("detect_negative", 1)}}));
 }
 
+/// To a power of two as round_mode says. The core cast rounds up, so the others go there before it.
+Sym round_to_power(Sym x, const std::string& mode) {
+  if (mode == "up") return x;
+  if (mode != "down" && mode != "nearest") throw ModelError("round_mode is '{}'", mode);
+  OnnxBuilder& b = x.builder();
+  constexpr std::int64_t exponent_bits = 0x7f800000;
+  constexpr std::int64_t half_bit = 0x00400000;
+  const auto reread = [&](Sym value, DType dtype) {
+    return b.add(Op::bitcast, {value}, {{"to", std::string(dtype_name(dtype))}});
+  };
+  Sym bits = reread(cast(x, DType::f32), DType::i32);
+  if (mode == "nearest") bits = bits + static_cast<double>(half_bit);
+  const Sym power = reread(apply(Op::bitwise_and, bits, static_cast<double>(exponent_bits)), DType::f32);
+  const Sym is_special = apply(Op::logical_or, apply(Op::is_nan, x), apply(Op::less, x, 0.0));
+  return where(is_special, std::numeric_limits<double>::quiet_NaN(), power);
+}
+
+/// What is too large for a narrow float becomes its largest number, unless attribute saturate is 0.
+Sym convert(ImportContext& c, Sym x, DType to) {
+  if (!is_narrow_float(to) || to == x.dtype()) return cast(x, to);
+  if (x.dtype() != DType::f64) x = cast(x, DType::f32);
+  if (to == DType::f8e8m0) x = round_to_power(x, c.string("round_mode", "up"));
+  return c.integer("saturate", 1) != 0 ? cast(saturated(x, to), to) : cast(x, to);
+}
+
 void cast_op(ImportContext& c) {
-  c.output(cast(c.input(0), dtype_of_onnx(static_cast<int>(c.required_integer("to")))));
+  c.output(convert(c, c.input(0), dtype_of_onnx(static_cast<int>(c.required_integer("to")))));
 }
 
 void cast_like(ImportContext& c) {
-  c.output(cast(c.input(0), c.input(1).dtype()));
+  c.output(convert(c, c.input(0), c.input(1).dtype()));
 }
 
 void bit_cast(ImportContext& c) {
   const DType to = dtype_of_onnx(static_cast<int>(c.required_integer("to")));
   const Sym x = c.input(0);
   if (x.dtype() == to) return c.output(x);
-  if (!x.is_constant() || dtype_size(to) != dtype_size(x.dtype())) {
-    throw UnsupportedError("only constants can change their type bit by bit");
-  }
-  const auto bytes = std::make_shared<Tensor>(x.constant());
-  c.output(c.builder().constant(Tensor(to, x.dims(), bytes, bytes->data())));
+  c.output(c.builder().add(Op::bitcast, {x}, {{"to", std::string(dtype_name(to))}}));
 }
 
 /// Bounds are attributes up to opset 10, optional inputs from 11 on.

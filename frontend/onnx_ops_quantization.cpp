@@ -24,6 +24,14 @@ IntegerRange range_of(DType dtype) {
       return {-32768, 32767};
     case DType::u16:
       return {0, 65535};
+    case DType::i4:
+      return {-8, 7};
+    case DType::u4:
+      return {0, 15};
+    case DType::i2:
+      return {-2, 1};
+    case DType::u2:
+      return {0, 3};
     default:
       throw UnsupportedError("quantisation to {} is not supported", dtype_name(dtype));
   }
@@ -49,7 +57,12 @@ Sym spread(Sym parameter, Sym x, std::int64_t axis, std::int64_t block) {
   return slice(repeated, at, 0, x.dim(at));
 }
 
-Sym quantize(Sym x, Sym scale, Sym zero_point, DType to) {
+Sym quantize(Sym x, Sym scale, Sym zero_point, DType to, bool saturates = true) {
+  if (is_narrow_float(to)) {
+    Sym y = x / scale;
+    if (zero_point) y = y + cast(zero_point, y.dtype());
+    return cast(saturates ? saturated(y, to) : y, to);
+  }
   const IntegerRange range = range_of(to);
   Sym y = apply(Op::round, x / scale);
   if (zero_point) y = y + cast(zero_point, x.dtype());
@@ -71,7 +84,8 @@ void quantize_linear(ImportContext& c) {
   if (const std::int64_t given = c.integer("output_dtype", 0); !zero_point && given != 0)
     to = dtype_of_onnx(static_cast<int>(given));
   const Sym scale = cast(spread(c.input(1), x, axis, block), DType::f32);
-  c.output(quantize(cast(x, DType::f32), scale, zero_point ? spread(zero_point, x, axis, block) : Sym(), to));
+  c.output(quantize(cast(x, DType::f32), scale, zero_point ? spread(zero_point, x, axis, block) : Sym(), to,
+                    c.integer("saturate", 1) != 0));
 }
 
 void dequantize_linear(ImportContext& c) {

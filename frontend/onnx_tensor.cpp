@@ -17,13 +17,29 @@ struct TypeRow {
 };
 
 constexpr TypeRow type_table[] = {
-    {TensorProto::FLOAT, DType::f32},     {TensorProto::FLOAT16, DType::f16},
-    {TensorProto::BFLOAT16, DType::bf16}, {TensorProto::DOUBLE, DType::f64},
-    {TensorProto::INT8, DType::i8},       {TensorProto::INT16, DType::i16},
-    {TensorProto::INT32, DType::i32},     {TensorProto::INT64, DType::i64},
-    {TensorProto::UINT8, DType::u8},      {TensorProto::UINT16, DType::u16},
-    {TensorProto::UINT32, DType::u32},    {TensorProto::UINT64, DType::u64},
+    {TensorProto::FLOAT, DType::f32},
+    {TensorProto::FLOAT16, DType::f16},
+    {TensorProto::BFLOAT16, DType::bf16},
+    {TensorProto::DOUBLE, DType::f64},
+    {TensorProto::INT8, DType::i8},
+    {TensorProto::INT16, DType::i16},
+    {TensorProto::INT32, DType::i32},
+    {TensorProto::INT64, DType::i64},
+    {TensorProto::UINT8, DType::u8},
+    {TensorProto::UINT16, DType::u16},
+    {TensorProto::UINT32, DType::u32},
+    {TensorProto::UINT64, DType::u64},
     {TensorProto::BOOL, DType::boolean},
+    {TensorProto::FLOAT8E4M3FN, DType::f8e4m3fn},
+    {TensorProto::FLOAT8E4M3FNUZ, DType::f8e4m3fnuz},
+    {TensorProto::FLOAT8E5M2, DType::f8e5m2},
+    {TensorProto::FLOAT8E5M2FNUZ, DType::f8e5m2fnuz},
+    {TensorProto::FLOAT8E8M0, DType::f8e8m0},
+    {TensorProto::FLOAT4E2M1, DType::f4e2m1},
+    {TensorProto::INT4, DType::i4},
+    {TensorProto::UINT4, DType::u4},
+    {TensorProto::INT2, DType::i2},
+    {TensorProto::UINT2, DType::u2},
 };
 
 constexpr std::int64_t share_above_bytes = std::int64_t{1} << 20;
@@ -83,7 +99,9 @@ Tensor from_integer_field(const TensorProto& proto, DType dtype, const Dims& dim
   Tensor tensor(dtype, dims);
   const bool holds_bits = dtype == DType::f16 || dtype == DType::bf16;
   for (int i = 0; i < field.size(); ++i) {
-    if (holds_bits) {
+    if (is_narrow_float(dtype)) {
+      static_cast<std::uint8_t*>(tensor.mutable_data())[i] = static_cast<std::uint8_t>(field.Get(i));
+    } else if (holds_bits) {
       tensor.mutable_view<std::uint16_t>()[static_cast<std::size_t>(i)] =
           static_cast<std::uint16_t>(field.Get(i));
     } else {
@@ -100,6 +118,39 @@ Tensor from_real_field(const TensorProto& proto, DType dtype, const Dims& dims, 
     throw ModelError("{}: {} values are given, its dims need {}", describe(proto), field.size(), count);
   }
   return wrap_bytes(dtype, dims, field.data(), nullptr);
+}
+
+/// Bytes that a tensor takes in a file: numbers of less than a byte lie side by side, lowest bits first.
+std::int64_t file_bytes(DType dtype, std::int64_t count) {
+  return dtype_bits(dtype) < 8 ? (count * dtype_bits(dtype) + 7) / 8
+                               : count * static_cast<std::int64_t>(dtype_size(dtype));
+}
+
+Tensor unpack(DType dtype, const Dims& dims, const void* bytes) {
+  Tensor tensor(dtype, dims);
+  const auto* from = static_cast<const std::uint8_t*>(bytes);
+  const int bits = dtype_bits(dtype);
+  for (std::int64_t i = 0; i < tensor.size(); ++i) {
+    const int code = (from[i * bits / 8] >> (i * bits % 8)) & ((1 << bits) - 1);
+    if (is_narrow_float(dtype)) {
+      static_cast<std::uint8_t*>(tensor.mutable_data())[i] = static_cast<std::uint8_t>(code);
+    } else {
+      tensor.set_int64(i, code);
+    }
+  }
+  return tensor;
+}
+
+/// The field holds the bytes of the packed form, one each.
+Tensor from_packed_field(const TensorProto& proto, DType dtype, const Dims& dims) {
+  const std::int64_t bytes = file_bytes(dtype, checked_product(dims, describe(proto)));
+  if (proto.int32_data_size() != bytes) {
+    throw ModelError("{}: {} packed values are given, its dims need {}", describe(proto),
+                     proto.int32_data_size(), bytes);
+  }
+  std::vector<std::uint8_t> packed;
+  for (const std::int32_t value : proto.int32_data()) packed.push_back(static_cast<std::uint8_t>(value));
+  return unpack(dtype, dims, packed.data());
 }
 
 Tensor from_typed_fields(const TensorProto& proto, DType dtype, const Dims& dims) {
@@ -161,18 +212,22 @@ Tensor decode_tensor(const TensorProto& proto, const ExternalData& external,
     throw UnsupportedError("{}: {}", describe(proto), error.what());
   }
   const Dims dims = checked_dims(proto);
-  const std::int64_t bytes =
-      checked_product(dims, describe(proto)) * static_cast<std::int64_t>(dtype_size(dtype));
+  const std::int64_t bytes = file_bytes(dtype, checked_product(dims, describe(proto)));
+  const bool is_packed = dtype_bits(dtype) < 8;
   if (proto.has_segment()) throw UnsupportedError("{}: segmented data is not supported", describe(proto));
   if (proto.data_location() == TensorProto::EXTERNAL) {
     const ExternalData::Bytes mapped = external.map(external_range(proto), bytes, describe(proto));
+    if (is_packed) return unpack(dtype, dims, mapped.data);
     return normalized_booleans(wrap_bytes(dtype, dims, mapped.data, mapped.owner));
   }
-  if (!proto.has_raw_data()) return from_typed_fields(proto, dtype, dims);
+  if (!proto.has_raw_data()) {
+    return is_packed ? from_packed_field(proto, dtype, dims) : from_typed_fields(proto, dtype, dims);
+  }
   if (static_cast<std::int64_t>(proto.raw_data().size()) != bytes) {
     throw ModelError("{}: {} bytes of data are given, its dims need {}", describe(proto),
                      proto.raw_data().size(), bytes);
   }
+  if (is_packed) return unpack(dtype, dims, proto.raw_data().data());
   return normalized_booleans(
       wrap_bytes(dtype, dims, proto.raw_data().data(), bytes >= share_above_bytes ? owner : nullptr));
 }

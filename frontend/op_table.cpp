@@ -148,6 +148,15 @@ void add_unary_rows(Rows& rows) {
        infer_cast,
        evaluate_cast,
        "float to integer truncates and saturates, integer to integer wraps, to boolean is x != 0"});
+  rows.push_back({Op::bitcast,
+                  "bitcast",
+                  1,
+                  1,
+                  pointwise,
+                  {required("to", Kind::string, "name of an element type of as many bits")},
+                  infer_bitcast,
+                  evaluate_bitcast,
+                  "the same bits read as another type"});
 }
 
 void add_binary_rows(Rows& rows) {

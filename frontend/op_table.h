@@ -56,6 +56,7 @@ enum class Op : std::uint16_t {
   is_nan,
   is_inf,
   cast,
+  bitcast,
   // pointwise, two inputs, numpy broadcasting
   add,
   sub,

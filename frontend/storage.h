@@ -9,11 +9,23 @@
 
 #include "base/error.h"
 #include "frontend/half.h"
+#include "frontend/narrow.h"
 #include "frontend/tensor.h"
 
 namespace sylvite {
 
-/// Calls visit with a zero of the C++ type that stores dtype; 16-bit floats come in their wrapper.
+/// Types that wrap the bits of a float; those that hold an integer in some bits of a byte.
+template <typename T>
+inline constexpr bool is_float_wrapper = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+template <DType dtype>
+inline constexpr bool is_float_wrapper<NarrowFloat<dtype>> = true;
+template <typename T>
+inline constexpr bool is_integer_wrapper = false;
+template <int width, bool is_signed>
+inline constexpr bool is_integer_wrapper<NarrowInteger<width, is_signed>> = true;
+
+/// Calls visit with a zero of the C++ type that stores dtype; 16-bit floats and narrow types come in their
+/// wrapper.
 template <typename Visit>
 decltype(auto) with_storage(DType dtype, Visit&& visit) {
   switch (dtype) {
@@ -43,6 +55,26 @@ decltype(auto) with_storage(DType dtype, Visit&& visit) {
       return visit(std::uint64_t{});
     case DType::boolean:
       return visit(bool{});
+    case DType::f8e4m3fn:
+      return visit(NarrowFloat<DType::f8e4m3fn>{});
+    case DType::f8e4m3fnuz:
+      return visit(NarrowFloat<DType::f8e4m3fnuz>{});
+    case DType::f8e5m2:
+      return visit(NarrowFloat<DType::f8e5m2>{});
+    case DType::f8e5m2fnuz:
+      return visit(NarrowFloat<DType::f8e5m2fnuz>{});
+    case DType::f8e8m0:
+      return visit(NarrowFloat<DType::f8e8m0>{});
+    case DType::f4e2m1:
+      return visit(NarrowFloat<DType::f4e2m1>{});
+    case DType::i4:
+      return visit(NarrowInteger<4, true>{});
+    case DType::u4:
+      return visit(NarrowInteger<4, false>{});
+    case DType::i2:
+      return visit(NarrowInteger<2, true>{});
+    case DType::u2:
+      return visit(NarrowInteger<2, false>{});
   }
   throw InternalError("corrupt element type {}", static_cast<int>(dtype));
 }
@@ -54,12 +86,16 @@ template <typename To, typename From>
 To convert_element(From value) {
   if constexpr (std::is_same_v<To, From>) {
     return value;
-  } else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
+  } else if constexpr (is_float_wrapper<From>) {
     return convert_element<To>(static_cast<float>(value));
+  } else if constexpr (is_integer_wrapper<From>) {
+    return convert_element<To>(static_cast<std::int64_t>(value));
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != From{};
-  } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
+  } else if constexpr (is_float_wrapper<To>) {
     return To(static_cast<double>(value));
+  } else if constexpr (is_integer_wrapper<To>) {
+    return To(convert_element<std::int64_t>(value));
   } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
     using Limits = std::numeric_limits<To>;
     if (std::isnan(value)) return To{0};
@@ -101,8 +137,8 @@ Tensor encode(DType dtype, const Dims& dims, const std::vector<C>& values) {
 /// std::uint64_t.
 template <typename Visit>
 decltype(auto) with_arithmetic(DType dtype, Visit&& visit) {
-  if (is_float(dtype)) return visit(double{});
-  if (is_signed_integer(dtype)) return visit(std::int64_t{});
+  if (is_float(dtype) || is_narrow_float(dtype)) return visit(double{});
+  if (is_signed_integer(dtype) || dtype == DType::i4 || dtype == DType::i2) return visit(std::int64_t{});
   return visit(std::uint64_t{});
 }
 

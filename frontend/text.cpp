@@ -19,11 +19,13 @@ std::string element_text(const Tensor& tensor, std::int64_t i) {
   return with_storage(tensor.dtype(), [&](auto zero) -> std::string {
     using T = decltype(zero);
     const T value = static_cast<const T*>(tensor.data())[i];
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    if constexpr (is_float_wrapper<T>) {
       const auto wide = static_cast<float>(value);
       return std::isnan(wide) ? fmt::format("nan({:x})", value.bits) : real_text(wide);
     } else if constexpr (std::is_floating_point_v<T>) {
       return real_text(value);
+    } else if constexpr (is_integer_wrapper<T>) {
+      return std::to_string(value.number);
     } else {
       return std::to_string(value);
     }
@@ -214,8 +216,12 @@ class Parser {
       return lexer_.real32();
     } else if constexpr (std::is_same_v<T, double>) {
       return lexer_.real();
-    } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    } else if constexpr (is_float_wrapper<T>) {
       return parse_short_float<T>();
+    } else if constexpr (is_integer_wrapper<T>) {
+      const std::int64_t value = lexer_.integer();
+      if (value < T::low || value > T::high) lexer_.fail("element out of range");
+      return T(value);
     } else if constexpr (std::is_signed_v<T>) {
       const std::int64_t value = lexer_.integer();
       if (value < std::numeric_limits<T>::min() || value > std::numeric_limits<T>::max())
@@ -230,10 +236,10 @@ class Parser {
 
   template <typename T>
   T parse_short_float() {
-    const auto bits = lexer_.nan(T(std::numeric_limits<float>::quiet_NaN()).bits);
-    if (!bits) return T(lexer_.real32());
+    const auto bits = lexer_.nan(T(std::numeric_limits<double>::quiet_NaN()).bits);
+    if (!bits) return T(static_cast<double>(lexer_.real32()));
     T result;
-    result.bits = static_cast<std::uint16_t>(*bits);
+    result.bits = static_cast<decltype(result.bits)>(*bits);
     return result;
   }
 

@@ -12,22 +12,33 @@ struct DTypeRow {
   DType dtype;
   std::string_view name;
   std::size_t size;
+  int bits;
 };
 
-constexpr std::array<DTypeRow, 13> dtype_table = {{
-    {DType::f32, "f32", 4},
-    {DType::f16, "f16", 2},
-    {DType::bf16, "bf16", 2},
-    {DType::f64, "f64", 8},
-    {DType::i8, "i8", 1},
-    {DType::i16, "i16", 2},
-    {DType::i32, "i32", 4},
-    {DType::i64, "i64", 8},
-    {DType::u8, "u8", 1},
-    {DType::u16, "u16", 2},
-    {DType::u32, "u32", 4},
-    {DType::u64, "u64", 8},
-    {DType::boolean, "bool", 1},
+constexpr std::array<DTypeRow, 23> dtype_table = {{
+    {DType::f32, "f32", 4, 32},
+    {DType::f16, "f16", 2, 16},
+    {DType::bf16, "bf16", 2, 16},
+    {DType::f64, "f64", 8, 64},
+    {DType::i8, "i8", 1, 8},
+    {DType::i16, "i16", 2, 16},
+    {DType::i32, "i32", 4, 32},
+    {DType::i64, "i64", 8, 64},
+    {DType::u8, "u8", 1, 8},
+    {DType::u16, "u16", 2, 16},
+    {DType::u32, "u32", 4, 32},
+    {DType::u64, "u64", 8, 64},
+    {DType::boolean, "bool", 1, 8},
+    {DType::f8e4m3fn, "f8e4m3fn", 1, 8},
+    {DType::f8e4m3fnuz, "f8e4m3fnuz", 1, 8},
+    {DType::f8e5m2, "f8e5m2", 1, 8},
+    {DType::f8e5m2fnuz, "f8e5m2fnuz", 1, 8},
+    {DType::f8e8m0, "f8e8m0", 1, 8},
+    {DType::f4e2m1, "f4e2m1", 1, 4},
+    {DType::i4, "i4", 1, 4},
+    {DType::u4, "u4", 1, 4},
+    {DType::i2, "i2", 1, 2},
+    {DType::u2, "u2", 1, 2},
 }};
 
 const DTypeRow& row_of(DType dtype) {
@@ -51,6 +62,10 @@ std::size_t dtype_size(DType dtype) {
   return row_of(dtype).size;
 }
 
+int dtype_bits(DType dtype) {
+  return row_of(dtype).bits;
+}
+
 bool is_float(DType dtype) {
   return dtype <= DType::f64;
 }
@@ -59,6 +74,15 @@ bool is_signed_integer(DType dtype) {
 }
 bool is_unsigned_integer(DType dtype) {
   return dtype >= DType::u8 && dtype <= DType::u64;
+}
+bool is_narrow(DType dtype) {
+  return dtype > DType::boolean;
+}
+bool is_narrow_float(DType dtype) {
+  return dtype >= DType::f8e4m3fn && dtype <= DType::f4e2m1;
+}
+bool is_number(DType dtype) {
+  return dtype < DType::boolean;
 }
 
 Dim Dim::symbolic(std::string name) {

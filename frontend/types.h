@@ -10,14 +10,43 @@
 namespace sylvite {
 
 /// Element types. The names are those of the text form; the order is free.
-enum class DType : std::uint8_t { f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean };
+enum class DType : std::uint8_t {
+  f32,
+  f16,
+  bf16,
+  f64,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  boolean,
+  // Storage only (frontend/narrow.h): moved and converted, never computed with.
+  f8e4m3fn,
+  f8e4m3fnuz,
+  f8e5m2,
+  f8e5m2fnuz,
+  f8e8m0,
+  f4e2m1,
+  i4,
+  u4,
+  i2,
+  u2
+};
 
 [[nodiscard]] std::string_view dtype_name(DType dtype);
 [[nodiscard]] DType parse_dtype(std::string_view name);  ///< throws ModelError for an unknown name
-[[nodiscard]] std::size_t dtype_size(DType dtype);       ///< bytes of one element; boolean takes one byte
+[[nodiscard]] std::size_t dtype_size(DType dtype);       ///< bytes of one element in memory, 1 at least
+[[nodiscard]] int dtype_bits(DType dtype);               ///< bits that count: 4 for i4; 8 for boolean
 [[nodiscard]] bool is_float(DType dtype);
 [[nodiscard]] bool is_signed_integer(DType dtype);
 [[nodiscard]] bool is_unsigned_integer(DType dtype);  ///< boolean is not an integer
+[[nodiscard]] bool is_narrow(DType dtype);            ///< storage only; in none of the three families above
+[[nodiscard]] bool is_narrow_float(DType dtype);      ///< of 8 or 4 bits
+[[nodiscard]] bool is_number(DType dtype);            ///< may be computed with: neither boolean nor narrow
 
 /// One extent: a known number, or a named symbol that is bound later. Lowering accepts known extents only.
 struct Dim {

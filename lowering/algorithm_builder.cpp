@@ -223,8 +223,7 @@ void AlgorithmBuilder::define_rest() {
 
 std::string output_stage(const Kernel& kernel, ValueId id) {
   const Value& value = kernel.body.value(id);
-  const DType dtype = value.type.dtype;
-  const bool converts = dtype == DType::boolean || dtype == DType::f16 || dtype == DType::bf16;
+  const bool converts = is_converted_to_store(value.type.dtype);
   return converts || value.producer == no_node ? value.name + "_out" : value.name;
 }
 

@@ -77,14 +77,31 @@ Expr is_infinite(const Node& node, const Expr& x) {
   return result;
 }
 
+Expr to_float(const Expr& x) {
+  return x.type().is_float() ? convert_float(x, Halide::Float(32)) : cast<float>(x);
+}
+
 Expr convert(const Expr& x, DType from, DType to) {
   const Halide::Type type = compute_type_of(to);
   if (to == from) return x;
   if (to == DType::boolean) return !strict_equal(x, constant(x, 0));
-  if (to == DType::f16 || to == DType::bf16) return from_storage(to_storage(cast<float>(x), to), to);
+  if (to == DType::f16 || to == DType::bf16 || is_narrow_float(to))
+    return from_storage(to_storage(to_float(x), to), to);
+  if (is_narrow(to)) return to_storage(cast<std::int64_t>(x), to);
+  if (x.type().is_float() && type.is_float()) return convert_float(x, type);
   if (!x.type().is_float() || type.is_float()) return cast(type, x);
   // Through a wide integer, so that negative floats wrap into small and unsigned types as in C on x86.
   return type.bits() == 64 ? cast(type, x) : cast(type, cast(Halide::Int(64), x));
+}
+
+/// Through the stored forms, which are the bits; a boolean has only 0 and 1.
+Expr reinterpret_bits(const Expr& x, DType from, DType to) {
+  const Halide::Type bits = Halide::UInt(Halide::Type(halide_type_of(to)).bits());
+  const Expr stored = Halide::reinterpret(bits, to_storage(x, from));
+  if (is_narrow(to) && !is_narrow_float(to)) return to_storage(stored, to);
+  const Expr masked =
+      dtype_bits(to) < 8 ? stored & Halide::cast<std::uint8_t>((1 << dtype_bits(to)) - 1) : stored;
+  return from_storage(Halide::reinterpret(Halide::Type(halide_type_of(to)), masked), to);
 }
 
 Expr round_half_even(const Expr& x) {
@@ -166,6 +183,8 @@ Expr unary(const Node& node, const Expr& x, DType from, DType to) {
       return is_infinite(node, x);
     case Op::cast:
       return convert(x, from, to);
+    case Op::bitcast:
+      return reinterpret_bits(x, from, to);
     default:
       throw UnsupportedError("pointwise operation {} has no Halide algorithm", op_info(node.op).name);
   }

@@ -117,7 +117,8 @@ KernelFacts facts_of(const Kernel& kernel, const Machine& machine) {
   if (facts.anchor != nullptr) facts.anchor_value = body.value(facts.anchor->outputs.front()).name;
   std::size_t widest = 1;
   for (const Value& value : body.values()) {
-    const bool computed_wider = value.type.dtype == DType::f16 || value.type.dtype == DType::bf16;
+    const DType dtype = value.type.dtype;
+    const bool computed_wider = dtype == DType::f16 || dtype == DType::bf16 || is_narrow_float(dtype);
     widest = std::max(widest, computed_wider ? 4 : dtype_size(value.type.dtype));
   }
   facts.lanes = machine.vector_floats * 4 / static_cast<int>(widest);

@@ -116,6 +116,74 @@ TEST(Algorithm, SixteenBitFloatsComputeInSingle) {
   }
 }
 
+/// A relu of the halves must not let the code generator forget that they may be NaN.
+TEST(Algorithm, ConversionsKeepNaNAndInfinity) {
+  const std::vector<double> values = {nan,   infinity, -infinity, 0.0,     -0.0,  6e-8, 65504, 65519,
+                                      65520, -1e30,    1e300,     -1e-300, 1e-40, 2.5,  -3.25, 448};
+  const auto count = static_cast<std::int64_t>(values.size());
+  for (const std::string from : {"f16", "bf16", "f32", "f64"}) {
+    for (const std::string to : {"f16", "bf16", "f32", "f64"}) {
+      const Kernel kernel = kernel_of(fmt::format(
+          "graph g(%x: {0}[{2}]) {{\n %y: {0}[{2}] = relu(%x)\n %z: {1}[{2}] = cast(%y) {{to=\"{1}\"}}\n"
+          " %n: {1}[{2}] = neg(%z)\n return %n\n}}",
+          from, to, count));
+      if (from == "f64" && to != "f32" && to != "f64") continue;  // rounded twice
+      check_candidate(kernel, reference_candidate(kernel), {floats(parse_dtype(from), values)}, 0);
+    }
+  }
+}
+
+/// Every code of every narrow type to f32 and f16, and back from numbers around every code.
+TEST(Algorithm, NarrowTypes) {
+  for (const std::string dtype :
+       {"f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4", "u4", "i2", "u2"}) {
+    const DType type = parse_dtype(dtype);
+    const int codes = 1 << dtype_bits(type);
+    Tensor all(type, {codes});
+    for (int i = 0; i < codes; ++i)
+      static_cast<std::uint8_t*>(all.mutable_data())[i] = static_cast<std::uint8_t>(i);
+    if (!is_narrow_float(type)) {
+      for (int i = 0; i < codes; ++i) all.set_int64(i, i);
+    }
+    std::vector<double> around = {infinity, -infinity, nan, 1e30, -1e30, 1e-30, -1e-30};
+    for (int i = 0; i < codes; ++i) {
+      const double value = all.as_double(i);
+      for (const double factor : {0.93, 1.0, 1.0625, 1.07}) {
+        if (std::abs(value) < 1e30) around.push_back(value * factor);
+      }
+    }
+    if (is_narrow_float(type)) {
+      check({all.type()},
+            {{Op::cast, {0}, {{"to", std::string("f32")}}}, {Op::cast, {0}, {{"to", std::string("f64")}}}},
+            {all}, 0);
+    } else {
+      check({all.type()},
+            {{Op::cast, {0}, {{"to", std::string("f32")}}}, {Op::cast, {0}, {{"to", std::string("i32")}}}},
+            {all}, 0);
+      around.erase(around.begin(), around.begin() + 5);  // beyond 64 bits nothing is promised
+    }
+    const Tensor given = floats(DType::f32, around);
+    check({given.type()}, {{Op::cast, {0}, {{"to", dtype}}}}, {given}, 0);
+  }
+}
+
+TEST(Algorithm, BitsReadAsAnotherType) {
+  const std::vector<std::pair<std::string, std::string>> pairs = {
+      {"f32", "i32"}, {"i32", "f32"}, {"f16", "u16"}, {"u16", "bf16"},  {"f64", "u64"},
+      {"i8", "u8"},   {"u8", "bool"}, {"bool", "i8"}, {"u8", "f8e5m2"}, {"f8e4m3fn", "i8"}};
+  for (const auto& [from, to] : pairs) {
+    Tensor values(parse_dtype(from), {64});
+    for (std::int64_t i = 0; i < 64; ++i) values.set_int64(i, i * 7 - 100);
+    check({values.type()}, {{Op::bitcast, {0}, {{"to", to}}}}, {values}, 0);
+  }
+  Tensor nibbles(DType::u4, {16});
+  for (std::int64_t i = 0; i < 16; ++i) nibbles.set_int64(i, i);
+  check(
+      {nibbles.type()},
+      {{Op::bitcast, {0}, {{"to", std::string("i4")}}}, {Op::bitcast, {0}, {{"to", std::string("f4e2m1")}}}},
+      {nibbles}, 0);
+}
+
 TEST(Algorithm, IntegersOfEveryWidth) {
   for (const DType dtype :
        {DType::i8, DType::i16, DType::i32, DType::i64, DType::u8, DType::u16, DType::u32, DType::u64}) {

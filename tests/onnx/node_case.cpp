@@ -118,7 +118,7 @@ std::string difference(const Tensor& actual, const Tensor& expected, const NodeC
   std::int64_t wrong = 0;
   std::string first;
   for (std::int64_t i = 0; i < expected.size(); ++i) {
-    const bool is_equal = is_float(expected.dtype())
+    const bool is_equal = is_float(expected.dtype()) || is_narrow_float(expected.dtype())
                               ? agree(actual.as_double(i), expected.as_double(i), tolerance, rtol)
                               : bits_of(actual, i) == bits_of(expected, i);
     if (is_equal) continue;
