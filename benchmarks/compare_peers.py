@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Sylvite beside ONNX Runtime and OpenVINO: the same filled models and inputs, turn by turn, outputs compared.
+
+Each round times Sylvite for some seconds in a process of its own, then every peer for as long; a figure is the median
+over rounds of the medians, and the ratio says how much longer the best peer takes than Sylvite. Tune first, or give a
+budget with --set tune.budget=...: a mode of max-autotune tunes before the first round, untimed.
+Models must hold their weights. Needs: pip install numpy onnx, and the peers: onnxruntime, openvino (absent ones are
+left out, and said so).
+"""
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+import chart
+import peers
+
+
+def machine_name():
+    with open("/proc/cpuinfo") as file:
+        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
+
+
+def run_sylvite(options, verb, path, words):
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
+        command = [options.sylvite, verb, path, "--json", report, "--progress", "none", *words]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()[-400:]}")
+        with open(report) as file:
+            return json.load(file)
+
+
+def time_peer(run, inputs, seconds):
+    times = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 3:
+        start = time.perf_counter()
+        run(inputs)
+        times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
+def largest_error(actual, expected):
+    """The largest difference over all outputs, as a share of the expected output's largest magnitude."""
+    worst = 0.0
+    for got, wanted in zip(actual, expected, strict=True):
+        scale = float(np.abs(wanted).max()) or 1.0
+        worst = max(worst, float(np.abs(got.astype(np.float64) - wanted).max()) / scale)
+    return worst
+
+
+def sylvite_words(case, given, options):
+    words = [*given, "--mode", case["mode"], "--threads", str(case["threads"]), "--precision", case["precision"]]
+    return words + [word for setting in options.settings for word in ("--set", setting)]
+
+
+def sylvite_outputs(case, words, options):
+    with tempfile.TemporaryDirectory() as folder:
+        run_sylvite(options, "run", case["path"], [*words, "--output-dir", folder])
+        names = sorted((name for name in os.listdir(folder) if name.endswith(".npy")), key=lambda n: int(n[:-4]))
+        return [np.load(os.path.join(folder, name)) for name in names]
+
+
+def measure(case, options):
+    """One row of the report."""
+    inputs = peers.draw_inputs(case["path"])
+    loaded = {name: peers.LOADERS[name](case["path"], case["threads"], case["precision"]) for name in options.peers}
+    loaded = {name: run for name, run in loaded.items() if run is not None}
+    expected = peers.load_onnxruntime(case["path"], case["threads"], "f32")(inputs)
+    row = {**case, "error": {name: largest_error(run(inputs), expected) for name, run in loaded.items()}, "ms": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        given = []
+        for i, (name, array) in enumerate(inputs.items()):
+            np.save(f"{folder}/{i}.npy", array)
+            given += ["--input", f"{name}={folder}/{i}.npy"]
+        words = sylvite_words(case, given, options)
+        row["error"]["sylvite"] = largest_error(sylvite_outputs(case, words, options), expected)
+        timing = [*words, "--warmup", "0.3s", "--duration", f"{options.seconds}s", "--no-profile"]
+        rounds = {name: [] for name in ["sylvite", *loaded]}
+        for _ in range(options.rounds):
+            rounds["sylvite"].append(run_sylvite(options, "bench", case["path"], timing)["latency_ms"]["median"])
+            for name, run in loaded.items():
+                time.sleep(0.2)  # threads of the last one may still spin
+                rounds[name].append(time_peer(run, inputs, options.seconds))
+            time.sleep(0.2)
+    row["rounds_ms"] = rounds
+    row["ms"] = {name: statistics.median(times) for name, times in rounds.items()}
+    row["ratio"] = min(ms for name, ms in row["ms"].items() if name != "sylvite") / row["ms"]["sylvite"]
+    return row
+
+
+def print_header(options):
+    columns = "".join(f"{name + ' ms':>16}" for name in ["sylvite", *options.peers])
+    print(f"{'model':<20}{'threads':>8}{'precision':>10}{'mode':>14}{columns}{'ratio':>8}{'error':>9}", flush=True)
+
+
+def print_row(row, options):
+    columns = "".join(f"{row['ms'][name]:>16.3f}" if name in row["ms"] else f"{'-':>16}"
+                      for name in ["sylvite", *options.peers])
+    print(f"{row['model']:<20}{row['threads']:>8}{row['precision']:>10}{row['mode']:>14}{columns}"
+          f"{row['ratio']:>8.2f}{row['error']['sylvite']:>9.1e}", flush=True)
+
+
+def installed(names):
+    found = []
+    for name in names:
+        try:
+            peers.version(name)
+            found.append(name)
+        except peers.importlib.metadata.PackageNotFoundError:
+            print(f"compare_peers.py: {name} is not installed: left out", file=sys.stderr)
+    return found
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sylvite", help="the command")
+    parser.add_argument("models", nargs="+", metavar="MODEL.onnx")
+    parser.add_argument("--threads", default="1,2", help="counts, separated by commas (default: 1,2)")
+    parser.add_argument("--precision", default="f32", help="f32, bf16, ... separated by commas (default: f32)")
+    parser.add_argument("--mode", default="max-autotune")
+    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE")
+    parser.add_argument("--peers", default="onnxruntime,openvino")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each turn (default: 2)")
+    parser.add_argument("--json", help="write everything measured")
+    parser.add_argument("--svg", help="draw the ratios as bars")
+    options = parser.parse_args()
+    options.peers = installed(options.peers.split(","))
+    if not options.peers:
+        sys.exit("compare_peers.py: no peer is installed: pip install onnxruntime openvino")
+    return options
+
+
+def main():
+    options = parse_options()
+    cases = [{"model": os.path.splitext(os.path.basename(path))[0], "path": path, "threads": int(threads),
+              "precision": precision, "mode": options.mode}
+             for precision in options.precision.split(",")
+             for threads in options.threads.split(",") for path in options.models]
+    print(f"{machine_name()}; " + ", ".join(f"{name} {peers.version(name)}" for name in options.peers))
+    print_header(options)
+    rows = []
+    for case in cases:
+        rows.append(measure(case, options))
+        print_row(rows[-1], options)
+    ratios = [row["ratio"] for row in rows]
+    print(f"geometric mean of {len(ratios)} ratios {statistics.geometric_mean(ratios):.3f}, least {min(ratios):.2f}")
+    if options.json:
+        versions = {name: peers.version(name) for name in options.peers}
+        with open(options.json, "w") as file:
+            json.dump({"machine": machine_name(), "versions": versions, "rows": rows}, file, indent=1)
+    if options.svg:
+        chart.draw(rows, options.svg)
+
+
+if __name__ == "__main__":
+    main()
