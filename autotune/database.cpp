@@ -83,7 +83,7 @@ std::string TuningKey::to_string() const {
 TuningKey tuning_key(const Machine& machine, const std::string& precision) {
   std::string versions = fmt::format("halide {}.{}.{}, templates {}", HALIDE_VERSION_MAJOR,
                                      HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH, template_version);
-  return {machine.target, machine.cpu_name, machine.threads, versions, precision};
+  return {machine.target, machine.description(), machine.threads, versions, precision};
 }
 
 struct Database::Rep {

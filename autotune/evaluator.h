@@ -24,7 +24,7 @@ struct Evaluator {
   std::function<double()> now;  ///< seconds, never backwards
 };
 
-/// Space table, worker processes and the steady clock.
-[[nodiscard]] Evaluator make_evaluator(std::shared_ptr<WorkerPool> pool);
+/// The machine's space table, worker processes and the steady clock.
+[[nodiscard]] Evaluator make_evaluator(std::shared_ptr<WorkerPool> pool, const Machine& machine);
 
 }  // namespace sylvite

@@ -185,7 +185,7 @@ TuneResult tune(const std::vector<TuneTask>& tasks, const Machine& machine, Data
   workers.compile_timeout = options.compile_timeout;
   workers.run_timeout = options.run_timeout;
   auto pool = std::make_shared<WorkerPool>(workers);
-  Evaluator evaluator = make_evaluator(pool);
+  Evaluator evaluator = make_evaluator(pool, machine);
   TuneResult result = tune(tasks, machine, database, options, progress, evaluator);
   if (!pool->warning().empty()) {
     result.warnings.push_back(pool->warning());

@@ -21,6 +21,7 @@ using enum KnobType;
 constexpr Knob knobs[] = {
     {"compile.mode", string, "default", "mode", "default|reduce-overhead|max-autotune",
      "which of the built-in configurations to start from"},
+    {"compile.device", string, "cpu", "device", "cpu|cuda", "what runs the kernels; cuda is the first GPU"},
     {"compile.threads", integer, "0", "threads", "", "threads a program runs with; 0 for all cores"},
     {"compile.precision", string, "f32", "precision", "f32", "arithmetic of matmuls and convolutions"},
     {"cache.enabled", boolean, "true", "", "", "keep compiled kernels between runs"},
@@ -43,6 +44,8 @@ constexpr Knob knobs[] = {
     {"lowering.block_channels", boolean, "true", "", "", "channel-blocked layouts between convolutions"},
     {"lowering.reuse_memory", boolean, "true", "", "", "let values with disjoint lifetimes share memory"},
     {"runtime.spin", duration, "0.05ms", "", "", "how long an idle worker thread spins before it sleeps"},
+    {"runtime.cuda_graph", boolean, "false", "", "",
+     "on a GPU: replay a run as one CUDA graph, so that launches cost next to nothing"},
     {"import.random_weights", integer, "-1", "random-weights", "",
      "seed to fill absent weights with random values; -1 refuses models without weights"},
     {"import.dims", list, "", "dims", "", "values for symbolic dimensions, e.g. batch=1,sequence=128"},

@@ -7,6 +7,7 @@
 #include "lowering/algorithm.h"
 #include "lowering/halide_types.h"
 #include "lowering/packing.h"
+#include "runtime/cuda_recorder.h"
 #include "schedules/compile.h"
 
 namespace sylvite {
@@ -29,6 +30,29 @@ Tensor copy_of(const Tensor& tensor) {
 }
 
 }  // namespace
+
+/// Copies of all buffers on the device, and the launches of one call.
+struct KernelRunner::OnDevice {
+  cuda::Stream stream;
+  cuda::LaunchRecorder recorder;
+  std::vector<cuda::DeviceMemory> memory;  ///< per buffer
+  std::vector<cuda::Launch> launches;
+  cuda::Graph graph;
+
+  void upload(std::vector<halide_buffer_t>& buffers) {
+    for (halide_buffer_t& buffer : buffers) {
+      const std::size_t bytes = buffer.size_in_bytes();
+      const cuda::DeviceMemory& copy = memory.emplace_back(std::max<std::size_t>(bytes, 1));
+      if (bytes > 0) cuda::driver().copy_to_device(copy.address(), buffer.host, bytes, stream.get());
+      buffer.device = copy.address();
+    }
+    stream.synchronize();
+    for (halide_buffer_t& buffer : buffers) buffer.host = nullptr;
+  }
+  void issue() const {
+    for (const cuda::Launch& launch : launches) cuda::launch(launch, stream.get());
+  }
+};
 
 KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, const std::string& object,
                            const std::string& target, const std::vector<Tensor>& inputs, int threads)
@@ -56,6 +80,20 @@ KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, con
     buffers_[i].dim = dims_[i].data();
     arguments_.push_back(&buffers_[i]);
   }
+  if (is_gpu_target(target)) prepare_on_device();
+}
+
+KernelRunner::~KernelRunner() = default;
+
+void KernelRunner::prepare_on_device() {
+  cuda::Device::get().make_current();
+  device_ = std::make_unique<OnDevice>();
+  device_->upload(buffers_);
+  cuda::Recording recording = device_->recorder.record(entry_, arguments_.data());
+  if (recording.status != 0) {
+    throw VerifyError("the kernel reported error {}: {}", recording.status, context_.take_error());
+  }
+  device_->launches = std::move(recording.launches);
 }
 
 void KernelRunner::add_weight(const Tensor& tensor) {
@@ -91,7 +129,40 @@ void KernelRunner::use_next_weights() {
   }
 }
 
+double KernelRunner::time_on_device(int calls) {
+  constexpr int calls_in_graph = 16;  // enough that launches follow each other without gaps
+  if (!device_) return 0;
+  const cuda::Stream& stream = device_->stream;
+  if (device_->graph.is_empty()) {
+    device_->graph = cuda::Graph(stream, [this] {
+      for (int i = 0; i < calls_in_graph; ++i) device_->issue();
+    });
+  }
+  const int replays = (calls + calls_in_graph - 1) / calls_in_graph;
+  cuda::Event start;
+  cuda::Event end;
+  start.record(stream.get());
+  for (int i = 0; i < replays; ++i) device_->graph.launch(stream.get());
+  end.record(stream.get());
+  end.synchronize();
+  return cuda::microseconds_between(start, end) / (replays * calls_in_graph);
+}
+
+const std::vector<Tensor>& KernelRunner::outputs() {
+  if (!device_) return outputs_;
+  const std::size_t first = buffers_.size() - outputs_.size();
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const auto bytes = static_cast<std::size_t>(outputs_[i].byte_size());
+    if (bytes == 0) continue;
+    cuda::driver().copy_to_host(outputs_[i].mutable_data(), device_->memory.at(first + i).address(), bytes,
+                                device_->stream.get());
+  }
+  device_->stream.synchronize();
+  return outputs_;
+}
+
 void KernelRunner::call() {
+  if (device_) return device_->issue();
   use_next_weights();
   int result = entry_(arguments_.data());
   if (result != 0) {

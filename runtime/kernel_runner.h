@@ -3,6 +3,7 @@
 
 #include <HalideRuntime.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,17 @@ class KernelRunner {
   KernelRunner(const KernelRunner&) = delete;
   KernelRunner& operator=(const KernelRunner&) = delete;
 
-  /// Throws VerifyError with Halide's message when the kernel reports an error.
+  ~KernelRunner();
+
+  /// Throws VerifyError with Halide's message when the kernel reports an error. On the GPU, returns before
+  /// the kernel ends.
   void call();
-  [[nodiscard]] const std::vector<Tensor>& outputs() const { return outputs_; }  ///< as stored
+  /// Microseconds of the GPU for one call, the mean of at least this many in a row; 0 for kernels of the CPU.
+  [[nodiscard]] double time_on_device(int calls);
+  [[nodiscard]] const std::vector<Tensor>& outputs();  ///< as stored, of the last call
 
  private:
+  void prepare_on_device();
   void add_buffer(const Tensor& tensor);
   void add_weight(const Tensor& tensor);
   void use_next_weights();
@@ -48,6 +55,8 @@ class KernelRunner {
   std::vector<halide_buffer_t> buffers_;
   std::vector<void*> arguments_;
   std::size_t calls_ = 0;
+  struct OnDevice;
+  std::unique_ptr<OnDevice> device_;  ///< none: the kernel runs on the CPU
 };
 
 }  // namespace sylvite

@@ -2,9 +2,7 @@
 
 #include <sys/mman.h>
 
-#include <mutex>
 #include <new>
-#include <vector>
 
 namespace sylvite {
 
@@ -18,32 +16,6 @@ Arena::Arena(std::size_t bytes) : size_(bytes) {
 
 Arena::~Arena() {
   if (data_ != nullptr) ::munmap(data_, size_);
-}
-
-struct BlockPool::State {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Arena>> free;
-};
-
-BlockPool::BlockPool(std::size_t block_bytes)
-    : block_bytes_(block_bytes), state_(std::make_shared<State>()) {}
-
-std::shared_ptr<void> BlockPool::take() {
-  std::unique_ptr<Arena> block;
-  {
-    const std::lock_guard lock(state_->mutex);
-    if (!state_->free.empty()) {
-      block = std::move(state_->free.back());
-      state_->free.pop_back();
-    }
-  }
-  if (!block) block = std::make_unique<Arena>(block_bytes_);
-  void* data = block->data();
-  auto give_back = [state = state_, owner = block.release()](void*) {
-    const std::lock_guard lock(state->mutex);
-    state->free.emplace_back(owner);
-  };
-  return {data, std::move(give_back)};
 }
 
 }  // namespace sylvite

@@ -4,6 +4,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 namespace sylvite {
 
@@ -24,14 +27,41 @@ class Arena {
 };
 
 /// Blocks of one size, reused. A block goes back to the pool when the last pointer to it is gone; the pool
-/// may be destroyed before its blocks. Thread safe.
+/// may be destroyed before its blocks. Thread safe. `Memory` is Arena, or another owner made from a size.
+template <typename Memory>
 class BlockPool {
  public:
-  explicit BlockPool(std::size_t block_bytes);
-  [[nodiscard]] std::shared_ptr<void> take();  ///< 64-byte aligned, contents unspecified
+  explicit BlockPool(std::size_t block_bytes)
+      : block_bytes_(block_bytes), state_(std::make_shared<State>()) {}
+
+  /// 64-byte aligned, contents unspecified.
+  [[nodiscard]] std::shared_ptr<void> take() {
+    std::unique_ptr<Memory> block = state_->take();
+    if (!block) block = std::make_unique<Memory>(block_bytes_);
+    void* data = block->data();
+    auto give_back = [state = state_, owner = block.release()](void*) {
+      state->give(std::unique_ptr<Memory>(owner));
+    };
+    return {data, std::move(give_back)};
+  }
 
  private:
-  struct State;
+  struct State {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Memory>> free;
+
+    std::unique_ptr<Memory> take() {
+      const std::lock_guard lock(mutex);
+      if (free.empty()) return nullptr;
+      std::unique_ptr<Memory> block = std::move(free.back());
+      free.pop_back();
+      return block;
+    }
+    void give(std::unique_ptr<Memory> block) {
+      const std::lock_guard lock(mutex);
+      free.push_back(std::move(block));
+    }
+  };
   std::size_t block_bytes_;
   std::shared_ptr<State> state_;
 };

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "runtime/cuda_recorder.h"
 #include "runtime/embedded.h"
 #include "runtime/threads.h"
 
@@ -42,6 +43,7 @@ class Linker {
   JITDylib& new_library() {
     static std::atomic<int> sequence{0};
     JITDylib& library = value_of(session_.createJITDylib(fmt::format("kernels{}", sequence++)), "linker");
+    library.addToLinkOrder(*device_runtime_);
     library.addToLinkOrder(*runtime_);
     return library;
   }
@@ -70,11 +72,24 @@ class Linker {
         reinterpret_cast<decltype(&halide_set_error_handler)>(find(*runtime_, "halide_set_error_handler"));
     set_parallel_for(parallel_for);
     set_error_handler(report_kernel_error);
+    define_device_runtime();
+  }
+
+  /// What Halide's CUDA runtime would be: kernels find it before Halide's own functions for devices.
+  void define_device_runtime() {
+    device_runtime_ = &value_of(session_.createJITDylib("device_runtime"), "linker");
+    SymbolMap symbols;
+    for (const auto& [name, address] : cuda::recorder_symbols()) {
+      symbols[session_.intern(name)] = {ExecutorAddr::fromPtr(address),
+                                        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    }
+    check(device_runtime_->define(absoluteSymbols(std::move(symbols))), "linker");
   }
 
   ExecutionSession session_;
   ObjectLinkingLayer layer_;
   JITDylib* runtime_ = nullptr;
+  JITDylib* device_runtime_ = nullptr;
 };
 
 }  // namespace

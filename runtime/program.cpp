@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "lowering/halide_types.h"
 #include "runtime/bindings.h"
+#include "runtime/device_program.h"
 #include "runtime/memory.h"
 #include "runtime/object_loader.h"
 #include "runtime/threads.h"
@@ -71,16 +73,21 @@ void check_input(const Buffer& wanted, const Tensor& given, std::size_t number) 
 }  // namespace
 
 struct Program::Rep {
-  Rep(Plan given, int threads, double spin)
+  Rep(Plan given, const ProgramOptions& wanted)
       : plan(std::move(given)),
-        context(threads),
-        spin_seconds(spin),
-        arena(static_cast<std::size_t>(plan.arena_bytes)) {}
+        options(wanted),
+        context(wanted.threads),
+        arena(wanted.on_device ? 0 : static_cast<std::size_t>(plan.arena_bytes)) {}
 
   void load(const std::vector<CompiledKernel>& kernels);
   void bind(Call& call, const BoundLaunch& launch);
+  void bind_on_device(Call& call, const BoundLaunch& launch);
+  [[nodiscard]] std::vector<DeviceStep> record(std::size_t number);
   void make_output_pools();
+  void take_inputs(const std::vector<Tensor>& inputs);
   void bind_run(const std::vector<Tensor>& inputs);
+  [[nodiscard]] std::vector<Tensor> run_on_device(const std::vector<Tensor>& given,
+                                                  std::vector<LaunchTime>* profile);
   void execute(std::size_t number, Clock::time_point run_start, std::vector<LaunchTime>* profile);
   [[nodiscard]] Tensor result(std::size_t number) const;
   [[nodiscard]] const Buffer& output_buffer(std::size_t number) const {
@@ -88,18 +95,19 @@ struct Program::Rep {
   }
 
   Plan plan;
+  ProgramOptions options;
   RunContext context;
-  double spin_seconds;
   void* user_context = &context;
   Arena arena;
   ObjectLoader loader;
   Bindings bindings;
+  std::unique_ptr<DeviceProgram> device;  ///< none: runs are on the CPU
   double weights_seconds = 0;
   std::vector<Call> calls;  ///< per launch; not resized once made: arguments point into it
 
   std::vector<std::vector<halide_buffer_t*>> input_uses;   ///< per graph input
   std::vector<std::vector<halide_buffer_t*>> output_uses;  ///< per graph output
-  std::vector<BlockPool> output_pools;                     ///< per graph output
+  std::vector<BlockPool<Arena>> output_pools;              ///< per graph output
   std::vector<Tensor> inputs;                              ///< of the current run
   std::vector<Tensor> outputs;  ///< of the current run, for outputs with memory of their own
 };
@@ -114,15 +122,43 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels) {
   bindings = bind_plan(plan, candidates);
   const auto packing_start = Clock::now();
   bindings.weights.pack_all(plan.weights, context.threads());
+  if (options.on_device) device = std::make_unique<DeviceProgram>(plan, bindings, options.use_graph);
   weights_seconds = seconds_since(packing_start);
   input_uses.resize(plan.inputs.size());
   output_uses.resize(plan.outputs.size());
   calls.reserve(plan.launches.size());
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const auto kernel = static_cast<std::size_t>(plan.launches[i].kernel);
-    bind(calls.emplace_back(make_call(bindings.launches[i], entries.at(kernel), &user_context)),
-         bindings.launches[i]);
+    Call& call = calls.emplace_back(make_call(bindings.launches[i], entries.at(kernel), &user_context));
+    device ? bind_on_device(call, bindings.launches[i]) : bind(call, bindings.launches[i]);
   }
+}
+
+void Program::Rep::bind_on_device(Call& call, const BoundLaunch& launch) {
+  for (std::size_t i = 0; i < call.buffers.size(); ++i) {
+    call.buffers[i].device = device->address(launch.arguments[i].place);
+  }
+}
+
+std::vector<DeviceStep> Program::Rep::record(std::size_t number) {
+  std::vector<DeviceStep> steps;
+  if (bindings.launches[number].is_empty) return steps;
+  const Launch& launch = plan.launches[number];
+  const auto fail = [&](const std::string& reason) {
+    throw KernelError(static_cast<std::size_t>(launch.kernel),
+                      fmt::format("kernel '{}' cannot be launched: {}", launch.name, reason));
+  };
+  cuda::Recording recording;
+  try {
+    recording = device->recorder().record(calls[number].entry, calls[number].arguments.data());
+  } catch (const CompileError& error) {
+    fail(error.what());
+  }
+  if (recording.status != 0) fail(fmt::format("status {}: {}", recording.status, context.take_error()));
+  for (cuda::Launch& each : recording.launches) {
+    steps.emplace_back([each = std::move(each)](cuda::StreamHandle stream) { cuda::launch(each, stream); });
+  }
+  return steps;
 }
 
 void Program::Rep::bind(Call& call, const BoundLaunch& launch) {
@@ -155,7 +191,7 @@ void Program::Rep::make_output_pools() {
   outputs.resize(plan.outputs.size());
 }
 
-void Program::Rep::bind_run(const std::vector<Tensor>& given) {
+void Program::Rep::take_inputs(const std::vector<Tensor>& given) {
   if (given.size() != plan.inputs.size()) {
     throw InputError("{} inputs given, the model takes {}", given.size(), plan.inputs.size());
   }
@@ -163,6 +199,12 @@ void Program::Rep::bind_run(const std::vector<Tensor>& given) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     check_input(plan.buffers.at(static_cast<std::size_t>(plan.inputs[i])), given[i], i);
     inputs.push_back(aligned(given[i]));
+  }
+}
+
+void Program::Rep::bind_run(const std::vector<Tensor>& given) {
+  take_inputs(given);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     for (halide_buffer_t* use : input_uses[i]) set_host(*use, inputs[i].data());
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -210,8 +252,8 @@ Tensor Program::Rep::result(std::size_t number) const {
   throw InternalError("corrupt kind of output {}", number);
 }
 
-Program::Program(Plan plan, const std::vector<CompiledKernel>& kernels, int threads, double spin_seconds)
-    : rep_(std::make_unique<Rep>(std::move(plan), threads, spin_seconds)) {
+Program::Program(Plan plan, const std::vector<CompiledKernel>& kernels, const ProgramOptions& options)
+    : rep_(std::make_unique<Rep>(std::move(plan), options)) {
   rep_->load(kernels);
   rep_->make_output_pools();
 }
@@ -220,10 +262,22 @@ Program::~Program() = default;
 Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 
+std::vector<Tensor> Program::Rep::run_on_device(const std::vector<Tensor>& given,
+                                                std::vector<LaunchTime>* profile) {
+  take_inputs(given);
+  if (!device->has_steps()) {
+    std::vector<std::vector<DeviceStep>> steps;
+    for (std::size_t i = 0; i < calls.size(); ++i) steps.push_back(record(i));
+    device->set_steps(std::move(steps));
+  }
+  return device->run(std::exchange(inputs, {}), profile);
+}
+
 std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile) {
+  if (rep_->device) return rep_->run_on_device(inputs, profile);
   rep_->bind_run(inputs);
   const auto start = Clock::now();
-  with_workers(rep_->context.threads(), rep_->spin_seconds, [&] {
+  with_workers(rep_->context.threads(), rep_->options.spin_seconds, [&] {
     for (std::size_t i = 0; i < rep_->calls.size(); ++i) rep_->execute(i, start, profile);
   });
   std::vector<Tensor> results;
@@ -231,6 +285,10 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
   rep_->inputs.clear();
   std::ranges::fill(rep_->outputs, Tensor());
   return results;
+}
+
+double Program::time_on_device(int times) {
+  return rep_->device ? rep_->device->time_replays(times) : 0;
 }
 
 const Plan& Program::plan() const {
@@ -241,6 +299,7 @@ const Bindings& Program::bindings() const {
 }
 
 std::int64_t Program::peak_bytes() const {
+  if (rep_->device) return rep_->device->bytes();
   std::int64_t total = rep_->plan.arena_bytes + rep_->bindings.weights.byte_size();
   for (std::size_t i = 0; i < rep_->outputs.size(); ++i) total += rep_->output_buffer(i).type.byte_size();
   return total;

@@ -32,15 +32,21 @@ class KernelError : public InternalError {
   std::size_t kernel_;
 };
 
+/// How a program runs.
+struct ProgramOptions {
+  int threads = 1;
+  double spin_seconds = default_spin_seconds;  ///< how idle time of threads is spent: see with_workers
+  bool on_device = false;                      ///< its kernels were compiled for the GPU
+  bool use_graph = false;                      ///< on the device: replay runs as one CUDA graph
+};
+
 /// Owns everything needed to run. Thread safety: run() may be called from one thread at a time; different
 /// programs are independent. Movable.
 class Program {
  public:
   /// `kernels[i]` implements plan.kernels[i]. Links the objects, packs the weights, allocates the arena.
-  /// Its runs use `threads` threads, whose idle time is spent as with_workers says.
-  /// Throws IoError when an object does not link.
-  Program(Plan plan, const std::vector<CompiledKernel>& kernels, int threads,
-          double spin_seconds = default_spin_seconds);
+  /// Throws IoError when an object does not link, CudaError when the device's memory runs out.
+  Program(Plan plan, const std::vector<CompiledKernel>& kernels, const ProgramOptions& options);
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
@@ -51,6 +57,10 @@ class Program {
   /// entry per launch.
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs,
                                         std::vector<LaunchTime>* profile = nullptr);
+
+  /// Microseconds on the device for one run without copies, the mean of `times` in a row on the inputs of the
+  /// last run; 0 when the program is not on a device. REQUIRES a run.
+  [[nodiscard]] double time_on_device(int times);
 
   [[nodiscard]] const Plan& plan() const;
   [[nodiscard]] const Bindings& bindings() const;  ///< weights packed

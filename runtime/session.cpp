@@ -11,6 +11,7 @@
 
 #include "autotune/worker_pool.h"
 #include "base/error.h"
+#include "runtime/cuda_device.h"
 #include "runtime/object_cache.h"
 #include "schedules/compile.h"
 
@@ -49,6 +50,13 @@ std::string find_command() {
   return "";
 }
 
+/// What schedules are told of the device. Throws UnsupportedError without one.
+Gpu detect_gpu() {
+  const cuda::DeviceProperties& properties = cuda::Device::get().properties();
+  return {properties.name,         properties.capability, properties.driver, properties.multiprocessors,
+          properties.shared_bytes, properties.l2_bytes};
+}
+
 PassOptions pass_options(const Settings& settings) {
   PassOptions options;
   for (const std::string& name : settings.list("passes.disable")) options.disabled.insert(name);
@@ -63,6 +71,7 @@ LoweringOptions lowering_options(const Settings& settings, const Machine& machin
   options.block_channels = settings.boolean("lowering.block_channels");
   options.reuse_memory = settings.boolean("lowering.reuse_memory");
   options.channel_block = machine.vector_floats;
+  if (machine.gpu) options.block_channels = false;  // blocks are for vector registers
   return options;
 }
 
@@ -71,6 +80,9 @@ Session new_session(const CompileOptions& options) {
   session.worker_command = options.worker_command.empty() ? find_command() : options.worker_command;
   session.settings = resolve_settings(options);
   session.machine = detect_machine(cores_or(session.settings.integer("compile.threads")));
+  if (session.settings.string("compile.device") == "cuda") {
+    session.machine = with_gpu(session.machine, detect_gpu());
+  }
   return session;
 }
 
@@ -204,7 +216,7 @@ void fall_back(Session& session, std::size_t i) {
     choice = std::move(heuristic);
   } else {
     choice = Choice();
-    choice.candidate = reference_candidate(kernel);
+    choice.candidate = reference_candidate(kernel, session.machine);
     choice.origin = Origin::reference;
   }
 }
@@ -235,8 +247,12 @@ void make_program(Session& session) {
   for (const Choice& choice : session.choices) {
     kernels.push_back({choice.candidate, choice.symbol, choice.object});
   }
-  session.program.emplace(std::move(session.plan), kernels, session.machine.threads,
-                          session.settings.real("runtime.spin"));
+  ProgramOptions options;
+  options.threads = session.machine.threads;
+  options.spin_seconds = session.settings.real("runtime.spin");
+  options.on_device = session.machine.gpu.has_value();
+  options.use_graph = session.settings.boolean("runtime.cuda_graph");
+  session.program.emplace(std::move(session.plan), kernels, options);
   session.report.weights_seconds += session.program->weights_seconds();
 }
 

@@ -32,10 +32,22 @@ const std::vector<Space>& space_table() {
   return table;
 }
 
+const std::vector<Space>& gpu_space_table() {
+  static const std::vector<Space> table = {
+      gpu_elements_space,
+      gpu_reference_space,
+  };
+  return table;
+}
+
+Candidate reference_candidate(const Kernel& kernel, const Machine& machine) {
+  return machine.gpu ? gpu_reference_space.at(kernel, machine, {}) : reference_candidate(kernel);
+}
+
 std::vector<const Space*> spaces_for(const Kernel& kernel, const Machine& machine,
                                      std::vector<Refusal>* refusals) {
   std::vector<const Space*> accepted;
-  for (const Space& space : space_table()) {
+  for (const Space& space : machine.gpu ? gpu_space_table() : space_table()) {
     const std::string reason = space.refuses(kernel, machine);
     if (reason.empty()) {
       accepted.push_back(&space);

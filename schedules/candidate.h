@@ -1,6 +1,7 @@
 #pragma once
 // Candidates: the ordered choices for a kernel. First is the heuristic default, last the reference.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,16 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
+/// A GPU that kernels run on, as its driver describes it.
+struct Gpu {
+  std::string name;     ///< e.g. NVIDIA H200
+  int capability = 80;  ///< 10 * major + minor
+  int driver = 0;       ///< CUDA version of the driver, e.g. 13000
+  int multiprocessors = 1;
+  std::int64_t shared_bytes = 48 << 10;  ///< shared memory of one block, at most
+  std::int64_t l2_bytes = 1 << 20;
+};
+
 /// The machine a schedule is made for. Read once by detect_machine; part of the tuning key.
 struct Machine {
   std::string target;      ///< Halide target string, e.g. x86-64-linux-avx-avx2-...
@@ -30,8 +41,15 @@ struct Machine {
   std::int64_t l1_bytes = 32 << 10;
   std::int64_t l2_bytes = 1 << 20;
   std::string cpu_name;
+  std::optional<Gpu> gpu;  ///< where kernels run; absent: on the CPU
+
+  [[nodiscard]] std::string description() const;  ///< of what runs the kernels: part of the tuning key
 };
-[[nodiscard]] Machine detect_machine(int threads);
+[[nodiscard]] Machine detect_machine(int threads);  ///< the CPU
+/// The same host with kernels on the GPU. Throws UnsupportedError for a GPU older than capability 8.0.
+[[nodiscard]] Machine with_gpu(Machine machine, const Gpu& gpu);
+/// Whether kernels of a Machine::target run on a GPU.
+[[nodiscard]] bool is_gpu_target(const std::string& target);
 
 /// A space refused for a kernel, and the reason, for `explain`.
 struct Refusal {
@@ -61,13 +79,16 @@ struct Space {
   double (*cost)(const Kernel&, const Machine&, const Point&);
 };
 
-[[nodiscard]] const std::vector<Space>& space_table();
+[[nodiscard]] const std::vector<Space>& space_table();      ///< for the CPU
+[[nodiscard]] const std::vector<Space>& gpu_space_table();  ///< for machines with a GPU
 
 /// The first space that takes the kernel, at its heuristic point: what default mode runs.
 [[nodiscard]] Candidate default_candidate(const Kernel& kernel, const Machine& machine);
 /// The plain schedule: generic form, stages with updates at root, no vectors, no threads. Always legal; the
 /// oracle of every trial.
 [[nodiscard]] Candidate reference_candidate(const Kernel& kernel);
+/// The same on the GPU, if the machine has one: a thread per element.
+[[nodiscard]] Candidate reference_candidate(const Kernel& kernel, const Machine& machine);
 /// Spaces that take the kernel, in table order; `refusals`, if given, gets the others.
 [[nodiscard]] std::vector<const Space*> spaces_for(const Kernel& kernel, const Machine& machine,
                                                    std::vector<Refusal>* refusals = nullptr);

@@ -75,7 +75,40 @@ double work_of(const Graph& body) {
   return work;
 }
 
+bool is_elementwise(const Kernel& kernel) {
+  return std::all_of(kernel.body.nodes().begin(), kernel.body.nodes().end(), [](const Node& node) {
+    return has_trait(node.op, OpTrait::pointwise) || node.op == Op::broadcast_to || node.op == Op::batch_norm;
+  });
+}
+
 }  // namespace
+
+std::size_t common_run(const Kernel& kernel, const Dims& extents) {
+  if (!is_elementwise(kernel)) return 1;
+  std::size_t run = extents.size();
+  const int out_block = kernel.body.type(kernel.body.outputs.front()).layout.channel_block;
+  for (const Value& value : kernel.body.values()) {
+    if (value.constant && value.constant->size() == 1) continue;
+    const Dims own = loop_extents(value.type);
+    if (std::all_of(own.begin(), own.end(), [](std::int64_t extent) { return extent == 1; })) continue;
+    // Another layout, or a vector that lies along channels (batch_norm) or along the innermost loop.
+    if (value.type.layout.channel_block != out_block) return 1;
+    if (value.type.rank() == 1 && (out_block > 0 || own[0] != extents[0])) return 1;
+    const auto extent_at = [&](std::size_t d) { return d < own.size() ? own[d] : 1; };
+    std::size_t same = 0;
+    while (same < run && extent_at(same) == extents[same]) ++same;
+    std::size_t absent = 0;
+    while (absent < run && extent_at(absent) == 1) ++absent;
+    run = std::max(same, absent);
+  }
+  return std::max<std::size_t>(run, 1);
+}
+
+bool is_pure_dim(const Halide::Func& func, std::size_t position) {
+  const std::vector<Halide::Expr> arguments = func.update_args(0);
+  const auto* variable = arguments.at(position).as<Halide::Internal::Variable>();
+  return variable != nullptr && variable->name == func.args().at(position).name();
+}
 
 Dims loop_extents(const TensorType& type) {
   Dims extents = type.storage_dims();

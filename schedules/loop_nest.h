@@ -24,6 +24,14 @@ struct KernelFacts {
 /// Suffixes of a node's stages that have updates, such as "_fold".
 [[nodiscard]] std::vector<std::string> update_stages(Op op);
 
+/// How many innermost loops of a kernel without folds can be one: along them each value has all the extents
+/// of the output or none. At least 1.
+[[nodiscard]] std::size_t common_run(const Kernel& kernel, const Dims& extents);
+
+/// Whether update 0 writes dim `position` by the stage's own pure var, so that its iterations are
+/// independent.
+[[nodiscard]] bool is_pure_dim(const Halide::Func& func, std::size_t position);
+
 /// Extents of a type's storage dims, innermost first: those of the vars d0, d1, ...
 [[nodiscard]] Dims loop_extents(const TensorType& type);
 

@@ -1,9 +1,11 @@
 #include <Halide.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <fstream>
 #include <string>
 
+#include "base/error.h"
 #include "schedules/candidate.h"
 
 namespace sylvite {
@@ -43,6 +45,29 @@ Machine detect_machine(int threads) {
   machine.l2_bytes = cache_bytes(cache + "index2/size", machine.l2_bytes);
   machine.cpu_name = read_cpu_name();
   return machine;
+}
+
+std::string Machine::description() const {
+  return gpu ? fmt::format("{}, driver {}", gpu->name, gpu->driver) : cpu_name;
+}
+
+Machine with_gpu(Machine machine, const Gpu& gpu) {
+  constexpr int least_capability = 80;
+  if (gpu.capability < least_capability) {
+    throw UnsupportedError("{} has compute capability {}.{}; at least 8.0 is needed", gpu.name,
+                           gpu.capability / 10, gpu.capability % 10);
+  }
+  machine.target = Halide::Target(machine.target)
+                       .with_feature(Halide::Target::CUDA)
+                       .with_feature(Halide::Target::CUDACapability80)
+                       .to_string();
+  machine.threads = 1;
+  machine.gpu = gpu;
+  return machine;
+}
+
+bool is_gpu_target(const std::string& target) {
+  return Halide::Target(target).has_feature(Halide::Target::CUDA);
 }
 
 }  // namespace sylvite

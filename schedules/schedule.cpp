@@ -44,7 +44,7 @@ constexpr Named<TailStrategy> tail_strategies[] = {
 constexpr Named<MemoryType> memory_types[] = {
     {"MemoryType::Auto", MemoryType::Auto},       {"MemoryType::Heap", MemoryType::Heap},
     {"MemoryType::Stack", MemoryType::Stack},     {"MemoryType::Register", MemoryType::Register},
-    {"MemoryType::AMXTile", MemoryType::AMXTile},
+    {"MemoryType::AMXTile", MemoryType::AMXTile}, {"MemoryType::GPUShared", MemoryType::GPUShared},
 };
 constexpr Named<Partition> partitions[] = {
     {"Partition::Auto", Partition::Auto},
@@ -137,6 +137,42 @@ void apply_parallel(Target& t) {
   t.has(1) ? t.stage.parallel(t.var(0), number(t.argument(1)), t.tail(2)) : t.stage.parallel(t.var(0));
 }
 
+/// The loops named, as Halide's fixed argument lists want them: one, two or three.
+template <typename One, typename Two, typename Three>
+void apply_to_loops(Target& t, One one, Two two, Three three) {
+  switch (t.decision.arguments.size()) {
+    case 1:
+      return one(t.var(0));
+    case 2:
+      return two(t.var(0), t.var(1));
+    default:
+      return three(t.var(0), t.var(1), t.var(2));
+  }
+}
+
+void apply_gpu_blocks(Target& t) {
+  apply_to_loops(
+      t, [&](const VarOrRVar& x) { t.stage.gpu_blocks(x); },
+      [&](const VarOrRVar& x, const VarOrRVar& y) { t.stage.gpu_blocks(x, y); },
+      [&](const VarOrRVar& x, const VarOrRVar& y, const VarOrRVar& z) { t.stage.gpu_blocks(x, y, z); });
+}
+void apply_gpu_threads(Target& t) {
+  apply_to_loops(
+      t, [&](const VarOrRVar& x) { t.stage.gpu_threads(x); },
+      [&](const VarOrRVar& x, const VarOrRVar& y) { t.stage.gpu_threads(x, y); },
+      [&](const VarOrRVar& x, const VarOrRVar& y, const VarOrRVar& z) { t.stage.gpu_threads(x, y, z); });
+}
+
+/// A stage by another name, with the same values: what one consumer reads, to be kept elsewhere.
+void apply_in(Target& t) {
+  const auto consumer = t.algorithm.stages.find(t.argument(1));
+  if (consumer == t.algorithm.stages.end()) throw CompileError("no stage is called '{}'", t.argument(1));
+  const Func copy = t.func.in(consumer->second);
+  if (!t.algorithm.stages.emplace(t.argument(0), copy).second) {
+    throw CompileError("a stage '{}' exists already", t.argument(0));
+  }
+}
+
 void apply_rfactor(Target& t) {
   const Func partial = t.stage.rfactor(RVar(t.argument(1)), Var(t.argument(2)));
   if (!t.algorithm.stages.emplace(t.argument(0), partial).second) {
@@ -175,6 +211,16 @@ const Directive directives[] = {
     {"rfactor", 3, 3, false, apply_rfactor,
      "Func part = v.update(0).rfactor(r, u): folds along r into part(..., u) first; the update must be "
      "associative"},
+    {"gpu_blocks", 1, 3, false, apply_gpu_blocks,
+     "gpu_blocks(x[, y[, z]]): iterations on blocks of a GPU; outermost loops, at most 65535 in y and z"},
+    {"gpu_threads", 1, 3, false, apply_gpu_threads,
+     "gpu_threads(x[, y[, z]]): iterations on threads of a block; inside gpu_blocks"},
+    {"gpu_lanes", 1, 1, false, [](Target& t) { t.stage.gpu_lanes(t.var(0)); },
+     "gpu_lanes(loop): iterations on the 32 lanes of a warp"},
+    {"gpu_single_thread", 0, 0, false, [](Target& t) { t.stage.gpu_single_thread(); },
+     "gpu_single_thread(): all of it in one thread of the GPU"},
+    {"in", 2, 2, true, apply_in,
+     "Func copy = v.in(consumer): what one consumer reads of v, as a stage of its own"},
     // Where a Func is computed and kept.
     {"compute_at", 2, 2, true, [](Target& t) { t.func.compute_at(t.level()); }, "compute_at(consumer, loop)"},
     {"compute_root", 0, 0, true, [](Target& t) { t.func.compute_root(); },
@@ -219,10 +265,15 @@ std::string receiver(const Decision& decision) {
   return decision.stage + update;
 }
 
-/// The arguments that stand between the parentheses: rfactor's first is the name on the left.
+/// Directives whose first argument is the name of the Func that they make.
+bool makes_stage(std::string_view directive) {
+  return directive == "rfactor" || directive == "in";
+}
+
+/// The arguments that stand between the parentheses: not the name on the left of those that make a stage.
 std::span<const std::string> call_arguments(const Decision& decision) {
   const std::span<const std::string> all(decision.arguments);
-  return decision.directive == "rfactor" && !all.empty() ? all.subspan(1) : all;
+  return makes_stage(decision.directive) && !all.empty() ? all.subspan(1) : all;
 }
 
 std::string call(const Decision& decision) {
@@ -230,7 +281,7 @@ std::string call(const Decision& decision) {
 }
 
 std::string statement(const Decision& decision) {
-  const bool names_func = decision.directive == "rfactor" && !decision.arguments.empty();
+  const bool names_func = makes_stage(decision.directive) && !decision.arguments.empty();
   return (names_func ? "Func " + decision.arguments[0] + " = " : "") + receiver(decision) + call(decision);
 }
 
@@ -278,8 +329,8 @@ class LineParser {
         update = arguments.empty() ? 0 : update_number(arguments);
         continue;
       }
-      if (directive == "rfactor") {
-        if (result_name.empty()) fail("rfactor needs a name: Func part = ...");
+      if (makes_stage(directive)) {
+        if (result_name.empty()) fail(fmt::format("{} needs a name: Func part = ...", directive));
         arguments.insert(arguments.begin(), result_name);
       }
       decisions.push_back({name, update, directive, std::move(arguments)});
@@ -349,8 +400,8 @@ std::string Schedule::to_string() const {
   std::string text;
   const Decision* previous = nullptr;
   for (const Decision& decision : decisions) {
-    const bool chains = previous != nullptr && decision.directive != "rfactor" &&
-                        previous->directive != "rfactor" && receiver(*previous) == receiver(decision);
+    const bool chains = previous != nullptr && !makes_stage(decision.directive) &&
+                        !makes_stage(previous->directive) && receiver(*previous) == receiver(decision);
     if (chains) {
       text.erase(text.size() - 2);
       text += call(decision);

@@ -17,34 +17,6 @@ bool has_updates(const Kernel& kernel) {
                      [](const Node& node) { return !update_stages(node.op).empty(); });
 }
 
-bool is_elementwise(const Kernel& kernel) {
-  return std::all_of(kernel.body.nodes().begin(), kernel.body.nodes().end(), [](const Node& node) {
-    return has_trait(node.op, OpTrait::pointwise) || node.op == Op::broadcast_to || node.op == Op::batch_norm;
-  });
-}
-
-/// How many innermost loops can be one: along them each value has all the extents of the output or none.
-std::size_t common_run(const Kernel& kernel, const Dims& extents) {
-  if (!is_elementwise(kernel)) return 1;
-  std::size_t run = extents.size();
-  const int out_block = kernel.body.type(kernel.body.outputs.front()).layout.channel_block;
-  for (const Value& value : kernel.body.values()) {
-    if (value.constant && value.constant->size() == 1) continue;
-    const Dims own = loop_extents(value.type);
-    if (std::all_of(own.begin(), own.end(), [](std::int64_t extent) { return extent == 1; })) continue;
-    // Another layout, or a vector that lies along channels (batch_norm) or along the innermost loop.
-    if (value.type.layout.channel_block != out_block) return 1;
-    if (value.type.rank() == 1 && (out_block > 0 || own[0] != extents[0])) return 1;
-    const auto extent_at = [&](std::size_t d) { return d < own.size() ? own[d] : 1; };
-    std::size_t same = 0;
-    while (same < run && extent_at(same) == extents[same]) ++same;
-    std::size_t absent = 0;
-    while (absent < run && extent_at(absent) == 1) ++absent;
-    run = std::max(same, absent);
-  }
-  return std::max<std::size_t>(run, 1);
-}
-
 std::string refuses(const Kernel& kernel, const Machine& /*machine*/) {
   if (has_updates(kernel)) return "the kernel folds";
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";

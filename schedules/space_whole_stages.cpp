@@ -10,14 +10,6 @@
 namespace sylvite {
 namespace {
 
-/// Whether update 0 writes dim `position` by the stage's own pure var, so that its iterations are
-/// independent.
-bool is_pure_dim(const Halide::Func& func, std::size_t position) {
-  const std::vector<Halide::Expr> arguments = func.update_args(0);
-  const auto* variable = arguments.at(position).as<Halide::Internal::Variable>();
-  return variable != nullptr && variable->name == func.args().at(position).name();
-}
-
 void schedule_stage(ScheduleWriter& writer, const std::string& name, const Halide::Func& func, int lanes,
                     bool is_parallel) {
   writer.add("{}.compute_root();", name);

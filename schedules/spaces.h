@@ -21,6 +21,9 @@ extern const Space whole_stages_space;
 extern const Space pointwise_space;
 extern const Space reference_space;
 
+extern const Space gpu_elements_space;
+extern const Space gpu_reference_space;
+
 /// Appends decisions to a schedule, one statement at a time.
 class ScheduleWriter {
  public:

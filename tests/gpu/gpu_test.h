@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "runtime/cuda_device.h"
@@ -17,6 +18,13 @@ inline std::string missing_gpu() {
   } catch (const UnsupportedError& error) {
     return error.what();
   }
+}
+
+/// A file beside the test program, else where the build knows it: a bundle has moved from there.
+inline std::string beside(const std::string& name, const std::string& built) {
+  std::error_code ignored;
+  const auto here = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / name;
+  return std::filesystem::exists(here, ignored) ? here.string() : built;
 }
 
 class GpuTest : public testing::Test {

@@ -1,0 +1,150 @@
+#include "runtime/cuda_recorder.h"
+
+#include <HalideRuntime.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "runtime/threads.h"
+
+namespace sylvite::cuda {
+namespace {
+
+constexpr std::size_t default_shared_limit = 48 << 10;
+
+/// The recorder whose kernel runs on this thread, and what it threw: exceptions cannot pass compiled code.
+thread_local LaunchRecorder* active = nullptr;
+thread_local std::exception_ptr failure;
+
+/// Runs `body`, keeping its exception; returns a Halide error code.
+template <typename Body>
+int guarded(Body body) {
+  constexpr int generic_error = -1;
+  try {
+    body();
+    return 0;
+  } catch (...) {
+    if (!failure) failure = std::current_exception();
+    return generic_error;
+  }
+}
+
+const void* device_interface() {
+  static const int any_address = 0;
+  return &any_address;
+}
+
+int initialize_kernels(void* /*context*/, void** state, const char* source, int size) {
+  if (*state != nullptr) return 0;
+  return guarded([&] {
+    const std::string_view image(source, static_cast<std::size_t>(size));
+    *state = const_cast<Module*>(&active->load(image.substr(0, image.find('\0'))));
+  });
+}
+
+void finalize_kernels(void* /*context*/, void* /*state*/) {}
+
+int run(void* /*context*/, void* state, const char* name, int blocks_x, int blocks_y, int blocks_z,
+        int threads_x, int threads_y, int threads_z, int shared_bytes, const std::size_t* sizes,
+        void** arguments, const std::int8_t* is_buffer) {
+  return guarded([&] {
+    Launch launch;
+    launch.function = static_cast<const Module*>(state)->function(name);
+    const int grid[] = {blocks_x, blocks_y, blocks_z};
+    const int block[] = {threads_x, threads_y, threads_z};
+    std::copy_n(grid, 3, launch.grid);
+    std::copy_n(block, 3, launch.block);
+    launch.shared_bytes = static_cast<unsigned>(shared_bytes);
+    if (launch.shared_bytes > default_shared_limit) allow_shared(launch.function, launch.shared_bytes);
+    for (std::size_t i = 0; sizes[i] != 0; ++i) {
+      if (is_buffer[i] != 0) {
+        launch.add_argument(static_cast<const halide_buffer_t*>(arguments[i])->device);
+      } else {
+        const auto* bytes = static_cast<const std::byte*>(arguments[i]);
+        launch.arguments.emplace_back(bytes, bytes + sizes[i]);
+      }
+    }
+    active->add(std::move(launch));
+  });
+}
+
+int copy_to_device(void* context, halide_buffer_t* buffer, const void* /*interface*/) {
+  if (buffer->device != 0) return 0;
+  report_kernel_error(context, "a stage on the GPU reads what a stage on the host wrote");
+  return halide_error_code_copy_to_device_failed;
+}
+
+int copy_to_host(void* context, halide_buffer_t* /*buffer*/) {
+  report_kernel_error(context, "a stage on the host reads what a stage on the GPU wrote");
+  return halide_error_code_copy_to_host_failed;
+}
+
+int device_malloc(void* /*context*/, halide_buffer_t* buffer, const void* /*interface*/) {
+  if (buffer->device != 0) return 0;
+  return guarded([&] { buffer->device = active->scratch().take(buffer->size_in_bytes()); });
+}
+
+int device_free(void* /*context*/, halide_buffer_t* buffer) {
+  if (buffer->device != 0) active->scratch().give_back(buffer->device);
+  buffer->device = 0;
+  return 0;
+}
+
+void device_free_as_destructor(void* context, void* buffer) {
+  device_free(context, static_cast<halide_buffer_t*>(buffer));
+}
+
+}  // namespace
+
+DevicePointer ScratchPool::take(std::size_t bytes) {
+  const std::size_t wanted = std::max<std::size_t>(bytes, 1);
+  Block* best = nullptr;
+  for (Block& block : blocks_) {
+    const bool fits = !block.is_taken && block.memory.size() >= wanted;
+    if (fits && (best == nullptr || block.memory.size() < best->memory.size())) best = &block;
+  }
+  if (best == nullptr) best = &blocks_.emplace_back(Block{DeviceMemory(wanted)});
+  best->is_taken = true;
+  return best->memory.address();
+}
+
+void ScratchPool::give_back(DevicePointer address) {
+  for (Block& block : blocks_) {
+    if (block.memory.address() == address) block.is_taken = false;
+  }
+}
+
+std::size_t ScratchPool::size() const {
+  std::size_t total = 0;
+  for (const Block& block : blocks_) total += block.memory.size();
+  return total;
+}
+
+Recording LaunchRecorder::record(KernelArgv entry, void** arguments) {
+  Recording recording;
+  recording_ = &recording;
+  active = this;
+  failure = nullptr;
+  recording.status = entry(arguments);
+  active = nullptr;
+  recording_ = nullptr;
+  if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
+  return recording;
+}
+
+std::vector<std::pair<const char*, void*>> recorder_symbols() {
+  const auto address = [](auto* function) { return reinterpret_cast<void*>(function); };
+  return {
+      {"halide_cuda_device_interface", address(device_interface)},
+      {"halide_cuda_initialize_kernels", address(initialize_kernels)},
+      {"halide_cuda_finalize_kernels", address(finalize_kernels)},
+      {"halide_cuda_run", address(run)},
+      {"halide_copy_to_device", address(copy_to_device)},
+      {"halide_copy_to_host", address(copy_to_host)},
+      {"halide_device_malloc", address(device_malloc)},
+      {"halide_device_free", address(device_free)},
+      {"halide_device_free_as_destructor", address(device_free_as_destructor)},
+  };
+}
+
+}  // namespace sylvite::cuda

@@ -1,0 +1,108 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "schedules/gpu_nest.h"
+
+// Space gpu_elements: kernels without folds, pointwise work and index maps. Each thread computes `items`
+// vectors of `vector` neighbouring elements, `threads` apart, so that a warp reads whole lines and has
+// several loads under way.
+//   vector   elements that a thread reads and writes at once; a divisor of the inner extent
+//   items    vectors per thread
+//   threads  threads of a block
+
+namespace sylvite {
+namespace {
+
+std::string refuses(const Kernel& kernel, const Machine& /*machine*/) {
+  for (const Node& node : kernel.body.nodes()) {
+    if (!update_stages(node.op).empty()) return "the kernel folds";
+  }
+  if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
+  return "";
+}
+
+/// The output's loops with those fused that every operand walks in step.
+Dims fused_extents(const Kernel& kernel) {
+  const Dims extents = loop_extents(kernel.body.type(kernel.body.outputs.front()));
+  if (extents.empty()) return {1};
+  const std::size_t run = common_run(kernel, extents);
+  Dims fused(extents.begin() + static_cast<std::ptrdiff_t>(run) - 1, extents.end());
+  for (std::size_t d = 0; d + 1 < run; ++d) fused.front() *= extents[d];
+  return fused;
+}
+
+/// 16 bytes of the output, or fewer where the inner extent asks for it.
+std::int64_t widest_vector(const Kernel& kernel) {
+  const auto size =
+      static_cast<std::int64_t>(dtype_size(kernel.body.type(kernel.body.outputs.front()).dtype));
+  std::int64_t vector = std::max<std::int64_t>(1, 16 / size);
+  while (fused_extents(kernel).front() % vector != 0) vector /= 2;
+  return vector;
+}
+
+std::vector<Parameter> parameters(const Kernel& kernel, const Machine& /*machine*/) {
+  Parameter vector{"vector", {}};
+  for (std::int64_t width = widest_vector(kernel); width >= 1; width /= 2) vector.values.push_back(width);
+  return {vector, {"items", {1, 2, 4}}, {"threads", {128, 256, 512}}};
+}
+
+Point heuristic(const Kernel& kernel, const Machine& /*machine*/) {
+  return {{"vector", widest_vector(kernel)}, {"items", 1}, {"threads", 128}};
+}
+
+/// The loop that blocks, items and threads are cut from, once vectors are off: the inner one when it is long
+/// enough to fill blocks, else all loops as one.
+Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const std::string& stage = facts.output;
+  ScheduleWriter writer;
+  if (facts.extents.empty()) {
+    writer.add("{}.gpu_single_thread();", stage);
+    return {Form{}, writer.take()};
+  }
+  LoopNest nest(writer, stage, facts.extents);
+  nest.fuse_inner(common_run(kernel, facts.extents));
+  nest.drop_unit_loops();
+  std::vector<std::string> loops;
+  for (const LoopNest::Loop& loop : nest.loops()) loops.push_back(loop.name);
+  std::int64_t inner = nest.loops().front().extent;
+  const std::int64_t vector = point.at("vector");
+  if (inner % vector != 0) throw UnsupportedError("a vector of {} does not divide {}", vector, inner);
+  if (vector > 1) {
+    writer.add("{}.split({}, vectors, lane, {}, TailStrategy::RoundUp).vectorize(lane);", stage, loops[0],
+               vector);
+    loops[0] = "vectors";
+    inner /= vector;
+  }
+  const std::int64_t threads = point.at("threads");
+  const std::int64_t items = point.at("items");
+  if (inner < 2 * threads * items || loops.size() == 1) {
+    if (items > 1 && inner % items == 0 && loops.size() > 1) {
+      writer.add("{}.split({}, rest, item, {}, TailStrategy::RoundUp).unroll(item);", stage, loops[0], items);
+      loops[0] = "rest";
+    }
+    if (loops.size() > 1) {
+      gpu_thread_each(writer, stage, loops, threads);
+      return {Form{}, writer.take()};
+    }
+  }
+  writer.add("{}.split({}, part, within, {}, TailStrategy::GuardWithIf);", stage, loops[0], threads * items);
+  writer.add("{}.split(within, item, thread, {}, TailStrategy::RoundUp);", stage, threads);
+  std::string order = vector > 1 ? "lane, item, thread, part" : "item, thread, part";
+  for (std::size_t i = 1; i < loops.size(); ++i) order += ", " + loops[i];
+  writer.add("{}.reorder({}).unroll(item);", stage, order);
+  std::string block = "part";
+  for (std::size_t i = 1; i < loops.size(); ++i) {
+    const std::string fused = fmt::format("block{}", i);
+    writer.add("{}.fuse({}, {}, {});", stage, block, loops[i], fused);
+    block = fused;
+  }
+  writer.add("{}.gpu_blocks({}).gpu_threads(thread);", stage, block);
+  return {Form{}, writer.take()};
+}
+
+}  // namespace
+
+const Space gpu_elements_space = {"gpu_elements", refuses, parameters, heuristic, at, nullptr};
+
+}  // namespace sylvite

@@ -1,0 +1,24 @@
+// Whole models on the GPU, in f32: with launches one by one and as one graph.
+
+#include "tests/gpu/gpu_test.h"
+#include "tests/support/expected_models.h"
+
+namespace sylvite {
+namespace {
+
+class gpu_models : public GpuTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(gpu_models, agree_with_onnx_runtime) {
+  expect_as_onnx_runtime(
+      beside("data", SYLVITE_TEST_DATA), GetParam(),
+      {{"compile.device", "cuda"}, {"compile.threads", "0"}, {"runtime.cuda_graph", "true"}});
+}
+
+INSTANTIATE_TEST_SUITE_P(, gpu_models,
+                         testing::Values("resnet18", "resnet50", "mobilenet_v2", "mobilenet_v3_large",
+                                         "squeezenet1_1", "shufflenet_v2", "densenet121", "efficientnet_b0",
+                                         "vgg16", "bert_base", "gpt2_small", "vit_b_16"),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,47 @@
+// Schedules for a GPU compile on a machine without one. That they compute the right thing is tests/gpu's
+// part.
+
+#include <set>
+
+#include "schedules/compile.h"
+#include "tests/support/gpu_cases.h"
+#include "tests/support/run_kernel.h"
+
+namespace sylvite {
+namespace {
+
+class GpuSpaces : public testing::TestWithParam<GpuCase> {};
+
+TEST_P(GpuSpaces, Compile) {
+  const Kernel kernel = kernel_of(GetParam().text);
+  const Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  const std::vector<const Space*> spaces = spaces_for(kernel, machine);
+  EXPECT_EQ(spaces.front()->name, GetParam().space) << kernel.text;
+  std::set<std::string> seen;
+  for (const Space* space : spaces) {
+    for (const Point& point : {space->heuristic(kernel, machine), far_point(*space, kernel, machine)}) {
+      const Candidate candidate = space->at(kernel, machine, point);
+      if (!seen.insert(candidate.to_string()).second) continue;
+      EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
+      EXPECT_NO_THROW({ EXPECT_GT(compile_to_object(kernel, candidate, machine.target).size(), 1000U); })
+          << space->name << "\n"
+          << candidate.to_string();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, GpuSpaces, testing::ValuesIn(gpu_cases));
+
+TEST(GpuMachine, IsPartOfTheKey) {
+  const Machine cpu = detect_machine(2);
+  const Machine machine = with_gpu(cpu, sample_gpu());
+  EXPECT_TRUE(is_gpu_target(machine.target));
+  EXPECT_FALSE(is_gpu_target(cpu.target));
+  EXPECT_EQ(machine.description(), "NVIDIA H200, driver 13000");
+  Gpu old = sample_gpu();
+  old.capability = 75;
+  EXPECT_THROW((void)with_gpu(cpu, old), UnsupportedError);
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,86 @@
+#pragma once
+// Small kernels of every class, with odd sizes, for the schedule spaces of a GPU.
+
+#include <ostream>
+
+#include "schedules/candidate.h"
+
+namespace sylvite {
+
+struct GpuCase {
+  const char* space;  ///< the one that default mode must choose
+  const char* text;
+};
+/// Names the case in test lists.
+inline void PrintTo(const GpuCase& one, std::ostream* out) {
+  *out << one.space;
+}
+
+/// The GPU that schedules are made for where there is none.
+inline Gpu sample_gpu() {
+  return {"NVIDIA H200", 90, 13000, 132, 227 << 10, 50 << 20};
+}
+
+/// The space's heuristic point with every parameter moved to another of its values.
+inline Point far_point(const Space& space, const Kernel& kernel, const Machine& machine) {
+  Point point = space.heuristic(kernel, machine);
+  for (const Parameter& parameter : space.parameters(kernel, machine)) {
+    point[parameter.name] = parameter.values.back();
+  }
+  return point;
+}
+
+inline const GpuCase gpu_cases[] = {
+    {"gpu_elements",
+     R"(graph g(%a: f32[3,5,7], %b: f32[3,5,7]) { %v: f32[3,5,7] = add(%a, %b)  %r: f32[3,5,7] = relu(%v) return %r })"},
+    {"gpu_elements",
+     R"(graph g(%a: f32[64,3072], %b: f32[3072], %c: f32[64,3072]) { %v: f32[64,3072] = add(%a, %b)  %r: f32[64,3072] = gelu(%v) %s: f32[64,3072] = add(%r, %c) return %s })"},
+    {"gpu_elements",
+     R"(graph g(%a: f32[2,5,9,12], %b: f32[5,1,1]) { %v: f32[2,5,9,12] = mul(%a, %b) return %v })"},
+    {"gpu_elements", R"(graph g(%a: f32[70,3], %b: f32[3]) { %v: f32[70,3] = mul(%a, %b) return %v })"},
+    {"gpu_elements", R"(graph g(%a: f32[]) { %v: f32[] = exp(%a) return %v })"},
+    {"gpu_elements", R"(graph g(%a: f64[40]) { %v: f64[40] = tanh(%a) return %v })"},
+    {"gpu_elements",
+     R"(graph g(%a: bf16[4,96], %b: f32[4,96]) { %v: f32[4,96] = cast(%a) {to="f32"} %l: bool[4,96] = less(%v, %b) return %l })"},
+    {"gpu_elements",
+     R"(graph g(%a: bf16[16,1024], %b: f16[16,1024]) { %v: f32[16,1024] = cast(%a) {to="f32"} %w: f32[16,1024] = cast(%b) {to="f32"} %m: f32[16,1024] = mul(%v, %w) %r: bf16[16,1024] = cast(%m) {to="bf16"} return %r })"},
+    {"gpu_elements",
+     R"(graph g(%a: f32[20,33,18]) { %v: f32[18,20,33] = transpose(%a) {perm=[2,0,1]} return %v })"},
+    {"gpu_elements",
+     R"(graph g(%a: f32[40,24], %i: i64[33]) { %v: f32[33,24] = gather(%a, %i) {axis=0} return %v })"},
+    {"gpu_elements",
+     R"(graph g(%a: f32[4,24], %b: f32[4,7]) { %v: f32[4,31] = concat(%a, %b) {axis=1} return %v })"},
+    {"gpu_reference",
+     R"(graph g(%a: f32[3,5,130]) { %v: f32[3,5,1] = reduce_sum(%a) {axes=[2]} return %v })"},
+    {"gpu_reference",
+     R"(graph g(%a: f32[6,7,7]) { %x: f32[6,7,7] = relu(%a) %v: f32[6] = reduce_max(%x) {axes=[1,2], keepdims=0} return %v })"},
+    {"gpu_reference",
+     R"(graph g(%a: f32[1000]) { %v: f32[] = reduce_sum(%a) {axes=[0], keepdims=0} %s: f32[] = sqrt(%v) return %s })"},
+    {"gpu_reference",
+     R"(graph g(%a: f32[9,7,50]) { %v: f32[9,50] = reduce_sum(%a) {axes=[1], keepdims=0} return %v })"},
+    {"gpu_reference",
+     R"(graph g(%a: f32[8,30]) { %v: i64[8] = arg_max(%a) {axis=1, keepdims=0} return %v })"},
+    {"gpu_reference",
+     R"(graph g(%a: f32[2,20,9,9]) { %v: f32[2,20,5,5] = max_pool(%a) {kernel=[3,3], strides=[2,2], pads=[1,1,1,1], dilations=[1,1]} return %v })"},
+    {"gpu_reference", R"(graph g(%a: f32[6,9,40]) { %v: f32[6,9,40] = cumsum(%a) {axis=1} return %v })"},
+    {"gpu_reference", R"(graph g(%a: f32[40]) { %v: f32[40] = cumsum(%a) {axis=0} return %v })"},
+    {"gpu_reference",
+     R"(graph g(%a: f32[6,40]) { %v: f32[6,3], %i: i64[6,3] = top_k(%a) {axis=1, k=3} return %v, %i })"},
+    {"gpu_reference",
+     R"(graph g(%a: f32[6,40], %i: i64[2,40], %u: f32[2,40]) { %v: f32[6,40] = scatter_elements(%a, %i, %u) {axis=0, reduction="add"} return %v })"},
+    {"gpu_reference", R"(graph g(%a: f32[3,5,130]) { %v: f32[3,5,130] = softmax(%a) {axis=2} return %v })"},
+    {"gpu_reference", R"(graph g(%a: f32[37]) { %v: f32[37] = log_softmax(%a) {axis=0} return %v })"},
+    {"gpu_reference",
+     R"(graph g(%a: f32[6,64], %b: f32[6,64], %s: f32[64], %t: f32[64]) { %x: f32[6,64] = add(%a, %b) %v: f32[6,64] = layer_norm(%x, %s, %t) {axis=1} %r: f32[6,64] = add(%v, %b) return %r })"},
+    {"gpu_reference",
+     R"(graph g(%a: f32[3,9], %s: f32[9]) { %v: f32[3,9] = rms_norm(%a, %s) {axis=1} return %v })"},
+    {"gpu_reference", R"(graph g(%a: f32[3,7,40]) { %v: f32[3,7,40] = softmax(%a) {axis=1} return %v })"},
+    {"gpu_reference",
+     R"(graph g(%a: f32[7,19], %w: f32[19,50], %b: f32[50]) { %v: f32[7,50] = matmul(%a, %w) %r: f32[7,50] = add(%v, %b) return %r })"},
+    {"gpu_reference",
+     R"(graph g(%a: f32[1,8,9,20], %w: f32[12,4,3,3]) { %v: f32[1,12,9,20] = conv(%a, %w) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=2} return %v })"},
+    {"gpu_reference",
+     R"(graph g(%q: f32[2,9,8], %k: f32[2,11,8], %v: f32[2,11,5]) { %r: f32[2,9,5] = attention(%q, %k, %v) {causal=1} return %r })"},
+};
+
+}  // namespace sylvite
