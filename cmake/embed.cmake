@@ -1,10 +1,10 @@
-# sylvite_embed(TARGET FILE NAME): defines std::string_view sylvite::embedded::NAME in TARGET with the bytes of FILE.
-# Declare it in runtime/embedded.h.
-function(sylvite_embed target file name)
+# sylvite_embed(TARGET FILE NAME HEADER): defines std::string_view sylvite::embedded::NAME in TARGET with the bytes of
+# FILE. Declare it in HEADER.
+function(sylvite_embed target file name header)
   set(source ${PROJECT_BINARY_DIR}/embedded/${name}.cpp)
   add_custom_command(
     OUTPUT ${source}
-    COMMAND ${CMAKE_COMMAND} -DINPUT=${file} -DOUTPUT=${source} -DNAME=${name}
+    COMMAND ${CMAKE_COMMAND} -DINPUT=${file} -DOUTPUT=${source} -DNAME=${name} -DHEADER=${header}
             -P ${PROJECT_SOURCE_DIR}/cmake/write_embedded.cmake
     DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/write_embedded.cmake
     VERBATIM)
@@ -22,7 +22,7 @@ function(sylvite_embed_halide_runtime target)
     COMMAND make_halide_runtime ${object}
     DEPENDS make_halide_runtime
     VERBATIM)
-  sylvite_embed(${target} ${object} halide_runtime)
+  sylvite_embed(${target} ${object} halide_runtime runtime/embedded.h)
 endfunction()
 
 # The launcher of exported models, compiled without the instrumentation that a sanitizer build has: exported models
@@ -30,6 +30,13 @@ endfunction()
 function(sylvite_embed_launcher target)
   add_library(sylvite_launcher OBJECT ${PROJECT_SOURCE_DIR}/runtime/embed/launcher.c)
   target_compile_options(sylvite_launcher PRIVATE -std=c11 -O2 -Wall -Wextra -Werror -fno-sanitize=all)
-  sylvite_embed(${target} $<TARGET_OBJECTS:sylvite_launcher> launcher_object)
-  sylvite_embed(${target} ${PROJECT_SOURCE_DIR}/runtime/embed/launcher.h launcher_header)
+  sylvite_embed(${target} $<TARGET_OBJECTS:sylvite_launcher> launcher_object runtime/embedded.h)
+  sylvite_embed(${target} ${PROJECT_SOURCE_DIR}/runtime/embed/launcher.h launcher_header runtime/embedded.h)
+endfunction()
+
+# The CUDA C++ texts that templates are made of.
+function(sylvite_embed_cuda_sources target)
+  foreach(name hopper pointwise matmul)
+    sylvite_embed(${target} ${PROJECT_SOURCE_DIR}/schedules/cuda/${name}.cuh cuda_${name} schedules/cuda_sources.h)
+  endforeach()
 endfunction()

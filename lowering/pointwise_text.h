@@ -1,0 +1,34 @@
+#pragma once
+// Pointwise work of a kernel as a scalar C function: the second printer of one body, beside the Halide
+// expressions of algorithm_pointwise. Templates that are written in CUDA C++ call it at their results.
+
+#include <string>
+#include <vector>
+
+#include "lowering/kernel.h"
+
+namespace sylvite {
+
+/// An element that the function takes: of a body input, read at the result's coordinates.
+struct PointwiseOperand {
+  int input = 0;  ///< index into body.inputs
+  DType dtype = DType::f32;
+  std::string name;  ///< of the parameter, unique in the function
+  /// Elements between neighbours along each dim of the result, outermost first; 0 where it is broadcast.
+  Dims strides;
+};
+
+/// float NAME(float root, float OPERAND...): floats of any storage type are computed in f32.
+struct PointwiseText {
+  std::string function;
+  std::vector<PointwiseOperand> operands;
+};
+
+/// The path from value `root` to value `output`, and what else that reads. `fast` allows functions whose
+/// error is below that of results stored in 16 bits. Calls functions of schedules/cuda/pointwise.cuh. Throws
+/// UnsupportedError, saying which node, for what is no pointwise work on floats and truth values of `root`,
+/// of constants of one element, and of inputs that are read as they lie or broadcast.
+[[nodiscard]] PointwiseText print_pointwise(const Graph& body, ValueId root, ValueId output,
+                                            const std::string& name, bool fast);
+
+}  // namespace sylvite

@@ -1,0 +1,206 @@
+#include "runtime/cublaslt.h"
+
+#include "base/error.h"
+#include "runtime/dynamic_library.h"
+
+// cuBLASLt thinks in columns: our row-major out[m, n] is its n x m matrix, the product of b's and a's.
+
+namespace sylvite::cuda {
+namespace {
+
+using Result = int;  // 0 is success
+using Handle = struct HandleTag*;
+using Preference = struct PreferenceTag*;
+
+constexpr int compute_f32 = 68;   // CUBLAS_COMPUTE_32F
+constexpr int compute_tf32 = 77;  // CUBLAS_COMPUTE_32F_FAST_TF32
+constexpr int requested_algorithms = 64;
+
+enum DescriptorAttribute : int {
+  transpose_first = 3,
+  transpose_second = 4,
+  epilogue = 7,
+  bias_pointer = 8,
+  bias_type = 26
+};
+enum LayoutAttribute : int { batch_count = 5, batch_offset = 6 };
+enum PreferenceAttribute : int { most_workspace = 1 };
+enum EpilogueFlag : int { plain = 1, with_relu = 2, with_bias = 4, with_gelu = 32 };
+
+/// The functions in use; their types repeat the library's binary interface.
+struct CublasLt {
+  template <typename... Parameters>
+  using Function = Result (*)(Parameters...);
+
+  DynamicLibrary library{"cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}};
+  Function<Handle*> create = find<decltype(create)>("cublasLtCreate");
+  Function<void**, int, int> descriptor_create =
+      find<decltype(descriptor_create)>("cublasLtMatmulDescCreate");
+  Function<void*, int, const void*, std::size_t> descriptor_set =
+      find<decltype(descriptor_set)>("cublasLtMatmulDescSetAttribute");
+  Function<void*> descriptor_destroy = find<decltype(descriptor_destroy)>("cublasLtMatmulDescDestroy");
+  Function<void**, int, std::uint64_t, std::uint64_t, std::int64_t> layout_create =
+      find<decltype(layout_create)>("cublasLtMatrixLayoutCreate");
+  Function<void*, int, const void*, std::size_t> layout_set =
+      find<decltype(layout_set)>("cublasLtMatrixLayoutSetAttribute");
+  Function<void*> layout_destroy = find<decltype(layout_destroy)>("cublasLtMatrixLayoutDestroy");
+  Function<Preference*> preference_create =
+      find<decltype(preference_create)>("cublasLtMatmulPreferenceCreate");
+  Function<Preference, int, const void*, std::size_t> preference_set =
+      find<decltype(preference_set)>("cublasLtMatmulPreferenceSetAttribute");
+  Function<Preference> preference_destroy =
+      find<decltype(preference_destroy)>("cublasLtMatmulPreferenceDestroy");
+  Function<Handle, void*, void*, void*, void*, void*, Preference, int, void*, int*> heuristics =
+      find<decltype(heuristics)>("cublasLtMatmulAlgoGetHeuristic");
+  Function<Handle, void*, const void*, const void*, void*, const void*, void*, const void*, const void*,
+           void*, void*, void*, const void*, void*, std::size_t, StreamHandle>
+      matmul = find<decltype(matmul)>("cublasLtMatmul");
+
+ private:
+  template <typename Type>
+  Type find(const char* name) const {
+    return reinterpret_cast<Type>(library.symbol(name));
+  }
+};
+
+const CublasLt& library() {
+  static const CublasLt instance;
+  return instance;
+}
+
+void expect(const char* call, Result result) {
+  if (result != 0) throw InternalError("{} failed with cuBLAS status {}", call, result);
+}
+
+Handle handle() {
+  static const Handle instance = [] {
+    Handle made = nullptr;
+    expect("cublasLtCreate", library().create(&made));
+    return made;
+  }();
+  return instance;
+}
+
+/// cudaDataType.
+int data_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return 0;
+    case DType::f16:
+      return 2;
+    case DType::bf16:
+      return 14;
+    default:
+      throw UnsupportedError("cuBLASLt has no {} here", dtype_name(dtype));
+  }
+}
+
+template <typename T>
+void set_descriptor(void* descriptor, DescriptorAttribute attribute, const T& value) {
+  expect("cublasLtMatmulDescSetAttribute",
+         library().descriptor_set(descriptor, attribute, &value, sizeof value));
+}
+
+/// A matrix of `fast` elements that lie together, `slow` times.
+void* make_layout(DType dtype, std::int64_t fast, std::int64_t slow, std::int64_t pitch, std::int64_t batches,
+                  std::int64_t batch_pitch) {
+  void* layout = nullptr;
+  expect("cublasLtMatrixLayoutCreate",
+         library().layout_create(&layout, data_type(dtype), static_cast<std::uint64_t>(fast),
+                                 static_cast<std::uint64_t>(slow), pitch));
+  const int count = static_cast<int>(batches);
+  expect("cublasLtMatrixLayoutSetAttribute", library().layout_set(layout, batch_count, &count, sizeof count));
+  expect("cublasLtMatrixLayoutSetAttribute",
+         library().layout_set(layout, batch_offset, &batch_pitch, sizeof batch_pitch));
+  return layout;
+}
+
+void* operand_layout(const CudaMatmulProblem& problem, const CudaMatmulProblem::Operand& operand,
+                     std::int64_t rows) {
+  return make_layout(problem.element, operand.depth_fast ? problem.k : rows,
+                     operand.depth_fast ? rows : problem.k, operand.pitch, problem.batch,
+                     operand.batch_pitch);
+}
+
+int epilogue_of(const CudaMatmulProblem::SimpleEpilogue& simple) {
+  const int activation = simple.activation == Op::relu   ? with_relu
+                         : simple.activation == Op::gelu ? with_gelu
+                                                         : 0;
+  const int flags = activation | (simple.bias >= 0 ? with_bias : 0);
+  return flags == 0 ? plain : flags;
+}
+
+void* pointer(DevicePointer address) {
+  return reinterpret_cast<void*>(address);
+}
+
+}  // namespace
+
+CublasLtMatmul::CublasLtMatmul(const CudaMatmulProblem& problem, std::size_t workspace_limit) {
+  try {
+    describe(problem);
+    find_algorithms(workspace_limit);
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+CublasLtMatmul::~CublasLtMatmul() {
+  release();
+}
+
+void CublasLtMatmul::describe(const CudaMatmulProblem& problem) {
+  if (!problem.simple_epilogue) throw UnsupportedError("cuBLASLt has no such epilogue");
+  const bool tf32 = problem.element == DType::f32;
+  void* operation = nullptr;
+  expect("cublasLtMatmulDescCreate",
+         library().descriptor_create(&operation, tf32 ? compute_tf32 : compute_f32, data_type(DType::f32)));
+  operation_ = static_cast<Descriptor>(operation);
+  set_descriptor(operation_, transpose_first, static_cast<int>(problem.b.depth_fast));
+  set_descriptor(operation_, transpose_second, static_cast<int>(!problem.a.depth_fast));
+  set_descriptor(operation_, epilogue, epilogue_of(*problem.simple_epilogue));
+  has_bias_ = problem.simple_epilogue->bias >= 0;
+  if (has_bias_) set_descriptor(operation_, bias_type, data_type(problem.simple_epilogue->bias_type));
+  b_ = static_cast<MatrixLayout>(operand_layout(problem, problem.b, problem.n));
+  a_ = static_cast<MatrixLayout>(operand_layout(problem, problem.a, problem.m));
+  out_ = static_cast<MatrixLayout>(
+      make_layout(problem.out, problem.n, problem.m, problem.n, problem.batch, problem.m * problem.n));
+}
+
+void CublasLtMatmul::find_algorithms(std::size_t workspace_limit) {
+  static_assert(sizeof(Algorithm) == 96, "cublasLtMatmulHeuristicResult_t");
+  Preference preference = nullptr;
+  expect("cublasLtMatmulPreferenceCreate", library().preference_create(&preference));
+  expect("cublasLtMatmulPreferenceSetAttribute",
+         library().preference_set(preference, most_workspace, &workspace_limit, sizeof workspace_limit));
+  algorithms_.resize(requested_algorithms);
+  int found = 0;
+  const Result result = library().heuristics(handle(), operation_, b_, a_, out_, out_, preference,
+                                             requested_algorithms, algorithms_.data(), &found);
+  (void)library().preference_destroy(preference);
+  algorithms_.resize(result == 0 ? static_cast<std::size_t>(found) : 0);
+  std::erase_if(algorithms_, [](const Algorithm& algorithm) { return algorithm.state != 0; });
+  if (algorithms_.empty())
+    throw UnsupportedError("cuBLASLt has no algorithm for this product (status {})", result);
+}
+
+void CublasLtMatmul::run(std::size_t algorithm, const Arguments& arguments, StreamHandle stream) const {
+  const float one = 1;
+  const float zero = 0;
+  const Algorithm& chosen = algorithms_.at(algorithm);
+  if (has_bias_) set_descriptor(operation_, bias_pointer, pointer(arguments.bias));
+  expect("cublasLtMatmul", library().matmul(handle(), operation_, &one, pointer(arguments.b), b_,
+                                            pointer(arguments.a), a_, &zero, pointer(arguments.out), out_,
+                                            pointer(arguments.out), out_, chosen.opaque.data(),
+                                            pointer(arguments.workspace), chosen.workspace_bytes, stream));
+}
+
+void CublasLtMatmul::release() noexcept {
+  if (operation_ != nullptr) (void)library().descriptor_destroy(operation_);
+  for (MatrixLayout layout : {b_, a_, out_}) {
+    if (layout != nullptr) (void)library().layout_destroy(layout);
+  }
+}
+
+}  // namespace sylvite::cuda

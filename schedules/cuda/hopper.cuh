@@ -1,0 +1,265 @@
+// Hopper's own instructions (sm_90a) as functions: tensor memory access, barriers, warpgroup products.
+// Shared memory is addressed by 32-bit numbers throughout. No header is needed: NVRTC compiles this text.
+
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define DEVICE __device__ __forceinline__
+
+struct __align__(64) TensorMap {
+  u64 opaque[16];
+};
+
+DEVICE u32 shared_address(const void* pointer) {
+  return (u32)__cvta_generic_to_shared(pointer);
+}
+
+// Barriers of shared memory. A wait is for the phase of the given parity to be over; a parity wait that is more
+// than one phase ahead passes at once.
+DEVICE void barrier_init(u32 barrier, u32 arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+}
+DEVICE void barrier_init_done() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+DEVICE void barrier_expect(u32 barrier, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+DEVICE void barrier_arrive(u32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// Relaxed: what was read from shared memory is in registers already, and a release to the cluster costs a fence.
+DEVICE void barrier_arrive_at(u32 barrier, u32 block) {
+  asm volatile(
+      "{.reg .b32 r;\n mapa.shared::cluster.u32 r, %0, %1;\n"
+      " mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [r];}" ::"r"(barrier),
+      "r"(block)
+      : "memory");
+}
+DEVICE void barrier_wait(u32 barrier, u32 parity) {
+  asm volatile(
+      "{.reg .pred p;\nAGAIN: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+      " @p bra DONE;\n bra AGAIN;\nDONE: }" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
+// Named barriers of the block; `count` threads take part.
+DEVICE void named_sync(int name, int count) {
+  asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
+}
+DEVICE void named_arrive(int name, int count) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(name), "r"(count) : "memory");
+}
+
+// Relaxed, as above: nothing passes through memory that barriers of shared memory do not order.
+DEVICE void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+DEVICE u32 cluster_rank() {
+  u32 rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+DEVICE u32 address_at(u32 address, u32 block) {
+  u32 result;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(block));
+  return result;
+}
+/// Four floats into another block's shared memory; its barrier counts their bytes.
+DEVICE void send(u32 to, u32 barrier, float a, float b, float c, float d) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%2, %3, %4, %5}, [%1];" ::"r"(to),
+      "r"(barrier), "f"(a), "f"(b), "f"(c), "f"(d)
+      : "memory");
+}
+DEVICE float4 read_shared(u32 address) {
+  float4 r;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(r.x), "=f"(r.y), "=f"(r.z), "=f"(r.w)
+               : "r"(address));
+  return r;
+}
+
+/// True in one thread of the warp.
+DEVICE bool elect() {
+  u32 chosen;
+  asm volatile("{.reg .pred q;\n elect.sync _|q, 0xffffffff;\n selp.u32 %0, 1, 0, q;}" : "=r"(chosen));
+  return chosen;
+}
+
+// Boxes of a tensor of rank 3: innermost coordinate first. Elements outside read as 0 and are not written.
+DEVICE void prefetch_map(const TensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+DEVICE void load_box(u32 to, const TensorMap* map, int x, int y, int z, u32 barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
+          to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+      : "memory");
+}
+/// Into the same place of every block of the cluster whose bit is set; each block's barrier counts the bytes.
+DEVICE void load_box_to(u32 to, const TensorMap* map, int x, int y, int z, u32 barrier, u16 blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "[%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier), "h"(blocks)
+      : "memory");
+}
+DEVICE void store_box(const TensorMap* map, int x, int y, int z, u32 from) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map), "r"(x),
+               "r"(y), "r"(z), "r"(from)
+               : "memory");
+}
+DEVICE void commit_stores() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+/// At most N groups of stores still read shared memory.
+template <int N>
+DEVICE void wait_stores_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+}
+/// Orders this thread's writes to shared memory before what the copy engine and the tensor cores read.
+DEVICE void fence_shared_for_engines() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Products of a warpgroup. Operands lie in shared memory in rows of 128 bytes, swizzled; groups of 8 rows are
+// 1024 bytes apart. Where the depth is the slow dimension, blocks of 64 columns are `columns_stride` bytes apart.
+DEVICE u64 operand_descriptor(u32 address, u32 columns_stride) {
+  return (1ull << 62) | (64ull << 32) | ((u64)(columns_stride >> 4) << 16) | (u64)((address & 0x3ffff) >> 4);
+}
+DEVICE void products_begin() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+DEVICE void products_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/// At most N committed groups still run.
+template <int N>
+DEVICE void products_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+
+// 8x8 matrices of 16-bit elements from fragments to shared memory; each lane names one row of 16 bytes.
+template <bool TRANSPOSED>
+DEVICE void store_matrices(u32 row, u32 a, u32 b, u32 c, u32 d) {
+  if constexpr (TRANSPOSED) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(a), "r"(b),
+                 "r"(c), "r"(d)
+                 : "memory");
+  } else {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(a), "r"(b),
+                 "r"(c), "r"(d)
+                 : "memory");
+  }
+}
+template <bool TRANSPOSED>
+DEVICE void store_matrices(u32 row, u32 a, u32 b) {
+  if constexpr (TRANSPOSED) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(row), "r"(a), "r"(b)
+                 : "memory");
+  } else {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(row), "r"(a), "r"(b) : "memory");
+  }
+}
+
+template <int N>
+DEVICE void set_registers_up() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N>
+DEVICE void set_registers_down() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+
+// Programmatic dependent launch: the next kernel may start; the kernels before are over and their results seen.
+// Both do nothing in a launch without the attribute.
+DEVICE void allow_next_kernel() {
+  asm volatile("griddepcontrol.launch_dependents;");
+}
+DEVICE void wait_previous_kernels() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// Storage types, computed in float.
+struct bf16 {
+  u16 bits;
+};
+struct f16 {
+  u16 bits;
+};
+typedef float f32;
+
+DEVICE float to_float(bf16 x) {
+  return __uint_as_float((u32)x.bits << 16);
+}
+DEVICE float to_float(f16 x) {
+  float r;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits));
+  return r;
+}
+DEVICE float to_float(f32 x) {
+  return x;
+}
+
+DEVICE u32 pack(bf16, float low, float high) {
+  u32 r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+DEVICE u32 pack(f16, float low, float high) {
+  u32 r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+
+/// Two elements as they are stored. The first load is of neighbours that lie aligned, the second of any two.
+template <class T>
+struct Pair {
+  u32 bits;
+};
+template <>
+struct Pair<f32> {
+  float2 values;
+};
+DEVICE Pair<bf16> load_pair(const bf16* p) {
+  return {__ldg((const u32*)p)};
+}
+DEVICE Pair<f16> load_pair(const f16* p) {
+  return {__ldg((const u32*)p)};
+}
+DEVICE Pair<f32> load_pair(const f32* p) {
+  return {__ldg((const float2*)p)};
+}
+template <class T>
+DEVICE Pair<T> load_two(const T* p, const T* q) {
+  return {(u32)__ldg((const u16*)p) | (u32)__ldg((const u16*)q) << 16};
+}
+DEVICE Pair<f32> load_two(const f32* p, const f32* q) {
+  return {make_float2(__ldg(p), __ldg(q))};
+}
+template <class T>
+DEVICE float2 to_floats(Pair<T> pair) {
+  return make_float2(to_float(T{(u16)pair.bits}), to_float(T{(u16)(pair.bits >> 16)}));
+}
+DEVICE float2 to_floats(Pair<f32> pair) {
+  return pair.values;
+}
+
+template <class T>
+DEVICE void store_one(T* p, float x) {
+  *(u16*)p = (u16)pack(T{}, x, 0.f);
+}
+DEVICE void store_one(f32* p, float x) {
+  *p = x;
+}
+template <class T>
+DEVICE void store_pair(T* p, float2 v) {
+  *(u32*)p = pack(T{}, v.x, v.y);
+}
+DEVICE void store_pair(f32* p, float2 v) {
+  *(float2*)p = v;
+}

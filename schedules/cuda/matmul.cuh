@@ -1,0 +1,365 @@
+// out = epilogue(x y^T) for every batch: x has X rows, y has Y rows, both K deep; sums are float.
+// One block is a producer warpgroup, of which one thread loads tiles by tensor memory access into a ring of stages,
+// and two consumer warpgroups, which multiply them on the tensor cores and write the result.
+//
+// schedules/cuda_matmul.cpp writes these ahead of this text:
+//   X, Y, K, BATCH            extents of the product
+//   ELEMENT_BYTES             2 or 4 (tf32)
+//   X_DEPTH_FAST, Y_DEPTH_FAST  does the operand lie with its depth innermost, or its rows
+//   X_BATCHED, Y_BATCHED      0: one operand for all batches
+//   TILE_X, TILE_Y, STAGES    rows and columns of a tile; stages of the ring, each 128 bytes deep
+//   CLUSTER_X, CLUSTER_Y      blocks that share loads: y's tile goes to CLUSTER_X blocks, x's to CLUSTER_Y
+//   PING_PONG                 each consumer owns whole tiles in turn, so that one multiplies while the other writes;
+//                             else both own halves of each tile
+//   SPLIT                     blocks (a cluster) that share the depth of a tile and add their sums
+//   GROUP                     rows of cluster tiles that are walked together, so that they meet in the L2 cache
+//   SWAPPED                   the result lies [batch][y][x] instead of [batch][x][y]
+//   STORE_BOXES               results leave by tensor memory access, else by plain stores
+//   Out, Arguments            type of a result; pointers: out, and what the epilogue reads
+//   CHUNK, OUT_BYTES          results pass through shared memory in chunks of 64 rows and CHUNK columns; bytes of a
+//                             consumer's buffers: two chunks, and what the others of a split send
+//   VECTOR_FLOATS             floats of shared memory that a consumer's epilogue wants
+//   WAITS_TO_READ             the epilogue reads what kernels before this one may have written
+//   multiply(sums, x, y, add) one product of 64 rows, TILE_Y columns and 32 bytes of depth
+//   stage_vectors, Loaded, load_operands, finish   the epilogue
+
+constexpr int DEPTH = 128 / ELEMENT_BYTES;  // of a stage
+constexpr int CLUSTER = CLUSTER_X * CLUSTER_Y * SPLIT;
+constexpr int CONSUMER_X = PING_PONG ? TILE_X : TILE_X / 2;  // rows of a tile that a consumer owns
+constexpr int BLOCKS = CONSUMER_X / 64;                      // products of 64 rows
+constexpr bool MANY_SUMS = BLOCKS * TILE_Y > 256;            // more than 128 registers of sums
+constexpr int STEPS = (K + DEPTH - 1) / DEPTH;
+constexpr int TILES_X = (X + TILE_X * CLUSTER_X - 1) / (TILE_X * CLUSTER_X);  // of a cluster
+constexpr int TILES_Y = (Y + TILE_Y * CLUSTER_Y - 1) / (TILE_Y * CLUSTER_Y);
+constexpr int TILES = TILES_X * TILES_Y * BATCH;
+constexpr int X_BYTES = TILE_X * 128, Y_BYTES = TILE_Y * 128;
+
+constexpr int OWN_Y = TILE_Y / SPLIT;  // columns of a tile that a block of a split writes
+constexpr int CHUNK_BYTES = 64 * CHUNK * 2;
+constexpr int RECEIVED_BYTES = (SPLIT - 1) * CONSUMER_X * OWN_Y * 4;
+
+// Places in shared memory.
+struct Shared {
+  u32 x, y, out, full, empty, received;
+  float* vectors;
+};
+
+DEVICE Shared shared_places(char* raw) {
+  Shared s;
+  const u32 start = shared_address(raw), aligned = (start + 1023) & ~1023u;
+  s.x = aligned;
+  s.y = s.x + STAGES * X_BYTES;
+  s.out = s.y + STAGES * Y_BYTES;
+  const u32 vectors = s.out + 2 * OUT_BYTES;
+  s.vectors = (float*)(raw + (vectors - start));
+  s.full = vectors + 2 * VECTOR_FLOATS * 4;
+  s.empty = s.full + 8 * STAGES;
+  s.received = s.empty + 8 * STAGES;
+  return s;
+}
+
+// The corner of tile `index`. Tiles are walked in columns of GROUP cluster tiles.
+struct Tile {
+  int batch, x, y;
+};
+DEVICE Tile tile_at(int index, int rank_x, int rank_y) {
+  const int batch = index / (TILES_X * TILES_Y), t = index - batch * (TILES_X * TILES_Y);
+  const int first = t / (GROUP * TILES_Y) * GROUP, rows = min(GROUP, TILES_X - first), r = t - first * TILES_Y;
+  return {batch, ((first + r % rows) * CLUSTER_X + rank_x) * TILE_X, (r / rows * CLUSTER_Y + rank_y) * TILE_Y};
+}
+
+// One of PARTS slices of an operand's stage, into the same place of the blocks of `mask`.
+template <bool DEPTH_FAST, int ROWS, int PARTS>
+DEVICE void load_operand(u32 stage, const TensorMap* map, int row, int step, int batch, u32 full, int part, u16 mask) {
+  constexpr int SLICE = ROWS / PARTS;
+  constexpr int BOX = DEPTH_FAST ? SLICE : 64;  // rows of a box
+#pragma unroll
+  for (int r = 0; r < SLICE; r += BOX) {
+    const int at = part * SLICE + r;
+    const int fast = DEPTH_FAST ? step * DEPTH : row + at, slow = DEPTH_FAST ? row + at : step * DEPTH;
+    if constexpr (PARTS > 1) load_box_to(stage + at * 128, map, fast, slow, batch, full, mask);
+    else load_box(stage + at * 128, map, fast, slow, batch, full);
+  }
+}
+
+// The blocks of a cluster are numbered along X first. Block (x, y) shares x's tile with the blocks of its x.
+DEVICE u16 blocks_with_x(int rank_x) {
+  u16 mask = 0;
+#pragma unroll
+  for (int j = 0; j < CLUSTER_Y; j++) mask |= 1 << (rank_x + CLUSTER_X * j);
+  return mask;
+}
+DEVICE u16 blocks_with_y(int rank_y) {
+  return ((1 << CLUSTER_X) - 1) << (CLUSTER_X * rank_y);
+}
+
+DEVICE void produce(const Shared& s, const TensorMap* map_x, const TensorMap* map_y, int rank_x, int rank_y,
+                    int first_step, int steps) {
+  int stage = 0, parity = 1;
+  wait_previous_kernels();
+  for (int t = blockIdx.x / CLUSTER; t < TILES; t += gridDim.x / CLUSTER) {
+    const Tile tile = tile_at(t, rank_x, rank_y);
+    for (int k = first_step; k < first_step + steps; k++) {
+      const u32 full = s.full + 8 * stage;
+      barrier_wait(s.empty + 8 * stage, parity);
+      barrier_expect(full, X_BYTES + Y_BYTES);
+      load_operand<X_DEPTH_FAST, TILE_X, CLUSTER_Y>(s.x + stage * X_BYTES, map_x, tile.x, k, X_BATCHED * tile.batch,
+                                                    full, rank_y, blocks_with_x(rank_x));
+      load_operand<Y_DEPTH_FAST, TILE_Y, CLUSTER_X>(s.y + stage * Y_BYTES, map_y, tile.y, k, Y_BATCHED * tile.batch,
+                                                    full, rank_x, blocks_with_y(rank_y));
+      if (++stage == STAGES) stage = 0, parity ^= 1;
+    }
+  }
+}
+
+typedef float Sums[BLOCKS][TILE_Y / 2];
+
+// A consumer's place in the block and in the ring.
+struct Consumer {
+  int index, thread, lane, warp, rank, rank_x, rank_y;
+  u32 step;    // steps taken by the ring so far
+  u32 out;     // its buffers
+  u32 buffer;  // the next of them
+  float* vectors;
+};
+
+// The blocks that sent a part of a stage may send again.
+DEVICE void release(const Shared& s, const Consumer& me, int stage) {
+  if constexpr (CLUSTER_X * CLUSTER_Y == 1) {
+    if (me.thread == 0) barrier_arrive(s.empty + 8 * stage);
+  } else {
+    const int other = me.thread;
+    if (other < CLUSTER && (other % CLUSTER_X == me.rank_x || other / CLUSTER_X == me.rank_y))
+      barrier_arrive_at(s.empty + 8 * stage, other);
+  }
+}
+
+// Multiplies `steps` stages. One group of products stays in flight; returns the last stage, yet to be released.
+DEVICE int accumulate(const Shared& s, Consumer& me, int steps, Sums& sums) {
+  constexpr u32 X_STEP = (X_DEPTH_FAST ? 32 : 128 * 32 / ELEMENT_BYTES) >> 4;
+  constexpr u32 Y_STEP = (Y_DEPTH_FAST ? 32 : 128 * 32 / ELEMENT_BYTES) >> 4;
+  int stage = me.step % STAGES, parity = me.step / STAGES & 1, previous = 0;
+  const u32 own_x = s.x + (PING_PONG ? 0 : me.index * CONSUMER_X * 128);
+  for (int k = 0; k < steps; k++) {
+    barrier_wait(s.full + 8 * stage, parity);
+    const u64 x = operand_descriptor(own_x + stage * X_BYTES, X_DEPTH_FAST ? 16 : 8192);
+    const u64 y = operand_descriptor(s.y + stage * Y_BYTES, Y_DEPTH_FAST ? 16 : 8192);
+    products_begin();
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+#pragma unroll
+      for (int i = 0; i < BLOCKS; i++) multiply(sums[i], x + q * X_STEP + i * 512, y + q * Y_STEP, (k | q) != 0);
+    }
+    products_commit();
+    products_wait<1>();
+    if (k) release(s, me, previous);
+    previous = stage;
+    if (++stage == STAGES) stage = 0, parity ^= 1;
+  }
+  me.step += steps;
+  return previous;
+}
+
+// Sends every block of a split its columns of the sums, and adds what the others sent.
+DEVICE void add_parts(const Shared& s, const Consumer& me, Sums& sums) {
+  constexpr int WIDTH = OWN_Y / 2;  // sums of a thread in a block's columns
+  const u32 received = s.received + 8 * me.index;
+#pragma unroll
+  for (int q = 0; q < SPLIT; q++) {
+    if (q == me.rank) continue;
+    const u32 slot = me.rank - (me.rank > q);
+    const u32 to = address_at(me.out + slot * (CONSUMER_X * OWN_Y * 4), q), barrier = address_at(received, q);
+#pragma unroll
+    for (int i = 0; i < BLOCKS; i++) {
+#pragma unroll
+      for (int j = 0; j < WIDTH; j += 4) {
+        const float* p = &sums[i][q * WIDTH + j];
+        send(to + ((i * WIDTH + j) / 4 * 128 + me.thread) * 16, barrier, p[0], p[1], p[2], p[3]);
+      }
+    }
+  }
+  barrier_wait(received, 0);
+#pragma unroll
+  for (int q = 0; q < SPLIT; q++) {
+    if (q != me.rank) continue;
+#pragma unroll
+    for (int slot = 0; slot < SPLIT - 1; slot++) {
+#pragma unroll
+      for (int i = 0; i < BLOCKS; i++) {
+#pragma unroll
+        for (int j = 0; j < WIDTH; j += 4) {
+          const u32 from = me.out + slot * (CONSUMER_X * OWN_Y * 4) + ((i * WIDTH + j) / 4 * 128 + me.thread) * 16;
+          const float4 part = read_shared(from);
+          float* p = &sums[i][q * WIDTH + j];
+          p[0] += part.x, p[1] += part.y, p[2] += part.z, p[3] += part.w;
+        }
+      }
+    }
+  }
+}
+
+// One result pair by plain stores.
+DEVICE void store_result(const Arguments& arguments, int batch, int x, int y, float2 v) {
+  if (x >= X || y >= Y) return;
+  if constexpr (SWAPPED) {
+    Out* out = arguments.out + ((long long)batch * Y + y) * X + x;
+    store_one(out, v.x);
+    if (y + 1 < Y) store_one(out + X, v.y);
+  } else {
+    Out* out = arguments.out + ((long long)batch * X + x) * Y + y;
+    if constexpr (Y % 2 == 0) {
+      store_pair(out, v);
+    } else {
+      store_one(out, v.x);
+      if (y + 1 < Y) store_one(out + 1, v.y);
+    }
+  }
+}
+
+// A chunk's fragments to a buffer, as tensor memory access wants it: rows of results, swizzled.
+template <class Pack>
+DEVICE void buffer_chunk(const Consumer& me, u32 buffer, const Pack& packed) {
+  constexpr int MATRICES = CHUNK == 8 ? 2 : 4;
+#pragma unroll
+  for (int j = 0; j < CHUNK / 8; j += MATRICES / 2) {
+    const int matrix = me.lane / 8 % MATRICES, line = me.lane % 8;
+    u32 place;
+    if constexpr (SWAPPED) {  // a row is 64 results along x
+      const int row = 8 * (j + matrix / 2) + line, piece = 2 * me.warp + matrix % 2;
+      place = buffer + row * 128 + ((piece ^ (row & 7)) << 4);
+    } else {  // a row is CHUNK results along y
+      const int row = 16 * me.warp + 8 * (matrix % 2) + line, piece = j + matrix / 2;
+      const int swizzle = CHUNK == 64 ? row & 7 : CHUNK == 32 ? row >> 1 & 3 : CHUNK == 16 ? row >> 2 & 1 : 0;
+      place = buffer + row * CHUNK * 2 + ((piece ^ swizzle) << 4);
+    }
+    if constexpr (MATRICES == 4) {
+      store_matrices<SWAPPED>(place, packed[j][0], packed[j][1], packed[j + 1][0], packed[j + 1][1]);
+    } else {
+      store_matrices<SWAPPED>(place, packed[j][0], packed[j][1]);
+    }
+  }
+}
+
+// Finishes a chunk: columns [chunk * CHUNK, + CHUNK) of block i. A template, so that f32 needs no pack.
+template <class Result>
+DEVICE void write_chunk(Consumer& me, const TensorMap* map_out, const Arguments& arguments, const Tile& tile,
+                        int own_x, int i, int chunk, const Sums& sums) {
+  const int local_x = own_x + i * 64 + 16 * me.warp + me.lane / 4, local_y = chunk * CHUNK + 2 * (me.lane % 4);
+  Loaded loaded[CHUNK / 8][2];
+#pragma unroll
+  for (int j = 0; j < CHUNK / 8; j++) {
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+      loaded[j][h] = load_operands(arguments, tile.batch, tile.x + local_x + 8 * h, tile.y + local_y + 8 * j);
+  }
+  if constexpr (STORE_BOXES) {
+    if (me.thread == 0) wait_stores_read<1>();
+  }
+  if constexpr (STORE_BOXES || VECTOR_FLOATS > 0) named_sync(3 + me.index, 128);
+  u32 packed[CHUNK / 8][2];
+#pragma unroll
+  for (int j = 0; j < CHUNK / 8; j++) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const float* sum = &sums[i][(chunk * CHUNK + 8 * j) / 2 + 2 * h];
+      const int x = local_x + 8 * h, y = local_y + 8 * j;
+      const float2 v = finish(make_float2(sum[0], sum[1]), me.vectors, loaded[j][h], x - own_x, y);
+      if constexpr (STORE_BOXES) packed[j][h] = pack(Result{}, v.x, v.y);
+      else store_result(arguments, tile.batch, tile.x + x, tile.y + y, v);
+    }
+  }
+  if constexpr (STORE_BOXES) {
+    const u32 buffer = me.out + me.buffer * CHUNK_BYTES;
+    buffer_chunk(me, buffer, packed);
+    fence_shared_for_engines();
+    named_sync(3 + me.index, 128);
+    if (me.thread == 0) {
+      const int x = tile.x + own_x + i * 64, y = tile.y + chunk * CHUNK;
+      store_box(map_out, SWAPPED ? x : y, SWAPPED ? y : x, tile.batch, buffer);
+      commit_stores();
+    }
+    me.buffer ^= 1;
+  } else if constexpr (VECTOR_FLOATS > 0) {
+    named_sync(3 + me.index, 128);  // the next tile's vectors may replace these
+  }
+}
+
+DEVICE void consume(const Shared& s, Consumer& me, const TensorMap* map_out, const Arguments& arguments, int steps) {
+  Sums sums;
+  const int own_x = PING_PONG ? 0 : me.index * CONSUMER_X;
+  if (PING_PONG && me.index == 1) named_arrive(1, 256);
+  if constexpr (WAITS_TO_READ) wait_previous_kernels();
+  int turn = 0;
+  for (int t = blockIdx.x / CLUSTER; t < TILES; t += gridDim.x / CLUSTER, turn ^= 1) {
+    if (PING_PONG && turn != me.index) {
+      me.step += steps;
+      continue;
+    }
+    const Tile tile = tile_at(t, me.rank_x, me.rank_y);
+    stage_vectors(me.vectors, arguments, tile.batch, tile.x + own_x, tile.y, me.thread);
+    if constexpr (PING_PONG) named_sync(1 + me.index, 256);  // the other consumer has taken its last stage
+    const int last = accumulate(s, me, steps, sums);
+    if constexpr (PING_PONG) named_arrive(2 - me.index, 256);
+    products_wait<0>();
+    release(s, me, last);
+    if constexpr (SPLIT > 1) add_parts(s, me, sums);
+#pragma unroll
+    for (int i = 0; i < BLOCKS; i++) {
+#pragma unroll
+      for (int chunk = 0; chunk < TILE_Y / CHUNK; chunk++) {
+        if (SPLIT > 1 && chunk / (OWN_Y / CHUNK) != me.rank) continue;
+        write_chunk<Out>(me, map_out, arguments, tile, own_x, i, chunk, sums);
+      }
+    }
+  }
+  if constexpr (STORE_BOXES) {
+    if (me.thread == 0) wait_stores_read<0>();
+  }
+}
+
+DEVICE void init_barriers(const Shared& s) {
+  for (int i = 0; i < STAGES; i++) {
+    barrier_init(s.full + 8 * i, 1);
+    barrier_init(s.empty + 8 * i, (PING_PONG ? 1 : 2) * (CLUSTER_X + CLUSTER_Y - 1));
+  }
+  if constexpr (SPLIT > 1) {
+    for (int i = 0; i < 2; i++) {
+      barrier_init(s.received + 8 * i, 1);
+      barrier_expect(s.received + 8 * i, RECEIVED_BYTES);
+    }
+  }
+  barrier_init_done();
+}
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+    KERNEL(const __grid_constant__ TensorMap map_x, const __grid_constant__ TensorMap map_y,
+           const __grid_constant__ TensorMap map_out, const Arguments arguments) {
+  extern __shared__ char raw[];
+  const Shared s = shared_places(raw);
+  const int warpgroup = __shfl_sync(~0u, threadIdx.x >> 7, 0);
+  const int rank = CLUSTER > 1 ? cluster_rank() : 0;
+  const int rank_x = SPLIT > 1 ? 0 : rank % CLUSTER_X, rank_y = SPLIT > 1 ? 0 : rank / CLUSTER_X;
+  if (threadIdx.x == 0) {
+    prefetch_map(&map_x);
+    prefetch_map(&map_y);
+    if constexpr (STORE_BOXES) prefetch_map(&map_out);
+    init_barriers(s);
+  }
+  if constexpr (CLUSTER > 1) cluster_sync();
+  else __syncthreads();
+  allow_next_kernel();
+  const int first_step = SPLIT > 1 ? rank * STEPS / SPLIT : 0;
+  const int steps = SPLIT > 1 ? (rank + 1) * STEPS / SPLIT - first_step : STEPS;
+  if (warpgroup == 0) {
+    set_registers_down<(MANY_SUMS ? 24 : 40)>();
+    if (threadIdx.x < 32 && elect()) produce(s, &map_x, &map_y, rank_x, rank_y, first_step, steps);
+  } else {
+    set_registers_up<(MANY_SUMS ? 240 : 232)>();
+    const int thread = threadIdx.x & 127, index = warpgroup - 1;
+    Consumer me = {index, thread, thread & 31, thread >> 5, rank, rank_x, rank_y, 0, s.out + index * OUT_BYTES, 0,
+                   s.vectors + index * VECTOR_FLOATS};
+    consume(s, me, &map_out, arguments, steps);
+  }
+  __syncwarp();
+  if constexpr (CLUSTER > 1) cluster_sync();  // no block leaves while another may still write into it
+}

@@ -1,0 +1,77 @@
+// What printed pointwise expressions call (lowering/pointwise_text.cpp). Plain C++ apart from DEVICE and the three
+// functions that a card has instructions for, so that a test can compile it for the CPU.
+// Functions that end in _fast err by up to 1e-3 of the result: for results that are stored in 16 bits.
+
+#ifdef __CUDACC__
+DEVICE float tanh_fast(float x) {
+  float r;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+DEVICE float round_bf16(float x) {
+  u32 r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(0.f), "f"(x));
+  return __uint_as_float(r << 16);
+}
+DEVICE float round_f16(float x) {
+  u16 r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(r));
+  return y;
+}
+#endif
+
+DEVICE float nan_min(float a, float b) {
+  return a != a || a < b ? a : b != b || b < a ? b : a;
+}
+DEVICE float nan_max(float a, float b) {
+  return a != a || b < a ? a : b != b || a < b ? b : a;
+}
+DEVICE float clamp01(float x) {
+  return x < 0.f ? 0.f : 1.f < x ? 1.f : x;
+}
+DEVICE float sign(float x) {
+  return x > 0.f ? 1.f : x < 0.f ? -1.f : x;
+}
+DEVICE float relu(float x) {
+  return x < 0.f ? 0.f : x;
+}
+DEVICE float sigmoid(float x) {
+  return 1.f / (1.f + expf(-x));
+}
+DEVICE float silu(float x) {
+  return x / (1.f + expf(-x));
+}
+DEVICE float softplus(float x) {
+  return (x > 0.f ? x : x != x ? x : 0.f) + log1pf(expf(-fabsf(x)));
+}
+DEVICE float gelu(float x) {
+  return 0.5f * x * (1.f + erff(x * 0.70710678f));
+}
+DEVICE float gelu_tanh(float x) {
+  return 0.5f * x * (1.f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+}
+// Python's remainder: with the sign of the divisor.
+DEVICE float floor_mod(float a, float b) {
+  const float rest = fmodf(a, b);
+  return rest != 0.f && (rest < 0.f) != (b < 0.f) ? rest + b : rest;
+}
+
+DEVICE float sigmoid_fast(float x) {
+  return fmaf(0.5f, tanh_fast(0.5f * x), 0.5f);
+}
+DEVICE float silu_fast(float x) {
+  const float half = 0.5f * x;
+  return fmaf(half, tanh_fast(half), half);
+}
+DEVICE float gelu_tanh_fast(float x) {
+  const float half = 0.5f * x;
+  return fmaf(half, tanh_fast(x * fmaf(0.0356774081f, x * x, 0.7978845608f)), half);
+}
+// erf(x / sqrt(2)) is tanh of an odd polynomial within 3e-5, fitted for |x| <= 4; beyond, it is saturated.
+DEVICE float gelu_fast(float x) {
+  const float half = 0.5f * x, square = fminf(x * x, 16.f);
+  const float slope = fmaf(fmaf(-3.51707479e-4f, square, 0.0370068211f), square, 0.797506592f);
+  return fmaf(half, tanh_fast(x * slope), half);
+}

@@ -1,0 +1,12 @@
+#pragma once
+// The CUDA C++ texts of schedules/cuda/, part of the library.
+
+#include <string_view>
+
+namespace sylvite::embedded {
+
+extern const std::string_view cuda_hopper;     ///< instructions as functions
+extern const std::string_view cuda_pointwise;  ///< what printed pointwise work calls
+extern const std::string_view cuda_matmul;     ///< the matmul template's kernel
+
+}  // namespace sylvite::embedded

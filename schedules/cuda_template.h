@@ -1,0 +1,43 @@
+#pragma once
+// A kernel of CUDA C++ text: what to compile, and how to launch what comes out.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/types.h"
+
+namespace sylvite {
+
+/// A tensor that a kernel reads or writes in boxes (CUtensorMap), innermost dim first, always of rank 3.
+struct CudaTensorMap {
+  int argument = -1;  ///< whose address: see CudaTemplate; -1: a map that nothing uses
+  DType dtype = DType::bf16;
+  std::int64_t dims[3] = {1, 1, 1};
+  std::int64_t pitches[2] = {0, 0};  ///< bytes between neighbours along dims 1 and 2, multiples of 16
+  int box[3] = {1, 1, 1};
+  int swizzle = 128;  ///< bytes: 128, 64, 32 or 0
+};
+
+/// The kernel's parameters are the maps, then one struct of the pointers. Arguments are numbered as a
+/// kernel's: inputs of the body, then its output.
+struct CudaTemplate {
+  std::string name;
+  std::string source;  ///< needs no header; NVRTC for sm_90a
+  unsigned blocks = 1;
+  unsigned threads = 384;
+  unsigned cluster = 1;  ///< consecutive blocks that share their memories
+  unsigned shared_bytes = 0;
+  bool programmatic = false;  ///< waits itself for the kernels before it, so it may be launched early
+  std::vector<CudaTensorMap> maps;
+  std::vector<int> pointers;
+};
+
+/// The card as a template wants to know it.
+struct CudaCard {
+  int multiprocessors = 132;
+  std::int64_t shared_bytes = 232448;  ///< of one block
+};
+
+}  // namespace sylvite

@@ -1,0 +1,253 @@
+#include "schedules/cuda_matmul.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "frontend/interpreter.h"
+#include "runtime/cublaslt.h"
+#include "runtime/cuda_template_kernel.h"
+#include "runtime/nvrtc.h"
+#include "tests/gpu/gpu_test.h"
+#include "tests/support/matmul_kernels.h"
+
+// Every variant of the matmul template, and cuBLASLt, against the reference interpreter. Extents are odd, so
+// that tiles reach over every border, and the grid is small, so that blocks take several tiles in turn.
+
+namespace sylvite {
+namespace {
+
+using gpu_cuda_matmul = GpuTest;
+
+const CudaCard small_card{4, 232448};
+
+std::vector<Tensor> random_inputs(const Kernel& kernel, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<Tensor> inputs;
+  for (const ValueId id : kernel.body.inputs) {
+    Tensor tensor(kernel.body.type(id).dtype, kernel.body.type(id).dims());
+    for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set_double(i, normal(random));
+    inputs.push_back(tensor);
+  }
+  return inputs;
+}
+
+/// Inputs and an output of NaNs on the device.
+class OnDevice {
+ public:
+  OnDevice(const Kernel& kernel, const std::vector<Tensor>& inputs)
+      : out_(kernel.body.type(kernel.body.outputs[0]).dtype,
+             kernel.body.type(kernel.body.outputs[0]).dims()) {
+    for (const Tensor& tensor : inputs) {
+      memory_.emplace_back(static_cast<std::size_t>(tensor.byte_size()));
+      cuda::driver().copy_to_device(memory_.back().address(), tensor.data(), memory_.back().size(),
+                                    stream.get());
+    }
+    memory_.emplace_back(static_cast<std::size_t>(out_.byte_size()));
+    cuda::driver().fill_bytes(memory_.back().address(), 0xff, memory_.back().size(), stream.get());
+    stream.synchronize();
+  }
+  [[nodiscard]] std::vector<cuda::DevicePointer> addresses() const {
+    std::vector<cuda::DevicePointer> result;
+    for (const cuda::DeviceMemory& memory : memory_) result.push_back(memory.address());
+    return result;
+  }
+  [[nodiscard]] Tensor result() {
+    cuda::driver().copy_to_host(out_.mutable_data(), memory_.back().address(), memory_.back().size(),
+                                stream.get());
+    stream.synchronize();
+    return out_;
+  }
+  cuda::Stream stream;
+
+ private:
+  std::vector<cuda::DeviceMemory> memory_;
+  Tensor out_;
+};
+
+/// Norm of the difference over the norm of the reference; infinite for NaN.
+double error_of(const Tensor& result, const Tensor& reference) {
+  double difference = 0, norm = 0;
+  for (std::int64_t i = 0; i < result.size(); ++i) {
+    const double r = reference.as_double(i), d = result.as_double(i) - r;
+    if (std::isnan(d)) return std::numeric_limits<double>::infinity();
+    difference += d * d;
+    norm += r * r;
+  }
+  return std::sqrt(difference / norm);
+}
+
+double tolerance_of(const MatmulSpec& spec) {
+  return spec.element == DType::bf16 || spec.out == DType::bf16 ? 1e-2 : 2e-3;
+}
+
+void check(const MatmulSpec& spec, const std::vector<CudaMatmulChoice>& choices) {
+  const Kernel kernel = matmul_kernel(spec);
+  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
+  ASSERT_EQ(reading.refusal, "") << kernel.text;
+  const std::vector<Tensor> inputs = random_inputs(kernel, 7);
+  const Tensor reference = interpret(kernel.body, inputs).at(0);
+  for (const CudaMatmulChoice& choice : choices) {
+    SCOPED_TRACE(choice.to_string() + " of\n" + kernel.text);
+    const CudaTemplate text = make_cuda_matmul(reading.problem, choice, small_card);
+    const cuda::TemplateKernel compiled(text, cuda::compile_cuda(text.source, "sm_90a"));
+    OnDevice device(kernel, inputs);
+    const cuda::Launch launch = compiled.bind(device.addresses());
+    cuda::launch(launch, device.stream.get());
+    device.stream.synchronize();
+    EXPECT_LT(error_of(device.result(), reference), tolerance_of(spec));
+  }
+}
+
+CudaMatmulChoice tile(int x, int y, bool ping_pong, int cluster_x = 1, int cluster_y = 1) {
+  CudaMatmulChoice choice;
+  choice.tile_x = x;
+  choice.tile_y = y;
+  choice.ping_pong = ping_pong;
+  choice.cluster_x = cluster_x;
+  choice.cluster_y = cluster_y;
+  choice.group_rows = 256;
+  return choice;
+}
+CudaMatmulChoice split(int y, int parts, bool swapped) {
+  CudaMatmulChoice choice = tile(128, y, false);
+  choice.split = parts;
+  choice.swapped = swapped;
+  return choice;
+}
+CudaMatmulChoice swapped(CudaMatmulChoice choice) {
+  choice.swapped = true;
+  return choice;
+}
+
+MatmulSpec odd(const std::string& epilogue) {
+  MatmulSpec spec;
+  spec.m = 523;
+  spec.n = 520;
+  spec.k = 328;
+  spec.epilogue = epilogue;
+  return spec;
+}
+
+TEST_F(gpu_cuda_matmul, tiles_agree_with_the_interpreter) {
+  check(odd("gelu"),
+        {tile(128, 256, false, 2, 1), tile(256, 128, false, 1, 2), tile(128, 192, true, 2, 1),
+         tile(128, 192, false), tile(128, 176, true), tile(128, 160, true, 1, 2), tile(128, 128, true, 2, 1),
+         tile(128, 128, false), tile(128, 96, true), tile(64, 128, true, 1, 2), tile(64, 192, true),
+         tile(64, 64, true), tile(64, 8, true), tile(128, 168, true), tile(128, 64, true, 2, 2)});
+}
+
+TEST_F(gpu_cuda_matmul, splits_agree_with_the_interpreter) {
+  check(odd("bias"), {split(128, 2, false), split(96, 4, false), split(32, 4, true), split(16, 2, true)});
+  MatmulSpec deep = odd("residual");
+  deep.k = 1032;
+  check(deep, {split(64, 8, true), split(64, 8, false)});
+}
+
+TEST_F(gpu_cuda_matmul, swapped_sides_agree_with_the_interpreter) {
+  MatmulSpec spec = odd("residual");
+  spec.m = 33;
+  check(spec, {swapped(tile(128, 40, false)), swapped(tile(64, 40, true)), swapped(tile(128, 32, true)),
+               split(40, 1, true), swapped(tile(64, 64, true, 2, 1))});
+  check(odd("row"), {swapped(tile(128, 96, true))});
+}
+
+TEST_F(gpu_cuda_matmul, epilogues_agree_with_the_interpreter) {
+  for (const char* epilogue : {"none", "bias", "relu", "gelu_tanh", "row", "residual", "scale"}) {
+    check(odd(epilogue), {tile(128, 96, true), tile(128, 128, false)});
+  }
+}
+
+TEST_F(gpu_cuda_matmul, types_agree_with_the_interpreter) {
+  for (const DType element : {DType::f16, DType::bf16, DType::f32}) {
+    for (const DType out : {DType::f16, DType::f32}) {
+      MatmulSpec spec = odd("gelu_tanh");
+      spec.element = element;
+      spec.out = out;
+      check(spec, {tile(128, 128, true), swapped(tile(128, 64, false)), split(64, 2, false)});
+    }
+  }
+}
+
+TEST_F(gpu_cuda_matmul, odd_columns_leave_by_plain_stores) {
+  MatmulSpec spec = odd("bias");
+  spec.n = 1003;
+  check(spec, {tile(128, 128, true), tile(64, 96, true), swapped(tile(128, 128, true))});
+  spec.epilogue = "residual";
+  spec.n = 1002;
+  check(spec, {tile(128, 128, true), tile(128, 96, false)});
+}
+
+TEST_F(gpu_cuda_matmul, operands_may_lie_either_way) {
+  for (const bool a_transposed : {false, true}) {
+    for (const bool b_transposed : {false, true}) {
+      MatmulSpec spec = odd("bias");
+      spec.m = 520;
+      spec.a_transposed = a_transposed;
+      spec.b_transposed = b_transposed;
+      check(spec, {tile(128, 128, true), tile(128, 192, false), tile(128, 128, true, 2, 1),
+                   tile(64, 64, true), swapped(tile(128, 128, false, 1, 2))});
+    }
+  }
+}
+
+TEST_F(gpu_cuda_matmul, batches_agree_with_the_interpreter) {
+  for (const bool b_batched : {false, true}) {
+    for (const char* epilogue : {"none", "bias", "residual", "row"}) {
+      MatmulSpec spec = odd(epilogue);
+      spec.batch = 5;
+      spec.m = 136;
+      spec.n = 200;
+      spec.k = 72;
+      spec.b_batched = b_batched;
+      check(spec, {tile(128, 128, true), tile(64, 96, true, 2, 1), swapped(tile(128, 64, false))});
+    }
+  }
+}
+
+TEST_F(gpu_cuda_matmul, cublaslt_agrees_with_the_interpreter) {
+  for (const char* epilogue : {"none", "bias", "relu", "gelu_tanh"}) {
+    MatmulSpec spec = odd(epilogue);
+    const Kernel kernel = matmul_kernel(spec);
+    const CudaMatmulProblem problem = read_cuda_matmul(kernel).problem;
+    const std::vector<Tensor> inputs = random_inputs(kernel, 7);
+    const Tensor reference = interpret(kernel.body, inputs).at(0);
+    const cuda::CublasLtMatmul library(problem);
+    for (std::size_t i = 0; i < library.algorithm_count(); ++i) {
+      OnDevice device(kernel, inputs);
+      const std::vector<cuda::DevicePointer> at = device.addresses();
+      const cuda::DeviceMemory workspace(library.workspace_bytes(i));
+      library.run(i, {at[0], at[1], at.size() > 3 ? at[2] : 0, at.back(), workspace.address()},
+                  device.stream.get());
+      EXPECT_LT(error_of(device.result(), reference), 1e-2) << epilogue << " algorithm " << i;
+    }
+  }
+}
+
+/// A kernel that was launched early must still see all that the kernel before it wrote.
+TEST_F(gpu_cuda_matmul, dependent_launches_see_their_predecessors) {
+  MatmulSpec spec = odd("gelu");
+  spec.m = spec.n = spec.k = 256;
+  const Kernel kernel = matmul_kernel(spec);
+  const CudaMatmulProblem problem = read_cuda_matmul(kernel).problem;
+  std::vector<Tensor> results;
+  for (const bool programmatic : {false, true}) {
+    CudaMatmulChoice choice = tile(64, 64, true);
+    choice.programmatic = programmatic;
+    const CudaTemplate text = make_cuda_matmul(problem, choice, {});
+    const cuda::TemplateKernel compiled(text, cuda::compile_cuda(text.source, "sm_90a"));
+    OnDevice device(kernel, random_inputs(kernel, 7));
+    std::vector<cuda::DevicePointer> forth = device.addresses();
+    std::vector<cuda::DevicePointer> back = forth;
+    std::swap(back.front(), back.back());
+    const cuda::Launch launches[2] = {compiled.bind(forth), compiled.bind(back)};
+    for (int i = 0; i < 41; ++i) cuda::launch(launches[i % 2], device.stream.get());
+    results.push_back(device.result());
+  }
+  EXPECT_EQ(
+      std::memcmp(results[0].data(), results[1].data(), static_cast<std::size_t>(results[0].byte_size())), 0);
+}
+
+}  // namespace
+}  // namespace sylvite

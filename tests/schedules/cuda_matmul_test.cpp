@@ -1,0 +1,127 @@
+#include "schedules/cuda_matmul.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/support/matmul_kernels.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+CudaMatmulProblem problem_of(const MatmulSpec& spec) {
+  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(matmul_kernel(spec));
+  EXPECT_EQ(reading.refusal, "");
+  return reading.problem;
+}
+
+MatmulSpec layer(const std::string& epilogue) {
+  MatmulSpec spec;
+  spec.m = 256;
+  spec.n = 768;
+  spec.k = 3072;
+  spec.epilogue = epilogue;
+  return spec;
+}
+
+TEST(CudaMatmul, ReadsWhereOperandsLie) {
+  MatmulSpec spec = layer("none");
+  spec.batch = 3;
+  spec.b_batched = true;
+  spec.b_transposed = false;
+  const CudaMatmulProblem problem = problem_of(spec);
+  EXPECT_TRUE(problem.a.depth_fast);
+  EXPECT_EQ(problem.a.pitch, 3072);
+  EXPECT_EQ(problem.a.batch_pitch, 256 * 3072);
+  EXPECT_FALSE(problem.b.depth_fast);
+  EXPECT_EQ(problem.b.pitch, 768);
+  EXPECT_EQ(problem.batch, 3);
+}
+
+TEST(CudaMatmul, BatchesOfOneRightOperandAreRows) {
+  MatmulSpec spec = layer("residual");
+  spec.batch = 3;
+  EXPECT_EQ(problem_of(spec).batch, 1);
+  EXPECT_EQ(problem_of(spec).m, 3 * 256);
+}
+
+TEST(CudaMatmul, KnowsTheEpiloguesOfVendorLibraries) {
+  EXPECT_EQ(problem_of(layer("none")).simple_epilogue->bias, -1);
+  EXPECT_EQ(problem_of(layer("bias")).simple_epilogue->bias, 2);
+  EXPECT_EQ(problem_of(layer("relu")).simple_epilogue->activation, Op::relu);
+  EXPECT_EQ(problem_of(layer("gelu_tanh")).simple_epilogue->activation, Op::gelu);
+  for (const char* other : {"gelu", "residual", "row"})
+    EXPECT_FALSE(problem_of(layer(other)).simple_epilogue) << other;
+}
+
+TEST(CudaMatmul, RefusesWithAReason) {
+  MatmulSpec spec = layer("none");
+  spec.k = 3076;
+  EXPECT_THAT(read_cuda_matmul(matmul_kernel(spec)).refusal, HasSubstr("multiple of 16"));
+  spec = layer("none");
+  spec.element = spec.out = DType::f32;
+  spec.b_transposed = false;
+  EXPECT_THAT(read_cuda_matmul(matmul_kernel(spec)).refusal, HasSubstr("tf32"));
+  CudaMatmulChoice choice;
+  choice.tile_y = 256;
+  EXPECT_THAT(refuse_cuda_matmul(problem_of(layer("none")), choice, {}), HasSubstr("registers"));
+  choice.split = 2;
+  choice.tile_y = 128;
+  EXPECT_THAT(refuse_cuda_matmul(problem_of(layer("none")), choice, {}), HasSubstr("split"));
+  EXPECT_THROW((void)make_cuda_matmul(problem_of(layer("none")), choice, {}), UnsupportedError);
+}
+
+TEST(CudaMatmul, EveryChoiceOfferedCanBeMade) {
+  for (const std::int64_t m : {1, 32, 197, 4096}) {
+    MatmulSpec spec = layer("gelu");
+    spec.m = m;
+    const CudaMatmulProblem problem = problem_of(spec);
+    const std::vector<CudaMatmulChoice> choices = cuda_matmul_choices(problem, {});
+    EXPECT_GE(choices.size(), 4U);
+    for (const CudaMatmulChoice& choice : choices) {
+      const CudaTemplate text = make_cuda_matmul(problem, choice, {});
+      EXPECT_LE(text.shared_bytes, CudaCard().shared_bytes);
+      EXPECT_EQ(text.blocks % text.cluster, 0U);
+    }
+  }
+}
+
+/// Seen fastest on an H200: the first guess is what runs when nothing is measured.
+TEST(CudaMatmul, TheFirstGuessIsAmongTheFastest) {
+  const auto first = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    MatmulSpec spec = layer("none");
+    spec.m = m;
+    spec.n = n;
+    spec.k = k;
+    const CudaMatmulChoice choice = cuda_matmul_choices(problem_of(spec), {})[0];
+    return fmt::format("{}x{} {}", choice.tile_x, choice.tile_y, choice.ping_pong ? "pp" : "co");
+  };
+  EXPECT_EQ(first(8192, 8192, 8192), "128x192 pp");
+  EXPECT_EQ(first(4096, 4096, 4096), "128x128 pp");
+  EXPECT_EQ(first(4096, 3072, 768), "128x128 pp");
+  EXPECT_EQ(first(16384, 1024, 4096), "128x128 pp");
+}
+
+TEST(CudaMatmul, PrintsTheEpilogueAroundTheTemplate) {
+  MatmulSpec spec = layer("residual");
+  CudaMatmulChoice choice;
+  choice.tile_y = 64;
+  const CudaTemplate text = make_cuda_matmul(problem_of(spec), choice, {});
+  EXPECT_EQ(text.name, "matmul_bf16_1x256x768x3072");
+  EXPECT_EQ(text.pointers, (std::vector<int>{4, 2, 3}));
+  for (const char* part :
+       {"constexpr int X = 256;\n", "constexpr int TILE_Y = 64;\n", "constexpr int VECTOR_FLOATS = 64;\n",
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1,",
+        "struct Arguments {\n  Out* out;\n  const bf16* in2_0;\n  const bf16* in3_1;\n};\n",
+        "  for (int i = thread; i < 64; i += 128)\n    to[0 + i] = y + i < Y ? to_float(a.in2_0[0ll * batch "
+        "+ 1ll * (y + i)]) : 0.f;\n",
+        "  loaded.in3_1 = load_pair(a.in3_1 + (0ll * batch + 768ll * x + 1ll * y));\n",
+        "  return make_float2(epilogue(v.x, in2_0.x, in3_1.x), epilogue(v.y, in2_0.y, in3_1.y));\n"}) {
+    EXPECT_NE(text.source.find(part), std::string::npos) << part;
+  }
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,73 @@
+#pragma once
+// Matmul kernels in the forms that models have, for tests of templates.
+
+#include <string>
+
+#include "lowering/kernel.h"
+
+namespace sylvite {
+
+struct MatmulSpec {
+  std::int64_t batch = 1, m = 64, n = 64, k = 64;
+  DType element = DType::bf16;
+  DType out = DType::bf16;
+  bool a_transposed = false;  ///< stored [k, m]
+  bool b_transposed = true;   ///< stored [n, k], as linear layers are
+  bool b_batched = false;
+  std::string epilogue = "none";  ///< none, bias, relu, gelu, gelu_tanh (all with bias), row, residual, scale
+};
+
+namespace matmul_kernels {
+
+inline Dims with_batch(std::int64_t batch, Dims dims) {
+  if (batch > 1) dims.insert(dims.begin(), batch);
+  return dims;
+}
+
+inline ValueId operand(Graph& body, const std::string& name, const MatmulSpec& spec, std::int64_t batch,
+                       std::int64_t rows, std::int64_t columns, bool transposed) {
+  const Dims stored = with_batch(batch, transposed ? Dims{columns, rows} : Dims{rows, columns});
+  const ValueId in = body.add_input(name, make_type(spec.element, stored));
+  if (!transposed) return in;
+  return body.add(Op::transpose, {in}, {{"perm", batch > 1 ? Dims{0, 2, 1} : Dims{1, 0}}});
+}
+
+inline ValueId activation(Graph& body, ValueId x, const std::string& name) {
+  if (name == "relu") return body.add(Op::relu, {x});
+  if (name == "gelu") return body.add(Op::gelu, {x});
+  if (name == "gelu_tanh") return body.add(Op::gelu, {x}, {{"approximate", "tanh"}});
+  return x;
+}
+
+/// What is added or multiplied; shapes broadcast against the product's.
+inline ValueId with_epilogue(Graph& body, ValueId x, const MatmulSpec& spec) {
+  const std::string& name = spec.epilogue;
+  if (name == "none") return x;
+  const auto input = [&](const Dims& dims) {
+    return body.add_input("e", make_type(body.type(x).dtype, dims));
+  };
+  if (name == "row") return body.add(Op::mul, {x, input(with_batch(spec.batch, {spec.m, 1}))});
+  if (name == "scale") return body.add(Op::mul, {x, input({1})});
+  if (name == "residual")
+    return body.add(
+        Op::add, {body.add(Op::add, {x, input({spec.n})}), input(with_batch(spec.batch, {spec.m, spec.n}))});
+  return activation(body, body.add(Op::add, {x, input({spec.n})}), name);
+}
+
+}  // namespace matmul_kernels
+
+/// The right operand is a weight; what the epilogue reads is not.
+inline Kernel matmul_kernel(const MatmulSpec& spec) {
+  Graph body;
+  const ValueId a = matmul_kernels::operand(body, "a", spec, spec.batch, spec.m, spec.k, spec.a_transposed);
+  const ValueId b = matmul_kernels::operand(body, "b", spec, spec.b_batched ? spec.batch : 1, spec.k, spec.n,
+                                            spec.b_transposed);
+  ValueId x = body.add(Op::matmul, {a, b});
+  if (spec.out != spec.element) x = body.add(Op::cast, {x}, {{"to", std::string(dtype_name(spec.out))}});
+  body.outputs = {matmul_kernels::with_epilogue(body, x, spec)};
+  std::vector<bool> weights(body.inputs.size(), false);
+  weights[1] = true;
+  return make_kernel(std::move(body), std::move(weights));
+}
+
+}  // namespace sylvite
