@@ -126,118 +126,17 @@ std::vector<std::string> feature_rows(const std::string& target_name) {
   return rows;
 }
 
-constexpr std::string_view functions_template = R"(
-int @_create(const char* weights_path, sylvite_model** model) {
-  return sylvite_model_create(&tables, weights_path, model);
-}
-int @_run(sylvite_model* model, const void* const* given, void* const* results) {
-  return sylvite_model_run(model, given, results);
-}
-void @_destroy(sylvite_model* model) { sylvite_model_destroy(model); }
-const char* @_error_message(const sylvite_model* model) { return sylvite_model_error_message(model); }
-int @_set_threads(int threads) { return sylvite_model_set_threads(threads); }
-int @_input_count(void) { return (int)tables.input_count; }
-int @_output_count(void) { return (int)tables.output_count; }
-const struct sylvite_tensor_info* @_input(int number) {
-  return number >= 0 && number < @_input_count() ? &inputs[number] : NULL;
-}
-const struct sylvite_tensor_info* @_output(int number) {
-  return number >= 0 && number < @_output_count() ? &outputs[number] : NULL;
-}
-)";
-
-constexpr std::string_view header_template = R"(/* @: a model exported by Sylvite.
- *
- *   sylvite_model* model;
- *   if (@_create("@.weights", &model) != SYLVITE_OK) puts(@_error_message(NULL));
- *   const void* inputs[] = {...};   one dense row-major array per input, as @_input(i) says
- *   void* outputs[] = {...};        one per output
- *   @_run(model, inputs, outputs);
- *   @_destroy(model);
- *
- * Link with lib@.a, -lm, -lpthread and -ldl; or with CMake: find_package(@), then @::@.
- * One model is for one thread at a time; different models are independent. Loops run on one pool per process. */
-#ifndef SYLVITE_MODEL_@_H
-#define SYLVITE_MODEL_@_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-#ifndef SYLVITE_EMBED_TYPES
-#define SYLVITE_EMBED_TYPES
-/* Statuses. Values are frozen. */
-enum {
-  SYLVITE_OK = 0,
-  SYLVITE_NULL_ARGUMENT = 1,
-  SYLVITE_BAD_WEIGHTS = 2,     /* absent, damaged, or of another model */
-  SYLVITE_OUT_OF_MEMORY = 3,
-  SYLVITE_UNSUPPORTED_CPU = 4, /* the processor lacks instructions that the kernels use */
-  SYLVITE_RUN_FAILED = 5
-};
-struct sylvite_tensor_info {
-  const char* name;
-  const char* dtype; /* f32, i64, bool (one byte), ... */
-  int rank;
-  const int64_t* dims; /* outermost first */
-  size_t bytes;        /* dense, row-major */
-};
-typedef struct sylvite_model sylvite_model;
-#endif
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* Reads and checks the weights. Returns a status; *model is null unless it is SYLVITE_OK. */
-int @_create(const char* weights_path, sylvite_model** model);
-/* Arrays must be aligned for their type. Returns a status. */
-int @_run(sylvite_model* model, const void* const* inputs, void* const* outputs);
-void @_destroy(sylvite_model* model); /* null is fine */
-/* What the last call that failed says; of null: the last create in this thread. */
-const char* @_error_message(const sylvite_model* model);
-/* Threads of all models in this process; 0 for all cores. Returns the former number. */
-int @_set_threads(int threads);
-
-int @_input_count(void);
-int @_output_count(void);
-const struct sylvite_tensor_info* @_input(int number); /* null when out of range */
-const struct sylvite_tensor_info* @_output(int number);
-
-#ifdef __cplusplus
-}
-#endif
-#endif
-)";
-
-constexpr std::string_view package_template =
-    R"(# @: a model exported by Sylvite. find_package(@) gives the target @::@ and the variable @_WEIGHTS.
-include(CMakeFindDependencyMacro)
-find_dependency(Threads)
-set(@_WEIGHTS "${CMAKE_CURRENT_LIST_DIR}/@.weights")
-if(NOT TARGET @::@)
-  add_library(@::@ STATIC IMPORTED)
-  set_target_properties(@::@ PROPERTIES
-    IMPORTED_LOCATION "${CMAKE_CURRENT_LIST_DIR}/lib@.a"
-    INTERFACE_INCLUDE_DIRECTORIES "${CMAKE_CURRENT_LIST_DIR}"
-    INTERFACE_LINK_LIBRARIES "Threads::Threads;m;${CMAKE_DL_LIBS}")
-endif()
-)";
-
-constexpr std::string_view uncompiled_template = R"(
-# There was no C compiler when the model was exported: the project that links it compiles the tables.
-set_property(TARGET @::@ PROPERTY INTERFACE_SOURCES "${CMAKE_CURRENT_LIST_DIR}/@.c")
-)";
-
-/// The template with every @ replaced.
+/// The template with every @types@ replaced by the types all models share, then every @ by the name.
 std::string filled(std::string_view pattern, const std::string& name) {
-  std::string text;
-  for (const char c : pattern) {
-    if (c == '@') {
-      text += name;
-    } else {
-      text += c;
-    }
-  }
+  constexpr std::string_view types = "@types@";
+  std::string text(pattern);
+  const auto replace_all = [&](std::string_view old, std::string_view replacement) {
+    for (std::size_t at = text.find(old); at != std::string::npos;
+         at = text.find(old, at + replacement.size()))
+      text.replace(at, old.size(), replacement);
+  };
+  replace_all(types, embedded::model_types);
+  replace_all("@", name);
   return text;
 }
 
@@ -247,8 +146,9 @@ std::string tables_source(const ExportedModel& model) {
   const LaunchTables tables = launch_tables(model);
   const std::vector<std::string> copies = copy_rows(model);
   const std::vector<std::string> features = feature_rows(model.target);
-  std::string text = fmt::format("/* Tables of the exported model {}. Made by Sylvite. */\n{}\n", model.name,
-                                 embedded::launcher_header);
+  std::string text =
+      fmt::format("/* Tables of the exported model {0}. Made by Sylvite. */\n#include \"{0}.h\"\n\n{1}\n",
+                  model.name, embedded::launcher_header);
   for (const std::string& symbol : model.symbols)
     text += fmt::format("extern int {}_argv(void**);\n", symbol);
   text += '\n' + tensor_infos(*model.plan, model.plan->inputs, "input");
@@ -265,15 +165,16 @@ std::string tables_source(const ExportedModel& model) {
       quoted(model.name), quoted(model.id), model.weight_bytes, model.plan->arena_bytes,
       model.plan->inputs.size(), model.plan->outputs.size(), tables.arguments.size(), tables.launches.size(),
       copies.size(), features.size(), (static_cast<int>(halide_target_feature_end) + 63) / 64);
-  return text + filled(functions_template, model.name);
+  return text + '\n' + filled(embedded::model_functions, model.name);
 }
 
 std::string interface_header(const ExportedModel& model) {
-  return filled(header_template, model.name);
+  return filled(embedded::model_header, model.name);
 }
 
 std::string package_config(const std::string& name, bool tables_compiled) {
-  return filled(package_template, name) + (tables_compiled ? "" : filled(uncompiled_template, name));
+  return filled(embedded::package_config, name) +
+         (tables_compiled ? "" : filled(embedded::uncompiled_tables, name));
 }
 
 }  // namespace sylvite

@@ -8,25 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What users see; NAME.h declares the same. */
-#ifndef SYLVITE_EMBED_TYPES
-#define SYLVITE_EMBED_TYPES
-enum {
-  SYLVITE_OK = 0,
-  SYLVITE_NULL_ARGUMENT = 1,
-  SYLVITE_BAD_WEIGHTS = 2,
-  SYLVITE_OUT_OF_MEMORY = 3,
-  SYLVITE_UNSUPPORTED_CPU = 4,
-  SYLVITE_RUN_FAILED = 5
-};
-struct sylvite_tensor_info {
-  const char* name;
-  const char* dtype; /* f32, i64, bool (one byte), ... */
-  int rank;
-  const int64_t* dims; /* outermost first */
-  size_t bytes;        /* dense, row-major */
-};
-typedef struct sylvite_model sylvite_model;
+#ifndef SYLVITE_EMBED_TYPES /* NAME.h, before a copy of this in NAME.c, has them */
+#include "model_types.h"
 #endif
 
 /* Where bytes lie. `place` is a number for inputs and outputs, a byte offset for weights and the arena. */

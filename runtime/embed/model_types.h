@@ -1,0 +1,21 @@
+/* What users of any exported model see: NAME.h holds a copy of this, once per program. */
+#ifndef SYLVITE_EMBED_TYPES
+#define SYLVITE_EMBED_TYPES
+/* Statuses. Values are frozen. */
+enum {
+  SYLVITE_OK = 0,
+  SYLVITE_NULL_ARGUMENT = 1,
+  SYLVITE_BAD_WEIGHTS = 2,     /* absent, damaged, or of another model */
+  SYLVITE_OUT_OF_MEMORY = 3,
+  SYLVITE_UNSUPPORTED_CPU = 4, /* the processor lacks instructions that the kernels use */
+  SYLVITE_RUN_FAILED = 5
+};
+struct sylvite_tensor_info {
+  const char* name;
+  const char* dtype; /* f32, i64, bool (one byte), ... */
+  int rank;
+  const int64_t* dims; /* outermost first */
+  size_t bytes;        /* dense, row-major */
+};
+typedef struct sylvite_model sylvite_model;
+#endif
