@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "base/error.h"
+#include "lowering/parts.h"
+#include "lowering/winograd.h"
 
 namespace sylvite {
 namespace {
@@ -92,31 +93,23 @@ void pack_range(const Element* source, Element* target, const std::vector<Axis>&
   }
 }
 
-/// Weights are packed while a program loads, before its thread pool exists; short-lived threads are simplest.
 template <typename Element>
 void pack_elements(const Tensor& source, Tensor& target, std::vector<Axis> axes) {
   if (axes.size() == 1) axes.insert(axes.begin(), {axes[0].dim, 1, 0, 0});
-  constexpr std::int64_t bytes_worth_a_thread = 1 << 20;
-  const std::int64_t cores = std::max<std::int64_t>(std::thread::hardware_concurrency(), 1);
-  const std::int64_t parts =
-      std::clamp(target.byte_size() / bytes_worth_a_thread, std::int64_t{1}, std::min(cores, axes[0].extent));
   const auto* from = static_cast<const Element*>(source.data());
   auto* to = static_cast<Element*>(target.mutable_data());
-  auto run_part = [&](std::int64_t part) {
-    pack_range(from, to, axes, source.dims(), axes[0].extent * part / parts,
-               axes[0].extent * (part + 1) / parts);
-  };
-  std::vector<std::jthread> helpers;
-  for (std::int64_t part = 1; part < parts; ++part) helpers.emplace_back(run_part, part);
-  run_part(0);
+  for_parts(axes[0].extent, target.byte_size(), [&](std::int64_t begin, std::int64_t end) {
+    pack_range(from, to, axes, source.dims(), begin, end);
+  });
 }
 
 }  // namespace
 
 Dims Packing::packed_dims(const Dims& dims) const {
   if (is_identity()) return dims;
+  const Dims logical = winograd_tile > 0 ? transformed_filter_dims(dims, winograd_tile) : dims;
   Dims result;
-  for (const Axis& axis : packed_axes(*this, dims)) result.push_back(axis.extent);
+  for (const Axis& axis : packed_axes(*this, logical)) result.push_back(axis.extent);
   return result;
 }
 
@@ -130,10 +123,11 @@ Packing layout_packing(const TensorType& type) {
   return packing;
 }
 
-Tensor pack(const Tensor& tensor, const Packing& packing) {
-  if (packing.is_identity()) return tensor;
+Tensor pack(const Tensor& weight, const Packing& packing) {
+  if (packing.is_identity()) return weight;
+  const Tensor tensor = packing.winograd_tile > 0 ? transform_filter(weight, packing.winograd_tile) : weight;
   const std::vector<Axis> axes = packed_axes(packing, tensor.dims());
-  Tensor result(tensor.dtype(), packing.packed_dims(tensor.dims()));
+  Tensor result(tensor.dtype(), packing.packed_dims(weight.dims()));
   if (tensor.size() == 0 || result.size() == 0) return result;
   switch (dtype_size(tensor.dtype())) {
     case 1:

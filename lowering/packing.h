@@ -1,6 +1,8 @@
 #pragma once
-// How a template wants a weight to lie in memory: pad, split, permute. Done once, when a program is loaded.
+// How a template wants a weight to lie in memory: transform, pad, split, permute. Done once, when a program
+// is loaded.
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -17,10 +19,13 @@ namespace sylvite {
 struct Packing {
   std::vector<std::int64_t> factors;  ///< one per logical dim; 1 leaves the dim whole. Empty: no packing.
   std::vector<int> order;
+  /// m of Winograd's F(m x m, 3 x 3): the filter is first made into transform_filter(filter, m), whose dims
+  /// are then the logical ones (lowering/winograd.h). 0: the weight as it is.
+  int winograd_tile = 0;
 
   [[nodiscard]] bool is_identity() const { return factors.empty(); }
   [[nodiscard]] Dims packed_dims(const Dims& dims) const;
-  bool operator==(const Packing&) const = default;
+  auto operator<=>(const Packing&) const = default;
 };
 
 /// The packing that stores a dense tensor as `type.layout` says; identity for dense types. A weight whose
@@ -28,7 +33,7 @@ struct Packing {
 [[nodiscard]] Packing layout_packing(const TensorType& type);
 
 /// A new tensor of shape packing.packed_dims(tensor.dims()); the tensor itself when the packing is identity.
-/// Throws InternalError when the packing does not fit the tensor's rank.
+/// Throws InternalError when the packing does not fit the tensor's rank, and what transform_filter throws.
 [[nodiscard]] Tensor pack(const Tensor& tensor, const Packing& packing);
 
 }  // namespace sylvite

@@ -16,7 +16,7 @@ Tensor aligned(const Tensor& tensor) {
 }
 
 PackedWeights::Slot PackedWeights::want(std::int32_t weight, const Packing& packing) {
-  const auto [found, is_new] = slots_.try_emplace({weight, packing.factors, packing.order}, requests_.size());
+  const auto [found, is_new] = slots_.try_emplace({weight, packing}, requests_.size());
   if (is_new) requests_.push_back({weight, packing});
   return found->second;
 }

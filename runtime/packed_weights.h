@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "frontend/tensor.h"
@@ -31,7 +31,7 @@ class PackedWeights {
   };
   std::vector<Request> requests_;
   std::vector<Tensor> packed_;
-  std::map<std::tuple<std::int32_t, std::vector<std::int64_t>, std::vector<int>>, Slot> slots_;
+  std::map<std::pair<std::int32_t, Packing>, Slot> slots_;
 };
 
 /// The tensor itself when its bytes are 64-byte aligned, as kernels want, else an aligned copy.
