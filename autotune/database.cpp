@@ -12,7 +12,7 @@ namespace sylvite {
 namespace {
 
 /// Raise when a form or template changes so that stored candidates mean something else.
-constexpr int template_version = 1;
+constexpr int template_version = 2;
 
 constexpr std::string_view key_columns = "target, machine, threads, versions, precision";
 
@@ -83,7 +83,8 @@ std::string TuningKey::to_string() const {
 TuningKey tuning_key(const Machine& machine, const std::string& precision) {
   std::string versions = fmt::format("halide {}.{}.{}, templates {}", HALIDE_VERSION_MAJOR,
                                      HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH, template_version);
-  return {machine.target, machine.description(), machine.threads, versions, precision};
+  const std::string arithmetic = machine.winograd ? precision : precision + " without Winograd";
+  return {machine.target, machine.description(), machine.threads, versions, arithmetic};
 }
 
 struct Database::Rep {

@@ -20,7 +20,7 @@ struct TuningKey {
   std::string machine;  ///< CPU name or GPU and driver
   int threads = 1;
   std::string versions;   ///< Halide and template versions
-  std::string precision;  ///< f32, bf16, ...
+  std::string precision;  ///< of arithmetic: f32, bf16, ..., and what a knob forbids
   [[nodiscard]] std::string to_string() const;
   bool operator==(const TuningKey&) const = default;
 };

@@ -43,6 +43,8 @@ constexpr Knob knobs[] = {
     {"lowering.fuse", boolean, "true", "", "", "group operations into fused kernels"},
     {"lowering.block_channels", boolean, "true", "", "", "channel-blocked layouts between convolutions"},
     {"lowering.reuse_memory", boolean, "true", "", "", "let values with disjoint lifetimes share memory"},
+    {"schedules.winograd", string, "auto", "", "auto|off",
+     "auto: max-autotune tries Winograd's transforms for 3x3 convolutions; off: products are only summed"},
     {"runtime.spin", duration, "0.05ms", "", "", "how long an idle worker thread spins before it sleeps"},
     {"runtime.cuda_graph", boolean, "false", "", "",
      "on a GPU: replay a run as one CUDA graph, so that launches cost next to nothing"},

@@ -15,6 +15,7 @@ constexpr std::array forms = {
     FormRow{"matmul_panels", matmul_panels_packings, build_matmul_panels},
     FormRow{"matmul_activations", generic_packings, build_matmul_activations},
     FormRow{"conv_blocked", conv_blocked_packings, build_conv_blocked},
+    FormRow{"conv_winograd", conv_winograd_packings, build_conv_winograd},
     FormRow{"depthwise_blocked", depthwise_blocked_packings, build_depthwise_blocked},
     FormRow{"attention_rows", generic_packings, build_attention_rows},
 };

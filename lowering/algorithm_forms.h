@@ -27,6 +27,8 @@ struct FormRow {
 [[nodiscard]] Algorithm build_conv_blocked(const Kernel& kernel, const Form& form);
 [[nodiscard]] std::vector<Packing> depthwise_blocked_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_depthwise_blocked(const Kernel& kernel, const Form& form);
+[[nodiscard]] std::vector<Packing> conv_winograd_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_conv_winograd(const Kernel& kernel, const Form& form);
 [[nodiscard]] std::vector<Packing> matmul_panels_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_matmul_panels(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_matmul_activations(const Kernel& kernel, const Form& form);

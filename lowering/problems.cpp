@@ -211,4 +211,20 @@ Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
   return reading;
 }
 
+Reading<ConvProblem> read_winograd(const Kernel& kernel) {
+  Reading<ConvProblem> reading = read_conv(kernel, false);
+  if (!reading.refusal.empty()) return reading;
+  const ConvProblem& p = reading.problem;
+  if (p.kernel_y != 3 || p.kernel_x != 3) {
+    reading.refusal = fmt::format("its window is {} x {}, not 3 x 3", p.kernel_y, p.kernel_x);
+  } else if (p.stride_y != 1 || p.stride_x != 1) {
+    reading.refusal = fmt::format("its strides are {} and {}, not 1", p.stride_y, p.stride_x);
+  } else if (p.dilation_y != 1 || p.dilation_x != 1) {
+    reading.refusal = fmt::format("its dilations are {} and {}, not 1", p.dilation_y, p.dilation_x);
+  } else if (p.has_few_channels()) {
+    reading.refusal = fmt::format("its input has {} channels, less than a block of {}", p.channels, p.block);
+  }
+  return reading;
+}
+
 }  // namespace sylvite

@@ -56,6 +56,8 @@ struct ConvProblem {
   std::int64_t kernel_y = 0, kernel_x = 0;
   std::int64_t stride_y = 0, stride_x = 0, dilation_y = 0, dilation_x = 0, pad_top = 0, pad_left = 0;
 
+  /// The source has all its few channels in one block.
+  [[nodiscard]] bool has_few_channels() const { return source_block < block; }
   [[nodiscard]] std::int64_t out_blocks() const { return (out_channels + block - 1) / block; }
   [[nodiscard]] std::int64_t source_blocks() const { return (channels + source_block - 1) / source_block; }
   /// Multiply-adds for one output element.
@@ -63,6 +65,9 @@ struct ConvProblem {
 };
 /// `depthwise` asks for groups == channels == out_channels, else for groups == 1.
 [[nodiscard]] Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise);
+/// As read_conv without depthwise; also refuses what Winograd's transforms do not fit: windows other than 3 x
+/// 3, strides, dilations, and inputs with less than a block of channels.
+[[nodiscard]] Reading<ConvProblem> read_winograd(const Kernel& kernel);
 
 /// softmax(q k^T, scaled and masked) v over [batch..., rows, depth], then pointwise work and at most
 /// transposes that leave the columns innermost.

@@ -80,6 +80,7 @@ Session new_session(const CompileOptions& options) {
   session.worker_command = options.worker_command.empty() ? find_command() : options.worker_command;
   session.settings = resolve_settings(options);
   session.machine = detect_machine(cores_or(session.settings.integer("compile.threads")));
+  session.machine.winograd = session.settings.string("schedules.winograd") == "auto";
   if (session.settings.string("compile.device") == "cuda") {
     session.machine = with_gpu(session.machine, detect_gpu());
   }

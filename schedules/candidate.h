@@ -37,7 +37,8 @@ struct Machine {
   std::string target;      ///< Halide target string, e.g. x86-64-linux-avx-avx2-...
   int vector_floats = 16;  ///< f32 lanes of a vector register
   int vector_registers = 32;
-  int threads = 1;  ///< threads a program will run with
+  int threads = 1;       ///< threads a program will run with
+  bool winograd = true;  ///< convolutions may be Winograd's; knob schedules.winograd
   std::int64_t l1_bytes = 32 << 10;
   std::int64_t l2_bytes = 1 << 20;
   std::string cpu_name;

@@ -76,8 +76,10 @@ inline Tensor logical(const Tensor& stored_tensor, const TensorType& type) {
   return result;
 }
 
+/// For the processor at hand, or another `target` that it can run.
 inline Tensor run_candidate(const Kernel& kernel, const Candidate& candidate,
-                            const std::vector<Tensor>& inputs) {
+                            const std::vector<Tensor>& inputs,
+                            const Halide::Target& target = Halide::get_host_target()) {
   Algorithm algorithm = build_algorithm(kernel, candidate.form);
   Schedule::parse(candidate.schedule.to_string()).apply(algorithm);
   const std::vector<Packing> packings = input_packings(kernel, candidate.form);
@@ -90,12 +92,13 @@ inline Tensor run_candidate(const Kernel& kernel, const Candidate& candidate,
   const TensorType& type = kernel.body.type(kernel.body.outputs.at(0));
   Tensor output(type.dtype, type.storage_dims());
   Halide::Pipeline(algorithm.outputs)
-      .realize(Halide::Pipeline::RealizationArg(buffer_of(output).raw_buffer()), Halide::get_host_target());
+      .realize(Halide::Pipeline::RealizationArg(buffer_of(output).raw_buffer()), target);
   return logical(output, type);
 }
 
 /// Expects the candidate to agree with the interpreter to `tolerance` of the output's scale.
-inline void expect_agrees(const Kernel& kernel, const Candidate& candidate, double tolerance = 2e-6) {
+inline void expect_agrees(const Kernel& kernel, const Candidate& candidate, double tolerance = 2e-6,
+                          const Halide::Target& target = Halide::get_host_target()) {
   SCOPED_TRACE(candidate.to_string());
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i) {
@@ -104,7 +107,7 @@ inline void expect_agrees(const Kernel& kernel, const Candidate& candidate, doub
   const Tensor expected = interpret(kernel.body, inputs).at(0);
   Tensor actual;
   try {
-    actual = run_candidate(kernel, candidate, inputs);
+    actual = run_candidate(kernel, candidate, inputs, target);
   } catch (const Halide::Error& error) {
     FAIL() << error.what();
   }

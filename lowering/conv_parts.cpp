@@ -1,0 +1,63 @@
+#include "lowering/conv_parts.h"
+
+#include "lowering/algorithm_forms.h"
+
+namespace sylvite {
+namespace {
+
+using Halide::Expr;
+using Halide::Func;
+using Halide::Var;
+
+bool is_weight(const Kernel& kernel, ValueId id) {
+  for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i) {
+    if (kernel.body.inputs[i] == id) return kernel.input_is_weight.at(i);
+  }
+  return false;
+}
+
+/// A bias that only the convolution reads is padded to whole blocks.
+bool bias_is_packed(const Kernel& kernel, const ConvProblem& problem) {
+  if (problem.bias == no_value || !is_weight(kernel, problem.bias)) return false;
+  return kernel.body.uses()[static_cast<std::size_t>(problem.bias)].size() == 1;
+}
+
+}  // namespace
+
+std::vector<Packing> conv_packings(const Kernel& kernel, const ConvProblem& problem, const Packing& filter) {
+  std::vector<Packing> packings = layout_packings(kernel);
+  for (std::size_t i = 0; i < packings.size(); ++i) {
+    const ValueId id = kernel.body.inputs[i];
+    if (id == problem.weight) packings[i] = filter;
+    if (id == problem.bias && bias_is_packed(kernel, problem)) packings[i] = {{problem.block}, {0, 1}};
+  }
+  return packings;
+}
+
+Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem) {
+  Func source = builder.stage(builder.name(problem.anchor) + "_in");
+  const auto width = static_cast<int>(problem.width);
+  const auto height = static_cast<int>(problem.height);
+  const std::vector<Var> d = {Var("d0"), Var("d1"), Var("d2"), Var("d3"), Var("d4")};
+  const Expr x = problem.padded ? Halide::clamp(d[1], 0, width - 1) : Expr(d[1]);
+  const Expr y = problem.padded ? Halide::clamp(d[2], 0, height - 1) : Expr(d[2]);
+  Coordinate channel = Coordinate::split(d[3], d[0], problem.source_block, problem.channels);
+  if (problem.has_few_channels()) channel = Expr(d[0]);
+  const Expr element = builder.read(problem.x, {Expr(d[4]), channel, y, x});
+  const Expr inside = d[1] >= 0 && d[1] < width && d[2] >= 0 && d[2] < height;
+  source(d) = problem.padded ? Halide::select(inside, element, 0.0F) : element;
+  return source;
+}
+
+void define_product(AlgorithmBuilder& builder, const ConvProblem& problem,
+                    const std::function<Expr(const std::vector<Expr>&)>& sum) {
+  const bool packed_bias = bias_is_packed(builder.kernel(), problem);
+  builder.define(problem.anchor, [&](const Coordinates& at) -> Expr {
+    const std::vector<Expr> d = AlgorithmBuilder::arguments_of(builder.type(problem.anchor), at);
+    if (problem.bias == no_value) return sum(d);
+    if (packed_bias) return sum(d) + builder.parameter(problem.bias)(d[0], d[3]);
+    return sum(d) + builder.read(problem.bias, {at[1]});
+  });
+}
+
+}  // namespace sylvite

@@ -1,0 +1,25 @@
+#pragma once
+// What the forms of a convolution share. Internal to lowering/.
+
+#include <functional>
+#include <vector>
+
+#include "lowering/algorithm_builder.h"
+#include "lowering/problems.h"
+
+namespace sylvite {
+
+/// Packings of all inputs: `filter` for the weight, whole blocks for a bias that nothing else reads.
+[[nodiscard]] std::vector<Packing> conv_packings(const Kernel& kernel, const ConvProblem& problem,
+                                                 const Packing& filter);
+
+/// Stage vN_in(d0, d1, d2, d3, d4): the input (channel in block, x, y, block, batch) extended by zeros, when
+/// problem.padded, beyond its own coordinates. The select goes wherever schedules put the stage: a padded
+/// copy, or inline.
+[[nodiscard]] Halide::Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem);
+
+/// Defines the anchor as `sum` of its storage arguments d0..d4, plus the bias.
+void define_product(AlgorithmBuilder& builder, const ConvProblem& problem,
+                    const std::function<Halide::Expr(const std::vector<Halide::Expr>&)>& sum);
+
+}  // namespace sylvite

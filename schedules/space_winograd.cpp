@@ -1,0 +1,298 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "lowering/problems.h"
+#include "schedules/register_tile.h"
+#include "schedules/spaces.h"
+
+// Space conv_winograd, over outputs stored as (channel in block, x, y, block, batch) = d0..d4. A Winograd
+// tile is `tile` x `tile` outputs, (tile+2)^2 products. The loops of the output, innermost first:
+//   d0, i, j  a Winograd tile of one block: transformed back in registers
+//   t, l      the tiles of a line; `tile_lines` lines of tiles
+//   q         `blocks` blocks. For d0 to q, all products of its tiles are made before: `columns` x `lines`
+//   tiles of
+//             `blocks` blocks in registers, so that a filter is read once for all lines of tiles
+//   ll, g     groups of lines of tiles, groups of blocks. Where the transformed input is made:
+//             input_first = 0: for the lines of a task, in front of its blocks: g inside, tasks are ll
+//             input_first = 1: all of it ahead, in the memory of all cores: ll inside, tasks are both
+// Tails of d3 are shifted inwards: some elements are computed twice, so the output must alias no input.
+
+namespace sylvite {
+namespace {
+
+/// A point's numbers, clamped to the problem's extents.
+struct Tiling {
+  std::int64_t tile;
+  std::int64_t columns;
+  std::int64_t lines;
+  std::int64_t blocks;
+  std::int64_t tile_lines;
+  bool input_first;
+
+  std::int64_t across = 0;  ///< tiles of a line
+  std::int64_t down = 0;    ///< lines of tiles
+  [[nodiscard]] double places() const { return static_cast<double>((tile + 2) * (tile + 2)); }
+};
+
+std::int64_t get(const Point& point, const std::string& name) {
+  const auto found = point.find(name);
+  if (found == point.end()) throw InternalError("a Winograd point lacks '{}'", name);
+  return found->second;
+}
+
+Tiling tiling_of(const ConvProblem& problem, const Point& point) {
+  Tiling tiling{};
+  tiling.tile = get(point, "tile");
+  tiling.across = ceil_div(problem.out_width, tiling.tile);
+  tiling.down = ceil_div(problem.out_height, tiling.tile);
+  tiling.columns = std::min(get(point, "columns"), tiling.across);
+  tiling.tile_lines = std::min(get(point, "tile_lines"), tiling.down);
+  tiling.lines = std::min(get(point, "lines"), tiling.tile_lines);
+  tiling.blocks = std::min(get(point, "blocks"), problem.out_blocks());
+  tiling.input_first = get(point, "input_first") != 0;
+  return tiling;
+}
+
+RegisterTile register_tile(const Tiling& tiling) {
+  return {tiling.columns * tiling.lines, tiling.blocks};
+}
+
+// ---- cost
+// --------------------------------------------------------------------------------------------------------
+
+/// Bytes that a core reads in a cycle, beside computing.
+constexpr double l3_bytes_per_cycle = 14;
+constexpr double memory_bytes_per_cycle = 5;
+
+/// Both transforms: loads, multiply-adds and stores of vectors, at two a cycle.
+double transform_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+  const double vectors = static_cast<double>(problem.block) / machine.vector_floats;
+  const auto tiles = static_cast<double>(problem.batch * tiling.across * tiling.down);
+  const auto outputs = static_cast<double>(tiling.tile * tiling.tile);
+  const double in = 3.0 * tiling.places() * static_cast<double>(problem.source_blocks());
+  const double out = (2.5 * tiling.places() + 1.5 * outputs) * static_cast<double>(problem.out_blocks());
+  return tiles * vectors * (in + out);
+}
+
+double product_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+  const std::int64_t groups = ceil_div(tiling.down, tiling.tile_lines);
+  const std::int64_t tiles =
+      ceil_div(tiling.across, tiling.columns) * groups * ceil_div(tiling.tile_lines, tiling.lines);
+  return tiling.places() * tiled_cycles(machine, register_tile(tiling),
+                                        static_cast<double>(problem.batch * tiles),
+                                        static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks)),
+                                        static_cast<double>(problem.channels));
+}
+
+/// The filters come from memory once, and from the L3 for every further group of lines.
+double filter_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+  const double bytes =
+      4 * tiling.places() * static_cast<double>(problem.channels * problem.out_blocks() * problem.block);
+  const auto groups = static_cast<double>(problem.batch * ceil_div(tiling.down, tiling.tile_lines));
+  const bool stays = bytes < 0.5 * static_cast<double>(machine.l2_bytes);
+  return bytes / memory_bytes_per_cycle + (stays ? 0.0 : (groups - 1) * bytes / l3_bytes_per_cycle);
+}
+
+/// Transformed inputs and products of a task that the L2 does not hold go to the L3 and back.
+double spill_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+  const auto tiles = static_cast<double>(tiling.across * tiling.tile_lines);
+  const double input =
+      4 * tiling.places() * tiles * static_cast<double>(problem.source_blocks() * problem.source_block);
+  const double products = 4 * tiling.places() * tiles * static_cast<double>(tiling.blocks * problem.block);
+  const auto tasks = static_cast<double>(problem.batch * ceil_div(tiling.down, tiling.tile_lines));
+  const double spilled = std::max(0.0, input + products - 0.75 * static_cast<double>(machine.l2_bytes));
+  const auto readings = static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks));
+  return tasks * std::min(spilled, input) * (1 + 0.25 * readings) / l3_bytes_per_cycle;
+}
+
+double task_count(const ConvProblem& problem, const Tiling& tiling) {
+  const std::int64_t lines = problem.batch * ceil_div(tiling.down, tiling.tile_lines);
+  return static_cast<double>(tiling.input_first ? lines * ceil_div(problem.out_blocks(), tiling.blocks)
+                                                : lines);
+}
+
+double winograd_cost(const ConvProblem& problem, const Machine& machine, const Point& point) {
+  const Tiling tiling = tiling_of(problem, point);
+  double cycles =
+      std::max(product_cycles(problem, machine, tiling), filter_cycles(problem, machine, tiling)) +
+      transform_cycles(problem, machine, tiling) + spill_cycles(problem, machine, tiling);
+  if (get(point, "copy_source") != 0) {
+    cycles += 4.0 * static_cast<double>(problem.channels * problem.height * problem.width) / 4;
+  } else if (!problem.x_is_blocked || problem.x_is_computed) {
+    cycles *= 1.5;
+  }
+  const double tasks = task_count(problem, tiling);
+  constexpr double task_cycles = 1000;
+  constexpr double first_cycles = 3000;  // of another parallel loop
+  if (tiling.input_first) cycles += first_cycles;
+  return seconds_per_cycle / machine.threads *
+         (cycles * imbalance(tasks, machine.threads) + task_cycles * tasks);
+}
+
+// ---- points
+// ------------------------------------------------------------------------------------------------------
+
+std::vector<Parameter> choices(const ConvProblem& problem) {
+  const std::int64_t down = ceil_div(problem.out_height, 2);
+  const std::int64_t across = ceil_div(problem.out_width, 2);
+  const bool copies = problem.x_is_computed || !problem.x_is_blocked;
+  return {{"tile", {4, 2}},
+          {"columns", up_to(across, {14, 7, 8, 10, 6, 5, 4, 3, 2, 1})},
+          {"lines", up_to(down, {1, 2, 3, 4})},
+          {"blocks", up_to(problem.out_blocks(), {2, 4, 3, 1})},
+          {"tile_lines", up_to(down, {1, 2, 4, 7, 14})},
+          {"input_first", {0, 1}},
+          {"copy_source", copies ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0}},
+          {"unroll_channels", {1, 2, 4}}};
+}
+
+/// The cheapest point by cost among those that make a schedule; unrolling is left to measurement.
+Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
+  const std::vector<Parameter> parameters = choices(problem);
+  Point best;
+  double best_cost = 0;
+  const auto search = [&](const auto& self, Point& point, std::size_t depth) -> void {
+    if (depth == parameters.size()) {
+      if (!fits_registers(machine, register_tile(tiling_of(problem, point)))) return;
+      const double cost = winograd_cost(problem, machine, point);
+      if (!best.empty() && cost >= best_cost) return;
+      best = point;
+      best_cost = cost;
+      return;
+    }
+    const Parameter& parameter = parameters[depth];
+    const std::size_t count = parameter.name == "unroll_channels" ? 1 : parameter.values.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      point[parameter.name] = parameter.values[i];
+      self(self, point, depth + 1);
+    }
+  };
+  Point point;
+  search(search, point, 0);
+  return best;
+}
+
+std::vector<Parameter> winograd_parameters(const ConvProblem& problem, const Machine& machine) {
+  const Point first = heuristic_point(problem, machine);
+  std::vector<Parameter> parameters = choices(problem);
+  for (Parameter& parameter : parameters)
+    parameter.values = starting_with(first.at(parameter.name), parameter.values);
+  return parameters;
+}
+
+// ---- schedule
+// ----------------------------------------------------------------------------------------------------
+
+/// Where the output's loops are cut.
+struct Levels {
+  std::string products;  ///< inside: one group of blocks, one group of lines
+  std::string input;     ///< the loop of a task; with input_first, not used
+};
+
+/// Splits and orders the output's loops; with threads, the task loops become one parallel loop.
+Levels write_output(ScheduleWriter& writer, const std::string& out, const Tiling& tiling,
+                    const Machine& machine) {
+  writer.add("{}.split(d3, g, q, {}, TailStrategy::ShiftInwards);", out, tiling.blocks);
+  writer.add("{}.split(d1, t, i, {}, TailStrategy::GuardWithIf);", out, tiling.tile);
+  writer.add("{}.split(d2, l, j, {}, TailStrategy::GuardWithIf);", out, tiling.tile);
+  writer.add("{}.split(l, ll, l, {}, TailStrategy::GuardWithIf);", out, tiling.tile_lines);
+  const char* order = tiling.input_first ? "ll, g" : "g, ll";
+  writer.add("{}.reorder(d0, i, j, t, l, q, {}, d4).vectorize(d0).unroll(i).unroll(j);", out, order);
+  if (machine.threads == 1) return {tiling.input_first ? "ll" : "g", "ll"};
+  if (tiling.input_first) {
+    writer.add("{}.fuse(ll, g, task1).fuse(task1, d4, task2).parallel(task2);", out);
+    return {"task2", ""};
+  }
+  writer.add("{}.fuse(ll, d4, task1).parallel(task1);", out);
+  return {"g", "task1"};
+}
+
+void write_products(ScheduleWriter& writer, const std::string& name, const std::string& out,
+                    const Levels& levels, const Tiling& tiling, std::int64_t unroll_channels) {
+  writer.add("{}_columns.compute_at({}, t).store_in(MemoryType::Stack).vectorize(d0).unroll(i).unroll(j);",
+             name, out);
+  writer.add("{}_products.compute_at({}, {}).bound_extent(d3, {});", name, out, levels.products,
+             tiling.blocks);
+  writer.add("{}_products.split(t1, c, t1, {}, TailStrategy::RoundUp);", name, tiling.columns);
+  writer.add("{}_products.split(t2, l, t2, {}, TailStrategy::RoundUp);", name, tiling.lines);
+  writer.add("{}_products.reorder(d0, d3, t1, t2, c, l, i, j, d4);", name);
+  writer.add("{}_products.vectorize(d0).unroll(d3).unroll(t1).unroll(t2);", name);
+  writer.add("{0}_fold.compute_at({0}_products, c).store_in(MemoryType::Register);", name);
+  writer.add("{}_fold.vectorize(d0).unroll(d3).unroll(t1).unroll(t2);", name);
+  writer.add("{}_fold.update(0).reorder(d0, d3, t1, t2, r0, r1, i, j, d4);", name);
+  writer.add("{}_fold.update(0).vectorize(d0).unroll(d3).unroll(t1).unroll(t2);", name);
+  if (unroll_channels > 1) writer.add("{}_fold.update(0).unroll(r0, {});", name, unroll_channels);
+}
+
+void write_input(ScheduleWriter& writer, const ConvProblem& problem, const std::string& name,
+                 const std::string& out, const Levels& levels, const Tiling& tiling, const Machine& machine) {
+  if (tiling.input_first) {
+    writer.add("{}_tiles.compute_root();", name);
+  } else {
+    writer.add("{}_tiles.compute_at({}, {});", name, out, levels.input);
+  }
+  writer.add("{}_tiles.reorder(d0, i, j, t1, t2, d3, d4).vectorize(d0).unroll(i).unroll(j);", name);
+  if (tiling.input_first && machine.threads > 1) {
+    const bool by_block = problem.source_blocks() >= 2 * machine.threads;
+    writer.add("{}_tiles.parallel({});", name, by_block ? "d3" : "t2");
+  }
+  writer.add(
+      "{0}_rows.compute_at({0}_tiles, t1).store_in(MemoryType::Stack).vectorize(d0).unroll(i).unroll(j);",
+      name);
+}
+
+void write_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& name,
+                  const Machine& machine) {
+  writer.add("{}_in.compute_root();", name);
+  if (problem.x_is_blocked) {
+    writer.add("{}_in.vectorize(d0);", name);
+  } else {
+    // A dense input is read along its lines and stored with the channels innermost.
+    writer.add("{}_in.unroll(d0);", name);
+  }
+  if (machine.threads > 1) writer.add("{}_in.parallel({});", name, problem.source_blocks() > 1 ? "d3" : "d2");
+}
+
+Candidate winograd_candidate(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const ConvProblem problem = read_winograd(kernel).problem;
+  const Tiling tiling = tiling_of(problem, point);
+  if (!fits_registers(machine, register_tile(tiling))) {
+    throw UnsupportedError("{} x {} tiles of {} blocks do not fit {} vector registers", tiling.lines,
+                           tiling.columns, tiling.blocks, machine.vector_registers);
+  }
+  const std::int64_t unroll_channels = get(point, "unroll_channels");
+  if (unroll_channels > 1 && problem.fold_block % unroll_channels != 0) {
+    throw UnsupportedError("{} channels cannot be unrolled by {}", problem.fold_block, unroll_channels);
+  }
+  const std::string out = output_stage(kernel, problem.output);
+  const std::string& name = kernel.body.value(problem.anchor).name;
+  ScheduleWriter writer;
+  const Levels levels = write_output(writer, out, tiling, machine);
+  write_products(writer, name, out, levels, tiling, unroll_channels);
+  write_input(writer, problem, name, out, levels, tiling, machine);
+  if (get(point, "copy_source") != 0) write_source(writer, problem, name, machine);
+  return {Form{"conv_winograd", {{"tile", tiling.tile}}}, writer.take()};
+}
+
+}  // namespace
+
+const Space conv_winograd_space = {
+    .name = "conv_winograd",
+    .refuses =
+        [](const Kernel& kernel, const Machine& machine) {
+          return machine.winograd ? read_winograd(kernel).refusal : "schedules.winograd is off";
+        },
+    .parameters =
+        [](const Kernel& kernel, const Machine& machine) {
+          return winograd_parameters(read_winograd(kernel).problem, machine);
+        },
+    .heuristic =
+        [](const Kernel& kernel, const Machine& machine) {
+          return heuristic_point(read_winograd(kernel).problem, machine);
+        },
+    .at = winograd_candidate,
+    .cost = [](const Kernel& kernel, const Machine& machine,
+               const Point& point) { return winograd_cost(read_winograd(kernel).problem, machine, point); },
+};
+
+}  // namespace sylvite
