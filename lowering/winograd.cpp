@@ -1,5 +1,6 @@
 #include "lowering/winograd.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -56,20 +57,36 @@ WinogradTransform make_transform(int tile) {
   return made;
 }
 
-/// The n x n transform of a 3 x 3 filter, given to store(row, column, value).
-template <typename Store>
-void transform_window(const Matrix& g, const float* taps, Store store) {
-  for (std::size_t row = 0; row < g.size(); ++row) {
-    std::array<double, 3> across{};
-    for (std::size_t tap = 0; tap < 3; ++tap) {
-      across[tap] = g[row][0] * static_cast<double>(taps[tap]) +
-                    g[row][1] * static_cast<double>(taps[3 + tap]) +
-                    g[row][2] * static_cast<double>(taps[6 + tap]);
-    }
-    for (std::size_t column = 0; column < g.size(); ++column) {
-      store(
-          row, column,
-          static_cast<float>(across[0] * g[column][0] + across[1] * g[column][1] + across[2] * g[column][2]));
+/// Filters that are transformed side by side, so that the compiler makes vectors of them.
+constexpr std::int64_t group = 16;
+using Lanes = std::array<double, group>;
+
+/// sum = a * x + b * y + c * z, with the factors of a row of the filter's matrix.
+void combine(const std::vector<double>& factors, const Lanes& x, const Lanes& y, const Lanes& z, Lanes& sum) {
+  const double a = factors[0];
+  const double b = factors[1];
+  const double c = factors[2];
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = a * x[i] + b * y[i] + c * z[i];
+}
+
+/// Transforms `count` filters, at most a group. Element (row, column) of filter i goes to
+/// to[(row * n + column) * plane + i].
+void transform_group(const Matrix& g, const float* from, std::int64_t count, float* to, std::int64_t plane) {
+  std::array<Lanes, 9> taps{};
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::size_t tap = 0; tap < taps.size(); ++tap)
+      taps[tap][static_cast<std::size_t>(i)] =
+          static_cast<double>(from[9 * i + static_cast<std::int64_t>(tap)]);
+  }
+  for (const std::vector<double>& row : g) {
+    std::array<Lanes, 3> across{};
+    for (std::size_t tap = 0; tap < 3; ++tap)
+      combine(row, taps[tap], taps[3 + tap], taps[6 + tap], across[tap]);
+    for (const std::vector<double>& column : g) {
+      Lanes sums;
+      combine(column, across[0], across[1], across[2], sums);
+      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(sums[static_cast<std::size_t>(i)]);
+      to += plane;
     }
   }
 }
@@ -102,11 +119,8 @@ Tensor transform_filter(const Tensor& filter, int tile) {
   const auto* from = static_cast<const float*>(filter.data());
   auto* to = static_cast<float*>(result.mutable_data());
   for_parts(count, result.byte_size(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      transform_window(g, from + 9 * i, [&](std::size_t row, std::size_t column, float value) {
-        to[static_cast<std::int64_t>(row * g.size() + column) * count + i] = value;
-      });
-    }
+    for (std::int64_t i = begin; i < end; i += group)
+      transform_group(g, from + 9 * i, std::min(group, end - i), to + i, count);
   });
   return result;
 }
