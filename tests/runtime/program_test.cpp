@@ -27,6 +27,28 @@ TEST(ProgramTest, ConvolutionsMatmulsAndPointwiseWork) {
   expect_as_interpreted(graph, {sample_tensor(DType::f32, {1, 3, 10, 10})});
 }
 
+TEST(ProgramTest, WinogradFiltersAreTransformedOnLoading) {
+  const TemporaryFolder folder;
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 16, 11, 9}));
+  const ValueId w = graph.add_constant(sample_tensor(DType::f32, {40, 16, 3, 3}, 1), "w");
+  const ValueId b = graph.add_constant(sample_tensor(DType::f32, {40}, 2), "b");
+  const ValueId product = graph.add(Op::conv, {x, w, b},
+                                    {{"strides", Dims{1, 1}},
+                                     {"dilations", Dims{1, 1}},
+                                     {"pads", Dims{1, 1, 1, 1}},
+                                     {"groups", std::int64_t{1}}});
+  graph.outputs = {graph.add(Op::relu, {product})};
+  Session session = load_graph(graph, test_options(folder.path()));
+  choose_candidates(session);
+  ASSERT_EQ(choose_space(session, "conv_winograd"), 1);
+  build_program(session);
+  EXPECT_THAT(session.report.warnings, testing::IsEmpty());
+  const Tensor image = sample_tensor(DType::f32, {1, 16, 11, 9});
+  const Tensor expected = interpret(graph, {image})[0];
+  expect_near(session.program->run({image})[0], expected);
+}
+
 TEST(ProgramTest, OutputsMayBeInputsWeightsViewsAndEachOther) {
   Graph graph;
   const ValueId x = graph.add_input("x", make_type(DType::f32, {2, 3}));

@@ -48,6 +48,21 @@ inline Session build_session(Graph graph, const CompileOptions& options) {
   return session;
 }
 
+/// Chooses the heuristic point of `space` for every kernel that it takes; how many those are.
+inline int choose_space(Session& session, const std::string& space) {
+  int taken = 0;
+  for (std::size_t i = 0; i < session.plan.kernels.size(); ++i) {
+    const Kernel& kernel = session.plan.kernels[i];
+    for (const Space* candidate : spaces_for(kernel, session.machine)) {
+      if (candidate->name != space) continue;
+      session.choices[i].candidate =
+          candidate->at(kernel, session.machine, candidate->heuristic(kernel, session.machine));
+      ++taken;
+    }
+  }
+  return taken;
+}
+
 /// Values that differ everywhere and stay small.
 inline Tensor sample_tensor(DType dtype, const Dims& dims, int seed = 0) {
   Tensor tensor(dtype, dims);
