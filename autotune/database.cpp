@@ -12,7 +12,7 @@ namespace sylvite {
 namespace {
 
 /// Raise when a form or template changes so that stored candidates mean something else.
-constexpr int template_version = 2;
+constexpr int template_version = 3;
 
 constexpr std::string_view key_columns = "target, machine, threads, versions, precision";
 

@@ -14,19 +14,9 @@ namespace sylvite {
 
 namespace {
 
-/// Weights cycle through about this many bytes: more than a core's L2, so that they come from further away.
-constexpr std::int64_t weight_cycle_bytes = std::int64_t{32} << 20;
-constexpr std::int64_t most_weight_copies = 64;
-
 /// Elements that a kernel forgets to write must not pass for zeros.
 void poison(Tensor& tensor) {
   std::memset(tensor.mutable_data(), 0xa5, static_cast<std::size_t>(tensor.byte_size()));
-}
-
-Tensor copy_of(const Tensor& tensor) {
-  Tensor copy(tensor.dtype(), tensor.dims());
-  std::memcpy(copy.mutable_data(), tensor.data(), static_cast<std::size_t>(tensor.byte_size()));
-  return copy;
 }
 
 }  // namespace
@@ -55,25 +45,28 @@ struct KernelRunner::OnDevice {
 };
 
 KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, const std::string& object,
-                           const std::string& target, const std::vector<Tensor>& inputs, int threads)
-    : context_(threads) {
+                           const std::string& target, const std::vector<Tensor>& inputs, ColdWeights& weights,
+                           int threads)
+    : context_(threads), cold_(weights) {
   entry_ = loader_.load(object, symbol_name(kernel, candidate, target));
   std::vector<Packing> packings = input_packings(kernel, candidate.form);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (kernel.input_is_weight.at(i)) {
       const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
       const Packing packing = packings.at(i).is_identity() ? layout_packing(type) : packings[i];
-      add_weight(packing.is_identity() ? inputs[i] : pack(inputs[i], packing));
+      const ColdWeights::Copies& copies = cold_.packed(i, packing);
+      weights_.push_back({buffers_.size(), &copies});
+      add_buffer(copies.dtype, copies.dims, copies.at(0));
     } else {
       inputs_.push_back(inputs[i]);
-      add_buffer(inputs[i]);
+      add_buffer(inputs[i].dtype(), inputs[i].dims(), inputs[i].data());
     }
   }
   for (ValueId output : kernel.body.outputs) {
     const TensorType& type = kernel.body.type(output);
     outputs_.emplace_back(type.dtype, type.storage_dims());
     poison(outputs_.back());
-    add_buffer(outputs_.back());
+    add_buffer(type.dtype, outputs_.back().dims(), outputs_.back().data());
   }
   arguments_.push_back(static_cast<void*>(&user_context_));
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -96,36 +89,24 @@ void KernelRunner::prepare_on_device() {
   device_->launches = std::move(recording.launches);
 }
 
-void KernelRunner::add_weight(const Tensor& tensor) {
-  std::int64_t bytes = std::max<std::int64_t>(tensor.byte_size(), 1);
-  std::int64_t copies = std::clamp<std::int64_t>(weight_cycle_bytes / bytes, 1, most_weight_copies);
-  Weight weight{buffers_.size(), {tensor}};
-  while (static_cast<std::int64_t>(weight.copies.size()) < copies) {
-    weight.copies.push_back(copy_of(tensor));
-  }
-  weights_.push_back(std::move(weight));
-  add_buffer(tensor);
-}
-
-void KernelRunner::add_buffer(const Tensor& tensor) {
-  std::vector<halide_dimension_t> dims;
-  Dims strides = dense_strides(tensor.dims());
-  for (std::size_t d = tensor.dims().size(); d-- > 0;) {  // Halide counts from the innermost
-    dims.emplace_back(0, static_cast<std::int32_t>(tensor.dims()[d]), static_cast<std::int32_t>(strides[d]));
+void KernelRunner::add_buffer(DType dtype, const Dims& dims, const void* data) {
+  std::vector<halide_dimension_t> halide_dims;
+  Dims strides = dense_strides(dims);
+  for (std::size_t d = dims.size(); d-- > 0;) {  // Halide counts from the innermost
+    halide_dims.emplace_back(0, static_cast<std::int32_t>(dims[d]), static_cast<std::int32_t>(strides[d]));
   }
   halide_buffer_t buffer{};
-  buffer.host = static_cast<std::uint8_t*>(const_cast<void*>(tensor.data()));
-  buffer.type = halide_type_of(tensor.dtype());
-  buffer.dimensions = static_cast<std::int32_t>(dims.size());
-  dims_.push_back(std::move(dims));
+  buffer.host = static_cast<std::uint8_t*>(const_cast<void*>(data));
+  buffer.type = halide_type_of(dtype);
+  buffer.dimensions = static_cast<std::int32_t>(halide_dims.size());
+  dims_.push_back(std::move(halide_dims));
   buffers_.push_back(buffer);
 }
 
 void KernelRunner::use_next_weights() {
-  ++calls_;
-  for (Weight& weight : weights_) {
-    const Tensor& copy = weight.copies[calls_ % weight.copies.size()];
-    buffers_[weight.buffer].host = static_cast<std::uint8_t*>(const_cast<void*>(copy.data()));
+  const std::size_t turn = cold_.next_turn();
+  for (const Weight& weight : weights_) {
+    buffers_[weight.buffer].host = reinterpret_cast<std::uint8_t*>(weight.copies->at(turn));
   }
 }
 

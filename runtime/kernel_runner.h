@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cold_weights.h"
 #include "runtime/object_loader.h"
 #include "runtime/threads.h"
 #include "schedules/candidate.h"
@@ -16,11 +17,12 @@ namespace sylvite {
 /// Thread safety: one thread at a time.
 class KernelRunner {
  public:
-  /// `inputs` as random_inputs makes them; weights are packed here as the candidate wants, in several copies
-  /// that calls use in turn, so that they come from memory about as in a whole model. Throws IoError when the
+  /// `inputs` as random_inputs makes them; those that are weights come from `weights`, packed as the
+  /// candidate wants, another copy in every call. `weights` must outlive the runner. Throws IoError when the
   /// object does not link.
   KernelRunner(const Kernel& kernel, const Candidate& candidate, const std::string& object,
-               const std::string& target, const std::vector<Tensor>& inputs, int threads);
+               const std::string& target, const std::vector<Tensor>& inputs, ColdWeights& weights,
+               int threads);
   KernelRunner(const KernelRunner&) = delete;
   KernelRunner& operator=(const KernelRunner&) = delete;
 
@@ -35,13 +37,12 @@ class KernelRunner {
 
  private:
   void prepare_on_device();
-  void add_buffer(const Tensor& tensor);
-  void add_weight(const Tensor& tensor);
+  void add_buffer(DType dtype, const Dims& dims, const void* data);
   void use_next_weights();
 
   struct Weight {
     std::size_t buffer = 0;
-    std::vector<Tensor> copies;
+    const ColdWeights::Copies* copies = nullptr;
   };
 
   ObjectLoader loader_;
@@ -50,11 +51,11 @@ class KernelRunner {
   KernelArgv entry_ = nullptr;
   std::vector<Tensor> inputs_;
   std::vector<Tensor> outputs_;
+  ColdWeights& cold_;
   std::vector<Weight> weights_;
   std::vector<std::vector<halide_dimension_t>> dims_;
   std::vector<halide_buffer_t> buffers_;
   std::vector<void*> arguments_;
-  std::size_t calls_ = 0;
   struct OnDevice;
   std::unique_ptr<OnDevice> device_;  ///< none: the kernel runs on the CPU
 };

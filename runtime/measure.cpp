@@ -31,9 +31,9 @@ double microseconds_since(Clock::time_point start) {
 
 std::unique_ptr<KernelRunner> load_candidate(const Kernel& kernel, const CandidateMessage& message,
                                              const std::string& target, const std::vector<Tensor>& inputs,
-                                             int threads) {
+                                             ColdWeights& weights, int threads) {
   return std::make_unique<KernelRunner>(kernel, Candidate::parse(message.candidate), message.object, target,
-                                        inputs, threads);
+                                        inputs, weights, threads);
 }
 
 double worst_output_error(const Kernel& kernel, const std::vector<Tensor>& actual,
@@ -149,9 +149,10 @@ void judge(const Kernel& kernel, const MeasureRequest& request, const std::vecto
 /// Runs the candidate once and compares. Returns nothing, with the verdict in `reply`, when it fails.
 std::unique_ptr<KernelRunner> check(const Kernel& kernel, const MeasureRequest& request,
                                     const CandidateMessage& message, const std::vector<Tensor>& inputs,
-                                    const std::vector<Tensor>& expected, MeasurementReply& reply) {
+                                    const std::vector<Tensor>& expected, ColdWeights& weights,
+                                    MeasurementReply& reply) {
   try {
-    auto runner = load_candidate(kernel, message, request.target, inputs, request.threads);
+    auto runner = load_candidate(kernel, message, request.target, inputs, weights, request.threads);
     runner->call();
     if (compare_outputs(kernel, *runner, expected, reply)) {
       return runner;
@@ -165,16 +166,17 @@ std::unique_ptr<KernelRunner> check(const Kernel& kernel, const MeasureRequest& 
 
 }  // namespace
 
-const Measurer::Oracle& Measurer::oracle_for(const MeasureRequest& request) {
+Measurer::Oracle& Measurer::oracle_for(const MeasureRequest& request) {
   auto found = std::ranges::find(oracles_, request.kernel, &Oracle::kernel_text);
   if (found != oracles_.end()) {
     oracles_.splice(oracles_.begin(), oracles_, found);
     return oracles_.front();
   }
-  Oracle oracle{request.kernel, parse_kernel(request.kernel), {}, {}};
+  Oracle oracle{request.kernel, parse_kernel(request.kernel), {}, {}, nullptr};
   oracle.inputs = random_inputs(oracle.kernel);
-  auto runner =
-      load_candidate(oracle.kernel, request.reference, request.target, oracle.inputs, request.threads);
+  ColdWeights weights(oracle.inputs, 0);
+  auto runner = load_candidate(oracle.kernel, request.reference, request.target, oracle.inputs, weights,
+                               request.threads);
   runner->call();
   oracle.outputs = runner->outputs();
   oracles_.push_front(std::move(oracle));
@@ -184,11 +186,19 @@ const Measurer::Oracle& Measurer::oracle_for(const MeasureRequest& request) {
   return oracles_.front();
 }
 
+/// Copies take much memory: only one kernel has them at a time.
+void Measurer::set_weights(Oracle& oracle) {
+  if (oracle.weights) return;
+  for (Oracle& other : oracles_) other.weights.reset();
+  oracle.weights = std::make_unique<ColdWeights>(oracle.inputs);
+}
+
 MeasureReply Measurer::measure(const MeasureRequest& request, const std::function<void(std::size_t)>& note) {
   MeasureReply reply;
-  const Oracle* oracle = nullptr;
+  Oracle* oracle = nullptr;
   try {
     oracle = &oracle_for(request);
+    set_weights(*oracle);
   } catch (const std::exception& error) {
     reply.error = error.what();
     return reply;
@@ -198,7 +208,7 @@ MeasureReply Measurer::measure(const MeasureRequest& request, const std::functio
   for (std::size_t i = 0; i < request.candidates.size(); ++i) {
     note(i);
     if (auto runner = check(oracle->kernel, request, request.candidates[i], oracle->inputs, oracle->outputs,
-                            reply.results[i])) {
+                            *oracle->weights, reply.results[i])) {
       contestants.push_back({std::move(runner), &reply.results[i], request.threads});
     }
   }

@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "autotune/worker_protocol.h"
 #include "lowering/kernel.h"
+#include "runtime/cold_weights.h"
 
 namespace sylvite {
 
@@ -26,8 +28,10 @@ class Measurer {
     Kernel kernel;
     std::vector<Tensor> inputs;
     std::vector<Tensor> outputs;
+    std::unique_ptr<ColdWeights> weights;  ///< of the kernel that is being measured
   };
-  const Oracle& oracle_for(const MeasureRequest& request);
+  Oracle& oracle_for(const MeasureRequest& request);
+  void set_weights(Oracle& oracle);
 
   std::list<Oracle> oracles_;  ///< most recently used first
 };

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "schedules/stream_ahead.h"
 
 namespace sylvite {
 namespace {
@@ -71,6 +72,7 @@ std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, 
     candidate.schedule.apply(algorithm);
     const std::vector<Halide::Argument> arguments(algorithm.inputs.begin(), algorithm.inputs.end());
     Halide::Pipeline pipeline(algorithm.outputs);
+    add_stream_ahead(candidate.schedule, algorithm, pipeline);
     pipeline.compile_to_object(file.path(), arguments, symbol_name(kernel, candidate, target),
                                target_for(kernel, target));
   } catch (const Halide::Error& error) {

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "schedules/stream_ahead.h"
 
 namespace sylvite {
 namespace {
@@ -180,6 +181,15 @@ void apply_rfactor(Target& t) {
   }
 }
 
+/// The pass that does it is added when the pipeline is made; here the decision is only checked.
+void check_stream_ahead(Target& t) {
+  (void)t.var(0);
+  const bool known = std::ranges::any_of(
+      t.algorithm.inputs, [&](const Halide::ImageParam& input) { return input.name() == t.argument(1); });
+  if (!known) throw CompileError("no input is called '{}'", t.argument(1));
+  if (number(t.argument(2)) < 1) throw CompileError("a distance of {} is not ahead", t.argument(2));
+}
+
 /// One row per directive; the text form of each is the Halide C++ it stands for.
 struct Directive {
   std::string_view name;
@@ -221,6 +231,8 @@ const Directive directives[] = {
      "gpu_single_thread(): all of it in one thread of the GPU"},
     {"in", 2, 2, true, apply_in,
      "Func copy = v.in(consumer): what one consumer reads of v, as a stage of its own"},
+    {stream_ahead_directive, 3, 3, false, check_stream_ahead,
+     "stream_ahead(loop, weight, distance): prefetches, see schedules/stream_ahead.h; not Halide's own"},
     // Where a Func is computed and kept.
     {"compute_at", 2, 2, true, [](Target& t) { t.func.compute_at(t.level()); }, "compute_at(consumer, loop)"},
     {"compute_root", 0, 0, true, [](Target& t) { t.func.compute_root(); },

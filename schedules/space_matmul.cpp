@@ -33,6 +33,12 @@ std::int64_t get(const Point& point, const std::string& name) {
   return found->second;
 }
 
+/// 0 for parameters that only one of the spaces has.
+std::int64_t optional(const Point& point, const std::string& name) {
+  const auto found = point.find(name);
+  return found == point.end() ? 0 : found->second;
+}
+
 Tiling tiling_of(const MatmulProblem& problem, const Point& point) {
   Tiling tiling{};
   tiling.tile.rows = std::min(get(point, "rows"), problem.m);
@@ -180,6 +186,16 @@ void write_panels(ScheduleWriter& writer, const std::string& panels, const Machi
   if (machine.threads > 1) writer.add("{}.parallel({});", panels, batch.empty() ? "p" : batch.back());
 }
 
+/// Weights of later groups are fetched while this one is multiplied with the rows of the task.
+void write_stream(ScheduleWriter& writer, const Kernel& kernel, const MatmulProblem& problem,
+                  const Tiling& tiling, std::int64_t distance) {
+  if (ceil_div(problem.m, tiling.tile.rows) % tiling.row_tiles != 0)
+    throw UnsupportedError("weights are fetched ahead only where all tasks have as many rows");
+  const auto& inputs = kernel.body.inputs;
+  const auto weight = std::find(inputs.begin(), inputs.end(), problem.weight) - inputs.begin();
+  writer.add("{}.stream_ahead(t, in{}, {});", output_stage(kernel, problem.output), weight, distance);
+}
+
 Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const MatmulProblem& problem,
                           const Point& point, const std::string& form) {
   const Tiling tiling = tiling_of(problem, point);
@@ -200,6 +216,9 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const Ma
   if (form == "matmul_activations" && get(point, "pack_b") != 0) {
     write_panels(writer, name + "_panels", machine, batch);
   }
+  if (const std::int64_t distance = optional(point, "stream_ahead"); distance > 0) {
+    write_stream(writer, kernel, problem, tiling, distance);
+  }
   return {Form{form, {}}, writer.take()};
 }
 
@@ -214,8 +233,11 @@ double tiled_cost(const MatmulProblem& problem, const Machine& machine, const Po
       right_bytes / l3_bytes_per_cycle *
       (right_bytes > static_cast<double>(machine.l2_bytes) / 2 ? std::min(passes, 8.0) : 1.0);
   constexpr double task_cycles = 600;
-  return seconds_per_cycle * (std::max(cycles, memory) / machine.threads * imbalance(tasks, machine.threads) +
-                              task_cycles * tasks / machine.threads);
+  constexpr double memory_bytes_per_cycle = 10;
+  const double burst = optional(point, "stream_ahead") > 0 ? 0 : 0.5 * right_bytes / memory_bytes_per_cycle;
+  return seconds_per_cycle *
+         ((std::max(cycles, memory) + burst) / machine.threads * imbalance(tasks, machine.threads) +
+          task_cycles * tasks / machine.threads);
 }
 
 // ---- matmul_panels
@@ -245,10 +267,18 @@ bool can_read_in_place(const Kernel& kernel, const MatmulProblem& problem) {
 const Space matmul_panels_space = {
     .name = "matmul_panels",
     .refuses = panels_refusal,
-    .parameters = [](const Kernel& kernel,
-                     const Machine& machine) { return tiling_parameters(problem_of(kernel), machine); },
-    .heuristic = [](const Kernel& kernel,
-                    const Machine& machine) { return heuristic_point(problem_of(kernel), machine); },
+    .parameters =
+        [](const Kernel& kernel, const Machine& machine) {
+          std::vector<Parameter> parameters = tiling_parameters(problem_of(kernel), machine);
+          parameters.push_back({"stream_ahead", {0, 1, 2, 3}});
+          return parameters;
+        },
+    .heuristic =
+        [](const Kernel& kernel, const Machine& machine) {
+          Point point = heuristic_point(problem_of(kernel), machine);
+          point["stream_ahead"] = 0;  // whether weights come from memory depends on the model around
+          return point;
+        },
     .at =
         [](const Kernel& kernel, const Machine& machine, const Point& point) {
           return tiled_candidate(kernel, machine, problem_of(kernel), point, "matmul_panels");

@@ -13,6 +13,7 @@
 #include "lowering/algorithm.h"
 #include "lowering/kernel.h"
 #include "schedules/candidate.h"
+#include "schedules/stream_ahead.h"
 
 namespace sylvite::test {
 
@@ -91,8 +92,9 @@ inline Tensor run_candidate(const Kernel& kernel, const Candidate& candidate,
   for (std::size_t i = 0; i < inputs.size(); ++i) algorithm.inputs[i].set(buffer_of(keep[i]));
   const TensorType& type = kernel.body.type(kernel.body.outputs.at(0));
   Tensor output(type.dtype, type.storage_dims());
-  Halide::Pipeline(algorithm.outputs)
-      .realize(Halide::Pipeline::RealizationArg(buffer_of(output).raw_buffer()), target);
+  Halide::Pipeline pipeline(algorithm.outputs);
+  add_stream_ahead(candidate.schedule, algorithm, pipeline);
+  pipeline.realize(Halide::Pipeline::RealizationArg(buffer_of(output).raw_buffer()), target);
   return logical(output, type);
 }
 

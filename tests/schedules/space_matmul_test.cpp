@@ -59,6 +59,8 @@ TEST(MatmulPanels, EveryPointAgrees) {
                             {{"rows", 1}, {"panels", 4}},
                             {{"rows", 5}, {"panels", 3}, {"row_tiles", 2}, {"unroll_k", 4}},
                             {{"rows", 4}, {"panel_groups", 2}, {"rows_outer", 1}},
+                            {{"rows", 4}, {"panels", 3}, {"unroll_k", 2}, {"stream_ahead", 2}},
+                            {{"rows", 8}, {"row_tiles", 1}, {"stream_ahead", 1}},
                             {{"copy_a", 1}, {"rows_outer", 0}, {"row_tiles", 1}}}) {
       expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));
     }
