@@ -7,7 +7,7 @@ namespace sylvite {
 namespace {
 
 constexpr double gain_decay = 0.6;
-constexpr double least_gain = 0.005;  // nothing is ever hopeless
+constexpr double least_gain = 1e-12;  // nothing is ever hopeless, and nothing is tried for ever
 constexpr double least_batch_seconds = 0.05;
 
 }  // namespace

@@ -194,13 +194,14 @@ void Database::record_race(const Kernel& kernel, const TuningKey& key, const Rac
   rep_->attempt_write([&](SqliteConnection& connection) {
     insert_kernel(connection, kernel);
     SqliteStatement statement(connection, R"(
-      INSERT INTO races(kernel, key, incumbent, challenger, incumbent_samples, challenger_samples, result)
-      VALUES (?, ?, ?, ?, ?, ?, ?))");
+      INSERT INTO races(kernel, key, incumbent, challenger, incumbent_samples, challenger_samples, result, scope)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?))");
     statement.bind(kernel.id).bind(insert_key(connection, key));
     statement.bind(race.incumbent.to_string()).bind(race.challenger.to_string());
     statement.bind(samples_text(race.incumbent_us))
         .bind(samples_text(race.challenger_us))
         .bind(race.result)
+        .bind(race.scope == RaceScope::model ? "model" : "kernel")
         .run();
   });
 }

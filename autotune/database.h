@@ -26,6 +26,9 @@ struct TuningKey {
 };
 [[nodiscard]] TuningKey tuning_key(const Machine& machine, const std::string& precision);
 
+/// Where a race was run: the kernel alone, or inside a model.
+enum class RaceScope { kernel, model };
+
 /// One interleaved comparison of a challenger with the incumbent.
 struct Race {
   Candidate incumbent;
@@ -33,6 +36,7 @@ struct Race {
   std::vector<double> incumbent_us;
   std::vector<double> challenger_us;
   std::string result;  ///< won, tie or lost, as seen by the challenger
+  RaceScope scope = RaceScope::kernel;
 };
 
 /// Thread safety: one Database per thread; any number of processes. Never carried across fork.

@@ -7,7 +7,7 @@
 namespace sylvite {
 
 /// PRAGMA user_version. Raise it whenever the statements below change; a file of another version is not used.
-inline constexpr int schema_version = 1;
+inline constexpr int schema_version = 2;
 /// PRAGMA application_id: "SYLV".
 inline constexpr std::int64_t schema_application_id = 0x53594c56;
 
@@ -71,6 +71,7 @@ CREATE TABLE races(
   incumbent_samples TEXT NOT NULL,
   challenger_samples TEXT NOT NULL,
   result TEXT NOT NULL CHECK(result IN ('won', 'tie', 'lost')),
+  scope TEXT NOT NULL CHECK(scope IN ('kernel', 'model')),
   created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
 ) STRICT;
 

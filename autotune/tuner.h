@@ -17,6 +17,7 @@ struct Evaluator;  // autotune/evaluator.h
 
 struct TuneOptions {
   double budget_seconds = 60;   ///< wall clock, over all kernels; 0 measures nothing
+  double reserved_seconds = 0;  ///< of the budget, for the caller: the search ends so much earlier
   int compile_jobs = 2;         ///< compile workers at a time
   double compile_timeout = 30;  ///< seconds for one candidate
   double run_timeout = 10;      ///< seconds for one measurement

@@ -72,7 +72,9 @@ class Tuner {
   void choose_without_race(TuneState& state, const std::vector<Candidate>& challengers);
 
   [[nodiscard]] double elapsed() const { return evaluator_.now() - begun_; }
-  [[nodiscard]] double left() const { return options_.budget_seconds - elapsed(); }
+  [[nodiscard]] double left() const {
+    return options_.budget_seconds - options_.reserved_seconds - elapsed();
+  }
   [[nodiscard]] double seconds_for_races() const;
   [[nodiscard]] bool measures_alone() const { return machine_.threads > 1; }
 

@@ -37,6 +37,8 @@ constexpr Knob knobs[] = {
     {"tune.run_timeout", duration, "10s", "", "", "time limit to measure one candidate"},
     {"tune.extend", boolean, "false", "", "",
      "spend the budget on kernels that have a winner from as large a budget, too"},
+    {"tune.confirm", real, "0.1", "", "",
+     "share of the budget for trying winners inside the whole model; 0 trusts the kernels alone"},
     {"passes.disable", list, "", "disable-pass", "", "graph passes to skip, by name"},
     {"passes.verify", boolean, "true", "", "", "verify the graph after every pass"},
     {"passes.dump", string, "", "dump-passes", "", "folder for the graph after each pass that changed it"},

@@ -187,10 +187,11 @@ Measurer::Oracle& Measurer::oracle_for(const MeasureRequest& request) {
 }
 
 /// Copies take much memory: only one kernel has them at a time.
-void Measurer::set_weights(Oracle& oracle) {
+void Measurer::set_weights(Oracle& oracle, const std::string& target) {
   if (oracle.weights) return;
   for (Oracle& other : oracles_) other.weights.reset();
-  oracle.weights = std::make_unique<ColdWeights>(oracle.inputs);
+  oracle.weights = std::make_unique<ColdWeights>(
+      oracle.inputs, is_gpu_target(target) ? 0 : ColdWeights::default_cycle_bytes);
 }
 
 MeasureReply Measurer::measure(const MeasureRequest& request, const std::function<void(std::size_t)>& note) {
@@ -198,7 +199,7 @@ MeasureReply Measurer::measure(const MeasureRequest& request, const std::functio
   Oracle* oracle = nullptr;
   try {
     oracle = &oracle_for(request);
-    set_weights(*oracle);
+    set_weights(*oracle, request.target);
   } catch (const std::exception& error) {
     reply.error = error.what();
     return reply;

@@ -31,7 +31,7 @@ class Measurer {
     std::unique_ptr<ColdWeights> weights;  ///< of the kernel that is being measured
   };
   Oracle& oracle_for(const MeasureRequest& request);
-  void set_weights(Oracle& oracle);
+  void set_weights(Oracle& oracle, const std::string& target);
 
   std::list<Oracle> oracles_;  ///< most recently used first
 };

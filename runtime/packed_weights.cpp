@@ -21,14 +21,22 @@ PackedWeights::Slot PackedWeights::want(std::int32_t weight, const Packing& pack
   return found->second;
 }
 
-void PackedWeights::pack_all(const std::vector<Tensor>& weights, int threads) {
+/// The packed weight; nullptr when it was not wanted here.
+const Tensor* PackedWeights::find(const Request& request) const {
+  const auto found = slots_.find({request.weight, request.packing});
+  return found == slots_.end() ? nullptr : &packed_.at(found->second);
+}
+
+void PackedWeights::pack_all(const std::vector<Tensor>& weights, int threads, const PackedWeights* donor) {
   packed_.resize(requests_.size());
   std::exception_ptr failure;
 #pragma omp parallel for num_threads(std::max(threads, 1)) schedule(dynamic, 1)
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     try {
-      packed_[i] =
-          aligned(pack(weights.at(static_cast<std::size_t>(requests_[i].weight)), requests_[i].packing));
+      const Tensor* shared = donor != nullptr ? donor->find(requests_[i]) : nullptr;
+      packed_[i] = shared != nullptr ? *shared
+                                     : aligned(pack(weights.at(static_cast<std::size_t>(requests_[i].weight)),
+                                                    requests_[i].packing));
     } catch (...) {
 #pragma omp critical
       failure = std::current_exception();

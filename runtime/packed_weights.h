@@ -19,7 +19,8 @@ class PackedWeights {
   using Slot = std::size_t;
 
   [[nodiscard]] Slot want(std::int32_t weight, const Packing& packing);
-  void pack_all(const std::vector<Tensor>& weights, int threads);
+  /// What `donor`, packed from the same weights, has already is shared.
+  void pack_all(const std::vector<Tensor>& weights, int threads, const PackedWeights* donor = nullptr);
   [[nodiscard]] const Tensor& at(Slot slot) const { return packed_.at(slot); }
   [[nodiscard]] std::size_t size() const { return requests_.size(); }
   [[nodiscard]] std::int64_t byte_size() const;
@@ -29,6 +30,8 @@ class PackedWeights {
     std::int32_t weight = 0;
     Packing packing;
   };
+  [[nodiscard]] const Tensor* find(const Request& request) const;
+
   std::vector<Request> requests_;
   std::vector<Tensor> packed_;
   std::map<std::pair<std::int32_t, Packing>, Slot> slots_;

@@ -79,7 +79,7 @@ struct Program::Rep {
         context(wanted.threads),
         arena(wanted.on_device ? 0 : static_cast<std::size_t>(plan.arena_bytes)) {}
 
-  void load(const std::vector<CompiledKernel>& kernels);
+  void load(const std::vector<CompiledKernel>& kernels, const PackedWeights* donor);
   void bind(Call& call, const BoundLaunch& launch);
   void bind_on_device(Call& call, const BoundLaunch& launch);
   [[nodiscard]] std::vector<DeviceStep> record(std::size_t number);
@@ -112,7 +112,7 @@ struct Program::Rep {
   std::vector<Tensor> outputs;  ///< of the current run, for outputs with memory of their own
 };
 
-void Program::Rep::load(const std::vector<CompiledKernel>& kernels) {
+void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const PackedWeights* donor) {
   std::vector<KernelArgv> entries;
   std::vector<Candidate> candidates;
   for (const CompiledKernel& kernel : kernels) {
@@ -121,7 +121,7 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels) {
   }
   bindings = bind_plan(plan, candidates);
   const auto packing_start = Clock::now();
-  bindings.weights.pack_all(plan.weights, context.threads());
+  bindings.weights.pack_all(plan.weights, context.threads(), donor);
   if (options.on_device) device = std::make_unique<DeviceProgram>(plan, bindings, options.use_graph);
   weights_seconds = seconds_since(packing_start);
   input_uses.resize(plan.inputs.size());
@@ -252,9 +252,10 @@ Tensor Program::Rep::result(std::size_t number) const {
   throw InternalError("corrupt kind of output {}", number);
 }
 
-Program::Program(Plan plan, const std::vector<CompiledKernel>& kernels, const ProgramOptions& options)
+Program::Program(Plan plan, const std::vector<CompiledKernel>& kernels, const ProgramOptions& options,
+                 const Program* donor)
     : rep_(std::make_unique<Rep>(std::move(plan), options)) {
-  rep_->load(kernels);
+  rep_->load(kernels, donor != nullptr ? &donor->bindings().weights : nullptr);
   rep_->make_output_pools();
 }
 

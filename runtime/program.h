@@ -45,8 +45,10 @@ struct ProgramOptions {
 class Program {
  public:
   /// `kernels[i]` implements plan.kernels[i]. Links the objects, packs the weights, allocates the arena.
+  /// With a `donor`, a program of the same plan, weights that it has in the same packing are shared.
   /// Throws IoError when an object does not link, CudaError when the device's memory runs out.
-  Program(Plan plan, const std::vector<CompiledKernel>& kernels, const ProgramOptions& options);
+  Program(Plan plan, const std::vector<CompiledKernel>& kernels, const ProgramOptions& options,
+          const Program* donor = nullptr);
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;

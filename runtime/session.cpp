@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "runtime/cuda_device.h"
 #include "runtime/object_cache.h"
+#include "runtime/session_confirm.h"
 #include "schedules/compile.h"
 
 namespace sylvite {
@@ -32,6 +33,10 @@ class Stopwatch {
   double& seconds_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 int cores_or(std::int64_t wanted) {
   return wanted > 0 ? static_cast<int>(wanted) : omp_get_num_procs();
@@ -122,6 +127,7 @@ TuneOptions tune_options(const Session& session) {
   const Settings& settings = session.settings;
   TuneOptions options;
   options.budget_seconds = settings.real("tune.budget");
+  options.reserved_seconds = options.budget_seconds * std::clamp(settings.real("tune.confirm"), 0.0, 0.9);
   options.compile_jobs = cores_or(settings.integer("tune.compile_jobs"));
   options.compile_timeout = settings.real("tune.compile_timeout");
   options.run_timeout = settings.real("tune.run_timeout");
@@ -139,6 +145,7 @@ Origin origin_of(const TuneChoice& tuned, const TuneResult& result) {
 /// Choices for all kernels by the tuner, which looks into the database itself.
 void tune_session(Session& session, Database& database, const ProgressCallback& progress) {
   const Stopwatch watch(session.report.tune_seconds);
+  const double reserved = tune_options(session).reserved_seconds;
   std::vector<TuneTask> tasks;
   for (const Kernel& kernel : session.plan.kernels) tasks.push_back({&kernel, 0});
   for (const Launch& launch : session.plan.launches)
@@ -155,7 +162,10 @@ void tune_session(Session& session, Database& database, const ProgressCallback& 
   session.report.trials += result.trials;
   session.report.compiled += result.compiled;
   for (const std::string& warning : result.warnings) warn(session, warning);
+  const bool measured = result.trials > 0;
   session.tuning = std::move(result);
+  const bool on_cpu = !session.machine.gpu;
+  if (measured && on_cpu && reserved > 0) confirm_winners(session, database, seconds_now() + reserved);
 }
 
 /// Those of the choices with these numbers whose object is still unknown after looking into the cache.
@@ -222,6 +232,17 @@ void fall_back(Session& session, std::size_t i) {
   }
 }
 
+}  // namespace
+
+ProgramOptions program_options(const Session& session) {
+  ProgramOptions options;
+  options.threads = session.machine.threads;
+  options.spin_seconds = session.settings.real("runtime.spin");
+  options.on_device = session.machine.gpu.has_value();
+  options.use_graph = session.settings.boolean("runtime.cuda_graph");
+  return options;
+}
+
 void get_objects(Session& session) {
   ObjectCache cache(session_paths(session.settings).object_cache);
   std::vector<std::size_t> all(session.choices.size());
@@ -243,17 +264,14 @@ void get_objects(Session& session) {
   warn(session, cache.warning());
 }
 
+namespace {
+
 void make_program(Session& session) {
   std::vector<CompiledKernel> kernels;
   for (const Choice& choice : session.choices) {
     kernels.push_back({choice.candidate, choice.symbol, choice.object});
   }
-  ProgramOptions options;
-  options.threads = session.machine.threads;
-  options.spin_seconds = session.settings.real("runtime.spin");
-  options.on_device = session.machine.gpu.has_value();
-  options.use_graph = session.settings.boolean("runtime.cuda_graph");
-  session.program.emplace(std::move(session.plan), kernels, options);
+  session.program.emplace(std::move(session.plan), kernels, program_options(session));
   session.report.weights_seconds += session.program->weights_seconds();
 }
 

@@ -30,6 +30,21 @@ TEST(Budget, MovesOnWhenABatchBringsNothing) {
   EXPECT_EQ(choose_task(outlooks), 0);
 }
 
+TEST(Budget, TheHeaviestDoesNotTakeAllWhenNothingIsFoundAnyMore) {
+  std::vector<TaskOutlook> outlooks(3);
+  outlooks[0].program_us = 1000;
+  outlooks[1].program_us = 800;
+  outlooks[2].program_us = 10;
+  std::vector<int> batches(3);
+  for (int i = 0; i < 90; ++i) {
+    const std::size_t chosen = choose_task(outlooks);
+    ++batches[chosen];
+    update_outlook(outlooks[chosen], 100, 100, 1);
+  }
+  EXPECT_GE(batches[1], 30);
+  EXPECT_GE(batches[2], 20);
+}
+
 TEST(Budget, CheapBatchesGoFirst) {
   std::vector<TaskOutlook> outlooks(2);
   outlooks[0].program_us = outlooks[1].program_us = 100;

@@ -2,11 +2,14 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
+#include "autotune/sqlite.h"
 #include "base/error.h"
 #include "lowering/algorithm.h"
+#include "runtime/session_confirm.h"
 #include "tests/runtime/test_session.h"
 
 namespace sylvite {
@@ -118,6 +121,68 @@ TEST(SessionTest, ReadsStoredWinners) {
   EXPECT_EQ(session.choices[0].median_us, 12);
   build_program(session);
   expect_right_results(session);
+}
+
+/// A session of small_graph() whose matmul was chosen by a search: `candidate`.
+Session searched_session(const std::string& folder, const Candidate& candidate) {
+  Session session = load_graph(small_graph(), test_options(folder));
+  choose_candidates(session);
+  session.choices[0].candidate = candidate;
+  session.choices[0].origin = Origin::search;
+  return session;
+}
+
+double soon(double seconds) {
+  return seconds + std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+TEST(ConfirmTest, AWinnerThatIsSlowerInTheModelGivesWay) {
+  const TemporaryFolder folder;
+  const Graph graph = small_graph();
+  Session plain = load_graph(graph, test_options(folder.path()));
+  const Kernel kernel = plain.plan.kernels[0];
+  // The plain schedule, doing everything many times over: slower than the default on any machine.
+  Candidate slow = reference_candidate(kernel);
+  slow.schedule.decisions.push_back({output_stage(kernel, kernel.body.outputs[0]), -1, "parallel", {"d0"}});
+  slow.schedule.decisions.push_back({output_stage(kernel, kernel.body.outputs[0]), -1, "parallel", {"d1"}});
+  Session session = searched_session(folder.path(), slow);
+  Database database(session_paths(session.settings).database);
+  const Candidate wanted = default_candidate(kernel, session.machine);
+  Trial trial;
+  trial.kernel_id = kernel.id;
+  trial.candidate = wanted;
+  trial.samples_us = {3};
+  trial.median_us = 3;
+  database.record_trial(kernel, session.key(), trial);
+  database.record_winner(kernel, session.key(), {slow, 1, 0, std::string(origin_search), 7});
+  confirm_winners(session, database, soon(-1));  // only compiles, which may take longer than the race
+  ASSERT_EQ(session.choices[0].candidate, slow);
+  confirm_winners(session, database, soon(1));
+  EXPECT_EQ(session.choices[0].candidate, wanted);
+  EXPECT_EQ(session.choices[0].origin, Origin::heuristic);
+  EXPECT_THAT(session.choices[0].why, HasSubstr("whole model"));
+  const std::optional<Winner> stored = database.find_winner(kernel, session.key());
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->candidate, wanted);
+  EXPECT_EQ(stored->origin, origin_heuristic);
+  EXPECT_EQ(stored->median_us, 3);
+  EXPECT_EQ(stored->budget_seconds, 7);
+  EXPECT_EQ(
+      database.connection().integer("SELECT count(*) FROM races WHERE scope = 'model' AND result = 'lost'"),
+      1);
+  build_program(session);
+  expect_right_results(session);
+}
+
+TEST(ConfirmTest, WithoutTimeNothingChanges) {
+  const TemporaryFolder folder;
+  Session plain = load_graph(small_graph(), test_options(folder.path()));
+  const Candidate other = reference_candidate(plain.plan.kernels[0]);
+  Session session = searched_session(folder.path(), other);
+  Database database("");
+  confirm_winners(session, database, soon(-1));
+  EXPECT_EQ(session.choices[0].candidate, other);
+  EXPECT_EQ(database.connection().integer("SELECT count(*) FROM races"), 0);
 }
 
 TEST(SettingsTest, LaterLayersWin) {

@@ -1,0 +1,166 @@
+#include "runtime/session_confirm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "autotune/confirm.h"
+
+namespace sylvite {
+namespace {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Program make_program(const Session& session, const std::vector<Choice>& choices, const Program* donor) {
+  std::vector<CompiledKernel> kernels;
+  for (const Choice& choice : choices) kernels.push_back({choice.candidate, choice.symbol, choice.object});
+  return {session.plan, kernels, program_options(session), donor};
+}
+
+/// One run on zeros: times do not depend on values.
+class ProfiledRun {
+ public:
+  explicit ProfiledRun(Program& program) : program_(program) {
+    const Plan& plan = program.plan();
+    for (std::size_t i = 0; i < plan.kernels.size(); ++i) numbers_[plan.kernels[i].id] = i;
+    for (const BufferId id : plan.inputs) {
+      const TensorType& type = plan.buffers.at(static_cast<std::size_t>(id)).type;
+      inputs_.emplace_back(type.dtype, type.dims());
+    }
+  }
+  std::vector<double> operator()() const {
+    std::vector<LaunchTime> times;
+    (void)program_.run(inputs_, &times);
+    std::vector<double> kernel_us(numbers_.size());
+    for (const LaunchTime& time : times) kernel_us[numbers_.at(time.kernel_id)] += time.duration_us;
+    return kernel_us;
+  }
+
+ private:
+  Program& program_;
+  std::map<std::string, std::size_t> numbers_;
+  std::vector<Tensor> inputs_;
+};
+
+/// The default choices with objects, and which kernels chose something else.
+struct Defaults {
+  std::vector<Choice> choices;
+  std::vector<std::size_t> challenged;
+};
+
+Defaults make_defaults(Session& session) {
+  Defaults defaults;
+  defaults.choices = session.choices;
+  for (std::size_t i = 0; i < session.choices.size(); ++i) {
+    Candidate candidate = default_candidate(session.plan.kernels[i], session.machine);
+    if (candidate == session.choices[i].candidate) continue;
+    defaults.choices[i] = {std::move(candidate), Origin::heuristic, 0, "", "", ""};
+    defaults.challenged.push_back(i);
+  }
+  if (defaults.challenged.empty()) return defaults;
+  get_objects(session);
+  for (std::size_t i = 0; i < session.choices.size(); ++i) {
+    const bool differs = std::ranges::binary_search(defaults.challenged, i);
+    if (!differs) defaults.choices[i] = session.choices[i];
+  }
+  std::swap(session.choices, defaults.choices);
+  get_objects(session);
+  std::swap(session.choices, defaults.choices);
+  return defaults;
+}
+
+std::string result_of(const RaceVerdict& verdict) {
+  return verdict.won() ? "won" : verdict.lost() ? "lost" : "tie";
+}
+
+void store_races(const Session& session, Database& database, const Defaults& defaults,
+                 const std::pair<ModelTimes, ModelTimes>& times) {
+  for (const std::size_t i : defaults.challenged) {
+    const std::vector<double>& incumbent = times.first.kernel_us[i];
+    const std::vector<double>& challenger = times.second.kernel_us[i];
+    Race race{defaults.choices[i].candidate,
+              session.choices[i].candidate,
+              incumbent,
+              challenger,
+              result_of(compare_samples(incumbent, challenger)),
+              RaceScope::model};
+    database.record_race(session.plan.kernels[i], session.key(), race);
+  }
+}
+
+/// The default candidate takes the winner's place, here and in the database.
+void revert(Session& session, Database& database, const Defaults& defaults, std::size_t i,
+            const std::string& why) {
+  const Kernel& kernel = session.plan.kernels[i];
+  const TuningKey key = session.key();
+  Choice& choice = session.choices[i];
+  choice = defaults.choices[i];
+  choice.why = why;
+  std::optional<Winner> winner = database.find_winner(kernel, key);
+  if (!winner) return;
+  for (const Trial& trial : database.trials(kernel, key)) {
+    if (!(trial.candidate == choice.candidate)) continue;
+    choice.median_us = trial.median_us;
+    database.record_winner(kernel, key,
+                           {choice.candidate, trial.median_us, trial.error, std::string(origin_heuristic),
+                            winner->budget_seconds});
+  }
+}
+
+/// Reverts those that do not hold; the others say how they did. Returns how many still differ from the
+/// default.
+std::size_t keep_what_holds(Session& session, Database& database, const Defaults& defaults,
+                            const std::pair<ModelTimes, ModelTimes>& times) {
+  const std::vector<bool> holds = holds_in_model(times.first, times.second);
+  std::size_t kept = 0;
+  for (const std::size_t i : defaults.challenged) {
+    const double ratio = compare_samples(times.first.kernel_us[i], times.second.kernel_us[i]).ratio;
+    const std::string why =
+        fmt::format("{:.3f} of the time of the default schedule in the whole model", ratio);
+    if (holds[i]) {
+      session.choices[i].why = why;
+      ++kept;
+    } else {
+      revert(session, database, defaults, i, "the search's winner took " + why);
+    }
+  }
+  return kept;
+}
+
+void confirm(Session& session, Database& database, const Defaults& defaults, double deadline) {
+  Program incumbent = make_program(session, defaults.choices, nullptr);
+  const ProfiledRun run_incumbent(incumbent);
+  std::pair<ModelTimes, ModelTimes> times;
+  {
+    Program challenger = make_program(session, session.choices, &incumbent);
+    const double middle = (steady_seconds() + deadline) / 2;
+    times = race_programs(run_incumbent, ProfiledRun(challenger), middle, steady_seconds);
+  }
+  if (times.first.run_us.size() < least_confirming_runs) return;
+  store_races(session, database, defaults, times);
+  if (keep_what_holds(session, database, defaults, times) == 0) return;
+  Program mixed = make_program(session, session.choices, &incumbent);
+  times = race_programs(run_incumbent, ProfiledRun(mixed), deadline, steady_seconds);
+  if (!compare_samples(times.first.run_us, times.second.run_us).lost()) return;
+  for (const std::size_t i : defaults.challenged) {
+    revert(session, database, defaults, i, "all winners together made the model slower");
+  }
+}
+
+}  // namespace
+
+void confirm_winners(Session& session, Database& database, double deadline) {
+  const Defaults defaults = make_defaults(session);
+  if (defaults.challenged.empty()) return;
+  try {
+    confirm(session, database, defaults, deadline);
+  } catch (const KernelError&) {
+    // build_program meets the same candidate and replaces it, with a warning.
+  }
+}
+
+}  // namespace sylvite
