@@ -12,12 +12,26 @@ namespace {
 
 constexpr int race_samples = 15;
 constexpr std::size_t race_challengers = 3;
+/// A contestant that takes so much longer than when it was tried says that the machine was busy meanwhile.
+constexpr double disturbed_ratio = 1.25;
+constexpr int most_race_attempts = 3;
 /// Without time for a race, only so clear a lead over the incumbent counts.
 constexpr double unraced_ratio = 0.9;
 /// Estimates, for the time set aside for races.
 constexpr double race_setup_seconds = 0.2;
 constexpr double compile_seconds = 0.3;
 constexpr double unlimited = std::numeric_limits<double>::infinity();
+
+bool is_disturbed(const TuneState& state, const std::vector<CompiledCandidate>& contestants,
+                  const std::vector<Measurement>& measurements) {
+  for (std::size_t i = 0; i < contestants.size(); ++i) {
+    const double before = state.median_of(contestants[i].candidate);
+    if (before > 0 && median(measurements[i].samples_us) > disturbed_ratio * before) {
+      return true;
+    }
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -135,7 +149,13 @@ std::vector<CompiledCandidate> Tuner::compile_contestants(TuneState& state,
 
 /// Interleaved: the incumbent keeps its place unless a challenger is clearly faster in the same minute.
 void Tuner::race(TuneState& state, const std::vector<CompiledCandidate>& contestants) {
-  auto measurements = evaluator_.measure(make_job(state, contestants, race_samples));
+  std::vector<Measurement> measurements;
+  for (int attempt = 1; attempt <= most_race_attempts; ++attempt) {
+    measurements = evaluator_.measure(make_job(state, contestants, race_samples));
+    if (!is_disturbed(state, contestants, measurements) || left() < 0) {
+      break;
+    }
+  }
   std::vector<RaceEntry> entries;
   bool incumbent_runs = state.incumbent_us() > 0;
   if (!incumbent_runs) {
