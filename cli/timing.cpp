@@ -35,27 +35,27 @@ std::string_view class_of(const Plan& plan, const std::string& kernel_id) {
 
 }  // namespace
 
-double timed_run(Program& program, const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) {
+double timed_run(Session& session, const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) {
   const auto start = Clock::now();
-  std::vector<Tensor> result = program.run(inputs);
+  std::vector<Tensor> result = run_tensors(session, inputs);
   const double seconds = seconds_since(start);
   if (outputs != nullptr) *outputs = std::move(result);
   return seconds;
 }
 
-std::vector<std::vector<double>> timed_runs(const std::vector<Program*>& programs,
+std::vector<std::vector<double>> timed_runs(const std::vector<Session*>& sessions,
                                             const std::vector<Tensor>& inputs, double warmup,
                                             double duration) {
   constexpr int rounds = 10;
   const auto take_turns = [&](double seconds) {
-    std::vector<std::vector<double>> times(programs.size());
-    const double slice = seconds / rounds / static_cast<double>(programs.size());
+    std::vector<std::vector<double>> times(sessions.size());
+    const double slice = seconds / rounds / static_cast<double>(sessions.size());
     const auto start = Clock::now();
     do {
-      for (std::size_t i = 0; i < programs.size(); ++i) {
+      for (std::size_t i = 0; i < sessions.size(); ++i) {
         const auto turn = Clock::now();
         do {
-          times[i].push_back(timed_run(*programs[i], inputs));
+          times[i].push_back(timed_run(*sessions[i], inputs));
         } while (seconds_since(turn) < slice);
       }
     } while (seconds_since(start) < seconds);

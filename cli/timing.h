@@ -8,14 +8,14 @@
 
 namespace sylvite {
 
-/// Wall-clock seconds of one run; `outputs`, if given, gets its outputs.
-[[nodiscard]] double timed_run(Program& program, const std::vector<Tensor>& inputs,
+/// Wall-clock seconds of one run, host steps included; `outputs`, if given, gets its outputs.
+[[nodiscard]] double timed_run(Session& session, const std::vector<Tensor>& inputs,
                                std::vector<Tensor>* outputs = nullptr);
 
-/// Runs for `warmup` seconds untimed, then for `duration` seconds; at least one run of each. Several programs
+/// Runs for `warmup` seconds untimed, then for `duration` seconds; at least one run of each. Several sessions
 /// take turns of a tenth of their time, so that they may be compared whatever else the machine does. One list
-/// per program.
-[[nodiscard]] std::vector<std::vector<double>> timed_runs(const std::vector<Program*>& programs,
+/// per session.
+[[nodiscard]] std::vector<std::vector<double>> timed_runs(const std::vector<Session*>& sessions,
                                                           const std::vector<Tensor>& inputs, double warmup,
                                                           double duration);
 

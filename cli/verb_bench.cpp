@@ -75,11 +75,11 @@ int verb_bench(std::span<const std::string> arguments) {
   const std::vector<std::string> modes = options.values("baseline");
   std::vector<Session> baselines;
   for (const std::string& mode : modes) baselines.push_back(baseline_session(options, mode));
-  std::vector<Program*> programs{&*session.program};
-  for (Session& baseline : baselines) programs.push_back(&*baseline.program);
+  std::vector<Session*> sessions{&session};
+  for (Session& baseline : baselines) sessions.push_back(&baseline);
   std::vector<Tensor> outputs;
-  (void)timed_run(*session.program, inputs, &outputs);
-  const std::vector<std::vector<double>> times = timed_runs(programs, inputs, warmup, duration);
+  (void)timed_run(session, inputs, &outputs);
+  const std::vector<std::vector<double>> times = timed_runs(sessions, inputs, warmup, duration);
 
   const Latency latency = summarize_latency(times.front());
   nlohmann::json document = report_json(session, latency);

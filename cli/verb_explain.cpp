@@ -61,6 +61,13 @@ std::string launch_section(const Plan& plan) {
   return heading("launches") + table.to_string();
 }
 
+std::string host_section(const HostPart* host) {
+  if (host == nullptr) return "";
+  Table table({"host step", "why it is not compiled"});
+  for (const HostStep& step : host->steps()) table.add_row({step.name, step.reason});
+  return heading("host steps") + table.to_string();
+}
+
 std::string memory_section(const Plan& plan) {
   std::int64_t weights = 0;
   for (const Tensor& weight : plan.weights) weights += weight.byte_size();
@@ -108,8 +115,8 @@ int verb_explain(std::span<const std::string> arguments) {
   const Plan& plan = session.plan;
   const std::string wanted = options.has("kernel") ? options.value("kernel") : "";
   if (wanted.empty()) {
-    say(options,
-        graph_text(session.graph) + pass_section(session) + launch_section(plan) + memory_section(plan));
+    say(options, graph_text(session.graph) + pass_section(session) + launch_section(plan) +
+                     host_section(session.host.get()) + memory_section(plan));
   }
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
     if (!plan.kernels[i].id.starts_with(wanted)) continue;

@@ -67,13 +67,13 @@ std::string numpy_name(DType dtype) {
   throw InternalError("dtype {} has no NumPy name", static_cast<int>(dtype));
 }
 
-void write_outputs(const std::string& folder, const std::string& format, const Graph& graph,
-                   const std::vector<Tensor>& outputs) {
+void write_outputs(const std::string& folder, const std::string& format,
+                   const std::vector<std::string>& names, const std::vector<Tensor>& outputs) {
   make_folder(folder);
   nlohmann::json list = nlohmann::json::array();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::string file = fmt::format("{}.{}", i, format);
-    const std::string& name = graph.value(graph.outputs[i]).name;
+    const std::string& name = names[i];
     write_tensor(fmt::format("{}/{}", folder, file), outputs[i], name);
     list.push_back({{"name", name},
                     {"file", file},
@@ -91,11 +91,10 @@ std::string first_elements(const Tensor& tensor) {
   return tensor.size() > 4 ? text + " ..." : text;
 }
 
-std::string output_table(const Graph& graph, const std::vector<Tensor>& outputs) {
+std::string output_table(const std::vector<std::string>& names, const std::vector<Tensor>& outputs) {
   Table table({"output", "type", "first elements"});
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    table.add_row(
-        {graph.value(graph.outputs[i]).name, outputs[i].type().to_string(), first_elements(outputs[i])});
+    table.add_row({names[i], outputs[i].type().to_string(), first_elements(outputs[i])});
   }
   return table.to_string();
 }
@@ -119,10 +118,10 @@ int verb_run(std::span<const std::string> arguments) {
   Session session = prepare_session(options.words().front(), compile_options(options));
   const std::vector<Tensor> inputs = make_inputs(options, session.imported);
   std::vector<Tensor> outputs;
-  const double seconds = timed_run(*session.program, inputs, &outputs);
+  const double seconds = timed_run(session, inputs, &outputs);
   if (options.has("output-dir"))
-    write_outputs(options.value("output-dir"), format, session.imported, outputs);
-  say(options, summary_line(session) + output_table(session.imported, outputs));
+    write_outputs(options.value("output-dir"), format, output_names(session), outputs);
+  say(options, summary_line(session) + output_table(output_names(session), outputs));
   nlohmann::json document = report_json(session, summarize_latency({seconds}));
   check_outputs(options, session, inputs, outputs, document);
   write_json(options, document);

@@ -145,6 +145,7 @@ bool OnnxBuilder::may_fold(const Node& node) const {
     if (!graph_->is_constant(id)) return false;
     input_bytes += graph_->type(id).byte_size();
   }
+  if (!is_limited_) return true;
   std::int64_t output_bytes = 0;
   for (ValueId id : node.outputs) output_bytes += graph_->type(id).byte_size();
   return output_bytes <= std::max(max_folded_bytes, input_bytes) && output_bytes <= fold_bytes_left_ &&

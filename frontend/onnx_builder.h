@@ -57,6 +57,8 @@ class OnnxBuilder {
   Sym reals(DType dtype, const Dims& dims, const std::vector<double>& values);
   Sym filled(DType dtype, const Dims& dims, double value);
   Sym iota(DType dtype, const Dims& dims, int axis);
+  /// For host steps, where everything is constant and must stay so: lifts the budget.
+  void fold_without_limit() { is_limited_ = false; }
 
  private:
   [[nodiscard]] bool may_fold(const Node& node) const;
@@ -65,6 +67,7 @@ class OnnxBuilder {
   Graph* graph_;
   std::string node_name_;
   std::map<std::pair<DType, double>, ValueId> scalars_;
+  bool is_limited_ = true;
   std::int64_t work_left_ = std::int64_t{1} << 26;  ///< scalar steps of the reference evaluation
   std::int64_t fold_bytes_left_ = std::int64_t{1} << 30;
 };

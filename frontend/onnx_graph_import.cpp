@@ -20,6 +20,8 @@ constexpr int max_depth = 64;                ///< of calls and subgraphs
 /// Throws an error of the same code with `prefix` before its message.
 [[noreturn]] void rethrow_named(const Error& error, const std::string& prefix) {
   const std::string message = prefix + ": " + error.what();
+  if (const auto* needs = dynamic_cast<const NeedsValueError*>(&error))
+    throw NeedsValueError(message, needs->reason());
   switch (error.code()) {
     case ErrorCode::bad_usage:
       throw UsageError(message);
@@ -86,8 +88,26 @@ void check_known_names(const onnx::GraphProto& graph, const ImportOptions& optio
   for (const auto& [name, tensor] : options.bound_inputs) check(name);
 }
 
-/// The graph without what its outputs do not need: folded arithmetic, unread weights.
-Graph without_dead_nodes(const Graph& graph) {
+/// Counts a level of nesting while it lives.
+class Depth {
+ public:
+  explicit Depth(int& depth) : depth_(depth) {
+    if (++depth_ > max_depth) {
+      --depth_;
+      throw UnsupportedError("subgraphs and functions nest deeper than {}", max_depth);
+    }
+  }
+  Depth(const Depth&) = delete;
+  Depth& operator=(const Depth&) = delete;
+  ~Depth() { --depth_; }
+
+ private:
+  int& depth_;
+};
+
+}  // namespace
+
+Graph OnnxGraphImporter::without_dead_nodes(const Graph& graph) {
   std::vector<char> is_live(graph.values().size(), 0);
   for (const ValueId id : graph.outputs) is_live[static_cast<std::size_t>(id)] = 1;
   std::vector<NodeId> live_nodes;
@@ -124,8 +144,6 @@ Graph without_dead_nodes(const Graph& graph) {
   return result;
 }
 
-}  // namespace
-
 OnnxBinding* OnnxScope::find(const std::string& name) {
   for (OnnxScope* scope = this; scope != nullptr; scope = scope->parent_) {
     const auto found = scope->names_.find(name);
@@ -141,8 +159,13 @@ OnnxScope OnnxScope::of_function() {
 }
 
 OnnxGraphImporter::OnnxGraphImporter(std::shared_ptr<const onnx::ModelProto> model, const std::string& folder,
-                                     const ImportOptions& options)
-    : model_(std::move(model)), options_(options), external_(folder), functions_(*model_), builder_(graph_) {}
+                                     const ImportOptions& options, OnnxStage stage)
+    : model_(std::move(model)),
+      options_(options),
+      stage_(stage),
+      external_(folder),
+      functions_(*model_),
+      builder_(graph_) {}
 
 Tensor OnnxGraphImporter::load_initializer(const onnx::TensorProto& proto) const {
   if (!is_data_absent(proto, external_)) return decode_tensor(proto, external_, model_);
@@ -160,7 +183,15 @@ Tensor OnnxGraphImporter::load_initializer(const onnx::TensorProto& proto) const
 OnnxBinding& OnnxGraphImporter::read(OnnxScope& scope, const std::string& name) {
   OnnxBinding* binding = scope.find(name);
   if (binding == nullptr) throw ModelError("'{}' is read but nothing produces it", name);
+  if (binding->is_deferred)
+    throw NeedsValueError(fmt::format("'{}' is known only when the model runs", name),
+                          "reads '" + name + "'");
   if (binding->value == no_value && binding->initializer != nullptr) {
+    if (binding->initializer->data_type() == onnx::TensorProto::STRING) {
+      binding->strings = std::make_shared<const StringTensor>(decode_strings(*binding->initializer));
+      binding->initializer = nullptr;
+      return *binding;
+    }
     binding->value = graph_.add_constant(load_initializer(*binding->initializer), name);
   } else if (binding->value == no_value && binding->sparse != nullptr) {
     binding->value = graph_.add_constant(decode_sparse_tensor(*binding->sparse, external_), name);
@@ -185,12 +216,40 @@ void OnnxGraphImporter::bind_initializers(const onnx::GraphProto& graph, OnnxSco
   };
   for (const onnx::TensorProto& proto : graph.initializer()) {
     check_new(proto.name());
-    scope.bind(proto.name(), {no_value, &proto, nullptr, nullptr});
+    scope.bind(proto.name(), {.initializer = &proto});
   }
   for (const onnx::SparseTensorProto& proto : graph.sparse_initializer()) {
     check_new(proto.values().name());
-    scope.bind(proto.values().name(), {no_value, nullptr, &proto, nullptr});
+    scope.bind(proto.values().name(), {.sparse = &proto});
   }
+}
+
+void OnnxGraphImporter::import_input(const onnx::ValueInfoProto& input, OnnxScope& scope) {
+  const bool is_tensor = input.type().has_tensor_type();
+  const bool is_numeric = is_tensor && input.type().tensor_type().elem_type() != onnx::TensorProto::STRING;
+  if (!is_numeric && stage_ == OnnxStage::first) {
+    free_inputs_.push_back({input.name(), is_tensor ? "strings" : "a sequence or an optional"});
+    scope.bind(input.name(), OnnxBinding::deferred());
+    return;
+  }
+  if (!is_tensor) {
+    throw UnsupportedError("input '{}' is not a tensor; sequences and optionals need steps on the host",
+                           input.name());
+  }
+  const DType dtype = dtype_of_onnx(input.type().tensor_type().elem_type());
+  const auto bound = options_.bound_inputs.find(input.name());
+  if (bound != options_.bound_inputs.end()) {
+    if (bound->second.dtype() != dtype) {
+      throw UsageError("the bound value is {}, expected {}", dtype_name(bound->second.dtype()),
+                       dtype_name(dtype));
+    }
+    scope.bind(input.name(), OnnxBinding::of(graph_.add_constant(bound->second, input.name())));
+    return;
+  }
+  const TensorType type = make_type(dtype, bound_dims(input, options_));
+  check_value_size(type);
+  free_inputs_.push_back({input.name(), type.to_string()});
+  scope.bind(input.name(), OnnxBinding::of(graph_.add_input(input.name(), type)));
 }
 
 void OnnxGraphImporter::import_inputs(OnnxScope& scope) {
@@ -199,27 +258,10 @@ void OnnxGraphImporter::import_inputs(OnnxScope& scope) {
   for (const onnx::ValueInfoProto& input : model_->graph().input()) {
     if (!seen.insert(input.name()).second)
       throw ModelError("the model has two inputs named '{}'", input.name());
-    const auto bound = options_.bound_inputs.find(input.name());
-    if (bound == options_.bound_inputs.end() && scope.find(input.name()) != nullptr)
-      continue;  // an initializer
-    if (!input.type().has_tensor_type()) {
-      throw UnsupportedError("input '{}' is not a tensor; sequences, maps and optionals are not supported",
-                             input.name());
-    }
+    const bool is_bound = options_.bound_inputs.contains(input.name());
+    if (!is_bound && scope.find(input.name()) != nullptr) continue;  // an initializer
     try {
-      const DType dtype = dtype_of_onnx(input.type().tensor_type().elem_type());
-      if (bound != options_.bound_inputs.end()) {
-        if (bound->second.dtype() != dtype) {
-          throw UsageError("the bound value is {}, expected {}", dtype_name(bound->second.dtype()),
-                           dtype_name(dtype));
-        }
-        scope.bind(input.name(),
-                   {graph_.add_constant(bound->second, input.name()), nullptr, nullptr, nullptr});
-        continue;
-      }
-      const TensorType type = make_type(dtype, bound_dims(input, options_));
-      check_value_size(type);
-      scope.bind(input.name(), {graph_.add_input(input.name(), type), nullptr, nullptr, nullptr});
+      import_input(input, scope);
     } catch (const Error& error) {
       rethrow_named(error, fmt::format("input '{}'", input.name()));
     }
@@ -244,14 +286,29 @@ void OnnxGraphImporter::import_outputs(OnnxScope& scope) {
   if (graph_.outputs.empty()) throw ModelError("the model has no outputs");
 }
 
-Graph OnnxGraphImporter::import_model() {
-  if (!model_->graph().name().empty()) graph_.name = model_->graph().name();
+OnnxFrame OnnxGraphImporter::main_frame() const {
   OnnxFrame frame;
   frame.opsets = model_opsets(*model_);
-  OnnxScope scope;
+  return frame;
+}
+
+void OnnxGraphImporter::import_main(OnnxScope& scope) {
+  if (!model_->graph().name().empty()) graph_.name = model_->graph().name();
+  const OnnxFrame frame = main_frame();
   bind_initializers(model_->graph(), scope);
   import_inputs(scope);
-  for (const onnx::NodeProto* node : order_nodes(model_->graph().node())) import_node(*node, scope, frame);
+  for (const onnx::NodeProto* node : order_nodes(model_->graph().node())) {
+    if (stage_ == OnnxStage::first) {
+      import_or_defer(*node, scope, frame);
+    } else {
+      import_node(*node, scope, frame);
+    }
+  }
+}
+
+Graph OnnxGraphImporter::import_model() {
+  OnnxScope scope;
+  import_main(scope);
   import_outputs(scope);
   return without_dead_nodes(graph_);
 }
@@ -263,7 +320,7 @@ std::vector<OnnxBinding> OnnxGraphImporter::import_subgraph(const onnx::GraphPro
     throw ModelError("subgraph '{}' has {} inputs, {} are given", graph.name(), graph.input_size(),
                      inputs.size());
   }
-  if (++depth_ > max_depth) throw UnsupportedError("subgraphs and functions nest deeper than {}", max_depth);
+  const Depth depth(depth_);
   if (++nodes_imported_ > max_imported_nodes)
     throw UnsupportedError("the model needs more than {} nodes", max_imported_nodes);
   OnnxScope scope(&outer);
@@ -273,13 +330,12 @@ std::vector<OnnxBinding> OnnxGraphImporter::import_subgraph(const onnx::GraphPro
   for (const onnx::NodeProto* node : order_nodes(graph.node())) import_node(*node, scope, frame);
   std::vector<OnnxBinding> outputs;
   for (const onnx::ValueInfoProto& output : graph.output()) outputs.push_back(read(scope, output.name()));
-  --depth_;
   return outputs;
 }
 
 void OnnxGraphImporter::import_function(const onnx::NodeProto& node, const onnx::FunctionProto& function,
                                         OnnxScope& scope, const OnnxFrame& frame) {
-  if (++depth_ > max_depth) throw UnsupportedError("subgraphs and functions nest deeper than {}", max_depth);
+  const Depth depth(depth_);
   const OnnxFrame inner = call_frame(node, function, frame);
   OnnxScope body = OnnxScope::of_function();
   for (int i = 0; i < function.input_size(); ++i) {
@@ -290,7 +346,6 @@ void OnnxGraphImporter::import_function(const onnx::NodeProto& node, const onnx:
   for (int i = 0; i < std::min(node.output_size(), function.output_size()); ++i) {
     if (!node.output(i).empty()) bind_output(scope, node.output(i), read(body, function.output(i)));
   }
-  --depth_;
 }
 
 void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame) {

@@ -38,7 +38,10 @@ bool ImportContext::has_input(int i) const {
 Sym ImportContext::input(int i) {
   if (!has_input(i)) throw ModelError("input {} is required", i);
   const OnnxBinding& binding = importer_.read(scope_, node_.input(i));
-  if (binding.sequence != nullptr) throw UnsupportedError("input {} ('{}') is a sequence", i, node_.input(i));
+  if (binding.value == no_value) {
+    throw UnsupportedError("input {} ('{}') is {}, expected a tensor of numbers", i, node_.input(i),
+                           binding.sequence != nullptr ? "a sequence" : "a tensor of strings");
+  }
   return {importer_.builder(), binding.value};
 }
 
@@ -55,10 +58,11 @@ std::vector<Sym> ImportContext::inputs() {
 Tensor ImportContext::constant(int i) {
   const Sym value = input(i);
   if (!value.is_constant()) {
-    throw UnsupportedError(
-        "input {} ('{}') must be known when the model is imported; bind the model input it comes from to a "
-        "constant",
-        i, node_.input(i));
+    throw NeedsValueError(
+        fmt::format("input {} ('{}') must be known when the model is imported; bind the model input it comes "
+                    "from to a constant",
+                    i, node_.input(i)),
+        fmt::format("the result's shape depends on the values of '{}'", node_.input(i)));
   }
   return value.constant();
 }
@@ -142,6 +146,17 @@ Tensor ImportContext::tensor(const std::string& name) const {
   return decode_tensor(attribute->t(), importer_.external());
 }
 
+bool ImportContext::is_string_tensor(const std::string& name) const {
+  const AttributeProto* attribute = find_attribute(name);
+  return attribute != nullptr && attribute->has_t() &&
+         attribute->t().data_type() == onnx::TensorProto::STRING;
+}
+
+StringTensor ImportContext::string_tensor(const std::string& name) const {
+  if (!is_string_tensor(name)) throw ModelError("attribute '{}' holds no strings", name);
+  return decode_strings(find_attribute(name)->t());
+}
+
 const onnx::GraphProto& ImportContext::subgraph(const std::string& name) const {
   const AttributeProto* attribute = find_attribute(name);
   if (attribute == nullptr || !attribute->has_g()) throw ModelError("graph attribute '{}' is required", name);
@@ -156,8 +171,7 @@ bool ImportContext::wants_output(int i) const {
 }
 
 void ImportContext::output(int i, Sym value) {
-  if (wants_output(i))
-    importer_.bind_output(scope_, node_.output(i), {value.id(), nullptr, nullptr, nullptr});
+  if (wants_output(i)) importer_.bind_output(scope_, node_.output(i), OnnxBinding::of(value.id()));
 }
 
 bool ImportContext::is_sequence(int i) const {
@@ -177,20 +191,55 @@ void ImportContext::output_sequence(int i, const std::vector<Sym>& values) {
   if (!wants_output(i)) return;
   auto ids = std::make_shared<std::vector<ValueId>>();
   for (const Sym& value : values) ids->push_back(value.id());
-  importer_.bind_output(scope_, node_.output(i), {no_value, nullptr, nullptr, ids});
+  importer_.bind_output(scope_, node_.output(i), {.sequence = ids});
 }
 
 std::vector<Sym> ImportContext::import_subgraph(const onnx::GraphProto& graph,
                                                 const std::vector<Sym>& values) {
   std::vector<OnnxBinding> bindings;
-  for (const Sym& value : values) bindings.push_back({value.id(), nullptr, nullptr, nullptr});
+  for (const Sym& value : values) bindings.push_back(OnnxBinding::of(value.id()));
   std::vector<Sym> results;
-  for (const OnnxBinding& result : importer_.import_subgraph(graph, bindings, scope_, frame_)) {
-    if (result.value == no_value)
-      throw UnsupportedError("a subgraph that returns sequences is not supported");
-    results.emplace_back(importer_.builder(), result.value);
-  }
+  for (const OnnxBinding& result : import_subgraph(graph, bindings)) results.push_back(symbol(result));
   return results;
+}
+
+std::vector<OnnxBinding> ImportContext::import_subgraph(const onnx::GraphProto& graph,
+                                                        const std::vector<OnnxBinding>& values) {
+  return importer_.import_subgraph(graph, values, scope_, frame_);
+}
+
+Sym ImportContext::symbol(const OnnxBinding& value) {
+  if (value.value == no_value)
+    throw UnsupportedError("a subgraph gives something else than a tensor of numbers here");
+  return {importer_.builder(), value.value};
+}
+
+void ImportContext::wait_for_run(const std::string& reason) const {
+  if (!importer_.is_running())
+    throw NeedsValueError(fmt::format("{}: this is done when the model runs", reason), reason);
+}
+
+bool ImportContext::is_strings(int i) const {
+  return has_input(i) && importer_.read(scope_, node_.input(i)).strings != nullptr;
+}
+
+const StringTensor& ImportContext::strings(int i) {
+  if (!is_strings(i)) throw ModelError("input {} is not a tensor of strings", i);
+  return *importer_.read(scope_, node_.input(i)).strings;
+}
+
+void ImportContext::output_strings(int i, StringTensor value) {
+  if (!wants_output(i)) return;
+  importer_.bind_output(scope_, node_.output(i),
+                        {.strings = std::make_shared<const StringTensor>(std::move(value))});
+}
+
+OnnxBinding ImportContext::binding(int i) {
+  return has_input(i) ? importer_.read(scope_, node_.input(i)) : OnnxBinding();
+}
+
+void ImportContext::output_binding(int i, const OnnxBinding& value) {
+  if (wants_output(i)) importer_.bind_output(scope_, node_.output(i), value);
 }
 
 }  // namespace sylvite

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "frontend/onnx_binding.h"
 #include "frontend/onnx_builder.h"
 
 namespace onnx {
@@ -16,7 +18,18 @@ class NodeProto;
 
 namespace sylvite {
 
-class OnnxScope;
+/// Something must be known now that is known only when the model runs. `reason` says what, without the names
+/// that the message collects on its way out.
+class NeedsValueError : public UnsupportedError {
+ public:
+  NeedsValueError(const std::string& message, std::string reason)
+      : UnsupportedError(message), reason_(std::move(reason)) {}
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+
+ private:
+  std::string reason_;
+};
+
 struct OnnxFrame;
 class OnnxGraphImporter;
 
@@ -37,7 +50,7 @@ class ImportContext {
   [[nodiscard]] Sym input(int i);     ///< throws ModelError when absent
   [[nodiscard]] Sym optional(int i);  ///< tests false when absent
   [[nodiscard]] std::vector<Sym> inputs();
-  /// The value of an input that must be known now. Throws UnsupportedError that says which and what to do.
+  /// The value of an input that must be known now. Throws NeedsValueError that says which and what to do.
   [[nodiscard]] Tensor constant(int i);
   [[nodiscard]] std::vector<std::int64_t> constant_integers(int i) { return constant(i).to_int64s(); }
   [[nodiscard]] std::vector<double> constant_reals(int i);
@@ -55,12 +68,26 @@ class ImportContext {
   [[nodiscard]] std::vector<double> reals(const std::string& name) const;           ///< empty when absent
   [[nodiscard]] std::vector<std::string> strings(const std::string& name) const;    ///< empty when absent
   [[nodiscard]] Tensor tensor(const std::string& name) const;                       ///< throws when absent
+  [[nodiscard]] bool is_string_tensor(const std::string& name) const;
+  [[nodiscard]] StringTensor string_tensor(const std::string& name) const;  ///< throws when absent
   [[nodiscard]] const onnx::GraphProto& subgraph(const std::string& name) const;
+
+  /// For what can only be done when the model runs: throws NeedsValueError unless this is the run.
+  void wait_for_run(const std::string& reason) const;
 
   [[nodiscard]] int output_count() const;
   [[nodiscard]] bool wants_output(int i) const;
   void output(int i, Sym value);  ///< outputs nobody names are ignored
   void output(Sym value) { output(0, value); }
+
+  // Strings are known while importing, or in host steps.
+  [[nodiscard]] bool is_strings(int i) const;
+  [[nodiscard]] const StringTensor& strings(int i);  ///< throws ModelError when the input is none
+  void output_strings(int i, StringTensor value);
+
+  // Whatever a name stands for, passed on without looking: what If, Loop, Identity and optionals do.
+  [[nodiscard]] OnnxBinding binding(int i);  ///< absent when not given
+  void output_binding(int i, const OnnxBinding& value);
 
   // Sequences exist at import time only, as lists of values.
   [[nodiscard]] std::vector<Sym> sequence(int i);
@@ -71,6 +98,9 @@ class ImportContext {
   /// it.
   [[nodiscard]] std::vector<Sym> import_subgraph(const onnx::GraphProto& graph,
                                                  const std::vector<Sym>& values);
+  [[nodiscard]] std::vector<OnnxBinding> import_subgraph(const onnx::GraphProto& graph,
+                                                         const std::vector<OnnxBinding>& values);
+  [[nodiscard]] Sym symbol(const OnnxBinding& value);  ///< throws UnsupportedError unless it is a tensor
 
  private:
   OnnxGraphImporter& importer_;

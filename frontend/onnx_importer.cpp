@@ -66,6 +66,11 @@ std::string read_file(const std::string& path) {
   return bytes;
 }
 
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
 }  // namespace
 
 Graph import_onnx_bytes(std::string_view bytes, const std::string& folder, const ImportOptions& options) {
@@ -74,10 +79,19 @@ Graph import_onnx_bytes(std::string_view bytes, const std::string& folder, const
   return OnnxGraphImporter(model, folder, options).import_model();
 }
 
+ImportedModel import_model_bytes(std::string_view bytes, const std::string& folder,
+                                 const ImportOptions& options) {
+  const std::shared_ptr<const onnx::ModelProto> model = parse_model(bytes);
+  check_model(*model);
+  return import_parsed_model(model, folder, options);
+}
+
+ImportedModel import_model(const std::string& path, const ImportOptions& options) {
+  return import_model_bytes(read_file(path), folder_of(path), options);
+}
+
 Graph import_onnx(const std::string& path, const ImportOptions& options) {
-  const std::string bytes = read_file(path);
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return import_onnx_bytes(bytes, folder.empty() ? "." : folder, options);
+  return import_onnx_bytes(read_file(path), folder_of(path), options);
 }
 
 }  // namespace sylvite

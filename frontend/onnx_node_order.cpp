@@ -14,19 +14,11 @@ namespace {
 
 using ProducerMap = std::unordered_map<std::string, int>;
 
-/// Adds the producers, among `producers`, of everything the node and its subgraphs read.
-void collect_dependencies(const onnx::NodeProto& node, const ProducerMap& producers,
-                          std::set<int>& dependencies) {
-  for (const std::string& name : node.input()) {
-    if (const auto found = producers.find(name); found != producers.end()) dependencies.insert(found->second);
-  }
+void collect_names(const onnx::NodeProto& node, std::set<std::string>& names) {
+  names.insert(node.input().begin(), node.input().end());
   const auto collect_graph = [&](const onnx::GraphProto& graph) {
-    for (const onnx::NodeProto& inner : graph.node()) collect_dependencies(inner, producers, dependencies);
-    for (const onnx::ValueInfoProto& output : graph.output()) {
-      if (const auto found = producers.find(output.name()); found != producers.end()) {
-        dependencies.insert(found->second);
-      }
-    }
+    for (const onnx::NodeProto& inner : graph.node()) collect_names(inner, names);
+    for (const onnx::ValueInfoProto& output : graph.output()) names.insert(output.name());
   };
   for (const onnx::AttributeProto& attribute : node.attribute()) {
     if (attribute.has_g()) collect_graph(attribute.g());
@@ -58,6 +50,13 @@ std::string describe_node(const onnx::NodeProto& node) {
   return fmt::format("{}{} '{}'", domain, node.op_type(), name);
 }
 
+std::set<std::string> names_read(const onnx::NodeProto& node) {
+  std::set<std::string> names;
+  collect_names(node, names);
+  names.erase("");
+  return names;
+}
+
 std::vector<const onnx::NodeProto*> order_nodes(
     const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
   const ProducerMap producers = map_producers(nodes);
@@ -67,7 +66,10 @@ std::vector<const onnx::NodeProto*> order_nodes(
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (int i = 0; i < nodes.size(); ++i) {
     std::set<int> dependencies;
-    collect_dependencies(nodes.Get(i), producers, dependencies);
+    for (const std::string& name : names_read(nodes.Get(i))) {
+      if (const auto found = producers.find(name); found != producers.end())
+        dependencies.insert(found->second);
+    }
     waiting[static_cast<std::size_t>(i)] = dependencies.size();
     for (const int producer : dependencies) readers[static_cast<std::size_t>(producer)].push_back(i);
     if (dependencies.empty()) ready.push(i);

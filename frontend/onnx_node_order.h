@@ -1,6 +1,7 @@
 #pragma once
 // An order of ONNX nodes in which every node stands after the producers of what it reads.
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace sylvite {
 
 /// "operator 'name'", with the first output standing in for a missing name.
 [[nodiscard]] std::string describe_node(const onnx::NodeProto& node);
+
+/// Everything the node and its subgraphs read, names of the subgraphs' own values among them.
+[[nodiscard]] std::set<std::string> names_read(const onnx::NodeProto& node);
 
 /// The given order where possible. What subgraphs of a node read from outside counts as read by the node.
 /// Names that nobody here produces are left to the caller. Throws ModelError naming a node when two nodes

@@ -13,6 +13,7 @@ namespace {
 
 void constant_op(ImportContext& c) {
   OnnxBuilder& b = c.builder();
+  if (c.is_string_tensor("value")) return c.output_strings(0, c.string_tensor("value"));
   if (c.has_attribute("value")) return c.output(b.constant(c.tensor("value")));
   if (c.has_attribute("sparse_value")) return c.output(b.constant(c.tensor("sparse_value")));
   if (c.has_attribute("value_float")) return c.output(b.scalar(DType::f32, c.real("value_float", 0)));
@@ -23,7 +24,12 @@ void constant_op(ImportContext& c) {
     const std::vector<double> values = c.reals("value_floats");
     return c.output(b.reals(DType::f32, {static_cast<std::int64_t>(values.size())}, values));
   }
-  throw UnsupportedError("a constant of strings, or without a value");
+  if (c.has_attribute("value_string")) return c.output_strings(0, {{}, {c.string("value_string", "")}});
+  if (c.has_attribute("value_strings")) {
+    const std::vector<std::string> values = c.strings("value_strings");
+    return c.output_strings(0, {{static_cast<std::int64_t>(values.size())}, values});
+  }
+  throw ModelError("the constant has no value");
 }
 
 void constant_of_shape(ImportContext& c) {

@@ -10,28 +10,40 @@
 namespace sylvite {
 namespace {
 
+constexpr const char* condition_reason = "which nodes run depends on a condition that is computed";
+
+[[noreturn]] void wait_for_condition(const std::string& what) {
+  throw NeedsValueError(
+      fmt::format(
+          "{} must be known when the model is imported: bind the model input it comes from to a constant",
+          what),
+      condition_reason);
+}
+
+std::vector<OnnxBinding> import_branch(ImportContext& c, const std::string& name) {
+  return c.import_subgraph(c.subgraph(name), std::vector<OnnxBinding>());
+}
+
 /// A known condition imports its branch only. An unknown one imports both and selects, where their types
 /// agree.
 void if_op(ImportContext& c) {
   const Sym condition = c.input(0);
   if (condition.is_constant()) {
     const bool holds = condition.constant().as_int64(0) != 0;
-    const std::vector<Sym> results = c.import_subgraph(c.subgraph(holds ? "then_branch" : "else_branch"), {});
-    for (std::size_t i = 0; i < results.size(); ++i) c.output(static_cast<int>(i), results[i]);
+    const std::vector<OnnxBinding> results = import_branch(c, holds ? "then_branch" : "else_branch");
+    for (std::size_t i = 0; i < results.size(); ++i) c.output_binding(static_cast<int>(i), results[i]);
     return;
   }
-  const std::vector<Sym> taken = c.import_subgraph(c.subgraph("then_branch"), {});
-  const std::vector<Sym> other = c.import_subgraph(c.subgraph("else_branch"), {});
+  const std::vector<OnnxBinding> taken = import_branch(c, "then_branch");
+  const std::vector<OnnxBinding> other = import_branch(c, "else_branch");
   if (taken.size() != other.size()) throw ModelError("the branches have different numbers of outputs");
   for (std::size_t i = 0; i < taken.size(); ++i) {
-    if (taken[i].dtype() != other[i].dtype() || taken[i].dims() != other[i].dims()) {
-      throw UnsupportedError(
-          "the branches give output {} different types; input 0 must be known when the model is imported: "
-          "bind the "
-          "model input it comes from to a constant",
-          i);
+    const bool are_tensors = taken[i].value != no_value && other[i].value != no_value;
+    if (!are_tensors || c.symbol(taken[i]).dtype() != c.symbol(other[i]).dtype() ||
+        c.symbol(taken[i]).dims() != c.symbol(other[i]).dims()) {
+      wait_for_condition(fmt::format("the branches give output {} different types; input 0", i));
     }
-    c.output(static_cast<int>(i), where(reshape(condition, {}), taken[i], other[i]));
+    c.output(static_cast<int>(i), where(reshape(condition, {}), c.symbol(taken[i]), c.symbol(other[i])));
   }
 }
 
@@ -44,35 +56,34 @@ Sym stack(std::vector<Sym> values, std::int64_t axis, bool is_reversed) {
 }
 
 bool known_condition(Sym condition) {
-  if (!condition.is_constant()) {
-    throw UnsupportedError(
-        "the loop's condition must be known when the model is imported: bind the model input it comes from");
-  }
+  if (!condition.is_constant()) wait_for_condition("the loop's condition");
   return condition.constant().as_int64(0) != 0;
 }
 
 /// Unrolled: the trip count, or else every condition, must be known. The importer's node limit bounds it.
+/// What is carried from trip to trip may be sequences and optionals.
 void loop_op(ImportContext& c) {
   const onnx::GraphProto& body = c.subgraph("body");
   const std::int64_t trips = c.has_input(0) ? c.constant_integers(0).at(0) : std::int64_t{1} << 40;
   bool goes_on = !c.has_input(1) || known_condition(c.input(1));
-  std::vector<Sym> state;
-  for (int i = 2; i < c.input_count(); ++i) state.push_back(c.input(i));
+  std::vector<OnnxBinding> state;
+  for (int i = 2; i < c.input_count(); ++i) state.push_back(c.binding(i));
   std::vector<std::vector<Sym>> scans;
   for (std::int64_t trip = 0; trip < trips && goes_on; ++trip) {
-    std::vector<Sym> arguments{c.builder().constant(Tensor::scalar_i64(trip)),
-                               c.builder().scalar(DType::boolean, 1)};
+    std::vector<OnnxBinding> arguments{OnnxBinding::of(c.builder().constant(Tensor::scalar_i64(trip)).id()),
+                                       OnnxBinding::of(c.builder().scalar(DType::boolean, 1).id())};
     arguments.insert(arguments.end(), state.begin(), state.end());
-    const std::vector<Sym> results = c.import_subgraph(body, arguments);
+    const std::vector<OnnxBinding> results = c.import_subgraph(body, arguments);
     if (results.size() < state.size() + 1)
       throw ModelError("the body has {} outputs, expected at least {}", results.size(), state.size() + 1);
-    goes_on = trip + 1 == trips || known_condition(results[0]);
+    goes_on = trip + 1 == trips || known_condition(c.symbol(results[0]));
     std::copy_n(results.begin() + 1, state.size(), state.begin());
     scans.resize(results.size() - 1 - state.size());
-    for (std::size_t i = 0; i < scans.size(); ++i) scans[i].push_back(results[1 + state.size() + i]);
+    for (std::size_t i = 0; i < scans.size(); ++i)
+      scans[i].push_back(c.symbol(results[1 + state.size() + i]));
   }
   scans.resize(static_cast<std::size_t>(std::max(c.output_count() - static_cast<int>(state.size()), 0)));
-  for (std::size_t i = 0; i < state.size(); ++i) c.output(static_cast<int>(i), state[i]);
+  for (std::size_t i = 0; i < state.size(); ++i) c.output_binding(static_cast<int>(i), state[i]);
   for (std::size_t i = 0; i < scans.size(); ++i)
     c.output(static_cast<int>(state.size() + i), stack(scans[i], 0, false));
 }
@@ -225,10 +236,38 @@ void concat_from_sequence(ImportContext& c) {
   c.output(concat(values, normalize_axis(axis, values[0].rank())));
 }
 
+/// The body's inputs: an item of each sequence, the other inputs whole.
+void sequence_map(ImportContext& c) {
+  const onnx::GraphProto& body = c.subgraph("body");
+  std::vector<std::vector<Sym>> results;
+  const std::size_t length = c.sequence(0).size();
+  for (std::size_t at = 0; at < length; ++at) {
+    std::vector<Sym> arguments;
+    for (int i = 0; i < c.input_count(); ++i) {
+      if (!c.is_sequence(i)) {
+        arguments.push_back(c.input(i));
+        continue;
+      }
+      const std::vector<Sym> items = c.sequence(i);
+      if (items.size() != length) throw ModelError("sequences of {} and {} items", length, items.size());
+      arguments.push_back(items[at]);
+    }
+    const std::vector<Sym> outputs = c.import_subgraph(body, arguments);
+    results.resize(outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) results[i].push_back(outputs[i]);
+  }
+  results.resize(static_cast<std::size_t>(c.output_count()));
+  for (std::size_t i = 0; i < results.size(); ++i) c.output_sequence(static_cast<int>(i), results[i]);
+}
+
 /// An optional with a value is that value.
+void optional_op(ImportContext& c) {
+  c.output_binding(0, c.binding(0));
+}
+
 void optional_get_element(ImportContext& c) {
-  if (c.is_sequence(0)) return c.output_sequence(0, c.sequence(0));
-  c.output(c.input(0));
+  if (!c.has_input(0)) throw ModelError("the optional has no value");
+  c.output_binding(0, c.binding(0));
 }
 
 void optional_has_element(ImportContext& c) {
@@ -239,7 +278,7 @@ const OnnxOp rows[] = {
     {"ConcatFromSequence", 11, concat_from_sequence},
     {"If", 1, if_op},
     {"Loop", 1, loop_op},
-    {"Optional", 15, optional_get_element},
+    {"Optional", 15, optional_op},
     {"OptionalGetElement", 15, optional_get_element},
     {"OptionalHasElement", 15, optional_has_element},
     {"Scan", 8, scan_batched},
@@ -250,6 +289,7 @@ const OnnxOp rows[] = {
     {"SequenceErase", 11, sequence_erase},
     {"SequenceInsert", 11, sequence_insert},
     {"SequenceLength", 11, sequence_length},
+    {"SequenceMap", 17, sequence_map},
     {"SplitToSequence", 11, split_to_sequence},
 };
 

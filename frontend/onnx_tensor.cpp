@@ -232,6 +232,17 @@ Tensor decode_tensor(const TensorProto& proto, const ExternalData& external,
       wrap_bytes(dtype, dims, proto.raw_data().data(), bytes >= share_above_bytes ? owner : nullptr));
 }
 
+StringTensor decode_strings(const TensorProto& proto) {
+  if (proto.data_type() != TensorProto::STRING) throw ModelError("{} does not hold strings", describe(proto));
+  StringTensor result{checked_dims(proto), {proto.string_data().begin(), proto.string_data().end()}};
+  const std::int64_t count = checked_product(result.dims, describe(proto));
+  if (static_cast<std::int64_t>(result.values.size()) != count) {
+    throw ModelError("{}: {} strings are given, its dims need {}", describe(proto), result.values.size(),
+                     count);
+  }
+  return result;
+}
+
 Tensor decode_sparse_tensor(const onnx::SparseTensorProto& proto, const ExternalData& external) {
   const Tensor values = decode_tensor(proto.values(), external);
   const Tensor indices = decode_tensor(proto.indices(), external);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "frontend/host_value.h"
 #include "frontend/onnx_external_data.h"
 #include "frontend/tensor.h"
 
@@ -15,7 +16,7 @@ class TensorProto;
 
 namespace sylvite {
 
-/// Throws UnsupportedError naming the type (strings, 8-bit floats, 4-bit integers, ...).
+/// Throws UnsupportedError naming the type (strings, complex numbers, ...).
 [[nodiscard]] DType dtype_of_onnx(int data_type);
 [[nodiscard]] int onnx_of_dtype(DType dtype);  ///< the inverse
 
@@ -24,6 +25,9 @@ namespace sylvite {
 /// shared with `owner`, the message that holds `proto`, when it is given.
 [[nodiscard]] Tensor decode_tensor(const onnx::TensorProto& proto, const ExternalData& external,
                                    const std::shared_ptr<const void>& owner = nullptr);
+
+/// The same for tensors of strings. Throws ModelError when the tensor holds something else.
+[[nodiscard]] StringTensor decode_strings(const onnx::TensorProto& proto);
 
 /// The dense equivalent, zero where no value is given. Throws UnsupportedError above 2^32 elements.
 [[nodiscard]] Tensor decode_sparse_tensor(const onnx::SparseTensorProto& proto, const ExternalData& external);

@@ -121,6 +121,14 @@ bool is_identifier(const std::string& name) {
          std::isdigit(static_cast<unsigned char>(name[0])) == 0;
 }
 
+/// What is linked into other programs runs kernels only.
+[[noreturn]] void refuse_host_steps(const HostPart& host) {
+  std::string steps;
+  for (const HostStep& step : host.steps()) steps += fmt::format("\n  {}: {}", step.name, step.reason);
+  throw UnsupportedError("a model with steps on the host cannot be exported; its steps:{}",
+                         steps.empty() ? " an output that is no tensor" : steps);
+}
+
 }  // namespace
 
 std::string identifier_of(const std::string& model_path) {
@@ -134,6 +142,7 @@ std::string identifier_of(const std::string& model_path) {
 
 ExportReport export_model(const Session& session, const ExportOptions& options) {
   if (!session.program) throw InternalError("export needs a built program");
+  if (session.host != nullptr) refuse_host_steps(*session.host);
   ExportReport report;
   report.name = options.name.empty() ? identifier_of(session.model_path) : options.name;
   if (!is_identifier(report.name)) {

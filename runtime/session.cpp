@@ -327,7 +327,9 @@ Session load_model(const std::string& onnx_path, const CompileOptions& options) 
   session.model_path = onnx_path;
   {
     const Stopwatch watch(session.report.import_seconds);
-    session.imported = import_onnx(onnx_path, resolve_import(session.settings, options.import));
+    ImportedModel model = import_model(onnx_path, resolve_import(session.settings, options.import));
+    session.imported = std::move(model.graph);
+    session.host = std::move(model.host);
     transform(session);
   }
   session.report.ready_seconds += session.report.import_seconds;
@@ -364,6 +366,35 @@ void choose_candidates(Session& session, const ProgressCallback& progress) {
   for (const Kernel& kernel : session.plan.kernels) {
     session.choices.push_back(stored_or_heuristic(kernel, session.machine, database, key));
   }
+}
+
+std::vector<HostValue> run_session(Session& session, const std::vector<HostValue>& inputs) {
+  return run_model(session.host.get(), inputs,
+                   [&](const std::vector<Tensor>& tensors) { return session.program->run(tensors); });
+}
+
+std::vector<Tensor> run_tensors(Session& session, const std::vector<Tensor>& inputs) {
+  if (session.host == nullptr) return session.program->run(inputs);
+  if (inputs.size() != session.host->inputs().size()) {
+    throw InputError(
+        "{} tensors given, the model takes {} values, some of which may be no tensors of numbers; "
+        "CompiledModel::run_values takes any",
+        inputs.size(), session.host->inputs().size());
+  }
+  std::vector<Tensor> outputs;
+  for (const HostValue& output : run_session(session, {inputs.begin(), inputs.end()}))
+    outputs.push_back(output.tensor());
+  return outputs;
+}
+
+std::vector<std::string> output_names(const Session& session) {
+  std::vector<std::string> names;
+  if (session.host != nullptr) {
+    for (const ModelPort& port : session.host->outputs()) names.push_back(port.name);
+    return names;
+  }
+  for (const ValueId id : session.imported.outputs) names.push_back(session.imported.value(id).name);
+  return names;
 }
 
 void build_program(Session& session) {

@@ -50,8 +50,9 @@ struct Session {
   std::string worker_command;  ///< "" when there is none; see CompileOptions
   Settings settings;
   Machine machine;
-  Graph imported;  ///< as captured, before passes
-  Graph graph;     ///< after passes
+  Graph imported;                        ///< as captured, before passes
+  std::shared_ptr<const HostPart> host;  ///< what surrounds the graph; nullptr when it is the whole model
+  Graph graph;                           ///< after passes
   std::vector<PassReport> passes;
   Plan plan;                         ///< moved into the program by build_program; read it with current_plan()
   std::vector<Choice> choices;       ///< one per unique kernel, in plan order
@@ -92,6 +93,15 @@ void choose_candidates(Session& session, const ProgressCallback& progress = {});
 /// heuristic one, then by the reference, each with a warning. REQUIRES choose_candidates. Throws CompileError
 /// when even the reference does not compile.
 void build_program(Session& session);
+
+/// One run of the whole model: the program, and the host steps if there are any. REQUIRES build_program.
+[[nodiscard]] std::vector<HostValue> run_session(Session& session, const std::vector<HostValue>& inputs);
+
+/// The same for a model that takes and gives tensors of numbers only; throws InputError for others.
+[[nodiscard]] std::vector<Tensor> run_tensors(Session& session, const std::vector<Tensor>& inputs);
+
+/// Names of the model's outputs, in order.
+[[nodiscard]] std::vector<std::string> output_names(const Session& session);
 
 /// What CompiledModel holds.
 struct CompiledModel::Rep {

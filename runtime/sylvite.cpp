@@ -25,6 +25,20 @@ std::vector<TensorType> types_of(const Plan& plan, const std::vector<BufferId>& 
   return types;
 }
 
+std::vector<std::string> names_of(const std::vector<ModelPort>& ports) {
+  std::vector<std::string> names;
+  for (const ModelPort& port : ports) names.push_back(port.name);
+  return names;
+}
+
+void check_types_known(const Session& session) {
+  if (session.host == nullptr) return;
+  const HostStep step = session.host->steps().empty() ? HostStep{"an output", "it is no tensor"}
+                                                      : session.host->steps().front();
+  throw UnsupportedError("the model's types are not all known before it runs: {}: {}", step.name,
+                         step.reason);
+}
+
 }  // namespace
 
 CompiledModel::CompiledModel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
@@ -33,7 +47,16 @@ CompiledModel& CompiledModel::operator=(CompiledModel&&) noexcept = default;
 CompiledModel::~CompiledModel() = default;
 
 std::vector<Tensor> CompiledModel::run(const std::vector<Tensor>& inputs) {
-  return rep_->session.program->run(inputs);
+  return run_tensors(rep_->session, inputs);
+}
+
+std::vector<HostValue> CompiledModel::run_values(const std::vector<HostValue>& inputs) {
+  return run_session(rep_->session, inputs);
+}
+
+std::vector<HostStep> CompiledModel::host_steps() const {
+  const Session& session = rep_->session;
+  return session.host == nullptr ? std::vector<HostStep>() : session.host->steps();
 }
 
 const CompileReport& CompiledModel::report() const {
@@ -41,21 +64,25 @@ const CompileReport& CompiledModel::report() const {
 }
 
 std::vector<std::string> CompiledModel::input_names() const {
+  if (const HostPart* host = rep_->session.host.get()) return names_of(host->inputs());
   const Plan& plan = rep_->session.current_plan();
   return names_of(plan, plan.inputs);
 }
 
 std::vector<TensorType> CompiledModel::input_types() const {
+  check_types_known(rep_->session);
   const Plan& plan = rep_->session.current_plan();
   return types_of(plan, plan.inputs);
 }
 
 std::vector<std::string> CompiledModel::output_names() const {
+  if (const HostPart* host = rep_->session.host.get()) return names_of(host->outputs());
   const Plan& plan = rep_->session.current_plan();
   return names_of(plan, plan.outputs);
 }
 
 std::vector<TensorType> CompiledModel::output_types() const {
+  check_types_known(rep_->session);
   const Plan& plan = rep_->session.current_plan();
   return types_of(plan, plan.outputs);
 }

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "frontend/graph.h"
+#include "frontend/imported_model.h"
 #include "frontend/onnx_importer.h"
 #include "frontend/tensor.h"
 
@@ -57,9 +58,16 @@ class CompiledModel {
   CompiledModel& operator=(CompiledModel&&) noexcept;
   ~CompiledModel();
 
+  /// For models whose inputs and outputs are tensors of numbers; throws InputError for others.
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs);
+  /// For every model: strings, sequences and optionals too (frontend/host_value.h).
+  [[nodiscard]] std::vector<HostValue> run_values(const std::vector<HostValue>& inputs);
+  /// What is not compiled but run by the importer at every run, because shapes depend on data; see
+  /// frontend/imported_model.h. Empty for most models.
+  [[nodiscard]] std::vector<HostStep> host_steps() const;
   [[nodiscard]] const CompileReport& report() const;
   [[nodiscard]] std::vector<std::string> input_names() const;
+  /// These two throw UnsupportedError when a type is not known before the run.
   [[nodiscard]] std::vector<TensorType> input_types() const;
   [[nodiscard]] std::vector<std::string> output_names() const;
   [[nodiscard]] std::vector<TensorType> output_types() const;
