@@ -41,5 +41,9 @@ struct OnnxOp {
 [[nodiscard]] std::span<const OnnxOp> onnx_quantization_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_training_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_control_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_selection_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_random_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_text_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_ml_ops();
 
 }  // namespace sylvite

@@ -45,9 +45,15 @@ void leaky_relu(ImportContext& c) {
   c.output(where(apply(Op::less, x, 0.0), x * c.real("alpha", 0.01), x));
 }
 
+/// Up to opset 6 a slope per channel is a plain list.
 void prelu(ImportContext& c) {
   const Sym x = c.input(0);
-  const Sym slope = c.input(1);
+  Sym slope = c.input(1);
+  if (c.opset() < 7 && slope.size() > 1 && slope.rank() == 1 && x.rank() > 2) {
+    Dims dims(static_cast<std::size_t>(x.rank()) - 1, 1);
+    dims[0] = slope.size();
+    slope = reshape(slope, dims);
+  }
   c.output(where(apply(Op::less, x, 0.0), x * slope, x));
 }
 

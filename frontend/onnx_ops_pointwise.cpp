@@ -121,20 +121,7 @@ void where_op(ImportContext& c) {
 }
 
 void identity(ImportContext& c) {
-  if (c.is_sequence(0)) return c.output_sequence(0, c.sequence(0));
-  c.output(c.input(0));
-}
-
-/// At inference nothing is dropped; the mask says so.
-void dropout(ImportContext& c) {
-  const Sym x = c.input(0);
-  if (c.has_input(2) && c.constant(2).as_int64(0) != 0) {
-    const bool drops = !c.has_input(1) || c.constant_reals(1).at(0) != 0;
-    if (drops) throw UnsupportedError("training_mode: random dropout is not supported");
-  }
-  c.output(0, x);
-  if (c.wants_output(1))
-    c.output(1, c.builder().filled(c.opset() >= 10 ? DType::boolean : x.dtype(), x.dims(), 1));
+  c.output_binding(0, c.binding(0));
 }
 
 const OnnxOp rows[] = {
@@ -160,8 +147,6 @@ const OnnxOp rows[] = {
     {"Cos", 7, unary<Op::cos>},
     {"Cosh", 9, unary<Op::cosh>},
     {"Div", 7, binary<Op::div>},
-    {"Dropout", 7, dropout},
-    {"Equal", 7, binary<Op::equal>},
     {"Erf", 9, unary<Op::erf>},
     {"Exp", 6, unary<Op::exp>},
     {"Floor", 6, unary<Op::floor>},
