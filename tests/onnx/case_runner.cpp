@@ -14,40 +14,56 @@
 namespace sylvite::node_test {
 namespace {
 
-/// Which inputs become constants, step by step, while the importer says that something must be known.
-enum class Binding { none, integers, small, all };
+class HostStepsError : public UnsupportedError {
+ public:
+  using UnsupportedError::UnsupportedError;
+};
 
-bool is_bound(const Tensor& tensor, Binding binding) {
+/// Which inputs become constants, step by step, while the importer says that something must be known.
+enum class Binding { none, integers, small };
+
+bool is_bound(const HostValue& value, Binding binding) {
   constexpr std::int64_t small_size = 8;
-  if (binding == Binding::none) return false;
-  if (binding == Binding::all || !is_float(tensor.dtype())) return true;
-  return binding == Binding::small && tensor.size() <= small_size;
+  if (binding == Binding::none || !value.is_tensor()) return false;
+  if (!is_float(value.tensor().dtype())) return true;
+  return binding == Binding::small && value.tensor().size() <= small_size;
 }
 
-Outcome run_bound(const NodeCase& test, Binding binding, const Engine& engine) {
+/// Empty when the outputs are right.
+std::string run_bound(const NodeCase& test, Binding binding, bool allows_host_steps, const Engine& engine) {
   ImportOptions options;
-  std::vector<Tensor> inputs;
+  std::vector<HostValue> inputs;
   for (std::size_t i = 0; i < test.inputs.size(); ++i) {
-    options.input_shapes[test.input_names[i]] = test.inputs[i].dims();
+    if (test.inputs[i].is_tensor())
+      options.input_shapes[test.input_names[i]] = test.inputs[i].tensor().dims();
     if (is_bound(test.inputs[i], binding)) {
-      options.bound_inputs[test.input_names[i]] = test.inputs[i];
+      options.bound_inputs[test.input_names[i]] = test.inputs[i].tensor();
     } else {
       inputs.push_back(test.inputs[i]);
     }
   }
-  const std::vector<Tensor> outputs = engine(test.model_path, options, inputs);
-  if (outputs.size() != test.outputs.size()) {
-    return {"wrong", fmt::format("{} outputs, expected {}", outputs.size(), test.outputs.size())};
-  }
+  const std::vector<HostValue> outputs = engine(test.model_path, options, inputs, allows_host_steps);
+  if (outputs.size() != test.outputs.size())
+    return fmt::format("{} outputs, expected {}", outputs.size(), test.outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::string text = difference(outputs[i], test.outputs[i], test);
-    if (!text.empty()) return {"wrong", fmt::format("output {}: {}", i, text)};
+    if (!text.empty()) return fmt::format("output {}: {}", i, text);
   }
-  return {binding == Binding::none ? "pass" : "bound", ""};
+  return "";
 }
 
-bool asks_for_constants(const UnsupportedError& error) {
-  return std::string_view(error.what()).find("must be known") != std::string_view::npos;
+/// The first binding that needs no host steps, if there is one.
+Outcome run_compiled_whole(const NodeCase& test, const Engine& engine) {
+  for (const Binding binding : {Binding::none, Binding::integers, Binding::small}) {
+    try {
+      const std::string text = run_bound(test, binding, false, engine);
+      if (!text.empty()) return {"wrong", text};
+      return {binding == Binding::none ? "pass" : "bound", ""};
+    } catch (const HostStepsError&) {
+      continue;
+    }
+  }
+  return {"host", ""};
 }
 
 void limit_child(double seconds, std::size_t megabytes) {
@@ -96,19 +112,29 @@ Outcome outcome_of(bool is_finished, int status, const std::string& text) {
   return {text.substr(0, split), text.substr(split + 1)};
 }
 
+Outcome load_and_run(const std::string& data, const CaseSet& set, const std::string& name,
+                     const Engine& engine) {
+  try {
+    return run_case(load_case(data, set, name), engine);
+  } catch (const UnsupportedError& error) {
+    return {"unsupported", error.what()};
+  }
+}
+
 }  // namespace
 
-Outcome run_case(const std::string& folder, const std::string& name, const Engine& engine) {
+void check_host_steps(const HostPart* host, bool are_allowed) {
+  if (host != nullptr && !are_allowed) throw HostStepsError("the model needs host steps");
+}
+
+Outcome run_case(const NodeCase& test, const Engine& engine) {
   try {
-    const NodeCase test = load_case(folder, name);
-    for (const Binding binding : {Binding::none, Binding::integers, Binding::small}) {
-      try {
-        return run_bound(test, binding, engine);
-      } catch (const UnsupportedError& error) {
-        if (!asks_for_constants(error)) throw;
-      }
-    }
-    return run_bound(test, Binding::all, engine);
+    Outcome outcome = run_compiled_whole(test, engine);
+    if (outcome.kind == "wrong" || outcome.kind == "pass") return outcome;
+    const std::string text = run_bound(test, Binding::none, true, engine);
+    if (!text.empty()) return {"wrong", "with host steps: " + text};
+    if (test.is_random) outcome.kind = "random";
+    return outcome;
   } catch (const UnsupportedError& error) {
     return {"unsupported", error.what()};
   } catch (const std::exception& error) {
@@ -116,8 +142,8 @@ Outcome run_case(const std::string& folder, const std::string& name, const Engin
   }
 }
 
-Outcome run_case_isolated(const std::string& folder, const std::string& name, const Engine& engine,
-                          double seconds, std::size_t megabytes) {
+Outcome run_case_isolated(const std::string& data, const CaseSet& set, const std::string& name,
+                          const Engine& engine, double seconds, std::size_t megabytes) {
   int fds[2];
   if (pipe(fds) != 0) throw IoError("cannot make a pipe: {}", std::strerror(errno));
   const pid_t child = fork();
@@ -126,7 +152,7 @@ Outcome run_case_isolated(const std::string& folder, const std::string& name, co
     close(fds[0]);
     setpgid(0, 0);
     limit_child(seconds, megabytes);
-    const Outcome outcome = run_case(folder, name, engine);
+    const Outcome outcome = load_and_run(data, set, name, engine);
     write_all(fds[1], outcome.kind + "\n" + outcome.reason);
     _exit(0);
   }

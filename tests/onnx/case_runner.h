@@ -5,26 +5,32 @@
 #include <string>
 #include <vector>
 
-#include "frontend/onnx_importer.h"
+#include "frontend/imported_model.h"
 #include "node_case.h"
 
 namespace sylvite::node_test {
 
-/// What computes a model: returns its outputs for the inputs that `options` leaves free.
-using Engine = std::function<std::vector<Tensor>(const std::string& model_path, const ImportOptions& options,
-                                                 const std::vector<Tensor>& inputs)>;
+/// What computes a model: returns its outputs for the inputs that `options` leaves free. Unless host steps
+/// are allowed, throws UnsupportedError for a model that needs some.
+using Engine =
+    std::function<std::vector<HostValue>(const std::string& model_path, const ImportOptions& options,
+                                         const std::vector<HostValue>& inputs, bool allows_host_steps)>;
+
+/// For engines: refuses a model with host steps when they are not allowed.
+void check_host_steps(const HostPart* host, bool are_allowed);
 
 struct Outcome {
-  std::string kind;    ///< pass, bound, unsupported, wrong, crash or timeout
+  std::string kind;    ///< pass, bound, host, random, unsupported, wrong, crash or timeout
   std::string reason;  ///< empty for pass
 };
 
-/// The case in this process. "bound" is a pass in which inputs that a static compiler must know (shapes,
-/// axes, limits) were given as constants.
-[[nodiscard]] Outcome run_case(const std::string& folder, const std::string& name, const Engine& engine);
+/// The case in this process. "pass": the graph is the whole model. "bound": right with inputs that a compiler
+/// must know (shapes, axes, limits) given as constants, and right without, through host steps. "host": right,
+/// and host steps are needed in any case. "random": types and shapes are right, the values are drawn.
+[[nodiscard]] Outcome run_case(const NodeCase& test, const Engine& engine);
 
 /// The same in a child process, killed after `seconds` or when it takes more than `megabytes` of memory.
-[[nodiscard]] Outcome run_case_isolated(const std::string& folder, const std::string& name,
+[[nodiscard]] Outcome run_case_isolated(const std::string& data, const CaseSet& set, const std::string& name,
                                         const Engine& engine, double seconds, std::size_t megabytes);
 
 }  // namespace sylvite::node_test

@@ -1,35 +1,43 @@
 #pragma once
-// One case of the ONNX backend node tests: a model with recorded inputs and outputs.
+// One case of the ONNX backend tests: a model with recorded inputs and outputs.
 
-#include <map>
 #include <string>
 #include <vector>
 
-#include "frontend/tensor.h"
+#include "frontend/host_value.h"
 
 namespace sylvite::node_test {
 
 /// The lists of cases: A has float32 graph inputs and outputs only; B adds int64, int32 and bool.
 enum class List { a, b, all };
 
+/// Where a set of cases lies in the onnx wheel, and how.
+struct CaseSet {
+  std::string name;  ///< also its folder under onnx/backend/test/data
+  bool is_light;     ///< files light_X.onnx and light_X_output_0.pb instead of a folder per case
+};
+[[nodiscard]] const CaseSet& find_set(const std::string& name);  ///< throws UsageError naming the sets
+
 struct NodeCase {
   std::string name;
   std::string model_path;
   std::vector<std::string> input_names;  ///< of the model, initializers left out
-  std::vector<Tensor> inputs;
-  std::vector<Tensor> outputs;
+  std::vector<HostValue> inputs;
+  std::vector<HostValue> outputs;
   double rtol = 1e-3;
   double atol = 1e-7;
+  bool is_random = false;  ///< the values are drawn: only types and shapes can be compared
 };
 
-/// Names of the cases in `folder` that belong to the list, sorted.
-[[nodiscard]] std::vector<std::string> list_cases(const std::string& folder, List list);
+/// Names of the cases of a set that belong to the list, sorted. `data` holds the sets' folders.
+[[nodiscard]] std::vector<std::string> list_cases(const std::string& data, const CaseSet& set, List list);
 
-/// Throws UnsupportedError for data that is no tensor (sequences, optionals, strings, 8-bit floats).
-[[nodiscard]] NodeCase load_case(const std::string& folder, const std::string& name);
+/// Throws UnsupportedError for data of a kind that is not supported (maps).
+[[nodiscard]] NodeCase load_case(const std::string& data, const CaseSet& set, const std::string& name);
 
-/// Empty when `actual` agrees with `expected` (dtype, shape, values, places of NaN and infinity), else what
-/// differs.
-[[nodiscard]] std::string difference(const Tensor& actual, const Tensor& expected, const NodeCase& tolerance);
+/// Empty when `actual` agrees with `expected` (kind, dtype, shape, values, places of NaN and infinity), else
+/// what differs.
+[[nodiscard]] std::string difference(const HostValue& actual, const HostValue& expected,
+                                     const NodeCase& tolerance);
 
 }  // namespace sylvite::node_test

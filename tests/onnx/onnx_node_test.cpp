@@ -1,6 +1,6 @@
-// Runs the ONNX backend node tests and compares the outcomes with a checked-in list.
+// Runs the ONNX backend tests and compares the outcomes with a checked-in list.
 //
-//   onnx_node_test --engine interpreter --list A
+//   onnx_node_test --set node --engine interpreter --list A
 //
 // Exit status 0 when every outcome is the listed one. An unexpected pass fails too: run with --update to
 // record it.
@@ -28,32 +28,40 @@ namespace {
 
 namespace po = boost::program_options;
 
-std::vector<Tensor> run_interpreter(const std::string& model_path, const ImportOptions& options,
-                                    const std::vector<Tensor>& inputs) {
-  return interpret(import_onnx(model_path, options), inputs);
+std::vector<HostValue> run_interpreter(const std::string& model_path, const ImportOptions& options,
+                                       const std::vector<HostValue>& inputs, bool allows_host_steps) {
+  const ImportedModel model = import_model(model_path, options);
+  check_host_steps(model.host.get(), allows_host_steps);
+  return interpret(model, inputs);
 }
 
 /// Everything between the importer and the code generator.
-std::vector<Tensor> run_plan(const std::string& model_path, const ImportOptions& options,
-                             const std::vector<Tensor>& inputs) {
-  return interpret_plan(lower(run_passes(import_onnx(model_path, options))), inputs);
+std::vector<HostValue> run_plan(const std::string& model_path, const ImportOptions& options,
+                                const std::vector<HostValue>& inputs, bool allows_host_steps) {
+  ImportedModel model = import_model(model_path, options);
+  check_host_steps(model.host.get(), allows_host_steps);
+  const Plan plan = lower(run_passes(model.graph));
+  return run_model(model.host.get(), inputs,
+                   [&](const std::vector<Tensor>& tensors) { return interpret_plan(plan, tensors); });
 }
 
 /// Nothing is tuned: every kernel takes its first candidate. Objects are shared by the cases through
 /// `cache_folder`.
 std::string cache_folder;
 
-std::vector<Tensor> run_compiled(const std::string& model_path, const ImportOptions& options,
-                                 const std::vector<Tensor>& inputs) {
+std::vector<HostValue> run_compiled(const std::string& model_path, const ImportOptions& options,
+                                    const std::vector<HostValue>& inputs, bool allows_host_steps) {
   CompileOptions compile_options;
   compile_options.import = options;
   compile_options.set = {{"cache.dir", cache_folder}, {"db.enabled", "false"}, {"compile.threads", "1"}};
-  return compile(model_path, compile_options).run(inputs);
+  if (!allows_host_steps) check_host_steps(import_model(model_path, options).host.get(), false);
+  return compile(model_path, compile_options).run_values(inputs);
 }
 
 struct EngineRow {
   std::string name;
-  std::vector<Tensor> (*run)(const std::string&, const ImportOptions&, const std::vector<Tensor>&);
+  std::vector<HostValue> (*run)(const std::string&, const ImportOptions&, const std::vector<HostValue>&,
+                                bool);
   double seconds;
   std::size_t megabytes;
 };
@@ -80,8 +88,8 @@ List parse_list(const std::string& text) {
 
 using Outcomes = std::map<std::string, std::string>;  ///< case -> kind
 
-std::string expected_path(const std::string& engine) {
-  return fmt::format("{}/expected_{}.txt", EXPECTED_FOLDER, engine);
+std::string expected_path(const std::string& set, const std::string& engine) {
+  return fmt::format("{}/expected_{}_{}.txt", EXPECTED_FOLDER, set, engine);
 }
 
 Outcomes read_expected(const std::string& path) {
@@ -101,12 +109,12 @@ Outcomes read_expected(const std::string& path) {
 
 void write_expected(const std::string& path, const Outcomes& outcomes) {
   std::ofstream file(path);
-  file << "# Outcomes of the ONNX node tests (onnx 1.22.0). Written by onnx_node_test --update.\n";
+  file << "# Outcomes of the ONNX backend tests (onnx 1.22.0). Written by onnx_node_test --update.\n";
   for (const auto& [name, kind] : outcomes) file << name << ' ' << kind << '\n';
 }
 
 struct Arguments {
-  std::string engine = "interpreter", list = "A", filter, shard = "0/1", cache;
+  std::string set = "node", engine = "interpreter", list = "all", filter, shard = "0/1", cache;
   bool update = false, verbose = false;
 };
 
@@ -114,7 +122,9 @@ Arguments parse_arguments(int argc, char** argv) {
   Arguments arguments;
   po::options_description table("onnx_node_test");
   table.add_options()("help,h", "show this text");
-  table.add_options()("engine", po::value(&arguments.engine), "interpreter or compiled");
+  table.add_options()("set", po::value(&arguments.set),
+                      "node, pytorch-converted, pytorch-operator, simple or light");
+  table.add_options()("engine", po::value(&arguments.engine), "interpreter, plan or compiled");
   table.add_options()("list", po::value(&arguments.list), "A (float32), B (and int64, int32, bool) or all");
   table.add_options()("filter", po::value(&arguments.filter), "run cases whose names contain this");
   table.add_options()("shard", po::value(&arguments.shard), "I/N: the Ith of N parts of the cases, from 0");
@@ -140,7 +150,8 @@ std::vector<std::string> select_cases(const Arguments& arguments) {
     throw UsageError("shard '{}' is not I/N with I < N", arguments.shard);
   }
   std::vector<std::string> cases;
-  for (const std::string& name : list_cases(CASES_FOLDER, parse_list(arguments.list))) {
+  for (const std::string& name :
+       list_cases(DATA_FOLDER, find_set(arguments.set), parse_list(arguments.list))) {
     if (name.find(arguments.filter) != std::string::npos) cases.push_back(name);
   }
   // Neighbours share kernels, so a shard is a run of them.
@@ -181,20 +192,22 @@ int run(const Arguments& arguments) {
   const CacheFolder cache(arguments.cache);
   cache_folder = cache.path();
   const EngineRow& engine = find_engine(arguments.engine);
-  const Outcomes expected = read_expected(expected_path(engine.name));
+  const CaseSet& set = find_set(arguments.set);
+  const std::string expected_file = expected_path(set.name, engine.name);
+  const Outcomes expected = read_expected(expected_file);
   Outcomes outcomes = expected;
   std::map<std::string, int> counts;
   int surprises = 0;
   const auto start = std::chrono::steady_clock::now();
   for (const std::string& name : select_cases(arguments)) {
     const Outcome outcome =
-        run_case_isolated(CASES_FOLDER, name, engine.run, engine.seconds, engine.megabytes);
+        run_case_isolated(DATA_FOLDER, set, name, engine.run, engine.seconds, engine.megabytes);
     ++counts[outcome.kind];
     outcomes[name] = outcome.kind;
     const auto listed = expected.find(name);
     const bool is_expected = listed != expected.end() && listed->second == outcome.kind;
     if (!is_expected) ++surprises;
-    const bool passes = outcome.kind == "pass" || outcome.kind == "bound";
+    const bool passes = outcome.kind == "pass" || outcome.kind == "bound" || outcome.kind == "host";
     if ((!is_expected && !arguments.update) || (arguments.verbose && !passes)) {
       fmt::print("{:12} {}{}{}\n", outcome.kind, name,
                  is_expected
@@ -206,10 +219,10 @@ int run(const Arguments& arguments) {
   }
   print_summary(counts, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (arguments.update) {
-    write_expected(expected_path(engine.name), outcomes);
+    write_expected(expected_file, outcomes);
     return 0;
   }
-  if (surprises > 0) fmt::print("{} outcomes differ from {}\n", surprises, expected_path(engine.name));
+  if (surprises > 0) fmt::print("{} outcomes differ from {}\n", surprises, expected_file);
   return surprises == 0 ? 0 : 1;
 }
 
