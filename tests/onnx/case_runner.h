@@ -7,6 +7,7 @@
 
 #include "frontend/imported_model.h"
 #include "node_case.h"
+#include "tests/support/isolated.h"
 
 namespace sylvite::node_test {
 
@@ -18,11 +19,6 @@ using Engine =
 
 /// For engines: refuses a model with host steps when they are not allowed.
 void check_host_steps(const HostPart* host, bool are_allowed);
-
-struct Outcome {
-  std::string kind;    ///< pass, bound, host, random, unsupported, wrong, crash or timeout
-  std::string reason;  ///< empty for pass
-};
 
 /// The case in this process. "pass": the graph is the whole model. "bound": right with inputs that a compiler
 /// must know (shapes, axes, limits) given as constants, and right without, through host steps. "host": right,
