@@ -28,6 +28,8 @@ std::optional<Affine> affine_of(const Graph& graph, const Node& node, const std:
   for (std::int64_t c = 0; c < graph.value(inputs[1]).constant->size(); ++c) {
     result.scale.push_back(at(1, c) / std::sqrt(at(4, c) + epsilon));
     result.shift.push_back(at(2, c) - at(3, c) * result.scale.back());
+    // An infinite mean or scale gives infinities or NaN, as the formula says; folded it could give the other.
+    if (!std::isfinite(result.scale.back()) || !std::isfinite(result.shift.back())) return std::nullopt;
   }
   return result;
 }

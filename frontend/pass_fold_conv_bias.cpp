@@ -8,7 +8,7 @@ namespace {
 
 /// b as a vector over the channels when it varies along dim 1 of `out` only; nullopt otherwise.
 std::optional<Tensor> per_channel(const Graph& graph, ValueId b, const TensorType& out) {
-  if (!graph.is_constant(b)) return std::nullopt;
+  if (!graph.is_constant(b) || graph.type(b).rank() > out.rank()) return std::nullopt;
   const Tensor& tensor = *graph.value(b).constant;
   const std::int64_t channels = out.dims()[1];
   const int channel_axis = graph.type(b).rank() - (out.rank() - 1);

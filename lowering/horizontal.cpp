@@ -82,10 +82,10 @@ class Merger {
     if (next.size() == 1 && graph_.node(next[0]).op == Op::add && !is_output(branch.result)) {
       const Node& add = graph_.node(next[0]);
       branch.bias = add.inputs[0] == branch.result ? add.inputs[1] : add.inputs[0];
-      const bool is_bias = graph_.is_constant(branch.bias) &&
-                           graph_.value(branch.bias).constant->size() == width(branch) &&
-                           graph_.type(branch.bias).dims().back() == width(branch) &&
-                           graph_.type(add.outputs[0]).shape == graph_.type(branch.result).shape;
+      const bool is_bias =
+          graph_.is_constant(branch.bias) && graph_.value(branch.bias).constant->size() == width(branch) &&
+          graph_.type(branch.bias).rank() > 0 && graph_.type(branch.bias).dims().back() == width(branch) &&
+          graph_.type(add.outputs[0]).shape == graph_.type(branch.result).shape;
       if (!is_bias) return std::nullopt;
       branch.add = next[0];
       branch.result = add.outputs[0];

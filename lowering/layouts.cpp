@@ -92,6 +92,7 @@ std::optional<Wanted> concat_rule(const Operands& operands) {
 }
 
 std::optional<Wanted> pad_rule(const Operands& operands) {
+  if (!operands.blocked[0]) return std::nullopt;  // of any rank
   const bool channels = operands.node.attributes.integers("low").at(1) != 0 ||
                         operands.node.attributes.integers("high").at(1) != 0;
   const std::vector<std::int64_t>& interior = operands.node.attributes.integers("interior");

@@ -199,6 +199,31 @@ TEST(Passes, LeaveAlmostGeluAlone) {
   EXPECT_EQ(count(fuse_gelu(graph), Op::gelu), 0);
 }
 
+TEST(Passes, LeaveBatchNormWithInfiniteScaleAlone) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 2, 3}));
+  const auto vector = [&](float a, float b) {
+    return graph.add_constant(Tensor::of<float>(DType::f32, {2}, {a, b}));
+  };
+  const float infinity = std::numeric_limits<float>::infinity();
+  graph.outputs = {
+      graph.add(Op::batch_norm, {x, vector(1, infinity), vector(1, 1), vector(1, 1), vector(1, 1)})};
+  EXPECT_EQ(count(fold_batch_norm(graph), Op::batch_norm), 1);
+}
+
+TEST(Passes, LeaveBiasOfHigherRankThanTheConvolutionAlone) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 1, 4}));
+  const ValueId y = graph.add(
+      Op::conv, {x, graph.add_constant(Tensor::of<float>(DType::f32, {1, 1, 1}, {2}))},
+      {{"strides", Dims{1}}, {"pads", Dims{0, 0}}, {"dilations", Dims{1}}, {"groups", std::int64_t{1}}});
+  graph.outputs = {
+      graph.add(Op::add, {y, graph.add_constant(Tensor::of<float>(DType::f32, {1, 1, 1, 1}, {3}))})};
+  const Graph after = fold_conv_bias(graph);
+  verify(after);
+  EXPECT_EQ(count(after, Op::add), 1);
+}
+
 TEST(Passes, RunAllInOrderAndReport) {
   const Graph graph =
       parse_graph(body("  %c2 = constant f32[] {2.0}\n  %a: f32[4] = mul(%x, %c2)\n  %b: f32[4] = exp(%a)\n  "

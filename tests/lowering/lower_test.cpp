@@ -122,6 +122,23 @@ TEST(Lower, TwoOutputsOfOneNode) {
   expect_lowers_faithfully(graph);
 }
 
+TEST(Lower, ScalarBesideAProductOfOneColumn) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({3, 4}));
+  graph.outputs = {
+      graph.add(Op::add, {graph.add(Op::matmul, {x, weight(graph, {4, 1})}), scalar(graph, 0.5F)})};
+  expect_lowers_faithfully(graph);
+}
+
+TEST(Lower, PaddedVectorBesideAConvolution) {
+  Graph graph;
+  const ValueId vector = graph.add_input("vector", f32({5}));
+  const ValueId image = graph.add_input("image", f32({1, 16, 4, 4}));
+  graph.outputs = {graph.add(Op::pad, {vector}, {{"low", Dims{1}}, {"high", Dims{2}}}),
+                   conv(graph, image, 16, 3)};
+  expect_lowers_faithfully(graph);
+}
+
 TEST(Lower, PlanTextLinesUp) {
   const std::string text = plan_text(lower(encoder(1)));
   EXPECT_THAT(text, testing::StartsWith("plan encoder: "));
