@@ -142,8 +142,12 @@ class AttentionForm {
   }
   Func values() {
     Func stage = builder_.stage(name_ + "_values");
-    stage(vars({v_, k_, p_})) = builder_.read_broadcast(
+    const Expr value = builder_.read_broadcast(
         problem_.v, at(clamped(k_, problem_.positions), clamped(p_ * panel_width + v_, problem_.columns)));
+    // Probability 0 times an infinity would be NaN.
+    const bool is_whole = problem_.positions % panel_width == 0;
+    stage(vars({v_, k_, p_})) =
+        is_whole ? value : Halide::select(k_ < to_int(problem_.positions), value, Expr(0.0F));
     return stage;
   }
   Func folds(const Func& power, const Func& value) {

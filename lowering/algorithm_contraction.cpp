@@ -95,6 +95,17 @@ Coordinate input_channel(const Coordinate& out, const Coordinate& within, std::i
                     within.full);
 }
 
+/// Only the leading dims broadcast. A contracted extent of 1 is read through its loop, which schedules name.
+Expr read_matrix(AlgorithmBuilder& builder, ValueId id, const Coordinates& at) {
+  const Dims dims = builder.type(id).dims();
+  Coordinates own;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const bool is_leading = i + 2 < dims.size();
+    own.push_back(is_leading && dims[i] == 1 ? Coordinate(0) : at.at(at.size() - dims.size() + i));
+  }
+  return builder.read(id, own);
+}
+
 }  // namespace
 
 void define_matmul(AlgorithmBuilder& builder, const Node& node) {
@@ -109,9 +120,8 @@ void define_matmul(AlgorithmBuilder& builder, const Node& node) {
   Coordinates at_b = at;
   at_a[rank - 1] = Expr(domain[0]);
   at_b[rank - 2] = Expr(domain[0]);
-  // The contracted extent may be 1; only the leading dims broadcast, and there extents of 1 read index 0.
-  const Expr a = builder.read_broadcast(node.inputs[0], at_a);
-  const Expr b = builder.read_broadcast(node.inputs[1], at_b);
+  const Expr a = read_matrix(builder, node.inputs[0], at_a);
+  const Expr b = read_matrix(builder, node.inputs[1], at_b);
   Func folded = builder.stage(builder.name(out) + "_fold");
   const Halide::Type sum = sum_type(type.dtype);
   folded(vars) = zero_of(sum);

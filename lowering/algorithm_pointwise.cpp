@@ -69,12 +69,22 @@ Expr hard_sigmoid(const Expr& x, double alpha, double beta) {
 }
 
 Expr is_infinite(const Node& node, const Expr& x) {
-  if (!x.type().is_float()) return Halide::Internal::const_false();
-  const Expr infinity = constant(x, std::numeric_limits<double>::infinity());
+  const Expr zero = constant(x, 0);
   Expr result = Halide::Internal::const_false();
-  if (node.attributes.integer("detect_positive") != 0) result = result || strict_equal(x, infinity);
-  if (node.attributes.integer("detect_negative") != 0) result = result || strict_equal(x, -infinity);
-  return result;
+  if (node.attributes.integer("detect_positive") != 0) result = result || strict_less(zero, x);
+  if (node.attributes.integer("detect_negative") != 0) result = result || strict_less(x, zero);
+  return is_infinity(x) && result;
+}
+
+/// Float to integer: truncates; beyond the range the nearest, and 0 for NaN.
+Expr saturate(const Expr& x, const Halide::Type& type) {
+  const double low = type.is_uint() ? 0 : -std::ldexp(1.0, type.bits() - 1);
+  const double beyond = std::ldexp(1.0, type.is_uint() ? type.bits() : type.bits() - 1);
+  // Small types through i32, which is what the machine converts to.
+  const Expr inside = type.bits() < 32 ? cast(type, cast<std::int32_t>(x)) : cast(type, x);
+  const Expr value = select(strict_less(x, constant(x, low)), type.min(), strict_less(x, constant(x, beyond)),
+                            inside, type.max());
+  return select(is_not_a_number(x), Halide::Internal::make_zero(type), value);
 }
 
 Expr to_float(const Expr& x) {
@@ -90,8 +100,7 @@ Expr convert(const Expr& x, DType from, DType to) {
   if (is_narrow(to)) return to_storage(cast<std::int64_t>(x), to);
   if (x.type().is_float() && type.is_float()) return convert_float(x, type);
   if (!x.type().is_float() || type.is_float()) return cast(type, x);
-  // Through a wide integer, so that negative floats wrap into small and unsigned types as in C on x86.
-  return type.bits() == 64 ? cast(type, x) : cast(type, cast(Halide::Int(64), x));
+  return saturate(x, type);
 }
 
 /// Through the stored forms, which are the bits; a boolean has only 0 and 1.

@@ -48,6 +48,21 @@ Expr magnitude(const Expr& x) {
   return Halide::reinterpret<float>(Halide::reinterpret<std::uint32_t>(x) & cast<std::uint32_t>(0x7fffffff));
 }
 
+// NaN and infinity are told by their bits: where a number comes from plain arithmetic, the code generator
+// takes for granted that it is neither, and comparisons of floats would be folded away.
+Expr magnitude_bits(const Expr& x) {
+  const Halide::Type bits = Halide::UInt(x.type().bits());
+  return Halide::reinterpret(bits, x) &
+         Halide::Internal::make_const(bits, std::uint64_t{is_f64(x) ? ~0ULL >> 1 : ~0U >> 1});
+}
+Expr infinity_bits(const Expr& x) {
+  const Halide::Type bits = Halide::UInt(x.type().bits());
+  return Halide::Internal::make_const(bits, std::uint64_t{is_f64(x) ? 0x7ffULL << 52 : 0xffULL << 23});
+}
+Expr is_finite_number(const Expr& x) {
+  return magnitude_bits(x) < infinity_bits(x);
+}
+
 Expr with_sign_of(const Expr& value, const Expr& sign) {
   const Expr bit =
       Halide::reinterpret<std::uint32_t>(sign) & Halide::Internal::make_const(Halide::UInt(32), 0x80000000U);
@@ -117,8 +132,7 @@ Expr sine(const Expr& x, int quarter_turns) {
   const Expr value = select((index & 1) == 0, small_sin(quadrant.rest), small_cos(quadrant.rest));
   const Expr sign = cast<std::uint32_t>(index & 2) << 30;
   const Expr result = Halide::reinterpret<float>(Halide::reinterpret<std::uint32_t>(value) ^ sign);
-  const Expr is_finite = strict_less(magnitude(x), infinity(x));
-  return select(is_finite, result, not_a_number(x));
+  return select(is_finite_number(x), result, not_a_number(x));
 }
 
 /// asin(x) for x in [0, 1] through the half angle above 0.5; `x` is a magnitude.
@@ -144,6 +158,11 @@ Expr strict_mul(const Expr& a, const Expr& b) {
   return a.type().is_float() ? strict(Call::strict_mul, a.type(), a, b) : a * b;
 }
 Expr strict_div(const Expr& a, const Expr& b) {
+  // Halide refuses a division by the constant zero, whose results are those of a product with infinity.
+  if (b.type().is_float() && Halide::Internal::is_const_zero(b)) {
+    const bool is_negative = std::signbit(*Halide::Internal::as_const_float(b));
+    return strict_mul(a, is_negative ? -infinity(b) : infinity(b));
+  }
   return a.type().is_float() ? strict(Call::strict_div, a.type(), a, b) : a / b;
 }
 Expr strict_less(const Expr& a, const Expr& b) {
@@ -157,10 +176,15 @@ Expr strict_equal(const Expr& a, const Expr& b) {
   return a.type().is_float() ? strict(Call::strict_eq, Halide::Bool(), a, b) : a == b;
 }
 Expr is_not_a_number(const Expr& x) {
-  return x.type().is_float() ? !strict_equal(x, x) : Halide::Internal::const_false();
+  return x.type().is_float() ? magnitude_bits(x) > infinity_bits(x) : Halide::Internal::const_false();
+}
+Expr is_infinity(const Expr& x) {
+  if (!x.type().is_float()) return Halide::Internal::const_false();
+  // An equation of bits with infinity's is folded away, too; infinity less itself is NaN.
+  return is_not_a_number(strict_sub(x, x)) && !is_not_a_number(x);
 }
 Expr keep_nan(const Expr& x, const Expr& value) {
-  return x.type().is_float() ? select(strict_equal(x, x), value, x) : value;
+  return x.type().is_float() ? select(is_not_a_number(x), x, value) : value;
 }
 Expr nan_max(const Expr& a, const Expr& b) {
   if (!a.type().is_float()) return Halide::max(a, b);
@@ -197,7 +221,7 @@ Expr math_log(const Expr& x) {
   const Expr small = tail * f * f * f - 2.12194440e-4F * exponent - 0.5F * f * f;
   const Expr value = f + small + 0.693359375F * exponent;
   const Expr zero = constant(x, 0);
-  const Expr positive = select(strict_less(x, infinity(x)), value, x);
+  const Expr positive = select(is_finite_number(x), value, x);
   const Expr special = select(strict_equal(x, zero), -infinity(x), keep_nan(x, not_a_number(x)));
   return select(strict_less(zero, x), positive, special);
 }
@@ -207,7 +231,7 @@ Expr math_log1p(const Expr& x) {
   // log(u) * x / (u - 1) undoes the rounding of u = 1 + x.
   const Expr u = strict_add(x, Expr(1.0F));
   const Expr difference = strict_sub(u, Expr(1.0F));
-  const Expr is_exact = strict_equal(difference, constant(x, 0)) || !strict_less(magnitude(x), infinity(x));
+  const Expr is_exact = strict_equal(difference, constant(x, 0)) || !is_finite_number(x);
   const Expr corrected = strict_mul(math_log(u), strict_div(x, difference));
   return select(strict_equal(difference, constant(x, 0)), x, select(is_exact, math_log(u), corrected));
 }
@@ -364,7 +388,7 @@ Expr order_key(const Expr& x, bool nan_is_largest) {
   const Halide::Type type = Halide::Int(bits);
   const Expr word = Halide::reinterpret(type, x);
   const Expr ordered = word ^ ((word >> (bits - 1)) & type.max());
-  return select(strict_equal(x, x), ordered, nan_is_largest ? type.max() : type.min());
+  return select(is_not_a_number(x), nan_is_largest ? type.max() : type.min(), ordered);
 }
 
 Expr from_order_key(const Expr& key, const Halide::Type& type) {

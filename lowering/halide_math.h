@@ -19,6 +19,7 @@ namespace sylvite {
 [[nodiscard]] Halide::Expr strict_less_equal(const Halide::Expr& a, const Halide::Expr& b);
 [[nodiscard]] Halide::Expr strict_equal(const Halide::Expr& a, const Halide::Expr& b);
 [[nodiscard]] Halide::Expr is_not_a_number(const Halide::Expr& x);  ///< false for integers
+[[nodiscard]] Halide::Expr is_infinity(const Halide::Expr& x);      ///< likewise
 /// Propagate NaN from either side.
 [[nodiscard]] Halide::Expr nan_max(const Halide::Expr& a, const Halide::Expr& b);
 [[nodiscard]] Halide::Expr nan_min(const Halide::Expr& a, const Halide::Expr& b);
