@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <new>
@@ -40,8 +41,17 @@ int run_verb(const std::vector<std::string>& words) {
   throw UsageError("unknown verb '{}'{} (sylvite --help lists all)", name, suggestion(name, names));
 }
 
+/// Messages quote names of the model: nothing in them may drive a terminal or fill it.
+std::string printable(std::string_view message) {
+  constexpr std::size_t most = 1500;
+  std::string text(message);
+  if (text.size() > most) text = text.substr(0, most / 2) + " ... " + text.substr(text.size() - most / 2);
+  std::ranges::replace_if(text, [](unsigned char c) { return c != '\n' && (c < 0x20 || c == 0x7f); }, '?');
+  return text;
+}
+
 int fail(ErrorCode code, std::string_view message) {
-  fmt::print(stderr, "sylvite: error: {}\n", message);
+  fmt::print(stderr, "sylvite: error: {}\n", printable(message));
   return static_cast<int>(code);
 }
 

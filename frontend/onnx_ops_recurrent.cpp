@@ -88,6 +88,8 @@ Recurrence read_recurrence(ImportContext& c, const std::vector<std::string>& def
   r.steps = r.x.dim(0);
   r.batch = r.x.dim(1);
   r.hidden = c.input(2).dim(2);
+  if (const std::int64_t given = c.integer("hidden_size", r.hidden); given != r.hidden)
+    throw ModelError("hidden_size is {}, but R has {} columns", given, r.hidden);
   const std::string direction = c.string("direction", "forward");
   r.directions = direction == "bidirectional" ? 2 : 1;
   r.is_reverse = direction == "reverse";
