@@ -1,0 +1,149 @@
+#include "tests/fuzz/engines.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "frontend/onnx_importer.h"
+#include "frontend/passes.h"
+#include "lowering/plan_interpreter.h"
+#include "runtime/session.h"
+
+namespace sylvite::fuzz {
+namespace {
+
+std::vector<Tensor> run_plan(const Graph& graph, const std::vector<Tensor>& inputs,
+                             const EngineOptions& /*options*/, std::string& /*notes*/) {
+  return interpret_plan(lower(run_passes(graph)), inputs);
+}
+
+std::vector<Tensor> run_plain_plan(const Graph& graph, const std::vector<Tensor>& inputs,
+                                   const EngineOptions& /*options*/, std::string& /*notes*/) {
+  LoweringOptions plain;
+  plain.fuse = false;
+  plain.block_channels = false;
+  plain.reuse_memory = false;
+  return interpret_plan(lower(graph, plain), inputs);
+}
+
+CompileOptions compile_options(const std::string& mode, const EngineOptions& options) {
+  CompileOptions result;
+  result.mode = mode;
+  result.set = {{"cache.dir", options.cache_folder},
+                {"db.enabled", "false"},
+                {"compile.threads", "2"},
+                {"tune.compile_jobs", "1"}};
+  return result;
+}
+
+/// Twice: the second run finds what the first left in the arena.
+std::vector<Tensor> run_twice(Session& session, const std::vector<Tensor>& inputs) {
+  (void)session.program->run(inputs);
+  return session.program->run(inputs);
+}
+
+std::vector<Tensor> run_mode(const Graph& graph, const std::vector<Tensor>& inputs,
+                             const CompileOptions& options) {
+  Session session = load_graph(graph, options);
+  choose_candidates(session);
+  build_program(session);
+  if (!session.report.warnings.empty()) throw InternalError("warning: {}", session.report.warnings.front());
+  return run_twice(session, inputs);
+}
+
+std::vector<Tensor> run_default(const Graph& graph, const std::vector<Tensor>& inputs,
+                                const EngineOptions& options, std::string& /*notes*/) {
+  return run_mode(graph, inputs, compile_options("default", options));
+}
+
+std::vector<Tensor> run_reduce_overhead(const Graph& graph, const std::vector<Tensor>& inputs,
+                                        const EngineOptions& options, std::string& /*notes*/) {
+  return run_mode(graph, inputs, compile_options("reduce-overhead", options));
+}
+
+std::vector<Tensor> run_max_autotune(const Graph& graph, const std::vector<Tensor>& inputs,
+                                     const EngineOptions& options, std::string& /*notes*/) {
+  const std::filesystem::path database =
+      std::filesystem::path(options.cache_folder) / fmt::format("trials_{}.db", ::getpid());
+  CompileOptions chosen = compile_options("max-autotune", options);
+  chosen.set["db.enabled"] = "true";
+  chosen.set["db.path"] = database.string();
+  chosen.set["tune.budget"] = "2s";
+  std::vector<Tensor> outputs = run_mode(graph, inputs, chosen);
+  std::error_code ignored;
+  std::filesystem::remove(database, ignored);
+  return outputs;
+}
+
+std::vector<Tensor> run_random(const Graph& graph, const std::vector<Tensor>& inputs,
+                               const EngineOptions& options, std::string& notes) {
+  Session session = load_graph(graph, compile_options("default", options));
+  std::mt19937 random(options.seed);
+  for (const Kernel& kernel : session.plan.kernels) {
+    Choice& choice = session.choices.emplace_back();
+    choice.candidate = random_candidate(kernel, session.machine, random);
+    choice.origin = Origin::search;
+  }
+  for (std::size_t i = 0; i < session.choices.size(); ++i) {
+    notes += session.plan.kernels[i].text + session.choices[i].candidate.to_string();
+  }
+  build_program(session);
+  for (const std::string& warning : session.report.warnings) notes += warning + "\n";
+  return run_twice(session, inputs);
+}
+
+constexpr Engine engines[] = {
+    {"plan", run_plan},       {"plain-plan", run_plain_plan},
+    {"default", run_default}, {"reduce-overhead", run_reduce_overhead},
+    {"random", run_random},   {"max-autotune", run_max_autotune},
+};
+
+}  // namespace
+
+std::span<const Engine> engine_table() {
+  return engines;
+}
+
+const Engine& find_engine(std::string_view name) {
+  for (const Engine& engine : engines) {
+    if (engine.name == name) return engine;
+  }
+  throw UsageError("engine '{}' is unknown", name);
+}
+
+Candidate random_candidate(const Kernel& kernel, const Machine& machine, std::mt19937& random) {
+  const std::vector<const Space*> spaces = spaces_for(kernel, machine);
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    const Space& space = *spaces[random() % spaces.size()];
+    Point point;
+    for (const Parameter& parameter : space.parameters(kernel, machine)) {
+      point[parameter.name] = parameter.values[random() % parameter.values.size()];
+    }
+    try {
+      return space.at(kernel, machine, point);
+    } catch (const UnsupportedError&) {
+      continue;  // this point makes no legal schedule
+    }
+  }
+  return default_candidate(kernel, machine);
+}
+
+Outcome check_case(const ModelCase& test, const std::vector<std::string>& names,
+                   const EngineOptions& options) {
+  std::string_view engine = "import";
+  std::string notes;
+  try {
+    const Graph graph = import_onnx_bytes(test.model.SerializeAsString(), "");
+    const Expectation expected = expect(graph, test.inputs);
+    for (const std::string& name : names) {
+      engine = name;
+      const std::string text =
+          difference(find_engine(name).run(graph, test.inputs, options, notes), expected);
+      if (!text.empty()) return {"differs", fmt::format("{}: {}\n{}", name, text, notes)};
+    }
+  } catch (const std::exception& error) {
+    return {"throws", fmt::format("{}: {}", engine, error.what())};
+  }
+  return {"agrees", ""};
+}
+
+}  // namespace sylvite::fuzz

@@ -1,0 +1,37 @@
+#pragma once
+// The ways to run a model that must all give what the interpreter gives.
+
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "schedules/candidate.h"
+#include "tests/fuzz/expectation.h"
+#include "tests/fuzz/model_grower.h"
+#include "tests/support/isolated.h"
+
+namespace sylvite::fuzz {
+
+struct EngineOptions {
+  std::string cache_folder;  ///< of compiled kernels
+  unsigned seed = 0;         ///< what random candidates are drawn from
+};
+
+struct Engine {
+  std::string_view name;
+  /// Outputs of the graph. `notes` gets what helps to understand a difference, such as the schedules drawn.
+  std::vector<Tensor> (*run)(const Graph& graph, const std::vector<Tensor>& inputs,
+                             const EngineOptions& options, std::string& notes);
+};
+[[nodiscard]] std::span<const Engine> engine_table();
+[[nodiscard]] const Engine& find_engine(std::string_view name);  ///< throws UsageError
+
+/// "agrees", "differs" or "throws", with the engine and the reason.
+[[nodiscard]] Outcome check_case(const ModelCase& test, const std::vector<std::string>& engines,
+                                 const EngineOptions& options);
+
+/// A random point of a random space that takes the kernel; the heuristic one when many draws are illegal.
+[[nodiscard]] Candidate random_candidate(const Kernel& kernel, const Machine& machine, std::mt19937& random);
+
+}  // namespace sylvite::fuzz

@@ -1,0 +1,182 @@
+#include "tests/fuzz/expectation.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "base/error.h"
+#include "frontend/interpreter.h"
+
+namespace sylvite::fuzz {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr int noisy_runs = 5;
+constexpr double relative = 1e-4;  ///< of an element, always allowed
+constexpr double absolute = 1e-5;  ///< of the largest element, always allowed
+constexpr double safety = 6;       ///< allowed for each unit that noise moves an element
+
+/// Operations that do not round when their operands and results are short: see is_exact.
+constexpr std::array exact_ops = {
+    Op::neg,   Op::abs,        Op::sign,       Op::floor,      Op::ceil,        Op::round,   Op::relu,
+    Op::cast,  Op::add,        Op::sub,        Op::mul,        Op::minimum,     Op::maximum, Op::where,
+    Op::iota,  Op::reduce_sum, Op::reduce_max, Op::reduce_min, Op::reduce_prod, Op::cumsum,  Op::cumprod,
+    Op::top_k, Op::matmul,     Op::conv,       Op::max_pool,
+};
+
+/// A few roundings of an element type.
+double noise_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    default:
+      return 0x1p-21;  // f64 as well: its functions are as exact as those of f32
+  }
+}
+
+/// Tensors of small multiples of some 2^-k were not rounded, and sums of them are exact in any order.
+bool is_exact(const Tensor& tensor) {
+  const bool is_short = dtype_size(tensor.dtype()) == 2;
+  const double grid = is_short ? 4 : 1024;
+  const double most = tensor.dtype() == DType::f16    ? 1 << 10
+                      : tensor.dtype() == DType::bf16 ? 1 << 7
+                                                      : 1 << 23;
+  for (std::int64_t i = 0; i < tensor.size(); ++i) {
+    const double scaled = tensor.as_double(i) * grid;
+    if (!(std::abs(scaled) < most) || scaled != std::floor(scaled)) return false;
+  }
+  return true;
+}
+
+Tensor with_noise(const Tensor& tensor, bool may_be_exact, std::mt19937& random) {
+  if (!is_float(tensor.dtype()) || (may_be_exact && is_exact(tensor))) return tensor;
+  Tensor noisy(tensor.dtype(), tensor.dims());
+  const double size = noise_of(tensor.dtype());
+  for (std::int64_t i = 0; i < tensor.size(); ++i) {
+    const double value = tensor.as_double(i);
+    const double unit = static_cast<double>(random() % 3) - 1;
+    noisy.set_double(i, std::isfinite(value) ? value * (1 + unit * size) : value);
+  }
+  return noisy;
+}
+
+/// As interpret(), but every node reads and writes with noise.
+std::vector<Tensor> interpret_with_noise(const Graph& graph, const std::vector<Tensor>& inputs,
+                                         unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<Tensor> values(graph.values().size());
+  const auto at = [&](ValueId id) -> Tensor& { return values.at(static_cast<std::size_t>(id)); };
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (graph.values()[i].constant) values[i] = *graph.values()[i].constant;
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) at(graph.inputs[i]) = inputs[i];
+  for (const Node& node : graph.nodes()) {
+    const bool computes = !has_trait(node.op, OpTrait::movement);
+    const bool is_exact_op = std::ranges::find(exact_ops, node.op) != exact_ops.end();
+    std::vector<Tensor> read;
+    for (const ValueId id : node.inputs) {
+      read.push_back(id == no_value ? Tensor() : computes ? with_noise(at(id), true, random) : at(id));
+    }
+    std::vector<const Tensor*> arguments;
+    for (std::size_t i = 0; i < read.size(); ++i) {
+      arguments.push_back(node.inputs[i] == no_value ? nullptr : &read[i]);
+    }
+    std::vector<TensorType> types;
+    for (const ValueId id : node.outputs) types.push_back(graph.type(id));
+    std::vector<Tensor> results = op_info(node.op).evaluate(node.op, arguments, node.attributes, types);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      at(node.outputs[i]) = computes ? with_noise(results[i], is_exact_op, random) : results[i];
+    }
+  }
+  std::vector<Tensor> outputs;
+  for (const ValueId id : graph.outputs) outputs.push_back(at(id));
+  return outputs;
+}
+
+bool is_same(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+double scale_of(const Tensor& tensor) {
+  double scale = 0;
+  for (std::int64_t i = 0; i < tensor.size(); ++i) {
+    const double size = std::abs(tensor.as_double(i));
+    if (std::isfinite(size)) scale = std::max(scale, size);
+  }
+  return scale;
+}
+
+std::vector<double> least_allowed(const Tensor& wanted) {
+  std::vector<double> allowed(static_cast<std::size_t>(wanted.size()), 0);
+  if (!is_float(wanted.dtype())) return allowed;
+  const double scale = scale_of(wanted);
+  for (std::int64_t i = 0; i < wanted.size(); ++i) {
+    const double size = std::abs(wanted.as_double(i));
+    if (std::isfinite(size)) {
+      allowed[static_cast<std::size_t>(i)] = (relative + noise_of(wanted.dtype())) * size + absolute * scale;
+    }
+  }
+  return allowed;
+}
+
+void widen(std::vector<double>& allowed, const Tensor& wanted, const Tensor& noisy) {
+  for (std::int64_t i = 0; i < wanted.size(); ++i) {
+    const double a = wanted.as_double(i);
+    const double b = noisy.as_double(i);
+    if (is_same(a, b)) continue;
+    double& slot = allowed[static_cast<std::size_t>(i)];
+    const bool may_be_anything = !is_float(wanted.dtype()) || !std::isfinite(a) || !std::isfinite(b);
+    slot = may_be_anything ? infinity : std::max(slot, safety * std::abs(a - b) + relative * std::abs(a));
+  }
+}
+
+}  // namespace
+
+double Expectation::compared_share() const {
+  double compared = 0;
+  double all = 0;
+  for (const std::vector<double>& each : allowed) {
+    all += static_cast<double>(each.size());
+    compared += static_cast<double>(std::ranges::count_if(each, [](double d) { return std::isfinite(d); }));
+  }
+  return all > 0 ? compared / all : 1;
+}
+
+Expectation expect(const Graph& graph, const std::vector<Tensor>& inputs) {
+  Expectation result;
+  result.outputs = interpret(graph, inputs);
+  for (const Tensor& output : result.outputs) result.allowed.push_back(least_allowed(output));
+  for (unsigned run = 1; run <= noisy_runs; ++run) {
+    const std::vector<Tensor> noisy = interpret_with_noise(graph, inputs, run);
+    for (std::size_t i = 0; i < noisy.size(); ++i) widen(result.allowed[i], result.outputs[i], noisy[i]);
+  }
+  return result;
+}
+
+std::string difference(const std::vector<Tensor>& actual, const Expectation& expected) {
+  if (actual.size() != expected.outputs.size()) {
+    return fmt::format("{} outputs, expected {}", actual.size(), expected.outputs.size());
+  }
+  for (std::size_t k = 0; k < actual.size(); ++k) {
+    const Tensor& wanted = expected.outputs[k];
+    if (actual[k].type() != wanted.type()) {
+      return fmt::format("output {} is {}, expected {}", k, actual[k].type().to_string(),
+                         wanted.type().to_string());
+    }
+    for (std::int64_t i = 0; i < wanted.size(); ++i) {
+      const double a = actual[k].as_double(i);
+      const double b = wanted.as_double(i);
+      const double allowed = expected.allowed[k][static_cast<std::size_t>(i)];
+      if (is_same(a, b) || std::isinf(allowed) || std::abs(a - b) <= allowed) continue;
+      return fmt::format("output {} ({}) element {} is {:.9g}, expected {:.9g} +- {:.3g}", k,
+                         wanted.type().to_string(), i, a, b, allowed);
+    }
+  }
+  return "";
+}
+
+}  // namespace sylvite::fuzz
