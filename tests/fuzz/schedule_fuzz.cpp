@@ -110,12 +110,13 @@ class Collection {
 Collection node_test_kernels() {
   Collection collection;
   const node_test::Engine collect = [&](const std::string& path, const ImportOptions& options,
-                                        const std::vector<Tensor>& /*inputs*/) {
+                                        const std::vector<HostValue>& /*inputs*/, bool /*allows_host_steps*/) {
     collection.add(lower(run_passes(import_onnx(path, options))));
-    return std::vector<Tensor>();
+    return std::vector<HostValue>();
   };
-  for (const std::string& name : node_test::list_cases(NODE_CASES, node_test::List::b)) {
-    (void)node_test::run_case(NODE_CASES, name, collect);
+  const node_test::CaseSet& set = node_test::find_set("node");
+  for (const std::string& name : node_test::list_cases(ONNX_CASES, set, node_test::List::b)) {
+    (void)node_test::run_case(node_test::load_case(ONNX_CASES, set, name), collect);
   }
   return collection;
 }
@@ -164,7 +165,8 @@ bool must_be_bit_equal(const Kernel& kernel) {
 std::vector<Tensor> run_candidate(const Kernel& kernel, const Candidate& candidate, const Machine& machine,
                                   const std::vector<Tensor>& inputs) {
   const std::string object = compile_to_object(kernel, candidate, machine.target);
-  KernelRunner runner(kernel, candidate, object, machine.target, inputs, machine.threads);
+  ColdWeights weights(inputs, 0);
+  KernelRunner runner(kernel, candidate, object, machine.target, inputs, weights, machine.threads);
   runner.call();
   return runner.outputs();
 }

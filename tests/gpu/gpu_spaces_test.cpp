@@ -26,7 +26,8 @@ TEST_P(gpu_spaces, agree_with_the_interpreter) {
       const std::string what = kernel.text + candidate.to_string();
       try {
         const std::string object = compile_to_object(kernel, candidate, machine.target);
-        KernelRunner runner(kernel, candidate, object, machine.target, inputs, 1);
+        ColdWeights weights(inputs, 0);
+        KernelRunner runner(kernel, candidate, object, machine.target, inputs, weights, 1);
         runner.call();
         expect_close(runner.outputs(), expected, 2e-5, what);
         EXPECT_GT(runner.time_on_device(4), 0);
