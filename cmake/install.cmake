@@ -33,7 +33,7 @@ install(FILES $<TARGET_FILE:Halide::Halide> DESTINATION ${sylvite_private_libdir
 install(FILES include/sylvite/sylvite.h DESTINATION ${sylvite_includedir}/sylvite)
 install(FILES base/error.h DESTINATION ${sylvite_includedir}/base)
 file(GLOB frontend_headers ${PROJECT_SOURCE_DIR}/frontend/*.h)
-list(FILTER frontend_headers INCLUDE REGEX "/(graph|op_table|types|tensor|tensor_io|onnx_importer|text)\\.h$")
+list(FILTER frontend_headers INCLUDE REGEX "/(graph|op_table|types|tensor|tensor_io|onnx_importer|imported_model|host_value|text)\\.h$")
 install(FILES ${frontend_headers} DESTINATION ${sylvite_includedir}/frontend)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Sylvite)

@@ -225,6 +225,8 @@ void OnnxGraphImporter::bind_initializers(const onnx::GraphProto& graph, OnnxSco
 }
 
 void OnnxGraphImporter::import_input(const onnx::ValueInfoProto& input, OnnxScope& scope) {
+  if (input.type().value_case() == onnx::TypeProto::VALUE_NOT_SET)
+    throw ModelError("input '{}' has no type", input.name());
   const bool is_tensor = input.type().has_tensor_type();
   const bool is_numeric = is_tensor && input.type().tensor_type().elem_type() != onnx::TensorProto::STRING;
   if (!is_numeric && stage_ == OnnxStage::first) {
