@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/cuda_device.h"
-#include "runtime/nvrtc.h"
+#include "schedules/nvrtc.h"
 
 namespace sylvite::bench {
 

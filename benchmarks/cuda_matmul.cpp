@@ -18,7 +18,7 @@
 #include "benchmarks/cuda_race.h"
 #include "runtime/cublaslt.h"
 #include "runtime/cuda_template_kernel.h"
-#include "runtime/nvrtc.h"
+#include "schedules/nvrtc.h"
 
 namespace {
 

@@ -42,7 +42,7 @@ endfunction()
 
 # The CUDA C++ texts that templates are made of.
 function(sylvite_embed_cuda_sources target)
-  foreach(name hopper pointwise matmul)
+  foreach(name hopper pointwise matmul attention)
     sylvite_embed(${target} ${PROJECT_SOURCE_DIR}/schedules/cuda/${name}.cuh cuda_${name} schedules/cuda_sources.h)
   endforeach()
 endfunction()

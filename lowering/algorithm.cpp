@@ -18,6 +18,8 @@ constexpr std::array forms = {
     FormRow{"conv_winograd", conv_winograd_packings, build_conv_winograd},
     FormRow{"depthwise_blocked", depthwise_blocked_packings, build_depthwise_blocked},
     FormRow{"attention_rows", generic_packings, build_attention_rows},
+    FormRow{"cuda_matmul", generic_packings, build_no_algorithm},
+    FormRow{"cuda_attention", generic_packings, build_no_algorithm},
 };
 
 const FormRow& form_row(const Form& form) {
@@ -90,6 +92,10 @@ std::vector<Packing> layout_packings(const Kernel& kernel) {
     packings.push_back(packing);
   }
   return packings;
+}
+
+Algorithm build_no_algorithm(const Kernel& /*kernel*/, const Form& form) {
+  throw UnsupportedError("form '{}' is a template in CUDA C++; Halide has no algorithm of it", form.name);
 }
 
 std::vector<Packing> input_packings(const Kernel& kernel, const Form& form) {

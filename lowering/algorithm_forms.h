@@ -23,6 +23,9 @@ struct FormRow {
 [[nodiscard]] std::vector<Packing> generic_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_generic(const Kernel& kernel, const Form& form);
 
+/// For forms that are CUDA C++ templates (schedules/cuda_candidate.h): throws UnsupportedError.
+[[nodiscard]] Algorithm build_no_algorithm(const Kernel& kernel, const Form& form);
+
 [[nodiscard]] std::vector<Packing> conv_blocked_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_conv_blocked(const Kernel& kernel, const Form& form);
 [[nodiscard]] std::vector<Packing> depthwise_blocked_packings(const Kernel& kernel, const Form& form);

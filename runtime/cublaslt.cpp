@@ -1,7 +1,7 @@
 #include "runtime/cublaslt.h"
 
+#include "base/dynamic_library.h"
 #include "base/error.h"
-#include "runtime/dynamic_library.h"
 
 // cuBLASLt thinks in columns: our row-major out[m, n] is its n x m matrix, the product of b's and a's.
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/dynamic_library.h"
 #include "base/error.h"
-#include "runtime/dynamic_library.h"
 
 namespace sylvite::cuda {
 

@@ -28,19 +28,20 @@ TensorMap encode(const CudaTensorMap& map, DevicePointer address) {
   constexpr int no_interleave = 0;
   constexpr int promote_to_256_bytes = 3;  // of L2
   constexpr int zeros_outside = 0;
-  std::uint64_t dims[3];
-  std::uint64_t pitches[2];
-  std::uint32_t box[3];
-  const std::uint32_t steps[3] = {1, 1, 1};
-  for (int i = 0; i < 3; ++i) {
+  std::uint64_t dims[4];
+  std::uint64_t pitches[3];
+  std::uint32_t box[4];
+  const std::uint32_t steps[4] = {1, 1, 1, 1};
+  for (int i = 0; i < 4; ++i) {
     dims[i] = static_cast<std::uint64_t>(map.dims[i]);
     box[i] = static_cast<std::uint32_t>(map.box[i]);
-    if (i < 2) pitches[i] = static_cast<std::uint64_t>(map.pitches[i]);
+    if (i < 3) pitches[i] = static_cast<std::uint64_t>(map.pitches[i]);
   }
   TensorMap encoded;
-  driver().tensor_map_tiled(&encoded, map_type(map.dtype), 3, reinterpret_cast<void*>(address), dims, pitches,
-                            box, steps, no_interleave, map_swizzle(map.swizzle), promote_to_256_bytes,
-                            zeros_outside);
+  driver().tensor_map_tiled(&encoded, map_type(map.dtype), 4,
+                            reinterpret_cast<void*>(address + static_cast<DevicePointer>(map.offset)), dims,
+                            pitches, box, steps, no_interleave, map_swizzle(map.swizzle),
+                            promote_to_256_bytes, zeros_outside);
   return encoded;
 }
 
@@ -65,7 +66,8 @@ Launch TemplateKernel::bind(std::span<const DevicePointer> arguments) const {
   }
   std::vector<std::byte> pointers;
   for (const int argument : text_.pointers) {
-    const auto bytes = std::as_bytes(std::span(&arguments[static_cast<std::size_t>(argument)], 1));
+    const DevicePointer address = argument < 0 ? 0 : arguments[static_cast<std::size_t>(argument)];
+    const auto bytes = std::as_bytes(std::span(&address, 1));
     pointers.insert(pointers.end(), bytes.begin(), bytes.end());
   }
   result.arguments.push_back(std::move(pointers));

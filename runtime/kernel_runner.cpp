@@ -8,7 +8,9 @@
 #include "lowering/halide_types.h"
 #include "lowering/packing.h"
 #include "runtime/cuda_recorder.h"
+#include "runtime/cuda_template_kernel.h"
 #include "schedules/compile.h"
+#include "schedules/cuda_candidate.h"
 
 namespace sylvite {
 
@@ -26,6 +28,7 @@ struct KernelRunner::OnDevice {
   cuda::Stream stream;
   cuda::LaunchRecorder recorder;
   std::vector<cuda::DeviceMemory> memory;  ///< per buffer
+  std::optional<cuda::TemplateKernel> template_kernel;
   std::vector<cuda::Launch> launches;
   cuda::Graph graph;
 
@@ -48,7 +51,8 @@ KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, con
                            const std::string& target, const std::vector<Tensor>& inputs, ColdWeights& weights,
                            int threads)
     : context_(threads), cold_(weights) {
-  entry_ = loader_.load(object, symbol_name(kernel, candidate, target));
+  const std::optional<CudaTemplate> text = cuda_template_of(kernel, candidate);
+  if (!text) entry_ = loader_.load(object, symbol_name(kernel, candidate, target));
   std::vector<Packing> packings = input_packings(kernel, candidate.form);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (kernel.input_is_weight.at(i)) {
@@ -73,15 +77,22 @@ KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, con
     buffers_[i].dim = dims_[i].data();
     arguments_.push_back(&buffers_[i]);
   }
-  if (is_gpu_target(target)) prepare_on_device();
+  if (is_gpu_target(target)) prepare_on_device(text, object);
 }
 
 KernelRunner::~KernelRunner() = default;
 
-void KernelRunner::prepare_on_device() {
+void KernelRunner::prepare_on_device(const std::optional<CudaTemplate>& text, const std::string& object) {
   cuda::Device::get().make_current();
   device_ = std::make_unique<OnDevice>();
   device_->upload(buffers_);
+  if (text) {
+    std::vector<cuda::DevicePointer> addresses;
+    for (const cuda::DeviceMemory& memory : device_->memory) addresses.push_back(memory.address());
+    device_->template_kernel.emplace(*text, object);
+    device_->launches.push_back(device_->template_kernel->bind(addresses));
+    return;
+  }
   cuda::Recording recording = device_->recorder.record(entry_, arguments_.data());
   if (recording.status != 0) {
     throw VerifyError("the kernel reported error {}: {}", recording.status, context_.take_error());

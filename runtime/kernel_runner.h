@@ -4,6 +4,7 @@
 #include <HalideRuntime.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "runtime/object_loader.h"
 #include "runtime/threads.h"
 #include "schedules/candidate.h"
+#include "schedules/cuda_template.h"
 
 namespace sylvite {
 
@@ -36,7 +38,7 @@ class KernelRunner {
   [[nodiscard]] const std::vector<Tensor>& outputs();  ///< as stored, of the last call
 
  private:
-  void prepare_on_device();
+  void prepare_on_device(const std::optional<CudaTemplate>& text, const std::string& object);
   void add_buffer(DType dtype, const Dims& dims, const void* data);
   void use_next_weights();
 

@@ -10,10 +10,12 @@
 #include "base/error.h"
 #include "lowering/halide_types.h"
 #include "runtime/bindings.h"
+#include "runtime/cuda_template_kernel.h"
 #include "runtime/device_program.h"
 #include "runtime/memory.h"
 #include "runtime/object_loader.h"
 #include "runtime/threads.h"
+#include "schedules/cuda_candidate.h"
 
 namespace sylvite {
 namespace {
@@ -101,7 +103,8 @@ struct Program::Rep {
   Arena arena;
   ObjectLoader loader;
   Bindings bindings;
-  std::unique_ptr<DeviceProgram> device;  ///< none: runs are on the CPU
+  std::vector<std::unique_ptr<cuda::TemplateKernel>> templates;  ///< per kernel; none: Halide compiled it
+  std::unique_ptr<DeviceProgram> device;                         ///< none: runs are on the CPU
   double weights_seconds = 0;
   std::vector<Call> calls;  ///< per launch; not resized once made: arguments point into it
 
@@ -115,8 +118,12 @@ struct Program::Rep {
 void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const PackedWeights* donor) {
   std::vector<KernelArgv> entries;
   std::vector<Candidate> candidates;
-  for (const CompiledKernel& kernel : kernels) {
-    entries.push_back(loader.load(kernel.object, kernel.symbol));
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const CompiledKernel& kernel = kernels[i];
+    const std::optional<CudaTemplate> text = cuda_template_of(plan.kernels[i], kernel.candidate);
+    if (text) cuda::Device::get().make_current();
+    templates.emplace_back(text ? std::make_unique<cuda::TemplateKernel>(*text, kernel.object) : nullptr);
+    entries.push_back(text ? nullptr : loader.load(kernel.object, kernel.symbol));
     candidates.push_back(kernel.candidate);
   }
   bindings = bind_plan(plan, candidates);
@@ -148,6 +155,13 @@ std::vector<DeviceStep> Program::Rep::record(std::size_t number) {
     throw KernelError(static_cast<std::size_t>(launch.kernel),
                       fmt::format("kernel '{}' cannot be launched: {}", launch.name, reason));
   };
+  if (const auto& text = templates[static_cast<std::size_t>(launch.kernel)]) {
+    std::vector<cuda::DevicePointer> addresses;
+    for (const halide_buffer_t& buffer : calls[number].buffers) addresses.push_back(buffer.device);
+    steps.emplace_back(
+        [each = text->bind(addresses)](cuda::StreamHandle stream) { cuda::launch(each, stream); });
+    return steps;
+  }
   cuda::Recording recording;
   try {
     recording = device->recorder().record(calls[number].entry, calls[number].arguments.data());

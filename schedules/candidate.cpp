@@ -37,6 +37,8 @@ const std::vector<Space>& space_table() {
 
 const std::vector<Space>& gpu_space_table() {
   static const std::vector<Space> table = {
+      cuda_matmul_space,
+      cuda_attention_space,
       gpu_elements_space,
       gpu_reference_space,
   };

@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "schedules/cuda_candidate.h"
+#include "schedules/nvrtc.h"
 #include "schedules/stream_ahead.h"
 
 namespace sylvite {
@@ -60,10 +62,14 @@ Halide::Target target_for(const Kernel& kernel, const std::string& target) {
 }  // namespace
 
 std::string symbol_name(const Kernel& kernel, const Candidate& candidate, const std::string& target) {
-  return "sylvite_" + short_hash(kernel.text + "\n" + candidate.to_string() + "\n" + target);
+  std::string identity = kernel.text + "\n" + candidate.to_string() + "\n" + target;
+  if (const auto text = cuda_template_of(kernel, candidate)) identity += "\n" + text->source;
+  return "sylvite_" + short_hash(identity);
 }
 
 std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, const std::string& target) {
+  if (const auto text = cuda_template_of(kernel, candidate))
+    return cuda::compile_cuda(text->source, text->architecture);
   static QuietReporter reporter;
   Halide::set_custom_compile_time_error_reporter(&reporter);
   const TemporaryFile file;

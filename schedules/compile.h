@@ -1,5 +1,5 @@
 #pragma once
-// Candidate -> object code. The only place that calls Halide's code generator.
+// Candidate -> object code. The only place that calls Halide's code generator and NVRTC.
 
 #include <string>
 
@@ -8,14 +8,16 @@
 
 namespace sylvite {
 
-/// The C symbol of a compiled kernel: "sylvite_" and a hash of kernel text, candidate text and target.
+/// The C symbol of a compiled kernel: "sylvite_" and a hash of kernel text, candidate text and target; for a
+/// CUDA template, of its source too.
 [[nodiscard]] std::string symbol_name(const Kernel& kernel, const Candidate& candidate,
                                       const std::string& target);
 
 /// Compiles to a relocatable object without the Halide runtime. The function's C signature is
 /// int symbol(void* user_context, halide_buffer_t* input..., halide_buffer_t* output...).
-/// Throws CompileError with Halide's message. Slow (0.1 to 1 s) and may, for bad schedules, never end: call
-/// it in a child process with a time limit wherever the candidate is not known to be good.
+/// For a CUDA template it is the machine code of the card instead (see cuda_template_of).
+/// Throws CompileError with Halide's (or NVRTC's) message. Slow (0.1 to 1 s) and may, for bad schedules,
+/// never end: call it in a child process with a time limit wherever the candidate is not known to be good.
 [[nodiscard]] std::string compile_to_object(const Kernel& kernel, const Candidate& candidate,
                                             const std::string& target);
 

@@ -8,5 +8,6 @@ namespace sylvite::embedded {
 extern const std::string_view cuda_hopper;     ///< instructions as functions
 extern const std::string_view cuda_pointwise;  ///< what printed pointwise work calls
 extern const std::string_view cuda_matmul;     ///< the matmul template's kernel
+extern const std::string_view cuda_attention;  ///< the attention template's kernels
 
 }  // namespace sylvite::embedded

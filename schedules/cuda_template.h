@@ -10,13 +10,14 @@
 
 namespace sylvite {
 
-/// A tensor that a kernel reads or writes in boxes (CUtensorMap), innermost dim first, always of rank 3.
+/// A tensor that a kernel reads or writes in boxes (CUtensorMap), innermost dim first, always of rank 4.
 struct CudaTensorMap {
-  int argument = -1;  ///< whose address: see CudaTemplate; -1: a map that nothing uses
+  int argument = -1;        ///< whose address: see CudaTemplate; -1: a map that nothing uses
+  std::int64_t offset = 0;  ///< bytes from there to the first element, a multiple of 16
   DType dtype = DType::bf16;
-  std::int64_t dims[3] = {1, 1, 1};
-  std::int64_t pitches[2] = {0, 0};  ///< bytes between neighbours along dims 1 and 2, multiples of 16
-  int box[3] = {1, 1, 1};
+  std::int64_t dims[4] = {1, 1, 1, 1};
+  std::int64_t pitches[3] = {16, 16, 16};  ///< bytes between neighbours along dims 1 to 3, multiples of 16
+  int box[4] = {1, 1, 1, 1};
   int swizzle = 128;  ///< bytes: 128, 64, 32 or 0
 };
 
@@ -24,14 +25,15 @@ struct CudaTensorMap {
 /// kernel's: inputs of the body, then its output.
 struct CudaTemplate {
   std::string name;
-  std::string source;  ///< needs no header; NVRTC for sm_90a
+  std::string source;  ///< needs no header
+  std::string architecture = "sm_90a";
   unsigned blocks = 1;
   unsigned threads = 384;
   unsigned cluster = 1;  ///< consecutive blocks that share their memories
   unsigned shared_bytes = 0;
   bool programmatic = false;  ///< waits itself for the kernels before it, so it may be launched early
   std::vector<CudaTensorMap> maps;
-  std::vector<int> pointers;
+  std::vector<int> pointers;  ///< arguments; -1: a pointer that nothing uses
 };
 
 /// The card as a template wants to know it.

@@ -22,6 +22,8 @@ extern const Space whole_stages_space;
 extern const Space pointwise_space;
 extern const Space reference_space;
 
+extern const Space cuda_matmul_space;
+extern const Space cuda_attention_space;
 extern const Space gpu_elements_space;
 extern const Space gpu_reference_space;
 

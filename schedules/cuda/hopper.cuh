@@ -1,6 +1,7 @@
 // Hopper's own instructions (sm_90a) as functions: tensor memory access, barriers, warpgroup products.
 // Shared memory is addressed by 32-bit numbers throughout. No header is needed: NVRTC compiles this text.
 
+typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -89,28 +90,28 @@ DEVICE bool elect() {
   return chosen;
 }
 
-// Boxes of a tensor of rank 3: innermost coordinate first. Elements outside read as 0 and are not written.
+// Boxes of a tensor of rank 4: innermost coordinate first. Elements outside read as 0 and are not written.
 DEVICE void prefetch_map(const TensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
-DEVICE void load_box(u32 to, const TensorMap* map, int x, int y, int z, u32 barrier) {
+DEVICE void load_box(u32 to, const TensorMap* map, int x, int y, int z, int w, u32 barrier) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
-          to),
-      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%2, %3, %4, %5}], [%6];" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
       : "memory");
 }
 /// Into the same place of every block of the cluster whose bit is set; each block's barrier counts the bytes.
-DEVICE void load_box_to(u32 to, const TensorMap* map, int x, int y, int z, u32 barrier, u16 blocks) {
+DEVICE void load_box_to(u32 to, const TensorMap* map, int x, int y, int z, int w, u32 barrier, u16 blocks) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
-      "[%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
-      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier), "h"(blocks)
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "[%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier), "h"(blocks)
       : "memory");
 }
-DEVICE void store_box(const TensorMap* map, int x, int y, int z, u32 from) {
-  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map), "r"(x),
-               "r"(y), "r"(z), "r"(from)
+DEVICE void store_box(const TensorMap* map, int x, int y, int z, int w, u32 from) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(map), "r"(x),
+               "r"(y), "r"(z), "r"(w), "r"(from)
                : "memory");
 }
 DEVICE void commit_stores() {
@@ -141,6 +142,18 @@ DEVICE void products_commit() {
 template <int N>
 DEVICE void products_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+
+/// Ties registers to this point: nothing that reads or writes them moves past it.
+template <int N>
+DEVICE void hold(float (&r)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; i++) asm volatile("" : "+f"(r[i])::"memory");
+}
+template <int N>
+DEVICE void hold(u32 (&r)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; i++) asm volatile("" : "+r"(r[i])::"memory");
 }
 
 // 8x8 matrices of 16-bit elements from fragments to shared memory; each lane names one row of 16 bytes.

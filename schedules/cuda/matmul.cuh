@@ -77,8 +77,8 @@ DEVICE void load_operand(u32 stage, const TensorMap* map, int row, int step, int
   for (int r = 0; r < SLICE; r += BOX) {
     const int at = part * SLICE + r;
     const int fast = DEPTH_FAST ? step * DEPTH : row + at, slow = DEPTH_FAST ? row + at : step * DEPTH;
-    if constexpr (PARTS > 1) load_box_to(stage + at * 128, map, fast, slow, batch, full, mask);
-    else load_box(stage + at * 128, map, fast, slow, batch, full);
+    if constexpr (PARTS > 1) load_box_to(stage + at * 128, map, fast, slow, batch, 0, full, mask);
+    else load_box(stage + at * 128, map, fast, slow, batch, 0, full);
   }
 }
 
@@ -275,7 +275,7 @@ DEVICE void write_chunk(Consumer& me, const TensorMap* map_out, const Arguments&
     named_sync(3 + me.index, 128);
     if (me.thread == 0) {
       const int x = tile.x + own_x + i * 64, y = tile.y + chunk * CHUNK;
-      store_box(map_out, SWAPPED ? x : y, SWAPPED ? y : x, tile.batch, buffer);
+      store_box(map_out, SWAPPED ? x : y, SWAPPED ? y : x, tile.batch, 0, buffer);
       commit_stores();
     }
     me.buffer ^= 1;
@@ -301,6 +301,8 @@ DEVICE void consume(const Shared& s, Consumer& me, const TensorMap* map_out, con
     const int last = accumulate(s, me, steps, sums);
     if constexpr (PING_PONG) named_arrive(2 - me.index, 256);
     products_wait<0>();
+#pragma unroll
+    for (int i = 0; i < BLOCKS; i++) hold(sums[i]);
     release(s, me, last);
     if constexpr (SPLIT > 1) add_parts(s, me, sums);
 #pragma unroll

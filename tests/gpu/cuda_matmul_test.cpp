@@ -1,14 +1,10 @@
 #include "schedules/cuda_matmul.h"
 
-#include <cmath>
 #include <cstring>
-#include <random>
 
-#include "frontend/interpreter.h"
 #include "runtime/cublaslt.h"
-#include "runtime/cuda_template_kernel.h"
-#include "runtime/nvrtc.h"
 #include "tests/gpu/gpu_test.h"
+#include "tests/gpu/template_runner.h"
 #include "tests/support/matmul_kernels.h"
 
 // Every variant of the matmul template, and cuBLASLt, against the reference interpreter. Extents are odd, so
@@ -21,63 +17,6 @@ using gpu_cuda_matmul = GpuTest;
 
 const CudaCard small_card{4, 232448};
 
-std::vector<Tensor> random_inputs(const Kernel& kernel, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal;
-  std::vector<Tensor> inputs;
-  for (const ValueId id : kernel.body.inputs) {
-    Tensor tensor(kernel.body.type(id).dtype, kernel.body.type(id).dims());
-    for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set_double(i, normal(random));
-    inputs.push_back(tensor);
-  }
-  return inputs;
-}
-
-/// Inputs and an output of NaNs on the device.
-class OnDevice {
- public:
-  OnDevice(const Kernel& kernel, const std::vector<Tensor>& inputs)
-      : out_(kernel.body.type(kernel.body.outputs[0]).dtype,
-             kernel.body.type(kernel.body.outputs[0]).dims()) {
-    for (const Tensor& tensor : inputs) {
-      memory_.emplace_back(static_cast<std::size_t>(tensor.byte_size()));
-      cuda::driver().copy_to_device(memory_.back().address(), tensor.data(), memory_.back().size(),
-                                    stream.get());
-    }
-    memory_.emplace_back(static_cast<std::size_t>(out_.byte_size()));
-    cuda::driver().fill_bytes(memory_.back().address(), 0xff, memory_.back().size(), stream.get());
-    stream.synchronize();
-  }
-  [[nodiscard]] std::vector<cuda::DevicePointer> addresses() const {
-    std::vector<cuda::DevicePointer> result;
-    for (const cuda::DeviceMemory& memory : memory_) result.push_back(memory.address());
-    return result;
-  }
-  [[nodiscard]] Tensor result() {
-    cuda::driver().copy_to_host(out_.mutable_data(), memory_.back().address(), memory_.back().size(),
-                                stream.get());
-    stream.synchronize();
-    return out_;
-  }
-  cuda::Stream stream;
-
- private:
-  std::vector<cuda::DeviceMemory> memory_;
-  Tensor out_;
-};
-
-/// Norm of the difference over the norm of the reference; infinite for NaN.
-double error_of(const Tensor& result, const Tensor& reference) {
-  double difference = 0, norm = 0;
-  for (std::int64_t i = 0; i < result.size(); ++i) {
-    const double r = reference.as_double(i), d = result.as_double(i) - r;
-    if (std::isnan(d)) return std::numeric_limits<double>::infinity();
-    difference += d * d;
-    norm += r * r;
-  }
-  return std::sqrt(difference / norm);
-}
-
 double tolerance_of(const MatmulSpec& spec) {
   return spec.element == DType::bf16 || spec.out == DType::bf16 ? 1e-2 : 2e-3;
 }
@@ -86,17 +25,12 @@ void check(const MatmulSpec& spec, const std::vector<CudaMatmulChoice>& choices)
   const Kernel kernel = matmul_kernel(spec);
   const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
   ASSERT_EQ(reading.refusal, "") << kernel.text;
-  const std::vector<Tensor> inputs = random_inputs(kernel, 7);
+  const std::vector<Tensor> inputs = normal_inputs(kernel, 7);
   const Tensor reference = interpret(kernel.body, inputs).at(0);
   for (const CudaMatmulChoice& choice : choices) {
     SCOPED_TRACE(choice.to_string() + " of\n" + kernel.text);
     const CudaTemplate text = make_cuda_matmul(reading.problem, choice, small_card);
-    const cuda::TemplateKernel compiled(text, cuda::compile_cuda(text.source, "sm_90a"));
-    OnDevice device(kernel, inputs);
-    const cuda::Launch launch = compiled.bind(device.addresses());
-    cuda::launch(launch, device.stream.get());
-    device.stream.synchronize();
-    EXPECT_LT(error_of(device.result(), reference), tolerance_of(spec));
+    EXPECT_LT(error_of(run_template(text, kernel, inputs), reference), tolerance_of(spec));
   }
 }
 
@@ -211,7 +145,7 @@ TEST_F(gpu_cuda_matmul, cublaslt_agrees_with_the_interpreter) {
     MatmulSpec spec = odd(epilogue);
     const Kernel kernel = matmul_kernel(spec);
     const CudaMatmulProblem problem = read_cuda_matmul(kernel).problem;
-    const std::vector<Tensor> inputs = random_inputs(kernel, 7);
+    const std::vector<Tensor> inputs = normal_inputs(kernel, 7);
     const Tensor reference = interpret(kernel.body, inputs).at(0);
     const cuda::CublasLtMatmul library(problem);
     for (std::size_t i = 0; i < library.algorithm_count(); ++i) {
@@ -237,7 +171,7 @@ TEST_F(gpu_cuda_matmul, dependent_launches_see_their_predecessors) {
     choice.programmatic = programmatic;
     const CudaTemplate text = make_cuda_matmul(problem, choice, {});
     const cuda::TemplateKernel compiled(text, cuda::compile_cuda(text.source, "sm_90a"));
-    OnDevice device(kernel, random_inputs(kernel, 7));
+    OnDevice device(kernel, normal_inputs(kernel, 7));
     std::vector<cuda::DevicePointer> forth = device.addresses();
     std::vector<cuda::DevicePointer> back = forth;
     std::swap(back.front(), back.back());

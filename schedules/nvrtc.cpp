@@ -1,10 +1,9 @@
-#include "runtime/nvrtc.h"
+#include "schedules/nvrtc.h"
 
 #include <vector>
 
+#include "base/dynamic_library.h"
 #include "base/error.h"
-#include "base/hash.h"
-#include "runtime/dynamic_library.h"
 
 namespace sylvite::cuda {
 namespace {
@@ -20,7 +19,6 @@ struct Nvrtc {
   DynamicLibrary library{"NVRTC, the CUDA C++ compiler,",
                          {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}};
   const char* (*error_string)(Result) = find<const char* (*)(Result)>("nvrtcGetErrorString");
-  Function<int*, int*> version = find<Function<int*, int*>>("nvrtcVersion");
   Function<Program*, const char*, const char*, int, const char* const*, const char* const*> create =
       find<decltype(create)>("nvrtcCreateProgram");
   Function<Program, int, const char* const*> compile = find<decltype(compile)>("nvrtcCompileProgram");
@@ -85,18 +83,16 @@ std::string compile_cuda(const std::string& source, const std::string& architect
   return Compilation(source).code(architecture);
 }
 
-std::string compile_cuda(const std::string& source, const std::string& architecture, ObjectCache& cache) {
-  const std::string symbol = "cuda_" + short_hash(nvrtc_version() + "\n" + architecture + "\n" + source);
-  if (std::optional<std::string> found = cache.load(symbol)) return *std::move(found);
-  std::string code = compile_cuda(source, architecture);
-  cache.store(symbol, code);
-  return code;
-}
-
-std::string nvrtc_version() {
-  int major = 0, minor = 0;
-  check("nvrtcVersion", nvrtc().version(&major, &minor));
-  return fmt::format("{}.{}", major, minor);
+const std::string& missing_nvrtc() {
+  static const std::string reason = [] {
+    try {
+      (void)nvrtc();
+      return std::string();
+    } catch (const UnsupportedError& error) {
+      return std::string(error.what());
+    }
+  }();
+  return reason;
 }
 
 }  // namespace sylvite::cuda

@@ -1,4 +1,4 @@
-#include "runtime/dynamic_library.h"
+#include "base/dynamic_library.h"
 
 #include <dlfcn.h>
 #include <fmt/ranges.h>

@@ -4,8 +4,6 @@
 
 #include <string>
 
-#include "runtime/object_cache.h"
-
 namespace sylvite::cuda {
 
 /// The machine code (cubin) of a text that needs no header, for one architecture, e.g. "sm_90a". Throws
@@ -13,12 +11,7 @@ namespace sylvite::cuda {
 /// refused. Thread safe.
 [[nodiscard]] std::string compile_cuda(const std::string& source, const std::string& architecture);
 
-/// The same from the cache when it is there, else compiled and stored. Keyed by content, architecture and
-/// NVRTC's version.
-[[nodiscard]] std::string compile_cuda(const std::string& source, const std::string& architecture,
-                                       ObjectCache& cache);
-
-/// E.g. "13.0"; part of what names compiled code. Throws UnsupportedError when NVRTC is not installed.
-[[nodiscard]] std::string nvrtc_version();
+/// Why nothing can be compiled here; empty when it can.
+[[nodiscard]] const std::string& missing_nvrtc();
 
 }  // namespace sylvite::cuda

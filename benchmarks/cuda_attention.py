@@ -1,0 +1,83 @@
+"""The attention template and torch's scaled_dot_product_attention on one GPU, turn by turn, outputs compared.
+
+usage: cuda_attention.py PROGRAM
+PROGRAM is the benchmark cuda_attention, run as `PROGRAM serve`. Times are medians of microseconds a run inside CUDA
+graphs, over tensors that rotate past the L2 cache; contenders take turns in bursts with pauses, so at full clock.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+
+import torch
+import torch.nn.functional as F
+from cuda_matmul import PAUSE, ROUNDS, Server, error_of, load, save, time_once
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+# batch, heads, rows, depth, causal
+CASES = [(8, 16, 2048, 64, True), (4, 32, 4096, 128, True), (32, 12, 128, 64, False), (32, 12, 197, 64, False)]
+BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION,
+            "efficient": SDPBackend.EFFICIENT_ATTENTION}
+
+
+def graph_of(backend, causal, sets):
+    with sdpa_kernel(backend):
+        for q, k, v in sets:
+            F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        b, h, s, d = sets[0][0].shape
+        runs = max(3, min(200, int(2000 / (1e-8 * b * h * s * s * d + 5))))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for i in range(runs):
+                F.scaled_dot_product_attention(*sets[i % len(sets)], is_causal=causal)
+    return graph, runs
+
+
+def race(server, case, folder):
+    b, h, s, d, causal = case
+    count = max(1, min(8, (256 << 20) // (6 * b * h * s * d)))
+    sets = [tuple(torch.randn(b, h, s, d, device="cuda", dtype=torch.bfloat16) for _ in range(3)) for _ in range(count)]
+    for i, tensor in enumerate(sets[0]):
+        save(tensor, f"{folder}/in{i}.bin")
+    print(" ", server.ask(f"problem {b} {h} {s} {d} {int(causal)} 0 {folder}"), flush=True)
+    reference = F.scaled_dot_product_attention(*(t[:1].float() for t in sets[0]), is_causal=causal)
+    errors = {"own": error_of(load(f"{folder}/own.bin", sets[0][0])[:1], reference)}
+    ways = {"own": lambda: float(server.ask("time"))}
+    for name, backend in BACKENDS.items():
+        try:
+            graph, runs = graph_of(backend, causal, sets)
+        except RuntimeError as error:
+            print(f"  torch {name}: {str(error).splitlines()[0]}")
+            continue
+        with sdpa_kernel(backend):
+            errors[name] = error_of(F.scaled_dot_product_attention(*sets[0], is_causal=causal)[:1], reference)
+        ways[name] = lambda graph=graph, runs=runs: time_once(graph, runs)
+    samples = {name: [] for name in ways}
+    names = list(ways)
+    for round_number in range(ROUNDS + 1):
+        for i in range(len(names)):
+            name = names[(i + round_number) % len(names)]
+            time.sleep(PAUSE)
+            sample = ways[name]()
+            if round_number > 0:
+                samples[name].append(sample)
+    medians = {name: statistics.median(times) for name, times in samples.items()}
+    operations = 4 * b * h * s * s * d / (2 if causal else 1)
+    for name, median in medians.items():
+        print(f"  {name:<10} {median:9.2f} us {operations / median * 1e-6:7.1f} TFLOP/s  error {errors[name]:.1e}")
+    ratio = min(time for name, time in medians.items() if name != "own") / medians["own"]
+    print(f"RESULT {case} own {ratio:.3f} of torch's best", flush=True)
+    return ratio
+
+
+def main():
+    server = Server(sys.argv[1])
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        ratios = [race(server, case, folder) for case in CASES]
+    print(f"GEOMEAN own {statistics.geometric_mean(ratios):.3f}")
+    server.process.stdin.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+#include "schedules/cuda_candidate.h"
+
+#include "schedules/cuda_forms.h"
+#include "schedules/nvrtc.h"
+
+namespace sylvite {
+namespace {
+
+constexpr int hopper = 90;
+
+struct TemplateRow {
+  const char* form;
+  CudaTemplate (*make)(const Kernel&, const Form&);
+};
+constexpr TemplateRow templates[] = {
+    {cuda_matmul_form, cuda_matmul_template},
+    {cuda_attention_form, cuda_attention_template},
+};
+
+}  // namespace
+
+std::optional<CudaTemplate> cuda_template_of(const Kernel& kernel, const Candidate& candidate) {
+  for (const TemplateRow& row : templates) {
+    if (candidate.form.name == row.form) return row.make(kernel, candidate.form);
+  }
+  return std::nullopt;
+}
+
+std::string refuse_cuda_template(const Machine& machine) {
+  if (!machine.gpu || machine.gpu->capability != hopper)
+    return "it is for Hopper's tensor cores (capability 9.0)";
+  return cuda::missing_nvrtc();
+}
+
+CudaCard card_of(const Machine& machine) {
+  return {machine.gpu->multiprocessors, machine.gpu->shared_bytes};
+}
+CudaCard card_of(const Form& form) {
+  return {static_cast<int>(form.at("multiprocessors")), form.at("shared_bytes")};
+}
+
+}  // namespace sylvite

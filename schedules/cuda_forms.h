@@ -1,0 +1,26 @@
+#pragma once
+// The forms that are CUDA C++ templates. Internal to schedules/.
+
+#include <string>
+
+#include "schedules/candidate.h"
+#include "schedules/cuda_template.h"
+
+namespace sylvite {
+
+inline constexpr const char* cuda_matmul_form = "cuda_matmul";
+inline constexpr const char* cuda_attention_form = "cuda_attention";
+
+/// Each throws UnsupportedError when the template cannot take the kernel or the form's numbers.
+[[nodiscard]] CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_attention_template(const Kernel& kernel, const Form& form);
+
+/// Why a machine cannot have such candidates; empty when it can.
+[[nodiscard]] std::string refuse_cuda_template(const Machine& machine);
+
+/// The card, as a template wants to know it, and as a form keeps it: parameters multiprocessors,
+/// shared_bytes.
+[[nodiscard]] CudaCard card_of(const Machine& machine);
+[[nodiscard]] CudaCard card_of(const Form& form);
+
+}  // namespace sylvite

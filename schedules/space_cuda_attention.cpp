@@ -1,0 +1,70 @@
+#include "base/error.h"
+#include "schedules/cuda_attention.h"
+#include "schedules/cuda_forms.h"
+#include "schedules/spaces.h"
+
+// The attention template as a space: its one parameter numbers the choices, as that of space_cuda_matmul.cpp
+// does.
+
+namespace sylvite {
+namespace {
+
+std::vector<CudaAttentionChoice> choices_for(const Kernel& kernel, const Machine& machine) {
+  return cuda_attention_choices(read_cuda_attention(kernel).problem, card_of(machine));
+}
+
+Form form_of(const CudaAttentionChoice& choice, const CudaCard& card) {
+  return {cuda_attention_form,
+          {{"whole_keys", choice.whole_keys},
+           {"consumers", choice.consumers},
+           {"block", choice.block},
+           {"stages", choice.stages},
+           {"resident", choice.resident},
+           {"multiprocessors", card.multiprocessors},
+           {"shared_bytes", card.shared_bytes}}};
+}
+
+CudaAttentionChoice choice_of(const Form& form) {
+  const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };
+  return {number("whole_keys") != 0, number("consumers"), number("block"), number("stages"),
+          number("resident")};
+}
+
+std::string refuses(const Kernel& kernel, const Machine& machine) {
+  if (std::string reason = refuse_cuda_template(machine); !reason.empty()) return reason;
+  const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
+  if (!reading.refusal.empty()) return reading.refusal;
+  return choices_for(kernel, machine).empty() ? "no block fits" : "";
+}
+
+std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
+  Parameter choice{"choice", {}};
+  const std::size_t count = choices_for(kernel, machine).size();
+  for (std::size_t i = 0; i < count; ++i) choice.values.push_back(static_cast<std::int64_t>(i));
+  return {choice};
+}
+
+Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const std::vector<CudaAttentionChoice> choices = choices_for(kernel, machine);
+  return {form_of(choices.at(static_cast<std::size_t>(point.at("choice"))), card_of(machine)), {}};
+}
+
+}  // namespace
+
+const Space cuda_attention_space = {
+    .name = "cuda_attention",
+    .refuses = refuses,
+    .parameters = parameters,
+    .heuristic = [](const Kernel&, const Machine&) { return Point{{"choice", 0}}; },
+    .at = at,
+    .cost = nullptr,
+};
+
+CudaTemplate cuda_attention_template(const Kernel& kernel, const Form& form) {
+  const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
+  if (!reading.refusal.empty())
+    throw UnsupportedError("the attention template cannot take the kernel: {}", reading.refusal);
+  return make_cuda_attention(reading.problem, choice_of(form), card_of(form));
+}
+
+}  // namespace sylvite

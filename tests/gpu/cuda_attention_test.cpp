@@ -1,0 +1,86 @@
+#include "schedules/cuda_attention.h"
+
+#include "base/error.h"
+#include "tests/gpu/gpu_test.h"
+#include "tests/gpu/template_runner.h"
+#include "tests/support/attention_kernels.h"
+
+// Every variant of the attention template against the reference interpreter, over extents that end inside a
+// block; the grid is small, so that blocks take several tiles in turn, and each runs three times in a row.
+
+namespace sylvite {
+namespace {
+
+using gpu_cuda_attention = GpuTest;
+
+void check(const AttentionSpec& spec) {
+  const Kernel kernel = attention_kernel(spec);
+  const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
+  ASSERT_EQ(reading.refusal, "") << kernel.text;
+  const std::vector<Tensor> inputs = normal_inputs(kernel, 7);
+  const Tensor reference = interpret(kernel.body, inputs).at(0);
+  const CudaCard card{3, 232448};
+  for (const CudaAttentionChoice& choice : cuda_attention_choices(reading.problem, card)) {
+    SCOPED_TRACE(choice.to_string() + " of\n" + kernel.text);
+    const CudaTemplate text = make_cuda_attention(reading.problem, choice, card);
+    EXPECT_LT(error_of(run_template(text, kernel, inputs, 3), reference),
+              spec.element == DType::bf16 ? 1e-2 : 2e-3);
+  }
+}
+
+AttentionSpec rows(std::int64_t queries, std::int64_t keys, bool causal, std::int64_t depth = 64) {
+  AttentionSpec spec;
+  spec.queries = queries;
+  spec.keys = keys;
+  spec.causal = causal;
+  spec.depth = depth;
+  return spec;
+}
+
+TEST_F(gpu_cuda_attention, agrees_with_the_interpreter) {
+  for (const bool causal : {false, true}) {
+    for (const auto& [queries, keys] :
+         {std::pair{1, 1}, {128, 128}, {197, 197}, {100, 333}, {333, 100}, {517, 517}, {64, 640}}) {
+      check(rows(queries, keys, causal));
+    }
+  }
+}
+
+TEST_F(gpu_cuda_attention, wide_heads_agree_with_the_interpreter) {
+  for (const bool causal : {false, true}) {
+    for (const std::int64_t depth : {128, 80, 40}) check(rows(300, 300, causal, depth));
+  }
+}
+
+TEST_F(gpu_cuda_attention, half_floats_agree_with_the_interpreter) {
+  AttentionSpec spec = rows(150, 170, true);
+  spec.element = DType::f16;
+  check(spec);
+}
+
+TEST_F(gpu_cuda_attention, reads_heads_where_they_lie) {
+  AttentionSpec spec = rows(130, 130, false);
+  spec.rows_of_heads = true;
+  check(spec);
+  spec.rows_of_heads = false;
+  spec.fused = true;
+  check(spec);
+}
+
+TEST_F(gpu_cuda_attention, masks_agree_with_the_interpreter) {
+  AttentionSpec spec = rows(197, 197, false);
+  for (const Dims& mask : {Dims{2, 1, 1, 197}, Dims{2, 1, 197, 197}, Dims{197}, Dims{1, 3, 197, 197}}) {
+    spec.mask = mask;
+    check(spec);
+  }
+  spec = rows(300, 300, true, 80);
+  spec.mask = {2, 1, 1, 300};
+  for (const DType dtype : {DType::bf16, DType::boolean}) {
+    spec.mask_type = dtype;
+    spec.causal = dtype != DType::boolean;  // every row must see some key
+    check(spec);
+  }
+}
+
+}  // namespace
+}  // namespace sylvite

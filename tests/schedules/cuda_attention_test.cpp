@@ -1,0 +1,74 @@
+#include "schedules/cuda_attention.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/support/attention_kernels.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+CudaAttentionProblem problem_of(const AttentionSpec& spec) {
+  const Reading<CudaAttentionProblem> reading = read_cuda_attention(attention_kernel(spec));
+  EXPECT_EQ(reading.refusal, "");
+  return reading.problem;
+}
+
+TEST(CudaAttention, ReadsHeadsWhereTheyLie) {
+  AttentionSpec spec;
+  spec.fused = true;
+  const CudaAttentionProblem problem = problem_of(spec);  // [2, 64, 3, 3, 64]
+  EXPECT_EQ(problem.k.argument, 0);
+  EXPECT_EQ(problem.k.offset, 3 * 64);
+  EXPECT_EQ(problem.k.row, 3 * 3 * 64);
+  EXPECT_EQ(problem.k.head, 64);
+  EXPECT_EQ(problem.k.batch, 64 * 3 * 3 * 64);
+  EXPECT_EQ(problem.out.argument, 1);
+  EXPECT_EQ(problem.out.row, 3 * 64);
+  EXPECT_EQ(problem.out.head, 64);
+}
+
+TEST(CudaAttention, RefusesWithAReason) {
+  AttentionSpec spec;
+  spec.depth = 12;
+  EXPECT_THAT(read_cuda_attention(attention_kernel(spec)).refusal, HasSubstr("12 wide"));
+  spec.depth = 64;
+  spec.element = DType::f32;
+  EXPECT_THAT(read_cuda_attention(attention_kernel(spec)).refusal, HasSubstr("bf16"));
+  spec.element = DType::bf16;
+  const CudaAttentionProblem problem = problem_of(spec);
+  CudaAttentionChoice choice{true, 1, 48, 1, 2};
+  EXPECT_THAT(refuse_cuda_attention(problem, choice, {}), HasSubstr("all keys"));
+  choice = {true, 1, 208, 1, 4};
+  EXPECT_THAT(refuse_cuda_attention(problem, choice, {}), HasSubstr("registers"));
+  EXPECT_THROW((void)make_cuda_attention(problem, choice, {}), UnsupportedError);
+}
+
+TEST(CudaAttention, EveryChoiceOfferedCanBeMade) {
+  for (const std::int64_t keys : {1, 130, 197, 4096}) {
+    for (const std::int64_t depth : {40, 64, 128}) {
+      AttentionSpec spec;
+      spec.queries = spec.keys = keys;
+      spec.depth = depth;
+      const CudaAttentionProblem problem = problem_of(spec);
+      const std::vector<CudaAttentionChoice> choices = cuda_attention_choices(problem, {});
+      EXPECT_FALSE(choices.empty());
+      for (const CudaAttentionChoice& choice : choices)
+        EXPECT_LE(make_cuda_attention(problem, choice, {}).shared_bytes, CudaCard().shared_bytes);
+    }
+  }
+}
+
+TEST(CudaAttention, ShortHeadsAreTakenWhole) {
+  AttentionSpec spec;
+  spec.queries = spec.keys = 197;
+  EXPECT_EQ(cuda_attention_choices(problem_of(spec), {})[0].to_string(), "whole 208 x3");
+  spec.queries = spec.keys = 512;
+  EXPECT_EQ(cuda_attention_choices(problem_of(spec), {})[0].to_string(), "ring 192x128 s4");
+}
+
+}  // namespace
+}  // namespace sylvite
