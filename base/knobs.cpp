@@ -23,7 +23,9 @@ constexpr Knob knobs[] = {
      "which of the built-in configurations to start from"},
     {"compile.device", string, "cpu", "device", "cpu|cuda", "what runs the kernels; cuda is the first GPU"},
     {"compile.threads", integer, "0", "threads", "", "threads a program runs with; 0 for all cores"},
-    {"compile.precision", string, "f32", "precision", "f32", "arithmetic of matmuls and convolutions"},
+    {"compile.precision", string, "f32", "precision", "f32|bf16",
+     "what values are stored in between kernels; bf16 is for compile.device = cuda, whose tensor cores take "
+     "it"},
     {"cache.enabled", boolean, "true", "", "", "keep compiled kernels between runs"},
     {"cache.dir", string, "", "cache-dir", "",
      "folder of compiled kernels, owner-only; empty for $XDG_CACHE_HOME/sylvite/objects"},

@@ -11,6 +11,7 @@
 
 #include "autotune/worker_pool.h"
 #include "base/error.h"
+#include "frontend/store_as_bf16.h"
 #include "runtime/cuda_device.h"
 #include "runtime/object_cache.h"
 #include "runtime/session_confirm.h"
@@ -88,6 +89,9 @@ Session new_session(const CompileOptions& options) {
   session.machine.winograd = session.settings.string("schedules.winograd") == "auto";
   if (session.settings.string("compile.device") == "cuda") {
     session.machine = with_gpu(session.machine, detect_gpu());
+  } else if (session.settings.string("compile.precision") != "f32") {
+    throw UsageError(
+        "compile.precision = bf16 is for compile.device = cuda: kernels of the CPU compute in f32");
   }
   return session;
 }
@@ -95,6 +99,7 @@ Session new_session(const CompileOptions& options) {
 /// Passes and lowering of session.imported.
 void transform(Session& session) {
   session.graph = run_passes(session.imported, pass_options(session.settings), &session.passes);
+  if (session.settings.string("compile.precision") == "bf16") session.graph = store_as_bf16(session.graph);
   session.plan = lower(session.graph, lowering_options(session.settings, session.machine));
   session.report.kernels = static_cast<int>(session.plan.launches.size());
   session.report.unique_kernels = static_cast<int>(session.plan.kernels.size());
