@@ -48,6 +48,13 @@ double element_error(double actual, double expected, double scale, const Toleran
   return std::abs(actual - expected) / (tolerance.absolute * scale + tolerance.relative * std::abs(expected));
 }
 
+/// How far apart neighbouring values of a narrow type are, relative to them, at most: results that differ by
+/// rounding in f32 may round to neighbours.
+double neighbours_apart(DType dtype) {
+  if (dtype == DType::bf16) return 0x1p-7;
+  return dtype == DType::f16 ? 0x1p-10 : 0;
+}
+
 /// `at(tensor, i)` gives element i as a double.
 template <typename At>
 double float_error(const TensorType& type, const Tensor& actual, const Tensor& expected,
@@ -69,7 +76,9 @@ double float_error(const TensorType& type, const Tensor& actual, const Tensor& e
 }  // namespace
 
 double output_error(const TensorType& type, const Tensor& actual, const Tensor& expected,
-                    const Tolerance& tolerance) {
+                    const Tolerance& given) {
+  Tolerance tolerance = given;
+  tolerance.relative = std::max(tolerance.relative, neighbours_apart(type.dtype));
   if (type.dtype == DType::f32) {
     const auto* a = static_cast<const float*>(actual.data());
     const auto* e = static_cast<const float*>(expected.data());

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/table.h"
 #include "cli/agreement.h"
@@ -63,6 +65,20 @@ std::string profile_text(const Options& options, Session& session, const std::ve
   return profile_table(session.current_plan(), profile);
 }
 
+/// Times on the device alone: inputs are there already, and outputs stay.
+std::string device_line(Program& program, nlohmann::json& document) {
+  constexpr int samples = 20;
+  constexpr double sample_us = 20e3;
+  const int runs =
+      static_cast<int>(std::clamp(sample_us / std::max(program.time_on_device(10), 1.0), 1.0, 1e4));
+  std::vector<double> times;
+  for (int i = 0; i < samples; ++i) times.push_back(program.time_on_device(runs));
+  std::ranges::sort(times);
+  document["device_us"] = {{"median", times[samples / 2]}, {"min", times.front()}, {"max", times.back()}};
+  return fmt::format("on the device, without copies: median {:.1f} us, min {:.1f} us, max {:.1f} us\n",
+                     times[samples / 2], times.front(), times.back());
+}
+
 }  // namespace
 
 int verb_bench(std::span<const std::string> arguments) {
@@ -91,6 +107,7 @@ int verb_bench(std::span<const std::string> arguments) {
     document["baselines"].push_back({{"mode", modes[i]}, {"latency_ms", latency_json(other)}});
   }
   std::string text = summary_line(session) + table.to_string();
+  if (session.machine.gpu) text += device_line(*session.program, document);
   if (!options.has("no-profile")) text += "\n" + profile_text(options, session, inputs, document);
   say(options, text);
   check_outputs(options, session, inputs, outputs, document);

@@ -12,6 +12,7 @@ namespace {
 /// Templates add their row here; their builders are in algorithm_NAME.cpp.
 constexpr std::array forms = {
     FormRow{"generic", generic_packings, build_generic},
+    FormRow{"device", generic_packings, build_device},
     FormRow{"matmul_panels", matmul_panels_packings, build_matmul_panels},
     FormRow{"matmul_activations", generic_packings, build_matmul_activations},
     FormRow{"conv_blocked", conv_blocked_packings, build_conv_blocked},

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "lowering/algorithm_forms.h"
 #include "lowering/algorithm_nodes.h"
+#include "lowering/halide_math.h"
 
 namespace sylvite {
 namespace {
@@ -81,6 +82,11 @@ Algorithm build_generic(const Kernel& kernel, const Form& /*form*/) {
   AlgorithmBuilder builder(kernel, layout_packings(kernel));
   builder.define_rest();
   return builder.finish();
+}
+
+Algorithm build_device(const Kernel& kernel, const Form& form) {
+  const DeviceMath device_math;
+  return build_generic(kernel, form);
 }
 
 }  // namespace sylvite

@@ -33,6 +33,8 @@ Expr not_a_number(const Expr& like) {
 }
 
 /// libm's function of a double, one lane at a time.
+thread_local int device_math_scopes = 0;
+
 Expr libm(const std::string& function, const Expr& x) {
   return Call::make(Float(64), function + "_f64", {x}, Call::PureExtern);
 }
@@ -42,6 +44,25 @@ Expr polynomial(const Expr& x, std::initializer_list<float> coefficients) {
   Expr sum;
   for (const float c : coefficients) sum = sum.defined() ? sum * x + c : Expr(c);
   return sum;
+}
+
+/// An intrinsic of LLVM's, on f32.
+Expr intrinsic(const std::string& name, const std::vector<Expr>& operands) {
+  return Call::make(Float(32), name, operands, Call::PureExtern);
+}
+
+/// 2^(x log2(e)) by the special function unit. What rounding takes from the product comes back as a factor
+/// near one: the instruction alone would lose |x| units in the last place.
+Expr device_exp(const Expr& x) {
+  constexpr float log2_e = 1.44269502F;
+  constexpr float log2_e_rest = 1.92596299e-8F;
+  const Expr inside = Halide::min(Halide::max(x, -110.0F), 100.0F);
+  const Expr exponent = strict_mul(inside, Expr(log2_e));
+  const Expr lost = intrinsic("llvm.fma.f32", {inside, Expr(log2_e), strict_sub(Expr(0.0F), exponent)});
+  const Expr rest = intrinsic("llvm.fma.f32", {inside, Expr(log2_e_rest), lost});
+  const Expr power = intrinsic("llvm.nvvm.ex2.approx.ftz.f", {exponent});
+  const Expr scaled = intrinsic("llvm.fma.f32", {strict_mul(rest, Expr(0.693147182F)), power, power});
+  return select(is_not_a_number(x), x, scaled);
 }
 
 Expr magnitude(const Expr& x) {
@@ -195,8 +216,16 @@ Expr nan_min(const Expr& a, const Expr& b) {
   return select(strict_less(a, b) || is_not_a_number(a), a, b);
 }
 
+DeviceMath::DeviceMath() {
+  ++device_math_scopes;
+}
+DeviceMath::~DeviceMath() {
+  --device_math_scopes;
+}
+
 Expr math_exp(const Expr& x) {
   if (is_f64(x)) return libm("exp", x);
+  if (device_math_scopes > 0) return device_exp(x);
   const ReducedExponent reduced = reduce_exponent(x);
   const Expr value = small_expm1(reduced.f) + 1.0F;
   // 2^n in two factors: overflow gives infinity and underflow a subnormal, as they should.

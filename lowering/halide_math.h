@@ -10,6 +10,16 @@
 
 namespace sylvite {
 
+/// While one lives, functions built on this thread are those of a GPU's math library where that is faster:
+/// exp there is one instruction and a few around it. The same accuracy and special values.
+class DeviceMath {
+ public:
+  DeviceMath();
+  ~DeviceMath();
+  DeviceMath(const DeviceMath&) = delete;
+  DeviceMath& operator=(const DeviceMath&) = delete;
+};
+
 /// IEEE operations the code generator neither reorders nor assumes finite. For integers, the plain operation.
 [[nodiscard]] Halide::Expr strict_add(const Halide::Expr& a, const Halide::Expr& b);
 [[nodiscard]] Halide::Expr strict_sub(const Halide::Expr& a, const Halide::Expr& b);

@@ -39,6 +39,10 @@ const std::vector<Space>& gpu_space_table() {
   static const std::vector<Space> table = {
       cuda_matmul_space,
       cuda_attention_space,
+      gpu_rows_space,
+      gpu_columns_space,
+      gpu_tiles_space,
+      gpu_transpose_space,
       gpu_elements_space,
       gpu_reference_space,
   };

@@ -12,6 +12,7 @@
 #include "schedules/cuda_candidate.h"
 #include "schedules/nvrtc.h"
 #include "schedules/stream_ahead.h"
+#include "schedules/wide_access.h"
 
 namespace sylvite {
 namespace {
@@ -79,6 +80,7 @@ std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, 
     const std::vector<Halide::Argument> arguments(algorithm.inputs.begin(), algorithm.inputs.end());
     Halide::Pipeline pipeline(algorithm.outputs);
     add_stream_ahead(candidate.schedule, algorithm, pipeline);
+    if (is_gpu_target(target)) pipeline.add_custom_lowering_pass(new WideAccess());  // the pipeline owns it
     pipeline.compile_to_object(file.path(), arguments, symbol_name(kernel, candidate, target),
                                target_for(kernel, target));
   } catch (const Halide::Error& error) {

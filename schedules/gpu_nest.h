@@ -8,6 +8,9 @@
 
 namespace sylvite {
 
+/// What GPU spaces formulate kernels as: see build_device.
+inline const Form device_form{"device", {}};
+
 /// Threads of a block where nothing says more.
 inline constexpr std::int64_t gpu_block_threads = 128;
 

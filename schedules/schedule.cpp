@@ -164,11 +164,16 @@ void apply_gpu_threads(Target& t) {
       [&](const VarOrRVar& x, const VarOrRVar& y, const VarOrRVar& z) { t.stage.gpu_threads(x, y, z); });
 }
 
-/// A stage by another name, with the same values: what one consumer reads, to be kept elsewhere.
+/// A stage by another name, with the same values: what its consumers read, to be kept elsewhere.
 void apply_in(Target& t) {
-  const auto consumer = t.algorithm.stages.find(t.argument(1));
-  if (consumer == t.algorithm.stages.end()) throw CompileError("no stage is called '{}'", t.argument(1));
-  const Func copy = t.func.in(consumer->second);
+  Func copy;
+  if (t.has(1)) {
+    const auto consumer = t.algorithm.stages.find(t.argument(1));
+    if (consumer == t.algorithm.stages.end()) throw CompileError("no stage is called '{}'", t.argument(1));
+    copy = t.func.in(consumer->second);
+  } else {
+    copy = t.func.in();
+  }
   if (!t.algorithm.stages.emplace(t.argument(0), copy).second) {
     throw CompileError("a stage '{}' exists already", t.argument(0));
   }
@@ -229,8 +234,8 @@ const Directive directives[] = {
      "gpu_lanes(loop): iterations on the 32 lanes of a warp"},
     {"gpu_single_thread", 0, 0, false, [](Target& t) { t.stage.gpu_single_thread(); },
      "gpu_single_thread(): all of it in one thread of the GPU"},
-    {"in", 2, 2, true, apply_in,
-     "Func copy = v.in(consumer): what one consumer reads of v, as a stage of its own"},
+    {"in", 1, 2, true, apply_in,
+     "Func copy = v.in([consumer]): what its consumers, or one, read of v, as a stage of its own"},
     {stream_ahead_directive, 3, 3, false, check_stream_ahead,
      "stream_ahead(loop, weight, distance): prefetches, see schedules/stream_ahead.h; not Halide's own"},
     // Where a Func is computed and kept.
@@ -297,6 +302,15 @@ std::string statement(const Decision& decision) {
   return (names_func ? "Func " + decision.arguments[0] + " = " : "") + receiver(decision) + call(decision);
 }
 
+/// An input, too, may be read through a copy: Func tile = in0.in();
+Func stage_or_input(const Algorithm& algorithm, const std::string& name) {
+  if (const auto stage = algorithm.stages.find(name); stage != algorithm.stages.end()) return stage->second;
+  for (const Halide::ImageParam& input : algorithm.inputs) {
+    if (input.name() == name) return input;
+  }
+  throw CompileError("no stage is called '{}'", name);
+}
+
 void apply_decision(Algorithm& algorithm, const Decision& decision) {
   const Directive* directive = find_directive(decision.directive);
   if (directive == nullptr) throw CompileError("no directive is called '{}'", decision.directive);
@@ -304,9 +318,7 @@ void apply_decision(Algorithm& algorithm, const Decision& decision) {
   if (count < directive->min_arguments || count > directive->max_arguments) {
     throw CompileError("wrong number of arguments; expected {}", directive->help);
   }
-  const auto stage = algorithm.stages.find(decision.stage);
-  if (stage == algorithm.stages.end()) throw CompileError("no stage is called '{}'", decision.stage);
-  Func func = stage->second;
+  Func func = stage_or_input(algorithm, decision.stage);
   if (decision.update >= func.num_update_definitions()) {
     throw CompileError("stage '{}' has {} updates", decision.stage, func.num_update_definitions());
   }

@@ -58,7 +58,7 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   ScheduleWriter writer;
   if (facts.extents.empty()) {
     writer.add("{}.gpu_single_thread();", stage);
-    return {Form{}, writer.take()};
+    return {device_form, writer.take()};
   }
   LoopNest nest(writer, stage, facts.extents);
   nest.fuse_inner(common_run(kernel, facts.extents));
@@ -83,7 +83,7 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
     }
     if (loops.size() > 1) {
       gpu_thread_each(writer, stage, loops, threads);
-      return {Form{}, writer.take()};
+      return {device_form, writer.take()};
     }
   }
   writer.add("{}.split({}, part, within, {}, TailStrategy::GuardWithIf);", stage, loops[0], threads * items);
@@ -98,7 +98,7 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
     block = fused;
   }
   writer.add("{}.gpu_blocks({}).gpu_threads(thread);", stage, block);
-  return {Form{}, writer.take()};
+  return {device_form, writer.take()};
 }
 
 }  // namespace

@@ -24,6 +24,10 @@ extern const Space reference_space;
 
 extern const Space cuda_matmul_space;
 extern const Space cuda_attention_space;
+extern const Space gpu_rows_space;
+extern const Space gpu_columns_space;
+extern const Space gpu_tiles_space;
+extern const Space gpu_transpose_space;
 extern const Space gpu_elements_space;
 extern const Space gpu_reference_space;
 

@@ -76,6 +76,18 @@ TEST(RandomInputs, AreTheSameEveryTimeAndValidIndices) {
   EXPECT_NE(inputs[0].as_double(0), inputs[0].as_double(1));
 }
 
+TEST(OutputError, LetsNarrowTypesRoundToNeighbours) {
+  const TensorType type = make_type(DType::bf16, {1});
+  Tensor one(DType::bf16, {1});
+  Tensor next(DType::bf16, {1});
+  Tensor far(DType::bf16, {1});
+  one.set_double(0, 1);
+  next.set_double(0, 1 + 0x1p-7);
+  far.set_double(0, 1 + 0x1p-5);
+  EXPECT_LE(output_error(type, next, one), 1);
+  EXPECT_GT(output_error(type, far, one), 1);
+}
+
 TEST(Plausibility, BoundsContractions) {
   double bound = least_microseconds(sample_matmul(1000), 1);  // 4 MFLOP
   EXPECT_GT(bound, 1);

@@ -1,0 +1,260 @@
+#include <algorithm>
+#include <iterator>
+
+#include "base/error.h"
+#include "schedules/gpu_nest.h"
+#include "schedules/register_tile.h"
+
+// Space gpu_rows: kernels that fold rows of the innermost dim: softmax, layer_norm, rms_norm, reduce_*. A
+// block takes `rows` rows, `threads` threads to each. A fold has three levels: each thread folds every
+// `threads`-th vector of the row in a register, groups of `group` such results are folded by a thread each,
+// and one thread folds the groups.
+//   vector   elements that a thread reads at once
+//   threads  threads of a row
+//   rows     rows of a block
+//   group    results of threads that are folded at a time
+//   keep     softmax: 1 keeps the exponentials in shared memory, 0 computes them again
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t least_row = 64;
+constexpr std::int64_t most_unrolled = 16;
+
+bool is_norm(const Node& anchor) {
+  return has_trait(anchor.op, OpTrait::normalization) && anchor.op != Op::batch_norm;
+}
+bool is_reduction(const Node& anchor) {
+  return anchor.op == Op::reduce_sum || anchor.op == Op::reduce_max || anchor.op == Op::reduce_min ||
+         anchor.op == Op::reduce_prod;
+}
+
+/// Whether the anchor folds exactly the innermost dim of its input.
+bool folds_rows(const Kernel& kernel, const Node& anchor) {
+  const std::int64_t last = kernel.body.type(anchor.inputs.front()).rank() - 1;
+  if (is_reduction(anchor)) return anchor.attributes.integers("axes") == std::vector<std::int64_t>{last};
+  return anchor.attributes.integer("axis") == last;
+}
+
+std::int64_t row_extent(const Kernel& kernel, const Node& anchor) {
+  return kernel.body.type(anchor.inputs.front()).dims().back();
+}
+
+/// The loop of the output that blocks take several of.
+std::size_t row_position(const Node& anchor) {
+  if (is_norm(anchor)) return 1;
+  return anchor.attributes.integer("keepdims") != 0 ? 1 : 0;
+}
+
+std::string refuses(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  if (facts.anchor == nullptr || !(is_norm(*facts.anchor) || is_reduction(*facts.anchor))) {
+    return "the anchor is no normalisation or reduction with an associative fold";
+  }
+  if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
+  for (const Node& node : kernel.body.nodes()) {
+    if (&node != facts.anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
+  }
+  const TensorType& type = kernel.body.type(facts.anchor->inputs.front());
+  if (type.rank() == 0 || type.layout.channel_block > 0 || !folds_rows(kernel, *facts.anchor)) {
+    return "not the innermost dim alone is folded";
+  }
+  if (row_extent(kernel, *facts.anchor) < least_row) return "the rows are short";
+  if (facts.extents.empty()) return "there is one row";
+  if (facts.extents.size() <= row_position(*facts.anchor)) return "there is one row";
+  if (loop_extents(kernel.body.type(facts.anchor->outputs.front())) != facts.extents) {
+    return "the output's loops are not the anchor's";
+  }
+  return "";
+}
+
+std::int64_t widest_vector(const Kernel& kernel, const Node& anchor) {
+  const auto size = static_cast<std::int64_t>(dtype_size(kernel.body.type(anchor.inputs.front()).dtype));
+  std::int64_t vector = std::max<std::int64_t>(1, 16 / size);
+  while (row_extent(kernel, anchor) % vector != 0) vector /= 2;
+  return vector;
+}
+
+/// Those of the numbers that divide `extent`.
+std::vector<std::int64_t> divisors_of(std::int64_t extent, const std::vector<std::int64_t>& numbers) {
+  std::vector<std::int64_t> divisors;
+  std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(divisors),
+               [&](std::int64_t number) { return extent % number == 0; });
+  return divisors;
+}
+
+std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const Node& anchor = *facts.anchor;
+  const std::int64_t vector = widest_vector(kernel, anchor);
+  const std::int64_t vectors = row_extent(kernel, anchor) / vector;
+  std::vector<Parameter> parameters = {
+      {"vector", {vector}},
+      {"threads", up_to(std::max<std::int64_t>(vectors, 32), {128, 256, 512, 64, 32})},
+      {"rows", divisors_of(facts.extents[row_position(anchor)], {1, 2, 4})},
+      {"group", {16, 8, 32}}};
+  if (vector > 1) parameters[0].values.push_back(vector / 2);
+  const bool is_softmax = anchor.op == Op::softmax;
+  parameters.push_back({"keep", is_softmax ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0}});
+  return parameters;
+}
+
+Point heuristic(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const std::int64_t vector = widest_vector(kernel, *facts.anchor);
+  const std::int64_t vectors = row_extent(kernel, *facts.anchor) / vector;
+  std::int64_t threads = 32;
+  while (threads < 256 && threads * 4 <= vectors) threads *= 2;
+  std::int64_t rows = 1;
+  while (rows * threads < 128 && facts.extents[row_position(*facts.anchor)] % (2 * rows) == 0) rows *= 2;
+  return {{"vector", vector}, {"threads", threads}, {"rows", rows}, {"group", 16}, {"keep", 0}};
+}
+
+/// What all stages of one kernel share.
+struct RowPlan {
+  std::string output;
+  std::string block = "block";
+  std::string row_var;  ///< the loop of a block's rows in stages without the row itself
+  std::int64_t extent = 0;
+  std::int64_t vector = 1;
+  std::int64_t threads = 1;
+  std::int64_t rows = 1;
+  std::int64_t group = 16;
+
+  [[nodiscard]] std::int64_t steps() const { return ceil_div(extent, vector * threads); }
+  [[nodiscard]] bool is_exact() const { return extent % (vector * threads) == 0; }
+  /// The loops of threads: x along `loop`, y along the rows when a block has several.
+  [[nodiscard]] std::string threads_of(const std::string& loop) const {
+    if (rows == 1) return fmt::format(".gpu_threads({})", loop);
+    return fmt::format(".reorder({}, {}).gpu_threads({}, {})", loop, row_var, loop, row_var);
+  }
+};
+
+/// One fold over the rows, in three levels; see above. A level is folded in registers (a stage inside the
+/// loops of its copy) and handed on through shared memory (the copy).
+void fold_rows(ScheduleWriter& writer, const std::string& stage, const RowPlan& plan) {
+  const std::string own = stage + "_thread";
+  const std::string all = stage + "_threads";
+  const std::string group = stage + "_group";
+  const std::string groups = stage + "_groups";
+  const std::string row = stage + "_row";
+  const std::string place = fmt::format(".compute_at({}, {})", plan.output, plan.block);
+  const bool is_vector = plan.vector > 1;
+  const bool has_groups = plan.threads > plan.group;
+  std::string from = "r0";
+  if (is_vector) {
+    writer.add("{}.update(0).split(r0, vectors, lane, {});", stage, plan.vector);
+    from = "vectors";
+  }
+  writer.add("{}.update(0).split({}, step, thread, {}, TailStrategy::GuardWithIf);", stage, from,
+             plan.threads);
+  writer.add("Func {} = {}.update(0).rfactor(thread, u);", own, stage);
+  if (has_groups) {
+    // Neighbouring threads fold neighbouring results: no two of a warp meet in one bank.
+    writer.add("{}.update(0).split(thread, within, which, {});", stage, plan.threads / plan.group);
+    writer.add("Func {} = {}.update(0).rfactor(which, w);", group, stage);
+  }
+  writer.add("Func {} = {}.in({});", all, own, has_groups ? group : stage);
+  writer.add_line(fmt::format("{}{}{};", all, place, plan.threads_of("u")));
+  writer.add("{}.compute_at({}, u);", own, all);
+  const std::string unroll =
+      plan.steps() <= most_unrolled ? ".unroll(step)" : ".unroll(step, 4, TailStrategy::GuardWithIf)";
+  writer.add_line(fmt::format("{}.update(0).reorder({}step){}{};", own, is_vector ? "lane, " : "",
+                              is_vector ? ".atomic().vectorize(lane)" : "", plan.steps() > 1 ? unroll : ""));
+  if (has_groups) {
+    writer.add("Func {} = {}.in({});", groups, group, stage);
+    writer.add_line(fmt::format("{}{}{};", groups, place, plan.threads_of("w")));
+    writer.add("{}.compute_at({}, w);", group, groups);
+    writer.add("{}.update(0).unroll(within);", group);
+  }
+  writer.add("Func {} = {}.in();", row, stage);
+  writer.add_line(fmt::format("{}{}.gpu_threads({});", row, place, plan.row_var));
+  writer.add("{}.compute_at({}, {});", stage, row, plan.row_var);
+  writer.add("{}.update(0).unroll({});", stage, has_groups ? "which" : "thread");
+}
+
+/// A stage over whole rows, d0 first: threads take neighbouring vectors.
+void walk_rows(ScheduleWriter& writer, const std::string& stage, const RowPlan& plan) {
+  const char* guard = plan.is_exact() ? "TailStrategy::RoundUp" : "TailStrategy::GuardWithIf";
+  if (plan.vector > 1) {
+    writer.add("{}.split(d0, vectors, lane, {}, TailStrategy::RoundUp).vectorize(lane);", stage, plan.vector);
+    writer.add("{}.split(vectors, step, thread, {}, {});", stage, plan.threads, guard);
+  } else {
+    writer.add("{}.split(d0, step, thread, {}, {});", stage, plan.threads, guard);
+  }
+}
+
+/// Splits the rows of the output among blocks: the loops after `first` are fused. Returns the loops in a
+/// block.
+void block_rows(ScheduleWriter& writer, const RowPlan& plan, std::size_t first, const Dims& extents,
+                const std::string& inside) {
+  const std::string row_loop = fmt::format("d{}", first);
+  std::string block = row_loop;
+  std::string order = inside;
+  if (plan.rows > 1) {
+    writer.add("{}.split({}, part, row, {}, TailStrategy::RoundUp);", plan.output, row_loop, plan.rows);
+    block = "part";
+    order += (order.empty() ? "" : ", ") + std::string("row");
+  }
+  order += (order.empty() ? "" : ", ") + block;
+  for (std::size_t d = first + 1; d < extents.size(); ++d) order += fmt::format(", d{}", d);
+  writer.add("{}.reorder({});", plan.output, order);
+  for (std::size_t d = first + 1; d < extents.size(); ++d) {
+    const std::string fused = fmt::format("blocks{}", d);
+    writer.add("{}.fuse({}, d{}, {});", plan.output, block, d, fused);
+    block = fused;
+  }
+  writer.add("{}.split({}, block, unit, 1).gpu_blocks(block);", plan.output, block);
+}
+
+Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const bool norm = is_norm(*facts.anchor);
+  const Algorithm algorithm = build_algorithm(kernel, device_form);
+  RowPlan plan;
+  plan.output = facts.output;
+  plan.extent = row_extent(kernel, *facts.anchor);
+  plan.vector = point.at("vector");
+  plan.threads = point.at("threads");
+  plan.rows = point.at("rows");
+  plan.group = std::min(point.at("group"), plan.threads);
+  const bool keepdims = !norm && facts.anchor->attributes.integer("keepdims") != 0;
+  const std::size_t position = row_position(*facts.anchor);
+  plan.row_var = fmt::format("d{}", position);
+  if (facts.extents[position] % plan.rows != 0) {
+    throw UnsupportedError("{} rows of a block do not divide {}", plan.rows, facts.extents[position]);
+  }
+  if (plan.threads * plan.rows > 1024) throw UnsupportedError("a block has at most 1024 threads");
+  ScheduleWriter writer;
+  if (norm) {
+    walk_rows(writer, plan.output, plan);
+    block_rows(writer, plan, 1, facts.extents, plan.vector > 1 ? "lane, step, thread" : "step, thread");
+    if (plan.steps() <= most_unrolled) writer.add("{}.unroll(step);", plan.output);
+    writer.add("{}.gpu_threads({});", plan.output, plan.rows > 1 ? "thread, row" : "thread");
+  } else {
+    block_rows(writer, plan, position, facts.extents, keepdims ? "d0" : "");
+    if (plan.rows > 1) writer.add("{}.gpu_threads(row);", plan.output);
+  }
+  const std::string& value = facts.anchor_value;
+  if (point.at("keep") != 0) {
+    const std::string power = value + "_exp";
+    writer.add("{}.compute_at({}, block).store_in(MemoryType::GPUShared);", power, plan.output);
+    walk_rows(writer, power, plan);
+    writer.add("{}.reorder({}step, thread, {});", power, plan.vector > 1 ? "lane, " : "", plan.row_var);
+    if (plan.steps() <= most_unrolled) writer.add("{}.unroll(step);", power);
+    writer.add_line(power + plan.threads_of("thread") + ";");
+  }
+  for (const char* once : {"_inv", "_log", "_rstd"}) {
+    if (algorithm.stages.contains(value + once)) {
+      writer.add("{}{}.compute_at({}, thread);", value, once, plan.output);
+    }
+  }
+  for (const std::string& suffix : update_stages(facts.anchor->op)) fold_rows(writer, value + suffix, plan);
+  return {device_form, writer.take()};
+}
+
+}  // namespace
+
+const Space gpu_rows_space = {"gpu_rows", refuses, parameters, heuristic, at, nullptr};
+
+}  // namespace sylvite

@@ -1,0 +1,124 @@
+#include <algorithm>
+
+#include "schedules/gpu_nest.h"
+#include "schedules/register_tile.h"
+
+// Space gpu_tiles: kernels that fold once (convolution, matmul, pooling, reductions of few elements). Each
+// thread folds a tile of results in its registers: `columns` along the innermost dim, `rows` along the one
+// where the other operand is shared (channels of a convolution, rows of a matmul).
+//   columns, rows   results of a thread
+//   threads         threads of a block
+
+namespace sylvite {
+namespace {
+
+/// The position of the loop that `rows` is cut from; 0 when there is none.
+std::size_t row_loop(const Node& anchor, const Dims& extents) {
+  const std::size_t position = anchor.op == Op::conv && extents.size() > 2 ? extents.size() - 2 : 1;
+  return extents.size() > position ? position : 0;
+}
+
+std::string refuses(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  if (facts.anchor == nullptr || update_stages(facts.anchor->op) != std::vector<std::string>{"_fold"}) {
+    return "the kernel does not fold once";
+  }
+  const OpInfo& info = op_info(facts.anchor->op);
+  if (info.has(OpTrait::scan) || info.has(OpTrait::scatter) || facts.anchor->op == Op::top_k) {
+    return "the results depend on each other";
+  }
+  if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
+  for (const Node& node : kernel.body.nodes()) {
+    if (&node != facts.anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
+  }
+  if (facts.extents.empty() ||
+      loop_extents(kernel.body.type(facts.anchor->outputs.front())) != facts.extents) {
+    return "the output's loops are not the fold's";
+  }
+  return "";
+}
+
+bool is_contraction(const Node& anchor) {
+  return anchor.op == Op::conv || anchor.op == Op::matmul;
+}
+
+std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const std::size_t rows = row_loop(*facts.anchor, facts.extents);
+  return {{"columns", up_to(facts.extents[0], {4, 2, 1, 8})},
+          {"rows", rows == 0 ? std::vector<std::int64_t>{1} : up_to(facts.extents[rows], {8, 4, 2, 1})},
+          {"threads", {128, 64, 256}}};
+}
+
+Point heuristic(const Kernel& kernel, const Machine& machine) {
+  constexpr std::int64_t busy_threads = 64 << 10;
+  const KernelFacts facts = facts_of(kernel, machine);
+  const std::size_t rows = row_loop(*facts.anchor, facts.extents);
+  Point point = {{"columns", 1}, {"rows", 1}, {"threads", gpu_block_threads}};
+  if (!is_contraction(*facts.anchor)) return point;
+  std::int64_t results = 1;
+  for (const std::int64_t extent : facts.extents) results *= extent;
+  // Large tiles as long as enough threads are left to fill the GPU.
+  for (const auto& [name, loop] : {std::pair<std::string, std::size_t>{"rows", rows}, {"columns", 0}}) {
+    const std::int64_t most = name == "rows" ? 8 : 4;
+    while (point[name] < most && point[name] * 2 <= facts.extents[loop] && results > busy_threads &&
+           (name == "columns" || rows != 0)) {
+      point[name] *= 2;
+      results /= 2;
+    }
+  }
+  return point;
+}
+
+Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  const std::size_t row_position = row_loop(*facts.anchor, facts.extents);
+  const std::string fold = facts.anchor_value + "_fold";
+  const Algorithm algorithm = build_algorithm(kernel, device_form);
+  ScheduleWriter writer;
+  std::vector<std::string> loops;
+  for (std::size_t d = 0; d < facts.extents.size(); ++d) loops.push_back(fmt::format("d{}", d));
+  std::string tile;
+  std::string order;
+  const auto cut = [&](std::size_t position, std::int64_t factor, const char* inner) {
+    if (factor < 2) return;
+    const std::string outer = loops[position] + "o";
+    const char* tail =
+        facts.extents[position] % factor == 0 ? "TailStrategy::RoundUp" : "TailStrategy::ShiftInwards";
+    writer.add("{}.split({}, {}, {}, {}, {});", facts.output, loops[position], outer, inner, factor, tail);
+    const std::string var = loops[position];
+    writer.add("{}.bound_extent({}, {}).unroll({});", fold, var, factor, var);
+    tile += fmt::format(".unroll({})", var);
+    order += var + ", ";
+    loops[position] = outer;
+  };
+  cut(0, point.at("columns"), "column");
+  if (row_position != 0) cut(row_position, point.at("rows"), "row");
+  std::string unrolled;
+  std::string output_order;
+  for (const char* inner : {"column", "row"}) {
+    const bool is_column = std::string_view(inner) == "column";
+    if ((is_column ? point.at("columns") : (row_position != 0 ? point.at("rows") : 1)) < 2) continue;
+    output_order += std::string(inner) + ", ";
+    unrolled += fmt::format(".unroll({})", inner);
+  }
+  for (const std::string& loop : loops) output_order += loop + ", ";
+  writer.add_line(fmt::format("{}.reorder({}){};", facts.output,
+                              output_order.substr(0, output_order.size() - 2), unrolled));
+  gpu_thread_each(writer, facts.output, loops, point.at("threads"));
+  writer.add("{}.compute_at({}, thread);", fold, facts.output);
+  const Halide::Func func = algorithm.stages.at(fold);
+  for (const Halide::RVar& variable : func.rvars(0)) order += variable.name() + ", ";
+  for (std::size_t d = 0; d < facts.extents.size(); ++d) {
+    const std::string var = fmt::format("d{}", d);
+    if (tile.find("(" + var + ")") == std::string::npos) order += var + ", ";
+  }
+  writer.add_line(fmt::format("{}.update(0).reorder({}){};", fold, order.substr(0, order.size() - 2), tile));
+  return {device_form, writer.take()};
+}
+
+}  // namespace
+
+const Space gpu_tiles_space = {"gpu_tiles", refuses, parameters, heuristic, at, nullptr};
+
+}  // namespace sylvite
