@@ -11,6 +11,7 @@ namespace sylvite::cuda {
 namespace {
 
 constexpr std::size_t default_shared_limit = 48 << 10;
+constexpr std::int64_t most_threads = 1024;
 
 /// The recorder whose kernel runs on this thread, and what it threw: exceptions cannot pass compiled code.
 thread_local LaunchRecorder* active = nullptr;
@@ -48,6 +49,11 @@ int run(void* /*context*/, void* state, const char* name, int blocks_x, int bloc
         int threads_x, int threads_y, int threads_z, int shared_bytes, const std::size_t* sizes,
         void** arguments, const std::int8_t* is_buffer) {
   return guarded([&] {
+    const std::int64_t threads = std::int64_t{threads_x} * threads_y * threads_z;
+    if (threads > most_threads) {
+      throw CompileError("the schedule wants blocks of {} threads; there are {} at most", threads,
+                         most_threads);
+    }
     Launch launch;
     launch.function = static_cast<const Module*>(state)->function(name);
     const int grid[] = {blocks_x, blocks_y, blocks_z};

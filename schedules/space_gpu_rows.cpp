@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <iterator>
 
 #include "base/error.h"
 #include "schedules/gpu_nest.h"
@@ -75,11 +74,15 @@ std::int64_t widest_vector(const Kernel& kernel, const Node& anchor) {
   return vector;
 }
 
-/// Those of the numbers that divide `extent`.
-std::vector<std::int64_t> divisors_of(std::int64_t extent, const std::vector<std::int64_t>& numbers) {
+/// How many rows a block may take: divisors of the rows' loop. One row where further loops are fused with it:
+/// what the stages of a block need is then not known to be a part of the rows.
+std::vector<std::int64_t> rows_of_block(const KernelFacts& facts) {
+  const std::size_t position = row_position(*facts.anchor);
+  if (facts.extents.size() > position + 1) return {1};
   std::vector<std::int64_t> divisors;
-  std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(divisors),
-               [&](std::int64_t number) { return extent % number == 0; });
+  for (const std::int64_t rows : {1, 2, 4}) {
+    if (facts.extents[position] % rows == 0) divisors.push_back(rows);
+  }
   return divisors;
 }
 
@@ -91,7 +94,7 @@ std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) 
   std::vector<Parameter> parameters = {
       {"vector", {vector}},
       {"threads", up_to(std::max<std::int64_t>(vectors, 32), {128, 256, 512, 64, 32})},
-      {"rows", divisors_of(facts.extents[row_position(anchor)], {1, 2, 4})},
+      {"rows", rows_of_block(facts)},
       {"group", {16, 8, 32}}};
   if (vector > 1) parameters[0].values.push_back(vector / 2);
   const bool is_softmax = anchor.op == Op::softmax;
@@ -105,8 +108,7 @@ Point heuristic(const Kernel& kernel, const Machine& machine) {
   const std::int64_t vectors = row_extent(kernel, *facts.anchor) / vector;
   std::int64_t threads = 32;
   while (threads < 256 && threads * 4 <= vectors) threads *= 2;
-  std::int64_t rows = 1;
-  while (rows * threads < 128 && facts.extents[row_position(*facts.anchor)] % (2 * rows) == 0) rows *= 2;
+  const std::int64_t rows = threads < 128 ? std::min(rows_of_block(facts).back(), 128 / threads) : 1;
   return {{"vector", vector}, {"threads", threads}, {"rows", rows}, {"group", 16}, {"keep", 0}};
 }
 

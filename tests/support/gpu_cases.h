@@ -86,6 +86,8 @@ inline const GpuCase gpu_cases[] = {
      R"(graph g(%a: f32[8,96], %s: f32[96]) { %v: f32[8,96] = rms_norm(%a, %s) {axis=1} return %v })"},
     {"gpu_rows",
      R"(graph g(%a: f32[5,3,4096]) { %v: f32[5,3] = reduce_max(%a) {axes=[2], keepdims=0} %r: f32[5,3] = relu(%v) return %r })"},
+    {"gpu_rows",
+     R"(graph g(%a: f32[1,128,768], %s: f32[768], %t: f32[768]) { %v: f32[1,128,768] = layer_norm(%a, %s, %t) {axis=2} return %v })"},
     {"gpu_columns",
      R"(graph g(%a: f32[300,64]) { %v: f32[64] = reduce_sum(%a) {axes=[0], keepdims=0} return %v })"},
     {"gpu_columns",
