@@ -55,8 +55,10 @@ TEST_F(GpuTest, exp_treats_special_values_as_ieee_says) {
                            -200,     1e30,      -1e30,        1, -1,   20, -20, 50};
   for (std::int64_t i = 0; i < 16; ++i) input.set_double(i, values[i]);
   const Candidate candidate = default_candidate(kernel, machine);
+  const std::vector<Tensor> inputs = {input};
+  ColdWeights weights(inputs, 0);
   KernelRunner runner(kernel, candidate, compile_to_object(kernel, candidate, machine.target), machine.target,
-                      {input}, 1);
+                      inputs, weights, 1);
   runner.call();
   expect_close(runner.outputs(), interpret(kernel.body, {input}), 1e-6, "exp");
 }
