@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "schedules/code_id.h"
 #include "schedules/cuda_candidate.h"
 #include "schedules/nvrtc.h"
 #include "schedules/stream_ahead.h"
@@ -63,9 +64,8 @@ Halide::Target target_for(const Kernel& kernel, const std::string& target) {
 }  // namespace
 
 std::string symbol_name(const Kernel& kernel, const Candidate& candidate, const std::string& target) {
-  std::string identity = kernel.text + "\n" + candidate.to_string() + "\n" + target;
-  if (const auto text = cuda_template_of(kernel, candidate)) identity += "\n" + text->source;
-  return "sylvite_" + short_hash(identity);
+  return "sylvite_" +
+         short_hash(fmt::format("{}\n{}\n{}\n{}", kernel.text, candidate.to_string(), target, code_id));
 }
 
 std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, const std::string& target) {

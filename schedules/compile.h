@@ -8,8 +8,8 @@
 
 namespace sylvite {
 
-/// The C symbol of a compiled kernel: "sylvite_" and a hash of kernel text, candidate text and target; for a
-/// CUDA template, of its source too.
+/// The C symbol of a compiled kernel: "sylvite_" and a hash of kernel text, candidate text, target and
+/// code_id.
 [[nodiscard]] std::string symbol_name(const Kernel& kernel, const Candidate& candidate,
                                       const std::string& target);
 

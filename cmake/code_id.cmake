@@ -1,0 +1,21 @@
+# sylvite_code_id(TARGET STAGE...): defines std::string_view sylvite::code_id in TARGET, a hash of the stages' sources.
+# Declared in schedules/code_id.h. A change of any of them configures again, which takes a second.
+function(sylvite_code_id target)
+  set(hashes "")
+  foreach(stage ${ARGN})
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${stage}/*.cpp ${PROJECT_SOURCE_DIR}/${stage}/*.h
+         ${PROJECT_SOURCE_DIR}/${stage}/*/*.cuh)
+    foreach(source ${sources})
+      file(SHA256 ${source} hash)
+      string(APPEND hashes ${hash})
+    endforeach()
+    set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
+  endforeach()
+  string(SHA256 hash "${hashes}")
+  set(generated ${PROJECT_BINARY_DIR}/embedded/code_id.cpp)
+  file(CONFIGURE OUTPUT ${generated} CONTENT "#include \"schedules/code_id.h\"
+
+const std::string_view sylvite::code_id = \"${hash}\";
+")
+  target_sources(${target} PRIVATE ${generated})
+endfunction()
