@@ -110,7 +110,8 @@ class Collection {
 Collection node_test_kernels() {
   Collection collection;
   const node_test::Engine collect = [&](const std::string& path, const ImportOptions& options,
-                                        const std::vector<HostValue>& /*inputs*/, bool /*allows_host_steps*/) {
+                                        const std::vector<HostValue>& /*inputs*/,
+                                        bool /*allows_host_steps*/) {
     collection.add(lower(run_passes(import_onnx(path, options))));
     return std::vector<HostValue>();
   };
