@@ -2,6 +2,7 @@
 
 #include "schedules/cuda_forms.h"
 #include "schedules/nvrtc.h"
+#include "schedules/spaces.h"
 
 namespace sylvite {
 namespace {
@@ -37,6 +38,15 @@ CudaCard card_of(const Machine& machine) {
 }
 CudaCard card_of(const Form& form) {
   return {static_cast<int>(form.at("multiprocessors")), form.at("shared_bytes")};
+}
+
+Parameter choice_parameter(std::size_t count) {
+  Parameter choice{"choice", {}};
+  for (std::size_t i = 0; i < count; ++i) choice.values.push_back(static_cast<std::int64_t>(i));
+  return choice;
+}
+std::size_t choice_number(const Point& point) {
+  return static_cast<std::size_t>(get(point, "choice"));
 }
 
 }  // namespace sylvite

@@ -23,4 +23,8 @@ inline constexpr const char* cuda_attention_form = "cuda_attention";
 [[nodiscard]] CudaCard card_of(const Machine& machine);
 [[nodiscard]] CudaCard card_of(const Form& form);
 
+/// The one parameter of a template's space: which of its `count` choices, the best guess first.
+[[nodiscard]] Parameter choice_parameter(std::size_t count);
+[[nodiscard]] std::size_t choice_number(const Point& point);
+
 }  // namespace sylvite

@@ -27,12 +27,6 @@ struct Tiling {
   bool pack_values;  ///< the values are copied into panels too
 };
 
-std::int64_t get(const Point& point, const std::string& name) {
-  const auto found = point.find(name);
-  if (found == point.end()) throw InternalError("an attention point lacks '{}'", name);
-  return found->second;
-}
-
 std::int64_t position_panels(const AttentionProblem& problem) {
   return ceil_div(problem.positions, panel_width);
 }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "lowering/problems.h"
+#include "schedules/conv_source.h"
 #include "schedules/register_tile.h"
 #include "schedules/spaces.h"
 
@@ -29,12 +30,6 @@ struct Tiling {
 
 RegisterTile register_tile(const Tiling& tiling) {
   return {tiling.pixels * tiling.lines, tiling.blocks};
-}
-
-std::int64_t get(const Point& point, const std::string& name) {
-  const auto found = point.find(name);
-  if (found == point.end()) throw InternalError("a convolution point lacks '{}'", name);
-  return found->second;
 }
 
 Tiling tiling_of(const ConvProblem& problem, const Point& point) {
@@ -152,18 +147,6 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
   }
 }
 
-void write_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,
-                  const Machine& machine) {
-  writer.add("{}.compute_root();", source);
-  if (problem.x_is_blocked) {
-    writer.add("{}.vectorize(d0);", source);
-  } else {
-    // A dense input is read along its lines and stored with the channels innermost.
-    writer.add("{}.reorder(d0, d1, d2, d3, d4).unroll(d0);", source);
-  }
-  if (machine.threads > 1) writer.add("{}.parallel({});", source, problem.source_blocks() > 1 ? "d3" : "d2");
-}
-
 Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, bool depthwise, const Point& point) {
   const ConvProblem problem = read_conv(kernel, depthwise).problem;
   const Tiling tiling = tiling_of(problem, point);
@@ -180,7 +163,7 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, bool dep
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine);
   write_fold(writer, problem, name + "_fold", out, unroll_channels);
-  if (get(point, "copy_source") != 0) write_source(writer, problem, name + "_in", machine);
+  if (get(point, "copy_source") != 0) write_conv_source(writer, problem, name + "_in", machine);
   return {Form{depthwise ? "depthwise_blocked" : "conv_blocked", {}}, writer.take()};
 }
 

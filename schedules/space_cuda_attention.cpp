@@ -38,15 +38,11 @@ std::string refuses(const Kernel& kernel, const Machine& machine) {
 }
 
 std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  Parameter choice{"choice", {}};
-  const std::size_t count = choices_for(kernel, machine).size();
-  for (std::size_t i = 0; i < count; ++i) choice.values.push_back(static_cast<std::int64_t>(i));
-  return {choice};
+  return {choice_parameter(choices_for(kernel, machine).size())};
 }
 
 Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const std::vector<CudaAttentionChoice> choices = choices_for(kernel, machine);
-  return {form_of(choices.at(static_cast<std::size_t>(point.at("choice"))), card_of(machine)), {}};
+  return {form_of(choices_for(kernel, machine).at(choice_number(point)), card_of(machine)), {}};
 }
 
 }  // namespace

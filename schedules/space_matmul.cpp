@@ -27,12 +27,6 @@ std::int64_t panel_count(const MatmulProblem& problem) {
   return ceil_div(problem.n, panel_width);
 }
 
-std::int64_t get(const Point& point, const std::string& name) {
-  const auto found = point.find(name);
-  if (found == point.end()) throw InternalError("a matmul point lacks '{}'", name);
-  return found->second;
-}
-
 /// 0 for parameters that only one of the spaces has.
 std::int64_t optional(const Point& point, const std::string& name) {
   const auto found = point.find(name);

@@ -6,6 +6,12 @@
 
 namespace sylvite {
 
+std::int64_t get(const Point& point, const std::string& name) {
+  const auto found = point.find(name);
+  if (found == point.end()) throw InternalError("the point lacks '{}'", name);
+  return found->second;
+}
+
 void ScheduleWriter::add_line(const std::string& line) {
   Schedule parsed = Schedule::parse(line);
   for (Decision& decision : parsed.decisions) schedule_.decisions.push_back(std::move(decision));

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "lowering/problems.h"
+#include "schedules/conv_source.h"
 #include "schedules/register_tile.h"
 #include "schedules/spaces.h"
 
@@ -33,12 +34,6 @@ struct Tiling {
   std::int64_t down = 0;    ///< lines of tiles
   [[nodiscard]] double places() const { return static_cast<double>((tile + 2) * (tile + 2)); }
 };
-
-std::int64_t get(const Point& point, const std::string& name) {
-  const auto found = point.find(name);
-  if (found == point.end()) throw InternalError("a Winograd point lacks '{}'", name);
-  return found->second;
-}
 
 Tiling tiling_of(const ConvProblem& problem, const Point& point) {
   Tiling tiling{};
@@ -241,18 +236,6 @@ void write_input(ScheduleWriter& writer, const ConvProblem& problem, const std::
       name);
 }
 
-void write_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& name,
-                  const Machine& machine) {
-  writer.add("{}_in.compute_root();", name);
-  if (problem.x_is_blocked) {
-    writer.add("{}_in.vectorize(d0);", name);
-  } else {
-    // A dense input is read along its lines and stored with the channels innermost.
-    writer.add("{}_in.unroll(d0);", name);
-  }
-  if (machine.threads > 1) writer.add("{}_in.parallel({});", name, problem.source_blocks() > 1 ? "d3" : "d2");
-}
-
 Candidate winograd_candidate(const Kernel& kernel, const Machine& machine, const Point& point) {
   const ConvProblem problem = read_winograd(kernel).problem;
   const Tiling tiling = tiling_of(problem, point);
@@ -270,7 +253,7 @@ Candidate winograd_candidate(const Kernel& kernel, const Machine& machine, const
   const Levels levels = write_output(writer, out, tiling, machine);
   write_products(writer, name, out, levels, tiling, unroll_channels);
   write_input(writer, problem, name, out, levels, tiling, machine);
-  if (get(point, "copy_source") != 0) write_source(writer, problem, name, machine);
+  if (get(point, "copy_source") != 0) write_conv_source(writer, problem, name + "_in", machine);
   return {Form{"conv_winograd", {{"tile", tiling.tile}}}, writer.take()};
 }
 

@@ -31,6 +31,9 @@ extern const Space gpu_transpose_space;
 extern const Space gpu_elements_space;
 extern const Space gpu_reference_space;
 
+/// A parameter's value at a point. Throws InternalError naming the parameter that the point lacks.
+[[nodiscard]] std::int64_t get(const Point& point, const std::string& name);
+
 /// Appends decisions to a schedule, one statement at a time.
 class ScheduleWriter {
  public:

@@ -10,16 +10,15 @@
 
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/split.hpp>
-#include <boost/program_options.hpp>
 #include <chrono>
 #include <filesystem>
-#include <iostream>
 
 #include "base/error.h"
 #include "frontend/onnx_importer.h"
 #include "tests/fuzz/case_files.h"
 #include "tests/fuzz/engines.h"
 #include "tests/fuzz/reduce_case.h"
+#include "tests/support/command_line.h"
 
 namespace sylvite::fuzz {
 namespace {
@@ -50,13 +49,7 @@ Arguments parse_arguments(int argc, char** argv) {
   table.add_options()("refusals", po::bool_switch(&arguments.refusals),
                       "print why the importer refused nodes");
   table.add_options()("verbose,v", po::bool_switch(&arguments.verbose), "print every case, and the notes");
-  po::variables_map values;
-  po::store(po::parse_command_line(argc, argv, table), values);
-  po::notify(values);
-  if (values.contains("help")) {
-    std::cout << table;
-    std::exit(0);
-  }
+  parse_options(table, argc, argv);
   return arguments;
 }
 
@@ -163,10 +156,7 @@ class GraphFuzz {
 }  // namespace sylvite::fuzz
 
 int main(int argc, char** argv) {
-  try {
+  return sylvite::guarded_main("graph_fuzz", [&] {
     return sylvite::fuzz::GraphFuzz(sylvite::fuzz::parse_arguments(argc, argv)).run();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "graph_fuzz: {}\n", error.what());
-    return 2;
-  }
+  });
 }

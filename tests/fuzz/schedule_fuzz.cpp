@@ -9,11 +9,9 @@
 
 #include <fmt/format.h>
 
-#include <boost/program_options.hpp>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <iostream>
 #include <set>
 
 #include "autotune/random_inputs.h"
@@ -26,6 +24,7 @@
 #include "schedules/compile.h"
 #include "tests/fuzz/engines.h"
 #include "tests/onnx/case_runner.h"
+#include "tests/support/command_line.h"
 
 namespace sylvite::fuzz {
 namespace {
@@ -48,13 +47,7 @@ Arguments parse_arguments(int argc, char** argv) {
   table.add_options()("shard", po::value(&arguments.shard), "I/N: every Nth of the cases, from the Ith");
   table.add_options()("seed", po::value(&arguments.seed), "what kernels and schedules are drawn from");
   table.add_options()("verbose,v", po::bool_switch(&arguments.verbose), "print every case");
-  po::variables_map values;
-  po::store(po::parse_command_line(argc, argv, table), values);
-  po::notify(values);
-  if (values.contains("help")) {
-    std::cout << table;
-    std::exit(0);
-  }
+  parse_options(table, argc, argv);
   return arguments;
 }
 
@@ -229,18 +222,14 @@ Outcome check_kernel(const Kernel& kernel, std::size_t schedules, unsigned seed)
 }
 
 int run(const Arguments& arguments) {
-  std::size_t shard = 0;
-  std::size_t shards = 1;
-  if (std::sscanf(arguments.shard.c_str(), "%zu/%zu", &shard, &shards) != 2 || shard >= shards) {
-    throw UsageError("shard '{}' is not I/N with I < N", arguments.shard);
-  }
+  const Shard shard = parse_shard(arguments.shard);
   const auto start = std::chrono::steady_clock::now();
   std::mt19937 random(arguments.seed);
   const std::vector<Kernel> kernels = choose_kernels(arguments.cases, random);
   std::map<std::string, int> counts;
   Tally total;
   int few = 0;
-  for (std::size_t i = shard; i < kernels.size(); i += shards) {
+  for (std::size_t i = shard.index; i < kernels.size(); i += shard.count) {
     const auto seed = arguments.seed + static_cast<unsigned>(i);
     const Outcome outcome =
         run_isolated([&] { return check_kernel(kernels[i], arguments.schedules, seed); }, 300, 12'000);
@@ -272,10 +261,6 @@ int run(const Arguments& arguments) {
 }  // namespace sylvite::fuzz
 
 int main(int argc, char** argv) {
-  try {
-    return sylvite::fuzz::run(sylvite::fuzz::parse_arguments(argc, argv));
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "schedule_fuzz: {}\n", error.what());
-    return 2;
-  }
+  return sylvite::guarded_main(
+      "schedule_fuzz", [&] { return sylvite::fuzz::run(sylvite::fuzz::parse_arguments(argc, argv)); });
 }

@@ -7,11 +7,9 @@
 
 #include <fmt/format.h>
 
-#include <boost/program_options.hpp>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <map>
 #include <sstream>
 
@@ -22,6 +20,7 @@
 #include "lowering/plan.h"
 #include "lowering/plan_interpreter.h"
 #include "sylvite/sylvite.h"
+#include "tests/support/command_line.h"
 
 namespace sylvite::node_test {
 namespace {
@@ -133,22 +132,12 @@ Arguments parse_arguments(int argc, char** argv) {
   table.add_options()("update", po::bool_switch(&arguments.update), "record the outcomes as expected");
   table.add_options()("verbose,v", po::bool_switch(&arguments.verbose),
                       "print a line for every case that does not pass");
-  po::variables_map values;
-  po::store(po::parse_command_line(argc, argv, table), values);
-  po::notify(values);
-  if (values.contains("help")) {
-    std::cout << table;
-    std::exit(0);
-  }
+  parse_options(table, argc, argv);
   return arguments;
 }
 
 std::vector<std::string> select_cases(const Arguments& arguments) {
-  std::size_t shard = 0;
-  std::size_t shards = 1;
-  if (std::sscanf(arguments.shard.c_str(), "%zu/%zu", &shard, &shards) != 2 || shard >= shards) {
-    throw UsageError("shard '{}' is not I/N with I < N", arguments.shard);
-  }
+  const Shard shard = parse_shard(arguments.shard);
   std::vector<std::string> cases;
   for (const std::string& name :
        list_cases(DATA_FOLDER, find_set(arguments.set), parse_list(arguments.list))) {
@@ -156,9 +145,9 @@ std::vector<std::string> select_cases(const Arguments& arguments) {
   }
   // Neighbours share kernels, so a shard is a run of them.
   const auto at = [&](std::size_t i) {
-    return cases.begin() + static_cast<std::ptrdiff_t>(cases.size() * i / shards);
+    return cases.begin() + static_cast<std::ptrdiff_t>(cases.size() * i / shard.count);
   };
-  return {at(shard), at(shard + 1)};
+  return {at(shard.index), at(shard.index + 1)};
 }
 
 void print_summary(const std::map<std::string, int>& counts, double seconds) {
@@ -230,10 +219,7 @@ int run(const Arguments& arguments) {
 }  // namespace sylvite::node_test
 
 int main(int argc, char** argv) {
-  try {
+  return sylvite::guarded_main("onnx_node_test", [&] {
     return sylvite::node_test::run(sylvite::node_test::parse_arguments(argc, argv));
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "onnx_node_test: {}\n", error.what());
-    return 2;
-  }
+  });
 }

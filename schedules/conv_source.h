@@ -1,0 +1,15 @@
+#pragma once
+// What the spaces of convolutions share: the padded copy of the input. Internal to schedules/.
+
+#include <string>
+
+#include "lowering/problems.h"
+#include "schedules/spaces.h"
+
+namespace sylvite {
+
+/// Makes the stage `source`, the input with its border, ahead of everything else.
+void write_conv_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,
+                       const Machine& machine);
+
+}  // namespace sylvite
