@@ -1,10 +1,10 @@
 // The share of the core's multiply-add peak that the default candidates of heavy kernels reach; or those of
-// one space, at its heuristic point. Winograd's convolutions count the operations they spare: they can
-// pass 1. usage: kernel_peak [NAME-PART [THREADS [SPACE]]]
+// one space, at its heuristic point or with some parameters changed. Winograd's convolutions count the
+// operations they spare: they can pass 1. "cold" reads weights from memory, as in a model.
+// usage: kernel_peak [NAME-PART [THREADS [SPACE|all [cold|hot [PARAMETER=VALUE ...]]]]]
 
 #include <fmt/core.h>
 
-#include <cstdlib>
 #include <exception>
 #include <functional>
 
@@ -130,6 +130,8 @@ std::vector<Row> rows() {
       dense_row("bert", 128, 3072, 768, Op::gelu),
       dense_row("bert", 128, 768, 3072, Op::relu),
       dense_row("vit", 197, 768, 768, Op::relu),
+      dense_row("vit", 197, 3072, 768, Op::gelu),
+      dense_row("vit", 197, 768, 3072, Op::relu),
       dense_row("square", 1024, 1024, 1024, Op::relu),
       dense_row("resnet", 1, 1000, 2048, Op::relu),
       dense_row("gpt2", 1, 3072, 768, Op::gelu),
@@ -147,21 +149,41 @@ std::vector<Row> rows() {
   return table;
 }
 
-/// The space to measure: the one called `name`, else the first. nullptr when that one does not take the
+/// The space to measure: the one called `name`, with "all" the first. nullptr when that one does not take the
 /// kernel.
 const Space* find_space(const Kernel& kernel, const Machine& machine, const std::string& name) {
   for (const Space* space : spaces_for(kernel, machine)) {
-    if (name.empty() || space->name == name) return space;
+    if (name == "all" || space->name == name) return space;
   }
   return nullptr;
 }
 
-void measure(const Row& row, const Machine& machine, const std::string& space_name) {
+/// What to measure of every row.
+struct Choice {
+  std::string space = "all";
+  bool cold = false;
+  Point changed;  ///< parameters that are not the heuristic's
+};
+
+Choice read_choice(const std::vector<std::string>& words) {
+  Choice choice;
+  if (words.size() > 3) choice.space = words[3];
+  choice.cold = words.size() > 4 && words[4] == "cold";
+  for (std::size_t i = 5; i < words.size(); ++i) {
+    const std::size_t sign = words[i].find('=');
+    if (sign == std::string::npos) throw UsageError("'{}' is not PARAMETER=VALUE", words[i]);
+    choice.changed[words[i].substr(0, sign)] = std::stol(words[i].substr(sign + 1));
+  }
+  return choice;
+}
+
+void measure(const Row& row, const Machine& machine, const Choice& choice) {
   const Kernel kernel = row.kernel();
-  const Space* space = find_space(kernel, machine, space_name);
+  const Space* space = find_space(kernel, machine, choice.space);
   if (space == nullptr) return;
-  const Candidate candidate = space->at(kernel, machine, space->heuristic(kernel, machine));
-  bench::RunnableKernel runnable(kernel, candidate, machine);
+  Point point = space->heuristic(kernel, machine);
+  for (const auto& [name, value] : choice.changed) point[name] = value;
+  bench::RunnableKernel runnable(kernel, space->at(kernel, machine, point), machine, choice.cold);
   const bench::Timing timing = bench::time_kernel(runnable, 0.3);
   fmt::print("{:<46} {:<18} {:>8.3f} s {:>9.3f} ms {:>7.1f} GFLOP/s {:>6.2f} of peak\n", row.name,
              space->name, runnable.compile_seconds(), timing.seconds * 1e3,
@@ -172,12 +194,13 @@ void measure(const Row& row, const Machine& machine, const std::string& space_na
 }  // namespace
 
 int main(int count, char** arguments) try {
-  const std::string part = count > 1 ? arguments[1] : "";
-  const Machine machine = detect_machine(count > 2 ? std::atoi(arguments[2]) : 1);
+  const std::vector<std::string> words(arguments, arguments + count);
+  const Machine machine = detect_machine(count > 2 ? std::stoi(words[2]) : 1);
+  const Choice choice = read_choice(words);
   fmt::print("{:<46} {:<18} {:>10} {:>12} {:>15} {:>14}\n", "kernel", "space", "compile", "best", "rate",
              "share");
   for (const Row& row : rows()) {
-    if (row.name.find(part) != std::string::npos) measure(row, machine, count > 3 ? arguments[3] : "");
+    if (count < 2 || row.name.find(words[1]) != std::string::npos) measure(row, machine, choice);
   }
   return 0;
 } catch (const std::exception& error) {

@@ -1,4 +1,5 @@
-// Where a model's time goes in default mode: every unique kernel alone, times its launches, slowest first.
+// Where a model's time goes in default mode: every unique kernel alone with cold weights, times its launches,
+// slowest first.
 // usage: model_kernels MODEL.onnx [THREADS [CLASS|all [text]]]
 // CLASS limits the table to a kernel class (matmul, convolution, attention, ...); text prints each kernel
 // too.
@@ -46,7 +47,7 @@ Row measure(const Kernel& kernel, int launches, const std::string& name, const M
   std::vector<Refusal> refusals;
   const Space* space = spaces_for(kernel, machine, &refusals).front();
   const Candidate candidate = space->at(kernel, machine, space->heuristic(kernel, machine));
-  bench::RunnableKernel runnable(kernel, candidate, machine);
+  bench::RunnableKernel runnable(kernel, candidate, machine, true);
   const bench::Timing timing = bench::time_kernel(runnable, 0.05);
   const double rate = operations(kernel) / timing.seconds;
   std::string reason;

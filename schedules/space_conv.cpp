@@ -82,6 +82,16 @@ Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
   return best;
 }
 
+/// Filters of the next blocks are fetched while these are multiplied; with threads, they are other tasks.
+std::int64_t stream_distance(const ConvProblem& problem, const Machine& machine, const Point& point) {
+  constexpr std::int64_t least_bytes = 64 << 10;
+  const std::int64_t bytes = 4 * problem.fold_steps() * problem.out_blocks() * problem.block;
+  if (problem.depthwise || bytes < least_bytes) return 0;
+  const Tiling tiling = tiling_of(problem, point);
+  const bool tasks_are_blocks = tiling.lines * tiling.line_tiles >= problem.out_height;
+  return tasks_are_blocks ? machine.threads : 1;
+}
+
 Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
   const Tiling tile = best_tile(problem, machine);
   const std::int64_t tiles = ceil_div(problem.out_height, tile.lines);
@@ -95,6 +105,7 @@ Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
   while (task_count(problem, tiling_of(problem, point)) < 4.0 * machine.threads && point["line_tiles"] > 1) {
     point["line_tiles"] = ceil_div(point["line_tiles"], 2);
   }
+  point["stream_ahead"] = stream_distance(problem, machine, point);
   return point;
 }
 
@@ -110,8 +121,11 @@ std::vector<Parameter> tiling_parameters(const ConvProblem& problem, const Machi
                                        values("line_tiles", up_to(tiles, {1, 2, 4, 8, tiles})),
                                        values("lines_outer", {0, 1}),
                                        values("copy_source", {0, 1})};
-  parameters.push_back(values("unroll_channels", problem.depthwise ? std::vector<std::int64_t>{1}
-                                                                   : std::vector<std::int64_t>{1, 2, 4}));
+  const auto unless_depthwise = [&](std::int64_t only, const std::vector<std::int64_t>& choices) {
+    return problem.depthwise ? std::vector<std::int64_t>{only} : choices;
+  };
+  parameters.push_back(values("unroll_channels", unless_depthwise(1, {1, 2, 4})));
+  parameters.push_back(values("stream_ahead", unless_depthwise(0, {0, 1, 2})));
   return parameters;
 }
 
@@ -164,6 +178,10 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, bool dep
   write_output(writer, out, tiling, machine);
   write_fold(writer, problem, name + "_fold", out, unroll_channels);
   if (get(point, "copy_source") != 0) write_conv_source(writer, problem, name + "_in", machine);
+  if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0) {
+    const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
+    write_stream(writer, kernel, problem.weight, out, repeats_lines ? "ll" : "l", distance);
+  }
   return {Form{depthwise ? "depthwise_blocked" : "conv_blocked", {}}, writer.take()};
 }
 

@@ -87,8 +87,12 @@ void set_blocking(const MatmulProblem& problem, const Machine& machine, const Re
   const std::int64_t room = machine.l2_bytes / 2;
   const std::int64_t row_bytes = problem.k * 4;
   const bool keeps_right = groups * tile.panels * panel_width * row_bytes <= room;
-  const std::int64_t fitting_rows = std::max<std::int64_t>(1, room / row_bytes / tile.rows);
-  point["row_tiles"] = keeps_right && tiles > 1 ? 1 : std::min(tiles, fitting_rows);
+  // All rows and a group of panels, else as many blocks of rows as must be, all alike.
+  const std::int64_t group_bytes = tile.panels * panel_width * row_bytes;
+  const bool keeps_left = problem.m * row_bytes + group_bytes <= machine.l2_bytes * 7 / 8;
+  const std::int64_t fitting_tiles = std::max<std::int64_t>(1, room / row_bytes / tile.rows);
+  const std::int64_t blocks = keeps_left ? 1 : ceil_div(tiles, fitting_tiles);
+  point["row_tiles"] = keeps_right && tiles > 1 ? 1 : ceil_div(tiles, blocks);
   point["panel_groups"] = keeps_right && tiles > 1 ? groups : 1;
   point["rows_outer"] = 1;
 }
@@ -180,14 +184,12 @@ void write_panels(ScheduleWriter& writer, const std::string& panels, const Machi
   if (machine.threads > 1) writer.add("{}.parallel({});", panels, batch.empty() ? "p" : batch.back());
 }
 
-/// Weights of later groups are fetched while this one is multiplied with the rows of the task.
-void write_stream(ScheduleWriter& writer, const Kernel& kernel, const MatmulProblem& problem,
-                  const Tiling& tiling, std::int64_t distance) {
-  if (ceil_div(problem.m, tiling.tile.rows) % tiling.row_tiles != 0)
-    throw UnsupportedError("weights are fetched ahead only where all tasks have as many rows");
-  const auto& inputs = kernel.body.inputs;
-  const auto weight = std::find(inputs.begin(), inputs.end(), problem.weight) - inputs.begin();
-  writer.add("{}.stream_ahead(t, in{}, {});", output_stage(kernel, problem.output), weight, distance);
+/// Weights that the L2 cannot keep come from further away in every run: they are fetched ahead. The next
+/// groups of panels are other threads' tasks.
+std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machine, const Tiling& tiling) {
+  const std::int64_t bytes = panel_count(problem) * panel_width * problem.k * 4;
+  if (bytes <= machine.l2_bytes / 2) return 0;
+  return tiling.panel_groups == 1 ? machine.threads : 1;
 }
 
 Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const MatmulProblem& problem,
@@ -211,7 +213,7 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const Ma
     write_panels(writer, name + "_panels", machine, batch);
   }
   if (const std::int64_t distance = optional(point, "stream_ahead"); distance > 0) {
-    write_stream(writer, kernel, problem, tiling, distance);
+    write_stream(writer, kernel, problem.weight, out, "t", distance);
   }
   return {Form{form, {}}, writer.take()};
 }
@@ -269,8 +271,9 @@ const Space matmul_panels_space = {
         },
     .heuristic =
         [](const Kernel& kernel, const Machine& machine) {
-          Point point = heuristic_point(problem_of(kernel), machine);
-          point["stream_ahead"] = 0;  // whether weights come from memory depends on the model around
+          const MatmulProblem problem = problem_of(kernel);
+          Point point = heuristic_point(problem, machine);
+          point["stream_ahead"] = stream_distance(problem, machine, tiling_of(problem, point));
           return point;
         },
     .at =

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/error.h"
 #include "schedules/spaces.h"
 
@@ -15,6 +17,13 @@ std::int64_t get(const Point& point, const std::string& name) {
 void ScheduleWriter::add_line(const std::string& line) {
   Schedule parsed = Schedule::parse(line);
   for (Decision& decision : parsed.decisions) schedule_.decisions.push_back(std::move(decision));
+}
+
+void write_stream(ScheduleWriter& writer, const Kernel& kernel, ValueId weight, const std::string& stage,
+                  const std::string& loop, std::int64_t distance) {
+  const auto& inputs = kernel.body.inputs;
+  const auto number = std::find(inputs.begin(), inputs.end(), weight) - inputs.begin();
+  writer.add("{}.stream_ahead({}, in{}, {});", stage, loop, number, distance);
 }
 
 Candidate reference_candidate(const Kernel& kernel) {

@@ -138,10 +138,12 @@ std::vector<Parameter> choices(const ConvProblem& problem) {
           {"tile_lines", up_to(down, {1, 2, 4, 7, 14})},
           {"input_first", {0, 1}},
           {"copy_source", copies ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0}},
-          {"unroll_channels", {1, 2, 4}}};
+          {"unroll_channels", {1, 2, 4}},
+          {"stream_ahead", {1, 0, 2}}};
 }
 
-/// The cheapest point by cost among those that make a schedule; unrolling is left to measurement.
+/// The cheapest point by cost among those that make a schedule; unrolling and prefetching are left to
+/// measurement.
 Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
   const std::vector<Parameter> parameters = choices(problem);
   Point best;
@@ -156,7 +158,8 @@ Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
       return;
     }
     const Parameter& parameter = parameters[depth];
-    const std::size_t count = parameter.name == "unroll_channels" ? 1 : parameter.values.size();
+    const bool is_fixed = parameter.name == "unroll_channels" || parameter.name == "stream_ahead";
+    const std::size_t count = is_fixed ? 1 : parameter.values.size();
     for (std::size_t i = 0; i < count; ++i) {
       point[parameter.name] = parameter.values[i];
       self(self, point, depth + 1);
@@ -254,6 +257,8 @@ Candidate winograd_candidate(const Kernel& kernel, const Machine& machine, const
   write_products(writer, name, out, levels, tiling, unroll_channels);
   write_input(writer, problem, name, out, levels, tiling, machine);
   if (get(point, "copy_source") != 0) write_conv_source(writer, problem, name + "_in", machine);
+  if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0)
+    write_stream(writer, kernel, problem.weight, name + "_products", "l", distance);
   return {Form{"conv_winograd", {{"tile", tiling.tile}}}, writer.take()};
 }
 

@@ -49,4 +49,8 @@ class ScheduleWriter {
   Schedule schedule_;
 };
 
+/// `weight`, an input of the kernel, is fetched ahead: the directive of stream_ahead.h.
+void write_stream(ScheduleWriter& writer, const Kernel& kernel, ValueId weight, const std::string& stage,
+                  const std::string& loop, std::int64_t distance);
+
 }  // namespace sylvite

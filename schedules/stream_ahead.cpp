@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -14,11 +15,30 @@ using namespace Halide::Internal;  // NOLINT(google-build-using-namespace): its 
 
 constexpr int line_floats = 16;  // of a cache line
 
-/// Full vectors of the weight that a loop's body loads, each once; and whether it has loops of its own.
+using Lets = std::vector<std::pair<std::string, Expr>>;
+
+/// The expression with these names replaced by their values, the last first.
+Expr inlined(Expr expr, const Lets& lets) {
+  for (std::size_t i = lets.size(); i-- > 0;) expr = substitute(lets[i].first, lets[i].second, expr);
+  return expr;
+}
+
+std::optional<std::int64_t> known(const Expr& expr) {
+  return as_const_int(simplify(expr));
+}
+
+/// How much further `expr` is for the next iteration of a loop, if it always is as much.
+std::optional<std::int64_t> advance_of(const Expr& expr, const std::string& loop) {
+  return known(substitute(loop, Variable::make(Halide::Int(32), loop) + 1, expr) - expr);
+}
+
+/// Where a loop's body loads full vectors of the weight, each place once; and whether it has loops of its
+/// own.
 class WeightLoads : public IRVisitor {
  public:
   explicit WeightLoads(const std::string& weight) : weight_(weight) {}
-  std::vector<const Ramp*> ramps;
+  std::vector<Expr> places;
+  int lanes = 0;
   bool has_loops = false;
 
  protected:
@@ -27,18 +47,26 @@ class WeightLoads : public IRVisitor {
     has_loops = true;
     IRVisitor::visit(op);
   }
+  void visit(const LetStmt* op) override {
+    lets_.emplace_back(op->name, op->value);
+    IRVisitor::visit(op);
+    lets_.pop_back();
+  }
   void visit(const Load* op) override {
     const Ramp* ramp = op->index.as<Ramp>();
     if (op->name == weight_ && ramp != nullptr && is_const_one(ramp->stride)) {
-      const bool known = std::any_of(ramps.begin(), ramps.end(),
-                                     [&](const Ramp* other) { return equal(other->base, ramp->base); });
-      if (!known) ramps.push_back(ramp);
+      const Expr place = inlined(ramp->base, lets_);
+      const bool is_new =
+          std::none_of(places.begin(), places.end(), [&](const Expr& other) { return equal(other, place); });
+      if (is_new) places.push_back(place);
+      lanes = ramp->lanes;
     }
     IRVisitor::visit(op);
   }
 
  private:
   const std::string& weight_;
+  Lets lets_;
 };
 
 /// What one decision asks for, in the names of lowered code.
@@ -56,6 +84,32 @@ std::string loop_name(const Halide::Func& stage, const std::string& loop) {
   throw CompileError("stage '{}' has no loop '{}'", stage.name(), loop);
 }
 
+/// The largest value, if it is known. Tails of split loops are min(rest, factor).
+std::optional<std::int64_t> most(const Expr& extent) {
+  if (const auto* smaller = extent.as<Min>()) {
+    const std::optional<std::int64_t> a = most(smaller->a);
+    const std::optional<std::int64_t> b = most(smaller->b);
+    return a && b ? std::min(*a, *b) : a ? a : b;
+  }
+  return as_const_int(extent);
+}
+
+/// Loads that follow each other: `floats` from `start` on in the first step, as many behind them in the next.
+struct Stream {
+  Expr start;
+  std::int64_t floats = 0;
+  int parts = 1;  ///< slabs that follow each other
+};
+
+/// The loops around the loads of a slab.
+struct Nest {
+  std::vector<const For*> steps;    ///< they go through the slab
+  std::int64_t length = 1;          ///< iterations of all steps
+  std::int64_t rounds = 1;          ///< passes through the same slab
+  Expr round = 0;                   ///< how many passes are over
+  std::optional<std::string> next;  ///< the loop that goes on to the next slab
+};
+
 class StreamAheadPass : public IRMutator {
  public:
   explicit StreamAheadPass(Request request) : request_(std::move(request)) {}
@@ -63,44 +117,160 @@ class StreamAheadPass : public IRMutator {
  protected:
   using IRMutator::visit;
   Stmt visit(const For* op) override {
-    if (op->name == request_.loop) outer_ = op;
+    const std::vector<const For*> outer_loops = loops_;
+    const Lets outer_lets = lets_;
+    if (op->is_parallel()) {  // what is outside does not change from one iteration to the next
+      loops_.clear();
+      lets_.clear();
+    } else {
+      loops_.push_back(op);
+    }
     WeightLoads loads(request_.weight);
     op->body.accept(&loads);
-    Stmt result = loads.ramps.empty() || loads.has_loops ? IRMutator::visit(op) : with_prefetches(op, loads);
-    if (op->name == request_.loop) outer_ = nullptr;
+    const bool is_inner = !loads.places.empty() && !loads.has_loops && !loops_.empty();
+    Stmt result = is_inner ? with_prefetches(op, loads) : IRMutator::visit(op);
+    loops_ = outer_loops;
+    lets_ = outer_lets;
+    return result;
+  }
+  Stmt visit(const LetStmt* op) override {
+    lets_.emplace_back(op->name, op->value);
+    Stmt result = IRMutator::visit(op);
+    lets_.pop_back();
     return result;
   }
 
  private:
-  Stmt with_prefetches(const For* op, const WeightLoads& loads) const {
-    const Expr repeats = outer_ != nullptr ? outer_->extent : Expr(1);
-    const std::optional<std::int64_t> steps = as_const_int(op->extent);
-    const std::optional<std::int64_t> rounds = as_const_int(repeats);
-    if (!steps || !rounds) return Stmt(op);
-    const int floats = static_cast<int>(loads.ramps.size()) * loads.ramps[0]->lanes;  // in a step
-    const Expr step = Variable::make(Halide::Int(32), op->name) - op->min;
-    const Expr start = substitute(op->name, op->min, loads.ramps[0]->base);
-    const int rounds_int = static_cast<int>(*rounds);
-    Expr place = step;
-    if (outer_ != nullptr) {
-      const Expr round = Variable::make(Halide::Int(32), outer_->name) - outer_->min;
-      place = round * static_cast<int>(*steps) + step;
+  [[nodiscard]] Stmt with_prefetches(const For* op, const WeightLoads& loads) const {
+    std::vector<Stream> streams = side_by_side(loads);
+    const std::optional<Nest> nest = nest_of(streams[0]);
+    if (!nest) return Stmt(op);
+    const Expr now = streams[0].start;
+    for (Stream& stream : streams) {
+      for (const For* loop : nest->steps) stream.start = substitute(loop->name, loop->min, stream.start);
     }
-    place = start + request_.distance * floats * static_cast<int>(*steps) + place * floats / rounds_int;
-    const int lines = std::max(1, floats / line_floats / rounds_int);
+    const Expr done = now - streams[0].start;
+    streams = one_after_another(streams, *nest);
     Stmt body = op->body;
-    for (int line = lines; line-- > 0;) body = Block::make(prefetch(place + line * line_floats), body);
+    for (std::size_t i = streams.size(); i-- > 0;) {
+      const std::optional<std::int64_t> slab = next_slab(streams[i], *nest, streams.size() == 1);
+      if (!slab) return Stmt(op);
+      body = fetch_share(streams[i], request_.distance * *slab, *nest, done, body);
+    }
     return For::make(op->name, op->min, op->extent, op->for_type, op->partition_policy, op->device_api, body);
   }
 
+  /// In front of `body`, one step's share of a stream's slab that lies `away`: `parts` times as many floats
+  /// as are `done` in this pass, when the stream was made of so many.
+  [[nodiscard]] Stmt fetch_share(const Stream& stream, std::int64_t away, const Nest& nest, const Expr& done,
+                                 Stmt body) const {
+    const auto rounds = static_cast<int>(nest.rounds);
+    const Expr all = nest.round * static_cast<int>(nest.length * stream.floats) + done * stream.parts;
+    const Expr place = stream.start + static_cast<int>(away) + all / rounds;
+    const int lines = std::max(1, static_cast<int>(stream.floats) / line_floats / rounds);
+    for (int line = lines; line-- > 0;) body = Block::make(prefetch(place + line * line_floats), body);
+    return body;
+  }
+
+  /// Loads of one step; those that touch are one stream.
+  [[nodiscard]] std::vector<Stream> side_by_side(const WeightLoads& loads) const {
+    std::vector<std::pair<std::int64_t, Expr>> places;
+    for (const Expr& place : loads.places) {
+      const Expr whole = inlined(place, lets_);
+      const auto offset = known(whole - inlined(loads.places[0], lets_));
+      places.emplace_back(offset.value_or(0), whole);
+    }
+    std::stable_sort(places.begin(), places.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Stream> streams;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (i > 0 && places[i].first == places[i - 1].first + loads.lanes) {
+        streams.back().floats += loads.lanes;
+      } else {
+        streams.push_back({places[i].second, loads.lanes});
+      }
+    }
+    return streams;
+  }
+
+  /// From the innermost loop outwards: those of its stage that go through the slab, those that repeat it, up
+  /// to the one asked for, and the next. Nothing for a slab that is not dense.
+  [[nodiscard]] std::optional<Nest> nest_of(const Stream& stream) const {
+    Nest nest;
+    bool is_over = false;
+    for (std::size_t i = loops_.size(); i-- > 0 && !nest.next;) {
+      const For* loop = loops_[i];
+      is_over = is_over || stage_of(*loop) != stage_of(*loops_.back());
+      if (!expr_uses_var(stream.start, loop->name)) {
+        const auto extent = most(loop->extent);
+        if (!extent || passed(i + 1)) continue;
+        is_over = true;
+        nest.round = nest.round + (Variable::make(Halide::Int(32), loop->name) - loop->min) *
+                                      static_cast<int>(nest.rounds);
+        nest.rounds *= *extent;
+      } else if (is_over) {
+        nest.next = loop->name;
+      } else {
+        const auto extent = as_const_int(loop->extent);
+        if (!extent || advance_of(stream.start, loop->name) != nest.length * stream.floats)
+          return std::nullopt;
+        nest.length *= *extent;
+        nest.steps.push_back(loop);
+      }
+    }
+    return nest.length > 1 ? std::optional(nest) : std::nullopt;
+  }
+
+  /// "v0_fold.s1" of the loop v0_fold.s1.r0.
+  [[nodiscard]] static std::string stage_of(const For& loop) {
+    const std::size_t stage = loop.name.find(".s");
+    return loop.name.substr(0, loop.name.find('.', stage + 1));
+  }
+
+  /// Whether the loop asked for is among those from `first` on.
+  [[nodiscard]] bool passed(std::size_t first) const {
+    return std::any_of(loops_.begin() + static_cast<std::ptrdiff_t>(first), loops_.end(),
+                       [&](const For* loop) { return loop->name == request_.loop; });
+  }
+
+  /// Slabs of several streams that follow each other are one longer slab.
+  [[nodiscard]] static std::vector<Stream> one_after_another(const std::vector<Stream>& streams,
+                                                             const Nest& nest) {
+    for (std::size_t i = 1; i < streams.size(); ++i) {
+      const auto gap = known(streams[i].start - streams[i - 1].start);
+      if (gap != streams[i - 1].floats * nest.length) return streams;
+    }
+    Stream whole = streams[0];
+    whole.parts = static_cast<int>(streams.size());
+    whole.floats *= whole.parts;
+    return {whole};
+  }
+
+  /// How far away the next slab is: as the loop around says, else right behind if all loads are in this one.
+  [[nodiscard]] static std::optional<std::int64_t> next_slab(const Stream& stream, const Nest& nest,
+                                                             bool is_only) {
+    if (nest.next) {
+      if (const auto advance = advance_of(stream.start, *nest.next)) return advance;
+    }
+    return is_only ? std::optional(stream.floats * nest.length) : std::nullopt;
+  }
+
+  /// LLVM's own intrinsic, which Halide's runtime declares: Halide's prefetch always bypasses the L2.
   [[nodiscard]] Stmt prefetch(const Expr& index) const {
-    const Expr base = Variable::make(Halide::Handle(), request_.weight);
-    return Evaluate::make(
-        Call::make(Halide::Float(32), Call::prefetch, {base, simplify(index), 1, 1}, Call::Intrinsic));
+    constexpr int element_bytes = 4;
+    constexpr int for_reading = 0;
+    constexpr int into_l2 = 2;
+    constexpr int is_data = 1;
+    const Expr base = Halide::reinterpret<std::uint64_t>(Variable::make(Halide::Handle(), request_.weight));
+    const Expr offset = Halide::cast<std::int64_t>(simplify(index)) * element_bytes;
+    const Expr address = Halide::reinterpret(Halide::Handle(), base + Halide::cast<std::uint64_t>(offset));
+    return Evaluate::make(Call::make(Halide::Int(32), "llvm.prefetch.p0",
+                                     {address, for_reading, into_l2, is_data}, Call::Extern));
   }
 
   Request request_;
-  const For* outer_ = nullptr;
+  std::vector<const For*> loops_;  ///< around, the outermost first, inside one task
+  Lets lets_;                      ///< as far
 };
 
 }  // namespace

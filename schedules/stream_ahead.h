@@ -9,11 +9,12 @@
 
 namespace sylvite {
 
-/// stage.stream_ahead(loop, weight, distance): every iteration of `loop` goes through the same slab of
-/// `weight` (an input, dense in memory) in its innermost loop. Prefetches of the slab that lies `distance`
-/// slabs further in memory are spread evenly over all these steps, so that weights come from main memory
-/// while the core multiplies and not in a burst where a new slab begins. A loop of one iteration counts as
-/// one. Prefetches do not fault: past the end of the weight they are wasted, no more.
+/// stage.stream_ahead(loop, weight, distance): the loops of the stage that loads `weight` (an input) go
+/// through a slab of it, and those around them, up to `loop`, through the same slab again. Prefetches of the
+/// slab `distance` slabs further, as the next loop around goes on, are spread evenly over all these steps, so
+/// that weights come from main memory while the core multiplies and not in a burst where a new slab begins.
+/// They fill the L2, not the L1, which the present slab needs. Prefetches do not fault: past the end of the
+/// weight they are wasted, no more. Where slabs are not dense in memory, nothing is fetched ahead.
 inline constexpr std::string_view stream_ahead_directive = "stream_ahead";
 
 /// Adds a lowering pass for each such decision. REQUIRES schedule.apply(algorithm) done.

@@ -97,7 +97,9 @@ TEST(ConvBlocked, EveryPointAgrees) {
        std::vector<Point>{{{"pixels", 13}, {"blocks", 2}},
                           {{"pixels", 7}, {"blocks", 3}, {"line_tiles", 2}},
                           {{"pixels", 3}, {"lines", 4}, {"blocks", 1}, {"lines_outer", 1}},
-                          {{"pixels", 4}, {"copy_source", 0}, {"unroll_channels", 4}}}) {
+                          {{"pixels", 4}, {"copy_source", 0}, {"unroll_channels", 4}},
+                          {{"pixels", 5}, {"blocks", 3}, {"stream_ahead", 1}},
+                          {{"blocks", 2}, {"lines_outer", 1}, {"unroll_channels", 2}, {"stream_ahead", 2}}}) {
     for (const int threads : {1, 2}) {
       const Machine machine = test_machine(threads);
       expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "schedules/compile.h"
 #include "tests/autotune/temporary_folder.h"
 #include "tests/schedules/candidate_runner.h"
 #include "tests/support/run_kernel.h"
@@ -16,10 +17,9 @@ const char* const dense =
     "graph g(%a: f32[16,32], %w: f32[32,64]) { %v: f32[16,64] = matmul(%a, %w) return %v }";
 
 /// Halide's own text of the lowered candidate.
-std::string lowered(const Point& replaced) {
-  const Kernel kernel = kernel_of(dense);
+std::string lowered(const Kernel& kernel, const std::string& space_name, const Point& replaced) {
   const Machine machine = test::test_machine(1);
-  const Space& space = test::space_named("matmul_panels");
+  const Space& space = test::space_named(space_name);
   const Candidate candidate = space.at(kernel, machine, test::point_with(space, kernel, machine, replaced));
   Algorithm algorithm = build_algorithm(kernel, candidate.form);
   candidate.schedule.apply(algorithm);
@@ -32,23 +32,66 @@ std::string lowered(const Point& replaced) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+std::string lowered(const Point& replaced) {
+  return lowered(kernel_of(dense), "matmul_panels", replaced);
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
 TEST(StreamAhead, SpreadsOneSlabOverTheTilesThatUseTheLast) {
   // Two panels are 2 * 32 * 16 floats; two tiles of rows make 64 steps, so a step is 16 floats further.
   const std::string text = lowered({{"rows", 8}, {"panels", 2}, {"row_tiles", 2}, {"stream_ahead", 1}});
-  EXPECT_THAT(text, testing::ContainsRegex("prefetch\\(in1, .*\\+ 1024, 1, 1\\)")) << text;
+  EXPECT_THAT(text, testing::ContainsRegex("llvm.prefetch.p0\\(.*in1.*\\+ 1024.*, 0, 2, 1\\)")) << text;
 }
 
 TEST(StreamAhead, FetchesEveryLineInOneTile) {
   const std::string text = lowered({{"rows", 8}, {"panels", 2}, {"row_tiles", 1}, {"stream_ahead", 2}});
-  std::size_t prefetches = 0;
-  for (std::size_t at = text.find("prefetch(in1"); at != std::string::npos;
-       at = text.find("prefetch(in1", at + 1))
-    ++prefetches;
-  EXPECT_EQ(prefetches, 2U) << text;  // two panels: two lines in a step
+  EXPECT_EQ(count(text, "llvm.prefetch"), 2U) << text;  // two panels: two lines in a step
 }
 
 TEST(StreamAhead, IsNotThereUnlessAskedFor) {
   EXPECT_THAT(lowered({}), testing::Not(testing::HasSubstr("prefetch")));
+}
+
+TEST(StreamAhead, GoesThroughTheLoopsOfAConvolution) {
+  const Kernel kernel = kernel_of(
+      "graph g(%x: f32[1,64,4,8]@c16, %w: f32[96,64,1,1]) { %v: f32[1,96,4,8]@c16 = conv(%x, %w) "
+      "{dilations=[1, "
+      "1], groups=1, pads=[0, 0, 0, 0], strides=[1, 1]} return %v }");
+  const std::string text =
+      lowered(kernel, "conv_blocked", {{"pixels", 8}, {"lines", 1}, {"blocks", 2}, {"stream_ahead", 1}});
+  // The next two blocks are 2 * 64 * 16 floats away; 4 lines share them.
+  EXPECT_THAT(text, testing::ContainsRegex("llvm.prefetch.p0\\(.*\\+ 2048.*, 0, 2, 1\\)")) << text;
+}
+
+TEST(StreamAhead, FetchesTheNextFiltersOfWinogradsPlaces) {
+  const Kernel kernel = kernel_of(
+      "graph g(%x: f32[1,32,8,8]@c16, %w: f32[32,32,3,3]) { %v: f32[1,32,8,8]@c16 = conv(%x, %w) "
+      "{dilations=[1, "
+      "1], groups=1, pads=[1, 1, 1, 1], strides=[1, 1]} return %v }");
+  const std::string text = lowered(kernel, "conv_winograd", {{"blocks", 2}, {"stream_ahead", 1}});
+  EXPECT_EQ(count(text, "llvm.prefetch"), 2U) << text;  // the places of two blocks lie apart
+  EXPECT_EQ(count(lowered(kernel, "conv_winograd", {{"stream_ahead", 0}}), "llvm.prefetch"), 0U);
+}
+
+TEST(StreamAhead, FetchesIntoTheSecondCache) {
+  const Kernel kernel = kernel_of(dense);
+  const Machine machine = test::test_machine(1);
+  const Space& space = test::space_named("matmul_panels");
+  const Candidate candidate =
+      space.at(kernel, machine, test::point_with(space, kernel, machine, {{"stream_ahead", 1}}));
+  const std::string object = compile_to_object(kernel, candidate, machine.target);
+  bool found = false;  // prefetcht1 is 0f 18 /2, with an operand in memory
+  for (std::size_t i = 0; i + 2 < object.size(); ++i) {
+    const auto operand = static_cast<unsigned char>(object[i + 2]);
+    found =
+        found || (object[i] == 0x0f && object[i + 1] == 0x18 && (operand >> 3 & 7) == 2 && operand < 0xc0);
+  }
+  EXPECT_TRUE(found);
 }
 
 TEST(StreamAhead, NamesWhatItDoesNotKnow) {
