@@ -2,9 +2,10 @@
 """Check that Sylvite's outputs agree with onnxruntime's, model by model and mode by mode.
 
 usage: check_against_onnxruntime.py SYLVITE MODEL.onnx... [--modes default,max-autotune] [--set key=value]...
+                                    [--level disabled] [--rtol 0 --atol 0]
 
 Every model must hold its weights. Inputs are drawn with a fixed seed; floats are standard normal, integers below 100.
-An output agrees when |a - b| <= atol * max|b| + rtol * |b| everywhere. Needs numpy, onnx and onnxruntime.
+An output agrees when |a - b| <= atol * max|b| + rtol * |b| everywhere. --level is onnxruntime's graph optimisation. Needs numpy, onnx and onnxruntime.
 Exit status 1 when anything disagrees or fails.
 """
 import argparse
@@ -17,6 +18,10 @@ import time
 import numpy as np
 import onnxruntime
 
+LEVELS = {"disabled": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+          "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+          "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+          "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL}
 NUMPY_TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 
@@ -44,10 +49,17 @@ def worst_error(actual, expected, rtol, atol):
     return float(np.max(error / np.maximum(limit, 1e-30))) if np.all(np.isfinite(actual)) else float("inf")
 
 
-def check(command, model, modes, settings, rtol, atol):
+def open_session(model, level):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = LEVELS[level]
+    options.log_severity_level = 3  # errors; the warnings are about how models were written
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def check(command, model, modes, settings, level, rtol, atol):
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
-        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        session = open_session(model, level)
         feeds, arguments = draw_inputs(session, folder)
         expected = session.run(None, feeds)
         del session
@@ -77,11 +89,13 @@ def main():
     parser.add_argument("models", nargs="+")
     parser.add_argument("--modes", default="default,reduce-overhead,max-autotune")
     parser.add_argument("--set", action="append", default=[], dest="settings")
+    parser.add_argument("--level", choices=LEVELS, default="all")
     parser.add_argument("--rtol", type=float, default=1e-3)
     parser.add_argument("--atol", type=float, default=1e-4)
     options = parser.parse_args()
     settings = [word for setting in options.settings for word in ("--set", setting)]
-    failures = sum(check(options.sylvite, model, options.modes.split(","), settings, options.rtol, options.atol)
+    failures = sum(check(options.sylvite, model, options.modes.split(","), settings, options.level, options.rtol,
+                         options.atol)
                    for model in options.models)
     sys.exit(1 if failures else 0)
 

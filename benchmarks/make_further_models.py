@@ -4,8 +4,10 @@
 usage: make_further_models.py FOLDER [--resnet18 RESNET18.onnx]
 
 Writes lstm_tagger.onnx (two bidirectional LSTM layers), gru_forecast.onnx (GRU with sequence lengths), detection_head.onnx
-(convolutions, box decoding, NonMaxSuppression) and, given a ResNet-18 with its weights, resnet18_qdq.onnx, which
-onnxruntime's quantiser makes of it. check_against_onnxruntime.py compares them. Needs numpy, onnx and onnxruntime.
+(convolutions, anchors, box decoding, NonMaxSuppression and what it keeps) and, given a ResNet-18 with its weights,
+resnet18_qdq.onnx, which onnxruntime's quantiser makes of it, and resnet18_qdq_exact.onnx, the same with powers of two for
+scales: there every sum is exact, whatever its order. check_against_onnxruntime.py and check_quantised.py compare them.
+Needs numpy, onnx and onnxruntime.
 """
 import argparse
 import os
@@ -73,25 +75,42 @@ def gru_forecast(path):
            {"forecast": (forecast, TensorProto.FLOAT, [3, 12]), "states": (y, TensorProto.FLOAT, [24, 1, 3, 64])})
 
 
+def anchors(cells, stride, sides):
+    """Centres and sizes in pixels, [cells * cells * len(sides), 2] each: every cell of a grid has one anchor of each side."""
+    centres = (np.stack(np.meshgrid(np.arange(cells), np.arange(cells), indexing="ij"), -1) + 0.5) * stride
+    sizes = np.broadcast_to(np.array(sides)[:, None], (cells, cells, len(sides), 2))
+    return np.broadcast_to(centres[:, :, None], sizes.shape).reshape(-1, 2), sizes.reshape(-1, 2)
+
+
 def detection_head(path):
-    """An anchor-free head: 256 cells with a box and 5 scores each, then suppression."""
+    """768 anchors with 5 classes each: boxes decoded, suppressed class by class above a threshold, and gathered."""
     g = Graph()
     x = "image"
     for before, after in ((3, 16), (16, 32), (32, 32)):
         x = g.op("Relu", g.op("Conv", x, g.weight(RNG.standard_normal((after, before, 3, 3)) / np.sqrt(9 * before)),
                               g.normal(after), pads=[1, 1, 1, 1], strides=[2, 2]))
-    flat = lambda v, width: g.op("Transpose", g.op("Reshape", v, g.weight(np.array([1, width, 256]))), perm=[0, 2, 1])
-    sides = flat(g.op("Softplus", g.op("Conv", x, g.weight(RNG.standard_normal((4, 32, 1, 1)) / 5))), 4)
-    scores = g.op("Sigmoid", g.op("Conv", x, g.weight(RNG.standard_normal((5, 32, 1, 1)) / 3)))
-    scores = g.op("Reshape", scores, g.weight(np.array([1, 5, 256])))
-    cells = np.stack(np.meshgrid(np.arange(16), np.arange(16), indexing="ij"), -1).reshape(1, 256, 2) + 0.5
-    first, second = g.op("Split", sides, outputs=2, axis=2, num_outputs=2)
-    boxes = g.op("Concat", g.op("Sub", g.weight(cells), first), g.op("Add", g.weight(cells), second), axis=2)
-    kept = g.op("NonMaxSuppression", boxes, scores, g.weight(np.array([20])), g.weight(np.array([0.4], np.float32)),
+
+    def per_anchor(width):
+        """[1, 3 * width, 16, 16] -> [1, 768, width]"""
+        y = g.op("Conv", x, g.weight(RNG.standard_normal((3 * width, 32, 1, 1)) / 3))
+        y = g.op("Transpose", g.op("Reshape", y, g.weight(np.array([1, 3, width, 256]))), perm=[0, 3, 1, 2])
+        return g.op("Reshape", y, g.weight(np.array([1, 768, width])))
+
+    centres, sizes = anchors(16, 8, (12, 24, 48))
+    shift, growth = g.op("Split", per_anchor(4), outputs=2, axis=2, num_outputs=2)
+    middle = g.op("Add", g.op("Mul", shift, g.weight(sizes * 0.1)), g.weight(centres))
+    half = g.op("Mul", g.op("Exp", g.op("Mul", growth, g.weight(np.array(0.2)))), g.weight(sizes * 0.5))
+    boxes = g.op("Concat", g.op("Sub", middle, half), g.op("Add", middle, half), axis=2)
+    boxes = g.op("Clip", boxes, g.weight(np.array(0.0)), g.weight(np.array(128.0)))
+    scores = g.op("Transpose", g.op("Sigmoid", per_anchor(5)), perm=[0, 2, 1])
+    kept = g.op("NonMaxSuppression", boxes, scores, g.weight(np.array([60])), g.weight(np.array([0.4], np.float32)),
                 g.weight(np.array([0.55], np.float32)))
+    batch_and_box = g.op("Gather", kept, g.weight(np.array([0, 2])), axis=1)
     g.save(path, {"image": (TensorProto.FLOAT, [1, 3, 128, 128])},
-           {"boxes": (boxes, TensorProto.FLOAT, [1, 256, 4]), "scores": (scores, TensorProto.FLOAT, [1, 5, 256]),
-            "kept": (kept, TensorProto.INT64, ["count", 3])})
+           {"boxes": (boxes, TensorProto.FLOAT, [1, 768, 4]), "scores": (scores, TensorProto.FLOAT, [1, 5, 768]),
+            "kept": (kept, TensorProto.INT64, ["count", 3]),
+            "kept_boxes": (g.op("GatherND", boxes, batch_and_box), TensorProto.FLOAT, ["count", 4]),
+            "kept_scores": (g.op("GatherND", scores, kept), TensorProto.FLOAT, ["count"])})
 
 
 def quantised(source, path):
@@ -111,6 +130,29 @@ def quantised(source, path):
                     weight_type=QuantType.QInt8, per_channel=True)
 
 
+def with_exact_scales(model):
+    """The nearest power of two for every scale; a bias has the scale of its sums, as ONNX asks."""
+    graph = model.graph
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    producers = {name: node for node in graph.node for name in node.output}
+
+    def scale_of(value):
+        return numpy_helper.to_array(tensors[producers[value].input[1]])
+
+    def set_scale(node, scale):
+        name = node.input[1]
+        tensors[name].CopyFrom(numpy_helper.from_array(np.asarray(scale, np.float32), name))
+
+    for node in graph.node:
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+            set_scale(node, np.exp2(np.round(np.log2(numpy_helper.to_array(tensors[node.input[1]])))))
+    for node in graph.node:
+        if node.op_type in ("Conv", "Gemm") and len(node.input) == 3:
+            x, w, bias = node.input
+            set_scale(producers[bias], np.broadcast_to(scale_of(x) * scale_of(w), scale_of(bias).shape))
+    return model
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
@@ -120,7 +162,9 @@ def main():
     for make in (lstm_tagger, gru_forecast, detection_head):
         make(os.path.join(options.folder, make.__name__ + ".onnx"))
     if options.resnet18:
-        quantised(options.resnet18, os.path.join(options.folder, "resnet18_qdq.onnx"))
+        path = os.path.join(options.folder, "resnet18_qdq.onnx")
+        quantised(options.resnet18, path)
+        onnx.save(with_exact_scales(onnx.load(path)), os.path.join(options.folder, "resnet18_qdq_exact.onnx"))
 
 
 if __name__ == "__main__":
