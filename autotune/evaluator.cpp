@@ -1,14 +1,10 @@
 #include "autotune/evaluator.h"
 
-#include <chrono>
+#include "base/clock.h"
 
 namespace sylvite {
 
 namespace {
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// A batch of compile jobs on its way through the pool, while measurements go the same way.
 struct Batch {

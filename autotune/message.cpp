@@ -6,14 +6,13 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <utility>
+
+#include "base/clock.h"
 
 namespace sylvite {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t header_bytes = 4;
 
@@ -47,11 +46,11 @@ bool send_all(int descriptor, std::string_view bytes) {
   return true;
 }
 
-int poll_milliseconds(double timeout, Clock::time_point start) {
+int poll_milliseconds(double timeout, double start) {
   if (timeout < 0) {
     return -1;
   }
-  double left = timeout - std::chrono::duration<double>(Clock::now() - start).count();
+  double left = timeout - (steady_seconds() - start);
   return left <= 0 ? 0 : static_cast<int>(left * 1000) + 1;
 }
 
@@ -80,7 +79,7 @@ bool MessageChannel::send(std::string_view message) {
 }
 
 std::optional<std::string> MessageChannel::receive(double timeout) {
-  auto start = Clock::now();
+  const double start = steady_seconds();
   for (;;) {
     if (auto message = take_message()) {
       return message;

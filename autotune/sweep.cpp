@@ -6,12 +6,12 @@
 #include <boost/program_options/errors.hpp>
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/parsers.hpp>
-#include <chrono>
 #include <filesystem>
 #include <set>
 #include <sstream>
 
 #include "autotune/sqlite.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/knobs.h"
 #include "base/nearest.h"
@@ -83,10 +83,6 @@ void check_settings(const std::map<std::string, std::string>& settings) {
   for (const auto& [key, value] : settings) {
     checked.set(key, value);
   }
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 /// A sweep must not fail because its progress cannot be stored: it is only resumed less exactly then.
@@ -188,14 +184,14 @@ SweepReport run_sweep(const SweepPlan& plan, Database& database,
       ++report.skipped;
       continue;
     }
-    auto start = std::chrono::steady_clock::now();
+    const double start = steady_seconds();
     store_state(database, plan, item, {SweepState::running, "", 0});
     try {
       run_item(i, item);
-      store_state(database, plan, item, {SweepState::done, "", seconds_since(start)});
+      store_state(database, plan, item, {SweepState::done, "", steady_seconds() - start});
       ++report.done;
     } catch (const std::exception& error) {
-      store_state(database, plan, item, {SweepState::failed, error.what(), seconds_since(start)});
+      store_state(database, plan, item, {SweepState::failed, error.what(), steady_seconds() - start});
       report.errors.push_back(fmt::format("{}: {}", item.to_string(), error.what()));
       ++report.failed;
     }

@@ -4,28 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
 #include <variant>
 
 #include "autotune/child_process.h"
 #include "autotune/worker_protocol.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "schedules/compile.h"
 
 namespace sylvite {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-Clock::time_point after(double seconds) {
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
 
 struct PendingJob {
   JobId id = 0;
@@ -36,21 +26,21 @@ struct PendingJob {
 struct Worker {
   std::unique_ptr<ChildProcess> child;
   std::optional<PendingJob> job;
-  Clock::time_point started;
-  Clock::time_point deadline;
+  double started = 0;  ///< on the steady clock, as the next
+  double deadline = 0;
   std::optional<std::size_t> running;  ///< the last MeasureNote
 };
 
 CompileResult compile_here(const CompileJob& job) {
   CompileResult result;
-  auto start = Clock::now();
+  const double start = steady_seconds();
   try {
     result.object = compile_to_object(*job.kernel, job.candidate, job.target);
   } catch (const std::exception& error) {
     result.verdict = Verdict::compile_error;
     result.message = error.what();
   }
-  result.seconds = seconds_since(start);
+  result.seconds = steady_seconds() - start;
   return result;
 }
 
@@ -191,10 +181,11 @@ void WorkerPool::Rep::ensure_child(Worker& worker) {
 }
 
 void WorkerPool::Rep::start(Worker& worker, PendingJob pending) {
-  worker.started = Clock::now();
+  worker.started = steady_seconds();
   worker.running.reset();
   const auto* measure = std::get_if<MeasureJob>(&pending.job);
-  worker.deadline = after(measure != nullptr ? measure->reference_seconds : options.compile_timeout);
+  worker.deadline =
+      steady_seconds() + (measure != nullptr ? measure->reference_seconds : options.compile_timeout);
   worker.job = std::move(pending);
   try {
     ensure_child(worker);
@@ -209,7 +200,7 @@ void WorkerPool::Rep::start(Worker& worker, PendingJob pending) {
 /// Waits until a busy child says something, ends, or overruns, at most `timeout` seconds; serves all that
 /// did.
 void WorkerPool::Rep::wait_for_children(double timeout) {
-  Clock::time_point until = after(timeout);
+  double until = steady_seconds() + timeout;
   std::vector<pollfd> sockets;
   for (Worker& worker : workers) {
     if (worker.job && worker.child) {
@@ -217,8 +208,8 @@ void WorkerPool::Rep::wait_for_children(double timeout) {
       until = std::min(until, worker.deadline);
     }
   }
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count() + 1;
-  poll(sockets.data(), sockets.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30)));
+  const double milliseconds = (until - steady_seconds()) * 1000 + 1;
+  poll(sockets.data(), sockets.size(), static_cast<int>(std::clamp(milliseconds, 0.0, 1e9)));
   for (Worker& worker : workers) {
     if (worker.job && worker.child) {
       serve(worker);
@@ -241,7 +232,7 @@ void WorkerPool::Rep::serve(Worker& worker) {
   }
   if (worker.job && worker.child) {
     bool closed = worker.child->channel().closed();
-    if (closed || Clock::now() >= worker.deadline) {
+    if (closed || steady_seconds() >= worker.deadline) {
       bury(worker, /*timed_out=*/!closed);
     }
   }
@@ -252,7 +243,8 @@ void WorkerPool::Rep::accept(Worker& worker, const WorkerReply& reply) {
   if (const auto* note = std::get_if<MeasureNote>(&reply)) {
     const auto& job = std::get<MeasureJob>(worker.job->job);
     worker.running = note->running;
-    worker.deadline = after(options.run_timeout + (note->running < job.candidates.size() ? 0 : job.seconds));
+    worker.deadline =
+        steady_seconds() + (options.run_timeout + (note->running < job.candidates.size() ? 0 : job.seconds));
     return;
   }
   if (const auto* compiled = std::get_if<CompileReply>(&reply)) {
@@ -272,7 +264,7 @@ void WorkerPool::Rep::bury(Worker& worker, bool timed_out) {
     give_up_on_children(worker, fmt::format("{} cannot be executed", options.command));
     return;
   }
-  double seconds = seconds_since(worker.started);
+  double seconds = steady_seconds() - worker.started;
   std::string message = timed_out ? fmt::format("stopped after {:.1f} s", seconds) : end.text;
   JobResult result{worker.job->id, {}, {}};
   if (const auto* job = std::get_if<MeasureJob>(&worker.job->job)) {
@@ -316,7 +308,7 @@ void WorkerPool::Rep::cancel_compilations() {
 }
 
 std::optional<JobResult> WorkerPool::Rep::next(double timeout) {
-  Clock::time_point until = after(timeout);
+  const double until = steady_seconds() + timeout;
   for (bool last = false;;) {
     start_queued();
     if (!finished.empty()) {
@@ -328,7 +320,7 @@ std::optional<JobResult> WorkerPool::Rep::next(double timeout) {
     if (last || outstanding == 0) {
       return std::nullopt;
     }
-    double left = std::chrono::duration<double>(until - Clock::now()).count();
+    double left = until - steady_seconds();
     last = left <= 0;
     wait_for_children(std::max(0.0, left));
   }

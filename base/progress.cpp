@@ -7,17 +7,13 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
+
 namespace sylvite {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-Clock::duration interval_of(ProgressStyle style) {
-  return style == ProgressStyle::bar ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
+double interval_of(ProgressStyle style) {
+  return style == ProgressStyle::bar ? 0.1 : 5;
 }
 
 std::size_t terminal_width() {
@@ -50,15 +46,15 @@ std::string format_seconds(double seconds) {
 }
 
 Progress::Progress(std::string label, ProgressStyle style)
-    : label_(std::move(label)), style_(style), start_(Clock::now()), next_(start_) {}
+    : label_(std::move(label)), style_(style), start_(steady_seconds()), next_(start_) {}
 
 Progress::~Progress() {
   if (line_open_) print("\n");
 }
 
 void Progress::update(double fraction, const std::string& message, const std::string& fields_json) {
-  if (style_ == ProgressStyle::none || Clock::now() < next_) return;
-  next_ = Clock::now() + interval_of(style_);
+  if (style_ == ProgressStyle::none || steady_seconds() < next_) return;
+  next_ = steady_seconds() + interval_of(style_);
   show(std::clamp(fraction, 0.0, 1.0), message, fields_json);
 }
 
@@ -70,7 +66,7 @@ void Progress::finish(const std::string& message, const std::string& fields_json
 }
 
 void Progress::show(double fraction, const std::string& message, const std::string& fields_json) {
-  const double elapsed = seconds_since(start_);
+  const double elapsed = steady_seconds() - start_;
   const double left = fraction > 0.01 ? elapsed * (1 - fraction) / fraction : 0;
   if (style_ == ProgressStyle::jsonl) {
     print(fmt::format("{{\"progress\":{},\"fraction\":{:.4f},\"elapsed_seconds\":{:.3f}{}{}}}\n",

@@ -1,7 +1,6 @@
 #pragma once
 // Progress on stderr: a bar with an ETA on a terminal, plain lines or JSON lines elsewhere, or nothing.
 
-#include <chrono>
 #include <string>
 
 #include "base/error.h"
@@ -31,8 +30,8 @@ class Progress {
 
   std::string label_;
   ProgressStyle style_;
-  std::chrono::steady_clock::time_point start_;
-  std::chrono::steady_clock::time_point next_;
+  double start_;  ///< on the steady clock
+  double next_;   ///< when to show something again
   bool line_open_ = false;
 };
 

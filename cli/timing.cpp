@@ -1,19 +1,13 @@
 #include "cli/timing.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 
+#include "base/clock.h"
 #include "base/table.h"
 
 namespace sylvite {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 double total_us(const std::vector<LaunchTime>& times) {
   double total = 0;
@@ -36,9 +30,9 @@ std::string_view class_of(const Plan& plan, const std::string& kernel_id) {
 }  // namespace
 
 double timed_run(Session& session, const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) {
-  const auto start = Clock::now();
+  const double start = steady_seconds();
   std::vector<Tensor> result = run_tensors(session, inputs);
-  const double seconds = seconds_since(start);
+  const double seconds = steady_seconds() - start;
   if (outputs != nullptr) *outputs = std::move(result);
   return seconds;
 }
@@ -50,15 +44,15 @@ std::vector<std::vector<double>> timed_runs(const std::vector<Session*>& session
   const auto take_turns = [&](double seconds) {
     std::vector<std::vector<double>> times(sessions.size());
     const double slice = seconds / rounds / static_cast<double>(sessions.size());
-    const auto start = Clock::now();
+    const double start = steady_seconds();
     do {
       for (std::size_t i = 0; i < sessions.size(); ++i) {
-        const auto turn = Clock::now();
+        const double turn = steady_seconds();
         do {
           times[i].push_back(timed_run(*sessions[i], inputs));
-        } while (seconds_since(turn) < slice);
+        } while (steady_seconds() - turn < slice);
       }
-    } while (seconds_since(start) < seconds);
+    } while (steady_seconds() - start < seconds);
     return times;
   };
   (void)take_turns(warmup);

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/nearest.h"
 #include "frontend/pass_list.h"
@@ -70,14 +70,14 @@ Graph run_passes(const Graph& graph, const PassOptions& options, std::vector<Pas
   for (std::size_t i = 0; i < table.size(); ++i) {
     const Pass& pass = table[i];
     if (options.disabled.contains(std::string(pass.name))) continue;
-    const auto start = std::chrono::steady_clock::now();
+    const double start = steady_seconds();
     Graph next = pass.run(current);
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    const double elapsed = steady_seconds() - start;
     const bool changed = !same_structure(current, next);
     if (options.verify) verify(next);
     if (changed && !options.dump_folder.empty()) dump(next, options.dump_folder, i + 1, pass.name);
     if (reports != nullptr) {
-      reports->push_back({std::string(pass.name), elapsed.count(), static_cast<int>(current.nodes().size()),
+      reports->push_back({std::string(pass.name), elapsed, static_cast<int>(current.nodes().size()),
                           static_cast<int>(next.nodes().size()), changed});
     }
     current = std::move(next);

@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "autotune/plausibility.h"
 #include "autotune/random_inputs.h"
 #include "autotune/verify.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "runtime/kernel_runner.h"
 #include "runtime/threads.h"
@@ -19,15 +19,9 @@ namespace sylvite {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t kept_oracles = 4;
 constexpr int most_repetitions = 100000;
 constexpr int most_attempts = 4;
-
-double microseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
 
 std::unique_ptr<KernelRunner> load_candidate(const Kernel& kernel, const CandidateMessage& message,
                                              const std::string& target, const std::vector<Tensor>& inputs,
@@ -69,9 +63,9 @@ double time_undisturbed(int threads, Work work) {
   }
   for (int attempt = 1;; ++attempt) {
     std::int64_t before = preemptions();
-    auto start = Clock::now();
+    const double start = steady_seconds();
     work();
-    double taken = microseconds_since(start);
+    const double taken = (steady_seconds() - start) * 1e6;
     if (preemptions() == before || attempt == most_attempts) {
       return taken;
     }
@@ -108,9 +102,9 @@ void race(std::vector<Contestant>& contestants, const MeasureRequest& request) {
   for (Contestant& contestant : contestants) {
     calibrate(contestant, request.sample_us);
   }
-  auto start = Clock::now();
+  const double start = steady_seconds();
   for (int sample = 0; sample < request.samples; ++sample) {
-    if (sample > 0 && microseconds_since(start) > request.seconds * 1e6) {
+    if (sample > 0 && steady_seconds() - start > request.seconds) {
       return;
     }
     for (Contestant& contestant : contestants) {

@@ -3,10 +3,10 @@
 #include <HalideRuntime.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "lowering/halide_types.h"
 #include "runtime/bindings.h"
@@ -19,12 +19,6 @@
 
 namespace sylvite {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// A kernel call with its arguments made: only the host pointers of graph inputs and outputs change between
 /// runs.
@@ -90,7 +84,7 @@ struct Program::Rep {
   void bind_run(const std::vector<Tensor>& inputs);
   [[nodiscard]] std::vector<Tensor> run_on_device(const std::vector<Tensor>& given,
                                                   std::vector<LaunchTime>* profile);
-  void execute(std::size_t number, Clock::time_point run_start, std::vector<LaunchTime>* profile);
+  void execute(std::size_t number, double run_start, std::vector<LaunchTime>* profile);
   [[nodiscard]] Tensor result(std::size_t number) const;
   [[nodiscard]] const Buffer& output_buffer(std::size_t number) const {
     return plan.buffers.at(static_cast<std::size_t>(plan.outputs[number]));
@@ -127,10 +121,10 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const Packed
     candidates.push_back(kernel.candidate);
   }
   bindings = bind_plan(plan, candidates);
-  const auto packing_start = Clock::now();
+  const double packing_start = steady_seconds();
   bindings.weights.pack_all(plan.weights, context.threads(), donor);
   if (options.on_device) device = std::make_unique<DeviceProgram>(plan, bindings, options.use_graph);
-  weights_seconds = seconds_since(packing_start);
+  weights_seconds = steady_seconds() - packing_start;
   input_uses.resize(plan.inputs.size());
   output_uses.resize(plan.outputs.size());
   calls.reserve(plan.launches.size());
@@ -230,12 +224,11 @@ void Program::Rep::bind_run(const std::vector<Tensor>& given) {
   }
 }
 
-void Program::Rep::execute(std::size_t number, Clock::time_point run_start,
-                           std::vector<LaunchTime>* profile) {
+void Program::Rep::execute(std::size_t number, double run_start, std::vector<LaunchTime>* profile) {
   if (bindings.launches[number].is_empty) return;
   Call& call = calls[number];
   const Launch& launch = plan.launches[number];
-  const double start = profile != nullptr ? seconds_since(run_start) : 0;
+  const double start = profile != nullptr ? steady_seconds() - run_start : 0;
   if (const int status = call.entry(call.arguments.data()); status != 0) {
     throw KernelError(
         static_cast<std::size_t>(launch.kernel),
@@ -243,7 +236,7 @@ void Program::Rep::execute(std::size_t number, Clock::time_point run_start,
   }
   if (profile == nullptr) return;
   const std::string& id = plan.kernels[static_cast<std::size_t>(launch.kernel)].id;
-  profile->push_back({launch.name, id, start * 1e6, (seconds_since(run_start) - start) * 1e6});
+  profile->push_back({launch.name, id, start * 1e6, (steady_seconds() - run_start - start) * 1e6});
 }
 
 Tensor Program::Rep::result(std::size_t number) const {
@@ -291,7 +284,7 @@ std::vector<Tensor> Program::Rep::run_on_device(const std::vector<Tensor>& given
 std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile) {
   if (rep_->device) return rep_->run_on_device(inputs, profile);
   rep_->bind_run(inputs);
-  const auto start = Clock::now();
+  const double start = steady_seconds();
   with_workers(rep_->context.threads(), rep_->options.spin_seconds, [&] {
     for (std::size_t i = 0; i < rep_->calls.size(); ++i) rep_->execute(i, start, profile);
   });

@@ -1,9 +1,8 @@
 #include "runtime/worker.h"
 
-#include <chrono>
-
 #include "autotune/message.h"
 #include "autotune/worker_protocol.h"
+#include "base/clock.h"
 #include "runtime/measure.h"
 #include "schedules/compile.h"
 
@@ -14,7 +13,7 @@ namespace {
 constexpr int message_descriptor = 3;
 
 CompileReply serve(const CompileRequest& request) {
-  auto start = std::chrono::steady_clock::now();
+  const double start = steady_seconds();
   CompileReply reply;
   try {
     Kernel kernel = parse_kernel(request.kernel);
@@ -22,7 +21,7 @@ CompileReply serve(const CompileRequest& request) {
   } catch (const std::exception& error) {
     reply.error = *error.what() == '\0' ? "the compiler failed without a message" : error.what();
   }
-  reply.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  reply.seconds = steady_seconds() - start;
   return reply;
 }
 

@@ -5,10 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 
+#include "base/clock.h"
 #include "sample_kernels.h"
 
 namespace sylvite {
@@ -32,9 +32,9 @@ class Script {
 };
 
 double seconds_of(const std::function<void()>& action) {
-  auto start = std::chrono::steady_clock::now();
+  const double start = steady_seconds();
   action();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return steady_seconds() - start;
 }
 
 WorkerOptions options_for(const std::string& command) {

@@ -2,11 +2,11 @@
 
 #include <gmock/gmock.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 
 #include "autotune/sqlite.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "lowering/algorithm.h"
 #include "runtime/session_confirm.h"
@@ -133,7 +133,7 @@ Session searched_session(const std::string& folder, const Candidate& candidate) 
 }
 
 double soon(double seconds) {
-  return seconds + std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return steady_seconds() + seconds;
 }
 
 TEST(ConfirmTest, AWinnerThatIsSlowerInTheModelGivesWay) {
