@@ -5,11 +5,11 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <numeric>
 
 #include "autotune/worker_pool.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "frontend/store_as_bf16.h"
 #include "runtime/cuda_device.h"
@@ -24,20 +24,14 @@ namespace {
 class Stopwatch {
  public:
   explicit Stopwatch(double& seconds) : seconds_(seconds) {}
-  ~Stopwatch() {
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  ~Stopwatch() { seconds_ += steady_seconds() - start_; }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
  private:
   double& seconds_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double start_ = steady_seconds();
 };
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 int cores_or(std::int64_t wanted) {
   return wanted > 0 ? static_cast<int>(wanted) : omp_get_num_procs();
@@ -170,7 +164,7 @@ void tune_session(Session& session, Database& database, const ProgressCallback& 
   const bool measured = result.trials > 0;
   session.tuning = std::move(result);
   const bool on_cpu = !session.machine.gpu;
-  if (measured && on_cpu && reserved > 0) confirm_winners(session, database, seconds_now() + reserved);
+  if (measured && on_cpu && reserved > 0) confirm_winners(session, database, steady_seconds() + reserved);
 }
 
 /// Those of the choices with these numbers whose object is still unknown after looking into the cache.
@@ -237,8 +231,6 @@ void fall_back(Session& session, std::size_t i) {
   }
 }
 
-}  // namespace
-
 ProgramOptions program_options(const Session& session) {
   ProgramOptions options;
   options.threads = session.machine.threads;
@@ -246,6 +238,24 @@ ProgramOptions program_options(const Session& session) {
   options.on_device = session.machine.gpu.has_value();
   options.use_graph = session.settings.boolean("runtime.cuda_graph");
   return options;
+}
+
+}  // namespace
+
+Program make_program(const Session& session, Plan plan, const std::vector<Choice>& choices,
+                     const Program* donor) {
+  std::vector<CompiledKernel> kernels;
+  for (const Choice& choice : choices) kernels.push_back({choice.candidate, choice.symbol, choice.object});
+  return {std::move(plan), kernels, program_options(session), donor};
+}
+
+std::vector<Tensor> zero_inputs(const Plan& plan) {
+  std::vector<Tensor> zeros;
+  for (const BufferId id : plan.inputs) {
+    const TensorType& type = plan.buffers.at(static_cast<std::size_t>(id)).type;
+    zeros.emplace_back(type.dtype, type.dims());
+  }
+  return zeros;
 }
 
 void get_objects(Session& session) {
@@ -271,26 +281,16 @@ void get_objects(Session& session) {
 
 namespace {
 
-void make_program(Session& session) {
-  std::vector<CompiledKernel> kernels;
-  for (const Choice& choice : session.choices) {
-    kernels.push_back({choice.candidate, choice.symbol, choice.object});
-  }
-  session.program.emplace(std::move(session.plan), kernels, program_options(session));
+void set_program(Session& session) {
+  session.program = make_program(session, std::move(session.plan), session.choices, nullptr);
   session.report.weights_seconds += session.program->weights_seconds();
 }
 
 /// Runs the program on zeros: kernels check their bounds when they are called, and whether they hold depends
 /// on shapes only. Returns the kernel that reported an error, with a warning.
 std::optional<std::size_t> failing_kernel(Session& session) {
-  const Plan& plan = session.program->plan();
-  std::vector<Tensor> zeros;
-  for (const BufferId id : plan.inputs) {
-    const TensorType& type = plan.buffers.at(static_cast<std::size_t>(id)).type;
-    zeros.emplace_back(type.dtype, type.dims());
-  }
   try {
-    (void)session.program->run(zeros);
+    (void)session.program->run(zero_inputs(session.program->plan()));
   } catch (const KernelError& error) {
     const std::string_view origin = origin_name(session.choices.at(error.kernel()).origin);
     warn(session, fmt::format("the {} candidate is replaced: {}", origin, error.what()));
@@ -307,7 +307,7 @@ void replace_failing_kernels(Session& session) {
     session.plan = session.program->plan();
     fall_back(session, *failing);
     get_objects(session);
-    make_program(session);
+    set_program(session);
   }
 }
 
@@ -407,7 +407,7 @@ void build_program(Session& session) {
     const Stopwatch watch(session.report.ready_seconds);
     const int compiled_before = session.report.compiled;
     get_objects(session);
-    make_program(session);
+    set_program(session);
     if (session.report.compiled > compiled_before) replace_failing_kernels(session);
   }
   session.report.ready_seconds -= session.report.weights_seconds;

@@ -3,34 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 
 #include "autotune/confirm.h"
+#include "base/clock.h"
 
 namespace sylvite {
 namespace {
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-Program make_program(const Session& session, const std::vector<Choice>& choices, const Program* donor) {
-  std::vector<CompiledKernel> kernels;
-  for (const Choice& choice : choices) kernels.push_back({choice.candidate, choice.symbol, choice.object});
-  return {session.plan, kernels, program_options(session), donor};
-}
-
-/// One run on zeros: times do not depend on values.
+/// One run on zeros.
 class ProfiledRun {
  public:
-  explicit ProfiledRun(Program& program) : program_(program) {
-    const Plan& plan = program.plan();
-    for (std::size_t i = 0; i < plan.kernels.size(); ++i) numbers_[plan.kernels[i].id] = i;
-    for (const BufferId id : plan.inputs) {
-      const TensorType& type = plan.buffers.at(static_cast<std::size_t>(id)).type;
-      inputs_.emplace_back(type.dtype, type.dims());
-    }
+  explicit ProfiledRun(Program& program) : program_(program), inputs_(zero_inputs(program.plan())) {
+    const std::vector<Kernel>& kernels = program.plan().kernels;
+    for (std::size_t i = 0; i < kernels.size(); ++i) numbers_[kernels[i].id] = i;
   }
   std::vector<double> operator()() const {
     std::vector<LaunchTime> times;
@@ -42,8 +28,8 @@ class ProfiledRun {
 
  private:
   Program& program_;
-  std::map<std::string, std::size_t> numbers_;
   std::vector<Tensor> inputs_;
+  std::map<std::string, std::size_t> numbers_;
 };
 
 /// The default choices with objects, and which kernels chose something else.
@@ -132,18 +118,18 @@ std::size_t keep_what_holds(Session& session, Database& database, const Defaults
 }
 
 void confirm(Session& session, Database& database, const Defaults& defaults, double deadline) {
-  Program incumbent = make_program(session, defaults.choices, nullptr);
+  Program incumbent = make_program(session, session.plan, defaults.choices, nullptr);
   const ProfiledRun run_incumbent(incumbent);
   std::pair<ModelTimes, ModelTimes> times;
   {
-    Program challenger = make_program(session, session.choices, &incumbent);
+    Program challenger = make_program(session, session.plan, session.choices, &incumbent);
     const double middle = (steady_seconds() + deadline) / 2;
     times = race_programs(run_incumbent, ProfiledRun(challenger), middle, steady_seconds);
   }
   if (times.first.run_us.size() < least_confirming_runs) return;
   store_races(session, database, defaults, times);
   if (keep_what_holds(session, database, defaults, times) == 0) return;
-  Program mixed = make_program(session, session.choices, &incumbent);
+  Program mixed = make_program(session, session.plan, session.choices, &incumbent);
   times = race_programs(run_incumbent, ProfiledRun(mixed), deadline, steady_seconds);
   if (!compare_samples(times.first.run_us, times.second.run_us).lost()) return;
   for (const std::size_t i : defaults.challenged) {

@@ -12,9 +12,14 @@ namespace sylvite {
 /// stored. Nothing changes when a program does not run or there is no time for enough runs.
 void confirm_winners(Session& session, Database& database, double deadline);
 
-[[nodiscard]] ProgramOptions program_options(const Session& session);  ///< in session.cpp
+// What the two parts of the session share; in session.cpp.
 
-/// Every choice's symbol and object, from the cache or compiled now; in session.cpp.
+/// Every choice's symbol and object, from the cache or compiled now.
 void get_objects(Session& session);
+/// The program that `choices`, which have objects, make of the session's plan; `donor` as Program says.
+[[nodiscard]] Program make_program(const Session& session, Plan plan, const std::vector<Choice>& choices,
+                                   const Program* donor);
+/// Zeros for a plan's inputs: times and bounds do not depend on values.
+[[nodiscard]] std::vector<Tensor> zero_inputs(const Plan& plan);
 
 }  // namespace sylvite
