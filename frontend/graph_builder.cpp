@@ -1,202 +1,428 @@
 #include "frontend/graph_builder.h"
 
-#include <utility>
+#include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
+#include "frontend/narrow.h"
 
 namespace sylvite {
 namespace {
 
-Attributes window_attributes(const WindowOptions& options, std::size_t rank) {
-  const auto filled = [](const Dims& given, std::size_t size, std::int64_t filler) {
-    return given.empty() ? Dims(size, filler) : given;
-  };
-  return {{"strides", filled(options.strides, rank, 1)},
-          {"pads", filled(options.pads, 2 * rank, 0)},
-          {"dilations", filled(options.dilations, rank, 1)}};
+constexpr std::int64_t max_value_bytes = std::int64_t{1} << 38;
+constexpr std::int64_t max_table_elements = std::int64_t{1} << 26;
+constexpr std::size_t max_graph_nodes = 500'000;
+constexpr std::int64_t max_folded_bytes = std::int64_t{64} << 20;
+
+std::int64_t window_size(const Dims& dims) {
+  return checked_product(Dims(dims.begin() + 1, dims.end()), "window");
+}
+
+/// Scalar steps the reference evaluation of a node takes, roughly.
+std::int64_t evaluation_work(const Graph& graph, const Node& node) {
+  std::int64_t outputs = 0;
+  std::int64_t inputs = 0;
+  for (ValueId id : node.outputs) outputs += graph.type(id).element_count();
+  for (ValueId id : node.inputs) {
+    if (id != no_value) inputs += graph.type(id).element_count();
+  }
+  double factor = 1;
+  if (node.op == Op::matmul) factor = static_cast<double>(graph.type(node.inputs[0]).dims().back());
+  if (node.op == Op::conv) factor = static_cast<double>(window_size(graph.type(node.inputs[1]).dims()));
+  if (node.op == Op::max_pool || node.op == Op::avg_pool) {
+    factor = static_cast<double>(checked_product(node.attributes.integers("kernel"), "kernel"));
+  }
+  if (node.op == Op::attention) factor = static_cast<double>(inputs);
+  const double work = static_cast<double>(inputs) + static_cast<double>(outputs) * std::max(factor, 1.0);
+  return work > 1e18 ? std::int64_t{1} << 60 : static_cast<std::int64_t>(work);
+}
+
+/// Copies elements of `size` bytes into transposed order, innermost output axis last.
+void transpose_bytes(const std::byte* from, std::byte* to, const Dims& out_dims, const Dims& in_strides,
+                     std::size_t size) {
+  const std::size_t rank = out_dims.size();
+  Dims index(rank, 0);
+  std::int64_t offset = 0;
+  const std::int64_t inner = rank == 0 ? 1 : out_dims.back();
+  const std::int64_t inner_step = rank == 0 ? 0 : in_strides.back() * static_cast<std::int64_t>(size);
+  const std::int64_t rows = inner == 0 ? 0 : checked_product(out_dims, "transpose") / inner;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::byte* source = from + offset * static_cast<std::int64_t>(size);
+    for (std::int64_t i = 0; i < inner; ++i, source += inner_step, to += size) std::memcpy(to, source, size);
+    for (std::size_t axis = rank - std::min<std::size_t>(rank, 1); axis-- > 0;) {
+      offset += in_strides[axis];
+      if (++index[axis] < out_dims[axis]) break;
+      offset -= in_strides[axis] * out_dims[axis];
+      index[axis] = 0;
+    }
+  }
+}
+
+/// Weights are often stored transposed; this is much faster than the reference evaluation.
+Tensor transposed_constant(const Tensor& tensor, const std::vector<std::int64_t>& perm) {
+  const Dims strides = dense_strides(tensor.dims());
+  Dims out_dims;
+  Dims in_strides;
+  for (std::int64_t axis : perm) {
+    out_dims.push_back(tensor.dims()[static_cast<std::size_t>(axis)]);
+    in_strides.push_back(strides[static_cast<std::size_t>(axis)]);
+  }
+  Tensor result(tensor.dtype(), out_dims);
+  transpose_bytes(static_cast<const std::byte*>(tensor.data()),
+                  static_cast<std::byte*>(result.mutable_data()), out_dims, in_strides,
+                  dtype_size(tensor.dtype()));
+  return result;
+}
+
+Dims insert_axes(const Dims& dims, const std::vector<std::int64_t>& sorted_axes) {
+  Dims result = dims;
+  for (std::int64_t axis : sorted_axes) result.insert(result.begin() + axis, 1);
+  return result;
 }
 
 }  // namespace
 
-const TensorType& Var::type() const {
-  return builder->graph().type(id);
+DType Sym::dtype() const {
+  return builder_->graph().type(id_).dtype;
+}
+Dims Sym::dims() const {
+  return builder_->graph().type(id_).dims();
+}
+int Sym::rank() const {
+  return builder_->graph().type(id_).rank();
+}
+std::int64_t Sym::dim(int axis) const {
+  return dims()[static_cast<std::size_t>(normalize_axis(axis, rank()))];
+}
+std::int64_t Sym::size() const {
+  return builder_->graph().type(id_).element_count();
+}
+bool Sym::is_constant() const {
+  return builder_->graph().is_constant(id_);
+}
+Tensor Sym::constant() const {
+  return *builder_->graph().value(id_).constant;
 }
 
-GraphBuilder::GraphBuilder(std::string name) {
-  graph_.name = std::move(name);
-}
-
-Var GraphBuilder::input(const std::string& name, DType dtype, const Dims& dims) {
-  return {this, graph_.add_input(name, make_type(dtype, dims))};
-}
-
-Var GraphBuilder::constant(Tensor tensor, const std::string& name) {
-  return {this, graph_.add_constant(std::move(tensor), name)};
-}
-
-Var GraphBuilder::scalar(DType dtype, double value) {
-  Tensor tensor(dtype, {});
-  tensor.set_double(0, value);
-  return constant(std::move(tensor));
-}
-
-Var GraphBuilder::iota(DType dtype, const Dims& shape, std::int64_t axis) {
-  return apply(Op::iota, {}, {{"shape", shape}, {"axis", axis}, {"dtype", std::string(dtype_name(dtype))}});
-}
-
-void GraphBuilder::output(Var value, const std::string& name) {
-  graph_.rename(value.id, name);
-  graph_.outputs.push_back(value.id);
-}
-
-std::vector<Var> GraphBuilder::apply_all(Op op, const std::vector<Var>& inputs, Attributes attributes) {
-  std::vector<ValueId> ids;
-  for (const Var& input : inputs) {
-    if (input.builder != nullptr && input.builder != this) {
-      throw UsageError("{} of values of two graph builders", op_info(op).name);
-    }
-    ids.push_back(input.id);
+void check_value_size(const TensorType& type) {
+  if (type.byte_size() > max_value_bytes) {
+    throw UnsupportedError("a value of type {} takes {} bytes; at most {} are served", type.to_string(),
+                           type.byte_size(), max_value_bytes);
   }
-  std::vector<Var> outputs;
-  for (ValueId id : graph_.add_node(op, std::move(ids), std::move(attributes))) outputs.push_back({this, id});
+}
+
+void check_table_size(const Dims& dims) {
+  if (checked_product(dims, "table") > max_table_elements) {
+    throw UnsupportedError("a table of {} elements is too large to be computed while importing",
+                           checked_product(dims, "table"));
+  }
+}
+
+int normalize_axis(std::int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank) throw ModelError("axis {} is out of range for rank {}", axis, rank);
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+std::vector<std::int64_t> normalize_axes(const std::vector<std::int64_t>& axes, int rank) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t axis : axes) result.push_back(normalize_axis(axis, rank));
+  std::sort(result.begin(), result.end());
+  if (std::adjacent_find(result.begin(), result.end()) != result.end())
+    throw ModelError("an axis is given twice");
+  return result;
+}
+
+std::vector<std::int64_t> all_axes(int rank) {
+  std::vector<std::int64_t> axes;
+  for (int axis = 0; axis < rank; ++axis) axes.push_back(axis);
+  return axes;
+}
+
+bool GraphBuilder::may_fold(const Node& node) const {
+  std::int64_t input_bytes = 0;
+  for (ValueId id : node.inputs) {
+    if (id == no_value) continue;
+    if (!graph_->is_constant(id)) return false;
+    input_bytes += graph_->type(id).byte_size();
+  }
+  if (!is_limited_) return true;
+  std::int64_t output_bytes = 0;
+  for (ValueId id : node.outputs) output_bytes += graph_->type(id).byte_size();
+  return output_bytes <= std::max(max_folded_bytes, input_bytes) && output_bytes <= fold_bytes_left_ &&
+         evaluation_work(*graph_, node) <= work_left_;
+}
+
+std::vector<Sym> GraphBuilder::fold(const Node& node, const std::string& node_name) {
+  std::vector<const Tensor*> inputs;
+  for (ValueId id : node.inputs) inputs.push_back(id == no_value ? nullptr : &*graph_->value(id).constant);
+  std::vector<TensorType> types;
+  for (ValueId id : node.outputs) types.push_back(graph_->type(id));
+  work_left_ -= evaluation_work(*graph_, node);
+  const std::vector<Tensor> results = op_info(node.op).evaluate(node.op, inputs, node.attributes, types);
+  std::vector<Sym> outputs;
+  for (const Tensor& result : results) {
+    fold_bytes_left_ -= result.byte_size();
+    outputs.emplace_back(*this, graph_->add_constant(result, node_name));
+  }
   return outputs;
 }
 
-Var GraphBuilder::apply(Op op, const std::vector<Var>& inputs, Attributes attributes) {
-  return apply_all(op, inputs, std::move(attributes)).at(0);
+std::vector<Sym> GraphBuilder::add_all(Op op, const std::vector<Sym>& inputs, Attributes attributes) {
+  if (graph_->nodes().size() >= max_graph_nodes) {
+    throw UnsupportedError("the model needs more than {} operations once unrolled", max_graph_nodes);
+  }
+  std::vector<ValueId> ids;
+  for (const Sym& input : inputs) {
+    if (input && &input.builder() != this)
+      throw UsageError("{} of values of two graph builders", op_info(op).name);
+    ids.push_back(input.id());
+  }
+  const std::vector<ValueId> results =
+      graph_->add_node(op, std::move(ids), std::move(attributes), node_name_);
+  std::vector<Sym> outputs;
+  for (ValueId id : results) {
+    check_value_size(graph_->type(id));
+    outputs.emplace_back(*this, id);
+  }
+  const Node node = graph_->nodes().back();
+  return may_fold(node) ? fold(node, "") : outputs;
 }
 
-Var apply(Op op, const std::vector<Var>& inputs, Attributes attributes) {
-  if (inputs.empty() || inputs[0].builder == nullptr)
-    throw UsageError("{} needs a first input", op_info(op).name);
-  return inputs[0].builder->apply(op, inputs, std::move(attributes));
+Sym GraphBuilder::add(Op op, const std::vector<Sym>& inputs, Attributes attributes) {
+  return add_all(op, inputs, std::move(attributes)).at(0);
 }
 
-Var like(Var x, double value) {
-  return x.builder->scalar(x.type().dtype, value);
+Sym GraphBuilder::input(const std::string& name, DType dtype, const Dims& dims) {
+  return {*this, graph_->add_input(name, make_type(dtype, dims))};
 }
 
-Var operator+(Var a, Var b) {
-  return apply(Op::add, {a, b});
-}
-Var operator-(Var a, Var b) {
-  return apply(Op::sub, {a, b});
-}
-Var operator*(Var a, Var b) {
-  return apply(Op::mul, {a, b});
-}
-Var operator/(Var a, Var b) {
-  return apply(Op::div, {a, b});
-}
-Var operator+(Var a, double b) {
-  return a + like(a, b);
-}
-Var operator-(Var a, double b) {
-  return a - like(a, b);
-}
-Var operator*(Var a, double b) {
-  return a * like(a, b);
-}
-Var operator/(Var a, double b) {
-  return a / like(a, b);
-}
-Var operator+(double a, Var b) {
-  return like(b, a) + b;
-}
-Var operator-(double a, Var b) {
-  return like(b, a) - b;
-}
-Var operator*(double a, Var b) {
-  return like(b, a) * b;
-}
-Var operator/(double a, Var b) {
-  return like(b, a) / b;
-}
-Var operator-(Var x) {
-  return apply(Op::neg, {x});
+void GraphBuilder::output(Sym value, const std::string& name) {
+  graph_->rename(value.id(), name);
+  graph_->outputs.push_back(value.id());
 }
 
-Var exp(Var x) {
-  return apply(Op::exp, {x});
-}
-Var log(Var x) {
-  return apply(Op::log, {x});
-}
-Var sqrt(Var x) {
-  return apply(Op::sqrt, {x});
-}
-Var tanh(Var x) {
-  return apply(Op::tanh, {x});
-}
-Var sigmoid(Var x) {
-  return apply(Op::sigmoid, {x});
-}
-Var relu(Var x) {
-  return apply(Op::relu, {x});
-}
-Var gelu(Var x) {
-  return apply(Op::gelu, {x});
-}
-Var silu(Var x) {
-  return apply(Op::silu, {x});
-}
-Var minimum(Var a, Var b) {
-  return apply(Op::minimum, {a, b});
-}
-Var maximum(Var a, Var b) {
-  return apply(Op::maximum, {a, b});
-}
-Var where(Var condition, Var a, Var b) {
-  return apply(Op::where, {condition, a, b});
-}
-Var cast(Var x, DType dtype) {
-  return apply(Op::cast, {x}, {{"to", std::string(dtype_name(dtype))}});
+Sym GraphBuilder::constant(const Tensor& tensor, const std::string& name) {
+  return {*this, graph_->add_constant(tensor, name)};
 }
 
-Var reshape(Var x, const Dims& shape) {
-  return apply(Op::reshape, {x}, {{"shape", shape}});
-}
-Var transpose(Var x, const Dims& perm) {
-  return apply(Op::transpose, {x}, {{"perm", perm}});
-}
-Var concat(const std::vector<Var>& inputs, std::int64_t axis) {
-  return apply(Op::concat, inputs, {{"axis", axis}});
-}
-Var gather(Var x, Var indices, std::int64_t axis) {
-  return apply(Op::gather, {x, indices}, {{"axis", axis}});
-}
-
-Var reduce(Op op, Var x, const Dims& axes, bool keepdims) {
-  return apply(op, {x}, {{"axes", axes}, {"keepdims", std::int64_t{keepdims}}});
+Sym GraphBuilder::scalar(DType dtype, double value) {
+  const auto key = std::make_pair(dtype, value);
+  const bool cacheable = value == value && value != 0;  // NaN does not order, and -0 equals 0
+  if (const auto found = scalars_.find(key); cacheable && found != scalars_.end())
+    return {*this, found->second};
+  Tensor tensor(dtype, {});
+  tensor.set_double(0, value);
+  const Sym result = constant(tensor);
+  if (cacheable) scalars_[key] = result.id();
+  return result;
 }
 
-Var softmax(Var x, std::int64_t axis) {
-  return apply(Op::softmax, {x}, {{"axis", axis}});
+Sym GraphBuilder::reals(DType dtype, const Dims& dims, const std::vector<double>& values) {
+  Tensor tensor(dtype, dims);
+  if (static_cast<std::size_t>(tensor.size()) != values.size())
+    throw InternalError("reals: wrong number of values");
+  for (std::size_t i = 0; i < values.size(); ++i) tensor.set_double(static_cast<std::int64_t>(i), values[i]);
+  return constant(tensor);
 }
 
-Var layer_norm(Var x, Var scale, Var bias, std::int64_t axis, double epsilon) {
-  return apply(Op::layer_norm, {x, scale, bias}, {{"axis", axis}, {"epsilon", epsilon}});
+Sym GraphBuilder::filled(DType dtype, const Dims& dims, double value) {
+  return sylvite::broadcast_to(scalar(dtype, value), dims);
 }
 
-Var matmul(Var a, Var b) {
-  return apply(Op::matmul, {a, b});
+Sym GraphBuilder::iota(DType dtype, const Dims& dims, int axis) {
+  return add(Op::iota, {},
+             {{"shape", dims}, {"axis", std::int64_t{axis}}, {"dtype", std::string(dtype_name(dtype))}});
 }
 
-Var attention(Var q, Var k, Var v, bool causal) {
-  return apply(Op::attention, {q, k, v}, {{"causal", std::int64_t{causal}}});
+Sym apply(Op op, Sym x) {
+  return x.builder().add(op, {x});
+}
+Sym apply(Op op, Sym a, Sym b) {
+  return a.builder().add(op, {a, b});
+}
+Sym apply(Op op, Sym a, double b) {
+  return apply(op, a, a.builder().scalar(a.dtype(), b));
+}
+Sym operator+(Sym a, Sym b) {
+  return apply(Op::add, a, b);
+}
+Sym operator-(Sym a, Sym b) {
+  return apply(Op::sub, a, b);
+}
+Sym operator*(Sym a, Sym b) {
+  return apply(Op::mul, a, b);
+}
+Sym operator/(Sym a, Sym b) {
+  return apply(Op::div, a, b);
+}
+Sym operator+(Sym a, double b) {
+  return apply(Op::add, a, b);
+}
+Sym operator-(Sym a, double b) {
+  return apply(Op::sub, a, b);
+}
+Sym operator*(Sym a, double b) {
+  return apply(Op::mul, a, b);
+}
+Sym operator/(Sym a, double b) {
+  return apply(Op::div, a, b);
+}
+Sym operator+(double a, Sym b) {
+  return b + a;
+}
+Sym operator-(double a, Sym b) {
+  return b.builder().scalar(b.dtype(), a) - b;
+}
+Sym operator*(double a, Sym b) {
+  return b * a;
+}
+Sym operator/(double a, Sym b) {
+  return b.builder().scalar(b.dtype(), a) / b;
+}
+Sym operator-(Sym x) {
+  return apply(Op::neg, x);
 }
 
-Var conv(Var x, Var w, const WindowOptions& options, Var bias) {
-  const std::size_t rank = x.dims().size();
-  Attributes attributes = window_attributes(options, rank < 2 ? 0 : rank - 2);
-  attributes.set("groups", options.groups);
-  return apply(Op::conv, {x, w, bias}, std::move(attributes));
+Sym where(Sym condition, Sym if_true, Sym if_false) {
+  return condition.builder().add(Op::where, {condition, if_true, if_false});
+}
+Sym where(Sym condition, Sym if_true, double if_false) {
+  return where(condition, if_true, condition.builder().scalar(if_true.dtype(), if_false));
+}
+Sym where(Sym condition, double if_true, Sym if_false) {
+  return where(condition, condition.builder().scalar(if_false.dtype(), if_true), if_false);
 }
 
-Var pool(Op op, Var x, const Dims& kernel, const WindowOptions& options) {
-  Attributes attributes = window_attributes(options, kernel.size());
-  attributes.set("kernel", kernel);
-  return apply(op, {x}, std::move(attributes));
+Sym cast(Sym x, DType to) {
+  if (x.dtype() == to) return x;
+  return x.builder().add(Op::cast, {x}, {{"to", std::string(dtype_name(to))}});
+}
+
+Sym saturated(Sym x, DType to) {
+  const double largest = largest_narrow(to);
+  const Sym low =
+      to == DType::f8e8m0 ? x : apply(Op::maximum, x, -largest);  // negative numbers stay NaN there
+  return apply(Op::minimum, low, largest);
+}
+
+Sym reshape(Sym x, const Dims& dims) {
+  if (x.dims() == dims) return x;
+  if (x.is_constant() && checked_product(dims, "reshape") == x.size()) {
+    return x.builder().constant(x.constant().reshaped(dims));
+  }
+  return x.builder().add(Op::reshape, {x}, {{"shape", dims}});
+}
+
+Sym transpose(Sym x, const std::vector<std::int64_t>& perm) {
+  const int rank = x.rank();
+  if (normalize_axes(perm, rank).size() != static_cast<std::size_t>(rank)) {
+    throw ModelError("a permutation of {} axes is given for rank {}", perm.size(), rank);
+  }
+  if (perm == all_axes(rank)) return x;
+  if (x.is_constant()) return x.builder().constant(transposed_constant(x.constant(), perm));
+  return x.builder().add(Op::transpose, {x}, {{"perm", perm}});
+}
+
+Sym swap_axes(Sym x, int a, int b) {
+  std::vector<std::int64_t> perm = all_axes(x.rank());
+  std::swap(perm[static_cast<std::size_t>(normalize_axis(a, x.rank()))],
+            perm[static_cast<std::size_t>(normalize_axis(b, x.rank()))]);
+  return transpose(x, perm);
+}
+
+Sym broadcast_to(Sym x, const Dims& dims) {
+  if (x.dims() == dims) return x;
+  return x.builder().add(Op::broadcast_to, {x}, {{"shape", dims}});
+}
+
+Sym unsqueeze(Sym x, std::vector<std::int64_t> axes) {
+  axes = normalize_axes(axes, x.rank() + static_cast<int>(axes.size()));
+  return reshape(x, insert_axes(x.dims(), axes));
+}
+
+Sym squeeze(Sym x, std::vector<std::int64_t> axes) {
+  axes = normalize_axes(axes, x.rank());
+  Dims dims = x.dims();
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    if (dims[static_cast<std::size_t>(axes[i])] != 1) {
+      throw ModelError("squeezed axis {} has extent {}, expected 1", axes[i],
+                       dims[static_cast<std::size_t>(axes[i])]);
+    }
+    dims.erase(dims.begin() + axes[i]);
+  }
+  return reshape(x, dims);
+}
+
+Sym slice(Sym x, int axis, std::int64_t start, std::int64_t stop, std::int64_t step) {
+  const auto at = static_cast<std::size_t>(normalize_axis(axis, x.rank()));
+  const Dims dims = x.dims();
+  Dims sizes = dims;
+  sizes[at] = step > 0 ? std::max<std::int64_t>((stop - start + step - 1) / step, 0)
+                       : std::max<std::int64_t>((start - stop - step - 1) / -step, 0);
+  if (sizes == dims && step == 1) return x;
+  Dims starts(dims.size(), 0);
+  Dims steps(dims.size(), 1);
+  starts[at] = sizes[at] == 0 ? 0 : start;
+  steps[at] = step;
+  return x.builder().add(Op::slice, {x}, {{"starts", starts}, {"sizes", sizes}, {"steps", steps}});
+}
+
+Sym flip(Sym x, int axis) {
+  return slice(x, axis, x.dim(axis) - 1, -1, -1);
+}
+
+Sym pad(Sym x, const Dims& low, const Dims& high, double value, const Dims& interior) {
+  const auto is_zero = [](const Dims& dims) {
+    return std::all_of(dims.begin(), dims.end(), [](auto d) { return d == 0; });
+  };
+  if (is_zero(low) && is_zero(high) && is_zero(interior)) return x;
+  Attributes attributes{{"low", low}, {"high", high}};
+  if (!interior.empty()) attributes.set("interior", interior);
+  std::vector<Sym> inputs{x};
+  if (value != 0) inputs.push_back(x.builder().scalar(x.dtype(), value));
+  return x.builder().add(Op::pad, inputs, attributes);
+}
+
+Sym concat(const std::vector<Sym>& parts, int axis) {
+  if (parts.empty()) throw UnsupportedError("nothing is concatenated, so the result has no known type");
+  if (parts.size() == 1) return parts[0];
+  return parts.at(0).builder().add(Op::concat, parts, {{"axis", std::int64_t{axis}}});
+}
+
+Sym gather(Sym x, Sym indices, int axis) {
+  return x.builder().add(Op::gather, {x, indices}, {{"axis", std::int64_t{axis}}});
+}
+
+std::vector<Sym> split(Sym x, int axis, const std::vector<std::int64_t>& sizes) {
+  std::vector<Sym> parts;
+  std::int64_t start = 0;
+  for (std::int64_t size : sizes) {
+    if (size < 0 || size > x.dim(axis) - start)
+      throw ModelError("the parts of a split exceed extent {}", x.dim(axis));
+    parts.push_back(slice(x, axis, start, start + size));
+    start += size;
+  }
+  return parts;
+}
+
+Sym reduce(Op op, Sym x, const std::vector<std::int64_t>& axes, bool keepdims) {
+  if (axes.empty()) return x;
+  return x.builder().add(op, {x},
+                         {{"axes", normalize_axes(axes, x.rank())}, {"keepdims", std::int64_t{keepdims}}});
+}
+
+Sym reduce_mean(Sym x, const std::vector<std::int64_t>& axes, bool keepdims) {
+  std::int64_t count = 1;
+  for (std::int64_t axis : axes) count *= x.dim(static_cast<int>(axis));
+  const Sym sum = reduce(Op::reduce_sum, x, axes, keepdims);
+  return is_float(x.dtype()) ? sum * (1.0 / static_cast<double>(count)) : sum / static_cast<double>(count);
+}
+
+Sym softmax(Sym x, int axis) {
+  return x.builder().add(Op::softmax, {x}, {{"axis", std::int64_t{axis}}});
+}
+Sym matmul(Sym a, Sym b) {
+  return a.builder().add(Op::matmul, {a, b});
 }
 
 }  // namespace sylvite

@@ -1,13 +1,19 @@
 #pragma once
-// Write a model as C++ expressions. A thin layer over Graph::add:
+// Graph building, for the ONNX importer and by hand: adds nodes, evaluates at once what is constant, and
+// gives values a notation that reads like the formulas of the operator specification.
 //
-//   GraphBuilder builder("mlp");
-//   Var x = builder.input("x", DType::f32, {1, 784});
-//   Var hidden = relu(matmul(x, builder.constant(w1)) + builder.constant(b1));
+//   Graph graph;
+//   GraphBuilder builder(graph);
+//   Sym x = builder.input("x", DType::f32, {1, 784});
+//   Sym hidden = apply(Op::relu, matmul(x, builder.constant(w1)) + builder.constant(b1));
 //   builder.output(softmax(matmul(hidden, builder.constant(w2)), 1), "probabilities");
-//   Graph graph = builder.finish();
 
+#include <cstdint>
+#include <initializer_list>
+#include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "frontend/graph.h"
@@ -16,94 +22,120 @@ namespace sylvite {
 
 class GraphBuilder;
 
-/// A value of the graph being built; copies are cheap. Valid while its builder lives. Var{} is an absent
-/// input.
-struct Var {
-  GraphBuilder* builder = nullptr;
-  ValueId id = no_value;
-
-  [[nodiscard]] const TensorType& type() const;
-  [[nodiscard]] Dims dims() const { return type().dims(); }
-  [[nodiscard]] int rank() const { return type().rank(); }
-};
-
-/// Owns the graph until finish(). Operations throw ModelError when types do not fit, as Graph::add_node does,
-/// and UsageError when values of two builders meet.
-class GraphBuilder {
+/// A value of the graph under construction; cheap to copy, valid while its builder lives. An absent optional
+/// value tests false.
+class Sym {
  public:
-  explicit GraphBuilder(std::string name = "graph");
-  GraphBuilder(const GraphBuilder&) = delete;  // handles point here
-  GraphBuilder& operator=(const GraphBuilder&) = delete;
+  Sym() = default;
+  Sym(GraphBuilder& builder, ValueId id) : builder_(&builder), id_(id) {}
 
-  Var input(const std::string& name, DType dtype, const Dims& dims);
-  Var constant(Tensor tensor, const std::string& name = "");
-  Var scalar(DType dtype, double value);
-  Var iota(DType dtype, const Dims& shape, std::int64_t axis);
-  /// Marks a value as the next output of the graph, and names it.
-  void output(Var value, const std::string& name = "");
-  /// Any operation of the table, by its row: all outputs, or the first.
-  std::vector<Var> apply_all(Op op, const std::vector<Var>& inputs, Attributes attributes = {});
-  Var apply(Op op, const std::vector<Var>& inputs, Attributes attributes = {});
-  [[nodiscard]] const Graph& graph() const { return graph_; }
-  /// Hands the graph over; the builder and its handles are done.
-  [[nodiscard]] Graph finish() { return std::move(graph_); }
+  explicit operator bool() const { return id_ != no_value; }
+  [[nodiscard]] ValueId id() const { return id_; }
+  [[nodiscard]] GraphBuilder& builder() const { return *builder_; }
+  [[nodiscard]] DType dtype() const;
+  [[nodiscard]] Dims dims() const;
+  [[nodiscard]] std::int64_t dim(int axis) const;  ///< negative axes count from the end
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] std::int64_t size() const;
+  [[nodiscard]] bool is_constant() const;
+  [[nodiscard]] Tensor constant() const;  ///< REQUIRES is_constant(); shares the bytes
 
  private:
-  Graph graph_;
+  GraphBuilder* builder_ = nullptr;
+  ValueId id_ = no_value;
 };
 
-/// The operation in the builder of inputs[0].
-Var apply(Op op, const std::vector<Var>& inputs, Attributes attributes = {});
-/// A scalar constant of x's element type, to combine with x.
-Var like(Var x, double value);
+/// Adds to one graph, which must outlive it. Nodes whose inputs are all constant are evaluated at once,
+/// within a budget of work and memory that bounds what a hostile model can make the importer do; beyond it
+/// they stay nodes.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(Graph& graph) : graph_(&graph) {}
 
-Var operator+(Var a, Var b);
-Var operator-(Var a, Var b);
-Var operator*(Var a, Var b);
-Var operator/(Var a, Var b);
-Var operator+(Var a, double b);
-Var operator-(Var a, double b);
-Var operator*(Var a, double b);
-Var operator/(Var a, double b);
-Var operator+(double a, Var b);
-Var operator-(double a, Var b);
-Var operator*(double a, Var b);
-Var operator/(double a, Var b);
-Var operator-(Var x);
+  [[nodiscard]] Graph& graph() { return *graph_; }
+  void set_node_name(std::string name) { node_name_ = std::move(name); }  ///< given to the nodes added next
 
-Var exp(Var x);
-Var log(Var x);
-Var sqrt(Var x);
-Var tanh(Var x);
-Var sigmoid(Var x);
-Var relu(Var x);
-Var gelu(Var x);
-Var silu(Var x);
-Var minimum(Var a, Var b);
-Var maximum(Var a, Var b);
-Var where(Var condition, Var a, Var b);
-Var cast(Var x, DType dtype);
+  Sym input(const std::string& name, DType dtype, const Dims& dims);
+  /// Marks a value as the next output of the graph, and names it.
+  void output(Sym value, const std::string& name);
+  /// Throws ModelError when the op's type rule refuses, UnsupportedError for a value or graph of absurd size,
+  /// UsageError when values of two builders meet.
+  std::vector<Sym> add_all(Op op, const std::vector<Sym>& inputs, Attributes attributes = {});
+  Sym add(Op op, const std::vector<Sym>& inputs, Attributes attributes = {});
+  Sym constant(const Tensor& tensor, const std::string& name = "");
+  Sym scalar(DType dtype, double value);  ///< rank 0; equal scalars are one constant
+  Sym integers(const std::vector<std::int64_t>& values) { return constant(Tensor::vector_i64(values)); }
+  /// A constant of f32 values rounded to dtype.
+  Sym reals(DType dtype, const Dims& dims, const std::vector<double>& values);
+  Sym filled(DType dtype, const Dims& dims, double value);
+  Sym iota(DType dtype, const Dims& dims, int axis);
+  /// For host steps, where everything is constant and must stay so: lifts the budget.
+  void fold_without_limit() { is_limited_ = false; }
 
-Var reshape(Var x, const Dims& shape);
-Var transpose(Var x, const Dims& perm);
-Var concat(const std::vector<Var>& inputs, std::int64_t axis);
-Var gather(Var x, Var indices, std::int64_t axis);
-/// `op` is Op::reduce_sum, reduce_max, reduce_min or reduce_prod; axes are sorted.
-Var reduce(Op op, Var x, const Dims& axes, bool keepdims = true);
-Var softmax(Var x, std::int64_t axis);
-Var layer_norm(Var x, Var scale, Var bias, std::int64_t axis, double epsilon = 1e-5);
-Var matmul(Var a, Var b);
-Var attention(Var q, Var k, Var v, bool causal = false);
+ private:
+  [[nodiscard]] bool may_fold(const Node& node) const;
+  std::vector<Sym> fold(const Node& node, const std::string& node_name);
 
-/// Per spatial dim; empty lists mean 1 (strides, dilations) and 0 (pads: begins, then ends).
-struct WindowOptions {
-  Dims strides = {};
-  Dims pads = {};
-  Dims dilations = {};
-  std::int64_t groups = 1;  ///< convolution only
+  Graph* graph_;
+  std::string node_name_;
+  std::map<std::pair<DType, double>, ValueId> scalars_;
+  bool is_limited_ = true;
+  std::int64_t work_left_ = std::int64_t{1} << 26;  ///< scalar steps of the reference evaluation
+  std::int64_t fold_bytes_left_ = std::int64_t{1} << 30;
 };
-Var conv(Var x, Var w, const WindowOptions& options = {}, Var bias = {});
-/// `op` is Op::max_pool or Op::avg_pool.
-Var pool(Op op, Var x, const Dims& kernel, const WindowOptions& options = {});
+
+/// Throws UnsupportedError for a tensor type no machine we serve could hold.
+void check_value_size(const TensorType& type);
+/// Throws UnsupportedError for a table (filter, matrix, window) too large to be computed while importing.
+void check_table_size(const Dims& dims);
+/// Folds a negative axis into 0..rank-1; throws ModelError when out of range.
+[[nodiscard]] int normalize_axis(std::int64_t axis, int rank);
+/// The same for a list, sorted and without duplicates (those are refused).
+[[nodiscard]] std::vector<std::int64_t> normalize_axes(const std::vector<std::int64_t>& axes, int rank);
+[[nodiscard]] std::vector<std::int64_t> all_axes(int rank);
+
+// Pointwise arithmetic with numpy broadcasting; a double stands for a scalar of the other side's dtype.
+Sym apply(Op op, Sym x);
+Sym apply(Op op, Sym a, Sym b);
+Sym apply(Op op, Sym a, double b);
+Sym operator+(Sym a, Sym b);
+Sym operator-(Sym a, Sym b);
+Sym operator*(Sym a, Sym b);
+Sym operator/(Sym a, Sym b);
+Sym operator+(Sym a, double b);
+Sym operator-(Sym a, double b);
+Sym operator*(Sym a, double b);
+Sym operator/(Sym a, double b);
+Sym operator+(double a, Sym b);
+Sym operator-(double a, Sym b);
+Sym operator*(double a, Sym b);
+Sym operator/(double a, Sym b);
+Sym operator-(Sym x);
+Sym where(Sym condition, Sym if_true, Sym if_false);
+Sym where(Sym condition, Sym if_true, double if_false);
+Sym where(Sym condition, double if_true, Sym if_false);
+Sym cast(Sym x, DType to);       ///< nothing when x already has the dtype
+Sym saturated(Sym x, DType to);  ///< clamped to the finite numbers of a narrow float
+
+// Shapes and movement. Nothing is added when the result would equal the input.
+Sym reshape(Sym x, const Dims& dims);
+Sym transpose(Sym x, const std::vector<std::int64_t>& perm);
+Sym swap_axes(Sym x, int a, int b);  ///< negative axes count from the end
+Sym broadcast_to(Sym x, const Dims& dims);
+Sym unsqueeze(Sym x, std::vector<std::int64_t> axes);
+Sym squeeze(Sym x, std::vector<std::int64_t> axes);
+Sym slice(Sym x, int axis, std::int64_t start, std::int64_t stop,
+          std::int64_t step = 1);  ///< in-range bounds
+Sym flip(Sym x, int axis);
+Sym pad(Sym x, const Dims& low, const Dims& high, double value = 0, const Dims& interior = {});
+Sym concat(const std::vector<Sym>& parts, int axis);
+Sym gather(Sym x, Sym indices, int axis);
+std::vector<Sym> split(Sym x, int axis, const std::vector<std::int64_t>& sizes);
+
+// Reductions and contractions.
+Sym reduce(Op op, Sym x, const std::vector<std::int64_t>& axes, bool keepdims = true);
+Sym reduce_mean(Sym x, const std::vector<std::int64_t>& axes, bool keepdims = true);
+Sym softmax(Sym x, int axis);
+Sym matmul(Sym a, Sym b);
 
 }  // namespace sylvite

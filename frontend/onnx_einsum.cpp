@@ -60,7 +60,7 @@ Term take_diagonals(Term term) {
       throw ModelError("the axes '{}' have different extents", term.labels[i]);
     Dims dims(term.labels.size(), 1);
     dims[i] = dims[twin] = extent;
-    OnnxBuilder& b = term.value.builder();
+    GraphBuilder& b = term.value.builder();
     const Sym is_equal = apply(Op::equal, b.iota(DType::i64, dims, static_cast<int>(i)),
                                b.iota(DType::i64, dims, static_cast<int>(twin)));
     const Sym kept = where(is_equal, term.value, 0.0);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/onnx_builder.h"
+#include "frontend/graph_builder.h"
 
 namespace sylvite {
 

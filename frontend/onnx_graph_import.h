@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "frontend/graph_builder.h"
 #include "frontend/imported_model.h"
 #include "frontend/onnx_binding.h"
-#include "frontend/onnx_builder.h"
 #include "frontend/onnx_external_data.h"
 #include "frontend/onnx_functions.h"
 #include "frontend/onnx_importer.h"
@@ -75,7 +75,7 @@ class OnnxGraphImporter {
   [[nodiscard]] bool is_running() const { return stage_ == OnnxStage::running; }
 
   // For ImportContext and the function inliner.
-  [[nodiscard]] OnnxBuilder& builder() { return builder_; }
+  [[nodiscard]] GraphBuilder& builder() { return builder_; }
   [[nodiscard]] const ExternalData& external() const { return external_; }
   [[nodiscard]] OnnxBinding& read(OnnxScope& scope,
                                   const std::string& name);  ///< throws ModelError when undefined
@@ -108,7 +108,7 @@ class OnnxGraphImporter {
   ExternalData external_;
   OnnxFunctions functions_;
   Graph graph_;
-  OnnxBuilder builder_;
+  GraphBuilder builder_;
   std::vector<DeferredNode> deferred_;
   std::vector<ModelPort> free_inputs_;
   int nodes_imported_ = 0;

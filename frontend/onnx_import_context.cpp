@@ -23,7 +23,7 @@ void check_kind(const AttributeProto& attribute, AttributeProto::AttributeType w
 const std::string& ImportContext::op_type() const {
   return node_.op_type();
 }
-OnnxBuilder& ImportContext::builder() {
+GraphBuilder& ImportContext::builder() {
   return importer_.builder();
 }
 int ImportContext::input_count() const {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "frontend/onnx_binding.h"
-#include "frontend/onnx_builder.h"
+#include "frontend/graph_builder.h"
 
 namespace onnx {
 class AttributeProto;
@@ -43,7 +43,7 @@ class ImportContext {
 
   [[nodiscard]] int opset() const { return opset_; }
   [[nodiscard]] const std::string& op_type() const;
-  [[nodiscard]] OnnxBuilder& builder();
+  [[nodiscard]] GraphBuilder& builder();
 
   [[nodiscard]] int input_count() const;  ///< trailing absent inputs included
   [[nodiscard]] bool has_input(int i) const;

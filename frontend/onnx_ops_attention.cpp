@@ -36,7 +36,7 @@ Sym repeat_heads(Sym x, std::int64_t heads) {
 
 Sym additive(Sym mask, DType dtype) {
   if (mask.dtype() != DType::boolean) return mask;
-  OnnxBuilder& b = mask.builder();
+  GraphBuilder& b = mask.builder();
   return where(mask, b.scalar(dtype, 0), b.scalar(dtype, minus_infinity));
 }
 
@@ -47,7 +47,7 @@ Sym combine(Sym a, Sym b, DType dtype) {
 }
 
 /// True where query l, standing after `past` keys, may see key s.
-Sym causal_mask(OnnxBuilder& b, std::int64_t queries, std::int64_t keys, std::int64_t past) {
+Sym causal_mask(GraphBuilder& b, std::int64_t queries, std::int64_t keys, std::int64_t past) {
   const Sym row = b.iota(DType::i64, {queries, 1}, 0) + static_cast<double>(past);
   return apply(Op::less_equal, b.iota(DType::i64, {1, keys}, 1), row);
 }

@@ -12,7 +12,7 @@ namespace sylvite {
 namespace {
 
 void constant_op(ImportContext& c) {
-  OnnxBuilder& b = c.builder();
+  GraphBuilder& b = c.builder();
   if (c.is_string_tensor("value")) return c.output_strings(0, c.string_tensor("value"));
   if (c.has_attribute("value")) return c.output(b.constant(c.tensor("value")));
   if (c.has_attribute("sparse_value")) return c.output(b.constant(c.tensor("sparse_value")));

@@ -181,7 +181,7 @@ Tensor member_table(ImportContext& c, const Ensemble& trees, DType dtype) {
 
 /// Whether the condition of each node in `at` holds for the feature that it looks at.
 Sym conditions(ImportContext& c, const Ensemble& trees, Sym x, Sym at) {
-  OnnxBuilder& b = c.builder();
+  GraphBuilder& b = c.builder();
   const Sym value =
       b.add(Op::gather_elements, {x, gather(b.integers(trees.feature), at, 0)}, {{"axis", std::int64_t{1}}});
   const Sym split = gather(b.constant(c.tensor("nodes_splits")), at, 0);
@@ -208,7 +208,7 @@ Sym conditions(ImportContext& c, const Ensemble& trees, Sym x, Sym at) {
 
 /// The leaves' weights, folded into their targets: [rows, targets].
 Sym fold_leaves(ImportContext& c, Sym leaf, std::int64_t targets) {
-  OnnxBuilder& b = c.builder();
+  GraphBuilder& b = c.builder();
   const Tensor weights = c.tensor("leaf_weights");
   const Sym weight = unsqueeze(gather(b.constant(weights), leaf, 0), {2});
   const Sym target = unsqueeze(gather(b.integers(c.integers("leaf_targetids")), leaf, 0), {2});
@@ -239,7 +239,7 @@ void tree_ensemble(ImportContext& c) {
   const Ensemble trees = read_ensemble(c, leaves);
   if (c.tensor("nodes_splits").size() != trees.inner || c.tensor("leaf_weights").size() != leaves)
     throw ModelError("the lists of nodes or leaves have different lengths");
-  OnnxBuilder& b = c.builder();
+  GraphBuilder& b = c.builder();
   const auto tree_count = static_cast<std::int64_t>(trees.roots.size());
   Sym at = broadcast_to(reshape(b.integers(trees.roots), {1, tree_count}), {x.dim(0), tree_count});
   for (int step = 0; step < trees.depth; ++step) {

@@ -67,7 +67,7 @@ void is_inf(ImportContext& c) {
 Sym round_to_power(Sym x, const std::string& mode) {
   if (mode == "up") return x;
   if (mode != "down" && mode != "nearest") throw ModelError("round_mode is '{}'", mode);
-  OnnxBuilder& b = x.builder();
+  GraphBuilder& b = x.builder();
   constexpr std::int64_t exponent_bits = 0x7f800000;
   constexpr std::int64_t half_bit = 0x00400000;
   const auto reread = [&](Sym value, DType dtype) {

@@ -106,7 +106,7 @@ Sym resize_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size)
     fill_row(rule, size, position, row);
     matrix.insert(matrix.end(), row.begin(), row.end());
   }
-  OnnxBuilder& b = x.builder();
+  GraphBuilder& b = x.builder();
   Dims dims = x.dims();
   Sym y;
   if (rule.mode == "nearest") {

@@ -154,7 +154,7 @@ void unique(ImportContext& c) {
   const bool is_sorted = c.integer("sorted", 1) != 0;
   const UniqueSlices found = with_arithmetic(
       x.dtype(), [&](auto zero) { return find_unique(Slices<decltype(zero)>(x, axis), is_sorted); });
-  OnnxBuilder& b = c.builder();
+  GraphBuilder& b = c.builder();
   c.output(0, gather(b.constant(x), b.integers(found.first), axis));
   c.output(1, b.integers(found.first));
   c.output(2, b.integers(found.inverse));
@@ -169,7 +169,7 @@ struct SamplePoints {
 
 SamplePoints sample_points(Sym start, Sym length, std::int64_t bins, std::int64_t samples,
                            std::int64_t extent) {
-  OnnxBuilder& b = start.builder();
+  GraphBuilder& b = start.builder();
   const DType dtype = start.dtype();
   const Sym step = b.iota(dtype, {bins * samples}, 0) + 0.5;
   const Sym at = unsqueeze(start, {1}) + step * unsqueeze(length / static_cast<double>(bins * samples), {1});

@@ -17,7 +17,7 @@ struct FourierMatrix {
   Sym cosine, sine;
 };
 
-FourierMatrix fourier_matrix(OnnxBuilder& b, DType dtype, std::int64_t rows, std::int64_t columns,
+FourierMatrix fourier_matrix(GraphBuilder& b, DType dtype, std::int64_t rows, std::int64_t columns,
                              std::int64_t length) {
   check_table_size({rows, columns});
   std::vector<double> cosine;
@@ -59,7 +59,7 @@ struct Fourier {
 
 /// x is [..., n, 1 or 2] with real and imaginary parts last, transformed along n.
 Sym transform(Sym x, const Fourier& fourier) {
-  OnnxBuilder& b = x.builder();
+  GraphBuilder& b = x.builder();
   const int axis = x.rank() - 2;
   const std::int64_t n = fourier.length;
   const bool expands = fourier.is_inverse && fourier.is_onesided;  // half a spectrum to a real signal
@@ -201,7 +201,7 @@ struct DeformShapes {
 
 /// Where each tap of each output reads: [N * offset groups, taps * outputs] per spatial axis.
 std::vector<Sym> deformed_positions(Sym offset, const OnnxWindow& w, const DeformShapes& s) {
-  OnnxBuilder& b = offset.builder();
+  GraphBuilder& b = offset.builder();
   const Dims dims{s.batch * s.offset_groups, s.taps, 2, s.height, s.width};
   const Sym split = reshape(offset, dims);
   std::vector<Sym> positions;

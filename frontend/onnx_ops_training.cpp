@@ -66,7 +66,7 @@ void momentum(ImportContext& c) {
   const Sym rate = c.input(0);
   const bool is_nesterov = c.string("mode", "standard") == "nesterov";
   const Sym is_first = apply(Op::less_equal, c.input(1), 0.0);
-  OnnxBuilder& b = c.builder();
+  GraphBuilder& b = c.builder();
   const Sym beta = where(is_first, b.scalar(rate.dtype(), 1), b.scalar(rate.dtype(), c.real("beta", 1)));
   for_each_weight(c, 1, [&](const Values& v) -> Values {
     const Sym gradient = v[0] * c.real("norm_coefficient", 0) + v[1];

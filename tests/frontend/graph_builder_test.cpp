@@ -10,13 +10,19 @@
 namespace sylvite {
 namespace {
 
-TEST(GraphBuilder, WritesExpressions) {
-  GraphBuilder builder("net");
-  const Var x = builder.input("x", DType::f32, {1, 1, 4, 4});
-  const Var w = builder.constant(Tensor(DType::f32, {2, 1, 3, 3}), "w");
-  const Var y = relu(conv(x, w, {.pads = {1, 1, 1, 1}}) + 1.0);
-  builder.output(pool(Op::max_pool, 2.0 * y, {2, 2}, {.strides = {2, 2}}), "out");
-  const Graph graph = builder.finish();
+TEST(GraphBuilderTest, WritesExpressions) {
+  Graph graph;
+  graph.name = "net";
+  GraphBuilder builder(graph);
+  const Sym x = builder.input("x", DType::f32, {1, 1, 4, 4});
+  const Sym w = builder.constant(Tensor(DType::f32, {2, 1, 3, 3}), "w");
+  const Sym sums = builder.add(Op::conv, {x, w},
+                               {{"strides", Dims{1, 1}},
+                                {"pads", Dims{1, 1, 1, 1}},
+                                {"dilations", Dims{1, 1}},
+                                {"groups", std::int64_t{1}}});
+  const Sym y = apply(Op::relu, sums + 1.0);
+  builder.output(reduce(Op::reduce_max, 2.0 * y, {2, 3}), "out");
   verify(graph);
   EXPECT_EQ(graph_text(graph), R"(graph net(%x: f32[1,1,4,4]) {
   %w = constant f32[2,1,3,3] sha256:834a709ba2534ebe
@@ -25,8 +31,8 @@ TEST(GraphBuilder, WritesExpressions) {
   %v2: f32[1,2,4,4] = conv(%x, %w) {dilations=[1,1], groups=1, pads=[1,1,1,1], strides=[1,1]}
   %v4: f32[1,2,4,4] = add(%v2, %v3)
   %v5: f32[1,2,4,4] = relu(%v4)
-  %v7: f32[1,2,4,4] = mul(%v6, %v5)
-  %out: f32[1,2,2,2] = max_pool(%v7) {dilations=[1,1], kernel=[2,2], pads=[0,0,0,0], strides=[2,2]}
+  %v7: f32[1,2,4,4] = mul(%v5, %v6)
+  %out: f32[1,2,1,1] = reduce_max(%v7) {axes=[2,3], keepdims=1}
   return %out
 }
 )");
@@ -34,13 +40,22 @@ TEST(GraphBuilder, WritesExpressions) {
   for (std::int64_t i = 0; i < result.size(); ++i) EXPECT_EQ(result.as_double(i), 2.0);
 }
 
-TEST(GraphBuilder, RefusesValuesOfTwoBuilders) {
-  GraphBuilder one;
-  GraphBuilder two;
-  const Var x = one.input("x", DType::f32, {1});
-  const Var y = two.input("y", DType::f32, {1});
+TEST(GraphBuilderTest, EvaluatesWhatIsConstant) {
+  Graph graph;
+  GraphBuilder builder(graph);
+  const Sym two = builder.scalar(DType::f32, 1) + builder.scalar(DType::f32, 1);
+  ASSERT_TRUE(two.is_constant());
+  EXPECT_EQ(two.constant().as_double(0), 2.0);
+}
+
+TEST(GraphBuilderTest, RefusesValuesOfTwoBuilders) {
+  Graph one;
+  Graph two;
+  GraphBuilder first(one);
+  GraphBuilder second(two);
+  const Sym x = first.input("x", DType::f32, {1});
+  const Sym y = second.input("y", DType::f32, {1});
   EXPECT_THROW((void)(x + y), UsageError);
-  EXPECT_THROW((void)relu(Var{}), UsageError);
 }
 
 }  // namespace
