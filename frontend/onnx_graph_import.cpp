@@ -338,6 +338,9 @@ std::vector<OnnxBinding> OnnxGraphImporter::import_subgraph(const onnx::GraphPro
 void OnnxGraphImporter::import_function(const onnx::NodeProto& node, const onnx::FunctionProto& function,
                                         OnnxScope& scope, const OnnxFrame& frame) {
   const Depth depth(depth_);
+  if (node.input_size() > function.input_size()) {
+    throw ModelError("{} inputs are given, the function takes {}", node.input_size(), function.input_size());
+  }
   const OnnxFrame inner = call_frame(node, function, frame);
   OnnxScope body = OnnxScope::of_function();
   for (int i = 0; i < function.input_size(); ++i) {
@@ -371,6 +374,7 @@ void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scop
     builder_.set_node_name(node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name());
     ImportContext context(*this, scope, frame, node, opset);
     op->import(context);
+    context.check_no_surplus_inputs();
     for (const std::string& output : node.output()) {
       if (!output.empty() && scope.find(output) == nullptr) {
         throw UnsupportedError("output '{}' of {} is not supported", output, node.op_type());

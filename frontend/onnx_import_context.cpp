@@ -2,6 +2,8 @@
 
 #include <onnx-ml.pb.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "frontend/onnx_graph_import.h"
 #include "frontend/onnx_tensor.h"
@@ -30,7 +32,8 @@ int ImportContext::input_count() const {
   return node_.input_size();
 }
 
-bool ImportContext::has_input(int i) const {
+bool ImportContext::has_input(int i) {
+  inputs_known_ = std::max(inputs_known_, i + 1);
   if (i >= node_.input_size() || node_.input(i).empty()) return false;
   return !importer_.read(scope_, node_.input(i)).is_absent();
 }
@@ -47,6 +50,14 @@ Sym ImportContext::input(int i) {
 
 Sym ImportContext::optional(int i) {
   return has_input(i) ? input(i) : Sym();
+}
+
+void ImportContext::check_no_surplus_inputs() const {
+  for (int i = inputs_known_; i < node_.input_size(); ++i) {
+    if (node_.input(i).empty()) continue;
+    throw ModelError("input {} ('{}') is one too many: this operator takes {}", i, node_.input(i),
+                     inputs_known_);
+  }
 }
 
 std::vector<Sym> ImportContext::inputs() {
@@ -174,7 +185,7 @@ void ImportContext::output(int i, Sym value) {
   if (wants_output(i)) importer_.bind_output(scope_, node_.output(i), OnnxBinding::of(value.id()));
 }
 
-bool ImportContext::is_sequence(int i) const {
+bool ImportContext::is_sequence(int i) {
   return has_input(i) && importer_.read(scope_, node_.input(i)).sequence != nullptr;
 }
 
@@ -219,7 +230,7 @@ void ImportContext::wait_for_run(const std::string& reason) const {
     throw NeedsValueError(fmt::format("{}: this is done when the model runs", reason), reason);
 }
 
-bool ImportContext::is_strings(int i) const {
+bool ImportContext::is_strings(int i) {
   return has_input(i) && importer_.read(scope_, node_.input(i)).strings != nullptr;
 }
 

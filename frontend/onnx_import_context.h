@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "frontend/onnx_binding.h"
 #include "frontend/graph_builder.h"
+#include "frontend/onnx_binding.h"
 
 namespace onnx {
 class AttributeProto;
@@ -46,7 +46,7 @@ class ImportContext {
   [[nodiscard]] GraphBuilder& builder();
 
   [[nodiscard]] int input_count() const;  ///< trailing absent inputs included
-  [[nodiscard]] bool has_input(int i) const;
+  [[nodiscard]] bool has_input(int i);
   [[nodiscard]] Sym input(int i);     ///< throws ModelError when absent
   [[nodiscard]] Sym optional(int i);  ///< tests false when absent
   [[nodiscard]] std::vector<Sym> inputs();
@@ -81,7 +81,7 @@ class ImportContext {
   void output(Sym value) { output(0, value); }
 
   // Strings are known while importing, or in host steps.
-  [[nodiscard]] bool is_strings(int i) const;
+  [[nodiscard]] bool is_strings(int i);
   [[nodiscard]] const StringTensor& strings(int i);  ///< throws ModelError when the input is none
   void output_strings(int i, StringTensor value);
 
@@ -91,8 +91,13 @@ class ImportContext {
 
   // Sequences exist at import time only, as lists of values.
   [[nodiscard]] std::vector<Sym> sequence(int i);
-  [[nodiscard]] bool is_sequence(int i) const;
+  [[nodiscard]] bool is_sequence(int i);
   void output_sequence(int i, const std::vector<Sym>& values);
+
+  /// Throws ModelError when inputs are given beyond the last one that was asked for: the operator has no
+  /// such. REQUIRES that its decomposition ran to its end, and asked for every optional input that it
+  /// ignores.
+  void check_no_surplus_inputs() const;
 
   /// Imports a subgraph here with its inputs bound to `values`; names of the surrounding graph are visible to
   /// it.
@@ -108,6 +113,7 @@ class ImportContext {
   const OnnxFrame& frame_;
   const onnx::NodeProto& node_;
   int opset_;
+  int inputs_known_ = 0;  ///< up to the last one that was asked for
 };
 
 }  // namespace sylvite

@@ -102,6 +102,19 @@ TEST(OnnxImporterTest, TakesNodesInAnyOrder) {
   EXPECT_THAT(run(model, {x}), testing::ElementsAre(5, 6, 10, 12));
 }
 
+TEST(OnnxImporterTest, RefusesSurplusInputs) {
+  onnx::ModelProto model = one_node(18, "Relu", {2});
+  onnx::NodeProto& node = *model.mutable_graph()->mutable_node(0);
+  node.add_input("");  // absent
+  EXPECT_NO_THROW((void)import_model(model));
+  node.add_input("x");
+  EXPECT_THAT([&] { (void)import_model(model); },
+              testing::ThrowsMessage<ModelError>(testing::HasSubstr("input 2 ('x') is one too many")));
+  node.set_op_type("Sum");  // takes any number
+  node.mutable_input()->DeleteSubrange(1, 1);
+  EXPECT_NO_THROW((void)import_model(model));
+}
+
 TEST(OnnxImporterTest, SoftmaxFlattensBeforeOpset13) {
   const Tensor x = floats({1, 2, 2}, {0, 0, 0, 0});
   EXPECT_THAT(run(one_node(11, "Softmax", {1, 2, 2}), {x}), testing::Each(0.25F));
@@ -203,6 +216,10 @@ TEST(OnnxImporterTest, InlinesFunctionsWithTheirAttributes) {
   alpha.set_ref_attr_name("slope");
   alpha.set_type(onnx::AttributeProto::FLOAT);
   EXPECT_THAT(run(model, {floats({2}, {-4, 4})}), testing::ElementsAre(-2, 4));
+  model.mutable_graph()->mutable_node(0)->add_input("x");
+  EXPECT_THAT(
+      [&] { (void)import_model(model); },
+      testing::ThrowsMessage<ModelError>(testing::HasSubstr("2 inputs are given, the function takes 1")));
 }
 
 TEST(OnnxImporterTest, ImportsTheTakenBranchOnly) {
