@@ -1,4 +1,5 @@
 #include "tests/schedules/candidate_runner.h"
+#include "tests/schedules/conv_kernels.h"
 
 namespace sylvite {
 namespace {
@@ -108,21 +109,7 @@ TEST(ConvBlocked, EveryPointAgrees) {
 }
 
 TEST(ConvBlocked, TakesAComputedInput) {
-  Graph body;
-  TensorType type = make_type(DType::f32, {1, 32, 7, 7});
-  type.layout = {16};
-  const ValueId x = body.add_input("x", type);
-  const ValueId weight = body.add_input("w", make_type(DType::f32, {16, 32, 3, 3}));
-  const ValueId active = body.add(Op::sigmoid, {x});
-  body.value(active).type.layout = {16};
-  const ValueId out = body.add(Op::conv, {active, weight},
-                               {{"strides", Dims{1, 1}},
-                                {"dilations", Dims{1, 1}},
-                                {"pads", Dims{1, 1, 1, 1}},
-                                {"groups", std::int64_t{1}}});
-  body.value(out).type.layout = {16};
-  body.outputs = {out};
-  const Kernel kernel = make_kernel(std::move(body), {false, true});
+  const Kernel kernel = test::conv_of_computed_input();
   const Space& space = space_named("conv_blocked");
   const Machine machine = test_machine(1);
   ASSERT_EQ(space.refuses(kernel, machine), "");
