@@ -96,7 +96,7 @@ TEST_F(Sweep, ATunedModelRunsFromTheDatabase) {
 }
 
 TEST_F(Sweep, DatabasesExportAndMerge) {
-  write_file(sweep_, "[sweep]\nmodels = small.onnx\nbudget = 1s\n");
+  write_file(sweep_, "[sweep]\nmodels = small.onnx\nbudget = 3s\n");
   ASSERT_EQ(run_command(words(), folder_).exit_code, 0);
   const Result merged = run_command({"db", "merge", db_, "--db", folder_ + "/other.db"}, folder_);
   EXPECT_EQ(merged.exit_code, 0) << merged.err;
