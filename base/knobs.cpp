@@ -48,7 +48,7 @@ constexpr Knob knobs[] = {
     {"lowering.block_channels", boolean, "true", "", "", "channel-blocked layouts between convolutions"},
     {"lowering.reuse_memory", boolean, "true", "", "", "let values with disjoint lifetimes share memory"},
     {"schedules.winograd", string, "auto", "", "auto|off",
-     "auto: max-autotune tries Winograd's transforms for 3x3 convolutions; off: products are only summed"},
+     "auto: Winograd's transforms for 3x3 convolutions where they pay; off: products are only summed"},
     {"runtime.spin", duration, "0.05ms", "", "", "how long an idle worker thread spins before it sleeps"},
     {"runtime.cuda_graph", boolean, "false", "", "",
      "on a GPU: replay a run as one CUDA graph, so that launches cost next to nothing"},

@@ -1,5 +1,7 @@
 #include "schedules/candidate.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "schedules/spaces.h"
 
@@ -21,9 +23,24 @@ Candidate Candidate::parse(std::string_view text) {
   return candidate;
 }
 
-/// Best first; the first that takes a kernel is what default mode runs. conv_winograd is mostly faster than
-/// conv_blocked, but does other arithmetic and needs more memory: without a measurement it is not chosen.
-/// Spaces are defined in space_NAME.cpp.
+namespace {
+
+/// Winograd's convolutions go first where they should pay clearly: where the products are many, for the
+/// transforms cost as much in small convolutions, and by the estimates of both spaces.
+bool winograd_pays(const Kernel& kernel, const Machine& machine) {
+  const auto seconds = [&](const Space& space) {
+    return space.cost(kernel, machine, space.heuristic(kernel, machine));
+  };
+  constexpr double least_seconds = 10e-6;
+  constexpr double clearly = 0.8;
+  const double direct = seconds(conv_blocked_space);
+  return direct * machine.threads > least_seconds && seconds(conv_winograd_space) < clearly * direct;
+}
+
+}  // namespace
+
+/// Best first; the first that takes a kernel is what default mode runs, but for Winograd's convolutions,
+/// which go first where they should pay. Spaces are defined in space_NAME.cpp.
 const std::vector<Space>& space_table() {
   static const std::vector<Space> table = {
       matmul_panels_space,     matmul_activations_space, conv_blocked_space,
@@ -58,6 +75,14 @@ std::vector<const Space*> spaces_for(const Kernel& kernel, const Machine& machin
       refusals->push_back({space.name, reason});
     }
   }
+  const auto place = [&](const Space& wanted) {
+    return std::find_if(accepted.begin(), accepted.end(),
+                        [&](const Space* space) { return space->name == wanted.name; });
+  };
+  const auto direct = place(conv_blocked_space);
+  const auto winograd = place(conv_winograd_space);
+  const bool are_both = direct < winograd && winograd != accepted.end();
+  if (are_both && winograd_pays(kernel, machine)) std::rotate(direct, winograd, winograd + 1);
   return accepted;
 }
 

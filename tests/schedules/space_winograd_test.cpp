@@ -181,12 +181,6 @@ TEST(ConvWinograd, RefusesTilesThatDoNotFitTheRegisters) {
   EXPECT_THROW((void)space.at(kernel, machine, point), UnsupportedError);
 }
 
-TEST(ConvWinograd, IsNotTheDefault) {
-  const Machine machine = test_machine(1);
-  const Kernel kernel = winograd_kernel({.x = {1, 64, 56, 56}, .out_channels = 64});
-  EXPECT_EQ(default_candidate(kernel, machine).form.name, "conv_blocked");
-}
-
 /// Large layers must be tried as Winograd's early: the model must prefer it to the direct form there.
 TEST(ConvWinograd, RanksBeforeTheDirectFormWhereItPays) {
   const Machine machine = test_machine(1);
@@ -195,6 +189,19 @@ TEST(ConvWinograd, RanksBeforeTheDirectFormWhereItPays) {
     return space.cost(kernel, machine, space.heuristic(kernel, machine));
   };
   EXPECT_LT(cost(space_named("conv_winograd")), 0.7 * cost(space_named("conv_blocked")));
+}
+
+TEST(ConvWinograd, IsTheDefaultWhereItShouldPay) {
+  Machine machine = test_machine(1);
+  machine.l2_bytes = 1 << 20;
+  const auto form = [&](const Dims& x, std::int64_t out_channels) {
+    return default_candidate(winograd_kernel({.x = x, .out_channels = out_channels}), machine).form.name;
+  };
+  EXPECT_EQ(form({1, 64, 56, 56}, 64), "conv_winograd");
+  EXPECT_EQ(form({1, 128, 28, 28}, 32), "conv_winograd");
+  EXPECT_EQ(form({1, 16, 8, 8}, 16), "conv_blocked");
+  machine.winograd = false;
+  EXPECT_EQ(form({1, 64, 56, 56}, 64), "conv_blocked");
 }
 
 }  // namespace
