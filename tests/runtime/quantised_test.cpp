@@ -87,8 +87,8 @@ struct Block {
         const int v = y + i / 3 - 1;
         const int u = x + i % 3 - 1;
         if (v < 0 || v >= side || u < 0 || u >= side) continue;
-        sum += static_cast<std::int64_t>(at(c, v, u) - x_zero) *
-               weights[static_cast<std::size_t>((o * channels + c) * 9 + i)];
+        const int weight = (o * channels + c) * 9 + i;
+        sum += std::int64_t{at(c, v, u) - x_zero} * weights[static_cast<std::size_t>(weight)];
       }
     }
     const float real = static_cast<float>(std::max<std::int64_t>(sum, 0)) * (x_scale * w_scale);
