@@ -161,13 +161,13 @@ Sym per_output(Sym parameter, int rank) {
   return reshape(parameter, dims);
 }
 
-/// Sums of products of 8-bit numbers are exact in f32 up to 2^24, far beyond common windows.
+/// In integers: in f32 large sums, and those of Winograd's transforms, would be rounded.
 void conv_integer(ImportContext& c) {
-  Sym x = cast(c.input(0), DType::f32);
-  Sym w = cast(c.input(1), DType::f32);
-  if (const Sym zero = c.optional(2)) x = x - cast(reshape(zero, {}), DType::f32);
-  if (const Sym zero = c.optional(3)) w = w - cast(per_output(zero, w.rank()), DType::f32);
-  c.output(cast(convolve(c, x, w), DType::i32));
+  Sym x = cast(c.input(0), DType::i32);
+  Sym w = cast(c.input(1), DType::i32);
+  if (const Sym zero = c.optional(2)) x = x - cast(reshape(zero, {}), DType::i32);
+  if (const Sym zero = c.optional(3)) w = w - cast(per_output(zero, w.rank()), DType::i32);
+  c.output(convolve(c, x, w));
 }
 
 void qlinear_conv(ImportContext& c) {

@@ -119,6 +119,22 @@ struct Block {
   }
 };
 
+TEST(QuantisedTest, ConvIntegerSumsBeyondWhatF32Holds) {
+  const std::int64_t channels = 600;
+  onnx::ModelProto model = empty_model(10);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {1, channels, 4, 4}, onnx::TensorProto::UINT8);
+  add_bytes(graph, "w", {2, channels, 3, 3},
+            std::vector<int>(static_cast<std::size_t>(2 * channels * 9), 127), onnx::TensorProto::INT8);
+  add_node(graph, "ConvInteger", {"x", "w"}, {"y"});
+  add_output(graph, "y");
+  Tensor x(DType::u8, {1, channels, 4, 4});
+  for (std::int64_t i = 0; i < x.size(); ++i) x.set_int64(i, 255);
+  const Tensor y = run_once(model, {x})[0];
+  ASSERT_EQ(y.type(), make_type(DType::i32, {1, 2, 2, 2}));
+  for (std::int64_t i = 0; i < y.size(); ++i) EXPECT_EQ(y.as_int64(i), 255 * 127 * 9 * channels);
+}
+
 /// With powers of two for scales every sum is exact, so the order of sums cannot be an excuse.
 TEST(QuantisedTest, AConvolutionBetweenQuantisationsIsExact) {
   const Block block;
