@@ -8,11 +8,10 @@ graphs, over tensors that rotate past the L2 cache; contenders take turns in bur
 import statistics
 import sys
 import tempfile
-import time
 
 import torch
 import torch.nn.functional as F
-from cuda_matmul import PAUSE, ROUNDS, Server, error_of, load, save, time_once
+from cuda_timing import Server, error_of, graph_of, load, save, take_turns, time_once
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 # batch, heads, rows, depth, causal
@@ -21,17 +20,14 @@ BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTEN
             "efficient": SDPBackend.EFFICIENT_ATTENTION}
 
 
-def graph_of(backend, causal, sets):
+def torch_way(backend, causal, sets):
+    def run(q, k, v):
+        F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    b, h, s, d = sets[0][0].shape
+    runs = max(3, min(200, int(2000 / (1e-8 * b * h * s * s * d + 5))))
     with sdpa_kernel(backend):
-        for q, k, v in sets:
-            F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-        b, h, s, d = sets[0][0].shape
-        runs = max(3, min(200, int(2000 / (1e-8 * b * h * s * s * d + 5))))
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for i in range(runs):
-                F.scaled_dot_product_attention(*sets[i % len(sets)], is_causal=causal)
-    return graph, runs
+        graph = graph_of(run, sets, runs)
+    return lambda: time_once(graph.replay, runs)
 
 
 def race(server, case, folder):
@@ -46,23 +42,13 @@ def race(server, case, folder):
     ways = {"own": lambda: float(server.ask("time"))}
     for name, backend in BACKENDS.items():
         try:
-            graph, runs = graph_of(backend, causal, sets)
+            ways[name] = torch_way(backend, causal, sets)
         except RuntimeError as error:
             print(f"  torch {name}: {str(error).splitlines()[0]}")
             continue
         with sdpa_kernel(backend):
             errors[name] = error_of(F.scaled_dot_product_attention(*sets[0], is_causal=causal)[:1], reference)
-        ways[name] = lambda graph=graph, runs=runs: time_once(graph, runs)
-    samples = {name: [] for name in ways}
-    names = list(ways)
-    for round_number in range(ROUNDS + 1):
-        for i in range(len(names)):
-            name = names[(i + round_number) % len(names)]
-            time.sleep(PAUSE)
-            sample = ways[name]()
-            if round_number > 0:
-                samples[name].append(sample)
-    medians = {name: statistics.median(times) for name, times in samples.items()}
+    medians = take_turns(ways)
     operations = 4 * b * h * s * s * d / (2 if causal else 1)
     for name, median in medians.items():
         print(f"  {name:<10} {median:9.2f} us {operations / median * 1e-6:7.1f} TFLOP/s  error {errors[name]:.1e}")
@@ -76,7 +62,7 @@ def main():
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         ratios = [race(server, case, folder) for case in CASES]
     print(f"GEOMEAN own {statistics.geometric_mean(ratios):.3f}")
-    server.process.stdin.close()
+    server.end()
 
 
 if __name__ == "__main__":

@@ -8,17 +8,15 @@ each over tensors that rotate past the L2 cache; contenders take turns in bursts
 import argparse
 import os
 import statistics
-import subprocess
 import tempfile
 import time
 
 import torch
 import torch.nn.functional as F
+from cuda_timing import Server, error_of, graph_of, load, save, take_turns, time_once
 
 SHAPES = [(8192, 8192, 8192), (4096, 4096, 4096), (1024, 1024, 1024), (4096, 768, 768), (4096, 3072, 768),
           (4096, 768, 3072), (16384, 1024, 4096), (32, 4096, 4096)]
-ROUNDS = 9
-PAUSE = 0.012
 
 
 def plain(x, w, bias):
@@ -33,52 +31,12 @@ def bias_gelu_tanh(x, w, bias):
     return F.gelu(F.linear(x, w, bias), approximate="tanh")
 
 
-class Server:
-    def __init__(self, program):
-        self.process = subprocess.Popen([program, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def ask(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().strip()
-        if not answer:
-            raise RuntimeError(f"no answer to '{line}'")
-        return answer
-
-
-def graph_of(function, sets):
-    """A CUDA graph of runs over the sets in turn, and how many runs it holds."""
-    for tensors in sets:
-        function(*tensors)
+def torch_way(function, sets):
     m, k = sets[0][0].shape
     n = sets[0][1].shape[0]
     runs = max(3, min(200, int(2000 / (2 * m * n * k / 6e8 + 3))))
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for i in range(runs):
-            function(*sets[i % len(sets)])
-    return graph, runs
-
-
-def time_once(graph, runs):
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    graph.replay()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) * 1e3 / runs
-
-
-def save(tensor, path):
-    tensor.cpu().view(torch.int16).numpy().tofile(path)
-
-
-def load(path, like):
-    return torch.frombuffer(bytearray(open(path, "rb").read()), dtype=torch.int16).view(like.dtype).view(like.shape).to(like.device)
-
-
-def error_of(result, reference):
-    return ((result.float() - reference).norm() / reference.norm()).item()
+    graph = graph_of(function, sets, runs)
+    return lambda: time_once(graph.replay, runs)
 
 
 def race(server, shape, function, folder):
@@ -100,24 +58,12 @@ def race(server, shape, function, folder):
         torch_ways["torch max-autotune"](*sets[0])
         print(f"  torch max-autotune compiled in {time.time() - start:.1f} s", flush=True)
     errors = {name: error_of(way(*sets[0]), reference) for name, way in torch_ways.items()}
-    ways = {}
-    for name, way in torch_ways.items():
-        graph, runs = graph_of(way, sets)
-        ways[name] = lambda graph=graph, runs=runs: time_once(graph, runs)
+    ways = {name: torch_way(way, sets) for name, way in torch_ways.items()}
     for name in ("own", "cublaslt"):
         if f" {name} " in answer:
             ways[name] = lambda name=name: float(server.ask(f"time {name}"))
             errors[name] = error_of(load(f"{folder}/{name}.bin", sets[0][0].new_empty(m, n)), reference)
-    samples = {name: [] for name in ways}
-    names = list(ways)
-    for round_number in range(ROUNDS + 1):
-        for i in range(len(names)):
-            name = names[(i + round_number) % len(names)]
-            time.sleep(PAUSE)
-            sample = ways[name]()
-            if round_number > 0:
-                samples[name].append(sample)
-    medians = {name: statistics.median(times) for name, times in samples.items()}
+    medians = take_turns(ways)
     best = min(time for name, time in medians.items() if name.startswith("torch"))
     print(f"  {answer}")
     for name, median in medians.items():
@@ -142,7 +88,7 @@ def main():
                 ratios.append(race(server, shape, function, folder))
             for i, what in enumerate(("own", "tuned")):
                 print(f"GEOMEAN {function.__name__} {what} {statistics.geometric_mean(r[i] for r in ratios):.3f}", flush=True)
-    server.process.stdin.close()
+    server.end()
 
 
 if __name__ == "__main__":
