@@ -1,20 +1,32 @@
 #include "frontend/store_as_bf16.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
+
+#include "base/parts.h"
 
 namespace sylvite {
 namespace {
 
-constexpr double largest_bf16 = 3.3895313892515355e38;
+constexpr float largest_bf16 = 3.3895313892515355e38F;
+
+/// Rounded to nearest even; finite numbers stay finite, and NaNs NaNs.
+std::uint16_t rounded(float x) {
+  const auto bits =
+      std::bit_cast<std::uint32_t>(std::isfinite(x) ? std::clamp(x, -largest_bf16, largest_bf16) : x);
+  if (x != x) return static_cast<std::uint16_t>(bits >> 16 | 0x40);
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
 
 Tensor rounded(const Tensor& tensor) {
   Tensor result(DType::bf16, tensor.dims());
-  for (std::int64_t i = 0; i < tensor.size(); ++i) {
-    const double x = tensor.as_double(i);
-    result.set_double(i, std::isfinite(x) ? std::clamp(x, -largest_bf16, largest_bf16) : x);
-  }
+  const auto* from = static_cast<const float*>(tensor.data());
+  auto* to = static_cast<std::uint16_t*>(result.mutable_data());
+  for_parts(tensor.size(), tensor.byte_size(), [&](std::int64_t begin, std::int64_t end) {
+    std::transform(from + begin, from + end, to + begin, [](float x) { return rounded(x); });
+  });
   return result;
 }
 
@@ -58,8 +70,13 @@ class Converter {
     std::vector<ValueId> inputs;
     for (const ValueId id : node.inputs) inputs.push_back(mapped(id));
     Attributes attributes = node.attributes;
-    const bool is_cast = node.op == Op::cast && attributes.string("to") == "f32";
-    if (is_cast) attributes.set("to", std::string("bf16"));
+    if (node.op == Op::cast) {
+      if (attributes.string("to") == "f32") attributes.set("to", std::string("bf16"));
+      if (attributes.string("to") == dtype_name(result_.type(inputs[0]).dtype)) {
+        map_[node.outputs[0]] = inputs[0];
+        return;
+      }
+    }
     std::vector<ValueId> outputs = result_.add_node(node.op, inputs, attributes, node.name);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (result_.type(outputs[i]).dtype == DType::f32) outputs[i] = cast(result_, outputs[i], DType::bf16);

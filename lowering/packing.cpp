@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "lowering/parts.h"
+#include "base/parts.h"
 #include "lowering/winograd.h"
 
 namespace sylvite {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "lowering/parts.h"
+#include "base/parts.h"
 
 namespace sylvite {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// Work over the bytes of a weight, in a few threads.
+// Work over the elements of a large tensor, in a few threads.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace sylvite {
 
 /// Calls body(begin, end) for parts that cover [0, count): one for every megabyte of `bytes`, at most one per
-/// core. Weights are prepared while a program loads, before its thread pool exists; short-lived threads are
-/// simplest.
+/// core. Weights are prepared and results compared outside the thread pool of programs; short-lived threads
+/// are simplest.
 template <typename Body>
 void for_parts(std::int64_t count, std::int64_t bytes, const Body& body) {
   constexpr std::int64_t bytes_worth_a_thread = 1 << 20;
