@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::int64_t least_row = 64;
 constexpr std::int64_t most_unrolled = 16;
+constexpr std::int64_t most_grid = 65535;  // blocks along the grid's second and third dims
 
 bool is_norm(const Node& anchor) {
   return has_trait(anchor.op, OpTrait::normalization) && anchor.op != Op::batch_norm;
@@ -60,7 +61,11 @@ std::string refuses(const Kernel& kernel, const Machine& machine) {
   }
   if (row_extent(kernel, *facts.anchor) < least_row) return "the rows are short";
   if (facts.extents.empty()) return "there is one row";
-  if (facts.extents.size() <= row_position(*facts.anchor)) return "there is one row";
+  const std::size_t position = row_position(*facts.anchor);
+  if (facts.extents.size() <= position) return "there is one row";
+  std::int64_t outer = 1;
+  for (std::size_t d = position + 1; d < facts.extents.size(); ++d) outer *= facts.extents[d];
+  if (outer > most_grid) return "there are too many rows for a grid";
   if (loop_extents(kernel.body.type(facts.anchor->outputs.front())) != facts.extents) {
     return "the output's loops are not the anchor's";
   }
@@ -74,11 +79,9 @@ std::int64_t widest_vector(const Kernel& kernel, const Node& anchor) {
   return vector;
 }
 
-/// How many rows a block may take: divisors of the rows' loop. One row where further loops are fused with it:
-/// what the stages of a block need is then not known to be a part of the rows.
+/// How many rows a block may take: divisors of the rows' loop.
 std::vector<std::int64_t> rows_of_block(const KernelFacts& facts) {
   const std::size_t position = row_position(*facts.anchor);
-  if (facts.extents.size() > position + 1) return {1};
   std::vector<std::int64_t> divisors;
   for (const std::int64_t rows : {1, 2, 4}) {
     if (facts.extents[position] % rows == 0) divisors.push_back(rows);
@@ -186,8 +189,9 @@ void walk_rows(ScheduleWriter& writer, const std::string& stage, const RowPlan& 
   }
 }
 
-/// Splits the rows of the output among blocks: the loops after `first` are fused. Returns the loops in a
-/// block.
+/// Splits the rows of the output among blocks. The loops after `first` are dims of the grid of their own:
+/// were they fused with the rows, the stages of a block would not be known to need its rows alone. A grid has
+/// three dims, so that the loops after the third are fused with it.
 void block_rows(ScheduleWriter& writer, const RowPlan& plan, std::size_t first, const Dims& extents,
                 const std::string& inside) {
   const std::string row_loop = fmt::format("d{}", first);
@@ -201,12 +205,17 @@ void block_rows(ScheduleWriter& writer, const RowPlan& plan, std::size_t first, 
   order += (order.empty() ? "" : ", ") + block;
   for (std::size_t d = first + 1; d < extents.size(); ++d) order += fmt::format(", d{}", d);
   writer.add("{}.reorder({});", plan.output, order);
-  for (std::size_t d = first + 1; d < extents.size(); ++d) {
-    const std::string fused = fmt::format("blocks{}", d);
-    writer.add("{}.fuse({}, d{}, {});", plan.output, block, d, fused);
-    block = fused;
+  std::string grid = "block";
+  for (std::size_t d = first + 1; d < extents.size() && d < first + 3; ++d) {
+    std::string loop = fmt::format("d{}", d);
+    for (std::size_t outer = d + 1; d == first + 2 && outer < extents.size(); ++outer) {
+      const std::string fused = fmt::format("blocks{}", outer);
+      writer.add("{}.fuse({}, d{}, {});", plan.output, loop, outer, fused);
+      loop = fused;
+    }
+    grid += ", " + loop;
   }
-  writer.add("{}.split({}, block, unit, 1).gpu_blocks(block);", plan.output, block);
+  writer.add("{}.split({}, block, unit, 1).gpu_blocks({});", plan.output, block, grid);
 }
 
 Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
