@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lowering/algorithm_forms.h"
+#include "lowering/problems.h"
 
 namespace sylvite {
 namespace {
@@ -19,8 +20,9 @@ constexpr std::array forms = {
     FormRow{"conv_winograd", conv_winograd_packings, build_conv_winograd},
     FormRow{"depthwise_blocked", depthwise_blocked_packings, build_depthwise_blocked},
     FormRow{"attention_rows", generic_packings, build_attention_rows},
-    FormRow{"cuda_matmul", generic_packings, build_no_algorithm},
+    FormRow{"cuda_matmul", cuda_matmul_packings, build_no_algorithm},
     FormRow{"cuda_attention", generic_packings, build_no_algorithm},
+    FormRow{"cuda_norm", generic_packings, build_no_algorithm},
 };
 
 const FormRow& form_row(const Form& form) {
@@ -91,6 +93,18 @@ std::vector<Packing> layout_packings(const Kernel& kernel) {
       packing.order.push_back(3);
     }
     packings.push_back(packing);
+  }
+  return packings;
+}
+
+std::vector<Packing> cuda_matmul_packings(const Kernel& kernel, const Form& /*form*/) {
+  std::vector<Packing> packings = layout_packings(kernel);
+  const RightWeight weight = weight_for_tensor_cores(kernel);
+  for (std::size_t i = 0; i < packings.size(); ++i) {
+    if (weight.id == no_value || kernel.body.inputs[i] != weight.id) continue;
+    const auto size = static_cast<std::int64_t>(dtype_size(kernel.body.type(weight.id).dtype));
+    const std::int64_t unit = row_unit_bytes / size;
+    packings[i] = weight.is_transposed ? Packing{{1, unit}, {0, 2, 3}} : Packing{{unit, 1}, {2, 0, 1}};
   }
   return packings;
 }

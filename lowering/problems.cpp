@@ -87,22 +87,22 @@ bool is_computed(const Graph& body, ValueId id) {
                      [&](ValueId input) { return input != no_value && is_computed(body, input); });
 }
 
-void find_weight(const Kernel& kernel, MatmulProblem& problem) {
+/// The 2-D weight that `right` is, or is the transpose of, when it can be packed.
+RightWeight find_weight(const Kernel& kernel, ValueId right) {
   const Graph& body = kernel.body;
-  ValueId weight = problem.b;
-  const NodeId producer = body.value(problem.b).producer;
+  ValueId weight = right;
+  const NodeId producer = body.value(right).producer;
   bool transposed = false;
   if (producer != no_node) {
     const Node& node = body.node(producer);
-    if (node.op != Op::transpose || node.attributes.integers("perm") != Dims{1, 0}) return;
-    if (body.uses()[static_cast<std::size_t>(problem.b)].size() != 1) return;
+    if (node.op != Op::transpose || node.attributes.integers("perm") != Dims{1, 0}) return {};
+    if (body.uses()[static_cast<std::size_t>(right)].size() != 1) return {};
     weight = node.inputs.at(0);
     transposed = true;
   }
-  if (!is_packable(kernel, weight) || body.type(weight).rank() != 2) return;
-  if (body.type(weight).layout.channel_block != 0) return;
-  problem.weight = weight;
-  problem.weight_is_transposed = transposed;
+  if (!is_packable(kernel, weight) || body.type(weight).rank() != 2) return {};
+  if (body.type(weight).layout.channel_block != 0) return {};
+  return {weight, transposed};
 }
 
 void read_conv_extents(const Graph& body, const Attributes& attributes, ConvProblem& problem) {
@@ -155,6 +155,17 @@ std::string conv_refusal(const Kernel& kernel, bool depthwise) {
 
 }  // namespace
 
+RightWeight weight_for_tensor_cores(const Kernel& kernel) {
+  if (kernel.kind != KernelClass::matmul) return {};
+  const RightWeight weight = find_weight(kernel, kernel.body.node(kernel.anchor).inputs.at(1));
+  if (weight.id == no_value) return {};
+  const TensorType& type = kernel.body.type(weight.id);
+  const auto size = static_cast<std::int64_t>(dtype_size(type.dtype));
+  const bool lies_well = type.dims().back() * size % row_unit_bytes == 0;
+  const bool is_depth_fast = weight.is_transposed;
+  return lies_well && (is_depth_fast || type.dtype != DType::f32) ? RightWeight{} : weight;
+}
+
 Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   Reading<MatmulProblem> reading;
   if (kernel.kind != KernelClass::matmul) return {{}, "it is no matmul"};
@@ -177,7 +188,9 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   for (std::size_t i = 0; i + 2 < out.size(); ++i) problem.batch *= out[i];
   if (problem.batch * problem.m * problem.n * problem.k == 0) return {{}, "it is empty"};
   problem.a_is_computed = is_computed(body, problem.a);
-  find_weight(kernel, problem);
+  const RightWeight weight = find_weight(kernel, problem.b);
+  problem.weight = weight.id;
+  problem.weight_is_transposed = weight.is_transposed;
   return reading;
 }
 

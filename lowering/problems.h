@@ -36,6 +36,16 @@ struct MatmulProblem {
 };
 [[nodiscard]] Reading<MatmulProblem> read_matmul(const Kernel& kernel);
 
+struct RightWeight {
+  ValueId id = no_value;       ///< a 2-D body input, or no_value
+  bool is_transposed = false;  ///< the right operand is its transpose
+};
+/// Tensor cores read rows that begin at multiples of so many bytes.
+inline constexpr std::int64_t row_unit_bytes = 16;
+/// The right operand's weight, when tensor cores need it packed: in rows of the depth that are padded to
+/// row_unit_bytes. Others are read as they lie.
+[[nodiscard]] RightWeight weight_for_tensor_cores(const Kernel& kernel);
+
 /// A 2-D convolution into a channel-blocked output, then pointwise work.
 struct ConvProblem {
   ValueId x = no_value;

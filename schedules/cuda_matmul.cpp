@@ -240,6 +240,7 @@ CudaTensorMap operand_map(const CudaMatmulProblem& problem, const CudaMatmulProb
   const int depth = stage_row / bytes;
   CudaTensorMap map;
   map.argument = operand.input;
+  map.offset = operand.offset * bytes;
   map.dtype = problem.element;
   map.dims[0] = operand.depth_fast ? problem.k : rows;
   map.dims[1] = operand.depth_fast ? rows : problem.k;

@@ -25,6 +25,7 @@ struct CudaMatmulProblem {
   struct Operand {
     int input = 0;
     bool depth_fast = true;        ///< k is its innermost dim, else m (or n)
+    std::int64_t offset = 0;       ///< elements to the first one
     std::int64_t pitch = 0;        ///< elements from one row of its slow dim to the next
     std::int64_t batch_pitch = 0;  ///< 0: the same for every batch
   };

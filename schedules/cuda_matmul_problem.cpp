@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "schedules/cuda_matmul.h"
+#include "schedules/strided_view.h"
 
 // What the template must know of a kernel: where its operands lie, and the epilogue as text.
 
@@ -11,8 +13,6 @@ namespace sylvite {
 namespace {
 
 using Operand = CudaMatmulProblem::Operand;
-
-constexpr std::int64_t map_alignment = 16;  // bytes, of the pitches of tensor maps
 
 /// Leading extents: everything but the matrix.
 Dims leading(const Dims& dims) {
@@ -23,41 +23,66 @@ std::int64_t count(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-bool swaps_the_matrix(const Dims& perm) {
-  Dims wanted(perm.size());
-  for (std::size_t i = 0; i < perm.size(); ++i) wanted[i] = static_cast<std::int64_t>(i);
-  std::swap(wanted[perm.size() - 1], wanted[perm.size() - 2]);
-  return perm == wanted;
+/// The stride over the batches of an operand as one, or nothing when they are not one step; 0 for one batch.
+std::optional<std::int64_t> batch_stride(const StridedView& view) {
+  std::int64_t stride = 0, extent = 1;
+  for (std::size_t i = view.dims.size() - 2; i-- > 0;) {
+    if (view.dims[i] == 1) continue;
+    if (extent == 1) stride = view.strides[i];
+    if (view.strides[i] != stride * extent) return std::nullopt;
+    extent *= view.dims[i];
+  }
+  return stride;
 }
 
-/// Fills the operand, or says why it cannot be read in place. `right` operands have their depth as rows.
+/// A weight that is packed into rows of the depth.
+void read_packed(const Graph& body, ValueId weight, Operand& operand) {
+  const auto found = std::find(body.inputs.begin(), body.inputs.end(), weight);
+  operand.input = static_cast<int>(found - body.inputs.begin());
+}
+
+/// Where a view's matrix lies. `right` operands have their depth as rows.
+std::string read_matrix(const StridedView& view, bool right, Operand& operand) {
+  const std::size_t rank = view.dims.size();
+  std::int64_t rows = view.strides[rank - 2], columns = view.strides[rank - 1];
+  // A stride over an extent of 1 is never taken.
+  if (view.dims[rank - 1] == 1) columns = 1;
+  if (view.dims[rank - 2] == 1 && columns == 1) rows = (view.dims[rank - 1] + 7) / 8 * 8;
+  if (rows != 1 && columns != 1) return "has no dim that lies together";
+  if (rows == 0 || columns == 0) return "is broadcast inside a matrix";
+  operand.depth_fast = columns == 1 ? !right : right;
+  operand.pitch = columns == 1 ? rows : columns;
+  return "";
+}
+
+/// Fills the operand, or says why it cannot be read in place.
 std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dims& batches,
-                         Operand& operand) {
+                         CudaMatmulProblem& problem, Operand& operand) {
   const Graph& body = kernel.body;
   const std::string& name = body.value(id).name;
-  bool transposed = false;
-  if (const NodeId producer = body.value(id).producer; producer != no_node) {
-    const Node& node = body.node(producer);
-    if (node.op != Op::transpose || !swaps_the_matrix(node.attributes.integers("perm")))
-      return fmt::format("operand '{}' is computed by {}", name, op_info(node.op).name);
-    transposed = true;
-    id = node.inputs.at(0);
+  const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
+  if (const RightWeight weight = weight_for_tensor_cores(kernel); right && weight.id != no_value) {
+    read_packed(body, weight.id, operand);
+    const std::int64_t unit = row_unit_bytes / bytes;
+    operand.pitch = (problem.k + unit - 1) / unit * unit;
+    return "";
   }
-  const auto found = std::find(body.inputs.begin(), body.inputs.end(), id);
-  if (found == body.inputs.end()) return fmt::format("operand '{}' is no input", name);
-  const TensorType& type = body.type(id);
-  if (type.layout.channel_block != 0) return fmt::format("operand '{}' is channel-blocked", name);
-  const Dims dims = type.dims();
-  const Dims own = leading(dims);
-  if (count(own) != 1 && own != batches)
+  const std::optional<StridedView> view = strided_view(body, id);
+  if (!view) return fmt::format("operand '{}' is computed, or lies otherwise than in rows", name);
+  if (count(leading(view->dims)) != 1 && leading(view->dims) != batches)
     return fmt::format("operand '{}' is broadcast over some batches", name);
-  operand.input = static_cast<int>(found - body.inputs.begin());
-  operand.depth_fast = transposed == right;
-  operand.pitch = dims.back();
-  operand.batch_pitch = count(own) == 1 ? 0 : dims.back() * dims[dims.size() - 2];
-  const std::int64_t bytes = operand.pitch * static_cast<std::int64_t>(dtype_size(type.dtype));
-  if (bytes % map_alignment != 0)
-    return fmt::format("rows of operand '{}' have {} bytes, no multiple of {}", name, bytes, map_alignment);
+  const std::optional<std::int64_t> batch = batch_stride(*view);
+  if (!batch) return fmt::format("batches of operand '{}' lie apart", name);
+  if (const std::string refusal = read_matrix(*view, right, operand); !refusal.empty())
+    return fmt::format("operand '{}' {}", name, refusal);
+  operand.input = view->input;
+  operand.offset = view->offset;
+  operand.batch_pitch = *batch;
+  for (const std::int64_t each : {operand.pitch, operand.offset, operand.batch_pitch}) {
+    if (each * bytes % row_unit_bytes != 0)
+      return fmt::format("rows of operand '{}' begin {} bytes apart, no multiple of {}", name, each * bytes,
+                         row_unit_bytes);
+  }
   return "";
 }
 
@@ -80,7 +105,7 @@ bool join_batches(const Dims& dims, Dims& strides) {
 void join_rows(CudaMatmulProblem& problem) {
   const std::int64_t m = problem.m;
   const bool joined =
-      problem.b.batch_pitch == 0 && problem.a.depth_fast && problem.a.batch_pitch == m * problem.k;
+      problem.b.batch_pitch == 0 && problem.a.depth_fast && problem.a.batch_pitch == m * problem.a.pitch;
   const auto& operands = problem.epilogue.operands;
   if (problem.batch == 1 || !joined ||
       std::any_of(operands.begin(), operands.end(),
@@ -175,8 +200,10 @@ Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel) {
   problem.k = body.type(node.inputs[0]).dims().back();
   if (problem.batch * problem.m * problem.n * problem.k == 0) return refuse("it is empty");
   std::string refusal = read_types(kernel, problem);
-  if (refusal.empty()) refusal = read_operand(kernel, node.inputs[0], false, leading(dims), problem.a);
-  if (refusal.empty()) refusal = read_operand(kernel, node.inputs[1], true, leading(dims), problem.b);
+  if (refusal.empty())
+    refusal = read_operand(kernel, node.inputs[0], false, leading(dims), problem, problem.a);
+  if (refusal.empty())
+    refusal = read_operand(kernel, node.inputs[1], true, leading(dims), problem, problem.b);
   if (refusal.empty() && problem.element == DType::f32 && !(problem.a.depth_fast && problem.b.depth_fast))
     refusal = "tf32 operands need their depth innermost";
   if (refusal.empty()) refusal = read_epilogue(kernel, problem);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "lowering/algorithm.h"
 #include "tests/support/matmul_kernels.h"
 
 namespace sylvite {
@@ -40,6 +41,50 @@ TEST(CudaMatmul, ReadsWhereOperandsLie) {
   EXPECT_EQ(problem.batch, 3);
 }
 
+/// A language model's head: its columns are as many as there are words.
+TEST(CudaMatmul, PacksWeightsWhoseRowsLieOddly) {
+  MatmulSpec spec = layer("none");
+  spec.n = 503;
+  spec.k = 300;
+  spec.a_transposed = true;  // k = 300 would be an odd pitch of a as well
+  spec.b_transposed = false;
+  const Kernel kernel = matmul_kernel(spec);
+  const CudaMatmulProblem problem = problem_of(spec);
+  EXPECT_TRUE(problem.b.depth_fast);
+  EXPECT_EQ(problem.b.pitch, 304);
+  const std::vector<Packing> packings = input_packings(kernel, {"cuda_matmul", {}});
+  EXPECT_TRUE(packings[0].is_identity());
+  EXPECT_EQ(packings[1].packed_dims({300, 503}), (Dims{503, 38, 8}));
+  Tensor weight(DType::bf16, {300, 503});
+  weight.set_double(299 * 503 + 502, 7);
+  EXPECT_EQ(pack(weight, packings[1]).as_double(502 * 304 + 299), 7);
+
+  spec.b_transposed = true;
+  EXPECT_EQ(problem_of(spec).b.pitch, 304);
+  EXPECT_EQ(input_packings(matmul_kernel(spec), {"cuda_matmul", {}})[1].packed_dims({503, 300}),
+            (Dims{503, 38, 8}));
+  spec.k = 304;
+  EXPECT_TRUE(input_packings(matmul_kernel(spec), {"cuda_matmul", {}})[1].is_identity());
+}
+
+/// Such as the class token's row of every image.
+TEST(CudaMatmul, ReadsRowsOfASliceInPlace) {
+  Graph body;
+  const ValueId a = body.add_input("a", make_type(DType::bf16, {32, 197 * 768}));
+  const ValueId b = body.add_input("b", make_type(DType::bf16, {768, 1000}));
+  const ValueId first =
+      body.add(Op::slice, {a}, {{"starts", Dims{0, 768}}, {"sizes", Dims{32, 768}}, {"steps", Dims{1, 1}}});
+  body.outputs = {body.add(Op::matmul, {first, b})};
+  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(make_kernel(body, {false, true}));
+  EXPECT_EQ(reading.refusal, "");
+  EXPECT_EQ(reading.problem.a.offset, 768);
+  EXPECT_EQ(reading.problem.a.pitch, 197 * 768);
+  EXPECT_EQ(reading.problem.k, 768);
+  const CudaTemplate text =
+      make_cuda_matmul(reading.problem, cuda_matmul_choices(reading.problem, {})[0], {});
+  EXPECT_EQ(text.maps[1].offset, 2 * 768);
+}
+
 TEST(CudaMatmul, BatchesOfOneRightOperandAreRows) {
   MatmulSpec spec = layer("residual");
   spec.batch = 3;
@@ -62,7 +107,7 @@ TEST(CudaMatmul, RefusesWithAReason) {
   EXPECT_THAT(read_cuda_matmul(matmul_kernel(spec)).refusal, HasSubstr("multiple of 16"));
   spec = layer("none");
   spec.element = spec.out = DType::f32;
-  spec.b_transposed = false;
+  spec.a_transposed = true;
   EXPECT_THAT(read_cuda_matmul(matmul_kernel(spec)).refusal, HasSubstr("tf32"));
   CudaMatmulChoice choice;
   choice.tile_y = 256;
