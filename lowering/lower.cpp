@@ -9,8 +9,10 @@
 #include "lowering/horizontal.h"
 #include "lowering/layouts.h"
 #include "lowering/memory_plan.h"
+#include "lowering/patches.h"
 #include "lowering/plan.h"
 #include "lowering/plan_verifier.h"
+#include "lowering/row_order.h"
 
 namespace sylvite {
 namespace {
@@ -195,8 +197,9 @@ bool is_worth_joining(const Plan& joined, const Plan& apart) {
 }  // namespace
 
 Plan lower(const Graph& graph, const LoweringOptions& options) {
+  const Graph multiplied = options.multiply_patches ? multiply_patches(graph) : graph;
   // The second flatten moves the slices of merged matmuls behind the reshapes that follow them.
-  const Graph flat = options.fuse ? flatten(merge_matmuls(flatten(graph))) : graph;
+  const Graph flat = options.fuse ? flatten(merge_matmuls(flatten(order_rows(multiplied)))) : multiplied;
   const Graph laid_out = assign_layouts(flat, options);
   Plan plan = plan_with(laid_out, no_joins(laid_out), options);
   if (options.fuse && options.join_concats) {

@@ -51,11 +51,12 @@ struct Plan {
 };
 
 struct LoweringOptions {
-  bool fuse = true;            ///< vertical, prologue and epilogue fusion
-  bool join_concats = true;    ///< with `fuse`: parts of a concat are written in place where memory allows
-  bool block_channels = true;  ///< channel-blocked layouts between convolutions
-  int channel_block = 16;      ///< floats in a vector register of the target
-  bool reuse_memory = true;    ///< false: every value has its own place in the arena (debugging)
+  bool fuse = true;               ///< vertical, prologue and epilogue fusion
+  bool join_concats = true;       ///< with `fuse`: parts of a concat are written in place where memory allows
+  bool block_channels = true;     ///< channel-blocked layouts between convolutions
+  bool multiply_patches = false;  ///< convolutions of patches as matmuls, for tensor cores
+  int channel_block = 16;         ///< floats in a vector register of the target
+  bool reuse_memory = true;       ///< false: every value has its own place in the arena (debugging)
 };
 
 /// Groups the nodes of a verified graph into kernels, assigns layouts, and places buffers by liveness.

@@ -71,7 +71,10 @@ LoweringOptions lowering_options(const Settings& settings, const Machine& machin
   options.block_channels = settings.boolean("lowering.block_channels");
   options.reuse_memory = settings.boolean("lowering.reuse_memory");
   options.channel_block = machine.vector_floats;
-  if (machine.gpu) options.block_channels = false;  // blocks are for vector registers
+  if (machine.gpu) {
+    options.block_channels = false;  // blocks are for vector registers
+    options.multiply_patches = true;
+  }
   return options;
 }
 
