@@ -42,7 +42,7 @@ endfunction()
 
 # The CUDA C++ texts that templates are made of.
 function(sylvite_embed_cuda_sources target)
-  foreach(name hopper pointwise matmul attention)
+  foreach(name hopper pointwise vector matmul attention norm)
     sylvite_embed(${target} ${PROJECT_SOURCE_DIR}/schedules/cuda/${name}.cuh cuda_${name} schedules/cuda_sources.h)
   endforeach()
 endfunction()

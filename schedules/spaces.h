@@ -24,6 +24,7 @@ extern const Space reference_space;
 
 extern const Space cuda_matmul_space;
 extern const Space cuda_attention_space;
+extern const Space cuda_norm_space;
 extern const Space gpu_rows_space;
 extern const Space gpu_columns_space;
 extern const Space gpu_tiles_space;
