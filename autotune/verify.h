@@ -2,6 +2,7 @@
 // Whether a candidate computes what the reference schedule computes.
 
 #include "frontend/tensor.h"
+#include "lowering/kernel.h"
 
 namespace sylvite {
 
@@ -9,6 +10,10 @@ struct Tolerance {
   double relative = 1e-3;
   double absolute = 1e-4;  ///< times the largest finite magnitude of the expected tensor
 };
+
+/// What candidates of a kernel may differ by. Attention in bf16 or f16 may round its probabilities to that
+/// type, since tensor cores multiply them so: the sum then errs by up to a rounding of the largest value.
+[[nodiscard]] Tolerance tolerance_of(const Kernel& kernel);
 
 /// The largest |a - e| / (absolute * scale + relative * |e|) over all elements, where scale = max |e|: at
 /// most 1 passes. Infinity when NaNs or infinities stand at different places, and for any difference in a

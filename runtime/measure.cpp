@@ -34,7 +34,8 @@ double worst_output_error(const Kernel& kernel, const std::vector<Tensor>& actua
                           const std::vector<Tensor>& expected) {
   double worst = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    worst = std::max(worst, output_error(kernel.body.type(kernel.body.outputs[i]), actual[i], expected[i]));
+    worst = std::max(worst, output_error(kernel.body.type(kernel.body.outputs[i]), actual[i], expected[i],
+                                         tolerance_of(kernel)));
   }
   return worst;
 }

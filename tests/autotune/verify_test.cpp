@@ -95,5 +95,17 @@ TEST(Plausibility, BoundsContractions) {
   EXPECT_EQ(least_microseconds(sample_pointwise(), 1), 0);
 }
 
+TEST(Verify, AttentionMayRoundItsProbabilities) {
+  const auto attention = [](const char* type) {
+    return parse_kernel(
+        fmt::format("graph kernel(%in0: {0}[2,9,8], %in1: {0}[2,9,8], %in2: {0}[2,9,8]) {{\n"
+                    "  %v0: {0}[2,9,8] = attention(%in0, %in1, %in2)\n  return %v0\n}}\nweights:\n",
+                    type));
+  };
+  EXPECT_EQ(tolerance_of(attention("f32")).absolute, Tolerance().absolute);
+  EXPECT_EQ(tolerance_of(attention("bf16")).absolute, 0x1p-8);
+  EXPECT_EQ(tolerance_of(attention("f16")).absolute, 0x1p-11);
+}
+
 }  // namespace
 }  // namespace sylvite
