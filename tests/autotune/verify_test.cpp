@@ -1,5 +1,6 @@
 #include "autotune/verify.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
