@@ -180,6 +180,12 @@ std::string LoopNest::fresh(const std::string& stem) {
   return stem + std::to_string(names_++);
 }
 
+std::string LoopNest::shifting_tail(std::int64_t extent, std::int64_t factor) {
+  if (extent % factor == 0) return "TailStrategy::RoundUp";
+  shifts_ = true;
+  return "TailStrategy::ShiftInwards";
+}
+
 void LoopNest::fuse_inner(std::size_t count) {
   for (std::size_t i = 1; i < count && loops_.size() > 1; ++i) {
     const std::string fused = fresh("f");
@@ -216,8 +222,8 @@ std::int64_t LoopNest::vectorize_inner(std::int64_t lanes, std::int64_t vectors)
   const std::string rest = fresh("o");
   const std::string chunk = fresh("i");
   const std::string lane = fresh("v");
-  const char* tail = inner.extent % step == 0 ? "TailStrategy::RoundUp" : "TailStrategy::ShiftInwards";
-  writer_.add("{}.split({}, {}, {}, {}, {});", stage_, inner.name, rest, chunk, step, tail);
+  writer_.add("{}.split({}, {}, {}, {}, {});", stage_, inner.name, rest, chunk, step,
+              shifting_tail(inner.extent, step));
   if (count > 1) {
     writer_.add("{}.split({}, {}u, {}, {}, TailStrategy::RoundUp).vectorize({}).unroll({}u);", stage_, chunk,
                 chunk, lane, vector, lane, chunk);
@@ -236,8 +242,8 @@ std::int64_t LoopNest::tile(std::size_t position, std::int64_t factor) {
   if (used < 2) return 1;
   const std::string outer = fresh("o");
   const std::string inner = fresh("i");
-  const char* tail = loop.extent % used == 0 ? "TailStrategy::RoundUp" : "TailStrategy::ShiftInwards";
-  writer_.add("{}.split({}, {}, {}, {}, {}).unroll({});", stage_, loop.name, outer, inner, used, tail, inner);
+  writer_.add("{}.split({}, {}, {}, {}, {}).unroll({});", stage_, loop.name, outer, inner, used,
+              shifting_tail(loop.extent, used), inner);
   loop = {outer, (loop.extent + used - 1) / used};
   inner_.push_back(inner);
   reorder();
@@ -246,6 +252,7 @@ std::int64_t LoopNest::tile(std::size_t position, std::int64_t factor) {
 
 void LoopNest::parallelize(std::int64_t tasks, std::size_t keep) {
   if (tasks < 2) return;
+  bool is_fused = false;
   while (loops_.size() > keep + 1 && loops_.back().extent < tasks) {
     Loop& outer = loops_.back();
     Loop& inner = loops_[loops_.size() - 2];
@@ -253,6 +260,7 @@ void LoopNest::parallelize(std::int64_t tasks, std::size_t keep) {
     writer_.add("{}.fuse({}, {}, {});", stage_, inner.name, outer.name, fused);
     inner = {fused, inner.extent * outer.extent};
     loops_.pop_back();
+    is_fused = true;
   }
   if (loops_.size() <= keep || loops_.back().extent < 2) return;
   Loop& outer = loops_.back();
@@ -264,7 +272,11 @@ void LoopNest::parallelize(std::int64_t tasks, std::size_t keep) {
   const std::string task = fresh("t");
   const std::string rest = fresh("o");
   const std::int64_t size = (outer.extent + tasks - 1) / tasks;
-  const char* tail = outer.extent % size == 0 ? "TailStrategy::RoundUp" : "TailStrategy::ShiftInwards";
+  // Two loops that shift, one inside the other and fused between, are more than Halide's bounds follow: it
+  // would take the inner one's step for its whole extent.
+  const char* tail = outer.extent % size == 0 ? "TailStrategy::RoundUp"
+                     : is_fused && shifts_    ? "TailStrategy::GuardWithIf"
+                                              : "TailStrategy::ShiftInwards";
   writer_.add("{}.split({}, {}, {}, {}, {}).parallel({});", stage_, outer.name, task, rest, size, tail, task);
   outer = {rest, size};
 }

@@ -72,12 +72,14 @@ class LoopNest {
  private:
   [[nodiscard]] std::string fresh(const std::string& stem);
   void reorder();
+  [[nodiscard]] std::string shifting_tail(std::int64_t extent, std::int64_t factor);
 
   ScheduleWriter& writer_;
   std::string stage_;
   std::vector<Loop> loops_;         ///< serial ones
   std::vector<std::string> inner_;  ///< vectorised and unrolled loops, inside all of loops_
   int names_ = 0;
+  bool shifts_ = false;  ///< the last step of some split loop shifts inwards
 };
 
 /// How many tasks to make: 0 when the work is not worth a second thread.

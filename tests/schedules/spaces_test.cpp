@@ -145,6 +145,23 @@ INSTANTIATE_TEST_SUITE_P(Schedules, Spaces, testing::ValuesIn(cases));
 INSTANTIATE_TEST_SUITE_P(Fallback, Spaces, testing::ValuesIn(fallback_cases));
 INSTANTIATE_TEST_SUITE_P(Parallel, Spaces, testing::ValuesIn(parallel_cases));
 
+// Tiles that do not divide their loops inside tasks that do not divide theirs.
+TEST(ContractionSpace, TailsOfTilesAndTasksGoTogether) {
+  const Kernel kernel = kernel_of(R"(graph g(%x: f64[2,4,10,48], %w: f64[16,4,3,1]) {
+    %v: f64[2,16,5,25] = conv(%x, %w) {dilations=[1,1], groups=1, pads=[0,1,1,0], strides=[2,2]}
+    %n: f64[2,16,5,25] = neg(%v)
+    return %n
+  })");
+  Machine machine = detect_machine(2);
+  machine.vector_floats = 16;
+  for (const Space* space : spaces_for(kernel, machine)) {
+    if (space->name != "contraction") continue;
+    check_candidate(kernel, space->at(kernel, machine, {{"vectors", 4}, {"rows", 6}, {"tasks", 4}}));
+    return;
+  }
+  FAIL() << "the space does not take the kernel";
+}
+
 TEST(SpaceTable, RefusalsSayWhy) {
   const Kernel kernel = kernel_of("graph g(%a: f32[4,24]) { %v: f32[4,24] = exp(%a) return %v }");
   std::vector<Refusal> refusals;
