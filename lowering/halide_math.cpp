@@ -247,8 +247,12 @@ Expr math_log(const Expr& x) {
   const Expr tail = polynomial(
       f, {7.0376836292e-2F, -1.1514610310e-1F, 1.1676998740e-1F, -1.2420140846e-1F, 1.4249322787e-1F,
           -1.6668057665e-1F, 2.0000714765e-1F, -2.4999993993e-1F, 3.3333331174e-1F});
-  const Expr small = tail * f * f * f - 2.12194440e-4F * exponent - 0.5F * f * f;
-  const Expr value = f + small + 0.693359375F * exponent;
+  // Where two products are summed, either may go into the fused operation; strict ones leave no choice, so
+  // that every schedule rounds alike.
+  const Expr square = strict_mul(f, f);
+  const Expr small = strict_sub(strict_sub(tail * f * square, strict_mul(exponent, Expr(2.12194440e-4F))),
+                                strict_mul(square, Expr(0.5F)));
+  const Expr value = strict_add(strict_add(f, small), strict_mul(exponent, Expr(0.693359375F)));
   const Expr zero = constant(x, 0);
   const Expr positive = select(is_finite_number(x), value, x);
   const Expr special = select(strict_equal(x, zero), -infinity(x), keep_nan(x, not_a_number(x)));
