@@ -12,12 +12,12 @@ namespace sylvite::fuzz {
 namespace {
 
 std::vector<Tensor> run_plan(const Graph& graph, const std::vector<Tensor>& inputs,
-                             const EngineOptions& /*options*/, std::string& /*notes*/) {
+                             const EngineOptions& /*options*/, EngineNotes& /*notes*/) {
   return interpret_plan(lower(run_passes(graph)), inputs);
 }
 
 std::vector<Tensor> run_plain_plan(const Graph& graph, const std::vector<Tensor>& inputs,
-                                   const EngineOptions& /*options*/, std::string& /*notes*/) {
+                                   const EngineOptions& /*options*/, EngineNotes& /*notes*/) {
   LoweringOptions plain;
   plain.fuse = false;
   plain.block_channels = false;
@@ -42,40 +42,42 @@ std::vector<Tensor> run_twice(Session& session, const std::vector<Tensor>& input
 }
 
 std::vector<Tensor> run_mode(const Graph& graph, const std::vector<Tensor>& inputs,
-                             const CompileOptions& options) {
+                             const CompileOptions& options, EngineNotes& notes) {
   Session session = load_graph(graph, options);
   choose_candidates(session);
   build_program(session);
   if (!session.report.warnings.empty()) throw InternalError("warning: {}", session.report.warnings.front());
+  notes.trials += session.report.trials;
+  for (const Choice& choice : session.choices) notes.text += choice.candidate.to_string();
   return run_twice(session, inputs);
 }
 
 std::vector<Tensor> run_default(const Graph& graph, const std::vector<Tensor>& inputs,
-                                const EngineOptions& options, std::string& /*notes*/) {
-  return run_mode(graph, inputs, compile_options("default", options));
+                                const EngineOptions& options, EngineNotes& notes) {
+  return run_mode(graph, inputs, compile_options("default", options), notes);
 }
 
 std::vector<Tensor> run_reduce_overhead(const Graph& graph, const std::vector<Tensor>& inputs,
-                                        const EngineOptions& options, std::string& /*notes*/) {
-  return run_mode(graph, inputs, compile_options("reduce-overhead", options));
+                                        const EngineOptions& options, EngineNotes& notes) {
+  return run_mode(graph, inputs, compile_options("reduce-overhead", options), notes);
 }
 
 std::vector<Tensor> run_max_autotune(const Graph& graph, const std::vector<Tensor>& inputs,
-                                     const EngineOptions& options, std::string& /*notes*/) {
+                                     const EngineOptions& options, EngineNotes& notes) {
   const std::filesystem::path database =
       std::filesystem::path(options.cache_folder) / fmt::format("trials_{}.db", ::getpid());
   CompileOptions chosen = compile_options("max-autotune", options);
   chosen.set["db.enabled"] = "true";
   chosen.set["db.path"] = database.string();
-  chosen.set["tune.budget"] = "2s";
-  std::vector<Tensor> outputs = run_mode(graph, inputs, chosen);
+  chosen.set["tune.budget"] = options.budget;
+  std::vector<Tensor> outputs = run_mode(graph, inputs, chosen, notes);
   std::error_code ignored;
   std::filesystem::remove(database, ignored);
   return outputs;
 }
 
 std::vector<Tensor> run_random(const Graph& graph, const std::vector<Tensor>& inputs,
-                               const EngineOptions& options, std::string& notes) {
+                               const EngineOptions& options, EngineNotes& notes) {
   Session session = load_graph(graph, compile_options("default", options));
   std::mt19937 random(options.seed);
   for (const Kernel& kernel : session.plan.kernels) {
@@ -84,10 +86,10 @@ std::vector<Tensor> run_random(const Graph& graph, const std::vector<Tensor>& in
     choice.origin = Origin::search;
   }
   for (std::size_t i = 0; i < session.choices.size(); ++i) {
-    notes += session.plan.kernels[i].text + session.choices[i].candidate.to_string();
+    notes.text += session.plan.kernels[i].text + session.choices[i].candidate.to_string();
   }
   build_program(session);
-  for (const std::string& warning : session.report.warnings) notes += warning + "\n";
+  for (const std::string& warning : session.report.warnings) notes.text += warning + "\n";
   return run_twice(session, inputs);
 }
 
@@ -130,20 +132,21 @@ Candidate random_candidate(const Kernel& kernel, const Machine& machine, std::mt
 Outcome check_case(const ModelCase& test, const std::vector<std::string>& names,
                    const EngineOptions& options) {
   std::string_view engine = "import";
-  std::string notes;
+  EngineNotes notes;
   try {
     const Graph graph = import_onnx_bytes(test.model.SerializeAsString(), "");
     const Expectation expected = expect(graph, test.inputs);
     for (const std::string& name : names) {
       engine = name;
+      notes.text.clear();
       const std::string text =
           difference(find_engine(name).run(graph, test.inputs, options, notes), expected);
-      if (!text.empty()) return {"differs", fmt::format("{}: {}\n{}", name, text, notes)};
+      if (!text.empty()) return {"differs", fmt::format("{}: {}\n{}", name, text, notes.text)};
     }
   } catch (const std::exception& error) {
     return {"throws", fmt::format("{}: {}", engine, error.what())};
   }
-  return {"agrees", ""};
+  return {"agrees", std::to_string(notes.trials)};
 }
 
 }  // namespace sylvite::fuzz

@@ -16,18 +16,24 @@ namespace sylvite::fuzz {
 struct EngineOptions {
   std::string cache_folder;  ///< of compiled kernels
   unsigned seed = 0;         ///< what random candidates are drawn from
+  std::string budget;        ///< of max-autotune for a model, such as 2s
+};
+
+struct EngineNotes {
+  std::string text;  ///< what helps to understand a difference, such as the schedules drawn
+  int trials = 0;    ///< candidates measured
 };
 
 struct Engine {
   std::string_view name;
-  /// Outputs of the graph. `notes` gets what helps to understand a difference, such as the schedules drawn.
   std::vector<Tensor> (*run)(const Graph& graph, const std::vector<Tensor>& inputs,
-                             const EngineOptions& options, std::string& notes);
+                             const EngineOptions& options, EngineNotes& notes);  ///< outputs of the graph
 };
 [[nodiscard]] std::span<const Engine> engine_table();
 [[nodiscard]] const Engine& find_engine(std::string_view name);  ///< throws UsageError
 
-/// "agrees", "differs" or "throws", with the engine and the reason.
+/// "agrees", with the number of candidates that max-autotune measured; "differs" or "throws", with the engine
+/// and the reason.
 [[nodiscard]] Outcome check_case(const ModelCase& test, const std::vector<std::string>& engines,
                                  const EngineOptions& options);
 

@@ -26,7 +26,8 @@ namespace {
 namespace po = boost::program_options;
 
 struct Arguments {
-  std::string seeds = "0:20", engines = "plan,plain-plan,default,reduce-overhead,random", cache, save, folder;
+  std::string seeds = "0:20", engines = "plan,plain-plan,default,reduce-overhead,random", budget = "2s",
+              cache, save, folder;
   int nodes = 16;
   double seconds = 120;
   bool reduce = false, refusals = false, verbose = false;
@@ -40,6 +41,7 @@ Arguments parse_arguments(int argc, char** argv) {
   table.add_options()("nodes", po::value(&arguments.nodes), "nodes of a model, on average");
   table.add_options()("engines", po::value(&arguments.engines),
                       "comma separated: plan, plain-plan, default, reduce-overhead, random, max-autotune");
+  table.add_options()("budget", po::value(&arguments.budget), "of max-autotune for a model");
   table.add_options()("cache", po::value(&arguments.cache),
                       "folder of compiled kernels; a temporary one if not given");
   table.add_options()("save", po::value(&arguments.save), "folder to write every case to");
@@ -78,8 +80,10 @@ class GraphFuzz {
     }
     for (const auto& [kind, count] : counts_) fmt::print("{} {}  ", kind, count);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
-    fmt::print("in {:.1f} s; {:.1f} nodes a model; {:.4f} of the elements are decided by more than noise\n",
-               seconds.count(), nodes_ / std::max(cases_, 1.0), compared_ / std::max(cases_, 1.0));
+    fmt::print(
+        "in {:.1f} s; {:.1f} nodes a model; {:.4f} of the elements are decided by more than noise; "
+        "candidates measured: {}\n",
+        seconds.count(), nodes_ / std::max(cases_, 1.0), compared_ / std::max(cases_, 1.0), trials_);
     if (arguments_.refusals) {
       for (const auto& [reason, count] : refusals_) fmt::print("{:6} {}\n", count, reason);
     }
@@ -107,7 +111,7 @@ class GraphFuzz {
   }
 
   Outcome outcome_of(const ModelCase& test, unsigned seed) const {
-    const auto work = [&] { return check_case(test, engines_, {cache_, seed}); };
+    const auto work = [&] { return check_case(test, engines_, {cache_, seed, arguments_.budget}); };
     return run_isolated(work, arguments_.seconds, 12'000);
   }
 
@@ -118,6 +122,7 @@ class GraphFuzz {
     ++cases_;
     nodes_ += test.model.graph().node_size();
     const bool agrees = outcome.kind == "agrees";
+    if (agrees) trials_ += std::stoi(outcome.reason);
     if (agrees && !arguments_.verbose) return true;
     fmt::print("{:8} {} {}\n", outcome.kind, name, outcome.reason);
     if (!agrees) {
@@ -146,6 +151,7 @@ class GraphFuzz {
   std::string cache_;
   std::map<std::string, int> counts_;
   std::map<std::string, int> refusals_;
+  int trials_ = 0;
   double cases_ = 0;
   double nodes_ = 0;
   double compared_ = 0;  ///< sum of shares
