@@ -1,6 +1,7 @@
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
@@ -20,8 +21,15 @@ if(SYLVITE_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)
 endif()
+if(SYLVITE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
 
 # Warnings are errors for the project's own files only.
 add_library(sylvite_compile_options INTERFACE)
 # GCC 12 reports -Wrestrict falsely for `"literal" + std::string` (GCC bug 105651).
-target_compile_options(sylvite_compile_options INTERFACE -Wall -Wextra -Wshadow=local -Wno-restrict -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(sylvite_compile_options INTERFACE -Wall -Wextra -Wshadow=local -Wno-restrict -Werror)
+else()  # Clang warns of what GCC's own headers use
+  target_compile_options(sylvite_compile_options INTERFACE -Wall -Wextra -Wno-deprecated-declarations -Werror)
+endif()

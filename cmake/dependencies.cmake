@@ -18,7 +18,9 @@ find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(Boost REQUIRED COMPONENTS program_options)
 find_package(SQLite3 REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
+if(NOT SYLVITE_FUZZ)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+endif()
 find_package(Protobuf REQUIRED)
 
 # LLVM comes as static libraries next to Halide's own hidden copy; only the object linker is used.

@@ -14,8 +14,8 @@
 namespace sylvite {
 namespace {
 
-constexpr int max_imported_nodes = 200'000;  ///< once functions are inlined and loops unrolled
-constexpr int max_depth = 64;                ///< of calls and subgraphs
+constexpr int max_imported_nodes = 50'000;  ///< once functions are inlined and loops unrolled
+constexpr int max_depth = 64;               ///< of calls and subgraphs
 
 /// Throws an error of the same code with `prefix` before its message.
 [[noreturn]] void rethrow_named(const Error& error, const std::string& prefix) {

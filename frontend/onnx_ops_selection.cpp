@@ -171,8 +171,9 @@ SamplePoints sample_points(Sym start, Sym length, std::int64_t bins, std::int64_
                            std::int64_t extent) {
   GraphBuilder& b = start.builder();
   const DType dtype = start.dtype();
-  const Sym step = b.iota(dtype, {bins * samples}, 0) + 0.5;
-  const Sym at = unsqueeze(start, {1}) + step * unsqueeze(length / static_cast<double>(bins * samples), {1});
+  const std::int64_t points = checked_product({bins, samples}, "sampling points");
+  const Sym step = b.iota(dtype, {points}, 0) + 0.5;
+  const Sym at = unsqueeze(start, {1}) + step * unsqueeze(length / static_cast<double>(points), {1});
   const double last = static_cast<double>(extent - 1);
   const Sym is_inside = apply(Op::logical_and, apply(Op::greater_equal, at, -1.0),
                               apply(Op::less_equal, at, static_cast<double>(extent)));

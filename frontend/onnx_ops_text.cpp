@@ -206,9 +206,10 @@ void tf_idf_vectorizer(ImportContext& c) {
     throw ModelError("the input has {} dims, expected 1 or 2", dims.size());
   const std::int64_t rows = dims.size() == 2 ? dims[0] : 1;
   const std::int64_t length = dims.back();
-  const std::int64_t width =
-      pool.columns.empty() ? 0 : *std::max_element(pool.columns.begin(), pool.columns.end()) + 1;
-  if (width < 0 || width > (1 << 26)) throw ModelError("ngram_indexes reach column {}", width - 1);
+  const std::int64_t last =
+      pool.columns.empty() ? -1 : *std::max_element(pool.columns.begin(), pool.columns.end());
+  if (last < -1 || last >= (1 << 26)) throw ModelError("ngram_indexes reach column {}", last);
+  const std::int64_t width = last + 1;
   dims.back() = width;
   Tensor result(DType::f32, dims);
   const std::string mode = c.string("mode", "TF");

@@ -43,6 +43,8 @@ constexpr TypeRow type_table[] = {
 };
 
 constexpr std::int64_t share_above_bytes = std::int64_t{1} << 20;
+constexpr std::int64_t max_sparse_bytes = std::int64_t{256}
+                                          << 20;  ///< a few bytes of a file can ask for so much
 
 std::string describe(const TensorProto& proto) {
   return proto.name().empty() ? "unnamed tensor" : fmt::format("tensor '{}'", proto.name());
@@ -249,8 +251,8 @@ Tensor decode_sparse_tensor(const onnx::SparseTensorProto& proto, const External
   const Dims dims(proto.dims().begin(), proto.dims().end());
   const std::string what = fmt::format("sparse {}", describe(proto.values()));
   const std::int64_t count = checked_product(dims, what);
-  if (count > (std::int64_t{1} << 32))
-    throw UnsupportedError("{}: {} dense elements are too many", what, count);
+  if (count > max_sparse_bytes / static_cast<std::int64_t>(dtype_size(values.dtype())))
+    throw UnsupportedError("{}: {} dense elements are too many; store it as a dense tensor", what, count);
   const bool is_linear = indices.dims().size() == 1;
   const std::int64_t width = is_linear ? 1 : static_cast<std::int64_t>(dims.size());
   if (indices.size() != values.size() * width) throw ModelError("{}: indices and values do not match", what);

@@ -466,6 +466,9 @@ def add_operator_cases():
     case("operator", "reference_outside_a_function", save(model([reference])), may_succeed=True)
 
 
+ADDERS = (add_byte_cases, add_dims_cases, add_external_cases, add_graph_cases, add_operator_cases)
+
+
 # ---- running them
 
 # Small, because the peak of a child counts from its fork.
@@ -515,7 +518,7 @@ def main():
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
-    for add in (add_byte_cases, add_dims_cases, add_external_cases, add_graph_cases, add_operator_cases):
+    for add in ADDERS:
         add()
     root = options.keep or tempfile.mkdtemp(prefix="hostile_")
     failures = count = refused = 0

@@ -1,0 +1,56 @@
+#include "tests/fuzz/expectation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "frontend/text.h"
+
+namespace sylvite::fuzz {
+namespace {
+
+// A fused kernel does not round to f16 in between: erf(x) + 1 is then more exact than the sum of a rounded
+// number just above -1. Every element may be so, not only those that happened to get noise.
+TEST(Expectation, IntermediateRoundingsMayBeLeftOut) {
+  const Graph graph = parse_graph(R"(graph g(%x: f16[4096]) {
+    %one = constant f16[] {1.0}
+    %erf: f16[4096] = erf(%x)
+    %sum: f16[4096] = add(%erf, %one)
+    return %sum
+  })");
+  Tensor x(DType::f16, {4096});
+  for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, -2.4 - static_cast<double>(i) / 8192);
+  const Expectation expected = expect(graph, {x});
+  Tensor fused(DType::f16, {4096});
+  for (std::int64_t i = 0; i < x.size(); ++i) fused.set_double(i, std::erf(x.as_double(i)) + 1);
+  EXPECT_EQ(difference({fused}, expected), "");
+  fused.set_double(7, 0.01);
+  EXPECT_NE(difference({fused}, expected), "");
+}
+
+// What a weight that is not finite makes of the padding's zeros is not said by ONNX.
+TEST(Expectation, NonFiniteWeightsOverPaddingMayCountOrNot) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[1,1,3,3], %w: f32[1,1,3,3]) {
+    %y: f32[1,1,3,3] = conv(%x, %w) {dilations=[1,1], groups=1, pads=[1,1,1,1], strides=[1,1]}
+    return %y
+  })");
+  Tensor x(DType::f32, {1, 1, 3, 3});
+  Tensor w(DType::f32, {1, 1, 3, 3});
+  for (std::int64_t i = 0; i < 9; ++i) {
+    x.set_double(i, 1);
+    w.set_double(i, 1);
+  }
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  w.set_double(0, nan);
+  const Expectation expected = expect(graph, {x, w});
+  Tensor y(DType::f32, {1, 1, 3, 3});
+  for (std::int64_t i = 0; i < 9; ++i) y.set_double(i, nan);
+  for (const std::int64_t over_padding : {0, 1, 2, 3, 6}) y.set_double(over_padding, 3);
+  EXPECT_EQ(difference({y}, expected), "");
+  y.set_double(4, 3);  // reads the weight times a number
+  EXPECT_NE(difference({y}, expected), "");
+}
+
+}  // namespace
+}  // namespace sylvite::fuzz

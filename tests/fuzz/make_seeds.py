@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Write what the fuzz target starts from: small models of the ONNX node tests and the hostile models.
+
+usage: make_seeds.py FOLDER [CASES]
+
+CASES is a folder that graph_fuzz --save wrote. Files of more than 4 KB are left out. Needs numpy and onnx.
+"""
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import onnx
+
+import hostile_models
+
+LARGEST = 4096
+
+
+def main():
+    target = pathlib.Path(sys.argv[1])
+    target.mkdir(parents=True, exist_ok=True)
+    models = {}
+    for kind in ("node", "simple", "pytorch-operator"):
+        for path in (pathlib.Path(onnx.__file__).parent / "backend/test/data" / kind).glob("*/model.onnx"):
+            models[f"{kind}_{path.parent.name}"] = path
+    for path in pathlib.Path(sys.argv[2]).glob("*/model.onnx") if len(sys.argv) > 2 else ():
+        models[f"random_{path.parent.name}"] = path
+    with tempfile.TemporaryDirectory() as root:
+        for add in hostile_models.ADDERS:
+            add()
+        for group, name, write, _ in hostile_models.CASES:
+            folder = pathlib.Path(root, f"{group}_{name}")
+            folder.mkdir()
+            models[folder.name] = pathlib.Path(write(folder))
+        small = {name: path for name, path in models.items() if path.is_file() and path.stat().st_size <= LARGEST}
+        for name, path in small.items():
+            shutil.copyfile(path, target / name)
+    print(f"{len(small)} files")
+
+
+if __name__ == "__main__":
+    main()
