@@ -160,7 +160,8 @@ NgramPool read_pool(ImportContext& c) {
   for (std::size_t n = 1; n <= starts.size(); ++n) {
     const auto total = static_cast<std::int64_t>(words.size());
     const std::int64_t end = n < starts.size() ? starts[n] : total;
-    if (starts[n - 1] < 0 || end > total) throw ModelError("ngram_counts do not fit the pool");
+    if (starts[n - 1] < 0 || starts[n - 1] > end || end > total)
+      throw ModelError("ngram_counts do not fit the pool");
     for (std::int64_t at = starts[n - 1]; at + static_cast<std::int64_t>(n) <= end;
          at += static_cast<std::int64_t>(n))
       pool.ids.emplace(
@@ -178,8 +179,10 @@ NgramPool read_pool(ImportContext& c) {
 std::vector<double> count_ngrams(ImportContext& c, const NgramPool& pool, const std::vector<Word>& words) {
   std::vector<double> counts(pool.ids.size(), 0);
   const auto length = static_cast<std::int64_t>(words.size());
+  const std::int64_t shortest = c.required_integer("min_gram_length");
+  if (shortest < 1) throw ModelError("min_gram_length is {}, expected at least 1", shortest);
   const std::int64_t longest = std::min<std::int64_t>(c.required_integer("max_gram_length"), length);
-  for (std::int64_t n = c.required_integer("min_gram_length"); n <= longest; ++n) {
+  for (std::int64_t n = shortest; n <= longest; ++n) {
     const std::int64_t most_skipped = n == 1 ? 0 : std::min(c.required_integer("max_skip_count"), length);
     for (std::int64_t step = 1; step <= most_skipped + 1; ++step) {
       for (std::int64_t start = 0; start + (n - 1) * step < length; ++start) {
