@@ -42,6 +42,8 @@ Activation make_activation(const std::string& name, std::optional<double> alpha,
   throw UnsupportedError("activation '{}' is not supported", name);
 }
 
+constexpr std::int64_t max_steps = 100'000;  ///< they are unrolled
+
 /// What all three kinds share: shapes, directions, activations, and the inputs of one direction at a time.
 struct Recurrence {
   Sym x;        ///< [T, B, I]
@@ -86,6 +88,7 @@ Recurrence read_recurrence(ImportContext& c, const std::vector<std::string>& def
   if (r.x.rank() != 3 || c.input(1).rank() != 3 || c.input(2).rank() != 3)
     throw ModelError("X, W and R must have rank 3");
   r.steps = r.x.dim(0);
+  if (r.steps > max_steps) throw UnsupportedError("a sequence of {} steps", r.steps);
   r.batch = r.x.dim(1);
   r.hidden = c.input(2).dim(2);
   if (const std::int64_t given = c.integer("hidden_size", r.hidden); given != r.hidden)
