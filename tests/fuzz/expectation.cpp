@@ -58,10 +58,11 @@ class Noise {
  public:
   explicit Noise(unsigned run) : random_(run / 2), sign_(run % 2 == 0 ? 1 : -1) {}
 
-  [[nodiscard]] Tensor added_to(const Tensor& tensor, bool may_be_exact) {
+  /// What a node reads moves by one unit, what it writes by two: together never by none.
+  [[nodiscard]] Tensor added_to(const Tensor& tensor, double units, bool may_be_exact) {
     if (!is_float(tensor.dtype()) || (may_be_exact && is_exact(tensor))) return tensor;
     Tensor noisy(tensor.dtype(), tensor.dims());
-    const double size = sign_ * noise_of(tensor.dtype());
+    const double size = sign_ * units * noise_of(tensor.dtype());
     for (std::int64_t i = 0; i < tensor.size(); ++i) {
       const double value = tensor.as_double(i);
       const double factor = random_() % 2 == 0 ? 1 + size : 1 - size;
@@ -88,22 +89,37 @@ std::vector<Tensor> evaluate(const Node& node, const std::vector<const Tensor*>&
   return op_info(node.op).evaluate(node.op, arguments, node.attributes, types);
 }
 
-/// A convolution that leaves the padding out instead of multiplying zeros: the same but where a weight that
-/// is not finite lies over the padding. ONNX does not say which; ONNX Runtime's kernels leave it out, too.
+/// Non-finite weights of a convolution, per output element: all of them, and those that lie over the input.
+struct OddWeights {
+  std::vector<double> all;  ///< per output channel
+  Tensor inside;
+};
+OddWeights odd_weights(const Node& node, const std::vector<const Tensor*>& arguments,
+                       const std::vector<TensorType>& types) {
+  const Tensor ones = map_elements(*arguments[0], [](double) { return 1.0; });
+  const Tensor odd = map_elements(*arguments[1], [](double w) { return std::isfinite(w) ? 0.0 : 1.0; });
+  OddWeights result{std::vector<double>(static_cast<std::size_t>(odd.dims()[0]), 0), {}};
+  const std::int64_t filter = odd.size() / std::max<std::int64_t>(odd.dims()[0], 1);
+  for (std::int64_t i = 0; i < odd.size(); ++i)
+    result.all[static_cast<std::size_t>(i / filter)] += odd.as_double(i);
+  result.inside = evaluate(node, {&ones, &odd}, types)[0];
+  return result;
+}
+
+/// A convolution but where weights that are not finite lie over the padding: zero there. ONNX does not say
+/// whether they multiply the padding's zeros; ONNX Runtime leaves the padding out, too.
 std::vector<Tensor> convolve_inside(const Node& node, const std::vector<const Tensor*>& arguments,
                                     const std::vector<TensorType>& types) {
-  const std::vector<Tensor> plain = evaluate(node, arguments, types);
-  const Tensor ones = map_elements(*arguments[0], [](double) { return 1.0; });
-  const Tensor finite = map_elements(*arguments[1], [](double w) { return std::isfinite(w) ? w : 0.0; });
-  const Tensor others = map_elements(*arguments[1], [](double w) { return std::isfinite(w) ? 0.0 : 1.0; });
-  std::vector<const Tensor*> with_finite = arguments;
-  with_finite[1] = &finite;
-  const std::vector<Tensor> inside = evaluate(node, with_finite, types);
-  const std::vector<Tensor> count = evaluate(node, {&ones, &others}, types);
-  Tensor result(types[0].dtype, types[0].dims());
-  for (std::int64_t i = 0; i < result.size(); ++i)
-    result.set_double(i, (count[0].as_double(i) > 0 ? plain[0] : inside[0]).as_double(i));
-  return {result};
+  std::vector<Tensor> results = evaluate(node, arguments, types);
+  const OddWeights odd = odd_weights(node, arguments, types);
+  Tensor& result = results[0];
+  const auto channels = static_cast<std::int64_t>(odd.all.size());
+  const std::int64_t plane = result.size() / std::max<std::int64_t>(result.dims()[0] * channels, 1);
+  for (std::int64_t i = 0; i < result.size(); ++i) {
+    if (odd.all[static_cast<std::size_t>(i / plane % channels)] != odd.inside.as_double(i))
+      result.set_double(i, 0);
+  }
+  return results;
 }
 
 /// As interpret(), but every node reads and writes with noise, and half of the runs leave paddings out.
@@ -121,7 +137,7 @@ std::vector<Tensor> interpret_with_noise(const Graph& graph, const std::vector<T
     const bool is_exact_op = std::ranges::find(exact_ops, node.op) != exact_ops.end();
     std::vector<Tensor> read;
     for (const ValueId id : node.inputs) {
-      read.push_back(id == no_value ? Tensor() : computes ? noise.added_to(at(id), true) : at(id));
+      read.push_back(id == no_value ? Tensor() : computes ? noise.added_to(at(id), 1, true) : at(id));
     }
     std::vector<const Tensor*> arguments;
     for (std::size_t i = 0; i < read.size(); ++i) {
@@ -133,7 +149,7 @@ std::vector<Tensor> interpret_with_noise(const Graph& graph, const std::vector<T
     const std::vector<Tensor> results =
         leaves_padding_out ? convolve_inside(node, arguments, types) : evaluate(node, arguments, types);
     for (std::size_t i = 0; i < results.size(); ++i) {
-      at(node.outputs[i]) = computes ? noise.added_to(results[i], is_exact_op) : results[i];
+      at(node.outputs[i]) = computes ? noise.added_to(results[i], 2, is_exact_op) : results[i];
     }
   }
   std::vector<Tensor> outputs;
