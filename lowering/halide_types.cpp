@@ -6,20 +6,12 @@
 #include "base/error.h"
 #include "frontend/narrow.h"
 #include "frontend/tensor.h"
+#include "lowering/bf16_rounding.h"
 
 namespace sylvite {
 namespace {
 
 using Halide::Expr;
-
-/// f32 -> bf16 bits, to nearest even; NaN stays NaN. Integer operations only, so that vectors stay vectors.
-Expr bfloat16_bits(const Expr& value) {
-  const Expr word = Halide::reinterpret<std::uint32_t>(value);
-  const Expr is_nan =
-      (word & Halide::cast<std::uint32_t>(0x7fffffff)) > Halide::cast<std::uint32_t>(0x7f800000);
-  const Expr rounded = (word + Halide::cast<std::uint32_t>(0x7fff) + ((word >> 16) & 1)) >> 16;
-  return Halide::cast<std::uint16_t>(Halide::select(is_nan, (word >> 16) | 0x40, rounded));
-}
 
 Expr word(std::uint32_t value) {
   return Halide::Internal::make_const(Halide::UInt(32), value);
@@ -182,7 +174,9 @@ Expr from_storage(const Expr& stored, DType dtype) {
 }
 
 Expr to_storage(const Expr& value, DType dtype) {
-  if (dtype == DType::bf16) return Halide::reinterpret(Halide::BFloat(16), bfloat16_bits(value));
+  if (dtype == DType::bf16 && value.type().is_bfloat()) return value;
+  if (dtype == DType::bf16)
+    return Bf16InstructionScope::is_used() ? call_of_bf16_rounding(value) : rounded_to_bf16(value);
   if (dtype == DType::f16) return convert_float(value, Halide::Float(16));
   if (dtype == DType::f8e8m0) return e8m0_code(value);
   if (is_narrow_float(dtype)) return narrow_code(value, narrow_format(dtype));

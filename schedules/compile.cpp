@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "lowering/bf16_rounding.h"
 #include "schedules/code_id.h"
 #include "schedules/cuda_candidate.h"
 #include "schedules/nvrtc.h"
@@ -61,6 +62,11 @@ Halide::Target target_for(const Kernel& kernel, const std::string& target) {
   return needs_large_buffers(kernel) ? result.with_feature(Halide::Target::LargeBuffers) : result;
 }
 
+bool has_bf16_instructions(const std::string& target) {
+  return !is_gpu_target(target) && Halide::Target(target).features_any_of(
+                                       {Halide::Target::AVX512_Zen4, Halide::Target::AVX512_SapphireRapids});
+}
+
 }  // namespace
 
 std::string symbol_name(const Kernel& kernel, const Candidate& candidate, const std::string& target) {
@@ -75,12 +81,16 @@ std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, 
   Halide::set_custom_compile_time_error_reporter(&reporter);
   const TemporaryFile file;
   try {
+    const bool rounds_by_instruction = has_bf16_instructions(target);
+    const Bf16InstructionScope rounding(rounds_by_instruction);
     Algorithm algorithm = build_algorithm(kernel, candidate.form);
     candidate.schedule.apply(algorithm);
     const std::vector<Halide::Argument> arguments(algorithm.inputs.begin(), algorithm.inputs.end());
     Halide::Pipeline pipeline(algorithm.outputs);
     add_stream_ahead(candidate.schedule, algorithm, pipeline);
-    if (is_gpu_target(target)) pipeline.add_custom_lowering_pass(new WideAccess());  // the pipeline owns it
+    // The pipeline owns its passes.
+    if (rounds_by_instruction) pipeline.add_custom_lowering_pass(new RoundByInstruction());
+    if (is_gpu_target(target)) pipeline.add_custom_lowering_pass(new WideAccess());
     pipeline.compile_to_object(file.path(), arguments, symbol_name(kernel, candidate, target),
                                target_for(kernel, target));
   } catch (const Halide::Error& error) {
