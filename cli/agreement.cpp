@@ -72,10 +72,12 @@ Tensor sampled(const Tensor& tensor, std::int64_t count) {
   return result;
 }
 
-Agreement compare_sample(const std::vector<Tensor>& outputs, const std::string& path) {
+Agreement compare_sample(const std::vector<Tensor>& outputs, const std::string& path,
+                         const Tolerance& tolerance) {
   const Tensor stored = read_tensor(path);
-  if (outputs.empty()) return compare_outputs({}, {stored});
-  return compare_outputs({sampled(outputs.front(), stored.size())}, {stored.reshaped({stored.size()})});
+  if (outputs.empty()) return compare_outputs({}, {stored}, tolerance);
+  return compare_outputs({sampled(outputs.front(), stored.size())}, {stored.reshaped({stored.size()})},
+                         tolerance);
 }
 
 }  // namespace
@@ -104,23 +106,44 @@ Session reference_session(const std::string& model_path, const CompileOptions& o
   return session;
 }
 
+namespace {
+
+/// bf16 keeps 8 bits, and rounds between kernels; how much adds up is the model's.
+Tolerance tolerance_of(const Session& session) {
+  if (session.settings.string("compile.precision") == "bf16") return {.relative = 0.03, .absolute = 0.03};
+  return {};
+}
+
+std::vector<Tensor> f32_outputs(const Session& session, CompileOptions options,
+                                const std::vector<Tensor>& inputs) {
+  options.set["compile.precision"] = "f32";
+  options.set["compile.mode"] = "default";
+  Session wide = prepare_session(session.model_path, options);
+  return run_tensors(wide, inputs);
+}
+
+}  // namespace
+
 Agreement check_agreement(const std::string& oracle, const Session& session, const CompileOptions& options,
                           const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+  const Tolerance tolerance = tolerance_of(session);
   if (oracle == "interpreter") {
     std::vector<Tensor> expected;
     for (const HostValue& output :
          run_model(session.host.get(), {inputs.begin(), inputs.end()},
                    [&](const std::vector<Tensor>& tensors) { return interpret(session.imported, tensors); }))
       expected.push_back(output.tensor());
-    return compare_outputs(outputs, expected);
+    return compare_outputs(outputs, expected, tolerance);
   }
+  if (oracle == "f32") return compare_outputs(outputs, f32_outputs(session, options, inputs), tolerance);
   if (oracle == "reference") {
     Session reference = reference_session(session.model_path, options);
-    return compare_outputs(outputs, run_tensors(reference, inputs));
+    return compare_outputs(outputs, run_tensors(reference, inputs), tolerance);
   }
-  if (std::filesystem::is_directory(oracle)) return compare_outputs(outputs, stored_outputs(oracle));
-  if (std::filesystem::is_regular_file(oracle)) return compare_sample(outputs, oracle);
-  throw UsageError("--check {}: expected reference, interpreter, or a folder or file of stored outputs",
+  if (std::filesystem::is_directory(oracle))
+    return compare_outputs(outputs, stored_outputs(oracle), tolerance);
+  if (std::filesystem::is_regular_file(oracle)) return compare_sample(outputs, oracle, tolerance);
+  throw UsageError("--check {}: expected reference, interpreter, f32, or a folder or file of stored outputs",
                    oracle);
 }
 

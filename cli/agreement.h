@@ -28,9 +28,9 @@ struct Agreement {
                                         const std::vector<Tensor>& expected, const Tolerance& tolerance = {});
 
 /// How the outputs compare with `oracle`: "reference" (the plain schedule of every kernel), "interpreter"
-/// (the imported graph, node by node; slow), a folder with 0.npy or 0.pb, 1.npy, ..., or a .npy or .pb file
-/// with the elements 0, k, 2k, ... of the first output for some k. Throws UsageError when it is none of
-/// these.
+/// (the imported graph, node by node; slow), "f32" (the model compiled in f32, default mode), a folder with
+/// 0.npy or 0.pb, 1.npy, ..., or a .npy or .pb file with the elements 0, k, 2k, ... of the first output for
+/// some k. bf16 may be off by more. Throws UsageError when it is none of these.
 [[nodiscard]] Agreement check_agreement(const std::string& oracle, const Session& session,
                                         const CompileOptions& options, const std::vector<Tensor>& inputs,
                                         const std::vector<Tensor>& outputs);

@@ -77,9 +77,9 @@ std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>&
 void add_input_options(Options& options) {
   options.add_list("input", "NAME=FILE", "an input from a .npy or .pb file; those not given are random");
   options.add_value("seed", "N", "seed of random inputs", "0");
-  options.add_value(
-      "check", "ORACLE",
-      "compare with: reference (plain schedules), interpreter (slow), or stored outputs: a folder or a file");
+  options.add_value("check", "ORACLE",
+                    "compare with: reference (plain schedules), interpreter (slow), f32 (the model in f32), "
+                    "or stored outputs: a folder or a file");
 }
 
 std::vector<Tensor> make_inputs(const Options& options, const Graph& graph) {
