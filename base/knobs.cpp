@@ -24,8 +24,8 @@ constexpr Knob knobs[] = {
     {"compile.device", string, "cpu", "device", "cpu|cuda", "what runs the kernels; cuda is the first GPU"},
     {"compile.threads", integer, "0", "threads", "", "threads a program runs with; 0 for all cores"},
     {"compile.precision", string, "f32", "precision", "f32|bf16",
-     "what values are stored in between kernels; bf16 is for compile.device = cuda, whose tensor cores take "
-     "it"},
+     "what weights and values between kernels are stored as; sums, norms and softmax stay f32. bf16 is for "
+     "GPUs and processors with AVX512_BF16; others run it slowly"},
     {"cache.enabled", boolean, "true", "", "", "keep compiled kernels between runs"},
     {"cache.dir", string, "", "cache-dir", "",
      "folder of compiled kernels, owner-only; empty for $XDG_CACHE_HOME/sylvite/objects"},

@@ -1,7 +1,7 @@
 // The share of the core's multiply-add peak that the default candidates of heavy kernels reach; or those of
 // one space, at its heuristic point or with some parameters changed. Winograd's convolutions count the
 // operations they spare: they can pass 1. "cold" reads weights from memory, as in a model.
-// usage: kernel_peak [NAME-PART [THREADS [SPACE|all [cold|hot [PARAMETER=VALUE ...]]]]]
+// usage: kernel_peak [NAME-PART [THREADS [SPACE|all [cold|hot [element=bf16] [PARAMETER=VALUE ...]]]]]
 
 #include <fmt/core.h>
 
@@ -16,17 +16,18 @@ namespace {
 using namespace sylvite;  // NOLINT(google-build-using-namespace): a program of its own
 
 constexpr int channel_block = 16;
+DType element = DType::f32;  // what the rows store and multiply
 
 Kernel conv_kernel(const Dims& x, std::int64_t out_channels, std::int64_t window, std::int64_t stride,
                    bool depthwise) {
   Graph body;
   const Layout blocked{channel_block};
-  TensorType type = make_type(DType::f32, x);
+  TensorType type = make_type(element, x);
   if (x[1] >= channel_block) type.layout = blocked;
   const ValueId in = body.add_input("x", type);
   const ValueId weight =
-      body.add_input("w", make_type(DType::f32, {out_channels, depthwise ? 1 : x[1], window, window}));
-  const ValueId bias = body.add_input("bias", make_type(DType::f32, {out_channels}));
+      body.add_input("w", make_type(element, {out_channels, depthwise ? 1 : x[1], window, window}));
+  const ValueId bias = body.add_input("bias", make_type(element, {out_channels}));
   const std::int64_t pad = window / 2;
   const ValueId product = body.add(Op::conv, {in, weight, bias},
                                    {{"strides", Dims{stride, stride}},
@@ -42,9 +43,9 @@ Kernel conv_kernel(const Dims& x, std::int64_t out_channels, std::int64_t window
 
 Kernel dense_kernel(std::int64_t m, std::int64_t n, std::int64_t k, Op activation) {
   Graph body;
-  const ValueId a = body.add_input("a", make_type(DType::f32, {m, k}));
-  const ValueId weight = body.add_input("w", make_type(DType::f32, {k, n}));
-  const ValueId bias = body.add_input("bias", make_type(DType::f32, {n}));
+  const ValueId a = body.add_input("a", make_type(element, {m, k}));
+  const ValueId weight = body.add_input("w", make_type(element, {k, n}));
+  const ValueId bias = body.add_input("bias", make_type(element, {n}));
   const ValueId sum = body.add(Op::add, {body.add(Op::matmul, {a, weight}), bias});
   body.outputs = {body.add(activation, {sum})};
   return make_kernel(std::move(body), {false, true, true});
@@ -52,8 +53,8 @@ Kernel dense_kernel(std::int64_t m, std::int64_t n, std::int64_t k, Op activatio
 
 Kernel batched_kernel(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k) {
   Graph body;
-  const ValueId a = body.add_input("a", make_type(DType::f32, {batch, m, k}));
-  const ValueId b = body.add_input("b", make_type(DType::f32, {batch, k, n}));
+  const ValueId a = body.add_input("a", make_type(element, {batch, m, k}));
+  const ValueId b = body.add_input("b", make_type(element, {batch, k, n}));
   body.outputs = {body.add(Op::matmul, {a, b})};
   return make_kernel(std::move(body), {false, false});
 }
@@ -63,7 +64,7 @@ Kernel attention_kernel(std::int64_t length, std::int64_t heads, bool causal) {
   Graph body;
   std::vector<ValueId> inputs;
   for (const char* name : {"q", "k", "v"}) {
-    const ValueId in = body.add_input(name, make_type(DType::f32, {1, length, heads, 64}));
+    const ValueId in = body.add_input(name, make_type(element, {1, length, heads, 64}));
     inputs.push_back(body.add(Op::transpose, {in}, {{"perm", Dims{0, 2, 1, 3}}}));
   }
   const ValueId out = body.add(Op::attention, inputs, {{"causal", std::int64_t{causal}}});
@@ -172,7 +173,13 @@ Choice read_choice(const std::vector<std::string>& words) {
   for (std::size_t i = 5; i < words.size(); ++i) {
     const std::size_t sign = words[i].find('=');
     if (sign == std::string::npos) throw UsageError("'{}' is not PARAMETER=VALUE", words[i]);
-    choice.changed[words[i].substr(0, sign)] = std::stol(words[i].substr(sign + 1));
+    const std::string name = words[i].substr(0, sign);
+    const std::string value = words[i].substr(sign + 1);
+    if (name == "element") {
+      element = parse_dtype(value);
+    } else {
+      choice.changed[name] = std::stol(value);
+    }
   }
   return choice;
 }
@@ -184,7 +191,8 @@ void measure(const Row& row, const Machine& machine, const Choice& choice) {
   Point point = space->heuristic(kernel, machine);
   for (const auto& [name, value] : choice.changed) point[name] = value;
   bench::RunnableKernel runnable(kernel, space->at(kernel, machine, point), machine, choice.cold);
-  const bench::Timing timing = bench::time_kernel(runnable, 0.3);
+  const bench::Timing timing =
+      bench::time_kernel(runnable, 0.3, element == DType::bf16 ? bench::bf16_rate : bench::fma_rate);
   fmt::print("{:<46} {:<18} {:>8.3f} s {:>9.3f} ms {:>7.1f} GFLOP/s {:>6.2f} of peak\n", row.name,
              space->name, runnable.compile_seconds(), timing.seconds * 1e3,
              row.operations / timing.seconds / 1e9,

@@ -54,13 +54,13 @@ struct Timing {
   double peak = 0;        ///< the best multiply-add rate seen between the runs, for one core
 };
 
-/// Alternates runs and measurements of the peak for about `budget` seconds.
-inline Timing time_kernel(RunnableKernel& kernel, double budget) {
+/// Alternates runs and measurements of the peak, by `rate`, for about `budget` seconds.
+inline Timing time_kernel(RunnableKernel& kernel, double budget, double (*rate)() = fma_rate) {
   Timing timing;
   kernel.run();
   const double start = seconds_now();
   do {
-    timing.peak = std::max(timing.peak, fma_rate());
+    timing.peak = std::max(timing.peak, rate());
     const double slice = seconds_now();
     do {
       const double before = kernel.seconds();

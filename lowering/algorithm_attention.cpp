@@ -4,7 +4,9 @@
 #include "lowering/algorithm_builder.h"
 #include "lowering/algorithm_forms.h"
 #include "lowering/algorithm_nodes.h"
+#include "lowering/dot_product.h"
 #include "lowering/halide_math.h"
+#include "lowering/halide_types.h"
 #include "lowering/problems.h"
 
 // Form attention_rows: attention whose scores never leave the cache. Positions and columns are split into
@@ -19,6 +21,8 @@
 //   v0_values(v, k, p, d2...)    v in panels of 16 columns; k is the position
 //   v0_fold(v, p, d1, d2...)     folds v0_exp times v0_values over r0 = v and r1 = p of the position
 //   v0(d0, d1...)                v0_fold(d0 % 16, d0 / 16, ...) / v0_sum
+// For bf16 v0_keys and v0_values are (u, v, k / 2, p, d2...), u being the place in a pair of depths or of
+// positions; v0_exp is rounded to bf16; v0_dot and v0_fold fold over r0 = u first, then over r1 and r2.
 
 namespace sylvite {
 namespace {
@@ -88,16 +92,16 @@ class AttentionForm {
 
   Func keys() {
     Func stage = builder_.stage(name_ + "_keys");
-    stage(vars({v_, k_, p_})) =
-        builder_.read_broadcast(problem_.k, at(clamped(p_ * panel_width + v_, problem_.positions), k_));
+    stage(panel_vars()) =
+        stored(problem_.k, at(clamped(p_ * panel_width + v_, problem_.positions), panel_row()));
     return stage;
   }
   Func dots(const Func& keys) {
-    const Halide::RDom r = reduction_domain({problem_.depth});
+    const PairedFold k = paired_fold(problem_.depth, problem_.pair());
     Func stage = builder_.stage(name_ + "_dot");
     stage(vars({v_, p_, d1_})) = 0.0F;
     stage(vars({v_, p_, d1_})) +=
-        builder_.read_broadcast(problem_.q, at(d1_, r[0])) * keys(with({v_, r[0], p_}));
+        stored_product(stored(problem_.q, at(d1_, k.whole)), keys(with(joined_pair(k, {v_, k.outer, p_}))));
     return stage;
   }
   Func logits(const Func& dot) {
@@ -121,7 +125,7 @@ class AttentionForm {
     const Halide::RDom r = reduction_domain({panels_of(problem_.positions)});
     Func stage = builder_.stage(name_ + suffix);
     const std::vector<Expr> arguments = with({v_, d1_});
-    const Expr element = source(with({v_, r[0], d1_}));
+    const Expr element = Halide::cast<float>(source(with({v_, r[0], d1_})));
     stage(vars({v_, d1_})) = start(by_max);
     stage(vars({v_, d1_})) = by_max ? Halide::max(stage(arguments), element) : stage(arguments) + element;
     return stage;
@@ -137,33 +141,50 @@ class AttentionForm {
   }
   Func powers(const Func& logit, const Func& peak) {
     Func stage = builder_.stage(name_ + "_exp");
-    stage(vars({v_, p_, d1_})) = math_exp(strict_sub(logit(with({v_, p_, d1_})), peak(with({d1_}))));
+    const Expr power = math_exp(strict_sub(logit(with({v_, p_, d1_})), peak(with({d1_}))));
+    stage(vars({v_, p_, d1_})) = to_storage(power, problem_.element);
     return stage;
   }
   Func values() {
     Func stage = builder_.stage(name_ + "_values");
-    const Expr value = builder_.read_broadcast(
-        problem_.v, at(clamped(k_, problem_.positions), clamped(p_ * panel_width + v_, problem_.columns)));
+    const Expr position = panel_row();
+    const Expr value = stored(problem_.v, at(clamped(position, problem_.positions),
+                                             clamped(p_ * panel_width + v_, problem_.columns)));
     // Probability 0 times an infinity would be NaN.
     const bool is_whole = problem_.positions % panel_width == 0;
-    stage(vars({v_, k_, p_})) =
-        is_whole ? value : Halide::select(k_ < to_int(problem_.positions), value, Expr(0.0F));
+    stage(panel_vars()) = is_whole ? value
+                                   : Halide::select(position < to_int(problem_.positions), value,
+                                                    Halide::Internal::make_zero(value.type()));
     return stage;
   }
   Func folds(const Func& power, const Func& value) {
-    const Halide::RDom r = reduction_domain({panel_width, panels_of(problem_.positions)});
+    const int pair = problem_.pair();
+    const PairedFold v = paired_fold(panel_width, pair, {panels_of(problem_.positions)});
+    const Expr panel = v.domain[pair > 1 ? 2 : 1];
     Func stage = builder_.stage(name_ + "_fold");
     stage(vars({v_, p_, d1_})) = 0.0F;
     stage(vars({v_, p_, d1_})) +=
-        power(with({r[0], r[1], d1_})) * value(with({v_, r[1] * panel_width + r[0], p_}));
+        stored_product(power(with({v.whole, panel, d1_})),
+                       value(with(joined_pair(v, {v_, panel * (panel_width / pair) + v.outer, p_}))));
     return stage;
   }
+
+  /// The element of an operand as it is stored.
+  [[nodiscard]] Expr stored(ValueId id, const Coordinates& where) const {
+    return to_storage(builder_.read_stored(id, builder_.broadcast_coordinates(id, where)), problem_.element);
+  }
+  /// The arguments of panels, and the row of the operand that they hold.
+  [[nodiscard]] std::vector<Var> panel_vars() const {
+    return problem_.pair() > 1 ? vars({u_, v_, k_, p_}) : vars({v_, k_, p_});
+  }
+  [[nodiscard]] Expr panel_row() const { return problem_.pair() > 1 ? k_ * problem_.pair() + u_ : Expr(k_); }
 
   AlgorithmBuilder& builder_;
   const Node& node_;
   const AttentionProblem& problem_;
   std::string name_;
   std::vector<Var> batch_;  ///< of the attention, innermost first
+  Var u_{"u"};
   Var v_{"v"};
   Var p_{"p"};
   Var k_{"k"};

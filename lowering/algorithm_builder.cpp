@@ -162,6 +162,11 @@ ReducedDims AlgorithmBuilder::reduce_over(const TensorType& type, const std::vec
 }
 
 Expr AlgorithmBuilder::read(ValueId id, const Coordinates& at) const {
+  const Expr value = read_stored(id, at);
+  return value.type().is_bfloat() ? from_storage(value, DType::bf16) : value;
+}
+
+Expr AlgorithmBuilder::read_stored(ValueId id, const Coordinates& at) const {
   const Value& value = body().value(id);
   if (value.constant) return literal_of(*value.constant);
   if (static_cast<int>(at.size()) != value.type.rank()) {
@@ -179,16 +184,21 @@ Expr AlgorithmBuilder::read(ValueId id, const Coordinates& at) const {
   if (!packing.is_identity() && packing.packed_dims(value.type.dims()) != value.type.storage_dims()) {
     throw InternalError("input '{}' is packed; its form must read it by packed coordinates", value.name);
   }
-  return from_storage(algorithm_.inputs[input->second](arguments), value.type.dtype);
+  const Expr element = algorithm_.inputs[input->second](arguments);
+  return value.type.dtype == DType::bf16 ? element : from_storage(element, value.type.dtype);
 }
 
-Expr AlgorithmBuilder::read_broadcast(ValueId id, const Coordinates& at) const {
+Coordinates AlgorithmBuilder::broadcast_coordinates(ValueId id, const Coordinates& at) const {
   const Dims dims = type(id).dims();
   Coordinates own;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     own.push_back(dims[i] == 1 ? Coordinate(0) : at.at(at.size() - dims.size() + i));
   }
-  return read(id, own);
+  return own;
+}
+
+Expr AlgorithmBuilder::read_broadcast(ValueId id, const Coordinates& at) const {
+  return read(id, broadcast_coordinates(id, at));
 }
 
 Func AlgorithmBuilder::stage(const std::string& stage_name) {
@@ -200,7 +210,8 @@ Func AlgorithmBuilder::stage(const std::string& stage_name) {
 void AlgorithmBuilder::define(ValueId id, const std::function<Expr(const Coordinates&)>& element) {
   const TensorType& own = type(id);
   Func func = stage(name(id));
-  func(vars_of(own)) = Halide::cast(compute_type_of(own.dtype), element(coordinates_of(own)));
+  const Expr value = element(coordinates_of(own));
+  func(vars_of(own)) = value.type().is_bfloat() ? value : Halide::cast(compute_type_of(own.dtype), value);
   funcs_[id] = func;
 }
 
@@ -232,7 +243,7 @@ Algorithm AlgorithmBuilder::finish() {
     const std::string stage_name = output_stage(kernel_, id);
     if (stage_name != name(id)) {
       Func out = stage(stage_name);
-      out(vars_of(type(id))) = to_storage(read(id, coordinates_of(type(id))), type(id).dtype);
+      out(vars_of(type(id))) = to_storage(read_stored(id, coordinates_of(type(id))), type(id).dtype);
     }
     Func out = algorithm_.stages.at(stage_name);
     Halide::OutputImageParam buffer = out.output_buffer();

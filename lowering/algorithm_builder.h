@@ -52,8 +52,13 @@ class AlgorithmBuilder {
   /// The element of a value at logical coordinates, in compute type. Coordinates must be in range.
   /// REQUIRES the value defined, an input without a packing of its own, or a one-element constant.
   [[nodiscard]] Halide::Expr read(ValueId id, const Coordinates& at) const;
+  /// As read, but bf16 that is only moved, never computed, stays BFloat(16): views copy its bits, and dot
+  /// products take it as it is.
+  [[nodiscard]] Halide::Expr read_stored(ValueId id, const Coordinates& at) const;
   /// As read, broadcasting the value to `rank` dims as numpy does: at has `rank` coordinates.
   [[nodiscard]] Halide::Expr read_broadcast(ValueId id, const Coordinates& at) const;
+  /// The coordinates that read_broadcast reads.
+  [[nodiscard]] Coordinates broadcast_coordinates(ValueId id, const Coordinates& at) const;
 
   /// The pure vars d0 (innermost) to dK of a value's storage dims, and the logical coordinates they stand
   /// for.
@@ -67,7 +72,8 @@ class AlgorithmBuilder {
 
   /// A new stage that schedules can name. Names start with the value's name: v3_max.
   Halide::Func stage(const std::string& stage_name);
-  /// Defines value `id` as the pure Func of its name; `element` gives the value in compute type.
+  /// Defines value `id` as the pure Func of its name; `element` gives the value in compute type, or as
+  /// read_stored.
   void define(ValueId id, const std::function<Halide::Expr(const Coordinates&)>& element);
   /// Gives a value its finished Func (with updates, or of any name in stages), over vars_of(type), in compute
   /// type.

@@ -2,6 +2,8 @@
 #include "lowering/algorithm_builder.h"
 #include "lowering/algorithm_forms.h"
 #include "lowering/conv_parts.h"
+#include "lowering/dot_product.h"
+#include "lowering/halide_types.h"
 
 // Forms conv_blocked and depthwise_blocked: 2-D convolution into a channel-blocked output. With v0 the
 // convolution:
@@ -11,7 +13,8 @@
 //   v0_fold(d0, d1, d2, d3, d4) the accumulator over v0's storage coordinates. Its update folds over r0
 //   (channel in a
 //                               fold block, which divides the channels), r1 (window x), r2 (window y), r3
-//                               (fold block); depthwise: r0 (window x), r1 (window y)
+//                               (fold block); for bf16 over r0 (channel in pair), r1 (pair in fold block), r2
+//                               to r4 as r1 to r3; depthwise: r0 (window x), r1 (window y)
 //   v0                          v0_fold plus the bias
 // Weights are packed by blocks of output channels, zero-padded, so that both are read without % or /.
 
@@ -35,6 +38,7 @@ int to_int(std::int64_t value) {
 
 Packing filter_packing(const ConvProblem& problem) {
   if (problem.depthwise) return {{problem.block, 1, 1, 1}, {0, 2, 4, 6, 1}};
+  if (problem.pair() > 1) return {{problem.block, problem.pair(), 1, 1}, {0, 4, 6, 2, 1, 3}};
   if (problem.has_few_channels()) return {{problem.block, 1, 1, 1}, {0, 4, 6, 2, 1}};
   if (problem.fold_block == 1) return {{problem.block, 1, 1, 1}, {0, 2, 4, 6, 1}};
   return {{problem.block, problem.fold_block, 1, 1}, {0, 2, 4, 6, 3, 1}};
@@ -50,29 +54,39 @@ Expr source_coordinate(const Expr& out, const Expr& window, std::int64_t stride,
   return out * to_int(stride) + window * to_int(dilation) - to_int(pad);
 }
 
+void define_depthwise_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& source, Func& fold) {
+  const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
+  const Halide::RDom r = reduction_domain({p.kernel_x, p.kernel_y});
+  const Expr x = source_coordinate(d[1], r[0], p.stride_x, p.dilation_x, p.pad_left);
+  const Expr y = source_coordinate(d[2], r[1], p.stride_y, p.dilation_y, p.pad_top);
+  const Expr weight = builder.parameter(p.weight)(d[0], r[0], r[1], 0, d[3]);
+  fold(d) = 0.0F;
+  fold(d) += from_storage(source(d[0], x, y, d[3], d[4]), p.element) * from_storage(weight, p.element);
+}
+
 void define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& source, Func& fold) {
   const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
   const Halide::ImageParam& filter = builder.parameter(p.weight);
-  const std::vector<std::int64_t> window = {p.kernel_x, p.kernel_y};
-  const Halide::RDom r =
-      p.depthwise ? reduction_domain(window)
-                  : reduction_domain({p.fold_block, window[0], window[1], p.channels / p.fold_block});
-  const Expr kx = p.depthwise ? r[0] : r[1];
-  const Expr ky = p.depthwise ? r[1] : r[2];
+  const PairedFold c = paired_fold(p.fold_block, p.pair(), {p.kernel_x, p.kernel_y, p.fold_blocks()});
+  const int window = p.pair() > 1 ? 2 : 1;  // the RVar of the window's x
+  const Expr kx = c.domain[window];
+  const Expr ky = c.domain[window + 1];
+  const Expr block = c.domain[window + 2];
   const Expr x = source_coordinate(d[1], kx, p.stride_x, p.dilation_x, p.pad_left);
   const Expr y = source_coordinate(d[2], ky, p.stride_y, p.dilation_y, p.pad_top);
+  const int ratio = p.source_block / p.fold_block;
+  const Expr element = ratio == 1 ? source(c.whole, x, y, block, d[4])
+                                  : source(block % ratio * p.fold_block + c.whole, x, y, block / ratio, d[4]);
   fold(d) = 0.0F;
-  if (p.depthwise) {
-    fold(d) += source(d[0], x, y, d[3], d[4]) * filter(d[0], kx, ky, 0, d[3]);
+  if (p.pair() > 1) {
+    const int pairs = p.fold_block / p.pair();
+    fold(d) += stored_product(element, filter(c.within, d[0], block * pairs + c.outer, kx, ky, d[3]));
   } else if (p.has_few_channels()) {
-    fold(d) += source(r[0], x, y, r[3], d[4]) * filter(d[0], r[0], kx, ky, d[3]);
+    fold(d) += element * filter(d[0], c.whole, kx, ky, d[3]);
   } else if (p.fold_block == 1) {
-    fold(d) +=
-        source(r[3] % p.source_block, x, y, r[3] / p.source_block, d[4]) * filter(d[0], kx, ky, r[3], d[3]);
+    fold(d) += element * filter(d[0], kx, ky, block, d[3]);
   } else {
-    const int ratio = p.source_block / p.fold_block;
-    fold(d) += source(r[3] % ratio * p.fold_block + r[0], x, y, r[3] / ratio, d[4]) *
-               filter(d[0], r[0], kx, ky, r[3], d[3]);
+    fold(d) += element * filter(d[0], c.whole, kx, ky, block, d[3]);
   }
 }
 
@@ -83,7 +97,7 @@ Algorithm build_conv(const Kernel& kernel, bool depthwise) {
   const std::string& name = builder.name(problem.anchor);
   const Func source = define_source(builder, problem);
   Func fold = builder.stage(name + "_fold");
-  define_fold(builder, problem, source, fold);
+  (depthwise ? define_depthwise_fold : define_fold)(builder, problem, source, fold);
   define_product(builder, problem, [&](const std::vector<Expr>& d) -> Expr { return fold(d); });
   builder.define_rest();
   return builder.finish();

@@ -1,6 +1,8 @@
 #include "base/error.h"
 #include "lowering/algorithm_builder.h"
 #include "lowering/algorithm_forms.h"
+#include "lowering/dot_product.h"
+#include "lowering/halide_types.h"
 #include "lowering/problems.h"
 
 // Forms matmul_panels (b is a weight, packed when the program is loaded) and matmul_activations (b is packed,
@@ -8,9 +10,10 @@
 //   v0_a(d0, d1, d2...)            the left operand: k, row, batch dims of the product, innermost first
 //   v0_panels(v, k, p, d2...)      matmul_activations only: the right operand in panels
 //   v0_fold(v, p, d1, d2...)       the accumulator: v is the column in a panel, p the panel, d1 the row. Its
-//   update
-//                                  folds over r0 = k
+//                                  update folds over r0 = k; for bf16 over r0, neighbours in k that are
+//                                  multiplied at once, and r1, the pairs of them
 //   v0(d0, d1...)                  v0_fold(d0 % 16, d0 / 16, ...): split d0 by 16 to make it dense
+// For bf16 v0_panels and packed weights have the pairs innermost: (u, v, k / 2, p, d2...).
 
 namespace sylvite {
 namespace {
@@ -32,12 +35,18 @@ int to_int(std::int64_t value) {
   return static_cast<int>(value);
 }
 
+Packing panel_packing(const MatmulProblem& problem) {
+  const int pair = problem.pair();
+  if (problem.weight_is_transposed)
+    return pair > 1 ? Packing{{panel_width, pair}, {0, 2, 1, 3}} : Packing{{panel_width, 1}, {0, 2, 1}};
+  return pair > 1 ? Packing{{pair, panel_width}, {2, 0, 3, 1}} : Packing{{1, panel_width}, {2, 0, 3}};
+}
+
 std::vector<Packing> panel_packings(const Kernel& kernel, const MatmulProblem& problem) {
   std::vector<Packing> packings = layout_packings(kernel);
   for (std::size_t i = 0; i < packings.size(); ++i) {
     if (kernel.body.inputs[i] != problem.weight) continue;
-    packings[i] = problem.weight_is_transposed ? Packing{{panel_width, 1}, {0, 2, 1}}
-                                               : Packing{{1, panel_width}, {2, 0, 3}};
+    packings[i] = panel_packing(problem);
   }
   return packings;
 }
@@ -73,26 +82,37 @@ Expr operand(const AlgorithmBuilder& builder, ValueId id, const std::vector<Var>
   }
   at.emplace_back(row);
   at.emplace_back(column);
-  return builder.read(id, at);
+  return builder.read_stored(id, at);
+}
+
+/// The arguments of panels for element k of column v of panel p.
+std::vector<Expr> panel_arguments(const MatmulProblem& problem, const Expr& k, const Expr& v, const Expr& p) {
+  const int pair = problem.pair();
+  return pair > 1 ? std::vector<Expr>{k % pair, v, k / pair, p} : std::vector<Expr>{v, k, p};
 }
 
 /// The transpose is part of the packing: b itself, should anything read it.
 void define_transposed_weight(AlgorithmBuilder& builder, const MatmulProblem& problem) {
   builder.define(problem.b, [&](const Coordinates& at) -> Expr {
     const Expr column = at[1].full;
-    return builder.parameter(problem.weight)(column % panel_width, at[0].full, column / panel_width);
+    return builder.parameter(problem.weight)(
+        panel_arguments(problem, at[0].full, column % panel_width, column / panel_width));
   });
 }
 
 Func define_panels(AlgorithmBuilder& builder, const MatmulProblem& problem) {
   const std::vector<Var> batch = batch_vars(builder, problem);
+  const Var u("u");
   const Var v("v");
   const Var k("k");
   const Var p("p");
   Expr column = p * panel_width + v;
   if (problem.n % panel_width != 0) column = Halide::min(column, to_int(problem.n) - 1);
   Func panels = builder.stage(builder.name(problem.anchor) + "_panels");
-  panels(joined({v, k, p}, batch)) = operand(builder, problem.b, batch, k, column);
+  const int pair = problem.pair();
+  const Expr row = pair > 1 ? k * pair + u : Expr(k);
+  const Expr element = to_storage(operand(builder, problem.b, batch, row, column), problem.element);
+  panels(joined(pair > 1 ? std::vector<Var>{u, v, k, p} : std::vector<Var>{v, k, p}, batch)) = element;
   return panels;
 }
 
@@ -108,15 +128,15 @@ Algorithm build_matmul(const Kernel& kernel, bool weight) {
   const Var v("v");
   const Var p("p");
   Func left = builder.stage(name + "_a");
-  left(joined({d0, d1}, batch)) = operand(builder, problem.a, batch, d1, d0);
-  const Halide::RDom r = reduction_domain({problem.k});
-  const Expr right = weight
-                         ? Expr(builder.parameter(problem.weight)(v, r[0], p))
-                         : define_panels(builder, problem)(arguments(std::vector<Expr>{v, r[0], p}, batch));
+  left(joined({d0, d1}, batch)) = to_storage(operand(builder, problem.a, batch, d1, d0), problem.element);
+  const PairedFold k = paired_fold(problem.k, problem.pair());
+  const std::vector<Expr> panel_at = joined_pair(k, {v, k.outer, p});
+  const Expr right = weight ? Expr(builder.parameter(problem.weight)(panel_at))
+                            : define_panels(builder, problem)(arguments(panel_at, batch));
   Func fold = builder.stage(name + "_fold");
   const std::vector<Var> at = joined({v, p, d1}, batch);
   fold(at) = 0.0F;
-  fold(at) += left(arguments(std::vector<Expr>{r[0], d1}, batch)) * right;
+  fold(at) += stored_product(left(arguments(std::vector<Expr>{k.whole, d1}, batch)), right);
   builder.define(problem.anchor, [&](const Coordinates&) -> Expr {
     return fold(arguments(std::vector<Expr>{d0 % panel_width, d0 / panel_width, d1}, batch));
   });

@@ -75,7 +75,7 @@ Expr define_slice_element(AlgorithmBuilder& builder, const Node& node, const Coo
                          ? shifted(at[d], starts[d])
                          : Coordinate(at[d].full * static_cast<int>(steps[d]) + static_cast<int>(starts[d])));
   }
-  return builder.read(node.inputs[0], source);
+  return builder.read_stored(node.inputs[0], source);
 }
 
 /// How pad fills one dim outside the input.
@@ -162,16 +162,16 @@ Expr movement_element(AlgorithmBuilder& builder, const Node& node, const Coordin
   const ValueId in = node.inputs.front();
   switch (node.op) {
     case Op::reshape:
-      return builder.read(
+      return builder.read_stored(
           in, reshape_coordinates(builder.type(in).dims(), builder.type(node.outputs[0]).dims(), at));
     case Op::transpose: {
       const auto& perm = node.attributes.integers("perm");
       Coordinates source(at.size());
       for (std::size_t d = 0; d < at.size(); ++d) source[static_cast<std::size_t>(perm[d])] = at[d];
-      return builder.read(in, source);
+      return builder.read_stored(in, source);
     }
     case Op::broadcast_to:
-      return builder.read_broadcast(in, at);
+      return builder.read_stored(in, builder.broadcast_coordinates(in, at));
     case Op::slice:
       return define_slice_element(builder, node, at);
     case Op::pad:
@@ -179,7 +179,7 @@ Expr movement_element(AlgorithmBuilder& builder, const Node& node, const Coordin
     case Op::concat:
       return concat_element(builder, node, at);
     case Op::to_layout:
-      return builder.read(in, at);
+      return builder.read_stored(in, at);
     default:
       throw UnsupportedError("operation {} has no Halide algorithm", op_info(node.op).name);
   }

@@ -1,6 +1,7 @@
 #include "lowering/conv_parts.h"
 
 #include "lowering/algorithm_forms.h"
+#include "lowering/halide_types.h"
 
 namespace sylvite {
 namespace {
@@ -42,10 +43,17 @@ Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem) {
   const Expr x = problem.padded ? Halide::clamp(d[1], 0, width - 1) : Expr(d[1]);
   const Expr y = problem.padded ? Halide::clamp(d[2], 0, height - 1) : Expr(d[2]);
   Coordinate channel = Coordinate::split(d[3], d[0], problem.source_block, problem.channels);
-  if (problem.has_few_channels()) channel = Expr(d[0]);
-  const Expr element = builder.read(problem.x, {Expr(d[4]), channel, y, x});
-  const Expr inside = d[1] >= 0 && d[1] < width && d[2] >= 0 && d[2] < height;
-  source(d) = problem.padded ? Halide::select(inside, element, 0.0F) : element;
+  Expr inside = problem.padded ? d[1] >= 0 && d[1] < width && d[2] >= 0 && d[2] < height : Expr();
+  if (problem.has_few_channels()) {
+    const auto channels = static_cast<int>(problem.channels);
+    const bool is_whole = problem.source_block == channels;
+    channel = is_whole ? Expr(d[0]) : Halide::min(d[0], channels - 1);
+    if (!is_whole) inside = inside.defined() ? inside && d[0] < channels : d[0] < channels;
+  }
+  const Expr element =
+      to_storage(builder.read_stored(problem.x, {Expr(d[4]), channel, y, x}), problem.element);
+  source(d) = inside.defined() ? Halide::select(inside, element, Halide::Internal::make_zero(element.type()))
+                               : element;
   return source;
 }
 
@@ -55,7 +63,8 @@ void define_product(AlgorithmBuilder& builder, const ConvProblem& problem,
   builder.define(problem.anchor, [&](const Coordinates& at) -> Expr {
     const std::vector<Expr> d = AlgorithmBuilder::arguments_of(builder.type(problem.anchor), at);
     if (problem.bias == no_value) return sum(d);
-    if (packed_bias) return sum(d) + builder.parameter(problem.bias)(d[0], d[3]);
+    if (packed_bias)
+      return sum(d) + from_storage(builder.parameter(problem.bias)(d[0], d[3]), problem.element);
     return sum(d) + builder.read(problem.bias, {at[1]});
   });
 }

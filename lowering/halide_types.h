@@ -15,7 +15,7 @@ namespace sylvite {
 [[nodiscard]] Halide::Type compute_type_of(DType dtype);
 
 /// Stored element -> value to compute with, and back: floats round as `cast` says, narrow integers keep their
-/// low bits.
+/// low bits. What has the stored type already stays.
 [[nodiscard]] Halide::Expr from_storage(const Halide::Expr& stored, DType dtype);
 [[nodiscard]] Halide::Expr to_storage(const Halide::Expr& value, DType dtype);
 

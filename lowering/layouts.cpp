@@ -18,7 +18,8 @@ constexpr std::array finite_ops = {
 };
 
 bool is_image(const TensorType& type) {
-  return type.rank() == 4 && type.dtype == DType::f32 && type.element_count() > 0;
+  const bool is_stored_in_blocks = type.dtype == DType::f32 || type.dtype == DType::bf16;
+  return type.rank() == 4 && is_stored_in_blocks && type.element_count() > 0;
 }
 
 /// What every rule asks of a node's operands.

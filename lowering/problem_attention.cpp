@@ -81,11 +81,13 @@ Reading<AttentionProblem> read_attention(const Kernel& kernel) {
   problem.v = node.inputs.at(2);
   problem.anchor = node.outputs.at(0);
   problem.output = body.outputs[0];
+  problem.element = body.type(problem.q).dtype;
+  const bool is_known = problem.element == DType::f32 || problem.element == DType::bf16;
   for (const ValueId id : {problem.q, problem.k, problem.v}) {
     const TensorType& type = body.type(id);
-    if (type.dtype != DType::f32)
+    if (!is_known || type.dtype != problem.element)
       return {{},
-              fmt::format("value '{}' is {}, the template computes f32", body.value(id).name,
+              fmt::format("value '{}' is {}, the template takes f32 or bf16", body.value(id).name,
                           dtype_name(type.dtype))};
   }
   if (body.type(problem.anchor).layout.channel_block != 0) return {{}, "its output is channel-blocked"};
@@ -100,6 +102,8 @@ Reading<AttentionProblem> read_attention(const Kernel& kernel) {
   for (std::size_t i = 0; i + 2 < out.size(); ++i) problem.batch *= out[i];
   if (problem.batch * problem.rows * problem.depth * problem.positions * problem.columns == 0)
     return {{}, "it is empty"};
+  if (problem.depth % problem.pair() != 0)
+    return {{}, fmt::format("its depth {} is odd, bf16 is multiplied in pairs", problem.depth)};
   return reading;
 }
 

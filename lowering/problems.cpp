@@ -50,14 +50,17 @@ std::string body_refusal(const Kernel& kernel) {
   return "";
 }
 
+/// All of the anchor's values must be f32, or all bf16.
 std::string float_refusal(const Kernel& kernel) {
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
+  const DType element = body.type(node.inputs.at(0)).dtype;
+  const bool is_known = element == DType::f32 || element == DType::bf16;
   std::vector<ValueId> values = node.inputs;
   values.push_back(node.outputs.at(0));
   for (const ValueId id : values) {
-    if (id != no_value && body.type(id).dtype != DType::f32) {
-      return fmt::format("value '{}' is {}, the template computes f32", body.value(id).name,
+    if (id != no_value && (!is_known || body.type(id).dtype != element)) {
+      return fmt::format("value '{}' is {}, the template takes f32 or bf16", body.value(id).name,
                          dtype_name(body.type(id).dtype));
     }
   }
@@ -187,6 +190,9 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   problem.k = body.type(problem.a).dims().back();
   for (std::size_t i = 0; i + 2 < out.size(); ++i) problem.batch *= out[i];
   if (problem.batch * problem.m * problem.n * problem.k == 0) return {{}, "it is empty"};
+  problem.element = body.type(problem.a).dtype;
+  if (problem.k % problem.pair() != 0)
+    return {{}, fmt::format("its k = {} is odd, bf16 is multiplied in pairs", problem.k)};
   problem.a_is_computed = is_computed(body, problem.a);
   const RightWeight weight = find_weight(kernel, problem.b);
   problem.weight = weight.id;
@@ -214,10 +220,15 @@ Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
   problem.x_is_blocked = body.type(problem.x).layout.channel_block != 0;
   problem.x_is_computed = is_computed(body, problem.x);
   read_conv_extents(body, node.attributes, problem);
+  problem.element = body.type(problem.x).dtype;
   const bool few = !problem.x_is_blocked && !depthwise && problem.channels < problem.block;
-  problem.source_block = few ? static_cast<int>(problem.channels) : problem.block;
-  problem.fold_block =
-      static_cast<int>(std::gcd(problem.channels, static_cast<std::int64_t>(problem.source_block)));
+  const int pair = problem.pair();
+  // Few channels are copied: an odd one gets a neighbour of zeros.
+  const std::int64_t channels = few ? (problem.channels + pair - 1) / pair * pair : problem.channels;
+  problem.source_block = few ? static_cast<int>(channels) : problem.block;
+  problem.fold_block = static_cast<int>(std::gcd(channels, static_cast<std::int64_t>(problem.source_block)));
+  if (problem.fold_block % pair != 0)
+    return {{}, fmt::format("its {} channels are odd, bf16 is multiplied in pairs", problem.channels)};
   const bool empty =
       body.type(problem.anchor).element_count() == 0 || body.type(problem.weight).element_count() == 0;
   if (empty) return {{}, "it is empty"};
@@ -228,7 +239,9 @@ Reading<ConvProblem> read_winograd(const Kernel& kernel) {
   Reading<ConvProblem> reading = read_conv(kernel, false);
   if (!reading.refusal.empty()) return reading;
   const ConvProblem& p = reading.problem;
-  if (p.kernel_y != 3 || p.kernel_x != 3) {
+  if (p.element != DType::f32) {
+    reading.refusal = fmt::format("it is {}: transforms need the digits of f32", dtype_name(p.element));
+  } else if (p.kernel_y != 3 || p.kernel_x != 3) {
     reading.refusal = fmt::format("its window is {} x {}, not 3 x 3", p.kernel_y, p.kernel_x);
   } else if (p.stride_y != 1 || p.stride_x != 1) {
     reading.refusal = fmt::format("its strides are {} and {}, not 1", p.stride_y, p.stride_x);

@@ -13,6 +13,12 @@ namespace sylvite {
 /// Columns of a packed matmul operand that lie together: one vector of f32.
 inline constexpr int panel_width = 16;
 
+/// What the products of a template are made of. f32 is multiplied element by element. bf16 is stored in pairs
+/// of neighbours along the fold, which one instruction multiplies and adds to an f32 sum.
+[[nodiscard]] constexpr int elements_in_product(DType element) {
+  return element == DType::bf16 ? 2 : 1;
+}
+
 /// A kernel as a template sees it, or why the template cannot take it.
 template <typename Problem>
 struct Reading {
@@ -29,10 +35,14 @@ struct MatmulProblem {
   ValueId weight = no_value;  ///< the 2-D body input that b is, or is the transpose of, when it can be packed
   bool weight_is_transposed = false;
   bool a_is_computed = false;  ///< a is more than an index map of an input: worth storing before use
+  DType element = DType::f32;  ///< of a and b: f32 or bf16
   std::int64_t batch = 1;      ///< product of the leading output extents
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
+
+  [[nodiscard]] int pair() const { return elements_in_product(element); }  ///< multiplied at once
+  [[nodiscard]] std::int64_t fold_steps() const { return k / pair(); }
 };
 [[nodiscard]] Reading<MatmulProblem> read_matmul(const Kernel& kernel);
 
@@ -60,7 +70,8 @@ struct ConvProblem {
   bool x_is_blocked = false;
   bool x_is_computed = false;
   bool depthwise = false;
-  bool padded = false;  ///< some window reaches over the border
+  DType element = DType::f32;  ///< of x and the filter: f32 or bf16
+  bool padded = false;         ///< some window reaches over the border
   std::int64_t batch = 0, channels = 0, height = 0, width = 0;
   std::int64_t out_channels = 0, out_height = 0, out_width = 0;
   std::int64_t kernel_y = 0, kernel_x = 0;
@@ -70,8 +81,13 @@ struct ConvProblem {
   [[nodiscard]] bool has_few_channels() const { return source_block < block; }
   [[nodiscard]] std::int64_t out_blocks() const { return (out_channels + block - 1) / block; }
   [[nodiscard]] std::int64_t source_blocks() const { return (channels + source_block - 1) / source_block; }
-  /// Multiply-adds for one output element.
-  [[nodiscard]] std::int64_t fold_steps() const { return (depthwise ? 1 : channels) * kernel_y * kernel_x; }
+  /// Neighbouring channels multiplied at once; depthwise multiplies in f32 whatever is stored.
+  [[nodiscard]] int pair() const { return depthwise ? 1 : elements_in_product(element); }
+  [[nodiscard]] std::int64_t fold_blocks() const { return (channels + fold_block - 1) / fold_block; }
+  /// Products added up for one output element.
+  [[nodiscard]] std::int64_t fold_steps() const {
+    return (depthwise ? 1 : (channels + pair() - 1) / pair()) * kernel_y * kernel_x;
+  }
 };
 /// `depthwise` asks for groups == channels == out_channels, else for groups == 1.
 [[nodiscard]] Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise);
@@ -92,8 +108,11 @@ struct AttentionProblem {
   std::int64_t positions = 0;  ///< key positions
   std::int64_t depth = 0;
   std::int64_t columns = 0;
+  DType element = DType::f32;            ///< of q, k and v: f32 or bf16
   std::string row_loop;                  ///< the output's storage dim that walks the rows, e.g. d1
   std::vector<std::string> batch_loops;  ///< those that walk the batch, innermost first
+
+  [[nodiscard]] int pair() const { return elements_in_product(element); }  ///< multiplied at once
 };
 [[nodiscard]] Reading<AttentionProblem> read_attention(const Kernel& kernel);
 

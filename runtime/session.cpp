@@ -86,9 +86,6 @@ Session new_session(const CompileOptions& options) {
   session.machine.winograd = session.settings.string("schedules.winograd") == "auto";
   if (session.settings.string("compile.device") == "cuda") {
     session.machine = with_gpu(session.machine, detect_gpu());
-  } else if (session.settings.string("compile.precision") != "f32") {
-    throw UsageError(
-        "compile.precision = bf16 is for compile.device = cuda: kernels of the CPU compute in f32");
   }
   return session;
 }

@@ -37,8 +37,9 @@ struct Machine {
   std::string target;      ///< Halide target string, e.g. x86-64-linux-avx-avx2-...
   int vector_floats = 16;  ///< f32 lanes of a vector register
   int vector_registers = 32;
-  int threads = 1;       ///< threads a program will run with
-  bool winograd = true;  ///< convolutions may be Winograd's; knob schedules.winograd
+  bool bf16_products = false;  ///< the processor adds products of bf16 pairs to f32 (AVX512_BF16)
+  int threads = 1;             ///< threads a program will run with
+  bool winograd = true;        ///< convolutions may be Winograd's; knob schedules.winograd
   std::int64_t l1_bytes = 32 << 10;
   std::int64_t l2_bytes = 1 << 20;
   std::string cpu_name;

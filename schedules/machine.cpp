@@ -39,6 +39,8 @@ Machine detect_machine(int threads) {
   machine.target = host.to_string();
   machine.vector_floats = std::max(4, host.natural_vector_size<float>());
   machine.vector_registers = host.has_feature(Halide::Target::AVX512) ? 32 : 16;
+  machine.bf16_products =
+      host.features_any_of({Halide::Target::AVX512_Zen4, Halide::Target::AVX512_SapphireRapids});
   machine.threads = std::max(1, threads);
   const std::string cache = "/sys/devices/system/cpu/cpu0/cache/";
   machine.l1_bytes = cache_bytes(cache + "index0/size", machine.l1_bytes);

@@ -14,6 +14,10 @@ std::int64_t vectors_per_panel(const Machine& machine) {
 
 }  // namespace
 
+std::string product_refusal(const Machine& machine, DType element) {
+  return element == DType::bf16 && !machine.bf16_products ? "the processor has no products of bf16" : "";
+}
+
 bool fits_registers(const Machine& machine, const RegisterTile& tile) {
   const std::int64_t panel_vectors = tile.panels * vectors_per_panel(machine);
   return tile.rows * panel_vectors + panel_vectors + 1 <= machine.vector_registers;

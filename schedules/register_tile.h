@@ -4,8 +4,10 @@
 // decides.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "frontend/types.h"
 #include "schedules/candidate.h"
 
 namespace sylvite {
@@ -14,6 +16,9 @@ struct RegisterTile {
   std::int64_t rows = 1;
   std::int64_t panels = 1;
 };
+
+/// Empty when the processor multiplies `element`s as templates do, else why not.
+[[nodiscard]] std::string product_refusal(const Machine& machine, DType element);
 
 /// The accumulators, one vector of each panel and one broadcast must fit the registers.
 [[nodiscard]] bool fits_registers(const Machine& machine, const RegisterTile& tile);

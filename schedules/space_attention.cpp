@@ -41,7 +41,7 @@ Tiling tiling_of(const AttentionProblem& problem, const Point& point) {
   tiling.key_panels = std::min(get(point, "key_panels"), position_panels(problem));
   tiling.value_panels = std::min(get(point, "value_panels"), column_panels(problem));
   tiling.keys_once = get(point, "keys_once") != 0 || problem.batch_loops.empty();
-  tiling.pack_values = get(point, "pack_values") != 0;
+  tiling.pack_values = get(point, "pack_values") != 0 || problem.pair() > 1;
   return tiling;
 }
 
@@ -131,14 +131,17 @@ Levels write_output(ScheduleWriter& writer, const std::string& out, const Attent
 
 /// A product in registers at `level` of `consumer`.
 void write_product(ScheduleWriter& writer, const std::string& stage, const std::string& consumer,
-                   const std::string& level, const std::string& folded, std::int64_t rows,
+                   const std::string& level, std::vector<std::string> folded, bool pairs, std::int64_t rows,
                    std::int64_t panels, const std::vector<std::string>& batch) {
   writer.add("{}.compute_at({}, {}).store_in(MemoryType::Register);", stage, consumer, level);
   writer.add("{}.bound_extent(v, {}).bound_extent(p, {}).bound_extent(d1, {});", stage, panel_width, panels,
              rows);
   writer.add("{}.vectorize(v).unroll(p).unroll(d1);", stage);
-  writer.add("{}.update(0).reorder({}).vectorize(v).unroll(p).unroll(d1);", stage,
-             joined({"v", "p", "d1", folded}, batch));
+  std::vector<std::string> order = {"v", "p", "d1"};
+  if (pairs) order.insert(order.begin(), "r0");
+  order.insert(order.end(), folded.begin() + (pairs ? 1 : 0), folded.end());
+  writer.add("{}.update(0).reorder({}){}.vectorize(v).unroll(p).unroll(d1);", stage, joined(order, batch),
+             pairs ? ".atomic().vectorize(r0)" : "");
 }
 
 /// The softmax of a block, between the logits and the values.
@@ -157,7 +160,7 @@ void write_softmax(ScheduleWriter& writer, const std::string& name, const std::s
 
 /// Panels of keys or values: per batch entry, or whole and in parallel.
 void write_panels(ScheduleWriter& writer, const std::string& stage, const std::string& out,
-                  const std::string& entry, const Tiling& tiling, const Machine& machine,
+                  const std::string& entry, const Tiling& tiling, const Machine& machine, int pair,
                   const std::vector<std::string>& batch) {
   if (tiling.keys_once) {
     writer.add("{}.compute_root();", stage);
@@ -166,6 +169,8 @@ void write_panels(ScheduleWriter& writer, const std::string& stage, const std::s
     writer.add("{}.compute_at({}, {});", stage, out, entry);
   }
   writer.add("{}.bound(v, 0, {}).vectorize(v);", stage, panel_width);
+  // Two dense vectors are interleaved into one of pairs.
+  if (pair > 1) writer.add("{}.bound(u, 0, {}).unroll(u);", stage, pair);
 }
 
 Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point& point) {
@@ -181,7 +186,11 @@ Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point
   const std::vector<std::string> batch = stage_batch(problem);
   ScheduleWriter writer;
   const Levels levels = write_output(writer, out, problem, tiling, machine);
-  write_product(writer, name + "_fold", out, "ii", "r0, r1", tiling.rows, tiling.value_panels, batch);
+  const int pair = problem.pair();
+  const bool pairs = pair > 1;
+  const std::vector<std::string> fold_loops = {"r0", "r1", "r2"};
+  write_product(writer, name + "_fold", out, "ii", {fold_loops.begin(), fold_loops.begin() + (pairs ? 3 : 2)},
+                pairs, tiling.rows, tiling.value_panels, batch);
   write_softmax(writer, name, out, levels.block, batch);
   writer.add("{}_logit.compute_at({}, {});", name, out, levels.block);
   writer.add(
@@ -190,9 +199,12 @@ Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point
       name, tiling.key_panels, tiling.rows);
   writer.add("{}_logit.reorder({}).vectorize(v).unroll(p).unroll(i);", name,
              joined({"v", "p", "i", "t", "g"}, batch));
-  write_product(writer, name + "_dot", name + "_logit", "t", "r0", tiling.rows, tiling.key_panels, batch);
-  write_panels(writer, name + "_keys", out, levels.entry, tiling, machine, batch);
-  if (tiling.pack_values) write_panels(writer, name + "_values", out, levels.entry, tiling, machine, batch);
+  write_product(writer, name + "_dot", name + "_logit", "t",
+                {fold_loops.begin(), fold_loops.begin() + (pairs ? 2 : 1)}, pairs, tiling.rows,
+                tiling.key_panels, batch);
+  write_panels(writer, name + "_keys", out, levels.entry, tiling, machine, pair, batch);
+  if (tiling.pack_values)
+    write_panels(writer, name + "_values", out, levels.entry, tiling, machine, pair, batch);
   return {Form{"attention_rows", {}}, writer.take()};
 }
 
@@ -204,11 +216,11 @@ double cost_at(const Kernel& kernel, const Machine& machine, const Point& point)
   const double tiles = blocks * static_cast<double>(tiling.row_tiles);
   const double dots = tiled_cycles(machine, {tiling.rows, tiling.key_panels}, tiles,
                                    static_cast<double>(ceil_div(position_panels(problem), tiling.key_panels)),
-                                   static_cast<double>(problem.depth));
+                                   static_cast<double>(problem.depth / problem.pair()));
   const double folds =
       tiled_cycles(machine, {tiling.rows, tiling.value_panels}, tiles,
                    static_cast<double>(ceil_div(column_panels(problem), tiling.value_panels)),
-                   static_cast<double>(problem.positions));
+                   static_cast<double>(problem.positions / problem.pair()));
   constexpr double softmax_cycles = 25;  // per vector
   const double softmax =
       softmax_cycles * static_cast<double>(position_panels(problem)) * blocks * static_cast<double>(block);
@@ -225,7 +237,12 @@ double cost_at(const Kernel& kernel, const Machine& machine, const Point& point)
 
 const Space attention_rows_space = {
     .name = "attention_rows",
-    .refuses = [](const Kernel& kernel, const Machine&) { return read_attention(kernel).refusal; },
+    .refuses =
+        [](const Kernel& kernel, const Machine& machine) {
+          const Reading<AttentionProblem> reading = read_attention(kernel);
+          return reading.refusal.empty() ? product_refusal(machine, reading.problem.element)
+                                         : reading.refusal;
+        },
     .parameters =
         [](const Kernel& kernel, const Machine& machine) {
           return tiling_parameters(read_attention(kernel).problem, machine);

@@ -85,7 +85,9 @@ Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
 /// Filters of the next blocks are fetched while these are multiplied; with threads, they are other tasks.
 std::int64_t stream_distance(const ConvProblem& problem, const Machine& machine, const Point& point) {
   constexpr std::int64_t least_bytes = 64 << 10;
-  const std::int64_t bytes = 4 * problem.fold_steps() * problem.out_blocks() * problem.block;
+  const auto element_bytes = static_cast<std::int64_t>(dtype_size(problem.element));
+  const std::int64_t bytes =
+      element_bytes * problem.fold_steps() * problem.pair() * problem.out_blocks() * problem.block;
   if (problem.depthwise || bytes < least_bytes) return 0;
   const Tiling tiling = tiling_of(problem, point);
   const bool tasks_are_blocks = tiling.lines * tiling.line_tiles >= problem.out_height;
@@ -152,12 +154,16 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
     if (problem.kernel_x * problem.kernel_y <= 25) writer.add("{}.update(0).unroll(r0).unroll(r1);", fold);
     return;
   }
-  writer.add("{}.update(0).reorder(d0, d3, d1, d2, r0, r1, r2, r3, d4);", fold);
+  const bool pairs = problem.pair() > 1;
+  writer.add("{}.update(0).reorder({}, d4);", fold,
+             pairs ? "r0, d0, d3, d1, d2, r1, r2, r3, r4" : "d0, d3, d1, d2, r0, r1, r2, r3");
+  if (pairs) writer.add("{}.update(0).atomic().vectorize(r0);", fold);
   writer.add("{}.update(0).vectorize(d0).unroll(d3).unroll(d1).unroll(d2);", fold);
-  if (problem.fold_block <= 4) {
-    writer.add("{}.update(0).unroll(r0);", fold);
+  const char* channels = pairs ? "r1" : "r0";
+  if (problem.fold_block / problem.pair() <= 4) {
+    writer.add("{}.update(0).unroll({});", fold, channels);
   } else if (unroll_channels > 1) {
-    writer.add("{}.update(0).unroll(r0, {});", fold, unroll_channels);
+    writer.add("{}.update(0).unroll({}, {});", fold, channels, unroll_channels);
   }
 }
 
@@ -169,8 +175,9 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, bool dep
                            tiling.pixels, tiling.blocks, machine.vector_registers);
   }
   const std::int64_t unroll_channels = get(point, "unroll_channels");
-  if (unroll_channels > 1 && problem.fold_block % unroll_channels != 0) {
-    throw UnsupportedError("{} channels cannot be unrolled by {}", problem.fold_block, unroll_channels);
+  const int channel_steps = problem.fold_block / problem.pair();
+  if (unroll_channels > 1 && channel_steps % unroll_channels != 0) {
+    throw UnsupportedError("{} steps of channels cannot be unrolled by {}", channel_steps, unroll_channels);
   }
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
@@ -193,12 +200,13 @@ double tiled_cost(const Kernel& kernel, const Machine& machine, bool depthwise, 
   if (!copies && problem.padded) cycles *= depthwise ? 1.4 : 2.0;
   if (!copies && !problem.x_is_blocked) cycles *= 1.5;
   constexpr double bytes_per_cycle = 8;
+  const auto element_bytes = static_cast<double>(dtype_size(problem.element));
   const double source_bytes =
-      4.0 * static_cast<double>(problem.batch * problem.channels * problem.height * problem.width);
+      element_bytes * static_cast<double>(problem.batch * problem.channels * problem.height * problem.width);
   if (copies) cycles += source_bytes * (problem.x_is_blocked ? 2.0 : 6.0) / bytes_per_cycle;
   // The filter of a task is read again by every tile of it; beyond the L2 that costs.
-  const double filter_bytes =
-      static_cast<double>(problem.fold_steps()) * static_cast<double>(tiling.blocks * problem.block * 4);
+  const double filter_bytes = element_bytes * static_cast<double>(problem.fold_steps() * problem.pair() *
+                                                                  tiling.blocks * problem.block);
   if (filter_bytes > 0.75 * static_cast<double>(machine.l2_bytes)) cycles *= 1.1;
   const double tasks = task_count(problem, tiling);
   constexpr double task_cycles = 600;
@@ -210,7 +218,12 @@ template <bool depthwise>
 Space conv_space(const char* name) {
   return {
       .name = name,
-      .refuses = [](const Kernel& kernel, const Machine&) { return read_conv(kernel, depthwise).refusal; },
+      .refuses =
+          [](const Kernel& kernel, const Machine& machine) {
+            const Reading<ConvProblem> reading = read_conv(kernel, depthwise);
+            if (!reading.refusal.empty() || depthwise) return reading.refusal;
+            return product_refusal(machine, reading.problem.element);
+          },
       .parameters =
           [](const Kernel& kernel, const Machine& machine) {
             return tiling_parameters(read_conv(kernel, depthwise).problem, machine);

@@ -54,7 +54,11 @@ double task_count(const MatmulProblem& problem, const Tiling& tiling) {
 double tile_cycles(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
   return tiled_cycles(machine, tile, static_cast<double>(problem.batch * ceil_div(problem.m, tile.rows)),
                       static_cast<double>(ceil_div(panel_count(problem), tile.panels)),
-                      static_cast<double>(problem.k));
+                      static_cast<double>(problem.fold_steps()));
+}
+
+std::int64_t element_bytes(const MatmulProblem& problem) {
+  return static_cast<std::int64_t>(dtype_size(problem.element));
 }
 
 const std::vector<std::int64_t> row_choices = {8, 6, 7, 10, 12, 13, 14, 5, 4, 3, 2, 1};
@@ -85,7 +89,7 @@ void set_blocking(const MatmulProblem& problem, const Machine& machine, const Re
   const std::int64_t tiles = ceil_div(problem.m, tile.rows);
   const std::int64_t groups = ceil_div(panel_count(problem), tile.panels);
   const std::int64_t room = machine.l2_bytes / 2;
-  const std::int64_t row_bytes = problem.k * 4;
+  const std::int64_t row_bytes = problem.k * element_bytes(problem);
   const bool keeps_right = groups * tile.panels * panel_width * row_bytes <= room;
   // All rows and a group of panels, else as many blocks of rows as must be, all alike.
   const std::int64_t group_bytes = tile.panels * panel_width * row_bytes;
@@ -159,15 +163,18 @@ void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& 
 }
 
 void write_fold(ScheduleWriter& writer, const std::string& fold, const std::string& out, const Tiling& tiling,
-                std::int64_t unroll_k, const std::vector<std::string>& batch) {
+                const MatmulProblem& problem, std::int64_t unroll_k, const std::vector<std::string>& batch) {
   writer.add("{}.compute_at({}, t).store_in(MemoryType::Register);", fold, out);
   writer.add("{}.bound_extent(v, {}).bound_extent(p, {}).bound_extent(d1, {});", fold, panel_width,
              tiling.tile.panels, tiling.tile.rows);
   writer.add("{}.vectorize(v).unroll(p).unroll(d1);", fold);
-  std::vector<std::string> order = {"v", "p", "d1", "r0"};
+  const bool pairs = problem.pair() > 1;
+  std::vector<std::string> order = {"v", "p", "d1", pairs ? "r1" : "r0"};
+  if (pairs) order.insert(order.begin(), "r0");
   order.insert(order.end(), batch.begin(), batch.end());
-  writer.add("{}.update(0).reorder({}).vectorize(v).unroll(p).unroll(d1);", fold, fmt::join(order, ", "));
-  if (unroll_k > 1) writer.add("{}.update(0).unroll(r0, {});", fold, unroll_k);
+  writer.add("{}.update(0).reorder({}){}.vectorize(v).unroll(p).unroll(d1);", fold, fmt::join(order, ", "),
+             pairs ? ".atomic().vectorize(r0)" : "");
+  if (unroll_k > 1) writer.add("{}.update(0).unroll({}, {});", fold, pairs ? "r1" : "r0", unroll_k);
 }
 
 /// The left operand as rows of its own, made before.
@@ -179,15 +186,16 @@ void write_left(ScheduleWriter& writer, const std::string& left, const Machine& 
 
 /// The right operand in panels, made before.
 void write_panels(ScheduleWriter& writer, const std::string& panels, const Machine& machine,
-                  const std::vector<std::string>& batch) {
+                  const MatmulProblem& problem, const std::vector<std::string>& batch) {
   writer.add("{}.compute_root().bound(v, 0, {}).vectorize(v);", panels, panel_width);
+  if (problem.pair() > 1) writer.add("{}.bound(u, 0, {}).unroll(u);", panels, problem.pair());
   if (machine.threads > 1) writer.add("{}.parallel({});", panels, batch.empty() ? "p" : batch.back());
 }
 
 /// Weights that the L2 cannot keep come from further away in every run: they are fetched ahead. The next
 /// groups of panels are other threads' tasks.
 std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machine, const Tiling& tiling) {
-  const std::int64_t bytes = panel_count(problem) * panel_width * problem.k * 4;
+  const std::int64_t bytes = panel_count(problem) * panel_width * problem.k * element_bytes(problem);
   if (bytes <= machine.l2_bytes / 2) return 0;
   return tiling.panel_groups == 1 ? machine.threads : 1;
 }
@@ -200,17 +208,17 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const Ma
     throw UnsupportedError("{} rows of {} panels do not fit {} vector registers", tiling.tile.rows,
                            tiling.tile.panels, machine.vector_registers);
   }
-  if (unroll_k > 1 && problem.k % unroll_k != 0)
-    throw UnsupportedError("k = {} is no multiple of {}", problem.k, unroll_k);
+  if (unroll_k > 1 && problem.fold_steps() % unroll_k != 0)
+    throw UnsupportedError("the {} steps of k are no multiple of {}", problem.fold_steps(), unroll_k);
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   const std::vector<std::string> batch = batch_loops(kernel, problem);
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine, batch);
-  write_fold(writer, name + "_fold", out, tiling, unroll_k, batch);
+  write_fold(writer, name + "_fold", out, tiling, problem, unroll_k, batch);
   if (get(point, "copy_a") != 0) write_left(writer, name + "_a", machine, problem.k);
   if (form == "matmul_activations" && get(point, "pack_b") != 0) {
-    write_panels(writer, name + "_panels", machine, batch);
+    write_panels(writer, name + "_panels", machine, problem, batch);
   }
   if (const std::int64_t distance = optional(point, "stream_ahead"); distance > 0) {
     write_stream(writer, kernel, problem.weight, out, "t", distance);
@@ -223,7 +231,8 @@ double tiled_cost(const MatmulProblem& problem, const Machine& machine, const Po
   const double cycles = tile_cycles(problem, machine, tiling.tile);
   const double tasks = task_count(problem, tiling);
   constexpr double l3_bytes_per_cycle = 12;
-  const auto right_bytes = static_cast<double>(panel_count(problem) * panel_width * problem.k * 4);
+  const auto right_bytes =
+      static_cast<double>(panel_count(problem) * panel_width * problem.k * element_bytes(problem));
   const double passes = tiling.rows_outer ? std::max(1.0, tasks / static_cast<double>(problem.batch)) : 1.0;
   const double memory =
       right_bytes / l3_bytes_per_cycle *
@@ -239,23 +248,26 @@ double tiled_cost(const MatmulProblem& problem, const Machine& machine, const Po
 // ---- matmul_panels
 // -----------------------------------------------------------------------------------------------
 
-std::string panels_refusal(const Kernel& kernel, const Machine&) {
+std::string activations_refusal(const Kernel& kernel, const Machine& machine) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);
-  if (!reading.refusal.empty()) return reading.refusal;
-  return reading.problem.weight == no_value ? "its right operand is no weight of its own" : "";
+  return reading.refusal.empty() ? product_refusal(machine, reading.problem.element) : reading.refusal;
 }
 
-std::string activations_refusal(const Kernel& kernel, const Machine&) {
-  return read_matmul(kernel).refusal;
+std::string panels_refusal(const Kernel& kernel, const Machine& machine) {
+  const std::string refusal = activations_refusal(kernel, machine);
+  if (!refusal.empty()) return refusal;
+  const Reading<MatmulProblem> reading = read_matmul(kernel);
+  return reading.problem.weight == no_value ? "its right operand is no weight of its own" : "";
 }
 
 MatmulProblem problem_of(const Kernel& kernel) {
   return read_matmul(kernel).problem;
 }
 
-/// Reading b as it lies needs whole panels of neighbouring columns.
+/// Reading b as it lies needs whole panels of neighbouring columns, and no pairs.
 bool can_read_in_place(const Kernel& kernel, const MatmulProblem& problem) {
-  return problem.n % panel_width == 0 && kernel.body.value(problem.b).producer == no_node;
+  return problem.pair() == 1 && problem.n % panel_width == 0 &&
+         kernel.body.value(problem.b).producer == no_node;
 }
 
 }  // namespace

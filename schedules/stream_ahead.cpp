@@ -13,7 +13,7 @@ namespace {
 using Halide::Expr;
 using namespace Halide::Internal;  // NOLINT(google-build-using-namespace): its node types
 
-constexpr int line_floats = 16;  // of a cache line
+constexpr int line_bytes = 64;  // of a cache line
 
 using Lets = std::vector<std::pair<std::string, Expr>>;
 
@@ -39,6 +39,7 @@ class WeightLoads : public IRVisitor {
   explicit WeightLoads(const std::string& weight) : weight_(weight) {}
   std::vector<Expr> places;
   int lanes = 0;
+  int element_bytes = 4;
   bool has_loops = false;
 
  protected:
@@ -60,6 +61,7 @@ class WeightLoads : public IRVisitor {
           std::none_of(places.begin(), places.end(), [&](const Expr& other) { return equal(other, place); });
       if (is_new) places.push_back(place);
       lanes = ramp->lanes;
+      element_bytes = op->type.bytes();
     }
     IRVisitor::visit(op);
   }
@@ -94,10 +96,11 @@ std::optional<std::int64_t> most(const Expr& extent) {
   return as_const_int(extent);
 }
 
-/// Loads that follow each other: `floats` from `start` on in the first step, as many behind them in the next.
+/// Loads that follow each other: `elements` from `start` on in the first step, as many behind them in the
+/// next.
 struct Stream {
   Expr start;
-  std::int64_t floats = 0;
+  std::int64_t elements = 0;
   int parts = 1;  ///< slabs that follow each other
 };
 
@@ -155,20 +158,21 @@ class StreamAheadPass : public IRMutator {
     for (std::size_t i = streams.size(); i-- > 0;) {
       const std::optional<std::int64_t> slab = next_slab(streams[i], *nest, streams.size() == 1);
       if (!slab) return Stmt(op);
-      body = fetch_share(streams[i], request_.distance * *slab, *nest, done, body);
+      body = fetch_share(streams[i], loads.element_bytes, request_.distance * *slab, *nest, done, body);
     }
     return For::make(op->name, op->min, op->extent, op->for_type, op->partition_policy, op->device_api, body);
   }
 
-  /// In front of `body`, one step's share of a stream's slab that lies `away`: `parts` times as many floats
+  /// In front of `body`, one step's share of a stream's slab that lies `away`: `parts` times as many elements
   /// as are `done` in this pass, when the stream was made of so many.
-  [[nodiscard]] Stmt fetch_share(const Stream& stream, std::int64_t away, const Nest& nest, const Expr& done,
-                                 Stmt body) const {
+  [[nodiscard]] Stmt fetch_share(const Stream& stream, int element_bytes, std::int64_t away, const Nest& nest,
+                                 const Expr& done, Stmt body) const {
     const auto rounds = static_cast<int>(nest.rounds);
-    const Expr all = nest.round * static_cast<int>(nest.length * stream.floats) + done * stream.parts;
+    const Expr all = nest.round * static_cast<int>(nest.length * stream.elements) + done * stream.parts;
     const Expr place = stream.start + static_cast<int>(away) + all / rounds;
-    const int lines = std::max(1, static_cast<int>(stream.floats) / line_floats / rounds);
-    for (int line = lines; line-- > 0;) body = Block::make(prefetch(place + line * line_floats), body);
+    const int line = line_bytes / element_bytes;
+    const int lines = std::max(1, static_cast<int>(stream.elements) / line / rounds);
+    for (int i = lines; i-- > 0;) body = Block::make(prefetch(place + i * line, element_bytes), body);
     return body;
   }
 
@@ -185,7 +189,7 @@ class StreamAheadPass : public IRMutator {
     std::vector<Stream> streams;
     for (std::size_t i = 0; i < places.size(); ++i) {
       if (i > 0 && places[i].first == places[i - 1].first + loads.lanes) {
-        streams.back().floats += loads.lanes;
+        streams.back().elements += loads.lanes;
       } else {
         streams.push_back({places[i].second, loads.lanes});
       }
@@ -212,7 +216,7 @@ class StreamAheadPass : public IRMutator {
         nest.next = loop->name;
       } else {
         const auto extent = as_const_int(loop->extent);
-        if (!extent || advance_of(stream.start, loop->name) != nest.length * stream.floats)
+        if (!extent || advance_of(stream.start, loop->name) != nest.length * stream.elements)
           return std::nullopt;
         nest.length *= *extent;
         nest.steps.push_back(loop);
@@ -238,11 +242,11 @@ class StreamAheadPass : public IRMutator {
                                                              const Nest& nest) {
     for (std::size_t i = 1; i < streams.size(); ++i) {
       const auto gap = known(streams[i].start - streams[i - 1].start);
-      if (gap != streams[i - 1].floats * nest.length) return streams;
+      if (gap != streams[i - 1].elements * nest.length) return streams;
     }
     Stream whole = streams[0];
     whole.parts = static_cast<int>(streams.size());
-    whole.floats *= whole.parts;
+    whole.elements *= whole.parts;
     return {whole};
   }
 
@@ -252,12 +256,11 @@ class StreamAheadPass : public IRMutator {
     if (nest.next) {
       if (const auto advance = advance_of(stream.start, *nest.next)) return advance;
     }
-    return is_only ? std::optional(stream.floats * nest.length) : std::nullopt;
+    return is_only ? std::optional(stream.elements * nest.length) : std::nullopt;
   }
 
   /// LLVM's own intrinsic, which Halide's runtime declares: Halide's prefetch always bypasses the L2.
-  [[nodiscard]] Stmt prefetch(const Expr& index) const {
-    constexpr int element_bytes = 4;
+  [[nodiscard]] Stmt prefetch(const Expr& index, int element_bytes) const {
     constexpr int for_reading = 0;
     constexpr int into_l2 = 2;
     constexpr int is_data = 1;

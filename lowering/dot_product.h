@@ -1,0 +1,31 @@
+#pragma once
+// Products of stored elements, added up in f32. Of bf16 one instruction multiplies pairs of neighbours along
+// the fold (vdpbf16ps), so a template stores them side by side: the RVar `within` walks a pair, and schedules
+// make it part of the vector. Internal to lowering/.
+
+#include <Halide.h>
+
+#include <vector>
+
+namespace sylvite {
+
+/// A fold over `extent` elements in groups of `pair`.
+struct PairedFold {
+  Halide::RDom domain;  ///< r0 walks a pair and r1 the pairs; without pairs r0 walks all
+  Halide::Expr whole;   ///< the element
+  Halide::Expr within;  ///< its place in the pair; undefined without pairs
+  Halide::Expr outer;   ///< the pair; the element without pairs
+};
+/// REQUIRES pair to divide extent. `further` are the extents of RVars that follow.
+[[nodiscard]] PairedFold paired_fold(std::int64_t extent, int pair,
+                                     const std::vector<std::int64_t>& further = {});
+
+/// `arguments` with the place in the pair ahead of them, if there are pairs.
+[[nodiscard]] std::vector<Halide::Expr> joined_pair(const PairedFold& fold,
+                                                    std::vector<Halide::Expr> arguments);
+
+/// a * b in f32, for two f32 or two BFloat(16). The code generator knows dot products of bf16 by casts, so
+/// from_storage will not do here.
+[[nodiscard]] Halide::Expr stored_product(const Halide::Expr& a, const Halide::Expr& b);
+
+}  // namespace sylvite
