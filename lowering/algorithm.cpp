@@ -23,6 +23,7 @@ constexpr std::array forms = {
     FormRow{"cuda_matmul", cuda_matmul_packings, build_no_algorithm},
     FormRow{"cuda_attention", generic_packings, build_no_algorithm},
     FormRow{"cuda_norm", generic_packings, build_no_algorithm},
+    FormRow{"cuda_conv", cuda_conv_packings, build_no_algorithm},
 };
 
 const FormRow& form_row(const Form& form) {
@@ -105,6 +106,15 @@ std::vector<Packing> cuda_matmul_packings(const Kernel& kernel, const Form& /*fo
     const auto size = static_cast<std::int64_t>(dtype_size(kernel.body.type(weight.id).dtype));
     const std::int64_t unit = row_unit_bytes / size;
     packings[i] = weight.is_transposed ? Packing{{1, unit}, {0, 2, 3}} : Packing{{unit, 1}, {2, 0, 1}};
+  }
+  return packings;
+}
+
+std::vector<Packing> cuda_conv_packings(const Kernel& kernel, const Form& /*form*/) {
+  std::vector<Packing> packings = layout_packings(kernel);
+  const ValueId filter = kernel.body.node(kernel.anchor).inputs.at(1);
+  for (std::size_t i = 0; i < packings.size(); ++i) {
+    if (kernel.body.inputs[i] == filter) packings[i] = {{1, 1, 1, 1}, {0, 4, 6, 2}};
   }
   return packings;
 }

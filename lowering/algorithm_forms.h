@@ -29,6 +29,8 @@ struct FormRow {
 [[nodiscard]] std::vector<Packing> cuda_matmul_packings(const Kernel& kernel, const Form& form);
 /// For forms that are CUDA C++ templates (schedules/cuda_candidate.h): throws UnsupportedError.
 [[nodiscard]] Algorithm build_no_algorithm(const Kernel& kernel, const Form& form);
+/// The filter as [output channel][tap][input channel].
+[[nodiscard]] std::vector<Packing> cuda_conv_packings(const Kernel& kernel, const Form& form);
 
 [[nodiscard]] std::vector<Packing> conv_blocked_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_conv_blocked(const Kernel& kernel, const Form& form);

@@ -118,6 +118,17 @@ Dims without_ones(Dims dims) {
   return dims;
 }
 
+/// Of a value whose channels are one block: they lie innermost.
+Dims channels_last_strides(const TensorType& type) {
+  const Dims dims = type.dims();
+  if (type.layout.channel_block != dims.at(1))
+    throw UnsupportedError("{} has its channels in several blocks", type.to_string());
+  Dims strides = dense_strides(dims);
+  for (std::size_t i = 2; i < dims.size(); ++i) strides[i] *= dims[1];
+  strides[1] = 1;
+  return strides;
+}
+
 class Printer {
  public:
   Printer(const Graph& body, ValueId root, ValueId output, bool fast)
@@ -168,7 +179,6 @@ class Printer {
 
   /// A body input, perhaps through views that move nothing: reshapes around ones, and broadcasts.
   std::string operand(ValueId id) {
-    const Dims read = body_.type(id).dims();
     ValueId source = id;
     while (body_.value(source).producer != no_node) {
       const Node& view = body_.node(body_.value(source).producer);
@@ -188,14 +198,15 @@ class Printer {
     operand.input = static_cast<int>(found - body_.inputs.begin());
     operand.dtype = body_.type(id).dtype;
     operand.name = fmt::format("in{}_{}", operand.input, operands_.size());
-    operand.strides = broadcast_strides(read);
+    operand.strides = broadcast_strides(body_.type(id));
     operands_.push_back(operand);
     return operand.name;
   }
 
-  [[nodiscard]] Dims broadcast_strides(const Dims& dims) const {
+  [[nodiscard]] Dims broadcast_strides(const TensorType& type) const {
+    const Dims dims = type.dims();
     Dims strides(output_dims_.size(), 0);
-    const Dims own = dense_strides(dims);
+    const Dims own = type.layout.channel_block == 0 ? dense_strides(dims) : channels_last_strides(type);
     const std::size_t skip = output_dims_.size() - dims.size();
     for (std::size_t i = 0; i < dims.size(); ++i) strides[skip + i] = dims[i] == 1 ? 0 : own[i];
     return strides;

@@ -14,7 +14,8 @@ struct PointwiseOperand {
   int input = 0;  ///< index into body.inputs
   DType dtype = DType::f32;
   std::string name;  ///< of the parameter, unique in the function
-  /// Elements between neighbours along each dim of the result, outermost first; 0 where it is broadcast.
+  /// Elements between neighbours along each dim of the result, outermost first, as the input's layout has
+  /// them; 0 where it is broadcast.
   Dims strides;
 };
 

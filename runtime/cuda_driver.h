@@ -131,6 +131,9 @@ struct Driver {
   Call<TensorMap*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,
        const std::uint32_t*, const std::uint32_t*, int, int, int, int>
       tensor_map_tiled{library, "cuTensorMapEncodeTiled"};
+  Call<TensorMap*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*, const int*,
+       const int*, std::uint32_t, std::uint32_t, const std::uint32_t*, int, int, int, int>
+      tensor_map_windows{library, "cuTensorMapEncodeIm2col"};
 
   Call<StreamHandle*, unsigned> stream_create{library, "cuStreamCreate"};
   Call<StreamHandle> stream_destroy{library, "cuStreamDestroy_v2"};

@@ -38,10 +38,18 @@ TensorMap encode(const CudaTensorMap& map, DevicePointer address) {
     if (i < 3) pitches[i] = static_cast<std::uint64_t>(map.pitches[i]);
   }
   TensorMap encoded;
-  driver().tensor_map_tiled(&encoded, map_type(map.dtype), 4,
-                            reinterpret_cast<void*>(address + static_cast<DevicePointer>(map.offset)), dims,
-                            pitches, box, steps, no_interleave, map_swizzle(map.swizzle),
-                            promote_to_256_bytes, zeros_outside);
+  auto* start = reinterpret_cast<void*>(address + static_cast<DevicePointer>(map.offset));
+  if (map.windows) {
+    const CudaWindows& windows = *map.windows;
+    const std::uint32_t window_steps[4] = {1, static_cast<std::uint32_t>(windows.step[0]),
+                                           static_cast<std::uint32_t>(windows.step[1]), 1};
+    driver().tensor_map_windows(&encoded, map_type(map.dtype), 4, start, dims, pitches, windows.first,
+                                windows.last, box[0], box[1], window_steps, no_interleave,
+                                map_swizzle(map.swizzle), promote_to_256_bytes, zeros_outside);
+  } else {
+    driver().tensor_map_tiled(&encoded, map_type(map.dtype), 4, start, dims, pitches, box, steps,
+                              no_interleave, map_swizzle(map.swizzle), promote_to_256_bytes, zeros_outside);
+  }
   return encoded;
 }
 

@@ -15,6 +15,7 @@ struct TemplateRow {
 };
 constexpr TemplateRow templates[] = {
     {cuda_matmul_form, cuda_matmul_template},
+    {cuda_conv_form, cuda_conv_template},
     {cuda_attention_form, cuda_attention_template},
     {cuda_norm_form, cuda_norm_template},
 };

@@ -9,11 +9,13 @@
 namespace sylvite {
 
 inline constexpr const char* cuda_matmul_form = "cuda_matmul";
+inline constexpr const char* cuda_conv_form = "cuda_conv";
 inline constexpr const char* cuda_attention_form = "cuda_attention";
 inline constexpr const char* cuda_norm_form = "cuda_norm";
 
 /// Each throws UnsupportedError when the template cannot take the kernel or the form's numbers.
 [[nodiscard]] CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_conv_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_attention_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form);
 

@@ -11,9 +11,9 @@
 namespace sylvite {
 namespace {
 
-constexpr int stage_row = 128;  // bytes of depth in a stage: the widest swizzle
 constexpr int most_sums = 192;  // registers of sums that a thread can hold
 constexpr int enough_stages = 6;
+constexpr int stages_for_residual = 4;
 
 /// The problem as the kernel sees it: x and y instead of a and b, m and n.
 struct Sides {
@@ -28,9 +28,16 @@ Sides sides_of(const CudaMatmulProblem& problem, bool swapped) {
 int element_bytes(const CudaMatmulProblem& problem) {
   return static_cast<int>(dtype_size(problem.element));
 }
+/// Bytes of depth in a stage: the widest swizzle, unless the taps of a convolution fill no more than half.
+int stage_row(const CudaMatmulProblem& problem) {
+  constexpr int widest = 128;
+  const bool is_narrow = problem.windows && problem.windows->channels * element_bytes(problem) <= widest / 2;
+  return is_narrow ? widest / 2 : widest;
+}
 std::int64_t steps_of(const CudaMatmulProblem& problem) {
-  const int depth = stage_row / element_bytes(problem);
-  return (problem.k + depth - 1) / depth;
+  const int depth = stage_row(problem) / element_bytes(problem);
+  const std::int64_t taps = problem.windows ? problem.windows->taps() : 1;
+  return taps * ((problem.k / taps + depth - 1) / depth);
 }
 
 /// An epilogue operand seen from the kernel. A vector varies along one side at most and passes through
@@ -40,6 +47,7 @@ struct Term {
   std::int64_t batch, x, y;  ///< strides
   int offset = 0;            ///< of a vector, in floats
   int extent = 0;            ///< of a vector
+  bool is_residual = false;  ///< it lies as the result does, and comes through shared memory with it
   [[nodiscard]] bool is_vector() const { return x == 0 || y == 0; }
 };
 
@@ -47,12 +55,25 @@ int rows_of_consumer(const CudaMatmulChoice& choice) {
   return choice.ping_pong ? choice.tile_x : choice.tile_x / 2;
 }
 
-std::vector<Term> terms_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
+bool stores_boxes(const CudaMatmulProblem& problem) {
+  return problem.out != DType::f32 && problem.n % 8 == 0;
+}
+
+bool lies_as_result(const CudaMatmulProblem& problem, const PointwiseOperand& operand) {
+  const std::int64_t batch = problem.batch == 1 ? operand.strides[0] : problem.m * problem.n;
+  return dtype_size(operand.dtype) == 2 && operand.strides == Dims{batch, problem.n, 1};
+}
+
+/// `residual`: one operand may be it, where results are swapped (what was measured).
+std::vector<Term> terms_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, bool residual) {
   std::vector<Term> terms;
   int offset = 0;
+  residual = residual && choice.swapped && stores_boxes(problem);
   for (const PointwiseOperand& operand : problem.epilogue.operands) {
     const Dims& s = operand.strides;
     Term term{&operand, s[0], choice.swapped ? s[2] : s[1], choice.swapped ? s[1] : s[2]};
+    term.is_residual = residual && !term.is_vector() && lies_as_result(problem, operand);
+    residual = residual && !term.is_residual;
     if (term.is_vector()) {
       term.offset = offset;
       term.extent = term.x != 0 ? rows_of_consumer(choice) : term.y != 0 ? choice.tile_y : 1;
@@ -66,47 +87,86 @@ std::vector<Term> terms_of(const CudaMatmulProblem& problem, const CudaMatmulCho
 /// Shared memory, and what it allows.
 struct SharedPlan {
   int chunk = 0;
-  int out_bytes = 0;      ///< buffers of a consumer
+  int buffers = 2;        ///< chunks of a consumer
+  int buffers_at = 0;     ///< bytes before them, where parts of a split arrive
+  int out_bytes = 0;      ///< all of a consumer's
   int vector_floats = 0;  ///< of a consumer
   int stages = 0;
   int shared_bytes = 0;
   bool store_boxes = false;
+  bool residual = false;
 };
 
 SharedPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const CudaCard& card,
-                     int chunk) {
+                     int chunk, bool residual) {
   SharedPlan plan;
   plan.chunk = chunk;
   const int own_y = choice.tile_y / choice.split;
-  plan.store_boxes = problem.out != DType::f32 && problem.n % 8 == 0;
+  plan.store_boxes = stores_boxes(problem);
+  const std::vector<Term> terms = terms_of(problem, choice, residual);
+  plan.residual = std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.is_residual; });
+  if (plan.residual) plan.buffers = rows_of_consumer(choice) / 64 * (own_y / chunk);
   const int received = (choice.split - 1) * rows_of_consumer(choice) * own_y * 4;
-  const int buffers = plan.store_boxes ? 2 * 64 * chunk * 2 : 0;
-  plan.out_bytes = (std::max(received, buffers) + 1023) / 1024 * 1024;
-  for (const Term& term : terms_of(problem, choice)) {
+  const int buffers = plan.store_boxes ? plan.buffers * 64 * chunk * 2 : 0;
+  if (plan.residual) plan.buffers_at = (received + 1023) / 1024 * 1024;
+  plan.out_bytes = (std::max(received, plan.buffers_at + buffers) + 1023) / 1024 * 1024;
+  for (const Term& term : terms) {
     if (term.is_vector()) plan.vector_floats = term.offset + (term.extent + 3) / 4 * 4;
   }
-  const int stage = (choice.tile_x + choice.tile_y) * stage_row;
-  const int fixed = 1024 + 2 * plan.out_bytes + 2 * plan.vector_floats * 4 + 16;  // 1024 to align, 2 barriers
+  const int stage = (choice.tile_x + choice.tile_y) * stage_row(problem);
+  const int to_align = stage_row(problem) < 128 ? 2 * 1024 : 1024;
+  const int fixed = to_align + 2 * plan.out_bytes + 2 * plan.vector_floats * 4 + 32;  // 4 barriers
   plan.stages = static_cast<int>((card.shared_bytes - fixed) / (stage + 16));
-  plan.stages =
-      static_cast<int>(std::min<std::int64_t>(plan.stages, std::max<std::int64_t>(2, steps_of(problem) * 2)));
+  plan.stages = static_cast<int>(
+      std::min<std::int64_t>(plan.stages, std::max<std::int64_t>(enough_stages, steps_of(problem) * 2)));
   plan.shared_bytes = fixed + plan.stages * (stage + 16);
   return plan;
 }
 
-/// Wide chunks of results, unless narrow ones leave room for a stage that counts.
-SharedPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const CudaCard& card) {
+/// Columns of results that may be written at a time, the best first: 32 to 64, else more, else fewer. Boxes
+/// of a swapped result are 128 bytes wide whatever the chunk; others are swizzled by its width.
+std::vector<int> chunks_of(const CudaMatmulChoice& choice) {
+  constexpr int most = 128;
   const int own_y = choice.tile_y / choice.split;
+  std::vector<int> chunks;
+  for (int chunk = 64; chunk >= 8; chunk -= 8) {
+    if (own_y % chunk == 0 && (choice.swapped || (chunk & (chunk - 1)) == 0)) chunks.push_back(chunk);
+  }
+  const auto narrow = std::find_if(chunks.begin(), chunks.end(), [](int chunk) { return chunk < 32; });
+  for (int chunk = 72; choice.swapped && narrow == chunks.begin() && chunk <= most; chunk += 8) {
+    if (own_y % chunk == 0) return {chunk};
+  }
+  return chunks;
+}
+
+/// Wide chunks of results, unless narrow ones leave room for a stage that counts. A residual comes in boxes
+/// when that leaves enough stages.
+SharedPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const CudaCard& card) {
   SharedPlan best;
-  for (const int chunk : {64, 32, 16, 8}) {
-    if (own_y % chunk != 0) continue;
-    const SharedPlan plan = plan_with(problem, choice, card, chunk);
+  for (const int chunk : chunks_of(choice)) {
+    SharedPlan plan = plan_with(problem, choice, card, chunk, true);
+    if (plan.residual && plan.stages < std::min<std::int64_t>(stages_for_residual, steps_of(problem)))
+      plan = plan_with(problem, choice, card, chunk, false);
     if (best.chunk == 0)
       best = plan;
     else if (chunk >= 32 && best.stages < enough_stages && plan.stages > best.stages)
       best = plan;
   }
   return best;
+}
+
+/// A matrix is a window of one tap.
+std::string windows_text(const CudaMatmulProblem& problem) {
+  CudaMatmulProblem::Windows windows;
+  windows.channels = problem.k;
+  if (problem.windows) windows = *problem.windows;
+  const auto pair = [](const char* name, std::int64_t x, std::int64_t y) {
+    return fmt::format("constexpr int {0}_X = {1}, {0}_Y = {2};\n", name, x, y);
+  };
+  return fmt::format("constexpr int CHANNELS = {}, OUT_COLUMNS = {}, OUT_LINES = {};\n", windows.channels,
+                     windows.out_columns, windows.out_lines) +
+         pair("TAPS", windows.taps_x, windows.taps_y) + pair("STRIDE", windows.stride_x, windows.stride_y) +
+         pair("DILATION", windows.dilation_x, windows.dilation_y) + pair("PAD", windows.pad_x, windows.pad_y);
 }
 
 std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
@@ -118,13 +178,19 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   };
   define("X", sides.x_extent);
   define("Y", sides.y_extent);
-  define("K", problem.k);
   define("BATCH", problem.batch);
   define("ELEMENT_BYTES", element_bytes(problem));
   define("X_DEPTH_FAST", sides.x->depth_fast);
   define("Y_DEPTH_FAST", sides.y->depth_fast);
   define("X_BATCHED", sides.x->batch_pitch != 0);
   define("Y_BATCHED", sides.y->batch_pitch != 0);
+  constexpr int matrix = 0, filter = 1, windows = 2;  // Role
+  const bool convolves = problem.windows.has_value();
+  define("X_ROLE", !convolves ? matrix : choice.swapped ? filter : windows);
+  define("Y_ROLE", !convolves ? matrix : choice.swapped ? windows : filter);
+  define("X_IS_WEIGHT", sides.x->is_weight);
+  define("Y_IS_WEIGHT", sides.y->is_weight);
+  define("STAGE_ROW", stage_row(problem));
   define("TILE_X", choice.tile_x);
   define("TILE_Y", choice.tile_y);
   define("STAGES", plan.stages);
@@ -136,10 +202,13 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   define("SWAPPED", choice.swapped);
   define("STORE_BOXES", plan.store_boxes);
   define("CHUNK", plan.chunk);
+  define("RESIDUAL", plan.residual);
+  define("BUFFERS", plan.buffers);
+  define("BUFFERS_AT", plan.buffers_at);
   define("OUT_BYTES", plan.out_bytes);
   define("VECTOR_FLOATS", plan.vector_floats);
   define("WAITS_TO_READ", problem.epilogue_reads_activations);
-  return text + fmt::format("typedef {} Out;\n", dtype_name(problem.out));
+  return text + windows_text(problem) + fmt::format("typedef {} Out;\n", dtype_name(problem.out));
 }
 
 /// wgmma wants every sum named.
@@ -198,17 +267,21 @@ std::string load_text(const Term& term, bool y_is_even) {
 }
 
 std::string loads_text(const std::vector<Term>& terms, bool y_is_even) {
-  std::string members, loads;
+  std::string members, loads, residual;
   for (const Term& term : terms) {
     if (term.is_vector()) continue;
     members += fmt::format("  Pair<{}> {};\n", dtype_name(term.operand->dtype), term.operand->name);
-    loads += load_text(term, y_is_even);
+    if (term.is_residual)
+      residual = fmt::format("  loaded.{}.bits = bits;\n", term.operand->name);
+    else
+      loads += load_text(term, y_is_even);
   }
   return fmt::format(
       "struct Loaded {{\n{}}};\n"
       "DEVICE Loaded load_operands(const Arguments& a, int batch, int x, int y) {{\n"
-      "  Loaded loaded = {{}};\n  if (x >= X || y >= Y) return loaded;\n{}  return loaded;\n}}\n",
-      members, loads);
+      "  Loaded loaded = {{}};\n  if (x >= X || y >= Y) return loaded;\n{}  return loaded;\n}}\n"
+      "DEVICE void set_residual(Loaded& loaded, u32 bits) {{\n{}}}\n",
+      members, loads, residual);
 }
 
 std::string finish_text(const std::vector<Term>& terms) {
@@ -237,7 +310,7 @@ std::string finish_text(const std::vector<Term>& terms) {
 CudaTensorMap operand_map(const CudaMatmulProblem& problem, const CudaMatmulProblem::Operand& operand,
                           std::int64_t rows, int slice) {
   const int bytes = element_bytes(problem);
-  const int depth = stage_row / bytes;
+  const int depth = stage_row(problem) / bytes;
   CudaTensorMap map;
   map.argument = operand.input;
   map.offset = operand.offset * bytes;
@@ -252,14 +325,68 @@ CudaTensorMap operand_map(const CudaMatmulProblem& problem, const CudaMatmulProb
   return map;
 }
 
-/// An empty map where results leave by plain stores.
-CudaTensorMap result_map(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                         const SharedPlan& plan) {
+/// The operand's rows are windows: see CudaMatmulProblem::Windows.
+CudaTensorMap windows_map(const CudaMatmulProblem& problem, int slice) {
+  const CudaMatmulProblem::Windows& w = *problem.windows;
+  const int bytes = element_bytes(problem);
+  const std::int64_t dims[] = {w.channels, w.columns, w.lines, w.images};
   CudaTensorMap map;
-  if (!plan.store_boxes) return map;
+  map.argument = problem.a.input;
+  map.dtype = problem.element;
+  std::copy(std::begin(dims), std::end(dims), std::begin(map.dims));
+  map.pitches[0] = w.column_pitch * bytes;
+  map.pitches[1] = w.line_pitch * bytes;
+  map.pitches[2] = w.image_pitch * bytes;
+  map.box[0] = stage_row(problem) / bytes;
+  map.swizzle = stage_row(problem);
+  map.box[1] = slice;
+  const auto last = [](std::int64_t count, std::int64_t stride, std::int64_t pad, std::int64_t extent) {
+    return static_cast<int>((count - 1) * stride - pad - (extent - 1));
+  };
+  CudaWindows windows;
+  windows.first[0] = static_cast<int>(-w.pad_x);
+  windows.first[1] = static_cast<int>(-w.pad_y);
+  windows.last[0] = last(w.out_columns, w.stride_x, w.pad_x, w.columns);
+  windows.last[1] = last(w.out_lines, w.stride_y, w.pad_y, w.lines);
+  windows.step[0] = static_cast<int>(w.stride_x);
+  windows.step[1] = static_cast<int>(w.stride_y);
+  map.windows = windows;
+  return map;
+}
+
+/// [n][tap][channel].
+CudaTensorMap filter_map(const CudaMatmulProblem& problem, int slice) {
+  const CudaMatmulProblem::Windows& w = *problem.windows;
+  const int bytes = element_bytes(problem);
+  CudaTensorMap map;
+  map.argument = problem.b.input;
+  map.dtype = problem.element;
+  map.dims[0] = w.channels;
+  map.dims[1] = w.taps();
+  map.dims[2] = problem.n;
+  map.pitches[0] = w.filter_pitch * bytes;
+  map.pitches[1] = map.pitches[0] * w.taps();
+  map.pitches[2] = map.pitches[1] * problem.n;
+  map.box[0] = stage_row(problem) / bytes;
+  map.swizzle = stage_row(problem);
+  map.box[2] = slice;
+  return map;
+}
+
+/// Of the side x (or y), cut into slices for the blocks that share it.
+CudaTensorMap side_map(const CudaMatmulProblem& problem, const CudaMatmulProblem::Operand& operand,
+                       std::int64_t rows, int slice) {
+  if (!problem.windows) return operand_map(problem, operand, rows, slice);
+  return &operand == &problem.a ? windows_map(problem, slice) : filter_map(problem, slice);
+}
+
+/// Of an argument that lies as the result does, in chunks.
+CudaTensorMap chunk_map(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                        const SharedPlan& plan, int argument) {
   const int chunk = plan.chunk;
   const auto bytes = static_cast<std::int64_t>(dtype_size(problem.out));
-  map.argument = problem.out_argument;
+  CudaTensorMap map;
+  map.argument = argument;
   map.dtype = problem.out;
   map.dims[0] = problem.n;
   map.dims[1] = problem.m;
@@ -270,6 +397,17 @@ CudaTensorMap result_map(const CudaMatmulProblem& problem, const CudaMatmulChoic
   map.box[1] = choice.swapped ? chunk : 64;
   map.swizzle = choice.swapped || chunk == 64 ? 128 : chunk == 8 ? 0 : 2 * chunk;
   return map;
+}
+
+/// The result's, and the residual's; empty maps where there is none.
+std::vector<CudaTensorMap> result_maps(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                                       const SharedPlan& plan, const std::vector<Term>& terms) {
+  std::vector<CudaTensorMap> maps(2);
+  if (plan.store_boxes) maps[0] = chunk_map(problem, choice, plan, problem.out_argument);
+  for (const Term& term : terms) {
+    if (term.is_residual) maps[1] = chunk_map(problem, choice, plan, term.operand->input);
+  }
+  return maps;
 }
 
 }  // namespace
@@ -306,13 +444,18 @@ std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmu
   return "";
 }
 
+bool cuda_matmul_boxes_residual(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                                const CudaCard& card) {
+  return plan_of(problem, choice, card).residual;
+}
+
 CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                               const CudaCard& card) {
   if (const std::string refusal = refuse_cuda_matmul(problem, choice, card); !refusal.empty())
     throw UnsupportedError("matmul {} cannot be made: {}", choice.to_string(), refusal);
   const Sides sides = sides_of(problem, choice.swapped);
   const SharedPlan plan = plan_of(problem, choice, card);
-  const std::vector<Term> terms = terms_of(problem, choice);
+  const std::vector<Term> terms = terms_of(problem, choice, plan.residual);
   CudaTemplate result;
   result.name = fmt::format("matmul_{}_{}x{}x{}x{}", dtype_name(problem.element), problem.batch, problem.m,
                             problem.n, problem.k);
@@ -330,9 +473,9 @@ CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmul
   result.blocks = static_cast<unsigned>(std::min(tiles, resident)) * result.cluster;
   result.shared_bytes = static_cast<unsigned>(plan.shared_bytes);
   result.programmatic = choice.programmatic;
-  result.maps = {operand_map(problem, *sides.x, sides.x_extent, choice.tile_x / choice.cluster_y),
-                 operand_map(problem, *sides.y, sides.y_extent, choice.tile_y / choice.cluster_x),
-                 result_map(problem, choice, plan)};
+  result.maps = {side_map(problem, *sides.x, sides.x_extent, choice.tile_x / choice.cluster_y),
+                 side_map(problem, *sides.y, sides.y_extent, choice.tile_y / choice.cluster_x)};
+  for (CudaTensorMap& map : result_maps(problem, choice, plan, terms)) result.maps.push_back(map);
   result.pointers = {problem.out_argument};
   for (const Term& term : terms) result.pointers.push_back(term.operand->input);
   return result;

@@ -28,8 +28,21 @@ struct CudaMatmulProblem {
     std::int64_t offset = 0;       ///< elements to the first one
     std::int64_t pitch = 0;        ///< elements from one row of its slow dim to the next
     std::int64_t batch_pitch = 0;  ///< 0: the same for every batch
+    bool is_weight = false;        ///< no kernel before this one writes it
+  };
+  /// A convolution: the rows of a are windows of images [image][line][column][channel], batch after batch,
+  /// and b is its filter, [n][tap][channel]. One of each dim's taps lies at the corner of the window.
+  struct Windows {
+    std::int64_t images = 1, lines = 1, columns = 1, channels = 1;   ///< of the input
+    std::int64_t column_pitch = 0, line_pitch = 0, image_pitch = 0;  ///< elements
+    std::int64_t filter_pitch = 0;                                   ///< elements from tap to tap
+    std::int64_t out_lines = 1, out_columns = 1;
+    std::int64_t taps_y = 1, taps_x = 1, stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1;
+    std::int64_t pad_y = 0, pad_x = 0;  ///< before the first element
+    [[nodiscard]] std::int64_t taps() const { return taps_y * taps_x; }
   };
   Operand a, b;
+  std::optional<Windows> windows;  ///< then a and b have only their inputs, depth innermost
   DType element = DType::bf16;
   DType out = DType::bf16;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
@@ -58,6 +71,9 @@ struct CudaMatmulChoice {
 /// Why the choice cannot be made for the problem; empty when it can.
 [[nodiscard]] std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                              const CudaCard& card);
+/// True when an operand of the epilogue that lies as the result does comes in boxes, not element by element.
+[[nodiscard]] bool cuda_matmul_boxes_residual(const CudaMatmulProblem& problem,
+                                              const CudaMatmulChoice& choice, const CudaCard& card);
 /// REQUIRES refuse_cuda_matmul empty.
 [[nodiscard]] CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                             const CudaCard& card);

@@ -39,6 +39,7 @@ std::optional<std::int64_t> batch_stride(const StridedView& view) {
 void read_packed(const Graph& body, ValueId weight, Operand& operand) {
   const auto found = std::find(body.inputs.begin(), body.inputs.end(), weight);
   operand.input = static_cast<int>(found - body.inputs.begin());
+  operand.is_weight = true;
 }
 
 /// Where a view's matrix lies. `right` operands have their depth as rows.
@@ -76,6 +77,7 @@ std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dim
   if (const std::string refusal = read_matrix(*view, right, operand); !refusal.empty())
     return fmt::format("operand '{}' {}", name, refusal);
   operand.input = view->input;
+  operand.is_weight = kernel.input_is_weight.at(static_cast<std::size_t>(operand.input));
   operand.offset = view->offset;
   operand.batch_pitch = *batch;
   for (const std::int64_t each : {operand.pitch, operand.offset, operand.batch_pitch}) {

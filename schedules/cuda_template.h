@@ -2,6 +2,7 @@
 // A kernel of CUDA C++ text: what to compile, and how to launch what comes out.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,15 @@
 
 namespace sylvite {
 
+/// How windows of a convolution walk over a tensor whose dims are channels, columns, lines, images. Per
+/// column and line: `first` and `last` are the corners of the first and the last window, seen from the first
+/// and the last element of the dim, at most 128 away; `step` is from window to window.
+struct CudaWindows {
+  int first[2] = {0, 0};
+  int last[2] = {0, 0};
+  int step[2] = {1, 1};
+};
+
 /// A tensor that a kernel reads or writes in boxes (CUtensorMap), innermost dim first, always of rank 4.
 struct CudaTensorMap {
   int argument = -1;        ///< whose address: see CudaTemplate; -1: a map that nothing uses
@@ -17,8 +27,9 @@ struct CudaTensorMap {
   DType dtype = DType::bf16;
   std::int64_t dims[4] = {1, 1, 1, 1};
   std::int64_t pitches[3] = {16, 16, 16};  ///< bytes between neighbours along dims 1 to 3, multiples of 16
-  int box[4] = {1, 1, 1, 1};
-  int swizzle = 128;  ///< bytes: 128, 64, 32 or 0
+  int box[4] = {1, 1, 1, 1};               ///< of windows: channels, then how many windows
+  int swizzle = 128;                       ///< bytes: 128, 64, 32 or 0
+  std::optional<CudaWindows> windows;
 };
 
 /// The kernel's parameters are the maps, then one struct of the pointers. Arguments are numbered as a

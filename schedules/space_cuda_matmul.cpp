@@ -1,20 +1,31 @@
 #include "base/error.h"
+#include "schedules/cuda_conv.h"
 #include "schedules/cuda_forms.h"
-#include "schedules/cuda_matmul.h"
 #include "schedules/spaces.h"
 
-// The tensor-core template as a space. Its one parameter numbers the choices, the best guess first; the form
-// that comes out names the numbers themselves, so that what is stored means the same when the guesses change.
+// The tensor-core template as spaces: for matmuls and for convolutions. The one parameter numbers the
+// choices, the best guess first; the form that comes out names the numbers themselves, so that what is stored
+// means the same when the guesses change.
 
 namespace sylvite {
 namespace {
 
-std::vector<CudaMatmulChoice> choices_for(const Kernel& kernel, const Machine& machine) {
-  return cuda_matmul_choices(read_cuda_matmul(kernel).problem, card_of(machine));
-}
+/// What a kernel is to the template, and what to race.
+struct Use {
+  const char* form;
+  Reading<CudaMatmulProblem> (*read)(const Kernel&);
+  std::vector<CudaMatmulChoice> (*choices)(const CudaMatmulProblem&, const CudaCard&);
 
-Form form_of(const CudaMatmulChoice& choice, const CudaCard& card) {
-  return {cuda_matmul_form,
+  [[nodiscard]] std::vector<CudaMatmulChoice> choices_for(const Kernel& kernel,
+                                                          const Machine& machine) const {
+    return choices(read(kernel).problem, card_of(machine));
+  }
+};
+constexpr Use matmul_use = {cuda_matmul_form, read_cuda_matmul, cuda_matmul_choices};
+constexpr Use conv_use = {cuda_conv_form, read_cuda_conv, cuda_conv_choices};
+
+Form form_of(const char* name, const CudaMatmulChoice& choice, const CudaCard& card) {
+  return {name,
           {{"tile_x", choice.tile_x},
            {"tile_y", choice.tile_y},
            {"cluster_x", choice.cluster_x},
@@ -41,39 +52,53 @@ CudaMatmulChoice choice_of(const Form& form) {
   return choice;
 }
 
+template <const Use& use>
 std::string refuses(const Kernel& kernel, const Machine& machine) {
   if (std::string reason = refuse_cuda_template(machine); !reason.empty()) return reason;
-  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
+  const Reading<CudaMatmulProblem> reading = use.read(kernel);
   if (!reading.refusal.empty()) return reading.refusal;
   if (reading.problem.element == DType::f32)
     return "its operands are f32, which tensor cores would round to tf32";
-  return choices_for(kernel, machine).empty() ? "no tile fits" : "";
+  return use.choices_for(kernel, machine).empty() ? "no tile fits" : "";
 }
 
+template <const Use& use>
 std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  return {choice_parameter(choices_for(kernel, machine).size())};
+  return {choice_parameter(use.choices_for(kernel, machine).size())};
 }
 
+Point first_choice(const Kernel& /*kernel*/, const Machine& /*machine*/) {
+  return {{"choice", 0}};
+}
+
+template <const Use& use>
 Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  return {form_of(choices_for(kernel, machine).at(choice_number(point)), card_of(machine)), {}};
+  return {form_of(use.form, use.choices_for(kernel, machine).at(choice_number(point)), card_of(machine)), {}};
+}
+
+CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
+  const Reading<CudaMatmulProblem> reading = use.read(kernel);
+  if (!reading.refusal.empty())
+    throw UnsupportedError("the template {} cannot take the kernel: {}", use.form, reading.refusal);
+  return make_cuda_matmul(reading.problem, choice_of(form), card_of(form));
+}
+
+template <const Use& use>
+Space space_of() {
+  return {use.form, refuses<use>, parameters<use>, first_choice, at<use>, nullptr};
 }
 
 }  // namespace
 
-const Space cuda_matmul_space = {
-    .name = "cuda_matmul",
-    .refuses = refuses,
-    .parameters = parameters,
-    .heuristic = [](const Kernel&, const Machine&) { return Point{{"choice", 0}}; },
-    .at = at,
-    .cost = nullptr,
-};
+const Space cuda_matmul_space = space_of<matmul_use>();
+const Space cuda_conv_space = space_of<conv_use>();
 
 CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form) {
-  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
-  if (!reading.refusal.empty())
-    throw UnsupportedError("the matmul template cannot take the kernel: {}", reading.refusal);
-  return make_cuda_matmul(reading.problem, choice_of(form), card_of(form));
+  return make(matmul_use, kernel, form);
+}
+
+CudaTemplate cuda_conv_template(const Kernel& kernel, const Form& form) {
+  return make(conv_use, kernel, form);
 }
 
 }  // namespace sylvite

@@ -109,6 +109,25 @@ DEVICE void load_box_to(u32 to, const TensorMap* map, int x, int y, int z, int w
       "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier), "h"(blocks)
       : "memory");
 }
+// Windows of a tensor [image][line][column][channel]: from the corner at (column, line, image) on, as many columns as
+// the map says, moving on to the next line and image where they end, each seen at tap (tap_x, tap_y) of its window.
+DEVICE void load_windows(u32 to, const TensorMap* map, int channel, int column, int line, int image, int tap_x, int tap_y,
+                         u32 barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.im2col.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%2, %3, %4, %5}], [%6], {%7, %8};" ::"r"(to),
+      "l"(map), "r"(channel), "r"(column), "r"(line), "r"(image), "r"(barrier), "h"((u16)tap_x), "h"((u16)tap_y)
+      : "memory");
+}
+DEVICE void load_windows_to(u32 to, const TensorMap* map, int channel, int column, int line, int image, int tap_x,
+                            int tap_y, u32 barrier, u16 blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.im2col.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "[%1, {%2, %3, %4, %5}], [%6], {%7, %8}, %9;" ::"r"(to),
+      "l"(map), "r"(channel), "r"(column), "r"(line), "r"(image), "r"(barrier), "h"((u16)tap_x), "h"((u16)tap_y),
+      "h"(blocks)
+      : "memory");
+}
 DEVICE void store_box(const TensorMap* map, int x, int y, int z, int w, u32 from) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(map), "r"(x),
                "r"(y), "r"(z), "r"(w), "r"(from)
@@ -127,10 +146,13 @@ DEVICE void fence_shared_for_engines() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Products of a warpgroup. Operands lie in shared memory in rows of 128 bytes, swizzled; groups of 8 rows are
-// 1024 bytes apart. Where the depth is the slow dimension, blocks of 64 columns are `columns_stride` bytes apart.
+// Products of a warpgroup. Operands lie in shared memory in rows of ROW bytes (128 or 64), swizzled; groups of 8 rows
+// follow each other. Where the depth is the slow dimension, blocks of 64 columns are `columns_stride` bytes apart.
+template <int ROW = 128>
 DEVICE u64 operand_descriptor(u32 address, u32 columns_stride) {
-  return (1ull << 62) | (64ull << 32) | ((u64)(columns_stride >> 4) << 16) | (u64)((address & 0x3ffff) >> 4);
+  constexpr u64 swizzle = ROW == 128 ? 1 : 2;
+  return (swizzle << 62) | ((u64)(ROW * 8 >> 4) << 32) | ((u64)(columns_stride >> 4) << 16) |
+         (u64)((address & 0x3ffff) >> 4);
 }
 DEVICE void products_begin() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -176,6 +198,29 @@ DEVICE void store_matrices(u32 row, u32 a, u32 b) {
                  : "memory");
   } else {
     asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(row), "r"(a), "r"(b) : "memory");
+  }
+}
+
+/// The reverse, from shared memory to fragments.
+template <bool TRANSPOSED, int COUNT>
+DEVICE void load_matrices(u32 row, u32 (&m)[4]) {
+  if constexpr (COUNT == 4 && TRANSPOSED) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+                 : "r"(row)
+                 : "memory");
+  } else if constexpr (COUNT == 4) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+                 : "r"(row)
+                 : "memory");
+  } else if constexpr (TRANSPOSED) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(m[0]), "=r"(m[1])
+                 : "r"(row)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(m[0]), "=r"(m[1]) : "r"(row) : "memory");
   }
 }
 

@@ -1,0 +1,137 @@
+#include "schedules/cuda_conv.h"
+
+#include "lowering/algorithm.h"
+#include "tests/gpu/gpu_test.h"
+#include "tests/gpu/template_runner.h"
+#include "tests/support/conv_kernels.h"
+
+// Convolutions by the template of products against the reference interpreter. Extents are odd, so that tiles
+// reach over every border and pixels of one tile lie in several lines and images; the grid is small.
+
+namespace sylvite {
+namespace {
+
+using gpu_cuda_conv = GpuTest;
+
+const CudaCard small_card{4, 232448};
+
+CudaMatmulChoice tile(int channels, int pixels, bool ping_pong, int split = 1) {
+  CudaMatmulChoice choice;
+  choice.swapped = true;
+  choice.tile_x = channels;
+  choice.tile_y = pixels;
+  choice.ping_pong = ping_pong;
+  choice.split = split;
+  return choice;
+}
+
+std::vector<CudaMatmulChoice> some_choices() {
+  CudaMatmulChoice pixels_first = tile(128, 64, true);
+  pixels_first.swapped = false;
+  CudaMatmulChoice shared_pixels = tile(64, 112, true), shared_filter = tile(64, 96, true);
+  shared_pixels.cluster_x = 2;
+  shared_filter.cluster_y = 2;
+  return {tile(64, 104, true), tile(128, 96, false), tile(128, 112, false, 2),
+          pixels_first,        shared_pixels,        shared_filter};
+}
+
+/// Inputs and results as they are stored.
+void check(const ConvSpec& spec, const std::vector<CudaMatmulChoice>& choices = some_choices()) {
+  const Kernel kernel = conv_kernel(spec);
+  const Reading<CudaMatmulProblem> reading = read_cuda_conv(kernel);
+  ASSERT_EQ(reading.refusal, "") << kernel.text;
+  std::vector<Tensor> inputs = normal_inputs(kernel, 7);
+  const Tensor reference =
+      pack(interpret(kernel.body, inputs).at(0), layout_packing(kernel.body.type(kernel.body.outputs[0])));
+  const std::vector<Packing> packings = input_packings(kernel, {"cuda_conv", {}});
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
+    inputs[i] = pack(inputs[i], packings[i].is_identity() ? layout_packing(type) : packings[i]);
+  }
+  for (const CudaMatmulChoice& choice : choices) {
+    if (!refuse_cuda_matmul(reading.problem, choice, small_card).empty()) continue;
+    SCOPED_TRACE(choice.to_string() + " of\n" + kernel.text);
+    const CudaTemplate text = make_cuda_matmul(reading.problem, choice, small_card);
+    EXPECT_LT(error_of(run_template(text, kernel, inputs), reference), 1e-2);
+  }
+}
+
+ConvSpec taps(std::int64_t count, std::int64_t stride) {
+  ConvSpec spec;
+  spec.taps_y = spec.taps_x = count;
+  spec.stride = stride;
+  const std::int64_t pad = count / 2;
+  spec.pads = {pad, pad, pad, pad};
+  return spec;
+}
+
+TEST_F(gpu_cuda_conv, windows_agree_with_the_interpreter) {
+  check(taps(3, 1));
+  check(taps(3, 2));
+  check(taps(1, 1));
+  check(taps(1, 2));
+  ConvSpec wide = taps(5, 1);
+  wide.channels = 72;
+  wide.filters = 136;
+  wide.pads = {1, 2, 2, 0};
+  check(wide);
+  ConvSpec apart = taps(3, 3);
+  apart.dilation = 2;
+  apart.channels = 24;
+  apart.element = DType::f16;
+  check(apart);
+}
+
+TEST_F(gpu_cuda_conv, epilogues_agree_with_the_interpreter) {
+  for (const char* epilogue : {"none", "scale", "residual"}) {
+    for (const std::int64_t count : {1, 3}) {
+      ConvSpec spec = taps(count, 1);
+      spec.filters = 136;
+      spec.epilogue = epilogue;
+      check(spec);
+    }
+  }
+}
+
+/// Windows that overlap in memory.
+TEST_F(gpu_cuda_conv, joined_taps_agree_with_the_interpreter) {
+  ConvSpec first;
+  first.channels = 4;
+  first.lines = 33;
+  first.columns = 36;
+  first.taps_y = 7;
+  first.taps_x = 8;
+  first.stride = 2;
+  first.pads = {0, 0, 0, 0};
+  check(first);
+  first.channels = 8;
+  first.taps_x = first.taps_y = 3;
+  first.stride = 1;
+  check(first);
+}
+
+TEST_F(gpu_cuda_conv, repeated_runs_agree) {
+  ConvSpec spec = taps(3, 1);
+  spec.images = 5;
+  spec.epilogue = "residual";
+  const Kernel kernel = conv_kernel(spec);
+  std::vector<Tensor> inputs = normal_inputs(kernel, 3);
+  const CudaTemplate text = make_cuda_matmul(read_cuda_conv(kernel).problem, tile(64, 64, true), small_card);
+  const Tensor once = run_template(text, kernel, inputs);
+  EXPECT_EQ(error_of(run_template(text, kernel, inputs, 20), once), 0);
+}
+
+/// Everything that the first guesses of ResNet-50's kernels may be, with the whole card.
+TEST_F(gpu_cuda_conv, first_guesses_agree_with_the_interpreter) {
+  for (const std::int64_t channels : {64, 256}) {
+    ConvSpec spec = taps(3, 1);
+    spec.channels = channels;
+    spec.filters = 256;
+    spec.lines = spec.columns = 14;
+    const Kernel kernel = conv_kernel(spec);
+    check(spec, cuda_conv_choices(read_cuda_conv(kernel).problem, {}));
+  }
+}
+
+}  // namespace
+}  // namespace sylvite

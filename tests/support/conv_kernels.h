@@ -1,0 +1,59 @@
+#pragma once
+// Convolution kernels with their channels innermost, for tests of templates.
+
+#include <string>
+
+#include "lowering/kernel.h"
+
+namespace sylvite {
+
+struct ConvSpec {
+  std::int64_t images = 2, channels = 64, lines = 12, columns = 9, filters = 64;
+  std::int64_t taps_y = 3, taps_x = 3, stride = 1, dilation = 1;
+  Dims pads = {1, 1, 1, 1};
+  DType element = DType::bf16;
+  std::string epilogue =
+      "relu";  ///< none, relu, residual (with relu), scale (a number per channel); all with bias
+};
+
+namespace conv_kernels {
+
+inline ValueId with_channels_last(Graph& body, ValueId id) {
+  TensorType& type = body.value(id).type;
+  type.layout.channel_block = static_cast<int>(type.dims()[1]);
+  return id;
+}
+
+}  // namespace conv_kernels
+
+/// The filter, the bias and the scale are weights.
+inline Kernel conv_kernel(const ConvSpec& spec) {
+  using conv_kernels::with_channels_last;
+  Graph body;
+  std::vector<bool> weights;
+  const auto input = [&](const char* name, const Dims& dims, bool is_weight) {
+    weights.push_back(is_weight);
+    return body.add_input(name, make_type(spec.element, dims));
+  };
+  const ValueId x =
+      with_channels_last(body, input("x", {spec.images, spec.channels, spec.lines, spec.columns}, false));
+  const ValueId w = input("w", {spec.filters, spec.channels, spec.taps_y, spec.taps_x}, true);
+  const ValueId b = input("b", {spec.filters}, true);
+  ValueId y = with_channels_last(body, body.add(Op::conv, {x, w, b},
+                                                {{"strides", Dims{spec.stride, spec.stride}},
+                                                 {"pads", spec.pads},
+                                                 {"dilations", Dims{spec.dilation, spec.dilation}},
+                                                 {"groups", std::int64_t{1}}}));
+  const auto then = [&](Op op, std::vector<ValueId> inputs) {
+    y = with_channels_last(body, body.add(op, std::move(inputs)));
+  };
+  if (spec.epilogue == "scale")
+    then(Op::mul, {y, with_channels_last(body, input("e", {1, spec.filters, 1, 1}, true))});
+  if (spec.epilogue == "residual")
+    then(Op::add, {y, with_channels_last(body, input("e", body.type(y).dims(), false))});
+  if (spec.epilogue != "none") then(Op::relu, {y});
+  body.outputs = {y};
+  return make_kernel(std::move(body), std::move(weights));
+}
+
+}  // namespace sylvite
