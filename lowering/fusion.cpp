@@ -303,8 +303,24 @@ class Fuser {
 
 }  // namespace
 
+namespace {
+
+/// One pixel an image: its channels lie the same dense and in one block.
+bool is_same_in_memory(const TensorType& from, const TensorType& to) {
+  const Dims dims = from.dims();
+  const auto is_whole = [&](const Layout& layout) {
+    return layout.channel_block == 0 || layout.channel_block == dims.at(1);
+  };
+  return is_whole(from.layout) && is_whole(to.layout) &&
+         std::all_of(dims.begin() + 2, dims.end(), [](std::int64_t extent) { return extent == 1; });
+}
+
+}  // namespace
+
 bool is_free(const Graph& graph, const Node& node) {
-  if (node.op == Op::to_layout) return graph.is_constant(node.inputs[0]);
+  if (node.op == Op::to_layout)
+    return graph.is_constant(node.inputs[0]) ||
+           is_same_in_memory(graph.type(node.inputs[0]), graph.type(node.outputs[0]));
   return node.op == Op::reshape && graph.type(node.inputs[0]).layout.channel_block == 0;
 }
 

@@ -78,7 +78,8 @@ bool takes_epilogue(const Node& anchor) {
 
 bool takes_view_epilogue(const Graph& graph, const Node& anchor, const Node& view) {
   if (view.op == Op::to_layout)
-    return has_trait(anchor.op, OpTrait::pooling) || has_trait(anchor.op, OpTrait::reduction);
+    return has_trait(anchor.op, OpTrait::pooling) || has_trait(anchor.op, OpTrait::reduction) ||
+           anchor.op == Op::pad;
   if (view.op != Op::transpose) return false;
   if (anchor.op == Op::attention) return keeps_last_axis(graph, view);
   return anchor.op == Op::concat || anchor.op == Op::pad || has_trait(anchor.op, OpTrait::gather);

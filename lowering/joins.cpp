@@ -30,8 +30,12 @@ class Joiner {
   [[nodiscard]] Joins take() { return std::move(joins_); }
 
  private:
-  /// Every dim outside the axis, as stored, is 1.
+  /// Every dim outside the axis, as stored, is 1, and parts are stored as the whole is.
   [[nodiscard]] bool is_contiguous(const Node& concat) const {
+    const bool alike = std::all_of(concat.inputs.begin(), concat.inputs.end(), [&](ValueId part) {
+      return graph_.type(part).layout == graph_.type(concat.outputs[0]).layout;
+    });
+    if (!alike) return false;
     const Dims stored = graph_.type(concat.outputs[0]).storage_dims();
     const std::int64_t axis = concat.attributes.integer("axis");
     return std::all_of(stored.begin(), stored.begin() + axis,

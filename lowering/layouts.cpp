@@ -17,16 +17,26 @@ constexpr std::array finite_ops = {
     Op::softplus, Op::add, Op::sub,     Op::mul,   Op::minimum, Op::maximum,
 };
 
-bool is_image(const TensorType& type) {
-  const bool is_stored_in_blocks = type.dtype == DType::f32 || type.dtype == DType::bf16;
-  return type.rank() == 4 && is_stored_in_blocks && type.element_count() > 0;
-}
+/// Which values are blocked, and how.
+struct Blocks {
+  int size = 0;  ///< channels of a block; 0: all that a value has
+
+  [[nodiscard]] bool fit(const TensorType& type) const {
+    constexpr std::int64_t unit = 4;  // channels; longer rows of odd lengths cannot be read in vectors
+    if (type.rank() != 4 || type.element_count() == 0) return false;
+    if (size > 0) return type.dtype == DType::f32 || type.dtype == DType::bf16;
+    return (type.dtype == DType::bf16 || type.dtype == DType::f16) && type.dims()[1] % unit == 0;
+  }
+  [[nodiscard]] int of(const TensorType& type) const {
+    return size > 0 ? size : static_cast<int>(type.dims().at(1));
+  }
+};
 
 /// What every rule asks of a node's operands.
 struct Operands {
   const Graph& graph;
   const Node& node;
-  int block;
+  Blocks blocks;
   std::vector<bool> blocked;  ///< per input: it is at hand in blocks
 
   [[nodiscard]] const TensorType& type(std::size_t i) const { return graph.type(node.inputs[i]); }
@@ -40,14 +50,14 @@ using Wanted = std::vector<bool>;
 using Rule = std::optional<Wanted> (*)(const Operands&);
 
 std::optional<Wanted> convolution_rule(const Operands& operands) {
-  if (!is_image(operands.type(0))) return std::nullopt;
+  if (!operands.blocks.fit(operands.type(0)) || !operands.blocks.fit(operands.output())) return std::nullopt;
   const std::int64_t channels = operands.type(0).dims()[1];
   const std::int64_t groups = operands.node.attributes.integer("groups");
   const bool depthwise = groups == channels && operands.output().dims()[1] == channels;
   if (groups != 1 && !depthwise) return std::nullopt;
   Wanted wanted(operands.node.inputs.size(), false);
   // Padding three channels of an image to a whole block would cost more than reading it as it is.
-  wanted[0] = channels >= operands.block || operands.blocked[0];
+  wanted[0] = channels >= operands.blocks.size || operands.blocked[0];
   return wanted;
 }
 
@@ -63,7 +73,8 @@ std::optional<Wanted> pointwise_rule(const Operands& operands) {
   const bool by_scalar = operands.node.op == Op::div && operands.graph.is_constant(operands.node.inputs[1]) &&
                          operands.is_scalar(1);
   const bool finite = std::find(finite_ops.begin(), finite_ops.end(), operands.node.op) != finite_ops.end();
-  if (!is_image(operands.output()) || !(finite || by_scalar)) return std::nullopt;
+  const bool keeps_padding = finite || by_scalar || operands.blocks.size == 0;
+  if (!operands.blocks.fit(operands.output()) || !keeps_padding) return std::nullopt;
   Wanted wanted(operands.node.inputs.size(), false);
   bool any = false;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -86,8 +97,8 @@ std::optional<Wanted> concat_rule(const Operands& operands) {
   if (operands.node.attributes.integer("axis") != 1) return std::nullopt;
   for (std::size_t i = 0; i < operands.blocked.size(); ++i) {
     const bool last = i + 1 == operands.blocked.size();
-    if (!operands.blocked[i] || (!last && operands.type(i).dims()[1] % operands.block != 0))
-      return std::nullopt;
+    const bool whole = operands.blocks.size == 0 || operands.type(i).dims()[1] % operands.blocks.size == 0;
+    if (!operands.blocked[i] || !(last || whole)) return std::nullopt;
   }
   return Wanted(operands.blocked.size(), true);
 }
@@ -130,9 +141,9 @@ Rule find_rule(Op op) {
 
 class Assigner {
  public:
-  Assigner(const Graph& source, int block)
+  Assigner(const Graph& source, Blocks blocks)
       : source_(source),
-        block_(block),
+        blocks_(blocks),
         dense_(source.values().size(), no_value),
         blocked_(source.values().size(), no_value) {
     result_.name = source.name;
@@ -156,7 +167,7 @@ class Assigner {
   std::optional<Wanted> wants(const Node& node) {
     const Rule rule = find_rule(node.op);
     if (rule == nullptr || node.inputs.empty()) return std::nullopt;
-    Operands operands{source_, node, block_, {}};
+    Operands operands{source_, node, blocks_, {}};
     for (ValueId input : node.inputs)
       operands.blocked.push_back(input != no_value && blocked(input) != no_value);
     return rule(operands);
@@ -172,7 +183,8 @@ class Assigner {
 
   ValueId as_blocked(ValueId id) {
     if (blocked(id) != no_value) return blocked(id);
-    return blocked(id) = result_.add(Op::to_layout, {as_dense(id)}, {{"block", std::int64_t{block_}}});
+    return blocked(id) = result_.add(Op::to_layout, {as_dense(id)},
+                                     {{"block", std::int64_t{blocks_.of(source_.type(id))}}});
   }
 
   void add(const Node& node, const std::optional<Wanted>& wanted) {
@@ -184,14 +196,15 @@ class Assigner {
     const std::vector<ValueId> outputs =
         result_.add_node(node.op, std::move(inputs), node.attributes, node.name);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      result_.value(outputs[i]).type.layout.channel_block = wanted ? block_ : 0;
+      TensorType& type = result_.value(outputs[i]).type;
+      type.layout.channel_block = wanted ? blocks_.of(type) : 0;
       result_.rename(outputs[i], source_.value(node.outputs[i]).name);
       (wanted ? blocked(node.outputs[i]) : dense(node.outputs[i])) = outputs[i];
     }
   }
 
   const Graph& source_;
-  int block_;
+  Blocks blocks_;
   std::vector<ValueId> dense_;    ///< per source value: its dense form in the result, or no_value
   std::vector<ValueId> blocked_;  ///< per source value: its blocked form in the result, or no_value
   Graph result_;
@@ -205,8 +218,8 @@ bool has_convolutions(const Graph& graph) {
 }  // namespace
 
 Graph assign_layouts(const Graph& graph, const LoweringOptions& options) {
-  if (!options.block_channels || options.channel_block < 2 || !has_convolutions(graph)) return graph;
-  return Assigner(graph, options.channel_block).run();
+  if (!options.block_channels || options.channel_block == 1 || !has_convolutions(graph)) return graph;
+  return Assigner(graph, {options.channel_block}).run();
 }
 
 }  // namespace sylvite

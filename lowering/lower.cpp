@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "lowering/few_channels.h"
 #include "lowering/flatten.h"
 #include "lowering/fusion.h"
 #include "lowering/horizontal.h"
@@ -200,7 +201,8 @@ Plan lower(const Graph& graph, const LoweringOptions& options) {
   const Graph multiplied = options.multiply_patches ? multiply_patches(graph) : graph;
   // The second flatten moves the slices of merged matmuls behind the reshapes that follow them.
   const Graph flat = options.fuse ? flatten(merge_matmuls(flatten(order_rows(multiplied)))) : multiplied;
-  const Graph laid_out = assign_layouts(flat, options);
+  const bool channels_last = options.block_channels && options.channel_block == 0;
+  const Graph laid_out = assign_layouts(channels_last ? widen_few_channels(flat) : flat, options);
   Plan plan = plan_with(laid_out, no_joins(laid_out), options);
   if (options.fuse && options.join_concats) {
     const Joins joins = find_joins(laid_out);

@@ -55,7 +55,7 @@ struct LoweringOptions {
   bool join_concats = true;       ///< with `fuse`: parts of a concat are written in place where memory allows
   bool block_channels = true;     ///< channel-blocked layouts between convolutions
   bool multiply_patches = false;  ///< convolutions of patches as matmuls, for tensor cores
-  int channel_block = 16;         ///< floats in a vector register of the target
+  int channel_block = 16;         ///< floats of a vector register; 0: all channels of 16-bit values
   bool reuse_memory = true;       ///< false: every value has its own place in the arena (debugging)
 };
 

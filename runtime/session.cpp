@@ -70,11 +70,8 @@ LoweringOptions lowering_options(const Settings& settings, const Machine& machin
   options.fuse = settings.boolean("lowering.fuse");
   options.block_channels = settings.boolean("lowering.block_channels");
   options.reuse_memory = settings.boolean("lowering.reuse_memory");
-  options.channel_block = machine.vector_floats;
-  if (machine.gpu) {
-    options.block_channels = false;  // blocks are for vector registers
-    options.multiply_patches = true;
-  }
+  options.channel_block = machine.gpu ? 0 : machine.vector_floats;
+  options.multiply_patches = machine.gpu.has_value();
   return options;
 }
 

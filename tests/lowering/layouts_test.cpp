@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "frontend/store_as_bf16.h"
+#include "lowering/fusion.h"
 #include "sample_graphs.h"
 
 namespace sylvite {
@@ -92,6 +94,51 @@ TEST(Layouts, ConcatNeedsWholeBlocksBeforeItsLastPart) {
     EXPECT_EQ(block_after(assign_layouts(graph, {}), Op::concat), width == 16 ? 16 : 0);
     expect_lowers_faithfully(graph);
   }
+}
+
+LoweringOptions channels_last() {
+  LoweringOptions options;
+  options.channel_block = 0;
+  return options;
+}
+
+TEST(Layouts, ChannelsLastIsOneBlockOfAllChannels) {
+  const Graph graph = store_as_bf16(residual_network());
+  const Plan plan = lower(graph, channels_last());
+  int convolutions = 0;
+  for (const Kernel& kernel : plan.kernels) {
+    if (kernel.kind != KernelClass::convolution) continue;
+    ++convolutions;
+    const TensorType& type = kernel.body.type(kernel.body.outputs[0]);
+    EXPECT_EQ(type.layout.channel_block, type.dims()[1]) << kernel.text;
+    EXPECT_EQ(kernel.body.type(kernel.body.inputs[0]).layout.channel_block % 4, 0);
+  }
+  EXPECT_GE(convolutions, 5);
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  const Tensor wanted = interpret(graph, inputs).at(0), got = interpret_plan(plan, inputs).at(0);
+  for (std::int64_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(wanted.as_double(i), got.as_double(i), 5e-2);
+}
+
+/// Where an image is one pixel, the layouts are the same bytes.
+TEST(Layouts, OnePixelNeedsNoMove) {
+  for (const std::int64_t extent : {1, 2}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", make_type(DType::bf16, {3, 8, extent, extent}));
+    const ValueId blocked = graph.add(Op::to_layout, {x}, {{"block", std::int64_t{8}}});
+    EXPECT_EQ(is_free(graph, graph.node(graph.value(blocked).producer)), extent == 1);
+  }
+}
+
+TEST(Layouts, ChannelsLastConcatIsNotWrittenInPlace) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({1, 8, 4, 4}));
+  graph.outputs = {
+      graph.add(Op::concat, {conv(graph, x, 8, 1), conv(graph, x, 16, 1)}, {{"axis", std::int64_t{1}}})};
+  const Graph narrow = store_as_bf16(graph);
+  const std::vector<Tensor> inputs = random_inputs(narrow);
+  const Plan plan = lower(narrow, channels_last());
+  const Tensor wanted = interpret(narrow, inputs).at(0), got = interpret_plan(plan, inputs).at(0);
+  for (std::int64_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(wanted.as_double(i), got.as_double(i));
 }
 
 TEST(Layouts, CanBeSwitchedOff) {

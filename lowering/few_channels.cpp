@@ -1,0 +1,69 @@
+#include "lowering/few_channels.h"
+
+#include <algorithm>
+
+#include "frontend/rewrite.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t run = 8;  // elements of 16 bytes
+
+bool is_taken(const Graph& graph, const Node& node) {
+  const TensorType& x = graph.type(node.inputs[0]);
+  if (node.op != Op::conv || x.rank() != 4) return false;
+  const bool narrow = x.dtype == DType::bf16 || x.dtype == DType::f16;
+  return narrow && x.dims()[1] < run && x.element_count() > 0 && graph.is_constant(node.inputs[1]) &&
+         node.attributes.integer("groups") == 1 && node.attributes.integers("dilations") == Dims{1, 1};
+}
+
+/// With zeros behind the old elements of each dim.
+Tensor extended(const Tensor& tensor, const Dims& dims) {
+  Tensor result(tensor.dtype(), dims);
+  const Dims from = tensor.dims(), strides = dense_strides(dims);
+  for (std::int64_t i = 0; i < tensor.size(); ++i) {
+    std::int64_t rest = i, to = 0;
+    for (std::size_t d = from.size(); d-- > 0; rest /= from[d]) to += rest % from[d] * strides[d];
+    result.set_double(to, tensor.as_double(i));
+  }
+  return result;
+}
+
+bool widen(GraphRewriter& rewriter, const Node& node) {
+  Graph& graph = rewriter.graph();
+  if (!is_taken(rewriter.source(), node)) return false;
+  const Dims x = rewriter.source().type(node.inputs[0]).dims();
+  const Dims out = rewriter.source().type(node.outputs[0]).dims();
+  const Tensor& filter = *rewriter.source().value(node.inputs[1]).constant;
+  const Dims &strides = node.attributes.integers("strides"), &pads = node.attributes.integers("pads");
+  Dims wide = filter.dims();
+  // Neighbouring windows, too, are a multiple of 16 bytes apart.
+  wide[1] = x[1] <= run / 2 && strides[1] % 2 == 0 ? run / 2 : run;
+  while (wide[1] * wide[3] % run != 0) ++wide[3];
+  const auto behind = [&](std::size_t d) {
+    const std::int64_t reach = (out[d] - 1) * strides[d - 2] + wide[d];
+    return std::max<std::int64_t>(reach - pads[d - 2] - x[d], 0);
+  };
+  const ValueId padded = graph.add(
+      Op::pad, {rewriter.mapped(node.inputs[0])},
+      {{"low", Dims{0, 0, pads[0], pads[1]}}, {"high", Dims{0, wide[1] - x[1], behind(2), behind(3)}}});
+  std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
+  inputs[0] = padded;
+  inputs[1] = graph.add_constant(extended(filter, wide));
+  Attributes attributes = node.attributes;
+  attributes.set("pads", Dims{0, 0, 0, 0});
+  // What is left behind the last window may be less than a step, or more.
+  const std::int64_t lines = x[2] + pads[0] + behind(2), columns = x[3] + pads[1] + behind(3);
+  if ((lines - wide[2]) / strides[0] + 1 != out[2] || (columns - wide[3]) / strides[1] + 1 != out[3])
+    return false;
+  rewriter.replace(node, Op::conv, std::move(inputs), std::move(attributes));
+  return true;
+}
+
+}  // namespace
+
+Graph widen_few_channels(const Graph& graph) {
+  return rewrite_nodes(graph, widen);
+}
+
+}  // namespace sylvite

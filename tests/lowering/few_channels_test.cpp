@@ -1,0 +1,55 @@
+#include "lowering/few_channels.h"
+
+#include <gtest/gtest.h>
+
+#include "frontend/interpreter.h"
+
+namespace sylvite {
+namespace {
+
+Graph convolution(std::int64_t channels, std::int64_t taps, std::int64_t stride, std::int64_t pad,
+                  DType dtype = DType::bf16) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(dtype, {2, channels, 11, 14}));
+  Tensor filter(dtype, {5, channels, taps, taps});
+  for (std::int64_t i = 0; i < filter.size(); ++i) filter.set_double(i, static_cast<double>(i % 7) - 3);
+  graph.outputs = {graph.add(Op::conv, {x, graph.add_constant(filter)},
+                             {{"strides", Dims{stride, stride}},
+                              {"pads", Dims{pad, pad, pad, pad}},
+                              {"dilations", Dims{1, 1}},
+                              {"groups", std::int64_t{1}}})};
+  return graph;
+}
+
+Dims filter_dims(const Graph& graph) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op == Op::conv) return graph.type(node.inputs[1]).dims();
+  }
+  return {};
+}
+
+TEST(FewChannels, KeepTheResult) {
+  for (const auto& [taps, stride, pad] : {std::tuple{7, 2, 3}, {3, 1, 1}, {3, 2, 1}, {4, 3, 0}, {1, 2, 0}}) {
+    const Graph graph = convolution(3, taps, stride, pad);
+    Tensor x(DType::bf16, {2, 3, 11, 14});
+    for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i % 11) - 5);
+    const Graph wide = widen_few_channels(graph);
+    EXPECT_EQ(wide.nodes().size(), 2U);
+    const Tensor wanted = interpret(graph, {x}).at(0), got = interpret(wide, {x}).at(0);
+    ASSERT_EQ(wanted.dims(), got.dims());
+    for (std::int64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(wanted.as_double(i), got.as_double(i));
+  }
+}
+
+TEST(FewChannels, AreWidenedToRunsOf16Bytes) {
+  EXPECT_EQ(filter_dims(widen_few_channels(convolution(3, 7, 2, 3))), (Dims{5, 4, 7, 8}));
+  EXPECT_EQ(filter_dims(widen_few_channels(convolution(3, 3, 1, 1))), (Dims{5, 8, 3, 3}));
+}
+
+TEST(FewChannels, OthersStay) {
+  EXPECT_EQ(widen_few_channels(convolution(8, 3, 1, 1)).nodes().size(), 1U);
+  EXPECT_EQ(widen_few_channels(convolution(3, 3, 1, 1, DType::f32)).nodes().size(), 1U);
+}
+
+}  // namespace
+}  // namespace sylvite
