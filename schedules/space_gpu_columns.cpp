@@ -14,7 +14,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t least_fold = 64;
+constexpr std::int64_t least_fold = 32;
 
 bool is_reduction(const Node& node) {
   return node.op == Op::reduce_sum || node.op == Op::reduce_max || node.op == Op::reduce_min ||
@@ -37,8 +37,9 @@ std::string refuses(const Kernel& kernel, const Machine& machine) {
     if (&node != facts.anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
   }
   const std::vector<std::int64_t>& axes = facts.anchor->attributes.integers("axes");
-  const std::int64_t last = kernel.body.type(facts.anchor->inputs.front()).rank() - 1;
-  if (std::find(axes.begin(), axes.end(), last) != axes.end()) return "the innermost dim is folded";
+  const TensorType& type = kernel.body.type(facts.anchor->inputs.front());
+  const std::int64_t innermost = type.layout.channel_block > 0 ? 1 : type.rank() - 1;
+  if (std::find(axes.begin(), axes.end(), innermost) != axes.end()) return "the innermost dim is folded";
   if (facts.extents.empty() ||
       loop_extents(kernel.body.type(facts.anchor->outputs.front())) != facts.extents) {
     return "the output's loops are not the fold's";

@@ -5,17 +5,24 @@
 
 // Space gpu_tiles: kernels that fold once (convolution, matmul, pooling, reductions of few elements). Each
 // thread folds a tile of results in its registers: `columns` along the innermost dim, `rows` along the one
-// where the other operand is shared (channels of a convolution, rows of a matmul).
+// where the other operand is shared (channels of a convolution, rows of a matmul). Where channels lie
+// innermost and are not mixed (pooling, depthwise convolutions), the columns are a vector.
 //   columns, rows   results of a thread
 //   threads         threads of a block
 
 namespace sylvite {
 namespace {
 
+bool is_channels_last(const Kernel& kernel) {
+  return kernel.body.type(kernel.body.outputs.front()).layout.channel_block > 0;
+}
+
 /// The position of the loop that `rows` is cut from; 0 when there is none.
-std::size_t row_loop(const Node& anchor, const Dims& extents) {
-  const std::size_t position = anchor.op == Op::conv && extents.size() > 2 ? extents.size() - 2 : 1;
-  return extents.size() > position ? position : 0;
+std::size_t row_loop(const Kernel& kernel, const KernelFacts& facts) {
+  const bool over_channels =
+      facts.anchor->op == Op::conv && facts.extents.size() > 2 && !is_channels_last(kernel);
+  const std::size_t position = over_channels ? facts.extents.size() - 2 : 1;
+  return facts.extents.size() > position ? position : 0;
 }
 
 std::string refuses(const Kernel& kernel, const Machine& machine) {
@@ -42,9 +49,25 @@ bool is_contraction(const Node& anchor) {
   return anchor.op == Op::conv || anchor.op == Op::matmul;
 }
 
+/// Columns are a vector when each is a channel of its own.
+bool is_vector(const Kernel& kernel, const KernelFacts& facts, std::int64_t columns) {
+  const Node& anchor = *facts.anchor;
+  const bool mixes =
+      is_contraction(anchor) && (anchor.op == Op::matmul || anchor.attributes.integer("groups") == 1);
+  return is_channels_last(kernel) && !mixes && facts.extents[0] % columns == 0;
+}
+std::int64_t widest_vector(const Kernel& kernel, const KernelFacts& facts) {
+  if (!is_vector(kernel, facts, 1)) return 1;
+  const auto size =
+      static_cast<std::int64_t>(dtype_size(kernel.body.type(kernel.body.outputs.front()).dtype));
+  std::int64_t columns = std::max<std::int64_t>(1, 16 / size);
+  while (columns > 1 && !is_vector(kernel, facts, columns)) columns /= 2;
+  return columns;
+}
+
 std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
   const KernelFacts facts = facts_of(kernel, machine);
-  const std::size_t rows = row_loop(*facts.anchor, facts.extents);
+  const std::size_t rows = row_loop(kernel, facts);
   return {{"columns", up_to(facts.extents[0], {4, 2, 1, 8})},
           {"rows", rows == 0 ? std::vector<std::int64_t>{1} : up_to(facts.extents[rows], {8, 4, 2, 1})},
           {"threads", {128, 64, 256}}};
@@ -53,9 +76,10 @@ std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) 
 Point heuristic(const Kernel& kernel, const Machine& machine) {
   constexpr std::int64_t busy_threads = 64 << 10;
   const KernelFacts facts = facts_of(kernel, machine);
-  const std::size_t rows = row_loop(*facts.anchor, facts.extents);
+  const std::size_t rows = row_loop(kernel, facts);
   Point point = {{"columns", 1}, {"rows", 1}, {"threads", gpu_block_threads}};
-  if (!is_contraction(*facts.anchor)) return point;
+  point["columns"] = widest_vector(kernel, facts);
+  if (!is_contraction(*facts.anchor) || point["columns"] > 1) return point;
   std::int64_t results = 1;
   for (const std::int64_t extent : facts.extents) results *= extent;
   // Large tiles as long as enough threads are left to fill the GPU.
@@ -72,7 +96,7 @@ Point heuristic(const Kernel& kernel, const Machine& machine) {
 
 Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   const KernelFacts facts = facts_of(kernel, machine);
-  const std::size_t row_position = row_loop(*facts.anchor, facts.extents);
+  const std::size_t row_position = row_loop(kernel, facts);
   const std::string fold = facts.anchor_value + "_fold";
   const Algorithm algorithm = build_algorithm(kernel, device_form);
   ScheduleWriter writer;
@@ -80,6 +104,7 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   for (std::size_t d = 0; d < facts.extents.size(); ++d) loops.push_back(fmt::format("d{}", d));
   std::string tile;
   std::string order;
+  const char* columns_as = is_vector(kernel, facts, point.at("columns")) ? "vectorize" : "unroll";
   const auto cut = [&](std::size_t position, std::int64_t factor, const char* inner) {
     if (factor < 2) return;
     const std::string outer = loops[position] + "o";
@@ -87,8 +112,9 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
         facts.extents[position] % factor == 0 ? "TailStrategy::RoundUp" : "TailStrategy::ShiftInwards";
     writer.add("{}.split({}, {}, {}, {}, {});", facts.output, loops[position], outer, inner, factor, tail);
     const std::string var = loops[position];
-    writer.add("{}.bound_extent({}, {}).unroll({});", fold, var, factor, var);
-    tile += fmt::format(".unroll({})", var);
+    const char* as = position == 0 ? columns_as : "unroll";
+    writer.add("{}.bound_extent({}, {}).{}({});", fold, var, factor, as, var);
+    tile += fmt::format(".{}({})", as, var);
     order += var + ", ";
     loops[position] = outer;
   };
@@ -100,7 +126,7 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
     const bool is_column = std::string_view(inner) == "column";
     if ((is_column ? point.at("columns") : (row_position != 0 ? point.at("rows") : 1)) < 2) continue;
     output_order += std::string(inner) + ", ";
-    unrolled += fmt::format(".unroll({})", inner);
+    unrolled += fmt::format(".{}({})", is_column ? columns_as : "unroll", inner);
   }
   for (const std::string& loop : loops) output_order += loop + ", ";
   writer.add_line(fmt::format("{}.reorder({}){};", facts.output,

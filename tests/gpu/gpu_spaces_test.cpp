@@ -19,13 +19,24 @@ bool has_narrow_output(const Kernel& kernel) {
   return dtype == DType::bf16 || dtype == DType::f16;
 }
 
+/// Activations and results as their layouts have them; weights are packed when they are used.
+void store_as_typed(const Kernel& kernel, std::vector<Tensor>& inputs, std::vector<Tensor>& results) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!kernel.input_is_weight.at(i))
+      inputs[i] = pack(inputs[i], layout_packing(kernel.body.type(kernel.body.inputs[i])));
+  }
+  for (std::size_t i = 0; i < results.size(); ++i)
+    results[i] = pack(results[i], layout_packing(kernel.body.type(kernel.body.outputs[i])));
+}
+
 class gpu_spaces : public GpuTest, public testing::WithParamInterface<GpuCase> {};
 
 TEST_P(gpu_spaces, agree_with_the_interpreter) {
   const Kernel kernel = kernel_of(GetParam().text);
   const Machine machine = with_gpu(detect_machine(1), sample_gpu());
-  const std::vector<Tensor> inputs = random_inputs(kernel);
-  const std::vector<Tensor> expected = interpret(kernel.body, inputs);
+  std::vector<Tensor> inputs = random_inputs(kernel);
+  std::vector<Tensor> expected = interpret(kernel.body, inputs);
+  store_as_typed(kernel, inputs, expected);
   std::set<std::string> seen;
   for (const Space* space : spaces_for(kernel, machine)) {
     for (const Point& point : {space->heuristic(kernel, machine), far_point(*space, kernel, machine)}) {
