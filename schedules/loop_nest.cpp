@@ -81,6 +81,10 @@ bool is_elementwise(const Kernel& kernel) {
   });
 }
 
+bool has_remainders(const Graph& body) {
+  return std::ranges::any_of(body.nodes(), [](const Node& node) { return node.op == Op::mod; });
+}
+
 }  // namespace
 
 std::size_t common_run(const Kernel& kernel, const Dims& extents) {
@@ -155,6 +159,8 @@ KernelFacts facts_of(const Kernel& kernel, const Machine& machine) {
     widest = std::max(widest, computed_wider ? 4 : dtype_size(value.type.dtype));
   }
   facts.lanes = machine.vector_floats * 4 / static_cast<int>(widest);
+  // No instruction divides integers in vectors: LLVM takes each lane apart, for minutes where there are 64.
+  if (has_remainders(body)) facts.lanes = std::min(facts.lanes, machine.vector_floats);
   facts.work = work_of(body);
   return facts;
 }
