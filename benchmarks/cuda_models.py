@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Transformers on a GPU beside torch.compile: times, errors against f32, compile times and device memory, in one run.
+"""Models on a GPU beside torch.compile: times, errors against f32, compile times and device memory, in one run.
 
 usage: cuda_models.py SYLVITE... --models FOLDER [--only NAME,...] [--batch 32] [--precision bf16] [--json FILE]
 SYLVITE is the command (several words: a bundle's `run sylvite`). FOLDER holds NAME.onnx with weights. Sylvite's time is
@@ -122,6 +122,8 @@ def race(path, name, options, folder):
         row["warm_seconds"][mode] = report["seconds"]["ready"]
         row["bytes"][mode] = report["peak_bytes"]
     model = reference_model.bfloat16() if bf16 else reference_model
+    if given.dim() == 4:
+        given = given.contiguous(memory_format=torch.channels_last)  # what torch is fastest with
     ways = {}
     for mode in options.torch:
         way = torch_way(model, mode, given)

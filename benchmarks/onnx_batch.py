@@ -1,4 +1,4 @@
-"""An exported transformer at another batch: graphs that PyTorch exports say their batch in shapes.
+"""An exported model at another batch: graphs that PyTorch exports say their batch in shapes.
 
 Zero biases (as exported from fresh modules) become random, so that no compiler can drop them; inputs and outputs in
 floating point become bf16 on request, as a model that was cast with .bfloat16() has them.
@@ -25,10 +25,10 @@ def batched_shape(shape, batch, rows):
 
 
 def sequence_of(graph):
-    """Rows that attention works on."""
+    """Rows that attention works on; 0 without any."""
     initial = {tensor.name: tensor for tensor in graph.initializer}
     shapes = [numpy_helper.to_array(initial[node.input[1]]) for node in graph.node if node.op_type == "Reshape"]
-    return next(int(dim) for shape in shapes for dim in shape if dim in (128, 197))
+    return next((int(dim) for shape in shapes for dim in shape if dim in (128, 197)), 0)
 
 
 def set_batch(graph, batch):

@@ -1,6 +1,7 @@
-"""BERT-base, GPT-2 small and ViT-B/16 as plain PyTorch modules, with the weights of an ONNX graph.
+"""BERT-base, GPT-2 small, ViT-B/16 and ResNet-50 as plain PyTorch modules, with the weights of an ONNX graph.
 
-Attention is scaled_dot_product_attention; BERT's three projections are apart, as its users have them. Weights are
+Attention is scaled_dot_product_attention; BERT's three projections are apart, as its users have them. ResNet-50 has its
+normalisations folded into the convolutions, as its graph has, and keeps channels last. Weights are
 taken in the order in which the graph uses them, so names do not matter.
 """
 
@@ -47,6 +48,15 @@ class Weights:
         weight, bias = self.linears.pop(0)
         layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
         layer.weight = nn.Parameter(weight.contiguous())
+        if bias is not None:
+            layer.bias = nn.Parameter(bias)
+        return layer
+
+    def conv(self, stride=1):
+        weight, bias = self.others.pop(0)
+        filters, channels, size, _ = weight.shape
+        layer = nn.Conv2d(channels, filters, size, stride, size // 2, bias=bias is not None)
+        layer.weight = nn.Parameter(weight)
         if bias is not None:
             layer.bias = nn.Parameter(bias)
         return layer
@@ -142,7 +152,32 @@ class Vit(nn.Module):
         return self.head(self.norm(h)[:, 0])
 
 
-MODELS = {"bert_base": Bert, "gpt2_small": Gpt2, "vit_b_16": Vit}
+class Bottleneck(nn.Module):
+    def __init__(self, weights, stride, is_first):
+        super().__init__()
+        self.reduce, self.spatial, self.expand = weights.conv(), weights.conv(stride), weights.conv()
+        self.shortcut = weights.conv(stride) if is_first else nn.Identity()
+
+    def forward(self, x):
+        h = self.expand(F.relu(self.spatial(F.relu(self.reduce(x)))))
+        return F.relu(h + self.shortcut(x))
+
+
+class ResNet50(nn.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.stem = weights.conv(2)
+        self.blocks = nn.Sequential(*(Bottleneck(weights, 2 if block == 0 and stage > 0 else 1, block == 0)
+                                      for stage, blocks in enumerate((3, 4, 6, 3)) for block in range(blocks)))
+        self.head = weights.linear()
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, x):
+        h = F.max_pool2d(F.relu(self.stem(x)), 3, 2, 1)
+        return self.head(self.blocks(h).mean((2, 3)))
+
+
+MODELS = {"bert_base": Bert, "gpt2_small": Gpt2, "vit_b_16": Vit, "resnet50": ResNet50}
 
 
 def load(name, path):
