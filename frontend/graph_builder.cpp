@@ -10,7 +10,7 @@ namespace sylvite {
 namespace {
 
 constexpr std::int64_t max_value_bytes = std::int64_t{1} << 38;
-constexpr std::int64_t max_table_elements = std::int64_t{1} << 26;
+constexpr std::int64_t max_table_elements = std::int64_t{1} << 24;
 constexpr std::size_t max_graph_nodes = 500'000;
 constexpr std::int64_t max_folded_bytes = std::int64_t{64} << 20;
 

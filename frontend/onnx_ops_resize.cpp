@@ -88,16 +88,18 @@ void fill_row(const ResizeRule& rule, const ResizeAxis& axis, double position, s
 
 /// Resizes one axis: a product with a constant matrix, or a gather for nearest neighbours.
 Sym resize_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size) {
+  const bool is_cropped = rule.transform == "tf_crop_and_resize";
   std::vector<double> matrix;
   std::vector<double> outside;
   std::vector<std::int64_t> nearest;
   bool is_extrapolated = false;
   for (std::int64_t i = 0; i < size.to; ++i) {
     const double position = source_position(rule, size, static_cast<double>(i));
-    const bool is_outside = rule.transform == "tf_crop_and_resize" &&
-                            (position < 0 || position > static_cast<double>(size.from - 1));
-    is_extrapolated = is_extrapolated || is_outside;
-    outside.push_back(is_outside ? 1 : 0);
+    if (is_cropped) {
+      const bool is_outside = position < 0 || position > static_cast<double>(size.from - 1);
+      is_extrapolated = is_extrapolated || is_outside;
+      outside.push_back(is_outside ? 1 : 0);
+    }
     if (rule.mode == "nearest") {
       nearest.push_back(std::clamp<std::int64_t>(nearest_index(rule, position), 0, size.from - 1));
       continue;
