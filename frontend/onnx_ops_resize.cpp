@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
 
 #include "base/error.h"
 #include "frontend/onnx_ops.h"
@@ -61,15 +62,11 @@ std::int64_t nearest_index(const ResizeRule& rule, double position) {
 
 /// Adds the weights of one output element to its row over the inputs; elements beyond the ends count as the
 /// ends.
-void fill_row(const ResizeRule& rule, const ResizeAxis& axis, double position, std::vector<double>& row) {
+void fill_row(const ResizeRule& rule, const ResizeAxis& axis, double position, std::span<double> row) {
   const auto last = axis.from - 1;
   const auto at = [&](std::int64_t i) -> double& {
     return row[static_cast<std::size_t>(std::clamp<std::int64_t>(i, 0, last))];
   };
-  if (rule.mode == "nearest") {
-    at(nearest_index(rule, position)) = 1;
-    return;
-  }
   const double stretch = rule.is_antialias ? std::min(axis.scale, 1.0) : 1.0;
   const double reach = (rule.mode == "linear" ? 1 : 2) / stretch;
   const auto first = static_cast<std::int64_t>(std::floor(position - reach)) + 1;
@@ -89,7 +86,8 @@ void fill_row(const ResizeRule& rule, const ResizeAxis& axis, double position, s
 /// Resizes one axis: a product with a constant matrix, or a gather for nearest neighbours.
 Sym resize_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size) {
   const bool is_cropped = rule.transform == "tf_crop_and_resize";
-  std::vector<double> matrix;
+  const bool is_nearest = rule.mode == "nearest";
+  std::vector<double> matrix(is_nearest ? 0 : static_cast<std::size_t>(size.to * size.from), 0);
   std::vector<double> outside;
   std::vector<std::int64_t> nearest;
   bool is_extrapolated = false;
@@ -100,18 +98,17 @@ Sym resize_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size)
       is_extrapolated = is_extrapolated || is_outside;
       outside.push_back(is_outside ? 1 : 0);
     }
-    if (rule.mode == "nearest") {
+    if (is_nearest) {
       nearest.push_back(std::clamp<std::int64_t>(nearest_index(rule, position), 0, size.from - 1));
-      continue;
+    } else {
+      const auto row = static_cast<std::size_t>(i * size.from);
+      fill_row(rule, size, position, std::span(matrix).subspan(row, static_cast<std::size_t>(size.from)));
     }
-    std::vector<double> row(static_cast<std::size_t>(size.from), 0);
-    fill_row(rule, size, position, row);
-    matrix.insert(matrix.end(), row.begin(), row.end());
   }
   GraphBuilder& b = x.builder();
   Dims dims = x.dims();
   Sym y;
-  if (rule.mode == "nearest") {
+  if (is_nearest) {
     y = gather(x, b.integers(nearest), axis);
     dims[static_cast<std::size_t>(axis)] = size.to;
   } else {
@@ -174,7 +171,8 @@ void resize_axes(ImportContext& c, const ResizeRule& rule, const std::vector<Res
     const ResizeAxis& axis = all[i];
     if (axis.from < 1 || axis.to < 0)
       throw UnsupportedError("an axis is resized from {} to {} elements", axis.from, axis.to);
-    check_table_size({rule.mode == "nearest" ? 1 : axis.from, axis.to});
+    // Few inputs make a small table, but each output's neighbours take time to find.
+    check_table_size({rule.mode == "nearest" ? 2 : std::max<std::int64_t>(axis.from, 4), axis.to});
     const bool has_roi = rule.transform == "tf_crop_and_resize" && (axis.roi_start != 0 || axis.roi_end != 1);
     if (axis.from == axis.to && axis.scale == 1 && !has_roi) continue;
     x = resize_axis(x, static_cast<int>(i), rule, axis);
