@@ -13,6 +13,7 @@ constexpr std::int64_t max_value_bytes = std::int64_t{1} << 38;
 constexpr std::int64_t max_table_elements = std::int64_t{1} << 24;
 constexpr std::size_t max_graph_nodes = 500'000;
 constexpr std::int64_t max_folded_bytes = std::int64_t{64} << 20;
+constexpr std::int64_t max_step_bytes = std::int64_t{1} << 30;  // of what one operation of a host step makes
 
 std::int64_t window_size(const Dims& dims) {
   return checked_product(Dims(dims.begin() + 1, dims.end()), "window");
@@ -145,9 +146,13 @@ bool GraphBuilder::may_fold(const Node& node) const {
     if (!graph_->is_constant(id)) return false;
     input_bytes += graph_->type(id).byte_size();
   }
-  if (!is_limited_) return true;
   std::int64_t output_bytes = 0;
   for (ValueId id : node.outputs) output_bytes += graph_->type(id).byte_size();
+  if (!is_limited_) {
+    if (output_bytes <= std::max(max_step_bytes, input_bytes)) return true;
+    throw UnsupportedError("{} would make {} bytes in a host step, which may make {} at a time",
+                           op_info(node.op).name, output_bytes, max_step_bytes);
+  }
   return output_bytes <= std::max(max_folded_bytes, input_bytes) && output_bytes <= fold_bytes_left_ &&
          evaluation_work(*graph_, node) <= work_left_;
 }

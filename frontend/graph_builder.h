@@ -69,7 +69,8 @@ class GraphBuilder {
   Sym reals(DType dtype, const Dims& dims, const std::vector<double>& values);
   Sym filled(DType dtype, const Dims& dims, double value);
   Sym iota(DType dtype, const Dims& dims, int axis);
-  /// For host steps, where everything is constant and must stay so: lifts the budget.
+  /// For host steps, where everything is constant and must stay so: lifts the budget; one operation still
+  /// throws UnsupportedError when it makes more than 1 GB and more than it reads.
   void fold_without_limit() { is_limited_ = false; }
 
  private:
