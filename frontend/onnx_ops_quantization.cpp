@@ -50,6 +50,8 @@ Sym spread(Sym parameter, Sym x, std::int64_t axis, std::int64_t block) {
   Dims dims = parameter.dims();
   if (parameter.rank() != x.rank())
     throw ModelError("a blocked parameter has rank {}, expected {}", parameter.rank(), x.rank());
+  if (block < 1) throw ModelError("block_size is {}, expected at least 1", block);
+  block = std::min(block, x.dim(at));  // neighbours past the end are cut off below
   dims.insert(dims.begin() + at + 1, block);
   Dims joined = parameter.dims();
   joined[static_cast<std::size_t>(at)] *= block;
