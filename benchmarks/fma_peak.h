@@ -3,13 +3,9 @@
 
 #include <immintrin.h>
 
-#include <chrono>
+#include "base/clock.h"
 
 namespace sylvite::bench {
-
-inline double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 inline constexpr long fma_rounds = 60000;
 
@@ -18,7 +14,7 @@ inline constexpr long fma_rounds = 60000;
 __attribute__((target("avx512f"))) inline double fma_rate_avx512() {
   const __m512 b = _mm512_set1_ps(1.0001F);
   __m512 a0 = b, a1 = b, a2 = b, a3 = b, a4 = b, a5 = b, a6 = b, a7 = b, a8 = b, a9 = b, a10 = b, a11 = b;
-  const double start = seconds_now();
+  const double start = steady_seconds();
   for (long round = 0; round < fma_rounds; ++round) {
     asm volatile(
         "vfmadd231ps %6, %6, %0\n\tvfmadd231ps %6, %6, %1\n\tvfmadd231ps %6, %6, %2\n\t"
@@ -31,13 +27,13 @@ __attribute__((target("avx512f"))) inline double fma_rate_avx512() {
         : "+v"(a6), "+v"(a7), "+v"(a8), "+v"(a9), "+v"(a10), "+v"(a11)
         : "v"(b));
   }
-  return static_cast<double>(fma_rounds) * 12 * 32 / (seconds_now() - start);
+  return static_cast<double>(fma_rounds) * 12 * 32 / (steady_seconds() - start);
 }
 
 __attribute__((target("avx2,fma"))) inline double fma_rate_avx2() {
   const __m256 b = _mm256_set1_ps(1.0001F);
   __m256 a0 = b, a1 = b, a2 = b, a3 = b, a4 = b, a5 = b, a6 = b, a7 = b, a8 = b, a9 = b, a10 = b, a11 = b;
-  const double start = seconds_now();
+  const double start = steady_seconds();
   for (long round = 0; round < fma_rounds; ++round) {
     asm volatile(
         "vfmadd231ps %6, %6, %0\n\tvfmadd231ps %6, %6, %1\n\tvfmadd231ps %6, %6, %2\n\t"
@@ -50,15 +46,16 @@ __attribute__((target("avx2,fma"))) inline double fma_rate_avx2() {
         : "+x"(a6), "+x"(a7), "+x"(a8), "+x"(a9), "+x"(a10), "+x"(a11)
         : "x"(b));
   }
-  return static_cast<double>(fma_rounds) * 12 * 16 / (seconds_now() - start);
+  return static_cast<double>(fma_rounds) * 12 * 16 / (steady_seconds() - start);
 }
 
-/// Products of bf16 pairs: more chains, since one takes longer.
-__attribute__((target("avx512f"))) inline double bf16_rate_avx512() {
+/// As fma_rate, for kernels that multiply bf16 pairs: more chains, since one product takes longer. REQUIRES a
+/// processor with AVX512_BF16.
+__attribute__((target("avx512f"))) inline double bf16_rate() {
   const __m512 b = _mm512_setzero_ps();
   __m512 a0 = b, a1 = b, a2 = b, a3 = b, a4 = b, a5 = b, a6 = b, a7 = b, a8 = b, a9 = b, a10 = b, a11 = b;
   __m512 c0 = b, c1 = b, c2 = b, c3 = b, c4 = b, c5 = b;
-  const double start = seconds_now();
+  const double start = steady_seconds();
   for (long round = 0; round < fma_rounds; ++round) {
     asm volatile(
         "vdpbf16ps %6, %6, %0\n\tvdpbf16ps %6, %6, %1\n\tvdpbf16ps %6, %6, %2\n\t"
@@ -76,12 +73,7 @@ __attribute__((target("avx512f"))) inline double bf16_rate_avx512() {
         : "+v"(c0), "+v"(c1), "+v"(c2), "+v"(c3), "+v"(c4), "+v"(c5)
         : "v"(b));
   }
-  return static_cast<double>(fma_rounds) * 18 * 64 / (seconds_now() - start);
-}
-
-/// The same for kernels that multiply bf16. REQUIRES a processor with AVX512_BF16.
-inline double bf16_rate() {
-  return bf16_rate_avx512();
+  return static_cast<double>(fma_rounds) * 18 * 64 / (steady_seconds() - start);
 }
 
 /// Floating-point operations per second of one run of about a millisecond.

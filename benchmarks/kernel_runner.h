@@ -23,16 +23,16 @@ class RunnableKernel {
       : threads_(machine.threads),
         inputs_(random_inputs(kernel)),
         weights_(inputs_, cold ? ColdWeights::default_cycle_bytes : 0),
-        start_(seconds_now()),
+        start_(steady_seconds()),
         object_(compile_to_object(kernel, candidate, machine.target)),
-        compile_seconds_(seconds_now() - start_),
+        compile_seconds_(steady_seconds() - start_),
         runner_(kernel, candidate, object_, machine.target, inputs_, weights_, machine.threads) {}
 
   void run() { runner_.call(); }
   /// A clock for run(): with one thread its processor time, so that preemption on a shared machine does not
   /// count.
   [[nodiscard]] double seconds() const {
-    if (threads_ > 1) return seconds_now();
+    if (threads_ > 1) return steady_seconds();
     timespec now = {};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
@@ -58,16 +58,16 @@ struct Timing {
 inline Timing time_kernel(RunnableKernel& kernel, double budget, double (*rate)() = fma_rate) {
   Timing timing;
   kernel.run();
-  const double start = seconds_now();
+  const double start = steady_seconds();
   do {
     timing.peak = std::max(timing.peak, rate());
-    const double slice = seconds_now();
+    const double slice = steady_seconds();
     do {
       const double before = kernel.seconds();
       kernel.run();
       timing.seconds = std::min(timing.seconds, kernel.seconds() - before);
-    } while (seconds_now() - slice < 0.01);
-  } while (seconds_now() - start < budget);
+    } while (steady_seconds() - slice < 0.01);
+  } while (steady_seconds() - start < budget);
   return timing;
 }
 
