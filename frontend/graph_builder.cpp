@@ -81,6 +81,20 @@ Dims insert_axes(const Dims& dims, const std::vector<std::int64_t>& sorted_axes)
   return result;
 }
 
+std::int64_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::int64_t bytes = 0;
+  for (ValueId id : ids) bytes += id == no_value ? 0 : graph.type(id).byte_size();
+  return bytes;
+}
+
+void check_step_size(const Graph& graph, const Node& node) {
+  const std::int64_t bytes = bytes_of(graph, node.outputs);
+  if (bytes > std::max(max_step_bytes, bytes_of(graph, node.inputs))) {
+    throw UnsupportedError("{} would make {} bytes in a host step, which may make {} at a time",
+                           op_info(node.op).name, bytes, max_step_bytes);
+  }
+}
+
 }  // namespace
 
 DType Sym::dtype() const {
@@ -140,24 +154,17 @@ std::vector<std::int64_t> all_axes(int rank) {
 }
 
 bool GraphBuilder::may_fold(const Node& node) const {
-  std::int64_t input_bytes = 0;
   for (ValueId id : node.inputs) {
-    if (id == no_value) continue;
-    if (!graph_->is_constant(id)) return false;
-    input_bytes += graph_->type(id).byte_size();
+    if (id != no_value && !graph_->is_constant(id)) return false;
   }
-  std::int64_t output_bytes = 0;
-  for (ValueId id : node.outputs) output_bytes += graph_->type(id).byte_size();
-  if (!is_limited_) {
-    if (output_bytes <= std::max(max_step_bytes, input_bytes)) return true;
-    throw UnsupportedError("{} would make {} bytes in a host step, which may make {} at a time",
-                           op_info(node.op).name, output_bytes, max_step_bytes);
-  }
-  return output_bytes <= std::max(max_folded_bytes, input_bytes) && output_bytes <= fold_bytes_left_ &&
-         evaluation_work(*graph_, node) <= work_left_;
+  if (!is_limited_) return true;
+  const std::int64_t output_bytes = bytes_of(*graph_, node.outputs);
+  return output_bytes <= std::max(max_folded_bytes, bytes_of(*graph_, node.inputs)) &&
+         output_bytes <= fold_bytes_left_ && evaluation_work(*graph_, node) <= work_left_;
 }
 
 std::vector<Sym> GraphBuilder::fold(const Node& node, const std::string& node_name) {
+  if (!is_limited_) check_step_size(*graph_, node);
   std::vector<const Tensor*> inputs;
   for (ValueId id : node.inputs) inputs.push_back(id == no_value ? nullptr : &*graph_->value(id).constant);
   std::vector<TensorType> types;
