@@ -53,6 +53,9 @@ struct Machine {
 /// Whether kernels of a Machine::target run on a GPU.
 [[nodiscard]] bool is_gpu_target(const std::string& target);
 
+/// The processor of a target adds products of bf16 pairs to f32 and rounds to bf16 (AVX512_BF16).
+[[nodiscard]] bool has_bf16_instructions(const std::string& target);
+
 /// A space refused for a kernel, and the reason, for `explain`.
 struct Refusal {
   std::string space;

@@ -62,11 +62,6 @@ Halide::Target target_for(const Kernel& kernel, const std::string& target) {
   return needs_large_buffers(kernel) ? result.with_feature(Halide::Target::LargeBuffers) : result;
 }
 
-bool has_bf16_instructions(const std::string& target) {
-  return !is_gpu_target(target) && Halide::Target(target).features_any_of(
-                                       {Halide::Target::AVX512_Zen4, Halide::Target::AVX512_SapphireRapids});
-}
-
 }  // namespace
 
 std::string symbol_name(const Kernel& kernel, const Candidate& candidate, const std::string& target) {
@@ -81,7 +76,7 @@ std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, 
   Halide::set_custom_compile_time_error_reporter(&reporter);
   const TemporaryFile file;
   try {
-    const bool rounds_by_instruction = has_bf16_instructions(target);
+    const bool rounds_by_instruction = !is_gpu_target(target) && has_bf16_instructions(target);
     const Bf16InstructionScope rounding(rounds_by_instruction);
     Algorithm algorithm = build_algorithm(kernel, candidate.form);
     candidate.schedule.apply(algorithm);

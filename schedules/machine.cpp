@@ -39,8 +39,7 @@ Machine detect_machine(int threads) {
   machine.target = host.to_string();
   machine.vector_floats = std::max(4, host.natural_vector_size<float>());
   machine.vector_registers = host.has_feature(Halide::Target::AVX512) ? 32 : 16;
-  machine.bf16_products =
-      host.features_any_of({Halide::Target::AVX512_Zen4, Halide::Target::AVX512_SapphireRapids});
+  machine.bf16_products = has_bf16_instructions(machine.target);
   machine.threads = std::max(1, threads);
   const std::string cache = "/sys/devices/system/cpu/cpu0/cache/";
   machine.l1_bytes = cache_bytes(cache + "index0/size", machine.l1_bytes);
@@ -66,6 +65,11 @@ Machine with_gpu(Machine machine, const Gpu& gpu) {
   machine.threads = 1;
   machine.gpu = gpu;
   return machine;
+}
+
+bool has_bf16_instructions(const std::string& target) {
+  return Halide::Target(target).features_any_of(
+      {Halide::Target::AVX512_Zen4, Halide::Target::AVX512_SapphireRapids});
 }
 
 bool is_gpu_target(const std::string& target) {
