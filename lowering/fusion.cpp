@@ -301,10 +301,6 @@ class Fuser {
   std::vector<bool> is_output_;                   ///< per value
 };
 
-}  // namespace
-
-namespace {
-
 /// One pixel an image: its channels lie the same dense and in one block.
 bool is_same_in_memory(const TensorType& from, const TensorType& to) {
   const Dims dims = from.dims();

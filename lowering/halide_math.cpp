@@ -32,9 +32,9 @@ Expr not_a_number(const Expr& like) {
   return constant(like, std::numeric_limits<double>::quiet_NaN());
 }
 
-/// libm's function of a double, one lane at a time.
 thread_local int device_math_scopes = 0;
 
+/// libm's function of a double, one lane at a time.
 Expr libm(const std::string& function, const Expr& x) {
   return Call::make(Float(64), function + "_f64", {x}, Call::PureExtern);
 }
