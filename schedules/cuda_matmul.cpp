@@ -59,6 +59,12 @@ bool stores_boxes(const CudaMatmulProblem& problem) {
   return problem.out != DType::f32 && problem.n % 8 == 0;
 }
 
+/// Rows that begin anywhere pass through shared memory, if tensor memory access cannot store them.
+bool stores_rows(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
+  return problem.out != DType::f32 && !stores_boxes(problem) && !choice.swapped && choice.split == 1 &&
+         choice.tile_y >= 16;
+}
+
 bool lies_as_result(const CudaMatmulProblem& problem, const PointwiseOperand& operand) {
   const std::int64_t batch = problem.batch == 1 ? operand.strides[0] : problem.m * problem.n;
   return dtype_size(operand.dtype) == 2 && operand.strides == Dims{batch, problem.n, 1};
@@ -94,6 +100,7 @@ struct SharedPlan {
   int stages = 0;
   int shared_bytes = 0;
   bool store_boxes = false;
+  bool store_rows = false;
   bool residual = false;
 };
 
@@ -103,11 +110,13 @@ SharedPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& c
   plan.chunk = chunk;
   const int own_y = choice.tile_y / choice.split;
   plan.store_boxes = stores_boxes(problem);
+  plan.store_rows = stores_rows(problem, choice);
   const std::vector<Term> terms = terms_of(problem, choice, residual);
   plan.residual = std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.is_residual; });
   if (plan.residual) plan.buffers = rows_of_consumer(choice) / 64 * (own_y / chunk);
   const int received = (choice.split - 1) * rows_of_consumer(choice) * own_y * 4;
-  const int buffers = plan.store_boxes ? plan.buffers * 64 * chunk * 2 : 0;
+  const int row_bytes = (chunk / 8 | 1) * 16;  // where rows are stored: an odd number of pieces
+  const int buffers = plan.store_boxes ? plan.buffers * 64 * chunk * 2 : plan.store_rows ? 64 * row_bytes : 0;
   if (plan.residual) plan.buffers_at = (received + 1023) / 1024 * 1024;
   plan.out_bytes = (std::max(received, plan.buffers_at + buffers) + 1023) / 1024 * 1024;
   for (const Term& term : terms) {
@@ -124,8 +133,10 @@ SharedPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& c
 }
 
 /// Columns of results that may be written at a time, the best first: 32 to 64, else more, else fewer. Boxes
-/// of a swapped result are 128 bytes wide whatever the chunk; others are swizzled by its width.
-std::vector<int> chunks_of(const CudaMatmulChoice& choice) {
+/// of a swapped result are 128 bytes wide whatever the chunk; others are swizzled by its width. Rows are
+/// stored whole.
+std::vector<int> chunks_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
+  if (stores_rows(problem, choice)) return {choice.tile_y};
   constexpr int most = 128;
   const int own_y = choice.tile_y / choice.split;
   std::vector<int> chunks;
@@ -143,7 +154,7 @@ std::vector<int> chunks_of(const CudaMatmulChoice& choice) {
 /// when that leaves enough stages.
 SharedPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const CudaCard& card) {
   SharedPlan best;
-  for (const int chunk : chunks_of(choice)) {
+  for (const int chunk : chunks_of(problem, choice)) {
     SharedPlan plan = plan_with(problem, choice, card, chunk, true);
     if (plan.residual && plan.stages < std::min<std::int64_t>(stages_for_residual, steps_of(problem)))
       plan = plan_with(problem, choice, card, chunk, false);
@@ -201,6 +212,7 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   define("GROUP", std::max(1, choice.group_rows / (choice.tile_x * choice.cluster_x)));
   define("SWAPPED", choice.swapped);
   define("STORE_BOXES", plan.store_boxes);
+  define("STORE_ROWS", plan.store_rows);
   define("CHUNK", plan.chunk);
   define("RESIDUAL", plan.residual);
   define("BUFFERS", plan.buffers);

@@ -83,6 +83,32 @@ DEVICE float4 read_shared(u32 address) {
   return r;
 }
 
+DEVICE uint4 read_shared_bits(u32 address) {
+  uint4 r;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+               : "r"(address)
+               : "memory");
+  return r;
+}
+DEVICE u16 read_shared_half(u32 address) {
+  u16 r;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(r) : "r"(address) : "memory");
+  return r;
+}
+/// The 8 elements of 16 bits that end `shift` elements (0 to 7) before the end of a and b joined.
+DEVICE uint4 shifted(uint4 a, uint4 b, int shift) {
+  const u32 w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+  u32 by_four[6], by_two[5], r[4];
+#pragma unroll
+  for (int i = 0; i < 6; i++) by_four[i] = shift & 4 ? w[i] : w[i + 2];
+#pragma unroll
+  for (int i = 0; i < 5; i++) by_two[i] = shift & 2 ? by_four[i] : by_four[i + 1];
+#pragma unroll
+  for (int i = 0; i < 4; i++) r[i] = shift & 1 ? by_two[i] >> 16 | by_two[i + 1] << 16 : by_two[i + 1];
+  return make_uint4(r[0], r[1], r[2], r[3]);
+}
+
 /// True in one thread of the warp.
 DEVICE bool elect() {
   u32 chosen;

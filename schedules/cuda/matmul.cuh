@@ -20,7 +20,9 @@
 //   SPLIT                     blocks (a cluster) that share the depth of a tile and add their sums
 //   GROUP                     rows of cluster tiles that are walked together, so that they meet in the L2 cache
 //   SWAPPED                   the result lies [batch][y][x] instead of [batch][x][y]
-//   STORE_BOXES               results leave by tensor memory access, else by plain stores
+//   STORE_BOXES               results leave by tensor memory access
+//   STORE_ROWS                they leave by rows, which may begin anywhere (16-bit results, not SWAPPED); else by plain
+//                             stores
 //   Out, Arguments            type of a result; pointers: out, and what the epilogue reads
 //   CHUNK, OUT_BYTES          results pass through shared memory in chunks of 64 rows and CHUNK columns; bytes of a
 //                             consumer's buffers, and of what the others of a split send
@@ -46,7 +48,8 @@ constexpr int TILES = TILES_X * TILES_Y * BATCH;
 constexpr int X_BYTES = TILE_X * STAGE_ROW, Y_BYTES = TILE_Y * STAGE_ROW;
 
 constexpr int OWN_Y = TILE_Y / SPLIT;  // columns of a tile that a block of a split writes
-constexpr int CHUNK_BYTES = 64 * CHUNK * 2;
+constexpr int ROW_BYTES = STORE_ROWS ? (CHUNK / 8 | 1) * 16 : CHUNK * 2;  // an odd number of pieces: no bank conflicts
+constexpr int CHUNK_BYTES = 64 * ROW_BYTES;
 constexpr int RECEIVED_BYTES = (SPLIT - 1) * CONSUMER_X * OWN_Y * 4;
 
 // Places in shared memory.
@@ -271,7 +274,7 @@ DEVICE void store_result(const Arguments& arguments, int batch, int x, int y, fl
 }
 
 // Columns of a chunk are stored in pairs of 8, and what is left alone. Where a lane's row of the pair at j lies in a
-// buffer, as tensor memory access wants it: rows of results, swizzled.
+// buffer, as tensor memory access wants it: rows of results, swizzled. (STORE_ROWS: not swizzled.)
 template <bool PAIR>
 DEVICE u32 matrices_row(const Consumer& me, u32 buffer, int j) {
   const int matrix = me.lane / 8 % (PAIR ? 4 : 2), line = me.lane % 8;
@@ -280,8 +283,9 @@ DEVICE u32 matrices_row(const Consumer& me, u32 buffer, int j) {
     return buffer + row * 128 + ((piece ^ (row & 7)) << 4);
   } else {  // a row is CHUNK results along y
     const int row = 16 * me.warp + 8 * (matrix % 2) + line, piece = j + matrix / 2;
-    const int swizzle = CHUNK == 64 ? row & 7 : CHUNK == 32 ? row >> 1 & 3 : CHUNK == 16 ? row >> 2 & 1 : 0;
-    return buffer + row * CHUNK * 2 + ((piece ^ swizzle) << 4);
+    const int swizzle =
+        STORE_ROWS ? 0 : CHUNK == 64 ? row & 7 : CHUNK == 32 ? row >> 1 & 3 : CHUNK == 16 ? row >> 2 & 1 : 0;
+    return buffer + row * ROW_BYTES + ((piece ^ swizzle) << 4);
   }
 }
 
@@ -336,6 +340,40 @@ DEVICE void load_residual(const Shared& s, const Consumer& me, const TensorMap* 
   }
 }
 
+// A warp's 16 rows of a chunk from its buffer, whose first result belongs to row x and column y of the result. A row of the
+// result begins `shift` elements behind a boundary of 16 bytes: 16 bytes that lie aligned there are two neighbours here,
+// shifted; the 8 results at both ends of the chunk leave one by one. `line`: row of the buffer.
+DEVICE void store_rows(const Arguments& arguments, u32 buffer, int lane, int batch, int x, int y) {
+  constexpr int PIECES = CHUNK / 8 - 1;  // between the ends
+  const int limit = min(CHUNK, Y - y);
+  u16* const out = (u16*)arguments.out + ((long long)batch * X + x) * Y + y;
+  const u32 begin = (u32)((u64)out >> 1);
+#pragma unroll
+  for (int i = 0; i < (16 * PIECES + 31) / 32; i++) {
+    const int at = i * 32 + lane, line = at / PIECES, piece = at - line * PIECES;
+    const int shift = (begin + line * Y) & 7, column = 8 * (piece + 1) - shift;
+    if (line >= 16 || x + line >= X) continue;
+    const u32 from = buffer + line * ROW_BYTES + piece * 16;
+    const uint4 v = shifted(read_shared_bits(from), read_shared_bits(from + 16), shift);
+    if (column + 8 <= limit) {
+      __stcs((uint4*)(out + (long long)line * Y + column), v);  // weights and rows of x stay in the L2 cache instead
+    } else {
+      const u32 words[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+      for (int e = 0; e < 8; e++) {
+        if (column + e < limit) out[(long long)line * Y + column + e] = (u16)(words[e / 2] >> (e % 2 * 16));
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const int line = i * 4 + lane / 8, e = lane % 8, shift = (begin + line * Y) & 7;
+    const int column = e < 8 - shift ? e : CHUNK - 8 + e;
+    if (x + line < X && column < limit)
+      out[(long long)line * Y + column] = read_shared_half(buffer + line * ROW_BYTES + column * 2);
+  }
+}
+
 // Finishes a chunk: columns [chunk * CHUNK, + CHUNK) of block i. A template, so that f32 needs no pack.
 template <class Result>
 DEVICE void write_chunk(Consumer& me, const TensorMap* map_out, const Arguments& arguments, const Tile& tile,
@@ -363,7 +401,7 @@ DEVICE void write_chunk(Consumer& me, const TensorMap* map_out, const Arguments&
       const float* sum = &sums[i][(chunk * CHUNK + 8 * j) / 2 + 2 * h];
       const int x = local_x + 8 * h, y = local_y + 8 * j;
       const float2 v = finish(make_float2(sum[0], sum[1]), me.vectors, loaded[j][h], x - own_x, y);
-      if constexpr (STORE_BOXES) packed[j][h] = pack(Result{}, v.x, v.y);
+      if constexpr (STORE_BOXES || STORE_ROWS) packed[j][h] = pack(Result{}, v.x, v.y);
       else store_result(arguments, tile.batch, tile.x + x, tile.y + y, v);
     }
   }
@@ -377,6 +415,13 @@ DEVICE void write_chunk(Consumer& me, const TensorMap* map_out, const Arguments&
       commit_stores();
     }
     if (++me.buffer == BUFFERS) me.buffer = 0;
+  } else if constexpr (STORE_ROWS) {
+    __syncwarp();
+    buffer_chunk(me, me.out, packed);
+    __syncwarp();
+    store_rows(arguments, me.out + 16 * me.warp * ROW_BYTES, me.lane, tile.batch, tile.x + own_x + i * 64 + 16 * me.warp,
+               tile.y + chunk * CHUNK);
+    if constexpr (VECTOR_FLOATS > 0) named_sync(3 + me.index, 128);
   } else if constexpr (VECTOR_FLOATS > 0) {
     named_sync(3 + me.index, 128);  // the next tile's vectors may replace these
   }

@@ -104,13 +104,18 @@ TEST_F(gpu_cuda_matmul, types_agree_with_the_interpreter) {
   }
 }
 
-TEST_F(gpu_cuda_matmul, odd_columns_leave_by_plain_stores) {
+TEST_F(gpu_cuda_matmul, odd_columns_leave_by_rows) {
   MatmulSpec spec = odd("bias");
   spec.n = 1003;
-  check(spec, {tile(128, 128, true), tile(64, 96, true), swapped(tile(128, 128, true))});
+  check(spec, {tile(128, 128, true), tile(64, 96, true), tile(128, 192, false, 2, 1), tile(64, 24, true),
+               tile(256, 128, false), swapped(tile(128, 128, true))});
   spec.epilogue = "residual";
   spec.n = 1002;
   check(spec, {tile(128, 128, true), tile(128, 96, false)});
+  spec.out = DType::f16;
+  spec.batch = 3;
+  spec.n = 21;
+  check(spec, {tile(128, 128, true), tile(64, 16, true)});
 }
 
 TEST_F(gpu_cuda_matmul, operands_may_lie_either_way) {
