@@ -10,7 +10,18 @@ namespace {
 constexpr double hopeless_ratio = 1.05;
 constexpr std::size_t kept_objects = 4;
 
-/// All spaces but the one that only holds the reference, unless there is no other.
+/// Whether the space's candidates are loops of Halide. The others are kernels written for tensor cores.
+bool makes_loops(const Kernel& kernel, const Machine& machine, const Space& space) {
+  return !space.at(kernel, machine, space.heuristic(kernel, machine)).schedule.decisions.empty();
+}
+
+bool is_made_of_products(const Kernel& kernel) {
+  return kernel.kind == KernelClass::matmul || kernel.kind == KernelClass::convolution ||
+         kernel.kind == KernelClass::attention;
+}
+
+/// All spaces but the one that only holds the reference, unless there is no other. Loops take 20 times as
+/// long for products as tensor cores do: they are not tried beside those.
 std::vector<const Space*> searched_spaces(const Kernel& kernel, const Machine& machine,
                                           const Evaluator& evaluator, const Candidate& reference) {
   std::vector<const Space*> spaces = evaluator.spaces(kernel, machine);
@@ -20,6 +31,9 @@ std::vector<const Space*> searched_spaces(const Kernel& kernel, const Machine& m
              space->at(kernel, machine, space->heuristic(kernel, machine)) == reference;
     });
   }
+  const auto loops = [&](const Space* space) { return makes_loops(kernel, machine, *space); };
+  if (is_made_of_products(kernel) && !std::all_of(spaces.begin(), spaces.end(), loops))
+    std::erase_if(spaces, loops);
   return spaces;
 }
 
