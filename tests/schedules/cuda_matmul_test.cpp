@@ -135,18 +135,39 @@ TEST(CudaMatmul, EveryChoiceOfferedCanBeMade) {
 
 /// Seen fastest on an H200: the first guess is what runs when nothing is measured.
 TEST(CudaMatmul, TheFirstGuessIsAmongTheFastest) {
-  const auto first = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    MatmulSpec spec = layer("none");
+  const auto first = [](std::int64_t m, std::int64_t n, std::int64_t k, const char* epilogue = "none") {
+    MatmulSpec spec = layer(epilogue);
     spec.m = m;
     spec.n = n;
     spec.k = k;
     const CudaMatmulChoice choice = cuda_matmul_choices(problem_of(spec), {})[0];
-    return fmt::format("{}x{} {}", choice.tile_x, choice.tile_y, choice.ping_pong ? "pp" : "co");
+    return fmt::format("{}x{} {}{}", choice.tile_x, choice.tile_y, choice.ping_pong ? "pp" : "co",
+                       choice.swapped ? " swapped" : "");
   };
-  EXPECT_EQ(first(8192, 8192, 8192), "128x192 pp");
-  EXPECT_EQ(first(4096, 4096, 4096), "128x128 pp");
-  EXPECT_EQ(first(4096, 3072, 768), "128x128 pp");
-  EXPECT_EQ(first(16384, 1024, 4096), "128x128 pp");
+  EXPECT_EQ(first(8192, 8192, 8192), "128x256 co");
+  EXPECT_EQ(first(4096, 4096, 4096), "128x256 co");
+  EXPECT_EQ(first(16384, 1024, 4096), "128x256 co");
+  EXPECT_EQ(first(4096, 3072, 768), "128x192 pp");
+  EXPECT_EQ(first(4096, 768, 3072), "128x192 co");
+  EXPECT_EQ(first(6304, 2304, 768), "128x128 pp");
+  EXPECT_EQ(first(4096, 768, 3072, "residual"), "128x96 pp swapped");
+  EXPECT_EQ(first(6304, 768, 768, "residual"), "128x96 pp swapped");
+}
+
+/// A language model's head: its weights pass through the cache once, and rows of an odd pitch leave by 16
+/// bytes.
+TEST(CudaMatmul, WalksManyRowsTogetherWhereWeightsAreLarge) {
+  MatmulSpec spec = layer("none");
+  spec.m = 4096;
+  spec.n = 50257;
+  spec.k = 768;
+  const CudaMatmulProblem problem = problem_of(spec);
+  const CudaMatmulChoice choice = cuda_matmul_choices(problem, {})[0];
+  EXPECT_EQ(choice.group_rows, 4096);
+  EXPECT_THAT(make_cuda_matmul(problem, choice, {}).source, HasSubstr("constexpr int STORE_ROWS = 1;"));
+  spec.n = 50304;
+  EXPECT_THAT(make_cuda_matmul(problem_of(spec), choice, {}).source,
+              HasSubstr("constexpr int STORE_BOXES = 1;"));
 }
 
 TEST(CudaMatmul, PrintsTheEpilogueAroundTheTemplate) {
