@@ -12,6 +12,7 @@ import tempfile
 
 import onnx
 
+import hostile_case
 import hostile_models
 
 LARGEST = 4096
@@ -27,9 +28,8 @@ def main():
     for path in pathlib.Path(sys.argv[2]).glob("*/model.onnx") if len(sys.argv) > 2 else ():
         models[f"random_{path.parent.name}"] = path
     with tempfile.TemporaryDirectory() as root:
-        for add in hostile_models.ADDERS:
-            add()
-        for group, name, write, _ in hostile_models.CASES:
+        hostile_models.add_all_cases()
+        for group, name, write, _ in hostile_case.CASES:
             folder = pathlib.Path(root, f"{group}_{name}")
             folder.mkdir()
             models[folder.name] = pathlib.Path(write(folder))
