@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/nearest.h"
+#include "base/words.h"
 
 namespace sylvite {
 namespace {
@@ -74,23 +75,6 @@ const Knob& find_knob(const std::string& name) {
     throw UsageError("unknown key '{}'{} (docs/knobs.md lists all)", name, suggestion(name, knob_names()));
   }
   return *found;
-}
-
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return "";
-  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const auto end = text.find(separator);
-    if (std::string part = trimmed(text.substr(0, end)); !part.empty()) parts.push_back(std::move(part));
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
-  }
-  return parts;
 }
 
 template <typename T>

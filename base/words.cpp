@@ -1,0 +1,22 @@
+#include "base/words.h"
+
+namespace sylvite {
+
+std::string trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return "";
+  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const auto end = text.find(separator);
+    if (std::string part = trimmed(text.substr(0, end)); !part.empty()) parts.push_back(std::move(part));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return parts;
+}
+
+}  // namespace sylvite
