@@ -77,6 +77,21 @@ BoundLaunch bind_launch(const Plan& plan, const Launch& launch, const Signature&
 
 }  // namespace
 
+cuda::SymbolicAddress symbolic(const Place& place) {
+  const auto number = static_cast<std::uint64_t>(place.number);
+  switch (place.kind) {
+    case BufferKind::weight:
+      return {cuda::Region::weight, static_cast<std::uint32_t>(number), 0};
+    case BufferKind::input:
+      return {cuda::Region::input, static_cast<std::uint32_t>(number), 0};
+    case BufferKind::output:
+      return {cuda::Region::output, static_cast<std::uint32_t>(number), 0};
+    case BufferKind::arena:
+      return {cuda::Region::arena, 0, number};
+  }
+  throw InternalError("corrupt kind of place {}", static_cast<int>(place.kind));
+}
+
 Bindings bind_plan(const Plan& plan, const std::vector<Candidate>& candidates) {
   if (candidates.size() != plan.kernels.size()) {
     throw InternalError("{} candidates given for a plan with {} kernels", candidates.size(),

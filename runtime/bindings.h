@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lowering/plan.h"
+#include "runtime/cuda_noted_launch.h"
 #include "runtime/packed_weights.h"
 #include "schedules/candidate.h"
 
@@ -17,6 +18,9 @@ struct Place {
   std::int64_t number = 0;
   bool operator==(const Place&) const = default;
 };
+
+/// The same for launches on a device. Throws UnsupportedError when it is too large for an address there.
+[[nodiscard]] cuda::SymbolicAddress symbolic(const Place& place);
 
 struct Argument {
   DType dtype = DType::f32;

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/error.h"
 #include "runtime/threads.h"
 
 namespace sylvite::cuda {
 namespace {
 
-constexpr std::size_t default_shared_limit = 48 << 10;
 constexpr std::int64_t most_threads = 1024;
 
 /// The recorder whose kernel runs on this thread, and what it threw: exceptions cannot pass compiled code.
@@ -35,15 +35,19 @@ const void* device_interface() {
   return &any_address;
 }
 
-int initialize_kernels(void* /*context*/, void** state, const char* source, int size) {
-  if (*state != nullptr) return 0;
-  return guarded([&] {
-    const std::string_view image(source, static_cast<std::size_t>(size));
-    *state = const_cast<Module*>(&active->load(image.substr(0, image.find('\0'))));
-  });
+/// The state of a kernel is its image, a null-terminated text inside the loaded object.
+int initialize_kernels(void* /*context*/, void** state, const char* source, int /*size*/) {
+  *state = const_cast<char*>(source);
+  return 0;
 }
 
 void finalize_kernels(void* /*context*/, void* /*state*/) {}
+
+NotedArgument note_argument(const void* argument, std::size_t size, bool is_buffer) {
+  if (is_buffer) return PointerArgument{{static_cast<const halide_buffer_t*>(argument)->device}};
+  const auto* bytes = static_cast<const std::byte*>(argument);
+  return BytesArgument(bytes, bytes + size);
+}
 
 int run(void* /*context*/, void* state, const char* name, int blocks_x, int blocks_y, int blocks_z,
         int threads_x, int threads_y, int threads_z, int shared_bytes, const std::size_t* sizes,
@@ -54,22 +58,16 @@ int run(void* /*context*/, void* state, const char* name, int blocks_x, int bloc
       throw CompileError("the schedule wants blocks of {} threads; there are {} at most", threads,
                          most_threads);
     }
-    Launch launch;
-    launch.function = static_cast<const Module*>(state)->function(name);
+    NotedLaunch launch;
+    launch.image = static_cast<const char*>(state);
+    launch.function = name;
     const int grid[] = {blocks_x, blocks_y, blocks_z};
     const int block[] = {threads_x, threads_y, threads_z};
     std::copy_n(grid, 3, launch.grid);
     std::copy_n(block, 3, launch.block);
     launch.shared_bytes = static_cast<unsigned>(shared_bytes);
-    if (launch.shared_bytes > default_shared_limit) allow_shared(launch.function, launch.shared_bytes);
-    for (std::size_t i = 0; sizes[i] != 0; ++i) {
-      if (is_buffer[i] != 0) {
-        launch.add_argument(static_cast<const halide_buffer_t*>(arguments[i])->device);
-      } else {
-        const auto* bytes = static_cast<const std::byte*>(arguments[i]);
-        launch.arguments.emplace_back(bytes, bytes + sizes[i]);
-      }
-    }
+    for (std::size_t i = 0; sizes[i] != 0; ++i)
+      launch.arguments.push_back(note_argument(arguments[i], sizes[i], is_buffer[i] != 0));
     active->add(std::move(launch));
   });
 }
@@ -102,28 +100,27 @@ void device_free_as_destructor(void* context, void* buffer) {
 
 }  // namespace
 
-DevicePointer ScratchPool::take(std::size_t bytes) {
-  const std::size_t wanted = std::max<std::size_t>(bytes, 1);
+std::uint64_t ScratchPlaces::take(std::size_t bytes) {
+  constexpr std::size_t alignment = 256;
+  const std::size_t wanted = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   Block* best = nullptr;
   for (Block& block : blocks_) {
-    const bool fits = !block.is_taken && block.memory.size() >= wanted;
-    if (fits && (best == nullptr || block.memory.size() < best->memory.size())) best = &block;
+    const bool fits = !block.is_taken && block.size >= wanted;
+    if (fits && (best == nullptr || block.size < best->size)) best = &block;
   }
-  if (best == nullptr) best = &blocks_.emplace_back(Block{DeviceMemory(wanted)});
+  if (best == nullptr) {
+    best = &blocks_.emplace_back(Block{size_, wanted});
+    size_ += wanted;
+  }
   best->is_taken = true;
-  return best->memory.address();
+  return encode_address({Region::scratch, 0, best->offset});
 }
 
-void ScratchPool::give_back(DevicePointer address) {
+void ScratchPlaces::give_back(std::uint64_t word) {
+  const SymbolicAddress address = decode_address(word);
   for (Block& block : blocks_) {
-    if (block.memory.address() == address) block.is_taken = false;
+    if (block.offset == address.offset) block.is_taken = false;
   }
-}
-
-std::size_t ScratchPool::size() const {
-  std::size_t total = 0;
-  for (const Block& block : blocks_) total += block.memory.size();
-  return total;
 }
 
 Recording LaunchRecorder::record(KernelArgv entry, void** arguments) {

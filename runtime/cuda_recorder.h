@@ -3,56 +3,54 @@
 // arguments and calls Halide's CUDA runtime; here that runtime is replaced by one that launches nothing and
 // notes what it was asked to launch. A program notes its launches once, and replays them without host code.
 
-#include <list>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "runtime/cuda_device.h"
+#include "runtime/cuda_noted_launch.h"
 #include "runtime/object_loader.h"
 
 namespace sylvite::cuda {
 
-/// Memory for values that live only during one kernel. Launches on one stream run in order, so that what one
-/// kernel gives back the next may use.
-class ScratchPool {
+/// Places in the scratch region, for values that live only during one kernel. Launches on one stream run in
+/// order, so that what one kernel gives back the next may use.
+class ScratchPlaces {
  public:
-  [[nodiscard]] DevicePointer take(std::size_t bytes);
-  void give_back(DevicePointer address);
-  [[nodiscard]] std::size_t size() const;  ///< bytes on the device
+  [[nodiscard]] std::uint64_t take(std::size_t bytes);  ///< an address; see encode_address
+  void give_back(std::uint64_t word);
+  [[nodiscard]] std::size_t size() const { return size_; }  ///< bytes of the region
 
  private:
   struct Block {
-    DeviceMemory memory;
+    std::size_t offset = 0;
+    std::size_t size = 0;
     bool is_taken = false;
   };
-  std::list<Block> blocks_;
+  std::vector<Block> blocks_;
+  std::size_t size_ = 0;
 };
 
 /// What one call of a kernel would launch. `status` is Halide's error code; its message is with the
 /// RunContext.
 struct Recording {
   int status = 0;
-  std::vector<Launch> launches;  ///< valid as long as the recorder
+  std::vector<NotedLaunch> launches;  ///< images are the loaded object's
 };
 
-/// Owns the modules of the kernels it has seen; destroy it before the ObjectLoader they come from is used by
-/// another. Thread safety: one thread at a time.
+/// Needs no driver. Thread safety: one thread at a time.
 class LaunchRecorder {
  public:
-  /// Calls a kernel's host code with its arguments (KernelArgv); buffers have device addresses. Throws
-  /// CompileError when the driver refuses the PTX.
+  /// Calls a kernel's host code with its arguments (KernelArgv); the `device` of buffers is of
+  /// encode_address. Throws CompileError for a launch that no device can do.
   [[nodiscard]] Recording record(KernelArgv entry, void** arguments);
   [[nodiscard]] std::size_t scratch_bytes() const { return scratch_.size(); }
 
   // For the functions that replace Halide's.
-  [[nodiscard]] const Module& load(std::string_view image) { return modules_.emplace_back(image); }
-  [[nodiscard]] ScratchPool& scratch() { return scratch_; }
-  void add(Launch launch) { recording_->launches.push_back(std::move(launch)); }
+  [[nodiscard]] ScratchPlaces& scratch() { return scratch_; }
+  void add(NotedLaunch launch) { recording_->launches.push_back(std::move(launch)); }
 
  private:
-  std::list<Module> modules_;
-  ScratchPool scratch_;
+  ScratchPlaces scratch_;
   Recording* recording_ = nullptr;
 };
 

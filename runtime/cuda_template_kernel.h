@@ -1,27 +1,27 @@
 #pragma once
-// A template that was compiled and loaded: what remains is to bind addresses.
+// A template by itself, on memory that is there: for tests and benchmarks. Programs note their launches.
 
 #include <span>
 #include <string>
+#include <utility>
 
-#include "runtime/cuda_device.h"
+#include "runtime/cuda_launch_maker.h"
 #include "schedules/cuda_template.h"
 
 namespace sylvite::cuda {
 
 class TemplateKernel {
  public:
-  /// `code` is the template's machine code. REQUIRES a current context.
-  TemplateKernel(const CudaTemplate& text, const std::string& code);
+  /// `code` is the template's machine code.
+  TemplateKernel(CudaTemplate text, std::string code) : text_(std::move(text)), code_(std::move(code)) {}
 
-  /// `arguments`: addresses of the kernel's inputs, then of its output; tensors that maps name are 16-byte
-  /// aligned. Throws CudaError when the driver refuses a map.
-  [[nodiscard]] Launch bind(std::span<const DevicePointer> arguments) const;
+  /// `arguments`: addresses of the kernel's inputs, then of its output. As LaunchMaker::make.
+  [[nodiscard]] Launch bind(std::span<const DevicePointer> arguments);
 
  private:
   CudaTemplate text_;
-  Module module_;
-  FunctionHandle function_ = nullptr;
+  std::string code_;
+  LaunchMaker maker_;
 };
 
 }  // namespace sylvite::cuda

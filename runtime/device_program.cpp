@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
+
 namespace sylvite {
 namespace {
 
@@ -14,6 +16,21 @@ std::size_t rounded_up(std::size_t bytes) {
 
 std::size_t bytes_of(const Plan& plan, BufferId id) {
   return static_cast<std::size_t>(plan.buffers.at(static_cast<std::size_t>(id)).type.byte_size());
+}
+
+void check_addresses(const std::vector<cuda::DevicePointer>& addresses, const Plan& plan,
+                     const std::vector<BufferId>& ids, const char* what) {
+  constexpr cuda::DevicePointer alignment = 16;  // of vector loads and tensor memory access
+  if (addresses.size() != ids.size()) {
+    throw InputError("{} {} addresses given, the model has {} {}s", addresses.size(), what, ids.size(), what);
+  }
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (bytes_of(plan, ids[i]) == 0) continue;
+    if (addresses[i] == 0 || addresses[i] % alignment != 0) {
+      throw InputError("{} {} '{}' lies at {:#x} on the device; it must be at a multiple of {} bytes", what,
+                       i, plan.buffers.at(static_cast<std::size_t>(ids[i])).name, addresses[i], alignment);
+    }
+  }
 }
 
 /// The current context of the calling thread is the device's from here on.
@@ -30,45 +47,67 @@ DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, bool us
       use_graph_(use_graph),
       arena_(static_cast<std::size_t>(plan.arena_bytes)) {
   for (const BufferId id : plan.inputs) {
-    inputs_.emplace_back(std::max<std::size_t>(bytes_of(plan, id), 1));
+    own_.inputs.push_back(inputs_.emplace_back(std::max<std::size_t>(bytes_of(plan, id), 1)).address());
     staging_.emplace_back(bytes_of(plan, id));
   }
   for (const BufferId id : plan.outputs) {
-    outputs_.emplace_back(std::max<std::size_t>(bytes_of(plan, id), 1));
+    own_.outputs.push_back(outputs_.emplace_back(std::max<std::size_t>(bytes_of(plan, id), 1)).address());
     results_.emplace_back(std::max<std::size_t>(bytes_of(plan, id), 1));
   }
   upload_weights();
+  regions_.arena = arena_.address();
+  regions_.inputs = own_.inputs;
+  regions_.outputs = own_.outputs;
 }
 
 void DeviceProgram::upload_weights() {
+  std::vector<std::size_t> offsets;
   std::size_t total = 0;
   for (std::size_t slot = 0; slot < bindings_.weights.size(); ++slot) {
-    weight_offsets_.push_back(total);
+    offsets.push_back(total);
     total += rounded_up(static_cast<std::size_t>(bindings_.weights.at(slot).byte_size()));
   }
   weights_ = cuda::DeviceMemory(total);
-  for (std::size_t slot = 0; slot < weight_offsets_.size(); ++slot) {
+  for (std::size_t slot = 0; slot < offsets.size(); ++slot) {
     const Tensor& weight = bindings_.weights.at(slot);
+    regions_.weights.push_back(weights_.address() + offsets[slot]);
     if (weight.byte_size() == 0) continue;
-    cuda::driver().copy_to_device(weights_.address() + weight_offsets_[slot], weight.data(),
+    cuda::driver().copy_to_device(regions_.weights.back(), weight.data(),
                                   static_cast<std::size_t>(weight.byte_size()), stream_.get());
   }
   stream_.synchronize();
 }
 
-cuda::DevicePointer DeviceProgram::address(const Place& place) const {
-  const auto number = static_cast<std::size_t>(place.number);
-  switch (place.kind) {
-    case BufferKind::weight:
-      return weights_.address() + weight_offsets_.at(number);
-    case BufferKind::input:
-      return inputs_.at(number).address();
-    case BufferKind::output:
-      return outputs_.at(number).address();
-    case BufferKind::arena:
-      return arena_.address() + number;
-  }
-  throw InternalError("corrupt kind of place {}", static_cast<int>(place.kind));
+std::vector<cuda::Launch> DeviceProgram::make(const NotedLaunches& noted) {
+  std::vector<cuda::Launch> made;
+  for (const cuda::NotedLaunch& each : noted) made.push_back(maker_.make(each, regions_));
+  return made;
+}
+
+void DeviceProgram::begin_launches(std::size_t scratch_bytes) {
+  cuda::Device::get().make_current();
+  launches_.clear();
+  outward_.clear();
+  scratch_ = cuda::DeviceMemory(scratch_bytes);
+  regions_.scratch = scratch_.address();
+}
+
+void DeviceProgram::add_launches(const NotedLaunches& noted) {
+  cuda::Device::get().make_current();
+  const bool is_outward = std::ranges::any_of(noted, [](const cuda::NotedLaunch& each) {
+    return uses_region(each, cuda::Region::input) || uses_region(each, cuda::Region::output);
+  });
+  launches_.push_back(make(noted));
+  if (is_outward) outward_.emplace(launches_.size() - 1, noted);
+}
+
+/// Launches that name inputs or outputs are made again when those lie elsewhere than in the last run.
+void DeviceProgram::bind(const DeviceArguments& arguments) {
+  if (regions_.inputs == arguments.inputs && regions_.outputs == arguments.outputs) return;
+  regions_.inputs = arguments.inputs;
+  regions_.outputs = arguments.outputs;
+  for (const auto& [launch, noted] : outward_) launches_[launch] = make(noted);
+  graph_ = cuda::Graph();
 }
 
 void DeviceProgram::upload(const std::vector<Tensor>& inputs) {
@@ -80,26 +119,26 @@ void DeviceProgram::upload(const std::vector<Tensor>& inputs) {
   }
 }
 
-void DeviceProgram::issue() {
-  const auto all_steps = [this] {
-    for (const std::vector<DeviceStep>& steps : steps_) {
-      for (const DeviceStep& step : steps) step(stream_.get());
+void DeviceProgram::issue(cuda::StreamHandle stream) {
+  const auto launch_all = [this](cuda::StreamHandle where) {
+    for (const std::vector<cuda::Launch>& launches : launches_) {
+      for (const cuda::Launch& launch : launches) cuda::launch(launch, where);
     }
   };
-  if (!use_graph_ || steps_.empty()) return all_steps();
-  if (graph_.is_empty()) graph_ = cuda::Graph(stream_, all_steps);
-  graph_.launch(stream_.get());
+  if (!use_graph_ || launches_.empty()) return launch_all(stream);
+  if (graph_.is_empty()) graph_ = cuda::Graph(stream_, [&] { launch_all(stream_.get()); });
+  graph_.launch(stream);
 }
 
 void DeviceProgram::issue_profiled(std::vector<LaunchTime>& profile) {
-  std::vector<cuda::Event> events(steps_.size() + 1);
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
+  std::vector<cuda::Event> events(launches_.size() + 1);
+  for (std::size_t i = 0; i < launches_.size(); ++i) {
     events[i].record(stream_.get());
-    for (const DeviceStep& step : steps_[i]) step(stream_.get());
+    for (const cuda::Launch& launch : launches_[i]) cuda::launch(launch, stream_.get());
   }
   events.back().record(stream_.get());
   stream_.synchronize();
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
+  for (std::size_t i = 0; i < launches_.size(); ++i) {
     const Launch& launch = plan_.launches[i];
     profile.push_back({launch.name, plan_.kernels[static_cast<std::size_t>(launch.kernel)].id,
                        cuda::microseconds_between(events[0], events[i]),
@@ -120,8 +159,8 @@ std::vector<Tensor> DeviceProgram::download(const std::vector<Tensor>& inputs) {
       const std::shared_ptr<void> block = results_[i].take();
       results.emplace_back(type.dtype, type.dims(), block, block.get());
       if (type.byte_size() == 0) continue;
-      cuda::driver().copy_to_host(block.get(), address(place), static_cast<std::size_t>(type.byte_size()),
-                                  stream_.get());
+      cuda::driver().copy_to_host(block.get(), regions_.at(symbolic(place)),
+                                  static_cast<std::size_t>(type.byte_size()), stream_.get());
     }
   }
   stream_.synchronize();
@@ -130,9 +169,33 @@ std::vector<Tensor> DeviceProgram::download(const std::vector<Tensor>& inputs) {
 
 std::vector<Tensor> DeviceProgram::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile) {
   cuda::Device::get().make_current();
+  bind(own_);
   upload(inputs);
-  profile != nullptr ? issue_profiled(*profile) : issue();
+  profile != nullptr ? issue_profiled(*profile) : issue(stream_.get());
   return download(inputs);
+}
+
+void DeviceProgram::copy_outputs(cuda::StreamHandle stream) {
+  for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
+    const Place& place = bindings_.outputs[i];
+    const std::size_t bytes = bytes_of(plan_, plan_.outputs[i]);
+    if (place == Place{BufferKind::output, static_cast<std::int64_t>(i)} || bytes == 0) continue;
+    if (place.kind == BufferKind::weight) {
+      const Tensor& weight = plan_.weights.at(static_cast<std::size_t>(place.number));
+      cuda::driver().copy_to_device(regions_.outputs[i], weight.data(), bytes, stream);
+    } else {
+      cuda::driver().copy_on_device(regions_.outputs[i], regions_.at(symbolic(place)), bytes, stream);
+    }
+  }
+}
+
+void DeviceProgram::run_on(cuda::StreamHandle stream, const DeviceArguments& arguments) {
+  check_addresses(arguments.inputs, plan_, plan_.inputs, "input");
+  check_addresses(arguments.outputs, plan_, plan_.outputs, "output");
+  cuda::Device::get().make_current();
+  bind(arguments);
+  issue(stream);
+  copy_outputs(stream);
 }
 
 double DeviceProgram::time_replays(int times) {
@@ -140,14 +203,14 @@ double DeviceProgram::time_replays(int times) {
   cuda::Event start;
   cuda::Event end;
   start.record(stream_.get());
-  for (int i = 0; i < times; ++i) issue();
+  for (int i = 0; i < times; ++i) issue(stream_.get());
   end.record(stream_.get());
   end.synchronize();
   return cuda::microseconds_between(start, end) / times;
 }
 
 std::int64_t DeviceProgram::bytes() const {
-  std::size_t total = arena_.size() + weights_.size() + recorder_.scratch_bytes();
+  std::size_t total = arena_.size() + weights_.size() + scratch_.size();
   for (const cuda::DeviceMemory& memory : inputs_) total += memory.size();
   for (const cuda::DeviceMemory& memory : outputs_) total += memory.size();
   return static_cast<std::int64_t>(total);

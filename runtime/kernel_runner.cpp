@@ -7,8 +7,8 @@
 #include "lowering/algorithm.h"
 #include "lowering/halide_types.h"
 #include "lowering/packing.h"
+#include "runtime/cuda_launch_maker.h"
 #include "runtime/cuda_recorder.h"
-#include "runtime/cuda_template_kernel.h"
 #include "schedules/compile.h"
 #include "schedules/cuda_candidate.h"
 
@@ -26,9 +26,11 @@ void poison(Tensor& tensor) {
 /// Copies of all buffers on the device, and the launches of one call.
 struct KernelRunner::OnDevice {
   cuda::Stream stream;
-  cuda::LaunchRecorder recorder;
   std::vector<cuda::DeviceMemory> memory;  ///< per buffer
-  std::optional<cuda::TemplateKernel> template_kernel;
+  cuda::DeviceMemory scratch;
+  cuda::Regions regions;  ///< all buffers are inputs
+  std::string image;      ///< of a template
+  cuda::LaunchMaker maker;
   std::vector<cuda::Launch> launches;
   cuda::Graph graph;
 
@@ -37,10 +39,15 @@ struct KernelRunner::OnDevice {
       const std::size_t bytes = buffer.size_in_bytes();
       const cuda::DeviceMemory& copy = memory.emplace_back(std::max<std::size_t>(bytes, 1));
       if (bytes > 0) cuda::driver().copy_to_device(copy.address(), buffer.host, bytes, stream.get());
-      buffer.device = copy.address();
+      buffer.device =
+          cuda::encode_address({cuda::Region::input, static_cast<std::uint32_t>(regions.inputs.size()), 0});
+      regions.inputs.push_back(copy.address());
     }
     stream.synchronize();
     for (halide_buffer_t& buffer : buffers) buffer.host = nullptr;
+  }
+  void make(const std::vector<cuda::NotedLaunch>& noted) {
+    for (const cuda::NotedLaunch& each : noted) launches.push_back(maker.make(each, regions));
   }
   void issue() const {
     for (const cuda::Launch& launch : launches) cuda::launch(launch, stream.get());
@@ -87,17 +94,19 @@ void KernelRunner::prepare_on_device(const std::optional<CudaTemplate>& text, co
   device_ = std::make_unique<OnDevice>();
   device_->upload(buffers_);
   if (text) {
-    std::vector<cuda::DevicePointer> addresses;
-    for (const cuda::DeviceMemory& memory : device_->memory) addresses.push_back(memory.address());
-    device_->template_kernel.emplace(*text, object);
-    device_->launches.push_back(device_->template_kernel->bind(addresses));
-    return;
+    std::vector<std::uint64_t> words;
+    for (const halide_buffer_t& buffer : buffers_) words.push_back(buffer.device);
+    device_->image = object;
+    return device_->make({cuda::note_template(*text, device_->image, words)});
   }
-  cuda::Recording recording = device_->recorder.record(entry_, arguments_.data());
+  cuda::LaunchRecorder recorder;
+  const cuda::Recording recording = recorder.record(entry_, arguments_.data());
   if (recording.status != 0) {
     throw VerifyError("the kernel reported error {}: {}", recording.status, context_.take_error());
   }
-  device_->launches = std::move(recording.launches);
+  device_->scratch = cuda::DeviceMemory(recorder.scratch_bytes());
+  device_->regions.scratch = device_->scratch.address();
+  device_->make(recording.launches);
 }
 
 void KernelRunner::add_buffer(DType dtype, const Dims& dims, const void* data) {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "lowering/halide_types.h"
 #include "runtime/bindings.h"
-#include "runtime/cuda_template_kernel.h"
+#include "runtime/cuda_recorder.h"
 #include "runtime/device_program.h"
 #include "runtime/memory.h"
 #include "runtime/object_loader.h"
@@ -60,6 +60,11 @@ void set_host(halide_buffer_t& buffer, const void* data) {
   buffer.host = static_cast<std::uint8_t*>(const_cast<void*>(data));
 }
 
+[[noreturn]] void refuse_launch(const Launch& launch, const std::string& reason) {
+  throw KernelError(static_cast<std::size_t>(launch.kernel),
+                    fmt::format("kernel '{}' cannot be launched: {}", launch.name, reason));
+}
+
 void check_input(const Buffer& wanted, const Tensor& given, std::size_t number) {
   if (given.type() == wanted.type) return;
   throw InputError("input {} '{}': got {}, expected {}", number, wanted.name, given.type().to_string(),
@@ -78,7 +83,10 @@ struct Program::Rep {
   void load(const std::vector<CompiledKernel>& kernels, const PackedWeights* donor);
   void bind(Call& call, const BoundLaunch& launch);
   void bind_on_device(Call& call, const BoundLaunch& launch);
-  [[nodiscard]] std::vector<DeviceStep> record(std::size_t number);
+  [[nodiscard]] NotedLaunches note(std::size_t number);
+  void note_all();
+  void allocate_on_device();
+  void prepare_device();
   void make_output_pools();
   void take_inputs(const std::vector<Tensor>& inputs);
   void bind_run(const std::vector<Tensor>& inputs);
@@ -97,8 +105,11 @@ struct Program::Rep {
   Arena arena;
   ObjectLoader loader;
   Bindings bindings;
-  std::vector<std::unique_ptr<cuda::TemplateKernel>> templates;  ///< per kernel; none: Halide compiled it
-  std::unique_ptr<DeviceProgram> device;                         ///< none: runs are on the CPU
+  /// Per kernel; none: Halide compiled it. With its machine code.
+  std::vector<std::optional<std::pair<CudaTemplate, std::string>>> templates;
+  cuda::LaunchRecorder recorder;
+  std::vector<NotedLaunches> noted;       ///< per launch, once they were asked for
+  std::unique_ptr<DeviceProgram> device;  ///< none before the first run on a device
   double weights_seconds = 0;
   std::vector<Call> calls;  ///< per launch; not resized once made: arguments point into it
 
@@ -115,15 +126,14 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const Packed
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const CompiledKernel& kernel = kernels[i];
     const std::optional<CudaTemplate> text = cuda_template_of(plan.kernels[i], kernel.candidate);
-    if (text) cuda::Device::get().make_current();
-    templates.emplace_back(text ? std::make_unique<cuda::TemplateKernel>(*text, kernel.object) : nullptr);
+    templates.emplace_back();
+    if (text) templates.back().emplace(*text, kernel.object);
     entries.push_back(text ? nullptr : loader.load(kernel.object, kernel.symbol));
     candidates.push_back(kernel.candidate);
   }
   bindings = bind_plan(plan, candidates);
   const double packing_start = steady_seconds();
   bindings.weights.pack_all(plan.weights, context.threads(), donor);
-  if (options.on_device) device = std::make_unique<DeviceProgram>(plan, bindings, options.use_graph);
   weights_seconds = steady_seconds() - packing_start;
   input_uses.resize(plan.inputs.size());
   output_uses.resize(plan.outputs.size());
@@ -131,42 +141,60 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const Packed
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const auto kernel = static_cast<std::size_t>(plan.launches[i].kernel);
     Call& call = calls.emplace_back(make_call(bindings.launches[i], entries.at(kernel), &user_context));
-    device ? bind_on_device(call, bindings.launches[i]) : bind(call, bindings.launches[i]);
+    options.on_device ? bind_on_device(call, bindings.launches[i]) : bind(call, bindings.launches[i]);
   }
 }
 
 void Program::Rep::bind_on_device(Call& call, const BoundLaunch& launch) {
   for (std::size_t i = 0; i < call.buffers.size(); ++i) {
-    call.buffers[i].device = device->address(launch.arguments[i].place);
+    call.buffers[i].device = cuda::encode_address(symbolic(launch.arguments[i].place));
   }
 }
 
-std::vector<DeviceStep> Program::Rep::record(std::size_t number) {
-  std::vector<DeviceStep> steps;
-  if (bindings.launches[number].is_empty) return steps;
+NotedLaunches Program::Rep::note(std::size_t number) {
+  if (bindings.launches[number].is_empty) return {};
   const Launch& launch = plan.launches[number];
-  const auto fail = [&](const std::string& reason) {
-    throw KernelError(static_cast<std::size_t>(launch.kernel),
-                      fmt::format("kernel '{}' cannot be launched: {}", launch.name, reason));
-  };
   if (const auto& text = templates[static_cast<std::size_t>(launch.kernel)]) {
-    std::vector<cuda::DevicePointer> addresses;
-    for (const halide_buffer_t& buffer : calls[number].buffers) addresses.push_back(buffer.device);
-    steps.emplace_back(
-        [each = text->bind(addresses)](cuda::StreamHandle stream) { cuda::launch(each, stream); });
-    return steps;
+    std::vector<std::uint64_t> words;
+    for (const halide_buffer_t& buffer : calls[number].buffers) words.push_back(buffer.device);
+    return {cuda::note_template(text->first, text->second, words)};
   }
   cuda::Recording recording;
   try {
-    recording = device->recorder().record(calls[number].entry, calls[number].arguments.data());
+    recording = recorder.record(calls[number].entry, calls[number].arguments.data());
   } catch (const CompileError& error) {
-    fail(error.what());
+    refuse_launch(launch, error.what());
   }
-  if (recording.status != 0) fail(fmt::format("status {}: {}", recording.status, context.take_error()));
-  for (cuda::Launch& each : recording.launches) {
-    steps.emplace_back([each = std::move(each)](cuda::StreamHandle stream) { cuda::launch(each, stream); });
+  if (recording.status != 0)
+    refuse_launch(launch, fmt::format("status {}: {}", recording.status, context.take_error()));
+  return std::move(recording.launches);
+}
+
+void Program::Rep::note_all() {
+  if (noted.size() == calls.size()) return;
+  noted.clear();
+  for (std::size_t i = 0; i < calls.size(); ++i) noted.push_back(note(i));
+}
+
+void Program::Rep::allocate_on_device() {
+  if (device) return;
+  const double start = steady_seconds();
+  device = std::make_unique<DeviceProgram>(plan, bindings, options.use_graph);
+  weights_seconds += steady_seconds() - start;
+}
+
+void Program::Rep::prepare_device() {
+  allocate_on_device();
+  if (device->is_complete()) return;
+  note_all();
+  device->begin_launches(recorder.scratch_bytes());
+  for (std::size_t i = 0; i < noted.size(); ++i) {
+    try {
+      device->add_launches(noted[i]);
+    } catch (const CompileError& error) {
+      refuse_launch(plan.launches[i], error.what());
+    }
   }
-  return steps;
 }
 
 void Program::Rep::bind(Call& call, const BoundLaunch& launch) {
@@ -266,6 +294,10 @@ Program::Program(Plan plan, const std::vector<CompiledKernel>& kernels, const Pr
   rep_->make_output_pools();
 }
 
+void Program::allocate() {
+  if (rep_->options.on_device) rep_->allocate_on_device();
+}
+
 Program::~Program() = default;
 Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
@@ -273,16 +305,12 @@ Program& Program::operator=(Program&&) noexcept = default;
 std::vector<Tensor> Program::Rep::run_on_device(const std::vector<Tensor>& given,
                                                 std::vector<LaunchTime>* profile) {
   take_inputs(given);
-  if (!device->has_steps()) {
-    std::vector<std::vector<DeviceStep>> steps;
-    for (std::size_t i = 0; i < calls.size(); ++i) steps.push_back(record(i));
-    device->set_steps(std::move(steps));
-  }
+  prepare_device();
   return device->run(std::exchange(inputs, {}), profile);
 }
 
 std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile) {
-  if (rep_->device) return rep_->run_on_device(inputs, profile);
+  if (rep_->options.on_device) return rep_->run_on_device(inputs, profile);
   rep_->bind_run(inputs);
   const double start = steady_seconds();
   with_workers(rep_->context.threads(), rep_->options.spin_seconds, [&] {
@@ -293,6 +321,20 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
   rep_->inputs.clear();
   std::ranges::fill(rep_->outputs, Tensor());
   return results;
+}
+
+void Program::run_on(cuda::StreamHandle stream, const DeviceArguments& arguments) {
+  if (!rep_->options.on_device) {
+    throw UsageError("a program on the CPU cannot run on device memory; compile it with compile.device=cuda");
+  }
+  rep_->prepare_device();
+  rep_->device->run_on(stream, arguments);
+}
+
+DeviceNotes Program::device_notes() {
+  if (!rep_->options.on_device) throw InternalError("a program on the CPU has no launches on a device");
+  rep_->note_all();
+  return {rep_->noted, rep_->recorder.scratch_bytes()};
 }
 
 double Program::time_on_device(int times) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "lowering/plan.h"
 #include "runtime/bindings.h"
+#include "runtime/device_program.h"
 #include "runtime/profile.h"
 #include "runtime/threads.h"
 #include "schedules/candidate.h"
@@ -40,18 +41,28 @@ struct ProgramOptions {
   bool use_graph = false;                      ///< on the device: replay runs as one CUDA graph
 };
 
+/// What a program launches on the device, as data.
+struct DeviceNotes {
+  std::vector<NotedLaunches> launches;  ///< per launch of the plan; images live as long as the program
+  std::size_t scratch_bytes = 0;
+};
+
 /// Owns everything needed to run. Thread safety: run() may be called from one thread at a time; different
 /// programs are independent. Movable.
 class Program {
  public:
   /// `kernels[i]` implements plan.kernels[i]. Links the objects, packs the weights, allocates the arena.
   /// With a `donor`, a program of the same plan, weights that it has in the same packing are shared.
-  /// Throws IoError when an object does not link, CudaError when the device's memory runs out.
+  /// Throws IoError when an object does not link. Touches no device.
   Program(Plan plan, const std::vector<CompiledKernel>& kernels, const ProgramOptions& options,
           const Program* donor = nullptr);
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
+
+  /// On a device: takes its memory and uploads the weights, which else the first run does. Throws CudaError
+  /// when memory runs out.
+  void allocate();
 
   /// Inputs and results in graph order. Inputs that are 64-byte aligned are read in place. Results may share
   /// bytes with inputs or weights where the graph returns those. Throws InputError naming the input whose
@@ -60,14 +71,21 @@ class Program {
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs,
                                         std::vector<LaunchTime>* profile = nullptr);
 
+  /// See DeviceProgram::run_on. Throws UsageError when the program is on the CPU.
+  void run_on(cuda::StreamHandle stream, const DeviceArguments& arguments);
+  /// For the exporter; needs no device. REQUIRES ProgramOptions::on_device.
+  [[nodiscard]] DeviceNotes device_notes();
+
   /// Microseconds on the device for one run without copies, the mean of `times` in a row on the inputs of the
   /// last run; 0 when the program is not on a device. REQUIRES a run.
   [[nodiscard]] double time_on_device(int times);
 
   [[nodiscard]] const Plan& plan() const;
   [[nodiscard]] const Bindings& bindings() const;  ///< weights packed
-  [[nodiscard]] std::int64_t peak_bytes() const;   ///< arena, weights as packed, and results of one run
-  [[nodiscard]] double weights_seconds() const;    ///< time spent packing weights
+  /// Arena, weights as packed, and results of one run; on a device after allocate().
+  [[nodiscard]] std::int64_t peak_bytes() const;
+  [[nodiscard]] double weights_seconds()
+      const;  ///< time spent packing weights, and bringing them to a device
 
  private:
   struct Rep;

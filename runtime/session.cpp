@@ -280,6 +280,7 @@ namespace {
 
 void set_program(Session& session) {
   session.program = make_program(session, std::move(session.plan), session.choices, nullptr);
+  session.program->allocate();
   session.report.weights_seconds += session.program->weights_seconds();
 }
 

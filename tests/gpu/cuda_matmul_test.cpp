@@ -175,7 +175,7 @@ TEST_F(gpu_cuda_matmul, dependent_launches_see_their_predecessors) {
     CudaMatmulChoice choice = tile(64, 64, true);
     choice.programmatic = programmatic;
     const CudaTemplate text = make_cuda_matmul(problem, choice, {});
-    const cuda::TemplateKernel compiled(text, cuda::compile_cuda(text.source, "sm_90a"));
+    cuda::TemplateKernel compiled(text, cuda::compile_cuda(text.source, "sm_90a"));
     OnDevice device(kernel, normal_inputs(kernel, 7));
     std::vector<cuda::DevicePointer> forth = device.addresses();
     std::vector<cuda::DevicePointer> back = forth;

@@ -1,0 +1,117 @@
+#include "runtime/cuda_launch_maker.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace sylvite::cuda {
+namespace {
+
+constexpr unsigned default_shared_limit = 48 << 10;
+
+TensorMap encode(const CudaTensorMap& map, DevicePointer address) {
+  constexpr int no_interleave = 0;
+  constexpr int promote_to_256_bytes = 3;  // of L2
+  constexpr int zeros_outside = 0;
+  std::uint64_t dims[4];
+  std::uint64_t pitches[3];
+  std::uint32_t box[4];
+  const std::uint32_t steps[4] = {1, 1, 1, 1};
+  for (int i = 0; i < 4; ++i) {
+    dims[i] = static_cast<std::uint64_t>(map.dims[i]);
+    box[i] = static_cast<std::uint32_t>(map.box[i]);
+    if (i < 3) pitches[i] = static_cast<std::uint64_t>(map.pitches[i]);
+  }
+  TensorMap encoded;
+  auto* start = reinterpret_cast<void*>(address + static_cast<DevicePointer>(map.offset));
+  if (map.windows) {
+    const CudaWindows& windows = *map.windows;
+    const std::uint32_t window_steps[4] = {1, static_cast<std::uint32_t>(windows.step[0]),
+                                           static_cast<std::uint32_t>(windows.step[1]), 1};
+    driver().tensor_map_windows(&encoded, driver_map_type(map.dtype), 4, start, dims, pitches, windows.first,
+                                windows.last, box[0], box[1], window_steps, no_interleave,
+                                driver_map_swizzle(map.swizzle), promote_to_256_bytes, zeros_outside);
+  } else {
+    driver().tensor_map_tiled(&encoded, driver_map_type(map.dtype), 4, start, dims, pitches, box, steps,
+                              no_interleave, driver_map_swizzle(map.swizzle), promote_to_256_bytes,
+                              zeros_outside);
+  }
+  return encoded;
+}
+
+void append(std::vector<std::byte>& bytes, DevicePointer address) {
+  const auto more = std::as_bytes(std::span(&address, 1));
+  bytes.insert(bytes.end(), more.begin(), more.end());
+}
+
+/// The bytes of one parameter.
+struct ArgumentBytes {
+  const Regions& regions;
+  Launch& launch;
+
+  void operator()(const BytesArgument& bytes) const { launch.arguments.push_back(bytes); }
+  void operator()(const PointerArgument& pointers) const {
+    std::vector<std::byte>& bytes = launch.arguments.emplace_back();
+    for (const std::uint64_t word : pointers.words)
+      append(bytes, word == 0 ? 0 : regions.at(decode_address(word)));
+  }
+  void operator()(const MapArgument& map) const {
+    launch.add_argument(map.map.argument < 0 ? TensorMap{} : encode(map.map, regions.at(map.address)));
+  }
+};
+
+}  // namespace
+
+int driver_map_type(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 6;
+    case DType::f32:
+      return 7;
+    case DType::bf16:
+      return 9;
+    default:
+      throw InternalError("no tensor map of {}", dtype_name(dtype));
+  }
+}
+
+int driver_map_swizzle(int bytes) {
+  return bytes == 128 ? 3 : bytes == 64 ? 2 : bytes == 32 ? 1 : 0;
+}
+
+DevicePointer Regions::at(const SymbolicAddress& address) const {
+  switch (address.region) {
+    case Region::weight:
+      return weights.at(address.number) + address.offset;
+    case Region::input:
+      return inputs.at(address.number) + address.offset;
+    case Region::output:
+      return outputs.at(address.number) + address.offset;
+    case Region::arena:
+      return arena + address.offset;
+    case Region::scratch:
+      return scratch + address.offset;
+  }
+  throw InternalError("corrupt region {}", static_cast<int>(address.region));
+}
+
+const Module& LaunchMaker::load(std::string_view image) {
+  const auto found = modules_.find(image.data());
+  if (found != modules_.end()) return found->second;
+  return modules_.emplace(image.data(), Module(image)).first->second;
+}
+
+Launch LaunchMaker::make(const NotedLaunch& noted, const Regions& regions) {
+  Launch launch;
+  launch.function = load(noted.image).function(noted.function);
+  std::copy(std::begin(noted.grid), std::end(noted.grid), std::begin(launch.grid));
+  std::copy(std::begin(noted.block), std::end(noted.block), std::begin(launch.block));
+  launch.cluster[0] = noted.cluster;
+  launch.shared_bytes = noted.shared_bytes;
+  launch.programmatic = noted.programmatic;
+  if (noted.shared_bytes > default_shared_limit) allow_shared(launch.function, noted.shared_bytes);
+  for (const NotedArgument& argument : noted.arguments) std::visit(ArgumentBytes{regions, launch}, argument);
+  return launch;
+}
+
+}  // namespace sylvite::cuda

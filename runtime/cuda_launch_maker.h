@@ -1,0 +1,41 @@
+#pragma once
+// Noted launches -> launches of the driver: modules are loaded and symbolic addresses become real ones.
+
+#include <map>
+#include <vector>
+
+#include "runtime/cuda_device.h"
+#include "runtime/cuda_noted_launch.h"
+
+namespace sylvite::cuda {
+
+/// Where the regions of one program lie on the device; 0 where there is nothing.
+struct Regions {
+  std::vector<DevicePointer> weights;  ///< per slot
+  std::vector<DevicePointer> inputs;
+  std::vector<DevicePointer> outputs;
+  DevicePointer arena = 0;
+  DevicePointer scratch = 0;
+
+  /// Throws std::out_of_range for a number that the program does not have.
+  [[nodiscard]] DevicePointer at(const SymbolicAddress& address) const;
+};
+
+/// CUtensorMapDataType, and CUtensorMapSwizzle of a swizzle in bytes.
+[[nodiscard]] int driver_map_type(DType dtype);
+[[nodiscard]] int driver_map_swizzle(int bytes);
+
+/// Owns the modules of the launches it makes, each image loaded once. REQUIRES a current context. Thread
+/// safety: one thread at a time.
+class LaunchMaker {
+ public:
+  /// Tensors that maps name must be 16-byte aligned. Throws CompileError when the driver refuses an image,
+  /// CudaError when it refuses a map. The result is valid as long as this.
+  [[nodiscard]] Launch make(const NotedLaunch& noted, const Regions& regions);
+
+ private:
+  [[nodiscard]] const Module& load(std::string_view image);
+  std::map<const char*, Module> modules_;  ///< by the address of the image
+};
+
+}  // namespace sylvite::cuda

@@ -1,0 +1,64 @@
+#include "runtime/cuda_noted_launch.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "runtime/cuda_recorder.h"
+
+namespace sylvite::cuda {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(CudaNotedLaunch, AddressesSurviveOneWord) {
+  const SymbolicAddress samples[] = {{Region::weight, 0, 0},
+                                     {Region::arena, 0, (std::uint64_t{1} << 36) - 1},
+                                     {Region::scratch, 0, 256},
+                                     {Region::input, (1U << 20) - 1, 0},
+                                     {Region::output, 7, 64}};
+  for (const SymbolicAddress& address : samples) {
+    EXPECT_NE(encode_address(address), 0);
+    EXPECT_EQ(decode_address(encode_address(address)), address);
+  }
+  EXPECT_THROW((void)encode_address({Region::arena, 0, std::uint64_t{1} << 36}), UnsupportedError);
+  EXPECT_THROW((void)encode_address({Region::input, 1U << 20, 0}), UnsupportedError);
+  EXPECT_THROW((void)decode_address(0x1234), InternalError);
+}
+
+TEST(CudaNotedLaunch, TemplatesNameTheirArguments) {
+  CudaTemplate text;
+  text.name = "product";
+  text.blocks = 7;
+  text.threads = 256;
+  text.maps.resize(2);
+  text.maps[0].argument = 1;
+  text.pointers = {0, -1, 2};
+  const std::vector<std::uint64_t> words = {encode_address({Region::input, 0, 0}),
+                                            encode_address({Region::weight, 3, 0}),
+                                            encode_address({Region::arena, 0, 512})};
+  const NotedLaunch launch = note_template(text, "code", words);
+  EXPECT_EQ(launch.function, "product");
+  EXPECT_EQ(launch.architecture, "sm_90a");
+  ASSERT_EQ(launch.arguments.size(), 3);
+  EXPECT_EQ(std::get<MapArgument>(launch.arguments[0]).address, (SymbolicAddress{Region::weight, 3, 0}));
+  EXPECT_EQ(std::get<MapArgument>(launch.arguments[1]).map.argument, -1);
+  EXPECT_THAT(std::get<PointerArgument>(launch.arguments[2]).words, ElementsAre(words[0], 0, words[2]));
+  EXPECT_TRUE(uses_region(launch, Region::input));
+  EXPECT_TRUE(uses_region(launch, Region::weight));
+  EXPECT_FALSE(uses_region(launch, Region::output));
+}
+
+TEST(CudaScratchPlaces, AreUsedAgain) {
+  ScratchPlaces places;
+  const std::uint64_t first = places.take(1000);
+  const std::uint64_t second = places.take(10);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(places.size(), 1024 + 256);
+  places.give_back(first);
+  EXPECT_EQ(places.take(600), first);
+  EXPECT_NE(places.take(1), second);
+  EXPECT_EQ(places.size(), 1024 + 256 + 256);
+}
+
+}  // namespace
+}  // namespace sylvite::cuda
