@@ -39,6 +39,22 @@ void check_types_known(const Session& session) {
                          step.reason);
 }
 
+std::vector<cuda::DevicePointer> addresses_of(const Plan& plan, const std::vector<BufferId>& ids,
+                                              const std::vector<DeviceTensor>& tensors, const char* what) {
+  if (tensors.size() != ids.size())
+    throw InputError("{} {}s given, the model has {}", tensors.size(), what, ids.size());
+  std::vector<cuda::DevicePointer> addresses;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const Buffer& buffer = plan.buffers.at(static_cast<std::size_t>(ids[i]));
+    if (tensors[i].type != buffer.type) {
+      throw InputError("{} {} '{}': got {}, expected {}", what, i, buffer.name, tensors[i].type.to_string(),
+                       buffer.type.to_string());
+    }
+    addresses.push_back(reinterpret_cast<cuda::DevicePointer>(tensors[i].data));
+  }
+  return addresses;
+}
+
 }  // namespace
 
 CompiledModel::CompiledModel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
@@ -48,6 +64,15 @@ CompiledModel::~CompiledModel() = default;
 
 std::vector<Tensor> CompiledModel::run(const std::vector<Tensor>& inputs) {
   return run_tensors(rep_->session, inputs);
+}
+
+void CompiledModel::run_on_device(const std::vector<DeviceTensor>& inputs,
+                                  const std::vector<DeviceTensor>& outputs, void* stream) {
+  check_types_known(rep_->session);
+  const Plan& plan = rep_->session.current_plan();
+  const DeviceArguments arguments = {addresses_of(plan, plan.inputs, inputs, "input"),
+                                     addresses_of(plan, plan.outputs, outputs, "output")};
+  rep_->session.program->run_on(static_cast<cuda::StreamHandle>(stream), arguments);
 }
 
 std::vector<HostValue> CompiledModel::run_values(const std::vector<HostValue>& inputs) {
@@ -85,6 +110,25 @@ std::vector<TensorType> CompiledModel::output_types() const {
   check_types_known(rep_->session);
   const Plan& plan = rep_->session.current_plan();
   return types_of(plan, plan.outputs);
+}
+
+DType dtype_of_dlpack(int code, int bits, int lanes) {
+  struct Row {
+    int code;
+    int bits;
+    DType dtype;
+  };
+  static constexpr Row rows[] = {
+      {0, 8, DType::i8},      {0, 16, DType::i16}, {0, 32, DType::i32}, {0, 64, DType::i64},
+      {1, 8, DType::u8},      {1, 16, DType::u16}, {1, 32, DType::u32}, {1, 64, DType::u64},
+      {2, 16, DType::f16},    {2, 32, DType::f32}, {2, 64, DType::f64}, {4, 16, DType::bf16},
+      {6, 8, DType::boolean},
+  };
+  for (const Row& row : rows) {
+    if (row.code == code && row.bits == bits && lanes == 1) return row.dtype;
+  }
+  throw InputError("a DLPack tensor of type code {} with {} bits and {} lanes is not supported", code, bits,
+                   lanes);
 }
 
 CompiledModel compile(const std::string& onnx_path, const CompileOptions& options) {

@@ -20,6 +20,7 @@
 #include "frontend/imported_model.h"
 #include "frontend/onnx_importer.h"
 #include "frontend/tensor.h"
+#include "sylvite/device_tensor.h"
 
 namespace sylvite {
 
@@ -60,6 +61,13 @@ class CompiledModel {
 
   /// For models whose inputs and outputs are tensors of numbers; throws InputError for others.
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs);
+  /// For models compiled for a GPU (compile.device=cuda): reads and writes the caller's device memory,
+  /// without a copy, and queues the work on `stream` (a CUstream or cudaStream_t; null is the default stream)
+  /// without waiting for it. The memory must stay until the work is done. Runs of one model must be ordered
+  /// among themselves: on one stream, or by events. Throws InputError for tensors of another type, UsageError
+  /// for a model on the CPU, UnsupportedError for one with host steps.
+  void run_on_device(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs,
+                     void* stream = nullptr);
   /// For every model: strings, sequences and optionals too (frontend/host_value.h).
   [[nodiscard]] std::vector<HostValue> run_values(const std::vector<HostValue>& inputs);
   /// What is not compiled but run by the importer at every run, because shapes depend on data; see
