@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/words.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
 #include "runtime/export.h"
@@ -12,6 +13,9 @@ int verb_export(std::span<const std::string> arguments) {
       "LLVM or Python; see docs/embedding.md.");
   options.add_value("output", "DIR", "folder to write; made when missing");
   options.add_value("name", "NAME", "C identifier; made from the model's file name when not given");
+  options.add_value(
+      "architectures", "LIST",
+      "with --device cuda: GPUs to make machine code for, e.g. sm_80,sm_90; this machine's when not given");
   options.add_model_options();
   if (!options.parse(arguments)) return 0;
   if (!options.has("output")) throw UsageError("--output DIR is missing; see sylvite export --help");
@@ -19,6 +23,7 @@ int verb_export(std::span<const std::string> arguments) {
   ExportOptions wanted;
   wanted.folder = options.value("output");
   if (options.has("name")) wanted.name = options.value("name");
+  if (options.has("architectures")) wanted.architectures = split(options.value("architectures"), ',');
   const ExportReport report = export_model(session, wanted);
   session.report.warnings = report.warnings;
   print_warnings(session);

@@ -14,8 +14,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
-#include "runtime/embed/launcher.h"
+#include "runtime/cuda_device.h"
+#include "runtime/embed/weights_file.h"
 #include "runtime/embedded.h"
+#include "runtime/export_cuda_sources.h"
 #include "runtime/export_sources.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the user
@@ -51,6 +53,7 @@ std::string with_header(const std::string& weights, const std::string& id) {
   return file + weights;
 }
 
+/// All but the id, which is of the tables, too.
 ExportedModel describe(const Session& session, const std::string& name, WeightsFile& weights) {
   const Program& program = *session.program;
   ExportedModel model;
@@ -68,8 +71,49 @@ ExportedModel describe(const Session& session, const std::string& name, WeightsF
         is_weight ? weights.add(model.plan->weights.at(static_cast<std::size_t>(place.number))) : -1);
   }
   model.weight_bytes = weights.size();
-  model.id = short_hash(fmt::format("{} {}", sha256_hex(weights.bytes()), sha256_hex(tables_source(model))));
   return model;
+}
+
+/// A member of the archive: its name and its bytes.
+using Member = std::pair<std::string, std::string_view>;
+
+/// NAME.c and NAME.h, and what goes into the library beside the tables.
+struct Sources {
+  std::string tables;
+  std::string header;
+  std::vector<Member> objects;
+};
+
+/// Writes the tables twice: the id in them is of weights and tables.
+template <typename Tables>
+std::string identified(ExportedModel& model, const WeightsFile& weights, Tables tables) {
+  model.id = short_hash(fmt::format("{} {}", sha256_hex(weights.bytes()), sha256_hex(tables(model))));
+  return tables(model);
+}
+
+Sources cpu_sources(const Session& session, ExportedModel& model, const WeightsFile& weights) {
+  Sources sources;
+  sources.tables = identified(model, weights, tables_source);
+  sources.header = interface_header(model);
+  sources.objects = {{"sylvite_launcher.o", embedded::launcher_object},
+                     {"halide_runtime.o", embedded::halide_runtime}};
+  for (const Choice& choice : session.choices)
+    sources.objects.emplace_back(choice.symbol + ".o", choice.object);
+  return sources;
+}
+
+Sources cuda_sources(Session& session, ExportedModel& model, const WeightsFile& weights,
+                     std::vector<std::string> architectures, std::vector<std::string>& warnings) {
+  const DeviceNotes notes = session.program->device_notes();
+  if (architectures.empty())
+    architectures.push_back(fmt::format("sm_{}", cuda::Device::get().properties().capability));
+  const std::vector<std::vector<CudaCode>> codes = device_codes(notes, architectures, warnings);
+  Sources sources;
+  sources.tables = identified(
+      model, weights, [&](const ExportedModel& each) { return cuda_tables_source(each, notes, codes); });
+  sources.header = cuda_interface_header(model);
+  sources.objects = {{"sylvite_launcher_cuda.o", embedded::cuda_launcher_object}};
+  return sources;
 }
 
 /// Runs the compiler quietly; whether it succeeded.
@@ -89,9 +133,6 @@ bool compile_c(const std::string& compiler, const std::string& source, const std
   }
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
-
-/// A member of the archive: its name and its bytes.
-using Member = std::pair<std::string, std::string_view>;
 
 void write_archive(const std::string& path, const std::vector<Member>& members) {
   std::vector<llvm::NewArchiveMember> entries;
@@ -140,7 +181,7 @@ std::string identifier_of(const std::string& model_path) {
   return is_identifier(name) ? name : "model_" + name;
 }
 
-ExportReport export_model(const Session& session, const ExportOptions& options) {
+ExportReport export_model(Session& session, const ExportOptions& options) {
   if (!session.program) throw InternalError("export needs a built program");
   if (session.host != nullptr) refuse_host_steps(*session.host);
   ExportReport report;
@@ -148,15 +189,18 @@ ExportReport export_model(const Session& session, const ExportOptions& options) 
   if (!is_identifier(report.name)) {
     throw UsageError("'{}' cannot name an exported model: it must be a C identifier", report.name);
   }
+  WeightsFile weights;
+  ExportedModel model = describe(session, report.name, weights);
+  const Sources sources = is_gpu_target(model.target)
+                              ? cuda_sources(session, model, weights, options.architectures, report.warnings)
+                              : cpu_sources(session, model, weights);
   make_folder(options.folder);
   const auto path = [&](const std::string& file) {
     return report.files.emplace_back(options.folder + "/" + file);
   };
-  WeightsFile weights;
-  const ExportedModel model = describe(session, report.name, weights);
   const std::string source = path(report.name + ".c");
-  write_file(source, tables_source(model));
-  write_file(path(report.name + ".h"), interface_header(model));
+  write_file(source, sources.tables);
+  write_file(path(report.name + ".h"), sources.header);
   write_file(path(report.name + ".weights"), with_header(weights.bytes(), model.id));
   const std::string tables = compile_tables(source, options);
   if (tables.empty()) {
@@ -164,10 +208,9 @@ ExportReport export_model(const Session& session, const ExportOptions& options) 
         fmt::format("{} compiled no C; projects that link the model compile {}.c themselves",
                     options.c_compiler, report.name));
   }
-  std::vector<Member> members = {{"sylvite_launcher.o", embedded::launcher_object},
-                                 {"halide_runtime.o", embedded::halide_runtime}};
+  std::vector<Member> members = {{"sylvite_weights_file.o", embedded::weights_file_object}};
+  members.insert(members.end(), sources.objects.begin(), sources.objects.end());
   if (!tables.empty()) members.emplace_back(report.name + ".o", tables);
-  for (const Choice& choice : session.choices) members.emplace_back(choice.symbol + ".o", choice.object);
   const std::string library = path("lib" + report.name + ".a");
   write_archive(library, members);
   write_file(path(report.name + "Config.cmake"), package_config(report.name, !tables.empty()));

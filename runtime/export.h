@@ -1,6 +1,7 @@
 #pragma once
 // Export: a compiled model as a static library with a C interface, its weights, and a CMake package. What
-// links to it needs libc, libm and pthread: no Halide, LLVM, OpenMP or Python. See docs/embedding.md.
+// links to it needs libc, libm and pthread: no Halide, LLVM, OpenMP or Python; a model for a GPU opens the
+// CUDA driver when it is created. See docs/embedding.md.
 
 #include <cstdint>
 #include <string>
@@ -14,6 +15,8 @@ struct ExportOptions {
   std::string folder;             ///< made when missing; files of an earlier export are replaced
   std::string name;               ///< C identifier; "" makes one of the model's file name
   std::string c_compiler = "cc";  ///< compiles the tables; without one, users' CMake projects compile them
+  /// For a GPU: what machine code is made for, e.g. "sm_90"; empty: this machine's GPU.
+  std::vector<std::string> architectures;
 };
 
 struct ExportReport {
@@ -25,8 +28,9 @@ struct ExportReport {
 };
 
 /// Writes NAME.h, libNAME.a, NAME.weights, NAME.c (the tables, as source) and NAMEConfig.cmake.
-/// REQUIRES session.program. Throws UsageError for a bad name, IoError when something cannot be written.
-[[nodiscard]] ExportReport export_model(const Session& session, const ExportOptions& options);
+/// REQUIRES session.program. Throws UsageError for a bad name or architecture, IoError when something cannot
+/// be written.
+[[nodiscard]] ExportReport export_model(Session& session, const ExportOptions& options);
 
 /// The model's file name as a C identifier: "resnet-18.onnx" becomes resnet_18.
 [[nodiscard]] std::string identifier_of(const std::string& model_path);

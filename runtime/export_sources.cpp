@@ -11,30 +11,6 @@
 namespace sylvite {
 namespace {
 
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (byte < 0x20 || byte >= 0x7f || c == '?') {
-      result += fmt::format("\\{:03o}", byte);
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
-}
-
-/// `static TYPE NAME[] = {ROWS};`, with one null row when there are none: C has no empty arrays.
-std::string array_of(std::string_view type, std::string_view name, const std::vector<std::string>& rows) {
-  std::string text = fmt::format("static {} {}[] = {{\n", type, name);
-  for (const std::string& row : rows) text += fmt::format("  {},\n", row);
-  if (rows.empty()) text += "  {0},\n";
-  return text + "};\n\n";
-}
-
 std::string_view source_name(BufferKind kind) {
   switch (kind) {
     case BufferKind::input:
@@ -47,21 +23,6 @@ std::string_view source_name(BufferKind kind) {
       return "SYLVITE_ARENA";
   }
   throw InternalError("corrupt buffer kind {}", static_cast<int>(kind));
-}
-
-std::string tensor_infos(const Plan& plan, const std::vector<BufferId>& ids, const std::string& what) {
-  std::string text;
-  std::vector<std::string> rows;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const Buffer& buffer = plan.buffers.at(static_cast<std::size_t>(ids[i]));
-    const Dims dims = buffer.type.dims();
-    text += fmt::format("static const int64_t {}{}_dims[] = {{{}}};\n", what, i,
-                        dims.empty() ? "0" : fmt::format("{}", fmt::join(dims, ", ")));
-    rows.push_back(fmt::format("{{{}, {}, {}, {}{}_dims, {}}}", quoted(buffer.name),
-                               quoted(dtype_name(buffer.type.dtype)), dims.size(), what, i,
-                               buffer.type.byte_size()));
-  }
-  return text + array_of("const struct sylvite_tensor_info", what + "s", rows);
 }
 
 /// Arguments, their dims, and launches: the counts say how long the arrays are.
@@ -126,7 +87,46 @@ std::vector<std::string> feature_rows(const std::string& target_name) {
   return rows;
 }
 
-/// The template with every @types@ replaced by the types all models share, then every @ by the name.
+}  // namespace
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (byte < 0x20 || byte >= 0x7f || c == '?') {
+      result += fmt::format("\\{:03o}", byte);
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string array_of(std::string_view type, std::string_view name, const std::vector<std::string>& rows) {
+  std::string text = fmt::format("static {} {}[] = {{\n", type, name);
+  for (const std::string& row : rows) text += fmt::format("  {},\n", row);
+  if (rows.empty()) text += "  {0},\n";
+  return text + "};\n\n";
+}
+
+std::string tensor_infos(const Plan& plan, const std::vector<BufferId>& ids, const std::string& what) {
+  std::string text;
+  std::vector<std::string> rows;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const Buffer& buffer = plan.buffers.at(static_cast<std::size_t>(ids[i]));
+    const Dims dims = buffer.type.dims();
+    text += fmt::format("static const int64_t {}{}_dims[] = {{{}}};\n", what, i,
+                        dims.empty() ? "0" : fmt::format("{}", fmt::join(dims, ", ")));
+    rows.push_back(fmt::format("{{{}, {}, {}, {}{}_dims, {}}}", quoted(buffer.name),
+                               quoted(dtype_name(buffer.type.dtype)), dims.size(), what, i,
+                               buffer.type.byte_size()));
+  }
+  return text + array_of("const struct sylvite_tensor_info", what + "s", rows);
+}
+
 std::string filled(std::string_view pattern, const std::string& name) {
   constexpr std::string_view types = "@types@";
   std::string text(pattern);
@@ -139,8 +139,6 @@ std::string filled(std::string_view pattern, const std::string& name) {
   replace_all("@", name);
   return text;
 }
-
-}  // namespace
 
 std::string tables_source(const ExportedModel& model) {
   const LaunchTables tables = launch_tables(model);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/bindings.h"
@@ -22,8 +23,19 @@ struct ExportedModel {
   std::string target;  ///< Halide target of the kernels
 };
 
+/// C text that the tables of all exports are made of.
+[[nodiscard]] std::string quoted(std::string_view text);
+/// `static TYPE NAME[] = {ROWS};`, with one null row when there are none: C has no empty arrays.
+[[nodiscard]] std::string array_of(std::string_view type, std::string_view name,
+                                   const std::vector<std::string>& rows);
+/// The descriptions of inputs or outputs; `what` is "input" or "output".
+[[nodiscard]] std::string tensor_infos(const Plan& plan, const std::vector<BufferId>& ids,
+                                       const std::string& what);
+/// The template with every @types@ replaced by the types all models share, then every @ by the name.
+[[nodiscard]] std::string filled(std::string_view pattern, const std::string& name);
+
 [[nodiscard]] std::string tables_source(const ExportedModel& model);     ///< NAME.c
-[[nodiscard]] std::string interface_header(const ExportedModel& model);  ///< NAME.h
+[[nodiscard]] std::string interface_header(const ExportedModel& model);  ///< NAME.h; for the CPU
 /// `tables_compiled`: whether libNAME.a holds NAME.c.
 [[nodiscard]] std::string package_config(const std::string& name,
                                          bool tables_compiled);  ///< NAMEConfig.cmake

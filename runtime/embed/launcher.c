@@ -3,14 +3,10 @@
 
 #include "launcher.h"
 
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "weights_file.h"
 
 /* Of HalideRuntime.h, which is not needed to build this; a test compares the layouts. */
 struct halide_dimension {
@@ -34,14 +30,11 @@ extern void halide_default_error(void* user_context, const char* message);
 extern int halide_can_use_target_features(int count, const uint64_t* features);
 extern int halide_set_num_threads(int count);
 
-enum { error_bytes = 512 };
-
 /* Kernels get its address as user_context. */
 struct sylvite_model {
-  char error[error_bytes];
+  char error[sylvite_error_bytes];
   const struct sylvite_tables* tables;
-  void* mapping;
-  size_t mapping_bytes;
+  struct sylvite_mapping weights;
   char* arena;
   struct halide_buffer* buffers; /* per argument */
   struct halide_dimension* dims;
@@ -49,15 +42,7 @@ struct sylvite_model {
   void* user_context;
 };
 
-static _Thread_local char create_error[error_bytes];
-
-static int fail(char* error, int status, const char* format, ...) {
-  va_list values;
-  va_start(values, format);
-  vsnprintf(error, error_bytes, format, values);
-  va_end(values);
-  return status;
-}
+static _Thread_local char create_error[sylvite_error_bytes];
 
 static void on_kernel_error(void* user_context, const char* message) {
   if (user_context == NULL) {
@@ -65,7 +50,7 @@ static void on_kernel_error(void* user_context, const char* message) {
     return;
   }
   char* error = ((struct sylvite_model*)user_context)->error;
-  if (error[0] == 0) fail(error, 0, "%s", message);
+  if (error[0] == 0) sylvite_fail(error, 0, "%s", message);
 }
 
 static int check_cpu(const struct sylvite_tables* tables) {
@@ -74,7 +59,7 @@ static int check_cpu(const struct sylvite_tables* tables) {
     const int bit = tables->features[i].bit;
     words[bit / 64] = UINT64_C(1) << (bit % 64);
     if (!halide_can_use_target_features((int)tables->feature_words, words)) {
-      return fail(
+      return sylvite_fail(
           create_error, SYLVITE_UNSUPPORTED_CPU,
           "%s was exported for processors with %s, which this one lacks; export it again on this machine",
           tables->model, tables->features[i].name);
@@ -83,44 +68,8 @@ static int check_cpu(const struct sylvite_tables* tables) {
   return SYLVITE_OK;
 }
 
-static int check_weights(const struct sylvite_model* model, const char* path) {
-  const struct sylvite_tables* tables = model->tables;
-  const struct sylvite_weights_header* header = model->mapping;
-  if (model->mapping_bytes < sizeof(*header) || memcmp(header->magic, "SYLVWTS", 8) != 0) {
-    return fail(create_error, SYLVITE_BAD_WEIGHTS, "%s is not a weights file", path);
-  }
-  if (header->version != SYLVITE_WEIGHTS_VERSION) {
-    return fail(create_error, SYLVITE_BAD_WEIGHTS, "%s has version %u, this program reads version %d", path,
-                (unsigned)header->version, SYLVITE_WEIGHTS_VERSION);
-  }
-  if (memcmp(header->id, tables->id, sizeof(header->id)) != 0 || header->bytes != tables->weight_bytes) {
-    return fail(create_error, SYLVITE_BAD_WEIGHTS, "%s was exported with another model than %s %s", path,
-                tables->model, tables->id);
-  }
-  if (model->mapping_bytes != SYLVITE_WEIGHTS_OFFSET + tables->weight_bytes ||
-      header->checksum !=
-          sylvite_checksum((const char*)model->mapping + SYLVITE_WEIGHTS_OFFSET, tables->weight_bytes)) {
-    return fail(create_error, SYLVITE_BAD_WEIGHTS, "%s is damaged: its size or checksum is wrong", path);
-  }
-  return SYLVITE_OK;
-}
-
-static int map_weights(struct sylvite_model* model, const char* path) {
-  struct stat status;
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return fail(create_error, SYLVITE_BAD_WEIGHTS, "%s cannot be opened", path);
-  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
-    model->mapping_bytes = (size_t)status.st_size;
-    model->mapping = mmap(NULL, model->mapping_bytes, PROT_READ, MAP_PRIVATE, file, 0);
-    if (model->mapping == MAP_FAILED) model->mapping = NULL;
-  }
-  close(file);
-  if (model->mapping == NULL) return fail(create_error, SYLVITE_BAD_WEIGHTS, "%s cannot be read", path);
-  return check_weights(model, path);
-}
-
 static void* place_of(const struct sylvite_model* model, uint32_t source, uint64_t place) {
-  if (source == SYLVITE_WEIGHT) return (char*)model->mapping + SYLVITE_WEIGHTS_OFFSET + place;
+  if (source == SYLVITE_WEIGHT) return sylvite_weights_of(&model->weights) + place;
   if (source == SYLVITE_ARENA) return model->arena + place;
   return NULL; /* given to run */
 }
@@ -154,8 +103,8 @@ static int allocate(struct sylvite_model* model) {
       calloc((size_t)tables->argument_count + tables->launch_count + 1, sizeof(*model->pointers));
   if (model->buffers == NULL || model->dims == NULL || model->pointers == NULL ||
       posix_memalign(&arena, 64, tables->arena_bytes + 64) != 0) {
-    return fail(create_error, SYLVITE_OUT_OF_MEMORY, "%s: out of memory for %llu bytes", tables->model,
-                (unsigned long long)tables->arena_bytes);
+    return sylvite_fail(create_error, SYLVITE_OUT_OF_MEMORY, "%s: out of memory for %llu bytes",
+                        tables->model, (unsigned long long)tables->arena_bytes);
   }
   model->arena = memset(arena, 0, tables->arena_bytes + 64); /* padded channels must be finite */
   return SYLVITE_OK;
@@ -179,16 +128,17 @@ int sylvite_model_create(const struct sylvite_tables* tables, const char* weight
   int status;
   create_error[0] = 0;
   if (model == NULL)
-    return fail(create_error, SYLVITE_NULL_ARGUMENT, "create: the place for the model is null");
+    return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "create: the place for the model is null");
   *model = NULL;
   if (weights_path == NULL)
-    return fail(create_error, SYLVITE_NULL_ARGUMENT, "create: the weights path is null");
+    return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "create: the weights path is null");
   status = check_cpu(tables);
   if (status != SYLVITE_OK) return status;
   struct sylvite_model* made = calloc(1, sizeof(*made));
-  if (made == NULL) return fail(create_error, SYLVITE_OUT_OF_MEMORY, "create: out of memory");
+  if (made == NULL) return sylvite_fail(create_error, SYLVITE_OUT_OF_MEMORY, "create: out of memory");
   made->tables = tables;
-  status = map_weights(made, weights_path);
+  status = sylvite_map_weights(weights_path, tables->model, tables->id, tables->weight_bytes, &made->weights,
+                               create_error);
   if (status == SYLVITE_OK) status = allocate(made);
   if (status != SYLVITE_OK) {
     sylvite_model_destroy(made);
@@ -203,11 +153,11 @@ int sylvite_model_create(const struct sylvite_tables* tables, const char* weight
 static int check_pointers(sylvite_model* model, const char* what, const void* const* pointers,
                           const struct sylvite_tensor_info* infos, uint32_t count) {
   if (pointers == NULL && count > 0)
-    return fail(model->error, SYLVITE_NULL_ARGUMENT, "run: %ss is null", what);
+    return sylvite_fail(model->error, SYLVITE_NULL_ARGUMENT, "run: %ss is null", what);
   for (uint32_t i = 0; i < count; ++i) {
     if (pointers[i] == NULL) {
-      return fail(model->error, SYLVITE_NULL_ARGUMENT, "run: %s %u '%s' is null", what, (unsigned)i,
-                  infos[i].name);
+      return sylvite_fail(model->error, SYLVITE_NULL_ARGUMENT, "run: %s %u '%s' is null", what, (unsigned)i,
+                          infos[i].name);
     }
   }
   return SYLVITE_OK;
@@ -232,7 +182,7 @@ static void copy_outputs(sylvite_model* model, const void* const* inputs, void* 
 }
 
 int sylvite_model_run(sylvite_model* model, const void* const* inputs, void* const* outputs) {
-  if (model == NULL) return fail(create_error, SYLVITE_NULL_ARGUMENT, "run: the model is null");
+  if (model == NULL) return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "run: the model is null");
   const struct sylvite_tables* tables = model->tables;
   void** pointers = model->pointers;
   model->error[0] = 0;
@@ -244,7 +194,7 @@ int sylvite_model_run(sylvite_model* model, const void* const* inputs, void* con
   bind_run(model, inputs, outputs);
   for (uint32_t i = 0; i < tables->launch_count; ++i) {
     if (tables->launches[i].kernel(pointers) != 0) {
-      if (model->error[0] == 0) fail(model->error, 0, "kernel '%s' failed", tables->launches[i].name);
+      if (model->error[0] == 0) sylvite_fail(model->error, 0, "kernel '%s' failed", tables->launches[i].name);
       return SYLVITE_RUN_FAILED;
     }
     pointers += tables->launches[i].argument_count + 1;
@@ -255,7 +205,7 @@ int sylvite_model_run(sylvite_model* model, const void* const* inputs, void* con
 
 void sylvite_model_destroy(sylvite_model* model) {
   if (model == NULL) return;
-  if (model->mapping != NULL) munmap(model->mapping, model->mapping_bytes);
+  sylvite_unmap_weights(&model->weights);
   free(model->arena);
   free(model->buffers);
   free(model->dims);

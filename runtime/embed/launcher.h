@@ -6,7 +6,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #ifndef SYLVITE_EMBED_TYPES /* NAME.h, before a copy of this in NAME.c, has them */
 #include "model_types.h"
@@ -64,33 +63,6 @@ struct sylvite_tables {
   uint32_t feature_count;
   uint32_t feature_words; /* 64-bit words that hold a bit for every feature there is */
 };
-
-/* The first bytes of a weights file; the weights follow at SYLVITE_WEIGHTS_OFFSET. Persistent. */
-struct sylvite_weights_header {
-  char magic[8]; /* "SYLVWTS" and a zero */
-  uint32_t version;
-  uint32_t reserved;
-  char id[16];
-  uint64_t bytes;
-  uint64_t checksum; /* sylvite_checksum of the weights */
-};
-enum { SYLVITE_WEIGHTS_VERSION = 1, SYLVITE_WEIGHTS_OFFSET = 4096 };
-
-/* Of a weights file. Persistent. */
-static inline uint64_t sylvite_checksum(const void* data, uint64_t bytes) {
-  const uint64_t prime = 0x9E3779B97F4A7C15ULL;
-  const char* next = (const char*)data;
-  uint64_t sum = bytes;
-  for (; bytes >= 8; bytes -= 8, next += 8) {
-    uint64_t word;
-    memcpy(&word, next, 8);
-    sum = (sum ^ word) * prime;
-    sum ^= sum >> 29;
-  }
-  uint64_t last = 0;
-  memcpy(&last, next, bytes);
-  return (sum ^ last) * prime;
-}
 
 #ifdef __cplusplus
 extern "C" {

@@ -5,10 +5,11 @@
 enum {
   SYLVITE_OK = 0,
   SYLVITE_NULL_ARGUMENT = 1,
-  SYLVITE_BAD_WEIGHTS = 2,     /* absent, damaged, or of another model */
+  SYLVITE_BAD_WEIGHTS = 2, /* absent, damaged, or of another model */
   SYLVITE_OUT_OF_MEMORY = 3,
   SYLVITE_UNSUPPORTED_CPU = 4, /* the processor lacks instructions that the kernels use */
-  SYLVITE_RUN_FAILED = 5
+  SYLVITE_RUN_FAILED = 5,
+  SYLVITE_UNSUPPORTED_DEVICE = 6 /* no CUDA driver, no GPU, or one that the kernels are not for */
 };
 struct sylvite_tensor_info {
   const char* name;

@@ -4,14 +4,15 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
 #include "runtime/embed/launcher.h"
+#include "runtime/embed/weights_file.h"
 #include "tests/runtime/test_session.h"
+#include "tests/support/shell.h"
 
 namespace sylvite {
 namespace {
@@ -19,16 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
-
-/// What the command prints; fails the test when it does not succeed.
-std::string output_of(const std::string& command) {
-  std::string text;
-  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  char part[256];
-  while (std::fgets(part, sizeof(part), pipe) != nullptr) text += part;
-  EXPECT_EQ(::pclose(pipe), 0) << command << '\n' << text;
-  return text;
-}
 
 void damage(const std::string& path, std::streamoff at) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -177,7 +168,7 @@ TEST(ExportNamesTest, AreIdentifiers) {
   EXPECT_EQ(identifier_of("18.onnx"), "model_18");
   EXPECT_EQ(identifier_of(""), "model");
   const TemporaryFolder folder;
-  const Session session = build_session(sample_graph(), test_options(folder.path()));
+  Session session = build_session(sample_graph(), test_options(folder.path()));
   ExportOptions options;
   options.folder = folder.path() + "/out";
   options.name = "not-a-name";
@@ -186,7 +177,7 @@ TEST(ExportNamesTest, AreIdentifiers) {
 
 TEST(ExportNamesTest, WithoutACompilerTheUsersProjectCompilesTheTables) {
   const TemporaryFolder folder;
-  const Session session = build_session(sample_graph(), test_options(folder.path()));
+  Session session = build_session(sample_graph(), test_options(folder.path()));
   ExportOptions options;
   options.folder = folder.path() + "/out";
   options.c_compiler = "/nonexistent/cc";

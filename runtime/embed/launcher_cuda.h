@@ -1,0 +1,128 @@
+/* The launcher of models exported for an NVIDIA GPU: runs one from tables. As launcher.h is for processors;
+ * NAME.c holds a copy of this file. Numbers of enums are the CUDA driver's. */
+#ifndef SYLVITE_LAUNCHER_CUDA_H
+#define SYLVITE_LAUNCHER_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef SYLVITE_EMBED_TYPES /* NAME.h, before a copy of this in NAME.c, has them */
+#include "model_types.h"
+#endif
+
+/* Bytes on the device. `number` counts inputs and outputs; weights are all in one block. */
+enum sylvite_region {
+  SYLVITE_NOWHERE = 0, /* a null pointer */
+  SYLVITE_CUDA_WEIGHTS = 1,
+  SYLVITE_CUDA_ARENA = 2,
+  SYLVITE_CUDA_SCRATCH = 3,
+  SYLVITE_CUDA_INPUT = 4,
+  SYLVITE_CUDA_OUTPUT = 5
+};
+struct sylvite_cuda_place {
+  uint32_t region;
+  uint32_t number;
+  uint64_t offset;
+};
+
+/* A CUtensorMap of rank 4, innermost dim first. */
+struct sylvite_cuda_map {
+  struct sylvite_cuda_place place;
+  uint64_t dims[4];
+  uint64_t pitches[3]; /* bytes */
+  uint32_t box[4];     /* of windows: channels, how many windows */
+  uint32_t step[4];    /* of windows: between them */
+  int32_t first[2];
+  int32_t last[2];
+  int32_t type;
+  int32_t swizzle;
+  int32_t is_windows; /* an im2col map */
+};
+
+enum sylvite_cuda_kind {
+  SYLVITE_CUDA_BYTES = 0,    /* of sylvite_cuda_tables::bytes */
+  SYLVITE_CUDA_POINTERS = 1, /* of ::places: a pointer, or a struct of them */
+  SYLVITE_CUDA_MAP = 2,      /* of ::maps */
+  SYLVITE_CUDA_NO_MAP = 3    /* a map that nothing uses */
+};
+struct sylvite_cuda_argument {
+  uint32_t kind;
+  uint32_t first;
+  uint32_t count;
+};
+
+/* Machine code for a compute capability (90: 9.0), which serves later ones of the same major number unless it
+ * is `exact`; or, with capability 0, PTX, which the driver compiles for any. */
+struct sylvite_cuda_code {
+  int32_t capability;
+  int32_t exact;
+  const void* code;
+};
+/* The same kernels for several devices: the first code that fits is taken. */
+struct sylvite_cuda_image {
+  uint32_t first_code;
+  uint32_t code_count;
+};
+
+struct sylvite_cuda_launch {
+  const char* name;
+  const char* function;
+  uint32_t image;
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint32_t cluster;
+  uint32_t shared_bytes;
+  uint32_t programmatic; /* may begin before the kernel ahead of it has ended */
+  uint32_t first_argument;
+  uint32_t argument_count;
+};
+
+/* An output that is a copy of other bytes, made after the launches. */
+struct sylvite_cuda_copy {
+  uint32_t output;
+  struct sylvite_cuda_place from;
+  uint64_t bytes;
+};
+
+struct sylvite_cuda_tables {
+  const char* model;
+  const char* id; /* 16 hex digits; the weights file has the same */
+  uint64_t weight_bytes;
+  uint64_t arena_bytes;
+  uint64_t scratch_bytes;
+  const struct sylvite_tensor_info* inputs;
+  const struct sylvite_tensor_info* outputs;
+  const unsigned char* bytes;
+  const struct sylvite_cuda_place* places;
+  const struct sylvite_cuda_map* maps;
+  const struct sylvite_cuda_argument* arguments;
+  const struct sylvite_cuda_code* codes;
+  const struct sylvite_cuda_image* images;
+  const struct sylvite_cuda_launch* launches;
+  const struct sylvite_cuda_copy* copies;
+  uint32_t input_count;
+  uint32_t output_count;
+  uint32_t place_count;
+  uint32_t map_count;
+  uint32_t argument_count;
+  uint32_t image_count;
+  uint32_t launch_count;
+  uint32_t copy_count;
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+int sylvite_cuda_create(const struct sylvite_cuda_tables* tables, const char* weights_path,
+                        sylvite_model** model);
+int sylvite_cuda_run(sylvite_model* model, const void* const* inputs, void* const* outputs);
+int sylvite_cuda_run_on_stream(sylvite_model* model, const void* const* inputs, void* const* outputs,
+                               void* stream);
+void sylvite_cuda_destroy(sylvite_model* model);
+const char* sylvite_cuda_error_message(const sylvite_model* model);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,66 @@
+/* See weights_file.h. Needs libc only. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "weights_file.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "model_types.h"
+
+int sylvite_fail(char* error, int status, const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  vsnprintf(error, sylvite_error_bytes, format, values);
+  va_end(values);
+  return status;
+}
+
+static int check(const struct sylvite_mapping* mapping, const char* path, const char* model, const char* id,
+                 uint64_t weight_bytes, char* error) {
+  const struct sylvite_weights_header* header = mapping->data;
+  if (mapping->bytes < sizeof(*header) || memcmp(header->magic, "SYLVWTS", 8) != 0) {
+    return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s is not a weights file", path);
+  }
+  if (header->version != SYLVITE_WEIGHTS_VERSION) {
+    return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s has version %u, this program reads version %d", path,
+                        (unsigned)header->version, SYLVITE_WEIGHTS_VERSION);
+  }
+  if (memcmp(header->id, id, sizeof(header->id)) != 0 || header->bytes != weight_bytes) {
+    return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s was exported with another model than %s %s", path,
+                        model, id);
+  }
+  if (mapping->bytes != SYLVITE_WEIGHTS_OFFSET + weight_bytes ||
+      header->checksum != sylvite_checksum(sylvite_weights_of(mapping), weight_bytes)) {
+    return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s is damaged: its size or checksum is wrong", path);
+  }
+  return SYLVITE_OK;
+}
+
+int sylvite_map_weights(const char* path, const char* model, const char* id, uint64_t weight_bytes,
+                        struct sylvite_mapping* mapping, char* error) {
+  struct stat status;
+  int result;
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  mapping->data = NULL;
+  if (file < 0) return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s cannot be opened", path);
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+    mapping->bytes = (size_t)status.st_size;
+    mapping->data = mmap(NULL, mapping->bytes, PROT_READ, MAP_PRIVATE, file, 0);
+    if (mapping->data == MAP_FAILED) mapping->data = NULL;
+  }
+  close(file);
+  if (mapping->data == NULL) return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s cannot be read", path);
+  result = check(mapping, path, model, id, weight_bytes, error);
+  if (result != SYLVITE_OK) sylvite_unmap_weights(mapping);
+  return result;
+}
+
+void sylvite_unmap_weights(struct sylvite_mapping* mapping) {
+  if (mapping->data != NULL) munmap(mapping->data, mapping->bytes);
+  mapping->data = NULL;
+}

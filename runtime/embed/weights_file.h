@@ -1,0 +1,66 @@
+/* The weights file of an exported model, and what launchers say when something fails. */
+#ifndef SYLVITE_WEIGHTS_FILE_H
+#define SYLVITE_WEIGHTS_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* The first bytes of a weights file; the weights follow at SYLVITE_WEIGHTS_OFFSET. Persistent. */
+struct sylvite_weights_header {
+  char magic[8]; /* "SYLVWTS" and a zero */
+  uint32_t version;
+  uint32_t reserved;
+  char id[16];
+  uint64_t bytes;
+  uint64_t checksum; /* sylvite_checksum of the weights */
+};
+enum { SYLVITE_WEIGHTS_VERSION = 1, SYLVITE_WEIGHTS_OFFSET = 4096 };
+
+/* Of a weights file. Persistent. */
+static inline uint64_t sylvite_checksum(const void* data, uint64_t bytes) {
+  const uint64_t prime = 0x9E3779B97F4A7C15ULL;
+  const char* next = (const char*)data;
+  uint64_t sum = bytes;
+  for (; bytes >= 8; bytes -= 8, next += 8) {
+    uint64_t word;
+    memcpy(&word, next, 8);
+    sum = (sum ^ word) * prime;
+    sum ^= sum >> 29;
+  }
+  uint64_t last = 0;
+  memcpy(&last, next, bytes);
+  return (sum ^ last) * prime;
+}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { sylvite_error_bytes = 512 };
+
+/* Writes the message, cut to sylvite_error_bytes, and returns the status. */
+int sylvite_fail(char* error, int status, const char* format, ...)
+#ifdef __GNUC__
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
+
+struct sylvite_mapping {
+  void* data; /* null: nothing */
+  size_t bytes;
+};
+
+/* Maps and checks the file of `model` (its name, for messages) with this id and size. Returns a status; the
+ * mapping is null unless it is SYLVITE_OK. */
+int sylvite_map_weights(const char* path, const char* model, const char* id, uint64_t weight_bytes,
+                        struct sylvite_mapping* mapping, char* error);
+void sylvite_unmap_weights(struct sylvite_mapping* mapping); /* null is fine */
+static inline char* sylvite_weights_of(const struct sylvite_mapping* mapping) {
+  return (char*)mapping->data + SYLVITE_WEIGHTS_OFFSET;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

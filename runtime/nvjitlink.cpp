@@ -1,0 +1,88 @@
+#include "runtime/nvjitlink.h"
+
+#include <cstdint>
+
+#include "base/dynamic_library.h"
+#include "base/error.h"
+
+namespace sylvite::cuda {
+namespace {
+
+using Result = int;  // 0 is success
+using Handle = struct HandleTag*;
+
+/// The functions in use; their types repeat the library's binary interface.
+struct NvJitLink {
+  template <typename... Parameters>
+  using Function = Result (*)(Parameters...);
+
+  DynamicLibrary library{"nvJitLink, the CUDA linker,",
+                         {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"}};
+  Function<Handle*, std::uint32_t, const char**> create = find<decltype(create)>("nvJitLinkCreate");
+  Function<Handle*> destroy = find<decltype(destroy)>("nvJitLinkDestroy");
+  Function<Handle, int, const void*, std::size_t, const char*> add = find<decltype(add)>("nvJitLinkAddData");
+  Function<Handle> complete = find<decltype(complete)>("nvJitLinkComplete");
+  Function<Handle, std::size_t*> code_size = find<decltype(code_size)>("nvJitLinkGetLinkedCubinSize");
+  Function<Handle, void*> code = find<decltype(code)>("nvJitLinkGetLinkedCubin");
+  Function<Handle, std::size_t*> log_size = find<decltype(log_size)>("nvJitLinkGetErrorLogSize");
+  Function<Handle, char*> log = find<decltype(log)>("nvJitLinkGetErrorLog");
+
+ private:
+  template <typename Type>
+  Type find(const char* name) const {
+    return reinterpret_cast<Type>(library.symbol(name));
+  }
+};
+
+const NvJitLink& library() {
+  static const NvJitLink instance;
+  return instance;
+}
+
+/// One link.
+class Link {
+ public:
+  explicit Link(const std::string& architecture) {
+    const std::string option = "-arch=" + architecture;
+    const char* options[] = {option.c_str()};
+    check("nvJitLinkCreate", library().create(&handle_, 1, options));
+  }
+  ~Link() {
+    if (handle_ != nullptr) (void)library().destroy(&handle_);
+  }
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  [[nodiscard]] std::string cubin(const std::string& ptx) {
+    constexpr int input_ptx = 2;
+    check("nvJitLinkAddData", library().add(handle_, input_ptx, ptx.c_str(), ptx.size() + 1, "kernel.ptx"));
+    check("nvJitLinkComplete", library().complete(handle_));
+    std::size_t size = 0;
+    check("nvJitLinkGetLinkedCubinSize", library().code_size(handle_, &size));
+    std::string bytes(size, '\0');
+    check("nvJitLinkGetLinkedCubin", library().code(handle_, bytes.data()));
+    return bytes;
+  }
+
+ private:
+  void check(const char* call, Result result) {
+    if (result == 0) return;
+    std::size_t size = 0;
+    std::string log;
+    if (handle_ != nullptr && library().log_size(handle_, &size) == 0 && size > 0) {
+      log.resize(size);
+      (void)library().log(handle_, log.data());
+    }
+    throw CompileError("{} failed with {}: {}", call, result, log.c_str());
+  }
+
+  Handle handle_ = nullptr;
+};
+
+}  // namespace
+
+std::string assemble_ptx(const std::string& ptx, const std::string& architecture) {
+  return Link(architecture).cubin(ptx);
+}
+
+}  // namespace sylvite::cuda

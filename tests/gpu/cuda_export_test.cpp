@@ -1,0 +1,138 @@
+// Programs on a caller's memory and stream, and exported models that run without the compiler.
+
+#include <dlfcn.h>
+
+#include "runtime/embed/launcher_cuda.h"
+#include "runtime/export.h"
+#include "tests/gpu/gpu_test.h"
+#include "tests/gpu/template_runner.h"
+#include "tests/runtime/test_session.h"
+#include "tests/support/shell.h"
+
+namespace sylvite {
+namespace {
+
+/// A product that is a template on Hopper, a row sum with loops, and outputs that are copies.
+Graph sample_graph() {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {128, 256}));
+  const ValueId w = graph.add_constant(sample_tensor(DType::bf16, {256, 128}, 1));
+  const ValueId b = graph.add_constant(sample_tensor(DType::bf16, {128}, 2));
+  const ValueId product = graph.add(Op::gelu, {graph.add(Op::add, {graph.add(Op::matmul, {x, w}), b})});
+  const ValueId wide = graph.add(Op::cast, {product}, {{"to", std::string("f32")}});
+  const ValueId sum = graph.add(Op::reduce_sum, {wide}, {{"axes", std::vector<std::int64_t>{1}}});
+  graph.outputs = {sum, product, x, b};
+  return graph;
+}
+
+/// Tensors on the device, at addresses that are new for every object.
+struct OnCard {
+  std::vector<cuda::DeviceMemory> memory;
+  std::vector<cuda::DevicePointer> addresses;
+  cuda::Stream stream;
+
+  explicit OnCard(const std::vector<Tensor>& tensors) {
+    for (const Tensor& tensor : tensors) {
+      const auto bytes = static_cast<std::size_t>(tensor.byte_size());
+      addresses.push_back(memory.emplace_back(bytes).address());
+      cuda::driver().copy_to_device(addresses.back(), tensor.data(), bytes, stream.get());
+    }
+    stream.synchronize();
+  }
+  void expect(const std::vector<Tensor>& wanted) {
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      Tensor result(wanted[i].dtype(), wanted[i].dims());
+      cuda::driver().copy_to_host(result.mutable_data(), addresses[i], memory[i].size(), stream.get());
+      stream.synchronize();
+      expect_near(result, wanted[i], 0);
+    }
+  }
+};
+
+std::vector<Tensor> blank(const std::vector<Tensor>& like) {
+  std::vector<Tensor> made;
+  for (const Tensor& tensor : like) made.emplace_back(tensor.dtype(), tensor.dims());
+  return made;
+}
+
+class gpu_export : public GpuTest {
+ protected:
+  Session session(const std::string& graph) {
+    CompileOptions options = test_options(folder_.path());
+    options.set["compile.device"] = "cuda";
+    options.set["runtime.cuda_graph"] = graph;
+    return build_session(sample_graph(), options);
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(gpu_export, runs_on_the_callers_memory_and_stream) {
+  for (const char* graph : {"false", "true"}) {
+    Session made = session(graph);
+    for (const int seed : {5, 6}) {  // the second time elsewhere
+      const Tensor x = sample_tensor(DType::bf16, {128, 256}, seed);
+      const std::vector<Tensor> wanted = made.program->run({x});
+      EXPECT_LT(error_of(wanted[1], interpret(sample_graph(), {x})[1]), 1e-2);
+      OnCard inputs({x});
+      OnCard outputs(blank(wanted));
+      for (int times = 0; times < 2; ++times)
+        made.program->run_on(outputs.stream.get(), {inputs.addresses, outputs.addresses});
+      outputs.expect(wanted);
+      DeviceArguments crooked = {inputs.addresses, outputs.addresses};
+      crooked.inputs[0] += 2;
+      EXPECT_THROW(made.program->run_on(nullptr, crooked), InputError);
+    }
+  }
+}
+
+TEST_F(gpu_export, exported_models_run_without_the_compiler) {
+  Session made = session("false");
+  ExportOptions options;
+  options.folder = folder_.path() + "/out";
+  options.name = "sample";
+  const ExportReport report = export_model(made, options);
+  if (!report.warnings.empty() && report.warnings.back().find("compiled no C") != std::string::npos)
+    GTEST_SKIP() << report.warnings.back();
+  const std::string shared = options.folder + "/sample.so";
+  output_of("cc -shared -o " + shared + " -Wl,--whole-archive " + options.folder +
+            "/libsample.a -Wl,--no-whole-archive -lpthread -ldl");
+  void* library = ::dlopen(shared.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  const auto message =
+      reinterpret_cast<const char* (*)(const sylvite_model*)>(::dlsym(library, "sample_error_message"));
+  const auto create =
+      reinterpret_cast<int (*)(const char*, sylvite_model**)>(::dlsym(library, "sample_create"));
+  sylvite_model* model = nullptr;
+  ASSERT_EQ(create((options.folder + "/sample.weights").c_str(), &model), SYLVITE_OK) << message(nullptr);
+  const Tensor x = sample_tensor(DType::bf16, {128, 256}, 7);
+  const std::vector<Tensor> wanted = made.program->run({x});
+
+  std::vector<Tensor> results = blank(wanted);
+  std::vector<void*> outputs;
+  for (Tensor& tensor : results) outputs.push_back(tensor.mutable_data());
+  const void* inputs[] = {x.data()};
+  const auto run = reinterpret_cast<int (*)(sylvite_model*, const void* const*, void* const*)>(
+      ::dlsym(library, "sample_run"));
+  for (int times = 0; times < 2; ++times)
+    ASSERT_EQ(run(model, inputs, outputs.data()), SYLVITE_OK) << message(model);
+  for (std::size_t i = 0; i < wanted.size(); ++i) expect_near(results[i], wanted[i], 0);
+
+  const auto run_on_stream =
+      reinterpret_cast<int (*)(sylvite_model*, const void* const*, void* const*, void*)>(
+          ::dlsym(library, "sample_run_on_stream"));
+  for (int places = 0; places < 2; ++places) {
+    OnCard given({x});
+    OnCard taken(blank(wanted));
+    std::vector<void*> to;
+    for (const cuda::DevicePointer address : taken.addresses) to.push_back(reinterpret_cast<void*>(address));
+    const void* from[] = {reinterpret_cast<const void*>(given.addresses[0])};
+    ASSERT_EQ(run_on_stream(model, from, to.data(), taken.stream.get()), SYLVITE_OK) << message(model);
+    taken.expect(wanted);
+    from[0] = reinterpret_cast<const void*>(given.addresses[0] + 2);
+    EXPECT_EQ(run_on_stream(model, from, to.data(), taken.stream.get()), SYLVITE_NULL_ARGUMENT);
+  }
+  reinterpret_cast<void (*)(sylvite_model*)>(::dlsym(library, "sample_destroy"))(model);
+}
+
+}  // namespace
+}  // namespace sylvite

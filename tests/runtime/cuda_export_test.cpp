@@ -1,0 +1,143 @@
+// Exports for a GPU on a machine without one: what is launched is noted, written as tables, compiled and
+// linked. That they run is tests/gpu's part.
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "lowering/plan.h"
+#include "runtime/embed/launcher_cuda.h"
+#include "runtime/embedded.h"
+#include "runtime/export_cuda_sources.h"
+#include "runtime/nvjitlink.h"
+#include "schedules/compile.h"
+#include "tests/runtime/test_session.h"
+#include "tests/support/gpu_cases.h"
+#include "tests/support/shell.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+/// A kernel that reads an input and a weight, a row sum of it, and outputs that are copies.
+Graph sample_graph() {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {6, 4096}));
+  const ValueId w = graph.add_constant(sample_tensor(DType::f32, {4096}, 1), "w");
+  const ValueId scaled = graph.add(Op::relu, {graph.add(Op::mul, {x, w})});
+  const ValueId sum = graph.add(Op::reduce_sum, {scaled}, {{"axes", std::vector<std::int64_t>{1}}});
+  graph.outputs = {sum, scaled, x, w};
+  return graph;
+}
+
+/// A program for a GPU that is not there.
+Program sample_program(const Machine& machine) {
+  Plan plan = lower(sample_graph());
+  std::vector<CompiledKernel> kernels;
+  for (const Kernel& kernel : plan.kernels) {
+    const Space* space = spaces_for(kernel, machine).front();
+    const Candidate candidate = space->at(kernel, machine, space->heuristic(kernel, machine));
+    kernels.push_back({candidate, symbol_name(kernel, candidate, machine.target),
+                       compile_to_object(kernel, candidate, machine.target)});
+  }
+  ProgramOptions options;
+  options.on_device = true;
+  return {std::move(plan), kernels, options};
+}
+
+class CudaExport : public testing::Test {
+ protected:
+  Machine machine_ = with_gpu(detect_machine(1), sample_gpu());
+  Program program_ = sample_program(machine_);
+  DeviceNotes notes_ = program_.device_notes();
+};
+
+TEST_F(CudaExport, NotesWhatWouldBeLaunched) {
+  ASSERT_EQ(notes_.launches.size(), program_.plan().launches.size());
+  bool reads_input = false;
+  bool reads_weight = false;
+  bool writes_output = false;
+  for (const NotedLaunches& launches : notes_.launches) {
+    EXPECT_FALSE(launches.empty());
+    for (const cuda::NotedLaunch& launch : launches) {
+      EXPECT_THAT(std::string(launch.image.substr(0, 2000)), HasSubstr(".target sm_"));
+      EXPECT_GE(launch.block[0] * launch.block[1], 1U);
+      reads_input |= uses_region(launch, cuda::Region::input);
+      reads_weight |= uses_region(launch, cuda::Region::weight);
+      writes_output |= uses_region(launch, cuda::Region::output);
+    }
+  }
+  EXPECT_TRUE(reads_input && reads_weight && writes_output);
+}
+
+TEST_F(CudaExport, HasMachineCodeForEveryArchitecture) {
+  std::vector<std::string> warnings;
+  const auto codes = device_codes(notes_, {"sm_80", "sm_90"}, warnings);
+  ASSERT_FALSE(codes.empty());
+  for (const std::vector<CudaCode>& each : codes) {
+    EXPECT_EQ(each.back().capability, 0);
+    EXPECT_THAT(each.back().bytes, HasSubstr(".entry"));
+    if (!warnings.empty()) continue;  // no nvJitLink here
+    ASSERT_EQ(each.size(), 3);
+    EXPECT_EQ(each[0].capability, 90);  // the later one first
+    EXPECT_EQ(each[1].capability, 80);
+    EXPECT_THAT(each[0].bytes, testing::StartsWith("\x7f"
+                                                   "ELF"));
+  }
+  EXPECT_THROW((void)device_codes(notes_, {"hopper"}, warnings), UsageError);
+}
+
+TEST_F(CudaExport, LinksWithoutCuda) {
+  const TemporaryFolder folder;
+  ExportedModel model;
+  model.name = "sample";
+  model.id = "0123456789abcdef";
+  model.plan = &program_.plan();
+  model.bindings = &program_.bindings();
+  for (std::size_t slot = 0; slot < model.bindings->weights.size(); ++slot)
+    model.slot_offsets.push_back(static_cast<std::int64_t>(slot) * 65536);
+  model.output_weight_offsets = {-1, -1, -1, 0};
+  std::vector<std::string> warnings;
+  const std::string path = folder.path() + "/sample";
+  write_file(path + ".c", cuda_tables_source(model, notes_, device_codes(notes_, {}, warnings)));
+  write_file(path + ".h", cuda_interface_header(model));
+  write_file(path + "_launcher.o", std::string(embedded::cuda_launcher_object));
+  write_file(path + "_weights.o", std::string(embedded::weights_file_object));
+  output_of("cc -std=c11 -Wall -Wextra -Werror -Wno-missing-braces -shared -fPIC -o " + path + ".so " + path +
+            ".c " + path + "_launcher.o " + path + "_weights.o -Wl,--no-undefined -lpthread -ldl");
+  void* library = ::dlopen((path + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  const auto find = [&](const char* name) { return ::dlsym(library, name); };
+  EXPECT_EQ(reinterpret_cast<int (*)()>(find("sample_output_count"))(), 4);
+  sylvite_model* made = nullptr;
+  const auto create = reinterpret_cast<int (*)(const char*, sylvite_model**)>(find("sample_create"));
+  EXPECT_EQ(create(nullptr, &made), SYLVITE_NULL_ARGUMENT);
+  const int status = create("/nonexistent", &made);
+  const std::string message =
+      reinterpret_cast<const char* (*)(const sylvite_model*)>(find("sample_error_message"))(nullptr);
+  if (status == SYLVITE_UNSUPPORTED_DEVICE) {  // no driver
+    EXPECT_THAT(message, HasSubstr("CUDA driver"));
+  } else {
+    EXPECT_EQ(status, SYLVITE_BAD_WEIGHTS) << message;
+  }
+  EXPECT_EQ(made, nullptr);
+  ::dlclose(library);
+}
+
+TEST(NvJitLink, RefusesWhatIsNoPtx) {
+  try {
+    (void)cuda::assemble_ptx("no ptx", "sm_90");
+    FAIL() << "it was assembled";
+  } catch (const UnsupportedError& error) {
+    GTEST_SKIP() << error.what();
+  } catch (const CompileError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("nvJitLink"));
+  }
+}
+
+}  // namespace
+}  // namespace sylvite
