@@ -3,6 +3,10 @@
 
 #include <immintrin.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
 #include "base/clock.h"
 
 namespace sylvite::bench {
@@ -74,6 +78,35 @@ __attribute__((target("avx512f"))) inline double bf16_rate() {
         : "v"(b));
   }
   return static_cast<double>(fma_rounds) * 18 * 64 / (steady_seconds() - start);
+}
+
+/// As bf16_rate, by AMX: four accumulators take turns. REQUIRES request_amx().
+__attribute__((target("amx-tile,amx-bf16"))) inline double amx_rate() {
+  constexpr int tiles = 8;
+  constexpr int rows = 16;
+  constexpr int row_bytes = 64;
+  struct alignas(64) TileConfiguration {  // as the processor reads it
+    std::uint8_t palette = 1;
+    std::array<std::uint8_t, 15> unused{};
+    std::array<std::uint16_t, 16> row_bytes{};
+    std::array<std::uint8_t, 16> rows{};
+  } configuration;
+  for (std::size_t i = 0; i < tiles; ++i) {
+    configuration.row_bytes.at(i) = row_bytes;
+    configuration.rows.at(i) = rows;
+  }
+  _tile_loadconfig(&configuration);
+  constexpr long rounds = fma_rounds / 4;
+  const double start = steady_seconds();
+  for (long round = 0; round < rounds; ++round) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  const double seconds = steady_seconds() - start;
+  _tile_release();
+  return static_cast<double>(rounds) * 4 * 2 * rows * rows * (row_bytes / 2) / seconds;
 }
 
 /// Floating-point operations per second of one run of about a millisecond.

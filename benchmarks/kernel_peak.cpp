@@ -184,6 +184,12 @@ Choice read_choice(const std::vector<std::string>& words) {
   return choice;
 }
 
+/// What the share is taken of: the fastest way the core has to multiply such elements.
+double (*peak_rate(const Machine& machine))() {
+  if (element != DType::bf16) return bench::fma_rate;
+  return machine.amx ? bench::amx_rate : bench::bf16_rate;
+}
+
 void measure(const Row& row, const Machine& machine, const Choice& choice) {
   const Kernel kernel = row.kernel();
   const Space* space = find_space(kernel, machine, choice.space);
@@ -191,8 +197,7 @@ void measure(const Row& row, const Machine& machine, const Choice& choice) {
   Point point = space->heuristic(kernel, machine);
   for (const auto& [name, value] : choice.changed) point[name] = value;
   bench::RunnableKernel runnable(kernel, space->at(kernel, machine, point), machine, choice.cold);
-  const bench::Timing timing =
-      bench::time_kernel(runnable, 0.3, element == DType::bf16 ? bench::bf16_rate : bench::fma_rate);
+  const bench::Timing timing = bench::time_kernel(runnable, 0.3, peak_rate(machine));
   fmt::print("{:<46} {:<18} {:>8.3f} s {:>9.3f} ms {:>7.1f} GFLOP/s {:>6.2f} of peak\n", row.name,
              space->name, runnable.compile_seconds(), timing.seconds * 1e3,
              row.operations / timing.seconds / 1e9,

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "lowering/halide_types.h"
 #include "runtime/embedded.h"
+#include "schedules/candidate.h"
 
 namespace sylvite {
 namespace {
@@ -159,10 +160,11 @@ std::string tables_source(const ExportedModel& model) {
   text += fmt::format(
       "static const struct sylvite_tables tables = {{\n  {}, {}, {}, {},\n  inputs, outputs, dims, "
       "arguments, "
-      "launches, copies, features,\n  {}, {}, {}, {}, {}, {}, {},\n}};\n",
+      "launches, copies, features,\n  {}, {}, {}, {}, {}, {}, {}, {},\n}};\n",
       quoted(model.name), quoted(model.id), model.weight_bytes, model.plan->arena_bytes,
       model.plan->inputs.size(), model.plan->outputs.size(), tables.arguments.size(), tables.launches.size(),
-      copies.size(), features.size(), (static_cast<int>(halide_target_feature_end) + 63) / 64);
+      copies.size(), features.size(), (static_cast<int>(halide_target_feature_end) + 63) / 64,
+      has_amx(model.target) ? 1 : 0);
   return text + '\n' + filled(embedded::model_functions, model.name);
 }
 

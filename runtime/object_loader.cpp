@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "base/amx.h"
 #include "base/error.h"
 #include "runtime/cuda_recorder.h"
 #include "runtime/embedded.h"
@@ -73,6 +74,7 @@ class Linker {
     set_parallel_for(parallel_for);
     set_error_handler(report_kernel_error);
     define_device_runtime();
+    static_cast<void>(request_amx());  // no target has AMX where this is refused
   }
 
   /// What Halide's CUDA runtime would be: kernels find it before Halide's own functions for devices.

@@ -38,6 +38,7 @@ struct Machine {
   int vector_floats = 16;  ///< f32 lanes of a vector register
   int vector_registers = 32;
   bool bf16_products = false;  ///< the processor adds products of bf16 pairs to f32 (AVX512_BF16)
+  bool amx = false;            ///< ... or in tiles (AMX), which the system lets this process use
   int threads = 1;             ///< threads a program will run with
   bool winograd = true;        ///< convolutions may be Winograd's; knob schedules.winograd
   std::int64_t l1_bytes = 32 << 10;
@@ -55,6 +56,10 @@ struct Machine {
 
 /// The processor of a target adds products of bf16 pairs to f32 and rounds to bf16 (AVX512_BF16).
 [[nodiscard]] bool has_bf16_instructions(const std::string& target);
+
+/// The processor of a target multiplies tiles of bf16 (AMX). detect_machine leaves it out of the target where
+/// the system does not let programs use it.
+[[nodiscard]] bool has_amx(const std::string& target);
 
 /// A space refused for a kernel, and the reason, for `explain`.
 struct Refusal {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "lowering/bf16_rounding.h"
+#include "schedules/amx_tiles.h"
 #include "schedules/code_id.h"
 #include "schedules/cuda_candidate.h"
 #include "schedules/nvrtc.h"
@@ -64,6 +65,12 @@ Halide::Target target_for(const Kernel& kernel, const std::string& target) {
 
 }  // namespace
 
+void add_own_passes(const Schedule& schedule, const Algorithm& algorithm, const std::string& target,
+                    Halide::Pipeline& pipeline) {
+  add_amx_tiles(schedule, algorithm, target, pipeline);
+  add_stream_ahead(schedule, algorithm, pipeline);
+}
+
 std::string symbol_name(const Kernel& kernel, const Candidate& candidate, const std::string& target) {
   return "sylvite_" +
          short_hash(fmt::format("{}\n{}\n{}\n{}", kernel.text, candidate.to_string(), target, code_id));
@@ -82,7 +89,7 @@ std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, 
     candidate.schedule.apply(algorithm);
     const std::vector<Halide::Argument> arguments(algorithm.inputs.begin(), algorithm.inputs.end());
     Halide::Pipeline pipeline(algorithm.outputs);
-    add_stream_ahead(candidate.schedule, algorithm, pipeline);
+    add_own_passes(candidate.schedule, algorithm, target, pipeline);
     // The pipeline owns its passes.
     if (rounds_by_instruction) pipeline.add_custom_lowering_pass(new RoundByInstruction());
     if (is_gpu_target(target)) pipeline.add_custom_lowering_pass(new WideAccess());

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/amx.h"
 #include "base/error.h"
 #include "schedules/candidate.h"
 
@@ -31,15 +32,25 @@ std::string read_cpu_name() {
   return "unknown CPU";
 }
 
+/// The host, but for AMX when programs may not use it. Halide has no feature for the rest of that processor.
+Halide::Target usable_host() {
+  Halide::Target host = Halide::get_host_target();
+  if (!host.has_feature(Halide::Target::AVX512_SapphireRapids) || request_amx()) return host;
+  host.set_feature(Halide::Target::AVX512_SapphireRapids, false);
+  host.set_feature(Halide::Target::AVX512_Zen4);
+  return host;
+}
+
 }  // namespace
 
 Machine detect_machine(int threads) {
-  const Halide::Target host = Halide::get_host_target();
+  const Halide::Target host = usable_host();
   Machine machine;
   machine.target = host.to_string();
   machine.vector_floats = std::max(4, host.natural_vector_size<float>());
   machine.vector_registers = host.has_feature(Halide::Target::AVX512) ? 32 : 16;
   machine.bf16_products = has_bf16_instructions(machine.target);
+  machine.amx = has_amx(machine.target);
   machine.threads = std::max(1, threads);
   const std::string cache = "/sys/devices/system/cpu/cpu0/cache/";
   machine.l1_bytes = cache_bytes(cache + "index0/size", machine.l1_bytes);
@@ -70,6 +81,10 @@ Machine with_gpu(Machine machine, const Gpu& gpu) {
 bool has_bf16_instructions(const std::string& target) {
   return Halide::Target(target).features_any_of(
       {Halide::Target::AVX512_Zen4, Halide::Target::AVX512_SapphireRapids});
+}
+
+bool has_amx(const std::string& target) {
+  return Halide::Target(target).has_feature(Halide::Target::AVX512_SapphireRapids);
 }
 
 bool is_gpu_target(const std::string& target) {

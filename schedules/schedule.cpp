@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "schedules/amx_tiles.h"
 #include "schedules/stream_ahead.h"
 
 namespace sylvite {
@@ -195,6 +196,11 @@ void check_stream_ahead(Target& t) {
   if (number(t.argument(2)) < 1) throw CompileError("a distance of {} is not ahead", t.argument(2));
 }
 
+/// Likewise.
+void check_amx_tiles(Target& t) {
+  if (t.decision.update < 0) throw CompileError("it makes products of an update: write .update(0)");
+}
+
 /// One row per directive; the text form of each is the Halide C++ it stands for.
 struct Directive {
   std::string_view name;
@@ -238,6 +244,9 @@ const Directive directives[] = {
      "Func copy = v.in([consumer]): what its consumers, or one, read of v, as a stage of its own"},
     {stream_ahead_directive, 3, 3, false, check_stream_ahead,
      "stream_ahead(loop, weight, distance): prefetches, see schedules/stream_ahead.h; not Halide's own"},
+    {amx_tiles_directive, 0, 0, false, check_amx_tiles,
+     "amx_tiles(): an update that adds products of bf16 in tile registers, see schedules/amx_tiles.h; not "
+     "Halide's own"},
     // Where a Func is computed and kept.
     {"compute_at", 2, 2, true, [](Target& t) { t.func.compute_at(t.level()); }, "compute_at(consumer, loop)"},
     {"compute_root", 0, 0, true, [](Target& t) { t.func.compute_root(); },

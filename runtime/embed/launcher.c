@@ -1,10 +1,13 @@
 /* See launcher.h. Needs libc, pthread and Halide's runtime object only. */
 #define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* syscall */
 
 #include "launcher.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "weights_file.h"
 
@@ -53,6 +56,15 @@ static void on_kernel_error(void* user_context, const char* message) {
   if (error[0] == 0) sylvite_fail(error, 0, "%s", message);
 }
 
+/* As request_amx of base/amx.h: the first use of a tile is fatal without. */
+static int request_amx(void) {
+#ifdef __x86_64__
+  return syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+#else
+  return 0;
+#endif
+}
+
 static int check_cpu(const struct sylvite_tables* tables) {
   for (uint32_t i = 0; i < tables->feature_count; ++i) {
     uint64_t words[8] = {0};
@@ -64,6 +76,13 @@ static int check_cpu(const struct sylvite_tables* tables) {
           "%s was exported for processors with %s, which this one lacks; export it again on this machine",
           tables->model, tables->features[i].name);
     }
+  }
+  if (tables->uses_amx && !request_amx()) {
+    return sylvite_fail(
+        create_error, SYLVITE_UNSUPPORTED_CPU,
+        "%s was exported for processors with AMX, which this system does not let programs use: it "
+        "needs Linux 5.16; export it again on this machine",
+        tables->model);
   }
   return SYLVITE_OK;
 }

@@ -62,6 +62,7 @@ struct sylvite_tables {
   uint32_t copy_count;
   uint32_t feature_count;
   uint32_t feature_words; /* 64-bit words that hold a bit for every feature there is */
+  uint32_t uses_amx;      /* kernels may use tiles, which the system must allow */
 };
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@
 #include "lowering/algorithm.h"
 #include "lowering/kernel.h"
 #include "schedules/candidate.h"
-#include "schedules/stream_ahead.h"
+#include "schedules/compile.h"
 
 namespace sylvite::test {
 
@@ -93,7 +93,7 @@ inline Tensor run_candidate(const Kernel& kernel, const Candidate& candidate,
   const TensorType& type = kernel.body.type(kernel.body.outputs.at(0));
   Tensor output(type.dtype, type.storage_dims());
   Halide::Pipeline pipeline(algorithm.outputs);
-  add_stream_ahead(candidate.schedule, algorithm, pipeline);
+  add_own_passes(candidate.schedule, algorithm, target.to_string(), pipeline);
   pipeline.realize(Halide::Pipeline::RealizationArg(buffer_of(output).raw_buffer()), target);
   return logical(output, type);
 }

@@ -17,6 +17,7 @@
 #include "lowering/halide_types.h"
 #include "lowering/kernel.h"
 #include "schedules/candidate.h"
+#include "schedules/compile.h"
 
 namespace sylvite {
 
@@ -83,7 +84,9 @@ inline std::vector<Tensor> run_candidate(const Kernel& kernel, const Candidate& 
     buffers.push_back(buffer_over(type.dtype, type.storage_dims(), results.back().mutable_data()));
   }
   Halide::Realization realization(buffers);
-  Halide::Pipeline(algorithm.outputs).realize(realization);
+  Halide::Pipeline pipeline(algorithm.outputs);
+  add_own_passes(candidate.schedule, algorithm, detect_machine(1).target, pipeline);
+  pipeline.realize(realization);
   for (std::size_t i = 0; i < results.size(); ++i) {
     results[i] = unpacked(results[i], kernel.body.type(kernel.body.outputs[i]));
   }

@@ -1,0 +1,11 @@
+#pragma once
+// Leave to use AMX, the matrix unit of some x86-64 processors.
+
+namespace sylvite {
+
+/// Asks the operating system, once, to let this process use AMX's tile registers: their first use is fatal
+/// without. False when it refuses, or has never heard of them. Any thread may call it; the answer holds for
+/// all threads of the process. It does not say whether the processor has AMX.
+[[nodiscard]] bool request_amx();
+
+}  // namespace sylvite

@@ -1,0 +1,271 @@
+#include "schedules/amx_tiles.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "schedules/amx_nest.h"
+#include "schedules/candidate.h"
+
+namespace sylvite {
+namespace {
+
+using namespace amx;  // NOLINT(google-build-using-namespace): the nest and its parts
+using Halide::Expr;
+using Halide::MemoryType;
+using Halide::Type;
+using namespace Halide::Internal;  // NOLINT(google-build-using-namespace): its node types
+
+constexpr int element_bytes = 2;  // of a and b
+constexpr int sum_bytes = 4;      // of c
+constexpr int tile_sums = amx_tile_rows * amx_tile_columns;
+
+// ---- emitting
+// --------------------------------------------------------------------------------------------
+
+Expr word(const Expr& value) {
+  return Halide::cast(Halide::Int(16), value);
+}
+
+Expr bytes(const Expr& elements, int size) {
+  return Halide::cast<std::int64_t>(simplify(elements)) * size;
+}
+
+class Emitter {
+ public:
+  Emitter(const Nest& nest, const Product& product, const Roles& roles)
+      : nest_(nest), product_(product), roles_(roles), block_(block_of(nest, product, roles)) {
+    for (std::size_t i = 0; i < block_.row_tiles.size() * block_.column_tiles.size(); ++i)
+      sums_.push_back(unique_name(product.c.name + ".amx"));
+  }
+
+  [[nodiscard]] Stmt emit(bool starts_at_zero) const {
+    std::vector<Stmt> first;
+    std::vector<Stmt> last;
+    for (std::size_t r = 0; r < block_.row_tiles.size(); ++r) {
+      for (std::size_t c = 0; c < block_.column_tiles.size(); ++c) {
+        first.push_back(set_sum(r, c, starts_at_zero ? zero() : load_sum(r, c)));
+        last.push_back(store_sum(r, c));
+      }
+    }
+    Stmt body = Block::make({Block::make(first), fold(), Block::make(last)});
+    for (const std::string& name : sums_) {
+      body = Allocate::make(name, sum_type(), MemoryType::AMXTile, {Expr(1)}, const_true(),
+                            Block::make(body, Free::make(name)));
+    }
+    return body;
+  }
+
+ private:
+  static Type element_type() { return Halide::BFloat(16, amx_tile_rows * amx_tile_depth); }
+  static Type sum_type() { return Halide::Float(32, tile_sums); }
+  [[nodiscard]] std::string sum_name(std::size_t r, std::size_t c) const {
+    return sums_[r * block_.column_tiles.size() + c];
+  }
+  [[nodiscard]] Expr sum(std::size_t r, std::size_t c) const {
+    return Load::make(sum_type(), sum_name(r, c), Ramp::make(0, 1, tile_sums), {}, {}, const_true(tile_sums),
+                      {});
+  }
+  [[nodiscard]] Stmt set_sum(std::size_t r, std::size_t c, const Expr& value) const {
+    return Store::make(sum_name(r, c), value, Ramp::make(0, 1, tile_sums), {}, const_true(tile_sums), {});
+  }
+  [[nodiscard]] Expr zero() const {
+    return Call::make(sum_type(), "tile_zero", {word(block_.rows), word(block_.columns * sum_bytes)},
+                      Call::Intrinsic);
+  }
+  [[nodiscard]] static Expr load(const Type& type, int rows, int row_bytes, const std::string& name,
+                                 const Expr& offset, const Expr& stride) {
+    return Call::make(type, "tile_load",
+                      {word(rows), word(row_bytes), Variable::make(Halide::Handle(), name), offset, stride},
+                      Call::Intrinsic);
+  }
+  [[nodiscard]] Expr sum_offset(std::size_t r, std::size_t c) const {
+    return bytes(product_.c.start + block_.row_tiles[r].sum + block_.column_tiles[c].sum, sum_bytes);
+  }
+  [[nodiscard]] Expr load_sum(std::size_t r, std::size_t c) const {
+    return Halide::reinterpret(sum_type(),
+                               load(element_type(), block_.rows, block_.columns * sum_bytes, product_.c.name,
+                                    sum_offset(r, c), bytes(block_.row_stride_c, sum_bytes)));
+  }
+  [[nodiscard]] Stmt store_sum(std::size_t r, std::size_t c) const {
+    return Evaluate::make(Call::make(Halide::Int(32), "tile_store",
+                                     {word(block_.rows), word(block_.columns * sum_bytes),
+                                      Variable::make(Halide::Handle(), product_.c.name), sum_offset(r, c),
+                                      bytes(block_.row_stride_c, sum_bytes), sum(r, c)},
+                                     Call::Intrinsic));
+  }
+
+  [[nodiscard]] bool has_loop_of_pairs() const { return block_.pairs > block_.pairs_in_tile; }
+
+  /// How far the loops around one step of the fold have moved an operand.
+  [[nodiscard]] Expr moved(const Access& access) const {
+    Expr offset = access.start;
+    const auto add = [&](std::size_t loop, int factor) {
+      offset =
+          offset + Variable::make(Halide::Int(32), nest_.loops[loop].name) * (access.moves[loop] * factor);
+    };
+    for (const std::size_t loop : roles_.steps) add(loop, 1);
+    if (has_loop_of_pairs()) add(*roles_.pairs, block_.pairs_in_tile);
+    return offset;
+  }
+
+  /// One step: the operand with fewer tiles is kept, the other passes by.
+  [[nodiscard]] Stmt step() const {
+    const int pairs = block_.pairs_in_tile;
+    const Type type = element_type();
+    const auto tile = [&](const Access& access, const TilePlace& place, int rows, int row_bytes,
+                          const Expr& stride) {
+      return load(type, rows, row_bytes, access.name, bytes(moved(access) + place.operand, element_bytes),
+                  bytes(stride, element_bytes));
+    };
+    const auto tile_of_a = [&](std::size_t r) {
+      return tile(product_.a, block_.row_tiles[r], block_.rows, pairs * pair * element_bytes,
+                  block_.row_stride_a);
+    };
+    const auto tile_of_b = [&](std::size_t c) {
+      return tile(product_.b, block_.column_tiles[c], pairs, block_.columns * pair * element_bytes,
+                  block_.row_stride_b);
+    };
+    const bool keeps_a = block_.row_tiles.size() < block_.column_tiles.size();
+    const std::size_t kept = keeps_a ? block_.row_tiles.size() : block_.column_tiles.size();
+    const std::size_t passing = keeps_a ? block_.column_tiles.size() : block_.row_tiles.size();
+    const auto variable = [&](const char* stem, std::size_t i) {
+      return Variable::make(type, fmt::format("{}.{}{}", product_.c.name, stem, i));
+    };
+    std::vector<Stmt> parts;
+    for (std::size_t p = 0; p < passing; ++p) {
+      std::vector<Stmt> products;
+      for (std::size_t k = 0; k < kept; ++k) {
+        const std::size_t r = keeps_a ? k : p;
+        const std::size_t c = keeps_a ? p : k;
+        const Expr a = keeps_a ? variable("kept", k) : variable("passing", p);
+        const Expr b = keeps_a ? variable("passing", p) : variable("kept", k);
+        const Expr value = Call::make(sum_type(), "tile_matmul",
+                                      {word(block_.rows), word(block_.columns * sum_bytes),
+                                       word(pairs * pair * element_bytes), sum(r, c), a, b},
+                                      Call::Intrinsic);
+        products.push_back(set_sum(r, c, value));
+      }
+      parts.push_back(LetStmt::make(variable("passing", p).as<Variable>()->name,
+                                    keeps_a ? tile_of_b(p) : tile_of_a(p), Block::make(products)));
+    }
+    Stmt body = Block::make(parts);
+    for (std::size_t k = kept; k-- > 0;) {
+      body = LetStmt::make(variable("kept", k).as<Variable>()->name, keeps_a ? tile_of_a(k) : tile_of_b(k),
+                           body);
+    }
+    return body;
+  }
+
+  /// All steps, in the order of the nest's loops.
+  [[nodiscard]] Stmt fold() const {
+    Stmt body = step();
+    for (std::size_t i = nest_.loops.size(); i-- > 0;) {
+      const bool is_step = std::find(roles_.steps.begin(), roles_.steps.end(), i) != roles_.steps.end();
+      const bool is_pairs = roles_.pairs == i && has_loop_of_pairs();
+      if (!is_step && !is_pairs) continue;
+      const int extent = is_step ? nest_.loops[i].extent : block_.pairs / block_.pairs_in_tile;
+      body = For::make(nest_.loops[i].name, 0, extent, ForType::Serial, Halide::Partition::Never,
+                       Halide::DeviceAPI::None, body);
+    }
+    return body;
+  }
+
+  const Nest& nest_;
+  const Product& product_;
+  const Roles& roles_;
+  TileBlock block_;
+  std::vector<std::string> sums_;
+};
+
+// ---- finding the update
+// -----------------------------------------------------------------------------------
+
+/// Elements of `name` that the statement sets to zero, when that is all it does.
+std::optional<std::int64_t> zeros_stored(const Stmt& statement, const std::string& name) {
+  if (const auto* let = statement.as<LetStmt>()) return zeros_stored(let->body, name);
+  if (const auto* loop = statement.as<For>()) {
+    const auto extent = as_const_int(simplify(loop->extent));
+    const auto inner = zeros_stored(loop->body, name);
+    return extent && inner ? std::optional(*extent * *inner) : std::nullopt;
+  }
+  if (const auto* block = statement.as<Block>()) {
+    const auto first = zeros_stored(block->first, name);
+    const auto rest = zeros_stored(block->rest, name);
+    return first && rest ? std::optional(*first + *rest) : std::nullopt;
+  }
+  const auto* store = statement.as<Store>();
+  if (store == nullptr || store->name != name || !is_const_zero(store->value)) return std::nullopt;
+  return store->value.type().lanes();
+}
+
+class AmxTilesPass : public IRMutator {
+ public:
+  /// `stage` as lowered loops begin: "v0_fold.s1."
+  AmxTilesPass(std::string name, std::string stage) : name_(std::move(name)), stage_(std::move(stage)) {}
+
+  Stmt mutate(const Stmt& statement) override {
+    ++depth_;
+    Stmt result = IRMutator::mutate(statement);
+    if (--depth_ == 0 && !is_found_)
+      refuse("no loops {}* hold one store and nothing else: leave them rolled, and without tails", stage_);
+    return result;
+  }
+  using IRMutator::mutate;
+
+ protected:
+  using IRMutator::visit;
+  Stmt visit(const For* op) override { return is_update(op) ? in_tiles(op) : IRMutator::visit(op); }
+  Stmt visit(const Block* op) override {
+    const auto zeros = zeros_stored(op->first, name_);
+    if (!zeros || !begins_with_update(op->rest)) return IRMutator::visit(op);
+    zeros_ = *zeros;
+    return mutate(op->rest);
+  }
+
+ private:
+  [[nodiscard]] bool begins_with_update(const Stmt& statement) const {
+    if (const auto* let = statement.as<LetStmt>()) return begins_with_update(let->body);
+    if (const auto* block = statement.as<Block>()) return begins_with_update(block->first);
+    return is_update(statement.as<For>());
+  }
+  [[nodiscard]] bool is_update(const For* loop) const {
+    return loop != nullptr && loop->name.starts_with(stage_) && is_nest(loop);
+  }
+
+  Stmt in_tiles(const For* loop) {
+    const std::int64_t zeros = std::exchange(zeros_, 0);
+    is_found_ = true;
+    const Nest nest = read_nest(loop);
+    const Product product = read_product(nest);
+    const Roles roles = roles_of(nest, product);
+    std::int64_t sums = 1;
+    for (std::size_t i = 0; i < nest.loops.size(); ++i)
+      sums *= is_const_zero(product.c.moves[i]) ? 1 : nest.loops[i].extent;
+    if (zeros > 0 && zeros != sums)
+      refuse("{} elements of {} are set to zero, {} are sums of products", zeros, name_, sums);
+    return Emitter(nest, product, roles).emit(zeros > 0);
+  }
+
+  std::string name_;
+  std::string stage_;
+  std::int64_t zeros_ = 0;  ///< elements of the sums that were set to zero right ahead of the update
+  int depth_ = 0;
+  bool is_found_ = false;
+};
+
+}  // namespace
+
+void add_amx_tiles(const Schedule& schedule, const Algorithm& algorithm, const std::string& target,
+                   Halide::Pipeline& pipeline) {
+  for (const Decision& decision : schedule.decisions) {
+    if (decision.directive != amx_tiles_directive) continue;
+    if (!has_amx(target)) refuse("the target {} has no AMX", target);
+    const std::string name = algorithm.stages.at(decision.stage).name();
+    pipeline.add_custom_lowering_pass(  // NOLINT(cppcoreguidelines-owning-memory): the pipeline owns it
+        new AmxTilesPass(name, fmt::format("{}.s{}.", name, decision.update + 1)));
+  }
+}
+
+}  // namespace sylvite

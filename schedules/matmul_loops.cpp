@@ -1,0 +1,123 @@
+#include "schedules/matmul_loops.h"
+
+#include <algorithm>
+
+namespace sylvite {
+
+std::int64_t panel_count(const MatmulProblem& problem) {
+  return ceil_div(problem.n, panel_width);
+}
+
+std::int64_t optional(const Point& point, const std::string& name) {
+  const auto found = point.find(name);
+  return found == point.end() ? 0 : found->second;
+}
+
+MatmulTiling tiling_of(const MatmulProblem& problem, const Point& point) {
+  MatmulTiling tiling{};
+  tiling.tile.rows = std::min(get(point, "rows"), problem.m);
+  tiling.tile.panels = std::min(get(point, "panels"), panel_count(problem));
+  tiling.row_tiles = std::min(get(point, "row_tiles"), ceil_div(problem.m, tiling.tile.rows));
+  tiling.panel_groups =
+      std::min(get(point, "panel_groups"), ceil_div(panel_count(problem), tiling.tile.panels));
+  tiling.rows_outer = get(point, "rows_outer") != 0;
+  return tiling;
+}
+
+double task_count(const MatmulProblem& problem, const MatmulTiling& tiling) {
+  const std::int64_t rows = ceil_div(ceil_div(problem.m, tiling.tile.rows), tiling.row_tiles);
+  const std::int64_t panels =
+      ceil_div(ceil_div(panel_count(problem), tiling.tile.panels), tiling.panel_groups);
+  return static_cast<double>(problem.batch * rows * panels);
+}
+
+std::int64_t element_bytes(const MatmulProblem& problem) {
+  return static_cast<std::int64_t>(dtype_size(problem.element));
+}
+
+/// Which operand stays in the L2 while the other passes by. One fits: the other passes once. Neither: rows in
+/// blocks of half the L2, past which all panels come.
+void set_blocking(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile,
+                  Point& point) {
+  const std::int64_t tiles = ceil_div(problem.m, tile.rows);
+  const std::int64_t groups = ceil_div(panel_count(problem), tile.panels);
+  const std::int64_t room = machine.l2_bytes / 2;
+  const std::int64_t row_bytes = problem.k * element_bytes(problem);
+  const bool keeps_right = groups * tile.panels * panel_width * row_bytes <= room;
+  // All rows and a group of panels, else as many blocks of rows as must be, all alike.
+  const std::int64_t group_bytes = tile.panels * panel_width * row_bytes;
+  const bool keeps_left = problem.m * row_bytes + group_bytes <= machine.l2_bytes * 7 / 8;
+  const std::int64_t fitting_tiles = std::max<std::int64_t>(1, room / row_bytes / tile.rows);
+  const std::int64_t blocks = keeps_left ? 1 : ceil_div(tiles, fitting_tiles);
+  point["row_tiles"] = keeps_right && tiles > 1 ? 1 : ceil_div(tiles, blocks);
+  point["panel_groups"] = keeps_right && tiles > 1 ? groups : 1;
+  point["rows_outer"] = 1;
+  while (task_count(problem, tiling_of(problem, point)) < 2.0 * machine.threads) {
+    std::int64_t& larger =
+        point["row_tiles"] > point["panel_groups"] ? point["row_tiles"] : point["panel_groups"];
+    if (larger <= 1) break;
+    larger = ceil_div(larger, 2);
+  }
+}
+
+std::vector<Parameter> blocking_parameters(const MatmulProblem& problem, const Point& first) {
+  const std::int64_t tiles = ceil_div(problem.m, first.at("rows"));
+  const std::int64_t groups = ceil_div(panel_count(problem), first.at("panels"));
+  const auto values = [&](const std::string& name, const std::vector<std::int64_t>& choices) {
+    return Parameter{name, starting_with(first.at(name), choices)};
+  };
+  return {values("row_tiles", up_to(tiles, {tiles, 1, 2, 4, 8, 16})),
+          values("panel_groups", up_to(groups, {1, 2, 4, 8, groups})), values("rows_outer", {0, 1}),
+          values("copy_a", {0, 1})};
+}
+
+/// Weights that the L2 cannot keep come from further away in every run: they are fetched ahead. The next
+/// groups of panels are other threads' tasks.
+std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machine,
+                             const MatmulTiling& tiling) {
+  const std::int64_t bytes = panel_count(problem) * panel_width * problem.k * element_bytes(problem);
+  if (bytes <= machine.l2_bytes / 2) return 0;
+  return tiling.panel_groups == 1 ? machine.threads : 1;
+}
+
+std::vector<std::string> batch_loops(const Kernel& kernel, const MatmulProblem& problem) {
+  std::vector<std::string> loops;
+  for (int d = 2; d < kernel.body.type(problem.anchor).rank(); ++d) loops.push_back(fmt::format("d{}", d));
+  return loops;
+}
+
+void write_output(ScheduleWriter& writer, const std::string& out, const MatmulTiling& tiling,
+                  const Machine& machine, std::vector<std::string> batch) {
+  writer.add("{}.split(d0, p, v, {}, TailStrategy::GuardWithIf);", out, panel_width);
+  writer.add("{}.split(p, g, q, {}, TailStrategy::ShiftInwards);", out, tiling.tile.panels);
+  writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.tile.rows);
+  writer.add("{}.split(g, gg, g, {}, TailStrategy::GuardWithIf);", out, tiling.panel_groups);
+  writer.add("{}.split(t, tt, t, {}, TailStrategy::GuardWithIf);", out, tiling.row_tiles);
+  std::vector<std::string> tasks = {"tt", "gg"};
+  if (tiling.rows_outer) std::swap(tasks[0], tasks[1]);
+  tasks.insert(tasks.end(), batch.begin(), batch.end());
+  writer.add("{}.reorder(v, q, i, t, g, {}).vectorize(v).unroll(q);", out, fmt::join(tasks, ", "));
+  if (machine.threads == 1) return;
+  std::string task = tasks[0];
+  for (std::size_t i = 1; i < tasks.size(); ++i) {
+    const std::string fused = fmt::format("task{}", i);
+    writer.add("{}.fuse({}, {}, {});", out, task, tasks[i], fused);
+    task = fused;
+  }
+  writer.add("{}.parallel({});", out, task);
+}
+
+void write_left(ScheduleWriter& writer, const std::string& left, const Machine& machine, std::int64_t k) {
+  writer.add("{}.compute_root();", left);
+  if (k >= panel_width) writer.add("{}.vectorize(d0, {});", left, panel_width);
+  if (machine.threads > 1) writer.add("{}.parallel(d1);", left);
+}
+
+void write_panels(ScheduleWriter& writer, const std::string& panels, const Machine& machine,
+                  const MatmulProblem& problem, const std::vector<std::string>& batch) {
+  writer.add("{}.compute_root().bound(v, 0, {}).vectorize(v);", panels, panel_width);
+  if (problem.pair() > 1) writer.add("{}.bound(u, 0, {}).unroll(u);", panels, problem.pair());
+  if (machine.threads > 1) writer.add("{}.parallel({});", panels, batch.empty() ? "p" : batch.back());
+}
+
+}  // namespace sylvite

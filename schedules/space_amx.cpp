@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "schedules/amx_tiles.h"
+#include "schedules/matmul_loops.h"
+#include "schedules/strided_view.h"
+
+// Space matmul_amx: bf16 through AMX. The loops are those of matmul_loops.h. A tile of the output, rows x
+// panels, is a block of AMX tiles: its sums go through the stack to the epilogue.
+
+namespace sylvite {
+namespace {
+
+MatmulProblem problem_of(const Kernel& kernel) {
+  return read_matmul(kernel).problem;
+}
+
+std::string refusal_of(const Kernel& kernel, const Machine& machine) {
+  const Reading<MatmulProblem> reading = read_matmul(kernel);
+  if (!reading.refusal.empty()) return reading.refusal;
+  const MatmulProblem& problem = reading.problem;
+  if (problem.element != DType::bf16) return "AMX multiplies bf16";
+  if (!machine.amx) return "the processor has no AMX, or the system does not let programs use it";
+  constexpr int least_pairs = 8;
+  if (amx_pairs_in_tile(problem.fold_steps()) < least_pairs)
+    return fmt::format("its k = {} is no multiple of a depth from {} to {}", problem.k, 2 * least_pairs,
+                       amx_tile_depth);
+  return problem.weight == no_value ? "its right operand is no weight of its own" : "";
+}
+
+/// As many rows as fit one or two tiles, without a short last block where that can be.
+std::int64_t even_rows(const MatmulProblem& problem, std::int64_t most) {
+  return ceil_div(problem.m, ceil_div(problem.m, most));
+}
+
+Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
+  RegisterTile tile{even_rows(problem, 2 * amx_tile_rows), 2};
+  if (problem.m <= amx_tile_rows) tile.panels = 4;
+  tile.panels = std::min(tile.panels, panel_count(problem));
+  Point point = {{"rows", tile.rows}, {"panels", tile.panels}, {"copy_a", 0}};
+  set_blocking(problem, machine, tile, point);
+  point["stream_ahead"] = stream_distance(problem, machine, tiling_of(problem, point));
+  return point;
+}
+
+std::vector<Parameter> parameters_of(const MatmulProblem& problem, const Machine& machine) {
+  const Point first = heuristic_point(problem, machine);
+  std::vector<Parameter> parameters = {
+      {"rows", starting_with(first.at("rows"), up_to(problem.m, {32, 16, 48, 64}))},
+      {"panels", starting_with(first.at("panels"), up_to(panel_count(problem), {2, 4, 1, 3}))}};
+  for (Parameter& parameter : blocking_parameters(problem, first)) parameters.push_back(std::move(parameter));
+  parameters.push_back({"stream_ahead", {0, 1, 2, 3}});
+  return parameters;
+}
+
+/// Whether tiles can be loaded from an input as it lies.
+bool has_rows_in_place(const Kernel& kernel, const MatmulProblem& problem) {
+  const std::optional<StridedView> view = strided_view(kernel.body, problem.a);
+  return view && view->strides.back() == 1;
+}
+
+void write_fold(ScheduleWriter& writer, const std::string& fold, const std::string& out,
+                const MatmulTiling& tiling) {
+  writer.add("{}.compute_at({}, t).store_in(MemoryType::Stack);", fold, out);
+  writer.add("{}.bound_extent(v, {}).bound_extent(p, {}).bound_extent(d1, {});", fold, panel_width,
+             tiling.tile.panels, tiling.tile.rows);
+  writer.add("{}.vectorize(v);", fold);
+  writer.add("{}.update(0).{}();", fold, amx_tiles_directive);
+}
+
+Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const MatmulProblem problem = problem_of(kernel);
+  const MatmulTiling tiling = tiling_of(problem, point);
+  const auto row_tiles = static_cast<int>(ceil_div(tiling.tile.rows, amx_tile_rows));
+  if (amx_registers(row_tiles, static_cast<int>(tiling.tile.panels)) > amx_register_count) {
+    throw UnsupportedError("{} rows of {} panels do not fit {} tile registers", tiling.tile.rows,
+                           tiling.tile.panels, amx_register_count);
+  }
+  const std::string out = output_stage(kernel, problem.output);
+  const std::string& name = kernel.body.value(problem.anchor).name;
+  ScheduleWriter writer;
+  write_output(writer, out, tiling, machine, batch_loops(kernel, problem));
+  write_fold(writer, name + "_fold", out, tiling);
+  if (get(point, "copy_a") != 0 || !has_rows_in_place(kernel, problem))
+    write_left(writer, name + "_a", machine, problem.k);
+  if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0)
+    write_stream(writer, kernel, problem.weight, out, "t", distance);
+  return {Form{"matmul_panels", {}}, writer.take()};
+}
+
+/// A step of a block takes 16 cycles a product, or as long as its operands' tiles take from the L2.
+double cost_of(const MatmulProblem& problem, const Machine& machine, const Point& point) {
+  const MatmulTiling tiling = tiling_of(problem, point);
+  const double row_tiles = static_cast<double>(ceil_div(tiling.tile.rows, amx_tile_rows));
+  const auto panels = static_cast<double>(tiling.tile.panels);
+  constexpr double product_cycles = 16;
+  constexpr double load_cycles = 14;
+  constexpr double latency = 52;
+  const double step =
+      std::max({product_cycles * row_tiles * panels, load_cycles * (row_tiles + panels), latency});
+  const double blocks = static_cast<double>(problem.batch * ceil_div(problem.m, tiling.tile.rows) *
+                                            ceil_div(panel_count(problem), tiling.tile.panels));
+  const double epilogue = 8 * static_cast<double>(tiling.tile.rows) * panels + 100;
+  const double cycles = blocks * (step * static_cast<double>(ceil_div(problem.k, amx_tile_depth)) + epilogue);
+  const double tasks = task_count(problem, tiling);
+  constexpr double task_cycles = 600;
+  return seconds_per_cycle * (cycles / machine.threads * imbalance(tasks, machine.threads) +
+                              task_cycles * tasks / machine.threads);
+}
+
+}  // namespace
+
+const Space matmul_amx_space = {
+    .name = "matmul_amx",
+    .refuses = refusal_of,
+    .parameters = [](const Kernel& kernel,
+                     const Machine& machine) { return parameters_of(problem_of(kernel), machine); },
+    .heuristic = [](const Kernel& kernel,
+                    const Machine& machine) { return heuristic_point(problem_of(kernel), machine); },
+    .at = candidate_at,
+    .cost = [](const Kernel& kernel, const Machine& machine,
+               const Point& point) { return cost_of(problem_of(kernel), machine, point); },
+};
+
+}  // namespace sylvite

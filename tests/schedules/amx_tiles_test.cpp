@@ -1,0 +1,211 @@
+#include "schedules/amx_tiles.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "tests/support/run_kernel.h"
+
+// AMX tiles beside the interpreter in f32 on the same numbers: products of bf16 are exact in f32 and are
+// added up in f32, so that only the stored result is rounded, by 2^-9 of itself.
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* no_amx = "the processor has no AMX, or the system does not let programs use it";
+
+std::string in_f32(std::string text) {
+  for (std::size_t at = text.find("bf16"); at != std::string::npos; at = text.find("bf16", at))
+    text.replace(at, 4, "f32");
+  return text;
+}
+
+std::vector<Tensor> widened(const std::vector<Tensor>& narrow) {
+  std::vector<Tensor> wide;
+  for (const Tensor& tensor : narrow) {
+    Tensor& result = wide.emplace_back(DType::f32, tensor.dims());
+    for (std::int64_t i = 0; i < tensor.size(); ++i) result.set_double(i, tensor.as_double(i));
+  }
+  return wide;
+}
+
+void expect_agrees(const std::string& text, const Candidate& candidate) {
+  const Kernel kernel = kernel_of(text);
+  const std::vector<Tensor> inputs = random_inputs(kernel);
+  const std::vector<Tensor> expected = interpret(kernel_of(in_f32(text)).body, widened(inputs));
+  EXPECT_EQ(Schedule::parse(candidate.schedule.to_string()), candidate.schedule);
+  try {
+    expect_close(run_candidate(kernel, candidate, inputs), expected, 0x1p-8, text + candidate.to_string());
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << text << candidate.to_string() << error.what();
+  }
+}
+
+std::string product(int m, int n, int k) {
+  return fmt::format(
+      "graph g(%a: bf16[{0},{2}], %w: bf16[{2},{1}]) {{ %v: bf16[{0},{1}] = matmul(%a, %w) return %v }}", m,
+      n, k);
+}
+
+/// The fold of a product with these numbers of rows and columns, a panel of columns at a time.
+Candidate by_hand(int rows, int panels, const std::string& fold) {
+  return {
+      Form{"matmul_panels", {}},
+      Schedule::parse(fmt::format("v0_out.split(d0, p, v, 16, TailStrategy::GuardWithIf);\n"
+                                  "v0_out.split(p, g, q, {}, TailStrategy::ShiftInwards);\n"
+                                  "v0_out.split(d1, t, i, {}, TailStrategy::ShiftInwards);\n"
+                                  "v0_out.reorder(v, q, i, t, g).vectorize(v);\n"
+                                  "v0_fold.compute_at(v0_out, t).store_in(MemoryType::Stack);\n"
+                                  "v0_fold.bound_extent(v, 16).bound_extent(p, {}).bound_extent(d1, {});\n",
+                                  panels, rows, panels, rows) +
+                      fold)};
+}
+
+class AmxTiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!detect_machine(1).amx) GTEST_SKIP() << no_amx;
+  }
+};
+
+TEST_F(AmxTiles, MakeBlocksOfEveryShape) {
+  const std::pair<int, int> shapes[] = {{32, 2}, {16, 4}, {16, 1}, {64, 1}, {16, 6}, {1, 2}, {7, 3}, {21, 2}};
+  for (const auto& [rows, panels] : shapes)
+    expect_agrees(product(rows + 3, 16 * panels + 21, 96),
+                  by_hand(rows, panels, "v0_fold.update(0).amx_tiles();"));
+}
+
+TEST_F(AmxTiles, MakeFoldsOfEveryLength) {
+  for (const int k : {2, 6, 32, 34, 64, 80, 208})
+    expect_agrees(product(20, 40, k), by_hand(20, 2, "v0_fold.update(0).amx_tiles();"));
+}
+
+TEST_F(AmxTiles, FindTheirLoopsInAnyOrder) {
+  for (const char* order : {"v, r0, d1, r1, p", "p, v, d1, r0, r1", "r1, d1, r0, v, p"})
+    expect_agrees(product(32, 64, 64),
+                  by_hand(32, 2, fmt::format("v0_fold.update(0).reorder({}).amx_tiles();", order)));
+}
+
+TEST_F(AmxTiles, GoThroughFoldsInParts) {
+  expect_agrees(
+      product(32, 64, 128),
+      by_hand(32, 2, "v0_fold.update(0).split(r1, r2, r1, 8, TailStrategy::GuardWithIf).amx_tiles();"));
+  expect_agrees(product(32, 64, 128),
+                by_hand(32, 2,
+                        "v0_fold.update(0).split(r1, r2, r1, 16, TailStrategy::GuardWithIf)"
+                        ".reorder(r0, r2, r1, v, p, d1).amx_tiles();"));
+}
+
+// The loop of r2 holds the copy of the operand, too: tiles start with what earlier iterations left.
+TEST_F(AmxTiles, AddToWhatIsThere) {
+  expect_agrees(product(32, 32, 128),
+                by_hand(32, 2,
+                        "v0_fold.update(0).split(r1, r2, r1, 16, TailStrategy::GuardWithIf)"
+                        ".reorder(r0, r1, v, p, d1, r2).amx_tiles();\n"
+                        "v0_a.compute_at(v0_fold, r2);"));
+}
+
+TEST_F(AmxTiles, SayWhatDoesNotFit) {
+  const auto refusal = [](const std::string& text, const Candidate& candidate) -> std::string {
+    try {
+      (void)run_candidate(kernel_of(text), candidate, random_inputs(kernel_of(text)));
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto refusal_of = [&](int rows, int panels, const std::string& fold) {
+    return refusal(product(64, 64, 64), by_hand(rows, panels, fold));
+  };
+  EXPECT_THAT(refusal_of(48, 2, "v0_fold.update(0).amx_tiles();"),
+              HasSubstr("amx_tiles: 3 x 2 tiles of v0_fold"));
+  EXPECT_THAT(refusal_of(16, 2, "v0_fold.update(0).atomic().vectorize(r0).amx_tiles();"),
+              HasSubstr("no sum of products of two stored bf16"));
+  EXPECT_THAT(refusal_of(16, 2, "v0_fold.amx_tiles();"), HasSubstr("write .update(0)"));
+  EXPECT_THAT(
+      refusal_of(16, 2, "v0_fold.update(0).split(r1, r2, r1, 5, TailStrategy::GuardWithIf).amx_tiles();"),
+      HasSubstr("amx_tiles: "));
+}
+
+struct SpaceCase {
+  const char* space;
+  const char* text;
+};
+
+const SpaceCase cases[] = {
+    {"matmul_amx",
+     R"(graph g(%a: bf16[16,32], %w: bf16[32,64], %b: bf16[64]) { %v: bf16[16,64] = matmul(%a, %w) %s: bf16[16,64] = add(%v, %b) %r: bf16[16,64] = gelu(%s) return %r })"},
+    {"matmul_amx",
+     R"(graph g(%a: bf16[70,96], %w: bf16[96,150], %b: bf16[150], %c: bf16[70,150]) { %v: bf16[70,150] = matmul(%a, %w) %s: bf16[70,150] = add(%v, %b) %r: bf16[70,150] = add(%s, %c) return %r })"},
+    {"matmul_amx",
+     R"(graph g(%a: bf16[2,7,48], %w: bf16[48,41]) { %v: bf16[2,7,41] = matmul(%a, %w) return %v })"},
+    {"matmul_amx",
+     R"(graph g(%a: bf16[39,64], %w: bf16[35,64]) { %t: bf16[64,35] = transpose(%w) {perm=[1,0]} %v: bf16[39,35] = matmul(%a, %t) return %v })"},
+    {"matmul_amx",
+     R"(graph g(%a: bf16[33,32], %w: bf16[32,16]) { %x: bf16[33,32] = relu(%a) %v: bf16[33,16] = matmul(%x, %w) return %v })"},
+    {"matmul_amx",
+     R"(graph g(%a: bf16[1,64], %w: bf16[64,50]) { %v: bf16[1,50] = matmul(%a, %w) return %v })"},
+};
+
+TEST_F(AmxTiles, MakeTheProductsOfTheirSpaces) {
+  for (const SpaceCase& one : cases) {
+    const Kernel kernel = kernel_of(one.text);
+    for (const int threads : {1, 2}) {
+      const Machine machine = detect_machine(threads);
+      const std::vector<const Space*> spaces = spaces_for(kernel, machine);
+      const auto space = std::find_if(spaces.begin(), spaces.end(),
+                                      [&](const Space* each) { return each->name == one.space; });
+      ASSERT_NE(space, spaces.end()) << one.space << one.text;
+      const Point heuristic = (*space)->heuristic(kernel, machine);
+      std::vector<Point> points = {heuristic};
+      for (const Parameter& parameter : (*space)->parameters(kernel, machine)) {
+        if (threads > 1) continue;
+        points.push_back(heuristic);
+        points.back()[parameter.name] = parameter.values.back();
+      }
+      for (const Point& point : points) {
+        try {
+          expect_agrees(one.text, (*space)->at(kernel, machine, point));
+        } catch (const UnsupportedError&) {
+          continue;
+        }
+      }
+    }
+  }
+}
+
+TEST(AmxSpace, RefusesWithAReason) {
+  Machine machine = detect_machine(1);
+  const auto refusal = [&](const std::string& text) {
+    std::vector<Refusal> refusals;
+    (void)spaces_for(kernel_of(text), machine, &refusals);
+    for (const Refusal& each : refusals) {
+      if (each.space == "matmul_amx") return each.reason;
+    }
+    return std::string();
+  };
+  machine.amx = true;
+  EXPECT_EQ(refusal(product(32, 32, 64)), "");
+  EXPECT_EQ(refusal(product(32, 32, 62)), "its k = 62 is no multiple of a depth from 16 to 32");
+  EXPECT_EQ(refusal(in_f32(product(32, 32, 64))), "AMX multiplies bf16");
+  machine.amx = false;
+  EXPECT_EQ(refusal(product(32, 32, 64)), no_amx);
+}
+
+// Without AMX in the target the directive is refused, and not silently another program.
+TEST(AmxSpace, NeedsATargetWithAmx) {
+  Algorithm algorithm = build_algorithm(kernel_of(product(16, 32, 32)), Form{"matmul_panels", {}});
+  const Candidate candidate = by_hand(16, 2, "v0_fold.update(0).amx_tiles();");
+  candidate.schedule.apply(algorithm);
+  Halide::Pipeline pipeline(algorithm.outputs);
+  try {
+    add_own_passes(candidate.schedule, algorithm, "x86-64-linux-avx-avx2-fma", pipeline);
+    FAIL();
+  } catch (const CompileError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the target x86-64-linux-avx-avx2-fma has no AMX"));
+  }
+}
+
+}  // namespace
+}  // namespace sylvite
