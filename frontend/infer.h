@@ -76,6 +76,8 @@ using OutputTypes = std::vector<TensorType>;
                                                             const std::string& name, std::size_t size,
                                                             std::int64_t low, std::int64_t high);
 void require_same_dtype(const TensorType& a, const TensorType& b, std::string_view what);
+/// As require_same_dtype, but data in bf16 may meet parameters in f32.
+void require_parameter_dtype(const TensorType& x, const TensorType& parameter, std::string_view what);
 
 /// No attribute or extent may be larger, so that sums and products of a few of them cannot overflow.
 inline constexpr std::int64_t extent_limit = std::int64_t{1} << 31;

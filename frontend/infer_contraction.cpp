@@ -82,7 +82,7 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
     throw ModelError("weights {} in {} groups do not fit {}", w.to_string(), groups, x.to_string());
   }
   if (is_given(inputs, 2)) {
-    require_same_dtype(x, inputs[2], "the input and the bias");
+    require_parameter_dtype(x, inputs[2], "the input and the bias");
     if (inputs[2].shape != Shape{w.shape[0]}) {
       throw ModelError("bias {} does not fit weights {}", inputs[2].to_string(), w.to_string());
     }

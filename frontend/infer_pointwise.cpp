@@ -72,6 +72,11 @@ void require_same_dtype(const TensorType& a, const TensorType& b, std::string_vi
   }
 }
 
+void require_parameter_dtype(const TensorType& x, const TensorType& parameter, std::string_view what) {
+  const bool is_wider = x.dtype == DType::bf16 && parameter.dtype == DType::f32;
+  if (!is_wider) require_same_dtype(x, parameter, what);
+}
+
 OutputTypes infer_real_unary(Op, InputTypes inputs, const Attributes& attributes) {
   require(is_float(inputs[0].dtype), inputs[0], "floats");
   if (attributes.has("approximate")) {
@@ -121,9 +126,11 @@ OutputTypes infer_bitcast(Op, InputTypes inputs, const Attributes& attributes) {
 }
 
 OutputTypes infer_arithmetic(Op, InputTypes inputs, const Attributes&) {
-  require_same_dtype(inputs[0], inputs[1], "the operands");
-  require(is_number(inputs[0].dtype), inputs[0], "numbers");
-  return {broadcast_type(inputs[0].dtype, inputs)};
+  const bool second_is_stored = inputs[1].dtype == DType::bf16;
+  const TensorType& stored = inputs[second_is_stored ? 1 : 0];
+  require_parameter_dtype(stored, inputs[second_is_stored ? 0 : 1], "the operands");
+  require(is_number(stored.dtype), stored, "numbers");
+  return {broadcast_type(stored.dtype, inputs)};
 }
 
 OutputTypes infer_equality(Op, InputTypes inputs, const Attributes&) {

@@ -96,7 +96,7 @@ OutputTypes infer_axis_norm(Op, InputTypes inputs, const Attributes& attributes)
   const Shape normalised(inputs[0].shape.begin() + static_cast<std::ptrdiff_t>(axis), inputs[0].shape.end());
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     if (!is_given(inputs, i)) continue;
-    require_same_dtype(inputs[0], inputs[i], "the input and its scale or bias");
+    require_parameter_dtype(inputs[0], inputs[i], "the input and its scale or bias");
     if (!broadcasts_to(inputs[i].shape, normalised)) {
       throw ModelError("{} does not broadcast to the normalised dims of {}", inputs[i].to_string(),
                        inputs[0].to_string());
@@ -109,7 +109,7 @@ OutputTypes infer_batch_norm(Op, InputTypes inputs, const Attributes&) {
   require_float(inputs[0]);
   if (inputs[0].rank() < 2) throw ModelError("{} has no channel dimension", inputs[0].to_string());
   for (const TensorType& parameter : inputs.subspan(1)) {
-    require_same_dtype(inputs[0], parameter, "the input and its parameters");
+    require_parameter_dtype(inputs[0], parameter, "the input and its parameters");
     if (parameter.shape != Shape{inputs[0].shape[1]}) {
       throw ModelError("parameter {} does not fit the channels of {}", parameter.to_string(),
                        inputs[0].to_string());

@@ -34,41 +34,157 @@ ValueId cast(Graph& graph, ValueId id, DType to) {
   return graph.add(Op::cast, {id}, {{"to", std::string(dtype_name(to))}});
 }
 
+bool is_arithmetic(Op op) {
+  return op == Op::add || op == Op::sub || op == Op::mul || op == Op::div || op == Op::pow ||
+         op == Op::minimum || op == Op::maximum;
+}
+
+/// Input i may be f32 beside data in bf16.
+bool takes_wide(Op op, std::size_t i) {
+  if (op == Op::conv) return i == 2;
+  if (op == Op::batch_norm) return i > 0;
+  if (op == Op::gather) return i == 0;
+  return is_arithmetic(op) || op == Op::layer_norm || op == Op::rms_norm;
+}
+
+bool is_product(Op op) {
+  return has_trait(op, OpTrait::matmul) || has_trait(op, OpTrait::convolution) ||
+         has_trait(op, OpTrait::attention);
+}
+
+bool is_norm(Op op) {
+  return op == Op::layer_norm || op == Op::rms_norm;
+}
+
+/// Per node of a graph: do only norms and such sums read its sum?
+std::vector<bool> sums_for_norms(const Graph& graph) {
+  std::vector<bool> result(graph.nodes().size(), false);
+  const auto uses = graph.uses();
+  for (std::size_t i = graph.nodes().size(); i-- > 0;) {
+    const Node& node = graph.nodes()[i];
+    if (node.op != Op::add && node.op != Op::sub) continue;
+    const ValueId sum = node.outputs[0];
+    const std::vector<NodeId>& readers = uses[static_cast<std::size_t>(sum)];
+    result[i] = !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId id) {
+      const Node& reader = graph.node(id);
+      return (is_norm(reader.op) && reader.inputs[0] == sum) || result[static_cast<std::size_t>(id)];
+    });
+  }
+  return result;
+}
+
+/// Per node of a graph: is it pointwise work whose result, one number for many elements, only arithmetic
+/// reads? Such are the gates of squeeze and excitation.
+std::vector<bool> gates(const Graph& graph) {
+  constexpr std::int64_t many = 16;
+  std::vector<bool> result(graph.nodes().size(), false);
+  const auto uses = graph.uses();
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    if (!has_trait(node.op, OpTrait::pointwise) || node.inputs.size() != 1) continue;
+    const std::vector<NodeId>& readers = uses[static_cast<std::size_t>(node.outputs[0])];
+    const std::int64_t elements = graph.type(node.outputs[0]).element_count();
+    result[i] = !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId id) {
+      const Node& reader = graph.node(id);
+      return is_arithmetic(reader.op) && graph.type(reader.outputs[0]).element_count() >= many * elements;
+    });
+  }
+  return result;
+}
+
+/// Per node: does no product read its result, at first hand or later?
+std::vector<bool> behind_products(const Graph& graph) {
+  std::vector<bool> result(graph.nodes().size(), true);
+  const auto uses = graph.uses();
+  for (std::size_t i = graph.nodes().size(); i-- > 0;) {
+    for (const ValueId output : graph.nodes()[i].outputs) {
+      for (const NodeId reader : uses[static_cast<std::size_t>(output)])
+        result[i] =
+            result[i] && result[static_cast<std::size_t>(reader)] && !is_product(graph.node(reader).op);
+    }
+  }
+  return result;
+}
+
 class Converter {
  public:
-  explicit Converter(const Graph& source) : source_(source) {
+  Converter(const Graph& source, const Bf16Options& options)
+      : source_(source),
+        keeps_wide_(options.keep_wide),
+        is_sum_(sums_for_norms(source)),
+        is_gate_(gates(source)),
+        is_last_(behind_products(source)) {
     result_.name = source.name;
     for (const ValueId id : source.inputs) {
       const ValueId in = result_.add_input(source.value(id).name, source.type(id));
-      map_[id] = source.type(id).dtype == DType::f32 ? cast(result_, in, DType::bf16) : in;
+      map_[id] = is_f32(id) ? cast(result_, in, DType::bf16) : in;
     }
   }
 
   Graph convert() {
-    for (const Node& node : source_.nodes()) add(node);
-    for (const ValueId id : source_.outputs) {
-      const bool was_f32 = source_.type(id).dtype == DType::f32;
-      const ValueId now = mapped(id);
-      result_.outputs.push_back(was_f32 ? cast(result_, now, DType::f32) : now);
-    }
+    for (std::size_t i = 0; i < source_.nodes().size(); ++i) add(static_cast<NodeId>(i));
+    for (const ValueId id : source_.outputs) result_.outputs.push_back(wide(id));
     for (std::size_t i = 0; i < source_.outputs.size(); ++i)
       result_.output_names.push_back(source_.output_name(i));
     return std::move(result_);
   }
 
  private:
-  ValueId mapped(ValueId id) {
+  [[nodiscard]] bool is_f32(ValueId id) const { return source_.type(id).dtype == DType::f32; }
+  [[nodiscard]] bool is_wide(ValueId id) const { return wide_.contains(id) || source_.is_constant(id); }
+
+  /// As bf16, if the source has it as f32.
+  ValueId stored(ValueId id) {
     if (id == no_value) return no_value;
     if (const auto found = map_.find(id); found != map_.end()) return found->second;
+    if (!source_.is_constant(id)) return map_[id] = cast(result_, wide_.at(id), DType::bf16);
     const Tensor& constant = *source_.value(id).constant;
-    const Tensor stored = constant.dtype() == DType::f32 ? rounded(constant) : constant;
-    return map_[id] = result_.add_constant(stored, source_.value(id).name);
+    const Tensor narrow = constant.dtype() == DType::f32 ? rounded(constant) : constant;
+    return map_[id] = result_.add_constant(narrow, source_.value(id).name);
+  }
+
+  /// As f32, if the source has it so.
+  ValueId wide(ValueId id) {
+    if (id == no_value || !is_f32(id)) return stored(id);
+    if (const auto found = wide_.find(id); found != wide_.end()) return found->second;
+    return source_.is_constant(id)
+               ? wide_[id] = result_.add_constant(*source_.value(id).constant, source_.value(id).name)
+               : cast(result_, map_.at(id), DType::f32);
+  }
+
+  /// As f32 where it is at hand so.
+  ValueId parameter(ValueId id) {
+    return keeps_wide_ && id != no_value && is_wide(id) ? wide(id) : stored(id);
+  }
+
+  /// Is the node's result f32? Sums that norms read; gates; the last folds, and pointwise work on what is
+  /// f32: rows of tables, or behind the last folds.
+  [[nodiscard]] bool stays_wide(NodeId id) const {
+    const Node& node = source_.node(id);
+    const auto at = static_cast<std::size_t>(id);
+    if (!keeps_wide_ || node.op == Op::cast || !is_f32(node.outputs[0])) return false;
+    if (is_sum_[at] || is_gate_[at]) return true;
+    const bool folds = has_trait(node.op, OpTrait::reduction) || has_trait(node.op, OpTrait::normalization);
+    if (is_last_[at] && folds) return true;
+    if (node.op == Op::gather) return is_wide(node.inputs[0]);
+    const bool follows =
+        is_arithmetic(node.op) ||
+        (is_last_[at] && (has_trait(node.op, OpTrait::pointwise) || has_trait(node.op, OpTrait::view)));
+    return follows && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+             return input == no_value || !is_f32(input) || is_wide(input);
+           });
   }
 
   /// Types follow from the inputs, except where an attribute says them: those that count convert afterwards.
-  void add(const Node& node) {
+  void add(NodeId id) {
+    const Node& node = source_.node(id);
+    const bool result_is_wide = stays_wide(id);
     std::vector<ValueId> inputs;
-    for (const ValueId id : node.inputs) inputs.push_back(mapped(id));
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      inputs.push_back(result_is_wide           ? wide(node.inputs[i])
+                       : takes_wide(node.op, i) ? parameter(node.inputs[i])
+                                                : stored(node.inputs[i]));
+    }
     Attributes attributes = node.attributes;
     if (node.op == Op::cast) {
       if (attributes.string("to") == "f32") attributes.set("to", std::string("bf16"));
@@ -79,21 +195,28 @@ class Converter {
     }
     std::vector<ValueId> outputs = result_.add_node(node.op, inputs, attributes, node.name);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (result_.type(outputs[i]).dtype == DType::f32) outputs[i] = cast(result_, outputs[i], DType::bf16);
+      if (!result_is_wide && result_.type(outputs[i]).dtype == DType::f32)
+        outputs[i] = cast(result_, outputs[i], DType::bf16);
       result_.rename(outputs[i], source_.value(node.outputs[i]).name);
-      map_[node.outputs[i]] = outputs[i];
+      const bool is_wide_value = result_is_wide && is_f32(node.outputs[i]);
+      (is_wide_value ? wide_ : map_)[node.outputs[i]] = outputs[i];
     }
   }
 
   const Graph& source_;
+  bool keeps_wide_;
+  std::vector<bool> is_sum_;   ///< per node: sums_for_norms
+  std::vector<bool> is_gate_;  ///< per node: gates
+  std::vector<bool> is_last_;  ///< per node: behind_products
   Graph result_;
-  std::map<ValueId, ValueId> map_;
+  std::map<ValueId, ValueId> map_;   ///< as stored
+  std::map<ValueId, ValueId> wide_;  ///< in f32
 };
 
 }  // namespace
 
-Graph store_as_bf16(const Graph& graph) {
-  return Converter(graph).convert();
+Graph store_as_bf16(const Graph& graph, const Bf16Options& options) {
+  return Converter(graph, options).convert();
 }
 
 }  // namespace sylvite

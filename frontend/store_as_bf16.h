@@ -5,10 +5,20 @@
 
 namespace sylvite {
 
-/// The graph with every f32 value stored as bf16, constants too; arithmetic stays as wide as kernels make it.
+struct Bf16Options {
+  bool keep_wide = true;  ///< false: all values and constants are bf16
+};
+
+/// The graph with f32 values stored as bf16; arithmetic stays as wide as kernels make it. Of constants those
+/// that are multiplied (by matmul, conv, attention) are rounded too. With keep_wide these stay f32, which costs
+/// little, while their rounding would be a large part of some models' errors:
+/// - biases, scales and other constants of arithmetic; tables that rows are gathered from, and sums of such rows;
+/// - sums that only norms and further such sums read: the residuals of transformers;
+/// - gates: pointwise results that are one number for many elements of what they scale;
+/// - reductions and norms that no product reads later, and pointwise work on them.
 /// Inputs and outputs keep their types: the first and last nodes convert. Constants that are finite stay
 /// finite, so that masks of the lowest f32 do not become infinite. Run it after the passes: patterns know
 /// constants by more digits than bf16 has.
-[[nodiscard]] Graph store_as_bf16(const Graph& graph);
+[[nodiscard]] Graph store_as_bf16(const Graph& graph, const Bf16Options& options = {});
 
 }  // namespace sylvite

@@ -64,7 +64,8 @@ void define_product(AlgorithmBuilder& builder, const ConvProblem& problem,
     const std::vector<Expr> d = AlgorithmBuilder::arguments_of(builder.type(problem.anchor), at);
     if (problem.bias == no_value) return sum(d);
     if (packed_bias)
-      return sum(d) + from_storage(builder.parameter(problem.bias)(d[0], d[3]), problem.element);
+      return sum(d) +
+             from_storage(builder.parameter(problem.bias)(d[0], d[3]), builder.type(problem.bias).dtype);
     return sum(d) + builder.read(problem.bias, {at[1]});
   });
 }

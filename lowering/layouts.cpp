@@ -73,7 +73,9 @@ std::optional<Wanted> pointwise_rule(const Operands& operands) {
   const bool by_scalar = operands.node.op == Op::div && operands.graph.is_constant(operands.node.inputs[1]) &&
                          operands.is_scalar(1);
   const bool finite = std::find(finite_ops.begin(), finite_ops.end(), operands.node.op) != finite_ops.end();
-  const bool keeps_padding = finite || by_scalar || operands.blocks.size == 0;
+  const bool widens = operands.node.op == Op::cast && operands.output().dtype == DType::f32 &&
+                      operands.type(0).dtype == DType::bf16;
+  const bool keeps_padding = finite || by_scalar || widens || operands.blocks.size == 0;
   if (!operands.blocks.fit(operands.output()) || !keeps_padding) return std::nullopt;
   Wanted wanted(operands.node.inputs.size(), false);
   bool any = false;

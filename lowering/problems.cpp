@@ -50,13 +50,15 @@ std::string body_refusal(const Kernel& kernel) {
   return "";
 }
 
-/// All of the anchor's values must be f32, or all bf16.
+/// All of the anchor's values must be f32, or all bf16; beside bf16 a convolution's bias may be f32.
 std::string float_refusal(const Kernel& kernel) {
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
   const DType element = body.type(node.inputs.at(0)).dtype;
   const bool is_known = element == DType::f32 || element == DType::bf16;
   std::vector<ValueId> values = node.inputs;
+  const bool has_bias = node.op == Op::conv && values.size() > 2 && values[2] != no_value;
+  if (has_bias && body.type(values[2]).dtype == DType::f32) values.resize(2);
   values.push_back(node.outputs.at(0));
   for (const ValueId id : values) {
     if (id != no_value && (!is_known || body.type(id).dtype != element)) {

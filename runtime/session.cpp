@@ -90,7 +90,8 @@ Session new_session(const CompileOptions& options) {
 /// Passes and lowering of session.imported.
 void transform(Session& session) {
   session.graph = run_passes(session.imported, pass_options(session.settings), &session.passes);
-  if (session.settings.string("compile.precision") == "bf16") session.graph = store_as_bf16(session.graph);
+  if (session.settings.string("compile.precision") == "bf16")
+    session.graph = store_as_bf16(session.graph, {.keep_wide = !session.machine.gpu});
   session.plan = lower(session.graph, lowering_options(session.settings, session.machine));
   session.report.kernels = static_cast<int>(session.plan.launches.size());
   session.report.unique_kernels = static_cast<int>(session.plan.kernels.size());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "frontend/text.h"
 #include "tests/frontend/run_op.h"
@@ -16,7 +17,10 @@ TEST(StoreAsBf16, KeepsTheInterfaceAndRoundsWhatIsBetween) {
     %g: f32[2,3] = gather(%t, %i) {axis=0}
     %c: f32[2] = cast(%i) {to="f32"}
     %s: f32[2] = reduce_sum(%g) {axes=[1], keepdims=0}
-    %y: f32[2] = add(%s, %c)
+    %a: f32[2] = add(%s, %c)
+    %r: f32[2,1] = reshape(%a) {shape=[2,1]}
+    %u = constant f32[1,1] {1.0}
+    %y: f32[2,1] = matmul(%r, %u)
     return %y, %i
   })");
   const Graph bf16 = store_as_bf16(graph);
@@ -26,7 +30,7 @@ TEST(StoreAsBf16, KeepsTheInterfaceAndRoundsWhatIsBetween) {
   EXPECT_EQ(bf16.type(bf16.outputs[1]).dtype, DType::i64);
   EXPECT_EQ(bf16.output_name(0), graph.output_name(0));
   for (const Value& value : bf16.values()) {
-    const bool outside = value.name == "x" || &value == &bf16.value(bf16.outputs[0]);
+    const bool outside = value.name == "x" || &value == &bf16.value(bf16.outputs[0]) || value.constant;
     EXPECT_TRUE(outside || value.type.dtype != DType::f32) << value.name;
   }
   const std::vector<Tensor> inputs = {reals({2, 3}, {1, 2, 3, 4, 5, 6}), ints({2}, {1, 0})};
@@ -35,12 +39,109 @@ TEST(StoreAsBf16, KeepsTheInterfaceAndRoundsWhatIsBetween) {
     EXPECT_NEAR(rounded.as_double(i), exact.as_double(i), 0.02 * std::abs(exact.as_double(i)));
 }
 
+/// Per constant of the graph by name: its element type.
+std::map<std::string, DType> constants_of(const Graph& graph) {
+  std::map<std::string, DType> types;
+  for (const Value& value : graph.values())
+    if (value.constant) types[value.name] = value.constant->dtype();
+  return types;
+}
+
+TEST(StoreAsBf16, OnlyWhatIsMultipliedIsRounded) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[1,2,1,3], %y: f32[3,2]) {
+    %filter = constant f32[1,2,1,1] {0.1, 0.7}
+    %bias = constant f32[1] {0.3}
+    %c: f32[1,1,1,3] = conv(%x, %filter, %bias) {strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1}
+    %weight = constant f32[3,3] {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
+    %m: f32[1,1,1,3] = matmul(%c, %weight)
+    %shift = constant f32[3] {0.1, 0.2, 0.3}
+    %s: f32[1,1,1,3] = add(%m, %shift)
+    %scale = constant f32[3] {1.1, 1.2, 1.3}
+    %n: f32[1,1,1,3] = layer_norm(%s, %scale) {axis=3}
+    return %n
+  })");
+  const Graph bf16 = store_as_bf16(graph);
+  verify(bf16);
+  const std::map<std::string, DType> expected = {{"filter", DType::bf16},
+                                                 {"bias", DType::f32},
+                                                 {"weight", DType::bf16},
+                                                 {"shift", DType::f32},
+                                                 {"scale", DType::f32}};
+  EXPECT_EQ(constants_of(bf16), expected);
+}
+
+TEST(StoreAsBf16, RowsOfTablesAreAddedAsTheyAre) {
+  const Graph graph = parse_graph(R"(graph g(%i: i64[2]) {
+    %table = constant f32[2,2] {0.1, 0.2, 0.3, 0.4}
+    %place = constant f32[2,2] {1.1, 1.2, 1.3, 1.4}
+    %rows: f32[2,2] = gather(%table, %i) {axis=0}
+    %sum: f32[2,2] = add(%rows, %place)
+    %n: f32[2,2] = layer_norm(%sum) {axis=1}
+    %p: f32[2,2] = matmul(%sum, %n)
+    return %sum, %p
+  })");
+  const Graph bf16 = store_as_bf16(graph);
+  verify(bf16);
+  const Tensor i = ints({2}, {1, 0});
+  EXPECT_EQ(interpret(bf16, {i})[0].as_double(0), interpret(graph, {i})[0].as_double(0));
+  for (const Node& node : bf16.nodes())
+    if (node.op == Op::matmul) EXPECT_EQ(bf16.type(node.outputs[0]).dtype, DType::bf16);
+}
+
+/// The element type of each node's result, by its name.
+std::map<std::string, DType> results_of(const Graph& graph) {
+  std::map<std::string, DType> types;
+  for (const Node& node : graph.nodes())
+    types[graph.value(node.outputs[0]).name] = graph.type(node.outputs[0]).dtype;
+  return types;
+}
+
+TEST(StoreAsBf16, SumsThatOnlyNormsReadStayWide) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[2,4], %r: f32[2,4]) {
+    %w = constant f32[4,4] {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}
+    %p: f32[2,4] = matmul(%x, %w)
+    %s: f32[2,4] = add(%p, %r)
+    %n: f32[2,4] = layer_norm(%s) {axis=1}
+    %q: f32[2,4] = matmul(%n, %w)
+    %t: f32[2,4] = add(%q, %s)
+    %m: f32[2,4] = layer_norm(%t) {axis=1}
+    %u: f32[2,4] = add(%m, %p)
+    %o: f32[2,4] = matmul(%u, %w)
+    return %o
+  })");
+  std::map<std::string, DType> types = results_of(store_as_bf16(graph));
+  EXPECT_EQ(types.at("s"), DType::f32);
+  EXPECT_EQ(types.at("t"), DType::f32);
+  EXPECT_EQ(types.at("n"), DType::bf16);
+  EXPECT_EQ(types.at("u"), DType::bf16);  // a product reads it
+  types = results_of(store_as_bf16(graph, {.keep_wide = false}));
+  for (const char* name : {"s", "t", "n", "u"}) EXPECT_EQ(types.at(name), DType::bf16) << name;
+}
+
+TEST(StoreAsBf16, GatesAndTheLastFoldsStayWide) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[1,2,8,8]) {
+    %mean: f32[1,2,1,1] = reduce_sum(%x) {axes=[2,3], keepdims=1}
+    %w = constant f32[2,2,1,1] {1, 0, 0, 1}
+    %c: f32[1,2,1,1] = conv(%mean, %w) {strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1}
+    %gate: f32[1,2,1,1] = sigmoid(%c)
+    %y: f32[1,2,8,8] = mul(%x, %gate)
+    %z: f32[1,2,8,8] = conv(%y, %w) {strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1}
+    %last: f32[1,2,1,1] = reduce_sum(%z) {axes=[2,3], keepdims=1}
+    %flat: f32[1,2] = reshape(%last) {shape=[1,2]}
+    %o: f32[1,2] = softmax(%flat) {axis=1}
+    return %o
+  })");
+  const std::map<std::string, DType> types = results_of(store_as_bf16(graph));
+  for (const char* wide : {"gate", "last", "flat", "o"}) EXPECT_EQ(types.at(wide), DType::f32) << wide;
+  for (const char* narrow : {"mean", "y", "z"}) EXPECT_EQ(types.at(narrow), DType::bf16) << narrow;
+}
+
 TEST(StoreAsBf16, FiniteMasksStayFinite) {
   Graph graph;
-  const ValueId x = graph.add_input("x", make_type(DType::f32, {1}));
-  const ValueId mask = graph.add_constant(reals({1}, {-3.4028234663852886e38}));
-  graph.outputs = {graph.add(Op::minimum, {x, mask})};
-  const Tensor result = interpret(store_as_bf16(graph), {reals({1}, {0})})[0];
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 1}));
+  const ValueId mask = graph.add_constant(reals({1, 1}, {-3.4028234663852886e38}));
+  graph.outputs = {graph.add(Op::matmul, {x, mask})};
+  const Tensor result = interpret(store_as_bf16(graph), {reals({1, 1}, {1})})[0];
   EXPECT_TRUE(std::isfinite(result.as_double(0)));
   EXPECT_LT(result.as_double(0), -3e38);
 }
@@ -52,8 +153,8 @@ TEST(StoreAsBf16, RoundsToNearestEvenAndKeepsSpecialValues) {
   const double given[] = {1 + 0x1p-8, 1 + 3 * 0x1p-8, -(1 + 0x1.8p-8), 3.4e38,
                           -infinity,  std::nan(""),   0x1p-140};
   for (std::int64_t i = 0; i < 7; ++i) values.set_double(i, given[i]);
-  const ValueId x = graph.add_input("x", make_type(DType::f32, {7}));
-  graph.outputs = {graph.add(Op::add, {x, graph.add_constant(values)})};
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 1}));
+  graph.outputs = {graph.add(Op::matmul, {x, graph.add_constant(values.reshaped({1, 7}))})};
   const Graph bf16 = store_as_bf16(graph);
   const auto stored = std::find_if(bf16.values().begin(), bf16.values().end(),
                                    [](const Value& value) { return value.constant.has_value(); });

@@ -141,6 +141,20 @@ TEST(Layouts, ChannelsLastConcatIsNotWrittenInPlace) {
   for (std::int64_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(wanted.as_double(i), got.as_double(i));
 }
 
+/// Gates are f32 beside bf16: the cast between stays in blocks.
+TEST(Layouts, WideningKeepsBlocks) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({1, 32, 8, 8}));
+  const ValueId y = conv(graph, x, 32, 1);
+  const ValueId mean = graph.add(Op::reduce_sum, {y}, {{"axes", Dims{2, 3}}, {"keepdims", std::int64_t{1}}});
+  const ValueId gate = graph.add(Op::sigmoid, {conv(graph, mean, 32, 1)});
+  graph.outputs = {conv(graph, graph.add(Op::mul, {y, gate}), 32, 1)};
+  const Graph laid_out = assign_layouts(store_as_bf16(graph), {});
+  for (const Node& node : laid_out.nodes())
+    if (node.op == Op::sigmoid) EXPECT_EQ(laid_out.type(node.outputs[0]).layout.channel_block, 16);
+  expect_lowers_faithfully(store_as_bf16(graph));
+}
+
 TEST(Layouts, CanBeSwitchedOff) {
   LoweringOptions options;
   options.block_channels = false;
