@@ -1,7 +1,8 @@
 // The share of the core's multiply-add peak that the default candidates of heavy kernels reach; or those of
 // one space, at its heuristic point or with some parameters changed. Winograd's convolutions count the
 // operations they spare: they can pass 1. "cold" reads weights from memory, as in a model.
-// usage: kernel_peak [NAME-PART [THREADS [SPACE|all [cold|hot [element=bf16] [PARAMETER=VALUE ...]]]]]
+// usage: kernel_peak [NAME-PART [THREADS [SPACE|all [cold|hot [element=bf16] [block=32] [PARAMETER=VALUE
+// ...]]]]]
 
 #include <fmt/core.h>
 
@@ -15,7 +16,7 @@ namespace {
 
 using namespace sylvite;  // NOLINT(google-build-using-namespace): a program of its own
 
-constexpr int channel_block = 16;
+int channel_block = 16;
 DType element = DType::f32;  // what the rows store and multiply
 
 Kernel conv_kernel(const Dims& x, std::int64_t out_channels, std::int64_t window, std::int64_t stride,
@@ -177,6 +178,8 @@ Choice read_choice(const std::vector<std::string>& words) {
     const std::string value = words[i].substr(sign + 1);
     if (name == "element") {
       element = parse_dtype(value);
+    } else if (name == "block") {
+      channel_block = std::stoi(value);
     } else {
       choice.changed[name] = std::stol(value);
     }

@@ -10,9 +10,10 @@ struct Bf16Options {
 };
 
 /// The graph with f32 values stored as bf16; arithmetic stays as wide as kernels make it. Of constants those
-/// that are multiplied (by matmul, conv, attention) are rounded too. With keep_wide these stay f32, which costs
-/// little, while their rounding would be a large part of some models' errors:
-/// - biases, scales and other constants of arithmetic; tables that rows are gathered from, and sums of such rows;
+/// that are multiplied (by matmul, conv, attention) are rounded too. With keep_wide these stay f32, which
+/// costs little, while their rounding would be a large part of some models' errors:
+/// - biases, scales and other constants of arithmetic; tables that rows are gathered from, and sums of such
+/// rows;
 /// - sums that only norms and further such sums read: the residuals of transformers;
 /// - gates: pointwise results that are one number for many elements of what they scale;
 /// - reductions and norms that no product reads later, and pointwise work on them.

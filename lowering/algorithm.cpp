@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lowering/algorithm_forms.h"
+#include "lowering/conv_tiles.h"
 #include "lowering/problems.h"
 
 namespace sylvite {
@@ -17,6 +18,8 @@ constexpr std::array forms = {
     FormRow{"matmul_panels", matmul_panels_packings, build_matmul_panels},
     FormRow{"matmul_activations", generic_packings, build_matmul_activations},
     FormRow{"conv_blocked", conv_blocked_packings, build_conv_blocked},
+    FormRow{"conv_tiles", conv_tiles_packings, build_conv_tiles},
+    FormRow{"conv_lines", conv_lines_packings, build_conv_lines},
     FormRow{"conv_winograd", conv_winograd_packings, build_conv_winograd},
     FormRow{"depthwise_blocked", depthwise_blocked_packings, build_depthwise_blocked},
     FormRow{"attention_rows", generic_packings, build_attention_rows},

@@ -18,6 +18,8 @@ struct Axis {
   std::int64_t source_step = 0;      ///< source elements per step
 };
 
+constexpr std::int64_t pair = 2;
+
 void check_fits(const Packing& packing, const Dims& dims) {
   std::size_t axes = 0;
   if (packing.factors.size() != dims.size()) {
@@ -28,13 +30,16 @@ void check_fits(const Packing& packing, const Dims& dims) {
     if (factor < 1) throw InternalError("packing factor {} is not positive", factor);
     axes += factor > 1 ? 2 : 1;
   }
-  std::vector<bool> seen(2 * dims.size(), false);
+  std::vector<int> seen(2 * dims.size(), 0);
   for (int axis : packing.order) {
     const bool known = axis >= 0 && static_cast<std::size_t>(axis) < seen.size() &&
                        (axis % 2 == 0 || packing.factors[static_cast<std::size_t>(axis / 2)] > 1);
-    if (!known || seen[static_cast<std::size_t>(axis)])
-      throw InternalError("packing order names axis {}", axis);
-    seen[static_cast<std::size_t>(axis)] = true;
+    if (!known) throw InternalError("packing order names axis {}", axis);
+    const bool again = seen[static_cast<std::size_t>(axis)]++ > 0;
+    const bool has_pairs = axis % 2 == 1 && packing.factors[static_cast<std::size_t>(axis / 2)] % pair == 0;
+    if (again && (!has_pairs || seen[static_cast<std::size_t>(axis)] > 2))
+      throw InternalError("packing order names axis {} again", axis);
+    axes += again ? 1 : 0;
   }
   if (packing.order.size() != axes) {
     throw InternalError("packing order has {} axes, expected {}", packing.order.size(), axes);
@@ -45,12 +50,18 @@ std::vector<Axis> packed_axes(const Packing& packing, const Dims& dims) {
   check_fits(packing, dims);
   const Dims strides = dense_strides(dims);
   std::vector<Axis> axes;
-  for (int number : packing.order) {
-    const auto dim = static_cast<std::size_t>(number / 2);
+  for (auto at = packing.order.begin(); at != packing.order.end(); ++at) {
+    const auto dim = static_cast<std::size_t>(*at / 2);
     const std::int64_t factor = packing.factors[dim];
-    const bool inner = number % 2 == 1;
-    const std::int64_t step = inner ? 1 : factor;
-    axes.push_back({dim, inner ? factor : (dims[dim] + factor - 1) / factor, step, step * strides[dim]});
+    const bool inner = *at % 2 == 1;
+    const bool is_pairs = std::find(at + 1, packing.order.end(), *at) != packing.order.end();
+    const bool is_within = std::find(packing.order.begin(), at, *at) != at;
+    const std::int64_t step = is_pairs ? pair : inner ? 1 : factor;
+    const std::int64_t extent = is_pairs    ? factor / pair
+                                : is_within ? pair
+                                : inner     ? factor
+                                            : (dims[dim] + factor - 1) / factor;
+    axes.push_back({dim, extent, step, step * strides[dim]});
   }
   return axes;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "lowering/conv_tiles.h"
 
 namespace sylvite {
 namespace {
@@ -202,7 +203,10 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   return reading;
 }
 
-Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
+namespace {
+
+/// All but how channels are folded.
+Reading<ConvProblem> read_conv_products(const Kernel& kernel, bool depthwise) {
   Reading<ConvProblem> reading;
   if (kernel.kind != KernelClass::convolution) return {{}, "it is no convolution"};
   for (const std::string& refusal :
@@ -223,6 +227,18 @@ Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
   problem.x_is_computed = is_computed(body, problem.x);
   read_conv_extents(body, node.attributes, problem);
   problem.element = body.type(problem.x).dtype;
+  const bool empty =
+      body.type(problem.anchor).element_count() == 0 || body.type(problem.weight).element_count() == 0;
+  if (empty) return {{}, "it is empty"};
+  return reading;
+}
+
+}  // namespace
+
+Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
+  Reading<ConvProblem> reading = read_conv_products(kernel, depthwise);
+  if (!reading.refusal.empty()) return reading;
+  ConvProblem& problem = reading.problem;
   const bool few = !problem.x_is_blocked && !depthwise && problem.channels < problem.block;
   const int pair = problem.pair();
   // Few channels are copied: an odd one gets a neighbour of zeros.
@@ -231,9 +247,40 @@ Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
   problem.fold_block = static_cast<int>(std::gcd(channels, static_cast<std::int64_t>(problem.source_block)));
   if (problem.fold_block % pair != 0)
     return {{}, fmt::format("its {} channels are odd, bf16 is multiplied in pairs", problem.channels)};
-  const bool empty =
-      body.type(problem.anchor).element_count() == 0 || body.type(problem.weight).element_count() == 0;
-  if (empty) return {{}, "it is empty"};
+  return reading;
+}
+
+Reading<ConvProblem> read_conv_tiles(const Kernel& kernel) {
+  Reading<ConvProblem> reading = read_conv_products(kernel, false);
+  ConvProblem& p = reading.problem;
+  if (!reading.refusal.empty()) return reading;
+  if (p.element != DType::bf16) {
+    reading.refusal = fmt::format("it is {}, tiles multiply bf16", dtype_name(p.element));
+  } else if (p.block % conv_tile_depth != 0) {
+    reading.refusal = fmt::format("its blocks have {} channels, a tile's row {}", p.block, conv_tile_depth);
+  } else if (!p.x_is_blocked && p.channels < p.block) {
+    reading.refusal = fmt::format("its input has {} channels, less than a block of {}", p.channels, p.block);
+  }
+  p.source_block = p.fold_block = p.block;
+  return reading;
+}
+
+Reading<ConvProblem> read_conv_lines(const Kernel& kernel) {
+  Reading<ConvProblem> reading = read_conv_products(kernel, false);
+  ConvProblem& p = reading.problem;
+  if (!reading.refusal.empty()) return reading;
+  const std::int64_t channels = (p.channels + 1) / 2 * 2;
+  if (p.element != DType::bf16) {
+    reading.refusal = fmt::format("it is {}, tiles multiply bf16", dtype_name(p.element));
+  } else if (p.x_is_blocked) {
+    reading.refusal = "its input is channel-blocked";
+  } else if (p.dilation_x != 1) {
+    reading.refusal = "its window's channels do not lie together: it is dilated";
+  } else if (channels * p.kernel_x > conv_tile_depth) {
+    reading.refusal = fmt::format("a line of its window has {} x {} channels, a tile's row {}", p.kernel_x,
+                                  channels, conv_tile_depth);
+  }
+  p.source_block = p.fold_block = static_cast<int>(channels);
   return reading;
 }
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "frontend/store_as_bf16.h"
+#include "lowering/conv_tiles.h"
 #include "runtime/cuda_device.h"
 #include "runtime/object_cache.h"
 #include "runtime/session_confirm.h"
@@ -70,7 +71,8 @@ LoweringOptions lowering_options(const Settings& settings, const Machine& machin
   options.fuse = settings.boolean("lowering.fuse");
   options.block_channels = settings.boolean("lowering.block_channels");
   options.reuse_memory = settings.boolean("lowering.reuse_memory");
-  options.channel_block = machine.gpu ? 0 : machine.vector_floats;
+  const bool tiles = machine.amx && settings.string("compile.precision") == "bf16";
+  options.channel_block = machine.gpu ? 0 : tiles ? conv_tile_depth : machine.vector_floats;
   options.multiply_patches = machine.gpu.has_value();
   return options;
 }

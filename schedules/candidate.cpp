@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "schedules/space_conv_amx.h"
 #include "schedules/spaces.h"
 
 namespace sylvite {
@@ -43,13 +44,10 @@ bool winograd_pays(const Kernel& kernel, const Machine& machine) {
 /// which go first where they should pay. Spaces are defined in space_NAME.cpp.
 const std::vector<Space>& space_table() {
   static const std::vector<Space> table = {
-      matmul_amx_space,         matmul_panels_space,
-      matmul_activations_space, conv_blocked_space,
-      depthwise_blocked_space,  conv_winograd_space,
-      attention_rows_space,     contraction_space,
-      normalization_rows_space, normalization_columns_space,
-      reduction_rows_space,     reduction_columns_space,
-      whole_stages_space,       pointwise_space,
+      matmul_amx_space,     matmul_panels_space,     matmul_activations_space, conv_amx_space,
+      conv_lines_amx_space, conv_blocked_space,      depthwise_blocked_space,  conv_winograd_space,
+      attention_rows_space, contraction_space,       normalization_rows_space, normalization_columns_space,
+      reduction_rows_space, reduction_columns_space, whole_stages_space,       pointwise_space,
       reference_space,
   };
   return table;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace sylvite {
@@ -23,7 +25,11 @@ Tensor slow_pack(const Tensor& tensor, const Packing& packing) {
     for (std::size_t a = 0; a < packing.order.size(); ++a) {
       const auto dim = static_cast<std::size_t>(packing.order[a] / 2);
       const std::int64_t index = (i / packed_strides[a]) % result.dims()[a];
-      coordinate[dim] += packing.order[a] % 2 == 1 ? index : index * packing.factors[dim];
+      const auto after = packing.order.begin() + static_cast<std::ptrdiff_t>(a) + 1;
+      const bool is_pairs = std::find(after, packing.order.end(), packing.order[a]) != packing.order.end();
+      coordinate[dim] += is_pairs                    ? 2 * index
+                         : packing.order[a] % 2 == 1 ? index
+                                                     : index * packing.factors[dim];
     }
     std::int64_t offset = 0;
     bool inside = true;
@@ -52,6 +58,16 @@ TEST(Packing, MatmulPanels) {
 TEST(Packing, ConvolutionWeights) {
   expect_packs({20, 18, 3, 2}, {{16, 16, 1, 1}, {0, 2, 4, 6, 3, 1}});
   expect_packs({33, 3, 2, 2}, {{16, 1, 1, 1}, {0, 4, 6, 2, 1}});
+}
+
+TEST(Packing, PairsOfChannels) {
+  const Packing tiles{{32, 32, 1, 1}, {0, 2, 4, 6, 3, 1, 3}};
+  EXPECT_EQ(tiles.packed_dims({40, 50, 3, 3}), (Dims{2, 2, 3, 3, 16, 32, 2}));
+  expect_packs({40, 50, 3, 2}, tiles);
+  expect_packs({64, 37, 1, 1}, tiles);
+  expect_packs({24, 3, 3, 7}, {{32, 4, 1, 1}, {0, 4, 6, 2, 3, 1, 3}});
+  EXPECT_THROW(pack(counting({4, 6}), {{1, 3}, {0, 2, 3, 3}}), InternalError);
+  EXPECT_THROW(pack(counting({4, 6}), {{1, 2}, {0, 2, 3, 3, 3}}), InternalError);
 }
 
 TEST(Packing, InnerPartBeforeOuterPart) {

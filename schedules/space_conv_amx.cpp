@@ -1,0 +1,333 @@
+#include "schedules/space_conv_amx.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "lowering/conv_tiles.h"
+#include "schedules/amx_tiles.h"
+#include "schedules/conv_source.h"
+#include "schedules/register_tile.h"
+#include "schedules/spaces.h"
+
+// Spaces conv_amx and conv_lines_amx: bf16 convolutions through AMX, over outputs stored as (channel in
+// block, x, y, block, batch) = d0..d4. A row of a tile is a pixel of the output, its columns are 16 channels.
+// The loops, innermost first:
+//   d0      the channels of a block, or, with half=1, 16 of them
+//   i, j    `pixels` x `across` pixels of `lines` lines: across x lines tiles of rows, of the block of tiles
+//   q       `blocks` blocks
+//   t, l    the tiles of a line; `line_tiles` tiles of lines
+//   h       with half=1, the halves of a block
+//   ll, b   the tasks, `lines_outer` says which is outer; then the batch
+// With flat=1 (conv_tiles{flat=1}) i, j are the whole plane, cut into tiles as lines lie one behind the
+// other. Tails are shifted inwards: some elements are computed twice, so the output must alias no input.
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t least_pixels = 6;  ///< of tiles side by side: loops of smaller ones may be taken apart
+
+/// A point's numbers, clamped to the problem's extents.
+struct Tiling {
+  std::int64_t pixels = 1;  ///< rows of a tile
+  std::int64_t across = 1;  ///< tiles side by side, or of the whole plane
+  std::int64_t lines = 1;
+  std::int64_t blocks = 1;
+  std::int64_t line_tiles = 1;
+  bool half = false;
+  bool flat = false;
+  bool lines_outer = false;
+
+  [[nodiscard]] std::int64_t row_tiles() const { return across * lines; }
+};
+
+std::int64_t pitch_of(const ConvProblem& p) {
+  return p.out_width + (p.kernel_x - 1) * p.dilation_x;
+}
+/// Rows of a plane whose lines lie one behind the other.
+std::int64_t flat_rows(const ConvProblem& p) {
+  return (p.out_height - 1) * pitch_of(p) + p.out_width;
+}
+std::int64_t column_tiles(const ConvProblem& p, const Tiling& tiling) {
+  return tiling.blocks * (tiling.half ? 1 : p.block / amx_tile_columns);
+}
+
+bool fits_tiles(const ConvProblem& p, const Tiling& tiling) {
+  return tiling.pixels <= amx_tile_rows &&
+         amx_registers(static_cast<int>(tiling.row_tiles()), static_cast<int>(column_tiles(p, tiling))) <=
+             amx_register_count;
+}
+
+Tiling tiling_of(const ConvProblem& p, const Point& point) {
+  Tiling tiling;
+  tiling.flat = get(point, "flat") != 0;
+  tiling.half = get(point, "half") != 0;
+  tiling.blocks = std::min(get(point, "blocks"), p.out_blocks());
+  tiling.lines_outer = get(point, "lines_outer") != 0;
+  if (tiling.flat) {
+    tiling.across = ceil_div(flat_rows(p), amx_tile_rows);
+    tiling.pixels = ceil_div(flat_rows(p), tiling.across);
+    return tiling;
+  }
+  tiling.pixels = std::min(get(point, "pixels"), p.out_width);
+  if (tiling.pixels >= least_pixels)
+    tiling.across = std::max<std::int64_t>(1, std::min(get(point, "across"), p.out_width / tiling.pixels));
+  tiling.lines = std::min(get(point, "lines"), p.out_height);
+  tiling.line_tiles = std::min(get(point, "line_tiles"), ceil_div(p.out_height, tiling.lines));
+  return tiling;
+}
+
+double task_count(const ConvProblem& p, const Tiling& tiling) {
+  const std::int64_t lines =
+      tiling.flat ? 1 : ceil_div(ceil_div(p.out_height, tiling.lines), tiling.line_tiles);
+  return static_cast<double>(p.batch * lines * ceil_div(p.out_blocks(), tiling.blocks));
+}
+
+/// Products of tiles that one block's fold takes.
+double steps_of(const ConvProblem& p, bool by_lines) {
+  return static_cast<double>(p.kernel_y * (by_lines ? 1 : p.kernel_x * p.fold_blocks()));
+}
+
+double block_count(const ConvProblem& p, const Tiling& tiling) {
+  const std::int64_t rows = tiling.flat ? 1
+                                        : ceil_div(p.out_width, tiling.pixels * tiling.across) *
+                                              ceil_div(p.out_height, tiling.lines);
+  const std::int64_t halves = tiling.half ? p.block / amx_tile_columns : 1;
+  return static_cast<double>(p.batch * rows * halves * ceil_div(p.out_blocks(), tiling.blocks));
+}
+
+/// A step takes a cycle for each row of its products, or as long as its operands take from the caches, or as
+/// long as a product waits for the one before.
+double tile_cycles(const ConvProblem& p, const Machine& machine, const Tiling& tiling, bool by_lines) {
+  constexpr double latency = 36;  // and a cycle a row
+  constexpr double row_load = 0.6;
+  constexpr double far_load = 21;  // a tile of weights from the L2
+  constexpr double near_load = 9;
+  const auto rows = static_cast<double>(tiling.pixels);
+  const auto row_tiles = static_cast<double>(tiling.row_tiles());
+  const auto columns = static_cast<double>(column_tiles(p, tiling));
+  const double weight_bytes = 1024 * columns * steps_of(p, by_lines);
+  const double load = weight_bytes > 0.5 * static_cast<double>(machine.l1_bytes) ? far_load : near_load;
+  const double step =
+      std::max({rows * row_tiles * columns, load * columns + row_load * rows * row_tiles, latency + rows});
+  const double epilogue = 5 * rows * row_tiles * columns + 60;
+  return block_count(p, tiling) * (step * steps_of(p, by_lines) + epilogue);
+}
+
+const std::vector<std::int64_t> pixel_choices = {16, 14, 8, 7, 12, 10, 15, 13, 11, 9, 6, 5, 4, 3, 2, 1};
+
+bool can_be_flat(const ConvProblem& p) {
+  Tiling tiling;
+  tiling.across = ceil_div(flat_rows(p), amx_tile_rows);
+  tiling.half = true;
+  return p.stride_x == 1 && p.stride_y == 1 && fits_tiles(p, tiling);
+}
+
+/// The block of tiles that the model likes best.
+Tiling best_tile(const ConvProblem& p, const Machine& machine, bool by_lines) {
+  Tiling best;
+  double best_cycles = std::numeric_limits<double>::max();
+  const auto consider = [&](const Tiling& tiling, double penalty) {
+    if (!fits_tiles(p, tiling) || tiling.pixels * tiling.across > p.out_width) return;
+    if (tiling.across > 1 && tiling.pixels < least_pixels) return;
+    const double cycles = penalty * tile_cycles(p, machine, tiling, by_lines);
+    if (cycles < best_cycles) std::tie(best, best_cycles) = std::tuple(tiling, cycles);
+  };
+  for (const std::int64_t pixels : up_to(p.out_width, pixel_choices)) {
+    for (const std::int64_t across : {1, 2, 4}) {
+      for (const std::int64_t lines : up_to(p.out_height, {1, 2, 4})) {
+        for (const std::int64_t blocks : up_to(p.out_blocks(), {1, 2}))
+          consider({pixels, across, lines, blocks, 1, false, false, false}, 1);
+        consider({pixels, across, lines, 1, 1, true, false, false}, 1.05);
+      }
+    }
+  }
+  if (by_lines || !can_be_flat(p)) return best;
+  Tiling flat;
+  flat.flat = flat.half = true;
+  flat.across = ceil_div(flat_rows(p), amx_tile_rows);
+  flat.pixels = ceil_div(flat_rows(p), flat.across);
+  return 1.05 * tile_cycles(p, machine, flat, by_lines) < best_cycles ? flat : best;
+}
+
+bool needs_copy(const ConvProblem& p, bool by_lines) {
+  return by_lines || p.padded || p.x_is_computed || !p.x_is_blocked;
+}
+
+/// Filters of the next blocks are fetched while these are multiplied; with threads, they are other tasks.
+std::int64_t stream_distance(const ConvProblem& p, const Machine& machine, const Tiling& tiling) {
+  constexpr std::int64_t least_bytes = 64 << 10;
+  const std::int64_t bytes =
+      2 * p.kernel_x * p.kernel_y * p.fold_blocks() * p.fold_block * p.out_blocks() * p.block;
+  if (bytes < least_bytes) return 0;
+  const bool tasks_are_blocks = tiling.flat || tiling.lines * tiling.line_tiles >= p.out_height;
+  return tasks_are_blocks ? machine.threads : 1;
+}
+
+Point heuristic_point(const ConvProblem& p, const Machine& machine, bool by_lines) {
+  const Tiling tile = best_tile(p, machine, by_lines);
+  Point point = {{"pixels", tile.pixels},
+                 {"across", tile.across},
+                 {"lines", tile.lines},
+                 {"blocks", tile.blocks},
+                 {"half", tile.half ? 1 : 0},
+                 {"flat", tile.flat ? 1 : 0},
+                 {"line_tiles", ceil_div(p.out_height, tile.lines)},
+                 {"lines_outer", 0},
+                 {"copy_source", needs_copy(p, by_lines) ? 1 : 0}};
+  while (task_count(p, tiling_of(p, point)) < 4.0 * machine.threads && point["line_tiles"] > 1)
+    point["line_tiles"] = ceil_div(point["line_tiles"], 2);
+  point["stream_ahead"] = by_lines ? 0 : stream_distance(p, machine, tiling_of(p, point));
+  return point;
+}
+
+std::vector<Parameter> parameters_of(const ConvProblem& p, const Machine& machine, bool by_lines) {
+  const Point first = heuristic_point(p, machine, by_lines);
+  const auto values = [&](const std::string& name, const std::vector<std::int64_t>& choices) {
+    return Parameter{name, starting_with(first.at(name), choices)};
+  };
+  const std::vector<std::int64_t> no_or_yes = {0, 1};
+  const std::int64_t tiles = ceil_div(p.out_height, first.at("lines"));
+  const bool must_copy = needs_copy(p, by_lines);
+  const bool flat = !by_lines && can_be_flat(p);
+  return {
+      values("pixels", up_to(p.out_width, pixel_choices)),
+      values("across", up_to(p.out_width, {1, 2, 4})),
+      values("lines", up_to(p.out_height, {1, 2, 4})),
+      values("blocks", up_to(p.out_blocks(), {1, 2})),
+      values("half", no_or_yes),
+      values("flat", flat ? no_or_yes : std::vector<std::int64_t>{0}),
+      values("line_tiles", up_to(tiles, {1, 2, 4, 8, tiles})),
+      values("lines_outer", no_or_yes),
+      values("copy_source", must_copy ? std::vector<std::int64_t>{1} : no_or_yes),
+      values("stream_ahead", by_lines ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, 1, 2})};
+}
+
+void write_output(ScheduleWriter& writer, const std::string& out, const ConvProblem& p, const Tiling& tiling,
+                  const Machine& machine) {
+  std::string channels = "d0";
+  writer.add("{}.split(d3, b, q, {}, TailStrategy::ShiftInwards);", out, tiling.blocks);
+  if (tiling.half) {
+    writer.add("{}.split(d0, h, c, {}, TailStrategy::RoundUp);", out, amx_tile_columns);
+    channels = "c";
+  }
+  const std::string halves = tiling.half ? "h, " : "";
+  if (tiling.flat) {
+    writer.add("{}.reorder({}, d1, d2, q, {}b, d4).vectorize({});", out, channels, halves, channels);
+    if (machine.threads > 1) writer.add("{}.fuse(b, d4, task1).parallel(task1);", out);
+    return;
+  }
+  writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.pixels * tiling.across);
+  writer.add("{}.split(d2, l, j, {}, TailStrategy::ShiftInwards);", out, tiling.lines);
+  writer.add("{}.split(l, ll, l, {}, TailStrategy::GuardWithIf);", out, tiling.line_tiles);
+  const char* tasks = tiling.lines_outer ? "b, ll" : "ll, b";
+  writer.add("{}.reorder({}, i, j, q, t, l, {}{}, d4).vectorize({});", out, channels, halves, tasks,
+             channels);
+  if (machine.threads > 1)
+    writer.add("{}.fuse({}, task1).fuse(task1, d4, task2).parallel(task2);", out, tasks);
+  static_cast<void>(p);
+}
+
+void write_fold(ScheduleWriter& writer, const ConvProblem& p, const std::string& fold, const std::string& out,
+                const Tiling& tiling, bool by_lines) {
+  const std::int64_t channels = tiling.half ? amx_tile_columns : p.block;
+  const char* at = tiling.flat ? (tiling.half ? "h" : "b") : "t";
+  writer.add("{}.compute_at({}, {}).store_in(MemoryType::Stack);", fold, out, at);
+  const char* rows = tiling.flat ? "f" : "d1";
+  writer.add("{}.bound_extent(d0, {}).bound_extent({}, {});", fold, channels, rows,
+             tiling.pixels * tiling.across);
+  writer.add("{}.vectorize(d0, {});", fold, amx_tile_columns);
+  const std::string window = by_lines ? "r2, r3" : "r2, r3, r4";
+  writer.add("{}.update(0).split(d0, c, v, {}, TailStrategy::RoundUp);", fold, amx_tile_columns);
+  writer.add("{}.update(0).split({}, s, i, {}, TailStrategy::RoundUp);", fold, rows, tiling.pixels);
+  writer.add("{}.update(0).reorder(r0, r1, v, i, {}, c, s, {}d3, d4);", fold, window,
+             tiling.flat ? "" : "d2, ");
+  writer.add("{}.update(0).{}();", fold, amx_tiles_directive);
+}
+
+void write_source(ScheduleWriter& writer, const ConvProblem& p, const std::string& name,
+                  const Machine& machine, bool flat, bool by_lines) {
+  if (by_lines) {
+    writer.add("{}_in.compute_root();", name);
+    if (machine.threads > 1) writer.add("{}_in.parallel(y);", name);
+    return;
+  }
+  if (!flat) return write_conv_source(writer, p, name + "_in", machine);
+  writer.add("{}_flat.compute_root().vectorize(d0);", name);
+  if (machine.threads > 1) writer.add("{}_flat.parallel(d3);", name);
+}
+
+Candidate candidate_at(const Kernel& kernel, const ConvProblem& p, const Machine& machine, const Point& point,
+                       bool by_lines) {
+  const Tiling tiling = tiling_of(p, point);
+  if (!fits_tiles(p, tiling)) {
+    throw UnsupportedError("{} x {} tiles do not fit {} tile registers", tiling.row_tiles(),
+                           column_tiles(p, tiling), amx_register_count);
+  }
+  const std::string out = output_stage(kernel, p.output);
+  const std::string& name = kernel.body.value(p.anchor).name;
+  ScheduleWriter writer;
+  write_output(writer, out, p, tiling, machine);
+  write_fold(writer, p, name + "_fold", out, tiling, by_lines);
+  if (tiling.flat || get(point, "copy_source") != 0)
+    write_source(writer, p, name, machine, tiling.flat, by_lines);
+  if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0 && !tiling.flat) {
+    const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
+    write_stream(writer, kernel, p.weight, out, repeats_lines ? "ll" : "l", distance);
+  }
+  if (by_lines) return {Form{"conv_lines", {}}, writer.take()};
+  return {Form{"conv_tiles", {{"flat", tiling.flat ? 1 : 0}}}, writer.take()};
+}
+
+double cost_of(const ConvProblem& p, const Machine& machine, const Point& point, bool by_lines) {
+  const Tiling tiling = tiling_of(p, point);
+  double cycles = tile_cycles(p, machine, tiling, by_lines);
+  constexpr double bytes_per_cycle = 8;
+  const double source_bytes = 2 * static_cast<double>(p.batch * p.channels * p.height * p.width);
+  if (tiling.flat || get(point, "copy_source") != 0)
+    cycles += source_bytes * (p.x_is_blocked ? 2.0 : 6.0) / bytes_per_cycle;
+  const double tasks = task_count(p, tiling);
+  constexpr double task_cycles = 600;
+  return seconds_per_cycle / machine.threads *
+         (cycles * imbalance(tasks, machine.threads) + task_cycles * tasks);
+}
+
+template <bool by_lines>
+Reading<ConvProblem> read(const Kernel& kernel) {
+  return by_lines ? read_conv_lines(kernel) : read_conv_tiles(kernel);
+}
+
+template <bool by_lines>
+Space space_named(const char* name) {
+  return {
+      .name = name,
+      .refuses = [](const Kernel& kernel, const Machine& machine) -> std::string {
+        const std::string refusal = read<by_lines>(kernel).refusal;
+        if (!refusal.empty()) return refusal;
+        return machine.amx ? "" : "the processor has no AMX, or the system does not let programs use it";
+      },
+      .parameters =
+          [](const Kernel& kernel, const Machine& machine) {
+            return parameters_of(read<by_lines>(kernel).problem, machine, by_lines);
+          },
+      .heuristic =
+          [](const Kernel& kernel, const Machine& machine) {
+            return heuristic_point(read<by_lines>(kernel).problem, machine, by_lines);
+          },
+      .at =
+          [](const Kernel& kernel, const Machine& machine, const Point& point) {
+            return candidate_at(kernel, read<by_lines>(kernel).problem, machine, point, by_lines);
+          },
+      .cost =
+          [](const Kernel& kernel, const Machine& machine, const Point& point) {
+            return cost_of(read<by_lines>(kernel).problem, machine, point, by_lines);
+          },
+  };
+}
+
+}  // namespace
+
+const Space conv_amx_space = space_named<false>("conv_amx");
+const Space conv_lines_amx_space = space_named<true>("conv_lines_amx");
+
+}  // namespace sylvite

@@ -1,0 +1,127 @@
+#include <gmock/gmock.h>
+
+#include <ostream>
+#include <set>
+
+#include "tests/support/run_kernel.h"
+
+// Convolutions of bf16 through AMX, beside the interpreter in f32 on the same numbers: products of bf16 are
+// exact in f32 and are added up in f32, so that only the stored result is rounded, by 2^-9 of itself.
+
+namespace sylvite {
+namespace {
+
+struct ConvCase {
+  const char* name;
+  const char* space;  ///< the one that default mode must choose
+  const char* text;
+};
+void PrintTo(const ConvCase& one, std::ostream* out) {
+  *out << one.name;
+}
+
+const ConvCase cases[] = {
+    {"window_3x3_with_residual", "conv_amx",
+     R"(graph g(%x: bf16[1,64,9,29]@c32, %w: bf16[56,64,3,3], %wb: f32[56], %r: bf16[1,56,9,29]@c32) { %v: bf16[1,56,9,29]@c32 = conv(%x, %w, %wb) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1} %s: bf16[1,56,9,29]@c32 = add(%v, %r) %o: bf16[1,56,9,29]@c32 = relu(%s) return %o })"},
+    {"padded_channels", "conv_amx",
+     R"(graph g(%x: bf16[2,24,14,14]@c32, %w: bf16[40,24,1,1]) { %v: bf16[2,40,14,14]@c32 = conv(%x, %w) {strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1} %o: bf16[2,40,14,14]@c32 = hard_swish(%v) return %o })"},
+    {"odd_channels", "conv_amx",
+     R"(graph g(%x: bf16[1,37,5,6]@c32, %w: bf16[33,37,3,3]) { %v: bf16[1,33,5,6]@c32 = conv(%x, %w) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1} return %v })"},
+    {"small_plane", "conv_amx",
+     R"(graph g(%x: bf16[2,64,7,7]@c32, %w: bf16[96,64,3,3], %wb: f32[96]) { %v: bf16[2,96,7,7]@c32 = conv(%x, %w, %wb) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1} return %v })"},
+    {"small_plane_1x1", "conv_amx",
+     R"(graph g(%x: bf16[1,96,7,7]@c32, %w: bf16[64,96,1,1], %wb: bf16[64]) { %v: bf16[1,64,7,7]@c32 = conv(%x, %w, %wb) {strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1} return %v })"},
+    {"stride_2", "conv_amx",
+     R"(graph g(%x: bf16[1,32,15,15]@c32, %w: bf16[64,32,3,3]) { %v: bf16[1,64,8,8]@c32 = conv(%x, %w) {strides=[2,2], pads=[1,1,1,1], dilations=[1,1], groups=1} return %v })"},
+    {"dilated", "conv_amx",
+     R"(graph g(%x: bf16[1,32,11,11]@c32, %w: bf16[32,32,3,3]) { %v: bf16[1,32,11,11]@c32 = conv(%x, %w) {strides=[1,1], pads=[2,2,2,2], dilations=[2,2], groups=1} return %v })"},
+    {"image_7x7", "conv_lines_amx",
+     R"(graph g(%x: bf16[2,3,21,40], %w: bf16[24,3,7,7], %wb: f32[24]) { %v: bf16[2,24,11,20]@c32 = conv(%x, %w, %wb) {strides=[2,2], pads=[3,3,3,3], dilations=[1,1], groups=1} %o: bf16[2,24,11,20]@c32 = relu(%v) return %o })"},
+    {"image_3x3", "conv_lines_amx",
+     R"(graph g(%x: bf16[1,3,8,18], %w: bf16[64,3,3,3]) { %v: bf16[1,64,6,16]@c32 = conv(%x, %w) {strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1} return %v })"},
+};
+
+std::string in_f32(std::string text) {
+  for (std::size_t at = text.find("bf16"); at != std::string::npos; at = text.find("bf16", at))
+    text.replace(at, 4, "f32");
+  return text;
+}
+
+std::vector<Tensor> widened(const std::vector<Tensor>& narrow) {
+  std::vector<Tensor> wide;
+  for (const Tensor& tensor : narrow) {
+    Tensor& result = wide.emplace_back(DType::f32, tensor.dims());
+    for (std::int64_t i = 0; i < tensor.size(); ++i) result.set_double(i, tensor.as_double(i));
+  }
+  return wide;
+}
+
+/// The heuristic point, and for each parameter the points that differ from it there alone.
+std::vector<Point> points_of(const Space& space, const Kernel& kernel, const Machine& machine) {
+  const Point heuristic = space.heuristic(kernel, machine);
+  std::vector<Point> points = {heuristic};
+  for (const Parameter& parameter : space.parameters(kernel, machine)) {
+    for (const std::int64_t value : parameter.values) {
+      points.push_back(heuristic);
+      points.back()[parameter.name] = value;
+      points.push_back(points.back());
+      points.back()["flat"] = 0;
+    }
+  }
+  return points;
+}
+
+class ConvAmx : public testing::TestWithParam<ConvCase> {};
+
+TEST_P(ConvAmx, AgreesWithF32) {
+  const Kernel kernel = kernel_of(GetParam().text);
+  const Machine machine = detect_machine(2);
+  if (!machine.amx) GTEST_SKIP() << "the processor has no AMX, or the system does not let programs use it";
+  const Space* space = spaces_for(kernel, machine).front();
+  ASSERT_EQ(space->name, GetParam().space);
+  const std::vector<Tensor> inputs = random_inputs(kernel);
+  const std::vector<Tensor> expected = interpret(kernel_of(in_f32(GetParam().text)).body, widened(inputs));
+  std::set<std::string> seen;
+  for (const Point& point : points_of(*space, kernel, machine)) {
+    Candidate candidate;
+    try {
+      candidate = space->at(kernel, machine, point);
+    } catch (const UnsupportedError&) {
+      continue;
+    }
+    if (!seen.insert(candidate.to_string()).second) continue;
+    expect_close(run_candidate(kernel, candidate, inputs), expected, 0x1p-8,
+                 kernel.text + candidate.to_string());
+  }
+  EXPECT_GT(seen.size(), 3U);
+}
+INSTANTIATE_TEST_SUITE_P(All, ConvAmx, testing::ValuesIn(cases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(ConvAmx, RefuseWithAReason) {
+  Machine machine = detect_machine(1);
+  machine.amx = true;
+  const auto refusal = [&](const char* space, const char* text) {
+    const std::vector<Space>& table = space_table();
+    const auto found =
+        std::find_if(table.begin(), table.end(), [&](const Space& s) { return s.name == space; });
+    return found->refuses(kernel_of(text), machine);
+  };
+  const char* attributes = "{strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1} return %v }";
+  const auto conv = [&](const std::string& x, const std::string& w, const std::string& v) {
+    return fmt::format("graph g(%x: {}, %w: {}) {{ %v: {} = conv(%x, %w) {}", x, w, v, attributes);
+  };
+  const std::string narrow = conv("bf16[1,32,4,4]@c16", "bf16[16,32,1,1]", "bf16[1,16,4,4]@c16");
+  EXPECT_EQ(refusal("conv_amx", narrow.c_str()), "its blocks have 16 channels, a tile's row 32");
+  const std::string f32 = conv("f32[1,32,4,4]@c32", "f32[32,32,1,1]", "f32[1,32,4,4]@c32");
+  EXPECT_EQ(refusal("conv_amx", f32.c_str()), "it is f32, tiles multiply bf16");
+  const std::string image = conv("bf16[1,3,4,4]", "bf16[32,3,1,1]", "bf16[1,32,4,4]@c32");
+  EXPECT_EQ(refusal("conv_amx", image.c_str()), "its input has 3 channels, less than a block of 32");
+  const std::string blocks = conv("bf16[1,32,4,4]@c32", "bf16[32,32,1,1]", "bf16[1,32,4,4]@c32");
+  EXPECT_EQ(refusal("conv_lines_amx", blocks.c_str()), "its input is channel-blocked");
+  machine.amx = false;
+  EXPECT_THAT(refusal("conv_amx", blocks.c_str()), testing::HasSubstr("no AMX"));
+}
+
+}  // namespace
+}  // namespace sylvite
