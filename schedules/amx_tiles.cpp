@@ -19,6 +19,7 @@ using namespace Halide::Internal;  // NOLINT(google-build-using-namespace): its 
 
 constexpr int element_bytes = 2;  // of a and b
 constexpr int sum_bytes = 4;      // of c
+constexpr const char* tile_load = "tile_load";
 constexpr int tile_sums = amx_tile_rows * amx_tile_columns;
 
 // ---- emitting
@@ -74,9 +75,10 @@ class Emitter {
     return Call::make(sum_type(), "tile_zero", {word(block_.rows), word(block_.columns * sum_bytes)},
                       Call::Intrinsic);
   }
+  /// dense_amx_load reads it back.
   [[nodiscard]] static Expr load(const Type& type, int rows, int row_bytes, const std::string& name,
                                  const Expr& offset, const Expr& stride) {
-    return Call::make(type, "tile_load",
+    return Call::make(type, tile_load,
                       {word(rows), word(row_bytes), Variable::make(Halide::Handle(), name), offset, stride},
                       Call::Intrinsic);
   }
@@ -110,51 +112,44 @@ class Emitter {
     return offset;
   }
 
+  /// A name for tile `number` of an operand, which it has while `body` runs.
+  [[nodiscard]] Expr operand(bool is_a, std::size_t number) const {
+    return Variable::make(element_type(), fmt::format("{}.{}{}", product_.c.name, is_a ? "a" : "b", number));
+  }
+  [[nodiscard]] Stmt with_operand(bool is_a, std::size_t number, const Stmt& body) const {
+    const Access& access = is_a ? product_.a : product_.b;
+    const TilePlace& place = is_a ? block_.row_tiles[number] : block_.column_tiles[number];
+    const Expr tile = load(element_type(), is_a ? block_.rows : block_.pairs_in_tile,
+                           (is_a ? block_.pairs_in_tile : block_.columns) * pair * element_bytes, access.name,
+                           bytes(moved(access) + place.operand, element_bytes),
+                           bytes(is_a ? block_.row_stride_a : block_.row_stride_b, element_bytes));
+    return LetStmt::make(operand(is_a, number).as<Variable>()->name, tile, body);
+  }
+  [[nodiscard]] Stmt add_product(std::size_t r, std::size_t c) const {
+    const Expr value = Call::make(
+        sum_type(), "tile_matmul",
+        {word(block_.rows), word(block_.columns * sum_bytes),
+         word(block_.pairs_in_tile * pair * element_bytes), sum(r, c), operand(true, r), operand(false, c)},
+        Call::Intrinsic);
+    return set_sum(r, c, value);
+  }
+
   /// One step: the operand with fewer tiles is kept, the other passes by.
   [[nodiscard]] Stmt step() const {
-    const int pairs = block_.pairs_in_tile;
-    const Type type = element_type();
-    const auto tile = [&](const Access& access, const TilePlace& place, int rows, int row_bytes,
-                          const Expr& stride) {
-      return load(type, rows, row_bytes, access.name, bytes(moved(access) + place.operand, element_bytes),
-                  bytes(stride, element_bytes));
-    };
-    const auto tile_of_a = [&](std::size_t r) {
-      return tile(product_.a, block_.row_tiles[r], block_.rows, pairs * pair * element_bytes,
-                  block_.row_stride_a);
-    };
-    const auto tile_of_b = [&](std::size_t c) {
-      return tile(product_.b, block_.column_tiles[c], pairs, block_.columns * pair * element_bytes,
-                  block_.row_stride_b);
-    };
-    const bool keeps_a = block_.row_tiles.size() < block_.column_tiles.size();
-    const std::size_t kept = keeps_a ? block_.row_tiles.size() : block_.column_tiles.size();
-    const std::size_t passing = keeps_a ? block_.column_tiles.size() : block_.row_tiles.size();
-    const auto variable = [&](const char* stem, std::size_t i) {
-      return Variable::make(type, fmt::format("{}.{}{}", product_.c.name, stem, i));
-    };
+    const std::size_t rows = block_.row_tiles.size();
+    const std::size_t columns = block_.column_tiles.size();
+    const bool keeps_a = rows < columns;
+    const std::size_t kept = std::min(rows, columns);
+    const std::size_t passing = std::max(rows, columns);
     std::vector<Stmt> parts;
     for (std::size_t p = 0; p < passing; ++p) {
       std::vector<Stmt> products;
-      for (std::size_t k = 0; k < kept; ++k) {
-        const std::size_t r = keeps_a ? k : p;
-        const std::size_t c = keeps_a ? p : k;
-        const Expr a = keeps_a ? variable("kept", k) : variable("passing", p);
-        const Expr b = keeps_a ? variable("passing", p) : variable("kept", k);
-        const Expr value = Call::make(sum_type(), "tile_matmul",
-                                      {word(block_.rows), word(block_.columns * sum_bytes),
-                                       word(pairs * pair * element_bytes), sum(r, c), a, b},
-                                      Call::Intrinsic);
-        products.push_back(set_sum(r, c, value));
-      }
-      parts.push_back(LetStmt::make(variable("passing", p).as<Variable>()->name,
-                                    keeps_a ? tile_of_b(p) : tile_of_a(p), Block::make(products)));
+      for (std::size_t k = 0; k < kept; ++k)
+        products.push_back(keeps_a ? add_product(k, p) : add_product(p, k));
+      parts.push_back(with_operand(!keeps_a, p, Block::make(products)));
     }
     Stmt body = Block::make(parts);
-    for (std::size_t k = kept; k-- > 0;) {
-      body = LetStmt::make(variable("kept", k).as<Variable>()->name, keeps_a ? tile_of_a(k) : tile_of_b(k),
-                           body);
-    }
+    for (std::size_t k = kept; k-- > 0;) body = with_operand(keeps_a, k, body);
     return body;
   }
 
@@ -256,6 +251,20 @@ class AmxTilesPass : public IRMutator {
 };
 
 }  // namespace
+
+std::optional<AmxLoad> dense_amx_load(const Call& call) {
+  if (call.name != tile_load) return std::nullopt;
+  const auto rows = as_const_int(simplify(call.args[0]));
+  const auto row_bytes = as_const_int(simplify(call.args[1]));
+  const auto stride = as_const_int(simplify(call.args[4]));
+  const auto* variable = call.args[2].as<Variable>();
+  const auto* offset = call.args[3].as<Mul>();
+  const auto* start = offset == nullptr ? nullptr : offset->a.as<Cast>();
+  if (!rows || !row_bytes || stride != row_bytes || variable == nullptr || start == nullptr)
+    return std::nullopt;
+  const int size = call.type.bytes();
+  return AmxLoad{variable->name, start->value, static_cast<int>(*rows * *row_bytes / size), size};
+}
 
 void add_amx_tiles(const Schedule& schedule, const Algorithm& algorithm, const std::string& target,
                    Halide::Pipeline& pipeline) {

@@ -4,6 +4,8 @@
 #include <Halide.h>
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "schedules/schedule.h"
@@ -48,6 +50,16 @@ inline constexpr int amx_tile_depth = 32;    ///< elements of the fold
   while (pairs % most != 0) --most;
   return most;
 }
+
+/// A tile of an operand as lowered code loads it.
+struct AmxLoad {
+  std::string name;
+  Halide::Expr start;  ///< in elements
+  int elements = 0;
+  int element_bytes = 0;
+};
+/// Nothing for other calls, and for tiles whose rows do not follow each other in memory.
+[[nodiscard]] std::optional<AmxLoad> dense_amx_load(const Halide::Internal::Call& call);
 
 /// Adds a lowering pass for each such decision. REQUIRES schedule.apply(algorithm) done. The pass throws
 /// CompileError naming the loop or access that does not fit; so does this when the target has no AMX.

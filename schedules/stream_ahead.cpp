@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "schedules/amx_tiles.h"
 
 namespace sylvite {
 namespace {
@@ -32,8 +33,8 @@ std::optional<std::int64_t> advance_of(const Expr& expr, const std::string& loop
   return known(substitute(loop, Variable::make(Halide::Int(32), loop) + 1, expr) - expr);
 }
 
-/// Where a loop's body loads full vectors of the weight, each place once; and whether it has loops of its
-/// own.
+/// Where a loop's body loads full vectors or tiles of the weight, each place once; and whether it has loops
+/// of its own.
 class WeightLoads : public IRVisitor {
  public:
   explicit WeightLoads(const std::string& weight) : weight_(weight) {}
@@ -56,17 +57,26 @@ class WeightLoads : public IRVisitor {
   void visit(const Load* op) override {
     const Ramp* ramp = op->index.as<Ramp>();
     if (op->name == weight_ && ramp != nullptr && is_const_one(ramp->stride)) {
-      const Expr place = inlined(ramp->base, lets_);
-      const bool is_new =
-          std::none_of(places.begin(), places.end(), [&](const Expr& other) { return equal(other, place); });
-      if (is_new) places.push_back(place);
-      lanes = ramp->lanes;
-      element_bytes = op->type.bytes();
+      add(ramp->base, ramp->lanes, op->type.bytes());
     }
+    IRVisitor::visit(op);
+  }
+  void visit(const Call* op) override {
+    const std::optional<AmxLoad> tile = dense_amx_load(*op);
+    if (tile && tile->name == weight_) add(tile->start, tile->elements, tile->element_bytes);
     IRVisitor::visit(op);
   }
 
  private:
+  void add(const Expr& start, int elements, int bytes) {
+    const Expr place = inlined(start, lets_);
+    const bool is_new =
+        std::none_of(places.begin(), places.end(), [&](const Expr& other) { return equal(other, place); });
+    if (is_new) places.push_back(place);
+    lanes = elements;
+    element_bytes = bytes;
+  }
+
   const std::string& weight_;
   Lets lets_;
 };
