@@ -22,7 +22,8 @@
 //   v0_fold(v, p, d1, d2...)     folds v0_exp times v0_values over r0 = v and r1 = p of the position
 //   v0(d0, d1...)                v0_fold(d0 % 16, d0 / 16, ...) / v0_sum
 // For bf16 v0_keys and v0_values are (u, v, k / 2, p, d2...), u being the place in a pair of depths or of
-// positions; v0_exp is rounded to bf16; v0_dot and v0_fold fold over r0 = u first, then over r1 and r2.
+// positions; v0_exp is rounded to bf16, its panels are even in number; v0_dot and v0_fold fold over r0 = u
+// first, then over r1 and r2.
 
 namespace sylvite {
 namespace {
@@ -40,10 +41,6 @@ AttentionProblem require_attention(const Kernel& kernel) {
   if (!reading.refusal.empty())
     throw UnsupportedError("attention_rows cannot take the kernel: {}", reading.refusal);
   return reading.problem;
-}
-
-int panels_of(std::int64_t extent) {
-  return to_int((extent + panel_width - 1) / panel_width);
 }
 
 /// Builds the stages one after the other; each method defines one.
@@ -89,11 +86,16 @@ class AttentionForm {
     // Both ways: a vector shifted inwards over fewer than 16 elements starts below zero.
     return extent % panel_width == 0 ? index : Halide::clamp(index, 0, to_int(extent) - 1);
   }
+  [[nodiscard]] bool has_whole_panels() const {
+    return problem_.position_panels() * panel_width == problem_.positions;
+  }
+  [[nodiscard]] Expr clamped_position(const Expr& index) const {
+    return has_whole_panels() ? index : Halide::clamp(index, 0, to_int(problem_.positions) - 1);
+  }
 
   Func keys() {
     Func stage = builder_.stage(name_ + "_keys");
-    stage(panel_vars()) =
-        stored(problem_.k, at(clamped(p_ * panel_width + v_, problem_.positions), panel_row()));
+    stage(panel_vars()) = stored(problem_.k, at(clamped_position(p_ * panel_width + v_), panel_row()));
     return stage;
   }
   Func dots(const Func& keys) {
@@ -108,8 +110,8 @@ class AttentionForm {
     Func stage = builder_.stage(name_ + "_logit");
     const Expr position = p_ * panel_width + v_;
     const Expr score = dot(with({v_, p_, d1_}));
-    Expr logit = attention_logit(builder_, node_, score, at(d1_, clamped(position, problem_.positions)));
-    if (problem_.positions % panel_width != 0) {
+    Expr logit = attention_logit(builder_, node_, score, at(d1_, clamped_position(position)));
+    if (!has_whole_panels()) {
       constexpr float infinity = std::numeric_limits<float>::infinity();
       logit = Halide::min(logit, Halide::select(position < to_int(problem_.positions), infinity, -infinity));
     }
@@ -122,7 +124,7 @@ class AttentionForm {
   }
   /// Folds the panels of `source` into one, lane by lane.
   Func over_panels(const std::string& suffix, const Func& source, bool by_max) {
-    const Halide::RDom r = reduction_domain({panels_of(problem_.positions)});
+    const Halide::RDom r = reduction_domain({problem_.position_panels()});
     Func stage = builder_.stage(name_ + suffix);
     const std::vector<Expr> arguments = with({v_, d1_});
     const Expr element = Halide::cast<float>(source(with({v_, r[0], d1_})));
@@ -148,18 +150,17 @@ class AttentionForm {
   Func values() {
     Func stage = builder_.stage(name_ + "_values");
     const Expr position = panel_row();
-    const Expr value = stored(problem_.v, at(clamped(position, problem_.positions),
-                                             clamped(p_ * panel_width + v_, problem_.columns)));
+    const Expr value =
+        stored(problem_.v, at(clamped_position(position), clamped(p_ * panel_width + v_, problem_.columns)));
     // Probability 0 times an infinity would be NaN.
-    const bool is_whole = problem_.positions % panel_width == 0;
-    stage(panel_vars()) = is_whole ? value
-                                   : Halide::select(position < to_int(problem_.positions), value,
-                                                    Halide::Internal::make_zero(value.type()));
+    stage(panel_vars()) = has_whole_panels() ? value
+                                             : Halide::select(position < to_int(problem_.positions), value,
+                                                              Halide::Internal::make_zero(value.type()));
     return stage;
   }
   Func folds(const Func& power, const Func& value) {
     const int pair = problem_.pair();
-    const PairedFold v = paired_fold(panel_width, pair, {panels_of(problem_.positions)});
+    const PairedFold v = paired_fold(panel_width, pair, {problem_.position_panels()});
     const Expr panel = v.domain[pair > 1 ? 2 : 1];
     Func stage = builder_.stage(name_ + "_fold");
     stage(vars({v_, p_, d1_})) = 0.0F;

@@ -113,6 +113,11 @@ struct AttentionProblem {
   std::vector<std::string> batch_loops;  ///< those that walk the batch, innermost first
 
   [[nodiscard]] int pair() const { return elements_in_product(element); }  ///< multiplied at once
+  /// Panels of the key positions. bf16 takes an even number: whole tiles of AMX.
+  [[nodiscard]] std::int64_t position_panels() const {
+    const std::int64_t panels = (positions + panel_width - 1) / panel_width;
+    return pair() > 1 ? (panels + 1) / 2 * 2 : panels;
+  }
 };
 [[nodiscard]] Reading<AttentionProblem> read_attention(const Kernel& kernel);
 

@@ -2,8 +2,10 @@
 
 #include "base/error.h"
 #include "lowering/problems.h"
+#include "schedules/amx_tiles.h"
 #include "schedules/register_tile.h"
 #include "schedules/spaces.h"
+#include "schedules/strided_view.h"
 
 // Space attention_rows. One task is a block of query rows of one batch entry: its logits, their softmax and
 // the weighted values are made one after the other, and stay in the cache. The output's loops, innermost
@@ -13,7 +15,8 @@
 //   ii      `row_tiles` tiles of rows: one block
 //   g       the panels
 //   t       the blocks; then the batch
-// Tails are shifted inwards: some elements are computed twice, so the output must alias no input.
+// Tails are shifted inwards: some elements are computed twice, so the output must alias no input. With AMX
+// both products of a tile are made in tile registers and go through the stack.
 
 namespace sylvite {
 namespace {
@@ -25,23 +28,30 @@ struct Tiling {
   std::int64_t value_panels;
   bool keys_once;    ///< the key panels of all batch entries are made before, not per entry
   bool pack_values;  ///< the values are copied into panels too
+  bool amx;          ///< both products in tiles
 };
 
-std::int64_t position_panels(const AttentionProblem& problem) {
-  return ceil_div(problem.positions, panel_width);
-}
 std::int64_t column_panels(const AttentionProblem& problem) {
   return ceil_div(problem.columns, panel_width);
+}
+
+/// Both folds fill whole tiles, alike because registers of a kernel have fixed shapes; and queries can be
+/// loaded as they lie.
+bool suits_amx(const Kernel& kernel, const AttentionProblem& problem, const Machine& machine) {
+  const std::optional<StridedView> queries = strided_view(kernel.body, problem.q);
+  return machine.amx && problem.element == DType::bf16 && problem.depth % amx_tile_depth == 0 && queries &&
+         queries->strides.back() == 1;
 }
 
 Tiling tiling_of(const AttentionProblem& problem, const Point& point) {
   Tiling tiling{};
   tiling.rows = std::min(get(point, "rows"), problem.rows);
   tiling.row_tiles = std::min(get(point, "row_tiles"), problem.rows / tiling.rows);
-  tiling.key_panels = std::min(get(point, "key_panels"), position_panels(problem));
+  tiling.key_panels = std::min(get(point, "key_panels"), problem.position_panels());
   tiling.value_panels = std::min(get(point, "value_panels"), column_panels(problem));
   tiling.keys_once = get(point, "keys_once") != 0 || problem.batch_loops.empty();
   tiling.pack_values = get(point, "pack_values") != 0 || problem.pair() > 1;
+  tiling.amx = get(point, "amx") != 0;
   return tiling;
 }
 
@@ -60,31 +70,38 @@ std::int64_t best_rows(const AttentionProblem& problem, const Machine& machine) 
   return best;
 }
 
-Point heuristic_point(const AttentionProblem& problem, const Machine& machine) {
-  const std::int64_t rows = best_rows(problem, machine);
+Point heuristic_point(const Kernel& kernel, const AttentionProblem& problem, const Machine& machine) {
+  const bool amx = suits_amx(kernel, problem, machine);
+  // Two tiles of rows without a short last block.
+  const std::int64_t rows =
+      amx ? ceil_div(problem.rows, ceil_div(problem.rows, 2 * amx_tile_rows)) : best_rows(problem, machine);
   // The logits and their exponentials of a block take half the L1 or a few tiles, whichever is more.
-  const std::int64_t row_bytes = 2 * position_panels(problem) * panel_width * 4;
+  const std::int64_t row_bytes = 2 * problem.position_panels() * panel_width * 4;
   const std::int64_t fitting = std::max<std::int64_t>(2, machine.l1_bytes / 2 / row_bytes / rows);
   const bool few_entries = problem.batch < 2 * machine.threads;
   return {{"rows", rows},
           {"row_tiles", std::min(fitting, problem.rows / rows)},
-          {"key_panels", std::min<std::int64_t>(2, position_panels(problem))},
+          {"key_panels", std::min<std::int64_t>(2, problem.position_panels())},
           {"value_panels", std::min<std::int64_t>(2, column_panels(problem))},
           {"keys_once", few_entries ? 1 : 0},
-          {"pack_values", 0}};
+          {"pack_values", 0},
+          {"amx", amx ? 1 : 0}};
 }
 
-std::vector<Parameter> tiling_parameters(const AttentionProblem& problem, const Machine& machine) {
-  const Point first = heuristic_point(problem, machine);
+std::vector<Parameter> tiling_parameters(const Kernel& kernel, const AttentionProblem& problem,
+                                         const Machine& machine) {
+  const Point first = heuristic_point(kernel, problem, machine);
+  const bool amx = first.at("amx") != 0;
   const auto values = [&](const std::string& name, const std::vector<std::int64_t>& choices) {
     return Parameter{name, starting_with(first.at(name), choices)};
   };
-  return {values("rows", up_to(problem.rows, row_choices)),
+  return {values("rows", up_to(problem.rows, amx ? std::vector<std::int64_t>{32, 16, 8} : row_choices)),
           values("row_tiles", up_to(problem.rows / first.at("rows"), {1, 2, 4, 8, 16})),
-          values("key_panels", up_to(position_panels(problem), {2, 1, 3, 4})),
+          values("key_panels", up_to(problem.position_panels(), {2, 1, 3, 4})),
           values("value_panels", up_to(column_panels(problem), {2, 1, 3, 4})),
           values("keys_once", {0, 1}),
-          values("pack_values", {0, 1})};
+          values("pack_values", {0, 1}),
+          values("amx", amx ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0})};
 }
 
 std::string joined(std::vector<std::string> first, const std::vector<std::string>& rest) {
@@ -113,8 +130,9 @@ Levels write_output(ScheduleWriter& writer, const std::string& out, const Attent
   writer.add("{}.split({}, t, i, {}, TailStrategy::ShiftInwards);", out, problem.row_loop,
              tiling.rows * tiling.row_tiles);
   writer.add("{}.split(i, ii, i, {}, TailStrategy::GuardWithIf);", out, tiling.rows);
-  writer.add("{}.reorder({}).vectorize(v).unroll(q).unroll(i);", out,
+  writer.add("{}.reorder({}).vectorize(v).unroll(q);", out,
              joined({"v", "q", "i", "ii", "g", "t"}, problem.batch_loops));
+  if (!tiling.amx) writer.add("{}.unroll(i);", out);
   std::vector<std::string> tasks = problem.batch_loops;
   if (tiling.keys_once) tasks.insert(tasks.begin(), "t");
   if (machine.threads == 1) return {tiling.keys_once ? "" : tasks[0], "t"};
@@ -129,13 +147,19 @@ Levels write_output(ScheduleWriter& writer, const std::string& out, const Attent
   return {task, "t"};
 }
 
-/// A product in registers at `level` of `consumer`.
+/// A product of `panels` panels at `level` of `consumer`.
 void write_product(ScheduleWriter& writer, const std::string& stage, const std::string& consumer,
-                   const std::string& level, std::vector<std::string> folded, bool pairs, std::int64_t rows,
-                   std::int64_t panels, const std::vector<std::string>& batch) {
-  writer.add("{}.compute_at({}, {}).store_in(MemoryType::Register);", stage, consumer, level);
+                   const std::string& level, std::vector<std::string> folded, bool pairs,
+                   const Tiling& tiling, std::int64_t panels, const std::vector<std::string>& batch) {
+  writer.add("{}.compute_at({}, {}).store_in(MemoryType::{});", stage, consumer, level,
+             tiling.amx ? "Stack" : "Register");
   writer.add("{}.bound_extent(v, {}).bound_extent(p, {}).bound_extent(d1, {});", stage, panel_width, panels,
-             rows);
+             tiling.rows);
+  if (tiling.amx) {
+    writer.add("{}.vectorize(v);", stage);
+    writer.add("{}.update(0).{}();", stage, amx_tiles_directive);
+    return;
+  }
   writer.add("{}.vectorize(v).unroll(p).unroll(d1);", stage);
   std::vector<std::string> order = {"v", "p", "d1"};
   if (pairs) order.insert(order.begin(), "r0");
@@ -173,14 +197,25 @@ void write_panels(ScheduleWriter& writer, const std::string& stage, const std::s
   if (pair > 1) writer.add("{}.bound(u, 0, {}).unroll(u);", stage, pair);
 }
 
+/// Throws UnsupportedError.
+void check_tile(const Kernel& kernel, const AttentionProblem& problem, const Machine& machine,
+                const Tiling& tiling) {
+  const std::int64_t panels = std::max(tiling.key_panels, tiling.value_panels);
+  if (tiling.amx && !suits_amx(kernel, problem, machine))
+    throw UnsupportedError("AMX does not suit the kernel");
+  const bool fits = tiling.amx ? amx_registers(static_cast<int>(ceil_div(tiling.rows, amx_tile_rows)),
+                                               static_cast<int>(panels)) <= amx_register_count
+                               : fits_registers(machine, {tiling.rows, panels});
+  if (fits) return;
+  throw UnsupportedError("{} rows of {} panels do not fit {} {} registers", tiling.rows, panels,
+                         tiling.amx ? amx_register_count : machine.vector_registers,
+                         tiling.amx ? "tile" : "vector");
+}
+
 Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point& point) {
   const AttentionProblem problem = read_attention(kernel).problem;
   const Tiling tiling = tiling_of(problem, point);
-  const std::int64_t panels = std::max(tiling.key_panels, tiling.value_panels);
-  if (!fits_registers(machine, {tiling.rows, panels})) {
-    throw UnsupportedError("{} rows of {} panels do not fit {} vector registers", tiling.rows, panels,
-                           machine.vector_registers);
-  }
+  check_tile(kernel, problem, machine, tiling);
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   const std::vector<std::string> batch = stage_batch(problem);
@@ -190,18 +225,18 @@ Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point
   const bool pairs = pair > 1;
   const std::vector<std::string> fold_loops = {"r0", "r1", "r2"};
   write_product(writer, name + "_fold", out, "ii", {fold_loops.begin(), fold_loops.begin() + (pairs ? 3 : 2)},
-                pairs, tiling.rows, tiling.value_panels, batch);
+                pairs, tiling, tiling.value_panels, batch);
   write_softmax(writer, name, out, levels.block, batch);
   writer.add("{}_logit.compute_at({}, {});", name, out, levels.block);
   writer.add(
       "{}_logit.split(p, g, p, {}, TailStrategy::ShiftInwards).split(d1, t, i, {}, "
       "TailStrategy::GuardWithIf);",
       name, tiling.key_panels, tiling.rows);
-  writer.add("{}_logit.reorder({}).vectorize(v).unroll(p).unroll(i);", name,
-             joined({"v", "p", "i", "t", "g"}, batch));
+  writer.add("{}_logit.reorder({}).vectorize(v).unroll(p);", name, joined({"v", "p", "i", "t", "g"}, batch));
+  if (!tiling.amx) writer.add("{}_logit.unroll(i);", name);
   write_product(writer, name + "_dot", name + "_logit", "t",
-                {fold_loops.begin(), fold_loops.begin() + (pairs ? 2 : 1)}, pairs, tiling.rows,
-                tiling.key_panels, batch);
+                {fold_loops.begin(), fold_loops.begin() + (pairs ? 2 : 1)}, pairs, tiling, tiling.key_panels,
+                batch);
   write_panels(writer, name + "_keys", out, levels.entry, tiling, machine, pair, batch);
   if (tiling.pack_values)
     write_panels(writer, name + "_values", out, levels.entry, tiling, machine, pair, batch);
@@ -214,16 +249,17 @@ double cost_at(const Kernel& kernel, const Machine& machine, const Point& point)
   const std::int64_t block = tiling.rows * tiling.row_tiles;
   const double blocks = static_cast<double>(ceil_div(problem.rows, block));
   const double tiles = blocks * static_cast<double>(tiling.row_tiles);
-  const double dots = tiled_cycles(machine, {tiling.rows, tiling.key_panels}, tiles,
-                                   static_cast<double>(ceil_div(position_panels(problem), tiling.key_panels)),
-                                   static_cast<double>(problem.depth / problem.pair()));
+  const double dots =
+      tiled_cycles(machine, {tiling.rows, tiling.key_panels}, tiles,
+                   static_cast<double>(ceil_div(problem.position_panels(), tiling.key_panels)),
+                   static_cast<double>(problem.depth / problem.pair()));
   const double folds =
       tiled_cycles(machine, {tiling.rows, tiling.value_panels}, tiles,
                    static_cast<double>(ceil_div(column_panels(problem), tiling.value_panels)),
                    static_cast<double>(problem.positions / problem.pair()));
   constexpr double softmax_cycles = 25;  // per vector
   const double softmax =
-      softmax_cycles * static_cast<double>(position_panels(problem)) * blocks * static_cast<double>(block);
+      softmax_cycles * static_cast<double>(problem.position_panels()) * blocks * static_cast<double>(block);
   const double packing = 1.5 * static_cast<double>(problem.positions * problem.depth);
   const double values =
       tiling.pack_values ? 0.1 * static_cast<double>(problem.positions * problem.columns) : 0.02 * folds;
@@ -245,11 +281,11 @@ const Space attention_rows_space = {
         },
     .parameters =
         [](const Kernel& kernel, const Machine& machine) {
-          return tiling_parameters(read_attention(kernel).problem, machine);
+          return tiling_parameters(kernel, read_attention(kernel).problem, machine);
         },
     .heuristic =
         [](const Kernel& kernel, const Machine& machine) {
-          return heuristic_point(read_attention(kernel).problem, machine);
+          return heuristic_point(kernel, read_attention(kernel).problem, machine);
         },
     .at = candidate_at,
     .cost = cost_at,

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "tests/autotune/temporary_folder.h"
 #include "tests/support/run_kernel.h"
 
 // AMX tiles beside the interpreter in f32 on the same numbers: products of bf16 are exact in f32 and are
@@ -146,6 +148,10 @@ const SpaceCase cases[] = {
      R"(graph g(%a: bf16[33,32], %w: bf16[32,16]) { %x: bf16[33,32] = relu(%a) %v: bf16[33,16] = matmul(%x, %w) return %v })"},
     {"matmul_amx",
      R"(graph g(%a: bf16[1,64], %w: bf16[64,50]) { %v: bf16[1,50] = matmul(%a, %w) return %v })"},
+    {"attention_rows",
+     R"(graph g(%a: bf16[2,23,3,64], %b: bf16[2,37,3,64], %c: bf16[2,37,3,40]) { %q: bf16[2,3,23,64] = transpose(%a) {perm=[0,2,1,3]} %k: bf16[2,3,37,64] = transpose(%b) {perm=[0,2,1,3]} %v: bf16[2,3,37,40] = transpose(%c) {perm=[0,2,1,3]} %r: bf16[2,3,23,40] = attention(%q, %k, %v) {causal=0} return %r })"},
+    {"attention_rows",
+     R"(graph g(%q: bf16[3,64,32], %k: bf16[3,64,32], %v: bf16[3,64,32]) { %r: bf16[3,64,32] = attention(%q, %k, %v) {causal=1} return %r })"},
 };
 
 TEST_F(AmxTiles, MakeTheProductsOfTheirSpaces) {
@@ -158,6 +164,7 @@ TEST_F(AmxTiles, MakeTheProductsOfTheirSpaces) {
                                       [&](const Space* each) { return each->name == one.space; });
       ASSERT_NE(space, spaces.end()) << one.space << one.text;
       const Point heuristic = (*space)->heuristic(kernel, machine);
+      EXPECT_THAT((*space)->at(kernel, machine, heuristic).to_string(), HasSubstr("amx_tiles"));
       std::vector<Point> points = {heuristic};
       for (const Parameter& parameter : (*space)->parameters(kernel, machine)) {
         if (threads > 1) continue;
@@ -191,6 +198,25 @@ TEST(AmxSpace, RefusesWithAReason) {
   EXPECT_EQ(refusal(in_f32(product(32, 32, 64))), "AMX multiplies bf16");
   machine.amx = false;
   EXPECT_EQ(refusal(product(32, 32, 64)), no_amx);
+}
+
+TEST_F(AmxTiles, AreFetchedAhead) {
+  const Kernel kernel = kernel_of(product(64, 64, 128));
+  Candidate candidate = by_hand(16, 2, "v0_fold.update(0).amx_tiles();\n");
+  candidate.schedule.decisions.push_back({"v0_out", -1, "stream_ahead", {"t", "in1", "1"}});
+  Algorithm algorithm = build_algorithm(kernel, candidate.form);
+  candidate.schedule.apply(algorithm);
+  Halide::Pipeline pipeline(algorithm.outputs);
+  add_own_passes(candidate.schedule, algorithm, detect_machine(1).target, pipeline);
+  const TemporaryFolder folder;
+  const std::string path = folder.file("stmt.txt");
+  pipeline.compile_to_lowered_stmt(path, {algorithm.inputs.begin(), algorithm.inputs.end()}, Halide::Text);
+  const std::string text = read_file(path);
+  // Two panels of 128 x 16 are 128 lines; four tiles of rows of four steps each share them.
+  std::size_t found = 0;
+  for (std::size_t at = text.find("prefetch"); at != std::string::npos; at = text.find("prefetch", at + 1))
+    ++found;
+  EXPECT_EQ(found, 8U) << text;
 }
 
 // Without AMX in the target the directive is refused, and not silently another program.
