@@ -42,8 +42,9 @@ TEST(StoreAsBf16, KeepsTheInterfaceAndRoundsWhatIsBetween) {
 /// Per constant of the graph by name: its element type.
 std::map<std::string, DType> constants_of(const Graph& graph) {
   std::map<std::string, DType> types;
-  for (const Value& value : graph.values())
+  for (const Value& value : graph.values()) {
     if (value.constant) types[value.name] = value.constant->dtype();
+  }
   return types;
 }
 
@@ -84,8 +85,11 @@ TEST(StoreAsBf16, RowsOfTablesAreAddedAsTheyAre) {
   verify(bf16);
   const Tensor i = ints({2}, {1, 0});
   EXPECT_EQ(interpret(bf16, {i})[0].as_double(0), interpret(graph, {i})[0].as_double(0));
-  for (const Node& node : bf16.nodes())
-    if (node.op == Op::matmul) EXPECT_EQ(bf16.type(node.outputs[0]).dtype, DType::bf16);
+  for (const Node& node : bf16.nodes()) {
+    if (node.op == Op::matmul) {
+      EXPECT_EQ(bf16.type(node.outputs[0]).dtype, DType::bf16);
+    }
+  }
 }
 
 /// The element type of each node's result, by its name.

@@ -150,8 +150,11 @@ TEST(Layouts, WideningKeepsBlocks) {
   const ValueId gate = graph.add(Op::sigmoid, {conv(graph, mean, 32, 1)});
   graph.outputs = {conv(graph, graph.add(Op::mul, {y, gate}), 32, 1)};
   const Graph laid_out = assign_layouts(store_as_bf16(graph), {});
-  for (const Node& node : laid_out.nodes())
-    if (node.op == Op::sigmoid) EXPECT_EQ(laid_out.type(node.outputs[0]).layout.channel_block, 16);
+  for (const Node& node : laid_out.nodes()) {
+    if (node.op == Op::sigmoid) {
+      EXPECT_EQ(laid_out.type(node.outputs[0]).layout.channel_block, 16);
+    }
+  }
   expect_lowers_faithfully(store_as_bf16(graph));
 }
 

@@ -96,7 +96,7 @@ TEST_P(ConvAmx, AgreesWithF32) {
   EXPECT_GT(seen.size(), 3U);
 }
 INSTANTIATE_TEST_SUITE_P(All, ConvAmx, testing::ValuesIn(cases),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& one) { return std::string(one.param.name); });
 
 TEST(ConvAmx, RefuseWithAReason) {
   Machine machine = detect_machine(1);
