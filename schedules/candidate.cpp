@@ -44,10 +44,23 @@ bool winograd_pays(const Kernel& kernel, const Machine& machine) {
 /// which go first where they should pay. Spaces are defined in space_NAME.cpp.
 const std::vector<Space>& space_table() {
   static const std::vector<Space> table = {
-      matmul_amx_space,     matmul_panels_space,     matmul_activations_space, conv_amx_space,
-      conv_lines_amx_space, conv_blocked_space,      depthwise_blocked_space,  conv_winograd_space,
-      attention_rows_space, contraction_space,       normalization_rows_space, normalization_columns_space,
-      reduction_rows_space, reduction_columns_space, whole_stages_space,       pointwise_space,
+      matmul_amx_space,
+      matmul_panels_space,
+      matmul_amx_activations_space,
+      matmul_activations_space,
+      conv_amx_space,
+      conv_lines_amx_space,
+      conv_blocked_space,
+      depthwise_blocked_space,
+      conv_winograd_space,
+      attention_rows_space,
+      contraction_space,
+      normalization_rows_space,
+      normalization_columns_space,
+      reduction_rows_space,
+      reduction_columns_space,
+      whole_stages_space,
+      pointwise_space,
       reference_space,
   };
   return table;

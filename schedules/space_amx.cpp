@@ -1,13 +1,13 @@
 #include <algorithm>
-#include <optional>
 
 #include "base/error.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/matmul_loops.h"
 #include "schedules/strided_view.h"
 
-// Space matmul_amx: bf16 through AMX. The loops are those of matmul_loops.h. A tile of the output, rows x
-// panels, is a block of AMX tiles: its sums go through the stack to the epilogue.
+// Spaces matmul_amx (with weights) and matmul_amx_activations: bf16 through AMX. The loops are those of
+// matmul_loops.h. A tile of the output, rows x panels, is a block of AMX tiles: its sums go through the stack
+// to the epilogue.
 
 namespace sylvite {
 namespace {
@@ -16,7 +16,7 @@ MatmulProblem problem_of(const Kernel& kernel) {
   return read_matmul(kernel).problem;
 }
 
-std::string refusal_of(const Kernel& kernel, const Machine& machine) {
+std::string activations_refusal(const Kernel& kernel, const Machine& machine) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);
   if (!reading.refusal.empty()) return reading.refusal;
   const MatmulProblem& problem = reading.problem;
@@ -26,7 +26,13 @@ std::string refusal_of(const Kernel& kernel, const Machine& machine) {
   if (amx_pairs_in_tile(problem.fold_steps()) < least_pairs)
     return fmt::format("its k = {} is no multiple of a depth from {} to {}", problem.k, 2 * least_pairs,
                        amx_tile_depth);
-  return problem.weight == no_value ? "its right operand is no weight of its own" : "";
+  return "";
+}
+
+std::string panels_refusal(const Kernel& kernel, const Machine& machine) {
+  const std::string refusal = activations_refusal(kernel, machine);
+  if (!refusal.empty()) return refusal;
+  return problem_of(kernel).weight == no_value ? "its right operand is no weight of its own" : "";
 }
 
 /// As many rows as fit one or two tiles, without a short last block where that can be.
@@ -40,7 +46,6 @@ Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
   tile.panels = std::min(tile.panels, panel_count(problem));
   Point point = {{"rows", tile.rows}, {"panels", tile.panels}, {"copy_a", 0}};
   set_blocking(problem, machine, tile, point);
-  point["stream_ahead"] = stream_distance(problem, machine, tiling_of(problem, point));
   return point;
 }
 
@@ -50,14 +55,7 @@ std::vector<Parameter> parameters_of(const MatmulProblem& problem, const Machine
       {"rows", starting_with(first.at("rows"), up_to(problem.m, {32, 16, 48, 64}))},
       {"panels", starting_with(first.at("panels"), up_to(panel_count(problem), {2, 4, 1, 3}))}};
   for (Parameter& parameter : blocking_parameters(problem, first)) parameters.push_back(std::move(parameter));
-  parameters.push_back({"stream_ahead", {0, 1, 2, 3}});
   return parameters;
-}
-
-/// Whether tiles can be loaded from an input as it lies.
-bool has_rows_in_place(const Kernel& kernel, const MatmulProblem& problem) {
-  const std::optional<StridedView> view = strided_view(kernel.body, problem.a);
-  return view && view->strides.back() == 1;
 }
 
 void write_fold(ScheduleWriter& writer, const std::string& fold, const std::string& out,
@@ -69,7 +67,8 @@ void write_fold(ScheduleWriter& writer, const std::string& fold, const std::stri
   writer.add("{}.update(0).{}();", fold, amx_tiles_directive);
 }
 
-Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point& point) {
+Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point& point,
+                       const std::string& form) {
   const MatmulProblem problem = problem_of(kernel);
   const MatmulTiling tiling = tiling_of(problem, point);
   const auto row_tiles = static_cast<int>(ceil_div(tiling.tile.rows, amx_tile_rows));
@@ -80,17 +79,20 @@ Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   ScheduleWriter writer;
-  write_output(writer, out, tiling, machine, batch_loops(kernel, problem));
+  const std::vector<std::string> batch = batch_loops(kernel, problem);
+  write_output(writer, out, tiling, machine, batch);
   write_fold(writer, name + "_fold", out, tiling);
-  if (get(point, "copy_a") != 0 || !has_rows_in_place(kernel, problem))
+  if (get(point, "copy_a") != 0 || !reads_rows_in_place(kernel.body, problem.a))
     write_left(writer, name + "_a", machine, problem.k);
-  if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0)
+  if (form == "matmul_activations") write_panels(writer, name + "_panels", machine, problem, batch);
+  if (const std::int64_t distance = optional(point, "stream_ahead"); distance > 0)
     write_stream(writer, kernel, problem.weight, out, "t", distance);
-  return {Form{"matmul_panels", {}}, writer.take()};
+  return {Form{form, {}}, writer.take()};
 }
 
 /// A step of a block takes 16 cycles a product, or as long as its operands' tiles take from the L2.
-double cost_of(const MatmulProblem& problem, const Machine& machine, const Point& point) {
+double cost_of(const Kernel& kernel, const Machine& machine, const Point& point) {
+  const MatmulProblem problem = problem_of(kernel);
   const MatmulTiling tiling = tiling_of(problem, point);
   const double row_tiles = static_cast<double>(ceil_div(tiling.tile.rows, amx_tile_rows));
   const auto panels = static_cast<double>(tiling.tile.panels);
@@ -113,14 +115,35 @@ double cost_of(const MatmulProblem& problem, const Machine& machine, const Point
 
 const Space matmul_amx_space = {
     .name = "matmul_amx",
-    .refuses = refusal_of,
+    .refuses = panels_refusal,
+    .parameters =
+        [](const Kernel& kernel, const Machine& machine) {
+          std::vector<Parameter> parameters = parameters_of(problem_of(kernel), machine);
+          parameters.push_back({"stream_ahead", {0, 1, 2, 3}});
+          return parameters;
+        },
+    .heuristic =
+        [](const Kernel& kernel, const Machine& machine) {
+          const MatmulProblem problem = problem_of(kernel);
+          Point point = heuristic_point(problem, machine);
+          point["stream_ahead"] = stream_distance(problem, machine, tiling_of(problem, point));
+          return point;
+        },
+    .at = [](const Kernel& kernel, const Machine& machine,
+             const Point& point) { return candidate_at(kernel, machine, point, "matmul_panels"); },
+    .cost = cost_of,
+};
+
+const Space matmul_amx_activations_space = {
+    .name = "matmul_amx_activations",
+    .refuses = activations_refusal,
     .parameters = [](const Kernel& kernel,
                      const Machine& machine) { return parameters_of(problem_of(kernel), machine); },
     .heuristic = [](const Kernel& kernel,
                     const Machine& machine) { return heuristic_point(problem_of(kernel), machine); },
-    .at = candidate_at,
-    .cost = [](const Kernel& kernel, const Machine& machine,
-               const Point& point) { return cost_of(problem_of(kernel), machine, point); },
+    .at = [](const Kernel& kernel, const Machine& machine,
+             const Point& point) { return candidate_at(kernel, machine, point, "matmul_activations"); },
+    .cost = cost_of,
 };
 
 }  // namespace sylvite

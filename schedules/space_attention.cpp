@@ -38,9 +38,8 @@ std::int64_t column_panels(const AttentionProblem& problem) {
 /// Both folds fill whole tiles, alike because registers of a kernel have fixed shapes; and queries can be
 /// loaded as they lie.
 bool suits_amx(const Kernel& kernel, const AttentionProblem& problem, const Machine& machine) {
-  const std::optional<StridedView> queries = strided_view(kernel.body, problem.q);
-  return machine.amx && problem.element == DType::bf16 && problem.depth % amx_tile_depth == 0 && queries &&
-         queries->strides.back() == 1;
+  return machine.amx && problem.element == DType::bf16 && problem.depth % amx_tile_depth == 0 &&
+         reads_rows_in_place(kernel.body, problem.q);
 }
 
 Tiling tiling_of(const AttentionProblem& problem, const Point& point) {

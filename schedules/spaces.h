@@ -8,6 +8,7 @@
 namespace sylvite {
 
 extern const Space matmul_amx_space;
+extern const Space matmul_amx_activations_space;
 extern const Space matmul_panels_space;
 extern const Space matmul_activations_space;
 extern const Space conv_blocked_space;

@@ -95,4 +95,14 @@ std::optional<StridedView> strided_view(const Graph& body, ValueId id) {
   }
 }
 
+bool reads_rows_in_place(const Graph& body, ValueId id) {
+  const std::optional<StridedView> view = strided_view(body, id);
+  if (!view || view->strides.empty() || view->strides.back() != 1) return false;
+  for (NodeId at = body.value(id).producer; at != no_node;
+       at = body.value(body.node(at).inputs.at(0)).producer) {
+    if (body.node(at).op == Op::reshape) return false;
+  }
+  return true;
+}
+
 }  // namespace sylvite

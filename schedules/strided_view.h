@@ -18,4 +18,8 @@ struct StridedView {
 /// otherwise.
 [[nodiscard]] std::optional<StridedView> strided_view(const Graph& body, ValueId id);
 
+/// Whether the elements along the last dim of value `id` are neighbours in an input, and its places there are
+/// even distances apart as kernels compute them: it is no reshape, which takes divisions.
+[[nodiscard]] bool reads_rows_in_place(const Graph& body, ValueId id);
+
 }  // namespace sylvite
