@@ -38,8 +38,16 @@ int to_int(std::int64_t value) {
   return static_cast<int>(value);
 }
 
+/// Output channels whose weights lie together: those of a tile, so that it is dense and can be fetched ahead;
+/// of a whole block where the last one has channels for less.
+int panel_of(const ConvProblem& p) {
+  const std::int64_t panels = (p.out_channels + panel_width - 1) / panel_width;
+  return panels * panel_width % p.block == 0 ? panel_width : p.block;
+}
+
 std::vector<Packing> tile_packings(const Kernel& kernel, const ConvProblem& problem) {
-  return conv_packings(kernel, problem, {{problem.block, problem.fold_block, 1, 1}, {0, 2, 4, 6, 3, 1, 3}});
+  return conv_packings(kernel, problem,
+                       {{panel_of(problem), problem.fold_block, 1, 1}, {0, 2, 4, 6, 3, 1, 3}});
 }
 
 std::vector<Packing> line_packings(const Kernel& kernel, const ConvProblem& problem) {
@@ -67,7 +75,9 @@ Func define_flat_source(AlgorithmBuilder& builder, const ConvProblem& problem) {
 Expr filter_of(const AlgorithmBuilder& builder, const ConvProblem& p, const PairedFold& c, const Var& d0,
                const Var& d3) {
   const Halide::RDom& r = c.domain;
-  return builder.parameter(p.weight)(c.within, d0, c.outer, r[2], r[3], r[4], d3);
+  const int panel = panel_of(p);
+  return builder.parameter(p.weight)(c.within, d0 % panel, c.outer, r[2], r[3], r[4],
+                                     d3 * (p.block / panel) + d0 / panel);
 }
 
 Func define_flat_fold(AlgorithmBuilder& builder, const ConvProblem& p, const PairedFold& c) {

@@ -14,7 +14,7 @@
 // block, x, y, block, batch) = d0..d4. A row of a tile is a pixel of the output, its columns are 16 channels.
 // The loops, innermost first:
 //   d0      the channels of a block, or, with half=1, 16 of them
-//   i, j    `pixels` x `across` pixels of `lines` lines: across x lines tiles of rows, of the block of tiles
+//   i, j    `pixels` pixels of `lines` lines: as many rows, and tiles of rows
 //   q       `blocks` blocks
 //   t, l    the tiles of a line; `line_tiles` tiles of lines
 //   h       with half=1, the halves of a block
@@ -25,12 +25,10 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t least_pixels = 6;  ///< of tiles side by side: loops of smaller ones may be taken apart
-
 /// A point's numbers, clamped to the problem's extents.
 struct Tiling {
   std::int64_t pixels = 1;  ///< rows of a tile
-  std::int64_t across = 1;  ///< tiles side by side, or of the whole plane
+  std::int64_t tiles = 1;   ///< of the whole plane, if flat
   std::int64_t lines = 1;
   std::int64_t blocks = 1;
   std::int64_t line_tiles = 1;
@@ -38,7 +36,7 @@ struct Tiling {
   bool flat = false;
   bool lines_outer = false;
 
-  [[nodiscard]] std::int64_t row_tiles() const { return across * lines; }
+  [[nodiscard]] std::int64_t row_tiles() const { return tiles * lines; }
 };
 
 std::int64_t pitch_of(const ConvProblem& p) {
@@ -65,13 +63,11 @@ Tiling tiling_of(const ConvProblem& p, const Point& point) {
   tiling.blocks = std::min(get(point, "blocks"), p.out_blocks());
   tiling.lines_outer = get(point, "lines_outer") != 0;
   if (tiling.flat) {
-    tiling.across = ceil_div(flat_rows(p), amx_tile_rows);
-    tiling.pixels = ceil_div(flat_rows(p), tiling.across);
+    tiling.tiles = ceil_div(flat_rows(p), amx_tile_rows);
+    tiling.pixels = ceil_div(flat_rows(p), tiling.tiles);
     return tiling;
   }
   tiling.pixels = std::min(get(point, "pixels"), p.out_width);
-  if (tiling.pixels >= least_pixels)
-    tiling.across = std::max<std::int64_t>(1, std::min(get(point, "across"), p.out_width / tiling.pixels));
   tiling.lines = std::min(get(point, "lines"), p.out_height);
   tiling.line_tiles = std::min(get(point, "line_tiles"), ceil_div(p.out_height, tiling.lines));
   return tiling;
@@ -89,9 +85,8 @@ double steps_of(const ConvProblem& p, bool by_lines) {
 }
 
 double block_count(const ConvProblem& p, const Tiling& tiling) {
-  const std::int64_t rows = tiling.flat ? 1
-                                        : ceil_div(p.out_width, tiling.pixels * tiling.across) *
-                                              ceil_div(p.out_height, tiling.lines);
+  const std::int64_t rows =
+      tiling.flat ? 1 : ceil_div(p.out_width, tiling.pixels) * ceil_div(p.out_height, tiling.lines);
   const std::int64_t halves = tiling.half ? p.block / amx_tile_columns : 1;
   return static_cast<double>(p.batch * rows * halves * ceil_div(p.out_blocks(), tiling.blocks));
 }
@@ -114,11 +109,12 @@ double tile_cycles(const ConvProblem& p, const Machine& machine, const Tiling& t
   return block_count(p, tiling) * (step * steps_of(p, by_lines) + epilogue);
 }
 
+const std::vector<std::int64_t> line_choices = {1, 2, 4};
 const std::vector<std::int64_t> pixel_choices = {16, 14, 8, 7, 12, 10, 15, 13, 11, 9, 6, 5, 4, 3, 2, 1};
 
 bool can_be_flat(const ConvProblem& p) {
   Tiling tiling;
-  tiling.across = ceil_div(flat_rows(p), amx_tile_rows);
+  tiling.tiles = ceil_div(flat_rows(p), amx_tile_rows);
   tiling.half = true;
   return p.stride_x == 1 && p.stride_y == 1 && fits_tiles(p, tiling);
 }
@@ -128,25 +124,22 @@ Tiling best_tile(const ConvProblem& p, const Machine& machine, bool by_lines) {
   Tiling best;
   double best_cycles = std::numeric_limits<double>::max();
   const auto consider = [&](const Tiling& tiling, double penalty) {
-    if (!fits_tiles(p, tiling) || tiling.pixels * tiling.across > p.out_width) return;
-    if (tiling.across > 1 && tiling.pixels < least_pixels) return;
+    if (!fits_tiles(p, tiling)) return;
     const double cycles = penalty * tile_cycles(p, machine, tiling, by_lines);
     if (cycles < best_cycles) std::tie(best, best_cycles) = std::tuple(tiling, cycles);
   };
   for (const std::int64_t pixels : up_to(p.out_width, pixel_choices)) {
-    for (const std::int64_t across : {1, 2, 4}) {
-      for (const std::int64_t lines : up_to(p.out_height, {1, 2, 4})) {
-        for (const std::int64_t blocks : up_to(p.out_blocks(), {1, 2}))
-          consider({pixels, across, lines, blocks, 1, false, false, false}, 1);
-        consider({pixels, across, lines, 1, 1, true, false, false}, 1.05);
-      }
+    for (const std::int64_t lines : up_to(p.out_height, line_choices)) {
+      for (const std::int64_t blocks : up_to(p.out_blocks(), {1, 2}))
+        consider({pixels, 1, lines, blocks, 1, false, false, false}, 1);
+      consider({pixels, 1, lines, 1, 1, true, false, false}, 1.05);
     }
   }
   if (by_lines || !can_be_flat(p)) return best;
   Tiling flat;
   flat.flat = flat.half = true;
-  flat.across = ceil_div(flat_rows(p), amx_tile_rows);
-  flat.pixels = ceil_div(flat_rows(p), flat.across);
+  flat.tiles = ceil_div(flat_rows(p), amx_tile_rows);
+  flat.pixels = ceil_div(flat_rows(p), flat.tiles);
   return 1.05 * tile_cycles(p, machine, flat, by_lines) < best_cycles ? flat : best;
 }
 
@@ -160,21 +153,17 @@ std::int64_t stream_distance(const ConvProblem& p, const Machine& machine, const
   const std::int64_t bytes =
       2 * p.kernel_x * p.kernel_y * p.fold_blocks() * p.fold_block * p.out_blocks() * p.block;
   if (bytes < least_bytes) return 0;
-  const bool tasks_are_blocks = tiling.flat || tiling.lines * tiling.line_tiles >= p.out_height;
+  if (tiling.flat) return 1;
+  const bool tasks_are_blocks = tiling.lines * tiling.line_tiles >= p.out_height;
   return tasks_are_blocks ? machine.threads : 1;
 }
 
 Point heuristic_point(const ConvProblem& p, const Machine& machine, bool by_lines) {
   const Tiling tile = best_tile(p, machine, by_lines);
-  Point point = {{"pixels", tile.pixels},
-                 {"across", tile.across},
-                 {"lines", tile.lines},
-                 {"blocks", tile.blocks},
-                 {"half", tile.half ? 1 : 0},
-                 {"flat", tile.flat ? 1 : 0},
-                 {"line_tiles", ceil_div(p.out_height, tile.lines)},
-                 {"lines_outer", 0},
-                 {"copy_source", needs_copy(p, by_lines) ? 1 : 0}};
+  Point point = {{"pixels", tile.pixels},     {"lines", tile.lines},
+                 {"blocks", tile.blocks},     {"half", tile.half ? 1 : 0},
+                 {"flat", tile.flat ? 1 : 0}, {"line_tiles", ceil_div(p.out_height, tile.lines)},
+                 {"lines_outer", 0},          {"copy_source", needs_copy(p, by_lines) ? 1 : 0}};
   while (task_count(p, tiling_of(p, point)) < 4.0 * machine.threads && point["line_tiles"] > 1)
     point["line_tiles"] = ceil_div(point["line_tiles"], 2);
   point["stream_ahead"] = by_lines ? 0 : stream_distance(p, machine, tiling_of(p, point));
@@ -192,8 +181,7 @@ std::vector<Parameter> parameters_of(const ConvProblem& p, const Machine& machin
   const bool flat = !by_lines && can_be_flat(p);
   return {
       values("pixels", up_to(p.out_width, pixel_choices)),
-      values("across", up_to(p.out_width, {1, 2, 4})),
-      values("lines", up_to(p.out_height, {1, 2, 4})),
+      values("lines", up_to(p.out_height, line_choices)),
       values("blocks", up_to(p.out_blocks(), {1, 2})),
       values("half", no_or_yes),
       values("flat", flat ? no_or_yes : std::vector<std::int64_t>{0}),
@@ -217,7 +205,7 @@ void write_output(ScheduleWriter& writer, const std::string& out, const ConvProb
     if (machine.threads > 1) writer.add("{}.fuse(b, d4, task1).parallel(task1);", out);
     return;
   }
-  writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.pixels * tiling.across);
+  writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.pixels);
   writer.add("{}.split(d2, l, j, {}, TailStrategy::ShiftInwards);", out, tiling.lines);
   writer.add("{}.split(l, ll, l, {}, TailStrategy::GuardWithIf);", out, tiling.line_tiles);
   const char* tasks = tiling.lines_outer ? "b, ll" : "ll, b";
@@ -235,20 +223,23 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& p, const std::string&
   writer.add("{}.compute_at({}, {}).store_in(MemoryType::Stack);", fold, out, at);
   const char* rows = tiling.flat ? "f" : "d1";
   writer.add("{}.bound_extent(d0, {}).bound_extent({}, {});", fold, channels, rows,
-             tiling.pixels * tiling.across);
+             tiling.pixels * tiling.tiles);
   writer.add("{}.vectorize(d0, {});", fold, amx_tile_columns);
   const std::string window = by_lines ? "r2, r3" : "r2, r3, r4";
   writer.add("{}.update(0).split(d0, c, v, {}, TailStrategy::RoundUp);", fold, amx_tile_columns);
-  writer.add("{}.update(0).split({}, s, i, {}, TailStrategy::RoundUp);", fold, rows, tiling.pixels);
-  writer.add("{}.update(0).reorder(r0, r1, v, i, {}, c, s, {}d3, d4);", fold, window,
-             tiling.flat ? "" : "d2, ");
+  if (tiling.flat) writer.add("{}.update(0).split(f, s, i, {}, TailStrategy::RoundUp);", fold, tiling.pixels);
+  writer.add("{}.update(0).reorder(r0, r1, v, {}, {}, c, {}, d3, d4);", fold, tiling.flat ? "i" : "d1",
+             window, tiling.flat ? "s" : "d2");
   writer.add("{}.update(0).{}();", fold, amx_tiles_directive);
 }
 
 void write_source(ScheduleWriter& writer, const ConvProblem& p, const std::string& name,
                   const Machine& machine, bool flat, bool by_lines) {
   if (by_lines) {
-    writer.add("{}_in.compute_root();", name);
+    // Lines of a channel are read in vectors, and stored with the other channels between.
+    writer.add("{}_in.compute_root().split(e, x, c, {}, TailStrategy::RoundUp);", name, p.fold_block);
+    writer.add("{}_in.reorder(c, x, y, d4).unroll(c).vectorize(x, {}, TailStrategy::RoundUp);", name,
+               machine.vector_floats);
     if (machine.threads > 1) writer.add("{}_in.parallel(y);", name);
     return;
   }
@@ -271,9 +262,10 @@ Candidate candidate_at(const Kernel& kernel, const ConvProblem& p, const Machine
   write_fold(writer, p, name + "_fold", out, tiling, by_lines);
   if (tiling.flat || get(point, "copy_source") != 0)
     write_source(writer, p, name, machine, tiling.flat, by_lines);
-  if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0 && !tiling.flat) {
+  if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0) {
     const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
-    write_stream(writer, kernel, p.weight, out, repeats_lines ? "ll" : "l", distance);
+    const char* loop = tiling.flat ? (tiling.half ? "h" : "d1") : repeats_lines ? "ll" : "l";
+    write_stream(writer, kernel, p.weight, out, loop, distance);
   }
   if (by_lines) return {Form{"conv_lines", {}}, writer.take()};
   return {Form{"conv_tiles", {{"flat", tiling.flat ? 1 : 0}}}, writer.take()};
