@@ -143,7 +143,7 @@ class AttentionForm {
   }
   Func powers(const Func& logit, const Func& peak) {
     Func stage = builder_.stage(name_ + "_exp");
-    const Expr power = math_exp(strict_sub(logit(with({v_, p_, d1_})), peak(with({d1_}))));
+    const Expr power = math_exp_up_to_zero(strict_sub(logit(with({v_, p_, d1_})), peak(with({d1_}))));
     stage(vars({v_, p_, d1_})) = to_storage(power, problem_.element);
     return stage;
   }

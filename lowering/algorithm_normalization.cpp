@@ -83,7 +83,7 @@ void define_softmax(AlgorithmBuilder& builder, const Node& node) {
 
   Func power = builder.stage(name + "_exp");
   const Expr shifted_x = strict_sub(builder.read(in, AlgorithmBuilder::coordinates_of(type)), highest(kept));
-  power(all) = math_exp(shifted_x);
+  power(all) = math_exp_up_to_zero(shifted_x);
   const Func sum = sum_stage(builder, name + "_sum", type, axis, axis, [&](const Coordinates& at) {
     return Expr(power(AlgorithmBuilder::arguments_of(type, at)));
   });
@@ -202,7 +202,7 @@ void define_attention(AlgorithmBuilder& builder, const Node& node) {
   highest(kept) = lowest(element);
   highest(kept) = Halide::max(highest(kept), logit(key_arguments));
   Func power = builder.stage(name + "_exp");
-  power(vars) = math_exp(strict_sub(logit(vars), highest(kept)));
+  power(vars) = math_exp_up_to_zero(strict_sub(logit(vars), highest(kept)));
   Func sum = builder.stage(name + "_sum");
   sum(kept) = constant(element, 0);
   sum(kept) += power(key_arguments);

@@ -234,6 +234,14 @@ Expr math_exp(const Expr& x) {
   return keep_nan(x, scaled);
 }
 
+Expr math_exp_up_to_zero(const Expr& x) {
+  if (is_f64(x) || device_math_scopes > 0) return math_exp(x);
+  constexpr float least = -87.0F;  // exp of it is normal still
+  const ReducedExponent reduced = reduce_exponent(Halide::max(x, least));
+  const Expr value = strict_mul(small_expm1(reduced.f) + 1.0F, power_of_two(reduced.n));
+  return keep_nan(x, select(strict_less(x, Expr(least)), Expr(0.0F), value));
+}
+
 Expr math_log(const Expr& x) {
   if (is_f64(x)) return libm("log", x);
   const Expr smallest_normal = constant(x, std::numeric_limits<float>::min());

@@ -37,6 +37,9 @@ class DeviceMath {
 [[nodiscard]] Halide::Expr keep_nan(const Halide::Expr& x, const Halide::Expr& value);
 
 [[nodiscard]] Halide::Expr math_exp(const Halide::Expr& x);
+/// exp of x <= 0, or of NaN. Below -87 it is 0 and not a subnormal number, which takes processors a hundred
+/// cycles: for softmax, where masked and far off positions are many.
+[[nodiscard]] Halide::Expr math_exp_up_to_zero(const Halide::Expr& x);
 [[nodiscard]] Halide::Expr math_log(const Halide::Expr& x);
 [[nodiscard]] Halide::Expr math_log1p(const Halide::Expr& x);
 [[nodiscard]] Halide::Expr math_sin(const Halide::Expr& x);
