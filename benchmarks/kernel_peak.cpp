@@ -2,12 +2,13 @@
 // one space, at its heuristic point or with some parameters changed. Winograd's convolutions count the
 // operations they spare: they can pass 1. "cold" reads weights from memory, as in a model.
 // usage: kernel_peak [NAME-PART [THREADS [SPACE|all [cold|hot [element=bf16] [block=32] [PARAMETER=VALUE
-// ...]]]]]
+// ...] [/ ...]]]]]. Points behind a "/" take turns with the one before it: compare only these.
 
 #include <fmt/core.h>
 
 #include <exception>
 #include <functional>
+#include <memory>
 
 #include "base/error.h"
 #include "benchmarks/kernel_runner.h"
@@ -164,7 +165,7 @@ const Space* find_space(const Kernel& kernel, const Machine& machine, const std:
 struct Choice {
   std::string space = "all";
   bool cold = false;
-  Point changed;  ///< parameters that are not the heuristic's
+  std::vector<Point> changed = {{}};  ///< of every point the parameters that are not the heuristic's
 };
 
 Choice read_choice(const std::vector<std::string>& words) {
@@ -172,6 +173,10 @@ Choice read_choice(const std::vector<std::string>& words) {
   if (words.size() > 3) choice.space = words[3];
   choice.cold = words.size() > 4 && words[4] == "cold";
   for (std::size_t i = 5; i < words.size(); ++i) {
+    if (words[i] == "/") {
+      choice.changed.emplace_back();
+      continue;
+    }
     const std::size_t sign = words[i].find('=');
     if (sign == std::string::npos) throw UsageError("'{}' is not PARAMETER=VALUE", words[i]);
     const std::string name = words[i].substr(0, sign);
@@ -181,7 +186,7 @@ Choice read_choice(const std::vector<std::string>& words) {
     } else if (name == "block") {
       channel_block = std::stoi(value);
     } else {
-      choice.changed[name] = std::stol(value);
+      choice.changed.back()[name] = std::stol(value);
     }
   }
   return choice;
@@ -193,18 +198,31 @@ double (*peak_rate(const Machine& machine))() {
   return machine.amx ? bench::amx_rate : bench::bf16_rate;
 }
 
+/// " name=value ..."
+std::string describe(const Point& changed) {
+  std::string text;
+  for (const auto& [name, value] : changed) text += fmt::format(" {}={}", name, value);
+  return text;
+}
+
 void measure(const Row& row, const Machine& machine, const Choice& choice) {
   const Kernel kernel = row.kernel();
   const Space* space = find_space(kernel, machine, choice.space);
   if (space == nullptr) return;
-  Point point = space->heuristic(kernel, machine);
-  for (const auto& [name, value] : choice.changed) point[name] = value;
-  bench::RunnableKernel runnable(kernel, space->at(kernel, machine, point), machine, choice.cold);
-  const bench::Timing timing = bench::time_kernel(runnable, 0.3, peak_rate(machine));
-  fmt::print("{:<46} {:<18} {:>8.3f} s {:>9.3f} ms {:>7.1f} GFLOP/s {:>6.2f} of peak\n", row.name,
-             space->name, runnable.compile_seconds(), timing.seconds * 1e3,
-             row.operations / timing.seconds / 1e9,
-             row.operations / timing.seconds / (timing.peak * machine.threads));
+  std::vector<std::unique_ptr<bench::RunnableKernel>> runnable;
+  for (const Point& changed : choice.changed) {
+    Point point = space->heuristic(kernel, machine);
+    for (const auto& [name, value] : changed) point[name] = value;
+    runnable.push_back(std::make_unique<bench::RunnableKernel>(kernel, space->at(kernel, machine, point),
+                                                               machine, choice.cold));
+  }
+  const auto timings = bench::time_kernels(runnable, 0.3, peak_rate(machine));
+  for (std::size_t i = 0; i < runnable.size(); ++i) {
+    const double rate = row.operations / timings[i].seconds;
+    fmt::print("{:<46} {:<18} {:>8.3f} s {:>9.3f} ms {:>7.1f} GFLOP/s {:>6.2f} of peak{}\n", row.name,
+               space->name, runnable[i]->compile_seconds(), timings[i].seconds * 1e3, rate / 1e9,
+               rate / (timings[i].peak * machine.threads), describe(choice.changed[i]));
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -54,21 +55,27 @@ struct Timing {
   double peak = 0;        ///< the best multiply-add rate seen between the runs, for one core
 };
 
-/// Alternates runs and measurements of the peak, by `rate`, for about `budget` seconds.
-inline Timing time_kernel(RunnableKernel& kernel, double budget, double (*rate)() = fma_rate) {
-  Timing timing;
-  kernel.run();
+/// Turns of 10 ms of each kernel and of the peak's measurement, by `rate`, for `budget` seconds a kernel: one
+/// timing per kernel, comparable on a machine whose clock changes. All have the same peak.
+inline std::vector<Timing> time_kernels(std::vector<std::unique_ptr<RunnableKernel>>& kernels, double budget,
+                                        double (*rate)() = fma_rate) {
+  std::vector<Timing> timings(kernels.size());
+  for (const auto& kernel : kernels) kernel->run();
+  double peak = 0;
   const double start = steady_seconds();
   do {
-    timing.peak = std::max(timing.peak, rate());
-    const double slice = steady_seconds();
-    do {
-      const double before = kernel.seconds();
-      kernel.run();
-      timing.seconds = std::min(timing.seconds, kernel.seconds() - before);
-    } while (steady_seconds() - slice < 0.01);
-  } while (steady_seconds() - start < budget);
-  return timing;
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      peak = std::max(peak, rate());
+      const double slice = steady_seconds();
+      do {
+        const double before = kernels[i]->seconds();
+        kernels[i]->run();
+        timings[i].seconds = std::min(timings[i].seconds, kernels[i]->seconds() - before);
+      } while (steady_seconds() - slice < 0.01);
+    }
+  } while (steady_seconds() - start < budget * static_cast<double>(kernels.size()));
+  for (Timing& timing : timings) timing.peak = peak;
+  return timings;
 }
 
 }  // namespace sylvite::bench

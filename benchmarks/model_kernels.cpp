@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 
 #include "base/error.h"
 #include "benchmarks/kernel_runner.h"
@@ -47,8 +48,9 @@ Row measure(const Kernel& kernel, int launches, const std::string& name, const M
   std::vector<Refusal> refusals;
   const Space* space = spaces_for(kernel, machine, &refusals).front();
   const Candidate candidate = space->at(kernel, machine, space->heuristic(kernel, machine));
-  bench::RunnableKernel runnable(kernel, candidate, machine, true);
-  const bench::Timing timing = bench::time_kernel(runnable, 0.05);
+  std::vector<std::unique_ptr<bench::RunnableKernel>> runnable;
+  runnable.push_back(std::make_unique<bench::RunnableKernel>(kernel, candidate, machine, true));
+  const bench::Timing timing = bench::time_kernels(runnable, 0.05)[0];
   const double rate = operations(kernel) / timing.seconds;
   std::string reason;
   if (space->name == "reference") {
@@ -61,7 +63,7 @@ Row measure(const Kernel& kernel, int launches, const std::string& name, const M
           fmt::format(
               "{:>9.3f} ms {:>3} x {:>8.3f} ms {:>6.2f} of peak {:>6.2f} s compile  {:<13} {:<18} {} {}{}",
               timing.seconds * launches * 1e3, launches, timing.seconds * 1e3,
-              rate / (timing.peak * machine.threads), runnable.compile_seconds(),
+              rate / (timing.peak * machine.threads), runnable[0]->compile_seconds(),
               kernel_class_name(kernel.kind), space->name, kernel.id, name, reason)};
 }
 

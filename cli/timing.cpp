@@ -62,8 +62,18 @@ std::vector<std::vector<double>> timed_runs(const std::vector<Session*>& session
 std::vector<LaunchTime> profile_program(Program& program, const std::vector<Tensor>& inputs, int runs) {
   std::vector<std::vector<LaunchTime>> profiles(static_cast<std::size_t>(runs));
   for (auto& profile : profiles) (void)program.run(inputs, &profile);
-  std::ranges::sort(profiles, {}, total_us);
-  return profiles[profiles.size() / 2];
+  const auto median_of = [&](std::size_t launch, double LaunchTime::* time) {
+    std::vector<double> values;
+    for (const auto& profile : profiles) values.push_back(profile.at(launch).*time);
+    std::ranges::nth_element(values, values.begin() + runs / 2);
+    return values[static_cast<std::size_t>(runs / 2)];
+  };
+  std::vector<LaunchTime> typical = profiles.front();
+  for (std::size_t i = 0; i < typical.size(); ++i) {
+    typical[i].start_us = median_of(i, &LaunchTime::start_us);
+    typical[i].duration_us = median_of(i, &LaunchTime::duration_us);
+  }
+  return typical;
 }
 
 std::string profile_table(const Plan& plan, const std::vector<LaunchTime>& times) {

@@ -19,9 +19,10 @@ namespace sylvite {
                                                           const std::vector<Tensor>& inputs, double warmup,
                                                           double duration);
 
-/// Launch times of one run, the one with the median total of several.
+/// Launch times of a typical run: of each launch the medians over several runs, so that one interruption does
+/// not show.
 [[nodiscard]] std::vector<LaunchTime> profile_program(Program& program, const std::vector<Tensor>& inputs,
-                                                      int runs = 11);
+                                                      int runs = 21);
 
 /// A table of launches grouped by kernel, slowest first, with their share of the run.
 [[nodiscard]] std::string profile_table(const Plan& plan, const std::vector<LaunchTime>& times);
