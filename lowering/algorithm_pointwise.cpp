@@ -42,10 +42,10 @@ Expr sign(const Expr& x) {
   return keep_nan(x, value);
 }
 
-/// a clamp that lets NaN through.
+/// a clamp that lets NaN through: each select is one instruction, the processor's max or min.
 Expr clamp_between(const Expr& x, double low, double high) {
-  return select(strict_less(x, constant(x, low)), constant(x, low), strict_less(constant(x, high), x),
-                constant(x, high), x);
+  const Expr raised = select(strict_less(x, constant(x, low)), constant(x, low), x);
+  return select(strict_less(constant(x, high), raised), constant(x, high), raised);
 }
 
 Expr relu(const Expr& x) {
@@ -175,7 +175,7 @@ Expr unary(const Node& node, const Expr& x, DType from, DType to) {
     case Op::gelu:
       return gelu(node, x);
     case Op::silu:
-      return strict_mul(x, math_sigmoid(x));
+      return math_silu(x);
     case Op::hard_sigmoid:
       return hard_sigmoid(x, node.attributes.real("alpha"), node.attributes.real("beta"));
     case Op::hard_swish:

@@ -58,6 +58,7 @@ class DeviceMath {
 [[nodiscard]] Halide::Expr math_sqrt(const Halide::Expr& x);
 [[nodiscard]] Halide::Expr math_rsqrt(const Halide::Expr& x);
 [[nodiscard]] Halide::Expr math_sigmoid(const Halide::Expr& x);
+[[nodiscard]] Halide::Expr math_silu(const Halide::Expr& x);  ///< x * sigmoid(x); NaN at -infinity
 [[nodiscard]] Halide::Expr math_softplus(const Halide::Expr& x);
 [[nodiscard]] Halide::Expr math_pow(const Halide::Expr& x, const Halide::Expr& y);
 

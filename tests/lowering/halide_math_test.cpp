@@ -41,6 +41,7 @@ const std::vector<Function> functions = {
     {"sqrt", math_sqrt, [](double x) { return std::sqrt(x); }},
     {"rsqrt", math_rsqrt, [](double x) { return 1 / std::sqrt(x); }},
     {"sigmoid", math_sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }},
+    {"silu", math_silu, [](double x) { return x / (1 + std::exp(-x)); }},
     {"softplus", math_softplus,
      [](double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }},
 };
