@@ -1,6 +1,7 @@
 """The programs Sylvite is compared with, each at its best settings for latency: load(path, ...) gives a function that
 runs the model once on a dict of inputs and returns the outputs in graph order."""
 import importlib.metadata
+import os
 
 import numpy as np
 
@@ -34,11 +35,40 @@ def load_openvino(path, threads, precision):
     return run
 
 
-LOADERS = {"onnxruntime": load_onnxruntime, "openvino": load_openvino}
+def load_inductor(path, threads, precision, mode="default"):
+    """torch.compile with frozen weights. Transformers run as plain modules, where attention is one call."""
+    import torch
+    import torch._inductor.config
+
+    import torch_graph
+    import torch_models
+
+    if precision != "f32":
+        raise ValueError(f"torch is compared in f32 only, not {precision}")
+    torch.set_num_threads(threads)
+    torch._inductor.config.freezing = True
+    name = os.path.splitext(os.path.basename(path))[0]
+    is_plain = name in torch_models.MODELS and name != "resnet50"
+    compiled = torch.compile(torch_models.load(name, path) if is_plain else torch_graph.load(path), mode=mode)
+
+    def run(inputs):
+        with torch.inference_mode():
+            result = compiled(*[torch.from_numpy(array) for array in inputs.values()])
+        return [value.numpy() for value in (result if isinstance(result, tuple) else [result])]
+
+    return run
+
+
+def load_inductor_autotune(path, threads, precision):
+    return load_inductor(path, threads, precision, "max-autotune")
+
+
+LOADERS = {"onnxruntime": load_onnxruntime, "openvino": load_openvino, "inductor": load_inductor,
+           "inductor_autotune": load_inductor_autotune}
 
 
 def version(peer):
-    return importlib.metadata.version(peer)
+    return importlib.metadata.version("torch" if peer.startswith("inductor") else peer)
 
 
 def draw_inputs(path):

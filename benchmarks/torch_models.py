@@ -43,6 +43,8 @@ class Weights:
             self.others.append((given[1], given[2] if len(given) > 2 else None))
         elif node.op_type == "Expand" and given[0] is not None:
             self.others.append(given[0])
+        elif node.op_type == "Concat":  # a class token, at batch 1
+            self.others.extend(array for array in given if array is not None and array.is_floating_point())
 
     def linear(self):
         weight, bias = self.linears.pop(0)
