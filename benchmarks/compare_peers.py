@@ -2,7 +2,8 @@
 """Sylvite beside ONNX Runtime and OpenVINO: the same filled models and inputs, turn by turn, outputs compared.
 
 Each round times Sylvite for some seconds in a process of its own, then every peer for as long; a figure is the median
-over rounds of the medians, and the ratio says how much longer the best peer takes than Sylvite. Tune first, or give a
+over rounds of the medians. The ratio says how much longer the best peer takes than Sylvite: the median over rounds of
+the ratios in one round, since a shared machine's clock may change between rounds. Tune first, or give a
 budget with --set tune.budget=...: a mode of max-autotune tunes before the first round, untimed.
 Errors are against ONNX Runtime in f32, which is also its column in every other precision: it has no lower one.
 Models must hold their weights. Needs: pip install numpy onnx, and the peers: onnxruntime, openvino (absent ones are
@@ -72,6 +73,12 @@ def sylvite_outputs(case, words, options):
         return [np.load(os.path.join(folder, name)) for name in names]
 
 
+def ratio_in_turns(rounds, medians):
+    """The best peer's time over Sylvite's, the median over rounds: only neighbours in time share a clock rate."""
+    best = min((name for name in medians if name != "sylvite"), key=medians.get)
+    return statistics.median(theirs / ours for theirs, ours in zip(rounds[best], rounds["sylvite"], strict=True))
+
+
 def measure(case, options):
     """One row of the report."""
     inputs = peers.draw_inputs(case["path"])
@@ -95,7 +102,7 @@ def measure(case, options):
             time.sleep(0.2)
     row["rounds_ms"] = rounds
     row["ms"] = {name: statistics.median(times) for name, times in rounds.items()}
-    row["ratio"] = min(ms for name, ms in row["ms"].items() if name != "sylvite") / row["ms"]["sylvite"]
+    row["ratio"] = ratio_in_turns(rounds, row["ms"])
     return row
 
 
