@@ -58,8 +58,10 @@ std::string Graph::unique_name(const std::string& wanted) const {
   if (!wanted.empty() && !by_name_.contains(wanted)) return wanted;
   const std::string stem = wanted.empty() ? "v" : wanted + "_";
   std::size_t number = wanted.empty() ? values_.size() : 1;
+  std::size_t clashes = 0;
   while (by_name_.contains(stem + std::to_string(number))) {
     number = number == patience ? std::max(number + 1, values_.size()) : number + 1;
+    if (++clashes > patience) number += clashes * clashes;  // out of a long run of numbers in a few steps
   }
   return stem + std::to_string(number);
 }

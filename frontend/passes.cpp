@@ -67,6 +67,7 @@ Graph run_passes(const Graph& graph, const PassOptions& options, std::vector<Pas
   check_names(options.disabled);
   if (!options.dump_folder.empty()) dump(graph, options.dump_folder, 0, "imported");
   Graph current = graph;
+  bool is_verified = false;  // what a pass leaves as it is need not be checked again
   for (std::size_t i = 0; i < table.size(); ++i) {
     const Pass& pass = table[i];
     if (options.disabled.contains(std::string(pass.name))) continue;
@@ -74,7 +75,8 @@ Graph run_passes(const Graph& graph, const PassOptions& options, std::vector<Pas
     Graph next = pass.run(current);
     const double elapsed = steady_seconds() - start;
     const bool changed = !same_structure(current, next);
-    if (options.verify) verify(next);
+    if (options.verify && (changed || !is_verified)) verify(next);
+    is_verified = options.verify;
     if (changed && !options.dump_folder.empty()) dump(next, options.dump_folder, i + 1, pass.name);
     if (reports != nullptr) {
       reports->push_back({std::string(pass.name), elapsed, static_cast<int>(current.nodes().size()),

@@ -1,6 +1,8 @@
 #include "frontend/rewrite.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/error.h"
 
@@ -88,6 +90,12 @@ Graph without_dead_nodes(const Graph& graph) {
       if (input != no_value) live[static_cast<std::size_t>(input)] = true;
     }
   }
+  for (ValueId input : graph.inputs) live[static_cast<std::size_t>(input)] = true;
+  for (const Node& node : graph.nodes()) {  // an output that nobody reads stays with its node
+    for (ValueId output : node.outputs)
+      live[static_cast<std::size_t>(output)] = keep[static_cast<std::size_t>(graph.value(output).producer)];
+  }
+  if (std::all_of(live.begin(), live.end(), std::identity())) return graph;
   Graph result;
   result.name = graph.name;
   std::vector<ValueId> map(graph.values().size(), no_value);

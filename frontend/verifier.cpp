@@ -24,14 +24,14 @@ std::string describe(const Graph& graph, std::size_t node_number) {
 
 /// Every id is an index. Checked first: the other rules follow ids.
 void check_ids(const Graph& graph, Problems& problems) {
-  const auto check = [&](const std::vector<ValueId>& ids, const std::string& whose) {
+  const auto check = [&](const std::vector<ValueId>& ids, const auto& whose) {
     for (ValueId id : ids) {
       if (!exists(graph, id))
-        problems.push_back(fmt::format("{} names value {}, which does not exist", whose, id));
+        problems.push_back(fmt::format("{} names value {}, which does not exist", whose(), id));
     }
   };
-  check(graph.inputs, "graph inputs");
-  check(graph.outputs, "graph outputs");
+  check(graph.inputs, [] { return "graph inputs"; });
+  check(graph.outputs, [] { return "graph outputs"; });
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     if (node.op >= Op::count_) {
@@ -40,8 +40,8 @@ void check_ids(const Graph& graph, Problems& problems) {
     }
     std::vector<ValueId> given = node.inputs;
     std::erase(given, no_value);
-    check(given, describe(graph, i) + " input");
-    check(node.outputs, describe(graph, i) + " output");
+    check(given, [&] { return describe(graph, i) + " input"; });
+    check(node.outputs, [&] { return describe(graph, i) + " output"; });
   }
   for (const Value& value : graph.values()) {
     if (value.producer < no_node || value.producer >= static_cast<NodeId>(graph.nodes().size())) {
@@ -104,26 +104,26 @@ bool fits_row(const Graph& graph, std::size_t number, Problems& problems) {
   const std::size_t before = problems.size();
   const Node& node = graph.nodes()[number];
   const OpInfo& info = op_info(node.op);
-  const std::string where = describe(graph, number);
+  const auto where = [&] { return describe(graph, number); };
   const auto arity = static_cast<int>(node.inputs.size());
   if (arity < info.min_inputs || arity > info.max_inputs) {
     problems.push_back(
-        fmt::format("{} has {} inputs, expected {} to {}", where, arity, info.min_inputs, info.max_inputs));
+        fmt::format("{} has {} inputs, expected {} to {}", where(), arity, info.min_inputs, info.max_inputs));
   }
   for (int i = 0; i < std::min(arity, info.min_inputs); ++i) {
     if (node.inputs[static_cast<std::size_t>(i)] == no_value)
-      problems.push_back(fmt::format("{} lacks input {}", where, i));
+      problems.push_back(fmt::format("{} lacks input {}", where(), i));
   }
   for (const AttributeInfo& attribute : info.attributes) {
     const auto found = node.attributes.items().find(attribute.name);
     if (found == node.attributes.items().end()) {
-      problems.push_back(fmt::format("{} lacks attribute '{}'", where, attribute.name));
+      problems.push_back(fmt::format("{} lacks attribute '{}'", where(), attribute.name));
     } else if (!is_of_kind(found->second, attribute.kind)) {
-      problems.push_back(fmt::format("{} has attribute '{}' of another kind", where, attribute.name));
+      problems.push_back(fmt::format("{} has attribute '{}' of another kind", where(), attribute.name));
     }
   }
   if (node.attributes.items().size() > info.attributes.size()) {
-    problems.push_back(fmt::format("{} has attributes that its operation does not know", where));
+    problems.push_back(fmt::format("{} has attributes that its operation does not know", where()));
   }
   return problems.size() == before;
 }
