@@ -31,16 +31,20 @@ std::vector<WindowAxis> window_axes(const Dims& input, const Dims& output, const
 /// The input positions of one window along one axis, and how many of its taps lie within the padded extent.
 struct Taps {
   std::vector<std::int64_t> positions;
-  std::int64_t padded_count = 0;
+  double padded_count = 0;
 };
 
+/// How many of the axis' taps lie before `end`, the first of them at `start`.
+std::int64_t taps_before(const WindowAxis& axis, std::int64_t start, std::int64_t end) {
+  return start >= end ? 0 : std::min((end - start - 1) / axis.dilation + 1, axis.kernel);
+}
+
 Taps taps_at(const WindowAxis& axis, std::int64_t output) {
+  const std::int64_t start = output * axis.stride - axis.low;
   Taps taps;
-  for (std::int64_t k = 0; k < axis.kernel; ++k) {
-    const std::int64_t position = output * axis.stride - axis.low + k * axis.dilation;
-    if (position >= 0 && position < axis.input) taps.positions.push_back(position);
-    if (position < axis.input + axis.high) ++taps.padded_count;
-  }
+  for (std::int64_t k = taps_before(axis, start, 0); k < taps_before(axis, start, axis.input); ++k)
+    taps.positions.push_back(start + k * axis.dilation);
+  taps.padded_count = static_cast<double>(taps_before(axis, start, axis.input + axis.high));
   return taps;
 }
 
@@ -113,8 +117,8 @@ OutputTensors evaluate_pool(Op op, InputTensors inputs, const Attributes& attrib
     const bool count_padding = attributes.integer("count_include_pad") != 0;
     return {pool<double>(
         input, types[0], attributes, 0.0, [](double a, double b) { return a + b; },
-        [=](double sum, std::size_t inside, std::int64_t padded) {
-          const double count = count_padding ? static_cast<double>(padded) : static_cast<double>(inside);
+        [=](double sum, std::size_t inside, double padded) {
+          const double count = count_padding ? padded : static_cast<double>(inside);
           return count == 0 ? 0 : sum / count;
         })};
   }
@@ -122,8 +126,7 @@ OutputTensors evaluate_pool(Op op, InputTensors inputs, const Attributes& attrib
     using C = decltype(zero);
     return pool<C>(
         input, types[0], attributes, lowest<C>(input.dtype()),
-        [](C a, C b) { return a != a || a > b ? a : b; },
-        [](C acc, std::size_t, std::int64_t) { return acc; });
+        [](C a, C b) { return a != a || a > b ? a : b; }, [](C acc, std::size_t, double) { return acc; });
   })};
 }
 

@@ -1,5 +1,7 @@
 #include "frontend/interpreter.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace sylvite {
@@ -61,7 +63,7 @@ void run_node(const Node& node, Memory& memory) {
   }
   std::vector<TensorType> types = info.infer(node.op, input_types, node.attributes);
   for (TensorType& type : types) type.layout = {};
-  std::vector<Tensor> results = info.evaluate(node.op, inputs, node.attributes, types);
+  std::vector<Tensor> results = evaluate_node(node.op, inputs, node.attributes, types);
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].type() != types[i]) {
       throw InternalError("{} gave {}, expected {}", info.name, results[i].type().to_string(),
@@ -73,6 +75,16 @@ void run_node(const Node& node, Memory& memory) {
 }
 
 }  // namespace
+
+std::vector<Tensor> evaluate_node(Op op, InputTensors inputs, const Attributes& attributes,
+                                  ResultTypes types) {
+  const bool is_empty = std::all_of(types.begin(), types.end(),
+                                    [](const TensorType& type) { return type.element_count() == 0; });
+  if (!is_empty) return op_info(op).evaluate(op, inputs, attributes, types);
+  std::vector<Tensor> results;
+  for (const TensorType& type : types) results.emplace_back(type.dtype, type.dims());
+  return results;
+}
 
 std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs) {
   if (inputs.size() != graph.inputs.size()) {

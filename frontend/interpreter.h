@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "frontend/evaluate.h"
 #include "frontend/graph.h"
 
 namespace sylvite {
@@ -11,5 +12,10 @@ namespace sylvite {
 /// Inputs and results in graph order. Throws InputError when an input's dtype or shape differs from the
 /// graph's.
 [[nodiscard]] std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs);
+
+/// One operation, whose results have `types`. Results without elements are made without running it: their
+/// other extents may be huge.
+[[nodiscard]] std::vector<Tensor> evaluate_node(Op op, InputTensors inputs, const Attributes& attributes,
+                                                ResultTypes types);
 
 }  // namespace sylvite

@@ -151,6 +151,8 @@ TEST(EvaluatePool, TakesMeans) {
   counting_padding.set("count_include_pad", std::int64_t{1});
   expect_near(run(Op::avg_pool, {x}, counting_padding), {1, 3, 5, 7});
   expect_near(run(Op::avg_pool, {x}, pooling({2}, {1}, {0, 0}, {2})), {4, 6});
+  constexpr std::int64_t far = std::int64_t{1} << 30;  // of such windows only the taps inside are looked at
+  expect_near(run(Op::avg_pool, {x}, pooling({far}, {1}, {far - 1, 1}, {1})), {2, 3, 4, 5, 5});
   expect_near(run(Op::avg_pool, {reals({1, 1, 2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8})},
                   pooling({2, 2, 2}, {1, 1, 1}, {0, 0, 0, 0, 0, 0}, {1, 1, 1})),
               {4.5});
