@@ -4,39 +4,20 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "frontend/evaluation_work.h"
+#include "frontend/infer.h"
+#include "frontend/interpreter.h"
 #include "frontend/narrow.h"
 
 namespace sylvite {
 namespace {
 
 constexpr std::int64_t max_value_bytes = std::int64_t{1} << 38;
-constexpr std::int64_t max_table_elements = std::int64_t{1} << 24;
-constexpr std::size_t max_graph_nodes = 500'000;
-constexpr std::int64_t max_folded_bytes = std::int64_t{64} << 20;
+constexpr std::size_t max_graph_nodes = 30'000;
+constexpr std::size_t max_step_nodes = 500'000;  // of all host steps of a run
+constexpr std::int64_t work_per_node = 8192;     // beside what its elements take
+constexpr std::int64_t max_folded_bytes = std::int64_t{16} << 20;
 constexpr std::int64_t max_step_bytes = std::int64_t{1} << 30;  // of what one operation of a host step makes
-
-std::int64_t window_size(const Dims& dims) {
-  return checked_product(Dims(dims.begin() + 1, dims.end()), "window");
-}
-
-/// Scalar steps the reference evaluation of a node takes, roughly.
-std::int64_t evaluation_work(const Graph& graph, const Node& node) {
-  std::int64_t outputs = 0;
-  std::int64_t inputs = 0;
-  for (ValueId id : node.outputs) outputs += graph.type(id).element_count();
-  for (ValueId id : node.inputs) {
-    if (id != no_value) inputs += graph.type(id).element_count();
-  }
-  double factor = 1;
-  if (node.op == Op::matmul) factor = static_cast<double>(graph.type(node.inputs[0]).dims().back());
-  if (node.op == Op::conv) factor = static_cast<double>(window_size(graph.type(node.inputs[1]).dims()));
-  if (node.op == Op::max_pool || node.op == Op::avg_pool) {
-    factor = static_cast<double>(checked_product(node.attributes.integers("kernel"), "kernel"));
-  }
-  if (node.op == Op::attention) factor = static_cast<double>(inputs);
-  const double work = static_cast<double>(inputs) + static_cast<double>(outputs) * std::max(factor, 1.0);
-  return work > 1e18 ? std::int64_t{1} << 60 : static_cast<std::int64_t>(work);
-}
 
 /// Copies elements of `size` bytes into transposed order, innermost output axis last.
 void transpose_bytes(const std::byte* from, std::byte* to, const Dims& out_dims, const Dims& in_strides,
@@ -81,18 +62,14 @@ Dims insert_axes(const Dims& dims, const std::vector<std::int64_t>& sorted_axes)
   return result;
 }
 
+std::int64_t folding_work(const Graph& graph, const Node& node) {
+  return evaluation_work(graph, node) + work_per_node;
+}
+
 std::int64_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
   std::int64_t bytes = 0;
   for (ValueId id : ids) bytes += id == no_value ? 0 : graph.type(id).byte_size();
   return bytes;
-}
-
-void check_step_size(const Graph& graph, const Node& node) {
-  const std::int64_t bytes = bytes_of(graph, node.outputs);
-  if (bytes > std::max(max_step_bytes, bytes_of(graph, node.inputs))) {
-    throw UnsupportedError("{} would make {} bytes in a host step, which may make {} at a time",
-                           op_info(node.op).name, bytes, max_step_bytes);
-  }
 }
 
 }  // namespace
@@ -120,16 +97,14 @@ Tensor Sym::constant() const {
 }
 
 void check_value_size(const TensorType& type) {
+  for (const std::int64_t extent : type.dims()) {  // a value without elements may have any
+    if (extent > extent_limit) {
+      throw UnsupportedError("a value of type {} has an extent above {}", type.to_string(), extent_limit);
+    }
+  }
   if (type.byte_size() > max_value_bytes) {
     throw UnsupportedError("a value of type {} takes {} bytes; at most {} are served", type.to_string(),
                            type.byte_size(), max_value_bytes);
-  }
-}
-
-void check_table_size(const Dims& dims) {
-  if (checked_product(dims, "table") > max_table_elements) {
-    throw UnsupportedError("a table of {} elements is too large to be computed while importing",
-                           checked_product(dims, "table"));
   }
 }
 
@@ -153,6 +128,16 @@ std::vector<std::int64_t> all_axes(int rank) {
   return axes;
 }
 
+void GraphBuilder::reserve_table(const Dims& dims) {
+  const std::int64_t elements = checked_product(dims, "table");
+  if (elements > table_elements_left_) {
+    throw UnsupportedError(
+        "a table of {} elements is too large to be computed while importing: {} are left for this model",
+        elements, table_elements_left_);
+  }
+  table_elements_left_ -= elements;
+}
+
 bool GraphBuilder::may_fold(const Node& node) const {
   for (ValueId id : node.inputs) {
     if (id != no_value && !graph_->is_constant(id)) return false;
@@ -160,17 +145,43 @@ bool GraphBuilder::may_fold(const Node& node) const {
   if (!is_limited_) return true;
   const std::int64_t output_bytes = bytes_of(*graph_, node.outputs);
   return output_bytes <= std::max(max_folded_bytes, bytes_of(*graph_, node.inputs)) &&
-         output_bytes <= fold_bytes_left_ && evaluation_work(*graph_, node) <= work_left_;
+         output_bytes <= fold_bytes_left_ && folding_work(*graph_, node) <= work_left_;
+}
+
+bool GraphBuilder::may_copy(std::int64_t bytes) {
+  if (!is_limited_) return true;
+  if (bytes > fold_bytes_left_) return false;
+  fold_bytes_left_ -= bytes;
+  return true;
+}
+
+void GraphBuilder::charge(std::int64_t bytes, std::int64_t work) {
+  if (bytes > std::min(max_step_bytes, fold_bytes_left_) || work > work_left_)
+    throw UnsupportedError("{} bytes in {} steps are more than may be computed for this model", bytes, work);
+  fold_bytes_left_ -= bytes;
+  work_left_ -= work;
+}
+
+void GraphBuilder::check_step(const Node& node) const {
+  const std::int64_t bytes = bytes_of(*graph_, node.outputs);
+  if (bytes > std::max(max_step_bytes, bytes_of(*graph_, node.inputs))) {
+    throw UnsupportedError("{} would make {} bytes in a host step, which may make {} at a time",
+                           op_info(node.op).name, bytes, max_step_bytes);
+  }
+  if (bytes > fold_bytes_left_ || folding_work(*graph_, node) > work_left_) {
+    throw UnsupportedError("{} would make {} bytes, more than is left for the host steps of this run",
+                           op_info(node.op).name, bytes);
+  }
 }
 
 std::vector<Sym> GraphBuilder::fold(const Node& node, const std::string& node_name) {
-  if (!is_limited_) check_step_size(*graph_, node);
+  if (!is_limited_) check_step(node);
   std::vector<const Tensor*> inputs;
   for (ValueId id : node.inputs) inputs.push_back(id == no_value ? nullptr : &*graph_->value(id).constant);
   std::vector<TensorType> types;
   for (ValueId id : node.outputs) types.push_back(graph_->type(id));
-  work_left_ -= evaluation_work(*graph_, node);
-  const std::vector<Tensor> results = op_info(node.op).evaluate(node.op, inputs, node.attributes, types);
+  work_left_ -= folding_work(*graph_, node);
+  const std::vector<Tensor> results = evaluate_node(node.op, inputs, node.attributes, types);
   std::vector<Sym> outputs;
   for (const Tensor& result : results) {
     fold_bytes_left_ -= result.byte_size();
@@ -180,9 +191,9 @@ std::vector<Sym> GraphBuilder::fold(const Node& node, const std::string& node_na
 }
 
 std::vector<Sym> GraphBuilder::add_all(Op op, const std::vector<Sym>& inputs, Attributes attributes) {
-  if (graph_->nodes().size() >= max_graph_nodes) {
-    throw UnsupportedError("the model needs more than {} operations once unrolled", max_graph_nodes);
-  }
+  const std::size_t most = is_limited_ ? max_graph_nodes : max_step_nodes;
+  if (graph_->nodes().size() >= most)
+    throw UnsupportedError("the model needs more than {} operations once unrolled", most);
   std::vector<ValueId> ids;
   for (const Sym& input : inputs) {
     if (input && &input.builder() != this)
@@ -331,7 +342,9 @@ Sym transpose(Sym x, const std::vector<std::int64_t>& perm) {
     throw ModelError("a permutation of {} axes is given for rank {}", perm.size(), rank);
   }
   if (perm == all_axes(rank)) return x;
-  if (x.is_constant()) return x.builder().constant(transposed_constant(x.constant(), perm));
+  // A transpose takes several times as long as other copies.
+  if (x.is_constant() && x.builder().may_copy(4 * x.constant().byte_size()))
+    return x.builder().constant(transposed_constant(x.constant(), perm));
   return x.builder().add(Op::transpose, {x}, {{"perm", perm}});
 }
 

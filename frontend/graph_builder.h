@@ -69,12 +69,30 @@ class GraphBuilder {
   Sym reals(DType dtype, const Dims& dims, const std::vector<double>& values);
   Sym filled(DType dtype, const Dims& dims, double value);
   Sym iota(DType dtype, const Dims& dims, int axis);
-  /// For host steps, where everything is constant and must stay so: lifts the budget; one operation still
-  /// throws UnsupportedError when it makes more than 1 GB and more than it reads.
-  void fold_without_limit() { is_limited_ = false; }
+  /// To be called before a table (filter, matrix, window, dense form of a sparse tensor) is computed. Throws
+  /// UnsupportedError when it, or all of them together, would be too large.
+  void reserve_table(const Dims& dims);
+  /// Counts a copy of a constant against the budget; false when it is spent.
+  [[nodiscard]] bool may_copy(std::int64_t bytes);
+  /// To be called before a constant is computed whose size the model's file does not bound. Throws
+  /// UnsupportedError when the budget does not allow for it.
+  void charge(std::int64_t bytes, std::int64_t work);
+  /// For constants that the model's files hold: as many bytes more may be made from them.
+  void raise_budget(std::int64_t bytes) {
+    if (is_limited_) fold_bytes_left_ += bytes;
+  }
+  /// For host steps, where everything is constant and must stay so: from now on operations are evaluated
+  /// until they have made so many bytes or taken so many steps, and then refused with UnsupportedError. So is
+  /// one that makes more than 1 GB and more than it reads.
+  void fold_everything(std::int64_t bytes, std::int64_t work) {
+    is_limited_ = false;
+    fold_bytes_left_ = bytes;
+    work_left_ = work;
+  }
 
  private:
   [[nodiscard]] bool may_fold(const Node& node) const;
+  void check_step(const Node& node) const;
   std::vector<Sym> fold(const Node& node, const std::string& node_name);
 
   Graph* graph_;
@@ -82,13 +100,12 @@ class GraphBuilder {
   std::map<std::pair<DType, double>, ValueId> scalars_;
   bool is_limited_ = true;
   std::int64_t work_left_ = std::int64_t{1} << 26;  ///< scalar steps of the reference evaluation
-  std::int64_t fold_bytes_left_ = std::int64_t{1} << 30;
+  std::int64_t fold_bytes_left_ = std::int64_t{1} << 28;
+  std::int64_t table_elements_left_ = std::int64_t{1} << 25;
 };
 
 /// Throws UnsupportedError for a tensor type no machine we serve could hold.
 void check_value_size(const TensorType& type);
-/// Throws UnsupportedError for a table (filter, matrix, window) too large to be computed while importing.
-void check_table_size(const Dims& dims);
 /// Folds a negative axis into 0..rank-1; throws ModelError when out of range.
 [[nodiscard]] int normalize_axis(std::int64_t axis, int rank);
 /// The same for a list, sorted and without duplicates (those are refused).

@@ -14,8 +14,9 @@
 namespace sylvite {
 namespace {
 
-constexpr int max_imported_nodes = 50'000;  ///< once functions are inlined and loops unrolled
-constexpr int max_depth = 64;               ///< of calls and subgraphs
+constexpr std::int64_t max_imported_nodes = 50'000;  ///< once functions are inlined and loops unrolled
+constexpr int entries_like_a_node = 16;  ///< so many entries of what a node lists take as long as a node
+constexpr int max_depth = 64;            ///< of calls and subgraphs
 
 /// Throws an error of the same code with `prefix` before its message.
 [[noreturn]] void rethrow_named(const Error& error, const std::string& prefix) {
@@ -180,6 +181,11 @@ Tensor OnnxGraphImporter::load_initializer(const onnx::TensorProto& proto) const
   return random_floats(type.dtype, dims, proto.name(), options_.seed, factor);
 }
 
+Tensor OnnxGraphImporter::dense(const onnx::SparseTensorProto& proto) {
+  builder_.reserve_table(Dims(proto.dims().begin(), proto.dims().end()));
+  return decode_sparse_tensor(proto, external_);
+}
+
 OnnxBinding& OnnxGraphImporter::read(OnnxScope& scope, const std::string& name) {
   OnnxBinding* binding = scope.find(name);
   if (binding == nullptr) throw ModelError("'{}' is read but nothing produces it", name);
@@ -192,9 +198,11 @@ OnnxBinding& OnnxGraphImporter::read(OnnxScope& scope, const std::string& name) 
       binding->initializer = nullptr;
       return *binding;
     }
-    binding->value = graph_.add_constant(load_initializer(*binding->initializer), name);
+    const Tensor weight = load_initializer(*binding->initializer);
+    builder_.raise_budget(8 * weight.byte_size());  // may be transposed twice
+    binding->value = graph_.add_constant(weight, name);
   } else if (binding->value == no_value && binding->sparse != nullptr) {
-    binding->value = graph_.add_constant(decode_sparse_tensor(*binding->sparse, external_), name);
+    binding->value = graph_.add_constant(dense(*binding->sparse), name);
   }
   return *binding;
 }
@@ -288,6 +296,12 @@ void OnnxGraphImporter::import_outputs(OnnxScope& scope) {
   if (graph_.outputs.empty()) throw ModelError("the model has no outputs");
 }
 
+void OnnxGraphImporter::count_nodes(std::int64_t count) {
+  nodes_imported_ += count;
+  if (nodes_imported_ > max_imported_nodes)
+    throw UnsupportedError("the model needs more than {} nodes once unrolled", max_imported_nodes);
+}
+
 OnnxFrame OnnxGraphImporter::main_frame() const {
   OnnxFrame frame;
   frame.opsets = model_opsets(*model_);
@@ -323,8 +337,7 @@ std::vector<OnnxBinding> OnnxGraphImporter::import_subgraph(const onnx::GraphPro
                      inputs.size());
   }
   const Depth depth(depth_);
-  if (++nodes_imported_ > max_imported_nodes)
-    throw UnsupportedError("the model needs more than {} nodes", max_imported_nodes);
+  count_nodes(1 + (graph.initializer_size() + graph.input_size()) / entries_like_a_node);
   OnnxScope scope(&outer);
   bind_initializers(graph, scope);
   for (int i = 0; i < graph.input_size(); ++i)
@@ -338,6 +351,8 @@ std::vector<OnnxBinding> OnnxGraphImporter::import_subgraph(const onnx::GraphPro
 void OnnxGraphImporter::import_function(const onnx::NodeProto& node, const onnx::FunctionProto& function,
                                         OnnxScope& scope, const OnnxFrame& frame) {
   const Depth depth(depth_);
+  count_nodes((function.opset_import_size() + function.attribute_proto_size() + function.input_size()) /
+              entries_like_a_node);
   if (node.input_size() > function.input_size()) {
     throw ModelError("{} inputs are given, the function takes {}", node.input_size(), function.input_size());
   }
@@ -356,9 +371,7 @@ void OnnxGraphImporter::import_function(const onnx::NodeProto& node, const onnx:
 void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame) {
   const std::string description = describe_node(node);
   try {
-    if (++nodes_imported_ > max_imported_nodes) {
-      throw UnsupportedError("the model needs more than {} nodes once unrolled", max_imported_nodes);
-    }
+    count_nodes(1 + (node.input_size() + node.output_size() + node.attribute_size()) / entries_like_a_node);
     if (const onnx::FunctionProto* function = functions_.find(node)) {
       import_function(node, *function, scope, frame);
       return;
@@ -375,6 +388,8 @@ void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scop
     ImportContext context(*this, scope, frame, node, opset);
     op->import(context);
     context.check_no_surplus_inputs();
+    if (!is_running() && static_cast<std::int64_t>(graph_.nodes().size()) > options_.max_nodes)
+      throw UnsupportedError("the model needs more than {} operations once unrolled", options_.max_nodes);
     for (const std::string& output : node.output()) {
       if (!output.empty() && scope.find(output) == nullptr) {
         throw UnsupportedError("output '{}' of {} is not supported", output, node.op_type());

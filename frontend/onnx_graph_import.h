@@ -79,6 +79,9 @@ class OnnxGraphImporter {
   [[nodiscard]] const ExternalData& external() const { return external_; }
   [[nodiscard]] OnnxBinding& read(OnnxScope& scope,
                                   const std::string& name);  ///< throws ModelError when undefined
+  /// Counts work that grows like nodes. Throws UnsupportedError when it is too much for one model.
+  void count_nodes(std::int64_t count);
+  [[nodiscard]] Tensor dense(const onnx::SparseTensorProto& proto);
   void bind_output(OnnxScope& scope, const std::string& name, OnnxBinding binding);
   std::vector<OnnxBinding> import_subgraph(const onnx::GraphProto& graph,
                                            const std::vector<OnnxBinding>& inputs, OnnxScope& outer,
@@ -111,7 +114,7 @@ class OnnxGraphImporter {
   GraphBuilder builder_;
   std::vector<DeferredNode> deferred_;
   std::vector<ModelPort> free_inputs_;
-  int nodes_imported_ = 0;
+  std::int64_t nodes_imported_ = 0;
   int depth_ = 0;
 };
 

@@ -226,7 +226,7 @@ HostValue OnnxGraphImporter::value_of(const OnnxBinding& binding) const {
 
 std::vector<HostValue> OnnxGraphImporter::run_nodes(
     const std::vector<DeferredNode>& nodes, const std::vector<std::pair<std::string, HostValue>>& values) {
-  builder_.fold_without_limit();
+  builder_.fold_everything(options_.host_bytes, options_.host_work);
   const OnnxFrame frame = main_frame();
   OnnxScope scope;
   bind_initializers(model_->graph(), scope);

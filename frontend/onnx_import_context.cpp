@@ -78,8 +78,32 @@ Tensor ImportContext::constant(int i) {
   return value.constant();
 }
 
+namespace {
+
+/// A list takes eight bytes for each element of the tensor, however small those are.
+void check_list_size(const Tensor& tensor) {
+  constexpr std::int64_t most = std::int64_t{1} << 21;
+  if (tensor.size() > most)
+    throw UnsupportedError("the values of {} elements are asked for, at most {} can be", tensor.size(), most);
+}
+
+}  // namespace
+
+bool ImportContext::constant_flag(int i) {
+  const Tensor flag = constant(i);
+  if (flag.size() != 1) throw ModelError("input {} has {} elements, expected 1", i, flag.size());
+  return flag.as_int64(0) != 0;
+}
+
+std::vector<std::int64_t> ImportContext::constant_integers(int i) {
+  const Tensor tensor = constant(i);
+  check_list_size(tensor);
+  return tensor.to_int64s();
+}
+
 std::vector<double> ImportContext::constant_reals(int i) {
   const Tensor tensor = constant(i);
+  check_list_size(tensor);
   std::vector<double> values;
   for (std::int64_t at = 0; at < tensor.size(); ++at) values.push_back(tensor.as_double(at));
   return values;
@@ -151,8 +175,7 @@ std::vector<std::string> ImportContext::strings(const std::string& name) const {
 Tensor ImportContext::tensor(const std::string& name) const {
   const AttributeProto* attribute = find_attribute(name);
   if (attribute == nullptr) throw ModelError("attribute '{}' is required", name);
-  if (attribute->has_sparse_tensor())
-    return decode_sparse_tensor(attribute->sparse_tensor(), importer_.external());
+  if (attribute->has_sparse_tensor()) return importer_.dense(attribute->sparse_tensor());
   check_kind(*attribute, AttributeProto::TENSOR);
   return decode_tensor(attribute->t(), importer_.external());
 }
@@ -200,6 +223,7 @@ std::vector<Sym> ImportContext::sequence(int i) {
 
 void ImportContext::output_sequence(int i, const std::vector<Sym>& values) {
   if (!wants_output(i)) return;
+  importer_.count_nodes(static_cast<std::int64_t>(values.size() / 256));  // a copy each time it changes
   auto ids = std::make_shared<std::vector<ValueId>>();
   for (const Sym& value : values) ids->push_back(value.id());
   importer_.bind_output(scope_, node_.output(i), {.sequence = ids});

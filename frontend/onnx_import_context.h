@@ -52,7 +52,8 @@ class ImportContext {
   [[nodiscard]] std::vector<Sym> inputs();
   /// The value of an input that must be known now. Throws NeedsValueError that says which and what to do.
   [[nodiscard]] Tensor constant(int i);
-  [[nodiscard]] std::vector<std::int64_t> constant_integers(int i) { return constant(i).to_int64s(); }
+  [[nodiscard]] bool constant_flag(int i);  ///< of one element
+  [[nodiscard]] std::vector<std::int64_t> constant_integers(int i);
   [[nodiscard]] std::vector<double> constant_reals(int i);
   /// A list that older opsets give as attribute `name` and newer ones as input i; absent in both: nothing.
   [[nodiscard]] std::optional<std::vector<std::int64_t>> integers_from(int i, const std::string& name);

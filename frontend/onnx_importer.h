@@ -2,6 +2,7 @@
 // ONNX model -> Graph over the op table. Opsets 7 to 26 of the default domain, plus functions of the model.
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,6 +23,13 @@ struct ImportOptions {
   /// scaled by fan-in.
   bool random_weights = false;
   std::uint64_t seed = 0;
+  /// Operations that the graph may have once functions are inlined and loops unrolled; more than the default
+  /// are refused in any case.
+  std::int64_t max_nodes = 30'000;
+  /// What the host steps of one run may make, in bytes, and compute, in scalar steps: for models and inputs
+  /// that nobody vouches for.
+  std::int64_t host_bytes = std::numeric_limits<std::int64_t>::max();
+  std::int64_t host_work = std::numeric_limits<std::int64_t>::max();
 };
 
 /// Reads and imports a model file. External data is memory-mapped, and only from the model's own folder:

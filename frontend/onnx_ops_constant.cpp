@@ -80,7 +80,7 @@ void eye_like(ImportContext& c) {
 /// Generalised cosine windows: a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n).
 void cosine_window(ImportContext& c, double a0, double a1, double a2) {
   const std::int64_t size = c.constant_integers(0).at(0);
-  if (size < 0 || size > (1 << 26)) throw UnsupportedError("a window of {} elements", size);
+  c.builder().reserve_table({4, size});
   const bool is_periodic = c.integer("periodic", 1) != 0;
   const double period = static_cast<double>(is_periodic ? size : size - 1);
   std::vector<double> values;
@@ -121,11 +121,12 @@ void mel_weight_matrix(ImportContext& c) {
   std::vector<std::int64_t> edges;
   for (std::int64_t i = 0; i < bins + 2; ++i) {
     const double mel = low + static_cast<double>(i) * (high - low) / static_cast<double>(bins + 2);
-    edges.push_back(
-        static_cast<std::int64_t>(std::floor(static_cast<double>(dft_length + 1) * from_mel(mel) / rate)));
+    const double edge = std::floor(static_cast<double>(dft_length + 1) * from_mel(mel) / rate);
+    if (!(std::abs(edge) <= 1e15)) throw ModelError("filter {} has its edge at {}", i, edge);
+    edges.push_back(static_cast<std::int64_t>(edge));
   }
   const std::int64_t points = dft_length / 2 + 1;
-  check_table_size({points, bins});
+  c.builder().reserve_table({2, points, bins});
   Tensor weights(dtype_of_onnx(static_cast<int>(c.integer("output_datatype", 1))), {points, bins});
   for (std::int64_t bin = 0; bin < bins; ++bin) {
     const std::int64_t left = edges[static_cast<std::size_t>(bin)];
@@ -152,7 +153,9 @@ void non_zero(ImportContext& c) {
     if (x.as_double(i) != 0) found.push_back(i);
   }
   const auto count = static_cast<std::int64_t>(found.size());
-  Tensor result(DType::i64, {static_cast<std::int64_t>(strides.size()), count});
+  const TensorType type = make_type(DType::i64, {static_cast<std::int64_t>(strides.size()), count});
+  c.builder().charge(type.byte_size(), type.element_count());
+  Tensor result(type.dtype, type.dims());
   for (std::size_t axis = 0; axis < strides.size(); ++axis) {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t coordinate = found[static_cast<std::size_t>(i)] / strides[axis] % x.dims()[axis];

@@ -20,6 +20,12 @@ constexpr const char* condition_reason = "which nodes run depends on a condition
       condition_reason);
 }
 
+bool known_condition(Sym condition) {
+  if (!condition.is_constant()) wait_for_condition("the loop's condition");
+  if (condition.size() != 1) throw ModelError("a condition has {} elements, expected 1", condition.size());
+  return condition.constant().as_int64(0) != 0;
+}
+
 std::vector<OnnxBinding> import_branch(ImportContext& c, const std::string& name) {
   return c.import_subgraph(c.subgraph(name), std::vector<OnnxBinding>());
 }
@@ -29,8 +35,8 @@ std::vector<OnnxBinding> import_branch(ImportContext& c, const std::string& name
 void if_op(ImportContext& c) {
   const Sym condition = c.input(0);
   if (condition.is_constant()) {
-    const bool holds = condition.constant().as_int64(0) != 0;
-    const std::vector<OnnxBinding> results = import_branch(c, holds ? "then_branch" : "else_branch");
+    const std::vector<OnnxBinding> results =
+        import_branch(c, known_condition(condition) ? "then_branch" : "else_branch");
     for (std::size_t i = 0; i < results.size(); ++i) c.output_binding(static_cast<int>(i), results[i]);
     return;
   }
@@ -53,11 +59,6 @@ Sym stack(std::vector<Sym> values, std::int64_t axis, bool is_reversed) {
   if (is_reversed) std::reverse(values.begin(), values.end());
   for (Sym& value : values) value = unsqueeze(value, {axis});
   return concat(values, normalize_axis(axis, values[0].rank()));
-}
-
-bool known_condition(Sym condition) {
-  if (!condition.is_constant()) wait_for_condition("the loop's condition");
-  return condition.constant().as_int64(0) != 0;
 }
 
 /// Unrolled: the trip count, or else every condition, must be known. The importer's node limit bounds it.

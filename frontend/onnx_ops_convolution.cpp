@@ -47,6 +47,11 @@ TransposedWindow read_transposed(ImportContext& c, const Dims& spatial, const Di
   const bool is_same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   Dims wanted = c.integers("output_shape");
   if (wanted.size() > rank) wanted.erase(wanted.begin(), wanted.end() - static_cast<std::ptrdiff_t>(rank));
+  if (!wanted.empty()) {
+    if (wanted.size() != rank)
+      throw ModelError("output_shape has {} values, expected {}", wanted.size(), rank);
+    check_extents("output_shape", wanted, 0);
+  }
   for (std::size_t i = 0; i < rank; ++i) {
     const std::int64_t full =
         (spatial[i] - 1) * w.strides[i] + w.output_padding[i] + (kernel[i] - 1) * w.dilations[i] + 1;

@@ -43,11 +43,19 @@ std::string key_text(const Tensor& numbers, std::int64_t i) {
   return std::isnan(number) ? "nan" : fmt::format("{:a}", number == 0 ? 0.0 : number);
 }
 
-std::vector<std::string> key_texts(const Labels& labels) {
-  if (labels.are_strings) return labels.strings;
-  std::vector<std::string> texts;
-  for (std::int64_t i = 0; i < labels.numbers.size(); ++i) texts.push_back(key_text(labels.numbers, i));
-  return texts;
+std::int64_t label_count(const Labels& labels) {
+  return labels.are_strings ? static_cast<std::int64_t>(labels.strings.size()) : labels.numbers.size();
+}
+
+std::string key_text(const Labels& labels, std::int64_t i) {
+  return labels.are_strings ? labels.strings[static_cast<std::size_t>(i)] : key_text(labels.numbers, i);
+}
+
+/// The only element of a tensor attribute.
+Tensor default_label(ImportContext& c) {
+  Tensor label = c.tensor("default_tensor");
+  if (label.size() != 1) throw ModelError("default_tensor has {} elements, expected 1", label.size());
+  return label;
 }
 
 void output_labels(ImportContext& c, const Labels& values, const Dims& dims,
@@ -63,9 +71,8 @@ void output_labels(ImportContext& c, const Labels& values, const Dims& dims,
   Tensor result(values.numbers.dtype(), dims);
   const bool is_real = is_float(result.dtype());
   const bool has_tensor = c.has_attribute("default_tensor");
-  const double real = has_tensor ? c.tensor("default_tensor").as_double(0) : c.real("default_float", -0.0);
-  const std::int64_t integer =
-      has_tensor ? c.tensor("default_tensor").as_int64(0) : c.integer("default_int64", -1);
+  const double real = has_tensor ? default_label(c).as_double(0) : c.real("default_float", -0.0);
+  const std::int64_t integer = has_tensor ? default_label(c).as_int64(0) : c.integer("default_int64", -1);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto at = static_cast<std::int64_t>(i);
     if (is_real)
@@ -80,16 +87,17 @@ void label_encoder(ImportContext& c) {
   const Labels keys = read_labels(c, "keys");
   const Labels values = read_labels(c, "values");
   std::map<std::string, std::int64_t> rows;
-  for (const std::string& key : key_texts(keys)) rows.emplace(key, static_cast<std::int64_t>(rows.size()));
-  const std::size_t count =
-      values.are_strings ? values.strings.size() : static_cast<std::size_t>(values.numbers.size());
-  if (rows.size() != count) throw ModelError("{} different keys and {} values", rows.size(), count);
+  for (std::int64_t i = 0; i < label_count(keys); ++i)
+    rows.emplace(key_text(keys, i), static_cast<std::int64_t>(rows.size()));
+  if (static_cast<std::int64_t>(rows.size()) != label_count(values))
+    throw ModelError("{} different keys and {} values", rows.size(), label_count(values));
   if (!keys.are_strings && !c.input(0).is_constant()) c.wait_for_run("looks up labels in a table");
   const Labels given =
       keys.are_strings ? Labels{true, c.strings(0).values, {}} : Labels{false, {}, c.constant(0)};
+  c.builder().reserve_table({8, label_count(given)});  // each becomes text
   std::vector<std::int64_t> found;
-  for (const std::string& text : key_texts(given)) {
-    const auto row = rows.find(text);
+  for (std::int64_t i = 0; i < label_count(given); ++i) {
+    const auto row = rows.find(key_text(given, i));
     found.push_back(row == rows.end() ? -1 : row->second);
   }
   output_labels(c, values, keys.are_strings ? c.strings(0).dims : given.numbers.dims(), found);
@@ -169,7 +177,9 @@ Tensor member_table(ImportContext& c, const Ensemble& trees, DType dtype) {
     sets[node].push_back(value);
     width = std::max(width, sets[node].size());
   }
-  Tensor table(dtype, {trees.inner, static_cast<std::int64_t>(width)});
+  const Dims dims{trees.inner, static_cast<std::int64_t>(width)};
+  c.builder().reserve_table(dims);
+  Tensor table(dtype, dims);
   for (std::int64_t i = 0; i < table.size(); ++i)
     table.set_double(i, std::numeric_limits<double>::quiet_NaN());
   for (std::size_t row = 0; row < sets.size(); ++row) {
@@ -179,30 +189,52 @@ Tensor member_table(ImportContext& c, const Ensemble& trees, DType dtype) {
   return table;
 }
 
-/// Whether the condition of each node in `at` holds for the feature that it looks at.
-Sym conditions(ImportContext& c, const Ensemble& trees, Sym x, Sym at) {
+bool has_mode(const Ensemble& trees, std::int64_t mode) {
+  return std::find(trees.mode.begin(), trees.mode.end(), mode) != trees.mode.end();
+}
+
+/// What every level of the walk reads, one element per inner node. Absent: not needed.
+struct NodeTables {
+  Sym feature, split, mode, members, tracks, next_true, next_false;
+};
+
+NodeTables node_tables(ImportContext& c, const Ensemble& trees, Tensor splits, DType dtype) {
   GraphBuilder& b = c.builder();
+  NodeTables tables;
+  tables.feature = b.integers(trees.feature);
+  tables.split = b.constant(splits);
+  tables.mode = b.integers(trees.mode);
+  if (has_mode(trees, member)) tables.members = b.constant(member_table(c, trees, dtype));
+  const std::vector<std::int64_t> tracks = c.integers("nodes_missing_value_tracks_true");
+  if (std::find(tracks.begin(), tracks.end(), 1) != tracks.end()) tables.tracks = b.integers(tracks);
+  tables.next_true = b.integers(trees.next_true);
+  tables.next_false = b.integers(trees.next_false);
+  return tables;
+}
+
+/// Whether the condition of each node in `at` holds for the feature that it looks at.
+Sym conditions(const Ensemble& trees, const NodeTables& tables, Sym x, Sym at) {
+  GraphBuilder& b = x.builder();
   const Sym value =
-      b.add(Op::gather_elements, {x, gather(b.integers(trees.feature), at, 0)}, {{"axis", std::int64_t{1}}});
-  const Sym split = gather(b.constant(c.tensor("nodes_splits")), at, 0);
-  const Sym mode = gather(b.integers(trees.mode), at, 0);
+      b.add(Op::gather_elements, {x, gather(tables.feature, at, 0)}, {{"axis", std::int64_t{1}}});
+  const Sym split = gather(tables.split, at, 0);
+  const Sym mode = gather(tables.mode, at, 0);
   constexpr Op comparisons[] = {Op::less_equal, Op::less, Op::greater_equal, Op::greater, Op::equal};
   const auto is_mode = [&](NodeMode wanted) { return apply(Op::equal, mode, static_cast<double>(wanted)); };
   Sym holds = apply(Op::logical_not, apply(Op::equal, value, split));
   for (int kind = less_or_equal; kind <= equal; ++kind) {
-    if (std::find(trees.mode.begin(), trees.mode.end(), kind) == trees.mode.end()) continue;
+    if (!has_mode(trees, kind)) continue;
     holds = where(is_mode(static_cast<NodeMode>(kind)), apply(comparisons[kind], value, split), holds);
   }
-  if (std::find(trees.mode.begin(), trees.mode.end(), member) != trees.mode.end()) {
-    const Sym set = gather(b.constant(member_table(c, trees, x.dtype())), at, 0);
+  if (tables.members) {
+    const Sym set = gather(tables.members, at, 0);
     const Sym is_item = cast(apply(Op::equal, unsqueeze(value, {-1}), set), DType::i32);
     const Sym is_member =
         apply(Op::greater, reduce(Op::reduce_max, is_item, {is_item.rank() - 1}, false), 0.0);
     holds = where(is_mode(member), is_member, holds);
   }
-  const std::vector<std::int64_t> tracks = c.integers("nodes_missing_value_tracks_true");
-  if (std::find(tracks.begin(), tracks.end(), 1) == tracks.end()) return holds;
-  const Sym goes_true = apply(Op::equal, gather(b.integers(tracks), at, 0), 1.0);
+  if (!tables.tracks) return holds;
+  const Sym goes_true = apply(Op::equal, gather(tables.tracks, at, 0), 1.0);
   return apply(Op::logical_or, holds, apply(Op::logical_and, apply(Op::is_nan, value), goes_true));
 }
 
@@ -237,16 +269,18 @@ void tree_ensemble(ImportContext& c) {
   if (x.rank() != 2) throw ModelError("the input has rank {}, expected 2", x.rank());
   const auto leaves = static_cast<std::int64_t>(c.integers("leaf_targetids").size());
   const Ensemble trees = read_ensemble(c, leaves);
-  if (c.tensor("nodes_splits").size() != trees.inner || c.tensor("leaf_weights").size() != leaves)
+  const Tensor splits = c.tensor("nodes_splits");
+  if (splits.size() != trees.inner || c.tensor("leaf_weights").size() != leaves)
     throw ModelError("the lists of nodes or leaves have different lengths");
   GraphBuilder& b = c.builder();
+  const NodeTables tables = node_tables(c, trees, splits, x.dtype());
   const auto tree_count = static_cast<std::int64_t>(trees.roots.size());
   Sym at = broadcast_to(reshape(b.integers(trees.roots), {1, tree_count}), {x.dim(0), tree_count});
   for (int step = 0; step < trees.depth; ++step) {
     const Sym is_leaf = apply(Op::greater_equal, at, static_cast<double>(trees.inner));
     const Sym node = apply(Op::minimum, at, static_cast<double>(trees.inner - 1));
-    const Sym next = where(conditions(c, trees, x, node), gather(b.integers(trees.next_true), node, 0),
-                           gather(b.integers(trees.next_false), node, 0));
+    const Sym next = where(conditions(trees, tables, x, node), gather(tables.next_true, node, 0),
+                           gather(tables.next_false, node, 0));
     at = where(is_leaf, at, next);
   }
   const Sym result = fold_leaves(c, at - static_cast<double>(trees.inner), c.required_integer("n_targets"));

@@ -59,7 +59,8 @@ struct WindowTable {
   std::vector<std::int64_t> positions, indices;  ///< [windows, taps]
 };
 
-WindowTable tabulate(const OnnxWindow& window, const Dims& spatial, bool is_column_major) {
+WindowTable tabulate(GraphBuilder& builder, const OnnxWindow& window, const Dims& spatial,
+                     bool is_column_major) {
   WindowTable table;
   for (std::size_t i = 0; i < window.rank(); ++i) {
     table.padded.push_back(spatial[i] + window.pads[i] + window.pads[i + window.rank()]);
@@ -67,7 +68,8 @@ WindowTable tabulate(const OnnxWindow& window, const Dims& spatial, bool is_colu
   }
   const std::int64_t windows = checked_product(table.outputs, "windows");
   const std::int64_t taps = checked_product(window.kernel, "kernel_shape");
-  check_table_size({windows, taps});
+  builder.reserve_table({2, windows, taps});
+  (void)checked_product(table.padded, "padded map");  // positions in it can be counted
   const Dims out_strides = dense_strides(table.outputs);
   const Dims tap_strides = dense_strides(window.kernel);
   const Dims padded_strides = dense_strides(table.padded);
@@ -99,7 +101,7 @@ WindowTable tabulate(const OnnxWindow& window, const Dims& spatial, bool is_colu
 /// The index of each window's first maximum: all windows are laid out as rows, and searched.
 Sym max_indices(ImportContext& c, Sym x, const OnnxWindow& window) {
   const Dims spatial = spatial_dims(x);
-  const WindowTable table = tabulate(window, spatial, c.integer("storage_order", 0) != 0);
+  const WindowTable table = tabulate(c.builder(), window, spatial, c.integer("storage_order", 0) != 0);
   const std::int64_t windows = checked_product(table.outputs, "windows");
   const std::int64_t taps = checked_product(window.kernel, "kernel_shape");
   Dims low(2, 0);

@@ -27,7 +27,8 @@ Engine engine_of(ImportContext& c) {
 
 void draw(ImportContext& c, DType dtype, const Dims& dims, const std::function<double(Engine&)>& number) {
   Engine engine = engine_of(c);
-  check_value_size(make_type(dtype, dims));
+  const TensorType type = make_type(dtype, dims);
+  c.builder().charge(type.byte_size(), type.element_count());
   Tensor tensor(dtype, dims);
   for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set_double(i, number(engine));
   c.output(c.builder().constant(tensor));
@@ -88,7 +89,7 @@ void multinomial(ImportContext& c) {
 /// Without training_mode nothing is dropped, and the mask says so. Up to opset 11 there is no training mode.
 void dropout(ImportContext& c) {
   const Sym x = c.input(0);
-  const bool is_training = c.opset() >= 12 && c.has_input(2) && c.constant(2).as_int64(0) != 0;
+  const bool is_training = c.opset() >= 12 && c.has_input(2) && c.constant_flag(2);
   const double ratio = c.has_input(1) && is_training ? c.constant_reals(1).at(0) : 0.5;
   const DType mask_dtype = c.opset() >= 10 ? DType::boolean : x.dtype();
   if (!is_training || ratio == 0) {

@@ -93,6 +93,8 @@ Sym resize_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size)
   bool is_extrapolated = false;
   for (std::int64_t i = 0; i < size.to; ++i) {
     const double position = source_position(rule, size, static_cast<double>(i));
+    if (!(std::abs(position) <= 1e15))
+      throw ModelError("element {} of axis {} stands at {} of the input", i, axis, position);
     if (is_cropped) {
       const bool is_outside = position < 0 || position > static_cast<double>(size.from - 1);
       is_extrapolated = is_extrapolated || is_outside;
@@ -148,7 +150,9 @@ void apply_sizes(ImportContext& c, const std::vector<std::int64_t>& sizes, const
   for (const int a : axes) {
     ResizeAxis& axis = all[static_cast<std::size_t>(a)];
     axis.scale = common;
-    axis.to = static_cast<std::int64_t>(common * static_cast<double>(axis.from) + 0.5);
+    const double to = common * static_cast<double>(axis.from) + 0.5;
+    if (!(to >= 0 && to < 1e12)) throw ModelError("sizes scale {} elements by {}", axis.from, common);
+    axis.to = static_cast<std::int64_t>(to);
   }
 }
 
@@ -172,7 +176,8 @@ void resize_axes(ImportContext& c, const ResizeRule& rule, const std::vector<Res
     if (axis.from < 1 || axis.to < 0)
       throw UnsupportedError("an axis is resized from {} to {} elements", axis.from, axis.to);
     // Few inputs make a small table, but each output's neighbours take time to find.
-    check_table_size({rule.mode == "nearest" ? 2 : std::max<std::int64_t>(axis.from, 4), axis.to});
+    x.builder().reserve_table(
+        {2, rule.mode == "nearest" ? 2 : std::max<std::int64_t>(axis.from, 4), axis.to});
     const bool has_roi = rule.transform == "tf_crop_and_resize" && (axis.roi_start != 0 || axis.roi_end != 1);
     if (axis.from == axis.to && axis.scale == 1 && !has_roi) continue;
     x = resize_axis(x, static_cast<int>(i), rule, axis);
@@ -290,7 +295,7 @@ void affine_grid(ImportContext& c) {
     throw ModelError("theta does not fit the size");
   const Dims out(size.begin() + 2, size.end());
   const std::int64_t count = checked_product(out, "size");
-  check_table_size({count, spatial + 1});
+  c.builder().reserve_table({4, count, spatial + 1});
   const Dims strides = dense_strides(out);
   std::vector<double> base;
   for (std::int64_t i = 0; i < count; ++i) {

@@ -38,8 +38,9 @@ bool overlaps(const Box& a, const Box& b, double threshold) {
 }
 
 /// Of one batch and class: the boxes kept, best first.
-std::vector<std::int64_t> keep_best(const std::vector<Box>& boxes, const double* scores, std::int64_t most,
-                                    double overlap, double least_score) {
+std::vector<std::int64_t> keep_best(GraphBuilder& builder, const std::vector<Box>& boxes,
+                                    const double* scores, std::int64_t most, double overlap,
+                                    double least_score) {
   std::vector<std::int64_t> order;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
     if (scores[i] > least_score) order.push_back(static_cast<std::int64_t>(i));
@@ -49,6 +50,7 @@ std::vector<std::int64_t> keep_best(const std::vector<Box>& boxes, const double*
   std::vector<std::int64_t> kept;
   for (const std::int64_t candidate : order) {
     if (static_cast<std::int64_t>(kept.size()) >= most) break;
+    builder.charge(0, 16 * static_cast<std::int64_t>(kept.size()));
     const bool is_covered = std::any_of(kept.begin(), kept.end(), [&](std::int64_t better) {
       return overlaps(boxes[static_cast<std::size_t>(candidate)], boxes[static_cast<std::size_t>(better)],
                       overlap);
@@ -80,7 +82,7 @@ void non_max_suppression(ImportContext& c) {
       boxes.push_back(box_of(numbers, (static_cast<std::size_t>(batch) * count + i) * 4, is_center));
     for (std::int64_t kind = 0; kind < score_dims[1]; ++kind) {
       const double* row = scores.data() + static_cast<std::size_t>(batch * score_dims[1] + kind) * count;
-      for (const std::int64_t box : keep_best(boxes, row, most, overlap, least))
+      for (const std::int64_t box : keep_best(c.builder(), boxes, row, most, overlap, least))
         selected.insert(selected.end(), {batch, kind, box});
     }
   }
@@ -129,25 +131,32 @@ UniqueSlices find_unique(const Slices<C>& slices, bool is_sorted) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::int64_t a, std::int64_t b) { return slices.compare(a, b) < 0; });
-  std::vector<std::vector<std::int64_t>> groups;
-  for (const std::int64_t slice : order) {
-    if (groups.empty() || slices.compare(groups.back().front(), slice) != 0) groups.emplace_back();
-    groups.back().push_back(slice);
+  std::vector<std::size_t> begins;  // of groups of equal slices in `order`
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || slices.compare(order[begins.back()], order[i]) != 0) begins.push_back(i);
   }
-  if (!is_sorted) std::sort(groups.begin(), groups.end());
+  const auto end_of = [&](std::size_t begin) {
+    const auto next = std::upper_bound(begins.begin(), begins.end(), begin);
+    return next == begins.end() ? order.size() : *next;
+  };
+  std::vector<std::size_t> groups = begins;
+  if (!is_sorted)
+    std::sort(groups.begin(), groups.end(), [&](auto a, auto b) { return order[a] < order[b]; });
   UniqueSlices result;
   result.inverse.resize(order.size());
-  for (std::size_t group = 0; group < groups.size(); ++group) {
-    result.first.push_back(groups[group].front());
-    result.counts.push_back(static_cast<std::int64_t>(groups[group].size()));
-    for (const std::int64_t slice : groups[group])
-      result.inverse[static_cast<std::size_t>(slice)] = static_cast<std::int64_t>(group);
+  for (const std::size_t begin : groups) {
+    const auto group = static_cast<std::int64_t>(result.first.size());
+    const std::size_t end = end_of(begin);
+    result.first.push_back(order[begin]);
+    result.counts.push_back(static_cast<std::int64_t>(end - begin));
+    for (std::size_t i = begin; i < end; ++i) result.inverse[static_cast<std::size_t>(order[i])] = group;
   }
   return result;
 }
 
 void unique(ImportContext& c) {
   Tensor x = c.constant(0);
+  c.builder().reserve_table({16, x.size()});  // they are sorted
   const bool is_flat = !c.has_attribute("axis");
   if (is_flat) x = x.reshaped({x.size()});
   const int axis = is_flat ? 0 : normalize_axis(c.integer("axis", 0), static_cast<int>(x.dims().size()));

@@ -19,7 +19,7 @@ struct FourierMatrix {
 
 FourierMatrix fourier_matrix(GraphBuilder& b, DType dtype, std::int64_t rows, std::int64_t columns,
                              std::int64_t length) {
-  check_table_size({rows, columns});
+  b.reserve_table({2, rows, columns});
   std::vector<double> cosine;
   std::vector<double> sine;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -114,7 +114,7 @@ void stft(ImportContext& c) {
   if (x.rank() != 3 || step < 1 || length < 1 || length > x.dim(1))
     throw ModelError("frames of {} every {} do not fit", length, step);
   const std::int64_t frames = 1 + (x.dim(1) - length) / step;
-  check_table_size({frames, length});
+  c.builder().reserve_table({2, frames, length});
   std::vector<std::int64_t> index;
   for (std::int64_t frame = 0; frame < frames; ++frame) {
     for (std::int64_t i = 0; i < length; ++i) index.push_back(frame * step + i);
@@ -140,9 +140,10 @@ void col2im(ImportContext& c) {
     blocks.push_back((padded[i] - w.extent(i)) / w.strides[i] + 1);
   }
   const std::int64_t places = checked_product(blocks, "blocks");
+  (void)checked_product(padded, "padded image");  // positions in it can be counted
   if (x.rank() != 3 || x.dim(1) % taps != 0 || x.dim(2) != places)
     throw ModelError("{} blocks of {} elements do not fit the input", places, taps);
-  check_table_size({taps, places});
+  c.builder().reserve_table({2, taps, places});
   std::vector<std::int64_t> index;
   const Dims tap_strides = dense_strides(w.kernel);
   const Dims block_strides = dense_strides(blocks);
@@ -240,6 +241,7 @@ void deform_conv(ImportContext& c) {
       weight.dim(0) % s.groups != 0 || weight.dim(1) * s.groups != s.channels) {
     throw ModelError("groups and channels do not fit");
   }
+  c.builder().reserve_table({2, s.taps});
   const std::int64_t per_offset = s.channels / s.offset_groups;
   const std::int64_t places = s.height * s.width;
   const Sym maps = reshape(x, {s.batch * s.offset_groups, per_offset, x.dim(2), x.dim(3)});

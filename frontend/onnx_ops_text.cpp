@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <numeric>
 #include <regex>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "frontend/evaluate.h"
@@ -26,7 +28,23 @@ struct StringPair {
   StringTensor left, right;  ///< broadcast to one shape
 };
 
-StringTensor broadcast(const StringTensor& x, const Dims& dims) {
+/// Reserves the memory of that many strings with so many characters together.
+void reserve_strings(ImportContext& c, const Dims& dims, std::size_t characters) {
+  constexpr std::int64_t words = static_cast<std::int64_t>(sizeof(std::string) / sizeof(double));
+  c.builder().reserve_table({words, checked_product(dims, "strings")});
+  c.builder().reserve_table({static_cast<std::int64_t>(characters / sizeof(double))});
+}
+
+std::size_t characters_of(const StringTensor& x) {
+  std::size_t characters = 0;
+  for (const std::string& text : x.values) characters += text.size();
+  return characters;
+}
+
+StringTensor broadcast(ImportContext& c, const StringTensor& x, const Dims& dims) {
+  const std::int64_t count = checked_product(dims, "strings");
+  const std::int64_t repeats = x.values.empty() ? 0 : count / static_cast<std::int64_t>(x.values.size());
+  reserve_strings(c, dims, characters_of(x) * static_cast<std::size_t>(repeats));
   StringTensor result{dims, {}};
   for (const std::int64_t place : broadcast_places(x.dims, dims))
     result.values.push_back(x.values[static_cast<std::size_t>(place)]);
@@ -39,7 +57,7 @@ StringPair broadcast_inputs(ImportContext& c) {
   const Shape shape =
       broadcast_shapes(make_type(DType::u8, a.dims).shape, make_type(DType::u8, b.dims).shape);
   const Dims dims = TensorType{DType::u8, shape, {}}.dims();
-  return {broadcast(a, dims), broadcast(b, dims)};
+  return {broadcast(c, a, dims), broadcast(c, b, dims)};
 }
 
 void string_concat(ImportContext& c) {
@@ -90,6 +108,7 @@ void string_split(ImportContext& c) {
   const std::int64_t width = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
   StringTensor parts{x.dims, {}};
   parts.dims.push_back(width);
+  reserve_strings(c, parts.dims, characters_of(x));
   for (std::vector<std::string>& row : rows) {
     row.resize(static_cast<std::size_t>(width));
     parts.values.insert(parts.values.end(), row.begin(), row.end());
@@ -125,11 +144,48 @@ void string_normalizer(ImportContext& c) {
   c.output_strings(0, std::move(result));
 }
 
-/// The matcher that takes time in proportion to the text, whatever the pattern.
+/// The length of a pattern once repeats in braces are written out; not exact where it is malformed.
+std::int64_t written_out_length(const std::string& pattern) {
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  std::vector<std::int64_t> groups{0};  // their lengths up to here, those that are open
+  std::int64_t last = 0;                // what a repeat would repeat
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '(') {
+      groups.push_back(0);
+    } else if (pattern[i] == ')' && groups.size() > 1) {
+      last = groups.back() + 2;
+      groups.pop_back();
+      groups.back() = std::min(groups.back() + last, most);
+    } else if (pattern[i] == '{') {
+      std::int64_t repeats = 1;
+      for (std::int64_t number = 0; ++i < pattern.size() && pattern[i] != '}';) {
+        const bool is_digit = std::isdigit(static_cast<unsigned char>(pattern[i])) != 0;
+        number = is_digit ? std::min(number * 10 + (pattern[i] - '0'), most) : 0;
+        repeats = std::max(repeats, number);
+      }
+      groups.back() = std::min(groups.back() + last * (repeats - 1), most);
+      last = std::min(last * repeats, most);
+    } else {
+      if (pattern[i] == '\\') ++i;
+      last = 1;
+      groups.back() = std::min(groups.back() + 1, most);
+    }
+  }
+  return std::accumulate(groups.begin(), groups.end(), std::int64_t{0});
+}
+
+/// The matcher that takes time in proportion to the text and the pattern, whatever they are.
 void regex_full_match(ImportContext& c) {
+  constexpr std::int64_t most_work = 10'000'000;
   const StringTensor& x = c.strings(0);
   const std::string pattern = c.string("pattern", "");
   if (pattern.size() > 1000) throw UnsupportedError("a pattern of {} characters", pattern.size());
+  const std::int64_t length = written_out_length(pattern);
+  const auto characters = static_cast<std::int64_t>(characters_of(x) + x.values.size());
+  if (length > 10'000 || length * characters > most_work) {
+    throw UnsupportedError("a pattern of {} characters, repeats written out, over {} characters of text",
+                           length, characters);
+  }
   try {
     const std::regex regex(pattern, std::regex::ECMAScript | std::regex_constants::__polynomial);
     Tensor result(DType::boolean, x.dims);
@@ -141,32 +197,36 @@ void regex_full_match(ImportContext& c) {
   }
 }
 
-/// Words of a document: strings or integers.
-using Word = std::string;
+/// Words of the pool have numbers; all other words have this one.
+constexpr std::int64_t unknown_word = -1;
 
 struct NgramPool {
-  std::map<std::vector<Word>, std::size_t> ids;  ///< of all lengths
-  std::vector<std::int64_t> columns;             ///< per id
-  std::vector<double> weights;                   ///< per id
+  std::map<std::string, std::int64_t> words;             ///< their numbers
+  std::map<std::vector<std::int64_t>, std::size_t> ids;  ///< n-grams of all lengths
+  std::int64_t longest = 0;                              ///< of the n-grams
+  std::vector<std::int64_t> columns;                     ///< per id
+  std::vector<double> weights;                           ///< per id
 };
 
 NgramPool read_pool(ImportContext& c) {
-  std::vector<Word> words = c.strings("pool_strings");
-  for (const std::int64_t number : c.integers("pool_int64s")) words.push_back(std::to_string(number));
+  std::vector<std::string> texts = c.strings("pool_strings");
+  for (const std::int64_t number : c.integers("pool_int64s")) texts.push_back(std::to_string(number));
   const std::vector<std::int64_t> starts = c.integers("ngram_counts");
   NgramPool pool;
+  std::vector<std::int64_t> words;
+  for (const std::string& text : texts)
+    words.push_back(pool.words.emplace(text, static_cast<std::int64_t>(pool.words.size())).first->second);
   pool.columns = c.integers("ngram_indexes");
   pool.weights = c.reals("weights");
-  for (std::size_t n = 1; n <= starts.size(); ++n) {
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const auto n = static_cast<std::int64_t>(i) + 1;
     const auto total = static_cast<std::int64_t>(words.size());
-    const std::int64_t end = n < starts.size() ? starts[n] : total;
-    if (starts[n - 1] < 0 || starts[n - 1] > end || end > total)
-      throw ModelError("ngram_counts do not fit the pool");
-    for (std::int64_t at = starts[n - 1]; at + static_cast<std::int64_t>(n) <= end;
-         at += static_cast<std::int64_t>(n))
-      pool.ids.emplace(
-          std::vector<Word>(words.begin() + at, words.begin() + at + static_cast<std::int64_t>(n)),
-          pool.ids.size());
+    const std::int64_t end = i + 1 < starts.size() ? starts[i + 1] : total;
+    if (starts[i] < 0 || starts[i] > end || end > total) throw ModelError("ngram_counts do not fit the pool");
+    for (std::int64_t at = starts[i]; at + n <= end; at += n) {
+      pool.ids.emplace(std::vector(words.begin() + at, words.begin() + at + n), pool.ids.size());
+      pool.longest = n;
+    }
   }
   if (pool.columns.size() != pool.ids.size() ||
       (!pool.weights.empty() && pool.weights.size() != pool.ids.size()))
@@ -175,36 +235,66 @@ NgramPool read_pool(ImportContext& c) {
   return pool;
 }
 
-/// How often each n-gram of the pool occurs, its words up to max_skip apart.
-std::vector<double> count_ngrams(ImportContext& c, const NgramPool& pool, const std::vector<Word>& words) {
-  std::vector<double> counts(pool.ids.size(), 0);
-  const auto length = static_cast<std::int64_t>(words.size());
-  const std::int64_t shortest = c.required_integer("min_gram_length");
-  if (shortest < 1) throw ModelError("min_gram_length is {}, expected at least 1", shortest);
-  const std::int64_t longest = std::min<std::int64_t>(c.required_integer("max_gram_length"), length);
-  for (std::int64_t n = shortest; n <= longest; ++n) {
-    const std::int64_t most_skipped = n == 1 ? 0 : std::min(c.required_integer("max_skip_count"), length);
-    for (std::int64_t step = 1; step <= most_skipped + 1; ++step) {
-      for (std::int64_t start = 0; start + (n - 1) * step < length; ++start) {
-        std::vector<Word> gram;
-        for (std::int64_t i = 0; i < n; ++i)
-          gram.push_back(words[static_cast<std::size_t>(start + i * step)]);
-        if (const auto found = pool.ids.find(gram); found != pool.ids.end()) counts[found->second] += 1;
+/// The numbers of the words of all documents.
+std::vector<std::int64_t> read_documents(ImportContext& c, const NgramPool& pool) {
+  std::vector<std::int64_t> words;
+  const auto add = [&](const std::string& text) {
+    const auto found = pool.words.find(text);
+    words.push_back(found == pool.words.end() ? unknown_word : found->second);
+  };
+  if (c.is_strings(0)) {
+    for (const std::string& text : c.strings(0).values) add(text);
+  } else {
+    for (const std::int64_t number : c.constant_integers(0)) add(std::to_string(number));
+  }
+  return words;
+}
+
+/// Counts n-grams, and the words that it looks at for that.
+class NgramCounter {
+ public:
+  NgramCounter(ImportContext& c, const NgramPool& pool)
+      : builder_(c.builder()),
+        pool_(pool),
+        shortest_(c.required_integer("min_gram_length")),
+        longest_(std::min(c.required_integer("max_gram_length"), pool.longest)),
+        most_skipped_(c.required_integer("max_skip_count")) {
+    if (shortest_ < 1) throw ModelError("min_gram_length is {}, expected at least 1", shortest_);
+  }
+
+  /// How often each n-gram of the pool occurs, its words up to max_skip apart.
+  std::vector<double> count(std::span<const std::int64_t> words) {
+    std::vector<double> counts(pool_.ids.size(), 0);
+    spend(static_cast<std::int64_t>(counts.size()) + 4);
+    const auto length = static_cast<std::int64_t>(words.size());
+    for (std::int64_t n = shortest_; n <= std::min(longest_, length); ++n) {
+      const std::int64_t most_skipped = n == 1 ? 0 : std::min(most_skipped_, length);
+      for (std::int64_t step = 1; step <= most_skipped + 1; ++step) {
+        spend(n * std::max<std::int64_t>(length - (n - 1) * step, 0));
+        for (std::int64_t start = 0; start + (n - 1) * step < length; ++start) {
+          std::vector<std::int64_t> gram;
+          for (std::int64_t i = 0; i < n; ++i)
+            gram.push_back(words[static_cast<std::size_t>(start + i * step)]);
+          if (const auto found = pool_.ids.find(gram); found != pool_.ids.end()) counts[found->second] += 1;
+        }
       }
     }
+    return counts;
   }
-  return counts;
-}
+
+ private:
+  void spend(std::int64_t words) { builder_.charge(0, 64 * words); }
+
+  GraphBuilder& builder_;
+  const NgramPool& pool_;
+  std::int64_t shortest_, longest_, most_skipped_;
+};
 
 void tf_idf_vectorizer(ImportContext& c) {
   if (!c.is_strings(0) && !c.input(0).is_constant()) c.wait_for_run("counts n-grams in a table");
   const NgramPool pool = read_pool(c);
   Dims dims = c.is_strings(0) ? c.strings(0).dims : c.input(0).dims();
-  std::vector<Word> words;
-  if (c.is_strings(0))
-    words = c.strings(0).values;
-  else
-    for (const std::int64_t number : c.constant_integers(0)) words.push_back(std::to_string(number));
+  const std::vector<std::int64_t> words = read_documents(c, pool);
   if (dims.empty() || dims.size() > 2)
     throw ModelError("the input has {} dims, expected 1 or 2", dims.size());
   const std::int64_t rows = dims.size() == 2 ? dims[0] : 1;
@@ -214,11 +304,13 @@ void tf_idf_vectorizer(ImportContext& c) {
   if (last < -1 || last >= (1 << 26)) throw ModelError("ngram_indexes reach column {}", last);
   const std::int64_t width = last + 1;
   dims.back() = width;
+  c.builder().reserve_table(dims);
   Tensor result(DType::f32, dims);
   const std::string mode = c.string("mode", "TF");
+  NgramCounter counter(c, pool);
   for (std::int64_t row = 0; row < rows; ++row) {
-    const auto first = words.begin() + row * length;
-    const std::vector<double> counts = count_ngrams(c, pool, {first, first + length});
+    const std::vector<double> counts = counter.count(
+        std::span(words).subspan(static_cast<std::size_t>(row * length), static_cast<std::size_t>(length)));
     for (std::size_t id = 0; id < counts.size(); ++id) {
       const double weight = pool.weights.empty() ? 1 : pool.weights[id];
       const double value =

@@ -124,6 +124,8 @@ Sym sample(Sym x, const std::vector<Sym>& positions, const Sampling& sampling) {
     throw ModelError("positions have {} coordinates, the map has {} spatial axes", positions.size(),
                      dims.size() - 2);
   }
+  // Every choice of a tap per axis becomes nodes of its own.
+  if (positions.size() > 4) throw UnsupportedError("a map of {} spatial axes is sampled", positions.size());
   const Dims spatial(dims.begin() + 2, dims.end());
   Sampler sampler{
       reshape(x, {dims[0], dims[1], checked_product(spatial, "map")}), dense_strides(spatial), {}, Sym()};

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "frontend/infer.h"
 
 namespace sylvite {
 namespace {
@@ -55,6 +56,9 @@ Dims checked_dims(const TensorProto& proto) {
   const std::int64_t count = checked_product(dims, describe(proto));
   if (count > (std::int64_t{1} << 40))
     throw UnsupportedError("{}: {} elements are too many", describe(proto), count);
+  for (const std::int64_t extent : dims) {
+    if (extent > extent_limit) throw UnsupportedError("{}: extent {} is too large", describe(proto), extent);
+  }
   return dims;
 }
 

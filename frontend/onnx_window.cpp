@@ -7,13 +7,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t max_window_value = std::int64_t{1} << 31;
-
-void check_range(const std::string& name, const Dims& values, std::int64_t minimum) {
-  for (const std::int64_t value : values) {
-    if (value < minimum || value > max_window_value) throw ModelError("{} holds {}", name, value);
-  }
-}
+constexpr std::int64_t max_window_value = std::int64_t{1} << 30;  ///< products of two leave room for sums
 
 /// SAME keeps ceil(extent / stride) outputs; the odd element goes to the end, or to the beginning for
 /// SAME_LOWER.
@@ -30,12 +24,18 @@ void resolve_same_pads(OnnxWindow& window, const Dims& spatial, bool is_lower) {
 
 }  // namespace
 
+void check_extents(const std::string& name, const Dims& values, std::int64_t minimum) {
+  for (const std::int64_t value : values) {
+    if (value < minimum || value > max_window_value) throw ModelError("{} holds {}", name, value);
+  }
+}
+
 Dims axis_attribute(ImportContext& c, const std::string& name, std::size_t rank, std::int64_t fallback,
                     std::int64_t minimum) {
   if (!c.has_attribute(name)) return Dims(rank, fallback);
   Dims values = c.integers(name);
   if (values.size() != rank) throw ModelError("{} has {} values, expected {}", name, values.size(), rank);
-  check_range(name, values, minimum);
+  check_extents(name, values, minimum);
   return values;
 }
 
@@ -51,7 +51,8 @@ OnnxWindow read_window(ImportContext& c, const Dims& kernel, const Dims& spatial
   if (kernel.size() != spatial.size()) {
     throw ModelError("the window has {} axes, the input {}", kernel.size(), spatial.size());
   }
-  check_range("the window", kernel, 1);
+  check_extents("the window", kernel, 1);
+  check_extents("the map", spatial, 0);
   window.strides = axis_attribute(c, "strides", kernel.size(), 1, 1);
   window.dilations = axis_attribute(c, "dilations", kernel.size(), 1, 1);
   window.pads = axis_attribute(c, "pads", 2 * kernel.size(), 0, 0);

@@ -22,6 +22,10 @@ struct OnnxWindow {
 /// ModelError for lists of the wrong length and values out of range.
 [[nodiscard]] OnnxWindow read_window(ImportContext& c, const Dims& kernel, const Dims& spatial);
 
+/// Throws ModelError unless all values lie between `minimum` and what leaves room for products of two of
+/// them.
+void check_extents(const std::string& name, const Dims& values, std::int64_t minimum);
+
 /// A per-axis attribute, or `fallback` for each axis when absent.
 [[nodiscard]] Dims axis_attribute(ImportContext& c, const std::string& name, std::size_t rank,
                                   std::int64_t fallback, std::int64_t minimum);

@@ -58,5 +58,37 @@ TEST(GraphBuilderTest, RefusesValuesOfTwoBuilders) {
   EXPECT_THROW((void)(x + y), UsageError);
 }
 
+TEST(GraphBuilderTest, AllTablesTogetherAreLimited) {
+  Graph graph;
+  GraphBuilder builder(graph);
+  EXPECT_THROW(builder.reserve_table({1 << 13, 1 << 13}), UnsupportedError);  // 2^25 elements may be made
+  builder.reserve_table({1 << 24});
+  builder.reserve_table({1 << 12, 1 << 12});
+  EXPECT_THROW(builder.reserve_table({1}), UnsupportedError);
+}
+
+TEST(GraphBuilderTest, CopiesOfConstantsStayNodesWhenTheBudgetIsSpent) {
+  Graph graph;
+  GraphBuilder builder(graph);
+  Sym x = builder.constant(Tensor(DType::f32, {1 << 11, 1 << 12}));  // 32 MB
+  int folded = 0;
+  for (; x.is_constant() && folded < 9; ++folded) x = transpose(x, {1, 0});
+  EXPECT_EQ(folded, 3) << "two copies, then a node";
+}
+
+TEST(GraphBuilderTest, HostStepsEndAtTheirBudget) {
+  Graph graph;
+  GraphBuilder builder(graph);
+  builder.fold_everything(1000, 1'000'000);
+  const Sym x = builder.constant(Tensor(DType::f32, {10}));
+  EXPECT_TRUE((x + 1.0).is_constant());
+  EXPECT_THROW((void)broadcast_to(x, {30, 10}), UnsupportedError) << "1200 bytes";
+  const auto square = [&] { return matmul(reshape(x, {10, 1}), reshape(x, {1, 10})); };  // 400 bytes
+  EXPECT_TRUE(square().is_constant());
+  EXPECT_TRUE(square().is_constant());
+  EXPECT_THROW((void)square(), UnsupportedError);
+  EXPECT_THROW(builder.charge(1, 1'000'000), UnsupportedError);
+}
+
 }  // namespace
 }  // namespace sylvite

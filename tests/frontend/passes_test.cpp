@@ -278,5 +278,14 @@ TEST(Rewrite, SameStructureIgnoresNames) {
   EXPECT_FALSE(same_structure(a, c));
 }
 
+TEST(FoldConstants, LeavesLongWorkAsNodes) {
+  Graph graph;
+  const ValueId weight = graph.add_constant(Tensor(DType::f32, {1 << 11, 1 << 11}));
+  graph.outputs = {graph.add(Op::matmul, {weight, weight}), graph.add(Op::exp, {weight})};
+  const Graph after = run_passes(graph);
+  ASSERT_EQ(after.nodes().size(), 1U) << "2^33 steps are too many, 2^22 are not";
+  EXPECT_EQ(after.nodes()[0].op, Op::matmul);
+}
+
 }  // namespace
 }  // namespace sylvite

@@ -16,12 +16,13 @@ import tempfile
 
 import hostile_files
 import hostile_graphs
+import hostile_sizes
 from hostile_case import CASES
 
 
 def add_all_cases():
     for add in (hostile_files.add_byte_cases, hostile_files.add_dims_cases, hostile_files.add_external_cases,
-                hostile_graphs.add_graph_cases, hostile_graphs.add_operator_cases):
+                hostile_graphs.add_graph_cases, hostile_graphs.add_operator_cases, hostile_sizes.add_size_cases):
         add()
 
 

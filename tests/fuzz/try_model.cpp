@@ -15,6 +15,9 @@ namespace sylvite::fuzz {
 namespace {
 
 constexpr std::int64_t most_elements = 1 << 10;  ///< of a model that is run, over all values
+constexpr std::int64_t most_nodes = 4'000;       ///< with sanitizers each takes about ten times as long
+constexpr std::int64_t host_bytes = 1 << 26;  ///< of a run's host steps, whose values the model does not show
+constexpr std::int64_t host_work = 1 << 24;
 
 bool is_tiny(const Graph& graph) {
   std::int64_t elements = 0;
@@ -53,7 +56,11 @@ std::optional<std::vector<HostValue>> inputs_of(const ImportedModel& model) {
 
 std::string try_model(std::string_view bytes) {
   try {
-    const ImportedModel model = import_model_bytes(bytes, "");
+    ImportOptions options;
+    options.max_nodes = most_nodes;
+    options.host_bytes = host_bytes;
+    options.host_work = host_work;
+    const ImportedModel model = import_model_bytes(bytes, "", options);
     const Plan plan = lower(run_passes(model.graph));
     if (!is_tiny(model.graph)) return "";
     std::vector<Tensor> tensors;
