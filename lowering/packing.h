@@ -14,8 +14,9 @@ namespace sylvite {
 
 /// Logical dims (outermost first) are padded with zeros up to multiples of `factors`, each dim with factor >
 /// 1 is split into (outer, inner), and the resulting axes are put in the order `order` (outermost first).
-/// Axes are numbered 2*d for the outer (or whole) part of dim d, 2*d+1 for its inner part.
-/// Example: B[K,N] into panels (N/32, K, 32): factors {1, 32}, order {2, 0, 3}.
+/// Axes are numbered 2*d for the outer (or whole) part of dim d, 2*d+1 for its inner part. An inner part may
+/// be named twice: first its pairs of neighbours, then the place within a pair. Example: B[K,N] into panels
+/// (N/32, K, 32): factors {1, 32}, order {2, 0, 3}.
 struct Packing {
   std::vector<std::int64_t> factors;  ///< one per logical dim; 1 leaves the dim whole. Empty: no packing.
   std::vector<int> order;
