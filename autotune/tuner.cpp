@@ -180,6 +180,9 @@ TuneResult tune(const std::vector<TuneTask>& tasks, const Machine& machine, Data
 TuneResult tune(const std::vector<TuneTask>& tasks, const Machine& machine, Database& database,
                 const TuneOptions& options, const ProgressCallback& progress) {
   WorkerOptions workers;
+  // Memory of the device has addresses in the child, too: of a language model's head, a gigabyte a candidate.
+  constexpr std::int64_t bytes_with_gpu = std::int64_t{256} << 30;
+  if (machine.gpu) workers.memory_bytes = bytes_with_gpu;
   workers.command = options.worker_command;
   workers.workers = options.compile_jobs;
   workers.compile_timeout = options.compile_timeout;
