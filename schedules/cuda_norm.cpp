@@ -14,6 +14,7 @@ constexpr std::int64_t most_held = 64;         // values of a row in a thread's 
 constexpr std::int64_t well_held = 32;         // as many leave room for blocks beside each other
 constexpr int most_threads = 1024;             // of a block
 constexpr std::int64_t most_rows = 1LL << 31;  // blocks of a grid
+constexpr std::int64_t l2_bytes = 50 << 20;    // a result that is larger is not there when it is read
 
 /// Strides over [row, column] of something whose strides over the result's dims are given.
 std::string set_strides(const Dims& dims, const PointwiseOperand& of, Operand& operand) {
@@ -57,13 +58,19 @@ bool is_float_storage(DType dtype) {
   return dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
 }
 
+/// Read once: a matrix, not what all rows share.
+bool passes_by(const Operand& operand) {
+  return operand.column == 1 && operand.row != 0;
+}
+
 std::string load_text(const Operand& operand, int vector) {
   const bool whole = operand.column == 1 && operand.row % vector == 0;
   const std::string at = fmt::format("a.{} + {}ll * row{}", operand.of.name, operand.row,
                                      operand.column == 1 ? " + column" : "");
   const std::string name = "v_" + operand.of.name;
   if (operand.column == 0) return fmt::format("  float {}[VECTOR];\n  load_same({}, {});\n", name, at, name);
-  if (whole) return fmt::format("  float {}[VECTOR];\n  load_vector({}, {});\n", name, at, name);
+  const char* load = passes_by(operand) ? "load_vector<STREAMS>" : "load_vector<false>";
+  if (whole) return fmt::format("  float {}[VECTOR];\n  {}({}, {});\n", name, load, at, name);
   return fmt::format(
       "  float {0}[VECTOR];\n  for (int j = 0; j < VECTOR; j++) {0}[j] = to_float(({1})[j]);\n", name, at);
 }
@@ -109,7 +116,7 @@ std::string functions_text(const CudaNormProblem& problem, int vector) {
          fmt::format(
              "DEVICE void finish(const Arguments& a, long long row, int column, float (&x)[VECTOR]) {{\n{}"
              "  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
-             "  store_vector(a.out + row * COLUMNS + column, x);\n}}\n",
+             "  store_vector<STREAMS>(a.out + row * COLUMNS + column, x);\n}}\n",
              finish, call_text(problem.epilogue, "epilogue", scaled));
 }
 
@@ -168,6 +175,9 @@ std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
     std::int64_t penalty;
   };
   std::vector<Rated> rated;
+  const std::int64_t bytes =
+      problem.rows * problem.columns * static_cast<std::int64_t>(dtype_size(problem.out));
+  const bool is_large = bytes > l2_bytes;
   for (int threads = 32; threads <= most_threads; threads *= 2) {
     const std::int64_t items = (problem.columns + threads * vector - 1) / (threads * vector);
     const std::int64_t held = items * vector;
@@ -177,7 +187,9 @@ std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
       if (block < 128 || block > 512) continue;
       // Few values wait on sums of many warps; many take registers from other blocks.
       const std::int64_t wanted = std::abs(held - well_held) + (held > well_held ? well_held : 0);
-      rated.push_back({{threads, rows}, 8 * wanted + (block == 128 ? 0 : block == 256 ? 1 : 2)});
+      const std::int64_t penalty = 8 * wanted + (block == 128 ? 0 : block == 256 ? 1 : 2);
+      for (const bool other : {false, true})
+        rated.push_back({{threads, rows, other != is_large}, 2 * penalty + (other ? 1 : 0)});
     }
   }
   std::stable_sort(rated.begin(), rated.end(),
@@ -197,8 +209,8 @@ CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice
   result.source += fmt::format(
       "constexpr long long ROWS = {};\nconstexpr int COLUMNS = {}, THREADS = {}, ROWS_OF_BLOCK = {}, VECTOR "
       "= "
-      "{};\nconstexpr bool CENTRED = {};\nconstexpr float EPSILON = {:a}f;\ntypedef {} Out;\n",
-      problem.rows, problem.columns, choice.threads, choice.rows, vector, problem.is_centred,
+      "{};\nconstexpr bool CENTRED = {}, STREAMS = {};\nconstexpr float EPSILON = {:a}f;\ntypedef {} Out;\n",
+      problem.rows, problem.columns, choice.threads, choice.rows, vector, problem.is_centred, choice.streams,
       static_cast<float>(problem.epsilon), dtype_name(problem.out));
   const std::vector<const Operand*> operands = all_operands(problem);
   result.source += arguments_text(operands) + functions_text(problem, vector);

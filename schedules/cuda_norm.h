@@ -30,8 +30,9 @@ struct CudaNormProblem {
 
 /// The numbers that may vary.
 struct CudaNormChoice {
-  int threads = 32;  ///< of a row
-  int rows = 4;      ///< of a block
+  int threads = 32;      ///< of a row
+  int rows = 4;          ///< of a block
+  bool streams = false;  ///< what passes by once is the first to leave the L2 cache
   bool operator==(const CudaNormChoice&) const = default;
 };
 

@@ -23,7 +23,8 @@ std::vector<Parameter> parameters(const Kernel& kernel, const Machine& /*machine
 
 Candidate at(const Kernel& kernel, const Machine& /*machine*/, const Point& point) {
   const CudaNormChoice choice = choices_for(kernel).at(choice_number(point));
-  return {{cuda_norm_form, {{"threads", choice.threads}, {"rows", choice.rows}}}, {}};
+  return {{cuda_norm_form, {{"threads", choice.threads}, {"rows", choice.rows}, {"streams", choice.streams}}},
+          {}};
 }
 
 }  // namespace
@@ -41,8 +42,8 @@ CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form) {
   const Reading<CudaNormProblem> reading = read_cuda_norm(kernel);
   if (!reading.refusal.empty())
     throw UnsupportedError("the row template cannot take the kernel: {}", reading.refusal);
-  return make_cuda_norm(reading.problem,
-                        {static_cast<int>(form.at("threads")), static_cast<int>(form.at("rows"))});
+  return make_cuda_norm(reading.problem, {static_cast<int>(form.at("threads")),
+                                          static_cast<int>(form.at("rows")), form.at("streams") != 0});
 }
 
 }  // namespace sylvite

@@ -82,7 +82,7 @@ std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) 
     vector.values.push_back(width);
   const Dims extents = facts_of(kernel, machine).extents;
   const std::int64_t shorter = std::min(extents[0], extents[read_transpose(kernel).across]);
-  return {{"tile", up_to(shorter, {32, 64})}, {"rows", {8, 4, 16}}, vector};
+  return {{"tile", up_to(shorter, {32, 64, 128})}, {"rows", {8, 4, 16}}, vector};
 }
 
 Point heuristic(const Kernel& kernel, const Machine& machine) {

@@ -6,6 +6,7 @@
 //   THREADS, ROWS_OF_BLOCK    threads of a row, a multiple of 32; rows of a block
 //   VECTOR                    columns that a thread takes together: a divisor of COLUMNS
 //   CENTRED, EPSILON          layer norm, else RMS norm
+//   STREAMS                   matrices are the first to leave the L2 cache
 //   Arguments                 pointers: out, and what is read
 //   load_x(a, row, column, x), finish(a, row, column, x)   VECTOR values of the row; the work on them and their store
 

@@ -19,7 +19,8 @@ struct Bits<2> {
   typedef u16 Type;
 };
 
-template <int N, class T>
+// STREAM: the elements pass by once.
+template <bool STREAM = false, int N, class T>
 DEVICE void load_vector(const T* p, float (&v)[N]) {
   constexpr int BYTES = N * sizeof(T) < 16 ? N * sizeof(T) : 16, STEP = BYTES / sizeof(T);
 #pragma unroll
@@ -28,7 +29,8 @@ DEVICE void load_vector(const T* p, float (&v)[N]) {
       typename Bits<BYTES>::Type bits;
       T elements[STEP];
     } loaded;
-    loaded.bits = *(const typename Bits<BYTES>::Type*)(p + i);
+    const auto* from = (const typename Bits<BYTES>::Type*)(p + i);
+    loaded.bits = STREAM ? __ldcs(from) : *from;
 #pragma unroll
     for (int j = 0; j < STEP; j++) v[i + j] = to_float(loaded.elements[j]);
   }
@@ -47,7 +49,7 @@ DEVICE T from_float(T, float x) {
 DEVICE f32 from_float(f32, float x) {
   return x;
 }
-template <int N, class T>
+template <bool STREAM = false, int N, class T>
 DEVICE void store_vector(T* p, const float (&v)[N]) {
   constexpr int BYTES = N * sizeof(T) < 16 ? N * sizeof(T) : 16, STEP = BYTES / sizeof(T);
 #pragma unroll
@@ -58,6 +60,8 @@ DEVICE void store_vector(T* p, const float (&v)[N]) {
     } stored;
 #pragma unroll
     for (int j = 0; j < STEP; j++) stored.elements[j] = from_float(T{}, v[i + j]);
-    *(typename Bits<BYTES>::Type*)(p + i) = stored.bits;
+    auto* to = (typename Bits<BYTES>::Type*)(p + i);
+    if constexpr (STREAM) __stcs(to, stored.bits);
+    else *to = stored.bits;
   }
 }
