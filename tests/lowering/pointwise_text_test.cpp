@@ -25,6 +25,7 @@ constexpr const char* cpu_prelude = R"(
 #include <cstring>
 #define DEVICE extern "C" inline __attribute__((used))
 #define __expf expf
+#define __fdividef(x, y) ((x) / (y))
 inline float rsqrtf(float x) { return 1.f / sqrtf(x); }
 DEVICE float tanh_fast(float x) { return tanhf(x); }
 DEVICE float round_bf16(float x) {
@@ -152,6 +153,16 @@ TEST(PointwiseText, FastFunctionsStayCloseToTheInterpreter) {
   check(
       {{Op::gelu}, {Op::gelu, {{"approximate", "tanh"}}}, {Op::tanh}, {Op::sigmoid}, {Op::silu}, {Op::rsqrt}},
       false, true, 2e-2);
+}
+
+TEST(PointwiseText, GeluForTf32IsNear) {
+  const Loaded loaded("");
+  auto* near = loaded.find<float(float)>("gelu_near");
+  ASSERT_NE(near, nullptr);
+  for (float x = -20; x <= 20; x += 0.01F) {
+    const double wanted = 0.5 * x * (1 + std::erf(x * std::sqrt(0.5)));
+    EXPECT_NEAR(near(x), wanted, 3e-5 * std::max(1.0, std::fabs(double{x})));
+  }
 }
 
 TEST(PointwiseText, ReadsOperandsWhereTheyLie) {
