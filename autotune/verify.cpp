@@ -85,8 +85,10 @@ auto doubles_of(const Tensor& tensor) {
 
 }  // namespace
 
-Tolerance tolerance_of(const Kernel& kernel) {
+Tolerance tolerance_of(const Kernel& kernel, bool tf32) {
+  constexpr double rounding_of_tf32 = 0x1p-10;  // tensor cores cut what they read
   Tolerance tolerance;
+  if (tf32) tolerance = {.relative = 2 * rounding_of_tf32, .absolute = 2 * rounding_of_tf32};
   if (kernel.kind != KernelClass::attention) return tolerance;
   const Node& attention = kernel.body.node(kernel.anchor);
   const double rounding = neighbours_apart(kernel.body.type(attention.outputs.at(0)).dtype) / 2;

@@ -13,7 +13,8 @@ struct Tolerance {
 
 /// What candidates of a kernel may differ by. Attention in bf16 or f16 may round its probabilities to that
 /// type, since tensor cores multiply them so: the sum then errs by up to a rounding of the largest value.
-[[nodiscard]] Tolerance tolerance_of(const Kernel& kernel);
+/// `tf32`: its f32 operands may have been rounded to TF32, which has 10 bits after the point.
+[[nodiscard]] Tolerance tolerance_of(const Kernel& kernel, bool tf32 = false);
 
 /// The largest |a - e| / (absolute * scale + relative * |e|) over all elements, where scale = max |e|: at
 /// most 1 passes. Infinity when NaNs or infinities stand at different places, and for any difference in a

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models on a GPU beside torch.compile: times, errors against f32, compile times and device memory, in one run.
 
-usage: cuda_models.py SYLVITE... --models FOLDER [--only NAME,...] [--batch 32] [--precision bf16] [--json FILE]
+usage: cuda_models.py SYLVITE... --models FOLDER [--only NAME,...] [--batch 32] [--precision bf16|tf32|f32] [--json FILE]
 SYLVITE is the command (several words: a bundle's `run sylvite`). FOLDER holds NAME.onnx with weights. Sylvite's time is
 that of a CUDA graph, inputs on the device; torch's that of calls, inputs on the device. Every round measures Sylvite's
 modes, then torch's; a figure is the median over rounds. Needs torch, onnx and numpy.
@@ -108,7 +108,7 @@ def race(path, name, options, folder):
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
         reference = reference_model.cuda()(x).float()
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = not bf16
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
     print(f"{name}: models and reference ready in {time.time() - start:.1f} s", flush=True)
     ours = Sylvite(options.sylvite, onnx_path, folder, options)
     row = {"model": name, "batch": options.batch, "precision": options.precision, "us": {}, "error": {}, "cold_seconds": {},

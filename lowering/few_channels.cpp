@@ -7,13 +7,17 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t run = 8;  // elements of 16 bytes
+/// Elements of 16 bytes.
+std::int64_t run_of(const TensorType& type) {
+  return 16 / static_cast<std::int64_t>(dtype_size(type.dtype));
+}
 
-bool is_taken(const Graph& graph, const Node& node) {
+bool is_taken(const Graph& graph, const Node& node, bool tf32) {
+  if (node.op != Op::conv) return false;
   const TensorType& x = graph.type(node.inputs[0]);
-  if (node.op != Op::conv || x.rank() != 4) return false;
-  const bool narrow = x.dtype == DType::bf16 || x.dtype == DType::f16;
-  return narrow && x.dims()[1] < run && x.element_count() > 0 && graph.is_constant(node.inputs[1]) &&
+  if (x.rank() != 4) return false;
+  const bool is_known = x.dtype == DType::bf16 || x.dtype == DType::f16 || (tf32 && x.dtype == DType::f32);
+  return is_known && x.dims()[1] < run_of(x) && x.element_count() > 0 && graph.is_constant(node.inputs[1]) &&
          node.attributes.integer("groups") == 1 && node.attributes.integers("dilations") == Dims{1, 1};
 }
 
@@ -29,9 +33,10 @@ Tensor extended(const Tensor& tensor, const Dims& dims) {
   return result;
 }
 
-bool widen(GraphRewriter& rewriter, const Node& node) {
+bool widen(GraphRewriter& rewriter, const Node& node, bool tf32) {
   Graph& graph = rewriter.graph();
-  if (!is_taken(rewriter.source(), node)) return false;
+  if (!is_taken(rewriter.source(), node, tf32)) return false;
+  const std::int64_t run = run_of(rewriter.source().type(node.inputs[0]));
   const Dims x = rewriter.source().type(node.inputs[0]).dims();
   const Dims out = rewriter.source().type(node.outputs[0]).dims();
   const Tensor& filter = *rewriter.source().value(node.inputs[1]).constant;
@@ -62,8 +67,9 @@ bool widen(GraphRewriter& rewriter, const Node& node) {
 
 }  // namespace
 
-Graph widen_few_channels(const Graph& graph) {
-  return rewrite_nodes(graph, widen);
+Graph widen_few_channels(const Graph& graph, bool tf32) {
+  return rewrite_nodes(
+      graph, [&](GraphRewriter& rewriter, const Node& node) { return widen(rewriter, node, tf32); });
 }
 
 }  // namespace sylvite

@@ -19,13 +19,16 @@ constexpr std::array finite_ops = {
 
 /// Which values are blocked, and how.
 struct Blocks {
-  int size = 0;  ///< channels of a block; 0: all that a value has
+  int size = 0;       ///< channels of a block; 0: all that a value has
+  bool tf32 = false;  ///< with size 0: f32 values, too
 
   [[nodiscard]] bool fit(const TensorType& type) const {
     constexpr std::int64_t unit = 4;  // channels; longer rows of odd lengths cannot be read in vectors
     if (type.rank() != 4 || type.element_count() == 0) return false;
     if (size > 0) return type.dtype == DType::f32 || type.dtype == DType::bf16;
-    return (type.dtype == DType::bf16 || type.dtype == DType::f16) && type.dims()[1] % unit == 0;
+    const bool is_known =
+        type.dtype == DType::bf16 || type.dtype == DType::f16 || (tf32 && type.dtype == DType::f32);
+    return is_known && type.dims()[1] % unit == 0;
   }
   [[nodiscard]] int of(const TensorType& type) const {
     return size > 0 ? size : static_cast<int>(type.dims().at(1));
@@ -221,7 +224,7 @@ bool has_convolutions(const Graph& graph) {
 
 Graph assign_layouts(const Graph& graph, const LoweringOptions& options) {
   if (!options.block_channels || options.channel_block == 1 || !has_convolutions(graph)) return graph;
-  return Assigner(graph, {options.channel_block}).run();
+  return Assigner(graph, {options.channel_block, options.tf32}).run();
 }
 
 }  // namespace sylvite

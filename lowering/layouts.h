@@ -12,8 +12,8 @@ namespace sylvite {
 /// as do constants: to_layout of a constant stands for a weight that is packed when the program is loaded.
 /// Blocked values flow through operations that keep the padded channels finite, so that a zero weight wipes
 /// them out. A graph without convolutions comes back as it is.
-/// With channel_block = 0 it is rank-4 f16 and bf16 values, each in one block of all its channels, where
-/// those are a multiple of 4 (no value is padded): as tensor cores read images.
+/// With channel_block = 0 it is rank-4 f16 and bf16 values, with options.tf32 f32 as well, each in one block
+/// of all its channels, where those are a multiple of 4 (no value is padded): as tensor cores read images.
 [[nodiscard]] Graph assign_layouts(const Graph& graph, const LoweringOptions& options);
 
 }  // namespace sylvite

@@ -202,7 +202,8 @@ Plan lower(const Graph& graph, const LoweringOptions& options) {
   // The second flatten moves the slices of merged matmuls behind the reshapes that follow them.
   const Graph flat = options.fuse ? flatten(merge_matmuls(flatten(order_rows(multiplied)))) : multiplied;
   const bool channels_last = options.block_channels && options.channel_block == 0;
-  const Graph laid_out = assign_layouts(channels_last ? widen_few_channels(flat) : flat, options);
+  const Graph laid_out =
+      assign_layouts(channels_last ? widen_few_channels(flat, options.tf32) : flat, options);
   Plan plan = plan_with(laid_out, no_joins(laid_out), options);
   if (options.fuse && options.join_concats) {
     const Joins joins = find_joins(laid_out);

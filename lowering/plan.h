@@ -56,6 +56,7 @@ struct LoweringOptions {
   bool block_channels = true;     ///< channel-blocked layouts between convolutions
   bool multiply_patches = false;  ///< convolutions of patches as matmuls, for tensor cores
   int channel_block = 16;         ///< floats of a vector register; 0: all channels of 16-bit values
+  bool tf32 = false;              ///< with channel_block 0: tensor cores read f32 values, too
   bool reuse_memory = true;       ///< false: every value has its own place in the arena (debugging)
 };
 

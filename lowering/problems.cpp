@@ -168,8 +168,7 @@ RightWeight weight_for_tensor_cores(const Kernel& kernel) {
   const TensorType& type = kernel.body.type(weight.id);
   const auto size = static_cast<std::int64_t>(dtype_size(type.dtype));
   const bool lies_well = type.dims().back() * size % row_unit_bytes == 0;
-  const bool is_depth_fast = weight.is_transposed;
-  return lies_well && (is_depth_fast || type.dtype != DType::f32) ? RightWeight{} : weight;
+  return lies_well && type.dtype != DType::f32 ? RightWeight{} : weight;
 }
 
 Reading<MatmulProblem> read_matmul(const Kernel& kernel) {

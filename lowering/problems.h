@@ -53,7 +53,7 @@ struct RightWeight {
 /// Tensor cores read rows that begin at multiples of so many bytes.
 inline constexpr std::int64_t row_unit_bytes = 16;
 /// The right operand's weight, when tensor cores need it packed: in rows of the depth that are padded to
-/// row_unit_bytes. Others are read as they lie.
+/// row_unit_bytes. f32 always is, to be rounded to TF32. Others are read as they lie.
 [[nodiscard]] RightWeight weight_for_tensor_cores(const Kernel& kernel);
 
 /// A 2-D convolution into a channel-blocked output, then pointwise work.

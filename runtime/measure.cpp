@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "runtime/kernel_runner.h"
 #include "runtime/threads.h"
+#include "schedules/cuda_candidate.h"
 
 namespace sylvite {
 
@@ -31,11 +32,11 @@ std::unique_ptr<KernelRunner> load_candidate(const Kernel& kernel, const Candida
 }
 
 double worst_output_error(const Kernel& kernel, const std::vector<Tensor>& actual,
-                          const std::vector<Tensor>& expected) {
+                          const std::vector<Tensor>& expected, const Tolerance& tolerance) {
   double worst = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    worst = std::max(worst, output_error(kernel.body.type(kernel.body.outputs[i]), actual[i], expected[i],
-                                         tolerance_of(kernel)));
+    worst = std::max(
+        worst, output_error(kernel.body.type(kernel.body.outputs[i]), actual[i], expected[i], tolerance));
   }
   return worst;
 }
@@ -78,6 +79,7 @@ struct Contestant {
   std::unique_ptr<KernelRunner> runner;
   MeasurementReply* reply = nullptr;
   int threads = 1;
+  Tolerance tolerance;
   int repetitions = 1;
 
   double time_sample() const {
@@ -116,8 +118,8 @@ void race(std::vector<Contestant>& contestants, const MeasureRequest& request) {
 
 /// Raises the reply's error to that of the runner's outputs; false, with a verdict, when it is too large.
 bool compare_outputs(const Kernel& kernel, KernelRunner& runner, const std::vector<Tensor>& expected,
-                     MeasurementReply& reply) {
-  reply.error = std::max(reply.error, worst_output_error(kernel, runner.outputs(), expected));
+                     const Tolerance& tolerance, MeasurementReply& reply) {
+  reply.error = std::max(reply.error, worst_output_error(kernel, runner.outputs(), expected, tolerance));
   if (reply.error <= 1) {
     return true;
   }
@@ -134,7 +136,8 @@ void judge(const Kernel& kernel, const MeasureRequest& request, const std::vecto
   for (const Contestant& contestant : contestants) {
     MeasurementReply& reply = *contestant.reply;
     double found = median(reply.samples_us);
-    if (compare_outputs(kernel, *contestant.runner, expected, reply) && (found <= 0 || found < least)) {
+    if (compare_outputs(kernel, *contestant.runner, expected, contestant.tolerance, reply) &&
+        (found <= 0 || found < least)) {
       reply.verdict = Verdict::noisy;
       reply.message = fmt::format("a median of {} us is impossible: at least {} us", found, least);
     }
@@ -145,11 +148,11 @@ void judge(const Kernel& kernel, const MeasureRequest& request, const std::vecto
 std::unique_ptr<KernelRunner> check(const Kernel& kernel, const MeasureRequest& request,
                                     const CandidateMessage& message, const std::vector<Tensor>& inputs,
                                     const std::vector<Tensor>& expected, ColdWeights& weights,
-                                    MeasurementReply& reply) {
+                                    const Tolerance& tolerance, MeasurementReply& reply) {
   try {
     auto runner = load_candidate(kernel, message, request.target, inputs, weights, request.threads);
     runner->call();
-    if (compare_outputs(kernel, *runner, expected, reply)) {
+    if (compare_outputs(kernel, *runner, expected, tolerance, reply)) {
       return runner;
     }
   } catch (const std::exception& error) {
@@ -203,9 +206,12 @@ MeasureReply Measurer::measure(const MeasureRequest& request, const std::functio
   std::vector<Contestant> contestants;
   for (std::size_t i = 0; i < request.candidates.size(); ++i) {
     note(i);
-    if (auto runner = check(oracle->kernel, request, request.candidates[i], oracle->inputs, oracle->outputs,
-                            *oracle->weights, reply.results[i])) {
-      contestants.push_back({std::move(runner), &reply.results[i], request.threads});
+    const CandidateMessage& candidate = request.candidates[i];
+    const bool tf32 = multiplies_in_tf32(oracle->kernel, Candidate::parse(candidate.candidate));
+    const Tolerance tolerance = tolerance_of(oracle->kernel, tf32);
+    if (auto runner = check(oracle->kernel, request, candidate, oracle->inputs, oracle->outputs,
+                            *oracle->weights, tolerance, reply.results[i])) {
+      contestants.push_back({std::move(runner), &reply.results[i], request.threads, tolerance});
     }
   }
   note(request.candidates.size());

@@ -74,6 +74,7 @@ LoweringOptions lowering_options(const Settings& settings, const Machine& machin
   const bool tiles = machine.amx && settings.string("compile.precision") == "bf16";
   options.channel_block = machine.gpu ? 0 : tiles ? conv_tile_depth : machine.vector_floats;
   options.multiply_patches = machine.gpu.has_value();
+  options.tf32 = machine.tf32;
   return options;
 }
 
@@ -85,6 +86,7 @@ Session new_session(const CompileOptions& options) {
   session.machine.winograd = session.settings.string("schedules.winograd") == "auto";
   if (session.settings.string("compile.device") == "cuda") {
     session.machine = with_gpu(session.machine, detect_gpu());
+    session.machine.tf32 = session.settings.string("compile.precision") == "tf32";
   }
   return session;
 }

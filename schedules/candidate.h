@@ -41,6 +41,7 @@ struct Machine {
   bool amx = false;            ///< ... or in tiles (AMX), which the system lets this process use
   int threads = 1;             ///< threads a program will run with
   bool winograd = true;        ///< convolutions may be Winograd's; knob schedules.winograd
+  bool tf32 = false;           ///< products of f32 may be made in TF32; knob compile.precision
   std::int64_t l1_bytes = 32 << 10;
   std::int64_t l2_bytes = 1 << 20;
   std::string cpu_name;

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "schedules/cuda_sources.h"
 
-// The head of schedules/cuda/attention.cuh.
+// The heads of schedules/cuda/attention.cuh and attention_tf32.cuh.
 
 namespace sylvite {
 namespace {
@@ -16,13 +16,22 @@ constexpr int rows_of_consumer = 64;
 constexpr int most_whole_keys = 208;  // whose scores fit into registers
 constexpr int registers = 65536;      // of a multiprocessor
 constexpr int product_overhead = 26;  // registers that a product takes beside its sums
+constexpr int registers_beside =
+    40;  // that the kernel for f32 takes beside queries, scores and sums, at least
 constexpr std::int64_t l2_for_heads = 24 << 20;
 
+bool is_tf32(const CudaAttentionProblem& problem) {
+  return problem.element == DType::f32;
+}
+
 int width_of(const CudaAttentionProblem& problem) {
-  return static_cast<int>((problem.depth + 63) / 64 * 64);
+  const std::int64_t unit = is_tf32(problem) ? 32 : 64;
+  return static_cast<int>((problem.depth + unit - 1) / unit * unit);
 }
 
 int shared_bytes(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
+  constexpr int padding_of_tf32 = 16 + 4;  // floats after a row of keys and of values
+  if (is_tf32(problem)) return 2 * choice.block * (2 * width_of(problem) + padding_of_tf32) * 4;
   const int row = width_of(problem) * 2;
   const int queries = rows_of_consumer * choice.consumers * row, keys = choice.block * row;
   if (choice.whole_keys) return 1024 + queries + 2 * keys + 16;
@@ -40,7 +49,8 @@ std::string constants_text(const CudaAttentionProblem& problem, const CudaAttent
   const auto define = [&](const char* name, std::int64_t value) {
     text += fmt::format("constexpr int {} = {};\n", name, value);
   };
-  const std::int64_t bytes_of_head = 4 * problem.keys * width_of(problem);
+  const auto element = static_cast<std::int64_t>(dtype_size(problem.element));
+  const std::int64_t bytes_of_head = 2 * element * problem.keys * width_of(problem);
   define("BATCH", problem.batch);
   define("HEADS", problem.heads);
   define("QUERIES", problem.queries);
@@ -61,8 +71,9 @@ std::string constants_text(const CudaAttentionProblem& problem, const CudaAttent
   const bool is_even = (mask.batch | mask.head | mask.row | problem.keys) % 2 == 0;
   define("MASK_PAIRS", is_even && !is_truth);
   text += fmt::format("typedef {} Mask;\n", is_truth ? "u8" : dtype_name(mask.dtype));
-  text += fmt::format("constexpr float SCALE = {:a}f;\n",
-                      static_cast<float>(problem.scale * std::numbers::log2e));
+  text += fmt::format(
+      "constexpr float SCALE = {:a}f;\n",
+      static_cast<float>(problem.scale * std::numbers::log2e * (is_tf32(problem) ? tf32_uncut : 1)));
   return text + fmt::format("typedef {} Element;\n", dtype_name(problem.element));
 }
 
@@ -101,6 +112,23 @@ std::string multiply_text(const CudaAttentionProblem& problem, const CudaAttenti
              results + 3, results + 4);
 }
 
+std::string lies_text(const CudaAttentionProblem& problem) {
+  std::string text =
+      "struct Lie {\n  long long offset, batch, head, row;\n"
+      "  template <class T>\n  __device__ constexpr long long at(const T& tile) const {\n"
+      "    return offset + tile.batch * batch + tile.head * head;\n  }\n};\n";
+  const auto define = [&](const char* name, const CudaAttentionProblem::Operand& operand) {
+    text += fmt::format("__device__ constexpr Lie {} = {{{}, {}, {}, {}}};\n", name, operand.offset,
+                        operand.batch, operand.head, operand.row);
+  };
+  define("Q", problem.q);
+  define("K", problem.k);
+  define("V", problem.v);
+  define("OUT", problem.out);
+  return text + fmt::format("constexpr int DEPTH = {};\nconstexpr float UNCUT = {:a}f;\n", problem.depth,
+                            static_cast<float>(tf32_uncut));
+}
+
 CudaTensorMap map_of(const CudaAttentionProblem& problem, const CudaAttentionProblem::Operand& operand,
                      std::int64_t rows, int box_rows) {
   constexpr std::int64_t bytes = 2;
@@ -117,15 +145,69 @@ CudaTensorMap map_of(const CudaAttentionProblem& problem, const CudaAttentionPro
   return map;
 }
 
+std::string refuse_tf32_choice(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
+                               const CudaCard& card) {
+  if (choice.whole_keys || choice.consumers != 1 || choice.stages != 2 || choice.block % 8 != 0)
+    return "f32 goes through two stages of blocks of a multiple of 8 keys, with one warpgroup";
+  const int held = choice.block / 2 + width_of(problem) + registers_beside;
+  if (held > registers / (128 * choice.resident))
+    return "the scores do not fit into the registers of so many blocks";
+  const std::int64_t bytes =
+      static_cast<std::int64_t>(shared_bytes(problem, choice) + 1024) * choice.resident;
+  return bytes > card.shared_bytes + 1024 ? "it does not fit into shared memory" : "";
+}
+
+/// What is alike in the launches of all kernels.
+CudaTemplate template_of(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
+  CudaTemplate result;
+  result.name = fmt::format("attention_{}_{}x{}x{}x{}x{}", dtype_name(problem.element), problem.batch,
+                            problem.heads, problem.queries, problem.keys, problem.depth);
+  result.source = fmt::format("#define KERNEL {}\n{}", result.name, embedded::cuda_hopper);
+  result.source += constants_text(problem, choice);
+  result.source += embedded::cuda_attention_scores;
+  result.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
+  result.programmatic = true;
+  result.pointers = {problem.mask ? problem.mask->argument : -1};
+  return result;
+}
+
+CudaTemplate make_tf32(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
+  CudaTemplate result = template_of(problem, choice);
+  result.source += lies_text(problem);
+  result.source += embedded::cuda_attention_tf32;
+  result.blocks = static_cast<unsigned>(tiles_of(problem, choice));
+  result.threads = 128;
+  for (const CudaAttentionProblem::Operand* operand : {&problem.q, &problem.k, &problem.v, &problem.out})
+    result.pointers.push_back(operand->argument);
+  return result;
+}
+
+/// Blocks that leave the least keys of the last one empty; a block costs as much as a few keys by itself.
+std::vector<CudaAttentionChoice> tf32_choices(const CudaAttentionProblem& problem) {
+  constexpr std::int64_t cost_of_block = 8;
+  std::vector<int> blocks = {64, 48, 40, 32, 72, 80};
+  const auto cost = [&](int block) { return (problem.keys + block - 1) / block * (block + cost_of_block); };
+  std::stable_sort(blocks.begin(), blocks.end(), [&](int a, int b) { return cost(a) < cost(b); });
+  std::vector<CudaAttentionChoice> choices;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for (const int resident : {3, 4, 2}) {
+      if (resident == 3 || i < 2) choices.push_back({false, 1, blocks[i], 2, resident});
+    }
+  }
+  return choices;
+}
+
 }  // namespace
 
 std::string CudaAttentionChoice::to_string() const {
+  if (consumers == 1 && !whole_keys) return fmt::format("tf32 {} x{}", block, resident);
   if (whole_keys) return fmt::format("whole {} x{}", block, resident);
   return fmt::format("ring {}x{} s{}", rows_of_consumer * consumers, block, stages);
 }
 
 std::string refuse_cuda_attention(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
                                   const CudaCard& card) {
+  if (is_tf32(problem)) return refuse_tf32_choice(problem, choice, card);
   if (choice.whole_keys) {
     if (choice.block < problem.keys || choice.block % 16 != 0 || choice.block > most_whole_keys)
       return "all keys of a head are one block, a multiple of 16 up to 208";
@@ -146,19 +228,14 @@ CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const Cuda
                                  const CudaCard& card) {
   if (const std::string refusal = refuse_cuda_attention(problem, choice, card); !refusal.empty())
     throw UnsupportedError("attention {} cannot be made: {}", choice.to_string(), refusal);
-  CudaTemplate result;
-  result.name = fmt::format("attention_{}_{}x{}x{}x{}x{}", dtype_name(problem.element), problem.batch,
-                            problem.heads, problem.queries, problem.keys, problem.depth);
-  result.source = fmt::format("#define KERNEL {}\n{}", result.name, embedded::cuda_hopper);
-  result.source += constants_text(problem, choice) + multiply_text(problem, choice);
+  if (is_tf32(problem)) return make_tf32(problem, choice);
+  CudaTemplate result = template_of(problem, choice);
+  result.source += multiply_text(problem, choice);
   result.source += embedded::cuda_attention;
   const std::int64_t tiles = tiles_of(problem, choice);
   result.blocks =
       static_cast<unsigned>(choice.whole_keys ? tiles : std::min<std::int64_t>(tiles, card.multiprocessors));
   result.threads = static_cast<unsigned>(128 * (choice.whole_keys ? 1 : choice.consumers + 1));
-  result.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
-  result.programmatic = true;
-  result.pointers = {problem.mask ? problem.mask->argument : -1};
   const int queries = rows_of_consumer * choice.consumers;
   result.maps = {map_of(problem, problem.q, problem.queries, queries),
                  map_of(problem, problem.k, problem.keys, choice.block),
@@ -170,6 +247,7 @@ CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const Cuda
 std::vector<CudaAttentionChoice> cuda_attention_choices(const CudaAttentionProblem& problem,
                                                         const CudaCard& card) {
   std::vector<CudaAttentionChoice> choices;
+  if (is_tf32(problem)) choices = tf32_choices(problem);
   const int all_keys = static_cast<int>(std::min<std::int64_t>((problem.keys + 15) / 16 * 16, 4096));
   for (const int resident : {4, 3, 5, 2}) choices.push_back({true, 1, all_keys, 1, resident});
   for (const int stages : {4, 3, 2}) choices.push_back({false, 3, 128, stages, 1});

@@ -11,8 +11,9 @@
 
 namespace sylvite {
 
-/// out = softmax(scale q k^T + mask) v over [batch, heads, rows, depth], bf16 or f16. All four are read and
-/// written where they lie: a fused projection of q, k and v, or heads inside rows, need no copies.
+/// out = softmax(scale q k^T + mask) v over [batch, heads, rows, depth], bf16 or f16, or f32 multiplied in
+/// TF32. All four are read and written where they lie: a fused projection of q, k and v, or heads inside
+/// rows, need no copies.
 struct CudaAttentionProblem {
   struct Operand {
     int argument = 0;
@@ -37,10 +38,10 @@ struct CudaAttentionProblem {
 /// The numbers that may vary.
 struct CudaAttentionChoice {
   bool whole_keys = false;  ///< all keys of a head at once; else blocks of them through a ring
-  int consumers = 2;        ///< warpgroups of 64 queries
+  int consumers = 2;        ///< warpgroups of 64 queries; 1 for f32
   int block = 128;          ///< keys
   int stages = 2;           ///< of keys, and as many of values
-  int resident = 1;         ///< blocks on a multiprocessor, at least; more than 1 with whole_keys
+  int resident = 1;         ///< blocks on a multiprocessor, at least; more than 1 with whole_keys or f32
 
   [[nodiscard]] std::string to_string() const;
   bool operator==(const CudaAttentionChoice&) const = default;

@@ -115,8 +115,9 @@ Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel) {
   const std::vector<ValueId> typed = {node.inputs[0], node.inputs[1], node.inputs[2], body.outputs[0]};
   const bool same = std::all_of(typed.begin(), typed.end(),
                                 [&](ValueId id) { return body.type(id).dtype == problem.element; });
-  if (!same || (problem.element != DType::bf16 && problem.element != DType::f16))
-    return {{}, "it is not all bf16 or f16"};
+  if (!same ||
+      (problem.element != DType::bf16 && problem.element != DType::f16 && problem.element != DType::f32))
+    return {{}, "it is not all bf16, f16 or f32"};
   std::string refusal = read_shapes(kernel, problem);
   if (refusal.empty()) refusal = read_operand(body, node.inputs[0], problem.q);
   if (refusal.empty()) refusal = read_operand(body, node.inputs[1], problem.k);

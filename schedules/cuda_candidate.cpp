@@ -29,10 +29,22 @@ std::optional<CudaTemplate> cuda_template_of(const Kernel& kernel, const Candida
   return std::nullopt;
 }
 
+bool multiplies_in_tf32(const Kernel& kernel, const Candidate& candidate) {
+  const std::string& form = candidate.form.name;
+  const bool has_products = form == cuda_matmul_form || form == cuda_conv_form || form == cuda_attention_form;
+  if (!has_products || kernel.anchor == no_node) return false;
+  return kernel.body.type(kernel.body.node(kernel.anchor).inputs.at(0)).dtype == DType::f32;
+}
+
 std::string refuse_cuda_template(const Machine& machine) {
   if (!machine.gpu || machine.gpu->capability != hopper)
     return "it is for Hopper's tensor cores (capability 9.0)";
   return cuda::missing_nvrtc();
+}
+
+std::string refuse_tf32(DType element, const Machine& machine) {
+  if (element != DType::f32 || machine.tf32) return "";
+  return "its operands are f32, which tensor cores would round to TF32: precision = tf32 allows that";
 }
 
 CudaCard card_of(const Machine& machine) {

@@ -25,7 +25,7 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 }
 
 std::int64_t depth_steps(const CudaMatmulProblem& problem) {
-  constexpr std::int64_t channels = 64;
+  const std::int64_t channels = 128 / static_cast<std::int64_t>(dtype_size(problem.element));
   const std::int64_t taps = problem.windows ? problem.windows->taps() : 1;
   return taps * ceil_div(problem.k / taps, channels);
 }
@@ -48,7 +48,8 @@ double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice
   const double fold = steps * (16 + std::max(products, loads));
   const double area = static_cast<double>(choice.tile_x) * choice.tile_y / choice.split;
   const bool reads = problem.epilogue_reads_activations;
-  const int bytes = !reads ? 2 : cuda_matmul_boxes_residual(problem, choice, card) ? 4 : 16;  // as good as
+  const int values = !reads ? 1 : cuda_matmul_boxes_residual(problem, choice, card) ? 2 : 8;  // as good as
+  const double bytes = values * static_cast<double>(dtype_size(problem.out));
   const double finish = turn + area * bytes / store_bytes + meeting * (choice.split - 1);
   if (choice.ping_pong) return start + waves * std::max(fold, (fold + finish) / 2) + finish;
   return start + waves * (fold + exposed * finish);

@@ -8,8 +8,8 @@ namespace {
 
 using Windows = CudaMatmulProblem::Windows;
 
-constexpr std::int64_t stage_channels = 64;  // that one load of the template takes
-constexpr std::int64_t map_alignment = 8;    // elements, of the pitches of tensor maps
+constexpr std::int64_t stage_bytes = 128;    // of channels that one load of the template takes
+constexpr std::int64_t map_alignment = 16;   // bytes, of the pitches of tensor maps
 constexpr std::int64_t widest_corner = 128;  // elements that a window may reach over a border
 constexpr std::int64_t widest_step = 8;
 
@@ -42,11 +42,12 @@ std::string read_operands(const Kernel& kernel, CudaMatmulProblem& problem) {
       !kernel.input_is_weight.at(static_cast<std::size_t>(problem.b.input)))
     return "its filter is not a weight of its own";
   problem.b.is_weight = true;
+  problem.b.is_rounded = true;
   problem.element = x.dtype;
   problem.out = body.type(body.outputs[0]).dtype;
   for (const DType dtype : {x.dtype, filter.dtype, problem.out}) {
-    if (dtype != x.dtype || dtype_size(dtype) != 2 || !is_float(dtype))
-      return fmt::format("{} is no type of the template", dtype_name(dtype));
+    const bool is_known = dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
+    if (dtype != x.dtype || !is_known) return fmt::format("{} is no type of the template", dtype_name(dtype));
   }
   return "";
 }
@@ -80,16 +81,16 @@ Windows windows_of(const Kernel& kernel) {
   return w;
 }
 
-std::int64_t steps(std::int64_t taps, std::int64_t channels) {
-  return taps * ((channels + stage_channels - 1) / stage_channels);
+std::int64_t steps(std::int64_t taps, std::int64_t bytes) {
+  return taps * ((bytes + stage_bytes - 1) / stage_bytes);
 }
 
 /// The taps of a filter row as one tap with all their channels, where that saves steps. Windows then overlap
 /// in memory: their pitch is the stride's.
-void join_taps(Windows& w) {
+void join_taps(Windows& w, std::int64_t bytes) {
   const bool stays_inside =
       w.pad_x == 0 && (w.out_columns - 1) * w.stride_x + w.taps_x <= w.columns && w.dilation_x == 1;
-  if (!stays_inside || steps(1, w.taps_x * w.channels) >= steps(w.taps_x, w.channels)) return;
+  if (!stays_inside || steps(1, w.taps_x * w.channels * bytes) >= steps(w.taps_x, w.channels * bytes)) return;
   w.channels *= w.taps_x;
   w.filter_pitch = w.channels;
   w.columns = w.out_columns;
@@ -103,10 +104,10 @@ bool is_matrix(const Windows& w) {
          w.out_lines == w.lines && w.out_columns == w.columns && w.line_pitch == w.columns * w.column_pitch;
 }
 
-std::string window_refusal(const Windows& w) {
+std::string window_refusal(const Windows& w, std::int64_t bytes) {
   for (const std::int64_t pitch : {w.column_pitch, w.line_pitch, w.image_pitch, w.filter_pitch}) {
-    if (pitch % map_alignment != 0)
-      return fmt::format("{} elements lie between its pixels or taps, no multiple of {}", pitch,
+    if (pitch * bytes % map_alignment != 0)
+      return fmt::format("{} bytes lie between its pixels or taps, no multiple of {}", pitch * bytes,
                          map_alignment);
   }
   const auto is_wide = [](std::int64_t count, std::int64_t stride, std::int64_t pad, std::int64_t extent) {
@@ -158,8 +159,9 @@ std::string read_epilogue(const Kernel& kernel, CudaMatmulProblem& problem) {
   const Node& node = body.node(kernel.anchor);
   const ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : no_value;
   try {
-    problem.epilogue = print_pointwise(body, node.outputs[0], body.outputs[0],
-                                       bias == no_value ? "epilogue" : "after_bias", true);
+    problem.epilogue =
+        print_pointwise(body, node.outputs[0], body.outputs[0], bias == no_value ? "epilogue" : "after_bias",
+                        problem.out != DType::f32);
   } catch (const UnsupportedError& error) {
     return error.what();
   }
@@ -189,8 +191,9 @@ Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel) {
   CudaMatmulProblem problem;
   if (std::string refusal = read_operands(kernel, problem); !refusal.empty()) return {{}, refusal};
   Windows windows = windows_of(kernel);
-  join_taps(windows);
-  if (std::string refusal = window_refusal(windows); !refusal.empty()) return {{}, refusal};
+  const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
+  join_taps(windows, bytes);
+  if (std::string refusal = window_refusal(windows, bytes); !refusal.empty()) return {{}, refusal};
   problem.out_argument = static_cast<int>(body.inputs.size());
   problem.m = windows.images * windows.out_lines * windows.out_columns;
   problem.n = body.type(node.outputs[0]).dims()[1];

@@ -21,6 +21,8 @@ inline constexpr const char* cuda_norm_form = "cuda_norm";
 
 /// Why a machine cannot have such candidates; empty when it can.
 [[nodiscard]] std::string refuse_cuda_template(const Machine& machine);
+/// Why tensor cores may not multiply elements of the type; empty when they may.
+[[nodiscard]] std::string refuse_tf32(DType element, const Machine& machine);
 
 /// The card, as a template wants to know it, and as a form keeps it: parameters multiprocessors,
 /// shared_bytes.

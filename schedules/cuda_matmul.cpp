@@ -55,19 +55,23 @@ int rows_of_consumer(const CudaMatmulChoice& choice) {
   return choice.ping_pong ? choice.tile_x : choice.tile_x / 2;
 }
 
+std::int64_t out_bytes(const CudaMatmulProblem& problem) {
+  return static_cast<std::int64_t>(dtype_size(problem.out));
+}
 bool stores_boxes(const CudaMatmulProblem& problem) {
-  return problem.out != DType::f32 && problem.n % 8 == 0;
+  constexpr std::int64_t map_unit = 16;  // bytes, of the pitches of tensor maps
+  return problem.n * out_bytes(problem) % map_unit == 0;
 }
 
 /// Rows that begin anywhere pass through shared memory, if tensor memory access cannot store them.
 bool stores_rows(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
-  return problem.out != DType::f32 && !stores_boxes(problem) && !choice.swapped && choice.split == 1 &&
-         choice.tile_y >= 16;
+  return !stores_boxes(problem) && !choice.swapped && choice.split == 1 && choice.tile_y >= 16;
 }
 
 bool lies_as_result(const CudaMatmulProblem& problem, const PointwiseOperand& operand) {
   const std::int64_t batch = problem.batch == 1 ? operand.strides[0] : problem.m * problem.n;
-  return dtype_size(operand.dtype) == 2 && operand.strides == Dims{batch, problem.n, 1};
+  const bool is_as_wide = dtype_size(operand.dtype) == dtype_size(problem.out);
+  return is_as_wide && operand.strides == Dims{batch, problem.n, 1};
 }
 
 /// `residual`: one operand may be it, where results are swapped (what was measured).
@@ -115,8 +119,11 @@ SharedPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& c
   plan.residual = std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.is_residual; });
   if (plan.residual) plan.buffers = rows_of_consumer(choice) / 64 * (own_y / chunk);
   const int received = (choice.split - 1) * rows_of_consumer(choice) * own_y * 4;
-  const int row_bytes = (chunk / 8 | 1) * 16;  // where rows are stored: an odd number of pieces
-  const int buffers = plan.store_boxes ? plan.buffers * 64 * chunk * 2 : plan.store_rows ? 64 * row_bytes : 0;
+  const int pieces = chunk * static_cast<int>(out_bytes(problem)) / 16;
+  const int row_bytes = (pieces | 1) * 16;  // where rows are stored: an odd number of pieces
+  const int buffers = plan.store_boxes  ? plan.buffers * 64 * chunk * static_cast<int>(out_bytes(problem))
+                      : plan.store_rows ? 64 * row_bytes
+                                        : 0;
   if (plan.residual) plan.buffers_at = (received + 1023) / 1024 * 1024;
   plan.out_bytes = (std::max(received, plan.buffers_at + buffers) + 1023) / 1024 * 1024;
   for (const Term& term : terms) {
@@ -132,15 +139,22 @@ SharedPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& c
   return plan;
 }
 
+/// Half of the columns, where that is a multiple of 8.
+int half_of(int columns) {
+  return columns % 16 == 0 ? columns / 2 : columns;
+}
+
 /// Columns of results that may be written at a time, the best first: 32 to 64, else more, else fewer. Boxes
 /// of a swapped result are 128 bytes wide whatever the chunk; others are swizzled by its width. Rows are
-/// stored whole.
+/// stored whole, those of f32 in halves.
 std::vector<int> chunks_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
-  if (stores_rows(problem, choice)) return {choice.tile_y};
+  if (stores_rows(problem, choice))
+    return {problem.out == DType::f32 ? half_of(choice.tile_y) : choice.tile_y};
   constexpr int most = 128;
   const int own_y = choice.tile_y / choice.split;
   std::vector<int> chunks;
-  for (int chunk = 64; chunk >= 8; chunk -= 8) {
+  const int widest = choice.swapped ? 64 : 128 / static_cast<int>(out_bytes(problem));
+  for (int chunk = widest; chunk >= 8; chunk -= 8) {
     if (own_y % chunk == 0 && (choice.swapped || (chunk & (chunk - 1)) == 0)) chunks.push_back(chunk);
   }
   const auto narrow = std::find_if(chunks.begin(), chunks.end(), [](int chunk) { return chunk < 32; });
@@ -220,7 +234,12 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   define("OUT_BYTES", plan.out_bytes);
   define("VECTOR_FLOATS", plan.vector_floats);
   define("WAITS_TO_READ", problem.epilogue_reads_activations);
-  return text + windows_text(problem) + fmt::format("typedef {} Out;\n", dtype_name(problem.out));
+  const bool tf32 = problem.element == DType::f32;
+  const double uncut_a = tf32 && !problem.a.is_rounded ? tf32_uncut : 1;
+  const double uncut_b = tf32 && !problem.b.is_rounded ? tf32_uncut : 1;
+  return text + windows_text(problem) +
+         fmt::format("constexpr float UNCUT = {:a}f;\ntypedef {} Out;\n",
+                     static_cast<float>(uncut_a * uncut_b), dtype_name(problem.out));
 }
 
 /// wgmma wants every sum named.
@@ -279,12 +298,14 @@ std::string load_text(const Term& term, bool y_is_even) {
 }
 
 std::string loads_text(const std::vector<Term>& terms, bool y_is_even) {
-  std::string members, loads, residual;
+  std::string members, loads, bits, floats;  // of a residual
   for (const Term& term : terms) {
     if (term.is_vector()) continue;
     members += fmt::format("  Pair<{}> {};\n", dtype_name(term.operand->dtype), term.operand->name);
+    const bool is_wide = term.operand->dtype == DType::f32;
     if (term.is_residual)
-      residual = fmt::format("  loaded.{}.bits = bits;\n", term.operand->name);
+      (is_wide ? floats : bits) =
+          fmt::format("  loaded.{}.{} = r;\n", term.operand->name, is_wide ? "values" : "bits");
     else
       loads += load_text(term, y_is_even);
   }
@@ -292,8 +313,9 @@ std::string loads_text(const std::vector<Term>& terms, bool y_is_even) {
       "struct Loaded {{\n{}}};\n"
       "DEVICE Loaded load_operands(const Arguments& a, int batch, int x, int y) {{\n"
       "  Loaded loaded = {{}};\n  if (x >= X || y >= Y) return loaded;\n{}  return loaded;\n}}\n"
-      "DEVICE void set_residual(Loaded& loaded, u32 bits) {{\n{}}}\n",
-      members, loads, residual);
+      "DEVICE void set_residual(Loaded& loaded, u32 r) {{\n{}}}\n"
+      "DEVICE void set_residual(Loaded& loaded, float2 r) {{\n{}}}\n",
+      members, loads, bits, floats);
 }
 
 std::string finish_text(const std::vector<Term>& terms) {
@@ -396,7 +418,7 @@ CudaTensorMap side_map(const CudaMatmulProblem& problem, const CudaMatmulProblem
 CudaTensorMap chunk_map(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                         const SharedPlan& plan, int argument) {
   const int chunk = plan.chunk;
-  const auto bytes = static_cast<std::int64_t>(dtype_size(problem.out));
+  const std::int64_t bytes = out_bytes(problem);
   CudaTensorMap map;
   map.argument = argument;
   map.dtype = problem.out;
@@ -405,9 +427,10 @@ CudaTensorMap chunk_map(const CudaMatmulProblem& problem, const CudaMatmulChoice
   map.dims[2] = problem.batch;
   map.pitches[0] = problem.n * bytes;
   map.pitches[1] = problem.n * problem.m * bytes;
-  map.box[0] = choice.swapped ? 64 : chunk;
+  const int row = choice.swapped ? 128 : chunk * static_cast<int>(bytes);
+  map.box[0] = row / static_cast<int>(bytes);
   map.box[1] = choice.swapped ? chunk : 64;
-  map.swizzle = choice.swapped || chunk == 64 ? 128 : chunk == 8 ? 0 : 2 * chunk;
+  map.swizzle = row < 32 ? 0 : row;
   return map;
 }
 
@@ -473,6 +496,7 @@ CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmul
                             problem.n, problem.k);
   result.source =
       fmt::format("#define KERNEL {}\n{}{}", result.name, embedded::cuda_hopper, embedded::cuda_pointwise);
+  if (problem.element == DType::f32) result.source += "#define gelu gelu_near\n";
   result.source += constants_text(problem, choice, plan) + multiply_text(problem, choice) +
                    arguments_text(terms) + problem.epilogue.function + stage_vectors_text(terms) +
                    loads_text(terms, sides.y_extent % 2 == 0) + finish_text(terms);

@@ -69,7 +69,7 @@ void add_clusters(std::vector<CudaMatmulChoice>& choices, CudaMatmulChoice choic
 /// Rows of x that are walked together, and stay in the L2 cache while all of y passes by: more of them where
 /// y is too large to stay, and is then read less often.
 std::vector<int> groups_of(const CudaMatmulProblem& problem) {
-  constexpr std::int64_t cached = 8 << 20, too_large = 32 << 20;  // bytes
+  constexpr std::int64_t cached = 16 << 20, too_large = 32 << 20;  // bytes
   const auto row = problem.k * static_cast<std::int64_t>(dtype_size(problem.element));
   if (problem.n * row > too_large && problem.m >= 4096 && 4096 * row <= cached) return {4096};
   if (problem.m >= 8192) return {1024, 2048};
@@ -116,8 +116,12 @@ std::vector<CudaMatmulChoice> cuda_matmul_choices(const CudaMatmulProblem& probl
   // convolution's.
   CudaMatmulChoice swapped;
   swapped.swapped = true;
+  swapped.tile_y = 96;  // f32 leaves no room for boxes of more
+  std::vector<CudaMatmulChoice> boxed;
   if (problem.m > few_rows && problem.batch == 1 && cuda_matmul_boxes_residual(problem, swapped, card))
-    return cuda_conv_choices(problem, card);
+    boxed = cuda_conv_choices(problem, card);
+  // Boxes of f32 take so much room that larger tiles, which load less, may do without.
+  if (!boxed.empty() && problem.out != DType::f32) return boxed;
   std::vector<CudaMatmulChoice> choices = all_choices(problem);
   std::erase_if(choices, [&](const CudaMatmulChoice& choice) {
     return !refuse_cuda_matmul(problem, choice, card).empty();
@@ -126,6 +130,9 @@ std::vector<CudaMatmulChoice> cuda_matmul_choices(const CudaMatmulProblem& probl
     return estimate(problem, a, card) < estimate(problem, b, card);
   });
   if (choices.size() > most_choices) choices.resize(most_choices);
+  // Seen on an H200, 4096 x 768: 54 us without boxes, 69 with, at a depth of 3072.
+  const bool is_deep = problem.k >= 2 * problem.n;
+  choices.insert(is_deep ? choices.end() : choices.begin(), boxed.begin(), boxed.end());
   return choices;
 }
 

@@ -57,8 +57,7 @@ std::string refuses(const Kernel& kernel, const Machine& machine) {
   if (std::string reason = refuse_cuda_template(machine); !reason.empty()) return reason;
   const Reading<CudaMatmulProblem> reading = use.read(kernel);
   if (!reading.refusal.empty()) return reading.refusal;
-  if (reading.problem.element == DType::f32)
-    return "its operands are f32, which tensor cores would round to tf32";
+  if (std::string reason = refuse_tf32(reading.problem.element, machine); !reason.empty()) return reason;
   return use.choices_for(kernel, machine).empty() ? "no tile fits" : "";
 }
 

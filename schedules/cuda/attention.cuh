@@ -16,103 +16,21 @@
 //   HEAD_GROUP                heads that are walked together, so that their keys and values stay in the L2 cache
 //   Element                   bf16 or f16
 //   multiply_scores(s, q, k, add), multiply_values(o, p, v, add)   products of 64 rows and 16 of depth
+// and attention_scores.cuh.
 
 constexpr int HALVES = WIDTH / 64;  // tiles lie as blocks of 64 columns, rows of 128 bytes
-constexpr int TILE = 64 * CONSUMERS;
 constexpr int QUERY_BYTES = TILE * WIDTH * 2, KEY_BYTES = BLOCK * WIDTH * 2;
-constexpr int QUERY_TILES = (QUERIES + TILE - 1) / TILE;
-constexpr int TILES = QUERY_TILES * HEADS * BATCH;
 
 struct Arguments {
   const Mask* mask;
 };
 
-typedef float Scores[BLOCK / 2];
 typedef float Result[WIDTH / 2];
 typedef u32 Probabilities[BLOCK / 4];
-
-// What a thread knows of its two rows (8 apart): maximum score, sum of probabilities, and the factor that the last
-// block's maximum put on what was summed before.
-struct Rows {
-  float max[2], sum[2], factor[2];
-};
-
-struct Tile {
-  int batch, head, query;
-};
-// Causal: the longest first, in groups of heads.
-DEVICE Tile tile_at(int index) {
-  int head, query;
-  if constexpr (CAUSAL) {
-    const int first = index / (HEAD_GROUP * QUERY_TILES) * HEAD_GROUP, heads = min(HEAD_GROUP, BATCH * HEADS - first);
-    const int r = index - first * QUERY_TILES;
-    query = QUERY_TILES - 1 - r / heads;
-    head = first + r % heads;
-  } else {
-    head = index / QUERY_TILES;
-    query = index % QUERY_TILES;
-  }
-  return {head / HEADS, head % HEADS, query * TILE};
-}
-
-// Key blocks that queries before `end` see.
-DEVICE int blocks_before(int end) {
-  return ((CAUSAL ? min(KEYS, end) : KEYS) + BLOCK - 1) / BLOCK;
-}
 
 DEVICE void load_rows(u32 to, const TensorMap* map, int rows, int row, int head, int batch, u32 full) {
 #pragma unroll
   for (int half = 0; half < HALVES; half++) load_box(to + half * rows * 128, map, half * 64, row, head, batch, full);
-}
-
-DEVICE float exp2_fast(float x) {
-  float r;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
-}
-// The four lanes of a row.
-DEVICE float row_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
-  return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
-}
-DEVICE float row_sum(float x) {
-  x += __shfl_xor_sync(~0u, x, 1);
-  return x + __shfl_xor_sync(~0u, x, 2);
-}
-
-// A mask is the scores' first summand, over their scale: its loads hide behind the wait for the keys. Finite masks
-// stay finite, so that a row of the lowest finite value averages; truth values and infinite masks give no weight.
-DEVICE float mask_value(u8 x) {
-  return x ? 0.f : __int_as_float(0xff800000);
-}
-DEVICE float mask_value(float x) {
-  const float scaled = x * (1.44269504f / SCALE);
-  return x - x != 0.f ? x : fmaxf(scaled, -3e38f);
-}
-template <class T>
-DEVICE float mask_value(T x) {
-  return mask_value(to_float(x));
-}
-// `row`: of the thread's first score; the block begins at `key`.
-template <class T>
-DEVICE void load_mask(Scores& s, const T* mask, const Tile& tile, int row, int key, int column) {
-  const T* first = mask + (long long)tile.batch * MASK_BATCH + (long long)tile.head * MASK_HEAD + key + column;
-#pragma unroll
-  for (int r = 0; r < 2; r++) {
-    const T* line = first + (long long)min(row + 8 * r, QUERIES - 1) * MASK_ROW;
-#pragma unroll
-    for (int i = 0; i < BLOCK / 8; i++) {
-      float* to = &s[4 * i + 2 * r];
-      const int left = KEYS - key - column - 8 * i;  // keys from here on
-      if constexpr (MASK_PAIRS) {
-        const float2 pair = left > 0 ? to_floats(load_pair(line + 8 * i)) : make_float2(0.f, 0.f);
-        to[0] = mask_value(pair.x), to[1] = mask_value(pair.y);
-      } else {
-        to[0] = left > 0 ? mask_value(line[8 * i]) : 0.f;
-        to[1] = left > 1 ? mask_value(line[8 * i + 1]) : 0.f;
-      }
-    }
-  }
 }
 
 // Scores of 64 queries at `q` (rows of the tile `q_rows`) and a block of keys.
@@ -136,55 +54,6 @@ DEVICE void start_values(Result& o, Probabilities& p, u32 v, bool add) {
   products_commit();
 }
 
-// Keys that a row must not see get no weight: those at or beyond its limit, counted from the thread's first column.
-DEVICE void hide_keys(Scores& s, int limit0, int limit1) {
-#pragma unroll
-  for (int i = 0; i < BLOCK / 8; i++) {
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-      if (8 * i + e >= limit0) s[4 * i + e] = __int_as_float(0xff800000);
-      if (8 * i + e >= limit1) s[4 * i + 2 + e] = __int_as_float(0xff800000);
-    }
-  }
-}
-// `row`, `column`: of the thread's first score, among all queries and in the block that begins at `key`. Every row
-// sees some key of the first block that it meets, so that no maximum stays infinite.
-DEVICE void hide_unseen(Scores& s, int row, int column, int key) {
-  const int end = KEYS - key, last = row - key + 1;
-  if (CAUSAL && row - row % 64 < key + BLOCK - 1) hide_keys(s, min(last, end) - column, min(last + 8, end) - column);
-  else if (end < BLOCK) hide_keys(s, end - column, end - column);
-}
-
-// e^(scale (score - most)). Masked scores may be so large that only their exact difference will do, and a row may have
-// met nothing but masked keys.
-DEVICE float shift_of(float most) {
-  return !MASKED ? most * SCALE : most < -3.2e38f ? 0.f : most;
-}
-DEVICE float weight(float score, float shift) {
-  return exp2_fast(MASKED ? (score - shift) * SCALE : fmaf(score, SCALE, -shift));
-}
-
-// Scores become probabilities, up to the sum of a row.
-DEVICE void weigh(Scores& s, Rows& rows) {
-#pragma unroll
-  for (int r = 0; r < 2; r++) {
-    float most = rows.max[r];
-#pragma unroll
-    for (int i = 2 * r; i < BLOCK / 2; i += 4) most = fmaxf(most, fmaxf(s[i], s[i + 1]));
-    most = row_max(most);
-    const float shift = shift_of(most);
-    rows.factor[r] = weight(rows.max[r], shift);
-    rows.max[r] = most;
-    float even = 0, odd = 0;
-#pragma unroll
-    for (int i = 2 * r; i < BLOCK / 2; i += 4) {
-      s[i] = weight(s[i], shift);
-      s[i + 1] = weight(s[i + 1], shift);
-      even += s[i], odd += s[i + 1];
-    }
-    rows.sum[r] = fmaf(rows.sum[r], rows.factor[r], even + odd);
-  }
-}
 // The fragment of scores is that of a left operand.
 DEVICE void round_scores(Probabilities& p, const Scores& s) {
 #pragma unroll
@@ -194,11 +63,6 @@ DEVICE void rescale(Result& o, const Rows& rows) {
 #pragma unroll
   for (int i = 0; i < WIDTH / 2; i++) o[i] *= rows.factor[i / 2 % 2];
 }
-DEVICE Rows no_rows() {
-  const float least = __int_as_float(0xff800000);
-  return {{least, least}, {0, 0}, {1, 1}};
-}
-
 // 64 finished rows to a buffer in shared memory, swizzled.
 DEVICE void buffer_result(u32 buffer, Result& o, const Rows& rows, int lane, int warp) {
   const int row = 16 * warp + lane % 16;

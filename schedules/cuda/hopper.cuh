@@ -83,6 +83,23 @@ DEVICE float4 read_shared(u32 address) {
   return r;
 }
 
+DEVICE float2 read_shared_pair(u32 address) {
+  float2 r;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(r.x), "=f"(r.y) : "r"(address) : "memory");
+  return r;
+}
+DEVICE float read_shared_float(u32 address) {
+  float r;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(r) : "r"(address) : "memory");
+  return r;
+}
+DEVICE void write_shared(u32 address, float x) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(x) : "memory");
+}
+DEVICE void write_shared(u32 address, float2 v) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(v.x), "f"(v.y) : "memory");
+}
+
 DEVICE uint4 read_shared_bits(u32 address) {
   uint4 r;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -96,9 +113,18 @@ DEVICE u16 read_shared_half(u32 address) {
   asm volatile("ld.shared.u16 %0, [%1];" : "=h"(r) : "r"(address) : "memory");
   return r;
 }
-/// The 8 elements of 16 bits that end `shift` elements (0 to 7) before the end of a and b joined.
+/// 16 bytes that end `shift` elements before the end of a and b joined: 8 elements of 16 bits, or 4 of 32.
+template <int ELEMENTS>
 DEVICE uint4 shifted(uint4 a, uint4 b, int shift) {
   const u32 w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+  if constexpr (ELEMENTS == 4) {
+    u32 q[5], r[4];
+#pragma unroll
+    for (int i = 0; i < 5; i++) q[i] = shift & 2 ? w[i + 1] : w[i + 3];
+#pragma unroll
+    for (int i = 0; i < 4; i++) r[i] = shift & 1 ? q[i] : q[i + 1];
+    return make_uint4(r[0], r[1], r[2], r[3]);
+  }
   u32 by_four[6], by_two[5], r[4];
 #pragma unroll
   for (int i = 0; i < 6; i++) by_four[i] = shift & 4 ? w[i] : w[i + 2];

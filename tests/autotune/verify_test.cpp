@@ -106,6 +106,7 @@ TEST(Verify, AttentionMayRoundItsProbabilities) {
   EXPECT_EQ(tolerance_of(attention("f32")).absolute, Tolerance().absolute);
   EXPECT_EQ(tolerance_of(attention("bf16")).absolute, 0x1p-8);
   EXPECT_EQ(tolerance_of(attention("f16")).absolute, 0x1p-11);
+  EXPECT_EQ(tolerance_of(attention("f32"), true).absolute, 0x1p-9);  // TF32
 }
 
 }  // namespace

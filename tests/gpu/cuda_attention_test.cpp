@@ -1,5 +1,7 @@
 #include "schedules/cuda_attention.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
@@ -13,14 +15,17 @@ namespace {
 
 using gpu_cuda_attention = GpuTest;
 
-void check(const AttentionSpec& spec) {
+/// With at most so many of the choices.
+void check(const AttentionSpec& spec, std::size_t most = 100) {
   const Kernel kernel = attention_kernel(spec);
   const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
   ASSERT_EQ(reading.refusal, "") << kernel.text;
   const std::vector<Tensor> inputs = normal_inputs(kernel, 7);
   const Tensor reference = interpret(kernel.body, inputs).at(0);
   const CudaCard card{3, 232448};
-  for (const CudaAttentionChoice& choice : cuda_attention_choices(reading.problem, card)) {
+  std::vector<CudaAttentionChoice> choices = cuda_attention_choices(reading.problem, card);
+  choices.resize(std::min(most, choices.size()));
+  for (const CudaAttentionChoice& choice : choices) {
     SCOPED_TRACE(choice.to_string() + " of\n" + kernel.text);
     const CudaTemplate text = make_cuda_attention(reading.problem, choice, card);
     EXPECT_LT(error_of(run_template(text, kernel, inputs, 3), reference),
@@ -56,6 +61,38 @@ TEST_F(gpu_cuda_attention, half_floats_agree_with_the_interpreter) {
   AttentionSpec spec = rows(150, 170, true);
   spec.element = DType::f16;
   check(spec);
+}
+
+AttentionSpec floats(std::int64_t queries, std::int64_t keys, bool causal, std::int64_t depth = 64) {
+  AttentionSpec spec = rows(queries, keys, causal, depth);
+  spec.element = spec.mask_type = DType::f32;
+  return spec;
+}
+
+TEST_F(gpu_cuda_attention, floats_agree_with_the_interpreter) {
+  check(floats(197, 197, false));
+  check(floats(130, 130, true));
+}
+
+TEST_F(gpu_cuda_attention, floats_of_all_extents_agree) {
+  for (const bool causal : {false, true}) {
+    for (const auto& [queries, keys] : {std::pair{1, 1}, {128, 128}, {100, 333}, {333, 100}})
+      check(floats(queries, keys, causal), 1);
+    for (const std::int64_t depth : {40, 128}) check(floats(150, 170, causal, depth), 1);
+  }
+}
+
+TEST_F(gpu_cuda_attention, masks_and_strides_of_floats_agree) {
+  AttentionSpec spec = floats(130, 130, false);
+  spec.fused = true;
+  check(spec, 1);
+  spec.mask = {2, 1, 130, 130};
+  check(spec, 1);
+  spec.mask = {2, 1, 1, 130};
+  spec.mask_type = DType::boolean;
+  spec.rows_of_heads = true;
+  spec.fused = false;
+  check(spec, 1);
 }
 
 TEST_F(gpu_cuda_attention, reads_heads_where_they_lie) {

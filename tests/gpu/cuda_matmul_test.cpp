@@ -104,6 +104,28 @@ TEST_F(gpu_cuda_matmul, types_agree_with_the_interpreter) {
   }
 }
 
+MatmulSpec floats(const std::string& epilogue, std::int64_t n = 520) {
+  MatmulSpec spec = odd(epilogue);
+  spec.element = spec.out = DType::f32;
+  spec.n = n;
+  return spec;
+}
+
+/// In boxes of every width.
+TEST_F(gpu_cuda_matmul, floats_agree_with_the_interpreter) {
+  check(floats("gelu"), {tile(128, 128, true), tile(64, 176, true), tile(128, 104, false),
+                         tile(128, 192, true, 2, 1), tile(256, 128, false), split(64, 4, false)});
+  for (const std::int64_t n : {518, 501})
+    check(floats("bias", n), {tile(128, 128, true), tile(64, 96, true)});
+}
+
+TEST_F(gpu_cuda_matmul, swapped_floats_agree_with_the_interpreter) {
+  check(floats("residual"), {tile(128, 96, true), swapped(tile(128, 96, true)), swapped(tile(64, 72, true)),
+                             swapped(tile(128, 64, false)), split(64, 2, true)});
+  check(floats("residual", 518), {swapped(tile(64, 72, true)), tile(128, 128, true)});
+  check(floats("row"), {swapped(tile(128, 104, true, 1, 2))});
+}
+
 TEST_F(gpu_cuda_matmul, odd_columns_leave_by_rows) {
   MatmulSpec spec = odd("bias");
   spec.n = 1003;

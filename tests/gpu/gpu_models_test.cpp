@@ -1,4 +1,4 @@
-// Whole models on the GPU, in f32: with launches one by one and as one graph.
+// Whole models on the GPU, in f32 and with products in TF32, as one graph.
 
 #include "tests/gpu/gpu_test.h"
 #include "tests/support/expected_models.h"
@@ -12,6 +12,15 @@ TEST_P(gpu_models, agree_with_onnx_runtime) {
   expect_as_onnx_runtime(
       beside("data", SYLVITE_TEST_DATA), GetParam(),
       {{"compile.device", "cuda"}, {"compile.threads", "0"}, {"runtime.cuda_graph", "true"}});
+}
+
+TEST_P(gpu_models, agree_in_tf32) {
+  expect_as_onnx_runtime(beside("data", SYLVITE_TEST_DATA), GetParam(),
+                         {{"compile.device", "cuda"},
+                          {"compile.precision", "tf32"},
+                          {"compile.threads", "0"},
+                          {"runtime.cuda_graph", "true"}},
+                         4e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(, gpu_models,

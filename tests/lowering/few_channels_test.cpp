@@ -46,6 +46,19 @@ TEST(FewChannels, AreWidenedToRunsOf16Bytes) {
   EXPECT_EQ(filter_dims(widen_few_channels(convolution(3, 3, 1, 1))), (Dims{5, 8, 3, 3}));
 }
 
+TEST(FewChannels, OfFloatsAreWidenedForTf32) {
+  for (const auto& [taps, stride, pad] : {std::tuple{7, 2, 3}, {3, 1, 1}}) {
+    const Graph graph = convolution(3, taps, stride, pad, DType::f32);
+    Tensor x(DType::f32, {2, 3, 11, 14});
+    for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i % 11) - 5);
+    const Graph wide = widen_few_channels(graph, true);
+    EXPECT_EQ(filter_dims(wide), (Dims{5, 4, taps, taps}));
+    const Tensor wanted = interpret(graph, {x}).at(0), got = interpret(wide, {x}).at(0);
+    ASSERT_EQ(wanted.dims(), got.dims());
+    for (std::int64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(wanted.as_double(i), got.as_double(i));
+  }
+}
+
 TEST(FewChannels, OthersStay) {
   EXPECT_EQ(widen_few_channels(convolution(8, 3, 1, 1)).nodes().size(), 1U);
   EXPECT_EQ(widen_few_channels(convolution(3, 3, 1, 1, DType::f32)).nodes().size(), 1U);

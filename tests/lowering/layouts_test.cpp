@@ -120,6 +120,13 @@ TEST(Layouts, ChannelsLastIsOneBlockOfAllChannels) {
 }
 
 /// Where an image is one pixel, the layouts are the same bytes.
+TEST(Layouts, ChannelsLastTakesFloatsForTf32) {
+  LoweringOptions options = channels_last();
+  EXPECT_EQ(block_after(assign_layouts(residual_network(), options), Op::conv), 0);
+  options.tf32 = true;
+  EXPECT_GT(block_after(assign_layouts(residual_network(), options), Op::conv), 0);
+}
+
 TEST(Layouts, OnePixelNeedsNoMove) {
   for (const std::int64_t extent : {1, 2}) {
     Graph graph;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/error.h"
 
@@ -96,6 +98,21 @@ TEST(Packing, LayoutPacking) {
   type.layout.channel_block = 16;
   EXPECT_EQ(layout_packing(type).packed_dims(type.dims()), type.storage_dims());
   expect_packs(type.dims(), layout_packing(type));
+}
+
+TEST(Packing, RoundsToTf32) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const float given[] = {1 + 0x1p-11F, 1 + 0x1p-11F - 0x1p-23F, -1 - 0x1p-11F, 2 - 0x1p-23F, infinity,
+                         -infinity};
+  const float wanted[] = {1 + 0x1p-10F, 1, -1 - 0x1p-10F, 2, infinity, -infinity};
+  Tensor tensor(DType::f32, {1, 7});
+  for (int i = 0; i < 6; ++i) tensor.set_double(i, given[i]);
+  tensor.set_double(6, std::numeric_limits<double>::quiet_NaN());
+  Packing packing{{1, 1}, {2, 0}};
+  packing.tf32 = true;
+  const Tensor packed = pack(tensor, packing);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(packed.as_double(i), wanted[i]) << given[i];
+  EXPECT_TRUE(std::isnan(packed.as_double(6)));
 }
 
 TEST(Packing, RefusesWhatDoesNotFit) {

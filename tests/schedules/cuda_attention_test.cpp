@@ -36,7 +36,7 @@ TEST(CudaAttention, RefusesWithAReason) {
   spec.depth = 12;
   EXPECT_THAT(read_cuda_attention(attention_kernel(spec)).refusal, HasSubstr("12 wide"));
   spec.depth = 64;
-  spec.element = DType::f32;
+  spec.element = DType::f64;
   EXPECT_THAT(read_cuda_attention(attention_kernel(spec)).refusal, HasSubstr("bf16"));
   spec.element = DType::bf16;
   const CudaAttentionProblem problem = problem_of(spec);
@@ -48,9 +48,15 @@ TEST(CudaAttention, RefusesWithAReason) {
 }
 
 TEST(CudaAttention, EveryChoiceOfferedCanBeMade) {
-  for (const std::int64_t keys : {1, 130, 197, 4096}) {
+  for (const auto& [keys, element] : {std::pair{1, DType::bf16},
+                                      {130, DType::bf16},
+                                      {197, DType::bf16},
+                                      {4096, DType::bf16},
+                                      {1, DType::f32},
+                                      {197, DType::f32}}) {
     for (const std::int64_t depth : {40, 64, 128}) {
       AttentionSpec spec;
+      spec.element = element;
       spec.queries = spec.keys = keys;
       spec.depth = depth;
       const CudaAttentionProblem problem = problem_of(spec);
@@ -60,6 +66,18 @@ TEST(CudaAttention, EveryChoiceOfferedCanBeMade) {
         EXPECT_LE(make_cuda_attention(problem, choice, {}).shared_bytes, CudaCard().shared_bytes);
     }
   }
+}
+
+TEST(CudaAttention, FloatsFillTheLastBlock) {
+  AttentionSpec spec;
+  spec.element = DType::f32;
+  spec.queries = spec.keys = 197;
+  const CudaAttentionProblem problem = problem_of(spec);
+  EXPECT_EQ(cuda_attention_choices(problem, {})[0].to_string(), "tf32 40 x3");
+  EXPECT_THAT(refuse_cuda_attention(problem, {false, 2, 64, 2, 1}, {}), HasSubstr("one warpgroup"));
+  EXPECT_THAT(refuse_cuda_attention(problem, {false, 1, 64, 2, 5}, {}), HasSubstr("registers"));
+  spec.queries = spec.keys = 128;
+  EXPECT_EQ(cuda_attention_choices(problem_of(spec), {})[0].to_string(), "tf32 64 x3");
 }
 
 TEST(CudaAttention, ShortHeadsAreTakenWhole) {

@@ -76,19 +76,35 @@ TEST(CudaConv, FiltersArePackedTapByTap) {
 TEST(CudaConv, RefusesWithAReason) {
   ConvSpec spec;
   spec.channels = 12;
-  EXPECT_THAT(read_cuda_conv(conv_kernel(spec)).refusal, HasSubstr("multiple of 8"));
+  EXPECT_THAT(read_cuda_conv(conv_kernel(spec)).refusal, HasSubstr("24 bytes"));
   spec = {};
-  spec.element = DType::f32;
-  EXPECT_THAT(read_cuda_conv(conv_kernel(spec)).refusal, HasSubstr("f32"));
+  spec.element = DType::f64;
+  EXPECT_THAT(read_cuda_conv(conv_kernel(spec)).refusal, HasSubstr("f64"));
   spec = {};
   spec.stride = 9;
   EXPECT_THAT(read_cuda_conv(conv_kernel(spec)).refusal, HasSubstr("too far apart"));
 }
 
+/// A stage has half as many channels of f32.
+TEST(CudaConv, FloatsAreMultipliedInTf32) {
+  ConvSpec spec;
+  spec.element = DType::f32;
+  spec.channels = 12;
+  spec.epilogue = "residual";
+  const CudaMatmulProblem problem = problem_of(spec);
+  EXPECT_EQ(problem.windows->channels, 12);
+  const CudaTemplate text = make_cuda_matmul(problem, cuda_conv_choices(problem, {})[0], {});
+  EXPECT_THAT(text.source, HasSubstr("k8.f32.tf32.tf32"));
+  EXPECT_THAT(text.source, HasSubstr("constexpr int RESIDUAL = 1;"));
+  EXPECT_TRUE(input_packings(conv_kernel(spec), {"cuda_conv", {}})[1].tf32);
+}
+
 TEST(CudaConv, EveryChoiceOfferedCanBeMade) {
-  for (const std::int64_t filters : {64, 512}) {
+  for (const auto& [filters, element] :
+       {std::pair{64, DType::bf16}, {512, DType::bf16}, {64, DType::f32}, {512, DType::f32}}) {
     for (const char* epilogue : {"relu", "residual"}) {
       ConvSpec spec;
+      spec.element = element;
       spec.images = 32;
       spec.filters = filters;
       spec.epilogue = epilogue;

@@ -5,12 +5,17 @@
 
 #include "base/error.h"
 #include "lowering/algorithm.h"
+#include "schedules/cuda_candidate.h"
+#include "schedules/spaces.h"
+#include "tests/support/gpu_cases.h"
 #include "tests/support/matmul_kernels.h"
 
 namespace sylvite {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 CudaMatmulProblem problem_of(const MatmulSpec& spec) {
   const Reading<CudaMatmulProblem> reading = read_cuda_matmul(matmul_kernel(spec));
@@ -67,6 +72,26 @@ TEST(CudaMatmul, PacksWeightsWhoseRowsLieOddly) {
   EXPECT_TRUE(input_packings(matmul_kernel(spec), {"cuda_matmul", {}})[1].is_identity());
 }
 
+/// TF32 reads its depth together, and weights are rounded to it.
+TEST(CudaMatmul, PacksWeightsOfFloats) {
+  MatmulSpec spec = layer("residual");
+  spec.element = spec.out = DType::f32;
+  for (const bool transposed : {false, true}) {
+    spec.b_transposed = transposed;
+    const CudaMatmulProblem problem = problem_of(spec);
+    EXPECT_TRUE(problem.b.depth_fast);
+    EXPECT_EQ(problem.b.pitch, 3072);
+    const Packing packing = input_packings(matmul_kernel(spec), {"cuda_matmul", {}})[1];
+    EXPECT_TRUE(packing.tf32);
+    EXPECT_EQ(packing.packed_dims(transposed ? Dims{768, 3072} : Dims{3072, 768}), (Dims{768, 768, 4}));
+  }
+  spec.k = 768;  // deeper products go without boxes first
+  const CudaMatmulProblem problem = problem_of(spec);
+  const CudaTemplate text = make_cuda_matmul(problem, cuda_matmul_choices(problem, {})[0], {});
+  EXPECT_THAT(text.source, HasSubstr("constexpr int RESIDUAL = 1;"));
+  EXPECT_THAT(text.source, HasSubstr("constexpr int STORE_BOXES = 1;"));
+}
+
 /// Such as the class token's row of every image.
 TEST(CudaMatmul, ReadsRowsOfASliceInPlace) {
   Graph body;
@@ -99,6 +124,19 @@ TEST(CudaMatmul, KnowsTheEpiloguesOfVendorLibraries) {
   EXPECT_EQ(problem_of(layer("gelu_tanh")).simple_epilogue->activation, Op::gelu);
   for (const char* other : {"gelu", "residual", "row"})
     EXPECT_FALSE(problem_of(layer(other)).simple_epilogue) << other;
+}
+
+TEST(CudaMatmul, FloatsAskForTf32) {
+  Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  MatmulSpec spec = layer("bias");
+  spec.element = spec.out = DType::f32;
+  EXPECT_THAT(cuda_matmul_space.refuses(matmul_kernel(spec), machine),
+              AnyOf(HasSubstr("TF32"), HasSubstr("NVRTC")));
+  machine.tf32 = true;
+  EXPECT_THAT(cuda_matmul_space.refuses(matmul_kernel(spec), machine), AnyOf(IsEmpty(), HasSubstr("NVRTC")));
+  const Candidate candidate = cuda_matmul_space.at(matmul_kernel(spec), machine, {{"choice", 0}});
+  EXPECT_TRUE(multiplies_in_tf32(matmul_kernel(spec), candidate));
+  EXPECT_FALSE(multiplies_in_tf32(matmul_kernel(layer("bias")), candidate));
 }
 
 TEST(CudaMatmul, RefusesWithAReason) {

@@ -1,0 +1,182 @@
+// out = softmax(scale q k^T + mask) v for every head, f32, multiplied in TF32. The second product folds over keys, which lie
+// apart in v, and Hopper's warpgroups multiply f32 only where the fold lies together; so these are the products of single
+// warps. A block is 4 warps of 16 queries. They walk the keys from the first block up; blocks come into shared memory by
+// asynchronous copies, the next while this one is multiplied.
+//
+// The order in which a product folds is free: its steps take 8 columns (or keys) in the order that lets a thread read what
+// it needs of two steps, or of four groups of results, as 16 bytes.
+//
+// schedules/cuda_attention.cpp writes these ahead of this text:
+//   BATCH, HEADS, QUERIES, KEYS, DEPTH
+//   WIDTH                     DEPTH rounded up to 32 columns: what is beyond is zero
+//   CAUSAL, SCALE, CONSUMERS, HEAD_GROUP, MASKED, ...   as in attention.cuh; CONSUMERS is 1
+//   BLOCK                     keys of a block, a multiple of 8
+//   BLOCKS_PER_MULTIPROCESSOR at least so many
+//   Q, K, V, OUT              Lie: where a tensor begins, and its strides
+//   UNCUT                     what makes up for the digits of keys and values that are cut, see tf32_uncut in
+//                             schedules/cuda_template.h; SCALE has it already
+// and attention_scores.cuh.
+
+// Rows of these pitches are read without bank conflicts.
+constexpr int K_PITCH = WIDTH + 16, V_PITCH = WIDTH + 4;  // floats
+constexpr int STAGE_FLOATS = BLOCK * (K_PITCH + V_PITCH);
+
+struct Arguments {
+  const Mask* mask;
+  const float *q, *k, *v;
+  float* out;
+};
+
+typedef float Result[WIDTH / 8][4];
+typedef u32 Queries[WIDTH / 8][4];
+
+DEVICE u32 to_tf32(float x) {
+  u32 r;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+  return r;
+}
+// c += a b of 16 rows, 8 columns and 8 of depth. Only a is rounded: each warp would have to round all keys and values.
+DEVICE void multiply(float* c, const u32 (&a)[4], float b0, float b1) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(__float_as_uint(b0)),
+        "r"(__float_as_uint(b1)));
+}
+
+// 16 bytes from memory to shared memory, or zeros.
+DEVICE void copy_later(u32 to, const float* from, bool is_there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_there ? 16 : 0) : "memory");
+}
+DEVICE void copies_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int N>
+DEVICE void copies_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+template <int PITCH>
+DEVICE void load_keys(u32 to, const float* from, long long stride, int key) {
+  constexpr int PIECES = WIDTH / 4;
+#pragma unroll
+  for (int i = 0; i < (BLOCK * PIECES + 127) / 128; i++) {
+    const int at = i * 128 + threadIdx.x, row = at / PIECES, column = at % PIECES * 4;
+    if (BLOCK * PIECES % 128 != 0 && row >= BLOCK) break;
+    const bool is_there = key + row < KEYS && column < DEPTH;
+    copy_later(to + (row * PITCH + column) * 4, is_there ? from + (key + row) * stride + column : from, is_there);
+  }
+}
+
+// Columns 16 p + 4 t to + 3 of a row are what lane t of it needs for steps 2 p and 2 p + 1.
+DEVICE void load_queries(Queries& q, const float* from, int row, int t) {
+#pragma unroll
+  for (int p = 0; p < WIDTH / 16; p++) {
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      const int column = 16 * p + 4 * t;
+      float4 x = make_float4(0, 0, 0, 0);
+      if (row + 8 * r < QUERIES && column < DEPTH)
+        x = __ldg((const float4*)(from + (row + 8 * r) * Q.row + column));
+      q[2 * p][r] = to_tf32(x.x), q[2 * p][2 + r] = to_tf32(x.y);
+      q[2 * p + 1][r] = to_tf32(x.z), q[2 * p + 1][2 + r] = to_tf32(x.w);
+    }
+  }
+}
+
+DEVICE void multiply_scores(Scores& s, const Queries& q, u32 k, int g, int t) {
+#pragma unroll
+  for (int p = 0; p < WIDTH / 16; p++) {
+#pragma unroll
+    for (int i = 0; i < BLOCK / 8; i++) {
+      const float4 x = read_shared(k + ((8 * i + g) * K_PITCH + 16 * p + 4 * t) * 4);
+      multiply(s + 4 * i, q[2 * p], x.x, x.y);
+      multiply(s + 4 * i, q[2 * p + 1], x.z, x.w);
+    }
+  }
+}
+
+// A lane's scores of keys 2 t and 2 t + 1 are those of steps t and t + 4 of the fold. Column g of results e of group c is
+// column 32 c + 4 g + e.
+DEVICE void multiply_values(Result& o, const Scores& s, u32 v, int g, int t) {
+#pragma unroll
+  for (int i = 0; i < BLOCK / 8; i++) {
+    const u32 p[4] = {to_tf32(s[4 * i]), to_tf32(s[4 * i + 2]), to_tf32(s[4 * i + 1]), to_tf32(s[4 * i + 3])};
+#pragma unroll
+    for (int c = 0; c < WIDTH / 32; c++) {
+      const u32 at = v + ((8 * i + 2 * t) * V_PITCH + 32 * c + 4 * g) * 4;
+      const float4 x = read_shared(at), y = read_shared(at + V_PITCH * 4);
+      multiply(o[4 * c], p, x.x, y.x);
+      multiply(o[4 * c + 1], p, x.y, y.y);
+      multiply(o[4 * c + 2], p, x.z, y.z);
+      multiply(o[4 * c + 3], p, x.w, y.w);
+    }
+  }
+}
+
+DEVICE void rescale(Result& o, const Rows& rows) {
+#pragma unroll
+  for (int n = 0; n < WIDTH / 8; n++) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) o[n][i] *= rows.factor[i / 2];
+  }
+}
+
+DEVICE void store_result(float* out, const Result& o, const Rows& rows, int row, int t) {
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    const float scale = UNCUT / row_sum(rows.sum[r]);
+    if (row + 8 * r >= QUERIES) continue;
+    float* line = out + (row + 8 * r) * OUT.row;
+#pragma unroll
+    for (int c = 0; c < WIDTH / 32; c++) {
+      const int column = 32 * c + 8 * t;
+      if (column >= DEPTH) continue;
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        const int i = 2 * r + half;
+        *(float4*)(line + column + 4 * half) = make_float4(o[4 * c][i] * scale, o[4 * c + 1][i] * scale,
+                                                           o[4 * c + 2][i] * scale, o[4 * c + 3][i] * scale);
+      }
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(128, BLOCKS_PER_MULTIPROCESSOR) KERNEL(const Arguments arguments) {
+  extern __shared__ float4 raw[];
+  const u32 stages = shared_address(raw);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
+  const Tile tile = tile_at(blockIdx.x);
+  const int row = tile.query + 16 * warp + g;
+  const float* k = arguments.k + K.at(tile);
+  const float* v = arguments.v + V.at(tile);
+  const auto load = [&](int block) {
+    const u32 stage = stages + block % 2 * STAGE_FLOATS * 4;
+    load_keys<K_PITCH>(stage, k, K.row, block * BLOCK);
+    load_keys<V_PITCH>(stage + BLOCK * K_PITCH * 4, v, V.row, block * BLOCK);
+    copies_commit();
+  };
+  allow_next_kernel();
+  wait_previous_kernels();
+  load(0);
+  Queries q;
+  load_queries(q, arguments.q + Q.at(tile), row, t);
+  Result o = {};
+  Rows rows = no_rows();
+  const int blocks = blocks_before(tile.query + TILE);
+  for (int block = 0; block < blocks; block++) {
+    if (block + 1 < blocks) load(block + 1);
+    else copies_commit();
+    Scores s = {};
+    if constexpr (MASKED) load_mask(s, arguments.mask, tile, row, block * BLOCK, 2 * t);
+    copies_wait<1>();
+    __syncthreads();
+    const u32 stage = stages + block % 2 * STAGE_FLOATS * 4;
+    multiply_scores(s, q, stage, g, t);
+    hide_unseen(s, row, 2 * t, block * BLOCK);
+    weigh(s, rows);
+    rescale(o, rows);
+    multiply_values(o, s, stage + BLOCK * K_PITCH * 4, g, t);
+    __syncthreads();  // the stage may be filled again
+  }
+  store_result(arguments.out + OUT.at(tile), o, rows, row, t);
+}
