@@ -30,7 +30,7 @@ set_target_properties(sylvite PROPERTIES INSTALL_RPATH "$ORIGIN/../${sylvite_pri
 install(TARGETS sylvite RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS sylvite_shared EXPORT SylviteTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES $<TARGET_FILE:Halide::Halide> DESTINATION ${sylvite_private_libdir})
-install(FILES include/sylvite/sylvite.h DESTINATION ${sylvite_includedir}/sylvite)
+install(FILES include/sylvite/sylvite.h include/sylvite/device_tensor.h DESTINATION ${sylvite_includedir}/sylvite)
 install(FILES base/error.h DESTINATION ${sylvite_includedir}/base)
 file(GLOB frontend_headers ${PROJECT_SOURCE_DIR}/frontend/*.h)
 list(FILTER frontend_headers INCLUDE REGEX "/(graph|op_table|types|tensor|tensor_io|onnx_importer|imported_model|host_value|text)\\.h$")
