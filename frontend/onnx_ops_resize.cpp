@@ -83,7 +83,82 @@ void fill_row(const ResizeRule& rule, const ResizeAxis& axis, double position, s
   for (double& weight : row) weight /= total;
 }
 
-/// Resizes one axis: a product with a constant matrix, or a gather for nearest neighbours.
+/// The inputs that each output element is a weighted sum of: `count` of them for each.
+struct Taps {
+  std::int64_t count = 0;
+  std::vector<std::int64_t> inputs;  ///< [count][to]
+  std::vector<double> weights;
+};
+
+/// The entries of `matrix` [to, from] that are not zero. Rows that have fewer repeat their first input with
+/// weight 0, which reads nothing that the row does not read anyway.
+Taps taps_of(std::span<const double> matrix, const ResizeAxis& size) {
+  const auto from = static_cast<std::size_t>(size.from);
+  const auto to = static_cast<std::size_t>(size.to);
+  std::vector<std::vector<std::size_t>> used(to);
+  std::size_t count = 1;
+  for (std::size_t i = 0; i < to; ++i) {
+    for (std::size_t j = 0; j < from; ++j) {
+      if (matrix[i * from + j] != 0) used[i].push_back(j);
+    }
+    count = std::max(count, used[i].size());
+  }
+  Taps taps;
+  taps.count = static_cast<std::int64_t>(count);
+  for (std::size_t t = 0; t < count; ++t) {
+    for (std::size_t i = 0; i < to; ++i) {
+      const bool is_used = t < used[i].size();
+      const std::size_t input = is_used ? used[i][t] : used[i].empty() ? 0 : used[i].front();
+      taps.inputs.push_back(static_cast<std::int64_t>(input));
+      taps.weights.push_back(is_used ? matrix[i * from + input] : 0);
+    }
+  }
+  return taps;
+}
+
+/// Sums of neighbours, so that a NaN or an infinity stays where ONNX has it: a product with the matrix would
+/// spread it over the whole axis.
+Sym sum_of_taps(Sym x, int axis, const Taps& taps, std::int64_t to) {
+  GraphBuilder& b = x.builder();
+  Dims dims(static_cast<std::size_t>(x.rank()), 1);
+  dims[static_cast<std::size_t>(axis)] = to;
+  Sym sum;
+  for (std::int64_t t = 0; t < taps.count; ++t) {
+    const auto first = static_cast<std::ptrdiff_t>(t * to);
+    const auto last = first + static_cast<std::ptrdiff_t>(to);
+    const std::vector<std::int64_t> inputs(taps.inputs.begin() + first, taps.inputs.begin() + last);
+    const std::vector<double> weights(taps.weights.begin() + first, taps.weights.begin() + last);
+    const Sym part = gather(x, b.integers(inputs), axis) * b.reals(x.dtype(), dims, weights);
+    sum = t == 0 ? part : sum + part;
+  }
+  return sum;
+}
+
+/// For the many neighbours of an antialiasing filter.
+Sym product_with_matrix(Sym x, int axis, const std::vector<double>& matrix, const ResizeAxis& size) {
+  Dims dims = x.dims();
+  const std::int64_t outer = checked_product(Dims(dims.begin(), dims.begin() + axis), "resize");
+  const std::int64_t inner = checked_product(Dims(dims.begin() + axis + 1, dims.end()), "resize");
+  const Sym weights = x.builder().reals(x.dtype(), {size.to, size.from}, matrix);
+  const Sym flat = reshape(x, {outer, size.from, inner});
+  dims[static_cast<std::size_t>(axis)] = size.to;
+  return reshape(inner == 1 ? matmul(reshape(flat, {outer, size.from}), swap_axes(weights, 0, 1))
+                            : matmul(weights, flat),
+                 dims);
+}
+
+/// What `matrix` [to, from] makes of one axis. Sums are made in f32 or wider.
+Sym interpolate_axis(Sym x, int axis, const std::vector<double>& matrix, const ResizeAxis& size) {
+  constexpr std::int64_t most_taps = 4;  // of linear and cubic interpolation
+  const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const Taps taps = taps_of(matrix, size);
+  const Sym wide = cast(x, dtype);
+  const Sym y = taps.count <= most_taps ? sum_of_taps(wide, axis, taps, size.to)
+                                        : product_with_matrix(wide, axis, matrix, size);
+  return cast(is_float(x.dtype()) ? y : apply(Op::round, y), x.dtype());
+}
+
+/// Resizes one axis: a weighted sum, or a gather for nearest neighbours.
 Sym resize_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size) {
   const bool is_cropped = rule.transform == "tf_crop_and_resize";
   const bool is_nearest = rule.mode == "nearest";
@@ -108,25 +183,9 @@ Sym resize_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size)
     }
   }
   GraphBuilder& b = x.builder();
-  Dims dims = x.dims();
-  Sym y;
-  if (is_nearest) {
-    y = gather(x, b.integers(nearest), axis);
-    dims[static_cast<std::size_t>(axis)] = size.to;
-  } else {
-    const DType dtype = is_float(x.dtype()) ? x.dtype() : DType::f32;
-    const std::int64_t outer = checked_product(Dims(dims.begin(), dims.begin() + axis), "resize");
-    const std::int64_t inner = checked_product(Dims(dims.begin() + axis + 1, dims.end()), "resize");
-    const Sym weights = b.reals(dtype, {size.to, size.from}, matrix);
-    const Sym flat = reshape(cast(x, dtype), {outer, size.from, inner});
-    dims[static_cast<std::size_t>(axis)] = size.to;
-    y = reshape(inner == 1 ? matmul(reshape(flat, {outer, size.from}), swap_axes(weights, 0, 1))
-                           : matmul(weights, flat),
-                dims);
-    if (!is_float(x.dtype())) y = cast(apply(Op::round, y), x.dtype());
-  }
+  const Sym y = is_nearest ? gather(x, b.integers(nearest), axis) : interpolate_axis(x, axis, matrix, size);
   if (!is_extrapolated) return y;
-  Dims mask_dims(dims.size(), 1);
+  Dims mask_dims(static_cast<std::size_t>(x.rank()), 1);
   mask_dims[static_cast<std::size_t>(axis)] = size.to;
   const Sym mask = cast(b.reals(DType::f32, mask_dims, outside), DType::boolean);
   return where(mask, rule.extrapolation, y);
