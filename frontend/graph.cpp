@@ -67,6 +67,11 @@ std::string Graph::unique_name(const std::string& wanted) const {
 }
 
 ValueId Graph::add_value(Value value) {
+  constexpr int most_dims = 64;  // as numpy and PyTorch; each costs time in every stage
+  if (value.type.rank() > most_dims) {
+    throw UnsupportedError("value '{}' has {} dims; {} are supported", value.name, value.type.rank(),
+                           most_dims);
+  }
   value.name = unique_name(value.name);
   const auto id = static_cast<ValueId>(values_.size());
   by_name_[value.name] = id;

@@ -54,6 +54,12 @@ TEST(Graph, ManyEqualNamesStayCheap) {
   EXPECT_EQ(graph.value(19999).name, "same_19999");
 }
 
+TEST(Graph, HasValuesOfAFewDims) {
+  Graph graph;
+  (void)graph.add_input("x", make_type(DType::f32, Dims(64, 1)));
+  EXPECT_THROW((void)graph.add_input("y", make_type(DType::f32, Dims(65, 1))), UnsupportedError);
+}
+
 TEST(Graph, FillsInDefaults) {
   Graph graph;
   const ValueId x = graph.add_input("x", pair_type);
