@@ -97,7 +97,8 @@ Expr convert(const Expr& x, DType from, DType to) {
   if (to == DType::boolean) return !strict_equal(x, constant(x, 0));
   if (to == DType::f16 || to == DType::bf16 || is_narrow_float(to))
     return from_storage(to_storage(to_float(x), to), to);
-  if (is_narrow(to)) return to_storage(cast<std::int64_t>(x), to);
+  if (is_narrow(to))
+    return to_storage(x.type().is_float() ? saturate(x, Halide::Int(64)) : cast<std::int64_t>(x), to);
   if (x.type().is_float() && type.is_float()) return convert_float(x, type);
   if (!x.type().is_float() || type.is_float()) return cast(type, x);
   return saturate(x, type);
