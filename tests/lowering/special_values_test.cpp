@@ -53,6 +53,20 @@ TEST(SpecialValues, SaturateAsIntegers) {
   }
 }
 
+// Narrow integers keep the low bits, of negative numbers too.
+TEST(SpecialValues, LeaveTheirLowBits) {
+  for (const char* type : {"u2", "i2", "u4", "i4"}) {
+    for (const DType from : {DType::f32, DType::f16}) {
+      Tensor given(from, {7});
+      for (std::int64_t i = 0; i < 7; ++i) given.set_double(i, static_cast<double>(i - 3));
+      check_kernel(
+          fmt::format("graph g(%x: {1}[7]) {{\n  %a: {0}[7] = cast(%x) {{to=\"{0}\"}}\n  return %a\n}}\n",
+                      type, dtype_name(from)),
+          {given});
+    }
+  }
+}
+
 TEST(SpecialValues, DivisionByTheConstantZero) {
   check_kernel(
       "graph g(%x: f32[4]) {\n  %c = constant f32[] {0.0}\n  %a: f32[4] = div(%x, %c)\n  return %a\n}\n",
