@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "tests/autotune/temporary_folder.h"
-#include "tests/support/run_kernel.h"
+#include "tests/support/bf16_reference.h"
 
 // AMX tiles beside the interpreter in f32 on the same numbers: products of bf16 are exact in f32 and are
 // added up in f32, so that only the stored result is rounded, by 2^-9 of itself.
@@ -17,25 +17,10 @@ using testing::HasSubstr;
 
 constexpr const char* no_amx = "the processor has no AMX, or the system does not let programs use it";
 
-std::string in_f32(std::string text) {
-  for (std::size_t at = text.find("bf16"); at != std::string::npos; at = text.find("bf16", at))
-    text.replace(at, 4, "f32");
-  return text;
-}
-
-std::vector<Tensor> widened(const std::vector<Tensor>& narrow) {
-  std::vector<Tensor> wide;
-  for (const Tensor& tensor : narrow) {
-    Tensor& result = wide.emplace_back(DType::f32, tensor.dims());
-    for (std::int64_t i = 0; i < tensor.size(); ++i) result.set_double(i, tensor.as_double(i));
-  }
-  return wide;
-}
-
 void expect_agrees(const std::string& text, const Candidate& candidate) {
   const Kernel kernel = kernel_of(text);
   const std::vector<Tensor> inputs = random_inputs(kernel);
-  const std::vector<Tensor> expected = interpret(kernel_of(in_f32(text)).body, widened(inputs));
+  const std::vector<Tensor> expected = interpret_in_f32(text, inputs);
   EXPECT_EQ(Schedule::parse(candidate.schedule.to_string()), candidate.schedule);
   try {
     expect_close(run_candidate(kernel, candidate, inputs), expected, 0x1p-8, text + candidate.to_string());

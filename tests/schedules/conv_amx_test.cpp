@@ -1,9 +1,8 @@
 #include <gmock/gmock.h>
 
 #include <ostream>
-#include <set>
 
-#include "tests/support/run_kernel.h"
+#include "tests/support/bf16_reference.h"
 
 // Convolutions of bf16 through AMX, beside the interpreter in f32 on the same numbers: products of bf16 are
 // exact in f32 and are added up in f32, so that only the stored result is rounded, by 2^-9 of itself.
@@ -41,21 +40,6 @@ const ConvCase cases[] = {
      R"(graph g(%x: bf16[1,3,8,18], %w: bf16[64,3,3,3]) { %v: bf16[1,64,6,16]@c32 = conv(%x, %w) {strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1} return %v })"},
 };
 
-std::string in_f32(std::string text) {
-  for (std::size_t at = text.find("bf16"); at != std::string::npos; at = text.find("bf16", at))
-    text.replace(at, 4, "f32");
-  return text;
-}
-
-std::vector<Tensor> widened(const std::vector<Tensor>& narrow) {
-  std::vector<Tensor> wide;
-  for (const Tensor& tensor : narrow) {
-    Tensor& result = wide.emplace_back(DType::f32, tensor.dims());
-    for (std::int64_t i = 0; i < tensor.size(); ++i) result.set_double(i, tensor.as_double(i));
-  }
-  return wide;
-}
-
 /// The heuristic point, and for each parameter the points that differ from it there alone.
 std::vector<Point> points_of(const Space& space, const Kernel& kernel, const Machine& machine) {
   const Point heuristic = space.heuristic(kernel, machine);
@@ -79,21 +63,7 @@ TEST_P(ConvAmx, AgreesWithF32) {
   if (!machine.amx) GTEST_SKIP() << "the processor has no AMX, or the system does not let programs use it";
   const Space* space = spaces_for(kernel, machine).front();
   ASSERT_EQ(space->name, GetParam().space);
-  const std::vector<Tensor> inputs = random_inputs(kernel);
-  const std::vector<Tensor> expected = interpret(kernel_of(in_f32(GetParam().text)).body, widened(inputs));
-  std::set<std::string> seen;
-  for (const Point& point : points_of(*space, kernel, machine)) {
-    Candidate candidate;
-    try {
-      candidate = space->at(kernel, machine, point);
-    } catch (const UnsupportedError&) {
-      continue;
-    }
-    if (!seen.insert(candidate.to_string()).second) continue;
-    expect_close(run_candidate(kernel, candidate, inputs), expected, 0x1p-8,
-                 kernel.text + candidate.to_string());
-  }
-  EXPECT_GT(seen.size(), 3U);
+  EXPECT_GT(expect_as_in_f32(GetParam().text, *space, machine, points_of(*space, kernel, machine)), 3U);
 }
 INSTANTIATE_TEST_SUITE_P(All, ConvAmx, testing::ValuesIn(cases),
                          [](const auto& one) { return std::string(one.param.name); });
