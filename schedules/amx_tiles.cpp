@@ -22,9 +22,6 @@ constexpr int sum_bytes = 4;      // of c
 constexpr const char* tile_load = "tile_load";
 constexpr int tile_sums = amx_tile_rows * amx_tile_columns;
 
-// ---- emitting
-// --------------------------------------------------------------------------------------------
-
 Expr word(const Expr& value) {
   return Halide::cast(Halide::Int(16), value);
 }

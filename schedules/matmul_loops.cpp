@@ -71,6 +71,8 @@ std::vector<Parameter> blocking_parameters(const MatmulProblem& problem, const P
           values("copy_a", {0, 1})};
 }
 
+namespace {
+
 /// Weights that the L2 cannot keep come from further away in every run: they are fetched ahead. The next
 /// groups of panels are other threads' tasks.
 std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machine,
@@ -78,6 +80,18 @@ std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machin
   const std::int64_t bytes = panel_count(problem) * panel_width * problem.k * element_bytes(problem);
   if (bytes <= machine.l2_bytes / 2) return 0;
   return tiling.panel_groups == 1 ? machine.threads : 1;
+}
+
+}  // namespace
+
+std::vector<Parameter> with_stream_ahead(std::vector<Parameter> parameters) {
+  parameters.push_back({"stream_ahead", {0, 1, 2, 3}});
+  return parameters;
+}
+
+Point with_stream_ahead(const MatmulProblem& problem, const Machine& machine, Point point) {
+  point["stream_ahead"] = stream_distance(problem, machine, tiling_of(problem, point));
+  return point;
 }
 
 std::vector<std::string> batch_loops(const Kernel& kernel, const MatmulProblem& problem) {
@@ -97,14 +111,7 @@ void write_output(ScheduleWriter& writer, const std::string& out, const MatmulTi
   if (tiling.rows_outer) std::swap(tasks[0], tasks[1]);
   tasks.insert(tasks.end(), batch.begin(), batch.end());
   writer.add("{}.reorder(v, q, i, t, g, {}).vectorize(v).unroll(q);", out, fmt::join(tasks, ", "));
-  if (machine.threads == 1) return;
-  std::string task = tasks[0];
-  for (std::size_t i = 1; i < tasks.size(); ++i) {
-    const std::string fused = fmt::format("task{}", i);
-    writer.add("{}.fuse({}, {}, {});", out, task, tasks[i], fused);
-    task = fused;
-  }
-  writer.add("{}.parallel({});", out, task);
+  if (machine.threads > 1) writer.parallelize(out, tasks);
 }
 
 void write_left(ScheduleWriter& writer, const std::string& left, const Machine& machine, std::int64_t k) {

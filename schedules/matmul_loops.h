@@ -38,9 +38,10 @@ void set_blocking(const MatmulProblem& problem, const Machine& machine, const Re
                   Point& point);
 /// The parameters row_tiles, panel_groups, rows_outer and copy_a, with a first point's values first.
 [[nodiscard]] std::vector<Parameter> blocking_parameters(const MatmulProblem& problem, const Point& first);
-/// How many slabs weights are fetched ahead: 0 for those that stay in the L2.
-[[nodiscard]] std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machine,
-                                           const MatmulTiling& tiling);
+/// With the parameter stream_ahead: how many slabs weights are fetched ahead.
+[[nodiscard]] std::vector<Parameter> with_stream_ahead(std::vector<Parameter> parameters);
+/// With a first value for it: 0 for weights that stay in the L2.
+[[nodiscard]] Point with_stream_ahead(const MatmulProblem& problem, const Machine& machine, Point point);
 
 /// "d2", "d3", ...: the product's batch loops, innermost first.
 [[nodiscard]] std::vector<std::string> batch_loops(const Kernel& kernel, const MatmulProblem& problem);

@@ -135,13 +135,7 @@ Levels write_output(ScheduleWriter& writer, const std::string& out, const Attent
   std::vector<std::string> tasks = problem.batch_loops;
   if (tiling.keys_once) tasks.insert(tasks.begin(), "t");
   if (machine.threads == 1) return {tiling.keys_once ? "" : tasks[0], "t"};
-  std::string task = tasks[0];
-  for (std::size_t i = 1; i < tasks.size(); ++i) {
-    const std::string fused = fmt::format("task{}", i);
-    writer.add("{}.fuse({}, {}, {});", out, task, tasks[i], fused);
-    task = fused;
-  }
-  writer.add("{}.parallel({});", out, task);
+  const std::string task = writer.parallelize(out, tasks);
   if (tiling.keys_once) return {"", task};
   return {task, "t"};
 }

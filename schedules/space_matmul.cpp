@@ -149,16 +149,12 @@ const Space matmul_panels_space = {
     .refuses = panels_refusal,
     .parameters =
         [](const Kernel& kernel, const Machine& machine) {
-          std::vector<Parameter> parameters = tiling_parameters(problem_of(kernel), machine);
-          parameters.push_back({"stream_ahead", {0, 1, 2, 3}});
-          return parameters;
+          return with_stream_ahead(tiling_parameters(problem_of(kernel), machine));
         },
     .heuristic =
         [](const Kernel& kernel, const Machine& machine) {
           const MatmulProblem problem = problem_of(kernel);
-          Point point = heuristic_point(problem, machine);
-          point["stream_ahead"] = stream_distance(problem, machine, tiling_of(problem, point));
-          return point;
+          return with_stream_ahead(problem, machine, heuristic_point(problem, machine));
         },
     .at =
         [](const Kernel& kernel, const Machine& machine, const Point& point) {

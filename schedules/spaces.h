@@ -48,6 +48,8 @@ class ScheduleWriter {
   }
   void add_line(const std::string& line);
   [[nodiscard]] Schedule take() { return std::move(schedule_); }
+  /// Makes one parallel loop of a stage's loops, the innermost first; its name. REQUIRES loops.
+  std::string parallelize(const std::string& stage, const std::vector<std::string>& loops);
 
  private:
   Schedule schedule_;
