@@ -52,20 +52,22 @@ bool is_exact(const Tensor& tensor) {
   return true;
 }
 
-/// Moves every element of some tensors up or down: none stays where it is, so that what an element is allowed
-/// is not left to chance.
+/// Moves every element of some tensors up or down: none stays where it is, and no two by equal amounts which
+/// a difference would cancel, so that what an element is allowed is not left to chance.
 class Noise {
  public:
   explicit Noise(unsigned run) : random_(run / 2), sign_(run % 2 == 0 ? 1 : -1) {}
 
-  /// What a node reads moves by one unit, what it writes by two: together never by none.
+  /// What a node reads moves by at least one unit, what it writes by two, and by half as much again at most.
   [[nodiscard]] Tensor added_to(const Tensor& tensor, double units, bool may_be_exact) {
     if (!is_float(tensor.dtype()) || (may_be_exact && is_exact(tensor))) return tensor;
     Tensor noisy(tensor.dtype(), tensor.dims());
     const double size = sign_ * units * noise_of(tensor.dtype());
     for (std::int64_t i = 0; i < tensor.size(); ++i) {
       const double value = tensor.as_double(i);
-      const double factor = random_() % 2 == 0 ? 1 + size : 1 - size;
+      const std::uint32_t drawn = random_();
+      const double moved = size * (1 + static_cast<double>(drawn >> 1) * 0x1p-32);
+      const double factor = drawn % 2 == 0 ? 1 + moved : 1 - moved;
       noisy.set_double(i, std::isfinite(value) ? value * factor : value);
     }
     return noisy;

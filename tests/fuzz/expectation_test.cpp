@@ -29,6 +29,25 @@ TEST(Expectation, IntermediateRoundingsMayBeLeftOut) {
   EXPECT_NE(difference({fused}, expected), "");
 }
 
+// A kernel may compute erf(x) twice, differently rounded: no element of the difference must be zero.
+TEST(Expectation, DifferencesOfOneValueAreNeverExact) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[4096,1]) {
+    %count = constant f32[] {1.0}
+    %erf: f32[4096,1] = erf(%x)
+    %sum: f32[4096,1] = reduce_sum(%erf) {axes=[1], keepdims=1}
+    %mean: f32[4096,1] = div(%sum, %count)
+    %difference: f32[4096,1] = sub(%erf, %mean)
+    return %difference
+  })");
+  Tensor x(DType::f32, {4096, 1});
+  Tensor rounded(DType::f32, {4096, 1});
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    x.set_double(i, 1);
+    rounded.set_double(i, 0x1p-24);
+  }
+  EXPECT_EQ(difference({rounded}, expect(graph, {x})), "");
+}
+
 // What a weight that is not finite makes of the padding's zeros is not said by ONNX.
 TEST(Expectation, NonFiniteWeightsOverPaddingMayCountOrNot) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[1,1,3,3], %w: f32[1,1,3,3]) {
