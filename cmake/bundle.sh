@@ -1,22 +1,26 @@
 #!/usr/bin/env bash
-# bundle.sh BUILD_FOLDER FOLDER: the command and the GPU tests with every library that a bare Linux machine lacks,
-# small enough to carry around. FOLDER/run PROGRAM [ARGUMENT ...] unpacks it beside itself once and runs it there.
+# bundle.sh BUILD_FOLDER FOLDER [PROGRAM ...]: the command, the GPU tests and further programs of the build (benchmarks,
+# fuzzers) with every library that a bare Linux machine lacks, small enough to carry around. FOLDER/run PROGRAM
+# [ARGUMENT ...] unpacks it beside itself once and runs it there.
 set -euo pipefail
 build=$1
 folder=$2
+shift 2
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 mkdir -p "$folder" "$work/bin" "$work/lib"
-for program in sylvite gpu_test; do
+for program in sylvite gpu_test "$@"; do
   strip -o "$work/bin/$program" "$build/bin/$program"
 done
 cp -r "$source/tests/data" "$work/bin/data"
 
 # What every glibc system has stays out.
 is_everywhere='^(linux-vdso|ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so'
-ldd "$build/bin/sylvite" | awk '$2 == "=>" { print $1, $3 }' | while read -r name path; do
+for program in "$work"/bin/*; do
+  [ -d "$program" ] || ldd "$build/bin/${program##*/}"
+done | awk '$2 == "=>" { print $1, $3 }' | sort -u | while read -r name path; do
   if [[ $name =~ $is_everywhere ]]; then
     continue
   elif [[ $name == libHalide.so ]]; then
