@@ -42,14 +42,14 @@ void with_workers(int threads, double spin_seconds, const std::function<void()>&
     body();
     return;
   }
-  WorkerTeam team(spin_seconds);
+  WorkerTeam team(threads, spin_seconds);
   std::exception_ptr failure;
 #pragma omp parallel num_threads(threads)
   {
     if (omp_get_thread_num() == 0) {
       lead(team, body, failure);
     } else {
-      team.serve();
+      team.serve(omp_get_thread_num());
     }
   }
   if (failure) std::rethrow_exception(failure);

@@ -1,5 +1,7 @@
 #include "runtime/worker_team.h"
 
+#include <algorithm>
+
 namespace sylvite {
 namespace {
 
@@ -20,9 +22,10 @@ void relax() {
 
 }  // namespace
 
-WorkerTeam::WorkerTeam(double spin_seconds)
+WorkerTeam::WorkerTeam(int members, double spin_seconds)
     : spin_(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-          std::chrono::duration<double>(spin_seconds))) {}
+          std::chrono::duration<double>(spin_seconds))),
+      shares_(static_cast<std::size_t>(std::max(1, members))) {}
 
 bool WorkerTeam::in_task() {
   return is_in_task;
@@ -42,25 +45,39 @@ void WorkerTeam::await_change(const std::atomic<Value>& value, Value old) const 
   value.wait(old, std::memory_order_acquire);
 }
 
-/// Takes one task and does it. False when the loop in `state` has none left, or is over.
-bool WorkerTeam::work_on(std::uint64_t state) {
-  const std::uint64_t loop_number = state / one_loop;
-  while ((state & task_mask) != 0) {
-    if (!state_.compare_exchange_weak(state, state - 1, std::memory_order_acq_rel)) {
-      if (state / one_loop != loop_number) return false;
-      continue;
-    }
-    const int index = loop_.first + loop_.count - static_cast<int>(state & task_mask);
+/// One past the last task of a share, counted from the loop's first.
+int WorkerTeam::share_end(std::size_t share) const {
+  const auto members = static_cast<std::int64_t>(shares_.size());
+  return static_cast<int>(loop_.count * (static_cast<std::int64_t>(share) + 1) / members);
+}
+
+/// Takes tasks of a share and does them until none is left, or the loop is another. Returns how many.
+int WorkerTeam::drain(std::uint64_t loop_number, std::size_t share) {
+  std::atomic<std::uint64_t>& tasks = shares_[share].left;
+  int done = 0;
+  std::uint64_t left = tasks.load(std::memory_order_acquire);
+  while (left / one_loop == loop_number && (left & task_mask) != 0) {
+    if (!tasks.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel)) continue;
+    const int index = loop_.first + share_end(share) - static_cast<int>(left & task_mask);
     if (failure_.load(std::memory_order_relaxed) == 0) {
       is_in_task = true;
       const int result = loop_.task(loop_.user_context, index, loop_.closure);
       is_in_task = false;
       if (result != 0) failure_.store(result, std::memory_order_relaxed);
     }
-    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
-    return true;
+    ++done;
+    left = tasks.load(std::memory_order_acquire);
   }
-  return false;
+  return done;
+}
+
+/// The member's own share, then those of the others. Tells of its tasks once: `unfinished_` is everybody's.
+void WorkerTeam::work_on(std::uint64_t loop_number, int member) {
+  int done = 0;
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    done += drain(loop_number, (static_cast<std::size_t>(member) + i) % shares_.size());
+  }
+  if (done > 0 && unfinished_.fetch_sub(done, std::memory_order_acq_rel) == done) unfinished_.notify_one();
 }
 
 int WorkerTeam::run(const ParallelLoop& loop) {
@@ -68,12 +85,17 @@ int WorkerTeam::run(const ParallelLoop& loop) {
   loop_ = loop;
   failure_.store(0, std::memory_order_relaxed);
   unfinished_.store(loop.count, std::memory_order_relaxed);
-  const std::uint64_t next_loop = (state_.load(std::memory_order_relaxed) / one_loop + 1) % (task_mask - 1);
-  const std::uint64_t state = next_loop * one_loop + static_cast<std::uint64_t>(loop.count);
-  state_.store(state, std::memory_order_release);
-  state_.notify_all();
-  while (work_on(state_.load(std::memory_order_acquire))) {
+  const std::uint64_t number = (number_.load(std::memory_order_relaxed) + 1) % (task_mask - 1);
+  int begin = 0;
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    const int end = share_end(i);
+    shares_[i].left.store(number * one_loop + static_cast<std::uint64_t>(end - begin),
+                          std::memory_order_release);
+    begin = end;
   }
+  number_.store(number, std::memory_order_release);
+  number_.notify_all();
+  work_on(number, 0);
   for (int left = unfinished_.load(std::memory_order_acquire); left != 0;
        left = unfinished_.load(std::memory_order_acquire)) {
     await_change(unfinished_, left);
@@ -81,16 +103,17 @@ int WorkerTeam::run(const ParallelLoop& loop) {
   return failure_.load(std::memory_order_relaxed);
 }
 
-void WorkerTeam::serve() {
-  for (std::uint64_t state = state_.load(std::memory_order_acquire); state != stopped;
-       state = state_.load(std::memory_order_acquire)) {
-    if (!work_on(state) && (state & task_mask) == 0) await_change(state_, state);
+void WorkerTeam::serve(int member) {
+  for (std::uint64_t number = number_.load(std::memory_order_acquire); number != stopped;
+       number = number_.load(std::memory_order_acquire)) {
+    work_on(number, member);
+    await_change(number_, number);
   }
 }
 
 void WorkerTeam::stop() {
-  state_.store(stopped, std::memory_order_release);
-  state_.notify_all();
+  number_.store(stopped, std::memory_order_release);
+  number_.notify_all();
 }
 
 }  // namespace sylvite

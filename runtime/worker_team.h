@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace sylvite {
 
@@ -16,32 +18,43 @@ struct ParallelLoop {
   std::uint8_t* closure = nullptr;
 };
 
-/// One thread leads: it calls run(), then stop(). The others call serve(). Without others the leader does all
-/// work.
+/// One thread leads: it calls run(), then stop(). The others call serve(), each as another member from 1 on.
+/// Without others the leader does all work.
+///
+/// Each member has a share of a loop's tasks, in one piece, and takes tasks of others when its own are done.
+/// So a member walks the same part of the image in one kernel after another, and finds in its own cache most
+/// of what it reads.
 class WorkerTeam {
  public:
-  explicit WorkerTeam(double spin_seconds);
+  WorkerTeam(int members, double spin_seconds);
 
   int run(
       const ParallelLoop& loop);  ///< returns when every task has ended: 0, or the result of one that failed
-  void serve();                   ///< works on loops until stop()
+  void serve(int member);         ///< works on loops until stop()
   void stop();
 
   /// Whether the calling thread is in a task: its loops must run serially.
   [[nodiscard]] static bool in_task();
 
  private:
-  bool work_on(std::uint64_t state);
+  /// The high half is the number of the loop, the low half the tasks not yet taken. A task is taken by
+  /// decrementing, which fails when the loop has changed.
+  struct alignas(64) Share {
+    std::atomic<std::uint64_t> left{0};
+  };
+
+  void work_on(std::uint64_t loop_number, int member);
+  int drain(std::uint64_t loop_number, std::size_t share);
+  [[nodiscard]] int share_end(std::size_t share) const;
   template <typename Value>
   void await_change(const std::atomic<Value>& value, Value old) const;
 
   std::chrono::steady_clock::duration spin_;
-  // The high half counts loops, the low half the tasks not yet taken. A task is taken by decrementing, which
-  // fails when the loop has changed; `loop_` is written only while no task is taken or running.
-  std::atomic<std::uint64_t> state_{0};
+  std::vector<Share> shares_;  ///< one per member; written before number_ and after the last loop's tasks
+  std::atomic<std::uint64_t> number_{0};  ///< of the loop to work on
   std::atomic<int> unfinished_{0};
   std::atomic<int> failure_{0};
-  ParallelLoop loop_;
+  ParallelLoop loop_;  ///< written only while no task is taken or running
 };
 
 }  // namespace sylvite

@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <numeric>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace sylvite {
@@ -47,6 +50,32 @@ TEST(ParallelForTest, PropagatesTheErrorCode) {
   };
   check();
   with_workers(2, 1e-4, check);
+}
+
+struct Order {
+  std::atomic<int> begun = 0;
+  std::array<std::atomic<int>, 4> place = {};
+};
+
+/// The first task lasts until the third has begun.
+int first_waits_for_third(void*, int i, std::uint8_t* closure) {
+  auto& order = *reinterpret_cast<Order*>(closure);
+  order.place.at(static_cast<std::size_t>(i)) = ++order.begun;
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (i == 0 && order.place[2] == 0 && std::chrono::steady_clock::now() < give_up)
+    std::this_thread::yield();
+  return 0;
+}
+
+TEST(ParallelForTest, EachThreadBeginsWithAShareOfItsOwn) {
+  RunContext context(2);
+  with_workers(2, 1e-4, [&] {
+    for (int loop = 0; loop < 100; ++loop) {
+      Order order;
+      ASSERT_EQ(parallel_for(&context, first_waits_for_third, 0, 4, bytes_of(&order)), 0);
+      EXPECT_LT(order.place[2], order.place[1]);
+    }
+  });
 }
 
 struct Nest {
