@@ -73,13 +73,10 @@ std::vector<Parameter> blocking_parameters(const MatmulProblem& problem, const P
 
 namespace {
 
-/// Weights that the L2 cannot keep come from further away in every run: they are fetched ahead. The next
-/// groups of panels are other threads' tasks.
-std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machine,
-                             const MatmulTiling& tiling) {
+/// Weights that the L2 cannot keep come from further away in every run: they are fetched ahead.
+std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machine) {
   const std::int64_t bytes = panel_count(problem) * panel_width * problem.k * element_bytes(problem);
-  if (bytes <= machine.l2_bytes / 2) return 0;
-  return tiling.panel_groups == 1 ? machine.threads : 1;
+  return bytes <= machine.l2_bytes / 2 ? 0 : 1;
 }
 
 }  // namespace
@@ -90,7 +87,7 @@ std::vector<Parameter> with_stream_ahead(std::vector<Parameter> parameters) {
 }
 
 Point with_stream_ahead(const MatmulProblem& problem, const Machine& machine, Point point) {
-  point["stream_ahead"] = stream_distance(problem, machine, tiling_of(problem, point));
+  point["stream_ahead"] = stream_distance(problem, machine);
   return point;
 }
 

@@ -82,16 +82,32 @@ Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
   return best;
 }
 
-/// Filters of the next blocks are fetched while these are multiplied; with threads, they are other tasks.
-std::int64_t stream_distance(const ConvProblem& problem, const Machine& machine, const Point& point) {
+/// Filters of the next blocks are fetched while these are multiplied.
+std::int64_t stream_distance(const ConvProblem& problem) {
   constexpr std::int64_t least_bytes = 64 << 10;
   const auto element_bytes = static_cast<std::int64_t>(dtype_size(problem.element));
   const std::int64_t bytes =
       element_bytes * problem.fold_steps() * problem.pair() * problem.out_blocks() * problem.block;
-  if (problem.depthwise || bytes < least_bytes) return 0;
-  const Tiling tiling = tiling_of(problem, point);
-  const bool tasks_are_blocks = tiling.lines * tiling.line_tiles >= problem.out_height;
-  return tasks_are_blocks ? machine.threads : 1;
+  return problem.depthwise || bytes < least_bytes ? 0 : 1;
+}
+
+/// Each thread takes a run of tasks: lines of the image, which it then finds in its own cache when it wrote
+/// the same lines before, or blocks of channels, whose filters no other thread reads. Depthwise follows its
+/// neighbours, whose filters are about so large.
+bool divides_lines(const ConvProblem& problem) {
+  const std::int64_t filter =
+      problem.depthwise ? problem.channels / 6 : problem.out_channels * problem.kernel_x * problem.kernel_y;
+  return 2 * filter < problem.height * problem.width;
+}
+
+/// Tiles of lines in a task: all, or with threads as many as still leave each some tasks. Of numbers up to
+/// twice too small, one that divides the tiles makes tasks equal.
+std::int64_t tiles_in_task(std::int64_t tiles, std::int64_t least_parts) {
+  const std::int64_t most = std::max<std::int64_t>(1, tiles / least_parts);
+  for (std::int64_t count = most; 2 * count >= most; --count) {
+    if (tiles % count == 0) return count;
+  }
+  return most;
 }
 
 Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
@@ -104,10 +120,13 @@ Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
   const bool selects = problem.padded && problem.depthwise;
   if ((problem.padded && !selects) || problem.x_is_computed || !problem.x_is_blocked)
     point["copy_source"] = 1;
-  while (task_count(problem, tiling_of(problem, point)) < 4.0 * machine.threads && point["line_tiles"] > 1) {
-    point["line_tiles"] = ceil_div(point["line_tiles"], 2);
+  if (machine.threads > 1) {
+    const std::int64_t others = problem.batch * ceil_div(problem.out_blocks(), tile.blocks);
+    const std::int64_t least = divides_lines(problem) ? 2 * machine.threads : 1;
+    point["line_tiles"] = tiles_in_task(tiles, std::max(least, ceil_div(4 * machine.threads, others)));
+    point["lines_outer"] = divides_lines(problem) ? 1 : 0;
   }
-  point["stream_ahead"] = stream_distance(problem, machine, point);
+  point["stream_ahead"] = stream_distance(problem);
   return point;
 }
 

@@ -147,15 +147,12 @@ bool needs_copy(const ConvProblem& p, bool by_lines) {
   return by_lines || p.padded || p.x_is_computed || !p.x_is_blocked;
 }
 
-/// Filters of the next blocks are fetched while these are multiplied; with threads, they are other tasks.
-std::int64_t stream_distance(const ConvProblem& p, const Machine& machine, const Tiling& tiling) {
+/// Filters of the next blocks are fetched while these are multiplied.
+std::int64_t stream_distance(const ConvProblem& p) {
   constexpr std::int64_t least_bytes = 64 << 10;
   const std::int64_t bytes =
       2 * p.kernel_x * p.kernel_y * p.fold_blocks() * p.fold_block * p.out_blocks() * p.block;
-  if (bytes < least_bytes) return 0;
-  if (tiling.flat) return 1;
-  const bool tasks_are_blocks = tiling.lines * tiling.line_tiles >= p.out_height;
-  return tasks_are_blocks ? machine.threads : 1;
+  return bytes < least_bytes ? 0 : 1;
 }
 
 Point heuristic_point(const ConvProblem& p, const Machine& machine, bool by_lines) {
@@ -166,7 +163,7 @@ Point heuristic_point(const ConvProblem& p, const Machine& machine, bool by_line
                  {"lines_outer", 0},          {"copy_source", needs_copy(p, by_lines) ? 1 : 0}};
   while (task_count(p, tiling_of(p, point)) < 4.0 * machine.threads && point["line_tiles"] > 1)
     point["line_tiles"] = ceil_div(point["line_tiles"], 2);
-  point["stream_ahead"] = by_lines ? 0 : stream_distance(p, machine, tiling_of(p, point));
+  point["stream_ahead"] = by_lines ? 0 : stream_distance(p);
   return point;
 }
 
