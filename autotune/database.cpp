@@ -83,6 +83,8 @@ std::string TuningKey::to_string() const {
 TuningKey tuning_key(const Machine& machine, const std::string& precision) {
   std::string versions = fmt::format("halide {}.{}.{}, templates {}", HALIDE_VERSION_MAJOR,
                                      HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH, template_version);
+  if (machine.gpu && machine.gpu->cublaslt != 0)
+    versions += fmt::format(", cuBLASLt {}", machine.gpu->cublaslt);
   const std::string arithmetic = machine.winograd ? precision : precision + " without Winograd";
   return {machine.target, machine.description(), machine.threads, versions, arithmetic};
 }

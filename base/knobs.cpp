@@ -52,6 +52,8 @@ constexpr Knob knobs[] = {
     {"lowering.reuse_memory", boolean, "true", "", "", "let values with disjoint lifetimes share memory"},
     {"schedules.winograd", string, "auto", "", "auto|off",
      "auto: Winograd's transforms for 3x3 convolutions where they pay; off: products are only summed"},
+    {"schedules.cublaslt", boolean, "false", "", "",
+     "on a GPU: cuBLASLt's algorithms are candidates for matmuls; winners are stored under its version"},
     {"runtime.spin", duration, "0.05ms", "", "", "how long an idle worker thread spins before it sleeps"},
     {"runtime.cuda_graph", boolean, "false", "", "",
      "on a GPU: replay a run as one CUDA graph, so that launches cost next to nothing"},

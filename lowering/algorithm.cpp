@@ -24,6 +24,7 @@ constexpr std::array forms = {
     FormRow{"depthwise_blocked", depthwise_blocked_packings, build_depthwise_blocked},
     FormRow{"attention_rows", generic_packings, build_attention_rows},
     FormRow{"cuda_matmul", cuda_matmul_packings, build_no_algorithm},
+    FormRow{"cublaslt", cuda_matmul_packings, build_no_algorithm},
     FormRow{"cuda_attention", generic_packings, build_no_algorithm},
     FormRow{"cuda_norm", generic_packings, build_no_algorithm},
     FormRow{"cuda_conv", cuda_conv_packings, build_no_algorithm},

@@ -33,6 +33,7 @@ struct CublasLt {
   using Function = Result (*)(Parameters...);
 
   DynamicLibrary library{"cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}};
+  std::size_t (*version)() = find<decltype(version)>("cublasLtGetVersion");
   Function<Handle*> create = find<decltype(create)>("cublasLtCreate");
   Function<void**, int, int> descriptor_create =
       find<decltype(descriptor_create)>("cublasLtMatmulDescCreate");
@@ -136,6 +137,10 @@ void* pointer(DevicePointer address) {
 
 }  // namespace
 
+std::int64_t cublaslt_version() {
+  return static_cast<std::int64_t>(library().version());
+}
+
 CublasLtMatmul::CublasLtMatmul(const CudaMatmulProblem& problem, std::size_t workspace_limit) {
   try {
     describe(problem);
@@ -183,6 +188,14 @@ void CublasLtMatmul::find_algorithms(std::size_t workspace_limit) {
   std::erase_if(algorithms_, [](const Algorithm& algorithm) { return algorithm.state != 0; });
   if (algorithms_.empty())
     throw UnsupportedError("cuBLASLt has no algorithm for this product (status {})", result);
+}
+
+std::size_t CublasLtMatmul::workspace_bytes(std::size_t algorithm) const {
+  if (algorithm >= algorithms_.size()) {
+    throw UnsupportedError("cuBLASLt proposes {} algorithms for this product, number {} is none of them",
+                           algorithms_.size(), algorithm);
+  }
+  return algorithms_[algorithm].workspace_bytes;
 }
 
 void CublasLtMatmul::run(std::size_t algorithm, const Arguments& arguments, StreamHandle stream) const {

@@ -12,6 +12,9 @@
 
 namespace sylvite::cuda {
 
+/// E.g. 130100. Throws UnsupportedError when the library is not installed.
+[[nodiscard]] std::int64_t cublaslt_version();
+
 /// Every algorithm that cuBLASLt's heuristics propose for one problem. Thread safety: one thread at a time.
 class CublasLtMatmul {
  public:
@@ -28,9 +31,8 @@ class CublasLtMatmul {
   CublasLtMatmul& operator=(const CublasLtMatmul&) = delete;
 
   [[nodiscard]] std::size_t algorithm_count() const { return algorithms_.size(); }
-  [[nodiscard]] std::size_t workspace_bytes(std::size_t algorithm) const {
-    return algorithms_.at(algorithm).workspace_bytes;
-  }
+  /// Throws UnsupportedError when there is no such algorithm.
+  [[nodiscard]] std::size_t workspace_bytes(std::size_t algorithm) const;
   /// Enqueues the product; may be captured.
   void run(std::size_t algorithm, const Arguments& arguments, StreamHandle stream) const;
 

@@ -83,6 +83,7 @@ FunctionHandle Module::function(const std::string& name) const {
 }
 
 void launch(const Launch& launch, StreamHandle stream) {
+  if (launch.enqueue) return launch.enqueue(stream);
   LaunchConfig config;
   std::copy(std::begin(launch.grid), std::end(launch.grid), std::begin(config.grid));
   std::copy(std::begin(launch.block), std::end(launch.block), std::begin(config.block));

@@ -110,6 +110,8 @@ class Module {
 
 /// One kernel launch with its arguments: a value, so that it can be made once and launched many times.
 struct Launch {
+  /// What a library launches on a stream; the rest is unused then.
+  std::function<void(StreamHandle)> enqueue;
   FunctionHandle function = nullptr;
   unsigned grid[3] = {1, 1, 1};
   unsigned block[3] = {1, 1, 1};

@@ -101,7 +101,30 @@ const Module& LaunchMaker::load(std::string_view image) {
   return modules_.emplace(image.data(), Module(image)).first->second;
 }
 
+Launch LaunchMaker::make_product(const NotedLaunch& noted, const Regions& regions) {
+  const LibraryMatmul& library = *noted.library;
+  const CudaMatmulProblem& problem = library.problem;
+  const Product& product = products_.try_emplace(noted.library, problem, library.algorithm).first->second;
+  const std::vector<std::uint64_t>& words = std::get<PointerArgument>(noted.arguments.at(0)).words;
+  const auto address = [&](int argument) {
+    return regions.at(decode_address(words.at(static_cast<std::size_t>(argument))));
+  };
+  const auto first = [&](const CudaMatmulProblem::Operand& operand) {
+    return address(operand.input) + static_cast<DevicePointer>(operand.offset) * dtype_size(problem.element);
+  };
+  const int bias = problem.simple_epilogue->bias;
+  const CublasLtMatmul::Arguments arguments = {first(problem.a), first(problem.b),
+                                               bias < 0 ? 0 : address(bias), address(problem.out_argument),
+                                               product.workspace.address()};
+  Launch launch;
+  launch.enqueue = [&product, algorithm = library.algorithm, arguments](StreamHandle stream) {
+    product.matmul.run(algorithm, arguments, stream);
+  };
+  return launch;
+}
+
 Launch LaunchMaker::make(const NotedLaunch& noted, const Regions& regions) {
+  if (noted.library) return make_product(noted, regions);
   Launch launch;
   launch.function = load(noted.image).function(noted.function);
   std::copy(std::begin(noted.grid), std::end(noted.grid), std::begin(launch.grid));

@@ -4,8 +4,10 @@
 #include <map>
 #include <vector>
 
+#include "runtime/cublaslt.h"
 #include "runtime/cuda_device.h"
 #include "runtime/cuda_noted_launch.h"
+#include "schedules/library_matmul.h"
 
 namespace sylvite::cuda {
 
@@ -25,17 +27,28 @@ struct Regions {
 [[nodiscard]] int driver_map_type(DType dtype);
 [[nodiscard]] int driver_map_swizzle(int bytes);
 
-/// Owns the modules of the launches it makes, each image loaded once. REQUIRES a current context. Thread
-/// safety: one thread at a time.
+/// Owns the modules and library products of the launches it makes, each loaded once. REQUIRES a current
+/// context. Thread safety: one thread at a time.
 class LaunchMaker {
  public:
   /// Tensors that maps name must be 16-byte aligned. Throws CompileError when the driver refuses an image,
-  /// CudaError when it refuses a map. The result is valid as long as this.
+  /// CudaError when it refuses a map, UnsupportedError when a library has no such algorithm. The result is
+  /// valid as long as this.
   [[nodiscard]] Launch make(const NotedLaunch& noted, const Regions& regions);
 
  private:
+  /// A product of the library, with the workspace of its algorithm.
+  struct Product {
+    Product(const CudaMatmulProblem& problem, std::size_t algorithm)
+        : matmul(problem), workspace(matmul.workspace_bytes(algorithm)) {}
+    CublasLtMatmul matmul;
+    DeviceMemory workspace;
+  };
+
   [[nodiscard]] const Module& load(std::string_view image);
+  [[nodiscard]] Launch make_product(const NotedLaunch& noted, const Regions& regions);
   std::map<const char*, Module> modules_;  ///< by the address of the image
+  std::map<std::shared_ptr<const LibraryMatmul>, Product> products_;
 };
 
 }  // namespace sylvite::cuda

@@ -44,6 +44,11 @@ SymbolicAddress decode_address(std::uint64_t word) {
 NotedLaunch note_template(const CudaTemplate& text, std::string_view image,
                           const std::vector<std::uint64_t>& words) {
   NotedLaunch launch;
+  if (text.library) {
+    launch.library = text.library;
+    launch.arguments.emplace_back(PointerArgument{words});
+    return launch;
+  }
   launch.image = image;
   launch.architecture = text.architecture;
   launch.function = text.name;

@@ -20,6 +20,10 @@ std::vector<const NotedLaunch*> images_of(const DeviceNotes& notes) {
   std::vector<const NotedLaunch*> images;
   for (const NotedLaunches& launches : notes.launches) {
     for (const NotedLaunch& launch : launches) {
+      if (launch.library) {
+        throw UnsupportedError("{}",
+                               "cuBLASLt's kernels cannot be exported: export with schedules.cublaslt=false");
+      }
       const auto is_same = [&](const NotedLaunch* each) { return each->image.data() == launch.image.data(); };
       if (std::ranges::none_of(images, is_same)) images.push_back(&launch);
     }

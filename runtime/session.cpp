@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "frontend/store_as_bf16.h"
 #include "lowering/conv_tiles.h"
+#include "runtime/cublaslt.h"
 #include "runtime/cuda_device.h"
 #include "runtime/object_cache.h"
 #include "runtime/session_confirm.h"
@@ -87,6 +88,8 @@ Session new_session(const CompileOptions& options) {
   if (session.settings.string("compile.device") == "cuda") {
     session.machine = with_gpu(session.machine, detect_gpu());
     session.machine.tf32 = session.settings.string("compile.precision") == "tf32";
+    if (session.settings.boolean("schedules.cublaslt"))
+      session.machine.gpu->cublaslt = cuda::cublaslt_version();
   }
   return session;
 }

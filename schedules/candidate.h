@@ -30,6 +30,8 @@ struct Gpu {
   int multiprocessors = 1;
   std::int64_t shared_bytes = 48 << 10;  ///< shared memory of one block, at most
   std::int64_t l2_bytes = 1 << 20;
+  std::int64_t cublaslt =
+      0;  ///< version of cuBLASLt when it may be used, e.g. 130100; knob schedules.cublaslt
 };
 
 /// The machine a schedule is made for. Read once by detect_machine; part of the tuning key.

@@ -77,8 +77,10 @@ std::string symbol_name(const Kernel& kernel, const Candidate& candidate, const 
 }
 
 std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, const std::string& target) {
-  if (const auto text = cuda_template_of(kernel, candidate))
+  if (const auto text = cuda_template_of(kernel, candidate)) {
+    if (text->library) return text->name;  // the library has the code
     return cuda::compile_cuda(text->source, text->architecture);
+  }
   static QuietReporter reporter;
   Halide::set_custom_compile_time_error_reporter(&reporter);
   const TemporaryFile file;

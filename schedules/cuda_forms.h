@@ -1,5 +1,5 @@
 #pragma once
-// The forms that are CUDA C++ templates. Internal to schedules/.
+// The forms that are CUDA C++ templates, or a library's. Internal to schedules/.
 
 #include <string>
 
@@ -12,12 +12,14 @@ inline constexpr const char* cuda_matmul_form = "cuda_matmul";
 inline constexpr const char* cuda_conv_form = "cuda_conv";
 inline constexpr const char* cuda_attention_form = "cuda_attention";
 inline constexpr const char* cuda_norm_form = "cuda_norm";
+inline constexpr const char* cublaslt_form = "cublaslt";
 
 /// Each throws UnsupportedError when the template cannot take the kernel or the form's numbers.
 [[nodiscard]] CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_conv_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_attention_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cublaslt_template(const Kernel& kernel, const Form& form);
 
 /// Why a machine cannot have such candidates; empty when it can.
 [[nodiscard]] std::string refuse_cuda_template(const Machine& machine);

@@ -2,6 +2,7 @@
 // A kernel of CUDA C++ text: what to compile, and how to launch what comes out.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ struct CudaTensorMap {
   std::optional<CudaWindows> windows;
 };
 
+struct LibraryMatmul;
+
 /// The kernel's parameters are the maps, then one struct of the pointers. Arguments are numbered as a
 /// kernel's: inputs of the body, then its output.
 struct CudaTemplate {
@@ -45,6 +48,8 @@ struct CudaTemplate {
   bool programmatic = false;  ///< waits itself for the kernels before it, so it may be launched early
   std::vector<CudaTensorMap> maps;
   std::vector<int> pointers;  ///< arguments; -1: a pointer that nothing uses
+  /// What a vendor's library launches instead; there is no text then. See library_matmul.h.
+  std::shared_ptr<const LibraryMatmul> library;
 };
 
 /// Tensor cores cut what f32 has beyond TF32's 10 bits: less than 2^-10 of a number m 2^e, 2^-11 / m on

@@ -25,6 +25,7 @@ extern const Space pointwise_space;
 extern const Space reference_space;
 
 extern const Space cuda_matmul_space;
+extern const Space cublaslt_space;
 extern const Space cuda_conv_space;
 extern const Space cuda_attention_space;
 extern const Space cuda_norm_space;

@@ -2,7 +2,10 @@
 
 #include <cstring>
 
+#include "base/error.h"
 #include "runtime/cublaslt.h"
+#include "schedules/cuda_candidate.h"
+#include "schedules/cuda_forms.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/support/matmul_kernels.h"
@@ -169,20 +172,19 @@ TEST_F(gpu_cuda_matmul, batches_agree_with_the_interpreter) {
 
 TEST_F(gpu_cuda_matmul, cublaslt_agrees_with_the_interpreter) {
   for (const char* epilogue : {"none", "bias", "relu", "gelu_tanh"}) {
-    MatmulSpec spec = odd(epilogue);
-    const Kernel kernel = matmul_kernel(spec);
-    const CudaMatmulProblem problem = read_cuda_matmul(kernel).problem;
+    const Kernel kernel = matmul_kernel(odd(epilogue));
     const std::vector<Tensor> inputs = normal_inputs(kernel, 7);
     const Tensor reference = interpret(kernel.body, inputs).at(0);
-    const cuda::CublasLtMatmul library(problem);
-    for (std::size_t i = 0; i < library.algorithm_count(); ++i) {
-      OnDevice device(kernel, inputs);
-      const std::vector<cuda::DevicePointer> at = device.addresses();
-      const cuda::DeviceMemory workspace(library.workspace_bytes(i));
-      library.run(i, {at[0], at[1], at.size() > 3 ? at[2] : 0, at.back(), workspace.address()},
-                  device.stream.get());
-      EXPECT_LT(error_of(device.result(), reference), 1e-2) << epilogue << " algorithm " << i;
+    const std::size_t count = cuda::CublasLtMatmul(read_cuda_matmul(kernel).problem).algorithm_count();
+    for (std::size_t i = 0; i < count; ++i) {
+      const Candidate candidate{{cublaslt_form, {{"algorithm", static_cast<std::int64_t>(i)}}}, {}};
+      const CudaTemplate product = cuda_template_of(kernel, candidate).value();
+      EXPECT_LT(error_of(run_template(product, kernel, inputs), reference), 1e-2)
+          << epilogue << " algorithm " << i;
     }
+    const Candidate none{{cublaslt_form, {{"algorithm", 1000}}}, {}};
+    EXPECT_THROW((void)run_template(cuda_template_of(kernel, none).value(), kernel, inputs),
+                 UnsupportedError);
   }
 }
 

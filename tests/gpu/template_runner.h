@@ -77,7 +77,8 @@ inline double error_of(const Tensor& result, const Tensor& reference) {
 /// The result of the last of `times` launches in a row.
 inline Tensor run_template(const CudaTemplate& text, const Kernel& kernel, const std::vector<Tensor>& inputs,
                            int times = 1) {
-  cuda::TemplateKernel compiled(text, cuda::compile_cuda(text.source, text.architecture));
+  const std::string code = text.library ? "" : cuda::compile_cuda(text.source, text.architecture);
+  cuda::TemplateKernel compiled(text, code);
   OnDevice device(kernel, inputs);
   const cuda::Launch launch = compiled.bind(device.addresses());
   for (int i = 0; i < times; ++i) cuda::launch(launch, device.stream.get());

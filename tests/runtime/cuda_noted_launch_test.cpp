@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "runtime/cuda_recorder.h"
+#include "schedules/library_matmul.h"
 
 namespace sylvite::cuda {
 namespace {
@@ -46,6 +47,17 @@ TEST(CudaNotedLaunch, TemplatesNameTheirArguments) {
   EXPECT_TRUE(uses_region(launch, Region::input));
   EXPECT_TRUE(uses_region(launch, Region::weight));
   EXPECT_FALSE(uses_region(launch, Region::output));
+}
+
+TEST(CudaNotedLaunch, LibrariesKeepAllArguments) {
+  CudaTemplate product;
+  product.library = std::make_shared<LibraryMatmul>();
+  const std::vector<std::uint64_t> words = {encode_address({Region::input, 0, 0}),
+                                            encode_address({Region::arena, 0, 512})};
+  const NotedLaunch launch = note_template(product, "", words);
+  EXPECT_EQ(launch.library, product.library);
+  EXPECT_EQ(std::get<PointerArgument>(launch.arguments.at(0)).words, words);
+  EXPECT_TRUE(uses_region(launch, Region::input));
 }
 
 TEST(CudaScratchPlaces, AreUsedAgain) {

@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "lowering/algorithm.h"
+#include "schedules/compile.h"
 #include "schedules/cuda_candidate.h"
+#include "schedules/library_matmul.h"
 #include "schedules/spaces.h"
 #include "tests/support/gpu_cases.h"
 #include "tests/support/matmul_kernels.h"
@@ -137,6 +139,21 @@ TEST(CudaMatmul, FloatsAskForTf32) {
   const Candidate candidate = cuda_matmul_space.at(matmul_kernel(spec), machine, {{"choice", 0}});
   EXPECT_TRUE(multiplies_in_tf32(matmul_kernel(spec), candidate));
   EXPECT_FALSE(multiplies_in_tf32(matmul_kernel(layer("bias")), candidate));
+}
+
+TEST(CudaMatmul, LibrariesAreAskedForAndNamed) {
+  Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  const Kernel kernel = matmul_kernel(layer("bias"));
+  EXPECT_THAT(cublaslt_space.refuses(kernel, machine), HasSubstr("schedules.cublaslt"));
+  machine.gpu->cublaslt = 130100;
+  EXPECT_EQ(cublaslt_space.refuses(kernel, machine), "");
+  EXPECT_THAT(cublaslt_space.refuses(matmul_kernel(layer("gelu")), machine), HasSubstr("epilogue"));
+  const Candidate candidate = cublaslt_space.at(kernel, machine, {{"algorithm", 3}});
+  EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
+  const CudaTemplate product = cuda_template_of(kernel, candidate).value();
+  ASSERT_TRUE(product.library);
+  EXPECT_EQ(product.library->algorithm, 3);
+  EXPECT_EQ(compile_to_object(kernel, candidate, machine.target), "cublaslt");
 }
 
 TEST(CudaMatmul, RefusesWithAReason) {
