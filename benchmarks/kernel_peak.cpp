@@ -137,6 +137,7 @@ std::vector<Row> rows() {
       dense_row("vit", 197, 768, 3072, Op::relu),
       dense_row("square", 1024, 1024, 1024, Op::relu),
       dense_row("resnet", 1, 1000, 2048, Op::relu),
+      dense_row("vgg", 1, 4096, 25088, Op::relu),
       dense_row("gpt2", 1, 3072, 768, Op::gelu),
       dense_row("gpt2", 64, 50257, 768, Op::relu),
   };

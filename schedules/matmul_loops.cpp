@@ -73,10 +73,15 @@ std::vector<Parameter> blocking_parameters(const MatmulProblem& problem, const P
 
 namespace {
 
-/// Weights that the L2 cannot keep come from further away in every run: they are fetched ahead.
-std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machine) {
-  const std::int64_t bytes = panel_count(problem) * panel_width * problem.k * element_bytes(problem);
-  return bytes <= machine.l2_bytes / 2 ? 0 : 1;
+/// Weights that the L2 cannot keep come from further away in every run: they are fetched ahead. Not where a
+/// group would drive out of the L2 what is fetched there: then the processor, which sees long streams, does
+/// better alone.
+std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machine,
+                             const MatmulTiling& tiling) {
+  const std::int64_t panel_bytes = panel_width * problem.k * element_bytes(problem);
+  const bool stays = panel_count(problem) * panel_bytes <= machine.l2_bytes / 2;
+  const bool crowds = tiling.tile.panels * panel_bytes > machine.l2_bytes / 2;
+  return stays || crowds ? 0 : 1;
 }
 
 }  // namespace
@@ -87,7 +92,7 @@ std::vector<Parameter> with_stream_ahead(std::vector<Parameter> parameters) {
 }
 
 Point with_stream_ahead(const MatmulProblem& problem, const Machine& machine, Point point) {
-  point["stream_ahead"] = stream_distance(problem, machine);
+  point["stream_ahead"] = stream_distance(problem, machine, tiling_of(problem, point));
   return point;
 }
 

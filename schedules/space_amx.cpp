@@ -123,7 +123,10 @@ const Space matmul_amx_space = {
     .heuristic =
         [](const Kernel& kernel, const Machine& machine) {
           const MatmulProblem problem = problem_of(kernel);
-          return with_stream_ahead(problem, machine, heuristic_point(problem, machine));
+          Point point = with_stream_ahead(problem, machine, heuristic_point(problem, machine));
+          // One tile of rows leaves nothing to do while weights come: prefetches would only be more loads.
+          if (problem.m <= amx_tile_rows) point["stream_ahead"] = 0;
+          return point;
         },
     .at = [](const Kernel& kernel, const Machine& machine,
              const Point& point) { return candidate_at(kernel, machine, point, "matmul_panels"); },
