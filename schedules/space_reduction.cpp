@@ -150,6 +150,21 @@ Point heuristic_columns(const Kernel& kernel, const Machine& machine) {
   return {{"vectors", is_window ? 1 : 4}, {"tasks", default_tasks(kernel, machine)}};
 }
 
+/// The fold by itself, where the output has other loops: blocks of channels that become dense, say.
+void fold_apart(ScheduleWriter& writer, const Kernel& kernel, const KernelFacts& facts,
+                const std::string& stage, bool parallel) {
+  const TensorType& type = kernel.body.type(facts.anchor->outputs.front());
+  const std::int64_t block = type.layout.channel_block;
+  if (block == 0 || block % facts.lanes != 0) {
+    writer.add("{}.compute_root();", stage);
+    return;
+  }
+  fold_columns(writer, stage, block, facts.lanes, {}, fold_rank(kernel, *facts.anchor), false, {});
+  const int blocks = type.rank() - 1;  // the dim of them
+  if (parallel && loop_extents(type)[static_cast<std::size_t>(blocks)] > 1)
+    writer.add("{}.update(0).parallel(d{});", stage, blocks);
+}
+
 /// The fold's own d0 is the output's only when their types agree in layout and no loop was fused away.
 Candidate at_columns(const Kernel& kernel, const Machine& machine, const Point& point) {
   const KernelFacts facts = facts_of(kernel, machine);
@@ -159,9 +174,7 @@ Candidate at_columns(const Kernel& kernel, const Machine& machine, const Point& 
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.extents);
   if (!same_loops || facts.extents.empty()) {
-    writer.add("{}.compute_root();", stage);
-    LoopNest root(writer, stage, loop_extents(folded));
-    if (point.at("tasks") > 0) root.parallelize(task_count(facts, machine, point.at("tasks")), 0);
+    fold_apart(writer, kernel, facts, stage, point.at("tasks") > 0);
     if (!facts.extents.empty()) nest.vectorize_inner(facts.lanes, 1);
     return {Form{}, writer.take()};
   }
