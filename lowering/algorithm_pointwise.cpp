@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "lowering/algorithm_nodes.h"
+#include "lowering/coarse_math.h"
 #include "lowering/halide_math.h"
 #include "lowering/halide_types.h"
 
@@ -95,8 +96,8 @@ Expr convert(const Expr& x, DType from, DType to) {
   const Halide::Type type = compute_type_of(to);
   if (to == from) return x;
   if (to == DType::boolean) return !strict_equal(x, constant(x, 0));
-  if (to == DType::f16 || to == DType::bf16 || is_narrow_float(to))
-    return from_storage(to_storage(to_float(x), to), to);
+  if (to == DType::bf16) return to_storage(to_float(x), to);  // what reads it widens it
+  if (to == DType::f16 || is_narrow_float(to)) return from_storage(to_storage(to_float(x), to), to);
   if (is_narrow(to))
     return to_storage(x.type().is_float() ? saturate(x, Halide::Int(64)) : cast<std::int64_t>(x), to);
   if (x.type().is_float() && type.is_float()) return convert_float(x, type);
@@ -116,6 +117,11 @@ Expr reinterpret_bits(const Expr& x, DType from, DType to) {
 
 Expr round_half_even(const Expr& x) {
   return x.type().is_float() ? Halide::round(x) : x;
+}
+
+/// Do eight bits of the result count? GPUs have functions of their own.
+bool is_coarse(const Expr& x, DType to) {
+  return to == DType::bf16 && x.type().bits() == 32 && !DeviceMath::is_used();
 }
 
 Expr unary(const Node& node, const Expr& x, DType from, DType to) {
@@ -174,9 +180,10 @@ Expr unary(const Node& node, const Expr& x, DType from, DType to) {
     case Op::relu:
       return relu(x);
     case Op::gelu:
-      return gelu(node, x);
+      return is_coarse(x, to) ? coarse_gelu(x, node.attributes.string("approximate") == "tanh")
+                              : gelu(node, x);
     case Op::silu:
-      return math_silu(x);
+      return is_coarse(x, to) ? coarse_silu(x) : math_silu(x);
     case Op::hard_sigmoid:
       return hard_sigmoid(x, node.attributes.real("alpha"), node.attributes.real("beta"));
     case Op::hard_swish:

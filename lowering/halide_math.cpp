@@ -256,6 +256,9 @@ DeviceMath::DeviceMath() {
 DeviceMath::~DeviceMath() {
   --device_math_scopes;
 }
+bool DeviceMath::is_used() {
+  return device_math_scopes > 0;
+}
 
 Expr math_exp(const Expr& x) {
   if (is_f64(x)) return libm("exp", x);
@@ -455,6 +458,18 @@ Expr math_softplus(const Expr& x) {
 Expr math_pow(const Expr& x, const Expr& y) {
   // The C library's own: Halide's pow_f32 is a fast one that loses special values.
   return Call::make(x.type(), is_f64(x) ? "pow" : "powf", {x, y}, Call::PureExtern);
+}
+
+Expr bf16_order_key(const Expr& stored) {
+  const Halide::Type type = Halide::Int(16);
+  const Expr bits = Halide::reinterpret(type, stored);
+  const Expr largest = type.max();
+  const Expr infinity = Halide::Internal::make_const(type, 0x7f80);
+  return select((bits & largest) > infinity, largest, bits ^ ((bits >> 15) & largest));
+}
+
+Expr from_bf16_order_key(const Expr& key) {
+  return Halide::reinterpret(Halide::BFloat(16), key ^ ((key >> 15) & Halide::Int(16).max()));
 }
 
 Expr order_key(const Expr& x, bool nan_is_largest) {

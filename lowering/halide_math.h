@@ -18,6 +18,7 @@ class DeviceMath {
   ~DeviceMath();
   DeviceMath(const DeviceMath&) = delete;
   DeviceMath& operator=(const DeviceMath&) = delete;
+  [[nodiscard]] static bool is_used();
 };
 
 /// IEEE operations the code generator neither reorders nor assumes finite. For integers, the plain operation.
@@ -61,6 +62,10 @@ class DeviceMath {
 [[nodiscard]] Halide::Expr math_silu(const Halide::Expr& x);  ///< x * sigmoid(x); NaN at -infinity
 [[nodiscard]] Halide::Expr math_softplus(const Halide::Expr& x);
 [[nodiscard]] Halide::Expr math_pow(const Halide::Expr& x, const Halide::Expr& y);
+
+/// The stored bits of a BFloat(16) as a 16-bit integer with the same order, NaN above everything; and back.
+[[nodiscard]] Halide::Expr bf16_order_key(const Halide::Expr& stored);
+[[nodiscard]] Halide::Expr from_bf16_order_key(const Halide::Expr& key);
 
 /// Float <-> signed integer of the same size with the same order, NaN above everything (`nan_is_largest`) or
 /// below. Folding the integers by max or min is associative and vectorises, and NaN wins. Integers pass
