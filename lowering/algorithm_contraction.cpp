@@ -182,6 +182,16 @@ void define_pool(AlgorithmBuilder& builder, const Node& node) {
   Coordinates at_input = {at[0], at[1]};
   at_input.insert(at_input.end(), tap.spatial.begin(), tap.spatial.end());
 
+  const Expr stored = builder.read_stored(input, at_input);
+  Func folded = builder.stage(builder.name(out) + "_fold");
+  if (is_max && stored.type().is_bfloat()) {
+    const Halide::Type key = Halide::Int(16);
+    const Expr least = Halide::Internal::make_const(key, -0x7f81);  // of -infinity
+    folded(vars) = least;
+    folded(vars) = Halide::max(folded(vars), select(tap.is_inside, bf16_order_key(stored), least));
+    builder.define(out, [&](const Coordinates&) { return from_bf16_order_key(folded(vars)); });
+    return;
+  }
   const Expr x = builder.read(input, at_input);
   const Halide::Type element = x.type();
   const Expr lowest = element.is_float()
@@ -189,7 +199,6 @@ void define_pool(AlgorithmBuilder& builder, const Node& node) {
                           : element.min();
   const Expr start = is_max ? lowest : zero_of(element);
   const Expr inside = select(tap.is_inside, x, start);
-  Func folded = builder.stage(builder.name(out) + "_fold");
   folded(vars) = start;
   folded(vars) = is_max ? nan_max(folded(vars), inside) : folded(vars) + inside;
   if (is_max) {

@@ -67,6 +67,25 @@ TEST(SpecialValues, LeaveTheirLowBits) {
   }
 }
 
+// The largest of bf16 is found by the order of the stored bits.
+TEST(SpecialValues, LargestOfBf16) {
+  Tensor given(DType::bf16, {1, 32, 6, 7});
+  for (std::int64_t i = 0; i < given.size(); ++i)
+    given.set_double(i, std::sin(0.7 * static_cast<double>(i)) - (i % 3 == 0 ? 5 : 0.9));
+  const std::vector<double> specials = {nan, -nan, infinity, -infinity, 0.0, -0.0, 3e38, -3e38};
+  for (std::size_t i = 0; i < specials.size(); ++i)
+    given.set_double(static_cast<std::int64_t>(42 * i + 17), specials[i]);
+  for (std::int64_t i = 0; i < 42; ++i) given.set_double(42 * 20 + i, -infinity);
+  for (const char* layout : {"", "@c32"}) {
+    check_kernel(
+        fmt::format(
+            "graph g(%x: bf16[1,32,6,7]{0}) {{\n  %a: bf16[1,32,3,4]{0} = max_pool(%x) {{kernel=[3,3], "
+            "strides=[2,2], pads=[1,1,1,1], dilations=[1,1]}}\n  return %a\n}}\n",
+            layout),
+        {given}, 0);
+  }
+}
+
 TEST(SpecialValues, DivisionByTheConstantZero) {
   check_kernel(
       "graph g(%x: f32[4]) {\n  %c = constant f32[] {0.0}\n  %a: f32[4] = div(%x, %c)\n  return %a\n}\n",
