@@ -4,6 +4,7 @@
 #include "lowering/conv_parts.h"
 #include "lowering/conv_tiles.h"
 #include "lowering/dot_product.h"
+#include "lowering/halide_types.h"
 #include "lowering/problems.h"
 
 // Forms conv_tiles and conv_lines: bf16 convolutions whose folds fill the rows of AMX's tiles (see
@@ -112,9 +113,9 @@ Func define_line_source(AlgorithmBuilder& builder, const ConvProblem& problem) {
   const int width = to_int(problem.width), height = to_int(problem.height);
   const int last = to_int(problem.channels) - 1;
   const Expr inside = x >= 0 && x < width && line >= 0 && line < height && channel <= last;
-  const Expr element =
-      builder.read_stored(problem.x, {Expr(d4), Halide::min(channel, last),
-                                      Halide::clamp(line, 0, height - 1), Halide::clamp(x, 0, width - 1)});
+  const Coordinates at = {Expr(d4), Halide::min(channel, last), Halide::clamp(line, 0, height - 1),
+                          Halide::clamp(x, 0, width - 1)};
+  const Expr element = to_storage(builder.read_stored(problem.x, at), problem.element);
   Func source = builder.stage(builder.name(problem.anchor) + "_in");
   source(e, y, d4) = Halide::select(inside, element, Halide::Internal::make_zero(element.type()));
   return source;

@@ -242,7 +242,9 @@ class Fuser {
     const Node& at = node(reader);
     if (reader == draft.anchor) {
       for (std::size_t i = 0; i < at.inputs.size(); ++i) {
-        if (at.inputs[i] == candidate.outputs[0]) allowance = std::min(allowance, prologue_of(at, i));
+        if (at.inputs[i] != candidate.outputs[0]) continue;
+        const bool rounds = i == 0 && rounds_image(graph_, at, candidate);
+        allowance = std::min(allowance, rounds ? Prologue::cheap : prologue_of(at, i));
       }
     } else if (const auto ahead = draft.allowance.find(reader); ahead != draft.allowance.end()) {
       allowance = ahead->second;

@@ -71,6 +71,15 @@ Prologue prologue_of(const Node& anchor, std::size_t input) {
   return Prologue::none;
 }
 
+bool rounds_image(const Graph& graph, const Node& anchor, const Node& cast) {
+  if (anchor.op != Op::conv || cast.op != Op::cast || anchor.inputs[0] != cast.outputs[0]) return false;
+  const TensorType& image = graph.type(cast.outputs[0]);
+  const int block = graph.type(anchor.outputs[0]).layout.channel_block;
+  return image.dtype == DType::bf16 && graph.type(cast.inputs[0]).dtype == DType::f32 && image.rank() == 4 &&
+         image.layout.channel_block == 0 && image.dims()[1] < block &&
+         anchor.attributes.integer("groups") == 1;
+}
+
 bool takes_epilogue(const Node& anchor) {
   return anchor.outputs.size() == 1 && !has_trait(anchor.op, OpTrait::scatter) &&
          !has_trait(anchor.op, OpTrait::scan);

@@ -28,6 +28,10 @@ enum class Role {
 /// How much an anchor allows ahead of its input number `input`.
 [[nodiscard]] Prologue prologue_of(const Node& anchor, std::size_t input);
 
+/// Is `cast` the rounding to bf16 of an image that the convolution copies before it multiplies: of fewer
+/// channels than a block, none of them blocked? Then it costs less inside than in memory.
+[[nodiscard]] bool rounds_image(const Graph& graph, const Node& anchor, const Node& cast);
+
 /// True when pointwise work on the anchor's result may join its group.
 [[nodiscard]] bool takes_epilogue(const Node& anchor);
 

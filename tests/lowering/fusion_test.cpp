@@ -43,6 +43,29 @@ TEST_F(FusionTest, EpilogueJoinsTheMatmul) {
   EXPECT_THAT(groups_of(graph), ElementsAre("matmul add gelu"));
 }
 
+TEST_F(FusionTest, ConvolutionsRoundImagesButNotBlocks) {
+  const auto groups_for = [](std::int64_t channels, int block) {
+    Graph image;
+    TensorType type = f32({1, channels, 8, 8});
+    type.layout.channel_block = block;
+    const ValueId in = image.add_input("x", type);
+    const ValueId rounded = image.add(Op::cast, {in}, {{"to", std::string("bf16")}});
+    const ValueId filter = image.add_input("w", make_type(DType::bf16, {32, channels, 1, 1}));
+    const ValueId out = image.add(Op::conv, {rounded, filter},
+                                  {{"strides", Dims{1, 1}},
+                                   {"dilations", Dims{1, 1}},
+                                   {"pads", Dims{0, 0, 0, 0}},
+                                   {"groups", std::int64_t{1}}});
+    image.value(rounded).type.layout.channel_block = block;
+    image.value(out).type.layout.channel_block = 32;
+    image.outputs = {out};
+    return groups_of(image);
+  };
+  EXPECT_THAT(groups_for(3, 0), ElementsAre("cast conv"));
+  EXPECT_THAT(groups_for(64, 0), ElementsAre("cast", "conv"));
+  EXPECT_THAT(groups_for(64, 32), ElementsAre("cast", "conv"));
+}
+
 TEST_F(FusionTest, DiamondJoinsWhole) {
   const ValueId product = dense(graph, x, 4);
   graph.outputs = {graph.add(Op::mul, {product, unary(Op::sigmoid, product)})};
