@@ -19,8 +19,10 @@
 //   t, l    the tiles of a line; `line_tiles` tiles of lines
 //   h       with half=1, the halves of a block
 //   ll, b   the tasks, `lines_outer` says which is outer; then the batch
-// With flat=1 (conv_tiles{flat=1}) i, j are the whole plane, cut into tiles as lines lie one behind the
-// other. Tails are shifted inwards: some elements are computed twice, so the output must alias no input.
+// The source is read as it lies (copy_source=0), or copied with its border: at once (1), or by each task of
+// lines those that it needs (2), which stay in its core's cache; lines are outer then. With flat=1
+// (conv_tiles{flat=1}) i, j are the whole plane, cut into tiles as lines lie one behind the other. Tails are
+// shifted inwards: some elements are computed twice, so the output must alias no input.
 
 namespace sylvite {
 namespace {
@@ -35,6 +37,7 @@ struct Tiling {
   bool half = false;
   bool flat = false;
   bool lines_outer = false;
+  bool copies_lines = false;  ///< not flat; lines_outer then
 
   [[nodiscard]] std::int64_t row_tiles() const { return tiles * lines; }
 };
@@ -70,13 +73,16 @@ Tiling tiling_of(const ConvProblem& p, const Point& point) {
   tiling.pixels = std::min(get(point, "pixels"), p.out_width);
   tiling.lines = std::min(get(point, "lines"), p.out_height);
   tiling.line_tiles = std::min(get(point, "line_tiles"), ceil_div(p.out_height, tiling.lines));
+  tiling.copies_lines = get(point, "copy_source") == 2;
+  tiling.lines_outer = tiling.lines_outer || tiling.copies_lines;
   return tiling;
 }
 
 double task_count(const ConvProblem& p, const Tiling& tiling) {
   const std::int64_t lines =
       tiling.flat ? 1 : ceil_div(ceil_div(p.out_height, tiling.lines), tiling.line_tiles);
-  return static_cast<double>(p.batch * lines * ceil_div(p.out_blocks(), tiling.blocks));
+  return static_cast<double>(p.batch * lines *
+                             (tiling.copies_lines ? 1 : ceil_div(p.out_blocks(), tiling.blocks)));
 }
 
 /// Products of tiles that one block's fold takes.
@@ -143,6 +149,24 @@ Tiling best_tile(const ConvProblem& p, const Machine& machine, bool by_lines) {
   return 1.05 * tile_cycles(p, machine, flat, by_lines) < best_cycles ? flat : best;
 }
 
+/// Bytes of all filters, their blocks whole.
+std::int64_t filter_bytes(const ConvProblem& p) {
+  return 2 * p.kernel_x * p.kernel_y * p.fold_blocks() * p.fold_block * p.out_blocks() * p.block;
+}
+
+/// Tiles of lines in a task that copies its source: that should stay in the L2 beside the filters, which pass
+/// by once a task. 0 where filters alone are too large, or the whole source is small enough.
+std::int64_t copied_line_tiles(const ConvProblem& p, const Machine& machine, std::int64_t lines) {
+  const std::int64_t room = machine.l2_bytes / 4;
+  const std::int64_t line_bytes = 2 * (p.width + p.kernel_x) * p.fold_blocks() * p.fold_block;
+  if (filter_bytes(p) > machine.l2_bytes * 5 / 8 || line_bytes * p.height <= room) return 0;
+  const std::int64_t most = (room - line_bytes * p.kernel_y) / (line_bytes * p.stride_y * lines);
+  if (most < 2) return 0;
+  const std::int64_t tiles = ceil_div(p.out_height, lines);
+  const std::int64_t least_tasks = machine.threads > 1 ? 2 * machine.threads : 1;
+  return ceil_div(tiles, std::max(ceil_div(tiles, most), least_tasks));
+}
+
 bool needs_copy(const ConvProblem& p, bool by_lines) {
   return by_lines || p.padded || p.x_is_computed || !p.x_is_blocked;
 }
@@ -150,9 +174,7 @@ bool needs_copy(const ConvProblem& p, bool by_lines) {
 /// Filters of the next blocks are fetched while these are multiplied.
 std::int64_t stream_distance(const ConvProblem& p) {
   constexpr std::int64_t least_bytes = 64 << 10;
-  const std::int64_t bytes =
-      2 * p.kernel_x * p.kernel_y * p.fold_blocks() * p.fold_block * p.out_blocks() * p.block;
-  return bytes < least_bytes ? 0 : 1;
+  return filter_bytes(p) < least_bytes ? 0 : 1;
 }
 
 Point heuristic_point(const ConvProblem& p, const Machine& machine, bool by_lines) {
@@ -163,6 +185,11 @@ Point heuristic_point(const ConvProblem& p, const Machine& machine, bool by_line
                  {"lines_outer", 0},          {"copy_source", needs_copy(p, by_lines) ? 1 : 0}};
   while (task_count(p, tiling_of(p, point)) < 4.0 * machine.threads && point["line_tiles"] > 1)
     point["line_tiles"] = ceil_div(point["line_tiles"], 2);
+  const std::int64_t tiles = tile.flat ? 0 : copied_line_tiles(p, machine, tile.lines);
+  if (point["copy_source"] != 0 && tiles > 0) {
+    point["copy_source"] = 2;
+    point["line_tiles"] = tiles;
+  }
   point["stream_ahead"] = by_lines ? 0 : stream_distance(p);
   return point;
 }
@@ -184,7 +211,7 @@ std::vector<Parameter> parameters_of(const ConvProblem& p, const Machine& machin
       values("flat", flat ? no_or_yes : std::vector<std::int64_t>{0}),
       values("line_tiles", up_to(tiles, {1, 2, 4, 8, tiles})),
       values("lines_outer", no_or_yes),
-      values("copy_source", must_copy ? std::vector<std::int64_t>{1} : no_or_yes),
+      values("copy_source", must_copy ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{0, 1, 2}),
       values("stream_ahead", by_lines ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, 1, 2})};
 }
 
@@ -208,7 +235,9 @@ void write_output(ScheduleWriter& writer, const std::string& out, const ConvProb
   const char* tasks = tiling.lines_outer ? "b, ll" : "ll, b";
   writer.add("{}.reorder({}, i, j, q, t, l, {}{}, d4).vectorize({});", out, channels, halves, tasks,
              channels);
-  if (machine.threads > 1)
+  if (tiling.copies_lines && machine.threads > 1)
+    writer.add("{}.fuse(ll, d4, task1).parallel(task1);", out);
+  else if (machine.threads > 1)
     writer.add("{}.fuse({}, task1).fuse(task1, d4, task2).parallel(task2);", out, tasks);
   static_cast<void>(p);
 }
@@ -231,18 +260,27 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& p, const std::string&
 }
 
 void write_source(ScheduleWriter& writer, const ConvProblem& p, const std::string& name,
-                  const Machine& machine, bool flat, bool by_lines) {
+                  const std::string& out, const Tiling& tiling, const Machine& machine, bool by_lines) {
+  const bool parallel = machine.threads > 1 && !tiling.copies_lines;
+  const std::string source = name + (tiling.flat ? "_flat" : "_in");
+  const std::string place = tiling.copies_lines
+                                ? fmt::format("compute_at({}, {})", out, machine.threads > 1 ? "task1" : "ll")
+                                : "compute_root()";
   if (by_lines) {
     // Lines of a channel are read in vectors, and stored with the other channels between.
-    writer.add("{}_in.compute_root().split(e, x, c, {}, TailStrategy::RoundUp);", name, p.fold_block);
-    writer.add("{}_in.reorder(c, x, y, d4).unroll(c).vectorize(x, {}, TailStrategy::RoundUp);", name,
+    writer.add("{}.{}.split(e, x, c, {}, TailStrategy::RoundUp);", source, place, p.fold_block);
+    writer.add("{}.reorder(c, x, y, d4).unroll(c).vectorize(x, {}, TailStrategy::RoundUp);", source,
                machine.vector_floats);
-    if (machine.threads > 1) writer.add("{}_in.parallel(y);", name);
+    if (parallel) writer.add("{}.parallel(y);", source);
     return;
   }
-  if (!flat) return write_conv_source(writer, p, name + "_in", machine);
-  writer.add("{}_flat.compute_root().vectorize(d0);", name);
-  if (machine.threads > 1) writer.add("{}_flat.parallel(d3);", name);
+  if (!tiling.flat && !tiling.copies_lines) return write_conv_source(writer, p, source, machine);
+  writer.add("{}.{};", source, place);
+  if (p.x_is_blocked || tiling.flat)
+    writer.add("{}.vectorize(d0);", source);
+  else
+    writer.add("{}.reorder(d0, d1, d2, d3, d4).unroll(d0);", source);
+  if (parallel) writer.add("{}.parallel(d3);", source);
 }
 
 Candidate candidate_at(const Kernel& kernel, const ConvProblem& p, const Machine& machine, const Point& point,
@@ -258,7 +296,7 @@ Candidate candidate_at(const Kernel& kernel, const ConvProblem& p, const Machine
   write_output(writer, out, p, tiling, machine);
   write_fold(writer, p, name + "_fold", out, tiling, by_lines);
   if (tiling.flat || get(point, "copy_source") != 0)
-    write_source(writer, p, name, machine, tiling.flat, by_lines);
+    write_source(writer, p, name, out, tiling, machine, by_lines);
   if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0) {
     const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
     const char* loop = tiling.flat ? (tiling.half ? "h" : "d1") : repeats_lines ? "ll" : "l";

@@ -68,6 +68,23 @@ TEST_P(ConvAmx, AgreesWithF32) {
 INSTANTIATE_TEST_SUITE_P(All, ConvAmx, testing::ValuesIn(cases),
                          [](const auto& one) { return std::string(one.param.name); });
 
+// With one thread and with more; the last task has fewer lines.
+TEST(ConvAmx, CopiesTheLinesOfATask) {
+  for (const int threads : {1, 2}) {
+    const Machine machine = detect_machine(threads);
+    if (!machine.amx) GTEST_SKIP() << "the processor has no AMX, or the system does not let programs use it";
+    for (const ConvCase& one : {cases[0], cases[2], cases[5], cases[6], cases[7]}) {
+      const Kernel kernel = kernel_of(one.text);
+      const Space* space = spaces_for(kernel, machine).front();
+      Point point = space->heuristic(kernel, machine);
+      for (const auto& [name, value] :
+           Point{{"copy_source", 2}, {"lines", 2}, {"line_tiles", 2}, {"flat", 0}})
+        point[name] = value;
+      EXPECT_EQ(expect_as_in_f32(one.text, *space, machine, {point}), 1U);
+    }
+  }
+}
+
 // An image of f32 is rounded while it is copied.
 TEST(ConvAmx, RoundImages) {
   const Kernel kernel = kernel_of(
