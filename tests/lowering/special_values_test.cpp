@@ -67,6 +67,20 @@ TEST(SpecialValues, LeaveTheirLowBits) {
   }
 }
 
+// Bounds that are numbers let NaN through from the other side; NaN as a bound wins.
+TEST(SpecialValues, ReachBounds) {
+  const Tensor given = Tensor::of<float>(DType::f32, {8}, {NAN, INFINITY, -INFINITY, -0.0F, 3, 6, 7, -1});
+  for (const char* bound : {"0.0", "6.0", "inf", "nan"}) {
+    for (const char* arguments : {"%x, %c", "%c, %x"}) {
+      check_kernel(
+          fmt::format("graph g(%x: f32[8]) {{\n  %c = constant f32[] {{{0}}}\n  %a: f32[8] = maximum({1})\n"
+                      "  %b: f32[8] = minimum({1})\n  return %a, %b\n}}\n",
+                      bound, arguments),
+          {given}, 0);
+    }
+  }
+}
+
 // The largest of bf16 is found by the order of the stored bits.
 TEST(SpecialValues, LargestOfBf16) {
   Tensor given(DType::bf16, {1, 32, 6, 7});
