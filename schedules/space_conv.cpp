@@ -72,7 +72,10 @@ Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
         const Tiling tiling{pixels, lines, blocks, 1, false};
         const double cycles = tile_cycles(problem, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
         // The unrolled window of a depthwise tile takes registers too: half of them hold accumulators.
-        const bool crowded = problem.depthwise && 2 * pixels * lines > machine.vector_registers;
+        // Neighbours that share no inputs leave less to keep: there each vector of a block counts.
+        const std::int64_t vectors =
+            problem.stride_x > 1 ? ceil_div(problem.block, machine.vector_floats) : 1;
+        const bool crowded = problem.depthwise && 2 * pixels * lines * vectors > machine.vector_registers;
         if (crowded || !fits_registers(machine, register_tile(tiling)) || cycles >= best_cycles) continue;
         best = tiling;
         best_cycles = cycles;
