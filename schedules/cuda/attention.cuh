@@ -180,7 +180,8 @@ DEVICE Rings make_rings(char* raw, u32 parity) {
 }
 
 DEVICE void init_barriers(const Rings& r) {
-  for (int i = 0; i < QUERY_STAGES; i++) barrier_init(r.q.full + 8 * i, 1), barrier_init(r.q.empty + 8 * i, CONSUMERS);
+  for (int i = 0; i < QUERY_STAGES; i++)
+    barrier_init(r.q.full + 8 * i, 1), barrier_init(r.q.empty + 8 * i, 128 * CONSUMERS);
   for (int i = 0; i < STAGES; i++) {
     barrier_init(r.k.full + 8 * i, 1), barrier_init(r.k.empty + 8 * i, CONSUMERS);
     barrier_init(r.v.full + 8 * i, 1), barrier_init(r.v.empty + 8 * i, CONSUMERS);
@@ -288,7 +289,7 @@ DEVICE void consume_tile(Rings& r, const Consumer& me, const TensorMap* map_out,
   const int own = first_row < QUERIES ? blocks_before(first_row + 64) : 0;
   const u32 q = r.q.place() + 64 * me.index * 128, buffer = r.out + me.index * 64 * WIDTH * 2;
   skip_blocks(r, me, all - own, own == 0);
-  if (own == 0) return me.release(r.q.is_empty()), r.q.next();
+  if (own == 0) return barrier_arrive(r.q.is_empty()), r.q.next();
   Scores s;
   Result o;
   Probabilities p;
@@ -299,7 +300,7 @@ DEVICE void consume_tile(Rings& r, const Consumer& me, const TensorMap* map_out,
     next_block(r, me, tile, q, row, j, j < own - 2, s, o, p, rows);
     round_scores(p, s);
   }
-  me.release(r.q.is_empty()), r.q.next();
+  barrier_arrive(r.q.is_empty()), r.q.next();  // every thread: each has read the tile's number
   if (own > 1) rescale(o, rows);
   start_values(o, p, r.v.place(), own > 1);
   if (me.thread == 0) wait_stores_read<0>();
@@ -319,7 +320,6 @@ DEVICE void consume(Rings& r, const Consumer& me, const TensorMap* map_out) {
     barrier_wait(r.q.is_full(), r.q.parity);
     int index;
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(index) : "r"(r.numbers + 4 * r.q.stage) : "memory");
-    named_sync(5 + me.index, 128);  // all have read it before one of them gives the stage back
     if (index < 0) break;
     consume_tile(r, me, map_out, tile_at(index));
   }
