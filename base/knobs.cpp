@@ -47,6 +47,9 @@ constexpr Knob knobs[] = {
     {"passes.verify", boolean, "true", "", "", "verify the graph after every pass"},
     {"passes.dump", string, "", "dump-passes", "", "folder for the graph after each pass that changed it"},
     {"lowering.fuse", boolean, "true", "", "", "group operations into fused kernels"},
+    {"lowering.rows", string, "auto", "", "auto|off",
+     "auto: a depthwise convolution computes its input by rows where the whole would not fit the cache; off: "
+     "all are stored"},
     {"lowering.block_channels", boolean, "true", "", "",
      "channel-blocked layouts between convolutions; on a GPU, 16-bit images with channels innermost"},
     {"lowering.reuse_memory", boolean, "true", "", "", "let values with disjoint lifetimes share memory"},

@@ -22,6 +22,7 @@ constexpr std::array forms = {
     FormRow{"conv_lines", conv_lines_packings, build_conv_lines},
     FormRow{"conv_winograd", conv_winograd_packings, build_conv_winograd},
     FormRow{"depthwise_blocked", depthwise_blocked_packings, build_depthwise_blocked},
+    FormRow{"conv_rows", conv_rows_packings, build_conv_rows},
     FormRow{"attention_rows", generic_packings, build_attention_rows},
     FormRow{"cuda_matmul", cuda_matmul_packings, build_no_algorithm},
     FormRow{"cublaslt", cuda_matmul_packings, build_no_algorithm},

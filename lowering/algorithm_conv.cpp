@@ -16,6 +16,9 @@
 //                               (fold block); for bf16 over r0 (channel in pair), r1 (pair in fold block), r2
 //                               to r4 as r1 to r3; depthwise: r0 (window x), r1 (window y)
 //   v0                          v0_fold plus the bias
+// Form conv_rows: a convolution v0 whose result, after pointwise work, a depthwise convolution vN reads: the
+// stages of both forms. v0 and the work on it are defined everywhere (beyond the border with the input's
+// nearest elements), vN_in(d0, d1, d2, d3, d4) is zero there: schedules compute rows of it without edges.
 // Weights are packed by blocks of output channels, zero-padded, so that both are read without % or /.
 
 namespace sylvite {
@@ -90,20 +93,50 @@ void define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& so
   }
 }
 
+/// Source, sum and result of one convolution, after what is before it.
+void define_conv(AlgorithmBuilder& builder, const ConvProblem& problem, SourceBorder border) {
+  builder.define_before(builder.body().value(problem.anchor).producer);
+  const Func source = define_source(builder, problem, border);
+  Func fold = builder.stage(builder.name(problem.anchor) + "_fold");
+  (problem.depthwise ? define_depthwise_fold : define_fold)(builder, problem, source, fold);
+  define_product(builder, problem, [&](const std::vector<Expr>& d) -> Expr { return fold(d); });
+}
+
 Algorithm build_conv(const Kernel& kernel, bool depthwise) {
   const ConvProblem problem = require_conv(kernel, depthwise);
   AlgorithmBuilder builder(kernel, blocked_packings(kernel, problem));
-  builder.define_before(kernel.anchor);
-  const std::string& name = builder.name(problem.anchor);
-  const Func source = define_source(builder, problem);
-  Func fold = builder.stage(name + "_fold");
-  (depthwise ? define_depthwise_fold : define_fold)(builder, problem, source, fold);
-  define_product(builder, problem, [&](const std::vector<Expr>& d) -> Expr { return fold(d); });
+  define_conv(builder, problem, border_of(problem));
   builder.define_rest();
   return builder.finish();
 }
 
+ConvRowsProblem require_rows(const Kernel& kernel) {
+  Reading<ConvRowsProblem> reading = read_conv_rows(kernel);
+  if (!reading.refusal.empty())
+    throw UnsupportedError("no convolution of rows can take the kernel: {}", reading.refusal);
+  return reading.problem;
+}
+
 }  // namespace
+
+std::vector<Packing> conv_rows_packings(const Kernel& kernel, const Form&) {
+  const ConvRowsProblem problem = require_rows(kernel);
+  std::vector<Packing> packings = blocked_packings(kernel, problem.first);
+  const std::vector<Packing> of_second = blocked_packings(kernel, problem.second);
+  for (std::size_t i = 0; i < packings.size(); ++i) {
+    const ValueId id = kernel.body.inputs[i];
+    if (id == problem.second.weight || id == problem.second.bias) packings[i] = of_second[i];
+  }
+  return packings;
+}
+Algorithm build_conv_rows(const Kernel& kernel, const Form& form) {
+  const ConvRowsProblem problem = require_rows(kernel);
+  AlgorithmBuilder builder(kernel, conv_rows_packings(kernel, form));
+  define_conv(builder, problem.first, {.clamps = true, .zeros = problem.first.padded});
+  define_conv(builder, problem.second, {.clamps = false, .zeros = problem.second.padded});
+  builder.define_rest();
+  return builder.finish();
+}
 
 std::vector<Packing> conv_blocked_packings(const Kernel& kernel, const Form&) {
   return blocked_packings(kernel, require_conv(kernel, false));

@@ -64,7 +64,7 @@ int pitch_of(const ConvProblem& p) {
 Func define_flat_source(AlgorithmBuilder& builder, const ConvProblem& problem) {
   ConvProblem bordered = problem;
   bordered.padded = true;
-  const Func source = define_source(builder, bordered);
+  const Func source = define_source(builder, bordered, border_of(bordered));
   const Var d0("d0"), f("f"), d3("d3"), d4("d4");
   const int pitch = pitch_of(problem);
   Func flat = builder.stage(builder.name(problem.anchor) + "_flat");
@@ -94,7 +94,7 @@ Func define_flat_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Pai
 
 Func define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const PairedFold& c) {
   const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
-  const Func source = define_source(builder, p);
+  const Func source = define_source(builder, p, border_of(p));
   const Expr x = d[1] * to_int(p.stride_x) + c.domain[2] * to_int(p.dilation_x) - to_int(p.pad_left);
   const Expr y = d[2] * to_int(p.stride_y) + c.domain[3] * to_int(p.dilation_y) - to_int(p.pad_top);
   Func fold = builder.stage(builder.name(p.anchor) + "_fold");

@@ -36,6 +36,8 @@ struct FormRow {
 [[nodiscard]] Algorithm build_conv_blocked(const Kernel& kernel, const Form& form);
 [[nodiscard]] std::vector<Packing> depthwise_blocked_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_depthwise_blocked(const Kernel& kernel, const Form& form);
+[[nodiscard]] std::vector<Packing> conv_rows_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_conv_rows(const Kernel& kernel, const Form& form);
 [[nodiscard]] std::vector<Packing> conv_winograd_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_conv_winograd(const Kernel& kernel, const Form& form);
 [[nodiscard]] std::vector<Packing> matmul_panels_packings(const Kernel& kernel, const Form& form);

@@ -118,7 +118,7 @@ Func define_tiles(AlgorithmBuilder& builder, const ConvProblem& problem, const W
   const auto [d0, d3, d4, i, j, t1, t2] = Vars();
   const std::string& name = builder.name(problem.anchor);
   const int tile = transform.tile;
-  const Func source = define_source(builder, problem);
+  const Func source = define_source(builder, problem, border_of(problem));
   Func rows = builder.stage(name + "_rows");
   Func tiles = builder.stage(name + "_tiles");
   const Expr x = t1 * tile - static_cast<int>(problem.pad_left);

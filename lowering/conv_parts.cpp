@@ -35,15 +35,15 @@ std::vector<Packing> conv_packings(const Kernel& kernel, const ConvProblem& prob
   return packings;
 }
 
-Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem) {
+Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem, SourceBorder border) {
   Func source = builder.stage(builder.name(problem.anchor) + "_in");
   const auto width = static_cast<int>(problem.width);
   const auto height = static_cast<int>(problem.height);
   const std::vector<Var> d = {Var("d0"), Var("d1"), Var("d2"), Var("d3"), Var("d4")};
-  const Expr x = problem.padded ? Halide::clamp(d[1], 0, width - 1) : Expr(d[1]);
-  const Expr y = problem.padded ? Halide::clamp(d[2], 0, height - 1) : Expr(d[2]);
+  const Expr x = border.clamps ? Halide::clamp(d[1], 0, width - 1) : Expr(d[1]);
+  const Expr y = border.clamps ? Halide::clamp(d[2], 0, height - 1) : Expr(d[2]);
   Coordinate channel = Coordinate::split(d[3], d[0], problem.source_block, problem.channels);
-  Expr inside = problem.padded ? d[1] >= 0 && d[1] < width && d[2] >= 0 && d[2] < height : Expr();
+  Expr inside = border.zeros ? d[1] >= 0 && d[1] < width && d[2] >= 0 && d[2] < height : Expr();
   if (problem.has_few_channels()) {
     const auto channels = static_cast<int>(problem.channels);
     const bool is_whole = problem.source_block == channels;

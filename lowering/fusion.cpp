@@ -13,6 +13,7 @@
 #include <set>
 
 #include "lowering/fusion_rules.h"
+#include "lowering/row_fusion.h"
 
 namespace sylvite {
 namespace {
@@ -48,9 +49,10 @@ std::vector<bool> live_nodes(const Graph& graph) {
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const std::vector<bool>& is_free)
+  Fuser(const Graph& graph, const std::vector<bool>& is_free, const LoweringOptions& options)
       : graph_(graph),
         is_free_(is_free),
+        options_(options),
         live_(live_nodes(graph)),
         readers_(graph.uses()),
         taken_(graph.nodes().size(), false),
@@ -64,7 +66,8 @@ class Fuser {
   std::vector<Group> run() {
     const auto count = static_cast<NodeId>(graph_.nodes().size());
     for (NodeId id = count; id-- > 0;) {
-      if (live_[index(id)] && role_of(node(id)) == Role::anchor && !is_free_[index(id)]) grow_epilogue(id);
+      const bool is_loose = live_[index(id)] && !taken_[index(id)] && !is_free_[index(id)];
+      if (is_loose && role_of(node(id)) == Role::anchor) grow_epilogue(id);
     }
     for (NodeId id = count; id-- > 0;) {
       if (live_[index(id)]) place(id);
@@ -99,8 +102,13 @@ class Fuser {
         root = *end;
       }
     }
-    for (NodeId id : best) taken_[index(id)] = true;
-    epilogues_[root] = {best, root, anchor, {}};
+    Draft draft{best, root, anchor, {}};
+    for (NodeId id : rows_ahead(graph_, anchor, readers_, options_)) {
+      draft.nodes.insert(id);
+      draft.allowance[id] = Prologue::none;
+    }
+    for (NodeId id : draft.nodes) taken_[index(id)] = true;
+    epilogues_[root] = std::move(draft);
   }
 
   [[nodiscard]] bool is_open(NodeId id, const NodeSet& inside) const {
@@ -294,6 +302,7 @@ class Fuser {
 
   const Graph& graph_;
   const std::vector<bool>& is_free_;  ///< per node
+  const LoweringOptions& options_;
   std::vector<bool> live_;
   std::vector<std::vector<NodeId>> readers_;  ///< per value
   std::vector<bool> taken_;                   ///< per node: in an anchor's group after the first walk
@@ -325,7 +334,7 @@ bool is_free(const Graph& graph, const Node& node) {
 std::vector<Group> group_nodes(const Graph& graph, const Joins& joins, const LoweringOptions& options) {
   std::vector<bool> free = joins.is_joined;
   for (std::size_t i = 0; i < free.size(); ++i) free[i] = free[i] || is_free(graph, graph.nodes()[i]);
-  if (options.fuse) return Fuser(graph, free).run();
+  if (options.fuse) return Fuser(graph, free, options).run();
   const std::vector<bool> live = live_nodes(graph);
   std::vector<Group> groups;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {

@@ -57,7 +57,10 @@ struct LoweringOptions {
   bool multiply_patches = false;  ///< convolutions of patches as matmuls, for tensor cores
   int channel_block = 16;         ///< floats of a vector register; 0: all channels of 16-bit values
   bool tf32 = false;              ///< with channel_block 0: tensor cores read f32 values, too
-  bool reuse_memory = true;       ///< false: every value has its own place in the arena (debugging)
+  std::int64_t large_bytes =
+      0;                     ///< with `fuse`: f32 values between convolutions that are larger are computed
+                             ///< by rows in their reader where row_fusion.h allows; 0: all are stored
+  bool reuse_memory = true;  ///< false: every value has its own place in the arena (debugging)
 };
 
 /// Groups the nodes of a verified graph into kernels, assigns layouts, and places buffers by liveness.

@@ -52,9 +52,7 @@ std::string body_refusal(const Kernel& kernel) {
 }
 
 /// All of the anchor's values must be f32, or all bf16; beside bf16 a convolution's bias may be f32.
-std::string float_refusal(const Kernel& kernel) {
-  const Graph& body = kernel.body;
-  const Node& node = body.node(kernel.anchor);
+std::string float_refusal(const Graph& body, const Node& node) {
   const DType element = body.type(node.inputs.at(0)).dtype;
   const bool is_known = element == DType::f32 || element == DType::bf16;
   std::vector<ValueId> values = node.inputs;
@@ -142,9 +140,8 @@ void read_conv_extents(const Graph& body, const Attributes& attributes, ConvProb
                         problem.pad_left) >= in[3];
 }
 
-std::string conv_refusal(const Kernel& kernel, bool depthwise) {
+std::string conv_refusal(const Kernel& kernel, const Node& node, bool depthwise) {
   const Graph& body = kernel.body;
-  const Node& node = body.node(kernel.anchor);
   const TensorType& x = body.type(node.inputs.at(0));
   const TensorType& out = body.type(node.outputs.at(0));
   if (x.rank() != 4) return fmt::format("it has {} spatial dims, the template takes 2", x.rank() - 2);
@@ -174,9 +171,9 @@ RightWeight weight_for_tensor_cores(const Kernel& kernel) {
 Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   Reading<MatmulProblem> reading;
   if (kernel.kind != KernelClass::matmul) return {{}, "it is no matmul"};
-  for (const auto& check : {float_refusal, body_refusal}) {
-    reading.refusal = check(kernel);
-    if (!reading.refusal.empty()) return reading;
+  for (const std::string& refusal :
+       {float_refusal(kernel.body, kernel.body.node(kernel.anchor)), body_refusal(kernel)}) {
+    if (!refusal.empty()) return {{}, refusal};
   }
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
@@ -204,16 +201,13 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
 
 namespace {
 
-/// All but how channels are folded.
-Reading<ConvProblem> read_conv_products(const Kernel& kernel, bool depthwise) {
+/// All but how channels are folded, of one convolution in the kernel.
+Reading<ConvProblem> read_conv_products(const Kernel& kernel, const Node& node, bool depthwise) {
+  const Graph& body = kernel.body;
   Reading<ConvProblem> reading;
-  if (kernel.kind != KernelClass::convolution) return {{}, "it is no convolution"};
-  for (const std::string& refusal :
-       {float_refusal(kernel), body_refusal(kernel), conv_refusal(kernel, depthwise)}) {
+  for (const std::string& refusal : {float_refusal(body, node), conv_refusal(kernel, node, depthwise)}) {
     if (!refusal.empty()) return {{}, refusal};
   }
-  const Graph& body = kernel.body;
-  const Node& node = body.node(kernel.anchor);
   ConvProblem& problem = reading.problem;
   problem.x = node.inputs.at(0);
   problem.weight = node.inputs.at(1);
@@ -232,13 +226,17 @@ Reading<ConvProblem> read_conv_products(const Kernel& kernel, bool depthwise) {
   return reading;
 }
 
-}  // namespace
+/// The kernel's only convolution.
+Reading<ConvProblem> read_conv_products(const Kernel& kernel, bool depthwise) {
+  if (kernel.kind != KernelClass::convolution) return {{}, "it is no convolution"};
+  if (std::string refusal = body_refusal(kernel); !refusal.empty()) return {{}, std::move(refusal)};
+  return read_conv_products(kernel, kernel.body.node(kernel.anchor), depthwise);
+}
 
-Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
-  Reading<ConvProblem> reading = read_conv_products(kernel, depthwise);
+Reading<ConvProblem> with_folded_channels(Reading<ConvProblem> reading) {
   if (!reading.refusal.empty()) return reading;
   ConvProblem& problem = reading.problem;
-  const bool few = !problem.x_is_blocked && !depthwise && problem.channels < problem.block;
+  const bool few = !problem.x_is_blocked && !problem.depthwise && problem.channels < problem.block;
   const int pair = problem.pair();
   // Few channels are copied: an odd one gets a neighbour of zeros.
   const std::int64_t channels = few ? (problem.channels + pair - 1) / pair * pair : problem.channels;
@@ -247,6 +245,78 @@ Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
   if (problem.fold_block % pair != 0)
     return {{}, fmt::format("its {} channels are odd, bf16 is multiplied in pairs", problem.channels)};
   return reading;
+}
+
+/// The second convolution of a kernel that has two, else nullptr.
+const Node* second_conv(const Kernel& kernel) {
+  const Node* found = nullptr;
+  for (std::size_t i = 0; i < kernel.body.nodes().size(); ++i) {
+    const Node& node = kernel.body.nodes()[i];
+    if (node.op != Op::conv || static_cast<NodeId>(i) == kernel.anchor) continue;
+    if (found != nullptr) return nullptr;
+    found = &node;
+  }
+  return found;
+}
+
+bool is_scalar_constant(const Graph& body, ValueId id) {
+  const Value& value = body.value(id);
+  return value.constant && value.constant->size() == 1;
+}
+
+/// Why the work around two convolutions cannot be done by rows; empty when it can. What is between them is
+/// computed beyond the plane's border, too: it reads nothing else.
+std::string rows_refusal(const Graph& body, const Node& first, const Node& second) {
+  if (body.outputs.size() != 1)
+    return fmt::format("it has {} outputs, a template makes one", body.outputs.size());
+  const std::vector<bool> depends = downstream_of(body, first.outputs.at(0));
+  const std::vector<bool> is_after = downstream_of(body, second.outputs.at(0));
+  const auto is_between = [&](ValueId id) {
+    return depends[static_cast<std::size_t>(id)] && !is_after[static_cast<std::size_t>(id)];
+  };
+  if (!is_between(second.inputs.at(0))) return "its second convolution does not read the first";
+  if (!is_after[static_cast<std::size_t>(body.outputs[0])])
+    return "its output depends on no second convolution";
+  for (const Node& node : body.nodes()) {
+    if (&node == &first || &node == &second) continue;
+    const ValueId result = node.outputs.at(0);
+    const bool between = is_between(result);
+    if (!depends[static_cast<std::size_t>(result)]) {
+      if (!has_trait(node.op, OpTrait::view) && !has_trait(node.op, OpTrait::creation))
+        return fmt::format("its body also has {}", op_info(node.op).name);
+      continue;
+    }
+    const TensorType& type = body.type((between ? first : second).outputs[0]);
+    const bool reads_only_that = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      return between ? is_between(id) || is_scalar_constant(body, id) : id == no_value || !is_between(id);
+    });
+    if (!has_trait(node.op, OpTrait::pointwise) || body.type(result).shape != type.shape ||
+        body.type(result).layout != type.layout || !reads_only_that) {
+      return fmt::format("{} is no pointwise work on one of its convolutions", op_info(node.op).name);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
+  return with_folded_channels(read_conv_products(kernel, depthwise));
+}
+
+Reading<ConvRowsProblem> read_conv_rows(const Kernel& kernel) {
+  if (kernel.kind != KernelClass::convolution) return {{}, "it is no convolution"};
+  const Node* second = second_conv(kernel);
+  if (second == nullptr) return {{}, "it has not two convolutions"};
+  const Node& first = kernel.body.node(kernel.anchor);
+  if (std::string refusal = rows_refusal(kernel.body, first, *second); !refusal.empty())
+    return {{}, std::move(refusal)};
+  Reading<ConvProblem> a = with_folded_channels(read_conv_products(kernel, first, false));
+  Reading<ConvProblem> b = with_folded_channels(read_conv_products(kernel, *second, true));
+  if (!a.refusal.empty() || !b.refusal.empty()) return {{}, a.refusal.empty() ? b.refusal : a.refusal};
+  if (a.problem.element != DType::f32 || a.problem.block != b.problem.block || !b.problem.x_is_blocked)
+    return {{}, "its convolutions are not both f32 in the same blocks"};
+  return {{a.problem, b.problem}, ""};
 }
 
 Reading<ConvProblem> read_conv_tiles(const Kernel& kernel) {

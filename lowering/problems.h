@@ -95,6 +95,14 @@ struct ConvProblem {
 /// 3, strides, dilations, and inputs with less than a block of channels.
 [[nodiscard]] Reading<ConvProblem> read_winograd(const Kernel& kernel);
 
+/// A convolution, pointwise work on its result, and a depthwise convolution that reads it by rows
+/// (row_fusion.h).
+struct ConvRowsProblem {
+  ConvProblem first;
+  ConvProblem second;  ///< reads what the pointwise work makes of first.anchor
+};
+[[nodiscard]] Reading<ConvRowsProblem> read_conv_rows(const Kernel& kernel);
+
 /// softmax(q k^T, scaled and masked) v over [batch..., rows, depth], then pointwise work and at most
 /// transposes that leave the columns innermost.
 struct AttentionProblem {

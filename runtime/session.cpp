@@ -72,6 +72,9 @@ LoweringOptions lowering_options(const Settings& settings, const Machine& machin
   options.fuse = settings.boolean("lowering.fuse");
   options.block_channels = settings.boolean("lowering.block_channels");
   options.reuse_memory = settings.boolean("lowering.reuse_memory");
+  // Measured with one thread: 4.8 MB beside 2 MB of L2 gain a quarter, 1.8 MB nothing, 0.6 MB lose a sixth.
+  if (!machine.gpu && settings.string("lowering.rows") == "auto")
+    options.large_bytes = machine.threads * machine.l2_bytes / 8 * 9;
   const bool tiles = machine.amx && settings.string("compile.precision") == "bf16";
   options.channel_block = machine.gpu ? 0 : tiles ? conv_tile_depth : machine.vector_floats;
   options.multiply_patches = machine.gpu.has_value();

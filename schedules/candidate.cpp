@@ -52,6 +52,7 @@ const std::vector<Space>& space_table() {
       conv_lines_amx_space,
       conv_blocked_space,
       depthwise_blocked_space,
+      conv_rows_space,
       conv_winograd_space,
       attention_rows_space,
       contraction_space,

@@ -43,6 +43,14 @@ double imbalance(double tasks, int threads) {
   return std::ceil(tasks / threads) * threads / tasks;
 }
 
+std::int64_t tiles_in_task(std::int64_t tiles, std::int64_t least_parts) {
+  const std::int64_t most = std::max<std::int64_t>(1, tiles / least_parts);
+  for (std::int64_t count = most; 2 * count >= most; --count) {
+    if (tiles % count == 0) return count;
+  }
+  return most;
+}
+
 std::vector<std::int64_t> up_to(std::int64_t limit, const std::vector<std::int64_t>& wanted) {
   std::vector<std::int64_t> values;
   for (const std::int64_t value : wanted) {

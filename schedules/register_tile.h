@@ -34,6 +34,10 @@ struct RegisterTile {
 /// The time of the busiest thread over the mean: tasks are whole.
 [[nodiscard]] double imbalance(double tasks, int threads);
 
+/// Of `tiles` tiles of lines, how many make a task: with at least `least_parts` tasks. Of numbers up to twice
+/// too small, one that divides the tiles makes tasks equal.
+[[nodiscard]] std::int64_t tiles_in_task(std::int64_t tiles, std::int64_t least_parts);
+
 /// Cycles of a 3 GHz core, as seconds; only ratios matter.
 inline constexpr double seconds_per_cycle = 1.0 / 3e9;
 

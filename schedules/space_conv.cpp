@@ -103,16 +103,6 @@ bool divides_lines(const ConvProblem& problem) {
   return 2 * filter < problem.height * problem.width;
 }
 
-/// Tiles of lines in a task: all, or with threads as many as still leave each some tasks. Of numbers up to
-/// twice too small, one that divides the tiles makes tasks equal.
-std::int64_t tiles_in_task(std::int64_t tiles, std::int64_t least_parts) {
-  const std::int64_t most = std::max<std::int64_t>(1, tiles / least_parts);
-  for (std::int64_t count = most; 2 * count >= most; --count) {
-    if (tiles % count == 0) return count;
-  }
-  return most;
-}
-
 Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
   const Tiling tile = best_tile(problem, machine);
   const std::int64_t tiles = ceil_div(problem.out_height, tile.lines);

@@ -13,6 +13,7 @@ extern const Space matmul_panels_space;
 extern const Space matmul_activations_space;
 extern const Space conv_blocked_space;
 extern const Space depthwise_blocked_space;
+extern const Space conv_rows_space;
 extern const Space conv_winograd_space;
 extern const Space attention_rows_space;
 extern const Space contraction_space;

@@ -115,7 +115,7 @@ TEST(ParseDuration, KnowsItsUnits) {
 
 TEST(KnobsPage, IsUpToDate) {
   EXPECT_EQ(read_file(std::string(SYLVITE_TEST_DATA) + "/../../docs/knobs.md"), knobs_markdown())
-      << "run `sylvite --knobs > docs/knobs.md`";
+      << "run `sylvite knobs > docs/knobs.md`";
 }
 
 }  // namespace

@@ -143,6 +143,9 @@ inline std::vector<LoweringOptions> all_options() {
       result.push_back(options);
     }
   }
+  LoweringOptions by_rows;
+  by_rows.large_bytes = 1;
+  result.push_back(by_rows);
   return result;
 }
 
@@ -151,7 +154,8 @@ inline void expect_lowers_faithfully(const Graph& graph) {
   const std::vector<Tensor> expected = interpret(graph, inputs);
   for (const LoweringOptions& options : all_options()) {
     SCOPED_TRACE(std::string(options.fuse ? "fused" : "one by one") +
-                 (options.block_channels ? ", blocked" : ", dense"));
+                 (options.block_channels ? ", blocked" : ", dense") +
+                 (options.large_bytes > 0 ? ", by rows" : ""));
     const std::vector<Tensor> actual = interpret_plan(lower(graph, options), inputs);
     ASSERT_EQ(actual.size(), expected.size());
     for (std::size_t i = 0; i < actual.size(); ++i) expect_close(actual[i], expected[i]);
