@@ -188,7 +188,8 @@ void define_pool(AlgorithmBuilder& builder, const Node& node) {
     const Halide::Type key = Halide::Int(16);
     const Expr least = Halide::Internal::make_const(key, -0x7f81);  // of -infinity
     folded(vars) = least;
-    folded(vars) = Halide::max(folded(vars), select(tap.is_inside, bf16_order_key(stored), least));
+    folded(vars) =
+        Halide::max(folded(vars), select(Halide::likely(tap.is_inside), bf16_order_key(stored), least));
     builder.define(out, [&](const Coordinates&) { return from_bf16_order_key(folded(vars)); });
     return;
   }

@@ -178,9 +178,13 @@ Candidate at_columns(const Kernel& kernel, const Machine& machine, const Point& 
     if (!facts.extents.empty()) nest.vectorize_inner(facts.lanes, 1);
     return {Form{}, writer.take()};
   }
-  const std::int64_t step = nest.vectorize_inner(facts.lanes, point.at("vectors"));
+  // The largest of bf16 is found by their bits, 16 to an element.
+  const bool by_bits =
+      facts.anchor->op == Op::max_pool && kernel.body.type(facts.anchor->inputs.front()).dtype == DType::bf16;
+  const int lanes = by_bits ? 2 * facts.lanes : facts.lanes;
+  const std::int64_t step = nest.vectorize_inner(lanes, point.at("vectors"));
   if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 0);
-  fold_columns(writer, stage, step, facts.lanes, {}, fold_rank(kernel, *facts.anchor),
+  fold_columns(writer, stage, step, lanes, {}, fold_rank(kernel, *facts.anchor),
                is_small_window(*facts.anchor), {facts.output, nest.loops()[0].name});
   return {Form{}, writer.take()};
 }
