@@ -108,10 +108,12 @@ Session reference_session(const std::string& model_path, const CompileOptions& o
 
 namespace {
 
-/// bf16 keeps 8 bits, and rounds between kernels; TF32 keeps 11 of operands. How much adds up is the model's.
+/// bf16 keeps 8 bits, f16 11, and both round between kernels; TF32 keeps 11 of operands. How much adds up is
+/// the model's.
 Tolerance tolerance_of(const Session& session) {
   const std::string precision = session.settings.string("compile.precision");
   if (precision == "bf16") return {.relative = 0.03, .absolute = 0.03};
+  if (precision == "f16") return {.relative = 0.005, .absolute = 0.005};
   if (precision == "tf32" && session.machine.tf32) return {.relative = 0.004, .absolute = 0.004};
   return {};
 }

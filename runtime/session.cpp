@@ -11,7 +11,7 @@
 #include "autotune/worker_pool.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "frontend/store_as_bf16.h"
+#include "frontend/store_narrow.h"
 #include "lowering/conv_tiles.h"
 #include "runtime/cublaslt.h"
 #include "runtime/cuda_device.h"
@@ -88,11 +88,15 @@ Session new_session(const CompileOptions& options) {
   session.settings = resolve_settings(options);
   session.machine = detect_machine(cores_or(session.settings.integer("compile.threads")));
   session.machine.winograd = session.settings.string("schedules.winograd") == "auto";
+  const std::string precision = session.settings.string("compile.precision");
   if (session.settings.string("compile.device") == "cuda") {
     session.machine = with_gpu(session.machine, detect_gpu());
-    session.machine.tf32 = session.settings.string("compile.precision") == "tf32";
+    session.machine.tf32 = precision == "tf32";
     if (session.settings.boolean("schedules.cublaslt"))
       session.machine.gpu->cublaslt = cuda::cublaslt_version();
+  } else if (precision == "f16") {
+    throw UnsupportedError("{}",
+                           "compile.precision = f16 is for GPUs (--device cuda); on a processor use bf16");
   }
   return session;
 }
@@ -100,8 +104,11 @@ Session new_session(const CompileOptions& options) {
 /// Passes and lowering of session.imported.
 void transform(Session& session) {
   session.graph = run_passes(session.imported, pass_options(session.settings), &session.passes);
-  if (session.settings.string("compile.precision") == "bf16")
-    session.graph = store_as_bf16(session.graph, {.keep_wide = !session.machine.gpu});
+  const std::string precision = session.settings.string("compile.precision");
+  if (precision == "bf16" || precision == "f16") {
+    const DType narrow = precision == "bf16" ? DType::bf16 : DType::f16;
+    session.graph = store_as(session.graph, narrow, {.keep_wide = !session.machine.gpu});
+  }
   session.plan = lower(session.graph, lowering_options(session.settings, session.machine));
   session.report.kernels = static_cast<int>(session.plan.launches.size());
   session.report.unique_kernels = static_cast<int>(session.plan.kernels.size());

@@ -23,6 +23,15 @@ TEST_P(gpu_models, agree_in_tf32) {
                          4e-3);
 }
 
+TEST_P(gpu_models, agree_in_half_floats) {
+  expect_as_onnx_runtime(beside("data", SYLVITE_TEST_DATA), GetParam(),
+                         {{"compile.device", "cuda"},
+                          {"compile.precision", "f16"},
+                          {"compile.threads", "0"},
+                          {"runtime.cuda_graph", "true"}},
+                         5e-3);
+}
+
 INSTANTIATE_TEST_SUITE_P(, gpu_models,
                          testing::Values("resnet18", "resnet50", "mobilenet_v2", "mobilenet_v3_large",
                                          "squeezenet1_1", "shufflenet_v2", "densenet121", "efficientnet_b0",

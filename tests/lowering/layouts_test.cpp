@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "frontend/store_as_bf16.h"
+#include "frontend/store_narrow.h"
 #include "lowering/fusion.h"
 #include "sample_graphs.h"
 
@@ -103,7 +103,7 @@ LoweringOptions channels_last() {
 }
 
 TEST(Layouts, ChannelsLastIsOneBlockOfAllChannels) {
-  const Graph graph = store_as_bf16(residual_network());
+  const Graph graph = store_as(residual_network(), DType::bf16);
   const Plan plan = lower(graph, channels_last());
   int convolutions = 0;
   for (const Kernel& kernel : plan.kernels) {
@@ -141,7 +141,7 @@ TEST(Layouts, ChannelsLastConcatIsNotWrittenInPlace) {
   const ValueId x = graph.add_input("x", f32({1, 8, 4, 4}));
   graph.outputs = {
       graph.add(Op::concat, {conv(graph, x, 8, 1), conv(graph, x, 16, 1)}, {{"axis", std::int64_t{1}}})};
-  const Graph narrow = store_as_bf16(graph);
+  const Graph narrow = store_as(graph, DType::bf16);
   const std::vector<Tensor> inputs = random_inputs(narrow);
   const Plan plan = lower(narrow, channels_last());
   const Tensor wanted = interpret(narrow, inputs).at(0), got = interpret_plan(plan, inputs).at(0);
@@ -156,13 +156,13 @@ TEST(Layouts, WideningKeepsBlocks) {
   const ValueId mean = graph.add(Op::reduce_sum, {y}, {{"axes", Dims{2, 3}}, {"keepdims", std::int64_t{1}}});
   const ValueId gate = graph.add(Op::sigmoid, {conv(graph, mean, 32, 1)});
   graph.outputs = {conv(graph, graph.add(Op::mul, {y, gate}), 32, 1)};
-  const Graph laid_out = assign_layouts(store_as_bf16(graph), {});
+  const Graph laid_out = assign_layouts(store_as(graph, DType::bf16), {});
   for (const Node& node : laid_out.nodes()) {
     if (node.op == Op::sigmoid) {
       EXPECT_EQ(laid_out.type(node.outputs[0]).layout.channel_block, 16);
     }
   }
-  expect_lowers_faithfully(store_as_bf16(graph));
+  expect_lowers_faithfully(store_as(graph, DType::bf16));
 }
 
 TEST(Layouts, CanBeSwitchedOff) {

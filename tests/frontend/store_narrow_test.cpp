@@ -1,4 +1,4 @@
-#include "frontend/store_as_bf16.h"
+#include "frontend/store_narrow.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace sylvite {
 namespace {
 
-TEST(StoreAsBf16, KeepsTheInterfaceAndRoundsWhatIsBetween) {
+TEST(StoreAs, KeepsTheInterfaceAndRoundsWhatIsBetween) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[2,3], %i: i64[2]) {
     %w = constant f32[3] {0.1, -2.0, 3.3}
     %t: f32[2,3] = mul(%x, %w)
@@ -23,7 +23,7 @@ TEST(StoreAsBf16, KeepsTheInterfaceAndRoundsWhatIsBetween) {
     %y: f32[2,1] = matmul(%r, %u)
     return %y, %i
   })");
-  const Graph bf16 = store_as_bf16(graph);
+  const Graph bf16 = store_as(graph, DType::bf16);
   verify(bf16);
   EXPECT_EQ(bf16.type(bf16.inputs[0]).dtype, DType::f32);
   EXPECT_EQ(bf16.type(bf16.outputs[0]).dtype, DType::f32);
@@ -48,7 +48,7 @@ std::map<std::string, DType> constants_of(const Graph& graph) {
   return types;
 }
 
-TEST(StoreAsBf16, OnlyWhatIsMultipliedIsRounded) {
+TEST(StoreAs, OnlyWhatIsMultipliedIsRounded) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[1,2,1,3], %y: f32[3,2]) {
     %filter = constant f32[1,2,1,1] {0.1, 0.7}
     %bias = constant f32[1] {0.3}
@@ -61,7 +61,7 @@ TEST(StoreAsBf16, OnlyWhatIsMultipliedIsRounded) {
     %n: f32[1,1,1,3] = layer_norm(%s, %scale) {axis=3}
     return %n
   })");
-  const Graph bf16 = store_as_bf16(graph);
+  const Graph bf16 = store_as(graph, DType::bf16);
   verify(bf16);
   const std::map<std::string, DType> expected = {{"filter", DType::bf16},
                                                  {"bias", DType::f32},
@@ -71,7 +71,7 @@ TEST(StoreAsBf16, OnlyWhatIsMultipliedIsRounded) {
   EXPECT_EQ(constants_of(bf16), expected);
 }
 
-TEST(StoreAsBf16, RowsOfTablesAreAddedAsTheyAre) {
+TEST(StoreAs, RowsOfTablesAreAddedAsTheyAre) {
   const Graph graph = parse_graph(R"(graph g(%i: i64[2]) {
     %table = constant f32[2,2] {0.1, 0.2, 0.3, 0.4}
     %place = constant f32[2,2] {1.1, 1.2, 1.3, 1.4}
@@ -81,7 +81,7 @@ TEST(StoreAsBf16, RowsOfTablesAreAddedAsTheyAre) {
     %p: f32[2,2] = matmul(%sum, %n)
     return %sum, %p
   })");
-  const Graph bf16 = store_as_bf16(graph);
+  const Graph bf16 = store_as(graph, DType::bf16);
   verify(bf16);
   const Tensor i = ints({2}, {1, 0});
   EXPECT_EQ(interpret(bf16, {i})[0].as_double(0), interpret(graph, {i})[0].as_double(0));
@@ -100,7 +100,7 @@ std::map<std::string, DType> results_of(const Graph& graph) {
   return types;
 }
 
-TEST(StoreAsBf16, SumsThatOnlyNormsReadStayWide) {
+TEST(StoreAs, SumsThatOnlyNormsReadStayWide) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[2,4], %r: f32[2,4]) {
     %w = constant f32[4,4] {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}
     %p: f32[2,4] = matmul(%x, %w)
@@ -113,16 +113,16 @@ TEST(StoreAsBf16, SumsThatOnlyNormsReadStayWide) {
     %o: f32[2,4] = matmul(%u, %w)
     return %o
   })");
-  std::map<std::string, DType> types = results_of(store_as_bf16(graph));
+  std::map<std::string, DType> types = results_of(store_as(graph, DType::bf16));
   EXPECT_EQ(types.at("s"), DType::f32);
   EXPECT_EQ(types.at("t"), DType::f32);
   EXPECT_EQ(types.at("n"), DType::bf16);
   EXPECT_EQ(types.at("u"), DType::bf16);  // a product reads it
-  types = results_of(store_as_bf16(graph, {.keep_wide = false}));
+  types = results_of(store_as(graph, DType::bf16, {.keep_wide = false}));
   for (const char* name : {"s", "t", "n", "u"}) EXPECT_EQ(types.at(name), DType::bf16) << name;
 }
 
-TEST(StoreAsBf16, GatesAndTheLastFoldsStayWide) {
+TEST(StoreAs, GatesAndTheLastFoldsStayWide) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[1,2,8,8]) {
     %mean: f32[1,2,1,1] = reduce_sum(%x) {axes=[2,3], keepdims=1}
     %w = constant f32[2,2,1,1] {1, 0, 0, 1}
@@ -135,22 +135,22 @@ TEST(StoreAsBf16, GatesAndTheLastFoldsStayWide) {
     %o: f32[1,2] = softmax(%flat) {axis=1}
     return %o
   })");
-  const std::map<std::string, DType> types = results_of(store_as_bf16(graph));
+  const std::map<std::string, DType> types = results_of(store_as(graph, DType::bf16));
   for (const char* wide : {"gate", "last", "flat", "o"}) EXPECT_EQ(types.at(wide), DType::f32) << wide;
   for (const char* narrow : {"mean", "y", "z"}) EXPECT_EQ(types.at(narrow), DType::bf16) << narrow;
 }
 
-TEST(StoreAsBf16, FiniteMasksStayFinite) {
+TEST(StoreAs, FiniteMasksStayFinite) {
   Graph graph;
   const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 1}));
   const ValueId mask = graph.add_constant(reals({1, 1}, {-3.4028234663852886e38}));
   graph.outputs = {graph.add(Op::matmul, {x, mask})};
-  const Tensor result = interpret(store_as_bf16(graph), {reals({1, 1}, {1})})[0];
+  const Tensor result = interpret(store_as(graph, DType::bf16), {reals({1, 1}, {1})})[0];
   EXPECT_TRUE(std::isfinite(result.as_double(0)));
   EXPECT_LT(result.as_double(0), -3e38);
 }
 
-TEST(StoreAsBf16, RoundsToNearestEvenAndKeepsSpecialValues) {
+TEST(StoreAs, RoundsToNearestEvenAndKeepsSpecialValues) {
   Graph graph;
   Tensor values(DType::f32, {7});
   const double infinity = std::numeric_limits<double>::infinity();
@@ -159,7 +159,7 @@ TEST(StoreAsBf16, RoundsToNearestEvenAndKeepsSpecialValues) {
   for (std::int64_t i = 0; i < 7; ++i) values.set_double(i, given[i]);
   const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 1}));
   graph.outputs = {graph.add(Op::matmul, {x, graph.add_constant(values.reshaped({1, 7}))})};
-  const Graph bf16 = store_as_bf16(graph);
+  const Graph bf16 = store_as(graph, DType::bf16);
   const auto stored = std::find_if(bf16.values().begin(), bf16.values().end(),
                                    [](const Value& value) { return value.constant.has_value(); });
   ASSERT_NE(stored, bf16.values().end());
@@ -175,14 +175,29 @@ TEST(StoreAsBf16, RoundsToNearestEvenAndKeepsSpecialValues) {
   }
 }
 
-TEST(StoreAsBf16, CastsToWhatIsStoredVanish) {
+TEST(StoreAs, HalfFloatsStayFiniteAndKeepElevenBits) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 1}));
+  const ValueId weights = graph.add_constant(reals({1, 4}, {1 + 0x1.8p-10, -1e30, 0x1p-24, 0.1}));
+  graph.outputs = {graph.add(Op::matmul, {x, weights})};
+  const Graph half = store_as(graph, DType::f16);
+  verify(half);
+  EXPECT_EQ(half.type(half.outputs[0]).dtype, DType::f32);
+  const Tensor result = interpret(half, {reals({1, 1}, {1})})[0];
+  EXPECT_EQ(result.as_double(0), 1 + 0x1p-9);
+  EXPECT_EQ(result.as_double(1), -65504);
+  EXPECT_EQ(result.as_double(2), 0x1p-24);
+  EXPECT_NEAR(result.as_double(3), 0.1, 0x1p-14);
+}
+
+TEST(StoreAs, CastsToWhatIsStoredVanish) {
   const Graph graph = parse_graph(R"(graph g(%x: bf16[3]) {
     %f: f32[3] = cast(%x) {to="f32"}
     %r: f32[3] = relu(%f)
     %y: bf16[3] = cast(%r) {to="bf16"}
     return %y
   })");
-  const Graph bf16 = store_as_bf16(graph);
+  const Graph bf16 = store_as(graph, DType::bf16);
   verify(bf16);
   EXPECT_EQ(bf16.nodes().size(), 1U);
   EXPECT_EQ(bf16.type(bf16.outputs[0]).dtype, DType::bf16);

@@ -1,31 +1,37 @@
-#include "frontend/store_as_bf16.h"
+#include "frontend/store_narrow.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 
 #include "base/parts.h"
+#include "frontend/half.h"
 
 namespace sylvite {
 namespace {
 
 constexpr float largest_bf16 = 3.3895313892515355e38F;
+constexpr float largest_f16 = 65504;
 
-/// Rounded to nearest even; finite numbers stay finite, and NaNs NaNs.
-std::uint16_t rounded(float x) {
-  const auto bits =
-      std::bit_cast<std::uint32_t>(std::isfinite(x) ? std::clamp(x, -largest_bf16, largest_bf16) : x);
-  if (x != x) return static_cast<std::uint16_t>(bits >> 16 | 0x40);
-  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+/// Finite numbers stay finite.
+float within(float x, float largest) {
+  return std::isfinite(x) ? std::clamp(x, -largest, largest) : x;
 }
 
-Tensor rounded(const Tensor& tensor) {
-  Tensor result(DType::bf16, tensor.dims());
+std::uint16_t to_bf16(float x) {
+  return BFloat16(within(x, largest_bf16)).bits;
+}
+std::uint16_t to_f16(float x) {
+  return Half(within(x, largest_f16)).bits;
+}
+
+Tensor rounded(const Tensor& tensor, DType narrow) {
+  Tensor result(narrow, tensor.dims());
+  const auto round = narrow == DType::bf16 ? to_bf16 : to_f16;
   const auto* from = static_cast<const float*>(tensor.data());
   auto* to = static_cast<std::uint16_t*>(result.mutable_data());
   for_parts(tensor.size(), tensor.byte_size(), [&](std::int64_t begin, std::int64_t end) {
-    std::transform(from + begin, from + end, to + begin, [](float x) { return rounded(x); });
+    std::transform(from + begin, from + end, to + begin, round);
   });
   return result;
 }
@@ -39,7 +45,7 @@ bool is_arithmetic(Op op) {
          op == Op::minimum || op == Op::maximum;
 }
 
-/// Input i may be f32 beside data in bf16.
+/// Input i may be f32 beside narrow data.
 bool takes_wide(Op op, std::size_t i) {
   if (op == Op::conv) return i == 2;
   if (op == Op::batch_norm) return i > 0;
@@ -108,8 +114,9 @@ std::vector<bool> behind_products(const Graph& graph) {
 
 class Converter {
  public:
-  Converter(const Graph& source, const Bf16Options& options)
+  Converter(const Graph& source, DType narrow, const NarrowOptions& options)
       : source_(source),
+        narrow_(narrow),
         keeps_wide_(options.keep_wide),
         is_sum_(sums_for_norms(source)),
         is_gate_(gates(source)),
@@ -117,7 +124,7 @@ class Converter {
     result_.name = source.name;
     for (const ValueId id : source.inputs) {
       const ValueId in = result_.add_input(source.value(id).name, source.type(id));
-      map_[id] = is_f32(id) ? cast(result_, in, DType::bf16) : in;
+      map_[id] = is_f32(id) ? cast(result_, in, narrow_) : in;
     }
   }
 
@@ -133,13 +140,13 @@ class Converter {
   [[nodiscard]] bool is_f32(ValueId id) const { return source_.type(id).dtype == DType::f32; }
   [[nodiscard]] bool is_wide(ValueId id) const { return wide_.contains(id) || source_.is_constant(id); }
 
-  /// As bf16, if the source has it as f32.
+  /// Narrow, if the source has it as f32.
   ValueId stored(ValueId id) {
     if (id == no_value) return no_value;
     if (const auto found = map_.find(id); found != map_.end()) return found->second;
-    if (!source_.is_constant(id)) return map_[id] = cast(result_, wide_.at(id), DType::bf16);
+    if (!source_.is_constant(id)) return map_[id] = cast(result_, wide_.at(id), narrow_);
     const Tensor& constant = *source_.value(id).constant;
-    const Tensor narrow = constant.dtype() == DType::f32 ? rounded(constant) : constant;
+    const Tensor narrow = constant.dtype() == DType::f32 ? rounded(constant, narrow_) : constant;
     return map_[id] = result_.add_constant(narrow, source_.value(id).name);
   }
 
@@ -187,7 +194,7 @@ class Converter {
     }
     Attributes attributes = node.attributes;
     if (node.op == Op::cast) {
-      if (attributes.string("to") == "f32") attributes.set("to", std::string("bf16"));
+      if (attributes.string("to") == "f32") attributes.set("to", std::string(dtype_name(narrow_)));
       if (attributes.string("to") == dtype_name(result_.type(inputs[0]).dtype)) {
         map_[node.outputs[0]] = inputs[0];
         return;
@@ -196,7 +203,7 @@ class Converter {
     std::vector<ValueId> outputs = result_.add_node(node.op, inputs, attributes, node.name);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (!result_is_wide && result_.type(outputs[i]).dtype == DType::f32)
-        outputs[i] = cast(result_, outputs[i], DType::bf16);
+        outputs[i] = cast(result_, outputs[i], narrow_);
       result_.rename(outputs[i], source_.value(node.outputs[i]).name);
       const bool is_wide_value = result_is_wide && is_f32(node.outputs[i]);
       (is_wide_value ? wide_ : map_)[node.outputs[i]] = outputs[i];
@@ -204,6 +211,7 @@ class Converter {
   }
 
   const Graph& source_;
+  DType narrow_;
   bool keeps_wide_;
   std::vector<bool> is_sum_;   ///< per node: sums_for_norms
   std::vector<bool> is_gate_;  ///< per node: gates
@@ -215,8 +223,8 @@ class Converter {
 
 }  // namespace
 
-Graph store_as_bf16(const Graph& graph, const Bf16Options& options) {
-  return Converter(graph, options).convert();
+Graph store_as(const Graph& graph, DType narrow, const NarrowOptions& options) {
+  return Converter(graph, narrow, options).convert();
 }
 
 }  // namespace sylvite

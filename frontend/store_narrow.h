@@ -5,13 +5,13 @@
 
 namespace sylvite {
 
-struct Bf16Options {
-  bool keep_wide = true;  ///< false: all values and constants are bf16
+struct NarrowOptions {
+  bool keep_wide = true;  ///< false: all values and constants are narrow
 };
 
-/// The graph with f32 values stored as bf16; arithmetic stays as wide as kernels make it. Of constants those
-/// that are multiplied (by matmul, conv, attention) are rounded too. With keep_wide these stay f32, which
-/// costs little, while their rounding would be a large part of some models' errors:
+/// The graph with f32 values stored as `narrow`, bf16 or f16; arithmetic stays as wide as kernels make it. Of
+/// constants those that are multiplied (by matmul, conv, attention) are rounded too. With keep_wide these
+/// stay f32, which costs little, while their rounding would be a large part of some models' errors:
 /// - biases, scales and other constants of arithmetic; tables that rows are gathered from, and sums of such
 /// rows;
 /// - sums that only norms and further such sums read: the residuals of transformers;
@@ -19,7 +19,7 @@ struct Bf16Options {
 /// - reductions and norms that no product reads later, and pointwise work on them.
 /// Inputs and outputs keep their types: the first and last nodes convert. Constants that are finite stay
 /// finite, so that masks of the lowest f32 do not become infinite. Run it after the passes: patterns know
-/// constants by more digits than bf16 has.
-[[nodiscard]] Graph store_as_bf16(const Graph& graph, const Bf16Options& options = {});
+/// constants by more digits than 16 bits have.
+[[nodiscard]] Graph store_as(const Graph& graph, DType narrow, const NarrowOptions& options = {});
 
 }  // namespace sylvite
