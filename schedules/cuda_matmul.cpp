@@ -4,6 +4,8 @@
 #include <array>
 
 #include "base/error.h"
+#include "schedules/cuda_matmul_maps.h"
+#include "schedules/cuda_matmul_plan.h"
 #include "schedules/cuda_sources.h"
 
 // The head of schedules/cuda/matmul.cuh: constants, the product instruction, and the epilogue's functions.
@@ -12,173 +14,6 @@ namespace sylvite {
 namespace {
 
 constexpr int most_sums = 192;  // registers of sums that a thread can hold
-constexpr int enough_stages = 6;
-constexpr int stages_for_residual = 4;
-
-/// The problem as the kernel sees it: x and y instead of a and b, m and n.
-struct Sides {
-  const CudaMatmulProblem::Operand *x, *y;
-  std::int64_t x_extent, y_extent;
-};
-Sides sides_of(const CudaMatmulProblem& problem, bool swapped) {
-  if (swapped) return {&problem.b, &problem.a, problem.n, problem.m};
-  return {&problem.a, &problem.b, problem.m, problem.n};
-}
-
-int element_bytes(const CudaMatmulProblem& problem) {
-  return static_cast<int>(dtype_size(problem.element));
-}
-/// Bytes of depth in a stage: the widest swizzle, unless the taps of a convolution fill no more than half.
-int stage_row(const CudaMatmulProblem& problem) {
-  constexpr int widest = 128;
-  const bool is_narrow = problem.windows && problem.windows->channels * element_bytes(problem) <= widest / 2;
-  return is_narrow ? widest / 2 : widest;
-}
-std::int64_t steps_of(const CudaMatmulProblem& problem) {
-  const int depth = stage_row(problem) / element_bytes(problem);
-  const std::int64_t taps = problem.windows ? problem.windows->taps() : 1;
-  return taps * ((problem.k / taps + depth - 1) / depth);
-}
-
-/// An epilogue operand seen from the kernel. A vector varies along one side at most and passes through
-/// shared memory; the rest is loaded where it is needed.
-struct Term {
-  const PointwiseOperand* operand;
-  std::int64_t batch, x, y;  ///< strides
-  int offset = 0;            ///< of a vector, in floats
-  int extent = 0;            ///< of a vector
-  bool is_residual = false;  ///< it lies as the result does, and comes through shared memory with it
-  [[nodiscard]] bool is_vector() const { return x == 0 || y == 0; }
-};
-
-int rows_of_consumer(const CudaMatmulChoice& choice) {
-  return choice.ping_pong ? choice.tile_x : choice.tile_x / 2;
-}
-
-std::int64_t out_bytes(const CudaMatmulProblem& problem) {
-  return static_cast<std::int64_t>(dtype_size(problem.out));
-}
-bool stores_boxes(const CudaMatmulProblem& problem) {
-  constexpr std::int64_t map_unit = 16;  // bytes, of the pitches of tensor maps
-  return problem.n * out_bytes(problem) % map_unit == 0;
-}
-
-/// Rows that begin anywhere pass through shared memory, if tensor memory access cannot store them.
-bool stores_rows(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
-  return !stores_boxes(problem) && !choice.swapped && choice.split == 1 && choice.tile_y >= 16;
-}
-
-bool lies_as_result(const CudaMatmulProblem& problem, const PointwiseOperand& operand) {
-  const std::int64_t batch = problem.batch == 1 ? operand.strides[0] : problem.m * problem.n;
-  const bool is_as_wide = dtype_size(operand.dtype) == dtype_size(problem.out);
-  return is_as_wide && operand.strides == Dims{batch, problem.n, 1};
-}
-
-/// `residual`: one operand may be it, where results are swapped (what was measured).
-std::vector<Term> terms_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, bool residual) {
-  std::vector<Term> terms;
-  int offset = 0;
-  residual = residual && choice.swapped && stores_boxes(problem);
-  for (const PointwiseOperand& operand : problem.epilogue.operands) {
-    const Dims& s = operand.strides;
-    Term term{&operand, s[0], choice.swapped ? s[2] : s[1], choice.swapped ? s[1] : s[2]};
-    term.is_residual = residual && !term.is_vector() && lies_as_result(problem, operand);
-    residual = residual && !term.is_residual;
-    if (term.is_vector()) {
-      term.offset = offset;
-      term.extent = term.x != 0 ? rows_of_consumer(choice) : term.y != 0 ? choice.tile_y : 1;
-      offset += (term.extent + 3) / 4 * 4;
-    }
-    terms.push_back(term);
-  }
-  return terms;
-}
-
-/// Shared memory, and what it allows.
-struct SharedPlan {
-  int chunk = 0;
-  int buffers = 2;        ///< chunks of a consumer
-  int buffers_at = 0;     ///< bytes before them, where parts of a split arrive
-  int out_bytes = 0;      ///< all of a consumer's
-  int vector_floats = 0;  ///< of a consumer
-  int stages = 0;
-  int shared_bytes = 0;
-  bool store_boxes = false;
-  bool store_rows = false;
-  bool residual = false;
-};
-
-SharedPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const CudaCard& card,
-                     int chunk, bool residual) {
-  SharedPlan plan;
-  plan.chunk = chunk;
-  const int own_y = choice.tile_y / choice.split;
-  plan.store_boxes = stores_boxes(problem);
-  plan.store_rows = stores_rows(problem, choice);
-  const std::vector<Term> terms = terms_of(problem, choice, residual);
-  plan.residual = std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.is_residual; });
-  if (plan.residual) plan.buffers = rows_of_consumer(choice) / 64 * (own_y / chunk);
-  const int received = (choice.split - 1) * rows_of_consumer(choice) * own_y * 4;
-  const int pieces = chunk * static_cast<int>(out_bytes(problem)) / 16;
-  const int row_bytes = (pieces | 1) * 16;  // where rows are stored: an odd number of pieces
-  const int buffers = plan.store_boxes  ? plan.buffers * 64 * chunk * static_cast<int>(out_bytes(problem))
-                      : plan.store_rows ? 64 * row_bytes
-                                        : 0;
-  if (plan.residual) plan.buffers_at = (received + 1023) / 1024 * 1024;
-  plan.out_bytes = (std::max(received, plan.buffers_at + buffers) + 1023) / 1024 * 1024;
-  for (const Term& term : terms) {
-    if (term.is_vector()) plan.vector_floats = term.offset + (term.extent + 3) / 4 * 4;
-  }
-  const int stage = (choice.tile_x + choice.tile_y) * stage_row(problem);
-  const int to_align = stage_row(problem) < 128 ? 2 * 1024 : 1024;
-  const int fixed = to_align + 2 * plan.out_bytes + 2 * plan.vector_floats * 4 + 32;  // 4 barriers
-  plan.stages = static_cast<int>((card.shared_bytes - fixed) / (stage + 16));
-  plan.stages = static_cast<int>(
-      std::min<std::int64_t>(plan.stages, std::max<std::int64_t>(enough_stages, steps_of(problem) * 2)));
-  plan.shared_bytes = fixed + plan.stages * (stage + 16);
-  return plan;
-}
-
-/// Half of the columns, where that is a multiple of 8.
-int half_of(int columns) {
-  return columns % 16 == 0 ? columns / 2 : columns;
-}
-
-/// Columns of results that may be written at a time, the best first: 32 to 64, else more, else fewer. Boxes
-/// of a swapped result are 128 bytes wide whatever the chunk; others are swizzled by its width. Rows are
-/// stored whole, those of f32 in halves.
-std::vector<int> chunks_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
-  if (stores_rows(problem, choice))
-    return {problem.out == DType::f32 ? half_of(choice.tile_y) : choice.tile_y};
-  constexpr int most = 128;
-  const int own_y = choice.tile_y / choice.split;
-  std::vector<int> chunks;
-  const int widest = choice.swapped ? 64 : 128 / static_cast<int>(out_bytes(problem));
-  for (int chunk = widest; chunk >= 8; chunk -= 8) {
-    if (own_y % chunk == 0 && (choice.swapped || (chunk & (chunk - 1)) == 0)) chunks.push_back(chunk);
-  }
-  const auto narrow = std::find_if(chunks.begin(), chunks.end(), [](int chunk) { return chunk < 32; });
-  for (int chunk = 72; choice.swapped && narrow == chunks.begin() && chunk <= most; chunk += 8) {
-    if (own_y % chunk == 0) return {chunk};
-  }
-  return chunks;
-}
-
-/// Wide chunks of results, unless narrow ones leave room for a stage that counts. A residual comes in boxes
-/// when that leaves enough stages.
-SharedPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const CudaCard& card) {
-  SharedPlan best;
-  for (const int chunk : chunks_of(problem, choice)) {
-    SharedPlan plan = plan_with(problem, choice, card, chunk, true);
-    if (plan.residual && plan.stages < std::min<std::int64_t>(stages_for_residual, steps_of(problem)))
-      plan = plan_with(problem, choice, card, chunk, false);
-    if (best.chunk == 0)
-      best = plan;
-    else if (chunk >= 32 && best.stages < enough_stages && plan.stages > best.stages)
-      best = plan;
-  }
-  return best;
-}
 
 /// A matrix is a window of one tap.
 std::string windows_text(const CudaMatmulProblem& problem) {
@@ -195,8 +30,8 @@ std::string windows_text(const CudaMatmulProblem& problem) {
 }
 
 std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                           const SharedPlan& plan) {
-  const Sides sides = sides_of(problem, choice.swapped);
+                           const SharedMemoryPlan& plan) {
+  const MatmulSides sides = sides_of(problem, choice.swapped);
   std::string text;
   const auto define = [&](const char* name, std::int64_t value) {
     text += fmt::format("constexpr int {} = {};\n", name, value);
@@ -244,7 +79,7 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
 
 /// wgmma wants every sum named.
 std::string multiply_text(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
-  const Sides sides = sides_of(problem, choice.swapped);
+  const MatmulSides sides = sides_of(problem, choice.swapped);
   const int sums = choice.tile_y / 2;
   std::string registers, operands;
   for (int i = 0; i < sums; ++i) {
@@ -263,18 +98,18 @@ std::string multiply_text(const CudaMatmulProblem& problem, const CudaMatmulChoi
       sums, choice.tile_y, tf32 ? 8 : 16, type, registers, sums + 2, sums, sums + 1, majors, operands);
 }
 
-std::string arguments_text(const std::vector<Term>& terms) {
+std::string arguments_text(const std::vector<EpilogueTerm>& terms) {
   std::string text = "struct Arguments {\n  Out* out;\n";
-  for (const Term& term : terms) {
+  for (const EpilogueTerm& term : terms) {
     text += fmt::format("  const {}* {};\n", dtype_name(term.operand->dtype), term.operand->name);
   }
   return text + "};\n";
 }
 
-std::string stage_vectors_text(const std::vector<Term>& terms) {
+std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms) {
   std::string text =
       "DEVICE void stage_vectors(float* to, const Arguments& a, int batch, int x, int y, int thread) {\n";
-  for (const Term& term : terms) {
+  for (const EpilogueTerm& term : terms) {
     if (!term.is_vector()) continue;
     const char* corner = term.x != 0 ? "x" : term.y != 0 ? "y" : "0";
     const char* limit = term.x != 0 ? "X" : term.y != 0 ? "Y" : "1";
@@ -288,7 +123,7 @@ std::string stage_vectors_text(const std::vector<Term>& terms) {
 }
 
 /// A pair of neighbours along y, as stored.
-std::string load_text(const Term& term, bool y_is_even) {
+std::string load_text(const EpilogueTerm& term, bool y_is_even) {
   const std::string& name = term.operand->name;
   const std::string at =
       fmt::format("a.{} + ({}ll * batch + {}ll * x + {}ll * y)", name, term.batch, term.x, term.y);
@@ -297,9 +132,9 @@ std::string load_text(const Term& term, bool y_is_even) {
   return fmt::format("  loaded.{0} = load_two({1}, {1} + (y + 1 < Y ? {2} : 0));\n", name, at, term.y);
 }
 
-std::string loads_text(const std::vector<Term>& terms, bool y_is_even) {
+std::string loads_text(const std::vector<EpilogueTerm>& terms, bool y_is_even) {
   std::string members, loads, bits, floats;  // of a residual
-  for (const Term& term : terms) {
+  for (const EpilogueTerm& term : terms) {
     if (term.is_vector()) continue;
     members += fmt::format("  Pair<{}> {};\n", dtype_name(term.operand->dtype), term.operand->name);
     const bool is_wide = term.operand->dtype == DType::f32;
@@ -318,9 +153,9 @@ std::string loads_text(const std::vector<Term>& terms, bool y_is_even) {
       members, loads, bits, floats);
 }
 
-std::string finish_text(const std::vector<Term>& terms) {
+std::string finish_text(const std::vector<EpilogueTerm>& terms) {
   std::string first = "v.x", second = "v.y", lines;
-  for (const Term& term : terms) {
+  for (const EpilogueTerm& term : terms) {
     const std::string& name = term.operand->name;
     if (!term.is_vector()) {
       lines += fmt::format("  const float2 {0} = to_floats(loaded.{0});\n", name);
@@ -340,111 +175,6 @@ std::string finish_text(const std::vector<Term>& terms) {
       lines, first, second);
 }
 
-/// Operand tiles are boxes of 128 bytes of depth by rows, or of 64 rows by depth.
-CudaTensorMap operand_map(const CudaMatmulProblem& problem, const CudaMatmulProblem::Operand& operand,
-                          std::int64_t rows, int slice) {
-  const int bytes = element_bytes(problem);
-  const int depth = stage_row(problem) / bytes;
-  CudaTensorMap map;
-  map.argument = operand.input;
-  map.offset = operand.offset * bytes;
-  map.dtype = problem.element;
-  map.dims[0] = operand.depth_fast ? problem.k : rows;
-  map.dims[1] = operand.depth_fast ? rows : problem.k;
-  map.dims[2] = operand.batch_pitch == 0 ? 1 : problem.batch;
-  map.pitches[0] = operand.pitch * bytes;
-  map.pitches[1] = operand.batch_pitch == 0 ? map.pitches[0] * map.dims[1] : operand.batch_pitch * bytes;
-  map.box[0] = operand.depth_fast ? depth : 64;
-  map.box[1] = operand.depth_fast ? slice : depth;
-  return map;
-}
-
-/// The operand's rows are windows: see CudaMatmulProblem::Windows.
-CudaTensorMap windows_map(const CudaMatmulProblem& problem, int slice) {
-  const CudaMatmulProblem::Windows& w = *problem.windows;
-  const int bytes = element_bytes(problem);
-  const std::int64_t dims[] = {w.channels, w.columns, w.lines, w.images};
-  CudaTensorMap map;
-  map.argument = problem.a.input;
-  map.dtype = problem.element;
-  std::copy(std::begin(dims), std::end(dims), std::begin(map.dims));
-  map.pitches[0] = w.column_pitch * bytes;
-  map.pitches[1] = w.line_pitch * bytes;
-  map.pitches[2] = w.image_pitch * bytes;
-  map.box[0] = stage_row(problem) / bytes;
-  map.swizzle = stage_row(problem);
-  map.box[1] = slice;
-  const auto last = [](std::int64_t count, std::int64_t stride, std::int64_t pad, std::int64_t extent) {
-    return static_cast<int>((count - 1) * stride - pad - (extent - 1));
-  };
-  CudaWindows windows;
-  windows.first[0] = static_cast<int>(-w.pad_x);
-  windows.first[1] = static_cast<int>(-w.pad_y);
-  windows.last[0] = last(w.out_columns, w.stride_x, w.pad_x, w.columns);
-  windows.last[1] = last(w.out_lines, w.stride_y, w.pad_y, w.lines);
-  windows.step[0] = static_cast<int>(w.stride_x);
-  windows.step[1] = static_cast<int>(w.stride_y);
-  map.windows = windows;
-  return map;
-}
-
-/// [n][tap][channel].
-CudaTensorMap filter_map(const CudaMatmulProblem& problem, int slice) {
-  const CudaMatmulProblem::Windows& w = *problem.windows;
-  const int bytes = element_bytes(problem);
-  CudaTensorMap map;
-  map.argument = problem.b.input;
-  map.dtype = problem.element;
-  map.dims[0] = w.channels;
-  map.dims[1] = w.taps();
-  map.dims[2] = problem.n;
-  map.pitches[0] = w.filter_pitch * bytes;
-  map.pitches[1] = map.pitches[0] * w.taps();
-  map.pitches[2] = map.pitches[1] * problem.n;
-  map.box[0] = stage_row(problem) / bytes;
-  map.swizzle = stage_row(problem);
-  map.box[2] = slice;
-  return map;
-}
-
-/// Of the side x (or y), cut into slices for the blocks that share it.
-CudaTensorMap side_map(const CudaMatmulProblem& problem, const CudaMatmulProblem::Operand& operand,
-                       std::int64_t rows, int slice) {
-  if (!problem.windows) return operand_map(problem, operand, rows, slice);
-  return &operand == &problem.a ? windows_map(problem, slice) : filter_map(problem, slice);
-}
-
-/// Of an argument that lies as the result does, in chunks.
-CudaTensorMap chunk_map(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                        const SharedPlan& plan, int argument) {
-  const int chunk = plan.chunk;
-  const std::int64_t bytes = out_bytes(problem);
-  CudaTensorMap map;
-  map.argument = argument;
-  map.dtype = problem.out;
-  map.dims[0] = problem.n;
-  map.dims[1] = problem.m;
-  map.dims[2] = problem.batch;
-  map.pitches[0] = problem.n * bytes;
-  map.pitches[1] = problem.n * problem.m * bytes;
-  const int row = choice.swapped ? 128 : chunk * static_cast<int>(bytes);
-  map.box[0] = row / static_cast<int>(bytes);
-  map.box[1] = choice.swapped ? chunk : 64;
-  map.swizzle = row < 32 ? 0 : row;
-  return map;
-}
-
-/// The result's, and the residual's; empty maps where there is none.
-std::vector<CudaTensorMap> result_maps(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                                       const SharedPlan& plan, const std::vector<Term>& terms) {
-  std::vector<CudaTensorMap> maps(2);
-  if (plan.store_boxes) maps[0] = chunk_map(problem, choice, plan, problem.out_argument);
-  for (const Term& term : terms) {
-    if (term.is_residual) maps[1] = chunk_map(problem, choice, plan, term.operand->input);
-  }
-  return maps;
-}
-
 }  // namespace
 
 std::string CudaMatmulChoice::to_string() const {
@@ -458,7 +188,7 @@ std::string CudaMatmulChoice::to_string() const {
 
 std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                const CudaCard& card) {
-  const Sides sides = sides_of(problem, choice.swapped);
+  const MatmulSides sides = sides_of(problem, choice.swapped);
   const int unit_x = choice.ping_pong ? 64 : 128;
   if (choice.tile_x % unit_x != 0 || choice.tile_y % 8 != 0 || choice.tile_y > 256 || choice.tile_x > 256)
     return fmt::format("a tile is a multiple of {} by a multiple of 8, at most 256 x 256", unit_x);
@@ -488,9 +218,9 @@ CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmul
                               const CudaCard& card) {
   if (const std::string refusal = refuse_cuda_matmul(problem, choice, card); !refusal.empty())
     throw UnsupportedError("matmul {} cannot be made: {}", choice.to_string(), refusal);
-  const Sides sides = sides_of(problem, choice.swapped);
-  const SharedPlan plan = plan_of(problem, choice, card);
-  const std::vector<Term> terms = terms_of(problem, choice, plan.residual);
+  const MatmulSides sides = sides_of(problem, choice.swapped);
+  const SharedMemoryPlan plan = plan_of(problem, choice, card);
+  const std::vector<EpilogueTerm> terms = terms_of(problem, choice, plan.residual);
   CudaTemplate result;
   result.name = fmt::format("matmul_{}_{}x{}x{}x{}", dtype_name(problem.element), problem.batch, problem.m,
                             problem.n, problem.k);
@@ -513,7 +243,7 @@ CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmul
                  side_map(problem, *sides.y, sides.y_extent, choice.tile_y / choice.cluster_x)};
   for (CudaTensorMap& map : result_maps(problem, choice, plan, terms)) result.maps.push_back(map);
   result.pointers = {problem.out_argument};
-  for (const Term& term : terms) result.pointers.push_back(term.operand->input);
+  for (const EpilogueTerm& term : terms) result.pointers.push_back(term.operand->input);
   return result;
 }
 
