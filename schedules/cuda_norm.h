@@ -1,28 +1,24 @@
 #pragma once
-// The row template: layer_norm and rms_norm with a row in registers; see schedules/cuda/norm.cuh.
+// The row template: norms, softmax and pointwise work with a row in registers; see schedules/cuda/norm.cuh.
 
 #include <string>
 #include <vector>
 
-#include "lowering/pointwise_text.h"
 #include "lowering/problems.h"
+#include "schedules/cuda_operands.h"
 #include "schedules/cuda_template.h"
 
 namespace sylvite {
 
-/// out[row, column] = epilogue(norm of prologue(row) * scale + shift), all computed in f32.
+/// out[row, column] = epilogue(function of prologue(row) * scale + shift), all computed in f32.
 struct CudaNormProblem {
-  /// What is read at [row, column]: strides in elements; `column` is 1 or 0.
-  struct Operand {
-    PointwiseOperand of;
-    std::int64_t row = 0, column = 0;
-  };
   PointwiseText prologue, epilogue;
-  std::vector<Operand> prologue_operands, epilogue_operands;
-  Operand scale, shift;  ///< of.input is -1 where there is none
+  std::vector<CudaOperand> prologue_operands, epilogue_operands;
+  CudaOperand scale, shift;  ///< of.input is -1 where there is none
   DType out = DType::f32;
   std::int64_t rows = 0, columns = 0;
-  bool is_centred = true;
+  std::string function;  ///< layer_norm, rms_norm, softmax, log_softmax, or keep: pointwise work alone
+  std::string outside;   ///< what columns beyond the row count as, in C
   double epsilon = 0;
   int out_argument = 0;
 };
@@ -30,10 +26,13 @@ struct CudaNormProblem {
 
 /// The numbers that may vary.
 struct CudaNormChoice {
-  int threads = 32;      ///< of a row
-  int rows = 4;          ///< of a block
-  bool streams = false;  ///< what passes by once is the first to leave the L2 cache
+  int threads = 32;  ///< of a row
+  int rows = 4;      ///< of a block, side by side
+  int streams = 0;   ///< what is the first to leave the L2 cache: 1 what is read once, 2 the result, 3 both
+  int stages = 0;    ///< rows that the copy engine brings ahead of their turns
+  int chain = 1;     ///< rows of a block, one after the other: 1 without stages
   bool operator==(const CudaNormChoice&) const = default;
+  [[nodiscard]] std::string to_string() const;
 };
 
 /// Columns that a thread takes together: 16 bytes of the result, or a divisor of the columns.

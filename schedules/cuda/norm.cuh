@@ -1,73 +1,237 @@
-// out = epilogue((x - mean) / sqrt(variance + EPSILON) * scale + shift) for every row, or without the mean (RMS). A row
-// is read once and stays in the registers of its THREADS threads; a block takes ROWS_OF_BLOCK rows.
+// out = epilogue(NORMALIZE(prologue(row))) for every row. A row is read once and stays in the registers of its THREADS
+// threads. Without stages a block takes ROWS_OF_BLOCK rows. With stages it takes CHAIN rows, one after the other, which
+// the copy engine brings into a ring in shared memory ahead of their turns.
 //
 // schedules/cuda_norm.cpp writes these ahead of this text:
 //   ROWS, COLUMNS             extents
-//   THREADS, ROWS_OF_BLOCK    threads of a row, a multiple of 32; rows of a block
+//   THREADS, ROWS_OF_BLOCK    threads of a row, a multiple of 32, with stages of 64; rows of a block, 1 with stages
 //   VECTOR                    columns that a thread takes together: a divisor of COLUMNS
-//   CENTRED, EPSILON          layer norm, else RMS norm
-//   STREAMS                   matrices are the first to leave the L2 cache
+//   NORMALIZE, EPSILON        layer_norm, rms_norm, softmax, log_softmax or keep, below
+//   STAGES, CHAIN, ROW_BYTES  places in the ring or 0, rows of a block, bytes of a row in the ring
+//   OUTSIDE                   what columns beyond the row count as
 //   Arguments                 pointers: out, and what is read
-//   load_x(a, row, column, x), finish(a, row, column, x)   VECTOR values of the row; the work on them and their store
+//   fetch(a, row, place, barrier)   brings a row into the ring
+//   load_x(a, place, row, column, x), finish(a, row, column, x)   VECTOR values of the row; the work on them and their store
 
 constexpr int WARPS = THREADS / 32;  // of a row
 constexpr int ITEMS = (COLUMNS + THREADS * VECTOR - 1) / (THREADS * VECTOR);
 constexpr bool EXACT = COLUMNS % (THREADS * VECTOR) == 0;
 
-// The sum over the threads of a row; `shared` has a place for every warp of the block.
-DEVICE float row_sum(float x, float* shared) {
+typedef float Row[ITEMS][VECTOR];
+
+DEVICE bool is_inside(int thread, int item) {
+  return EXACT || (item * THREADS + thread) * VECTOR < COLUMNS;
+}
+/// Columns that a warp holds: all items but the last are full.
+DEVICE float columns_of(int warp) {
+  if constexpr (EXACT) return ITEMS * 32 * VECTOR;
+  const int rest = COLUMNS - ((ITEMS - 1) * THREADS + warp * 32) * VECTOR;
+  return (float)((ITEMS - 1) * 32 * VECTOR + min(max(rest, 0), 32 * VECTOR));
+}
+
+DEVICE float warp_sum(float x) {
 #pragma unroll
   for (int lanes = 16; lanes > 0; lanes /= 2) x += __shfl_xor_sync(~0u, x, lanes);
-  if constexpr (WARPS > 1) {
-    const int warp = threadIdx.x / 32;
-    if (threadIdx.x % 32 == 0) shared[warp] = x;
-    __syncthreads();
-    x = 0;
+  return x;
+}
+DEVICE float warp_max(float x) {
 #pragma unroll
-    for (int i = 0; i < WARPS; i++) x += shared[warp / WARPS * WARPS + i];
-  }
+  for (int lanes = 16; lanes > 0; lanes /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, lanes));
   return x;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS* ROWS_OF_BLOCK) KERNEL(const Arguments arguments) {
-  __shared__ float sums[2][WARPS * ROWS_OF_BLOCK];
-  const int thread = threadIdx.x % THREADS;
-  const long long wanted = (long long)blockIdx.x * ROWS_OF_BLOCK + threadIdx.x / THREADS;
-  const long long row = wanted < ROWS ? wanted : ROWS - 1;
-  allow_next_kernel();
-  wait_previous_kernels();
-  float x[ITEMS][VECTOR];
-  float total = 0;
-#pragma unroll
-  for (int i = 0; i < ITEMS; i++) {
-    const int column = (i * THREADS + thread) * VECTOR;
-    if (EXACT || column < COLUMNS) {
-      load_x(arguments, row, column, x[i]);
+/// Two numbers of every warp of a row, for all its threads; `parts` has a place for every warp of the block.
+struct OfWarps {
+  float2 all[WARPS];
+  DEVICE OfWarps(float2 own, float2* parts) {
+    if constexpr (WARPS == 1) {
+      all[0] = own;
     } else {
+      const int warp = threadIdx.x / 32;
+      if (threadIdx.x % 32 == 0) parts[warp] = own;
+      __syncthreads();
 #pragma unroll
-      for (int j = 0; j < VECTOR; j++) x[i][j] = 0;
+      for (int i = 0; i < WARPS; i++) all[i] = parts[warp / WARPS * WARPS + i];
     }
-#pragma unroll
-    for (int j = 0; j < VECTOR; j++) total += x[i][j];
   }
-  const float mean = CENTRED ? row_sum(total, sums[0]) * (1.f / COLUMNS) : 0.f;
+};
+
+DEVICE void keep(Row&, int, float2*) {}
+
+DEVICE void rms_norm(Row& x, int, float2* parts) {
   float square = 0;
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
-    const bool inside = EXACT || (i * THREADS + thread) * VECTOR < COLUMNS;
+#pragma unroll
+    for (int j = 0; j < VECTOR; j++) square = fmaf(x[i][j], x[i][j], square);
+  }
+  const OfWarps warps(make_float2(warp_sum(square), 0.f), parts);
+  square = 0;
+#pragma unroll
+  for (int i = 0; i < WARPS; i++) square += warps.all[i].x;
+  const float scale = rsqrtf(square * (1.f / COLUMNS) + EPSILON);
+#pragma unroll
+  for (int i = 0; i < ITEMS; i++) {
+#pragma unroll
+    for (int j = 0; j < VECTOR; j++) x[i][j] *= scale;
+  }
+}
+
+// Every warp finds the mean of its own part and the squares around it; a part whose n columns have another mean than the
+// row adds n (mean of the part - mean of the row)^2 (Chan, Golub and LeVeque, 1979). So the warps meet once.
+DEVICE void layer_norm(Row& x, int thread, float2* parts) {
+  float total = 0, square = 0;
+#pragma unroll
+  for (int i = 0; i < ITEMS; i++) {
+#pragma unroll
+    for (int j = 0; j < VECTOR; j++) total += x[i][j];
+  }
+  const float own = warp_sum(total) / fmaxf(columns_of(thread / 32), 1.f);
+#pragma unroll
+  for (int i = 0; i < ITEMS; i++) {
+    const bool inside = is_inside(thread, i);
 #pragma unroll
     for (int j = 0; j < VECTOR; j++) {
-      x[i][j] -= mean;
+      x[i][j] -= own;
       if (inside) square = fmaf(x[i][j], x[i][j], square);
     }
   }
-  const float scale = rsqrtf(row_sum(square, sums[1]) * (1.f / COLUMNS) + EPSILON);
-  if (wanted >= ROWS) return;
+  const OfWarps warps(make_float2(own, warp_sum(square)), parts);
+  float mean = 0;
+  square = 0;
+#pragma unroll
+  for (int i = 0; i < WARPS; i++) mean = fmaf(warps.all[i].x, columns_of(i) * (1.f / COLUMNS), mean);
+#pragma unroll
+  for (int i = 0; i < WARPS; i++) {
+    const float apart = warps.all[i].x - mean;
+    square += fmaf(apart * apart, columns_of(i), warps.all[i].y);
+  }
+  const float scale = rsqrtf(square * (1.f / COLUMNS) + EPSILON), shift = (own - mean) * scale;
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
-    const int column = (i * THREADS + thread) * VECTOR;
+#pragma unroll
+    for (int j = 0; j < VECTOR; j++) x[i][j] = fmaf(x[i][j], scale, shift);
+  }
+}
+
+DEVICE float exp_up_to_zero(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x * 1.44269504f));
+  return r;
+}
+constexpr float LOWEST = -3.402823466e38f;
+
+/// The highest of a row, and the sum of exp(x - highest): every warp's are scaled to the row's. A row of -infinity
+/// has no numbers above LOWEST, and the sum 0; infinity or NaN make the sum NaN.
+struct Exponentials {
+  float own;  // the highest of this warp
+  float highest, sum;
+  template <bool STORE>
+  DEVICE static Exponentials of(Row& x, float2* parts) {
+    Exponentials r;
+    r.own = LOWEST, r.highest = LOWEST, r.sum = 0;
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+#pragma unroll
+      for (int j = 0; j < VECTOR; j++) r.own = fmaxf(r.own, x[i][j]);
+    }
+    r.own = warp_max(r.own);
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+#pragma unroll
+      for (int j = 0; j < VECTOR; j++) {
+        const float power = exp_up_to_zero(x[i][j] - r.own);
+        sum += power;
+        if constexpr (STORE) x[i][j] = power;
+      }
+    }
+    const OfWarps warps(make_float2(r.own, warp_sum(sum)), parts);
+#pragma unroll
+    for (int i = 0; i < WARPS; i++) r.highest = fmaxf(r.highest, warps.all[i].x);
+#pragma unroll
+    for (int i = 0; i < WARPS; i++)
+      r.sum = fmaf(warps.all[i].y, exp_up_to_zero(warps.all[i].x - r.highest), r.sum);
+    return r;
+  }
+};
+
+DEVICE void softmax(Row& x, int, float2* parts) {
+  const Exponentials found = Exponentials::of<true>(x, parts);
+  const float scale = exp_up_to_zero(found.own - found.highest) / found.sum;
+#pragma unroll
+  for (int i = 0; i < ITEMS; i++) {
 #pragma unroll
     for (int j = 0; j < VECTOR; j++) x[i][j] *= scale;
-    if (EXACT || column < COLUMNS) finish(arguments, row, column, x[i]);
+  }
+}
+DEVICE void log_softmax(Row& x, int, float2* parts) {
+  const Exponentials found = Exponentials::of<false>(x, parts);
+  const float log = logf(found.sum);
+#pragma unroll
+  for (int i = 0; i < ITEMS; i++) {
+#pragma unroll
+    for (int j = 0; j < VECTOR; j++) x[i][j] = x[i][j] - found.highest - log;
+  }
+}
+
+DEVICE void load_row(const Arguments& arguments, const u8* place, long long row, int thread, Row& x) {
+#pragma unroll
+  for (int i = 0; i < ITEMS; i++) {
+    if (is_inside(thread, i)) {
+      load_x(arguments, place, row, (i * THREADS + thread) * VECTOR, x[i]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < VECTOR; j++) x[i][j] = OUTSIDE;
+    }
+  }
+}
+DEVICE void finish_row(const Arguments& arguments, long long row, int thread, Row& x) {
+#pragma unroll
+  for (int i = 0; i < ITEMS; i++) {
+    if (is_inside(thread, i)) finish(arguments, row, (i * THREADS + thread) * VECTOR, x[i]);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS* ROWS_OF_BLOCK) KERNEL(const Arguments arguments) {
+  __shared__ float2 parts[2][WARPS * ROWS_OF_BLOCK];
+  Row x;
+  allow_next_kernel();
+  if constexpr (STAGES == 0) {
+    const int thread = threadIdx.x % THREADS;
+    const long long wanted = (long long)blockIdx.x * ROWS_OF_BLOCK + threadIdx.x / THREADS;
+    const long long row = wanted < ROWS ? wanted : ROWS - 1;
+    wait_previous_kernels();
+    load_row(arguments, nullptr, row, thread, x);
+    NORMALIZE(x, thread, parts[0]);
+    if (wanted < ROWS) finish_row(arguments, row, thread, x);
+  } else {
+    constexpr int PLACES = STAGES > 0 ? STAGES : 1;
+    extern __shared__ __align__(128) u8 ring[];
+    __shared__ u64 filled[PLACES];
+    const int thread = threadIdx.x;
+    const long long first = (long long)blockIdx.x * CHAIN;
+    const int count = (int)(ROWS - first < CHAIN ? ROWS - first : CHAIN);
+    const auto bring = [&](int i) {
+      const u32 barrier = shared_address(&filled[i % PLACES]);
+      barrier_expect(barrier, ROW_BYTES);
+      fetch(arguments, first + i, shared_address(ring) + i % PLACES * ROW_BYTES, barrier);
+    };
+    if (thread == 0) {
+      for (int i = 0; i < PLACES; i++) barrier_init(shared_address(&filled[i]), 1);
+      barrier_init_done();
+      wait_previous_kernels();
+      for (int i = 0; i < PLACES && i < count; i++) bring(i);
+    }
+    __syncthreads();
+    wait_previous_kernels();
+    for (int i = 0; i < count; i++) {
+      barrier_wait(shared_address(&filled[i % PLACES]), i / PLACES & 1);
+      load_row(arguments, ring + i % PLACES * ROW_BYTES, first + i, thread, x);
+      // The warps meet here, so that the place is free. The next row's parts are written while slower warps still read.
+      NORMALIZE(x, thread, parts[i & 1]);
+      if (thread == 0 && i + PLACES < count) bring(i + PLACES);
+      finish_row(arguments, first + i, thread, x);
+    }
   }
 }

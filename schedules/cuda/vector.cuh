@@ -19,9 +19,11 @@ struct Bits<2> {
   typedef u16 Type;
 };
 
-// STREAM: the elements pass by once.
-template <bool STREAM = false, int N, class T>
-DEVICE void load_vector(const T* p, float (&v)[N]) {
+// From global memory, or from shared (a generic load). Global loads say that nothing writes there while the kernel runs:
+// else each would wait for the stores before it. STREAM: the elements pass by once.
+enum class From { global, global_stream, shared };
+template <From FROM, int N, class T>
+DEVICE void load_vector_from(const T* p, float (&v)[N]) {
   constexpr int BYTES = N * sizeof(T) < 16 ? N * sizeof(T) : 16, STEP = BYTES / sizeof(T);
 #pragma unroll
   for (int i = 0; i < N; i += STEP) {
@@ -30,10 +32,19 @@ DEVICE void load_vector(const T* p, float (&v)[N]) {
       T elements[STEP];
     } loaded;
     const auto* from = (const typename Bits<BYTES>::Type*)(p + i);
-    loaded.bits = STREAM ? __ldcs(from) : *from;
+    if constexpr (FROM == From::shared) loaded.bits = *from;
+    else loaded.bits = FROM == From::global_stream ? __ldcs(from) : __ldg(from);
 #pragma unroll
     for (int j = 0; j < STEP; j++) v[i + j] = to_float(loaded.elements[j]);
   }
+}
+template <bool STREAM = false, int N, class T>
+DEVICE void load_vector(const T* p, float (&v)[N]) {
+  load_vector_from<STREAM ? From::global_stream : From::global>(p, v);
+}
+template <int N, class T>
+DEVICE void load_shared_vector(const T* p, float (&v)[N]) {
+  load_vector_from<From::shared>(p, v);
 }
 template <int N, class T>
 DEVICE void load_same(const T* p, float (&v)[N]) {
@@ -57,9 +68,15 @@ DEVICE void store_vector(T* p, const float (&v)[N]) {
     union {
       typename Bits<BYTES>::Type bits;
       T elements[STEP];
+      u32 words[BYTES < 4 ? 1 : BYTES / 4];
     } stored;
+    if constexpr (sizeof(T) == 2 && STEP > 1) {
 #pragma unroll
-    for (int j = 0; j < STEP; j++) stored.elements[j] = from_float(T{}, v[i + j]);
+      for (int j = 0; j < STEP; j += 2) stored.words[j / 2] = pack(T{}, v[i + j], v[i + j + 1]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < STEP; j++) stored.elements[j] = from_float(T{}, v[i + j]);
+    }
     auto* to = (typename Bits<BYTES>::Type*)(p + i);
     if constexpr (STREAM) __stcs(to, stored.bits);
     else *to = stored.bits;

@@ -4,14 +4,15 @@
 #include "tests/gpu/template_runner.h"
 #include "tests/support/norm_kernels.h"
 
-// Every choice of the row template against the reference interpreter.
+// Every choice of the row template against the reference interpreter, and rows with special values.
 
 namespace sylvite {
 namespace {
 
-class gpu_cuda_norm : public GpuTest, public testing::WithParamInterface<const char*> {};
+class gpu_cuda_norm : public GpuTest {};
+class gpu_cuda_norm_kernels : public GpuTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(gpu_cuda_norm, agrees_with_the_interpreter) {
+TEST_P(gpu_cuda_norm_kernels, agrees_with_the_interpreter) {
   const Kernel kernel = norm_kernel(GetParam());
   const Reading<CudaNormProblem> reading = read_cuda_norm(kernel);
   ASSERT_EQ(reading.refusal, "");
@@ -21,12 +22,47 @@ TEST_P(gpu_cuda_norm, agrees_with_the_interpreter) {
   const bool stored_narrow = kernel.body.type(kernel.body.inputs[0]).dtype != DType::f32;
   for (const CudaNormChoice& choice : cuda_norm_choices(reading.problem)) {
     const Tensor result = run_template(make_cuda_norm(reading.problem, choice), kernel, inputs, 2);
-    EXPECT_LT(error_of(result, reference), stored_narrow ? 1e-2 : allowed)
-        << choice.threads << " threads, " << choice.rows << " rows";
+    EXPECT_LT(error_of(result, reference), stored_narrow ? 1e-2 : allowed) << choice.to_string();
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(norms, gpu_cuda_norm, testing::ValuesIn(norm_texts));
+/// Rows of ordinary numbers, and with an infinity, with NaN, of -infinity alone, and all but one number.
+Tensor special_rows(std::int64_t columns) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  Tensor tensor(DType::f32, {6, columns});
+  for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set_double(i, static_cast<double>(i % 37) * 5 - 90);
+  const auto at = [&](std::int64_t row, std::int64_t column) { return row * columns + column; };
+  tensor.set_double(at(1, 3), infinity);
+  tensor.set_double(at(2, columns - 1), std::numeric_limits<double>::quiet_NaN());
+  for (std::int64_t i = 0; i < columns; ++i) tensor.set_double(at(3, i), -infinity);
+  for (std::int64_t i = 1; i < columns; ++i) tensor.set_double(at(4, i), -infinity);
+  for (std::int64_t i = 0; i < columns; i += 2) tensor.set_double(at(5, i), -infinity);
+  return tensor;
+}
+
+TEST_F(gpu_cuda_norm, softmax_treats_special_values_as_the_interpreter) {
+  for (const char* op : {"softmax", "log_softmax"}) {
+    for (const int columns : {256, 333}) {
+      const Kernel kernel = norm_kernel(fmt::format(
+          "graph g(%a: f32[6,{0}]) {{ %v: f32[6,{0}] = {1}(%a) {{axis=1}} return %v }}", columns, op));
+      const std::vector<Tensor> inputs = {special_rows(columns)};
+      const Tensor reference = interpret(kernel.body, inputs).at(0);
+      const CudaNormProblem problem = read_cuda_norm(kernel).problem;
+      for (const CudaNormChoice& choice : cuda_norm_choices(problem)) {
+        const Tensor result = run_template(make_cuda_norm(problem, choice), kernel, inputs);
+        for (std::int64_t i = 0; i < result.size(); ++i) {
+          const double wanted = reference.as_double(i), found = result.as_double(i);
+          const bool same =
+              std::isnan(wanted) ? std::isnan(found) : wanted == found || std::abs(wanted - found) < 1e-5;
+          ASSERT_TRUE(same) << op << " " << choice.to_string() << " at " << i << ": " << found << ", not "
+                            << wanted;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(norms, gpu_cuda_norm_kernels, testing::ValuesIn(norm_texts));
 
 }  // namespace
 }  // namespace sylvite

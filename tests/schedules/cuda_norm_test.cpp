@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "schedules/nvrtc.h"
 #include "tests/support/norm_kernels.h"
 
 namespace sylvite {
@@ -16,7 +17,7 @@ TEST(CudaNorm, ReadsWhereOperandsLie) {
   const CudaNormProblem& problem = reading.problem;
   EXPECT_EQ(problem.rows, 3 * 7);
   EXPECT_EQ(problem.columns, 768);
-  EXPECT_TRUE(problem.is_centred);
+  EXPECT_EQ(problem.function, "layer_norm");
   ASSERT_EQ(problem.prologue_operands.size(), 2U);
   EXPECT_EQ(problem.prologue_operands[0].row, 768);
   EXPECT_EQ(problem.prologue_operands[1].row, 0);
@@ -39,8 +40,9 @@ TEST(CudaNorm, HoldsARowInFewRegisters) {
 
 TEST(CudaNorm, RefusesWithAReason) {
   const auto refusal = [](const char* text) { return read_cuda_norm(norm_kernel(text)).refusal; };
-  EXPECT_THAT(refusal("graph g(%a: f32[4,6]) { %v: f32[4,6] = softmax(%a) {axis=1} return %v }"),
-              HasSubstr("no layer"));
+  EXPECT_THAT(
+      refusal("graph g(%a: f32[4,6]) { %v: f32[4] = reduce_sum(%a) {axes=[1], keepdims=0} return %v }"),
+      HasSubstr("neither a normalisation"));
   EXPECT_THAT(
       refusal(
           "graph g(%a: f32[4,6,8], %s: f32[6,8]) { %v: f32[4,6,8] = rms_norm(%a, %s) {axis=1} return %v }"),
@@ -48,6 +50,31 @@ TEST(CudaNorm, RefusesWithAReason) {
   EXPECT_THAT(refusal("graph g(%a: f32[2,99999], %s: f32[99999]) { %v: f32[2,99999] = rms_norm(%a, %s) "
                       "{axis=1} return %v }"),
               HasSubstr("registers"));
+}
+
+TEST(CudaNorm, ReadsSoftmaxAndPointwiseWork) {
+  const CudaNormProblem softmax = read_cuda_norm(norm_kernel(norm_texts[7])).problem;
+  EXPECT_EQ(softmax.function, "softmax");
+  EXPECT_EQ(softmax.rows, 3 * 70);
+  EXPECT_EQ(softmax.prologue_operands.size(), 2U);
+  EXPECT_EQ(softmax.epilogue_operands.size(), 1U);
+  const CudaNormProblem work = read_cuda_norm(norm_kernel(norm_texts[11])).problem;
+  EXPECT_EQ(work.function, "keep");
+  EXPECT_EQ(work.prologue_operands.size(), 3U);
+  EXPECT_TRUE(work.epilogue_operands.empty());
+}
+
+TEST(CudaNorm, Compiles) {
+  if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
+  for (const char* text : norm_texts) {
+    const CudaNormProblem problem = read_cuda_norm(norm_kernel(text)).problem;
+    const std::vector<CudaNormChoice> choices = cuda_norm_choices(problem);
+    for (const CudaNormChoice& choice :
+         {choices.front(), choices.back()}) {  // the last has a ring where there is one
+      const CudaTemplate made = make_cuda_norm(problem, choice);
+      EXPECT_GT(cuda::compile_cuda(made.source, made.architecture).size(), 1000U) << choice.to_string();
+    }
+  }
 }
 
 }  // namespace

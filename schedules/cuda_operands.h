@@ -1,0 +1,44 @@
+#pragma once
+// What templates over rows and columns read, and the C text of their loads.
+
+#include <string>
+#include <vector>
+
+#include "lowering/pointwise_text.h"
+
+namespace sylvite {
+
+/// An input that is read at [batch, row, column]: strides in elements; `column` is 1 or 0.
+struct CudaOperand {
+  PointwiseOperand of;
+  std::int64_t batch = 0, row = 0, column = 0;
+
+  /// Read once: a matrix, not what all rows share.
+  [[nodiscard]] bool passes_by() const { return column == 1 && row != 0; }
+};
+
+/// Where a tensor's dims [0, first) are the batch, [first, last) the rows, and the rest the columns.
+struct CudaGroups {
+  Dims dims;
+  std::size_t first = 0, last = 0;
+};
+
+/// Pointwise work from value `from` to value `to`, whose dims are grouped as `groups` says, and what it
+/// reads.
+/// "", or why a template cannot do it.
+[[nodiscard]] std::string read_work(const Graph& body, ValueId from, ValueId to, const CudaGroups& groups,
+                                    const std::string& name, bool fast, PointwiseText& text,
+                                    std::vector<CudaOperand>& operands);
+
+[[nodiscard]] bool is_float_storage(DType dtype);
+
+/// Declares v_NAME[VECTOR], loaded at `batch`, `row`, `column` of `a`; `streams` is C for whether what passes
+/// by leaves the L2 cache first.
+[[nodiscard]] std::string load_text(const CudaOperand& operand, int vector, const char* streams);
+/// FUNCTION(ROOT, v_NAME[j]...).
+[[nodiscard]] std::string call_text(const PointwiseText& text, const std::string& function,
+                                    const std::string& root);
+/// struct Arguments: out, then what is read.
+[[nodiscard]] std::string arguments_text(const std::vector<const CudaOperand*>& read);
+
+}  // namespace sylvite
