@@ -28,6 +28,8 @@ constexpr std::array forms = {
     FormRow{"cublaslt", cuda_matmul_packings, build_no_algorithm},
     FormRow{"cuda_attention", generic_packings, build_no_algorithm},
     FormRow{"cuda_norm", generic_packings, build_no_algorithm},
+    FormRow{"cuda_columns", generic_packings, build_no_algorithm},
+    FormRow{"cuda_transpose", generic_packings, build_no_algorithm},
     FormRow{"cuda_conv", cuda_conv_packings, build_no_algorithm},
 };
 

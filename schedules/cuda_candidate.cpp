@@ -18,6 +18,8 @@ constexpr TemplateRow templates[] = {
     {cuda_conv_form, cuda_conv_template},
     {cuda_attention_form, cuda_attention_template},
     {cuda_norm_form, cuda_norm_template},
+    {cuda_columns_form, cuda_columns_template},
+    {cuda_transpose_form, cuda_transpose_template},
     {cublaslt_form, cublaslt_template},
 };
 

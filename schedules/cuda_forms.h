@@ -12,6 +12,8 @@ inline constexpr const char* cuda_matmul_form = "cuda_matmul";
 inline constexpr const char* cuda_conv_form = "cuda_conv";
 inline constexpr const char* cuda_attention_form = "cuda_attention";
 inline constexpr const char* cuda_norm_form = "cuda_norm";
+inline constexpr const char* cuda_columns_form = "cuda_columns";
+inline constexpr const char* cuda_transpose_form = "cuda_transpose";
 inline constexpr const char* cublaslt_form = "cublaslt";
 
 /// Each throws UnsupportedError when the template cannot take the kernel or the form's numbers.
@@ -19,6 +21,8 @@ inline constexpr const char* cublaslt_form = "cublaslt";
 [[nodiscard]] CudaTemplate cuda_conv_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_attention_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_columns_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_transpose_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cublaslt_template(const Kernel& kernel, const Form& form);
 
 /// Why a machine cannot have such candidates; empty when it can.

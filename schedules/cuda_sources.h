@@ -12,6 +12,8 @@ extern const std::string_view cuda_attention;         ///< the attention templat
 extern const std::string_view cuda_attention_scores;  ///< what they do between the products
 extern const std::string_view cuda_attention_tf32;    ///< the one for f32
 extern const std::string_view cuda_norm;              ///< the row template's kernel
+extern const std::string_view cuda_columns;           ///< the column template's kernel
+extern const std::string_view cuda_transpose;         ///< the transpose template's kernel
 extern const std::string_view cuda_vector;            ///< several neighbouring elements at once
 
 }  // namespace sylvite::embedded

@@ -30,6 +30,8 @@ extern const Space cublaslt_space;
 extern const Space cuda_conv_space;
 extern const Space cuda_attention_space;
 extern const Space cuda_norm_space;
+extern const Space cuda_columns_space;
+extern const Space cuda_transpose_space;
 extern const Space cuda_pointwise_space;
 extern const Space gpu_rows_space;
 extern const Space gpu_columns_space;

@@ -58,6 +58,10 @@ DEVICE void named_arrive(int name, int count) {
 DEVICE void cluster_sync() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
+// Orders shared memory, too: what any thread of the cluster wrote before is read by all after.
+DEVICE void cluster_sync_shared() {
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
 DEVICE u32 cluster_rank() {
   u32 rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -67,6 +71,12 @@ DEVICE u32 address_at(u32 address, u32 block) {
   u32 result;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(block));
   return result;
+}
+/// From another block's shared memory: an address of address_at.
+DEVICE float read_at(u32 address) {
+  float r;
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(r) : "r"(address) : "memory");
+  return r;
 }
 /// Four floats into another block's shared memory; its barrier counts their bytes.
 DEVICE void send(u32 to, u32 barrier, float a, float b, float c, float d) {
@@ -133,6 +143,12 @@ DEVICE uint4 shifted(uint4 a, uint4 b, int shift) {
 #pragma unroll
   for (int i = 0; i < 4; i++) r[i] = shift & 1 ? by_two[i] >> 16 | by_two[i + 1] << 16 : by_two[i + 1];
   return make_uint4(r[0], r[1], r[2], r[3]);
+}
+
+/// Loads before this do not move past it: all are under way before the first is used, where the compiler would rather
+/// save registers.
+DEVICE void loads_begin_before() {
+  asm volatile("fence.acq_rel.cta;" ::: "memory");
 }
 
 /// True in one thread of the warp.

@@ -1,5 +1,5 @@
 #pragma once
-// Normalisations in the forms that models have, for tests of templates.
+// Normalisations, folds of columns and transposes in the forms that models have, for tests of templates.
 
 #include <string_view>
 
@@ -30,6 +30,22 @@ inline constexpr const char* norm_texts[] = {
     R"(graph g(%a: f32[1100,515]) { %v: f32[1100,515] = log_softmax(%a) {axis=1} return %v })",
     R"(graph g(%a: bf16[9,2048], %b: bf16[2048], %c: bf16[9,2048]) { %x: bf16[9,2048] = add(%a, %b) %y: bf16[9,2048] = gelu(%x) %v: bf16[9,2048] = add(%y, %c) return %v })",
     R"(graph g(%a: f32[5,3,77], %c: f32[5,3,1]) { %x: f32[5,3,77] = mul(%a, %c) %y: f32[5,3,77] = tanh(%x) return %y })",
+};
+
+inline constexpr const char* column_texts[] = {
+    R"(graph g(%a: f32[1000,4096]) { %v: f32[4096] = reduce_sum(%a) {axes=[0], keepdims=0} return %v })",
+    R"(graph g(%a: bf16[517,768]) { %v: bf16[1,768] = reduce_sum(%a) {axes=[0], keepdims=1} return %v })",
+    R"(graph g(%a: f32[5,49,200], %b: f32[5,1,200], %c: f32[200]) { %x: f32[5,49,200] = mul(%a, %b) %v: f32[5,200] = reduce_sum(%x) {axes=[1], keepdims=0} %y: f32[5,200] = add(%v, %c) return %y })",
+    R"(graph g(%a: f16[3,7,9,36]) { %v: f16[3,36] = reduce_max(%a) {axes=[1,2], keepdims=0} %y: f16[3,36] = relu(%v) return %y })",
+    R"(graph g(%a: bf16[40,3,50]) { %w: f32[40,3,50] = cast(%a) {to="f32"} %v: f32[1,3,50] = reduce_min(%w) {axes=[0], keepdims=1} return %v })",
+    R"(graph g(%a: f32[33,15]) { %v: f32[15] = reduce_prod(%a) {axes=[0], keepdims=0} return %v })",
+};
+
+inline constexpr const char* transpose_texts[] = {
+    R"(graph g(%a: bf16[264,520]) { %v: bf16[520,264] = transpose(%a) {perm=[1,0]} return %v })",
+    R"(graph g(%a: f32[3,68,132]) { %v: f32[3,132,68] = transpose(%a) {perm=[0,2,1]} return %v })",
+    R"(graph g(%a: f16[2,64,7,8]) { %v: f16[2,7,8,64] = transpose(%a) {perm=[0,2,3,1]} return %v })",
+    R"(graph g(%a: i32[8,5,256]) { %v: i32[256,8,5] = transpose(%a) {perm=[2,0,1]} return %v })",
 };
 
 }  // namespace sylvite

@@ -1,0 +1,51 @@
+#include "schedules/cuda_columns.h"
+
+#include "tests/gpu/gpu_test.h"
+#include "tests/gpu/template_runner.h"
+#include "tests/support/norm_kernels.h"
+
+// Every choice of the column template against the reference interpreter.
+
+namespace sylvite {
+namespace {
+
+class gpu_cuda_columns : public GpuTest {};
+class gpu_cuda_columns_kernels : public GpuTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(gpu_cuda_columns_kernels, agrees_with_the_interpreter) {
+  const Kernel kernel = norm_kernel(GetParam());
+  const Reading<CudaColumnsProblem> reading = read_cuda_columns(kernel);
+  ASSERT_EQ(reading.refusal, "");
+  const std::vector<Tensor> inputs = normal_inputs(kernel, 3);
+  const Tensor reference = interpret(kernel.body, inputs).at(0);
+  const double allowed = kernel.body.type(kernel.body.inputs[0]).dtype == DType::f32 ? 1e-5 : 1e-2;
+  for (const CudaColumnsChoice& choice : cuda_columns_choices(reading.problem)) {
+    const CudaTemplate text = make_cuda_columns(reading.problem, choice);
+    const Tensor result = run_template(text, kernel, inputs, 2);
+    EXPECT_LT(error_of(result, reference), allowed) << choice.to_string();
+    const Tensor again = run_template(text, kernel, inputs);
+    EXPECT_EQ(error_of(again, result), 0) << choice.to_string() << " gives another result each time";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(columns, gpu_cuda_columns_kernels, testing::ValuesIn(column_texts));
+
+TEST_F(gpu_cuda_columns, keeps_special_values) {
+  const Kernel kernel = norm_kernel(
+      "graph g(%a: f32[50,40]) { %v: f32[40] = reduce_max(%a) {axes=[0], keepdims=0} return %v }");
+  std::vector<Tensor> inputs = normal_inputs(kernel, 5);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  inputs[0].set_double(45 * 40 + 1, std::numeric_limits<double>::quiet_NaN());
+  inputs[0].set_double(13 * 40 + 2, infinity);
+  for (std::int64_t row = 0; row < 50; ++row) inputs[0].set_double(row * 40 + 3, -infinity);
+  const CudaColumnsProblem problem = read_cuda_columns(kernel).problem;
+  for (const CudaColumnsChoice& choice : cuda_columns_choices(problem)) {
+    const Tensor result = run_template(make_cuda_columns(problem, choice), kernel, inputs);
+    EXPECT_TRUE(std::isnan(result.as_double(1)));
+    EXPECT_EQ(result.as_double(2), infinity);
+    EXPECT_EQ(result.as_double(3), -infinity);
+  }
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,30 @@
+#include "schedules/cuda_transpose.h"
+
+#include "tests/gpu/gpu_test.h"
+#include "tests/gpu/template_runner.h"
+#include "tests/support/norm_kernels.h"
+
+// Every choice of the transpose template against the reference interpreter.
+
+namespace sylvite {
+namespace {
+
+class gpu_cuda_transpose : public GpuTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(gpu_cuda_transpose, agrees_with_the_interpreter) {
+  const Kernel kernel = norm_kernel(GetParam());
+  const Reading<CudaTransposeProblem> reading = read_cuda_transpose(kernel);
+  ASSERT_EQ(reading.refusal, "");
+  Tensor input(kernel.body.type(kernel.body.inputs[0]).dtype, kernel.body.type(kernel.body.inputs[0]).dims());
+  for (std::int64_t i = 0; i < input.size(); ++i) input.set_double(i, static_cast<double>(i % 251));
+  const Tensor reference = interpret(kernel.body, {input}).at(0);
+  for (const CudaTransposeChoice& choice : cuda_transpose_choices(reading.problem)) {
+    const Tensor result = run_template(make_cuda_transpose(reading.problem, choice), kernel, {input}, 2);
+    EXPECT_EQ(error_of(result, reference), 0) << choice.to_string();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(transposes, gpu_cuda_transpose, testing::ValuesIn(transpose_texts));
+
+}  // namespace
+}  // namespace sylvite
