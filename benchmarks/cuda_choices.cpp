@@ -1,0 +1,161 @@
+// Every choice of the templates for memory-bound kernels, on the GPU, in turns: what a tuner would find with
+// all the time in the world. usage: cuda_choices compile [PART]   compiles every choice; needs no GPU
+//        cuda_choices race [PART]      and times them, fastest first; outputs are compared with the first
+//        choice's
+
+#include <fmt/core.h>
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+
+#include "base/error.h"
+#include "benchmarks/cuda_helpers.h"
+#include "benchmarks/cuda_race.h"
+#include "frontend/text.h"
+#include "runtime/cuda_template_kernel.h"
+#include "schedules/cuda_columns.h"
+#include "schedules/cuda_norm.h"
+#include "schedules/cuda_transpose.h"
+#include "schedules/nvrtc.h"
+
+namespace {
+
+using namespace sylvite;  // NOLINT(google-build-using-namespace): a program of its own
+
+struct Case {
+  const char* name;
+  const char* text;  ///< of the graph; T is the type
+};
+constexpr Case cases[] = {
+    {"softmax", "(%a: T[16384,4096]) { %v: T[16384,4096] = softmax(%a) {axis=1} return %v }"},
+    {"layer_norm",
+     "(%a: T[16384,4096], %s: T[4096], %t: T[4096]) { %v: T[16384,4096] = layer_norm(%a, %s, %t) {axis=1} "
+     "return %v }"},
+    {"rms_norm",
+     "(%a: T[16384,4096], %s: T[4096]) { %v: T[16384,4096] = rms_norm(%a, %s) {axis=1} return %v }"},
+    {"bias_gelu_residual",
+     "(%a: T[16384,4096], %b: T[4096], %c: T[16384,4096]) { %x: T[16384,4096] = add(%a, %b) %y: "
+     "T[16384,4096] = "
+     "gelu(%x) %v: T[16384,4096] = add(%y, %c) return %v }"},
+    {"column_sum", "(%a: T[16384,4096]) { %v: T[4096] = reduce_sum(%a) {axes=[0], keepdims=0} return %v }"},
+    {"transpose", "(%a: T[16384,4096]) { %v: T[4096,16384] = transpose(%a) {perm=[1,0]} return %v }"},
+};
+
+Kernel case_kernel(const Case& each, const std::string& type) {
+  std::string text = std::string("graph g") + each.text;
+  for (std::size_t at = text.find("T["); at != std::string::npos; at = text.find("T[", at + type.size()))
+    text.replace(at, 1, type);
+  Graph body = parse_graph(text);
+  std::vector<bool> is_weight;
+  for (const ValueId id : body.inputs) is_weight.push_back(body.type(id).rank() == 1);
+  return make_kernel(std::move(body), std::move(is_weight));
+}
+
+struct Compiled {
+  std::string choice;
+  CudaTemplate text;
+  std::string code;
+};
+
+template <typename Problem, typename Choices, typename Make>
+void add_choices(const Reading<Problem>& reading, Choices choices, Make make, std::vector<Compiled>& all) {
+  if (!reading.refusal.empty()) return;
+  for (const auto& choice : choices(reading.problem))
+    all.push_back({choice.to_string(), make(reading.problem, choice), ""});
+}
+
+/// Every choice, compiled on all cores.
+std::vector<Compiled> compile_choices(const Kernel& kernel) {
+  std::vector<Compiled> all;
+  add_choices(read_cuda_norm(kernel), cuda_norm_choices, make_cuda_norm, all);
+  add_choices(read_cuda_columns(kernel), cuda_columns_choices, make_cuda_columns, all);
+  add_choices(read_cuda_transpose(kernel), cuda_transpose_choices, make_cuda_transpose, all);
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
+    threads.emplace_back([&] {
+      for (std::size_t j = next++; j < all.size(); j = next++)
+        all[j].code = cuda::compile_cuda(all[j].text.source, all[j].text.architecture);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return all;
+}
+
+/// Runs of all choices on the same tensors, which are larger than the cache.
+void race(const bench::Helpers& helpers, const Kernel& kernel, const std::vector<Compiled>& all) {
+  constexpr int rounds = 5;
+  constexpr std::size_t shown = 14;
+  bench::Race race(1, 130);
+  std::vector<cuda::DeviceMemory> memory;
+  std::vector<cuda::DevicePointer> addresses;
+  double bytes = 0;
+  int element = 4;
+  const auto add = [&](ValueId id) {
+    element = static_cast<int>(dtype_size(kernel.body.type(id).dtype));
+    memory.emplace_back(static_cast<std::size_t>(kernel.body.type(id).byte_size()));
+    addresses.push_back(memory.back().address());
+    bytes += static_cast<double>(memory.back().size());
+    helpers.fill(memory.back(), element, static_cast<unsigned>(memory.size()), 1, race.stream);
+  };
+  for (const ValueId id : kernel.body.inputs) add(id);
+  add(kernel.body.outputs[0]);
+  const cuda::DeviceMemory& out = memory.back();
+  const cuda::DeviceMemory expected(out.size());
+  std::vector<std::unique_ptr<cuda::TemplateKernel>> kernels;
+  std::vector<bench::Contender> contenders;
+  for (const Compiled& one : all) {
+    kernels.push_back(std::make_unique<cuda::TemplateKernel>(one.text, one.code));
+    const cuda::Launch launch = kernels.back()->bind(addresses);
+    contenders.push_back({one.choice,
+                          "",
+                          [launch](std::size_t, cuda::StreamHandle stream) { cuda::launch(launch, stream); },
+                          {},
+                          {}});
+    cuda::driver().fill_bytes(out.address(), 0xff, out.size(), race.stream.get());
+    contenders.back().run(0, race.stream.get());
+    if (kernels.size() == 1)
+      cuda::driver().copy_on_device(expected.address(), out.address(), out.size(), race.stream.get());
+    const auto difference = helpers.compare(out, expected, element, race.stream);
+    if (!(difference.error < 5e-3)) fmt::print("WRONG {}: error {:.2g}\n", one.choice, difference.error);
+  }
+  std::vector<bench::Contender*> turn;
+  for (bench::Contender& contender : contenders) turn.push_back(&contender);
+  race.turns(turn, rounds, {});
+  turn = bench::fastest(contenders, "", shown);
+  race.turns(turn, 2 * rounds, {});
+  for (const bench::Contender* one : bench::fastest(contenders, "", contenders.size()))
+    fmt::print("  {:<46} {:>8.2f} us {:>6.3f} TB/s\n", one->name, one->median(),
+               bytes / one->median() * 1e-6);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  const std::string verb = count > 1 ? arguments[1] : "";
+  const std::string part = count > 2 ? arguments[2] : "";
+  if (verb != "compile" && verb != "race") throw UsageError("usage: cuda_choices {}", "compile|race [PART]");
+  std::unique_ptr<bench::Helpers> helpers;
+  if (verb == "race") {
+    cuda::Device::get().make_current();
+    helpers = std::make_unique<bench::Helpers>();
+  }
+  for (const Case& each : cases) {
+    for (const char* type : {"f32", "bf16"}) {
+      const std::string name = fmt::format("{} {}", each.name, type);
+      if (name.find(part) == std::string::npos) continue;
+      const Kernel kernel = case_kernel(each, type);
+      const auto start = std::chrono::steady_clock::now();
+      const std::vector<Compiled> all = compile_choices(kernel);
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      fmt::print("{}: {} choices compiled in {:.1f} s\n", name, all.size(), seconds);
+      if (helpers) race(*helpers, kernel, all);
+      std::fflush(stdout);
+    }
+  }
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "cuda_choices: {}\n", error.what());
+  return 1;
+}
