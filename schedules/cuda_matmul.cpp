@@ -230,7 +230,9 @@ CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmul
   result.source += constants_text(problem, choice, plan) + multiply_text(problem, choice) +
                    arguments_text(terms) + problem.epilogue.function + stage_vectors_text(terms) +
                    loads_text(terms, sides.y_extent % 2 == 0) + finish_text(terms);
-  result.source += embedded::cuda_matmul;
+  for (const std::string_view part :
+       {embedded::cuda_matmul_tiles, embedded::cuda_matmul_results, embedded::cuda_matmul})
+    result.source += part;
   const auto clusters_along = [](std::int64_t extent, int tile) { return (extent + tile - 1) / tile; };
   const std::int64_t tiles = clusters_along(sides.x_extent, choice.tile_x * choice.cluster_x) *
                              clusters_along(sides.y_extent, choice.tile_y * choice.cluster_y) * problem.batch;

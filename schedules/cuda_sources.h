@@ -7,7 +7,9 @@ namespace sylvite::embedded {
 
 extern const std::string_view cuda_hopper;            ///< instructions as functions
 extern const std::string_view cuda_pointwise;         ///< what printed pointwise work calls
-extern const std::string_view cuda_matmul;            ///< the matmul template's kernel
+extern const std::string_view cuda_matmul_tiles;      ///< the matmul template's loads and products
+extern const std::string_view cuda_matmul_results;    ///< its stores
+extern const std::string_view cuda_matmul;            ///< its kernel
 extern const std::string_view cuda_attention;         ///< the attention template's kernels
 extern const std::string_view cuda_attention_scores;  ///< what they do between the products
 extern const std::string_view cuda_attention_tf32;    ///< the one for f32

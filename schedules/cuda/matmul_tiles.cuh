@@ -1,0 +1,225 @@
+// Of the matmul template (see matmul.cuh): its numbers and places, the tiles that come into the ring, and their products.
+
+constexpr int DEPTH = STAGE_ROW / ELEMENT_BYTES;  // of a stage
+constexpr int CLUSTER = CLUSTER_X * CLUSTER_Y * SPLIT;
+constexpr int CONSUMER_X = PING_PONG ? TILE_X : TILE_X / 2;  // rows of a tile that a consumer owns
+constexpr int BLOCKS = CONSUMER_X / 64;                      // products of 64 rows
+constexpr bool MANY_SUMS = BLOCKS * TILE_Y > 256;            // more than 128 registers of sums
+constexpr int TAP_STEPS = (CHANNELS + DEPTH - 1) / DEPTH;
+constexpr int STEPS = TAP_STEPS * TAPS_X * TAPS_Y;
+constexpr int TILES_X = (X + TILE_X * CLUSTER_X - 1) / (TILE_X * CLUSTER_X);  // of a cluster
+constexpr int TILES_Y = (Y + TILE_Y * CLUSTER_Y - 1) / (TILE_Y * CLUSTER_Y);
+constexpr int TILES = TILES_X * TILES_Y * BATCH;
+constexpr int X_BYTES = TILE_X * STAGE_ROW, Y_BYTES = TILE_Y * STAGE_ROW;
+
+constexpr int OWN_Y = TILE_Y / SPLIT;  // columns of a tile that a block of a split writes
+constexpr bool WIDE = sizeof(Out) == 4;  // results are f32
+constexpr int PIECE = 16 / sizeof(Out);  // results of 16 bytes
+constexpr int ROW_BYTES = STORE_ROWS ? (CHUNK / PIECE | 1) * 16  // an odd number of pieces: no bank conflicts
+                                     : CHUNK * sizeof(Out);
+constexpr int BOX_X = 128 / sizeof(Out);  // results along x that a row of a swapped box has
+constexpr int CHUNK_BYTES = 64 * ROW_BYTES;
+constexpr int RECEIVED_BYTES = (SPLIT - 1) * CONSUMER_X * OWN_Y * 4;
+
+// Places in shared memory.
+struct Shared {
+  u32 x, y, out, full, empty, received, residual;
+  float* vectors;
+};
+
+DEVICE Shared shared_places(char* raw) {
+  Shared s;
+  const u32 start = shared_address(raw), aligned = (start + 1023) & ~1023u;
+  s.x = aligned;
+  s.y = s.x + STAGES * X_BYTES;
+  s.out = (s.y + STAGES * Y_BYTES + 1023) & ~1023;
+  const u32 vectors = s.out + 2 * OUT_BYTES;
+  s.vectors = (float*)(raw + (vectors - start));
+  s.full = vectors + 2 * VECTOR_FLOATS * 4;
+  s.empty = s.full + 8 * STAGES;
+  s.received = s.empty + 8 * STAGES;
+  s.residual = s.received + 16;
+  return s;
+}
+
+// The corner of tile `index`. Tiles are walked in columns of GROUP cluster tiles.
+struct Tile {
+  int batch, x, y;
+};
+DEVICE Tile tile_at(int index, int rank_x, int rank_y) {
+  const int batch = index / (TILES_X * TILES_Y), t = index - batch * (TILES_X * TILES_Y);
+  const int first = t / (GROUP * TILES_Y) * GROUP, rows = min(GROUP, TILES_X - first), r = t - first * TILES_Y;
+  return {batch, ((first + r % rows) * CLUSTER_X + rank_x) * TILE_X, (r / rows * CLUSTER_Y + rank_y) * TILE_Y};
+}
+
+// What an operand is: a matrix; the filter of a convolution, [row][tap][channel]; or windows of its images,
+// [image][line][column][channel], whose rows are the results, image by image.
+enum Role { MATRIX, FILTER, WINDOWS };
+
+// One of PARTS slices of an operand's stage, into the same place of the blocks of `mask`.
+template <int ROLE, bool DEPTH_FAST, int ROWS, int PARTS>
+DEVICE void load_operand(u32 stage, const TensorMap* map, int row, int step, int batch, u32 full, int part, u16 mask) {
+  constexpr int SLICE = ROWS / PARTS;
+  constexpr int BOX = DEPTH_FAST ? SLICE : 64;  // rows of a box
+  const int tap = step / TAP_STEPS, channel = (step - tap * TAP_STEPS) * DEPTH;
+#pragma unroll
+  for (int r = 0; r < SLICE; r += BOX) {
+    const int at = part * SLICE + r;
+    const u32 to = stage + at * STAGE_ROW;
+    if constexpr (ROLE == WINDOWS) {
+      const int result = row + at, results_line = result / OUT_COLUMNS, image = results_line / OUT_LINES;
+      const int column = (result - results_line * OUT_COLUMNS) * STRIDE_X - PAD_X;
+      const int line = (results_line - image * OUT_LINES) * STRIDE_Y - PAD_Y;
+      const int tap_y = tap / TAPS_X * DILATION_Y, tap_x = tap % TAPS_X * DILATION_X;
+      if constexpr (PARTS > 1) load_windows_to(to, map, channel, column, line, image, tap_x, tap_y, full, mask);
+      else load_windows(to, map, channel, column, line, image, tap_x, tap_y, full);
+    } else {
+      const int fast = DEPTH_FAST ? channel : row + at;
+      const int next = ROLE == FILTER ? tap : DEPTH_FAST ? row + at : channel;
+      const int last = ROLE == FILTER ? row + at : batch;
+      if constexpr (PARTS > 1) load_box_to(to, map, fast, next, last, 0, full, mask);
+      else load_box(to, map, fast, next, last, 0, full);
+    }
+  }
+}
+
+// The blocks of a cluster are numbered along X first. Block (x, y) shares x's tile with the blocks of its x.
+DEVICE u16 blocks_with_x(int rank_x) {
+  u16 mask = 0;
+#pragma unroll
+  for (int j = 0; j < CLUSTER_Y; j++) mask |= 1 << (rank_x + CLUSTER_X * j);
+  return mask;
+}
+DEVICE u16 blocks_with_y(int rank_y) {
+  return ((1 << CLUSTER_X) - 1) << (CLUSTER_X * rank_y);
+}
+
+// Weights of the first stages are loaded before the kernels ahead of this one are over.
+DEVICE void produce(const Shared& s, const TensorMap* map_x, const TensorMap* map_y, int rank_x, int rank_y,
+                    int first_step, int steps) {
+  const auto load_x = [&](int stage, const Tile& tile, int k) {
+    load_operand<X_ROLE, X_DEPTH_FAST, TILE_X, CLUSTER_Y>(s.x + stage * X_BYTES, map_x, tile.x, k,
+                                                          X_BATCHED * tile.batch, s.full + 8 * stage, rank_y,
+                                                          blocks_with_x(rank_x));
+  };
+  const auto load_y = [&](int stage, const Tile& tile, int k) {
+    load_operand<Y_ROLE, Y_DEPTH_FAST, TILE_Y, CLUSTER_X>(s.y + stage * Y_BYTES, map_y, tile.y, k,
+                                                          Y_BATCHED * tile.batch, s.full + 8 * stage, rank_x,
+                                                          blocks_with_y(rank_y));
+  };
+  int ahead = 0;
+  if ((X_IS_WEIGHT || Y_IS_WEIGHT) && blockIdx.x / CLUSTER < TILES) {
+    const Tile tile = tile_at(blockIdx.x / CLUSTER, rank_x, rank_y);
+    for (; ahead < 2 && ahead < steps; ahead++) {
+      barrier_expect(s.full + 8 * ahead, X_BYTES + Y_BYTES);
+      if constexpr (X_IS_WEIGHT) load_x(ahead, tile, first_step + ahead);
+      else load_y(ahead, tile, first_step + ahead);
+    }
+  }
+  wait_previous_kernels();
+  int stage = 0, parity = 1;
+  for (int t = blockIdx.x / CLUSTER; t < TILES; t += gridDim.x / CLUSTER) {
+    const Tile tile = tile_at(t, rank_x, rank_y);
+    for (int k = first_step; k < first_step + steps; k++) {
+      if (ahead > 0) {
+        ahead--;
+        if constexpr (X_IS_WEIGHT) load_y(stage, tile, k);
+        else load_x(stage, tile, k);
+      } else {
+        barrier_wait(s.empty + 8 * stage, parity);
+        barrier_expect(s.full + 8 * stage, X_BYTES + Y_BYTES);
+        load_x(stage, tile, k);
+        load_y(stage, tile, k);
+      }
+      if (++stage == STAGES) stage = 0, parity ^= 1;
+    }
+  }
+}
+
+typedef float Sums[BLOCKS][TILE_Y / 2];
+
+// A consumer's place in the block and in the ring.
+struct Consumer {
+  int index, thread, lane, warp, rank, rank_x, rank_y;
+  u32 step;    // steps taken by the ring so far
+  u32 out;     // what others send, and its buffers
+  u32 buffer;  // the next of the buffers
+  u32 parity;  // of the residual's barrier
+  float* vectors;
+};
+
+// The blocks that sent a part of a stage may send again.
+DEVICE void release(const Shared& s, const Consumer& me, int stage) {
+  if constexpr (CLUSTER_X * CLUSTER_Y == 1) {
+    if (me.thread == 0) barrier_arrive(s.empty + 8 * stage);
+  } else {
+    const int other = me.thread;
+    if (other < CLUSTER && (other % CLUSTER_X == me.rank_x || other / CLUSTER_X == me.rank_y))
+      barrier_arrive_at(s.empty + 8 * stage, other);
+  }
+}
+
+// Multiplies `steps` stages. One group of products stays in flight; returns the last stage, yet to be released.
+DEVICE int accumulate(const Shared& s, Consumer& me, int steps, Sums& sums) {
+  constexpr u32 X_STEP = (X_DEPTH_FAST ? 32 : 128 * 32 / ELEMENT_BYTES) >> 4;
+  constexpr u32 Y_STEP = (Y_DEPTH_FAST ? 32 : 128 * 32 / ELEMENT_BYTES) >> 4;
+  int stage = me.step % STAGES, parity = me.step / STAGES & 1, previous = 0;
+  const u32 own_x = s.x + (PING_PONG ? 0 : me.index * CONSUMER_X * STAGE_ROW);
+  for (int k = 0; k < steps; k++) {
+    barrier_wait(s.full + 8 * stage, parity);
+    const u64 x = operand_descriptor<STAGE_ROW>(own_x + stage * X_BYTES, X_DEPTH_FAST ? 16 : 8192);
+    const u64 y = operand_descriptor<STAGE_ROW>(s.y + stage * Y_BYTES, Y_DEPTH_FAST ? 16 : 8192);
+    products_begin();
+#pragma unroll
+    for (int q = 0; q < STAGE_ROW / 32; q++) {
+#pragma unroll
+      for (int i = 0; i < BLOCKS; i++)
+        multiply(sums[i], x + q * X_STEP + i * (64 * STAGE_ROW >> 4), y + q * Y_STEP, (k | q) != 0);
+    }
+    products_commit();
+    products_wait<1>();
+    if (k) release(s, me, previous);
+    previous = stage;
+    if (++stage == STAGES) stage = 0, parity ^= 1;
+  }
+  me.step += steps;
+  return previous;
+}
+
+// Sends every block of a split its columns of the sums, and adds what the others sent.
+DEVICE void add_parts(const Shared& s, const Consumer& me, Sums& sums) {
+  constexpr int WIDTH = OWN_Y / 2;  // sums of a thread in a block's columns
+  const u32 received = s.received + 8 * me.index;
+#pragma unroll
+  for (int q = 0; q < SPLIT; q++) {
+    if (q == me.rank) continue;
+    const u32 slot = me.rank - (me.rank > q);
+    const u32 to = address_at(me.out + slot * (CONSUMER_X * OWN_Y * 4), q), barrier = address_at(received, q);
+#pragma unroll
+    for (int i = 0; i < BLOCKS; i++) {
+#pragma unroll
+      for (int j = 0; j < WIDTH; j += 4) {
+        const float* p = &sums[i][q * WIDTH + j];
+        send(to + ((i * WIDTH + j) / 4 * 128 + me.thread) * 16, barrier, p[0], p[1], p[2], p[3]);
+      }
+    }
+  }
+  barrier_wait(received, 0);
+#pragma unroll
+  for (int q = 0; q < SPLIT; q++) {
+    if (q != me.rank) continue;
+#pragma unroll
+    for (int slot = 0; slot < SPLIT - 1; slot++) {
+#pragma unroll
+      for (int i = 0; i < BLOCKS; i++) {
+#pragma unroll
+        for (int j = 0; j < WIDTH; j += 4) {
+          const u32 from = me.out + slot * (CONSUMER_X * OWN_Y * 4) + ((i * WIDTH + j) / 4 * 128 + me.thread) * 16;
+          const float4 part = read_shared(from);
+          float* p = &sums[i][q * WIDTH + j];
+          p[0] += part.x, p[1] += part.y, p[2] += part.z, p[3] += part.w;
+        }
+      }
+    }
+  }
+}
