@@ -1,10 +1,8 @@
-#include "base/error.h"
 #include "schedules/cuda_attention.h"
-#include "schedules/cuda_forms.h"
+#include "schedules/cuda_choice_space.h"
 #include "schedules/spaces.h"
 
-// The attention template as a space: its one parameter numbers the choices, as that of space_cuda_matmul.cpp
-// does.
+// The attention template as a space.
 
 namespace sylvite {
 namespace {
@@ -52,16 +50,14 @@ const Space cuda_attention_space = {
     .name = "cuda_attention",
     .refuses = refuses,
     .parameters = parameters,
-    .heuristic = [](const Kernel&, const Machine&) { return Point{{"choice", 0}}; },
+    .heuristic = first_choice,
     .at = at,
     .cost = nullptr,
 };
 
 CudaTemplate cuda_attention_template(const Kernel& kernel, const Form& form) {
-  const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
-  if (!reading.refusal.empty())
-    throw UnsupportedError("the attention template cannot take the kernel: {}", reading.refusal);
-  return make_cuda_attention(reading.problem, choice_of(form), card_of(form));
+  const CudaAttentionProblem problem = require_problem(read_cuda_attention(kernel), cuda_attention_form);
+  return make_cuda_attention(problem, choice_of(form), card_of(form));
 }
 
 }  // namespace sylvite

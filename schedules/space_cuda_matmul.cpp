@@ -1,11 +1,8 @@
-#include "base/error.h"
+#include "schedules/cuda_choice_space.h"
 #include "schedules/cuda_conv.h"
-#include "schedules/cuda_forms.h"
 #include "schedules/spaces.h"
 
-// The tensor-core template as spaces: for matmuls and for convolutions. The one parameter numbers the
-// choices, the best guess first; the form that comes out names the numbers themselves, so that what is stored
-// means the same when the guesses change.
+// The tensor-core template as spaces: for matmuls and for convolutions.
 
 namespace sylvite {
 namespace {
@@ -66,20 +63,14 @@ std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) 
   return {choice_parameter(use.choices_for(kernel, machine).size())};
 }
 
-Point first_choice(const Kernel& /*kernel*/, const Machine& /*machine*/) {
-  return {{"choice", 0}};
-}
-
 template <const Use& use>
 Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   return {form_of(use.form, use.choices_for(kernel, machine).at(choice_number(point)), card_of(machine)), {}};
 }
 
 CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
-  const Reading<CudaMatmulProblem> reading = use.read(kernel);
-  if (!reading.refusal.empty())
-    throw UnsupportedError("the template {} cannot take the kernel: {}", use.form, reading.refusal);
-  return make_cuda_matmul(reading.problem, choice_of(form), card_of(form));
+  const CudaMatmulProblem problem = require_problem(use.read(kernel), use.form);
+  return make_cuda_matmul(problem, choice_of(form), card_of(form));
 }
 
 template <const Use& use>

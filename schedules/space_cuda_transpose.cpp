@@ -1,52 +1,32 @@
-#include "base/error.h"
-#include "schedules/cuda_forms.h"
+#include "schedules/cuda_choice_space.h"
 #include "schedules/cuda_transpose.h"
 #include "schedules/spaces.h"
 
-// The transpose template as a space: its one parameter numbers the choices, as that of space_cuda_matmul.cpp
-// does.
+// The transpose template as a space.
 
 namespace sylvite {
 namespace {
 
-std::vector<CudaTransposeChoice> choices_for(const Kernel& kernel) {
-  return cuda_transpose_choices(read_cuda_transpose(kernel).problem);
+Form form_of(const CudaTransposeChoice& choice) {
+  return {cuda_transpose_form,
+          {{"down", choice.down},
+           {"across", choice.across},
+           {"rows_first", choice.rows_first},
+           {"streams", choice.streams}}};
 }
 
-std::string refuses(const Kernel& kernel, const Machine& machine) {
-  if (std::string reason = refuse_cuda_template(machine); !reason.empty()) return reason;
-  return read_cuda_transpose(kernel).refusal;
-}
-
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& /*machine*/) {
-  return {choice_parameter(choices_for(kernel).size())};
-}
-
-Point heuristic(const Kernel& /*kernel*/, const Machine& /*machine*/) {
-  return {{"choice", 0}};
-}
-
-Candidate at(const Kernel& kernel, const Machine& /*machine*/, const Point& point) {
-  const CudaTransposeChoice choice = choices_for(kernel).at(choice_number(point));
-  return {{cuda_transpose_form,
-           {{"down", choice.down},
-            {"across", choice.across},
-            {"rows_first", choice.rows_first},
-            {"streams", choice.streams}}},
-          {}};
-}
+using Transpose = CudaChoiceSpace<read_cuda_transpose, cuda_transpose_choices, form_of>;
 
 }  // namespace
 
-const Space cuda_transpose_space = {"cuda_transpose", refuses, parameters, heuristic, at, nullptr};
+const Space cuda_transpose_space = {"cuda_transpose", Transpose::refuses, Transpose::parameters,
+                                    first_choice,     Transpose::at,      nullptr};
 
 CudaTemplate cuda_transpose_template(const Kernel& kernel, const Form& form) {
-  const Reading<CudaTransposeProblem> reading = read_cuda_transpose(kernel);
-  if (!reading.refusal.empty())
-    throw UnsupportedError("the transpose template cannot take the kernel: {}", reading.refusal);
+  const CudaTransposeProblem problem = require_problem(read_cuda_transpose(kernel), cuda_transpose_form);
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };
   return make_cuda_transpose(
-      reading.problem, {number("down"), number("across"), form.at("rows_first") != 0, number("streams")});
+      problem, {number("down"), number("across"), form.at("rows_first") != 0, number("streams")});
 }
 
 }  // namespace sylvite
