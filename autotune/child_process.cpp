@@ -111,6 +111,7 @@ ChildEnd ChildProcess::finish(bool ended_itself) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
+  const bool ended_by_now = ended != 0;
   kill(-pid_, SIGKILL);
   while (ended == 0) {
     ended = waitpid(pid_, &status, 0);
@@ -121,7 +122,8 @@ ChildEnd ChildProcess::finish(bool ended_itself) {
   pid_ = -1;
   std::string log = log_tail();
   bool not_started = WIFEXITED(status) && WEXITSTATUS(status) == not_started_status;
-  return {not_started, describe_status(status) + (log.empty() ? "" : ": " + log)};
+  bool was_killed = ended_by_now && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  return {not_started, was_killed, describe_status(status) + (log.empty() ? "" : ": " + log)};
 }
 
 std::string ChildProcess::log_tail() const {

@@ -47,6 +47,7 @@ Evaluator make_evaluator(std::shared_ptr<WorkerPool> pool, const Machine& machin
   evaluator.start_compiling = [batch](std::vector<CompileJob> jobs) { batch->start(std::move(jobs)); };
   evaluator.finish_compiling = [batch](double timeout) { return batch->finish(timeout); };
   evaluator.measure = [pool](const MeasureJob& job) { return pool->measure(job); };
+  evaluator.refusal = [pool] { return pool->warning(); };
   evaluator.now = steady_seconds;
   return evaluator;
 }

@@ -21,6 +21,8 @@ struct Evaluator {
   /// Results of the batch, in order; nothing for jobs that did not finish within `timeout` seconds.
   std::function<std::vector<std::optional<CompileResult>>(double timeout)> finish_compiling;
   std::function<std::vector<Measurement>(const MeasureJob&)> measure;
+  /// Why nothing can be measured any more; "" while all is well.
+  std::function<std::string()> refusal = [] { return std::string(); };
   std::function<double()> now;  ///< seconds, never backwards
 };
 

@@ -93,6 +93,12 @@ void Tuner::search() {
 }
 
 std::optional<Batch> Tuner::next_batch() {
+  if (const std::string refusal = evaluator_.refusal(); !refusal.empty()) {
+    for (auto& [id, state] : states_) {
+      close(state, refusal);
+    }
+    return std::nullopt;
+  }
   while (left() > seconds_for_races()) {
     TuneState* state = next_state();
     if (state == nullptr) {

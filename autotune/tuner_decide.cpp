@@ -59,8 +59,12 @@ void Tuner::decide(TuneState& state) {
     return;
   }
   std::vector<Candidate> challengers = state.challengers(race_challengers);
+  if (challengers.empty() && trial->verdict == Verdict::noisy) {
+    choose_unjudged(state, "not judged: " + trial->message);
+    return;
+  }
   if (challengers.empty()) {
-    bool failed = trial->verdict != Verdict::ok && trial->verdict != Verdict::noisy;
+    bool failed = trial->verdict != Verdict::ok;
     choose(state, failed ? state.reference : state.incumbent,
            failed ? origin_reference : std::string_view(state.incumbent_origin), state.incumbent_us(),
            failed ? "no other candidate passed the check" : "no candidate beat it");
@@ -78,19 +82,24 @@ void Tuner::decide(TuneState& state) {
   }
 }
 
-/// The incumbent, of which nothing new is known.
-void Tuner::choose_untried(TuneState& state) {
-  bool searched = options_.budget_seconds > 0;
-  std::string why = !searched              ? "nothing is measured without a budget"
-                    : state.closed.empty() ? "not measured: the budget ended first"
-                                           : "not measured: " + state.closed;
+/// The incumbent, of which nothing new is known. Nothing is stored: the next search shall judge it.
+void Tuner::choose_unjudged(TuneState& state, const std::string& why) {
   if (state.stored) {
     choices_[state.kernel->id] = {state.incumbent, state.incumbent_origin, state.stored->median_us, "", why};
     return;
   }
-  std::string origin(searched ? origin_untried : origin_heuristic);
+  std::string origin(options_.budget_seconds > 0 ? origin_untried : origin_heuristic);
   choices_[state.kernel->id] = {state.incumbent, origin, 0, "", why};
-  if (searched && state.closed.empty()) {
+}
+
+/// The incumbent, which has no trial.
+void Tuner::choose_untried(TuneState& state) {
+  bool searched = options_.budget_seconds > 0;
+  choose_unjudged(state, !searched              ? "nothing is measured without a budget"
+                         : state.closed.empty() ? "not measured: the budget ended first"
+                                                : "not measured: " + state.closed);
+  if (searched && state.closed.empty() && !state.stored) {
+    std::string origin(origin_untried);
     database_.record_winner(*state.kernel, key_, {state.incumbent, 0, 0, origin, options_.budget_seconds});
   }
 }
@@ -166,7 +175,9 @@ void Tuner::race(TuneState& state, const std::vector<CompiledCandidate>& contest
     bool ok = trial.verdict == Verdict::ok && !measurements[i].unverifiable;
     entries.push_back({ok ? trial.samples_us : std::vector<double>{}, trial.candidate.to_string().size()});
   }
-  if (incumbent_runs && entries[0].samples_us.empty()) {
+  bool nobody_ran =
+      std::ranges::all_of(entries, [](const RaceEntry& entry) { return entry.samples_us.empty(); });
+  if (nobody_ran || (incumbent_runs && entries[0].samples_us.empty())) {
     choose_without_race(state, state.challengers(race_challengers));
     return;
   }
@@ -201,8 +212,9 @@ void Tuner::choose(TuneState& state, const Candidate& candidate, std::string_vie
   auto object = state.objects.find(candidate.to_string());
   choices_[state.kernel->id] = {candidate, std::string(origin), median_us,
                                 object == state.objects.end() ? "" : object->second.object, why};
-  if (options_.budget_seconds > 0) {
-    double budget = state.closed == exhausted ? unlimited : options_.budget_seconds;
+  const bool cut_short = !state.closed.empty() && state.closed != exhausted;
+  if (options_.budget_seconds > 0 && !(cut_short && origin == origin_reference)) {
+    double budget = state.closed == exhausted ? unlimited : cut_short ? 0 : options_.budget_seconds;
     database_.record_winner(*state.kernel, key_, {candidate, median_us, error, std::string(origin), budget});
   }
 }

@@ -30,9 +30,12 @@ std::vector<CompiledCandidate> Tuner::finish_compiling(Batch& batch) {
       state.objects[candidate.to_string()] = {candidate, std::move(results[i]->object), results[i]->seconds};
       continue;
     }
+    if (results[i]->unjudged) {
+      close(state, results[i]->message);
+      continue;
+    }
     if (candidate == state.reference) {
-      state.closed = fmt::format("the reference schedule does not compile: {}", results[i]->message);
-      result_.warnings.push_back(fmt::format("kernel {} is not tuned: {}", state.kernel->id, state.closed));
+      close(state, fmt::format("the reference schedule does not compile: {}", results[i]->message));
     }
     record(state, {state.kernel->id,
                    candidate,
@@ -116,8 +119,7 @@ Trial Tuner::make_trial(const TuneState& state, const CompiledCandidate& compile
 void Tuner::measure_shortly(TuneState& state, const CompiledCandidate& compiled) {
   Measurement measurement = evaluator_.measure(make_job(state, {compiled}, short_samples)).at(0);
   if (measurement.unverifiable) {
-    state.closed = measurement.message;
-    result_.warnings.push_back(fmt::format("kernel {} is not tuned: {}", state.kernel->id, state.closed));
+    close(state, measurement.message);
     return;
   }
   ++result_.trials;
@@ -150,6 +152,16 @@ void Tuner::measure_promising(TuneState& state, const std::vector<CompiledCandid
       state.add_trial(trial);
       database_.record_trial(*state.kernel, key_, trial);
     }
+  }
+}
+
+void Tuner::close(TuneState& state, const std::string& reason) {
+  if (!state.closed.empty()) {
+    return;
+  }
+  state.closed = reason;
+  if (evaluator_.refusal().empty()) {  // else one warning of that is enough
+    result_.warnings.push_back(fmt::format("kernel {} is not tuned: {}", state.kernel->id, reason));
   }
 }
 

@@ -60,6 +60,8 @@ class Tuner {
   [[nodiscard]] static Trial make_trial(const TuneState& state, const CompiledCandidate& compiled,
                                         const Measurement& measurement);
   void record(TuneState& state, const Trial& trial);
+  /// No more trials of it in this run, with a warning.
+  void close(TuneState& state, const std::string& reason);
   void report(const TuneState& state);
 
   void decide(TuneState& state);
@@ -68,6 +70,7 @@ class Tuner {
   void race(TuneState& state, const std::vector<CompiledCandidate>& contestants);
   void choose(TuneState& state, const Candidate& candidate, std::string_view origin, double median_us,
               const std::string& why);
+  void choose_unjudged(TuneState& state, const std::string& why);
   void choose_untried(TuneState& state);
   void choose_without_race(TuneState& state, const std::vector<Candidate>& challengers);
 

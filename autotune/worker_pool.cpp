@@ -7,6 +7,7 @@
 #include <deque>
 #include <variant>
 
+#include "autotune/build_id.h"
 #include "autotune/child_process.h"
 #include "autotune/worker_protocol.h"
 #include "base/clock.h"
@@ -25,6 +26,7 @@ struct PendingJob {
 /// A child and what it is doing.
 struct Worker {
   std::unique_ptr<ChildProcess> child;
+  bool is_known = false;  ///< the child said that it is of this build
   std::optional<PendingJob> job;
   double started = 0;  ///< on the steady clock, as the next
   double deadline = 0;
@@ -128,6 +130,7 @@ struct WorkerPool::Rep {
   void wait_for_children(double timeout);
   void serve(Worker& worker);
   void accept(Worker& worker, const WorkerReply& reply);
+  void greet(Worker& worker, const WorkerReply& reply);
   void bury(Worker& worker, bool timed_out);
   void give_up_on_children(Worker& worker, const std::string& reason);
   void finish(Worker& worker, JobResult result);
@@ -177,6 +180,7 @@ void WorkerPool::Rep::ensure_child(Worker& worker) {
   ChildLimits limits;
   limits.memory_bytes = options.memory_bytes;
   worker.child.reset();
+  worker.is_known = false;
   worker.child = std::make_unique<ChildProcess>(std::vector<std::string>{options.command, "worker"}, limits);
 }
 
@@ -210,8 +214,12 @@ void WorkerPool::Rep::wait_for_children(double timeout) {
   }
   const double milliseconds = (until - steady_seconds()) * 1000 + 1;
   poll(sockets.data(), sockets.size(), static_cast<int>(std::clamp(milliseconds, 0.0, 1e9)));
+  // Whoever stopped this process for a while may have stopped the children, too: none of it is theirs.
+  constexpr double suspended_seconds = 1;
+  const double late = steady_seconds() - until;
   for (Worker& worker : workers) {
     if (worker.job && worker.child) {
+      worker.deadline += late > suspended_seconds ? late : 0;
       serve(worker);
     }
   }
@@ -238,7 +246,22 @@ void WorkerPool::Rep::serve(Worker& worker) {
   }
 }
 
+/// The first message of a child. Builds of before this message begin with another.
+void WorkerPool::Rep::greet(Worker& worker, const WorkerReply& reply) {
+  const auto* hello = std::get_if<WorkerHello>(&reply);
+  worker.is_known = hello != nullptr && hello->build == build_id;
+  if (!worker.is_known) {
+    give_up_on_children(worker, fmt::format("{} is another build than this program (was it replaced?); start "
+                                            "again to go on measuring",
+                                            options.command));
+  }
+}
+
 void WorkerPool::Rep::accept(Worker& worker, const WorkerReply& reply) {
+  if (!worker.is_known) {
+    greet(worker, reply);
+    return;
+  }
   JobResult result{worker.job->id, {}, {}};
   if (const auto* note = std::get_if<MeasureNote>(&reply)) {
     const auto& job = std::get<MeasureJob>(worker.job->job);
@@ -266,10 +289,17 @@ void WorkerPool::Rep::bury(Worker& worker, bool timed_out) {
   }
   double seconds = steady_seconds() - worker.started;
   std::string message = timed_out ? fmt::format("stopped after {:.1f} s", seconds) : end.text;
+  if (!worker.is_known) {  // no job has run in it
+    give_up_on_children(worker, fmt::format("{} does not start as a worker: {}", options.command, message));
+    return;
+  }
   JobResult result{worker.job->id, {}, {}};
   if (const auto* job = std::get_if<MeasureJob>(&worker.job->job)) {
-    result.measured =
-        blame(*job, worker.running, timed_out ? Verdict::run_timeout : Verdict::run_crash, message);
+    result.measured = end.was_killed ? unverifiable(*job, "the measuring worker was " + message)
+                                     : blame(*job, worker.running,
+                                             timed_out ? Verdict::run_timeout : Verdict::run_crash, message);
+  } else if (end.was_killed) {
+    result.compiled = CompileResult{Verdict::noisy, "", "the compiler was " + message, seconds, true};
   } else {
     Verdict verdict = timed_out ? Verdict::compile_timeout : Verdict::compile_error;
     result.compiled = CompileResult{verdict, "", "the compiler was " + message, seconds};
@@ -280,7 +310,7 @@ void WorkerPool::Rep::bury(Worker& worker, bool timed_out) {
 /// From now on jobs run in this process; this one again.
 void WorkerPool::Rep::give_up_on_children(Worker& worker, const std::string& reason) {
   if (warning.empty()) {  // else another worker has said why already
-    warning = fmt::format("compiling without worker processes: {}", reason);
+    warning = fmt::format("compiling without worker processes, and measuring nothing: {}", reason);
   }
   options.command.clear();
   worker.child.reset();

@@ -15,7 +15,7 @@ namespace sylvite {
 
 struct WorkerOptions {
   /// The `sylvite` executable. "" compiles in this process, without limits, and measures nothing; so does a
-  /// command that cannot be started, with a warning.
+  /// command that cannot be started, or is another build than this one, with a warning.
   std::string command;
   int workers = 2;  ///< compiling children at a time; one more measures. Started when first needed
   double compile_timeout = 30;  ///< wall-clock seconds for one candidate; then the child is killed
@@ -30,10 +30,11 @@ struct CompileJob {
   std::string target;
 };
 struct CompileResult {
-  Verdict verdict = Verdict::ok;  ///< ok, compile_error or compile_timeout
+  Verdict verdict = Verdict::ok;  ///< ok, compile_error or compile_timeout; noisy when unjudged
   std::string object;             ///< the object's bytes when ok
   std::string message;            ///< why not, when not ok
   double seconds = 0;
+  bool unjudged = false;  ///< the worker was lost by no fault of the candidate: nothing is known of it
 };
 
 /// A candidate with the object that compile() made of it.
@@ -61,7 +62,8 @@ struct Measurement {
   std::vector<double> samples_us;  ///< microseconds per call
   double error = 0;                ///< see autotune/verify.h
   std::string message;
-  bool unverifiable = false;  ///< the reference failed: nothing is known of the candidate
+  bool unverifiable =
+      false;  ///< the reference failed, or the worker was lost: nothing is known of the candidate
 };
 
 using JobId = std::int64_t;

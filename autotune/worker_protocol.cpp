@@ -46,6 +46,10 @@ Json to_json(const MeasureRequest& request) {
           {"seconds", request.seconds}};
 }
 
+Json to_json(const WorkerHello& hello) {
+  return {{"reply", "hello"}, {"build", hello.build}};
+}
+
 Json to_json(const CompileReply& reply) {
   return {{"reply", "compiled"},
           {"error", reply.error},
@@ -146,6 +150,9 @@ WorkerRequest decode_request(std::string_view message) {
 WorkerReply decode_reply(std::string_view message) {
   return decode_message<WorkerReply>(message, [](const Json& json) -> WorkerReply {
     const std::string kind = json.at("reply");
+    if (kind == "hello") {
+      return WorkerHello{json.at("build")};
+    }
     if (kind == "compiled") {
       return CompileReply{json.at("error"), bytes_of(json.at("object")), json.at("seconds")};
     }

@@ -1,6 +1,7 @@
 #pragma once
 // What WorkerPool and `sylvite worker` say to each other: one CBOR object per message (autotune/message.h),
-// one reply per request. Both ends are always the same build, so the format has no version.
+// one reply per request. Both ends must be the same build, so the format has no version: the worker begins by
+// naming its own.
 
 #include <string>
 #include <string_view>
@@ -15,6 +16,12 @@ struct CompileRequest {
   std::string kernel;     ///< Kernel::text
   std::string candidate;  ///< Candidate::to_string
   std::string target;
+};
+
+/// The worker's first message, before any request. The pool uses no worker of another build: that one's
+/// objects have other names, and its kernels may compute something else.
+struct WorkerHello {
+  std::string build;  ///< build_id
 };
 
 struct CompileReply {
@@ -60,7 +67,7 @@ struct MeasureReply {
 };
 
 using WorkerRequest = std::variant<CompileRequest, MeasureRequest>;
-using WorkerReply = std::variant<CompileReply, MeasureReply, MeasureNote>;
+using WorkerReply = std::variant<WorkerHello, CompileReply, MeasureReply, MeasureNote>;
 
 [[nodiscard]] std::string encode(const WorkerRequest& request);
 [[nodiscard]] std::string encode(const WorkerReply& reply);

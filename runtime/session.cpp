@@ -116,7 +116,9 @@ void transform(Session& session) {
 }
 
 void warn(Session& session, const std::string& message) {
-  if (!message.empty()) session.report.warnings.push_back(message);
+  std::vector<std::string>& warnings = session.report.warnings;
+  const bool is_known = std::find(warnings.begin(), warnings.end(), message) != warnings.end();
+  if (!message.empty() && !is_known) warnings.push_back(message);
 }
 
 Choice heuristic_choice(const Kernel& kernel, const Machine& machine) {
@@ -290,6 +292,7 @@ void get_objects(Session& session) {
       for (const std::size_t i : missing) fall_back(session, i);
       missing = load_cached(session, cache, missing);
     }
+    warn(session, pool.warning());
   }
   warn(session, cache.warning());
 }

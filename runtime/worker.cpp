@@ -1,5 +1,6 @@
 #include "runtime/worker.h"
 
+#include "autotune/build_id.h"
 #include "autotune/message.h"
 #include "autotune/worker_protocol.h"
 #include "base/clock.h"
@@ -29,6 +30,9 @@ CompileReply serve(const CompileRequest& request) {
 
 int worker_main() {
   MessageChannel channel(message_descriptor);
+  if (!channel.send(encode(WorkerReply(WorkerHello{std::string(build_id)})))) {
+    return 1;
+  }
   Measurer measurer;
   while (auto message = channel.receive(/*timeout=*/-1)) {
     WorkerRequest request = decode_request(*message);

@@ -279,6 +279,51 @@ TEST_F(TunerTest, AFailingReferenceLeavesTheHeuristicUntried) {
   EXPECT_THAT(result.warnings[0], HasSubstr("no oracle"));
 }
 
+/// The compiler was killed from outside: neither a trial nor a winner, and the next search judges the kernel.
+TEST_F(TunerTest, ALostCompilerDecidesNothing) {
+  Evaluator evaluator = world.evaluator();
+  auto finish = evaluator.finish_compiling;
+  evaluator.finish_compiling = [&](double timeout) {
+    auto results = finish(timeout);
+    for (auto& result : results) result = CompileResult{Verdict::noisy, "", "lost", 0.1, /*unjudged=*/true};
+    return results;
+  };
+  TuneResult result = tune({{&kernel, 1}}, machine, database, options, {}, evaluator);
+  EXPECT_EQ(result.choices.at(0).candidate, fake_candidate(0, 0));
+  EXPECT_THAT(result.warnings, testing::ElementsAre(HasSubstr("lost")));
+  EXPECT_EQ(database.trial_count(), 0);
+  EXPECT_FALSE(database.find_winner(kernel, tuning_key(machine, "f32")));
+  EXPECT_EQ(chosen(), fake_candidate(5, 3));
+}
+
+TEST_F(TunerTest, ANoisyHeuristicAloneIsNoWinner) {
+  world.outcome = [](std::int64_t a, std::int64_t b) {
+    return a + b == 0 ? Measurement{Verdict::noisy, {}, 0, "a busy machine"}
+                      : Measurement{Verdict::run_crash, {}, 0, "planted"};
+  };
+  TuneResult result = run();
+  EXPECT_EQ(result.choices.at(0).candidate, fake_candidate(0, 0));
+  EXPECT_FALSE(database.find_winner(kernel, tuning_key(machine, "f32")));
+}
+
+/// What was found before workers were lost holds in default mode, and does not end the search for good.
+TEST_F(TunerTest, ASearchCutShortIsNotSettled) {
+  Evaluator evaluator = world.evaluator();
+  evaluator.refusal = [&] { return world.measured < 3 ? "" : "no workers"; };
+  auto measure = evaluator.measure;
+  evaluator.measure = [&](const MeasureJob& job) {
+    auto results = measure(job);
+    if (world.measured > 3)
+      results.assign(results.size(), {Verdict::noisy, {}, 0, "no workers", /*unverifiable=*/true});
+    return results;
+  };
+  static_cast<void>(tune({{&kernel, 1}}, machine, database, options, {}, evaluator));
+  auto winner = database.find_winner(kernel, tuning_key(machine, "f32"));
+  ASSERT_TRUE(winner);
+  EXPECT_EQ(winner->budget_seconds, 0);
+  EXPECT_EQ(chosen(), fake_candidate(5, 3));
+}
+
 TEST_F(TunerTest, EqualKernelsAreOneTask) {
   options.budget_seconds = 5;
   Kernel equal = sample_matmul();

@@ -13,6 +13,7 @@
 #include "autotune/tuner.h"
 #include "sample_kernels.h"
 #include "temporary_folder.h"
+#include "worker_script.h"
 
 namespace sylvite {
 namespace {
@@ -85,6 +86,30 @@ TEST(TunerWithWorkers, GoesOnAfterAKill) {
     EXPECT_EQ(after[trial], time);
   }
   EXPECT_EQ(after.size(), before.size() + static_cast<std::size_t>(result.trials));
+}
+
+/// The command is replaced while this process tunes: the first worker is of this build, the others are not.
+TEST(TunerWithWorkers, AReplacedCommandDecidesNothing) {
+  TemporaryFolder folder;
+  const std::string flag = folder.file("replaced");
+  WorkerScript script("if mkdir " + flag + "; then exec " SYLVITE_COMMAND " worker; fi; " +
+                      WorkerScript::other_hello + "sleep 1000");
+  Kernel matmul = sample_matmul(64);
+  Kernel pointwise = sample_pointwise(10000);
+  Machine machine = detect_machine(1);
+  Database database("");
+  TuneOptions options = options_with(4);
+  options.worker_command = script.path();
+  options.compile_jobs = 1;
+  TuneResult result = tune({{&matmul, 1}, {&pointwise, 1}}, machine, database, options);
+  ASSERT_EQ(result.warnings.size(), 1) << testing::PrintToString(result.warnings);
+  EXPECT_THAT(result.warnings[0], testing::HasSubstr("another build"));
+  EXPECT_EQ(result.trials, 0);
+  EXPECT_EQ(database.trial_count(), 0);
+  EXPECT_EQ(result.choices.at(0).candidate, default_candidate(matmul, machine));
+  for (const Kernel* kernel : {&matmul, &pointwise}) {
+    EXPECT_FALSE(database.find_winner(*kernel, tuning_key(machine, "f32")));
+  }
 }
 
 }  // namespace

@@ -5,31 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "base/clock.h"
 #include "sample_kernels.h"
+#include "worker_script.h"
 
 namespace sylvite {
 namespace {
 
 using testing::HasSubstr;
-
-/// A shell script standing in for the command.
-class Script {
- public:
-  explicit Script(const std::string& body)
-      : path_(testing::TempDir() + "worker_pool_test_" + std::to_string(getpid()) + ".sh") {
-    std::ofstream(path_) << "#!/bin/bash\n" << body << "\n";
-    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
-  }
-  ~Script() { std::filesystem::remove(path_); }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 double seconds_of(const std::function<void()>& action) {
   const double start = steady_seconds();
@@ -106,7 +91,7 @@ TEST(WorkerPool, CompileErrorsHaveTheCompilersMessage) {
 
 TEST(WorkerPool, KillsAHangingWorker) {
   Kernel kernel = sample_pointwise();
-  Script script("sleep 1000 & sleep 1000");
+  WorkerScript script(WorkerScript::hello + "sleep 1000 & sleep 1000");
   WorkerOptions options = options_for(script.path());
   options.compile_timeout = 0.3;
   WorkerPool pool(options);
@@ -122,7 +107,7 @@ TEST(WorkerPool, KillsAHangingWorker) {
 
 TEST(WorkerPool, ReportsACrashWithItsLog) {
   Kernel kernel = sample_pointwise();
-  Script script("echo last words >&2; kill -SEGV $$");
+  WorkerScript script(WorkerScript::hello + "echo last words >&2; kill -SEGV $$");
   WorkerPool pool(options_for(script.path()));
   CompileResult result = pool.compile({{&kernel, reference_candidate(kernel), "host"}}).at(0);
   EXPECT_EQ(result.verdict, Verdict::compile_error);
@@ -132,7 +117,7 @@ TEST(WorkerPool, ReportsACrashWithItsLog) {
 
 TEST(WorkerPool, SurvivesNonsenseFromAWorker) {
   Kernel kernel = sample_pointwise();
-  Script script("printf '\\x04\\0\\0\\0junk' >&3; sleep 1000");
+  WorkerScript script(WorkerScript::hello + "printf '\\x04\\0\\0\\0junk' >&3; sleep 1000");
   WorkerOptions options = options_for(script.path());
   WorkerPool pool(options);
   EXPECT_EQ(pool.compile({{&kernel, reference_candidate(kernel), "host"}}).at(0).verdict,
@@ -171,9 +156,62 @@ TEST(WorkerPool, CompilesHereWhenTheCommandCannotStart) {
   EXPECT_THAT(pool.warning(), HasSubstr("/no/such/command"));
 }
 
+/// Whatever is no worker of this build: its objects say nothing of ours.
+TEST(WorkerPool, CompilesHereWhenTheCommandIsAnotherBuild) {
+  Kernel kernel = sample_pointwise();
+  Machine machine = detect_machine(1);
+  for (const std::string& body : {WorkerScript::other_hello, WorkerScript::no_hello}) {
+    WorkerScript script(body + "sleep 1000");
+    WorkerPool pool(options_for(script.path()));
+    CompileJob job{&kernel, reference_candidate(kernel), machine.target};
+    for (const CompileResult& result : pool.compile({job, job, job})) {
+      EXPECT_EQ(result.verdict, Verdict::ok) << result.message;
+    }
+    EXPECT_THAT(pool.warning(), HasSubstr("another build"));
+  }
+}
+
+TEST(WorkerPool, CompilesHereWhenWorkersDoNotStart) {
+  Kernel kernel = sample_pointwise();
+  Machine machine = detect_machine(1);
+  for (const std::string body : {"echo no such library >&2; exit 1", "sleep 1000"}) {
+    WorkerScript script(body);
+    WorkerOptions options = options_for(script.path());
+    options.compile_timeout = 0.3;
+    WorkerPool pool(options);
+    CompileJob job{&kernel, reference_candidate(kernel), machine.target};
+    EXPECT_EQ(pool.compile({job}).at(0).verdict, Verdict::ok);
+    EXPECT_THAT(pool.warning(), HasSubstr("does not start as a worker"));
+  }
+}
+
+TEST(WorkerPool, AnotherBuildMeasuresNothing) {
+  Kernel kernel = sample_pointwise();
+  Machine machine = detect_machine(1);
+  WorkerScript script(WorkerScript::other_hello + "sleep 1000");
+  WorkerPool pool(options_for(script.path()));
+  MeasureJob job = job_for(kernel, machine, pool, {reference_candidate(kernel)});
+  EXPECT_TRUE(pool.measure(job).at(0).unverifiable);
+}
+
+/// As the system does when memory runs out, whoever used it up.
+TEST(WorkerPool, AKillFromOutsideIsNoVerdict) {
+  Kernel kernel = sample_pointwise();
+  WorkerScript script(WorkerScript::hello + "kill -KILL $$");
+  WorkerPool pool(options_for(script.path()));
+  CompileResult result = pool.compile({{&kernel, reference_candidate(kernel), "host"}}).at(0);
+  EXPECT_TRUE(result.unjudged);
+  EXPECT_THAT(result.message, HasSubstr("signal 9"));
+  MeasureJob job;
+  job.kernel = &kernel;
+  job.target = "host";
+  job.candidates.resize(1);
+  EXPECT_TRUE(pool.measure(job).at(0).unverifiable);
+}
+
 TEST(WorkerPool, CancelForgetsCompilations) {
   Kernel kernel = sample_pointwise();
-  Script script("sleep 1000");
+  WorkerScript script(WorkerScript::hello + "sleep 1000");
   WorkerPool pool(options_for(script.path()));
   CompileJob job{&kernel, reference_candidate(kernel), "host"};
   for (int i = 0; i < 4; ++i) {
