@@ -50,6 +50,15 @@ std::int64_t integer_bound(const Kernel& kernel) {
   return bound == 0 ? plain_integer_bound : bound;
 }
 
+/// Steps of quantised weights use all bits: products of small numbers would hide sums that overflow.
+Tensor random_steps(const Dims& dims, Random& random) {
+  Tensor tensor(DType::i8, dims);
+  for (auto& step : tensor.mutable_view<std::int8_t>()) {
+    step = static_cast<std::int8_t>(static_cast<std::int64_t>(random.bits() % 255) - 127);
+  }
+  return tensor;
+}
+
 Tensor random_tensor(DType dtype, const Dims& dims, std::int64_t bound, Random& random) {
   Tensor tensor(dtype, dims);
   if (dtype == DType::f32) {
@@ -79,7 +88,10 @@ std::vector<Tensor> random_inputs(const Kernel& kernel) {
   for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i) {
     const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
     Dims dims = kernel.input_is_weight.at(i) ? type.dims() : type.storage_dims();
-    inputs.push_back(random_tensor(type.dtype, dims, bound, random));
+    const bool is_quantized = type.dtype == DType::i8 && kernel.kind == KernelClass::matmul &&
+                              kernel.body.node(kernel.anchor).op == Op::quantized_matmul;
+    inputs.push_back(is_quantized ? random_steps(dims, random)
+                                  : random_tensor(type.dtype, dims, bound, random));
   }
   return inputs;
 }

@@ -114,6 +114,7 @@ Tolerance tolerance_of(const Session& session) {
   const std::string precision = session.settings.string("compile.precision");
   if (precision == "bf16") return {.relative = 0.03, .absolute = 0.03};
   if (precision == "f16") return {.relative = 0.005, .absolute = 0.005};
+  if (precision == "int8-dynamic") return {.relative = 0.1, .absolute = 0.1};
   if (precision == "tf32" && session.machine.tf32) return {.relative = 0.004, .absolute = 0.004};
   return {};
 }

@@ -19,7 +19,8 @@ std::int64_t evaluation_work(const Graph& graph, const Node& node) {
     if (id != no_value) inputs += graph.type(id).element_count();
   }
   double factor = 1;
-  if (node.op == Op::matmul) factor = static_cast<double>(graph.type(node.inputs[0]).dims().back());
+  if (has_trait(node.op, OpTrait::matmul))
+    factor = static_cast<double>(graph.type(node.inputs[0]).dims().back());
   if (node.op == Op::conv) factor = static_cast<double>(window_size(graph.type(node.inputs[1]).dims()));
   if (node.op == Op::max_pool || node.op == Op::avg_pool) {
     factor = static_cast<double>(checked_product(node.attributes.integers("kernel"), "kernel"));

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "frontend/infer.h"
+#include "frontend/row_quantization.h"
 
 namespace sylvite {
 namespace {
@@ -66,6 +67,28 @@ OutputTypes infer_matmul(Op, InputTypes inputs, const Attributes&) {
   TensorType result{a.dtype, broadcast_shapes(leading(a.shape), leading(b.shape)), {}};
   result.shape.push_back(from_end(a.shape, 2));
   result.shape.push_back(from_end(b.shape, 1));
+  return {result};
+}
+
+OutputTypes infer_quantized_matmul(Op, InputTypes inputs, const Attributes&) {
+  const TensorType& a = inputs[0];
+  const TensorType& b = inputs[1];
+  bool fits = (a.dtype == DType::f32 || a.dtype == DType::bf16) && b.dtype == DType::i8 && a.rank() >= 2 &&
+              b.rank() == 2 && from_end(a.shape, 1) == from_end(b.shape, 2) &&
+              inputs[2].dtype == DType::f32 && inputs[3].dtype == DType::i32;
+  for (const TensorType& column : {inputs[2], inputs[3]})
+    fits = fits && column.rank() == 1 && column.shape[0] == from_end(b.shape, 1);
+  if (!fits) {
+    throw ModelError(
+        "quantized_matmul takes f32 or bf16[..., m, k], i8[k, n], f32[n] and i32[n], not {}, {}, {} and {}",
+        a.to_string(), b.to_string(), inputs[2].to_string(), inputs[3].to_string());
+  }
+  if (b.dims()[0] > longest_quantized_fold) {
+    throw ModelError("quantized_matmul adds {} products, at most {} fit 32 bits", b.dims()[0],
+                     longest_quantized_fold);
+  }
+  TensorType result{a.dtype, a.shape, {}};
+  result.shape.back() = from_end(b.shape, 1);
   return {result};
 }
 

@@ -252,6 +252,9 @@ void add_normalization_rows(Rows& rows) {
 void add_contraction_rows(Rows& rows) {
   add(rows, Op::matmul, "matmul", 2, 2, bits({OpTrait::matmul}), {}, infer_matmul, evaluate_matmul,
       "product of matrices, leading dims broadcast");
+  add(rows, Op::quantized_matmul, "quantized_matmul", 4, 4, bits({OpTrait::matmul}), {},
+      infer_quantized_matmul, evaluate_quantized_matmul,
+      "rows of f32, quantised when they are read, times a matrix of i8 with scales");
   add(rows, Op::conv, "conv", 2, 3, bits({OpTrait::convolution}),
       {strides(), pads(), dilations(), integer("groups", 1, "groups of channels")}, infer_conv, evaluate_conv,
       "cross-correlation of N,C,spatial with O,C/groups,spatial");

@@ -115,6 +115,7 @@ enum class Op : std::uint16_t {
   batch_norm,
   // contractions and windows
   matmul,
+  quantized_matmul,
   conv,
   max_pool,
   avg_pool,

@@ -42,6 +42,8 @@ Definer definer_of(Op op) {
       return define_batch_norm;
     case Op::matmul:
       return define_matmul;
+    case Op::quantized_matmul:
+      return define_quantized_matmul;
     case Op::conv:
       return define_conv;
     case Op::max_pool:

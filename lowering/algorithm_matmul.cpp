@@ -4,6 +4,7 @@
 #include "lowering/dot_product.h"
 #include "lowering/halide_types.h"
 #include "lowering/problems.h"
+#include "lowering/row_quantization.h"
 
 // Forms matmul_panels (b is a weight, packed when the program is loaded) and matmul_activations (b is packed,
 // or read as it lies, by the kernel). With v0 the product:
@@ -14,6 +15,11 @@
 //                                  multiplied at once, and r1, the pairs of them
 //   v0(d0, d1...)                  v0_fold(d0 % 16, d0 / 16, ...): split d0 by 16 to make it dense
 // For bf16 v0_panels and packed weights have the pairs innermost: (u, v, k / 2, p, d2...).
+// A quantized_matmul has weights of fours, (u, v, k / 4, p), v0_fold adds i32, v0_a is in 8 bits, and:
+//   v0_lanes(v, s, d1, d2...)      extreme keys of a row's lanes: of the largest elements (s = 0), of the
+//                                  largest negated ones; folds over r0
+//   v0_extremes(s, d1, d2...)      the row's; folds over r0 = the lanes
+//   v0_inverse, v0_scale, v0_zero  (d1, d2...) what they make of the row
 
 namespace sylvite {
 namespace {
@@ -116,6 +122,39 @@ Func define_panels(AlgorithmBuilder& builder, const MatmulProblem& problem) {
   return panels;
 }
 
+/// The extremes of each row of the left operand, first in lanes; what they make of it.
+RowQuantization define_row_quantization(AlgorithmBuilder& builder, const MatmulProblem& problem) {
+  const std::vector<Var> batch = batch_vars(builder, problem);
+  const Var d1("d1");
+  const Var s("s");
+  const Var v("v");
+  const int lanes = to_int(quantized_lanes(problem.k));
+  const std::string& name = builder.name(problem.anchor);
+  const Halide::RDom steps = reduction_domain({problem.k / lanes});
+  const Expr key = extreme_key(operand(builder, problem.a, batch, d1, steps[0] * lanes + v), s == 1);
+  const Expr nothing = Halide::Internal::make_zero(key.type());
+  Func partial = builder.stage(name + "_lanes");
+  const std::vector<Var> at = joined({v, s, d1}, batch);
+  partial(at) = nothing;
+  partial(at) = Halide::max(partial(at), key);
+  const Halide::RDom all = reduction_domain({lanes});
+  Func extremes = builder.stage(name + "_extremes");
+  const std::vector<Var> rows = joined({s, d1}, batch);
+  extremes(rows) = nothing;
+  extremes(rows) = Halide::max(extremes(rows), partial(arguments(std::vector<Expr>{all[0], s, d1}, batch)));
+  RowQuantization row = row_quantization(extremes(arguments(std::vector<Expr>{0, d1}, batch)),
+                                         extremes(arguments(std::vector<Expr>{1, d1}, batch)));
+  const auto stored = [&](const char* suffix, Expr& value) {
+    Func stage = builder.stage(name + suffix);
+    stage(joined({d1}, batch)) = value;
+    value = stage(joined({d1}, batch));
+  };
+  stored("_inverse", row.inverse);
+  stored("_scale", row.scale);
+  stored("_zero", row.zero);
+  return row;
+}
+
 Algorithm build_matmul(const Kernel& kernel, bool weight) {
   const MatmulProblem problem = require_matmul(kernel, weight);
   AlgorithmBuilder builder(kernel, weight ? panel_packings(kernel, problem) : layout_packings(kernel));
@@ -127,18 +166,28 @@ Algorithm build_matmul(const Kernel& kernel, bool weight) {
   const Var d1("d1");
   const Var v("v");
   const Var p("p");
+  const bool is_quantized = problem.scales != no_value;
+  const RowQuantization row = is_quantized ? define_row_quantization(builder, problem) : RowQuantization();
   Func left = builder.stage(name + "_a");
-  left(joined({d0, d1}, batch)) = to_storage(operand(builder, problem.a, batch, d1, d0), problem.element);
+  const Expr element = operand(builder, problem.a, batch, d1, d0);
+  left(joined({d0, d1}, batch)) =
+      is_quantized
+          ? quantized_steps(element.type().is_bfloat() ? from_storage(element, DType::bf16) : element, row)
+          : to_storage(element, problem.element);
   const PairedFold k = paired_fold(problem.k, problem.pair());
   const std::vector<Expr> panel_at = joined_pair(k, {v, k.outer, p});
   const Expr right = weight ? Expr(builder.parameter(problem.weight)(panel_at))
                             : define_panels(builder, problem)(arguments(panel_at, batch));
   Func fold = builder.stage(name + "_fold");
   const std::vector<Var> at = joined({v, p, d1}, batch);
-  fold(at) = 0.0F;
-  fold(at) += stored_product(left(arguments(std::vector<Expr>{k.whole, d1}, batch)), right);
-  builder.define(problem.anchor, [&](const Coordinates&) -> Expr {
-    return fold(arguments(std::vector<Expr>{d0 % panel_width, d0 / panel_width, d1}, batch));
+  const Expr product = stored_product(left(arguments(std::vector<Expr>{k.whole, d1}, batch)), right);
+  fold(at) = Halide::Internal::make_zero(product.type());
+  fold(at) += product;
+  builder.define(problem.anchor, [&](const Coordinates& place) -> Expr {
+    const Expr sum = fold(arguments(std::vector<Expr>{d0 % panel_width, d0 / panel_width, d1}, batch));
+    if (!is_quantized) return sum;
+    return dequantized_sum(sum, row, builder.read(problem.scales, {place.back()}),
+                           builder.read(problem.sums, {place.back()}));
   });
   builder.define_rest();
   return builder.finish();

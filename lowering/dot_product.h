@@ -24,8 +24,8 @@ struct PairedFold {
 [[nodiscard]] std::vector<Halide::Expr> joined_pair(const PairedFold& fold,
                                                     std::vector<Halide::Expr> arguments);
 
-/// a * b in f32, for two f32 or two BFloat(16). The code generator knows dot products of bf16 by casts, so
-/// from_storage will not do here.
+/// a * b in f32, for two f32 or two BFloat(16); in i32 for integers. The code generator knows dot products by
+/// casts, so from_storage will not do here.
 [[nodiscard]] Halide::Expr stored_product(const Halide::Expr& a, const Halide::Expr& b);
 
 }  // namespace sylvite

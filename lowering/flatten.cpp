@@ -40,7 +40,7 @@ class Flattener {
     const std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
     const std::size_t known = rewriter.graph().values().size();
     std::optional<ValueId> now;
-    if (node.op == Op::matmul) now = flat_matmul(rewriter.graph(), node, inputs);
+    if (has_trait(node.op, OpTrait::matmul)) now = flat_matmul(rewriter.graph(), node, inputs);
     if (has_trait(node.op, OpTrait::view)) now = simple_view(rewriter.graph(), node, inputs[0]);
     if (has_trait(node.op, OpTrait::reduction)) now = flat_reduction(rewriter.graph(), node, inputs[0]);
     if (has_trait(node.op, OpTrait::pointwise)) now = flat_pointwise(rewriter.graph(), node, inputs);
@@ -53,12 +53,12 @@ class Flattener {
   }
 
  private:
-  std::optional<ValueId> flat_matmul(Graph& graph, const Node& node, const std::vector<ValueId>& inputs) {
+  std::optional<ValueId> flat_matmul(Graph& graph, const Node& node, std::vector<ValueId> inputs) {
     const Dims a = graph.type(inputs[0]).dims();
     if (graph.type(inputs[1]).rank() != 2 || a.back() == 0) return std::nullopt;
     const Dims flat_a = {product(a, 0, a.size() - 1), a.back()};
-    const ValueId flat =
-        graph.add(Op::matmul, {add_reshape(graph, inputs[0], flat_a), inputs[1]}, {}, node.name);
+    inputs[0] = add_reshape(graph, inputs[0], flat_a);
+    const ValueId flat = graph.add(node.op, inputs, {}, node.name);
     flat_.insert(flat);
     Dims dims = a;
     dims.back() = graph.type(flat).dims()[1];

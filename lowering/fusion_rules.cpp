@@ -95,7 +95,8 @@ bool takes_view_epilogue(const Graph& graph, const Node& anchor, const Node& vie
 }
 
 bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& view, bool ahead) {
-  const bool contracts = anchor.op == Op::matmul || anchor.op == Op::conv || anchor.op == Op::attention;
+  const bool contracts =
+      has_trait(anchor.op, OpTrait::matmul) || anchor.op == Op::conv || anchor.op == Op::attention;
   if (contracts && view.op == Op::to_layout) return false;
   if (contracts) return ahead || keeps_last_axis(graph, view);
   if (anchor.op == Op::concat || anchor.op == Op::pad || has_trait(anchor.op, OpTrait::gather)) return true;

@@ -23,11 +23,11 @@ struct Branch {
   ValueId result = no_value;
 };
 
-/// Matrices [K, N] side by side as [K, sum of N]; biases are matrices with K = 1.
+/// Matrices [K, N] side by side as [K, sum of N]; what has one number for each column is a matrix with K = 1.
 Tensor side_by_side(const std::vector<Tensor>& matrices, std::int64_t rows) {
   std::int64_t width = 0;
   for (const Tensor& matrix : matrices) width += matrix.size() / rows;
-  Tensor result(matrices[0].dtype(), {rows, width});
+  Tensor result(matrices[0].dtype(), matrices[0].dims().size() == 2 ? Dims{rows, width} : Dims{width});
   auto* to = static_cast<std::byte*>(result.mutable_data());
   for (std::int64_t row = 0; row < rows; ++row) {
     for (const Tensor& matrix : matrices) {
@@ -72,8 +72,10 @@ class Merger {
 
   [[nodiscard]] std::optional<Branch> find_branch(NodeId id) const {
     const Node& node = graph_.node(id);
-    if (node.op != Op::matmul || graph_.is_constant(node.inputs[0]) || !graph_.is_constant(node.inputs[1]))
-      return std::nullopt;
+    if (!has_trait(node.op, OpTrait::matmul) || graph_.is_constant(node.inputs[0])) return std::nullopt;
+    const bool is_constant = std::all_of(node.inputs.begin() + 1, node.inputs.end(),
+                                         [&](ValueId input) { return graph_.is_constant(input); });
+    if (!is_constant) return std::nullopt;
     if (graph_.type(node.inputs[0]).rank() != 2 || graph_.type(node.inputs[1]).rank() != 2)
       return std::nullopt;
     if (graph_.type(node.inputs[1]).element_count() == 0) return std::nullopt;
@@ -105,23 +107,30 @@ class Merger {
     return std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end();
   }
 
-  [[nodiscard]] ValueId merged_constant(Graph& graph, const std::vector<Branch>& branches,
-                                        ValueId Branch::* which, std::int64_t rows) const {
+  /// The constants that `which` names for each branch, side by side.
+  template <typename Which>
+  [[nodiscard]] ValueId merged_constant(Graph& graph, const std::vector<Branch>& branches, std::int64_t rows,
+                                        Which which) const {
     std::vector<Tensor> parts;
     parts.reserve(branches.size());
-    for (const Branch& branch : branches) parts.push_back(*graph_.value(branch.*which).constant);
-    return graph.add_constant(side_by_side(parts, rows), graph_.value(branches[0].*which).name + "_merged");
+    for (const Branch& branch : branches) parts.push_back(*graph_.value(which(branch)).constant);
+    return graph.add_constant(side_by_side(parts, rows), graph_.value(which(branches[0])).name + "_merged");
   }
 
   void merge(GraphRewriter& rewriter, const Node& node, const std::vector<Branch>& branches) const {
     Graph& graph = rewriter.graph();
-    const ValueId x = rewriter.mapped(node.inputs[0]);
-    const std::int64_t rows = graph_.type(branches[0].weight).dims()[0];
-    ValueId result =
-        graph.add(Op::matmul, {x, merged_constant(graph, branches, &Branch::weight, rows)}, {}, node.name);
+    std::vector<ValueId> inputs = {rewriter.mapped(node.inputs[0])};
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+      const Dims dims = graph_.type(node.inputs[i]).dims();
+      inputs.push_back(
+          merged_constant(graph, branches, dims.size() == 2 ? dims[0] : 1,
+                          [&](const Branch& branch) { return graph_.node(branch.matmul).inputs[i]; }));
+    }
+    ValueId result = graph.add(node.op, inputs, {}, node.name);
     if (branches[0].add != no_node) {
-      result =
-          graph.add(Op::add, {result, merged_constant(graph, branches, &Branch::bias, 1)}, {}, node.name);
+      const ValueId bias =
+          merged_constant(graph, branches, 1, [](const Branch& branch) { return branch.bias; });
+      result = graph.add(Op::add, {result, bias}, {}, node.name);
     }
     const Dims sizes = graph_.type(branches[0].result).dims();
     Dims starts = {0, 0};

@@ -168,15 +168,22 @@ RightWeight weight_for_tensor_cores(const Kernel& kernel) {
   return lies_well && type.dtype != DType::f32 ? RightWeight{} : weight;
 }
 
+std::int64_t quantized_lanes(std::int64_t k) {
+  std::int64_t lanes = 64;
+  while (k % lanes != 0) lanes /= 2;
+  return lanes;
+}
+
 Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   Reading<MatmulProblem> reading;
   if (kernel.kind != KernelClass::matmul) return {{}, "it is no matmul"};
-  for (const std::string& refusal :
-       {float_refusal(kernel.body, kernel.body.node(kernel.anchor)), body_refusal(kernel)}) {
-    if (!refusal.empty()) return {{}, refusal};
-  }
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
+  const bool is_quantized = node.op == Op::quantized_matmul;
+  for (const std::string& refusal :
+       {is_quantized ? std::string() : float_refusal(body, node), body_refusal(kernel)}) {
+    if (!refusal.empty()) return {{}, refusal};
+  }
   MatmulProblem& problem = reading.problem;
   problem.a = node.inputs.at(0);
   problem.b = node.inputs.at(1);
@@ -189,13 +196,22 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   problem.k = body.type(problem.a).dims().back();
   for (std::size_t i = 0; i + 2 < out.size(); ++i) problem.batch *= out[i];
   if (problem.batch * problem.m * problem.n * problem.k == 0) return {{}, "it is empty"};
-  problem.element = body.type(problem.a).dtype;
-  if (problem.k % problem.pair() != 0)
-    return {{}, fmt::format("its k = {} is odd, bf16 is multiplied in pairs", problem.k)};
+  problem.element = is_quantized ? DType::i8 : body.type(problem.a).dtype;
+  if (is_quantized) {
+    problem.scales = node.inputs.at(2);
+    problem.sums = node.inputs.at(3);
+  }
+  if (problem.k % problem.pair() != 0) {
+    return {{},
+            fmt::format("its k = {} is no multiple of {}: so many {} are multiplied at once", problem.k,
+                        problem.pair(), dtype_name(problem.element))};
+  }
   problem.a_is_computed = is_computed(body, problem.a);
   const RightWeight weight = find_weight(kernel, problem.b);
   problem.weight = weight.id;
   problem.weight_is_transposed = weight.is_transposed;
+  if (is_quantized && (weight.id == no_value || weight.is_transposed))
+    return {{}, "its right operand is no weight of its own"};
   return reading;
 }
 

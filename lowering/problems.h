@@ -14,8 +14,9 @@ namespace sylvite {
 inline constexpr int panel_width = 16;
 
 /// What the products of a template are made of. f32 is multiplied element by element. bf16 is stored in pairs
-/// of neighbours along the fold, which one instruction multiplies and adds to an f32 sum.
+/// of neighbours along the fold, i8 in fours, which one instruction multiplies and adds to a sum of 32 bits.
 [[nodiscard]] constexpr int elements_in_product(DType element) {
+  if (element == DType::i8) return 4;
   return element == DType::bf16 ? 2 : 1;
 }
 
@@ -35,7 +36,9 @@ struct MatmulProblem {
   ValueId weight = no_value;  ///< the 2-D body input that b is, or is the transpose of, when it can be packed
   bool weight_is_transposed = false;
   bool a_is_computed = false;  ///< a is more than an index map of an input: worth storing before use
-  DType element = DType::f32;  ///< of a and b: f32 or bf16
+  DType element = DType::f32;  ///< of what is multiplied: f32, bf16, or i8 with scales
+  ValueId scales = no_value;   ///< of a quantized_matmul, whose b is a weight of i8; a is f32
+  ValueId sums = no_value;     ///< of its columns
   std::int64_t batch = 1;      ///< product of the leading output extents
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -44,6 +47,8 @@ struct MatmulProblem {
   [[nodiscard]] int pair() const { return elements_in_product(element); }  ///< multiplied at once
   [[nodiscard]] std::int64_t fold_steps() const { return k / pair(); }
 };
+/// How many lanes the extremes of a row of k are searched in: they divide k.
+[[nodiscard]] std::int64_t quantized_lanes(std::int64_t k);
 [[nodiscard]] Reading<MatmulProblem> read_matmul(const Kernel& kernel);
 
 struct RightWeight {

@@ -55,7 +55,7 @@ class RowOrderer {
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) {
     if (node.outputs.size() != 1 || graph_.type(node.outputs[0]).element_count() == 0) return false;
-    if (node.op == Op::matmul) return order_matmul(rewriter, node);
+    if (has_trait(node.op, OpTrait::matmul)) return order_matmul(rewriter, node);
     if (has_trait(node.op, OpTrait::pointwise)) return order_pointwise(rewriter, node);
     return false;
   }
@@ -99,8 +99,9 @@ class RowOrderer {
 
   bool order_matmul(GraphRewriter& rewriter, const Node& node) {
     Graph& graph = rewriter.graph();
-    const ValueId weight = rewriter.mapped(node.inputs[1]);
-    const std::optional<Transposed> x = transposed_rows(graph, rewriter.mapped(node.inputs[0]));
+    std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
+    const ValueId weight = inputs[1];
+    const std::optional<Transposed> x = transposed_rows(graph, inputs[0]);
     if (!x || graph.type(weight).rank() != 2 || !is_reordered(node.outputs[0])) return false;
     const Dims source = graph.type(x->source).dims();
     Dims rows;
@@ -109,8 +110,8 @@ class RowOrderer {
     const Dims sorted = perm;
     perm.insert(perm.end(), x->perm.begin() + static_cast<std::ptrdiff_t>(x->row_dims), x->perm.end());
     rows.push_back(graph.type(weight).dims()[0]);
-    const ValueId left = add_reshape(graph, add_transpose(graph, x->source, perm), rows);
-    Ordered ordered{graph.add(Op::matmul, {left, weight}, {}, node.name), {}};
+    inputs[0] = add_reshape(graph, add_transpose(graph, x->source, perm), rows);
+    Ordered ordered{graph.add(node.op, inputs, {}, node.name), {}};
     for (const std::int64_t axis : x->leading())
       ordered.back.push_back(std::find(sorted.begin(), sorted.end(), axis) - sorted.begin());
     ordered.back.push_back(static_cast<std::int64_t>(sorted.size()));

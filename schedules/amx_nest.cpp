@@ -83,11 +83,26 @@ bool is_scalar_load_of(const Expr& expr, const std::string& name, const Expr& in
          equal(simplify(load->index), index);
 }
 
-const Load* widened_bf16(const Expr& expr) {
+/// Of an element that AMX multiplies.
+const Load* plain_load(const Expr& expr) {
+  const Load* load = expr.as<Load>();
+  const bool is_known = load != nullptr && (load->type == Halide::BFloat(16) ||
+                                            load->type == Halide::Int(8) || load->type == Halide::UInt(8));
+  return is_known && is_const_one(load->predicate) ? load : nullptr;
+}
+
+const Load* widened(const Expr& expr) {
   const auto* cast = expr.as<Cast>();
-  const Load* load = cast == nullptr ? nullptr : cast->value.as<Load>();
-  return load != nullptr && load->type == Halide::BFloat(16) && is_const_one(load->predicate) ? load
-                                                                                              : nullptr;
+  return cast == nullptr ? nullptr : plain_load(cast->value);
+}
+
+/// The factors of a product in the type of the sum. Of integers Halide may have made one of its own.
+std::pair<const Load*, const Load*> factors_of(const Expr& expr) {
+  if (const auto* product = expr.as<Mul>()) return {widened(product->a), widened(product->b)};
+  const auto* cast = expr.as<Cast>();
+  const auto* call = cast == nullptr ? expr.as<Call>() : cast->value.as<Call>();
+  if (call == nullptr || !call->is_intrinsic(Call::widening_mul)) return {nullptr, nullptr};
+  return {plain_load(call->args[0]), plain_load(call->args[1])};
 }
 
 /// Loops that move one operand and not the other say which is which.
@@ -104,17 +119,22 @@ Product read_product(const Nest& nest) {
   const auto* sum = nest.value.as<Add>();
   const std::string& name = nest.stored;
   const auto is_old = [&](const Expr& part) { return is_scalar_load_of(part, name, nest.index); };
-  const Mul* product = nullptr;
-  if (sum != nullptr && is_old(sum->a)) product = sum->b.as<Mul>();
-  if (sum != nullptr && is_old(sum->b)) product = sum->a.as<Mul>();
-  const Load* a = product == nullptr ? nullptr : widened_bf16(product->a);
-  const Load* b = product == nullptr ? nullptr : widened_bf16(product->b);
-  if (a == nullptr || b == nullptr || nest.value.type() != Halide::Float(32)) {
-    refuse("the update is no sum of products of two stored bf16: {} = {}", name, text_of(nest.value));
+  std::pair<const Load*, const Load*> factors;
+  if (sum != nullptr && is_old(sum->a)) factors = factors_of(sum->b);
+  if (sum != nullptr && is_old(sum->b)) factors = factors_of(sum->a);
+  const auto [a, b] = factors;
+  const bool are_alike = a != nullptr && b != nullptr && a->type.bits() == b->type.bits() &&
+                         nest.value.type() == (a->type.is_bfloat() ? Halide::Float(32) : Halide::Int(32));
+  if (!are_alike) {
+    refuse("the update is no sum of products of two stored bf16, or of two bytes: {} = {}", name,
+           text_of(nest.value));
   }
   Product result{read_access(nest, name, nest.index), read_access(nest, a->name, a->index),
-                 read_access(nest, b->name, b->index)};
-  if (!has_columns(result.a, result.c)) std::swap(result.a, result.b);
+                 read_access(nest, b->name, b->index), a->type, b->type};
+  if (!has_columns(result.a, result.c)) {
+    std::swap(result.a, result.b);
+    std::swap(result.left, result.right);
+  }
   return result;
 }
 
@@ -125,17 +145,17 @@ namespace {
 
 void add_fold_loop(const Nest& nest, const Product& product, std::size_t i, Roles& roles) {
   const auto goes_on = [&](const Access& access) {
-    return is_const_zero(simplify(access.moves[i] - access.moves[*roles.pairs] * roles.pair_count));
+    return is_const_zero(simplify(access.moves[i] - access.moves[*roles.groups] * roles.group_count));
   };
   const Expr& a = product.a.moves[i];
   const int extent = nest.loops[i].extent;
-  if (is_const_one(a) && is_const_one(product.b.moves[i]) && extent == pair) {
-    roles.has_pair = true;
-  } else if (!roles.pairs && is_const(a, pair)) {
-    roles.pairs = i;
-    roles.pair_count = extent;
-  } else if (roles.pairs && goes_on(product.a) && goes_on(product.b)) {
-    roles.pair_count *= extent;
+  if (is_const_one(a) && is_const_one(product.b.moves[i]) && extent == product.group()) {
+    roles.has_group = true;
+  } else if (!roles.groups && is_const(a, product.group())) {
+    roles.groups = i;
+    roles.group_count = extent;
+  } else if (roles.groups && goes_on(product.a) && goes_on(product.b)) {
+    roles.group_count *= extent;
   } else {
     roles.steps.push_back(i);
   }
@@ -159,16 +179,16 @@ Roles roles_of(const Nest& nest, const Product& product) {
       }
     } else if (moves_a) {
       refuse("loop {} moves both operands and the sum: it belongs outside of the stage", nest.loops[i].name);
-    } else if (!roles.columns && is_const_one(c) && is_const(b, pair)) {
+    } else if (!roles.columns && is_const_one(c) && is_const(b, product.group())) {
       roles.columns = i;
     } else {
       roles.column_tiles.push_back(i);
     }
   }
-  if (!roles.has_pair)
-    refuse("no loop of {} goes through pairs of neighbours of both operands", product.c.name);
+  if (!roles.has_group)
+    refuse("no loop of {} goes through {} neighbours of both operands", product.c.name, product.group());
   if (!roles.columns) {
-    refuse("no loop of {} goes through neighbouring columns whose pairs lie side by side in {}",
+    refuse("no loop of {} goes through neighbouring columns whose groups lie side by side in {}",
            product.c.name, product.b.name);
   }
   const Loop& columns = nest.loops[*roles.columns];
@@ -219,10 +239,10 @@ TileBlock block_of(const Nest& nest, const Product& product, const Roles& roles)
   block.columns = nest.loops[*roles.columns].extent;
   block.row_tiles = repeated(nest, product.a, product.c, roles.row_tiles, rows);
   block.column_tiles = repeated(nest, product.b, product.c, roles.column_tiles, {{0, 0}});
-  if (roles.pairs) {
-    block.pairs = roles.pair_count;
-    block.pairs_in_tile = amx_pairs_in_tile(roles.pair_count);
-    block.row_stride_b = product.b.moves[*roles.pairs];
+  if (roles.groups) {
+    block.groups = roles.group_count;
+    block.groups_in_tile = amx_groups_in_tile(roles.group_count);
+    block.row_stride_b = product.b.moves[*roles.groups];
   }
   const auto row_tiles = static_cast<int>(block.row_tiles.size());
   const auto column_tiles = static_cast<int>(block.column_tiles.size());

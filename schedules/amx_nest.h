@@ -14,8 +14,6 @@
 
 namespace sylvite::amx {
 
-inline constexpr int pair = 2;
-
 template <typename... Parts>
 [[noreturn]] void refuse(fmt::format_string<Parts...> reason, Parts&&... parts) {
   throw CompileError("amx_tiles: {}", fmt::format(reason, std::forward<Parts>(parts)...));
@@ -49,16 +47,19 @@ struct Access {
 /// c += a * b
 struct Product {
   Access c, a, b;
+  Halide::Type left, right;  ///< elements of a and b: BFloat(16), or Int(8) or UInt(8)
+  /// Neighbours along the fold that one instruction multiplies and adds to a sum: what fits 32 bits.
+  [[nodiscard]] int group() const { return 32 / left.bits(); }
 };
 /// Throws CompileError.
 [[nodiscard]] Product read_product(const Nest& nest);
 
 /// Loops by number; absent ones have one iteration.
 struct Roles {
-  std::optional<std::size_t> pairs, columns, rows;
+  std::optional<std::size_t> groups, columns, rows;
   std::vector<std::size_t> steps, column_tiles, row_tiles;
-  int pair_count = 1;  ///< of the loop `pairs`, and of steps that go on where it ends
-  bool has_pair = false;
+  int group_count = 1;  ///< of the loop `groups`, and of steps that go on where it ends
+  bool has_group = false;
 };
 /// Throws CompileError.
 [[nodiscard]] Roles roles_of(const Nest& nest, const Product& product);
@@ -74,8 +75,8 @@ struct TileBlock {
   int rows = 1, columns = 1;
   std::vector<TilePlace> row_tiles, column_tiles;
   Halide::Expr row_stride_a = 0, row_stride_b = 0, row_stride_c = 0;  ///< in elements
-  int pairs = 1;          ///< of the whole fold, but for the steps
-  int pairs_in_tile = 1;  ///< the most that divide them
+  int groups = 1;          ///< of the whole fold, but for the steps
+  int groups_in_tile = 1;  ///< the most that divide them
 };
 /// Throws CompileError when the tiles do not fit the registers.
 [[nodiscard]] TileBlock block_of(const Nest& nest, const Product& product, const Roles& roles);

@@ -17,8 +17,8 @@ using Halide::MemoryType;
 using Halide::Type;
 using namespace Halide::Internal;  // NOLINT(google-build-using-namespace): its node types
 
-constexpr int element_bytes = 2;  // of a and b
-constexpr int sum_bytes = 4;      // of c
+constexpr int sum_bytes = 4;    // of c
+constexpr int group_bytes = 4;  // of a and b
 constexpr const char* tile_load = "tile_load";
 constexpr int tile_sums = amx_tile_rows * amx_tile_columns;
 
@@ -56,8 +56,14 @@ class Emitter {
   }
 
  private:
-  static Type element_type() { return Halide::BFloat(16, amx_tile_rows * amx_tile_depth); }
-  static Type sum_type() { return Halide::Float(32, tile_sums); }
+  [[nodiscard]] Type tile_type(bool is_a) const {
+    return (is_a ? product_.left : product_.right)
+        .with_lanes(amx_tile_rows * amx_tile_groups * product_.group());
+  }
+  [[nodiscard]] Type sum_type() const {
+    return product_.left.is_bfloat() ? Halide::Float(32, tile_sums) : Halide::Int(32, tile_sums);
+  }
+  [[nodiscard]] int element_bytes() const { return product_.left.bytes(); }
   [[nodiscard]] std::string sum_name(std::size_t r, std::size_t c) const {
     return sums_[r * block_.column_tiles.size() + c];
   }
@@ -84,7 +90,7 @@ class Emitter {
   }
   [[nodiscard]] Expr load_sum(std::size_t r, std::size_t c) const {
     return Halide::reinterpret(sum_type(),
-                               load(element_type(), block_.rows, block_.columns * sum_bytes, product_.c.name,
+                               load(tile_type(true), block_.rows, block_.columns * sum_bytes, product_.c.name,
                                     sum_offset(r, c), bytes(block_.row_stride_c, sum_bytes)));
   }
   [[nodiscard]] Stmt store_sum(std::size_t r, std::size_t c) const {
@@ -95,7 +101,7 @@ class Emitter {
                                      Call::Intrinsic));
   }
 
-  [[nodiscard]] bool has_loop_of_pairs() const { return block_.pairs > block_.pairs_in_tile; }
+  [[nodiscard]] bool has_loop_of_groups() const { return block_.groups > block_.groups_in_tile; }
 
   /// How far the loops around one step of the fold have moved an operand.
   [[nodiscard]] Expr moved(const Access& access) const {
@@ -105,28 +111,28 @@ class Emitter {
           offset + Variable::make(Halide::Int(32), nest_.loops[loop].name) * (access.moves[loop] * factor);
     };
     for (const std::size_t loop : roles_.steps) add(loop, 1);
-    if (has_loop_of_pairs()) add(*roles_.pairs, block_.pairs_in_tile);
+    if (has_loop_of_groups()) add(*roles_.groups, block_.groups_in_tile);
     return offset;
   }
 
   /// A name for tile `number` of an operand, which it has while `body` runs.
   [[nodiscard]] Expr operand(bool is_a, std::size_t number) const {
-    return Variable::make(element_type(), fmt::format("{}.{}{}", product_.c.name, is_a ? "a" : "b", number));
+    return Variable::make(tile_type(is_a), fmt::format("{}.{}{}", product_.c.name, is_a ? "a" : "b", number));
   }
   [[nodiscard]] Stmt with_operand(bool is_a, std::size_t number, const Stmt& body) const {
     const Access& access = is_a ? product_.a : product_.b;
     const TilePlace& place = is_a ? block_.row_tiles[number] : block_.column_tiles[number];
-    const Expr tile = load(element_type(), is_a ? block_.rows : block_.pairs_in_tile,
-                           (is_a ? block_.pairs_in_tile : block_.columns) * pair * element_bytes, access.name,
-                           bytes(moved(access) + place.operand, element_bytes),
-                           bytes(is_a ? block_.row_stride_a : block_.row_stride_b, element_bytes));
+    const Expr tile = load(tile_type(is_a), is_a ? block_.rows : block_.groups_in_tile,
+                           (is_a ? block_.groups_in_tile : block_.columns) * group_bytes, access.name,
+                           bytes(moved(access) + place.operand, element_bytes()),
+                           bytes(is_a ? block_.row_stride_a : block_.row_stride_b, element_bytes()));
     return LetStmt::make(operand(is_a, number).as<Variable>()->name, tile, body);
   }
   [[nodiscard]] Stmt add_product(std::size_t r, std::size_t c) const {
     const Expr value = Call::make(
         sum_type(), "tile_matmul",
-        {word(block_.rows), word(block_.columns * sum_bytes),
-         word(block_.pairs_in_tile * pair * element_bytes), sum(r, c), operand(true, r), operand(false, c)},
+        {word(block_.rows), word(block_.columns * sum_bytes), word(block_.groups_in_tile * group_bytes),
+         sum(r, c), operand(true, r), operand(false, c)},
         Call::Intrinsic);
     return set_sum(r, c, value);
   }
@@ -155,9 +161,9 @@ class Emitter {
     Stmt body = step();
     for (std::size_t i = nest_.loops.size(); i-- > 0;) {
       const bool is_step = std::find(roles_.steps.begin(), roles_.steps.end(), i) != roles_.steps.end();
-      const bool is_pairs = roles_.pairs == i && has_loop_of_pairs();
-      if (!is_step && !is_pairs) continue;
-      const int extent = is_step ? nest_.loops[i].extent : block_.pairs / block_.pairs_in_tile;
+      const bool is_groups = roles_.groups == i && has_loop_of_groups();
+      if (!is_step && !is_groups) continue;
+      const int extent = is_step ? nest_.loops[i].extent : block_.groups / block_.groups_in_tile;
       body = For::make(nest_.loops[i].name, 0, extent, ForType::Serial, Halide::Partition::Never,
                        Halide::DeviceAPI::None, body);
     }
@@ -255,8 +261,8 @@ std::optional<AmxLoad> dense_amx_load(const Call& call) {
   const auto row_bytes = as_const_int(simplify(call.args[1]));
   const auto stride = as_const_int(simplify(call.args[4]));
   const auto* variable = call.args[2].as<Variable>();
-  const auto* offset = call.args[3].as<Mul>();
-  const auto* start = offset == nullptr ? nullptr : offset->a.as<Cast>();
+  const auto* offset = call.args[3].as<Mul>();  // without one for elements of a byte
+  const auto* start = (offset == nullptr ? call.args[3] : offset->a).as<Cast>();
   if (!rows || !row_bytes || stride != row_bytes || variable == nullptr || start == nullptr)
     return std::nullopt;
   const int size = call.type.bytes();

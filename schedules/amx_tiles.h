@@ -1,5 +1,5 @@
 #pragma once
-// Products of bf16 by AMX, x86-64's matrix unit: a directive that is not Halide's own.
+// Products of bf16, and of bytes, by AMX, x86-64's matrix unit: a directive that is not Halide's own.
 
 #include <Halide.h>
 
@@ -15,18 +15,21 @@ namespace sylvite {
 /// stage.update(k).amx_tiles(): all loops of the update, as they are left when it is lowered, become tile
 /// instructions. The update must be
 ///   c[...] += float(a[...]) * float(b[...])      a and b BFloat(16), c f32
+///   c[...] += int32(a[...]) * int32(b[...])      a and b i8 or u8, c i32
 /// in serial loops of constant extent, neither vectorised nor unrolled. How far a loop moves the three
-/// places, in elements, tells what it is; loops of one iteration may be absent:
-/// - pair: extent 2, moves a and b by 1;
-/// - pairs: moves a by 2. The fold of a tile: 16 pairs, or the most that divide them. The innermost such
+/// places, in elements, tells what it is; loops of one iteration may be absent. A group is two bf16, or four
+/// bytes:
+/// - group: its extent, moves a and b by 1;
+/// - groups: moves a by a group. The fold of a tile: 16 groups, or the most that divide them. The innermost
+/// such
 ///   loop, with those that go on where it ends;
 /// - steps: move a and b, not c. More of the fold, in the order of the loops;
-/// - columns: at most 16, moves c by 1 and b by 2;
+/// - columns: at most 16, moves c by 1 and b by a group;
 /// - rows: moves c and a, not b. The innermost such loop, split into tiles of at most 16 rows, all alike: the
 ///   last one may overlap the one before;
 /// - column tiles and row tiles: further loops that move c and b, or c and a.
-/// So a is rows of neighbours along the fold, and b is what packing makes of pairs: rows of 32 elements, 16
-/// columns of a pair. Order matters among the loops of the fold only. All tiles of c, row tiles times column
+/// So a is rows of neighbours along the fold, and b is what packing makes of groups: rows of 64 bytes, 16
+/// columns of a group. Order matters among the loops of the fold only. All tiles of c, row tiles times column
 /// tiles, stay in tile registers while the fold runs, and every tile of a and b is loaded once per step: 2 x
 /// 2 is the best block; 1 x 4 and 4 x 1 fit too. Where the pure definition stores zeros right ahead of the
 /// update, the registers start at zero and those stores are dropped; else they start with what c holds. Loops
@@ -42,12 +45,13 @@ inline constexpr std::string_view amx_tiles_directive = "amx_tiles";
 inline constexpr int amx_register_count = 8;
 inline constexpr int amx_tile_rows = 16;
 inline constexpr int amx_tile_columns = 16;  ///< of c
-inline constexpr int amx_tile_depth = 32;    ///< elements of the fold
+inline constexpr int amx_tile_groups = 16;   ///< of the fold
+inline constexpr int amx_tile_depth = 32;    ///< elements of the fold, of bf16
 
-/// How many of a fold's pairs one tile takes: the most that divide them, at most 16.
-[[nodiscard]] constexpr int amx_pairs_in_tile(std::int64_t pairs) {
-  int most = amx_tile_depth / 2;
-  while (pairs % most != 0) --most;
+/// How many of a fold's groups one tile takes: the most that divide them, at most 16.
+[[nodiscard]] constexpr int amx_groups_in_tile(std::int64_t groups) {
+  int most = amx_tile_groups;
+  while (groups % most != 0) --most;
   return most;
 }
 

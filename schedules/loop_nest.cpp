@@ -49,6 +49,7 @@ double fold_length(const Graph& body, const Node& node) {
   const auto dims_of = [&](std::size_t input) { return body.type(node.inputs[input]).dims(); };
   switch (node.op) {
     case Op::matmul:
+    case Op::quantized_matmul:
       return static_cast<double>(dims_of(0).back());
     case Op::conv:
       return product(dims_of(1)) / std::max<double>(1, static_cast<double>(dims_of(1)[0]));
@@ -131,6 +132,8 @@ std::vector<std::string> update_stages(Op op) {
       return {"_square"};
     case Op::attention:
       return {"_score", "_max", "_sum", "_value"};
+    case Op::quantized_matmul:
+      return {"_extremes", "_fold"};
     case Op::scatter_elements:
     case Op::scatter_nd:
     case Op::top_k:

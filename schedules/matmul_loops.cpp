@@ -116,9 +116,33 @@ void write_output(ScheduleWriter& writer, const std::string& out, const MatmulTi
   if (machine.threads > 1) writer.parallelize(out, tasks);
 }
 
-void write_left(ScheduleWriter& writer, const std::string& left, const Machine& machine, std::int64_t k) {
+namespace {
+
+/// The extremes of every row, each in registers.
+void write_extremes(ScheduleWriter& writer, const std::string& name, const Machine& machine,
+                    const MatmulProblem& problem) {
+  const std::int64_t lanes = quantized_lanes(problem.k);
+  writer.add("{}_extremes.compute_root().bound(s, 0, 2);", name);
+  writer.add("{}_extremes.update(0).reorder(r0, s, d1).atomic().vectorize(r0, {}).unroll(s);", name, lanes);
+  if (machine.threads > 1) writer.add("{}_extremes.update(0).parallel(d1);", name);
+  writer.add("{0}_lanes.compute_at({0}_extremes, d1).store_in(MemoryType::Register);", name);
+  writer.add("{}_lanes.bound_extent(v, {}).bound_extent(s, 2).vectorize(v).unroll(s);", name, lanes);
+  writer.add("{}_lanes.update(0).reorder(v, s, r0).vectorize(v).unroll(s);", name);
+  for (const char* stage : {"inverse", "scale", "zero"})
+    writer.add("{}_{}.compute_root().vectorize(d1, {}, TailStrategy::GuardWithIf);", name, stage,
+               panel_width);
+}
+
+}  // namespace
+
+void write_left(ScheduleWriter& writer, const std::string& name, const Machine& machine,
+                const MatmulProblem& problem) {
+  const std::string left = name + "_a";
+  const bool is_quantized = problem.scales != no_value;
+  if (is_quantized) write_extremes(writer, name, machine, problem);
+  const std::int64_t lanes = is_quantized ? quantized_lanes(problem.k) : panel_width;
   writer.add("{}.compute_root();", left);
-  if (k >= panel_width) writer.add("{}.vectorize(d0, {});", left, panel_width);
+  if (problem.k >= lanes) writer.add("{}.vectorize(d0, {});", left, lanes);
   if (machine.threads > 1) writer.add("{}.parallel(d1);", left);
 }
 

@@ -5,9 +5,9 @@
 #include "schedules/matmul_loops.h"
 #include "schedules/strided_view.h"
 
-// Spaces matmul_amx (with weights) and matmul_amx_activations: bf16 through AMX. The loops are those of
-// matmul_loops.h. A tile of the output, rows x panels, is a block of AMX tiles: its sums go through the stack
-// to the epilogue.
+// Spaces matmul_amx (with weights, of bf16 or of i8) and matmul_amx_activations: products through AMX. The
+// loops are those of matmul_loops.h. A tile of the output, rows x panels, is a block of AMX tiles: its sums
+// go through the stack to the epilogue.
 
 namespace sylvite {
 namespace {
@@ -16,21 +16,27 @@ MatmulProblem problem_of(const Kernel& kernel) {
   return read_matmul(kernel).problem;
 }
 
-std::string activations_refusal(const Kernel& kernel, const Machine& machine) {
+std::string amx_refusal(const Kernel& kernel, const Machine& machine) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);
   if (!reading.refusal.empty()) return reading.refusal;
   const MatmulProblem& problem = reading.problem;
-  if (problem.element != DType::bf16) return "AMX multiplies bf16";
+  if (problem.element == DType::f32) return "AMX multiplies bf16 and i8";
   if (!machine.amx) return "the processor has no AMX, or the system does not let programs use it";
-  constexpr int least_pairs = 8;
-  if (amx_pairs_in_tile(problem.fold_steps()) < least_pairs)
-    return fmt::format("its k = {} is no multiple of a depth from {} to {}", problem.k, 2 * least_pairs,
-                       amx_tile_depth);
+  constexpr int least_groups = 8;
+  if (amx_groups_in_tile(problem.fold_steps()) < least_groups)
+    return fmt::format("its k = {} is no multiple of a depth from {} to {}", problem.k,
+                       problem.pair() * least_groups, problem.pair() * amx_tile_groups);
   return "";
 }
 
+std::string activations_refusal(const Kernel& kernel, const Machine& machine) {
+  const std::string refusal = amx_refusal(kernel, machine);
+  if (!refusal.empty()) return refusal;
+  return problem_of(kernel).scales == no_value ? "" : "its right operand is a quantised weight";
+}
+
 std::string panels_refusal(const Kernel& kernel, const Machine& machine) {
-  const std::string refusal = activations_refusal(kernel, machine);
+  const std::string refusal = amx_refusal(kernel, machine);
   if (!refusal.empty()) return refusal;
   return problem_of(kernel).weight == no_value ? "its right operand is no weight of its own" : "";
 }
@@ -82,8 +88,8 @@ Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point
   const std::vector<std::string> batch = batch_loops(kernel, problem);
   write_output(writer, out, tiling, machine, batch);
   write_fold(writer, name + "_fold", out, tiling);
-  if (get(point, "copy_a") != 0 || !reads_rows_in_place(kernel.body, problem.a))
-    write_left(writer, name + "_a", machine, problem.k);
+  if (get(point, "copy_a") != 0 || problem.scales != no_value || !reads_rows_in_place(kernel.body, problem.a))
+    write_left(writer, name, machine, problem);
   if (form == "matmul_activations") write_panels(writer, name + "_panels", machine, problem, batch);
   if (const std::int64_t distance = optional(point, "stream_ahead"); distance > 0)
     write_stream(writer, kernel, problem.weight, out, "t", distance);
@@ -104,7 +110,8 @@ double cost_of(const Kernel& kernel, const Machine& machine, const Point& point)
   const double blocks = static_cast<double>(problem.batch * ceil_div(problem.m, tiling.tile.rows) *
                                             ceil_div(panel_count(problem), tiling.tile.panels));
   const double epilogue = 8 * static_cast<double>(tiling.tile.rows) * panels + 100;
-  const double cycles = blocks * (step * static_cast<double>(ceil_div(problem.k, amx_tile_depth)) + epilogue);
+  const double cycles =
+      blocks * (step * static_cast<double>(ceil_div(problem.fold_steps(), amx_tile_groups)) + epilogue);
   const double tasks = task_count(problem, tiling);
   constexpr double task_cycles = 600;
   return seconds_per_cycle * (cycles / machine.threads * imbalance(tasks, machine.threads) +

@@ -88,7 +88,7 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const Ma
   write_output(writer, out, tiling, machine, batch);
   writer.add("{}.unroll(i);", out);
   write_fold(writer, name + "_fold", out, tiling, problem, unroll_k, batch);
-  if (get(point, "copy_a") != 0) write_left(writer, name + "_a", machine, problem.k);
+  if (get(point, "copy_a") != 0) write_left(writer, name, machine, problem);
   if (form == "matmul_activations" && get(point, "pack_b") != 0) {
     write_panels(writer, name + "_panels", machine, problem, batch);
   }
@@ -122,7 +122,9 @@ double tiled_cost(const MatmulProblem& problem, const Machine& machine, const Po
 
 std::string activations_refusal(const Kernel& kernel, const Machine& machine) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);
-  return reading.refusal.empty() ? product_refusal(machine, reading.problem.element) : reading.refusal;
+  if (!reading.refusal.empty()) return reading.refusal;
+  if (reading.problem.scales != no_value) return "its right operand is a quantised weight";
+  return product_refusal(machine, reading.problem.element);
 }
 
 std::string panels_refusal(const Kernel& kernel, const Machine& machine) {

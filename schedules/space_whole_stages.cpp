@@ -2,9 +2,9 @@
 
 #include "schedules/loop_nest.h"
 
-// Space whole_stages: any kernel with folds. Every stage with updates (and vN_exp) is computed whole before
-// its readers, vectorised along d0 and parallel along its outermost dim where the update writes that dim in
-// order. For scans, orderings, scatters and whatever the special spaces refuse.
+// Space whole_stages: any kernel with folds. Every stage with updates (and vN_exp, vN_steps) is computed
+// whole before its readers, vectorised along d0 and parallel along its outermost dim where the update writes
+// that dim in order. For scans, orderings, scatters and whatever the special spaces refuse.
 //   tasks  0: one thread, else parallel
 
 namespace sylvite {
@@ -53,7 +53,7 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   const std::int64_t tasks = point.at("tasks") > 0 ? task_count(facts, machine, point.at("tasks")) : 0;
   ScheduleWriter writer;
   for (const auto& [name, func] : algorithm.stages) {
-    const bool is_costly = name.ends_with("_exp");
+    const bool is_costly = name.ends_with("_exp") || name.ends_with("_steps");
     if (func.has_update_definition() || is_costly) schedule_stage(writer, name, func, facts.lanes, tasks > 0);
   }
   for (const ValueId id : kernel.body.outputs) {

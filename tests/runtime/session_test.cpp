@@ -4,11 +4,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "autotune/sqlite.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "frontend/quantize_products.h"
 #include "lowering/algorithm.h"
+#include "lowering/plan_interpreter.h"
 #include "runtime/session_confirm.h"
 #include "tests/runtime/test_session.h"
 
@@ -26,6 +29,67 @@ Graph small_graph() {
   const ValueId w = graph.add_constant(sample_tensor(DType::f32, {8, 5}, 1), "w");
   graph.outputs = {graph.add(Op::relu, {graph.add(Op::matmul, {x, w})})};
   return graph;
+}
+
+Tensor noise(const Dims& dims, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<double> values(-1.0, 1.0);
+  Tensor tensor(DType::f32, dims);
+  for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set_double(i, values(generator));
+  return tensor;
+}
+
+/// The largest difference as a share of the largest magnitude.
+double distance(const Tensor& actual, const Tensor& expected) {
+  double scale = 0, error = 0;
+  for (std::int64_t i = 0; i < expected.size(); ++i) {
+    scale = std::max(scale, std::abs(expected.as_double(i)));
+    error = std::max(error, std::abs(expected.as_double(i) - actual.as_double(i)));
+  }
+  return error / scale;
+}
+
+/// The kernels' products are of 8 bits, which costs some digits; winners are another key's.
+TEST(SessionTest, QuantizesDynamically) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {2, 20, 64}));
+  const auto layer = [&](ValueId in, std::int64_t from, std::int64_t to, unsigned seed) {
+    const ValueId product = graph.add(Op::matmul, {in, graph.add_constant(noise({from, to}, seed))});
+    return graph.add(Op::add, {product, graph.add_constant(noise({to}, seed + 1))});
+  };
+  graph.outputs = {layer(graph.add(Op::gelu, {layer(x, 64, 96, 1)}), 96, 40, 3)};
+  const std::vector<Tensor> inputs = {noise({2, 20, 64}, 5)};
+  const TemporaryFolder folder;
+  CompileOptions options = test_options(folder.path());
+  options.set["compile.precision"] = "int8-dynamic";
+  Session session = build_session(graph, options);
+  EXPECT_THAT(session.report.warnings, IsEmpty());
+  EXPECT_EQ(session.key().precision, "int8-dynamic");
+  EXPECT_THAT(session.program->plan().kernels.back().text, HasSubstr("quantized_matmul"));
+  const Tensor actual = session.program->run(inputs)[0];
+  const double lost = distance(interpret(quantize_products(graph), inputs)[0], interpret(graph, inputs)[0]);
+  EXPECT_GT(lost, 1e-3);
+  EXPECT_LT(lost, 0.02);
+  EXPECT_LT(distance(actual, interpret(graph, inputs)[0]), 0.03) << "with what bf16 costs, where it is used";
+}
+
+/// Products of one activation are one kernel, as in f32.
+TEST(SessionTest, QuantizedProductsOfOneActivationAreMerged) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 5, 64}));
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    const ValueId product = graph.add(Op::matmul, {x, graph.add_constant(noise({64, 48}, seed))});
+    graph.outputs.push_back(graph.add(Op::transpose, {product}, {{"perm", Dims{0, 2, 1}}}));
+  }
+  const std::vector<Tensor> inputs = {noise({1, 5, 64}, 9)};
+  const Plan plan = lower(quantize_products(graph));
+  const auto products = std::count_if(plan.launches.begin(), plan.launches.end(), [&](const Launch& launch) {
+    return plan.kernels.at(static_cast<std::size_t>(launch.kernel)).kind == KernelClass::matmul;
+  });
+  EXPECT_EQ(products, 1);
+  const std::vector<Tensor> merged = interpret_plan(plan, inputs);
+  const std::vector<Tensor> apart = interpret(quantize_products(graph), inputs);
+  for (std::size_t i = 0; i < apart.size(); ++i) EXPECT_EQ(distance(merged.at(i), apart[i]), 0);
 }
 
 void expect_right_results(Session& session) {

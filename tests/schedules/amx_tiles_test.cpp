@@ -186,7 +186,7 @@ TEST(AmxSpace, RefusesWithAReason) {
   machine.amx = true;
   EXPECT_EQ(refusal(product(32, 32, 64)), "");
   EXPECT_EQ(refusal(product(32, 32, 62)), "its k = 62 is no multiple of a depth from 16 to 32");
-  EXPECT_EQ(refusal(in_f32(product(32, 32, 64))), "AMX multiplies bf16");
+  EXPECT_EQ(refusal(in_f32(product(32, 32, 64))), "AMX multiplies bf16 and i8");
   machine.amx = false;
   EXPECT_EQ(refusal(product(32, 32, 64)), no_amx);
 }

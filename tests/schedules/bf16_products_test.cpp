@@ -83,7 +83,7 @@ TEST(Bf16Products, RefuseWithAReason) {
   };
   machine.bf16_products = true;
   EXPECT_EQ(refusal("graph g(%a: bf16[4,7], %w: bf16[7,16]) { %v: bf16[4,16] = matmul(%a, %w) return %v }"),
-            "its k = 7 is odd, bf16 is multiplied in pairs");
+            "its k = 7 is no multiple of 2: so many bf16 are multiplied at once");
   EXPECT_THAT(refusal("graph g(%a: f16[4,8], %w: f16[8,16]) { %v: f16[4,16] = matmul(%a, %w) return %v }"),
               testing::HasSubstr("is f16, the template takes f32 or bf16"));
   machine.bf16_products = false;

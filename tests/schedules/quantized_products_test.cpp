@@ -1,0 +1,146 @@
+// Products of 8-bit integers in every space that takes them, beside the interpreter: sums are exact, and the
+// work in f32 around them is the same to the bit, but for what follows the product.
+
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "tests/support/run_kernel.h"
+
+namespace sylvite {
+namespace {
+
+const Space& space_called(const std::string& name) {
+  for (const Space& space : space_table()) {
+    if (space.name == name) return space;
+  }
+  throw std::logic_error("no space " + name);
+}
+
+std::string product(int m, int n, int k) {
+  return fmt::format(
+      "graph g(%a: f32[{0},{2}], %w: i8[{2},{1}], %ws: f32[{1}], %wz: i32[{1}]) {{\n"
+      "%v: f32[{0},{1}] = quantized_matmul(%a, %w, %ws, %wz) return %v }}",
+      m, n, k);
+}
+
+std::string with_epilogue(int m, int n, int k) {
+  return fmt::format(
+      "graph g(%a: f32[{0},{2}], %w: i8[{2},{1}], %ws: f32[{1}], %wz: i32[{1}], %b: f32[{1}], "
+      "%r: f32[{0},{1}]) {{\n"
+      "%v: f32[{0},{1}] = quantized_matmul(%a, %w, %ws, %wz)\n%s: f32[{0},{1}] = add(%v, %b)\n"
+      "%g: f32[{0},{1}] = gelu(%s)\n%t: f32[{0},{1}] = add(%g, %r) return %t }}",
+      m, n, k);
+}
+
+void set_column_sums(std::vector<Tensor>& inputs) {
+  const Tensor& weight = inputs.at(1);
+  const std::int64_t columns = weight.dims()[1];
+  for (std::int64_t column = 0; column < columns; ++column) {
+    std::int64_t sum = 0;
+    for (std::int64_t at = column; at < weight.size(); at += columns) sum += weight.as_int64(at);
+    inputs.at(3).set_int64(column, sum);
+  }
+}
+
+/// All values of i8 but the lowest in the weights, which quantisation never makes; rows of very different
+/// sizes, some on one side of zero.
+std::vector<Tensor> wide_inputs(const Kernel& kernel) {
+  std::vector<Tensor> inputs = random_inputs(kernel, 7);
+  std::mt19937 generator(3);
+  Tensor& weight = inputs.at(1);
+  for (std::int64_t i = 0; i < weight.size(); ++i)
+    weight.set_int64(i, static_cast<std::int64_t>(generator() % 255) - 127);
+  set_column_sums(inputs);
+  const std::int64_t k = weight.dims()[0];
+  for (std::int64_t i = 0; i < inputs[0].size(); ++i) {
+    const auto row = static_cast<double>(i / k % 9);
+    inputs[0].set_double(i, (inputs[0].as_double(i) + row - 4) * std::pow(0.3, row));
+  }
+  return inputs;
+}
+
+void expect_agrees(const std::string& text, const Candidate& candidate, double tolerance) {
+  const Kernel kernel = kernel_of(text);
+  check_candidate(kernel, candidate, wide_inputs(kernel), tolerance);
+}
+
+/// The heuristic point, and points with other tiles.
+void expect_space_agrees(const std::string& name, const Machine& machine) {
+  const Space& space = space_called(name);
+  const int extents[][3] = {{1, 40, 64}, {7, 33, 96}, {37, 75, 64}, {70, 130, 192}};
+  for (const auto& [m, n, k] : extents) {
+    const Kernel kernel = kernel_of(product(m, n, k));
+    ASSERT_EQ(space.refuses(kernel, machine), "") << kernel.text;
+    expect_agrees(product(m, n, k), space.at(kernel, machine, space.heuristic(kernel, machine)), 0);
+    const std::string longer = with_epilogue(m, n, k);
+    const Kernel with_more = kernel_of(longer);
+    expect_agrees(longer, space.at(with_more, machine, space.heuristic(with_more, machine)), 1e-6);
+  }
+}
+
+TEST(QuantizedProducts, ReferenceAgrees) {
+  expect_space_agrees("reference", detect_machine(1));
+}
+TEST(QuantizedProducts, WholeStagesAgree) {
+  expect_space_agrees("whole_stages", detect_machine(2));
+}
+
+class QuantizedAmx : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!machine_.amx) GTEST_SKIP() << "the processor has no AMX, or the system does not let programs use it";
+  }
+  Machine machine_ = detect_machine(2);
+};
+
+TEST_F(QuantizedAmx, Agrees) {
+  expect_space_agrees("matmul_amx", machine_);
+  expect_space_agrees("matmul_amx", detect_machine(1));
+}
+
+TEST_F(QuantizedAmx, EveryTileAgrees) {
+  const Space& space = space_called("matmul_amx");
+  const std::string text = product(70, 100, 128);
+  const Kernel kernel = kernel_of(text);
+  for (const Parameter& parameter : space.parameters(kernel, machine_)) {
+    for (const std::int64_t value : parameter.values) {
+      Point point = space.heuristic(kernel, machine_);
+      point[parameter.name] = value;
+      try {
+        expect_agrees(text, space.at(kernel, machine_, point), 0);
+      } catch (const UnsupportedError&) {  // too many tiles
+      }
+    }
+  }
+}
+
+/// Sums near the largest that 32 bits hold.
+TEST_F(QuantizedAmx, LongSumsAreExact) {
+  const Space& space = space_called("matmul_amx");
+  const int k = 1 << 16;
+  const Kernel kernel = kernel_of(product(2, 32, k));
+  std::vector<Tensor> inputs = random_inputs(kernel);
+  for (std::int64_t i = 0; i < inputs[0].size(); ++i) inputs[0].set_double(i, i < k ? 1 : -1);
+  for (std::int64_t i = 0; i < inputs[1].size(); ++i) inputs[1].set_int64(i, i % 32 < 16 ? 127 : -127);
+  set_column_sums(inputs);
+  check_candidate(kernel, space.at(kernel, machine_, space.heuristic(kernel, machine_)), inputs, 0);
+}
+
+TEST_F(QuantizedAmx, RowsThatAreNotFiniteGiveNanAndDoNotSpread) {
+  const Space& space = space_called("matmul_amx");
+  const Kernel kernel = kernel_of(product(20, 40, 64));
+  std::vector<Tensor> inputs = wide_inputs(kernel);
+  inputs[0].set_double(64 * 3 + 5, std::numeric_limits<double>::infinity());
+  inputs[0].set_double(64 * 9 + 63, std::numeric_limits<double>::quiet_NaN());
+  for (std::int64_t i = 64 * 11; i < 64 * 12; ++i) inputs[0].set_double(i, 0);
+  check_candidate(kernel, space.at(kernel, machine_, space.heuristic(kernel, machine_)), inputs, 0);
+  check_candidate(kernel, reference_candidate(kernel), inputs, 0);
+}
+
+TEST_F(QuantizedAmx, IsTheFirstChoice) {
+  EXPECT_EQ(spaces_for(kernel_of(product(128, 768, 768)), machine_).front()->name, "matmul_amx");
+}
+
+}  // namespace
+}  // namespace sylvite
