@@ -14,7 +14,7 @@ inline constexpr int conv_tile_depth = 32;  ///< bf16 channels in a row of a til
 /// whole blocks, padding too: its weights are zero.
 [[nodiscard]] Reading<ConvProblem> read_conv_tiles(const Kernel& kernel);
 /// Likewise of an image with few channels that are not blocked: the channels of a window's line lie together,
-/// rounded up to even, and the fold takes them at once. At most conv_tile_depth of them.
+/// rounded up to even, and the fold takes them at once. At most conv_tile_depth of them, or a multiple of it.
 [[nodiscard]] Reading<ConvProblem> read_conv_lines(const Kernel& kernel);
 
 [[nodiscard]] std::vector<Packing> conv_tiles_packings(const Kernel& kernel, const Form& form);

@@ -355,15 +355,17 @@ Reading<ConvProblem> read_conv_lines(const Kernel& kernel) {
   ConvProblem& p = reading.problem;
   if (!reading.refusal.empty()) return reading;
   const std::int64_t channels = (p.channels + 1) / 2 * 2;
+  const std::int64_t line = channels * p.kernel_x;
   if (p.element != DType::bf16) {
     reading.refusal = fmt::format("it is {}, tiles multiply bf16", dtype_name(p.element));
   } else if (p.x_is_blocked) {
     reading.refusal = "its input is channel-blocked";
   } else if (p.dilation_x != 1) {
     reading.refusal = "its window's channels do not lie together: it is dilated";
-  } else if (channels * p.kernel_x > conv_tile_depth) {
-    reading.refusal = fmt::format("a line of its window has {} x {} channels, a tile's row {}", p.kernel_x,
-                                  channels, conv_tile_depth);
+  } else if (line > conv_tile_depth && line % conv_tile_depth != 0) {
+    reading.refusal =
+        fmt::format("a line of its window has {} x {} channels, no multiple of a tile's row of {}",
+                    p.kernel_x, channels, conv_tile_depth);
   }
   p.source_block = p.fold_block = static_cast<int>(channels);
   return reading;

@@ -87,7 +87,9 @@ double task_count(const ConvProblem& p, const Tiling& tiling) {
 
 /// Products of tiles that one block's fold takes.
 double steps_of(const ConvProblem& p, bool by_lines) {
-  return static_cast<double>(p.kernel_y * (by_lines ? 1 : p.kernel_x * p.fold_blocks()));
+  const std::int64_t line =
+      by_lines ? ceil_div(p.kernel_x * p.fold_block, amx_tile_depth) : p.kernel_x * p.fold_blocks();
+  return static_cast<double>(p.kernel_y * line);
 }
 
 double block_count(const ConvProblem& p, const Tiling& tiling) {

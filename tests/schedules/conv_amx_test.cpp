@@ -36,6 +36,8 @@ const ConvCase cases[] = {
      R"(graph g(%x: bf16[1,32,11,11]@c32, %w: bf16[32,32,3,3]) { %v: bf16[1,32,11,11]@c32 = conv(%x, %w) {strides=[1,1], pads=[2,2,2,2], dilations=[2,2], groups=1} return %v })"},
     {"image_7x7", "conv_lines_amx",
      R"(graph g(%x: bf16[2,3,21,40], %w: bf16[24,3,7,7], %wb: f32[24]) { %v: bf16[2,24,11,20]@c32 = conv(%x, %w, %wb) {strides=[2,2], pads=[3,3,3,3], dilations=[1,1], groups=1} %o: bf16[2,24,11,20]@c32 = relu(%v) return %o })"},
+    {"patches_16x16", "conv_lines_amx",
+     R"(graph g(%x: bf16[1,3,48,80], %w: bf16[40,3,16,16], %wb: f32[40]) { %v: bf16[1,40,3,5]@c32 = conv(%x, %w, %wb) {strides=[16,16], pads=[0,0,0,0], dilations=[1,1], groups=1} return %v })"},
     {"image_3x3", "conv_lines_amx",
      R"(graph g(%x: bf16[1,3,8,18], %w: bf16[64,3,3,3]) { %v: bf16[1,64,6,16]@c32 = conv(%x, %w) {strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1} return %v })"},
 };
@@ -116,6 +118,9 @@ TEST(ConvAmx, RefuseWithAReason) {
   EXPECT_EQ(refusal("conv_amx", image.c_str()), "its input has 3 channels, less than a block of 32");
   const std::string blocks = conv("bf16[1,32,4,4]@c32", "bf16[32,32,1,1]", "bf16[1,32,4,4]@c32");
   EXPECT_EQ(refusal("conv_lines_amx", blocks.c_str()), "its input is channel-blocked");
+  const std::string wide = conv("bf16[1,3,12,12]", "bf16[32,3,12,12]", "bf16[1,32,1,1]@c32");
+  EXPECT_EQ(refusal("conv_lines_amx", wide.c_str()),
+            "a line of its window has 12 x 4 channels, no multiple of a tile's row of 32");
   machine.amx = false;
   EXPECT_THAT(refusal("conv_amx", blocks.c_str()), testing::HasSubstr("no AMX"));
 }
