@@ -66,8 +66,12 @@ Expr call_of_bf16_rounding(const Expr& value) {
   return Call::make(BFloat(16), rounding_call, {value}, Call::PureExtern);
 }
 
+bool is_bf16_rounding(const Call& call) {
+  return call.name == rounding_call;
+}
+
 Expr RoundByInstruction::visit(const Call* call) {
-  if (call->name != rounding_call) return IRMutator::visit(call);
+  if (!is_bf16_rounding(*call)) return IRMutator::visit(call);
   const std::string name = Halide::Internal::unique_name("rounded");
   const Expr value = Halide::Internal::Variable::make(call->args[0].type(), name);
   const bool is_whole = call->type.lanes() % half == 0;

@@ -24,6 +24,7 @@ class Bf16InstructionScope {
 
 /// The call: BFloat(16) of one f32.
 [[nodiscard]] Halide::Expr call_of_bf16_rounding(const Halide::Expr& value);
+[[nodiscard]] bool is_bf16_rounding(const Halide::Internal::Call& call);
 
 /// A lowering pass: vectors of 16 lanes and more are rounded by vcvtne2ps2bf16, which takes numbers below
 /// 2^-126 for zero; other lanes as rounded_to_bf16 does.

@@ -13,6 +13,7 @@
 #include "schedules/amx_tiles.h"
 #include "schedules/code_id.h"
 #include "schedules/cuda_candidate.h"
+#include "schedules/even_odd_lanes.h"
 #include "schedules/nvrtc.h"
 #include "schedules/stream_ahead.h"
 #include "schedules/wide_access.h"
@@ -69,6 +70,7 @@ void add_own_passes(const Schedule& schedule, const Algorithm& algorithm, const 
                     Halide::Pipeline& pipeline) {
   add_amx_tiles(schedule, algorithm, target, pipeline);
   add_stream_ahead(schedule, algorithm, pipeline);
+  add_even_odd_lanes(schedule, pipeline);
 }
 
 std::string symbol_name(const Kernel& kernel, const Candidate& candidate, const std::string& target) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "schedules/amx_tiles.h"
+#include "schedules/even_odd_lanes.h"
 #include "schedules/stream_ahead.h"
 
 namespace sylvite {
@@ -247,6 +248,9 @@ const Directive directives[] = {
     {amx_tiles_directive, 0, 0, false, check_amx_tiles,
      "amx_tiles(): an update that adds products of bf16 in tile registers, see schedules/amx_tiles.h; not "
      "Halide's own"},
+    {even_odd_lanes_directive, 0, 0, true, [](Target&) {},
+     "even_odd_lanes(): bf16 is computed as even and odd lanes, see schedules/even_odd_lanes.h; not Halide's "
+     "own"},
     // Where a Func is computed and kept.
     {"compute_at", 2, 2, true, [](Target& t) { t.func.compute_at(t.level()); }, "compute_at(consumer, loop)"},
     {"compute_root", 0, 0, true, [](Target& t) { t.func.compute_root(); },

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "lowering/problems.h"
 #include "schedules/conv_source.h"
+#include "schedules/even_odd_lanes.h"
 #include "schedules/register_tile.h"
 #include "schedules/spaces.h"
 
@@ -62,6 +63,25 @@ std::vector<std::int64_t> block_choices(const ConvProblem& problem) {
   return problem.depthwise ? std::vector<std::int64_t>{1} : up_to(problem.out_blocks(), {2, 4, 3, 1});
 }
 
+/// Depthwise in bf16: each stored element is multiplied a few times only, and a vector of them is a block.
+bool takes_even_odd(const ConvProblem& problem, const Machine& machine) {
+  return problem.depthwise && problem.element == DType::bf16 && machine.bf16_products &&
+         problem.block == even_odd_lanes;
+}
+
+/// Registers that a depthwise tile takes beside its accumulators count as many again: its unrolled window.
+/// Neighbours that share no inputs leave less to keep: there each vector of a block counts. Whole lines have
+/// no edges to look for, and are worth spilling a few.
+bool is_crowded(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+  if (!problem.depthwise) return false;
+  const bool even_odd = takes_even_odd(problem, machine);
+  const bool apart = problem.stride_x > 1;
+  const bool counts = apart || (even_odd && tiling.pixels < problem.out_width);
+  const std::int64_t vectors = counts ? ceil_div(problem.block, machine.vector_floats) : 1;
+  const std::int64_t window = apart && even_odd ? 2 : 1;
+  return 2 * tiling.pixels * tiling.lines * vectors * window > machine.vector_registers;
+}
+
 /// The tile that the model likes best; one line at a time, unless lines are short.
 Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
   Tiling best{1, 1, 1, 1, false};
@@ -71,12 +91,9 @@ Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
       for (const std::int64_t blocks : block_choices(problem)) {
         const Tiling tiling{pixels, lines, blocks, 1, false};
         const double cycles = tile_cycles(problem, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
-        // The unrolled window of a depthwise tile takes registers too: half of them hold accumulators.
-        // Neighbours that share no inputs leave less to keep: there each vector of a block counts.
-        const std::int64_t vectors =
-            problem.stride_x > 1 ? ceil_div(problem.block, machine.vector_floats) : 1;
-        const bool crowded = problem.depthwise && 2 * pixels * lines * vectors > machine.vector_registers;
-        if (crowded || !fits_registers(machine, register_tile(tiling)) || cycles >= best_cycles) continue;
+        const bool fits =
+            fits_registers(machine, register_tile(tiling)) && !is_crowded(problem, machine, tiling);
+        if (!fits || cycles >= best_cycles) continue;
         best = tiling;
         best_cycles = cycles;
       }
@@ -120,6 +137,7 @@ Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
     point["lines_outer"] = divides_lines(problem) ? 1 : 0;
   }
   point["stream_ahead"] = stream_distance(problem);
+  point["even_odd"] = takes_even_odd(problem, machine) ? 1 : 0;
   return point;
 }
 
@@ -135,10 +153,12 @@ std::vector<Parameter> tiling_parameters(const ConvProblem& problem, const Machi
                                        values("line_tiles", up_to(tiles, {1, 2, 4, 8, tiles})),
                                        values("lines_outer", {0, 1}),
                                        values("copy_source", {0, 1})};
+  const std::vector<std::int64_t> no_or_yes = {0, 1}, only_no = {0};
   const auto unless_depthwise = [&](std::int64_t only, const std::vector<std::int64_t>& choices) {
     return problem.depthwise ? std::vector<std::int64_t>{only} : choices;
   };
   parameters.push_back(values("unroll_channels", unless_depthwise(1, {1, 2, 4})));
+  parameters.push_back(values("even_odd", takes_even_odd(problem, machine) ? no_or_yes : only_no));
   parameters.push_back(values("stream_ahead", unless_depthwise(0, {0, 1, 2})));
   return parameters;
 }
@@ -187,6 +207,7 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, bool dep
                            tiling.pixels, tiling.blocks, machine.vector_registers);
   }
   const std::int64_t unroll_channels = get(point, "unroll_channels");
+  const bool even_odd = get(point, "even_odd") != 0;
   const int channel_steps = problem.fold_block / problem.pair();
   if (unroll_channels > 1 && channel_steps % unroll_channels != 0) {
     throw UnsupportedError("{} steps of channels cannot be unrolled by {}", channel_steps, unroll_channels);
@@ -196,6 +217,7 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, bool dep
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine);
   write_fold(writer, problem, name + "_fold", out, unroll_channels);
+  if (even_odd) writer.add("{}.{}();", out, even_odd_lanes_directive);
   if (get(point, "copy_source") != 0) write_conv_source(writer, problem, name + "_in", machine);
   if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0) {
     const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
