@@ -4,6 +4,7 @@
 #include "lowering/algorithm_builder.h"
 #include "lowering/algorithm_forms.h"
 #include "lowering/algorithm_nodes.h"
+#include "lowering/coarse_math.h"
 #include "lowering/dot_product.h"
 #include "lowering/halide_math.h"
 #include "lowering/halide_types.h"
@@ -15,9 +16,9 @@
 //   v0_keys(v, k, p, d2...)      k transposed into panels of 16 positions
 //   v0_dot(v, p, d1, d2...)      folds over r0 = depth
 //   v0_logit(v, p, d1, d2...)    scaled, capped and masked; -inf beyond the last position
-//   v0_peaks(v, d1...)           folds the logits over r0 = p;    v0_max(d1...) then over r0 = v
+//   v0_peaks(v, d1...)           folds the logits over r0 = p;    v0_max(d1...) then over v
 //   v0_exp(v, p, d1...)          exp(logit - max)
-//   v0_sums(v, d1...)            folds v0_exp over r0 = p;        v0_sum(d1...) then over r0 = v
+//   v0_sums(v, d1...)            folds v0_exp over r0 = p;        v0_sum(d1...) then over v
 //   v0_values(v, k, p, d2...)    v in panels of 16 columns; k is the position
 //   v0_fold(v, p, d1, d2...)     folds v0_exp times v0_values over r0 = v and r1 = p of the position
 //   v0(d0, d1...)                v0_fold(d0 % 16, d0 / 16, ...) / v0_sum
@@ -60,7 +61,11 @@ class AttentionForm {
     const Func fold = folds(power, values());
     const Var d0("d0");
     builder_.define(problem_.anchor, [&](const Coordinates&) {
-      return strict_div(fold(with({d0 % panel_width, d0 / panel_width, d1_})), sum(with({d1_})));
+      const Expr value = fold(with({d0 % panel_width, d0 / panel_width, d1_}));
+      const Expr total = sum(with({d1_}));
+      // One division a row will do for the digits of bf16.
+      return problem_.element == DType::bf16 ? strict_mul(value, strict_div(1.0F, total))
+                                             : strict_div(value, total);
     });
   }
 
@@ -132,18 +137,24 @@ class AttentionForm {
     stage(vars({v_, d1_})) = by_max ? Halide::max(stage(arguments), element) : stage(arguments) + element;
     return stage;
   }
+  /// Folds the lanes, half onto half: neither waits for the one before it, as in a row, nor rounds as often.
   Func over_lanes(const std::string& suffix, const Func& source, bool by_max) {
-    const Halide::RDom r = reduction_domain({panel_width});
+    std::vector<Expr> parts;
+    for (int lane = 0; lane < panel_width; ++lane) parts.push_back(source(with({lane, d1_})));
+    for (std::size_t count = parts.size() / 2; count > 0; count /= 2) {
+      for (std::size_t i = 0; i < count; ++i) {
+        parts[i] = by_max ? Halide::max(parts[i], parts[i + count]) : strict_add(parts[i], parts[i + count]);
+      }
+    }
     Func stage = builder_.stage(name_ + suffix);
-    const std::vector<Expr> arguments = with({d1_});
-    const Expr element = source(with({r[0], d1_}));
-    stage(vars({d1_})) = start(by_max);
-    stage(vars({d1_})) = by_max ? Halide::max(stage(arguments), element) : stage(arguments) + element;
+    stage(vars({d1_})) = parts[0];
     return stage;
   }
   Func powers(const Func& logit, const Func& peak) {
     Func stage = builder_.stage(name_ + "_exp");
-    const Expr power = math_exp_up_to_zero(strict_sub(logit(with({v_, p_, d1_})), peak(with({d1_}))));
+    const Expr below = strict_sub(logit(with({v_, p_, d1_})), peak(with({d1_})));
+    const Expr power =
+        problem_.element == DType::bf16 ? coarse_exp_up_to_zero(below) : math_exp_up_to_zero(below);
     stage(vars({v_, p_, d1_})) = to_storage(power, problem_.element);
     return stage;
   }

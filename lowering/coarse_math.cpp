@@ -16,20 +16,30 @@ Expr polynomial(const Expr& x, const std::vector<float>& coefficients) {
   return sum;
 }
 
-}  // namespace
-
-Expr coarse_silu(const Expr& x) {
-  // As number_sigmoid in halide_math.cpp: e = exp(-|x|) = 2^n 2^f, then 1 / (1 + e), by our minimax fits.
+/// exp of -88 <= x <= 0: 2^n 2^f, the latter by our minimax fit. 0 at the lower end.
+Expr exp_within(const Expr& x) {
   constexpr float log2_e = 1.44269504F;
   constexpr float rounder = 12582912.0F + 127.0F;  // no place for a fraction, and a biased exponent
+  const Expr rounded = x * log2_e + rounder;
+  const Expr n = strict_sub(rounded, Expr(rounder));
+  const Expr f = x * log2_e - n;  // within half a unit; relative error of p 8e-5
+  const Expr p = polynomial(f, {0.0551716611F, 0.242611155F, 0.693260968F, 0.999928057F});
+  return p * Halide::reinterpret<float>(Halide::reinterpret<std::uint32_t>(rounded) << 23);
+}
+
+}  // namespace
+
+Expr coarse_exp_up_to_zero(const Expr& x) {
+  constexpr float least = -88.0F;
+  return exp_within(Halide::select(strict_less(x, Expr(least)), least, x));
+}
+
+Expr coarse_silu(const Expr& x) {
+  // As number_sigmoid in halide_math.cpp: e = exp(-|x|) = 2^n 2^f, then 1 / (1 + e), by our minimax fit.
   const Expr bits = Halide::reinterpret<std::uint32_t>(x);
   const Expr size = Halide::min(
       Halide::reinterpret<float>(bits & Halide::Internal::make_const(Halide::UInt(32), 0x7fffffffU)), 88.0F);
-  const Expr rounded = size * -log2_e + rounder;
-  const Expr n = strict_sub(rounded, Expr(rounder));
-  const Expr f = size * -log2_e - n;  // within half a unit; relative error of p 8e-5
-  const Expr p = polynomial(f, {0.0551716611F, 0.242611155F, 0.693260968F, 0.999928057F});
-  const Expr e = p * Halide::reinterpret<float>(Halide::reinterpret<std::uint32_t>(rounded) << 23);
+  const Expr e = exp_within(-size);
   const Expr of_size =  // relative error 5e-5
       polynomial(e, {-0.1044842F, 0.417937458F, -0.770572901F, 0.953420937F, -0.996275783F, 0.999948978F});
   return strict_mul(x, Halide::select(Halide::reinterpret<int>(x) < 0, e * of_size, of_size));

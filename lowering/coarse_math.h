@@ -6,6 +6,8 @@
 
 namespace sylvite {
 
+/// exp of x <= 0, or of NaN, with a relative error below 2^-13; 0 below -88, as math_exp_up_to_zero.
+[[nodiscard]] Halide::Expr coarse_exp_up_to_zero(const Halide::Expr& x);
 /// x * sigmoid(x) with a relative error below 2^-12; NaN stays NaN.
 [[nodiscard]] Halide::Expr coarse_silu(const Halide::Expr& x);
 /// x * Phi(x), Phi the normal distribution or (`by_tanh`) its usual approximation by tanh. The error is below

@@ -168,10 +168,7 @@ void write_softmax(ScheduleWriter& writer, const std::string& name, const std::s
     writer.add("{}_{}.compute_at({}, {}).vectorize(v);", name, stage, out, block);
     writer.add("{}_{}.update(0).reorder({}).vectorize(v);", name, stage, joined({"v", "r0", "d1"}, batch));
   }
-  for (const char* stage : {"max", "sum"}) {
-    writer.add("{}_{}.compute_at({}, {});", name, stage, out, block);
-    writer.add("{}_{}.update(0).atomic().vectorize(r0);", name, stage);
-  }
+  for (const char* stage : {"max", "sum"}) writer.add("{}_{}.compute_at({}, {});", name, stage, out, block);
   writer.add("{}_exp.compute_at({}, {}).vectorize(v);", name, out, block);
 }
 

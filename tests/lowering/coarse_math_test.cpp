@@ -72,5 +72,24 @@ TEST(CoarseMath, IsRightInMoreDigitsThanBf16Has) {
   }
 }
 
+TEST(CoarseMath, PowersOfWhatIsNotPositive) {
+  std::vector<float> values = {0.0F, -0.0F, -1e-30F, -87.0F, -90.0F, -3e38F};
+  for (int i = 0; i <= 7000; ++i) values.push_back(static_cast<float>(i) * -0.0123F);
+  values.push_back(-std::numeric_limits<float>::infinity());
+  values.push_back(std::numeric_limits<float>::quiet_NaN());
+  while (values.size() % 16 != 0) values.push_back(-0.5F);
+  const std::vector<float> results = results_of({"exp", coarse_exp_up_to_zero, nullptr, 0, 0}, values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double x = values[i];
+    if (std::isnan(x)) {
+      EXPECT_TRUE(std::isnan(results[i]));
+    } else if (x < -88) {
+      EXPECT_EQ(results[i], 0.0F) << x;
+    } else {
+      EXPECT_NEAR(results[i] / std::exp(x), 1, 0x1p-13) << x;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sylvite
