@@ -30,8 +30,8 @@ constexpr Knob knobs[] = {
      "convolutions and "
      "attention may multiply with 10 bits after the point, as Hopper GPUs do fast; elsewhere it is f32. "
      "int8-dynamic is for processors: matmuls with constants multiply 8-bit integers, weights by columns, "
-     "activations by rows as they come; all else is as with bf16 where the processor has AVX512_BF16, else "
-     "f32"},
+     "activations by rows as they come, fast with AMX or VNNI; all else is as with bf16 where the processor "
+     "has AVX512_BF16, else f32"},
     {"cache.enabled", boolean, "true", "", "", "keep compiled kernels between runs"},
     {"cache.dir", string, "", "cache-dir", "",
      "folder of compiled kernels, owner-only; empty for $XDG_CACHE_HOME/sylvite/objects"},

@@ -88,7 +88,7 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const Ma
   write_output(writer, out, tiling, machine, batch);
   writer.add("{}.unroll(i);", out);
   write_fold(writer, name + "_fold", out, tiling, problem, unroll_k, batch);
-  if (get(point, "copy_a") != 0) write_left(writer, name, machine, problem);
+  if (get(point, "copy_a") != 0 || problem.scales != no_value) write_left(writer, name, machine, problem);
   if (form == "matmul_activations" && get(point, "pack_b") != 0) {
     write_panels(writer, name + "_panels", machine, problem, batch);
   }
@@ -120,18 +120,21 @@ double tiled_cost(const MatmulProblem& problem, const Machine& machine, const Po
 // ---- matmul_panels
 // -----------------------------------------------------------------------------------------------
 
-std::string activations_refusal(const Kernel& kernel, const Machine& machine) {
+std::string refusal_of(const Kernel& kernel, const Machine& machine) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);
-  if (!reading.refusal.empty()) return reading.refusal;
-  if (reading.problem.scales != no_value) return "its right operand is a quantised weight";
-  return product_refusal(machine, reading.problem.element);
+  return reading.refusal.empty() ? product_refusal(machine, reading.problem.element) : reading.refusal;
+}
+
+std::string activations_refusal(const Kernel& kernel, const Machine& machine) {
+  const std::string refusal = refusal_of(kernel, machine);
+  if (!refusal.empty()) return refusal;
+  return read_matmul(kernel).problem.scales == no_value ? "" : "its right operand is a quantised weight";
 }
 
 std::string panels_refusal(const Kernel& kernel, const Machine& machine) {
-  const std::string refusal = activations_refusal(kernel, machine);
+  const std::string refusal = refusal_of(kernel, machine);
   if (!refusal.empty()) return refusal;
-  const Reading<MatmulProblem> reading = read_matmul(kernel);
-  return reading.problem.weight == no_value ? "its right operand is no weight of its own" : "";
+  return read_matmul(kernel).problem.weight == no_value ? "its right operand is no weight of its own" : "";
 }
 
 MatmulProblem problem_of(const Kernel& kernel) {

@@ -86,6 +86,50 @@ TEST(QuantizedProducts, WholeStagesAgree) {
   expect_space_agrees("whole_stages", detect_machine(2));
 }
 
+TEST(QuantizedProducts, PanelsAgree) {
+  expect_space_agrees("matmul_panels", detect_machine(1));
+  expect_space_agrees("matmul_panels", detect_machine(2));
+}
+
+/// Processors without instructions for such products compute the same.
+TEST(QuantizedProducts, PanelsAgreeOnOlderProcessors) {
+  const Space& space = space_called("matmul_panels");
+  const Kernel kernel = kernel_of(product(13, 40, 96));
+  const std::vector<Tensor> inputs = wide_inputs(kernel);
+  const Machine machine = detect_machine(1);
+  const Candidate candidate = space.at(kernel, machine, space.heuristic(kernel, machine));
+  for (const char* features :
+       {"sse41", "sse41-avx-f16c-fma-avx2", "sse41-avx-f16c-fma-avx2-avx512-avx512_skylake"}) {
+    const Halide::Target older(std::string("x86-64-linux-") + features);
+    const bool can_run = Halide::host_supports_target_device(older) &&
+                         (!older.has_feature(Halide::Target::AVX512) ||
+                          Halide::get_host_target().has_feature(Halide::Target::AVX512));
+    if (!can_run) continue;
+    expect_close(run_candidate(kernel, candidate, inputs, older), interpret(kernel.body, inputs), 0,
+                 features);
+  }
+}
+
+/// Every value of every parameter, the others as the heuristic has them.
+void expect_points_agree(const std::string& name, const Machine& machine, const std::string& text) {
+  const Space& space = space_called(name);
+  const Kernel kernel = kernel_of(text);
+  for (const Parameter& parameter : space.parameters(kernel, machine)) {
+    for (const std::int64_t value : parameter.values) {
+      Point point = space.heuristic(kernel, machine);
+      point[parameter.name] = value;
+      try {
+        expect_agrees(text, space.at(kernel, machine, point), 0);
+      } catch (const UnsupportedError&) {  // too many tiles
+      }
+    }
+  }
+}
+
+TEST(QuantizedProducts, EveryPointOfPanelsAgrees) {
+  expect_points_agree("matmul_panels", detect_machine(2), product(21, 70, 36));
+}
+
 class QuantizedAmx : public testing::Test {
  protected:
   void SetUp() override {
@@ -99,20 +143,8 @@ TEST_F(QuantizedAmx, Agrees) {
   expect_space_agrees("matmul_amx", detect_machine(1));
 }
 
-TEST_F(QuantizedAmx, EveryTileAgrees) {
-  const Space& space = space_called("matmul_amx");
-  const std::string text = product(70, 100, 128);
-  const Kernel kernel = kernel_of(text);
-  for (const Parameter& parameter : space.parameters(kernel, machine_)) {
-    for (const std::int64_t value : parameter.values) {
-      Point point = space.heuristic(kernel, machine_);
-      point[parameter.name] = value;
-      try {
-        expect_agrees(text, space.at(kernel, machine_, point), 0);
-      } catch (const UnsupportedError&) {  // too many tiles
-      }
-    }
-  }
+TEST_F(QuantizedAmx, EveryPointAgrees) {
+  expect_points_agree("matmul_amx", machine_, product(70, 100, 128));
 }
 
 /// Sums near the largest that 32 bits hold.
@@ -140,6 +172,7 @@ TEST_F(QuantizedAmx, RowsThatAreNotFiniteGiveNanAndDoNotSpread) {
 
 TEST_F(QuantizedAmx, IsTheFirstChoice) {
   EXPECT_EQ(spaces_for(kernel_of(product(128, 768, 768)), machine_).front()->name, "matmul_amx");
+  EXPECT_EQ(spaces_for(kernel_of(product(128, 768, 20)), machine_).front()->name, "matmul_panels");
 }
 
 }  // namespace

@@ -63,8 +63,10 @@ inline Tensor unpacked(const Tensor& stored, const TensorType& type) {
   return dense;
 }
 
-inline std::vector<Tensor> run_candidate(const Kernel& kernel, const Candidate& candidate,
-                                         const std::vector<Tensor>& inputs) {
+/// For the processor at hand, or another `target` that it can run.
+inline std::vector<Tensor> run_candidate(
+    const Kernel& kernel, const Candidate& candidate, const std::vector<Tensor>& inputs,
+    const Halide::Target& target = Halide::Target(detect_machine(1).target)) {
   Algorithm algorithm = build_algorithm(kernel, candidate.form);
   candidate.schedule.apply(algorithm);
   const std::vector<Packing> packings = input_packings(kernel, candidate.form);
@@ -85,8 +87,8 @@ inline std::vector<Tensor> run_candidate(const Kernel& kernel, const Candidate& 
   }
   Halide::Realization realization(buffers);
   Halide::Pipeline pipeline(algorithm.outputs);
-  add_own_passes(candidate.schedule, algorithm, detect_machine(1).target, pipeline);
-  pipeline.realize(realization);
+  add_own_passes(candidate.schedule, algorithm, target.to_string(), pipeline);
+  pipeline.realize(realization, target);
   for (std::size_t i = 0; i < results.size(); ++i) {
     results[i] = unpacked(results[i], kernel.body.type(kernel.body.outputs[i]));
   }
