@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/text.h"
+#include "frontend/store_narrow.h"
 #include "tests/frontend/run_op.h"
 
 namespace sylvite {
@@ -123,6 +123,28 @@ TEST(QuantizeProducts, TakesTheTransposeOfAConstant) {
   const Tensor data = uneven({2, 3, 64}, 1.2, 1);
   const Tensor exact = interpret(graph, {data})[0], rounded = interpret(quantized, {data})[0];
   for (std::int64_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(rounded.as_double(i), exact.as_double(i), 0.3);
+}
+
+TEST(QuantizeProducts, KeepsItsConstantsWhenTheRestIsStoredAsBf16) {
+  const Tensor weight = uneven({64, 48}, 1, 1.1);
+  const Tensor x = uneven({5, 64}, 1, 1);
+  const Graph graph = product_graph(weight, x.dims());
+  const Graph quantized = quantize_products(graph);
+  const Graph stored = store_as(quantized, DType::bf16);
+  verify(stored);
+  for (const Node& node : stored.nodes()) {
+    if (node.op != Op::quantized_matmul) continue;
+    EXPECT_EQ(stored.type(node.inputs[0]).dtype, DType::bf16);
+    EXPECT_EQ(stored.type(node.inputs[1]).dtype, DType::i8);
+    EXPECT_EQ(stored.type(node.inputs[2]).dtype, DType::f32);
+    EXPECT_EQ(stored.type(node.inputs[3]).dtype, DType::i32);
+    EXPECT_EQ(stored.type(node.outputs[0]).dtype, DType::bf16);
+  }
+  const Tensor exact = interpret(graph, {x})[0], rounded = interpret(stored, {x})[0];
+  double scale = 0;
+  for (std::int64_t i = 0; i < exact.size(); ++i) scale = std::max(scale, std::abs(exact.as_double(i)));
+  for (std::int64_t i = 0; i < exact.size(); ++i)
+    EXPECT_NEAR(rounded.as_double(i), exact.as_double(i), 0.05 * scale) << "most of the terms cancel";
 }
 
 TEST(QuantizeProducts, LeavesTheRest) {

@@ -73,6 +73,14 @@ TEST(SessionTest, QuantizesDynamically) {
   EXPECT_LT(distance(actual, interpret(graph, inputs)[0]), 0.03) << "with what bf16 costs, where it is used";
 }
 
+TEST(SessionTest, QuantizesOnProcessorsOnly) {
+  const TemporaryFolder folder;
+  CompileOptions options = test_options(folder.path());
+  options.set["compile.precision"] = "int8-dynamic";
+  options.set["compile.device"] = "cuda";
+  EXPECT_THROW((void)load_graph(small_graph(), options), UnsupportedError);
+}
+
 /// Products of one activation are one kernel, as in f32.
 TEST(SessionTest, QuantizedProductsOfOneActivationAreMerged) {
   Graph graph;
