@@ -5,8 +5,8 @@
 
 namespace sylvite {
 
-/// Microseconds below which a timing of the kernel is impossible: its multiplications at four times the peak
-/// of a fast core. 0 for kernels without contractions.
+/// Microseconds below which a timing of the kernel is impossible: a quarter of its multiplications at the
+/// peak of a fast core, which depends on the element type. 0 for kernels without contractions.
 [[nodiscard]] double least_microseconds(const Kernel& kernel, int threads);
 
 }  // namespace sylvite

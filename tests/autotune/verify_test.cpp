@@ -96,6 +96,21 @@ TEST(Plausibility, BoundsContractions) {
   EXPECT_EQ(least_microseconds(sample_pointwise(), 1), 0);
 }
 
+/// AMX makes 2.5 TFLOP/s of bf16 at 2.5 GHz, and twice that of bytes.
+TEST(Plausibility, TilesOfAmxArePossible) {
+  const auto least = [](DType element) {
+    Graph body;
+    const ValueId a = body.add_input("a", make_type(element, {1000, 1000}));
+    const ValueId b = body.add_input("b", make_type(element, {1000, 1000}));
+    body.outputs = {body.add(Op::matmul, {a, b})};
+    return least_microseconds(make_kernel(std::move(body), {false, true}), 1);
+  };
+  const double flops = 2e9;
+  EXPECT_LT(least(DType::bf16), flops / 5e6);
+  EXPECT_LT(least(DType::i8), flops / 10e6);
+  EXPECT_GT(least(DType::i8), flops / 100e6);
+}
+
 TEST(Verify, AttentionMayRoundItsProbabilities) {
   const auto attention = [](const char* type) {
     return parse_kernel(
