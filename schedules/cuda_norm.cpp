@@ -11,8 +11,6 @@ namespace {
 constexpr std::int64_t most_held = 64;         // values of a row in a thread's registers
 constexpr int most_threads = 1024;             // of a block
 constexpr std::int64_t most_rows = 1LL << 31;  // blocks of a grid
-constexpr std::int64_t l2_bytes = 50 << 20;    // a result that is larger is not there when it is read
-constexpr std::int64_t most_ring = 96 << 10;   // bytes of a block's shared memory
 
 struct Normalization {
   Op op;
@@ -55,30 +53,6 @@ std::string read_weights(const Graph& body, const Node& node, CudaNormProblem& p
   return refusal;
 }
 
-bool loads_stream(const CudaNormChoice& choice) {
-  return (choice.streams & 1) != 0;
-}
-bool stores_stream(const CudaNormChoice& choice) {
-  return (choice.streams & 2) != 0;
-}
-
-std::int64_t row_bytes(const CudaNormProblem& problem, const CudaOperand& operand) {
-  return problem.columns * static_cast<std::int64_t>(dtype_size(operand.of.dtype));
-}
-/// Rows that the copy engine can bring: whole, and in units of 16 bytes.
-bool may_be_staged(const CudaNormProblem& problem, const CudaOperand& operand) {
-  const auto size = static_cast<std::int64_t>(dtype_size(operand.of.dtype));
-  return operand.passes_by() && operand.row * size % 16 == 0 && row_bytes(problem, operand) % 16 == 0;
-}
-/// Bytes of the ring that a row takes; 0 when nothing can be staged.
-std::int64_t staged_bytes(const CudaNormProblem& problem) {
-  std::int64_t bytes = 0;
-  for (const CudaOperand& operand : problem.prologue_operands) {
-    if (may_be_staged(problem, operand)) bytes += row_bytes(problem, operand);
-  }
-  return bytes;
-}
-
 /// Everything that is read, in the order of the arguments.
 std::vector<const CudaOperand*> all_operands(const CudaNormProblem& problem) {
   std::vector<const CudaOperand*> all;
@@ -90,31 +64,18 @@ std::vector<const CudaOperand*> all_operands(const CudaNormProblem& problem) {
   return all;
 }
 
-/// fetch, and the loads of the prologue: what is staged lies in the ring, one operand after the other.
-std::string prologue_text(const CudaNormProblem& problem, const CudaNormChoice& choice, int vector) {
-  std::string fetch, loads;
-  std::int64_t offset = 0;
-  for (const CudaOperand& operand : problem.prologue_operands) {
-    if (choice.stages == 0 || !may_be_staged(problem, operand)) {
-      loads += load_text(operand, vector, "STREAM_LOADS");
-      continue;
-    }
-    fetch += fmt::format("  load_run<STREAM_LOADS>(to + {}, a.{} + {}ll * row, {}, barrier);\n", offset,
-                         operand.of.name, operand.row, row_bytes(problem, operand));
-    loads += fmt::format(
-        "  float v_{0}[VECTOR];\n  load_shared_vector((const {1}*)(place + {2}) + column, v_{0});\n",
-        operand.of.name, dtype_name(operand.of.dtype), offset);
-    offset += row_bytes(problem, operand);
-  }
+/// The loads of the prologue and its work.
+std::string prologue_text(const CudaNormProblem& problem, int vector) {
+  std::string loads;
+  for (const CudaOperand& operand : problem.prologue_operands)
+    loads += load_text(operand, vector, "STREAM_LOADS");
   return fmt::format(
-      "DEVICE void fetch(const Arguments& a, long long row, u32 to, u32 barrier) {{\n{}}}\n"
-      "DEVICE void load_x(const Arguments& a, const u8* place, long long row, int column, float "
-      "(&x)[VECTOR]) {{\n"
+      "DEVICE void load_x(const Arguments& a, long long row, int column, float (&x)[VECTOR]) {{\n"
       "{}  for (int j = 0; j < VECTOR; j++) x[j] = {};\n}}\n",
-      fetch, loads, call_text(problem.prologue, "prologue", "0.f"));
+      loads, call_text(problem.prologue, "prologue", "0.f"));
 }
 
-std::string functions_text(const CudaNormProblem& problem, const CudaNormChoice& choice, int vector) {
+std::string functions_text(const CudaNormProblem& problem, int vector) {
   std::string finish, scaled = "x[j]";
   for (const CudaOperand& operand : problem.epilogue_operands)
     finish += load_text(operand, vector, "STREAM_LOADS");
@@ -123,7 +84,7 @@ std::string functions_text(const CudaNormProblem& problem, const CudaNormChoice&
     finish += load_text(*operand, vector, "STREAM_LOADS");
     scaled = operand == &problem.scale ? "x[j] * v_scale[j]" : fmt::format("({}) + v_shift[j]", scaled);
   }
-  return problem.prologue.function + problem.epilogue.function + prologue_text(problem, choice, vector) +
+  return problem.prologue.function + problem.epilogue.function + prologue_text(problem, vector) +
          fmt::format(
              "DEVICE void finish(const Arguments& a, long long row, int column, float (&x)[VECTOR]) {{\n{}"
              "  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
@@ -180,34 +141,6 @@ int vector_of(const CudaNormProblem& problem) {
   return vector;
 }
 
-namespace {
-
-/// Whether a ring fits beside what a block has of its own: a launch asks for more than 48 KiB only by the
-/// ring.
-bool fits_ring(std::int64_t bytes) {
-  constexpr std::int64_t unasked = 48 << 10, own = 1 << 10;
-  return bytes <= unasked - own || (bytes > unasked && bytes <= most_ring);
-}
-
-/// Stages and chains worth racing with `threads` to a row: where every multiprocessor has blocks, and the
-/// warps of a row meet, after which a place in the ring is free.
-std::vector<CudaNormChoice> rings_for(const CudaNormProblem& problem, int threads) {
-  constexpr std::int64_t least_blocks = 128;
-  std::vector<CudaNormChoice> rings;
-  const std::int64_t row = staged_bytes(problem);
-  if (row == 0 || problem.function == no_normalization.function || threads < 128 || threads > 512)
-    return rings;
-  for (const int stages : {2, 4}) {
-    for (const int chain : {4, 32}) {
-      if (fits_ring(stages * row) && problem.rows >= least_blocks * chain)
-        rings.push_back({threads, 1, 0, stages, chain});
-    }
-  }
-  return rings;
-}
-
-}  // namespace
-
 std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
   const std::int64_t vector = vector_of(problem);
   struct Rated {
@@ -215,10 +148,6 @@ std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
     std::int64_t penalty;
   };
   std::vector<Rated> rated;
-  const std::int64_t bytes =
-      problem.rows * problem.columns * static_cast<std::int64_t>(dtype_size(problem.out));
-  constexpr std::int64_t rings_last = 1 << 20;  // no ring is a first guess
-  const int best_streams = bytes > l2_bytes ? 3 : 0;
   const std::int64_t well_held = problem.function == no_normalization.function ? 16 : 32;
   for (int threads = 32; threads <= most_threads; threads *= 2) {
     const std::int64_t items = (problem.columns + threads * vector - 1) / (threads * vector);
@@ -226,16 +155,11 @@ std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
     if (held > most_held || (threads > 32 && threads * vector / 2 >= problem.columns)) continue;
     // Few values wait on sums of many warps; many take registers from other blocks.
     const std::int64_t wanted = std::abs(held - well_held) + (held > well_held ? well_held : 0);
-    for (const int streams : {0, 2, 3}) {
-      const int other = streams == best_streams ? 0 : 1;
+    for (const bool streams : {false, true}) {
       for (const int rows : {1, 2, 4, 8}) {
         const int block = threads * rows;
         if (block < 128 || block > 512) continue;
-        rated.push_back({{threads, rows, streams, 0, 1}, 2 * (8 * wanted + block / 256) + other});
-      }
-      for (const CudaNormChoice& ring : rings_for(problem, threads)) {
-        rated.push_back(
-            {{threads, 1, streams, ring.stages, ring.chain}, 2 * (8 * wanted + rings_last) + other});
+        rated.push_back({{threads, rows, streams}, 2 * (8 * wanted + block / 256) + (streams ? 1 : 0)});
       }
     }
   }
@@ -247,8 +171,7 @@ std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
 }
 
 std::string CudaNormChoice::to_string() const {
-  std::string text = fmt::format("threads {} rows {} streams {}", threads, rows, streams);
-  return stages == 0 ? text : text + fmt::format(" stages {} chain {}", stages, chain);
+  return fmt::format("threads {} rows {}{}", threads, rows, streams ? " streams" : "");
 }
 
 CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice& choice) {
@@ -261,19 +184,16 @@ CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice
                               embedded::cuda_pointwise, embedded::cuda_vector);
   result.source += fmt::format(
       "constexpr long long ROWS = {};\nconstexpr int COLUMNS = {}, THREADS = {}, ROWS_OF_BLOCK = {}, "
-      "VECTOR = {}, STAGES = {}, CHAIN = {}, ROW_BYTES = {};\n"
-      "constexpr bool STREAM_LOADS = {}, STREAM_STORES = {};\nconstexpr float EPSILON = {:a}f;\n"
+      "VECTOR = {};\n"
+      "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS;\nconstexpr float EPSILON = {:a}f;\n"
       "typedef {} Out;\n",
-      problem.rows, problem.columns, choice.threads, choice.rows, vector, choice.stages, choice.chain,
-      staged_bytes(problem), loads_stream(choice), stores_stream(choice), static_cast<float>(problem.epsilon),
-      dtype_name(problem.out));
+      problem.rows, problem.columns, choice.threads, choice.rows, vector, choice.streams,
+      static_cast<float>(problem.epsilon), dtype_name(problem.out));
   const std::vector<const CudaOperand*> operands = all_operands(problem);
-  result.source += arguments_text(operands) + functions_text(problem, choice, vector);
+  result.source += arguments_text(operands) + functions_text(problem, vector);
   result.source += embedded::cuda_norm;
-  const int rows = choice.rows * choice.chain;
-  result.blocks = static_cast<unsigned>((problem.rows + rows - 1) / rows);
+  result.blocks = static_cast<unsigned>((problem.rows + choice.rows - 1) / choice.rows);
   result.threads = static_cast<unsigned>(choice.threads * choice.rows);
-  result.shared_bytes = static_cast<unsigned>(choice.stages * staged_bytes(problem));
   result.programmatic = true;
   result.pointers = {problem.out_argument};
   for (const CudaOperand* operand : operands) result.pointers.push_back(operand->of.input);

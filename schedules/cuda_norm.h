@@ -26,11 +26,9 @@ struct CudaNormProblem {
 
 /// The numbers that may vary.
 struct CudaNormChoice {
-  int threads = 32;  ///< of a row
-  int rows = 4;      ///< of a block, side by side
-  int streams = 0;   ///< what is the first to leave the L2 cache: 1 what is read once, 2 the result, 3 both
-  int stages = 0;    ///< rows that the copy engine brings ahead of their turns
-  int chain = 1;     ///< rows of a block, one after the other: 1 without stages
+  int threads = 32;      ///< of a row
+  int rows = 4;          ///< of a block, side by side
+  bool streams = false;  ///< what is read once, and the result, are the first to leave the L2 cache
   bool operator==(const CudaNormChoice&) const = default;
   [[nodiscard]] std::string to_string() const;
 };

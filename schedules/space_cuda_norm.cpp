@@ -10,11 +10,7 @@ namespace {
 
 Form form_of(const CudaNormChoice& choice) {
   return {cuda_norm_form,
-          {{"threads", choice.threads},
-           {"rows", choice.rows},
-           {"streams", choice.streams},
-           {"stages", choice.stages},
-           {"chain", choice.chain}}};
+          {{"threads", choice.threads}, {"rows", choice.rows}, {"streams", choice.streams ? 1 : 0}}};
 }
 
 using Rows = CudaChoiceSpace<read_cuda_norm, cuda_norm_choices, form_of>;
@@ -36,8 +32,7 @@ const Space cuda_pointwise_space = {"cuda_pointwise", refuses_pointwise, Rows::p
 CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form) {
   const CudaNormProblem problem = require_problem(read_cuda_norm(kernel), cuda_norm_form);
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };
-  return make_cuda_norm(
-      problem, {number("threads"), number("rows"), number("streams"), number("stages"), number("chain")});
+  return make_cuda_norm(problem, {number("threads"), number("rows"), number("streams") != 0});
 }
 
 }  // namespace sylvite

@@ -196,22 +196,6 @@ DEVICE void load_windows_to(u32 to, const TensorMap* map, int channel, int colum
       "h"(blocks)
       : "memory");
 }
-/// A run of bytes, a multiple of 16 between aligned addresses. STREAM: they pass by once.
-template <bool STREAM>
-DEVICE void load_run(u32 to, const void* from, u32 bytes, u32 barrier) {
-  if constexpr (STREAM) {
-    asm volatile(
-        "{.reg .b64 policy;\n createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
-        " cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], "
-        "policy;}" ::"r"(to),
-        "l"(from), "r"(bytes), "r"(barrier)
-        : "memory");
-  } else {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-                 "l"(from), "r"(bytes), "r"(barrier)
-                 : "memory");
-  }
-}
 DEVICE void store_box(const TensorMap* map, int x, int y, int z, int w, u32 from) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(map), "r"(x),
                "r"(y), "r"(z), "r"(w), "r"(from)

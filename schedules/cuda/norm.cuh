@@ -1,17 +1,15 @@
 // out = epilogue(NORMALIZE(prologue(row))) for every row. A row is read once and stays in the registers of its THREADS
-// threads. Without stages a block takes ROWS_OF_BLOCK rows. With stages it takes CHAIN rows, one after the other, which
-// the copy engine brings into a ring in shared memory ahead of their turns.
+// threads; a block takes ROWS_OF_BLOCK rows. (Rows that the copy engine brought ahead into a ring in shared memory took 3 %
+// longer and more, wherever they were measured.)
 //
 // schedules/cuda_norm.cpp writes these ahead of this text:
 //   ROWS, COLUMNS             extents
-//   THREADS, ROWS_OF_BLOCK    threads of a row, a multiple of 32, with stages of 64; rows of a block, 1 with stages
+//   THREADS, ROWS_OF_BLOCK    threads of a row, a multiple of 32; rows of a block
 //   VECTOR                    columns that a thread takes together: a divisor of COLUMNS
 //   NORMALIZE, EPSILON        layer_norm, rms_norm, softmax, log_softmax or keep, below
-//   STAGES, CHAIN, ROW_BYTES  places in the ring or 0, rows of a block, bytes of a row in the ring
 //   OUTSIDE                   what columns beyond the row count as
 //   Arguments                 pointers: out, and what is read
-//   fetch(a, row, place, barrier)   brings a row into the ring
-//   load_x(a, place, row, column, x), finish(a, row, column, x)   VECTOR values of the row; the work on them and their store
+//   load_x(a, row, column, x), finish(a, row, column, x)   VECTOR values of the row; the work on them and their store
 
 constexpr int WARPS = THREADS / 32;  // of a row
 constexpr int ITEMS = (COLUMNS + THREADS * VECTOR - 1) / (THREADS * VECTOR);
@@ -175,11 +173,11 @@ DEVICE void log_softmax(Row& x, int, float2* parts) {
   }
 }
 
-DEVICE void load_row(const Arguments& arguments, const u8* place, long long row, int thread, Row& x) {
+DEVICE void load_row(const Arguments& arguments, long long row, int thread, Row& x) {
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
     if (is_inside(thread, i)) {
-      load_x(arguments, place, row, (i * THREADS + thread) * VECTOR, x[i]);
+      load_x(arguments, row, (i * THREADS + thread) * VECTOR, x[i]);
     } else {
 #pragma unroll
       for (int j = 0; j < VECTOR; j++) x[i][j] = OUTSIDE;
@@ -194,44 +192,14 @@ DEVICE void finish_row(const Arguments& arguments, long long row, int thread, Ro
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS* ROWS_OF_BLOCK) KERNEL(const Arguments arguments) {
-  __shared__ float2 parts[2][WARPS * ROWS_OF_BLOCK];
+  __shared__ float2 parts[WARPS * ROWS_OF_BLOCK];
   Row x;
   allow_next_kernel();
-  if constexpr (STAGES == 0) {
-    const int thread = threadIdx.x % THREADS;
-    const long long wanted = (long long)blockIdx.x * ROWS_OF_BLOCK + threadIdx.x / THREADS;
-    const long long row = wanted < ROWS ? wanted : ROWS - 1;
-    wait_previous_kernels();
-    load_row(arguments, nullptr, row, thread, x);
-    NORMALIZE(x, thread, parts[0]);
-    if (wanted < ROWS) finish_row(arguments, row, thread, x);
-  } else {
-    constexpr int PLACES = STAGES > 0 ? STAGES : 1;
-    extern __shared__ __align__(128) u8 ring[];
-    __shared__ u64 filled[PLACES];
-    const int thread = threadIdx.x;
-    const long long first = (long long)blockIdx.x * CHAIN;
-    const int count = (int)(ROWS - first < CHAIN ? ROWS - first : CHAIN);
-    const auto bring = [&](int i) {
-      const u32 barrier = shared_address(&filled[i % PLACES]);
-      barrier_expect(barrier, ROW_BYTES);
-      fetch(arguments, first + i, shared_address(ring) + i % PLACES * ROW_BYTES, barrier);
-    };
-    if (thread == 0) {
-      for (int i = 0; i < PLACES; i++) barrier_init(shared_address(&filled[i]), 1);
-      barrier_init_done();
-      wait_previous_kernels();
-      for (int i = 0; i < PLACES && i < count; i++) bring(i);
-    }
-    __syncthreads();
-    wait_previous_kernels();
-    for (int i = 0; i < count; i++) {
-      barrier_wait(shared_address(&filled[i % PLACES]), i / PLACES & 1);
-      load_row(arguments, ring + i % PLACES * ROW_BYTES, first + i, thread, x);
-      // The warps meet here, so that the place is free. The next row's parts are written while slower warps still read.
-      NORMALIZE(x, thread, parts[i & 1]);
-      if (thread == 0 && i + PLACES < count) bring(i + PLACES);
-      finish_row(arguments, first + i, thread, x);
-    }
-  }
+  const int thread = threadIdx.x % THREADS;
+  const long long wanted = (long long)blockIdx.x * ROWS_OF_BLOCK + threadIdx.x / THREADS;
+  const long long row = wanted < ROWS ? wanted : ROWS - 1;
+  wait_previous_kernels();
+  load_row(arguments, row, thread, x);
+  NORMALIZE(x, thread, parts);
+  if (wanted < ROWS) finish_row(arguments, row, thread, x);
 }

@@ -19,11 +19,10 @@ struct Bits<2> {
   typedef u16 Type;
 };
 
-// From global memory, or from shared (a generic load). Global loads say that nothing writes there while the kernel runs:
-// else each would wait for the stores before it. STREAM: the elements pass by once.
-enum class From { global, global_stream, shared };
-template <From FROM, int N, class T>
-DEVICE void load_vector_from(const T* p, float (&v)[N]) {
+// Says that nothing writes there while the kernel runs: else each load would wait for the stores before it. STREAM: the
+// elements pass by once.
+template <bool STREAM = false, int N, class T>
+DEVICE void load_vector(const T* p, float (&v)[N]) {
   constexpr int BYTES = N * sizeof(T) < 16 ? N * sizeof(T) : 16, STEP = BYTES / sizeof(T);
 #pragma unroll
   for (int i = 0; i < N; i += STEP) {
@@ -32,19 +31,10 @@ DEVICE void load_vector_from(const T* p, float (&v)[N]) {
       T elements[STEP];
     } loaded;
     const auto* from = (const typename Bits<BYTES>::Type*)(p + i);
-    if constexpr (FROM == From::shared) loaded.bits = *from;
-    else loaded.bits = FROM == From::global_stream ? __ldcs(from) : __ldg(from);
+    loaded.bits = STREAM ? __ldcs(from) : __ldg(from);
 #pragma unroll
     for (int j = 0; j < STEP; j++) v[i + j] = to_float(loaded.elements[j]);
   }
-}
-template <bool STREAM = false, int N, class T>
-DEVICE void load_vector(const T* p, float (&v)[N]) {
-  load_vector_from<STREAM ? From::global_stream : From::global>(p, v);
-}
-template <int N, class T>
-DEVICE void load_shared_vector(const T* p, float (&v)[N]) {
-  load_vector_from<From::shared>(p, v);
 }
 template <int N, class T>
 DEVICE void load_same(const T* p, float (&v)[N]) {

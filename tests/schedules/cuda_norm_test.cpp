@@ -69,8 +69,7 @@ TEST(CudaNorm, Compiles) {
   for (const char* text : norm_texts) {
     const CudaNormProblem problem = read_cuda_norm(norm_kernel(text)).problem;
     const std::vector<CudaNormChoice> choices = cuda_norm_choices(problem);
-    for (const CudaNormChoice& choice :
-         {choices.front(), choices.back()}) {  // the last has a ring where there is one
+    for (const CudaNormChoice& choice : {choices.front(), choices.back()}) {
       const CudaTemplate made = make_cuda_norm(problem, choice);
       EXPECT_GT(cuda::compile_cuda(made.source, made.architecture).size(), 1000U) << choice.to_string();
     }
