@@ -121,10 +121,11 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
           const int threads = lanes * deep;
           if (threads < 128 || threads > 1024 || threads * unroll > 8192 || lanes * vector % cluster != 0)
             continue;
-          // One block for each multiprocessor, lines of 128 bytes, and all loads of a thread used.
+          // One block of 512 threads for each multiprocessor, lines of 128 bytes, and all loads of a thread
+          // used.
           const auto blocks = static_cast<double>(problem.batch * strips_of(problem, lanes) * cluster);
-          const double penalty = 4 * std::abs(std::log2(blocks / 128)) + (lanes * vector == 64 ? 0 : 1) +
-                                 (deep == 32 ? 0 : 1) + (unroll == 16 ? 0 : 1) +
+          const double penalty = 4 * std::abs(std::log2(blocks / 128)) + (lanes == 8 ? 0 : 1) +
+                                 std::abs(std::log2(threads / 512.)) + std::log2(16. / unroll) +
                                  (unroll * cluster * deep <= problem.rows ? 0 : 8);
           for (const bool streams : {false, true})
             rated.push_back(
