@@ -63,7 +63,7 @@ constexpr Knob knobs[] = {
      "on a GPU: cuBLASLt's algorithms are candidates for matmuls; winners are stored under its version"},
     {"runtime.spin", duration, "0.05ms", "", "", "how long an idle worker thread spins before it sleeps"},
     {"runtime.cuda_graph", boolean, "false", "", "",
-     "on a GPU: replay a run as one CUDA graph, so that launches cost next to nothing"},
+     "on a GPU: replay a run of several kernels as one CUDA graph, so that launches cost next to nothing"},
     {"import.random_weights", integer, "-1", "random-weights", "",
      "seed to fill absent weights with random values; -1 refuses models without weights"},
     {"import.dims", list, "", "dims", "", "values for symbolic dimensions, e.g. batch=1,sequence=128"},

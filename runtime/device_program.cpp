@@ -125,7 +125,10 @@ void DeviceProgram::issue(cuda::StreamHandle stream) {
       for (const cuda::Launch& launch : launches) cuda::launch(launch, where);
     }
   };
-  if (!use_graph_ || launches_.empty()) return launch_all(stream);
+  // A graph of one kernel costs more than the kernel's launch, and keeps it from beginning early.
+  std::size_t kernels = 0;
+  for (const std::vector<cuda::Launch>& launches : launches_) kernels += launches.size();
+  if (!use_graph_ || kernels < 2) return launch_all(stream);
   if (graph_.is_empty()) graph_ = cuda::Graph(stream_, [&] { launch_all(stream_.get()); });
   graph_.launch(stream);
 }
