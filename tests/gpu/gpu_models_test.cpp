@@ -29,7 +29,7 @@ TEST_P(gpu_models, agree_in_half_floats) {
                           {"compile.precision", "f16"},
                           {"compile.threads", "0"},
                           {"runtime.cuda_graph", "true"}},
-                         5e-3);
+                         5e-3, 0x1p-24);
 }
 
 INSTANTIATE_TEST_SUITE_P(, gpu_models,
