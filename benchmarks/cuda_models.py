@@ -8,6 +8,7 @@ modes, then torch's; a figure is the median over rounds. Needs torch, onnx and n
 """
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -18,11 +19,12 @@ import numpy as np
 import onnx
 import torch
 import torch_models
-from cuda_timing import error_of, time_once
+from cuda_timing import time_once
 from onnx_batch import rewrite
 
 CALLS = 30  # of torch in a sample
-TORCH_MODES = ["eager", "default", "reduce-overhead", "max-autotune"]
+# eager-published: eager, of the module as torch_models.py has it `as_published`
+TORCH_MODES = ["eager", "default", "reduce-overhead", "max-autotune", "eager-published"]
 
 
 class Sylvite:
@@ -30,7 +32,8 @@ class Sylvite:
 
     def __init__(self, command, model, folder, options):
         self.command, self.model, self.folder = command, model, folder
-        self.common = ["--device", "cuda", "--precision", options.precision, "--progress", "none"]
+        settings = [word for setting in options.settings for word in ("--set", setting)]
+        self.common = ["--device", "cuda", "--precision", options.precision, "--progress", "none", *settings]
         self.options = options
 
     def caches(self, mode):
@@ -65,35 +68,45 @@ class Sylvite:
         return torch.from_numpy(result)
 
 
-def draw_input(model, batch):
-    torch.manual_seed(0)
-    value = model.graph.input[0]
+def draw_input(value, seed):
+    torch.manual_seed(seed)
     dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
     if value.type.tensor_type.elem_type == onnx.TensorProto.INT64:
-        return value.name, torch.randint(0, 1000, dims, device="cuda")
-    return value.name, torch.randn(dims, device="cuda")
+        return torch.randint(0, 1000, dims, device="cuda")
+    return torch.randn(dims, device="cuda")
 
 
-def torch_way(model, mode, x):
-    """A compiled model that has run, what its first call took, its output, and the memory it holds."""
+def error_of(results, references):
+    """The norm of all differences over the norm of all references, which lie on the host."""
+    apart = sum((result.cuda().float() - reference.cuda()).square().sum().item()
+                for result, reference in zip(results, references))
+    return math.sqrt(apart / sum(reference.square().sum().item() for reference in references))
+
+
+def torch_way(model, mode, inputs):
+    """A compiled model that has run, what its first call took, its outputs, and the memory it holds."""
+    x = inputs[0]
     torch._dynamo.reset()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
+    own = x.nbytes + sum(t.nbytes for t in [*model.parameters(), *model.buffers()])
+    others = torch.cuda.memory_allocated() - own
     start = time.time()
     with torch.inference_mode():
         call = model if mode == "eager" else torch.compile(model, mode=mode)
         for _ in range(4):
-            out = call(x)
+            call(x)
         torch.cuda.synchronize()
         seconds = time.time() - start
-        out = out.clone()
+        peak = torch.cuda.max_memory_allocated() - others
+        outputs = [call(each).cpu() for each in inputs]
 
     def run():
         with torch.inference_mode():
             for _ in range(CALLS):
                 call(x)
 
-    return {"run": run, "compile_seconds": seconds, "out": out, "bytes": torch.cuda.max_memory_allocated()}
+    return {"run": run, "compile_seconds": seconds, "outputs": outputs, "bytes": peak}
 
 
 def race(path, name, options, folder):
@@ -101,13 +114,14 @@ def race(path, name, options, folder):
     start = time.time()
     onnx_path = rewrite(path, folder, options.batch, bf16)
     reference_model = torch_models.load(name, onnx_path)
-    input_name, x = draw_input(onnx.load(onnx_path, load_external_data=False), options.batch)
-    cast = (lambda t: t.bfloat16()) if bf16 else (lambda t: t)
-    given = x if x.dtype == torch.int64 else cast(x)
+    value = onnx.load(onnx_path, load_external_data=False).graph.input[0]
+    inputs = [draw_input(value, seed) for seed in range(options.seeds)]
+    given = [x.bfloat16() if bf16 and x.dtype != torch.int64 else x for x in inputs]
     with torch.inference_mode():
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False
-        reference = reference_model.cuda()(x).float()
+        reference_model.cuda()
+        references = [reference_model(x).float().cpu() for x in inputs]
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
     print(f"{name}: models and reference ready in {time.time() - start:.1f} s", flush=True)
     ours = Sylvite(options.sylvite, onnx_path, folder, options)
@@ -117,19 +131,24 @@ def race(path, name, options, folder):
         report = ours.bench(mode)
         row["cold_seconds"][mode] = report["seconds"]["ready"]
         print(f"  sylvite {mode}: cold {report['seconds']}, process {report['process_seconds']:.1f} s", flush=True)
-        row["error"][mode] = error_of(ours.outputs(mode, input_name, given).cuda(), reference)
+        row["error"][mode] = error_of([ours.outputs(mode, value.name, x) for x in given], references)
         report = ours.bench(mode, profile=options.profile)
         row["warm_seconds"][mode] = report["seconds"]["ready"]
         row["bytes"][mode] = report["peak_bytes"]
     model = reference_model.bfloat16() if bf16 else reference_model
-    if given.dim() == 4:
-        given = given.contiguous(memory_format=torch.channels_last)  # what torch is fastest with
+    fastest = given
+    if given[0].dim() == 4:  # what torch is fastest with
+        fastest = [x.contiguous(memory_format=torch.channels_last) for x in given]
     ways = {}
     for mode in options.torch:
-        way = torch_way(model, mode, given)
+        if mode == "eager-published":
+            other = torch_models.load(name, onnx_path, as_published=True).cuda()
+            way = torch_way(other.bfloat16() if bf16 else other, "eager", given)
+        else:
+            way = torch_way(model, mode, fastest)
         ways["torch " + mode] = way["run"]
         row["cold_seconds"]["torch " + mode] = way["compile_seconds"]
-        row["error"]["torch " + mode] = error_of(way["out"], reference)
+        row["error"]["torch " + mode] = error_of(way["outputs"], references)
         row["bytes"]["torch " + mode] = way["bytes"]
         print(f"  torch {mode}: cold {way['compile_seconds']:.1f} s", flush=True)
     rounds = {mode: [] for mode in [*options.modes, *ways]}
@@ -151,7 +170,8 @@ def print_row(row):
     theirs = [us for mode, us in row["us"].items() if mode.startswith("torch")]
     if theirs:
         ours = min(us for mode, us in row["us"].items() if not mode.startswith("torch"))
-        print(f"RATIO {row['model']} best of torch {min(theirs) / ours:.3f}, eager {row['us'].get('torch eager', 0) / ours:.2f}", flush=True)
+        eager = [f"{mode[6:]} {us / ours:.2f}" for mode, us in row["us"].items() if mode.startswith("torch eager")]
+        print(f"RATIO {row['model']} best of torch {min(theirs) / ours:.3f}", *eager, flush=True)
 
 
 def parse_options():
@@ -163,6 +183,8 @@ def parse_options():
     parser.add_argument("--precision", default="bf16")
     parser.add_argument("--modes", default="reduce-overhead,max-autotune", help="Sylvite's")
     parser.add_argument("--torch", default=",".join(TORCH_MODES), help="torch's modes; none: empty")
+    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE")
+    parser.add_argument("--seeds", type=int, default=2, help="inputs over which errors are taken")
     parser.add_argument("--budget", type=int, default=45)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--profile", action="store_true", help="print Sylvite's time kernel by kernel")

@@ -1,8 +1,9 @@
 """BERT-base, GPT-2 small, ViT-B/16 and ResNet-50 as plain PyTorch modules, with the weights of an ONNX graph.
 
 Attention is scaled_dot_product_attention; BERT's three projections are apart, as its users have them. ResNet-50 has its
-normalisations folded into the convolutions, as its graph has, and keeps channels last. Weights are
-taken in the order in which the graph uses them, so names do not matter.
+normalisations folded into the convolutions, as its graph has, and keeps channels last; or, `as_published`, has them as
+modules of their own and torch's default layout, as its users' code (torchvision's) does. Weights are taken in the order
+in which the graph uses them, so names do not matter.
 """
 
 import onnx
@@ -154,6 +155,23 @@ class Vit(nn.Module):
         return self.head(self.norm(h)[:, 0])
 
 
+def unfolded(conv):
+    """The same function as a convolution without bias and a normalisation."""
+    norm = nn.BatchNorm2d(conv.out_channels)
+    norm.weight = nn.Parameter(torch.full_like(norm.weight, (1 + norm.eps) ** 0.5))
+    norm.bias = conv.bias
+    conv.bias = None
+    return nn.Sequential(conv, norm)
+
+
+def unfold(module):
+    for name, child in module.named_children():
+        if isinstance(child, nn.Conv2d):
+            setattr(module, name, unfolded(child))
+        else:
+            unfold(child)
+
+
 class Bottleneck(nn.Module):
     def __init__(self, weights, stride, is_first):
         super().__init__()
@@ -182,6 +200,10 @@ class ResNet50(nn.Module):
 MODELS = {"bert_base": Bert, "gpt2_small": Gpt2, "vit_b_16": Vit, "resnet50": ResNet50}
 
 
-def load(name, path):
+def load(name, path, as_published=False):
     """The model of an ONNX file, f32, on the CPU, for inference."""
-    return MODELS[name](Weights(path)).eval().requires_grad_(False)
+    model = MODELS[name](Weights(path))
+    if as_published and name == "resnet50":
+        unfold(model)
+        model.to(memory_format=torch.contiguous_format)
+    return model.eval().requires_grad_(False)
