@@ -111,13 +111,19 @@ Session new_session(const CompileOptions& options) {
   return session;
 }
 
+/// Is what is cheap kept in f32? On a GPU, where memory is what kernels wait for, only when asked.
+bool keeps_wide(const Session& session) {
+  const std::string choice = session.settings.string("compile.keep_wide");
+  return choice == "auto" ? !session.machine.gpu : choice == "on";
+}
+
 /// Passes and lowering of session.imported.
 void transform(Session& session) {
   session.graph = run_passes(session.imported, pass_options(session.settings), &session.passes);
   const std::string precision = session.settings.string("compile.precision");
   if (precision == "bf16" || precision == "f16") {
     const DType narrow = precision == "bf16" ? DType::bf16 : DType::f16;
-    session.graph = store_as(session.graph, narrow, {.keep_wide = !session.machine.gpu});
+    session.graph = store_as(session.graph, narrow, {.keep_wide = keeps_wide(session)});
   }
   if (precision == "int8-dynamic") {
     session.graph = quantize_products(session.graph);
