@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "base/error.h"
 
@@ -61,18 +62,20 @@ DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, bool us
 }
 
 void DeviceProgram::upload_weights() {
-  std::vector<std::size_t> offsets;
+  std::map<const void*, std::size_t> offsets;  // of what lies on the host once
   std::size_t total = 0;
   for (std::size_t slot = 0; slot < bindings_.weights.size(); ++slot) {
-    offsets.push_back(total);
-    total += rounded_up(static_cast<std::size_t>(bindings_.weights.at(slot).byte_size()));
+    const Tensor& weight = bindings_.weights.at(slot);
+    if (offsets.try_emplace(weight.data(), total).second)
+      total += rounded_up(static_cast<std::size_t>(weight.byte_size()));
   }
   weights_ = cuda::DeviceMemory(total);
-  for (std::size_t slot = 0; slot < offsets.size(); ++slot) {
+  for (std::size_t slot = 0; slot < bindings_.weights.size(); ++slot)
+    regions_.weights.push_back(weights_.address() + offsets.at(bindings_.weights.at(slot).data()));
+  for (std::size_t slot = 0; slot < bindings_.weights.size(); ++slot) {
     const Tensor& weight = bindings_.weights.at(slot);
-    regions_.weights.push_back(weights_.address() + offsets[slot]);
-    if (weight.byte_size() == 0) continue;
-    cuda::driver().copy_to_device(regions_.weights.back(), weight.data(),
+    if (weight.byte_size() == 0 || offsets.erase(weight.data()) == 0) continue;
+    cuda::driver().copy_to_device(regions_.weights[slot], weight.data(),
                                   static_cast<std::size_t>(weight.byte_size()), stream_.get());
   }
   stream_.synchronize();

@@ -3,8 +3,30 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <set>
 
 namespace sylvite {
+namespace {
+
+/// Tensors of equal bytes become one: a table that rows are gathered from and that is multiplied by, too, is
+/// often the same in both packings.
+void share_equal(std::vector<Tensor>& tensors) {
+  std::map<std::pair<DType, std::int64_t>, std::vector<const Tensor*>> known;
+  for (Tensor& tensor : tensors) {
+    if (tensor.byte_size() == 0) continue;
+    std::vector<const Tensor*>& alike = known[{tensor.dtype(), tensor.byte_size()}];
+    const auto found = std::find_if(alike.begin(), alike.end(), [&](const Tensor* other) {
+      return std::memcmp(other->data(), tensor.data(), static_cast<std::size_t>(tensor.byte_size())) == 0;
+    });
+    if (found != alike.end()) {
+      tensor = (*found)->reshaped(tensor.dims());
+    } else {
+      alike.push_back(&tensor);
+    }
+  }
+}
+
+}  // namespace
 
 Tensor aligned(const Tensor& tensor) {
   if (reinterpret_cast<std::uintptr_t>(tensor.data()) % 64 == 0 && tensor.data() != nullptr) return tensor;
@@ -43,11 +65,15 @@ void PackedWeights::pack_all(const std::vector<Tensor>& weights, int threads, co
     }
   }
   if (failure) std::rethrow_exception(failure);
+  share_equal(packed_);
 }
 
 std::int64_t PackedWeights::byte_size() const {
   std::int64_t total = 0;
-  for (const Tensor& tensor : packed_) total += tensor.byte_size();
+  std::set<const void*> counted;
+  for (const Tensor& tensor : packed_) {
+    if (counted.insert(tensor.data()).second) total += tensor.byte_size();
+  }
   return total;
 }
 

@@ -12,8 +12,9 @@
 
 namespace sylvite {
 
-/// Launches that want the same weight in the same packing share one copy; an identity packing shares the
-/// weight itself when it is aligned. Use: want() for every weight argument, pack_all() once, then at().
+/// Launches that want the same weight in the same packing share one copy, as do packings that come out equal;
+/// an identity packing shares the weight itself when it is aligned. Use: want() for every weight argument,
+/// pack_all() once, then at().
 class PackedWeights {
  public:
   using Slot = std::size_t;
@@ -23,7 +24,7 @@ class PackedWeights {
   void pack_all(const std::vector<Tensor>& weights, int threads, const PackedWeights* donor = nullptr);
   [[nodiscard]] const Tensor& at(Slot slot) const { return packed_.at(slot); }
   [[nodiscard]] std::size_t size() const { return requests_.size(); }
-  [[nodiscard]] std::int64_t byte_size() const;
+  [[nodiscard]] std::int64_t byte_size() const;  ///< what is shared counts once
 
  private:
   struct Request {

@@ -20,5 +20,25 @@ TEST(PackedWeights, SharesWhatADonorHasInTheSamePacking) {
   EXPECT_EQ(other.at(different).dims(), (Dims{4, 4, 8}));
 }
 
+TEST(PackedWeights, SharesWhatComesOutEqual) {
+  Tensor table(DType::f32, {3, 16});
+  Tensor transposed(DType::f32, {16, 3});
+  Tensor other(DType::f32, {3, 16});
+  for (std::int64_t i = 0; i < table.size(); ++i) {
+    table.set_double(i, static_cast<double>(i));
+    transposed.set_double(i % 16 * 3 + i / 16, static_cast<double>(i));
+    other.set_double(i, static_cast<double>(i + (i == 47 ? 1 : 0)));
+  }
+  PackedWeights packed;
+  const PackedWeights::Slot gathered = packed.want(0, {});
+  const PackedWeights::Slot multiplied = packed.want(1, {{1, 1}, {2, 0}});
+  const PackedWeights::Slot different = packed.want(2, {});
+  packed.pack_all({table, transposed, other}, 1);
+  EXPECT_EQ(packed.at(gathered).data(), packed.at(multiplied).data());
+  EXPECT_EQ(packed.at(multiplied).dims(), (Dims{3, 16}));
+  EXPECT_NE(packed.at(gathered).data(), packed.at(different).data());
+  EXPECT_EQ(packed.byte_size(), 2 * 3 * 16 * 4);
+}
+
 }  // namespace
 }  // namespace sylvite
