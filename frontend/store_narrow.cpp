@@ -1,7 +1,7 @@
 #include "frontend/store_narrow.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <map>
 
 #include "base/parts.h"
@@ -13,25 +13,29 @@ namespace {
 constexpr float largest_bf16 = 3.3895313892515355e38F;
 constexpr float largest_f16 = 65504;
 
-/// Finite numbers stay finite.
+/// Finite numbers stay finite; NaN stays NaN. Bounds by comparison, so that a loop of it makes vectors.
 float within(float x, float largest) {
-  return std::isfinite(x) ? std::clamp(x, -largest, largest) : x;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const float bounded = x > largest ? largest : x < -largest ? -largest : x;
+  return x == infinity || x == -infinity ? x : bounded;
 }
 
-std::uint16_t to_bf16(float x) {
-  return BFloat16(within(x, largest_bf16)).bits;
-}
-std::uint16_t to_f16(float x) {
-  return Half(within(x, largest_f16)).bits;
+/// to[i] = from[i], rounded to the nearest.
+template <typename Narrow>
+void round_all(const float* from, std::uint16_t* to, std::int64_t count, float largest) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = Narrow(within(from[i], largest)).bits;
 }
 
 Tensor rounded(const Tensor& tensor, DType narrow) {
   Tensor result(narrow, tensor.dims());
-  const auto round = narrow == DType::bf16 ? to_bf16 : to_f16;
   const auto* from = static_cast<const float*>(tensor.data());
   auto* to = static_cast<std::uint16_t*>(result.mutable_data());
   for_parts(tensor.size(), tensor.byte_size(), [&](std::int64_t begin, std::int64_t end) {
-    std::transform(from + begin, from + end, to + begin, round);
+    if (narrow == DType::bf16) {
+      round_all<BFloat16>(from + begin, to + begin, end - begin, largest_bf16);
+    } else {
+      round_all<Half>(from + begin, to + begin, end - begin, largest_f16);
+    }
   });
   return result;
 }

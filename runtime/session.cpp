@@ -127,7 +127,8 @@ void transform(Session& session) {
   }
   if (precision == "int8-dynamic") {
     session.graph = quantize_products(session.graph);
-    if (session.machine.bf16_products) session.graph = store_as(session.graph, DType::bf16);
+    if (session.machine.bf16_products)
+      session.graph = store_as(session.graph, DType::bf16, {.keep_wide = keeps_wide(session)});
   }
   session.plan = lower(session.graph, lowering_options(session.settings, session.machine));
   session.report.kernels = static_cast<int>(session.plan.launches.size());
