@@ -1,9 +1,11 @@
-"""An exported model at another batch: graphs that PyTorch exports say their batch in shapes.
+"""An exported model at another batch or length: graphs that PyTorch exports say both in shapes.
 
+usage: onnx_batch.py MODEL.onnx FOLDER [--batch N] [--rows N]   writes FOLDER/NAME-bN-rN.onnx with its weights
 Zero biases (as exported from fresh modules) become random, so that no compiler can drop them; inputs and outputs in
 floating point become bf16 on request, as a model that was cast with .bfloat16() has them.
 """
 
+import argparse
 import os
 import shutil
 
@@ -28,7 +30,7 @@ def sequence_of(graph):
     """Rows that attention works on; 0 without any."""
     initial = {tensor.name: tensor for tensor in graph.initializer}
     shapes = [numpy_helper.to_array(initial[node.input[1]]) for node in graph.node if node.op_type == "Reshape"]
-    return next((int(dim) for shape in shapes for dim in shape if dim in (128, 197)), 0)
+    return next((int(dim) for shape in shapes for dim in shape if dim in (128, 197, 512)), 0)
 
 
 def set_batch(graph, batch):
@@ -47,6 +49,33 @@ def set_batch(graph, batch):
             graph.initializer.append(shape)
             graph.node.insert(0, helper.make_node("Expand", [name, shape.name], [name + "_expanded"]))
             node.input[i] = name + "_expanded"
+
+
+def lengthened(array, old, rows):
+    """A shape, a run of positions or a mask of `old` rows, for `rows`; None for anything else."""
+    if array.ndim == 1 and array.size <= 8 and old in array:
+        return np.where(array == old, rows, array)
+    if array.ndim == 2 and np.array_equal(array, np.arange(old)[None]):
+        return np.arange(rows, dtype=array.dtype)[None]
+    if array.dtype == bool and array.shape[-2:] == (old, old) and array.all():
+        return np.ones([*array.shape[:-2], rows, rows], bool)
+    return None
+
+
+def set_rows(graph, rows):
+    """Of a transformer whose positions are constants and whose masks hide nothing, such as BERT's."""
+    old = sequence_of(graph)
+    for value in [*graph.input, *graph.output]:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value == old:
+                dim.dim_value = rows
+    for tensor in graph.initializer:
+        if tensor.data_location == TensorProto.EXTERNAL or tensor.data_type not in (TensorProto.INT64, TensorProto.BOOL):
+            continue
+        array = lengthened(numpy_helper.to_array(tensor), old, rows)
+        if array is not None:
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+    del graph.value_info[:]
 
 
 def fill_zero_biases(graph):
@@ -89,3 +118,26 @@ def rewrite(path, folder, batch, bf16):
     result = os.path.join(folder, f"{name}-{batch}-{'bf16' if bf16 else 'f32'}.onnx")
     onnx.save_model(model, result)
     return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("folder")
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--rows", type=int)
+    options = parser.parse_args()
+    name = os.path.splitext(os.path.basename(options.model))[0]
+    model = onnx.load(options.model, load_external_data=False)
+    if options.rows:
+        set_rows(model.graph, options.rows)
+    if options.batch != 1:
+        set_batch(model.graph, options.batch)
+    os.makedirs(options.folder, exist_ok=True)
+    shutil.copy(os.path.splitext(options.model)[0] + ".weights", options.folder)
+    rows = f"-r{options.rows}" if options.rows else ""
+    onnx.save_model(model, os.path.join(options.folder, f"{name}-b{options.batch}{rows}.onnx"))
+
+
+if __name__ == "__main__":
+    main()
