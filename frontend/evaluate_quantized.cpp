@@ -7,6 +7,7 @@
 
 #include "frontend/evaluate.h"
 #include "frontend/row_quantization.h"
+#include "frontend/storage.h"
 
 namespace sylvite {
 namespace {
@@ -47,9 +48,7 @@ QuantizedRow quantize_row(const float* x, std::int64_t count) {
 }  // namespace
 
 OutputTensors evaluate_quantized_matmul(Op, InputTensors inputs, const Attributes&, ResultTypes types) {
-  std::vector<float> a(static_cast<std::size_t>(inputs[0]->size()));
-  for (std::int64_t i = 0; i < inputs[0]->size(); ++i)
-    a[static_cast<std::size_t>(i)] = static_cast<float>(inputs[0]->as_double(i));
+  const std::vector<float> a = decode<float>(*inputs[0]);
   const auto* b = static_cast<const std::int8_t*>(inputs[1]->data());
   const auto* scales = static_cast<const float*>(inputs[2]->data());
   const auto* column_sums = static_cast<const std::int32_t*>(inputs[3]->data());
@@ -71,9 +70,7 @@ OutputTensors evaluate_quantized_matmul(Op, InputTensors inputs, const Attribute
           static_cast<float>(sum) * quantized.scale * scales[j];
     }
   }
-  Tensor result(types[0].dtype, types[0].dims());
-  for (std::int64_t i = 0; i < result.size(); ++i) result.set_double(i, out[static_cast<std::size_t>(i)]);
-  return {result};
+  return {encode(types[0].dtype, types[0].dims(), out)};
 }
 
 }  // namespace sylvite

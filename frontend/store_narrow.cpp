@@ -51,8 +51,7 @@ bool is_arithmetic(Op op) {
 
 /// Input i may be f32 beside narrow data.
 bool takes_wide(Op op, std::size_t i) {
-  if (op == Op::quantized_matmul) return i == 2;
-  if (op == Op::conv) return i == 2;
+  if (op == Op::conv || op == Op::quantized_matmul) return i == 2;
   if (op == Op::batch_norm) return i > 0;
   if (op == Op::gather) return i == 0;
   return is_arithmetic(op) || op == Op::layer_norm || op == Op::rms_norm;
