@@ -62,21 +62,22 @@ DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, bool us
 }
 
 void DeviceProgram::upload_weights() {
-  std::map<const void*, std::size_t> offsets;  // of what lies on the host once
+  std::map<const void*, std::size_t> offsets;
+  std::vector<const Tensor*> apart;  // of slots that share one, the first
   std::size_t total = 0;
   for (std::size_t slot = 0; slot < bindings_.weights.size(); ++slot) {
     const Tensor& weight = bindings_.weights.at(slot);
-    if (offsets.try_emplace(weight.data(), total).second)
-      total += rounded_up(static_cast<std::size_t>(weight.byte_size()));
+    if (!offsets.try_emplace(weight.data(), total).second) continue;
+    apart.push_back(&weight);
+    total += rounded_up(static_cast<std::size_t>(weight.byte_size()));
   }
   weights_ = cuda::DeviceMemory(total);
   for (std::size_t slot = 0; slot < bindings_.weights.size(); ++slot)
     regions_.weights.push_back(weights_.address() + offsets.at(bindings_.weights.at(slot).data()));
-  for (std::size_t slot = 0; slot < bindings_.weights.size(); ++slot) {
-    const Tensor& weight = bindings_.weights.at(slot);
-    if (weight.byte_size() == 0 || offsets.erase(weight.data()) == 0) continue;
-    cuda::driver().copy_to_device(regions_.weights[slot], weight.data(),
-                                  static_cast<std::size_t>(weight.byte_size()), stream_.get());
+  for (const Tensor* weight : apart) {
+    if (weight->byte_size() == 0) continue;
+    cuda::driver().copy_to_device(weights_.address() + offsets.at(weight->data()), weight->data(),
+                                  static_cast<std::size_t>(weight->byte_size()), stream_.get());
   }
   stream_.synchronize();
 }
@@ -128,11 +129,14 @@ void DeviceProgram::issue(cuda::StreamHandle stream) {
       for (const cuda::Launch& launch : launches) cuda::launch(launch, where);
     }
   };
-  // A graph of one kernel costs more than the kernel's launch, and keeps it from beginning early.
-  std::size_t kernels = 0;
-  for (const std::vector<cuda::Launch>& launches : launches_) kernels += launches.size();
-  if (!use_graph_ || kernels < 2) return launch_all(stream);
-  if (graph_.is_empty()) graph_ = cuda::Graph(stream_, [&] { launch_all(stream_.get()); });
+  if (!use_graph_) return launch_all(stream);
+  if (graph_.is_empty()) {
+    // A graph of one kernel costs more than the kernel's launch, and keeps it from beginning early.
+    std::size_t kernels = 0;
+    for (const std::vector<cuda::Launch>& launches : launches_) kernels += launches.size();
+    if (kernels < 2) return launch_all(stream);
+    graph_ = cuda::Graph(stream_, [&] { launch_all(stream_.get()); });
+  }
   graph_.launch(stream);
 }
 

@@ -121,14 +121,10 @@ bool keeps_wide(const Session& session) {
 void transform(Session& session) {
   session.graph = run_passes(session.imported, pass_options(session.settings), &session.passes);
   const std::string precision = session.settings.string("compile.precision");
-  if (precision == "bf16" || precision == "f16") {
-    const DType narrow = precision == "bf16" ? DType::bf16 : DType::f16;
+  if (precision == "int8-dynamic") session.graph = quantize_products(session.graph);
+  if (precision == "f16" || stores_bf16(precision, session.machine)) {
+    const DType narrow = precision == "f16" ? DType::f16 : DType::bf16;
     session.graph = store_as(session.graph, narrow, {.keep_wide = keeps_wide(session)});
-  }
-  if (precision == "int8-dynamic") {
-    session.graph = quantize_products(session.graph);
-    if (session.machine.bf16_products)
-      session.graph = store_as(session.graph, DType::bf16, {.keep_wide = keeps_wide(session)});
   }
   session.plan = lower(session.graph, lowering_options(session.settings, session.machine));
   session.report.kernels = static_cast<int>(session.plan.launches.size());
