@@ -8,7 +8,6 @@ modes, then torch's; a figure is the median over rounds. Needs torch, onnx and n
 """
 import argparse
 import json
-import math
 import os
 import statistics
 import subprocess
@@ -19,7 +18,7 @@ import numpy as np
 import onnx
 import torch
 import torch_models
-from cuda_timing import time_once
+from cuda_timing import error_of, time_once
 from onnx_batch import rewrite
 
 CALLS = 30  # of torch in a sample
@@ -76,11 +75,9 @@ def draw_input(value, seed):
     return torch.randn(dims, device="cuda")
 
 
-def error_of(results, references):
-    """The norm of all differences over the norm of all references, which lie on the host."""
-    apart = sum((result.cuda().float() - reference.cuda()).square().sum().item()
-                for result, reference in zip(results, references))
-    return math.sqrt(apart / sum(reference.square().sum().item() for reference in references))
+def error_over(outputs, references):
+    """Of all inputs together; both lie on the host."""
+    return error_of(torch.stack(outputs).cuda(), torch.stack(references).cuda())
 
 
 def torch_way(model, mode, inputs):
@@ -131,7 +128,7 @@ def race(path, name, options, folder):
         report = ours.bench(mode)
         row["cold_seconds"][mode] = report["seconds"]["ready"]
         print(f"  sylvite {mode}: cold {report['seconds']}, process {report['process_seconds']:.1f} s", flush=True)
-        row["error"][mode] = error_of([ours.outputs(mode, value.name, x) for x in given], references)
+        row["error"][mode] = error_over([ours.outputs(mode, value.name, x) for x in given], references)
         report = ours.bench(mode, profile=options.profile)
         row["warm_seconds"][mode] = report["seconds"]["ready"]
         row["bytes"][mode] = report["peak_bytes"]
@@ -148,7 +145,7 @@ def race(path, name, options, folder):
             way = torch_way(model, mode, fastest)
         ways["torch " + mode] = way["run"]
         row["cold_seconds"]["torch " + mode] = way["compile_seconds"]
-        row["error"]["torch " + mode] = error_of(way["outputs"], references)
+        row["error"]["torch " + mode] = error_over(way["outputs"], references)
         row["bytes"]["torch " + mode] = way["bytes"]
         print(f"  torch {mode}: cold {way['compile_seconds']:.1f} s", flush=True)
     rounds = {mode: [] for mode in [*options.modes, *ways]}
