@@ -114,17 +114,6 @@ void pack_elements(const Tensor& source, Tensor& target, std::vector<Axis> axes)
   });
 }
 
-/// Tensor cores cut what lies beyond; infinities and NaN stay.
-void round_to_tf32(Tensor& tensor) {
-  constexpr std::uint32_t exponent = 0x7f800000, half = 1U << 12, beyond = (1U << 13) - 1;
-  auto* elements = static_cast<std::uint32_t*>(tensor.mutable_data());
-  for_parts(tensor.size(), tensor.byte_size(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      if ((elements[i] & exponent) != exponent) elements[i] = (elements[i] + half) & ~beyond;
-    }
-  });
-}
-
 }  // namespace
 
 Dims Packing::packed_dims(const Dims& dims) const {
@@ -165,7 +154,6 @@ Tensor pack(const Tensor& weight, const Packing& packing) {
       pack_elements<std::uint64_t>(tensor, result, axes);
       break;
   }
-  if (packing.tf32) round_to_tf32(result);
   return result;
 }
 

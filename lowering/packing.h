@@ -23,7 +23,6 @@ struct Packing {
   /// m of Winograd's F(m x m, 3 x 3): the filter is first made into transform_filter(filter, m), whose dims
   /// are then the logical ones (lowering/winograd.h). 0: the weight as it is.
   int winograd_tile = 0;
-  bool tf32 = false;  ///< f32 elements are rounded to TF32, 10 bits after the point: the nearest, ties away
 
   [[nodiscard]] bool is_identity() const { return factors.empty(); }
   [[nodiscard]] Dims packed_dims(const Dims& dims) const;

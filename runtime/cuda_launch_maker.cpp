@@ -28,11 +28,11 @@ TensorMap encode(const CudaTensorMap& map, DevicePointer address) {
     const CudaWindows& windows = *map.windows;
     const std::uint32_t window_steps[4] = {1, static_cast<std::uint32_t>(windows.step[0]),
                                            static_cast<std::uint32_t>(windows.step[1]), 1};
-    driver().tensor_map_windows(&encoded, driver_map_type(map.dtype), 4, start, dims, pitches, windows.first,
+    driver().tensor_map_windows(&encoded, driver_map_type(map), 4, start, dims, pitches, windows.first,
                                 windows.last, box[0], box[1], window_steps, no_interleave,
                                 driver_map_swizzle(map.swizzle), promote_to_256_bytes, zeros_outside);
   } else {
-    driver().tensor_map_tiled(&encoded, driver_map_type(map.dtype), 4, start, dims, pitches, box, steps,
+    driver().tensor_map_tiled(&encoded, driver_map_type(map), 4, start, dims, pitches, box, steps,
                               no_interleave, driver_map_swizzle(map.swizzle), promote_to_256_bytes,
                               zeros_outside);
   }
@@ -62,16 +62,16 @@ struct ArgumentBytes {
 
 }  // namespace
 
-int driver_map_type(DType dtype) {
-  switch (dtype) {
+int driver_map_type(const CudaTensorMap& map) {
+  switch (map.dtype) {
     case DType::f16:
       return 6;
     case DType::f32:
-      return 7;
+      return map.rounds_to_tf32 ? 11 : 7;
     case DType::bf16:
       return 9;
     default:
-      throw InternalError("no tensor map of {}", dtype_name(dtype));
+      throw InternalError("no tensor map of {}", dtype_name(map.dtype));
   }
 }
 

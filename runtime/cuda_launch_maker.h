@@ -23,8 +23,8 @@ struct Regions {
   [[nodiscard]] DevicePointer at(const SymbolicAddress& address) const;
 };
 
-/// CUtensorMapDataType, and CUtensorMapSwizzle of a swizzle in bytes.
-[[nodiscard]] int driver_map_type(DType dtype);
+/// CUtensorMapDataType of its elements, and CUtensorMapSwizzle of a swizzle in bytes.
+[[nodiscard]] int driver_map_type(const CudaTensorMap& map);
 [[nodiscard]] int driver_map_swizzle(int bytes);
 
 /// Owns the modules and library products of the launches it makes, each loaded once. REQUIRES a current

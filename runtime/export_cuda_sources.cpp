@@ -98,8 +98,7 @@ std::string map_row(const ExportedModel& model, const cuda::MapArgument& argumen
                      place_row(model, address), fmt::join(map.dims, ", "), fmt::join(map.pitches, ", "),
                      fmt::join(map.box, ", "), windows.step[0], windows.step[1],
                      fmt::join(windows.first, ", "), fmt::join(windows.last, ", "),
-                     cuda::driver_map_type(map.dtype), cuda::driver_map_swizzle(map.swizzle),
-                     map.windows ? 1 : 0);
+                     cuda::driver_map_type(map), cuda::driver_map_swizzle(map.swizzle), map.windows ? 1 : 0);
 }
 
 /// One row of the arguments' table, after what it refers to.

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "schedules/cuda_sources.h"
 
-// The heads of schedules/cuda/attention.cuh and attention_tf32.cuh.
+// The heads of schedules/cuda/attention.cuh and attention_f32.cuh.
 
 namespace sylvite {
 namespace {
@@ -20,18 +20,18 @@ constexpr int registers_beside =
     40;  // that the kernel for f32 takes beside queries, scores and sums, at least
 constexpr std::int64_t l2_for_heads = 24 << 20;
 
-bool is_tf32(const CudaAttentionProblem& problem) {
+bool is_f32(const CudaAttentionProblem& problem) {
   return problem.element == DType::f32;
 }
 
 int width_of(const CudaAttentionProblem& problem) {
-  const std::int64_t unit = is_tf32(problem) ? 32 : 64;
+  const std::int64_t unit = is_f32(problem) ? 32 : 64;
   return static_cast<int>((problem.depth + unit - 1) / unit * unit);
 }
 
 int shared_bytes(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
-  constexpr int padding_of_tf32 = 16 + 4;  // floats after a row of keys and of values
-  if (is_tf32(problem)) return 2 * choice.block * (2 * width_of(problem) + padding_of_tf32) * 4;
+  constexpr int padding_of_f32 = 16 + 4;  // floats after a row of keys and of values
+  if (is_f32(problem)) return 2 * choice.block * (2 * width_of(problem) + padding_of_f32) * 4;
   const int row = width_of(problem) * 2;
   const int queries = rows_of_consumer * choice.consumers * row, keys = choice.block * row;
   if (choice.whole_keys) return 1024 + queries + 2 * keys + 16;
@@ -71,9 +71,8 @@ std::string constants_text(const CudaAttentionProblem& problem, const CudaAttent
   const bool is_even = (mask.batch | mask.head | mask.row | problem.keys) % 2 == 0;
   define("MASK_PAIRS", is_even && !is_truth);
   text += fmt::format("typedef {} Mask;\n", is_truth ? "u8" : dtype_name(mask.dtype));
-  text += fmt::format(
-      "constexpr float SCALE = {:a}f;\n",
-      static_cast<float>(problem.scale * std::numbers::log2e * (is_tf32(problem) ? tf32_uncut : 1)));
+  text += fmt::format("constexpr float SCALE = {:a}f;\n",
+                      static_cast<float>(problem.scale * std::numbers::log2e));
   return text + fmt::format("typedef {} Element;\n", dtype_name(problem.element));
 }
 
@@ -125,8 +124,7 @@ std::string lies_text(const CudaAttentionProblem& problem) {
   define("K", problem.k);
   define("V", problem.v);
   define("OUT", problem.out);
-  return text + fmt::format("constexpr int DEPTH = {};\nconstexpr float UNCUT = {:a}f;\n", problem.depth,
-                            static_cast<float>(tf32_uncut));
+  return text + fmt::format("constexpr int DEPTH = {};\n", problem.depth);
 }
 
 CudaTensorMap map_of(const CudaAttentionProblem& problem, const CudaAttentionProblem::Operand& operand,
@@ -145,8 +143,8 @@ CudaTensorMap map_of(const CudaAttentionProblem& problem, const CudaAttentionPro
   return map;
 }
 
-std::string refuse_tf32_choice(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
-                               const CudaCard& card) {
+std::string refuse_f32_choice(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
+                              const CudaCard& card) {
   if (choice.whole_keys || choice.consumers != 1 || choice.stages != 2 || choice.block % 8 != 0)
     return "f32 goes through two stages of blocks of a multiple of 8 keys, with one warpgroup";
   const int held = choice.block / 2 + width_of(problem) + registers_beside;
@@ -171,10 +169,10 @@ CudaTemplate template_of(const CudaAttentionProblem& problem, const CudaAttentio
   return result;
 }
 
-CudaTemplate make_tf32(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
+CudaTemplate make_f32(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
   CudaTemplate result = template_of(problem, choice);
   result.source += lies_text(problem);
-  result.source += embedded::cuda_attention_tf32;
+  result.source += embedded::cuda_attention_f32;
   result.blocks = static_cast<unsigned>(tiles_of(problem, choice));
   result.threads = 128;
   for (const CudaAttentionProblem::Operand* operand : {&problem.q, &problem.k, &problem.v, &problem.out})
@@ -183,7 +181,7 @@ CudaTemplate make_tf32(const CudaAttentionProblem& problem, const CudaAttentionC
 }
 
 /// Blocks that leave the least keys of the last one empty; a block costs as much as a few keys by itself.
-std::vector<CudaAttentionChoice> tf32_choices(const CudaAttentionProblem& problem) {
+std::vector<CudaAttentionChoice> f32_choices(const CudaAttentionProblem& problem) {
   constexpr std::int64_t cost_of_block = 8;
   std::vector<int> blocks = {64, 48, 40, 32, 72, 80};
   const auto cost = [&](int block) { return (problem.keys + block - 1) / block * (block + cost_of_block); };
@@ -200,14 +198,14 @@ std::vector<CudaAttentionChoice> tf32_choices(const CudaAttentionProblem& proble
 }  // namespace
 
 std::string CudaAttentionChoice::to_string() const {
-  if (consumers == 1 && !whole_keys) return fmt::format("tf32 {} x{}", block, resident);
+  if (consumers == 1 && !whole_keys) return fmt::format("f32 {} x{}", block, resident);
   if (whole_keys) return fmt::format("whole {} x{}", block, resident);
   return fmt::format("ring {}x{} s{}", rows_of_consumer * consumers, block, stages);
 }
 
 std::string refuse_cuda_attention(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
                                   const CudaCard& card) {
-  if (is_tf32(problem)) return refuse_tf32_choice(problem, choice, card);
+  if (is_f32(problem)) return refuse_f32_choice(problem, choice, card);
   if (choice.whole_keys) {
     if (choice.block < problem.keys || choice.block % 16 != 0 || choice.block > most_whole_keys)
       return "all keys of a head are one block, a multiple of 16 up to 208";
@@ -228,7 +226,7 @@ CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const Cuda
                                  const CudaCard& card) {
   if (const std::string refusal = refuse_cuda_attention(problem, choice, card); !refusal.empty())
     throw UnsupportedError("attention {} cannot be made: {}", choice.to_string(), refusal);
-  if (is_tf32(problem)) return make_tf32(problem, choice);
+  if (is_f32(problem)) return make_f32(problem, choice);
   CudaTemplate result = template_of(problem, choice);
   result.source += multiply_text(problem, choice);
   result.source += embedded::cuda_attention;
@@ -247,7 +245,7 @@ CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const Cuda
 std::vector<CudaAttentionChoice> cuda_attention_choices(const CudaAttentionProblem& problem,
                                                         const CudaCard& card) {
   std::vector<CudaAttentionChoice> choices;
-  if (is_tf32(problem)) choices = tf32_choices(problem);
+  if (is_f32(problem)) choices = f32_choices(problem);
   const int all_keys = static_cast<int>(std::min<std::int64_t>((problem.keys + 15) / 16 * 16, 4096));
   for (const int resident : {4, 3, 5, 2}) choices.push_back({true, 1, all_keys, 1, resident});
   for (const int stages : {4, 3, 2}) choices.push_back({false, 3, 128, stages, 1});

@@ -42,7 +42,6 @@ std::string read_operands(const Kernel& kernel, CudaMatmulProblem& problem) {
       !kernel.input_is_weight.at(static_cast<std::size_t>(problem.b.input)))
     return "its filter is not a weight of its own";
   problem.b.is_weight = true;
-  problem.b.is_rounded = true;
   problem.element = x.dtype;
   problem.out = body.type(body.outputs[0]).dtype;
   for (const DType dtype : {x.dtype, filter.dtype, problem.out}) {

@@ -69,12 +69,7 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   define("OUT_BYTES", plan.out_bytes);
   define("VECTOR_FLOATS", plan.vector_floats);
   define("WAITS_TO_READ", problem.epilogue_reads_activations);
-  const bool tf32 = problem.element == DType::f32;
-  const double uncut_a = tf32 && !problem.a.is_rounded ? tf32_uncut : 1;
-  const double uncut_b = tf32 && !problem.b.is_rounded ? tf32_uncut : 1;
-  return text + windows_text(problem) +
-         fmt::format("constexpr float UNCUT = {:a}f;\ntypedef {} Out;\n",
-                     static_cast<float>(uncut_a * uncut_b), dtype_name(problem.out));
+  return text + windows_text(problem) + fmt::format("typedef {} Out;\n", dtype_name(problem.out));
 }
 
 /// wgmma wants every sum named.

@@ -29,7 +29,6 @@ struct CudaMatmulProblem {
     std::int64_t pitch = 0;        ///< elements from one row of its slow dim to the next
     std::int64_t batch_pitch = 0;  ///< 0: the same for every batch
     bool is_weight = false;        ///< no kernel before this one writes it
-    bool is_rounded = false;       ///< f32: to TF32, when it was packed
   };
   /// A convolution: the rows of a are windows of images [image][line][column][channel], batch after batch,
   /// and b is its filter, [n][tap][channel]. One of each dim's taps lies at the corner of the window.

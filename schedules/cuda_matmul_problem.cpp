@@ -40,7 +40,6 @@ void read_packed(const Graph& body, ValueId weight, Operand& operand) {
   const auto found = std::find(body.inputs.begin(), body.inputs.end(), weight);
   operand.input = static_cast<int>(found - body.inputs.begin());
   operand.is_weight = true;
-  operand.is_rounded = true;
 }
 
 /// Where a view's matrix lies. `right` operands have their depth as rows.

@@ -12,7 +12,7 @@ extern const std::string_view cuda_matmul_results;    ///< its stores
 extern const std::string_view cuda_matmul;            ///< its kernel
 extern const std::string_view cuda_attention;         ///< the attention template's kernels
 extern const std::string_view cuda_attention_scores;  ///< what they do between the products
-extern const std::string_view cuda_attention_tf32;    ///< the one for f32
+extern const std::string_view cuda_attention_f32;     ///< the one for f32
 extern const std::string_view cuda_norm;              ///< the row template's kernel
 extern const std::string_view cuda_columns;           ///< the column template's kernel
 extern const std::string_view cuda_transpose;         ///< the transpose template's kernel

@@ -26,6 +26,7 @@ struct CudaTensorMap {
   int argument = -1;        ///< whose address: see CudaTemplate; -1: a map that nothing uses
   std::int64_t offset = 0;  ///< bytes from there to the first element, a multiple of 16
   DType dtype = DType::bf16;
+  bool rounds_to_tf32 = false;  ///< f32: reading makes it the nearest number of 10 bits after the point
   std::int64_t dims[4] = {1, 1, 1, 1};
   std::int64_t pitches[3] = {16, 16, 16};  ///< bytes between neighbours along dims 1 to 3, multiples of 16
   int box[4] = {1, 1, 1, 1};               ///< of windows: channels, then how many windows
@@ -51,12 +52,6 @@ struct CudaTemplate {
   /// What a vendor's library launches instead; there is no text then. See library_matmul.h.
   std::shared_ptr<const LibraryMatmul> library;
 };
-
-/// Tensor cores cut what f32 has beyond TF32's 10 bits: less than 2^-10 of a number m 2^e, 2^-11 / m on
-/// average, and m is spread as 1 / m over [1, 2) (Benford's law), so that products shrink by 2^-11 / (2 ln 2)
-/// for each operand that was not rounded before. Sums are multiplied by this, or 50 layers would lose a
-/// hundredth.
-inline constexpr double tf32_uncut = 1 / (1 - 0x1p-11 * 0.72134752);
 
 /// The card as a template wants to know it.
 struct CudaCard {

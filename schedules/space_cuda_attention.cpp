@@ -32,7 +32,6 @@ std::string refuses(const Kernel& kernel, const Machine& machine) {
   if (std::string reason = refuse_cuda_template(machine); !reason.empty()) return reason;
   const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
   if (!reading.refusal.empty()) return reading.refusal;
-  if (std::string reason = refuse_tf32(reading.problem.element, machine); !reason.empty()) return reason;
   return choices_for(kernel, machine).empty() ? "no block fits" : "";
 }
 

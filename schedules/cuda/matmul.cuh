@@ -23,7 +23,6 @@
 //   STORE_BOXES               results leave by tensor memory access
 //   STORE_ROWS                they leave by rows, which may begin anywhere (not SWAPPED); else by plain
 //                             stores
-//   UNCUT                     1, or what sums are multiplied by: see tf32_uncut in schedules/cuda_template.h
 //   Out, Arguments            type of a result; pointers: out, and what the epilogue reads
 //   CHUNK, OUT_BYTES          results pass through shared memory in chunks of 64 rows and CHUNK columns; bytes of a
 //                             consumer's buffers, and of what the others of a split send

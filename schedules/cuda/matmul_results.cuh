@@ -195,7 +195,7 @@ DEVICE void write_chunk(Consumer& me, const TensorMap* map_out, const Arguments&
     for (int h = 0; h < 2; h++) {
       const float* sum = &sums[i][(chunk * CHUNK + 8 * j) / 2 + 2 * h];
       const int x = local_x + 8 * h, y = local_y + 8 * j;
-      const float2 v = finish(make_float2(sum[0] * UNCUT, sum[1] * UNCUT), me.vectors, loaded[j][h], x - own_x, y);
+      const float2 v = finish(make_float2(sum[0], sum[1]), me.vectors, loaded[j][h], x - own_x, y);
       if constexpr ((STORE_BOXES || STORE_ROWS) && WIDE)
         buffer_pair(STORE_ROWS ? me.out : buffer, x - own_x - i * 64, 8 * j + 2 * (me.lane % 4), v);
       else if constexpr (STORE_BOXES || STORE_ROWS) packed[j][h] = pack(Result{}, v.x, v.y);

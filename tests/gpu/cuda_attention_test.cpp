@@ -15,6 +15,10 @@ namespace {
 
 using gpu_cuda_attention = GpuTest;
 
+double most_error(DType element) {
+  return element == DType::bf16 ? 1e-2 : element == DType::f16 ? 2e-3 : 1e-5;
+}
+
 /// With at most so many of the choices.
 void check(const AttentionSpec& spec, std::size_t most = 100) {
   const Kernel kernel = attention_kernel(spec);
@@ -28,8 +32,7 @@ void check(const AttentionSpec& spec, std::size_t most = 100) {
   for (const CudaAttentionChoice& choice : choices) {
     SCOPED_TRACE(choice.to_string() + " of\n" + kernel.text);
     const CudaTemplate text = make_cuda_attention(reading.problem, choice, card);
-    EXPECT_LT(error_of(run_template(text, kernel, inputs, 3), reference),
-              spec.element == DType::bf16 ? 1e-2 : 2e-3);
+    EXPECT_LT(error_of(run_template(text, kernel, inputs, 3), reference), most_error(spec.element));
   }
 }
 

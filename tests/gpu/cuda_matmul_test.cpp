@@ -1,6 +1,8 @@
 #include "schedules/cuda_matmul.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/error.h"
 #include "runtime/cublaslt.h"
@@ -20,8 +22,10 @@ using gpu_cuda_matmul = GpuTest;
 
 const CudaCard small_card{4, 232448};
 
+/// f32: both operands are rounded to TF32, by 2^-12 / sqrt(3) of a number on average.
 double tolerance_of(const MatmulSpec& spec) {
-  return spec.element == DType::bf16 || spec.out == DType::bf16 ? 1e-2 : 2e-3;
+  if (spec.element == DType::bf16 || spec.out == DType::bf16) return 1e-2;
+  return spec.element == DType::f32 ? 5e-4 : 2e-3;
 }
 
 void check(const MatmulSpec& spec, const std::vector<CudaMatmulChoice>& choices) {
@@ -210,6 +214,32 @@ TEST_F(gpu_cuda_matmul, dependent_launches_see_their_predecessors) {
   }
   EXPECT_EQ(
       std::memcmp(results[0].data(), results[1].data(), static_cast<std::size_t>(results[0].byte_size())), 0);
+}
+
+/// Rounding to TF32 keeps infinities and NaN.
+TEST_F(gpu_cuda_matmul, special_floats_survive_rounding) {
+  MatmulSpec spec;
+  spec.element = spec.out = DType::f32;
+  const Kernel kernel = matmul_kernel(spec);
+  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
+  ASSERT_EQ(reading.refusal, "") << kernel.text;
+  std::vector<Tensor> inputs = normal_inputs(kernel, 7);
+  Tensor& a = inputs.at(0);
+  const std::int64_t depth = a.dims().back();
+  a.set_double(2 * depth, std::numeric_limits<double>::infinity());
+  a.set_double(5 * depth + 1, std::numeric_limits<double>::quiet_NaN());
+  const Tensor reference = interpret(kernel.body, inputs).at(0);
+  const CudaTemplate text =
+      make_cuda_matmul(reading.problem, cuda_matmul_choices(reading.problem, {})[0], small_card);
+  const Tensor result = run_template(text, kernel, inputs);
+  const std::int64_t columns = result.dims().back();
+  for (std::int64_t i = 0; i < 8 * columns; ++i) {
+    const double actual = result.as_double(i), expected = reference.as_double(i);
+    EXPECT_TRUE(std::isfinite(expected) ? std::isfinite(actual)
+                : std::isnan(expected)  ? std::isnan(actual)
+                                        : actual == expected)
+        << i << ": " << actual << ", not " << expected;
+  }
 }
 
 }  // namespace

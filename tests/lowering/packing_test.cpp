@@ -100,21 +100,6 @@ TEST(Packing, LayoutPacking) {
   expect_packs(type.dims(), layout_packing(type));
 }
 
-TEST(Packing, RoundsToTf32) {
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  const float given[] = {1 + 0x1p-11F, 1 + 0x1p-11F - 0x1p-23F, -1 - 0x1p-11F, 2 - 0x1p-23F, infinity,
-                         -infinity};
-  const float wanted[] = {1 + 0x1p-10F, 1, -1 - 0x1p-10F, 2, infinity, -infinity};
-  Tensor tensor(DType::f32, {1, 7});
-  for (int i = 0; i < 6; ++i) tensor.set_double(i, given[i]);
-  tensor.set_double(6, std::numeric_limits<double>::quiet_NaN());
-  Packing packing{{1, 1}, {2, 0}};
-  packing.tf32 = true;
-  const Tensor packed = pack(tensor, packing);
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(packed.as_double(i), wanted[i]) << given[i];
-  EXPECT_TRUE(std::isnan(packed.as_double(6)));
-}
-
 TEST(Packing, RefusesWhatDoesNotFit) {
   EXPECT_THROW((void)pack(counting({2, 2}), {{2}, {0, 1}}), InternalError);
   EXPECT_THROW((void)pack(counting({2, 2}), {{1, 1}, {0, 0}}), InternalError);

@@ -73,11 +73,11 @@ TEST(CudaAttention, FloatsFillTheLastBlock) {
   spec.element = DType::f32;
   spec.queries = spec.keys = 197;
   const CudaAttentionProblem problem = problem_of(spec);
-  EXPECT_EQ(cuda_attention_choices(problem, {})[0].to_string(), "tf32 40 x3");
+  EXPECT_EQ(cuda_attention_choices(problem, {})[0].to_string(), "f32 40 x3");
   EXPECT_THAT(refuse_cuda_attention(problem, {false, 2, 64, 2, 1}, {}), HasSubstr("one warpgroup"));
   EXPECT_THAT(refuse_cuda_attention(problem, {false, 1, 64, 2, 5}, {}), HasSubstr("registers"));
   spec.queries = spec.keys = 128;
-  EXPECT_EQ(cuda_attention_choices(problem_of(spec), {})[0].to_string(), "tf32 64 x3");
+  EXPECT_EQ(cuda_attention_choices(problem_of(spec), {})[0].to_string(), "f32 64 x3");
 }
 
 TEST(CudaAttention, ShortHeadsAreTakenWhole) {

@@ -96,7 +96,8 @@ TEST(CudaConv, FloatsAreMultipliedInTf32) {
   const CudaTemplate text = make_cuda_matmul(problem, cuda_conv_choices(problem, {})[0], {});
   EXPECT_THAT(text.source, HasSubstr("k8.f32.tf32.tf32"));
   EXPECT_THAT(text.source, HasSubstr("constexpr int RESIDUAL = 1;"));
-  EXPECT_TRUE(input_packings(conv_kernel(spec), {"cuda_conv", {}})[1].tf32);
+  EXPECT_TRUE(text.maps[0].rounds_to_tf32 && text.maps[1].rounds_to_tf32);
+  EXPECT_FALSE(text.maps[2].rounds_to_tf32 || text.maps[3].rounds_to_tf32);  // result and residual
 }
 
 TEST(CudaConv, EveryChoiceOfferedCanBeMade) {

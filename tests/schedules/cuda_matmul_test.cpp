@@ -74,7 +74,7 @@ TEST(CudaMatmul, PacksWeightsWhoseRowsLieOddly) {
   EXPECT_TRUE(input_packings(matmul_kernel(spec), {"cuda_matmul", {}})[1].is_identity());
 }
 
-/// TF32 reads its depth together, and weights are rounded to it.
+/// TF32 reads its depth together, and both operands are rounded as they are read.
 TEST(CudaMatmul, PacksWeightsOfFloats) {
   MatmulSpec spec = layer("residual");
   spec.element = spec.out = DType::f32;
@@ -84,7 +84,6 @@ TEST(CudaMatmul, PacksWeightsOfFloats) {
     EXPECT_TRUE(problem.b.depth_fast);
     EXPECT_EQ(problem.b.pitch, 3072);
     const Packing packing = input_packings(matmul_kernel(spec), {"cuda_matmul", {}})[1];
-    EXPECT_TRUE(packing.tf32);
     EXPECT_EQ(packing.packed_dims(transposed ? Dims{768, 3072} : Dims{3072, 768}), (Dims{768, 768, 4}));
   }
   spec.k = 768;  // deeper products go without boxes first

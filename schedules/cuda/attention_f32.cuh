@@ -1,4 +1,6 @@
-// out = softmax(scale q k^T + mask) v for every head, f32, multiplied in TF32. The second product folds over keys, which lie
+// out = softmax(scale q k^T + mask) v for every head, in f32. Tensor cores multiply TF32, so every product is three: that of
+// the numbers, and those of what is cut of one with the other (Markidis et al., "NVIDIA Tensor Core Programmability,
+// Performance & Precision", 2018), which leaves 21 bits, and NaN of an infinity. The second product folds over keys, which lie
 // apart in v, and Hopper's warpgroups multiply f32 only where the fold lies together; so these are the products of single
 // warps. A block is 4 warps of 16 queries. They walk the keys from the first block up; blocks come into shared memory by
 // asynchronous copies, the next while this one is multiplied.
@@ -13,8 +15,6 @@
 //   BLOCK                     keys of a block, a multiple of 8
 //   BLOCKS_PER_MULTIPROCESSOR at least so many
 //   Q, K, V, OUT              Lie: where a tensor begins, and its strides
-//   UNCUT                     what makes up for the digits of keys and values that are cut, see tf32_uncut in
-//                             schedules/cuda_template.h; SCALE has it already
 // and attention_scores.cuh.
 
 // Rows of these pitches are read without bank conflicts.
@@ -28,19 +28,30 @@ struct Arguments {
 };
 
 typedef float Result[WIDTH / 8][4];
-typedef u32 Queries[WIDTH / 8][4];
+typedef float Queries[WIDTH / 8][4];
 
-DEVICE u32 to_tf32(float x) {
-  u32 r;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
-  return r;
+// What tensor cores cut of a number: all beyond 10 bits after the point.
+DEVICE float rest_of(float x) {
+  return x - __uint_as_float(__float_as_uint(x) & ~0x1fffu);
 }
-// c += a b of 16 rows, 8 columns and 8 of depth. Only a is rounded: each warp would have to round all keys and values.
-DEVICE void multiply(float* c, const u32 (&a)[4], float b0, float b1) {
+// 16 rows and 8 of depth, as they are and what is cut.
+struct Rows16 {
+  float given[4], rest[4];
+};
+DEVICE Rows16 rows_of(float a0, float a1, float a2, float a3) {
+  return {{a0, a1, a2, a3}, {rest_of(a0), rest_of(a1), rest_of(a2), rest_of(a3)}};
+}
+// c += a b in TF32: 16 rows, 8 columns and 8 of depth.
+DEVICE void multiply_cut(float* c, const float (&a)[4], float b0, float b1) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(__float_as_uint(b0)),
-        "r"(__float_as_uint(b1)));
+      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
+        "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
+}
+DEVICE void multiply(float* c, const Rows16& a, float b0, float b1) {
+  multiply_cut(c, a.rest, b0, b1);
+  multiply_cut(c, a.given, rest_of(b0), rest_of(b1));
+  multiply_cut(c, a.given, b0, b1);
 }
 
 // 16 bytes from memory to shared memory, or zeros.
@@ -77,8 +88,8 @@ DEVICE void load_queries(Queries& q, const float* from, int row, int t) {
       float4 x = make_float4(0, 0, 0, 0);
       if (row + 8 * r < QUERIES && column < DEPTH)
         x = __ldg((const float4*)(from + (row + 8 * r) * Q.row + column));
-      q[2 * p][r] = to_tf32(x.x), q[2 * p][2 + r] = to_tf32(x.y);
-      q[2 * p + 1][r] = to_tf32(x.z), q[2 * p + 1][2 + r] = to_tf32(x.w);
+      q[2 * p][r] = x.x, q[2 * p][2 + r] = x.y;
+      q[2 * p + 1][r] = x.z, q[2 * p + 1][2 + r] = x.w;
     }
   }
 }
@@ -86,11 +97,13 @@ DEVICE void load_queries(Queries& q, const float* from, int row, int t) {
 DEVICE void multiply_scores(Scores& s, const Queries& q, u32 k, int g, int t) {
 #pragma unroll
   for (int p = 0; p < WIDTH / 16; p++) {
+    const Rows16 even = rows_of(q[2 * p][0], q[2 * p][1], q[2 * p][2], q[2 * p][3]);
+    const Rows16 odd = rows_of(q[2 * p + 1][0], q[2 * p + 1][1], q[2 * p + 1][2], q[2 * p + 1][3]);
 #pragma unroll
     for (int i = 0; i < BLOCK / 8; i++) {
       const float4 x = read_shared(k + ((8 * i + g) * K_PITCH + 16 * p + 4 * t) * 4);
-      multiply(s + 4 * i, q[2 * p], x.x, x.y);
-      multiply(s + 4 * i, q[2 * p + 1], x.z, x.w);
+      multiply(s + 4 * i, even, x.x, x.y);
+      multiply(s + 4 * i, odd, x.z, x.w);
     }
   }
 }
@@ -100,7 +113,7 @@ DEVICE void multiply_scores(Scores& s, const Queries& q, u32 k, int g, int t) {
 DEVICE void multiply_values(Result& o, const Scores& s, u32 v, int g, int t) {
 #pragma unroll
   for (int i = 0; i < BLOCK / 8; i++) {
-    const u32 p[4] = {to_tf32(s[4 * i]), to_tf32(s[4 * i + 2]), to_tf32(s[4 * i + 1]), to_tf32(s[4 * i + 3])};
+    const Rows16 p = rows_of(s[4 * i], s[4 * i + 2], s[4 * i + 1], s[4 * i + 3]);
 #pragma unroll
     for (int c = 0; c < WIDTH / 32; c++) {
       const u32 at = v + ((8 * i + 2 * t) * V_PITCH + 32 * c + 4 * g) * 4;
@@ -124,7 +137,7 @@ DEVICE void rescale(Result& o, const Rows& rows) {
 DEVICE void store_result(float* out, const Result& o, const Rows& rows, int row, int t) {
 #pragma unroll
   for (int r = 0; r < 2; r++) {
-    const float scale = UNCUT / row_sum(rows.sum[r]);
+    const float scale = 1.f / row_sum(rows.sum[r]);
     if (row + 8 * r >= QUERIES) continue;
     float* line = out + (row + 8 * r) * OUT.row;
 #pragma unroll
