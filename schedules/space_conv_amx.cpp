@@ -104,13 +104,17 @@ double block_count(const ConvProblem& p, const Tiling& tiling) {
 double tile_cycles(const ConvProblem& p, const Machine& machine, const Tiling& tiling, bool by_lines) {
   constexpr double latency = 36;  // and a cycle a row
   constexpr double row_load = 0.6;
-  constexpr double far_load = 21;  // a tile of weights from the L2
+  constexpr double far_load = 24;  // a tile of weights from the L2
+  constexpr double middle_load = 21;
   constexpr double near_load = 9;
   const auto rows = static_cast<double>(tiling.pixels);
   const auto row_tiles = static_cast<double>(tiling.row_tiles());
   const auto columns = static_cast<double>(column_tiles(p, tiling));
   const double weight_bytes = 1024 * columns * steps_of(p, by_lines);
-  const double load = weight_bytes > 0.5 * static_cast<double>(machine.l1_bytes) ? far_load : near_load;
+  const auto l1_bytes = static_cast<double>(machine.l1_bytes);
+  const double load = weight_bytes > 2.0 * l1_bytes   ? far_load
+                      : weight_bytes > 0.5 * l1_bytes ? middle_load
+                                                      : near_load;
   const double step =
       std::max({rows * row_tiles * columns, load * columns + row_load * rows * row_tiles, latency + rows});
   const double epilogue = 5 * rows * row_tiles * columns + 60;
