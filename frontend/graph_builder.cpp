@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/parts.h"
 #include "frontend/evaluation_work.h"
 #include "frontend/infer.h"
 #include "frontend/interpreter.h"
@@ -19,28 +20,56 @@ constexpr std::int64_t work_per_node = 8192;     // beside what its elements tak
 constexpr std::int64_t max_folded_bytes = std::int64_t{16} << 20;
 constexpr std::int64_t max_step_bytes = std::int64_t{1} << 30;  // of what one operation of a host step makes
 
-/// Copies elements of `size` bytes into transposed order, innermost output axis last.
-void transpose_bytes(const std::byte* from, std::byte* to, const Dims& out_dims, const Dims& in_strides,
-                     std::size_t size) {
-  const std::size_t rank = out_dims.size();
-  Dims index(rank, 0);
-  std::int64_t offset = 0;
-  const std::int64_t inner = rank == 0 ? 1 : out_dims.back();
-  const std::int64_t inner_step = rank == 0 ? 0 : in_strides.back() * static_cast<std::int64_t>(size);
-  const std::int64_t rows = inner == 0 ? 0 : checked_product(out_dims, "transpose") / inner;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::byte* source = from + offset * static_cast<std::int64_t>(size);
-    for (std::int64_t i = 0; i < inner; ++i, source += inner_step, to += size) std::memcpy(to, source, size);
-    for (std::size_t axis = rank - std::min<std::size_t>(rank, 1); axis-- > 0;) {
-      offset += in_strides[axis];
-      if (++index[axis] < out_dims[axis]) break;
-      offset -= in_strides[axis] * out_dims[axis];
-      index[axis] = 0;
+/// Rows of the result, innermost axis whole, a few at a time: they often share the cache lines that they
+/// read.
+template <typename Element>
+void transpose_rows(const Element* from, Element* to, const Dims& out_dims, const Dims& in_strides,
+                    std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t together = 16;
+  const std::int64_t inner = out_dims.back(), step = in_strides.back();
+  for (std::int64_t row = begin; row < end; row += together) {
+    const std::int64_t rows = std::min(together, end - row);
+    const Element* sources[together];
+    for (std::int64_t r = 0; r < rows; ++r) {
+      std::int64_t rest = row + r, offset = 0;
+      for (std::size_t axis = out_dims.size() - 1; axis-- > 0; rest /= out_dims[axis])
+        offset += rest % out_dims[axis] * in_strides[axis];
+      sources[r] = from + offset;
+    }
+    for (std::int64_t i = 0; i < inner; ++i) {
+      for (std::int64_t r = 0; r < rows; ++r) to[(row + r) * inner + i] = sources[r][i * step];
     }
   }
 }
 
 /// Weights are often stored transposed; this is much faster than the reference evaluation.
+Tensor transposed_tensor(const Tensor& tensor, const Dims& out_dims, const Dims& in_strides) {
+  Tensor result(tensor.dtype(), out_dims);
+  if (result.size() == 0) return result;
+  const auto run = [&]<typename Element>(Element /*type*/) {
+    const auto* from = static_cast<const Element*>(tensor.data());
+    auto* to = static_cast<Element*>(result.mutable_data());
+    for_parts(result.size() / out_dims.back(), result.byte_size(), [&](std::int64_t begin, std::int64_t end) {
+      transpose_rows(from, to, out_dims, in_strides, begin, end);
+    });
+  };
+  switch (dtype_size(tensor.dtype())) {
+    case 1:
+      run(std::uint8_t{});
+      break;
+    case 2:
+      run(std::uint16_t{});
+      break;
+    case 4:
+      run(std::uint32_t{});
+      break;
+    default:
+      run(std::uint64_t{});
+      break;
+  }
+  return result;
+}
+
 Tensor transposed_constant(const Tensor& tensor, const std::vector<std::int64_t>& perm) {
   const Dims strides = dense_strides(tensor.dims());
   Dims out_dims;
@@ -49,11 +78,8 @@ Tensor transposed_constant(const Tensor& tensor, const std::vector<std::int64_t>
     out_dims.push_back(tensor.dims()[static_cast<std::size_t>(axis)]);
     in_strides.push_back(strides[static_cast<std::size_t>(axis)]);
   }
-  Tensor result(tensor.dtype(), out_dims);
-  transpose_bytes(static_cast<const std::byte*>(tensor.data()),
-                  static_cast<std::byte*>(result.mutable_data()), out_dims, in_strides,
-                  dtype_size(tensor.dtype()));
-  return result;
+  return Tensor::later(tensor.dtype(), out_dims,
+                       [=] { return transposed_tensor(tensor, out_dims, in_strides); });
 }
 
 Dims insert_axes(const Dims& dims, const std::vector<std::int64_t>& sorted_axes) {

@@ -20,7 +20,7 @@ std::string constant_key(const Tensor& tensor) {
   if (tensor.byte_size() <= compare_bytes_up_to) {
     key.append(static_cast<const char*>(tensor.data()), static_cast<std::size_t>(tensor.byte_size()));
   } else {
-    key += fmt::format("{}", tensor.data());
+    key += fmt::format("{}", tensor.identity());
   }
   return key;
 }

@@ -139,7 +139,7 @@ bool same_structure(const Graph& a, const Graph& b) {
   const auto same_value = [&](ValueId x, ValueId y) {
     if (x == no_value || y == no_value) return x == y;
     if (a.is_constant(x) != b.is_constant(y) || a.type(x) != b.type(y)) return false;
-    if (a.is_constant(x)) return a.value(x).constant->data() == b.value(y).constant->data();
+    if (a.is_constant(x)) return a.value(x).constant->identity() == b.value(y).constant->identity();
     return map[static_cast<std::size_t>(x)] == y;
   };
   for (std::size_t i = 0; i < a.nodes().size(); ++i) {

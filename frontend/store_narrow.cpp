@@ -150,7 +150,10 @@ class Converter {
     if (const auto found = map_.find(id); found != map_.end()) return found->second;
     if (!source_.is_constant(id)) return map_[id] = cast(result_, wide_.at(id), narrow_);
     const Tensor& constant = *source_.value(id).constant;
-    const Tensor narrow = constant.dtype() == DType::f32 ? rounded(constant, narrow_) : constant;
+    if (constant.dtype() != DType::f32)
+      return map_[id] = result_.add_constant(constant, source_.value(id).name);
+    const Tensor narrow =
+        Tensor::later(narrow_, constant.dims(), [constant, to = narrow_] { return rounded(constant, to); });
     return map_[id] = result_.add_constant(narrow, source_.value(id).name);
   }
 

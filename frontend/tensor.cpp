@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "base/error.h"
 #include "frontend/storage.h"
@@ -34,6 +35,12 @@ std::int64_t checked_size(DType dtype, const Dims& dims) {
 
 }  // namespace
 
+struct Tensor::Later {
+  std::function<Tensor()> make;  ///< empty when it was called
+  std::once_flag once;
+  std::shared_ptr<const void> data;
+};
+
 Tensor::Tensor(DType dtype, Dims dims)
     : dtype_(dtype), dims_(std::move(dims)), size_(checked_size(dtype, dims_)) {
   data_ = allocate_zeroed(static_cast<std::size_t>(byte_size()));
@@ -44,6 +51,29 @@ Tensor::Tensor(DType dtype, Dims dims, std::shared_ptr<const void> keep_alive, c
       dims_(std::move(dims)),
       size_(checked_size(dtype, dims_)),
       data_(std::move(keep_alive), data) {}
+
+Tensor Tensor::later(DType dtype, Dims dims, std::function<Tensor()> make) {
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.dims_ = std::move(dims);
+  tensor.size_ = checked_size(dtype, tensor.dims_);
+  tensor.later_ = std::make_shared<Later>();
+  tensor.later_->make = std::move(make);
+  return tensor;
+}
+
+const void* Tensor::made() const {
+  std::call_once(later_->once, [&] {
+    const Tensor result = later_->make();
+    if (result.dtype_ != dtype_ || result.size_ != size_)
+      throw InternalError("a tensor of {} {} was made, not of {} {}", result.size_, dtype_name(result.dtype_),
+                          size_, dtype_name(dtype_));
+    (void)result.data();
+    later_->data = result.later_ ? result.later_->data : result.data_;
+    later_->make = nullptr;  // and what it holds
+  });
+  return later_->data.get();
+}
 
 void Tensor::assign(const void* bytes, std::size_t count) {
   if (count != static_cast<std::size_t>(byte_size())) {

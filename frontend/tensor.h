@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -11,14 +12,19 @@
 
 namespace sylvite {
 
-/// Owns its bytes, or shares them with whatever `keep_alive` holds (a mapped weights file). Copies share.
-/// Thread safety: const use is safe; writing through mutable_data is for the one creator, before sharing.
+/// Owns its bytes, or shares them with whatever `keep_alive` holds (a mapped weights file), or makes them
+/// when they are first asked for. Copies share. Thread safety: const use is safe; writing through
+/// mutable_data is for the one creator, before sharing.
 class Tensor {
  public:
   Tensor() = default;
   Tensor(DType dtype, Dims dims);  ///< zero-filled, 64-byte aligned
   /// Wraps foreign bytes without copying. REQUIRES data aligned for dtype and checked_product(dims) elements.
   Tensor(DType dtype, Dims dims, std::shared_ptr<const void> keep_alive, const void* data);
+
+  /// `make` is called once, by the first reader, and must return a tensor of this type; what it throws, that
+  /// reader gets. For weights: converting them need not wait where only their types are wanted.
+  static Tensor later(DType dtype, Dims dims, std::function<Tensor()> make);
 
   template <typename T>
   static Tensor of(DType dtype, Dims dims, const std::vector<T>& values) {
@@ -39,8 +45,10 @@ class Tensor {
   [[nodiscard]] std::int64_t byte_size() const {
     return size_ * static_cast<std::int64_t>(dtype_size(dtype_));
   }
-  [[nodiscard]] const void* data() const { return data_.get(); }
-  [[nodiscard]] void* mutable_data() { return const_cast<void*>(data_.get()); }
+  [[nodiscard]] const void* data() const { return later_ ? made() : data_.get(); }
+  [[nodiscard]] void* mutable_data() { return const_cast<void*>(data()); }
+  /// Equal for tensors that share their bytes, which this does not ask for.
+  [[nodiscard]] const void* identity() const { return later_ ? later_.get() : data_.get(); }
 
   /// REQUIRES sizeof(T) == dtype_size(dtype()); throws InternalError otherwise.
   template <typename T>
@@ -64,6 +72,8 @@ class Tensor {
   [[nodiscard]] Tensor reshaped(Dims dims) const;  ///< shares bytes; REQUIRES an equal element count
 
  private:
+  struct Later;
+  [[nodiscard]] const void* made() const;
   void assign(const void* bytes, std::size_t count);
   void check_element_size(std::size_t size) const;
 
@@ -71,6 +81,7 @@ class Tensor {
   Dims dims_;
   std::int64_t size_ = 0;
   std::shared_ptr<const void> data_;
+  std::shared_ptr<Later> later_;  ///< instead of data_
 };
 
 }  // namespace sylvite

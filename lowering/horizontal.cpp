@@ -27,17 +27,21 @@ struct Branch {
 Tensor side_by_side(const std::vector<Tensor>& matrices, std::int64_t rows) {
   std::int64_t width = 0;
   for (const Tensor& matrix : matrices) width += matrix.size() / rows;
-  Tensor result(matrices[0].dtype(), matrices[0].dims().size() == 2 ? Dims{rows, width} : Dims{width});
-  auto* to = static_cast<std::byte*>(result.mutable_data());
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (const Tensor& matrix : matrices) {
-      const auto bytes = static_cast<std::size_t>(matrix.byte_size() / rows);
-      std::memcpy(to, static_cast<const std::byte*>(matrix.data()) + static_cast<std::size_t>(row) * bytes,
-                  bytes);
-      to += bytes;
+  const DType dtype = matrices[0].dtype();
+  const Dims dims = matrices[0].dims().size() == 2 ? Dims{rows, width} : Dims{width};
+  return Tensor::later(dtype, dims, [=] {
+    Tensor result(dtype, dims);
+    auto* to = static_cast<std::byte*>(result.mutable_data());
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (const Tensor& matrix : matrices) {
+        const auto bytes = static_cast<std::size_t>(matrix.byte_size() / rows);
+        std::memcpy(to, static_cast<const std::byte*>(matrix.data()) + static_cast<std::size_t>(row) * bytes,
+                    bytes);
+        to += bytes;
+      }
     }
-  }
-  return result;
+    return result;
+  });
 }
 
 class Merger {

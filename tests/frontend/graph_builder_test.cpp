@@ -90,5 +90,25 @@ TEST(GraphBuilderTest, HostStepsEndAtTheirBudget) {
   EXPECT_THROW(builder.charge(1, 1'000'000), UnsupportedError);
 }
 
+/// As the interpreter does, whatever the size of an element.
+TEST(GraphBuilderTest, TransposesConstants) {
+  for (const DType dtype : {DType::u8, DType::bf16, DType::f32, DType::i64}) {
+    for (const std::vector<std::int64_t>& perm :
+         {std::vector<std::int64_t>{2, 1, 0}, {1, 2, 0}, {0, 2, 1}, {1, 0, 2}}) {
+      Tensor tensor(dtype, {5, 33, 18});
+      for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set_int64(i, i % 101);
+      Graph graph;
+      GraphBuilder builder(graph);
+      const Sym constant = transpose(builder.constant(tensor, "w"), perm);
+      ASSERT_TRUE(constant.is_constant());
+      const Sym x = builder.input("x", dtype, {5, 33, 18});
+      builder.output(builder.add(Op::transpose, {x}, {{"perm", perm}}), "out");
+      const Tensor expected = interpret(graph, {tensor}).at(0);
+      EXPECT_EQ(constant.constant().dims(), expected.dims());
+      EXPECT_EQ(constant.constant().to_int64s(), expected.to_int64s());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sylvite

@@ -66,6 +66,30 @@ TEST(Tensor, SharesBytes) {
   EXPECT_EQ(foreign.use_count(), 2);
 }
 
+TEST(Tensor, MakesBytesWhenTheyAreAskedFor) {
+  int calls = 0;
+  const Tensor tensor = Tensor::later(DType::f32, {2, 1}, [&] {
+    ++calls;
+    return Tensor::of<float>(DType::f32, {2}, {3, 4});
+  });
+  const Tensor copy = tensor, reshaped = tensor.reshaped({2});
+  EXPECT_EQ(copy.identity(), reshaped.identity());
+  EXPECT_EQ(tensor.byte_size(), 8);
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(reshaped.as_double(1), 4);
+  EXPECT_EQ(copy.data(), tensor.data());
+  EXPECT_EQ(calls, 1);
+  const Tensor chained = Tensor::later(DType::f32, {2}, [tensor] { return tensor; });
+  EXPECT_EQ(chained.data(), tensor.data());
+}
+
+TEST(Tensor, PassesOnWhatMakingItsBytesThrows) {
+  const Tensor wrong = Tensor::later(DType::f32, {2}, [] { return Tensor(DType::bf16, {2}); });
+  EXPECT_THROW((void)wrong.data(), InternalError);
+  EXPECT_THROW((void)Tensor::later(DType::f32, {std::int64_t{1} << 40, std::int64_t{1} << 40}, nullptr),
+               ModelError);
+}
+
 TEST(Half, RoundsToNearestEven) {
   EXPECT_EQ(static_cast<float>(Half(1.0F)), 1.0F);
   EXPECT_EQ(Half(1.0F).bits, 0x3c00);
