@@ -5,11 +5,11 @@
 
 #include <fmt/core.h>
 
-#include <atomic>
 #include <cstdio>
 #include <memory>
 
 #include "base/error.h"
+#include "benchmarks/cuda_compile.h"
 #include "benchmarks/cuda_helpers.h"
 #include "benchmarks/cuda_race.h"
 #include "frontend/text.h"
@@ -17,7 +17,6 @@
 #include "schedules/cuda_columns.h"
 #include "schedules/cuda_norm.h"
 #include "schedules/cuda_transpose.h"
-#include "schedules/nvrtc.h"
 
 namespace {
 
@@ -52,39 +51,25 @@ Kernel case_kernel(const Case& each, const std::string& type) {
   return make_kernel(std::move(body), std::move(is_weight));
 }
 
-struct Compiled {
-  std::string choice;
-  CudaTemplate text;
-  std::string code;
-};
-
 template <typename Problem, typename Choices, typename Make>
-void add_choices(const Reading<Problem>& reading, Choices choices, Make make, std::vector<Compiled>& all) {
+void add_choices(const Reading<Problem>& reading, Choices choices, Make make,
+                 std::vector<bench::Compiled>& all) {
   if (!reading.refusal.empty()) return;
   for (const auto& choice : choices(reading.problem))
-    all.push_back({choice.to_string(), make(reading.problem, choice), ""});
+    all.push_back({choice.to_string(), make(reading.problem, choice), "", 0});
 }
 
-/// Every choice, compiled on all cores.
-std::vector<Compiled> compile_choices(const Kernel& kernel) {
-  std::vector<Compiled> all;
+std::vector<bench::Compiled> compile_choices(const Kernel& kernel) {
+  std::vector<bench::Compiled> all;
   add_choices(read_cuda_norm(kernel), cuda_norm_choices, make_cuda_norm, all);
   add_choices(read_cuda_columns(kernel), cuda_columns_choices, make_cuda_columns, all);
   add_choices(read_cuda_transpose(kernel), cuda_transpose_choices, make_cuda_transpose, all);
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
-    threads.emplace_back([&] {
-      for (std::size_t j = next++; j < all.size(); j = next++)
-        all[j].code = cuda::compile_cuda(all[j].text.source, all[j].text.architecture);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  bench::compile(all);
   return all;
 }
 
 /// Runs of all choices on the same tensors, which are larger than the cache.
-void race(const bench::Helpers& helpers, const Kernel& kernel, const std::vector<Compiled>& all) {
+void race(const bench::Helpers& helpers, const Kernel& kernel, const std::vector<bench::Compiled>& all) {
   constexpr int rounds = 5;
   constexpr std::size_t shown = 14;
   bench::Race race(1, 130);
@@ -105,7 +90,7 @@ void race(const bench::Helpers& helpers, const Kernel& kernel, const std::vector
   const cuda::DeviceMemory expected(out.size());
   std::vector<std::unique_ptr<cuda::TemplateKernel>> kernels;
   std::vector<bench::Contender> contenders;
-  for (const Compiled& one : all) {
+  for (const bench::Compiled& one : all) {
     kernels.push_back(std::make_unique<cuda::TemplateKernel>(one.text, one.code));
     const cuda::Launch launch = kernels.back()->bind(addresses);
     contenders.push_back({one.choice,
@@ -147,7 +132,7 @@ int main(int count, char** arguments) try {
       if (name.find(part) == std::string::npos) continue;
       const Kernel kernel = case_kernel(each, type);
       const auto start = std::chrono::steady_clock::now();
-      const std::vector<Compiled> all = compile_choices(kernel);
+      const std::vector<bench::Compiled> all = compile_choices(kernel);
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       fmt::print("{}: {} choices compiled in {:.1f} s\n", name, all.size(), seconds);
       if (helpers) race(*helpers, kernel, all);

@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -14,17 +13,16 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "benchmarks/cuda_compile.h"
 #include "benchmarks/cuda_helpers.h"
 #include "benchmarks/cuda_race.h"
 #include "runtime/cublaslt.h"
 #include "runtime/cuda_template_kernel.h"
-#include "schedules/nvrtc.h"
 
 namespace {
 
 using namespace sylvite;  // NOLINT(google-build-using-namespace): a program of its own
 
-constexpr const char* architecture = "sm_90a";
 constexpr std::size_t rotated_bytes = 256 << 20;  // tensors that are rotated hold more than the cache
 constexpr std::size_t finalists = 3;
 
@@ -55,31 +53,11 @@ Kernel dense_kernel(const Shape& shape, const std::string& epilogue, DType dtype
   return make_kernel(std::move(body), std::move(weights));
 }
 
-struct Compiled {
-  CudaMatmulChoice choice;
-  CudaTemplate text;
-  std::string code;
-  double seconds = 0;
-};
-
-/// Every choice, compiled on all cores.
-std::vector<Compiled> compile_choices(const CudaMatmulProblem& problem) {
-  std::vector<Compiled> all;
-  for (const CudaMatmulChoice& choice : cuda_matmul_choices(problem, {})) {
-    all.push_back({choice, make_cuda_matmul(problem, choice, {}), "", 0});
-  }
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
-    threads.emplace_back([&] {
-      for (std::size_t j = next++; j < all.size(); j = next++) {
-        const auto start = std::chrono::steady_clock::now();
-        all[j].code = cuda::compile_cuda(all[j].text.source, architecture);
-        all[j].seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+std::vector<bench::Compiled> compile_choices(const CudaMatmulProblem& problem) {
+  std::vector<bench::Compiled> all;
+  for (const CudaMatmulChoice& choice : cuda_matmul_choices(problem, {}))
+    all.push_back({choice.to_string(), make_cuda_matmul(problem, choice, {}), "", 0});
+  bench::compile(all);
   return all;
 }
 
@@ -190,9 +168,9 @@ class Bench {
   /// Every choice, bound to every set, checked against the library.
   void add_templates() {
     const auto start = std::chrono::steady_clock::now();
-    const std::vector<Compiled> all = compile_choices(problem_);
+    const std::vector<bench::Compiled> all = compile_choices(problem_);
     compile_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    for (const Compiled& one : all) {
+    for (const bench::Compiled& one : all) {
       auto kernel = std::make_shared<cuda::TemplateKernel>(one.text, one.code);
       std::vector<cuda::Launch> launches;
       for (const Set& set : sets_) {
@@ -200,7 +178,7 @@ class Bench {
         for (const cuda::DeviceMemory& memory : set) addresses.push_back(memory.address());
         launches.push_back(kernel->bind(addresses));
       }
-      contenders_.push_back({one.choice.to_string(),
+      contenders_.push_back({one.choice,
                              "own",
                              [kernel, launches](std::size_t s, cuda::StreamHandle stream) {
                                cuda::launch(launches[s], stream);
@@ -245,11 +223,11 @@ void compile_all() {
   for (const Shape& shape : shapes) {
     const CudaMatmulProblem problem = read_cuda_matmul(dense_kernel(shape, "bias_gelu", DType::bf16)).problem;
     const auto start = std::chrono::steady_clock::now();
-    const std::vector<Compiled> all = compile_choices(problem);
+    const std::vector<bench::Compiled> all = compile_choices(problem);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print("{}: {} choices in {:.1f} s\n", shape_text(shape), all.size(), seconds);
-    for (const Compiled& one : all)
-      fmt::print("  {:<30} {:.2f} s {} bytes\n", one.choice.to_string(), one.seconds, one.code.size());
+    for (const bench::Compiled& one : all)
+      fmt::print("  {:<30} {:.2f} s {} bytes\n", one.choice, one.seconds, one.code.size());
   }
 }
 
