@@ -85,6 +85,7 @@ TuningKey tuning_key(const Machine& machine, const std::string& precision) {
                                      HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH, template_version);
   if (machine.gpu && machine.gpu->cublaslt != 0)
     versions += fmt::format(", cuBLASLt {}", machine.gpu->cublaslt);
+  if (machine.gpu && machine.gpu->cudnn != 0) versions += fmt::format(", cuDNN {}", machine.gpu->cudnn);
   const std::string arithmetic = machine.winograd ? precision : precision + " without Winograd";
   return {machine.target, machine.description(), machine.threads, versions, arithmetic};
 }

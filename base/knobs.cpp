@@ -64,6 +64,8 @@ constexpr Knob knobs[] = {
      "auto: Winograd's transforms for 3x3 convolutions where they pay; off: products are only summed"},
     {"schedules.cublaslt", boolean, "false", "", "",
      "on a GPU: cuBLASLt's algorithms are candidates for matmuls; winners are stored under its version"},
+    {"schedules.cudnn", boolean, "false", "", "",
+     "on a GPU: cuDNN's engines are candidates for convolutions; winners are stored under its version"},
     {"runtime.spin", duration, "0.05ms", "", "", "how long an idle worker thread spins before it sleeps"},
     {"runtime.cuda_graph", boolean, "false", "", "",
      "on a GPU: replay a run of several kernels as one CUDA graph, so that launches cost next to nothing"},

@@ -31,6 +31,7 @@ constexpr std::array forms = {
     FormRow{"cuda_columns", generic_packings, build_no_algorithm},
     FormRow{"cuda_transpose", generic_packings, build_no_algorithm},
     FormRow{"cuda_conv", cuda_conv_packings, build_no_algorithm},
+    FormRow{"cudnn", cuda_conv_packings, build_no_algorithm},
 };
 
 const FormRow& form_row(const Form& form) {

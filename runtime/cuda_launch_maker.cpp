@@ -101,30 +101,44 @@ const Module& LaunchMaker::load(std::string_view image) {
   return modules_.emplace(image.data(), Module(image)).first->second;
 }
 
-Launch LaunchMaker::make_product(const NotedLaunch& noted, const Regions& regions) {
-  const LibraryMatmul& library = *noted.library;
-  const CudaMatmulProblem& problem = library.problem;
-  const Product& product = products_.try_emplace(noted.library, problem, library.algorithm).first->second;
+Launch LaunchMaker::make_library(const NotedLaunch& noted, const Regions& regions) {
   const std::vector<std::uint64_t>& words = std::get<PointerArgument>(noted.arguments.at(0)).words;
-  const auto address = [&](int argument) {
+  const auto address = [&](int argument) -> DevicePointer {
+    if (argument < 0) return 0;
     return regions.at(decode_address(words.at(static_cast<std::size_t>(argument))));
   };
-  const auto first = [&](const CudaMatmulProblem::Operand& operand) {
-    return address(operand.input) + static_cast<DevicePointer>(operand.offset) * dtype_size(problem.element);
-  };
-  const int bias = problem.simple_epilogue->bias;
-  const CublasLtMatmul::Arguments arguments = {first(problem.a), first(problem.b),
-                                               bias < 0 ? 0 : address(bias), address(problem.out_argument),
-                                               product.workspace.address()};
   Launch launch;
-  launch.enqueue = [&product, algorithm = library.algorithm, arguments](StreamHandle stream) {
-    product.matmul.run(algorithm, arguments, stream);
-  };
+  launch.enqueue =
+      std::visit([&](const auto& call) { return bind(noted.library, call, address); }, noted.library->call);
   return launch;
 }
 
+std::function<void(StreamHandle)> LaunchMaker::bind(const std::shared_ptr<const LibraryKernel>& kernel,
+                                                    const LibraryMatmul& matmul, const AddressOf& address) {
+  const CudaMatmulProblem& problem = matmul.problem;
+  const Product& product = products_.try_emplace(kernel, problem, matmul.algorithm).first->second;
+  const auto first = [&](const CudaMatmulProblem::Operand& operand) {
+    return address(operand.input) + static_cast<DevicePointer>(operand.offset) * dtype_size(problem.element);
+  };
+  const CublasLtMatmul::Arguments arguments = {first(problem.a), first(problem.b),
+                                               address(problem.simple_epilogue->bias),
+                                               address(problem.out_argument), product.workspace.address()};
+  return [&product, algorithm = matmul.algorithm, arguments](StreamHandle stream) {
+    product.matmul.run(algorithm, arguments, stream);
+  };
+}
+
+std::function<void(StreamHandle)> LaunchMaker::bind(const std::shared_ptr<const LibraryKernel>& kernel,
+                                                    const LibraryConv& conv, const AddressOf& address) {
+  const LibraryConvProblem& problem = conv.problem;
+  Convolution& made = convolutions_.try_emplace(kernel, problem, conv.engine).first->second;
+  return made.conv.bind(conv.engine, {address(problem.images_argument), address(problem.filter_argument),
+                                      address(problem.bias_argument), address(problem.residual_argument),
+                                      address(problem.out_argument), made.workspace.address()});
+}
+
 Launch LaunchMaker::make(const NotedLaunch& noted, const Regions& regions) {
-  if (noted.library) return make_product(noted, regions);
+  if (noted.library) return make_library(noted, regions);
   Launch launch;
   launch.function = load(noted.image).function(noted.function);
   std::copy(std::begin(noted.grid), std::end(noted.grid), std::begin(launch.grid));

@@ -1,13 +1,16 @@
 #pragma once
 // Noted launches -> launches of the driver: modules are loaded and symbolic addresses become real ones.
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "runtime/cublaslt.h"
 #include "runtime/cuda_device.h"
 #include "runtime/cuda_noted_launch.h"
-#include "schedules/library_matmul.h"
+#include "runtime/cudnn.h"
+#include "schedules/library_kernel.h"
 
 namespace sylvite::cuda {
 
@@ -27,13 +30,13 @@ struct Regions {
 [[nodiscard]] int driver_map_type(const CudaTensorMap& map);
 [[nodiscard]] int driver_map_swizzle(int bytes);
 
-/// Owns the modules and library products of the launches it makes, each loaded once. REQUIRES a current
+/// Owns the modules and library kernels of the launches it makes, each loaded once. REQUIRES a current
 /// context. Thread safety: one thread at a time.
 class LaunchMaker {
  public:
   /// Tensors that maps name must be 16-byte aligned. Throws CompileError when the driver refuses an image,
-  /// CudaError when it refuses a map, UnsupportedError when a library has no such algorithm. The result is
-  /// valid as long as this.
+  /// CudaError when it refuses a map, UnsupportedError when a library has no such algorithm or engine. The
+  /// result is valid as long as this.
   [[nodiscard]] Launch make(const NotedLaunch& noted, const Regions& regions);
 
  private:
@@ -45,10 +48,24 @@ class LaunchMaker {
     DeviceMemory workspace;
   };
 
+  /// The same of a convolution.
+  struct Convolution {
+    Convolution(const LibraryConvProblem& problem, std::size_t engine)
+        : conv(problem), workspace(conv.workspace_bytes(engine)) {}
+    CudnnConv conv;
+    DeviceMemory workspace;
+  };
+  using AddressOf = std::function<DevicePointer(int)>;  ///< of a kernel's argument; 0 for -1
+
   [[nodiscard]] const Module& load(std::string_view image);
-  [[nodiscard]] Launch make_product(const NotedLaunch& noted, const Regions& regions);
+  [[nodiscard]] Launch make_library(const NotedLaunch& noted, const Regions& regions);
+  [[nodiscard]] std::function<void(StreamHandle)> bind(const std::shared_ptr<const LibraryKernel>& kernel,
+                                                       const LibraryMatmul& matmul, const AddressOf& address);
+  [[nodiscard]] std::function<void(StreamHandle)> bind(const std::shared_ptr<const LibraryKernel>& kernel,
+                                                       const LibraryConv& conv, const AddressOf& address);
   std::map<const char*, Module> modules_;  ///< by the address of the image
-  std::map<std::shared_ptr<const LibraryMatmul>, Product> products_;
+  std::map<std::shared_ptr<const LibraryKernel>, Product> products_;
+  std::map<std::shared_ptr<const LibraryKernel>, Convolution> convolutions_;
 };
 
 }  // namespace sylvite::cuda

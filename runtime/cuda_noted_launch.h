@@ -55,8 +55,9 @@ struct NotedLaunch {
   unsigned shared_bytes = 0;
   bool programmatic = false;  ///< see CudaTemplate
   std::vector<NotedArgument> arguments;
-  /// What cuBLASLt launches instead: the one argument is the pointers of the kernel's inputs and its output.
-  std::shared_ptr<const LibraryMatmul> library;
+  /// What a vendor's library launches instead: the one argument is the pointers of the kernel's inputs and
+  /// its output.
+  std::shared_ptr<const LibraryKernel> library;
 };
 
 /// A template's launch on arguments at `words` (encode_address): inputs of its body, then its output.

@@ -21,8 +21,9 @@ std::vector<const NotedLaunch*> images_of(const DeviceNotes& notes) {
   for (const NotedLaunches& launches : notes.launches) {
     for (const NotedLaunch& launch : launches) {
       if (launch.library) {
-        throw UnsupportedError("{}",
-                               "cuBLASLt's kernels cannot be exported: export with schedules.cublaslt=false");
+        const bool is_matmul = std::holds_alternative<LibraryMatmul>(launch.library->call);
+        throw UnsupportedError("{}'s kernels cannot be exported: export with schedules.{}=false",
+                               is_matmul ? "cuBLASLt" : "cuDNN", is_matmul ? "cublaslt" : "cudnn");
       }
       const auto is_same = [&](const NotedLaunch* each) { return each->image.data() == launch.image.data(); };
       if (std::ranges::none_of(images, is_same)) images.push_back(&launch);

@@ -16,6 +16,7 @@
 #include "lowering/conv_tiles.h"
 #include "runtime/cublaslt.h"
 #include "runtime/cuda_device.h"
+#include "runtime/cudnn.h"
 #include "runtime/object_cache.h"
 #include "runtime/session_confirm.h"
 #include "schedules/compile.h"
@@ -104,6 +105,7 @@ Session new_session(const CompileOptions& options) {
     session.machine.tf32 = precision == "tf32";
     if (session.settings.boolean("schedules.cublaslt"))
       session.machine.gpu->cublaslt = cuda::cublaslt_version();
+    if (session.settings.boolean("schedules.cudnn")) session.machine.gpu->cudnn = cuda::cudnn_version();
   } else if (precision == "f16") {
     throw UnsupportedError("{}",
                            "compile.precision = f16 is for GPUs (--device cuda); on a processor use bf16");

@@ -31,7 +31,8 @@ struct Gpu {
   std::int64_t shared_bytes = 48 << 10;  ///< shared memory of one block, at most
   std::int64_t l2_bytes = 1 << 20;
   std::int64_t cublaslt =
-      0;  ///< version of cuBLASLt when it may be used, e.g. 130100; knob schedules.cublaslt
+      0;                   ///< version of cuBLASLt when it may be used, e.g. 130100; knob schedules.cublaslt
+  std::int64_t cudnn = 0;  ///< the same of cuDNN, e.g. 91900; knob schedules.cudnn
 };
 
 /// The machine a schedule is made for. Read once by detect_machine; part of the tuning key.

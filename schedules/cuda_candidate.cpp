@@ -21,6 +21,7 @@ constexpr TemplateRow templates[] = {
     {cuda_columns_form, cuda_columns_template},
     {cuda_transpose_form, cuda_transpose_template},
     {cublaslt_form, cublaslt_template},
+    {cudnn_form, cudnn_template},
 };
 
 }  // namespace
@@ -34,7 +35,8 @@ std::optional<CudaTemplate> cuda_template_of(const Kernel& kernel, const Candida
 
 bool multiplies_in_tf32(const Kernel& kernel, const Candidate& candidate) {
   const std::string& form = candidate.form.name;
-  const bool has_products = form == cuda_matmul_form || form == cuda_conv_form || form == cublaslt_form;
+  const bool has_products =
+      form == cuda_matmul_form || form == cuda_conv_form || form == cublaslt_form || form == cudnn_form;
   if (!has_products || kernel.anchor == no_node) return false;
   return kernel.body.type(kernel.body.node(kernel.anchor).inputs.at(0)).dtype == DType::f32;
 }

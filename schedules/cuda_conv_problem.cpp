@@ -13,42 +13,14 @@ constexpr std::int64_t map_alignment = 16;   // bytes, of the pitches of tensor 
 constexpr std::int64_t widest_corner = 128;  // elements that a window may reach over a border
 constexpr std::int64_t widest_step = 8;
 
-bool is_channels_last(const TensorType& type) {
-  return type.rank() == 4 && type.layout.channel_block == type.dims()[1];
-}
-
-/// The number of the body input, or -1 for what is computed.
-int input_number(const Graph& body, ValueId id) {
-  const auto found = std::find(body.inputs.begin(), body.inputs.end(), id);
-  return found == body.inputs.end() ? -1 : static_cast<int>(found - body.inputs.begin());
-}
-
-std::string read_operands(const Kernel& kernel, CudaMatmulProblem& problem) {
+void read_operands(const Kernel& kernel, CudaMatmulProblem& problem) {
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
-  const TensorType& x = body.type(node.inputs[0]);
-  const TensorType& filter = body.type(node.inputs[1]);
-  const TensorType& out = body.type(node.outputs[0]);
-  if (x.rank() != 4) return fmt::format("it has {} spatial dims, the template takes 2", x.rank() - 2);
-  if (!is_channels_last(x) || !is_channels_last(out)) return "its channels do not lie innermost";
-  if (body.type(body.outputs[0]).shape != out.shape || !is_channels_last(body.type(body.outputs[0])))
-    return "its epilogue changes the shape or the layout";
-  if (node.attributes.integer("groups") != 1)
-    return fmt::format("it has {} groups", node.attributes.integer("groups"));
-  problem.a.input = input_number(body, node.inputs[0]);
-  problem.b.input = input_number(body, node.inputs[1]);
-  if (problem.a.input < 0) return "its images are computed in the kernel";
-  if (problem.b.input < 0 || filter.layout.channel_block != 0 ||
-      !kernel.input_is_weight.at(static_cast<std::size_t>(problem.b.input)))
-    return "its filter is not a weight of its own";
+  problem.a.input = body_input_number(body, node.inputs[0]);
+  problem.b.input = body_input_number(body, node.inputs[1]);
   problem.b.is_weight = true;
-  problem.element = x.dtype;
+  problem.element = body.type(node.inputs[0]).dtype;
   problem.out = body.type(body.outputs[0]).dtype;
-  for (const DType dtype : {x.dtype, filter.dtype, problem.out}) {
-    const bool is_known = dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
-    if (dtype != x.dtype || !is_known) return fmt::format("{} is no type of the template", dtype_name(dtype));
-  }
-  return "";
 }
 
 Windows windows_of(const Kernel& kernel) {
@@ -171,7 +143,7 @@ std::string read_epilogue(const Kernel& kernel, CudaMatmulProblem& problem) {
       return "an operand of its epilogue is broadcast over some pixels";
   }
   if (bias == no_value) return "";
-  const int input = input_number(body, bias);
+  const int input = body_input_number(body, bias);
   if (input < 0) return "its bias is computed in the kernel or one number";
   if (!kernel.input_is_weight.at(static_cast<std::size_t>(input))) problem.epilogue_reads_activations = true;
   add_bias(body, input, problem.epilogue);
@@ -180,15 +152,50 @@ std::string read_epilogue(const Kernel& kernel, CudaMatmulProblem& problem) {
 
 }  // namespace
 
+bool is_channels_last(const TensorType& type) {
+  return type.rank() == 4 && type.layout.channel_block == type.dims()[1];
+}
+
+int body_input_number(const Graph& body, ValueId id) {
+  const auto found = std::find(body.inputs.begin(), body.inputs.end(), id);
+  return found == body.inputs.end() ? -1 : static_cast<int>(found - body.inputs.begin());
+}
+
+std::string refuse_conv_operands(const Kernel& kernel) {
+  if (kernel.kind != KernelClass::convolution) return "it is no convolution";
+  const Graph& body = kernel.body;
+  if (body.outputs.size() != 1) return "it has several outputs";
+  const Node& node = body.node(kernel.anchor);
+  const TensorType& x = body.type(node.inputs[0]);
+  const TensorType& filter = body.type(node.inputs[1]);
+  const TensorType& out = body.type(node.outputs[0]);
+  const TensorType& result = body.type(body.outputs[0]);
+  if (out.element_count() == 0 || filter.element_count() == 0) return "it is empty";
+  if (x.rank() != 4) return fmt::format("it has {} spatial dims, not 2", x.rank() - 2);
+  if (!is_channels_last(x) || !is_channels_last(out)) return "its channels do not lie innermost";
+  if (result.shape != out.shape || !is_channels_last(result))
+    return "its epilogue changes the shape or the layout";
+  if (body_input_number(body, node.inputs[0]) < 0) return "its images are computed in the kernel";
+  const int number = body_input_number(body, node.inputs[1]);
+  if (number < 0 || filter.layout.channel_block != 0 ||
+      !kernel.input_is_weight.at(static_cast<std::size_t>(number)))
+    return "its filter is not a weight of its own";
+  for (const DType dtype : {x.dtype, filter.dtype, result.dtype}) {
+    const bool is_known = dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
+    if (dtype != x.dtype || !is_known)
+      return fmt::format("{} is no type of the tensor cores", dtype_name(dtype));
+  }
+  return "";
+}
+
 Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel) {
-  if (kernel.kind != KernelClass::convolution) return {{}, "it is no convolution"};
-  if (kernel.body.outputs.size() != 1) return {{}, "it has several outputs"};
+  if (std::string refusal = refuse_conv_operands(kernel); !refusal.empty()) return {{}, refusal};
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
-  if (body.type(node.outputs[0]).element_count() == 0 || body.type(node.inputs[1]).element_count() == 0)
-    return {{}, "it is empty"};
+  if (const std::int64_t groups = node.attributes.integer("groups"); groups != 1)
+    return {{}, fmt::format("it has {} groups", groups)};
   CudaMatmulProblem problem;
-  if (std::string refusal = read_operands(kernel, problem); !refusal.empty()) return {{}, refusal};
+  read_operands(kernel, problem);
   Windows windows = windows_of(kernel);
   const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
   join_taps(windows, bytes);

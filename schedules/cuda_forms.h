@@ -15,6 +15,7 @@ inline constexpr const char* cuda_norm_form = "cuda_norm";
 inline constexpr const char* cuda_columns_form = "cuda_columns";
 inline constexpr const char* cuda_transpose_form = "cuda_transpose";
 inline constexpr const char* cublaslt_form = "cublaslt";
+inline constexpr const char* cudnn_form = "cudnn";
 
 /// Each throws UnsupportedError when the template cannot take the kernel or the form's numbers.
 [[nodiscard]] CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form);
@@ -24,6 +25,7 @@ inline constexpr const char* cublaslt_form = "cublaslt";
 [[nodiscard]] CudaTemplate cuda_columns_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_transpose_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cublaslt_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cudnn_template(const Kernel& kernel, const Form& form);
 
 /// Why a machine cannot have such candidates; empty when it can.
 [[nodiscard]] std::string refuse_cuda_template(const Machine& machine);

@@ -34,7 +34,7 @@ struct CudaTensorMap {
   std::optional<CudaWindows> windows;
 };
 
-struct LibraryMatmul;
+struct LibraryKernel;
 
 /// The kernel's parameters are the maps, then one struct of the pointers. Arguments are numbered as a
 /// kernel's: inputs of the body, then its output.
@@ -49,8 +49,8 @@ struct CudaTemplate {
   bool programmatic = false;  ///< waits itself for the kernels before it, so it may be launched early
   std::vector<CudaTensorMap> maps;
   std::vector<int> pointers;  ///< arguments; -1: a pointer that nothing uses
-  /// What a vendor's library launches instead; there is no text then. See library_matmul.h.
-  std::shared_ptr<const LibraryMatmul> library;
+  /// What a vendor's library launches instead; there is no text then. See library_kernel.h.
+  std::shared_ptr<const LibraryKernel> library;
 };
 
 /// The card as a template wants to know it.

@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "schedules/cuda_forms.h"
-#include "schedules/library_matmul.h"
+#include "schedules/library_kernel.h"
 #include "schedules/spaces.h"
 
 // Space cublaslt: matmuls with an epilogue that cuBLASLt has, where it may be used (knob schedules.cublaslt).
@@ -43,8 +43,8 @@ CudaTemplate cublaslt_template(const Kernel& kernel, const Form& form) {
                            reading.refusal.empty() ? "it has no such epilogue" : reading.refusal);
   CudaTemplate result;
   result.name = cublaslt_form;
-  result.library = std::make_shared<LibraryMatmul>(
-      LibraryMatmul{reading.problem, static_cast<std::size_t>(form.at("algorithm"))});
+  result.library = std::make_shared<LibraryKernel>(
+      LibraryKernel{LibraryMatmul{reading.problem, static_cast<std::size_t>(form.at("algorithm"))}});
   return result;
 }
 

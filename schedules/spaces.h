@@ -27,6 +27,7 @@ extern const Space reference_space;
 
 extern const Space cuda_matmul_space;
 extern const Space cublaslt_space;
+extern const Space cudnn_space;
 extern const Space cuda_conv_space;
 extern const Space cuda_attention_space;
 extern const Space cuda_norm_space;

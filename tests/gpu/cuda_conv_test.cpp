@@ -1,9 +1,7 @@
 #include "schedules/cuda_conv.h"
 
-#include "lowering/algorithm.h"
+#include "tests/gpu/conv_case.h"
 #include "tests/gpu/gpu_test.h"
-#include "tests/gpu/template_runner.h"
-#include "tests/support/conv_kernels.h"
 
 // Convolutions by the template of products against the reference interpreter. Extents are odd, so that tiles
 // reach over every border and pixels of one tile lie in several lines and images; the grid is small.
@@ -35,25 +33,15 @@ std::vector<CudaMatmulChoice> some_choices() {
           pixels_first,        shared_pixels,        shared_filter};
 }
 
-/// Inputs and results as they are stored.
 void check(const ConvSpec& spec, const std::vector<CudaMatmulChoice>& choices = some_choices()) {
-  const Kernel kernel = conv_kernel(spec);
-  const Reading<CudaMatmulProblem> reading = read_cuda_conv(kernel);
-  ASSERT_EQ(reading.refusal, "") << kernel.text;
-  std::vector<Tensor> inputs = normal_inputs(kernel, 7);
-  const Tensor reference =
-      pack(interpret(kernel.body, inputs).at(0), layout_packing(kernel.body.type(kernel.body.outputs[0])));
-  const std::vector<Packing> packings = input_packings(kernel, {"cuda_conv", {}});
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
-    inputs[i] = pack(inputs[i], packings[i].is_identity() ? layout_packing(type) : packings[i]);
-  }
+  const ConvCase one(spec, "cuda_conv");
+  const Reading<CudaMatmulProblem> reading = read_cuda_conv(one.kernel);
+  ASSERT_EQ(reading.refusal, "") << one.kernel.text;
   for (const CudaMatmulChoice& choice : choices) {
     if (!refuse_cuda_matmul(reading.problem, choice, small_card).empty()) continue;
-    SCOPED_TRACE(choice.to_string() + " of\n" + kernel.text);
+    SCOPED_TRACE(choice.to_string() + " of\n" + one.kernel.text);
     const CudaTemplate text = make_cuda_matmul(reading.problem, choice, small_card);
-    EXPECT_LT(error_of(run_template(text, kernel, inputs), reference),
-              spec.element == DType::f32 ? 2e-3 : 1e-2);
+    EXPECT_LT(error_of(run_template(text, one.kernel, one.inputs), one.reference), one.tolerance);
   }
 }
 

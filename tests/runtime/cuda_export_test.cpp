@@ -14,6 +14,7 @@
 #include "runtime/export_cuda_sources.h"
 #include "runtime/nvjitlink.h"
 #include "schedules/compile.h"
+#include "schedules/library_kernel.h"
 #include "tests/runtime/test_session.h"
 #include "tests/support/gpu_cases.h"
 #include "tests/support/shell.h"
@@ -55,6 +56,22 @@ class CudaExport : public testing::Test {
   Program program_ = sample_program(machine_);
   DeviceNotes notes_ = program_.device_notes();
 };
+
+TEST_F(CudaExport, RefusesLibrariesByName) {
+  cuda::NotedLaunch& launch = notes_.launches[0][0];
+  std::vector<std::string> warnings;
+  const std::pair<LibraryKernel, const char*> calls[] = {{{LibraryMatmul{}}, "schedules.cublaslt=false"},
+                                                         {{LibraryConv{}}, "schedules.cudnn=false"}};
+  for (const auto& [call, hint] : calls) {
+    launch.library = std::make_shared<LibraryKernel>(call);
+    try {
+      (void)device_codes(notes_, {}, warnings);
+      ADD_FAILURE() << "exported";
+    } catch (const UnsupportedError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(hint));
+    }
+  }
+}
 
 TEST_F(CudaExport, NotesWhatWouldBeLaunched) {
   ASSERT_EQ(notes_.launches.size(), program_.plan().launches.size());

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "runtime/cuda_recorder.h"
-#include "schedules/library_matmul.h"
+#include "schedules/library_kernel.h"
 
 namespace sylvite::cuda {
 namespace {
@@ -51,7 +51,7 @@ TEST(CudaNotedLaunch, TemplatesNameTheirArguments) {
 
 TEST(CudaNotedLaunch, LibrariesKeepAllArguments) {
   CudaTemplate product;
-  product.library = std::make_shared<LibraryMatmul>();
+  product.library = std::make_shared<LibraryKernel>();
   const std::vector<std::uint64_t> words = {encode_address({Region::input, 0, 0}),
                                             encode_address({Region::arena, 0, 512})};
   const NotedLaunch launch = note_template(product, "", words);

@@ -7,7 +7,7 @@
 #include "lowering/algorithm.h"
 #include "schedules/compile.h"
 #include "schedules/cuda_candidate.h"
-#include "schedules/library_matmul.h"
+#include "schedules/library_kernel.h"
 #include "schedules/spaces.h"
 #include "tests/support/gpu_cases.h"
 #include "tests/support/matmul_kernels.h"
@@ -151,7 +151,7 @@ TEST(CudaMatmul, LibrariesAreAskedForAndNamed) {
   EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
   const CudaTemplate product = cuda_template_of(kernel, candidate).value();
   ASSERT_TRUE(product.library);
-  EXPECT_EQ(product.library->algorithm, 3);
+  EXPECT_EQ(std::get<LibraryMatmul>(product.library->call).algorithm, 3);
   EXPECT_EQ(compile_to_object(kernel, candidate, machine.target), "cublaslt");
 }
 

@@ -9,7 +9,7 @@ namespace sylvite {
 
 struct ConvSpec {
   std::int64_t images = 2, channels = 64, lines = 12, columns = 9, filters = 64;
-  std::int64_t taps_y = 3, taps_x = 3, stride = 1, dilation = 1;
+  std::int64_t taps_y = 3, taps_x = 3, stride = 1, dilation = 1, groups = 1;
   Dims pads = {1, 1, 1, 1};
   DType element = DType::bf16;
   std::string epilogue =
@@ -37,13 +37,13 @@ inline Kernel conv_kernel(const ConvSpec& spec) {
   };
   const ValueId x =
       with_channels_last(body, input("x", {spec.images, spec.channels, spec.lines, spec.columns}, false));
-  const ValueId w = input("w", {spec.filters, spec.channels, spec.taps_y, spec.taps_x}, true);
+  const ValueId w = input("w", {spec.filters, spec.channels / spec.groups, spec.taps_y, spec.taps_x}, true);
   const ValueId b = input("b", {spec.filters}, true);
   ValueId y = with_channels_last(body, body.add(Op::conv, {x, w, b},
                                                 {{"strides", Dims{spec.stride, spec.stride}},
                                                  {"pads", spec.pads},
                                                  {"dilations", Dims{spec.dilation, spec.dilation}},
-                                                 {"groups", std::int64_t{1}}}));
+                                                 {"groups", spec.groups}}));
   const auto then = [&](Op op, std::vector<ValueId> inputs) {
     y = with_channels_last(body, body.add(op, std::move(inputs)));
   };
