@@ -1,8 +1,6 @@
 // The template's choices for ResNet-50's convolutions against cuDNN's engines, on the GPU: bf16, batch 32,
-// with bias and ReLU, and a residual where the model adds one. usage: cuda_conv race [PART] [ENGINES] layers
-// whose name contains PART; of cuDNN's engines the first ones
-
-#include "schedules/cuda_conv.h"
+// with bias and ReLU, and a residual where the model adds one. usage: cuda_conv race [PART] [ENGINES]
+//        layers whose name contains PART; of cuDNN's engines the first ones
 
 #include <fmt/core.h>
 

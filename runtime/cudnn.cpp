@@ -80,11 +80,11 @@ enum Attribute : int {
   pack_workspace = 1003,
 };
 constexpr int cross_correlation = 1;
-constexpr int add = 0, relu = 100;         // cudnnPointwiseMode_t
-constexpr int by_rules = 3, by_model = 1;  // cudnnBackendHeurMode_t: A and B
-constexpr int data_f32 = 0;                // cudnnDataType_t
+constexpr int add = 0, relu = 100;  // cudnnPointwiseMode_t
+constexpr int by_rules = 3;         // cudnnBackendHeurMode_t A
+constexpr int data_f32 = 0;         // cudnnDataType_t
 
-constexpr std::size_t most_engines_by_mode = 16;
+constexpr std::size_t most_engines = 16;
 constexpr std::int64_t most_workspace_bytes = 256 << 20;
 
 /// The functions in use; their types repeat the library's binary interface.
@@ -288,26 +288,23 @@ CudnnConv::CudnnConv(const LibraryConvProblem& problem)
     : has_bias_(problem.bias_argument >= 0), has_residual_(problem.residual_argument >= 0) {
   const std::lock_guard lock(handle_mutex());
   Pointer graph = CudnnGraph(problem, parts_).describe();
-  for (const int mode : {by_rules, by_model}) add_engines(graph, mode);
+  find_engines(graph);
   if (engines_.empty()) throw UnsupportedError("{}", "cuDNN has no engine for this convolution");
   plans_.resize(engines_.size());
 }
 
-void CudnnConv::add_engines(Pointer graph, int mode) {
+void CudnnConv::find_engines(Pointer graph) {
   const Descriptor asked(create(heuristics));
   set(asked.get(), heuristics_graph, of_descriptor, graph);
-  set(asked.get(), heuristics_mode, of_heuristics_mode, mode);
+  set(asked.get(), heuristics_mode, of_heuristics_mode, by_rules);
   if (library().finalize(asked.get()) != 0) return;
-  std::vector<Descriptor> configs;
   std::vector<Pointer> pointers;
-  for (std::size_t i = 0; i < most_engines_by_mode; ++i)
-    pointers.push_back(configs.emplace_back(create(engine_config)).get());
+  for (std::size_t i = 0; i < most_engines; ++i)
+    pointers.push_back(engines_.emplace_back(create(engine_config)).get());
   std::int64_t found = 0;
   const Result result = library().get(asked.get(), heuristics_results, of_descriptor,
                                       static_cast<std::int64_t>(pointers.size()), &found, pointers.data());
-  if (result != 0) return;
-  configs.resize(std::min(configs.size(), static_cast<std::size_t>(found)));
-  for (Descriptor& config : configs) engines_.push_back(std::move(config));
+  engines_.resize(result == 0 ? std::min(most_engines, static_cast<std::size_t>(found)) : 0);
 }
 
 Pointer CudnnConv::plan_of(std::size_t engine) {

@@ -45,7 +45,7 @@ class CudnnConv {
   using Descriptor = std::unique_ptr<CudnnDescriptor, Destroy>;
   friend class CudnnGraph;
 
-  void add_engines(CudnnDescriptor* graph, int mode);
+  void find_engines(CudnnDescriptor* graph);
   [[nodiscard]] CudnnDescriptor* plan_of(std::size_t engine);
 
   std::vector<Descriptor> parts_;  ///< of the operation graph
