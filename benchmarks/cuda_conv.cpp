@@ -2,6 +2,8 @@
 // with bias and ReLU, and a residual where the model adds one. usage: cuda_conv race [PART] [ENGINES]
 //        layers whose name contains PART; of cuDNN's engines the first ones
 
+#include "schedules/cuda_conv.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
