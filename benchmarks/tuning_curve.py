@@ -2,14 +2,18 @@
 """How far tuning gets in how much time: a short and a long search of one model from nothing, and the model as each left it,
 turn by turn.
 
-usage: tuning_curve.py SYLVITE MODEL.onnx [--short 3m] [--long 30m] [--threads 2] [--svg FILE] [--json FILE]
+usage: tuning_curve.py SYLVITE MODEL.onnx [--short 3m] [--long 30m] [--threads 2] [--folder FOLDER] [--svg FILE]
+       [--json FILE]
 The curve is of the long search: the sum over the model's launches of the best median so far, kernel by kernel, as a share
-of what default schedules take. The turns say what the searches are worth in the whole model.
+of what default schedules take; a machine that becomes faster meanwhile bends it, too. The turns say what the searches are
+worth in the whole model. With --folder the searches stay there, and are not made again: only the turns are.
 """
 import argparse
+import contextlib
 import datetime
 import json
 import os
+import shutil
 import sqlite3
 import statistics
 import subprocess
@@ -30,6 +34,33 @@ def bench(options, folder, *words):
                    stdout=subprocess.DEVNULL)
     with open(report) as file:
         return json.load(file)
+
+
+@contextlib.contextmanager
+def searches_in(folder):
+    """The folder, which stays, or one that does not."""
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            yield temporary
+
+
+def search(options, folder, budget):
+    """When the search began, and the seconds it took; one that is there already is not made again."""
+    record = os.path.join(folder, "search.json")
+    if os.path.exists(record):
+        with open(record) as file:
+            return json.load(file)
+    shutil.rmtree(folder, ignore_errors=True)  # of a search that was broken off
+    os.makedirs(folder)
+    start = time.time()
+    subprocess.run(command(options, "tune", folder, "--budget", budget), check=True, stdout=subprocess.DEVNULL)
+    took = time.time() - start
+    with open(record, "w") as file:
+        json.dump([start, took], file)
+    return start, took
 
 
 def seconds_of(text):
@@ -84,6 +115,7 @@ def parse_options():
     parser.add_argument("--long", default="30m")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--folder", help="where the searches stay")
     parser.add_argument("--svg")
     parser.add_argument("--json")
     return parser.parse_args()
@@ -92,14 +124,11 @@ def parse_options():
 def main():
     options = parse_options()
     name = os.path.splitext(os.path.basename(options.model))[0]
-    with tempfile.TemporaryDirectory() as top:
+    with searches_in(options.folder) as top:
         folders = {budget: os.path.join(top, budget) for budget in (options.short, options.long)}
         for budget, folder in folders.items():
-            os.mkdir(folder)
-            start = time.time()
-            subprocess.run(command(options, "tune", folder, "--budget", budget), check=True, stdout=subprocess.DEVNULL)
-            print(f"{name}: a search of {budget} ended after {time.time() - start:.0f} s", flush=True)
-        end = time.time() - start
+            start, took = search(options, folder, budget)
+            print(f"{name}: a search of {budget} ended after {took:.0f} s", flush=True)
         launches = {}
         for launch in bench(options, folder, "--warmup", "0s", "--duration", "0s")["profile"]:
             launches[launch["kernel"]] = launches.get(launch["kernel"], 0) + 1
@@ -116,7 +145,7 @@ def main():
     ratio = statistics.median(short / long for short, long in zip(turns[options.short], turns[options.long]))
     print(f"  the model, turn by turn: {medians} ms; {options.short} takes {ratio:.3f} of what {options.long} takes")
     if options.svg:
-        draw(points, end, f"{name}: kernels' best times so far, as a share of default schedules'", options.svg)
+        draw(points, took, f"{name}: kernels' best times so far, as a share of default schedules'", options.svg)
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"model": name, "threads": options.threads, "curve": points, "turns_ms": turns, "ratio": ratio}, file)
