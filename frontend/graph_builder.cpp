@@ -1,7 +1,6 @@
 #include "frontend/graph_builder.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/parts.h"
@@ -9,6 +8,7 @@
 #include "frontend/infer.h"
 #include "frontend/interpreter.h"
 #include "frontend/narrow.h"
+#include "frontend/storage.h"
 
 namespace sylvite {
 namespace {
@@ -46,27 +46,13 @@ void transpose_rows(const Element* from, Element* to, const Dims& out_dims, cons
 Tensor transposed_tensor(const Tensor& tensor, const Dims& out_dims, const Dims& in_strides) {
   Tensor result(tensor.dtype(), out_dims);
   if (result.size() == 0) return result;
-  const auto run = [&]<typename Element>(Element /*type*/) {
-    const auto* from = static_cast<const Element*>(tensor.data());
-    auto* to = static_cast<Element*>(result.mutable_data());
+  with_bits(tensor.dtype(), [&](auto zero) {
+    const auto* from = static_cast<const decltype(zero)*>(tensor.data());
+    auto* to = static_cast<decltype(zero)*>(result.mutable_data());
     for_parts(result.size() / out_dims.back(), result.byte_size(), [&](std::int64_t begin, std::int64_t end) {
       transpose_rows(from, to, out_dims, in_strides, begin, end);
     });
-  };
-  switch (dtype_size(tensor.dtype())) {
-    case 1:
-      run(std::uint8_t{});
-      break;
-    case 2:
-      run(std::uint16_t{});
-      break;
-    case 4:
-      run(std::uint32_t{});
-      break;
-    default:
-      run(std::uint64_t{});
-      break;
-  }
+  });
   return result;
 }
 

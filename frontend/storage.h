@@ -79,6 +79,21 @@ decltype(auto) with_storage(DType dtype, Visit&& visit) {
   throw InternalError("corrupt element type {}", static_cast<int>(dtype));
 }
 
+/// Calls visit with a zero of an unsigned integer as large as an element, for code that only moves elements.
+template <typename Visit>
+decltype(auto) with_bits(DType dtype, Visit&& visit) {
+  switch (dtype_size(dtype)) {
+    case 1:
+      return visit(std::uint8_t{});
+    case 2:
+      return visit(std::uint16_t{});
+    case 4:
+      return visit(std::uint32_t{});
+    default:
+      return visit(std::uint64_t{});
+  }
+}
+
 /// Converts between storage types and the arithmetic types double, int64_t and uint64_t. Floats round to
 /// nearest even; float to integer truncates and saturates, NaN gives 0; integer to integer wraps; to boolean
 /// is x != 0.

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/parts.h"
+#include "frontend/storage.h"
 #include "lowering/winograd.h"
 
 namespace sylvite {
@@ -140,20 +141,7 @@ Tensor pack(const Tensor& weight, const Packing& packing) {
   const std::vector<Axis> axes = packed_axes(packing, tensor.dims());
   Tensor result(tensor.dtype(), packing.packed_dims(weight.dims()));
   if (tensor.size() == 0 || result.size() == 0) return result;
-  switch (dtype_size(tensor.dtype())) {
-    case 1:
-      pack_elements<std::uint8_t>(tensor, result, axes);
-      break;
-    case 2:
-      pack_elements<std::uint16_t>(tensor, result, axes);
-      break;
-    case 4:
-      pack_elements<std::uint32_t>(tensor, result, axes);
-      break;
-    default:
-      pack_elements<std::uint64_t>(tensor, result, axes);
-      break;
-  }
+  with_bits(tensor.dtype(), [&](auto zero) { pack_elements<decltype(zero)>(tensor, result, axes); });
   return result;
 }
 

@@ -14,7 +14,6 @@ CudaTensorMap operand_map(const CudaMatmulProblem& problem, const CudaMatmulProb
   map.argument = operand.input;
   map.offset = operand.offset * bytes;
   map.dtype = problem.element;
-  map.rounds_to_tf32 = problem.element == DType::f32;
   map.dims[0] = operand.depth_fast ? problem.k : rows;
   map.dims[1] = operand.depth_fast ? rows : problem.k;
   map.dims[2] = operand.batch_pitch == 0 ? 1 : problem.batch;
@@ -33,7 +32,6 @@ CudaTensorMap windows_map(const CudaMatmulProblem& problem, int slice) {
   CudaTensorMap map;
   map.argument = problem.a.input;
   map.dtype = problem.element;
-  map.rounds_to_tf32 = problem.element == DType::f32;
   std::copy(std::begin(dims), std::end(dims), std::begin(map.dims));
   map.pitches[0] = w.column_pitch * bytes;
   map.pitches[1] = w.line_pitch * bytes;
@@ -62,7 +60,6 @@ CudaTensorMap filter_map(const CudaMatmulProblem& problem, int slice) {
   CudaTensorMap map;
   map.argument = problem.b.input;
   map.dtype = problem.element;
-  map.rounds_to_tf32 = problem.element == DType::f32;
   map.dims[0] = w.channels;
   map.dims[1] = w.taps();
   map.dims[2] = problem.n;
@@ -99,8 +96,11 @@ CudaTensorMap chunk_map(const CudaMatmulProblem& problem, const CudaMatmulChoice
 
 CudaTensorMap side_map(const CudaMatmulProblem& problem, const CudaMatmulProblem::Operand& operand,
                        std::int64_t rows, int slice) {
-  if (!problem.windows) return operand_map(problem, operand, rows, slice);
-  return &operand == &problem.a ? windows_map(problem, slice) : filter_map(problem, slice);
+  CudaTensorMap map = !problem.windows         ? operand_map(problem, operand, rows, slice)
+                      : &operand == &problem.a ? windows_map(problem, slice)
+                                               : filter_map(problem, slice);
+  map.rounds_to_tf32 = problem.element == DType::f32;
+  return map;
 }
 
 std::vector<CudaTensorMap> result_maps(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
