@@ -69,6 +69,9 @@ constexpr Knob knobs[] = {
     {"runtime.spin", duration, "0.05ms", "", "", "how long an idle worker thread spins before it sleeps"},
     {"runtime.cuda_graph", boolean, "false", "", "",
      "on a GPU: replay a run of several kernels as one CUDA graph, so that launches cost next to nothing"},
+    {"runtime.cuda_streams", string, "1", "", "1|2|3|4",
+     "with runtime.cuda_graph: branches of the graph on which launches that do not need each other run side "
+     "by side"},
     {"import.random_weights", integer, "-1", "random-weights", "",
      "seed to fill absent weights with random values; -1 refuses models without weights"},
     {"import.dims", list, "", "dims", "", "values for symbolic dimensions, e.g. batch=1,sequence=128"},

@@ -42,10 +42,11 @@ const Plan& with_device(const Plan& plan) {
 
 }  // namespace
 
-DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, bool use_graph)
+DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, bool use_graph, std::size_t streams)
     : plan_(with_device(plan)),
       bindings_(bindings),
       use_graph_(use_graph),
+      streams_(streams),
       arena_(static_cast<std::size_t>(plan.arena_bytes)) {
   for (const BufferId id : plan.inputs) {
     own_.inputs.push_back(inputs_.emplace_back(std::max<std::size_t>(bytes_of(plan, id), 1)).address());
@@ -92,6 +93,7 @@ void DeviceProgram::begin_launches(std::size_t scratch_bytes) {
   cuda::Device::get().make_current();
   launches_.clear();
   outward_.clear();
+  own_touches_.clear();
   scratch_ = cuda::DeviceMemory(scratch_bytes);
   regions_.scratch = scratch_.address();
 }
@@ -102,6 +104,7 @@ void DeviceProgram::add_launches(const NotedLaunches& noted) {
     return uses_region(each, cuda::Region::input) || uses_region(each, cuda::Region::output);
   });
   launches_.push_back(make(noted));
+  own_touches_.push_back(touches_beside_arguments(noted));
   if (is_outward) outward_.emplace(launches_.size() - 1, noted);
 }
 
@@ -123,19 +126,52 @@ void DeviceProgram::upload(const std::vector<Tensor>& inputs) {
   }
 }
 
-void DeviceProgram::issue(cuda::StreamHandle stream) {
-  const auto launch_all = [this](cuda::StreamHandle where) {
-    for (const std::vector<cuda::Launch>& launches : launches_) {
-      for (const cuda::Launch& launch : launches) cuda::launch(launch, where);
+void DeviceProgram::issue_in_order(cuda::StreamHandle stream) const {
+  for (const std::vector<cuda::Launch>& launches : launches_) {
+    for (const cuda::Launch& launch : launches) cuda::launch(launch, stream);
+  }
+}
+
+/// While stream_ is captured: other streams fork from it and join it, by events.
+void DeviceProgram::record_branches() {
+  std::vector<Touches> touches = touches_of(plan_, bindings_);
+  for (std::size_t i = 0; i < touches.size(); ++i)
+    touches[i].insert(touches[i].end(), own_touches_[i].begin(), own_touches_[i].end());
+  const std::vector<StreamPlace> places = spread(touches, streams_);
+  const std::vector<cuda::Stream> others(streams_ - 1);
+  std::vector<cuda::Event> ends;  // per launch
+  std::vector<const cuda::Event*> last(streams_, nullptr);
+  ends.reserve(launches_.size());
+  cuda::Event start(false);
+  start.record(stream_.get());
+  for (std::size_t i = 0; i < launches_.size(); ++i) {
+    const std::size_t number = places[i].stream;
+    const cuda::StreamHandle stream = number == 0 ? stream_.get() : others[number - 1].get();
+    const bool is_fork = number > 0 && last[number] == nullptr;
+    if (is_fork) cuda::driver().stream_wait_event(stream, start.get(), 0);
+    for (const std::size_t j : places[i].waits) cuda::driver().stream_wait_event(stream, ends[j].get(), 0);
+    bool joins = is_fork || !places[i].waits.empty();
+    for (cuda::Launch launch : launches_[i]) {
+      launch.programmatic = launch.programmatic && !joins;  // it waits for the stream's last kernel only
+      cuda::launch(launch, stream);
+      joins = false;
     }
-  };
-  if (!use_graph_) return launch_all(stream);
+    ends.emplace_back(false).record(stream);
+    last[number] = &ends.back();
+  }
+  for (std::size_t s = 1; s < streams_; ++s) {
+    if (last[s] != nullptr) cuda::driver().stream_wait_event(stream_.get(), last[s]->get(), 0);
+  }
+}
+
+void DeviceProgram::issue(cuda::StreamHandle stream) {
+  if (!use_graph_) return issue_in_order(stream);
   if (graph_.is_empty()) {
     // A graph of one kernel costs more than the kernel's launch, and keeps it from beginning early.
     std::size_t kernels = 0;
     for (const std::vector<cuda::Launch>& launches : launches_) kernels += launches.size();
-    if (kernels < 2) return launch_all(stream);
-    graph_ = cuda::Graph(stream_, [&] { launch_all(stream_.get()); });
+    if (kernels < 2) return issue_in_order(stream);
+    graph_ = cuda::Graph(stream_, [&] { streams_ > 1 ? record_branches() : issue_in_order(stream_.get()); });
   }
   graph_.launch(stream);
 }

@@ -9,6 +9,7 @@
 #include "lowering/plan.h"
 #include "runtime/bindings.h"
 #include "runtime/cuda_launch_maker.h"
+#include "runtime/launch_streams.h"
 #include "runtime/memory.h"
 #include "runtime/profile.h"
 
@@ -28,8 +29,9 @@ struct DeviceArguments {
 class DeviceProgram {
  public:
   /// Allocates memory and uploads the weights, which are packed. `use_graph`: runs are replayed as one CUDA
-  /// graph. Throws CudaError when memory runs out.
-  DeviceProgram(const Plan& plan, const Bindings& bindings, bool use_graph);
+  /// graph, in which launches that do not depend on each other lie on up to `streams` branches. Throws
+  /// CudaError when memory runs out.
+  DeviceProgram(const Plan& plan, const Bindings& bindings, bool use_graph, std::size_t streams = 1);
 
   /// Before the launches are added, or added anew.
   void begin_launches(std::size_t scratch_bytes);
@@ -56,6 +58,8 @@ class DeviceProgram {
   void upload(const std::vector<Tensor>& inputs);
   void bind(const DeviceArguments& arguments);
   void issue(cuda::StreamHandle stream);
+  void issue_in_order(cuda::StreamHandle stream) const;
+  void record_branches();
   void issue_profiled(std::vector<LaunchTime>& profile);
   [[nodiscard]] std::vector<cuda::Launch> make(const NotedLaunches& noted);
   void copy_outputs(cuda::StreamHandle stream);
@@ -64,6 +68,7 @@ class DeviceProgram {
   const Plan& plan_;
   const Bindings& bindings_;
   bool use_graph_;
+  std::size_t streams_;
   cuda::DeviceMemory arena_;
   cuda::DeviceMemory scratch_;
   cuda::DeviceMemory weights_;
@@ -77,6 +82,7 @@ class DeviceProgram {
   cuda::LaunchMaker maker_;
   std::vector<std::vector<cuda::Launch>> launches_;  ///< per launch of the plan
   std::map<std::size_t, NotedLaunches> outward_;     ///< those that read inputs or write outputs
+  std::vector<Touches> own_touches_;                 ///< per launch: memory that no argument names
   cuda::Graph graph_;
 };
 

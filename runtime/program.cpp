@@ -179,7 +179,7 @@ void Program::Rep::note_all() {
 void Program::Rep::allocate_on_device() {
   if (device) return;
   const double start = steady_seconds();
-  device = std::make_unique<DeviceProgram>(plan, bindings, options.use_graph);
+  device = std::make_unique<DeviceProgram>(plan, bindings, options.use_graph, options.streams);
   weights_seconds += steady_seconds() - start;
 }
 

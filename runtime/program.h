@@ -39,6 +39,7 @@ struct ProgramOptions {
   double spin_seconds = default_spin_seconds;  ///< how idle time of threads is spent: see with_workers
   bool on_device = false;                      ///< its kernels were compiled for the GPU
   bool use_graph = false;                      ///< on the device: replay runs as one CUDA graph
+  std::size_t streams = 1;                     ///< of the graph, at most; see DeviceProgram
 };
 
 /// What a program launches on the device, as data.

@@ -273,6 +273,7 @@ ProgramOptions program_options(const Session& session) {
   options.spin_seconds = session.settings.real("runtime.spin");
   options.on_device = session.machine.gpu.has_value();
   options.use_graph = session.settings.boolean("runtime.cuda_graph");
+  options.streams = std::stoul(session.settings.string("runtime.cuda_streams"));
   return options;
 }
 
