@@ -23,6 +23,14 @@ TEST_P(gpu_models, agree_in_tf32) {
                          4e-3);
 }
 
+TEST_P(gpu_models, agree_on_streams_side_by_side) {
+  expect_as_onnx_runtime(beside("data", SYLVITE_TEST_DATA), GetParam(),
+                         {{"compile.device", "cuda"},
+                          {"compile.threads", "0"},
+                          {"runtime.cuda_graph", "true"},
+                          {"runtime.cuda_streams", "3"}});
+}
+
 TEST_P(gpu_models, agree_in_half_floats) {
   expect_as_onnx_runtime(beside("data", SYLVITE_TEST_DATA), GetParam(),
                          {{"compile.device", "cuda"},
