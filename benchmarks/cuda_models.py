@@ -4,7 +4,8 @@
 usage: cuda_models.py SYLVITE... --models FOLDER [--only NAME,...] [--batch 32] [--precision bf16|tf32|f32] [--json FILE]
 SYLVITE is the command (several words: a bundle's `run sylvite`). FOLDER holds NAME.onnx with weights. Sylvite's time is
 that of a CUDA graph, inputs on the device; torch's that of calls, inputs on the device. Every round measures Sylvite's
-modes, then torch's; a figure is the median over rounds. Needs torch, onnx and numpy.
+modes, then torch's; a figure is the median over rounds. torch's memory includes what its compiler used, and is only right in
+a run with no other of its modes. Needs torch, onnx and numpy.
 """
 import argparse
 import json
