@@ -8,11 +8,13 @@
 
 // Forms matmul_panels (b is a weight, packed when the program is loaded) and matmul_activations (b is packed,
 // or read as it lies, by the kernel). With v0 the product:
-//   v0_a(d0, d1, d2...)            the left operand: k, row, batch dims of the product, innermost first
+//   v0_a(d0, d1, d2...)            the left operand: k, row, batch dims of the product, innermost first; with
+//                                  the parameter `slab`, v0_a(d0, d1, s, d2...): k goes on every `slab`
+//                                  elements in s, so that all rows of a slab lie behind each other
 //   v0_panels(v, k, p, d2...)      matmul_activations only: the right operand in panels
 //   v0_fold(v, p, d1, d2...)       the accumulator: v is the column in a panel, p the panel, d1 the row. Its
 //                                  update folds over r0 = k; for bf16 over r0, neighbours in k that are
-//                                  multiplied at once, and r1, the pairs of them
+//                                  multiplied at once, and r1, the pairs of them (of a slab; r2: the slabs)
 //   v0(d0, d1...)                  v0_fold(d0 % 16, d0 / 16, ...): split d0 by 16 to make it dense
 // For bf16 v0_panels and packed weights have the pairs innermost: (u, v, k / 2, p, d2...).
 // A quantized_matmul has weights of fours, (u, v, k / 4, p), v0_fold adds i32, v0_a is in 8 bits, and:
@@ -155,7 +157,26 @@ RowQuantization define_row_quantization(AlgorithmBuilder& builder, const MatmulP
   return row;
 }
 
-Algorithm build_matmul(const Kernel& kernel, bool weight) {
+/// How the fold goes through k, in slabs of `slab` elements unless that is 0.
+struct FoldPlaces {
+  std::vector<Expr> left;  ///< arguments of v0_a ahead of the batch's, for row `d1`
+  PairedFold fold;
+  Expr group;  ///< pairs so far
+};
+
+FoldPlaces fold_places(const MatmulProblem& problem, std::int64_t slab, const Var& d1) {
+  if (slab == 0) {
+    const PairedFold fold = paired_fold(problem.k, problem.pair());
+    return {{fold.whole, d1}, fold, fold.outer};
+  }
+  if (problem.k % slab != 0 || slab % problem.pair() != 0)
+    throw UnsupportedError("slabs of {} elements do not divide k = {}", slab, problem.k);
+  const PairedFold fold = paired_fold(slab, problem.pair(), {problem.k / slab});
+  const Halide::RVar number = fold.domain[problem.pair() > 1 ? 2 : 1];
+  return {{fold.whole, d1, number}, fold, fold.outer + number * to_int(slab / problem.pair())};
+}
+
+Algorithm build_matmul(const Kernel& kernel, bool weight, std::int64_t slab = 0) {
   const MatmulProblem problem = require_matmul(kernel, weight);
   AlgorithmBuilder builder(kernel, weight ? panel_packings(kernel, problem) : layout_packings(kernel));
   if (weight && problem.weight_is_transposed) define_transposed_weight(builder, problem);
@@ -169,18 +190,20 @@ Algorithm build_matmul(const Kernel& kernel, bool weight) {
   const bool is_quantized = problem.scales != no_value;
   const RowQuantization row = is_quantized ? define_row_quantization(builder, problem) : RowQuantization();
   Func left = builder.stage(name + "_a");
-  const Expr element = operand(builder, problem.a, batch, d1, d0);
-  left(joined({d0, d1}, batch)) =
+  const Var number("s");
+  const Expr element =
+      operand(builder, problem.a, batch, d1, slab == 0 ? Expr(d0) : number * to_int(slab) + d0);
+  left(joined(slab == 0 ? std::vector<Var>{d0, d1} : std::vector<Var>{d0, d1, number}, batch)) =
       is_quantized
           ? quantized_steps(element.type().is_bfloat() ? from_storage(element, DType::bf16) : element, row)
           : to_storage(element, problem.element);
-  const PairedFold k = paired_fold(problem.k, problem.pair());
-  const std::vector<Expr> panel_at = joined_pair(k, {v, k.outer, p});
+  const FoldPlaces k = fold_places(problem, slab, d1);
+  const std::vector<Expr> panel_at = joined_pair(k.fold, {v, k.group, p});
   const Expr right = weight ? Expr(builder.parameter(problem.weight)(panel_at))
                             : define_panels(builder, problem)(arguments(panel_at, batch));
   Func fold = builder.stage(name + "_fold");
   const std::vector<Var> at = joined({v, p, d1}, batch);
-  const Expr product = stored_product(left(arguments(std::vector<Expr>{k.whole, d1}, batch)), right);
+  const Expr product = stored_product(left(arguments(k.left, batch)), right);
   fold(at) = Halide::Internal::make_zero(product.type());
   fold(at) += product;
   builder.define(problem.anchor, [&](const Coordinates& place) -> Expr {
@@ -198,8 +221,9 @@ Algorithm build_matmul(const Kernel& kernel, bool weight) {
 std::vector<Packing> matmul_panels_packings(const Kernel& kernel, const Form&) {
   return panel_packings(kernel, require_matmul(kernel, true));
 }
-Algorithm build_matmul_panels(const Kernel& kernel, const Form&) {
-  return build_matmul(kernel, true);
+Algorithm build_matmul_panels(const Kernel& kernel, const Form& form) {
+  const auto slab = form.parameters.find("slab");
+  return build_matmul(kernel, true, slab == form.parameters.end() ? 0 : slab->second);
 }
 Algorithm build_matmul_activations(const Kernel& kernel, const Form&) {
   return build_matmul(kernel, false);

@@ -7,6 +7,7 @@
 
 #include "schedules/amx_nest.h"
 #include "schedules/candidate.h"
+#include "schedules/prefetch.h"
 
 namespace sylvite {
 namespace {
@@ -119,12 +120,19 @@ class Emitter {
   [[nodiscard]] Expr operand(bool is_a, std::size_t number) const {
     return Variable::make(tile_type(is_a), fmt::format("{}.{}{}", product_.c.name, is_a ? "a" : "b", number));
   }
+  [[nodiscard]] Expr operand_offset(bool is_a, std::size_t number) const {
+    const TilePlace& place = is_a ? block_.row_tiles[number] : block_.column_tiles[number];
+    return bytes(moved(is_a ? product_.a : product_.b) + place.operand, element_bytes());
+  }
+  [[nodiscard]] Stmt touch_kept() const {
+    const bool keeps_a = block_.row_tiles.size() < block_.column_tiles.size();
+    return prefetch((keeps_a ? product_.a : product_.b).name, operand_offset(keeps_a, 0), PrefetchInto::l1);
+  }
   [[nodiscard]] Stmt with_operand(bool is_a, std::size_t number, const Stmt& body) const {
     const Access& access = is_a ? product_.a : product_.b;
-    const TilePlace& place = is_a ? block_.row_tiles[number] : block_.column_tiles[number];
     const Expr tile = load(tile_type(is_a), is_a ? block_.rows : block_.groups_in_tile,
                            (is_a ? block_.groups_in_tile : block_.columns) * group_bytes, access.name,
-                           bytes(moved(access) + place.operand, element_bytes()),
+                           operand_offset(is_a, number),
                            bytes(is_a ? block_.row_stride_a : block_.row_stride_b, element_bytes()));
     return LetStmt::make(operand(is_a, number).as<Variable>()->name, tile, body);
   }
@@ -137,22 +145,59 @@ class Emitter {
     return set_sum(r, c, value);
   }
 
-  /// One step: the operand with fewer tiles is kept, the other passes by.
-  [[nodiscard]] Stmt step() const {
+  /// What a step does, in order.
+  struct Action {
+    enum class Kind { load_a, load_b, product, load_anew } kind;
+    std::size_t row = 0, column = 0;  ///< of the tile, or of both
+  };
+
+  /// The operand with fewer tiles is kept, the other passes by. Where not all that is kept fits, it goes back
+  /// and forth, so that one tile of it serves two of the other. LLVM, which sees equal loads, would rather
+  /// keep both and spill a sum: from load_anew on it takes memory for changed.
+  [[nodiscard]] std::vector<Action> actions_of_step() const {
     const std::size_t rows = block_.row_tiles.size();
     const std::size_t columns = block_.column_tiles.size();
     const bool keeps_a = rows < columns;
     const std::size_t kept = std::min(rows, columns);
-    const std::size_t passing = std::max(rows, columns);
-    std::vector<Stmt> parts;
-    for (std::size_t p = 0; p < passing; ++p) {
-      std::vector<Stmt> products;
-      for (std::size_t k = 0; k < kept; ++k)
-        products.push_back(keeps_a ? add_product(k, p) : add_product(p, k));
-      parts.push_back(with_operand(!keeps_a, p, Block::make(products)));
+    const bool all_fit = rows * columns + kept + 1 <= amx_register_count;
+    std::vector<Action> actions;
+    const auto load = [&](bool is_a, std::size_t i) {
+      actions.push_back({is_a ? Action::Kind::load_a : Action::Kind::load_b, i, i});
+    };
+    for (std::size_t k = 0; all_fit && k < kept; ++k) load(keeps_a, k);
+    for (std::size_t p = 0; p < std::max(rows, columns); ++p) {
+      load(!keeps_a, p);
+      for (std::size_t i = 0; i < kept; ++i) {
+        const std::size_t k = all_fit || p % 2 == 0 ? i : kept - 1 - i;
+        const bool is_there = all_fit || (p > 0 && i == 0);
+        if (!all_fit && p == 1 && i == 1) actions.push_back({Action::Kind::load_anew, 0, 0});
+        if (!is_there) load(keeps_a, k);
+        actions.push_back({Action::Kind::product, keeps_a ? k : p, keeps_a ? p : k});
+      }
     }
-    Stmt body = Block::make(parts);
-    for (std::size_t k = kept; k-- > 0;) body = with_operand(keeps_a, k, body);
+    return actions;
+  }
+
+  [[nodiscard]] Stmt step() const {
+    const std::vector<Action> actions = actions_of_step();
+    Stmt body = add_product(actions.back().row, actions.back().column);
+    for (std::size_t i = actions.size() - 1; i-- > 0;) {
+      const Action& action = actions[i];
+      switch (action.kind) {
+        case Action::Kind::load_a:
+          body = with_operand(true, action.row, body);
+          break;
+        case Action::Kind::load_b:
+          body = with_operand(false, action.column, body);
+          break;
+        case Action::Kind::load_anew:
+          body = Block::make(touch_kept(), body);
+          break;
+        case Action::Kind::product:
+          body = Block::make(add_product(action.row, action.column), body);
+          break;
+      }
+    }
     return body;
   }
 

@@ -30,17 +30,17 @@ namespace sylvite {
 /// - column tiles and row tiles: further loops that move c and b, or c and a.
 /// So a is rows of neighbours along the fold, and b is what packing makes of groups: rows of 64 bytes, 16
 /// columns of a group. Order matters among the loops of the fold only. All tiles of c, row tiles times column
-/// tiles, stay in tile registers while the fold runs, and every tile of a and b is loaded once per step: 2 x
-/// 2 is the best block; 1 x 4 and 4 x 1 fit too. Where the pure definition stores zeros right ahead of the
-/// update, the registers start at zero and those stores are dropped; else they start with what c holds. Loops
-/// of the update that hold more than the others, such as stages computed at them, stay around the tiles.
-/// c must be kept in memory (MemoryType::Stack), not in registers.
+/// tiles, stay in tile registers while the fold runs. Where registers suffice (2 x 2, 1 x 4, 4 x 1), every
+/// tile of a and b is loaded once per step; 2 x 3 and 3 x 2 load two of five once more, from the L1, but
+/// bring fewer bytes there for a product. Where the pure definition stores zeros right ahead of the update,
+/// the registers start at zero and those stores are dropped; else they start with what c holds. Loops of the
+/// update that hold more than the others, such as stages computed at them, stay around the tiles. c must be
+/// kept in memory (MemoryType::Stack), not in registers.
 inline constexpr std::string_view amx_tiles_directive = "amx_tiles";
 
-/// Tile registers that a block needs for c, a and b.
+/// Tile registers that a block needs for c, and one each for a and b.
 [[nodiscard]] constexpr int amx_registers(int row_tiles, int column_tiles) {
-  const int kept = row_tiles < column_tiles ? row_tiles : column_tiles;
-  return row_tiles * column_tiles + kept + 1;
+  return row_tiles * column_tiles + 2;
 }
 inline constexpr int amx_register_count = 8;
 inline constexpr int amx_tile_rows = 16;

@@ -136,12 +136,17 @@ void write_extremes(ScheduleWriter& writer, const std::string& name, const Machi
 }  // namespace
 
 void write_left(ScheduleWriter& writer, const std::string& name, const Machine& machine,
-                const MatmulProblem& problem) {
+                const MatmulProblem& problem, std::int64_t slab) {
   const std::string left = name + "_a";
   const bool is_quantized = problem.scales != no_value;
   if (is_quantized) write_extremes(writer, name, machine, problem);
   const std::int64_t lanes = is_quantized ? quantized_lanes(problem.k) : panel_width;
   writer.add("{}.compute_root();", left);
+  if (slab > 0) {
+    writer.add("{0}.bound(d0, 0, {1}).vectorize(d0, {1});", left, slab);
+    if (machine.threads > 1) writer.add("{}.parallel(s);", left);
+    return;
+  }
   if (problem.k >= lanes) writer.add("{}.vectorize(d0, {});", left, lanes);
   if (machine.threads > 1) writer.add("{}.parallel(d1);", left);
 }

@@ -48,10 +48,10 @@ void set_blocking(const MatmulProblem& problem, const Machine& machine, const Re
 /// Splits and orders the output's loops; with threads, every task loop becomes one parallel loop.
 void write_output(ScheduleWriter& writer, const std::string& out, const MatmulTiling& tiling,
                   const Machine& machine, std::vector<std::string> batch);
-/// The left operand of the product `name` as rows of its own, made before; quantised ones after their
-/// extremes.
+/// The left operand of the product `name` as rows of its own, made before, or as slabs of so many elements of
+/// them if `slab` is not 0; quantised ones after their extremes.
 void write_left(ScheduleWriter& writer, const std::string& name, const Machine& machine,
-                const MatmulProblem& problem);
+                const MatmulProblem& problem, std::int64_t slab = 0);
 /// The right operand in panels, made before.
 void write_panels(ScheduleWriter& writer, const std::string& panels, const Machine& machine,
                   const MatmulProblem& problem, const std::vector<std::string>& batch);

@@ -46,11 +46,34 @@ std::int64_t even_rows(const MatmulProblem& problem, std::int64_t most) {
   return ceil_div(problem.m, ceil_div(problem.m, most));
 }
 
+/// Of copy_a: the left operand is copied so that every tile of it is one stretch of memory, which comes from
+/// the L2 faster than 16 lines of as many rows.
+constexpr std::int64_t in_slabs = 2;
+
+std::int64_t slab_of(const MatmulProblem& problem) {
+  return problem.pair() * amx_tile_groups;
+}
+bool can_slab(const MatmulProblem& problem) {
+  return problem.weight != no_value && problem.k % slab_of(problem) == 0;
+}
+
+/// Two tiles of rows by three of columns bring fewer bytes from the L2 for a product. They pay where weights
+/// stay there and a block's are not much more than the L1; of bytes, which come at half the rate, always.
+bool suits_three_panels(const MatmulProblem& problem, const Machine& machine) {
+  if (problem.m <= amx_tile_rows || panel_count(problem) % 3 != 0) return false;
+  const std::int64_t panel_bytes = panel_width * problem.k * element_bytes(problem);
+  return problem.scales != no_value ||
+         (panel_count(problem) * panel_bytes <= machine.l2_bytes && 3 * panel_bytes <= 2 * machine.l1_bytes);
+}
+
 Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
   RegisterTile tile{even_rows(problem, 2 * amx_tile_rows), 2};
   if (problem.m <= amx_tile_rows) tile.panels = 4;
+  if (suits_three_panels(problem, machine)) tile.panels = 3;
   tile.panels = std::min(tile.panels, panel_count(problem));
-  Point point = {{"rows", tile.rows}, {"panels", tile.panels}, {"copy_a", 0}};
+  // Quantised rows are copied anyway.
+  const bool has_slabs = problem.scales != no_value && can_slab(problem);
+  Point point = {{"rows", tile.rows}, {"panels", tile.panels}, {"copy_a", has_slabs ? in_slabs : 0}};
   set_blocking(problem, machine, tile, point);
   return point;
 }
@@ -60,7 +83,11 @@ std::vector<Parameter> parameters_of(const MatmulProblem& problem, const Machine
   std::vector<Parameter> parameters = {
       {"rows", starting_with(first.at("rows"), up_to(problem.m, {32, 16, 48, 64}))},
       {"panels", starting_with(first.at("panels"), up_to(panel_count(problem), {2, 4, 1, 3}))}};
-  for (Parameter& parameter : blocking_parameters(problem, first)) parameters.push_back(std::move(parameter));
+  for (Parameter& parameter : blocking_parameters(problem, first)) {
+    if (parameter.name == "copy_a" && can_slab(problem))
+      parameter.values = starting_with(first.at("copy_a"), {0, 1, in_slabs});
+    parameters.push_back(std::move(parameter));
+  }
   return parameters;
 }
 
@@ -88,12 +115,15 @@ Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point
   const std::vector<std::string> batch = batch_loops(kernel, problem);
   write_output(writer, out, tiling, machine, batch);
   write_fold(writer, name + "_fold", out, tiling);
+  const std::int64_t slab = get(point, "copy_a") == in_slabs ? slab_of(problem) : 0;
   if (get(point, "copy_a") != 0 || problem.scales != no_value || !reads_rows_in_place(kernel.body, problem.a))
-    write_left(writer, name, machine, problem);
+    write_left(writer, name, machine, problem, slab);
   if (form == "matmul_activations") write_panels(writer, name + "_panels", machine, problem, batch);
   if (const std::int64_t distance = optional(point, "stream_ahead"); distance > 0)
     write_stream(writer, kernel, problem.weight, out, "t", distance);
-  return {Form{form, {}}, writer.take()};
+  Form with_slab{form, {}};
+  if (slab > 0) with_slab.parameters["slab"] = slab;
+  return {with_slab, writer.take()};
 }
 
 /// A step of a block takes 16 cycles a product, or as long as its operands' tiles take from the L2.

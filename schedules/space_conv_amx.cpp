@@ -121,7 +121,7 @@ double tile_cycles(const ConvProblem& p, const Machine& machine, const Tiling& t
   return block_count(p, tiling) * (step * steps_of(p, by_lines) + epilogue);
 }
 
-const std::vector<std::int64_t> line_choices = {1, 2, 4};
+const std::vector<std::int64_t> line_choices = {1, 2, 4, 3};
 const std::vector<std::int64_t> pixel_choices = {16, 14, 8, 7, 12, 10, 15, 13, 11, 9, 6, 5, 4, 3, 2, 1};
 
 bool can_be_flat(const ConvProblem& p) {
@@ -249,9 +249,10 @@ void write_output(ScheduleWriter& writer, const std::string& out, const ConvProb
 }
 
 void write_fold(ScheduleWriter& writer, const ConvProblem& p, const std::string& fold, const std::string& out,
-                const Tiling& tiling, bool by_lines) {
+                const Tiling& tiling, const Machine& machine, bool by_lines) {
   const std::int64_t channels = tiling.half ? amx_tile_columns : p.block;
-  const char* at = tiling.flat ? (tiling.half ? "h" : "b") : "t";
+  const char* block = machine.threads > 1 ? "task1" : "b";  // of write_output, where loops are joined
+  const char* at = tiling.flat ? (tiling.half ? "h" : block) : "t";
   writer.add("{}.compute_at({}, {}).store_in(MemoryType::Stack);", fold, out, at);
   const char* rows = tiling.flat ? "f" : "d1";
   writer.add("{}.bound_extent(d0, {}).bound_extent({}, {});", fold, channels, rows,
@@ -300,7 +301,7 @@ Candidate candidate_at(const Kernel& kernel, const ConvProblem& p, const Machine
   const std::string& name = kernel.body.value(p.anchor).name;
   ScheduleWriter writer;
   write_output(writer, out, p, tiling, machine);
-  write_fold(writer, p, name + "_fold", out, tiling, by_lines);
+  write_fold(writer, p, name + "_fold", out, tiling, machine, by_lines);
   if (tiling.flat || get(point, "copy_source") != 0)
     write_source(writer, p, name, out, tiling, machine, by_lines);
   if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0) {

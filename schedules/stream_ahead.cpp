@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "schedules/amx_tiles.h"
+#include "schedules/prefetch.h"
 
 namespace sylvite {
 namespace {
@@ -182,7 +183,11 @@ class StreamAheadPass : public IRMutator {
     const Expr place = stream.start + static_cast<int>(away) + all / rounds;
     const int line = line_bytes / element_bytes;
     const int lines = std::max(1, static_cast<int>(stream.elements) / line / rounds);
-    for (int i = lines; i-- > 0;) body = Block::make(prefetch(place + i * line, element_bytes), body);
+    for (int i = lines; i-- > 0;)
+      body = Block::make(
+          prefetch(request_.weight, Halide::cast<std::int64_t>(simplify(place + i * line)) * element_bytes,
+                   PrefetchInto::l2),
+          body);
     return body;
   }
 
@@ -267,18 +272,6 @@ class StreamAheadPass : public IRMutator {
       if (const auto advance = advance_of(stream.start, *nest.next)) return advance;
     }
     return is_only ? std::optional(stream.elements * nest.length) : std::nullopt;
-  }
-
-  /// LLVM's own intrinsic, which Halide's runtime declares: Halide's prefetch always bypasses the L2.
-  [[nodiscard]] Stmt prefetch(const Expr& index, int element_bytes) const {
-    constexpr int for_reading = 0;
-    constexpr int into_l2 = 2;
-    constexpr int is_data = 1;
-    const Expr base = Halide::reinterpret<std::uint64_t>(Variable::make(Halide::Handle(), request_.weight));
-    const Expr offset = Halide::cast<std::int64_t>(simplify(index)) * element_bytes;
-    const Expr address = Halide::reinterpret(Halide::Handle(), base + Halide::cast<std::uint64_t>(offset));
-    return Evaluate::make(Call::make(Halide::Int(32), "llvm.prefetch.p0",
-                                     {address, for_reading, into_l2, is_data}, Call::Extern));
   }
 
   Request request_;

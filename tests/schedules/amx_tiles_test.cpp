@@ -57,7 +57,8 @@ class AmxTiles : public testing::Test {
 };
 
 TEST_F(AmxTiles, MakeBlocksOfEveryShape) {
-  const std::pair<int, int> shapes[] = {{32, 2}, {16, 4}, {16, 1}, {64, 1}, {16, 6}, {1, 2}, {7, 3}, {21, 2}};
+  const std::pair<int, int> shapes[] = {{32, 2}, {16, 4}, {16, 1}, {64, 1}, {16, 6}, {1, 2},
+                                        {7, 3},  {21, 2}, {32, 3}, {48, 2}, {40, 2}, {23, 3}};
   for (const auto& [rows, panels] : shapes)
     expect_agrees(product(rows + 3, 16 * panels + 21, 96),
                   by_hand(rows, panels, "v0_fold.update(0).amx_tiles();"));
@@ -105,8 +106,8 @@ TEST_F(AmxTiles, SayWhatDoesNotFit) {
   const auto refusal_of = [&](int rows, int panels, const std::string& fold) {
     return refusal(product(64, 64, 64), by_hand(rows, panels, fold));
   };
-  EXPECT_THAT(refusal_of(48, 2, "v0_fold.update(0).amx_tiles();"),
-              HasSubstr("amx_tiles: 3 x 2 tiles of v0_fold"));
+  EXPECT_THAT(refusal_of(64, 2, "v0_fold.update(0).amx_tiles();"),
+              HasSubstr("amx_tiles: 4 x 2 tiles of v0_fold"));
   EXPECT_THAT(refusal_of(16, 2, "v0_fold.update(0).atomic().vectorize(r0).amx_tiles();"),
               HasSubstr("no sum of products of two stored bf16"));
   EXPECT_THAT(refusal_of(16, 2, "v0_fold.amx_tiles();"), HasSubstr("write .update(0)"));
