@@ -160,12 +160,19 @@ std::int64_t filter_bytes(const ConvProblem& p) {
   return 2 * p.kernel_x * p.kernel_y * p.fold_blocks() * p.fold_block * p.out_blocks() * p.block;
 }
 
+/// Whether all filters stay in the L2 while a task passes by them.
+bool keeps_filters(const ConvProblem& p, const Machine& machine) {
+  return filter_bytes(p) <= machine.l2_bytes * 5 / 8;
+}
+
 /// Tiles of lines in a task that copies its source: that should stay in the L2 beside the filters, which pass
-/// by once a task. 0 where filters alone are too large, or the whole source is small enough.
+/// by once a task. 0 where filters alone are too large, or the whole source is small enough; with threads
+/// that is less, since half of a copy made before would come from another core.
 std::int64_t copied_line_tiles(const ConvProblem& p, const Machine& machine, std::int64_t lines) {
   const std::int64_t room = machine.l2_bytes / 4;
   const std::int64_t line_bytes = 2 * (p.width + p.kernel_x) * p.fold_blocks() * p.fold_block;
-  if (filter_bytes(p) > machine.l2_bytes * 5 / 8 || line_bytes * p.height <= room) return 0;
+  const std::int64_t small = machine.threads > 1 ? machine.l2_bytes / 12 : room;
+  if (!keeps_filters(p, machine) || line_bytes * p.height <= small) return 0;
   const std::int64_t most = (room - line_bytes * p.kernel_y) / (line_bytes * p.stride_y * lines);
   if (most < 2) return 0;
   const std::int64_t tiles = ceil_div(p.out_height, lines);
@@ -196,6 +203,8 @@ Point heuristic_point(const ConvProblem& p, const Machine& machine, bool by_line
     point["copy_source"] = 2;
     point["line_tiles"] = tiles;
   }
+  // A thread goes on with its lines, which it has copied or which are near, through all filters.
+  if (machine.threads > 1 && keeps_filters(p, machine)) point["lines_outer"] = 1;
   point["stream_ahead"] = by_lines ? 0 : stream_distance(p);
   return point;
 }
