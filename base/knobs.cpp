@@ -29,9 +29,8 @@ constexpr Knob knobs[] = {
      "GPUs and processors with AVX512_BF16; others run it slowly. f16 is for GPUs. tf32 stores f32; matmuls "
      "and convolutions may multiply with 10 bits after the point, as Hopper GPUs do fast; elsewhere it is "
      "f32. int8-dynamic is for processors: matmuls with constants multiply 8-bit integers, weights by "
-     "columns, "
-     "activations by rows as they come, fast with AMX or VNNI; all else is as with bf16 where the processor "
-     "has AVX512_BF16, else f32"},
+     "columns, activations by rows as they come, fast with AMX or VNNI; all else is as with bf16 where the "
+     "processor has AVX512_BF16, else f32"},
     {"compile.keep_wide", string, "auto", "", "auto|on|off",
      "with bf16 or f16: sums that norms read (the residuals of transformers), biases, tables and "
      "last results stay f32; auto: on a processor, not on a GPU, where that costs some time"},

@@ -22,22 +22,10 @@ void copy_row_bytes(const std::byte* source, std::int64_t stride, std::byte* tar
     std::memcpy(target, source, static_cast<std::size_t>(count) * element_size);
     return;
   }
-  const auto copy = [&](auto zero) {
+  with_bits(element_size, [&](auto zero) {
     using T = decltype(zero);
     copy_row(reinterpret_cast<const T*>(source), stride, reinterpret_cast<T*>(target), target_stride, count);
-  };
-  switch (element_size) {
-    case 1:
-      return copy(std::uint8_t{});
-    case 2:
-      return copy(std::uint16_t{});
-    case 4:
-      return copy(std::uint32_t{});
-    case 8:
-      return copy(std::uint64_t{});
-    default:
-      throw InternalError("elements of {} bytes", element_size);
-  }
+  });
 }
 
 /// Sets every element of the result to one value.

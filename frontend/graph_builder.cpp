@@ -46,7 +46,7 @@ void transpose_rows(const Element* from, Element* to, const Dims& out_dims, cons
 Tensor transposed_tensor(const Tensor& tensor, const Dims& out_dims, const Dims& in_strides) {
   Tensor result(tensor.dtype(), out_dims);
   if (result.size() == 0) return result;
-  with_bits(tensor.dtype(), [&](auto zero) {
+  with_bits(dtype_size(tensor.dtype()), [&](auto zero) {
     const auto* from = static_cast<const decltype(zero)*>(tensor.data());
     auto* to = static_cast<decltype(zero)*>(result.mutable_data());
     for_parts(result.size() / out_dims.back(), result.byte_size(), [&](std::int64_t begin, std::int64_t end) {

@@ -79,18 +79,20 @@ decltype(auto) with_storage(DType dtype, Visit&& visit) {
   throw InternalError("corrupt element type {}", static_cast<int>(dtype));
 }
 
-/// Calls visit with a zero of an unsigned integer as large as an element, for code that only moves elements.
+/// Calls visit with a zero of an unsigned integer of so many bytes, for code that only moves elements.
 template <typename Visit>
-decltype(auto) with_bits(DType dtype, Visit&& visit) {
-  switch (dtype_size(dtype)) {
+decltype(auto) with_bits(std::size_t element_size, Visit&& visit) {
+  switch (element_size) {
     case 1:
       return visit(std::uint8_t{});
     case 2:
       return visit(std::uint16_t{});
     case 4:
       return visit(std::uint32_t{});
-    default:
+    case 8:
       return visit(std::uint64_t{});
+    default:
+      throw InternalError("elements of {} bytes", element_size);
   }
 }
 

@@ -141,7 +141,8 @@ Tensor pack(const Tensor& weight, const Packing& packing) {
   const std::vector<Axis> axes = packed_axes(packing, tensor.dims());
   Tensor result(tensor.dtype(), packing.packed_dims(weight.dims()));
   if (tensor.size() == 0 || result.size() == 0) return result;
-  with_bits(tensor.dtype(), [&](auto zero) { pack_elements<decltype(zero)>(tensor, result, axes); });
+  with_bits(dtype_size(tensor.dtype()),
+            [&](auto zero) { pack_elements<decltype(zero)>(tensor, result, axes); });
   return result;
 }
 
