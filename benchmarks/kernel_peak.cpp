@@ -131,6 +131,7 @@ std::vector<Row> rows() {
       conv_row("efficientnet", {1, 672, 14, 14}, 672, 5, 1, true),
       dense_row("bert", 128, 768, 768, Op::relu),
       dense_row("bert", 128, 3072, 768, Op::gelu),
+      dense_row("square", 128, 3072, 768, Op::relu),
       dense_row("bert", 128, 768, 3072, Op::relu),
       dense_row("vit", 197, 768, 768, Op::relu),
       dense_row("vit", 197, 3072, 768, Op::gelu),

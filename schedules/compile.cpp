@@ -15,6 +15,7 @@
 #include "schedules/cuda_candidate.h"
 #include "schedules/even_odd_lanes.h"
 #include "schedules/nvrtc.h"
+#include "schedules/overlap_epilogue.h"
 #include "schedules/stream_ahead.h"
 #include "schedules/wide_access.h"
 
@@ -70,6 +71,7 @@ void add_own_passes(const Schedule& schedule, const Algorithm& algorithm, const 
                     Halide::Pipeline& pipeline) {
   add_amx_tiles(schedule, algorithm, target, pipeline);
   add_stream_ahead(schedule, algorithm, pipeline);
+  add_overlap_epilogue(schedule, algorithm, pipeline);
   add_even_odd_lanes(schedule, pipeline);
 }
 

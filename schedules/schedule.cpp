@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/even_odd_lanes.h"
+#include "schedules/overlap_epilogue.h"
 #include "schedules/stream_ahead.h"
 
 namespace sylvite {
@@ -248,6 +249,9 @@ const Directive directives[] = {
     {amx_tiles_directive, 0, 0, false, check_amx_tiles,
      "amx_tiles(): an update that adds products of bf16 in tile registers, see schedules/amx_tiles.h; not "
      "Halide's own"},
+    {overlap_epilogue_directive, 0, 0, true, [](Target&) {},
+     "overlap_epilogue(): what reads a block of AMX tiles runs beside the next block's products, see "
+     "schedules/overlap_epilogue.h; not Halide's own"},
     {even_odd_lanes_directive, 0, 0, true, [](Target&) {},
      "even_odd_lanes(): bf16 is computed as even and odd lanes, see schedules/even_odd_lanes.h; not Halide's "
      "own"},

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/matmul_loops.h"
+#include "schedules/overlap_epilogue.h"
 #include "schedules/strided_view.h"
 
 // Spaces matmul_amx (with weights, of bf16 or of i8) and matmul_amx_activations: products through AMX. The
@@ -57,13 +58,24 @@ bool can_slab(const MatmulProblem& problem) {
   return problem.weight != no_value && problem.k % slab_of(problem) == 0;
 }
 
-/// Two tiles of rows by three of columns bring fewer bytes from the L2 for a product. They pay where weights
-/// stay there and a block's are not much more than the L1; of bytes, which come at half the rate, always.
+/// Two tiles of rows by three of columns bring fewer bytes from the L2 for a product. They pay where a
+/// block's weights are not much more than the L1; of bytes, which come at half the rate, always.
 bool suits_three_panels(const MatmulProblem& problem, const Machine& machine) {
   if (problem.m <= amx_tile_rows || panel_count(problem) % 3 != 0) return false;
   const std::int64_t panel_bytes = panel_width * problem.k * element_bytes(problem);
-  return problem.scales != no_value ||
-         (panel_count(problem) * panel_bytes <= machine.l2_bytes && 3 * panel_bytes <= 2 * machine.l1_bytes);
+  return problem.scales != no_value || 3 * panel_bytes * 2 <= 3 * machine.l1_bytes;
+}
+
+/// Quantised rows are copied anyway; others are worth it where many columns use them.
+bool suits_slabs(const MatmulProblem& problem) {
+  constexpr std::int64_t least_uses = 2;
+  const bool has_uses = problem.m > amx_tile_rows && problem.n >= least_uses * problem.k;
+  return can_slab(problem) && (problem.scales != no_value || has_uses);
+}
+
+/// Whether most results leave the L2, as logits do: products would wait behind such stores.
+bool stores_far(const MatmulProblem& problem, const Machine& machine) {
+  return problem.m * problem.n > machine.l2_bytes;
 }
 
 Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
@@ -71,9 +83,10 @@ Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
   if (problem.m <= amx_tile_rows) tile.panels = 4;
   if (suits_three_panels(problem, machine)) tile.panels = 3;
   tile.panels = std::min(tile.panels, panel_count(problem));
-  // Quantised rows are copied anyway.
-  const bool has_slabs = problem.scales != no_value && can_slab(problem);
-  Point point = {{"rows", tile.rows}, {"panels", tile.panels}, {"copy_a", has_slabs ? in_slabs : 0}};
+  Point point = {{"rows", tile.rows},
+                 {"panels", tile.panels},
+                 {"copy_a", suits_slabs(problem) ? in_slabs : 0},
+                 {"overlap", stores_far(problem, machine) ? 0 : 1}};
   set_blocking(problem, machine, tile, point);
   return point;
 }
@@ -88,16 +101,18 @@ std::vector<Parameter> parameters_of(const MatmulProblem& problem, const Machine
       parameter.values = starting_with(first.at("copy_a"), {0, 1, in_slabs});
     parameters.push_back(std::move(parameter));
   }
+  parameters.push_back({"overlap", {1, 0}});
   return parameters;
 }
 
 void write_fold(ScheduleWriter& writer, const std::string& fold, const std::string& out,
-                const MatmulTiling& tiling) {
+                const MatmulTiling& tiling, bool overlaps) {
   writer.add("{}.compute_at({}, t).store_in(MemoryType::Stack);", fold, out);
   writer.add("{}.bound_extent(v, {}).bound_extent(p, {}).bound_extent(d1, {});", fold, panel_width,
              tiling.tile.panels, tiling.tile.rows);
   writer.add("{}.vectorize(v);", fold);
   writer.add("{}.update(0).{}();", fold, amx_tiles_directive);
+  if (overlaps) writer.add("{}.{}();", fold, overlap_epilogue_directive);
 }
 
 Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point& point,
@@ -114,7 +129,7 @@ Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point
   ScheduleWriter writer;
   const std::vector<std::string> batch = batch_loops(kernel, problem);
   write_output(writer, out, tiling, machine, batch);
-  write_fold(writer, name + "_fold", out, tiling);
+  write_fold(writer, name + "_fold", out, tiling, get(point, "overlap") != 0);
   const std::int64_t slab = get(point, "copy_a") == in_slabs ? slab_of(problem) : 0;
   if (get(point, "copy_a") != 0 || problem.scales != no_value || !reads_rows_in_place(kernel.body, problem.a))
     write_left(writer, name, machine, problem, slab);

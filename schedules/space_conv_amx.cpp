@@ -7,6 +7,7 @@
 #include "lowering/conv_tiles.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/conv_source.h"
+#include "schedules/overlap_epilogue.h"
 #include "schedules/register_tile.h"
 #include "schedules/spaces.h"
 
@@ -206,6 +207,11 @@ Point heuristic_point(const ConvProblem& p, const Machine& machine, bool by_line
   // A thread goes on with its lines, which it has copied or which are near, through all filters.
   if (machine.threads > 1 && keeps_filters(p, machine)) point["lines_outer"] = 1;
   point["stream_ahead"] = by_lines ? 0 : stream_distance(p);
+  // With few steps there is little to run beside, with many the epilogue hardly counts.
+  constexpr double least_steps = 8;
+  constexpr double most_steps = 100;
+  const double steps = steps_of(p, by_lines);
+  point["overlap"] = steps >= least_steps && steps <= most_steps ? 1 : 0;
   return point;
 }
 
@@ -227,7 +233,8 @@ std::vector<Parameter> parameters_of(const ConvProblem& p, const Machine& machin
       values("line_tiles", up_to(tiles, {1, 2, 4, 8, tiles})),
       values("lines_outer", no_or_yes),
       values("copy_source", must_copy ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{0, 1, 2}),
-      values("stream_ahead", by_lines ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, 1, 2})};
+      values("stream_ahead", by_lines ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, 1, 2}),
+      values("overlap", no_or_yes)};
 }
 
 void write_output(ScheduleWriter& writer, const std::string& out, const ConvProblem& p, const Tiling& tiling,
@@ -258,7 +265,7 @@ void write_output(ScheduleWriter& writer, const std::string& out, const ConvProb
 }
 
 void write_fold(ScheduleWriter& writer, const ConvProblem& p, const std::string& fold, const std::string& out,
-                const Tiling& tiling, const Machine& machine, bool by_lines) {
+                const Tiling& tiling, const Machine& machine, bool by_lines, bool overlaps) {
   const std::int64_t channels = tiling.half ? amx_tile_columns : p.block;
   const char* block = machine.threads > 1 ? "task1" : "b";  // of write_output, where loops are joined
   const char* at = tiling.flat ? (tiling.half ? "h" : block) : "t";
@@ -273,6 +280,7 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& p, const std::string&
   writer.add("{}.update(0).reorder(r0, r1, v, {}, {}, c, {}, d3, d4);", fold, tiling.flat ? "i" : "d1",
              window, tiling.flat ? "s" : "d2");
   writer.add("{}.update(0).{}();", fold, amx_tiles_directive);
+  if (overlaps) writer.add("{}.{}();", fold, overlap_epilogue_directive);
 }
 
 void write_source(ScheduleWriter& writer, const ConvProblem& p, const std::string& name,
@@ -310,7 +318,7 @@ Candidate candidate_at(const Kernel& kernel, const ConvProblem& p, const Machine
   const std::string& name = kernel.body.value(p.anchor).name;
   ScheduleWriter writer;
   write_output(writer, out, p, tiling, machine);
-  write_fold(writer, p, name + "_fold", out, tiling, machine, by_lines);
+  write_fold(writer, p, name + "_fold", out, tiling, machine, by_lines, get(point, "overlap") != 0);
   if (tiling.flat || get(point, "copy_source") != 0)
     write_source(writer, p, name, out, tiling, machine, by_lines);
   if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0) {

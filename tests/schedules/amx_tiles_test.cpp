@@ -13,7 +13,9 @@
 namespace sylvite {
 namespace {
 
+using testing::_;
 using testing::HasSubstr;
+using testing::Pair;
 
 constexpr const char* no_amx = "the processor has no AMX, or the system does not let programs use it";
 
@@ -47,6 +49,22 @@ Candidate by_hand(int rows, int panels, const std::string& fold) {
                                   "v0_fold.bound_extent(v, 16).bound_extent(p, {}).bound_extent(d1, {});\n",
                                   panels, rows, panels, rows) +
                       fold)};
+}
+
+/// How often a part stands in Halide's own text of the lowered candidate; and the text.
+std::pair<int, std::string> count_lowered(const std::string& part, const std::string& text,
+                                          const Candidate& candidate) {
+  Algorithm algorithm = build_algorithm(kernel_of(text), candidate.form);
+  candidate.schedule.apply(algorithm);
+  Halide::Pipeline pipeline(algorithm.outputs);
+  add_own_passes(candidate.schedule, algorithm, detect_machine(1).target, pipeline);
+  const TemporaryFolder folder;
+  const std::string path = folder.file("stmt.txt");
+  pipeline.compile_to_lowered_stmt(path, {algorithm.inputs.begin(), algorithm.inputs.end()}, Halide::Text);
+  const std::string lowered = read_file(path);
+  int found = 0;
+  for (std::size_t at = lowered.find(part); at != std::string::npos; at = lowered.find(part, at + 1)) ++found;
+  return {found, lowered};
 }
 
 class AmxTiles : public testing::Test {
@@ -92,6 +110,30 @@ TEST_F(AmxTiles, AddToWhatIsThere) {
                         "v0_fold.update(0).split(r1, r2, r1, 16, TailStrategy::GuardWithIf)"
                         ".reorder(r0, r1, v, p, d1, r2).amx_tiles();\n"
                         "v0_a.compute_at(v0_fold, r2);"));
+}
+
+constexpr const char* overlapped = "v0_fold.update(0).amx_tiles();\nv0_fold.overlap_epilogue();";
+
+// More rows than steps and fewer, blocks that overlap the one before, and one block alone.
+TEST_F(AmxTiles, LeaveTheirEpilogueToTheNextBlock) {
+  for (const int k : {32, 96, 800}) {
+    for (const auto& [m, n] : {std::pair(64, 96), {70, 75}, {32, 96}, {64, 32}, {32, 32}})
+      expect_agrees(product(m, n, k), by_hand(32, 2, overlapped));
+  }
+  expect_agrees(product(40, 64, 128),
+                by_hand(23, 2,
+                        std::string("v0_fold.update(0).split(r1, r2, r1, 16, TailStrategy::GuardWithIf);\n") +
+                            overlapped));
+}
+
+TEST_F(AmxTiles, LeaveTheirEpilogueOnlyWhereLoopsAllowIt) {
+  const auto shares = [](int n, const std::string& fold) {
+    return count_lowered("for (epilogue", product(64, n, 64), by_hand(32, 2, fold));
+  };
+  EXPECT_THAT(shares(96, overlapped), Pair(1, _));
+  EXPECT_THAT(shares(96, "v0_fold.update(0).amx_tiles();"), Pair(0, _));
+  // The loop of tiles holds a copy of the left operand, too.
+  EXPECT_THAT(shares(32, std::string(overlapped) + "\nv0_a.compute_at(v0_out, t);"), Pair(0, _));
 }
 
 TEST_F(AmxTiles, SayWhatDoesNotFit) {
@@ -193,22 +235,10 @@ TEST(AmxSpace, RefusesWithAReason) {
 }
 
 TEST_F(AmxTiles, AreFetchedAhead) {
-  const Kernel kernel = kernel_of(product(64, 64, 128));
   Candidate candidate = by_hand(16, 2, "v0_fold.update(0).amx_tiles();\n");
   candidate.schedule.decisions.push_back({"v0_out", -1, "stream_ahead", {"t", "in1", "1"}});
-  Algorithm algorithm = build_algorithm(kernel, candidate.form);
-  candidate.schedule.apply(algorithm);
-  Halide::Pipeline pipeline(algorithm.outputs);
-  add_own_passes(candidate.schedule, algorithm, detect_machine(1).target, pipeline);
-  const TemporaryFolder folder;
-  const std::string path = folder.file("stmt.txt");
-  pipeline.compile_to_lowered_stmt(path, {algorithm.inputs.begin(), algorithm.inputs.end()}, Halide::Text);
-  const std::string text = read_file(path);
   // Two panels of 128 x 16 are 128 lines; four tiles of rows of four steps each share them.
-  std::size_t found = 0;
-  for (std::size_t at = text.find("prefetch"); at != std::string::npos; at = text.find("prefetch", at + 1))
-    ++found;
-  EXPECT_EQ(found, 8U) << text;
+  EXPECT_THAT(count_lowered("prefetch", product(64, 64, 128), candidate), Pair(8, _));
 }
 
 // Without AMX in the target the directive is refused, and not silently another program.

@@ -1,0 +1,271 @@
+#include "schedules/overlap_epilogue.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace sylvite {
+namespace {
+
+using Halide::Expr;
+using namespace Halide::Internal;  // NOLINT(google-build-using-namespace): its node types
+
+Expr int_variable(const std::string& name) {
+  return Variable::make(Halide::Int(32), name);
+}
+
+/// A loop around what is looked at, or a let between such loops.
+struct Level {
+  std::string name;
+  const For* loop = nullptr;  ///< or a let of
+  Expr value;
+};
+using Levels = std::vector<Level>;
+
+/// `inner` with new names for all levels, which have the values that `value_of` gives to their loops.
+template <typename ValueOf>
+Stmt at_values(const Levels& levels, const Stmt& inner, ValueOf value_of) {
+  std::map<std::string, Expr> renamed;
+  std::vector<std::pair<std::string, Expr>> lets;
+  for (const Level& level : levels) {
+    const Expr value = level.loop != nullptr ? value_of(*level.loop) : substitute(renamed, level.value);
+    lets.emplace_back(unique_name(level.name + ".before"), value);
+    renamed[level.name] = Variable::make(value.type(), lets.back().first);
+  }
+  Stmt result = substitute(renamed, inner);
+  for (std::size_t i = lets.size(); i-- > 0;) result = LetStmt::make(lets[i].first, lets[i].second, result);
+  return result;
+}
+
+/// Whether a loop's bounds, with the lets among `levels` in their places, depend on none of their loops.
+bool is_rectangular(const Levels& levels, const For& loop) {
+  Expr min = loop.min;
+  Expr extent = loop.extent;
+  for (std::size_t i = levels.size(); i-- > 0;) {
+    const Level& level = levels[i];
+    if (expr_uses_var(min, level.name) || expr_uses_var(extent, level.name)) {
+      if (level.loop != nullptr) return false;
+      min = substitute(level.name, level.value, min);
+      extent = substitute(level.name, level.value, extent);
+    }
+  }
+  return true;
+}
+
+/// Follows lets and serial loops inwards, as long as each holds nothing but the next; what they hold.
+std::optional<Stmt> descend(Stmt statement, Levels& levels) {
+  while (true) {
+    if (const auto* let = statement.as<LetStmt>()) {
+      levels.push_back({let->name, nullptr, let->value});
+      statement = let->body;
+    } else if (const auto* loop = statement.as<For>()) {
+      if (loop->for_type != ForType::Serial || !is_rectangular(levels, *loop)) return std::nullopt;
+      levels.push_back({loop->name, loop, {}});
+      statement = loop->body;
+    } else {
+      return statement;
+    }
+  }
+}
+
+bool has_products(const Stmt& statement) {
+  class Products : public IRVisitor {
+   public:
+    bool found = false;
+
+   protected:
+    using IRVisitor::visit;
+    void visit(const Call* op) override {
+      found = found || op->name == "tile_matmul";
+      IRVisitor::visit(op);
+    }
+  } products;
+  statement.accept(&products);
+  return products.found;
+}
+
+/// Loops of constant extents as one: how many iterations, and which one runs.
+struct Count {
+  int extent = 1;
+  Expr now = 0;
+  /// False where the extent is not known.
+  bool add(const For& loop) {
+    const auto more = as_const_int(simplify(loop.extent));
+    if (!more) return false;
+    now = now * static_cast<int>(*more) + (int_variable(loop.name) - loop.min);
+    extent *= static_cast<int>(*more);
+    return true;
+  }
+};
+
+/// The steps of a block's products: all loops around them.
+class Steps : public IRVisitor {
+ public:
+  Count count;
+  bool fits = true;
+
+ protected:
+  using IRVisitor::visit;
+  void visit(const For* op) override {
+    if (!has_products(op)) return;
+    fits = fits && op->for_type == ForType::Serial && count.add(*op);
+    innermost = op;
+    IRVisitor::visit(op);
+  }
+
+ public:
+  const For* innermost = nullptr;
+};
+
+/// Puts a statement at the end of one loop's body.
+class AppendTo : public IRMutator {
+ public:
+  AppendTo(const For* loop, Stmt share) : loop_(loop), share_(std::move(share)) {}
+
+ protected:
+  using IRMutator::visit;
+  Stmt visit(const For* op) override {
+    if (op != loop_) return IRMutator::visit(op);
+    return For::make(op->name, op->min, op->extent, op->for_type, op->partition_policy, op->device_api,
+                     Block::make(op->body, share_));
+  }
+
+ private:
+  const For* loop_;
+  Stmt share_;
+};
+
+/// One block: where its sums are kept, what makes them and what reads them.
+struct TileBlock {
+  const Allocate* sums;
+  Stmt produce, consume;
+};
+
+std::optional<TileBlock> read_block(const Stmt& statement, const std::string& name) {
+  const auto* sums = statement.as<Allocate>();
+  const auto* all = sums == nullptr ? nullptr : sums->body.as<Block>();
+  if (all == nullptr || sums->name != name || sums->constant_allocation_size() == 0) return std::nullopt;
+  const auto* produce = all->first.as<ProducerConsumer>();
+  const auto* rest = all->rest.as<Block>();
+  const auto* consume = rest == nullptr ? nullptr : rest->first.as<ProducerConsumer>();
+  if (produce == nullptr || consume == nullptr || !produce->is_producer || consume->is_producer)
+    return std::nullopt;
+  return TileBlock{sums, produce, consume->body};
+}
+
+class OverlapEpilogue : public IRMutator {
+ public:
+  explicit OverlapEpilogue(std::string name) : name_(std::move(name)) {}
+
+ protected:
+  using IRMutator::visit;
+  Stmt visit(const For* op) override {
+    if (op->for_type == ForType::Serial) {
+      Levels blocks;
+      const std::optional<Stmt> inner = descend(op, blocks);
+      const std::optional<TileBlock> block = inner ? read_block(*inner, name_) : std::nullopt;
+      if (block) {
+        if (const std::optional<Stmt> result = overlapped(blocks, *block)) return *result;
+      }
+    }
+    return IRMutator::visit(op);
+  }
+
+ private:
+  static std::optional<Stmt> overlapped(const Levels& blocks, const TileBlock& block) {
+    Steps steps;
+    block.produce.accept(&steps);
+    if (!steps.fits || steps.innermost == nullptr) return std::nullopt;
+    const std::optional<Stmt> share = share_of_step(blocks, block.consume, steps.count);
+    if (!share) return std::nullopt;
+    Stmt body = AppendTo(steps.innermost, *share).mutate(block.produce);
+    for (std::size_t i = blocks.size(); i-- > 0;) {
+      const Level& level = blocks[i];
+      body = level.loop == nullptr
+                 ? LetStmt::make(level.name, level.value, body)
+                 : For::make(level.name, level.loop->min, level.loop->extent, level.loop->for_type,
+                             level.loop->partition_policy, level.loop->device_api, body);
+    }
+    const Allocate* sums = block.sums;
+    return Allocate::make(sums->name, sums->type, sums->memory_type, sums->extents, sums->condition,
+                          Block::make({body, last(blocks, block.consume), Free::make(sums->name)}),
+                          sums->new_expr, sums->free_function, sums->padding);
+  }
+
+  /// What step `now` of a block's products does for the block before: its share of the reader's iterations.
+  static std::optional<Stmt> share_of_step(const Levels& blocks, const Stmt& consume, const Count& steps) {
+    Levels rows;
+    const std::optional<Stmt> row = descend(consume, rows);
+    if (!row) return std::nullopt;
+    Count count;
+    for (const Level& level : rows) {
+      if (level.loop != nullptr && !count.add(*level.loop)) return std::nullopt;
+    }
+    const int most = (count.extent + steps.extent - 1) / steps.extent;
+    const Expr first = steps.now * most;
+    const std::string name = unique_name("epilogue");
+    int inner = count.extent;
+    const Stmt one = at_values(rows, *row, [&](const For& loop) -> Expr {
+      const auto extent = static_cast<int>(*as_const_int(simplify(loop.extent)));
+      inner /= extent;
+      return simplify(loop.min + (int_variable(name) / inner) % extent);
+    });
+    Stmt share = For::make(name, simplify(first), simplify(min(most, count.extent - first)), ForType::Serial,
+                           Halide::Partition::Never, Halide::DeviceAPI::None, one);
+    share = before(blocks, share);
+    const Expr has_share = simplify(first < count.extent);
+    return IfThenElse::make(simplify(has_share && !is_first(blocks)), share);
+  }
+
+  /// Whether no block came before.
+  static Expr is_first(const Levels& blocks) {
+    Expr result = const_true();
+    for (const Level& level : blocks) {
+      if (level.loop != nullptr) result = result && int_variable(level.name) == level.loop->min;
+    }
+    return simplify(result);
+  }
+
+  /// The statement as the block before has it.
+  static Stmt before(const Levels& blocks, const Stmt& statement) {
+    std::map<std::string, Expr> values;
+    Expr wraps = const_true();  // all further inwards are at their first
+    for (std::size_t i = blocks.size(); i-- > 0;) {
+      const For* loop = blocks[i].loop;
+      if (loop == nullptr) continue;
+      const Expr now = int_variable(loop->name);
+      const Expr is_least = now == loop->min;
+      values[loop->name] =
+          simplify(select(wraps, select(is_least, loop->min + loop->extent - 1, now - 1), now));
+      wraps = wraps && is_least;
+    }
+    return at_values(blocks, statement, [&](const For& loop) { return values.at(loop.name); });
+  }
+
+  static Stmt last(const Levels& blocks, const Stmt& consume) {
+    Expr is_any = const_true();
+    for (const Level& level : blocks) {
+      if (level.loop != nullptr) is_any = is_any && level.loop->extent > 0;
+    }
+    const Stmt all =
+        at_values(blocks, consume, [](const For& loop) { return simplify(loop.min + loop.extent - 1); });
+    is_any = simplify(is_any);
+    return is_const_one(is_any) ? all : IfThenElse::make(is_any, all);
+  }
+
+  std::string name_;
+};
+
+}  // namespace
+
+void add_overlap_epilogue(const Schedule& schedule, const Algorithm& algorithm, Halide::Pipeline& pipeline) {
+  for (const Decision& decision : schedule.decisions) {
+    if (decision.directive != overlap_epilogue_directive) continue;
+    pipeline.add_custom_lowering_pass(  // NOLINT(cppcoreguidelines-owning-memory): the pipeline owns it
+        new OverlapEpilogue(algorithm.stages.at(decision.stage).name()));
+  }
+}
+
+}  // namespace sylvite
