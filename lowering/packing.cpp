@@ -137,13 +137,17 @@ Packing layout_packing(const TensorType& type) {
 
 Tensor pack(const Tensor& weight, const Packing& packing) {
   if (packing.is_identity()) return weight;
+  Tensor result(weight.dtype(), packing.packed_dims(weight.dims()));
+  pack_into(weight, packing, result);
+  return result;
+}
+
+void pack_into(const Tensor& weight, const Packing& packing, Tensor& result) {
   const Tensor tensor = packing.winograd_tile > 0 ? transform_filter(weight, packing.winograd_tile) : weight;
   const std::vector<Axis> axes = packed_axes(packing, tensor.dims());
-  Tensor result(tensor.dtype(), packing.packed_dims(weight.dims()));
-  if (tensor.size() == 0 || result.size() == 0) return result;
+  if (tensor.size() == 0 || result.size() == 0) return;
   with_bits(dtype_size(tensor.dtype()),
             [&](auto zero) { pack_elements<decltype(zero)>(tensor, result, axes); });
-  return result;
 }
 
 }  // namespace sylvite

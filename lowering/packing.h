@@ -36,5 +36,7 @@ struct Packing {
 /// A new tensor of shape packing.packed_dims(tensor.dims()); the tensor itself when the packing is identity.
 /// Throws InternalError when the packing does not fit the tensor's rank, and what transform_filter throws.
 [[nodiscard]] Tensor pack(const Tensor& tensor, const Packing& packing);
+/// The same into `result`, which has that type and holds zeros. REQUIRES !packing.is_identity().
+void pack_into(const Tensor& tensor, const Packing& packing, Tensor& result);
 
 }  // namespace sylvite

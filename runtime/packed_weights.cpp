@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <set>
+
+#include "runtime/memory.h"
 
 namespace sylvite {
 namespace {
@@ -26,14 +29,22 @@ void share_equal(std::vector<Tensor>& tensors) {
   }
 }
 
+void copy_bytes(const Tensor& from, Tensor& to) {
+  if (from.byte_size() > 0)
+    std::memcpy(to.mutable_data(), from.data(), static_cast<std::size_t>(from.byte_size()));
+}
+
+/// A weight of more bytes has memory of its own: of its many slabs the first one hardly counts, and it may
+/// turn out to be the same as another.
+constexpr std::int64_t most_bytes_in_row = 16 << 20;
+constexpr std::int64_t line_bytes = 64;
+
 }  // namespace
 
 Tensor aligned(const Tensor& tensor) {
   if (reinterpret_cast<std::uintptr_t>(tensor.data()) % 64 == 0 && tensor.data() != nullptr) return tensor;
   Tensor copy(tensor.dtype(), tensor.dims());
-  if (tensor.byte_size() > 0) {
-    std::memcpy(copy.mutable_data(), tensor.data(), static_cast<std::size_t>(tensor.byte_size()));
-  }
+  copy_bytes(tensor, copy);
   return copy;
 }
 
@@ -49,16 +60,49 @@ const Tensor* PackedWeights::find(const Request& request) const {
   return found == slots_.end() ? nullptr : &packed_.at(found->second);
 }
 
+/// Gives every packed weight that lies in the row its place there.
+void PackedWeights::make_places(const std::vector<Tensor>& weights) {
+  std::vector<std::int64_t> offsets(requests_.size(), -1);
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    const Tensor& weight = weights.at(static_cast<std::size_t>(requests_[i].weight));
+    const Packing& packing = requests_[i].packing;
+    if (packing.is_identity()) continue;
+    packed_[i] = Tensor(weight.dtype(), packing.packed_dims(weight.dims()), nullptr, nullptr);
+    if (packed_[i].byte_size() > most_bytes_in_row) continue;
+    offsets[i] = end;
+    end += (packed_[i].byte_size() + line_bytes - 1) / line_bytes * line_bytes;
+  }
+  const auto row = std::make_shared<Arena>(static_cast<std::size_t>(end));
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (offsets[i] >= 0)
+      packed_[i] = Tensor(packed_[i].dtype(), packed_[i].dims(), row, row->data() + offsets[i]);
+  }
+}
+
+void PackedWeights::fill(std::size_t request, const std::vector<Tensor>& weights,
+                         const PackedWeights* donor) {
+  const Tensor& weight = weights.at(static_cast<std::size_t>(requests_[request].weight));
+  const Packing& packing = requests_[request].packing;
+  const Tensor* done = donor != nullptr ? donor->find(requests_[request]) : nullptr;
+  Tensor& packed = packed_[request];
+  const bool has_place = packed.data() != nullptr;
+  if (!has_place)
+    packed = done != nullptr ? *done : aligned(pack(weight, packing));
+  else if (done != nullptr)
+    copy_bytes(*done, packed);
+  else
+    pack_into(weight, packing, packed);
+}
+
 void PackedWeights::pack_all(const std::vector<Tensor>& weights, int threads, const PackedWeights* donor) {
-  packed_.resize(requests_.size());
+  packed_.assign(requests_.size(), Tensor());
+  make_places(weights);
   std::exception_ptr failure;
 #pragma omp parallel for num_threads(std::max(threads, 1)) schedule(dynamic, 1)
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     try {
-      const Tensor* shared = donor != nullptr ? donor->find(requests_[i]) : nullptr;
-      packed_[i] = shared != nullptr ? *shared
-                                     : aligned(pack(weights.at(static_cast<std::size_t>(requests_[i].weight)),
-                                                    requests_[i].packing));
+      fill(i, weights, donor);
     } catch (...) {
 #pragma omp critical
       failure = std::current_exception();

@@ -13,14 +13,16 @@
 namespace sylvite {
 
 /// Launches that want the same weight in the same packing share one copy, as do packings that come out equal;
-/// an identity packing shares the weight itself when it is aligned. Use: want() for every weight argument,
-/// pack_all() once, then at().
+/// an identity packing shares the weight itself when it is aligned. Packed weights lie one behind the other
+/// in the order in which they were wanted first, but for huge ones: a kernel that fetches its weights ahead
+/// (schedules/stream_ahead.h) ends with the first ones of the next kernel. Use: want() for every weight
+/// argument, in the order of launches, pack_all() once, then at().
 class PackedWeights {
  public:
   using Slot = std::size_t;
 
   [[nodiscard]] Slot want(std::int32_t weight, const Packing& packing);
-  /// What `donor`, packed from the same weights, has already is shared.
+  /// What `donor`, packed from the same weights, has already is copied, or shared where it lies alone.
   void pack_all(const std::vector<Tensor>& weights, int threads, const PackedWeights* donor = nullptr);
   [[nodiscard]] const Tensor& at(Slot slot) const { return packed_.at(slot); }
   [[nodiscard]] std::size_t size() const { return requests_.size(); }
@@ -32,6 +34,8 @@ class PackedWeights {
     Packing packing;
   };
   [[nodiscard]] const Tensor* find(const Request& request) const;
+  void make_places(const std::vector<Tensor>& weights);
+  void fill(std::size_t request, const std::vector<Tensor>& weights, const PackedWeights* donor);
 
   std::vector<Request> requests_;
   std::vector<Tensor> packed_;

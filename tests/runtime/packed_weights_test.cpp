@@ -5,8 +5,20 @@
 namespace sylvite {
 namespace {
 
-TEST(PackedWeights, SharesWhatADonorHasInTheSamePacking) {
-  const std::vector<Tensor> weights = {Tensor(DType::f32, {4, 32})};
+Tensor counting(Dims dims) {
+  Tensor tensor(DType::f32, std::move(dims));
+  for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set_double(i, static_cast<double>(i));
+  return tensor;
+}
+
+std::vector<double> values_of(const Tensor& tensor) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < tensor.size(); ++i) values.push_back(tensor.as_double(i));
+  return values;
+}
+
+TEST(PackedWeights, TakesWhatADonorHasInTheSamePacking) {
+  const std::vector<Tensor> weights = {counting({4, 32})};
   const Packing panels{{1, 16}, {2, 0, 3}};
   PackedWeights donor;
   const PackedWeights::Slot given = donor.want(0, panels);
@@ -15,9 +27,35 @@ TEST(PackedWeights, SharesWhatADonorHasInTheSamePacking) {
   const PackedWeights::Slot same = other.want(0, panels);
   const PackedWeights::Slot different = other.want(0, {{1, 8}, {2, 0, 3}});
   other.pack_all(weights, 1, &donor);
-  EXPECT_EQ(other.at(same).data(), donor.at(given).data());
+  EXPECT_EQ(values_of(other.at(same)), values_of(donor.at(given)));
   EXPECT_EQ(other.at(same).dims(), (Dims{2, 4, 16}));
   EXPECT_EQ(other.at(different).dims(), (Dims{4, 4, 8}));
+}
+
+TEST(PackedWeights, LieInTheOrderInWhichTheyAreWanted) {
+  const Packing panels{{1, 16}, {2, 0, 3}};
+  const std::vector<Tensor> weights = {counting({5, 17}), counting({16}), counting({4, 32})};
+  PackedWeights packed;
+  const PackedWeights::Slot second = packed.want(2, panels);
+  const PackedWeights::Slot shared = packed.want(1, {});
+  const PackedWeights::Slot first = packed.want(0, panels);
+  packed.pack_all(weights, 2);
+  const auto* begin = static_cast<const char*>(packed.at(second).data());
+  EXPECT_EQ(static_cast<const char*>(packed.at(first).data()), begin + 4 * 32 * 4);
+  EXPECT_EQ(values_of(packed.at(first)), values_of(pack(weights[0], panels)));
+  EXPECT_EQ(values_of(packed.at(second)), values_of(pack(weights[2], panels)));
+  EXPECT_EQ(packed.at(shared).data(), weights[1].data());
+}
+
+TEST(PackedWeights, KeepsAHugeOneWithItsDonor) {
+  const std::vector<Tensor> weights = {Tensor(DType::f32, {1 << 19, 16})};
+  PackedWeights donor;
+  const PackedWeights::Slot slot = donor.want(0, {{1, 16}, {2, 0, 3}});
+  donor.pack_all(weights, 1);
+  PackedWeights other;
+  EXPECT_EQ(other.want(0, {{1, 16}, {2, 0, 3}}), slot);
+  other.pack_all(weights, 1, &donor);
+  EXPECT_EQ(other.at(slot).data(), donor.at(slot).data());
 }
 
 TEST(PackedWeights, SharesWhatComesOutEqual) {
