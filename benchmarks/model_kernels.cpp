@@ -16,6 +16,7 @@
 #include "frontend/onnx_importer.h"
 #include "frontend/passes.h"
 #include "lowering/plan.h"
+#include "lowering/work.h"
 
 namespace {
 
@@ -26,24 +27,6 @@ struct Row {
   std::string line;
 };
 
-/// Floating-point operations of the anchor; 0 for classes without an obvious count.
-double operations(const Kernel& kernel) {
-  if (kernel.anchor == no_node) return 0;
-  const Node& node = kernel.body.node(kernel.anchor);
-  const auto out = static_cast<double>(kernel.body.type(node.outputs[0]).element_count());
-  if (node.op == Op::matmul)
-    return 2 * out * static_cast<double>(kernel.body.type(node.inputs[0]).dims().back());
-  if (node.op == Op::conv) {
-    const TensorType& filter = kernel.body.type(node.inputs[1]);
-    return 2 * out * static_cast<double>(filter.element_count()) / static_cast<double>(filter.dims()[0]);
-  }
-  if (node.op != Op::attention) return 0;
-  const Dims k = kernel.body.type(node.inputs[1]).dims();
-  return 2 * out * static_cast<double>(k[k.size() - 2]) *
-         (1 + static_cast<double>(k.back()) /
-                  static_cast<double>(kernel.body.type(node.outputs[0]).dims().back()));
-}
-
 Row measure(const Kernel& kernel, int launches, const std::string& name, const Machine& machine) {
   std::vector<Refusal> refusals;
   const Space* space = spaces_for(kernel, machine, &refusals).front();
@@ -51,7 +34,7 @@ Row measure(const Kernel& kernel, int launches, const std::string& name, const M
   std::vector<std::unique_ptr<bench::RunnableKernel>> runnable;
   runnable.push_back(std::make_unique<bench::RunnableKernel>(kernel, candidate, machine, true));
   const bench::Timing timing = bench::time_kernels(runnable, 0.05)[0];
-  const double rate = operations(kernel) / timing.seconds;
+  const double rate = work_of(kernel).operations / timing.seconds;
   std::string reason;
   if (space->name == "reference") {
     for (const Refusal& refusal : refusals) {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/table.h"
+#include "lowering/work.h"
 
 namespace sylvite {
 namespace {
@@ -22,9 +23,18 @@ struct KernelTime {
   double total_us = 0;
 };
 
-std::string_view class_of(const Plan& plan, const std::string& kernel_id) {
-  const auto found = std::ranges::find(plan.kernels, kernel_id, &Kernel::id);
-  return found == plan.kernels.end() ? "" : kernel_class_name(found->kind);
+/// Null for what is no kernel of the plan.
+const Kernel* kernel_of(const Plan& plan, const std::string& id) {
+  const auto found = std::ranges::find(plan.kernels, id, &Kernel::id);
+  return found == plan.kernels.end() ? nullptr : &*found;
+}
+
+/// Class, and 10^9 operations and bytes a second.
+std::vector<std::string> rate_cells(const Kernel* kernel, double each_us) {
+  if (kernel == nullptr || each_us <= 0) return {"", "", ""};
+  const Work work = work_of(*kernel);
+  const auto rate = [&](double amount) { return fmt::format("{:.1f}", amount / each_us * 1e-3); };
+  return {std::string(kernel_class_name(kernel->kind)), rate(work.operations), rate(work.bytes)};
 }
 
 }  // namespace
@@ -62,7 +72,7 @@ std::vector<std::vector<double>> timed_runs(const std::vector<Session*>& session
 std::vector<LaunchTime> profile_program(Program& program, const std::vector<Tensor>& inputs, int runs) {
   std::vector<std::vector<LaunchTime>> profiles(static_cast<std::size_t>(runs));
   for (auto& profile : profiles) (void)program.run(inputs, &profile);
-  const auto median_of = [&](std::size_t launch, double LaunchTime::* time) {
+  const auto median_of = [&](std::size_t launch, double LaunchTime::*time) {
     std::vector<double> values;
     for (const auto& profile : profiles) values.push_back(profile.at(launch).*time);
     std::ranges::nth_element(values, values.begin() + runs / 2);
@@ -86,12 +96,17 @@ std::string profile_table(const Plan& plan, const std::vector<LaunchTime>& times
   std::vector<std::pair<std::string, KernelTime>> sorted(by_kernel.begin(), by_kernel.end());
   std::ranges::sort(sorted, std::greater{}, [](const auto& each) { return each.second.total_us; });
   const double total = total_us(times);
-  Table table({"kernel", "class", "launches", "total us", "each us", "share", "first launch"});
+  Table table(
+      {"kernel", "class", "GFLOP/s", "GB/s", "launches", "total us", "each us", "share", "first launch"});
   for (const auto& [id, kernel] : sorted) {
-    table.add_row(
-        {id, std::string(class_of(plan, id)), std::to_string(kernel.launches),
-         fmt::format("{:.1f}", kernel.total_us), fmt::format("{:.1f}", kernel.total_us / kernel.launches),
-         fmt::format("{:.1f}%", total > 0 ? 100 * kernel.total_us / total : 0), kernel.first_launch});
+    const double each_us = kernel.total_us / kernel.launches;
+    std::vector<std::string> row = rate_cells(kernel_of(plan, id), each_us);
+    row.insert(row.begin(), id);
+    row.insert(row.end(),
+               {std::to_string(kernel.launches), fmt::format("{:.1f}", kernel.total_us),
+                fmt::format("{:.1f}", each_us),
+                fmt::format("{:.1f}%", total > 0 ? 100 * kernel.total_us / total : 0), kernel.first_launch});
+    table.add_row(row);
   }
   return table.to_string();
 }

@@ -24,7 +24,8 @@ namespace sylvite {
 [[nodiscard]] std::vector<LaunchTime> profile_program(Program& program, const std::vector<Tensor>& inputs,
                                                       int runs = 21);
 
-/// A table of launches grouped by kernel, slowest first, with their share of the run.
+/// A table of launches grouped by kernel, slowest first, with their share of the run and what work.h counts a
+/// second.
 [[nodiscard]] std::string profile_table(const Plan& plan, const std::vector<LaunchTime>& times);
 
 }  // namespace sylvite

@@ -7,6 +7,7 @@
 #include "cli/model_options.h"
 #include "cli/timing.h"
 #include "cli/verb.h"
+#include "lowering/work.h"
 
 namespace sylvite {
 namespace {
@@ -56,11 +57,26 @@ nlohmann::json profile_json(const std::vector<LaunchTime>& times) {
   return list;
 }
 
+/// What each kernel of the plan computes and moves in one launch.
+nlohmann::json work_json(const Plan& plan) {
+  nlohmann::json kernels = nlohmann::json::object();
+  for (const Kernel& kernel : plan.kernels) {
+    const Work work = work_of(kernel);
+    kernels[kernel.id] = {{"class", kernel_class_name(kernel.kind)},
+                          {"operations", work.operations},
+                          {"element", dtype_name(work.element)},
+                          {"bytes", work.bytes},
+                          {"weight_bytes", work.weight_bytes}};
+  }
+  return kernels;
+}
+
 /// The profile as a table; also in `document`, and where --trace says.
 std::string profile_text(const Options& options, Session& session, const std::vector<Tensor>& inputs,
                          nlohmann::json& document) {
   const std::vector<LaunchTime> profile = profile_program(*session.program, inputs);
   document["profile"] = profile_json(profile);
+  document["kernels"] = work_json(session.current_plan());
   if (options.has("trace")) write_text(options.value("trace"), chrome_trace({profile}));
   return profile_table(session.current_plan(), profile);
 }
