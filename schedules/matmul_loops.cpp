@@ -43,11 +43,15 @@ void set_blocking(const MatmulProblem& problem, const Machine& machine, const Re
   const std::int64_t groups = ceil_div(panel_count(problem), tile.panels);
   const std::int64_t room = machine.l2_bytes / 2;
   const std::int64_t row_bytes = problem.k * element_bytes(problem);
-  const bool keeps_right = groups * tile.panels * panel_width * row_bytes <= room;
-  // All rows and a group of panels, else as many blocks of rows as must be, all alike.
+  const std::int64_t right_bytes = groups * tile.panels * panel_width * row_bytes;
+  const bool keeps_right = right_bytes <= room;
+  // All rows and a group of panels, while results pass by; else as many blocks of rows as must be, all alike,
+  // beside all panels where these fit.
   const std::int64_t group_bytes = tile.panels * panel_width * row_bytes;
-  const bool keeps_left = problem.m * row_bytes + group_bytes <= machine.l2_bytes * 7 / 8;
-  const std::int64_t fitting_tiles = std::max<std::int64_t>(1, room / row_bytes / tile.rows);
+  const bool keeps_left = problem.m * row_bytes + group_bytes <= machine.l2_bytes * 3 / 4;
+  const std::int64_t left_room =
+      right_bytes <= machine.l2_bytes * 5 / 8 ? machine.l2_bytes * 7 / 8 - right_bytes : room;
+  const std::int64_t fitting_tiles = std::max<std::int64_t>(1, left_room / row_bytes / tile.rows);
   const std::int64_t blocks = keeps_left ? 1 : ceil_div(tiles, fitting_tiles);
   point["row_tiles"] = keeps_right && tiles > 1 ? 1 : ceil_div(tiles, blocks);
   point["panel_groups"] = keeps_right && tiles > 1 ? groups : 1;

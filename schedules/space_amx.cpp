@@ -66,16 +66,17 @@ bool suits_three_panels(const MatmulProblem& problem, const Machine& machine) {
   return problem.scales != no_value || 3 * panel_bytes * 2 <= 3 * machine.l1_bytes;
 }
 
-/// Quantised rows are copied anyway; others are worth it where many columns use them.
-bool suits_slabs(const MatmulProblem& problem) {
+/// Quantised rows are copied anyway; others are worth it where many columns use them and the copy is small.
+bool suits_slabs(const MatmulProblem& problem, const Machine& machine) {
   constexpr std::int64_t least_uses = 2;
   const bool has_uses = problem.m > amx_tile_rows && problem.n >= least_uses * problem.k;
-  return can_slab(problem) && (problem.scales != no_value || has_uses);
+  const bool is_small = problem.m * problem.k * element_bytes(problem) <= machine.l2_bytes / 4;
+  return can_slab(problem) && (problem.scales != no_value || (has_uses && is_small));
 }
 
-/// Whether most results leave the L2, as logits do: products would wait behind such stores.
+/// Whether results are so many that stores go far, as logits do: products would wait behind them.
 bool stores_far(const MatmulProblem& problem, const Machine& machine) {
-  return problem.m * problem.n > machine.l2_bytes;
+  return problem.m * problem.n > 2 * machine.l2_bytes;
 }
 
 Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
@@ -85,7 +86,7 @@ Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
   tile.panels = std::min(tile.panels, panel_count(problem));
   Point point = {{"rows", tile.rows},
                  {"panels", tile.panels},
-                 {"copy_a", suits_slabs(problem) ? in_slabs : 0},
+                 {"copy_a", suits_slabs(problem, machine) ? in_slabs : 0},
                  {"overlap", stores_far(problem, machine) ? 0 : 1}};
   set_blocking(problem, machine, tile, point);
   return point;
