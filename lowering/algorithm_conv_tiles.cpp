@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "base/error.h"
 #include "lowering/algorithm_builder.h"
 #include "lowering/algorithm_forms.h"
@@ -12,9 +14,11 @@
 // (channel in block, x, y, block, batch) = d0..d4:
 //   v0_in       conv_tiles: as in conv_blocked
 //   v0_fold     update 0 folds over r0 (channel in pair), r1 (pair), r2 (window x), r3 (window y), r4 (block)
-// conv_tiles{flat=1}, for stride 1: lines with their border lie one behind the other, `pitch` pixels apart,
-// so that a tile's rows go on from line to line. Sums of border pixels are made, too, and not read.
-//   v0_flat(d0, f, d3, d4)   v0_in, f = x + pitch y, counted from the border's first pixel
+// conv_tiles{flat=1}: lines lie one behind the other, flat_pitch pixels apart, so that a tile's rows go on
+// from line to line. Sums of border pixels are made, too, and not read.
+//   v0_flat(d0, f, d3, d4)   v0_in, f = x + pitch y, counted from the border's first pixel; with strides
+//                            f = x + pitch y + plane (r2 + kernel_x r3): what the window's place (r2, r3)
+//                            meets
 //   v0_fold(d0, f, d3, d4)   f = x + pitch y
 // conv_lines, for images of few channels that are not blocked:
 //   v0_in(e, y, d4)          the input with its border, e = x * channels + channel, counted from the border's
@@ -55,22 +59,45 @@ std::vector<Packing> line_packings(const Kernel& kernel, const ConvProblem& prob
   return conv_packings(kernel, problem, {{problem.block, problem.fold_block, 1, 1}, {0, 4, 6, 2, 3, 1, 3}});
 }
 
-/// Pixels from a line to the next where lines lie one behind the other.
-int pitch_of(const ConvProblem& p) {
-  return to_int(p.out_width + (p.kernel_x - 1) * p.dilation_x);
+bool has_strides(const ConvProblem& p) {
+  return p.stride_x != 1 || p.stride_y != 1;
 }
 
-/// The source one line behind the other; what is read behind the last one is zero.
+/// Pixels of one place of the window.
+int plane_of(const ConvProblem& p) {
+  return to_int(p.out_width * p.out_height);
+}
+
+/// The pixel (x, y) of the source that lies at f.
+std::pair<Expr, Expr> pixel_at(const ConvProblem& p, const Expr& f) {
+  const int pitch = to_int(flat_pitch(p));
+  Expr x = f % pitch;
+  Expr y = f / pitch;
+  if (has_strides(p)) {
+    const Expr place = f / plane_of(p);
+    const Expr pixel = f % plane_of(p);
+    x = (pixel % pitch) * to_int(p.stride_x) + (place % to_int(p.kernel_x)) * to_int(p.dilation_x);
+    y = (pixel / pitch) * to_int(p.stride_y) + (place / to_int(p.kernel_x)) * to_int(p.dilation_y);
+  }
+  return {x - to_int(p.pad_left), y - to_int(p.pad_top)};
+}
+
+/// What is read behind the last pixel is zero, or some other pixel.
 Func define_flat_source(AlgorithmBuilder& builder, const ConvProblem& problem) {
   ConvProblem bordered = problem;
   bordered.padded = true;
   const Func source = define_source(builder, bordered, border_of(bordered));
   const Var d0("d0"), f("f"), d3("d3"), d4("d4");
-  const int pitch = pitch_of(problem);
   Func flat = builder.stage(builder.name(problem.anchor) + "_flat");
-  flat(d0, f, d3, d4) =
-      source(d0, f % pitch - to_int(problem.pad_left), f / pitch - to_int(problem.pad_top), d3, d4);
+  const auto [x, y] = pixel_at(problem, f);
+  flat(d0, f, d3, d4) = source(d0, x, y, d3, d4);
   return flat;
+}
+
+/// How far from an output's pixel a place of the window reads.
+Expr flat_offset(const ConvProblem& p, const Halide::RDom& window) {
+  if (has_strides(p)) return (window[2] + window[3] * to_int(p.kernel_x)) * plane_of(p);
+  return window[2] * to_int(p.dilation_x) + window[3] * to_int(p.dilation_y * flat_pitch(p));
 }
 
 Expr filter_of(const AlgorithmBuilder& builder, const ConvProblem& p, const PairedFold& c, const Var& d0,
@@ -84,7 +111,7 @@ Expr filter_of(const AlgorithmBuilder& builder, const ConvProblem& p, const Pair
 Func define_flat_fold(AlgorithmBuilder& builder, const ConvProblem& p, const PairedFold& c) {
   const Var d0("d0"), f("f"), d3("d3"), d4("d4");
   const Func source = define_flat_source(builder, p);
-  const Expr at = f + c.domain[2] * to_int(p.dilation_x) + c.domain[3] * to_int(p.dilation_y) * pitch_of(p);
+  const Expr at = f + flat_offset(p, c.domain);
   Func fold = builder.stage(builder.name(p.anchor) + "_fold");
   fold(d0, f, d3, d4) = 0.0F;
   fold(d0, f, d3, d4) +=
@@ -138,6 +165,11 @@ Func define_line_fold(AlgorithmBuilder& builder, const ConvProblem& p) {
 
 }  // namespace
 
+std::int64_t flat_pitch(const ConvProblem& problem) {
+  return has_strides(problem) ? problem.out_width
+                              : problem.out_width + (problem.kernel_x - 1) * problem.dilation_x;
+}
+
 std::vector<Packing> conv_tiles_packings(const Kernel& kernel, const Form&) {
   return tile_packings(kernel, require(read_conv_tiles(kernel)));
 }
@@ -145,14 +177,12 @@ std::vector<Packing> conv_tiles_packings(const Kernel& kernel, const Form&) {
 Algorithm build_conv_tiles(const Kernel& kernel, const Form& form) {
   const ConvProblem p = require(read_conv_tiles(kernel));
   const bool flat = form.at("flat") != 0;
-  if (flat && (p.stride_x != 1 || p.stride_y != 1))
-    throw UnsupportedError("lines one behind the other need strides of 1");
   AlgorithmBuilder builder(kernel, tile_packings(kernel, p));
   builder.define_before(kernel.anchor);
   const PairedFold c = paired_fold(p.fold_block, p.pair(), {p.kernel_x, p.kernel_y, p.fold_blocks()});
   const Func fold = flat ? define_flat_fold(builder, p, c) : define_fold(builder, p, c);
   define_product(builder, p, [&](const std::vector<Expr>& d) -> Expr {
-    return flat ? fold(d[0], d[1] + d[2] * pitch_of(p), d[3], d[4]) : fold(d);
+    return flat ? fold(d[0], d[1] + d[2] * to_int(flat_pitch(p)), d[3], d[4]) : fold(d);
   });
   builder.define_rest();
   return builder.finish();

@@ -43,12 +43,18 @@ struct Tiling {
   [[nodiscard]] std::int64_t row_tiles() const { return tiles * lines; }
 };
 
-std::int64_t pitch_of(const ConvProblem& p) {
-  return p.out_width + (p.kernel_x - 1) * p.dilation_x;
-}
 /// Rows of a plane whose lines lie one behind the other.
 std::int64_t flat_rows(const ConvProblem& p) {
-  return (p.out_height - 1) * pitch_of(p) + p.out_width;
+  return (p.out_height - 1) * flat_pitch(p) + p.out_width;
+}
+bool has_strides(const ConvProblem& p) {
+  return p.stride_x != 1 || p.stride_y != 1;
+}
+/// Of the source's copy: with strides, flat planes are one for every place of the window.
+double copied_bytes(const ConvProblem& p, bool flat) {
+  const std::int64_t pixels =
+      flat && has_strides(p) ? p.kernel_x * p.kernel_y * p.out_width * p.out_height : p.width * p.height;
+  return 2 * static_cast<double>(p.batch * p.channels * pixels);
 }
 std::int64_t column_tiles(const ConvProblem& p, const Tiling& tiling) {
   return tiling.blocks * (tiling.half ? 1 : p.block / amx_tile_columns);
@@ -129,7 +135,7 @@ bool can_be_flat(const ConvProblem& p) {
   Tiling tiling;
   tiling.tiles = ceil_div(flat_rows(p), amx_tile_rows);
   tiling.half = true;
-  return p.stride_x == 1 && p.stride_y == 1 && fits_tiles(p, tiling);
+  return fits_tiles(p, tiling);
 }
 
 /// The block of tiles that the model likes best.
@@ -153,7 +159,9 @@ Tiling best_tile(const ConvProblem& p, const Machine& machine, bool by_lines) {
   flat.flat = flat.half = true;
   flat.tiles = ceil_div(flat_rows(p), amx_tile_rows);
   flat.pixels = ceil_div(flat_rows(p), flat.tiles);
-  return 1.05 * tile_cycles(p, machine, flat, by_lines) < best_cycles ? flat : best;
+  constexpr double copied_per_cycle = 4;
+  const double planes = has_strides(p) ? copied_bytes(p, true) / copied_per_cycle : 0;
+  return 1.05 * tile_cycles(p, machine, flat, by_lines) + planes < best_cycles ? flat : best;
 }
 
 /// Bytes of all filters, their blocks whole.
@@ -334,9 +342,8 @@ double cost_of(const ConvProblem& p, const Machine& machine, const Point& point,
   const Tiling tiling = tiling_of(p, point);
   double cycles = tile_cycles(p, machine, tiling, by_lines);
   constexpr double bytes_per_cycle = 8;
-  const double source_bytes = 2 * static_cast<double>(p.batch * p.channels * p.height * p.width);
   if (tiling.flat || get(point, "copy_source") != 0)
-    cycles += source_bytes * (p.x_is_blocked ? 2.0 : 6.0) / bytes_per_cycle;
+    cycles += copied_bytes(p, tiling.flat) * (p.x_is_blocked ? 2.0 : 6.0) / bytes_per_cycle;
   const double tasks = task_count(p, tiling);
   constexpr double task_cycles = 600;
   return seconds_per_cycle / machine.threads *

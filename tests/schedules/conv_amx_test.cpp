@@ -40,6 +40,10 @@ const ConvCase cases[] = {
      R"(graph g(%x: bf16[1,3,48,80], %w: bf16[40,3,16,16], %wb: f32[40]) { %v: bf16[1,40,3,5]@c32 = conv(%x, %w, %wb) {strides=[16,16], pads=[0,0,0,0], dilations=[1,1], groups=1} return %v })"},
     {"image_3x3", "conv_lines_amx",
      R"(graph g(%x: bf16[1,3,8,18], %w: bf16[64,3,3,3]) { %v: bf16[1,64,6,16]@c32 = conv(%x, %w) {strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1} return %v })"},
+    {"stride_2_1x1", "conv_amx",
+     R"(graph g(%x: bf16[2,64,14,14]@c32, %w: bf16[96,64,1,1], %wb: f32[96]) { %v: bf16[2,96,7,7]@c32 = conv(%x, %w, %wb) {strides=[2,2], pads=[0,0,0,0], dilations=[1,1], groups=1} %o: bf16[2,96,7,7]@c32 = relu(%v) return %o })"},
+    {"strides_apart_dilated", "conv_amx",
+     R"(graph g(%x: bf16[1,37,13,6]@c32, %w: bf16[32,37,3,3]) { %v: bf16[1,32,7,6]@c32 = conv(%x, %w) {strides=[2,1], pads=[2,2,2,2], dilations=[2,2], groups=1} return %v })"},
 };
 
 /// The heuristic point, and for each parameter the points that differ from it there alone.
