@@ -21,6 +21,7 @@ struct Level {
   std::string name;
   const For* loop = nullptr;  ///< or a let of
   Expr value;
+  Expr min, extent;  ///< of the loop, in terms of what is outside of all levels
 };
 using Levels = std::vector<Level>;
 
@@ -30,7 +31,7 @@ Stmt at_values(const Levels& levels, const Stmt& inner, ValueOf value_of) {
   std::map<std::string, Expr> renamed;
   std::vector<std::pair<std::string, Expr>> lets;
   for (const Level& level : levels) {
-    const Expr value = level.loop != nullptr ? value_of(*level.loop) : substitute(renamed, level.value);
+    const Expr value = level.loop != nullptr ? value_of(level) : substitute(renamed, level.value);
     lets.emplace_back(unique_name(level.name + ".before"), value);
     renamed[level.name] = Variable::make(value.type(), lets.back().first);
   }
@@ -39,30 +40,27 @@ Stmt at_values(const Levels& levels, const Stmt& inner, ValueOf value_of) {
   return result;
 }
 
-/// Whether a loop's bounds, with the lets among `levels` in their places, depend on none of their loops.
-bool is_rectangular(const Levels& levels, const For& loop) {
-  Expr min = loop.min;
-  Expr extent = loop.extent;
+/// With the lets among the levels in their places; nothing where it depends on a loop of theirs.
+std::optional<Expr> seen_from_outside(const Levels& levels, Expr expr) {
   for (std::size_t i = levels.size(); i-- > 0;) {
-    const Level& level = levels[i];
-    if (expr_uses_var(min, level.name) || expr_uses_var(extent, level.name)) {
-      if (level.loop != nullptr) return false;
-      min = substitute(level.name, level.value, min);
-      extent = substitute(level.name, level.value, extent);
-    }
+    if (!expr_uses_var(expr, levels[i].name)) continue;
+    if (levels[i].loop != nullptr) return std::nullopt;
+    expr = substitute(levels[i].name, levels[i].value, expr);
   }
-  return true;
+  return expr;
 }
 
 /// Follows lets and serial loops inwards, as long as each holds nothing but the next; what they hold.
 std::optional<Stmt> descend(Stmt statement, Levels& levels) {
   while (true) {
     if (const auto* let = statement.as<LetStmt>()) {
-      levels.push_back({let->name, nullptr, let->value});
+      levels.push_back({let->name, nullptr, let->value, {}, {}});
       statement = let->body;
     } else if (const auto* loop = statement.as<For>()) {
-      if (loop->for_type != ForType::Serial || !is_rectangular(levels, *loop)) return std::nullopt;
-      levels.push_back({loop->name, loop, {}});
+      const auto min = seen_from_outside(levels, loop->min);
+      const auto extent = seen_from_outside(levels, loop->extent);
+      if (loop->for_type != ForType::Serial || !min || !extent) return std::nullopt;
+      levels.push_back({loop->name, loop, {}, *min, *extent});
       statement = loop->body;
     } else {
       return statement;
@@ -91,8 +89,8 @@ struct Count {
   int extent = 1;
   Expr now = 0;
   /// False where the extent is not known.
-  bool add(const For& loop) {
-    const auto more = as_const_int(simplify(loop.extent));
+  bool add(const For& loop, const Expr& its_extent) {
+    const auto more = as_const_int(simplify(its_extent));
     if (!more) return false;
     now = now * static_cast<int>(*more) + (int_variable(loop.name) - loop.min);
     extent *= static_cast<int>(*more);
@@ -105,18 +103,16 @@ class Steps : public IRVisitor {
  public:
   Count count;
   bool fits = true;
+  const For* innermost = nullptr;
 
  protected:
   using IRVisitor::visit;
   void visit(const For* op) override {
     if (!has_products(op)) return;
-    fits = fits && op->for_type == ForType::Serial && count.add(*op);
+    fits = fits && op->for_type == ForType::Serial && count.add(*op, op->extent);
     innermost = op;
     IRVisitor::visit(op);
   }
-
- public:
-  const For* innermost = nullptr;
 };
 
 /// Puts a statement at the end of one loop's body.
@@ -201,16 +197,16 @@ class OverlapEpilogue : public IRMutator {
     if (!row) return std::nullopt;
     Count count;
     for (const Level& level : rows) {
-      if (level.loop != nullptr && !count.add(*level.loop)) return std::nullopt;
+      if (level.loop != nullptr && !count.add(*level.loop, level.extent)) return std::nullopt;
     }
     const int most = (count.extent + steps.extent - 1) / steps.extent;
     const Expr first = steps.now * most;
     const std::string name = unique_name("epilogue");
     int inner = count.extent;
-    const Stmt one = at_values(rows, *row, [&](const For& loop) -> Expr {
-      const auto extent = static_cast<int>(*as_const_int(simplify(loop.extent)));
+    const Stmt one = at_values(rows, *row, [&](const Level& level) -> Expr {
+      const auto extent = static_cast<int>(*as_const_int(simplify(level.extent)));
       inner /= extent;
-      return simplify(loop.min + (int_variable(name) / inner) % extent);
+      return simplify(level.min + (int_variable(name) / inner) % extent);
     });
     Stmt share = For::make(name, simplify(first), simplify(min(most, count.extent - first)), ForType::Serial,
                            Halide::Partition::Never, Halide::DeviceAPI::None, one);
@@ -223,7 +219,7 @@ class OverlapEpilogue : public IRMutator {
   static Expr is_first(const Levels& blocks) {
     Expr result = const_true();
     for (const Level& level : blocks) {
-      if (level.loop != nullptr) result = result && int_variable(level.name) == level.loop->min;
+      if (level.loop != nullptr) result = result && int_variable(level.name) == level.min;
     }
     return simplify(result);
   }
@@ -233,24 +229,24 @@ class OverlapEpilogue : public IRMutator {
     std::map<std::string, Expr> values;
     Expr wraps = const_true();  // all further inwards are at their first
     for (std::size_t i = blocks.size(); i-- > 0;) {
-      const For* loop = blocks[i].loop;
-      if (loop == nullptr) continue;
-      const Expr now = int_variable(loop->name);
-      const Expr is_least = now == loop->min;
-      values[loop->name] =
-          simplify(select(wraps, select(is_least, loop->min + loop->extent - 1, now - 1), now));
+      const Level& level = blocks[i];
+      if (level.loop == nullptr) continue;
+      const Expr now = int_variable(level.name);
+      const Expr is_least = now == level.min;
+      values[level.name] =
+          simplify(select(wraps, select(is_least, level.min + level.extent - 1, now - 1), now));
       wraps = wraps && is_least;
     }
-    return at_values(blocks, statement, [&](const For& loop) { return values.at(loop.name); });
+    return at_values(blocks, statement, [&](const Level& level) { return values.at(level.name); });
   }
 
   static Stmt last(const Levels& blocks, const Stmt& consume) {
     Expr is_any = const_true();
     for (const Level& level : blocks) {
-      if (level.loop != nullptr) is_any = is_any && level.loop->extent > 0;
+      if (level.loop != nullptr) is_any = is_any && level.extent > 0;
     }
     const Stmt all =
-        at_values(blocks, consume, [](const For& loop) { return simplify(loop.min + loop.extent - 1); });
+        at_values(blocks, consume, [](const Level& level) { return simplify(level.min + level.extent - 1); });
     is_any = simplify(is_any);
     return is_const_one(is_any) ? all : IfThenElse::make(is_any, all);
   }
