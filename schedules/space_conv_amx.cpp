@@ -40,6 +40,8 @@ struct Tiling {
   bool lines_outer = false;
   bool copies_lines = false;  ///< not flat; lines_outer then
 
+  bool images_inside = false;  ///< of the tasks' loops: the batch, around all of a block's lines
+
   [[nodiscard]] std::int64_t row_tiles() const { return tiles * lines; }
 };
 
@@ -245,7 +247,13 @@ std::vector<Parameter> parameters_of(const ConvProblem& p, const Machine& machin
       values("overlap", no_or_yes)};
 }
 
-void write_output(ScheduleWriter& writer, const std::string& out, const ConvProblem& p, const Tiling& tiling,
+/// A block's filters meet all images before the next ones come, where filters pass by but images stay.
+bool takes_images_inside(const ConvProblem& p, const Machine& machine, const Tiling& tiling) {
+  return p.batch > 1 && !tiling.lines_outer && !keeps_filters(p, machine) &&
+         copied_bytes(p, tiling.flat) <= 0.75 * static_cast<double>(machine.l2_bytes);
+}
+
+void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& tiling,
                   const Machine& machine) {
   std::string channels = "d0";
   writer.add("{}.split(d3, b, q, {}, TailStrategy::ShiftInwards);", out, tiling.blocks);
@@ -255,27 +263,29 @@ void write_output(ScheduleWriter& writer, const std::string& out, const ConvProb
   }
   const std::string halves = tiling.half ? "h, " : "";
   if (tiling.flat) {
-    writer.add("{}.reorder({}, d1, d2, q, {}b, d4).vectorize({});", out, channels, halves, channels);
-    if (machine.threads > 1) writer.add("{}.fuse(b, d4, task1).parallel(task1);", out);
+    const char* tasks = tiling.images_inside ? "d4, b" : "b, d4";
+    writer.add("{}.reorder({}, d1, d2, q, {}{}).vectorize({});", out, channels, halves, tasks, channels);
+    if (machine.threads > 1) writer.add("{}.fuse({}, task1).parallel(task1);", out, tasks);
     return;
   }
   writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.pixels);
   writer.add("{}.split(d2, l, j, {}, TailStrategy::ShiftInwards);", out, tiling.lines);
   writer.add("{}.split(l, ll, l, {}, TailStrategy::GuardWithIf);", out, tiling.line_tiles);
-  const char* tasks = tiling.lines_outer ? "b, ll" : "ll, b";
-  writer.add("{}.reorder({}, i, j, q, t, l, {}{}, d4).vectorize({});", out, channels, halves, tasks,
-             channels);
+  const char* tasks = tiling.lines_outer ? "b, ll" : tiling.images_inside ? "ll, d4" : "ll, b";
+  const char* outermost = tiling.images_inside ? "b" : "d4";
+  writer.add("{}.reorder({}, i, j, q, t, l, {}{}, {}).vectorize({});", out, channels, halves, tasks,
+             outermost, channels);
   if (tiling.copies_lines && machine.threads > 1)
     writer.add("{}.fuse(ll, d4, task1).parallel(task1);", out);
   else if (machine.threads > 1)
-    writer.add("{}.fuse({}, task1).fuse(task1, d4, task2).parallel(task2);", out, tasks);
-  static_cast<void>(p);
+    writer.add("{}.fuse({}, task1).fuse(task1, {}, task2).parallel(task2);", out, tasks, outermost);
 }
 
 void write_fold(ScheduleWriter& writer, const ConvProblem& p, const std::string& fold, const std::string& out,
                 const Tiling& tiling, const Machine& machine, bool by_lines, bool overlaps) {
   const std::int64_t channels = tiling.half ? amx_tile_columns : p.block;
-  const char* block = machine.threads > 1 ? "task1" : "b";  // of write_output, where loops are joined
+  // Of write_output, where loops are joined.
+  const char* block = machine.threads > 1 ? "task1" : tiling.images_inside ? "d4" : "b";
   const char* at = tiling.flat ? (tiling.half ? "h" : block) : "t";
   writer.add("{}.compute_at({}, {}).store_in(MemoryType::Stack);", fold, out, at);
   const char* rows = tiling.flat ? "f" : "d1";
@@ -317,7 +327,8 @@ void write_source(ScheduleWriter& writer, const ConvProblem& p, const std::strin
 
 Candidate candidate_at(const Kernel& kernel, const ConvProblem& p, const Machine& machine, const Point& point,
                        bool by_lines) {
-  const Tiling tiling = tiling_of(p, point);
+  Tiling tiling = tiling_of(p, point);
+  tiling.images_inside = takes_images_inside(p, machine, tiling);
   if (!fits_tiles(p, tiling)) {
     throw UnsupportedError("{} x {} tiles do not fit {} tile registers", tiling.row_tiles(),
                            column_tiles(p, tiling), amx_register_count);
@@ -325,13 +336,14 @@ Candidate candidate_at(const Kernel& kernel, const ConvProblem& p, const Machine
   const std::string out = output_stage(kernel, p.output);
   const std::string& name = kernel.body.value(p.anchor).name;
   ScheduleWriter writer;
-  write_output(writer, out, p, tiling, machine);
+  write_output(writer, out, tiling, machine);
   write_fold(writer, p, name + "_fold", out, tiling, machine, by_lines, get(point, "overlap") != 0);
   if (tiling.flat || get(point, "copy_source") != 0)
     write_source(writer, p, name, out, tiling, machine, by_lines);
   if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0) {
     const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
-    const char* loop = tiling.flat ? (tiling.half ? "h" : "d1") : repeats_lines ? "ll" : "l";
+    const char* lines = tiling.images_inside ? "d4" : "ll";
+    const char* loop = tiling.flat ? (tiling.half ? "h" : "d1") : repeats_lines ? lines : "l";
     write_stream(writer, kernel, p.weight, out, loop, distance);
   }
   if (by_lines) return {Form{"conv_lines", {}}, writer.take()};

@@ -91,6 +91,30 @@ TEST(ConvAmx, CopiesTheLinesOfATask) {
   }
 }
 
+// Of filters that do not stay in the L2 each block meets all images.
+TEST(ConvAmx, TakesAllImagesInABlock) {
+  const char* const text =
+      R"(graph g(%x: bf16[3,32,7,7]@c32, %w: bf16[128,32,3,3], %wb: f32[128]) { %v: bf16[3,128,7,7]@c32 = conv(%x, %w, %wb) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1} return %v })";
+  const Kernel kernel = kernel_of(text);
+  for (const int threads : {1, 2}) {
+    Machine machine = detect_machine(threads);
+    if (!machine.amx) GTEST_SKIP() << "the processor has no AMX, or the system does not let programs use it";
+    machine.l2_bytes = 64 << 10;
+    const Space* space = spaces_for(kernel, machine).front();
+    Point point = space->heuristic(kernel, machine);
+    std::vector<Point> points;
+    for (const auto& [flat, half] : {std::pair(1, 1), {0, 0}, {0, 1}}) {
+      point["flat"] = flat;
+      point["half"] = half;
+      point["lines_outer"] = 0;
+      points.push_back(point);
+      const std::string schedule = space->at(kernel, machine, point).schedule.to_string();
+      EXPECT_THAT(schedule, testing::ContainsRegex("d4, (b|task1)")) << schedule;
+    }
+    EXPECT_EQ(expect_as_in_f32(text, *space, machine, points), points.size());
+  }
+}
+
 // An image of f32 is rounded while it is copied.
 TEST(ConvAmx, RoundImages) {
   const Kernel kernel = kernel_of(
