@@ -64,6 +64,7 @@ double of_all_threads(int threads, Rate rate) {
   for (int turn = 0; turn < turns; ++turn) {
     std::vector<double> rates(static_cast<std::size_t>(threads));
     std::vector<std::thread> team;
+    team.reserve(rates.size());
     for (std::size_t i = 0; i < rates.size(); ++i) team.emplace_back([&, i] { rates[i] = rate(i); });
     for (std::thread& each : team) each.join();
     double sum = 0;

@@ -133,6 +133,8 @@ def main():
         for launch in bench(options, folder, "--warmup", "0s", "--duration", "0s")["profile"]:
             launches[launch["kernel"]] = launches.get(launch["kernel"], 0) + 1
         points = curve(os.path.join(folder, "trials.db"), start, launches)
+        if points[0][1] == 0:
+            raise SystemExit(f"{name}: the search of {options.long} measured nothing: run `sylvite tune` to see why")
         turns = {budget: [] for budget in folders}
         for _ in range(options.rounds):
             for budget, folder in folders.items():
