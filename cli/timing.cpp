@@ -72,7 +72,7 @@ std::vector<std::vector<double>> timed_runs(const std::vector<Session*>& session
 std::vector<LaunchTime> profile_program(Program& program, const std::vector<Tensor>& inputs, int runs) {
   std::vector<std::vector<LaunchTime>> profiles(static_cast<std::size_t>(runs));
   for (auto& profile : profiles) (void)program.run(inputs, &profile);
-  const auto median_of = [&](std::size_t launch, double LaunchTime::*time) {
+  const auto median_of = [&](std::size_t launch, double LaunchTime::* time) {
     std::vector<double> values;
     for (const auto& profile : profiles) values.push_back(profile.at(launch).*time);
     std::ranges::nth_element(values, values.begin() + runs / 2);
