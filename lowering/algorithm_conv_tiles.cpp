@@ -59,10 +59,6 @@ std::vector<Packing> line_packings(const Kernel& kernel, const ConvProblem& prob
   return conv_packings(kernel, problem, {{problem.block, problem.fold_block, 1, 1}, {0, 4, 6, 2, 3, 1, 3}});
 }
 
-bool has_strides(const ConvProblem& p) {
-  return p.stride_x != 1 || p.stride_y != 1;
-}
-
 /// Pixels of one place of the window.
 int plane_of(const ConvProblem& p) {
   return to_int(p.out_width * p.out_height);
@@ -73,7 +69,7 @@ std::pair<Expr, Expr> pixel_at(const ConvProblem& p, const Expr& f) {
   const int pitch = to_int(flat_pitch(p));
   Expr x = f % pitch;
   Expr y = f / pitch;
-  if (has_strides(p)) {
+  if (p.has_strides()) {
     const Expr place = f / plane_of(p);
     const Expr pixel = f % plane_of(p);
     x = (pixel % pitch) * to_int(p.stride_x) + (place % to_int(p.kernel_x)) * to_int(p.dilation_x);
@@ -96,7 +92,7 @@ Func define_flat_source(AlgorithmBuilder& builder, const ConvProblem& problem) {
 
 /// How far from an output's pixel a place of the window reads.
 Expr flat_offset(const ConvProblem& p, const Halide::RDom& window) {
-  if (has_strides(p)) return (window[2] + window[3] * to_int(p.kernel_x)) * plane_of(p);
+  if (p.has_strides()) return (window[2] + window[3] * to_int(p.kernel_x)) * plane_of(p);
   return window[2] * to_int(p.dilation_x) + window[3] * to_int(p.dilation_y * flat_pitch(p));
 }
 
@@ -166,8 +162,8 @@ Func define_line_fold(AlgorithmBuilder& builder, const ConvProblem& p) {
 }  // namespace
 
 std::int64_t flat_pitch(const ConvProblem& problem) {
-  return has_strides(problem) ? problem.out_width
-                              : problem.out_width + (problem.kernel_x - 1) * problem.dilation_x;
+  return problem.has_strides() ? problem.out_width
+                               : problem.out_width + (problem.kernel_x - 1) * problem.dilation_x;
 }
 
 std::vector<Packing> conv_tiles_packings(const Kernel& kernel, const Form&) {

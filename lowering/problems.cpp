@@ -379,7 +379,7 @@ Reading<ConvProblem> read_winograd(const Kernel& kernel) {
     reading.refusal = fmt::format("it is {}: transforms need the digits of f32", dtype_name(p.element));
   } else if (p.kernel_y != 3 || p.kernel_x != 3) {
     reading.refusal = fmt::format("its window is {} x {}, not 3 x 3", p.kernel_y, p.kernel_x);
-  } else if (p.stride_y != 1 || p.stride_x != 1) {
+  } else if (p.has_strides()) {
     reading.refusal = fmt::format("its strides are {} and {}, not 1", p.stride_y, p.stride_x);
   } else if (p.dilation_y != 1 || p.dilation_x != 1) {
     reading.refusal = fmt::format("its dilations are {} and {}, not 1", p.dilation_y, p.dilation_x);

@@ -84,6 +84,7 @@ struct ConvProblem {
 
   /// The source has all its few channels in one block.
   [[nodiscard]] bool has_few_channels() const { return source_block < block; }
+  [[nodiscard]] bool has_strides() const { return stride_x != 1 || stride_y != 1; }
   [[nodiscard]] std::int64_t out_blocks() const { return (out_channels + block - 1) / block; }
   [[nodiscard]] std::int64_t source_blocks() const { return (channels + source_block - 1) / source_block; }
   /// Neighbouring channels multiplied at once; depthwise multiplies in f32 whatever is stored.

@@ -19,7 +19,8 @@
 //   q       `blocks` blocks
 //   t, l    the tiles of a line; `line_tiles` tiles of lines
 //   h       with half=1, the halves of a block
-//   ll, b   the tasks, `lines_outer` says which is outer; then the batch
+//   ll, b   the tasks, `lines_outer` says which is outer; then the batch, or the batch between them where
+//           filters pass by but all images stay in the L2
 // The source is read as it lies (copy_source=0), or copied with its border: at once (1), or by each task of
 // lines those that it needs (2), which stay in its core's cache; lines are outer then. With flat=1
 // (conv_tiles{flat=1}) i, j are the whole plane, cut into tiles as lines lie one behind the other. Tails are
@@ -49,13 +50,10 @@ struct Tiling {
 std::int64_t flat_rows(const ConvProblem& p) {
   return (p.out_height - 1) * flat_pitch(p) + p.out_width;
 }
-bool has_strides(const ConvProblem& p) {
-  return p.stride_x != 1 || p.stride_y != 1;
-}
 /// Of the source's copy: with strides, flat planes are one for every place of the window.
 double copied_bytes(const ConvProblem& p, bool flat) {
   const std::int64_t pixels =
-      flat && has_strides(p) ? p.kernel_x * p.kernel_y * p.out_width * p.out_height : p.width * p.height;
+      flat && p.has_strides() ? p.kernel_x * p.kernel_y * p.out_width * p.out_height : p.width * p.height;
   return 2 * static_cast<double>(p.batch * p.channels * pixels);
 }
 std::int64_t column_tiles(const ConvProblem& p, const Tiling& tiling) {
@@ -162,7 +160,7 @@ Tiling best_tile(const ConvProblem& p, const Machine& machine, bool by_lines) {
   flat.tiles = ceil_div(flat_rows(p), amx_tile_rows);
   flat.pixels = ceil_div(flat_rows(p), flat.tiles);
   constexpr double copied_per_cycle = 4;
-  const double planes = has_strides(p) ? copied_bytes(p, true) / copied_per_cycle : 0;
+  const double planes = p.has_strides() ? copied_bytes(p, true) / copied_per_cycle : 0;
   return 1.05 * tile_cycles(p, machine, flat, by_lines) + planes < best_cycles ? flat : best;
 }
 
