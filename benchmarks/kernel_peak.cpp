@@ -17,7 +17,7 @@ namespace {
 
 using namespace sylvite;  // NOLINT(google-build-using-namespace): a program of its own
 
-int channel_block = 16;
+int channel_block = 0;       // of images; that of the machine's f32 models unless given
 DType element = DType::f32;  // what the rows store and multiply
 
 Kernel conv_kernel(const Dims& x, std::int64_t out_channels, std::int64_t window, std::int64_t stride,
@@ -235,6 +235,7 @@ void measure(const Row& row, const Machine& machine, const Choice& choice) {
 int main(int count, char** arguments) try {
   const std::vector<std::string> words(arguments, arguments + count);
   const Machine machine = detect_machine(count > 2 ? std::stoi(words[2]) : 1);
+  channel_block = machine.vector_floats;
   const Choice choice = read_choice(words);
   fmt::print("{:<46} {:<18} {:>10} {:>12} {:>15} {:>14}\n", "kernel", "space", "compile", "best", "rate",
              "share");

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lowering/problems.h"
-
 namespace sylvite {
 namespace {
 
-std::int64_t vectors_per_panel(const Machine& machine) {
-  return std::max<std::int64_t>(1, panel_width / machine.vector_floats);
+std::int64_t vectors_per_panel(const Machine& machine, const RegisterTile& tile) {
+  return std::max<std::int64_t>(1, tile.panel_floats / machine.vector_floats);
 }
 
 }  // namespace
@@ -19,17 +17,19 @@ std::string product_refusal(const Machine& machine, DType element) {
 }
 
 bool fits_registers(const Machine& machine, const RegisterTile& tile) {
-  const std::int64_t panel_vectors = tile.panels * vectors_per_panel(machine);
+  const std::int64_t panel_vectors = tile.panels * vectors_per_panel(machine, tile);
   return tile.rows * panel_vectors + panel_vectors + 1 <= machine.vector_registers;
 }
 
 double step_cycles(const Machine& machine, const RegisterTile& tile) {
-  const auto panel_vectors = static_cast<double>(tile.panels * vectors_per_panel(machine));
+  const auto panel_vectors = static_cast<double>(tile.panels * vectors_per_panel(machine, tile));
   const auto rows = static_cast<double>(tile.rows);
-  constexpr double latency = 5;     // of a chain of dependent multiply-adds
-  constexpr double overhead = 0.4;  // loop control and addresses
+  const bool wide = machine.vector_floats >= 16;
+  const double latency = wide ? 5 : 10;       // of a chain of dependent multiply-adds
+  const double broadcast = wide ? 0.5 : 1.0;  // AVX-512 reads some together with their product
+  constexpr double overhead = 0.4;            // loop control and addresses
   const double multiply_adds = rows * panel_vectors;
-  const double loads = 0.5 * rows + panel_vectors;
+  const double loads = broadcast * rows + panel_vectors;
   return std::max({multiply_adds, loads, latency}) + overhead;
 }
 

@@ -29,8 +29,8 @@ struct Tiling {
   bool lines_outer;
 };
 
-RegisterTile register_tile(const Tiling& tiling) {
-  return {tiling.pixels * tiling.lines, tiling.blocks};
+RegisterTile register_tile(const ConvProblem& problem, const Tiling& tiling) {
+  return {tiling.pixels * tiling.lines, tiling.blocks, std::min(problem.block, panel_width)};
 }
 
 Tiling tiling_of(const ConvProblem& problem, const Point& point) {
@@ -51,7 +51,7 @@ double task_count(const ConvProblem& problem, const Tiling& tiling) {
 double tile_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
   const std::int64_t tiles =
       ceil_div(problem.out_width, tiling.pixels) * ceil_div(problem.out_height, tiling.lines);
-  return tiled_cycles(machine, register_tile(tiling), static_cast<double>(problem.batch * tiles),
+  return tiled_cycles(machine, register_tile(problem, tiling), static_cast<double>(problem.batch * tiles),
                       static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks)),
                       static_cast<double>(problem.fold_steps()));
 }
@@ -92,7 +92,7 @@ Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
         const Tiling tiling{pixels, lines, blocks, 1, false};
         const double cycles = tile_cycles(problem, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
         const bool fits =
-            fits_registers(machine, register_tile(tiling)) && !is_crowded(problem, machine, tiling);
+            fits_registers(machine, register_tile(problem, tiling)) && !is_crowded(problem, machine, tiling);
         if (!fits || cycles >= best_cycles) continue;
         best = tiling;
         best_cycles = cycles;
@@ -192,7 +192,7 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
   if (pairs) writer.add("{}.update(0).atomic().vectorize(r0);", fold);
   writer.add("{}.update(0).vectorize(d0).unroll(d3).unroll(d1).unroll(d2);", fold);
   const char* channels = pairs ? "r1" : "r0";
-  if (problem.fold_block / problem.pair() <= 4) {
+  if (problem.fold_block <= unrolled_channels) {
     writer.add("{}.update(0).unroll({});", fold, channels);
   } else if (unroll_channels > 1) {
     writer.add("{}.update(0).unroll({}, {});", fold, channels, unroll_channels);
@@ -202,7 +202,7 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
 Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, bool depthwise, const Point& point) {
   const ConvProblem problem = read_conv(kernel, depthwise).problem;
   const Tiling tiling = tiling_of(problem, point);
-  if (!fits_registers(machine, register_tile(tiling))) {
+  if (!fits_registers(machine, register_tile(problem, tiling))) {
     throw UnsupportedError("{} x {} pixels of {} blocks do not fit {} vector registers", tiling.lines,
                            tiling.pixels, tiling.blocks, machine.vector_registers);
   }

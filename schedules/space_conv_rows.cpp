@@ -40,21 +40,22 @@ Tiling tiling_of(const ConvRowsProblem& problem, const Point& point) {
           std::min(get(point, "lines"), problem.second.out_height)};
 }
 
-RegisterTile row_tile(const Tiling& tiling) {
-  return {tiling.row_pixels, tiling.blocks};
+RegisterTile row_tile(const ConvRowsProblem& problem, const Tiling& tiling) {
+  return {tiling.row_pixels, tiling.blocks, problem.second.block};
 }
 
 double row_cycles(const ConvRowsProblem& problem, const Machine& machine, const Tiling& tiling) {
-  return tiled_cycles(machine, row_tile(tiling),
+  return tiled_cycles(machine, row_tile(problem, tiling),
                       static_cast<double>(ceil_div(row_width(problem.second), tiling.row_pixels)),
                       static_cast<double>(ceil_div(problem.second.out_blocks(), tiling.blocks)),
                       static_cast<double>(problem.first.fold_steps()));
 }
 
 double line_cycles(const ConvRowsProblem& problem, const Machine& machine, const Tiling& tiling) {
-  return tiled_cycles(
-      machine, {tiling.pixels, 1}, static_cast<double>(ceil_div(problem.second.out_width, tiling.pixels)),
-      static_cast<double>(problem.second.out_blocks()), static_cast<double>(problem.second.fold_steps()));
+  return tiled_cycles(machine, {tiling.pixels, 1, problem.second.block},
+                      static_cast<double>(ceil_div(problem.second.out_width, tiling.pixels)),
+                      static_cast<double>(problem.second.out_blocks()),
+                      static_cast<double>(problem.second.fold_steps()));
 }
 
 double task_count(const ConvRowsProblem& problem, const Tiling& tiling) {
@@ -65,8 +66,8 @@ double task_count(const ConvRowsProblem& problem, const Tiling& tiling) {
 const std::vector<std::int64_t> pixel_choices = {14, 7, 8, 10, 12, 6, 5, 4, 3, 2, 1};
 const std::vector<std::int64_t> row_choices = {14, 13, 12, 11, 10, 9, 8, 7, 26, 24, 6, 5, 4, 2, 1};
 
-bool has_room(const Machine& machine, const Tiling& tiling) {
-  return fits_registers(machine, row_tile(tiling)) && 2 * tiling.pixels <= machine.vector_registers;
+bool has_room(const ConvRowsProblem& problem, const Machine& machine, const Tiling& tiling) {
+  return fits_registers(machine, row_tile(problem, tiling)) && 2 * tiling.pixels <= machine.vector_registers;
 }
 
 bool needs_copy(const ConvProblem& first) {
@@ -82,7 +83,7 @@ Point heuristic_point(const ConvRowsProblem& problem, const Machine& machine) {
       for (const std::int64_t blocks : up_to(second.out_blocks(), {2})) {
         const Tiling tiling{pixels, row_pixels, blocks, 1};
         const double cycles = row_cycles(problem, machine, tiling) + line_cycles(problem, machine, tiling);
-        if (!has_room(machine, tiling) || cycles >= best_cycles) continue;
+        if (!has_room(problem, machine, tiling) || cycles >= best_cycles) continue;
         best = tiling;
         best_cycles = cycles;
       }
@@ -136,13 +137,13 @@ void write_rows(ScheduleWriter& writer, const ConvProblem& first, const Tiling& 
   writer.add("{}.vectorize(d0).unroll(d3).unroll(d1);", fold);
   writer.add("{}.update(0).reorder(d0, d3, d1, d2, r0, r1, r2, r3, d4).vectorize(d0).unroll(d3).unroll(d1);",
              fold);
-  if (first.fold_block <= 4) writer.add("{}.update(0).unroll(r0);", fold);
+  if (first.fold_block <= unrolled_channels) writer.add("{}.update(0).unroll(r0);", fold);
 }
 
 Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point& point) {
   const ConvRowsProblem problem = read_conv_rows(kernel).problem;
   const Tiling tiling = tiling_of(problem, point);
-  if (!has_room(machine, tiling)) {
+  if (!has_room(problem, machine, tiling)) {
     throw UnsupportedError("{} pixels of {} blocks, or a window of {}, do not fit {} vector registers",
                            tiling.row_pixels, tiling.blocks, tiling.pixels, machine.vector_registers);
   }

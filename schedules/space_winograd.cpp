@@ -48,8 +48,8 @@ Tiling tiling_of(const ConvProblem& problem, const Point& point) {
   return tiling;
 }
 
-RegisterTile register_tile(const Tiling& tiling) {
-  return {tiling.columns * tiling.lines, tiling.blocks};
+RegisterTile register_tile(const ConvProblem& problem, const Tiling& tiling) {
+  return {tiling.columns * tiling.lines, tiling.blocks, problem.block};
 }
 
 // ---- cost
@@ -73,7 +73,7 @@ double product_cycles(const ConvProblem& problem, const Machine& machine, const 
   const std::int64_t groups = ceil_div(tiling.down, tiling.tile_lines);
   const std::int64_t tiles =
       ceil_div(tiling.across, tiling.columns) * groups * ceil_div(tiling.tile_lines, tiling.lines);
-  return tiling.places() * tiled_cycles(machine, register_tile(tiling),
+  return tiling.places() * tiled_cycles(machine, register_tile(problem, tiling),
                                         static_cast<double>(problem.batch * tiles),
                                         static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks)),
                                         static_cast<double>(problem.channels));
@@ -128,6 +128,7 @@ double winograd_cost(const ConvProblem& problem, const Machine& machine, const P
 // ------------------------------------------------------------------------------------------------------
 
 std::vector<Parameter> choices(const ConvProblem& problem) {
+  const int unrolled = problem.fold_block <= unrolled_channels ? problem.fold_block : 1;
   const std::int64_t down = ceil_div(problem.out_height, 2);
   const std::int64_t across = ceil_div(problem.out_width, 2);
   const bool copies = problem.x_is_computed || !problem.x_is_blocked;
@@ -138,7 +139,7 @@ std::vector<Parameter> choices(const ConvProblem& problem) {
           {"tile_lines", up_to(down, {1, 2, 4, 7, 14})},
           {"input_first", {0, 1}},
           {"copy_source", copies ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0}},
-          {"unroll_channels", {1, 2, 4}},
+          {"unroll_channels", starting_with(unrolled, {1, 2, 4})},
           {"stream_ahead", {1, 0, 2}}};
 }
 
@@ -150,7 +151,7 @@ Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
   double best_cost = 0;
   const auto search = [&](const auto& self, Point& point, std::size_t depth) -> void {
     if (depth == parameters.size()) {
-      if (!fits_registers(machine, register_tile(tiling_of(problem, point)))) return;
+      if (!fits_registers(machine, register_tile(problem, tiling_of(problem, point)))) return;
       const double cost = winograd_cost(problem, machine, point);
       if (!best.empty() && cost >= best_cost) return;
       best = point;
@@ -242,7 +243,7 @@ void write_input(ScheduleWriter& writer, const ConvProblem& problem, const std::
 Candidate winograd_candidate(const Kernel& kernel, const Machine& machine, const Point& point) {
   const ConvProblem problem = read_winograd(kernel).problem;
   const Tiling tiling = tiling_of(problem, point);
-  if (!fits_registers(machine, register_tile(tiling))) {
+  if (!fits_registers(machine, register_tile(problem, tiling))) {
     throw UnsupportedError("{} x {} tiles of {} blocks do not fit {} vector registers", tiling.lines,
                            tiling.columns, tiling.blocks, machine.vector_registers);
   }

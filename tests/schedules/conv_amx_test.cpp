@@ -121,7 +121,9 @@ TEST(ConvAmx, RoundImages) {
       R"(graph g(%x: f32[1,3,13,21], %w: bf16[40,3,3,3], %wb: f32[40]) { %i: bf16[1,3,13,21] = cast(%x) {to="bf16"} %v: bf16[1,40,7,11]@c32 = conv(%i, %w, %wb) {strides=[2,2], pads=[1,1,1,1], dilations=[1,1], groups=1} %o: bf16[1,40,7,11]@c32 = relu(%v) return %o })");
   Machine machine = detect_machine(2);
   const Space* space = spaces_for(kernel, machine).front();
-  EXPECT_EQ(space->name, machine.amx ? "conv_lines_amx" : "conv_blocked");
+  EXPECT_EQ(space->name, machine.amx             ? "conv_lines_amx"
+                         : machine.bf16_products ? "conv_blocked"
+                                                 : "contraction");
   check_candidate(kernel, space->at(kernel, machine, space->heuristic(kernel, machine)), {}, 0x1p-7);
 }
 

@@ -18,10 +18,11 @@ struct RowsCase {
   std::int64_t first_stride = 1;
   bool blocked_input = true;
   std::int64_t dilation = 1;
+  int block = 16;
 };
 
 ValueId add_conv(Graph& body, ValueId x, ValueId weight, ValueId bias, std::int64_t stride, std::int64_t pad,
-                 std::int64_t dilation) {
+                 std::int64_t dilation, Layout blocked) {
   const std::int64_t channels = body.type(weight).dims()[0];
   const std::int64_t groups = body.type(weight).dims()[1] == 1 && channels > 1 ? channels : 1;
   const ValueId out = body.add(Op::conv, {x, weight, bias},
@@ -29,13 +30,13 @@ ValueId add_conv(Graph& body, ValueId x, ValueId weight, ValueId bias, std::int6
                                 {"dilations", Dims{dilation, dilation}},
                                 {"pads", Dims{pad, pad, pad, pad}},
                                 {"groups", groups}});
-  body.value(out).type.layout = {16};
+  body.value(out).type.layout = blocked;
   return out;
 }
 
 ValueId add_pointwise(Graph& body, Op op, const std::vector<ValueId>& inputs) {
   const ValueId out = body.add(op, inputs);
-  body.value(out).type.layout = {16};
+  body.value(out).type.layout = body.type(inputs.front()).layout;
   return out;
 }
 
@@ -43,18 +44,19 @@ ValueId add_pointwise(Graph& body, Op op, const std::vector<ValueId>& inputs) {
 /// that a border without zeros shows.
 Kernel rows_kernel(const RowsCase& c) {
   Graph body;
+  const Layout blocked{c.block};
   TensorType type = make_type(DType::f32, c.x);
-  if (c.blocked_input) type.layout = {16};
+  if (c.blocked_input) type.layout = blocked;
   const std::int64_t n = c.channels;
   const ValueId x = body.add_input("x", type);
   const ValueId w1 = body.add_input("w1", make_type(DType::f32, {n, c.x[1], c.first_window, c.first_window}));
   const ValueId b1 = body.add_input("b1", make_type(DType::f32, {n}));
   const ValueId w2 = body.add_input("w2", make_type(DType::f32, {n, 1, c.window, c.window}));
   const ValueId b2 = body.add_input("b2", make_type(DType::f32, {n}));
-  const ValueId wide = add_conv(body, x, w1, b1, c.first_stride, c.first_window / 2, 1);
+  const ValueId wide = add_conv(body, x, w1, b1, c.first_stride, c.first_window / 2, 1, blocked);
   const ValueId half = body.add_constant(Tensor::scalar_f32(0.5F));
   const ValueId active = add_pointwise(body, Op::maximum, {add_pointwise(body, Op::add, {wide, half}), half});
-  const ValueId deep = add_conv(body, active, w2, b2, c.stride, c.pad, c.dilation);
+  const ValueId deep = add_conv(body, active, w2, b2, c.stride, c.pad, c.dilation, blocked);
   const ValueId residual = body.add_input("residual", body.type(deep));
   body.outputs = {add_pointwise(body, Op::relu, {add_pointwise(body, Op::add, {deep, residual})})};
   return make_kernel(std::move(body), {false, true, true, true, true, false});
@@ -95,6 +97,16 @@ TEST(ConvRows, OddChannels) {
 TEST(ConvRows, FirstLayer) {
   expect_heuristic(
       {.x = {1, 3, 18, 22}, .channels = 32, .first_window = 3, .first_stride = 2, .blocked_input = false});
+}
+
+TEST(ConvRows, EightLanes) {
+  if (!test::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+  const Kernel kernel = rows_kernel({.x = {1, 24, 15, 17}, .channels = 56, .stride = 2, .block = 8});
+  const Space& space = space_named("conv_rows");
+  for (const int threads : {1, 2}) {
+    const auto [machine, target] = test::avx2_machine(threads);
+    expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)), 2e-6, target);
+  }
 }
 
 TEST(ConvRows, EveryPointAgrees) {

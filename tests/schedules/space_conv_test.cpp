@@ -19,12 +19,13 @@ struct ConvCase {
   bool depthwise = false;
   bool residual = false;
   std::int64_t dilation = 1;
+  int block = 16;
 };
 
 /// relu(conv(x, w, bias) [+ residual]) into a channel-blocked output.
 Kernel conv_kernel(const ConvCase& c) {
   Graph body;
-  const Layout blocked{16};
+  const Layout blocked{c.block};
   TensorType type = make_type(DType::f32, c.x);
   if (c.blocked_input) type.layout = blocked;
   const ValueId x = body.add_input("x", type);
@@ -105,6 +106,41 @@ TEST(ConvBlocked, EveryPointAgrees) {
       const Machine machine = test_machine(threads);
       expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));
     }
+  }
+}
+
+TEST(ConvBlocked, EightLanes) {
+  if (!test::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+  const Space& space = space_named("conv_blocked");
+  for (const int threads : {1, 2}) {
+    const auto [machine, target] = test::avx2_machine(threads);
+    for (const ConvCase& c :
+         {ConvCase{.x = {1, 24, 14, 14}, .out_channels = 40, .window = 1, .residual = true, .block = 8},
+          ConvCase{.x = {1, 20, 9, 13}, .out_channels = 56, .window = 3, .stride = 2, .pad = 1, .block = 8},
+          ConvCase{.x = {1, 3, 19, 22},
+                   .out_channels = 32,
+                   .window = 7,
+                   .pad = 3,
+                   .blocked_input = false,
+                   .block = 8}}) {
+      const Kernel kernel = conv_kernel(c);
+      expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)), 2e-6, target);
+    }
+  }
+}
+
+/// Two multiply-adds a cycle, each ready after four: fewer than eight sums wait for one another. Blocks of
+/// eight once counted as two vectors, which left tiles of four sums.
+TEST(ConvBlocked, TilesOfEightLanesFillTheRegisters) {
+  const Machine machine = test::avx2_machine(1).machine;
+  const Space& space = space_named("conv_blocked");
+  for (const std::int64_t width : {7, 14, 28, 56}) {
+    const Kernel kernel =
+        conv_kernel({.x = {1, 64, width, width}, .out_channels = 64, .window = 1, .block = 8});
+    const Point point = space.heuristic(kernel, machine);
+    const std::int64_t sums = point.at("pixels") * point.at("lines") * point.at("blocks");
+    EXPECT_GE(sums, 10) << width;
+    EXPECT_LE(sums, 14) << width;
   }
 }
 
