@@ -4,6 +4,9 @@
 #include "schedules/matmul_loops.h"
 
 // Spaces matmul_panels and matmul_activations: the loops of matmul_loops.h, with a tile in vector registers.
+// With `slab`, matmul_panels folds k in slices of so many steps: a slice of the panels stays in the L1 for
+// all rows of a task, whose sums wait in memory from slice to slice. A quiet core gains nothing; where other
+// programs crowd its caches, whole panels from the L2 for every tile cost up to a third.
 
 namespace sylvite {
 namespace {
@@ -45,6 +48,33 @@ RegisterTile best_tile(const MatmulProblem& problem, const Machine& machine) {
   return best;
 }
 
+const std::vector<std::int64_t> slab_choices = {256, 192, 128};
+
+bool can_slice(const MatmulProblem& problem) {
+  return problem.weight != no_value && problem.element == DType::f32 && !problem.a_is_computed;
+}
+
+/// Slices for the small tiles of AVX2, if whole panels exceed the L1 and there are rows enough to share one;
+/// of more than 256 rows, a panel would send too many past the L2.
+std::int64_t sliced_steps(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
+  constexpr std::int64_t most_rows = 256;
+  const bool pays = panel_cycles(problem, machine, tile) > 0 && problem.m >= 16 * tile.rows &&
+                    problem.batch * problem.m <= most_rows;
+  if (!pays || !can_slice(problem)) return 0;
+  const auto slab = std::find_if(slab_choices.begin(), slab_choices.end(),
+                                 [&](std::int64_t steps) { return problem.k % steps == 0; });
+  return slab == slab_choices.end() ? 0 : *slab;
+}
+
+/// Tasks of a panel and all rows.
+void set_slices(const MatmulProblem& problem, const RegisterTile& tile, std::int64_t slab, Point& point) {
+  point["slab"] = slab;
+  point["row_tiles"] = ceil_div(problem.m, tile.rows);
+  point["panel_groups"] = 1;
+  point["rows_outer"] = 0;
+  point["unroll_k"] = 4;
+}
+
 Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
   const RegisterTile tile = best_tile(problem, machine);
   Point point = {{"rows", tile.rows},
@@ -52,6 +82,8 @@ Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
                  {"unroll_k", 1},
                  {"copy_a", problem.a_is_computed ? 1 : 0}};
   set_blocking(problem, machine, tile, point);
+  point["slab"] = sliced_steps(problem, machine, tile);
+  if (point["slab"] > 0) set_slices(problem, tile, point["slab"], point);
   return point;
 }
 
@@ -61,7 +93,12 @@ std::vector<Parameter> tiling_parameters(const MatmulProblem& problem, const Mac
       {"rows", starting_with(first.at("rows"), up_to(problem.m, row_choices))},
       {"panels", starting_with(first.at("panels"), up_to(panel_count(problem), panel_choices))}};
   for (Parameter& parameter : blocking_parameters(problem, first)) parameters.push_back(std::move(parameter));
-  parameters.push_back({"unroll_k", {1, 2, 4}});
+  parameters.push_back({"unroll_k", starting_with(first.at("unroll_k"), {1, 2, 4})});
+  std::vector<std::int64_t> slabs = {0};
+  for (const std::int64_t steps : slab_choices) {
+    if (can_slice(problem) && problem.k % steps == 0 && problem.k > steps) slabs.push_back(steps);
+  }
+  parameters.push_back({"slab", starting_with(first.at("slab"), slabs)});
   return parameters;
 }
 
@@ -81,6 +118,17 @@ void write_fold(ScheduleWriter& writer, const std::string& fold, const std::stri
   if (unroll_k > 1) writer.add("{}.update(0).unroll({}, {});", fold, pairs ? "r1" : "r0", unroll_k);
 }
 
+/// The sums of a task's rows and one group of panels, slice after slice.
+void write_slices(ScheduleWriter& writer, const std::string& fold, const std::string& out,
+                  const MatmulTiling& tiling, std::int64_t unroll_k) {
+  writer.add("{}.compute_at({}, g).store_in(MemoryType::Stack);", fold, out);
+  writer.add("{}.bound_extent(v, {}).bound_extent(p, {}).vectorize(v).unroll(p);", fold, panel_width,
+             tiling.tile.panels);
+  writer.add("{}.update(0).split(d1, t, i, {}, TailStrategy::GuardWithIf);", fold, tiling.tile.rows);
+  writer.add("{}.update(0).reorder(v, p, i, r0, t, r1).vectorize(v).unroll(p).unroll(i);", fold);
+  if (unroll_k > 1) writer.add("{}.update(0).unroll(r0, {});", fold, unroll_k);
+}
+
 Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const MatmulProblem& problem,
                           const Point& point, const std::string& form) {
   const MatmulTiling tiling = tiling_of(problem, point);
@@ -91,21 +139,33 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const Ma
   }
   if (unroll_k > 1 && problem.fold_steps() % unroll_k != 0)
     throw UnsupportedError("the {} steps of k are no multiple of {}", problem.fold_steps(), unroll_k);
+  const std::int64_t slab = optional(point, "slab");
+  if (slab > 0 && (get(point, "copy_a") != 0 || !can_slice(problem)))
+    throw UnsupportedError("slices of k are for weights of f32, and rows that are read as they lie");
+  constexpr std::int64_t most_sums = 1 << 14;  // on the stack of a thread
+  if (const std::int64_t sums = tiling.row_tiles * tiling.tile.rows * tiling.tile.panels * panel_width;
+      slab > 0 && sums > most_sums) {
+    throw UnsupportedError("{} sums of slices exceed {}", sums, most_sums);
+  }
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   const std::vector<std::string> batch = batch_loops(kernel, problem);
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine, batch);
   writer.add("{}.unroll(i);", out);
-  write_fold(writer, name + "_fold", out, tiling, problem, unroll_k, batch);
+  if (slab > 0) {
+    write_slices(writer, name + "_fold", out, tiling, unroll_k);
+  } else {
+    write_fold(writer, name + "_fold", out, tiling, problem, unroll_k, batch);
+  }
   if (get(point, "copy_a") != 0 || problem.scales != no_value) write_left(writer, name, machine, problem);
   if (form == "matmul_activations" && get(point, "pack_b") != 0) {
     write_panels(writer, name + "_panels", machine, problem, batch);
   }
   if (const std::int64_t distance = optional(point, "stream_ahead"); distance > 0) {
-    write_stream(writer, kernel, problem.weight, out, "t", distance);
+    write_stream(writer, kernel, problem.weight, out, slab > 0 ? "g" : "t", distance);
   }
-  return {Form{form, {}}, writer.take()};
+  return {slab > 0 ? Form{form, {{"slab", slab}}} : Form{form, {}}, writer.take()};
 }
 
 double tiled_cost(const MatmulProblem& problem, const Machine& machine, const Point& point) {

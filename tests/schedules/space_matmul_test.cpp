@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "tests/schedules/candidate_runner.h"
 
 namespace sylvite {
@@ -65,6 +66,41 @@ TEST(MatmulPanels, EveryPointAgrees) {
       expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));
     }
   }
+}
+
+TEST(MatmulPanels, SlicesAgree) {
+  const Space& space = space_named("matmul_panels");
+  const Kernel kernel = dense_kernel({2, 13, 512}, 512, 75);
+  for (const int threads : {1, 2}) {
+    const Machine machine = test_machine(threads);
+    for (const Point& replaced :
+         std::vector<Point>{{{"rows", 4}, {"panels", 1}, {"slab", 256}, {"row_tiles", 4}},
+                            {{"rows", 5}, {"panels", 3}, {"slab", 128}, {"row_tiles", 1}, {"unroll_k", 4}},
+                            {{"rows", 6}, {"panels", 2}, {"slab", 256}, {"stream_ahead", 1}},
+                            {{"rows", 6}, {"panel_groups", 2}, {"rows_outer", 1}, {"slab", 128}}}) {
+      expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));
+    }
+  }
+  const Machine machine = test_machine(1);
+  const Point copied = point_with(space, kernel, machine, {{"slab", 256}, {"copy_a", 1}});
+  EXPECT_THROW((void)space.at(kernel, machine, copied), UnsupportedError);
+}
+
+TEST(MatmulPanels, AVX2SlicesWhatTheL1DoesNotHold) {
+  const Space& space = space_named("matmul_panels");
+  const Machine machine = test::avx2_machine(2).machine;
+  const auto slab = [&](std::int64_t m, std::int64_t k) {
+    return space.heuristic(dense_kernel({m, k}, k, 96), machine).at("slab");
+  };
+  EXPECT_EQ(slab(128, 768), 256);
+  EXPECT_EQ(slab(128, 960), 192);
+  EXPECT_EQ(slab(16, 768), 0) << "too few rows share a slice";
+  EXPECT_EQ(slab(128, 64), 0) << "the L1 holds a panel";
+  EXPECT_EQ(slab(128, 770), 0) << "no slice divides k";
+  if (!test::has_avx2()) return;
+  const Kernel kernel = dense_kernel({100, 512}, 512, 72);
+  expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)), 2e-6,
+                test::avx2_machine(2).target);
 }
 
 TEST(MatmulPanels, ReadsAnActivationThroughViews) {
