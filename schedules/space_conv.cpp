@@ -132,8 +132,9 @@ Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
     point["copy_source"] = 1;
   if (machine.threads > 1) {
     const std::int64_t others = problem.batch * ceil_div(problem.out_blocks(), tile.blocks);
-    const std::int64_t least = divides_lines(problem) ? 2 * machine.threads : 1;
-    point["line_tiles"] = tiles_in_task(tiles, std::max(least, ceil_div(4 * machine.threads, others)));
+    const std::int64_t threads = machine.threads;
+    const std::int64_t least = divides_lines(problem) ? 2 * threads : 1;
+    point["line_tiles"] = tiles_in_task(tiles, std::max(least, ceil_div(4 * threads, others)));
     point["lines_outer"] = divides_lines(problem) ? 1 : 0;
   }
   point["stream_ahead"] = stream_distance(problem);

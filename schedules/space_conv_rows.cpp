@@ -90,9 +90,8 @@ Point heuristic_point(const ConvRowsProblem& problem, const Machine& machine) {
     }
   }
   const std::int64_t others = second.batch * ceil_div(second.out_blocks(), best.blocks);
-  const std::int64_t least =
-      machine.threads > 1 ? std::max<std::int64_t>(2 * machine.threads, ceil_div(4 * machine.threads, others))
-                          : 2;
+  const std::int64_t threads = machine.threads;
+  const std::int64_t least = threads > 1 ? std::max(2 * threads, ceil_div(4 * threads, others)) : 2;
   return {{"pixels", best.pixels},
           {"row_pixels", best.row_pixels},
           {"blocks", best.blocks},

@@ -196,13 +196,13 @@ std::string refusal_of(const Kernel& kernel, const Machine& machine) {
 }
 
 std::string activations_refusal(const Kernel& kernel, const Machine& machine) {
-  const std::string refusal = refusal_of(kernel, machine);
+  std::string refusal = refusal_of(kernel, machine);
   if (!refusal.empty()) return refusal;
   return read_matmul(kernel).problem.scales == no_value ? "" : "its right operand is a quantised weight";
 }
 
 std::string panels_refusal(const Kernel& kernel, const Machine& machine) {
-  const std::string refusal = refusal_of(kernel, machine);
+  std::string refusal = refusal_of(kernel, machine);
   if (!refusal.empty()) return refusal;
   return read_matmul(kernel).problem.weight == no_value ? "its right operand is no weight of its own" : "";
 }
