@@ -16,6 +16,10 @@ std::string product_refusal(const Machine& machine, DType element) {
   return element == DType::bf16 && !machine.bf16_products ? "the processor has no products of bf16" : "";
 }
 
+bool has_small_tiles(const Machine& machine) {
+  return machine.vector_registers < 32;
+}
+
 bool fits_registers(const Machine& machine, const RegisterTile& tile) {
   const std::int64_t panel_vectors = tile.panels * vectors_per_panel(machine, tile);
   return tile.rows * panel_vectors + panel_vectors + 1 <= machine.vector_registers;
@@ -24,10 +28,10 @@ bool fits_registers(const Machine& machine, const RegisterTile& tile) {
 double step_cycles(const Machine& machine, const RegisterTile& tile) {
   const auto panel_vectors = static_cast<double>(tile.panels * vectors_per_panel(machine, tile));
   const auto rows = static_cast<double>(tile.rows);
-  const bool wide = machine.vector_floats >= 16;
-  const double latency = wide ? 5 : 10;       // of a chain of dependent multiply-adds
-  const double broadcast = wide ? 0.5 : 1.0;  // AVX-512 reads some together with their product
-  constexpr double overhead = 0.4;            // loop control and addresses
+  const bool is_small = has_small_tiles(machine);
+  const double latency = is_small ? 10 : 5;       // of a chain of dependent multiply-adds
+  const double broadcast = is_small ? 1.0 : 0.5;  // AVX-512 reads some together with their product
+  constexpr double overhead = 0.4;                // loop control and addresses
   const double multiply_adds = rows * panel_vectors;
   const double loads = broadcast * rows + panel_vectors;
   return std::max({multiply_adds, loads, latency}) + overhead;

@@ -22,6 +22,9 @@ struct RegisterTile {
 /// Empty when the processor multiplies `element`s as templates do, else why not.
 [[nodiscard]] std::string product_refusal(const Machine& machine, DType element);
 
+/// As with AVX2: sixteen registers of eight floats, not the thirty-two of sixteen that AVX-512 has.
+[[nodiscard]] bool has_small_tiles(const Machine& machine);
+
 /// The accumulators, one vector of each panel and one broadcast must fit the registers.
 [[nodiscard]] bool fits_registers(const Machine& machine, const RegisterTile& tile);
 

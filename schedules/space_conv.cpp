@@ -155,10 +155,12 @@ std::vector<Parameter> tiling_parameters(const ConvProblem& problem, const Machi
                                        values("lines_outer", {0, 1}),
                                        values("copy_source", {0, 1})};
   const std::vector<std::int64_t> no_or_yes = {0, 1}, only_no = {0};
+  const bool unrolls_all = problem.fold_block <= unrolled_channels;
   const auto unless_depthwise = [&](std::int64_t only, const std::vector<std::int64_t>& choices) {
     return problem.depthwise ? std::vector<std::int64_t>{only} : choices;
   };
-  parameters.push_back(values("unroll_channels", unless_depthwise(1, {1, 2, 4})));
+  parameters.push_back(
+      values("unroll_channels", unrolls_all ? std::vector<std::int64_t>{1} : unless_depthwise(1, {1, 2, 4})));
   parameters.push_back(values("even_odd", takes_even_odd(problem, machine) ? no_or_yes : only_no));
   parameters.push_back(values("stream_ahead", unless_depthwise(0, {0, 1, 2})));
   return parameters;

@@ -15,8 +15,7 @@ namespace {
 /// often. Those of AVX2 are so small that it shows.
 double panel_cycles(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
   const std::int64_t bytes = tile.panels * panel_width * problem.k * element_bytes(problem);
-  const bool is_small = machine.vector_registers < 32;
-  return is_small && bytes > machine.l1_bytes / 2 ? static_cast<double>(tile.panels) : 0;
+  return has_small_tiles(machine) && bytes > machine.l1_bytes / 2 ? static_cast<double>(tile.panels) : 0;
 }
 
 double tile_cycles(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
@@ -96,7 +95,8 @@ std::vector<Parameter> tiling_parameters(const MatmulProblem& problem, const Mac
   parameters.push_back({"unroll_k", starting_with(first.at("unroll_k"), {1, 2, 4})});
   std::vector<std::int64_t> slabs = {0};
   for (const std::int64_t steps : slab_choices) {
-    if (can_slice(problem) && problem.k % steps == 0 && problem.k > steps) slabs.push_back(steps);
+    const bool divides = problem.k % steps == 0 && problem.k > steps;
+    if (has_small_tiles(machine) && can_slice(problem) && divides) slabs.push_back(steps);
   }
   parameters.push_back({"slab", starting_with(first.at("slab"), slabs)});
   return parameters;
