@@ -128,6 +128,7 @@ struct WorkerPool::Rep {
   void run_here(const PendingJob& pending);
   void ensure_child(Worker& worker);
   void wait_for_children(double timeout);
+  void take_replies(Worker& worker);
   void serve(Worker& worker);
   void accept(Worker& worker, const WorkerReply& reply);
   void greet(Worker& worker, const WorkerReply& reply);
@@ -194,7 +195,10 @@ void WorkerPool::Rep::start(Worker& worker, PendingJob pending) {
   try {
     ensure_child(worker);
     if (!worker.child->channel().send(encode(request_of(*worker.job)))) {
-      bury(worker, /*timed_out=*/false);
+      take_replies(worker);  // it may have greeted before it ended
+      if (worker.job && worker.child) {
+        bury(worker, /*timed_out=*/false);
+      }
     }
   } catch (const std::exception& error) {  // no process could be made
     give_up_on_children(worker, error.what());
@@ -202,7 +206,7 @@ void WorkerPool::Rep::start(Worker& worker, PendingJob pending) {
 }
 
 /// Waits until a busy child says something, ends, or overruns, at most `timeout` seconds; serves all that
-/// did.
+/// did. Without one it does not wait.
 void WorkerPool::Rep::wait_for_children(double timeout) {
   double until = steady_seconds() + timeout;
   std::vector<pollfd> sockets;
@@ -211,6 +215,9 @@ void WorkerPool::Rep::wait_for_children(double timeout) {
       sockets.push_back({worker.child->channel().descriptor(), POLLIN, 0});
       until = std::min(until, worker.deadline);
     }
+  }
+  if (sockets.empty()) {
+    return;  // whoever was to work has just been given up on, and its job waits
   }
   const double milliseconds = (until - steady_seconds()) * 1000 + 1;
   poll(sockets.data(), sockets.size(), static_cast<int>(std::clamp(milliseconds, 0.0, 1e9)));
@@ -225,7 +232,8 @@ void WorkerPool::Rep::wait_for_children(double timeout) {
   }
 }
 
-void WorkerPool::Rep::serve(Worker& worker) {
+/// Accepts what the child has said by now.
+void WorkerPool::Rep::take_replies(Worker& worker) {
   try {
     while (worker.job && worker.child) {
       auto message = worker.child->channel().receive(0);
@@ -236,8 +244,11 @@ void WorkerPool::Rep::serve(Worker& worker) {
     }
   } catch (const IoError&) {  // it wrote nonsense: as good as dead
     bury(worker, /*timed_out=*/false);
-    return;
   }
+}
+
+void WorkerPool::Rep::serve(Worker& worker) {
+  take_replies(worker);
   if (worker.job && worker.child) {
     bool closed = worker.child->channel().closed();
     if (closed || steady_seconds() >= worker.deadline) {

@@ -209,6 +209,35 @@ TEST(WorkerPool, AKillFromOutsideIsNoVerdict) {
   EXPECT_TRUE(pool.measure(job).at(0).unverifiable);
 }
 
+/// Longer than a socket holds, so that a worker that does not read ends before it is sent.
+MeasureJob long_job(const Kernel& kernel) {
+  MeasureJob job;
+  job.kernel = &kernel;
+  job.target = "host";
+  job.candidates.resize(1);
+  job.candidates[0].object.resize(4 << 20);
+  return job;
+}
+
+/// A worker that ends before its request is sent has greeted all the same.
+TEST(WorkerPool, AKillBeforeTheRequestIsNoVerdict) {
+  Kernel kernel = sample_pointwise();
+  WorkerScript script(WorkerScript::hello + "sleep 0.2; kill -KILL $$");
+  WorkerPool pool(options_for(script.path()));
+  Measurement measurement = pool.measure(long_job(kernel)).at(0);
+  EXPECT_TRUE(measurement.unverifiable);
+  EXPECT_THAT(measurement.message, HasSubstr("signal 9"));
+  EXPECT_EQ(pool.warning(), "");
+}
+
+TEST(WorkerPool, MeasuresNothingWhenWorkersEndBeforeTheRequest) {
+  Kernel kernel = sample_pointwise();
+  WorkerScript script("exit 1");
+  WorkerPool pool(options_for(script.path()));
+  EXPECT_TRUE(pool.measure(long_job(kernel)).at(0).unverifiable);
+  EXPECT_THAT(pool.warning(), HasSubstr("does not start as a worker"));
+}
+
 TEST(WorkerPool, CancelForgetsCompilations) {
   Kernel kernel = sample_pointwise();
   WorkerScript script(WorkerScript::hello + "sleep 1000");
