@@ -89,27 +89,46 @@ LoweringOptions lowering_options(const Settings& settings, const Machine& machin
   return options;
 }
 
+void warn(Session& session, const std::string& message) {
+  std::vector<std::string>& warnings = session.report.warnings;
+  const bool is_known = std::find(warnings.begin(), warnings.end(), message) != warnings.end();
+  if (!message.empty() && !is_known) warnings.push_back(message);
+}
+
+/// Refuses what the device cannot do, and replaces what it can do only slowly: without instructions for it, a
+/// product in bf16 takes six times as long as one in f32.
+void settle_precision(Session& session) {
+  const std::string precision = session.settings.string("compile.precision");
+  if (session.machine.gpu) {
+    if (precision == "int8-dynamic") {
+      throw UnsupportedError("{}",
+                             "compile.precision = int8-dynamic is for processors; on a GPU use bf16 or f16");
+    }
+  } else if (precision == "f16") {
+    throw UnsupportedError("{}",
+                           "compile.precision = f16 is for GPUs (--device cuda); on a processor use bf16");
+  } else if (precision == "bf16" && !session.machine.bf16_products) {
+    session.settings.set("compile.precision", "f32");
+    warn(session,
+         "compile.precision = bf16: this processor has no products of bf16 (AVX512_BF16); using f32, "
+         "which is faster on it");
+  }
+}
+
 Session new_session(const CompileOptions& options) {
   Session session;
   session.worker_command = options.worker_command.empty() ? find_command() : options.worker_command;
   session.settings = resolve_settings(options);
   session.machine = detect_machine(cores_or(session.settings.integer("compile.threads")));
   session.machine.winograd = session.settings.string("schedules.winograd") == "auto";
-  const std::string precision = session.settings.string("compile.precision");
   if (session.settings.string("compile.device") == "cuda") {
-    if (precision == "int8-dynamic") {
-      throw UnsupportedError("{}",
-                             "compile.precision = int8-dynamic is for processors; on a GPU use bf16 or f16");
-    }
     session.machine = with_gpu(session.machine, detect_gpu());
-    session.machine.tf32 = precision == "tf32";
+    session.machine.tf32 = session.settings.string("compile.precision") == "tf32";
     if (session.settings.boolean("schedules.cublaslt"))
       session.machine.gpu->cublaslt = cuda::cublaslt_version();
     if (session.settings.boolean("schedules.cudnn")) session.machine.gpu->cudnn = cuda::cudnn_version();
-  } else if (precision == "f16") {
-    throw UnsupportedError("{}",
-                           "compile.precision = f16 is for GPUs (--device cuda); on a processor use bf16");
   }
+  settle_precision(session);
   return session;
 }
 
@@ -132,12 +151,6 @@ void transform(Session& session) {
   session.report.kernels = static_cast<int>(session.plan.launches.size());
   session.report.unique_kernels = static_cast<int>(session.plan.kernels.size());
   session.report.sum_of_values_bytes = session.plan.sum_of_values_bytes;
-}
-
-void warn(Session& session, const std::string& message) {
-  std::vector<std::string>& warnings = session.report.warnings;
-  const bool is_known = std::find(warnings.begin(), warnings.end(), message) != warnings.end();
-  if (!message.empty() && !is_known) warnings.push_back(message);
 }
 
 Choice heuristic_choice(const Kernel& kernel, const Machine& machine) {

@@ -20,8 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 Graph small_graph() {
   Graph graph;
@@ -71,6 +73,23 @@ TEST(SessionTest, QuantizesDynamically) {
   EXPECT_GT(lost, 1e-3);
   EXPECT_LT(lost, 0.02);
   EXPECT_LT(distance(actual, interpret(graph, inputs)[0]), 0.03) << "with what bf16 costs, where it is used";
+}
+
+/// One file of settings serves machines with instructions for bf16 and machines without, where it is slow.
+TEST(SessionTest, StoresBf16WhereTheProcessorMultipliesIt) {
+  const TemporaryFolder folder;
+  CompileOptions options = test_options(folder.path());
+  options.set["compile.precision"] = "bf16";
+  Session session = load_graph(small_graph(), options);
+  if (session.machine.bf16_products) {
+    EXPECT_THAT(session.report.warnings, IsEmpty());
+    EXPECT_EQ(session.key().precision, "bf16");
+    EXPECT_THAT(session.plan.kernels.back().text, HasSubstr("bf16"));
+  } else {
+    EXPECT_THAT(session.report.warnings, ElementsAre(HasSubstr("AVX512_BF16")));
+    EXPECT_EQ(session.key().precision, "f32");
+    EXPECT_THAT(session.plan.kernels.back().text, Not(HasSubstr("bf16")));
+  }
 }
 
 TEST(SessionTest, QuantizesOnProcessorsOnly) {
