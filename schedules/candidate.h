@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lowering/form.h"
 #include "lowering/kernel.h"
 #include "schedules/schedule.h"
 

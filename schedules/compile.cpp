@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "lowering/algorithm.h"
 #include "lowering/bf16_rounding.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/code_id.h"

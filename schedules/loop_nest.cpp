@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lowering/algorithm.h"
+
 namespace sylvite {
 namespace {
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "lowering/algorithm.h"
+
 namespace sylvite {
 namespace {
 

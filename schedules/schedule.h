@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lowering/algorithm.h"
-
 namespace sylvite {
+
+struct Algorithm;
 
 /// One directive. `text` form, which is also valid Halide C++:
 ///   v3.split(d0, d0o, d0i, 16, TailStrategy::GuardWithIf);

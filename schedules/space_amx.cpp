@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "lowering/algorithm.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/matmul_loops.h"
 #include "schedules/overlap_epilogue.h"

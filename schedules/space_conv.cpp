@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "lowering/algorithm.h"
 #include "lowering/problems.h"
 #include "schedules/conv_source.h"
 #include "schedules/even_odd_lanes.h"

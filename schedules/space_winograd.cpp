@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "lowering/algorithm.h"
 #include "lowering/problems.h"
 #include "schedules/conv_source.h"
 #include "schedules/register_tile.h"

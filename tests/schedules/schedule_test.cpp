@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "lowering/algorithm.h"
 
 namespace sylvite {
 namespace {
