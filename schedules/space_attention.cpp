@@ -57,11 +57,17 @@ Tiling tiling_of(const AttentionProblem& problem, const Point& point) {
 
 const std::vector<std::int64_t> row_choices = {8, 6, 7, 12, 5, 4, 2, 1};
 
+/// Of keys or of columns. Sixteen registers hold two panels of two rows, whose sums are too few to hide the
+/// latency of one another; or one of six.
+std::int64_t first_panels(const Machine& machine) {
+  return has_small_tiles(machine) ? 1 : 2;
+}
+
 std::int64_t best_rows(const AttentionProblem& problem, const Machine& machine) {
   std::int64_t best = 1;
   double best_cycles = 1e300;
   for (const std::int64_t rows : up_to(problem.rows, row_choices)) {
-    const RegisterTile tile{rows, 2};
+    const RegisterTile tile{rows, first_panels(machine)};
     const double cycles = static_cast<double>(ceil_div(problem.rows, rows)) * step_cycles(machine, tile);
     if (!fits_registers(machine, tile) || cycles >= best_cycles) continue;
     best = rows;
@@ -81,8 +87,8 @@ Point heuristic_point(const Kernel& kernel, const AttentionProblem& problem, con
   const bool few_entries = problem.batch < 2 * machine.threads;
   return {{"rows", rows},
           {"row_tiles", std::min(fitting, problem.rows / rows)},
-          {"key_panels", std::min<std::int64_t>(2, problem.position_panels())},
-          {"value_panels", std::min<std::int64_t>(2, column_panels(problem))},
+          {"key_panels", std::min(first_panels(machine), problem.position_panels())},
+          {"value_panels", std::min(first_panels(machine), column_panels(problem))},
           {"keys_once", few_entries ? 1 : 0},
           {"pack_values", 0},
           {"amx", amx ? 1 : 0}};
