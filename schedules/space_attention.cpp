@@ -84,13 +84,15 @@ Point heuristic_point(const Kernel& kernel, const AttentionProblem& problem, con
   // The logits and their exponentials of a block take half the L1 or a few tiles, whichever is more.
   const std::int64_t row_bytes = 2 * problem.position_panels() * panel_width * 4;
   const std::int64_t fitting = std::max<std::int64_t>(2, machine.l1_bytes / 2 / row_bytes / rows);
+  // Values as they lie are lines far apart, and crowd a few sets of the L1; AVX2's tiles read them often.
+  constexpr std::int64_t least_readers = 64;
   const bool few_entries = problem.batch < 2 * machine.threads;
   return {{"rows", rows},
           {"row_tiles", std::min(fitting, problem.rows / rows)},
           {"key_panels", std::min(first_panels(machine), problem.position_panels())},
           {"value_panels", std::min(first_panels(machine), column_panels(problem))},
           {"keys_once", few_entries ? 1 : 0},
-          {"pack_values", 0},
+          {"pack_values", has_small_tiles(machine) && problem.rows >= least_readers ? 1 : 0},
           {"amx", amx ? 1 : 0}};
 }
 

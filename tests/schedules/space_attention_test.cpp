@@ -89,17 +89,20 @@ TEST(AttentionRows, EveryPointAgrees) {
   }
 }
 
-/// Tiles of two rows left AVX2 eight sums that wait for one another.
+/// Tiles of two rows left AVX2 eight sums that wait for one another. Many rows get packed values.
 TEST(AttentionRows, TilesOfEightLanesFillTheRegisters) {
   const Space& space = space_named("attention_rows");
   for (const int threads : {1, 2}) {
     const auto [machine, target] = test::avx2_machine(threads);
-    const Kernel kernel = attention_kernel({.rows = 21, .positions = 37, .depth = 8, .columns = 40});
-    const Point point = space.heuristic(kernel, machine);
-    EXPECT_GE(point.at("rows"), 5);
-    EXPECT_EQ(point.at("key_panels"), 1);
-    EXPECT_EQ(point.at("value_panels"), 1);
-    if (test::has_avx2()) expect_agrees(kernel, space.at(kernel, machine, point), 1e-5, target);
+    for (const std::int64_t rows : {21, 64}) {
+      const Kernel kernel = attention_kernel({.rows = rows, .positions = 37, .depth = 8, .columns = 40});
+      const Point point = space.heuristic(kernel, machine);
+      EXPECT_GE(point.at("rows"), 5);
+      EXPECT_EQ(point.at("key_panels"), 1);
+      EXPECT_EQ(point.at("value_panels"), 1);
+      EXPECT_EQ(point.at("pack_values"), rows == 64);
+      if (test::has_avx2()) expect_agrees(kernel, space.at(kernel, machine, point), 1e-5, target);
+    }
   }
 }
 
