@@ -38,7 +38,7 @@ template <typename DlTensor>
                        tensor.strides[i], i, stride);
   }
   const DType dtype = dtype_of_dlpack(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
-  return {make_type(dtype, std::move(dims)), static_cast<char*>(tensor.data) + tensor.byte_offset};
+  return {make_type(dtype, dims), static_cast<char*>(tensor.data) + tensor.byte_offset};
 }
 
 }  // namespace sylvite

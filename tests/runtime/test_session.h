@@ -68,7 +68,7 @@ inline Tensor sample_tensor(DType dtype, const Dims& dims, int seed = 0) {
   Tensor tensor(dtype, dims);
   for (std::int64_t i = 0; i < tensor.size(); ++i) {
     if (is_float(dtype)) {
-      tensor.set_double(i, std::sin(0.7 * static_cast<double>(i + 31 * seed)));
+      tensor.set_double(i, std::sin(0.7 * static_cast<double>(i + std::int64_t{31} * seed)));
     } else {
       tensor.set_int64(i, (i * 7 + seed) % 5);
     }
