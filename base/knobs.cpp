@@ -27,9 +27,9 @@ constexpr Knob knobs[] = {
     {"compile.precision", string, "f32", "precision", "f32|tf32|bf16|f16|int8-dynamic",
      "what weights and values between kernels are stored as; sums, norms and softmax stay f32. bf16 is for "
      "GPUs and processors with AVX512_BF16; others use f32, with a warning. f16 is for GPUs. tf32 stores "
-     "f32; matmuls "
-     "and convolutions may multiply with 10 bits after the point, as Hopper GPUs do fast; elsewhere it is "
-     "f32. int8-dynamic is for processors: matmuls with constants multiply 8-bit integers, weights by "
+     "f32; matmuls and convolutions may multiply with 10 bits after the point, as Hopper GPUs do fast; "
+     "elsewhere it is f32. int8-dynamic is for processors: matmuls with constants multiply 8-bit integers, "
+     "weights by "
      "columns, activations by rows as they come, fast with AMX or VNNI; all else is as with bf16 where the "
      "processor has AVX512_BF16, else f32"},
     {"compile.keep_wide", string, "auto", "", "auto|on|off",

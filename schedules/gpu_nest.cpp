@@ -1,7 +1,5 @@
 #include "schedules/gpu_nest.h"
 
-#include "lowering/algorithm.h"
-
 namespace sylvite {
 
 void gpu_thread_each(ScheduleWriter& writer, const std::string& definition,

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "lowering/algorithm.h"
-
 namespace sylvite {
 namespace {
 

@@ -194,6 +194,15 @@ TEST(WorkerPool, AnotherBuildMeasuresNothing) {
   EXPECT_TRUE(pool.measure(job).at(0).unverifiable);
 }
 
+/// Of one candidate, for workers that end before they look at it.
+MeasureJob unread_job(const Kernel& kernel) {
+  MeasureJob job;
+  job.kernel = &kernel;
+  job.target = "host";
+  job.candidates.resize(1);
+  return job;
+}
+
 /// As the system does when memory runs out, whoever used it up.
 TEST(WorkerPool, AKillFromOutsideIsNoVerdict) {
   Kernel kernel = sample_pointwise();
@@ -202,19 +211,12 @@ TEST(WorkerPool, AKillFromOutsideIsNoVerdict) {
   CompileResult result = pool.compile({{&kernel, reference_candidate(kernel), "host"}}).at(0);
   EXPECT_TRUE(result.unjudged);
   EXPECT_THAT(result.message, HasSubstr("signal 9"));
-  MeasureJob job;
-  job.kernel = &kernel;
-  job.target = "host";
-  job.candidates.resize(1);
-  EXPECT_TRUE(pool.measure(job).at(0).unverifiable);
+  EXPECT_TRUE(pool.measure(unread_job(kernel)).at(0).unverifiable);
 }
 
 /// Longer than a socket holds, so that a worker that does not read ends before it is sent.
 MeasureJob long_job(const Kernel& kernel) {
-  MeasureJob job;
-  job.kernel = &kernel;
-  job.target = "host";
-  job.candidates.resize(1);
+  MeasureJob job = unread_job(kernel);
   job.candidates[0].object.resize(4 << 20);
   return job;
 }
