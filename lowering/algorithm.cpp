@@ -14,6 +14,7 @@ namespace {
 constexpr std::array forms = {
     FormRow{"generic", generic_packings, build_generic},
     FormRow{"device", generic_packings, build_device},
+    FormRow{"tiles", generic_packings, build_tiles},
     FormRow{"matmul_panels", matmul_panels_packings, build_matmul_panels},
     FormRow{"matmul_activations", generic_packings, build_matmul_activations},
     FormRow{"conv_blocked", conv_blocked_packings, build_conv_blocked},

@@ -22,6 +22,8 @@ struct FormRow {
 [[nodiscard]] std::vector<Packing> layout_packings(const Kernel& kernel);
 [[nodiscard]] std::vector<Packing> generic_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_generic(const Kernel& kernel, const Form& form);
+/// The generic form, but that the output copies a stage vN_tile, which computes it.
+[[nodiscard]] Algorithm build_tiles(const Kernel& kernel, const Form& form);
 /// The generic form with the functions of a GPU's math library.
 [[nodiscard]] Algorithm build_device(const Kernel& kernel, const Form& form);
 

@@ -86,6 +86,22 @@ Algorithm build_generic(const Kernel& kernel, const Form& /*form*/) {
   return builder.finish();
 }
 
+Algorithm build_tiles(const Kernel& kernel, const Form& /*form*/) {
+  if (kernel.body.nodes().empty() || kernel.body.nodes().back().op != Op::to_layout)
+    throw UnsupportedError("form tiles: the kernel does not end in a change of layout");
+  AlgorithmBuilder builder(kernel, layout_packings(kernel));
+  const auto last = static_cast<NodeId>(kernel.body.nodes().size()) - 1;
+  builder.define_before(last);
+  const Node& node = kernel.body.node(last);
+  const ValueId id = node.outputs.front();
+  const TensorType& type = builder.type(id);
+  Halide::Func tile = builder.stage(builder.name(id) + "_tile");
+  tile(AlgorithmBuilder::vars_of(type)) =
+      builder.read_stored(node.inputs.front(), AlgorithmBuilder::coordinates_of(type));
+  builder.define(id, [&](const Coordinates& at) { return tile(AlgorithmBuilder::arguments_of(type, at)); });
+  return builder.finish();
+}
+
 Algorithm build_device(const Kernel& kernel, const Form& form) {
   const DeviceMath device_math;
   return build_generic(kernel, form);

@@ -143,7 +143,13 @@ Expr concat_element(AlgorithmBuilder& builder, const Node& node, const Coordinat
     moved.full = Halide::clamp(moved.full, 0, last);
     if (moved.block > 0) moved.outer = Halide::clamp(moved.outer, 0, last / moved.block);
     offset += extent;
-    parts.push_back({builder.read(input, source), offset});
+    parts.push_back({builder.read_stored(input, source), offset});
+  }
+  // bf16 stays as it is, but beside what was computed.
+  const bool computes = std::any_of(parts.begin(), parts.end(),
+                                    [](const Part& part) { return !part.element.type().is_bfloat(); });
+  for (Part& part : parts) {
+    if (computes && part.element.type().is_bfloat()) part.element = from_storage(part.element, DType::bf16);
   }
   if (parts.empty()) return Halide::Internal::make_zero(compute_type_of(builder.type(node.outputs[0]).dtype));
   Expr result = parts.back().element;
@@ -253,8 +259,8 @@ void define_movement(AlgorithmBuilder& builder, const Node& node) {
 void define_gather(AlgorithmBuilder& builder, const Node& node) {
   builder.define(node.outputs.front(), [&](const Coordinates& at) {
     const bool nd = node.op == Op::gather_nd;
-    return builder.read(node.inputs[0],
-                        nd ? gather_nd_source(builder, node, at) : gather_source(builder, node, at));
+    return builder.read_stored(node.inputs[0],
+                               nd ? gather_nd_source(builder, node, at) : gather_source(builder, node, at));
   });
 }
 

@@ -89,6 +89,7 @@ bool takes_view_epilogue(const Graph& graph, const Node& anchor, const Node& vie
   if (view.op == Op::to_layout)
     return has_trait(anchor.op, OpTrait::pooling) || has_trait(anchor.op, OpTrait::reduction) ||
            anchor.op == Op::pad;
+  if (view.op == Op::reshape && anchor.op == Op::concat) return true;
   if (view.op != Op::transpose) return false;
   if (anchor.op == Op::attention) return keeps_last_axis(graph, view);
   return anchor.op == Op::concat || anchor.op == Op::pad || has_trait(anchor.op, OpTrait::gather);
@@ -99,7 +100,9 @@ bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& vie
       has_trait(anchor.op, OpTrait::matmul) || anchor.op == Op::conv || anchor.op == Op::attention;
   if (contracts && view.op == Op::to_layout) return false;
   if (contracts) return ahead || keeps_last_axis(graph, view);
-  if (anchor.op == Op::concat || anchor.op == Op::pad || has_trait(anchor.op, OpTrait::gather)) return true;
+  const bool turns = view.op == Op::to_layout && graph.type(view.outputs[0]).layout.channel_block == 0;
+  if (anchor.op == Op::concat) return !turns;
+  if (anchor.op == Op::pad || has_trait(anchor.op, OpTrait::gather)) return true;
   // These walk their rows more than once, which pays only along the innermost axis.
   return keeps_last_axis(graph, view) || view.op == Op::to_layout;
 }

@@ -1,6 +1,7 @@
 #include "schedules/loop_nest.h"
 
 #include <algorithm>
+#include <array>
 
 namespace sylvite {
 namespace {
@@ -82,6 +83,41 @@ bool is_elementwise(const Kernel& kernel) {
   });
 }
 
+/// Copies elements and computes nothing.
+bool only_moves(const Graph& body) {
+  return std::ranges::all_of(body.nodes(), [](const Node& node) {
+    return has_trait(node.op, OpTrait::movement) || has_trait(node.op, OpTrait::gather) ||
+           node.op == Op::to_layout;
+  });
+}
+
+/// How many innermost dims a node leaves where they are.
+std::size_t kept_dims(const Graph& body, const Node& node) {
+  const Dims from = loop_extents(body.type(node.inputs.front()));
+  const Dims to = loop_extents(body.type(node.outputs.front()));
+  std::size_t kept = std::min(from.size(), to.size());
+  if (node.op == Op::concat) kept = to.size() - 1 - static_cast<std::size_t>(node.attributes.integer("axis"));
+  for (std::size_t d = 0; d < kept; ++d) {
+    const bool moves = node.op == Op::transpose && node.attributes.integers("perm")[to.size() - 1 - d] !=
+                                                       static_cast<std::int64_t>(to.size() - 1 - d);
+    if (from[d] != to[d] || moves) return d;
+  }
+  return kept;
+}
+
+/// How many innermost dims of the output all nodes leave where they are. At least 1.
+std::size_t kept_run(const Graph& body, std::size_t rank) {
+  constexpr std::array ops = {Op::slice, Op::concat, Op::transpose, Op::reshape, Op::pad};
+  std::size_t run = rank;
+  for (const Node& node : body.nodes()) {
+    const bool is_dense = body.type(node.inputs.front()).layout.channel_block == 0 &&
+                          body.type(node.outputs.front()).layout.channel_block == 0;
+    if (std::ranges::find(ops, node.op) == ops.end() || !is_dense) return 1;
+    run = std::min(run, kept_dims(body, node));
+  }
+  return std::max<std::size_t>(run, 1);
+}
+
 bool has_remainders(const Graph& body) {
   return std::ranges::any_of(body.nodes(), [](const Node& node) { return node.op == Op::mod; });
 }
@@ -89,6 +125,7 @@ bool has_remainders(const Graph& body) {
 }  // namespace
 
 std::size_t common_run(const Kernel& kernel, const Dims& extents) {
+  if (only_moves(kernel.body)) return kept_run(kernel.body, extents.size());
   if (!is_elementwise(kernel)) return 1;
   std::size_t run = extents.size();
   const int out_block = kernel.body.type(kernel.body.outputs.front()).layout.channel_block;
@@ -156,10 +193,11 @@ KernelFacts facts_of(const Kernel& kernel, const Machine& machine) {
   facts.anchor = kernel.anchor == no_node ? nullptr : &body.node(kernel.anchor);
   if (facts.anchor != nullptr) facts.anchor_value = body.value(facts.anchor->outputs.front()).name;
   std::size_t widest = 1;
+  const bool computes = !only_moves(body);
   for (const Value& value : body.values()) {
     const DType dtype = value.type.dtype;
-    const bool computed_wider = dtype == DType::f16 || dtype == DType::bf16 || is_narrow_float(dtype);
-    widest = std::max(widest, computed_wider ? 4 : dtype_size(value.type.dtype));
+    const bool as_f32 = dtype == DType::f16 || (dtype == DType::bf16 && computes) || is_narrow_float(dtype);
+    widest = std::max(widest, as_f32 ? 4 : dtype_size(value.type.dtype));
   }
   facts.lanes = machine.vector_floats * 4 / static_cast<int>(widest);
   // No instruction divides integers in vectors: LLVM takes each lane apart, for minutes where there are 64.

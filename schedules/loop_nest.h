@@ -26,7 +26,7 @@ struct KernelFacts {
 [[nodiscard]] std::vector<std::string> update_stages(Op op);
 
 /// How many innermost loops of a kernel without folds can be one: along them each value has all the extents
-/// of the output or none. At least 1.
+/// of the output or none, and elements stay where they are. At least 1.
 [[nodiscard]] std::size_t common_run(const Kernel& kernel, const Dims& extents);
 
 /// Whether update 0 writes dim `position` by the stage's own pure var, so that its iterations are

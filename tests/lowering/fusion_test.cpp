@@ -138,6 +138,24 @@ TEST_F(FusionTest, DeadNodesAreInNoGroup) {
   EXPECT_THAT(groups_of(graph), ElementsAre("neg"));
 }
 
+// A change from blocks to planes has a schedule of its own; slices are copied on the way.
+TEST_F(FusionTest, ConcatenationsReadPlanesAndShuffleThem) {
+  Graph shuffle;
+  TensorType blocked = f32({1, 6, 4, 8});
+  blocked.layout.channel_block = 8;
+  const ValueId in = shuffle.add_input("a", blocked);
+  const ValueId planes = shuffle.add(Op::to_layout, {in}, {{"block", std::int64_t{0}}});
+  const ValueId other = shuffle.add_input("b", f32({1, 12, 4, 8}));
+  const ValueId half =
+      shuffle.add(Op::slice, {other},
+                  {{"starts", Dims{0, 0, 0, 0}}, {"sizes", Dims{1, 6, 4, 8}}, {"steps", Dims{1, 1, 1, 1}}});
+  const ValueId both = shuffle.add(Op::concat, {half, planes}, {{"axis", std::int64_t{1}}});
+  const ValueId split = shuffle.add(Op::reshape, {both}, {{"shape", Dims{1, 2, 6, 4, 8}}});
+  const ValueId turned = shuffle.add(Op::transpose, {split}, {{"perm", Dims{0, 2, 1, 3, 4}}});
+  shuffle.outputs = {shuffle.add(Op::reshape, {turned}, {{"shape", Dims{1, 12, 4, 8}}})};
+  EXPECT_THAT(groups_of(shuffle), ElementsAre("to_layout", "slice concat reshape transpose reshape"));
+}
+
 TEST_F(FusionTest, OriginSaysWhy) {
   graph.outputs = {unary(Op::gelu, dense(graph, x, 4))};
   EXPECT_EQ(group_nodes(graph, no_joins(graph), {}).at(0).origin, "matmul; then add gelu; ends: output");
