@@ -166,6 +166,11 @@ Expr AlgorithmBuilder::read(ValueId id, const Coordinates& at) const {
   return value.type().is_bfloat() ? from_storage(value, DType::bf16) : value;
 }
 
+Expr AlgorithmBuilder::read_rounded(ValueId id, const Coordinates& at) const {
+  const Expr value = read_stored(id, at);
+  return type(id).dtype == DType::bf16 ? from_storage(to_storage(value, DType::bf16), DType::bf16) : value;
+}
+
 Expr AlgorithmBuilder::read_stored(ValueId id, const Coordinates& at) const {
   const Value& value = body().value(id);
   if (value.constant) return literal_of(*value.constant);

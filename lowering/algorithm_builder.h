@@ -55,6 +55,9 @@ class AlgorithmBuilder {
   /// As read, but bf16 that is only moved, never computed, stays BFloat(16): views copy its bits, and dot
   /// products take it as it is.
   [[nodiscard]] Halide::Expr read_stored(ValueId id, const Coordinates& at) const;
+  /// As read, but bf16 that is computed here has the digits that it would have were it stored: convolutions
+  /// multiply the same numbers whether their source is computed in the kernel or before it.
+  [[nodiscard]] Halide::Expr read_rounded(ValueId id, const Coordinates& at) const;
   /// As read, broadcasting the value to `rank` dims as numpy does: at has `rank` coordinates.
   [[nodiscard]] Halide::Expr read_broadcast(ValueId id, const Coordinates& at) const;
   /// The coordinates that read_broadcast reads.

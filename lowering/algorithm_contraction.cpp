@@ -156,7 +156,7 @@ void define_conv(AlgorithmBuilder& builder, const Node& node) {
   at_weight.insert(at_weight.end(), over.taps.begin(), over.taps.end());
 
   const Halide::Type sum = sum_type(type.dtype);
-  const Expr x = cast(sum, builder.read(input, at_input));
+  const Expr x = cast(sum, builder.read_rounded(input, at_input));
   const Expr inside = select(tap.is_inside, x, zero_of(sum));
   Func folded = builder.stage(builder.name(out) + "_fold");
   folded(vars) = zero_of(sum);

@@ -50,8 +50,11 @@ Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem, Source
     channel = is_whole ? Expr(d[0]) : Halide::min(d[0], channels - 1);
     if (!is_whole) inside = inside.defined() ? inside && d[0] < channels : d[0] < channels;
   }
+  const Coordinates at = {Expr(d[4]), channel, y, x};
+  const bool stores_bf16 = problem.element == DType::bf16;
   const Expr element =
-      to_storage(builder.read_stored(problem.x, {Expr(d[4]), channel, y, x}), problem.element);
+      to_storage(stores_bf16 ? builder.read_stored(problem.x, at) : builder.read_rounded(problem.x, at),
+                 problem.element);
   source(d) = inside.defined() ? Halide::select(inside, element, Halide::Internal::make_zero(element.type()))
                                : element;
   return source;

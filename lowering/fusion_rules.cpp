@@ -80,6 +80,12 @@ bool rounds_image(const Graph& graph, const Node& anchor, const Node& cast) {
          anchor.attributes.integer("groups") == 1;
 }
 
+bool copies_source(const Graph& graph, const Node& anchor) {
+  if (anchor.op != Op::conv || anchor.attributes.integer("groups") != 1) return false;
+  const TensorType& source = graph.type(anchor.inputs[0]);
+  return source.dtype == DType::bf16 && source.layout.channel_block > 0;
+}
+
 bool takes_epilogue(const Node& anchor) {
   return anchor.outputs.size() == 1 && !has_trait(anchor.op, OpTrait::scatter) &&
          !has_trait(anchor.op, OpTrait::scan);

@@ -32,6 +32,10 @@ enum class Role {
 /// channels than a block, none of them blocked? Then it costs less inside than in memory.
 [[nodiscard]] bool rounds_image(const Graph& graph, const Node& anchor, const Node& cast);
 
+/// Whether a convolution may compute its source as it copies it, by the lines that a task needs: bf16 in
+/// blocks.
+[[nodiscard]] bool copies_source(const Graph& graph, const Node& anchor);
+
 /// True when pointwise work on the anchor's result may join its group.
 [[nodiscard]] bool takes_epilogue(const Node& anchor);
 

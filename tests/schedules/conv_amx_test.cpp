@@ -46,6 +46,14 @@ const ConvCase cases[] = {
      R"(graph g(%x: bf16[1,37,13,6]@c32, %w: bf16[32,37,3,3]) { %v: bf16[1,32,7,6]@c32 = conv(%x, %w) {strides=[2,1], pads=[2,2,2,2], dilations=[2,2], groups=1} return %v })"},
 };
 
+/// The source is computed in the kernel: what lies outside is zero nevertheless.
+const ConvCase computed_cases[] = {
+    {"pixels", "conv_amx",
+     R"(graph g(%x: bf16[2,70,13,20]@c32, %s: bf16[1,70,1,1]@c32, %w: bf16[40,70,1,1]) { %i: bf16[2,70,13,20]@c32 = maximum(%x, %s) %v: bf16[2,40,13,20]@c32 = conv(%i, %w) {strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1} return %v })"},
+    {"window", "conv_amx",
+     R"(graph g(%x: bf16[1,64,9,15]@c32, %s: bf16[1,64,1,1]@c32, %w: bf16[40,64,3,3]) { %i: bf16[1,64,9,15]@c32 = maximum(%x, %s) %v: bf16[1,40,5,8]@c32 = conv(%i, %w) {strides=[2,2], pads=[1,1,1,1], dilations=[1,1], groups=1} return %v })"},
+};
+
 /// The heuristic point, and for each parameter the points that differ from it there alone.
 std::vector<Point> points_of(const Space& space, const Kernel& kernel, const Machine& machine) {
   const Point heuristic = space.heuristic(kernel, machine);
@@ -73,13 +81,16 @@ TEST_P(ConvAmx, AgreesWithF32) {
 }
 INSTANTIATE_TEST_SUITE_P(All, ConvAmx, testing::ValuesIn(cases),
                          [](const auto& one) { return std::string(one.param.name); });
+INSTANTIATE_TEST_SUITE_P(Computed, ConvAmx, testing::ValuesIn(computed_cases),
+                         [](const auto& one) { return std::string(one.param.name); });
 
 // With one thread and with more; the last task has fewer lines.
 TEST(ConvAmx, CopiesTheLinesOfATask) {
   for (const int threads : {1, 2}) {
     const Machine machine = detect_machine(threads);
     if (!machine.amx) GTEST_SKIP() << "the processor has no AMX, or the system does not let programs use it";
-    for (const ConvCase& one : {cases[0], cases[2], cases[5], cases[6], cases[7]}) {
+    for (const ConvCase& one :
+         {cases[0], cases[2], cases[5], cases[6], cases[7], computed_cases[0], computed_cases[1]}) {
       const Kernel kernel = kernel_of(one.text);
       const Space* space = spaces_for(kernel, machine).front();
       Point point = space->heuristic(kernel, machine);

@@ -175,6 +175,19 @@ INSTANTIATE_TEST_SUITE_P(Fallback, Spaces, testing::ValuesIn(fallback_cases));
 INSTANTIATE_TEST_SUITE_P(Parallel, Spaces, testing::ValuesIn(parallel_cases));
 
 // Tiles that do not divide their loops inside tasks that do not divide theirs.
+// What a convolution reads has the digits of bf16, also where it is computed on the way.
+TEST(SpaceTable, ConvolutionsReadWhatWouldBeStored) {
+  const Kernel kernel =
+      kernel_of(R"(graph g(%x: bf16[1,32,4,5]@c32, %s: f32[1,32,1,1]@c32, %w: bf16[32,32,1,1]) {
+    %i: bf16[1,32,4,5]@c32 = mul(%x, %s)
+    %v: bf16[1,32,4,5]@c32 = conv(%i, %w) {dilations=[1,1], groups=1, pads=[0,0,0,0], strides=[1,1]}
+    return %v
+  })");
+  const Machine machine = detect_machine(2);
+  for (const Space* space : spaces_for(kernel, machine))
+    check_candidate(kernel, space->at(kernel, machine, space->heuristic(kernel, machine)));
+}
+
 TEST(ContractionSpace, TailsOfTilesAndTasksGoTogether) {
   const Kernel kernel = kernel_of(R"(graph g(%x: f64[2,4,10,48], %w: f64[16,4,3,1]) {
     %v: f64[2,16,5,25] = conv(%x, %w) {dilations=[1,1], groups=1, pads=[0,1,1,0], strides=[2,2]}
