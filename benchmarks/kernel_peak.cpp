@@ -21,7 +21,7 @@ int channel_block = 0;       // of images; that of the machine's f32 models unle
 DType element = DType::f32;  // what the rows store and multiply
 
 Kernel conv_kernel(const Dims& x, std::int64_t out_channels, std::int64_t window, std::int64_t stride,
-                   bool depthwise) {
+                   bool depthwise, Op activation) {
   Graph body;
   const Layout blocked{channel_block};
   TensorType type = make_type(element, x);
@@ -37,7 +37,7 @@ Kernel conv_kernel(const Dims& x, std::int64_t out_channels, std::int64_t window
                                     {"pads", Dims{pad, pad, pad, pad}},
                                     {"groups", depthwise ? x[1] : std::int64_t{1}}});
   body.value(product).type.layout = blocked;
-  const ValueId out = body.add(Op::relu, {product});
+  const ValueId out = body.add(activation, {product});
   body.value(out).type.layout = blocked;
   body.outputs = {out};
   return make_kernel(std::move(body), {false, true, true});
@@ -81,13 +81,13 @@ struct Row {
 };
 
 Row conv_row(const std::string& model, const Dims& x, std::int64_t out, std::int64_t window,
-             std::int64_t stride, bool depthwise = false) {
+             std::int64_t stride, bool depthwise = false, Op activation = Op::relu) {
   const double pixels = static_cast<double>(x[2] / stride * (x[3] / stride));
   const double channels = depthwise ? 1.0 : static_cast<double>(x[1]);
   return {fmt::format("{} {} {}->{} {}x{} {}x{}/{}", model, depthwise ? "depthwise" : "conv", x[1], out, x[2],
                       x[3], window, window, stride),
           2.0 * pixels * channels * static_cast<double>(out * window * window),
-          [=] { return conv_kernel(x, out, window, stride, depthwise); }};
+          [=] { return conv_kernel(x, out, window, stride, depthwise, activation); }};
 }
 
 Row dense_row(const std::string& model, std::int64_t m, std::int64_t n, std::int64_t k, Op activation) {
@@ -118,10 +118,17 @@ std::vector<Row> rows() {
       conv_row("vgg", {1, 512, 28, 28}, 512, 3, 1),
       conv_row("vgg", {1, 512, 14, 14}, 512, 3, 1),
       conv_row("densenet", {1, 128, 28, 28}, 32, 3, 1),
+      conv_row("densenet", {1, 128, 56, 56}, 32, 3, 1),
+      conv_row("densenet", {1, 256, 56, 56}, 128, 1, 1),
+      conv_row("squeezenet", {1, 3, 224, 224}, 64, 3, 2),
+      conv_row("squeezenet", {1, 64, 13, 13}, 256, 3, 1),
+      conv_row("squeezenet", {1, 512, 13, 13}, 1000, 1, 1),
       conv_row("resnet", {1, 2048, 7, 7}, 512, 1, 1),
       conv_row("resnet", {1, 512, 7, 7}, 2048, 1, 1),
       conv_row("mobilenet", {1, 16, 112, 112}, 96, 1, 1),
       conv_row("mobilenet", {1, 24, 56, 56}, 144, 1, 1),
+      conv_row("efficientnet", {1, 16, 112, 112}, 96, 1, 1, false, Op::silu),
+      conv_row("efficientnet", {1, 24, 56, 56}, 144, 1, 1, false, Op::silu),
       conv_row("mobilenet", {1, 160, 7, 7}, 960, 1, 1),
       conv_row("mobilenet", {1, 32, 112, 112}, 32, 3, 1, true),
       conv_row("mobilenet", {1, 96, 112, 112}, 96, 3, 2, true),

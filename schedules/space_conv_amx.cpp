@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lowering/conv_tiles.h"
+#include "lowering/fusion_rules.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/conv_source.h"
 #include "schedules/overlap_epilogue.h"
@@ -24,7 +25,8 @@
 // The source is read as it lies (copy_source=0), or copied with its border: at once (1), or by each task of
 // lines those that it needs (2), which stay in its core's cache; lines are outer then. With flat=1
 // (conv_tiles{flat=1}) i, j are the whole plane, cut into tiles as lines lie one behind the other. Tails are
-// shifted inwards: some elements are computed twice, so the output must alias no input.
+// shifted inwards: some elements are computed twice, so the output must alias no input. With pairs=1 the
+// epilogue takes two pixels at once.
 
 namespace sylvite {
 namespace {
@@ -40,6 +42,7 @@ struct Tiling {
   bool flat = false;
   bool lines_outer = false;
   bool copies_lines = false;  ///< not flat; lines_outer then
+  bool pairs = false;         ///< of pixels in the epilogue; neither flat nor half
 
   bool images_inside = false;  ///< of the tasks' loops: the batch, around all of a block's lines
 
@@ -81,6 +84,7 @@ Tiling tiling_of(const ConvProblem& p, const Point& point) {
   tiling.lines = std::min(get(point, "lines"), p.out_height);
   tiling.line_tiles = std::min(get(point, "line_tiles"), ceil_div(p.out_height, tiling.lines));
   tiling.copies_lines = get(point, "copy_source") == 2;
+  tiling.pairs = get(point, "pairs") != 0 && !tiling.half && tiling.pixels % 2 == 0;
   tiling.lines_outer = tiling.lines_outer || tiling.copies_lines;
   return tiling;
 }
@@ -138,13 +142,19 @@ bool can_be_flat(const ConvProblem& p) {
   return fits_tiles(p, tiling);
 }
 
+/// Blocks of six tiles leave two registers for what is multiplied, so that loads wait for products: measured
+/// 3 % more than blocks of four, and half as much again where another program uses the core's tiles.
+double crowding(const ConvProblem& p, const Tiling& tiling) {
+  return tiling.row_tiles() * column_tiles(p, tiling) > 4 ? 1.15 : 1;
+}
+
 /// The block of tiles that the model likes best.
 Tiling best_tile(const ConvProblem& p, const Machine& machine, bool by_lines) {
   Tiling best;
   double best_cycles = std::numeric_limits<double>::max();
   const auto consider = [&](const Tiling& tiling, double penalty) {
     if (!fits_tiles(p, tiling)) return;
-    const double cycles = penalty * tile_cycles(p, machine, tiling, by_lines);
+    const double cycles = penalty * crowding(p, tiling) * tile_cycles(p, machine, tiling, by_lines);
     if (cycles < best_cycles) std::tie(best, best_cycles) = std::tuple(tiling, cycles);
   };
   for (const std::int64_t pixels : up_to(p.out_width, pixel_choices)) {
@@ -199,12 +209,25 @@ std::int64_t stream_distance(const ConvProblem& p) {
   return filter_bytes(p) < least_bytes ? 0 : 1;
 }
 
-Point heuristic_point(const ConvProblem& p, const Machine& machine, bool by_lines) {
+/// Chains of instructions longer than what the scheduler sees at once: two pixels, one beside the other, keep
+/// the units busy.
+bool has_long_epilogue(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.body.nodes(), [&](const Node& node) {
+    return role_of(node) == Role::pointwise && cost_of(kernel.body, node) == Prologue::any;
+  });
+}
+
+Point heuristic_point(const Kernel& kernel, const ConvProblem& p, const Machine& machine, bool by_lines) {
   const Tiling tile = best_tile(p, machine, by_lines);
-  Point point = {{"pixels", tile.pixels},     {"lines", tile.lines},
-                 {"blocks", tile.blocks},     {"half", tile.half ? 1 : 0},
-                 {"flat", tile.flat ? 1 : 0}, {"line_tiles", ceil_div(p.out_height, tile.lines)},
-                 {"lines_outer", 0},          {"copy_source", needs_copy(p, by_lines) ? 1 : 0}};
+  Point point = {{"pixels", tile.pixels},
+                 {"lines", tile.lines},
+                 {"blocks", tile.blocks},
+                 {"half", tile.half ? 1 : 0},
+                 {"flat", tile.flat ? 1 : 0},
+                 {"line_tiles", ceil_div(p.out_height, tile.lines)},
+                 {"lines_outer", 0},
+                 {"copy_source", needs_copy(p, by_lines) ? 1 : 0},
+                 {"pairs", has_long_epilogue(kernel) ? 1 : 0}};
   while (task_count(p, tiling_of(p, point)) < 4.0 * machine.threads && point["line_tiles"] > 1)
     point["line_tiles"] = ceil_div(point["line_tiles"], 2);
   const std::int64_t tiles = tile.flat ? 0 : copied_line_tiles(p, machine, tile.lines);
@@ -216,15 +239,16 @@ Point heuristic_point(const ConvProblem& p, const Machine& machine, bool by_line
   if (machine.threads > 1 && keeps_filters(p, machine)) point["lines_outer"] = 1;
   point["stream_ahead"] = by_lines ? 0 : stream_distance(p);
   // With few steps there is little to run beside, with many the epilogue hardly counts.
-  constexpr double least_steps = 8;
+  constexpr double least_steps = 7;
   constexpr double most_steps = 100;
   const double steps = steps_of(p, by_lines);
   point["overlap"] = steps >= least_steps && steps <= most_steps ? 1 : 0;
   return point;
 }
 
-std::vector<Parameter> parameters_of(const ConvProblem& p, const Machine& machine, bool by_lines) {
-  const Point first = heuristic_point(p, machine, by_lines);
+std::vector<Parameter> parameters_of(const Kernel& kernel, const ConvProblem& p, const Machine& machine,
+                                     bool by_lines) {
+  const Point first = heuristic_point(kernel, p, machine, by_lines);
   const auto values = [&](const std::string& name, const std::vector<std::int64_t>& choices) {
     return Parameter{name, starting_with(first.at(name), choices)};
   };
@@ -242,7 +266,8 @@ std::vector<Parameter> parameters_of(const ConvProblem& p, const Machine& machin
       values("lines_outer", no_or_yes),
       values("copy_source", must_copy ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{0, 1, 2}),
       values("stream_ahead", by_lines ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, 1, 2}),
-      values("overlap", no_or_yes)};
+      values("overlap", no_or_yes),
+      values("pairs", no_or_yes)};
 }
 
 /// A block's filters meet all images before the next ones come, where filters pass by but images stay.
@@ -271,8 +296,12 @@ void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& 
   writer.add("{}.split(l, ll, l, {}, TailStrategy::GuardWithIf);", out, tiling.line_tiles);
   const char* tasks = tiling.lines_outer ? "b, ll" : tiling.images_inside ? "ll, d4" : "ll, b";
   const char* outermost = tiling.images_inside ? "b" : "d4";
+  if (tiling.pairs) {
+    writer.add("{}.split(i, i, u, 2, TailStrategy::RoundUp).vectorize(u);", out);
+    channels += ", u";
+  }
   writer.add("{}.reorder({}, i, j, q, t, l, {}{}, {}).vectorize({});", out, channels, halves, tasks,
-             outermost, channels);
+             outermost, tiling.half ? "c" : "d0");
   if (tiling.copies_lines && machine.threads > 1)
     writer.add("{}.fuse(ll, d4, task1).parallel(task1);", out);
   else if (machine.threads > 1)
@@ -376,11 +405,11 @@ Space space_named(const char* name) {
       },
       .parameters =
           [](const Kernel& kernel, const Machine& machine) {
-            return parameters_of(read<by_lines>(kernel).problem, machine, by_lines);
+            return parameters_of(kernel, read<by_lines>(kernel).problem, machine, by_lines);
           },
       .heuristic =
           [](const Kernel& kernel, const Machine& machine) {
-            return heuristic_point(read<by_lines>(kernel).problem, machine, by_lines);
+            return heuristic_point(kernel, read<by_lines>(kernel).problem, machine, by_lines);
           },
       .at =
           [](const Kernel& kernel, const Machine& machine, const Point& point) {
