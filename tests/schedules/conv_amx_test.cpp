@@ -95,7 +95,7 @@ TEST(ConvAmx, CopiesTheLinesOfATask) {
       const Space* space = spaces_for(kernel, machine).front();
       Point point = space->heuristic(kernel, machine);
       for (const auto& [name, value] :
-           Point{{"copy_source", 2}, {"lines", 2}, {"line_tiles", 2}, {"flat", 0}})
+           Point{{"copy_source", 2}, {"lines", 2}, {"line_tiles", 2}, {"blocks", 1}, {"flat", 0}})
         point[name] = value;
       EXPECT_EQ(expect_as_in_f32(one.text, *space, machine, {point}), 1U);
     }
