@@ -125,13 +125,26 @@ Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates&
   return inside.defined() ? select(inside, element, value) : element;
 }
 
+struct ConcatPart {
+  Expr element;
+  std::int64_t end;  ///< along the axis
+};
+
+/// Makes bits of elements that are all stored bf16, so that to choose one is no arithmetic on any target, and
+/// says so; else each becomes what it is computed as.
+bool take_bits(std::vector<ConcatPart>& parts) {
+  const bool are_stored = std::all_of(parts.begin(), parts.end(),
+                                      [](const ConcatPart& part) { return part.element.type().is_bfloat(); });
+  for (auto& [element, end] : parts) {
+    if (!element.type().is_bfloat()) continue;
+    element = are_stored ? Halide::reinterpret<std::uint16_t>(element) : from_storage(element, DType::bf16);
+  }
+  return are_stored;
+}
+
 Expr concat_element(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
-  struct Part {
-    Expr element;
-    std::int64_t end;
-  };
-  std::vector<Part> parts;
+  std::vector<ConcatPart> parts;
   std::int64_t offset = 0;
   for (const ValueId input : node.inputs) {
     const std::int64_t extent = builder.type(input).dims().at(axis);
@@ -145,13 +158,8 @@ Expr concat_element(AlgorithmBuilder& builder, const Node& node, const Coordinat
     offset += extent;
     parts.push_back({builder.read_stored(input, source), offset});
   }
-  // bf16 stays as it is, but beside what was computed.
-  const bool computes = std::any_of(parts.begin(), parts.end(),
-                                    [](const Part& part) { return !part.element.type().is_bfloat(); });
-  for (Part& part : parts) {
-    if (computes && part.element.type().is_bfloat()) part.element = from_storage(part.element, DType::bf16);
-  }
   if (parts.empty()) return Halide::Internal::make_zero(compute_type_of(builder.type(node.outputs[0]).dtype));
+  const bool are_bits = take_bits(parts);
   Expr result = parts.back().element;
   const Coordinate& along = at[axis];
   for (std::size_t i = parts.size() - 1; i-- > 0;) {
@@ -161,7 +169,7 @@ Expr concat_element(AlgorithmBuilder& builder, const Node& node, const Coordinat
                                      : along.full < static_cast<int>(parts[i].end);
     result = select(before, parts[i].element, result);
   }
-  return result;
+  return are_bits ? Halide::reinterpret(Halide::BFloat(16), result) : result;
 }
 
 Expr movement_element(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
