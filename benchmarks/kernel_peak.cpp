@@ -40,7 +40,7 @@ Kernel conv_kernel(const Dims& x, std::int64_t out_channels, std::int64_t window
   const ValueId out = body.add(activation, {product});
   body.value(out).type.layout = blocked;
   body.outputs = {out};
-  return make_kernel(std::move(body), {false, true, true});
+  return make_kernel(body, {false, true, true});
 }
 
 Kernel dense_kernel(std::int64_t m, std::int64_t n, std::int64_t k, Op activation) {
@@ -50,7 +50,7 @@ Kernel dense_kernel(std::int64_t m, std::int64_t n, std::int64_t k, Op activatio
   const ValueId bias = body.add_input("bias", make_type(element, {n}));
   const ValueId sum = body.add(Op::add, {body.add(Op::matmul, {a, weight}), bias});
   body.outputs = {body.add(activation, {sum})};
-  return make_kernel(std::move(body), {false, true, true});
+  return make_kernel(body, {false, true, true});
 }
 
 Kernel batched_kernel(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -58,7 +58,7 @@ Kernel batched_kernel(std::int64_t batch, std::int64_t m, std::int64_t n, std::i
   const ValueId a = body.add_input("a", make_type(element, {batch, m, k}));
   const ValueId b = body.add_input("b", make_type(element, {batch, k, n}));
   body.outputs = {body.add(Op::matmul, {a, b})};
-  return make_kernel(std::move(body), {false, false});
+  return make_kernel(body, {false, false});
 }
 
 /// Heads as models have them: read through a transpose, and written back through one.
@@ -71,7 +71,7 @@ Kernel attention_kernel(std::int64_t length, std::int64_t heads, bool causal) {
   }
   const ValueId out = body.add(Op::attention, inputs, {{"causal", std::int64_t{causal}}});
   body.outputs = {body.add(Op::transpose, {out}, {{"perm", Dims{0, 2, 1, 3}}})};
-  return make_kernel(std::move(body), {false, false, false});
+  return make_kernel(body, {false, false, false});
 }
 
 struct Row {
@@ -82,11 +82,11 @@ struct Row {
 
 Row conv_row(const std::string& model, const Dims& x, std::int64_t out, std::int64_t window,
              std::int64_t stride, bool depthwise = false, Op activation = Op::relu) {
-  const double pixels = static_cast<double>(x[2] / stride * (x[3] / stride));
+  const std::int64_t pixels = x[2] / stride * (x[3] / stride);
   const double channels = depthwise ? 1.0 : static_cast<double>(x[1]);
   return {fmt::format("{} {} {}->{} {}x{} {}x{}/{}", model, depthwise ? "depthwise" : "conv", x[1], out, x[2],
                       x[3], window, window, stride),
-          2.0 * pixels * channels * static_cast<double>(out * window * window),
+          2.0 * static_cast<double>(pixels) * channels * static_cast<double>(out * window * window),
           [=] { return conv_kernel(x, out, window, stride, depthwise, activation); }};
 }
 

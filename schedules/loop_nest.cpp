@@ -91,18 +91,26 @@ bool only_moves(const Graph& body) {
   });
 }
 
-/// How many innermost dims a node leaves where they are.
+/// Whether a node whose input and output have the same extent along a logical dim moves elements along it.
+bool moves_along(const Node& node, std::size_t dim) {
+  const auto at = [&](const char* name) { return node.attributes.integers(name).at(dim); };
+  if (node.op == Op::transpose) return at("perm") != static_cast<std::int64_t>(dim);
+  if (node.op == Op::slice) return at("steps") != 1;
+  if (node.op == Op::pad) return at("low") != 0;
+  return false;
+}
+
+/// How many innermost dims a node of dense values leaves where they are.
 std::size_t kept_dims(const Graph& body, const Node& node) {
-  const Dims from = loop_extents(body.type(node.inputs.front()));
-  const Dims to = loop_extents(body.type(node.outputs.front()));
-  std::size_t kept = std::min(from.size(), to.size());
-  if (node.op == Op::concat) kept = to.size() - 1 - static_cast<std::size_t>(node.attributes.integer("axis"));
-  for (std::size_t d = 0; d < kept; ++d) {
-    const bool moves = node.op == Op::transpose && node.attributes.integers("perm")[to.size() - 1 - d] !=
-                                                       static_cast<std::int64_t>(to.size() - 1 - d);
-    if (from[d] != to[d] || moves) return d;
+  const Dims from = body.type(node.inputs.front()).dims();
+  const Dims to = body.type(node.outputs.front()).dims();
+  std::size_t most = std::min(from.size(), to.size());
+  if (node.op == Op::concat) most = to.size() - 1 - static_cast<std::size_t>(node.attributes.integer("axis"));
+  for (std::size_t kept = 0; kept < most; ++kept) {
+    const std::size_t dim = to.size() - 1 - kept;
+    if (from[from.size() - 1 - kept] != to[dim] || moves_along(node, dim)) return kept;
   }
-  return kept;
+  return most;
 }
 
 /// How many innermost dims of the output all nodes leave where they are. At least 1.
@@ -110,12 +118,15 @@ std::size_t kept_run(const Graph& body, std::size_t rank) {
   constexpr std::array ops = {Op::slice, Op::concat, Op::transpose, Op::reshape, Op::pad};
   std::size_t run = rank;
   for (const Node& node : body.nodes()) {
-    const bool is_dense = body.type(node.inputs.front()).layout.channel_block == 0 &&
-                          body.type(node.outputs.front()).layout.channel_block == 0;
-    if (std::ranges::find(ops, node.op) == ops.end() || !is_dense) return 1;
+    if (std::ranges::find(ops, node.op) == ops.end()) return 1;
     run = std::min(run, kept_dims(body, node));
   }
   return std::max<std::size_t>(run, 1);
+}
+
+bool is_dense(const Graph& body) {
+  return std::ranges::all_of(body.values(),
+                             [](const Value& value) { return value.type.layout.channel_block == 0; });
 }
 
 bool has_remainders(const Graph& body) {
@@ -125,8 +136,7 @@ bool has_remainders(const Graph& body) {
 }  // namespace
 
 std::size_t common_run(const Kernel& kernel, const Dims& extents) {
-  if (only_moves(kernel.body)) return kept_run(kernel.body, extents.size());
-  if (!is_elementwise(kernel)) return 1;
+  if (!is_elementwise(kernel)) return is_dense(kernel.body) ? kept_run(kernel.body, extents.size()) : 1;
   std::size_t run = extents.size();
   const int out_block = kernel.body.type(kernel.body.outputs.front()).layout.channel_block;
   for (const Value& value : kernel.body.values()) {

@@ -41,6 +41,7 @@ std::string refuses(const Kernel& kernel, const Machine& machine) {
   const bool only_slices = std::all_of(body.nodes().begin(), body.nodes().end() - 1,
                                        [](const Node& node) { return node.op == Op::slice; });
   if (!only_slices) return "it does more than slice and change the layout";
+  if (!is_float(body.type(body.outputs.front()).dtype)) return "its elements are no floats";
   const bool from_blocks = body.type(last_node(kernel).inputs[0]).layout.channel_block > 0;
   if (from_blocks == makes_blocks(kernel) || block_of(kernel) % least_channels != 0)
     return fmt::format("it is no change between planes and blocks of {} channels", least_channels);

@@ -44,6 +44,12 @@ const SpaceCase cases[] = {
      R"(graph g(%a: bf16[4,24], %b: bf16[4,7]) { %r: bf16[4,24] = relu(%a) %v: bf16[4,31] = concat(%r, %b) {axis=1} return %v })"},
     {"pointwise",
      R"(graph g(%a: bf16[5,4,9,7]) { %s: bf16[5,2,9,7] = slice(%a) {starts=[0,1,0,0], sizes=[5,2,9,7], steps=[1,1,1,1]} %v: bf16[2,5,9,7] = transpose(%s) {perm=[1,0,2,3]} return %v })"},
+    // The extents are those of the input, the places are not.
+    {"pointwise",
+     R"(graph g(%a: f32[4,5,6]) { %v: f32[4,5,6] = slice(%a) {starts=[0,4,0], sizes=[4,5,6], steps=[1,-1,1]} return %v })"},
+    {"pointwise",
+     R"(graph g(%a: f32[4,5,6]) { %v: f32[4,5,6] = pad(%a) {low=[0,1,0], high=[0,-1,0], interior=[], mode="constant"} return %v })"},
+    {"pointwise", R"(graph g(%a: f32[4,6,6]) { %v: f32[4,6,6] = transpose(%a) {perm=[0,2,1]} return %v })"},
     {"layout_tiles",
      R"(graph g(%a: f32[2,20,5,9]@c16) { %v: f32[2,20,5,9] = to_layout(%a) {block=0} return %v })"},
     {"layout_tiles",
