@@ -90,9 +90,8 @@ Algorithm build_tiles(const Kernel& kernel, const Form& /*form*/) {
   if (kernel.body.nodes().empty() || kernel.body.nodes().back().op != Op::to_layout)
     throw UnsupportedError("form tiles: the kernel does not end in a change of layout");
   AlgorithmBuilder builder(kernel, layout_packings(kernel));
-  const auto last = static_cast<NodeId>(kernel.body.nodes().size()) - 1;
-  builder.define_before(last);
-  const Node& node = kernel.body.node(last);
+  builder.define_before(static_cast<NodeId>(kernel.body.nodes().size()) - 1);
+  const Node& node = kernel.body.nodes().back();
   const ValueId id = node.outputs.front();
   const TensorType& type = builder.type(id);
   Halide::Func tile = builder.stage(builder.name(id) + "_tile");

@@ -251,8 +251,8 @@ class Fuser {
     if (reader == draft.anchor) {
       for (std::size_t i = 0; i < at.inputs.size(); ++i) {
         if (at.inputs[i] != candidate.outputs[0]) continue;
-        const bool rounds = i == 0 && (rounds_image(graph_, at, candidate) || copies_source(graph_, at));
-        allowance = std::min(allowance, rounds ? Prologue::cheap : prologue_of(at, i));
+        const bool copies = i == 0 && (rounds_image(graph_, at, candidate) || copies_source(graph_, at));
+        allowance = std::min(allowance, copies ? Prologue::cheap : prologue_of(at, i));
       }
     } else if (const auto ahead = draft.allowance.find(reader); ahead != draft.allowance.end()) {
       allowance = ahead->second;

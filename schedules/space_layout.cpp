@@ -12,13 +12,9 @@
 namespace sylvite {
 namespace {
 
-const Node& last_node(const Kernel& kernel) {
-  return kernel.body.node(static_cast<NodeId>(kernel.body.nodes().size()) - 1);
-}
-
 /// The block that the output has, or else that the input had.
 std::int64_t block_of(const Kernel& kernel) {
-  const Node& node = last_node(kernel);
+  const Node& node = kernel.body.nodes().back();
   return std::max(kernel.body.type(node.outputs[0]).layout.channel_block,
                   kernel.body.type(node.inputs[0]).layout.channel_block);
 }
@@ -31,22 +27,27 @@ std::int64_t line_of(const Kernel& kernel) {
   return kernel.body.type(kernel.body.outputs.front()).dims().back();
 }
 
+/// Elements of 32 bits and more, or computed as such.
+bool is_wide(const KernelFacts& facts, const Machine& machine) {
+  return facts.lanes <= machine.vector_floats;
+}
+
 constexpr std::int64_t least_pixels = 4;
 constexpr std::int64_t least_channels = 8;
 
 std::string refuses(const Kernel& kernel, const Machine& machine) {
   const Graph& body = kernel.body;
-  if (body.nodes().empty() || body.outputs.size() != 1 || last_node(kernel).op != Op::to_layout)
+  if (body.nodes().empty() || body.outputs.size() != 1 || body.nodes().back().op != Op::to_layout)
     return "it is no change of layout";
   const bool only_slices = std::all_of(body.nodes().begin(), body.nodes().end() - 1,
                                        [](const Node& node) { return node.op == Op::slice; });
   if (!only_slices) return "it does more than slice and change the layout";
   if (!is_float(body.type(body.outputs.front()).dtype)) return "its elements are no floats";
-  const bool from_blocks = body.type(last_node(kernel).inputs[0]).layout.channel_block > 0;
+  const bool from_blocks = body.type(body.nodes().back().inputs[0]).layout.channel_block > 0;
   if (from_blocks == makes_blocks(kernel) || block_of(kernel) % least_channels != 0)
     return fmt::format("it is no change between planes and blocks of {} channels", least_channels);
-  const bool is_wide = facts_of(kernel, machine).lanes <= machine.vector_floats;
-  if (is_wide && makes_blocks(kernel)) return "elements of 32 bits are gathered as fast";
+  if (makes_blocks(kernel) && is_wide(facts_of(kernel, machine), machine))
+    return "elements of 32 bits are gathered as fast";
   if (line_of(kernel) < least_pixels) return fmt::format("lines are shorter than {} elements", least_pixels);
   return "";
 }
@@ -54,7 +55,7 @@ std::string refuses(const Kernel& kernel, const Machine& machine) {
 /// As measured: interleaves of four pixels are the cheapest for 16 bits, of eight for 32.
 Point heuristic(const Kernel& kernel, const Machine& machine) {
   const KernelFacts facts = facts_of(kernel, machine);
-  const bool by_eight = facts.lanes <= machine.vector_floats && line_of(kernel) >= 8;
+  const bool by_eight = is_wide(facts, machine) && line_of(kernel) >= 8;
   return {{"channels", least_channels},
           {"pixels", by_eight ? 8 : least_pixels},
           {"tasks", task_count(facts, machine, 1) > 0 ? 1 : 0}};
@@ -89,15 +90,14 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   const int channel = to_blocks ? 0 : rank - 2;
   const std::int64_t pixels = point.at("pixels");
   const std::int64_t channels = point.at("channels");
-  const auto split = [&](ScheduleWriter& writer, int d, const char* name, std::int64_t factor,
-                         const char* tail) {
+  ScheduleWriter writer;
+  const auto split = [&](int d, const char* name, std::int64_t factor, const char* tail) {
     const bool is_whole = facts.extents.at(static_cast<std::size_t>(d)) % factor == 0;
     writer.add("{}.split(d{}, {}, {}i, {}, TailStrategy::{});", out, d, name, name, factor,
                is_whole ? "RoundUp" : tail);
   };
-  ScheduleWriter writer;
-  split(writer, line, "x", pixels, "ShiftInwards");
-  split(writer, channel, "c", channels, "GuardWithIf");
+  split(line, "x", pixels, "ShiftInwards");
+  split(channel, "c", channels, "GuardWithIf");
   std::vector<std::string> outer = to_blocks ? loops_between(2, rank - 1) : loops_between(1, rank - 3);
   if (to_blocks) {
     writer.add("{}.reorder(ci, xi, c, x, {}).vectorize(ci).unroll(xi);", out, fmt::join(outer, ", "));

@@ -180,7 +180,6 @@ INSTANTIATE_TEST_SUITE_P(Schedules, Spaces, testing::ValuesIn(cases));
 INSTANTIATE_TEST_SUITE_P(Fallback, Spaces, testing::ValuesIn(fallback_cases));
 INSTANTIATE_TEST_SUITE_P(Parallel, Spaces, testing::ValuesIn(parallel_cases));
 
-// Tiles that do not divide their loops inside tasks that do not divide theirs.
 // What a convolution reads has the digits of bf16, also where it is computed on the way.
 TEST(SpaceTable, ConvolutionsReadWhatWouldBeStored) {
   const Kernel kernel =
@@ -194,6 +193,7 @@ TEST(SpaceTable, ConvolutionsReadWhatWouldBeStored) {
     check_candidate(kernel, space->at(kernel, machine, space->heuristic(kernel, machine)));
 }
 
+// Tiles that do not divide their loops inside tasks that do not divide theirs.
 TEST(ContractionSpace, TailsOfTilesAndTasksGoTogether) {
   const Kernel kernel = kernel_of(R"(graph g(%x: f64[2,4,10,48], %w: f64[16,4,3,1]) {
     %v: f64[2,16,5,25] = conv(%x, %w) {dilations=[1,1], groups=1, pads=[0,1,1,0], strides=[2,2]}
