@@ -3,8 +3,9 @@
 
 Each round times Sylvite for some seconds in a process of its own, then every peer for as long; a figure is the median
 over rounds of the medians. The ratio says how much longer the best peer takes than Sylvite: the median over rounds of
-the ratios in one round, since a shared machine's clock may change between rounds. Tune first, or give a
-budget with --set tune.budget=...: a mode of max-autotune tunes before the first round, untimed.
+the ratios in one round, since a shared machine's clock may change between rounds. Both sides of a row are held to the
+same cores, one thread each, the next ones for every row: which core a program gets may decide how fast AMX is there.
+Tune first, or give a budget with --set tune.budget=...: a mode of max-autotune tunes before the first round, untimed.
 Errors are against ONNX Runtime in f32, which is also its column in every other precision but int8-dynamic, for which its
 own quantiser makes the model.
 Models must hold their weights. Needs: pip install numpy onnx, and the peers: onnxruntime, openvino (absent ones are
@@ -12,6 +13,7 @@ left out, and said so).
 """
 import argparse
 import json
+import multiprocessing
 import os
 import platform
 import statistics
@@ -30,6 +32,27 @@ def machine_name():
     with open("/proc/cpuinfo") as file:
         names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
     return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
+
+
+def whole_cores():
+    """A processor of each core that this process may use."""
+    first = {}
+    for processor in sorted(os.sched_getaffinity(0)):
+        try:
+            with open(f"/sys/devices/system/cpu/cpu{processor}/topology/core_cpus_list") as file:
+                first.setdefault(file.read().strip(), processor)
+        except OSError:
+            first[processor] = processor
+    return list(first.values())
+
+
+def hold_to_cores(row_number, threads):
+    """From here on for this process, threads and processes that it starts; all cores where there are too few."""
+    cores = whole_cores()
+    if len(cores) >= threads:
+        start = row_number * threads
+        os.sched_setaffinity(0, {cores[(start + i) % len(cores)] for i in range(threads)})
+    return sorted(os.sched_getaffinity(0))
 
 
 def run_sylvite(options, verb, path, words):
@@ -80,12 +103,11 @@ def ratio_in_turns(rounds, medians):
     return statistics.median(theirs / ours for theirs, ours in zip(rounds[best], rounds["sylvite"], strict=True))
 
 
-def measure(case, options):
-    """One row of the report."""
+def measure(row_number, case, options):
+    """One row of the report. Runs in a process of its own: peers size their pools by the cores of the first row."""
     inputs = peers.draw_inputs(case["path"])
-    loaded = {name: peers.LOADERS[name](case["path"], case["threads"], case["precision"]) for name in options.peers}
     expected = peers.load_onnxruntime(case["path"], case["threads"], "f32")(inputs)
-    row = {**case, "error": {name: largest_error(run(inputs), expected) for name, run in loaded.items()}, "ms": {}}
+    row = {**case, "error": {}, "ms": {}}
     with tempfile.TemporaryDirectory() as folder:
         given = []
         for i, (name, array) in enumerate(inputs.items()):
@@ -93,6 +115,9 @@ def measure(case, options):
             given += ["--input", f"{name}={folder}/{i}.npy"]
         words = sylvite_words(case, given, options)
         row["error"]["sylvite"] = largest_error(sylvite_outputs(case, words, options), expected)
+        row["cores"] = hold_to_cores(row_number, case["threads"])
+        loaded = {name: peers.LOADERS[name](case["path"], case["threads"], case["precision"]) for name in options.peers}
+        row["error"].update({name: largest_error(run(inputs), expected) for name, run in loaded.items()})
         timing = [*words, "--warmup", "0.3s", "--duration", f"{options.seconds}s", "--no-profile"]
         rounds = {name: [] for name in ["sylvite", *loaded]}
         for _ in range(options.rounds):
@@ -166,8 +191,10 @@ def main():
     print(f"{machine_name()}; " + ", ".join(f"{name} {peers.version(name)}" for name in options.peers))
     print_header(options)
     rows = []
-    for case in cases:
-        rows.append(measure(case, options))
+    context = multiprocessing.get_context("spawn")
+    for number, case in enumerate(cases):
+        with context.Pool(1) as pool:
+            rows.append(pool.apply(measure, (number, case, options)))
         print_row(rows[-1], options)
     ratios = [row["ratio"] for row in rows]
     print(f"geometric mean of {len(ratios)} ratios {statistics.geometric_mean(ratios):.3f}, least {min(ratios):.2f}")
