@@ -40,10 +40,15 @@ Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem, Source
   const auto width = static_cast<int>(problem.width);
   const auto height = static_cast<int>(problem.height);
   const std::vector<Var> d = {Var("d0"), Var("d1"), Var("d2"), Var("d3"), Var("d4")};
-  const Expr x = border.clamps ? Halide::clamp(d[1], 0, width - 1) : Expr(d[1]);
-  const Expr y = border.clamps ? Halide::clamp(d[2], 0, height - 1) : Expr(d[2]);
+  // Halide makes loops of their own of what is likely: copies without tests.
+  const auto within = [&](const Var& at, int extent) {
+    return border.clamps ? Halide::clamp(Halide::likely(at), 0, extent - 1) : Expr(at);
+  };
+  const Expr x = within(d[1], width);
+  const Expr y = within(d[2], height);
   Coordinate channel = Coordinate::split(d[3], d[0], problem.source_block, problem.channels);
-  Expr inside = border.zeros ? d[1] >= 0 && d[1] < width && d[2] >= 0 && d[2] < height : Expr();
+  Expr inside;
+  if (border.zeros) inside = d[1] >= 0 && d[1] < width && d[2] >= 0 && d[2] < height;
   if (problem.has_few_channels()) {
     const auto channels = static_cast<int>(problem.channels);
     const bool is_whole = problem.source_block == channels;
@@ -55,7 +60,8 @@ Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem, Source
   const Expr element =
       to_storage(stores_bf16 ? builder.read_stored(problem.x, at) : builder.read_rounded(problem.x, at),
                  problem.element);
-  source(d) = inside.defined() ? Halide::select(inside, element, Halide::Internal::make_zero(element.type()))
+  source(d) = inside.defined() ? Halide::select(inside, Halide::likely(element),
+                                                Halide::Internal::make_zero(element.type()))
                                : element;
   return source;
 }
