@@ -40,7 +40,10 @@ std::string activations_refusal(const Kernel& kernel, const Machine& machine) {
 std::string panels_refusal(const Kernel& kernel, const Machine& machine) {
   const std::string refusal = amx_refusal(kernel, machine);
   if (!refusal.empty()) return refusal;
-  return problem_of(kernel).weight == no_value ? "its right operand is no weight of its own" : "";
+  const MatmulProblem problem = problem_of(kernel);
+  if (problem.weight == no_value) return "its right operand is no weight of its own";
+  // Weights are all that takes time then: vectors read them as fast, or faster where tiles are slow.
+  return problem.m == 1 && problem.scales == no_value ? "one row leaves tiles empty" : "";
 }
 
 /// As many rows as fit one or two tiles, without a short last block where that can be.

@@ -175,7 +175,7 @@ const SpaceCase cases[] = {
     {"matmul_amx",
      R"(graph g(%a: bf16[33,32], %w: bf16[32,16]) { %x: bf16[33,32] = relu(%a) %v: bf16[33,16] = matmul(%x, %w) return %v })"},
     {"matmul_amx",
-     R"(graph g(%a: bf16[1,64], %w: bf16[64,50]) { %v: bf16[1,50] = matmul(%a, %w) return %v })"},
+     R"(graph g(%a: bf16[2,64], %w: bf16[64,50]) { %v: bf16[2,50] = matmul(%a, %w) return %v })"},
     {"matmul_amx_activations",
      R"(graph g(%a: bf16[3,39,32], %b: bf16[3,32,37]) { %v: bf16[3,39,37] = matmul(%a, %b) return %v })"},
     {"matmul_amx_activations",
@@ -229,6 +229,7 @@ TEST(AmxSpace, RefusesWithAReason) {
   machine.amx = true;
   EXPECT_EQ(refusal(product(32, 32, 64)), "");
   EXPECT_EQ(refusal(product(32, 32, 62)), "its k = 62 is no multiple of a depth from 16 to 32");
+  EXPECT_EQ(refusal(product(1, 32, 64)), "one row leaves tiles empty");
   EXPECT_EQ(refusal(in_f32(product(32, 32, 64))), "AMX multiplies bf16 and i8");
   machine.amx = false;
   EXPECT_EQ(refusal(product(32, 32, 64)), no_amx);
