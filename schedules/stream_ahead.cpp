@@ -43,6 +43,7 @@ class WeightLoads : public IRVisitor {
   std::vector<Expr> places;
   int lanes = 0;
   int element_bytes = 4;
+  bool are_tiles = false;
   bool has_loops = false;
 
  protected:
@@ -65,7 +66,10 @@ class WeightLoads : public IRVisitor {
   }
   void visit(const Call* op) override {
     const std::optional<AmxLoad> tile = dense_amx_load(*op);
-    if (tile && tile->name == weight_) add(tile->start, tile->elements, tile->element_bytes);
+    if (tile && tile->name == weight_) {
+      add(tile->start, tile->elements, tile->element_bytes);
+      are_tiles = true;
+    }
     IRVisitor::visit(op);
   }
 
@@ -120,6 +124,7 @@ struct Stream {
 struct Nest {
   std::vector<const For*> steps;    ///< they go through the slab
   std::int64_t length = 1;          ///< iterations of all steps
+  Expr step = 0;                    ///< which of them runs
   std::int64_t rounds = 1;          ///< passes through the same slab
   Expr round = 0;                   ///< how many passes are over
   std::optional<std::string> next;  ///< the loop that goes on to the next slab
@@ -170,26 +175,31 @@ class StreamAheadPass : public IRMutator {
     for (std::size_t i = streams.size(); i-- > 0;) {
       const std::optional<std::int64_t> slab = next_slab(streams[i], *nest, streams.size() == 1);
       if (!slab) return Stmt(op);
-      body = fetch_share(streams[i], loads.element_bytes, request_.distance * *slab, *nest, done, body);
+      const Stmt share = fetch_share(streams[i], loads, request_.distance * *slab, *nest, done);
+      body = Block::make(share, body);
     }
     return For::make(op->name, op->min, op->extent, op->for_type, op->partition_policy, op->device_api, body);
   }
 
-  /// In front of `body`, one step's share of a stream's slab that lies `away`: `parts` times as many elements
-  /// as are `done` in this pass, when the stream was made of so many.
-  [[nodiscard]] Stmt fetch_share(const Stream& stream, int element_bytes, std::int64_t away, const Nest& nest,
-                                 const Expr& done, Stmt body) const {
+  /// One step's share of a stream's slab that lies `away`: `parts` times as many elements as are `done` in
+  /// this pass, when the stream was made of so many. Where passes are so many that a step has less than a
+  /// line, steps of tiles take turns: those are long enough for a test.
+  [[nodiscard]] Stmt fetch_share(const Stream& stream, const WeightLoads& loads, std::int64_t away,
+                                 const Nest& nest, const Expr& done) const {
     const auto rounds = static_cast<int>(nest.rounds);
     const Expr all = nest.round * static_cast<int>(nest.length * stream.elements) + done * stream.parts;
     const Expr place = stream.start + static_cast<int>(away) + all / rounds;
-    const int line = line_bytes / element_bytes;
-    const int lines = std::max(1, static_cast<int>(stream.elements) / line / rounds);
-    for (int i = lines; i-- > 0;)
-      body = Block::make(
-          prefetch(request_.weight, Halide::cast<std::int64_t>(simplify(place + i * line)) * element_bytes,
-                   PrefetchInto::l2),
-          body);
-    return body;
+    const int line = line_bytes / loads.element_bytes;
+    const int lines_of_step = std::max(1, static_cast<int>(stream.elements) / line);
+    std::vector<Stmt> fetches;
+    for (int i = 0; i < std::max(1, lines_of_step / rounds); ++i)
+      fetches.push_back(prefetch(request_.weight,
+                                 Halide::cast<std::int64_t>(simplify(place + i * line)) * loads.element_bytes,
+                                 PrefetchInto::l2));
+    Stmt share = Block::make(fetches);
+    const std::int64_t every = std::min<std::int64_t>(rounds / lines_of_step, nest.length);
+    if (!loads.are_tiles || every < 2) return share;
+    return IfThenElse::make(simplify(nest.step % static_cast<int>(every) == 0), share);
   }
 
   /// Loads of one step; those that touch are one stream.
@@ -234,6 +244,8 @@ class StreamAheadPass : public IRMutator {
         const auto extent = as_const_int(loop->extent);
         if (!extent || advance_of(stream.start, loop->name) != nest.length * stream.elements)
           return std::nullopt;
+        nest.step = nest.step +
+                    (Variable::make(Halide::Int(32), loop->name) - loop->min) * static_cast<int>(nest.length);
         nest.length *= *extent;
         nest.steps.push_back(loop);
       }
