@@ -21,7 +21,6 @@ using namespace Halide::Internal;  // NOLINT(google-build-using-namespace): its 
 
 constexpr int sum_bytes = 4;    // of c
 constexpr int group_bytes = 4;  // of a and b
-constexpr const char* tile_load = "tile_load";
 constexpr int tile_sums = amx_tile_rows * amx_tile_columns;
 
 Expr word(const Expr& value) {
@@ -83,7 +82,7 @@ class Emitter {
   /// dense_amx_load reads it back.
   [[nodiscard]] static Expr load(const Type& type, int rows, int row_bytes, const std::string& name,
                                  const Expr& offset, const Expr& stride) {
-    return Call::make(type, tile_load,
+    return Call::make(type, amx_tile_load,
                       {word(rows), word(row_bytes), Variable::make(Halide::Handle(), name), offset, stride},
                       Call::Intrinsic);
   }
@@ -301,8 +300,24 @@ class AmxTilesPass : public IRMutator {
 
 }  // namespace
 
+bool has_amx_products(const Stmt& statement) {
+  class Products : public IRVisitor {
+   public:
+    bool found = false;
+
+   protected:
+    using IRVisitor::visit;
+    void visit(const Call* op) override {
+      found = found || op->name == "tile_matmul";
+      IRVisitor::visit(op);
+    }
+  } products;
+  statement.accept(&products);
+  return products.found;
+}
+
 std::optional<AmxLoad> dense_amx_load(const Call& call) {
-  if (call.name != tile_load) return std::nullopt;
+  if (call.name != amx_tile_load) return std::nullopt;
   const auto rows = as_const_int(simplify(call.args[0]));
   const auto row_bytes = as_const_int(simplify(call.args[1]));
   const auto stride = as_const_int(simplify(call.args[4]));

@@ -55,6 +55,9 @@ inline constexpr int amx_tile_depth = 32;    ///< elements of the fold, of bf16
   return most;
 }
 
+/// Halide's call in lowered code: rows, bytes of a row, buffer, first byte (i64), bytes from row to row.
+inline constexpr const char* amx_tile_load = "tile_load";
+
 /// A tile of an operand as lowered code loads it.
 struct AmxLoad {
   std::string name;
@@ -64,6 +67,9 @@ struct AmxLoad {
 };
 /// Nothing for other calls, and for tiles whose rows do not follow each other in memory.
 [[nodiscard]] std::optional<AmxLoad> dense_amx_load(const Halide::Internal::Call& call);
+
+/// Whether lowered code multiplies tiles.
+[[nodiscard]] bool has_amx_products(const Halide::Internal::Stmt& statement);
 
 /// Adds a lowering pass for each such decision. REQUIRES schedule.apply(algorithm) done. The pass throws
 /// CompileError naming the loop or access that does not fit; so does this when the target has no AMX.

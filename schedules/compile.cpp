@@ -18,6 +18,7 @@
 #include "schedules/nvrtc.h"
 #include "schedules/overlap_epilogue.h"
 #include "schedules/stream_ahead.h"
+#include "schedules/unroll_steps.h"
 #include "schedules/wide_access.h"
 
 namespace sylvite {
@@ -73,6 +74,7 @@ void add_own_passes(const Schedule& schedule, const Algorithm& algorithm, const 
   add_amx_tiles(schedule, algorithm, target, pipeline);
   add_stream_ahead(schedule, algorithm, pipeline);
   add_overlap_epilogue(schedule, algorithm, pipeline);
+  add_unroll_steps(schedule, algorithm, pipeline);
   add_even_odd_lanes(schedule, pipeline);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lowering/algorithm.h"
+#include "schedules/amx_tiles.h"
 
 namespace sylvite {
 namespace {
@@ -27,19 +28,35 @@ struct Level {
 };
 using Levels = std::vector<Level>;
 
-/// `inner` with new names for all levels, which have the values that `value_of` gives to their loops.
+/// Values for loops and lets under names of their own.
+struct Renaming {
+  std::map<std::string, Expr> names;
+  std::vector<std::pair<std::string, Expr>> lets;
+
+  [[nodiscard]] Stmt defined_around(Stmt statement) const {
+    for (std::size_t i = lets.size(); i-- > 0;)
+      statement = LetStmt::make(lets[i].first, lets[i].second, statement);
+    return statement;
+  }
+};
+
+/// New names for all levels, which have the values that `value_of` gives to their loops.
+template <typename ValueOf>
+Renaming renamed(const Levels& levels, ValueOf value_of) {
+  Renaming result;
+  for (const Level& level : levels) {
+    const Expr value = level.loop != nullptr ? value_of(level) : substitute(result.names, level.value);
+    result.lets.emplace_back(unique_name(level.name + ".before"), value);
+    result.names[level.name] = Variable::make(value.type(), result.lets.back().first);
+  }
+  return result;
+}
+
+/// `inner` with these values for all levels.
 template <typename ValueOf>
 Stmt at_values(const Levels& levels, const Stmt& inner, ValueOf value_of) {
-  std::map<std::string, Expr> renamed;
-  std::vector<std::pair<std::string, Expr>> lets;
-  for (const Level& level : levels) {
-    const Expr value = level.loop != nullptr ? value_of(level) : substitute(renamed, level.value);
-    lets.emplace_back(unique_name(level.name + ".before"), value);
-    renamed[level.name] = Variable::make(value.type(), lets.back().first);
-  }
-  Stmt result = substitute(renamed, inner);
-  for (std::size_t i = lets.size(); i-- > 0;) result = LetStmt::make(lets[i].first, lets[i].second, result);
-  return result;
+  const Renaming renaming = renamed(levels, value_of);
+  return renaming.defined_around(substitute(renaming.names, inner));
 }
 
 /// With the lets among the levels in their places; nothing where it depends on a loop of theirs.
@@ -70,22 +87,6 @@ std::optional<Stmt> descend(Stmt statement, Levels& levels) {
   }
 }
 
-bool has_products(const Stmt& statement) {
-  class Products : public IRVisitor {
-   public:
-    bool found = false;
-
-   protected:
-    using IRVisitor::visit;
-    void visit(const Call* op) override {
-      found = found || op->name == "tile_matmul";
-      IRVisitor::visit(op);
-    }
-  } products;
-  statement.accept(&products);
-  return products.found;
-}
-
 /// Loops of constant extents as one: how many iterations, and which one runs.
 struct Count {
   int extent = 1;
@@ -110,7 +111,7 @@ class Steps : public IRVisitor {
  protected:
   using IRVisitor::visit;
   void visit(const For* op) override {
-    if (!has_products(op)) return;
+    if (!has_amx_products(op)) return;
     fits = fits && op->for_type == ForType::Serial && count.add(*op, op->extent);
     innermost = op;
     IRVisitor::visit(op);
@@ -176,9 +177,14 @@ class OverlapEpilogue : public IRMutator {
     Steps steps;
     block.produce.accept(&steps);
     if (!steps.fits || steps.innermost == nullptr) return std::nullopt;
-    const std::optional<Stmt> share = share_of_step(blocks, block.consume, steps.count);
+    const std::optional<Stmt> share = share_of_step(block.consume, steps.count);
     if (!share) return std::nullopt;
-    Stmt body = AppendTo(steps.innermost, *share).mutate(block.produce);
+    const std::string starts = unique_name("starts");
+    const Renaming before = block_before(blocks);
+    const Stmt shares =
+        IfThenElse::make(!Variable::make(Halide::Bool(), starts), substitute(before.names, *share));
+    Stmt body = before.defined_around(AppendTo(steps.innermost, shares).mutate(block.produce));
+    body = LetStmt::make(starts, is_first(blocks), body);
     for (std::size_t i = blocks.size(); i-- > 0;) {
       const Level& level = blocks[i];
       body = level.loop == nullptr
@@ -192,8 +198,8 @@ class OverlapEpilogue : public IRMutator {
                           sums->new_expr, sums->free_function, sums->padding);
   }
 
-  /// What step `now` of a block's products does for the block before: its share of the reader's iterations.
-  static std::optional<Stmt> share_of_step(const Levels& blocks, const Stmt& consume, const Count& steps) {
+  /// What step `now` of a block's products does of the reader's iterations.
+  static std::optional<Stmt> share_of_step(const Stmt& consume, const Count& steps) {
     Levels rows;
     const std::optional<Stmt> row = descend(consume, rows);
     if (!row) return std::nullopt;
@@ -210,11 +216,9 @@ class OverlapEpilogue : public IRMutator {
       inner /= extent;
       return simplify(level.min + (int_variable(name) / inner) % extent);
     });
-    Stmt share = For::make(name, simplify(first), simplify(min(most, count.extent - first)), ForType::Serial,
-                           Halide::Partition::Never, Halide::DeviceAPI::None, one);
-    share = before(blocks, share);
-    const Expr has_share = simplify(first < count.extent);
-    return IfThenElse::make(simplify(has_share && !is_first(blocks)), share);
+    const Stmt share = For::make(name, simplify(first), simplify(min(most, count.extent - first)),
+                                 ForType::Serial, Halide::Partition::Never, Halide::DeviceAPI::None, one);
+    return IfThenElse::make(simplify(first < count.extent), share);
   }
 
   /// Whether no block came before.
@@ -226,8 +230,8 @@ class OverlapEpilogue : public IRMutator {
     return simplify(result);
   }
 
-  /// The statement as the block before has it.
-  static Stmt before(const Levels& blocks, const Stmt& statement) {
+  /// The loops around as the block before has them.
+  static Renaming block_before(const Levels& blocks) {
     std::map<std::string, Expr> values;
     Expr wraps = const_true();  // all further inwards are at their first
     for (std::size_t i = blocks.size(); i-- > 0;) {
@@ -239,7 +243,7 @@ class OverlapEpilogue : public IRMutator {
           simplify(select(wraps, select(is_least, level.min + level.extent - 1, now - 1), now));
       wraps = wraps && is_least;
     }
-    return at_values(blocks, statement, [&](const Level& level) { return values.at(level.name); });
+    return renamed(blocks, [&](const Level& level) { return values.at(level.name); });
   }
 
   static Stmt last(const Levels& blocks, const Stmt& consume) {

@@ -10,8 +10,7 @@ Stmt prefetch(const std::string& buffer, const Expr& offset, PrefetchInto cache)
   constexpr int is_data = 1;
   const Expr base = Halide::reinterpret<std::uint64_t>(Variable::make(Halide::Handle(), buffer));
   const Expr address = Halide::reinterpret(Halide::Handle(), base + Halide::cast<std::uint64_t>(offset));
-  // LLVM's own intrinsic, which Halide's runtime declares: Halide's prefetch always bypasses the L2.
-  return Evaluate::make(Call::make(Halide::Int(32), "llvm.prefetch.p0",
+  return Evaluate::make(Call::make(Halide::Int(32), std::string(prefetch_name),
                                    {address, for_reading, static_cast<int>(cache), is_data}, Call::Extern));
 }
 

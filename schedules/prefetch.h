@@ -4,10 +4,14 @@
 #include <Halide.h>
 
 #include <string>
+#include <string_view>
 
 namespace sylvite {
 
 enum class PrefetchInto { l2 = 2, l1 = 3 };  ///< LLVM's localities
+
+/// LLVM's own intrinsic, which Halide's runtime declares: Halide's prefetch always bypasses the L2.
+inline constexpr std::string_view prefetch_name = "llvm.prefetch.p0";
 
 /// Of the line that holds the byte at `offset` (i64) of a buffer of lowered code. Does not fault. LLVM takes
 /// it for a write to that line: what was loaded from there before is loaded again behind it.

@@ -12,6 +12,7 @@
 #include "schedules/even_odd_lanes.h"
 #include "schedules/overlap_epilogue.h"
 #include "schedules/stream_ahead.h"
+#include "schedules/unroll_steps.h"
 
 namespace sylvite {
 namespace {
@@ -253,6 +254,9 @@ const Directive directives[] = {
     {overlap_epilogue_directive, 0, 0, true, [](Target&) {},
      "overlap_epilogue(): what reads a block of AMX tiles runs beside the next block's products, see "
      "schedules/overlap_epilogue.h; not Halide's own"},
+    {unroll_steps_directive, 1, 1, true, [](Target& t) { number(t.argument(0)); },
+     "unroll_steps(copies): loops around AMX products as straight code, see schedules/unroll_steps.h; not "
+     "Halide's own"},
     {even_odd_lanes_directive, 0, 0, true, [](Target&) {},
      "even_odd_lanes(): bf16 is computed as even and odd lanes, see schedules/even_odd_lanes.h; not Halide's "
      "own"},

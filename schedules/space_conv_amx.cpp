@@ -11,6 +11,7 @@
 #include "schedules/overlap_epilogue.h"
 #include "schedules/register_tile.h"
 #include "schedules/spaces.h"
+#include "schedules/unroll_steps.h"
 
 // Spaces conv_amx and conv_lines_amx: bf16 convolutions through AMX, over outputs stored as (channel in
 // block, x, y, block, batch) = d0..d4. A row of a tile is a pixel of the output, its columns are 16 channels.
@@ -240,11 +241,12 @@ Point heuristic_point(const Kernel& kernel, const ConvProblem& p, const Machine&
   // A thread goes on with its lines, which it has copied or which are near, through all filters.
   if (machine.threads > 1 && keeps_filters(p, machine)) point["lines_outer"] = 1;
   point["stream_ahead"] = by_lines ? 0 : stream_distance(p);
-  // With few steps there is little to run beside, with many the epilogue hardly counts.
-  constexpr double least_steps = 7;
+  // One step leaves nothing to run beside, with many the epilogue hardly counts.
   constexpr double most_steps = 100;
+  constexpr double most_unrolled = 36;
   const double steps = steps_of(p, by_lines);
-  point["overlap"] = steps >= least_steps && steps <= most_steps ? 1 : 0;
+  point["overlap"] = steps > 1 && steps <= most_steps ? 1 : 0;
+  point["unroll_steps"] = steps <= most_unrolled ? 72 : 1;
   return point;
 }
 
@@ -269,6 +271,7 @@ std::vector<Parameter> parameters_of(const Kernel& kernel, const ConvProblem& p,
       values("copy_source", must_copy ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{0, 1, 2}),
       values("stream_ahead", by_lines ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, 1, 2}),
       values("overlap", no_or_yes),
+      values("unroll_steps", {72, 9, 1}),
       values("pairs", no_or_yes)};
 }
 
@@ -311,7 +314,8 @@ void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& 
 }
 
 void write_fold(ScheduleWriter& writer, const ConvProblem& p, const std::string& fold, const std::string& out,
-                const Tiling& tiling, const Machine& machine, bool by_lines, bool overlaps) {
+                const Tiling& tiling, const Machine& machine, bool by_lines, bool overlaps,
+                std::int64_t copies) {
   const std::int64_t channels = tiling.half ? amx_tile_columns : p.block;
   // Of write_output, where loops are joined.
   const char* block = machine.threads > 1 ? "task1" : tiling.images_inside ? "d4" : "b";
@@ -328,6 +332,7 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& p, const std::string&
              window, tiling.flat ? "s" : "d2");
   writer.add("{}.update(0).{}();", fold, amx_tiles_directive);
   if (overlaps) writer.add("{}.{}();", fold, overlap_epilogue_directive);
+  if (copies > 1) writer.add("{}.{}({});", fold, unroll_steps_directive, copies);
 }
 
 void write_source(ScheduleWriter& writer, const ConvProblem& p, const std::string& name,
@@ -366,7 +371,8 @@ Candidate candidate_at(const Kernel& kernel, const ConvProblem& p, const Machine
   const std::string& name = kernel.body.value(p.anchor).name;
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine);
-  write_fold(writer, p, name + "_fold", out, tiling, machine, by_lines, get(point, "overlap") != 0);
+  write_fold(writer, p, name + "_fold", out, tiling, machine, by_lines, get(point, "overlap") != 0,
+             get(point, "unroll_steps"));
   if (tiling.flat || get(point, "copy_source") != 0)
     write_source(writer, p, name, out, tiling, machine, by_lines);
   if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0) {
@@ -401,7 +407,7 @@ Space space_named(const char* name) {
   return {
       .name = name,
       .refuses = [](const Kernel& kernel, const Machine& machine) -> std::string {
-        const std::string refusal = read<by_lines>(kernel).refusal;
+        std::string refusal = read<by_lines>(kernel).refusal;
         if (!refusal.empty()) return refusal;
         return machine.amx ? "" : "the processor has no AMX, or the system does not let programs use it";
       },

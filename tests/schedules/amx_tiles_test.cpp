@@ -136,6 +136,32 @@ TEST_F(AmxTiles, LeaveTheirEpilogueOnlyWhereLoopsAllowIt) {
   EXPECT_THAT(shares(32, std::string(overlapped) + "\nv0_a.compute_at(v0_out, t);"), Pair(0, _));
 }
 
+// All steps, a part of them, none; with a share of the epilogue in each and without; blocks of every shape.
+TEST_F(AmxTiles, UnrollTheirSteps) {
+  const std::string plain = "v0_fold.update(0).amx_tiles();";
+  for (const int copies : {1, 4, 7, 72}) {
+    const std::string unrolled = fmt::format("\nv0_fold.unroll_steps({});", copies);
+    for (const int k : {32, 96, 800}) {
+      expect_agrees(product(70, 75, k), by_hand(32, 2, overlapped + unrolled));
+      for (const auto& [rows, panels] : {std::pair(64, 1), {48, 2}, {16, 4}, {23, 3}})
+        expect_agrees(product(67, 96, k), by_hand(rows, panels, plain + unrolled));
+    }
+    expect_agrees(product(40, 64, 256),
+                  by_hand(23, 2,
+                          "v0_fold.update(0).split(r1, r2, r1, 16, TailStrategy::GuardWithIf);\n" +
+                              std::string(overlapped) + unrolled));
+  }
+}
+
+TEST_F(AmxTiles, UnrollNoMoreStepsThanAsked) {
+  const auto products = [](int copies) {
+    return count_lowered("tile_matmul", product(64, 96, 96),
+                         by_hand(32, 2, fmt::format("{}\nv0_fold.unroll_steps({});", overlapped, copies)));
+  };
+  EXPECT_THAT(products(2), Pair(4, _));
+  EXPECT_THAT(products(3), Pair(12, _));
+}
+
 TEST_F(AmxTiles, SayWhatDoesNotFit) {
   const auto refusal = [](const std::string& text, const Candidate& candidate) -> std::string {
     try {

@@ -1,0 +1,108 @@
+#include "schedules/unroll_steps.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lowering/algorithm.h"
+#include "schedules/amx_tiles.h"
+#include "schedules/prefetch.h"
+
+namespace sylvite {
+namespace {
+
+using Halide::Expr;
+using namespace Halide::Internal;  // NOLINT(google-build-using-namespace): its node types
+
+/// `body` for every iteration of the loop.
+std::vector<Stmt> copies_of(const For& loop, std::int64_t extent) {
+  std::vector<Stmt> copies;
+  copies.reserve(static_cast<std::size_t>(extent));
+  for (std::int64_t i = 0; i < extent; ++i)
+    copies.push_back(substitute(loop.name, simplify(loop.min + static_cast<int>(i)), loop.body));
+  return copies;
+}
+
+/// What is constant now that all steps around it are: whether a step has a share of an epilogue, and how long
+/// that is.
+class UnrollShares : public IRMutator {
+ protected:
+  using IRMutator::visit;
+  Stmt visit(const IfThenElse* op) override {
+    const Expr condition = simplify(op->condition);
+    if (is_const_one(condition)) return mutate(op->then_case);
+    if (is_const_zero(condition)) return op->else_case.defined() ? mutate(op->else_case) : Evaluate::make(0);
+    return IRMutator::visit(op);
+  }
+  Stmt visit(const For* op) override {
+    constexpr std::int64_t most = 8;
+    const auto extent = as_const_int(simplify(op->extent));
+    const bool is_short = extent && *extent > 0 && *extent <= most;
+    if (!is_short || op->for_type != ForType::Serial || has_amx_products(op)) return IRMutator::visit(op);
+    return mutate(Block::make(copies_of(*op, *extent)));
+  }
+};
+
+/// The first tile that a step loads, as a prefetch.
+class FirstTile : public IRVisitor {
+ public:
+  Stmt touch;
+  bool has_prefetch = false;
+
+ protected:
+  using IRVisitor::visit;
+  void visit(const IfThenElse*) override {}  // not in every step
+  void visit(const Call* op) override {
+    has_prefetch = has_prefetch || op->name == prefetch_name;
+    if (op->name == amx_tile_load && !touch.defined())
+      touch = prefetch(op->args[2].as<Variable>()->name, op->args[3], PrefetchInto::l1);
+    IRVisitor::visit(op);
+  }
+};
+
+/// Behind what LLVM takes for a change of memory. Steps of a window load the same lines: LLVM would keep
+/// those tiles until they are used again, for which there are no registers.
+Stmt with_tiles_loaded_anew(const Stmt& step) {
+  FirstTile first;
+  step.accept(&first);
+  return first.has_prefetch || !first.touch.defined() ? step : Block::make(first.touch, step);
+}
+
+class UnrollSteps : public IRMutator {
+ public:
+  UnrollSteps(std::string stage, std::int64_t most) : stage_(std::move(stage)), most_(most) {}
+
+ protected:
+  using IRMutator::visit;
+  Stmt visit(const For* op) override {
+    Stmt result = IRMutator::visit(op);
+    if (!op->name.starts_with(stage_) || !has_amx_products(op)) return result;
+    const auto* loop = result.as<For>();
+    const auto extent = as_const_int(simplify(op->extent));
+    if (loop == nullptr || op->for_type != ForType::Serial || !extent || copies_ * *extent > most_)
+      return result;
+    std::vector<Stmt> copies = copies_of(*loop, *extent);
+    if (copies_ == 1) std::ranges::transform(copies, copies.begin(), with_tiles_loaded_anew);
+    copies_ *= *extent;
+    return UnrollShares().mutate(Block::make(copies));
+  }
+
+ private:
+  std::string stage_;  ///< as its loops begin
+  std::int64_t most_;
+  std::int64_t copies_ = 1;  ///< of one step so far
+};
+
+}  // namespace
+
+void add_unroll_steps(const Schedule& schedule, const Algorithm& algorithm, Halide::Pipeline& pipeline) {
+  for (const Decision& decision : schedule.decisions) {
+    if (decision.directive != unroll_steps_directive) continue;
+    const std::string stage = algorithm.stages.at(decision.stage).name() + ".s1.";
+    pipeline.add_custom_lowering_pass(  // NOLINT(cppcoreguidelines-owning-memory): the pipeline owns it
+        new UnrollSteps(stage, std::stoll(decision.arguments.at(0))));
+  }
+}
+
+}  // namespace sylvite

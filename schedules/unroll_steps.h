@@ -1,0 +1,23 @@
+#pragma once
+// Steps of AMX products as straight code: a directive that is not Halide's own.
+
+#include <Halide.h>
+
+#include <string_view>
+
+#include "schedules/schedule.h"
+
+namespace sylvite {
+
+/// fold.unroll_steps(copies): of a Func whose update is amx_tiles(). The loops around a step of its products
+/// are unrolled, the innermost first, as long as they make no more than `copies` of it; what stands in a step
+/// beside the products, prefetches and shares of an epilogue, then has constant places, and the tile unit
+/// waits for no arithmetic of indices. (unroll() of the loops would come before amx_tiles(), which reads
+/// them.)
+inline constexpr std::string_view unroll_steps_directive = "unroll_steps";
+
+/// Adds a lowering pass for each such decision. REQUIRES schedule.apply(algorithm) done, and the passes of
+/// amx_tiles.h, stream_ahead.h and overlap_epilogue.h to run before.
+void add_unroll_steps(const Schedule& schedule, const Algorithm& algorithm, Halide::Pipeline& pipeline);
+
+}  // namespace sylvite
