@@ -49,12 +49,23 @@ double task_count(const ConvProblem& problem, const Tiling& tiling) {
   return static_cast<double>(problem.batch * lines * ceil_div(problem.out_blocks(), tiling.blocks));
 }
 
+/// What it takes in a step of a tile that the source comes from the L2 or from behind it, once for every tile
+/// of blocks: few blocks at a time leave little else to do. Only AVX2's tiles have so few.
+double source_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+  const std::int64_t bytes = dtype_size(problem.element) * problem.channels * problem.height * problem.width;
+  if (!has_small_tiles(machine) || problem.depthwise || bytes <= machine.l1_bytes) return 0;
+  const double pixel_cycles = bytes <= machine.l2_bytes / 2 ? 0.25 : 0.5;
+  return pixel_cycles * static_cast<double>(tiling.pixels * tiling.lines) /
+         static_cast<double>(problem.kernel_x * problem.kernel_y);
+}
+
 double tile_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
-  const std::int64_t tiles =
-      ceil_div(problem.out_width, tiling.pixels) * ceil_div(problem.out_height, tiling.lines);
-  return tiled_cycles(machine, register_tile(problem, tiling), static_cast<double>(problem.batch * tiles),
-                      static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks)),
-                      static_cast<double>(problem.fold_steps()));
+  const auto tiles = static_cast<double>(problem.batch * ceil_div(problem.out_width, tiling.pixels) *
+                                         ceil_div(problem.out_height, tiling.lines));
+  const auto block_tiles = static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks));
+  const auto steps = static_cast<double>(problem.fold_steps());
+  return tiled_cycles(machine, register_tile(problem, tiling), tiles, block_tiles, steps) +
+         tiles * block_tiles * steps * source_cycles(problem, machine, tiling);
 }
 
 const std::vector<std::int64_t> pixel_choices = {14, 7, 8, 10, 12, 13, 6, 5, 4, 3, 2, 1};

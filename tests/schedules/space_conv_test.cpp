@@ -144,6 +144,18 @@ TEST(ConvBlocked, TilesOfEightLanesFillTheRegisters) {
   }
 }
 
+/// A line of 13 or 14 pixels leaves room for one block: each block then reads the source anew, from the L2 or
+/// from behind it.
+TEST(ConvBlocked, TilesOfEightLanesReadALargeSourceForSeveralBlocks) {
+  const Machine machine = test::avx2_machine(1).machine;
+  const Space& space = space_named("conv_blocked");
+  for (const std::int64_t width : {13, 28}) {
+    const Kernel kernel =
+        conv_kernel({.x = {1, 512, width, width}, .out_channels = 128, .window = 1, .block = 8});
+    EXPECT_GE(space.heuristic(kernel, machine).at("blocks"), 2) << width;
+  }
+}
+
 TEST(ConvBlocked, TakesAComputedInput) {
   const Kernel kernel = test::conv_of_computed_input();
   const Space& space = space_named("conv_blocked");
