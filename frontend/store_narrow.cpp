@@ -116,6 +116,35 @@ std::vector<bool> behind_products(const Graph& graph) {
   return result;
 }
 
+/// A product of one row by a constant, or by its transpose.
+bool is_row_product(const Graph& graph, const Node& node) {
+  if (node.op != Op::matmul || graph.type(node.inputs[0]).dtype != DType::f32) return false;
+  const TensorType& left = graph.type(node.inputs[0]);
+  const NodeId producer = graph.value(node.inputs[1]).producer;
+  const bool turns = producer != no_node && graph.node(producer).op == Op::transpose;
+  const ValueId right = turns ? graph.node(producer).inputs[0] : node.inputs[1];
+  const bool is_weight = graph.is_constant(right) && graph.type(right).rank() == 2;
+  return is_weight && left.shape.back().is_known() && left.element_count() == left.shape.back().extent;
+}
+
+/// Per node: do only such products, and nodes of which the same is true, read its result?
+std::vector<bool> rows_of_products(const Graph& graph) {
+  std::vector<bool> result(graph.nodes().size(), false);
+  const auto uses = graph.uses();
+  for (std::size_t i = graph.nodes().size(); i-- > 0;) {
+    const Node& node = graph.nodes()[i];
+    if (node.outputs.size() != 1) continue;
+    const ValueId row = node.outputs[0];
+    const std::vector<NodeId>& readers = uses[static_cast<std::size_t>(row)];
+    result[i] = !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId id) {
+      const Node& reader = graph.node(id);
+      if (is_row_product(graph, reader)) return reader.inputs[0] == row;
+      return result[static_cast<std::size_t>(id)] && !is_product(reader.op);
+    });
+  }
+  return result;
+}
+
 class Converter {
  public:
   Converter(const Graph& source, DType narrow, const NarrowOptions& options)
@@ -125,6 +154,7 @@ class Converter {
         is_sum_(sums_for_norms(source)),
         is_gate_(gates(source)),
         is_last_(behind_products(source)) {
+    if (options.wide_rows && narrow == DType::bf16) is_row_ = rows_of_products(source);
     result_.name = source.name;
     for (const ValueId id : source.inputs) {
       const ValueId in = result_.add_input(source.value(id).name, source.type(id));
@@ -171,6 +201,10 @@ class Converter {
     return keeps_wide_ && id != no_value && is_wide(id) ? wide(id) : stored(id);
   }
 
+  [[nodiscard]] bool multiplies_row(const Node& node) const {
+    return !is_row_.empty() && is_row_product(source_, node);
+  }
+
   /// Is the node's result f32? Sums that norms read; gates; the last folds, and pointwise work on what is
   /// f32: rows of tables, or behind the last folds.
   [[nodiscard]] bool stays_wide(NodeId id) const {
@@ -178,12 +212,14 @@ class Converter {
     const auto at = static_cast<std::size_t>(id);
     if (!keeps_wide_ || node.op == Op::cast || !is_f32(node.outputs[0])) return false;
     if (is_sum_[at] || is_gate_[at]) return true;
+    const bool is_row = !is_row_.empty() && is_row_[at];
+    if (multiplies_row(node)) return is_row || is_wide(node.inputs[0]);
     const bool folds = has_trait(node.op, OpTrait::reduction) || has_trait(node.op, OpTrait::normalization);
-    if (is_last_[at] && folds) return true;
+    if ((is_last_[at] || is_row) && folds) return true;
     if (node.op == Op::gather) return is_wide(node.inputs[0]);
-    const bool follows =
-        is_arithmetic(node.op) ||
-        (is_last_[at] && (has_trait(node.op, OpTrait::pointwise) || has_trait(node.op, OpTrait::view)));
+    const bool follows = is_arithmetic(node.op) ||
+                         ((is_last_[at] || is_row) &&
+                          (has_trait(node.op, OpTrait::pointwise) || has_trait(node.op, OpTrait::view)));
     return follows && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
              return input == no_value || !is_f32(input) || is_wide(input);
            });
@@ -195,9 +231,10 @@ class Converter {
     const bool result_is_wide = stays_wide(id);
     std::vector<ValueId> inputs;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      inputs.push_back(result_is_wide           ? wide(node.inputs[i])
-                       : takes_wide(node.op, i) ? parameter(node.inputs[i])
-                                                : stored(node.inputs[i]));
+      const bool is_weight = i == 1 && multiplies_row(node);
+      inputs.push_back(result_is_wide && !is_weight ? wide(node.inputs[i])
+                       : takes_wide(node.op, i)     ? parameter(node.inputs[i])
+                                                    : stored(node.inputs[i]));
     }
     Attributes attributes = node.attributes;
     if (node.op == Op::cast) {
@@ -223,6 +260,7 @@ class Converter {
   std::vector<bool> is_sum_;   ///< per node: sums_for_norms
   std::vector<bool> is_gate_;  ///< per node: gates
   std::vector<bool> is_last_;  ///< per node: behind_products
+  std::vector<bool> is_row_;   ///< per node: rows_of_products; empty unless asked for
   Graph result_;
   std::map<ValueId, ValueId> map_;   ///< as stored
   std::map<ValueId, ValueId> wide_;  ///< in f32

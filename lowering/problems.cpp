@@ -51,13 +51,21 @@ std::string body_refusal(const Kernel& kernel) {
   return "";
 }
 
-/// All of the anchor's values must be f32, or all bf16; beside bf16 a convolution's bias may be f32.
+/// f32 by weights of bf16, as store_as makes it.
+bool has_wide_rows(const Graph& body, const Node& node) {
+  return node.op == Op::matmul && body.type(node.inputs.at(0)).dtype == DType::f32 &&
+         body.type(node.inputs.at(1)).dtype == DType::bf16;
+}
+
+/// All of the anchor's values must be f32, or all bf16; beside bf16 a convolution's bias may be f32, beside
+/// f32 the right operand of a matmul bf16.
 std::string float_refusal(const Graph& body, const Node& node) {
   const DType element = body.type(node.inputs.at(0)).dtype;
   const bool is_known = element == DType::f32 || element == DType::bf16;
   std::vector<ValueId> values = node.inputs;
   const bool has_bias = node.op == Op::conv && values.size() > 2 && values[2] != no_value;
   if (has_bias && body.type(values[2]).dtype == DType::f32) values.resize(2);
+  if (has_wide_rows(body, node)) values.resize(1);
   values.push_back(node.outputs.at(0));
   for (const ValueId id : values) {
     if (id != no_value && (!is_known || body.type(id).dtype != element)) {
@@ -210,6 +218,8 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   const RightWeight weight = find_weight(kernel, problem.b);
   problem.weight = weight.id;
   problem.weight_is_transposed = weight.is_transposed;
+  if (has_wide_rows(body, node) && weight.id == no_value)
+    return {{}, "its right operand is bf16 beside f32, and no weight"};
   if (is_quantized && (weight.id == no_value || weight.is_transposed))
     return {{}, "its right operand is no weight of its own"};
   return reading;

@@ -81,6 +81,7 @@ TEST(InferPointwise, CarriesSymbols) {
   EXPECT_EQ(infer(Op::add, {symbolic("N", 4), f32({4})}), "f32[N,4]");
   EXPECT_EQ(infer(Op::add, {symbolic("N", 4), symbolic("N", 1)}), "f32[N,4]");
   EXPECT_EQ(infer(Op::matmul, {symbolic("N", 4), f32({4, 5})}), "f32[N,5]");
+  EXPECT_EQ(infer(Op::matmul, {f32({1, 4}), make_type(DType::bf16, {4, 5})}), "f32[1,5]");
   refuse(Op::add, {symbolic("N", 4), symbolic("M", 4)});
   refuse(Op::add, {symbolic("N", 4), f32({2, 4})});
 }
@@ -212,6 +213,7 @@ TEST(InferContraction, ChecksOperands) {
   refuse(Op::matmul, {f32({3}), f32({3, 2})});
   refuse(Op::matmul, {f32({2, 2, 3}), f32({3, 3, 2})});
   refuse(Op::matmul, {f32({2, 2}), i64({2, 2})});
+  refuse(Op::matmul, {make_type(DType::bf16, {2, 2}), f32({2, 2})});
   refuse(Op::attention, {f32({2, 3}), f32({2, 4}), f32({2, 3})});
   refuse(Op::attention, {f32({2, 3}), f32({2, 3}), f32({3, 3})});
   refuse(Op::attention, {f32({2, 3}), f32({2, 3}), f32({2, 3}), f32({3, 2})});

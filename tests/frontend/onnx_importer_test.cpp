@@ -115,6 +115,23 @@ TEST(OnnxImporterTest, RefusesSurplusInputs) {
   EXPECT_NO_THROW((void)import_model(model));
 }
 
+// A Graph multiplies f32 by bf16; ONNX has one type for both.
+TEST(OnnxImporterTest, RefusesFactorsOfTwoTypes) {
+  for (const char* op : {"MatMul", "Gemm"}) {
+    onnx::ModelProto model = one_node(18, op, {2, 2});
+    onnx::GraphProto& graph = *model.mutable_graph();
+    *graph.add_input() = graph.input(0);
+    onnx::ValueInfoProto& right = *graph.mutable_input(1);
+    right.set_name("w");
+    graph.mutable_node(0)->add_input("w");
+    EXPECT_NO_THROW((void)import_model(model)) << op;
+    right.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::BFLOAT16);
+    EXPECT_THAT([&] { (void)import_model(model); },
+                testing::ThrowsMessage<ModelError>(testing::HasSubstr("A is f32, B is bf16")))
+        << op;
+  }
+}
+
 TEST(OnnxImporterTest, SoftmaxFlattensBeforeOpset13) {
   const Tensor x = floats({1, 2, 2}, {0, 0, 0, 0});
   EXPECT_THAT(run(one_node(11, "Softmax", {1, 2, 2}), {x}), testing::Each(0.25F));

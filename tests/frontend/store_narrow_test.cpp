@@ -140,6 +140,46 @@ TEST(StoreAs, GatesAndTheLastFoldsStayWide) {
   for (const char* narrow : {"mean", "y", "z"}) EXPECT_EQ(types.at(narrow), DType::bf16) << narrow;
 }
 
+/// The head of a network of images: a mean, two layers of one row, the weights of the second turned.
+constexpr const char* head = R"(graph g(%x: f32[1,4,8,8]) {
+    %y: f32[1,4,8,8] = relu(%x)
+    %mean: f32[1,4,1,1] = reduce_sum(%y) {axes=[2,3], keepdims=1}
+    %flat: f32[1,4] = reshape(%mean) {shape=[1,4]}
+    %w = constant f32[4,3] {0.1, 0.7, -0.3, 0.9, -0.2, 0.4, 0.3, 0.6, 0.8, -0.5, 0.11, 0.13}
+    %p: f32[1,3] = matmul(%flat, %w)
+    %b = constant f32[3] {0.3, -0.1, 0.7}
+    %s: f32[1,3] = add(%p, %b)
+    %r: f32[1,3] = relu(%s)
+    %u = constant f32[2,3] {0.37, 0.11, -0.61, 0.23, 0.19, 0.41}
+    %t: f32[3,2] = transpose(%u) {perm=[1,0]}
+    %o: f32[1,2] = matmul(%r, %t)
+    return %o
+  })";
+
+TEST(StoreAs, RowsOfProductsStayWideWhenAsked) {
+  const Graph graph = parse_graph(head);
+  const Graph stored = store_as(graph, DType::bf16, {.wide_rows = true});
+  const std::map<std::string, DType> types = results_of(stored);
+  for (const char* wide : {"mean", "flat", "p", "s", "r", "o"}) EXPECT_EQ(types.at(wide), DType::f32) << wide;
+  for (const char* narrow : {"y", "t"}) EXPECT_EQ(types.at(narrow), DType::bf16) << narrow;
+  int narrow_constants = 0;
+  for (const Value& value : stored.values())
+    narrow_constants += value.constant && value.constant->dtype() == DType::bf16 ? 1 : 0;
+  EXPECT_EQ(narrow_constants, 2) << "the weights";
+  EXPECT_EQ(results_of(store_as(graph, DType::bf16)).at("mean"), DType::bf16);
+}
+
+// Two rows are no row.
+TEST(StoreAs, MoreRowsAreNarrow) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[2,4,8]) {
+    %mean: f32[2,4] = reduce_sum(%x) {axes=[2], keepdims=0}
+    %w = constant f32[4,2] {0.1, 0.7, -0.3, 0.9, -0.2, 0.4, 0.3, 0.6}
+    %o: f32[2,2] = matmul(%mean, %w)
+    return %o
+  })");
+  EXPECT_EQ(results_of(store_as(graph, DType::bf16, {.wide_rows = true})).at("mean"), DType::bf16);
+}
+
 TEST(StoreAs, FiniteMasksStayFinite) {
   Graph graph;
   const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 1}));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "frontend/store_narrow.h"
 #include "tests/runtime/test_session.h"
 
 namespace sylvite {
@@ -25,6 +26,22 @@ TEST(ProgramTest, ConvolutionsMatmulsAndPointwiseWork) {
   const ValueId dense = graph.add_constant(sample_tensor(DType::f32, {2000, 7}, 3), "dense");
   graph.outputs = {graph.add(Op::matmul, {flat, dense})};
   expect_as_interpreted(graph, {sample_tensor(DType::f32, {1, 3, 10, 10})});
+}
+
+// A mean, and two layers of one row by weights in bf16, one of them turned.
+TEST(ProgramTest, WideRowsMeetNarrowWeights) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 20, 5, 5}));
+  const ValueId mean = graph.add(Op::reduce_sum, {graph.add(Op::relu, {x})},
+                                 {{"axes", std::vector<std::int64_t>{2, 3}}, {"keepdims", std::int64_t{0}}});
+  const ValueId first = graph.add_constant(sample_tensor(DType::f32, {20, 33}, 1), "first");
+  const ValueId bias = graph.add_constant(sample_tensor(DType::f32, {33}, 2), "bias");
+  const ValueId second = graph.add_constant(sample_tensor(DType::f32, {40, 33}, 3), "second");
+  const ValueId turned = graph.add(Op::transpose, {second}, {{"perm", std::vector<std::int64_t>{1, 0}}});
+  const ValueId sum = graph.add(Op::add, {graph.add(Op::matmul, {mean, first}), bias});
+  graph.outputs = {graph.add(Op::matmul, {graph.add(Op::relu, {sum}), turned})};
+  expect_as_interpreted(store_as(graph, DType::bf16, {.wide_rows = true}),
+                        {sample_tensor(DType::f32, {1, 20, 5, 5})});
 }
 
 TEST(ProgramTest, WinogradFiltersAreTransformedOnLoading) {

@@ -1,5 +1,7 @@
 #include "base/error.h"
+#include "frontend/text.h"
 #include "tests/schedules/candidate_runner.h"
+#include "tests/support/run_kernel.h"
 
 namespace sylvite {
 namespace {
@@ -48,6 +50,33 @@ TEST(MatmulPanels, TakesBatches) {
 }
 TEST(MatmulPanels, PacksATransposedWeight) {
   expect_heuristic(dense_kernel({11, 20}, 20, 40, true), "matmul_panels", 1);
+}
+
+// A row in f32 by a weight in bf16, as it is and turned: the products are f32's, whatever the processor has.
+TEST(MatmulPanels, TakesAWideRowByANarrowWeight) {
+  const Space& space = space_named("matmul_panels");
+  for (const char* text : {"graph g(%a: f32[1,75], %w: bf16[75,100], %b: f32[100]) { %v: f32[1,100] = "
+                           "matmul(%a, %w) %s: f32[1,100] "
+                           "= add(%v, %b) %r: f32[1,100] = relu(%s) return %r }",
+                           "graph g(%a: f32[1,64], %w: bf16[37,64]) { %t: bf16[64,37] = transpose(%w) "
+                           "{perm=[1,0]} %v: f32[1,37] = "
+                           "matmul(%a, %t) return %v }"}) {
+    const Graph body = parse_graph(text);
+    std::vector<bool> weights(body.inputs.size(), true);
+    weights[0] = false;
+    const Kernel kernel = make_kernel(body, weights);
+    for (const int threads : {1, 2}) {
+      const Machine machine = test_machine(threads);
+      ASSERT_EQ(spaces_for(kernel, machine).front(), &space);
+      for (const std::int64_t panels : {1, 2, 4}) {
+        for (const std::int64_t stream_ahead : {0, 1}) {
+          const Point point =
+              point_with(space, kernel, machine, {{"panels", panels}, {"stream_ahead", stream_ahead}});
+          check_candidate(kernel, space.at(kernel, machine, point));
+        }
+      }
+    }
+  }
 }
 
 TEST(MatmulPanels, EveryPointAgrees) {
