@@ -116,19 +116,34 @@ std::vector<bool> behind_products(const Graph& graph) {
   return result;
 }
 
-/// A product of one row by a constant, or by its transpose.
-bool is_row_product(const Graph& graph, const Node& node) {
-  if (node.op != Op::matmul || graph.type(node.inputs[0]).dtype != DType::f32) return false;
-  const TensorType& left = graph.type(node.inputs[0]);
-  const NodeId producer = graph.value(node.inputs[1]).producer;
+/// The constant of two dims that `right` is, or is the transpose of, where nothing else reads it; no_value
+/// for any other operand.
+ValueId own_weight(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, ValueId right) {
+  const auto is_shared = [&](ValueId id) { return uses[static_cast<std::size_t>(id)].size() != 1; };
+  const NodeId producer = graph.value(right).producer;
   const bool turns = producer != no_node && graph.node(producer).op == Op::transpose;
-  const ValueId right = turns ? graph.node(producer).inputs[0] : node.inputs[1];
-  const bool is_weight = graph.is_constant(right) && graph.type(right).rank() == 2;
-  return is_weight && left.shape.back().is_known() && left.element_count() == left.shape.back().extent;
+  const ValueId weight = turns ? graph.node(producer).inputs[0] : right;
+  const bool is_own = !is_shared(right) && !is_shared(weight);
+  return is_own && graph.is_constant(weight) && graph.type(weight).rank() == 2 ? weight : no_value;
+}
+
+/// Per node: is it a product of one row by a weight of its own?
+std::vector<bool> row_products(const Graph& graph) {
+  std::vector<bool> result;
+  const auto uses = graph.uses();
+  for (const Node& node : graph.nodes()) {
+    result.push_back(false);
+    if (node.op != Op::matmul) continue;
+    const TensorType& left = graph.type(node.inputs[0]);
+    const bool is_row = left.dtype == DType::f32 && left.shape.back().is_known() &&
+                        left.element_count() == left.shape.back().extent;
+    result.back() = is_row && own_weight(graph, uses, node.inputs[1]) != no_value;
+  }
+  return result;
 }
 
 /// Per node: do only such products, and nodes of which the same is true, read its result?
-std::vector<bool> rows_of_products(const Graph& graph) {
+std::vector<bool> rows_for(const Graph& graph, const std::vector<bool>& products) {
   std::vector<bool> result(graph.nodes().size(), false);
   const auto uses = graph.uses();
   for (std::size_t i = graph.nodes().size(); i-- > 0;) {
@@ -137,9 +152,9 @@ std::vector<bool> rows_of_products(const Graph& graph) {
     const ValueId row = node.outputs[0];
     const std::vector<NodeId>& readers = uses[static_cast<std::size_t>(row)];
     result[i] = !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId id) {
+      const auto at = static_cast<std::size_t>(id);
       const Node& reader = graph.node(id);
-      if (is_row_product(graph, reader)) return reader.inputs[0] == row;
-      return result[static_cast<std::size_t>(id)] && !is_product(reader.op);
+      return products[at] ? reader.inputs[0] == row : result[at] && !is_product(reader.op);
     });
   }
   return result;
@@ -153,8 +168,13 @@ class Converter {
         keeps_wide_(options.keep_wide),
         is_sum_(sums_for_norms(source)),
         is_gate_(gates(source)),
-        is_last_(behind_products(source)) {
-    if (options.wide_rows && narrow == DType::bf16) is_row_ = rows_of_products(source);
+        is_last_(behind_products(source)),
+        multiplies_row_(source.nodes().size(), false),
+        is_row_(source.nodes().size(), false) {
+    if (options.wide_rows && narrow == DType::bf16) {
+      multiplies_row_ = row_products(source);
+      is_row_ = rows_for(source, multiplies_row_);
+    }
     result_.name = source.name;
     for (const ValueId id : source.inputs) {
       const ValueId in = result_.add_input(source.value(id).name, source.type(id));
@@ -201,10 +221,6 @@ class Converter {
     return keeps_wide_ && id != no_value && is_wide(id) ? wide(id) : stored(id);
   }
 
-  [[nodiscard]] bool multiplies_row(const Node& node) const {
-    return !is_row_.empty() && is_row_product(source_, node);
-  }
-
   /// Is the node's result f32? Sums that norms read; gates; the last folds, and pointwise work on what is
   /// f32: rows of tables, or behind the last folds.
   [[nodiscard]] bool stays_wide(NodeId id) const {
@@ -212,13 +228,12 @@ class Converter {
     const auto at = static_cast<std::size_t>(id);
     if (!keeps_wide_ || node.op == Op::cast || !is_f32(node.outputs[0])) return false;
     if (is_sum_[at] || is_gate_[at]) return true;
-    const bool is_row = !is_row_.empty() && is_row_[at];
-    if (multiplies_row(node)) return is_row || is_wide(node.inputs[0]);
+    if (multiplies_row_[at]) return is_row_[at] || is_wide(node.inputs[0]);
     const bool folds = has_trait(node.op, OpTrait::reduction) || has_trait(node.op, OpTrait::normalization);
-    if ((is_last_[at] || is_row) && folds) return true;
+    if ((is_last_[at] || is_row_[at]) && folds) return true;
     if (node.op == Op::gather) return is_wide(node.inputs[0]);
     const bool follows = is_arithmetic(node.op) ||
-                         ((is_last_[at] || is_row) &&
+                         ((is_last_[at] || is_row_[at]) &&
                           (has_trait(node.op, OpTrait::pointwise) || has_trait(node.op, OpTrait::view)));
     return follows && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
              return input == no_value || !is_f32(input) || is_wide(input);
@@ -231,7 +246,7 @@ class Converter {
     const bool result_is_wide = stays_wide(id);
     std::vector<ValueId> inputs;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool is_weight = i == 1 && multiplies_row(node);
+      const bool is_weight = i == 1 && multiplies_row_[static_cast<std::size_t>(id)];
       inputs.push_back(result_is_wide && !is_weight ? wide(node.inputs[i])
                        : takes_wide(node.op, i)     ? parameter(node.inputs[i])
                                                     : stored(node.inputs[i]));
@@ -257,10 +272,11 @@ class Converter {
   const Graph& source_;
   DType narrow_;
   bool keeps_wide_;
-  std::vector<bool> is_sum_;   ///< per node: sums_for_norms
-  std::vector<bool> is_gate_;  ///< per node: gates
-  std::vector<bool> is_last_;  ///< per node: behind_products
-  std::vector<bool> is_row_;   ///< per node: rows_of_products; empty unless asked for
+  std::vector<bool> is_sum_;          ///< per node: sums_for_norms
+  std::vector<bool> is_gate_;         ///< per node: gates
+  std::vector<bool> is_last_;         ///< per node: behind_products
+  std::vector<bool> multiplies_row_;  ///< per node: row_products, if asked for
+  std::vector<bool> is_row_;          ///< per node: rows_for these
   Graph result_;
   std::map<ValueId, ValueId> map_;   ///< as stored
   std::map<ValueId, ValueId> wide_;  ///< in f32

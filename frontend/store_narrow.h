@@ -6,9 +6,8 @@
 namespace sylvite {
 
 struct NarrowOptions {
-  bool keep_wide = true;  ///< false: all values and constants are narrow
-  bool wide_rows =
-      false;  ///< with keep_wide and bf16: f32 for rows that one-row products multiply, see below
+  bool keep_wide = true;   ///< false: all values and constants are narrow
+  bool wide_rows = false;  ///< see below; beside keep_wide, with bf16
 };
 
 /// The graph with f32 values stored as `narrow`, bf16 or f16; arithmetic stays as wide as kernels make it. Of

@@ -169,6 +169,18 @@ TEST(StoreAs, RowsOfProductsStayWideWhenAsked) {
   EXPECT_EQ(results_of(store_as(graph, DType::bf16)).at("mean"), DType::bf16);
 }
 
+// What two products read cannot be packed for one of them.
+TEST(StoreAs, RowsOfSharedWeightsAreNarrow) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[1,2,8]) {
+    %mean: f32[1,2] = reduce_sum(%x) {axes=[2], keepdims=0}
+    %w = constant f32[2,2] {0.1, 0.7, -0.3, 0.9}
+    %p: f32[1,2] = matmul(%mean, %w)
+    %o: f32[1,2] = matmul(%p, %w)
+    return %o
+  })");
+  EXPECT_EQ(results_of(store_as(graph, DType::bf16, {.wide_rows = true})).at("mean"), DType::bf16);
+}
+
 // Two rows are no row.
 TEST(StoreAs, MoreRowsAreNarrow) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[2,4,8]) {
