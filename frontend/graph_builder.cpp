@@ -459,6 +459,9 @@ Sym softmax(Sym x, int axis) {
   return x.builder().add(Op::softmax, {x}, {{"axis", std::int64_t{axis}}});
 }
 Sym matmul(Sym a, Sym b) {
+  // Of mixed types only store_as makes products.
+  const Graph& graph = a.builder().graph();
+  require_same_dtype(graph.type(a.id()), graph.type(b.id()), "the operands");
   return a.builder().add(Op::matmul, {a, b});
 }
 

@@ -8,17 +8,9 @@ namespace sylvite {
 namespace {
 
 /// numpy's rule: a vector on the left is a row, on the right a column, and its axis vanishes from the result.
-/// ONNX has one type for both; a Graph takes f32 beside bf16.
-void require_same_type(const Sym& a, const Sym& b) {
-  if (a.dtype() != b.dtype())
-    throw ModelError("A is {}, B is {}: expected the same type", dtype_name(a.dtype()),
-                     dtype_name(b.dtype()));
-}
-
 void matmul_op(ImportContext& c) {
   const Sym a = c.input(0);
   const Sym b = c.input(1);
-  require_same_type(a, b);
   if (a.rank() == 0 || b.rank() == 0) throw ModelError("a scalar cannot be multiplied as a matrix");
   Sym result = matmul(a.rank() == 1 ? unsqueeze(a, {0}) : a, b.rank() == 1 ? unsqueeze(b, {1}) : b);
   if (b.rank() == 1) result = squeeze(result, {-1});
@@ -31,7 +23,6 @@ void gemm(ImportContext& c) {
   Sym b = c.input(1);
   if (a.rank() != 2 || b.rank() != 2)
     throw ModelError("A and B have ranks {} and {}, expected 2", a.rank(), b.rank());
-  require_same_type(a, b);
   if (c.integer("transA", 0) != 0) a = swap_axes(a, 0, 1);
   if (c.integer("transB", 0) != 0) b = swap_axes(b, 0, 1);
   const double alpha = c.real("alpha", 1);
