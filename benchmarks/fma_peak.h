@@ -81,10 +81,12 @@ __attribute__((target("avx512f"))) inline double bf16_rate() {
   return static_cast<double>(fma_rounds) * 18 * 64 / (steady_seconds() - start);
 }
 
+inline constexpr std::size_t tile_numbers = std::size_t{16} * 32;  ///< in bf16
+
 /// Numbers of both signs below one, as kernels multiply them, in bf16. Of zeros the tile unit was measured to
 /// multiply an eighth more in a second (the clock falls with real numbers): a rate that no kernel can have.
-inline std::array<std::uint16_t, 4 * 16 * 32> numbers_in_tiles() {
-  std::array<std::uint16_t, 4 * 16 * 32> numbers{};
+inline std::array<std::uint16_t, 4 * tile_numbers> numbers_in_tiles() {
+  std::array<std::uint16_t, 4 * tile_numbers> numbers{};
   std::uint32_t state = 1;
   for (std::uint16_t& number : numbers) {
     state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
@@ -112,9 +114,9 @@ __attribute__((target("amx-tile,amx-bf16"))) inline double amx_rate() {
   _tile_loadconfig(&configuration);
   const auto numbers = numbers_in_tiles();
   _tile_loadd(4, numbers.data(), row_bytes);
-  _tile_loadd(5, numbers.data() + 512, row_bytes);
-  _tile_loadd(6, numbers.data() + 1024, row_bytes);
-  _tile_loadd(7, numbers.data() + 1536, row_bytes);
+  _tile_loadd(5, numbers.data() + tile_numbers, row_bytes);
+  _tile_loadd(6, numbers.data() + 2 * tile_numbers, row_bytes);
+  _tile_loadd(7, numbers.data() + 3 * tile_numbers, row_bytes);
   constexpr long rounds = fma_rounds / 4;
   const double start = steady_seconds();
   for (long round = 0; round < rounds; ++round) {

@@ -116,15 +116,14 @@ std::vector<bool> behind_products(const Graph& graph) {
   return result;
 }
 
-/// The constant of two dims that `right` is, or is the transpose of, where nothing else reads it; no_value
-/// for any other operand.
-ValueId own_weight(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, ValueId right) {
+/// Is `right` a constant of two dims, or the transpose of one, that nothing else reads?
+bool is_own_weight(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, ValueId right) {
   const auto is_shared = [&](ValueId id) { return uses[static_cast<std::size_t>(id)].size() != 1; };
   const NodeId producer = graph.value(right).producer;
   const bool turns = producer != no_node && graph.node(producer).op == Op::transpose;
   const ValueId weight = turns ? graph.node(producer).inputs[0] : right;
-  const bool is_own = !is_shared(right) && !is_shared(weight);
-  return is_own && graph.is_constant(weight) && graph.type(weight).rank() == 2 ? weight : no_value;
+  return !is_shared(right) && !is_shared(weight) && graph.is_constant(weight) &&
+         graph.type(weight).rank() == 2;
 }
 
 /// Per node: is it a product of one row by a weight of its own?
@@ -137,7 +136,7 @@ std::vector<bool> row_products(const Graph& graph) {
     const TensorType& left = graph.type(node.inputs[0]);
     const bool is_row = left.dtype == DType::f32 && left.shape.back().is_known() &&
                         left.element_count() == left.shape.back().extent;
-    result.back() = is_row && own_weight(graph, uses, node.inputs[1]) != no_value;
+    result.back() = is_row && is_own_weight(graph, uses, node.inputs[1]);
   }
   return result;
 }

@@ -7,7 +7,7 @@ namespace sylvite {
 
 struct NarrowOptions {
   bool keep_wide = true;   ///< false: all values and constants are narrow
-  bool wide_rows = false;  ///< see below; beside keep_wide, with bf16
+  bool wide_rows = false;  ///< see below; with keep_wide and bf16, else without effect
 };
 
 /// The graph with f32 values stored as `narrow`, bf16 or f16; arithmetic stays as wide as kernels make it. Of

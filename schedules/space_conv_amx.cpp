@@ -206,6 +206,9 @@ bool needs_copy(const ConvProblem& p, bool by_lines) {
   return by_lines || p.padded || p.x_is_computed || !p.x_is_blocked;
 }
 
+/// Of a step in straight code: a window of 3 x 3 over eight blocks of channels.
+constexpr std::int64_t most_copies = 72;
+
 /// Filters of the next blocks are fetched while these are multiplied.
 std::int64_t stream_distance(const ConvProblem& p) {
   constexpr std::int64_t least_bytes = 64 << 10;
@@ -243,10 +246,10 @@ Point heuristic_point(const Kernel& kernel, const ConvProblem& p, const Machine&
   point["stream_ahead"] = by_lines ? 0 : stream_distance(p);
   // One step leaves nothing to run beside, with many the epilogue hardly counts.
   constexpr double most_steps = 100;
-  constexpr double most_unrolled = 36;
+  constexpr double most_unrolled = 36;  // longer folds gain nothing by it
   const double steps = steps_of(p, by_lines);
   point["overlap"] = steps > 1 && steps <= most_steps ? 1 : 0;
-  point["unroll_steps"] = steps <= most_unrolled ? 72 : 1;
+  point["unroll_steps"] = steps <= most_unrolled ? most_copies : 1;
   return point;
 }
 
@@ -271,7 +274,7 @@ std::vector<Parameter> parameters_of(const Kernel& kernel, const ConvProblem& p,
       values("copy_source", must_copy ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{0, 1, 2}),
       values("stream_ahead", by_lines ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, 1, 2}),
       values("overlap", no_or_yes),
-      values("unroll_steps", {72, 9, 1}),
+      values("unroll_steps", {most_copies, 9, 1}),
       values("pairs", no_or_yes)};
 }
 
@@ -314,8 +317,7 @@ void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& 
 }
 
 void write_fold(ScheduleWriter& writer, const ConvProblem& p, const std::string& fold, const std::string& out,
-                const Tiling& tiling, const Machine& machine, bool by_lines, bool overlaps,
-                std::int64_t copies) {
+                const Tiling& tiling, const Machine& machine, bool by_lines, const Point& point) {
   const std::int64_t channels = tiling.half ? amx_tile_columns : p.block;
   // Of write_output, where loops are joined.
   const char* block = machine.threads > 1 ? "task1" : tiling.images_inside ? "d4" : "b";
@@ -331,8 +333,9 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& p, const std::string&
   writer.add("{}.update(0).reorder(r0, r1, v, {}, {}, c, {}, d3, d4);", fold, tiling.flat ? "i" : "d1",
              window, tiling.flat ? "s" : "d2");
   writer.add("{}.update(0).{}();", fold, amx_tiles_directive);
-  if (overlaps) writer.add("{}.{}();", fold, overlap_epilogue_directive);
-  if (copies > 1) writer.add("{}.{}({});", fold, unroll_steps_directive, copies);
+  if (get(point, "overlap") != 0) writer.add("{}.{}();", fold, overlap_epilogue_directive);
+  if (const std::int64_t copies = get(point, "unroll_steps"); copies > 1)
+    writer.add("{}.{}({});", fold, unroll_steps_directive, copies);
 }
 
 void write_source(ScheduleWriter& writer, const ConvProblem& p, const std::string& name,
@@ -371,8 +374,7 @@ Candidate candidate_at(const Kernel& kernel, const ConvProblem& p, const Machine
   const std::string& name = kernel.body.value(p.anchor).name;
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine);
-  write_fold(writer, p, name + "_fold", out, tiling, machine, by_lines, get(point, "overlap") != 0,
-             get(point, "unroll_steps"));
+  write_fold(writer, p, name + "_fold", out, tiling, machine, by_lines, point);
   if (tiling.flat || get(point, "copy_source") != 0)
     write_source(writer, p, name, out, tiling, machine, by_lines);
   if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0) {

@@ -76,6 +76,7 @@ class UnrollSteps : public IRMutator {
  protected:
   using IRMutator::visit;
   Stmt visit(const For* op) override {
+    copies_ = 1;
     Stmt result = IRMutator::visit(op);
     if (!op->name.starts_with(stage_) || !has_amx_products(op)) return result;
     const auto* loop = result.as<For>();
@@ -91,7 +92,7 @@ class UnrollSteps : public IRMutator {
  private:
   std::string stage_;  ///< as its loops begin
   std::int64_t most_;
-  std::int64_t copies_ = 1;  ///< of one step so far
+  std::int64_t copies_ = 1;  ///< of a step, that the loops inside the one just visited have made
 };
 
 }  // namespace
