@@ -6,8 +6,8 @@ over rounds of the medians. The ratio says how much longer the best peer takes t
 the ratios in one round, since a shared machine's clock may change between rounds. Both sides of a row are held to the
 same cores, one thread each, the next ones for every row: which core a program gets may decide how fast AMX is there.
 Tune first, or give a budget with --set tune.budget=...: a mode of max-autotune tunes before the first round, untimed.
-Errors are against ONNX Runtime in f32, which is also its column in every other precision but int8-dynamic, for which its
-own quantiser makes the model.
+Errors are against ONNX Runtime in f32, by norms, means over some inputs (JSON has the largest differences beside). f32 is
+also ONNX Runtime's column in every other precision but int8-dynamic, for which its own quantiser makes the model.
 Models must hold their weights. Needs: pip install numpy onnx, and the peers: onnxruntime, openvino (absent ones are
 left out, and said so).
 """
@@ -76,25 +76,48 @@ def time_peer(run, inputs, seconds):
     return statistics.median(times)
 
 
-def largest_error(actual, expected):
-    """The largest difference over all outputs, as a share of the expected output's largest magnitude."""
-    worst = 0.0
-    for got, wanted in zip(actual, expected, strict=True):
-        scale = float(np.abs(wanted).max()) or 1.0
-        worst = max(worst, float(np.abs(got.astype(np.float64) - wanted).max()) / scale)
-    return worst
+def share(difference, expected, size):
+    return float(size(difference)) / (float(size(expected)) or 1.0)
 
 
-def sylvite_words(case, given, options):
-    words = [*given, "--mode", case["mode"], "--threads", str(case["threads"]), "--precision", case["precision"]]
+def error_of(actual, expected):
+    """Differences as shares of what was expected, by norms and by largest magnitudes; of several outputs the worst."""
+    sizes = {"norm": np.linalg.norm, "largest": lambda values: np.abs(values).max()}
+    pairs = [(wanted.ravel().astype(np.float64), got.ravel() - wanted.ravel().astype(np.float64))
+             for got, wanted in zip(actual, expected, strict=True)]
+    return {name: max(share(difference, wanted, size) for wanted, difference in pairs) for name, size in sizes.items()}
+
+
+def mean_error(run, drawn, expected):
+    """The mean over inputs. One input alone says little of the largest difference."""
+    errors = [error_of(run(inputs), wanted) for inputs, wanted in zip(drawn, expected, strict=True)]
+    return {name: statistics.mean(error[name] for error in errors) for name in errors[0]}
+
+
+def sylvite_words(case, options):
+    words = ["--mode", case["mode"], "--threads", str(case["threads"]), "--precision", case["precision"]]
     return words + [word for setting in options.settings for word in ("--set", setting)]
 
 
-def sylvite_outputs(case, words, options):
+def as_files(inputs, folder):
+    words = []
+    for i, (name, array) in enumerate(inputs.items()):
+        np.save(f"{folder}/{i}.npy", array)
+        words += ["--input", f"{name}={folder}/{i}.npy"]
+    return words
+
+
+def sylvite_outputs(case, inputs, words, options):
     with tempfile.TemporaryDirectory() as folder:
-        run_sylvite(options, "run", case["path"], [*words, "--output-dir", folder])
-        names = sorted((name for name in os.listdir(folder) if name.endswith(".npy")), key=lambda n: int(n[:-4]))
-        return [np.load(os.path.join(folder, name)) for name in names]
+        words = [*words, *as_files(inputs, folder), "--output-dir", os.path.join(folder, "out")]
+        run_sylvite(options, "run", case["path"], words)
+        names = sorted(os.listdir(os.path.join(folder, "out")), key=lambda n: (len(n), n))
+        return [np.load(os.path.join(folder, "out", name)) for name in names if name.endswith(".npy")]
+
+
+def reference_outputs(case, drawn):
+    run = peers.load_onnxruntime(case["path"], case["threads"], "f32")
+    return [run(inputs) for inputs in drawn]
 
 
 def ratio_in_turns(rounds, medians):
@@ -103,44 +126,44 @@ def ratio_in_turns(rounds, medians):
     return statistics.median(theirs / ours for theirs, ours in zip(rounds[best], rounds["sylvite"], strict=True))
 
 
-def measure(row_number, case, options):
-    """One row of the report. Runs in a process of its own: peers size their pools by the cores of the first row."""
-    inputs = peers.draw_inputs(case["path"])
-    expected = peers.load_onnxruntime(case["path"], case["threads"], "f32")(inputs)
-    row = {**case, "error": {}, "ms": {}}
+def time_in_turns(case, loaded, inputs, words, options):
+    """Milliseconds by program, round by round."""
+    rounds = {name: [] for name in ["sylvite", *loaded]}
     with tempfile.TemporaryDirectory() as folder:
-        given = []
-        for i, (name, array) in enumerate(inputs.items()):
-            np.save(f"{folder}/{i}.npy", array)
-            given += ["--input", f"{name}={folder}/{i}.npy"]
-        words = sylvite_words(case, given, options)
-        row["error"]["sylvite"] = largest_error(sylvite_outputs(case, words, options), expected)
-        row["cores"] = hold_to_cores(row_number, case["threads"])
-        loaded = {name: peers.LOADERS[name](case["path"], case["threads"], case["precision"]) for name in options.peers}
-        row["error"].update({name: largest_error(run(inputs), expected) for name, run in loaded.items()})
-        timing = [*words, "--warmup", "0.3s", "--duration", f"{options.seconds}s", "--no-profile"]
-        rounds = {name: [] for name in ["sylvite", *loaded]}
+        timing = [*words, *as_files(inputs, folder), "--warmup", "0.3s", "--duration", f"{options.seconds}s", "--no-profile"]
         for _ in range(options.rounds):
             rounds["sylvite"].append(run_sylvite(options, "bench", case["path"], timing)["latency_ms"]["median"])
             for name, run in loaded.items():
                 time.sleep(0.2)  # threads of the last one may still spin
                 rounds[name].append(time_peer(run, inputs, options.seconds))
             time.sleep(0.2)
-    row["rounds_ms"] = rounds
-    row["ms"] = {name: statistics.median(times) for name, times in rounds.items()}
-    row["ratio"] = ratio_in_turns(rounds, row["ms"])
-    return row
+    return rounds
+
+
+def measure(row_number, case, options):
+    """One row of the report. Runs in a process of its own: peers size their pools by the cores of the first row."""
+    drawn = [peers.draw_inputs(case["path"], seed) for seed in range(options.inputs)]
+    expected = reference_outputs(case, drawn)
+    words = sylvite_words(case, options)
+    error = {"sylvite": mean_error(lambda inputs: sylvite_outputs(case, inputs, words, options), drawn, expected)}
+    cores = hold_to_cores(row_number, case["threads"])
+    loaded = {name: peers.LOADERS[name](case["path"], case["threads"], case["precision"]) for name in options.peers}
+    error.update({name: mean_error(run, drawn, expected) for name, run in loaded.items()})
+    rounds = time_in_turns(case, loaded, drawn[0], words, options)
+    medians = {name: statistics.median(times) for name, times in rounds.items()}
+    return {**case, "error": error, "cores": cores, "rounds_ms": rounds, "ms": medians,
+            "ratio": ratio_in_turns(rounds, medians)}
 
 
 def print_header(options):
     columns = "".join(f"{name + ' ms':>16}" for name in ["sylvite", *options.peers])
-    print(f"{'model':<20}{'threads':>8}{'precision':>10}{'mode':>14}{columns}{'ratio':>8}{'error':>9}{'peer':>9}", flush=True)
+    print(f"{'model':<20}{'threads':>8}{'precision':>10}{'mode':>14}{columns}{'ratio':>8}{'error':>10}{'peer':>10}", flush=True)
 
 
 def peer_error(row):
-    """Of the peer that is timed against: the least error of those that compute in the row's precision."""
-    is_own = row["precision"] in ("f32", "int8-dynamic")
-    return min(error for name, error in row["error"].items()
+    """Of the peer that is timed against: the least error of those that compute in the row's precision, by norms."""
+    is_own = row["precision"] == "int8-dynamic"  # elsewhere its f32 is the reference
+    return min(error["norm"] for name, error in row["error"].items()
                if name != "sylvite" and (name != "onnxruntime" or is_own or len(row["error"]) == 2))
 
 
@@ -148,7 +171,7 @@ def print_row(row, options):
     columns = "".join(f"{row['ms'][name]:>16.3f}" if name in row["ms"] else f"{'-':>16}"
                       for name in ["sylvite", *options.peers])
     print(f"{row['model']:<20}{row['threads']:>8}{row['precision']:>10}{row['mode']:>14}{columns}"
-          f"{row['ratio']:>8.2f}{row['error']['sylvite']:>9.1e}{peer_error(row):>9.1e}", flush=True)
+          f"{row['ratio']:>8.2f}{row['error']['sylvite']['norm']:>10.2e}{peer_error(row):>10.2e}", flush=True)
 
 
 def installed(names):
@@ -173,6 +196,7 @@ def parse_options():
     parser.add_argument("--peers", default="onnxruntime,openvino")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="of each turn (default: 2)")
+    parser.add_argument("--inputs", type=int, default=4, help="drawn for the errors, which are means over them (default: 4)")
     parser.add_argument("--json", help="write everything measured")
     parser.add_argument("--svg", help="draw the ratios as bars")
     options = parser.parse_args()

@@ -86,11 +86,11 @@ def version(peer):
     return importlib.metadata.version("torch" if peer.startswith("inductor") else peer)
 
 
-def draw_inputs(path):
-    """Inputs with a fixed seed: floats standard normal, integers below 100; open dimensions are 1."""
+def draw_inputs(path, seed=0):
+    """The same inputs for the same seed: floats standard normal, integers below 100; open dimensions are 1."""
     import onnx
 
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     graph = onnx.load(path, load_external_data=False).graph
     weights = {tensor.name for tensor in graph.initializer}
     inputs = {}
