@@ -34,7 +34,8 @@ constexpr Knob knobs[] = {
      "processor has AVX512_BF16, else f32"},
     {"compile.keep_wide", string, "auto", "", "auto|on|off",
      "with bf16 or f16: sums that norms read (the residuals of transformers), biases, tables and "
-     "last results stay f32, on a processor with bf16 also rows that products of one row multiply; "
+     "last results stay f32, on a processor with bf16 also rows that products of one row multiply, and "
+     "depthwise filters; "
      "auto: on a processor, not on a GPU, where that costs some time"},
     {"cache.enabled", boolean, "true", "", "", "keep compiled kernels between runs"},
     {"cache.dir", string, "", "cache-dir", "",

@@ -458,11 +458,23 @@ Sym reduce_mean(Sym x, const std::vector<std::int64_t>& axes, bool keepdims) {
 Sym softmax(Sym x, int axis) {
   return x.builder().add(Op::softmax, {x}, {{"axis", std::int64_t{axis}}});
 }
-Sym matmul(Sym a, Sym b) {
-  // Of mixed types only store_as makes products.
+namespace {
+
+/// Of mixed types only store_as makes products.
+void require_same_dtype(Sym a, Sym b) {
   const Graph& graph = a.builder().graph();
   require_same_dtype(graph.type(a.id()), graph.type(b.id()), "the operands");
+}
+
+}  // namespace
+
+Sym matmul(Sym a, Sym b) {
+  require_same_dtype(a, b);
   return a.builder().add(Op::matmul, {a, b});
+}
+Sym conv(const std::vector<Sym>& inputs, Attributes attributes) {
+  require_same_dtype(inputs.at(0), inputs.at(1));
+  return inputs[0].builder().add(Op::conv, inputs, std::move(attributes));
 }
 
 }  // namespace sylvite

@@ -155,5 +155,7 @@ Sym reduce(Op op, Sym x, const std::vector<std::int64_t>& axes, bool keepdims = 
 Sym reduce_mean(Sym x, const std::vector<std::int64_t>& axes, bool keepdims = true);
 Sym softmax(Sym x, int axis);
 Sym matmul(Sym a, Sym b);
+/// inputs: x, filters and maybe a bias; attributes: every one of Op::conv.
+Sym conv(const std::vector<Sym>& inputs, Attributes attributes);
 
 }  // namespace sylvite

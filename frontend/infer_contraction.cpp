@@ -97,10 +97,11 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
   const TensorType& x = inputs[0];
   const TensorType& w = inputs[1];
   require_spatial_rank(x);
-  require_same_dtype(x, w, "the input and the weights");
   if (!is_number(x.dtype)) throw ModelError("convolution of {}", dtype_name(x.dtype));
   const std::int64_t groups = attributes.integer("groups");
   const Dims filter = w.dims();
+  const bool by_channel = groups > 1 && filter.size() > 1 && filter[1] == 1;
+  (by_channel ? require_parameter_dtype : require_same_dtype)(x, w, "the input and the weights");
   if (w.rank() != x.rank() || groups < 1 || groups > extent_limit || filter[1] > extent_limit ||
       x.shape[1] != Dim(filter[1] * groups) || filter[0] % groups != 0) {
     throw ModelError("weights {} in {} groups do not fit {}", w.to_string(), groups, x.to_string());

@@ -199,9 +199,8 @@ void causal_conv_with_state(ImportContext& c) {
   const Sym padded = window == 1 ? x : concat({before, x}, 2);
   std::vector<Sym> inputs{padded, w};
   if (const Sym bias = c.optional(2)) inputs.push_back(bias);
-  const Sym y = c.builder().add(
-      Op::conv, inputs,
-      {{"strides", Dims{1}}, {"pads", Dims{0, 0}}, {"dilations", Dims{1}}, {"groups", x.dim(1)}});
+  const Sym y = conv(
+      inputs, {{"strides", Dims{1}}, {"pads", Dims{0, 0}}, {"dilations", Dims{1}}, {"groups", x.dim(1)}});
   const std::string activation = c.string("activation", "none");
   c.output(0, activation == "none" ? y : apply(Op::silu, y));
   c.output(1, slice(padded, 2, padded.dim(2) - (window - 1), padded.dim(2)));

@@ -24,11 +24,10 @@ void conv_op(ImportContext& c) {
   const OnnxWindow window = read_window(c, kernel, spatial_dims(x));
   std::vector<Sym> inputs{x, w};
   if (const Sym bias = c.optional(2)) inputs.push_back(bias);
-  c.output(c.builder().add(Op::conv, inputs,
-                           {{"strides", window.strides},
-                            {"pads", window.pads},
-                            {"dilations", window.dilations},
-                            {"groups", c.integer("group", 1)}}));
+  c.output(conv(inputs, {{"strides", window.strides},
+                         {"pads", window.pads},
+                         {"dilations", window.dilations},
+                         {"groups", c.integer("group", 1)}}));
 }
 
 struct TransposedWindow {
@@ -119,11 +118,10 @@ void conv_transpose(ImportContext& c) {
   }
   std::vector<Sym> inputs{x, transposed_weights(w, groups)};
   if (const Sym bias = c.optional(2)) inputs.push_back(bias);
-  c.output(c.builder().add(Op::conv, inputs,
-                           {{"strides", Dims(kernel.size(), 1)},
-                            {"pads", Dims(2 * kernel.size(), 0)},
-                            {"dilations", window.dilations},
-                            {"groups", groups}}));
+  c.output(conv(inputs, {{"strides", Dims(kernel.size(), 1)},
+                         {"pads", Dims(2 * kernel.size(), 0)},
+                         {"dilations", window.dilations},
+                         {"groups", groups}}));
 }
 
 const OnnxOp rows[] = {

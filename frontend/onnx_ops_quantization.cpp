@@ -148,11 +148,10 @@ void qlinear_matmul(ImportContext& c) {
 
 Sym convolve(ImportContext& c, Sym x, Sym w) {
   const OnnxWindow window = read_window(c, spatial_dims(w), spatial_dims(x));
-  return c.builder().add(Op::conv, {x, w},
-                         {{"strides", window.strides},
-                          {"pads", window.pads},
-                          {"dilations", window.dilations},
-                          {"groups", c.integer("group", 1)}});
+  return conv({x, w}, {{"strides", window.strides},
+                       {"pads", window.pads},
+                       {"dilations", window.dilations},
+                       {"groups", c.integer("group", 1)}});
 }
 
 /// A parameter of the weights: one number, or one per output channel.

@@ -49,21 +49,27 @@ bool is_arithmetic(Op op) {
          op == Op::minimum || op == Op::maximum;
 }
 
-/// Input i may be f32 beside narrow data.
+bool is_norm(Op op) {
+  return op == Op::layer_norm || op == Op::rms_norm;
+}
+
+/// Has each filter one channel? Then they are few, and multiplied in f32 whatever is stored.
+bool multiplies_by_channel(const Graph& graph, const Node& node) {
+  return node.op == Op::conv && node.attributes.integer("groups") > 1 &&
+         graph.type(node.inputs[1]).dims()[1] == 1;
+}
+
+/// Input i may be f32 beside narrow data, with nothing else to ask for.
 bool takes_wide(Op op, std::size_t i) {
   if (op == Op::conv || op == Op::quantized_matmul) return i == 2;
   if (op == Op::batch_norm) return i > 0;
   if (op == Op::gather) return i == 0;
-  return is_arithmetic(op) || op == Op::layer_norm || op == Op::rms_norm;
+  return is_arithmetic(op) || is_norm(op);
 }
 
 bool is_product(Op op) {
   return has_trait(op, OpTrait::matmul) || has_trait(op, OpTrait::convolution) ||
          has_trait(op, OpTrait::attention);
-}
-
-bool is_norm(Op op) {
-  return op == Op::layer_norm || op == Op::rms_norm;
 }
 
 /// Per node of a graph: do only norms and such sums read its sum?
@@ -169,8 +175,9 @@ class Converter {
         is_gate_(gates(source)),
         is_last_(behind_products(source)),
         multiplies_row_(source.nodes().size(), false),
-        is_row_(source.nodes().size(), false) {
-    if (options.wide_rows && narrow == DType::bf16) {
+        is_row_(source.nodes().size(), false),
+        mixes_products_(options.mixed_products && options.keep_wide && narrow == DType::bf16) {
+    if (mixes_products_) {
       multiplies_row_ = row_products(source);
       is_row_ = rows_for(source, multiplies_row_);
     }
@@ -239,17 +246,23 @@ class Converter {
            });
   }
 
+  /// Input i of a node, as the node reads it.
+  ValueId input(NodeId id, std::size_t i, bool result_is_wide) {
+    const Node& node = source_.node(id);
+    const bool is_weight = i == 1 && multiplies_row_[static_cast<std::size_t>(id)];
+    if (result_is_wide && !is_weight) return wide(node.inputs[i]);
+    const bool is_filter = i == 1 && node.op == Op::conv;
+    const bool may_be_wide =
+        is_filter ? mixes_products_ && multiplies_by_channel(source_, node) : takes_wide(node.op, i);
+    return may_be_wide ? parameter(node.inputs[i]) : stored(node.inputs[i]);
+  }
+
   /// Types follow from the inputs, except where an attribute says them: those that count convert afterwards.
   void add(NodeId id) {
     const Node& node = source_.node(id);
     const bool result_is_wide = stays_wide(id);
-    std::vector<ValueId> inputs;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool is_weight = i == 1 && multiplies_row_[static_cast<std::size_t>(id)];
-      inputs.push_back(result_is_wide && !is_weight ? wide(node.inputs[i])
-                       : takes_wide(node.op, i)     ? parameter(node.inputs[i])
-                                                    : stored(node.inputs[i]));
-    }
+    std::vector<ValueId> inputs(node.inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = input(id, i, result_is_wide);
     Attributes attributes = node.attributes;
     if (node.op == Op::cast) {
       if (attributes.string("to") == "f32") attributes.set("to", std::string(dtype_name(narrow_)));
@@ -276,6 +289,7 @@ class Converter {
   std::vector<bool> is_last_;         ///< per node: behind_products
   std::vector<bool> multiplies_row_;  ///< per node: row_products, if asked for
   std::vector<bool> is_row_;          ///< per node: rows_for these
+  bool mixes_products_;
   Graph result_;
   std::map<ValueId, ValueId> map_;   ///< as stored
   std::map<ValueId, ValueId> wide_;  ///< in f32

@@ -6,8 +6,8 @@
 namespace sylvite {
 
 struct NarrowOptions {
-  bool keep_wide = true;   ///< false: all values and constants are narrow
-  bool wide_rows = false;  ///< see below; with keep_wide and bf16, else without effect
+  bool keep_wide = true;        ///< false: all values and constants are narrow
+  bool mixed_products = false;  ///< see below; with keep_wide and bf16, else without effect
 };
 
 /// The graph with f32 values stored as `narrow`, bf16 or f16; arithmetic stays as wide as kernels make it. Of
@@ -18,9 +18,12 @@ struct NarrowOptions {
 /// - sums that only norms and further such sums read: the residuals of transformers;
 /// - gates: pointwise results that are one number for many elements of what they scale;
 /// - reductions and norms that no product reads later, and pointwise work on them.
-/// With wide_rows so do reductions, norms, pointwise work and products that only products of one row by a
-/// constant read, and what those make of f32: of one row the constant is all that takes time, and rounding
-/// the row that a classifier multiplies is a tenth of ResNet-18's error. Inputs and outputs keep their types:
+/// With mixed_products, where f32 may be multiplied by bf16, so do
+/// - reductions, norms, pointwise work and products that only products of one row by a constant read, and
+/// what those make of f32: of one row the constant is all that takes time, and rounding the row that a
+/// classifier multiplies is a tenth of ResNet-18's error;
+/// - filters of one channel for each channel (depthwise): an eighth of EfficientNet's error.
+/// Inputs and outputs keep their types:
 /// the first and last nodes convert. Constants that are finite stay finite, so that masks of the lowest f32
 /// do not become infinite. Run it after the passes: patterns know constants by more digits than 16 bits have.
 [[nodiscard]] Graph store_as(const Graph& graph, DType narrow, const NarrowOptions& options = {});

@@ -64,7 +64,8 @@ void define_depthwise_fold(AlgorithmBuilder& builder, const ConvProblem& p, cons
   const Expr y = source_coordinate(d[2], r[1], p.stride_y, p.dilation_y, p.pad_top);
   const Expr weight = builder.parameter(p.weight)(d[0], r[0], r[1], 0, d[3]);
   fold(d) = 0.0F;
-  fold(d) += from_storage(source(d[0], x, y, d[3], d[4]), p.element) * from_storage(weight, p.element);
+  fold(d) += from_storage(source(d[0], x, y, d[3], d[4]), p.element) *
+             from_storage(weight, builder.type(p.weight).dtype);
 }
 
 void define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& source, Func& fold) {

@@ -57,15 +57,13 @@ bool has_wide_rows(const Graph& body, const Node& node) {
          body.type(node.inputs.at(1)).dtype == DType::bf16;
 }
 
-/// All of the anchor's values must be f32, or all bf16; beside bf16 a convolution's bias may be f32, beside
-/// f32 the right operand of a matmul bf16.
+/// All of the anchor's values must be f32, or all bf16, but for parameters that infer.h lets differ: a
+/// convolution's, and the right operand of a matmul.
 std::string float_refusal(const Graph& body, const Node& node) {
   const DType element = body.type(node.inputs.at(0)).dtype;
   const bool is_known = element == DType::f32 || element == DType::bf16;
   std::vector<ValueId> values = node.inputs;
-  const bool has_bias = node.op == Op::conv && values.size() > 2 && values[2] != no_value;
-  if (has_bias && body.type(values[2]).dtype == DType::f32) values.resize(2);
-  if (has_wide_rows(body, node)) values.resize(1);
+  if (node.op == Op::conv || has_wide_rows(body, node)) values.resize(1);
   values.push_back(node.outputs.at(0));
   for (const ValueId id : values) {
     if (id != no_value && (!is_known || body.type(id).dtype != element)) {

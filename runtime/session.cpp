@@ -146,7 +146,7 @@ void transform(Session& session) {
   if (precision == "f16" || stores_bf16(precision, session.machine)) {
     const DType narrow = precision == "f16" ? DType::f16 : DType::bf16;
     session.graph = store_as(session.graph, narrow,
-                             {.keep_wide = keeps_wide(session), .wide_rows = !session.machine.gpu});
+                             {.keep_wide = keeps_wide(session), .mixed_products = !session.machine.gpu});
   }
   session.plan = lower(session.graph, lowering_options(session.settings, session.machine));
   session.report.kernels = static_cast<int>(session.plan.launches.size());

@@ -220,6 +220,18 @@ TEST(InferContraction, ChecksOperands) {
   EXPECT_EQ(infer(Op::attention, {f32({4, 1, 2, 3}), f32({5, 7, 3}), f32({7, 9})}), "f32[4,5,2,9]");
 }
 
+// Beside data in bf16 filters of one channel may be f32, nothing else.
+TEST(InferWindow, ChecksTypesOfFilters) {
+  const auto by_groups = [](std::int64_t groups) {
+    return Attributes{{"strides", Ints{1}}, {"pads", Ints{0, 0}}, {"dilations", Ints{1}}, {"groups", groups}};
+  };
+  const TensorType narrow = make_type(DType::bf16, {1, 4, 8});
+  EXPECT_EQ(infer(Op::conv, {narrow, f32({4, 1, 3})}, by_groups(4)), "bf16[1,4,6]");
+  refuse(Op::conv, {narrow, f32({6, 4, 3})}, by_groups(1));
+  refuse(Op::conv, {narrow, f32({4, 2, 3})}, by_groups(2));
+  refuse(Op::conv, {f32({1, 4, 8}), make_type(DType::bf16, {4, 1, 3})}, by_groups(4));
+}
+
 TEST(InferWindow, ChecksWindows) {
   const auto attributes = [](std::int64_t stride, std::int64_t pad, std::int64_t dilation) {
     return Attributes{{"strides", Ints{stride}}, {"pads", Ints{pad, pad}}, {"dilations", Ints{dilation}}};

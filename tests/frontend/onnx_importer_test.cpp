@@ -133,6 +133,24 @@ TEST(OnnxImporterTest, RefusesFactorsOfTwoTypes) {
   }
 }
 
+TEST(OnnxImporterTest, RefusesFiltersOfAnotherType) {
+  onnx::ModelProto model = one_node(18, "Conv", {1, 2, 5, 5});
+  onnx::GraphProto& graph = *model.mutable_graph();
+  *graph.add_input() = one_node(18, "Conv", {2, 1, 3, 3}).graph().input(0);
+  onnx::ValueInfoProto& filters = *graph.mutable_input(1);
+  filters.set_name("w");
+  graph.mutable_node(0)->add_input("w");
+  onnx::AttributeProto& group = *graph.mutable_node(0)->add_attribute();
+  group.set_name("group");
+  group.set_type(onnx::AttributeProto::INT);
+  group.set_i(2);
+  EXPECT_NO_THROW((void)import_model(model));
+  graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::BFLOAT16);
+  EXPECT_THAT(
+      [&] { (void)import_model(model); },
+      testing::ThrowsMessage<ModelError>(testing::HasSubstr("element types bf16 and f32, expected one")));
+}
+
 TEST(OnnxImporterTest, SoftmaxFlattensBeforeOpset13) {
   const Tensor x = floats({1, 2, 2}, {0, 0, 0, 0});
   EXPECT_THAT(run(one_node(11, "Softmax", {1, 2, 2}), {x}), testing::Each(0.25F));

@@ -158,7 +158,7 @@ constexpr const char* head = R"(graph g(%x: f32[1,4,8,8]) {
 
 TEST(StoreAs, RowsOfProductsStayWideWhenAsked) {
   const Graph graph = parse_graph(head);
-  const Graph stored = store_as(graph, DType::bf16, {.wide_rows = true});
+  const Graph stored = store_as(graph, DType::bf16, {.mixed_products = true});
   const std::map<std::string, DType> types = results_of(stored);
   for (const char* wide : {"mean", "flat", "p", "s", "r", "o"}) EXPECT_EQ(types.at(wide), DType::f32) << wide;
   for (const char* narrow : {"y", "t"}) EXPECT_EQ(types.at(narrow), DType::bf16) << narrow;
@@ -178,7 +178,7 @@ TEST(StoreAs, RowsOfSharedWeightsAreNarrow) {
     %o: f32[1,2] = matmul(%p, %w)
     return %o
   })");
-  EXPECT_EQ(results_of(store_as(graph, DType::bf16, {.wide_rows = true})).at("mean"), DType::bf16);
+  EXPECT_EQ(results_of(store_as(graph, DType::bf16, {.mixed_products = true})).at("mean"), DType::bf16);
 }
 
 // Two rows are no row.
@@ -189,7 +189,31 @@ TEST(StoreAs, MoreRowsAreNarrow) {
     %o: f32[2,2] = matmul(%mean, %w)
     return %o
   })");
-  EXPECT_EQ(results_of(store_as(graph, DType::bf16, {.wide_rows = true})).at("mean"), DType::bf16);
+  EXPECT_EQ(results_of(store_as(graph, DType::bf16, {.mixed_products = true})).at("mean"), DType::bf16);
+}
+
+// Filters of one channel are multiplied in f32 whatever is stored; others meet the data in pairs of bf16.
+TEST(StoreAs, DepthwiseFiltersStayWideWhenAsked) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[1,2,4]) {
+    %w = constant f32[2,1,1] {0.1, 0.7}
+    %v = constant f32[2,2,1] {0.1, 0.7, -0.3, 0.9}
+    %d: f32[1,2,4] = conv(%x, %w) {strides=[1], pads=[0,0], dilations=[1], groups=2}
+    %o: f32[1,2,4] = conv(%d, %v) {strides=[1], pads=[0,0], dilations=[1], groups=1}
+    return %o
+  })");
+  const auto filters = [](const Graph& stored) {
+    std::vector<DType> types;
+    for (const Node& node : stored.nodes()) {
+      if (node.op == Op::conv) types.push_back(stored.type(node.inputs[1]).dtype);
+    }
+    return types;
+  };
+  const Graph mixed = store_as(graph, DType::bf16, {.mixed_products = true});
+  verify(mixed);
+  EXPECT_EQ(filters(mixed), (std::vector<DType>{DType::f32, DType::bf16}));
+  EXPECT_EQ(filters(store_as(graph, DType::bf16)), (std::vector<DType>{DType::bf16, DType::bf16}));
+  EXPECT_EQ(filters(store_as(graph, DType::f16, {.mixed_products = true})),
+            (std::vector<DType>{DType::f16, DType::f16}));
 }
 
 TEST(StoreAs, FiniteMasksStayFinite) {
