@@ -1,44 +1,12 @@
 #include "frontend/store_narrow.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
-#include "base/parts.h"
-#include "frontend/half.h"
+#include "frontend/round_constants.h"
 
 namespace sylvite {
 namespace {
-
-constexpr float largest_bf16 = 3.3895313892515355e38F;
-constexpr float largest_f16 = 65504;
-
-/// Finite numbers stay finite; NaN stays NaN. Bounds by comparison, so that a loop of it makes vectors.
-float within(float x, float largest) {
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  const float bounded = x > largest ? largest : x < -largest ? -largest : x;
-  return x == infinity || x == -infinity ? x : bounded;
-}
-
-/// to[i] = from[i], rounded to the nearest.
-template <typename Narrow>
-void round_all(const float* from, std::uint16_t* to, std::int64_t count, float largest) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = Narrow(within(from[i], largest)).bits;
-}
-
-Tensor rounded(const Tensor& tensor, DType narrow) {
-  Tensor result(narrow, tensor.dims());
-  const auto* from = static_cast<const float*>(tensor.data());
-  auto* to = static_cast<std::uint16_t*>(result.mutable_data());
-  for_parts(tensor.size(), tensor.byte_size(), [&](std::int64_t begin, std::int64_t end) {
-    if (narrow == DType::bf16) {
-      round_all<BFloat16>(from + begin, to + begin, end - begin, largest_bf16);
-    } else {
-      round_all<Half>(from + begin, to + begin, end - begin, largest_f16);
-    }
-  });
-  return result;
-}
 
 ValueId cast(Graph& graph, ValueId id, DType to) {
   return graph.add(Op::cast, {id}, {{"to", std::string(dtype_name(to))}});
@@ -200,16 +168,18 @@ class Converter {
   [[nodiscard]] bool is_f32(ValueId id) const { return source_.type(id).dtype == DType::f32; }
   [[nodiscard]] bool is_wide(ValueId id) const { return wide_.contains(id) || source_.is_constant(id); }
 
-  /// Narrow, if the source has it as f32.
-  ValueId stored(ValueId id) {
+  /// Narrow, if the source has it as f32. A constant is rounded as its first reader asks.
+  ValueId stored(ValueId id, bool is_filter = false) {
     if (id == no_value) return no_value;
     if (const auto found = map_.find(id); found != map_.end()) return found->second;
     if (!source_.is_constant(id)) return map_[id] = cast(result_, wide_.at(id), narrow_);
     const Tensor& constant = *source_.value(id).constant;
     if (constant.dtype() != DType::f32)
       return map_[id] = result_.add_constant(constant, source_.value(id).name);
-    const Tensor narrow =
-        Tensor::later(narrow_, constant.dims(), [constant, to = narrow_] { return rounded(constant, to); });
+    const bool keeps_sums = is_filter && narrow_ == DType::bf16;
+    const Tensor narrow = Tensor::later(narrow_, constant.dims(), [constant, keeps_sums, to = narrow_] {
+      return keeps_sums ? rounded_filters(constant) : rounded(constant, to);
+    });
     return map_[id] = result_.add_constant(narrow, source_.value(id).name);
   }
 
@@ -254,7 +224,7 @@ class Converter {
     const bool is_filter = i == 1 && node.op == Op::conv;
     const bool may_be_wide =
         is_filter ? mixes_products_ && multiplies_by_channel(source_, node) : takes_wide(node.op, i);
-    return may_be_wide ? parameter(node.inputs[i]) : stored(node.inputs[i]);
+    return may_be_wide ? parameter(node.inputs[i]) : stored(node.inputs[i], is_filter);
   }
 
   /// Types follow from the inputs, except where an attribute says them: those that count convert afterwards.

@@ -11,8 +11,9 @@ struct NarrowOptions {
 };
 
 /// The graph with f32 values stored as `narrow`, bf16 or f16; arithmetic stays as wide as kernels make it. Of
-/// constants those that are multiplied (by matmul, conv, attention) are rounded too. With keep_wide these
-/// stay f32, which costs little, while their rounding would be a large part of some models' errors:
+/// constants those that are multiplied (by matmul, conv, attention) are rounded too, filters of convolutions
+/// as rounded_filters in round_constants.h says. With keep_wide these stay f32, which costs little, while
+/// their rounding would be a large part of some models' errors:
 /// - biases, scales and other constants of arithmetic; tables that rows are gathered from, and sums of such
 /// rows;
 /// - sums that only norms and further such sums read: the residuals of transformers;
