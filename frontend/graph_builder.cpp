@@ -1,6 +1,7 @@
 #include "frontend/graph_builder.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/parts.h"
@@ -126,8 +127,8 @@ int normalize_axis(std::int64_t axis, int rank) {
 }
 
 std::vector<std::int64_t> normalize_axes(const std::vector<std::int64_t>& axes, int rank) {
-  std::vector<std::int64_t> result;
-  for (std::int64_t axis : axes) result.push_back(normalize_axis(axis, rank));
+  std::vector<std::int64_t> result(axes);
+  for (std::int64_t& axis : result) axis = normalize_axis(axis, rank);
   std::sort(result.begin(), result.end());
   if (std::adjacent_find(result.begin(), result.end()) != result.end())
     throw ModelError("an axis is given twice");
@@ -135,8 +136,8 @@ std::vector<std::int64_t> normalize_axes(const std::vector<std::int64_t>& axes, 
 }
 
 std::vector<std::int64_t> all_axes(int rank) {
-  std::vector<std::int64_t> axes;
-  for (int axis = 0; axis < rank; ++axis) axes.push_back(axis);
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
   return axes;
 }
 
@@ -189,8 +190,10 @@ void GraphBuilder::check_step(const Node& node) const {
 std::vector<Sym> GraphBuilder::fold(const Node& node, const std::string& node_name) {
   if (!is_limited_) check_step(node);
   std::vector<const Tensor*> inputs;
+  inputs.reserve(node.inputs.size());
   for (ValueId id : node.inputs) inputs.push_back(id == no_value ? nullptr : &*graph_->value(id).constant);
   std::vector<TensorType> types;
+  types.reserve(node.outputs.size());
   for (ValueId id : node.outputs) types.push_back(graph_->type(id));
   work_left_ -= folding_work(*graph_, node);
   const std::vector<Tensor> results = evaluate_node(node.op, inputs, node.attributes, types);
