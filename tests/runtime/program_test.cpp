@@ -44,6 +44,25 @@ TEST(ProgramTest, WideRowsMeetNarrowWeights) {
                         {sample_tensor(DType::f32, {1, 20, 5, 5})});
 }
 
+// By the template, whose images are blocked, and in general form, whose filters have two outputs a channel.
+// What a fused kernel does not store it need not round to bf16.
+TEST(ProgramTest, WideFiltersMeetNarrowImages) {
+  for (const std::int64_t filters : {40, 80}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 40, 9, 7}));
+    const ValueId w = graph.add_constant(sample_tensor(DType::f32, {filters, 1, 3, 3}, 1), "w");
+    const ValueId b = graph.add_constant(sample_tensor(DType::f32, {filters}, 2), "b");
+    const ValueId product = graph.add(Op::conv, {graph.add(Op::relu, {x}), w, b},
+                                      {{"strides", Dims{1, 1}},
+                                       {"dilations", Dims{1, 1}},
+                                       {"pads", Dims{1, 1, 1, 1}},
+                                       {"groups", std::int64_t{40}}});
+    graph.outputs = {graph.add(Op::relu, {product})};
+    expect_as_interpreted(store_as(graph, DType::bf16, {.mixed_products = true}),
+                          {sample_tensor(DType::f32, {1, 40, 9, 7})}, 0x1p-8);
+  }
+}
+
 TEST(ProgramTest, WinogradFiltersAreTransformedOnLoading) {
   const TemporaryFolder folder;
   Graph graph;

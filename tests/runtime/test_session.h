@@ -85,7 +85,8 @@ inline void expect_near(const Tensor& actual, const Tensor& expected, double tol
 }
 
 /// Runs the graph twice and compares with the interpreter.
-inline void expect_as_interpreted(const Graph& graph, const std::vector<Tensor>& inputs) {
+inline void expect_as_interpreted(const Graph& graph, const std::vector<Tensor>& inputs,
+                                  double tolerance = 1e-4) {
   const TemporaryFolder folder;
   Session session = build_session(graph, test_options(folder.path()));
   EXPECT_THAT(session.report.warnings, testing::IsEmpty());
@@ -93,7 +94,7 @@ inline void expect_as_interpreted(const Graph& graph, const std::vector<Tensor>&
   for (int run = 0; run < 2; ++run) {
     const std::vector<Tensor> actual = session.program->run(inputs);
     ASSERT_EQ(actual.size(), expected.size());
-    for (std::size_t i = 0; i < expected.size(); ++i) expect_near(actual[i], expected[i]);
+    for (std::size_t i = 0; i < expected.size(); ++i) expect_near(actual[i], expected[i], tolerance);
   }
 }
 
