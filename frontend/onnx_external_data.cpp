@@ -122,8 +122,8 @@ ExternalData::Bytes ExternalData::map(const ExternalRange& range, std::int64_t s
     throw ModelError("{}: external data has {} bytes, its dims need {}", what, *range.length, size);
   }
   if (range.offset < 0 || range.offset > mapping->size || size > mapping->size - range.offset) {
-    throw ModelError("{}: bytes {} to {} lie outside external data '{}' of {} bytes", what, range.offset,
-                     range.offset + size, range.location, mapping->size);
+    throw ModelError("{}: {} bytes from byte {} on lie outside external data '{}' of {} bytes", what, size,
+                     range.offset, range.location, mapping->size);
   }
   return {mapping, static_cast<const std::byte*>(mapping->data) + range.offset};
 }
