@@ -85,6 +85,12 @@ std::int64_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
   return bytes;
 }
 
+/// Of mixed types only store_as makes products.
+void require_same_dtype(Sym a, Sym b) {
+  const Graph& graph = a.builder().graph();
+  require_same_dtype(graph.type(a.id()), graph.type(b.id()), "the operands");
+}
+
 }  // namespace
 
 DType Sym::dtype() const {
@@ -461,16 +467,6 @@ Sym reduce_mean(Sym x, const std::vector<std::int64_t>& axes, bool keepdims) {
 Sym softmax(Sym x, int axis) {
   return x.builder().add(Op::softmax, {x}, {{"axis", std::int64_t{axis}}});
 }
-namespace {
-
-/// Of mixed types only store_as makes products.
-void require_same_dtype(Sym a, Sym b) {
-  const Graph& graph = a.builder().graph();
-  require_same_dtype(graph.type(a.id()), graph.type(b.id()), "the operands");
-}
-
-}  // namespace
-
 Sym matmul(Sym a, Sym b) {
   require_same_dtype(a, b);
   return a.builder().add(Op::matmul, {a, b});

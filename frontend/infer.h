@@ -80,6 +80,9 @@ void require_same_dtype(const TensorType& a, const TensorType& b, std::string_vi
 /// As require_same_dtype, but data in bf16 may meet parameters in f32.
 void require_parameter_dtype(const TensorType& x, const TensorType& parameter, std::string_view what);
 
+/// Has each of a convolution's `filters` one channel? Beside data in bf16 such may be f32.
+[[nodiscard]] bool multiplies_by_channel(const TensorType& filters, const Attributes& attributes);
+
 /// No attribute or extent may be larger, so that sums and products of a few of them cannot overflow.
 inline constexpr std::int64_t extent_limit = std::int64_t{1} << 31;
 

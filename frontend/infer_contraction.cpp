@@ -93,6 +93,10 @@ OutputTypes infer_quantized_matmul(Op, InputTypes inputs, const Attributes&) {
   return {result};
 }
 
+bool multiplies_by_channel(const TensorType& filters, const Attributes& attributes) {
+  return attributes.integer("groups") > 1 && filters.rank() > 1 && filters.dims()[1] == 1;
+}
+
 OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
   const TensorType& x = inputs[0];
   const TensorType& w = inputs[1];
@@ -100,8 +104,8 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
   if (!is_number(x.dtype)) throw ModelError("convolution of {}", dtype_name(x.dtype));
   const std::int64_t groups = attributes.integer("groups");
   const Dims filter = w.dims();
-  const bool by_channel = groups > 1 && filter.size() > 1 && filter[1] == 1;
-  (by_channel ? require_parameter_dtype : require_same_dtype)(x, w, "the input and the weights");
+  const auto require = multiplies_by_channel(w, attributes) ? require_parameter_dtype : require_same_dtype;
+  require(x, w, "the input and the weights");
   if (w.rank() != x.rank() || groups < 1 || groups > extent_limit || filter[1] > extent_limit ||
       x.shape[1] != Dim(filter[1] * groups) || filter[0] % groups != 0) {
     throw ModelError("weights {} in {} groups do not fit {}", w.to_string(), groups, x.to_string());

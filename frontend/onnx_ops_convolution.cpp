@@ -19,15 +19,10 @@ void check_kernel_shape(ImportContext& c, const Dims& kernel) {
 void conv_op(ImportContext& c) {
   const Sym x = c.input(0);
   const Sym w = c.input(1);
-  const Dims kernel = spatial_dims(w);
-  check_kernel_shape(c, kernel);
-  const OnnxWindow window = read_window(c, kernel, spatial_dims(x));
+  check_kernel_shape(c, spatial_dims(w));
   std::vector<Sym> inputs{x, w};
   if (const Sym bias = c.optional(2)) inputs.push_back(bias);
-  c.output(conv(inputs, {{"strides", window.strides},
-                         {"pads", window.pads},
-                         {"dilations", window.dilations},
-                         {"groups", c.integer("group", 1)}}));
+  c.output(convolve(c, inputs));
 }
 
 struct TransposedWindow {

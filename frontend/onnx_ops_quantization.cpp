@@ -146,14 +146,6 @@ void qlinear_matmul(ImportContext& c) {
   c.output(quantize(matmul(a, b), cast(as_rows(c.input(6)), DType::f32), zero_point, zero_point.dtype()));
 }
 
-Sym convolve(ImportContext& c, Sym x, Sym w) {
-  const OnnxWindow window = read_window(c, spatial_dims(w), spatial_dims(x));
-  return conv({x, w}, {{"strides", window.strides},
-                       {"pads", window.pads},
-                       {"dilations", window.dilations},
-                       {"groups", c.integer("group", 1)}});
-}
-
 /// A parameter of the weights: one number, or one per output channel.
 Sym per_output(Sym parameter, int rank) {
   if (parameter.size() == 1) return reshape(parameter, {});
@@ -168,7 +160,7 @@ void conv_integer(ImportContext& c) {
   Sym w = cast(c.input(1), DType::i32);
   if (const Sym zero = c.optional(2)) x = x - cast(reshape(zero, {}), DType::i32);
   if (const Sym zero = c.optional(3)) w = w - cast(per_output(zero, w.rank()), DType::i32);
-  c.output(convolve(c, x, w));
+  c.output(convolve(c, {x, w}));
 }
 
 void qlinear_conv(ImportContext& c) {
@@ -176,7 +168,7 @@ void qlinear_conv(ImportContext& c) {
   const Sym x = dequantize(c.input(0), reshape(c.input(1), {}), reshape(c.input(2), {}));
   const int rank = c.input(3).rank();
   const Sym w = dequantize(c.input(3), per_output(w_scale, rank), per_output(c.input(5), rank));
-  Sym y = convolve(c, x, w);
+  Sym y = convolve(c, {x, w});
   if (const Sym bias = c.optional(8)) {
     const Sym scaled = cast(bias, DType::f32) *
                        (reshape(c.input(1), {}) * (w_scale.size() == 1 ? reshape(w_scale, {}) : w_scale));

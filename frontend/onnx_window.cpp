@@ -67,4 +67,12 @@ OnnxWindow read_window(ImportContext& c, const Dims& kernel, const Dims& spatial
   return window;
 }
 
+Sym convolve(ImportContext& c, const std::vector<Sym>& inputs) {
+  const OnnxWindow window = read_window(c, spatial_dims(inputs.at(1)), spatial_dims(inputs[0]));
+  return conv(inputs, {{"strides", window.strides},
+                       {"pads", window.pads},
+                       {"dilations", window.dilations},
+                       {"groups", c.integer("group", 1)}});
+}
+
 }  // namespace sylvite

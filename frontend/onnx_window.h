@@ -22,6 +22,9 @@ struct OnnxWindow {
 /// ModelError for lists of the wrong length and values out of range.
 [[nodiscard]] OnnxWindow read_window(ImportContext& c, const Dims& kernel, const Dims& spatial);
 
+/// The convolution of x and filters (and a bias, if given) with the node's window and groups.
+[[nodiscard]] Sym convolve(ImportContext& c, const std::vector<Sym>& inputs);
+
 /// Throws ModelError unless all values lie between `minimum` and what leaves room for products of two of
 /// them.
 void check_extents(const std::string& name, const Dims& values, std::int64_t minimum);

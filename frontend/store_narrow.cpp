@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "frontend/infer.h"
 #include "frontend/round_constants.h"
 
 namespace sylvite {
@@ -19,12 +20,6 @@ bool is_arithmetic(Op op) {
 
 bool is_norm(Op op) {
   return op == Op::layer_norm || op == Op::rms_norm;
-}
-
-/// Has each filter one channel? Then they are few, and multiplied in f32 whatever is stored.
-bool multiplies_by_channel(const Graph& graph, const Node& node) {
-  return node.op == Op::conv && node.attributes.integer("groups") > 1 &&
-         graph.type(node.inputs[1]).dims()[1] == 1;
 }
 
 /// Input i may be f32 beside narrow data, with nothing else to ask for.
@@ -223,7 +218,8 @@ class Converter {
     if (result_is_wide && !is_weight) return wide(node.inputs[i]);
     const bool is_filter = i == 1 && node.op == Op::conv;
     const bool may_be_wide =
-        is_filter ? mixes_products_ && multiplies_by_channel(source_, node) : takes_wide(node.op, i);
+        is_filter ? mixes_products_ && multiplies_by_channel(source_.type(node.inputs[1]), node.attributes)
+                  : takes_wide(node.op, i);
     return may_be_wide ? parameter(node.inputs[i]) : stored(node.inputs[i], is_filter);
   }
 
