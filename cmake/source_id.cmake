@@ -1,10 +1,13 @@
-# sylvite_source_id(TARGET NAME HEADER STAGE...): defines std::string_view sylvite::NAME in TARGET, a hash of the stages'
-# sources. Declared in HEADER. A change of any of them configures again, which takes a second.
+# sylvite_source_id(TARGET NAME HEADER FOLDER...): defines std::string_view sylvite::NAME in TARGET, a hash of every
+# source below the folders. Declared in HEADER. A change of any of them configures again, which takes a second.
 function(sylvite_source_id target name header)
   set(hashes "")
-  foreach(stage ${ARGN})
-    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${stage}/*.cpp ${PROJECT_SOURCE_DIR}/${stage}/*.h
-         ${PROJECT_SOURCE_DIR}/${stage}/*/*.cuh)
+  foreach(folder ${ARGN})
+    set(patterns "")
+    foreach(extension cpp h c cuh)
+      list(APPEND patterns ${PROJECT_SOURCE_DIR}/${folder}/*.${extension})
+    endforeach()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${patterns})
     foreach(source ${sources})
       file(SHA256 ${source} hash)
       string(APPEND hashes ${hash})

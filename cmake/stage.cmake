@@ -1,8 +1,10 @@
-# sylvite_stage(NAME LIBRARIES ...): a static library sylvite_NAME from every .cpp in the folder NAME.
-# The folder is globbed so that a new file in a stage needs no second edit here.
+# sylvite_stage(NAME LIBRARIES ...): a static library sylvite_NAME from every .cpp in the folder NAME and its rooms.
+# The folder is globbed so that a new file in a stage needs no second edit here. What is compiled for another purpose
+# (the launchers of exported models, the program that makes Halide's runtime) stays out.
 function(sylvite_stage name)
   cmake_parse_arguments(stage "" "" "LIBRARIES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/(embed|halide_runtime)/")
   if(NOT sources)
     add_library(sylvite_${name} INTERFACE)
     target_link_libraries(sylvite_${name} INTERFACE ${stage_LIBRARIES})
