@@ -1,7 +1,7 @@
 #pragma once
 // Whether a candidate computes what the reference schedule computes.
 
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 #include "lowering/kernel.h"
 
 namespace sylvite {

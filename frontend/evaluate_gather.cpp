@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "frontend/evaluate.h"
-#include "frontend/storage.h"
+#include "frontend/values/storage.h"
 
 namespace sylvite {
 namespace {

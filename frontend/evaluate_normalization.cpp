@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "frontend/evaluate.h"
-#include "frontend/storage.h"
+#include "frontend/values/storage.h"
 
 namespace sylvite {
 namespace {

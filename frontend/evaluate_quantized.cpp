@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "frontend/evaluate.h"
-#include "frontend/row_quantization.h"
-#include "frontend/storage.h"
+#include "frontend/values/row_quantization.h"
+#include "frontend/values/storage.h"
 
 namespace sylvite {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "frontend/evaluate.h"
-#include "frontend/storage.h"
+#include "frontend/values/storage.h"
 
 namespace sylvite {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "frontend/op_table.h"
-#include "frontend/tensor.h"
-#include "frontend/types.h"
+#include "frontend/values/tensor.h"
+#include "frontend/values/types.h"
 
 namespace sylvite {
 

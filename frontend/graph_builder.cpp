@@ -8,8 +8,8 @@
 #include "frontend/evaluation_work.h"
 #include "frontend/infer.h"
 #include "frontend/interpreter.h"
-#include "frontend/narrow.h"
-#include "frontend/storage.h"
+#include "frontend/values/narrow.h"
+#include "frontend/values/storage.h"
 
 namespace sylvite {
 namespace {

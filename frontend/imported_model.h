@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "frontend/graph.h"
-#include "frontend/host_value.h"
 #include "frontend/onnx_importer.h"
+#include "frontend/values/host_value.h"
 
 namespace sylvite {
 

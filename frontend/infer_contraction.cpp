@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "frontend/infer.h"
-#include "frontend/row_quantization.h"
+#include "frontend/values/row_quantization.h"
 
 namespace sylvite {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "frontend/graph.h"
-#include "frontend/host_value.h"
+#include "frontend/values/host_value.h"
 
 namespace onnx {
 class SparseTensorProto;

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "frontend/onnx_ops.h"
-#include "frontend/storage.h"
+#include "frontend/values/storage.h"
 
 namespace sylvite {
 namespace {

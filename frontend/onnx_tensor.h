@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "frontend/host_value.h"
 #include "frontend/onnx_external_data.h"
-#include "frontend/tensor.h"
+#include "frontend/values/host_value.h"
+#include "frontend/values/tensor.h"
 
 namespace onnx {
 class SparseTensorProto;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 
 namespace onnx {
 class GraphProto;

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "frontend/types.h"
+#include "frontend/values/types.h"
 
 namespace sylvite {
 

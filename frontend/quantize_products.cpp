@@ -6,7 +6,7 @@
 
 #include "base/parts.h"
 #include "frontend/rewrite.h"
-#include "frontend/row_quantization.h"
+#include "frontend/values/row_quantization.h"
 
 namespace sylvite {
 namespace {

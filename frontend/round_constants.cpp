@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/parts.h"
-#include "frontend/half.h"
+#include "frontend/values/half.h"
 
 namespace sylvite {
 namespace {

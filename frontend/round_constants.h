@@ -1,7 +1,7 @@
 #pragma once
 // Constants of f32 in 16 bits.
 
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 
 namespace sylvite {
 

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "frontend/npy.h"
 #include "frontend/onnx_tensor.h"
+#include "frontend/values/npy.h"
 
 namespace sylvite {
 namespace {

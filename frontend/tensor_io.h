@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 
 namespace sylvite {
 

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "frontend/storage.h"
 #include "frontend/text_lexer.h"
+#include "frontend/values/storage.h"
 
 namespace sylvite {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "frontend/types.h"
+#include "frontend/values/types.h"
 
 namespace sylvite {
 

@@ -1,7 +1,7 @@
 #include <bit>
 #include <limits>
 
-#include "frontend/row_quantization.h"
+#include "frontend/values/row_quantization.h"
 #include "lowering/algorithm_nodes.h"
 #include "lowering/halide_math.h"
 #include "lowering/row_quantization.h"

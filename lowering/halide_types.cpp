@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "frontend/narrow.h"
-#include "frontend/tensor.h"
+#include "frontend/values/narrow.h"
+#include "frontend/values/tensor.h"
 #include "lowering/bf16_rounding.h"
 
 namespace sylvite {

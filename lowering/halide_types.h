@@ -3,7 +3,7 @@
 
 #include <Halide.h>
 
-#include "frontend/types.h"
+#include "frontend/values/types.h"
 
 namespace sylvite {
 

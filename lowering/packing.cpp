@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/parts.h"
-#include "frontend/storage.h"
+#include "frontend/values/storage.h"
 #include "lowering/winograd.h"
 
 namespace sylvite {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 
 namespace sylvite {
 

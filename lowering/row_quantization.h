@@ -1,5 +1,6 @@
 #pragma once
-// Rows of 8-bit integers in expressions: frontend/row_quantization.h, to the bit. Internal to lowering/.
+// Rows of 8-bit integers in expressions: frontend/values/row_quantization.h, to the bit. Internal to
+// lowering/.
 
 #include <Halide.h>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 
 namespace sylvite {
 

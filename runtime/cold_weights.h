@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 #include "lowering/packing.h"
 #include "runtime/memory.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 #include "lowering/packing.h"
 
 namespace sylvite {

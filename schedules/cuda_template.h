@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/types.h"
+#include "frontend/values/types.h"
 
 namespace sylvite {
 

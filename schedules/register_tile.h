@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/types.h"
+#include "frontend/values/types.h"
 #include "lowering/problems.h"
 #include "schedules/candidate.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "frontend/types.h"
+#include "frontend/values/types.h"
 
 namespace sylvite {
 

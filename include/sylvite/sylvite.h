@@ -19,7 +19,7 @@
 #include "frontend/graph.h"
 #include "frontend/imported_model.h"
 #include "frontend/onnx_importer.h"
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 #include "sylvite/device_tensor.h"
 
 namespace sylvite {
@@ -68,7 +68,7 @@ class CompiledModel {
   /// for a model on the CPU, UnsupportedError for one with host steps.
   void run_on_device(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs,
                      void* stream = nullptr);
-  /// For every model: strings, sequences and optionals too (frontend/host_value.h).
+  /// For every model: strings, sequences and optionals too (frontend/values/host_value.h).
   [[nodiscard]] std::vector<HostValue> run_values(const std::vector<HostValue>& inputs);
   /// What is not compiled but run by the importer at every run, because shapes depend on data; see
   /// frontend/imported_model.h. Empty for most models.

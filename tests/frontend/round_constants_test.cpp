@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "frontend/half.h"
+#include "frontend/values/half.h"
 
 namespace sylvite {
 namespace {

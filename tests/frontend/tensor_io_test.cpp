@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "frontend/npy.h"
+#include "frontend/values/npy.h"
 
 namespace sylvite {
 namespace {

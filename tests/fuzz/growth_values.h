@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 #include "tests/fuzz/model_grower.h"
 
 namespace sylvite::fuzz {

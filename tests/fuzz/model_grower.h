@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 
 namespace sylvite::fuzz {
 

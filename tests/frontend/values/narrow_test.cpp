@@ -1,11 +1,11 @@
-#include "frontend/narrow.h"
+#include "frontend/values/narrow.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 
 namespace sylvite {
 namespace {

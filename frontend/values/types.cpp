@@ -1,4 +1,4 @@
-#include "frontend/types.h"
+#include "frontend/values/types.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "frontend/narrow.h"
+#include "frontend/values/narrow.h"
 
 #include <limits>
 

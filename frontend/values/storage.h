@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "frontend/half.h"
-#include "frontend/narrow.h"
-#include "frontend/tensor.h"
+#include "frontend/values/half.h"
+#include "frontend/values/narrow.h"
+#include "frontend/values/tensor.h"
 
 namespace sylvite {
 

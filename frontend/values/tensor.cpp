@@ -1,11 +1,11 @@
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 
 #include "base/error.h"
-#include "frontend/storage.h"
+#include "frontend/values/storage.h"
 
 namespace sylvite {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "frontend/types.h"
+#include "frontend/values/types.h"
 
 namespace sylvite {
 

@@ -1,4 +1,4 @@
-#include "frontend/npy.h"
+#include "frontend/values/npy.h"
 
 #include <algorithm>
 #include <array>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 
 namespace sylvite {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 
 namespace sylvite {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "frontend/types.h"
+#include "frontend/values/types.h"
 
 namespace sylvite {
 

@@ -1,4 +1,4 @@
-#include "frontend/tensor.h"
+#include "frontend/values/tensor.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "frontend/half.h"
+#include "frontend/values/half.h"
 
 namespace sylvite {
 namespace {

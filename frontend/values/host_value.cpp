@@ -1,4 +1,4 @@
-#include "frontend/host_value.h"
+#include "frontend/values/host_value.h"
 
 namespace sylvite {
 
