@@ -10,7 +10,7 @@
 #include "base/nearest.h"
 #include "cli/options.h"
 #include "frontend/onnx_weights.h"
-#include "frontend/op_table.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/tensor_io.h"
 
 namespace sylvite {

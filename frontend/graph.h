@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "frontend/op_table.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/values/tensor.h"
 #include "frontend/values/types.h"
 

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/parts.h"
 #include "frontend/evaluation_work.h"
-#include "frontend/infer.h"
 #include "frontend/interpreter.h"
+#include "frontend/ops/infer.h"
 #include "frontend/values/narrow.h"
 #include "frontend/values/storage.h"
 

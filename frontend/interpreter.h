@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "frontend/evaluate.h"
 #include "frontend/graph.h"
+#include "frontend/ops/evaluate.h"
 
 namespace sylvite {
 

@@ -10,9 +10,9 @@
 #include <span>
 
 #include "base/error.h"
-#include "frontend/evaluate.h"
-#include "frontend/infer.h"
 #include "frontend/onnx_ops.h"
+#include "frontend/ops/evaluate.h"
+#include "frontend/ops/infer.h"
 
 namespace sylvite {
 namespace {

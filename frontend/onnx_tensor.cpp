@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "frontend/infer.h"
+#include "frontend/ops/infer.h"
 
 namespace sylvite {
 namespace {

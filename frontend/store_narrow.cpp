@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "frontend/infer.h"
+#include "frontend/ops/infer.h"
 #include "frontend/round_constants.h"
 
 namespace sylvite {

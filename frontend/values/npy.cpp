@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "frontend/evaluate.h"
+#include "frontend/ops/evaluate.h"
 
 namespace sylvite {
 namespace {

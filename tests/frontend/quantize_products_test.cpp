@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "frontend/store_narrow.h"
-#include "tests/frontend/run_op.h"
+#include "tests/frontend/ops/run_op.h"
 
 namespace sylvite {
 namespace {

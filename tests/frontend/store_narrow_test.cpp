@@ -5,7 +5,7 @@
 #include <map>
 
 #include "frontend/text.h"
-#include "tests/frontend/run_op.h"
+#include "tests/frontend/ops/run_op.h"
 
 namespace sylvite {
 namespace {

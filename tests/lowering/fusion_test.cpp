@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "frontend/op_table.h"
+#include "frontend/ops/op_table.h"
 #include "sample_graphs.h"
 
 namespace sylvite {

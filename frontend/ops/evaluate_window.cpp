@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "frontend/evaluate.h"
+#include "frontend/ops/evaluate.h"
 #include "frontend/values/storage.h"
 
 namespace sylvite {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/evaluate.h"
+#include "frontend/ops/evaluate.h"
 #include "frontend/values/storage.h"
 
 namespace sylvite {

@@ -1,6 +1,6 @@
-#include "frontend/infer.h"
+#include "frontend/ops/infer.h"
 
-#include "tests/frontend/run_op.h"
+#include "tests/frontend/ops/run_op.h"
 
 namespace sylvite {
 namespace {

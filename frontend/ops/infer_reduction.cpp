@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "frontend/infer.h"
+#include "frontend/ops/infer.h"
 
 namespace sylvite {
 namespace {

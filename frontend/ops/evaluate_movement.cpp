@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "frontend/evaluate.h"
+#include "frontend/ops/evaluate.h"
 #include "frontend/values/storage.h"
 
 namespace sylvite {

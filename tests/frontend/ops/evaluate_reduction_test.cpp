@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "tests/frontend/run_op.h"
+#include "tests/frontend/ops/run_op.h"
 
 namespace sylvite {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "frontend/evaluate.h"
+#include "frontend/ops/evaluate.h"
 #include "frontend/values/storage.h"
 
 namespace sylvite {

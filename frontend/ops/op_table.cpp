@@ -1,10 +1,10 @@
-#include "frontend/op_table.h"
+#include "frontend/ops/op_table.h"
 
 #include <map>
 
 #include "base/error.h"
-#include "frontend/evaluate.h"
-#include "frontend/infer.h"
+#include "frontend/ops/evaluate.h"
+#include "frontend/ops/infer.h"
 
 namespace sylvite {
 namespace {

@@ -1,7 +1,7 @@
 // Type rules of contractions and windows.
 
 #include "base/error.h"
-#include "frontend/infer.h"
+#include "frontend/ops/infer.h"
 #include "frontend/values/row_quantization.h"
 
 namespace sylvite {

@@ -1,4 +1,4 @@
-#include "tests/frontend/run_op.h"
+#include "tests/frontend/ops/run_op.h"
 
 namespace sylvite {
 namespace {

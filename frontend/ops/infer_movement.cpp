@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "frontend/infer.h"
+#include "frontend/ops/infer.h"
 
 namespace sylvite {
 namespace {

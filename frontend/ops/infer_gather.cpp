@@ -1,7 +1,7 @@
 // Type rules of reads and writes at run-time indices.
 
 #include "base/error.h"
-#include "frontend/infer.h"
+#include "frontend/ops/infer.h"
 
 namespace sylvite {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "frontend/evaluate.h"
+#include "frontend/ops/evaluate.h"
 #include "frontend/values/row_quantization.h"
 #include "frontend/values/storage.h"
 
