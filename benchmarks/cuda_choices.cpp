@@ -12,7 +12,7 @@
 #include "benchmarks/cuda_compile.h"
 #include "benchmarks/cuda_helpers.h"
 #include "benchmarks/cuda_race.h"
-#include "frontend/text.h"
+#include "frontend/graph/text.h"
 #include "runtime/cuda_template_kernel.h"
 #include "schedules/cuda_columns.h"
 #include "schedules/cuda_norm.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 #include "frontend/tensor_io.h"
 
 namespace sylvite {

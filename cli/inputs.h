@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/options.h"
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 
 namespace sylvite {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 #include "frontend/onnx_importer.h"
 #include "frontend/values/host_value.h"
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 #include "frontend/values/host_value.h"
 
 namespace onnx {

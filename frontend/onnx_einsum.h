@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph_builder.h"
+#include "frontend/graph/graph_builder.h"
 
 namespace sylvite {
 

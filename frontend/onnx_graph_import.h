@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph_builder.h"
+#include "frontend/graph/graph_builder.h"
 #include "frontend/imported_model.h"
 #include "frontend/onnx_binding.h"
 #include "frontend/onnx_external_data.h"

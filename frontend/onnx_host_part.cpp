@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 #include "frontend/onnx_graph_import.h"
 #include "frontend/onnx_import_context.h"
 #include "frontend/onnx_node_order.h"

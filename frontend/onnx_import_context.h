@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "frontend/graph_builder.h"
+#include "frontend/graph/graph_builder.h"
 #include "frontend/onnx_binding.h"
 
 namespace onnx {

@@ -7,8 +7,8 @@
 #include <string>
 #include <tuple>
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/pass_list.h"
-#include "frontend/rewrite.h"
 
 namespace sylvite {
 namespace {

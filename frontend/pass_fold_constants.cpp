@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "frontend/evaluation_work.h"
-#include "frontend/interpreter.h"
+#include "frontend/graph/evaluation_work.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/rewrite.h"
 #include "frontend/pass_list.h"
-#include "frontend/rewrite.h"
 
 namespace sylvite {
 namespace {

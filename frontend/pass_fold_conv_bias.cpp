@@ -1,7 +1,7 @@
 // conv(x, w) + b[1,O,1,1] with constant b, where nothing else reads the convolution: b becomes its bias.
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/pass_list.h"
-#include "frontend/rewrite.h"
 
 namespace sylvite {
 namespace {

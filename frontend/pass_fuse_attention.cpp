@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/pass_list.h"
-#include "frontend/rewrite.h"
 
 namespace sylvite {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/pass_list.h"
-#include "frontend/rewrite.h"
 
 namespace sylvite {
 namespace {

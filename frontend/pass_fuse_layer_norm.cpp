@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/pass_list.h"
 #include "frontend/pattern_mean.h"
-#include "frontend/rewrite.h"
 
 namespace sylvite {
 namespace {

@@ -1,9 +1,9 @@
 // Root mean square normalisation (Zhang and Sennrich, arXiv 1910.07467): x / sqrt(mean(x^2) + epsilon), then
 // a constant scale over the normalised dims.
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/pass_list.h"
 #include "frontend/pattern_mean.h"
-#include "frontend/rewrite.h"
 
 namespace sylvite {
 namespace {

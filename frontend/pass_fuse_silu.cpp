@@ -4,8 +4,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/pass_list.h"
-#include "frontend/rewrite.h"
 
 namespace sylvite {
 namespace {

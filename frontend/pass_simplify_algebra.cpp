@@ -8,8 +8,8 @@
 #include <array>
 #include <cmath>
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/pass_list.h"
-#include "frontend/rewrite.h"
 
 namespace sylvite {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/pass_list.h"
-#include "frontend/rewrite.h"
 
 namespace sylvite {
 namespace {

@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/nearest.h"
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/text.h"
+#include "frontend/graph/verifier.h"
 #include "frontend/pass_list.h"
-#include "frontend/rewrite.h"
-#include "frontend/text.h"
-#include "frontend/verifier.h"
 
 namespace sylvite {
 namespace {

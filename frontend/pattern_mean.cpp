@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "frontend/rewrite.h"
+#include "frontend/graph/rewrite.h"
 
 namespace sylvite {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 
 namespace sylvite {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/parts.h"
-#include "frontend/rewrite.h"
+#include "frontend/graph/rewrite.h"
 #include "frontend/values/row_quantization.h"
 
 namespace sylvite {

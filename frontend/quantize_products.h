@@ -1,7 +1,7 @@
 #pragma once
 // A model whose products with constants are made of 8-bit integers.
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 
 namespace sylvite {
 

@@ -1,7 +1,7 @@
 #pragma once
 // A model in less precision.
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 
 namespace sylvite {
 

@@ -1,7 +1,7 @@
 #pragma once
 // Images with too few channels for tensor cores, as a network's input has.
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 
 namespace sylvite {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <set>
 
-#include "frontend/rewrite.h"
-#include "lowering/views.h"
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 
 namespace sylvite {
 namespace {

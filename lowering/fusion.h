@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 #include "lowering/joins.h"
 #include "lowering/plan.h"
 

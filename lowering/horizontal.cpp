@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "frontend/rewrite.h"
+#include "frontend/graph/rewrite.h"
 #include "lowering/fusion_rules.h"
 
 namespace sylvite {

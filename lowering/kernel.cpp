@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "frontend/text.h"
+#include "frontend/graph/text.h"
 
 namespace sylvite {
 namespace {

@@ -2,7 +2,7 @@
 // Which values lie in memory with their channels in blocks, so that a vector register holds channels of one
 // pixel.
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 #include "lowering/plan.h"
 
 namespace sylvite {

@@ -1,7 +1,7 @@
 #include "lowering/patches.h"
 
-#include "frontend/rewrite.h"
-#include "lowering/views.h"
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 
 namespace sylvite {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 #include "lowering/kernel.h"
 
 namespace sylvite {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 #include "lowering/memory_plan.h"
 #include "lowering/packing.h"
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 #include "lowering/plan.h"
 
 namespace sylvite {

@@ -4,9 +4,9 @@
 #include <map>
 #include <optional>
 
-#include "frontend/rewrite.h"
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "lowering/fusion_rules.h"
-#include "lowering/views.h"
 
 namespace sylvite {
 namespace {

@@ -16,7 +16,7 @@
 #include "autotune/database.h"
 #include "autotune/tuner.h"
 #include "base/knobs.h"
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 #include "frontend/passes.h"
 #include "lowering/plan.h"
 #include "runtime/program.h"

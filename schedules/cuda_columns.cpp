@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "lowering/views.h"
+#include "frontend/graph/views.h"
 #include "schedules/cuda_sources.h"
 
 namespace sylvite {

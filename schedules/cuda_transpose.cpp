@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "lowering/views.h"
+#include "frontend/graph/views.h"
 #include "schedules/cuda_sources.h"
 
 namespace sylvite {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lowering/views.h"
+#include "frontend/graph/views.h"
 
 namespace sylvite {
 namespace {

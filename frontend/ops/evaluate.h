@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 
 namespace sylvite {
 

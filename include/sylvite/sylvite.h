@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 #include "frontend/imported_model.h"
 #include "frontend/onnx_importer.h"
 #include "frontend/values/tensor.h"
@@ -90,7 +90,7 @@ class CompiledModel {
 
 /// Throws Error: see base/error.h for the kinds.
 [[nodiscard]] CompiledModel compile(const std::string& onnx_path, const CompileOptions& options = {});
-/// The same for a graph built in C++ (frontend/graph.h); options.import is not used.
+/// The same for a graph built in C++ (frontend/graph/graph.h); options.import is not used.
 [[nodiscard]] CompiledModel compile(Graph graph, const CompileOptions& options = {});
 
 }  // namespace sylvite

@@ -3,9 +3,9 @@
 #include <onnx-ml.pb.h>
 
 #include "base/error.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/verifier.h"
 #include "frontend/imported_model.h"
-#include "frontend/interpreter.h"
-#include "frontend/verifier.h"
 #include "tests/frontend/onnx_model.h"
 
 namespace sylvite {

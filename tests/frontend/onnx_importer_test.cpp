@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/verifier.h"
 #include "frontend/onnx_weights.h"
-#include "frontend/verifier.h"
 #include "tests/frontend/onnx_model.h"
 
 namespace sylvite {

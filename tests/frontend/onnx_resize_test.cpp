@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 #include "frontend/onnx_importer.h"
 #include "tests/frontend/onnx_model.h"
 

@@ -9,11 +9,11 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/text.h"
+#include "frontend/graph/verifier.h"
 #include "frontend/pass_list.h"
-#include "frontend/rewrite.h"
-#include "frontend/text.h"
-#include "frontend/verifier.h"
 
 namespace sylvite {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "frontend/text.h"
+#include "frontend/graph/text.h"
 #include "tests/frontend/ops/run_op.h"
 
 namespace sylvite {

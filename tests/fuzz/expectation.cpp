@@ -7,7 +7,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 
 namespace sylvite::fuzz {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 
 namespace sylvite::fuzz {
 

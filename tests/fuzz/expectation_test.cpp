@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "frontend/text.h"
+#include "frontend/graph/text.h"
 
 namespace sylvite::fuzz {
 namespace {

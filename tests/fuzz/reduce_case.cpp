@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 #include "frontend/onnx_importer.h"
 #include "frontend/onnx_tensor.h"
 

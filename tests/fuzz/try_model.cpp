@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "frontend/graph/interpreter.h"
 #include "frontend/imported_model.h"
-#include "frontend/interpreter.h"
 #include "frontend/passes.h"
 #include "lowering/plan.h"
 #include "lowering/plan_interpreter.h"

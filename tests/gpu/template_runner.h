@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 #include "lowering/kernel.h"
 #include "runtime/cuda_template_kernel.h"
 #include "schedules/nvrtc.h"

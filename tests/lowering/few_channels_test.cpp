@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 
 namespace sylvite {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "frontend/text.h"
+#include "frontend/graph/text.h"
 #include "lowering/horizontal.h"
 #include "sample_graphs.h"
 

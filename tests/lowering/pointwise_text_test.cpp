@@ -11,8 +11,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "frontend/interpreter.h"
-#include "frontend/text.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/text.h"
 #include "schedules/cuda_sources.h"
 
 // Printed functions, compiled as C++ for the CPU, against the interpreter.

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "frontend/rewrite.h"
+#include "frontend/graph/rewrite.h"
 #include "lowering/patches.h"
 #include "sample_graphs.h"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <random>
 
-#include "frontend/graph.h"
-#include "frontend/interpreter.h"
+#include "frontend/graph/graph.h"
+#include "frontend/graph/interpreter.h"
 #include "lowering/plan.h"
 #include "lowering/plan_interpreter.h"
 

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "case_runner.h"
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 #include "frontend/passes.h"
 #include "lowering/plan.h"
 #include "lowering/plan_interpreter.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 #include "runtime/session.h"
 
 namespace sylvite {

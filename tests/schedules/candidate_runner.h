@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 #include "lowering/algorithm.h"
 #include "lowering/kernel.h"
 #include "schedules/candidate.h"

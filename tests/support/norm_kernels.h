@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "frontend/text.h"
+#include "frontend/graph/text.h"
 #include "lowering/kernel.h"
 
 namespace sylvite {

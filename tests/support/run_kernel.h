@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "frontend/interpreter.h"
-#include "frontend/text.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/text.h"
 #include "lowering/algorithm.h"
 #include "lowering/halide_types.h"
 #include "lowering/kernel.h"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "frontend/graph.h"
-#include "frontend/interpreter.h"
-#include "frontend/verifier.h"
+#include "frontend/graph/graph.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/verifier.h"
 
 namespace sylvite {
 

@@ -1,4 +1,4 @@
-#include "frontend/text_lexer.h"
+#include "frontend/graph/text_lexer.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "frontend/verifier.h"
+#include "frontend/graph/verifier.h"
 
 namespace sylvite {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 
 namespace sylvite {
 

@@ -1,4 +1,4 @@
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 
 #include <algorithm>
 

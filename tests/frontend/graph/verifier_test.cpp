@@ -1,4 +1,4 @@
-#include "frontend/verifier.h"
+#include "frontend/graph/verifier.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 
 namespace sylvite {
 

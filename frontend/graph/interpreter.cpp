@@ -1,4 +1,4 @@
-#include "frontend/interpreter.h"
+#include "frontend/graph/interpreter.h"
 
 #include <algorithm>
 

@@ -60,7 +60,7 @@ struct Node {
 
 /// A graph owns its values and nodes. Nodes stand in topological order: the ids of a node's inputs are
 /// produced by earlier nodes. Ids are indices and stay valid while the graph only grows; a pass that removes
-/// things builds a new graph (see GraphRewriter in frontend/rewrite.h). Thread safety: const use only.
+/// things builds a new graph (see GraphRewriter in frontend/graph/rewrite.h). Thread safety: const use only.
 class Graph {
  public:
   std::string name = "graph";

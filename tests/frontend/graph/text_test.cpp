@@ -1,4 +1,4 @@
-#include "frontend/text.h"
+#include "frontend/graph/text.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "frontend/text_lexer.h"
+#include "frontend/graph/text_lexer.h"
 
 namespace sylvite {
 namespace {

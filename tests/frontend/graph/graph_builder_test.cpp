@@ -1,11 +1,11 @@
-#include "frontend/graph_builder.h"
+#include "frontend/graph/graph_builder.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "frontend/interpreter.h"
-#include "frontend/text.h"
-#include "frontend/verifier.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/text.h"
+#include "frontend/graph/verifier.h"
 
 namespace sylvite {
 namespace {

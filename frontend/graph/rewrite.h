@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/graph.h"
+#include "frontend/graph/graph.h"
 
 namespace sylvite {
 

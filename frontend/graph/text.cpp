@@ -1,4 +1,4 @@
-#include "frontend/text.h"
+#include "frontend/graph/text.h"
 
 #include <bit>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "frontend/text_lexer.h"
+#include "frontend/graph/text_lexer.h"
 #include "frontend/values/storage.h"
 
 namespace sylvite {

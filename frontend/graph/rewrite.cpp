@@ -1,4 +1,4 @@
-#include "frontend/rewrite.h"
+#include "frontend/graph/rewrite.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,12 @@
-#include "frontend/graph_builder.h"
+#include "frontend/graph/graph_builder.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/parts.h"
-#include "frontend/evaluation_work.h"
-#include "frontend/interpreter.h"
+#include "frontend/graph/evaluation_work.h"
+#include "frontend/graph/interpreter.h"
 #include "frontend/ops/infer.h"
 #include "frontend/values/narrow.h"
 #include "frontend/values/storage.h"

@@ -1,10 +1,10 @@
-#include "lowering/views.h"
+#include "frontend/graph/views.h"
 
 #include <algorithm>
 #include <functional>
 #include <numeric>
 
-#include "frontend/rewrite.h"
+#include "frontend/graph/rewrite.h"
 
 namespace sylvite {
 namespace {

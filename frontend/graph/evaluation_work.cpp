@@ -1,4 +1,4 @@
-#include "frontend/evaluation_work.h"
+#include "frontend/graph/evaluation_work.h"
 
 #include <algorithm>
 
