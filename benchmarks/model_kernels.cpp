@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "benchmarks/kernel_runner.h"
 #include "frontend/onnx_importer.h"
-#include "frontend/passes.h"
+#include "frontend/passes/passes.h"
 #include "lowering/plan.h"
 #include "lowering/work.h"
 

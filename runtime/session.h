@@ -17,7 +17,7 @@
 #include "autotune/tuner.h"
 #include "base/knobs.h"
 #include "frontend/graph/graph.h"
-#include "frontend/passes.h"
+#include "frontend/passes/passes.h"
 #include "lowering/plan.h"
 #include "runtime/program.h"
 #include "schedules/candidate.h"

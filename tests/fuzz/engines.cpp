@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "frontend/onnx_importer.h"
-#include "frontend/passes.h"
+#include "frontend/passes/passes.h"
 #include "lowering/plan_interpreter.h"
 #include "runtime/session.h"
 

@@ -18,7 +18,7 @@
 #include "autotune/verify.h"
 #include "base/error.h"
 #include "frontend/onnx_importer.h"
-#include "frontend/passes.h"
+#include "frontend/passes/passes.h"
 #include "lowering/plan.h"
 #include "runtime/kernel_runner.h"
 #include "schedules/compile.h"

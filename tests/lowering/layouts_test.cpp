@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "frontend/store_narrow.h"
+#include "frontend/passes/store_narrow.h"
 #include "lowering/fusion.h"
 #include "sample_graphs.h"
 

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "frontend/onnx_importer.h"
-#include "frontend/passes.h"
+#include "frontend/passes/passes.h"
 #include "lowering/plan.h"
 #include "sample_graphs.h"
 

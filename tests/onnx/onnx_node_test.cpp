@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "case_runner.h"
 #include "frontend/graph/interpreter.h"
-#include "frontend/passes.h"
+#include "frontend/passes/passes.h"
 #include "lowering/plan.h"
 #include "lowering/plan_interpreter.h"
 #include "sylvite/sylvite.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
-#include "frontend/store_narrow.h"
+#include "frontend/passes/store_narrow.h"
 #include "tests/runtime/test_session.h"
 
 namespace sylvite {

@@ -9,7 +9,7 @@
 #include "autotune/sqlite.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "frontend/quantize_products.h"
+#include "frontend/passes/quantize_products.h"
 #include "lowering/algorithm.h"
 #include "lowering/plan_interpreter.h"
 #include "runtime/session_confirm.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "frontend/graph/rewrite.h"
-#include "frontend/pass_list.h"
+#include "frontend/passes/pass_list.h"
 
 namespace sylvite {
 namespace {

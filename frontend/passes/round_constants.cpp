@@ -1,4 +1,4 @@
-#include "frontend/round_constants.h"
+#include "frontend/passes/round_constants.h"
 
 #include <bit>
 #include <cmath>

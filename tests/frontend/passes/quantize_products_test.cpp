@@ -1,9 +1,9 @@
-#include "frontend/quantize_products.h"
+#include "frontend/passes/quantize_products.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/store_narrow.h"
+#include "frontend/passes/store_narrow.h"
 #include "tests/frontend/ops/run_op.h"
 
 namespace sylvite {

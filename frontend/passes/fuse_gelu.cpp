@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "frontend/graph/rewrite.h"
-#include "frontend/pass_list.h"
+#include "frontend/passes/pass_list.h"
 
 namespace sylvite {
 namespace {

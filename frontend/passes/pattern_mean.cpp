@@ -1,4 +1,4 @@
-#include "frontend/pattern_mean.h"
+#include "frontend/passes/pattern_mean.h"
 
 #include <cmath>
 

@@ -7,7 +7,7 @@
 #include "frontend/graph/evaluation_work.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/rewrite.h"
-#include "frontend/pass_list.h"
+#include "frontend/passes/pass_list.h"
 
 namespace sylvite {
 namespace {

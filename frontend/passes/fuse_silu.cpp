@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "frontend/graph/rewrite.h"
-#include "frontend/pass_list.h"
+#include "frontend/passes/pass_list.h"
 
 namespace sylvite {
 namespace {

@@ -1,4 +1,4 @@
-#include "frontend/quantize_products.h"
+#include "frontend/passes/quantize_products.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Each pass, shown by equal graphs: the graph before and the graph expected after, as text. A second check
 // runs both through the reference interpreter.
 
-#include "frontend/passes.h"
+#include "frontend/passes/passes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/text.h"
 #include "frontend/graph/verifier.h"
-#include "frontend/pass_list.h"
+#include "frontend/passes/pass_list.h"
 
 namespace sylvite {
 namespace {

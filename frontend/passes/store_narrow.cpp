@@ -1,10 +1,10 @@
-#include "frontend/store_narrow.h"
+#include "frontend/passes/store_narrow.h"
 
 #include <algorithm>
 #include <map>
 
 #include "frontend/ops/infer.h"
-#include "frontend/round_constants.h"
+#include "frontend/passes/round_constants.h"
 
 namespace sylvite {
 namespace {

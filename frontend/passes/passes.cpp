@@ -1,4 +1,4 @@
-#include "frontend/passes.h"
+#include "frontend/passes/passes.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/text.h"
 #include "frontend/graph/verifier.h"
-#include "frontend/pass_list.h"
+#include "frontend/passes/pass_list.h"
 
 namespace sylvite {
 namespace {

@@ -1,7 +1,7 @@
 // conv(x, w) + b[1,O,1,1] with constant b, where nothing else reads the convolution: b becomes its bias.
 
 #include "frontend/graph/rewrite.h"
-#include "frontend/pass_list.h"
+#include "frontend/passes/pass_list.h"
 
 namespace sylvite {
 namespace {

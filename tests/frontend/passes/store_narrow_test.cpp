@@ -1,4 +1,4 @@
-#include "frontend/store_narrow.h"
+#include "frontend/passes/store_narrow.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,8 @@
 // a constant scale over the normalised dims.
 
 #include "frontend/graph/rewrite.h"
-#include "frontend/pass_list.h"
-#include "frontend/pattern_mean.h"
+#include "frontend/passes/pass_list.h"
+#include "frontend/passes/pattern_mean.h"
 
 namespace sylvite {
 namespace {

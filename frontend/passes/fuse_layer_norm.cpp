@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "frontend/graph/rewrite.h"
-#include "frontend/pass_list.h"
-#include "frontend/pattern_mean.h"
+#include "frontend/passes/pass_list.h"
+#include "frontend/passes/pattern_mean.h"
 
 namespace sylvite {
 namespace {
