@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "benchmarks/kernel_runner.h"
-#include "frontend/onnx_importer.h"
+#include "frontend/onnx/importer.h"
 #include "frontend/passes/passes.h"
 #include "lowering/plan.h"
 #include "lowering/work.h"

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
-#include "frontend/tensor_io.h"
+#include "frontend/onnx/tensor_io.h"
 
 namespace sylvite {
 namespace {

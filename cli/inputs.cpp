@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "cli/options.h"
-#include "frontend/onnx_weights.h"
+#include "frontend/onnx/tensor_io.h"
+#include "frontend/onnx/weights.h"
 #include "frontend/ops/op_table.h"
-#include "frontend/tensor_io.h"
 
 namespace sylvite {
 namespace {

@@ -14,7 +14,7 @@ namespace sylvite {
 void add_input_options(Options& options);
 
 /// One tensor per graph input, in order: from --input NAME=FILE (.npy or .pb), else drawn by the generator of
-/// frontend/onnx_weights.h: floats of unit variance; integers below 1000 and the extent they index, where
+/// frontend/onnx/weights.h: floats of unit variance; integers below 1000 and the extent they index, where
 /// they index one, else 0 or 1. The same seed, name and type give the same values everywhere. Throws
 /// UsageError for unknown names, InputError naming the input for a wrong dtype or shape.
 [[nodiscard]] std::vector<Tensor> make_inputs(const Options& options, const Graph& graph);

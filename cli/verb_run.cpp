@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "cli/timing.h"
 #include "cli/verb.h"
-#include "frontend/tensor_io.h"
+#include "frontend/onnx/tensor_io.h"
 
 namespace sylvite {
 namespace {

@@ -17,8 +17,8 @@
 
 #include "base/error.h"
 #include "frontend/graph/graph.h"
-#include "frontend/imported_model.h"
-#include "frontend/onnx_importer.h"
+#include "frontend/onnx/imported_model.h"
+#include "frontend/onnx/importer.h"
 #include "frontend/values/tensor.h"
 #include "sylvite/device_tensor.h"
 
@@ -71,7 +71,7 @@ class CompiledModel {
   /// For every model: strings, sequences and optionals too (frontend/values/host_value.h).
   [[nodiscard]] std::vector<HostValue> run_values(const std::vector<HostValue>& inputs);
   /// What is not compiled but run by the importer at every run, because shapes depend on data; see
-  /// frontend/imported_model.h. Empty for most models.
+  /// frontend/onnx/imported_model.h. Empty for most models.
   [[nodiscard]] std::vector<HostStep> host_steps() const;
   [[nodiscard]] const CompileReport& report() const;
   [[nodiscard]] std::vector<std::string> input_names() const;

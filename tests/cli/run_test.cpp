@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "command.h"
-#include "frontend/tensor_io.h"
+#include "frontend/onnx/tensor_io.h"
 
 namespace sylvite {
 namespace {

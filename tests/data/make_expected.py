@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write tests/data/expected: what ONNX Runtime computes for the stripped models of tests/data/models.
 
-Weights and inputs come from the generator of frontend/onnx_weights.h, computed here in NumPy to the same bits
+Weights and inputs come from the generator of frontend/onnx/weights.h, computed here in NumPy to the same bits
 (seed 0). Float inputs have unit variance (factor sqrt(3)), integer inputs are uniform in [0, 1000).
 
 For each model NAME the folder gets

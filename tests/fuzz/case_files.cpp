@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "frontend/onnx_tensor.h"
-#include "frontend/tensor_io.h"
+#include "frontend/onnx/tensor.h"
+#include "frontend/onnx/tensor_io.h"
 
 namespace sylvite::fuzz {
 namespace {

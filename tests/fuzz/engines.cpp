@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "frontend/onnx_importer.h"
+#include "frontend/onnx/importer.h"
 #include "frontend/passes/passes.h"
 #include "lowering/plan_interpreter.h"
 #include "runtime/session.h"

@@ -14,7 +14,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "frontend/onnx_importer.h"
+#include "frontend/onnx/importer.h"
 #include "tests/fuzz/case_files.h"
 #include "tests/fuzz/engines.h"
 #include "tests/fuzz/reduce_case.h"

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <set>
 
-#include "frontend/onnx_tensor.h"
+#include "frontend/onnx/tensor.h"
 #include "tests/fuzz/growth_values.h"
 
 namespace sylvite::fuzz {

@@ -1,6 +1,6 @@
 // Growths that work element by element, with broadcasting.
 
-#include "frontend/onnx_tensor.h"
+#include "frontend/onnx/tensor.h"
 #include "tests/fuzz/growth_values.h"
 
 namespace sylvite::fuzz {

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
-#include "frontend/onnx_importer.h"
-#include "frontend/onnx_tensor.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/tensor.h"
 
 namespace sylvite::fuzz {
 namespace {

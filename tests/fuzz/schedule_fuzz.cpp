@@ -17,7 +17,7 @@
 #include "autotune/random_inputs.h"
 #include "autotune/verify.h"
 #include "base/error.h"
-#include "frontend/onnx_importer.h"
+#include "frontend/onnx/importer.h"
 #include "frontend/passes/passes.h"
 #include "lowering/plan.h"
 #include "runtime/kernel_runner.h"

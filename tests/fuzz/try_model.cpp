@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
-#include "frontend/imported_model.h"
+#include "frontend/onnx/imported_model.h"
 #include "frontend/passes/passes.h"
 #include "lowering/plan.h"
 #include "lowering/plan_interpreter.h"

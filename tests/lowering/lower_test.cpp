@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "frontend/onnx_importer.h"
+#include "frontend/onnx/importer.h"
 #include "frontend/passes/passes.h"
 #include "lowering/plan.h"
 #include "sample_graphs.h"

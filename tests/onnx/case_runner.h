@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/imported_model.h"
+#include "frontend/onnx/imported_model.h"
 #include "node_case.h"
 #include "tests/support/isolated.h"
 

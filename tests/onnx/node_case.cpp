@@ -12,7 +12,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "frontend/onnx_tensor.h"
+#include "frontend/onnx/tensor.h"
 
 namespace sylvite::node_test {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/onnx_importer.h"
-#include "tests/frontend/onnx_model.h"
+#include "frontend/onnx/importer.h"
+#include "tests/frontend/onnx/onnx_model.h"
 #include "tests/runtime/test_session.h"
 
 namespace sylvite {

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "frontend/onnx_weights.h"
-#include "frontend/tensor_io.h"
+#include "frontend/onnx/tensor_io.h"
+#include "frontend/onnx/weights.h"
 #include "tests/runtime/test_session.h"
 
 namespace sylvite {

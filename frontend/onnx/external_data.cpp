@@ -1,0 +1,131 @@
+#include "frontend/onnx/external_data.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+
+namespace sylvite {
+
+struct ExternalData::Mapping {
+  void* data = nullptr;
+  std::int64_t size = 0;
+
+  Mapping(void* mapped, std::int64_t bytes) : data(mapped), size(bytes) {}
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    if (data != nullptr) munmap(data, static_cast<std::size_t>(size));
+  }
+};
+
+namespace {
+
+/// A file descriptor closed at the end of its scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { close(); }
+  void reset(int fd) {
+    close();
+    fd_ = fd;
+  }
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  void close() const {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int fd_;
+};
+
+/// The components of a relative path; throws ModelError for what could leave the folder.
+std::vector<std::string> split_location(const std::string& location, const std::string& what) {
+  const auto refuse = [&](const char* why) {
+    throw ModelError("{}: external data '{}' {}; it must be a plain file in the model's folder", what,
+                     location, why);
+  };
+  if (location.empty()) refuse("has no name");
+  if (location.front() == '/') refuse("is an absolute path");
+  if (location.find('\0') != std::string::npos) refuse("holds a zero byte");
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= location.size()) {
+    const std::size_t end = std::min(location.find('/', begin), location.size());
+    const std::string part = location.substr(begin, end - begin);
+    if (part == "..") refuse("leaves the folder");
+    if (!part.empty() && part != ".") parts.push_back(part);
+    begin = end + 1;
+  }
+  if (parts.empty()) refuse("names no file");
+  return parts;
+}
+
+void check_plain_file(int fd, const std::string& path, const std::string& what, struct stat& status) {
+  if (fstat(fd, &status) != 0) throw IoError("{}: cannot inspect '{}': {}", what, path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) throw ModelError("{}: external data '{}' is not a regular file", what, path);
+  if (status.st_nlink != 1) {
+    throw ModelError("{}: external data '{}' has {} hard links; copy the file so that it has one", what, path,
+                     status.st_nlink);
+  }
+}
+
+}  // namespace
+
+bool ExternalData::exists(const std::string& location) const {
+  if (folder_.empty() || location.empty()) return false;
+  struct stat status{};
+  const bool is_missing = lstat((folder_ + "/" + location).c_str(), &status) != 0 && errno == ENOENT;
+  return !is_missing || location.front() == '/' || location.find("..") != std::string::npos;
+}
+
+std::shared_ptr<const ExternalData::Mapping> ExternalData::open(const std::string& location,
+                                                                const std::string& what) const {
+  if (const auto found = mappings_.find(location); found != mappings_.end()) return found->second;
+  const std::vector<std::string> parts = split_location(location, what);
+  if (folder_.empty())
+    throw ModelError("{}: external data '{}' needs a model folder, and none is given", what, location);
+  Descriptor fd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (std::size_t i = 0; i < parts.size() && fd.get() >= 0; ++i) {
+    const int kind = i + 1 < parts.size() ? O_DIRECTORY : O_NONBLOCK;  // a FIFO must not block the open
+    fd.reset(openat(fd.get(), parts[i].c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind));
+  }
+  if (fd.get() < 0) {
+    if (errno == ELOOP || errno == ENOTDIR) {
+      throw ModelError("{}: external data '{}' is reached through a symbolic link or a file", what, location);
+    }
+    throw IoError("{}: cannot open external data '{}' in '{}': {}", what, location, folder_,
+                  std::strerror(errno));
+  }
+  struct stat status{};
+  check_plain_file(fd.get(), location, what, status);
+  void* data = nullptr;
+  if (status.st_size > 0) {
+    data = mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, fd.get(), 0);
+    if (data == MAP_FAILED) throw IoError("{}: cannot map '{}': {}", what, location, std::strerror(errno));
+  }
+  return mappings_[location] = std::make_shared<const Mapping>(data, status.st_size);
+}
+
+ExternalData::Bytes ExternalData::map(const ExternalRange& range, std::int64_t size,
+                                      const std::string& what) const {
+  const std::shared_ptr<const Mapping> mapping = open(range.location, what);
+  if (range.length && *range.length != size) {
+    throw ModelError("{}: external data has {} bytes, its dims need {}", what, *range.length, size);
+  }
+  if (range.offset < 0 || range.offset > mapping->size || size > mapping->size - range.offset) {
+    throw ModelError("{}: {} bytes from byte {} on lie outside external data '{}' of {} bytes", what, size,
+                     range.offset, range.location, mapping->size);
+  }
+  return {mapping, static_cast<const std::byte*>(mapping->data) + range.offset};
+}
+
+}  // namespace sylvite

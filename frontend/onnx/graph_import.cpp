@@ -1,0 +1,408 @@
+#include "frontend/onnx/graph_import.h"
+
+#include <onnx-ml.pb.h>
+
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "frontend/onnx/node_order.h"
+#include "frontend/onnx/ops.h"
+#include "frontend/onnx/tensor.h"
+#include "frontend/onnx/weights.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t max_imported_nodes = 50'000;  ///< once functions are inlined and loops unrolled
+constexpr int entries_like_a_node = 16;  ///< so many entries of what a node lists take as long as a node
+constexpr int max_depth = 64;            ///< of calls and subgraphs
+
+/// Throws an error of the same code with `prefix` before its message.
+[[noreturn]] void rethrow_named(const Error& error, const std::string& prefix) {
+  const std::string message = prefix + ": " + error.what();
+  if (const auto* needs = dynamic_cast<const NeedsValueError*>(&error))
+    throw NeedsValueError(message, needs->reason());
+  switch (error.code()) {
+    case ErrorCode::bad_usage:
+      throw UsageError(message);
+    case ErrorCode::unsupported:
+      throw UnsupportedError(message);
+    case ErrorCode::io_failure:
+      throw IoError(message);
+    case ErrorCode::bad_model:
+    case ErrorCode::bad_input:
+      throw ModelError(message);
+    default:
+      throw InternalError(message);
+  }
+}
+
+std::map<std::string, int> model_opsets(const onnx::ModelProto& model) {
+  std::map<std::string, int> opsets;
+  for (const auto& opset : model.opset_import()) {
+    const std::string domain = opset.domain() == "ai.onnx" ? "" : opset.domain();
+    opsets[domain] = static_cast<int>(opset.version());
+  }
+  opsets.emplace("", 1);
+  return opsets;
+}
+
+Dims bound_dims(const onnx::ValueInfoProto& input, const ImportOptions& options) {
+  const auto& type = input.type().tensor_type();
+  const auto given = options.input_shapes.find(input.name());
+  if (given != options.input_shapes.end() && !type.has_shape()) return given->second;
+  if (!type.has_shape()) throw UnsupportedError("input '{}' has no shape; give one", input.name());
+  if (given != options.input_shapes.end() &&
+      given->second.size() != static_cast<std::size_t>(type.shape().dim_size())) {
+    throw UsageError("input '{}' has rank {}, but a shape of rank {} is given", input.name(),
+                     type.shape().dim_size(), given->second.size());
+  }
+  Dims dims;
+  for (int i = 0; i < type.shape().dim_size(); ++i) {
+    const auto& dim = type.shape().dim(i);
+    const auto named = options.dims.find(dim.dim_param());
+    std::int64_t extent = dim.has_dim_value() ? dim.dim_value() : 1;
+    if (!dim.has_dim_value() && named != options.dims.end()) extent = named->second;
+    if (given != options.input_shapes.end()) {
+      const std::int64_t wanted = given->second[static_cast<std::size_t>(i)];
+      if (dim.has_dim_value() && wanted != extent) {
+        throw UsageError("input '{}': dimension {} is {} in the model, but {} is given", input.name(), i,
+                         extent, wanted);
+      }
+      extent = wanted;
+    }
+    dims.push_back(extent);
+  }
+  return dims;
+}
+
+void check_known_names(const onnx::GraphProto& graph, const ImportOptions& options) {
+  std::set<std::string> names;
+  for (const auto& input : graph.input()) names.insert(input.name());
+  const auto check = [&](const std::string& name) {
+    if (!names.contains(name)) {
+      throw UsageError("the model has no input '{}'; its inputs are: {}", name, fmt::join(names, ", "));
+    }
+  };
+  for (const auto& [name, shape] : options.input_shapes) check(name);
+  for (const auto& [name, tensor] : options.bound_inputs) check(name);
+}
+
+/// Counts a level of nesting while it lives.
+class Depth {
+ public:
+  explicit Depth(int& depth) : depth_(depth) {
+    if (++depth_ > max_depth) {
+      --depth_;
+      throw UnsupportedError("subgraphs and functions nest deeper than {}", max_depth);
+    }
+  }
+  Depth(const Depth&) = delete;
+  Depth& operator=(const Depth&) = delete;
+  ~Depth() { --depth_; }
+
+ private:
+  int& depth_;
+};
+
+}  // namespace
+
+Graph OnnxGraphImporter::without_dead_nodes(const Graph& graph) {
+  std::vector<char> is_live(graph.values().size(), 0);
+  for (const ValueId id : graph.outputs) is_live[static_cast<std::size_t>(id)] = 1;
+  std::vector<NodeId> live_nodes;
+  for (std::size_t i = graph.nodes().size(); i-- > 0;) {
+    const Node& node = graph.nodes()[i];
+    bool needed = false;
+    for (const ValueId id : node.outputs) needed = needed || is_live[static_cast<std::size_t>(id)] != 0;
+    if (!needed) continue;
+    live_nodes.push_back(static_cast<NodeId>(i));
+    for (const ValueId id : node.inputs) {
+      if (id != no_value) is_live[static_cast<std::size_t>(id)] = 1;
+    }
+  }
+  Graph result;
+  result.name = graph.name;
+  std::vector<ValueId> renumbered(graph.values().size(), no_value);
+  const auto at = [&](ValueId id) -> ValueId& { return renumbered[static_cast<std::size_t>(id)]; };
+  for (const ValueId id : graph.inputs) at(id) = result.add_input(graph.value(id).name, graph.type(id));
+  for (std::size_t i = 0; i < graph.values().size(); ++i) {
+    const Value& value = graph.values()[i];
+    if (is_live[i] != 0 && value.constant) renumbered[i] = result.add_constant(*value.constant, value.name);
+  }
+  for (auto id = live_nodes.rbegin(); id != live_nodes.rend(); ++id) {
+    const Node& node = graph.node(*id);
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(input == no_value ? no_value : at(input));
+    const std::vector<ValueId> outputs = result.add_node(node.op, inputs, node.attributes, node.name);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      at(node.outputs[i]) = outputs[i];
+      result.rename(outputs[i], graph.value(node.outputs[i]).name);
+    }
+  }
+  for (const ValueId id : graph.outputs) result.outputs.push_back(at(id));
+  return result;
+}
+
+OnnxBinding* OnnxScope::find(const std::string& name) {
+  for (OnnxScope* scope = this; scope != nullptr; scope = scope->parent_) {
+    const auto found = scope->names_.find(name);
+    if (found != scope->names_.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+OnnxScope OnnxScope::of_function() {
+  OnnxScope scope;
+  scope.is_function_ = true;
+  return scope;
+}
+
+OnnxGraphImporter::OnnxGraphImporter(std::shared_ptr<const onnx::ModelProto> model, const std::string& folder,
+                                     const ImportOptions& options, OnnxStage stage)
+    : model_(std::move(model)),
+      options_(options),
+      stage_(stage),
+      external_(folder),
+      functions_(*model_),
+      builder_(graph_) {}
+
+Tensor OnnxGraphImporter::load_initializer(const onnx::TensorProto& proto) const {
+  if (!is_data_absent(proto, external_)) return decode_tensor(proto, external_, model_);
+  if (!options_.random_weights) {
+    throw IoError("tensor '{}' has its data in a file that is not there; random weights can stand in for it",
+                  proto.name());
+  }
+  const Dims dims(proto.dims().begin(), proto.dims().end());
+  const TensorType type = make_type(dtype_of_onnx(proto.data_type()), dims);
+  check_value_size(type);
+  const double factor = std::sqrt(3.0 / weight_fan_in(model_->graph(), proto));
+  return random_floats(type.dtype, dims, proto.name(), options_.seed, factor);
+}
+
+Tensor OnnxGraphImporter::dense(const onnx::SparseTensorProto& proto) {
+  builder_.reserve_table(Dims(proto.dims().begin(), proto.dims().end()));
+  return decode_sparse_tensor(proto, external_);
+}
+
+OnnxBinding& OnnxGraphImporter::read(OnnxScope& scope, const std::string& name) {
+  OnnxBinding* binding = scope.find(name);
+  if (binding == nullptr) throw ModelError("'{}' is read but nothing produces it", name);
+  if (binding->is_deferred)
+    throw NeedsValueError(fmt::format("'{}' is known only when the model runs", name),
+                          "reads '" + name + "'");
+  if (binding->value == no_value && binding->initializer != nullptr) {
+    if (binding->initializer->data_type() == onnx::TensorProto::STRING) {
+      binding->strings = std::make_shared<const StringTensor>(decode_strings(*binding->initializer));
+      binding->initializer = nullptr;
+      return *binding;
+    }
+    const Tensor weight = load_initializer(*binding->initializer);
+    builder_.raise_budget(8 * weight.byte_size());  // may be transposed twice
+    binding->value = graph_.add_constant(weight, name);
+  } else if (binding->value == no_value && binding->sparse != nullptr) {
+    binding->value = graph_.add_constant(dense(*binding->sparse), name);
+  }
+  return *binding;
+}
+
+void OnnxGraphImporter::bind_output(OnnxScope& scope, const std::string& name, OnnxBinding binding) {
+  // Names of subgraphs and functions repeat, and would only be numbered.
+  const bool is_nameable = scope.is_main() && binding.value != no_value;
+  if (is_nameable && graph_.value(binding.value).producer != no_node) {
+    const std::string automatic = "v" + std::to_string(binding.value);
+    if (graph_.value(binding.value).name == automatic) graph_.rename(binding.value, name);
+  }
+  scope.bind(name, std::move(binding));
+}
+
+void OnnxGraphImporter::bind_initializers(const onnx::GraphProto& graph, OnnxScope& scope) {
+  std::set<std::string> names;
+  const auto check_new = [&](const std::string& name) {
+    if (!names.insert(name).second) throw ModelError("the graph has two initializers named '{}'", name);
+  };
+  for (const onnx::TensorProto& proto : graph.initializer()) {
+    check_new(proto.name());
+    scope.bind(proto.name(), {.initializer = &proto});
+  }
+  for (const onnx::SparseTensorProto& proto : graph.sparse_initializer()) {
+    check_new(proto.values().name());
+    scope.bind(proto.values().name(), {.sparse = &proto});
+  }
+}
+
+void OnnxGraphImporter::import_input(const onnx::ValueInfoProto& input, OnnxScope& scope) {
+  if (input.type().value_case() == onnx::TypeProto::VALUE_NOT_SET)
+    throw ModelError("input '{}' has no type", input.name());
+  const bool is_tensor = input.type().has_tensor_type();
+  const bool is_numeric = is_tensor && input.type().tensor_type().elem_type() != onnx::TensorProto::STRING;
+  if (!is_numeric && stage_ == OnnxStage::first) {
+    free_inputs_.push_back({input.name(), is_tensor ? "strings" : "a sequence or an optional"});
+    scope.bind(input.name(), OnnxBinding::deferred());
+    return;
+  }
+  if (!is_tensor) {
+    throw UnsupportedError("input '{}' is not a tensor; sequences and optionals need steps on the host",
+                           input.name());
+  }
+  const DType dtype = dtype_of_onnx(input.type().tensor_type().elem_type());
+  const auto bound = options_.bound_inputs.find(input.name());
+  if (bound != options_.bound_inputs.end()) {
+    if (bound->second.dtype() != dtype) {
+      throw UsageError("the bound value is {}, expected {}", dtype_name(bound->second.dtype()),
+                       dtype_name(dtype));
+    }
+    scope.bind(input.name(), OnnxBinding::of(graph_.add_constant(bound->second, input.name())));
+    return;
+  }
+  const TensorType type = make_type(dtype, bound_dims(input, options_));
+  check_value_size(type);
+  free_inputs_.push_back({input.name(), type.to_string()});
+  scope.bind(input.name(), OnnxBinding::of(graph_.add_input(input.name(), type)));
+}
+
+void OnnxGraphImporter::import_inputs(OnnxScope& scope) {
+  check_known_names(model_->graph(), options_);
+  std::set<std::string> seen;
+  for (const onnx::ValueInfoProto& input : model_->graph().input()) {
+    if (!seen.insert(input.name()).second)
+      throw ModelError("the model has two inputs named '{}'", input.name());
+    const bool is_bound = options_.bound_inputs.contains(input.name());
+    if (!is_bound && scope.find(input.name()) != nullptr) continue;  // an initializer
+    try {
+      import_input(input, scope);
+    } catch (const Error& error) {
+      rethrow_named(error, fmt::format("input '{}'", input.name()));
+    }
+  }
+}
+
+void OnnxGraphImporter::import_outputs(OnnxScope& scope) {
+  for (const onnx::ValueInfoProto& output : model_->graph().output()) {
+    OnnxBinding* binding = scope.find(output.name());
+    if (binding == nullptr) throw ModelError("nothing produces the model's output '{}'", output.name());
+    ValueId id = read(scope, output.name()).value;
+    if (id == no_value) throw UnsupportedError("output '{}' is not a tensor", output.name());
+    if (graph_.value(id).name != output.name()) {
+      // The value already goes by another name (an input, a constant, a second output): give it one more.
+      const TensorType type = graph_.type(id);
+      id = graph_.is_constant(id) ? graph_.add_constant(*graph_.value(id).constant, output.name())
+                                  : graph_.add(Op::reshape, {id}, {{"shape", type.dims()}}, output.name());
+      graph_.rename(id, output.name());
+    }
+    graph_.outputs.push_back(id);
+  }
+  if (graph_.outputs.empty()) throw ModelError("the model has no outputs");
+}
+
+void OnnxGraphImporter::count_nodes(std::int64_t count) {
+  nodes_imported_ += count;
+  if (nodes_imported_ > max_imported_nodes)
+    throw UnsupportedError("the model needs more than {} nodes once unrolled", max_imported_nodes);
+}
+
+OnnxFrame OnnxGraphImporter::main_frame() const {
+  OnnxFrame frame;
+  frame.opsets = model_opsets(*model_);
+  return frame;
+}
+
+void OnnxGraphImporter::import_main(OnnxScope& scope) {
+  if (!model_->graph().name().empty()) graph_.name = model_->graph().name();
+  const OnnxFrame frame = main_frame();
+  bind_initializers(model_->graph(), scope);
+  import_inputs(scope);
+  for (const onnx::NodeProto* node : order_nodes(model_->graph().node())) {
+    if (stage_ == OnnxStage::first) {
+      import_or_defer(*node, scope, frame);
+    } else {
+      import_node(*node, scope, frame);
+    }
+  }
+}
+
+Graph OnnxGraphImporter::import_model() {
+  OnnxScope scope;
+  import_main(scope);
+  import_outputs(scope);
+  return without_dead_nodes(graph_);
+}
+
+std::vector<OnnxBinding> OnnxGraphImporter::import_subgraph(const onnx::GraphProto& graph,
+                                                            const std::vector<OnnxBinding>& inputs,
+                                                            OnnxScope& outer, const OnnxFrame& frame) {
+  if (inputs.size() != static_cast<std::size_t>(graph.input_size())) {
+    throw ModelError("subgraph '{}' has {} inputs, {} are given", graph.name(), graph.input_size(),
+                     inputs.size());
+  }
+  const Depth depth(depth_);
+  count_nodes(1 + (graph.initializer_size() + graph.input_size()) / entries_like_a_node);
+  OnnxScope scope(&outer);
+  bind_initializers(graph, scope);
+  for (int i = 0; i < graph.input_size(); ++i)
+    scope.bind(graph.input(i).name(), inputs[static_cast<std::size_t>(i)]);
+  for (const onnx::NodeProto* node : order_nodes(graph.node())) import_node(*node, scope, frame);
+  std::vector<OnnxBinding> outputs;
+  for (const onnx::ValueInfoProto& output : graph.output()) outputs.push_back(read(scope, output.name()));
+  return outputs;
+}
+
+void OnnxGraphImporter::import_function(const onnx::NodeProto& node, const onnx::FunctionProto& function,
+                                        OnnxScope& scope, const OnnxFrame& frame) {
+  const Depth depth(depth_);
+  count_nodes((function.opset_import_size() + function.attribute_proto_size() + function.input_size()) /
+              entries_like_a_node);
+  if (node.input_size() > function.input_size()) {
+    throw ModelError("{} inputs are given, the function takes {}", node.input_size(), function.input_size());
+  }
+  const OnnxFrame inner = call_frame(node, function, frame);
+  OnnxScope body = OnnxScope::of_function();
+  for (int i = 0; i < function.input_size(); ++i) {
+    const bool is_given = i < node.input_size() && !node.input(i).empty();
+    body.bind(function.input(i), is_given ? read(scope, node.input(i)) : OnnxBinding{});
+  }
+  for (const onnx::NodeProto* step : order_nodes(function.node())) import_node(*step, body, inner);
+  for (int i = 0; i < std::min(node.output_size(), function.output_size()); ++i) {
+    if (!node.output(i).empty()) bind_output(scope, node.output(i), read(body, function.output(i)));
+  }
+}
+
+void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame) {
+  const std::string description = describe_node(node);
+  try {
+    count_nodes(1 + (node.input_size() + node.output_size() + node.attribute_size()) / entries_like_a_node);
+    if (const onnx::FunctionProto* function = functions_.find(node)) {
+      import_function(node, *function, scope, frame);
+      return;
+    }
+    const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+    const auto found = frame.opsets.find(domain);
+    const int opset = found == frame.opsets.end() ? 1 : found->second;
+    const OnnxOp* op = find_onnx_op(domain, node.op_type(), opset);
+    if (op == nullptr) {
+      throw UnsupportedError("operator '{}' of domain '{}', opset {}, is not supported", node.op_type(),
+                             domain.empty() ? "ai.onnx" : domain, opset);
+    }
+    builder_.set_node_name(node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name());
+    ImportContext context(*this, scope, frame, node, opset);
+    op->import(context);
+    context.check_no_surplus_inputs();
+    if (!is_running() && static_cast<std::int64_t>(graph_.nodes().size()) > options_.max_nodes)
+      throw UnsupportedError("the model needs more than {} operations once unrolled", options_.max_nodes);
+    for (const std::string& output : node.output()) {
+      if (!output.empty() && scope.find(output) == nullptr) {
+        throw UnsupportedError("output '{}' of {} is not supported", output, node.op_type());
+      }
+    }
+  } catch (const Error& error) {
+    rethrow_named(error, description);
+  } catch (const std::bad_alloc&) {
+    throw UnsupportedError("{}: not enough memory", description);
+  } catch (const std::exception& error) {
+    // For example an empty list where the operator needs a value.
+    throw ModelError("{}: an input or attribute does not fit: {}", description, error.what());
+  }
+}
+
+}  // namespace sylvite

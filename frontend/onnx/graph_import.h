@@ -1,0 +1,121 @@
+#pragma once
+// Walks the graphs of an ONNX model (main graph, subgraphs, function bodies) and imports node after node.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontend/graph/graph_builder.h"
+#include "frontend/onnx/binding.h"
+#include "frontend/onnx/external_data.h"
+#include "frontend/onnx/functions.h"
+#include "frontend/onnx/imported_model.h"
+#include "frontend/onnx/importer.h"
+
+namespace onnx {
+class AttributeProto;
+class GraphProto;
+class ModelProto;
+class NodeProto;
+class TensorProto;
+class ValueInfoProto;
+}  // namespace onnx
+
+namespace sylvite {
+
+/// What holds while the nodes of one function body, or of the model's own graphs, are imported.
+struct OnnxFrame {
+  const OnnxFrame* caller = nullptr;  ///< nullptr for the model itself
+  std::string function;               ///< its identity, for refusing recursion
+  std::map<std::string, int> opsets;  ///< domain -> version; the default domain is ""
+  std::map<std::string, const onnx::AttributeProto*> attributes;  ///< what ref_attr_name refers to
+};
+
+/// What the importer does about values that are known only when the model runs.
+enum class OnnxStage {
+  whole,   ///< refuse: the graph must be the whole model
+  first,   ///< leave the nodes that read them to the host part
+  running  ///< there are none: every value is a constant
+};
+
+/// A node that waits for the run, and why.
+struct DeferredNode {
+  const onnx::NodeProto* node;
+  std::string reason;
+};
+
+/// A value that the host part takes from the graph: outputs of it, or what was known while importing.
+struct HostHandover {
+  std::string name;
+  bool is_sequence = false;
+  std::vector<std::size_t> graph_outputs;  ///< one for a tensor, one per item for a sequence
+  HostValue known;                         ///< when there are no graph_outputs
+};
+
+/// import_model for a parsed model.
+[[nodiscard]] ImportedModel import_parsed_model(const std::shared_ptr<const onnx::ModelProto>& model,
+                                                const std::string& folder, const ImportOptions& options);
+
+class OnnxGraphImporter {
+ public:
+  /// `model` and `options` must outlive the importer.
+  OnnxGraphImporter(std::shared_ptr<const onnx::ModelProto> model, const std::string& folder,
+                    const ImportOptions& options, OnnxStage stage = OnnxStage::whole);
+  /// REQUIRES stage whole.
+  [[nodiscard]] Graph import_model();
+  /// REQUIRES stage first. Fills the three lists unless the graph is the whole model.
+  [[nodiscard]] Graph import_first(std::vector<DeferredNode>& deferred, std::vector<HostHandover>& handovers,
+                                   std::vector<ModelPort>& inputs);
+  /// REQUIRES stage running. The model's outputs, once `nodes` have run with `values` bound to their names.
+  [[nodiscard]] std::vector<HostValue> run_nodes(
+      const std::vector<DeferredNode>& nodes, const std::vector<std::pair<std::string, HostValue>>& values);
+
+  [[nodiscard]] bool is_running() const { return stage_ == OnnxStage::running; }
+
+  // For ImportContext and the function inliner.
+  [[nodiscard]] GraphBuilder& builder() { return builder_; }
+  [[nodiscard]] const ExternalData& external() const { return external_; }
+  [[nodiscard]] OnnxBinding& read(OnnxScope& scope,
+                                  const std::string& name);  ///< throws ModelError when undefined
+  /// Counts work that grows like nodes. Throws UnsupportedError when it is too much for one model.
+  void count_nodes(std::int64_t count);
+  [[nodiscard]] Tensor dense(const onnx::SparseTensorProto& proto);
+  void bind_output(OnnxScope& scope, const std::string& name, OnnxBinding binding);
+  std::vector<OnnxBinding> import_subgraph(const onnx::GraphProto& graph,
+                                           const std::vector<OnnxBinding>& inputs, OnnxScope& outer,
+                                           const OnnxFrame& frame);
+  void import_node(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame);
+  [[nodiscard]] OnnxBinding bind_value(const HostValue& value);  ///< REQUIRES stage running
+  [[nodiscard]] HostValue value_of(const OnnxBinding& binding) const;
+
+ private:
+  void import_or_defer(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame);
+  [[nodiscard]] HostHandover hand_over(const std::string& name, const OnnxBinding& binding);
+  void import_input(const onnx::ValueInfoProto& input, OnnxScope& scope);
+  [[nodiscard]] OnnxFrame main_frame() const;
+  void import_main(OnnxScope& scope);
+  void import_inputs(OnnxScope& scope);
+  void import_outputs(OnnxScope& scope);
+  /// The graph without what its outputs do not need: folded arithmetic, unread weights.
+  [[nodiscard]] static Graph without_dead_nodes(const Graph& graph);
+  void bind_initializers(const onnx::GraphProto& graph, OnnxScope& scope);
+  [[nodiscard]] Tensor load_initializer(const onnx::TensorProto& proto) const;
+  void import_function(const onnx::NodeProto& node, const onnx::FunctionProto& function, OnnxScope& scope,
+                       const OnnxFrame& frame);
+
+  std::shared_ptr<const onnx::ModelProto> model_;
+  const ImportOptions& options_;
+  OnnxStage stage_;
+  ExternalData external_;
+  OnnxFunctions functions_;
+  Graph graph_;
+  GraphBuilder builder_;
+  std::vector<DeferredNode> deferred_;
+  std::vector<ModelPort> free_inputs_;
+  std::int64_t nodes_imported_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace sylvite

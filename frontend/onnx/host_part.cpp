@@ -1,0 +1,260 @@
+// The two parts of a model that cannot be compiled whole: what the importer leaves for the run, and the run.
+
+#include <google/protobuf/repeated_field.h>
+#include <onnx-ml.pb.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/onnx/graph_import.h"
+#include "frontend/onnx/import_context.h"
+#include "frontend/onnx/node_order.h"
+#include "frontend/onnx/tensor.h"
+
+namespace sylvite {
+namespace {
+
+std::string port_type(const onnx::ValueInfoProto& value) {
+  const onnx::TypeProto& type = value.type();
+  if (type.has_sequence_type()) return "a sequence";
+  if (type.has_optional_type()) return "an optional";
+  if (!type.has_tensor_type()) return "of another kind than tensors";
+  if (type.tensor_type().elem_type() == onnx::TensorProto::STRING) return "strings";
+  return fmt::format("{} of a shape that depends on data",
+                     dtype_name(dtype_of_onnx(type.tensor_type().elem_type())));
+}
+
+/// The nodes that the outputs need, in order, and every name that those and the outputs read.
+std::vector<DeferredNode> needed_nodes(const std::vector<DeferredNode>& nodes, std::set<std::string>& names) {
+  std::vector<DeferredNode> needed;
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    const auto& outputs = node->node->output();
+    const bool is_read = std::any_of(outputs.begin(), outputs.end(),
+                                     [&](const std::string& name) { return names.contains(name); });
+    if (!is_read) continue;
+    names.merge(names_read(*node->node));
+    needed.push_back(*node);
+  }
+  std::reverse(needed.begin(), needed.end());
+  return needed;
+}
+
+class OnnxHostPart final : public HostPart {
+ public:
+  OnnxHostPart(std::shared_ptr<const onnx::ModelProto> model, std::string folder, ImportOptions options)
+      : model_(std::move(model)), folder_(std::move(folder)), options_(std::move(options)) {
+    for (const onnx::ValueInfoProto& output : model_->graph().output())
+      outputs_.push_back({output.name(), port_type(output)});
+  }
+
+  /// Nothing when the graph is the whole model.
+  static ImportedModel import(const std::shared_ptr<const onnx::ModelProto>& model, const std::string& folder,
+                              const ImportOptions& options) {
+    const auto part = std::make_shared<OnnxHostPart>(model, folder, options);
+    OnnxGraphImporter importer(model, folder, part->options_, OnnxStage::first);
+    ImportedModel result;
+    result.graph = importer.import_first(part->nodes_, part->handovers_, part->inputs_);
+    if (part->nodes_.empty() && part->handovers_.empty()) return result;
+    for (const DeferredNode& node : part->nodes_)
+      part->steps_.push_back({describe_node(*node.node), node.reason});
+    for (const ValueId id : result.graph.inputs) {
+      const auto port = std::find_if(
+          part->inputs_.begin(), part->inputs_.end(),
+          [&](const ModelPort& candidate) { return candidate.name == result.graph.value(id).name; });
+      part->graph_inputs_.push_back(static_cast<std::size_t>(port - part->inputs_.begin()));
+    }
+    part->graph_output_count_ = result.graph.outputs.size();
+    result.host = part;
+    return result;
+  }
+
+  [[nodiscard]] const std::vector<HostStep>& steps() const override { return steps_; }
+  [[nodiscard]] const std::vector<ModelPort>& inputs() const override { return inputs_; }
+  [[nodiscard]] const std::vector<ModelPort>& outputs() const override { return outputs_; }
+
+  [[nodiscard]] std::vector<HostValue> run(const std::vector<HostValue>& inputs,
+                                           const GraphRunner& run_graph) const override {
+    const std::vector<Tensor> results = run_static(inputs, run_graph);
+    std::vector<std::pair<std::string, HostValue>> values;
+    for (std::size_t i = 0; i < inputs.size(); ++i) values.emplace_back(inputs_[i].name, inputs[i]);
+    for (const HostHandover& handover : handovers_)
+      values.emplace_back(handover.name, value_of(handover, results));
+    OnnxGraphImporter importer(model_, folder_, options_, OnnxStage::running);
+    return importer.run_nodes(nodes_, values);
+  }
+
+ private:
+  [[nodiscard]] std::vector<Tensor> run_static(const std::vector<HostValue>& inputs,
+                                               const GraphRunner& run_graph) const {
+    if (inputs.size() != inputs_.size())
+      throw InputError("{} inputs given, the model takes {}", inputs.size(), inputs_.size());
+    std::vector<Tensor> tensors;
+    for (const std::size_t i : graph_inputs_) {
+      if (inputs[i].describe() != inputs_[i].type) {
+        throw InputError("input {} '{}': got {}, expected {}", i, inputs_[i].name, inputs[i].describe(),
+                         inputs_[i].type);
+      }
+      tensors.push_back(inputs[i].tensor());
+    }
+    return graph_output_count_ == 0 ? std::vector<Tensor>() : run_graph(tensors);
+  }
+
+  static HostValue value_of(const HostHandover& handover, const std::vector<Tensor>& results) {
+    if (!handover.is_sequence)
+      return handover.graph_outputs.empty() ? handover.known
+                                            : HostValue(results.at(handover.graph_outputs[0]));
+    HostValue::Sequence items;
+    for (const std::size_t i : handover.graph_outputs) items.emplace_back(results.at(i));
+    return HostValue(std::move(items));
+  }
+
+  std::shared_ptr<const onnx::ModelProto> model_;
+  std::string folder_;
+  ImportOptions options_;
+  std::vector<HostStep> steps_;
+  std::vector<ModelPort> inputs_;
+  std::vector<ModelPort> outputs_;
+  std::vector<DeferredNode> nodes_;  ///< of *model_
+  std::vector<HostHandover> handovers_;
+  std::vector<std::size_t> graph_inputs_;  ///< per graph input, its place in inputs_
+  std::size_t graph_output_count_ = 0;
+};
+
+}  // namespace
+
+void OnnxGraphImporter::import_or_defer(const onnx::NodeProto& node, OnnxScope& scope,
+                                        const OnnxFrame& frame) {
+  std::string reason;
+  for (const std::string& name : names_read(node)) {
+    const OnnxBinding* binding = scope.find(name);
+    if (reason.empty() && binding != nullptr && binding->is_deferred)
+      reason = fmt::format("reads '{}', which is known only when the model runs", name);
+  }
+  if (reason.empty()) {
+    try {
+      import_node(node, scope, frame);
+      return;
+    } catch (const NeedsValueError& error) {
+      reason = error.reason();
+    }
+  }
+  for (const std::string& name : node.output()) {
+    if (!name.empty()) scope.bind(name, OnnxBinding::deferred());
+  }
+  deferred_.push_back({&node, reason});
+}
+
+HostHandover OnnxGraphImporter::hand_over(const std::string& name, const OnnxBinding& binding) {
+  HostHandover handover;
+  handover.name = name;
+  const auto add_output = [&](ValueId id) {
+    handover.graph_outputs.push_back(graph_.outputs.size());
+    graph_.outputs.push_back(id);
+  };
+  if (binding.sequence != nullptr) {
+    handover.is_sequence = true;
+    for (const ValueId id : *binding.sequence) add_output(id);
+  } else if (binding.value != no_value && !graph_.is_constant(binding.value)) {
+    add_output(binding.value);
+  } else {
+    handover.known = value_of(binding);
+  }
+  return handover;
+}
+
+Graph OnnxGraphImporter::import_first(std::vector<DeferredNode>& deferred,
+                                      std::vector<HostHandover>& handovers, std::vector<ModelPort>& inputs) {
+  OnnxScope scope;
+  import_main(scope);
+  std::set<std::string> names;
+  bool is_whole = true;
+  for (const onnx::ValueInfoProto& output : model_->graph().output()) {
+    if (scope.find(output.name()) == nullptr)
+      throw ModelError("nothing produces the model's output '{}'", output.name());
+    const OnnxBinding* binding = scope.find(output.name());
+    is_whole = is_whole && (binding->is_deferred ? false : read(scope, output.name()).value != no_value);
+    names.insert(output.name());
+  }
+  for (const ModelPort& input : free_inputs_) is_whole = is_whole && !scope.find(input.name)->is_deferred;
+  if (is_whole) {
+    import_outputs(scope);
+    return without_dead_nodes(graph_);
+  }
+  deferred = needed_nodes(deferred_, names);
+  inputs = free_inputs_;
+  for (const std::string& name : names) {
+    const OnnxBinding* binding = scope.find(name);
+    if (binding == nullptr || binding->is_deferred) continue;
+    const bool is_input =
+        std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.name == name; });
+    const bool is_unread =
+        binding->value == no_value && (binding->initializer != nullptr || binding->sparse != nullptr);
+    if (!is_input && !is_unread) handovers.push_back(hand_over(name, *binding));
+  }
+  return without_dead_nodes(graph_);
+}
+
+OnnxBinding OnnxGraphImporter::bind_value(const HostValue& value) {
+  OnnxBinding binding;
+  if (value.is_tensor()) {
+    binding.value = graph_.add_constant(value.tensor());
+  } else if (value.is_strings()) {
+    binding.strings = std::make_shared<const StringTensor>(value.strings());
+  } else if (value.is_sequence()) {
+    std::vector<ValueId> items;
+    for (const HostValue& item : value.sequence()) items.push_back(graph_.add_constant(item.tensor()));
+    binding.sequence = std::make_shared<const std::vector<ValueId>>(std::move(items));
+  }
+  return binding;
+}
+
+HostValue OnnxGraphImporter::value_of(const OnnxBinding& binding) const {
+  const auto tensor_of = [&](ValueId id) {
+    if (!graph_.is_constant(id))
+      throw InternalError("'{}' is not constant in a host step", graph_.value(id).name);
+    return *graph_.value(id).constant;
+  };
+  if (binding.strings != nullptr) return HostValue(*binding.strings);
+  if (binding.value != no_value) return tensor_of(binding.value);
+  if (binding.sequence == nullptr) return {};
+  HostValue::Sequence items;
+  for (const ValueId id : *binding.sequence) items.emplace_back(tensor_of(id));
+  return HostValue(std::move(items));
+}
+
+std::vector<HostValue> OnnxGraphImporter::run_nodes(
+    const std::vector<DeferredNode>& nodes, const std::vector<std::pair<std::string, HostValue>>& values) {
+  builder_.fold_everything(options_.host_bytes, options_.host_work);
+  const OnnxFrame frame = main_frame();
+  OnnxScope scope;
+  bind_initializers(model_->graph(), scope);
+  for (const auto& [name, value] : values) scope.bind(name, bind_value(value));
+  for (const DeferredNode& node : nodes) import_node(*node.node, scope, frame);
+  std::vector<HostValue> outputs;
+  for (const onnx::ValueInfoProto& output : model_->graph().output())
+    outputs.push_back(value_of(read(scope, output.name())));
+  return outputs;
+}
+
+ImportedModel import_parsed_model(const std::shared_ptr<const onnx::ModelProto>& model,
+                                  const std::string& folder, const ImportOptions& options) {
+  return OnnxHostPart::import(model, folder, options);
+}
+
+std::vector<HostValue> run_model(const HostPart* host, const std::vector<HostValue>& inputs,
+                                 const GraphRunner& run_graph) {
+  if (host != nullptr) return host->run(inputs, run_graph);
+  std::vector<Tensor> tensors;
+  for (const HostValue& input : inputs) tensors.push_back(input.tensor());
+  const std::vector<Tensor> results = run_graph(tensors);
+  return {results.begin(), results.end()};
+}
+
+std::vector<HostValue> interpret(const ImportedModel& model, const std::vector<HostValue>& inputs) {
+  return run_model(model.host.get(), inputs,
+                   [&](const std::vector<Tensor>& tensors) { return interpret(model.graph, tensors); });
+}
+
+}  // namespace sylvite

@@ -1,0 +1,120 @@
+#pragma once
+// What a decomposition of one ONNX operator sees: the node's inputs, attributes and outputs, and the builder.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "frontend/graph/graph_builder.h"
+#include "frontend/onnx/binding.h"
+
+namespace onnx {
+class AttributeProto;
+class GraphProto;
+class NodeProto;
+}  // namespace onnx
+
+namespace sylvite {
+
+/// Something must be known now that is known only when the model runs. `reason` says what, without the names
+/// that the message collects on its way out.
+class NeedsValueError : public UnsupportedError {
+ public:
+  NeedsValueError(const std::string& message, std::string reason)
+      : UnsupportedError(message), reason_(std::move(reason)) {}
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+
+ private:
+  std::string reason_;
+};
+
+struct OnnxFrame;
+class OnnxGraphImporter;
+
+/// Lives while one node is imported. Messages need not name the node: the importer puts its name in front of
+/// every error that leaves a decomposition.
+class ImportContext {
+ public:
+  ImportContext(OnnxGraphImporter& importer, OnnxScope& scope, const OnnxFrame& frame,
+                const onnx::NodeProto& node, int opset)
+      : importer_(importer), scope_(scope), frame_(frame), node_(node), opset_(opset) {}
+
+  [[nodiscard]] int opset() const { return opset_; }
+  [[nodiscard]] const std::string& op_type() const;
+  [[nodiscard]] GraphBuilder& builder();
+
+  [[nodiscard]] int input_count() const;  ///< trailing absent inputs included
+  [[nodiscard]] bool has_input(int i);
+  [[nodiscard]] Sym input(int i);     ///< throws ModelError when absent
+  [[nodiscard]] Sym optional(int i);  ///< tests false when absent
+  [[nodiscard]] std::vector<Sym> inputs();
+  /// The value of an input that must be known now. Throws NeedsValueError that says which and what to do.
+  [[nodiscard]] Tensor constant(int i);
+  [[nodiscard]] bool constant_flag(int i);  ///< of one element
+  [[nodiscard]] std::vector<std::int64_t> constant_integers(int i);
+  [[nodiscard]] std::vector<double> constant_reals(int i);
+  /// A list that older opsets give as attribute `name` and newer ones as input i; absent in both: nothing.
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> integers_from(int i, const std::string& name);
+
+  [[nodiscard]] const onnx::AttributeProto* find_attribute(
+      const std::string& name) const;  ///< references resolved
+  [[nodiscard]] bool has_attribute(const std::string& name) const { return find_attribute(name) != nullptr; }
+  [[nodiscard]] std::int64_t integer(const std::string& name, std::int64_t fallback) const;
+  [[nodiscard]] std::int64_t required_integer(const std::string& name) const;
+  [[nodiscard]] double real(const std::string& name, double fallback) const;
+  [[nodiscard]] std::string string(const std::string& name, const std::string& fallback) const;
+  [[nodiscard]] std::vector<std::int64_t> integers(const std::string& name) const;  ///< empty when absent
+  [[nodiscard]] std::vector<double> reals(const std::string& name) const;           ///< empty when absent
+  [[nodiscard]] std::vector<std::string> strings(const std::string& name) const;    ///< empty when absent
+  [[nodiscard]] Tensor tensor(const std::string& name) const;                       ///< throws when absent
+  [[nodiscard]] bool is_string_tensor(const std::string& name) const;
+  [[nodiscard]] StringTensor string_tensor(const std::string& name) const;  ///< throws when absent
+  [[nodiscard]] const onnx::GraphProto& subgraph(const std::string& name) const;
+
+  /// For what can only be done when the model runs: throws NeedsValueError unless this is the run.
+  void wait_for_run(const std::string& reason) const;
+
+  [[nodiscard]] int output_count() const;
+  [[nodiscard]] bool wants_output(int i) const;
+  void output(int i, Sym value);  ///< outputs nobody names are ignored
+  void output(Sym value) { output(0, value); }
+
+  // Strings are known while importing, or in host steps.
+  [[nodiscard]] bool is_strings(int i);
+  [[nodiscard]] const StringTensor& strings(int i);  ///< throws ModelError when the input is none
+  void output_strings(int i, StringTensor value);
+
+  // Whatever a name stands for, passed on without looking: what If, Loop, Identity and optionals do.
+  [[nodiscard]] OnnxBinding binding(int i);  ///< absent when not given
+  void output_binding(int i, const OnnxBinding& value);
+
+  // Sequences exist at import time only, as lists of values.
+  [[nodiscard]] std::vector<Sym> sequence(int i);
+  [[nodiscard]] bool is_sequence(int i);
+  void output_sequence(int i, const std::vector<Sym>& values);
+
+  /// Throws ModelError when inputs are given beyond the last one that was asked for: the operator has no
+  /// such. REQUIRES that its decomposition ran to its end, and asked for every optional input that it
+  /// ignores.
+  void check_no_surplus_inputs() const;
+
+  /// Imports a subgraph here with its inputs bound to `values`; names of the surrounding graph are visible to
+  /// it.
+  [[nodiscard]] std::vector<Sym> import_subgraph(const onnx::GraphProto& graph,
+                                                 const std::vector<Sym>& values);
+  [[nodiscard]] std::vector<OnnxBinding> import_subgraph(const onnx::GraphProto& graph,
+                                                         const std::vector<OnnxBinding>& values);
+  [[nodiscard]] Sym symbol(const OnnxBinding& value);  ///< throws UnsupportedError unless it is a tensor
+
+ private:
+  OnnxGraphImporter& importer_;
+  OnnxScope& scope_;
+  const OnnxFrame& frame_;
+  const onnx::NodeProto& node_;
+  int opset_;
+  int inputs_known_ = 0;  ///< up to the last one that was asked for
+};
+
+}  // namespace sylvite

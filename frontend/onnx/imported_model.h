@@ -1,0 +1,71 @@
+#pragma once
+// An imported model in two parts: a graph, all of whose shapes are known, which is compiled; and steps on the
+// host, for what is known only when the model runs.
+//
+// The rule: an operation is in the graph when its result's type and shape follow from what is known while
+// importing. It is a host step when they depend on data (NonZero, Unique, NonMaxSuppression, a Reshape to a
+// shape that is computed), when it draws random numbers, when it handles strings, sequences or optionals that
+// come from outside, and when it reads the result of a host step. Host steps are run by the importer itself,
+// with the run's values as constants.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/graph/graph.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/values/host_value.h"
+
+namespace sylvite {
+
+/// An input or output of a model, as its file declares it.
+struct ModelPort {
+  std::string name;
+  std::string type;  ///< for people: "f32[1,3]", "strings", "a sequence", "an optional"
+};
+
+struct HostStep {
+  std::string name;    ///< "operator 'name'"
+  std::string reason;  ///< why it is not compiled
+};
+
+/// Runs the graph of the same ImportedModel: its inputs and outputs in order.
+using GraphRunner = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+/// Thread safety: const use is safe.
+class HostPart {
+ public:
+  virtual ~HostPart() = default;
+  [[nodiscard]] virtual const std::vector<HostStep>& steps() const = 0;  ///< in the order of running
+  [[nodiscard]] virtual const std::vector<ModelPort>& inputs()
+      const = 0;  ///< of the whole model, bound ones left out
+  [[nodiscard]] virtual const std::vector<ModelPort>& outputs() const = 0;
+  /// The whole model: the graph first, through `run_graph`, then the steps. Values in the order of inputs()
+  /// and outputs(). Throws InputError naming the input that does not fit, and what the steps throw.
+  [[nodiscard]] virtual std::vector<HostValue> run(const std::vector<HostValue>& inputs,
+                                                   const GraphRunner& run_graph) const = 0;
+};
+
+struct ImportedModel {
+  /// Without host steps the model itself; else its inputs are those inputs of the model that are tensors of
+  /// known type, and its outputs what the host part reads.
+  Graph graph;
+  std::shared_ptr<const HostPart> host;  ///< nullptr: the graph is the whole model
+};
+
+/// As import_onnx, which instead refuses models that need host steps.
+[[nodiscard]] ImportedModel import_model(const std::string& path, const ImportOptions& options = {});
+[[nodiscard]] ImportedModel import_model_bytes(std::string_view bytes, const std::string& folder,
+                                               const ImportOptions& options = {});
+
+/// The model, its graph run by `run_graph`. `host` may be nullptr; then the inputs must be tensors.
+[[nodiscard]] std::vector<HostValue> run_model(const HostPart* host, const std::vector<HostValue>& inputs,
+                                               const GraphRunner& run_graph);
+
+/// The model by the reference interpreter.
+[[nodiscard]] std::vector<HostValue> interpret(const ImportedModel& model,
+                                               const std::vector<HostValue>& inputs);
+
+}  // namespace sylvite

@@ -1,0 +1,117 @@
+#include "frontend/onnx/importer.h"
+
+#include <fcntl.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
+#include <onnx-ml.pb.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include "base/error.h"
+#include "frontend/onnx/graph_import.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t max_model_bytes = std::numeric_limits<std::int32_t>::max();  ///< protobuf's own limit
+constexpr int newest_ir_version = 14;
+constexpr int newest_opset = 27;
+
+std::shared_ptr<const onnx::ModelProto> parse_model(google::protobuf::io::ZeroCopyInputStream& stream,
+                                                    std::int64_t bytes) {
+  if (bytes > max_model_bytes) {
+    throw ModelError(
+        "a model of {} bytes is over the 2 GB limit of its format; store weights as external data", bytes);
+  }
+  const google::protobuf::LogSilencer silence;
+  auto model = std::make_shared<onnx::ModelProto>();
+  google::protobuf::io::CodedInputStream coded(&stream);
+  if (!model->ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
+    throw ModelError("not an ONNX model: its {} bytes do not parse", bytes);
+  }
+  return model;
+}
+
+void check_model(const onnx::ModelProto& model) {
+  if (!model.has_graph()) throw ModelError("not an ONNX model: it holds no graph");
+  if (model.ir_version() > newest_ir_version) {
+    throw UnsupportedError("the model has IR version {}; up to {} are supported", model.ir_version(),
+                           newest_ir_version);
+  }
+  if (model.opset_import().empty()) throw ModelError("the model does not say which opset it uses");
+  for (const auto& opset : model.opset_import()) {
+    const bool is_default = opset.domain().empty() || opset.domain() == "ai.onnx";
+    if (is_default && (opset.version() < 1 || opset.version() > newest_opset)) {
+      throw UnsupportedError("the model needs opset {}; 1 to {} are supported", opset.version(),
+                             newest_opset);
+    }
+  }
+}
+
+/// Piece by piece, so that neither a model nor garbage is in memory twice.
+std::shared_ptr<const onnx::ModelProto> parse_file(const std::string& path) {
+  // Not to wait for whoever would write into a pipe.
+  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) throw IoError("cannot open model '{}': {}", path, std::strerror(errno));
+  google::protobuf::io::FileInputStream stream(file);
+  stream.SetCloseOnDelete(true);
+  struct stat status{};
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+    throw IoError("model '{}' is not a regular file", path);
+  }
+  std::shared_ptr<const onnx::ModelProto> model = parse_model(stream, status.st_size);
+  if (stream.GetErrno() != 0) {
+    throw IoError("cannot read model '{}': {}", path, std::strerror(stream.GetErrno()));
+  }
+  return model;
+}
+
+std::shared_ptr<const onnx::ModelProto> parse_bytes(std::string_view bytes) {
+  // The stream counts in int; parse_model refuses what does not fit before it is read.
+  const auto size = static_cast<int>(std::min<std::size_t>(bytes.size(), max_model_bytes));
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), size);
+  return parse_model(stream, static_cast<std::int64_t>(bytes.size()));
+}
+
+Graph import_proto(const std::shared_ptr<const onnx::ModelProto>& model, const std::string& folder,
+                   const ImportOptions& options) {
+  check_model(*model);
+  return OnnxGraphImporter(model, folder, options).import_model();
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+}  // namespace
+
+ImportedModel import_model_bytes(std::string_view bytes, const std::string& folder,
+                                 const ImportOptions& options) {
+  const std::shared_ptr<const onnx::ModelProto> model = parse_bytes(bytes);
+  check_model(*model);
+  return import_parsed_model(model, folder, options);
+}
+
+Graph import_onnx_bytes(std::string_view bytes, const std::string& folder, const ImportOptions& options) {
+  return import_proto(parse_bytes(bytes), folder, options);
+}
+
+ImportedModel import_model(const std::string& path, const ImportOptions& options) {
+  const std::shared_ptr<const onnx::ModelProto> model = parse_file(path);
+  check_model(*model);
+  return import_parsed_model(model, folder_of(path), options);
+}
+
+Graph import_onnx(const std::string& path, const ImportOptions& options) {
+  return import_proto(parse_file(path), folder_of(path), options);
+}
+
+}  // namespace sylvite

@@ -1,0 +1,95 @@
+#include "frontend/onnx/node_order.h"
+
+#include <onnx-ml.pb.h>
+
+#include <functional>
+#include <queue>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+using ProducerMap = std::unordered_map<std::string, int>;
+
+void collect_names(const onnx::NodeProto& node, std::set<std::string>& names) {
+  names.insert(node.input().begin(), node.input().end());
+  const auto collect_graph = [&](const onnx::GraphProto& graph) {
+    for (const onnx::NodeProto& inner : graph.node()) collect_names(inner, names);
+    for (const onnx::ValueInfoProto& output : graph.output()) names.insert(output.name());
+  };
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.has_g()) collect_graph(attribute.g());
+    for (const onnx::GraphProto& graph : attribute.graphs()) collect_graph(graph);
+  }
+}
+
+ProducerMap map_producers(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+  ProducerMap producers;
+  for (int i = 0; i < nodes.size(); ++i) {
+    for (const std::string& name : nodes.Get(i).output()) {
+      if (name.empty()) continue;
+      const auto [first, is_new] = producers.emplace(name, i);
+      if (!is_new) {
+        throw ModelError("{} produces '{}', which {} already produces", describe_node(nodes.Get(i)), name,
+                         describe_node(nodes.Get(first->second)));
+      }
+    }
+  }
+  return producers;
+}
+
+}  // namespace
+
+std::string describe_node(const onnx::NodeProto& node) {
+  std::string name = node.name();
+  if (name.empty() && node.output_size() > 0) name = node.output(0);
+  const std::string domain = node.domain().empty() ? "" : node.domain() + ".";
+  return fmt::format("{}{} '{}'", domain, node.op_type(), name);
+}
+
+std::set<std::string> names_read(const onnx::NodeProto& node) {
+  std::set<std::string> names;
+  collect_names(node, names);
+  names.erase("");
+  return names;
+}
+
+std::vector<const onnx::NodeProto*> order_nodes(
+    const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+  const ProducerMap producers = map_producers(nodes);
+  const auto count = static_cast<std::size_t>(nodes.size());
+  std::vector<std::vector<int>> readers(count);
+  std::vector<std::size_t> waiting(count);
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (int i = 0; i < nodes.size(); ++i) {
+    std::set<int> dependencies;
+    for (const std::string& name : names_read(nodes.Get(i))) {
+      if (const auto found = producers.find(name); found != producers.end())
+        dependencies.insert(found->second);
+    }
+    waiting[static_cast<std::size_t>(i)] = dependencies.size();
+    for (const int producer : dependencies) readers[static_cast<std::size_t>(producer)].push_back(i);
+    if (dependencies.empty()) ready.push(i);
+  }
+  std::vector<const onnx::NodeProto*> order;
+  while (!ready.empty()) {
+    const int next = ready.top();
+    ready.pop();
+    order.push_back(&nodes.Get(next));
+    for (const int reader : readers[static_cast<std::size_t>(next)]) {
+      if (--waiting[static_cast<std::size_t>(reader)] == 0) ready.push(reader);
+    }
+  }
+  for (std::size_t i = 0; order.size() < count && i < count; ++i) {
+    if (waiting[i] > 0) {
+      throw ModelError("{} waits for its own output: the nodes form a cycle",
+                       describe_node(nodes.Get(static_cast<int>(i))));
+    }
+  }
+  return order;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,49 @@
+#pragma once
+// The ONNX operators: one table row each, grouped by family in onnx_ops_*.cpp. A row decomposes one operator
+// into core operations.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/onnx/import_context.h"
+
+namespace sylvite {
+
+struct OnnxOp {
+  std::string_view name;
+  int since;  ///< the opset from which this row holds, until a row with a higher one
+  void (*import)(ImportContext&);
+  std::string_view domain = "";
+};
+
+/// The row for an operator in an opset; nullptr when unknown. Opsets older than all rows get the oldest row.
+[[nodiscard]] const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name, int opset);
+/// Every row of every family.
+[[nodiscard]] std::vector<OnnxOp> onnx_ops();
+
+// The families, each in a file of its own.
+[[nodiscard]] std::span<const OnnxOp> onnx_pointwise_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_activation_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_shape_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_gather_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_constant_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_reduction_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_matmul_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_convolution_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_pooling_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_normalization_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_attention_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_recurrent_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_resize_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_signal_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_quantization_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_training_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_control_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_selection_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_random_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_text_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_ml_ops();
+
+}  // namespace sylvite

@@ -1,0 +1,253 @@
+// Attention and what goes with it.
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "frontend/onnx/ops.h"
+#include "frontend/onnx/tensor.h"
+
+namespace sylvite {
+namespace {
+
+constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+
+/// [B, L, H*D] -> [B, H, L, D]; rank 4 passes.
+Sym split_heads(Sym x, std::int64_t heads) {
+  if (x.rank() == 4) return x;
+  if (x.rank() != 3) throw ModelError("an input has rank {}, expected 3 or 4", x.rank());
+  if (heads < 1 || x.dim(2) % heads != 0) throw ModelError("{} heads do not divide {}", heads, x.dim(2));
+  return transpose(reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}), {0, 2, 1, 3});
+}
+
+Sym join_heads(Sym x) {
+  return reshape(transpose(x, {0, 2, 1, 3}), {x.dim(0), x.dim(2), x.dim(1) * x.dim(3)});
+}
+
+/// Each head of keys and values serves `heads / its heads` neighbouring query heads.
+Sym repeat_heads(Sym x, std::int64_t heads) {
+  const Dims d = x.dims();
+  if (d[1] == heads) return x;
+  if (d[1] == 0 || heads % d[1] != 0) throw ModelError("{} query heads are no multiple of {}", heads, d[1]);
+  const Sym repeated =
+      broadcast_to(reshape(x, {d[0], d[1], 1, d[2], d[3]}), {d[0], d[1], heads / d[1], d[2], d[3]});
+  return reshape(repeated, {d[0], heads, d[2], d[3]});
+}
+
+Sym additive(Sym mask, DType dtype) {
+  if (mask.dtype() != DType::boolean) return mask;
+  GraphBuilder& b = mask.builder();
+  return where(mask, b.scalar(dtype, 0), b.scalar(dtype, minus_infinity));
+}
+
+Sym combine(Sym a, Sym b, DType dtype) {
+  if (!a) return b;
+  if (a.dtype() == DType::boolean && b.dtype() == DType::boolean) return apply(Op::logical_and, a, b);
+  return additive(a, dtype) + additive(b, dtype);
+}
+
+/// True where query l, standing after `past` keys, may see key s.
+Sym causal_mask(GraphBuilder& b, std::int64_t queries, std::int64_t keys, std::int64_t past) {
+  const Sym row = b.iota(DType::i64, {queries, 1}, 0) + static_cast<double>(past);
+  return apply(Op::less_equal, b.iota(DType::i64, {1, keys}, 1), row);
+}
+
+/// A mask for fewer keys than there are hides the rest.
+Sym widen_mask(Sym mask, std::int64_t keys) {
+  const std::int64_t missing = keys - mask.dim(-1);
+  if (missing <= 0) return mask;
+  Dims low(static_cast<std::size_t>(mask.rank()), 0);
+  Dims high = low;
+  high.back() = missing;
+  return pad(mask, low, high, mask.dtype() == DType::boolean ? 0 : minus_infinity);
+}
+
+struct AttentionInputs {
+  Sym q, k, v, mask;  ///< [B, H, L, D], [B, H, S, D], [B, H, S, Dv], broadcastable to [B, H, L, S] or absent
+  double scale = 0, softcap = 0;
+  bool is_causal = false;  ///< beyond what the mask says
+};
+
+/// The formula step by step, for models that ask for the scores as well. `mode`: 0 and 1 scores, 2 masked, 3
+/// softmax.
+Sym explicit_attention(ImportContext& c, const AttentionInputs& in, std::int64_t mode) {
+  const DType dtype = in.q.dtype();
+  Sym scores = matmul(in.q, swap_axes(in.k, 2, 3)) * in.scale;
+  if (in.softcap > 0) scores = apply(Op::tanh, scores / in.softcap) * in.softcap;
+  Sym masked = in.mask ? scores + additive(in.mask, dtype) : scores;
+  if (in.is_causal) masked = masked + additive(causal_mask(c.builder(), in.q.dim(2), in.k.dim(2), 0), dtype);
+  const DType precision = dtype_of_onnx(static_cast<int>(c.integer("softmax_precision", 1)));
+  const bool has_precision = c.has_attribute("softmax_precision");
+  const Sym probabilities = cast(softmax(has_precision ? cast(masked, precision) : masked, 3), dtype);
+  c.output(3, mode == 3 ? probabilities : mode == 2 ? masked : scores);
+  return matmul(probabilities, in.v);
+}
+
+Sym core_attention(ImportContext& c, const AttentionInputs& in) {
+  std::vector<Sym> inputs{in.q, in.k, in.v};
+  if (in.mask) inputs.push_back(in.mask);
+  return c.builder().add(
+      Op::attention, inputs,
+      {{"scale", in.scale}, {"causal", std::int64_t{in.is_causal}}, {"softcap", in.softcap}});
+}
+
+void attention_op(ImportContext& c) {
+  const bool is_packed = c.input(0).rank() == 3;
+  AttentionInputs in;
+  in.q = split_heads(c.input(0), c.integer("q_num_heads", 0));
+  in.k = split_heads(c.input(1), c.integer("kv_num_heads", 0));
+  in.v = split_heads(c.input(2), c.integer("kv_num_heads", 0));
+  const Sym past_key = c.optional(4);
+  const Sym past_value = c.optional(5);
+  const std::int64_t past = past_key ? past_key.dim(2) : 0;
+  if (past_key) in.k = concat({past_key, in.k}, 2);
+  if (past_value) in.v = concat({past_value, in.v}, 2);
+  c.output(1, in.k);
+  c.output(2, in.v);
+  const std::int64_t keys = in.k.dim(2);
+  if (const Sym mask = c.optional(3)) in.mask = widen_mask(mask, keys);
+  in.is_causal = c.integer("is_causal", 0) != 0;
+  if (in.is_causal && past > 0) {
+    in.mask = combine(in.mask, causal_mask(c.builder(), in.q.dim(2), keys, past), in.q.dtype());
+    in.is_causal = false;
+  }
+  if (const Sym lengths = c.optional(6)) {
+    const Sym position = c.builder().iota(DType::i64, {1, 1, 1, keys}, 3);
+    const Sym is_real =
+        apply(Op::less, position, reshape(cast(lengths, DType::i64), {lengths.size(), 1, 1, 1}));
+    in.mask = combine(in.mask, is_real, in.q.dtype());
+  }
+  in.k = repeat_heads(in.k, in.q.dim(1));
+  in.v = repeat_heads(in.v, in.q.dim(1));
+  in.scale = c.real("scale", 1 / std::sqrt(static_cast<double>(in.q.dim(3))));
+  in.softcap = c.real("softcap", 0);
+  const bool is_simple = !c.wants_output(3) && !c.has_attribute("softmax_precision");
+  const Sym y =
+      is_simple ? core_attention(c, in) : explicit_attention(c, in, c.integer("qk_matmul_output_mode", 0));
+  c.output(0, is_packed ? join_heads(y) : y);
+}
+
+/// Scores and probabilities pass through graphs of the model.
+void flex_attention(ImportContext& c) {
+  const Sym q = c.input(0);
+  if (q.rank() != 4) throw ModelError("the query has rank {}, expected 4", q.rank());
+  const Sym k = repeat_heads(c.input(1), q.dim(1));
+  const Sym v = repeat_heads(c.input(2), q.dim(1));
+  const bool is_half = q.dtype() == DType::f16 || q.dtype() == DType::bf16;
+  DType precision = is_half ? DType::f32 : q.dtype();
+  if (c.has_attribute("softmax_precision"))
+    precision = dtype_of_onnx(static_cast<int>(c.integer("softmax_precision", 1)));
+  const double scale = c.real("scale", 1 / std::sqrt(static_cast<double>(q.dim(3))));
+  const auto modified = [&](const char* name, Sym value) {
+    return c.has_attribute(name) ? c.import_subgraph(c.subgraph(name), {value}).at(0) : value;
+  };
+  Sym scores = cast(matmul(q, swap_axes(k, 2, 3)) * scale, precision);
+  scores = cast(modified("score_mod", scores), precision);
+  const Sym probabilities = cast(modified("prob_mod", softmax(scores, 3)), precision);
+  c.output(cast(matmul(probabilities, cast(v, precision)), v.dtype()));
+}
+
+/// A recurrence over time with a state of [B, H, Dk, Dv], unrolled.
+struct LinearAttentionInputs {
+  Sym q, k, v, decay, beta;  ///< [B, H, T, ...]
+  double scale = 0;
+};
+
+/// The output of one step, [B, Hq, 1, Dv]; updates the state.
+Sym linear_attention_step(const LinearAttentionInputs& in, std::int64_t t, Sym& state) {
+  const auto at = [&](Sym x) { return slice(x, 2, t, t + 1); };
+  const Sym key = swap_axes(at(in.k), 2, 3);  // [B, H, Dk, 1]
+  Sym value = at(in.v);                       // [B, H, 1, Dv]
+  if (in.decay) state = state * swap_axes(apply(Op::exp, at(in.decay)), 2, 3);
+  if (in.beta) value = at(in.beta) * (value - reduce(Op::reduce_sum, state * key, {2}));
+  state = state + key * value;
+  return matmul(at(in.q), repeat_heads(state, in.q.dim(1))) * in.scale;
+}
+
+void linear_attention(ImportContext& c) {
+  const std::int64_t q_heads = c.required_integer("q_num_heads");
+  const std::int64_t heads = c.required_integer("kv_num_heads");
+  const std::string rule = c.string("update_rule", "gated_delta");
+  const auto as_float = [](Sym x) { return cast(x, DType::f32); };
+  LinearAttentionInputs in;
+  in.q = as_float(split_heads(c.input(0), q_heads));
+  in.k = as_float(split_heads(c.input(1), heads));
+  in.v = as_float(split_heads(c.input(2), heads));
+  const bool is_gated = rule == "gated" || rule == "gated_delta";
+  const bool is_delta = rule == "delta" || rule == "gated_delta";
+  if (is_gated) in.decay = as_float(split_heads(c.input(4), heads));
+  if (is_delta) in.beta = as_float(split_heads(c.input(5), c.input(5).dim(2)));
+  const double scale = c.real("scale", 0);
+  in.scale = scale == 0 ? 1 / std::sqrt(static_cast<double>(in.q.dim(3))) : scale;
+  const Sym past = c.optional(3);
+  Sym state = past ? as_float(past)
+                   : c.builder().filled(DType::f32, {in.k.dim(0), heads, in.k.dim(3), in.v.dim(3)}, 0);
+  std::vector<Sym> outputs;
+  for (std::int64_t t = 0; t < in.q.dim(2); ++t) outputs.push_back(linear_attention_step(in, t, state));
+  c.output(0, cast(join_heads(concat(outputs, 2)), c.input(0).dtype()));
+  c.output(1, cast(state, past ? past.dtype() : c.input(0).dtype()));
+}
+
+/// A depthwise convolution over time that sees the past only; the last window is handed on as state.
+void causal_conv_with_state(ImportContext& c) {
+  const Sym x = c.input(0);
+  const Sym w = c.input(1);
+  if (x.rank() != 3 || w.rank() != 3) throw ModelError("input and weight must have rank 3");
+  const std::int64_t window = w.dim(2);
+  const Sym past = c.optional(3);
+  const Sym before = past ? past : c.builder().filled(x.dtype(), {x.dim(0), x.dim(1), window - 1}, 0);
+  const Sym padded = window == 1 ? x : concat({before, x}, 2);
+  std::vector<Sym> inputs{padded, w};
+  if (const Sym bias = c.optional(2)) inputs.push_back(bias);
+  const Sym y = conv(
+      inputs, {{"strides", Dims{1}}, {"pads", Dims{0, 0}}, {"dilations", Dims{1}}, {"groups", x.dim(1)}});
+  const std::string activation = c.string("activation", "none");
+  c.output(0, activation == "none" ? y : apply(Op::silu, y));
+  c.output(1, slice(padded, 2, padded.dim(2) - (window - 1), padded.dim(2)));
+}
+
+/// Rotates pairs of elements by angles given as cosines and sines per position.
+void rotary_embedding(ImportContext& c) {
+  const Sym input = c.input(0);
+  const bool is_packed = input.rank() == 3;
+  const Sym x = split_heads(input, c.integer("num_heads", 0));  // [B, H, L, D]
+  const std::int64_t dim = c.integer("rotary_embedding_dim", 0);
+  const std::int64_t rotated = dim == 0 ? x.dim(3) : dim;
+  if (rotated < 2 || rotated > x.dim(3) || rotated % 2 != 0)
+    throw ModelError("rotary_embedding_dim is {}", rotated);
+  const auto angles = [&](int i) {
+    const Sym cache = c.has_input(3) ? gather(c.input(i), c.input(3), 0) : c.input(i);  // [B, L, D/2]
+    return unsqueeze(cache, {1});
+  };
+  const Sym cosine = angles(1);
+  const Sym sine = angles(2);
+  const bool is_interleaved = c.integer("interleaved", 0) != 0;
+  const std::int64_t half = rotated / 2;
+  const Sym first = is_interleaved ? slice(x, 3, 0, rotated, 2) : slice(x, 3, 0, half);
+  const Sym second = is_interleaved ? slice(x, 3, 1, rotated, 2) : slice(x, 3, half, rotated);
+  const Sym real = cosine * first - sine * second;
+  const Sym imaginary = sine * first + cosine * second;
+  Sym y = concat({real, imaginary}, 3);
+  if (is_interleaved) {
+    y = reshape(concat({unsqueeze(real, {4}), unsqueeze(imaginary, {4})}, 4),
+                {x.dim(0), x.dim(1), x.dim(2), rotated});
+  }
+  if (rotated < x.dim(3)) y = concat({y, slice(x, 3, rotated, x.dim(3))}, 3);
+  c.output(is_packed ? join_heads(y) : y);
+}
+
+const OnnxOp rows[] = {
+    {"Attention", 23, attention_op},
+    {"CausalConvWithState", 27, causal_conv_with_state},
+    {"FlexAttention", 1, flex_attention, "ai.onnx.preview"},
+    {"LinearAttention", 27, linear_attention},
+    {"RotaryEmbedding", 23, rotary_embedding},
+};
+
+}  // namespace
+
+std::span<const OnnxOp> onnx_attention_ops() {
+  return rows;
+}
+
+}  // namespace sylvite

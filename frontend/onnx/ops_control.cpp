@@ -1,0 +1,303 @@
+// Control flow, sequences and optionals: all resolved while importing.
+
+#include <onnx-ml.pb.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "frontend/onnx/ops.h"
+
+namespace sylvite {
+namespace {
+
+constexpr const char* condition_reason = "which nodes run depends on a condition that is computed";
+
+[[noreturn]] void wait_for_condition(const std::string& what) {
+  throw NeedsValueError(
+      fmt::format(
+          "{} must be known when the model is imported: bind the model input it comes from to a constant",
+          what),
+      condition_reason);
+}
+
+bool known_condition(Sym condition) {
+  if (!condition.is_constant()) wait_for_condition("the loop's condition");
+  if (condition.size() != 1) throw ModelError("a condition has {} elements, expected 1", condition.size());
+  return condition.constant().as_int64(0) != 0;
+}
+
+std::vector<OnnxBinding> import_branch(ImportContext& c, const std::string& name) {
+  return c.import_subgraph(c.subgraph(name), std::vector<OnnxBinding>());
+}
+
+/// A known condition imports its branch only. An unknown one imports both and selects, where their types
+/// agree.
+void if_op(ImportContext& c) {
+  const Sym condition = c.input(0);
+  if (condition.is_constant()) {
+    const std::vector<OnnxBinding> results =
+        import_branch(c, known_condition(condition) ? "then_branch" : "else_branch");
+    for (std::size_t i = 0; i < results.size(); ++i) c.output_binding(static_cast<int>(i), results[i]);
+    return;
+  }
+  const std::vector<OnnxBinding> taken = import_branch(c, "then_branch");
+  const std::vector<OnnxBinding> other = import_branch(c, "else_branch");
+  if (taken.size() != other.size()) throw ModelError("the branches have different numbers of outputs");
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    const bool are_tensors = taken[i].value != no_value && other[i].value != no_value;
+    if (!are_tensors || c.symbol(taken[i]).dtype() != c.symbol(other[i]).dtype() ||
+        c.symbol(taken[i]).dims() != c.symbol(other[i]).dims()) {
+      wait_for_condition(fmt::format("the branches give output {} different types; input 0", i));
+    }
+    c.output(static_cast<int>(i), where(reshape(condition, {}), c.symbol(taken[i]), c.symbol(other[i])));
+  }
+}
+
+/// The values that iterations leave behind, joined along `axis` (a new one); back to front when reversed.
+Sym stack(std::vector<Sym> values, std::int64_t axis, bool is_reversed) {
+  if (values.empty()) throw UnsupportedError("a loop that never runs leaves a result of unknown shape");
+  if (is_reversed) std::reverse(values.begin(), values.end());
+  for (Sym& value : values) value = unsqueeze(value, {axis});
+  return concat(values, normalize_axis(axis, values[0].rank()));
+}
+
+/// Unrolled: the trip count, or else every condition, must be known. The importer's node limit bounds it.
+/// What is carried from trip to trip may be sequences and optionals.
+void loop_op(ImportContext& c) {
+  const onnx::GraphProto& body = c.subgraph("body");
+  const std::int64_t trips = c.has_input(0) ? c.constant_integers(0).at(0) : std::int64_t{1} << 40;
+  bool goes_on = !c.has_input(1) || known_condition(c.input(1));
+  std::vector<OnnxBinding> state;
+  for (int i = 2; i < c.input_count(); ++i) state.push_back(c.binding(i));
+  std::vector<std::vector<Sym>> scans;
+  for (std::int64_t trip = 0; trip < trips && goes_on; ++trip) {
+    std::vector<OnnxBinding> arguments{OnnxBinding::of(c.builder().constant(Tensor::scalar_i64(trip)).id()),
+                                       OnnxBinding::of(c.builder().scalar(DType::boolean, 1).id())};
+    arguments.insert(arguments.end(), state.begin(), state.end());
+    const std::vector<OnnxBinding> results = c.import_subgraph(body, arguments);
+    if (results.size() < state.size() + 1)
+      throw ModelError("the body has {} outputs, expected at least {}", results.size(), state.size() + 1);
+    goes_on = trip + 1 == trips || known_condition(c.symbol(results[0]));
+    std::copy_n(results.begin() + 1, state.size(), state.begin());
+    scans.resize(results.size() - 1 - state.size());
+    for (std::size_t i = 0; i < scans.size(); ++i)
+      scans[i].push_back(c.symbol(results[1 + state.size() + i]));
+  }
+  scans.resize(static_cast<std::size_t>(std::max(c.output_count() - static_cast<int>(state.size()), 0)));
+  for (std::size_t i = 0; i < state.size(); ++i) c.output_binding(static_cast<int>(i), state[i]);
+  for (std::size_t i = 0; i < scans.size(); ++i)
+    c.output(static_cast<int>(state.size() + i), stack(scans[i], 0, false));
+}
+
+std::int64_t listed(const std::vector<std::int64_t>& list, std::size_t i) {
+  return i < list.size() ? list[i] : 0;
+}
+
+struct ScanResult {
+  std::vector<Sym> state;
+  std::vector<std::vector<Sym>> scans;  ///< per scanned output, per step
+};
+
+/// Runs the body over the extent of the scanned axes, unrolled.
+ScanResult run_scan(ImportContext& c, std::vector<Sym> state, const std::vector<Sym>& scanned,
+                    const std::vector<std::int64_t>& axes, const std::vector<std::int64_t>& directions) {
+  const onnx::GraphProto& body = c.subgraph("body");
+  const std::size_t states = state.size();
+  const std::int64_t trips = scanned[0].dim(static_cast<int>(listed(axes, 0)));
+  ScanResult result;
+  for (std::int64_t trip = 0; trip < trips; ++trip) {
+    std::vector<Sym> arguments = state;
+    for (std::size_t i = 0; i < scanned.size(); ++i) {
+      const int axis = normalize_axis(listed(axes, i), scanned[i].rank());
+      if (scanned[i].dim(axis) != trips) throw ModelError("scanned inputs have different extents");
+      const std::int64_t at = listed(directions, i) == 0 ? trip : trips - 1 - trip;
+      arguments.push_back(squeeze(slice(scanned[i], axis, at, at + 1), {axis}));
+    }
+    const std::vector<Sym> results = c.import_subgraph(body, arguments);
+    if (results.size() < states)
+      throw ModelError("the body has {} outputs, expected at least {}", results.size(), states);
+    std::copy_n(results.begin(), states, state.begin());
+    result.scans.resize(results.size() - states);
+    for (std::size_t i = 0; i < result.scans.size(); ++i) result.scans[i].push_back(results[states + i]);
+  }
+  result.state = std::move(state);
+  return result;
+}
+
+/// How many of `count` values are states rather than scanned.
+std::size_t state_count(ImportContext& c, std::size_t count) {
+  const std::int64_t scanned = c.required_integer("num_scan_inputs");
+  if (scanned < 1 || scanned > static_cast<std::int64_t>(count))
+    throw ModelError("num_scan_inputs is {}", scanned);
+  return count - static_cast<std::size_t>(scanned);
+}
+
+void scan_op(ImportContext& c) {
+  const std::vector<Sym> inputs = c.inputs();
+  const auto states = static_cast<std::ptrdiff_t>(state_count(c, inputs.size()));
+  const ScanResult result =
+      run_scan(c, {inputs.begin(), inputs.begin() + states}, {inputs.begin() + states, inputs.end()},
+               c.integers("scan_input_axes"), c.integers("scan_input_directions"));
+  const std::vector<std::int64_t> axes = c.integers("scan_output_axes");
+  const std::vector<std::int64_t> directions = c.integers("scan_output_directions");
+  for (std::size_t i = 0; i < result.state.size(); ++i) c.output(static_cast<int>(i), result.state[i]);
+  for (std::size_t i = 0; i < result.scans.size(); ++i) {
+    const Sym stacked = stack(result.scans[i], listed(axes, i), listed(directions, i) != 0);
+    c.output(static_cast<int>(result.state.size() + i), stacked);
+  }
+}
+
+/// Opset 8: sequence lengths first (must be absent), and a batch axis in front of everything.
+void scan_batched(ImportContext& c) {
+  if (c.has_input(0)) throw UnsupportedError("sequence_lens is not supported");
+  std::vector<Sym> inputs;
+  for (int i = 1; i < c.input_count(); ++i) inputs.push_back(c.input(i));
+  const auto states = static_cast<std::ptrdiff_t>(state_count(c, inputs.size()));
+  std::vector<std::vector<Sym>> outputs;
+  for (std::int64_t batch = 0; batch < inputs[0].dim(0); ++batch) {
+    std::vector<Sym> here;
+    for (const Sym& input : inputs) here.push_back(squeeze(slice(input, 0, batch, batch + 1), {0}));
+    const ScanResult result = run_scan(c, {here.begin(), here.begin() + states},
+                                       {here.begin() + states, here.end()}, {}, c.integers("directions"));
+    std::vector<Sym> results = result.state;
+    for (const std::vector<Sym>& scan : result.scans) results.push_back(stack(scan, 0, false));
+    outputs.resize(results.size());
+    for (std::size_t i = 0; i < results.size(); ++i) outputs[i].push_back(results[i]);
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) c.output(static_cast<int>(i), stack(outputs[i], 0, false));
+}
+
+std::size_t sequence_position(ImportContext& c, int input, std::size_t size) {
+  const std::int64_t at = c.constant_integers(input).at(0);
+  const auto count = static_cast<std::int64_t>(size);
+  if (at < -count || at > count) throw ModelError("position {} is outside a sequence of {}", at, count);
+  return static_cast<std::size_t>(at < 0 ? at + count : at);
+}
+
+void sequence_construct(ImportContext& c) {
+  c.output_sequence(0, c.inputs());
+}
+void sequence_empty(ImportContext& c) {
+  c.output_sequence(0, {});
+}
+
+void sequence_insert(ImportContext& c) {
+  std::vector<Sym> values = c.sequence(0);
+  const std::size_t at = c.has_input(2) ? sequence_position(c, 2, values.size()) : values.size();
+  values.insert(values.begin() + static_cast<std::ptrdiff_t>(at), c.input(1));
+  c.output_sequence(0, values);
+}
+
+void sequence_erase(ImportContext& c) {
+  std::vector<Sym> values = c.sequence(0);
+  if (values.empty()) throw ModelError("the sequence is empty");
+  const std::size_t at = c.has_input(1) ? sequence_position(c, 1, values.size()) : values.size() - 1;
+  if (at >= values.size()) throw ModelError("position {} is outside a sequence of {}", at, values.size());
+  values.erase(values.begin() + static_cast<std::ptrdiff_t>(at));
+  c.output_sequence(0, values);
+}
+
+void sequence_at(ImportContext& c) {
+  const std::vector<Sym> values = c.sequence(0);
+  const std::size_t at = sequence_position(c, 1, values.size());
+  if (at >= values.size()) throw ModelError("position {} is outside a sequence of {}", at, values.size());
+  c.output(values[at]);
+}
+
+void sequence_length(ImportContext& c) {
+  c.output(c.builder().constant(Tensor::scalar_i64(static_cast<std::int64_t>(c.sequence(0).size()))));
+}
+
+void split_to_sequence(ImportContext& c) {
+  const Sym x = c.input(0);
+  const int axis = normalize_axis(c.integer("axis", 0), x.rank());
+  const std::int64_t extent = x.dim(axis);
+  std::vector<std::int64_t> sizes;
+  const bool is_list = c.has_input(1) && c.input(1).rank() == 1;
+  if (is_list) {
+    sizes = c.constant_integers(1);
+  } else {
+    const std::int64_t size = c.has_input(1) ? c.constant_integers(1).at(0) : 1;
+    if (size < 1 || extent / size > 65'536) throw ModelError("parts of {} elements are asked for", size);
+    for (std::int64_t start = 0; start < extent; start += size)
+      sizes.push_back(std::min(size, extent - start));
+  }
+  std::vector<Sym> parts = split(x, axis, sizes);
+  if (!c.has_input(1) && c.integer("keepdims", 1) == 0) {
+    for (Sym& part : parts) part = squeeze(part, {axis});
+  }
+  c.output_sequence(0, parts);
+}
+
+void concat_from_sequence(ImportContext& c) {
+  std::vector<Sym> values = c.sequence(0);
+  if (values.empty()) throw UnsupportedError("the sequence is empty");
+  const std::int64_t axis = c.required_integer("axis");
+  if (c.integer("new_axis", 0) != 0) return c.output(stack(values, axis, false));
+  c.output(concat(values, normalize_axis(axis, values[0].rank())));
+}
+
+/// The body's inputs: an item of each sequence, the other inputs whole.
+void sequence_map(ImportContext& c) {
+  const onnx::GraphProto& body = c.subgraph("body");
+  std::vector<std::vector<Sym>> results;
+  const std::size_t length = c.sequence(0).size();
+  for (std::size_t at = 0; at < length; ++at) {
+    std::vector<Sym> arguments;
+    for (int i = 0; i < c.input_count(); ++i) {
+      if (!c.is_sequence(i)) {
+        arguments.push_back(c.input(i));
+        continue;
+      }
+      const std::vector<Sym> items = c.sequence(i);
+      if (items.size() != length) throw ModelError("sequences of {} and {} items", length, items.size());
+      arguments.push_back(items[at]);
+    }
+    const std::vector<Sym> outputs = c.import_subgraph(body, arguments);
+    results.resize(outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) results[i].push_back(outputs[i]);
+  }
+  results.resize(static_cast<std::size_t>(c.output_count()));
+  for (std::size_t i = 0; i < results.size(); ++i) c.output_sequence(static_cast<int>(i), results[i]);
+}
+
+/// An optional with a value is that value.
+void optional_op(ImportContext& c) {
+  c.output_binding(0, c.binding(0));
+}
+
+void optional_get_element(ImportContext& c) {
+  if (!c.has_input(0)) throw ModelError("the optional has no value");
+  c.output_binding(0, c.binding(0));
+}
+
+void optional_has_element(ImportContext& c) {
+  c.output(c.builder().scalar(DType::boolean, c.has_input(0) ? 1 : 0));
+}
+
+const OnnxOp rows[] = {
+    {"ConcatFromSequence", 11, concat_from_sequence},
+    {"If", 1, if_op},
+    {"Loop", 1, loop_op},
+    {"Optional", 15, optional_op},
+    {"OptionalGetElement", 15, optional_get_element},
+    {"OptionalHasElement", 15, optional_has_element},
+    {"Scan", 8, scan_batched},
+    {"Scan", 9, scan_op},
+    {"SequenceAt", 11, sequence_at},
+    {"SequenceConstruct", 11, sequence_construct},
+    {"SequenceEmpty", 11, sequence_empty},
+    {"SequenceErase", 11, sequence_erase},
+    {"SequenceInsert", 11, sequence_insert},
+    {"SequenceLength", 11, sequence_length},
+    {"SequenceMap", 17, sequence_map},
+    {"SplitToSequence", 11, split_to_sequence},
+};
+
+}  // namespace
+
+std::span<const OnnxOp> onnx_control_ops() {
+  return rows;
+}
+
+}  // namespace sylvite

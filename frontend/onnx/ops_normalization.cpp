@@ -1,0 +1,171 @@
+// Normalisations.
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "frontend/onnx/ops.h"
+
+namespace sylvite {
+namespace {
+
+std::vector<std::int64_t> axes_from(int axis, int rank) {
+  std::vector<std::int64_t> axes;
+  for (int i = axis; i < rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+/// (x - mean) / sqrt(variance + epsilon) over the axes, with the mean and the inverse deviation.
+struct Standardized {
+  Sym value, mean, inverse_deviation;
+};
+
+Standardized standardize(Sym x, const std::vector<std::int64_t>& axes, double epsilon) {
+  const Sym mean = reduce_mean(x, axes);
+  const Sym centered = x - mean;
+  const Sym inverse = apply(Op::rsqrt, reduce_mean(centered * centered, axes) + epsilon);
+  return {centered * inverse, mean, inverse};
+}
+
+/// A per-channel vector shaped to broadcast against [N, C, ...] of the given rank.
+Sym per_channel(Sym vector, int rank) {
+  Dims dims(static_cast<std::size_t>(rank), 1);
+  dims.at(1) = vector.size();
+  return reshape(vector, dims);
+}
+
+/// Normalises by the statistics of the batch, and moves the running ones towards them.
+void batch_norm_training(ImportContext& c) {
+  const Sym x = c.input(0);
+  std::vector<std::int64_t> axes = all_axes(x.rank());
+  axes.erase(axes.begin() + 1);
+  const Sym mean = reduce_mean(x, axes);
+  const Sym centered = x - mean;
+  const Sym variance = reduce_mean(centered * centered, axes);
+  const Sym normalized = centered * apply(Op::rsqrt, variance + c.real("epsilon", 1e-5));
+  c.output(0, normalized * per_channel(c.input(1), x.rank()) + per_channel(c.input(2), x.rank()));
+  const double momentum = c.real("momentum", 0.9);
+  const auto moved = [&](Sym running, Sym now) {
+    return running * momentum + reshape(now, running.dims()) * (1 - momentum);
+  };
+  c.output(1, moved(c.input(3), mean));
+  c.output(2, moved(c.input(4), variance));
+}
+
+void batch_norm(ImportContext& c) {
+  if (c.input(0).rank() < 2)
+    throw ModelError("the input has rank {}, expected at least 2", c.input(0).rank());
+  if (c.integer("training_mode", 0) != 0) return batch_norm_training(c);
+  c.output(c.builder().add(Op::batch_norm, {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4)},
+                           {{"epsilon", c.real("epsilon", 1e-5)}}));
+}
+
+void layer_norm(ImportContext& c) {
+  const Sym x = c.input(0);
+  const int axis = normalize_axis(c.integer("axis", -1), x.rank());
+  const double epsilon = c.real("epsilon", 1e-5);
+  const Dims dims = x.dims();
+  const Dims normalized(dims.begin() + axis, dims.end());
+  const Sym scale = c.input(1);
+  const Sym bias = c.optional(2);
+  const bool fits = scale.dims() == normalized && (!bias || bias.dims() == normalized);
+  if (fits && !c.wants_output(1) && !c.wants_output(2)) {
+    return c.output(c.builder().add(Op::layer_norm, {x, scale, bias},
+                                    {{"axis", std::int64_t{axis}}, {"epsilon", epsilon}}));
+  }
+  const Standardized s = standardize(x, axes_from(axis, x.rank()), epsilon);
+  const Sym scaled = s.value * scale;
+  c.output(0, bias ? scaled + bias : scaled);
+  c.output(1, s.mean);
+  c.output(2, s.inverse_deviation);
+}
+
+void rms_norm(ImportContext& c) {
+  const Sym x = c.input(0);
+  const int axis = normalize_axis(c.integer("axis", -1), x.rank());
+  const double epsilon = c.real("epsilon", 1e-5);
+  const Dims dims = x.dims();
+  const Sym scale = c.input(1);
+  if (scale.dims() == Dims(dims.begin() + axis, dims.end())) {
+    return c.output(
+        c.builder().add(Op::rms_norm, {x, scale}, {{"axis", std::int64_t{axis}}, {"epsilon", epsilon}}));
+  }
+  const Sym mean = reduce_mean(x * x, axes_from(axis, x.rank()));
+  c.output(x * apply(Op::rsqrt, mean + epsilon) * scale);
+}
+
+void instance_norm(ImportContext& c) {
+  const Sym x = c.input(0);
+  const Standardized s = standardize(x, axes_from(2, x.rank()), c.real("epsilon", 1e-5));
+  c.output(s.value * per_channel(c.input(1), x.rank()) + per_channel(c.input(2), x.rank()));
+}
+
+/// Statistics over each group of channels; scale and bias are per group before opset 21, per channel after.
+void group_norm(ImportContext& c) {
+  const Sym x = c.input(0);
+  const Dims dims = x.dims();
+  const std::int64_t groups = c.required_integer("num_groups");
+  if (x.rank() < 3 || groups < 1 || dims[1] % groups != 0)
+    throw ModelError("{} groups do not fit the input", groups);
+  const Sym grouped = reshape(x, {dims[0], groups, dims[0] * groups == 0 ? 0 : x.size() / dims[0] / groups});
+  const Standardized s = standardize(grouped, {2}, c.real("epsilon", 1e-5));
+  const auto per_element = [&](Sym vector) {
+    if (vector.size() == dims[1]) return per_channel(vector, x.rank());
+    const Sym repeated = broadcast_to(reshape(vector, {groups, 1}), {groups, dims[1] / groups});
+    return per_channel(reshape(repeated, {dims[1]}), x.rank());
+  };
+  c.output(reshape(s.value, dims) * per_element(c.input(1)) + per_element(c.input(2)));
+}
+
+void mean_variance_norm(ImportContext& c) {
+  const Sym x = c.input(0);
+  const auto axes = c.has_attribute("axes") ? normalize_axes(c.integers("axes"), x.rank())
+                                            : std::vector<std::int64_t>{0, 2, 3};
+  const Sym centered = x - reduce_mean(x, axes);
+  const Sym deviation = apply(Op::sqrt, reduce_mean(centered * centered, axes));
+  c.output(centered / (deviation + 1e-9));
+}
+
+/// x / (bias + alpha / size * sum of squares over `size` neighbouring channels)^beta.
+void local_response_norm(ImportContext& c) {
+  const Sym x = c.input(0);
+  const std::int64_t size = c.required_integer("size");
+  if (size < 1 || size > 65'536 || x.rank() < 3) throw ModelError("size {} does not fit", size);
+  Dims low(static_cast<std::size_t>(x.rank()), 0);
+  Dims high = low;
+  low[1] = (size - 1) / 2;
+  high[1] = size - 1 - low[1];
+  const Sym padded = pad(x * x, low, high);
+  Sym sum = slice(padded, 1, 0, x.dim(1));
+  for (std::int64_t i = 1; i < size; ++i) sum = sum + slice(padded, 1, i, i + x.dim(1));
+  const Sym base = c.real("bias", 1) + sum * (c.real("alpha", 1e-4) / static_cast<double>(size));
+  c.output(x / apply(Op::pow, base, c.real("beta", 0.75)));
+}
+
+void lp_norm(ImportContext& c) {
+  const Sym x = c.input(0);
+  const std::vector<std::int64_t> axis{normalize_axis(c.integer("axis", -1), x.rank())};
+  const std::int64_t p = c.integer("p", 2);
+  if (p != 1 && p != 2) throw ModelError("p is {}, expected 1 or 2", p);
+  Sym norm = reduce(Op::reduce_sum, p == 1 ? apply(Op::abs, x) : x * x, axis);
+  if (p == 2) norm = apply(Op::sqrt, norm);
+  c.output(where(apply(Op::equal, norm, 0.0), norm * 0.0, x / where(apply(Op::equal, norm, 0.0), 1.0, norm)));
+}
+
+const OnnxOp rows[] = {
+    {"BatchNormalization", 7, batch_norm},
+    {"GroupNormalization", 18, group_norm},
+    {"InstanceNormalization", 6, instance_norm},
+    {"LayerNormalization", 17, layer_norm},
+    {"LpNormalization", 1, lp_norm},
+    {"LRN", 1, local_response_norm},
+    {"MeanVarianceNormalization", 9, mean_variance_norm},
+    {"RMSNormalization", 23, rms_norm},
+};
+
+}  // namespace
+
+std::span<const OnnxOp> onnx_normalization_ops() {
+  return rows;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,189 @@
+// Arithmetic, comparison, logic and casts.
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "frontend/onnx/ops.h"
+#include "frontend/onnx/tensor.h"
+
+namespace sylvite {
+namespace {
+
+template <Op op>
+void unary(ImportContext& c) {
+  c.output(apply(op, c.input(0)));
+}
+
+template <Op op>
+void binary(ImportContext& c) {
+  c.output(apply(op, c.input(0), c.input(1)));
+}
+
+/// Sum, Max and Min take any number of inputs.
+template <Op op>
+Sym fold_inputs(ImportContext& c) {
+  Sym result = c.input(0);
+  for (int i = 1; i < c.input_count(); ++i) result = apply(op, result, c.input(i));
+  return result;
+}
+
+template <Op op>
+void variadic(ImportContext& c) {
+  c.output(fold_inputs<op>(c));
+}
+
+void mean(ImportContext& c) {
+  c.output(fold_inputs<Op::add>(c) / static_cast<double>(c.input_count()));
+}
+
+void mod(ImportContext& c) {
+  c.output(c.builder().add(Op::mod, {c.input(0), c.input(1)}, {{"fmod", c.integer("fmod", 0)}}));
+}
+
+/// The exponent may have another type than the base, which decides the result's.
+void power(ImportContext& c) {
+  const Sym base = c.input(0);
+  const Sym exponent = c.input(1);
+  if (base.dtype() == exponent.dtype()) return c.output(apply(Op::pow, base, exponent));
+  const DType common = is_float(base.dtype()) ? base.dtype() : exponent.dtype();
+  c.output(cast(apply(Op::pow, cast(base, common), cast(exponent, common)), base.dtype()));
+}
+
+void bit_shift(ImportContext& c) {
+  const std::string direction = c.string("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT")
+    throw ModelError("direction '{}' is neither LEFT nor RIGHT", direction);
+  c.output(apply(direction == "LEFT" ? Op::shift_left : Op::shift_right, c.input(0), c.input(1)));
+}
+
+void is_inf(ImportContext& c) {
+  c.output(c.builder().add(Op::is_inf, {c.input(0)},
+                           {{"detect_positive", c.integer("detect_positive", 1)},
+                            {"detect_negative", c.integer("detect_negative", 1)}}));
+}
+
+/// To a power of two as round_mode says. The core cast rounds up, so the others go there before it.
+Sym round_to_power(Sym x, const std::string& mode) {
+  if (mode == "up") return x;
+  if (mode != "down" && mode != "nearest") throw ModelError("round_mode is '{}'", mode);
+  GraphBuilder& b = x.builder();
+  constexpr std::int64_t exponent_bits = 0x7f800000;
+  constexpr std::int64_t half_bit = 0x00400000;
+  const auto reread = [&](Sym value, DType dtype) {
+    return b.add(Op::bitcast, {value}, {{"to", std::string(dtype_name(dtype))}});
+  };
+  Sym bits = reread(cast(x, DType::f32), DType::i32);
+  if (mode == "nearest") bits = bits + static_cast<double>(half_bit);
+  const Sym power = reread(apply(Op::bitwise_and, bits, static_cast<double>(exponent_bits)), DType::f32);
+  const Sym is_special = apply(Op::logical_or, apply(Op::is_nan, x), apply(Op::less, x, 0.0));
+  return where(is_special, std::numeric_limits<double>::quiet_NaN(), power);
+}
+
+/// What is too large for a narrow float becomes its largest number, unless attribute saturate is 0.
+Sym convert(ImportContext& c, Sym x, DType to) {
+  if (!is_narrow_float(to) || to == x.dtype()) return cast(x, to);
+  if (x.dtype() != DType::f64) x = cast(x, DType::f32);
+  if (to == DType::f8e8m0) x = round_to_power(x, c.string("round_mode", "up"));
+  return c.integer("saturate", 1) != 0 ? cast(saturated(x, to), to) : cast(x, to);
+}
+
+void cast_op(ImportContext& c) {
+  c.output(convert(c, c.input(0), dtype_of_onnx(static_cast<int>(c.required_integer("to")))));
+}
+
+void cast_like(ImportContext& c) {
+  c.output(convert(c, c.input(0), c.input(1).dtype()));
+}
+
+void bit_cast(ImportContext& c) {
+  const DType to = dtype_of_onnx(static_cast<int>(c.required_integer("to")));
+  const Sym x = c.input(0);
+  if (x.dtype() == to) return c.output(x);
+  c.output(c.builder().add(Op::bitcast, {x}, {{"to", std::string(dtype_name(to))}}));
+}
+
+/// Bounds are attributes up to opset 10, optional inputs from 11 on.
+void clip(ImportContext& c) {
+  Sym x = c.input(0);
+  if (c.opset() >= 11) {
+    if (const Sym low = c.optional(1)) x = apply(Op::maximum, x, low);
+    if (const Sym high = c.optional(2)) x = apply(Op::minimum, x, high);
+  } else {
+    if (c.has_attribute("min")) x = apply(Op::maximum, x, c.real("min", 0));
+    if (c.has_attribute("max")) x = apply(Op::minimum, x, c.real("max", 0));
+  }
+  c.output(x);
+}
+
+void where_op(ImportContext& c) {
+  c.output(where(c.input(0), c.input(1), c.input(2)));
+}
+
+void identity(ImportContext& c) {
+  c.output_binding(0, c.binding(0));
+}
+
+const OnnxOp rows[] = {
+    {"Abs", 1, unary<Op::abs>},
+    {"Acos", 7, unary<Op::acos>},
+    {"Acosh", 9, unary<Op::acosh>},
+    {"Add", 7, binary<Op::add>},
+    {"And", 7, binary<Op::logical_and>},
+    {"Asin", 7, unary<Op::asin>},
+    {"Asinh", 9, unary<Op::asinh>},
+    {"Atan", 7, unary<Op::atan>},
+    {"Atanh", 9, unary<Op::atanh>},
+    {"BitCast", 26, bit_cast},
+    {"BitShift", 11, bit_shift},
+    {"BitwiseAnd", 18, binary<Op::bitwise_and>},
+    {"BitwiseNot", 18, unary<Op::bitwise_not>},
+    {"BitwiseOr", 18, binary<Op::bitwise_or>},
+    {"BitwiseXor", 18, binary<Op::bitwise_xor>},
+    {"Cast", 6, cast_op},
+    {"CastLike", 15, cast_like},
+    {"Ceil", 6, unary<Op::ceil>},
+    {"Clip", 6, clip},
+    {"Cos", 7, unary<Op::cos>},
+    {"Cosh", 9, unary<Op::cosh>},
+    {"Div", 7, binary<Op::div>},
+    {"Erf", 9, unary<Op::erf>},
+    {"Exp", 6, unary<Op::exp>},
+    {"Floor", 6, unary<Op::floor>},
+    {"Greater", 7, binary<Op::greater>},
+    {"GreaterOrEqual", 12, binary<Op::greater_equal>},
+    {"Identity", 1, identity},
+    {"IsInf", 10, is_inf},
+    {"IsNaN", 9, unary<Op::is_nan>},
+    {"Less", 7, binary<Op::less>},
+    {"LessOrEqual", 12, binary<Op::less_equal>},
+    {"Log", 6, unary<Op::log>},
+    {"Max", 6, variadic<Op::maximum>},
+    {"Mean", 6, mean},
+    {"Min", 6, variadic<Op::minimum>},
+    {"Mod", 10, mod},
+    {"Mul", 7, binary<Op::mul>},
+    {"Neg", 6, unary<Op::neg>},
+    {"Not", 1, unary<Op::logical_not>},
+    {"Or", 7, binary<Op::logical_or>},
+    {"Pow", 7, power},
+    {"Reciprocal", 6, unary<Op::reciprocal>},
+    {"Round", 11, unary<Op::round>},
+    {"Sign", 9, unary<Op::sign>},
+    {"Sin", 7, unary<Op::sin>},
+    {"Sinh", 9, unary<Op::sinh>},
+    {"Sqrt", 6, unary<Op::sqrt>},
+    {"Sub", 7, binary<Op::sub>},
+    {"Sum", 6, variadic<Op::add>},
+    {"Tan", 7, unary<Op::tan>},
+    {"Where", 9, where_op},
+    {"Xor", 7, binary<Op::logical_xor>},
+};
+
+}  // namespace
+
+std::span<const OnnxOp> onnx_pointwise_ops() {
+  return rows;
+}
+
+}  // namespace sylvite

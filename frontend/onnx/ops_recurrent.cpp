@@ -1,0 +1,281 @@
+// RNN, GRU and LSTM, unrolled over their known sequence length.
+
+#include <algorithm>
+#include <functional>
+
+#include "base/error.h"
+#include "frontend/onnx/ops.h"
+
+namespace sylvite {
+namespace {
+
+using Activation = std::function<Sym(Sym)>;
+
+/// alpha and beta of 0 stand for the function's defaults where the list gives none.
+Activation make_activation(const std::string& name, std::optional<double> alpha, std::optional<double> beta) {
+  if (name == "Tanh") return [](Sym x) { return apply(Op::tanh, x); };
+  if (name == "Sigmoid") return [](Sym x) { return apply(Op::sigmoid, x); };
+  if (name == "Relu") return [](Sym x) { return apply(Op::relu, x); };
+  if (name == "Softplus") return [](Sym x) { return apply(Op::softplus, x); };
+  if (name == "Softsign") return [](Sym x) { return x / (apply(Op::abs, x) + 1.0); };
+  if (name == "Affine") return [a = alpha.value_or(1), b = beta.value_or(0)](Sym x) { return x * a + b; };
+  if (name == "LeakyRelu") {
+    return [a = alpha.value_or(0.01)](Sym x) { return where(apply(Op::less, x, 0.0), x * a, x); };
+  }
+  if (name == "ThresholdedRelu") {
+    return [a = alpha.value_or(1)](Sym x) { return where(apply(Op::greater, x, a), x, 0.0); };
+  }
+  if (name == "ScaledTanh") {
+    return [a = alpha.value_or(1), b = beta.value_or(1)](Sym x) { return a * apply(Op::tanh, x * b); };
+  }
+  if (name == "HardSigmoid") {
+    return [a = alpha.value_or(0.2), b = beta.value_or(0.5)](Sym x) {
+      return apply(Op::minimum, apply(Op::maximum, x * a + b, 0.0), 1.0);
+    };
+  }
+  if (name == "Elu") {
+    return [a = alpha.value_or(1)](Sym x) {
+      const Sym negative = a * (apply(Op::exp, apply(Op::minimum, x, 0.0)) - 1.0);
+      return where(apply(Op::greater, x, 0.0), x, negative);
+    };
+  }
+  throw UnsupportedError("activation '{}' is not supported", name);
+}
+
+constexpr std::int64_t max_steps = 100'000;  ///< they are unrolled
+
+/// What all three kinds share: shapes, directions, activations, and the inputs of one direction at a time.
+struct Recurrence {
+  Sym x;        ///< [T, B, I]
+  Sym lengths;  ///< [B, 1] i64, or absent
+  std::int64_t steps = 0, batch = 0, hidden = 0;
+  int directions = 1;
+  bool is_reverse = false, is_batch_first = false;
+  double clip = 0;
+  std::vector<Activation> activations;  ///< of all directions, one after the other
+
+  [[nodiscard]] Sym limited(Sym value) const {
+    if (clip <= 0) return value;
+    return apply(Op::minimum, apply(Op::maximum, value, -clip), clip);
+  }
+};
+
+std::vector<Activation> read_activations(ImportContext& c, int directions,
+                                         const std::vector<std::string>& defaults) {
+  std::vector<std::string> names = c.strings("activations");
+  if (names.empty()) {
+    for (int d = 0; d < directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
+  }
+  if (names.size() != defaults.size() * static_cast<std::size_t>(directions)) {
+    throw ModelError("{} activations are given, expected {}", names.size(),
+                     defaults.size() * static_cast<std::size_t>(directions));
+  }
+  const std::vector<double> alphas = c.reals("activation_alpha");
+  const std::vector<double> betas = c.reals("activation_beta");
+  const auto pick = [](const std::vector<double>& list, std::size_t i) {
+    return i < list.size() ? std::optional<double>(list[i]) : std::nullopt;
+  };
+  std::vector<Activation> activations;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    activations.push_back(make_activation(names[i], pick(alphas, i), pick(betas, i)));
+  return activations;
+}
+
+Recurrence read_recurrence(ImportContext& c, const std::vector<std::string>& default_activations) {
+  Recurrence r;
+  r.is_batch_first = c.integer("layout", 0) != 0;
+  r.x = r.is_batch_first ? swap_axes(c.input(0), 0, 1) : c.input(0);
+  if (r.x.rank() != 3 || c.input(1).rank() != 3 || c.input(2).rank() != 3)
+    throw ModelError("X, W and R must have rank 3");
+  r.steps = r.x.dim(0);
+  if (r.steps > max_steps) throw UnsupportedError("a sequence of {} steps", r.steps);
+  r.batch = r.x.dim(1);
+  r.hidden = c.input(2).dim(2);
+  if (const std::int64_t given = c.integer("hidden_size", r.hidden); given != r.hidden)
+    throw ModelError("hidden_size is {}, but R has {} columns", given, r.hidden);
+  const std::string direction = c.string("direction", "forward");
+  r.directions = direction == "bidirectional" ? 2 : 1;
+  r.is_reverse = direction == "reverse";
+  if (c.input(1).dim(0) != r.directions)
+    throw ModelError("W has {} directions, expected {}", c.input(1).dim(0), r.directions);
+  r.clip = c.real("clip", 0);
+  r.activations = read_activations(c, r.directions, default_activations);
+  if (const Sym lengths = c.optional(4)) r.lengths = reshape(cast(lengths, DType::i64), {r.batch, 1});
+  return r;
+}
+
+Sym of_direction(Sym value, int direction) {
+  return squeeze(slice(value, 0, direction, direction + 1), {0});
+}
+
+/// The initial state of one direction, [B, H]; zeros when absent.
+Sym initial_state(ImportContext& c, const Recurrence& r, int input, int direction) {
+  const Sym given = c.optional(input);
+  if (!given) return c.builder().filled(r.x.dtype(), {r.batch, r.hidden}, 0);
+  return of_direction(r.is_batch_first ? swap_axes(given, 0, 1) : given, direction);
+}
+
+/// One step: the states before -> after; the first state is the output.
+using Step = std::function<std::vector<Sym>(Sym x, const std::vector<Sym>& states)>;
+
+struct DirectionResult {
+  std::vector<Sym> outputs;  ///< [B, H] per time step
+  std::vector<Sym> states;
+};
+
+/// Steps beyond a sequence's length leave its states alone and output zero.
+DirectionResult run_direction(const Recurrence& r, bool is_reverse, std::vector<Sym> states,
+                              const Step& step) {
+  DirectionResult result;
+  result.outputs.resize(static_cast<std::size_t>(r.steps));
+  for (std::int64_t i = 0; i < r.steps; ++i) {
+    const std::int64_t t = is_reverse ? r.steps - 1 - i : i;
+    std::vector<Sym> next = step(squeeze(slice(r.x, 0, t, t + 1), {0}), states);
+    Sym output = next[0];
+    if (r.lengths) {
+      const Sym is_valid = apply(Op::greater, r.lengths, static_cast<double>(t));
+      for (std::size_t s = 0; s < states.size(); ++s) next[s] = where(is_valid, next[s], states[s]);
+      output = where(is_valid, output, 0.0);
+    }
+    result.outputs[static_cast<std::size_t>(t)] = output;
+    states = next;
+  }
+  result.states = states;
+  return result;
+}
+
+/// Puts the directions together: Y [T, D, B, H] and the last states [D, B, H], or batch first.
+void write_outputs(ImportContext& c, const Recurrence& r, const std::vector<DirectionResult>& results) {
+  if (c.wants_output(0)) {
+    std::vector<Sym> steps;
+    for (std::size_t t = 0; t < static_cast<std::size_t>(r.steps); ++t) {
+      for (const DirectionResult& result : results) steps.push_back(unsqueeze(result.outputs[t], {0}));
+    }
+    const Sym y = reshape(concat(steps, 0), {r.steps, r.directions, r.batch, r.hidden});
+    c.output(0, r.is_batch_first ? transpose(y, {2, 0, 1, 3}) : y);
+  }
+  for (std::size_t s = 0; s < results[0].states.size(); ++s) {
+    std::vector<Sym> last;
+    for (const DirectionResult& result : results) last.push_back(unsqueeze(result.states[s], {0}));
+    const Sym y = concat(last, 0);
+    c.output(static_cast<int>(s) + 1, r.is_batch_first ? swap_axes(y, 0, 1) : y);
+  }
+}
+
+/// Weights of one direction, ready to be multiplied from the right, and both biases (absent: none).
+struct DirectionWeights {
+  Sym w, r, w_bias, r_bias;
+};
+
+DirectionWeights read_weights(ImportContext& c, int direction) {
+  DirectionWeights weights;
+  weights.w = swap_axes(of_direction(c.input(1), direction), 0, 1);
+  weights.r = swap_axes(of_direction(c.input(2), direction), 0, 1);
+  if (const Sym bias = c.optional(3)) {
+    const Sym both = of_direction(bias, direction);
+    weights.w_bias = slice(both, 0, 0, both.size() / 2);
+    weights.r_bias = slice(both, 0, both.size() / 2, both.size());
+  }
+  return weights;
+}
+
+Sym plus_bias(Sym x, Sym bias) {
+  return bias ? x + bias : x;
+}
+
+Sym gate(Sym gates, std::int64_t hidden, int i) {
+  return slice(gates, -1, i * hidden, (i + 1) * hidden);
+}
+Sym bias_gate(Sym bias, std::int64_t hidden, int i) {
+  return bias ? gate(bias, hidden, i) : bias;
+}
+
+template <typename MakeStep>
+void unroll(ImportContext& c, const Recurrence& r, int states, const MakeStep& make_step) {
+  static constexpr int state_inputs[] = {5, 6};
+  std::vector<DirectionResult> results;
+  for (int d = 0; d < r.directions; ++d) {
+    std::vector<Sym> initial;
+    for (int s = 0; s < states; ++s) initial.push_back(initial_state(c, r, state_inputs[s], d));
+    results.push_back(run_direction(r, r.is_reverse || d == 1, initial, make_step(d)));
+  }
+  write_outputs(c, r, results);
+}
+
+void rnn(ImportContext& c) {
+  const Recurrence r = read_recurrence(c, {"Tanh"});
+  unroll(c, r, 1, [&](int d) -> Step {
+    const DirectionWeights w = read_weights(c, d);
+    const Activation f = r.activations[static_cast<std::size_t>(d)];
+    return [w, f, &r](Sym x, const std::vector<Sym>& states) -> std::vector<Sym> {
+      const Sym sum = plus_bias(plus_bias(matmul(x, w.w) + matmul(states[0], w.r), w.w_bias), w.r_bias);
+      return {f(r.limited(sum))};
+    };
+  });
+}
+
+/// Gates in the order z, r, h.
+void gru(ImportContext& c) {
+  const Recurrence r = read_recurrence(c, {"Sigmoid", "Tanh"});
+  const bool resets_after = c.integer("linear_before_reset", 0) != 0;
+  unroll(c, r, 1, [&](int d) -> Step {
+    const DirectionWeights w = read_weights(c, d);
+    const Activation f = r.activations[static_cast<std::size_t>(2 * d)];
+    const Activation g = r.activations[static_cast<std::size_t>(2 * d) + 1];
+    return [w, f, g, &r, resets_after](Sym x, const std::vector<Sym>& states) -> std::vector<Sym> {
+      const std::int64_t n = r.hidden;
+      const Sym h = states[0];
+      const Sym from_x = plus_bias(matmul(x, w.w), w.w_bias);
+      const Sym from_h = plus_bias(matmul(h, w.r), w.r_bias);
+      const Sym z = f(r.limited(gate(from_x, n, 0) + gate(from_h, n, 0)));
+      const Sym reset = f(r.limited(gate(from_x, n, 1) + gate(from_h, n, 1)));
+      const Sym recurrent = resets_after
+                                ? reset * gate(from_h, n, 2)
+                                : plus_bias(matmul(reset * h, gate(w.r, n, 2)), bias_gate(w.r_bias, n, 2));
+      const Sym candidate = g(r.limited(gate(from_x, n, 2) + recurrent));
+      return {(1.0 - z) * candidate + z * h};
+    };
+  });
+}
+
+/// Gates in the order i, o, f, c; peepholes in the order i, o, f.
+void lstm(ImportContext& c) {
+  const Recurrence r = read_recurrence(c, {"Sigmoid", "Tanh", "Tanh"});
+  const bool couples_input_forget = c.integer("input_forget", 0) != 0;
+  unroll(c, r, 2, [&](int d) -> Step {
+    const DirectionWeights w = read_weights(c, d);
+    const auto at = static_cast<std::size_t>(3 * d);
+    const Activation f = r.activations[at];
+    const Activation g = r.activations[at + 1];
+    const Activation h = r.activations[at + 2];
+    const Sym peephole = c.has_input(7) ? of_direction(c.input(7), d) : Sym();
+    return [w, f, g, h, peephole, couples_input_forget, &r](
+               Sym x, const std::vector<Sym>& states) -> std::vector<Sym> {
+      const std::int64_t n = r.hidden;
+      const Sym cell = states[1];
+      const Sym gates = plus_bias(plus_bias(matmul(x, w.w) + matmul(states[0], w.r), w.w_bias), w.r_bias);
+      const auto peeped = [&](int i, Sym seen) {
+        const Sym value = gate(gates, n, i);
+        return f(r.limited(peephole ? value + gate(peephole, n, i) * seen : value));
+      };
+      const Sym input_gate = peeped(0, cell);
+      const Sym forget_gate = couples_input_forget ? 1.0 - input_gate : peeped(2, cell);
+      const Sym next_cell = forget_gate * cell + input_gate * g(r.limited(gate(gates, n, 3)));
+      return {peeped(1, next_cell) * h(next_cell), next_cell};
+    };
+  });
+}
+
+const OnnxOp rows[] = {
+    {"GRU", 7, gru},
+    {"LSTM", 7, lstm},
+    {"RNN", 7, rnn},
+};
+
+}  // namespace
+
+std::span<const OnnxOp> onnx_recurrent_ops() {
+  return rows;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,290 @@
+// Operators that select by value, so that the extent of their result depends on data, and regions of
+// interest.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "frontend/onnx/ops.h"
+#include "frontend/values/storage.h"
+
+namespace sylvite {
+namespace {
+
+/// Corners of a box, the smaller first.
+struct Box {
+  double y1, x1, y2, x2;
+  [[nodiscard]] double area() const { return (y2 - y1) * (x2 - x1); }
+};
+
+Box box_of(const std::vector<double>& numbers, std::size_t at, bool is_center) {
+  const double a = numbers[at];
+  const double b = numbers[at + 1];
+  const double c = numbers[at + 2];
+  const double d = numbers[at + 3];
+  if (is_center) return {b - d / 2, a - c / 2, b + d / 2, a + c / 2};  // x, y, width, height
+  return {std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d)};
+}
+
+bool overlaps(const Box& a, const Box& b, double threshold) {
+  const double height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
+  const double width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
+  if (height <= 0 || width <= 0) return false;
+  const double shared = height * width;
+  const double joined = a.area() + b.area() - shared;
+  return joined > 0 && shared / joined > threshold;
+}
+
+/// Of one batch and class: the boxes kept, best first.
+std::vector<std::int64_t> keep_best(GraphBuilder& builder, const std::vector<Box>& boxes,
+                                    const double* scores, std::int64_t most, double overlap,
+                                    double least_score) {
+  std::vector<std::int64_t> order;
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    if (scores[i] > least_score) order.push_back(static_cast<std::int64_t>(i));
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int64_t a, std::int64_t b) { return scores[a] > scores[b]; });
+  std::vector<std::int64_t> kept;
+  for (const std::int64_t candidate : order) {
+    if (static_cast<std::int64_t>(kept.size()) >= most) break;
+    builder.charge(0, 16 * static_cast<std::int64_t>(kept.size()));
+    const bool is_covered = std::any_of(kept.begin(), kept.end(), [&](std::int64_t better) {
+      return overlaps(boxes[static_cast<std::size_t>(candidate)], boxes[static_cast<std::size_t>(better)],
+                      overlap);
+    });
+    if (!is_covered) kept.push_back(candidate);
+  }
+  return kept;
+}
+
+void non_max_suppression(ImportContext& c) {
+  const Dims box_dims = c.input(0).dims();
+  const Dims score_dims = c.input(1).dims();
+  if (box_dims.size() != 3 || score_dims.size() != 3 || box_dims[2] != 4 || box_dims[0] != score_dims[0] ||
+      box_dims[1] != score_dims[2]) {
+    throw ModelError("the boxes [{}] and scores [{}] do not fit", fmt::join(box_dims, ","),
+                     fmt::join(score_dims, ","));
+  }
+  const std::vector<double> numbers = c.constant_reals(0);
+  const std::vector<double> scores = c.constant_reals(1);
+  const std::int64_t most = c.has_input(2) ? c.constant_integers(2).at(0) : 0;
+  const double overlap = c.has_input(3) ? c.constant_reals(3).at(0) : 0;
+  const double least = c.has_input(4) ? c.constant_reals(4).at(0) : -std::numeric_limits<double>::infinity();
+  const bool is_center = c.integer("center_point_box", 0) != 0;
+  const auto count = static_cast<std::size_t>(box_dims[1]);
+  std::vector<std::int64_t> selected;
+  for (std::int64_t batch = 0; batch < box_dims[0]; ++batch) {
+    std::vector<Box> boxes;
+    for (std::size_t i = 0; i < count; ++i)
+      boxes.push_back(box_of(numbers, (static_cast<std::size_t>(batch) * count + i) * 4, is_center));
+    for (std::int64_t kind = 0; kind < score_dims[1]; ++kind) {
+      const double* row = scores.data() + static_cast<std::size_t>(batch * score_dims[1] + kind) * count;
+      for (const std::int64_t box : keep_best(c.builder(), boxes, row, most, overlap, least))
+        selected.insert(selected.end(), {batch, kind, box});
+    }
+  }
+  const auto rows = static_cast<std::int64_t>(selected.size() / 3);
+  c.output(c.builder().constant(Tensor::of(DType::i64, {rows, 3}, selected)));
+}
+
+/// Slices of a tensor along an axis, compared element by element in its arithmetic type.
+template <typename C>
+class Slices {
+ public:
+  Slices(const Tensor& x, int axis) : values_(decode<C>(x)) {
+    for (int i = 0; i < axis; ++i) outer_ *= x.dims()[static_cast<std::size_t>(i)];
+    extent_ = x.dims()[static_cast<std::size_t>(axis)];
+    inner_ = outer_ * extent_ == 0 ? 0 : x.size() / (outer_ * extent_);
+  }
+  [[nodiscard]] std::int64_t count() const { return extent_; }
+  /// Negative, zero or positive as slice a stands before, equals, or follows slice b.
+  [[nodiscard]] int compare(std::int64_t a, std::int64_t b) const {
+    for (std::int64_t outer = 0; outer < outer_; ++outer) {
+      for (std::int64_t inner = 0; inner < inner_; ++inner) {
+        const C left = at(outer, a, inner);
+        const C right = at(outer, b, inner);
+        if (left < right) return -1;
+        if (right < left) return 1;
+      }
+    }
+    return 0;
+  }
+
+ private:
+  [[nodiscard]] C at(std::int64_t outer, std::int64_t slice, std::int64_t inner) const {
+    return values_[static_cast<std::size_t>((outer * extent_ + slice) * inner_ + inner)];
+  }
+  std::vector<C> values_;
+  std::int64_t outer_ = 1, extent_ = 1, inner_ = 1;
+};
+
+struct UniqueSlices {
+  std::vector<std::int64_t> first, inverse, counts;
+};
+
+template <typename C>
+UniqueSlices find_unique(const Slices<C>& slices, bool is_sorted) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(slices.count()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int64_t a, std::int64_t b) { return slices.compare(a, b) < 0; });
+  std::vector<std::size_t> begins;  // of groups of equal slices in `order`
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || slices.compare(order[begins.back()], order[i]) != 0) begins.push_back(i);
+  }
+  const auto end_of = [&](std::size_t begin) {
+    const auto next = std::upper_bound(begins.begin(), begins.end(), begin);
+    return next == begins.end() ? order.size() : *next;
+  };
+  std::vector<std::size_t> groups = begins;
+  if (!is_sorted)
+    std::sort(groups.begin(), groups.end(), [&](auto a, auto b) { return order[a] < order[b]; });
+  UniqueSlices result;
+  result.inverse.resize(order.size());
+  for (const std::size_t begin : groups) {
+    const auto group = static_cast<std::int64_t>(result.first.size());
+    const std::size_t end = end_of(begin);
+    result.first.push_back(order[begin]);
+    result.counts.push_back(static_cast<std::int64_t>(end - begin));
+    for (std::size_t i = begin; i < end; ++i) result.inverse[static_cast<std::size_t>(order[i])] = group;
+  }
+  return result;
+}
+
+void unique(ImportContext& c) {
+  Tensor x = c.constant(0);
+  c.builder().reserve_table({16, x.size()});  // they are sorted
+  const bool is_flat = !c.has_attribute("axis");
+  if (is_flat) x = x.reshaped({x.size()});
+  const int axis = is_flat ? 0 : normalize_axis(c.integer("axis", 0), static_cast<int>(x.dims().size()));
+  const bool is_sorted = c.integer("sorted", 1) != 0;
+  const UniqueSlices found = with_arithmetic(
+      x.dtype(), [&](auto zero) { return find_unique(Slices<decltype(zero)>(x, axis), is_sorted); });
+  GraphBuilder& b = c.builder();
+  c.output(0, gather(b.constant(x), b.integers(found.first), axis));
+  c.output(1, b.integers(found.first));
+  c.output(2, b.integers(found.inverse));
+  c.output(3, b.integers(found.counts));
+}
+
+/// Sampling points along one axis of every region: [regions, bins * samples].
+struct SamplePoints {
+  Sym low, high;              ///< i64 neighbours
+  Sym low_share, high_share;  ///< their weights; both 0 outside of the image
+};
+
+SamplePoints sample_points(Sym start, Sym length, std::int64_t bins, std::int64_t samples,
+                           std::int64_t extent) {
+  GraphBuilder& b = start.builder();
+  const DType dtype = start.dtype();
+  const std::int64_t points = checked_product({bins, samples}, "sampling points");
+  const Sym step = b.iota(dtype, {points}, 0) + 0.5;
+  const Sym at = unsqueeze(start, {1}) + step * unsqueeze(length / static_cast<double>(points), {1});
+  const double last = static_cast<double>(extent - 1);
+  const Sym is_inside = apply(Op::logical_and, apply(Op::greater_equal, at, -1.0),
+                              apply(Op::less_equal, at, static_cast<double>(extent)));
+  const Sym clamped = apply(Op::minimum, apply(Op::maximum, at, 0.0), last);
+  const Sym low = apply(Op::floor, clamped);
+  const Sym share = clamped - low;
+  const Sym zero = b.scalar(dtype, 0);
+  return {cast(low, DType::i64), cast(apply(Op::minimum, low + 1.0, last), DType::i64),
+          where(is_inside, 1.0 - share, zero), where(is_inside, share, zero)};
+}
+
+struct RoiSettings {
+  std::int64_t height, width;
+  double scale;
+  bool is_half_pixel, takes_largest;
+};
+
+/// Bilinear samples of the regions, folded into bins: [regions, channels, height, width].
+Sym align_regions(Sym x, Sym rois, Sym batch, const RoiSettings& s, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t regions = rois.dim(0);
+  const double offset = s.is_half_pixel ? 0.5 : 0;
+  std::array<Sym, 4> corner;
+  for (int i = 0; i < 4; ++i)
+    corner[static_cast<std::size_t>(i)] = squeeze(slice(rois, 1, i, i + 1), {1}) * s.scale - offset;
+  Sym width = corner[2] - corner[0];
+  Sym height = corner[3] - corner[1];
+  if (!s.is_half_pixel) {
+    width = apply(Op::maximum, width, 1.0);
+    height = apply(Op::maximum, height, 1.0);
+  }
+  const SamplePoints y = sample_points(corner[1], height, s.height, rows, x.dim(2));
+  const SamplePoints xs = sample_points(corner[0], width, s.width, columns, x.dim(3));
+  const Sym image = transpose(x, {0, 2, 3, 1});
+  const Dims grid{regions, s.height * rows, s.width * columns, 1};
+  const auto corner_values = [&](Sym row, Sym column, Sym row_share, Sym column_share) {
+    const Sym index =
+        concat({broadcast_to(reshape(cast(batch, DType::i64), {regions, 1, 1, 1}), grid),
+                broadcast_to(unsqueeze(row, {2, 3}), grid), broadcast_to(unsqueeze(column, {1, 3}), grid)},
+               3);
+    const Sym values = x.builder().add(Op::gather_nd, {image, index});
+    return values * unsqueeze(row_share, {2, 3}) * unsqueeze(column_share, {1, 3});
+  };
+  const Op fold = s.takes_largest ? Op::maximum : Op::add;
+  const Sym top = apply(fold, corner_values(y.low, xs.low, y.low_share, xs.low_share),
+                        corner_values(y.low, xs.high, y.low_share, xs.high_share));
+  const Sym bottom = apply(fold, corner_values(y.high, xs.low, y.high_share, xs.low_share),
+                           corner_values(y.high, xs.high, y.high_share, xs.high_share));
+  const Sym samples =
+      reshape(apply(fold, top, bottom), {regions, s.height, rows, s.width, columns, x.dim(1)});
+  const Sym bins =
+      s.takes_largest ? reduce(Op::reduce_max, samples, {2, 4}, false) : reduce_mean(samples, {2, 4}, false);
+  return transpose(bins, {0, 3, 1, 2});
+}
+
+/// sampling_ratio 0 takes as many samples as a bin has pixels, so the regions must be known.
+Sym align_adaptively(ImportContext& c, Sym x, Sym rois, Sym batch, const RoiSettings& s) {
+  const std::vector<double> corners = c.constant_reals(1);
+  std::vector<Sym> results;
+  for (std::int64_t i = 0; i < rois.dim(0); ++i) {
+    const auto at = static_cast<std::size_t>(i) * 4;
+    const auto samples = [&](std::size_t low, std::size_t high, std::int64_t bins) {
+      double length = (corners[at + high] - corners[at + low]) * s.scale;
+      if (!s.is_half_pixel) length = std::max(length, 1.0);
+      const double count = std::ceil(length / static_cast<double>(bins));
+      if (!(count <= 4096)) throw ModelError("region {} takes {} samples a bin", i, count);
+      return std::max<std::int64_t>(static_cast<std::int64_t>(count), 1);
+    };
+    results.push_back(align_regions(x, slice(rois, 0, i, i + 1), slice(batch, 0, i, i + 1), s,
+                                    samples(1, 3, s.height), samples(0, 2, s.width)));
+  }
+  if (results.empty()) return c.builder().filled(x.dtype(), {0, x.dim(1), s.height, s.width}, 0);
+  return concat(results, 0);
+}
+
+void roi_align(ImportContext& c) {
+  const Sym x = c.input(0);
+  const Sym rois = c.input(1);
+  const Sym batch = c.input(2);
+  if (x.rank() != 4 || rois.rank() != 2 || rois.dim(1) != 4 || batch.dims() != Dims{rois.dim(0)})
+    throw ModelError("the image, regions and batch indices do not fit");
+  const std::string mode =
+      c.string("coordinate_transformation_mode", c.opset() >= 16 ? "half_pixel" : "output_half_pixel");
+  const RoiSettings settings{c.integer("output_height", 1), c.integer("output_width", 1),
+                             c.real("spatial_scale", 1), mode == "half_pixel",
+                             c.string("mode", "avg") == "max"};
+  const std::int64_t ratio = c.integer("sampling_ratio", 0);
+  if (settings.height < 1 || settings.width < 1 || ratio < 0 || ratio > 4096)
+    throw ModelError("output_height, output_width or sampling_ratio is out of range");
+  c.output(ratio > 0 ? align_regions(x, rois, batch, settings, ratio, ratio)
+                     : align_adaptively(c, x, rois, batch, settings));
+}
+
+const OnnxOp rows[] = {
+    {"NonMaxSuppression", 10, non_max_suppression},
+    {"RoiAlign", 10, roi_align},
+    {"Unique", 11, unique},
+};
+
+}  // namespace
+
+std::span<const OnnxOp> onnx_selection_ops() {
+  return rows;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,269 @@
+// Fourier transforms, windows put together, determinants and deformable convolution.
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+#include "frontend/onnx/ops.h"
+#include "frontend/onnx/sampling.h"
+#include "frontend/onnx/window.h"
+
+namespace sylvite {
+namespace {
+
+/// Cosines and sines of 2 pi row column / length, [rows, columns] each.
+struct FourierMatrix {
+  Sym cosine, sine;
+};
+
+FourierMatrix fourier_matrix(GraphBuilder& b, DType dtype, std::int64_t rows, std::int64_t columns,
+                             std::int64_t length) {
+  b.reserve_table({2, rows, columns});
+  std::vector<double> cosine;
+  std::vector<double> sine;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const double angle =
+          2 * std::numbers::pi * static_cast<double>(row * column % length) / static_cast<double>(length);
+      cosine.push_back(std::cos(angle));
+      sine.push_back(std::sin(angle));
+    }
+  }
+  return {b.reals(dtype, {rows, columns}, cosine), b.reals(dtype, {rows, columns}, sine)};
+}
+
+/// The signal cut or padded with zeros to `length` along an axis.
+Sym fit_length(Sym x, int axis, std::int64_t length) {
+  const std::int64_t extent = x.dim(axis);
+  if (extent >= length) return slice(x, axis, 0, length);
+  Dims low(static_cast<std::size_t>(x.rank()), 0);
+  Dims high = low;
+  high[static_cast<std::size_t>(axis)] = length - extent;
+  return pad(x, low, high);
+}
+
+/// Multiplies [..., n] by [n, m] as one matrix product.
+Sym times_matrix(Sym x, Sym matrix) {
+  Dims dims = x.dims();
+  const std::int64_t n = dims.back();
+  const std::int64_t rows = n == 0 ? 0 : x.size() / n;
+  dims.back() = matrix.dim(1);
+  return reshape(matmul(reshape(x, {rows, n}), matrix), dims);
+}
+
+struct Fourier {
+  std::int64_t length = 0;
+  bool is_inverse = false, is_onesided = false;
+};
+
+/// x is [..., n, 1 or 2] with real and imaginary parts last, transformed along n.
+Sym transform(Sym x, const Fourier& fourier) {
+  GraphBuilder& b = x.builder();
+  const int axis = x.rank() - 2;
+  const std::int64_t n = fourier.length;
+  const bool expands = fourier.is_inverse && fourier.is_onesided;  // half a spectrum to a real signal
+  const Sym fitted = fit_length(x, axis, expands ? n / 2 + 1 : n);
+  const Sym real = squeeze(slice(fitted, -1, 0, 1), {-1});
+  const Sym imaginary = x.dim(-1) == 2 ? squeeze(slice(fitted, -1, 1, 2), {-1}) : Sym();
+  const std::int64_t outputs = fourier.is_onesided && !fourier.is_inverse ? n / 2 + 1 : n;
+  FourierMatrix m = fourier_matrix(b, x.dtype(), real.dim(-1), outputs, n);
+  const double scale = fourier.is_inverse ? 1.0 / static_cast<double>(n) : 1.0;
+  const double sign = fourier.is_inverse ? scale : -scale;
+  if (expands) {
+    // The frequencies between the first and the middle stand for their mirror images too.
+    std::vector<double> weights(static_cast<std::size_t>(real.dim(-1)), 2);
+    weights[0] = 1;
+    if (n % 2 == 0) weights.back() = 1;
+    const Sym weight = b.reals(x.dtype(), {real.dim(-1), 1}, weights);
+    m = {m.cosine * weight, m.sine * weight};
+  }
+  m = {m.cosine * scale, m.sine * sign};
+  Sym out_real = times_matrix(real, m.cosine);
+  if (imaginary) out_real = out_real - times_matrix(imaginary, m.sine);
+  if (expands) return unsqueeze(out_real, {-1});
+  Sym out_imaginary = times_matrix(real, m.sine);
+  if (imaginary) out_imaginary = out_imaginary + times_matrix(imaginary, m.cosine);
+  return concat({unsqueeze(out_real, {-1}), unsqueeze(out_imaginary, {-1})}, out_real.rank());
+}
+
+/// The axis is an attribute up to opset 19, an input from 20 on.
+void dft(ImportContext& c) {
+  const Sym x = c.input(0);
+  if (x.rank() < 2) throw ModelError("the input has rank {}, expected at least 2", x.rank());
+  std::int64_t axis = c.opset() < 20 ? c.integer("axis", 1) : -2;
+  if (c.opset() >= 20 && c.has_input(2)) axis = c.constant_integers(2).at(0);
+  const int at = normalize_axis(axis, x.rank());
+  if (at == x.rank() - 1) throw ModelError("the last axis holds real and imaginary parts");
+  Fourier fourier;
+  fourier.is_inverse = c.integer("inverse", 0) != 0;
+  fourier.is_onesided = c.integer("onesided", 0) != 0;
+  fourier.length = fourier.is_inverse && fourier.is_onesided ? 2 * (x.dim(at) - 1) : x.dim(at);
+  if (c.has_input(1)) fourier.length = c.constant_integers(1).at(0);
+  if (fourier.length < 1) throw ModelError("the transform has length {}", fourier.length);
+  c.output(swap_axes(transform(swap_axes(x, at, -2), fourier), at, -2));
+}
+
+/// Inputs: signal [B, n, 1 or 2], frame_step, window, frame_length.
+void stft(ImportContext& c) {
+  const Sym x = c.input(0);
+  const std::int64_t step = c.constant_integers(1).at(0);
+  const Sym window = c.optional(2);
+  std::int64_t length = window ? window.size() : x.dim(1);
+  if (c.has_input(3)) length = c.constant_integers(3).at(0);
+  if (x.rank() != 3 || step < 1 || length < 1 || length > x.dim(1))
+    throw ModelError("frames of {} every {} do not fit", length, step);
+  const std::int64_t frames = 1 + (x.dim(1) - length) / step;
+  c.builder().reserve_table({2, frames, length});
+  std::vector<std::int64_t> index;
+  for (std::int64_t frame = 0; frame < frames; ++frame) {
+    for (std::int64_t i = 0; i < length; ++i) index.push_back(frame * step + i);
+  }
+  Sym framed = gather(x, c.builder().constant(Tensor::of(DType::i64, {frames, length}, index)), 1);
+  if (window) framed = framed * reshape(window, {window.size(), 1});
+  Fourier fourier;
+  fourier.length = length;
+  fourier.is_onesided = c.integer("onesided", 1) != 0;
+  c.output(transform(framed, fourier));
+}
+
+/// Adds up overlapping blocks: every element of every block has a known place in the padded image.
+void col2im(ImportContext& c) {
+  const Sym x = c.input(0);
+  const std::vector<std::int64_t> image = c.constant_integers(1);
+  const OnnxWindow w = read_window(c, c.constant_integers(2), image);
+  const std::int64_t taps = checked_product(w.kernel, "block");
+  Dims padded;
+  Dims blocks;
+  for (std::size_t i = 0; i < image.size(); ++i) {
+    padded.push_back(image[i] + w.pads[i] + w.pads[i + w.rank()]);
+    blocks.push_back((padded[i] - w.extent(i)) / w.strides[i] + 1);
+  }
+  const std::int64_t places = checked_product(blocks, "blocks");
+  (void)checked_product(padded, "padded image");  // positions in it can be counted
+  if (x.rank() != 3 || x.dim(1) % taps != 0 || x.dim(2) != places)
+    throw ModelError("{} blocks of {} elements do not fit the input", places, taps);
+  c.builder().reserve_table({2, taps, places});
+  std::vector<std::int64_t> index;
+  const Dims tap_strides = dense_strides(w.kernel);
+  const Dims block_strides = dense_strides(blocks);
+  const Dims image_strides = dense_strides(padded);
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    for (std::int64_t block = 0; block < places; ++block) {
+      std::int64_t at = 0;
+      for (std::size_t i = 0; i < image.size(); ++i) {
+        const std::int64_t inside = tap / tap_strides[i] % w.kernel[i] * w.dilations[i];
+        at += (block / block_strides[i] % blocks[i] * w.strides[i] + inside) * image_strides[i];
+      }
+      index.push_back(at);
+    }
+  }
+  const Dims flat{x.dim(0), x.dim(1) / taps, taps * places};
+  const Sym positions =
+      broadcast_to(c.builder().constant(Tensor::of(DType::i64, {1, 1, taps * places}, index)), flat);
+  const Sym zeros = c.builder().filled(x.dtype(), {flat[0], flat[1], checked_product(padded, "image")}, 0);
+  Sym y = c.builder().add(Op::scatter_elements, {zeros, positions, reshape(x, flat)},
+                          {{"axis", std::int64_t{2}}, {"reduction", std::string("add")}});
+  Dims dims{flat[0], flat[1]};
+  dims.insert(dims.end(), padded.begin(), padded.end());
+  y = reshape(y, dims);
+  for (std::size_t i = 0; i < image.size(); ++i)
+    y = slice(y, static_cast<int>(i) + 2, w.pads[i], w.pads[i] + image[i]);
+  c.output(y);
+}
+
+/// By expansion along the first row; `columns` are those still in play.
+Sym minor_determinant(Sym x, std::int64_t row, const std::vector<std::int64_t>& columns) {
+  const auto element = [&](std::int64_t column) {
+    return squeeze(slice(slice(x, -2, row, row + 1), -1, column, column + 1), {-2, -1});
+  };
+  if (columns.size() == 1) return element(columns[0]);
+  Sym sum;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    std::vector<std::int64_t> rest = columns;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+    const Sym part = element(columns[i]) * minor_determinant(x, row + 1, rest);
+    sum = !sum ? part : i % 2 == 0 ? sum + part : sum - part;
+  }
+  return sum;
+}
+
+void determinant(ImportContext& c) {
+  const Sym x = c.input(0);
+  if (x.rank() < 2 || x.dim(-1) != x.dim(-2)) throw ModelError("the input is no square matrix");
+  if (x.dim(-1) < 1 || x.dim(-1) > 4)
+    throw UnsupportedError("determinants of {0}x{0} matrices; up to 4x4 are supported", x.dim(-1));
+  c.output(minor_determinant(x, 0, all_axes(static_cast<int>(x.dim(-1)))));
+}
+
+struct DeformShapes {
+  std::int64_t batch, channels, groups, offset_groups, taps, height, width;
+};
+
+/// Where each tap of each output reads: [N * offset groups, taps * outputs] per spatial axis.
+std::vector<Sym> deformed_positions(Sym offset, const OnnxWindow& w, const DeformShapes& s) {
+  GraphBuilder& b = offset.builder();
+  const Dims dims{s.batch * s.offset_groups, s.taps, 2, s.height, s.width};
+  const Sym split = reshape(offset, dims);
+  std::vector<Sym> positions;
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    std::vector<double> inside;
+    for (std::int64_t tap = 0; tap < s.taps; ++tap) {
+      const std::int64_t at = axis == 0 ? tap / w.kernel[1] : tap % w.kernel[1];
+      inside.push_back(static_cast<double>(at * w.dilations[axis] - w.pads[axis]));
+    }
+    const Dims grid{1, 1, s.height, s.width};
+    const Sym outer =
+        b.iota(offset.dtype(), grid, static_cast<int>(axis) + 2) * static_cast<double>(w.strides[axis]);
+    const Sym base = outer + b.reals(offset.dtype(), {1, s.taps, 1, 1}, inside);
+    const auto at = static_cast<std::int64_t>(axis);
+    const Sym moved = squeeze(slice(split, 2, at, at + 1), {2}) + base;
+    positions.push_back(reshape(moved, {dims[0], s.taps * s.height * s.width}));
+  }
+  return positions;
+}
+
+/// Samples every tap at its moved position, then contracts taps and channels with the weights.
+void deform_conv(ImportContext& c) {
+  const Sym x = c.input(0);
+  const Sym weight = c.input(1);
+  const Sym offset = c.input(2);
+  if (x.rank() != 4) throw UnsupportedError("deformable convolution of rank {}; 4 is supported", x.rank());
+  const OnnxWindow w = read_window(c, spatial_dims(weight), spatial_dims(x));
+  const DeformShapes s{x.dim(0),
+                       x.dim(1),
+                       c.integer("group", 1),
+                       c.integer("offset_group", 1),
+                       checked_product(w.kernel, "kernel"),
+                       offset.dim(2),
+                       offset.dim(3)};
+  if (s.groups < 1 || s.offset_groups < 1 || s.channels % s.offset_groups != 0 ||
+      weight.dim(0) % s.groups != 0 || weight.dim(1) * s.groups != s.channels) {
+    throw ModelError("groups and channels do not fit");
+  }
+  c.builder().reserve_table({2, s.taps});
+  const std::int64_t per_offset = s.channels / s.offset_groups;
+  const std::int64_t places = s.height * s.width;
+  const Sym maps = reshape(x, {s.batch * s.offset_groups, per_offset, x.dim(2), x.dim(3)});
+  Sym taps = sample(maps, deformed_positions(offset, w, s), {SampleMode::linear, SamplePadding::zeros, true});
+  if (const Sym mask = c.optional(4))
+    taps = taps * reshape(mask, {s.batch * s.offset_groups, 1, s.taps * places});
+  taps = reshape(taps, {s.batch, s.groups, s.channels / s.groups * s.taps, places});
+  const Sym matrix = reshape(weight, {s.groups, weight.dim(0) / s.groups, weight.dim(1) * s.taps});
+  Sym y = reshape(matmul(matrix, taps), {s.batch, weight.dim(0), s.height, s.width});
+  if (const Sym bias = c.optional(3)) y = y + reshape(bias, {bias.size(), 1, 1});
+  c.output(y);
+}
+
+const OnnxOp rows[] = {
+    {"Col2Im", 18, col2im}, {"DeformConv", 19, deform_conv}, {"Det", 11, determinant}, {"DFT", 17, dft},
+    {"STFT", 17, stft},
+};
+
+}  // namespace
+
+std::span<const OnnxOp> onnx_signal_ops() {
+  return rows;
+}
+
+}  // namespace sylvite

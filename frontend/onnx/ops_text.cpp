@@ -1,0 +1,340 @@
+// Operators on strings: computed where their inputs are known, which is in host steps for strings from
+// outside.
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <numeric>
+#include <regex>
+#include <set>
+#include <span>
+
+#include "base/error.h"
+#include "frontend/onnx/ops.h"
+#include "frontend/ops/evaluate.h"
+#include "frontend/ops/infer.h"
+
+namespace sylvite {
+namespace {
+
+/// For each element of `to`, the element of a tensor of dims `from` that numpy's rule puts there.
+std::vector<std::int64_t> broadcast_places(const Dims& from, const Dims& to) {
+  Tensor places(DType::i64, from);
+  for (std::int64_t i = 0; i < places.size(); ++i) places.set_int64(i, i);
+  return expand(places, to).to_int64s();
+}
+
+struct StringPair {
+  StringTensor left, right;  ///< broadcast to one shape
+};
+
+/// Reserves the memory of that many strings with so many characters together.
+void reserve_strings(ImportContext& c, const Dims& dims, std::size_t characters) {
+  constexpr std::int64_t words = static_cast<std::int64_t>(sizeof(std::string) / sizeof(double));
+  c.builder().reserve_table({words, checked_product(dims, "strings")});
+  c.builder().reserve_table({static_cast<std::int64_t>(characters / sizeof(double))});
+}
+
+std::size_t characters_of(const StringTensor& x) {
+  std::size_t characters = 0;
+  for (const std::string& text : x.values) characters += text.size();
+  return characters;
+}
+
+StringTensor broadcast(ImportContext& c, const StringTensor& x, const Dims& dims) {
+  const std::int64_t count = checked_product(dims, "strings");
+  const std::int64_t repeats = x.values.empty() ? 0 : count / static_cast<std::int64_t>(x.values.size());
+  reserve_strings(c, dims, characters_of(x) * static_cast<std::size_t>(repeats));
+  StringTensor result{dims, {}};
+  for (const std::int64_t place : broadcast_places(x.dims, dims))
+    result.values.push_back(x.values[static_cast<std::size_t>(place)]);
+  return result;
+}
+
+StringPair broadcast_inputs(ImportContext& c) {
+  const StringTensor& a = c.strings(0);
+  const StringTensor& b = c.strings(1);
+  const Shape shape =
+      broadcast_shapes(make_type(DType::u8, a.dims).shape, make_type(DType::u8, b.dims).shape);
+  const Dims dims = TensorType{DType::u8, shape, {}}.dims();
+  return {broadcast(c, a, dims), broadcast(c, b, dims)};
+}
+
+void string_concat(ImportContext& c) {
+  StringPair pair = broadcast_inputs(c);
+  for (std::size_t i = 0; i < pair.left.values.size(); ++i) pair.left.values[i] += pair.right.values[i];
+  c.output_strings(0, std::move(pair.left));
+}
+
+void equal(ImportContext& c) {
+  if (!c.is_strings(0)) return c.output(apply(Op::equal, c.input(0), c.input(1)));
+  const StringPair pair = broadcast_inputs(c);
+  Tensor result(DType::boolean, pair.left.dims);
+  for (std::int64_t i = 0; i < result.size(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    result.set_int64(i, pair.left.values[at] == pair.right.values[at] ? 1 : 0);
+  }
+  c.output(c.builder().constant(result));
+}
+
+/// As Python's str.split: without a delimiter at runs of white space, dropping empty ends.
+std::vector<std::string> split(const std::string& text, const std::string& delimiter, std::int64_t most) {
+  std::vector<std::string> parts;
+  const std::string spaces = " \t\n\r\f\v";
+  std::size_t at = delimiter.empty() ? text.find_first_not_of(spaces) : 0;
+  while (at != std::string::npos) {
+    const bool is_last = static_cast<std::int64_t>(parts.size()) == most;
+    const std::size_t end = is_last             ? std::string::npos
+                            : delimiter.empty() ? text.find_first_of(spaces, at)
+                                                : text.find(delimiter, at);
+    parts.push_back(text.substr(at, end == std::string::npos ? end : end - at));
+    if (end == std::string::npos) break;
+    at = delimiter.empty() ? text.find_first_not_of(spaces, end) : end + delimiter.size();
+  }
+  return parts;
+}
+
+/// Short rows are filled with empty strings.
+void string_split(ImportContext& c) {
+  const StringTensor& x = c.strings(0);
+  const std::string delimiter = c.string("delimiter", "");
+  const std::int64_t most = c.integer("maxsplit", std::numeric_limits<std::int64_t>::max());
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::int64_t> counts;
+  for (const std::string& text : x.values) {
+    rows.push_back(split(text, delimiter, most));
+    counts.push_back(static_cast<std::int64_t>(rows.back().size()));
+  }
+  const std::int64_t width = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
+  StringTensor parts{x.dims, {}};
+  parts.dims.push_back(width);
+  reserve_strings(c, parts.dims, characters_of(x));
+  for (std::vector<std::string>& row : rows) {
+    row.resize(static_cast<std::size_t>(width));
+    parts.values.insert(parts.values.end(), row.begin(), row.end());
+  }
+  c.output_strings(0, std::move(parts));
+  c.output(1, c.builder().constant(Tensor::of(DType::i64, x.dims, counts)));
+}
+
+/// ASCII letters only: other letters need a locale, which a model should not depend on.
+std::string change_case(std::string text, const std::string& action) {
+  for (char& letter : text) {
+    if (action == "LOWER") letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    if (action == "UPPER") letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  }
+  return text;
+}
+
+void string_normalizer(ImportContext& c) {
+  const StringTensor& x = c.strings(0);
+  const std::string action = c.string("case_change_action", "NONE");
+  const bool is_exact = c.integer("is_case_sensitive", 0) != 0;
+  const auto key = [&](const std::string& text) { return is_exact ? text : change_case(text, "LOWER"); };
+  std::set<std::string> stopwords;
+  for (const std::string& word : c.strings("stopwords")) stopwords.insert(key(word));
+  if (x.dims.empty() || x.dims.size() > 2 || (x.dims.size() == 2 && x.dims[0] != 1))
+    throw ModelError("the input has {} dims, expected [C] or [1,C]", x.dims.size());
+  StringTensor result{x.dims, {}};
+  for (const std::string& text : x.values) {
+    if (!stopwords.contains(key(text))) result.values.push_back(change_case(text, action));
+  }
+  if (result.values.empty()) result.values.emplace_back();
+  result.dims.back() = static_cast<std::int64_t>(result.values.size());
+  c.output_strings(0, std::move(result));
+}
+
+/// The length of a pattern once repeats in braces are written out; not exact where it is malformed.
+std::int64_t written_out_length(const std::string& pattern) {
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  std::vector<std::int64_t> groups{0};  // their lengths up to here, those that are open
+  std::int64_t last = 0;                // what a repeat would repeat
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '(') {
+      groups.push_back(0);
+    } else if (pattern[i] == ')' && groups.size() > 1) {
+      last = groups.back() + 2;
+      groups.pop_back();
+      groups.back() = std::min(groups.back() + last, most);
+    } else if (pattern[i] == '{') {
+      std::int64_t repeats = 1;
+      for (std::int64_t number = 0; ++i < pattern.size() && pattern[i] != '}';) {
+        const bool is_digit = std::isdigit(static_cast<unsigned char>(pattern[i])) != 0;
+        number = is_digit ? std::min(number * 10 + (pattern[i] - '0'), most) : 0;
+        repeats = std::max(repeats, number);
+      }
+      groups.back() = std::min(groups.back() + last * (repeats - 1), most);
+      last = std::min(last * repeats, most);
+    } else {
+      if (pattern[i] == '\\') ++i;
+      last = 1;
+      groups.back() = std::min(groups.back() + 1, most);
+    }
+  }
+  return std::accumulate(groups.begin(), groups.end(), std::int64_t{0});
+}
+
+/// The matcher that takes time in proportion to the text and the pattern, whatever they are.
+void regex_full_match(ImportContext& c) {
+  constexpr std::int64_t most_work = 10'000'000;
+  const StringTensor& x = c.strings(0);
+  const std::string pattern = c.string("pattern", "");
+  if (pattern.size() > 1000) throw UnsupportedError("a pattern of {} characters", pattern.size());
+  const std::int64_t length = written_out_length(pattern);
+  const auto characters = static_cast<std::int64_t>(characters_of(x) + x.values.size());
+  if (length > 10'000 || length * characters > most_work) {
+    throw UnsupportedError("a pattern of {} characters, repeats written out, over {} characters of text",
+                           length, characters);
+  }
+  try {
+    const std::regex regex(pattern, std::regex::ECMAScript | std::regex_constants::__polynomial);
+    Tensor result(DType::boolean, x.dims);
+    for (std::int64_t i = 0; i < result.size(); ++i)
+      result.set_int64(i, std::regex_match(x.values[static_cast<std::size_t>(i)], regex) ? 1 : 0);
+    c.output(c.builder().constant(result));
+  } catch (const std::regex_error& error) {
+    throw UnsupportedError("pattern '{}': {}", pattern, error.what());
+  }
+}
+
+/// Words of the pool have numbers; all other words have this one.
+constexpr std::int64_t unknown_word = -1;
+
+struct NgramPool {
+  std::map<std::string, std::int64_t> words;             ///< their numbers
+  std::map<std::vector<std::int64_t>, std::size_t> ids;  ///< n-grams of all lengths
+  std::int64_t longest = 0;                              ///< of the n-grams
+  std::vector<std::int64_t> columns;                     ///< per id
+  std::vector<double> weights;                           ///< per id
+};
+
+NgramPool read_pool(ImportContext& c) {
+  std::vector<std::string> texts = c.strings("pool_strings");
+  for (const std::int64_t number : c.integers("pool_int64s")) texts.push_back(std::to_string(number));
+  const std::vector<std::int64_t> starts = c.integers("ngram_counts");
+  NgramPool pool;
+  std::vector<std::int64_t> words;
+  for (const std::string& text : texts)
+    words.push_back(pool.words.emplace(text, static_cast<std::int64_t>(pool.words.size())).first->second);
+  pool.columns = c.integers("ngram_indexes");
+  pool.weights = c.reals("weights");
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const auto n = static_cast<std::int64_t>(i) + 1;
+    const auto total = static_cast<std::int64_t>(words.size());
+    const std::int64_t end = i + 1 < starts.size() ? starts[i + 1] : total;
+    if (starts[i] < 0 || starts[i] > end || end > total) throw ModelError("ngram_counts do not fit the pool");
+    for (std::int64_t at = starts[i]; at + n <= end; at += n) {
+      pool.ids.emplace(std::vector(words.begin() + at, words.begin() + at + n), pool.ids.size());
+      pool.longest = n;
+    }
+  }
+  if (pool.columns.size() != pool.ids.size() ||
+      (!pool.weights.empty() && pool.weights.size() != pool.ids.size()))
+    throw ModelError("{} n-grams with {} columns and {} weights", pool.ids.size(), pool.columns.size(),
+                     pool.weights.size());
+  return pool;
+}
+
+/// The numbers of the words of all documents.
+std::vector<std::int64_t> read_documents(ImportContext& c, const NgramPool& pool) {
+  std::vector<std::int64_t> words;
+  const auto add = [&](const std::string& text) {
+    const auto found = pool.words.find(text);
+    words.push_back(found == pool.words.end() ? unknown_word : found->second);
+  };
+  if (c.is_strings(0)) {
+    for (const std::string& text : c.strings(0).values) add(text);
+  } else {
+    for (const std::int64_t number : c.constant_integers(0)) add(std::to_string(number));
+  }
+  return words;
+}
+
+/// Counts n-grams, and the words that it looks at for that.
+class NgramCounter {
+ public:
+  NgramCounter(ImportContext& c, const NgramPool& pool)
+      : builder_(c.builder()),
+        pool_(pool),
+        shortest_(c.required_integer("min_gram_length")),
+        longest_(std::min(c.required_integer("max_gram_length"), pool.longest)),
+        most_skipped_(c.required_integer("max_skip_count")) {
+    if (shortest_ < 1) throw ModelError("min_gram_length is {}, expected at least 1", shortest_);
+  }
+
+  /// How often each n-gram of the pool occurs, its words up to max_skip apart.
+  std::vector<double> count(std::span<const std::int64_t> words) {
+    std::vector<double> counts(pool_.ids.size(), 0);
+    spend(static_cast<std::int64_t>(counts.size()) + 4);
+    const auto length = static_cast<std::int64_t>(words.size());
+    for (std::int64_t n = shortest_; n <= std::min(longest_, length); ++n) {
+      const std::int64_t most_skipped = n == 1 ? 0 : std::min(most_skipped_, length);
+      for (std::int64_t step = 1; step <= most_skipped + 1; ++step) {
+        spend(n * std::max<std::int64_t>(length - (n - 1) * step, 0));
+        for (std::int64_t start = 0; start + (n - 1) * step < length; ++start) {
+          std::vector<std::int64_t> gram;
+          for (std::int64_t i = 0; i < n; ++i)
+            gram.push_back(words[static_cast<std::size_t>(start + i * step)]);
+          if (const auto found = pool_.ids.find(gram); found != pool_.ids.end()) counts[found->second] += 1;
+        }
+      }
+    }
+    return counts;
+  }
+
+ private:
+  void spend(std::int64_t words) { builder_.charge(0, 64 * words); }
+
+  GraphBuilder& builder_;
+  const NgramPool& pool_;
+  std::int64_t shortest_, longest_, most_skipped_;
+};
+
+void tf_idf_vectorizer(ImportContext& c) {
+  if (!c.is_strings(0) && !c.input(0).is_constant()) c.wait_for_run("counts n-grams in a table");
+  const NgramPool pool = read_pool(c);
+  Dims dims = c.is_strings(0) ? c.strings(0).dims : c.input(0).dims();
+  const std::vector<std::int64_t> words = read_documents(c, pool);
+  if (dims.empty() || dims.size() > 2)
+    throw ModelError("the input has {} dims, expected 1 or 2", dims.size());
+  const std::int64_t rows = dims.size() == 2 ? dims[0] : 1;
+  const std::int64_t length = dims.back();
+  const std::int64_t last =
+      pool.columns.empty() ? -1 : *std::max_element(pool.columns.begin(), pool.columns.end());
+  if (last < -1 || last >= (1 << 26)) throw ModelError("ngram_indexes reach column {}", last);
+  const std::int64_t width = last + 1;
+  dims.back() = width;
+  c.builder().reserve_table(dims);
+  Tensor result(DType::f32, dims);
+  const std::string mode = c.string("mode", "TF");
+  NgramCounter counter(c, pool);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::vector<double> counts = counter.count(
+        std::span(words).subspan(static_cast<std::size_t>(row * length), static_cast<std::size_t>(length)));
+    for (std::size_t id = 0; id < counts.size(); ++id) {
+      const double weight = pool.weights.empty() ? 1 : pool.weights[id];
+      const double value =
+          mode == "TF" ? counts[id] : (mode == "IDF" ? std::min(counts[id], 1.0) : counts[id]) * weight;
+      if (pool.columns[id] < 0) throw ModelError("ngram_indexes hold {}", pool.columns[id]);
+      if (value != 0) result.set_double(row * width + pool.columns[id], value);
+    }
+  }
+  c.output(c.builder().constant(result));
+}
+
+const OnnxOp rows[] = {
+    {"Equal", 7, equal},
+    {"RegexFullMatch", 20, regex_full_match},
+    {"StringConcat", 20, string_concat},
+    {"StringNormalizer", 10, string_normalizer},
+    {"StringSplit", 20, string_split},
+    {"TfIdfVectorizer", 9, tf_idf_vectorizer},
+};
+
+}  // namespace
+
+std::span<const OnnxOp> onnx_text_ops() {
+  return rows;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,38 @@
+#pragma once
+// ONNX TensorProto -> Tensor. Every TensorProto of a model comes through here: initializers, attributes,
+// sparse parts.
+
+#include <memory>
+#include <optional>
+
+#include "frontend/onnx/external_data.h"
+#include "frontend/values/host_value.h"
+#include "frontend/values/tensor.h"
+
+namespace onnx {
+class SparseTensorProto;
+class TensorProto;
+}  // namespace onnx
+
+namespace sylvite {
+
+/// Throws UnsupportedError naming the type (strings, complex numbers, ...).
+[[nodiscard]] DType dtype_of_onnx(int data_type);
+[[nodiscard]] int onnx_of_dtype(DType dtype);  ///< the inverse
+
+/// Decodes a tensor whose data lies in the message or in a file under `external`. Throws ModelError naming
+/// the tensor when dims and data disagree; nothing is allocated before that is checked. Large raw data is
+/// shared with `owner`, the message that holds `proto`, when it is given.
+[[nodiscard]] Tensor decode_tensor(const onnx::TensorProto& proto, const ExternalData& external,
+                                   const std::shared_ptr<const void>& owner = nullptr);
+
+/// The same for tensors of strings. Throws ModelError when the tensor holds something else.
+[[nodiscard]] StringTensor decode_strings(const onnx::TensorProto& proto);
+
+/// The dense equivalent, zero where no value is given. Throws UnsupportedError above 2^32 elements.
+[[nodiscard]] Tensor decode_sparse_tensor(const onnx::SparseTensorProto& proto, const ExternalData& external);
+
+/// Whether the tensor says its data is outside, but names no file, or one that does not exist.
+[[nodiscard]] bool is_data_absent(const onnx::TensorProto& proto, const ExternalData& external);
+
+}  // namespace sylvite

@@ -1,0 +1,78 @@
+#include "frontend/onnx/window.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t max_window_value = std::int64_t{1} << 30;  ///< products of two leave room for sums
+
+/// SAME keeps ceil(extent / stride) outputs; the odd element goes to the end, or to the beginning for
+/// SAME_LOWER.
+void resolve_same_pads(OnnxWindow& window, const Dims& spatial, bool is_lower) {
+  for (std::size_t axis = 0; axis < window.rank(); ++axis) {
+    const std::int64_t outputs = (spatial[axis] + window.strides[axis] - 1) / window.strides[axis];
+    const std::int64_t needed = (outputs - 1) * window.strides[axis] + window.extent(axis);
+    const std::int64_t total = std::max<std::int64_t>(needed - spatial[axis], 0);
+    const std::int64_t begin = is_lower ? (total + 1) / 2 : total / 2;
+    window.pads[axis] = begin;
+    window.pads[axis + window.rank()] = total - begin;
+  }
+}
+
+}  // namespace
+
+void check_extents(const std::string& name, const Dims& values, std::int64_t minimum) {
+  for (const std::int64_t value : values) {
+    if (value < minimum || value > max_window_value) throw ModelError("{} holds {}", name, value);
+  }
+}
+
+Dims axis_attribute(ImportContext& c, const std::string& name, std::size_t rank, std::int64_t fallback,
+                    std::int64_t minimum) {
+  if (!c.has_attribute(name)) return Dims(rank, fallback);
+  Dims values = c.integers(name);
+  if (values.size() != rank) throw ModelError("{} has {} values, expected {}", name, values.size(), rank);
+  check_extents(name, values, minimum);
+  return values;
+}
+
+Dims spatial_dims(Sym x) {
+  const Dims dims = x.dims();
+  if (dims.size() < 3) throw ModelError("the input has rank {}, expected at least 3", dims.size());
+  return {dims.begin() + 2, dims.end()};
+}
+
+OnnxWindow read_window(ImportContext& c, const Dims& kernel, const Dims& spatial) {
+  OnnxWindow window;
+  window.kernel = kernel;
+  if (kernel.size() != spatial.size()) {
+    throw ModelError("the window has {} axes, the input {}", kernel.size(), spatial.size());
+  }
+  check_extents("the window", kernel, 1);
+  check_extents("the map", spatial, 0);
+  window.strides = axis_attribute(c, "strides", kernel.size(), 1, 1);
+  window.dilations = axis_attribute(c, "dilations", kernel.size(), 1, 1);
+  window.pads = axis_attribute(c, "pads", 2 * kernel.size(), 0, 0);
+  const std::string auto_pad = c.string("auto_pad", "NOTSET");
+  if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
+    resolve_same_pads(window, spatial, auto_pad == "SAME_LOWER");
+  } else if (auto_pad == "VALID") {
+    window.pads.assign(2 * kernel.size(), 0);
+  } else if (auto_pad != "NOTSET" && !auto_pad.empty()) {
+    throw ModelError("auto_pad '{}' is unknown", auto_pad);
+  }
+  return window;
+}
+
+Sym convolve(ImportContext& c, const std::vector<Sym>& inputs) {
+  const OnnxWindow window = read_window(c, spatial_dims(inputs.at(1)), spatial_dims(inputs[0]));
+  return conv(inputs, {{"strides", window.strides},
+                       {"pads", window.pads},
+                       {"dilations", window.dilations},
+                       {"groups", c.integer("group", 1)}});
+}
+
+}  // namespace sylvite

@@ -1,0 +1,122 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <onnx-ml.pb.h>
+
+#include "base/error.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/verifier.h"
+#include "frontend/onnx/imported_model.h"
+#include "tests/frontend/onnx/onnx_model.h"
+
+namespace sylvite {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ImportedModel imported(const onnx::ModelProto& model) {
+  ImportedModel result = import_model_bytes(model.SerializeAsString(), "");
+  verify(result.graph);
+  return result;
+}
+
+/// y = sum of the elements of relu(x) that are not zero, through their coordinates.
+onnx::ModelProto sum_of_nonzeros() {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {6});
+  add_output(graph, "y");
+  add_output(graph, "positive");
+  add_node(graph, "Relu", {"x"}, {"positive"});
+  add_node(graph, "NonZero", {"positive"}, {"places"});
+  add_node(graph, "Transpose", {"places"}, {"rows"});
+  add_node(graph, "GatherND", {"positive", "rows"}, {"values"});
+  add_node(graph, "ReduceSum", {"values"}, {"y"});
+  return model;
+}
+
+TEST(HostPart, TakesWhatDependsOnDataAndWhatReadsIt) {
+  const ImportedModel model = imported(sum_of_nonzeros());
+  ASSERT_NE(model.host, nullptr);
+  ASSERT_EQ(model.graph.nodes().size(), 1U);
+  EXPECT_EQ(model.graph.nodes()[0].op, Op::relu);
+  ASSERT_EQ(model.host->steps().size(), 4U);
+  EXPECT_THAT(model.host->steps()[0].name, HasSubstr("NonZero"));
+  EXPECT_THAT(model.host->steps()[0].reason, HasSubstr("depends on the values of 'positive'"));
+  EXPECT_THAT(model.host->steps()[1].reason, HasSubstr("reads 'places'"));
+}
+
+TEST(HostPart, EachRunHasShapesOfItsOwn) {
+  const ImportedModel model = imported(sum_of_nonzeros());
+  for (const std::vector<float>& x :
+       {std::vector<float>{1, -1, 2, 0, 3, 0}, std::vector<float>{0, 0, 0, 0, 0, -5},
+        std::vector<float>{1, 1, 1, 1, 1, 1}}) {
+    const std::vector<HostValue> outputs = interpret(model, {Tensor::of(DType::f32, {6}, x)});
+    float sum = 0;
+    for (const float value : x) sum += std::max(value, 0.0F);
+    EXPECT_EQ(outputs.at(0).tensor().as_double(0), sum);
+    EXPECT_EQ(outputs.at(1).tensor().dims(), Dims{6});
+  }
+}
+
+TEST(HostPart, StepsThatNoOutputNeedsAreLeftOut) {
+  onnx::ModelProto model = sum_of_nonzeros();
+  model.mutable_graph()->mutable_output()->erase(model.mutable_graph()->output().begin());
+  EXPECT_EQ(imported(model).host, nullptr);
+}
+
+TEST(HostPart, TheGraphAloneIsRefusedByName) {
+  EXPECT_THROW((void)import_onnx_bytes(sum_of_nonzeros().SerializeAsString(), ""), UnsupportedError);
+}
+
+TEST(HostPart, NamesTheInputThatDoesNotFit) {
+  const ImportedModel model = imported(sum_of_nonzeros());
+  EXPECT_THROW((void)interpret(model, {}), InputError);
+  try {
+    (void)interpret(model, {Tensor(DType::f32, {5})});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("input 0 'x': got f32[5], expected f32[6]"));
+  }
+}
+
+/// A loop whose trips the run decides.
+TEST(HostPart, LoopsRunAsOftenAsTheRunSays) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "trips", {}, onnx::TensorProto::INT64);
+  add_input(graph, "x", {2});
+  add_output(graph, "y");
+  onnx::NodeProto& loop = add_node(graph, "Loop", {"trips", "", "x"}, {"y"});
+  onnx::GraphProto& body = set_graph(loop, "body");
+  add_input(body, "i", {}, onnx::TensorProto::INT64);
+  add_input(body, "goes_on", {}, onnx::TensorProto::BOOL);
+  add_input(body, "before", {2});
+  add_output(body, "still");
+  add_output(body, "after");
+  add_node(body, "Identity", {"goes_on"}, {"still"});
+  add_node(body, "Add", {"before", "x"}, {"after"});  // x is of the graph outside
+  const ImportedModel loops = imported(model);
+  const Tensor x = Tensor::of<float>(DType::f32, {2}, {1, -2});
+  for (const std::int64_t trips : {0, 1, 5}) {
+    const Tensor y = interpret(loops, {Tensor::scalar_i64(trips), x}).at(0).tensor();
+    EXPECT_EQ(y.as_double(1), -2.0 * static_cast<double>(trips + 1));
+  }
+}
+
+TEST(HostPart, RandomNumbersAreDrawnAtEveryRunAndASeedRepeatsThem) {
+  onnx::ModelProto model = empty_model(15);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {100});
+  add_output(graph, "y");
+  onnx::NodeProto& node = add_node(graph, "RandomUniformLike", {"x"}, {"y"});
+  const auto draw = [&] {
+    return interpret(imported(model), {Tensor(DType::f32, {100})}).at(0).tensor().as_double(7);
+  };
+  EXPECT_NE(draw(), draw());
+  set_real(node, "seed", 3);
+  EXPECT_EQ(draw(), draw());
+}
+
+}  // namespace
+}  // namespace sylvite

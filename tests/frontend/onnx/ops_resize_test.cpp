@@ -1,0 +1,52 @@
+// Special values through interpolation; that it is right is for the cases of the ONNX backend tests.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "frontend/graph/interpreter.h"
+#include "frontend/onnx/importer.h"
+#include "tests/frontend/onnx/onnx_model.h"
+
+namespace sylvite {
+namespace {
+
+/// Eight elements of a line of four, by `mode`.
+Tensor resized(const std::string& mode, const std::vector<float>& line) {
+  onnx::ModelProto model = empty_model(19);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {1, 1, 1, 4});
+  add_floats(graph, "scales", {4}, {1, 1, 1, 2});
+  onnx::NodeProto& node = add_node(graph, "Resize", {"x", "", "scales"}, {"y"});
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name("mode");
+  attribute.set_type(onnx::AttributeProto::STRING);
+  attribute.set_s(mode);
+  add_output(graph, "y");
+  Tensor x(DType::f32, {1, 1, 1, 4});
+  for (std::int64_t i = 0; i < 4; ++i) x.set_double(i, line.at(static_cast<std::size_t>(i)));
+  return interpret(import_onnx_bytes(model.SerializeAsString(), "", {}), {x}).at(0);
+}
+
+TEST(OnnxResize, InterpolatesBetweenNeighbours) {
+  const Tensor y = resized("linear", {0, 4, 8, 12});
+  const double wanted[] = {0, 1, 3, 5, 7, 9, 11, 12};
+  for (std::int64_t i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(y.as_double(i), wanted[i]);
+}
+
+TEST(OnnxResize, SpecialValuesReachTheirNeighboursOnly) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float special : {nan, infinity}) {
+    const Tensor linear = resized("linear", {1, 2, 3, special});
+    const Tensor cubic = resized("cubic", {1, 2, 3, special});
+    for (std::int64_t i = 0; i < 8; ++i) {
+      EXPECT_EQ(std::isfinite(linear.as_double(i)), i < 5) << i;
+      EXPECT_EQ(std::isfinite(cubic.as_double(i)), i < 3) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sylvite
