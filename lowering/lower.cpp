@@ -4,16 +4,16 @@
 #include <set>
 
 #include "base/error.h"
-#include "lowering/few_channels.h"
-#include "lowering/flatten.h"
 #include "lowering/fusion.h"
-#include "lowering/horizontal.h"
-#include "lowering/layouts.h"
 #include "lowering/memory_plan.h"
-#include "lowering/patches.h"
+#include "lowering/passes/assign_layouts.h"
+#include "lowering/passes/flatten.h"
+#include "lowering/passes/merge_matmuls.h"
+#include "lowering/passes/multiply_patches.h"
+#include "lowering/passes/order_rows.h"
+#include "lowering/passes/widen_few_channels.h"
 #include "lowering/plan.h"
 #include "lowering/plan_verifier.h"
-#include "lowering/row_order.h"
 
 namespace sylvite {
 namespace {

@@ -18,7 +18,8 @@ namespace sylvite {
 /// The product that a convolution of images with their channels innermost is: m counts output pixels, n
 /// output channels. Its filter is packed as form cuda_conv says, [n][tap][channel]. A filter of one tap makes
 /// a matrix of the images. Where no window leaves the image sideways, the taps of a filter row are read as
-/// one, since their channels lie side by side: what images with few channels need (lowering/few_channels.h).
+/// one, since their channels lie side by side: what images with few channels need
+/// (lowering/passes/widen_few_channels.h).
 [[nodiscard]] Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel);
 
 /// Choices worth racing, the best guess first.

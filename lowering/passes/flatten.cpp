@@ -1,4 +1,4 @@
-#include "lowering/flatten.h"
+#include "lowering/passes/flatten.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,9 +1,9 @@
-#include "lowering/row_order.h"
+#include "lowering/passes/order_rows.h"
 
 #include <gmock/gmock.h>
 
 #include "frontend/graph/rewrite.h"
-#include "lowering/patches.h"
+#include "lowering/passes/multiply_patches.h"
 #include "sample_graphs.h"
 
 namespace sylvite {

@@ -1,4 +1,4 @@
-#include "lowering/layouts.h"
+#include "lowering/passes/assign_layouts.h"
 
 #include <gmock/gmock.h>
 

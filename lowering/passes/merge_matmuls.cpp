@@ -1,4 +1,4 @@
-#include "lowering/horizontal.h"
+#include "lowering/passes/merge_matmuls.h"
 
 #include <algorithm>
 #include <cstddef>

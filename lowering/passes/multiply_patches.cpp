@@ -1,4 +1,4 @@
-#include "lowering/patches.h"
+#include "lowering/passes/multiply_patches.h"
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"

@@ -1,4 +1,4 @@
-#include "lowering/few_channels.h"
+#include "lowering/passes/widen_few_channels.h"
 
 #include <gtest/gtest.h>
 

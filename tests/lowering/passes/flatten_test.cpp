@@ -1,9 +1,9 @@
-#include "lowering/flatten.h"
+#include "lowering/passes/flatten.h"
 
 #include <gmock/gmock.h>
 
 #include "frontend/graph/text.h"
-#include "lowering/horizontal.h"
+#include "lowering/passes/merge_matmuls.h"
 #include "sample_graphs.h"
 
 namespace sylvite {

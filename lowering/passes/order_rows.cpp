@@ -1,4 +1,4 @@
-#include "lowering/row_order.h"
+#include "lowering/passes/order_rows.h"
 
 #include <algorithm>
 #include <map>
