@@ -1,7 +1,7 @@
 #pragma once
 // A bound that no real machine beats, to catch broken timings.
 
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "autotune/database.h"
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 #include "schedules/candidate.h"
 
 namespace sylvite {

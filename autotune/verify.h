@@ -2,7 +2,7 @@
 // Whether a candidate computes what the reference schedule computes.
 
 #include "frontend/values/tensor.h"
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 

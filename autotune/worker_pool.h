@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "autotune/trial.h"
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 

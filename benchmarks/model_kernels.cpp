@@ -15,8 +15,8 @@
 #include "benchmarks/kernel_runner.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/passes.h"
-#include "lowering/plan.h"
-#include "lowering/work.h"
+#include "lowering/plan/plan.h"
+#include "lowering/plan/work.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/table.h"
-#include "lowering/work.h"
+#include "lowering/plan/work.h"
 
 namespace sylvite {
 namespace {

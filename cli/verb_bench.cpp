@@ -7,7 +7,7 @@
 #include "cli/model_options.h"
 #include "cli/timing.h"
 #include "cli/verb.h"
-#include "lowering/work.h"
+#include "lowering/plan/work.h"
 
 namespace sylvite {
 namespace {

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "lowering/form.h"
-#include "lowering/kernel.h"
 #include "lowering/packing.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 

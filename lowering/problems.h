@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 

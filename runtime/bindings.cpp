@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "lowering/algorithm.h"
-#include "lowering/memory_plan.h"
+#include "lowering/plan/memory_plan.h"
 
 namespace sylvite {
 namespace {

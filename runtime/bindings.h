@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 #include "runtime/cuda_noted_launch.h"
 #include "runtime/packed_weights.h"
 #include "schedules/candidate.h"

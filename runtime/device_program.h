@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 #include "runtime/bindings.h"
 #include "runtime/cuda_launch_maker.h"
 #include "runtime/launch_streams.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 #include "runtime/bindings.h"
 
 namespace sylvite {

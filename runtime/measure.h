@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "autotune/worker_protocol.h"
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 #include "runtime/cold_weights.h"
 
 namespace sylvite {

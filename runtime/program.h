@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 #include "runtime/bindings.h"
 #include "runtime/device_program.h"
 #include "runtime/profile.h"

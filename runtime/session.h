@@ -18,7 +18,7 @@
 #include "base/knobs.h"
 #include "frontend/graph/graph.h"
 #include "frontend/passes/passes.h"
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 #include "runtime/program.h"
 #include "schedules/candidate.h"
 #include "sylvite/sylvite.h"

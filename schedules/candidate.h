@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lowering/form.h"
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 #include "schedules/schedule.h"
 
 namespace sylvite {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 #include "schedules/candidate.h"
 
 namespace sylvite {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 #include "lowering/pointwise_text.h"
 #include "lowering/problems.h"
 #include "schedules/cuda_template.h"

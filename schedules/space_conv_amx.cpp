@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "lowering/conv_tiles.h"
-#include "lowering/fusion_rules.h"
+#include "lowering/plan/fusion_rules.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/conv_source.h"
 #include "schedules/overlap_epilogue.h"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 

@@ -3,7 +3,7 @@
 // pixel.
 
 #include "frontend/graph/graph.h"
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 
 namespace sylvite {
 

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "frontend/graph/rewrite.h"
-#include "lowering/fusion_rules.h"
+#include "lowering/plan/fusion_rules.h"
 
 namespace sylvite {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
-#include "lowering/fusion_rules.h"
+#include "lowering/plan/fusion_rules.h"
 
 namespace sylvite {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/passes.h"
-#include "lowering/plan_interpreter.h"
+#include "lowering/plan/plan_interpreter.h"
 #include "runtime/session.h"
 
 namespace sylvite::fuzz {

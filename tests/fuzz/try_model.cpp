@@ -8,8 +8,8 @@
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/imported_model.h"
 #include "frontend/passes/passes.h"
-#include "lowering/plan.h"
-#include "lowering/plan_interpreter.h"
+#include "lowering/plan/plan.h"
+#include "lowering/plan/plan_interpreter.h"
 
 namespace sylvite::fuzz {
 namespace {

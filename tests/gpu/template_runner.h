@@ -6,7 +6,7 @@
 #include <random>
 
 #include "frontend/graph/interpreter.h"
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 #include "runtime/cuda_template_kernel.h"
 #include "schedules/nvrtc.h"
 

@@ -8,8 +8,8 @@
 
 #include "frontend/graph/graph.h"
 #include "frontend/graph/interpreter.h"
-#include "lowering/plan.h"
-#include "lowering/plan_interpreter.h"
+#include "lowering/plan/plan.h"
+#include "lowering/plan/plan_interpreter.h"
 
 namespace sylvite {
 

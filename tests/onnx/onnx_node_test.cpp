@@ -17,8 +17,8 @@
 #include "case_runner.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/passes/passes.h"
-#include "lowering/plan.h"
-#include "lowering/plan_interpreter.h"
+#include "lowering/plan/plan.h"
+#include "lowering/plan/plan_interpreter.h"
 #include "sylvite/sylvite.h"
 #include "tests/support/command_line.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 #include "runtime/embed/launcher_cuda.h"
 #include "runtime/embedded.h"
 #include "runtime/export_cuda_sources.h"

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 #include "schedules/library_kernel.h"
 
 namespace sylvite {

@@ -11,7 +11,7 @@
 
 #include "frontend/graph/interpreter.h"
 #include "lowering/algorithm.h"
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 #include "schedules/candidate.h"
 #include "schedules/compile.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 // Kernels that the tests of several convolution spaces use.
 
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite::test {
 

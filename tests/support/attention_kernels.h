@@ -1,7 +1,7 @@
 #pragma once
 // Attention kernels in the forms that models have, for tests of templates.
 
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 

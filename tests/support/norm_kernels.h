@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "frontend/graph/text.h"
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 

@@ -15,7 +15,7 @@
 #include "frontend/graph/text.h"
 #include "lowering/algorithm.h"
 #include "lowering/halide_types.h"
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 #include "schedules/candidate.h"
 #include "schedules/compile.h"
 

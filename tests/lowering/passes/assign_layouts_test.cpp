@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "frontend/passes/store_narrow.h"
-#include "lowering/fusion.h"
+#include "lowering/plan/fusion.h"
 #include "sample_graphs.h"
 
 namespace sylvite {

@@ -1,4 +1,4 @@
-#include "lowering/fusion_rules.h"
+#include "lowering/plan/fusion_rules.h"
 
 #include <algorithm>
 #include <array>

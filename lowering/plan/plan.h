@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "frontend/graph/graph.h"
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 

@@ -1,4 +1,4 @@
-#include "lowering/work.h"
+#include "lowering/plan/work.h"
 
 #include <gtest/gtest.h>
 

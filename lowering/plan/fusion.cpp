@@ -3,7 +3,7 @@
 // node to the first, what is still loose is computed inside its readers where they allow it, or starts a
 // group of its own.
 
-#include "lowering/fusion.h"
+#include "lowering/plan/fusion.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include <optional>
 #include <set>
 
-#include "lowering/fusion_rules.h"
-#include "lowering/row_fusion.h"
+#include "lowering/plan/fusion_rules.h"
+#include "lowering/plan/row_fusion.h"
 
 namespace sylvite {
 namespace {

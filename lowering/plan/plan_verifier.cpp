@@ -1,11 +1,11 @@
-#include "lowering/plan_verifier.h"
+#include "lowering/plan/plan_verifier.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/error.h"
-#include "lowering/memory_plan.h"
+#include "lowering/plan/memory_plan.h"
 
 namespace sylvite {
 namespace {

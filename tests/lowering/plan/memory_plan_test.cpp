@@ -1,9 +1,9 @@
-#include "lowering/memory_plan.h"
+#include "lowering/plan/memory_plan.h"
 
 #include <gmock/gmock.h>
 
 #include "base/error.h"
-#include "lowering/plan_verifier.h"
+#include "lowering/plan/plan_verifier.h"
 #include "sample_graphs.h"
 
 namespace sylvite {

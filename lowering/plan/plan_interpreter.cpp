@@ -1,12 +1,12 @@
-#include "lowering/plan_interpreter.h"
+#include "lowering/plan/plan_interpreter.h"
 
 #include <cstddef>
 #include <cstring>
 
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
-#include "lowering/memory_plan.h"
 #include "lowering/packing.h"
+#include "lowering/plan/memory_plan.h"
 
 namespace sylvite {
 namespace {

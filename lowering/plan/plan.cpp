@@ -1,4 +1,4 @@
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 
 #include <fmt/format.h>
 

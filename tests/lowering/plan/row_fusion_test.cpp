@@ -1,4 +1,4 @@
-#include "lowering/row_fusion.h"
+#include "lowering/plan/row_fusion.h"
 
 #include <gmock/gmock.h>
 

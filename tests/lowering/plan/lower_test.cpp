@@ -2,7 +2,7 @@
 
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/passes.h"
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 #include "sample_graphs.h"
 
 namespace sylvite {

@@ -1,4 +1,4 @@
-#include "lowering/fusion.h"
+#include "lowering/plan/fusion.h"
 
 #include <gmock/gmock.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 // How much a kernel computes and moves, whatever schedule it gets: what its speed is judged by.
 
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 

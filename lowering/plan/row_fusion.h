@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "frontend/graph/graph.h"
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 
 namespace sylvite {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "frontend/graph/graph.h"
-#include "lowering/joins.h"
-#include "lowering/plan.h"
+#include "lowering/plan/joins.h"
+#include "lowering/plan/plan.h"
 
 namespace sylvite {
 

@@ -1,8 +1,8 @@
-#include "lowering/row_fusion.h"
+#include "lowering/plan/row_fusion.h"
 
 #include <algorithm>
 
-#include "lowering/fusion_rules.h"
+#include "lowering/plan/fusion_rules.h"
 
 namespace sylvite {
 namespace {

@@ -1,10 +1,10 @@
-#include "lowering/joins.h"
+#include "lowering/plan/joins.h"
 
 #include <algorithm>
 #include <optional>
 #include <set>
 
-#include "lowering/fusion_rules.h"
+#include "lowering/plan/fusion_rules.h"
 
 namespace sylvite {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // Where each intermediate value lies: liveness over the launches, then best-fit offsets in one arena.
 
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 
 namespace sylvite {
 

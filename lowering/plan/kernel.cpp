@@ -1,4 +1,4 @@
-#include "lowering/kernel.h"
+#include "lowering/plan/kernel.h"
 
 #include <array>
 

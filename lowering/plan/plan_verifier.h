@@ -1,7 +1,7 @@
 #pragma once
 // Checks a Plan: the rules that the executor relies on. lower() runs it on every plan it makes.
 
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 
 namespace sylvite {
 

@@ -1,4 +1,4 @@
-#include "lowering/memory_plan.h"
+#include "lowering/plan/memory_plan.h"
 
 #include <algorithm>
 

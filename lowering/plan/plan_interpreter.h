@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lowering/plan.h"
+#include "lowering/plan/plan.h"
 
 namespace sylvite {
 

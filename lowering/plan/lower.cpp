@@ -4,16 +4,16 @@
 #include <set>
 
 #include "base/error.h"
-#include "lowering/fusion.h"
-#include "lowering/memory_plan.h"
 #include "lowering/passes/assign_layouts.h"
 #include "lowering/passes/flatten.h"
 #include "lowering/passes/merge_matmuls.h"
 #include "lowering/passes/multiply_patches.h"
 #include "lowering/passes/order_rows.h"
 #include "lowering/passes/widen_few_channels.h"
-#include "lowering/plan.h"
-#include "lowering/plan_verifier.h"
+#include "lowering/plan/fusion.h"
+#include "lowering/plan/memory_plan.h"
+#include "lowering/plan/plan.h"
+#include "lowering/plan/plan_verifier.h"
 
 namespace sylvite {
 namespace {
