@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/memory_plan.h"
 
 namespace sylvite {

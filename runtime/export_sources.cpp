@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "lowering/halide_types.h"
+#include "lowering/algorithms/halide_types.h"
 #include "runtime/embedded.h"
 #include "schedules/candidate.h"
 

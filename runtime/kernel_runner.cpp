@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "lowering/algorithm.h"
-#include "lowering/halide_types.h"
-#include "lowering/packing.h"
+#include "lowering/algorithms/algorithm.h"
+#include "lowering/algorithms/halide_types.h"
+#include "lowering/algorithms/packing.h"
 #include "runtime/cuda_launch_maker.h"
 #include "runtime/cuda_recorder.h"
 #include "schedules/compile.h"

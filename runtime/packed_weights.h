@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "frontend/values/tensor.h"
-#include "lowering/packing.h"
+#include "lowering/algorithms/packing.h"
 
 namespace sylvite {
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "lowering/halide_types.h"
+#include "lowering/algorithms/halide_types.h"
 #include "runtime/bindings.h"
 #include "runtime/cuda_recorder.h"
 #include "runtime/device_program.h"

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "frontend/passes/quantize_products.h"
 #include "frontend/passes/store_narrow.h"
-#include "lowering/conv_tiles.h"
+#include "lowering/algorithms/conv_tiles.h"
 #include "runtime/cublaslt.h"
 #include "runtime/cuda_device.h"
 #include "runtime/cudnn.h"

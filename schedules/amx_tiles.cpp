@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/amx_nest.h"
 #include "schedules/candidate.h"
 #include "schedules/prefetch.h"

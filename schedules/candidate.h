@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lowering/form.h"
+#include "lowering/algorithms/form.h"
 #include "lowering/plan/kernel.h"
 #include "schedules/schedule.h"
 

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "lowering/algorithm.h"
-#include "lowering/bf16_rounding.h"
+#include "lowering/algorithms/algorithm.h"
+#include "lowering/algorithms/bf16_rounding.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/code_id.h"
 #include "schedules/cuda_candidate.h"

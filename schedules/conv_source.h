@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lowering/problems.h"
+#include "lowering/algorithms/problems.h"
 #include "schedules/spaces.h"
 
 namespace sylvite {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lowering/problems.h"
+#include "lowering/algorithms/problems.h"
+#include "lowering/algorithms/strided_view.h"
 #include "schedules/cuda_template.h"
-#include "schedules/strided_view.h"
 
 namespace sylvite {
 

@@ -4,7 +4,7 @@
 // Internal to schedules/.
 
 #include "base/error.h"
-#include "lowering/problems.h"
+#include "lowering/algorithms/problems.h"
 #include "schedules/cuda_forms.h"
 
 namespace sylvite {

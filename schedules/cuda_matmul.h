@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "lowering/algorithms/pointwise_text.h"
+#include "lowering/algorithms/problems.h"
 #include "lowering/plan/kernel.h"
-#include "lowering/pointwise_text.h"
-#include "lowering/problems.h"
 #include "schedules/cuda_template.h"
 
 namespace sylvite {

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "base/error.h"
+#include "lowering/algorithms/strided_view.h"
 #include "schedules/cuda_matmul.h"
-#include "schedules/strided_view.h"
 
 // What the template must know of a kernel: where its operands lie, and the epilogue as text.
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lowering/problems.h"
+#include "lowering/algorithms/problems.h"
 #include "schedules/cuda_operands.h"
 #include "schedules/cuda_template.h"
 

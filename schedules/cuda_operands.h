@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lowering/pointwise_text.h"
+#include "lowering/algorithms/pointwise_text.h"
 
 namespace sylvite {
 

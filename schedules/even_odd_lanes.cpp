@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lowering/bf16_rounding.h"
+#include "lowering/algorithms/bf16_rounding.h"
 
 namespace sylvite {
 namespace {

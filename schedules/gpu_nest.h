@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/loop_nest.h"
 
 namespace sylvite {

@@ -2,8 +2,8 @@
 // Convolutions as vendor libraries know them: images with their channels innermost, a filter, and an epilogue
 // of a bias, a residual and ReLU.
 
+#include "lowering/algorithms/problems.h"
 #include "lowering/plan/kernel.h"
-#include "lowering/problems.h"
 
 namespace sylvite {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/spaces.h"
 
 namespace sylvite {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "lowering/problems.h"
+#include "lowering/algorithms/problems.h"
 #include "schedules/register_tile.h"
 #include "schedules/spaces.h"
 

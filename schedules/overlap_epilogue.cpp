@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/amx_tiles.h"
 
 namespace sylvite {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "frontend/values/types.h"
-#include "lowering/problems.h"
+#include "lowering/algorithms/problems.h"
 #include "schedules/candidate.h"
 
 namespace sylvite {

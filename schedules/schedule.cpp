@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/error.h"
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/even_odd_lanes.h"
 #include "schedules/overlap_epilogue.h"

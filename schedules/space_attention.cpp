@@ -1,12 +1,12 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "lowering/algorithm.h"
-#include "lowering/problems.h"
+#include "lowering/algorithms/algorithm.h"
+#include "lowering/algorithms/problems.h"
+#include "lowering/algorithms/strided_view.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/register_tile.h"
 #include "schedules/spaces.h"
-#include "schedules/strided_view.h"
 
 // Space attention_rows. One task is a block of query rows of one batch entry: its logits, their softmax and
 // the weighted values are made one after the other, and stay in the cache. The output's loops, innermost

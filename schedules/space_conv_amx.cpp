@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "lowering/conv_tiles.h"
+#include "lowering/algorithms/conv_tiles.h"
 #include "lowering/plan/fusion_rules.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/conv_source.h"

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "lowering/algorithm.h"
-#include "lowering/problems.h"
+#include "lowering/algorithms/algorithm.h"
+#include "lowering/algorithms/problems.h"
 #include "schedules/conv_source.h"
 #include "schedules/register_tile.h"
 #include "schedules/spaces.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/gpu_nest.h"
 
 // Space gpu_columns: reductions that leave the innermost dim. The folded dims are cut into `chunks`, each

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/gpu_nest.h"
 #include "schedules/register_tile.h"
 

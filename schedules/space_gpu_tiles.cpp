@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/gpu_nest.h"
 #include "schedules/register_tile.h"
 

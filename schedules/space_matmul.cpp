@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/matmul_loops.h"
 
 // Spaces matmul_panels and matmul_activations: the loops of matmul_loops.h, with a tile in vector registers.

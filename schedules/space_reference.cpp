@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/spaces.h"
 
 // The reference: the generic form with every folding stage computed whole. No vectors, no threads; always

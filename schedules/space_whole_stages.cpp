@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/loop_nest.h"
 
 // Space whole_stages: any kernel with folds. Every stage with updates (and vN_exp, vN_steps) is computed

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "lowering/algorithm.h"
-#include "lowering/problems.h"
+#include "lowering/algorithms/algorithm.h"
+#include "lowering/algorithms/problems.h"
 #include "schedules/conv_source.h"
 #include "schedules/register_tile.h"
 #include "schedules/spaces.h"

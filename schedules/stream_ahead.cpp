@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/prefetch.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/amx_tiles.h"
 #include "schedules/prefetch.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
-#include "lowering/packing.h"
+#include "lowering/algorithms/packing.h"
 #include "lowering/plan/memory_plan.h"
 
 namespace sylvite {

@@ -1,7 +1,7 @@
 #pragma once
 // A convolution with its inputs as a form wants them, and what must come out.
 
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/support/conv_kernels.h"
 

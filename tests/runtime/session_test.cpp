@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "frontend/passes/quantize_products.h"
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/plan_interpreter.h"
 #include "runtime/session_confirm.h"
 #include "tests/runtime/test_session.h"

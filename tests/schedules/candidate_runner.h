@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "frontend/graph/interpreter.h"
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/kernel.h"
 #include "schedules/candidate.h"
 #include "schedules/compile.h"

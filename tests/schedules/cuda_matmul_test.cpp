@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/compile.h"
 #include "schedules/cuda_candidate.h"
 #include "schedules/library_kernel.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lowering/algorithm.h"
+#include "lowering/algorithms/algorithm.h"
 #include "schedules/compile.h"
 #include "schedules/cuda_candidate.h"
 #include "schedules/library_kernel.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lowering/problems.h"
+#include "lowering/algorithms/problems.h"
 #include "sample_graphs.h"
 
 namespace sylvite {

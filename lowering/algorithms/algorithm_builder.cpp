@@ -1,0 +1,261 @@
+#include "lowering/algorithms/algorithm_builder.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "lowering/algorithms/halide_types.h"
+
+namespace sylvite {
+namespace {
+
+using Halide::Expr;
+using Halide::Func;
+using Halide::ImageParam;
+using Halide::Var;
+
+std::string var_name(std::size_t i) {
+  return "d" + std::to_string(i);
+}
+
+/// Dense bounds and strides, so that the compiler sees constants.
+template <typename Parameter>
+void fix_shape(Parameter& parameter, const Dims& stored) {
+  std::int64_t stride = 1;
+  const int rank = static_cast<int>(stored.size());
+  for (int d = 0; d < rank; ++d) {
+    const std::int64_t extent = stored[static_cast<std::size_t>(rank - 1 - d)];
+    auto dim = parameter.dim(d);
+    dim.set_bounds(0, static_cast<int>(extent));
+    dim.set_stride(static_cast<int>(stride));
+    stride *= extent;
+  }
+}
+
+/// Func vars stand for: innermost channel block (if any), spatial dims reversed, channel blocks, batch.
+struct StorageOrder {
+  std::vector<int> logical;  ///< per storage dim, innermost first: the logical dim
+  std::vector<bool> is_inner;
+};
+
+StorageOrder storage_order(const TensorType& type) {
+  StorageOrder order;
+  if (type.layout.channel_block > 0) {
+    order.logical.push_back(1);
+    order.is_inner.push_back(true);
+  }
+  for (int d = type.rank() - 1; d >= 0; --d) {
+    order.logical.push_back(d);
+    order.is_inner.push_back(false);
+  }
+  return order;
+}
+
+}  // namespace
+
+Coordinate Coordinate::split(const Expr& outer, const Expr& inner, int block, std::int64_t extent) {
+  Coordinate result;
+  result.outer = outer;
+  result.inner = inner;
+  result.block = block;
+  const Expr full = outer * block + inner;
+  result.full = extent % block == 0 ? full : Halide::min(full, static_cast<int>(extent) - 1);
+  return result;
+}
+
+Halide::RDom reduction_domain(const std::vector<std::int64_t>& extents) {
+  std::vector<Halide::Internal::ReductionVariable> variables;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    variables.push_back({"r" + std::to_string(i), Expr(0), Expr(static_cast<int>(extents[i]))});
+  }
+  return Halide::RDom(Halide::Internal::ReductionDomain(variables));
+}
+
+AlgorithmBuilder::AlgorithmBuilder(const Kernel& kernel, std::vector<Packing> packings)
+    : kernel_(kernel), packings_(std::move(packings)) {
+  for (std::size_t i = 0; i < body().inputs.size(); ++i) {
+    const ValueId id = body().inputs[i];
+    input_index_[id] = i;
+    const Packing& packing = packings_.at(i);
+    const Dims stored =
+        packing.is_identity() ? type(id).storage_dims() : packing.packed_dims(type(id).dims());
+    ImageParam parameter(halide_type_of(type(id).dtype), static_cast<int>(stored.size()), name(id));
+    fix_shape(parameter, stored);
+    algorithm_.inputs.push_back(parameter);
+  }
+}
+
+const ImageParam& AlgorithmBuilder::parameter(ValueId input) const {
+  return algorithm_.inputs.at(input_index_.at(input));
+}
+
+std::vector<Var> AlgorithmBuilder::vars_of(const TensorType& type) {
+  std::vector<Var> vars;
+  const std::size_t count = type.shape.size() + (type.layout.channel_block > 0 ? 1 : 0);
+  for (std::size_t i = 0; i < count; ++i) vars.emplace_back(var_name(i));
+  return vars;
+}
+
+Coordinates AlgorithmBuilder::coordinates_of(const TensorType& type) {
+  const std::vector<Var> vars = vars_of(type);
+  const StorageOrder order = storage_order(type);
+  Coordinates at(type.shape.size());
+  for (std::size_t d = 0; d < vars.size(); ++d) {
+    Coordinate& coordinate = at[static_cast<std::size_t>(order.logical[d])];
+    if (order.is_inner[d]) {
+      coordinate.inner = vars[d];
+    } else if (coordinate.inner.defined()) {
+      coordinate = Coordinate::split(vars[d], coordinate.inner, type.layout.channel_block, type.dims()[1]);
+    } else {
+      coordinate.full = vars[d];
+    }
+  }
+  return at;
+}
+
+std::vector<Expr> AlgorithmBuilder::arguments_of(const TensorType& type, const Coordinates& at) {
+  const int block = type.layout.channel_block;
+  const StorageOrder order = storage_order(type);
+  std::vector<Expr> arguments;
+  for (std::size_t d = 0; d < order.logical.size(); ++d) {
+    const int logical = order.logical[d];
+    const Coordinate& coordinate = at.at(static_cast<std::size_t>(logical));
+    const bool is_split = logical == 1 && block > 0;
+    if (!is_split) {
+      arguments.push_back(coordinate.full);
+    } else if (coordinate.block == block) {
+      arguments.push_back(order.is_inner[d] ? coordinate.inner : coordinate.outer);
+    } else {
+      arguments.push_back(order.is_inner[d] ? coordinate.full % block : coordinate.full / block);
+    }
+  }
+  return arguments;
+}
+
+ReducedDims AlgorithmBuilder::reduce_over(const TensorType& type, const std::vector<int>& axes) {
+  const StorageOrder order = storage_order(type);
+  const Dims stored = type.storage_dims();
+  std::vector<std::int64_t> extents;
+  std::vector<std::size_t> variable_of(order.logical.size());
+  for (std::size_t d = 0; d < order.logical.size(); ++d) {
+    if (std::find(axes.begin(), axes.end(), order.logical[d]) == axes.end()) continue;
+    variable_of[d] = extents.size();
+    extents.push_back(stored[stored.size() - 1 - d]);
+  }
+  ReducedDims result{reduction_domain(extents), {}};
+  for (const int axis : axes) {
+    Expr inner;
+    Expr outer;
+    for (std::size_t d = 0; d < order.logical.size(); ++d) {
+      if (order.logical[d] == axis)
+        (order.is_inner[d] ? inner : outer) = result.domain[static_cast<int>(variable_of[d])];
+    }
+    if (!inner.defined()) {
+      result.at.emplace_back(outer);
+      continue;
+    }
+    const int block = type.layout.channel_block;
+    const std::int64_t extent = type.dims()[1];
+    result.at.push_back(Coordinate::split(outer, inner, block, extent));
+    if (extent % block != 0) result.domain.where(outer * block + inner < static_cast<int>(extent));
+  }
+  return result;
+}
+
+Expr AlgorithmBuilder::read(ValueId id, const Coordinates& at) const {
+  const Expr value = read_stored(id, at);
+  return value.type().is_bfloat() ? from_storage(value, DType::bf16) : value;
+}
+
+Expr AlgorithmBuilder::read_rounded(ValueId id, const Coordinates& at) const {
+  const Expr value = read_stored(id, at);
+  return type(id).dtype == DType::bf16 ? from_storage(to_storage(value, DType::bf16), DType::bf16) : value;
+}
+
+Expr AlgorithmBuilder::read_stored(ValueId id, const Coordinates& at) const {
+  const Value& value = body().value(id);
+  if (value.constant) return literal_of(*value.constant);
+  if (static_cast<int>(at.size()) != value.type.rank()) {
+    throw InternalError("value '{}' of rank {} was read with {} coordinates", value.name, value.type.rank(),
+                        at.size());
+  }
+  const std::vector<Expr> arguments = arguments_of(value.type, at);
+  const auto func = funcs_.find(id);
+  if (func != funcs_.end()) return func->second(arguments);
+  const auto input = input_index_.find(id);
+  if (input == input_index_.end())
+    throw InternalError("value '{}' was read before it was defined", value.name);
+  // A packing that only spells out the value's own layout stores elements where the type says.
+  const Packing& packing = packings_[input->second];
+  if (!packing.is_identity() && packing.packed_dims(value.type.dims()) != value.type.storage_dims()) {
+    throw InternalError("input '{}' is packed; its form must read it by packed coordinates", value.name);
+  }
+  const Expr element = algorithm_.inputs[input->second](arguments);
+  return value.type.dtype == DType::bf16 ? element : from_storage(element, value.type.dtype);
+}
+
+Coordinates AlgorithmBuilder::broadcast_coordinates(ValueId id, const Coordinates& at) const {
+  const Dims dims = type(id).dims();
+  Coordinates own;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    own.push_back(dims[i] == 1 ? Coordinate(0) : at.at(at.size() - dims.size() + i));
+  }
+  return own;
+}
+
+Expr AlgorithmBuilder::read_broadcast(ValueId id, const Coordinates& at) const {
+  return read(id, broadcast_coordinates(id, at));
+}
+
+Func AlgorithmBuilder::stage(const std::string& stage_name) {
+  Func func(stage_name);
+  algorithm_.stages[stage_name] = func;
+  return func;
+}
+
+void AlgorithmBuilder::define(ValueId id, const std::function<Expr(const Coordinates&)>& element) {
+  const TensorType& own = type(id);
+  Func func = stage(name(id));
+  const Expr value = element(coordinates_of(own));
+  func(vars_of(own)) = value.type().is_bfloat() ? value : Halide::cast(compute_type_of(own.dtype), value);
+  funcs_[id] = func;
+}
+
+void AlgorithmBuilder::set(ValueId id, const Func& func) {
+  funcs_[id] = func;
+}
+
+void AlgorithmBuilder::define_before(NodeId node) {
+  for (NodeId id = 0; id < node; ++id) {
+    const std::vector<ValueId>& results = body().node(id).outputs;
+    const bool done =
+        std::all_of(results.begin(), results.end(), [&](ValueId result) { return is_defined(result); });
+    if (!done) define_node(body().node(id));
+  }
+}
+
+void AlgorithmBuilder::define_rest() {
+  define_before(static_cast<NodeId>(body().nodes().size()));
+}
+
+std::string output_stage(const Kernel& kernel, ValueId id) {
+  const Value& value = kernel.body.value(id);
+  const bool converts = is_converted_to_store(value.type.dtype);
+  return converts || value.producer == no_node ? value.name + "_out" : value.name;
+}
+
+Algorithm AlgorithmBuilder::finish() {
+  for (const ValueId id : body().outputs) {
+    const std::string stage_name = output_stage(kernel_, id);
+    if (stage_name != name(id)) {
+      Func out = stage(stage_name);
+      out(vars_of(type(id))) = to_storage(read_stored(id, coordinates_of(type(id))), type(id).dtype);
+    }
+    Func out = algorithm_.stages.at(stage_name);
+    Halide::OutputImageParam buffer = out.output_buffer();
+    fix_shape(buffer, type(id).storage_dims());
+    algorithm_.outputs.push_back(out);
+  }
+  return std::move(algorithm_);
+}
+
+}  // namespace sylvite

@@ -1,0 +1,156 @@
+#include "base/error.h"
+#include "lowering/algorithms/algorithm_builder.h"
+#include "lowering/algorithms/algorithm_forms.h"
+#include "lowering/algorithms/conv_parts.h"
+#include "lowering/algorithms/dot_product.h"
+#include "lowering/algorithms/halide_types.h"
+
+// Forms conv_blocked and depthwise_blocked: 2-D convolution into a channel-blocked output. With v0 the
+// convolution:
+//   v0_in(d0, d1, d2, d3, d4)   the input with its zero border: channel in block, x, y, block, batch; x and y
+//   are the
+//                               input's own coordinates, so that the border starts below 0
+//   v0_fold(d0, d1, d2, d3, d4) the accumulator over v0's storage coordinates. Its update folds over r0
+//   (channel in a
+//                               fold block, which divides the channels), r1 (window x), r2 (window y), r3
+//                               (fold block); for bf16 over r0 (channel in pair), r1 (pair in fold block), r2
+//                               to r4 as r1 to r3; depthwise: r0 (window x), r1 (window y)
+//   v0                          v0_fold plus the bias
+// Form conv_rows: a convolution v0 whose result, after pointwise work, a depthwise convolution vN reads: the
+// stages of both forms. v0 and the work on it are defined everywhere (beyond the border with the input's
+// nearest elements), vN_in(d0, d1, d2, d3, d4) is zero there: schedules compute rows of it without edges.
+// Weights are packed by blocks of output channels, zero-padded, so that both are read without % or /.
+
+namespace sylvite {
+namespace {
+
+using Halide::Expr;
+using Halide::Func;
+using Halide::Var;
+
+ConvProblem require_conv(const Kernel& kernel, bool depthwise) {
+  Reading<ConvProblem> reading = read_conv(kernel, depthwise);
+  if (!reading.refusal.empty())
+    throw UnsupportedError("a blocked convolution cannot take the kernel: {}", reading.refusal);
+  return reading.problem;
+}
+
+int to_int(std::int64_t value) {
+  return static_cast<int>(value);
+}
+
+Packing filter_packing(const ConvProblem& problem) {
+  if (problem.depthwise) return {{problem.block, 1, 1, 1}, {0, 2, 4, 6, 1}};
+  if (problem.pair() > 1) return {{problem.block, problem.pair(), 1, 1}, {0, 4, 6, 2, 1, 3}};
+  if (problem.has_few_channels()) return {{problem.block, 1, 1, 1}, {0, 4, 6, 2, 1}};
+  if (problem.fold_block == 1) return {{problem.block, 1, 1, 1}, {0, 2, 4, 6, 1}};
+  return {{problem.block, problem.fold_block, 1, 1}, {0, 2, 4, 6, 3, 1}};
+}
+
+std::vector<Packing> blocked_packings(const Kernel& kernel, const ConvProblem& problem) {
+  return conv_packings(kernel, problem, filter_packing(problem));
+}
+
+/// Where output coordinate `out` plus window coordinate `window` lies in the source.
+Expr source_coordinate(const Expr& out, const Expr& window, std::int64_t stride, std::int64_t dilation,
+                       std::int64_t pad) {
+  return out * to_int(stride) + window * to_int(dilation) - to_int(pad);
+}
+
+void define_depthwise_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& source, Func& fold) {
+  const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
+  const Halide::RDom r = reduction_domain({p.kernel_x, p.kernel_y});
+  const Expr x = source_coordinate(d[1], r[0], p.stride_x, p.dilation_x, p.pad_left);
+  const Expr y = source_coordinate(d[2], r[1], p.stride_y, p.dilation_y, p.pad_top);
+  const Expr weight = builder.parameter(p.weight)(d[0], r[0], r[1], 0, d[3]);
+  fold(d) = 0.0F;
+  fold(d) += from_storage(source(d[0], x, y, d[3], d[4]), p.element) *
+             from_storage(weight, builder.type(p.weight).dtype);
+}
+
+void define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& source, Func& fold) {
+  const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
+  const Halide::ImageParam& filter = builder.parameter(p.weight);
+  const PairedFold c = paired_fold(p.fold_block, p.pair(), {p.kernel_x, p.kernel_y, p.fold_blocks()});
+  const int window = p.pair() > 1 ? 2 : 1;  // the RVar of the window's x
+  const Expr kx = c.domain[window];
+  const Expr ky = c.domain[window + 1];
+  const Expr block = c.domain[window + 2];
+  const Expr x = source_coordinate(d[1], kx, p.stride_x, p.dilation_x, p.pad_left);
+  const Expr y = source_coordinate(d[2], ky, p.stride_y, p.dilation_y, p.pad_top);
+  const int ratio = p.source_block / p.fold_block;
+  const Expr element = ratio == 1 ? source(c.whole, x, y, block, d[4])
+                                  : source(block % ratio * p.fold_block + c.whole, x, y, block / ratio, d[4]);
+  fold(d) = 0.0F;
+  if (p.pair() > 1) {
+    const int pairs = p.fold_block / p.pair();
+    fold(d) += stored_product(element, filter(c.within, d[0], block * pairs + c.outer, kx, ky, d[3]));
+  } else if (p.has_few_channels()) {
+    fold(d) += element * filter(d[0], c.whole, kx, ky, d[3]);
+  } else if (p.fold_block == 1) {
+    fold(d) += element * filter(d[0], kx, ky, block, d[3]);
+  } else {
+    fold(d) += element * filter(d[0], c.whole, kx, ky, block, d[3]);
+  }
+}
+
+/// Source, sum and result of one convolution, after what is before it.
+void define_conv(AlgorithmBuilder& builder, const ConvProblem& problem, SourceBorder border) {
+  builder.define_before(builder.body().value(problem.anchor).producer);
+  const Func source = define_source(builder, problem, border);
+  Func fold = builder.stage(builder.name(problem.anchor) + "_fold");
+  (problem.depthwise ? define_depthwise_fold : define_fold)(builder, problem, source, fold);
+  define_product(builder, problem, [&](const std::vector<Expr>& d) -> Expr { return fold(d); });
+}
+
+Algorithm build_conv(const Kernel& kernel, bool depthwise) {
+  const ConvProblem problem = require_conv(kernel, depthwise);
+  AlgorithmBuilder builder(kernel, blocked_packings(kernel, problem));
+  define_conv(builder, problem, border_of(problem));
+  builder.define_rest();
+  return builder.finish();
+}
+
+ConvRowsProblem require_rows(const Kernel& kernel) {
+  Reading<ConvRowsProblem> reading = read_conv_rows(kernel);
+  if (!reading.refusal.empty())
+    throw UnsupportedError("no convolution of rows can take the kernel: {}", reading.refusal);
+  return reading.problem;
+}
+
+}  // namespace
+
+std::vector<Packing> conv_rows_packings(const Kernel& kernel, const Form&) {
+  const ConvRowsProblem problem = require_rows(kernel);
+  std::vector<Packing> packings = blocked_packings(kernel, problem.first);
+  const std::vector<Packing> of_second = blocked_packings(kernel, problem.second);
+  for (std::size_t i = 0; i < packings.size(); ++i) {
+    const ValueId id = kernel.body.inputs[i];
+    if (id == problem.second.weight || id == problem.second.bias) packings[i] = of_second[i];
+  }
+  return packings;
+}
+Algorithm build_conv_rows(const Kernel& kernel, const Form& form) {
+  const ConvRowsProblem problem = require_rows(kernel);
+  AlgorithmBuilder builder(kernel, conv_rows_packings(kernel, form));
+  define_conv(builder, problem.first, {.clamps = true, .zeros = problem.first.padded});
+  define_conv(builder, problem.second, {.clamps = false, .zeros = problem.second.padded});
+  builder.define_rest();
+  return builder.finish();
+}
+
+std::vector<Packing> conv_blocked_packings(const Kernel& kernel, const Form&) {
+  return blocked_packings(kernel, require_conv(kernel, false));
+}
+Algorithm build_conv_blocked(const Kernel& kernel, const Form&) {
+  return build_conv(kernel, false);
+}
+
+std::vector<Packing> depthwise_blocked_packings(const Kernel& kernel, const Form&) {
+  return blocked_packings(kernel, require_conv(kernel, true));
+}
+Algorithm build_depthwise_blocked(const Kernel& kernel, const Form&) {
+  return build_conv(kernel, true);
+}
+
+}  // namespace sylvite

@@ -1,0 +1,50 @@
+#pragma once
+// The forms of an algorithm: one row per formulation. Internal to lowering/.
+
+#include <span>
+#include <string_view>
+
+#include "lowering/algorithms/algorithm.h"
+
+namespace sylvite {
+
+/// One formulation. `packings` gives the packing per body input, `build` the Funcs; both may throw
+/// UnsupportedError for a kernel that the form cannot express.
+struct FormRow {
+  std::string_view name;
+  std::vector<Packing> (*packings)(const Kernel&, const Form&);
+  Algorithm (*build)(const Kernel&, const Form&);
+};
+[[nodiscard]] std::span<const FormRow> form_table();
+
+/// The packing of a weight that a layout implies: what `generic` wants. Identity for dense types and
+/// activations.
+[[nodiscard]] std::vector<Packing> layout_packings(const Kernel& kernel);
+[[nodiscard]] std::vector<Packing> generic_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_generic(const Kernel& kernel, const Form& form);
+/// The generic form, but that the output copies a stage vN_tile, which computes it.
+[[nodiscard]] Algorithm build_tiles(const Kernel& kernel, const Form& form);
+/// The generic form with the functions of a GPU's math library.
+[[nodiscard]] Algorithm build_device(const Kernel& kernel, const Form& form);
+
+/// For the template of schedules/cuda_matmul.h: see weight_for_tensor_cores.
+[[nodiscard]] std::vector<Packing> cuda_matmul_packings(const Kernel& kernel, const Form& form);
+/// For forms that are CUDA C++ templates (schedules/cuda_candidate.h): throws UnsupportedError.
+[[nodiscard]] Algorithm build_no_algorithm(const Kernel& kernel, const Form& form);
+/// The filter as [output channel][tap][input channel].
+[[nodiscard]] std::vector<Packing> cuda_conv_packings(const Kernel& kernel, const Form& form);
+
+[[nodiscard]] std::vector<Packing> conv_blocked_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_conv_blocked(const Kernel& kernel, const Form& form);
+[[nodiscard]] std::vector<Packing> depthwise_blocked_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_depthwise_blocked(const Kernel& kernel, const Form& form);
+[[nodiscard]] std::vector<Packing> conv_rows_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_conv_rows(const Kernel& kernel, const Form& form);
+[[nodiscard]] std::vector<Packing> conv_winograd_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_conv_winograd(const Kernel& kernel, const Form& form);
+[[nodiscard]] std::vector<Packing> matmul_panels_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_matmul_panels(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_matmul_activations(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_attention_rows(const Kernel& kernel, const Form& form);
+
+}  // namespace sylvite

@@ -1,0 +1,109 @@
+#include "base/error.h"
+#include "lowering/algorithms/algorithm_forms.h"
+#include "lowering/algorithms/algorithm_nodes.h"
+#include "lowering/algorithms/halide_math.h"
+
+namespace sylvite {
+namespace {
+
+using Definer = void (*)(AlgorithmBuilder&, const Node&);
+
+Definer definer_of(Op op) {
+  switch (op) {
+    case Op::iota:
+      return define_iota;
+    case Op::gather:
+    case Op::gather_elements:
+    case Op::gather_nd:
+      return define_gather;
+    case Op::scatter_elements:
+    case Op::scatter_nd:
+      return define_scatter;
+    case Op::reduce_sum:
+    case Op::reduce_max:
+    case Op::reduce_min:
+    case Op::reduce_prod:
+      return define_reduction;
+    case Op::arg_max:
+    case Op::arg_min:
+      return define_arg_reduction;
+    case Op::cumsum:
+    case Op::cumprod:
+      return define_scan;
+    case Op::top_k:
+      return define_top_k;
+    case Op::softmax:
+    case Op::log_softmax:
+      return define_softmax;
+    case Op::layer_norm:
+    case Op::rms_norm:
+      return define_layer_norm;
+    case Op::batch_norm:
+      return define_batch_norm;
+    case Op::matmul:
+      return define_matmul;
+    case Op::quantized_matmul:
+      return define_quantized_matmul;
+    case Op::conv:
+      return define_conv;
+    case Op::max_pool:
+    case Op::avg_pool:
+      return define_pool;
+    case Op::attention:
+      return define_attention;
+    default:
+      break;
+  }
+  if (has_trait(op, OpTrait::pointwise)) return define_pointwise;
+  if (has_trait(op, OpTrait::movement)) return define_movement;
+  throw UnsupportedError("operation {} has no Halide algorithm", op_info(op).name);
+}
+
+}  // namespace
+
+void AlgorithmBuilder::define_node(const Node& node) {
+  definer_of(node.op)(*this, node);
+}
+
+Coordinate shifted(const Coordinate& coordinate, std::int64_t offset) {
+  if (offset == 0) return coordinate;
+  Coordinate result(coordinate.full + static_cast<int>(offset));
+  if (coordinate.block > 0 && offset % coordinate.block == 0) {
+    result.block = coordinate.block;
+    result.inner = coordinate.inner;
+    result.outer = coordinate.outer + static_cast<int>(offset / coordinate.block);
+  }
+  return result;
+}
+
+std::vector<Packing> generic_packings(const Kernel& kernel, const Form& /*form*/) {
+  return layout_packings(kernel);
+}
+
+Algorithm build_generic(const Kernel& kernel, const Form& /*form*/) {
+  AlgorithmBuilder builder(kernel, layout_packings(kernel));
+  builder.define_rest();
+  return builder.finish();
+}
+
+Algorithm build_tiles(const Kernel& kernel, const Form& /*form*/) {
+  if (kernel.body.nodes().empty() || kernel.body.nodes().back().op != Op::to_layout)
+    throw UnsupportedError("form tiles: the kernel does not end in a change of layout");
+  AlgorithmBuilder builder(kernel, layout_packings(kernel));
+  builder.define_before(static_cast<NodeId>(kernel.body.nodes().size()) - 1);
+  const Node& node = kernel.body.nodes().back();
+  const ValueId id = node.outputs.front();
+  const TensorType& type = builder.type(id);
+  Halide::Func tile = builder.stage(builder.name(id) + "_tile");
+  tile(AlgorithmBuilder::vars_of(type)) =
+      builder.read_stored(node.inputs.front(), AlgorithmBuilder::coordinates_of(type));
+  builder.define(id, [&](const Coordinates& at) { return tile(AlgorithmBuilder::arguments_of(type, at)); });
+  return builder.finish();
+}
+
+Algorithm build_device(const Kernel& kernel, const Form& form) {
+  const DeviceMath device_math;
+  return build_generic(kernel, form);
+}
+
+}  // namespace sylvite

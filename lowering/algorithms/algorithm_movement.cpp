@@ -1,0 +1,305 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "lowering/algorithms/algorithm_nodes.h"
+#include "lowering/algorithms/halide_math.h"
+#include "lowering/algorithms/halide_types.h"
+
+// Index maps: each output element is read from one place. All are pure, so they inline into readers.
+
+namespace sylvite {
+namespace {
+
+using Halide::cast;
+using Halide::Expr;
+using Halide::select;
+
+/// A run of input dims and a run of output dims with the same product.
+struct ReshapeGroup {
+  std::vector<std::size_t> in;
+  std::vector<std::size_t> out;
+};
+
+/// The finest grouping, extents of 1 left out, so that untouched dims map straight.
+std::vector<ReshapeGroup> reshape_groups(const Dims& in, const Dims& out) {
+  std::vector<ReshapeGroup> groups;
+  std::size_t i = 0;
+  std::size_t o = 0;
+  const auto skip_ones = [](const Dims& dims, std::size_t& at) {
+    while (at < dims.size() && dims[at] == 1) ++at;
+  };
+  for (skip_ones(in, i), skip_ones(out, o); i < in.size() && o < out.size();
+       skip_ones(in, i), skip_ones(out, o)) {
+    ReshapeGroup group{{i}, {o}};
+    std::int64_t in_size = in[i++];
+    std::int64_t out_size = out[o++];
+    while (in_size != out_size) {
+      if (in_size < out_size) {
+        group.in.push_back(i);
+        in_size *= in.at(i++);
+      } else {
+        group.out.push_back(o);
+        out_size *= out.at(o++);
+      }
+    }
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+Coordinates reshape_coordinates(const Dims& in, const Dims& out, const Coordinates& at) {
+  Coordinates source(in.size(), Coordinate(0));
+  if (std::find(in.begin(), in.end(), 0) != in.end()) return source;
+  for (const ReshapeGroup& group : reshape_groups(in, out)) {
+    if (group.in.size() == 1 && group.out.size() == 1) {
+      source[group.in[0]] = at[group.out[0]];
+      continue;
+    }
+    Expr linear = 0;
+    for (const std::size_t d : group.out) linear = linear * static_cast<int>(out[d]) + at[d].full;
+    for (std::size_t k = group.in.size(); k-- > 0;) {
+      const int extent = static_cast<int>(in[group.in[k]]);
+      source[group.in[k]] = k == 0 ? linear : linear % extent;
+      linear = linear / extent;
+    }
+  }
+  return source;
+}
+
+Expr define_slice_element(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
+  const auto& starts = node.attributes.integers("starts");
+  const auto& steps = node.attributes.integers("steps");
+  Coordinates source;
+  for (std::size_t d = 0; d < at.size(); ++d) {
+    source.push_back(steps[d] == 1
+                         ? shifted(at[d], starts[d])
+                         : Coordinate(at[d].full * static_cast<int>(steps[d]) + static_cast<int>(starts[d])));
+  }
+  return builder.read_stored(node.inputs[0], source);
+}
+
+/// How pad fills one dim outside the input.
+Expr padded_index(const std::string& mode, const Expr& index, int extent) {
+  if (mode == "edge") return Halide::clamp(index, 0, extent - 1);
+  if (mode == "wrap") return index % extent;
+  // reflect: a period of 2*(extent-1), without repeating the edge.
+  if (extent == 1) return Expr(0);
+  const int period = 2 * (extent - 1);
+  const Expr phase = index % period;
+  return Halide::clamp(Halide::min(phase, period - phase), 0, extent - 1);
+}
+
+Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
+  const auto& low = node.attributes.integers("low");
+  const auto& high = node.attributes.integers("high");
+  const auto& interior = node.attributes.integers("interior");
+  const std::string& mode = node.attributes.string("mode");
+  const Dims dims = builder.type(node.inputs[0]).dims();
+  const Halide::Type type = compute_type_of(builder.type(node.inputs[0]).dtype);
+  const bool has_value = node.inputs.size() > 1 && node.inputs[1] != no_value;
+  const Expr value =
+      has_value ? builder.read(node.inputs[1], Coordinates(builder.type(node.inputs[1]).shape.size(), 0))
+                : Halide::Internal::make_zero(type);
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return value;
+  Coordinates source;
+  Expr inside;
+  for (std::size_t d = 0; d < at.size(); ++d) {
+    const auto step = static_cast<int>(interior.empty() ? 1 : interior[d] + 1);
+    if (low[d] == 0 && high[d] == 0 && step == 1) {
+      source.push_back(at[d]);
+      continue;
+    }
+    const int extent = static_cast<int>(dims[d]);
+    const Expr index = at[d].full - static_cast<int>(low[d]);
+    if (mode != "constant") {
+      source.emplace_back(padded_index(mode, index, extent));
+      continue;
+    }
+    Expr here = index >= 0 && index <= (extent - 1) * step;
+    if (step != 1) here = here && index % step == 0;
+    inside = inside.defined() ? inside && here : here;
+    // The clamp keeps reads in range where the value is not used.
+    source.emplace_back(Halide::clamp(step == 1 ? index : index / step, 0, extent - 1));
+  }
+  const Expr element = builder.read(node.inputs[0], source);
+  return inside.defined() ? select(inside, element, value) : element;
+}
+
+struct ConcatPart {
+  Expr element;
+  std::int64_t end;  ///< along the axis
+};
+
+/// Makes bits of elements that are all stored bf16, so that to choose one is no arithmetic on any target, and
+/// says so; else each becomes what it is computed as.
+bool take_bits(std::vector<ConcatPart>& parts) {
+  const bool are_stored = std::all_of(parts.begin(), parts.end(),
+                                      [](const ConcatPart& part) { return part.element.type().is_bfloat(); });
+  for (auto& [element, end] : parts) {
+    if (!element.type().is_bfloat()) continue;
+    element = are_stored ? Halide::reinterpret<std::uint16_t>(element) : from_storage(element, DType::bf16);
+  }
+  return are_stored;
+}
+
+Expr concat_element(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
+  const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+  std::vector<ConcatPart> parts;
+  std::int64_t offset = 0;
+  for (const ValueId input : node.inputs) {
+    const std::int64_t extent = builder.type(input).dims().at(axis);
+    if (extent == 0) continue;
+    Coordinates source = at;
+    source[axis] = shifted(at[axis], -offset);
+    const auto last = static_cast<int>(extent - 1);
+    Coordinate& moved = source[axis];
+    moved.full = Halide::clamp(moved.full, 0, last);
+    if (moved.block > 0) moved.outer = Halide::clamp(moved.outer, 0, last / moved.block);
+    offset += extent;
+    parts.push_back({builder.read_stored(input, source), offset});
+  }
+  if (parts.empty()) return Halide::Internal::make_zero(compute_type_of(builder.type(node.outputs[0]).dtype));
+  const bool are_bits = take_bits(parts);
+  Expr result = parts.back().element;
+  const Coordinate& along = at[axis];
+  for (std::size_t i = parts.size() - 1; i-- > 0;) {
+    // Between blocks the choice is made once per block.
+    const bool whole_blocks = along.block > 0 && parts[i].end % along.block == 0;
+    const Expr before = whole_blocks ? along.outer < static_cast<int>(parts[i].end / along.block)
+                                     : along.full < static_cast<int>(parts[i].end);
+    result = select(before, parts[i].element, result);
+  }
+  return are_bits ? Halide::reinterpret(Halide::BFloat(16), result) : result;
+}
+
+Expr movement_element(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
+  const ValueId in = node.inputs.front();
+  switch (node.op) {
+    case Op::reshape:
+      return builder.read_stored(
+          in, reshape_coordinates(builder.type(in).dims(), builder.type(node.outputs[0]).dims(), at));
+    case Op::transpose: {
+      const auto& perm = node.attributes.integers("perm");
+      Coordinates source(at.size());
+      for (std::size_t d = 0; d < at.size(); ++d) source[static_cast<std::size_t>(perm[d])] = at[d];
+      return builder.read_stored(in, source);
+    }
+    case Op::broadcast_to:
+      return builder.read_stored(in, builder.broadcast_coordinates(in, at));
+    case Op::slice:
+      return define_slice_element(builder, node, at);
+    case Op::pad:
+      return pad_element(builder, node, at);
+    case Op::concat:
+      return concat_element(builder, node, at);
+    case Op::to_layout:
+      return builder.read_stored(in, at);
+    default:
+      throw UnsupportedError("operation {} has no Halide algorithm", op_info(node.op).name);
+  }
+}
+
+/// A run-time index into [0, extent): negative ones count from the end, those out of range clamp.
+Expr safe_index(const Expr& index, std::int64_t extent) {
+  const Expr whole = cast<int>(index);
+  const Expr positive = select(whole < 0, whole + static_cast<int>(extent), whole);
+  return Halide::clamp(positive, 0, static_cast<int>(std::max<std::int64_t>(extent - 1, 0)));
+}
+
+Coordinates gather_source(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
+  const Dims dims = builder.type(node.inputs[0]).dims();
+  const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+  if (node.op == Op::gather_elements) {
+    Coordinates source = at;
+    source[axis] = safe_index(builder.read(node.inputs[1], at), dims[axis]);
+    return source;
+  }
+  const std::size_t index_rank = builder.type(node.inputs[1]).shape.size();
+  const auto first = at.begin() + static_cast<std::ptrdiff_t>(axis);
+  const auto last = first + static_cast<std::ptrdiff_t>(index_rank);
+  Coordinates source(at.begin(), first);
+  source.emplace_back(safe_index(builder.read(node.inputs[1], Coordinates(first, last)), dims[axis]));
+  source.insert(source.end(), last, at.end());
+  return source;
+}
+
+/// The element that index tuple `tuple_at` (without its last coordinate) of `indices` names, after `lead`
+/// batch dims.
+Coordinates indexed_source(AlgorithmBuilder& builder, ValueId indices, const Coordinates& tuple_at,
+                           const Dims& dims, std::size_t lead) {
+  Coordinates source(tuple_at.begin(), tuple_at.begin() + static_cast<std::ptrdiff_t>(lead));
+  const std::int64_t count = builder.type(indices).dims().back();
+  for (std::int64_t k = 0; k < count; ++k) {
+    Coordinates at = tuple_at;
+    at.emplace_back(static_cast<int>(k));
+    source.emplace_back(safe_index(builder.read(indices, at), dims[lead + static_cast<std::size_t>(k)]));
+  }
+  return source;
+}
+
+Coordinates gather_nd_source(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
+  const std::size_t tuple_rank = builder.type(node.inputs[1]).shape.size() - 1;
+  const auto split = at.begin() + static_cast<std::ptrdiff_t>(tuple_rank);
+  Coordinates source = indexed_source(builder, node.inputs[1], Coordinates(at.begin(), split),
+                                      builder.type(node.inputs[0]).dims(),
+                                      static_cast<std::size_t>(node.attributes.integer("batch_dims")));
+  source.insert(source.end(), split, at.end());
+  return source;
+}
+
+Expr combine_scattered(const std::string& reduction, const Expr& old, const Expr& update) {
+  if (reduction == "none") return update;
+  const bool is_bool = update.type().is_bool();
+  if (reduction == "add") return is_bool ? old || update : strict_add(old, update);
+  if (reduction == "mul") return is_bool ? old && update : strict_mul(old, update);
+  if (reduction == "max") return is_bool ? old || update : nan_max(old, update);
+  if (reduction == "min") return is_bool ? old && update : nan_min(old, update);
+  throw UnsupportedError("scatter: no reduction is called '{}'", reduction);
+}
+
+}  // namespace
+
+void define_movement(AlgorithmBuilder& builder, const Node& node) {
+  builder.define(node.outputs.front(),
+                 [&](const Coordinates& at) { return movement_element(builder, node, at); });
+}
+
+void define_gather(AlgorithmBuilder& builder, const Node& node) {
+  builder.define(node.outputs.front(), [&](const Coordinates& at) {
+    const bool nd = node.op == Op::gather_nd;
+    return builder.read_stored(node.inputs[0],
+                               nd ? gather_nd_source(builder, node, at) : gather_source(builder, node, at));
+  });
+}
+
+void define_scatter(AlgorithmBuilder& builder, const Node& node) {
+  const ValueId out = node.outputs.front();
+  const ValueId updates = node.inputs[2];
+  const TensorType& type = builder.type(out);
+  const Dims dims = type.dims();
+  const TensorType& updates_type = builder.type(updates);
+  std::vector<int> axes;
+  for (int d = 0; d < updates_type.rank(); ++d) axes.push_back(d);
+  const ReducedDims over = AlgorithmBuilder::reduce_over(updates_type, axes);
+
+  Coordinates target;
+  if (node.op == Op::scatter_elements) {
+    const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+    target = over.at;
+    target[axis] = safe_index(builder.read(node.inputs[1], over.at), dims[axis]);
+  } else {
+    const std::size_t tuple_rank = builder.type(node.inputs[1]).shape.size() - 1;
+    const auto split = over.at.begin() + static_cast<std::ptrdiff_t>(tuple_rank);
+    target = indexed_source(builder, node.inputs[1], Coordinates(over.at.begin(), split), dims, 0);
+    target.insert(target.end(), split, over.at.end());
+  }
+  const std::string& reduction = node.attributes.string("reduction");
+  const std::vector<Halide::Var> vars = AlgorithmBuilder::vars_of(type);
+  Halide::Func folded = builder.stage(builder.name(out) + "_fold");
+  folded(vars) = builder.read(node.inputs[0], AlgorithmBuilder::coordinates_of(type));
+  const std::vector<Expr> where = AlgorithmBuilder::arguments_of(type, target);
+  folded(where) = combine_scattered(reduction, folded(where), builder.read(updates, over.at));
+  builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
+}
+
+}  // namespace sylvite

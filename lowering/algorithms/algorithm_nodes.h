@@ -1,0 +1,39 @@
+#pragma once
+// The generic algorithm of each operation: a table from Op to a function that defines the node's outputs.
+// Internal to lowering/.
+
+#include "lowering/algorithms/algorithm_builder.h"
+
+namespace sylvite {
+
+void define_pointwise(AlgorithmBuilder& builder, const Node& node);
+void define_iota(AlgorithmBuilder& builder, const Node& node);
+void define_movement(AlgorithmBuilder& builder, const Node& node);
+void define_gather(AlgorithmBuilder& builder, const Node& node);
+void define_scatter(AlgorithmBuilder& builder, const Node& node);
+void define_reduction(AlgorithmBuilder& builder, const Node& node);
+void define_arg_reduction(AlgorithmBuilder& builder, const Node& node);
+void define_scan(AlgorithmBuilder& builder, const Node& node);
+void define_top_k(AlgorithmBuilder& builder, const Node& node);
+void define_softmax(AlgorithmBuilder& builder, const Node& node);
+void define_layer_norm(AlgorithmBuilder& builder, const Node& node);
+void define_batch_norm(AlgorithmBuilder& builder, const Node& node);
+void define_matmul(AlgorithmBuilder& builder, const Node& node);
+void define_quantized_matmul(AlgorithmBuilder& builder, const Node& node);
+void define_conv(AlgorithmBuilder& builder, const Node& node);
+void define_pool(AlgorithmBuilder& builder, const Node& node);
+void define_attention(AlgorithmBuilder& builder, const Node& node);
+
+/// The pointwise operation on elements in compute type. `type` is the node's output type, for cast.
+[[nodiscard]] Halide::Expr pointwise_element(const Node& node, const std::vector<Halide::Expr>& operands,
+                                             DType operand_dtype, DType result_dtype);
+
+/// The logit of an attention node from the product of a query and a key: scaled, capped, masked. `at` is its
+/// place in [..., query, key].
+[[nodiscard]] Halide::Expr attention_logit(AlgorithmBuilder& builder, const Node& node,
+                                           const Halide::Expr& score, const Coordinates& at);
+
+/// A coordinate moved by a constant; keeps the split where the offset is a multiple of the block.
+[[nodiscard]] Coordinate shifted(const Coordinate& coordinate, std::int64_t offset);
+
+}  // namespace sylvite

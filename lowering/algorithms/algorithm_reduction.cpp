@@ -1,0 +1,228 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "lowering/algorithms/algorithm_nodes.h"
+#include "lowering/algorithms/halide_math.h"
+#include "lowering/algorithms/halide_types.h"
+
+// Folds along axes. Stages: vN_fold, whose update 0 is the fold. reduce_max and reduce_min of floats fold
+// integer keys of the same order, which are associative and let NaN win. arg_max and arg_min fold a pair
+// (key, index).
+
+namespace sylvite {
+namespace {
+
+using Halide::cast;
+using Halide::Expr;
+using Halide::Func;
+using Halide::select;
+using Halide::Tuple;
+using Halide::Var;
+
+/// The coordinates of a folded value's input: the output's own, with the folded axes taken from the domain.
+Coordinates input_coordinates(const Coordinates& out, const std::vector<int>& axes,
+                              const ReducedDims& reduced, int rank, bool keepdims) {
+  Coordinates at;
+  std::size_t next = 0;
+  for (int d = 0; d < rank; ++d) {
+    const auto axis = std::find(axes.begin(), axes.end(), d);
+    if (axis != axes.end()) {
+      at.push_back(reduced.at[static_cast<std::size_t>(axis - axes.begin())]);
+      if (keepdims) ++next;
+    } else {
+      at.push_back(out.at(next++));
+    }
+  }
+  return at;
+}
+
+struct Fold {
+  Expr start;
+  Expr (*combine)(const Expr&, const Expr&);
+};
+
+Expr combine_sum(const Expr& a, const Expr& b) {
+  return a + b;
+}
+Expr combine_product(const Expr& a, const Expr& b) {
+  return a * b;
+}
+Expr combine_max(const Expr& a, const Expr& b) {
+  return Halide::max(a, b);
+}
+Expr combine_min(const Expr& a, const Expr& b) {
+  return Halide::min(a, b);
+}
+
+/// `type` is what is folded: the compute type, or the key type.
+Fold fold_of(Op op, const Halide::Type& type, const Expr& least_key, const Expr& largest_key) {
+  switch (op) {
+    case Op::reduce_sum:
+      return {Halide::Internal::make_const(type, 0), combine_sum};
+    case Op::reduce_prod:
+      return {Halide::Internal::make_const(type, 1), combine_product};
+    case Op::reduce_max:
+      return {least_key, combine_max};
+    default:
+      return {largest_key, combine_min};
+  }
+}
+
+/// A key for choosing an index: -0 and 0 are equal.
+Expr index_key(const Expr& x, bool nan_is_largest) {
+  const bool is_float = x.type().is_float();
+  return order_key(is_float ? strict_add(x, Halide::Internal::make_zero(x.type())) : x, nan_is_largest);
+}
+
+bool folds_keys(Op op) {
+  return op == Op::reduce_max || op == Op::reduce_min;
+}
+
+/// The identity of max and min: infinities for floats, the ends of the range for integers.
+Expr extreme_key(const Halide::Type& type, bool largest, bool nan_is_largest) {
+  if (!type.is_float()) return largest ? type.max() : type.min();
+  const Expr infinity = Halide::Internal::make_const(type, std::numeric_limits<double>::infinity());
+  return order_key(largest ? infinity : -infinity, nan_is_largest);
+}
+
+Halide::Type folded_type(DType dtype) {
+  return dtype == DType::boolean ? Halide::UInt(8) : compute_type_of(dtype);
+}
+
+}  // namespace
+
+void define_reduction(AlgorithmBuilder& builder, const Node& node) {
+  const ValueId out = node.outputs.front();
+  const ValueId in = node.inputs.front();
+  const TensorType& in_type = builder.type(in);
+  const std::vector<std::int64_t>& wide_axes = node.attributes.integers("axes");
+  const std::vector<int> axes(wide_axes.begin(), wide_axes.end());
+  const bool keys = folds_keys(node.op);
+  const bool nan_is_largest = node.op == Op::reduce_max;
+  const Halide::Type type = folded_type(in_type.dtype);
+
+  const ReducedDims reduced = AlgorithmBuilder::reduce_over(in_type, axes);
+  const Coordinates at = input_coordinates(AlgorithmBuilder::coordinates_of(builder.type(out)), axes, reduced,
+                                           in_type.rank(), node.attributes.integer("keepdims") != 0);
+  const Expr element = cast(type, builder.read(in, at));
+  const Fold fold = fold_of(node.op, type, extreme_key(type, false, nan_is_largest),
+                            extreme_key(type, true, nan_is_largest));
+  const std::vector<Var> vars = AlgorithmBuilder::vars_of(builder.type(out));
+  Func folded = builder.stage(builder.name(out) + "_fold");
+  folded(vars) = fold.start;
+  folded(vars) = fold.combine(folded(vars), keys ? order_key(element, nan_is_largest) : element);
+  builder.define(out, [&](const Coordinates&) -> Expr {
+    if (in_type.dtype == DType::boolean) return folded(vars) != 0;
+    return keys ? from_order_key(folded(vars), type) : Expr(folded(vars));
+  });
+}
+
+void define_arg_reduction(AlgorithmBuilder& builder, const Node& node) {
+  const ValueId out = node.outputs.front();
+  const ValueId in = node.inputs.front();
+  const TensorType& in_type = builder.type(in);
+  const std::vector<int> axes = {static_cast<int>(node.attributes.integer("axis"))};
+  const bool largest = node.op == Op::arg_max;
+  const bool last = node.attributes.integer("select_last") != 0;
+
+  const ReducedDims reduced = AlgorithmBuilder::reduce_over(in_type, axes);
+  const Coordinates at = input_coordinates(AlgorithmBuilder::coordinates_of(builder.type(out)), axes, reduced,
+                                           in_type.rank(), node.attributes.integer("keepdims") != 0);
+  const Expr key = index_key(cast(folded_type(in_type.dtype), builder.read(in, at)), largest);
+  const std::vector<Var> vars = AlgorithmBuilder::vars_of(builder.type(out));
+  Func folded = builder.stage(builder.name(out) + "_fold");
+  folded(vars) = Tuple(Halide::Internal::make_zero(key.type()), Expr(-1));
+  const Expr best = folded(vars)[0];
+  const Expr best_index = folded(vars)[1];
+  const Expr beats = largest ? (last ? key >= best : key > best) : (last ? key <= best : key < best);
+  const Expr wins = best_index < 0 || beats;
+  folded(vars) = Tuple(select(wins, key, best), select(wins, reduced.at.front().full, best_index));
+  builder.define(out, [&](const Coordinates&) { return cast<std::int64_t>(folded(vars)[1]); });
+}
+
+void define_scan(AlgorithmBuilder& builder, const Node& node) {
+  const ValueId out = node.outputs.front();
+  const ValueId in = node.inputs.front();
+  const TensorType& type = builder.type(out);
+  const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+  const int extent = static_cast<int>(type.dims().at(axis));
+  const bool exclusive = node.attributes.integer("exclusive") != 0;
+  const bool reverse = node.attributes.integer("reverse") != 0;
+  const bool is_sum = node.op == Op::cumsum;
+  const int towards_start = reverse ? 1 : -1;
+
+  // The pure definition holds each element's own term; update 0 walks the axis and adds the neighbour's
+  // total.
+  const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
+  const Coordinates coordinates = AlgorithmBuilder::coordinates_of(type);
+  Func folded = builder.stage(builder.name(out) + "_fold");
+  Coordinates source = coordinates;
+  Expr term;
+  if (exclusive) {
+    const Expr neighbour = coordinates[axis].full + towards_start;
+    source[axis] = Halide::clamp(neighbour, 0, std::max(extent - 1, 0));
+    const Expr read = builder.read(in, source);
+    term = select(neighbour >= 0 && neighbour < extent, read,
+                  Halide::Internal::make_const(read.type(), is_sum ? 0 : 1));
+  } else {
+    term = builder.read(in, source);
+  }
+  folded(vars) = term;
+  const Halide::RDom domain = reduction_domain({std::max(extent - 1, 0)});
+  Coordinates here = coordinates;
+  Coordinates before = coordinates;
+  here[axis] = reverse ? extent - 2 - domain[0] : domain[0] + 1;
+  before[axis] = here[axis].full + towards_start;
+  const std::vector<Expr> to = AlgorithmBuilder::arguments_of(type, here);
+  const std::vector<Expr> from = AlgorithmBuilder::arguments_of(type, before);
+  folded(to) = is_sum ? folded(to) + folded(from) : folded(to) * folded(from);
+  builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
+}
+
+void define_top_k(AlgorithmBuilder& builder, const Node& node) {
+  const ValueId in = node.inputs.front();
+  const TensorType& type = builder.type(node.outputs.front());
+  const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+  const bool largest = node.attributes.integer("largest") != 0;
+  const int count = static_cast<int>(builder.type(in).dims().at(axis));
+  const int k = static_cast<int>(type.dims().at(axis));
+
+  // Slot 0 of vN_fold means "nothing chosen yet" by index -1; slot j+1 holds the j-th choice: the best
+  // element that comes after slot j's in the order (key, then lower index). One pass over the axis per
+  // choice.
+  const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
+  const Halide::RDom domain = reduction_domain({count, k});
+  Coordinates source = AlgorithmBuilder::coordinates_of(type);
+  source[axis] = Expr(domain[0]);
+  const Expr key = index_key(cast(folded_type(type.dtype), builder.read(in, source)), true);
+  const std::size_t position = vars.size() - 1 - axis;
+  std::vector<Expr> slot(vars.begin(), vars.end());
+  slot[position] = domain[1] + 1;
+  std::vector<Expr> previous = slot;
+  previous[position] = Expr(domain[1]);
+
+  Func folded = builder.stage(builder.name(node.outputs.front()) + "_fold");
+  folded(vars) = Tuple(Halide::Internal::make_zero(key.type()), Expr(-1));
+  const auto comes_before = [&](const Expr& a, const Expr& index_a, const Expr& b, const Expr& index_b) {
+    return (largest ? a > b : a < b) || (a == b && index_a < index_b);
+  };
+  const Expr index = domain[0];
+  const Expr allowed =
+      folded(previous)[1] < 0 || comes_before(folded(previous)[0], folded(previous)[1], key, index);
+  const Expr better = folded(slot)[1] < 0 || comes_before(key, index, folded(slot)[0], folded(slot)[1]);
+  folded(slot) = Tuple(select(allowed && better, key, folded(slot)[0]),
+                       select(allowed && better, index, folded(slot)[1]));
+
+  const auto chosen = [&](int part) {
+    std::vector<Expr> arguments(vars.begin(), vars.end());
+    arguments[position] = vars[position] + 1;
+    return Expr(folded(arguments)[part]);
+  };
+  builder.define(node.outputs[0], [&](const Coordinates&) -> Expr {
+    if (type.dtype == DType::boolean) return chosen(0) != 0;
+    return from_order_key(chosen(0), compute_type_of(type.dtype));
+  });
+  builder.define(node.outputs[1], [&](const Coordinates&) { return cast<std::int64_t>(chosen(1)); });
+}
+
+}  // namespace sylvite

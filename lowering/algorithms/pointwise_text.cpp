@@ -1,0 +1,236 @@
+#include "lowering/algorithms/pointwise_text.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+/// What a node becomes, by operation: {0}, {1}, {2} are its operands.
+struct Row {
+  Op op;
+  const char* exact;
+  const char* fast;  ///< nullptr: as exact
+};
+constexpr Row rows[] = {
+    {Op::neg, "-{0}", nullptr},
+    {Op::abs, "fabsf({0})", nullptr},
+    {Op::sign, "sign({0})", nullptr},
+    {Op::floor, "floorf({0})", nullptr},
+    {Op::ceil, "ceilf({0})", nullptr},
+    {Op::round, "rintf({0})", nullptr},
+    {Op::sqrt, "sqrtf({0})", nullptr},
+    {Op::rsqrt, "1.f / sqrtf({0})", "rsqrtf({0})"},
+    {Op::reciprocal, "1.f / {0}", nullptr},
+    {Op::exp, "expf({0})", "__expf({0})"},
+    {Op::log, "logf({0})", nullptr},
+    {Op::sin, "sinf({0})", nullptr},
+    {Op::cos, "cosf({0})", nullptr},
+    {Op::tan, "tanf({0})", nullptr},
+    {Op::asin, "asinf({0})", nullptr},
+    {Op::acos, "acosf({0})", nullptr},
+    {Op::atan, "atanf({0})", nullptr},
+    {Op::sinh, "sinhf({0})", nullptr},
+    {Op::cosh, "coshf({0})", nullptr},
+    {Op::tanh, "tanhf({0})", "tanh_fast({0})"},
+    {Op::asinh, "asinhf({0})", nullptr},
+    {Op::acosh, "acoshf({0})", nullptr},
+    {Op::atanh, "atanhf({0})", nullptr},
+    {Op::erf, "erff({0})", nullptr},
+    {Op::sigmoid, "sigmoid({0})", "sigmoid_fast({0})"},
+    {Op::relu, "relu({0})", nullptr},
+    {Op::silu, "silu({0})", "silu_fast({0})"},
+    {Op::hard_swish, "{0} * clamp01({0} * (1.f / 6.f) + 0.5f)", nullptr},
+    {Op::softplus, "softplus({0})", nullptr},
+    {Op::logical_not, "!{0}", nullptr},
+    {Op::is_nan, "{0} != {0}", nullptr},
+    {Op::add, "{0} + {1}", nullptr},
+    {Op::sub, "{0} - {1}", nullptr},
+    {Op::mul, "{0} * {1}", nullptr},
+    {Op::div, "{0} / {1}", nullptr},
+    {Op::pow, "powf({0}, {1})", nullptr},
+    {Op::minimum, "nan_min({0}, {1})", nullptr},
+    {Op::maximum, "nan_max({0}, {1})", nullptr},
+    {Op::equal, "{0} == {1}", nullptr},
+    {Op::less, "{0} < {1}", nullptr},
+    {Op::less_equal, "{0} <= {1}", nullptr},
+    {Op::greater, "{0} > {1}", nullptr},
+    {Op::greater_equal, "{0} >= {1}", nullptr},
+    {Op::logical_and, "{0} && {1}", nullptr},
+    {Op::logical_or, "{0} || {1}", nullptr},
+    {Op::logical_xor, "{0} != {1}", nullptr},
+    {Op::where, "{0} ? {1} : {2}", nullptr},
+};
+
+/// A float as C reads it back exactly.
+std::string literal(double value) {
+  const auto single = static_cast<float>(value);
+  if (single != single) return "(0.f / 0.f)";
+  if (single - single != 0) return single > 0 ? "(1.f / 0.f)" : "(-1.f / 0.f)";
+  return single < 0 ? fmt::format("({:a}f)", single) : fmt::format("{:a}f", single);
+}
+
+bool is_printable(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::boolean;
+}
+
+std::string cast_text(const Node& node, const std::string& x) {
+  const std::string& to = node.attributes.string("to");
+  if (to == "bool") return x + " != 0.f";
+  if (to == "f32") return fmt::format("(float){}", x);
+  return fmt::format("round_{}({})", to, x);
+}
+
+/// Operations whose text depends on attributes; empty for others.
+std::string text_by_attributes(const Node& node, const std::vector<std::string>& x, bool fast) {
+  switch (node.op) {
+    case Op::gelu: {
+      const bool by_tanh = node.attributes.string("approximate") == "tanh";
+      return fmt::format("gelu{}{}({})", by_tanh ? "_tanh" : "", fast ? "_fast" : "", x[0]);
+    }
+    case Op::hard_sigmoid:
+      return fmt::format("clamp01({} * {} + {})", x[0], literal(node.attributes.real("alpha")),
+                         literal(node.attributes.real("beta")));
+    case Op::mod:
+      return fmt::format("{}({}, {})", node.attributes.integer("fmod") != 0 ? "fmodf" : "floor_mod", x[0],
+                         x[1]);
+    case Op::cast:
+      return cast_text(node, x[0]);
+    default:
+      return "";
+  }
+}
+
+std::string node_text(const Node& node, std::vector<std::string> x, bool fast) {
+  std::string text = text_by_attributes(node, x, fast);
+  if (!text.empty()) return text;
+  const auto* row =
+      std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.op == node.op; });
+  if (row == std::end(rows)) throw UnsupportedError("{} is not printed as C", op_info(node.op).name);
+  x.resize(3);
+  return fmt::format(fmt::runtime(fast && row->fast != nullptr ? row->fast : row->exact), x[0], x[1], x[2]);
+}
+
+Dims without_ones(Dims dims) {
+  std::erase(dims, 1);
+  return dims;
+}
+
+/// Of a value whose channels are one block: they lie innermost.
+Dims channels_last_strides(const TensorType& type) {
+  const Dims dims = type.dims();
+  if (type.layout.channel_block != dims.at(1))
+    throw UnsupportedError("{} has its channels in several blocks", type.to_string());
+  Dims strides = dense_strides(dims);
+  for (std::size_t i = 2; i < dims.size(); ++i) strides[i] *= dims[1];
+  strides[1] = 1;
+  return strides;
+}
+
+class Printer {
+ public:
+  Printer(const Graph& body, ValueId root, ValueId output, bool fast)
+      : body_(body), output_dims_(body.type(output).dims()), fast_(fast) {
+    names_[root] = "root";
+  }
+
+  /// The name that holds the value, printing what it needs.
+  std::string value(ValueId id) {
+    if (const auto found = names_.find(id); found != names_.end()) return found->second;
+    const TensorType& type = body_.type(id);
+    if (!is_printable(type.dtype))
+      throw UnsupportedError("value '{}' is {}, C text has floats only", body_.value(id).name,
+                             dtype_name(type.dtype));
+    std::string name;
+    if (body_.is_constant(id)) {
+      name = constant(id);
+    } else if (const NodeId producer = body_.value(id).producer;
+               producer != no_node && has_trait(body_.node(producer).op, OpTrait::pointwise)) {
+      name = node(body_.node(producer), id);
+    } else {
+      name = operand(id);
+    }
+    return names_[id] = name;
+  }
+
+  [[nodiscard]] const std::string& lines() const { return lines_; }
+  [[nodiscard]] const std::vector<PointwiseOperand>& operands() const { return operands_; }
+
+ private:
+  std::string constant(ValueId id) {
+    const Tensor& tensor = *body_.value(id).constant;
+    if (tensor.size() != 1)
+      throw UnsupportedError("constant '{}' has {} elements, C text has one", body_.value(id).name,
+                             tensor.size());
+    if (tensor.dtype() == DType::boolean) return tensor.as_double(0) != 0 ? "true" : "false";
+    return literal(tensor.as_double(0));
+  }
+
+  std::string node(const Node& node, ValueId id) {
+    std::vector<std::string> x;
+    for (const ValueId input : node.inputs) x.push_back(value(input));
+    const std::string& name = body_.value(id).name;
+    lines_ += fmt::format("  const {} {} = {};\n", body_.type(id).dtype == DType::boolean ? "bool" : "float",
+                          name, node_text(node, x, fast_));
+    return name;
+  }
+
+  /// A body input, perhaps through views that move nothing: reshapes around ones, and broadcasts.
+  std::string operand(ValueId id) {
+    ValueId source = id;
+    while (body_.value(source).producer != no_node) {
+      const Node& view = body_.node(body_.value(source).producer);
+      const Dims from = body_.type(view.inputs.at(0)).dims();
+      const bool keeps =
+          view.op == Op::reshape && without_ones(from) == without_ones(body_.type(source).dims());
+      if (!keeps)
+        throw UnsupportedError("{} ahead of pointwise work is not printed as C", op_info(view.op).name);
+      source = view.inputs.at(0);
+    }
+    const auto found = std::find(body_.inputs.begin(), body_.inputs.end(), source);
+    if (found == body_.inputs.end())
+      throw UnsupportedError("value '{}' is neither computed nor an input", body_.value(source).name);
+    if (body_.type(id).dtype == DType::boolean)
+      throw UnsupportedError("input '{}' is bool, C text reads floats", body_.value(source).name);
+    PointwiseOperand operand;
+    operand.input = static_cast<int>(found - body_.inputs.begin());
+    operand.dtype = body_.type(id).dtype;
+    operand.name = fmt::format("in{}_{}", operand.input, operands_.size());
+    operand.strides = broadcast_strides(body_.type(id));
+    operands_.push_back(operand);
+    return operand.name;
+  }
+
+  [[nodiscard]] Dims broadcast_strides(const TensorType& type) const {
+    const Dims dims = type.dims();
+    Dims strides(output_dims_.size(), 0);
+    const Dims own = type.layout.channel_block == 0 ? dense_strides(dims) : channels_last_strides(type);
+    const std::size_t skip = output_dims_.size() - dims.size();
+    for (std::size_t i = 0; i < dims.size(); ++i) strides[skip + i] = dims[i] == 1 ? 0 : own[i];
+    return strides;
+  }
+
+  const Graph& body_;
+  Dims output_dims_;
+  bool fast_;
+  std::map<ValueId, std::string> names_;
+  std::vector<PointwiseOperand> operands_;
+  std::string lines_;
+};
+
+}  // namespace
+
+PointwiseText print_pointwise(const Graph& body, ValueId root, ValueId output, const std::string& name,
+                              bool fast) {
+  Printer printer(body, root, output, fast);
+  const std::string result = printer.value(output);
+  std::string parameters = "float root";
+  for (const PointwiseOperand& operand : printer.operands()) parameters += ", float " + operand.name;
+  return {
+      fmt::format("DEVICE float {}({}) {{\n{}  return {};\n}}\n", name, parameters, printer.lines(), result),
+      printer.operands()};
+}
+
+}  // namespace sylvite

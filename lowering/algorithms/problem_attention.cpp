@@ -1,0 +1,110 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "base/error.h"
+#include "lowering/algorithms/problems.h"
+
+namespace sylvite {
+namespace {
+
+/// out.dim[i] is the anchor's dim order[i].
+using Order = std::vector<int>;
+
+/// The order of a node's result, given those of the values that depend on the anchor. nullopt: no template's
+/// work.
+std::optional<Order> order_after(const Graph& body, const Node& node,
+                                 const std::map<ValueId, Order>& orders) {
+  std::optional<Order> found;
+  for (const ValueId input : node.inputs) {
+    const auto order = orders.find(input);
+    if (order == orders.end()) continue;
+    if (found && *found != order->second) return std::nullopt;
+    found = order->second;
+    if (node.op == Op::transpose) continue;
+    const bool same = body.type(input).shape == body.type(node.outputs.at(0)).shape;
+    if (!has_trait(node.op, OpTrait::pointwise) || !same) return std::nullopt;
+  }
+  if (node.op != Op::transpose || !found) return found;
+  const Dims& perm = node.attributes.integers("perm");
+  Order result;
+  for (const std::int64_t dim : perm) result.push_back(found->at(static_cast<std::size_t>(dim)));
+  const bool keeps_columns = result.back() == static_cast<int>(result.size()) - 1;
+  return keeps_columns ? std::optional(result) : std::nullopt;
+}
+
+/// Fills the output's loops, or says what stands in the way.
+std::string find_loops(const Kernel& kernel, AttentionProblem& problem) {
+  const Graph& body = kernel.body;
+  const int rank = body.type(problem.anchor).rank();
+  Order start(static_cast<std::size_t>(rank));
+  std::iota(start.begin(), start.end(), 0);
+  std::map<ValueId, Order> orders = {{problem.anchor, start}};
+  for (std::size_t i = 0; i < body.nodes().size(); ++i) {
+    const Node& node = body.nodes()[i];
+    if (static_cast<NodeId>(i) == kernel.anchor) continue;
+    const OpInfo& info = op_info(node.op);
+    const bool after =
+        std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return orders.contains(id); });
+    if (after) {
+      const std::optional<Order> order = order_after(body, node, orders);
+      if (!order) return fmt::format("{} after the anchor changes the shape", info.name);
+      orders[node.outputs.at(0)] = *order;
+    } else if (!info.has(OpTrait::pointwise) && !info.has(OpTrait::view) && !info.has(OpTrait::creation)) {
+      return fmt::format("its body also has {}", info.name);
+    }
+  }
+  const auto order = orders.find(problem.output);
+  if (order == orders.end()) return "its output does not depend on the anchor";
+  // Storage dim dJ is logical dim rank - 1 - J.
+  std::map<int, std::string> loop_of;
+  for (int i = 0; i < rank; ++i)
+    loop_of[order->second.at(static_cast<std::size_t>(i))] = fmt::format("d{}", rank - 1 - i);
+  problem.row_loop = loop_of.at(rank - 2);
+  for (int dim = rank - 3; dim >= 0; --dim) problem.batch_loops.push_back(loop_of.at(dim));
+  return "";
+}
+
+}  // namespace
+
+Reading<AttentionProblem> read_attention(const Kernel& kernel) {
+  if (kernel.kind != KernelClass::attention) return {{}, "it is no attention"};
+  Reading<AttentionProblem> reading;
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  AttentionProblem& problem = reading.problem;
+  if (body.outputs.size() != 1)
+    return {{}, fmt::format("it has {} outputs, a template makes one", body.outputs.size())};
+  problem.q = node.inputs.at(0);
+  problem.k = node.inputs.at(1);
+  problem.v = node.inputs.at(2);
+  problem.anchor = node.outputs.at(0);
+  problem.output = body.outputs[0];
+  problem.element = body.type(problem.q).dtype;
+  const bool is_known = problem.element == DType::f32 || problem.element == DType::bf16;
+  for (const ValueId id : {problem.q, problem.k, problem.v}) {
+    const TensorType& type = body.type(id);
+    if (!is_known || type.dtype != problem.element)
+      return {{},
+              fmt::format("value '{}' is {}, the template takes f32 or bf16", body.value(id).name,
+                          dtype_name(type.dtype))};
+  }
+  if (body.type(problem.anchor).layout.channel_block != 0) return {{}, "its output is channel-blocked"};
+  reading.refusal = find_loops(kernel, problem);
+  const Dims q = body.type(problem.q).dims();
+  const Dims k = body.type(problem.k).dims();
+  const Dims out = body.type(problem.anchor).dims();
+  problem.rows = q[q.size() - 2];
+  problem.depth = q.back();
+  problem.positions = k[k.size() - 2];
+  problem.columns = out.back();
+  for (std::size_t i = 0; i + 2 < out.size(); ++i) problem.batch *= out[i];
+  if (problem.batch * problem.rows * problem.depth * problem.positions * problem.columns == 0)
+    return {{}, "it is empty"};
+  if (problem.depth % problem.pair() != 0)
+    return {{}, fmt::format("its depth {} is odd, bf16 is multiplied in pairs", problem.depth)};
+  return reading;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,400 @@
+#include "lowering/algorithms/problems.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "base/error.h"
+#include "lowering/algorithms/conv_tiles.h"
+
+namespace sylvite {
+namespace {
+
+/// Per value: does it depend on `root`?
+std::vector<bool> downstream_of(const Graph& body, ValueId root) {
+  std::vector<bool> depends(body.values().size(), false);
+  depends[static_cast<std::size_t>(root)] = true;
+  for (const Node& node : body.nodes()) {
+    const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      return id != no_value && depends[static_cast<std::size_t>(id)];
+    });
+    if (!reads) continue;
+    for (const ValueId id : node.outputs) depends[static_cast<std::size_t>(id)] = true;
+  }
+  return depends;
+}
+
+/// Why a template cannot take the work around the anchor; empty when it can.
+std::string body_refusal(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (body.outputs.size() != 1)
+    return fmt::format("it has {} outputs, a template makes one", body.outputs.size());
+  const ValueId root = body.node(kernel.anchor).outputs.at(0);
+  const TensorType& type = body.type(root);
+  const std::vector<bool> depends = downstream_of(body, root);
+  if (!depends[static_cast<std::size_t>(body.outputs[0])]) return "its output does not depend on the anchor";
+  for (std::size_t i = 0; i < body.nodes().size(); ++i) {
+    const Node& node = body.nodes()[i];
+    if (static_cast<NodeId>(i) == kernel.anchor) continue;
+    const OpInfo& info = op_info(node.op);
+    const bool after = depends[static_cast<std::size_t>(node.outputs.at(0))];
+    if (after && !info.has(OpTrait::pointwise))
+      return fmt::format("{} after the anchor is not pointwise", info.name);
+    if (!info.has(OpTrait::pointwise) && !info.has(OpTrait::view) && !info.has(OpTrait::creation)) {
+      return fmt::format("its body also has {}", info.name);
+    }
+    const TensorType& own = body.type(node.outputs.at(0));
+    if (after && (own.shape != type.shape || own.layout != type.layout)) {
+      return fmt::format("{} after the anchor changes the shape", info.name);
+    }
+  }
+  return "";
+}
+
+/// f32 by weights of bf16, as store_as makes it.
+bool has_wide_rows(const Graph& body, const Node& node) {
+  return node.op == Op::matmul && body.type(node.inputs.at(0)).dtype == DType::f32 &&
+         body.type(node.inputs.at(1)).dtype == DType::bf16;
+}
+
+/// All of the anchor's values must be f32, or all bf16, but for parameters that infer.h lets differ: a
+/// convolution's, and the right operand of a matmul.
+std::string float_refusal(const Graph& body, const Node& node) {
+  const DType element = body.type(node.inputs.at(0)).dtype;
+  const bool is_known = element == DType::f32 || element == DType::bf16;
+  std::vector<ValueId> values = node.inputs;
+  if (node.op == Op::conv || has_wide_rows(body, node)) values.resize(1);
+  values.push_back(node.outputs.at(0));
+  for (const ValueId id : values) {
+    if (id != no_value && (!is_known || body.type(id).dtype != element)) {
+      return fmt::format("value '{}' is {}, the template takes f32 or bf16", body.value(id).name,
+                         dtype_name(body.type(id).dtype));
+    }
+  }
+  return "";
+}
+
+/// The index of body input `id`, or -1.
+int input_index(const Graph& body, ValueId id) {
+  const auto found = std::find(body.inputs.begin(), body.inputs.end(), id);
+  return found == body.inputs.end() ? -1 : static_cast<int>(found - body.inputs.begin());
+}
+
+/// A weight that one node reads once, so that its packing disturbs no other reader.
+bool is_packable(const Kernel& kernel, ValueId id) {
+  const int index = input_index(kernel.body, id);
+  if (index < 0 || !kernel.input_is_weight.at(static_cast<std::size_t>(index))) return false;
+  return kernel.body.uses()[static_cast<std::size_t>(id)].size() == 1;
+}
+
+/// Does `id` take arithmetic to get, beyond index maps of inputs?
+bool is_computed(const Graph& body, ValueId id) {
+  const NodeId producer = body.value(id).producer;
+  if (producer == no_node) return false;
+  const Node& node = body.node(producer);
+  if (!has_trait(node.op, OpTrait::view)) return true;
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueId input) { return input != no_value && is_computed(body, input); });
+}
+
+/// The 2-D weight that `right` is, or is the transpose of, when it can be packed.
+RightWeight find_weight(const Kernel& kernel, ValueId right) {
+  const Graph& body = kernel.body;
+  ValueId weight = right;
+  const NodeId producer = body.value(right).producer;
+  bool transposed = false;
+  if (producer != no_node) {
+    const Node& node = body.node(producer);
+    if (node.op != Op::transpose || node.attributes.integers("perm") != Dims{1, 0}) return {};
+    if (body.uses()[static_cast<std::size_t>(right)].size() != 1) return {};
+    weight = node.inputs.at(0);
+    transposed = true;
+  }
+  if (!is_packable(kernel, weight) || body.type(weight).rank() != 2) return {};
+  if (body.type(weight).layout.channel_block != 0) return {};
+  return {weight, transposed};
+}
+
+void read_conv_extents(const Graph& body, const Attributes& attributes, ConvProblem& problem) {
+  const Dims in = body.type(problem.x).dims();
+  const Dims weight = body.type(problem.weight).dims();
+  const Dims out = body.type(problem.anchor).dims();
+  const Dims& strides = attributes.integers("strides");
+  const Dims& dilations = attributes.integers("dilations");
+  const Dims& pads = attributes.integers("pads");
+  problem.batch = in[0];
+  problem.channels = in[1];
+  problem.height = in[2];
+  problem.width = in[3];
+  problem.out_channels = out[1];
+  problem.out_height = out[2];
+  problem.out_width = out[3];
+  problem.kernel_y = weight[2];
+  problem.kernel_x = weight[3];
+  problem.stride_y = strides.at(0);
+  problem.stride_x = strides.at(1);
+  problem.dilation_y = dilations.at(0);
+  problem.dilation_x = dilations.at(1);
+  problem.pad_top = pads.at(0);
+  problem.pad_left = pads.at(1);
+  const auto last = [](std::int64_t extent, std::int64_t stride, std::int64_t window, std::int64_t dilation,
+                       std::int64_t pad) { return (extent - 1) * stride + (window - 1) * dilation - pad; };
+  problem.padded = problem.pad_top > 0 || problem.pad_left > 0 ||
+                   last(problem.out_height, problem.stride_y, problem.kernel_y, problem.dilation_y,
+                        problem.pad_top) >= in[2] ||
+                   last(problem.out_width, problem.stride_x, problem.kernel_x, problem.dilation_x,
+                        problem.pad_left) >= in[3];
+}
+
+std::string conv_refusal(const Kernel& kernel, const Node& node, bool depthwise) {
+  const Graph& body = kernel.body;
+  const TensorType& x = body.type(node.inputs.at(0));
+  const TensorType& out = body.type(node.outputs.at(0));
+  if (x.rank() != 4) return fmt::format("it has {} spatial dims, the template takes 2", x.rank() - 2);
+  if (out.layout.channel_block == 0) return "its output is not channel-blocked";
+  if (x.layout.channel_block != 0 && x.layout != out.layout)
+    return "its input and output have different blocks";
+  const std::int64_t groups = node.attributes.integer("groups");
+  const Dims dims = x.dims();
+  if (depthwise && (groups != dims[1] || out.dims()[1] != groups)) return "it is not depthwise";
+  if (!depthwise && groups != 1) return fmt::format("it has {} groups", groups);
+  if (!is_packable(kernel, node.inputs.at(1))) return "its filter is not a weight of its own";
+  return "";
+}
+
+}  // namespace
+
+RightWeight weight_for_tensor_cores(const Kernel& kernel) {
+  if (kernel.kind != KernelClass::matmul) return {};
+  const RightWeight weight = find_weight(kernel, kernel.body.node(kernel.anchor).inputs.at(1));
+  if (weight.id == no_value) return {};
+  const TensorType& type = kernel.body.type(weight.id);
+  const auto size = static_cast<std::int64_t>(dtype_size(type.dtype));
+  const bool lies_well = type.dims().back() * size % row_unit_bytes == 0;
+  return lies_well && type.dtype != DType::f32 ? RightWeight{} : weight;
+}
+
+std::int64_t quantized_lanes(std::int64_t k) {
+  std::int64_t lanes = 64;
+  while (k % lanes != 0) lanes /= 2;
+  return lanes;
+}
+
+Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
+  Reading<MatmulProblem> reading;
+  if (kernel.kind != KernelClass::matmul) return {{}, "it is no matmul"};
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  const bool is_quantized = node.op == Op::quantized_matmul;
+  for (const std::string& refusal :
+       {is_quantized ? std::string() : float_refusal(body, node), body_refusal(kernel)}) {
+    if (!refusal.empty()) return {{}, refusal};
+  }
+  MatmulProblem& problem = reading.problem;
+  problem.a = node.inputs.at(0);
+  problem.b = node.inputs.at(1);
+  problem.anchor = node.outputs.at(0);
+  problem.output = body.outputs[0];
+  const Dims out = body.type(problem.anchor).dims();
+  if (body.type(problem.anchor).layout.channel_block != 0) return {{}, "its output is channel-blocked"};
+  problem.m = out[out.size() - 2];
+  problem.n = out[out.size() - 1];
+  problem.k = body.type(problem.a).dims().back();
+  for (std::size_t i = 0; i + 2 < out.size(); ++i) problem.batch *= out[i];
+  if (problem.batch * problem.m * problem.n * problem.k == 0) return {{}, "it is empty"};
+  problem.element = is_quantized ? DType::i8 : body.type(problem.a).dtype;
+  if (is_quantized) {
+    problem.scales = node.inputs.at(2);
+    problem.sums = node.inputs.at(3);
+  }
+  if (problem.k % problem.pair() != 0) {
+    return {{},
+            fmt::format("its k = {} is no multiple of {}: so many {} are multiplied at once", problem.k,
+                        problem.pair(), dtype_name(problem.element))};
+  }
+  problem.a_is_computed = is_computed(body, problem.a);
+  const RightWeight weight = find_weight(kernel, problem.b);
+  problem.weight = weight.id;
+  problem.weight_is_transposed = weight.is_transposed;
+  if (has_wide_rows(body, node) && weight.id == no_value)
+    return {{}, "its right operand is bf16 beside f32, and no weight"};
+  if (is_quantized && (weight.id == no_value || weight.is_transposed))
+    return {{}, "its right operand is no weight of its own"};
+  return reading;
+}
+
+namespace {
+
+/// All but how channels are folded, of one convolution in the kernel.
+Reading<ConvProblem> read_conv_products(const Kernel& kernel, const Node& node, bool depthwise) {
+  const Graph& body = kernel.body;
+  Reading<ConvProblem> reading;
+  for (const std::string& refusal : {float_refusal(body, node), conv_refusal(kernel, node, depthwise)}) {
+    if (!refusal.empty()) return {{}, refusal};
+  }
+  ConvProblem& problem = reading.problem;
+  problem.x = node.inputs.at(0);
+  problem.weight = node.inputs.at(1);
+  problem.bias = node.inputs.size() > 2 ? node.inputs[2] : no_value;
+  problem.anchor = node.outputs.at(0);
+  problem.output = body.outputs[0];
+  problem.depthwise = depthwise;
+  problem.block = body.type(problem.anchor).layout.channel_block;
+  problem.x_is_blocked = body.type(problem.x).layout.channel_block != 0;
+  problem.x_is_computed = is_computed(body, problem.x);
+  read_conv_extents(body, node.attributes, problem);
+  problem.element = body.type(problem.x).dtype;
+  const bool empty =
+      body.type(problem.anchor).element_count() == 0 || body.type(problem.weight).element_count() == 0;
+  if (empty) return {{}, "it is empty"};
+  return reading;
+}
+
+/// The kernel's only convolution.
+Reading<ConvProblem> read_conv_products(const Kernel& kernel, bool depthwise) {
+  if (kernel.kind != KernelClass::convolution) return {{}, "it is no convolution"};
+  if (std::string refusal = body_refusal(kernel); !refusal.empty()) return {{}, std::move(refusal)};
+  return read_conv_products(kernel, kernel.body.node(kernel.anchor), depthwise);
+}
+
+Reading<ConvProblem> with_folded_channels(Reading<ConvProblem> reading) {
+  if (!reading.refusal.empty()) return reading;
+  ConvProblem& problem = reading.problem;
+  const bool few = !problem.x_is_blocked && !problem.depthwise && problem.channels < problem.block;
+  const int pair = problem.pair();
+  // Few channels are copied: an odd one gets a neighbour of zeros.
+  const std::int64_t channels = few ? (problem.channels + pair - 1) / pair * pair : problem.channels;
+  problem.source_block = few ? static_cast<int>(channels) : problem.block;
+  problem.fold_block = static_cast<int>(std::gcd(channels, static_cast<std::int64_t>(problem.source_block)));
+  if (problem.fold_block % pair != 0)
+    return {{}, fmt::format("its {} channels are odd, bf16 is multiplied in pairs", problem.channels)};
+  return reading;
+}
+
+/// The second convolution of a kernel that has two, else nullptr.
+const Node* second_conv(const Kernel& kernel) {
+  const Node* found = nullptr;
+  for (std::size_t i = 0; i < kernel.body.nodes().size(); ++i) {
+    const Node& node = kernel.body.nodes()[i];
+    if (node.op != Op::conv || static_cast<NodeId>(i) == kernel.anchor) continue;
+    if (found != nullptr) return nullptr;
+    found = &node;
+  }
+  return found;
+}
+
+bool is_scalar_constant(const Graph& body, ValueId id) {
+  const Value& value = body.value(id);
+  return value.constant && value.constant->size() == 1;
+}
+
+/// Why the work around two convolutions cannot be done by rows; empty when it can. What is between them is
+/// computed beyond the plane's border, too: it reads nothing else.
+std::string rows_refusal(const Graph& body, const Node& first, const Node& second) {
+  if (body.outputs.size() != 1)
+    return fmt::format("it has {} outputs, a template makes one", body.outputs.size());
+  const std::vector<bool> depends = downstream_of(body, first.outputs.at(0));
+  const std::vector<bool> is_after = downstream_of(body, second.outputs.at(0));
+  const auto is_between = [&](ValueId id) {
+    return depends[static_cast<std::size_t>(id)] && !is_after[static_cast<std::size_t>(id)];
+  };
+  if (!is_between(second.inputs.at(0))) return "its second convolution does not read the first";
+  if (!is_after[static_cast<std::size_t>(body.outputs[0])])
+    return "its output depends on no second convolution";
+  for (const Node& node : body.nodes()) {
+    if (&node == &first || &node == &second) continue;
+    const ValueId result = node.outputs.at(0);
+    const bool between = is_between(result);
+    if (!depends[static_cast<std::size_t>(result)]) {
+      if (!has_trait(node.op, OpTrait::view) && !has_trait(node.op, OpTrait::creation))
+        return fmt::format("its body also has {}", op_info(node.op).name);
+      continue;
+    }
+    const TensorType& type = body.type((between ? first : second).outputs[0]);
+    const bool reads_only_that = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      return between ? is_between(id) || is_scalar_constant(body, id) : id == no_value || !is_between(id);
+    });
+    if (!has_trait(node.op, OpTrait::pointwise) || body.type(result).shape != type.shape ||
+        body.type(result).layout != type.layout || !reads_only_that) {
+      return fmt::format("{} is no pointwise work on one of its convolutions", op_info(node.op).name);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
+  return with_folded_channels(read_conv_products(kernel, depthwise));
+}
+
+Reading<ConvRowsProblem> read_conv_rows(const Kernel& kernel) {
+  if (kernel.kind != KernelClass::convolution) return {{}, "it is no convolution"};
+  const Node* second = second_conv(kernel);
+  if (second == nullptr) return {{}, "it has not two convolutions"};
+  const Node& first = kernel.body.node(kernel.anchor);
+  if (std::string refusal = rows_refusal(kernel.body, first, *second); !refusal.empty())
+    return {{}, std::move(refusal)};
+  Reading<ConvProblem> a = with_folded_channels(read_conv_products(kernel, first, false));
+  Reading<ConvProblem> b = with_folded_channels(read_conv_products(kernel, *second, true));
+  if (!a.refusal.empty() || !b.refusal.empty()) return {{}, a.refusal.empty() ? b.refusal : a.refusal};
+  if (a.problem.element != DType::f32 || a.problem.block != b.problem.block || !b.problem.x_is_blocked)
+    return {{}, "its convolutions are not both f32 in the same blocks"};
+  return {{a.problem, b.problem}, ""};
+}
+
+Reading<ConvProblem> read_conv_tiles(const Kernel& kernel) {
+  Reading<ConvProblem> reading = read_conv_products(kernel, false);
+  ConvProblem& p = reading.problem;
+  if (!reading.refusal.empty()) return reading;
+  if (p.element != DType::bf16) {
+    reading.refusal = fmt::format("it is {}, tiles multiply bf16", dtype_name(p.element));
+  } else if (p.block % conv_tile_depth != 0) {
+    reading.refusal = fmt::format("its blocks have {} channels, a tile's row {}", p.block, conv_tile_depth);
+  } else if (!p.x_is_blocked && p.channels < p.block) {
+    reading.refusal = fmt::format("its input has {} channels, less than a block of {}", p.channels, p.block);
+  }
+  p.source_block = p.fold_block = p.block;
+  return reading;
+}
+
+Reading<ConvProblem> read_conv_lines(const Kernel& kernel) {
+  Reading<ConvProblem> reading = read_conv_products(kernel, false);
+  ConvProblem& p = reading.problem;
+  if (!reading.refusal.empty()) return reading;
+  const std::int64_t channels = (p.channels + 1) / 2 * 2;
+  const std::int64_t line = channels * p.kernel_x;
+  if (p.element != DType::bf16) {
+    reading.refusal = fmt::format("it is {}, tiles multiply bf16", dtype_name(p.element));
+  } else if (p.x_is_blocked) {
+    reading.refusal = "its input is channel-blocked";
+  } else if (p.dilation_x != 1) {
+    reading.refusal = "its window's channels do not lie together: it is dilated";
+  } else if (line > conv_tile_depth && line % conv_tile_depth != 0) {
+    reading.refusal =
+        fmt::format("a line of its window has {} x {} channels, no multiple of a tile's row of {}",
+                    p.kernel_x, channels, conv_tile_depth);
+  }
+  p.source_block = p.fold_block = static_cast<int>(channels);
+  return reading;
+}
+
+Reading<ConvProblem> read_winograd(const Kernel& kernel) {
+  Reading<ConvProblem> reading = read_conv(kernel, false);
+  if (!reading.refusal.empty()) return reading;
+  const ConvProblem& p = reading.problem;
+  if (p.element != DType::f32) {
+    reading.refusal = fmt::format("it is {}: transforms need the digits of f32", dtype_name(p.element));
+  } else if (p.kernel_y != 3 || p.kernel_x != 3) {
+    reading.refusal = fmt::format("its window is {} x {}, not 3 x 3", p.kernel_y, p.kernel_x);
+  } else if (p.has_strides()) {
+    reading.refusal = fmt::format("its strides are {} and {}, not 1", p.stride_y, p.stride_x);
+  } else if (p.dilation_y != 1 || p.dilation_x != 1) {
+    reading.refusal = fmt::format("its dilations are {} and {}, not 1", p.dilation_y, p.dilation_x);
+  } else if (p.has_few_channels()) {
+    reading.refusal = fmt::format("its input has {} channels, less than a block of {}", p.channels, p.block);
+  }
+  return reading;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,150 @@
+#include "lowering/algorithms/halide_math.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace sylvite {
+namespace {
+
+using Halide::Expr;
+
+struct Function {
+  std::string name;
+  Expr (*ours)(const Expr&);
+  double (*exact)(double);
+};
+
+const std::vector<Function> functions = {
+    {"exp", math_exp, [](double x) { return std::exp(x); }},
+    {"exp up to zero", [](const Expr& x) { return math_exp_up_to_zero(Halide::select(x > 0.0F, -x, x)); },
+     [](double x) { return std::abs(x) > 87 ? 0 : std::exp(-std::abs(x)); }},
+    {"log", math_log, [](double x) { return std::log(x); }},
+    {"log1p", math_log1p, [](double x) { return std::log1p(x); }},
+    {"sin", math_sin, [](double x) { return std::sin(x); }},
+    {"cos", math_cos, [](double x) { return std::cos(x); }},
+    {"tan", math_tan, [](double x) { return std::tan(x); }},
+    {"asin", math_asin, [](double x) { return std::asin(x); }},
+    {"acos", math_acos, [](double x) { return std::acos(x); }},
+    {"atan", math_atan, [](double x) { return std::atan(x); }},
+    {"sinh", math_sinh, [](double x) { return std::sinh(x); }},
+    {"cosh", math_cosh, [](double x) { return std::cosh(x); }},
+    {"tanh", math_tanh, [](double x) { return std::tanh(x); }},
+    {"asinh", math_asinh, [](double x) { return std::asinh(x); }},
+    {"acosh", math_acosh, [](double x) { return std::acosh(x); }},
+    {"atanh", math_atanh, [](double x) { return std::atanh(x); }},
+    {"erf", math_erf, [](double x) { return std::erf(x); }},
+    {"sqrt", math_sqrt, [](double x) { return std::sqrt(x); }},
+    {"rsqrt", math_rsqrt, [](double x) { return 1 / std::sqrt(x); }},
+    {"sigmoid", math_sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }},
+    {"silu", math_silu, [](double x) { return x / (1 + std::exp(-x)); }},
+    {"softplus", math_softplus,
+     [](double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }},
+};
+
+/// Specials, every power of two with both signs, and a fine grid where the functions bend.
+std::vector<float> samples() {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> values = {
+      0.0F,    -0.0F,    infinity, -infinity, std::numeric_limits<float>::quiet_NaN(),
+      3.4e38F, -3.4e38F, 88.7228F, 88.73F,    -87.4F,
+      -103.0F, -104.5F,  1.0F,     -1.0F,     1.0000001F};
+  for (int e = -140; e < 128; ++e) {
+    for (const float m : {1.0F, 1.3F, 1.7F}) {
+      values.push_back(std::ldexp(m, e));
+      values.push_back(-std::ldexp(m, e));
+    }
+  }
+  for (int i = -4000; i <= 4000; ++i) values.push_back(static_cast<float>(i) * 0.0037F);
+  while (values.size() % 16 != 0) values.push_back(0.5F);
+  return values;
+}
+
+/// "" when close enough. The absolute floor stands for subnormals and for the roots of sin, cos and log.
+bool is_close(double expected, float actual, float x, const std::string& name) {
+  if (std::isnan(expected)) return std::isnan(actual);
+  const auto rounded = static_cast<float>(expected);
+  if (std::isinf(rounded)) return actual == rounded || std::abs(expected) < 3.5e38;
+  const bool is_periodic = name == "sin" || name == "cos" || name == "tan";
+  if (is_periodic && std::abs(x) > 1e4F) return std::isfinite(actual);
+  const double floor = is_periodic ? 2e-7 : 1e-38;
+  const double scale = name == "tan" ? std::abs(expected) * (1 + std::abs(expected)) : std::abs(expected);
+  return std::abs(expected - actual) <= 2.5e-6 * scale + floor;
+}
+
+/// Every function of every value, `lanes` at a time.
+Halide::Realization results_of(std::vector<float>& values, int lanes) {
+  const Halide::Var d0("d0");
+  Halide::Buffer<float> in(values.data(), static_cast<int>(values.size()));
+  std::vector<Halide::Func> outputs;
+  for (const Function& function : functions) {
+    Halide::Func f(function.name);
+    f(d0) = function.ours(in(d0));
+    if (lanes > 1) f.vectorize(d0, lanes);
+    outputs.push_back(f);
+  }
+  return Halide::Pipeline(outputs).realize({static_cast<int>(values.size())});
+}
+
+TEST(HalideMath, AgreesWithLibmEverywhere) {
+  std::vector<float> values = samples();
+  const Halide::Realization results = results_of(values, 16);
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    const Halide::Buffer<float> result = results[i];
+    int wrong = 0;
+    for (std::size_t k = 0; k < values.size() && wrong < 5; ++k) {
+      const double expected = functions[i].exact(values[k]);
+      const float actual = result(static_cast<int>(k));
+      if (!is_close(expected, actual, values[k], functions[i].name)) {
+        ADD_FAILURE() << functions[i].name << "(" << values[k] << ") = " << actual << ", expected "
+                      << expected;
+        ++wrong;
+      }
+    }
+  }
+}
+
+TEST(HalideMath, RoundsAlikeInVectorsAndAlone) {
+  std::vector<float> values = samples();
+  const Halide::Realization vectors = results_of(values, 16);
+  const Halide::Realization alone = results_of(values, 1);
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    const Halide::Buffer<float> a = vectors[i];
+    const Halide::Buffer<float> b = alone[i];
+    int different = 0;
+    for (int k = 0; k < a.width(); ++k) different += a(k) != b(k) && !(std::isnan(a(k)) && std::isnan(b(k)));
+    EXPECT_EQ(different, 0) << functions[i].name;
+  }
+}
+
+TEST(HalideMath, OrderKeysKeepTheOrderAndLetNaNWin) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  Halide::Buffer<float> in(6);
+  const std::vector<float> ascending = {-infinity, -2.5F, -0.0F, 0.0F, 1e-30F, infinity};
+  for (int i = 0; i < 6; ++i) in(i) = ascending[static_cast<std::size_t>(i)];
+  const Halide::Var d0("d0");
+  Halide::Func key("key");
+  Halide::Func back("back");
+  key(d0) = order_key(in(d0), true);
+  back(d0) = from_order_key(key(d0), Halide::Float(32));
+  const Halide::Realization results = Halide::Pipeline({key, back}).realize({6});
+  const Halide::Buffer<int> keys = results[0];
+  const Halide::Buffer<float> values = results[1];
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_TRUE(i == 0 || keys(i - 1) < keys(i));
+    EXPECT_EQ(values(i), in(i));
+  }
+  for (const float x : {nan, -nan}) {
+    in.fill(x);
+    const Halide::Buffer<int> largest = Halide::Func(key).realize({1});
+    EXPECT_EQ(largest(0), std::numeric_limits<int>::max());
+  }
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,207 @@
+#include "lowering/algorithms/pointwise_text.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+
+#include "base/error.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/text.h"
+#include "schedules/cuda_sources.h"
+
+// Printed functions, compiled as C++ for the CPU, against the interpreter.
+
+namespace sylvite {
+namespace {
+
+constexpr const char* cpu_prelude = R"(
+#include <cmath>
+#include <cstring>
+#define DEVICE extern "C" inline __attribute__((used))
+#define __expf expf
+#define __fdividef(x, y) ((x) / (y))
+inline float rsqrtf(float x) { return 1.f / sqrtf(x); }
+DEVICE float tanh_fast(float x) { return tanhf(x); }
+DEVICE float round_bf16(float x) {
+  unsigned bits;
+  std::memcpy(&bits, &x, 4);
+  if (x == x) bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+  std::memcpy(&x, &bits, 4);
+  return x;
+}
+DEVICE float round_f16(float x) { return (float)(_Float16)x; }
+)";
+
+/// Functions of printed text, loaded into this process.
+class Loaded {
+ public:
+  explicit Loaded(const std::string& functions) {
+    const std::string base = testing::TempDir() + "/pointwise_text_" + std::to_string(::getpid()) + "_" +
+                             std::to_string(counter_++);
+    std::ofstream(base + ".cpp") << cpu_prelude << embedded::cuda_pointwise << functions;
+    const std::string command = "c++ -std=c++17 -O1 -shared -fPIC -o " + base + ".so " + base + ".cpp";
+    if (std::system(command.c_str()) == 0) library_ = ::dlopen((base + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  template <typename Function>
+  Function* find(const std::string& name) const {
+    return library_ == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library_, name.c_str()));
+  }
+
+ private:
+  static inline int counter_ = 0;
+  void* library_ = nullptr;
+};
+
+const std::vector<double> specials = {0.0,
+                                      -0.0,
+                                      1.0,
+                                      -1.0,
+                                      0.5,
+                                      -0.5,
+                                      1.5,
+                                      2.5,
+                                      -2.5,
+                                      3.7,
+                                      -3.7,
+                                      20,
+                                      -20,
+                                      0.001,
+                                      1e-30,
+                                      std::numeric_limits<double>::infinity(),
+                                      -std::numeric_limits<double>::infinity(),
+                                      std::numeric_limits<double>::quiet_NaN()};
+
+struct OpCase {
+  Op op;
+  Attributes attributes = {};
+};
+
+/// x op ... or x op y for all pairs of special values, per case one function.
+void check(const std::vector<OpCase>& cases, bool binary, bool fast, double tolerance) {
+  std::vector<double> left, right;
+  for (const double a : specials) {
+    for (const double b : binary ? specials : std::vector<double>{0}) {
+      left.push_back(a);
+      right.push_back(b);
+    }
+  }
+  const auto count = static_cast<std::int64_t>(left.size());
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {count}));
+  const ValueId y = graph.add_input("y", make_type(DType::f32, {count}));
+  std::string functions;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    std::vector<ValueId> inputs = {x};
+    if (binary) inputs.push_back(y);
+    ValueId out = graph.add(cases[i].op, inputs, cases[i].attributes);
+    if (graph.type(out).dtype == DType::boolean) out = graph.add(Op::cast, {out}, {{"to", "f32"}});
+    graph.outputs.push_back(out);
+    functions += print_pointwise(graph, x, out, "f" + std::to_string(i), fast).function;
+  }
+  Tensor tensors[2] = {Tensor(DType::f32, {count}), Tensor(DType::f32, {count})};
+  for (std::int64_t i = 0; i < count; ++i) {
+    tensors[0].set_double(i, left[static_cast<std::size_t>(i)]);
+    tensors[1].set_double(i, right[static_cast<std::size_t>(i)]);
+  }
+  const std::vector<Tensor> wanted = interpret(graph, {tensors[0], tensors[1]});
+  const Loaded loaded(functions);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    auto* function = loaded.find<float(float, float)>("f" + std::to_string(i));
+    ASSERT_NE(function, nullptr) << functions;
+    for (std::int64_t e = 0; e < count; ++e) {
+      const auto a = static_cast<float>(tensors[0].as_double(e)),
+                 b = static_cast<float>(tensors[1].as_double(e));
+      const double got = function(a, b), want = wanted[i].as_double(e);
+      const bool same = (std::isnan(got) && std::isnan(want)) || got == want ||
+                        std::fabs(got - want) <= tolerance * std::max(1e-3, std::fabs(want));
+      EXPECT_TRUE(same) << op_info(cases[i].op).name << "(" << a << ", " << b << ") = " << got << ", not "
+                        << want;
+    }
+  }
+}
+
+TEST(PointwiseText, UnaryFunctionsAgreeWithTheInterpreter) {
+  std::vector<OpCase> cases;
+  for (const Op op :
+       {Op::neg,          Op::abs,        Op::sign,     Op::floor,   Op::ceil, Op::round, Op::sqrt,
+        Op::rsqrt,        Op::reciprocal, Op::exp,      Op::log,     Op::sin,  Op::cos,   Op::tan,
+        Op::asin,         Op::acos,       Op::atan,     Op::sinh,    Op::cosh, Op::tanh,  Op::asinh,
+        Op::acosh,        Op::atanh,      Op::erf,      Op::sigmoid, Op::relu, Op::gelu,  Op::silu,
+        Op::hard_sigmoid, Op::hard_swish, Op::softplus, Op::is_nan})
+    cases.push_back({op});
+  cases.push_back({Op::gelu, {{"approximate", "tanh"}}});
+  for (const char* to : {"bf16", "f16", "bool"}) cases.push_back({Op::cast, {{"to", to}}});
+  check(cases, false, false, 2e-5);
+}
+
+TEST(PointwiseText, BinaryFunctionsAgreeWithTheInterpreter) {
+  std::vector<OpCase> cases;
+  for (const Op op : {Op::add, Op::sub, Op::mul, Op::div, Op::pow, Op::minimum, Op::maximum, Op::equal,
+                      Op::less, Op::less_equal, Op::greater, Op::greater_equal})
+    cases.push_back({op});
+  cases.push_back({Op::mod, {{"fmod", std::int64_t{1}}}});
+  check(cases, true, false, 2e-5);
+}
+
+TEST(PointwiseText, FastFunctionsStayCloseToTheInterpreter) {
+  check(
+      {{Op::gelu}, {Op::gelu, {{"approximate", "tanh"}}}, {Op::tanh}, {Op::sigmoid}, {Op::silu}, {Op::rsqrt}},
+      false, true, 2e-2);
+}
+
+TEST(PointwiseText, GeluForTf32IsNear) {
+  const Loaded loaded("");
+  auto* near = loaded.find<float(float)>("gelu_near");
+  ASSERT_NE(near, nullptr);
+  for (float x = -20; x <= 20; x += 0.01F) {
+    const double wanted = 0.5 * x * (1 + std::erf(x * std::sqrt(0.5)));
+    EXPECT_NEAR(near(x), wanted, 3e-5 * std::max(1.0, std::fabs(double{x})));
+  }
+}
+
+TEST(PointwiseText, ReadsOperandsWhereTheyLie) {
+  const Graph graph =
+      parse_graph(R"(graph g(%x: f32[4,6,8], %bias: f32[8], %rows: bf16[6,1], %all: f32[4,6,8]) {
+    %c = constant f32[] {2.5}
+    %a: f32[4,6,8] = add(%x, %bias)
+    %b: f32[4,6,8] = mul(%a, %c)
+    %r: f32[6,1] = cast(%rows) {to="f32"}
+    %d: f32[4,6,8] = sub(%b, %r)
+    %e: f32[4,6,8] = maximum(%d, %all)
+    return %e
+  })");
+  const PointwiseText text = print_pointwise(graph, graph.inputs[0], graph.outputs[0], "f", false);
+  ASSERT_EQ(text.operands.size(), 3U);
+  EXPECT_EQ(text.operands[0].strides, (Dims{0, 0, 1}));
+  EXPECT_EQ(text.operands[1].strides, (Dims{0, 1, 0}));
+  EXPECT_EQ(text.operands[1].dtype, DType::bf16);
+  EXPECT_EQ(text.operands[2].strides, (Dims{48, 8, 1}));
+  EXPECT_EQ(text.function,
+            "DEVICE float f(float root, float in1_0, float in2_1, float in3_2) {\n"
+            "  const float a = root + in1_0;\n"
+            "  const float b = a * 0x1.4p+1f;\n"
+            "  const float r = (float)in2_1;\n"
+            "  const float d = b - r;\n"
+            "  const float e = nan_max(d, in3_2);\n"
+            "  return e;\n"
+            "}\n");
+}
+
+TEST(PointwiseText, RefusesWhatIsNoPointwiseWorkOnFloats) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[4,8], %i: i64[4,8]) {
+    %t: f32[4,8] = cast(%i) {to="f32"}
+    %a: f32[4,8] = add(%x, %t)
+    return %a
+  })");
+  EXPECT_THAT([&] { (void)print_pointwise(graph, graph.inputs[0], graph.outputs[0], "f", false); },
+              testing::ThrowsMessage<UnsupportedError>(testing::HasSubstr("i64")));
+}
+
+}  // namespace
+}  // namespace sylvite
