@@ -15,8 +15,8 @@ namespace sylvite {
 /// Launches that want the same weight in the same packing share one copy, as do packings that come out equal;
 /// an identity packing shares the weight itself when it is aligned. Packed weights lie one behind the other
 /// in the order in which they were wanted first, but for huge ones: a kernel that fetches its weights ahead
-/// (schedules/stream_ahead.h) ends with the first ones of the next kernel. Use: want() for every weight
-/// argument, in the order of launches, pack_all() once, then at().
+/// (schedules/directives/stream_ahead.h) ends with the first ones of the next kernel. Use: want() for every
+/// weight argument, in the order of launches, pack_all() once, then at().
 class PackedWeights {
  public:
   using Slot = std::size_t;

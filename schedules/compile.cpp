@@ -11,15 +11,15 @@
 #include "base/hash.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/bf16_rounding.h"
-#include "schedules/amx_tiles.h"
 #include "schedules/code_id.h"
 #include "schedules/cuda_candidate.h"
-#include "schedules/even_odd_lanes.h"
+#include "schedules/directives/amx_tiles.h"
+#include "schedules/directives/even_odd_lanes.h"
+#include "schedules/directives/overlap_epilogue.h"
+#include "schedules/directives/stream_ahead.h"
+#include "schedules/directives/unroll_steps.h"
+#include "schedules/directives/wide_access.h"
 #include "schedules/nvrtc.h"
-#include "schedules/overlap_epilogue.h"
-#include "schedules/stream_ahead.h"
-#include "schedules/unroll_steps.h"
-#include "schedules/wide_access.h"
 
 namespace sylvite {
 namespace {

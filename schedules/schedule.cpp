@@ -8,11 +8,11 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/amx_tiles.h"
-#include "schedules/even_odd_lanes.h"
-#include "schedules/overlap_epilogue.h"
-#include "schedules/stream_ahead.h"
-#include "schedules/unroll_steps.h"
+#include "schedules/directives/amx_tiles.h"
+#include "schedules/directives/even_odd_lanes.h"
+#include "schedules/directives/overlap_epilogue.h"
+#include "schedules/directives/stream_ahead.h"
+#include "schedules/directives/unroll_steps.h"
 
 namespace sylvite {
 namespace {
@@ -247,18 +247,22 @@ const Directive directives[] = {
     {"in", 1, 2, true, apply_in,
      "Func copy = v.in([consumer]): what its consumers, or one, read of v, as a stage of its own"},
     {stream_ahead_directive, 3, 3, false, check_stream_ahead,
-     "stream_ahead(loop, weight, distance): prefetches, see schedules/stream_ahead.h; not Halide's own"},
+     "stream_ahead(loop, weight, distance): prefetches, see schedules/directives/stream_ahead.h; not "
+     "Halide's own"},
     {amx_tiles_directive, 0, 0, false, check_amx_tiles,
-     "amx_tiles(): an update that adds products of bf16 in tile registers, see schedules/amx_tiles.h; not "
+     "amx_tiles(): an update that adds products of bf16 in tile registers, see "
+     "schedules/directives/amx_tiles.h; not "
      "Halide's own"},
     {overlap_epilogue_directive, 0, 0, true, [](Target&) {},
      "overlap_epilogue(): what reads a block of AMX tiles runs beside the next block's products, see "
-     "schedules/overlap_epilogue.h; not Halide's own"},
+     "schedules/directives/overlap_epilogue.h; not Halide's own"},
     {unroll_steps_directive, 1, 1, true, [](Target& t) { number(t.argument(0)); },
-     "unroll_steps(copies): loops around AMX products as straight code, see schedules/unroll_steps.h; not "
+     "unroll_steps(copies): loops around AMX products as straight code, see "
+     "schedules/directives/unroll_steps.h; not "
      "Halide's own"},
     {even_odd_lanes_directive, 0, 0, true, [](Target&) {},
-     "even_odd_lanes(): bf16 is computed as even and odd lanes, see schedules/even_odd_lanes.h; not Halide's "
+     "even_odd_lanes(): bf16 is computed as even and odd lanes, see schedules/directives/even_odd_lanes.h; "
+     "not Halide's "
      "own"},
     // Where a Func is computed and kept.
     {"compute_at", 2, 2, true, [](Target& t) { t.func.compute_at(t.level()); }, "compute_at(consumer, loop)"},

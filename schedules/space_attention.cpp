@@ -4,7 +4,7 @@
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/problems.h"
 #include "lowering/algorithms/strided_view.h"
-#include "schedules/amx_tiles.h"
+#include "schedules/directives/amx_tiles.h"
 #include "schedules/register_tile.h"
 #include "schedules/spaces.h"
 

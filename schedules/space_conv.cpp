@@ -5,7 +5,7 @@
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/problems.h"
 #include "schedules/conv_source.h"
-#include "schedules/even_odd_lanes.h"
+#include "schedules/directives/even_odd_lanes.h"
 #include "schedules/register_tile.h"
 #include "schedules/spaces.h"
 

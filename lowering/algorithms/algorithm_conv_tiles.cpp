@@ -10,8 +10,8 @@
 #include "lowering/algorithms/problems.h"
 
 // Forms conv_tiles and conv_lines: bf16 convolutions whose folds fill the rows of AMX's tiles (see
-// schedules/amx_tiles.h for what those ask of the fold). With v0 the convolution, of outputs stored as
-// (channel in block, x, y, block, batch) = d0..d4:
+// schedules/directives/amx_tiles.h for what those ask of the fold). With v0 the convolution, of outputs
+// stored as (channel in block, x, y, block, batch) = d0..d4:
 //   v0_in       conv_tiles: as in conv_blocked
 //   v0_fold     update 0 folds over r0 (channel in pair), r1 (pair), r2 (window x), r3 (window y), r4 (block)
 // conv_tiles{flat=1}: lines lie one behind the other, flat_pitch pixels apart, so that a tile's rows go on

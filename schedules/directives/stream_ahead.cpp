@@ -1,4 +1,4 @@
-#include "schedules/stream_ahead.h"
+#include "schedules/directives/stream_ahead.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/amx_tiles.h"
-#include "schedules/prefetch.h"
+#include "schedules/directives/amx_tiles.h"
+#include "schedules/directives/prefetch.h"
 
 namespace sylvite {
 namespace {

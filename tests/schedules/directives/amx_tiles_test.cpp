@@ -1,4 +1,4 @@
-#include "schedules/amx_tiles.h"
+#include "schedules/directives/amx_tiles.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "schedules/stream_ahead.h"
+#include "schedules/directives/stream_ahead.h"
 
 #include <gmock/gmock.h>
 

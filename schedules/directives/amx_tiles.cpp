@@ -1,4 +1,4 @@
-#include "schedules/amx_tiles.h"
+#include "schedules/directives/amx_tiles.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/amx_nest.h"
 #include "schedules/candidate.h"
-#include "schedules/prefetch.h"
+#include "schedules/directives/amx_nest.h"
+#include "schedules/directives/prefetch.h"
 
 namespace sylvite {
 namespace {

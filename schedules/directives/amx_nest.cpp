@@ -1,4 +1,4 @@
-#include "schedules/amx_nest.h"
+#include "schedules/directives/amx_nest.h"
 
 #include <algorithm>
 #include <sstream>

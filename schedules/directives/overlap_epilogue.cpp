@@ -1,4 +1,4 @@
-#include "schedules/overlap_epilogue.h"
+#include "schedules/directives/overlap_epilogue.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/amx_tiles.h"
+#include "schedules/directives/amx_tiles.h"
 
 namespace sylvite {
 namespace {

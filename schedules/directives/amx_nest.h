@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "schedules/amx_tiles.h"
+#include "schedules/directives/amx_tiles.h"
 
 namespace sylvite::amx {
 

@@ -1,4 +1,4 @@
-#include "schedules/prefetch.h"
+#include "schedules/directives/prefetch.h"
 
 namespace sylvite {
 

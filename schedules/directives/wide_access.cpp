@@ -1,4 +1,4 @@
-#include "schedules/wide_access.h"
+#include "schedules/directives/wide_access.h"
 
 namespace sylvite {
 namespace {

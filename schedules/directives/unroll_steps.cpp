@@ -1,4 +1,4 @@
-#include "schedules/unroll_steps.h"
+#include "schedules/directives/unroll_steps.h"
 
 #include <algorithm>
 #include <string>
@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/amx_tiles.h"
-#include "schedules/prefetch.h"
+#include "schedules/directives/amx_tiles.h"
+#include "schedules/directives/prefetch.h"
 
 namespace sylvite {
 namespace {

@@ -1,4 +1,4 @@
-#include "schedules/even_odd_lanes.h"
+#include "schedules/directives/even_odd_lanes.h"
 
 #include <set>
 #include <string>
