@@ -1,8 +1,6 @@
 // The attention template on the GPU, for cuda_attention.py, which adds torch.
 // usage: cuda_attention serve   problems and timings by lines on stdin
 
-#include "schedules/cuda_attention.h"
-
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -14,7 +12,8 @@
 #include "base/files.h"
 #include "benchmarks/cuda_race.h"
 #include "runtime/cuda_template_kernel.h"
-#include "schedules/nvrtc.h"
+#include "schedules/cuda/attention.h"
+#include "schedules/cuda/nvrtc.h"
 #include "tests/support/attention_kernels.h"
 
 namespace {

@@ -14,9 +14,9 @@
 #include "benchmarks/cuda_race.h"
 #include "frontend/graph/text.h"
 #include "runtime/cuda_template_kernel.h"
-#include "schedules/cuda_columns.h"
-#include "schedules/cuda_norm.h"
-#include "schedules/cuda_transpose.h"
+#include "schedules/cuda/columns.h"
+#include "schedules/cuda/norm.h"
+#include "schedules/cuda/transpose.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "schedules/cuda_template.h"
-#include "schedules/nvrtc.h"
+#include "schedules/cuda/nvrtc.h"
+#include "schedules/cuda/template.h"
 
 namespace sylvite::bench {
 

@@ -2,8 +2,6 @@
 // with bias and ReLU, and a residual where the model adds one. usage: cuda_conv race [PART] [ENGINES]
 //        layers whose name contains PART; of cuDNN's engines the first ones
 
-#include "schedules/cuda_conv.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include "benchmarks/cuda_race.h"
 #include "runtime/cuda_template_kernel.h"
 #include "runtime/cudnn.h"
+#include "schedules/cuda/conv.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/cuda_device.h"
-#include "schedules/nvrtc.h"
+#include "schedules/cuda/nvrtc.h"
 
 namespace sylvite::bench {
 

@@ -51,6 +51,6 @@ endfunction()
 function(sylvite_embed_cuda_sources target)
   foreach(name hopper pointwise vector matmul matmul_tiles matmul_results attention attention_scores attention_f32 norm columns
           transpose)
-    sylvite_embed(${target} ${PROJECT_SOURCE_DIR}/schedules/cuda/${name}.cuh cuda_${name} schedules/cuda_sources.h)
+    sylvite_embed(${target} ${PROJECT_SOURCE_DIR}/schedules/cuda/${name}.cuh cuda_${name} schedules/cuda/sources.h)
   endforeach()
 endfunction()

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/cuda_driver.h"
-#include "schedules/cuda_matmul.h"
+#include "schedules/cuda/matmul.h"
 
 namespace sylvite::cuda {
 

@@ -10,7 +10,7 @@
 #include "runtime/cuda_device.h"
 #include "runtime/cuda_noted_launch.h"
 #include "runtime/cudnn.h"
-#include "schedules/library_kernel.h"
+#include "schedules/cuda/library_kernel.h"
 
 namespace sylvite::cuda {
 

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "schedules/cuda_template.h"
+#include "schedules/cuda/template.h"
 
 namespace sylvite::cuda {
 

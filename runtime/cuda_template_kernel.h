@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/cuda_launch_maker.h"
-#include "schedules/cuda_template.h"
+#include "schedules/cuda/template.h"
 
 namespace sylvite::cuda {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/cuda_driver.h"
-#include "schedules/library_conv.h"
+#include "schedules/cuda/library_conv.h"
 
 namespace sylvite::cuda {
 

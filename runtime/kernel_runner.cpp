@@ -10,7 +10,7 @@
 #include "runtime/cuda_launch_maker.h"
 #include "runtime/cuda_recorder.h"
 #include "schedules/compile.h"
-#include "schedules/cuda_candidate.h"
+#include "schedules/cuda/candidate.h"
 
 namespace sylvite {
 

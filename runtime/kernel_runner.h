@@ -12,7 +12,7 @@
 #include "runtime/object_loader.h"
 #include "runtime/threads.h"
 #include "schedules/candidate.h"
-#include "schedules/cuda_template.h"
+#include "schedules/cuda/template.h"
 
 namespace sylvite {
 

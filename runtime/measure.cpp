@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "runtime/kernel_runner.h"
 #include "runtime/threads.h"
-#include "schedules/cuda_candidate.h"
+#include "schedules/cuda/candidate.h"
 
 namespace sylvite {
 

@@ -15,7 +15,7 @@
 #include "runtime/memory.h"
 #include "runtime/object_loader.h"
 #include "runtime/threads.h"
-#include "schedules/cuda_candidate.h"
+#include "schedules/cuda/candidate.h"
 
 namespace sylvite {
 namespace {

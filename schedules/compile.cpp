@@ -12,14 +12,14 @@
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/bf16_rounding.h"
 #include "schedules/code_id.h"
-#include "schedules/cuda_candidate.h"
+#include "schedules/cuda/candidate.h"
+#include "schedules/cuda/nvrtc.h"
 #include "schedules/directives/amx_tiles.h"
 #include "schedules/directives/even_odd_lanes.h"
 #include "schedules/directives/overlap_epilogue.h"
 #include "schedules/directives/stream_ahead.h"
 #include "schedules/directives/unroll_steps.h"
 #include "schedules/directives/wide_access.h"
-#include "schedules/nvrtc.h"
 
 namespace sylvite {
 namespace {

@@ -27,9 +27,9 @@ struct FormRow {
 /// The generic form with the functions of a GPU's math library.
 [[nodiscard]] Algorithm build_device(const Kernel& kernel, const Form& form);
 
-/// For the template of schedules/cuda_matmul.h: see weight_for_tensor_cores.
+/// For the template of schedules/cuda/matmul.h: see weight_for_tensor_cores.
 [[nodiscard]] std::vector<Packing> cuda_matmul_packings(const Kernel& kernel, const Form& form);
-/// For forms that are CUDA C++ templates (schedules/cuda_candidate.h): throws UnsupportedError.
+/// For forms that are CUDA C++ templates (schedules/cuda/candidate.h): throws UnsupportedError.
 [[nodiscard]] Algorithm build_no_algorithm(const Kernel& kernel, const Form& form);
 /// The filter as [output channel][tap][input channel].
 [[nodiscard]] std::vector<Packing> cuda_conv_packings(const Kernel& kernel, const Form& form);

@@ -3,7 +3,7 @@
 // multiprocessor that overlap each other; otherwise blocks persist, one producer warpgroup loads through rings, and
 // CONSUMERS warpgroups of 64 queries each walk the keys from the last block down, rescaling what they have.
 //
-// schedules/cuda_attention.cpp writes these ahead of this text:
+// schedules/cuda/attention.cpp writes these ahead of this text:
 //   BATCH, HEADS, QUERIES, KEYS
 //   WIDTH                     DEPTH rounded up to 64 columns: what is beyond reads as zero
 //   CAUSAL                    query i sees keys 0 to i

@@ -8,7 +8,7 @@
 // The order in which a product folds is free: its steps take 8 columns (or keys) in the order that lets a thread read what
 // it needs of two steps, or of four groups of results, as 16 bytes.
 //
-// schedules/cuda_attention.cpp writes these ahead of this text:
+// schedules/cuda/attention.cpp writes these ahead of this text:
 //   BATCH, HEADS, QUERIES, KEYS, DEPTH
 //   WIDTH                     DEPTH rounded up to 32 columns: what is beyond is zero
 //   CAUSAL, SCALE, CONSUMERS, HEAD_GROUP, MASKED, ...   as in attention.cuh; CONSUMERS is 1

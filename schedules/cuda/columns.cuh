@@ -2,7 +2,7 @@
 // LANES vectors of columns: each of its blocks folds every CLUSTER-th group of DEEP rows, the blocks' results meet through
 // their shared memories, always in the same order, and each block finishes its share of the columns.
 //
-// schedules/cuda_columns.cpp writes these ahead of this text:
+// schedules/cuda/columns.cpp writes these ahead of this text:
 //   ROWS, COLUMNS, STRIPS     extents; how many times LANES vectors the columns take
 //   VECTOR                    columns that a thread takes together: a divisor of COLUMNS
 //   LANES, DEEP               threads side by side, and on top of each other

@@ -3,7 +3,7 @@
 // One block is a producer warpgroup, of which one thread loads tiles by tensor memory access into a ring of stages,
 // and two consumer warpgroups, which multiply them on the tensor cores and write the result.
 //
-// schedules/cuda_matmul.cpp writes these ahead of this text:
+// schedules/cuda/matmul.cpp writes these ahead of this text:
 //   X, Y, BATCH               extents of the product
 //   CHANNELS, TAPS_X, TAPS_Y  its depth: channels of every tap of a window; a matrix has one tap
 //   STRIDE_X, STRIDE_Y, DILATION_X, DILATION_Y, PAD_X, PAD_Y, OUT_COLUMNS, OUT_LINES  of a convolution

@@ -2,7 +2,7 @@
 // threads; a block takes ROWS_OF_BLOCK rows. (Rows that the copy engine brought ahead into a ring in shared memory took 3 %
 // longer and more, wherever they were measured.)
 //
-// schedules/cuda_norm.cpp writes these ahead of this text:
+// schedules/cuda/norm.cpp writes these ahead of this text:
 //   ROWS, COLUMNS             extents
 //   THREADS, ROWS_OF_BLOCK    threads of a row, a multiple of 32; rows of a block
 //   VECTOR                    columns that a thread takes together: a divisor of COLUMNS

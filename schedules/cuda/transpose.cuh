@@ -1,7 +1,7 @@
 // out[batch, column, row] = x[batch, row, column], 16 bytes at a time on both sides. A thread turns squares of UNIT by UNIT
 // elements in registers; a block's squares change places in shared memory, so that whole lines come and go.
 //
-// schedules/cuda_transpose.cpp writes these ahead of this text:
+// schedules/cuda/transpose.cpp writes these ahead of this text:
 //   Element                   of 2 or 4 bytes
 //   UNIT                      elements of 16 bytes; a divisor of ROWS and COLUMNS
 //   ROWS, COLUMNS             of x

@@ -1,8 +1,7 @@
-#include "schedules/cuda_attention.h"
-
 #include <algorithm>
 
 #include "base/error.h"
+#include "schedules/cuda/attention.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/support/attention_kernels.h"

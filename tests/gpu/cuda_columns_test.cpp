@@ -1,5 +1,4 @@
-#include "schedules/cuda_columns.h"
-
+#include "schedules/cuda/columns.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/support/norm_kernels.h"

@@ -1,5 +1,4 @@
-#include "schedules/cuda_conv.h"
-
+#include "schedules/cuda/conv.h"
 #include "tests/gpu/conv_case.h"
 #include "tests/gpu/gpu_test.h"
 

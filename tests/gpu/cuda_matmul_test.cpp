@@ -1,13 +1,12 @@
-#include "schedules/cuda_matmul.h"
-
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "base/error.h"
 #include "runtime/cublaslt.h"
-#include "schedules/cuda_candidate.h"
-#include "schedules/cuda_forms.h"
+#include "schedules/cuda/candidate.h"
+#include "schedules/cuda/forms.h"
+#include "schedules/cuda/matmul.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/support/matmul_kernels.h"

@@ -1,5 +1,4 @@
-#include "schedules/cuda_norm.h"
-
+#include "schedules/cuda/norm.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/support/norm_kernels.h"

@@ -1,5 +1,4 @@
-#include "schedules/cuda_transpose.h"
-
+#include "schedules/cuda/transpose.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/support/norm_kernels.h"

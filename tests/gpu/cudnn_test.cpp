@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
-#include "schedules/cuda_candidate.h"
-#include "schedules/cuda_forms.h"
+#include "schedules/cuda/candidate.h"
+#include "schedules/cuda/forms.h"
 #include "tests/gpu/conv_case.h"
 #include "tests/gpu/gpu_test.h"
 

@@ -8,7 +8,7 @@
 #include "frontend/graph/interpreter.h"
 #include "lowering/plan/kernel.h"
 #include "runtime/cuda_template_kernel.h"
-#include "schedules/nvrtc.h"
+#include "schedules/cuda/nvrtc.h"
 
 namespace sylvite {
 

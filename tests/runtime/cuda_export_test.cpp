@@ -14,7 +14,7 @@
 #include "runtime/export_cuda_sources.h"
 #include "runtime/nvjitlink.h"
 #include "schedules/compile.h"
-#include "schedules/library_kernel.h"
+#include "schedules/cuda/library_kernel.h"
 #include "tests/runtime/test_session.h"
 #include "tests/support/gpu_cases.h"
 #include "tests/support/shell.h"

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "runtime/cuda_recorder.h"
-#include "schedules/library_kernel.h"
+#include "schedules/cuda/library_kernel.h"
 
 namespace sylvite::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "lowering/plan/plan.h"
-#include "schedules/library_kernel.h"
+#include "schedules/cuda/library_kernel.h"
 
 namespace sylvite {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/text.h"
-#include "schedules/cuda_sources.h"
+#include "schedules/cuda/sources.h"
 
 // Printed functions, compiled as C++ for the CPU, against the interpreter.
 

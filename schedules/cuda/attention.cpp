@@ -1,0 +1,260 @@
+#include "schedules/cuda/attention.h"
+
+#include <algorithm>
+#include <numbers>
+
+#include "base/error.h"
+#include "schedules/cuda/sources.h"
+
+// The heads of schedules/cuda/attention.cuh and attention_f32.cuh.
+
+namespace sylvite {
+namespace {
+
+constexpr int query_stages = 2;  // of the kernel that walks the keys
+constexpr int rows_of_consumer = 64;
+constexpr int most_whole_keys = 208;  // whose scores fit into registers
+constexpr int registers = 65536;      // of a multiprocessor
+constexpr int product_overhead = 26;  // registers that a product takes beside its sums
+constexpr int registers_beside =
+    40;  // that the kernel for f32 takes beside queries, scores and sums, at least
+constexpr std::int64_t l2_for_heads = 24 << 20;
+
+bool is_f32(const CudaAttentionProblem& problem) {
+  return problem.element == DType::f32;
+}
+
+int width_of(const CudaAttentionProblem& problem) {
+  const std::int64_t unit = is_f32(problem) ? 32 : 64;
+  return static_cast<int>((problem.depth + unit - 1) / unit * unit);
+}
+
+int shared_bytes(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
+  constexpr int padding_of_f32 = 16 + 4;  // floats after a row of keys and of values
+  if (is_f32(problem)) return 2 * choice.block * (2 * width_of(problem) + padding_of_f32) * 4;
+  const int row = width_of(problem) * 2;
+  const int queries = rows_of_consumer * choice.consumers * row, keys = choice.block * row;
+  if (choice.whole_keys) return 1024 + queries + 2 * keys + 16;
+  const int barriers = 8 * (2 * query_stages + 4 * choice.stages) + 4 * query_stages;
+  return 1024 + (query_stages + 1) * queries + 2 * choice.stages * keys + barriers;
+}
+
+std::int64_t tiles_of(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
+  const std::int64_t tile = rows_of_consumer * choice.consumers;
+  return (problem.queries + tile - 1) / tile * problem.heads * problem.batch;
+}
+
+std::string constants_text(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
+  std::string text = fmt::format("#define WHOLE_KEYS {}\n", choice.whole_keys ? 1 : 0);
+  const auto define = [&](const char* name, std::int64_t value) {
+    text += fmt::format("constexpr int {} = {};\n", name, value);
+  };
+  const auto element = static_cast<std::int64_t>(dtype_size(problem.element));
+  const std::int64_t bytes_of_head = 2 * element * problem.keys * width_of(problem);
+  define("BATCH", problem.batch);
+  define("HEADS", problem.heads);
+  define("QUERIES", problem.queries);
+  define("KEYS", problem.keys);
+  define("WIDTH", width_of(problem));
+  define("CAUSAL", problem.causal);
+  define("BLOCK", choice.block);
+  define("CONSUMERS", choice.consumers);
+  define("STAGES", choice.stages);
+  define("BLOCKS_PER_MULTIPROCESSOR", choice.resident);
+  define("HEAD_GROUP", std::max<std::int64_t>(1, l2_for_heads / bytes_of_head));
+  const CudaAttentionProblem::Mask mask = problem.mask.value_or(CudaAttentionProblem::Mask{});
+  const bool is_truth = mask.dtype == DType::boolean;
+  define("MASKED", problem.mask.has_value());
+  define("MASK_BATCH", mask.batch);
+  define("MASK_HEAD", mask.head);
+  define("MASK_ROW", mask.row);
+  const bool is_even = (mask.batch | mask.head | mask.row | problem.keys) % 2 == 0;
+  define("MASK_PAIRS", is_even && !is_truth);
+  text += fmt::format("typedef {} Mask;\n", is_truth ? "u8" : dtype_name(mask.dtype));
+  text += fmt::format("constexpr float SCALE = {:a}f;\n",
+                      static_cast<float>(problem.scale * std::numbers::log2e));
+  return text + fmt::format("typedef {} Element;\n", dtype_name(problem.element));
+}
+
+/// "%0, %1, ..." and the operands that they stand for.
+struct Registers {
+  std::string names, operands;
+};
+Registers registers_of(const char* array, int count) {
+  Registers result;
+  for (int i = 0; i < count; ++i) {
+    result.names += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
+    result.operands += fmt::format("{}\"+f\"({}[{}])", i == 0 ? "" : ", ", array, i);
+  }
+  return result;
+}
+
+std::string multiply_text(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
+  const int scores = choice.block / 2, results = width_of(problem) / 2;
+  const Registers s = registers_of("s", scores), o = registers_of("o", results);
+  const std::string_view type = dtype_name(problem.element);
+  return fmt::format(
+             "DEVICE void multiply_scores(float (&s)[{0}], u64 q, u64 k, int add) {{\n"
+             "  asm volatile(\"{{.reg .pred p; setp.ne.b32 p, %{5}, 0;\\n\"\n"
+             "    \"wgmma.mma_async.sync.aligned.m64n{1}k16.f32.{2}.{2} {{{3}}}, %{0}, %{4}, p, 1, 1, 0, "
+             "0;}}\"\n"
+             "    : {6}\n    : \"l\"(q), \"l\"(k), \"r\"(add));\n}}\n",
+             scores, choice.block, type, s.names, scores + 1, scores + 2, s.operands) +
+         fmt::format(
+             "DEVICE void multiply_values(float (&o)[{0}], const u32* p, u64 v, int add) {{\n"
+             "  asm volatile(\"{{.reg .pred p; setp.ne.b32 p, %{4}, 0;\\n\"\n"
+             "    \"wgmma.mma_async.sync.aligned.m64n{1}k16.f32.{2}.{2} {{{3}}}, {{%{0}, %{6}, %{7}, %{8}}}, "
+             "%{9}, p, 1, 1, 1;}}\"\n"
+             "    : {5}\n    : \"r\"(p[0]), \"r\"(p[1]), \"r\"(p[2]), \"r\"(p[3]), \"l\"(v), "
+             "\"r\"(add));\n}}\n",
+             results, 2 * results, type, o.names, results + 5, o.operands, results + 1, results + 2,
+             results + 3, results + 4);
+}
+
+std::string lies_text(const CudaAttentionProblem& problem) {
+  std::string text =
+      "struct Lie {\n  long long offset, batch, head, row;\n"
+      "  template <class T>\n  __device__ constexpr long long at(const T& tile) const {\n"
+      "    return offset + tile.batch * batch + tile.head * head;\n  }\n};\n";
+  const auto define = [&](const char* name, const CudaAttentionProblem::Operand& operand) {
+    text += fmt::format("__device__ constexpr Lie {} = {{{}, {}, {}, {}}};\n", name, operand.offset,
+                        operand.batch, operand.head, operand.row);
+  };
+  define("Q", problem.q);
+  define("K", problem.k);
+  define("V", problem.v);
+  define("OUT", problem.out);
+  return text + fmt::format("constexpr int DEPTH = {};\n", problem.depth);
+}
+
+CudaTensorMap map_of(const CudaAttentionProblem& problem, const CudaAttentionProblem::Operand& operand,
+                     std::int64_t rows, int box_rows) {
+  constexpr std::int64_t bytes = 2;
+  CudaTensorMap map;
+  map.argument = operand.argument;
+  map.offset = operand.offset * bytes;
+  map.dtype = problem.element;
+  const std::int64_t dims[4] = {problem.depth, rows, problem.heads, problem.batch};
+  std::copy_n(dims, 4, map.dims);
+  const std::int64_t pitches[3] = {operand.row * bytes, operand.head * bytes, operand.batch * bytes};
+  std::copy_n(pitches, 3, map.pitches);
+  map.box[0] = 64;
+  map.box[1] = box_rows;
+  return map;
+}
+
+std::string refuse_f32_choice(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
+                              const CudaCard& card) {
+  if (choice.whole_keys || choice.consumers != 1 || choice.stages != 2 || choice.block % 8 != 0)
+    return "f32 goes through two stages of blocks of a multiple of 8 keys, with one warpgroup";
+  const int held = choice.block / 2 + width_of(problem) + registers_beside;
+  if (held > registers / (128 * choice.resident))
+    return "the scores do not fit into the registers of so many blocks";
+  const std::int64_t bytes =
+      static_cast<std::int64_t>(shared_bytes(problem, choice) + 1024) * choice.resident;
+  return bytes > card.shared_bytes + 1024 ? "it does not fit into shared memory" : "";
+}
+
+/// What is alike in the launches of all kernels.
+CudaTemplate template_of(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
+  CudaTemplate result;
+  result.name = fmt::format("attention_{}_{}x{}x{}x{}x{}", dtype_name(problem.element), problem.batch,
+                            problem.heads, problem.queries, problem.keys, problem.depth);
+  result.source = fmt::format("#define KERNEL {}\n{}", result.name, embedded::cuda_hopper);
+  result.source += constants_text(problem, choice);
+  result.source += embedded::cuda_attention_scores;
+  result.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
+  result.programmatic = true;
+  result.pointers = {problem.mask ? problem.mask->argument : -1};
+  return result;
+}
+
+CudaTemplate make_f32(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
+  CudaTemplate result = template_of(problem, choice);
+  result.source += lies_text(problem);
+  result.source += embedded::cuda_attention_f32;
+  result.blocks = static_cast<unsigned>(tiles_of(problem, choice));
+  result.threads = 128;
+  for (const CudaAttentionProblem::Operand* operand : {&problem.q, &problem.k, &problem.v, &problem.out})
+    result.pointers.push_back(operand->argument);
+  return result;
+}
+
+/// Blocks that leave the least keys of the last one empty; a block costs as much as a few keys by itself.
+std::vector<CudaAttentionChoice> f32_choices(const CudaAttentionProblem& problem) {
+  constexpr std::int64_t cost_of_block = 8;
+  std::vector<int> blocks = {64, 48, 40, 32, 72, 80};
+  const auto cost = [&](int block) { return (problem.keys + block - 1) / block * (block + cost_of_block); };
+  std::stable_sort(blocks.begin(), blocks.end(), [&](int a, int b) { return cost(a) < cost(b); });
+  std::vector<CudaAttentionChoice> choices;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for (const int resident : {3, 4, 2}) {
+      if (resident == 3 || i < 2) choices.push_back({false, 1, blocks[i], 2, resident});
+    }
+  }
+  return choices;
+}
+
+}  // namespace
+
+std::string CudaAttentionChoice::to_string() const {
+  if (consumers == 1 && !whole_keys) return fmt::format("f32 {} x{}", block, resident);
+  if (whole_keys) return fmt::format("whole {} x{}", block, resident);
+  return fmt::format("ring {}x{} s{}", rows_of_consumer * consumers, block, stages);
+}
+
+std::string refuse_cuda_attention(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
+                                  const CudaCard& card) {
+  if (is_f32(problem)) return refuse_f32_choice(problem, choice, card);
+  if (choice.whole_keys) {
+    if (choice.block < problem.keys || choice.block % 16 != 0 || choice.block > most_whole_keys)
+      return "all keys of a head are one block, a multiple of 16 up to 208";
+    if (choice.consumers != 1) return "a block with all keys has one warpgroup";
+    if (choice.block / 2 + product_overhead > registers / (128 * choice.resident) / 8 * 8)
+      return "the scores do not fit into the registers of so many blocks";
+  } else {
+    if (choice.block % 64 != 0 || choice.block > 128) return "a block is 64 or 128 keys";
+    if (choice.consumers < 2 || choice.consumers > 3) return "2 or 3 consumers take turns";
+    if (choice.consumers == 3 && width_of(problem) > 64) return "3 consumers have registers for 64 columns";
+  }
+  const std::int64_t bytes = static_cast<std::int64_t>(shared_bytes(problem, choice)) * choice.resident;
+  if (bytes > card.shared_bytes) return "it does not fit into shared memory";
+  return "";
+}
+
+CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
+                                 const CudaCard& card) {
+  if (const std::string refusal = refuse_cuda_attention(problem, choice, card); !refusal.empty())
+    throw UnsupportedError("attention {} cannot be made: {}", choice.to_string(), refusal);
+  if (is_f32(problem)) return make_f32(problem, choice);
+  CudaTemplate result = template_of(problem, choice);
+  result.source += multiply_text(problem, choice);
+  result.source += embedded::cuda_attention;
+  const std::int64_t tiles = tiles_of(problem, choice);
+  result.blocks =
+      static_cast<unsigned>(choice.whole_keys ? tiles : std::min<std::int64_t>(tiles, card.multiprocessors));
+  result.threads = static_cast<unsigned>(128 * (choice.whole_keys ? 1 : choice.consumers + 1));
+  const int queries = rows_of_consumer * choice.consumers;
+  result.maps = {map_of(problem, problem.q, problem.queries, queries),
+                 map_of(problem, problem.k, problem.keys, choice.block),
+                 map_of(problem, problem.v, problem.keys, choice.block),
+                 map_of(problem, problem.out, problem.queries, rows_of_consumer)};
+  return result;
+}
+
+std::vector<CudaAttentionChoice> cuda_attention_choices(const CudaAttentionProblem& problem,
+                                                        const CudaCard& card) {
+  std::vector<CudaAttentionChoice> choices;
+  if (is_f32(problem)) choices = f32_choices(problem);
+  const int all_keys = static_cast<int>(std::min<std::int64_t>((problem.keys + 15) / 16 * 16, 4096));
+  for (const int resident : {4, 3, 5, 2}) choices.push_back({true, 1, all_keys, 1, resident});
+  for (const int stages : {4, 3, 2}) choices.push_back({false, 3, 128, stages, 1});
+  for (const int stages : {2, 3}) choices.push_back({false, 2, 128, stages, 1});
+  choices.push_back({false, 2, 64, 3, 1});
+  std::erase_if(choices, [&](const CudaAttentionChoice& choice) {
+    return !refuse_cuda_attention(problem, choice, card).empty();
+  });
+  return choices;
+}
+
+}  // namespace sylvite

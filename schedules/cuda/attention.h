@@ -1,0 +1,60 @@
+#pragma once
+// The fused attention template for Hopper: see schedules/cuda/attention.cuh for what it computes and how.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lowering/algorithms/problems.h"
+#include "lowering/algorithms/strided_view.h"
+#include "schedules/cuda/template.h"
+
+namespace sylvite {
+
+/// out = softmax(scale q k^T + mask) v over [batch, heads, rows, depth], bf16 or f16, or f32 multiplied in
+/// TF32. All four are read and written where they lie: a fused projection of q, k and v, or heads inside
+/// rows, need no copies.
+struct CudaAttentionProblem {
+  struct Operand {
+    int argument = 0;
+    std::int64_t offset = 0;                    ///< elements
+    std::int64_t batch = 0, head = 0, row = 0;  ///< strides in elements; columns lie together
+  };
+  /// Added to the scores, or true where a key is seen; strides over an extent that is broadcast are 0.
+  struct Mask {
+    int argument = 0;
+    DType dtype = DType::bf16;
+    std::int64_t batch = 0, head = 0, row = 0;
+  };
+  Operand q, k, v, out;
+  std::optional<Mask> mask;
+  DType element = DType::bf16;
+  std::int64_t batch = 1, heads = 1, queries = 0, keys = 0, depth = 0;
+  bool causal = false;
+  double scale = 1;
+};
+[[nodiscard]] Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel);
+
+/// The numbers that may vary.
+struct CudaAttentionChoice {
+  bool whole_keys = false;  ///< all keys of a head at once; else blocks of them through a ring
+  int consumers = 2;        ///< warpgroups of 64 queries; 1 for f32
+  int block = 128;          ///< keys
+  int stages = 2;           ///< of keys, and as many of values
+  int resident = 1;         ///< blocks on a multiprocessor, at least; more than 1 with whole_keys or f32
+
+  [[nodiscard]] std::string to_string() const;
+  bool operator==(const CudaAttentionChoice&) const = default;
+};
+
+/// Why the choice cannot be made for the problem; empty when it can.
+[[nodiscard]] std::string refuse_cuda_attention(const CudaAttentionProblem& problem,
+                                                const CudaAttentionChoice& choice, const CudaCard& card);
+/// REQUIRES refuse_cuda_attention empty.
+[[nodiscard]] CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem,
+                                               const CudaAttentionChoice& choice, const CudaCard& card);
+/// Choices worth racing, the best guess first.
+[[nodiscard]] std::vector<CudaAttentionChoice> cuda_attention_choices(const CudaAttentionProblem& problem,
+                                                                      const CudaCard& card);
+
+}  // namespace sylvite

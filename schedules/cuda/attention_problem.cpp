@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "schedules/cuda/attention.h"
+
+namespace sylvite {
+namespace {
+
+using Operand = CudaAttentionProblem::Operand;
+
+constexpr std::int64_t map_unit = 8;  // elements of 16 bits in the 16 bytes that tensor maps count in
+constexpr std::int64_t most_depth = 128;
+
+/// Strides over [batch, heads, rows, depth] of a value of rank 3 or 4.
+std::string set_strides(const StridedView& view, const std::string& name, Operand& operand) {
+  const std::size_t rank = view.dims.size();
+  operand.argument = view.input;
+  operand.offset = view.offset;
+  operand.row = view.strides[rank - 2];
+  operand.head = rank == 4 ? view.strides[1] : 0;
+  operand.batch = view.strides[0];
+  if (view.strides[rank - 1] != 1) return fmt::format("columns of '{}' do not lie together", name);
+  // A stride over an extent of 1 is never taken.
+  if (rank == 3 || view.dims[1] == 1) operand.head = map_unit;
+  if (view.dims[0] == 1) operand.batch = map_unit;
+  if (view.dims[rank - 2] == 1) operand.row = map_unit;
+  if (operand.row == 0 || operand.head == 0 || operand.batch == 0)
+    return fmt::format("'{}' is broadcast", name);
+  for (const std::int64_t each : {operand.offset, operand.row, operand.head, operand.batch}) {
+    if (each % map_unit != 0) return fmt::format("rows of '{}' do not begin at multiples of 16 bytes", name);
+  }
+  return "";
+}
+
+std::string read_operand(const Graph& body, ValueId id, Operand& operand) {
+  const std::optional<StridedView> view = strided_view(body, id);
+  if (!view) return fmt::format("'{}' is computed, or lies otherwise than in rows", body.value(id).name);
+  return set_strides(*view, body.value(id).name, operand);
+}
+
+/// The result, perhaps transposed: its strides over the anchor's dims.
+std::string read_result(const Kernel& kernel, Operand& operand) {
+  const Graph& body = kernel.body;
+  const ValueId anchor = body.node(kernel.anchor).outputs.at(0);
+  const ValueId out = body.outputs[0];
+  StridedView view{static_cast<int>(body.inputs.size()), 0, body.type(out).dims(), {}};
+  view.strides = dense_strides(view.dims);
+  for (ValueId at = out; at != anchor;) {
+    const Node& node = body.node(body.value(at).producer);
+    if (node.op != Op::transpose) return fmt::format("{} follows it", op_info(node.op).name);
+    const Dims& perm = node.attributes.integers("perm");
+    const StridedView from = view;
+    for (std::size_t i = 0; i < perm.size(); ++i) {
+      view.dims[static_cast<std::size_t>(perm[i])] = from.dims[i];
+      view.strides[static_cast<std::size_t>(perm[i])] = from.strides[i];
+    }
+    at = node.inputs.at(0);
+  }
+  return set_strides(view, body.value(out).name, operand);
+}
+
+std::string read_mask(const Graph& body, ValueId id, CudaAttentionProblem& problem) {
+  const std::optional<StridedView> view = strided_view(body, id);
+  const DType dtype = body.type(id).dtype;
+  if (!view) return "its mask is computed";
+  if (view->offset != 0) return "its mask begins inside a tensor";
+  const bool fits =
+      dtype == DType::boolean || dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
+  if (!fits) return fmt::format("its mask is {}", dtype_name(dtype));
+  if (view->dims.empty() || view->dims.back() != problem.keys) return "its mask is the same for all keys";
+  if (problem.keys > 1 && view->strides.back() != 1) return "keys of its mask do not lie together";
+  const std::size_t rank = view->dims.size();
+  const auto stride = [&](std::size_t from_end) {
+    return from_end > rank || view->dims[rank - from_end] == 1 ? 0 : view->strides[rank - from_end];
+  };
+  const bool has_heads = body.type(body.outputs[0]).rank() == 4;
+  problem.mask = {view->input, dtype, stride(has_heads ? 4 : 3), has_heads ? stride(3) : 0, stride(2)};
+  return "";
+}
+
+std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  const Dims q = body.type(node.inputs[0]).dims(), k = body.type(node.inputs[1]).dims();
+  const Dims v = body.type(node.inputs[2]).dims();
+  if (q.size() != k.size() || q.size() != v.size() || q.size() < 3 || q.size() > 4)
+    return "it has no heads of rows";
+  if (!std::equal(q.begin(), q.end() - 2, k.begin()) || !std::equal(k.begin(), k.end() - 1, v.begin()))
+    return "its heads are shared";
+  problem.batch = q[0];
+  problem.heads = q.size() == 4 ? q[1] : 1;
+  problem.queries = q[q.size() - 2];
+  problem.keys = k[k.size() - 2];
+  problem.depth = q.back();
+  if (problem.batch * problem.heads * problem.queries * problem.keys * problem.depth == 0)
+    return "it is empty";
+  if (q.back() != v.back()) return "values are not as wide as keys";
+  if (problem.depth > most_depth || problem.depth % map_unit != 0)
+    return fmt::format("it is {} wide, the template takes multiples of {} up to {}", problem.depth, map_unit,
+                       most_depth);
+  return "";
+}
+
+}  // namespace
+
+Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel) {
+  if (kernel.kind != KernelClass::attention) return {{}, "it is no attention"};
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  if (body.outputs.size() != 1) return {{}, "it has several outputs"};
+  if (node.attributes.real("softcap") != 0) return {{}, "its scores are capped"};
+  CudaAttentionProblem problem;
+  problem.element = body.type(node.inputs[0]).dtype;
+  const std::vector<ValueId> typed = {node.inputs[0], node.inputs[1], node.inputs[2], body.outputs[0]};
+  const bool same = std::all_of(typed.begin(), typed.end(),
+                                [&](ValueId id) { return body.type(id).dtype == problem.element; });
+  if (!same ||
+      (problem.element != DType::bf16 && problem.element != DType::f16 && problem.element != DType::f32))
+    return {{}, "it is not all bf16, f16 or f32"};
+  std::string refusal = read_shapes(kernel, problem);
+  if (refusal.empty()) refusal = read_operand(body, node.inputs[0], problem.q);
+  if (refusal.empty()) refusal = read_operand(body, node.inputs[1], problem.k);
+  if (refusal.empty()) refusal = read_operand(body, node.inputs[2], problem.v);
+  if (refusal.empty()) refusal = read_result(kernel, problem.out);
+  if (refusal.empty() && node.inputs.size() > 3 && node.inputs[3] != no_value)
+    refusal = read_mask(body, node.inputs[3], problem);
+  problem.causal = node.attributes.integer("causal") != 0;
+  problem.scale = node.attributes.real("scale");
+  if (problem.scale == 0) problem.scale = 1 / std::sqrt(static_cast<double>(problem.depth));
+  if (problem.scale < 0) refusal = "its scale is negative";
+  return {problem, refusal};
+}
+
+}  // namespace sylvite

@@ -1,0 +1,18 @@
+#pragma once
+// Candidates that are templates in CUDA C++ instead of Halide pipelines: a form with numbers, and no
+// schedule.
+
+#include <optional>
+
+#include "schedules/candidate.h"
+#include "schedules/cuda/template.h"
+
+namespace sylvite {
+
+/// The text of a candidate whose form is such a template; nothing for candidates that Halide compiles.
+/// Throws UnsupportedError when the template cannot take the kernel.
+[[nodiscard]] std::optional<CudaTemplate> cuda_template_of(const Kernel& kernel, const Candidate& candidate);
+/// Whether the candidate rounds f32 operands of the kernel to TF32.
+[[nodiscard]] bool multiplies_in_tf32(const Kernel& kernel, const Candidate& candidate);
+
+}  // namespace sylvite

@@ -1,0 +1,188 @@
+#include "schedules/cuda/columns.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "frontend/graph/views.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t least_rows = 32;
+constexpr std::int64_t most_rows = 1LL << 30;  // rows are numbered by int
+constexpr std::int64_t most_blocks = (1LL << 31) - 1;
+constexpr std::int64_t l2_bytes = 50 << 20;  // what is larger is not there when it is read again
+
+struct Fold {
+  Op op;
+  const char* text;
+  const char* identity;
+};
+constexpr Fold folds[] = {
+    {Op::reduce_sum, "a + b", "0.f"},
+    {Op::reduce_prod, "a * b", "1.f"},
+    {Op::reduce_max, "nan_max(a, b)", "__int_as_float(0xff800000)"},
+    {Op::reduce_min, "nan_min(a, b)", "__int_as_float(0x7f800000)"},
+};
+
+/// Columns that a thread takes together: 16 bytes of what is read, or a divisor of the columns.
+std::int64_t vector_of(const CudaColumnsProblem& problem) {
+  std::int64_t size = 4;
+  for (const CudaOperand& operand : problem.prologue_operands) {
+    if (operand.passes_by())
+      size = std::min<std::int64_t>(size, static_cast<std::int64_t>(dtype_size(operand.of.dtype)));
+  }
+  std::int64_t vector = 16 / size;
+  while (problem.columns % vector != 0) vector /= 2;
+  return vector;
+}
+
+std::int64_t strips_of(const CudaColumnsProblem& problem, int lanes) {
+  const std::int64_t width = lanes * vector_of(problem);
+  return (problem.columns + width - 1) / width;
+}
+
+/// Extents of the fold; "" or why its dims are no batch, rows and columns.
+std::string read_extents(const TensorType& type, const Dims& axes, CudaGroups& groups,
+                         CudaColumnsProblem& problem) {
+  if (type.layout.channel_block != 0) return "channels lie in blocks";
+  groups.dims = type.dims();
+  groups.first = static_cast<std::size_t>(axes.front());
+  groups.last = static_cast<std::size_t>(axes.back()) + 1;
+  if (groups.last - groups.first != axes.size()) return "the folded dims are not neighbours";
+  if (groups.last == groups.dims.size()) return "the innermost dim is folded";
+  problem.batch = product(groups.dims, 0, groups.first);
+  problem.rows = product(groups.dims, groups.first, groups.last);
+  problem.columns = product(groups.dims, groups.last, groups.dims.size());
+  if (type.element_count() == 0) return "it is empty";
+  if (problem.rows < least_rows) return "the columns are short";
+  if (problem.rows > most_rows || problem.columns > most_rows) return "the extents are large";
+  return "";
+}
+
+}  // namespace
+
+Reading<CudaColumnsProblem> read_cuda_columns(const Kernel& kernel) {
+  if (kernel.kind != KernelClass::reduction) return {{}, "it is no reduction"};
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  const auto* fold =
+      std::find_if(std::begin(folds), std::end(folds), [&](const Fold& f) { return f.op == node.op; });
+  if (fold == std::end(folds)) return {{}, "it folds by another operation"};
+  if (body.outputs.size() != 1) return {{}, "it has several outputs"};
+  Dims axes = node.attributes.integers("axes");
+  std::sort(axes.begin(), axes.end());
+  if (axes.empty()) return {{}, "it folds nothing"};
+  CudaColumnsProblem problem;
+  problem.fold = fold->text;
+  problem.identity = fold->identity;
+  problem.out = body.type(body.outputs[0]).dtype;
+  problem.out_argument = static_cast<int>(body.inputs.size());
+  const TensorType& result = body.type(node.outputs.at(0));
+  if (body.type(body.outputs[0]).dims() != result.dims()) return {{}, "its epilogue changes the shape"};
+  if (!is_float_storage(problem.out)) return {{}, "its result is no float"};
+  CudaGroups groups;
+  std::string refusal = read_extents(body.type(node.inputs[0]), axes, groups, problem);
+  const bool keeps = node.attributes.integer("keepdims") != 0;
+  CudaGroups after = {result.dims(), groups.first, keeps ? groups.last : groups.first};
+  if (refusal.empty())
+    refusal = read_work(body, no_value, node.inputs[0], groups, "prologue", false, problem.prologue,
+                        problem.prologue_operands);
+  if (refusal.empty())
+    refusal = read_work(body, node.outputs[0], body.outputs[0], after, "epilogue", problem.out != DType::f32,
+                        problem.epilogue, problem.epilogue_operands);
+  if (refusal.empty() && problem.batch * strips_of(problem, 1) * 8 > most_blocks)
+    refusal = "the grid would be large";
+  for (CudaOperand& operand : problem.epilogue_operands) operand.of.name += "_after";
+  for (PointwiseOperand& of : problem.epilogue.operands) of.name += "_after";
+  return {problem, refusal};
+}
+
+std::string CudaColumnsChoice::to_string() const {
+  return fmt::format("lanes {} deep {} unroll {} cluster {}{}", lanes, deep, unroll, cluster,
+                     streams ? " streams" : "");
+}
+
+std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& problem) {
+  constexpr std::size_t most_choices = 40;
+  struct Rated {
+    CudaColumnsChoice choice;
+    double penalty;
+  };
+  std::vector<Rated> rated;
+  const std::int64_t vector = vector_of(problem);
+  const bool is_large = problem.batch * problem.rows * problem.columns * 16 / vector > l2_bytes;
+  for (const int lanes : {8, 16, 32}) {
+    for (const int deep : {8, 16, 32, 64}) {
+      for (const int unroll : {4, 8, 16}) {
+        for (const int cluster : {1, 2, 4, 8}) {
+          const int threads = lanes * deep;
+          if (threads < 128 || threads > 1024 || threads * unroll > 8192 || lanes * vector % cluster != 0)
+            continue;
+          // One block of 512 threads for each multiprocessor, lines of 128 bytes, and all loads of a thread
+          // used.
+          const auto blocks = static_cast<double>(problem.batch * strips_of(problem, lanes) * cluster);
+          const double penalty = 4 * std::abs(std::log2(blocks / 128)) + (lanes == 8 ? 0 : 1) +
+                                 std::abs(std::log2(threads / 512.)) + std::log2(16. / unroll) +
+                                 (unroll * cluster * deep <= problem.rows ? 0 : 8);
+          for (const bool streams : {false, true})
+            rated.push_back(
+                {{lanes, deep, unroll, cluster, streams}, penalty + (streams == is_large ? 0 : 0.5)});
+        }
+      }
+    }
+  }
+  std::stable_sort(rated.begin(), rated.end(),
+                   [](const Rated& a, const Rated& b) { return a.penalty < b.penalty; });
+  std::vector<CudaColumnsChoice> choices;
+  for (const Rated& each : rated) {
+    if (choices.size() < most_choices) choices.push_back(each.choice);
+  }
+  return choices;
+}
+
+CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColumnsChoice& choice) {
+  const auto vector = static_cast<int>(vector_of(problem));
+  const std::int64_t strips = strips_of(problem, choice.lanes);
+  CudaTemplate result;
+  result.name = fmt::format("columns_{}_{}x{}", dtype_name(problem.out), problem.rows, problem.columns);
+  result.source = fmt::format("#define KERNEL {}\n#define IDENTITY {}\n{}{}{}", result.name, problem.identity,
+                              embedded::cuda_hopper, embedded::cuda_pointwise, embedded::cuda_vector);
+  result.source += fmt::format(
+      "constexpr int ROWS = {}, COLUMNS = {}, STRIPS = {}, VECTOR = {}, LANES = {}, DEEP = {}, UNROLL = {}, "
+      "CLUSTER = {};\ntypedef {} Out;\nDEVICE float fold(float a, float b) {{\n  return {};\n}}\n",
+      problem.rows, problem.columns, strips, vector, choice.lanes, choice.deep, choice.unroll, choice.cluster,
+      dtype_name(problem.out), problem.fold);
+  std::vector<const CudaOperand*> operands;
+  std::string loads, finish;
+  for (const CudaOperand& operand : problem.prologue_operands) {
+    operands.push_back(&operand);
+    loads += load_text(operand, vector, choice.streams ? "true" : "false");
+  }
+  for (const CudaOperand& operand : problem.epilogue_operands) {
+    operands.push_back(&operand);
+    finish += load_text(operand, 1, "false");
+  }
+  result.source += arguments_text(operands) + problem.prologue.function + problem.epilogue.function;
+  result.source += fmt::format(
+      "DEVICE void load_x(const Arguments& a, long long batch, long long row, int column, float "
+      "(&x)[VECTOR]) {{\n"
+      "{}  for (int j = 0; j < VECTOR; j++) x[j] = {};\n}}\n"
+      "DEVICE void finish(const Arguments& a, long long batch, int column, float x) {{\n"
+      "  [[maybe_unused]] constexpr int VECTOR = 1, j = 0;\n{}  store_one(a.out + batch * COLUMNS + column, "
+      "{});\n}}\n",
+      loads, call_text(problem.prologue, "prologue", "0.f"), finish,
+      call_text(problem.epilogue, "epilogue", "x"));
+  result.source += embedded::cuda_columns;
+  result.blocks = static_cast<unsigned>(problem.batch * strips * choice.cluster);
+  result.threads = static_cast<unsigned>(choice.lanes * choice.deep);
+  result.cluster = static_cast<unsigned>(choice.cluster);
+  result.programmatic = true;
+  result.pointers = {problem.out_argument};
+  for (const CudaOperand* operand : operands) result.pointers.push_back(operand->of.input);
+  return result;
+}
+
+}  // namespace sylvite

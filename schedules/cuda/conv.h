@@ -1,0 +1,29 @@
+#pragma once
+// Convolutions as products on the tensor cores: the same template as matmul's, whose rows are then the pixels
+// of all images and whose depth is the taps and channels of a window.
+
+#include <vector>
+
+#include "schedules/cuda/matmul.h"
+
+namespace sylvite {
+
+[[nodiscard]] bool is_channels_last(const TensorType& type);
+/// The number of the body input, or -1 for what is computed.
+[[nodiscard]] int body_input_number(const Graph& body, ValueId id);
+/// Why a kernel is no convolution of images with their channels innermost by a filter that is a weight of its
+/// own, all of one type that tensor cores multiply; empty when it is.
+[[nodiscard]] std::string refuse_conv_operands(const Kernel& kernel);
+
+/// The product that a convolution of images with their channels innermost is: m counts output pixels, n
+/// output channels. Its filter is packed as form cuda_conv says, [n][tap][channel]. A filter of one tap makes
+/// a matrix of the images. Where no window leaves the image sideways, the taps of a filter row are read as
+/// one, since their channels lie side by side: what images with few channels need
+/// (lowering/passes/widen_few_channels.h).
+[[nodiscard]] Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel);
+
+/// Choices worth racing, the best guess first.
+[[nodiscard]] std::vector<CudaMatmulChoice> cuda_conv_choices(const CudaMatmulProblem& problem,
+                                                              const CudaCard& card);
+
+}  // namespace sylvite

@@ -1,0 +1,217 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "schedules/cuda/conv.h"
+
+namespace sylvite {
+namespace {
+
+using Windows = CudaMatmulProblem::Windows;
+
+constexpr std::int64_t stage_bytes = 128;    // of channels that one load of the template takes
+constexpr std::int64_t map_alignment = 16;   // bytes, of the pitches of tensor maps
+constexpr std::int64_t widest_corner = 128;  // elements that a window may reach over a border
+constexpr std::int64_t widest_step = 8;
+
+void read_operands(const Kernel& kernel, CudaMatmulProblem& problem) {
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  problem.a.input = body_input_number(body, node.inputs[0]);
+  problem.b.input = body_input_number(body, node.inputs[1]);
+  problem.b.is_weight = true;
+  problem.element = body.type(node.inputs[0]).dtype;
+  problem.out = body.type(body.outputs[0]).dtype;
+}
+
+Windows windows_of(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  const Dims x = body.type(node.inputs[0]).dims(), filter = body.type(node.inputs[1]).dims();
+  const Dims out = body.type(node.outputs[0]).dims();
+  const Dims &strides = node.attributes.integers("strides"),
+             &dilations = node.attributes.integers("dilations"), &pads = node.attributes.integers("pads");
+  Windows w;
+  w.images = x[0];
+  w.channels = x[1];
+  w.lines = x[2];
+  w.columns = x[3];
+  w.column_pitch = w.channels;
+  w.line_pitch = w.columns * w.channels;
+  w.image_pitch = w.lines * w.line_pitch;
+  w.filter_pitch = w.channels;
+  w.out_lines = out[2];
+  w.out_columns = out[3];
+  w.taps_y = filter[2];
+  w.taps_x = filter[3];
+  w.stride_y = strides[0];
+  w.stride_x = strides[1];
+  w.dilation_y = dilations[0];
+  w.dilation_x = dilations[1];
+  w.pad_y = pads[0];
+  w.pad_x = pads[1];
+  return w;
+}
+
+std::int64_t steps(std::int64_t taps, std::int64_t bytes) {
+  return taps * ((bytes + stage_bytes - 1) / stage_bytes);
+}
+
+/// The taps of a filter row as one tap with all their channels, where that saves steps. Windows then overlap
+/// in memory: their pitch is the stride's.
+void join_taps(Windows& w, std::int64_t bytes) {
+  const bool stays_inside =
+      w.pad_x == 0 && (w.out_columns - 1) * w.stride_x + w.taps_x <= w.columns && w.dilation_x == 1;
+  if (!stays_inside || steps(1, w.taps_x * w.channels * bytes) >= steps(w.taps_x, w.channels * bytes)) return;
+  w.channels *= w.taps_x;
+  w.filter_pitch = w.channels;
+  w.columns = w.out_columns;
+  w.column_pitch *= w.stride_x;
+  w.taps_x = 1;
+  w.stride_x = 1;
+}
+
+bool is_matrix(const Windows& w) {
+  return w.taps() == 1 && w.stride_x == 1 && w.stride_y == 1 && w.pad_x == 0 && w.pad_y == 0 &&
+         w.out_lines == w.lines && w.out_columns == w.columns && w.line_pitch == w.columns * w.column_pitch;
+}
+
+std::string window_refusal(const Windows& w, std::int64_t bytes) {
+  for (const std::int64_t pitch : {w.column_pitch, w.line_pitch, w.image_pitch, w.filter_pitch}) {
+    if (pitch * bytes % map_alignment != 0)
+      return fmt::format("{} bytes lie between its pixels or taps, no multiple of {}", pitch * bytes,
+                         map_alignment);
+  }
+  const auto is_wide = [](std::int64_t count, std::int64_t stride, std::int64_t pad, std::int64_t extent) {
+    return pad > widest_corner || std::abs((count - 1) * stride - pad - (extent - 1)) >= widest_corner ||
+           stride > widest_step;
+  };
+  if (is_wide(w.out_columns, w.stride_x, w.pad_x, w.columns) ||
+      is_wide(w.out_lines, w.stride_y, w.pad_y, w.lines) ||
+      std::max((w.taps_x - 1) * w.dilation_x, (w.taps_y - 1) * w.dilation_y) >= widest_corner)
+    return "its windows are too large or too far apart for tensor maps";
+  return "";
+}
+
+/// Strides over [batch, m, n] from those over [image, channel, line, column]; false when pixels are not one
+/// step apart.
+bool join_pixels(const Dims& dims, Dims& strides) {
+  std::int64_t step = 0, count = 1;
+  for (const std::size_t d : {3, 2, 0}) {
+    if (dims[d] == 1) continue;
+    if (count == 1) step = strides[d];
+    if (strides[d] != count * step) return false;
+    count *= dims[d];
+  }
+  strides = {0, step, strides[1]};
+  return true;
+}
+
+/// The bias is the epilogue's first operand.
+void add_bias(const Graph& body, int input, PointwiseText& text) {
+  PointwiseOperand bias;
+  bias.input = input;
+  bias.dtype = body.type(body.inputs[static_cast<std::size_t>(input)]).dtype;
+  bias.name = "bias";
+  bias.strides = {0, 0, 1};
+  std::string parameters, arguments;
+  for (const PointwiseOperand& operand : text.operands) {
+    parameters += ", float " + operand.name;
+    arguments += ", " + operand.name;
+  }
+  text.function += fmt::format(
+      "DEVICE float epilogue(float root, float bias{}) {{\n"
+      "  return after_bias(root + bias{});\n}}\n",
+      parameters, arguments);
+  text.operands.insert(text.operands.begin(), bias);
+}
+
+std::string read_epilogue(const Kernel& kernel, CudaMatmulProblem& problem) {
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  const ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : no_value;
+  try {
+    problem.epilogue =
+        print_pointwise(body, node.outputs[0], body.outputs[0], bias == no_value ? "epilogue" : "after_bias",
+                        problem.out != DType::f32);
+  } catch (const UnsupportedError& error) {
+    return error.what();
+  }
+  for (PointwiseOperand& operand : problem.epilogue.operands) {
+    if (!kernel.input_is_weight.at(static_cast<std::size_t>(operand.input)))
+      problem.epilogue_reads_activations = true;
+    if (!join_pixels(body.type(node.outputs[0]).dims(), operand.strides))
+      return "an operand of its epilogue is broadcast over some pixels";
+  }
+  if (bias == no_value) return "";
+  const int input = body_input_number(body, bias);
+  if (input < 0) return "its bias is computed in the kernel or one number";
+  if (!kernel.input_is_weight.at(static_cast<std::size_t>(input))) problem.epilogue_reads_activations = true;
+  add_bias(body, input, problem.epilogue);
+  return "";
+}
+
+}  // namespace
+
+bool is_channels_last(const TensorType& type) {
+  return type.rank() == 4 && type.layout.channel_block == type.dims()[1];
+}
+
+int body_input_number(const Graph& body, ValueId id) {
+  const auto found = std::find(body.inputs.begin(), body.inputs.end(), id);
+  return found == body.inputs.end() ? -1 : static_cast<int>(found - body.inputs.begin());
+}
+
+std::string refuse_conv_operands(const Kernel& kernel) {
+  if (kernel.kind != KernelClass::convolution) return "it is no convolution";
+  const Graph& body = kernel.body;
+  if (body.outputs.size() != 1) return "it has several outputs";
+  const Node& node = body.node(kernel.anchor);
+  const TensorType& x = body.type(node.inputs[0]);
+  const TensorType& filter = body.type(node.inputs[1]);
+  const TensorType& out = body.type(node.outputs[0]);
+  const TensorType& result = body.type(body.outputs[0]);
+  if (out.element_count() == 0 || filter.element_count() == 0) return "it is empty";
+  if (x.rank() != 4) return fmt::format("it has {} spatial dims, not 2", x.rank() - 2);
+  if (!is_channels_last(x) || !is_channels_last(out)) return "its channels do not lie innermost";
+  if (result.shape != out.shape || !is_channels_last(result))
+    return "its epilogue changes the shape or the layout";
+  if (body_input_number(body, node.inputs[0]) < 0) return "its images are computed in the kernel";
+  const int number = body_input_number(body, node.inputs[1]);
+  if (number < 0 || filter.layout.channel_block != 0 ||
+      !kernel.input_is_weight.at(static_cast<std::size_t>(number)))
+    return "its filter is not a weight of its own";
+  for (const DType dtype : {x.dtype, filter.dtype, result.dtype}) {
+    const bool is_known = dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
+    if (dtype != x.dtype || !is_known)
+      return fmt::format("{} is no type of the tensor cores", dtype_name(dtype));
+  }
+  return "";
+}
+
+Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel) {
+  if (std::string refusal = refuse_conv_operands(kernel); !refusal.empty()) return {{}, refusal};
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  if (const std::int64_t groups = node.attributes.integer("groups"); groups != 1)
+    return {{}, fmt::format("it has {} groups", groups)};
+  CudaMatmulProblem problem;
+  read_operands(kernel, problem);
+  Windows windows = windows_of(kernel);
+  const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
+  join_taps(windows, bytes);
+  if (std::string refusal = window_refusal(windows, bytes); !refusal.empty()) return {{}, refusal};
+  problem.out_argument = static_cast<int>(body.inputs.size());
+  problem.m = windows.images * windows.out_lines * windows.out_columns;
+  problem.n = body.type(node.outputs[0]).dims()[1];
+  problem.k = windows.taps() * windows.channels;
+  if (is_matrix(windows)) {
+    problem.a.pitch = windows.column_pitch;
+    problem.b.pitch = windows.filter_pitch;
+  } else {
+    problem.windows = windows;
+  }
+  if (std::string refusal = read_epilogue(kernel, problem); !refusal.empty()) return {{}, refusal};
+  return {problem, ""};
+}
+
+}  // namespace sylvite

@@ -1,0 +1,44 @@
+#pragma once
+// The forms that are CUDA C++ templates, or a library's. Internal to schedules/.
+
+#include <string>
+
+#include "schedules/candidate.h"
+#include "schedules/cuda/template.h"
+
+namespace sylvite {
+
+inline constexpr const char* cuda_matmul_form = "cuda_matmul";
+inline constexpr const char* cuda_conv_form = "cuda_conv";
+inline constexpr const char* cuda_attention_form = "cuda_attention";
+inline constexpr const char* cuda_norm_form = "cuda_norm";
+inline constexpr const char* cuda_columns_form = "cuda_columns";
+inline constexpr const char* cuda_transpose_form = "cuda_transpose";
+inline constexpr const char* cublaslt_form = "cublaslt";
+inline constexpr const char* cudnn_form = "cudnn";
+
+/// Each throws UnsupportedError when the template cannot take the kernel or the form's numbers.
+[[nodiscard]] CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_conv_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_attention_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_columns_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_transpose_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cublaslt_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cudnn_template(const Kernel& kernel, const Form& form);
+
+/// Why a machine cannot have such candidates; empty when it can.
+[[nodiscard]] std::string refuse_cuda_template(const Machine& machine);
+/// Why tensor cores may not multiply elements of the type; empty when they may.
+[[nodiscard]] std::string refuse_tf32(DType element, const Machine& machine);
+
+/// The card, as a template wants to know it, and as a form keeps it: parameters multiprocessors,
+/// shared_bytes.
+[[nodiscard]] CudaCard card_of(const Machine& machine);
+[[nodiscard]] CudaCard card_of(const Form& form);
+
+/// The one parameter of a template's space: which of its `count` choices, the best guess first.
+[[nodiscard]] Parameter choice_parameter(std::size_t count);
+[[nodiscard]] std::size_t choice_number(const Point& point);
+
+}  // namespace sylvite

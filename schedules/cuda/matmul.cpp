@@ -1,0 +1,247 @@
+#include "schedules/cuda/matmul.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "schedules/cuda/matmul_maps.h"
+#include "schedules/cuda/matmul_plan.h"
+#include "schedules/cuda/sources.h"
+
+// The head of schedules/cuda/matmul.cuh: constants, the product instruction, and the epilogue's functions.
+
+namespace sylvite {
+namespace {
+
+constexpr int most_sums = 192;  // registers of sums that a thread can hold
+
+/// A matrix is a window of one tap.
+std::string windows_text(const CudaMatmulProblem& problem) {
+  CudaMatmulProblem::Windows windows;
+  windows.channels = problem.k;
+  if (problem.windows) windows = *problem.windows;
+  const auto pair = [](const char* name, std::int64_t x, std::int64_t y) {
+    return fmt::format("constexpr int {0}_X = {1}, {0}_Y = {2};\n", name, x, y);
+  };
+  return fmt::format("constexpr int CHANNELS = {}, OUT_COLUMNS = {}, OUT_LINES = {};\n", windows.channels,
+                     windows.out_columns, windows.out_lines) +
+         pair("TAPS", windows.taps_x, windows.taps_y) + pair("STRIDE", windows.stride_x, windows.stride_y) +
+         pair("DILATION", windows.dilation_x, windows.dilation_y) + pair("PAD", windows.pad_x, windows.pad_y);
+}
+
+std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                           const SharedMemoryPlan& plan) {
+  const MatmulSides sides = sides_of(problem, choice.swapped);
+  std::string text;
+  const auto define = [&](const char* name, std::int64_t value) {
+    text += fmt::format("constexpr int {} = {};\n", name, value);
+  };
+  define("X", sides.x_extent);
+  define("Y", sides.y_extent);
+  define("BATCH", problem.batch);
+  define("ELEMENT_BYTES", element_bytes(problem));
+  define("X_DEPTH_FAST", sides.x->depth_fast);
+  define("Y_DEPTH_FAST", sides.y->depth_fast);
+  define("X_BATCHED", sides.x->batch_pitch != 0);
+  define("Y_BATCHED", sides.y->batch_pitch != 0);
+  constexpr int matrix = 0, filter = 1, windows = 2;  // Role
+  const bool convolves = problem.windows.has_value();
+  define("X_ROLE", !convolves ? matrix : choice.swapped ? filter : windows);
+  define("Y_ROLE", !convolves ? matrix : choice.swapped ? windows : filter);
+  define("X_IS_WEIGHT", sides.x->is_weight);
+  define("Y_IS_WEIGHT", sides.y->is_weight);
+  define("STAGE_ROW", stage_row(problem));
+  define("TILE_X", choice.tile_x);
+  define("TILE_Y", choice.tile_y);
+  define("STAGES", plan.stages);
+  define("CLUSTER_X", choice.cluster_x);
+  define("CLUSTER_Y", choice.cluster_y);
+  define("PING_PONG", choice.ping_pong);
+  define("SPLIT", choice.split);
+  define("GROUP", std::max(1, choice.group_rows / (choice.tile_x * choice.cluster_x)));
+  define("SWAPPED", choice.swapped);
+  define("STORE_BOXES", plan.store_boxes);
+  define("STORE_ROWS", plan.store_rows);
+  define("CHUNK", plan.chunk);
+  define("RESIDUAL", plan.residual);
+  define("BUFFERS", plan.buffers);
+  define("BUFFERS_AT", plan.buffers_at);
+  define("OUT_BYTES", plan.out_bytes);
+  define("VECTOR_FLOATS", plan.vector_floats);
+  define("WAITS_TO_READ", problem.epilogue_reads_activations);
+  return text + windows_text(problem) + fmt::format("typedef {} Out;\n", dtype_name(problem.out));
+}
+
+/// wgmma wants every sum named.
+std::string multiply_text(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
+  const MatmulSides sides = sides_of(problem, choice.swapped);
+  const int sums = choice.tile_y / 2;
+  std::string registers, operands;
+  for (int i = 0; i < sums; ++i) {
+    registers += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
+    operands += fmt::format("{}\"+f\"(sums[{}])", i == 0 ? "" : ", ", i);
+  }
+  const bool tf32 = problem.element == DType::f32;
+  const std::string type = tf32 ? "tf32" : std::string(dtype_name(problem.element));
+  const std::string majors =
+      tf32 ? "" : fmt::format(", {}, {}", sides.x->depth_fast ? 0 : 1, sides.y->depth_fast ? 0 : 1);
+  return fmt::format(
+      "DEVICE void multiply(float (&sums)[{0}], u64 x, u64 y, int add) {{\n"
+      "  asm volatile(\"{{.reg .pred p; setp.ne.b32 p, %{5}, 0;\\n\"\n"
+      "    \"wgmma.mma_async.sync.aligned.m64n{1}k{2}.f32.{3}.{3} {{{4}}}, %{6}, %{7}, p, 1, 1{8};}}\"\n"
+      "    : {9}\n    : \"l\"(x), \"l\"(y), \"r\"(add));\n}}\n",
+      sums, choice.tile_y, tf32 ? 8 : 16, type, registers, sums + 2, sums, sums + 1, majors, operands);
+}
+
+std::string arguments_text(const std::vector<EpilogueTerm>& terms) {
+  std::string text = "struct Arguments {\n  Out* out;\n";
+  for (const EpilogueTerm& term : terms) {
+    text += fmt::format("  const {}* {};\n", dtype_name(term.operand->dtype), term.operand->name);
+  }
+  return text + "};\n";
+}
+
+std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms) {
+  std::string text =
+      "DEVICE void stage_vectors(float* to, const Arguments& a, int batch, int x, int y, int thread) {\n";
+  for (const EpilogueTerm& term : terms) {
+    if (!term.is_vector()) continue;
+    const char* corner = term.x != 0 ? "x" : term.y != 0 ? "y" : "0";
+    const char* limit = term.x != 0 ? "X" : term.y != 0 ? "Y" : "1";
+    text += fmt::format(
+        "  for (int i = thread; i < {}; i += 128)\n"
+        "    to[{} + i] = {} + i < {} ? to_float(a.{}[{}ll * batch + {}ll * ({} + i)]) : 0.f;\n",
+        term.extent, term.offset, corner, limit, term.operand->name, term.batch,
+        term.x != 0 ? term.x : term.y, corner);
+  }
+  return text + "}\n";
+}
+
+/// A pair of neighbours along y, as stored.
+std::string load_text(const EpilogueTerm& term, bool y_is_even) {
+  const std::string& name = term.operand->name;
+  const std::string at =
+      fmt::format("a.{} + ({}ll * batch + {}ll * x + {}ll * y)", name, term.batch, term.x, term.y);
+  const bool aligned = y_is_even && term.y == 1 && term.x % 2 == 0 && term.batch % 2 == 0;
+  if (aligned) return fmt::format("  loaded.{} = load_pair({});\n", name, at);
+  return fmt::format("  loaded.{0} = load_two({1}, {1} + (y + 1 < Y ? {2} : 0));\n", name, at, term.y);
+}
+
+std::string loads_text(const std::vector<EpilogueTerm>& terms, bool y_is_even) {
+  std::string members, loads, bits, floats;  // of a residual
+  for (const EpilogueTerm& term : terms) {
+    if (term.is_vector()) continue;
+    members += fmt::format("  Pair<{}> {};\n", dtype_name(term.operand->dtype), term.operand->name);
+    const bool is_wide = term.operand->dtype == DType::f32;
+    if (term.is_residual)
+      (is_wide ? floats : bits) =
+          fmt::format("  loaded.{}.{} = r;\n", term.operand->name, is_wide ? "values" : "bits");
+    else
+      loads += load_text(term, y_is_even);
+  }
+  return fmt::format(
+      "struct Loaded {{\n{}}};\n"
+      "DEVICE Loaded load_operands(const Arguments& a, int batch, int x, int y) {{\n"
+      "  Loaded loaded = {{}};\n  if (x >= X || y >= Y) return loaded;\n{}  return loaded;\n}}\n"
+      "DEVICE void set_residual(Loaded& loaded, u32 r) {{\n{}}}\n"
+      "DEVICE void set_residual(Loaded& loaded, float2 r) {{\n{}}}\n",
+      members, loads, bits, floats);
+}
+
+std::string finish_text(const std::vector<EpilogueTerm>& terms) {
+  std::string first = "v.x", second = "v.y", lines;
+  for (const EpilogueTerm& term : terms) {
+    const std::string& name = term.operand->name;
+    if (!term.is_vector()) {
+      lines += fmt::format("  const float2 {0} = to_floats(loaded.{0});\n", name);
+    } else if (term.y != 0) {
+      lines += fmt::format("  const float2 {} = *(const float2*)(vectors + {} + y);\n", name, term.offset);
+    } else {
+      lines += fmt::format(
+          "  const float {0}_ = vectors[{1}{2}];\n  const float2 {0} = make_float2({0}_, {0}_);\n", name,
+          term.offset, term.x != 0 ? " + x" : "");
+    }
+    first += fmt::format(", {}.x", name);
+    second += fmt::format(", {}.y", name);
+  }
+  return fmt::format(
+      "DEVICE float2 finish(float2 v, const float* vectors, const Loaded& loaded, int x, int y) {{\n{}"
+      "  return make_float2(epilogue({}), epilogue({}));\n}}\n",
+      lines, first, second);
+}
+
+}  // namespace
+
+std::string CudaMatmulChoice::to_string() const {
+  std::string text = fmt::format("{}x{} {}x{} {} g{}", tile_x, tile_y, cluster_x, cluster_y,
+                                 ping_pong ? "pp" : "co", group_rows);
+  if (split > 1) text += fmt::format(" k{}", split);
+  if (swapped) text += " swapped";
+  if (programmatic) text += " pdl";
+  return text;
+}
+
+std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                               const CudaCard& card) {
+  const MatmulSides sides = sides_of(problem, choice.swapped);
+  const int unit_x = choice.ping_pong ? 64 : 128;
+  if (choice.tile_x % unit_x != 0 || choice.tile_y % 8 != 0 || choice.tile_y > 256 || choice.tile_x > 256)
+    return fmt::format("a tile is a multiple of {} by a multiple of 8, at most 256 x 256", unit_x);
+  if (rows_of_consumer(choice) / 64 * choice.tile_y / 2 > most_sums)
+    return "its sums do not fit into registers";
+  if (choice.split > 1 && (choice.ping_pong || choice.cluster_x * choice.cluster_y > 1))
+    return "a split takes the whole cluster, and both consumers for a tile";
+  if (choice.tile_y % (8 * choice.split) != 0) return "the blocks of a split own multiples of 8 columns";
+  if (steps_of(problem) < choice.split) return "there is too little depth to split";
+  const auto slices = [&](const CudaMatmulProblem::Operand& operand, int tile, int parts) {
+    const int unit = operand.depth_fast ? 8 : 64;
+    return tile % (parts * unit) == 0;
+  };
+  if (!slices(*sides.x, choice.tile_x, choice.cluster_y) ||
+      !slices(*sides.y, choice.tile_y, choice.cluster_x))
+    return "an operand's tile cannot be cut for the loads";
+  if (plan_of(problem, choice, card).stages < 2) return "two stages do not fit into shared memory";
+  return "";
+}
+
+bool cuda_matmul_boxes_residual(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                                const CudaCard& card) {
+  return plan_of(problem, choice, card).residual;
+}
+
+CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                              const CudaCard& card) {
+  if (const std::string refusal = refuse_cuda_matmul(problem, choice, card); !refusal.empty())
+    throw UnsupportedError("matmul {} cannot be made: {}", choice.to_string(), refusal);
+  const MatmulSides sides = sides_of(problem, choice.swapped);
+  const SharedMemoryPlan plan = plan_of(problem, choice, card);
+  const std::vector<EpilogueTerm> terms = terms_of(problem, choice, plan.residual);
+  CudaTemplate result;
+  result.name = fmt::format("matmul_{}_{}x{}x{}x{}", dtype_name(problem.element), problem.batch, problem.m,
+                            problem.n, problem.k);
+  result.source =
+      fmt::format("#define KERNEL {}\n{}{}", result.name, embedded::cuda_hopper, embedded::cuda_pointwise);
+  if (problem.element == DType::f32) result.source += "#define gelu gelu_near\n";
+  result.source += constants_text(problem, choice, plan) + multiply_text(problem, choice) +
+                   arguments_text(terms) + problem.epilogue.function + stage_vectors_text(terms) +
+                   loads_text(terms, sides.y_extent % 2 == 0) + finish_text(terms);
+  for (const std::string_view part :
+       {embedded::cuda_matmul_tiles, embedded::cuda_matmul_results, embedded::cuda_matmul})
+    result.source += part;
+  const auto clusters_along = [](std::int64_t extent, int tile) { return (extent + tile - 1) / tile; };
+  const std::int64_t tiles = clusters_along(sides.x_extent, choice.tile_x * choice.cluster_x) *
+                             clusters_along(sides.y_extent, choice.tile_y * choice.cluster_y) * problem.batch;
+  result.cluster = static_cast<unsigned>(choice.cluster_x * choice.cluster_y * choice.split);
+  const std::int64_t resident = choice.split > 1 ? tiles : card.multiprocessors / result.cluster;
+  result.blocks = static_cast<unsigned>(std::min(tiles, resident)) * result.cluster;
+  result.shared_bytes = static_cast<unsigned>(plan.shared_bytes);
+  result.programmatic = choice.programmatic;
+  result.maps = {side_map(problem, *sides.x, sides.x_extent, choice.tile_x / choice.cluster_y),
+                 side_map(problem, *sides.y, sides.y_extent, choice.tile_y / choice.cluster_x)};
+  for (CudaTensorMap& map : result_maps(problem, choice, plan, terms)) result.maps.push_back(map);
+  result.pointers = {problem.out_argument};
+  for (const EpilogueTerm& term : terms) result.pointers.push_back(term.operand->input);
+  return result;
+}
+
+}  // namespace sylvite

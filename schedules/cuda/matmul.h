@@ -1,0 +1,84 @@
+#pragma once
+// The tensor-core matmul template for Hopper: a kernel's problem and a choice of numbers become CUDA C++
+// text.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lowering/algorithms/pointwise_text.h"
+#include "lowering/algorithms/problems.h"
+#include "lowering/plan/kernel.h"
+#include "schedules/cuda/template.h"
+
+namespace sylvite {
+
+/// out[batch, m, n] = epilogue(sum over k of a[batch, m, k] b[batch, k, n]). Operands are bf16, f16, or f32
+/// (multiplied as tf32); sums are f32.
+struct CudaMatmulProblem {
+  /// The epilogues that vendor libraries have: a bias along n, then an activation.
+  struct SimpleEpilogue {
+    int bias = -1;  ///< an input, or -1
+    DType bias_type = DType::f32;
+    Op activation = Op::add;  ///< relu, gelu (by tanh), or add for none
+  };
+  struct Operand {
+    int input = 0;
+    bool depth_fast = true;        ///< k is its innermost dim, else m (or n)
+    std::int64_t offset = 0;       ///< elements to the first one
+    std::int64_t pitch = 0;        ///< elements from one row of its slow dim to the next
+    std::int64_t batch_pitch = 0;  ///< 0: the same for every batch
+    bool is_weight = false;        ///< no kernel before this one writes it
+  };
+  /// A convolution: the rows of a are windows of images [image][line][column][channel], batch after batch,
+  /// and b is its filter, [n][tap][channel]. One of each dim's taps lies at the corner of the window.
+  struct Windows {
+    std::int64_t images = 1, lines = 1, columns = 1, channels = 1;   ///< of the input
+    std::int64_t column_pitch = 0, line_pitch = 0, image_pitch = 0;  ///< elements
+    std::int64_t filter_pitch = 0;                                   ///< elements from tap to tap
+    std::int64_t out_lines = 1, out_columns = 1;
+    std::int64_t taps_y = 1, taps_x = 1, stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1;
+    std::int64_t pad_y = 0, pad_x = 0;  ///< before the first element
+    [[nodiscard]] std::int64_t taps() const { return taps_y * taps_x; }
+  };
+  Operand a, b;
+  std::optional<Windows> windows;  ///< then a and b have only their inputs, depth innermost
+  DType element = DType::bf16;
+  DType out = DType::bf16;
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  int out_argument = 0;                           ///< inputs of the body come before it
+  PointwiseText epilogue;                         ///< its strides are given for [batch, m, n]
+  std::optional<SimpleEpilogue> simple_epilogue;  ///< when the epilogue is no more than that
+  bool epilogue_reads_activations = false;  ///< else weights only, which no kernel before this one writes
+};
+[[nodiscard]] Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel);
+
+/// The numbers that may vary. "x" is the side of the result whose rows are the tensor core's 64; "y" the
+/// other.
+struct CudaMatmulChoice {
+  int tile_x = 128, tile_y = 128;
+  int cluster_x = 1, cluster_y = 1;  ///< blocks that share loads; at most one of these and split over 1
+  int split = 1;                     ///< blocks that share the depth
+  bool ping_pong = true;
+  bool swapped = false;   ///< x is n: for few rows
+  int group_rows = 1024;  ///< rows of x walked together
+  bool programmatic = true;
+
+  [[nodiscard]] std::string to_string() const;  ///< e.g. 128x192 2x1 pp g1024
+  bool operator==(const CudaMatmulChoice&) const = default;
+};
+
+/// Why the choice cannot be made for the problem; empty when it can.
+[[nodiscard]] std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                                             const CudaCard& card);
+/// True when an operand of the epilogue that lies as the result does comes in boxes, not element by element.
+[[nodiscard]] bool cuda_matmul_boxes_residual(const CudaMatmulProblem& problem,
+                                              const CudaMatmulChoice& choice, const CudaCard& card);
+/// REQUIRES refuse_cuda_matmul empty.
+[[nodiscard]] CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                                            const CudaCard& card);
+/// Choices worth racing, the best guess first.
+[[nodiscard]] std::vector<CudaMatmulChoice> cuda_matmul_choices(const CudaMatmulProblem& problem,
+                                                                const CudaCard& card);
+
+}  // namespace sylvite

@@ -1,0 +1,116 @@
+#include "schedules/cuda/matmul_maps.h"
+
+#include <algorithm>
+
+namespace sylvite {
+namespace {
+
+/// Operand tiles are boxes of 128 bytes of depth by rows, or of 64 rows by depth.
+CudaTensorMap operand_map(const CudaMatmulProblem& problem, const CudaMatmulProblem::Operand& operand,
+                          std::int64_t rows, int slice) {
+  const int bytes = element_bytes(problem);
+  const int depth = stage_row(problem) / bytes;
+  CudaTensorMap map;
+  map.argument = operand.input;
+  map.offset = operand.offset * bytes;
+  map.dtype = problem.element;
+  map.dims[0] = operand.depth_fast ? problem.k : rows;
+  map.dims[1] = operand.depth_fast ? rows : problem.k;
+  map.dims[2] = operand.batch_pitch == 0 ? 1 : problem.batch;
+  map.pitches[0] = operand.pitch * bytes;
+  map.pitches[1] = operand.batch_pitch == 0 ? map.pitches[0] * map.dims[1] : operand.batch_pitch * bytes;
+  map.box[0] = operand.depth_fast ? depth : 64;
+  map.box[1] = operand.depth_fast ? slice : depth;
+  return map;
+}
+
+/// The operand's rows are windows: see CudaMatmulProblem::Windows.
+CudaTensorMap windows_map(const CudaMatmulProblem& problem, int slice) {
+  const CudaMatmulProblem::Windows& w = *problem.windows;
+  const int bytes = element_bytes(problem);
+  const std::int64_t dims[] = {w.channels, w.columns, w.lines, w.images};
+  CudaTensorMap map;
+  map.argument = problem.a.input;
+  map.dtype = problem.element;
+  std::copy(std::begin(dims), std::end(dims), std::begin(map.dims));
+  map.pitches[0] = w.column_pitch * bytes;
+  map.pitches[1] = w.line_pitch * bytes;
+  map.pitches[2] = w.image_pitch * bytes;
+  map.box[0] = stage_row(problem) / bytes;
+  map.swizzle = stage_row(problem);
+  map.box[1] = slice;
+  const auto last = [](std::int64_t count, std::int64_t stride, std::int64_t pad, std::int64_t extent) {
+    return static_cast<int>((count - 1) * stride - pad - (extent - 1));
+  };
+  CudaWindows windows;
+  windows.first[0] = static_cast<int>(-w.pad_x);
+  windows.first[1] = static_cast<int>(-w.pad_y);
+  windows.last[0] = last(w.out_columns, w.stride_x, w.pad_x, w.columns);
+  windows.last[1] = last(w.out_lines, w.stride_y, w.pad_y, w.lines);
+  windows.step[0] = static_cast<int>(w.stride_x);
+  windows.step[1] = static_cast<int>(w.stride_y);
+  map.windows = windows;
+  return map;
+}
+
+/// [n][tap][channel].
+CudaTensorMap filter_map(const CudaMatmulProblem& problem, int slice) {
+  const CudaMatmulProblem::Windows& w = *problem.windows;
+  const int bytes = element_bytes(problem);
+  CudaTensorMap map;
+  map.argument = problem.b.input;
+  map.dtype = problem.element;
+  map.dims[0] = w.channels;
+  map.dims[1] = w.taps();
+  map.dims[2] = problem.n;
+  map.pitches[0] = w.filter_pitch * bytes;
+  map.pitches[1] = map.pitches[0] * w.taps();
+  map.pitches[2] = map.pitches[1] * problem.n;
+  map.box[0] = stage_row(problem) / bytes;
+  map.swizzle = stage_row(problem);
+  map.box[2] = slice;
+  return map;
+}
+
+/// Of an argument that lies as the result does, in chunks.
+CudaTensorMap chunk_map(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                        const SharedMemoryPlan& plan, int argument) {
+  const int chunk = plan.chunk;
+  const std::int64_t bytes = out_bytes(problem);
+  CudaTensorMap map;
+  map.argument = argument;
+  map.dtype = problem.out;
+  map.dims[0] = problem.n;
+  map.dims[1] = problem.m;
+  map.dims[2] = problem.batch;
+  map.pitches[0] = problem.n * bytes;
+  map.pitches[1] = problem.n * problem.m * bytes;
+  const int row = choice.swapped ? 128 : chunk * static_cast<int>(bytes);
+  map.box[0] = row / static_cast<int>(bytes);
+  map.box[1] = choice.swapped ? chunk : 64;
+  map.swizzle = row < 32 ? 0 : row;
+  return map;
+}
+
+}  // namespace
+
+CudaTensorMap side_map(const CudaMatmulProblem& problem, const CudaMatmulProblem::Operand& operand,
+                       std::int64_t rows, int slice) {
+  CudaTensorMap map = !problem.windows         ? operand_map(problem, operand, rows, slice)
+                      : &operand == &problem.a ? windows_map(problem, slice)
+                                               : filter_map(problem, slice);
+  map.rounds_to_tf32 = problem.element == DType::f32;
+  return map;
+}
+
+std::vector<CudaTensorMap> result_maps(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                                       const SharedMemoryPlan& plan, const std::vector<EpilogueTerm>& terms) {
+  std::vector<CudaTensorMap> maps(2);
+  if (plan.store_boxes) maps[0] = chunk_map(problem, choice, plan, problem.out_argument);
+  for (const EpilogueTerm& term : terms) {
+    if (term.is_residual) maps[1] = chunk_map(problem, choice, plan, term.operand->input);
+  }
+  return maps;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,19 @@
+#pragma once
+// The tensors that a matmul template reads and writes in boxes. Internal to schedules/.
+
+#include <vector>
+
+#include "schedules/cuda/matmul_plan.h"
+
+namespace sylvite {
+
+/// Of the side x (or y), cut into slices for the blocks that share it.
+[[nodiscard]] CudaTensorMap side_map(const CudaMatmulProblem& problem,
+                                     const CudaMatmulProblem::Operand& operand, std::int64_t rows, int slice);
+/// The result's, and the residual's; empty maps where there is none.
+[[nodiscard]] std::vector<CudaTensorMap> result_maps(const CudaMatmulProblem& problem,
+                                                     const CudaMatmulChoice& choice,
+                                                     const SharedMemoryPlan& plan,
+                                                     const std::vector<EpilogueTerm>& terms);
+
+}  // namespace sylvite

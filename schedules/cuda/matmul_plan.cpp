@@ -1,0 +1,148 @@
+#include "schedules/cuda/matmul_plan.h"
+
+#include <algorithm>
+
+namespace sylvite {
+namespace {
+
+constexpr int enough_stages = 6;
+constexpr int stages_for_residual = 4;
+
+bool stores_boxes(const CudaMatmulProblem& problem) {
+  constexpr std::int64_t map_unit = 16;  // bytes, of the pitches of tensor maps
+  return problem.n * out_bytes(problem) % map_unit == 0;
+}
+
+/// Rows that begin anywhere pass through shared memory, if tensor memory access cannot store them.
+bool stores_rows(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
+  return !stores_boxes(problem) && !choice.swapped && choice.split == 1 && choice.tile_y >= 16;
+}
+
+bool lies_as_result(const CudaMatmulProblem& problem, const PointwiseOperand& operand) {
+  const std::int64_t batch = problem.batch == 1 ? operand.strides[0] : problem.m * problem.n;
+  const bool is_as_wide = dtype_size(operand.dtype) == dtype_size(problem.out);
+  return is_as_wide && operand.strides == Dims{batch, problem.n, 1};
+}
+
+SharedMemoryPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                           const CudaCard& card, int chunk, bool residual) {
+  SharedMemoryPlan plan;
+  plan.chunk = chunk;
+  const int own_y = choice.tile_y / choice.split;
+  plan.store_boxes = stores_boxes(problem);
+  plan.store_rows = stores_rows(problem, choice);
+  const std::vector<EpilogueTerm> terms = terms_of(problem, choice, residual);
+  plan.residual =
+      std::any_of(terms.begin(), terms.end(), [](const EpilogueTerm& term) { return term.is_residual; });
+  if (plan.residual) plan.buffers = rows_of_consumer(choice) / 64 * (own_y / chunk);
+  const int received = (choice.split - 1) * rows_of_consumer(choice) * own_y * 4;
+  const int pieces = chunk * static_cast<int>(out_bytes(problem)) / 16;
+  const int row_bytes = (pieces | 1) * 16;  // where rows are stored: an odd number of pieces
+  const int buffers = plan.store_boxes  ? plan.buffers * 64 * chunk * static_cast<int>(out_bytes(problem))
+                      : plan.store_rows ? 64 * row_bytes
+                                        : 0;
+  if (plan.residual) plan.buffers_at = (received + 1023) / 1024 * 1024;
+  plan.out_bytes = (std::max(received, plan.buffers_at + buffers) + 1023) / 1024 * 1024;
+  for (const EpilogueTerm& term : terms) {
+    if (term.is_vector()) plan.vector_floats = term.offset + (term.extent + 3) / 4 * 4;
+  }
+  const int stage = (choice.tile_x + choice.tile_y) * stage_row(problem);
+  const int to_align = stage_row(problem) < 128 ? 2 * 1024 : 1024;
+  const int fixed = to_align + 2 * plan.out_bytes + 2 * plan.vector_floats * 4 + 32;  // 4 barriers
+  plan.stages = static_cast<int>((card.shared_bytes - fixed) / (stage + 16));
+  plan.stages = static_cast<int>(
+      std::min<std::int64_t>(plan.stages, std::max<std::int64_t>(enough_stages, steps_of(problem) * 2)));
+  plan.shared_bytes = fixed + plan.stages * (stage + 16);
+  return plan;
+}
+
+/// Half of the columns, where that is a multiple of 8.
+int half_of(int columns) {
+  return columns % 16 == 0 ? columns / 2 : columns;
+}
+
+/// Columns of results that may be written at a time, the best first: 32 to 64, else more, else fewer. Boxes
+/// of a swapped result are 128 bytes wide whatever the chunk; others are swizzled by its width. Rows are
+/// stored whole, those of f32 in halves.
+std::vector<int> chunks_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
+  if (stores_rows(problem, choice))
+    return {problem.out == DType::f32 ? half_of(choice.tile_y) : choice.tile_y};
+  constexpr int most = 128;
+  const int own_y = choice.tile_y / choice.split;
+  std::vector<int> chunks;
+  const int widest = choice.swapped ? 64 : 128 / static_cast<int>(out_bytes(problem));
+  for (int chunk = widest; chunk >= 8; chunk -= 8) {
+    if (own_y % chunk == 0 && (choice.swapped || (chunk & (chunk - 1)) == 0)) chunks.push_back(chunk);
+  }
+  const auto narrow = std::find_if(chunks.begin(), chunks.end(), [](int chunk) { return chunk < 32; });
+  for (int chunk = 72; choice.swapped && narrow == chunks.begin() && chunk <= most; chunk += 8) {
+    if (own_y % chunk == 0) return {chunk};
+  }
+  return chunks;
+}
+
+}  // namespace
+
+MatmulSides sides_of(const CudaMatmulProblem& problem, bool swapped) {
+  if (swapped) return {&problem.b, &problem.a, problem.n, problem.m};
+  return {&problem.a, &problem.b, problem.m, problem.n};
+}
+
+int element_bytes(const CudaMatmulProblem& problem) {
+  return static_cast<int>(dtype_size(problem.element));
+}
+int stage_row(const CudaMatmulProblem& problem) {
+  constexpr int widest = 128;
+  const bool is_narrow = problem.windows && problem.windows->channels * element_bytes(problem) <= widest / 2;
+  return is_narrow ? widest / 2 : widest;
+}
+std::int64_t steps_of(const CudaMatmulProblem& problem) {
+  const int depth = stage_row(problem) / element_bytes(problem);
+  const std::int64_t taps = problem.windows ? problem.windows->taps() : 1;
+  return taps * ((problem.k / taps + depth - 1) / depth);
+}
+
+int rows_of_consumer(const CudaMatmulChoice& choice) {
+  return choice.ping_pong ? choice.tile_x : choice.tile_x / 2;
+}
+
+std::int64_t out_bytes(const CudaMatmulProblem& problem) {
+  return static_cast<std::int64_t>(dtype_size(problem.out));
+}
+
+std::vector<EpilogueTerm> terms_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                                   bool residual) {
+  std::vector<EpilogueTerm> terms;
+  int offset = 0;
+  residual = residual && choice.swapped && stores_boxes(problem);
+  for (const PointwiseOperand& operand : problem.epilogue.operands) {
+    const Dims& s = operand.strides;
+    EpilogueTerm term{&operand, s[0], choice.swapped ? s[2] : s[1], choice.swapped ? s[1] : s[2]};
+    term.is_residual = residual && !term.is_vector() && lies_as_result(problem, operand);
+    residual = residual && !term.is_residual;
+    if (term.is_vector()) {
+      term.offset = offset;
+      term.extent = term.x != 0 ? rows_of_consumer(choice) : term.y != 0 ? choice.tile_y : 1;
+      offset += (term.extent + 3) / 4 * 4;
+    }
+    terms.push_back(term);
+  }
+  return terms;
+}
+
+SharedMemoryPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                         const CudaCard& card) {
+  SharedMemoryPlan best;
+  for (const int chunk : chunks_of(problem, choice)) {
+    SharedMemoryPlan plan = plan_with(problem, choice, card, chunk, true);
+    if (plan.residual && plan.stages < std::min<std::int64_t>(stages_for_residual, steps_of(problem)))
+      plan = plan_with(problem, choice, card, chunk, false);
+    if (best.chunk == 0)
+      best = plan;
+    else if (chunk >= 32 && best.stages < enough_stages && plan.stages > best.stages)
+      best = plan;
+  }
+  return best;
+}
+
+}  // namespace sylvite

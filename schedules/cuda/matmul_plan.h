@@ -1,0 +1,58 @@
+#pragma once
+// What of a problem a matmul template's choice has in shared memory, and how much. Internal to schedules/.
+
+#include <vector>
+
+#include "schedules/cuda/matmul.h"
+
+namespace sylvite {
+
+/// The problem as the kernel sees it: x and y instead of a and b, m and n.
+struct MatmulSides {
+  const CudaMatmulProblem::Operand *x, *y;
+  std::int64_t x_extent, y_extent;
+};
+[[nodiscard]] MatmulSides sides_of(const CudaMatmulProblem& problem, bool swapped);
+
+/// An epilogue operand seen from the kernel. A vector varies along one side at most and passes through
+/// shared memory; the rest is loaded where it is needed.
+struct EpilogueTerm {
+  const PointwiseOperand* operand;
+  std::int64_t batch, x, y;  ///< strides
+  int offset = 0;            ///< of a vector, in floats
+  int extent = 0;            ///< of a vector
+  bool is_residual = false;  ///< it lies as the result does, and comes through shared memory with it
+  [[nodiscard]] bool is_vector() const { return x == 0 || y == 0; }
+};
+
+/// Shared memory, and what it allows.
+struct SharedMemoryPlan {
+  int chunk = 0;
+  int buffers = 2;        ///< chunks of a consumer
+  int buffers_at = 0;     ///< bytes before them, where parts of a split arrive
+  int out_bytes = 0;      ///< all of a consumer's
+  int vector_floats = 0;  ///< of a consumer
+  int stages = 0;
+  int shared_bytes = 0;
+  bool store_boxes = false;
+  bool store_rows = false;
+  bool residual = false;
+};
+
+/// Bytes of an operand's element, and of the result's.
+[[nodiscard]] int element_bytes(const CudaMatmulProblem& problem);
+[[nodiscard]] std::int64_t out_bytes(const CudaMatmulProblem& problem);
+/// Bytes of depth in a stage: the widest swizzle, unless the taps of a convolution fill no more than half.
+[[nodiscard]] int stage_row(const CudaMatmulProblem& problem);
+/// Stages of the whole depth.
+[[nodiscard]] std::int64_t steps_of(const CudaMatmulProblem& problem);
+[[nodiscard]] int rows_of_consumer(const CudaMatmulChoice& choice);
+/// `residual`: one operand may be it, where results are swapped (what was measured).
+[[nodiscard]] std::vector<EpilogueTerm> terms_of(const CudaMatmulProblem& problem,
+                                                 const CudaMatmulChoice& choice, bool residual);
+/// Wide chunks of results, unless narrow ones leave room for a stage that counts. A residual comes in boxes
+/// when that leaves enough stages.
+[[nodiscard]] SharedMemoryPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                                       const CudaCard& card);
+
+}  // namespace sylvite

@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
+
+#include "base/error.h"
+#include "lowering/algorithms/strided_view.h"
+#include "schedules/cuda/matmul.h"
+
+// What the template must know of a kernel: where its operands lie, and the epilogue as text.
+
+namespace sylvite {
+namespace {
+
+using Operand = CudaMatmulProblem::Operand;
+
+/// Leading extents: everything but the matrix.
+Dims leading(const Dims& dims) {
+  return {dims.begin(), dims.end() - 2};
+}
+
+std::int64_t count(const Dims& dims) {
+  return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+/// The stride over the batches of an operand as one, or nothing when they are not one step; 0 for one batch.
+std::optional<std::int64_t> batch_stride(const StridedView& view) {
+  std::int64_t stride = 0, extent = 1;
+  for (std::size_t i = view.dims.size() - 2; i-- > 0;) {
+    if (view.dims[i] == 1) continue;
+    if (extent == 1) stride = view.strides[i];
+    if (view.strides[i] != stride * extent) return std::nullopt;
+    extent *= view.dims[i];
+  }
+  return stride;
+}
+
+/// A weight that is packed into rows of the depth.
+void read_packed(const Graph& body, ValueId weight, Operand& operand) {
+  const auto found = std::find(body.inputs.begin(), body.inputs.end(), weight);
+  operand.input = static_cast<int>(found - body.inputs.begin());
+  operand.is_weight = true;
+}
+
+/// Where a view's matrix lies. `right` operands have their depth as rows.
+std::string read_matrix(const StridedView& view, bool right, Operand& operand) {
+  const std::size_t rank = view.dims.size();
+  std::int64_t rows = view.strides[rank - 2], columns = view.strides[rank - 1];
+  // A stride over an extent of 1 is never taken.
+  if (view.dims[rank - 1] == 1) columns = 1;
+  if (view.dims[rank - 2] == 1 && columns == 1) rows = (view.dims[rank - 1] + 7) / 8 * 8;
+  if (rows != 1 && columns != 1) return "has no dim that lies together";
+  if (rows == 0 || columns == 0) return "is broadcast inside a matrix";
+  operand.depth_fast = columns == 1 ? !right : right;
+  operand.pitch = columns == 1 ? rows : columns;
+  return "";
+}
+
+/// Fills the operand, or says why it cannot be read in place.
+std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dims& batches,
+                         CudaMatmulProblem& problem, Operand& operand) {
+  const Graph& body = kernel.body;
+  const std::string& name = body.value(id).name;
+  const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
+  if (const RightWeight weight = weight_for_tensor_cores(kernel); right && weight.id != no_value) {
+    read_packed(body, weight.id, operand);
+    const std::int64_t unit = row_unit_bytes / bytes;
+    operand.pitch = (problem.k + unit - 1) / unit * unit;
+    return "";
+  }
+  const std::optional<StridedView> view = strided_view(body, id);
+  if (!view) return fmt::format("operand '{}' is computed, or lies otherwise than in rows", name);
+  if (count(leading(view->dims)) != 1 && leading(view->dims) != batches)
+    return fmt::format("operand '{}' is broadcast over some batches", name);
+  const std::optional<std::int64_t> batch = batch_stride(*view);
+  if (!batch) return fmt::format("batches of operand '{}' lie apart", name);
+  if (const std::string refusal = read_matrix(*view, right, operand); !refusal.empty())
+    return fmt::format("operand '{}' {}", name, refusal);
+  operand.input = view->input;
+  operand.is_weight = kernel.input_is_weight.at(static_cast<std::size_t>(operand.input));
+  operand.offset = view->offset;
+  operand.batch_pitch = *batch;
+  for (const std::int64_t each : {operand.pitch, operand.offset, operand.batch_pitch}) {
+    if (each * bytes % row_unit_bytes != 0)
+      return fmt::format("rows of operand '{}' begin {} bytes apart, no multiple of {}", name, each * bytes,
+                         row_unit_bytes);
+  }
+  return "";
+}
+
+/// Strides over [batch, m, n] from those over the result's dims, or nothing when the batches are not one
+/// step.
+bool join_batches(const Dims& dims, Dims& strides) {
+  const std::size_t rank = dims.size();
+  std::int64_t batch = 0, step = 0;
+  for (std::size_t i = rank - 2; i-- > 0;) {
+    if (dims[i] == 1) continue;
+    if (step != 0 && strides[i] != batch * step) return false;
+    if (step == 0) batch = strides[i];
+    step = (step == 0 ? 1 : step) * dims[i];
+  }
+  strides = {batch, strides[rank - 2], strides[rank - 1]};
+  return true;
+}
+
+/// Batches that read one right operand are more rows.
+void join_rows(CudaMatmulProblem& problem) {
+  const std::int64_t m = problem.m;
+  const bool joined =
+      problem.b.batch_pitch == 0 && problem.a.depth_fast && problem.a.batch_pitch == m * problem.a.pitch;
+  const auto& operands = problem.epilogue.operands;
+  if (problem.batch == 1 || !joined ||
+      std::any_of(operands.begin(), operands.end(),
+                  [&](const auto& operand) { return operand.strides[0] != m * operand.strides[1]; }))
+    return;
+  problem.m *= problem.batch;
+  problem.batch = 1;
+  problem.a.batch_pitch = 0;
+}
+
+std::string read_types(const Kernel& kernel, CudaMatmulProblem& problem) {
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  problem.element = body.type(node.inputs.at(0)).dtype;
+  problem.out = body.type(body.outputs[0]).dtype;
+  const auto is_storage = [](DType d) { return d == DType::bf16 || d == DType::f16 || d == DType::f32; };
+  if (body.type(node.inputs.at(1)).dtype != problem.element) return "its operands have two types";
+  for (const DType dtype : {problem.element, problem.out}) {
+    if (!is_storage(dtype)) return fmt::format("{} is no type of the tensor cores", dtype_name(dtype));
+  }
+  return "";
+}
+
+std::string read_epilogue(const Kernel& kernel, CudaMatmulProblem& problem) {
+  const Graph& body = kernel.body;
+  const ValueId anchor = body.node(kernel.anchor).outputs.at(0);
+  try {
+    problem.epilogue = print_pointwise(body, anchor, body.outputs[0], "epilogue", problem.out != DType::f32);
+  } catch (const UnsupportedError& error) {
+    return error.what();
+  }
+  for (PointwiseOperand& operand : problem.epilogue.operands) {
+    if (!kernel.input_is_weight.at(static_cast<std::size_t>(operand.input)))
+      problem.epilogue_reads_activations = true;
+    if (!join_batches(body.type(anchor).dims(), operand.strides))
+      return fmt::format("an operand of its epilogue is broadcast over some batches");
+  }
+  return "";
+}
+
+/// The epilogue as one of those that vendor libraries have.
+std::optional<CudaMatmulProblem::SimpleEpilogue> simple_epilogue(const Kernel& kernel,
+                                                                 const CudaMatmulProblem& problem) {
+  const Graph& body = kernel.body;
+  CudaMatmulProblem::SimpleEpilogue simple;
+  ValueId at = body.outputs[0];
+  const ValueId anchor = body.node(kernel.anchor).outputs.at(0);
+  if (at != anchor) {
+    const Node& last = body.node(body.value(at).producer);
+    const bool is_gelu = last.op == Op::gelu && last.attributes.string("approximate") == "tanh";
+    if (last.op == Op::relu || is_gelu) {
+      simple.activation = last.op;
+      at = last.inputs[0];
+    }
+  }
+  const auto& operands = problem.epilogue.operands;
+  if (at == anchor && operands.empty()) return simple;
+  const Node& sum = body.node(body.value(at).producer);
+  const bool adds_vector =
+      sum.op == Op::add && operands.size() == 1 && operands[0].strides == Dims{0, 0, 1} &&
+      (sum.inputs[0] == anchor || sum.inputs[1] == anchor) && sum.inputs[0] != sum.inputs[1];
+  const ValueId other = sum.inputs[0] == anchor ? sum.inputs.back() : sum.inputs[0];
+  const NodeId maker = body.value(other).producer;
+  if (!adds_vector || (maker != no_node && has_trait(body.node(maker).op, OpTrait::pointwise)))
+    return std::nullopt;
+  simple.bias = operands[0].input;
+  simple.bias_type = operands[0].dtype;
+  return simple;
+}
+
+}  // namespace
+
+Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel) {
+  Reading<CudaMatmulProblem> reading;
+  const auto refuse = [&](std::string reason) {
+    reading.refusal = std::move(reason);
+    return reading;
+  };
+  if (kernel.kind != KernelClass::matmul) return refuse("it is no matmul");
+  const Graph& body = kernel.body;
+  if (body.outputs.size() != 1) return refuse("it has several outputs");
+  const Node& node = body.node(kernel.anchor);
+  const Dims dims = body.type(node.outputs.at(0)).dims();
+  if (dims.size() < 2 || body.type(node.inputs[0]).rank() < 2 || body.type(node.inputs[1]).rank() < 2)
+    return refuse("an operand is a vector");
+  if (body.type(body.outputs[0]).dims() != dims) return refuse("its epilogue changes the shape");
+  CudaMatmulProblem& problem = reading.problem;
+  problem.out_argument = static_cast<int>(body.inputs.size());
+  problem.batch = count(leading(dims));
+  problem.m = dims[dims.size() - 2];
+  problem.n = dims.back();
+  problem.k = body.type(node.inputs[0]).dims().back();
+  if (problem.batch * problem.m * problem.n * problem.k == 0) return refuse("it is empty");
+  std::string refusal = read_types(kernel, problem);
+  if (refusal.empty())
+    refusal = read_operand(kernel, node.inputs[0], false, leading(dims), problem, problem.a);
+  if (refusal.empty())
+    refusal = read_operand(kernel, node.inputs[1], true, leading(dims), problem, problem.b);
+  if (refusal.empty() && problem.element == DType::f32 && !(problem.a.depth_fast && problem.b.depth_fast))
+    refusal = "tf32 operands need their depth innermost";
+  if (refusal.empty()) refusal = read_epilogue(kernel, problem);
+  if (!refusal.empty()) return refuse(refusal);
+  join_rows(problem);
+  problem.simple_epilogue = simple_epilogue(kernel, problem);
+  return reading;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,203 @@
+#include "schedules/cuda/norm.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t most_held = 64;         // values of a row in a thread's registers
+constexpr int most_threads = 1024;             // of a block
+constexpr std::int64_t most_rows = 1LL << 31;  // blocks of a grid
+
+struct Normalization {
+  Op op;
+  const char* function;  ///< of schedules/cuda/norm.cuh
+  const char* outside;   ///< what columns beyond the row count as
+};
+constexpr Normalization normalizations[] = {
+    {Op::layer_norm, "layer_norm", "0.f"},
+    {Op::rms_norm, "rms_norm", "0.f"},
+    {Op::softmax, "softmax", "__int_as_float(0xff800000)"},
+    {Op::log_softmax, "log_softmax", "__int_as_float(0xff800000)"},
+};
+constexpr Normalization no_normalization = {Op::add, "keep", "0.f"};
+
+const Normalization* find_normalization(Op op) {
+  const auto* found = std::find_if(std::begin(normalizations), std::end(normalizations),
+                                   [&](const Normalization& row) { return row.op == op; });
+  return found == std::end(normalizations) ? nullptr : found;
+}
+
+/// A vector along the columns that is an input.
+std::string read_vector(const Graph& body, ValueId id, const std::string& name, CudaOperand& operand) {
+  const auto found = std::find(body.inputs.begin(), body.inputs.end(), id);
+  if (found == body.inputs.end()) return fmt::format("its {} is computed", name);
+  if (body.type(id).rank() != 1) return fmt::format("its {} is no vector", name);
+  if (!is_float_storage(body.type(id).dtype)) return fmt::format("its {} is no float", name);
+  operand.of = {static_cast<int>(found - body.inputs.begin()), body.type(id).dtype, name, {1}};
+  operand.column = body.type(id).dims()[0] == 1 ? 0 : 1;
+  return "";
+}
+
+/// Scale, shift and epsilon of a norm, as far as the node has them.
+std::string read_weights(const Graph& body, const Node& node, CudaNormProblem& problem) {
+  if (node.op != Op::layer_norm && node.op != Op::rms_norm) return "";
+  problem.epsilon = node.attributes.real("epsilon");
+  const auto has = [&](std::size_t i) { return node.inputs.size() > i && node.inputs[i] != no_value; };
+  std::string refusal;
+  if (has(1)) refusal = read_vector(body, node.inputs[1], "scale", problem.scale);
+  if (refusal.empty() && has(2)) refusal = read_vector(body, node.inputs[2], "shift", problem.shift);
+  return refusal;
+}
+
+/// Everything that is read, in the order of the arguments.
+std::vector<const CudaOperand*> all_operands(const CudaNormProblem& problem) {
+  std::vector<const CudaOperand*> all;
+  for (const CudaOperand& operand : problem.prologue_operands) all.push_back(&operand);
+  for (const CudaOperand& operand : problem.epilogue_operands) all.push_back(&operand);
+  for (const CudaOperand* operand : {&problem.scale, &problem.shift}) {
+    if (operand->of.input >= 0) all.push_back(operand);
+  }
+  return all;
+}
+
+/// The loads of the prologue and its work.
+std::string prologue_text(const CudaNormProblem& problem, int vector) {
+  std::string loads;
+  for (const CudaOperand& operand : problem.prologue_operands)
+    loads += load_text(operand, vector, "STREAM_LOADS");
+  return fmt::format(
+      "DEVICE void load_x(const Arguments& a, long long row, int column, float (&x)[VECTOR]) {{\n"
+      "{}  for (int j = 0; j < VECTOR; j++) x[j] = {};\n}}\n",
+      loads, call_text(problem.prologue, "prologue", "0.f"));
+}
+
+std::string functions_text(const CudaNormProblem& problem, int vector) {
+  std::string finish, scaled = "x[j]";
+  for (const CudaOperand& operand : problem.epilogue_operands)
+    finish += load_text(operand, vector, "STREAM_LOADS");
+  for (const CudaOperand* operand : {&problem.scale, &problem.shift}) {
+    if (operand->of.input < 0) continue;
+    finish += load_text(*operand, vector, "STREAM_LOADS");
+    scaled = operand == &problem.scale ? "x[j] * v_scale[j]" : fmt::format("({}) + v_shift[j]", scaled);
+  }
+  return problem.prologue.function + problem.epilogue.function + prologue_text(problem, vector) +
+         fmt::format(
+             "DEVICE void finish(const Arguments& a, long long row, int column, float (&x)[VECTOR]) {{\n{}"
+             "  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
+             "  store_vector<STREAM_STORES>(a.out + row * COLUMNS + column, x);\n}}\n",
+             finish, call_text(problem.epilogue, "epilogue", scaled));
+}
+
+}  // namespace
+
+Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (kernel.kind != KernelClass::normalization && kernel.kind != KernelClass::pointwise)
+    return {{}, "it is neither a normalisation nor pointwise"};
+  if (body.outputs.size() != 1) return {{}, "it has several outputs"};
+  const bool is_pointwise = kernel.kind == KernelClass::pointwise;
+  const Node* node = is_pointwise ? nullptr : &body.node(kernel.anchor);
+  const Normalization* row = is_pointwise ? &no_normalization : find_normalization(node->op);
+  if (row == nullptr) return {{}, "it is no norm of rows or softmax"};
+  const ValueId value = is_pointwise ? body.outputs[0] : node->outputs.at(0);
+  const TensorType& type = body.type(value);
+  if (type.rank() == 0 || type.layout.channel_block != 0 ||
+      (!is_pointwise && node->attributes.integer("axis") != type.rank() - 1))
+    return {{}, "not the innermost dim alone is normalised"};
+  if (body.type(body.outputs[0]).dims() != type.dims()) return {{}, "its epilogue changes the shape"};
+  if (type.element_count() == 0) return {{}, "it is empty"};
+  CudaNormProblem problem;
+  problem.function = row->function;
+  problem.outside = row->outside;
+  problem.columns = type.dims().back();
+  problem.rows = type.element_count() / problem.columns;
+  if (problem.rows >= most_rows) return {{}, "there are too many rows for a grid"};
+  problem.out = body.type(body.outputs[0]).dtype;
+  problem.out_argument = static_cast<int>(body.inputs.size());
+  problem.scale.of.input = problem.shift.of.input = -1;
+  std::string refusal = is_float_storage(problem.out) ? "" : "its result is no float";
+  const bool narrow = problem.out != DType::f32;
+  const CudaGroups groups = {type.dims(), 0, type.dims().size() - 1};
+  if (refusal.empty())
+    refusal = read_work(body, no_value, is_pointwise ? value : node->inputs[0], groups, "prologue",
+                        is_pointwise && narrow, problem.prologue, problem.prologue_operands);
+  if (refusal.empty())
+    refusal = read_work(body, value, body.outputs[0], groups, "epilogue", narrow, problem.epilogue,
+                        problem.epilogue_operands);
+  if (refusal.empty() && !is_pointwise) refusal = read_weights(body, *node, problem);
+  for (CudaOperand& operand : problem.epilogue_operands) operand.of.name += "_after";
+  for (PointwiseOperand& of : problem.epilogue.operands) of.name += "_after";
+  if (refusal.empty() && cuda_norm_choices(problem).empty()) refusal = "its rows do not fit into registers";
+  return {problem, refusal};
+}
+
+int vector_of(const CudaNormProblem& problem) {
+  int vector = problem.out == DType::f32 ? 4 : 8;
+  while (problem.columns % vector != 0) vector /= 2;
+  return vector;
+}
+
+std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
+  const std::int64_t vector = vector_of(problem);
+  struct Rated {
+    CudaNormChoice choice;
+    std::int64_t penalty;
+  };
+  std::vector<Rated> rated;
+  const std::int64_t well_held = problem.function == no_normalization.function ? 16 : 32;
+  for (int threads = 32; threads <= most_threads; threads *= 2) {
+    const std::int64_t items = (problem.columns + threads * vector - 1) / (threads * vector);
+    const std::int64_t held = items * vector;
+    if (held > most_held || (threads > 32 && threads * vector / 2 >= problem.columns)) continue;
+    // Few values wait on sums of many warps; many take registers from other blocks.
+    const std::int64_t wanted = std::abs(held - well_held) + (held > well_held ? well_held : 0);
+    for (const bool streams : {false, true}) {
+      for (const int rows : {1, 2, 4, 8}) {
+        const int block = threads * rows;
+        if (block < 128 || block > 512) continue;
+        rated.push_back({{threads, rows, streams}, 2 * (8 * wanted + block / 256) + (streams ? 1 : 0)});
+      }
+    }
+  }
+  std::stable_sort(rated.begin(), rated.end(),
+                   [](const Rated& a, const Rated& b) { return a.penalty < b.penalty; });
+  std::vector<CudaNormChoice> choices;
+  for (const Rated& each : rated) choices.push_back(each.choice);
+  return choices;
+}
+
+std::string CudaNormChoice::to_string() const {
+  return fmt::format("threads {} rows {}{}", threads, rows, streams ? " streams" : "");
+}
+
+CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice& choice) {
+  const int vector = vector_of(problem);
+  CudaTemplate result;
+  result.name =
+      fmt::format("{}_{}_{}x{}", problem.function, dtype_name(problem.out), problem.rows, problem.columns);
+  result.source = fmt::format("#define KERNEL {}\n#define NORMALIZE {}\n#define OUTSIDE {}\n{}{}{}",
+                              result.name, problem.function, problem.outside, embedded::cuda_hopper,
+                              embedded::cuda_pointwise, embedded::cuda_vector);
+  result.source += fmt::format(
+      "constexpr long long ROWS = {};\nconstexpr int COLUMNS = {}, THREADS = {}, ROWS_OF_BLOCK = {}, "
+      "VECTOR = {};\n"
+      "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS;\nconstexpr float EPSILON = {:a}f;\n"
+      "typedef {} Out;\n",
+      problem.rows, problem.columns, choice.threads, choice.rows, vector, choice.streams,
+      static_cast<float>(problem.epsilon), dtype_name(problem.out));
+  const std::vector<const CudaOperand*> operands = all_operands(problem);
+  result.source += arguments_text(operands) + functions_text(problem, vector);
+  result.source += embedded::cuda_norm;
+  result.blocks = static_cast<unsigned>((problem.rows + choice.rows - 1) / choice.rows);
+  result.threads = static_cast<unsigned>(choice.threads * choice.rows);
+  result.programmatic = true;
+  result.pointers = {problem.out_argument};
+  for (const CudaOperand* operand : operands) result.pointers.push_back(operand->of.input);
+  return result;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,42 @@
+#pragma once
+// The row template: norms, softmax and pointwise work with a row in registers; see schedules/cuda/norm.cuh.
+
+#include <string>
+#include <vector>
+
+#include "lowering/algorithms/problems.h"
+#include "schedules/cuda/operands.h"
+#include "schedules/cuda/template.h"
+
+namespace sylvite {
+
+/// out[row, column] = epilogue(function of prologue(row) * scale + shift), all computed in f32.
+struct CudaNormProblem {
+  PointwiseText prologue, epilogue;
+  std::vector<CudaOperand> prologue_operands, epilogue_operands;
+  CudaOperand scale, shift;  ///< of.input is -1 where there is none
+  DType out = DType::f32;
+  std::int64_t rows = 0, columns = 0;
+  std::string function;  ///< layer_norm, rms_norm, softmax, log_softmax, or keep: pointwise work alone
+  std::string outside;   ///< what columns beyond the row count as, in C
+  double epsilon = 0;
+  int out_argument = 0;
+};
+[[nodiscard]] Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel);
+
+/// The numbers that may vary.
+struct CudaNormChoice {
+  int threads = 32;      ///< of a row
+  int rows = 4;          ///< of a block, side by side
+  bool streams = false;  ///< what is read once, and the result, are the first to leave the L2 cache
+  bool operator==(const CudaNormChoice&) const = default;
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// Columns that a thread takes together: 16 bytes of the result, or a divisor of the columns.
+[[nodiscard]] int vector_of(const CudaNormProblem& problem);
+/// Choices worth racing, the best guess first; none when a row does not fit into registers.
+[[nodiscard]] std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem);
+[[nodiscard]] CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice& choice);
+
+}  // namespace sylvite

@@ -1,0 +1,98 @@
+#include "schedules/cuda/nvrtc.h"
+
+#include <vector>
+
+#include "base/dynamic_library.h"
+#include "base/error.h"
+
+namespace sylvite::cuda {
+namespace {
+
+using Result = int;  // 0 is success
+using Program = struct ProgramTag*;
+
+/// The functions in use; their types repeat the library's binary interface.
+struct Nvrtc {
+  template <typename... Parameters>
+  using Function = Result (*)(Parameters...);
+
+  DynamicLibrary library{"NVRTC, the CUDA C++ compiler,",
+                         {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}};
+  const char* (*error_string)(Result) = find<const char* (*)(Result)>("nvrtcGetErrorString");
+  Function<Program*, const char*, const char*, int, const char* const*, const char* const*> create =
+      find<decltype(create)>("nvrtcCreateProgram");
+  Function<Program, int, const char* const*> compile = find<decltype(compile)>("nvrtcCompileProgram");
+  Function<Program*> destroy = find<decltype(destroy)>("nvrtcDestroyProgram");
+  Function<Program, std::size_t*> code_size = find<decltype(code_size)>("nvrtcGetCUBINSize");
+  Function<Program, char*> code = find<decltype(code)>("nvrtcGetCUBIN");
+  Function<Program, std::size_t*> log_size = find<decltype(log_size)>("nvrtcGetProgramLogSize");
+  Function<Program, char*> log = find<decltype(log)>("nvrtcGetProgramLog");
+
+ private:
+  template <typename Type>
+  Type find(const char* name) const {
+    return reinterpret_cast<Type>(library.symbol(name));
+  }
+};
+
+const Nvrtc& nvrtc() {
+  static const Nvrtc instance;
+  return instance;
+}
+
+void check(const char* call, Result result) {
+  if (result != 0) throw InternalError("{} failed: {} ({})", call, nvrtc().error_string(result), result);
+}
+
+/// A program in compilation.
+class Compilation {
+ public:
+  explicit Compilation(const std::string& source) {
+    check("nvrtcCreateProgram", nvrtc().create(&program_, source.c_str(), "kernel.cu", 0, nullptr, nullptr));
+  }
+  ~Compilation() { (void)nvrtc().destroy(&program_); }
+  Compilation(const Compilation&) = delete;
+  Compilation& operator=(const Compilation&) = delete;
+
+  [[nodiscard]] std::string code(const std::string& architecture) {
+    const std::string target = "--gpu-architecture=" + architecture;
+    const std::vector<const char*> options = {target.c_str(), "--std=c++17"};
+    const Result result = nvrtc().compile(program_, static_cast<int>(options.size()), options.data());
+    if (result != 0)
+      throw CompileError("CUDA C++ text does not compile: {}:\n{}", nvrtc().error_string(result),
+                         read("nvrtcGetProgramLog", nvrtc().log_size, nvrtc().log));
+    return read("nvrtcGetCUBIN", nvrtc().code_size, nvrtc().code);
+  }
+
+ private:
+  template <typename Size, typename Copy>
+  std::string read(const char* what, Size size_of, Copy copy) {
+    std::size_t size = 0;
+    check(what, size_of(program_, &size));
+    std::string bytes(size, '\0');
+    check(what, copy(program_, bytes.data()));
+    return bytes;
+  }
+
+  Program program_ = nullptr;
+};
+
+}  // namespace
+
+std::string compile_cuda(const std::string& source, const std::string& architecture) {
+  return Compilation(source).code(architecture);
+}
+
+const std::string& missing_nvrtc() {
+  static const std::string reason = [] {
+    try {
+      (void)nvrtc();
+      return std::string();
+    } catch (const UnsupportedError& error) {
+      return std::string(error.what());
+    }
+  }();
+  return reason;
+}
+
+}  // namespace sylvite::cuda

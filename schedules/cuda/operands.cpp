@@ -1,0 +1,80 @@
+#include "schedules/cuda/operands.h"
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+/// The stride that walks dims [from, to) as one; false where there is none.
+bool join_dims(const CudaGroups& groups, const Dims& strides, std::size_t from, std::size_t to,
+               std::int64_t& stride) {
+  std::int64_t extent = 1;
+  for (std::size_t i = to; i-- > from;) {
+    if (groups.dims[i] == 1) continue;
+    if (extent == 1) stride = strides[i];
+    if (strides[i] != stride * extent) return false;
+    extent *= groups.dims[i];
+  }
+  return true;
+}
+
+std::string set_strides(const CudaGroups& groups, const PointwiseOperand& of, CudaOperand& operand) {
+  operand.of = of;
+  const bool joined = join_dims(groups, of.strides, 0, groups.first, operand.batch) &&
+                      join_dims(groups, of.strides, groups.first, groups.last, operand.row) &&
+                      join_dims(groups, of.strides, groups.last, groups.dims.size(), operand.column);
+  if (!joined) return "an operand is broadcast over some rows or columns";
+  return operand.column == 0 || operand.column == 1 ? "" : "columns of an operand lie apart";
+}
+
+}  // namespace
+
+std::string read_work(const Graph& body, ValueId from, ValueId to, const CudaGroups& groups,
+                      const std::string& name, bool fast, PointwiseText& text,
+                      std::vector<CudaOperand>& operands) {
+  try {
+    text = print_pointwise(body, from, to, name, fast);
+  } catch (const UnsupportedError& error) {
+    return error.what();
+  }
+  for (const PointwiseOperand& of : text.operands) {
+    const std::string refusal = set_strides(groups, of, operands.emplace_back());
+    if (!refusal.empty()) return refusal;
+    if (!is_float_storage(of.dtype)) return "an operand is no float";
+  }
+  return "";
+}
+
+bool is_float_storage(DType dtype) {
+  return dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
+}
+
+std::string load_text(const CudaOperand& operand, int vector, const char* streams) {
+  const bool whole = operand.column == 1 && operand.row % vector == 0 && operand.batch % vector == 0;
+  std::string at = "a." + operand.of.name;
+  if (operand.batch != 0) at += fmt::format(" + {}ll * batch", operand.batch);
+  if (operand.row != 0) at += fmt::format(" + {}ll * row", operand.row);
+  if (operand.column == 1) at += " + column";
+  const std::string name = "v_" + operand.of.name;
+  if (operand.column == 0) return fmt::format("  float {}[VECTOR];\n  load_same({}, {});\n", name, at, name);
+  if (whole)
+    return fmt::format("  float {}[VECTOR];\n  load_vector<{}>({}, {});\n", name,
+                       operand.passes_by() ? streams : "false", at, name);
+  return fmt::format(
+      "  float {0}[VECTOR];\n  for (int j = 0; j < VECTOR; j++) {0}[j] = to_float(({1})[j]);\n", name, at);
+}
+
+std::string call_text(const PointwiseText& text, const std::string& function, const std::string& root) {
+  std::string arguments = root;
+  for (const PointwiseOperand& of : text.operands) arguments += fmt::format(", v_{}[j]", of.name);
+  return fmt::format("{}({})", function, arguments);
+}
+
+std::string arguments_text(const std::vector<const CudaOperand*>& read) {
+  std::string text = "struct Arguments {\n  Out* out;\n";
+  for (const CudaOperand* operand : read)
+    text += fmt::format("  const {}* {};\n", dtype_name(operand->of.dtype), operand->of.name);
+  return text + "};\n";
+}
+
+}  // namespace sylvite

@@ -1,0 +1,33 @@
+#include "schedules/cuda/choice_space.h"
+#include "schedules/cuda/columns.h"
+#include "schedules/spaces.h"
+
+// The column template as a space.
+
+namespace sylvite {
+namespace {
+
+Form form_of(const CudaColumnsChoice& choice) {
+  return {cuda_columns_form,
+          {{"lanes", choice.lanes},
+           {"deep", choice.deep},
+           {"unroll", choice.unroll},
+           {"cluster", choice.cluster},
+           {"streams", choice.streams}}};
+}
+
+using Columns = CudaChoiceSpace<read_cuda_columns, cuda_columns_choices, form_of>;
+
+}  // namespace
+
+const Space cuda_columns_space = {"cuda_columns", Columns::refuses, Columns::parameters,
+                                  first_choice,   Columns::at,      nullptr};
+
+CudaTemplate cuda_columns_template(const Kernel& kernel, const Form& form) {
+  const CudaColumnsProblem problem = require_problem(read_cuda_columns(kernel), cuda_columns_form);
+  const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };
+  return make_cuda_columns(problem, {number("lanes"), number("deep"), number("unroll"), number("cluster"),
+                                     form.at("streams") != 0});
+}
+
+}  // namespace sylvite

@@ -1,0 +1,51 @@
+#include "base/error.h"
+#include "schedules/cuda/forms.h"
+#include "schedules/cuda/library_kernel.h"
+#include "schedules/spaces.h"
+
+// Space cublaslt: matmuls with an epilogue that cuBLASLt has, where it may be used (knob schedules.cublaslt).
+//   algorithm   which of those that its heuristics propose; one that it does not have fails when it is loaded
+
+namespace sylvite {
+namespace {
+
+std::string refuses(const Kernel& kernel, const Machine& machine) {
+  if (!machine.gpu || machine.gpu->cublaslt == 0) return "schedules.cublaslt is off";
+  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
+  if (!reading.refusal.empty()) return reading.refusal;
+  if (!reading.problem.simple_epilogue) return "cuBLASLt has no such epilogue";
+  return refuse_tf32(reading.problem.element, machine);
+}
+
+std::vector<Parameter> parameters(const Kernel& /*kernel*/, const Machine& /*machine*/) {
+  return {{"algorithm", {0, 1, 2, 3, 4, 5, 6, 7}}};
+}
+
+Candidate at(const Kernel& /*kernel*/, const Machine& /*machine*/, const Point& point) {
+  return {{cublaslt_form, {{"algorithm", get(point, "algorithm")}}}, {}};
+}
+
+}  // namespace
+
+const Space cublaslt_space = {
+    .name = "cublaslt",
+    .refuses = refuses,
+    .parameters = parameters,
+    .heuristic = [](const Kernel&, const Machine&) { return Point{{"algorithm", 0}}; },
+    .at = at,
+    .cost = nullptr,
+};
+
+CudaTemplate cublaslt_template(const Kernel& kernel, const Form& form) {
+  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
+  if (!reading.refusal.empty() || !reading.problem.simple_epilogue)
+    throw UnsupportedError("cuBLASLt cannot take the kernel: {}",
+                           reading.refusal.empty() ? "it has no such epilogue" : reading.refusal);
+  CudaTemplate result;
+  result.name = cublaslt_form;
+  result.library = std::make_shared<LibraryKernel>(
+      LibraryKernel{LibraryMatmul{reading.problem, static_cast<std::size_t>(form.at("algorithm"))}});
+  return result;
+}
+
+}  // namespace sylvite

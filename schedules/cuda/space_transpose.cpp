@@ -1,0 +1,32 @@
+#include "schedules/cuda/choice_space.h"
+#include "schedules/cuda/transpose.h"
+#include "schedules/spaces.h"
+
+// The transpose template as a space.
+
+namespace sylvite {
+namespace {
+
+Form form_of(const CudaTransposeChoice& choice) {
+  return {cuda_transpose_form,
+          {{"down", choice.down},
+           {"across", choice.across},
+           {"rows_first", choice.rows_first},
+           {"streams", choice.streams}}};
+}
+
+using Transpose = CudaChoiceSpace<read_cuda_transpose, cuda_transpose_choices, form_of>;
+
+}  // namespace
+
+const Space cuda_transpose_space = {"cuda_transpose", Transpose::refuses, Transpose::parameters,
+                                    first_choice,     Transpose::at,      nullptr};
+
+CudaTemplate cuda_transpose_template(const Kernel& kernel, const Form& form) {
+  const CudaTransposeProblem problem = require_problem(read_cuda_transpose(kernel), cuda_transpose_form);
+  const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };
+  return make_cuda_transpose(
+      problem, {number("down"), number("across"), form.at("rows_first") != 0, number("streams")});
+}
+
+}  // namespace sylvite

@@ -1,0 +1,102 @@
+#include "schedules/cuda/transpose.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "frontend/graph/views.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t least_extent = 32;
+constexpr std::int64_t most_extent = 1LL << 30;
+constexpr std::int64_t most_blocks = (1LL << 31) - 1;
+
+std::int64_t blocks_of(const CudaTransposeProblem& problem, const CudaTransposeChoice& choice) {
+  const std::int64_t rows = choice.down * problem.unit(), columns = choice.across * problem.unit();
+  return problem.batch * ((problem.rows + rows - 1) / rows) * ((problem.columns + columns - 1) / columns);
+}
+
+}  // namespace
+
+Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (body.nodes().size() != 1 || body.nodes()[0].op != Op::transpose || body.inputs.size() != 1)
+    return {{}, "it is more than a transpose"};
+  const Node& node = body.nodes()[0];
+  const TensorType& type = body.type(node.inputs[0]);
+  if (type.layout.channel_block != 0 || body.type(node.outputs[0]).layout.channel_block != 0)
+    return {{}, "channels lie in blocks"};
+  const Dims& perm = node.attributes.integers("perm");
+  const std::size_t rank = perm.size();
+  std::size_t first = 0;
+  while (first < rank && perm[first] == static_cast<std::int64_t>(first)) ++first;
+  // The dims after those that stay are rotated by `shift`.
+  const std::size_t shift = first < rank ? static_cast<std::size_t>(perm[first]) - first : 0;
+  for (std::size_t i = first; i < rank; ++i) {
+    if (static_cast<std::size_t>(perm[i]) != first + (i - first + shift) % (rank - first))
+      return {{}, "not two runs of dims change places"};
+  }
+  if (shift == 0) return {{}, "nothing changes place"};
+  CudaTransposeProblem problem;
+  problem.bytes = static_cast<int>(dtype_size(type.dtype));
+  const Dims dims = type.dims();
+  problem.batch = product(dims, 0, first);
+  problem.rows = product(dims, first, first + shift);
+  problem.columns = product(dims, first + shift, rank);
+  if (problem.bytes != 2 && problem.bytes != 4) return {problem, "its elements have neither 2 nor 4 bytes"};
+  if (type.element_count() == 0) return {problem, "it is empty"};
+  if (problem.rows % problem.unit() != 0 || problem.columns % problem.unit() != 0)
+    return {problem, "lines are no multiple of 16 bytes"};
+  if (problem.rows < least_extent || problem.columns < least_extent)
+    return {problem, "the transposed dims are short"};
+  if (problem.rows > most_extent || problem.columns > most_extent || blocks_of(problem, {}) > most_blocks)
+    return {problem, "the extents are large"};
+  return {problem, ""};
+}
+
+std::string CudaTransposeChoice::to_string() const {
+  return fmt::format("down {} across {} streams {}{}", down, across, streams,
+                     rows_first ? " rows first" : "");
+}
+
+std::vector<CudaTransposeChoice> cuda_transpose_choices(const CudaTransposeProblem& problem) {
+  constexpr std::int64_t enough_blocks = 264;  // two for each multiprocessor
+  constexpr int most_shared = 48 << 10;
+  constexpr std::pair<int, int> tiles[] = {{16, 16}, {32, 16}, {8, 16}, {16, 32}, {16, 8}, {8, 8}};
+  std::vector<CudaTransposeChoice> choices;
+  for (const auto& [down, across] : tiles) {
+    if (down * across * 16 * problem.unit() > most_shared) continue;
+    for (const bool rows_first : {true, false}) {
+      for (const int streams : {0, 3}) choices.push_back({down, across, rows_first, streams});
+    }
+  }
+  std::stable_sort(choices.begin(), choices.end(),
+                   [&](const CudaTransposeChoice& a, const CudaTransposeChoice& b) {
+                     return std::min(blocks_of(problem, a), enough_blocks) >
+                            std::min(blocks_of(problem, b), enough_blocks);
+                   });
+  return choices;
+}
+
+CudaTemplate make_cuda_transpose(const CudaTransposeProblem& problem, const CudaTransposeChoice& choice) {
+  const char* element = problem.bytes == 2 ? "u16" : "u32";
+  CudaTemplate result;
+  result.name = fmt::format("transpose_{}_{}x{}", element, problem.rows, problem.columns);
+  result.source = fmt::format(
+      "#define KERNEL {}\n{}typedef {} Element;\nstruct Arguments {{\n  Element* out;\n  const Element* "
+      "x;\n}};\n"
+      "constexpr int UNIT = {}, ROWS = {}, COLUMNS = {}, DOWN = {}, ACROSS = {};\n"
+      "constexpr bool ROWS_FIRST = {}, STREAM_LOADS = {}, STREAM_STORES = {};\n{}",
+      result.name, embedded::cuda_hopper, element, problem.unit(), problem.rows, problem.columns, choice.down,
+      choice.across, choice.rows_first, (choice.streams & 1) != 0, (choice.streams & 2) != 0,
+      embedded::cuda_transpose);
+  result.blocks = static_cast<unsigned>(blocks_of(problem, choice));
+  result.threads = static_cast<unsigned>(choice.down * choice.across);
+  result.programmatic = true;
+  result.pointers = {problem.out_argument, problem.argument};
+  return result;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,92 @@
+#include "schedules/cuda/attention.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/support/attention_kernels.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+CudaAttentionProblem problem_of(const AttentionSpec& spec) {
+  const Reading<CudaAttentionProblem> reading = read_cuda_attention(attention_kernel(spec));
+  EXPECT_EQ(reading.refusal, "");
+  return reading.problem;
+}
+
+TEST(CudaAttention, ReadsHeadsWhereTheyLie) {
+  AttentionSpec spec;
+  spec.fused = true;
+  const CudaAttentionProblem problem = problem_of(spec);  // [2, 64, 3, 3, 64]
+  EXPECT_EQ(problem.k.argument, 0);
+  EXPECT_EQ(problem.k.offset, 3 * 64);
+  EXPECT_EQ(problem.k.row, 3 * 3 * 64);
+  EXPECT_EQ(problem.k.head, 64);
+  EXPECT_EQ(problem.k.batch, 64 * 3 * 3 * 64);
+  EXPECT_EQ(problem.out.argument, 1);
+  EXPECT_EQ(problem.out.row, 3 * 64);
+  EXPECT_EQ(problem.out.head, 64);
+}
+
+TEST(CudaAttention, RefusesWithAReason) {
+  AttentionSpec spec;
+  spec.depth = 12;
+  EXPECT_THAT(read_cuda_attention(attention_kernel(spec)).refusal, HasSubstr("12 wide"));
+  spec.depth = 64;
+  spec.element = DType::f64;
+  EXPECT_THAT(read_cuda_attention(attention_kernel(spec)).refusal, HasSubstr("bf16"));
+  spec.element = DType::bf16;
+  const CudaAttentionProblem problem = problem_of(spec);
+  CudaAttentionChoice choice{true, 1, 48, 1, 2};
+  EXPECT_THAT(refuse_cuda_attention(problem, choice, {}), HasSubstr("all keys"));
+  choice = {true, 1, 208, 1, 4};
+  EXPECT_THAT(refuse_cuda_attention(problem, choice, {}), HasSubstr("registers"));
+  EXPECT_THROW((void)make_cuda_attention(problem, choice, {}), UnsupportedError);
+}
+
+TEST(CudaAttention, EveryChoiceOfferedCanBeMade) {
+  for (const auto& [keys, element] : {std::pair{1, DType::bf16},
+                                      {130, DType::bf16},
+                                      {197, DType::bf16},
+                                      {4096, DType::bf16},
+                                      {1, DType::f32},
+                                      {197, DType::f32}}) {
+    for (const std::int64_t depth : {40, 64, 128}) {
+      AttentionSpec spec;
+      spec.element = element;
+      spec.queries = spec.keys = keys;
+      spec.depth = depth;
+      const CudaAttentionProblem problem = problem_of(spec);
+      const std::vector<CudaAttentionChoice> choices = cuda_attention_choices(problem, {});
+      EXPECT_FALSE(choices.empty());
+      for (const CudaAttentionChoice& choice : choices)
+        EXPECT_LE(make_cuda_attention(problem, choice, {}).shared_bytes, CudaCard().shared_bytes);
+    }
+  }
+}
+
+TEST(CudaAttention, FloatsFillTheLastBlock) {
+  AttentionSpec spec;
+  spec.element = DType::f32;
+  spec.queries = spec.keys = 197;
+  const CudaAttentionProblem problem = problem_of(spec);
+  EXPECT_EQ(cuda_attention_choices(problem, {})[0].to_string(), "f32 40 x3");
+  EXPECT_THAT(refuse_cuda_attention(problem, {false, 2, 64, 2, 1}, {}), HasSubstr("one warpgroup"));
+  EXPECT_THAT(refuse_cuda_attention(problem, {false, 1, 64, 2, 5}, {}), HasSubstr("registers"));
+  spec.queries = spec.keys = 128;
+  EXPECT_EQ(cuda_attention_choices(problem_of(spec), {})[0].to_string(), "f32 64 x3");
+}
+
+TEST(CudaAttention, ShortHeadsAreTakenWhole) {
+  AttentionSpec spec;
+  spec.queries = spec.keys = 197;
+  EXPECT_EQ(cuda_attention_choices(problem_of(spec), {})[0].to_string(), "whole 208 x3");
+  spec.queries = spec.keys = 512;
+  EXPECT_EQ(cuda_attention_choices(problem_of(spec), {})[0].to_string(), "ring 192x128 s4");
+}
+
+}  // namespace
+}  // namespace sylvite

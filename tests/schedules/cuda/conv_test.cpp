@@ -1,0 +1,137 @@
+#include "schedules/cuda/conv.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lowering/algorithms/algorithm.h"
+#include "schedules/cuda/nvrtc.h"
+#include "tests/support/conv_kernels.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+CudaMatmulProblem problem_of(const ConvSpec& spec) {
+  const Reading<CudaMatmulProblem> reading = read_cuda_conv(conv_kernel(spec));
+  EXPECT_EQ(reading.refusal, "");
+  return reading.problem;
+}
+
+TEST(CudaConv, PixelsAreRows) {
+  const CudaMatmulProblem problem = problem_of({});
+  EXPECT_EQ(problem.m, 2 * 12 * 9);
+  EXPECT_EQ(problem.n, 64);
+  EXPECT_EQ(problem.k, 9 * 64);
+  ASSERT_TRUE(problem.windows);
+  EXPECT_EQ(problem.windows->line_pitch, 9 * 64);
+  EXPECT_EQ(problem.windows->pad_x, 1);
+}
+
+TEST(CudaConv, OneTapIsAMatrix) {
+  ConvSpec spec;
+  spec.taps_x = spec.taps_y = 1;
+  spec.pads = {0, 0, 0, 0};
+  EXPECT_FALSE(problem_of(spec).windows);
+  EXPECT_EQ(problem_of(spec).a.pitch, 64);
+  spec.stride = 2;
+  EXPECT_TRUE(problem_of(spec).windows);
+}
+
+TEST(CudaConv, TapsOfFewChannelsAreJoined) {
+  ConvSpec spec;
+  spec.channels = 4;
+  spec.columns = 36;
+  spec.taps_x = 8;
+  spec.stride = 2;
+  spec.pads = {0, 0, 0, 0};
+  const CudaMatmulProblem problem = problem_of(spec);
+  EXPECT_EQ(problem.windows->channels, 32);
+  EXPECT_EQ(problem.windows->columns, problem.windows->out_columns);
+  EXPECT_EQ(problem.windows->column_pitch, 8);
+  EXPECT_EQ(problem.windows->taps_x, 1);
+  EXPECT_EQ(problem.k, 3 * 32);
+}
+
+TEST(CudaConv, EpilogueOperandsFollowTheLayout) {
+  ConvSpec spec;
+  spec.epilogue = "residual";
+  const CudaMatmulProblem problem = problem_of(spec);
+  ASSERT_EQ(problem.epilogue.operands.size(), 2U);
+  EXPECT_EQ(problem.epilogue.operands[0].strides, (Dims{0, 0, 1}));   // the bias
+  EXPECT_EQ(problem.epilogue.operands[1].strides, (Dims{0, 64, 1}));  // as the result lies
+  EXPECT_TRUE(problem.epilogue_reads_activations);
+  const CudaTemplate text = make_cuda_matmul(problem, cuda_conv_choices(problem, {})[0], {});
+  EXPECT_THAT(text.source, HasSubstr("constexpr int RESIDUAL = 1;"));
+  EXPECT_EQ(text.maps.at(3).argument, 3);
+}
+
+TEST(CudaConv, FiltersArePackedTapByTap) {
+  const Kernel kernel = conv_kernel({});
+  const std::vector<Packing> packings = input_packings(kernel, {"cuda_conv", {}});
+  EXPECT_TRUE(packings[0].is_identity());
+  EXPECT_EQ(packings[1].packed_dims({64, 32, 3, 5}), (Dims{64, 3, 5, 32}));
+}
+
+TEST(CudaConv, RefusesWithAReason) {
+  ConvSpec spec;
+  spec.channels = 12;
+  EXPECT_THAT(read_cuda_conv(conv_kernel(spec)).refusal, HasSubstr("24 bytes"));
+  spec = {};
+  spec.element = DType::f64;
+  EXPECT_THAT(read_cuda_conv(conv_kernel(spec)).refusal, HasSubstr("f64"));
+  spec = {};
+  spec.stride = 9;
+  EXPECT_THAT(read_cuda_conv(conv_kernel(spec)).refusal, HasSubstr("too far apart"));
+}
+
+/// A stage has half as many channels of f32.
+TEST(CudaConv, FloatsAreMultipliedInTf32) {
+  ConvSpec spec;
+  spec.element = DType::f32;
+  spec.channels = 12;
+  spec.epilogue = "residual";
+  const CudaMatmulProblem problem = problem_of(spec);
+  EXPECT_EQ(problem.windows->channels, 12);
+  const CudaTemplate text = make_cuda_matmul(problem, cuda_conv_choices(problem, {})[0], {});
+  EXPECT_THAT(text.source, HasSubstr("k8.f32.tf32.tf32"));
+  EXPECT_THAT(text.source, HasSubstr("constexpr int RESIDUAL = 1;"));
+  EXPECT_TRUE(text.maps[0].rounds_to_tf32 && text.maps[1].rounds_to_tf32);
+  EXPECT_FALSE(text.maps[2].rounds_to_tf32 || text.maps[3].rounds_to_tf32);  // result and residual
+}
+
+TEST(CudaConv, EveryChoiceOfferedCanBeMade) {
+  for (const auto& [filters, element] :
+       {std::pair{64, DType::bf16}, {512, DType::bf16}, {64, DType::f32}, {512, DType::f32}}) {
+    for (const char* epilogue : {"relu", "residual"}) {
+      ConvSpec spec;
+      spec.element = element;
+      spec.images = 32;
+      spec.filters = filters;
+      spec.epilogue = epilogue;
+      const CudaMatmulProblem problem = problem_of(spec);
+      const std::vector<CudaMatmulChoice> choices = cuda_conv_choices(problem, {});
+      EXPECT_GE(choices.size(), 4U);
+      for (const CudaMatmulChoice& choice : choices) {
+        const CudaTemplate text = make_cuda_matmul(problem, choice, {});
+        EXPECT_LE(text.shared_bytes, CudaCard().shared_bytes) << choice.to_string();
+      }
+    }
+  }
+}
+
+TEST(CudaConv, Compiles) {
+  if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
+  ConvSpec spec;
+  spec.epilogue = "residual";
+  const CudaMatmulProblem problem = problem_of(spec);
+  CudaMatmulChoice choice;
+  choice.swapped = true;
+  choice.tile_x = 64;
+  choice.tile_y = 104;
+  const CudaTemplate text = make_cuda_matmul(problem, choice, {});
+  EXPECT_GT(cuda::compile_cuda(text.source, text.architecture).size(), 1000U);
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,108 @@
+#include "schedules/cuda/library_conv.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lowering/algorithms/algorithm.h"
+#include "schedules/compile.h"
+#include "schedules/cuda/candidate.h"
+#include "schedules/cuda/library_kernel.h"
+#include "schedules/spaces.h"
+#include "tests/support/conv_kernels.h"
+#include "tests/support/gpu_cases.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+LibraryConvProblem problem_of(const ConvSpec& spec) {
+  const Reading<LibraryConvProblem> reading = read_library_conv(conv_kernel(spec));
+  EXPECT_EQ(reading.refusal, "");
+  return reading.problem;
+}
+
+Machine machine_with_cudnn() {
+  Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  machine.gpu->cudnn = 91900;
+  return machine;
+}
+
+TEST(LibraryConv, ReadsOperandsAndWindows) {
+  ConvSpec spec;
+  spec.epilogue = "residual";
+  spec.filters = 32;
+  spec.stride = 2;
+  spec.pads = {1, 2, 0, 1};
+  const LibraryConvProblem problem = problem_of(spec);
+  EXPECT_EQ(problem.bias_argument, 2);
+  EXPECT_EQ(problem.residual_argument, 3);
+  EXPECT_EQ(problem.out_argument, 4);
+  EXPECT_EQ(problem.images, (Dims{2, 64, 12, 9}));
+  EXPECT_EQ(problem.filter, (Dims{32, 64, 3, 3}));
+  EXPECT_EQ(problem.out, (Dims{2, 32, 6, 5}));
+  EXPECT_EQ(problem.strides, (Dims{2, 2}));
+  EXPECT_EQ(problem.pads_before, (Dims{1, 2}));
+  EXPECT_EQ(problem.pads_after, (Dims{0, 1}));
+  EXPECT_TRUE(problem.relu);
+}
+
+TEST(LibraryConv, EpiloguesMayBeAbsent) {
+  ConvSpec spec;
+  spec.epilogue = "none";
+  EXPECT_FALSE(problem_of(spec).relu);
+  EXPECT_EQ(problem_of(spec).residual_argument, -1);
+}
+
+TEST(LibraryConv, RefusesWithAReason) {
+  ConvSpec spec;
+  spec.epilogue = "scale";
+  EXPECT_THAT(read_library_conv(conv_kernel(spec)).refusal, HasSubstr("no such epilogue"));
+  spec = {};
+  spec.element = DType::f64;
+  EXPECT_THAT(read_library_conv(conv_kernel(spec)).refusal, HasSubstr("f64"));
+}
+
+TEST(LibraryConv, LibrariesAreAskedForAndNamed) {
+  Machine machine = machine_with_cudnn();
+  const Kernel kernel = conv_kernel({});
+  EXPECT_EQ(cudnn_space.refuses(kernel, machine), "");
+  const Candidate candidate = cudnn_space.at(kernel, machine, {{"engine", 3}});
+  EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
+  const CudaTemplate call = cuda_template_of(kernel, candidate).value();
+  ASSERT_TRUE(call.library);
+  EXPECT_EQ(std::get<LibraryConv>(call.library->call).engine, 3U);
+  EXPECT_EQ(compile_to_object(kernel, candidate, machine.target), "cudnn");
+  machine.gpu->cudnn = 0;
+  EXPECT_THAT(cudnn_space.refuses(kernel, machine), HasSubstr("schedules.cudnn"));
+}
+
+/// An engine may turn out to be impossible, which only a search can get over.
+TEST(LibraryConv, NothingUnmeasuredIsALibrarys) {
+  for (const std::int64_t groups : {1, 4, 64}) {
+    ConvSpec spec;
+    spec.groups = groups;
+    const Kernel kernel = conv_kernel(spec);
+    EXPECT_EQ(cudnn_space.refuses(kernel, machine_with_cudnn()), "");
+    EXPECT_NE(default_candidate(kernel, machine_with_cudnn()).form.name, "cudnn");
+  }
+}
+
+TEST(LibraryConv, FloatsAskForTf32) {
+  Machine machine = machine_with_cudnn();
+  ConvSpec spec;
+  spec.element = DType::f32;
+  const Kernel kernel = conv_kernel(spec);
+  EXPECT_THAT(cudnn_space.refuses(kernel, machine), HasSubstr("TF32"));
+  machine.tf32 = true;
+  EXPECT_EQ(cudnn_space.refuses(kernel, machine), "");
+  EXPECT_TRUE(multiplies_in_tf32(kernel, cudnn_space.at(kernel, machine, {{"engine", 0}})));
+}
+
+TEST(LibraryConv, FiltersArePackedTapByTap) {
+  EXPECT_EQ(input_packings(conv_kernel({}), {"cudnn", {}})[1].packed_dims({64, 32, 3, 5}),
+            (Dims{64, 3, 5, 32}));
+}
+
+}  // namespace
+}  // namespace sylvite

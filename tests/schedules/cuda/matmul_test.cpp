@@ -1,0 +1,247 @@
+#include "schedules/cuda/matmul.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "lowering/algorithms/algorithm.h"
+#include "schedules/compile.h"
+#include "schedules/cuda/candidate.h"
+#include "schedules/cuda/library_kernel.h"
+#include "schedules/spaces.h"
+#include "tests/support/gpu_cases.h"
+#include "tests/support/matmul_kernels.h"
+
+namespace sylvite {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+CudaMatmulProblem problem_of(const MatmulSpec& spec) {
+  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(matmul_kernel(spec));
+  EXPECT_EQ(reading.refusal, "");
+  return reading.problem;
+}
+
+MatmulSpec layer(const std::string& epilogue) {
+  MatmulSpec spec;
+  spec.m = 256;
+  spec.n = 768;
+  spec.k = 3072;
+  spec.epilogue = epilogue;
+  return spec;
+}
+
+TEST(CudaMatmul, ReadsWhereOperandsLie) {
+  MatmulSpec spec = layer("none");
+  spec.batch = 3;
+  spec.b_batched = true;
+  spec.b_transposed = false;
+  const CudaMatmulProblem problem = problem_of(spec);
+  EXPECT_TRUE(problem.a.depth_fast);
+  EXPECT_EQ(problem.a.pitch, 3072);
+  EXPECT_EQ(problem.a.batch_pitch, 256 * 3072);
+  EXPECT_FALSE(problem.b.depth_fast);
+  EXPECT_EQ(problem.b.pitch, 768);
+  EXPECT_EQ(problem.batch, 3);
+}
+
+/// A language model's head: its columns are as many as there are words.
+TEST(CudaMatmul, PacksWeightsWhoseRowsLieOddly) {
+  MatmulSpec spec = layer("none");
+  spec.n = 503;
+  spec.k = 300;
+  spec.a_transposed = true;  // k = 300 would be an odd pitch of a as well
+  spec.b_transposed = false;
+  const Kernel kernel = matmul_kernel(spec);
+  const CudaMatmulProblem problem = problem_of(spec);
+  EXPECT_TRUE(problem.b.depth_fast);
+  EXPECT_EQ(problem.b.pitch, 304);
+  const std::vector<Packing> packings = input_packings(kernel, {"cuda_matmul", {}});
+  EXPECT_TRUE(packings[0].is_identity());
+  EXPECT_EQ(packings[1].packed_dims({300, 503}), (Dims{503, 38, 8}));
+  Tensor weight(DType::bf16, {300, 503});
+  weight.set_double(299 * 503 + 502, 7);
+  EXPECT_EQ(pack(weight, packings[1]).as_double(502 * 304 + 299), 7);
+
+  spec.b_transposed = true;
+  EXPECT_EQ(problem_of(spec).b.pitch, 304);
+  EXPECT_EQ(input_packings(matmul_kernel(spec), {"cuda_matmul", {}})[1].packed_dims({503, 300}),
+            (Dims{503, 38, 8}));
+  spec.k = 304;
+  EXPECT_TRUE(input_packings(matmul_kernel(spec), {"cuda_matmul", {}})[1].is_identity());
+}
+
+/// TF32 reads its depth together, and both operands are rounded as they are read.
+TEST(CudaMatmul, PacksWeightsOfFloats) {
+  MatmulSpec spec = layer("residual");
+  spec.element = spec.out = DType::f32;
+  for (const bool transposed : {false, true}) {
+    spec.b_transposed = transposed;
+    const CudaMatmulProblem problem = problem_of(spec);
+    EXPECT_TRUE(problem.b.depth_fast);
+    EXPECT_EQ(problem.b.pitch, 3072);
+    const Packing packing = input_packings(matmul_kernel(spec), {"cuda_matmul", {}})[1];
+    EXPECT_EQ(packing.packed_dims(transposed ? Dims{768, 3072} : Dims{3072, 768}), (Dims{768, 768, 4}));
+  }
+  spec.k = 768;  // deeper products go without boxes first
+  const CudaMatmulProblem problem = problem_of(spec);
+  const CudaTemplate text = make_cuda_matmul(problem, cuda_matmul_choices(problem, {})[0], {});
+  EXPECT_THAT(text.source, HasSubstr("constexpr int RESIDUAL = 1;"));
+  EXPECT_THAT(text.source, HasSubstr("constexpr int STORE_BOXES = 1;"));
+}
+
+/// Such as the class token's row of every image.
+TEST(CudaMatmul, ReadsRowsOfASliceInPlace) {
+  Graph body;
+  const ValueId a = body.add_input("a", make_type(DType::bf16, {32, 197 * 768}));
+  const ValueId b = body.add_input("b", make_type(DType::bf16, {768, 1000}));
+  const ValueId first =
+      body.add(Op::slice, {a}, {{"starts", Dims{0, 768}}, {"sizes", Dims{32, 768}}, {"steps", Dims{1, 1}}});
+  body.outputs = {body.add(Op::matmul, {first, b})};
+  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(make_kernel(body, {false, true}));
+  EXPECT_EQ(reading.refusal, "");
+  EXPECT_EQ(reading.problem.a.offset, 768);
+  EXPECT_EQ(reading.problem.a.pitch, 197 * 768);
+  EXPECT_EQ(reading.problem.k, 768);
+  const CudaTemplate text =
+      make_cuda_matmul(reading.problem, cuda_matmul_choices(reading.problem, {})[0], {});
+  EXPECT_EQ(text.maps[1].offset, 2 * 768);
+}
+
+TEST(CudaMatmul, BatchesOfOneRightOperandAreRows) {
+  MatmulSpec spec = layer("residual");
+  spec.batch = 3;
+  EXPECT_EQ(problem_of(spec).batch, 1);
+  EXPECT_EQ(problem_of(spec).m, 3 * 256);
+}
+
+TEST(CudaMatmul, KnowsTheEpiloguesOfVendorLibraries) {
+  EXPECT_EQ(problem_of(layer("none")).simple_epilogue->bias, -1);
+  EXPECT_EQ(problem_of(layer("bias")).simple_epilogue->bias, 2);
+  EXPECT_EQ(problem_of(layer("relu")).simple_epilogue->activation, Op::relu);
+  EXPECT_EQ(problem_of(layer("gelu_tanh")).simple_epilogue->activation, Op::gelu);
+  for (const char* other : {"gelu", "residual", "row"})
+    EXPECT_FALSE(problem_of(layer(other)).simple_epilogue) << other;
+}
+
+TEST(CudaMatmul, FloatsAskForTf32) {
+  Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  MatmulSpec spec = layer("bias");
+  spec.element = spec.out = DType::f32;
+  EXPECT_THAT(cuda_matmul_space.refuses(matmul_kernel(spec), machine),
+              AnyOf(HasSubstr("TF32"), HasSubstr("NVRTC")));
+  machine.tf32 = true;
+  EXPECT_THAT(cuda_matmul_space.refuses(matmul_kernel(spec), machine), AnyOf(IsEmpty(), HasSubstr("NVRTC")));
+  const Candidate candidate = cuda_matmul_space.at(matmul_kernel(spec), machine, {{"choice", 0}});
+  EXPECT_TRUE(multiplies_in_tf32(matmul_kernel(spec), candidate));
+  EXPECT_FALSE(multiplies_in_tf32(matmul_kernel(layer("bias")), candidate));
+}
+
+TEST(CudaMatmul, LibrariesAreAskedForAndNamed) {
+  Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  const Kernel kernel = matmul_kernel(layer("bias"));
+  EXPECT_THAT(cublaslt_space.refuses(kernel, machine), HasSubstr("schedules.cublaslt"));
+  machine.gpu->cublaslt = 130100;
+  EXPECT_EQ(cublaslt_space.refuses(kernel, machine), "");
+  EXPECT_THAT(cublaslt_space.refuses(matmul_kernel(layer("gelu")), machine), HasSubstr("epilogue"));
+  const Candidate candidate = cublaslt_space.at(kernel, machine, {{"algorithm", 3}});
+  EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
+  const CudaTemplate product = cuda_template_of(kernel, candidate).value();
+  ASSERT_TRUE(product.library);
+  EXPECT_EQ(std::get<LibraryMatmul>(product.library->call).algorithm, 3);
+  EXPECT_EQ(compile_to_object(kernel, candidate, machine.target), "cublaslt");
+}
+
+TEST(CudaMatmul, RefusesWithAReason) {
+  MatmulSpec spec = layer("none");
+  spec.k = 3076;
+  EXPECT_THAT(read_cuda_matmul(matmul_kernel(spec)).refusal, HasSubstr("multiple of 16"));
+  spec = layer("none");
+  spec.element = spec.out = DType::f32;
+  spec.a_transposed = true;
+  EXPECT_THAT(read_cuda_matmul(matmul_kernel(spec)).refusal, HasSubstr("tf32"));
+  CudaMatmulChoice choice;
+  choice.tile_y = 256;
+  EXPECT_THAT(refuse_cuda_matmul(problem_of(layer("none")), choice, {}), HasSubstr("registers"));
+  choice.split = 2;
+  choice.tile_y = 128;
+  EXPECT_THAT(refuse_cuda_matmul(problem_of(layer("none")), choice, {}), HasSubstr("split"));
+  EXPECT_THROW((void)make_cuda_matmul(problem_of(layer("none")), choice, {}), UnsupportedError);
+}
+
+TEST(CudaMatmul, EveryChoiceOfferedCanBeMade) {
+  for (const std::int64_t m : {1, 32, 197, 4096}) {
+    MatmulSpec spec = layer("gelu");
+    spec.m = m;
+    const CudaMatmulProblem problem = problem_of(spec);
+    const std::vector<CudaMatmulChoice> choices = cuda_matmul_choices(problem, {});
+    EXPECT_GE(choices.size(), 4U);
+    for (const CudaMatmulChoice& choice : choices) {
+      const CudaTemplate text = make_cuda_matmul(problem, choice, {});
+      EXPECT_LE(text.shared_bytes, CudaCard().shared_bytes);
+      EXPECT_EQ(text.blocks % text.cluster, 0U);
+    }
+  }
+}
+
+/// Seen fastest on an H200: the first guess is what runs when nothing is measured.
+TEST(CudaMatmul, TheFirstGuessIsAmongTheFastest) {
+  const auto first = [](std::int64_t m, std::int64_t n, std::int64_t k, const char* epilogue = "none") {
+    MatmulSpec spec = layer(epilogue);
+    spec.m = m;
+    spec.n = n;
+    spec.k = k;
+    const CudaMatmulChoice choice = cuda_matmul_choices(problem_of(spec), {})[0];
+    return fmt::format("{}x{} {}{}", choice.tile_x, choice.tile_y, choice.ping_pong ? "pp" : "co",
+                       choice.swapped ? " swapped" : "");
+  };
+  EXPECT_EQ(first(8192, 8192, 8192), "128x256 co");
+  EXPECT_EQ(first(4096, 4096, 4096), "128x256 co");
+  EXPECT_EQ(first(16384, 1024, 4096), "128x256 co");
+  EXPECT_EQ(first(4096, 3072, 768), "128x192 pp");
+  EXPECT_EQ(first(4096, 768, 3072), "128x192 co");
+  EXPECT_EQ(first(6304, 2304, 768), "128x128 pp");
+  EXPECT_EQ(first(4096, 768, 3072, "residual"), "128x96 pp swapped");
+  EXPECT_EQ(first(6304, 768, 768, "residual"), "128x96 pp swapped");
+}
+
+/// A language model's head: its weights pass through the cache once, and rows of an odd pitch leave by 16
+/// bytes.
+TEST(CudaMatmul, WalksManyRowsTogetherWhereWeightsAreLarge) {
+  MatmulSpec spec = layer("none");
+  spec.m = 4096;
+  spec.n = 50257;
+  spec.k = 768;
+  const CudaMatmulProblem problem = problem_of(spec);
+  const CudaMatmulChoice choice = cuda_matmul_choices(problem, {})[0];
+  EXPECT_EQ(choice.group_rows, 4096);
+  EXPECT_THAT(make_cuda_matmul(problem, choice, {}).source, HasSubstr("constexpr int STORE_ROWS = 1;"));
+  spec.n = 50304;
+  EXPECT_THAT(make_cuda_matmul(problem_of(spec), choice, {}).source,
+              HasSubstr("constexpr int STORE_BOXES = 1;"));
+}
+
+TEST(CudaMatmul, PrintsTheEpilogueAroundTheTemplate) {
+  MatmulSpec spec = layer("residual");
+  CudaMatmulChoice choice;
+  choice.tile_y = 64;
+  const CudaTemplate text = make_cuda_matmul(problem_of(spec), choice, {});
+  EXPECT_EQ(text.name, "matmul_bf16_1x256x768x3072");
+  EXPECT_EQ(text.pointers, (std::vector<int>{4, 2, 3}));
+  for (const char* part :
+       {"constexpr int X = 256;\n", "constexpr int TILE_Y = 64;\n", "constexpr int VECTOR_FLOATS = 64;\n",
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1,",
+        "struct Arguments {\n  Out* out;\n  const bf16* in2_0;\n  const bf16* in3_1;\n};\n",
+        "  for (int i = thread; i < 64; i += 128)\n    to[0 + i] = y + i < Y ? to_float(a.in2_0[0ll * batch "
+        "+ 1ll * (y + i)]) : 0.f;\n",
+        "  loaded.in3_1 = load_pair(a.in3_1 + (0ll * batch + 768ll * x + 1ll * y));\n",
+        "  return make_float2(epilogue(v.x, in2_0.x, in3_1.x), epilogue(v.y, in2_0.y, in3_1.y));\n"}) {
+    EXPECT_NE(text.source.find(part), std::string::npos) << part;
+  }
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,50 @@
+#include "schedules/cuda/transpose.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "schedules/cuda/nvrtc.h"
+#include "tests/support/norm_kernels.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(CudaTranspose, ReadsRunsOfDims) {
+  const auto extents = [](const char* text) {
+    const Reading<CudaTransposeProblem> reading = read_cuda_transpose(norm_kernel(text));
+    EXPECT_EQ(reading.refusal, "") << text;
+    return std::vector<std::int64_t>{reading.problem.batch, reading.problem.rows, reading.problem.columns};
+  };
+  EXPECT_THAT(extents(transpose_texts[0]), testing::ElementsAre(1, 264, 520));
+  EXPECT_THAT(extents(transpose_texts[1]), testing::ElementsAre(3, 68, 132));
+  EXPECT_THAT(extents(transpose_texts[2]), testing::ElementsAre(2, 64, 56));
+  EXPECT_THAT(extents(transpose_texts[3]), testing::ElementsAre(1, 40, 256));
+}
+
+TEST(CudaTranspose, RefusesWithAReason) {
+  const auto refusal = [](const char* text) { return read_cuda_transpose(norm_kernel(text)).refusal; };
+  EXPECT_THAT(
+      refusal(
+          "graph g(%a: f32[4,64,64,32]) { %v: f32[4,64,64,32] = transpose(%a) {perm=[0,2,1,3]} return %v }"),
+      HasSubstr("runs of dims"));
+  EXPECT_THAT(refusal("graph g(%a: bf16[64,36]) { %v: bf16[36,64] = transpose(%a) {perm=[1,0]} return %v }"),
+              HasSubstr("16 bytes"));
+  EXPECT_THAT(refusal("graph g(%a: f64[64,64]) { %v: f64[64,64] = transpose(%a) {perm=[1,0]} return %v }"),
+              HasSubstr("2 nor 4"));
+  EXPECT_THAT(refusal("graph g(%a: f32[64,8]) { %v: f32[8,64] = transpose(%a) {perm=[1,0]} return %v }"),
+              HasSubstr("short"));
+}
+
+TEST(CudaTranspose, Compiles) {
+  if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
+  for (const char* text : transpose_texts) {
+    const CudaTransposeProblem problem = read_cuda_transpose(norm_kernel(text)).problem;
+    const CudaTemplate made = make_cuda_transpose(problem, cuda_transpose_choices(problem).front());
+    EXPECT_GT(cuda::compile_cuda(made.source, made.architecture).size(), 1000U);
+  }
+}
+
+}  // namespace
+}  // namespace sylvite
