@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/gpu_nest.h"
+#include "schedules/spaces/gpu/nest.h"
 
 // Space gpu_columns: reductions that leave the innermost dim. The folded dims are cut into `chunks`, each
 // folded by blocks of its own, whose results go through memory; in a block, `rows` rows of threads fold every

@@ -1,4 +1,4 @@
-#include "schedules/gpu_nest.h"
+#include "schedules/spaces/gpu/nest.h"
 
 // The reference on a GPU: the generic form, every folding stage whole, a thread per element that folds alone.
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "schedules/gpu_nest.h"
+#include "schedules/spaces/gpu/nest.h"
 
 // Space gpu_elements: kernels without folds, pointwise work and index maps. Each thread computes `items`
 // vectors of `vector` neighbouring elements, `threads` apart, so that a warp reads whole lines and has

@@ -1,4 +1,4 @@
-#include "schedules/gpu_nest.h"
+#include "schedules/spaces/gpu/nest.h"
 
 namespace sylvite {
 
