@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "schedules/space_conv_amx.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/space_conv_amx.h"
+#include "schedules/spaces/spaces.h"
 
 namespace sylvite {
 

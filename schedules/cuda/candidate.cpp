@@ -2,7 +2,7 @@
 
 #include "schedules/cuda/forms.h"
 #include "schedules/cuda/nvrtc.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/spaces.h"
 
 namespace sylvite {
 namespace {

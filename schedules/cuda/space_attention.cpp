@@ -1,6 +1,6 @@
 #include "schedules/cuda/attention.h"
 #include "schedules/cuda/choice_space.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/spaces.h"
 
 // The attention template as a space.
 

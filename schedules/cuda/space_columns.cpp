@@ -1,6 +1,6 @@
 #include "schedules/cuda/choice_space.h"
 #include "schedules/cuda/columns.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/spaces.h"
 
 // The column template as a space.
 

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "schedules/cuda/forms.h"
 #include "schedules/cuda/library_kernel.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/spaces.h"
 
 // Space cublaslt: matmuls with an epilogue that cuBLASLt has, where it may be used (knob schedules.cublaslt).
 //   algorithm   which of those that its heuristics propose; one that it does not have fails when it is loaded

@@ -1,6 +1,6 @@
 #include "schedules/cuda/choice_space.h"
 #include "schedules/cuda/conv.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/spaces.h"
 
 // The tensor-core template as spaces: for matmuls and for convolutions.
 

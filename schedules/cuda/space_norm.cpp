@@ -1,6 +1,6 @@
 #include "schedules/cuda/choice_space.h"
 #include "schedules/cuda/norm.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/spaces.h"
 
 // The row template as spaces. Pointwise work has a space of its own, since Halide's schedules of it are as
 // good a first guess.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/loop_nest.h"
+#include "schedules/spaces/loop_nest.h"
 
 namespace sylvite {
 

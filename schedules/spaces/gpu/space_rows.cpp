@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/register_tile.h"
 #include "schedules/spaces/gpu/nest.h"
+#include "schedules/spaces/register_tile.h"
 
 // Space gpu_rows: kernels that fold rows of the innermost dim: softmax, layer_norm, rms_norm, reduce_*. A
 // block takes `rows` rows, `threads` threads to each. A fold has three levels: each thread folds every

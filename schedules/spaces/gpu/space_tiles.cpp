@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/register_tile.h"
 #include "schedules/spaces/gpu/nest.h"
+#include "schedules/spaces/register_tile.h"
 
 // Space gpu_tiles: kernels that fold once (convolution, matmul, pooling, reductions of few elements). Each
 // thread folds a tile of results in its registers: `columns` along the innermost dim, `rows` along the one

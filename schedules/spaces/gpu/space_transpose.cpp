@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "schedules/register_tile.h"
 #include "schedules/spaces/gpu/nest.h"
+#include "schedules/spaces/register_tile.h"
 
 // Space gpu_transpose: pointwise work on one transposed input. A block brings a square tile into shared
 // memory along the input's innermost dim, and reads it along the output's, so that both sides move whole

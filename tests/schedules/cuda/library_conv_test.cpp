@@ -7,7 +7,7 @@
 #include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/library_kernel.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/spaces.h"
 #include "tests/support/conv_kernels.h"
 #include "tests/support/gpu_cases.h"
 

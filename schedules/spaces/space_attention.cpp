@@ -5,8 +5,8 @@
 #include "lowering/algorithms/problems.h"
 #include "lowering/algorithms/strided_view.h"
 #include "schedules/directives/amx_tiles.h"
-#include "schedules/register_tile.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/register_tile.h"
+#include "schedules/spaces/spaces.h"
 
 // Space attention_rows. One task is a block of query rows of one batch entry: its logits, their softmax and
 // the weighted values are made one after the other, and stay in the cache. The output's loops, innermost

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lowering/algorithms/problems.h"
-#include "schedules/register_tile.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/register_tile.h"
+#include "schedules/spaces/spaces.h"
 
 namespace sylvite {
 

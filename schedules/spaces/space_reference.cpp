@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/spaces.h"
 
 // The reference: the generic form with every folding stage computed whole. No vectors, no threads; always
 // legal.

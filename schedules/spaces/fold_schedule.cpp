@@ -1,4 +1,4 @@
-#include "schedules/fold_schedule.h"
+#include "schedules/spaces/fold_schedule.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include "lowering/algorithms/strided_view.h"
 #include "schedules/directives/amx_tiles.h"
 #include "schedules/directives/overlap_epilogue.h"
-#include "schedules/matmul_loops.h"
+#include "schedules/spaces/matmul_loops.h"
 
 // Spaces matmul_amx (with weights, of bf16 or of i8) and matmul_amx_activations: products through AMX. The
 // loops are those of matmul_loops.h. A tile of the output, rows x panels, is a block of AMX tiles: its sums

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/matmul_loops.h"
+#include "schedules/spaces/matmul_loops.h"
 
 // Spaces matmul_panels and matmul_activations: the loops of matmul_loops.h, with a tile in vector registers.
 // With `slab`, matmul_panels folds k in slices of so many steps: a slice of the panels stays in the L1 for

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "schedules/loop_nest.h"
+#include "schedules/spaces/loop_nest.h"
 
 // Space layout_tiles: channels that lie in blocks become planes, or planes blocks. A tile of channels by
 // pixels is read along the one and written along the other: registers are interleaved, where `pointwise`

@@ -1,4 +1,4 @@
-#include "schedules/matmul_loops.h"
+#include "schedules/spaces/matmul_loops.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "schedules/loop_nest.h"
+#include "schedules/spaces/loop_nest.h"
 
 namespace sylvite {
 

@@ -1,4 +1,4 @@
-#include "schedules/conv_source.h"
+#include "schedules/spaces/conv_source.h"
 
 namespace sylvite {
 

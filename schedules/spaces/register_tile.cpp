@@ -1,4 +1,4 @@
-#include "schedules/register_tile.h"
+#include "schedules/spaces/register_tile.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "schedules/loop_nest.h"
+#include "schedules/spaces/loop_nest.h"
 
 #include <algorithm>
 #include <array>

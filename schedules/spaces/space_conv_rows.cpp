@@ -4,9 +4,9 @@
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/problems.h"
-#include "schedules/conv_source.h"
-#include "schedules/register_tile.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/conv_source.h"
+#include "schedules/spaces/register_tile.h"
+#include "schedules/spaces/spaces.h"
 
 // Space conv_rows: a convolution, pointwise work and a depthwise convolution of its result, without storing
 // that result whole. The output is stored as (channel in block, x, y, block, batch) = d0..d4. Its loops,

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "schedules/loop_nest.h"
+#include "schedules/spaces/loop_nest.h"
 
 // Space pointwise: kernels without folds, pointwise work and index maps. The innermost loops that every
 // operand walks in step (or not at all) are fused, split into vectors and unrolled; the outer ones are shared

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "schedules/fold_schedule.h"
+#include "schedules/spaces/fold_schedule.h"
 
 // Spaces for kernels whose anchor is reduce_*, arg_max, arg_min, a pooling, or a scan, an ordering or a
 // scatter.

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "schedules/fold_schedule.h"
+#include "schedules/spaces/fold_schedule.h"
 
 // Space contraction: any matmul or convolution in its generic form, for kernels that no template takes. A
 // tile of `vectors` vectors along d0 times `rows` of another loop is kept in registers while the fold runs.

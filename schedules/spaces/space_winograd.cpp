@@ -3,9 +3,9 @@
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/problems.h"
-#include "schedules/conv_source.h"
-#include "schedules/register_tile.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/conv_source.h"
+#include "schedules/spaces/register_tile.h"
+#include "schedules/spaces/spaces.h"
 
 // Space conv_winograd, over outputs stored as (channel in block, x, y, block, batch) = d0..d4. A Winograd
 // tile is `tile` x `tile` outputs, (tile+2)^2 products. The loops of the output, innermost first:

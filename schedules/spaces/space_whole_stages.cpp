@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/loop_nest.h"
+#include "schedules/spaces/loop_nest.h"
 
 // Space whole_stages: any kernel with folds. Every stage with updates (and vN_exp, vN_steps) is computed
 // whole before its readers, vectorised along d0 and parallel along its outermost dim where the update writes

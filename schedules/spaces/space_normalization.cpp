@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "schedules/fold_schedule.h"
+#include "schedules/spaces/fold_schedule.h"
 
 // Spaces for softmax, log_softmax, layer_norm and rms_norm.
 //   normalization_rows     over the innermost dims of a dense value: one row at a time, folds in registers

@@ -4,10 +4,10 @@
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/problems.h"
-#include "schedules/conv_source.h"
 #include "schedules/directives/even_odd_lanes.h"
-#include "schedules/register_tile.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/conv_source.h"
+#include "schedules/spaces/register_tile.h"
+#include "schedules/spaces/spaces.h"
 
 // Spaces conv_blocked and depthwise_blocked, over outputs stored as (channel in block, x, y, block, batch) =
 // d0..d4. The loops, innermost first:

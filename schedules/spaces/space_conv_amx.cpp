@@ -1,4 +1,4 @@
-#include "schedules/space_conv_amx.h"
+#include "schedules/spaces/space_conv_amx.h"
 
 #include <algorithm>
 #include <limits>
@@ -6,12 +6,12 @@
 #include "base/error.h"
 #include "lowering/algorithms/conv_tiles.h"
 #include "lowering/plan/fusion_rules.h"
-#include "schedules/conv_source.h"
 #include "schedules/directives/amx_tiles.h"
 #include "schedules/directives/overlap_epilogue.h"
 #include "schedules/directives/unroll_steps.h"
-#include "schedules/register_tile.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/conv_source.h"
+#include "schedules/spaces/register_tile.h"
+#include "schedules/spaces/spaces.h"
 
 // Spaces conv_amx and conv_lines_amx: bf16 convolutions through AMX, over outputs stored as (channel in
 // block, x, y, block, batch) = d0..d4. A row of a tile is a pixel of the output, its columns are 16 channels.

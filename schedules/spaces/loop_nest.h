@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/spaces.h"
 
 namespace sylvite {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lowering/algorithms/problems.h"
-#include "schedules/spaces.h"
+#include "schedules/spaces/spaces.h"
 
 namespace sylvite {
 
