@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "benchmarks/cuda_race.h"
-#include "runtime/cuda_template_kernel.h"
+#include "runtime/cuda/template_kernel.h"
 #include "schedules/cuda/attention.h"
 #include "schedules/cuda/nvrtc.h"
 #include "tests/support/attention_kernels.h"

@@ -13,8 +13,8 @@
 #include "benchmarks/cuda_compile.h"
 #include "benchmarks/cuda_helpers.h"
 #include "benchmarks/cuda_race.h"
-#include "runtime/cuda_template_kernel.h"
-#include "runtime/cudnn.h"
+#include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/template_kernel.h"
 #include "schedules/cuda/conv.h"
 
 namespace {

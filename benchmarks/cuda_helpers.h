@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "runtime/cuda_device.h"
+#include "runtime/cuda/device.h"
 #include "schedules/cuda/nvrtc.h"
 
 namespace sylvite::bench {

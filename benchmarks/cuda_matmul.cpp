@@ -16,8 +16,8 @@
 #include "benchmarks/cuda_compile.h"
 #include "benchmarks/cuda_helpers.h"
 #include "benchmarks/cuda_race.h"
-#include "runtime/cublaslt.h"
-#include "runtime/cuda_template_kernel.h"
+#include "runtime/cuda/cublaslt.h"
+#include "runtime/cuda/template_kernel.h"
 
 namespace {
 

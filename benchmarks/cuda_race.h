@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/cuda_device.h"
+#include "runtime/cuda/device.h"
 
 namespace sylvite::bench {
 

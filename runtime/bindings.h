@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lowering/plan/plan.h"
-#include "runtime/cuda_noted_launch.h"
+#include "runtime/cuda/noted_launch.h"
 #include "runtime/packed_weights.h"
 #include "schedules/candidate.h"
 

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
-#include "runtime/cuda_device.h"
+#include "runtime/cuda/device.h"
 #include "runtime/embed/weights_file.h"
 #include "runtime/embedded.h"
 #include "runtime/export_cuda_sources.h"

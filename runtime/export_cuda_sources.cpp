@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "runtime/cuda_launch_maker.h"
+#include "runtime/cuda/launch_maker.h"
+#include "runtime/cuda/nvjitlink.h"
 #include "runtime/embedded.h"
-#include "runtime/nvjitlink.h"
 
 namespace sylvite {
 namespace {

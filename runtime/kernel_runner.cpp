@@ -7,8 +7,8 @@
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/halide_types.h"
 #include "lowering/algorithms/packing.h"
-#include "runtime/cuda_launch_maker.h"
-#include "runtime/cuda_recorder.h"
+#include "runtime/cuda/launch_maker.h"
+#include "runtime/cuda/recorder.h"
 #include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
 

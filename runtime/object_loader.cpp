@@ -12,7 +12,7 @@
 
 #include "base/amx.h"
 #include "base/error.h"
-#include "runtime/cuda_recorder.h"
+#include "runtime/cuda/recorder.h"
 #include "runtime/embedded.h"
 #include "runtime/threads.h"
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "lowering/plan/plan.h"
 #include "runtime/bindings.h"
-#include "runtime/device_program.h"
+#include "runtime/cuda/device_program.h"
 #include "runtime/profile.h"
 #include "runtime/threads.h"
 #include "schedules/candidate.h"

@@ -1,10 +1,9 @@
-#include "runtime/cuda_device.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 
+#include "runtime/cuda/device.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace sylvite {

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "runtime/cublaslt.h"
+#include "runtime/cuda/cublaslt.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/forms.h"
 #include "schedules/cuda/matmul.h"

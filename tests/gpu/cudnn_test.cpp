@@ -1,4 +1,4 @@
-#include "runtime/cudnn.h"
+#include "runtime/cuda/cudnn.h"
 
 #include <gmock/gmock.h>
 

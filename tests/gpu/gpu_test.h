@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "runtime/cuda_device.h"
+#include "runtime/cuda/device.h"
 
 namespace sylvite {
 

@@ -7,7 +7,7 @@
 
 #include "frontend/graph/interpreter.h"
 #include "lowering/plan/kernel.h"
-#include "runtime/cuda_template_kernel.h"
+#include "runtime/cuda/template_kernel.h"
 #include "schedules/cuda/nvrtc.h"
 
 namespace sylvite {

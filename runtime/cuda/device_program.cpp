@@ -1,4 +1,4 @@
-#include "runtime/device_program.h"
+#include "runtime/cuda/device_program.h"
 
 #include <algorithm>
 #include <cstring>

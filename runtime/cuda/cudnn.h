@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/driver.h"
 #include "schedules/cuda/library_conv.h"
 
 namespace sylvite::cuda {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/cublaslt.h"
-#include "runtime/cuda_device.h"
-#include "runtime/cuda_noted_launch.h"
-#include "runtime/cudnn.h"
+#include "runtime/cuda/cublaslt.h"
+#include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/device.h"
+#include "runtime/cuda/noted_launch.h"
 #include "schedules/cuda/library_kernel.h"
 
 namespace sylvite::cuda {

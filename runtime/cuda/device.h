@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/driver.h"
 
 namespace sylvite::cuda {
 

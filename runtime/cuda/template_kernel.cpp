@@ -1,4 +1,4 @@
-#include "runtime/cuda_template_kernel.h"
+#include "runtime/cuda/template_kernel.h"
 
 namespace sylvite::cuda {
 

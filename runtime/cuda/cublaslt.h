@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/driver.h"
 #include "schedules/cuda/matmul.h"
 
 namespace sylvite::cuda {

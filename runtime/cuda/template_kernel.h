@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/cuda_launch_maker.h"
+#include "runtime/cuda/launch_maker.h"
 #include "schedules/cuda/template.h"
 
 namespace sylvite::cuda {

@@ -1,4 +1,4 @@
-#include "runtime/cuda_device.h"
+#include "runtime/cuda/device.h"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include "runtime/nvjitlink.h"
+#include "runtime/cuda/nvjitlink.h"
 
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-#include "runtime/cublaslt.h"
+#include "runtime/cuda/cublaslt.h"
 
 #include "base/dynamic_library.h"
 #include "base/error.h"

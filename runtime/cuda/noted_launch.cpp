@@ -1,4 +1,4 @@
-#include "runtime/cuda_noted_launch.h"
+#include "runtime/cuda/noted_launch.h"
 
 #include <algorithm>
 

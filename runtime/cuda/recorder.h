@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cuda_noted_launch.h"
+#include "runtime/cuda/noted_launch.h"
 #include "runtime/object_loader.h"
 
 namespace sylvite::cuda {

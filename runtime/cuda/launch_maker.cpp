@@ -1,4 +1,4 @@
-#include "runtime/cuda_launch_maker.h"
+#include "runtime/cuda/launch_maker.h"
 
 #include <algorithm>
 

@@ -8,8 +8,8 @@
 
 #include "lowering/plan/plan.h"
 #include "runtime/bindings.h"
-#include "runtime/cuda_launch_maker.h"
-#include "runtime/launch_streams.h"
+#include "runtime/cuda/launch_maker.h"
+#include "runtime/cuda/launch_streams.h"
 #include "runtime/memory.h"
 #include "runtime/profile.h"
 

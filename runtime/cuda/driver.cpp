@@ -1,4 +1,4 @@
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/driver.h"
 
 namespace sylvite::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/cuda_recorder.h"
+#include "runtime/cuda/recorder.h"
 
 #include <HalideRuntime.h>
 

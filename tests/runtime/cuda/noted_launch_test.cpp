@@ -1,9 +1,9 @@
-#include "runtime/cuda_noted_launch.h"
+#include "runtime/cuda/noted_launch.h"
 
 #include <gmock/gmock.h>
 
 #include "base/error.h"
-#include "runtime/cuda_recorder.h"
+#include "runtime/cuda/recorder.h"
 #include "schedules/cuda/library_kernel.h"
 
 namespace sylvite::cuda {

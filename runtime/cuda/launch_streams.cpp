@@ -1,4 +1,4 @@
-#include "runtime/launch_streams.h"
+#include "runtime/cuda/launch_streams.h"
 
 #include <algorithm>
 #include <functional>
