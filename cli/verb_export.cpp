@@ -2,7 +2,7 @@
 #include "base/words.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
-#include "runtime/export.h"
+#include "runtime/export/export.h"
 
 namespace sylvite {
 

@@ -28,7 +28,7 @@ endfunction()
 # The launchers of exported models, compiled without the instrumentation that a sanitizer build has: exported models
 # link to nothing of it.
 function(sylvite_embed_launcher target)
-  set(folder ${PROJECT_SOURCE_DIR}/runtime/embed)
+  set(folder ${PROJECT_SOURCE_DIR}/runtime/export/embed)
   foreach(file launcher launcher_cuda weights_file)
     add_library(sylvite_${file} OBJECT ${folder}/${file}.c)
     target_compile_options(sylvite_${file} PRIVATE -std=c11 -O2 -Wall -Wextra -Werror -fno-sanitize=all)

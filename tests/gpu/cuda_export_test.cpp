@@ -2,8 +2,8 @@
 
 #include <dlfcn.h>
 
-#include "runtime/embed/launcher_cuda.h"
-#include "runtime/export.h"
+#include "runtime/export/embed/launcher_cuda.h"
+#include "runtime/export/export.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/runtime/test_session.h"

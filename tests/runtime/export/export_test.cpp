@@ -1,4 +1,4 @@
-#include "runtime/export.h"
+#include "runtime/export/export.h"
 
 #include <HalideRuntime.h>
 #include <dlfcn.h>
@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "runtime/embed/launcher.h"
-#include "runtime/embed/weights_file.h"
+#include "runtime/export/embed/launcher.h"
+#include "runtime/export/embed/weights_file.h"
 #include "tests/runtime/test_session.h"
 #include "tests/support/shell.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/export_cuda_sources.h"
+#include "runtime/export/export_cuda_sources.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

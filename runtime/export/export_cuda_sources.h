@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/export_sources.h"
+#include "runtime/export/export_sources.h"
 #include "runtime/program.h"
 
 namespace sylvite {

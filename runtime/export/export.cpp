@@ -1,4 +1,4 @@
-#include "runtime/export.h"
+#include "runtime/export/export.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,10 +15,10 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "runtime/cuda/device.h"
-#include "runtime/embed/weights_file.h"
 #include "runtime/embedded.h"
-#include "runtime/export_cuda_sources.h"
-#include "runtime/export_sources.h"
+#include "runtime/export/embed/weights_file.h"
+#include "runtime/export/export_cuda_sources.h"
+#include "runtime/export/export_sources.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the user
 

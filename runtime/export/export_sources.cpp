@@ -1,4 +1,4 @@
-#include "runtime/export_sources.h"
+#include "runtime/export/export_sources.h"
 
 #include <Halide.h>
 #include <fmt/format.h>
