@@ -32,9 +32,11 @@ install(TARGETS sylvite_shared EXPORT SylviteTargets LIBRARY DESTINATION ${CMAKE
 install(FILES $<TARGET_FILE:Halide::Halide> DESTINATION ${sylvite_private_libdir})
 install(FILES include/sylvite/sylvite.h include/sylvite/device_tensor.h DESTINATION ${sylvite_includedir}/sylvite)
 install(FILES base/error.h DESTINATION ${sylvite_includedir}/base)
-file(GLOB frontend_headers ${PROJECT_SOURCE_DIR}/frontend/*.h)
-list(FILTER frontend_headers INCLUDE REGEX "/(graph|op_table|types|tensor|tensor_io|onnx_importer|imported_model|host_value|text)\\.h$")
-install(FILES ${frontend_headers} DESTINATION ${sylvite_includedir}/frontend)
+foreach(header values/types values/tensor values/host_value ops/op_table graph/graph graph/text onnx/tensor_io onnx/importer
+        onnx/imported_model)
+  get_filename_component(room ${header} DIRECTORY)
+  install(FILES frontend/${header}.h DESTINATION ${sylvite_includedir}/frontend/${room})
+endforeach()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Sylvite)
 install(EXPORT SylviteTargets NAMESPACE Sylvite:: DESTINATION ${package_dir})

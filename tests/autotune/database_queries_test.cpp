@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "autotune/sqlite.h"
-#include "sample_kernels.h"
-#include "temporary_folder.h"
+#include "tests/autotune/sample_kernels.h"
+#include "tests/autotune/temporary_folder.h"
 
 namespace sylvite {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "autotune/sqlite.h"
 #include "base/files.h"
-#include "sample_kernels.h"
-#include "temporary_folder.h"
+#include "tests/autotune/sample_kernels.h"
+#include "tests/autotune/temporary_folder.h"
 
 namespace sylvite {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "sample_kernels.h"
+#include "tests/autotune/sample_kernels.h"
 
 namespace sylvite {
 namespace {

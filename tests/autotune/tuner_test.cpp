@@ -8,7 +8,7 @@
 
 #include "autotune/evaluator.h"
 #include "base/error.h"
-#include "sample_kernels.h"
+#include "tests/autotune/sample_kernels.h"
 
 namespace sylvite {
 namespace {

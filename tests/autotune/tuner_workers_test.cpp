@@ -11,9 +11,9 @@
 
 #include "autotune/sqlite.h"
 #include "autotune/tuner.h"
-#include "sample_kernels.h"
-#include "temporary_folder.h"
-#include "worker_script.h"
+#include "tests/autotune/sample_kernels.h"
+#include "tests/autotune/temporary_folder.h"
+#include "tests/autotune/worker_script.h"
 
 namespace sylvite {
 namespace {

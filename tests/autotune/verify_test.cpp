@@ -7,7 +7,7 @@
 
 #include "autotune/plausibility.h"
 #include "autotune/random_inputs.h"
-#include "sample_kernels.h"
+#include "tests/autotune/sample_kernels.h"
 
 namespace sylvite {
 namespace {

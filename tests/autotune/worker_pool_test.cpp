@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "base/clock.h"
-#include "sample_kernels.h"
-#include "worker_script.h"
+#include "tests/autotune/sample_kernels.h"
+#include "tests/autotune/worker_script.h"
 
 namespace sylvite {
 namespace {

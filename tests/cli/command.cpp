@@ -1,4 +1,4 @@
-#include "command.h"
+#include "tests/cli/command.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "command.h"
 #include "frontend/onnx/tensor_io.h"
+#include "tests/cli/command.h"
 
 namespace sylvite {
 namespace {

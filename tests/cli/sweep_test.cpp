@@ -12,7 +12,7 @@
 #include "autotune/database.h"
 #include "autotune/database_queries.h"
 #include "base/files.h"
-#include "command.h"
+#include "tests/cli/command.h"
 
 namespace sylvite {
 namespace {

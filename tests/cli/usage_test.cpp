@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/knobs.h"
-#include "command.h"
+#include "tests/cli/command.h"
 
 namespace sylvite {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <optional>
 
-#include "sample_graphs.h"
+#include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {
 namespace {

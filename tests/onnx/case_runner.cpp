@@ -1,4 +1,4 @@
-#include "case_runner.h"
+#include "tests/onnx/case_runner.h"
 
 #include "base/error.h"
 

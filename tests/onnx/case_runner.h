@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "frontend/onnx/imported_model.h"
-#include "node_case.h"
+#include "tests/onnx/node_case.h"
 #include "tests/support/isolated.h"
 
 namespace sylvite::node_test {

@@ -1,4 +1,4 @@
-#include "node_case.h"
+#include "tests/onnx/node_case.h"
 
 #include <google/protobuf/empty.pb.h>
 #include <google/protobuf/unknown_field_set.h>

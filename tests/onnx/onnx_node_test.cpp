@@ -14,12 +14,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "case_runner.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/passes/passes.h"
 #include "lowering/plan/plan.h"
 #include "lowering/plan/plan_interpreter.h"
 #include "sylvite/sylvite.h"
+#include "tests/onnx/case_runner.h"
 #include "tests/support/command_line.h"
 
 namespace sylvite::node_test {

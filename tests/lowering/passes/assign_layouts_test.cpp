@@ -6,7 +6,7 @@
 
 #include "frontend/passes/store_narrow.h"
 #include "lowering/plan/fusion.h"
-#include "sample_graphs.h"
+#include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "frontend/graph/text.h"
 #include "lowering/passes/merge_matmuls.h"
-#include "sample_graphs.h"
+#include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {
 namespace {

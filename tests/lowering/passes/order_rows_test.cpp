@@ -4,7 +4,7 @@
 
 #include "frontend/graph/rewrite.h"
 #include "lowering/passes/multiply_patches.h"
-#include "sample_graphs.h"
+#include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {
 namespace {

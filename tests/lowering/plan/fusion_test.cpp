@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "frontend/ops/op_table.h"
-#include "sample_graphs.h"
+#include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {
 namespace {

@@ -3,7 +3,7 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/passes.h"
 #include "lowering/plan/plan.h"
-#include "sample_graphs.h"
+#include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "lowering/plan/plan_verifier.h"
-#include "sample_graphs.h"
+#include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {
 namespace {

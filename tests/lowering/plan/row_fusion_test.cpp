@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lowering/algorithms/problems.h"
-#include "sample_graphs.h"
+#include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {
 namespace {
