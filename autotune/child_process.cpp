@@ -36,9 +36,7 @@ void set_limit(int resource, std::int64_t value) {
                             int log) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) {
-    _exit(not_started_status);  // the parent died before the line above
-  }
+  if (getppid() != parent) _exit(not_started_status);  // the parent died before the line above
 #if !defined(__SANITIZE_ADDRESS__)
   set_limit(RLIMIT_AS, limits.memory_bytes);
 #endif
@@ -58,9 +56,8 @@ void set_limit(int resource, std::int64_t value) {
 }
 
 std::string describe_status(int status) {
-  if (WIFSIGNALED(status)) {
+  if (WIFSIGNALED(status))
     return fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  }
   return fmt::format("ended with status {}", WEXITSTATUS(status));
 }
 
@@ -68,9 +65,8 @@ std::string describe_status(int status) {
 
 ChildProcess::ChildProcess(const std::vector<std::string>& command, const ChildLimits& limits) {
   std::array<int, 2> sockets{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0)
     throw IoError("cannot start {}: socketpair: {}", command.at(0), std::strerror(errno));
-  }
   channel_ = MessageChannel(sockets[0]);
   timeval patience{send_timeout_seconds, 0};  // for a child that does not read
   setsockopt(sockets[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -78,15 +74,11 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command, const ChildL
   log_ = memfd_create("worker log", MFD_CLOEXEC);
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
-  for (const std::string& argument : command) {
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  }
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   pid_t parent = getpid();
   pid_ = fork();
-  if (pid_ == 0) {
-    run_child(arguments.data(), limits, parent, child_end.descriptor(), log_);
-  }
+  if (pid_ == 0) run_child(arguments.data(), limits, parent, child_end.descriptor(), log_);
   if (pid_ < 0) {
     close(log_);
     throw IoError("cannot start {}: fork: {}", command.at(0), std::strerror(errno));
@@ -96,9 +88,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command, const ChildL
 }
 
 ChildProcess::~ChildProcess() {
-  if (pid_ > 0) {
-    static_cast<void>(finish(/*ended_itself=*/false));
-  }
+  if (pid_ > 0) static_cast<void>(finish(/*ended_itself=*/false));
   close(log_);
 }
 
@@ -107,17 +97,13 @@ ChildEnd ChildProcess::finish(bool ended_itself) {
   pid_t ended = 0;
   for (int wait = 0; ended_itself && ended == 0 && wait < 100; ++wait) {
     ended = waitpid(pid_, &status, WNOHANG);
-    if (ended == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   const bool ended_by_now = ended != 0;
   kill(-pid_, SIGKILL);
   while (ended == 0) {
     ended = waitpid(pid_, &status, 0);
-    if (ended < 0 && errno == EINTR) {
-      ended = 0;
-    }
+    if (ended < 0 && errno == EINTR) ended = 0;
   }
   pid_ = -1;
   std::string log = log_tail();
@@ -132,9 +118,7 @@ std::string ChildProcess::log_tail() const {
   std::string tail(static_cast<std::size_t>(std::max<off_t>(count, 0)), '\0');
   ssize_t read = pread(log_, tail.data(), tail.size(), size - count);
   tail.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
-  while (!tail.empty() && tail.back() == '\n') {
-    tail.pop_back();
-  }
+  while (!tail.empty() && tail.back() == '\n') tail.pop_back();
   return tail;
 }
 

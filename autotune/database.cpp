@@ -49,11 +49,8 @@ std::string samples_text(const std::vector<double>& samples) {
 std::vector<double> parse_samples(const std::string& text) {
   auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   std::vector<double> samples;
-  for (const auto& item : json.is_array() ? json : nlohmann::json::array()) {
-    if (item.is_number()) {
-      samples.push_back(item.get<double>());
-    }
-  }
+  for (const auto& item : json.is_array() ? json : nlohmann::json::array())
+    if (item.is_number()) samples.push_back(item.get<double>());
   return samples;
 }
 
@@ -61,9 +58,7 @@ std::vector<double> parse_samples(const std::string& text) {
 std::vector<std::string> differences(const TuningKey& there, const TuningKey& here) {
   std::vector<std::string> found;
   auto compare = [&](std::string_view field, const auto& a, const auto& b) {
-    if (a != b) {
-      found.push_back(fmt::format("{} is '{}' there, '{}' here", field, a, b));
-    }
+    if (a != b) found.push_back(fmt::format("{} is '{}' there, '{}' here", field, a, b));
   };
   compare("target", there.target, here.target);
   compare("machine", there.machine, here.machine);
@@ -117,11 +112,10 @@ struct Database::Rep {
         action(opened.connection);
         return;
       } catch (const SqliteError& error) {
-        if (in_memory) {
+        if (in_memory)
           warn(error.what());
-        } else {
+        else
           leave_file(error.what());
-        }
       }
     }
   }
@@ -218,12 +212,9 @@ std::optional<Winner> Database::find_winner(const Kernel& kernel, const TuningKe
       WHERE w.kernel = ? AND k.text = ? AND y.target = ? AND y.machine = ? AND y.threads = ? AND y.versions = ?
         AND y.precision = ?)");
     bind_key(statement.bind(kernel.id).bind(kernel.text), key);
-    if (!statement.step()) {
-      return;
-    }
-    if (auto candidate = rep_->parse_candidate(statement.text(0), kernel.id)) {
+    if (!statement.step()) return;
+    if (auto candidate = rep_->parse_candidate(statement.text(0), kernel.id))
       winner = Winner{*candidate, statement.real(1), statement.real(2), statement.text(3), statement.real(4)};
-    }
   });
   return winner;
 }
@@ -261,9 +252,7 @@ std::string Database::explain_miss(const Kernel& kernel, const TuningKey& key) c
       TuningKey there{statement.text(0), statement.text(1), static_cast<int>(statement.integer(2)),
                       statement.text(3), statement.text(4)};
       auto found = differences(there, key);
-      if (nearest.empty() || found.size() < nearest.size()) {
-        nearest = std::move(found);
-      }
+      if (nearest.empty() || found.size() < nearest.size()) nearest = std::move(found);
     }
   });
   return nearest.empty() ? "" : fmt::format("nearest winner: {}", fmt::join(nearest, ", "));

@@ -21,9 +21,8 @@ enum class Contents { empty, ours, other_version, foreign };
 Contents read_contents(SqliteConnection& connection) {
   std::int64_t application = connection.integer("PRAGMA application_id");
   std::int64_t version = connection.integer("PRAGMA user_version");
-  if (application == schema_application_id) {
+  if (application == schema_application_id)
     return version == schema_version ? Contents::ours : Contents::other_version;
-  }
   bool empty =
       application == 0 && version == 0 && connection.integer("SELECT count(*) FROM sqlite_schema") == 0;
   return empty ? Contents::empty : Contents::foreign;
@@ -52,13 +51,10 @@ void configure(SqliteConnection& connection) {
 
 void check_pages(SqliteConnection& connection) {
   std::int64_t bytes = connection.integer("PRAGMA page_count") * connection.integer("PRAGMA page_size");
-  if (bytes > checked_bytes) {
-    return;
-  }
+  if (bytes > checked_bytes) return;
   SqliteStatement check(connection, "PRAGMA quick_check(1)");
-  if (!check.step() || check.text(0) != "ok") {
+  if (!check.step() || check.text(0) != "ok")
     throw SqliteError(SQLITE_CORRUPT, "quick_check: " + check.text(0));
-  }
 }
 
 /// In one read transaction: otherwise a process that creates the schema meanwhile may be seen half done, and
@@ -95,9 +91,7 @@ OpenedDatabase open_file(const std::string& path, int busy_timeout_ms) {
   if (connection.is_read_only()) {
     check_pages(connection);
     OpenedDatabase copy = in_memory(fmt::format("{} cannot be written; new trials stay in memory", path));
-    if (read_contents(connection) == Contents::ours) {
-      copy.connection.copy_from(connection);
-    }
+    if (read_contents(connection) == Contents::ours) copy.connection.copy_from(connection);
     return copy;
   }
   connection.execute("PRAGMA journal_mode = TRUNCATE");
@@ -114,9 +108,7 @@ ino_t inode_of(const std::string& path) {
 /// Renames the file and its journals to the first free FILE.corrupt-N; returns the new name.
 std::string set_aside(const std::string& path) {
   std::string aside;
-  for (int n = 1; aside.empty() || fs::exists(aside); ++n) {
-    aside = fmt::format("{}.corrupt-{}", path, n);
-  }
+  for (int n = 1; aside.empty() || fs::exists(aside); ++n) aside = fmt::format("{}.corrupt-{}", path, n);
   for (const char* suffix : {"-journal", "-wal", "-shm"}) {
     std::error_code ignored;  // most often there is no such file
     fs::rename(path + suffix, aside + suffix, ignored);
@@ -128,9 +120,8 @@ std::string set_aside(const std::string& path) {
 OpenedDatabase begin_anew(const std::string& path, int busy_timeout_ms, ino_t damaged,
                           const std::string& reason) {
   std::string warning = fmt::format("{} is damaged ({})", path, reason);
-  if (inode_of(path) == damaged) {  // else another process has set it aside already
+  if (inode_of(path) == damaged)  // else another process has set it aside already
     warning += fmt::format("; set aside as {}", set_aside(path));
-  }
   OpenedDatabase opened = open_file(path, busy_timeout_ms);
   opened.warning = warning;
   return opened;
@@ -142,19 +133,13 @@ bool is_damage(const SqliteError& error) {
 
 OpenedDatabase open_or_begin_anew(const std::string& path, int busy_timeout_ms) {
   fs::path parent = fs::path(path).parent_path();
-  if (!parent.empty()) {
-    fs::create_directories(parent);
-  }
-  if (fs::exists(path) && !fs::is_regular_file(path)) {
-    throw IoError("{} is not a regular file", path);
-  }
+  if (!parent.empty()) fs::create_directories(parent);
+  if (fs::exists(path) && !fs::is_regular_file(path)) throw IoError("{} is not a regular file", path);
   ino_t inode = inode_of(path);
   try {
     return open_file(path, busy_timeout_ms);
   } catch (const SqliteError& error) {
-    if (!is_damage(error)) {
-      throw;
-    }
+    if (!is_damage(error)) throw;
     return begin_anew(path, busy_timeout_ms, inode == 0 ? inode_of(path) : inode, error.what());
   }
 }
@@ -169,9 +154,7 @@ SqliteConnection memory_database() {
 }
 
 OpenedDatabase open_database(const std::string& path, int busy_timeout_ms) {
-  if (path.empty()) {
-    return in_memory("");
-  }
+  if (path.empty()) return in_memory("");
   try {
     return open_or_begin_anew(path, busy_timeout_ms);
   } catch (const std::exception& error) {  // SqliteError, IoError, filesystem_error: all mean "not this file"
@@ -180,16 +163,13 @@ OpenedDatabase open_database(const std::string& path, int busy_timeout_ms) {
 }
 
 SqliteConnection open_for_reading(const std::string& path) {
-  if (!fs::is_regular_file(path)) {
-    throw IoError("{} is not a regular file; name a tuning database", path);
-  }
+  if (!fs::is_regular_file(path)) throw IoError("{} is not a regular file; name a tuning database", path);
   SqliteConnection connection(path, SQLITE_OPEN_READONLY, 10000);
   configure(connection);
   check_contents(connection, path);
   check_pages(connection);
-  if (read_contents(connection) == Contents::empty) {
+  if (read_contents(connection) == Contents::empty)
     throw IoError("{} is empty; name a tuning database", path);
-  }
   return connection;
 }
 

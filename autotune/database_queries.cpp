@@ -16,9 +16,7 @@ namespace {
 std::map<std::string, std::int64_t> counts(SqliteConnection& connection, const std::string& sql) {
   std::map<std::string, std::int64_t> found;
   SqliteStatement statement(connection, sql);
-  while (statement.step()) {
-    found[statement.text(0)] = statement.integer(1);
-  }
+  while (statement.step()) found[statement.text(0)] = statement.integer(1);
   return found;
 }
 

@@ -13,9 +13,7 @@ struct Batch {
 
   void start(std::vector<CompileJob> jobs) {
     ids.clear();
-    for (CompileJob& job : jobs) {
-      ids.push_back(pool->submit(std::move(job)));
-    }
+    for (CompileJob& job : jobs) ids.push_back(pool->submit(std::move(job)));
   }
 
   std::vector<std::optional<CompileResult>> finish(double timeout) {

@@ -28,9 +28,7 @@ double cycles_per_element(const Graph& body, const Node& node) {
     products = 1;
     const Dims filter =
         body.type(node.inputs.at(1)).dims();  // out channels, channels of the group, window...
-    for (std::size_t d = 1; d < filter.size(); ++d) {
-      products *= static_cast<double>(filter[d]);
-    }
+    for (std::size_t d = 1; d < filter.size(); ++d) products *= static_cast<double>(filter[d]);
   } else if (has_trait(node.op, OpTrait::matmul)) {
     products = static_cast<double>(body.type(node.inputs.at(0)).dims().back());
   } else {
@@ -45,9 +43,7 @@ double least_microseconds(const Kernel& kernel, int threads) {
   double cycles = 0;
   for (const Node& node : kernel.body.nodes()) {
     double each = cycles_per_element(kernel.body, node);
-    if (each > 0) {
-      cycles += each * static_cast<double>(kernel.body.type(node.outputs.at(0)).element_count());
-    }
+    if (each > 0) cycles += each * static_cast<double>(kernel.body.type(node.outputs.at(0)).element_count());
   }
   return cycles / (counted_over_done * cycles_per_us * threads);
 }

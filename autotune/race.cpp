@@ -19,20 +19,13 @@ constexpr double deviations_to_band = 3 * 1.25 * 1.48;
 
 RaceVerdict compare_samples(const std::vector<double>& incumbent, const std::vector<double>& challenger) {
   std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(incumbent.size(), challenger.size()); ++i) {
-    if (incumbent[i] > 0 && challenger[i] > 0) {
-      ratios.push_back(challenger[i] / incumbent[i]);
-    }
-  }
-  if (ratios.empty()) {
-    return {1, least_band};
-  }
+  for (std::size_t i = 0; i < std::min(incumbent.size(), challenger.size()); ++i)
+    if (incumbent[i] > 0 && challenger[i] > 0) ratios.push_back(challenger[i] / incumbent[i]);
+  if (ratios.empty()) return {1, least_band};
   RaceVerdict verdict;
   verdict.ratio = median(ratios);
   std::vector<double> deviations;
-  for (double ratio : ratios) {
-    deviations.push_back(std::abs(ratio - verdict.ratio));
-  }
+  for (double ratio : ratios) deviations.push_back(std::abs(ratio - verdict.ratio));
   double scatter = deviations_to_band * median(deviations) / std::sqrt(static_cast<double>(ratios.size()));
   verdict.band = std::max(least_band, scatter);
   return verdict;
@@ -43,13 +36,9 @@ std::size_t decide_race(const std::vector<RaceEntry>& entries) {
   std::size_t fastest = 0;
   double best_ratio = 1;
   for (std::size_t i = 1; i < entries.size(); ++i) {
-    if (entries[i].samples_us.empty()) {
-      continue;
-    }
+    if (entries[i].samples_us.empty()) continue;
     if (incumbent.samples_us.empty()) {  // out: any challenger is better, the one with the best median most
-      if (fastest == 0 || median(entries[i].samples_us) < median(entries[fastest].samples_us)) {
-        fastest = i;
-      }
+      if (fastest == 0 || median(entries[i].samples_us) < median(entries[fastest].samples_us)) fastest = i;
       continue;
     }
     RaceVerdict verdict = compare_samples(incumbent.samples_us, entries[i].samples_us);

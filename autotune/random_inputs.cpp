@@ -41,11 +41,9 @@ Dims indexed_extents(const Graph& body, const Node& node) {
 std::int64_t integer_bound(const Kernel& kernel) {
   std::int64_t bound = 0;
   for (const Node& node : kernel.body.nodes()) {
-    if (has_trait(node.op, OpTrait::gather) || has_trait(node.op, OpTrait::scatter)) {
-      for (std::int64_t extent : indexed_extents(kernel.body, node)) {
+    if (has_trait(node.op, OpTrait::gather) || has_trait(node.op, OpTrait::scatter))
+      for (std::int64_t extent : indexed_extents(kernel.body, node))
         bound = bound == 0 ? extent : std::min(bound, extent);
-      }
-    }
   }
   return bound == 0 ? plain_integer_bound : bound;
 }
@@ -53,29 +51,24 @@ std::int64_t integer_bound(const Kernel& kernel) {
 /// Steps of quantised weights use all bits: products of small numbers would hide sums that overflow.
 Tensor random_steps(const Dims& dims, Random& random) {
   Tensor tensor(DType::i8, dims);
-  for (auto& step : tensor.mutable_view<std::int8_t>()) {
+  for (auto& step : tensor.mutable_view<std::int8_t>())
     step = static_cast<std::int8_t>(static_cast<std::int64_t>(random.bits() % 255) - 127);
-  }
   return tensor;
 }
 
 Tensor random_tensor(DType dtype, const Dims& dims, std::int64_t bound, Random& random) {
   Tensor tensor(dtype, dims);
   if (dtype == DType::f32) {
-    for (float& value : tensor.mutable_view<float>()) {
-      value = random.signed_unit();
-    }
+    for (float& value : tensor.mutable_view<float>()) value = random.signed_unit();
     return tensor;
   }
-  for (std::int64_t i = 0; i < tensor.size(); ++i) {
-    if (is_float(dtype)) {
+  for (std::int64_t i = 0; i < tensor.size(); ++i)
+    if (is_float(dtype))
       tensor.set_double(i, random.signed_unit());
-    } else if (dtype == DType::boolean) {
+    else if (dtype == DType::boolean)
       tensor.set_int64(i, static_cast<std::int64_t>(random.bits() & 1));
-    } else {
+    else
       tensor.set_int64(i, static_cast<std::int64_t>(random.bits() % static_cast<std::uint64_t>(bound)));
-    }
-  }
   return tensor;
 }
 

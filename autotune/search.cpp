@@ -36,23 +36,17 @@ std::int64_t thinning_step(std::int64_t count) {
 
 std::vector<Point> all_points(const std::vector<Parameter>& parameters) {
   double product = 1;
-  for (const Parameter& parameter : parameters) {
-    product *= static_cast<double>(parameter.values.size());
-  }
+  for (const Parameter& parameter : parameters) product *= static_cast<double>(parameter.values.size());
   auto count = static_cast<std::int64_t>(std::min(product, 0x1p60));
   std::vector<Point> points;
   std::int64_t step = count > most_points ? thinning_step(count) : 1;
-  for (std::int64_t i = 0; i < count; i += step) {
-    points.push_back(point_number(parameters, i));
-  }
+  for (std::int64_t i = 0; i < count; i += step) points.push_back(point_number(parameters, i));
   return points;
 }
 
 std::string order_key(const Point& point) {
   std::string text;
-  for (const auto& [name, value] : point) {
-    text += fmt::format("{}={},", name, value);
-  }
+  for (const auto& [name, value] : point) text += fmt::format("{}={},", name, value);
   return short_hash(text);
 }
 
@@ -61,11 +55,10 @@ std::string reason_of(const std::exception& error) {
   std::string reason;
   for (char c : std::string_view(error.what()).substr(0, 100)) {
     bool digit = c >= '0' && c <= '9';
-    if (!digit) {
+    if (!digit)
       reason += c;
-    } else if (!reason.ends_with('N')) {
+    else if (!reason.ends_with('N'))
       reason += 'N';
-    }
   }
   return reason;
 }
@@ -101,13 +94,10 @@ void KernelSearch::rank_points() {
   std::size_t taken = 0;
   for (std::size_t i = 0; i < with_cost.size(); ++i) {
     ranked_.push_back(std::move(with_cost[i].second));
-    if (i % unranked_share == unranked_share - 2 && taken < without.size()) {
+    if (i % unranked_share == unranked_share - 2 && taken < without.size())
       ranked_.push_back(std::move(without[taken++].second));
-    }
   }
-  for (; taken < without.size(); ++taken) {
-    ranked_.push_back(std::move(without[taken].second));
-  }
+  for (; taken < without.size(); ++taken) ranked_.push_back(std::move(without[taken].second));
 }
 
 void KernelSearch::observe(const Candidate& candidate, double median_us) {
@@ -118,19 +108,13 @@ std::vector<Candidate> KernelSearch::propose(int count) {
   std::vector<Candidate> proposals;
   while (static_cast<int>(proposals.size()) < count) {
     auto place = next_place();
-    if (!place) {
-      break;
-    }
+    if (!place) break;
     visited_.insert(*place);
     auto candidate = candidate_at(*place);
-    if (!candidate) {
-      continue;
-    }
+    if (!candidate) continue;
     std::string text = candidate->to_string();
     bool is_new = places_.emplace(text, *place).second && !medians_.contains(text);
-    if (is_new) {
-      proposals.push_back(std::move(*candidate));
-    }
+    if (is_new) proposals.push_back(std::move(*candidate));
   }
   return proposals;
 }
@@ -140,39 +124,26 @@ std::optional<KernelSearch::Place> KernelSearch::next_place() {
     while (!places.empty()) {
       Place place = std::move(places.front());
       places.pop_front();
-      if (!visited_.contains(place)) {
-        return place;
-      }
+      if (!visited_.contains(place)) return place;
     }
     return std::nullopt;
   };
-  if (auto place = take(heuristics_)) {
-    return place;
-  }
+  if (auto place = take(heuristics_)) return place;
   for (;;) {
     if (round_left_ > 0) {
       --round_left_;
-      if (auto place = take(ranked_)) {
-        return place;
-      }
+      if (auto place = take(ranked_)) return place;
     }
-    if (auto place = next_neighbour()) {
-      return place;
-    }
-    if (ranked_.empty() && descents_ >= most_descents) {
-      return std::nullopt;
-    }
+    if (auto place = next_neighbour()) return place;
+    if (ranked_.empty() && descents_ >= most_descents) return std::nullopt;
     round_left_ = later_round;
     descents_ = std::min(descents_ + 1, most_descents);
   }
 }
 
 std::optional<KernelSearch::Place> KernelSearch::next_neighbour() {
-  for (const Place* place : best_places(descents_)) {
-    if (auto neighbour = neighbour_of(*place)) {
-      return neighbour;
-    }
-  }
+  for (const Place* place : best_places(descents_))
+    if (auto neighbour = neighbour_of(*place)) return neighbour;
   return std::nullopt;
 }
 
@@ -180,24 +151,16 @@ std::optional<KernelSearch::Place> KernelSearch::next_neighbour() {
 std::optional<KernelSearch::Place> KernelSearch::neighbour_of(const Place& place) {
   for (const Parameter& parameter : parameters_.at(place.space)) {
     auto current = place.point.find(parameter.name);
-    if (current == place.point.end()) {
-      continue;
-    }
+    if (current == place.point.end()) continue;
     auto at = std::ranges::find(parameter.values, current->second);
-    if (at == parameter.values.end()) {
-      continue;  // the heuristic may stand outside the listed values
-    }
+    if (at == parameter.values.end()) continue;  // the heuristic may stand outside the listed values
     auto index = at - parameter.values.begin();
     for (auto step : {1, -1}) {
       auto other = index + step;
-      if (other < 0 || other >= static_cast<std::ptrdiff_t>(parameter.values.size())) {
-        continue;
-      }
+      if (other < 0 || other >= static_cast<std::ptrdiff_t>(parameter.values.size())) continue;
       Place neighbour = place;
       neighbour.point[parameter.name] = parameter.values[static_cast<std::size_t>(other)];
-      if (!visited_.contains(neighbour)) {
-        return neighbour;
-      }
+      if (!visited_.contains(neighbour)) return neighbour;
     }
   }
   return std::nullopt;
@@ -216,15 +179,11 @@ std::vector<const KernelSearch::Place*> KernelSearch::best_places(std::size_t co
   std::vector<std::pair<double, const Place*>> found;
   for (const auto& [text, place] : places_) {
     auto median = medians_.find(text);
-    if (median != medians_.end() && std::isfinite(median->second)) {
-      found.emplace_back(median->second, &place);
-    }
+    if (median != medians_.end() && std::isfinite(median->second)) found.emplace_back(median->second, &place);
   }
   std::ranges::stable_sort(found, {}, [](const auto& item) { return item.first; });
   std::vector<const Place*> places;
-  for (std::size_t i = 0; i < std::min(count, found.size()); ++i) {
-    places.push_back(found[i].second);
-  }
+  for (std::size_t i = 0; i < std::min(count, found.size()); ++i) places.push_back(found[i].second);
   return places;
 }
 

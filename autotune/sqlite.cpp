@@ -17,17 +17,13 @@ SqliteConnection::SqliteConnection(const std::string& path, int open_flags, int 
   sqlite3* raw = nullptr;
   int result = sqlite3_open_v2(path.c_str(), &raw, open_flags, nullptr);
   handle_.reset(raw);
-  if (result != SQLITE_OK) {
-    fail(raw, result, "opening");
-  }
+  if (result != SQLITE_OK) fail(raw, result, "opening");
   sqlite3_busy_timeout(raw, busy_timeout_ms);
 }
 
 void SqliteConnection::execute(const std::string& sql) {
   int result = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
-  if (result != SQLITE_OK) {
-    fail(handle_.get(), result, sql.substr(0, 40));
-  }
+  if (result != SQLITE_OK) fail(handle_.get(), result, sql.substr(0, 40));
 }
 
 std::int64_t SqliteConnection::integer(const std::string& sql) {
@@ -37,14 +33,10 @@ std::int64_t SqliteConnection::integer(const std::string& sql) {
 
 void SqliteConnection::copy_from(SqliteConnection& source) {
   sqlite3_backup* backup = sqlite3_backup_init(handle_.get(), "main", source.handle(), "main");
-  if (backup == nullptr) {
-    fail(handle_.get(), sqlite3_errcode(handle_.get()), "copying");
-  }
+  if (backup == nullptr) fail(handle_.get(), sqlite3_errcode(handle_.get()), "copying");
   int step = sqlite3_backup_step(backup, -1);
   int result = sqlite3_backup_finish(backup);
-  if (step != SQLITE_DONE) {
-    fail(handle_.get(), result == SQLITE_OK ? step : result, "copying");
-  }
+  if (step != SQLITE_DONE) fail(handle_.get(), result == SQLITE_OK ? step : result, "copying");
 }
 
 SqliteStatement::SqliteStatement(SqliteConnection& connection, std::string_view sql)
@@ -73,12 +65,9 @@ SqliteStatement& SqliteStatement::bind(std::string_view value) {
 
 bool SqliteStatement::step() {
   int result = sqlite3_step(statement_.get());
-  if (result == SQLITE_ROW) {
-    return true;
-  }
-  if (result != SQLITE_DONE) {
+  if (result == SQLITE_ROW) return true;
+  if (result != SQLITE_DONE)
     fail(database_, result, std::string_view(sqlite3_sql(statement_.get())).substr(0, 40));
-  }
   return false;
 }
 
@@ -102,9 +91,7 @@ double SqliteStatement::real(int column) const {
 }
 
 void SqliteStatement::check(int result) const {
-  if (result != SQLITE_OK) {
-    fail(database_, result, "preparing a statement");
-  }
+  if (result != SQLITE_OK) fail(database_, result, "preparing a statement");
 }
 
 SqliteTransaction::SqliteTransaction(SqliteConnection& connection) : connection_(connection) {
@@ -113,9 +100,7 @@ SqliteTransaction::SqliteTransaction(SqliteConnection& connection) : connection_
 
 SqliteTransaction::~SqliteTransaction() {
   // SQLite itself has rolled back after some errors; a second rollback then fails harmlessly.
-  if (open_) {
-    sqlite3_exec(connection_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
-  }
+  if (open_) sqlite3_exec(connection_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
 void SqliteTransaction::commit() {

@@ -33,9 +33,8 @@ std::vector<std::string> split_list(const std::string& text) {
   std::stringstream stream(text);
   for (std::string item; std::getline(stream, item, ',');) {
     auto first = item.find_first_not_of(" \t");
-    if (first != std::string::npos) {
+    if (first != std::string::npos)
       items.push_back(item.substr(first, item.find_last_not_of(" \t") - first + 1));
-    }
   }
   return items;
 }
@@ -48,9 +47,7 @@ struct SweepFile {
   [[nodiscard]] std::vector<std::string> list(const std::string& key, const std::string& fallback) const {
     auto found = sweep.find(key);
     auto items = split_list(found == sweep.end() ? fallback : found->second);
-    if (items.empty()) {
-      throw UsageError("{} is empty: give a comma-separated list", key);
-    }
+    if (items.empty()) throw UsageError("{} is empty: give a comma-separated list", key);
     return items;
   }
 };
@@ -63,13 +60,12 @@ SweepFile parse_file(std::string_view text, const std::string& name) {
     for (const auto& option : parsed.options) {
       const std::string& key = option.string_key;
       std::string value = option.value.empty() ? "" : option.value.front();
-      if (!key.starts_with("sweep.")) {
+      if (!key.starts_with("sweep."))
         file.knobs[key] = value;
-      } else if (std::ranges::find(sweep_keys, key) != sweep_keys.end()) {
+      else if (std::ranges::find(sweep_keys, key) != sweep_keys.end())
         file.sweep[key] = value;
-      } else {
+      else
         throw UsageError("unknown key '{}'{}", key, suggestion(key, {sweep_keys.begin(), sweep_keys.end()}));
-      }
     }
   } catch (const po::error& error) {
     throw UsageError("sweep {}: {}", name, error.what());
@@ -80,9 +76,7 @@ SweepFile parse_file(std::string_view text, const std::string& name) {
 /// Refuses unknown knobs and wrong values before anything runs.
 void check_settings(const std::map<std::string, std::string>& settings) {
   Settings checked;
-  for (const auto& [key, value] : settings) {
-    checked.set(key, value);
-  }
+  for (const auto& [key, value] : settings) checked.set(key, value);
 }
 
 /// A sweep must not fail because its progress cannot be stored: it is only resumed less exactly then.
@@ -113,9 +107,7 @@ std::string_view sweep_state_name(SweepState state) {
 
 std::string SweepItem::to_string() const {
   std::string text = model;
-  for (const auto& [key, value] : settings) {
-    text += fmt::format(" {}={}", key, value);
-  }
+  for (const auto& [key, value] : settings) text += fmt::format(" {}={}", key, value);
   return text;
 }
 
@@ -132,13 +124,9 @@ SweepPlan parse_sweep(std::string_view text, const std::string& name, const std:
           item.settings["compile.mode"] = mode;
           item.settings["compile.precision"] = precision;
           item.settings["compile.threads"] = threads;
-          if (file.sweep.contains("sweep.budget")) {
-            item.settings["tune.budget"] = file.sweep["sweep.budget"];
-          }
+          if (file.sweep.contains("sweep.budget")) item.settings["tune.budget"] = file.sweep["sweep.budget"];
           check_settings(item.settings);
-          if (seen.insert(item.to_string()).second) {
-            plan.items.push_back(std::move(item));
-          }
+          if (seen.insert(item.to_string()).second) plan.items.push_back(std::move(item));
         }
       }
     }

@@ -19,16 +19,12 @@ std::string_view verdict_name(Verdict verdict) {
 
 std::optional<Verdict> find_verdict(std::string_view name) {
   const auto* found = std::find(verdict_names.begin(), verdict_names.end(), name);
-  if (found == verdict_names.end()) {
-    return std::nullopt;
-  }
+  if (found == verdict_names.end()) return std::nullopt;
   return static_cast<Verdict>(found - verdict_names.begin());
 }
 
 double median(std::vector<double> samples) {
-  if (samples.empty()) {
-    return 0;
-  }
+  if (samples.empty()) return 0;
   std::sort(samples.begin(), samples.end());
   std::size_t middle = samples.size() / 2;
   return samples.size() % 2 == 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;

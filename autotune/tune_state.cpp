@@ -40,20 +40,16 @@ std::vector<const Space*> searched_spaces(const Kernel& kernel, const Machine& m
 /// The first space at its heuristic point, as default_candidate chooses.
 Candidate heuristic_candidate(const Kernel& kernel, const Machine& machine, const Evaluator& evaluator,
                               const Candidate& reference) {
-  for (const Space* space : evaluator.spaces(kernel, machine)) {
+  for (const Space* space : evaluator.spaces(kernel, machine))
     return space->at(kernel, machine, space->heuristic(kernel, machine));
-  }
   return reference;
 }
 
 /// Estimated time of the kernel in microseconds, for the order in which kernels are begun; 1 when there is no
 /// estimate.
 double estimated_us(const Kernel& kernel, const Machine& machine, const Evaluator& evaluator) {
-  for (const Space* space : evaluator.spaces(kernel, machine)) {
-    if (space->cost != nullptr) {
-      return 1e6 * space->cost(kernel, machine, space->heuristic(kernel, machine));
-    }
-  }
+  for (const Space* space : evaluator.spaces(kernel, machine))
+    if (space->cost != nullptr) return 1e6 * space->cost(kernel, machine, space->heuristic(kernel, machine));
   return 1;
 }
 
@@ -69,9 +65,7 @@ TuneState::TuneState(const Kernel& tuned, const Machine& machine, const Evaluato
       stored(std::move(stored_winner)),
       search(tuned, machine, searched_spaces(tuned, machine, evaluator, reference)) {
   outlook.program_us = estimated_us(tuned, machine, evaluator);
-  for (const Trial& trial : stored_trials) {
-    add_trial(trial);
-  }
+  for (const Trial& trial : stored_trials) add_trial(trial);
 }
 
 void TuneState::add_trial(const Trial& trial) {
@@ -92,11 +86,9 @@ double TuneState::median_of(const Candidate& candidate) const {
 
 double TuneState::best_us() const {
   double best = 0;
-  for (const auto& [text, trial] : trials_) {
-    if (trial.verdict == Verdict::ok && trial.median_us > 0 && (best == 0 || trial.median_us < best)) {
+  for (const auto& [text, trial] : trials_)
+    if (trial.verdict == Verdict::ok && trial.median_us > 0 && (best == 0 || trial.median_us < best))
       best = trial.median_us;
-    }
-  }
   return best;
 }
 
@@ -105,15 +97,12 @@ std::vector<Candidate> TuneState::challengers(std::size_t count) const {
   std::vector<const Trial*> found;
   for (const auto& [text, trial] : trials_) {
     bool fast = limit == 0 || trial.median_us < limit;
-    if (trial.verdict == Verdict::ok && trial.median_us > 0 && fast && !(trial.candidate == incumbent)) {
+    if (trial.verdict == Verdict::ok && trial.median_us > 0 && fast && !(trial.candidate == incumbent))
       found.push_back(&trial);
-    }
   }
   std::ranges::stable_sort(found, {}, [](const Trial* trial) { return trial->median_us; });
   std::vector<Candidate> best;
-  for (std::size_t i = 0; i < std::min(count, found.size()); ++i) {
-    best.push_back(found[i]->candidate);
-  }
+  for (std::size_t i = 0; i < std::min(count, found.size()); ++i) best.push_back(found[i]->candidate);
   return best;
 }
 
@@ -124,9 +113,7 @@ void TuneState::trim_objects() {
   wanted.push_back(incumbent);
   for (const Candidate& candidate : wanted) {
     auto node = objects.extract(candidate.to_string());
-    if (!node.empty()) {
-      kept.insert(std::move(node));
-    }
+    if (!node.empty()) kept.insert(std::move(node));
   }
   objects = std::move(kept);
 }

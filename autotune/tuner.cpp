@@ -28,9 +28,7 @@ void Tuner::add_task(const TuneTask& task) {
     known->second.launches += task.launches;
     return;
   }
-  if (choices_.contains(kernel.id)) {
-    return;
-  }
+  if (choices_.contains(kernel.id)) return;
   auto winner = database_.find_winner(kernel, key_);
   if (is_settled(winner, options_)) {
     choices_[kernel.id] = {winner->candidate, winner->origin, winner->median_us, "", "the stored winner"};
@@ -50,27 +48,17 @@ void Tuner::add_task(const TuneTask& task) {
 }
 
 TuneResult Tuner::run(const std::vector<TuneTask>& tasks) {
-  for (const TuneTask& task : tasks) {
-    add_task(task);
-  }
+  for (const TuneTask& task : tasks) add_task(task);
   for (auto& [id, state] : states_) {
     double known = state.best_us();
     state.outlook.program_us = state.launches * (known > 0 ? known : state.outlook.program_us);
   }
-  if (options_.budget_seconds > 0) {
-    search();
-  }
+  if (options_.budget_seconds > 0) search();
   for (auto& [id, state] : states_) {
-    if (!choices_.contains(id)) {
-      decide(state);
-    }
-    for (const auto& [reason, count] : state.search.rejections()) {
-      result_.rejections[reason] += count;
-    }
+    if (!choices_.contains(id)) decide(state);
+    for (const auto& [reason, count] : state.search.rejections()) result_.rejections[reason] += count;
   }
-  for (const TuneTask& task : tasks) {
-    result_.choices.push_back(choices_.at(task.kernel->id));
-  }
+  for (const TuneTask& task : tasks) result_.choices.push_back(choices_.at(task.kernel->id));
   result_.seconds = elapsed();
   return std::move(result_);
 }
@@ -81,38 +69,29 @@ void Tuner::search() {
   while (batch) {
     std::vector<CompiledCandidate> compiled = finish_compiling(*batch);
     std::optional<Batch> following;
-    if (!measures_alone()) {
-      following = next_batch();
-    }
+    if (!measures_alone()) following = next_batch();
     evaluate(*batch, compiled);
-    if (!following) {
-      following = next_batch();
-    }
+    if (!following) following = next_batch();
     batch = std::move(following);
   }
 }
 
 std::optional<Batch> Tuner::next_batch() {
   if (const std::string refusal = evaluator_.refusal(); !refusal.empty()) {
-    for (auto& [id, state] : states_) {
-      close(state, refusal);
-    }
+    for (auto& [id, state] : states_) close(state, refusal);
     return std::nullopt;
   }
   while (left() > seconds_for_races()) {
     TuneState* state = next_state();
-    if (state == nullptr) {
-      return std::nullopt;
-    }
+    if (state == nullptr) return std::nullopt;
     if (auto batch = fill_batch(*state)) {
       start(*batch);
       return batch;
     }
-    if (state->in_flight) {
+    if (state->in_flight)
       state->waiting = true;  // results of the batch in flight may lead on
-    } else {
+    else
       state->closed = exhausted;
-    }
   }
   return std::nullopt;
 }
@@ -125,9 +104,8 @@ TuneState* Tuner::next_state() {
   for (auto& [id, state] : states_) {
     state.outlook.open = state.closed.empty() && !state.waiting;
     if (state.outlook.open && state.find_trial(state.incumbent) == nullptr && !state.started) {
-      if (unstarted == nullptr || state.outlook.program_us > unstarted->outlook.program_us) {
+      if (unstarted == nullptr || state.outlook.program_us > unstarted->outlook.program_us)
         unstarted = &state;
-      }
     } else {
       states.push_back(&state);
       outlooks.push_back(state.outlook);
@@ -135,9 +113,7 @@ TuneState* Tuner::next_state() {
   }
   std::size_t chosen = choose_task(outlooks);
   bool in_first_pass = elapsed() < options_.budget_seconds * first_pass_share;
-  if (unstarted != nullptr && (in_first_pass || chosen == outlooks.size())) {
-    return unstarted;
-  }
+  if (unstarted != nullptr && (in_first_pass || chosen == outlooks.size())) return unstarted;
   return chosen == outlooks.size() ? nullptr : states[chosen];
 }
 
@@ -149,31 +125,21 @@ std::optional<Batch> Tuner::fill_batch(TuneState& state) {
   } else {
     batch.candidates = state.search.propose(batch_size);
     std::erase(batch.candidates, state.incumbent);
-    if (batch.candidates.empty()) {
-      batch.candidates = state.search.propose(batch_size);
-    }
+    if (batch.candidates.empty()) batch.candidates = state.search.propose(batch_size);
   }
   state.started = true;
-  if (batch.candidates.empty()) {
-    return std::nullopt;
-  }
+  if (batch.candidates.empty()) return std::nullopt;
   return batch;
 }
 
 void Tuner::start(Batch& batch) {
   TuneState& state = *batch.state;
-  if (!state.objects.contains(state.reference.to_string())) {
-    batch.compiled.push_back(state.reference);
-  }
-  for (const Candidate& candidate : batch.candidates) {
-    if (!(candidate == state.reference)) {
-      batch.compiled.push_back(candidate);
-    }
-  }
+  if (!state.objects.contains(state.reference.to_string())) batch.compiled.push_back(state.reference);
+  for (const Candidate& candidate : batch.candidates)
+    if (!(candidate == state.reference)) batch.compiled.push_back(candidate);
   std::vector<CompileJob> jobs;
-  for (const Candidate& candidate : batch.compiled) {
+  for (const Candidate& candidate : batch.compiled)
     jobs.push_back({state.kernel, candidate, machine_.target});
-  }
   state.in_flight = true;
   evaluator_.start_compiling(std::move(jobs));
 }
@@ -196,9 +162,7 @@ TuneResult tune(const std::vector<TuneTask>& tasks, const Machine& machine, Data
   auto pool = std::make_shared<WorkerPool>(workers);
   Evaluator evaluator = make_evaluator(pool, machine);
   TuneResult result = tune(tasks, machine, database, options, progress, evaluator);
-  if (!pool->warning().empty()) {
-    result.warnings.push_back(pool->warning());
-  }
+  if (!pool->warning().empty()) result.warnings.push_back(pool->warning());
   return result;
 }
 

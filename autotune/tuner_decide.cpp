@@ -26,9 +26,7 @@ bool is_disturbed(const TuneState& state, const std::vector<CompiledCandidate>& 
                   const std::vector<Measurement>& measurements) {
   for (std::size_t i = 0; i < contestants.size(); ++i) {
     const double before = state.median_of(contestants[i].candidate);
-    if (before > 0 && median(measurements[i].samples_us) > disturbed_ratio * before) {
-      return true;
-    }
+    if (before > 0 && median(measurements[i].samples_us) > disturbed_ratio * before) return true;
   }
   return false;
 }
@@ -39,9 +37,7 @@ double Tuner::seconds_for_races() const {
   double seconds = 0;
   for (const auto& [id, state] : states_) {
     std::vector<Candidate> challengers = state.challengers(race_challengers);
-    if (choices_.contains(id) || challengers.empty()) {
-      continue;
-    }
+    if (choices_.contains(id) || challengers.empty()) continue;
     auto missing = std::ranges::count_if(challengers, [&objects = state.objects](const Candidate& candidate) {
       return !objects.contains(candidate.to_string());
     });
@@ -75,11 +71,10 @@ void Tuner::decide(TuneState& state) {
     return;
   }
   std::vector<CompiledCandidate> contestants = compile_contestants(state, challengers);
-  if (contestants.empty()) {
+  if (contestants.empty())
     choose_without_race(state, challengers);
-  } else {
+  else
     race(state, contestants);
-  }
 }
 
 /// The incumbent, of which nothing new is known. Nothing is stored: the next search shall judge it.
@@ -120,9 +115,7 @@ void Tuner::choose_without_race(TuneState& state, const std::vector<Candidate>& 
 std::vector<CompiledCandidate> Tuner::compile_contestants(TuneState& state,
                                                           const std::vector<Candidate>& challengers) {
   std::vector<Candidate> wanted = challengers;
-  if (state.incumbent_us() > 0) {
-    wanted.insert(wanted.begin(), state.incumbent);
-  }
+  if (state.incumbent_us() > 0) wanted.insert(wanted.begin(), state.incumbent);
   std::vector<Candidate> missing;
   std::vector<CompileJob> jobs;
   auto need = [&](const Candidate& candidate) {
@@ -132,9 +125,7 @@ std::vector<CompiledCandidate> Tuner::compile_contestants(TuneState& state,
     }
   };
   std::ranges::for_each(wanted, need);
-  if (std::ranges::find(missing, state.reference) == missing.end()) {
-    need(state.reference);
-  }
+  if (std::ranges::find(missing, state.reference) == missing.end()) need(state.reference);
   evaluator_.start_compiling(std::move(jobs));
   auto results = evaluator_.finish_compiling(options_.compile_timeout + 1);
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -147,9 +138,7 @@ std::vector<CompiledCandidate> Tuner::compile_contestants(TuneState& state,
   std::vector<CompiledCandidate> contestants;
   for (const Candidate& candidate : wanted) {
     auto object = state.objects.find(candidate.to_string());
-    if (object != state.objects.end()) {
-      contestants.push_back(object->second);
-    }
+    if (object != state.objects.end()) contestants.push_back(object->second);
   }
   bool complete = state.objects.contains(state.reference.to_string()) &&
                   (state.incumbent_us() <= 0 || state.objects.contains(state.incumbent.to_string()));
@@ -161,15 +150,11 @@ void Tuner::race(TuneState& state, const std::vector<CompiledCandidate>& contest
   std::vector<Measurement> measurements;
   for (int attempt = 1; attempt <= most_race_attempts; ++attempt) {
     measurements = evaluator_.measure(make_job(state, contestants, race_samples));
-    if (!is_disturbed(state, contestants, measurements) || left() < 0) {
-      break;
-    }
+    if (!is_disturbed(state, contestants, measurements) || left() < 0) break;
   }
   std::vector<RaceEntry> entries;
   bool incumbent_runs = state.incumbent_us() > 0;
-  if (!incumbent_runs) {
-    entries.emplace_back();  // an empty place for it
-  }
+  if (!incumbent_runs) entries.emplace_back();  // an empty place for it
   for (std::size_t i = 0; i < contestants.size(); ++i) {
     Trial trial = make_trial(state, contestants[i], measurements[i]);
     bool ok = trial.verdict == Verdict::ok && !measurements[i].unverifiable;

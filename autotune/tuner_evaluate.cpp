@@ -21,9 +21,7 @@ std::vector<CompiledCandidate> Tuner::finish_compiling(Batch& batch) {
   TuneState& state = *batch.state;
   auto results = evaluator_.finish_compiling(std::max(0.0, left() - seconds_for_races()));
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!results[i]) {
-      continue;  // the budget ended first
-    }
+    if (!results[i]) continue;  // the budget ended first
     const Candidate& candidate = batch.compiled[i];
     ++result_.compiled;
     if (results[i]->verdict == Verdict::ok) {
@@ -34,9 +32,8 @@ std::vector<CompiledCandidate> Tuner::finish_compiling(Batch& batch) {
       close(state, results[i]->message);
       continue;
     }
-    if (candidate == state.reference) {
+    if (candidate == state.reference)
       close(state, fmt::format("the reference schedule does not compile: {}", results[i]->message));
-    }
     record(state, {state.kernel->id,
                    candidate,
                    results[i]->verdict,
@@ -47,33 +44,25 @@ std::vector<CompiledCandidate> Tuner::finish_compiling(Batch& batch) {
                    results[i]->seconds});
   }
   std::vector<CompiledCandidate> compiled;
-  for (const Candidate& candidate : batch.candidates) {
-    if (auto object = state.objects.find(candidate.to_string()); object != state.objects.end()) {
+  for (const Candidate& candidate : batch.candidates)
+    if (auto object = state.objects.find(candidate.to_string()); object != state.objects.end())
       compiled.push_back(object->second);
-    }
-  }
   return compiled;
 }
 
 void Tuner::evaluate(Batch& batch, const std::vector<CompiledCandidate>& compiled) {
   TuneState& state = *batch.state;
   bool has_reference = state.objects.contains(state.reference.to_string());
-  for (const CompiledCandidate& candidate : compiled) {
-    if (has_reference && state.closed.empty() && left() > seconds_for_races()) {
+  for (const CompiledCandidate& candidate : compiled)
+    if (has_reference && state.closed.empty() && left() > seconds_for_races())
       measure_shortly(state, candidate);
-    }
-  }
-  if (has_reference && state.closed.empty() && left() > seconds_for_races()) {
+  if (has_reference && state.closed.empty() && left() > seconds_for_races())
     measure_promising(state, compiled);
-  }
   double after = state.best_us();
   update_outlook(state.outlook, batch.best_before, after, evaluator_.now() - batch.begun);
-  if (after > 0) {
-    state.outlook.program_us = state.launches * after;
-  }
-  if (batch.best_before == 0) {
+  if (after > 0) state.outlook.program_us = state.launches * after;
+  if (batch.best_before == 0)
     state.outlook.gain = TaskOutlook{}.gain;  // the first batch says nothing about the next
-  }
   state.in_flight = state.waiting = false;
   state.trim_objects();
   report(state);
@@ -110,9 +99,7 @@ Trial Tuner::make_trial(const TuneState& state, const CompiledCandidate& compile
     trial.verdict = Verdict::noisy;
     trial.message = fmt::format("impossible timing of {} us", trial.median_us);
   }
-  if (trial.verdict == Verdict::ok && !(trial.error <= 1)) {
-    trial.verdict = Verdict::wrong_result;
-  }
+  if (trial.verdict == Verdict::ok && !(trial.error <= 1)) trial.verdict = Verdict::wrong_result;
   return trial;
 }
 
@@ -131,20 +118,14 @@ void Tuner::measure_promising(TuneState& state, const std::vector<CompiledCandid
   std::vector<const CompiledCandidate*> ranked;
   for (const CompiledCandidate& candidate : compiled) {
     double found = state.median_of(candidate.candidate);
-    if (found > 0 && found < promising_ratio * state.best_us()) {
-      ranked.push_back(&candidate);
-    }
+    if (found > 0 && found < promising_ratio * state.best_us()) ranked.push_back(&candidate);
   }
-  if (ranked.empty() || compiled.size() < 2) {
-    return;
-  }
+  if (ranked.empty() || compiled.size() < 2) return;
   std::ranges::stable_sort(
       ranked, {}, [&](const CompiledCandidate* candidate) { return state.median_of(candidate->candidate); });
   ranked.resize(std::min(ranked.size(), (compiled.size() + 1) / 2));
   std::vector<CompiledCandidate> promising;
-  for (const CompiledCandidate* candidate : ranked) {
-    promising.push_back(*candidate);
-  }
+  for (const CompiledCandidate* candidate : ranked) promising.push_back(*candidate);
   auto measurements = evaluator_.measure(make_job(state, promising, long_samples));
   for (std::size_t i = 0; i < measurements.size(); ++i) {
     if (!measurements[i].unverifiable && measurements[i].verdict != Verdict::noisy) {
@@ -156,13 +137,10 @@ void Tuner::measure_promising(TuneState& state, const std::vector<CompiledCandid
 }
 
 void Tuner::close(TuneState& state, const std::string& reason) {
-  if (!state.closed.empty()) {
-    return;
-  }
+  if (!state.closed.empty()) return;
   state.closed = reason;
-  if (evaluator_.refusal().empty()) {  // else one warning of that is enough
+  if (evaluator_.refusal().empty())  // else one warning of that is enough
     result_.warnings.push_back(fmt::format("kernel {} is not tuned: {}", state.kernel->id, reason));
-  }
 }
 
 void Tuner::record(TuneState& state, const Trial& trial) {
@@ -173,14 +151,11 @@ void Tuner::record(TuneState& state, const Trial& trial) {
 }
 
 void Tuner::report(const TuneState& state) {
-  if (!progress_) {
-    return;
-  }
+  if (!progress_) return;
   TuneProgress progress{
       state.kernel->id, result_.trials, result_.compiled, 0, elapsed(), options_.budget_seconds, 1};
-  for (const auto& [verdict, count] : result_.verdicts) {
+  for (const auto& [verdict, count] : result_.verdicts)
     progress.rejected += verdict == Verdict::ok ? 0 : count;
-  }
   double before = 0;
   double after = 0;
   for (const auto& [id, other] : states_) {

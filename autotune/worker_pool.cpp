@@ -47,9 +47,8 @@ CompileResult compile_here(const CompileJob& job) {
 }
 
 WorkerRequest request_of(const PendingJob& pending) {
-  if (const auto* job = std::get_if<CompileJob>(&pending.job)) {
+  if (const auto* job = std::get_if<CompileJob>(&pending.job))
     return CompileRequest{job->kernel->text, job->candidate.to_string(), job->target};
-  }
   const auto& job = std::get<MeasureJob>(pending.job);
   auto to_message = [](const CompiledCandidate& compiled) {
     return CandidateMessage{compiled.candidate.to_string(), compiled.object};
@@ -57,9 +56,8 @@ WorkerRequest request_of(const PendingJob& pending) {
   MeasureRequest request{
       job.kernel->text, job.target, to_message(job.reference), {}, job.threads, job.samples,
       job.sample_us,    job.seconds};
-  for (const CompiledCandidate& candidate : job.candidates) {
+  for (const CompiledCandidate& candidate : job.candidates)
     request.candidates.push_back(to_message(candidate));
-  }
   return request;
 }
 
@@ -74,29 +72,21 @@ std::vector<Measurement> unverifiable(const MeasureJob& job, const std::string& 
 /// The verdicts when a child died: the candidate that was running is to blame; the others are not known.
 std::vector<Measurement> blame(const MeasureJob& job, std::optional<std::size_t> running, Verdict verdict,
                                const std::string& message) {
-  if (!running) {
-    return unverifiable(job, "the reference schedule failed: " + message);
-  }
+  if (!running) return unverifiable(job, "the reference schedule failed: " + message);
   bool timing = *running >= job.candidates.size();
-  if (timing && job.candidates.size() == 1) {
-    return all_measurements(job, {verdict, {}, 0, message});
-  }
+  if (timing && job.candidates.size() == 1) return all_measurements(job, {verdict, {}, 0, message});
   auto results = all_measurements(job, {Verdict::noisy, {}, 0, "measured beside a candidate that failed"});
-  if (!timing) {
-    results[*running] = {verdict, {}, 0, message};
-  }
+  if (!timing) results[*running] = {verdict, {}, 0, message};
   return results;
 }
 
 std::vector<Measurement> measurements(const MeasureJob& job, const MeasureReply& reply) {
-  if (!reply.error.empty() || reply.results.size() != job.candidates.size()) {
+  if (!reply.error.empty() || reply.results.size() != job.candidates.size())
     return unverifiable(job, "the reference schedule failed: " + reply.error);
-  }
   std::vector<Measurement> results;
   results.reserve(reply.results.size());
-  for (const MeasurementReply& result : reply.results) {
+  for (const MeasurementReply& result : reply.results)
     results.push_back({result.verdict, result.samples_us, result.error, result.message});
-  }
   return results;
 }
 
@@ -146,9 +136,7 @@ std::deque<PendingJob>& WorkerPool::Rep::queue_of(const Worker& worker) {
 void WorkerPool::Rep::start_queued() {
   for (Worker& worker : workers) {
     std::deque<PendingJob>& queue = queue_of(worker);
-    if (worker.job || queue.empty()) {
-      continue;
-    }
+    if (worker.job || queue.empty()) continue;
     PendingJob pending = std::move(queue.front());
     queue.pop_front();
     if (options.command.empty()) {
@@ -174,9 +162,7 @@ void WorkerPool::Rep::run_here(const PendingJob& pending) {
 void WorkerPool::Rep::ensure_child(Worker& worker) {
   if (worker.child) {
     static_cast<void>(worker.child->channel().receive(0));  // an idle child says nothing but its end
-    if (!worker.child->channel().closed()) {
-      return;
-    }
+    if (!worker.child->channel().closed()) return;
   }
   ChildLimits limits;
   limits.memory_bytes = options.memory_bytes;
@@ -196,9 +182,7 @@ void WorkerPool::Rep::start(Worker& worker, PendingJob pending) {
     ensure_child(worker);
     if (!worker.child->channel().send(encode(request_of(*worker.job)))) {
       take_replies(worker);  // it may have greeted before it ended
-      if (worker.job && worker.child) {
-        bury(worker, /*timed_out=*/false);
-      }
+      if (worker.job && worker.child) bury(worker, /*timed_out=*/false);
     }
   } catch (const std::exception& error) {  // no process could be made
     give_up_on_children(worker, error.what());
@@ -216,9 +200,7 @@ void WorkerPool::Rep::wait_for_children(double timeout) {
       until = std::min(until, worker.deadline);
     }
   }
-  if (sockets.empty()) {
-    return;  // whoever was to work has just been given up on, and its job waits
-  }
+  if (sockets.empty()) return;  // whoever was to work has just been given up on, and its job waits
   const double milliseconds = (until - steady_seconds()) * 1000 + 1;
   poll(sockets.data(), sockets.size(), static_cast<int>(std::clamp(milliseconds, 0.0, 1e9)));
   // Whoever stopped this process for a while may have stopped the children, too: none of it is theirs.
@@ -237,9 +219,7 @@ void WorkerPool::Rep::take_replies(Worker& worker) {
   try {
     while (worker.job && worker.child) {
       auto message = worker.child->channel().receive(0);
-      if (!message) {
-        break;
-      }
+      if (!message) break;
       accept(worker, decode_reply(*message));
     }
   } catch (const IoError&) {  // it wrote nonsense: as good as dead
@@ -251,9 +231,7 @@ void WorkerPool::Rep::serve(Worker& worker) {
   take_replies(worker);
   if (worker.job && worker.child) {
     bool closed = worker.child->channel().closed();
-    if (closed || steady_seconds() >= worker.deadline) {
-      bury(worker, /*timed_out=*/!closed);
-    }
+    if (closed || steady_seconds() >= worker.deadline) bury(worker, /*timed_out=*/!closed);
   }
 }
 
@@ -320,9 +298,8 @@ void WorkerPool::Rep::bury(Worker& worker, bool timed_out) {
 
 /// From now on jobs run in this process; this one again.
 void WorkerPool::Rep::give_up_on_children(Worker& worker, const std::string& reason) {
-  if (warning.empty()) {  // else another worker has said why already
+  if (warning.empty())  // else another worker has said why already
     warning = fmt::format("compiling without worker processes, and measuring nothing: {}", reason);
-  }
   options.command.clear();
   worker.child.reset();
   PendingJob pending = std::move(*worker.job);
@@ -358,9 +335,7 @@ std::optional<JobResult> WorkerPool::Rep::next(double timeout) {
       --outstanding;
       return result;
     }
-    if (last || outstanding == 0) {
-      return std::nullopt;
-    }
+    if (last || outstanding == 0) return std::nullopt;
     double left = until - steady_seconds();
     last = left <= 0;
     wait_for_children(std::max(0.0, left));
@@ -391,21 +366,16 @@ std::size_t WorkerPool::outstanding() const {
 
 std::vector<CompileResult> WorkerPool::compile(const std::vector<CompileJob>& jobs,
                                                const std::function<void(std::size_t)>& on_done) {
-  if (outstanding() != 0) {
+  if (outstanding() != 0)
     throw InternalError("WorkerPool::compile called with {} submitted jobs outstanding", outstanding());
-  }
   JobId first = rep_->last_id + 1;
-  for (const CompileJob& job : jobs) {
-    submit(job);
-  }
+  for (const CompileJob& job : jobs) submit(job);
   std::vector<CompileResult> results(jobs.size());
   while (outstanding() > 0) {
     if (auto result = next(1e6)) {
       auto index = static_cast<std::size_t>(result->id - first);
       results.at(index) = std::move(*result->compiled);
-      if (on_done) {
-        on_done(index);
-      }
+      if (on_done) on_done(index);
     }
   }
   return results;
@@ -422,9 +392,7 @@ std::vector<Measurement> WorkerPool::measure(const MeasureJob& job) {
                             std::make_move_iterator(others.end()));
       return std::move(*result->measured);
     }
-    if (result) {
-      others.push_back(std::move(*result));
-    }
+    if (result) others.push_back(std::move(*result));
   }
 }
 

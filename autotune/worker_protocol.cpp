@@ -32,9 +32,7 @@ Json to_json(const CandidateMessage& message) {
 
 Json to_json(const MeasureRequest& request) {
   Json candidates = Json::array();
-  for (const CandidateMessage& message : request.candidates) {
-    candidates.push_back(to_json(message));
-  }
+  for (const CandidateMessage& message : request.candidates) candidates.push_back(to_json(message));
   return {{"job", "measure"},
           {"kernel", request.kernel},
           {"target", request.target},
@@ -70,9 +68,7 @@ Json to_json(const MeasurementReply& result) {
 
 Json to_json(const MeasureReply& reply) {
   Json results = Json::array();
-  for (const MeasurementReply& result : reply.results) {
-    results.push_back(to_json(result));
-  }
+  for (const MeasurementReply& result : reply.results) results.push_back(to_json(result));
   return {{"reply", "measured"}, {"results", std::move(results)}, {"error", reply.error}};
 }
 
@@ -85,9 +81,7 @@ MeasureRequest measure_request(const Json& json) {
   request.kernel = json.at("kernel");
   request.target = json.at("target");
   request.reference = candidate_message(json.at("reference"));
-  for (const Json& message : json.at("candidates")) {
-    request.candidates.push_back(candidate_message(message));
-  }
+  for (const Json& message : json.at("candidates")) request.candidates.push_back(candidate_message(message));
   request.threads = json.at("threads");
   request.samples = json.at("samples");
   request.sample_us = json.at("sample_us");
@@ -97,17 +91,13 @@ MeasureRequest measure_request(const Json& json) {
 
 MeasurementReply measurement_reply(const Json& json) {
   auto verdict = find_verdict(json.at("verdict").get<std::string>());
-  if (!verdict) {
-    throw IoError("a worker sent the unknown verdict {}", json.at("verdict").dump());
-  }
+  if (!verdict) throw IoError("a worker sent the unknown verdict {}", json.at("verdict").dump());
   return {*verdict, json.at("samples_us"), json.at("error"), json.at("message")};
 }
 
 MeasureReply measure_reply(const Json& json) {
   MeasureReply reply;
-  for (const Json& result : json.at("results")) {
-    reply.results.push_back(measurement_reply(result));
-  }
+  for (const Json& result : json.at("results")) reply.results.push_back(measurement_reply(result));
   reply.error = json.at("error");
   return reply;
 }
@@ -140,9 +130,8 @@ std::string encode(const WorkerReply& reply) {
 
 WorkerRequest decode_request(std::string_view message) {
   return decode_message<WorkerRequest>(message, [](const Json& json) -> WorkerRequest {
-    if (json.at("job") == "compile") {
+    if (json.at("job") == "compile")
       return CompileRequest{json.at("kernel"), json.at("candidate"), json.at("target")};
-    }
     return measure_request(json);
   });
 }
@@ -150,15 +139,10 @@ WorkerRequest decode_request(std::string_view message) {
 WorkerReply decode_reply(std::string_view message) {
   return decode_message<WorkerReply>(message, [](const Json& json) -> WorkerReply {
     const std::string kind = json.at("reply");
-    if (kind == "hello") {
-      return WorkerHello{json.at("build")};
-    }
-    if (kind == "compiled") {
+    if (kind == "hello") return WorkerHello{json.at("build")};
+    if (kind == "compiled")
       return CompileReply{json.at("error"), bytes_of(json.at("object")), json.at("seconds")};
-    }
-    if (kind == "running") {
-      return MeasureNote{json.at("running")};
-    }
+    if (kind == "running") return MeasureNote{json.at("running")};
     return measure_reply(json);
   });
 }

@@ -91,9 +91,8 @@ std::vector<std::string_view> knob_names() {
 
 const Knob& find_knob(const std::string& name) {
   const auto* const found = std::ranges::find(knobs, name, &Knob::name);
-  if (found == std::end(knobs)) {
+  if (found == std::end(knobs))
     throw UsageError("unknown key '{}'{} (docs/knobs.md lists all)", name, suggestion(name, knob_names()));
-  }
   return *found;
 }
 
@@ -101,19 +100,16 @@ template <typename T>
 T parse_number(std::string_view text, std::string_view what, std::string_view wanted) {
   T number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
+  if (text.empty() || error != std::errc() || end != text.data() + text.size())
     throw UsageError("{} = '{}': expected {}", what, text, wanted);
-  }
   return number;
 }
 
 bool parse_boolean(std::string_view text, std::string_view what) {
-  for (const std::string_view yes : {"true", "on", "yes", "1"}) {
+  for (const std::string_view yes : {"true", "on", "yes", "1"})
     if (text == yes) return true;
-  }
-  for (const std::string_view no : {"false", "off", "no", "0"}) {
+  for (const std::string_view no : {"false", "off", "no", "0"})
     if (text == no) return false;
-  }
   throw UsageError("{} = '{}': expected true or false", what, text);
 }
 
@@ -127,9 +123,8 @@ void check_choices(const Knob& knob, const std::string& value) {
 }
 
 void check_value(const Knob& knob, const std::string& value) {
-  if (value.find_first_of("#\n\r") != std::string::npos) {
+  if (value.find_first_of("#\n\r") != std::string::npos)
     throw UsageError("{} = '{}': a value may not hold '#' or line breaks", knob.name, value);
-  }
   check_choices(knob, value);
   switch (knob.type) {
     case boolean:
@@ -249,9 +244,8 @@ void Settings::read_ini_text(std::string_view text, const std::string& origin) {
   try {
     const options::options_description none;
     const auto parsed = options::parse_config_file(stream, none, /*allow_unregistered=*/true);
-    for (const auto& option : parsed.options) {
+    for (const auto& option : parsed.options)
       set(option.string_key, option.value.empty() ? "" : option.value.front());
-    }
   } catch (const options::error& error) {
     throw UsageError("{}: {}", origin, error.what());
   } catch (const UsageError& error) {

@@ -18,9 +18,8 @@ void for_parts(std::int64_t count, std::int64_t bytes, const Body& body) {
   const std::int64_t parts =
       std::max<std::int64_t>(1, std::min({bytes / bytes_worth_a_thread, cores, count}));
   std::vector<std::jthread> helpers;
-  for (std::int64_t part = 1; part < parts; ++part) {
+  for (std::int64_t part = 1; part < parts; ++part)
     helpers.emplace_back([&, part] { body(count * part / parts, count * (part + 1) / parts); });
-  }
   body(std::int64_t{0}, count / parts);
 }
 

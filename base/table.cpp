@@ -32,9 +32,8 @@ void append_line(std::string& text, std::string line) {
 }  // namespace
 
 void Table::add_row(std::vector<std::string> cells) {
-  if (cells.size() != rows_.front().size()) {
+  if (cells.size() != rows_.front().size())
     throw InternalError("table row has {} cells, its header {}", cells.size(), rows_.front().size());
-  }
   rows_.push_back(std::move(cells));
 }
 

@@ -105,9 +105,8 @@ class Bench {
     for (bench::Contender& contender : contenders_) turn.push_back(&contender);
     race_.turns(turn, 3, {});
     turn.clear();
-    for (const char* kind : {"own", "cudnn"}) {
+    for (const char* kind : {"own", "cudnn"})
       for (bench::Contender* one : bench::fastest(contenders_, kind, finalists)) turn.push_back(one);
-    }
     for (bench::Contender& contender : contenders_) contender.samples.clear();
     race_.turns(turn, rounds, {});
   }
@@ -237,10 +236,9 @@ int race_all(const std::string& part, std::size_t most_engines) {
     bench.race(9);
     wrong += bench.wrong();
     fmt::print("{}: {}\n", layer.name, bench.engines_note());
-    for (const char* kind : {"own", "cudnn"}) {
+    for (const char* kind : {"own", "cudnn"})
       for (const bench::Contender* one : bench::fastest(bench.contenders(), kind, finalists))
         fmt::print("  {:<6} {:<30} {:>8.2f} us\n", kind, one->name, one->median());
-    }
     const bench::Contender* own = bench.best("own");
     const bench::Contender* library = bench.best("cudnn");
     if (own != nullptr && library != nullptr) {

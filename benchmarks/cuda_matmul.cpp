@@ -87,9 +87,8 @@ class Bench {
     if (heat_.empty()) {
       for (bench::Contender& contender : contenders_) heat_.push_back(&contender);
       race_.turns(heat_, 5, {});
-      for (const char* kind : {"own", "cublaslt"}) {
+      for (const char* kind : {"own", "cublaslt"})
         for (bench::Contender* one : bench::fastest(contenders_, kind, finalists)) final_.push_back(one);
-      }
     }
     race_.turns(final_, rounds, pause);
     return final_;

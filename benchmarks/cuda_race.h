@@ -75,9 +75,8 @@ class Race {
 inline std::vector<Contender*> fastest(std::vector<Contender>& contenders, const std::string& kind,
                                        std::size_t count) {
   std::vector<Contender*> chosen;
-  for (Contender& contender : contenders) {
+  for (Contender& contender : contenders)
     if (contender.kind == kind && !contender.samples.empty()) chosen.push_back(&contender);
-  }
   std::sort(chosen.begin(), chosen.end(),
             [](const Contender* a, const Contender* b) { return a->median() < b->median(); });
   if (chosen.size() > count) chosen.resize(count);

@@ -167,9 +167,8 @@ std::vector<Row> rows() {
 /// The space to measure: the one called `name`, with "all" the first. nullptr when that one does not take the
 /// kernel.
 const Space* find_space(const Kernel& kernel, const Machine& machine, const std::string& name) {
-  for (const Space* space : spaces_for(kernel, machine)) {
+  for (const Space* space : spaces_for(kernel, machine))
     if (name == "all" || space->name == name) return space;
-  }
   return nullptr;
 }
 
@@ -193,13 +192,12 @@ Choice read_choice(const std::vector<std::string>& words) {
     if (sign == std::string::npos) throw UsageError("'{}' is not PARAMETER=VALUE", words[i]);
     const std::string name = words[i].substr(0, sign);
     const std::string value = words[i].substr(sign + 1);
-    if (name == "element") {
+    if (name == "element")
       element = parse_dtype(value);
-    } else if (name == "block") {
+    else if (name == "block")
       channel_block = std::stoi(value);
-    } else {
+    else
       choice.changed.back()[name] = std::stol(value);
-    }
   }
   return choice;
 }
@@ -246,9 +244,8 @@ int main(int count, char** arguments) try {
   const Choice choice = read_choice(words);
   fmt::print("{:<46} {:<18} {:>10} {:>12} {:>15} {:>14}\n", "kernel", "space", "compile", "best", "rate",
              "share");
-  for (const Row& row : rows()) {
+  for (const Row& row : rows())
     if (count < 2 || row.name.find(words[1]) != std::string::npos) measure(row, machine, choice);
-  }
   return 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "kernel_peak: {}\n", error.what());

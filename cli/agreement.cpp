@@ -29,9 +29,8 @@ void compare_tensor(const Tensor& actual, const Tensor& expected, std::size_t in
   const auto note = [&](const std::string& problem) {
     if (so_far.problem.empty()) so_far.problem = fmt::format("output {}: {}", index, problem);
   };
-  if (actual.dtype() != expected.dtype() || actual.dims() != expected.dims()) {
+  if (actual.dtype() != expected.dtype() || actual.dims() != expected.dims())
     return note(fmt::format("is {}, expected {}", actual.type().to_string(), expected.type().to_string()));
-  }
   const double scale = scale_of(expected);
   const bool exact = !is_float(expected.dtype());
   for (std::int64_t i = 0; i < actual.size(); ++i) {
@@ -40,9 +39,8 @@ void compare_tensor(const Tensor& actual, const Tensor& expected, std::size_t in
     if (same_special(got, want)) continue;
     const double error = std::abs(got - want);
     const double allowed = exact ? 0 : tolerance.absolute * scale + tolerance.relative * std::abs(want);
-    if (!std::isfinite(error) || error > allowed) {
+    if (!std::isfinite(error) || error > allowed)
       note(fmt::format("element {} is {:.7g}, expected {:.7g}", i, got, want));
-    }
     if (!std::isfinite(error) || allowed == 0) {
       so_far.worst = std::numeric_limits<double>::infinity();
       continue;
@@ -89,9 +87,8 @@ Agreement compare_outputs(const std::vector<Tensor>& actual, const std::vector<T
     agreement.problem = fmt::format("{} outputs, expected {}", actual.size(), expected.size());
     return agreement;
   }
-  for (std::size_t i = 0; i < actual.size(); ++i) {
+  for (std::size_t i = 0; i < actual.size(); ++i)
     compare_tensor(actual[i], expected[i], i, tolerance, agreement);
-  }
   return agreement;
 }
 

@@ -38,9 +38,8 @@ std::int64_t index_bound(const Graph& graph, ValueId input) {
       continue;
     }
     const bool passes_on = has_trait(node.op, OpTrait::pointwise) || has_trait(node.op, OpTrait::movement);
-    for (std::size_t i = 0; passes_on && i < node.inputs.size(); ++i) {
+    for (std::size_t i = 0; passes_on && i < node.inputs.size(); ++i)
       if (reads(i)) reached.insert(node.outputs.begin(), node.outputs.end());
-    }
   }
   return bound == std::numeric_limits<std::int64_t>::max() ? 0 : bound;
 }
@@ -48,9 +47,8 @@ std::int64_t index_bound(const Graph& graph, ValueId input) {
 Tensor random_tensor(const Graph& graph, ValueId input, std::uint64_t seed) {
   const Value& value = graph.value(input);
   const Dims dims = value.type.dims();
-  if (is_float(value.type.dtype)) {
+  if (is_float(value.type.dtype))
     return random_floats(value.type.dtype, dims, value.name, seed, std::numbers::sqrt3);
-  }
   const std::int64_t bound = index_bound(graph, input);
   const std::int64_t limit = bound > 0 ? std::min(bound, token_limit) : 2;
   return random_integers(value.type.dtype, dims, value.name, seed, limit);

@@ -22,9 +22,8 @@ std::string overview() {
   std::string text =
       "usage: sylvite VERB [OPTION ...]\n"
       "Compiles ONNX models for the machine at hand, and remembers the fastest schedules it measured.\n\n";
-  for (const Verb& verb : verb_table()) {
+  for (const Verb& verb : verb_table())
     if (!verb.help.empty()) text += fmt::format("  {:<9}{}\n", verb.name, verb.help);
-  }
   return text + "\nsylvite VERB --help explains a verb; sylvite --version prints the version.\n";
 }
 

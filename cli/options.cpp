@@ -153,9 +153,8 @@ std::int64_t Options::integer(const std::string& name) const {
   const std::string& text = value(name);
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
+  if (error != std::errc() || end != text.data() + text.size())
     throw UsageError("--{} {}: expected an integer", name, text);
-  }
   return number;
 }
 

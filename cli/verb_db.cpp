@@ -93,13 +93,11 @@ int db_stats(Words arguments) {
   table.add_row({"kernels", std::to_string(stats.kernels)});
   table.add_row({"machines and settings", std::to_string(stats.keys)});
   table.add_row({"trials", std::to_string(stats.trials)});
-  for (const auto& [verdict, count] : stats.trials_by_verdict) {
+  for (const auto& [verdict, count] : stats.trials_by_verdict)
     table.add_row({"  " + verdict, std::to_string(count)});
-  }
   table.add_row({"winners", std::to_string(stats.winners)});
-  for (const auto& [origin, count] : stats.winners_by_origin) {
+  for (const auto& [origin, count] : stats.winners_by_origin)
     table.add_row({"  " + origin, std::to_string(count)});
-  }
   table.add_row({"races", std::to_string(stats.races)});
   table.add_row({"time compiling", format_seconds(stats.compile_seconds)});
   print("{}", table.to_string());

@@ -85,17 +85,15 @@ void write_outputs(const std::string& folder, const std::string& format,
 
 std::string first_elements(const Tensor& tensor) {
   std::string text;
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(tensor.size(), 4); ++i) {
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(tensor.size(), 4); ++i)
     text += fmt::format("{}{:.6g}", i == 0 ? "" : " ", tensor.as_double(i));
-  }
   return tensor.size() > 4 ? text + " ..." : text;
 }
 
 std::string output_table(const std::vector<std::string>& names, const std::vector<Tensor>& outputs) {
   Table table({"output", "type", "first elements"});
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
+  for (std::size_t i = 0; i < outputs.size(); ++i)
     table.add_row({names[i], outputs[i].type().to_string(), first_elements(outputs[i])});
-  }
   return table.to_string();
 }
 

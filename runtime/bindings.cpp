@@ -22,9 +22,8 @@ const Buffer& root_buffer(const Plan& plan, BufferId id) {
 }
 
 Argument shaped(DType dtype, Dims stored) {
-  if (checked_product(stored, "buffer") > std::numeric_limits<std::int32_t>::max()) {
+  if (checked_product(stored, "buffer") > std::numeric_limits<std::int32_t>::max())
     throw UnsupportedError("{}: more than 2^31 elements in one buffer", make_type(dtype, stored).to_string());
-  }
   return {dtype, std::move(stored), {}};
 }
 
@@ -55,9 +54,8 @@ Place place_of(const Plan& plan, BufferId id, const Packing& packing, PackedWeig
   if (!packing.is_identity())
     throw InternalError("buffer '{}' is not a weight and cannot be packed", root.name);
   if (root.kind != BufferKind::arena) return {root.kind, root.index};
-  if (root.offset < 0 || root.offset + root.type.byte_size() > plan.arena_bytes) {
+  if (root.offset < 0 || root.offset + root.type.byte_size() > plan.arena_bytes)
     throw InternalError("buffer '{}' lies outside the arena", root.name);
-  }
   return {root.kind, root.offset + offset_in_root(plan, id)};
 }
 
@@ -98,9 +96,8 @@ Bindings bind_plan(const Plan& plan, const std::vector<Candidate>& candidates) {
                         plan.kernels.size());
   }
   std::vector<Signature> signatures;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
+  for (std::size_t i = 0; i < candidates.size(); ++i)
     signatures.push_back(signature_of(plan.kernels[i], candidates[i]));
-  }
   Bindings bindings;
   for (const Launch& launch : plan.launches) {
     const Signature& signature = signatures.at(static_cast<std::size_t>(launch.kernel));

@@ -24,11 +24,9 @@ const ColdWeights::Copies& ColdWeights::packed(std::size_t number, const Packing
   copies.stride = static_cast<std::size_t>(stride);
   copies.count = static_cast<std::size_t>(std::clamp<std::int64_t>(cycle_bytes_ / stride, 1, most_copies));
   copies.bytes = std::make_unique<Arena>(copies.count * copies.stride);
-  for (std::size_t i = 0; i < copies.count; ++i) {
-    if (once.byte_size() > 0) {
+  for (std::size_t i = 0; i < copies.count; ++i)
+    if (once.byte_size() > 0)
       std::memcpy(copies.at(i), once.data(), static_cast<std::size_t>(once.byte_size()));
-    }
-  }
   return copies;
 }
 

@@ -101,9 +101,8 @@ void KernelRunner::prepare_on_device(const std::optional<CudaTemplate>& text, co
   }
   cuda::LaunchRecorder recorder;
   const cuda::Recording recording = recorder.record(entry_, arguments_.data());
-  if (recording.status != 0) {
+  if (recording.status != 0)
     throw VerifyError("the kernel reported error {}: {}", recording.status, context_.take_error());
-  }
   device_->scratch = cuda::DeviceMemory(recorder.scratch_bytes());
   device_->regions.scratch = device_->scratch.address();
   device_->make(recording.launches);
@@ -112,9 +111,8 @@ void KernelRunner::prepare_on_device(const std::optional<CudaTemplate>& text, co
 void KernelRunner::add_buffer(DType dtype, const Dims& dims, const void* data) {
   std::vector<halide_dimension_t> halide_dims;
   Dims strides = dense_strides(dims);
-  for (std::size_t d = dims.size(); d-- > 0;) {  // Halide counts from the innermost
+  for (std::size_t d = dims.size(); d-- > 0;)  // Halide counts from the innermost
     halide_dims.emplace_back(0, static_cast<std::int32_t>(dims[d]), static_cast<std::int32_t>(strides[d]));
-  }
   halide_buffer_t buffer{};
   buffer.host = static_cast<std::uint8_t*>(const_cast<void*>(data));
   buffer.type = halide_type_of(dtype);
@@ -125,9 +123,8 @@ void KernelRunner::add_buffer(DType dtype, const Dims& dims, const void* data) {
 
 void KernelRunner::use_next_weights() {
   const std::size_t turn = cold_.next_turn();
-  for (const Weight& weight : weights_) {
+  for (const Weight& weight : weights_)
     buffers_[weight.buffer].host = reinterpret_cast<std::uint8_t*>(weight.copies->at(turn));
-  }
 }
 
 double KernelRunner::time_on_device(int calls) {
@@ -166,9 +163,7 @@ void KernelRunner::call() {
   if (device_) return device_->issue();
   use_next_weights();
   int result = entry_(arguments_.data());
-  if (result != 0) {
-    throw VerifyError("the kernel reported error {}: {}", result, context_.take_error());
-  }
+  if (result != 0) throw VerifyError("the kernel reported error {}: {}", result, context_.take_error());
 }
 
 }  // namespace sylvite

@@ -68,9 +68,7 @@ double time_undisturbed(int threads, Work work) {
     const double start = steady_seconds();
     work();
     const double taken = (steady_seconds() - start) * 1e6;
-    if (preemptions() == before || attempt == most_attempts) {
-      return taken;
-    }
+    if (preemptions() == before || attempt == most_attempts) return taken;
   }
 }
 
@@ -85,9 +83,7 @@ struct Contestant {
   double time_sample() const {
     if (const double us = runner->time_on_device(repetitions); us > 0) return us;
     auto repeat = [this] {
-      for (int i = 0; i < repetitions; ++i) {
-        runner->call();
-      }
+      for (int i = 0; i < repetitions; ++i) runner->call();
     };
     double us = time_undisturbed(threads, repeat) / repetitions;
     return std::round(us * 1e3) / 1e3;  // clocks tell no more than nanoseconds
@@ -102,17 +98,12 @@ void calibrate(Contestant& contestant, double sample_us) {
 
 /// ABAB..., until everyone has its samples or the time is up.
 void race(std::vector<Contestant>& contestants, const MeasureRequest& request) {
-  for (Contestant& contestant : contestants) {
-    calibrate(contestant, request.sample_us);
-  }
+  for (Contestant& contestant : contestants) calibrate(contestant, request.sample_us);
   const double start = steady_seconds();
   for (int sample = 0; sample < request.samples; ++sample) {
-    if (sample > 0 && steady_seconds() - start > request.seconds) {
-      return;
-    }
-    for (Contestant& contestant : contestants) {
+    if (sample > 0 && steady_seconds() - start > request.seconds) return;
+    for (Contestant& contestant : contestants)
       contestant.reply->samples_us.push_back(contestant.time_sample());
-    }
   }
 }
 
@@ -120,9 +111,7 @@ void race(std::vector<Contestant>& contestants, const MeasureRequest& request) {
 bool compare_outputs(const Kernel& kernel, KernelRunner& runner, const std::vector<Tensor>& expected,
                      const Tolerance& tolerance, MeasurementReply& reply) {
   reply.error = std::max(reply.error, worst_output_error(kernel, runner.outputs(), expected, tolerance));
-  if (reply.error <= 1) {
-    return true;
-  }
+  if (reply.error <= 1) return true;
   reply.verdict = Verdict::wrong_result;
   reply.message = fmt::format("differs from the reference schedule: error {:.3g}, allowed 1", reply.error);
   return false;
@@ -152,9 +141,7 @@ std::unique_ptr<KernelRunner> check(const Kernel& kernel, const MeasureRequest& 
   try {
     auto runner = load_candidate(kernel, message, request.target, inputs, weights, request.threads);
     runner->call();
-    if (compare_outputs(kernel, *runner, expected, tolerance, reply)) {
-      return runner;
-    }
+    if (compare_outputs(kernel, *runner, expected, tolerance, reply)) return runner;
   } catch (const std::exception& error) {
     reply.verdict = Verdict::run_crash;
     reply.message = error.what();
@@ -178,9 +165,7 @@ Measurer::Oracle& Measurer::oracle_for(const MeasureRequest& request) {
   runner->call();
   oracle.outputs = runner->outputs();
   oracles_.push_front(std::move(oracle));
-  if (oracles_.size() > kept_oracles) {
-    oracles_.pop_back();
-  }
+  if (oracles_.size() > kept_oracles) oracles_.pop_back();
   return oracles_.front();
 }
 

@@ -80,9 +80,8 @@ ObjectCache::ObjectCache(const std::string& folder) : folder_(folder) {
   std::error_code error;
   const std::filesystem::path path(folder_);
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
-  if (!error && ::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) {
+  if (!error && ::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST)
     error.assign(errno, std::generic_category());
-  }
   struct stat status{};
   if (error) {
     disable(fmt::format("object cache {} cannot be created: {}", folder_, error.message()));

@@ -21,11 +21,10 @@ void share_equal(std::vector<Tensor>& tensors) {
     const auto found = std::find_if(alike.begin(), alike.end(), [&](const Tensor* other) {
       return std::memcmp(other->data(), tensor.data(), static_cast<std::size_t>(tensor.byte_size())) == 0;
     });
-    if (found != alike.end()) {
+    if (found != alike.end())
       tensor = (*found)->reshaped(tensor.dims());
-    } else {
+    else
       alike.push_back(&tensor);
-    }
   }
 }
 
@@ -74,10 +73,9 @@ void PackedWeights::make_places(const std::vector<Tensor>& weights) {
     end += (packed_[i].byte_size() + line_bytes - 1) / line_bytes * line_bytes;
   }
   const auto row = std::make_shared<Arena>(static_cast<std::size_t>(end));
-  for (std::size_t i = 0; i < requests_.size(); ++i) {
+  for (std::size_t i = 0; i < requests_.size(); ++i)
     if (offsets[i] >= 0)
       packed_[i] = Tensor(packed_[i].dtype(), packed_[i].dims(), row, row->data() + offsets[i]);
-  }
 }
 
 void PackedWeights::fill(std::size_t request, const std::vector<Tensor>& weights,
@@ -115,9 +113,8 @@ void PackedWeights::pack_all(const std::vector<Tensor>& weights, int threads, co
 std::int64_t PackedWeights::byte_size() const {
   std::int64_t total = 0;
   std::set<const void*> counted;
-  for (const Tensor& tensor : packed_) {
+  for (const Tensor& tensor : packed_)
     if (counted.insert(tensor.data()).second) total += tensor.byte_size();
-  }
   return total;
 }
 

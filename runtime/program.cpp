@@ -32,9 +32,8 @@ struct Call {
 /// Halide counts dims from the innermost.
 void append_dims(std::vector<halide_dimension_t>& dims, const Dims& stored) {
   const Dims strides = dense_strides(stored);
-  for (std::size_t i = stored.size(); i-- > 0;) {
+  for (std::size_t i = stored.size(); i-- > 0;)
     dims.emplace_back(0, static_cast<std::int32_t>(stored[i]), static_cast<std::int32_t>(strides[i]));
-  }
 }
 
 Call make_call(const BoundLaunch& launch, KernelArgv entry, void** user_context) {
@@ -146,9 +145,8 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const Packed
 }
 
 void Program::Rep::bind_on_device(Call& call, const BoundLaunch& launch) {
-  for (std::size_t i = 0; i < call.buffers.size(); ++i) {
+  for (std::size_t i = 0; i < call.buffers.size(); ++i)
     call.buffers[i].device = cuda::encode_address(symbolic(launch.arguments[i].place));
-  }
 }
 
 NotedLaunches Program::Rep::note(std::size_t number) {
@@ -228,9 +226,8 @@ void Program::Rep::make_output_pools() {
 }
 
 void Program::Rep::take_inputs(const std::vector<Tensor>& given) {
-  if (given.size() != plan.inputs.size()) {
+  if (given.size() != plan.inputs.size())
     throw InputError("{} inputs given, the model takes {}", given.size(), plan.inputs.size());
-  }
   inputs.clear();
   for (std::size_t i = 0; i < given.size(); ++i) {
     check_input(plan.buffers.at(static_cast<std::size_t>(plan.inputs[i])), given[i], i);
@@ -240,9 +237,8 @@ void Program::Rep::take_inputs(const std::vector<Tensor>& given) {
 
 void Program::Rep::bind_run(const std::vector<Tensor>& given) {
   take_inputs(given);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
     for (halide_buffer_t* use : input_uses[i]) set_host(*use, inputs[i].data());
-  }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (bindings.outputs[i] != Place{BufferKind::output, static_cast<std::int64_t>(i)}) continue;
     const std::shared_ptr<void> block = output_pools[i].take();
@@ -324,9 +320,8 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
 }
 
 void Program::run_on(cuda::StreamHandle stream, const DeviceArguments& arguments) {
-  if (!rep_->options.on_device) {
+  if (!rep_->options.on_device)
     throw UsageError("a program on the CPU cannot run on device memory; compile it with compile.device=cuda");
-  }
   rep_->prepare_device();
   rep_->device->run_on(stream, arguments);
 }

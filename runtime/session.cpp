@@ -48,9 +48,8 @@ std::string find_command() {
   if (::dladdr(reinterpret_cast<const void*>(&find_command), &self) == 0) return "";
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::absolute(self.dli_fname, error).parent_path();
-  for (const std::filesystem::path& path : {folder / "sylvite", folder.parent_path() / "bin" / "sylvite"}) {
+  for (const std::filesystem::path& path : {folder / "sylvite", folder.parent_path() / "bin" / "sylvite"})
     if (std::filesystem::is_regular_file(path, error)) return path.string();
-  }
   return "";
 }
 
@@ -241,9 +240,8 @@ std::vector<std::size_t> load_cached(Session& session, ObjectCache& cache,
 std::vector<std::size_t> compile_missing(Session& session, WorkerPool& pool, ObjectCache& cache,
                                          const std::vector<std::size_t>& missing) {
   std::vector<CompileJob> jobs;
-  for (const std::size_t i : missing) {
+  for (const std::size_t i : missing)
     jobs.push_back({&session.plan.kernels[i], session.choices[i].candidate, session.machine.target});
-  }
   std::vector<CompileResult> results = pool.compile(jobs);
   std::vector<std::size_t> failed;
   for (std::size_t j = 0; j < missing.size(); ++j) {
@@ -421,9 +419,8 @@ void choose_candidates(Session& session, const ProgressCallback& progress) {
     return;
   }
   const TuningKey key = session.key();
-  for (const Kernel& kernel : session.plan.kernels) {
+  for (const Kernel& kernel : session.plan.kernels)
     session.choices.push_back(stored_or_heuristic(kernel, session.machine, database, key));
-  }
 }
 
 std::vector<HostValue> run_session(Session& session, const std::vector<HostValue>& inputs) {

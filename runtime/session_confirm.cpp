@@ -132,9 +132,8 @@ void confirm(Session& session, Database& database, const Defaults& defaults, dou
   Program mixed = make_program(session, session.plan, session.choices, &incumbent);
   times = race_programs(run_incumbent, ProfiledRun(mixed), deadline, steady_seconds);
   if (!compare_samples(times.first.run_us, times.second.run_us).lost()) return;
-  for (const std::size_t i : defaults.challenged) {
+  for (const std::size_t i : defaults.challenged)
     revert(session, database, defaults, i, "all winners together made the model slower");
-  }
 }
 
 }  // namespace

@@ -17,18 +17,15 @@ void read_layers(Settings& settings, const CompileOptions& options) {
 /// NAME and VALUE of "NAME=VALUE".
 std::pair<std::string, std::string> split_pair(const std::string& item, std::string_view knob) {
   const std::size_t equals = item.rfind('=');
-  if (equals == std::string::npos || equals == 0) {
-    throw UsageError("{}: '{}' is not NAME=VALUE", knob, item);
-  }
+  if (equals == std::string::npos || equals == 0) throw UsageError("{}: '{}' is not NAME=VALUE", knob, item);
   return {item.substr(0, equals), item.substr(equals + 1)};
 }
 
 std::int64_t parse_extent(std::string_view text, std::string_view item, std::string_view knob) {
   std::int64_t extent = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
-  if (error != std::errc() || end != text.data() + text.size() || extent < 0) {
+  if (error != std::errc() || end != text.data() + text.size() || extent < 0)
     throw UsageError("{}: '{}' in '{}' is not an extent", knob, text, item);
-  }
   return extent;
 }
 

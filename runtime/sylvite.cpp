@@ -124,9 +124,8 @@ DType dtype_of_dlpack(int code, int bits, int lanes) {
       {2, 16, DType::f16},    {2, 32, DType::f32}, {2, 64, DType::f64}, {4, 16, DType::bf16},
       {6, 8, DType::boolean},
   };
-  for (const Row& row : rows) {
+  for (const Row& row : rows)
     if (row.code == code && row.bits == bits && lanes == 1) return row.dtype;
-  }
   throw InputError("a DLPack tensor of type code {} with {} bits and {} lanes is not supported", code, bits,
                    lanes);
 }

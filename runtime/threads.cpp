@@ -46,11 +46,10 @@ void with_workers(int threads, double spin_seconds, const std::function<void()>&
   std::exception_ptr failure;
 #pragma omp parallel num_threads(threads)
   {
-    if (omp_get_thread_num() == 0) {
+    if (omp_get_thread_num() == 0)
       lead(team, body, failure);
-    } else {
+    else
       team.serve(omp_get_thread_num());
-    }
   }
   if (failure) std::rethrow_exception(failure);
 }
@@ -66,9 +65,8 @@ int parallel_for(void* user_context, int (*task)(void*, int, std::uint8_t*), int
     return result;
   }
   if (threads > 1 && led_team != nullptr && !WorkerTeam::in_task()) return led_team->run(loop);
-  for (int i = first; i < first + count; ++i) {
+  for (int i = first; i < first + count; ++i)
     if (const int status = task(user_context, i, closure); status != 0) return status;
-  }
   return 0;
 }
 

@@ -30,9 +30,7 @@ CompileReply serve(const CompileRequest& request) {
 
 int worker_main() {
   MessageChannel channel(message_descriptor);
-  if (!channel.send(encode(WorkerReply(WorkerHello{std::string(build_id)})))) {
-    return 1;
-  }
+  if (!channel.send(encode(WorkerReply(WorkerHello{std::string(build_id)})))) return 1;
   Measurer measurer;
   while (auto message = channel.receive(/*timeout=*/-1)) {
     WorkerRequest request = decode_request(*message);
@@ -45,9 +43,7 @@ int worker_main() {
             channel.send(encode(WorkerReply(MeasureNote{running}))));  // a lost pool shows below
       });
     }
-    if (!channel.send(encode(reply))) {
-      return 1;  // the pool is gone
-    }
+    if (!channel.send(encode(reply))) return 1;  // the pool is gone
   }
   return 0;
 }

@@ -74,9 +74,8 @@ int WorkerTeam::drain(std::uint64_t loop_number, std::size_t share) {
 /// The member's own share, then those of the others. Tells of its tasks once: `unfinished_` is everybody's.
 void WorkerTeam::work_on(std::uint64_t loop_number, int member) {
   int done = 0;
-  for (std::size_t i = 0; i < shares_.size(); ++i) {
+  for (std::size_t i = 0; i < shares_.size(); ++i)
     done += drain(loop_number, (static_cast<std::size_t>(member) + i) % shares_.size());
-  }
   if (done > 0 && unfinished_.fetch_sub(done, std::memory_order_acq_rel) == done) unfinished_.notify_one();
 }
 

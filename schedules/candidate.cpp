@@ -87,11 +87,10 @@ std::vector<const Space*> spaces_for(const Kernel& kernel, const Machine& machin
   std::vector<const Space*> accepted;
   for (const Space& space : machine.gpu ? gpu_space_table() : space_table()) {
     const std::string reason = space.refuses(kernel, machine);
-    if (reason.empty()) {
+    if (reason.empty())
       accepted.push_back(&space);
-    } else if (refusals != nullptr) {
+    else if (refusals != nullptr)
       refusals->push_back({space.name, reason});
-    }
   }
   const auto place = [&](const Space& wanted) {
     return std::find_if(accepted.begin(), accepted.end(),

@@ -55,9 +55,8 @@ class QuietReporter : public Halide::CompileTimeErrorReporter {
 
 bool needs_large_buffers(const Kernel& kernel) {
   constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max();
-  for (const Value& value : kernel.body.values()) {
+  for (const Value& value : kernel.body.values())
     if (value.type.byte_size() > limit) return true;
-  }
   return false;
 }
 

@@ -60,9 +60,8 @@ constexpr Named<Partition> partitions[] = {
 
 template <typename T, std::size_t N>
 T named(const Named<T> (&table)[N], const std::string& name) {
-  for (const Named<T>& row : table) {
+  for (const Named<T>& row : table)
     if (row.name == name) return row.value;
-  }
   throw CompileError("'{}' is no choice; the first of {} is {}", name, N, table[0].name);
 }
 
@@ -92,9 +91,8 @@ struct Target {
   [[nodiscard]] VarOrRVar loop(const std::string& name) const {
     const Halide::Internal::Function function = func.function();
     const auto& definition = decision.update < 0 ? function.definition() : function.update(decision.update);
-    for (const Halide::Internal::Dim& dim : definition.schedule().dims()) {
+    for (const Halide::Internal::Dim& dim : definition.schedule().dims())
       if (dim.var == name || dim.var.ends_with("." + name)) return VarOrRVar(name, dim.is_rvar());
-    }
     throw CompileError("the stage has no loop '{}'", name);
   }
   /// A new loop made from an existing one, of the same kind.
@@ -179,16 +177,14 @@ void apply_in(Target& t) {
   } else {
     copy = t.func.in();
   }
-  if (!t.algorithm.stages.emplace(t.argument(0), copy).second) {
+  if (!t.algorithm.stages.emplace(t.argument(0), copy).second)
     throw CompileError("a stage '{}' exists already", t.argument(0));
-  }
 }
 
 void apply_rfactor(Target& t) {
   const Func partial = t.stage.rfactor(RVar(t.argument(1)), Var(t.argument(2)));
-  if (!t.algorithm.stages.emplace(t.argument(0), partial).second) {
+  if (!t.algorithm.stages.emplace(t.argument(0), partial).second)
     throw CompileError("a stage '{}' exists already", t.argument(0));
-  }
 }
 
 /// The pass that does it is added when the pipeline is made; here the decision is only checked.
@@ -331,9 +327,8 @@ std::string statement(const Decision& decision) {
 /// An input, too, may be read through a copy: Func tile = in0.in();
 Func stage_or_input(const Algorithm& algorithm, const std::string& name) {
   if (const auto stage = algorithm.stages.find(name); stage != algorithm.stages.end()) return stage->second;
-  for (const Halide::ImageParam& input : algorithm.inputs) {
+  for (const Halide::ImageParam& input : algorithm.inputs)
     if (input.name() == name) return input;
-  }
   throw CompileError("no stage is called '{}'", name);
 }
 
@@ -341,13 +336,11 @@ void apply_decision(Algorithm& algorithm, const Decision& decision) {
   const Directive* directive = find_directive(decision.directive);
   if (directive == nullptr) throw CompileError("no directive is called '{}'", decision.directive);
   const std::size_t count = decision.arguments.size();
-  if (count < directive->min_arguments || count > directive->max_arguments) {
+  if (count < directive->min_arguments || count > directive->max_arguments)
     throw CompileError("wrong number of arguments; expected {}", directive->help);
-  }
   Func func = stage_or_input(algorithm, decision.stage);
-  if (decision.update >= func.num_update_definitions()) {
+  if (decision.update >= func.num_update_definitions())
     throw CompileError("stage '{}' has {} updates", decision.stage, func.num_update_definitions());
-  }
   if (directive->of_func && decision.update >= 0)
     throw CompileError("it acts on the whole stage; leave out .update()");
   Target target{algorithm, func, decision.update < 0 ? Stage(func) : func.update(decision.update), decision};
@@ -433,9 +426,8 @@ class LineParser {
     int value = -1;
     const std::string& text = arguments.front();
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (arguments.size() != 1 || error != std::errc() || end != text.data() + text.size() || value < 0) {
+    if (arguments.size() != 1 || error != std::errc() || end != text.data() + text.size() || value < 0)
       fail("update takes one number");
-    }
     return value;
   }
 

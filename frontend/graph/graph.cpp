@@ -115,9 +115,8 @@ std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> node_inputs, At
       input_types.emplace_back();
       continue;
     }
-    if (node_inputs[i] < 0 || static_cast<std::size_t>(node_inputs[i]) >= values_.size()) {
+    if (node_inputs[i] < 0 || static_cast<std::size_t>(node_inputs[i]) >= values_.size())
       throw InternalError("{} '{}': the graph has no value {}", info.name, node_name, node_inputs[i]);
-    }
     input_types.push_back(type(node_inputs[i]));
   }
   fill_defaults(info, attributes, node_name);
@@ -131,9 +130,8 @@ std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> node_inputs, At
   }
   const auto id = static_cast<NodeId>(nodes_.size());
   Node node{op, std::move(node_inputs), {}, std::move(attributes), node_name};
-  for (TensorType& output_type : output_types) {
+  for (TensorType& output_type : output_types)
     node.outputs.push_back(add_value({"", std::move(output_type), std::nullopt, id}));
-  }
   nodes_.push_back(std::move(node));
   return nodes_.back().outputs;
 }
@@ -146,9 +144,8 @@ ValueId Graph::add(Op op, std::vector<ValueId> node_inputs, Attributes attribute
 std::vector<std::vector<NodeId>> Graph::uses() const {
   std::vector<std::vector<NodeId>> result(values_.size());
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    for (ValueId input : nodes_[i].inputs) {
+    for (ValueId input : nodes_[i].inputs)
       if (input != no_value) result[static_cast<std::size_t>(input)].push_back(static_cast<NodeId>(i));
-    }
   }
   return result;
 }

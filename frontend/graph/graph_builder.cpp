@@ -37,9 +37,8 @@ void transpose_rows(const Element* from, Element* to, const Dims& out_dims, cons
         offset += rest % out_dims[axis] * in_strides[axis];
       sources[r] = from + offset;
     }
-    for (std::int64_t i = 0; i < inner; ++i) {
+    for (std::int64_t i = 0; i < inner; ++i)
       for (std::int64_t r = 0; r < rows; ++r) to[(row + r) * inner + i] = sources[r][i * step];
-    }
   }
 }
 
@@ -116,11 +115,9 @@ Tensor Sym::constant() const {
 }
 
 void check_value_size(const TensorType& type) {
-  for (const std::int64_t extent : type.dims()) {  // a value without elements may have any
-    if (extent > extent_limit) {
+  for (const std::int64_t extent : type.dims())  // a value without elements may have any
+    if (extent > extent_limit)
       throw UnsupportedError("a value of type {} has an extent above {}", type.to_string(), extent_limit);
-    }
-  }
   if (type.byte_size() > max_value_bytes) {
     throw UnsupportedError("a value of type {} takes {} bytes; at most {} are served", type.to_string(),
                            type.byte_size(), max_value_bytes);
@@ -158,9 +155,8 @@ void GraphBuilder::reserve_table(const Dims& dims) {
 }
 
 bool GraphBuilder::may_fold(const Node& node) const {
-  for (ValueId id : node.inputs) {
+  for (ValueId id : node.inputs)
     if (id != no_value && !graph_->is_constant(id)) return false;
-  }
   if (!is_limited_) return true;
   const std::int64_t output_bytes = bytes_of(*graph_, node.outputs);
   return output_bytes <= std::max(max_folded_bytes, bytes_of(*graph_, node.inputs)) &&
@@ -351,17 +347,15 @@ Sym saturated(Sym x, DType to) {
 
 Sym reshape(Sym x, const Dims& dims) {
   if (x.dims() == dims) return x;
-  if (x.is_constant() && checked_product(dims, "reshape") == x.size()) {
+  if (x.is_constant() && checked_product(dims, "reshape") == x.size())
     return x.builder().constant(x.constant().reshaped(dims));
-  }
   return x.builder().add(Op::reshape, {x}, {{"shape", dims}});
 }
 
 Sym transpose(Sym x, const std::vector<std::int64_t>& perm) {
   const int rank = x.rank();
-  if (normalize_axes(perm, rank).size() != static_cast<std::size_t>(rank)) {
+  if (normalize_axes(perm, rank).size() != static_cast<std::size_t>(rank))
     throw ModelError("a permutation of {} axes is given for rank {}", perm.size(), rank);
-  }
   if (perm == all_axes(rank)) return x;
   // A transpose takes several times as long as other copies.
   if (x.is_constant() && x.builder().may_copy(4 * x.constant().byte_size()))

@@ -11,9 +11,8 @@ void check_input(const Value& wanted, const Tensor& given) {
   TensorType type = wanted.type;
   type.layout = {};
   bool fits = type.dtype == given.dtype() && type.shape.size() == given.dims().size();
-  for (std::size_t i = 0; fits && i < type.shape.size(); ++i) {
+  for (std::size_t i = 0; fits && i < type.shape.size(); ++i)
     fits = !type.shape[i].is_known() || type.shape[i].extent == given.dims()[i];
-  }
   if (!fits) {
     throw InputError("input '{}' is {}, expected {}", wanted.name, given.type().to_string(),
                      type.to_string());
@@ -36,17 +35,15 @@ class Memory {
     return *tensor;
   }
   void release(const std::vector<ValueId>& ids) {
-    for (ValueId id : ids) {
+    for (ValueId id : ids)
       if (id != no_value && --readers_[static_cast<std::size_t>(id)] == 0)
         tensors_[static_cast<std::size_t>(id)].reset();
-    }
   }
 
  private:
   void count_readers(const std::vector<ValueId>& ids) {
-    for (ValueId id : ids) {
+    for (ValueId id : ids)
       if (id != no_value) ++readers_.at(static_cast<std::size_t>(id));
-    }
   }
 
   std::vector<std::optional<Tensor>> tensors_;
@@ -87,9 +84,8 @@ std::vector<Tensor> evaluate_node(Op op, InputTensors inputs, const Attributes& 
 }
 
 std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs) {
-  if (inputs.size() != graph.inputs.size()) {
+  if (inputs.size() != graph.inputs.size())
     throw InputError("graph '{}' takes {} inputs, got {}", graph.name, graph.inputs.size(), inputs.size());
-  }
   Memory memory(graph);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_input(graph.value(graph.inputs[i]), inputs[i]);

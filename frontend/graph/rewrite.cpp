@@ -10,9 +10,8 @@ namespace sylvite {
 
 GraphRewriter::GraphRewriter(const Graph& source) : source_(source), map_(source.values().size(), no_value) {
   graph_.name = source.name;
-  for (ValueId input : source.inputs) {
+  for (ValueId input : source.inputs)
     map_[static_cast<std::size_t>(input)] = graph_.add_input(source.value(input).name, source.type(input));
-  }
 }
 
 ValueId GraphRewriter::mapped(ValueId old) {
@@ -71,9 +70,8 @@ Graph GraphRewriter::finish() {
 
 Graph rewrite_nodes(const Graph& graph, const NodeRewrite& rewrite) {
   GraphRewriter rewriter(graph);
-  for (const Node& node : graph.nodes()) {
+  for (const Node& node : graph.nodes())
     if (!rewrite(rewriter, node)) rewriter.copy(node);
-  }
   return rewriter.finish();
 }
 
@@ -86,15 +84,13 @@ Graph without_dead_nodes(const Graph& graph) {
     const Node& node = graph.nodes()[i];
     for (ValueId output : node.outputs) keep[i] = keep[i] || is_live(output);
     if (!keep[i]) continue;
-    for (ValueId input : node.inputs) {
+    for (ValueId input : node.inputs)
       if (input != no_value) live[static_cast<std::size_t>(input)] = true;
-    }
   }
   for (ValueId input : graph.inputs) live[static_cast<std::size_t>(input)] = true;
-  for (const Node& node : graph.nodes()) {  // an output that nobody reads stays with its node
+  for (const Node& node : graph.nodes())  // an output that nobody reads stays with its node
     for (ValueId output : node.outputs)
       live[static_cast<std::size_t>(output)] = keep[static_cast<std::size_t>(graph.value(output).producer)];
-  }
   if (std::all_of(live.begin(), live.end(), std::identity())) return graph;
   Graph result;
   result.name = graph.name;
@@ -108,9 +104,8 @@ Graph without_dead_nodes(const Graph& graph) {
     }
     return now;
   };
-  for (ValueId input : graph.inputs) {
+  for (ValueId input : graph.inputs)
     map[static_cast<std::size_t>(input)] = result.add_input(graph.value(input).name, graph.type(input));
-  }
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     if (!keep[i]) continue;
     const Node& node = graph.nodes()[i];
@@ -146,15 +141,13 @@ bool same_structure(const Graph& a, const Graph& b) {
     const Node& x = a.nodes()[i];
     const Node& y = b.nodes()[i];
     if (x.op != y.op || !(x.attributes == y.attributes) || x.inputs.size() != y.inputs.size()) return false;
-    for (std::size_t k = 0; k < x.inputs.size(); ++k) {
+    for (std::size_t k = 0; k < x.inputs.size(); ++k)
       if (!same_value(x.inputs[k], y.inputs[k])) return false;
-    }
     for (std::size_t k = 0; k < x.outputs.size(); ++k)
       map[static_cast<std::size_t>(x.outputs[k])] = y.outputs[k];
   }
-  for (std::size_t i = 0; i < a.outputs.size(); ++i) {
+  for (std::size_t i = 0; i < a.outputs.size(); ++i)
     if (!same_value(a.outputs[i], b.outputs[i])) return false;
-  }
   return true;
 }
 

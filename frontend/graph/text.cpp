@@ -78,9 +78,8 @@ std::string references_text(const Graph& graph, const std::vector<ValueId>& ids)
 
 std::string declarations_text(const Graph& graph, const std::vector<ValueId>& ids) {
   std::string text;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
+  for (std::size_t i = 0; i < ids.size(); ++i)
     text += (i > 0 ? ", " : "") + reference_text(graph, ids[i]) + ": " + type_text(graph.type(ids[i]));
-  }
   return text;
 }
 
@@ -89,9 +88,8 @@ std::string node_text(const Graph& graph, const Node& node) {
                                  references_text(graph, node.inputs));
   if (node.attributes.items().empty()) return text;
   std::string list;
-  for (const auto& [name, value] : node.attributes.items()) {
+  for (const auto& [name, value] : node.attributes.items())
     list += fmt::format("{}{}={}", list.empty() ? "" : ", ", name, attribute_text(value));
-  }
   return text + " {" + list + "}";
 }
 
@@ -175,9 +173,8 @@ class Parser {
       if (lookup_) tensor = lookup_(type, hash);
       if (!tensor)
         lexer_.fail(fmt::format("the bytes of constant %{} (sha256:{}) are not at hand", name, hash));
-      if (tensor->dtype() != type.dtype || make_type(type.dtype, tensor->dims()).shape != type.shape) {
+      if (tensor->dtype() != type.dtype || make_type(type.dtype, tensor->dims()).shape != type.shape)
         lexer_.fail(fmt::format("constant %{} was found as {}", name, tensor->type().to_string()));
-      }
     }
     ids_[name] = graph_.add_constant(std::move(*tensor), name);
     graph_.value(ids_[name]).type = type;
@@ -260,11 +257,10 @@ class Parser {
     lexer_.expect('[');
     for (bool first = true; !lexer_.accept(']'); first = false) {
       if (!first) lexer_.expect(',');
-      if (kind == Kind::integers) {
+      if (kind == Kind::integers)
         integers.push_back(lexer_.integer());
-      } else {
+      else
         reals.push_back(lexer_.real());
-      }
     }
     if (kind == Kind::integers) return integers;
     return reals;
@@ -314,9 +310,8 @@ class Parser {
   /// Names a node's output; the written layout stands, because lowering chooses layouts.
   void define(ValueId id, const Declaration& written) {
     TensorType& type = graph_.value(id).type;
-    if (type.dtype != written.type.dtype || type.shape != written.type.shape) {
+    if (type.dtype != written.type.dtype || type.shape != written.type.shape)
       lexer_.fail(fmt::format("%{} is {}, not {}", written.name, type.to_string(), written.type.to_string()));
-    }
     if (ids_.contains(written.name)) lexer_.fail(fmt::format("%{} is defined twice", written.name));
     type.layout = written.type.layout;
     graph_.rename(id, written.name);

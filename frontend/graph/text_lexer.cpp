@@ -89,11 +89,10 @@ std::string type_text(const TensorType& type) {
   for (std::size_t i = 0; i < type.shape.size(); ++i) {
     const Dim& dim = type.shape[i];
     if (i > 0) text += ',';
-    if (dim.is_known()) {
+    if (dim.is_known())
       text += std::to_string(dim.extent);
-    } else {
+    else
       text += is_letter(dim.symbol[0]) ? quote_name(dim.symbol) : quote_string(dim.symbol);
-    }
   }
   text += ']';
   if (type.layout.channel_block > 0) text += fmt::format("@c{}", type.layout.channel_block);
@@ -220,9 +219,8 @@ TensorType Lexer::type() {
   if (!accept('@')) return result;
   const std::string_view layout = word();
   int block = 0;
-  if (!layout.starts_with('c') || !read_number(layout.substr(1), block) || block < 1 || result.rank() < 2) {
+  if (!layout.starts_with('c') || !read_number(layout.substr(1), block) || block < 1 || result.rank() < 2)
     fail(fmt::format("'@{}' is not a layout of this type", layout));
-  }
   result.layout.channel_block = block;
   return result;
 }

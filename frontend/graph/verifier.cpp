@@ -25,10 +25,9 @@ std::string describe(const Graph& graph, std::size_t node_number) {
 /// Every id is an index. Checked first: the other rules follow ids.
 void check_ids(const Graph& graph, Problems& problems) {
   const auto check = [&](const std::vector<ValueId>& ids, const auto& whose) {
-    for (ValueId id : ids) {
+    for (ValueId id : ids)
       if (!exists(graph, id))
         problems.push_back(fmt::format("{} names value {}, which does not exist", whose(), id));
-    }
   };
   check(graph.inputs, [] { return "graph inputs"; });
   check(graph.outputs, [] { return "graph outputs"; });
@@ -110,21 +109,18 @@ bool fits_row(const Graph& graph, std::size_t number, Problems& problems) {
     problems.push_back(
         fmt::format("{} has {} inputs, expected {} to {}", where(), arity, info.min_inputs, info.max_inputs));
   }
-  for (int i = 0; i < std::min(arity, info.min_inputs); ++i) {
+  for (int i = 0; i < std::min(arity, info.min_inputs); ++i)
     if (node.inputs[static_cast<std::size_t>(i)] == no_value)
       problems.push_back(fmt::format("{} lacks input {}", where(), i));
-  }
   for (const AttributeInfo& attribute : info.attributes) {
     const auto found = node.attributes.items().find(attribute.name);
-    if (found == node.attributes.items().end()) {
+    if (found == node.attributes.items().end())
       problems.push_back(fmt::format("{} lacks attribute '{}'", where(), attribute.name));
-    } else if (!is_of_kind(found->second, attribute.kind)) {
+    else if (!is_of_kind(found->second, attribute.kind))
       problems.push_back(fmt::format("{} has attribute '{}' of another kind", where(), attribute.name));
-    }
   }
-  if (node.attributes.items().size() > info.attributes.size()) {
+  if (node.attributes.items().size() > info.attributes.size())
     problems.push_back(fmt::format("{} has attributes that its operation does not know", where()));
-  }
   return problems.size() == before;
 }
 
@@ -161,10 +157,9 @@ void check_types(const Graph& graph, Problems& problems) {
 void check_values(const Graph& graph, Problems& problems) {
   for (const Value& value : graph.values()) {
     const TensorType& type = value.type;
-    for (const Dim& dim : type.shape) {
+    for (const Dim& dim : type.shape)
       if (dim.is_known() && dim.extent < 0)
         problems.push_back(fmt::format("value '{}' has a negative extent", value.name));
-    }
     if (type.layout.channel_block < 0 || (type.layout.channel_block > 0 && type.rank() < 2)) {
       problems.push_back(
           fmt::format("value '{}' cannot have the layout of {}", value.name, type.to_string()));

@@ -123,11 +123,10 @@ std::vector<DimGroup> dim_groups(const Dims& from, const Dims& to) {
       const std::int64_t left = product(from, group.from_begin, group.from_end);
       const std::int64_t right = product(to, group.to_begin, group.to_end);
       if (left == right) break;
-      if (left < right) {
+      if (left < right)
         group.from_end = ++i;
-      } else {
+      else
         group.to_end = ++j;
-      }
     }
     groups.push_back(group);
   }
@@ -175,9 +174,8 @@ ValueId add_slice(Graph& graph, ValueId id, const Dims& starts, const Dims& size
   const bool forward = std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; });
   if (forward && graph.type(id).dims() == sizes) return id;
   const Node* transpose = producer_if(graph, id, Op::transpose);
-  if (transpose == nullptr || is_epilogue(graph, *transpose)) {
+  if (transpose == nullptr || is_epilogue(graph, *transpose))
     return graph.add(Op::slice, {id}, {{"starts", starts}, {"sizes", sizes}, {"steps", steps}});
-  }
   const Dims perm = transpose->attributes.integers("perm");
   Dims moved_starts(perm.size());
   Dims moved_sizes(perm.size());

@@ -33,10 +33,9 @@ std::vector<std::string> split_terms(const std::string& text) {
 std::string expand_ellipsis(const std::string& term, int count) {
   const std::size_t at = term.find("...");
   const std::string letters = at == std::string::npos ? term : term.substr(0, at) + term.substr(at + 3);
-  for (const char label : letters) {
+  for (const char label : letters)
     if (std::isalpha(static_cast<unsigned char>(label)) == 0)
       throw ModelError("'{}' in an equation is no label", label);
-  }
   if (at == std::string::npos) return term;
   if (count < 0 || count > 10) throw ModelError("term '{}' does not fit its operand", term);
   std::string digits;
@@ -75,13 +74,11 @@ Term take_diagonals(Term term) {
 Term sum_unneeded(Term term, const std::string& needed) {
   std::vector<std::int64_t> axes;
   std::string left;
-  for (std::size_t i = 0; i < term.labels.size(); ++i) {
-    if (holds(needed, term.labels[i])) {
+  for (std::size_t i = 0; i < term.labels.size(); ++i)
+    if (holds(needed, term.labels[i]))
       left += term.labels[i];
-    } else {
+    else
       axes.push_back(static_cast<std::int64_t>(i));
-    }
-  }
   return {reduce(Op::reduce_sum, term.value, axes, false), left};
 }
 
@@ -119,18 +116,15 @@ Term contract(const Term& a, const Term& b, const std::string& needed, const Ext
   std::string summed;
   std::string left;
   std::string right;
-  for (const char label : a.labels) {
-    if (!holds(b.labels, label)) {
+  for (const char label : a.labels)
+    if (!holds(b.labels, label))
       left += label;
-    } else if (holds(needed, label)) {
+    else if (holds(needed, label))
       batch += label;
-    } else {
+    else
       summed += label;
-    }
-  }
-  for (const char label : b.labels) {
+  for (const char label : b.labels)
     if (!holds(a.labels, label)) right += label;
-  }
   const Dims a_dims{extent_of(batch, extents), extent_of(left, extents), extent_of(summed, extents)};
   const Dims b_dims{extent_of(batch, extents), extent_of(summed, extents), extent_of(right, extents)};
   const Sym product = matmul(reshape(permuted(a, batch + left + summed), a_dims),
@@ -143,9 +137,8 @@ Term contract(const Term& a, const Term& b, const std::string& needed, const Ext
 /// numpy's implicit result: the ellipsis, then labels that occur once, in alphabetical order.
 std::string implicit_result(const std::vector<Term>& terms) {
   std::map<char, int> uses;
-  for (const Term& term : terms) {
+  for (const Term& term : terms)
     for (const char label : term.labels) ++uses[label];
-  }
   std::string digits;
   std::string letters;
   for (const auto& [label, count] : uses) {
@@ -162,9 +155,8 @@ Sym einsum(const std::string& equation, const std::vector<Sym>& operands) {
   std::copy_if(equation.begin(), equation.end(), std::back_inserter(text), [](char c) { return c != ' '; });
   const std::size_t arrow = text.find("->");
   const std::vector<std::string> given = split_terms(text.substr(0, arrow));
-  if (given.size() != operands.size() || operands.empty()) {
+  if (given.size() != operands.size() || operands.empty())
     throw ModelError("the equation has {} terms, {} operands are given", given.size(), operands.size());
-  }
   std::vector<Term> terms;
   int ellipsis = 0;
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -179,9 +171,8 @@ Sym einsum(const std::string& equation, const std::vector<Sym>& operands) {
       arrow == std::string::npos ? implicit_result(terms) : expand_ellipsis(text.substr(arrow + 2), ellipsis);
   Extents extents;
   for (const Term& term : terms) note_extents(term, extents);
-  for (const char label : result) {
+  for (const char label : result)
     if (!extents.contains(label)) throw ModelError("label '{}' of the result is in no operand", label);
-  }
   const auto needed_after = [&](std::size_t from) {
     std::string needed = result;
     for (std::size_t i = from; i < terms.size(); ++i) needed += terms[i].labels;

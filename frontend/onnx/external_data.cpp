@@ -99,9 +99,8 @@ std::shared_ptr<const ExternalData::Mapping> ExternalData::open(const std::strin
     fd.reset(openat(fd.get(), parts[i].c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind));
   }
   if (fd.get() < 0) {
-    if (errno == ELOOP || errno == ENOTDIR) {
+    if (errno == ELOOP || errno == ENOTDIR)
       throw ModelError("{}: external data '{}' is reached through a symbolic link or a file", what, location);
-    }
     throw IoError("{}: cannot open external data '{}' in '{}': {}", what, location, folder_,
                   std::strerror(errno));
   }
@@ -118,9 +117,8 @@ std::shared_ptr<const ExternalData::Mapping> ExternalData::open(const std::strin
 ExternalData::Bytes ExternalData::map(const ExternalRange& range, std::int64_t size,
                                       const std::string& what) const {
   const std::shared_ptr<const Mapping> mapping = open(range.location, what);
-  if (range.length && *range.length != size) {
+  if (range.length && *range.length != size)
     throw ModelError("{}: external data has {} bytes, its dims need {}", what, *range.length, size);
-  }
   if (range.offset < 0 || range.offset > mapping->size || size > mapping->size - range.offset) {
     throw ModelError("{}: {} bytes from byte {} on lie outside external data '{}' of {} bytes", what, size,
                      range.offset, range.location, mapping->size);

@@ -21,9 +21,8 @@ std::string identity(const onnx::FunctionProto& function) {
 OnnxFunctions::OnnxFunctions(const onnx::ModelProto& model) {
   for (const onnx::FunctionProto& function : model.functions()) {
     const auto key = std::make_tuple(plain_domain(function.domain()), function.name(), function.overload());
-    if (!functions_.emplace(key, &function).second) {
+    if (!functions_.emplace(key, &function).second)
       throw ModelError("the model defines function '{}' twice", identity(function));
-    }
   }
 }
 
@@ -37,20 +36,17 @@ OnnxFrame call_frame(const onnx::NodeProto& node, const onnx::FunctionProto& fun
   OnnxFrame frame;
   frame.caller = &caller;
   frame.function = identity(function);
-  for (const OnnxFrame* outer = &caller; outer != nullptr; outer = outer->caller) {
+  for (const OnnxFrame* outer = &caller; outer != nullptr; outer = outer->caller)
     if (outer->function == frame.function) throw ModelError("function '{}' calls itself", frame.function);
-  }
   if (node.input_size() > function.input_size()) {
     throw ModelError("{} inputs are given to function '{}', which has {}", node.input_size(), frame.function,
                      function.input_size());
   }
   frame.opsets = caller.opsets;
-  for (const auto& opset : function.opset_import()) {
+  for (const auto& opset : function.opset_import())
     frame.opsets[plain_domain(opset.domain())] = static_cast<int>(opset.version());
-  }
-  for (const onnx::AttributeProto& attribute : function.attribute_proto()) {
+  for (const onnx::AttributeProto& attribute : function.attribute_proto())
     frame.attributes[attribute.name()] = &attribute;
-  }
   for (const onnx::AttributeProto& attribute : node.attribute()) {
     const onnx::AttributeProto* given = &attribute;
     if (!attribute.ref_attr_name().empty()) {

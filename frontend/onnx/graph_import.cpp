@@ -81,9 +81,8 @@ void check_known_names(const onnx::GraphProto& graph, const ImportOptions& optio
   std::set<std::string> names;
   for (const auto& input : graph.input()) names.insert(input.name());
   const auto check = [&](const std::string& name) {
-    if (!names.contains(name)) {
+    if (!names.contains(name))
       throw UsageError("the model has no input '{}'; its inputs are: {}", name, fmt::join(names, ", "));
-    }
   };
   for (const auto& [name, shape] : options.input_shapes) check(name);
   for (const auto& [name, tensor] : options.bound_inputs) check(name);
@@ -118,9 +117,8 @@ Graph OnnxGraphImporter::without_dead_nodes(const Graph& graph) {
     for (const ValueId id : node.outputs) needed = needed || is_live[static_cast<std::size_t>(id)] != 0;
     if (!needed) continue;
     live_nodes.push_back(static_cast<NodeId>(i));
-    for (const ValueId id : node.inputs) {
+    for (const ValueId id : node.inputs)
       if (id != no_value) is_live[static_cast<std::size_t>(id)] = 1;
-    }
   }
   Graph result;
   result.name = graph.name;
@@ -313,13 +311,11 @@ void OnnxGraphImporter::import_main(OnnxScope& scope) {
   const OnnxFrame frame = main_frame();
   bind_initializers(model_->graph(), scope);
   import_inputs(scope);
-  for (const onnx::NodeProto* node : order_nodes(model_->graph().node())) {
-    if (stage_ == OnnxStage::first) {
+  for (const onnx::NodeProto* node : order_nodes(model_->graph().node()))
+    if (stage_ == OnnxStage::first)
       import_or_defer(*node, scope, frame);
-    } else {
+    else
       import_node(*node, scope, frame);
-    }
-  }
 }
 
 Graph OnnxGraphImporter::import_model() {
@@ -353,9 +349,8 @@ void OnnxGraphImporter::import_function(const onnx::NodeProto& node, const onnx:
   const Depth depth(depth_);
   count_nodes((function.opset_import_size() + function.attribute_proto_size() + function.input_size()) /
               entries_like_a_node);
-  if (node.input_size() > function.input_size()) {
+  if (node.input_size() > function.input_size())
     throw ModelError("{} inputs are given, the function takes {}", node.input_size(), function.input_size());
-  }
   const OnnxFrame inner = call_frame(node, function, frame);
   OnnxScope body = OnnxScope::of_function();
   for (int i = 0; i < function.input_size(); ++i) {
@@ -363,9 +358,8 @@ void OnnxGraphImporter::import_function(const onnx::NodeProto& node, const onnx:
     body.bind(function.input(i), is_given ? read(scope, node.input(i)) : OnnxBinding{});
   }
   for (const onnx::NodeProto* step : order_nodes(function.node())) import_node(*step, body, inner);
-  for (int i = 0; i < std::min(node.output_size(), function.output_size()); ++i) {
+  for (int i = 0; i < std::min(node.output_size(), function.output_size()); ++i)
     if (!node.output(i).empty()) bind_output(scope, node.output(i), read(body, function.output(i)));
-  }
 }
 
 void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame) {
@@ -390,11 +384,9 @@ void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scop
     context.check_no_surplus_inputs();
     if (!is_running() && static_cast<std::int64_t>(graph_.nodes().size()) > options_.max_nodes)
       throw UnsupportedError("the model needs more than {} operations once unrolled", options_.max_nodes);
-    for (const std::string& output : node.output()) {
-      if (!output.empty() && scope.find(output) == nullptr) {
+    for (const std::string& output : node.output())
+      if (!output.empty() && scope.find(output) == nullptr)
         throw UnsupportedError("output '{}' of {} is not supported", output, node.op_type());
-      }
-    }
   } catch (const Error& error) {
     rethrow_named(error, description);
   } catch (const std::bad_alloc&) {

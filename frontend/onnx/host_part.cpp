@@ -140,9 +140,8 @@ void OnnxGraphImporter::import_or_defer(const onnx::NodeProto& node, OnnxScope& 
       reason = error.reason();
     }
   }
-  for (const std::string& name : node.output()) {
+  for (const std::string& name : node.output())
     if (!name.empty()) scope.bind(name, OnnxBinding::deferred());
-  }
   deferred_.push_back({&node, reason});
 }
 

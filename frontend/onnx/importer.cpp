@@ -33,9 +33,8 @@ std::shared_ptr<const onnx::ModelProto> parse_model(google::protobuf::io::ZeroCo
   const google::protobuf::LogSilencer silence;
   auto model = std::make_shared<onnx::ModelProto>();
   google::protobuf::io::CodedInputStream coded(&stream);
-  if (!model->ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
+  if (!model->ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
     throw ModelError("not an ONNX model: its {} bytes do not parse", bytes);
-  }
   return model;
 }
 
@@ -63,13 +62,11 @@ std::shared_ptr<const onnx::ModelProto> parse_file(const std::string& path) {
   google::protobuf::io::FileInputStream stream(file);
   stream.SetCloseOnDelete(true);
   struct stat status{};
-  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
     throw IoError("model '{}' is not a regular file", path);
-  }
   std::shared_ptr<const onnx::ModelProto> model = parse_model(stream, status.st_size);
-  if (stream.GetErrno() != 0) {
+  if (stream.GetErrno() != 0)
     throw IoError("cannot read model '{}': {}", path, std::strerror(stream.GetErrno()));
-  }
   return model;
 }
 

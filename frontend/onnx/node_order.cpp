@@ -66,10 +66,9 @@ std::vector<const onnx::NodeProto*> order_nodes(
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (int i = 0; i < nodes.size(); ++i) {
     std::set<int> dependencies;
-    for (const std::string& name : names_read(nodes.Get(i))) {
+    for (const std::string& name : names_read(nodes.Get(i)))
       if (const auto found = producers.find(name); found != producers.end())
         dependencies.insert(found->second);
-    }
     waiting[static_cast<std::size_t>(i)] = dependencies.size();
     for (const int producer : dependencies) readers[static_cast<std::size_t>(producer)].push_back(i);
     if (dependencies.empty()) ready.push(i);
@@ -79,9 +78,8 @@ std::vector<const onnx::NodeProto*> order_nodes(
     const int next = ready.top();
     ready.pop();
     order.push_back(&nodes.Get(next));
-    for (const int reader : readers[static_cast<std::size_t>(next)]) {
+    for (const int reader : readers[static_cast<std::size_t>(next)])
       if (--waiting[static_cast<std::size_t>(reader)] == 0) ready.push(reader);
-    }
   }
   for (std::size_t i = 0; order.size() < count && i < count; ++i) {
     if (waiting[i] > 0) {

@@ -149,9 +149,8 @@ void non_zero(ImportContext& c) {
   const Tensor x = c.constant(0);
   const Dims strides = dense_strides(x.dims());
   std::vector<std::int64_t> found;
-  for (std::int64_t i = 0; i < x.size(); ++i) {
+  for (std::int64_t i = 0; i < x.size(); ++i)
     if (x.as_double(i) != 0) found.push_back(i);
-  }
   const auto count = static_cast<std::int64_t>(found.size());
   const TensorType type = make_type(DType::i64, {static_cast<std::int64_t>(strides.size()), count});
   c.builder().charge(type.byte_size(), type.element_count());

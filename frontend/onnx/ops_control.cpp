@@ -223,9 +223,8 @@ void split_to_sequence(ImportContext& c) {
       sizes.push_back(std::min(size, extent - start));
   }
   std::vector<Sym> parts = split(x, axis, sizes);
-  if (!c.has_input(1) && c.integer("keepdims", 1) == 0) {
+  if (!c.has_input(1) && c.integer("keepdims", 1) == 0)
     for (Sym& part : parts) part = squeeze(part, {axis});
-  }
   c.output_sequence(0, parts);
 }
 

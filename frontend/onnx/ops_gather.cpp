@@ -40,9 +40,8 @@ void scatter_nd(ImportContext& c) {
 /// off.
 void one_hot(ImportContext& c) {
   const std::vector<double> depths = c.constant_reals(1);
-  if (depths.size() != 1 || !(depths[0] >= 0 && depths[0] < 1e12)) {
+  if (depths.size() != 1 || !(depths[0] >= 0 && depths[0] < 1e12))
     throw ModelError("depth must be one non-negative number");
-  }
   const auto depth = static_cast<std::int64_t>(depths[0]);
   Sym indices = cast(c.input(0), DType::i64);
   const int axis = normalize_axis(c.integer("axis", -1), indices.rank() + 1);
@@ -110,9 +109,8 @@ void compress(ImportContext& c) {
   const int axis = is_flat ? 0 : normalize_axis(c.integer("axis", 0), x.rank());
   const std::vector<std::int64_t> condition = c.constant_integers(1);
   std::vector<std::int64_t> selected;
-  for (std::size_t i = 0; i < condition.size() && static_cast<std::int64_t>(i) < x.dim(axis); ++i) {
+  for (std::size_t i = 0; i < condition.size() && static_cast<std::int64_t>(i) < x.dim(axis); ++i)
     if (condition[i] != 0) selected.push_back(static_cast<std::int64_t>(i));
-  }
   c.output(gather(x, c.builder().integers(selected), axis));
 }
 

@@ -182,10 +182,9 @@ Tensor member_table(ImportContext& c, const Ensemble& trees, DType dtype) {
   Tensor table(dtype, dims);
   for (std::int64_t i = 0; i < table.size(); ++i)
     table.set_double(i, std::numeric_limits<double>::quiet_NaN());
-  for (std::size_t row = 0; row < sets.size(); ++row) {
+  for (std::size_t row = 0; row < sets.size(); ++row)
     for (std::size_t i = 0; i < sets[row].size(); ++i)
       table.set_double(static_cast<std::int64_t>(row * width + i), sets[row][i]);
-  }
   return table;
 }
 

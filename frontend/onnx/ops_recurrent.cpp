@@ -19,15 +19,12 @@ Activation make_activation(const std::string& name, std::optional<double> alpha,
   if (name == "Softplus") return [](Sym x) { return apply(Op::softplus, x); };
   if (name == "Softsign") return [](Sym x) { return x / (apply(Op::abs, x) + 1.0); };
   if (name == "Affine") return [a = alpha.value_or(1), b = beta.value_or(0)](Sym x) { return x * a + b; };
-  if (name == "LeakyRelu") {
+  if (name == "LeakyRelu")
     return [a = alpha.value_or(0.01)](Sym x) { return where(apply(Op::less, x, 0.0), x * a, x); };
-  }
-  if (name == "ThresholdedRelu") {
+  if (name == "ThresholdedRelu")
     return [a = alpha.value_or(1)](Sym x) { return where(apply(Op::greater, x, a), x, 0.0); };
-  }
-  if (name == "ScaledTanh") {
+  if (name == "ScaledTanh")
     return [a = alpha.value_or(1), b = beta.value_or(1)](Sym x) { return a * apply(Op::tanh, x * b); };
-  }
   if (name == "HardSigmoid") {
     return [a = alpha.value_or(0.2), b = beta.value_or(0.5)](Sym x) {
       return apply(Op::minimum, apply(Op::maximum, x * a + b, 0.0), 1.0);
@@ -63,9 +60,8 @@ struct Recurrence {
 std::vector<Activation> read_activations(ImportContext& c, int directions,
                                          const std::vector<std::string>& defaults) {
   std::vector<std::string> names = c.strings("activations");
-  if (names.empty()) {
+  if (names.empty())
     for (int d = 0; d < directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
-  }
   if (names.size() != defaults.size() * static_cast<std::size_t>(directions)) {
     throw ModelError("{} activations are given, expected {}", names.size(),
                      defaults.size() * static_cast<std::size_t>(directions));
@@ -148,9 +144,8 @@ DirectionResult run_direction(const Recurrence& r, bool is_reverse, std::vector<
 void write_outputs(ImportContext& c, const Recurrence& r, const std::vector<DirectionResult>& results) {
   if (c.wants_output(0)) {
     std::vector<Sym> steps;
-    for (std::size_t t = 0; t < static_cast<std::size_t>(r.steps); ++t) {
+    for (std::size_t t = 0; t < static_cast<std::size_t>(r.steps); ++t)
       for (const DirectionResult& result : results) steps.push_back(unsqueeze(result.outputs[t], {0}));
-    }
     const Sym y = reshape(concat(steps, 0), {r.steps, r.directions, r.batch, r.hidden});
     c.output(0, r.is_batch_first ? transpose(y, {2, 0, 1, 3}) : y);
   }

@@ -21,11 +21,10 @@ Reduction read_reduction(ImportContext& c) {
   const Sym x = c.input(0);
   Reduction reduction{x, {}, c.integer("keepdims", 1) != 0};
   const auto axes = c.integers_from(1, "axes");
-  if (axes && !axes->empty()) {
+  if (axes && !axes->empty())
     reduction.axes = normalize_axes(*axes, x.rank());
-  } else if (c.integer("noop_with_empty_axes", 0) == 0) {
+  else if (c.integer("noop_with_empty_axes", 0) == 0)
     reduction.axes = all_axes(x.rank());
-  }
   return reduction;
 }
 

@@ -36,9 +36,8 @@ double source_position(const ResizeRule& rule, const ResizeAxis& axis, double i)
     return axis.roi_start * (from - 1) + (to == 1 ? width / 2 : i * width / (to - 1));
   }
   const double half_pixel = (i + 0.5) / axis.scale - 0.5;
-  if (rule.transform == "half_pixel_symmetric") {
+  if (rule.transform == "half_pixel_symmetric")
     return from / 2 * (1 - static_cast<double>(axis.to) / to) + half_pixel;
-  }
   if (rule.transform == "half_pixel" || rule.transform == "pytorch_half_pixel") return half_pixel;
   throw ModelError("coordinate_transformation_mode '{}' is unknown", rule.transform);
 }
@@ -98,9 +97,8 @@ Taps taps_of(std::span<const double> matrix, const ResizeAxis& size) {
   std::vector<std::vector<std::size_t>> used(to);
   std::size_t count = 1;
   for (std::size_t i = 0; i < to; ++i) {
-    for (std::size_t j = 0; j < from; ++j) {
+    for (std::size_t j = 0; j < from; ++j)
       if (matrix[i * from + j] != 0) used[i].push_back(j);
-    }
     count = std::max(count, used[i].size());
   }
   Taps taps;
@@ -262,16 +260,14 @@ void resize(ImportContext& c) {
   rule.is_antialias = c.integer("antialias", 0) != 0;
   rule.excludes_outside = c.integer("exclude_outside", 0) != 0;
   std::vector<int> axes;
-  for (const std::int64_t axis : c.has_attribute("axes") ? c.integers("axes") : all_axes(x.rank())) {
+  for (const std::int64_t axis : c.has_attribute("axes") ? c.integers("axes") : all_axes(x.rank()))
     axes.push_back(normalize_axis(axis, x.rank()));
-  }
   std::vector<ResizeAxis> all = unchanged_axes(x);
   const bool has_scales = c.has_input(2) && c.input(2).size() > 0;
-  if (has_scales) {
+  if (has_scales)
     apply_scales(c.constant_reals(2), axes, all);
-  } else {
+  else
     apply_sizes(c, c.constant_integers(3), axes, all);
-  }
   if (rule.transform == "tf_crop_and_resize") {
     const std::vector<double> roi = c.constant_reals(1);
     if (roi.size() != 2 * axes.size())
@@ -302,20 +298,18 @@ Sampling read_sampling(ImportContext& c) {
   const std::string mode = c.string("mode", "linear");
   const std::string padding = c.string("padding_mode", "zeros");
   Sampling sampling;
-  if (mode == "nearest") {
+  if (mode == "nearest")
     sampling.mode = SampleMode::nearest;
-  } else if (mode == "cubic" || mode == "bicubic") {
+  else if (mode == "cubic" || mode == "bicubic")
     sampling.mode = SampleMode::cubic;
-  } else if (mode != "linear" && mode != "bilinear") {
+  else if (mode != "linear" && mode != "bilinear")
     throw ModelError("mode '{}' is unknown", mode);
-  }
-  if (padding == "border") {
+  if (padding == "border")
     sampling.padding = SamplePadding::border;
-  } else if (padding == "reflection") {
+  else if (padding == "reflection")
     sampling.padding = SamplePadding::reflection;
-  } else if (padding != "zeros") {
+  else if (padding != "zeros")
     throw ModelError("padding_mode '{}' is unknown", padding);
-  }
   sampling.align_corners = c.integer("align_corners", 0) != 0;
   return sampling;
 }

@@ -42,9 +42,8 @@ std::vector<std::int64_t> keep_best(GraphBuilder& builder, const std::vector<Box
                                     const double* scores, std::int64_t most, double overlap,
                                     double least_score) {
   std::vector<std::int64_t> order;
-  for (std::size_t i = 0; i < boxes.size(); ++i) {
+  for (std::size_t i = 0; i < boxes.size(); ++i)
     if (scores[i] > least_score) order.push_back(static_cast<std::int64_t>(i));
-  }
   std::stable_sort(order.begin(), order.end(),
                    [&](std::int64_t a, std::int64_t b) { return scores[a] > scores[b]; });
   std::vector<std::int64_t> kept;
@@ -132,9 +131,8 @@ UniqueSlices find_unique(const Slices<C>& slices, bool is_sorted) {
   std::stable_sort(order.begin(), order.end(),
                    [&](std::int64_t a, std::int64_t b) { return slices.compare(a, b) < 0; });
   std::vector<std::size_t> begins;  // of groups of equal slices in `order`
-  for (std::size_t i = 0; i < order.size(); ++i) {
+  for (std::size_t i = 0; i < order.size(); ++i)
     if (i == 0 || slices.compare(order[begins.back()], order[i]) != 0) begins.push_back(i);
-  }
   const auto end_of = [&](std::size_t begin) {
     const auto next = std::upper_bound(begins.begin(), begins.end(), begin);
     return next == begins.end() ? order.size() : *next;

@@ -33,9 +33,8 @@ void reshape_op(ImportContext& c) {
       throw ModelError("{} elements do not divide into the shape's {}", x.size(), known);
     to[static_cast<std::size_t>(inferred)] = x.size() / known;
   }
-  if (checked_product(to, "shape") != x.size()) {
+  if (checked_product(to, "shape") != x.size())
     throw ModelError("shape [{}] does not hold the input's {} elements", fmt::join(to, ","), x.size());
-  }
   c.output(reshape(x, to));
 }
 
@@ -65,9 +64,8 @@ void squeeze_op(ImportContext& c) {
   auto axes = c.integers_from(1, "axes");
   if (!axes) {
     axes.emplace();
-    for (int axis = 0; axis < x.rank(); ++axis) {
+    for (int axis = 0; axis < x.rank(); ++axis)
       if (x.dim(axis) == 1) axes->push_back(axis);
-    }
   }
   c.output(squeeze(x, *axes));
 }
@@ -130,9 +128,8 @@ void split_op(ImportContext& c) {
   const Sym x = c.input(0);
   const int axis = normalize_axis(c.integer("axis", 0), x.rank());
   const std::vector<Sym> parts = split(x, axis, split_sizes(c, x.dim(axis)));
-  if (c.output_count() > static_cast<int>(parts.size())) {
+  if (c.output_count() > static_cast<int>(parts.size()))
     throw ModelError("{} outputs are named for {} parts", c.output_count(), parts.size());
-  }
   for (int i = 0; i < c.output_count(); ++i) c.output(i, parts[static_cast<std::size_t>(i)]);
 }
 
@@ -152,9 +149,8 @@ SliceBounds slice_bounds(ImportContext& c, int rank) {
   }
   if (bounds.steps.empty()) bounds.steps.assign(bounds.starts.size(), 1);
   const std::size_t count = bounds.starts.size();
-  if (bounds.ends.size() != count || bounds.axes.size() != count || bounds.steps.size() != count) {
+  if (bounds.ends.size() != count || bounds.axes.size() != count || bounds.steps.size() != count)
     throw ModelError("starts, ends, axes and steps have different lengths");
-  }
   (void)normalize_axes(bounds.axes, rank);  // refuses duplicates
   return bounds;
 }
@@ -205,9 +201,8 @@ PadAmounts pad_amounts(ImportContext& c, int rank) {
   PadAmounts amounts{Dims(static_cast<std::size_t>(rank), 0), Dims(static_cast<std::size_t>(rank), 0)};
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<std::size_t>(normalize_axis(axes[i], rank));
-    for (const std::int64_t amount : {(*given)[i], (*given)[i + axes.size()]}) {
+    for (const std::int64_t amount : {(*given)[i], (*given)[i + axes.size()]})
       if (amount < -max_pad || amount > max_pad) throw ModelError("a pad of {} is out of range", amount);
-    }
     amounts.low[axis] = (*given)[i];
     amounts.high[axis] = (*given)[i + axes.size()];
   }
@@ -239,11 +234,10 @@ void pad_op(ImportContext& c) {
   Attributes attributes{{"low", amounts.low}, {"high", amounts.high}, {"mode", mode}};
   std::vector<Sym> inputs{x};
   if (mode == "constant") {
-    if (const Sym value = c.optional(2)) {
+    if (const Sym value = c.optional(2))
       inputs.push_back(reshape(value, {}));
-    } else if (c.real("value", 0) != 0) {
+    else if (c.real("value", 0) != 0)
       inputs.push_back(c.builder().scalar(x.dtype(), c.real("value", 0)));
-    }
   }
   c.output(c.builder().add(Op::pad, inputs, attributes));
 }

@@ -116,9 +116,8 @@ void stft(ImportContext& c) {
   const std::int64_t frames = 1 + (x.dim(1) - length) / step;
   c.builder().reserve_table({2, frames, length});
   std::vector<std::int64_t> index;
-  for (std::int64_t frame = 0; frame < frames; ++frame) {
+  for (std::int64_t frame = 0; frame < frames; ++frame)
     for (std::int64_t i = 0; i < length; ++i) index.push_back(frame * step + i);
-  }
   Sym framed = gather(x, c.builder().constant(Tensor::of(DType::i64, {frames, length}, index)), 1);
   if (window) framed = framed * reshape(window, {window.size(), 1});
   Fourier fourier;

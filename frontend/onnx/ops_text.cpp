@@ -136,9 +136,8 @@ void string_normalizer(ImportContext& c) {
   if (x.dims.empty() || x.dims.size() > 2 || (x.dims.size() == 2 && x.dims[0] != 1))
     throw ModelError("the input has {} dims, expected [C] or [1,C]", x.dims.size());
   StringTensor result{x.dims, {}};
-  for (const std::string& text : x.values) {
+  for (const std::string& text : x.values)
     if (!stopwords.contains(key(text))) result.values.push_back(change_case(text, action));
-  }
   if (result.values.empty()) result.values.emplace_back();
   result.dims.back() = static_cast<std::int64_t>(result.values.size());
   c.output_strings(0, std::move(result));
@@ -242,11 +241,10 @@ std::vector<std::int64_t> read_documents(ImportContext& c, const NgramPool& pool
     const auto found = pool.words.find(text);
     words.push_back(found == pool.words.end() ? unknown_word : found->second);
   };
-  if (c.is_strings(0)) {
+  if (c.is_strings(0))
     for (const std::string& text : c.strings(0).values) add(text);
-  } else {
+  else
     for (const std::int64_t number : c.constant_integers(0)) add(std::to_string(number));
-  }
   return words;
 }
 

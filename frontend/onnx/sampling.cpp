@@ -40,12 +40,10 @@ Sym pull_inside(Sym position, std::int64_t extent, const Sampling& sampling) {
   const Borders borders = borders_of(extent, sampling.align_corners);
   const Sym is_outside = apply(Op::logical_or, apply(Op::less, position, borders.low),
                                apply(Op::greater, position, borders.high));
-  if (sampling.padding == SamplePadding::border) {
+  if (sampling.padding == SamplePadding::border)
     return where(is_outside, clamp(position, 0, static_cast<double>(extent - 1)), position);
-  }
-  if (sampling.padding == SamplePadding::reflection) {
+  if (sampling.padding == SamplePadding::reflection)
     return where(is_outside, reflect(position, borders.low, borders.high), position);
-  }
   return position;
 }
 

@@ -56,9 +56,8 @@ Dims checked_dims(const TensorProto& proto) {
   const std::int64_t count = checked_product(dims, describe(proto));
   if (count > (std::int64_t{1} << 40))
     throw UnsupportedError("{}: {} elements are too many", describe(proto), count);
-  for (const std::int64_t extent : dims) {
+  for (const std::int64_t extent : dims)
     if (extent > extent_limit) throw UnsupportedError("{}: extent {} is too large", describe(proto), extent);
-  }
   return dims;
 }
 
@@ -70,9 +69,8 @@ std::int64_t parse_number(const std::string& text, const std::string& what) {
   } catch (const std::exception&) {
     used = 0;
   }
-  if (used == 0 || used != text.size() || value < 0) {
+  if (used == 0 || used != text.size() || value < 0)
     throw ModelError("{}: '{}' is not a byte count", what, text);
-  }
   return value;
 }
 
@@ -99,9 +97,8 @@ Tensor wrap_bytes(DType dtype, const Dims& dims, const void* data, const std::sh
 template <typename Field>
 Tensor from_integer_field(const TensorProto& proto, DType dtype, const Dims& dims, const Field& field) {
   const std::int64_t count = checked_product(dims, describe(proto));
-  if (field.size() != count) {
+  if (field.size() != count)
     throw ModelError("{}: {} values are given, its dims need {}", describe(proto), field.size(), count);
-  }
   Tensor tensor(dtype, dims);
   const bool holds_bits = dtype == DType::f16 || dtype == DType::bf16;
   for (int i = 0; i < field.size(); ++i) {
@@ -120,9 +117,8 @@ Tensor from_integer_field(const TensorProto& proto, DType dtype, const Dims& dim
 template <typename Field>
 Tensor from_real_field(const TensorProto& proto, DType dtype, const Dims& dims, const Field& field) {
   const std::int64_t count = checked_product(dims, describe(proto));
-  if (field.size() != count) {
+  if (field.size() != count)
     throw ModelError("{}: {} values are given, its dims need {}", describe(proto), field.size(), count);
-  }
   return wrap_bytes(dtype, dims, field.data(), nullptr);
 }
 
@@ -138,11 +134,10 @@ Tensor unpack(DType dtype, const Dims& dims, const void* bytes) {
   const int bits = dtype_bits(dtype);
   for (std::int64_t i = 0; i < tensor.size(); ++i) {
     const int code = (from[i * bits / 8] >> (i * bits % 8)) & ((1 << bits) - 1);
-    if (is_narrow_float(dtype)) {
+    if (is_narrow_float(dtype))
       static_cast<std::uint8_t*>(tensor.mutable_data())[i] = static_cast<std::uint8_t>(code);
-    } else {
+    else
       tensor.set_int64(i, code);
-    }
   }
   return tensor;
 }
@@ -188,9 +183,8 @@ Tensor normalized_booleans(Tensor tensor) {
 }  // namespace
 
 DType dtype_of_onnx(int data_type) {
-  for (const TypeRow& row : type_table) {
+  for (const TypeRow& row : type_table)
     if (row.data_type == data_type) return row.dtype;
-  }
   const bool is_named = TensorProto::DataType_IsValid(data_type);
   throw UnsupportedError("element type {} is not supported",
                          is_named ? TensorProto::DataType_Name(static_cast<TensorProto::DataType>(data_type))
@@ -198,9 +192,8 @@ DType dtype_of_onnx(int data_type) {
 }
 
 int onnx_of_dtype(DType dtype) {
-  for (const TypeRow& row : type_table) {
+  for (const TypeRow& row : type_table)
     if (row.dtype == dtype) return row.data_type;
-  }
   throw InternalError("corrupt element type {}", static_cast<int>(dtype));
 }
 
@@ -226,9 +219,8 @@ Tensor decode_tensor(const TensorProto& proto, const ExternalData& external,
     if (is_packed) return unpack(dtype, dims, mapped.data);
     return normalized_booleans(wrap_bytes(dtype, dims, mapped.data, mapped.owner));
   }
-  if (!proto.has_raw_data()) {
+  if (!proto.has_raw_data())
     return is_packed ? from_packed_field(proto, dtype, dims) : from_typed_fields(proto, dtype, dims);
-  }
   if (static_cast<std::int64_t>(proto.raw_data().size()) != bytes) {
     throw ModelError("{}: {} bytes of data are given, its dims need {}", describe(proto),
                      proto.raw_data().size(), bytes);

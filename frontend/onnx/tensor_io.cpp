@@ -31,9 +31,8 @@ Tensor tensor_from_pb(const std::string& bytes, const std::string& path) {
 }
 
 std::string tensor_to_pb(const Tensor& tensor, const std::string& path, const std::string& name) {
-  if (tensor.byte_size() >= (std::int64_t{1} << 31) - 4096) {
+  if (tensor.byte_size() >= (std::int64_t{1} << 31) - 4096)
     throw IoError("{}: a TensorProto holds less than 2 GiB; write .npy instead", path);
-  }
   onnx::TensorProto proto;
   proto.set_name(name);
   proto.set_data_type(onnx_of_dtype(tensor.dtype()));

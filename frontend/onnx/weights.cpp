@@ -55,11 +55,10 @@ Tensor random_floats(DType dtype, const Dims& dims, std::string_view name, std::
   for (std::int64_t i = 0; i < tensor.size(); ++i) {
     const std::uint64_t bits = splitmix64(state, static_cast<std::uint64_t>(i)) >> 40;
     const float value = (static_cast<float>(bits) * 0x1p-23F - 1.0F) * scale;
-    if (dtype == DType::f32) {
+    if (dtype == DType::f32)
       static_cast<float*>(tensor.mutable_data())[i] = value;
-    } else {
+    else
       tensor.set_double(i, static_cast<double>(value));
-    }
   }
   return tensor;
 }

@@ -25,9 +25,8 @@ void resolve_same_pads(OnnxWindow& window, const Dims& spatial, bool is_lower) {
 }  // namespace
 
 void check_extents(const std::string& name, const Dims& values, std::int64_t minimum) {
-  for (const std::int64_t value : values) {
+  for (const std::int64_t value : values)
     if (value < minimum || value > max_window_value) throw ModelError("{} holds {}", name, value);
-  }
 }
 
 Dims axis_attribute(ImportContext& c, const std::string& name, std::size_t rank, std::int64_t fallback,
@@ -48,22 +47,20 @@ Dims spatial_dims(Sym x) {
 OnnxWindow read_window(ImportContext& c, const Dims& kernel, const Dims& spatial) {
   OnnxWindow window;
   window.kernel = kernel;
-  if (kernel.size() != spatial.size()) {
+  if (kernel.size() != spatial.size())
     throw ModelError("the window has {} axes, the input {}", kernel.size(), spatial.size());
-  }
   check_extents("the window", kernel, 1);
   check_extents("the map", spatial, 0);
   window.strides = axis_attribute(c, "strides", kernel.size(), 1, 1);
   window.dilations = axis_attribute(c, "dilations", kernel.size(), 1, 1);
   window.pads = axis_attribute(c, "pads", 2 * kernel.size(), 0, 0);
   const std::string auto_pad = c.string("auto_pad", "NOTSET");
-  if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
+  if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER")
     resolve_same_pads(window, spatial, auto_pad == "SAME_LOWER");
-  } else if (auto_pad == "VALID") {
+  else if (auto_pad == "VALID")
     window.pads.assign(2 * kernel.size(), 0);
-  } else if (auto_pad != "NOTSET" && !auto_pad.empty()) {
+  else if (auto_pad != "NOTSET" && !auto_pad.empty())
     throw ModelError("auto_pad '{}' is unknown", auto_pad);
-  }
   return window;
 }
 

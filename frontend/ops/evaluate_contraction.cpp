@@ -59,9 +59,8 @@ void multiply(const C* a, C* c, std::int64_t rows, std::int64_t depth, std::int6
     fill(first, count, b_tile.data());
     std::fill(c_tile.begin(), c_tile.end(), C{0});
     multiply_tile(a, b_tile.data(), c_tile.data(), rows, depth, count);
-    for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t row = 0; row < rows; ++row)
       std::copy_n(c_tile.data() + row * count, count, c + row * columns + first);
-    }
   }
 }
 
@@ -261,9 +260,8 @@ OutputTensors evaluate_attention(Op, InputTensors inputs, const Attributes& attr
     const double* v_matrix = v.data() + batch_of(batch, dims, inputs[2]->dims()) * positions * columns;
     multiply(q.data() + batch_of(batch, dims, inputs[0]->dims()) * rows * depth, scores.data(), rows, depth,
              positions, [&](std::int64_t first, std::int64_t count, double* tile) {
-               for (std::int64_t d = 0; d < depth; ++d) {
+               for (std::int64_t d = 0; d < depth; ++d)
                  for (std::int64_t s = 0; s < count; ++s) *tile++ = k_matrix[(first + s) * depth + d];
-               }
              });
     for (std::int64_t row = 0; row < rows; ++row) {
       const double* row_bias = bias.empty() ? nullptr : bias.data() + (batch * rows + row) * positions;

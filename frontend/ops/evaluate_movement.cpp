@@ -106,9 +106,8 @@ AxisView view_axis(const Dims& dims, std::int64_t axis) {
 
 void copy_strided(const StridedCopy& copy, const void* source, void* target, std::size_t element_size) {
   const std::size_t rank = copy.dims.size();
-  for (std::int64_t extent : copy.dims) {
+  for (std::int64_t extent : copy.dims)
     if (extent == 0) return;
-  }
   const auto* from = static_cast<const std::byte*>(source);
   auto* to = static_cast<std::byte*>(target);
   const std::int64_t row = rank == 0 ? 1 : copy.dims.back();
@@ -141,9 +140,8 @@ Tensor expand(const Tensor& tensor, const Dims& dims) {
   const Dims own = dense_strides(tensor.dims());
   StridedCopy copy{dims, Dims(dims.size(), 0), 0, dense_strides(dims), 0};
   const std::size_t lead = dims.size() - own.size();
-  for (std::size_t i = 0; i < own.size(); ++i) {
+  for (std::size_t i = 0; i < own.size(); ++i)
     if (tensor.dims()[i] != 1) copy.strides[lead + i] = own[i];
-  }
   copy_strided(copy, tensor.data(), result.mutable_data(), dtype_size(tensor.dtype()));
   return result;
 }

@@ -145,9 +145,8 @@ Binary<double> real_binary(Op op) {
 
 std::uint64_t wrapping_power(std::uint64_t base, std::uint64_t exponent) {
   std::uint64_t result = 1;
-  for (; exponent > 0; exponent >>= 1, base *= base) {
+  for (; exponent > 0; exponent >>= 1, base *= base)
     if ((exponent & 1U) != 0) result *= base;
-  }
   return result;
 }
 

@@ -59,9 +59,8 @@ template <typename C, typename Visit>
 void for_window(const C* plane, const std::vector<WindowAxis>& axes, const Taps& z, const Taps& y,
                 const Taps& x, Visit visit) {
   for (std::int64_t i : z.positions) {
-    for (std::int64_t j : y.positions) {
+    for (std::int64_t j : y.positions)
       for (std::int64_t k : x.positions) visit(plane[(i * axes[1].input + j) * axes[2].input + k]);
-    }
   }
 }
 

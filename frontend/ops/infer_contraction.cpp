@@ -24,9 +24,8 @@ Dims window_extents(const Dims& spatial, const Dims& kernel, const Attributes& a
   const auto& pads = checked_list(attributes, "pads", 2 * rank, 0, extent_limit);
   Dims result;
   for (std::size_t i = 0; i < rank; ++i) {
-    if (spatial[i] > extent_limit || kernel[i] < 1 || kernel[i] > extent_limit) {
+    if (spatial[i] > extent_limit || kernel[i] < 1 || kernel[i] > extent_limit)
       throw ModelError("a window of {} over {} is out of range", kernel[i], spatial[i]);
-    }
     const std::int64_t window = (kernel[i] - 1) * dilations[i] + 1;
     const std::int64_t padded = spatial[i] + pads[i] + pads[rank + i];
     if (window > padded)
@@ -49,9 +48,8 @@ Dims spatial_dims(const TensorType& type) {
 }
 
 void require_spatial_rank(const TensorType& type) {
-  if (type.rank() < 3 || type.rank() > 5) {
+  if (type.rank() < 3 || type.rank() > 5)
     throw ModelError("{} needs N, C and 1 to 3 spatial dims", type.to_string());
-  }
 }
 
 }  // namespace
@@ -62,9 +60,8 @@ OutputTypes infer_matmul(Op, InputTypes inputs, const Attributes&) {
   // store_as keeps rows wide beside weights of bf16.
   if (a.dtype != DType::f32 || b.dtype != DType::bf16) require_same_dtype(a, b, "the operands");
   if (!is_number(a.dtype)) throw ModelError("matmul of {}", dtype_name(a.dtype));
-  if (a.rank() < 2 || b.rank() < 2 || from_end(a.shape, 1) != from_end(b.shape, 2)) {
+  if (a.rank() < 2 || b.rank() < 2 || from_end(a.shape, 1) != from_end(b.shape, 2))
     throw ModelError("{} and {} do not multiply", a.to_string(), b.to_string());
-  }
   TensorType result{a.dtype, broadcast_shapes(leading(a.shape), leading(b.shape)), {}};
   result.shape.push_back(from_end(a.shape, 2));
   result.shape.push_back(from_end(b.shape, 1));
@@ -112,23 +109,20 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
   }
   if (is_given(inputs, 2)) {
     require_parameter_dtype(x, inputs[2], "the input and the bias");
-    if (inputs[2].shape != Shape{w.shape[0]}) {
+    if (inputs[2].shape != Shape{w.shape[0]})
       throw ModelError("bias {} does not fit weights {}", inputs[2].to_string(), w.to_string());
-    }
   }
   TensorType result{x.dtype, {x.shape[0], w.shape[0]}, x.layout};
-  for (std::int64_t extent : window_extents(spatial_dims(x), spatial_dims(w), attributes)) {
+  for (std::int64_t extent : window_extents(spatial_dims(x), spatial_dims(w), attributes))
     result.shape.emplace_back(extent);
-  }
   return {result};
 }
 
 OutputTypes infer_pool(Op op, InputTypes inputs, const Attributes& attributes) {
   const TensorType& x = inputs[0];
   require_spatial_rank(x);
-  if (!is_number(x.dtype) || (op == Op::avg_pool && !is_float(x.dtype))) {
+  if (!is_number(x.dtype) || (op == Op::avg_pool && !is_float(x.dtype)))
     throw ModelError("cannot pool {}", x.to_string());
-  }
   const auto& kernel =
       checked_list(attributes, "kernel", static_cast<std::size_t>(x.rank()) - 2, 1, extent_limit);
   TensorType result{x.dtype, {x.shape[0], x.shape[1]}, x.layout};

@@ -7,23 +7,20 @@ namespace sylvite {
 namespace {
 
 void require_indices(const TensorType& indices) {
-  if (!is_signed_integer(indices.dtype) && !is_unsigned_integer(indices.dtype)) {
+  if (!is_signed_integer(indices.dtype) && !is_unsigned_integer(indices.dtype))
     throw ModelError("indices are {}, expected integers", indices.to_string());
-  }
 }
 
 /// Clamping needs at least one element to clamp to.
 void require_elements(const TensorType& data, std::size_t axis, std::int64_t index_count) {
-  if (data.shape[axis] == Dim(0) && index_count > 0) {
+  if (data.shape[axis] == Dim(0) && index_count > 0)
     throw ModelError("axis {} of {} has no elements to index", axis, data.to_string());
-  }
 }
 
 void require_reduction(const Attributes& attributes) {
   const std::string& reduction = attributes.string("reduction");
-  for (const char* known : {"none", "add", "mul", "max", "min"}) {
+  for (const char* known : {"none", "add", "mul", "max", "min"})
     if (reduction == known) return;
-  }
   throw ModelError("attribute reduction is '{}', expected none, add, mul, max or min", reduction);
 }
 
@@ -41,9 +38,8 @@ void require_element_indices(const TensorType& data, const TensorType& indices, 
 /// *_nd: the number of axes that the last dim of indices addresses, after batch_dims shared ones.
 std::size_t tuple_size(const TensorType& data, const TensorType& indices, std::size_t batch_dims) {
   require_indices(indices);
-  if (indices.rank() < 1 || static_cast<std::size_t>(indices.rank()) <= batch_dims) {
+  if (indices.rank() < 1 || static_cast<std::size_t>(indices.rank()) <= batch_dims)
     throw ModelError("indices {} need more than {} dims", indices.to_string(), batch_dims);
-  }
   const std::int64_t size = indices.dims().back();
   if (size < 0 || static_cast<std::int64_t>(batch_dims) + size > data.rank()) {
     throw ModelError("index tuples of {} after {} batch dims do not fit {}", size, batch_dims,
@@ -51,9 +47,8 @@ std::size_t tuple_size(const TensorType& data, const TensorType& indices, std::s
   }
   Dims tuples = indices.dims();
   tuples.pop_back();
-  for (std::int64_t i = 0; i < size; ++i) {
+  for (std::int64_t i = 0; i < size; ++i)
     require_elements(data, batch_dims + static_cast<std::size_t>(i), checked_product(tuples, "indices"));
-  }
   return static_cast<std::size_t>(size);
 }
 
@@ -86,16 +81,13 @@ OutputTypes infer_gather_elements(Op, InputTypes inputs, const Attributes& attri
 
 OutputTypes infer_gather_nd(Op, InputTypes inputs, const Attributes& attributes) {
   const std::int64_t batch_dims = attributes.integer("batch_dims");
-  if (batch_dims < 0 || batch_dims > inputs[0].rank()) {
+  if (batch_dims < 0 || batch_dims > inputs[0].rank())
     throw ModelError("batch_dims {} is outside a value of rank {}", batch_dims, inputs[0].rank());
-  }
   const auto shared = static_cast<std::size_t>(batch_dims);
   const std::size_t size = tuple_size(inputs[0], inputs[1], shared);
-  for (std::size_t i = 0; i < shared; ++i) {
-    if (inputs[0].shape[i] != inputs[1].shape[i]) {
+  for (std::size_t i = 0; i < shared; ++i)
+    if (inputs[0].shape[i] != inputs[1].shape[i])
       throw ModelError("batch dims of {} and {} differ", inputs[0].to_string(), inputs[1].to_string());
-    }
-  }
   TensorType result{inputs[0].dtype, gathered_shape(inputs[0], inputs[1], shared + size), {}};
   (void)result.element_count();
   return {result};

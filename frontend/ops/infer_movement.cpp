@@ -26,11 +26,9 @@ const std::vector<std::int64_t>& checked_list(const Attributes& attributes, cons
   const std::vector<std::int64_t>& list = attributes.integers(name);
   if (list.size() != size)
     throw ModelError("attribute {} has {} entries, expected {}", name, list.size(), size);
-  for (std::int64_t entry : list) {
-    if (entry < low || entry > high) {
+  for (std::int64_t entry : list)
+    if (entry < low || entry > high)
       throw ModelError("attribute {} holds {}, expected {} to {}", name, entry, low, high);
-    }
-  }
   return list;
 }
 
@@ -68,9 +66,8 @@ OutputTypes infer_transpose(Op, InputTypes inputs, const Attributes& attributes)
 OutputTypes infer_broadcast_to(Op, InputTypes inputs, const Attributes& attributes) {
   const TensorType result = make_type(inputs[0].dtype, attributes.integers("shape"));
   (void)result.element_count();
-  if (!broadcasts_to(inputs[0].shape, result.shape)) {
+  if (!broadcasts_to(inputs[0].shape, result.shape))
     throw ModelError("{} does not broadcast to {}", inputs[0].to_string(), result.to_string());
-  }
   return {result};
 }
 
@@ -103,9 +100,8 @@ OutputTypes infer_pad(Op, InputTypes inputs, const Attributes& attributes) {
   const Dims interior =
       has_interior ? checked_list(attributes, "interior", rank, 0, extent_limit) : Dims(rank, 0);
   const std::string& mode = attributes.string("mode");
-  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
     throw ModelError("attribute mode is '{}', expected constant, reflect, edge or wrap", mode);
-  }
   if (is_given(inputs, 1)) {
     if (inputs[1].element_count() != 1)
       throw ModelError("the pad value is {}, expected one element", inputs[1].to_string());
@@ -120,9 +116,8 @@ OutputTypes infer_pad(Op, InputTypes inputs, const Attributes& attributes) {
     result[i] = low[i] + high[i] + extent + std::max<std::int64_t>(extent - 1, 0) * interior[i];
     if (result[i] < 0)
       throw ModelError("low {} and high {} cut off more than axis {} has", low[i], high[i], i);
-    if (extent == 0 && result[i] > 0 && mode != "constant") {
+    if (extent == 0 && result[i] > 0 && mode != "constant")
       throw ModelError("mode {} has nothing to repeat on axis {} of {}", mode, i, input.to_string());
-    }
   }
   (void)checked_product(result, "padded value");
   return {make_type(input.dtype, result)};
@@ -135,12 +130,10 @@ OutputTypes infer_concat(Op, InputTypes inputs, const Attributes& attributes) {
     require_same_dtype(inputs[0], input, "the inputs");
     Shape expected = result.shape;
     if (input.rank() == result.rank()) expected[axis] = input.shape[axis];
-    if (input.shape != expected) {
+    if (input.shape != expected)
       throw ModelError("{} and {} differ outside axis {}", inputs[0].to_string(), input.to_string(), axis);
-    }
-    if (!result.shape[axis].is_known() || !input.shape[axis].is_known()) {
+    if (!result.shape[axis].is_known() || !input.shape[axis].is_known())
       throw UnsupportedError("concat along an axis of unknown extent; give it a value with --dim");
-    }
     result.shape[axis].extent =
         checked_product({1, result.shape[axis].extent}, "concat") + input.shape[axis].extent;
   }
@@ -150,9 +143,8 @@ OutputTypes infer_concat(Op, InputTypes inputs, const Attributes& attributes) {
 OutputTypes infer_to_layout(Op, InputTypes inputs, const Attributes& attributes) {
   const std::int64_t block = attributes.integer("block");
   if (block < 0 || block > 4096) throw ModelError("attribute block is {}, expected 0 to 4096", block);
-  if (block > 0 && inputs[0].rank() < 2) {
+  if (block > 0 && inputs[0].rank() < 2)
     throw ModelError("{} has no channel dimension to block", inputs[0].to_string());
-  }
   TensorType result = inputs[0];
   result.layout.channel_block = static_cast<int>(block);
   return {result};

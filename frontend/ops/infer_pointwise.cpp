@@ -55,9 +55,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
 bool broadcasts_to(const Shape& from, const Shape& to) {
   if (from.size() > to.size()) return false;
   const std::size_t lead = to.size() - from.size();
-  for (std::size_t i = 0; i < from.size(); ++i) {
+  for (std::size_t i = 0; i < from.size(); ++i)
     if (from[i] != to[lead + i] && from[i] != Dim(1)) return false;
-  }
   return true;
 }
 
@@ -81,9 +80,8 @@ OutputTypes infer_real_unary(Op, InputTypes inputs, const Attributes& attributes
   require(is_float(inputs[0].dtype), inputs[0], "floats");
   if (attributes.has("approximate")) {
     const std::string& approximate = attributes.string("approximate");
-    if (approximate != "none" && approximate != "tanh") {
+    if (approximate != "none" && approximate != "tanh")
       throw ModelError("attribute approximate is '{}', expected 'none' or 'tanh'", approximate);
-    }
   }
   return {inputs[0]};
 }
@@ -119,9 +117,8 @@ OutputTypes infer_cast(Op, InputTypes inputs, const Attributes& attributes) {
 OutputTypes infer_bitcast(Op, InputTypes inputs, const Attributes& attributes) {
   TensorType result = inputs[0];
   result.dtype = parse_dtype(attributes.string("to"));
-  if (dtype_bits(result.dtype) != dtype_bits(inputs[0].dtype)) {
+  if (dtype_bits(result.dtype) != dtype_bits(inputs[0].dtype))
     throw ModelError("the bits of {} do not make a {}", inputs[0].to_string(), dtype_name(result.dtype));
-  }
   return {result};
 }
 

@@ -29,11 +29,10 @@ TensorType reduced_type(const TensorType& input, DType dtype, const std::vector<
   result.dtype = dtype;
   for (std::size_t i = 0; i < input.shape.size(); ++i) {
     const bool reduced = std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i));
-    if (!reduced) {
+    if (!reduced)
       result.shape.push_back(input.shape[i]);
-    } else if (keep) {
+    else if (keep)
       result.shape.emplace_back(1);
-    }
   }
   const bool keeps_channels = keep && !std::binary_search(axes.begin(), axes.end(), 1);
   if (keeps_channels) result.layout = input.layout;
@@ -47,9 +46,8 @@ OutputTypes infer_reduce(Op op, InputTypes inputs, const Attributes& attributes)
   if (op == Op::reduce_sum || op == Op::reduce_prod) require_numbers(input);
   const std::vector<std::int64_t>& axes = attributes.integers("axes");
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i] < 0 || axes[i] >= input.rank()) {
+    if (axes[i] < 0 || axes[i] >= input.rank())
       throw ModelError("axis {} is outside a value of rank {}", axes[i], input.rank());
-    }
     if (i > 0 && axes[i] <= axes[i - 1]) throw ModelError("attribute axes is not sorted and unique");
   }
   return {reduced_type(input, input.dtype, axes, keepdims(attributes))};
@@ -58,9 +56,8 @@ OutputTypes infer_reduce(Op op, InputTypes inputs, const Attributes& attributes)
 OutputTypes infer_arg_reduce(Op, InputTypes inputs, const Attributes& attributes) {
   require_numbers(inputs[0]);
   const std::size_t axis = checked_axis(attributes, inputs[0].rank());
-  if (inputs[0].shape[axis] == Dim(0)) {
+  if (inputs[0].shape[axis] == Dim(0))
     throw ModelError("axis {} of {} has no elements to choose from", axis, inputs[0].to_string());
-  }
   return {reduced_type(inputs[0], DType::i64, {static_cast<std::int64_t>(axis)}, keepdims(attributes))};
 }
 
@@ -75,9 +72,8 @@ OutputTypes infer_top_k(Op, InputTypes inputs, const Attributes& attributes) {
   const std::size_t axis = checked_axis(attributes, inputs[0].rank());
   const std::int64_t k = attributes.integer("k");
   TensorType values{inputs[0].dtype, inputs[0].shape, {}};
-  if (k < 0 || !values.shape[axis].is_known() || k > values.shape[axis].extent) {
+  if (k < 0 || !values.shape[axis].is_known() || k > values.shape[axis].extent)
     throw ModelError("k is {}, axis {} of {} has fewer", k, axis, inputs[0].to_string());
-  }
   values.shape[axis] = k;
   TensorType indices = values;
   indices.dtype = DType::i64;

@@ -292,9 +292,8 @@ const Rows& rows() {
 }  // namespace
 
 const AttributeInfo* OpInfo::find_attribute(std::string_view attribute) const {
-  for (const AttributeInfo& info : attributes) {
+  for (const AttributeInfo& info : attributes)
     if (info.name == attribute) return &info;
-  }
   return nullptr;
 }
 

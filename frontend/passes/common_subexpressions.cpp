@@ -17,11 +17,10 @@ constexpr std::int64_t compare_bytes_up_to = 4096;
 
 std::string constant_key(const Tensor& tensor) {
   std::string key = tensor.type().to_string() + ":";
-  if (tensor.byte_size() <= compare_bytes_up_to) {
+  if (tensor.byte_size() <= compare_bytes_up_to)
     key.append(static_cast<const char*>(tensor.data()), static_cast<std::size_t>(tensor.byte_size()));
-  } else {
+  else
     key += fmt::format("{}", tensor.identity());
-  }
   return key;
 }
 

@@ -17,9 +17,8 @@ struct Affine {
 };
 
 std::optional<Affine> affine_of(const Graph& graph, const Node& node, const std::vector<ValueId>& inputs) {
-  for (std::size_t i = 1; i < 5; ++i) {
+  for (std::size_t i = 1; i < 5; ++i)
     if (!graph.is_constant(inputs[i])) return std::nullopt;
-  }
   const auto at = [&](std::size_t input, std::int64_t i) {
     return graph.value(inputs[input]).constant->as_double(i);
   };

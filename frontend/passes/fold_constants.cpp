@@ -22,9 +22,8 @@ struct Budget {
 
 Budget budget_of(const Graph& graph) {
   Budget budget;
-  for (const Value& value : graph.values()) {
+  for (const Value& value : graph.values())
     if (value.constant) budget.bytes += 2 * value.constant->byte_size();
-  }
   return budget;
 }
 

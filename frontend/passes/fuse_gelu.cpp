@@ -26,9 +26,8 @@ std::optional<ValueId> erf_argument(const Graph& graph, ValueId id) {
 }
 
 bool is_cube_of(const Graph& graph, ValueId id, ValueId x) {
-  if (const Node* power = producer_if(graph, id, Op::pow)) {
+  if (const Node* power = producer_if(graph, id, Op::pow))
     return power->inputs[0] == x && is_scalar(graph, power->inputs[1], 3.0);
-  }
   const Node* product = producer_if(graph, id, Op::mul);
   return product != nullptr && either_order(*product, [&](ValueId a, ValueId b) {
            const Node* square = producer_if(graph, b, Op::mul);

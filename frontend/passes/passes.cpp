@@ -42,11 +42,9 @@ constexpr std::array<Pass, 13> table = {{
 void check_names(const std::set<std::string>& disabled) {
   std::vector<std::string_view> known;
   for (const Pass& pass : table) known.push_back(pass.name);
-  for (const std::string& name : disabled) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
+  for (const std::string& name : disabled)
+    if (std::find(known.begin(), known.end(), name) == known.end())
       throw UsageError("no pass is called '{}'{}", name, suggestion(name, known));
-    }
-  }
 }
 
 void dump(const Graph& graph, const std::string& folder, std::size_t number, std::string_view name) {

@@ -75,10 +75,9 @@ std::optional<Tensor> constant_matrix(const Graph& graph, ValueId id) {
   const auto* from = static_cast<const float*>(source.data());
   auto* to = static_cast<float*>(turned.mutable_data());
   for_parts(dims[0], turned.byte_size(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
+    for (std::int64_t row = begin; row < end; ++row)
       for (std::int64_t column = 0; column < dims[1]; ++column)
         to[row * dims[1] + column] = from[column * dims[0] + row];
-    }
   });
   return turned;
 }

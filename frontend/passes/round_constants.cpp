@@ -94,11 +94,10 @@ Tensor rounded(const Tensor& tensor, DType narrow) {
   const auto* from = static_cast<const float*>(tensor.data());
   auto* to = static_cast<std::uint16_t*>(result.mutable_data());
   for_parts(tensor.size(), tensor.byte_size(), [&](std::int64_t begin, std::int64_t end) {
-    if (narrow == DType::bf16) {
+    if (narrow == DType::bf16)
       round_all<BFloat16>(from + begin, to + begin, end - begin, largest_bf16);
-    } else {
+    else
       round_all<Half>(from + begin, to + begin, end - begin, largest_f16);
-    }
   });
   return result;
 }

@@ -33,9 +33,8 @@ bool is_filled(const Graph& graph, ValueId id, double expected) {
   if (!graph.is_constant(id)) return false;
   const Tensor& tensor = *graph.value(id).constant;
   if (tensor.size() == 0 || tensor.size() > look_at_most) return false;
-  for (std::int64_t i = 0; i < tensor.size(); ++i) {
+  for (std::int64_t i = 0; i < tensor.size(); ++i)
     if (tensor.as_double(i) != expected) return false;
-  }
   return true;
 }
 

@@ -63,11 +63,10 @@ bool merge_transposes(GraphRewriter& rewriter, const Node& node, ValueId input) 
   for (std::int64_t axis : perm)
     merged.push_back(inner->attributes.integers("perm")[static_cast<std::size_t>(axis)]);
   const ValueId base = inner->inputs[0];
-  if (std::is_sorted(merged.begin(), merged.end())) {
+  if (std::is_sorted(merged.begin(), merged.end()))
     rewriter.set(node.outputs[0], base);
-  } else {
+  else
     rewriter.replace(node, Op::transpose, {base}, {{"perm", merged}});
-  }
   return true;
 }
 
@@ -76,11 +75,10 @@ bool merge_reshapes(GraphRewriter& rewriter, const Node& node, ValueId input) {
   if (inner == nullptr) return false;
   const ValueId base = inner->inputs[0];
   const TensorType& out = rewriter.source().type(node.outputs[0]);
-  if (rewriter.graph().type(base) == out) {
+  if (rewriter.graph().type(base) == out)
     rewriter.set(node.outputs[0], base);
-  } else {
+  else
     rewriter.replace(node, Op::reshape, {base}, shape_attribute(out));
-  }
   return true;
 }
 
@@ -100,9 +98,8 @@ bool gather_to_slice(GraphRewriter& rewriter, const Node& node) {
   }
   const std::int64_t step = wanted.size() > 1 ? wanted[1] - wanted[0] : 1;
   if (step == 0) return false;
-  for (std::size_t i = 1; i < wanted.size(); ++i) {
+  for (std::size_t i = 1; i < wanted.size(); ++i)
     if (wanted[i] - wanted[i - 1] != step) return false;
-  }
   std::vector<std::int64_t> starts(dims.size(), 0);
   std::vector<std::int64_t> steps(dims.size(), 1);
   std::vector<std::int64_t> sizes = dims;

@@ -76,11 +76,10 @@ std::vector<bool> behind_products(const Graph& graph) {
   std::vector<bool> result(graph.nodes().size(), true);
   const auto uses = graph.uses();
   for (std::size_t i = graph.nodes().size(); i-- > 0;) {
-    for (const ValueId output : graph.nodes()[i].outputs) {
+    for (const ValueId output : graph.nodes()[i].outputs)
       for (const NodeId reader : uses[static_cast<std::size_t>(output)])
         result[i] =
             result[i] && result[static_cast<std::size_t>(reader)] && !is_product(graph.node(reader).op);
-    }
   }
   return result;
 }

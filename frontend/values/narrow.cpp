@@ -52,9 +52,8 @@ std::uint8_t encode_narrow(DType dtype, double value) {
 }
 
 double decode_narrow(DType dtype, std::uint8_t code) {
-  if (dtype == DType::f8e8m0) {
+  if (dtype == DType::f8e8m0)
     return code == e8m0_nan ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, code - e8m0_bias);
-  }
   const NarrowFormat format = narrow_format(dtype);
   if (!format.has_negative_zero && code == format.nan) return std::numeric_limits<double>::quiet_NaN();
   const int magnitude = code & (format.sign_mask() - 1);

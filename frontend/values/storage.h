@@ -139,9 +139,8 @@ std::vector<C> decode(const Tensor& tensor) {
 template <typename C>
 Tensor encode(DType dtype, const Dims& dims, const std::vector<C>& values) {
   Tensor tensor(dtype, dims);
-  if (values.size() != static_cast<std::size_t>(tensor.size())) {
+  if (values.size() != static_cast<std::size_t>(tensor.size()))
     throw InternalError("{} values for {}", values.size(), tensor.type().to_string());
-  }
   with_storage(dtype, [&](auto zero) {
     using T = decltype(zero);
     auto* target = static_cast<T*>(tensor.mutable_data());

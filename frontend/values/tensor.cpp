@@ -76,16 +76,14 @@ const void* Tensor::made() const {
 }
 
 void Tensor::assign(const void* bytes, std::size_t count) {
-  if (count != static_cast<std::size_t>(byte_size())) {
+  if (count != static_cast<std::size_t>(byte_size()))
     throw InternalError("{} bytes given for a tensor of {}", count, byte_size());
-  }
   if (count > 0) std::memcpy(mutable_data(), bytes, count);
 }
 
 void Tensor::check_element_size(std::size_t size) const {
-  if (size != dtype_size(dtype_)) {
+  if (size != dtype_size(dtype_))
     throw InternalError("a tensor of {} viewed as elements of {} bytes", dtype_name(dtype_), size);
-  }
 }
 
 double Tensor::as_double(std::int64_t i) const {

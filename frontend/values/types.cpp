@@ -52,9 +52,8 @@ std::string_view dtype_name(DType dtype) {
 }
 
 DType parse_dtype(std::string_view name) {
-  for (const DTypeRow& row : dtype_table) {
+  for (const DTypeRow& row : dtype_table)
     if (row.name == name) return row.dtype;
-  }
   throw ModelError("unknown element type '{}'", name);
 }
 

@@ -35,9 +35,8 @@ constexpr std::array forms = {
 };
 
 const FormRow& form_row(const Form& form) {
-  for (const FormRow& row : forms) {
+  for (const FormRow& row : forms)
     if (row.name == form.name) return row;
-  }
   throw UnsupportedError("no form of an algorithm is called '{}'", form.name);
 }
 
@@ -78,9 +77,8 @@ std::vector<Packing> cuda_matmul_packings(const Kernel& kernel, const Form& /*fo
 std::vector<Packing> cuda_conv_packings(const Kernel& kernel, const Form& /*form*/) {
   std::vector<Packing> packings = layout_packings(kernel);
   const ValueId filter = kernel.body.node(kernel.anchor).inputs.at(1);
-  for (std::size_t i = 0; i < packings.size(); ++i) {
+  for (std::size_t i = 0; i < packings.size(); ++i)
     if (kernel.body.inputs[i] == filter) packings[i] = {{1, 1, 1, 1}, {0, 4, 6, 2}};
-  }
   return packings;
 }
 

@@ -141,11 +141,9 @@ class AttentionForm {
   Func over_lanes(const std::string& suffix, const Func& source, bool by_max) {
     std::vector<Expr> parts;
     for (int lane = 0; lane < panel_width; ++lane) parts.push_back(source(with({lane, d1_})));
-    for (std::size_t count = parts.size() / 2; count > 0; count /= 2) {
-      for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t count = parts.size() / 2; count > 0; count /= 2)
+      for (std::size_t i = 0; i < count; ++i)
         parts[i] = by_max ? Halide::max(parts[i], parts[i + count]) : strict_add(parts[i], parts[i + count]);
-      }
-    }
     Func stage = builder_.stage(name_ + suffix);
     stage(vars({d1_})) = parts[0];
     return stage;

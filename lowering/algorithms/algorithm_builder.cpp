@@ -64,9 +64,8 @@ Coordinate Coordinate::split(const Expr& outer, const Expr& inner, int block, st
 
 Halide::RDom reduction_domain(const std::vector<std::int64_t>& extents) {
   std::vector<Halide::Internal::ReductionVariable> variables;
-  for (std::size_t i = 0; i < extents.size(); ++i) {
+  for (std::size_t i = 0; i < extents.size(); ++i)
     variables.push_back({"r" + std::to_string(i), Expr(0), Expr(static_cast<int>(extents[i]))});
-  }
   return Halide::RDom(Halide::Internal::ReductionDomain(variables));
 }
 
@@ -101,13 +100,12 @@ Coordinates AlgorithmBuilder::coordinates_of(const TensorType& type) {
   Coordinates at(type.shape.size());
   for (std::size_t d = 0; d < vars.size(); ++d) {
     Coordinate& coordinate = at[static_cast<std::size_t>(order.logical[d])];
-    if (order.is_inner[d]) {
+    if (order.is_inner[d])
       coordinate.inner = vars[d];
-    } else if (coordinate.inner.defined()) {
+    else if (coordinate.inner.defined())
       coordinate = Coordinate::split(vars[d], coordinate.inner, type.layout.channel_block, type.dims()[1]);
-    } else {
+    else
       coordinate.full = vars[d];
-    }
   }
   return at;
 }
@@ -120,13 +118,12 @@ std::vector<Expr> AlgorithmBuilder::arguments_of(const TensorType& type, const C
     const int logical = order.logical[d];
     const Coordinate& coordinate = at.at(static_cast<std::size_t>(logical));
     const bool is_split = logical == 1 && block > 0;
-    if (!is_split) {
+    if (!is_split)
       arguments.push_back(coordinate.full);
-    } else if (coordinate.block == block) {
+    else if (coordinate.block == block)
       arguments.push_back(order.is_inner[d] ? coordinate.inner : coordinate.outer);
-    } else {
+    else
       arguments.push_back(order.is_inner[d] ? coordinate.full % block : coordinate.full / block);
-    }
   }
   return arguments;
 }
@@ -145,10 +142,9 @@ ReducedDims AlgorithmBuilder::reduce_over(const TensorType& type, const std::vec
   for (const int axis : axes) {
     Expr inner;
     Expr outer;
-    for (std::size_t d = 0; d < order.logical.size(); ++d) {
+    for (std::size_t d = 0; d < order.logical.size(); ++d)
       if (order.logical[d] == axis)
         (order.is_inner[d] ? inner : outer) = result.domain[static_cast<int>(variable_of[d])];
-    }
     if (!inner.defined()) {
       result.at.emplace_back(outer);
       continue;
@@ -186,9 +182,8 @@ Expr AlgorithmBuilder::read_stored(ValueId id, const Coordinates& at) const {
     throw InternalError("value '{}' was read before it was defined", value.name);
   // A packing that only spells out the value's own layout stores elements where the type says.
   const Packing& packing = packings_[input->second];
-  if (!packing.is_identity() && packing.packed_dims(value.type.dims()) != value.type.storage_dims()) {
+  if (!packing.is_identity() && packing.packed_dims(value.type.dims()) != value.type.storage_dims())
     throw InternalError("input '{}' is packed; its form must read it by packed coordinates", value.name);
-  }
   const Expr element = algorithm_.inputs[input->second](arguments);
   return value.type.dtype == DType::bf16 ? element : from_storage(element, value.type.dtype);
 }
@@ -196,9 +191,8 @@ Expr AlgorithmBuilder::read_stored(ValueId id, const Coordinates& at) const {
 Coordinates AlgorithmBuilder::broadcast_coordinates(ValueId id, const Coordinates& at) const {
   const Dims dims = type(id).dims();
   Coordinates own;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
+  for (std::size_t i = 0; i < dims.size(); ++i)
     own.push_back(dims[i] == 1 ? Coordinate(0) : at.at(at.size() - dims.size() + i));
-  }
   return own;
 }
 

@@ -30,11 +30,10 @@ Expr rounded_vector(const Expr& value) {
   for (int begin = 0; begin < lanes; begin += instruction_lanes) {
     const int count = std::min(instruction_lanes, lanes - begin);
     const Expr part = count == lanes ? value : Shuffle::make_slice(value, begin, 1, count);
-    if (count == instruction_lanes) {
+    if (count == instruction_lanes)
       parts.push_back(instruction(part));
-    } else {
+    else
       parts.push_back(Shuffle::make_slice(instruction(Shuffle::make_concat({part, part})), 0, 1, half));
-    }
   }
   return parts.size() == 1 ? parts[0] : Shuffle::make_concat(parts);
 }

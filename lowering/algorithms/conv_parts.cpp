@@ -11,9 +11,8 @@ using Halide::Func;
 using Halide::Var;
 
 bool is_weight(const Kernel& kernel, ValueId id) {
-  for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i) {
+  for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i)
     if (kernel.body.inputs[i] == id) return kernel.input_is_weight.at(i);
-  }
   return false;
 }
 

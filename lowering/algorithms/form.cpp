@@ -10,9 +10,8 @@ namespace {
 std::int64_t parse_number(std::string_view text, std::string_view whole) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
+  if (error != std::errc() || end != text.data() + text.size())
     throw ModelError("form '{}': '{}' is not a number", whole, text);
-  }
   return number;
 }
 

@@ -169,9 +169,8 @@ Quadrant reduce_angle(const Expr& x) {
   const Expr n = Halide::floor(x * 0.636619772F + 0.5F);
   // Products of 8-bit heads of pi/2 are exact while n < 2^16; strict operations keep the order.
   Expr rest = x;
-  for (const float part : {1.5703125F, 4.837512969970703125e-4F, 7.54978995489188216e-8F}) {
+  for (const float part : {1.5703125F, 4.837512969970703125e-4F, 7.54978995489188216e-8F})
     rest = strict_sub(rest, strict_mul(n, part));
-  }
   return {cast<int>(Halide::clamp(n, -1e9F, 1e9F)), Halide::clamp(rest, -1.0F, 1.0F)};
 }
 

@@ -42,9 +42,8 @@ void check_fits(const Packing& packing, const Dims& dims) {
       throw InternalError("packing order names axis {} again", axis);
     axes += again ? 1 : 0;
   }
-  if (packing.order.size() != axes) {
+  if (packing.order.size() != axes)
     throw InternalError("packing order has {} axes, expected {}", packing.order.size(), axes);
-  }
 }
 
 std::vector<Axis> packed_axes(const Packing& packing, const Dims& dims) {
@@ -88,11 +87,10 @@ void pack_range(const Element* source, Element* target, const std::vector<Axis>&
       const std::int64_t count =
           std::min(last.extent, (left + last.coordinate_step - 1) / last.coordinate_step);
       const Element* from = source + offset;
-      if (last.source_step == 1) {
+      if (last.source_step == 1)
         std::memcpy(target, from, static_cast<std::size_t>(count) * sizeof(Element));
-      } else {
+      else
         for (std::int64_t i = 0; i < count; ++i) target[i] = from[i * last.source_step];
-      }
     }
     for (std::size_t a = axes.size() - 1; a-- > 0;) {
       coordinate[axes[a].dim] += axes[a].coordinate_step;

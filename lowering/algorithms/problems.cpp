@@ -40,13 +40,11 @@ std::string body_refusal(const Kernel& kernel) {
     const bool after = depends[static_cast<std::size_t>(node.outputs.at(0))];
     if (after && !info.has(OpTrait::pointwise))
       return fmt::format("{} after the anchor is not pointwise", info.name);
-    if (!info.has(OpTrait::pointwise) && !info.has(OpTrait::view) && !info.has(OpTrait::creation)) {
+    if (!info.has(OpTrait::pointwise) && !info.has(OpTrait::view) && !info.has(OpTrait::creation))
       return fmt::format("its body also has {}", info.name);
-    }
     const TensorType& own = body.type(node.outputs.at(0));
-    if (after && (own.shape != type.shape || own.layout != type.layout)) {
+    if (after && (own.shape != type.shape || own.layout != type.layout))
       return fmt::format("{} after the anchor changes the shape", info.name);
-    }
   }
   return "";
 }
@@ -229,9 +227,8 @@ namespace {
 Reading<ConvProblem> read_conv_products(const Kernel& kernel, const Node& node, bool depthwise) {
   const Graph& body = kernel.body;
   Reading<ConvProblem> reading;
-  for (const std::string& refusal : {float_refusal(body, node), conv_refusal(kernel, node, depthwise)}) {
+  for (const std::string& refusal : {float_refusal(body, node), conv_refusal(kernel, node, depthwise)})
     if (!refusal.empty()) return {{}, refusal};
-  }
   ConvProblem& problem = reading.problem;
   problem.x = node.inputs.at(0);
   problem.weight = node.inputs.at(1);
@@ -347,13 +344,12 @@ Reading<ConvProblem> read_conv_tiles(const Kernel& kernel) {
   Reading<ConvProblem> reading = read_conv_products(kernel, false);
   ConvProblem& p = reading.problem;
   if (!reading.refusal.empty()) return reading;
-  if (p.element != DType::bf16) {
+  if (p.element != DType::bf16)
     reading.refusal = fmt::format("it is {}, tiles multiply bf16", dtype_name(p.element));
-  } else if (p.block % conv_tile_depth != 0) {
+  else if (p.block % conv_tile_depth != 0)
     reading.refusal = fmt::format("its blocks have {} channels, a tile's row {}", p.block, conv_tile_depth);
-  } else if (!p.x_is_blocked && p.channels < p.block) {
+  else if (!p.x_is_blocked && p.channels < p.block)
     reading.refusal = fmt::format("its input has {} channels, less than a block of {}", p.channels, p.block);
-  }
   p.source_block = p.fold_block = p.block;
   return reading;
 }
@@ -383,17 +379,16 @@ Reading<ConvProblem> read_winograd(const Kernel& kernel) {
   Reading<ConvProblem> reading = read_conv(kernel, false);
   if (!reading.refusal.empty()) return reading;
   const ConvProblem& p = reading.problem;
-  if (p.element != DType::f32) {
+  if (p.element != DType::f32)
     reading.refusal = fmt::format("it is {}: transforms need the digits of f32", dtype_name(p.element));
-  } else if (p.kernel_y != 3 || p.kernel_x != 3) {
+  else if (p.kernel_y != 3 || p.kernel_x != 3)
     reading.refusal = fmt::format("its window is {} x {}, not 3 x 3", p.kernel_y, p.kernel_x);
-  } else if (p.has_strides()) {
+  else if (p.has_strides())
     reading.refusal = fmt::format("its strides are {} and {}, not 1", p.stride_y, p.stride_x);
-  } else if (p.dilation_y != 1 || p.dilation_x != 1) {
+  else if (p.dilation_y != 1 || p.dilation_x != 1)
     reading.refusal = fmt::format("its dilations are {} and {}, not 1", p.dilation_y, p.dilation_x);
-  } else if (p.has_few_channels()) {
+  else if (p.has_few_channels())
     reading.refusal = fmt::format("its input has {} channels, less than a block of {}", p.channels, p.block);
-  }
   return reading;
 }
 

@@ -41,9 +41,8 @@ void broadcast(StridedView& view, const Dims& dims) {
   const StridedView from = view;
   const std::size_t added = dims.size() - from.dims.size();
   view.strides.assign(dims.size(), 0);
-  for (std::size_t i = 0; i < from.dims.size(); ++i) {
+  for (std::size_t i = 0; i < from.dims.size(); ++i)
     if (from.dims[i] == dims[added + i]) view.strides[added + i] = from.strides[i];
-  }
   view.dims = dims;
 }
 

@@ -73,11 +73,10 @@ void combine(const std::vector<double>& factors, const Lanes& x, const Lanes& y,
 /// to[(row * n + column) * plane + i].
 void transform_group(const Matrix& g, const float* from, std::int64_t count, float* to, std::int64_t plane) {
   std::array<Lanes, 9> taps{};
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < count; ++i)
     for (std::size_t tap = 0; tap < taps.size(); ++tap)
       taps[tap][static_cast<std::size_t>(i)] =
           static_cast<double>(from[9 * i + static_cast<std::int64_t>(tap)]);
-  }
   for (const std::vector<double>& row : g) {
     std::array<Lanes, 3> across{};
     for (std::size_t tap = 0; tap < 3; ++tap)
@@ -111,9 +110,8 @@ Dims transformed_filter_dims(const Dims& filter, int tile) {
 
 Tensor transform_filter(const Tensor& filter, int tile) {
   Tensor result(DType::f32, transformed_filter_dims(filter.dims(), tile));
-  if (filter.dtype() != DType::f32) {
+  if (filter.dtype() != DType::f32)
     throw UnsupportedError("Winograd's transform takes f32 filters, got {}", dtype_name(filter.dtype()));
-  }
   const Matrix& g = winograd_transform(tile).filter;
   const std::int64_t count = filter.dims()[0] * filter.dims()[1];
   const auto* from = static_cast<const float*>(filter.data());

@@ -157,9 +157,7 @@ class Assigner {
   }
 
   Graph run() {
-    for (const Node& node : source_.nodes()) {
-      add(node, wants(node));
-    }
+    for (const Node& node : source_.nodes()) add(node, wants(node));
     for (ValueId output : source_.outputs) result_.outputs.push_back(as_dense(output));
     result_.output_names = source_.output_names;
     return std::move(result_);
@@ -195,9 +193,8 @@ class Assigner {
   void add(const Node& node, const std::optional<Wanted>& wanted) {
     std::vector<ValueId> inputs;
     inputs.reserve(node.inputs.size());
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
       inputs.push_back(wanted && (*wanted)[i] ? as_blocked(node.inputs[i]) : as_dense(node.inputs[i]));
-    }
     const std::vector<ValueId> outputs =
         result_.add_node(node.op, std::move(inputs), node.attributes, node.name);
     for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -135,10 +135,9 @@ class Flattener {
     flat_.insert(flat);
     Dims dims;
     const Dims& axes = node.attributes.integers("axes");
-    for (int d = 0; d < graph.type(input).rank(); ++d) {
+    for (int d = 0; d < graph.type(input).rank(); ++d)
       if (std::find(axes.begin(), axes.end(), d) == axes.end())
         dims.push_back(graph.type(input).dims()[static_cast<std::size_t>(d)]);
-    }
     return add_reshape(graph, flat, dims);
   }
 

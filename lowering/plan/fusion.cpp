@@ -69,9 +69,8 @@ class Fuser {
       const bool is_loose = live_[index(id)] && !taken_[index(id)] && !is_free_[index(id)];
       if (is_loose && role_of(node(id)) == Role::anchor) grow_epilogue(id);
     }
-    for (NodeId id = count; id-- > 0;) {
+    for (NodeId id = count; id-- > 0;)
       if (live_[index(id)]) place(id);
-    }
     std::sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) { return a.root < b.root; });
     std::vector<Group> groups;
     groups.reserve(drafts_.size());
@@ -114,9 +113,8 @@ class Fuser {
   [[nodiscard]] bool is_open(NodeId id, const NodeSet& inside) const {
     for (ValueId output : node(id).outputs) {
       if (is_output_[index(output)]) return true;
-      for (NodeId reader : readers_[index(output)]) {
+      for (NodeId reader : readers_[index(output)])
         if (!inside.contains(reader)) return true;
-      }
     }
     return false;
   }
@@ -138,9 +136,8 @@ class Fuser {
     for (NodeId id : inside) {
       for (ValueId output : node(id).outputs) {
         if (is_output_[index(output)]) return std::nullopt;
-        for (NodeId reader : readers_[index(output)]) {
+        for (NodeId reader : readers_[index(output)])
           if (!inside.contains(reader) && (!first || reader < *first)) first = reader;
-        }
       }
     }
     return first;

@@ -65,9 +65,8 @@ Prologue cost_of(const Graph& graph, const Node& node) {
 Prologue prologue_of(const Node& anchor, std::size_t input) {
   if (anchor.op == Op::concat) return Prologue::views;
   if (anchor.op == Op::pad) return input == 0 ? Prologue::any : Prologue::none;
-  for (const AnchorRule& rule : rules) {
+  for (const AnchorRule& rule : rules)
     if (has_trait(anchor.op, rule.trait)) return input == 0 ? rule.data : rule.other;
-  }
   return Prologue::none;
 }
 
@@ -118,9 +117,8 @@ bool is_worth_repeating(const Graph& graph, const Node& node) {
   const std::int64_t elements = graph.type(node.outputs[0]).element_count();
   if (elements == 1) return true;
   int large_operands = 0;
-  for (ValueId input : node.inputs) {
+  for (ValueId input : node.inputs)
     if (input != no_value && graph.type(input).element_count() * 4 > elements) ++large_operands;
-  }
   return large_operands <= 1;
 }
 

@@ -16,10 +16,9 @@ class Joiner {
   explicit Joiner(const Graph& graph) : graph_(graph), outputs_(graph.outputs.begin(), graph.outputs.end()) {
     joins_ = no_joins(graph);
     std::vector<NodeId> concats;
-    for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    for (std::size_t i = 0; i < graph.nodes().size(); ++i)
       if (graph.nodes()[i].op == Op::concat && is_contiguous(graph.nodes()[i]))
         concats.push_back(static_cast<NodeId>(i));
-    }
     // The longest first: shorter ones may then turn out to be the beginning of a longer one.
     std::stable_sort(concats.begin(), concats.end(), [&](NodeId a, NodeId b) {
       return graph.node(a).inputs.size() > graph.node(b).inputs.size();

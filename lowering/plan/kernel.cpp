@@ -34,9 +34,8 @@ constexpr std::string_view weights_line = "weights:";
 /// The first node for which `accept` holds, or no_node.
 template <typename Accept>
 NodeId find_node(const Graph& body, Accept accept) {
-  for (std::size_t i = 0; i < body.nodes().size(); ++i) {
+  for (std::size_t i = 0; i < body.nodes().size(); ++i)
     if (accept(body.nodes()[i].op)) return static_cast<NodeId>(i);
-  }
   return no_node;
 }
 
@@ -102,9 +101,8 @@ std::string kernel_text(const Kernel& kernel) {
   std::string text = graph_text(kernel.body);
   if (!text.ends_with('\n')) text += '\n';
   text += weights_line;
-  for (std::size_t i = 0; i < kernel.input_is_weight.size(); ++i) {
+  for (std::size_t i = 0; i < kernel.input_is_weight.size(); ++i)
     if (kernel.input_is_weight[i]) text += fmt::format(" in{}", i);
-  }
   return text + "\n";
 }
 

@@ -71,9 +71,8 @@ class PlanBuilder {
  public:
   PlanBuilder(const Graph& graph, const Joins& joins) : graph_(graph), joins_(joins) {
     plan_.name = graph.name;
-    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i)
       plan_.inputs.push_back(add_buffer(graph.inputs[i], BufferKind::input, static_cast<std::int32_t>(i)));
-    }
   }
 
   void add_launch(const Group& group) {
@@ -154,9 +153,8 @@ class PlanBuilder {
     if (joins_.parts.contains(id)) return add_part(id);
     const Value& value = graph_.value(id);
     if (value.constant) return add_weight(id, *value.constant);
-    if (value.producer == no_node || !is_free(graph_, graph_.node(value.producer))) {
+    if (value.producer == no_node || !is_free(graph_, graph_.node(value.producer)))
       throw InternalError("lowering: '{}' is read but no launch writes it", value.name);
-    }
     const BufferId source = buffer_of(graph_.node(value.producer).inputs[0]);
     if (buffer(source).kind == BufferKind::weight) {
       const Tensor weight = plan_.weights[static_cast<std::size_t>(buffer(source).index)];

@@ -44,17 +44,15 @@ void insert_sorted(std::vector<Placed>& placed, const Placed& item) {
 }  // namespace
 
 BufferId root_of(const Plan& plan, BufferId buffer) {
-  while (plan.buffers[static_cast<std::size_t>(buffer)].alias_of >= 0) {
+  while (plan.buffers[static_cast<std::size_t>(buffer)].alias_of >= 0)
     buffer = plan.buffers[static_cast<std::size_t>(buffer)].alias_of;
-  }
   return buffer;
 }
 
 std::int64_t offset_in_root(const Plan& plan, BufferId buffer) {
   std::int64_t offset = 0;
-  for (; buffer >= 0; buffer = plan.buffers[static_cast<std::size_t>(buffer)].alias_of) {
+  for (; buffer >= 0; buffer = plan.buffers[static_cast<std::size_t>(buffer)].alias_of)
     offset += plan.buffers[static_cast<std::size_t>(buffer)].alias_offset;
-  }
   return offset;
 }
 
@@ -68,9 +66,8 @@ std::vector<LiveRange> live_ranges(const Plan& plan) {
     seen[root] = true;
     ranges[root].last = std::max(ranges[root].last, when);
   };
-  for (std::int32_t i = 0; i < end; ++i) {
+  for (std::int32_t i = 0; i < end; ++i)
     for (BufferId argument : plan.launches[static_cast<std::size_t>(i)].arguments) touch(argument, i);
-  }
   for (BufferId output : plan.outputs) touch(output, end);
   return ranges;
 }

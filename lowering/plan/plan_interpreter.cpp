@@ -84,9 +84,8 @@ class Memory {
 }  // namespace
 
 std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& inputs) {
-  if (inputs.size() != plan.inputs.size()) {
+  if (inputs.size() != plan.inputs.size())
     throw InputError("plan '{}' takes {} inputs, got {}", plan.name, plan.inputs.size(), inputs.size());
-  }
   Memory memory(plan);
   for (std::size_t i = 0; i < inputs.size(); ++i) memory.write(plan.inputs[i], inputs[i]);
   for (const Launch& launch : plan.launches) {

@@ -44,12 +44,10 @@ void check_aliases(const Plan& plan, Problems& problems) {
   for (const Buffer& buffer : plan.buffers) {
     if (buffer.alias_of < 0) continue;
     const Buffer& whole = buffer_at(plan, buffer.alias_of);
-    if (buffer.alias_offset < 0 || buffer.alias_offset + buffer.type.byte_size() > whole.type.byte_size()) {
+    if (buffer.alias_offset < 0 || buffer.alias_offset + buffer.type.byte_size() > whole.type.byte_size())
       problems.push_back(fmt::format("alias '{}' reaches beyond '{}'", buffer.name, whole.name));
-    }
-    if (buffer.alias_offset != 0 && buffer.kind != BufferKind::arena) {
+    if (buffer.alias_offset != 0 && buffer.kind != BufferKind::arena)
       problems.push_back(fmt::format("'{}' is a part of a value outside the arena", buffer.name));
-    }
     if (buffer.kind == BufferKind::weight)
       problems.push_back(fmt::format("weight '{}' is an alias", buffer.name));
   }
@@ -83,9 +81,8 @@ class Written {
     std::sort(ranges.begin(), ranges.end());
     std::int64_t next = offset_in_root(plan_, id);
     const std::int64_t end = next + size(id);
-    for (const auto& [from, to] : ranges) {
+    for (const auto& [from, to] : ranges)
       if (from <= next) next = std::max(next, to);
-    }
     return !ranges.empty() && next >= end;
   }
 
@@ -102,12 +99,10 @@ void check_order(const Plan& plan, Problems& problems) {
     const std::size_t inputs = kernel_of(plan, launch).body.inputs.size();
     for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
       const std::string& name = buffer_at(plan, launch.arguments[i]).name;
-      if (i < inputs && !written.covers(launch.arguments[i])) {
+      if (i < inputs && !written.covers(launch.arguments[i]))
         problems.push_back(fmt::format("launch '{}' reads '{}' before it is written", launch.name, name));
-      }
-      if (i >= inputs && !written.write(launch.arguments[i])) {
+      if (i >= inputs && !written.write(launch.arguments[i]))
         problems.push_back(fmt::format("launch '{}' writes '{}' a second time", launch.name, name));
-      }
     }
   }
   for (BufferId output : plan.outputs) {

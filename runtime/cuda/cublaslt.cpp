@@ -211,9 +211,8 @@ void CublasLtMatmul::run(std::size_t algorithm, const Arguments& arguments, Stre
 
 void CublasLtMatmul::release() noexcept {
   if (operation_ != nullptr) (void)library().descriptor_destroy(operation_);
-  for (MatrixLayout layout : {b_, a_, out_}) {
+  for (MatrixLayout layout : {b_, a_, out_})
     if (layout != nullptr) (void)library().layout_destroy(layout);
-  }
 }
 
 }  // namespace sylvite::cuda

@@ -102,9 +102,8 @@ void launch(const Launch& launch, StreamHandle stream) {
     attribute.value.values[0] = 1;
   }
   std::vector<void*> arguments;
-  for (const std::vector<std::byte>& bytes : launch.arguments) {
+  for (const std::vector<std::byte>& bytes : launch.arguments)
     arguments.push_back(const_cast<std::byte*>(bytes.data()));
-  }
   driver().launch(&config, launch.function, arguments.data(), nullptr);
 }
 
@@ -139,9 +138,8 @@ Graph::Graph(const Stream& stream, const std::function<void()>& work) {
   try {
     work();
   } catch (...) {
-    if (driver().stream_end_capture.try_call(stream.get(), &graph) == 0 && graph != nullptr) {
+    if (driver().stream_end_capture.try_call(stream.get(), &graph) == 0 && graph != nullptr)
       (void)driver().graph_destroy.try_call(graph);
-    }
     throw;
   }
   driver().stream_end_capture(stream.get(), &graph);

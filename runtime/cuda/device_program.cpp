@@ -22,9 +22,8 @@ std::size_t bytes_of(const Plan& plan, BufferId id) {
 void check_addresses(const std::vector<cuda::DevicePointer>& addresses, const Plan& plan,
                      const std::vector<BufferId>& ids, const char* what) {
   constexpr cuda::DevicePointer alignment = 16;  // of vector loads and tensor memory access
-  if (addresses.size() != ids.size()) {
+  if (addresses.size() != ids.size())
     throw InputError("{} {} addresses given, the model has {} {}s", addresses.size(), what, ids.size(), what);
-  }
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     if (bytes_of(plan, ids[i]) == 0) continue;
     if (addresses[i] == 0 || addresses[i] % alignment != 0) {
@@ -127,9 +126,8 @@ void DeviceProgram::upload(const std::vector<Tensor>& inputs) {
 }
 
 void DeviceProgram::issue_in_order(cuda::StreamHandle stream) const {
-  for (const std::vector<cuda::Launch>& launches : launches_) {
+  for (const std::vector<cuda::Launch>& launches : launches_)
     for (const cuda::Launch& launch : launches) cuda::launch(launch, stream);
-  }
 }
 
 /// While stream_ is captured: other streams fork from it and join it, by events.
@@ -159,9 +157,8 @@ void DeviceProgram::record_branches() {
     ends.emplace_back(false).record(stream);
     last[number] = &ends.back();
   }
-  for (std::size_t s = 1; s < streams_; ++s) {
+  for (std::size_t s = 1; s < streams_; ++s)
     if (last[s] != nullptr) cuda::driver().stream_wait_event(stream_.get(), last[s]->get(), 0);
-  }
 }
 
 void DeviceProgram::issue(cuda::StreamHandle stream) {

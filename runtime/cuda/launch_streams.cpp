@@ -52,9 +52,8 @@ struct Order {
 std::size_t stream_for(const Order& order, const std::vector<bool>& waited) {
   std::size_t best = none;
   const auto age = [&](std::size_t s) { return order.last[s] == none ? 0 : order.last[s] + 1; };
-  for (std::size_t s = 0; s < order.last.size(); ++s) {
+  for (std::size_t s = 0; s < order.last.size(); ++s)
     if (order.follows(s, waited) && (best == none || age(s) > age(best))) best = s;
-  }
   return best == none ? 0 : best;
 }
 

@@ -64,9 +64,8 @@ NotedLaunch note_template(const CudaTemplate& text, std::string_view image,
     launch.arguments.emplace_back(argument);
   }
   PointerArgument pointers;
-  for (const int argument : text.pointers) {
+  for (const int argument : text.pointers)
     pointers.words.push_back(argument < 0 ? 0 : words.at(static_cast<std::size_t>(argument)));
-  }
   launch.arguments.emplace_back(std::move(pointers));
   return launch;
 }

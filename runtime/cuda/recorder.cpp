@@ -118,9 +118,8 @@ std::uint64_t ScratchPlaces::take(std::size_t bytes) {
 
 void ScratchPlaces::give_back(std::uint64_t word) {
   const SymbolicAddress address = decode_address(word);
-  for (Block& block : blocks_) {
+  for (Block& block : blocks_)
     if (block.offset == address.offset) block.is_taken = false;
-  }
 }
 
 Recording LaunchRecorder::record(KernelArgv entry, void** arguments) {

@@ -136,9 +136,8 @@ bool compile_c(const std::string& compiler, const std::string& source, const std
 
 void write_archive(const std::string& path, const std::vector<Member>& members) {
   std::vector<llvm::NewArchiveMember> entries;
-  for (const auto& [name, bytes] : members) {
+  for (const auto& [name, bytes] : members)
     entries.emplace_back(llvm::MemoryBufferRef({bytes.data(), bytes.size()}, name));
-  }
   if (llvm::Error error =
           llvm::writeArchive(path, entries, llvm::SymtabWritingMode::NormalSymtab,
                              llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false)) {
@@ -174,9 +173,8 @@ bool is_identifier(const std::string& name) {
 
 std::string identifier_of(const std::string& model_path) {
   std::string name = std::filesystem::path(model_path).stem().string();
-  for (char& c : name) {
+  for (char& c : name)
     if (!is_identifier(std::string("_") + c)) c = '_';
-  }
   if (name.empty()) return "model";
   return is_identifier(name) ? name : "model_" + name;
 }
@@ -186,9 +184,8 @@ ExportReport export_model(Session& session, const ExportOptions& options) {
   if (session.host != nullptr) refuse_host_steps(*session.host);
   ExportReport report;
   report.name = options.name.empty() ? identifier_of(session.model_path) : options.name;
-  if (!is_identifier(report.name)) {
+  if (!is_identifier(report.name))
     throw UsageError("'{}' cannot name an exported model: it must be a C identifier", report.name);
-  }
   WeightsFile weights;
   ExportedModel model = describe(session, report.name, weights);
   const Sources sources = is_gpu_target(model.target)

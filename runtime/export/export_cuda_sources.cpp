@@ -42,9 +42,8 @@ CudaCode code_for(const std::string& architecture) {
   const bool is_name = architecture.starts_with("sm_") && architecture.size() > 4;
   const bool exact = architecture.ends_with("a");
   const std::string digits = is_name ? architecture.substr(3, architecture.size() - 3 - (exact ? 1 : 0)) : "";
-  if (digits.empty() || !std::ranges::all_of(digits, [](unsigned char c) { return std::isdigit(c) != 0; })) {
+  if (digits.empty() || !std::ranges::all_of(digits, [](unsigned char c) { return std::isdigit(c) != 0; }))
     throw UsageError("'{}' is no architecture of a GPU; write sm_80, sm_90 or the like", architecture);
-  }
   return {std::stoi(digits), exact, ""};
 }
 
@@ -187,10 +186,9 @@ std::string cuda_tables_source(const ExportedModel& model, const DeviceNotes& no
   const std::vector<std::string> copies = copy_rows(model);
   CudaTables tables;
   for (const std::vector<CudaCode>& each : codes) add_codes(tables, each);
-  for (std::size_t i = 0; i < notes.launches.size(); ++i) {
+  for (std::size_t i = 0; i < notes.launches.size(); ++i)
     for (const NotedLaunch& launch : notes.launches[i])
       add_launch(tables, model, model.plan->launches.at(i).name, launch, image_number(images, launch));
-  }
   std::string text =
       fmt::format("/* Tables of the exported model {0}. Made by Sylvite. */\n#include \"{0}.h\"\n\n{1}\n",
                   model.name, embedded::cuda_launcher_header);

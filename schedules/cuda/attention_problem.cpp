@@ -27,9 +27,8 @@ std::string set_strides(const StridedView& view, const std::string& name, Operan
   if (view.dims[rank - 2] == 1) operand.row = map_unit;
   if (operand.row == 0 || operand.head == 0 || operand.batch == 0)
     return fmt::format("'{}' is broadcast", name);
-  for (const std::int64_t each : {operand.offset, operand.row, operand.head, operand.batch}) {
+  for (const std::int64_t each : {operand.offset, operand.row, operand.head, operand.batch})
     if (each % map_unit != 0) return fmt::format("rows of '{}' do not begin at multiples of 16 bytes", name);
-  }
   return "";
 }
 

@@ -27,9 +27,8 @@ constexpr TemplateRow templates[] = {
 }  // namespace
 
 std::optional<CudaTemplate> cuda_template_of(const Kernel& kernel, const Candidate& candidate) {
-  for (const TemplateRow& row : templates) {
+  for (const TemplateRow& row : templates)
     if (candidate.form.name == row.form) return row.make(kernel, candidate.form);
-  }
   return std::nullopt;
 }
 

@@ -30,10 +30,9 @@ constexpr Fold folds[] = {
 /// Columns that a thread takes together: 16 bytes of what is read, or a divisor of the columns.
 std::int64_t vector_of(const CudaColumnsProblem& problem) {
   std::int64_t size = 4;
-  for (const CudaOperand& operand : problem.prologue_operands) {
+  for (const CudaOperand& operand : problem.prologue_operands)
     if (operand.passes_by())
       size = std::min<std::int64_t>(size, static_cast<std::int64_t>(dtype_size(operand.of.dtype)));
-  }
   std::int64_t vector = 16 / size;
   while (problem.columns % vector != 0) vector /= 2;
   return vector;
@@ -137,9 +136,8 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
   std::stable_sort(rated.begin(), rated.end(),
                    [](const Rated& a, const Rated& b) { return a.penalty < b.penalty; });
   std::vector<CudaColumnsChoice> choices;
-  for (const Rated& each : rated) {
+  for (const Rated& each : rated)
     if (choices.size() < most_choices) choices.push_back(each.choice);
-  }
   return choices;
 }
 

@@ -57,9 +57,8 @@ double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice
 
 /// Results leave in chunks of 32 to 128 columns: narrower ones take longer than the products.
 bool is_well_cut(int columns) {
-  for (int chunk = 32; chunk <= 128; chunk += 8) {
+  for (int chunk = 32; chunk <= 128; chunk += 8)
     if (columns % chunk == 0) return true;
-  }
   return columns < 32;
 }
 

@@ -76,11 +76,10 @@ bool is_matrix(const Windows& w) {
 }
 
 std::string window_refusal(const Windows& w, std::int64_t bytes) {
-  for (const std::int64_t pitch : {w.column_pitch, w.line_pitch, w.image_pitch, w.filter_pitch}) {
+  for (const std::int64_t pitch : {w.column_pitch, w.line_pitch, w.image_pitch, w.filter_pitch})
     if (pitch * bytes % map_alignment != 0)
       return fmt::format("{} bytes lie between its pixels or taps, no multiple of {}", pitch * bytes,
                          map_alignment);
-  }
   const auto is_wide = [](std::int64_t count, std::int64_t stride, std::int64_t pad, std::int64_t extent) {
     return pad > widest_corner || std::abs((count - 1) * stride - pad - (extent - 1)) >= widest_corner ||
            stride > widest_step;

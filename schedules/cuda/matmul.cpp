@@ -95,9 +95,8 @@ std::string multiply_text(const CudaMatmulProblem& problem, const CudaMatmulChoi
 
 std::string arguments_text(const std::vector<EpilogueTerm>& terms) {
   std::string text = "struct Arguments {\n  Out* out;\n";
-  for (const EpilogueTerm& term : terms) {
+  for (const EpilogueTerm& term : terms)
     text += fmt::format("  const {}* {};\n", dtype_name(term.operand->dtype), term.operand->name);
-  }
   return text + "};\n";
 }
 

@@ -31,10 +31,9 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 }
 
 double share_of(const CudaMatmulChoice& choice) {
-  for (const TileRow& tile : tiles) {
+  for (const TileRow& tile : tiles)
     if (tile.x == choice.tile_x && tile.y == choice.tile_y && tile.ping_pong == choice.ping_pong)
       return tile.share;
-  }
   return 1;
 }
 

@@ -107,9 +107,8 @@ std::vector<CudaTensorMap> result_maps(const CudaMatmulProblem& problem, const C
                                        const SharedMemoryPlan& plan, const std::vector<EpilogueTerm>& terms) {
   std::vector<CudaTensorMap> maps(2);
   if (plan.store_boxes) maps[0] = chunk_map(problem, choice, plan, problem.out_argument);
-  for (const EpilogueTerm& term : terms) {
+  for (const EpilogueTerm& term : terms)
     if (term.is_residual) maps[1] = chunk_map(problem, choice, plan, term.operand->input);
-  }
   return maps;
 }
 

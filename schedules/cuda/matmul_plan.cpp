@@ -43,9 +43,8 @@ SharedMemoryPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulCho
                                         : 0;
   if (plan.residual) plan.buffers_at = (received + 1023) / 1024 * 1024;
   plan.out_bytes = (std::max(received, plan.buffers_at + buffers) + 1023) / 1024 * 1024;
-  for (const EpilogueTerm& term : terms) {
+  for (const EpilogueTerm& term : terms)
     if (term.is_vector()) plan.vector_floats = term.offset + (term.extent + 3) / 4 * 4;
-  }
   const int stage = (choice.tile_x + choice.tile_y) * stage_row(problem);
   const int to_align = stage_row(problem) < 128 ? 2 * 1024 : 1024;
   const int fixed = to_align + 2 * plan.out_bytes + 2 * plan.vector_floats * 4 + 32;  // 4 barriers
@@ -71,13 +70,11 @@ std::vector<int> chunks_of(const CudaMatmulProblem& problem, const CudaMatmulCho
   const int own_y = choice.tile_y / choice.split;
   std::vector<int> chunks;
   const int widest = choice.swapped ? 64 : 128 / static_cast<int>(out_bytes(problem));
-  for (int chunk = widest; chunk >= 8; chunk -= 8) {
+  for (int chunk = widest; chunk >= 8; chunk -= 8)
     if (own_y % chunk == 0 && (choice.swapped || (chunk & (chunk - 1)) == 0)) chunks.push_back(chunk);
-  }
   const auto narrow = std::find_if(chunks.begin(), chunks.end(), [](int chunk) { return chunk < 32; });
-  for (int chunk = 72; choice.swapped && narrow == chunks.begin() && chunk <= most; chunk += 8) {
+  for (int chunk = 72; choice.swapped && narrow == chunks.begin() && chunk <= most; chunk += 8)
     if (own_y % chunk == 0) return {chunk};
-  }
   return chunks;
 }
 

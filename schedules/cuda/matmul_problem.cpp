@@ -80,11 +80,10 @@ std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dim
   operand.is_weight = kernel.input_is_weight.at(static_cast<std::size_t>(operand.input));
   operand.offset = view->offset;
   operand.batch_pitch = *batch;
-  for (const std::int64_t each : {operand.pitch, operand.offset, operand.batch_pitch}) {
+  for (const std::int64_t each : {operand.pitch, operand.offset, operand.batch_pitch})
     if (each * bytes % row_unit_bytes != 0)
       return fmt::format("rows of operand '{}' begin {} bytes apart, no multiple of {}", name, each * bytes,
                          row_unit_bytes);
-  }
   return "";
 }
 
@@ -125,9 +124,8 @@ std::string read_types(const Kernel& kernel, CudaMatmulProblem& problem) {
   problem.out = body.type(body.outputs[0]).dtype;
   const auto is_storage = [](DType d) { return d == DType::bf16 || d == DType::f16 || d == DType::f32; };
   if (body.type(node.inputs.at(1)).dtype != problem.element) return "its operands have two types";
-  for (const DType dtype : {problem.element, problem.out}) {
+  for (const DType dtype : {problem.element, problem.out})
     if (!is_storage(dtype)) return fmt::format("{} is no type of the tensor cores", dtype_name(dtype));
-  }
   return "";
 }
 

@@ -58,9 +58,8 @@ std::vector<const CudaOperand*> all_operands(const CudaNormProblem& problem) {
   std::vector<const CudaOperand*> all;
   for (const CudaOperand& operand : problem.prologue_operands) all.push_back(&operand);
   for (const CudaOperand& operand : problem.epilogue_operands) all.push_back(&operand);
-  for (const CudaOperand* operand : {&problem.scale, &problem.shift}) {
+  for (const CudaOperand* operand : {&problem.scale, &problem.shift})
     if (operand->of.input >= 0) all.push_back(operand);
-  }
   return all;
 }
 

@@ -34,10 +34,9 @@ Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
   while (first < rank && perm[first] == static_cast<std::int64_t>(first)) ++first;
   // The dims after those that stay are rotated by `shift`.
   const std::size_t shift = first < rank ? static_cast<std::size_t>(perm[first]) - first : 0;
-  for (std::size_t i = first; i < rank; ++i) {
+  for (std::size_t i = first; i < rank; ++i)
     if (static_cast<std::size_t>(perm[i]) != first + (i - first + shift) % (rank - first))
       return {{}, "not two runs of dims change places"};
-  }
   if (shift == 0) return {{}, "nothing changes place"};
   CudaTransposeProblem problem;
   problem.bytes = static_cast<int>(dtype_size(type.dtype));
@@ -68,9 +67,8 @@ std::vector<CudaTransposeChoice> cuda_transpose_choices(const CudaTransposeProbl
   std::vector<CudaTransposeChoice> choices;
   for (const auto& [down, across] : tiles) {
     if (down * across * 16 * problem.unit() > most_shared) continue;
-    for (const bool rows_first : {true, false}) {
+    for (const bool rows_first : {true, false})
       for (const int streams : {0, 3}) choices.push_back({down, across, rows_first, streams});
-    }
   }
   std::stable_sort(choices.begin(), choices.end(),
                    [&](const CudaTransposeChoice& a, const CudaTransposeChoice& b) {

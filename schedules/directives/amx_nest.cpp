@@ -42,9 +42,8 @@ Nest read_nest(Stmt statement) {
       statement = let->body;
     } else if (const auto* loop = statement.as<For>()) {
       const auto extent = as_const_int(inlined(loop->extent));
-      if (!extent || loop->for_type != ForType::Serial) {
+      if (!extent || loop->for_type != ForType::Serial)
         refuse("loop {} is {}", loop->name, extent ? "not serial" : "of no constant extent");
-      }
       nest.loops.push_back({loop->name, inlined(loop->min), static_cast<int>(*extent)});
       statement = loop->body;
     } else {
@@ -107,9 +106,8 @@ std::pair<const Load*, const Load*> factors_of(const Expr& expr) {
 
 /// Loops that move one operand and not the other say which is which.
 bool has_columns(const Access& a, const Access& c) {
-  for (std::size_t i = 0; i < a.moves.size(); ++i) {
+  for (std::size_t i = 0; i < a.moves.size(); ++i)
     if (is_const_one(c.moves[i]) && is_const_zero(a.moves[i])) return true;
-  }
   return false;
 }
 
@@ -169,21 +167,19 @@ Roles roles_of(const Nest& nest, const Product& product) {
     const Expr& c = product.c.moves[i];
     const Expr& b = product.b.moves[i];
     const bool moves_a = !is_const_zero(product.a.moves[i]);
-    if (is_const_zero(c)) {
+    if (is_const_zero(c))
       add_fold_loop(nest, product, i, roles);
-    } else if (is_const_zero(b)) {
-      if (roles.rows) {
+    else if (is_const_zero(b))
+      if (roles.rows)
         roles.row_tiles.push_back(i);
-      } else {
+      else
         roles.rows = i;
-      }
-    } else if (moves_a) {
+    else if (moves_a)
       refuse("loop {} moves both operands and the sum: it belongs outside of the stage", nest.loops[i].name);
-    } else if (!roles.columns && is_const_one(c) && is_const(b, product.group())) {
+    else if (!roles.columns && is_const_one(c) && is_const(b, product.group()))
       roles.columns = i;
-    } else {
+    else
       roles.column_tiles.push_back(i);
-    }
   }
   if (!roles.has_group)
     refuse("no loop of {} goes through {} neighbours of both operands", product.c.name, product.group());

@@ -204,9 +204,8 @@ class OverlapEpilogue : public IRMutator {
     const std::optional<Stmt> row = descend(consume, rows);
     if (!row) return std::nullopt;
     Count count;
-    for (const Level& level : rows) {
+    for (const Level& level : rows)
       if (level.loop != nullptr && !count.add(*level.loop, level.extent)) return std::nullopt;
-    }
     const int most = (count.extent + steps.extent - 1) / steps.extent;
     const Expr first = steps.now * most;
     const std::string name = unique_name("epilogue");
@@ -224,9 +223,8 @@ class OverlapEpilogue : public IRMutator {
   /// Whether no block came before.
   static Expr is_first(const Levels& blocks) {
     Expr result = const_true();
-    for (const Level& level : blocks) {
+    for (const Level& level : blocks)
       if (level.loop != nullptr) result = result && int_variable(level.name) == level.min;
-    }
     return simplify(result);
   }
 
@@ -248,9 +246,8 @@ class OverlapEpilogue : public IRMutator {
 
   static Stmt last(const Levels& blocks, const Stmt& consume) {
     Expr is_any = const_true();
-    for (const Level& level : blocks) {
+    for (const Level& level : blocks)
       if (level.loop != nullptr) is_any = is_any && level.extent > 0;
-    }
     const Stmt all =
         at_values(blocks, consume, [](const Level& level) { return simplify(level.min + level.extent - 1); });
     is_any = simplify(is_any);

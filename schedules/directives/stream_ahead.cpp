@@ -59,9 +59,8 @@ class WeightLoads : public IRVisitor {
   }
   void visit(const Load* op) override {
     const Ramp* ramp = op->index.as<Ramp>();
-    if (op->name == weight_ && ramp != nullptr && is_const_one(ramp->stride)) {
+    if (op->name == weight_ && ramp != nullptr && is_const_one(ramp->stride))
       add(ramp->base, ramp->lanes, op->type.bytes());
-    }
     IRVisitor::visit(op);
   }
   void visit(const Call* op) override {
@@ -96,9 +95,8 @@ struct Request {
 
 /// The loop's name in lowered code: Halide adds the names of the loops it was split from.
 std::string loop_name(const Halide::Func& stage, const std::string& loop) {
-  for (const Halide::Internal::Dim& dim : stage.function().definition().schedule().dims()) {
+  for (const Halide::Internal::Dim& dim : stage.function().definition().schedule().dims())
     if (dim.var == loop || dim.var.ends_with("." + loop)) return stage.name() + ".s0." + dim.var;
-  }
   throw CompileError("stage '{}' has no loop '{}'", stage.name(), loop);
 }
 
@@ -166,9 +164,8 @@ class StreamAheadPass : public IRMutator {
     const std::optional<Nest> nest = nest_of(streams[0]);
     if (!nest) return Stmt(op);
     const Expr now = streams[0].start;
-    for (Stream& stream : streams) {
+    for (Stream& stream : streams)
       for (const For* loop : nest->steps) stream.start = substitute(loop->name, loop->min, stream.start);
-    }
     const Expr done = now - streams[0].start;
     streams = one_after_another(streams, *nest);
     Stmt body = op->body;
@@ -213,13 +210,11 @@ class StreamAheadPass : public IRMutator {
     std::stable_sort(places.begin(), places.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Stream> streams;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      if (i > 0 && places[i].first == places[i - 1].first + loads.lanes) {
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (i > 0 && places[i].first == places[i - 1].first + loads.lanes)
         streams.back().elements += loads.lanes;
-      } else {
+      else
         streams.push_back({places[i].second, loads.lanes});
-      }
-    }
     return streams;
   }
 

@@ -5,11 +5,10 @@
 namespace sylvite {
 
 void compute_at(ScheduleWriter& writer, const std::string& stage, const Place& place) {
-  if (place.loop.empty()) {
+  if (place.loop.empty())
     writer.add("{}.compute_root();", stage);
-  } else {
+  else
     writer.add("{}.compute_at({}, {});", stage, place.consumer, place.loop);
-  }
 }
 
 std::int64_t vectors_for_row(std::int64_t extent, std::int64_t lanes, std::int64_t most) {
@@ -33,9 +32,8 @@ void fold_row(ScheduleWriter& writer, const std::string& stage, const Dims& exte
               std::int64_t vectors, const Place& place) {
   compute_at(writer, stage, place);
   if (extents.empty() || extents[0] < 2 * lanes) {
-    if (!extents.empty() && extents[0] >= lanes) {
+    if (!extents.empty() && extents[0] >= lanes)
       writer.add("{}.update(0).atomic().vectorize(r0, {}, TailStrategy::GuardWithIf);", stage, lanes);
-    }
     return;
   }
   const std::int64_t step = lanes * std::min(vectors, extents[0] / lanes);

@@ -49,9 +49,8 @@ double imbalance(double tasks, int threads) {
 
 std::int64_t tiles_in_task(std::int64_t tiles, std::int64_t least_parts) {
   const std::int64_t most = std::max<std::int64_t>(1, tiles / least_parts);
-  for (std::int64_t count = most; 2 * count >= most; --count) {
+  for (std::int64_t count = most; 2 * count >= most; --count)
     if (tiles % count == 0) return count;
-  }
   return most;
 }
 

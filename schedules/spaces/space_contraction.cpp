@@ -13,13 +13,11 @@ std::string refuses(const Kernel& kernel, const Machine& /*machine*/) {
   const Node& anchor = kernel.body.node(kernel.anchor);
   if (anchor.op != Op::matmul && anchor.op != Op::conv) return "the anchor is no matmul or convolution";
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
-  for (const Node& node : kernel.body.nodes()) {
+  for (const Node& node : kernel.body.nodes())
     if (&node != &anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
-  }
   const TensorType& type = kernel.body.type(anchor.outputs.front());
-  if (loop_extents(type) != loop_extents(kernel.body.type(kernel.body.outputs.front()))) {
+  if (loop_extents(type) != loop_extents(kernel.body.type(kernel.body.outputs.front())))
     return "the output has other loops than the product";
-  }
   return "";
 }
 

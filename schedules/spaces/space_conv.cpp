@@ -207,11 +207,10 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
   if (pairs) writer.add("{}.update(0).atomic().vectorize(r0);", fold);
   writer.add("{}.update(0).vectorize(d0).unroll(d3).unroll(d1).unroll(d2);", fold);
   const char* channels = pairs ? "r1" : "r0";
-  if (problem.fold_block <= unrolled_channels) {
+  if (problem.fold_block <= unrolled_channels)
     writer.add("{}.update(0).unroll({});", fold, channels);
-  } else if (unroll_channels > 1) {
+  else if (unroll_channels > 1)
     writer.add("{}.update(0).unroll({}, {});", fold, channels, unroll_channels);
-  }
 }
 
 Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, bool depthwise, const Point& point) {
@@ -224,9 +223,8 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, bool dep
   const std::int64_t unroll_channels = get(point, "unroll_channels");
   const bool even_odd = get(point, "even_odd") != 0;
   const int channel_steps = problem.fold_block / problem.pair();
-  if (unroll_channels > 1 && channel_steps % unroll_channels != 0) {
+  if (unroll_channels > 1 && channel_steps % unroll_channels != 0)
     throw UnsupportedError("{} steps of channels cannot be unrolled by {}", channel_steps, unroll_channels);
-  }
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   ScheduleWriter writer;

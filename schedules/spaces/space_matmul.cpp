@@ -154,18 +154,15 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const Ma
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine, batch);
   writer.add("{}.unroll(i);", out);
-  if (slab > 0) {
+  if (slab > 0)
     write_slices(writer, name + "_fold", out, tiling, unroll_k);
-  } else {
+  else
     write_fold(writer, name + "_fold", out, tiling, problem, unroll_k, batch);
-  }
   if (get(point, "copy_a") != 0 || problem.scales != no_value) write_left(writer, name, machine, problem);
-  if (form == "matmul_activations" && get(point, "pack_b") != 0) {
+  if (form == "matmul_activations" && get(point, "pack_b") != 0)
     write_panels(writer, name + "_panels", machine, problem, batch);
-  }
-  if (const std::int64_t distance = optional(point, "stream_ahead"); distance > 0) {
+  if (const std::int64_t distance = optional(point, "stream_ahead"); distance > 0)
     write_stream(writer, kernel, problem.weight, out, slab > 0 ? "g" : "t", distance);
-  }
   return {slab > 0 ? Form{form, {{"slab", slab}}} : Form{form, {}}, writer.take()};
 }
 

@@ -27,13 +27,11 @@ std::string refuses_any(const Kernel& kernel) {
   const Node& anchor = kernel.body.node(kernel.anchor);
   if (anchor.op == Op::batch_norm) return "batch_norm does not fold";
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
-  for (const Node& node : kernel.body.nodes()) {
+  for (const Node& node : kernel.body.nodes())
     if (&node != &anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
-  }
   const ValueId out = kernel.body.outputs.front();
-  if (loop_extents(kernel.body.type(out)) != loop_extents(kernel.body.type(anchor.outputs.front()))) {
+  if (loop_extents(kernel.body.type(out)) != loop_extents(kernel.body.type(anchor.outputs.front())))
     return "the output has other loops than the normalisation";
-  }
   return "";
 }
 

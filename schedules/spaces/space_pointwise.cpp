@@ -50,9 +50,8 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   const std::int64_t vectors = point.at("vectors");
   const std::int64_t step = nest.vectorize_inner(facts.lanes, vectors);
   const bool row_is_one_step = nest.loops()[0].extent == 1;
-  if (row_is_one_step && nest.loops().size() > 1 && step < vectors * facts.lanes) {
+  if (row_is_one_step && nest.loops().size() > 1 && step < vectors * facts.lanes)
     nest.tile(1, vectors * facts.lanes / step);
-  }
   if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 0);
   return {Form{}, writer.take()};
 }

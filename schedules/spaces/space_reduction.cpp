@@ -25,9 +25,8 @@ bool is_pool(const Node& node) {
 /// Nodes with folds other than the anchor would be computed again for every element that reads them.
 std::string refuses_other_folds(const Kernel& kernel, const Node* anchor) {
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
-  for (const Node& node : kernel.body.nodes()) {
+  for (const Node& node : kernel.body.nodes())
     if (&node != anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
-  }
   return "";
 }
 
@@ -126,9 +125,8 @@ Candidate at_rows(const Kernel& kernel, const Machine& machine, const Point& poi
 
 std::string refuses_columns(const Kernel& kernel, const Machine& /*machine*/) {
   const Node* anchor = kernel.anchor == no_node ? nullptr : &kernel.body.node(kernel.anchor);
-  if (anchor == nullptr || !(is_reduction(*anchor) || is_arg_reduction(*anchor) || is_pool(*anchor))) {
+  if (anchor == nullptr || !(is_reduction(*anchor) || is_arg_reduction(*anchor) || is_pool(*anchor)))
     return "the anchor is no reduction or pooling";
-  }
   return refuses_other_folds(kernel, anchor);
 }
 

@@ -27,9 +27,8 @@ void schedule_stage(ScheduleWriter& writer, const std::string& name, const Halid
     writer.add("{}.update(0).reorder({}).vectorize({}, {}, TailStrategy::GuardWithIf);", name, order, inner,
                lanes);
   }
-  if (is_parallel && rank > 1 && is_pure_dim(func, rank - 1)) {
+  if (is_parallel && rank > 1 && is_pure_dim(func, rank - 1))
     writer.add("{}.update(0).parallel({});", name, outer);
-  }
 }
 
 std::string refuses(const Kernel& kernel, const Machine& /*machine*/) {

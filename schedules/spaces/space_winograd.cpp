@@ -112,11 +112,10 @@ double winograd_cost(const ConvProblem& problem, const Machine& machine, const P
   double cycles =
       std::max(product_cycles(problem, machine, tiling), filter_cycles(problem, machine, tiling)) +
       transform_cycles(problem, machine, tiling) + spill_cycles(problem, machine, tiling);
-  if (get(point, "copy_source") != 0) {
+  if (get(point, "copy_source") != 0)
     cycles += 4.0 * static_cast<double>(problem.channels * problem.height * problem.width) / 4;
-  } else if (!problem.x_is_blocked || problem.x_is_computed) {
+  else if (!problem.x_is_blocked || problem.x_is_computed)
     cycles *= 1.5;
-  }
   const double tasks = task_count(problem, tiling);
   constexpr double task_cycles = 1000;
   constexpr double first_cycles = 3000;  // of another parallel loop
@@ -226,11 +225,10 @@ void write_products(ScheduleWriter& writer, const std::string& name, const std::
 
 void write_input(ScheduleWriter& writer, const ConvProblem& problem, const std::string& name,
                  const std::string& out, const Levels& levels, const Tiling& tiling, const Machine& machine) {
-  if (tiling.input_first) {
+  if (tiling.input_first)
     writer.add("{}_tiles.compute_root();", name);
-  } else {
+  else
     writer.add("{}_tiles.compute_at({}, {});", name, out, levels.input);
-  }
   writer.add("{}_tiles.reorder(d0, i, j, t1, t2, d3, d4).vectorize(d0).unroll(i).unroll(j);", name);
   if (tiling.input_first && machine.threads > 1) {
     const bool by_block = problem.source_blocks() >= 2 * machine.threads;
@@ -249,9 +247,8 @@ Candidate winograd_candidate(const Kernel& kernel, const Machine& machine, const
                            tiling.columns, tiling.blocks, machine.vector_registers);
   }
   const std::int64_t unroll_channels = get(point, "unroll_channels");
-  if (unroll_channels > 1 && problem.fold_block % unroll_channels != 0) {
+  if (unroll_channels > 1 && problem.fold_block % unroll_channels != 0)
     throw UnsupportedError("{} channels cannot be unrolled by {}", problem.fold_block, unroll_channels);
-  }
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   ScheduleWriter writer;

@@ -22,9 +22,7 @@ TEST(Budget, MovesOnWhenABatchBringsNothing) {
   outlooks[0].program_us = 1000;
   outlooks[1].program_us = 400;
   int batches = 0;
-  for (; choose_task(outlooks) == 0; ++batches) {
-    update_outlook(outlooks[0], 100, 100, 1);
-  }
+  for (; choose_task(outlooks) == 0; ++batches) update_outlook(outlooks[0], 100, 100, 1);
   EXPECT_EQ(batches, 2);
   update_outlook(outlooks[0], 100, 60, 1);  // 40% in one batch
   EXPECT_EQ(choose_task(outlooks), 0);

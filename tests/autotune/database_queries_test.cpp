@@ -65,9 +65,7 @@ TEST(DatabaseQueries, ExportsOneObjectPerLine) {
   std::stringstream output;
   EXPECT_EQ(export_jsonl(database, output), 3);
   std::vector<nlohmann::json> lines;
-  for (std::string line; std::getline(output, line);) {
-    lines.push_back(nlohmann::json::parse(line));
-  }
+  for (std::string line; std::getline(output, line);) lines.push_back(nlohmann::json::parse(line));
   ASSERT_EQ(lines.size(), 3);
   EXPECT_EQ(lines[0].at("text"), kernel.text);
   EXPECT_EQ(lines[1].at("samples_us"), nlohmann::json({300.0}));

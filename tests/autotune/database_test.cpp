@@ -228,9 +228,7 @@ TEST(Database, AReadOnlyFileIsStillRead) {
     Database(path).record_winner(kernel, key, {numbered(1), 2, 0, "search", 60});
   }
   fs::permissions(path, fs::perms::owner_read);
-  if (access(path.c_str(), W_OK) == 0) {
-    GTEST_SKIP() << "this user may write everything";
-  }
+  if (access(path.c_str(), W_OK) == 0) GTEST_SKIP() << "this user may write everything";
   Database database(path);
   EXPECT_THAT(database.warning(), HasSubstr("cannot be written"));
   EXPECT_TRUE(database.find_winner(kernel, key));
@@ -248,9 +246,8 @@ TEST(Database, AFullDiskIsAWarning) {
     auto limit = static_cast<rlim_t>(fs::file_size(path) + 8192);
     rlimit file_size{limit, limit};
     setrlimit(RLIMIT_FSIZE, &file_size);
-    for (int i = 1; i <= 300; ++i) {
+    for (int i = 1; i <= 300; ++i)
       database.record_trial(sample_matmul(), key, trial_of(numbered(i), std::vector<double>(20, 1.5)));
-    }
     bool good = !database.warning().empty() && database.trial_count() == 300 &&
                 database.find_winner(sample_matmul(), key).has_value();
     _exit(good ? 0 : 1);
@@ -275,9 +272,7 @@ TEST(Database, ManyProcessesWriteOneFile) {
       _exit(database.warning().empty() ? 0 : 1);
     }));
   }
-  for (pid_t child : children) {
-    EXPECT_EQ(exit_status(child), 0);
-  }
+  for (pid_t child : children) EXPECT_EQ(exit_status(child), 0);
   EXPECT_EQ(Database(path).trial_count(), writers * rows + 1);
   EXPECT_EQ(integrity(path), "ok");
 }
@@ -289,12 +284,9 @@ TEST(Database, ProcessesThatCreateTheFileTogetherAllUseIt) {
   for (int round = 0; round < rounds; ++round) {
     std::string path = folder.file("tuning" + std::to_string(round) + ".db");
     std::vector<pid_t> children;
-    for (int writer = 0; writer < writers; ++writer) {
+    for (int writer = 0; writer < writers; ++writer)
       children.push_back(in_child([&] { _exit(Database(path).warning().empty() ? 0 : 1); }));
-    }
-    for (pid_t child : children) {
-      EXPECT_EQ(exit_status(child), 0) << "round " << round;
-    }
+    for (pid_t child : children) EXPECT_EQ(exit_status(child), 0) << "round " << round;
   }
 }
 
@@ -308,9 +300,8 @@ TEST(Database, KillInTheMiddleOfWritesKeepsCommits) {
     std::int64_t before = Database(path).trial_count();
     pid_t child = in_child([&] {
       Database database(path);
-      for (int i = 0;; ++i) {
+      for (int i = 0;; ++i)
         database.record_trial(sample_matmul(), key, trial_of(numbered(round * 1000000 + i), {1, 2, 3}));
-      }
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(40 + 7 * round));
     kill(child, SIGKILL);

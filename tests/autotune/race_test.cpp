@@ -11,9 +11,7 @@ std::vector<double> noisy(double us, double relative, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<double> distribution(us, us * relative);
   std::vector<double> samples;
-  for (int i = 0; i < 15; ++i) {
-    samples.push_back(distribution(generator));
-  }
+  for (int i = 0; i < 15; ++i) samples.push_back(distribution(generator));
   return samples;
 }
 

@@ -41,16 +41,12 @@ const Space plain{"plain", accept, grid, grid_heuristic, plain_at, nullptr};
 /// Millions of points, all the same to the cost model.
 std::vector<Parameter> vast_grid(const Kernel&, const Machine&) {
   std::vector<Parameter> parameters;
-  for (int i = 0; i < 12; ++i) {
-    parameters.push_back({"p" + std::to_string(i), {0, 1, 2, 3, 4, 5}});
-  }
+  for (int i = 0; i < 12; ++i) parameters.push_back({"p" + std::to_string(i), {0, 1, 2, 3, 4, 5}});
   return parameters;
 }
 Point vast_heuristic(const Kernel& kernel, const Machine& machine) {
   Point point;
-  for (const Parameter& parameter : vast_grid(kernel, machine)) {
-    point[parameter.name] = 0;
-  }
+  for (const Parameter& parameter : vast_grid(kernel, machine)) point[parameter.name] = 0;
   return point;
 }
 const Space vast{"vast", accept, vast_grid, vast_heuristic, plain_at, nullptr};
@@ -89,9 +85,8 @@ TEST_F(SearchTest, DescendsFromTheBest) {
   KernelSearch search(kernel, machine, {&vast});
   auto time_of = [](const Candidate& candidate) {
     double us = 100;
-    for (const auto& [name, value] : candidate.form.parameters) {
+    for (const auto& [name, value] : candidate.form.parameters)
       us += std::abs(static_cast<double>(value) - 3);
-    }
     return us;
   };
   double best = 1000;
@@ -112,9 +107,7 @@ TEST_F(SearchTest, ReplaysStoredObservations) {
   }
   Candidate next = first.propose(1).at(0);
   KernelSearch second(kernel, machine, {&costed});
-  for (int i = 0; i < 6; ++i) {
-    second.observe(tried[static_cast<std::size_t>(i)], 10.0 + i % 3);
-  }
+  for (int i = 0; i < 6; ++i) second.observe(tried[static_cast<std::size_t>(i)], 10.0 + i % 3);
   EXPECT_EQ(second.propose(1).at(0), next);
 }
 

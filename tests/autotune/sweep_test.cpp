@@ -38,9 +38,7 @@ TEST(Sweep, IsACrossProduct) {
   SweepPlan plan = parse_sweep(small_sweep, "test", "/models");
   EXPECT_EQ(plan.name, "test");
   std::vector<std::string> items;
-  for (const SweepItem& item : plan.items) {
-    items.push_back(item.to_string());
-  }
+  for (const SweepItem& item : plan.items) items.push_back(item.to_string());
   const std::string middle = " compile.mode=max-autotune compile.precision=f32 compile.threads=";
   const std::string end = " import.random_weights=3 tune.budget=5s";
   EXPECT_THAT(items, ElementsAre("/models/a.onnx" + middle + "1" + end, "/models/a.onnx" + middle + "2" + end,
@@ -67,9 +65,7 @@ TEST(Sweep, AnErrorDoesNotEndIt) {
     ran.clear();
     return run_sweep(plan, database, [&](std::size_t index, const SweepItem&) {
       ran.push_back(index);
-      if (broken && index == 1) {
-        throw ModelError("no such {}", "model");
-      }
+      if (broken && index == 1) throw ModelError("no such {}", "model");
     });
   };
   SweepReport report = run();
@@ -99,9 +95,7 @@ TEST(Sweep, GoesOnAfterAKill) {
   if (child == 0) {
     Database database(path);
     run_sweep(plan, database, [](std::size_t index, const SweepItem&) {
-      if (index == 2) {
-        kill(getpid(), SIGKILL);
-      }
+      if (index == 2) kill(getpid(), SIGKILL);
     });
     _exit(0);
   }

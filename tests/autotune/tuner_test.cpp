@@ -33,9 +33,7 @@ Point fake_heuristic(const Kernel&, const Machine&) {
   return {{"a", 0}, {"b", 0}};
 }
 Candidate fake_at(const Kernel&, const Machine&, const Point& point) {
-  if (point.at("a") == 7) {
-    throw UnsupportedError("a of {} is too large", point.at("a"));
-  }
+  if (point.at("a") == 7) throw UnsupportedError("a of {} is too large", point.at("a"));
   return fake_candidate(point.at("a"), point.at("b"));
 }
 const Space fake_space{"fake", accept, fake_parameters, fake_heuristic, fake_at, nullptr};
@@ -60,9 +58,7 @@ struct FakeWorld {
 
   CompileResult compile(const CompileJob& job) {
     ++compiled;
-    if (job.candidate.form.name != "fake") {
-      return {Verdict::ok, "reference", "", 0.1};
-    }
+    if (job.candidate.form.name != "fake") return {Verdict::ok, "reference", "", 0.1};
     Verdict verdict = compile_outcome(job.candidate.form.at("a"), job.candidate.form.at("b"));
     return {verdict, verdict == Verdict::ok ? "object" : "", verdict == Verdict::ok ? "" : "planted", 0.1};
   }
@@ -71,9 +67,8 @@ struct FakeWorld {
     ++measured;
     ++times_measured[candidate.to_string()];
     Measurement result = outcome(candidate.form.at("a"), candidate.form.at("b"));
-    if (result.samples_us.size() == 1) {
+    if (result.samples_us.size() == 1)
       result.samples_us.assign(static_cast<std::size_t>(samples), result.samples_us[0]);
-    }
     return result;
   }
 
@@ -94,9 +89,8 @@ struct FakeWorld {
     evaluator.measure = [this](const MeasureJob& job) {
       clock += 0.05;
       std::vector<Measurement> results;
-      for (const CompiledCandidate& candidate : job.candidates) {
+      for (const CompiledCandidate& candidate : job.candidates)
         results.push_back(measure(candidate.candidate, job.samples));
-      }
       return results;
     };
     evaluator.now = [this] { return clock; };
@@ -140,18 +134,10 @@ TEST_F(TunerTest, PlantedFailuresNeverWin) {
     return a == 1 ? Verdict::compile_timeout : a == 2 && b > 3 ? Verdict::compile_error : Verdict::ok;
   };
   world.outcome = [](std::int64_t a, std::int64_t b) -> Measurement {
-    if (a == 3) {
-      return {Verdict::run_crash, {}, 0, "planted"};
-    }
-    if (a == 4) {
-      return {Verdict::wrong_result, {0.001}, 99, "planted"};
-    }
-    if (a == 5) {
-      return {Verdict::run_timeout, {}, 0, "planted"};
-    }
-    if (a == 6) {
-      return FakeWorld::timed(b % 2 == 0 ? 0 : -1);  // impossible
-    }
+    if (a == 3) return {Verdict::run_crash, {}, 0, "planted"};
+    if (a == 4) return {Verdict::wrong_result, {0.001}, 99, "planted"};
+    if (a == 5) return {Verdict::run_timeout, {}, 0, "planted"};
+    if (a == 6) return FakeWorld::timed(b % 2 == 0 ? 0 : -1);  // impossible
     return a == 2 ? Measurement{Verdict::ok, {0.5}, 7, ""} : FakeWorld::timed(200 - static_cast<double>(b));
   };
   TuneResult result = run();
@@ -168,9 +154,7 @@ TEST_F(TunerTest, TiesKeepTheIncumbent) {
   world.outcome = [&](std::int64_t, std::int64_t) {  // 10% noise and nothing else
     Measurement result = FakeWorld::timed(0);
     result.samples_us.clear();
-    for (int i = 0; i < 15; ++i) {
-      result.samples_us.push_back(100 + 10 * std::sin(++call * 12.9898));
-    }
+    for (int i = 0; i < 15; ++i) result.samples_us.push_back(100 + 10 * std::sin(++call * 12.9898));
     return result;
   };
   TuneResult result = run();
@@ -234,15 +218,12 @@ TEST_F(TunerTest, ResumeRepeatsNoTrial) {
     int budget = kill_after;
     auto real = evaluator.measure;
     evaluator.measure = [&](const MeasureJob& job) {
-      if (budget-- == 0) {
-        throw Killed{};
-      }
+      if (budget-- == 0) throw Killed{};
       return real(job);
     };
     EXPECT_THROW(static_cast<void>(tune({{&kernel, 1}}, machine, database, options, {}, evaluator)), Killed);
-    for (const Trial& trial : database.trials(kernel, tuning_key(machine, "f32"))) {
+    for (const Trial& trial : database.trials(kernel, tuning_key(machine, "f32")))
       stored.insert(trial.candidate.to_string());
-    }
     trials = static_cast<int>(stored.size());
   }
   EXPECT_GT(trials, 4);

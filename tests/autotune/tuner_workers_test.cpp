@@ -30,9 +30,7 @@ std::map<std::string, std::string> trial_times(const std::string& path) {
   SqliteConnection connection(path, SQLITE_OPEN_READWRITE, 10000);
   std::map<std::string, std::string> times;
   SqliteStatement row(connection, "SELECT kernel || candidate, created_at FROM trials");
-  while (row.step()) {
-    times[row.text(0)] = row.text(1);
-  }
+  while (row.step()) times[row.text(0)] = row.text(1);
   return times;
 }
 
@@ -72,9 +70,7 @@ TEST(TunerWithWorkers, GoesOnAfterAKill) {
     static_cast<void>(tune({{&matmul, 1}}, machine, database, options_with(60)));
     _exit(0);
   }
-  while (trial_times(path).size() < 5) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  while (trial_times(path).size() < 5) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   auto before = trial_times(path);
@@ -82,9 +78,7 @@ TEST(TunerWithWorkers, GoesOnAfterAKill) {
   EXPECT_EQ(database.warning(), "");
   TuneResult result = tune({{&matmul, 1}}, machine, database, options_with(3));
   auto after = trial_times(path);
-  for (const auto& [trial, time] : before) {
-    EXPECT_EQ(after[trial], time);
-  }
+  for (const auto& [trial, time] : before) EXPECT_EQ(after[trial], time);
   EXPECT_EQ(after.size(), before.size() + static_cast<std::size_t>(result.trials));
 }
 
@@ -107,9 +101,8 @@ TEST(TunerWithWorkers, AReplacedCommandDecidesNothing) {
   EXPECT_EQ(result.trials, 0);
   EXPECT_EQ(database.trial_count(), 0);
   EXPECT_EQ(result.choices.at(0).candidate, default_candidate(matmul, machine));
-  for (const Kernel* kernel : {&matmul, &pointwise}) {
+  for (const Kernel* kernel : {&matmul, &pointwise})
     EXPECT_FALSE(database.find_winner(*kernel, tuning_key(machine, "f32")));
-  }
 }
 
 }  // namespace

@@ -69,9 +69,7 @@ TEST(RandomInputs, AreTheSameEveryTimeAndValidIndices) {
     seen[index] = true;
   }
   EXPECT_TRUE(seen[0] && seen[1] && seen[2]);
-  for (float value : inputs.at(0).view<float>()) {
-    EXPECT_LT(std::abs(value), 1.0F);
-  }
+  for (float value : inputs.at(0).view<float>()) EXPECT_LT(std::abs(value), 1.0F);
   auto again = random_inputs(kernel);
   EXPECT_EQ(output_error(make_type(DType::f32, {3, 50}), inputs[0], again[0]), 0);
   EXPECT_NE(inputs[0].as_double(0), inputs[0].as_double(1));

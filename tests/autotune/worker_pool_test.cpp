@@ -31,9 +31,7 @@ WorkerOptions options_for(const std::string& command) {
 MeasureJob job_for(const Kernel& kernel, const Machine& machine, WorkerPool& pool,
                    const std::vector<Candidate>& candidates) {
   std::vector<CompileJob> jobs = {{&kernel, reference_candidate(kernel), machine.target}};
-  for (const Candidate& candidate : candidates) {
-    jobs.push_back({&kernel, candidate, machine.target});
-  }
+  for (const Candidate& candidate : candidates) jobs.push_back({&kernel, candidate, machine.target});
   auto results = pool.compile(jobs);
   MeasureJob job;
   job.kernel = &kernel;
@@ -164,9 +162,8 @@ TEST(WorkerPool, CompilesHereWhenTheCommandIsAnotherBuild) {
     WorkerScript script(body + "sleep 1000");
     WorkerPool pool(options_for(script.path()));
     CompileJob job{&kernel, reference_candidate(kernel), machine.target};
-    for (const CompileResult& result : pool.compile({job, job, job})) {
+    for (const CompileResult& result : pool.compile({job, job, job}))
       EXPECT_EQ(result.verdict, Verdict::ok) << result.message;
-    }
     EXPECT_THAT(pool.warning(), HasSubstr("another build"));
   }
 }
@@ -245,9 +242,7 @@ TEST(WorkerPool, CancelForgetsCompilations) {
   WorkerScript script(WorkerScript::hello + "sleep 1000");
   WorkerPool pool(options_for(script.path()));
   CompileJob job{&kernel, reference_candidate(kernel), "host"};
-  for (int i = 0; i < 4; ++i) {
-    pool.submit(job);
-  }
+  for (int i = 0; i < 4; ++i) pool.submit(job);
   EXPECT_FALSE(pool.next(0.1));
   pool.cancel_compilations();
   EXPECT_EQ(pool.outstanding(), 0);

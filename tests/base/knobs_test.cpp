@@ -29,13 +29,9 @@ TEST(Knobs, NamesAndFlagsAreUniqueAndSectionsContiguous) {
   std::string_view section;
   for (const Knob& knob : knob_table()) {
     EXPECT_TRUE(seen.insert(knob.name).second) << knob.name;
-    if (!knob.flag.empty()) {
-      EXPECT_TRUE(seen.insert(knob.flag).second) << knob.flag;
-    }
+    if (!knob.flag.empty()) EXPECT_TRUE(seen.insert(knob.flag).second) << knob.flag;
     const std::string_view own = knob.name.substr(0, knob.name.find('.'));
-    if (own != section) {
-      EXPECT_TRUE(sections.insert(own).second) << knob.name;
-    }
+    if (own != section) EXPECT_TRUE(sections.insert(own).second) << knob.name;
     section = own;
   }
 }

@@ -23,9 +23,8 @@ void add_tensor(onnx::GraphProto& graph, const std::string& name, const std::vec
     tensor.add_dims(dim);
     count *= dim;
   }
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < count; ++i)
     tensor.add_float_data(static_cast<float>(std::sin(static_cast<double>(i * 7 + 3))) * 0.1F);
-  }
 }
 
 void add_node(onnx::GraphProto& graph, const std::string& op, const std::vector<std::string>& inputs,

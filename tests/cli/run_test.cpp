@@ -101,15 +101,12 @@ TEST_F(Run, JsonHasEveryDocumentedKey) {
                           "latency_ms", "peak_bytes"}) {
     EXPECT_TRUE(report.contains(key)) << key;
   }
-  for (const char* key : {"kernels", "unique_kernels", "trials", "compiled", "loaded_from_cache"}) {
+  for (const char* key : {"kernels", "unique_kernels", "trials", "compiled", "loaded_from_cache"})
     EXPECT_TRUE(report["counters"][key].is_number_integer()) << key;
-  }
-  for (const char* key : {"import", "compile", "tune", "ready"}) {
+  for (const char* key : {"import", "compile", "tune", "ready"})
     EXPECT_TRUE(report["seconds"][key].is_number()) << key;
-  }
-  for (const char* key : {"min", "median", "p90", "p99"}) {
+  for (const char* key : {"min", "median", "p90", "p99"})
     EXPECT_GT(report["latency_ms"][key].get<double>(), 0) << key;
-  }
   EXPECT_EQ(report["threads"], 1);
   EXPECT_EQ(report["mode"], "default");
 }
@@ -139,9 +136,8 @@ TEST_F(Run, AnUnusableCacheIsAWarning) {
 
 TEST_F(Run, ADamagedObjectIsCompiledAgain) {
   ASSERT_EQ(run({"--cache-dir", folder_ + "/objects"}).exit_code, 0);
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ + "/objects")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ + "/objects"))
     if (entry.is_regular_file()) std::filesystem::resize_file(entry.path(), entry.file_size() / 2);
-  }
   const Result result = run({"--cache-dir", folder_ + "/objects", "--check", "interpreter"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err, "");

@@ -64,9 +64,8 @@ TEST_F(Sweep, AFailedItemIsNotTheEnd) {
 TEST_F(Sweep, KilledInTheMiddleItGoesOnWithoutRepeatingATrial) {
   const int process = start_command(words(), folder_);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
-  while (stored_trials() < 2 && std::chrono::steady_clock::now() < deadline) {
+  while (stored_trials() < 2 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
   ::kill(process, SIGKILL);
   ::waitpid(process, nullptr, 0);
   const std::int64_t before = stored_trials();

@@ -28,9 +28,8 @@ std::string attribute_text(const onnx::AttributeProto& attribute) {
 void save_case(const std::string& folder, const ModelCase& test, const Expectation& expected) {
   std::filesystem::create_directories(folder);
   write_file(folder + "/model.onnx", test.model.SerializeAsString());
-  for (std::size_t i = 0; i < test.inputs.size(); ++i) {
+  for (std::size_t i = 0; i < test.inputs.size(); ++i)
     write_tensor(fmt::format("{}/input_{}.npy", folder, i), test.inputs[i], "");
-  }
   for (std::size_t i = 0; i < expected.outputs.size(); ++i) {
     write_tensor(fmt::format("{}/output_{}.npy", folder, i), expected.outputs[i], "");
     const Tensor allowed = Tensor::of(DType::f64, expected.outputs[i].dims(), expected.allowed[i]);
@@ -40,12 +39,10 @@ void save_case(const std::string& folder, const ModelCase& test, const Expectati
 
 ModelCase load_case(const std::string& folder) {
   ModelCase test;
-  if (!test.model.ParseFromString(read_file(folder + "/model.onnx"))) {
+  if (!test.model.ParseFromString(read_file(folder + "/model.onnx")))
     throw ModelError("{}/model.onnx does not parse", folder);
-  }
-  for (int i = 0; i < test.model.graph().input_size(); ++i) {
+  for (int i = 0; i < test.model.graph().input_size(); ++i)
     test.inputs.push_back(read_tensor(fmt::format("{}/input_{}.npy", folder, i)));
-  }
   return test;
 }
 
@@ -58,9 +55,8 @@ std::string case_text(const ModelCase& test) {
   for (const auto& proto : test.model.graph().initializer()) {
     const Tensor tensor = decode_tensor(proto, ExternalData(""));
     text += fmt::format("  {}: weight {}", proto.name(), tensor.type().to_string());
-    for (std::int64_t i = 0; i < std::min<std::int64_t>(tensor.size(), 8); ++i) {
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(tensor.size(), 8); ++i)
       text += fmt::format("{}{}", i == 0 ? " = " : ", ", tensor.as_double(i));
-    }
     text += tensor.size() > 8 ? ", ...\n" : "\n";
   }
   for (const auto& node : test.model.graph().node()) {

@@ -85,9 +85,8 @@ std::vector<Tensor> run_random(const Graph& graph, const std::vector<Tensor>& in
     choice.candidate = random_candidate(kernel, session.machine, random);
     choice.origin = Origin::search;
   }
-  for (std::size_t i = 0; i < session.choices.size(); ++i) {
+  for (std::size_t i = 0; i < session.choices.size(); ++i)
     notes.text += session.plan.kernels[i].text + session.choices[i].candidate.to_string();
-  }
   build_program(session);
   for (const std::string& warning : session.report.warnings) notes.text += warning + "\n";
   return run_twice(session, inputs);
@@ -106,9 +105,8 @@ std::span<const Engine> engine_table() {
 }
 
 const Engine& find_engine(std::string_view name) {
-  for (const Engine& engine : engines) {
+  for (const Engine& engine : engines)
     if (engine.name == name) return engine;
-  }
   throw UsageError("engine '{}' is unknown", name);
 }
 
@@ -117,9 +115,8 @@ Candidate random_candidate(const Kernel& kernel, const Machine& machine, std::mt
   for (int attempt = 0; attempt < 20; ++attempt) {
     const Space& space = *spaces[random() % spaces.size()];
     Point point;
-    for (const Parameter& parameter : space.parameters(kernel, machine)) {
+    for (const Parameter& parameter : space.parameters(kernel, machine))
       point[parameter.name] = parameter.values[random() % parameter.values.size()];
-    }
     try {
       return space.at(kernel, machine, point);
     } catch (const UnsupportedError&) {

@@ -117,10 +117,9 @@ std::vector<Tensor> convolve_inside(const Node& node, const std::vector<const Te
   Tensor& result = results[0];
   const auto channels = static_cast<std::int64_t>(odd.all.size());
   const std::int64_t plane = result.size() / std::max<std::int64_t>(result.dims()[0] * channels, 1);
-  for (std::int64_t i = 0; i < result.size(); ++i) {
+  for (std::int64_t i = 0; i < result.size(); ++i)
     if (odd.all[static_cast<std::size_t>(i / plane % channels)] != odd.inside.as_double(i))
       result.set_double(i, 0);
-  }
   return results;
 }
 
@@ -130,29 +129,25 @@ std::vector<Tensor> interpret_with_noise(const Graph& graph, const std::vector<T
   Noise noise(run);
   std::vector<Tensor> values(graph.values().size());
   const auto at = [&](ValueId id) -> Tensor& { return values.at(static_cast<std::size_t>(id)); };
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  for (std::size_t i = 0; i < values.size(); ++i)
     if (graph.values()[i].constant) values[i] = *graph.values()[i].constant;
-  }
   for (std::size_t i = 0; i < inputs.size(); ++i) at(graph.inputs[i]) = inputs[i];
   for (const Node& node : graph.nodes()) {
     const bool computes = !has_trait(node.op, OpTrait::movement);
     const bool is_exact_op = std::ranges::find(exact_ops, node.op) != exact_ops.end();
     std::vector<Tensor> read;
-    for (const ValueId id : node.inputs) {
+    for (const ValueId id : node.inputs)
       read.push_back(id == no_value ? Tensor() : computes ? noise.added_to(at(id), 1, true) : at(id));
-    }
     std::vector<const Tensor*> arguments;
-    for (std::size_t i = 0; i < read.size(); ++i) {
+    for (std::size_t i = 0; i < read.size(); ++i)
       arguments.push_back(node.inputs[i] == no_value ? nullptr : &read[i]);
-    }
     std::vector<TensorType> types;
     for (const ValueId id : node.outputs) types.push_back(graph.type(id));
     const bool leaves_padding_out = node.op == Op::conv && is_float(types[0].dtype) && run % 2 == 1;
     const std::vector<Tensor> results =
         leaves_padding_out ? convolve_inside(node, arguments, types) : evaluate(node, arguments, types);
-    for (std::size_t i = 0; i < results.size(); ++i) {
+    for (std::size_t i = 0; i < results.size(); ++i)
       at(node.outputs[i]) = computes ? noise.added_to(results[i], 2, is_exact_op) : results[i];
-    }
   }
   std::vector<Tensor> outputs;
   for (const ValueId id : graph.outputs) outputs.push_back(at(id));
@@ -178,9 +173,8 @@ std::vector<double> least_allowed(const Tensor& wanted) {
   const double scale = scale_of(wanted);
   for (std::int64_t i = 0; i < wanted.size(); ++i) {
     const double size = std::abs(wanted.as_double(i));
-    if (std::isfinite(size)) {
+    if (std::isfinite(size))
       allowed[static_cast<std::size_t>(i)] = (relative + noise_of(wanted.dtype())) * size + absolute * scale;
-    }
   }
   return allowed;
 }
@@ -220,9 +214,8 @@ Expectation expect(const Graph& graph, const std::vector<Tensor>& inputs) {
 }
 
 std::string difference(const std::vector<Tensor>& actual, const Expectation& expected) {
-  if (actual.size() != expected.outputs.size()) {
+  if (actual.size() != expected.outputs.size())
     return fmt::format("{} outputs, expected {}", actual.size(), expected.outputs.size());
-  }
   for (std::size_t k = 0; k < actual.size(); ++k) {
     const Tensor& wanted = expected.outputs[k];
     if (actual[k].type() != wanted.type()) {

@@ -73,20 +73,18 @@ class GraphFuzz {
   }
 
   int run() {
-    if (!arguments_.folder.empty()) {
+    if (!arguments_.folder.empty())
       (void)check(arguments_.folder, load_case(arguments_.folder), 0);
-    } else {
+    else
       check_seeds();
-    }
     for (const auto& [kind, count] : counts_) fmt::print("{} {}  ", kind, count);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
     fmt::print(
         "in {:.1f} s; {:.1f} nodes a model; {:.4f} of the elements are decided by more than noise; "
         "candidates measured: {}\n",
         seconds.count(), nodes_ / std::max(cases_, 1.0), compared_ / std::max(cases_, 1.0), trials_);
-    if (arguments_.refusals) {
+    if (arguments_.refusals)
       for (const auto& [reason, count] : refusals_) fmt::print("{:6} {}\n", count, reason);
-    }
     return counts_.size() == counts_.count("agrees") ? 0 : 1;
   }
 
@@ -94,9 +92,8 @@ class GraphFuzz {
   void check_seeds() {
     unsigned first = 0;
     unsigned end = 0;
-    if (std::sscanf(arguments_.seeds.c_str(), "%u:%u", &first, &end) != 2) {
+    if (std::sscanf(arguments_.seeds.c_str(), "%u:%u", &first, &end) != 2)
       throw UsageError("seeds '{}' are not FIRST:END", arguments_.seeds);
-    }
     for (unsigned seed = first; seed < end; ++seed) {
       ModelGrower grower(seed);
       const ModelCase test =

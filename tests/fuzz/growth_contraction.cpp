@@ -31,15 +31,13 @@ void matmul(ModelGrower& g) {
     return;
   }
   Dims dims = {depth, width(g)};
-  if (rank_of(a.sample) >= 3 && g.chance(0.3)) {
+  if (rank_of(a.sample) >= 3 && g.chance(0.3))
     dims.insert(dims.begin(), g.chance(0.5) ? 1 : a.sample.dims()[a.sample.dims().size() - 3]);
-  } else if (g.chance(0.05)) {
+  else if (g.chance(0.05))
     dims.pop_back();
-  }
   const auto product = g.emit(make_node("MatMul", {a.name, scaled(g, a.sample.dtype(), dims, depth)}));
-  if (!product.empty() && dims.size() > 1 && g.chance(0.5)) {
+  if (!product.empty() && dims.size() > 1 && g.chance(0.5))
     (void)g.emit(make_node("Add", {product[0], g.operand(g.random_tensor(a.sample.dtype(), {dims.back()}))}));
-  }
 }
 
 void gemm(ModelGrower& g) {
@@ -101,9 +99,8 @@ void conv(ModelGrower& g) {
     out = groups * g.one_of<std::int64_t>({1, 1, 2});
   }
   Dims kernel;
-  for (std::size_t i = 2; i < dims.size(); ++i) {
+  for (std::size_t i = 2; i < dims.size(); ++i)
     kernel.push_back(std::min(g.one_of<std::int64_t>({1, 3, 3, 2, 5}), std::max<std::int64_t>(dims[i], 1)));
-  }
   if (g.chance(0.35)) std::ranges::fill(kernel, 1);
   Dims filter = {out, channels / groups};
   filter.insert(filter.end(), kernel.begin(), kernel.end());
@@ -113,9 +110,8 @@ void conv(ModelGrower& g) {
   if (groups > 1) set_attribute(node, "group", groups);
   set_window(g, node, kernel, true);
   const auto y = g.emit(node);
-  if (!y.empty() && g.chance(0.6)) {
+  if (!y.empty() && g.chance(0.6))
     (void)g.emit(make_node(g.one_of<const char*>({"Relu", "Sigmoid", "HardSwish", "Neg"}), {y[0]}));
-  }
 }
 
 void conv_transpose(ModelGrower& g) {

@@ -131,9 +131,8 @@ void pool(ModelGrower& g) {
   for (std::size_t i = 0; i < spatial; ++i) {
     kernel.push_back(g.between(1, std::min<std::int64_t>(a.sample.dims()[i + 2], 4)));
     strides.push_back(g.between(1, 3));
-    for (const std::size_t at : {i, i + spatial}) {
+    for (const std::size_t at : {i, i + spatial})
       if (g.chance(0.4)) pads[at] = g.between(0, kernel.back() - 1);
-    }
   }
   set_attribute(node, "kernel_shape", kernel);
   if (g.chance(0.8)) set_attribute(node, "strides", strides);

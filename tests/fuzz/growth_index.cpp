@@ -65,9 +65,8 @@ Tensor tuples_into(ModelGrower& g, const Tensor& a, std::size_t from, std::size_
       for (std::size_t k = 0; k < depth; ++k) tuple.push_back(g.between(0, a.dims()[from + k] - 1));
       if (!distinct || used.insert(tuple).second) break;
     }
-    for (std::size_t k = 0; k < depth; ++k) {
+    for (std::size_t k = 0; k < depth; ++k)
       tuples.set_int64(i * static_cast<std::int64_t>(depth) + static_cast<std::int64_t>(k), tuple[k]);
-    }
   }
   return tuples;
 }
@@ -124,9 +123,8 @@ void scatter_elements(ModelGrower& g) {
   if (distinct) {  // along the axis every index once
     const std::int64_t shift = g.between(0, a.sample.dims()[at] - 1);
     const Dims strides = dense_strides(dims);
-    for (std::int64_t i = 0; i < indices.size(); ++i) {
+    for (std::int64_t i = 0; i < indices.size(); ++i)
       indices.set_int64(i, (i / strides[at] % dims[at] + shift) % a.sample.dims()[at]);
-    }
   }
   onnx::NodeProto node = make_node(
       "ScatterElements", {a.name, g.operand(indices), g.operand(g.random_tensor(a.sample.dtype(), dims))});

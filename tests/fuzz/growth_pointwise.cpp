@@ -43,11 +43,10 @@ void unary_with_attributes(ModelGrower& g) {
 void unary_integer(ModelGrower& g) {
   const Known* x = g.any(is_integer);
   if (x == nullptr) return;
-  if (is_unsigned_integer(x->sample.dtype())) {
+  if (is_unsigned_integer(x->sample.dtype()))
     (void)g.emit(make_node(g.one_of<const char*>({"BitwiseNot", "Identity"}), {x->name}));
-  } else {
+  else
     (void)g.emit(make_node(g.one_of<const char*>({"Neg", "Abs", "Sign", "BitwiseNot"}), {x->name}));
-  }
 }
 
 /// The other operand: a value of the same shape, a value that broadcasts, or a new tensor.
@@ -100,9 +99,8 @@ void division(ModelGrower& g) {
   }
   onnx::NodeProto node =
       make_node(g.one_of<const char*>({"Div", "Div", "Mod"}), {a.name, g.operand(divisor)});
-  if (node.op_type() == "Mod" && (is_real(a.sample) || g.chance(0.5))) {
+  if (node.op_type() == "Mod" && (is_real(a.sample) || g.chance(0.5)))
     set_attribute(node, "fmod", std::int64_t{1});
-  }
   (void)g.emit(node);
 }
 
@@ -143,11 +141,10 @@ void logic(ModelGrower& g) {
   const Known* x = g.any(is_boolean);
   if (x == nullptr) return;
   const Known a = *x;
-  if (g.chance(0.25)) {
+  if (g.chance(0.25))
     (void)g.emit(make_node("Not", {a.name}));
-  } else {
+  else
     emit_binary(g, g.one_of<const char*>({"And", "Or", "Xor", "Equal"}), a.name, partner_of(g, a));
-  }
 }
 
 void bits(ModelGrower& g) {

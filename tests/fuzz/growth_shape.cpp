@@ -53,9 +53,8 @@ void squeeze_or_unsqueeze(ModelGrower& g) {
   if (x == nullptr) return;
   const Known a = *x;
   std::vector<std::int64_t> ones;
-  for (std::size_t i = 0; i < a.sample.dims().size(); ++i) {
+  for (std::size_t i = 0; i < a.sample.dims().size(); ++i)
     if (a.sample.dims()[i] == 1 && g.chance(0.7)) ones.push_back(static_cast<std::int64_t>(i));
-  }
   if (!ones.empty() && g.chance(0.6)) {
     (void)g.emit(make_node("Squeeze", {a.name, g.integers(ones)}));
   } else {
@@ -77,9 +76,8 @@ void expand(ModelGrower& g) {
   if (x == nullptr) return;
   const Known a = *x;
   Dims to = a.sample.dims();
-  for (std::int64_t& extent : to) {
+  for (std::int64_t& extent : to)
     if (extent == 1 && g.chance(0.7)) extent = g.between(1, 6);
-  }
   if (g.chance(0.4)) to.insert(to.begin(), g.between(1, 5));
   (void)g.emit(make_node("Expand", {a.name, g.integers(to)}));
 }
@@ -147,9 +145,8 @@ void concat(ModelGrower& g) {
   for (std::size_t i = 0; i < more; ++i) {
     const Known* other = g.any([&](const Tensor& t) {
       if (t.dtype() != a.sample.dtype() || t.dims().size() != a.sample.dims().size()) return false;
-      for (std::size_t d = 0; d < t.dims().size(); ++d) {
+      for (std::size_t d = 0; d < t.dims().size(); ++d)
         if (d != at && t.dims()[d] != a.sample.dims()[d]) return false;
-      }
       return true;
     });
     Dims dims = a.sample.dims();

@@ -57,9 +57,8 @@ inline std::int64_t extent_at(const Tensor& tensor, std::int64_t axis) {
 /// A non-empty sorted set of axes.
 inline std::vector<std::int64_t> some_axes(ModelGrower& grower, const Tensor& tensor) {
   std::vector<std::int64_t> axes;
-  for (std::int64_t axis = 0; axis < rank_of(tensor); ++axis) {
+  for (std::int64_t axis = 0; axis < rank_of(tensor); ++axis)
     if (grower.chance(0.4)) axes.push_back(axis);
-  }
   if (axes.empty()) axes.push_back(grower.between(0, rank_of(tensor) - 1));
   return axes;
 }

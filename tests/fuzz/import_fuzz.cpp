@@ -182,11 +182,10 @@ std::size_t mutate_model(Message& model, std::uint8_t* data, std::size_t max_siz
   if (slots.empty()) return 0;
   const Slot slot = slots[random() % slots.size()];
   const bool is_message = slot.field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-  if (is_message || random() % 6 == 0) {
+  if (is_message || random() % 6 == 0)
     change_structure(slot, random);
-  } else {
+  else
     set_odd_value(slot, slots, random);
-  }
   const std::size_t size = model.ByteSizeLong();
   return size <= max_size && model.SerializePartialToArray(data, static_cast<int>(size)) ? size : 0;
 }

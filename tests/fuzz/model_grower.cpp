@@ -170,9 +170,8 @@ Tensor ModelGrower::random_tensor(DType dtype, const Dims& dims) {
 Dims ModelGrower::broadcast_partner(const Dims& dims) {
   const auto drop = static_cast<std::ptrdiff_t>(chance(0.5) ? 0 : pick(dims.size() + 1));
   Dims partner(dims.begin() + drop, dims.end());
-  for (std::int64_t& extent : partner) {
+  for (std::int64_t& extent : partner)
     if (chance(0.3)) extent = 1;
-  }
   return partner;
 }
 
@@ -254,13 +253,11 @@ std::vector<std::string> ModelGrower::emit(onnx::NodeProto node, int outputs) {
   try {
     const Graph graph = import_onnx_bytes(model.SerializeAsString(), "");
     if (work_of(graph) > most_work_) return {};
-    for (const ValueId id : graph.outputs) {
+    for (const ValueId id : graph.outputs)
       if (graph.type(id).element_count() > most_elements_) return {};
-    }
     std::vector<Tensor> arguments;
-    for (const onnx::ValueInfoProto& value : model.graph().input()) {
+    for (const onnx::ValueInfoProto& value : model.graph().input())
       arguments.push_back(std::ranges::find(values_, value.name(), &Known::name)->sample);
-    }
     results = interpret(graph, arguments);
   } catch (const Error& error) {
     ++refusals_[error.what()];
@@ -305,15 +302,13 @@ void ModelGrower::drop_unread() {
   graph.clear_node();
   for (auto node = kept.rbegin(); node != kept.rend(); ++node) *graph.add_node() = *node;
   const auto prune = [&](auto* values) {
-    for (int i = values->size() - 1; i >= 0; --i) {
+    for (int i = values->size() - 1; i >= 0; --i)
       if (!needed.contains(values->Get(i).name())) values->DeleteSubrange(i, 1);
-    }
   };
   prune(graph.mutable_input());
   prune(graph.mutable_value_info());
-  for (const auto& [name, tensor] : weights_) {
+  for (const auto& [name, tensor] : weights_)
     if (needed.contains(name)) *graph.add_initializer() = tensor_proto(name, tensor);
-  }
 }
 
 ModelCase ModelGrower::grow(int nodes) {

@@ -22,20 +22,18 @@ ModelCase without_unread(ModelCase test) {
   for (const auto& output : graph.output()) needed.insert(output.name());
   for (int i = graph.node_size() - 1; i >= 0; --i) {
     const auto& node = graph.node(i);
-    if (std::ranges::none_of(node.output(), [&](const auto& name) { return needed.contains(name); })) {
+    if (std::ranges::none_of(node.output(), [&](const auto& name) { return needed.contains(name); }))
       graph.mutable_node()->DeleteSubrange(i, 1);
-    } else {
+    else
       needed.insert(node.input().begin(), node.input().end());
-    }
   }
   for (int i = graph.input_size() - 1; i >= 0; --i) {
     if (needed.contains(graph.input(i).name())) continue;
     graph.mutable_input()->DeleteSubrange(i, 1);
     test.inputs.erase(test.inputs.begin() + i);
   }
-  for (int i = graph.initializer_size() - 1; i >= 0; --i) {
+  for (int i = graph.initializer_size() - 1; i >= 0; --i)
     if (!needed.contains(graph.initializer(i).name())) graph.mutable_initializer()->DeleteSubrange(i, 1);
-  }
   graph.clear_value_info();
   return test;
 }
@@ -112,11 +110,10 @@ Tensor with_extent(const Tensor& tensor, std::int64_t from, std::int64_t to) {
   Tensor result(tensor.dtype(), dims);
   for (std::int64_t i = 0; i < result.size(); ++i) {
     if (tensor.size() == 0) break;
-    if (is_float(tensor.dtype())) {
+    if (is_float(tensor.dtype()))
       result.set_double(i, tensor.as_double(i % tensor.size()));
-    } else {
+    else
       result.set_int64(i, tensor.as_int64(i % tensor.size()));
-    }
   }
   return result;
 }
@@ -135,9 +132,8 @@ Step with_extents(const ModelCase& test, std::int64_t from, std::int64_t to) {
   for (auto& proto : *graph.mutable_initializer()) {
     Tensor tensor = with_extent(decode_tensor(proto, ExternalData("")), from, to);
     if (tensor.dtype() == DType::i64) {
-      for (std::int64_t i = 0; i < tensor.size(); ++i) {
+      for (std::int64_t i = 0; i < tensor.size(); ++i)
         if (tensor.as_int64(i) == from) tensor.set_int64(i, to);
-      }
     }
     proto = tensor_proto(proto.name(), tensor);
   }
@@ -157,18 +153,16 @@ std::set<std::int64_t> extents_of(const ModelCase& test) {
 std::vector<std::function<Step(const ModelCase&)>> steps_of(const ModelCase& test) {
   std::vector<std::function<Step(const ModelCase&)>> steps;
   const int nodes = test.model.graph().node_size();
-  for (int i = test.model.graph().output_size() - 1; i >= 0; --i) {
+  for (int i = test.model.graph().output_size() - 1; i >= 0; --i)
     steps.emplace_back([i](const ModelCase& t) { return without_output(t, i); });
-  }
   for (int i = 0; i < nodes; ++i) steps.emplace_back([i](const ModelCase& t) { return end_at(t, i); });
   for (int i = nodes - 1; i >= 0; --i)
     steps.emplace_back([i](const ModelCase& t) { return cut_before(t, i); });
   for (int i = 0; i < nodes; ++i) steps.emplace_back([i](const ModelCase& t) { return bypass(t, i); });
   for (const std::int64_t extent : extents_of(test)) {
-    for (const std::int64_t to : {std::int64_t{1}, extent / 2, extent - 1}) {
+    for (const std::int64_t to : {std::int64_t{1}, extent / 2, extent - 1})
       if (to >= 1 && to < extent)
         steps.emplace_back([extent, to](const ModelCase& t) { return with_extents(t, extent, to); });
-    }
   }
   return steps;
 }

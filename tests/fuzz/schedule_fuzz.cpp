@@ -73,9 +73,8 @@ class Collection {
  public:
   void add(const Plan& plan) {
     constexpr double most_work = 3e8;
-    for (const Kernel& kernel : plan.kernels) {
+    for (const Kernel& kernel : plan.kernels)
       if (work_of(kernel) <= most_work && ids_.insert(kernel.id).second) kernels_.push_back(kernel);
-    }
   }
   /// Up to `count` kernels; of those with many schedules first.
   [[nodiscard]] std::vector<Kernel> draw(std::size_t count, std::mt19937& random) {
@@ -109,9 +108,8 @@ Collection node_test_kernels() {
     return std::vector<HostValue>();
   };
   const node_test::CaseSet& set = node_test::find_set("node");
-  for (const std::string& name : node_test::list_cases(ONNX_CASES, set, node_test::List::b)) {
+  for (const std::string& name : node_test::list_cases(ONNX_CASES, set, node_test::List::b))
     (void)node_test::run_case(node_test::load_case(ONNX_CASES, set, name), collect);
-  }
   return collection;
 }
 

@@ -54,9 +54,8 @@ TEST_F(gpu_cuda_attention, agrees_with_the_interpreter) {
 }
 
 TEST_F(gpu_cuda_attention, wide_heads_agree_with_the_interpreter) {
-  for (const bool causal : {false, true}) {
+  for (const bool causal : {false, true})
     for (const std::int64_t depth : {128, 80, 40}) check(rows(300, 300, causal, depth));
-  }
 }
 
 TEST_F(gpu_cuda_attention, half_floats_agree_with_the_interpreter) {

@@ -94,9 +94,8 @@ TEST_F(gpu_cuda_matmul, swapped_sides_agree_with_the_interpreter) {
 }
 
 TEST_F(gpu_cuda_matmul, epilogues_agree_with_the_interpreter) {
-  for (const char* epilogue : {"none", "bias", "relu", "gelu_tanh", "row", "residual", "scale"}) {
+  for (const char* epilogue : {"none", "bias", "relu", "gelu_tanh", "row", "residual", "scale"})
     check(odd(epilogue), {tile(128, 96, true), tile(128, 128, false)});
-  }
 }
 
 TEST_F(gpu_cuda_matmul, types_agree_with_the_interpreter) {

@@ -21,10 +21,9 @@ bool has_narrow_output(const Kernel& kernel) {
 
 /// Activations and results as their layouts have them; weights are packed when they are used.
 void store_as_typed(const Kernel& kernel, std::vector<Tensor>& inputs, std::vector<Tensor>& results) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!kernel.input_is_weight.at(i))
       inputs[i] = pack(inputs[i], layout_packing(kernel.body.type(kernel.body.inputs[i])));
-  }
   for (std::size_t i = 0; i < results.size(); ++i)
     results[i] = pack(results[i], layout_packing(kernel.body.type(kernel.body.outputs[i])));
 }

@@ -117,12 +117,11 @@ class Grower {
       }
       case 2: {
         Dims to;
-        for (std::int64_t extent : from) {
+        for (std::int64_t extent : from)
           if (extent % 2 == 0 && pick(2) == 0)
             to.insert(to.end(), {2, extent / 2});
           else
             to.push_back(extent);
-        }
         return keep(reshape(graph_, x, to));
       }
       default: {

@@ -27,11 +27,10 @@ std::string run_bound(const NodeCase& test, Binding binding, bool allows_host_st
   for (std::size_t i = 0; i < test.inputs.size(); ++i) {
     if (test.inputs[i].is_tensor())
       options.input_shapes[test.input_names[i]] = test.inputs[i].tensor().dims();
-    if (is_bound(test.inputs[i], binding)) {
+    if (is_bound(test.inputs[i], binding))
       options.bound_inputs[test.input_names[i]] = test.inputs[i].tensor();
-    } else {
+    else
       inputs.push_back(test.inputs[i]);
-    }
   }
   const std::vector<HostValue> outputs = engine(test.model_path, options, inputs, allows_host_steps);
   if (outputs.size() != test.outputs.size())

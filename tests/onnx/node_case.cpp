@@ -45,9 +45,8 @@ std::vector<const onnx::ValueInfoProto*> free_inputs(const onnx::GraphProto& gra
   std::set<std::string> initialized;
   for (const auto& tensor : graph.initializer()) initialized.insert(tensor.name());
   std::vector<const onnx::ValueInfoProto*> inputs;
-  for (const auto& input : graph.input()) {
+  for (const auto& input : graph.input())
     if (!initialized.contains(input.name())) inputs.push_back(&input);
-  }
   return inputs;
 }
 

@@ -72,9 +72,8 @@ const EngineRow engines[] = {
 };
 
 const EngineRow& find_engine(const std::string& name) {
-  for (const EngineRow& engine : engines) {
+  for (const EngineRow& engine : engines)
     if (engine.name == name) return engine;
-  }
   throw UsageError("engine '{}' is unknown", name);
 }
 
@@ -139,10 +138,8 @@ Arguments parse_arguments(int argc, char** argv) {
 std::vector<std::string> select_cases(const Arguments& arguments) {
   const Shard shard = parse_shard(arguments.shard);
   std::vector<std::string> cases;
-  for (const std::string& name :
-       list_cases(DATA_FOLDER, find_set(arguments.set), parse_list(arguments.list))) {
+  for (const std::string& name : list_cases(DATA_FOLDER, find_set(arguments.set), parse_list(arguments.list)))
     if (name.find(arguments.filter) != std::string::npos) cases.push_back(name);
-  }
   // Neighbours share kernels, so a shard is a run of them.
   const auto at = [&](std::size_t i) {
     return cases.begin() + static_cast<std::ptrdiff_t>(cases.size() * i / shard.count);

@@ -66,13 +66,11 @@ inline int choose_space(Session& session, const std::string& space) {
 /// Values that differ everywhere and stay small.
 inline Tensor sample_tensor(DType dtype, const Dims& dims, int seed = 0) {
   Tensor tensor(dtype, dims);
-  for (std::int64_t i = 0; i < tensor.size(); ++i) {
-    if (is_float(dtype)) {
+  for (std::int64_t i = 0; i < tensor.size(); ++i)
+    if (is_float(dtype))
       tensor.set_double(i, std::sin(0.7 * static_cast<double>(i + std::int64_t{31} * seed)));
-    } else {
+    else
       tensor.set_int64(i, (i * 7 + seed) % 5);
-    }
-  }
   return tensor;
 }
 

@@ -27,9 +27,8 @@ TEST(ParallelForTest, DoesEveryTaskOnce) {
   for (const double spin : {0.0, 1e-5, 1.0}) {
     std::vector<std::atomic<int>> counts(50);
     with_workers(4, spin, [&] {
-      for (int loop = 0; loop < 2000; ++loop) {
+      for (int loop = 0; loop < 2000; ++loop)
         ASSERT_EQ(parallel_for(&context, add_one, 10, loop % 40, bytes_of(counts.data())), 0);
-      }
     });
     const int total = std::accumulate(counts.begin(), counts.end(), 0);
     EXPECT_EQ(total, 50 * (39 * 40 / 2));

@@ -84,9 +84,8 @@ TEST(Bf16Products, RefuseWithAReason) {
   const auto refusal = [&](const char* text) -> std::string {
     std::vector<Refusal> refusals;
     (void)spaces_for(kernel_of(text), machine, &refusals);
-    for (const Refusal& each : refusals) {
+    for (const Refusal& each : refusals)
       if (each.space == "matmul_panels") return each.reason;
-    }
     return "";
   };
   machine.bf16_products = true;

@@ -21,13 +21,11 @@ inline Tensor random_tensor(const TensorType& type, unsigned seed) {
   Tensor tensor(type.dtype, type.dims());
   std::mt19937 generator(seed);
   std::uniform_real_distribution<double> values(-1.0, 1.0);
-  for (std::int64_t i = 0; i < tensor.size(); ++i) {
-    if (is_float(type.dtype)) {
+  for (std::int64_t i = 0; i < tensor.size(); ++i)
+    if (is_float(type.dtype))
       tensor.set_double(i, values(generator));
-    } else {
+    else
       tensor.set_int64(i, static_cast<std::int64_t>(generator() % 2));
-    }
-  }
   return tensor;
 }
 
@@ -103,9 +101,8 @@ inline void expect_agrees(const Kernel& kernel, const Candidate& candidate, doub
                           const Halide::Target& target = Halide::get_host_target()) {
   SCOPED_TRACE(candidate.to_string());
   std::vector<Tensor> inputs;
-  for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i) {
+  for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i)
     inputs.push_back(random_tensor(kernel.body.type(kernel.body.inputs[i]), static_cast<unsigned>(i) + 1));
-  }
   const Tensor expected = interpret(kernel.body, inputs).at(0);
   Tensor actual;
   try {
@@ -164,9 +161,8 @@ inline Point point_with(const Space& space, const Kernel& kernel, const Machine&
 }
 
 inline const Space& space_named(const std::string& name) {
-  for (const Space& space : space_table()) {
+  for (const Space& space : space_table())
     if (space.name == name) return space;
-  }
   throw std::logic_error("no space " + name);
 }
 

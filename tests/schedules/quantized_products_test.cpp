@@ -11,9 +11,8 @@ namespace sylvite {
 namespace {
 
 const Space& space_called(const std::string& name) {
-  for (const Space& space : space_table()) {
+  for (const Space& space : space_table())
     if (space.name == name) return space;
-  }
   throw std::logic_error("no space " + name);
 }
 

@@ -35,9 +35,8 @@ struct Shard {
 /// "I/N"; throws UsageError for anything else.
 inline Shard parse_shard(const std::string& text) {
   Shard shard;
-  if (std::sscanf(text.c_str(), "%zu/%zu", &shard.index, &shard.count) != 2 || shard.index >= shard.count) {
+  if (std::sscanf(text.c_str(), "%zu/%zu", &shard.index, &shard.count) != 2 || shard.index >= shard.count)
     throw UsageError("shard '{}' is not I/N with I < N", text);
-  }
   return shard;
 }
 

@@ -19,9 +19,8 @@ inline nlohmann::json expected_of(const std::string& data_folder, const std::str
 
 /// As make_expected.py draws inputs.
 inline Tensor model_input(const Buffer& input) {
-  if (is_float(input.type.dtype)) {
+  if (is_float(input.type.dtype))
     return random_floats(input.type.dtype, input.type.dims(), input.name, 0, std::sqrt(3.0));
-  }
   return random_integers(input.type.dtype, input.type.dims(), input.name, 0, 1000);
 }
 
@@ -41,9 +40,8 @@ inline void expect_as_onnx_runtime(const std::string& data_folder, const std::st
   EXPECT_THAT(session.report.warnings, testing::IsEmpty());
 
   std::vector<Tensor> inputs;
-  for (const BufferId id : session.program->plan().inputs) {
+  for (const BufferId id : session.program->plan().inputs)
     inputs.push_back(model_input(session.program->plan().buffers.at(static_cast<std::size_t>(id))));
-  }
   const Tensor actual = session.program->run(inputs).at(0);
   const nlohmann::json expected = expected_of(data_folder, model);
   ASSERT_EQ(actual.dims(), expected.at("output_shape").get<Dims>());

@@ -24,9 +24,8 @@ inline Gpu sample_gpu() {
 /// The space's heuristic point with every parameter moved to another of its values.
 inline Point far_point(const Space& space, const Kernel& kernel, const Machine& machine) {
   Point point = space.heuristic(kernel, machine);
-  for (const Parameter& parameter : space.parameters(kernel, machine)) {
+  for (const Parameter& parameter : space.parameters(kernel, machine))
     point[parameter.name] = parameter.values.back();
-  }
   return point;
 }
 

@@ -89,9 +89,8 @@ inline std::vector<Tensor> run_candidate(
   Halide::Pipeline pipeline(algorithm.outputs);
   add_own_passes(candidate.schedule, algorithm, target.to_string(), pipeline);
   pipeline.realize(realization, target);
-  for (std::size_t i = 0; i < results.size(); ++i) {
+  for (std::size_t i = 0; i < results.size(); ++i)
     results[i] = unpacked(results[i], kernel.body.type(kernel.body.outputs[i]));
-  }
   return results;
 }
 

@@ -418,15 +418,12 @@ static void free_on_device(struct sylvite_model* model) {
   const cuda_address blocks[] = {model->weights, model->arena, model->scratch};
   if (model->context == NULL || cuda.context_push(model->context) != 0) return;
   if (model->stream != NULL) cuda.stream_destroy(model->stream);
-  for (uint32_t i = 0; i < 3; ++i) {
+  for (uint32_t i = 0; i < 3; ++i)
     if (blocks[i] != 0) cuda.memory_free(blocks[i]);
-  }
-  for (uint32_t i = 0; model->own != NULL && i < tables->input_count + tables->output_count; ++i) {
+  for (uint32_t i = 0; model->own != NULL && i < tables->input_count + tables->output_count; ++i)
     if (model->own[i] != 0) cuda.memory_free(model->own[i]);
-  }
-  for (uint32_t i = 0; model->modules != NULL && i < tables->image_count; ++i) {
+  for (uint32_t i = 0; model->modules != NULL && i < tables->image_count; ++i)
     if (model->modules[i] != NULL) cuda.module_unload(model->modules[i]);
-  }
   leave_context();
   if (model->context_is_ours) cuda.primary_context_release(model->device);
 }

@@ -23,9 +23,8 @@ int sylvite_fail(char* error, int status, const char* format, ...) {
 static int check(const struct sylvite_mapping* mapping, const char* path, const char* model, const char* id,
                  uint64_t weight_bytes, char* error) {
   const struct sylvite_weights_header* header = mapping->data;
-  if (mapping->bytes < sizeof(*header) || memcmp(header->magic, "SYLVWTS", 8) != 0) {
+  if (mapping->bytes < sizeof(*header) || memcmp(header->magic, "SYLVWTS", 8) != 0)
     return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s is not a weights file", path);
-  }
   if (header->version != SYLVITE_WEIGHTS_VERSION) {
     return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s has version %u, this program reads version %d", path,
                         (unsigned)header->version, SYLVITE_WEIGHTS_VERSION);

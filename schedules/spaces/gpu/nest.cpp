@@ -27,24 +27,21 @@ void gpu_whole_stage(ScheduleWriter& writer, const std::string& name, const Hali
   for (int update = 0; update < func.num_update_definitions(); ++update) {
     const std::string definition = fmt::format("{}.update({})", name, update);
     std::vector<std::string> pure;
-    for (std::size_t d = 0; d < loops.size(); ++d) {
+    for (std::size_t d = 0; d < loops.size(); ++d)
       if (is_pure_dim(func, d)) pure.push_back(loops[d]);
-    }
     std::string order;
     for (const Halide::RVar& variable : func.rvars(update)) order += variable.name() + ", ";
     for (const std::string& loop : pure) order += loop + ", ";
-    if (!pure.empty() && !order.empty()) {
+    if (!pure.empty() && !order.empty())
       writer.add("{}.reorder({});", definition, order.substr(0, order.size() - 2));
-    }
     gpu_thread_each(writer, definition, pure, gpu_block_threads);
   }
 }
 
 void gpu_whole_kernel(ScheduleWriter& writer, const Kernel& kernel) {
   const Algorithm algorithm = build_algorithm(kernel, Form{});
-  for (const auto& [name, func] : algorithm.stages) {
+  for (const auto& [name, func] : algorithm.stages)
     if (func.has_update_definition()) gpu_whole_stage(writer, name, func);
-  }
   for (const ValueId output : kernel.body.outputs) {
     const std::string name = output_stage(kernel, output);
     gpu_whole_stage(writer, name, algorithm.stages.at(name));

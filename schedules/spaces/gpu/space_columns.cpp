@@ -34,17 +34,14 @@ std::string refuses(const Kernel& kernel, const Machine& machine) {
   if (facts.anchor == nullptr || !is_reduction(*facts.anchor))
     return "the anchor is no reduction with an associative fold";
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
-  for (const Node& node : kernel.body.nodes()) {
+  for (const Node& node : kernel.body.nodes())
     if (&node != facts.anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
-  }
   const std::vector<std::int64_t>& axes = facts.anchor->attributes.integers("axes");
   const TensorType& type = kernel.body.type(facts.anchor->inputs.front());
   const std::int64_t innermost = type.layout.channel_block > 0 ? 1 : type.rank() - 1;
   if (std::find(axes.begin(), axes.end(), innermost) != axes.end()) return "the innermost dim is folded";
-  if (facts.extents.empty() ||
-      loop_extents(kernel.body.type(facts.anchor->outputs.front())) != facts.extents) {
+  if (facts.extents.empty() || loop_extents(kernel.body.type(facts.anchor->outputs.front())) != facts.extents)
     return "the output's loops are not the fold's";
-  }
   if (facts.extents[0] % lanes != 0) return "the columns do not fill warps";
   if (fold_length(kernel, *facts.anchor) < least_fold) return "the columns are short";
   return "";
@@ -61,9 +58,8 @@ std::int64_t widest_vector(const Kernel& kernel, const KernelFacts& facts) {
 
 std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
   Parameter vector{"vector", {}};
-  for (std::int64_t width = widest_vector(kernel, facts_of(kernel, machine)); width >= 1; width /= 2) {
+  for (std::int64_t width = widest_vector(kernel, facts_of(kernel, machine)); width >= 1; width /= 2)
     vector.values.push_back(width);
-  }
   Parameter columns{"columns", {32}};
   if (facts_of(kernel, machine).extents[0] % (64 * vector.values.front()) == 0) columns.values.push_back(64);
   return {vector, columns, {"rows", {8, 4, 16}}, {"chunks", {64, 32, 128, 16, 256}}};
@@ -90,9 +86,8 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   const std::int64_t columns = point.at("columns");
   const std::int64_t rows = point.at("rows");
   const std::int64_t length = fold_length(kernel, *facts.anchor);
-  if (facts.extents[0] % (columns * vector) != 0) {
+  if (facts.extents[0] % (columns * vector) != 0)
     throw UnsupportedError("{} columns do not divide {}", columns * vector, facts.extents[0]);
-  }
   const std::int64_t chunk = (length + point.at("chunks") - 1) / point.at("chunks");
   const std::string fold = facts.anchor_value + "_fold";
   const std::string part = fold + "_chunk";

@@ -14,9 +14,8 @@ namespace sylvite {
 namespace {
 
 std::string refuses(const Kernel& kernel, const Machine& /*machine*/) {
-  for (const Node& node : kernel.body.nodes()) {
+  for (const Node& node : kernel.body.nodes())
     if (!update_stages(node.op).empty()) return "the kernel folds";
-  }
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
   return "";
 }

@@ -49,17 +49,14 @@ std::size_t row_position(const Node& anchor) {
 
 std::string refuses(const Kernel& kernel, const Machine& machine) {
   const KernelFacts facts = facts_of(kernel, machine);
-  if (facts.anchor == nullptr || !(is_norm(*facts.anchor) || is_reduction(*facts.anchor))) {
+  if (facts.anchor == nullptr || !(is_norm(*facts.anchor) || is_reduction(*facts.anchor)))
     return "the anchor is no normalisation or reduction with an associative fold";
-  }
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
-  for (const Node& node : kernel.body.nodes()) {
+  for (const Node& node : kernel.body.nodes())
     if (&node != facts.anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
-  }
   const TensorType& type = kernel.body.type(facts.anchor->inputs.front());
-  if (type.rank() == 0 || type.layout.channel_block > 0 || !folds_rows(kernel, *facts.anchor)) {
+  if (type.rank() == 0 || type.layout.channel_block > 0 || !folds_rows(kernel, *facts.anchor))
     return "not the innermost dim alone is folded";
-  }
   if (row_extent(kernel, *facts.anchor) < least_row) return "the rows are short";
   if (facts.extents.empty()) return "there is one row";
   const std::size_t position = row_position(*facts.anchor);
@@ -67,9 +64,8 @@ std::string refuses(const Kernel& kernel, const Machine& machine) {
   std::int64_t outer = 1;
   for (std::size_t d = position + 1; d < facts.extents.size(); ++d) outer *= facts.extents[d];
   if (outer > most_grid) return "there are too many rows for a grid";
-  if (loop_extents(kernel.body.type(facts.anchor->outputs.front())) != facts.extents) {
+  if (loop_extents(kernel.body.type(facts.anchor->outputs.front())) != facts.extents)
     return "the output's loops are not the anchor's";
-  }
   return "";
 }
 
@@ -84,9 +80,8 @@ std::int64_t widest_vector(const Kernel& kernel, const Node& anchor) {
 std::vector<std::int64_t> rows_of_block(const KernelFacts& facts) {
   const std::size_t position = row_position(*facts.anchor);
   std::vector<std::int64_t> divisors;
-  for (const std::int64_t rows : {1, 2, 4}) {
+  for (const std::int64_t rows : {1, 2, 4})
     if (facts.extents[position] % rows == 0) divisors.push_back(rows);
-  }
   return divisors;
 }
 
@@ -233,9 +228,8 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   const bool keepdims = !norm && facts.anchor->attributes.integer("keepdims") != 0;
   const std::size_t position = row_position(*facts.anchor);
   plan.row_var = fmt::format("d{}", position);
-  if (facts.extents[position] % plan.rows != 0) {
+  if (facts.extents[position] % plan.rows != 0)
     throw UnsupportedError("{} rows of a block do not divide {}", plan.rows, facts.extents[position]);
-  }
   if (plan.threads * plan.rows > 1024) throw UnsupportedError("a block has at most 1024 threads");
   ScheduleWriter writer;
   if (norm) {
@@ -256,11 +250,9 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
     if (plan.steps() <= most_unrolled) writer.add("{}.unroll(step);", power);
     writer.add_line(power + plan.threads_of("thread") + ";");
   }
-  for (const char* once : {"_inv", "_log", "_rstd"}) {
-    if (algorithm.stages.contains(value + once)) {
+  for (const char* once : {"_inv", "_log", "_rstd"})
+    if (algorithm.stages.contains(value + once))
       writer.add("{}{}.compute_at({}, thread);", value, once, plan.output);
-    }
-  }
   for (const std::string& suffix : update_stages(facts.anchor->op)) fold_rows(writer, value + suffix, plan);
   return {device_form, writer.take()};
 }

@@ -28,21 +28,16 @@ std::size_t row_loop(const Kernel& kernel, const KernelFacts& facts) {
 
 std::string refuses(const Kernel& kernel, const Machine& machine) {
   const KernelFacts facts = facts_of(kernel, machine);
-  if (facts.anchor == nullptr || update_stages(facts.anchor->op) != std::vector<std::string>{"_fold"}) {
+  if (facts.anchor == nullptr || update_stages(facts.anchor->op) != std::vector<std::string>{"_fold"})
     return "the kernel does not fold once";
-  }
   const OpInfo& info = op_info(facts.anchor->op);
-  if (info.has(OpTrait::scan) || info.has(OpTrait::scatter) || facts.anchor->op == Op::top_k) {
+  if (info.has(OpTrait::scan) || info.has(OpTrait::scatter) || facts.anchor->op == Op::top_k)
     return "the results depend on each other";
-  }
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
-  for (const Node& node : kernel.body.nodes()) {
+  for (const Node& node : kernel.body.nodes())
     if (&node != facts.anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
-  }
-  if (facts.extents.empty() ||
-      loop_extents(kernel.body.type(facts.anchor->outputs.front())) != facts.extents) {
+  if (facts.extents.empty() || loop_extents(kernel.body.type(facts.anchor->outputs.front())) != facts.extents)
     return "the output's loops are not the fold's";
-  }
   return "";
 }
 

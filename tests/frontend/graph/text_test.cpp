@@ -166,9 +166,8 @@ TEST(Text, EveryPrefixIsATypedError) {
   return %"v\x01"
 })";
   expect_round_trip(text + "\n");
-  for (std::size_t size = 0; size < text.size(); ++size) {
+  for (std::size_t size = 0; size < text.size(); ++size)
     EXPECT_THROW((void)parse_graph(text.substr(0, size)), ModelError) << size;
-  }
 }
 
 }  // namespace

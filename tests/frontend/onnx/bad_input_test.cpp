@@ -253,9 +253,8 @@ TEST_F(ExternalDataTest, RefusesLinks) {
   fs::create_symlink(root_ / "secret.bin", root_ / "model" / "link.bin");
   fs::create_directory_symlink(root_, root_ / "model" / "up");
   fs::create_hard_link(root_ / "secret.bin", root_ / "model" / "hard.bin");
-  for (const std::string location : {"link.bin", "up/secret.bin", "hard.bin"}) {
+  for (const std::string location : {"link.bin", "up/secret.bin", "hard.bin"})
     EXPECT_THAT(refusal<ModelError>(model(location), folder()), HasSubstr("'w'")) << location;
-  }
 }
 
 TEST_F(ExternalDataTest, RefusesSpecialFilesWithoutWaiting) {

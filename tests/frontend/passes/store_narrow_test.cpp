@@ -42,9 +42,8 @@ TEST(StoreAs, KeepsTheInterfaceAndRoundsWhatIsBetween) {
 /// Per constant of the graph by name: its element type.
 std::map<std::string, DType> constants_of(const Graph& graph) {
   std::map<std::string, DType> types;
-  for (const Value& value : graph.values()) {
+  for (const Value& value : graph.values())
     if (value.constant) types[value.name] = value.constant->dtype();
-  }
   return types;
 }
 
@@ -85,11 +84,8 @@ TEST(StoreAs, RowsOfTablesAreAddedAsTheyAre) {
   verify(bf16);
   const Tensor i = ints({2}, {1, 0});
   EXPECT_EQ(interpret(bf16, {i})[0].as_double(0), interpret(graph, {i})[0].as_double(0));
-  for (const Node& node : bf16.nodes()) {
-    if (node.op == Op::matmul) {
-      EXPECT_EQ(bf16.type(node.outputs[0]).dtype, DType::bf16);
-    }
-  }
+  for (const Node& node : bf16.nodes())
+    if (node.op == Op::matmul) EXPECT_EQ(bf16.type(node.outputs[0]).dtype, DType::bf16);
 }
 
 /// The element type of each node's result, by its name.
@@ -203,9 +199,8 @@ TEST(StoreAs, DepthwiseFiltersStayWideWhenAsked) {
   })");
   const auto filters = [](const Graph& stored) {
     std::vector<DType> types;
-    for (const Node& node : stored.nodes()) {
+    for (const Node& node : stored.nodes())
       if (node.op == Op::conv) types.push_back(stored.type(node.inputs[1]).dtype);
-    }
     return types;
   };
   const Graph mixed = store_as(graph, DType::bf16, {.mixed_products = true});

@@ -20,11 +20,10 @@ TEST(Narrow, EveryCodeSurvivesTheWayOutAndBack) {
     for (int code = 0; code < 1 << dtype_bits(dtype); ++code) {
       const double value = decode_narrow(dtype, static_cast<std::uint8_t>(code));
       const std::uint8_t again = encode_narrow(dtype, value);
-      if (std::isnan(value)) {
+      if (std::isnan(value))
         EXPECT_TRUE(std::isnan(decode_narrow(dtype, again))) << dtype_name(dtype) << ' ' << code;
-      } else {
+      else
         EXPECT_EQ(again, code) << dtype_name(dtype);
-      }
     }
   }
 }

@@ -142,15 +142,13 @@ TEST(Algorithm, NarrowTypes) {
     Tensor all(type, {codes});
     for (int i = 0; i < codes; ++i)
       static_cast<std::uint8_t*>(all.mutable_data())[i] = static_cast<std::uint8_t>(i);
-    if (!is_narrow_float(type)) {
+    if (!is_narrow_float(type))
       for (int i = 0; i < codes; ++i) all.set_int64(i, i);
-    }
     std::vector<double> around = {infinity, -infinity, nan, 1e30, -1e30, 1e-30, -1e-30};
     for (int i = 0; i < codes; ++i) {
       const double value = all.as_double(i);
-      for (const double factor : {0.93, 1.0, 1.0625, 1.07}) {
+      for (const double factor : {0.93, 1.0, 1.0625, 1.07})
         if (std::abs(value) < 1e30) around.push_back(value * factor);
-      }
     }
     if (is_narrow_float(type)) {
       check({all.type()},
@@ -208,9 +206,8 @@ TEST(Algorithm, IntegersOfEveryWidth) {
     const TensorType type = of(dtype, {40});
     const Kernel kernel = kernel_with({type, type, type}, nodes);
     std::vector<Tensor> values = random_inputs(kernel);
-    for (std::int64_t i = 0; i < 40; ++i) {
+    for (std::int64_t i = 0; i < 40; ++i)
       if (values[2].as_int64(i) == 0) values[2].set_int64(i, 3);
-    }
     check_candidate(kernel, reference_candidate(kernel), values);
   }
 }
@@ -279,9 +276,8 @@ TEST(Algorithm, GatherAndScatter) {
 TEST(Algorithm, Reductions) {
   std::vector<NodeCase> nodes;
   for (const Op op : {Op::reduce_sum, Op::reduce_max, Op::reduce_min, Op::reduce_prod}) {
-    for (const Integers& axes : {Integers{0}, Integers{2}, Integers{0, 2}, Integers{0, 1, 2}}) {
+    for (const Integers& axes : {Integers{0}, Integers{2}, Integers{0, 2}, Integers{0, 1, 2}})
       nodes.push_back({op, {0}, {{"axes", axes}}});
-    }
     nodes.push_back({op, {0}, {{"axes", Integers{1}}, {"keepdims", 0L}}});
   }
   for (const Op op : {Op::arg_max, Op::arg_min}) {

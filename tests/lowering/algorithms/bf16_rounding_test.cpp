@@ -41,9 +41,8 @@ TEST(Bf16Rounding, InstructionAndIntegersGiveTheSameBits) {
     const Halide::Var x("x");
     const auto actual = rounded(call_of_bf16_rounding(source(x)), x, lanes, count);
     const auto expected = rounded(rounded_to_bf16(source(x)), x, lanes, count);
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count; ++i)
       ASSERT_EQ(actual(i).to_bits(), expected(i).to_bits()) << lanes << " lanes, " << source(i);
-    }
   }
 }
 

@@ -81,13 +81,12 @@ TEST(CoarseMath, PowersOfWhatIsNotPositive) {
   const std::vector<float> results = results_of({"exp", coarse_exp_up_to_zero, nullptr, 0, 0}, values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double x = values[i];
-    if (std::isnan(x)) {
+    if (std::isnan(x))
       EXPECT_TRUE(std::isnan(results[i]));
-    } else if (x < -88) {
+    else if (x < -88)
       EXPECT_EQ(results[i], 0.0F) << x;
-    } else {
+    else
       EXPECT_NEAR(results[i] / std::exp(x), 1, 0x1p-13) << x;
-    }
   }
 }
 

@@ -18,9 +18,8 @@ int count(const Graph& graph, Op op) {
 
 /// The channel block of the value that the first such node makes.
 int block_after(const Graph& graph, Op op) {
-  for (const Node& node : graph.nodes()) {
+  for (const Node& node : graph.nodes())
     if (node.op == op) return graph.type(node.outputs[0]).layout.channel_block;
-  }
   return -1;
 }
 
@@ -43,9 +42,8 @@ TEST(Layouts, ImageStaysDenseAndResultIsBlocked) {
 TEST(Layouts, ResidualNetworkChangesLayoutOnce) {
   const Graph result = assign_layouts(residual_network(), {});
   int blocked_constants = 0;
-  for (const Node& node : result.nodes()) {
+  for (const Node& node : result.nodes())
     if (node.op == Op::to_layout && result.is_constant(node.inputs[0])) ++blocked_constants;
-  }
   EXPECT_EQ(blocked_constants, 0);
   EXPECT_LE(count(result, Op::to_layout), 2);
 }
@@ -157,11 +155,8 @@ TEST(Layouts, WideningKeepsBlocks) {
   const ValueId gate = graph.add(Op::sigmoid, {conv(graph, mean, 32, 1)});
   graph.outputs = {conv(graph, graph.add(Op::mul, {y, gate}), 32, 1)};
   const Graph laid_out = assign_layouts(store_as(graph, DType::bf16), {});
-  for (const Node& node : laid_out.nodes()) {
-    if (node.op == Op::sigmoid) {
-      EXPECT_EQ(laid_out.type(node.outputs[0]).layout.channel_block, 16);
-    }
-  }
+  for (const Node& node : laid_out.nodes())
+    if (node.op == Op::sigmoid) EXPECT_EQ(laid_out.type(node.outputs[0]).layout.channel_block, 16);
   expect_lowers_faithfully(store_as(graph, DType::bf16));
 }
 

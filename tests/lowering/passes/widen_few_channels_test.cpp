@@ -22,9 +22,8 @@ Graph convolution(std::int64_t channels, std::int64_t taps, std::int64_t stride,
 }
 
 Dims filter_dims(const Graph& graph) {
-  for (const Node& node : graph.nodes()) {
+  for (const Node& node : graph.nodes())
     if (node.op == Op::conv) return graph.type(node.inputs[1]).dims();
-  }
   return {};
 }
 

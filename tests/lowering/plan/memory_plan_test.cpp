@@ -56,9 +56,8 @@ std::string problems_of(const Plan& plan) {
 
 TEST(PlanVerifier, FindsOverlap) {
   Plan plan = lower(chain(6));
-  for (Buffer& buffer : plan.buffers) {
+  for (Buffer& buffer : plan.buffers)
     if (buffer.kind == BufferKind::arena) buffer.offset = 0;
-  }
   EXPECT_THAT(problems_of(plan), testing::HasSubstr("live at the same time in the same place"));
 }
 

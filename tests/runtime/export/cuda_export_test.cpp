@@ -136,11 +136,10 @@ TEST_F(CudaExport, LinksWithoutCuda) {
   const int status = create("/nonexistent", &made);
   const std::string message =
       reinterpret_cast<const char* (*)(const sylvite_model*)>(find("sample_error_message"))(nullptr);
-  if (status == SYLVITE_UNSUPPORTED_DEVICE) {  // no driver
+  if (status == SYLVITE_UNSUPPORTED_DEVICE)  // no driver
     EXPECT_THAT(message, HasSubstr("CUDA driver"));
-  } else {
+  else
     EXPECT_EQ(status, SYLVITE_BAD_WEIGHTS) << message;
-  }
   EXPECT_EQ(made, nullptr);
   ::dlclose(library);
 }

@@ -91,9 +91,8 @@ TEST_F(ExportTest, ComputesWhatTheProgramComputes) {
   const std::vector<Tensor> expected = session_.program->run(given);
   std::vector<Tensor> results;
   std::vector<void*> outputs;
-  for (const Tensor& tensor : expected) {
+  for (const Tensor& tensor : expected)
     outputs.push_back(results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
-  }
   const void* inputs[] = {given[0].data(), given[1].data()};
   const auto run = find<int(sylvite_model*, const void* const*, void* const*)>("sample_run");
   for (int i = 0; i < 2; ++i) ASSERT_EQ(run(model, inputs, outputs.data()), SYLVITE_OK) << message(model);

@@ -116,10 +116,9 @@ constexpr const char* overlapped = "v0_fold.update(0).amx_tiles();\nv0_fold.over
 
 // More rows than steps and fewer, blocks that overlap the one before, and one block alone.
 TEST_F(AmxTiles, LeaveTheirEpilogueToTheNextBlock) {
-  for (const int k : {32, 96, 800}) {
+  for (const int k : {32, 96, 800})
     for (const auto& [m, n] : {std::pair(64, 96), {70, 75}, {32, 96}, {64, 32}, {32, 32}})
       expect_agrees(product(m, n, k), by_hand(32, 2, overlapped));
-  }
   expect_agrees(product(40, 64, 128),
                 by_hand(23, 2,
                         std::string("v0_fold.update(0).split(r1, r2, r1, 16, TailStrategy::GuardWithIf);\n") +
@@ -247,9 +246,8 @@ TEST(AmxSpace, RefusesWithAReason) {
   const auto refusal = [&](const std::string& text) {
     std::vector<Refusal> refusals;
     (void)spaces_for(kernel_of(text), machine, &refusals);
-    for (const Refusal& each : refusals) {
+    for (const Refusal& each : refusals)
       if (each.space == "matmul_amx") return each.reason;
-    }
     return std::string();
   };
   machine.amx = true;

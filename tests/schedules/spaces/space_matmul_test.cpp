@@ -191,9 +191,8 @@ TEST(MatmulSpaces, HeuristicComesFirstInEveryParameter) {
   const Machine machine = test_machine(2);
   const Space& space = space_named("matmul_panels");
   const Point point = space.heuristic(kernel, machine);
-  for (const Parameter& parameter : space.parameters(kernel, machine)) {
+  for (const Parameter& parameter : space.parameters(kernel, machine))
     EXPECT_EQ(parameter.values.front(), point.at(parameter.name)) << parameter.name;
-  }
 }
 
 TEST(MatmulSpaces, CostPrefersTilesThatFillTheRegisters) {
