@@ -8,7 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "frontend/graph/graph.h"
+#include "frontend/ops/attributes.h"
+#include "frontend/ops/op_table.h"
+#include "frontend/values/strided.h"
+#include "frontend/values/tensor.h"
 
 namespace sylvite {
 
@@ -56,28 +59,5 @@ using ResultTypes = std::span<const TensorType>;
 [[nodiscard]] inline const Tensor* optional_input(InputTensors inputs, std::size_t i) {
   return i < inputs.size() ? inputs[i] : nullptr;
 }
-
-/// Dims seen from one axis: everything before it, its extent, everything after it.
-struct AxisView {
-  std::int64_t outer = 1;
-  std::int64_t extent = 1;
-  std::int64_t inner = 1;
-};
-[[nodiscard]] AxisView view_axis(const Dims& dims, std::int64_t axis);
-
-/// Copies the elements at `offset + sum(i[d] * strides[d])` of the source, for every index i below dims in
-/// row-major order, to `target_offset + sum(i[d] * target_strides[d])` of the target. Offsets and strides are
-/// in elements.
-struct StridedCopy {
-  Dims dims;
-  Dims strides;
-  std::int64_t offset = 0;
-  Dims target_strides;
-  std::int64_t target_offset = 0;
-};
-void copy_strided(const StridedCopy& copy, const void* source, void* target, std::size_t element_size);
-
-/// The tensor repeated to dims by numpy's rule; the tensor itself when it has those dims.
-[[nodiscard]] Tensor expand(const Tensor& tensor, const Dims& dims);
 
 }  // namespace sylvite

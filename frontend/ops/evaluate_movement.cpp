@@ -10,24 +10,6 @@
 namespace sylvite {
 namespace {
 
-template <typename T>
-void copy_row(const T* source, std::int64_t stride, T* target, std::int64_t target_stride,
-              std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) target[i * target_stride] = source[i * stride];
-}
-
-void copy_row_bytes(const std::byte* source, std::int64_t stride, std::byte* target,
-                    std::int64_t target_stride, std::int64_t count, std::size_t element_size) {
-  if (stride == 1 && target_stride == 1) {
-    std::memcpy(target, source, static_cast<std::size_t>(count) * element_size);
-    return;
-  }
-  with_bits(element_size, [&](auto zero) {
-    using T = decltype(zero);
-    copy_row(reinterpret_cast<const T*>(source), stride, reinterpret_cast<T*>(target), target_stride, count);
-  });
-}
-
 /// Sets every element of the result to one value.
 void fill(Tensor& result, const Tensor& value) {
   const StridedCopy copy{result.dims(), Dims(result.dims().size(), 0), 0, dense_strides(result.dims()), 0};
@@ -94,57 +76,6 @@ Tensor pad_constant(const Tensor& input, const Tensor* value, const Dims& dims, 
 }
 
 }  // namespace
-
-AxisView view_axis(const Dims& dims, std::int64_t axis) {
-  AxisView view;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    const auto position = static_cast<std::int64_t>(i);
-    (position < axis ? view.outer : (position == axis ? view.extent : view.inner)) *= dims[i];
-  }
-  return view;
-}
-
-void copy_strided(const StridedCopy& copy, const void* source, void* target, std::size_t element_size) {
-  const std::size_t rank = copy.dims.size();
-  for (std::int64_t extent : copy.dims)
-    if (extent == 0) return;
-  const auto* from = static_cast<const std::byte*>(source);
-  auto* to = static_cast<std::byte*>(target);
-  const std::int64_t row = rank == 0 ? 1 : copy.dims.back();
-  const std::int64_t row_stride = rank == 0 ? 1 : copy.strides.back();
-  const std::int64_t target_row_stride = rank == 0 ? 1 : copy.target_strides.back();
-  const auto size = static_cast<std::int64_t>(element_size);
-  Dims index(rank, 0);
-  std::int64_t offset = copy.offset;
-  std::int64_t target_offset = copy.target_offset;
-  for (;;) {
-    copy_row_bytes(from + offset * size, row_stride, to + target_offset * size, target_row_stride, row,
-                   element_size);
-    std::size_t axis = rank == 0 ? 0 : rank - 1;
-    for (; axis > 0; --axis) {
-      const std::size_t d = axis - 1;
-      offset += copy.strides[d];
-      target_offset += copy.target_strides[d];
-      if (++index[d] < copy.dims[d]) break;
-      offset -= copy.dims[d] * copy.strides[d];
-      target_offset -= copy.dims[d] * copy.target_strides[d];
-      index[d] = 0;
-    }
-    if (axis == 0) return;
-  }
-}
-
-Tensor expand(const Tensor& tensor, const Dims& dims) {
-  if (tensor.dims() == dims) return tensor;
-  Tensor result(tensor.dtype(), dims);
-  const Dims own = dense_strides(tensor.dims());
-  StridedCopy copy{dims, Dims(dims.size(), 0), 0, dense_strides(dims), 0};
-  const std::size_t lead = dims.size() - own.size();
-  for (std::size_t i = 0; i < own.size(); ++i)
-    if (tensor.dims()[i] != 1) copy.strides[lead + i] = own[i];
-  copy_strided(copy, tensor.data(), result.mutable_data(), dtype_size(tensor.dtype()));
-  return result;
-}
 
 OutputTensors evaluate_iota(Op, InputTensors, const Attributes& attributes, ResultTypes types) {
   Tensor result(types[0].dtype, types[0].dims());

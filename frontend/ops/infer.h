@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph/graph.h"
+#include "frontend/ops/attributes.h"
+#include "frontend/ops/op_table.h"
 
 namespace sylvite {
 

@@ -7,14 +7,13 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
+#include "frontend/ops/attributes.h"
 #include "frontend/values/types.h"
 
 namespace sylvite {
 
-class Attributes;
 class Tensor;
 
 /// Order groups ops by trait; it is not persistent (texts and databases hold names).
@@ -144,9 +143,7 @@ enum class OpTrait : std::uint32_t {
 struct AttributeInfo {
   std::string name;
   /// The default; absent means required. Its kind is the attribute's kind either way (see `kind`).
-  std::optional<
-      std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>>
-      fallback;
+  std::optional<Attribute> fallback;
   enum class Kind { integer, real, string, integers, reals } kind;
   std::string help;
 };

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "frontend/ops/evaluate.h"
+#include "frontend/values/strided.h"
 
 namespace sylvite {
 namespace {

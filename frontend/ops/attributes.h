@@ -1,0 +1,37 @@
+#pragma once
+// What a node says beside its inputs.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace sylvite {
+
+using Attribute =
+    std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
+
+/// Attributes of a node, sorted by name. Which exist, and their defaults, is said by the op table row.
+/// Every attribute is explicit on a node: Graph::add_node fills in the defaults.
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<const std::string, Attribute>> items) : items_(items) {}
+
+  [[nodiscard]] bool has(const std::string& name) const { return items_.contains(name); }
+  void set(const std::string& name, Attribute value) { items_[name] = std::move(value); }
+  /// The getters throw InternalError when the attribute is absent or of another kind.
+  [[nodiscard]] std::int64_t integer(const std::string& name) const;
+  [[nodiscard]] double real(const std::string& name) const;
+  [[nodiscard]] const std::string& string(const std::string& name) const;
+  [[nodiscard]] const std::vector<std::int64_t>& integers(const std::string& name) const;
+  [[nodiscard]] const std::map<std::string, Attribute>& items() const { return items_; }
+  bool operator==(const Attributes&) const = default;
+
+ private:
+  std::map<std::string, Attribute> items_;
+};
+
+}  // namespace sylvite
