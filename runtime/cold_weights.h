@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "frontend/values/tensor.h"
-#include "lowering/algorithms/packing.h"
+#include "lowering/plan/packing.h"
 #include "runtime/memory.h"
 
 namespace sylvite {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/halide_types.h"
-#include "lowering/algorithms/packing.h"
+#include "lowering/plan/packing.h"
 #include "runtime/cuda/launch_maker.h"
 #include "runtime/cuda/recorder.h"
 #include "schedules/compile.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "frontend/values/tensor.h"
-#include "lowering/algorithms/packing.h"
+#include "lowering/plan/packing.h"
 
 namespace sylvite {
 

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "lowering/algorithms/form.h"
-#include "lowering/algorithms/packing.h"
 #include "lowering/plan/kernel.h"
+#include "lowering/plan/packing.h"
 
 namespace sylvite {
 

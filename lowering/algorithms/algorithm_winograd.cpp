@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/conv_parts.h"
-#include "lowering/algorithms/winograd.h"
+#include "lowering/plan/winograd.h"
 
 // Form conv_winograd{tile=m}: a 3 x 3 convolution, stride 1, into a channel-blocked output, m x m outputs at
 // a time: (m+2)^2 products of n x n = (m+2) x (m+2) transformed inputs with transformed filters, each a

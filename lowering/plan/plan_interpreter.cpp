@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
-#include "lowering/algorithms/packing.h"
 #include "lowering/plan/memory_plan.h"
+#include "lowering/plan/packing.h"
 
 namespace sylvite {
 namespace {

@@ -1,4 +1,4 @@
-#include "lowering/algorithms/packing.h"
+#include "lowering/plan/packing.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/parts.h"
 #include "frontend/values/storage.h"
-#include "lowering/algorithms/winograd.h"
+#include "lowering/plan/winograd.h"
 
 namespace sylvite {
 namespace {

@@ -21,7 +21,7 @@ struct Packing {
   std::vector<std::int64_t> factors;  ///< one per logical dim; 1 leaves the dim whole. Empty: no packing.
   std::vector<int> order;
   /// m of Winograd's F(m x m, 3 x 3): the filter is first made into transform_filter(filter, m), whose dims
-  /// are then the logical ones (lowering/algorithms/winograd.h). 0: the weight as it is.
+  /// are then the logical ones (lowering/plan/winograd.h). 0: the weight as it is.
   int winograd_tile = 0;
 
   [[nodiscard]] bool is_identity() const { return factors.empty(); }

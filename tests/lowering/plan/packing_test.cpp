@@ -1,4 +1,4 @@
-#include "lowering/algorithms/packing.h"
+#include "lowering/plan/packing.h"
 
 #include <gtest/gtest.h>
 

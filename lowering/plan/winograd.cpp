@@ -1,4 +1,4 @@
-#include "lowering/algorithms/winograd.h"
+#include "lowering/plan/winograd.h"
 
 #include <algorithm>
 #include <array>

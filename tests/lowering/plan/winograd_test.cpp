@@ -1,11 +1,11 @@
-#include "lowering/algorithms/winograd.h"
+#include "lowering/plan/winograd.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "base/error.h"
-#include "lowering/algorithms/packing.h"
+#include "lowering/plan/packing.h"
 
 namespace sylvite {
 namespace {
