@@ -1,0 +1,39 @@
+#pragma once
+// Machines of fixed make, whatever the host is and has.
+
+#include <stdexcept>
+#include <string>
+
+#include "schedules/candidate.h"
+
+namespace sylvite {
+
+/// avx2, avx512, amx; h200 and, with cuBLASLt, cuDNN and TF32, h200_libraries.
+inline Machine fixed_machine(const std::string& name) {
+  Machine machine;
+  machine.target = "x86-64-linux-avx-avx2-f16c-fma-sse41";
+  machine.cpu_name = name;
+  machine.vector_floats = 8;
+  machine.vector_registers = 16;
+  if (name == "avx2") return machine;
+  machine.target += "-avx512-avx512_skylake";
+  machine.vector_floats = 16;
+  machine.vector_registers = 32;
+  machine.threads = 2;
+  if (name == "avx512") return machine;
+  machine.target += "-avx512_cannonlake-avx512_sapphirerapids-avx512_zen4";
+  machine.bf16_products = true;
+  machine.amx = true;
+  machine.l1_bytes = 48 << 10;
+  machine.l2_bytes = 2 << 20;
+  if (name == "amx") return machine;
+  machine = with_gpu(machine, {"NVIDIA H200", 90, 13000, 132, 227 << 10, 50 << 20});
+  if (name == "h200") return machine;
+  machine.tf32 = true;
+  machine.gpu->cublaslt = 130100;
+  machine.gpu->cudnn = 91900;
+  if (name == "h200_libraries") return machine;
+  throw std::logic_error("no machine " + name);
+}
+
+}  // namespace sylvite
