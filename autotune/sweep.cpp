@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/knobs.h"
 #include "base/nearest.h"
+#include "base/words.h"
 
 namespace sylvite {
 
@@ -28,17 +29,6 @@ constexpr std::array<std::string_view, 6> sweep_keys = {"sweep.models",  "sweep.
 /// In the order of SweepState.
 constexpr std::array<std::string_view, 4> state_names = {"pending", "running", "done", "failed"};
 
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> items;
-  std::stringstream stream(text);
-  for (std::string item; std::getline(stream, item, ',');) {
-    auto first = item.find_first_not_of(" \t");
-    if (first != std::string::npos)
-      items.push_back(item.substr(first, item.find_last_not_of(" \t") - first + 1));
-  }
-  return items;
-}
-
 /// All keys of the file with their values: those of [sweep], and knobs.
 struct SweepFile {
   std::map<std::string, std::string> sweep;
@@ -46,7 +36,7 @@ struct SweepFile {
 
   [[nodiscard]] std::vector<std::string> list(const std::string& key, const std::string& fallback) const {
     auto found = sweep.find(key);
-    auto items = split_list(found == sweep.end() ? fallback : found->second);
+    auto items = split(found == sweep.end() ? fallback : found->second, ',');
     if (items.empty()) throw UsageError("{} is empty: give a comma-separated list", key);
     return items;
   }

@@ -13,6 +13,6 @@ namespace sylvite {
 [[nodiscard]] Graph quantize_products(const Graph& graph);
 
 /// Smaller matrices would gain nothing, and their results are often few numbers that much depends on.
-inline constexpr long least_quantized_extent = 32;
+inline constexpr std::int64_t least_quantized_extent = 32;
 
 }  // namespace sylvite
