@@ -8,6 +8,8 @@
 #include <boost/program_options/parsers.hpp>
 #include <charconv>
 #include <sstream>
+#include <type_traits>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -17,70 +19,202 @@
 namespace sylvite {
 namespace {
 
-using enum KnobType;
+template <typename Value>
+constexpr KnobType type_of_knob() {
+  if constexpr (std::is_same_v<Value, bool>) return KnobType::boolean;
+  if constexpr (std::is_same_v<Value, std::int64_t>) return KnobType::integer;
+  if constexpr (std::is_same_v<Value, double>) return KnobType::real;
+  if constexpr (std::is_same_v<Value, Seconds>) return KnobType::duration;
+  if constexpr (std::is_same_v<Value, std::string> || std::is_enum_v<Value>) return KnobType::text;
+  return KnobType::list;
+}
+
+template <typename T>
+T parse_number(std::string_view text, std::string_view what, std::string_view wanted) {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size())
+    throw UsageError("{} = '{}': expected {}", what, text, wanted);
+  return number;
+}
+
+// Values of knobs from their text, one function per type of CompileConfig's members.
+
+void parse(std::string_view text, const Knob& knob, bool& value) {
+  static constexpr std::string_view words[] = {"true", "on", "yes", "1", "false", "off", "no", "0"};
+  const auto* const found = std::ranges::find(words, text);
+  if (found == std::end(words)) throw UsageError("{} = '{}': expected true or false", knob.name, text);
+  value = found - words < 4;
+}
+
+void parse(std::string_view text, const Knob& knob, std::int64_t& value) {
+  value = parse_number<std::int64_t>(text, knob.name, "an integer");
+}
+
+void parse(std::string_view text, const Knob& knob, double& value) {
+  value = parse_number<double>(text, knob.name, "a number");
+}
+
+void parse(std::string_view text, const Knob& knob, Seconds& value) {
+  value = Seconds(parse_duration(text, knob.name));
+}
+
+void parse(std::string_view text, const Knob& /*knob*/, std::string& value) {
+  value = text;
+}
+
+/// REQUIRES one of the knob's choices.
+template <typename Choice>
+  requires std::is_enum_v<Choice>
+void parse(std::string_view text, const Knob& knob, Choice& value) {
+  value = static_cast<Choice>(std::ranges::find(knob.choices, text) - knob.choices.begin());
+}
+
+void parse(std::string_view text, const Knob& /*knob*/, std::vector<std::string>& value) {
+  value = split(text, ',');
+}
+
+std::int64_t parse_extent(std::string_view text, std::string_view item, const Knob& knob) {
+  std::int64_t extent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
+  if (error != std::errc() || end != text.data() + text.size() || extent < 0)
+    throw UsageError("{}: '{}' in '{}' is not an extent", knob.name, text, item);
+  return extent;
+}
+
+void parse(std::string_view text, const Knob& knob, std::map<std::string, std::int64_t>& value) {
+  for (const std::string& item : split(text, ',')) {
+    const auto [name, extent] = split_assignment(item, knob.name);
+    value[name] = parse_extent(extent, item, knob);
+  }
+}
+
+/// Shapes are "1x3x224x224", and "" for a scalar.
+void parse(std::string_view text, const Knob& knob, std::map<std::string, std::vector<std::int64_t>>& value) {
+  for (const std::string& item : split(text, ',')) {
+    const auto [name, shape] = split_assignment(item, knob.name);
+    if (shape.ends_with('x')) throw UsageError("{}: '{}' ends with an x", knob.name, item);
+    std::vector<std::int64_t>& dims = value[name];
+    dims.clear();
+    for (std::size_t at = 0; at < shape.size();) {
+      const std::size_t end = std::min(shape.find('x', at), shape.size());
+      dims.push_back(parse_extent(std::string_view(shape).substr(at, end - at), item, knob));
+      at = end + 1;
+    }
+  }
+}
+
+/// The row of a knob whose value is this member of CompileConfig, which decides its type.
+template <auto member>
+constexpr Knob knob(std::string_view name, std::string_view fallback, std::string_view flag,
+                    std::string_view help, std::span<const std::string_view> choices = {}) {
+  using Value = std::remove_cvref_t<decltype(std::declval<CompileConfig>().*member)>;
+  if constexpr (std::is_enum_v<Value>) choices = choice_names<Value>;
+  return {name,
+          fallback,
+          flag,
+          help,
+          type_of_knob<Value>(),
+          choices,
+          [](std::string_view text, const Knob& row, CompileConfig& config) {
+            parse(text, row, config.*member);
+          }};
+}
+
+constexpr std::string_view stream_counts[] = {"1", "2", "3", "4"};
 
 constexpr Knob knobs[] = {
-    {"compile.mode", string, "default", "mode", "default|reduce-overhead|max-autotune",
-     "which of the built-in configurations to start from"},
-    {"compile.device", string, "cpu", "device", "cpu|cuda", "what runs the kernels; cuda is the first GPU"},
-    {"compile.threads", integer, "0", "threads", "", "threads a program runs with; 0 for all cores"},
-    {"compile.precision", string, "f32", "precision", "f32|tf32|bf16|f16|int8-dynamic",
-     "what weights and values between kernels are stored as; sums, norms and softmax stay f32. bf16 is for "
-     "GPUs and processors with AVX512_BF16; others use f32, with a warning. f16 is for GPUs. tf32 stores "
-     "f32; matmuls and convolutions may multiply with 10 bits after the point, as Hopper GPUs do fast; "
-     "elsewhere it is f32. int8-dynamic is for processors: matmuls with constants multiply 8-bit integers, "
-     "weights by "
-     "columns, activations by rows as they come, fast with AMX or VNNI; all else is as with bf16 where the "
-     "processor has AVX512_BF16, else f32"},
-    {"compile.keep_wide", string, "auto", "", "auto|on|off",
-     "with bf16 or f16: sums that norms read (the residuals of transformers), biases, tables and "
-     "last results stay f32, on a processor with bf16 also rows that products of one row multiply, and "
-     "depthwise filters; "
-     "auto: on a processor, not on a GPU, where that costs some time"},
-    {"cache.enabled", boolean, "true", "", "", "keep compiled kernels between runs"},
-    {"cache.dir", string, "", "cache-dir", "",
-     "folder of compiled kernels, owner-only; empty for $XDG_CACHE_HOME/sylvite/objects"},
-    {"db.enabled", boolean, "true", "", "", "use stored winners, and store trials"},
-    {"db.path", string, "", "db", "",
-     "file of trials and winners; empty for $XDG_CACHE_HOME/sylvite/trials.db"},
-    {"tune.enabled", boolean, "false", "", "", "measure candidates for kernels without a stored winner"},
-    {"tune.budget", duration, "60s", "budget", "", "wall-clock time to spend on measuring, over all kernels"},
-    {"tune.compile_jobs", integer, "0", "", "", "compile workers at a time; 0 for all cores"},
-    {"tune.compile_timeout", duration, "30s", "", "", "time limit to compile one candidate"},
-    {"tune.run_timeout", duration, "10s", "", "", "time limit to measure one candidate"},
-    {"tune.extend", boolean, "false", "", "",
-     "spend the budget on kernels that have a winner from as large a budget, too"},
-    {"tune.confirm", real, "0.1", "", "",
-     "share of the budget for trying winners inside the whole model; 0 trusts the kernels alone"},
-    {"passes.disable", list, "", "disable-pass", "", "graph passes to skip, by name"},
-    {"passes.verify", boolean, "true", "", "", "verify the graph after every pass"},
-    {"passes.dump", string, "", "dump-passes", "", "folder for the graph after each pass that changed it"},
-    {"lowering.fuse", boolean, "true", "", "", "group operations into fused kernels"},
-    {"lowering.rows", string, "auto", "", "auto|off",
-     "auto: a depthwise convolution computes its input by rows where the whole would not fit the cache; off: "
-     "all are stored"},
-    {"lowering.block_channels", boolean, "true", "", "",
-     "channel-blocked layouts between convolutions; on a GPU, 16-bit images with channels innermost"},
-    {"lowering.reuse_memory", boolean, "true", "", "", "let values with disjoint lifetimes share memory"},
-    {"schedules.winograd", string, "auto", "", "auto|off",
-     "auto: Winograd's transforms for 3x3 convolutions where they pay; off: products are only summed"},
-    {"schedules.cublaslt", boolean, "false", "", "",
-     "on a GPU: cuBLASLt's algorithms are candidates for matmuls; winners are stored under its version"},
-    {"schedules.cudnn", boolean, "false", "", "",
-     "on a GPU: cuDNN's engines are candidates for convolutions; winners are stored under its version"},
-    {"runtime.spin", duration, "0.05ms", "", "", "how long an idle worker thread spins before it sleeps"},
-    {"runtime.cuda_graph", boolean, "false", "", "",
-     "on a GPU: replay a run of several kernels as one CUDA graph, so that launches cost next to nothing"},
-    {"runtime.cuda_streams", string, "1", "", "1|2|3|4",
-     "with runtime.cuda_graph: branches of the graph on which launches that do not need each other run side "
-     "by side"},
-    {"import.random_weights", integer, "-1", "random-weights", "",
-     "seed to fill absent weights with random values; -1 refuses models without weights"},
-    {"import.dims", list, "", "dims", "", "values for symbolic dimensions, e.g. batch=1,sequence=128"},
-    {"import.shapes", list, "", "shapes", "", "whole input shapes, e.g. image=1x3x224x224"},
-    {"log.level", string, "warning", "log-level", "debug|info|warning|error|off", "what is said on stderr"},
-    {"log.progress", string, "auto", "progress", "auto|bar|lines|jsonl|none",
-     "progress on stderr; auto is a bar on a terminal and lines elsewhere"},
+    knob<&CompileConfig::mode>("compile.mode", "default", "mode",
+                               "which of the built-in configurations to start from"),
+    knob<&CompileConfig::device>("compile.device", "cpu", "device",
+                                 "what runs the kernels; cuda is the first GPU"),
+    knob<&CompileConfig::threads>("compile.threads", "0", "threads",
+                                  "threads a program runs with; 0 for all cores"),
+    knob<&CompileConfig::precision>(
+        "compile.precision", "f32", "precision",
+        "what weights and values between kernels are stored as; sums, norms and softmax stay f32. bf16 is "
+        "for "
+        "GPUs and processors with AVX512_BF16; others use f32, with a warning. f16 is for GPUs. tf32 stores "
+        "f32; matmuls and convolutions may multiply with 10 bits after the point, as Hopper GPUs do fast; "
+        "elsewhere it is f32. int8-dynamic is for processors: matmuls with constants multiply 8-bit "
+        "integers, "
+        "weights by "
+        "columns, activations by rows as they come, fast with AMX or VNNI; all else is as with bf16 where "
+        "the "
+        "processor has AVX512_BF16, else f32"),
+    knob<&CompileConfig::keep_wide>(
+        "compile.keep_wide", "auto", "",
+        "with bf16 or f16: sums that norms read (the residuals of transformers), biases, tables and "
+        "last results stay f32, on a processor with bf16 also rows that products of one row multiply, and "
+        "depthwise filters; "
+        "auto: on a processor, not on a GPU, where that costs some time"),
+    knob<&CompileConfig::cache_enabled>("cache.enabled", "true", "", "keep compiled kernels between runs"),
+    knob<&CompileConfig::cache_dir>(
+        "cache.dir", "", "cache-dir",
+        "folder of compiled kernels, owner-only; empty for $XDG_CACHE_HOME/sylvite/objects"),
+    knob<&CompileConfig::db_enabled>("db.enabled", "true", "", "use stored winners, and store trials"),
+    knob<&CompileConfig::db_path>("db.path", "", "db",
+                                  "file of trials and winners; empty for $XDG_CACHE_HOME/sylvite/trials.db"),
+    knob<&CompileConfig::tune_enabled>("tune.enabled", "false", "",
+                                       "measure candidates for kernels without a stored winner"),
+    knob<&CompileConfig::tune_budget>("tune.budget", "60s", "budget",
+                                      "wall-clock time to spend on measuring, over all kernels"),
+    knob<&CompileConfig::tune_compile_jobs>("tune.compile_jobs", "0", "",
+                                            "compile workers at a time; 0 for all cores"),
+    knob<&CompileConfig::tune_compile_timeout>("tune.compile_timeout", "30s", "",
+                                               "time limit to compile one candidate"),
+    knob<&CompileConfig::tune_run_timeout>("tune.run_timeout", "10s", "",
+                                           "time limit to measure one candidate"),
+    knob<&CompileConfig::tune_extend>(
+        "tune.extend", "false", "",
+        "spend the budget on kernels that have a winner from as large a budget, too"),
+    knob<&CompileConfig::tune_confirm>(
+        "tune.confirm", "0.1", "",
+        "share of the budget for trying winners inside the whole model; 0 trusts the kernels alone"),
+    knob<&CompileConfig::passes_disable>("passes.disable", "", "disable-pass",
+                                         "graph passes to skip, by name"),
+    knob<&CompileConfig::passes_verify>("passes.verify", "true", "", "verify the graph after every pass"),
+    knob<&CompileConfig::passes_dump>("passes.dump", "", "dump-passes",
+                                      "folder for the graph after each pass that changed it"),
+    knob<&CompileConfig::lowering_fuse>("lowering.fuse", "true", "", "group operations into fused kernels"),
+    knob<&CompileConfig::lowering_rows>("lowering.rows", "auto", "",
+                                        "auto: a depthwise convolution computes its input by rows where the "
+                                        "whole would not fit the cache; off: "
+                                        "all are stored"),
+    knob<&CompileConfig::lowering_block_channels>(
+        "lowering.block_channels", "true", "",
+        "channel-blocked layouts between convolutions; on a GPU, 16-bit images with channels innermost"),
+    knob<&CompileConfig::lowering_reuse_memory>("lowering.reuse_memory", "true", "",
+                                                "let values with disjoint lifetimes share memory"),
+    knob<&CompileConfig::schedules_winograd>(
+        "schedules.winograd", "auto", "",
+        "auto: Winograd's transforms for 3x3 convolutions where they pay; off: products are only summed"),
+    knob<&CompileConfig::schedules_cublaslt>(
+        "schedules.cublaslt", "false", "",
+        "on a GPU: cuBLASLt's algorithms are candidates for matmuls; winners are stored under its version"),
+    knob<&CompileConfig::schedules_cudnn>(
+        "schedules.cudnn", "false", "",
+        "on a GPU: cuDNN's engines are candidates for convolutions; winners are stored under its version"),
+    knob<&CompileConfig::runtime_spin>("runtime.spin", "0.05ms", "",
+                                       "how long an idle worker thread spins before it sleeps"),
+    knob<&CompileConfig::runtime_cuda_graph>(
+        "runtime.cuda_graph", "false", "",
+        "on a GPU: replay a run of several kernels as one CUDA graph, so that launches cost next to nothing"),
+    knob<&CompileConfig::runtime_cuda_streams>("runtime.cuda_streams", "1", "",
+                                               "with runtime.cuda_graph: branches of the graph on which "
+                                               "launches that do not need each other run side "
+                                               "by side",
+                                               stream_counts),
+    knob<&CompileConfig::import_random_weights>(
+        "import.random_weights", "-1", "random-weights",
+        "seed to fill absent weights with random values; -1 refuses models without weights"),
+    knob<&CompileConfig::import_dims>("import.dims", "", "dims",
+                                      "values for symbolic dimensions, e.g. batch=1,sequence=128"),
+    knob<&CompileConfig::import_shapes>("import.shapes", "", "shapes",
+                                        "whole input shapes, e.g. image=1x3x224x224"),
+    knob<&CompileConfig::log_level>("log.level", "warning", "log-level", "what is said on stderr"),
+    knob<&CompileConfig::log_progress>("log.progress", "auto", "progress",
+                                       "progress on stderr; auto is a bar on a terminal and lines elsewhere"),
 };
 
 std::vector<std::string_view> knob_names() {
@@ -96,57 +230,19 @@ const Knob& find_knob(const std::string& name) {
   return *found;
 }
 
-template <typename T>
-T parse_number(std::string_view text, std::string_view what, std::string_view wanted) {
-  T number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size())
-    throw UsageError("{} = '{}': expected {}", what, text, wanted);
-  return number;
+void check_choices(const Knob& knob, std::string_view value) {
+  if (knob.choices.empty() || std::ranges::find(knob.choices, value) != knob.choices.end()) return;
+  throw UsageError("{} = '{}': expected one of {}{}", knob.name, value, fmt::join(knob.choices, ", "),
+                   suggestion(value, knob.choices));
 }
 
-bool parse_boolean(std::string_view text, std::string_view what) {
-  for (const std::string_view yes : {"true", "on", "yes", "1"})
-    if (text == yes) return true;
-  for (const std::string_view no : {"false", "off", "no", "0"})
-    if (text == no) return false;
-  throw UsageError("{} = '{}': expected true or false", what, text);
-}
-
-void check_choices(const Knob& knob, const std::string& value) {
-  if (knob.choices.empty()) return;
-  const std::vector<std::string> choices = split(knob.choices, '|');
-  if (std::ranges::find(choices, value) != choices.end()) return;
-  const std::vector<std::string_view> views(choices.begin(), choices.end());
-  throw UsageError("{} = '{}': expected one of {}{}", knob.name, value, fmt::join(choices, ", "),
-                   suggestion(value, views));
-}
-
-void check_value(const Knob& knob, const std::string& value) {
+/// Throws UsageError unless it is a value of the knob.
+void check_value(const Knob& knob, std::string_view value) {
   if (value.find_first_of("#\n\r") != std::string::npos)
     throw UsageError("{} = '{}': a value may not hold '#' or line breaks", knob.name, value);
   check_choices(knob, value);
-  switch (knob.type) {
-    case boolean:
-      (void)parse_boolean(value, knob.name);
-      break;
-    case integer:
-      (void)parse_number<std::int64_t>(value, knob.name, "an integer");
-      break;
-    case real:
-      (void)parse_number<double>(value, knob.name, "a number");
-      break;
-    case duration:
-      (void)parse_duration(value, knob.name);
-      break;
-    case KnobType::string:
-    case KnobType::list:
-      break;
-  }
-}
-
-void require_type(const Knob& knob, bool fits) {
-  if (!fits) throw InternalError("knob {} is of type {}", knob.name, knob_type_name(knob.type));
+  CompileConfig scratch;
+  knob.read(value, knob, scratch);
 }
 
 std::string_view section_of(const Knob& knob) {
@@ -154,16 +250,6 @@ std::string_view section_of(const Knob& knob) {
 }
 std::string_view key_of(const Knob& knob) {
   return knob.name.substr(knob.name.find('.') + 1);
-}
-
-/// Defaults as strings, so that Settings::string can return a reference.
-const std::string& fallback_of(const Knob& knob) {
-  static const std::map<std::string_view, std::string> fallbacks = [] {
-    std::map<std::string_view, std::string> all;
-    for (const Knob& each : knobs) all.emplace(each.name, each.fallback);
-    return all;
-  }();
-  return fallbacks.at(knob.name);
 }
 
 }  // namespace
@@ -174,15 +260,15 @@ std::span<const Knob> knob_table() {
 
 std::string_view knob_type_name(KnobType type) {
   switch (type) {
-    case boolean:
+    case KnobType::boolean:
       return "boolean";
-    case integer:
+    case KnobType::integer:
       return "integer";
-    case real:
+    case KnobType::real:
       return "number";
-    case duration:
+    case KnobType::duration:
       return "duration";
-    case KnobType::string:
+    case KnobType::text:
       return "text";
     case KnobType::list:
       return "list";
@@ -205,7 +291,7 @@ std::string knobs_markdown() {
     const std::string flag = knob.flag.empty() ? "" : fmt::format("`--{}`", knob.flag);
     const std::string fallback = knob.fallback.empty() ? "" : fmt::format("`{}`", knob.fallback);
     const std::string choices =
-        knob.choices.empty() ? "" : fmt::format(": {}", fmt::join(split(knob.choices, '|'), ", "));
+        knob.choices.empty() ? "" : fmt::format(": {}", fmt::join(knob.choices, ", "));
     page += fmt::format("| `{}` | {} | {} | {} | {}{} |\n", knob.name, flag, knob_type_name(knob.type),
                         fallback, knob.help, choices);
   }
@@ -253,31 +339,19 @@ void Settings::read_ini_text(std::string_view text, const std::string& origin) {
   }
 }
 
-const std::string& Settings::string(const std::string& name) const {
-  const auto found = values_.find(name);
-  return found != values_.end() ? found->second : fallback_of(find_knob(name));
+void Settings::override_with(const Settings& later) {
+  for (const auto& [name, value] : later.values_) values_[name] = value;
 }
 
-bool Settings::boolean(const std::string& name) const {
-  require_type(find_knob(name), find_knob(name).type == KnobType::boolean);
-  return parse_boolean(string(name), name);
+std::string_view Settings::text_of(const Knob& knob) const {
+  const auto found = values_.find(knob.name);
+  return found != values_.end() ? found->second : knob.fallback;
 }
 
-std::int64_t Settings::integer(const std::string& name) const {
-  require_type(find_knob(name), find_knob(name).type == KnobType::integer);
-  return parse_number<std::int64_t>(string(name), name, "an integer");
-}
-
-double Settings::real(const std::string& name) const {
-  const Knob& knob = find_knob(name);
-  require_type(knob, knob.type == KnobType::real || knob.type == KnobType::duration);
-  if (knob.type == KnobType::duration) return parse_duration(string(name), name);
-  return parse_number<double>(string(name), name, "a number");
-}
-
-std::vector<std::string> Settings::list(const std::string& name) const {
-  require_type(find_knob(name), find_knob(name).type == KnobType::list);
-  return split(string(name), ',');
+CompileConfig Settings::config() const {
+  CompileConfig config;
+  for (const Knob& knob : knobs) knob.read(text_of(knob), knob, config);
+  return config;
 }
 
 std::string Settings::to_ini() const {
@@ -288,7 +362,7 @@ std::string Settings::to_ini() const {
       section = section_of(knob);
       text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
     }
-    text += fmt::format("{} = {}\n", key_of(knob), string(std::string(knob.name)));
+    text += fmt::format("{} = {}\n", key_of(knob), text_of(knob));
   }
   return text;
 }

@@ -1,28 +1,30 @@
 #pragma once
 // The one knob table: name, type, default, flag and help of every setting. It makes the command line, the
-// keys of INI files, and docs/knobs.md.
+// keys of INI files, docs/knobs.md, and the values of CompileConfig.
 
-#include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "base/config.h"
 
 namespace sylvite {
 
-enum class KnobType { boolean, integer, real, duration, string, list };
+enum class KnobType { boolean, integer, real, duration, text, list };
 
-/// `name` is "section.key" as in INI files. On the command line every knob is --set section.key=value, and
-/// also
-/// --FLAG where `flag` is not empty. `choices` is "a|b|c" when only these values are allowed.
+/// `name` is "section.key" as in INI files. On the command line every knob is --set section.key=value, and also --FLAG
+/// where `flag` is not empty.
 struct Knob {
   std::string_view name;
-  KnobType type;
   std::string_view fallback;
   std::string_view flag;
-  std::string_view choices;
   std::string_view help;
+  KnobType type;
+  std::span<const std::string_view> choices;  ///< empty: every value of the type
+  /// Sets the knob's member of `config`. REQUIRES one of the choices; throws UsageError for a value of another type.
+  void (*read)(std::string_view text, const Knob& row, CompileConfig& config);
 };
 [[nodiscard]] std::span<const Knob> knob_table();
 [[nodiscard]] std::string_view knob_type_name(KnobType type);
@@ -35,7 +37,7 @@ struct Knob {
 /// Seconds from "90", "90s", "5m", "2h" or "250ms". Throws UsageError; `what` names the thing in the message.
 [[nodiscard]] double parse_duration(std::string_view text, std::string_view what);
 
-/// Values of all knobs; starts at the defaults. Thread safety: const use only.
+/// Values of knobs as text, in layers: what was not set has its default. Thread safety: const use only.
 class Settings {
  public:
   /// Throws UsageError for an unknown name (with the nearest known one) or a value of the wrong type.
@@ -44,17 +46,17 @@ class Settings {
   void read_ini(const std::string& path);
   /// The same from text; `origin` names it in errors.
   void read_ini_text(std::string_view text, const std::string& origin);
+  /// Sets all that was set in `later`.
+  void override_with(const Settings& later);
 
-  [[nodiscard]] bool boolean(const std::string& name) const;
-  [[nodiscard]] std::int64_t integer(const std::string& name) const;
-  [[nodiscard]] double real(const std::string& name) const;  ///< also durations, in seconds
-  [[nodiscard]] const std::string& string(const std::string& name) const;
-  [[nodiscard]] std::vector<std::string> list(const std::string& name) const;  ///< comma separated
+  [[nodiscard]] CompileConfig config() const;
   /// Every knob and its value, in table order, as INI text that reads back.
   [[nodiscard]] std::string to_ini() const;
 
  private:
-  std::map<std::string, std::string> values_;  ///< only what was set
+  [[nodiscard]] std::string_view text_of(const Knob& knob) const;
+
+  std::map<std::string, std::string, std::less<>> values_;  ///< only what was set
 };
 
 }  // namespace sylvite

@@ -1,5 +1,6 @@
 #include "base/progress.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -27,16 +28,12 @@ void print(const std::string& text) {
   std::fflush(stderr);
 }
 
-}  // namespace
-
-ProgressStyle progress_style(const std::string& name) {
-  if (name == "none") return ProgressStyle::none;
-  if (name == "bar") return ProgressStyle::bar;
-  if (name == "lines") return ProgressStyle::lines;
-  if (name == "jsonl") return ProgressStyle::jsonl;
-  if (name == "auto") return ::isatty(STDERR_FILENO) != 0 ? ProgressStyle::bar : ProgressStyle::lines;
-  throw InternalError("unknown progress style '{}'", name);
+ProgressStyle settled(ProgressStyle style) {
+  if (style != ProgressStyle::automatic) return style;
+  return ::isatty(STDERR_FILENO) != 0 ? ProgressStyle::bar : ProgressStyle::lines;
 }
+
+}  // namespace
 
 std::string format_seconds(double seconds) {
   if (seconds < 60) return fmt::format("{:.1f}s", seconds);
@@ -46,7 +43,7 @@ std::string format_seconds(double seconds) {
 }
 
 Progress::Progress(std::string label, ProgressStyle style)
-    : label_(std::move(label)), style_(style), start_(steady_seconds()), next_(start_) {}
+    : label_(std::move(label)), style_(settled(style)), start_(steady_seconds()), next_(start_) {}
 
 Progress::~Progress() {
   if (line_open_) print("\n");

@@ -3,14 +3,9 @@
 
 #include <string>
 
-#include "base/error.h"
+#include "base/config.h"
 
 namespace sylvite {
-
-enum class ProgressStyle { none, bar, lines, jsonl };
-
-/// From the knob log.progress; "auto" is a bar when stderr is a terminal and lines when it is not.
-[[nodiscard]] ProgressStyle progress_style(const std::string& name);
 
 /// One piece of work from 0 to 1. Updates are rate-limited, so call as often as is handy. Not thread-safe.
 class Progress {

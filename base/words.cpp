@@ -1,5 +1,7 @@
 #include "base/words.h"
 
+#include "base/error.h"
+
 namespace sylvite {
 
 std::string trimmed(std::string_view text) {
@@ -17,6 +19,13 @@ std::vector<std::string> split(std::string_view text, char separator) {
     text.remove_prefix(end + 1);
   }
   return parts;
+}
+
+std::pair<std::string, std::string> split_assignment(std::string_view text, std::string_view what) {
+  const auto equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0)
+    throw UsageError("{} {}: expected NAME=VALUE", what, text);
+  return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
 }
 
 }  // namespace sylvite

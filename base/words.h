@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sylvite {
@@ -12,5 +13,10 @@ namespace sylvite {
 
 /// The parts between separators, trimmed; empty ones are left out.
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
+
+/// NAME and VALUE of "NAME=VALUE", at the first '='. Throws UsageError, which `what` begins, when there is no '=' or no
+/// name.
+[[nodiscard]] std::pair<std::string, std::string> split_assignment(std::string_view text,
+                                                                   std::string_view what);
 
 }  // namespace sylvite

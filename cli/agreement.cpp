@@ -108,12 +108,19 @@ namespace {
 /// bf16 keeps 8 bits, f16 11, and both round between kernels; TF32 keeps 11 of operands. How much adds up is
 /// the model's.
 Tolerance tolerance_of(const Session& session) {
-  const std::string precision = session.settings.string("compile.precision");
-  if (precision == "bf16") return {.relative = 0.03, .absolute = 0.03};
-  if (precision == "f16") return {.relative = 0.005, .absolute = 0.005};
-  if (precision == "int8-dynamic") return {.relative = 0.1, .absolute = 0.1};
-  if (precision == "tf32" && session.machine.tf32) return {.relative = 0.004, .absolute = 0.004};
-  return {};
+  switch (session.config.precision) {
+    case Precision::f32:
+      return {};
+    case Precision::tf32:
+      return session.machine.tf32 ? Tolerance{.relative = 0.004, .absolute = 0.004} : Tolerance{};
+    case Precision::bf16:
+      return {.relative = 0.03, .absolute = 0.03};
+    case Precision::f16:
+      return {.relative = 0.005, .absolute = 0.005};
+    case Precision::int8_dynamic:
+      return {.relative = 0.1, .absolute = 0.1};
+  }
+  throw InternalError("corrupt precision");
 }
 
 std::vector<Tensor> f32_outputs(const Session& session, CompileOptions options,

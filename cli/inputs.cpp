@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/words.h"
 #include "cli/options.h"
 #include "frontend/onnx/tensor_io.h"
 #include "frontend/onnx/weights.h"

@@ -8,17 +8,19 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "cli/inputs.h"
 
 namespace sylvite {
 namespace {
 
-void set_up_logging(const Settings& settings) {
+void set_up_logging(LogLevel wanted) {
   auto logger =
       std::make_shared<spdlog::logger>("sylvite", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_pattern("sylvite: %l: %v");
-  const std::string& level = settings.string("log.level");
-  logger->set_level(level == "error" ? spdlog::level::err : spdlog::level::from_str(level));
+  static constexpr spdlog::level::level_enum levels[] = {
+      spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err, spdlog::level::off};
+  logger->set_level(levels[static_cast<std::size_t>(wanted)]);
   spdlog::set_default_logger(std::move(logger));
 }
 
@@ -47,7 +49,7 @@ CompileOptions compile_options(const Options& options, const std::string& mode) 
     if (!flag.empty() && options.has(flag)) wanted.set[std::string(knob.name)] = options.value(flag);
   }
   const Settings settings = resolve_settings(wanted);
-  set_up_logging(settings);
+  set_up_logging(settings.config().log_level);
   wanted.import.bound_inputs = read_named_tensors(options.values("bind"), "--bind");
   if (options.has("dump-config")) write_text(options.value("dump-config"), settings.to_ini());
   return wanted;
@@ -94,9 +96,8 @@ Session load_session(const std::string& path, const CompileOptions& options) {
 
 Session choose_session(const std::string& path, const CompileOptions& options) {
   Session session = load_session(path, options);
-  const bool tunes = session.settings.boolean("tune.enabled");
-  Progress progress("tuning",
-                    tunes ? progress_style(session.settings.string("log.progress")) : ProgressStyle::none);
+  const bool tunes = session.config.tune_enabled;
+  Progress progress("tuning", tunes ? session.config.log_progress : ProgressStyle::none);
   choose_candidates(session, [&](const TuneProgress& now) {
     const double fraction = now.budget_seconds > 0 ? now.elapsed_seconds / now.budget_seconds : 0;
     progress.update(fraction, tune_message(now), tune_fields(now));

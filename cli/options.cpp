@@ -23,7 +23,7 @@ constexpr int style = po::command_line_style::allow_long | po::command_line_styl
 
 std::string knob_help(const Knob& knob) {
   std::string help(knob.help);
-  if (!knob.choices.empty()) help += fmt::format(" ({})", knob.choices);
+  if (!knob.choices.empty()) help += fmt::format(" ({})", fmt::join(knob.choices, "|"));
   if (!knob.fallback.empty()) help += fmt::format(" [{}]", knob.fallback);
   return help;
 }
@@ -156,13 +156,6 @@ std::int64_t Options::integer(const std::string& name) const {
   if (error != std::errc() || end != text.data() + text.size())
     throw UsageError("--{} {}: expected an integer", name, text);
   return number;
-}
-
-std::pair<std::string, std::string> split_assignment(const std::string& text, const std::string& option) {
-  const auto equals = text.find('=');
-  if (equals == std::string::npos || equals == 0)
-    throw UsageError("{} {}: expected NAME=VALUE", option, text);
-  return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
 }  // namespace sylvite

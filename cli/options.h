@@ -57,8 +57,4 @@ class Options {
   boost::program_options::variables_map values_;
 };
 
-/// Splits NAME=VALUE; throws UsageError showing the option when there is no '=' or no name.
-[[nodiscard]] std::pair<std::string, std::string> split_assignment(const std::string& text,
-                                                                   const std::string& option);
-
 }  // namespace sylvite

@@ -63,8 +63,8 @@ nlohmann::json report_json(const Session& session, const std::optional<Latency>&
   json["schema"] = 1;
   json["versions"] = {{"sylvite", version}, {"halide", halide_version}};
   json["machine"] = {{"cpu", session.machine.cpu_name}, {"target", session.machine.target}};
-  json["mode"] = session.settings.string("compile.mode");
-  json["precision"] = session.settings.string("compile.precision");
+  json["mode"] = name_of(session.config.mode);
+  json["precision"] = name_of(session.config.precision);
   json["model"] = session.model_path;
   json["threads"] = session.machine.threads;
   json["counters"] = {{"kernels", report.kernels},

@@ -116,7 +116,7 @@ int verb_bench(std::span<const std::string> arguments) {
   const Latency latency = summarize_latency(times.front());
   nlohmann::json document = report_json(session, latency);
   Table table({"mode", "runs", "runs/s", "min ms", "median ms", "p90 ms", "p99 ms"});
-  table.add_row(latency_row(session.settings.string("compile.mode"), latency));
+  table.add_row(latency_row(std::string(name_of(session.config.mode)), latency));
   for (std::size_t i = 0; i < modes.size(); ++i) {
     const Latency other = summarize_latency(times[i + 1]);
     table.add_row(latency_row(modes[i] + " (baseline)", other));

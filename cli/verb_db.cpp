@@ -29,7 +29,7 @@ void add_database_option(Options& options) {
 Database open_database(const Options& options) {
   CompileOptions wanted;
   if (options.has("db")) wanted.set["db.path"] = options.value("db");
-  Database database(session_paths(resolve_settings(wanted)).database);
+  Database database(session_paths(resolve_settings(wanted).config()).database);
   if (!database.warning().empty()) throw IoError("{}", database.warning());
   return database;
 }
@@ -139,7 +139,7 @@ int db_why(Words arguments) {
   options.add_model_options();
   if (!options.parse(arguments)) return 0;
   const Session session = load_session(options.words().front(), compile_options(options));
-  const Database database(session_paths(session.settings).database);
+  const Database database(session_paths(session.config).database);
   if (!database.warning().empty()) throw IoError("{}", database.warning());
   Table table({"kernel", "class", "winner"});
   for (const Kernel& kernel : session.plan.kernels) {

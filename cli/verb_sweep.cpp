@@ -53,7 +53,7 @@ std::string plan_table(const SweepPlan& plan, const std::vector<SweepStatus>& st
 std::string database_path(const Options& options) {
   CompileOptions wanted;
   if (options.has("db")) wanted.set["db.path"] = options.value("db");
-  return session_paths(resolve_settings(wanted)).database;
+  return session_paths(resolve_settings(wanted).config()).database;
 }
 
 }  // namespace

@@ -60,28 +60,28 @@ Gpu detect_gpu() {
           properties.shared_bytes, properties.l2_bytes};
 }
 
-PassOptions pass_options(const Settings& settings) {
+PassOptions pass_options(const CompileConfig& config) {
   PassOptions options;
-  for (const std::string& name : settings.list("passes.disable")) options.disabled.insert(name);
-  options.verify = settings.boolean("passes.verify");
-  options.dump_folder = settings.string("passes.dump");
+  for (const std::string& name : config.passes_disable) options.disabled.insert(name);
+  options.verify = config.passes_verify;
+  options.dump_folder = config.passes_dump;
   return options;
 }
 
 /// Values between kernels. With 8-bit products they are bf16 where bf16 is multiplied, too.
-bool stores_bf16(const std::string& precision, const Machine& machine) {
-  return precision == "bf16" || (precision == "int8-dynamic" && machine.bf16_products);
+bool stores_bf16(Precision precision, const Machine& machine) {
+  return precision == Precision::bf16 || (precision == Precision::int8_dynamic && machine.bf16_products);
 }
 
-LoweringOptions lowering_options(const Settings& settings, const Machine& machine) {
+LoweringOptions lowering_options(const CompileConfig& config, const Machine& machine) {
   LoweringOptions options;
-  options.fuse = settings.boolean("lowering.fuse");
-  options.block_channels = settings.boolean("lowering.block_channels");
-  options.reuse_memory = settings.boolean("lowering.reuse_memory");
+  options.fuse = config.lowering_fuse;
+  options.block_channels = config.lowering_block_channels;
+  options.reuse_memory = config.lowering_reuse_memory;
   // Measured with one thread: 4.8 MB beside 2 MB of L2 gain a quarter, 1.8 MB nothing, 0.6 MB lose a sixth.
-  if (!machine.gpu && settings.string("lowering.rows") == "auto")
+  if (!machine.gpu && config.lowering_rows == AutoOff::automatic)
     options.large_bytes = machine.threads * machine.l2_bytes / 8 * 9;
-  const bool tiles = machine.amx && stores_bf16(settings.string("compile.precision"), machine);
+  const bool tiles = machine.amx && stores_bf16(config.precision, machine);
   options.channel_block = machine.gpu ? 0 : tiles ? conv_tile_depth : machine.vector_floats;
   options.multiply_patches = machine.gpu.has_value();
   options.tf32 = machine.tf32;
@@ -97,17 +97,17 @@ void warn(Session& session, const std::string& message) {
 /// Refuses what the device cannot do, and replaces what it can do only slowly: without instructions for
 /// products of bf16, models took 3 to 11 times as long as in f32.
 void settle_precision(Session& session) {
-  const std::string precision = session.settings.string("compile.precision");
+  const Precision precision = session.config.precision;
   if (session.machine.gpu) {
-    if (precision == "int8-dynamic") {
+    if (precision == Precision::int8_dynamic) {
       throw UnsupportedError("{}",
                              "compile.precision = int8-dynamic is for processors; on a GPU use bf16 or f16");
     }
-  } else if (precision == "f16") {
+  } else if (precision == Precision::f16) {
     throw UnsupportedError("{}",
                            "compile.precision = f16 is for GPUs (--device cuda); on a processor use bf16");
-  } else if (precision == "bf16" && !session.machine.bf16_products) {
-    session.settings.set("compile.precision", "f32");
+  } else if (precision == Precision::bf16 && !session.machine.bf16_products) {
+    session.config.precision = Precision::f32;
     warn(session,
          "compile.precision = bf16: this processor has no products of bf16 (AVX512_BF16); using f32, "
          "which is faster on it");
@@ -117,15 +117,14 @@ void settle_precision(Session& session) {
 Session new_session(const CompileOptions& options) {
   Session session;
   session.worker_command = options.worker_command.empty() ? find_command() : options.worker_command;
-  session.settings = resolve_settings(options);
-  session.machine = detect_machine(cores_or(session.settings.integer("compile.threads")));
-  session.machine.winograd = session.settings.string("schedules.winograd") == "auto";
-  if (session.settings.string("compile.device") == "cuda") {
+  session.config = resolve_settings(options).config();
+  session.machine = detect_machine(cores_or(session.config.threads));
+  session.machine.winograd = session.config.schedules_winograd == AutoOff::automatic;
+  if (session.config.device == DeviceKind::cuda) {
     session.machine = with_gpu(session.machine, detect_gpu());
-    session.machine.tf32 = session.settings.string("compile.precision") == "tf32";
-    if (session.settings.boolean("schedules.cublaslt"))
-      session.machine.gpu->cublaslt = cuda::cublaslt_version();
-    if (session.settings.boolean("schedules.cudnn")) session.machine.gpu->cudnn = cuda::cudnn_version();
+    session.machine.tf32 = session.config.precision == Precision::tf32;
+    if (session.config.schedules_cublaslt) session.machine.gpu->cublaslt = cuda::cublaslt_version();
+    if (session.config.schedules_cudnn) session.machine.gpu->cudnn = cuda::cudnn_version();
   }
   settle_precision(session);
   return session;
@@ -133,21 +132,21 @@ Session new_session(const CompileOptions& options) {
 
 /// Is what is cheap kept in f32? On a GPU, where memory is what kernels wait for, only when asked.
 bool keeps_wide(const Session& session) {
-  const std::string choice = session.settings.string("compile.keep_wide");
-  return choice == "auto" ? !session.machine.gpu : choice == "on";
+  const AutoOnOff choice = session.config.keep_wide;
+  return choice == AutoOnOff::automatic ? !session.machine.gpu : choice == AutoOnOff::on;
 }
 
 /// Passes and lowering of session.imported.
 void transform(Session& session) {
-  session.graph = run_passes(session.imported, pass_options(session.settings), &session.passes);
-  const std::string precision = session.settings.string("compile.precision");
-  if (precision == "int8-dynamic") session.graph = quantize_products(session.graph);
-  if (precision == "f16" || stores_bf16(precision, session.machine)) {
-    const DType narrow = precision == "f16" ? DType::f16 : DType::bf16;
+  session.graph = run_passes(session.imported, pass_options(session.config), &session.passes);
+  const Precision precision = session.config.precision;
+  if (precision == Precision::int8_dynamic) session.graph = quantize_products(session.graph);
+  if (precision == Precision::f16 || stores_bf16(precision, session.machine)) {
+    const DType narrow = precision == Precision::f16 ? DType::f16 : DType::bf16;
     session.graph = store_as(session.graph, narrow,
                              {.keep_wide = keeps_wide(session), .mixed_products = !session.machine.gpu});
   }
-  session.plan = lower(session.graph, lowering_options(session.settings, session.machine));
+  session.plan = lower(session.graph, lowering_options(session.config, session.machine));
   session.report.kernels = static_cast<int>(session.plan.launches.size());
   session.report.unique_kernels = static_cast<int>(session.plan.kernels.size());
   session.report.sum_of_values_bytes = session.plan.sum_of_values_bytes;
@@ -172,16 +171,16 @@ Choice stored_or_heuristic(const Kernel& kernel, const Machine& machine, const D
 }
 
 TuneOptions tune_options(const Session& session) {
-  const Settings& settings = session.settings;
+  const CompileConfig& config = session.config;
   TuneOptions options;
-  options.budget_seconds = settings.real("tune.budget");
-  options.reserved_seconds = options.budget_seconds * std::clamp(settings.real("tune.confirm"), 0.0, 0.9);
-  options.compile_jobs = cores_or(settings.integer("tune.compile_jobs"));
-  options.compile_timeout = settings.real("tune.compile_timeout");
-  options.run_timeout = settings.real("tune.run_timeout");
-  options.extend = settings.boolean("tune.extend");
+  options.budget_seconds = config.tune_budget.count();
+  options.reserved_seconds = options.budget_seconds * std::clamp(config.tune_confirm, 0.0, 0.9);
+  options.compile_jobs = cores_or(config.tune_compile_jobs);
+  options.compile_timeout = config.tune_compile_timeout.count();
+  options.run_timeout = config.tune_run_timeout.count();
+  options.extend = config.tune_extend;
   options.worker_command = session.worker_command;
-  options.precision = settings.string("compile.precision");
+  options.precision = name_of(config.precision);
   return options;
 }
 
@@ -282,10 +281,10 @@ void fall_back(Session& session, std::size_t i) {
 ProgramOptions program_options(const Session& session) {
   ProgramOptions options;
   options.threads = session.machine.threads;
-  options.spin_seconds = session.settings.real("runtime.spin");
+  options.spin_seconds = session.config.runtime_spin.count();
   options.on_device = session.machine.gpu.has_value();
-  options.use_graph = session.settings.boolean("runtime.cuda_graph");
-  options.streams = std::stoul(session.settings.string("runtime.cuda_streams"));
+  options.use_graph = session.config.runtime_cuda_graph;
+  options.streams = static_cast<std::size_t>(session.config.runtime_cuda_streams);
   return options;
 }
 
@@ -308,7 +307,7 @@ std::vector<Tensor> zero_inputs(const Plan& plan) {
 }
 
 void get_objects(Session& session) {
-  ObjectCache cache(session_paths(session.settings).object_cache);
+  ObjectCache cache(session_paths(session.config).object_cache);
   std::vector<std::size_t> all(session.choices.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   std::vector<std::size_t> missing = load_cached(session, cache, all);
@@ -316,8 +315,8 @@ void get_objects(Session& session) {
     const Stopwatch watch(session.report.compile_seconds);
     WorkerOptions options;
     options.command = session.worker_command;
-    options.workers = cores_or(session.settings.integer("tune.compile_jobs"));
-    options.compile_timeout = std::max(120.0, session.settings.real("tune.compile_timeout"));
+    options.workers = cores_or(session.config.tune_compile_jobs);
+    options.compile_timeout = std::max(120.0, session.config.tune_compile_timeout.count());
     WorkerPool pool(options);
     while (!missing.empty()) {
       missing = compile_missing(session, pool, cache, missing);
@@ -354,7 +353,7 @@ std::optional<std::size_t> failing_kernel(Session& session) {
 /// does the same.
 void replace_failing_kernels(Session& session) {
   while (const std::optional<std::size_t> failing = failing_kernel(session)) {
-    ObjectCache(session_paths(session.settings).object_cache).remove(session.choices[*failing].symbol);
+    ObjectCache(session_paths(session.config).object_cache).remove(session.choices[*failing].symbol);
     session.plan = session.program->plan();
     fall_back(session, *failing);
     get_objects(session);
@@ -383,7 +382,7 @@ Session load_model(const std::string& onnx_path, const CompileOptions& options) 
   session.model_path = onnx_path;
   {
     const Stopwatch watch(session.report.import_seconds);
-    ImportedModel model = import_model(onnx_path, resolve_import(session.settings, options.import));
+    ImportedModel model = import_model(onnx_path, import_options(session.config, options.import));
     session.imported = std::move(model.graph);
     session.host = std::move(model.host);
     transform(session);
@@ -406,9 +405,9 @@ Session load_graph(Graph graph, const CompileOptions& options) {
 void choose_candidates(Session& session, const ProgressCallback& progress) {
   const Stopwatch watch(session.report.ready_seconds);
   session.choices.clear();
-  Database database(session_paths(session.settings).database);
+  Database database(session_paths(session.config).database);
   warn(session, database.warning());
-  bool measures = session.settings.boolean("tune.enabled") && session.settings.real("tune.budget") > 0;
+  bool measures = session.config.tune_enabled && session.config.tune_budget.count() > 0;
   if (measures && session.worker_command.empty()) {
     warn(session,
          "nothing is measured: the `sylvite` command was not found; set CompileOptions::worker_command");

@@ -48,7 +48,7 @@ struct Choice {
 struct Session {
   std::string model_path;      ///< "" for a graph made in C++
   std::string worker_command;  ///< "" when there is none; see CompileOptions
-  Settings settings;
+  CompileConfig config;        ///< with the precision that the machine is fit for
   Machine machine;
   Graph imported;                        ///< as captured, before passes
   std::shared_ptr<const HostPart> host;  ///< what surrounds the graph; nullptr when it is the whole model
@@ -61,7 +61,7 @@ struct Session {
   CompileReport report;
 
   [[nodiscard]] const Plan& current_plan() const { return program ? program->plan() : plan; }
-  [[nodiscard]] TuningKey key() const { return tuning_key(machine, settings.string("compile.precision")); }
+  [[nodiscard]] TuningKey key() const { return tuning_key(machine, std::string(name_of(config.precision))); }
 };
 
 /// Files that a session keeps between runs. "" means none.
@@ -69,14 +69,14 @@ struct SessionPaths {
   std::string object_cache;  ///< folder: cache.dir, else objects/ in the user's cache folder
   std::string database;      ///< file: db.path, else trials.db in the user's cache folder
 };
-[[nodiscard]] SessionPaths session_paths(const Settings& settings);
+[[nodiscard]] SessionPaths session_paths(const CompileConfig& config);
 
 /// Defaults, then the mode's file (options.mode, unless a config file or options.set gives compile.mode),
 /// then config files, then options.set. Throws UsageError for an unknown mode, knob or value.
 [[nodiscard]] Settings resolve_settings(const CompileOptions& options);
 
-/// `given`, with the import.* knobs that were set. Throws UsageError for dims or shapes that do not parse.
-[[nodiscard]] ImportOptions resolve_import(const Settings& settings, const ImportOptions& given);
+/// `given`, with the import.* knobs that were set.
+[[nodiscard]] ImportOptions import_options(const CompileConfig& config, const ImportOptions& given);
 
 /// Import, passes and lowering. Throws what import_onnx, run_passes and lower throw.
 [[nodiscard]] Session load_model(const std::string& onnx_path, const CompileOptions& options);

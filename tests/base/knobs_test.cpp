@@ -45,12 +45,82 @@ TEST(Knobs, DefaultsAreValidValues) {
 
 TEST(Settings, StartsAtDefaultsAndTakesValues) {
   Settings settings;
-  EXPECT_EQ(settings.string("compile.mode"), "default");
-  EXPECT_DOUBLE_EQ(settings.real("tune.budget"), 60);
+  EXPECT_EQ(settings.config().mode, Mode::standard);
+  EXPECT_DOUBLE_EQ(settings.config().tune_budget.count(), 60);
   settings.set("tune.budget", "5m");
   settings.set("passes.disable", "fold_constants, remove_noops ,");
-  EXPECT_DOUBLE_EQ(settings.real("tune.budget"), 300);
-  EXPECT_THAT(settings.list("passes.disable"), ElementsAre("fold_constants", "remove_noops"));
+  EXPECT_DOUBLE_EQ(settings.config().tune_budget.count(), 300);
+  EXPECT_THAT(settings.config().passes_disable, ElementsAre("fold_constants", "remove_noops"));
+}
+
+/// A value that is not the default.
+std::string other_value(const Knob& knob) {
+  if (!knob.choices.empty())
+    return std::string(knob.choices[0] == knob.fallback ? knob.choices[1] : knob.choices[0]);
+  switch (knob.type) {
+    case KnobType::boolean:
+      return knob.fallback == "true" ? "false" : "true";
+    case KnobType::list:
+      return knob.name.starts_with("import.") ? "a=2" : "a";
+    default:
+      return "17";
+  }
+}
+
+TEST(Knobs, EachSetsAMemberOfItsOwn) {
+  std::vector<std::pair<std::string_view, CompileConfig>> seen = {{"none", Settings().config()}};
+  for (const Knob& knob : knob_table()) {
+    Settings settings;
+    settings.set(std::string(knob.name), other_value(knob));
+    for (const auto& [name, config] : seen)
+      EXPECT_FALSE(settings.config() == config) << knob.name << " and " << name;
+    seen.emplace_back(knob.name, settings.config());
+  }
+}
+
+/// Every choice that the table offers is the enumerator of that name.
+TEST(Settings, EveryChoiceIsItsEnumerator) {
+  Settings settings;
+  const auto with = [&](const char* name, std::string_view value) {
+    settings.set(name, std::string(value));
+    return settings.config();
+  };
+  for (const std::string_view name : choice_names<Precision>)
+    EXPECT_EQ(name_of(with("compile.precision", name).precision), name);
+  EXPECT_EQ(with("compile.precision", "int8-dynamic").precision, Precision::int8_dynamic);
+  EXPECT_EQ(with("compile.mode", "reduce-overhead").mode, Mode::reduce_overhead);
+  EXPECT_EQ(with("compile.device", "cuda").device, DeviceKind::cuda);
+  EXPECT_EQ(with("compile.keep_wide", "off").keep_wide, AutoOnOff::off);
+  EXPECT_EQ(with("lowering.rows", "off").lowering_rows, AutoOff::off);
+  EXPECT_EQ(with("log.level", "error").log_level, LogLevel::error);
+  EXPECT_EQ(with("log.progress", "jsonl").log_progress, ProgressStyle::jsonl);
+  EXPECT_EQ(with("runtime.cuda_streams", "3").runtime_cuda_streams, 3);
+  EXPECT_THAT(message_of([&] { settings.set("runtime.cuda_streams", "5"); }),
+              HasSubstr("expected one of 1, 2, 3, 4"));
+}
+
+TEST(Settings, ReadsNamedExtentsAndShapes) {
+  Settings settings;
+  settings.set("import.dims", "batch=2, sequence=128");
+  settings.set("import.shapes", "image=1x3x8x8,scalar=");
+  const CompileConfig config = settings.config();
+  EXPECT_EQ(config.import_dims, (std::map<std::string, std::int64_t>{{"batch", 2}, {"sequence", 128}}));
+  EXPECT_THAT(config.import_shapes.at("image"), ElementsAre(1, 3, 8, 8));
+  EXPECT_THAT(config.import_shapes.at("scalar"), ElementsAre());
+  EXPECT_THAT(message_of([&] { settings.set("import.dims", "batch"); }),
+              HasSubstr("import.dims batch: expected NAME="));
+  EXPECT_THAT(message_of([&] { settings.set("import.shapes", "x=1xx2"); }), HasSubstr("'' in 'x=1xx2'"));
+}
+
+TEST(Settings, LaterLayersOverride) {
+  Settings settings;
+  settings.set("tune.budget", "1s");
+  settings.set("compile.threads", "3");
+  Settings later;
+  later.set("tune.budget", "2s");
+  settings.override_with(later);
+  EXPECT_EQ(settings.config().tune_budget, Seconds(2));
+  EXPECT_EQ(settings.config().threads, 3);
 }
 
 TEST(Settings, RefusesUnknownKeysWithTheNearestName) {
@@ -76,8 +146,8 @@ TEST(Settings, RefusesValuesOfTheWrongType) {
 TEST(Settings, ReadsIniAndNamesTheFileInErrors) {
   Settings settings;
   settings.read_ini_text("# comment\n[tune]\nbudget = 2m\nenabled = yes\n", "a.ini");
-  EXPECT_DOUBLE_EQ(settings.real("tune.budget"), 120);
-  EXPECT_TRUE(settings.boolean("tune.enabled"));
+  EXPECT_DOUBLE_EQ(settings.config().tune_budget.count(), 120);
+  EXPECT_TRUE(settings.config().tune_enabled);
   EXPECT_THAT(message_of([&] { settings.read_ini_text("[tune]\nbugdet = 1\n", "b.ini"); }),
               HasSubstr("b.ini: unknown key 'tune.bugdet'; did you mean tune.budget?"));
   EXPECT_THAT(message_of([&] { settings.read_ini_text("[tune\nx\n", "c.ini"); }), HasSubstr("c.ini: "));

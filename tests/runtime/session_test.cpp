@@ -204,7 +204,7 @@ TEST(SessionTest, ReadsStoredWinners) {
   winner.candidate = reference_candidate(session.plan.kernels[0]);
   winner.median_us = 12;
   winner.origin = origin_search;
-  Database database(session_paths(session.settings).database);
+  Database database(session_paths(session.config).database);
   database.record_winner(session.plan.kernels[0], session.key(), winner);
   choose_candidates(session);
   EXPECT_EQ(session.choices[0].origin, Origin::database);
@@ -237,7 +237,7 @@ TEST(ConfirmTest, AWinnerThatIsSlowerInTheModelGivesWay) {
   slow.schedule.decisions.push_back({output_stage(kernel, kernel.body.outputs[0]), -1, "parallel", {"d0"}});
   slow.schedule.decisions.push_back({output_stage(kernel, kernel.body.outputs[0]), -1, "parallel", {"d1"}});
   Session session = searched_session(folder.path(), slow);
-  Database database(session_paths(session.settings).database);
+  Database database(session_paths(session.config).database);
   const Candidate wanted = default_candidate(kernel, session.machine);
   Trial trial;
   trial.kernel_id = kernel.id;
@@ -283,11 +283,11 @@ TEST(SettingsTest, LaterLayersWin) {
   CompileOptions options;
   options.config_files = {file};
   options.set = {{"compile.threads", "4"}};
-  const Settings settings = resolve_settings(options);
-  EXPECT_EQ(settings.string("compile.mode"), "max-autotune");
-  EXPECT_TRUE(settings.boolean("tune.enabled"));
-  EXPECT_EQ(settings.real("tune.budget"), 5);
-  EXPECT_EQ(settings.integer("compile.threads"), 4);
+  const CompileConfig config = resolve_settings(options).config();
+  EXPECT_EQ(config.mode, Mode::max_autotune);
+  EXPECT_TRUE(config.tune_enabled);
+  EXPECT_EQ(config.tune_budget.count(), 5);
+  EXPECT_EQ(config.threads, 4);
 }
 
 TEST(SettingsTest, RefusesWhatItDoesNotKnow) {
@@ -304,7 +304,7 @@ TEST(SettingsTest, ImportKnobs) {
   options.set = {{"import.random_weights", "7"},
                  {"import.dims", "batch=2, sequence=128"},
                  {"import.shapes", "image=1x3x8x8,scalar="}};
-  const ImportOptions import = resolve_import(resolve_settings(options), {});
+  const ImportOptions import = import_options(resolve_settings(options).config(), {});
   EXPECT_TRUE(import.random_weights);
   EXPECT_EQ(import.seed, 7U);
   EXPECT_EQ(import.dims.at("sequence"), 128);
@@ -312,7 +312,7 @@ TEST(SettingsTest, ImportKnobs) {
   EXPECT_THAT(import.input_shapes.at("scalar"), IsEmpty());
   for (const char* bad : {"image", "=1x2", "image=1xa", "image=-1", "image=1x"}) {
     options.set["import.shapes"] = bad;
-    EXPECT_THROW((void)resolve_import(resolve_settings(options), {}), UsageError) << bad;
+    EXPECT_THROW((void)import_options(resolve_settings(options).config(), {}), UsageError) << bad;
   }
 }
 

@@ -1,0 +1,23 @@
+#include "base/words.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+TEST(Split, TrimsAndLeavesOutWhatIsEmpty) {
+  EXPECT_THAT(split(" a , b,, c,", ','), testing::ElementsAre("a", "b", "c"));
+  EXPECT_THAT(split("", ','), testing::IsEmpty());
+}
+
+TEST(SplitAssignment, TakesTheFirstEqualsSign) {
+  EXPECT_EQ(split_assignment("x=a=b", "--set"), std::pair(std::string("x"), std::string("a=b")));
+  EXPECT_EQ(split_assignment("x=", "--set").second, "");
+  for (const char* bad : {"x", "=1", ""})
+    EXPECT_THROW((void)split_assignment(bad, "--set"), UsageError) << bad;
+}
+
+}  // namespace
+}  // namespace sylvite
