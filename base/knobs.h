@@ -14,8 +14,8 @@ namespace sylvite {
 
 enum class KnobType { boolean, integer, real, duration, text, list };
 
-/// `name` is "section.key" as in INI files. On the command line every knob is --set section.key=value, and also --FLAG
-/// where `flag` is not empty.
+/// `name` is "section.key", as in INI files. On the command line every knob is --set section.key=value, and
+/// also --FLAG where `flag` is not empty.
 struct Knob {
   std::string_view name;
   std::string_view fallback;

@@ -27,8 +27,7 @@ using Halide::TailStrategy;
 using Halide::Var;
 using Halide::VarOrRVar;
 
-// ---- names
-// -------------------------------------------------------------------------------------------------------
+// ---- names ------------------------------------------------------------------------------------------------
 
 template <typename T>
 struct Named {
@@ -73,8 +72,7 @@ int number(const std::string& text) {
   return value;
 }
 
-// ---- applying
-// ----------------------------------------------------------------------------------------------------
+// ---- applying ---------------------------------------------------------------------------------------------
 
 /// What a directive acts on: one stage of one Func, and its arguments.
 struct Target {
@@ -347,8 +345,7 @@ void apply_decision(Algorithm& algorithm, const Decision& decision) {
   directive->apply(target);
 }
 
-// ---- reading
-// -----------------------------------------------------------------------------------------------------
+// ---- reading ----------------------------------------------------------------------------------------------
 
 /// A cursor over one line.
 class LineParser {

@@ -38,9 +38,10 @@ using GraphRunner = std::function<std::vector<Tensor>(const std::vector<Tensor>&
 class HostPart {
  public:
   virtual ~HostPart() = default;
-  [[nodiscard]] virtual const std::vector<HostStep>& steps() const = 0;  ///< in the order of running
-  [[nodiscard]] virtual const std::vector<ModelPort>& inputs()
-      const = 0;  ///< of the whole model, bound ones left out
+  /// In the order in which they run.
+  [[nodiscard]] virtual const std::vector<HostStep>& steps() const = 0;
+  /// Of the whole model, without inputs bound at compile time.
+  [[nodiscard]] virtual const std::vector<ModelPort>& inputs() const = 0;
   [[nodiscard]] virtual const std::vector<ModelPort>& outputs() const = 0;
   /// The whole model: the graph first, through `run_graph`, then the steps. Values in the order of inputs()
   /// and outputs(). Throws InputError naming the input that does not fit, and what the steps throw.

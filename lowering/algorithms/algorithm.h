@@ -4,14 +4,12 @@
 // Conventions that schedules rely on:
 // - Every Func of body value `vN` is named `vN`; pure vars are d0 (innermost in storage) to dK. A value in a
 //   blocked layout has its channel-in-block as d0 and its block number just inside the batch dim.
-// - An operation that folds (reductions, matmul, conv, pooling, scans, scatters) has a stage vN_fold whose
-// update 0 is
-//   the fold, over an RDom with r0 the innermost (fastest in storage) folded dim; vN itself is pure.
-//   Normalisations have vN_max, vN_exp, vN_sum, ...: see the file that builds the operation.
+// - An operation that folds (reductions, matmul, conv, pooling, scans, scatters) has a stage vN_fold. Its
+//   update 0 is the fold, over an RDom whose r0 is the innermost (fastest in storage) folded dim; vN itself
+//   is pure. Normalisations have vN_max, vN_exp, vN_sum, ...: see the file that builds the operation.
 // - The Func of an output value is the stage that output_stage() names: vN itself, or vN_out, which only
-// converts to
-//   the stored type, for f16, bf16 and boolean. It is pure; every other stage may be inlined unless it has
-//   updates.
+//   converts to the stored type, for f16, bf16 and boolean. It is pure. Every other stage may be inlined
+//   unless it has updates.
 // - A form other than "generic" documents its own extra stages in the file that builds it.
 
 #include <Halide.h>

@@ -8,13 +8,11 @@
 // Forms conv_blocked and depthwise_blocked: 2-D convolution into a channel-blocked output. With v0 the
 // convolution:
 //   v0_in(d0, d1, d2, d3, d4)   the input with its zero border: channel in block, x, y, block, batch; x and y
-//   are the
-//                               input's own coordinates, so that the border starts below 0
+//                               are the input's own coordinates, so the border starts below 0
 //   v0_fold(d0, d1, d2, d3, d4) the accumulator over v0's storage coordinates. Its update folds over r0
-//   (channel in a
-//                               fold block, which divides the channels), r1 (window x), r2 (window y), r3
-//                               (fold block); for bf16 over r0 (channel in pair), r1 (pair in fold block), r2
-//                               to r4 as r1 to r3; depthwise: r0 (window x), r1 (window y)
+//                               (channel in a fold block, which divides the channels), r1 (window x), r2
+//                               (window y), r3 (fold block); for bf16 over r0 (channel in pair), r1 (pair in
+//                               fold block), r2 to r4 as r1 to r3; depthwise: r0 (window x), r1 (window y)
 //   v0                          v0_fold plus the bias
 // Form conv_rows: a convolution v0 whose result, after pointwise work, a depthwise convolution vN reads: the
 // stages of both forms. v0 and the work on it are defined everywhere (beyond the border with the input's

@@ -17,14 +17,13 @@
 // conv_tiles{flat=1}: lines lie one behind the other, flat_pitch pixels apart, so that a tile's rows go on
 // from line to line. Sums of border pixels are made, too, and not read.
 //   v0_flat(d0, f, d3, d4)   v0_in, f = x + pitch y, counted from the border's first pixel; with strides
-//                            f = x + pitch y + plane (r2 + kernel_x r3): what the window's place (r2, r3)
-//                            meets
+//                            f = x + pitch y + plane (r2 + kernel_x r3): the pixels that position (r2, r3)
+//                            of the window reads
 //   v0_fold(d0, f, d3, d4)   f = x + pitch y
 // conv_lines, for images of few channels that are not blocked:
 //   v0_in(e, y, d4)          the input with its border, e = x * channels + channel, counted from the border's
 //                            first pixel; channels rounded up to even
-//   v0_fold                  update 0 folds over r0 (channel in pair), r1 (pair), r2 (window x), r3 (window
-//   y) y)
+//   v0_fold                  update 0 folds over r0 (channel in pair), r1 (pair), r2 and r3 (window x and y)
 
 namespace sylvite {
 namespace {

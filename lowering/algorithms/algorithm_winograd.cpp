@@ -11,8 +11,7 @@
 //   v0_rows(d0, i, j, t1, t2, d3, d4)       a tile's n lines (j), each transformed along x
 //   v0_tiles(d0, t1, t2, d3, i, j, d4)      transformed along y, too: the left operand of product (i, j)
 //   v0_fold(d0, t1, t2, d3, i, j, d4)       the accumulator; d0 and d3 are output channels. Its update folds
-//   over
-//                                           r0 (channel in a fold block) and r1 (fold block)
+//                                           over r0 (channel in a fold block) and r1 (fold block)
 //   v0_products(d0, t1, t2, d3, i, j, d4)   v0_fold, to be stored
 //   v0_columns(d0, i, j, t1, t2, d3, d4)    transformed back along x: i is an output in the tile
 //   v0                                      transformed back along y, plus the bias

@@ -21,9 +21,10 @@ struct Buffer {
   std::string name;  ///< the graph value's name
   TensorType type;
   BufferKind kind = BufferKind::arena;
-  std::int32_t index = 0;  ///< graph input or output number, or index into Plan::weights (dense there; a
-                           ///< blocked type asks for layout_packing). Weights are never aliases.
-  BufferId alias_of = -1;  ///< another buffer whose bytes these are, or -1
+  /// Number of the graph input or output, or index into Plan::weights (dense there; a blocked type asks for
+  /// layout_packing). Weights are never aliases.
+  std::int32_t index = 0;
+  BufferId alias_of = -1;         ///< another buffer whose bytes these are, or -1
   std::int64_t alias_offset = 0;  ///< bytes into alias_of where these begin; not 0 only in arena buffers
   std::int64_t offset = -1;       ///< bytes into the arena, for roots of kind arena; 64-byte aligned
 };
@@ -57,10 +58,10 @@ struct LoweringOptions {
   bool multiply_patches = false;  ///< convolutions of patches as matmuls, for tensor cores
   int channel_block = 16;         ///< floats of a vector register; 0: all channels of 16-bit values
   bool tf32 = false;              ///< with channel_block 0: tensor cores read f32 values, too
-  std::int64_t large_bytes =
-      0;                     ///< with `fuse`: f32 values between convolutions that are larger are computed
-                             ///< by rows in their reader where row_fusion.h allows; 0: all are stored
-  bool reuse_memory = true;  ///< false: every value has its own place in the arena (debugging)
+  /// With `fuse`: larger f32 values between convolutions are computed by rows in their reader where
+  /// row_fusion.h allows. 0: all are stored.
+  std::int64_t large_bytes = 0;
+  bool reuse_memory = true;  ///< false: every value has its own memory in the arena (debugging)
 };
 
 /// Groups the nodes of a verified graph into kernels, assigns layouts, and places buffers by liveness.

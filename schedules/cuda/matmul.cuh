@@ -21,8 +21,7 @@
 //   GROUP                     rows of cluster tiles that are walked together, so that they meet in the L2 cache
 //   SWAPPED                   the result lies [batch][y][x] instead of [batch][x][y]
 //   STORE_BOXES               results leave by tensor memory access
-//   STORE_ROWS                they leave by rows, which may begin anywhere (not SWAPPED); else by plain
-//                             stores
+//   STORE_ROWS                they leave by rows, which may begin anywhere (not SWAPPED); else by plain stores
 //   Out, Arguments            type of a result; pointers: out, and what the epilogue reads
 //   CHUNK, OUT_BYTES          results pass through shared memory in chunks of 64 rows and CHUNK columns; bytes of a
 //                             consumer's buffers, and of what the others of a split send

@@ -19,8 +19,7 @@ std::string text_of(const Expr& expr) {
 
 }  // namespace
 
-// ---- reading the loops
-// -----------------------------------------------------------------------------------
+// ---- reading the loops ------------------------------------------------------------------------------------
 
 bool is_nest(const Stmt& statement) {
   if (const auto* let = statement.as<LetStmt>()) return is_nest(let->body);
@@ -136,8 +135,7 @@ Product read_product(const Nest& nest) {
   return result;
 }
 
-// ---- what each loop is
-// -----------------------------------------------------------------------------------
+// ---- what each loop is ------------------------------------------------------------------------------------
 
 namespace {
 

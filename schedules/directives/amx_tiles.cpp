@@ -222,8 +222,7 @@ class Emitter {
   std::vector<std::string> sums_;
 };
 
-// ---- finding the update
-// -----------------------------------------------------------------------------------
+// ---- finding the update -----------------------------------------------------------------------------------
 
 /// Elements of `name` that the statement sets to zero, when that is all it does.
 std::optional<std::int64_t> zeros_stored(const Stmt& statement, const std::string& name) {

@@ -21,8 +21,7 @@ namespace sylvite {
 /// bytes:
 /// - group: its extent, moves a and b by 1;
 /// - groups: moves a by a group. The fold of a tile: 16 groups, or the most that divide them. The innermost
-/// such
-///   loop, with those that go on where it ends;
+///   such loop, with those that go on where it ends;
 /// - steps: move a and b, not c. More of the fold, in the order of the loops;
 /// - columns: at most 16, moves c by 1 and b by a group;
 /// - rows: moves c and a, not b. The innermost such loop, split into tiles of at most 16 rows, all alike: the

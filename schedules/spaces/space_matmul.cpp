@@ -185,8 +185,7 @@ double tiled_cost(const MatmulProblem& problem, const Machine& machine, const Po
           task_cycles * tasks / machine.threads);
 }
 
-// ---- matmul_panels
-// -----------------------------------------------------------------------------------------------
+// ---- matmul_panels ----------------------------------------------------------------------------------------
 
 std::string refusal_of(const Kernel& kernel, const Machine& machine) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);

@@ -133,8 +133,7 @@ Candidate at_rows(const Kernel& kernel, const Machine& machine, const Point& poi
   return {Form{}, writer.take()};
 }
 
-// ---- columns
-// -----------------------------------------------------------------------------------------------------
+// ---- columns ----------------------------------------------------------------------------------------------
 
 std::size_t axis_loop(const Kernel& kernel, const Node& anchor) {
   const TensorType& type = kernel.body.type(anchor.outputs.front());

@@ -83,8 +83,7 @@ std::int64_t default_tasks(const Kernel& kernel, const Machine& machine) {
   return task_count(facts_of(kernel, machine), machine, 1) > 0 ? 1 : 0;
 }
 
-// ---- rows
-// --------------------------------------------------------------------------------------------------------
+// ---- rows -------------------------------------------------------------------------------------------------
 
 std::string refuses_rows(const Kernel& kernel, const Machine& /*machine*/) {
   const Node* anchor = kernel.anchor == no_node ? nullptr : &kernel.body.node(kernel.anchor);
@@ -120,8 +119,7 @@ Candidate at_rows(const Kernel& kernel, const Machine& machine, const Point& poi
   return {Form{}, writer.take()};
 }
 
-// ---- columns
-// -----------------------------------------------------------------------------------------------------
+// ---- columns ----------------------------------------------------------------------------------------------
 
 std::string refuses_columns(const Kernel& kernel, const Machine& /*machine*/) {
   const Node* anchor = kernel.anchor == no_node ? nullptr : &kernel.body.node(kernel.anchor);

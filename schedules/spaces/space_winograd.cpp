@@ -12,8 +12,7 @@
 //   d0, i, j  a Winograd tile of one block: transformed back in registers
 //   t, l      the tiles of a line; `tile_lines` lines of tiles
 //   q         `blocks` blocks. For d0 to q, all products of its tiles are made before: `columns` x `lines`
-//   tiles of
-//             `blocks` blocks in registers, so that a filter is read once for all lines of tiles
+//             tiles of `blocks` blocks in registers, so that a filter is read once for all lines of tiles
 //   ll, g     groups of lines of tiles, groups of blocks. Where the transformed input is made:
 //             input_first = 0: for the lines of a task, in front of its blocks: g inside, tasks are ll
 //             input_first = 1: all of it ahead, in the memory of all cores: ll inside, tasks are both
@@ -53,8 +52,7 @@ RegisterTile register_tile(const ConvProblem& problem, const Tiling& tiling) {
   return {tiling.columns * tiling.lines, tiling.blocks, problem.block};
 }
 
-// ---- cost
-// --------------------------------------------------------------------------------------------------------
+// ---- cost -------------------------------------------------------------------------------------------------
 
 /// Bytes that a core reads in a cycle, beside computing.
 constexpr double l3_bytes_per_cycle = 14;
@@ -124,8 +122,7 @@ double winograd_cost(const ConvProblem& problem, const Machine& machine, const P
          (cycles * imbalance(tasks, machine.threads) + task_cycles * tasks);
 }
 
-// ---- points
-// ------------------------------------------------------------------------------------------------------
+// ---- points -----------------------------------------------------------------------------------------------
 
 std::vector<Parameter> choices(const ConvProblem& problem) {
   const int unrolled = problem.fold_block <= unrolled_channels ? problem.fold_block : 1;
@@ -179,8 +176,7 @@ std::vector<Parameter> winograd_parameters(const ConvProblem& problem, const Mac
   return parameters;
 }
 
-// ---- schedule
-// ----------------------------------------------------------------------------------------------------
+// ---- schedule ---------------------------------------------------------------------------------------------
 
 /// Where the output's loops are cut.
 struct Levels {
