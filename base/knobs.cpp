@@ -132,22 +132,21 @@ constexpr Knob knobs[] = {
                                   "threads a program runs with; 0 for all cores"),
     knob<&CompileConfig::precision>(
         "compile.precision", "f32", "precision",
-        "what weights and values between kernels are stored as; sums, norms and softmax stay f32. bf16 is "
-        "for "
-        "GPUs and processors with AVX512_BF16; others use f32, with a warning. f16 is for GPUs. tf32 stores "
-        "f32; matmuls and convolutions may multiply with 10 bits after the point, as Hopper GPUs do fast; "
-        "elsewhere it is f32. int8-dynamic is for processors: matmuls with constants multiply 8-bit "
-        "integers, "
-        "weights by "
-        "columns, activations by rows as they come, fast with AMX or VNNI; all else is as with bf16 where "
-        "the "
-        "processor has AVX512_BF16, else f32"),
+        "type in which weights and values between kernels are stored; sums, norms and softmax are computed "
+        "in "
+        "f32. bf16: for GPUs and CPUs with AVX512_BF16; other CPUs use f32, with a warning. f16: for GPUs. "
+        "tf32: stored as f32; on Hopper GPUs matmuls and convolutions multiply in TF32; elsewhere as f32. "
+        "int8-dynamic: for CPUs; matmuls with constant weights multiply 8-bit integers, weights quantised "
+        "per "
+        "column, activations per row at run time, fast with AMX or VNNI; everything else as with bf16 on "
+        "CPUs "
+        "with AVX512_BF16, else as f32"),
     knob<&CompileConfig::keep_wide>(
         "compile.keep_wide", "auto", "",
-        "with bf16 or f16: sums that norms read (the residuals of transformers), biases, tables and "
-        "last results stay f32, on a processor with bf16 also rows that products of one row multiply, and "
-        "depthwise filters; "
-        "auto: on a processor, not on a GPU, where that costs some time"),
+        "with bf16 or f16: keep in f32 the sums that norms read (the residuals of transformers), biases, "
+        "tables "
+        "and the model's outputs; on CPUs with bf16 also the inputs of single-row matmuls, and depthwise "
+        "filters. auto: on for CPUs, off for GPUs, where it costs some time"),
     knob<&CompileConfig::cache_enabled>("cache.enabled", "true", "", "keep compiled kernels between runs"),
     knob<&CompileConfig::cache_dir>(
         "cache.dir", "", "cache-dir",
@@ -167,7 +166,7 @@ constexpr Knob knobs[] = {
                                            "time limit to measure one candidate"),
     knob<&CompileConfig::tune_extend>(
         "tune.extend", "false", "",
-        "spend the budget on kernels that have a winner from as large a budget, too"),
+        "also spend the budget on kernels whose winner comes from as large a budget"),
     knob<&CompileConfig::tune_confirm>(
         "tune.confirm", "0.1", "",
         "share of the budget for trying winners inside the whole model; 0 trusts the kernels alone"),
@@ -179,8 +178,7 @@ constexpr Knob knobs[] = {
     knob<&CompileConfig::lowering_fuse>("lowering.fuse", "true", "", "group operations into fused kernels"),
     knob<&CompileConfig::lowering_rows>("lowering.rows", "auto", "",
                                         "auto: a depthwise convolution computes its input by rows where the "
-                                        "whole would not fit the cache; off: "
-                                        "all are stored"),
+                                        "whole would not fit the cache; off: every input is stored"),
     knob<&CompileConfig::lowering_block_channels>(
         "lowering.block_channels", "true", "",
         "channel-blocked layouts between convolutions; on a GPU, 16-bit images with channels innermost"),
@@ -188,7 +186,7 @@ constexpr Knob knobs[] = {
                                                 "let values with disjoint lifetimes share memory"),
     knob<&CompileConfig::schedules_winograd>(
         "schedules.winograd", "auto", "",
-        "auto: Winograd's transforms for 3x3 convolutions where they pay; off: products are only summed"),
+        "auto: Winograd's transforms for 3x3 convolutions where they pay; off: direct convolution only"),
     knob<&CompileConfig::schedules_cublaslt>(
         "schedules.cublaslt", "false", "",
         "on a GPU: cuBLASLt's algorithms are candidates for matmuls; winners are stored under its version"),
