@@ -29,7 +29,7 @@ Point point_number(const std::vector<Parameter>& parameters, std::int64_t index)
   return point;
 }
 
-/// An odd stride near a golden fraction of `count`, so that thinned points vary in every parameter.
+/// An odd stride that leaves about most_points: odd, so that parameters of two, four, ... values still vary.
 std::int64_t thinning_step(std::int64_t count) {
   return std::max<std::int64_t>(1, (count / most_points) | 1);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Leave to use AMX, the matrix unit of some x86-64 processors.
+// Permission from the operating system to use AMX, the matrix unit of some x86-64 processors.
 
 namespace sylvite {
 

@@ -7,8 +7,8 @@ namespace sylvite {
 
 /// The graph with every matmul whose right operand is a matrix of constants, at least least_quantized_extent
 /// deep and wide, as a quantized_matmul: the constants as i8 with a scale for each column (the column's
-/// largest magnitude is 127 steps), the left operand quantised by rows at run time. Only f32 is; matmuls of
-/// two computed values, convolutions and all else stay. Matrices that are not finite stay, too.
+/// largest magnitude is 127 steps), the left operand quantised by rows at run time. Only finite f32 weights
+/// are quantised; everything else is unchanged: convolutions, and matmuls of two computed values.
 ///   %y = matmul(%x, %w)   ->   %y = quantized_matmul(%x, %steps, %scales, %sums)
 [[nodiscard]] Graph quantize_products(const Graph& graph);
 

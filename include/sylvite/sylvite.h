@@ -75,9 +75,10 @@ class CompiledModel {
   [[nodiscard]] std::vector<HostStep> host_steps() const;
   [[nodiscard]] const CompileReport& report() const;
   [[nodiscard]] std::vector<std::string> input_names() const;
-  /// These two throw UnsupportedError when a type is not known before the run.
-  [[nodiscard]] std::vector<TensorType> input_types() const;
   [[nodiscard]] std::vector<std::string> output_names() const;
+  /// Throws UnsupportedError when a type is not known before the run.
+  [[nodiscard]] std::vector<TensorType> input_types() const;
+  /// Throws UnsupportedError when a type is not known before the run.
   [[nodiscard]] std::vector<TensorType> output_types() const;
 
   struct Rep;  ///< for the command line, which shows more than this interface; see runtime/session.h

@@ -28,12 +28,13 @@ enum class Role {
 /// How much an anchor allows ahead of its input number `input`.
 [[nodiscard]] Prologue prologue_of(const Node& anchor, std::size_t input);
 
-/// Is `cast` the rounding to bf16 of an image that the convolution copies before it multiplies: of fewer
-/// channels than a block, none of them blocked? Then it costs less inside than in memory.
+/// True when `cast` narrows the convolution's input image to bf16 and the convolution copies that image
+/// anyway (an image of fewer channels than a block, in a dense layout): narrowing inside the copy costs less
+/// than storing the narrow image.
 [[nodiscard]] bool rounds_image(const Graph& graph, const Node& anchor, const Node& cast);
 
-/// Whether a convolution may compute its source as it copies it, by the lines that a task needs: bf16 in
-/// blocks.
+/// True when a convolution may compute its source while it copies it, by the lines that a task needs: bf16
+/// in a blocked layout.
 [[nodiscard]] bool copies_source(const Graph& graph, const Node& anchor);
 
 /// True when pointwise work on the anchor's result may join its group.

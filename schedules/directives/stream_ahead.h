@@ -1,5 +1,5 @@
 #pragma once
-// Prefetching weights ahead of their use: the one directive that is not Halide's own.
+// Prefetching weights ahead of their use: a directive that is not Halide's own.
 
 #include <Halide.h>
 
