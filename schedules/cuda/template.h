@@ -26,7 +26,9 @@ struct CudaTensorMap {
   int argument = -1;        ///< whose address: see CudaTemplate; -1: a map that nothing uses
   std::int64_t offset = 0;  ///< bytes from there to the first element, a multiple of 16
   DType dtype = DType::bf16;
-  bool rounds_to_tf32 = false;  ///< f32: reading makes it the nearest number of 10 bits after the point
+  /// f32: reading rounds to the nearest TF32. Tensor cores cut instead, which would make every result of a
+  /// convolution smaller by 3.5e-4.
+  bool rounds_to_tf32 = false;
   std::int64_t dims[4] = {1, 1, 1, 1};
   std::int64_t pitches[3] = {16, 16, 16};  ///< bytes between neighbours along dims 1 to 3, multiples of 16
   int box[4] = {1, 1, 1, 1};               ///< of windows: channels, then how many windows

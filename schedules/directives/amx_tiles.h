@@ -35,6 +35,9 @@ namespace sylvite {
 /// the registers start at zero and those stores are dropped; else they start with what c holds. Loops of the
 /// update that hold more than the others, such as stages computed at them, stay around the tiles. c must be
 /// kept in memory (MemoryType::Stack), not in registers.
+/// Pros: several times the rate of vector products.
+/// Cons: weights must be packed in groups; a fold of fewer than 8 groups, or fewer than 16 rows, leaves much
+/// of a tile empty; with one row of a, vectors are as fast.
 inline constexpr std::string_view amx_tiles_directive = "amx_tiles";
 
 /// Tile registers that a block needs for c, and one each for a and b.

@@ -16,6 +16,9 @@ namespace sylvite {
 /// wait (nor go to sleep) while vectors are added, rounded and stored. Blocks are those of the loops around,
 /// up to the task or to anything else that a loop holds. The reader must not write what products read. Where
 /// loops are not of this form, as with one block, nothing changes.
+/// Pros: a matmul of 128x3072x768 with GELU takes 590 us instead of 649.
+/// Cons: with fewer than 8 steps in a fold the shares' own loops cost more than they hide; with more than 100
+/// nothing is gained; results that leave the caches (logits) take longer.
 inline constexpr std::string_view overlap_epilogue_directive = "overlap_epilogue";
 
 /// Adds a lowering pass for each such decision. REQUIRES schedule.apply(algorithm) done, and the passes of

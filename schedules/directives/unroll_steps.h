@@ -14,6 +14,8 @@ namespace sylvite {
 /// beside the products, prefetches and shares of an epilogue, then has constant places, and the tile unit
 /// waits for no arithmetic of indices. (unroll() of the loops would come before amx_tiles(), which reads
 /// them.)
+/// Pros: 1x1 convolutions of 14x14 and 28x28 pixels take 71 to 76 us instead of 81 to 86.
+/// Cons: larger code; folds of more than 36 steps, and matmuls, whose one loop is as short, gain nothing.
 inline constexpr std::string_view unroll_steps_directive = "unroll_steps";
 
 /// Adds a lowering pass for each such decision. REQUIRES schedule.apply(algorithm) done, and the passes of
