@@ -29,8 +29,8 @@ class SqliteConnection {
   SqliteConnection() : SqliteConnection(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0) {}
 
   void execute(const std::string& sql);
-  [[nodiscard]] std::int64_t integer(
-      const std::string& sql);  ///< first column of the first row; 0 when no row
+  /// First column of the first row; 0 when there is no row.
+  [[nodiscard]] std::int64_t integer(const std::string& sql);
   /// Replaces everything in this database with the contents of `source`.
   void copy_from(SqliteConnection& source);
   [[nodiscard]] bool is_read_only() const { return sqlite3_db_readonly(handle_.get(), "main") == 1; }

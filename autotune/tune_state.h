@@ -20,7 +20,7 @@ class TuneState {
   TuneState(const Kernel& kernel, const Machine& machine, const Evaluator& evaluator,
             std::vector<Trial> stored_trials, std::optional<Winner> stored_winner);
 
-  /// Adds a trial of now; a better measured trial of the same candidate replaces it.
+  /// Adds a trial of this run, in place of an earlier one of the same candidate.
   void add_trial(const Trial& trial);
   [[nodiscard]] const Trial* find_trial(const Candidate& candidate) const;  ///< nullptr when never tried
   /// Median of the candidate; 0 when it was not measured or failed.

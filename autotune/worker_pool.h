@@ -62,8 +62,8 @@ struct Measurement {
   std::vector<double> samples_us;  ///< microseconds per call
   double error = 0;                ///< see autotune/verify.h
   std::string message;
-  bool unverifiable =
-      false;  ///< the reference failed, or the worker was lost: nothing is known of the candidate
+  /// The reference failed, or the worker was lost: nothing is known of the candidate.
+  bool unverifiable = false;
 };
 
 using JobId = std::int64_t;

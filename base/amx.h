@@ -3,8 +3,8 @@
 
 namespace sylvite {
 
-/// Asks the operating system, once, to let this process use AMX's tile registers: their first use is fatal
-/// without. False when it refuses, or has never heard of them. Any thread may call it; the answer holds for
+/// Asks the operating system, once, to let this process use AMX's tile registers: without permission their
+/// first use ends the process. False when it refuses, or does not know of them. Any thread may call it; the answer holds for
 /// all threads of the process. It does not say whether the processor has AMX.
 [[nodiscard]] bool request_amx();
 

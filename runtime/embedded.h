@@ -8,7 +8,7 @@ namespace sylvite::embedded {
 /// Halide's runtime for the host's system and processor family: a relocatable object.
 extern const std::string_view halide_runtime;
 
-/// runtime/embed: its C files, compiled, and texts that exported models are made of.
+/// runtime/export/embed: its C files, compiled, and texts that exported models are made of.
 extern const std::string_view launcher_object;
 extern const std::string_view cuda_launcher_object;
 extern const std::string_view weights_file_object;

@@ -12,8 +12,8 @@ namespace sylvite {
 /// never executed.
 class ObjectCache {
  public:
-  explicit ObjectCache(
-      const std::string& folder);  ///< created with mode 0700 when missing; "" disables the cache
+  /// The folder is created with mode 0700 when missing; "" disables the cache.
+  explicit ObjectCache(const std::string& folder);
   [[nodiscard]] std::optional<std::string> load(const std::string& symbol);  ///< the object's bytes
   void store(const std::string& symbol, const std::string& object);
   void remove(const std::string& symbol);  ///< absence is fine

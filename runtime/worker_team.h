@@ -28,9 +28,9 @@ class WorkerTeam {
  public:
   WorkerTeam(int members, double spin_seconds);
 
-  int run(
-      const ParallelLoop& loop);  ///< returns when every task has ended: 0, or the result of one that failed
-  void serve(int member);         ///< works on loops until stop()
+  /// Returns when every task has ended: 0, or the result of one that failed.
+  int run(const ParallelLoop& loop);
+  void serve(int member);  ///< works on loops until stop()
   void stop();
 
   /// Whether the calling thread is in a task: its loops must run serially.

@@ -142,8 +142,8 @@ Sym swap_axes(Sym x, int a, int b);  ///< negative axes count from the end
 Sym broadcast_to(Sym x, const Dims& dims);
 Sym unsqueeze(Sym x, std::vector<std::int64_t> axes);
 Sym squeeze(Sym x, std::vector<std::int64_t> axes);
-Sym slice(Sym x, int axis, std::int64_t start, std::int64_t stop,
-          std::int64_t step = 1);  ///< in-range bounds
+/// Bounds must be in range.
+Sym slice(Sym x, int axis, std::int64_t start, std::int64_t stop, std::int64_t step = 1);
 Sym flip(Sym x, int axis);
 Sym pad(Sym x, const Dims& low, const Dims& high, double value = 0, const Dims& interior = {});
 Sym concat(const std::vector<Sym>& parts, int axis);

@@ -23,7 +23,7 @@ class GraphRewriter {
   /// visited.
   [[nodiscard]] ValueId mapped(ValueId old);
   [[nodiscard]] std::vector<ValueId> mapped(const std::vector<ValueId>& old);
-  /// Readers of `old` read `now` from here on. `now` takes over the name if it has none of its own.
+  /// Readers of `old` read `now` from here on. Names stay as they are.
   void set(ValueId old, ValueId now);
   /// Carries a node over unchanged.
   void copy(const Node& old);

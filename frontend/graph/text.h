@@ -3,7 +3,7 @@
 //
 //   graph resnet(%x: f32[1,3,224,224]) {
 //     %w = constant f32[64,3,7,7] sha256:0123456789abcdef        large constants by hash of their bytes
-//     %half = constant f32[] {0.5}                                 up to 16 elements inline
+//     %half = constant f32[] {0.5}                               up to 16 elements inline
 //     %v1: f32[1,64,112,112]@c16 = conv(%x, %w) {dilations=[1,1], groups=1, pads=[3,3,3,3], strides=[2,2]}
 //     return %v1
 //   }

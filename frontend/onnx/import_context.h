@@ -58,8 +58,8 @@ class ImportContext {
   /// A list that older opsets give as attribute `name` and newer ones as input i; absent in both: nothing.
   [[nodiscard]] std::optional<std::vector<std::int64_t>> integers_from(int i, const std::string& name);
 
-  [[nodiscard]] const onnx::AttributeProto* find_attribute(
-      const std::string& name) const;  ///< references resolved
+  /// References resolved; nullptr when absent.
+  [[nodiscard]] const onnx::AttributeProto* find_attribute(const std::string& name) const;
   [[nodiscard]] bool has_attribute(const std::string& name) const { return find_attribute(name) != nullptr; }
   [[nodiscard]] std::int64_t integer(const std::string& name, std::int64_t fallback) const;
   [[nodiscard]] std::int64_t required_integer(const std::string& name) const;

@@ -1,5 +1,5 @@
 #pragma once
-// The ONNX operators: one table row each, grouped by family in onnx_ops_*.cpp. A row decomposes one operator
+// The ONNX operators: one table row each, grouped by family in ops_*.cpp. A row decomposes one operator
 // into core operations.
 
 #include <span>

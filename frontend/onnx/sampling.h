@@ -14,8 +14,8 @@ enum class SampleMode { nearest, linear, cubic };
 struct Sampling {
   SampleMode mode = SampleMode::linear;
   SamplePadding padding = SamplePadding::zeros;
-  bool align_corners =
-      false;  ///< where reflection turns: at the outer elements' centres, or half an element beyond
+  /// Where reflection turns: at the outer elements' centres, or (false) half an element beyond.
+  bool align_corners = false;
 };
 
 /// Samples x [N, C, spatial...] at Q positions per image. `positions` holds, per spatial axis, [N, Q]

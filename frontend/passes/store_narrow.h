@@ -15,18 +15,18 @@ struct NarrowOptions {
 /// as rounded_filters in round_constants.h says. With keep_wide these stay f32, which costs little, while
 /// their rounding would be a large part of some models' errors:
 /// - biases, scales and other constants of arithmetic; tables that rows are gathered from, and sums of such
-/// rows;
+///   rows;
 /// - sums that only norms and further such sums read: the residuals of transformers;
 /// - gates: pointwise results that are one number for many elements of what they scale;
 /// - reductions and norms that no product reads later, and pointwise work on them.
-/// With mixed_products, where f32 may be multiplied by bf16, so do
+/// With mixed_products, where f32 may be multiplied by bf16, these stay f32, too:
 /// - reductions, norms, pointwise work and products that only products of one row by a constant read, and
-/// what those make of f32: of one row the constant is all that takes time, and rounding the row that a
-/// classifier multiplies is a tenth of ResNet-18's error;
+///   what those make of f32: with one row, reading the constant takes all the time, and rounding the row that
+///   a classifier multiplies is a tenth of ResNet-18's error;
 /// - filters of one channel for each channel (depthwise): an eighth of EfficientNet's error.
-/// Inputs and outputs keep their types:
-/// the first and last nodes convert. Constants that are finite stay finite, so that masks of the lowest f32
-/// do not become infinite. Run it after the passes: patterns know constants by more digits than 16 bits have.
+/// Inputs and outputs keep their types: the first and last nodes convert. Finite constants stay finite, so
+/// that masks of the lowest f32 do not become infinite. Run it after the passes: patterns know constants by
+/// more digits than 16 bits have.
 [[nodiscard]] Graph store_as(const Graph& graph, DType narrow, const NarrowOptions& options = {});
 
 }  // namespace sylvite

@@ -23,8 +23,7 @@ struct SourceBorder {
 }
 
 /// Stage vN_in(d0, d1, d2, d3, d4): the input (channel in block, x, y, block, batch) extended beyond its own
-/// coordinates as `border` says. The select goes wherever schedules put the stage: a padded
-/// copy, or inline.
+/// coordinates as `border` says. The select goes wherever schedules put the stage: a padded copy, or inline.
 [[nodiscard]] Halide::Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem,
                                          SourceBorder border);
 

@@ -70,8 +70,8 @@ struct ConvProblem {
   ValueId output = no_value;
   int block = 0;         ///< channels in a block of the output
   int source_block = 0;  ///< channels that lie together in the padded source: all of them when there are few
-  int fold_block =
-      0;  ///< channels that the fold takes at a time: divides `channels`, so that no padding is folded
+  /// Channels that the fold takes at a time: divides `channels`, so that no padding is folded.
+  int fold_block = 0;
   bool x_is_blocked = false;
   bool x_is_computed = false;
   bool depthwise = false;

@@ -32,8 +32,8 @@ struct LaunchAttribute {
   } value = {};
 };
 inline constexpr int launch_attribute_cluster = 4;  ///< value.values[0..2]: blocks in x, y, z
-inline constexpr int launch_attribute_programmatic =
-    6;  ///< value.values[0]: 1 to overlap with the last kernel
+/// value.values[0]: 1 to overlap with the last kernel.
+inline constexpr int launch_attribute_programmatic = 6;
 
 /// CUlaunchConfig.
 struct LaunchConfig {

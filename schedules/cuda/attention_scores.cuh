@@ -1,7 +1,7 @@
 // What both attention kernels do with scores: where their tiles lie, masks, and the online softmax. A thread has the scores
 // of two rows, 8 apart, as the tensor cores leave them: s[4 * i + 2 * r + e] is of row r and key 8 * i + e from its first.
 //
-// Written ahead of this text: see attention.cuh and attention_tf32.cuh.
+// Written ahead of this text: see attention.cuh and attention_f32.cuh.
 
 constexpr int TILE = 64 * CONSUMERS;
 constexpr int QUERY_TILES = (QUERIES + TILE - 1) / TILE;

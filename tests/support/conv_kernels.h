@@ -12,8 +12,8 @@ struct ConvSpec {
   std::int64_t taps_y = 3, taps_x = 3, stride = 1, dilation = 1, groups = 1;
   Dims pads = {1, 1, 1, 1};
   DType element = DType::bf16;
-  std::string epilogue =
-      "relu";  ///< none, relu, residual (with relu), scale (a number per channel); all with bias
+  /// none, relu, residual (with relu), scale (a number per channel); all with bias
+  std::string epilogue = "relu";
 };
 
 namespace conv_kernels {
