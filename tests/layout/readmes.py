@@ -38,7 +38,8 @@ def problems(project):
         for pattern in [p for found in FILE_NAME.findall(text) for p in alternatives(found)]:
             wanted = re.sub("NAME|FAMILY|SOURCE|STAGE|ROOM|VERB", "*", pattern)
             places = folders if page.parent == project else [page.parent]
-            if not any(project.glob(wanted)) and not any(any(place.rglob(wanted)) for place in places):
+            roots = [project, project / "include"]
+            if not any(any(root.glob(wanted)) for root in roots) and not any(any(p.rglob(wanted)) for p in places):
                 yield f"{name}: no file is called {pattern}"
 
 
