@@ -17,10 +17,10 @@ DynamicLibrary::DynamicLibrary(const std::string& what, const std::vector<std::s
   throw UnsupportedError("{} was not found: none of {} can be opened", what, fmt::join(names, ", "));
 }
 
-void* DynamicLibrary::symbol(const char* name) const {
+LibraryFunction DynamicLibrary::function(const char* name) const {
   void* address = ::dlsym(handle_, name);
   if (address == nullptr) throw UnsupportedError("{} has no {}: it is too old", name_, name);
-  return address;
+  return LibraryFunction(address);
 }
 
 }  // namespace sylvite

@@ -29,39 +29,27 @@ enum EpilogueFlag : int { plain = 1, with_relu = 2, with_bias = 4, with_gelu = 3
 
 /// The functions in use; their types repeat the library's binary interface.
 struct CublasLt {
-  template <typename... Parameters>
-  using Function = Result (*)(Parameters...);
-
   DynamicLibrary library{"cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}};
-  std::size_t (*version)() = find<decltype(version)>("cublasLtGetVersion");
-  Function<Handle*> create = find<decltype(create)>("cublasLtCreate");
-  Function<void**, int, int> descriptor_create =
-      find<decltype(descriptor_create)>("cublasLtMatmulDescCreate");
-  Function<void*, int, const void*, std::size_t> descriptor_set =
-      find<decltype(descriptor_set)>("cublasLtMatmulDescSetAttribute");
-  Function<void*> descriptor_destroy = find<decltype(descriptor_destroy)>("cublasLtMatmulDescDestroy");
-  Function<void**, int, std::uint64_t, std::uint64_t, std::int64_t> layout_create =
-      find<decltype(layout_create)>("cublasLtMatrixLayoutCreate");
-  Function<void*, int, const void*, std::size_t> layout_set =
-      find<decltype(layout_set)>("cublasLtMatrixLayoutSetAttribute");
-  Function<void*> layout_destroy = find<decltype(layout_destroy)>("cublasLtMatrixLayoutDestroy");
-  Function<Preference*> preference_create =
-      find<decltype(preference_create)>("cublasLtMatmulPreferenceCreate");
-  Function<Preference, int, const void*, std::size_t> preference_set =
-      find<decltype(preference_set)>("cublasLtMatmulPreferenceSetAttribute");
-  Function<Preference> preference_destroy =
-      find<decltype(preference_destroy)>("cublasLtMatmulPreferenceDestroy");
-  Function<Handle, void*, void*, void*, void*, void*, Preference, int, void*, int*> heuristics =
-      find<decltype(heuristics)>("cublasLtMatmulAlgoGetHeuristic");
-  Function<Handle, void*, const void*, const void*, void*, const void*, void*, const void*, const void*,
-           void*, void*, void*, const void*, void*, std::size_t, StreamHandle>
-      matmul = find<decltype(matmul)>("cublasLtMatmul");
-
- private:
-  template <typename Type>
-  Type find(const char* name) const {
-    return reinterpret_cast<Type>(library.symbol(name));
-  }
+  std::size_t (*version)() = library.function("cublasLtGetVersion");
+  StatusFunction<Handle*> create = library.function("cublasLtCreate");
+  StatusFunction<void**, int, int> descriptor_create = library.function("cublasLtMatmulDescCreate");
+  StatusFunction<void*, int, const void*, std::size_t> descriptor_set =
+      library.function("cublasLtMatmulDescSetAttribute");
+  StatusFunction<void*> descriptor_destroy = library.function("cublasLtMatmulDescDestroy");
+  StatusFunction<void**, int, std::uint64_t, std::uint64_t, std::int64_t> layout_create =
+      library.function("cublasLtMatrixLayoutCreate");
+  StatusFunction<void*, int, const void*, std::size_t> layout_set =
+      library.function("cublasLtMatrixLayoutSetAttribute");
+  StatusFunction<void*> layout_destroy = library.function("cublasLtMatrixLayoutDestroy");
+  StatusFunction<Preference*> preference_create = library.function("cublasLtMatmulPreferenceCreate");
+  StatusFunction<Preference, int, const void*, std::size_t> preference_set =
+      library.function("cublasLtMatmulPreferenceSetAttribute");
+  StatusFunction<Preference> preference_destroy = library.function("cublasLtMatmulPreferenceDestroy");
+  StatusFunction<Handle, void*, void*, void*, void*, void*, Preference, int, void*, int*> heuristics =
+      library.function("cublasLtMatmulAlgoGetHeuristic");
+  StatusFunction<Handle, void*, const void*, const void*, void*, const void*, void*, const void*, const void*,
+                 void*, void*, void*, const void*, void*, std::size_t, StreamHandle>
+      matmul = library.function("cublasLtMatmul");
 };
 
 const CublasLt& library() {

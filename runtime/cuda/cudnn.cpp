@@ -89,29 +89,19 @@ constexpr std::int64_t most_workspace_bytes = 256 << 20;
 
 /// The functions in use; their types repeat the library's binary interface.
 struct Cudnn {
-  template <typename... Parameters>
-  using Function = Result (*)(Parameters...);
-
   DynamicLibrary library{"cuDNN", {"libcudnn.so.9", "libcudnn.so.8", "libcudnn.so"}};
-  std::size_t (*version)() = find<decltype(version)>("cudnnGetVersion");
-  const char* (*error_text)(Result) = find<decltype(error_text)>("cudnnGetErrorString");
-  Function<Handle*> create = find<decltype(create)>("cudnnCreate");
-  Function<Handle, StreamHandle> set_stream = find<decltype(set_stream)>("cudnnSetStream");
-  Function<int, Pointer*> descriptor_create =
-      find<decltype(descriptor_create)>("cudnnBackendCreateDescriptor");
-  Function<Pointer> descriptor_destroy = find<decltype(descriptor_destroy)>("cudnnBackendDestroyDescriptor");
-  Function<Pointer, int, int, std::int64_t, const void*> set =
-      find<decltype(set)>("cudnnBackendSetAttribute");
-  Function<Pointer, int, int, std::int64_t, std::int64_t*, void*> get =
-      find<decltype(get)>("cudnnBackendGetAttribute");
-  Function<Pointer> finalize = find<decltype(finalize)>("cudnnBackendFinalize");
-  Function<Handle, Pointer, Pointer> execute = find<decltype(execute)>("cudnnBackendExecute");
-
- private:
-  template <typename Type>
-  Type find(const char* name) const {
-    return reinterpret_cast<Type>(library.symbol(name));
-  }
+  std::size_t (*version)() = library.function("cudnnGetVersion");
+  const char* (*error_text)(Result) = library.function("cudnnGetErrorString");
+  StatusFunction<Handle*> create = library.function("cudnnCreate");
+  StatusFunction<Handle, StreamHandle> set_stream = library.function("cudnnSetStream");
+  StatusFunction<int, Pointer*> descriptor_create = library.function("cudnnBackendCreateDescriptor");
+  StatusFunction<Pointer> descriptor_destroy = library.function("cudnnBackendDestroyDescriptor");
+  StatusFunction<Pointer, int, int, std::int64_t, const void*> set =
+      library.function("cudnnBackendSetAttribute");
+  StatusFunction<Pointer, int, int, std::int64_t, std::int64_t*, void*> get =
+      library.function("cudnnBackendGetAttribute");
+  StatusFunction<Pointer> finalize = library.function("cudnnBackendFinalize");
+  StatusFunction<Handle, Pointer, Pointer> execute = library.function("cudnnBackendExecute");
 };
 
 const Cudnn& library() {

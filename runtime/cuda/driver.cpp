@@ -3,12 +3,10 @@
 namespace sylvite::cuda {
 namespace {
 
-using Namer = Result (*)(Result, const char**);
-
 /// What cuGetErrorName or cuGetErrorString says.
 std::string described(const DynamicLibrary& library, const char* function, Result result) {
   const char* text = nullptr;
-  const auto name = reinterpret_cast<Namer>(library.symbol(function));
+  const StatusFunction<Result, const char**> name = library.function(function);
   return name(result, &text) == 0 && text != nullptr ? text : "";
 }
 

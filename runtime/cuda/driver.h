@@ -82,7 +82,7 @@ template <typename... Parameters>
 class DriverFunction {
  public:
   DriverFunction(const DynamicLibrary& library, const char* name)
-      : name_(name), address_(reinterpret_cast<Result (*)(Parameters...)>(library.symbol(name))) {}
+      : name_(name), address_(library.function(name)) {}
 
   void operator()(Parameters... parameters) const { check(name_, address_(parameters...)); }
   /// The same, for destructors and queries whose failure is an answer.
@@ -90,7 +90,7 @@ class DriverFunction {
 
  private:
   const char* name_;
-  Result (*address_)(Parameters...);
+  StatusFunction<Parameters...> address_;
 };
 
 /// The functions in use. Members are named after them.

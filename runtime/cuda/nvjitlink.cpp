@@ -13,25 +13,17 @@ using Handle = struct HandleTag*;
 
 /// The functions in use; their types repeat the library's binary interface.
 struct NvJitLink {
-  template <typename... Parameters>
-  using Function = Result (*)(Parameters...);
-
   DynamicLibrary library{"nvJitLink, the CUDA linker,",
                          {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"}};
-  Function<Handle*, std::uint32_t, const char**> create = find<decltype(create)>("nvJitLinkCreate");
-  Function<Handle*> destroy = find<decltype(destroy)>("nvJitLinkDestroy");
-  Function<Handle, int, const void*, std::size_t, const char*> add = find<decltype(add)>("nvJitLinkAddData");
-  Function<Handle> complete = find<decltype(complete)>("nvJitLinkComplete");
-  Function<Handle, std::size_t*> code_size = find<decltype(code_size)>("nvJitLinkGetLinkedCubinSize");
-  Function<Handle, void*> code = find<decltype(code)>("nvJitLinkGetLinkedCubin");
-  Function<Handle, std::size_t*> log_size = find<decltype(log_size)>("nvJitLinkGetErrorLogSize");
-  Function<Handle, char*> log = find<decltype(log)>("nvJitLinkGetErrorLog");
-
- private:
-  template <typename Type>
-  Type find(const char* name) const {
-    return reinterpret_cast<Type>(library.symbol(name));
-  }
+  StatusFunction<Handle*, std::uint32_t, const char**> create = library.function("nvJitLinkCreate");
+  StatusFunction<Handle*> destroy = library.function("nvJitLinkDestroy");
+  StatusFunction<Handle, int, const void*, std::size_t, const char*> add =
+      library.function("nvJitLinkAddData");
+  StatusFunction<Handle> complete = library.function("nvJitLinkComplete");
+  StatusFunction<Handle, std::size_t*> code_size = library.function("nvJitLinkGetLinkedCubinSize");
+  StatusFunction<Handle, void*> code = library.function("nvJitLinkGetLinkedCubin");
+  StatusFunction<Handle, std::size_t*> log_size = library.function("nvJitLinkGetErrorLogSize");
+  StatusFunction<Handle, char*> log = library.function("nvJitLinkGetErrorLog");
 };
 
 const NvJitLink& library() {

@@ -13,26 +13,17 @@ using Program = struct ProgramTag*;
 
 /// The functions in use; their types repeat the library's binary interface.
 struct Nvrtc {
-  template <typename... Parameters>
-  using Function = Result (*)(Parameters...);
-
   DynamicLibrary library{"NVRTC, the CUDA C++ compiler,",
                          {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}};
-  const char* (*error_string)(Result) = find<const char* (*)(Result)>("nvrtcGetErrorString");
-  Function<Program*, const char*, const char*, int, const char* const*, const char* const*> create =
-      find<decltype(create)>("nvrtcCreateProgram");
-  Function<Program, int, const char* const*> compile = find<decltype(compile)>("nvrtcCompileProgram");
-  Function<Program*> destroy = find<decltype(destroy)>("nvrtcDestroyProgram");
-  Function<Program, std::size_t*> code_size = find<decltype(code_size)>("nvrtcGetCUBINSize");
-  Function<Program, char*> code = find<decltype(code)>("nvrtcGetCUBIN");
-  Function<Program, std::size_t*> log_size = find<decltype(log_size)>("nvrtcGetProgramLogSize");
-  Function<Program, char*> log = find<decltype(log)>("nvrtcGetProgramLog");
-
- private:
-  template <typename Type>
-  Type find(const char* name) const {
-    return reinterpret_cast<Type>(library.symbol(name));
-  }
+  const char* (*error_string)(Result) = library.function("nvrtcGetErrorString");
+  StatusFunction<Program*, const char*, const char*, int, const char* const*, const char* const*> create =
+      library.function("nvrtcCreateProgram");
+  StatusFunction<Program, int, const char* const*> compile = library.function("nvrtcCompileProgram");
+  StatusFunction<Program*> destroy = library.function("nvrtcDestroyProgram");
+  StatusFunction<Program, std::size_t*> code_size = library.function("nvrtcGetCUBINSize");
+  StatusFunction<Program, char*> code = library.function("nvrtcGetCUBIN");
+  StatusFunction<Program, std::size_t*> log_size = library.function("nvrtcGetProgramLogSize");
+  StatusFunction<Program, char*> log = library.function("nvrtcGetProgramLog");
 };
 
 const Nvrtc& nvrtc() {
