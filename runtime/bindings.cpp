@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/memory_plan.h"
+#include "schedules/packings.h"
 
 namespace sylvite {
 namespace {
@@ -29,7 +29,7 @@ Argument shaped(DType dtype, Dims stored) {
 
 Signature signature_of(const Kernel& kernel, const Candidate& candidate) {
   Signature signature;
-  signature.packings = input_packings(kernel, candidate.form);
+  signature.packings = packings_of(kernel, candidate.form);
   for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i) {
     const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
     const Packing& packing = signature.packings.at(i);

@@ -4,13 +4,13 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/halide_types.h"
 #include "lowering/plan/packing.h"
 #include "runtime/cuda/launch_maker.h"
 #include "runtime/cuda/recorder.h"
 #include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
+#include "schedules/packings.h"
 
 namespace sylvite {
 
@@ -60,7 +60,7 @@ KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, con
     : context_(threads), cold_(weights) {
   const std::optional<CudaTemplate> text = cuda_template_of(kernel, candidate);
   if (!text) entry_ = loader_.load(object, symbol_name(kernel, candidate, target));
-  std::vector<Packing> packings = input_packings(kernel, candidate.form);
+  std::vector<Packing> packings = packings_of(kernel, candidate.form);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (kernel.input_is_weight.at(i)) {
       const TensorType& type = kernel.body.type(kernel.body.inputs[i]);

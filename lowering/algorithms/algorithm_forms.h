@@ -1,7 +1,6 @@
 #pragma once
 // The forms of an algorithm: one row per formulation. Internal to lowering/.
 
-#include <span>
 #include <string_view>
 
 #include "lowering/algorithms/algorithm.h"
@@ -15,7 +14,6 @@ struct FormRow {
   std::vector<Packing> (*packings)(const Kernel&, const Form&);
   Algorithm (*build)(const Kernel&, const Form&);
 };
-[[nodiscard]] std::span<const FormRow> form_table();
 
 /// The packing of a weight that a layout implies: what `generic` wants. Identity for dense types and
 /// activations.
@@ -26,13 +24,6 @@ struct FormRow {
 [[nodiscard]] Algorithm build_tiles(const Kernel& kernel, const Form& form);
 /// The generic form with the functions of a GPU's math library.
 [[nodiscard]] Algorithm build_device(const Kernel& kernel, const Form& form);
-
-/// For the template of schedules/cuda/matmul.h: see weight_for_tensor_cores.
-[[nodiscard]] std::vector<Packing> cuda_matmul_packings(const Kernel& kernel, const Form& form);
-/// For forms that are CUDA C++ templates (schedules/cuda/candidate.h): throws UnsupportedError.
-[[nodiscard]] Algorithm build_no_algorithm(const Kernel& kernel, const Form& form);
-/// The filter as [output channel][tap][input channel].
-[[nodiscard]] std::vector<Packing> cuda_conv_packings(const Kernel& kernel, const Form& form);
 
 [[nodiscard]] std::vector<Packing> conv_blocked_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_conv_blocked(const Kernel& kernel, const Form& form);

@@ -1,6 +1,11 @@
 #include "schedules/cuda/candidate.h"
 
+#include <algorithm>
+#include <string_view>
+
+#include "schedules/cuda/conv.h"
 #include "schedules/cuda/forms.h"
+#include "schedules/cuda/matmul.h"
 #include "schedules/cuda/nvrtc.h"
 #include "schedules/spaces/spaces.h"
 
@@ -9,34 +14,52 @@ namespace {
 
 constexpr int hopper = 90;
 
+/// `pack` changes the packings of weights that must lie otherwise than their layouts say; nullptr: none must.
 struct TemplateRow {
-  const char* form;
+  std::string_view form;
   CudaTemplate (*make)(const Kernel&, const Form&);
+  void (*pack)(const Kernel&, std::vector<Packing>&) = nullptr;
+  bool on_tensor_cores = false;  ///< f32 operands are rounded to TF32
 };
 constexpr TemplateRow templates[] = {
-    {cuda_matmul_form, cuda_matmul_template},
-    {cuda_conv_form, cuda_conv_template},
+    {cuda_matmul_form, cuda_matmul_template, pack_for_cuda_matmul, true},
+    {cuda_conv_form, cuda_conv_template, pack_for_cuda_conv, true},
     {cuda_attention_form, cuda_attention_template},
     {cuda_norm_form, cuda_norm_template},
     {cuda_columns_form, cuda_columns_template},
     {cuda_transpose_form, cuda_transpose_template},
-    {cublaslt_form, cublaslt_template},
-    {cudnn_form, cudnn_template},
+    {cublaslt_form, cublaslt_template, pack_for_cuda_matmul, true},
+    {cudnn_form, cudnn_template, pack_for_cuda_conv, true},
 };
+
+const TemplateRow* find_template(const Form& form) {
+  const auto* found = std::ranges::find(templates, form.name, &TemplateRow::form);
+  return found == std::end(templates) ? nullptr : found;
+}
 
 }  // namespace
 
 std::optional<CudaTemplate> cuda_template_of(const Kernel& kernel, const Candidate& candidate) {
-  for (const TemplateRow& row : templates)
-    if (candidate.form.name == row.form) return row.make(kernel, candidate.form);
-  return std::nullopt;
+  const TemplateRow* row = find_template(candidate.form);
+  if (row == nullptr) return std::nullopt;
+  return row->make(kernel, candidate.form);
+}
+
+std::optional<std::vector<Packing>> cuda_packings_of(const Kernel& kernel, const Form& form) {
+  const TemplateRow* row = find_template(form);
+  if (row == nullptr) return std::nullopt;
+  std::vector<Packing> packings;
+  for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i) {
+    const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
+    packings.push_back(kernel.input_is_weight.at(i) ? layout_packing(type) : Packing());
+  }
+  if (row->pack != nullptr) row->pack(kernel, packings);
+  return packings;
 }
 
 bool multiplies_in_tf32(const Kernel& kernel, const Candidate& candidate) {
-  const std::string& form = candidate.form.name;
-  const bool has_products =
-      form == cuda_matmul_form || form == cuda_conv_form || form == cublaslt_form || form == cudnn_form;
-  if (!has_products || kernel.anchor == no_node) return false;
+  const TemplateRow* row = find_template(candidate.form);
+  if (row == nullptr || !row->on_tensor_cores || kernel.anchor == no_node) return false;
   return kernel.body.type(kernel.body.node(kernel.anchor).inputs.at(0)).dtype == DType::f32;
 }
 

@@ -3,7 +3,9 @@
 // schedule.
 
 #include <optional>
+#include <vector>
 
+#include "lowering/plan/packing.h"
 #include "schedules/candidate.h"
 #include "schedules/cuda/template.h"
 
@@ -12,6 +14,8 @@ namespace sylvite {
 /// The text of a candidate whose form is such a template; nothing for candidates that Halide compiles.
 /// Throws UnsupportedError when the template cannot take the kernel.
 [[nodiscard]] std::optional<CudaTemplate> cuda_template_of(const Kernel& kernel, const Candidate& candidate);
+/// The packing that such a template wants for each input of the body; nothing for candidates that Halide compiles.
+[[nodiscard]] std::optional<std::vector<Packing>> cuda_packings_of(const Kernel& kernel, const Form& form);
 /// Whether the candidate rounds f32 operands of the kernel to TF32.
 [[nodiscard]] bool multiplies_in_tf32(const Kernel& kernel, const Candidate& candidate);
 

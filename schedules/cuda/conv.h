@@ -16,11 +16,13 @@ namespace sylvite {
 [[nodiscard]] std::string refuse_conv_operands(const Kernel& kernel);
 
 /// The product that a convolution of images with their channels innermost is: m counts output pixels, n
-/// output channels. Its filter is packed as form cuda_conv says, [n][tap][channel]. A filter of one tap makes
+/// output channels. Its filter is packed, [n][tap][channel]. A filter of one tap makes
 /// a matrix of the images. Where no window leaves the image sideways, the taps of a filter row are read as
 /// one, since their channels lie side by side: what images with few channels need
 /// (lowering/passes/widen_few_channels.h).
 [[nodiscard]] Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel);
+/// Changes the packing of the filter: it lies as [output channel][tap][input channel].
+void pack_for_cuda_conv(const Kernel& kernel, std::vector<Packing>& packings);
 
 /// Choices worth racing, the best guess first.
 [[nodiscard]] std::vector<CudaMatmulChoice> cuda_conv_choices(const CudaMatmulProblem& problem,

@@ -213,4 +213,10 @@ Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel) {
   return {problem, ""};
 }
 
+void pack_for_cuda_conv(const Kernel& kernel, std::vector<Packing>& packings) {
+  const ValueId filter = kernel.body.node(kernel.anchor).inputs.at(1);
+  for (std::size_t i = 0; i < packings.size(); ++i)
+    if (kernel.body.inputs[i] == filter) packings[i] = {{1, 1, 1, 1}, {0, 4, 6, 2}};
+}
+
 }  // namespace sylvite

@@ -9,6 +9,7 @@
 #include "lowering/algorithms/pointwise_text.h"
 #include "lowering/algorithms/problems.h"
 #include "lowering/plan/kernel.h"
+#include "lowering/plan/packing.h"
 #include "schedules/cuda/template.h"
 
 namespace sylvite {
@@ -52,6 +53,8 @@ struct CudaMatmulProblem {
   bool epilogue_reads_activations = false;  ///< else weights only, which no kernel before this one writes
 };
 [[nodiscard]] Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel);
+/// Changes the packing of the weight that read_cuda_matmul expects packed; see weight_for_tensor_cores.
+void pack_for_cuda_matmul(const Kernel& kernel, std::vector<Packing>& packings);
 
 /// The numbers that may vary. "x" is the side of the result whose rows are the tensor core's 64; "y" the
 /// other.

@@ -213,4 +213,14 @@ Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel) {
   return reading;
 }
 
+void pack_for_cuda_matmul(const Kernel& kernel, std::vector<Packing>& packings) {
+  const RightWeight weight = weight_for_tensor_cores(kernel);
+  for (std::size_t i = 0; i < packings.size(); ++i) {
+    if (weight.id == no_value || kernel.body.inputs[i] != weight.id) continue;
+    const auto size = static_cast<std::int64_t>(dtype_size(kernel.body.type(weight.id).dtype));
+    const std::int64_t unit = row_unit_bytes / size;
+    packings[i] = weight.is_transposed ? Packing{{1, unit}, {0, 2, 3}} : Packing{{unit, 1}, {2, 0, 1}};
+  }
+}
+
 }  // namespace sylvite

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lowering/algorithms/algorithm.h"
 #include "schedules/cuda/nvrtc.h"
+#include "schedules/packings.h"
 #include "tests/support/conv_kernels.h"
 
 namespace sylvite {
@@ -68,7 +68,7 @@ TEST(CudaConv, EpilogueOperandsFollowTheLayout) {
 
 TEST(CudaConv, FiltersArePackedTapByTap) {
   const Kernel kernel = conv_kernel({});
-  const std::vector<Packing> packings = input_packings(kernel, {"cuda_conv", {}});
+  const std::vector<Packing> packings = packings_of(kernel, {"cuda_conv", {}});
   EXPECT_TRUE(packings[0].is_identity());
   EXPECT_EQ(packings[1].packed_dims({64, 32, 3, 5}), (Dims{64, 3, 5, 32}));
 }

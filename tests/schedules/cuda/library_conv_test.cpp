@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lowering/algorithms/algorithm.h"
 #include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/library_kernel.h"
+#include "schedules/packings.h"
 #include "schedules/spaces/spaces.h"
 #include "tests/support/conv_kernels.h"
 #include "tests/support/gpu_cases.h"
@@ -100,8 +100,7 @@ TEST(LibraryConv, FloatsAskForTf32) {
 }
 
 TEST(LibraryConv, FiltersArePackedTapByTap) {
-  EXPECT_EQ(input_packings(conv_kernel({}), {"cudnn", {}})[1].packed_dims({64, 32, 3, 5}),
-            (Dims{64, 3, 5, 32}));
+  EXPECT_EQ(packings_of(conv_kernel({}), {"cudnn", {}})[1].packed_dims({64, 32, 3, 5}), (Dims{64, 3, 5, 32}));
 }
 
 }  // namespace

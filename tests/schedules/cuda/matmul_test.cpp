@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "lowering/algorithms/algorithm.h"
 #include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/library_kernel.h"
+#include "schedules/packings.h"
 #include "schedules/spaces/spaces.h"
 #include "tests/support/gpu_cases.h"
 #include "tests/support/matmul_kernels.h"
@@ -59,7 +59,7 @@ TEST(CudaMatmul, PacksWeightsWhoseRowsLieOddly) {
   const CudaMatmulProblem problem = problem_of(spec);
   EXPECT_TRUE(problem.b.depth_fast);
   EXPECT_EQ(problem.b.pitch, 304);
-  const std::vector<Packing> packings = input_packings(kernel, {"cuda_matmul", {}});
+  const std::vector<Packing> packings = packings_of(kernel, {"cuda_matmul", {}});
   EXPECT_TRUE(packings[0].is_identity());
   EXPECT_EQ(packings[1].packed_dims({300, 503}), (Dims{503, 38, 8}));
   Tensor weight(DType::bf16, {300, 503});
@@ -68,10 +68,10 @@ TEST(CudaMatmul, PacksWeightsWhoseRowsLieOddly) {
 
   spec.b_transposed = true;
   EXPECT_EQ(problem_of(spec).b.pitch, 304);
-  EXPECT_EQ(input_packings(matmul_kernel(spec), {"cuda_matmul", {}})[1].packed_dims({503, 300}),
+  EXPECT_EQ(packings_of(matmul_kernel(spec), {"cuda_matmul", {}})[1].packed_dims({503, 300}),
             (Dims{503, 38, 8}));
   spec.k = 304;
-  EXPECT_TRUE(input_packings(matmul_kernel(spec), {"cuda_matmul", {}})[1].is_identity());
+  EXPECT_TRUE(packings_of(matmul_kernel(spec), {"cuda_matmul", {}})[1].is_identity());
 }
 
 /// TF32 reads its depth together, and both operands are rounded as they are read.
@@ -83,7 +83,7 @@ TEST(CudaMatmul, PacksWeightsOfFloats) {
     const CudaMatmulProblem problem = problem_of(spec);
     EXPECT_TRUE(problem.b.depth_fast);
     EXPECT_EQ(problem.b.pitch, 3072);
-    const Packing packing = input_packings(matmul_kernel(spec), {"cuda_matmul", {}})[1];
+    const Packing packing = packings_of(matmul_kernel(spec), {"cuda_matmul", {}})[1];
     EXPECT_EQ(packing.packed_dims(transposed ? Dims{768, 3072} : Dims{3072, 768}), (Dims{768, 768, 4}));
   }
   spec.k = 768;  // deeper products go without boxes first
