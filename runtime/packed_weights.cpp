@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "base/rounding.h"
 #include "runtime/memory.h"
 
 namespace sylvite {
@@ -70,7 +71,7 @@ void PackedWeights::make_places(const std::vector<Tensor>& weights) {
     packed_[i] = Tensor(weight.dtype(), packing.packed_dims(weight.dims()), nullptr, nullptr);
     if (packed_[i].byte_size() > most_bytes_in_row) continue;
     offsets[i] = end;
-    end += (packed_[i].byte_size() + line_bytes - 1) / line_bytes * line_bytes;
+    end += round_up(packed_[i].byte_size(), line_bytes);
   }
   const auto row = std::make_shared<Arena>(static_cast<std::size_t>(end));
   for (std::size_t i = 0; i < requests_.size(); ++i)

@@ -4,12 +4,11 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/parts.h"
 #include "frontend/graph/evaluation_work.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/ops/infer.h"
 #include "frontend/values/narrow.h"
-#include "frontend/values/storage.h"
+#include "frontend/values/strided.h"
 
 namespace sylvite {
 namespace {
@@ -20,53 +19,6 @@ constexpr std::size_t max_step_nodes = 500'000;  // of all host steps of a run
 constexpr std::int64_t work_per_node = 8192;     // beside what its elements take
 constexpr std::int64_t max_folded_bytes = std::int64_t{16} << 20;
 constexpr std::int64_t max_step_bytes = std::int64_t{1} << 30;  // of what one operation of a host step makes
-
-/// Rows of the result, innermost axis whole, a few at a time: they often share the cache lines that they
-/// read.
-template <typename Element>
-void transpose_rows(const Element* from, Element* to, const Dims& out_dims, const Dims& in_strides,
-                    std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t together = 16;
-  const std::int64_t inner = out_dims.back(), step = in_strides.back();
-  for (std::int64_t row = begin; row < end; row += together) {
-    const std::int64_t rows = std::min(together, end - row);
-    const Element* sources[together];
-    for (std::int64_t r = 0; r < rows; ++r) {
-      std::int64_t rest = row + r, offset = 0;
-      for (std::size_t axis = out_dims.size() - 1; axis-- > 0; rest /= out_dims[axis])
-        offset += rest % out_dims[axis] * in_strides[axis];
-      sources[r] = from + offset;
-    }
-    for (std::int64_t i = 0; i < inner; ++i)
-      for (std::int64_t r = 0; r < rows; ++r) to[(row + r) * inner + i] = sources[r][i * step];
-  }
-}
-
-/// Weights are often stored transposed; this is much faster than the reference evaluation.
-Tensor transposed_tensor(const Tensor& tensor, const Dims& out_dims, const Dims& in_strides) {
-  Tensor result(tensor.dtype(), out_dims);
-  if (result.size() == 0) return result;
-  with_bits(dtype_size(tensor.dtype()), [&](auto zero) {
-    const auto* from = static_cast<const decltype(zero)*>(tensor.data());
-    auto* to = static_cast<decltype(zero)*>(result.mutable_data());
-    for_parts(result.size() / out_dims.back(), result.byte_size(), [&](std::int64_t begin, std::int64_t end) {
-      transpose_rows(from, to, out_dims, in_strides, begin, end);
-    });
-  });
-  return result;
-}
-
-Tensor transposed_constant(const Tensor& tensor, const std::vector<std::int64_t>& perm) {
-  const Dims strides = dense_strides(tensor.dims());
-  Dims out_dims;
-  Dims in_strides;
-  for (std::int64_t axis : perm) {
-    out_dims.push_back(tensor.dims()[static_cast<std::size_t>(axis)]);
-    in_strides.push_back(strides[static_cast<std::size_t>(axis)]);
-  }
-  return Tensor::later(tensor.dtype(), out_dims,
-                       [=] { return transposed_tensor(tensor, out_dims, in_strides); });
-}
 
 Dims insert_axes(const Dims& dims, const std::vector<std::int64_t>& sorted_axes) {
   Dims result = dims;
@@ -359,7 +311,9 @@ Sym transpose(Sym x, const std::vector<std::int64_t>& perm) {
   if (perm == all_axes(rank)) return x;
   // A transpose takes several times as long as other copies.
   if (x.is_constant() && x.builder().may_copy(4 * x.constant().byte_size()))
-    return x.builder().constant(transposed_constant(x.constant(), perm));
+    return x.builder().constant(
+        Tensor::later(x.dtype(), permuted(x.constant().dims(), perm),
+                      [=, tensor = x.constant()] { return transposed(tensor, perm); }));
   return x.builder().add(Op::transpose, {x}, {{"perm", perm}});
 }
 

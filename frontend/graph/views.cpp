@@ -133,6 +133,15 @@ std::vector<DimGroup> dim_groups(const Dims& from, const Dims& to) {
   return groups;
 }
 
+OwnOperand own_operand(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, ValueId operand) {
+  const auto is_shared = [&](ValueId id) { return uses[static_cast<std::size_t>(id)].size() != 1; };
+  const Node* transpose = producer_if(graph, operand, Op::transpose);
+  const bool turns = transpose != nullptr && transpose->attributes.integers("perm") == Dims{1, 0};
+  const ValueId id = turns ? transpose->inputs[0] : operand;
+  if (is_shared(operand) || is_shared(id) || graph.value(id).producer != no_node) return {};
+  return {id, turns};
+}
+
 ValueId add_reshape(Graph& graph, ValueId id, const Dims& dims) {
   while (const Node* before = producer_if(graph, id, Op::reshape)) id = before->inputs[0];
   if (graph.type(id).dims() == dims) return id;

@@ -22,6 +22,15 @@ struct DimGroup {
 /// Product of dims[begin..end).
 [[nodiscard]] std::int64_t product(const Dims& dims, std::size_t begin, std::size_t end);
 
+/// A value that one node reads, once, so that how it lies disturbs no other reader: with `is_transposed` through a
+/// transpose of two dims, which nothing else reads either.
+struct OwnOperand {
+  ValueId id = no_value;  ///< an input or a constant, or no_value
+  bool is_transposed = false;
+};
+[[nodiscard]] OwnOperand own_operand(const Graph& graph, const std::vector<std::vector<NodeId>>& uses,
+                                     ValueId operand);
+
 // Each adds what is needed to have the view of a dense value, composed with the views the value already is,
 // and returns `id` itself when the view changes nothing. Constants are reshaped at once. REQUIRES no extent
 // zero.

@@ -92,14 +92,8 @@ OutputTensors evaluate_reshape(Op, InputTensors inputs, const Attributes&, Resul
   return {inputs[0]->reshaped(types[0].dims())};
 }
 
-OutputTensors evaluate_transpose(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
-  Tensor result(types[0].dtype, types[0].dims());
-  const Dims strides = dense_strides(inputs[0]->dims());
-  StridedCopy copy{result.dims(), {}, 0, dense_strides(result.dims()), 0};
-  for (std::int64_t axis : attributes.integers("perm"))
-    copy.strides.push_back(strides[static_cast<std::size_t>(axis)]);
-  copy_strided(copy, inputs[0]->data(), result.mutable_data(), dtype_size(result.dtype()));
-  return {result};
+OutputTensors evaluate_transpose(Op, InputTensors inputs, const Attributes& attributes, ResultTypes) {
+  return {transposed(*inputs[0], attributes.integers("perm"))};
 }
 
 OutputTensors evaluate_broadcast_to(Op, InputTensors inputs, const Attributes&, ResultTypes types) {

@@ -7,6 +7,7 @@
 #include "base/parts.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/values/row_quantization.h"
+#include "frontend/values/strided.h"
 
 namespace sylvite {
 namespace {
@@ -71,15 +72,7 @@ std::optional<Tensor> constant_matrix(const Graph& graph, ValueId id) {
   if (transpose == nullptr || !graph.is_constant(transpose->inputs[0])) return std::nullopt;
   const Tensor& source = *graph.value(transpose->inputs[0]).constant;
   if (transpose->attributes.integers("perm") != Dims{1, 0}) return std::nullopt;
-  Tensor turned(DType::f32, dims);
-  const auto* from = static_cast<const float*>(source.data());
-  auto* to = static_cast<float*>(turned.mutable_data());
-  for_parts(dims[0], turned.byte_size(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row)
-      for (std::int64_t column = 0; column < dims[1]; ++column)
-        to[row * dims[1] + column] = from[column * dims[0] + row];
-  });
-  return turned;
+  return transposed(source, {1, 0});
 }
 
 bool rewrite(GraphRewriter& rewriter, const Node& node) {

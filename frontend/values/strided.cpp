@@ -1,7 +1,9 @@
 #include "frontend/values/strided.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "base/parts.h"
 #include "frontend/values/storage.h"
 
 namespace sylvite {
@@ -25,7 +27,50 @@ void copy_row_bytes(const std::byte* source, std::int64_t stride, std::byte* tar
   });
 }
 
+/// Rows of the result, innermost axis whole, a few at a time: they often share the cache lines that they
+/// read.
+template <typename Element>
+void transpose_rows(const Element* from, Element* to, const Dims& out_dims, const Dims& in_strides,
+                    std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t together = 16;
+  const std::int64_t inner = out_dims.back(), step = in_strides.back();
+  for (std::int64_t row = begin; row < end; row += together) {
+    const std::int64_t rows = std::min(together, end - row);
+    const Element* sources[together];
+    for (std::int64_t r = 0; r < rows; ++r) {
+      std::int64_t rest = row + r, offset = 0;
+      for (std::size_t axis = out_dims.size() - 1; axis-- > 0; rest /= out_dims[axis])
+        offset += rest % out_dims[axis] * in_strides[axis];
+      sources[r] = from + offset;
+    }
+    for (std::int64_t i = 0; i < inner; ++i)
+      for (std::int64_t r = 0; r < rows; ++r) to[(row + r) * inner + i] = sources[r][i * step];
+  }
+}
+
 }  // namespace
+
+Dims permuted(const Dims& dims, const Dims& perm) {
+  Dims result;
+  for (const std::int64_t axis : perm) result.push_back(dims[static_cast<std::size_t>(axis)]);
+  return result;
+}
+
+Tensor transposed(const Tensor& tensor, const Dims& perm) {
+  if (perm.empty()) return tensor;
+  Tensor result(tensor.dtype(), permuted(tensor.dims(), perm));
+  if (result.size() == 0) return result;
+  const Dims strides = permuted(dense_strides(tensor.dims()), perm);
+  with_bits(dtype_size(tensor.dtype()), [&](auto zero) {
+    const auto* from = static_cast<const decltype(zero)*>(tensor.data());
+    auto* to = static_cast<decltype(zero)*>(result.mutable_data());
+    for_parts(result.size() / result.dims().back(), result.byte_size(),
+              [&](std::int64_t begin, std::int64_t end) {
+                transpose_rows(from, to, result.dims(), strides, begin, end);
+              });
+  });
+  return result;
+}
 
 AxisView view_axis(const Dims& dims, std::int64_t axis) {
   AxisView view;

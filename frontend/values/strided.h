@@ -25,6 +25,11 @@ struct StridedCopy {
 };
 void copy_strided(const StridedCopy& copy, const void* source, void* target, std::size_t element_size);
 
+/// The dims in another order: result[i] = dims[perm[i]]. REQUIRES a permutation.
+[[nodiscard]] Dims permuted(const Dims& dims, const Dims& perm);
+/// The tensor with its axes in that order. Weights are often stored transposed, so large ones take a few threads.
+[[nodiscard]] Tensor transposed(const Tensor& tensor, const Dims& perm);
+
 /// The tensor repeated to dims by numpy's rule; the tensor itself when it has those dims.
 [[nodiscard]] Tensor expand(const Tensor& tensor, const Dims& dims);
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace sylvite {
 namespace {
@@ -112,7 +113,7 @@ Dims TensorType::storage_dims() const {
   if (logical.size() < 2)
     throw InternalError("a blocked layout needs a channel dimension, got {}", to_string());
   Dims stored = logical;
-  stored[1] = (logical[1] + layout.channel_block - 1) / layout.channel_block;
+  stored[1] = ceil_div(logical[1], layout.channel_block);
   stored.push_back(layout.channel_block);
   return stored;
 }

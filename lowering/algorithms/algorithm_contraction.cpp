@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
@@ -64,7 +65,7 @@ WindowDomain window_domain(const std::vector<std::int64_t>& kernel, std::int64_t
   const bool blocked = channels > 0 && block > 0;
   if (blocked) extents.push_back(block);
   extents.insert(extents.end(), kernel.rbegin(), kernel.rend());
-  if (channels > 0) extents.push_back(blocked ? (channels + block - 1) / block : channels);
+  if (channels > 0) extents.push_back(blocked ? ceil_div(channels, block) : channels);
   WindowDomain result{reduction_domain(extents), {}, {}};
   const int first = blocked ? 1 : 0;
   const int spatial = static_cast<int>(kernel.size());

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "lowering/algorithms/algorithm_builder.h"
 #include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/conv_parts.h"
@@ -45,7 +46,7 @@ int to_int(std::int64_t value) {
 /// Output channels whose weights lie together: those of a tile, so that it is dense and can be fetched ahead;
 /// of a whole block where the last one has channels for less.
 int panel_of(const ConvProblem& p) {
-  const std::int64_t panels = (p.out_channels + panel_width - 1) / panel_width;
+  const std::int64_t panels = ceil_div(p.out_channels, panel_width);
   return panels * panel_width % p.block == 0 ? panel_width : p.block;
 }
 

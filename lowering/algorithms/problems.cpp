@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "lowering/algorithms/conv_tiles.h"
 
 namespace sylvite {
@@ -78,13 +79,6 @@ int input_index(const Graph& body, ValueId id) {
   return found == body.inputs.end() ? -1 : static_cast<int>(found - body.inputs.begin());
 }
 
-/// A weight that one node reads once, so that its packing disturbs no other reader.
-bool is_packable(const Kernel& kernel, ValueId id) {
-  const int index = input_index(kernel.body, id);
-  if (index < 0 || !kernel.input_is_weight.at(static_cast<std::size_t>(index))) return false;
-  return kernel.body.uses()[static_cast<std::size_t>(id)].size() == 1;
-}
-
 /// Does `id` take arithmetic to get, beyond index maps of inputs?
 bool is_computed(const Graph& body, ValueId id) {
   const NodeId producer = body.value(id).producer;
@@ -95,22 +89,19 @@ bool is_computed(const Graph& body, ValueId id) {
                      [&](ValueId input) { return input != no_value && is_computed(body, input); });
 }
 
-/// The 2-D weight that `right` is, or is the transpose of, when it can be packed.
-RightWeight find_weight(const Kernel& kernel, ValueId right) {
-  const Graph& body = kernel.body;
-  ValueId weight = right;
-  const NodeId producer = body.value(right).producer;
-  bool transposed = false;
-  if (producer != no_node) {
-    const Node& node = body.node(producer);
-    if (node.op != Op::transpose || node.attributes.integers("perm") != Dims{1, 0}) return {};
-    if (body.uses()[static_cast<std::size_t>(right)].size() != 1) return {};
-    weight = node.inputs.at(0);
-    transposed = true;
-  }
-  if (!is_packable(kernel, weight) || body.type(weight).rank() != 2) return {};
-  if (body.type(weight).layout.channel_block != 0) return {};
-  return {weight, transposed};
+/// The weight that `operand` is, or is the transpose of, when it can be packed.
+OwnOperand find_weight(const Kernel& kernel, ValueId operand) {
+  const OwnOperand own = own_operand(kernel.body, kernel.body.uses(), operand);
+  const int index = input_index(kernel.body, own.id);
+  return index >= 0 && kernel.input_is_weight.at(static_cast<std::size_t>(index)) ? own : OwnOperand{};
+}
+
+/// One of two dims.
+OwnOperand find_matrix(const Kernel& kernel, ValueId right) {
+  const OwnOperand weight = find_weight(kernel, right);
+  if (weight.id == no_value) return {};
+  const TensorType& type = kernel.body.type(weight.id);
+  return type.rank() == 2 && type.layout.channel_block == 0 ? weight : OwnOperand{};
 }
 
 void read_conv_extents(const Graph& body, const Attributes& attributes, ConvProblem& problem) {
@@ -156,20 +147,20 @@ std::string conv_refusal(const Kernel& kernel, const Node& node, bool depthwise)
   const Dims dims = x.dims();
   if (depthwise && (groups != dims[1] || out.dims()[1] != groups)) return "it is not depthwise";
   if (!depthwise && groups != 1) return fmt::format("it has {} groups", groups);
-  if (!is_packable(kernel, node.inputs.at(1))) return "its filter is not a weight of its own";
+  if (find_weight(kernel, node.inputs.at(1)).id == no_value) return "its filter is not a weight of its own";
   return "";
 }
 
 }  // namespace
 
-RightWeight weight_for_tensor_cores(const Kernel& kernel) {
+OwnOperand weight_for_tensor_cores(const Kernel& kernel) {
   if (kernel.kind != KernelClass::matmul) return {};
-  const RightWeight weight = find_weight(kernel, kernel.body.node(kernel.anchor).inputs.at(1));
+  const OwnOperand weight = find_matrix(kernel, kernel.body.node(kernel.anchor).inputs.at(1));
   if (weight.id == no_value) return {};
   const TensorType& type = kernel.body.type(weight.id);
   const auto size = static_cast<std::int64_t>(dtype_size(type.dtype));
   const bool lies_well = type.dims().back() * size % row_unit_bytes == 0;
-  return lies_well && type.dtype != DType::f32 ? RightWeight{} : weight;
+  return lies_well && type.dtype != DType::f32 ? OwnOperand{} : weight;
 }
 
 std::int64_t quantized_lanes(std::int64_t k) {
@@ -211,7 +202,7 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
                         problem.pair(), dtype_name(problem.element))};
   }
   problem.a_is_computed = is_computed(body, problem.a);
-  const RightWeight weight = find_weight(kernel, problem.b);
+  const OwnOperand weight = find_matrix(kernel, problem.b);
   problem.weight = weight.id;
   problem.weight_is_transposed = weight.is_transposed;
   if (has_wide_rows(body, node) && weight.id == no_value)
@@ -260,7 +251,7 @@ Reading<ConvProblem> with_folded_channels(Reading<ConvProblem> reading) {
   const bool few = !problem.x_is_blocked && !problem.depthwise && problem.channels < problem.block;
   const int pair = problem.pair();
   // Few channels are copied: an odd one gets a neighbour of zeros.
-  const std::int64_t channels = few ? (problem.channels + pair - 1) / pair * pair : problem.channels;
+  const std::int64_t channels = few ? round_up(problem.channels, pair) : problem.channels;
   problem.source_block = few ? static_cast<int>(channels) : problem.block;
   problem.fold_block = static_cast<int>(std::gcd(channels, static_cast<std::int64_t>(problem.source_block)));
   if (problem.fold_block % pair != 0)

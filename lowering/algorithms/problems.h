@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/rounding.h"
+#include "frontend/graph/views.h"
 #include "lowering/plan/kernel.h"
 
 namespace sylvite {
@@ -51,15 +53,11 @@ struct MatmulProblem {
 [[nodiscard]] std::int64_t quantized_lanes(std::int64_t k);
 [[nodiscard]] Reading<MatmulProblem> read_matmul(const Kernel& kernel);
 
-struct RightWeight {
-  ValueId id = no_value;       ///< a 2-D body input, or no_value
-  bool is_transposed = false;  ///< the right operand is its transpose
-};
 /// Tensor cores read rows that begin at multiples of so many bytes.
 inline constexpr std::int64_t row_unit_bytes = 16;
 /// The right operand's weight, when tensor cores need it packed: in rows of the depth that are padded to
 /// row_unit_bytes. f32 always is, to be rounded to TF32. Others are read as they lie.
-[[nodiscard]] RightWeight weight_for_tensor_cores(const Kernel& kernel);
+[[nodiscard]] OwnOperand weight_for_tensor_cores(const Kernel& kernel);
 
 /// A 2-D convolution into a channel-blocked output, then pointwise work.
 struct ConvProblem {
@@ -85,11 +83,11 @@ struct ConvProblem {
   /// The source has all its few channels in one block.
   [[nodiscard]] bool has_few_channels() const { return source_block < block; }
   [[nodiscard]] bool has_strides() const { return stride_x != 1 || stride_y != 1; }
-  [[nodiscard]] std::int64_t out_blocks() const { return (out_channels + block - 1) / block; }
-  [[nodiscard]] std::int64_t source_blocks() const { return (channels + source_block - 1) / source_block; }
+  [[nodiscard]] std::int64_t out_blocks() const { return ceil_div(out_channels, block); }
+  [[nodiscard]] std::int64_t source_blocks() const { return ceil_div(channels, source_block); }
   /// Neighbouring channels multiplied at once; depthwise multiplies in f32 whatever is stored.
   [[nodiscard]] int pair() const { return depthwise ? 1 : elements_in_product(element); }
-  [[nodiscard]] std::int64_t fold_blocks() const { return (channels + fold_block - 1) / fold_block; }
+  [[nodiscard]] std::int64_t fold_blocks() const { return ceil_div(channels, fold_block); }
   /// Products added up for one output element.
   [[nodiscard]] std::int64_t fold_steps() const {
     return (depthwise ? 1 : (channels + pair() - 1) / pair()) * kernel_y * kernel_x;
@@ -129,7 +127,7 @@ struct AttentionProblem {
   [[nodiscard]] int pair() const { return elements_in_product(element); }  ///< multiplied at once
   /// Panels of the key positions. bf16 takes an even number: whole tiles of AMX.
   [[nodiscard]] std::int64_t position_panels() const {
-    const std::int64_t panels = (positions + panel_width - 1) / panel_width;
+    const std::int64_t panels = ceil_div(positions, panel_width);
     return pair() > 1 ? (panels + 1) / 2 * 2 : panels;
   }
 };

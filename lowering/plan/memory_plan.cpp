@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
+#include "base/rounding.h"
+
 namespace sylvite {
 namespace {
 
 constexpr std::int64_t alignment = 64;
-
-std::int64_t round_up(std::int64_t bytes) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
 
 struct Placed {
   std::int64_t begin = 0;
@@ -80,10 +78,10 @@ void place_buffers(Plan& plan, bool reuse) {
     const Buffer& buffer = plan.buffers[i];
     if (buffer.kind != BufferKind::arena || buffer.alias_of >= 0) continue;
     order.push_back(i);
-    plan.sum_of_values_bytes += round_up(buffer.type.byte_size());
+    plan.sum_of_values_bytes += round_up(buffer.type.byte_size(), alignment);
   }
   // Large values first: the small ones then fill the gaps.
-  auto bytes_of = [&](std::size_t i) { return round_up(plan.buffers[i].type.byte_size()); };
+  auto bytes_of = [&](std::size_t i) { return round_up(plan.buffers[i].type.byte_size(), alignment); };
   if (reuse) {
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return bytes_of(a) > bytes_of(b); });

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/parts.h"
+#include "base/rounding.h"
 #include "frontend/values/storage.h"
 #include "lowering/plan/winograd.h"
 
@@ -60,7 +61,7 @@ std::vector<Axis> packed_axes(const Packing& packing, const Dims& dims) {
     const std::int64_t extent = is_pairs    ? factor / pair
                                 : is_within ? pair
                                 : inner     ? factor
-                                            : (dims[dim] + factor - 1) / factor;
+                                            : ceil_div(dims[dim], factor);
     axes.push_back({dim, extent, step, step * strides[dim]});
   }
   return axes;
@@ -84,8 +85,7 @@ void pack_range(const Element* source, Element* target, const std::vector<Axis>&
     for (std::size_t d = 0; d < dims.size(); ++d) inside = inside && coordinate[d] < dims[d];
     if (inside) {
       const std::int64_t left = dims[last.dim] - coordinate[last.dim];
-      const std::int64_t count =
-          std::min(last.extent, (left + last.coordinate_step - 1) / last.coordinate_step);
+      const std::int64_t count = std::min(last.extent, ceil_div(left, last.coordinate_step));
       const Element* from = source + offset;
       if (last.source_step == 1)
         std::memcpy(target, from, static_cast<std::size_t>(count) * sizeof(Element));

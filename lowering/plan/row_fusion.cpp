@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frontend/graph/views.h"
 #include "lowering/plan/fusion_rules.h"
 
 namespace sylvite {
@@ -20,15 +21,10 @@ bool is_depthwise(const Graph& graph, const Node& node) {
          groups == graph.type(node.outputs[0]).dims()[1];
 }
 
-/// A weight that only one node reads, so that it may be packed.
-bool is_own_weight(const Graph& graph, ValueId id, const std::vector<std::vector<NodeId>>& readers) {
-  return graph.is_constant(id) && readers[static_cast<std::size_t>(id)].size() == 1;
-}
-
 bool is_suitable(const Graph& graph, const Node& conv, const std::vector<std::vector<NodeId>>& readers) {
   const TensorType& type = graph.type(conv.outputs[0]);
   return type.rank() == 4 && type.layout.channel_block > 0 && type.dtype == DType::f32 &&
-         is_own_weight(graph, conv.inputs[1], readers);
+         graph.is_constant(own_operand(graph, readers, conv.inputs[1]).id);
 }
 
 bool has_few_products(const Graph& graph, const Node& conv) {

@@ -5,15 +5,12 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace sylvite {
 namespace {
 
 constexpr std::size_t weight_alignment = 256;
-
-std::size_t rounded_up(std::size_t bytes) {
-  return (bytes + weight_alignment - 1) / weight_alignment * weight_alignment;
-}
 
 std::size_t bytes_of(const Plan& plan, BufferId id) {
   return static_cast<std::size_t>(plan.buffers.at(static_cast<std::size_t>(id)).type.byte_size());
@@ -69,7 +66,7 @@ void DeviceProgram::upload_weights() {
     const Tensor& weight = bindings_.weights.at(slot);
     if (!offsets.try_emplace(weight.data(), total).second) continue;
     apart.push_back(&weight);
-    total += rounded_up(static_cast<std::size_t>(weight.byte_size()));
+    total += round_up(static_cast<std::size_t>(weight.byte_size()), weight_alignment);
   }
   weights_ = cuda::DeviceMemory(total);
   for (std::size_t slot = 0; slot < bindings_.weights.size(); ++slot)

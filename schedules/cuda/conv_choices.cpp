@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/rounding.h"
 #include "schedules/cuda/conv.h"
 
 // Which numbers to race for convolutions. Channels are the side of 64s and pixels the side of 8s: many tiles
@@ -19,10 +20,6 @@ struct Shape {
 };
 constexpr Shape shapes[] = {{64, true, 1},   {128, true, 1},  {128, false, 1},
                             {256, false, 1}, {128, false, 2}, {128, false, 4}};
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 std::int64_t depth_steps(const CudaMatmulProblem& problem) {
   const std::int64_t channels = 128 / static_cast<std::int64_t>(dtype_size(problem.element));

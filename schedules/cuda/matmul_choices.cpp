@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/rounding.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/matmul.h"
 
@@ -25,10 +26,6 @@ constexpr TileRow tiles[] = {
     {64, 192, true, 0.91},   {64, 128, true, 0.83},   {128, 64, true, 0.81},   {64, 96, true, 0.75},
     {64, 64, true, 0.67},
 };
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 double share_of(const CudaMatmulChoice& choice) {
   for (const TileRow& tile : tiles)
@@ -80,19 +77,19 @@ std::vector<CudaMatmulChoice> all_choices(const CudaMatmulProblem& problem) {
   CudaMatmulChoice choice;
   if (problem.m <= few_rows) {
     choice.swapped = true;
-    choice.tile_y = static_cast<int>(ceil_div(problem.m, 8) * 8);
+    choice.tile_y = static_cast<int>(round_up(problem.m, 8));
     for (const int split : {1, 2, 4, 8}) {
       choice.tile_x = 128;
       choice.ping_pong = false;
       choice.split = split;
       // The blocks of a split own multiples of 8 columns.
-      choice.tile_y = static_cast<int>(ceil_div(problem.m, 8 * split) * 8 * split);
+      choice.tile_y = static_cast<int>(round_up(problem.m, 8 * split));
       choices.push_back(choice);
     }
     choice.split = 1;
     choice.tile_x = 64;
     choice.ping_pong = true;
-    choice.tile_y = static_cast<int>(ceil_div(problem.m, 8) * 8);
+    choice.tile_y = static_cast<int>(round_up(problem.m, 8));
     choices.push_back(choice);
     return choices;
   }

@@ -62,7 +62,7 @@ std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dim
   const Graph& body = kernel.body;
   const std::string& name = body.value(id).name;
   const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
-  if (const RightWeight weight = weight_for_tensor_cores(kernel); right && weight.id != no_value) {
+  if (const OwnOperand weight = weight_for_tensor_cores(kernel); right && weight.id != no_value) {
     read_packed(body, weight.id, operand);
     const std::int64_t unit = row_unit_bytes / bytes;
     operand.pitch = (problem.k + unit - 1) / unit * unit;
@@ -214,7 +214,7 @@ Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel) {
 }
 
 void pack_for_cuda_matmul(const Kernel& kernel, std::vector<Packing>& packings) {
-  const RightWeight weight = weight_for_tensor_cores(kernel);
+  const OwnOperand weight = weight_for_tensor_cores(kernel);
   for (std::size_t i = 0; i < packings.size(); ++i) {
     if (weight.id == no_value || kernel.body.inputs[i] != weight.id) continue;
     const auto size = static_cast<std::int64_t>(dtype_size(kernel.body.type(weight.id).dtype));

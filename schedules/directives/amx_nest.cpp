@@ -4,6 +4,8 @@
 #include <sstream>
 #include <utility>
 
+#include "base/rounding.h"
+
 namespace sylvite::amx {
 
 using Halide::Expr;
@@ -209,10 +211,6 @@ std::vector<TilePlace> repeated(const Nest& nest, const Access& operand, const A
   return places;
 }
 
-constexpr int ceil_divide(int a, int b) {
-  return (a + b - 1) / b;
-}
-
 }  // namespace
 
 TileBlock block_of(const Nest& nest, const Product& product, const Roles& roles) {
@@ -222,8 +220,8 @@ TileBlock block_of(const Nest& nest, const Product& product, const Roles& roles)
     const int extent = nest.loops[*roles.rows].extent;
     block.row_stride_a = product.a.moves[*roles.rows];
     block.row_stride_c = product.c.moves[*roles.rows];
-    const int tiles = ceil_divide(extent, amx_tile_rows);
-    block.rows = ceil_divide(extent, tiles);
+    const int tiles = ceil_div(extent, amx_tile_rows);
+    block.rows = ceil_div(extent, tiles);
     rows.clear();
     for (int i = 0; i < tiles; ++i) {
       const int first = std::min(i * block.rows, extent - block.rows);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rounding.h"
 #include "frontend/values/types.h"
 #include "lowering/algorithms/problems.h"
 #include "schedules/candidate.h"
@@ -49,10 +50,6 @@ inline constexpr int unrolled_channels = 8;
 
 /// Cycles of a 3 GHz core, as seconds; only ratios matter.
 inline constexpr double seconds_per_cycle = 1.0 / 3e9;
-
-[[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 /// `wanted` values that are at most `limit`, each once, in the order given; `limit` itself when none is.
 [[nodiscard]] std::vector<std::int64_t> up_to(std::int64_t limit, const std::vector<std::int64_t>& wanted);
