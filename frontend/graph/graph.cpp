@@ -85,22 +85,18 @@ std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> node_inputs, At
     throw ModelError("{} '{}': got {} inputs, expected {} to {}", info.name, node_name, arity,
                      info.min_inputs, info.max_inputs);
   }
-  std::vector<TensorType> input_types;
   for (std::size_t i = 0; i < node_inputs.size(); ++i) {
     if (node_inputs[i] == no_value) {
       if (static_cast<int>(i) < info.min_inputs)
         throw ModelError("{} '{}': input {} is required", info.name, node_name, i);
-      input_types.emplace_back();
-      continue;
-    }
-    if (node_inputs[i] < 0 || static_cast<std::size_t>(node_inputs[i]) >= values_.size())
+    } else if (node_inputs[i] < 0 || static_cast<std::size_t>(node_inputs[i]) >= values_.size()) {
       throw InternalError("{} '{}': the graph has no value {}", info.name, node_name, node_inputs[i]);
-    input_types.push_back(type(node_inputs[i]));
+    }
   }
   fill_defaults(info, attributes, node_name);
   std::vector<TensorType> output_types;
   try {
-    output_types = info.infer(op, input_types, attributes);
+    output_types = info.infer(op, types(node_inputs), attributes);
   } catch (const ModelError& error) {
     throw ModelError("{} '{}': {}", info.name, node_name, error.what());
   } catch (const UnsupportedError& error) {
@@ -117,6 +113,12 @@ std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> node_inputs, At
 ValueId Graph::add(Op op, std::vector<ValueId> node_inputs, Attributes attributes,
                    const std::string& node_name) {
   return add_node(op, std::move(node_inputs), std::move(attributes), node_name).at(0);
+}
+
+std::vector<const TensorType*> Graph::types(const std::vector<ValueId>& ids) const {
+  std::vector<const TensorType*> result;
+  for (const ValueId id : ids) result.push_back(id == no_value ? nullptr : &type(id));
+  return result;
 }
 
 std::vector<std::vector<NodeId>> Graph::uses() const {

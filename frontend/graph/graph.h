@@ -65,6 +65,8 @@ class Graph {
   [[nodiscard]] Value& value(ValueId id) { return values_.at(static_cast<std::size_t>(id)); }
   [[nodiscard]] const Node& node(NodeId id) const { return nodes_.at(static_cast<std::size_t>(id)); }
   [[nodiscard]] const TensorType& type(ValueId id) const { return value(id).type; }
+  /// As InputTypes of the op table: nullptr for no_value. The pointers hold until values are added.
+  [[nodiscard]] std::vector<const TensorType*> types(const std::vector<ValueId>& ids) const;
   [[nodiscard]] bool is_constant(ValueId id) const {
     return id != no_value && value(id).constant.has_value();
   }

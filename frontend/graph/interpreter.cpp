@@ -53,10 +53,13 @@ class Memory {
 void run_node(const Node& node, Memory& memory) {
   const OpInfo& info = op_info(node.op);
   std::vector<const Tensor*> inputs;
-  std::vector<TensorType> input_types;
+  std::vector<TensorType> dense_types(node.inputs.size());
+  std::vector<const TensorType*> input_types;
   for (ValueId id : node.inputs) {
     inputs.push_back(id == no_value ? nullptr : &memory.load(id));
-    input_types.push_back(id == no_value ? TensorType{} : inputs.back()->type());
+    TensorType& type = dense_types[input_types.size()];
+    if (id != no_value) type = inputs.back()->type();
+    input_types.push_back(id == no_value ? nullptr : &type);
   }
   std::vector<TensorType> types = info.infer(node.op, input_types, node.attributes);
   for (TensorType& type : types) type.layout = {};

@@ -128,11 +128,9 @@ void check_types(const Graph& graph, Problems& problems) {
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     if (!fits_row(graph, i, problems)) continue;
     const Node& node = graph.nodes()[i];
-    std::vector<TensorType> input_types;
-    for (ValueId id : node.inputs) input_types.push_back(id == no_value ? TensorType{} : graph.type(id));
     std::vector<TensorType> expected;
     try {
-      expected = op_info(node.op).infer(node.op, input_types, node.attributes);
+      expected = op_info(node.op).infer(node.op, graph.types(node.inputs), node.attributes);
     } catch (const Error& error) {
       problems.push_back(fmt::format("{}: {}", describe(graph, i), error.what()));
       continue;

@@ -4,7 +4,7 @@
 //
 // Rules ignore layouts, but pointwise operations, batch_norm, convolution, pooling, concat and reductions
 // that keep the channel dimension hand a blocked layout on, because lowering assigns layouts by running the
-// rules again. An absent optional input comes as a default TensorType or is missing at the end.
+// rules again. An absent optional input comes as a nullptr or is missing at the end.
 
 #include <span>
 #include <string>
@@ -15,7 +15,6 @@
 
 namespace sylvite {
 
-using InputTypes = std::span<const TensorType>;
 using OutputTypes = std::vector<TensorType>;
 
 // Pointwise.
@@ -69,7 +68,7 @@ using OutputTypes = std::vector<TensorType>;
 /// The numpy broadcast of two shapes; throws ModelError naming both. A symbol fits itself and 1.
 [[nodiscard]] Shape broadcast_shapes(const Shape& a, const Shape& b);
 [[nodiscard]] bool broadcasts_to(const Shape& from, const Shape& to);
-/// True when optional input i was given. A rank-0 f32 cannot be told from an absent one and counts as absent.
+/// True when optional input i was given.
 [[nodiscard]] bool is_given(InputTypes inputs, std::size_t i);
 /// An attribute that names an axis of a value of that rank: throws ModelError unless 0 <= axis < rank.
 [[nodiscard]] std::size_t checked_axis(const Attributes& attributes, int rank);

@@ -39,7 +39,7 @@ Dims spatial_dims(const TensorType& type) {
   Dims result;
   for (std::size_t i = 2; i < type.shape.size(); ++i) {
     if (!type.shape[i].is_known()) {
-      throw UnsupportedError("{} has an unknown spatial extent; give it a value with --dim",
+      throw UnsupportedError("{} has an unknown spatial extent; give it a value with --dims",
                              type.to_string());
     }
     result.push_back(type.shape[i].extent);
@@ -55,8 +55,8 @@ void require_spatial_rank(const TensorType& type) {
 }  // namespace
 
 OutputTypes infer_matmul(Op, InputTypes inputs, const Attributes&) {
-  const TensorType& a = inputs[0];
-  const TensorType& b = inputs[1];
+  const TensorType& a = *inputs[0];
+  const TensorType& b = *inputs[1];
   // store_as keeps rows wide beside weights of bf16.
   if (a.dtype != DType::f32 || b.dtype != DType::bf16) require_same_dtype(a, b, "the operands");
   if (!is_number(a.dtype)) throw ModelError("matmul of {}", dtype_name(a.dtype));
@@ -69,17 +69,17 @@ OutputTypes infer_matmul(Op, InputTypes inputs, const Attributes&) {
 }
 
 OutputTypes infer_quantized_matmul(Op, InputTypes inputs, const Attributes&) {
-  const TensorType& a = inputs[0];
-  const TensorType& b = inputs[1];
+  const TensorType& a = *inputs[0];
+  const TensorType& b = *inputs[1];
   bool fits = (a.dtype == DType::f32 || a.dtype == DType::bf16) && b.dtype == DType::i8 && a.rank() >= 2 &&
               b.rank() == 2 && from_end(a.shape, 1) == from_end(b.shape, 2) &&
-              inputs[2].dtype == DType::f32 && inputs[3].dtype == DType::i32;
-  for (const TensorType& column : {inputs[2], inputs[3]})
-    fits = fits && column.rank() == 1 && column.shape[0] == from_end(b.shape, 1);
+              inputs[2]->dtype == DType::f32 && inputs[3]->dtype == DType::i32;
+  for (const TensorType* column : {inputs[2], inputs[3]})
+    fits = fits && column->rank() == 1 && column->shape[0] == from_end(b.shape, 1);
   if (!fits) {
     throw ModelError(
         "quantized_matmul takes f32 or bf16[..., m, k], i8[k, n], f32[n] and i32[n], not {}, {}, {} and {}",
-        a.to_string(), b.to_string(), inputs[2].to_string(), inputs[3].to_string());
+        a.to_string(), b.to_string(), inputs[2]->to_string(), inputs[3]->to_string());
   }
   if (b.dims()[0] > longest_quantized_fold) {
     throw ModelError("quantized_matmul adds {} products, at most {} fit 32 bits", b.dims()[0],
@@ -95,8 +95,8 @@ bool multiplies_by_channel(const TensorType& filters, const Attributes& attribut
 }
 
 OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
-  const TensorType& x = inputs[0];
-  const TensorType& w = inputs[1];
+  const TensorType& x = *inputs[0];
+  const TensorType& w = *inputs[1];
   require_spatial_rank(x);
   if (!is_number(x.dtype)) throw ModelError("convolution of {}", dtype_name(x.dtype));
   const std::int64_t groups = attributes.integer("groups");
@@ -108,9 +108,9 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
     throw ModelError("weights {} in {} groups do not fit {}", w.to_string(), groups, x.to_string());
   }
   if (is_given(inputs, 2)) {
-    require_parameter_dtype(x, inputs[2], "the input and the bias");
-    if (inputs[2].shape != Shape{w.shape[0]})
-      throw ModelError("bias {} does not fit weights {}", inputs[2].to_string(), w.to_string());
+    require_parameter_dtype(x, *inputs[2], "the input and the bias");
+    if (inputs[2]->shape != Shape{w.shape[0]})
+      throw ModelError("bias {} does not fit weights {}", inputs[2]->to_string(), w.to_string());
   }
   TensorType result{x.dtype, {x.shape[0], w.shape[0]}, x.layout};
   for (std::int64_t extent : window_extents(spatial_dims(x), spatial_dims(w), attributes))
@@ -119,7 +119,7 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
 }
 
 OutputTypes infer_pool(Op op, InputTypes inputs, const Attributes& attributes) {
-  const TensorType& x = inputs[0];
+  const TensorType& x = *inputs[0];
   require_spatial_rank(x);
   if (!is_number(x.dtype) || (op == Op::avg_pool && !is_float(x.dtype)))
     throw ModelError("cannot pool {}", x.to_string());
@@ -132,9 +132,9 @@ OutputTypes infer_pool(Op op, InputTypes inputs, const Attributes& attributes) {
 }
 
 OutputTypes infer_attention(Op, InputTypes inputs, const Attributes&) {
-  const TensorType& q = inputs[0];
-  const TensorType& k = inputs[1];
-  const TensorType& v = inputs[2];
+  const TensorType& q = *inputs[0];
+  const TensorType& k = *inputs[1];
+  const TensorType& v = *inputs[2];
   if (!is_float(q.dtype)) throw ModelError("got {}, expected floats", q.to_string());
   require_same_dtype(q, k, "q and k");
   require_same_dtype(q, v, "q and v");
@@ -145,7 +145,7 @@ OutputTypes infer_attention(Op, InputTypes inputs, const Attributes&) {
   TensorType result{q.dtype, broadcast_shapes(leading(q.shape), leading(k.shape)), {}};
   result.shape = broadcast_shapes(result.shape, leading(v.shape));
   if (is_given(inputs, 3)) {
-    const TensorType& mask = inputs[3];
+    const TensorType& mask = *inputs[3];
     if (mask.dtype != DType::boolean) require_same_dtype(q, mask, "q and the mask");
     Shape scores = result.shape;
     scores.push_back(from_end(q.shape, 2));

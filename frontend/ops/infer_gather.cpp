@@ -62,58 +62,58 @@ Shape gathered_shape(const TensorType& data, const TensorType& indices, std::siz
 }  // namespace
 
 OutputTypes infer_gather(Op, InputTypes inputs, const Attributes& attributes) {
-  require_indices(inputs[1]);
-  const std::size_t axis = checked_axis(attributes, inputs[0].rank());
-  require_elements(inputs[0], axis, inputs[1].element_count());
-  const auto split = inputs[0].shape.begin() + static_cast<std::ptrdiff_t>(axis);
-  Shape shape(inputs[0].shape.begin(), split);
-  shape.insert(shape.end(), inputs[1].shape.begin(), inputs[1].shape.end());
-  shape.insert(shape.end(), split + 1, inputs[0].shape.end());
-  TensorType result{inputs[0].dtype, std::move(shape), {}};
+  require_indices(*inputs[1]);
+  const std::size_t axis = checked_axis(attributes, inputs[0]->rank());
+  require_elements(*inputs[0], axis, inputs[1]->element_count());
+  const auto split = inputs[0]->shape.begin() + static_cast<std::ptrdiff_t>(axis);
+  Shape shape(inputs[0]->shape.begin(), split);
+  shape.insert(shape.end(), inputs[1]->shape.begin(), inputs[1]->shape.end());
+  shape.insert(shape.end(), split + 1, inputs[0]->shape.end());
+  TensorType result{inputs[0]->dtype, std::move(shape), {}};
   (void)result.element_count();
   return {result};
 }
 
 OutputTypes infer_gather_elements(Op, InputTypes inputs, const Attributes& attributes) {
-  require_element_indices(inputs[0], inputs[1], checked_axis(attributes, inputs[0].rank()));
-  return {TensorType{inputs[0].dtype, inputs[1].shape, {}}};
+  require_element_indices(*inputs[0], *inputs[1], checked_axis(attributes, inputs[0]->rank()));
+  return {TensorType{inputs[0]->dtype, inputs[1]->shape, {}}};
 }
 
 OutputTypes infer_gather_nd(Op, InputTypes inputs, const Attributes& attributes) {
   const std::int64_t batch_dims = attributes.integer("batch_dims");
-  if (batch_dims < 0 || batch_dims > inputs[0].rank())
-    throw ModelError("batch_dims {} is outside a value of rank {}", batch_dims, inputs[0].rank());
+  if (batch_dims < 0 || batch_dims > inputs[0]->rank())
+    throw ModelError("batch_dims {} is outside a value of rank {}", batch_dims, inputs[0]->rank());
   const auto shared = static_cast<std::size_t>(batch_dims);
-  const std::size_t size = tuple_size(inputs[0], inputs[1], shared);
+  const std::size_t size = tuple_size(*inputs[0], *inputs[1], shared);
   for (std::size_t i = 0; i < shared; ++i)
-    if (inputs[0].shape[i] != inputs[1].shape[i])
-      throw ModelError("batch dims of {} and {} differ", inputs[0].to_string(), inputs[1].to_string());
-  TensorType result{inputs[0].dtype, gathered_shape(inputs[0], inputs[1], shared + size), {}};
+    if (inputs[0]->shape[i] != inputs[1]->shape[i])
+      throw ModelError("batch dims of {} and {} differ", inputs[0]->to_string(), inputs[1]->to_string());
+  TensorType result{inputs[0]->dtype, gathered_shape(*inputs[0], *inputs[1], shared + size), {}};
   (void)result.element_count();
   return {result};
 }
 
 OutputTypes infer_scatter_elements(Op, InputTypes inputs, const Attributes& attributes) {
-  require_element_indices(inputs[0], inputs[1], checked_axis(attributes, inputs[0].rank()));
-  require_same_dtype(inputs[0], inputs[2], "the input and the updates");
+  require_element_indices(*inputs[0], *inputs[1], checked_axis(attributes, inputs[0]->rank()));
+  require_same_dtype(*inputs[0], *inputs[2], "the input and the updates");
   require_reduction(attributes);
-  if (inputs[2].shape != inputs[1].shape) {
-    throw ModelError("updates {} and indices {} differ in shape", inputs[2].to_string(),
-                     inputs[1].to_string());
+  if (inputs[2]->shape != inputs[1]->shape) {
+    throw ModelError("updates {} and indices {} differ in shape", inputs[2]->to_string(),
+                     inputs[1]->to_string());
   }
-  return {TensorType{inputs[0].dtype, inputs[0].shape, {}}};
+  return {TensorType{inputs[0]->dtype, inputs[0]->shape, {}}};
 }
 
 OutputTypes infer_scatter_nd(Op, InputTypes inputs, const Attributes& attributes) {
-  const std::size_t size = tuple_size(inputs[0], inputs[1], 0);
-  require_same_dtype(inputs[0], inputs[2], "the input and the updates");
+  const std::size_t size = tuple_size(*inputs[0], *inputs[1], 0);
+  require_same_dtype(*inputs[0], *inputs[2], "the input and the updates");
   require_reduction(attributes);
-  const Shape expected = gathered_shape(inputs[0], inputs[1], size);
-  if (inputs[2].shape != expected) {
-    const TensorType wanted{inputs[0].dtype, expected, {}};
-    throw ModelError("updates are {}, expected {}", inputs[2].to_string(), wanted.to_string());
+  const Shape expected = gathered_shape(*inputs[0], *inputs[1], size);
+  if (inputs[2]->shape != expected) {
+    const TensorType wanted{inputs[0]->dtype, expected, {}};
+    throw ModelError("updates are {}, expected {}", inputs[2]->to_string(), wanted.to_string());
   }
-  return {TensorType{inputs[0].dtype, inputs[0].shape, {}}};
+  return {TensorType{inputs[0]->dtype, inputs[0]->shape, {}}};
 }
 
 }  // namespace sylvite

@@ -12,10 +12,10 @@ namespace {
 TensorType broadcast_type(DType dtype, InputTypes inputs) {
   TensorType result;
   result.dtype = dtype;
-  for (const TensorType& input : inputs) result.shape = broadcast_shapes(result.shape, input.shape);
-  for (const TensorType& input : inputs) {
-    if (input.layout.channel_block > 0 && input.shape == result.shape) {
-      result.layout = input.layout;
+  for (const TensorType* input : inputs) result.shape = broadcast_shapes(result.shape, input->shape);
+  for (const TensorType* input : inputs) {
+    if (input->layout.channel_block > 0 && input->shape == result.shape) {
+      result.layout = input->layout;
       break;
     }
   }
@@ -61,7 +61,7 @@ bool broadcasts_to(const Shape& from, const Shape& to) {
 }
 
 bool is_given(InputTypes inputs, std::size_t i) {
-  return i < inputs.size() && inputs[i] != TensorType{};
+  return i < inputs.size() && inputs[i] != nullptr;
 }
 
 void require_same_dtype(const TensorType& a, const TensorType& b, std::string_view what) {
@@ -77,86 +77,86 @@ void require_parameter_dtype(const TensorType& x, const TensorType& parameter, s
 }
 
 OutputTypes infer_real_unary(Op, InputTypes inputs, const Attributes& attributes) {
-  require(is_float(inputs[0].dtype), inputs[0], "floats");
+  require(is_float(inputs[0]->dtype), *inputs[0], "floats");
   if (attributes.has("approximate")) {
     const std::string& approximate = attributes.string("approximate");
     if (approximate != "none" && approximate != "tanh")
       throw ModelError("attribute approximate is '{}', expected 'none' or 'tanh'", approximate);
   }
-  return {inputs[0]};
+  return {*inputs[0]};
 }
 
 OutputTypes infer_numeric_unary(Op, InputTypes inputs, const Attributes&) {
-  require(is_number(inputs[0].dtype), inputs[0], "numbers");
-  return {inputs[0]};
+  require(is_number(inputs[0]->dtype), *inputs[0], "numbers");
+  return {*inputs[0]};
 }
 
 OutputTypes infer_bitwise_unary(Op, InputTypes inputs, const Attributes&) {
-  require(is_integer(inputs[0].dtype), inputs[0], "integers");
-  return {inputs[0]};
+  require(is_integer(inputs[0]->dtype), *inputs[0], "integers");
+  return {*inputs[0]};
 }
 
 OutputTypes infer_logical_unary(Op, InputTypes inputs, const Attributes&) {
-  require(inputs[0].dtype == DType::boolean, inputs[0], "booleans");
-  return {inputs[0]};
+  require(inputs[0]->dtype == DType::boolean, *inputs[0], "booleans");
+  return {*inputs[0]};
 }
 
 OutputTypes infer_classify(Op, InputTypes inputs, const Attributes&) {
-  require(is_float(inputs[0].dtype), inputs[0], "floats");
-  TensorType result = inputs[0];
+  require(is_float(inputs[0]->dtype), *inputs[0], "floats");
+  TensorType result = *inputs[0];
   result.dtype = DType::boolean;
   return {result};
 }
 
 OutputTypes infer_cast(Op, InputTypes inputs, const Attributes& attributes) {
-  TensorType result = inputs[0];
+  TensorType result = *inputs[0];
   result.dtype = parse_dtype(attributes.string("to"));
   return {result};
 }
 
 OutputTypes infer_bitcast(Op, InputTypes inputs, const Attributes& attributes) {
-  TensorType result = inputs[0];
+  TensorType result = *inputs[0];
   result.dtype = parse_dtype(attributes.string("to"));
-  if (dtype_bits(result.dtype) != dtype_bits(inputs[0].dtype))
-    throw ModelError("the bits of {} do not make a {}", inputs[0].to_string(), dtype_name(result.dtype));
+  if (dtype_bits(result.dtype) != dtype_bits(inputs[0]->dtype))
+    throw ModelError("the bits of {} do not make a {}", inputs[0]->to_string(), dtype_name(result.dtype));
   return {result};
 }
 
 OutputTypes infer_arithmetic(Op, InputTypes inputs, const Attributes&) {
-  const bool second_is_stored = inputs[1].dtype == DType::bf16;
-  const TensorType& stored = inputs[second_is_stored ? 1 : 0];
-  require_parameter_dtype(stored, inputs[second_is_stored ? 0 : 1], "the operands");
+  const bool second_is_stored = inputs[1]->dtype == DType::bf16;
+  const TensorType& stored = *inputs[second_is_stored ? 1 : 0];
+  require_parameter_dtype(stored, *inputs[second_is_stored ? 0 : 1], "the operands");
   require(is_number(stored.dtype), stored, "numbers");
   return {broadcast_type(stored.dtype, inputs)};
 }
 
 OutputTypes infer_equality(Op, InputTypes inputs, const Attributes&) {
-  require_same_dtype(inputs[0], inputs[1], "the operands");
+  require_same_dtype(*inputs[0], *inputs[1], "the operands");
   return {broadcast_type(DType::boolean, inputs)};
 }
 
 OutputTypes infer_ordering(Op, InputTypes inputs, const Attributes&) {
-  require_same_dtype(inputs[0], inputs[1], "the operands");
-  require(is_number(inputs[0].dtype), inputs[0], "numbers");
+  require_same_dtype(*inputs[0], *inputs[1], "the operands");
+  require(is_number(inputs[0]->dtype), *inputs[0], "numbers");
   return {broadcast_type(DType::boolean, inputs)};
 }
 
 OutputTypes infer_logical(Op, InputTypes inputs, const Attributes&) {
-  require(inputs[0].dtype == DType::boolean, inputs[0], "booleans");
-  require(inputs[1].dtype == DType::boolean, inputs[1], "booleans");
+  require(inputs[0]->dtype == DType::boolean, *inputs[0], "booleans");
+  require(inputs[1]->dtype == DType::boolean, *inputs[1], "booleans");
   return {broadcast_type(DType::boolean, inputs)};
 }
 
 OutputTypes infer_bitwise(Op, InputTypes inputs, const Attributes&) {
-  require_same_dtype(inputs[0], inputs[1], "the operands");
-  require(is_integer(inputs[0].dtype), inputs[0], "integers");
-  return {broadcast_type(inputs[0].dtype, inputs)};
+  require_same_dtype(*inputs[0], *inputs[1], "the operands");
+  require(is_integer(inputs[0]->dtype), *inputs[0], "integers");
+  return {broadcast_type(inputs[0]->dtype, inputs)};
 }
 
 OutputTypes infer_where(Op, InputTypes inputs, const Attributes&) {
-  require(inputs[0].dtype == DType::boolean, inputs[0], "a boolean condition");
-  require_same_dtype(inputs[1], inputs[2], "the two choices");
-  return {broadcast_type(inputs[1].dtype, inputs)};
+  require(inputs[0]->dtype == DType::boolean, *inputs[0], "a boolean condition");
+  require_same_dtype(*inputs[1], *inputs[2], "the two choices");
+  return {broadcast_type(inputs[1]->dtype, inputs)};
 }
 
 }  // namespace sylvite

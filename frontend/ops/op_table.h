@@ -148,6 +148,9 @@ struct AttributeInfo {
   std::string help;
 };
 
+/// Types of a node's inputs; nullptr for an optional one that is absent.
+using InputTypes = std::span<const TensorType* const>;
+
 /// One row. `infer` is the type and shape rule: it throws ModelError for types that do not fit.
 /// `evaluate` is the slow, clear reference semantics over dense row-major tensors; absent inputs are nullptr.
 struct OpInfo {
@@ -157,7 +160,7 @@ struct OpInfo {
   int max_inputs;
   std::uint32_t traits;
   std::vector<AttributeInfo> attributes;
-  std::vector<TensorType> (*infer)(Op, std::span<const TensorType>, const Attributes&);
+  std::vector<TensorType> (*infer)(Op, InputTypes, const Attributes&);
   std::vector<Tensor> (*evaluate)(Op, std::span<const Tensor* const>, const Attributes&,
                                   std::span<const TensorType> output_types);
   std::string_view help;

@@ -97,7 +97,7 @@ Dims TensorType::dims() const {
   Dims result;
   for (const Dim& dim : shape) {
     if (!dim.is_known())
-      throw UnsupportedError("extent '{}' is not known; give it a value with --dim", dim.symbol);
+      throw UnsupportedError("extent '{}' is not known; give it a value with --dims", dim.symbol);
     result.push_back(dim.extent);
   }
   return result;
