@@ -1,5 +1,6 @@
 // Reference semantics of pointwise operations.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -17,6 +18,21 @@ using Binary = C (*)(C, C);
 template <typename C>
 using Predicate = bool (*)(C, C);
 
+/// What an operation does to elements of one arithmetic type. An operation that a table lacks is refused by its type
+/// rule, or reads attributes: see the functions below.
+template <typename Function>
+struct Row {
+  Op op;
+  Function function;
+};
+
+template <typename Function, std::size_t count>
+Function find_row(const Row<Function> (&rows)[count], Op op) {
+  const auto* found = std::ranges::find(rows, op, &Row<Function>::op);
+  if (found == std::end(rows)) throw InternalError("{} is not defined for these elements", op_info(op).name);
+  return found->function;
+}
+
 double gelu(double x) {
   return 0.5 * x * std::erfc(-x * M_SQRT1_2);
 }
@@ -29,92 +45,48 @@ double clamp01(double x) {
   return x < 0 ? 0 : (x > 1 ? 1 : x);
 }  // NaN stays
 
-Unary<double> real_unary(Op op) {
-  switch (op) {
-    case Op::neg:
-      return [](double x) { return -x; };
-    case Op::abs:
-      return [](double x) { return std::fabs(x); };
-    case Op::sign:
-      return [](double x) { return x > 0 ? 1.0 : (x < 0 ? -1.0 : x); };
-    case Op::floor:
-      return [](double x) { return std::floor(x); };
-    case Op::ceil:
-      return [](double x) { return std::ceil(x); };
-    case Op::round:
-      return [](double x) { return std::nearbyint(x); };
-    case Op::sqrt:
-      return [](double x) { return std::sqrt(x); };
-    case Op::rsqrt:
-      return [](double x) { return 1 / std::sqrt(x); };
-    case Op::reciprocal:
-      return [](double x) { return 1 / x; };
-    case Op::exp:
-      return [](double x) { return std::exp(x); };
-    case Op::log:
-      return [](double x) { return std::log(x); };
-    case Op::sin:
-      return [](double x) { return std::sin(x); };
-    case Op::cos:
-      return [](double x) { return std::cos(x); };
-    case Op::tan:
-      return [](double x) { return std::tan(x); };
-    case Op::asin:
-      return [](double x) { return std::asin(x); };
-    case Op::acos:
-      return [](double x) { return std::acos(x); };
-    case Op::atan:
-      return [](double x) { return std::atan(x); };
-    case Op::sinh:
-      return [](double x) { return std::sinh(x); };
-    case Op::cosh:
-      return [](double x) { return std::cosh(x); };
-    case Op::tanh:
-      return [](double x) { return std::tanh(x); };
-    case Op::asinh:
-      return [](double x) { return std::asinh(x); };
-    case Op::acosh:
-      return [](double x) { return std::acosh(x); };
-    case Op::atanh:
-      return [](double x) { return std::atanh(x); };
-    case Op::erf:
-      return [](double x) { return std::erf(x); };
-    case Op::sigmoid:
-      return [](double x) { return 1 / (1 + std::exp(-x)); };
-    case Op::relu:
-      return [](double x) { return x < 0 ? 0 : x; };
-    case Op::gelu:
-      return gelu;
-    case Op::silu:
-      return [](double x) { return x / (1 + std::exp(-x)); };
-    case Op::hard_swish:
-      return [](double x) { return x * clamp01(x / 6 + 0.5); };
-    case Op::softplus:
-      return [](double x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); };
-    default:
-      throw InternalError("{} is not an operation on floats", op_info(op).name);
-  }
-}
+constexpr Row<Unary<double>> real_unary[] = {
+    {Op::neg, [](double x) { return -x; }},
+    {Op::abs, [](double x) { return std::fabs(x); }},
+    {Op::sign, [](double x) { return x > 0 ? 1.0 : (x < 0 ? -1.0 : x); }},
+    {Op::floor, [](double x) { return std::floor(x); }},
+    {Op::ceil, [](double x) { return std::ceil(x); }},
+    {Op::round, [](double x) { return std::nearbyint(x); }},
+    {Op::sqrt, [](double x) { return std::sqrt(x); }},
+    {Op::rsqrt, [](double x) { return 1 / std::sqrt(x); }},
+    {Op::reciprocal, [](double x) { return 1 / x; }},
+    {Op::exp, [](double x) { return std::exp(x); }},
+    {Op::log, [](double x) { return std::log(x); }},
+    {Op::sin, [](double x) { return std::sin(x); }},
+    {Op::cos, [](double x) { return std::cos(x); }},
+    {Op::tan, [](double x) { return std::tan(x); }},
+    {Op::asin, [](double x) { return std::asin(x); }},
+    {Op::acos, [](double x) { return std::acos(x); }},
+    {Op::atan, [](double x) { return std::atan(x); }},
+    {Op::sinh, [](double x) { return std::sinh(x); }},
+    {Op::cosh, [](double x) { return std::cosh(x); }},
+    {Op::tanh, [](double x) { return std::tanh(x); }},
+    {Op::asinh, [](double x) { return std::asinh(x); }},
+    {Op::acosh, [](double x) { return std::acosh(x); }},
+    {Op::atanh, [](double x) { return std::atanh(x); }},
+    {Op::erf, [](double x) { return std::erf(x); }},
+    {Op::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }},
+    {Op::relu, [](double x) { return x < 0 ? 0 : x; }},
+    {Op::gelu, gelu},
+    {Op::silu, [](double x) { return x / (1 + std::exp(-x)); }},
+    {Op::hard_swish, [](double x) { return x * clamp01(x / 6 + 0.5); }},
+    {Op::softplus, [](double x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); }},
+};
 
 template <typename C>
-Unary<C> integer_unary(Op op) {
-  switch (op) {
-    case Op::neg:
-      return [](C x) { return static_cast<C>(0 - static_cast<std::uint64_t>(x)); };
-    case Op::abs:
-      return [](C x) { return x < 0 ? static_cast<C>(0 - static_cast<std::uint64_t>(x)) : x; };
-    case Op::sign:
-      return [](C x) { return static_cast<C>(x > 0 ? 1 : (x < 0 ? -1 : 0)); };
-    case Op::relu:
-      return [](C x) { return x < 0 ? C{0} : x; };
-    case Op::logical_not:
-      return [](C x) { return static_cast<C>(x == 0); };
-    case Op::bitwise_not:
-      return [](C x) { return static_cast<C>(~x); };
-    default:
-      throw InternalError("{} is not an operation on integers", op_info(op).name);
-  }
-}
+constexpr Row<Unary<C>> integer_unary[] = {
+    {Op::neg, [](C x) { return static_cast<C>(0 - static_cast<std::uint64_t>(x)); }},
+    {Op::abs, [](C x) { return x < 0 ? static_cast<C>(0 - static_cast<std::uint64_t>(x)) : x; }},
+    {Op::sign, [](C x) { return static_cast<C>(x > 0 ? 1 : (x < 0 ? -1 : 0)); }},
+    {Op::relu, [](C x) { return x < 0 ? C{0} : x; }},
+    {Op::logical_not, [](C x) { return static_cast<C>(x == 0); }},
+    {Op::bitwise_not, [](C x) { return static_cast<C>(~x); }},
+};
 
 double python_mod(double a, double b) {
   const double remainder = std::fmod(a, b);
@@ -122,26 +94,15 @@ double python_mod(double a, double b) {
   return (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
-Binary<double> real_binary(Op op) {
-  switch (op) {
-    case Op::add:
-      return [](double a, double b) { return a + b; };
-    case Op::sub:
-      return [](double a, double b) { return a - b; };
-    case Op::mul:
-      return [](double a, double b) { return a * b; };
-    case Op::div:
-      return [](double a, double b) { return a / b; };
-    case Op::pow:
-      return [](double a, double b) { return std::pow(a, b); };
-    case Op::minimum:
-      return [](double a, double b) { return std::isnan(a) || a < b ? a : b; };
-    case Op::maximum:
-      return [](double a, double b) { return std::isnan(a) || a > b ? a : b; };
-    default:
-      throw InternalError("{} is not an operation on floats", op_info(op).name);
-  }
-}
+constexpr Row<Binary<double>> real_binary[] = {
+    {Op::add, [](double a, double b) { return a + b; }},
+    {Op::sub, [](double a, double b) { return a - b; }},
+    {Op::mul, [](double a, double b) { return a * b; }},
+    {Op::div, [](double a, double b) { return a / b; }},
+    {Op::pow, [](double a, double b) { return std::pow(a, b); }},
+    {Op::minimum, [](double a, double b) { return std::isnan(a) || a < b ? a : b; }},
+    {Op::maximum, [](double a, double b) { return std::isnan(a) || a > b ? a : b; }},
+};
 
 std::uint64_t wrapping_power(std::uint64_t base, std::uint64_t exponent) {
   std::uint64_t result = 1;
@@ -194,66 +155,41 @@ C shift_right(C a, C b) {
 }
 
 template <typename C>
-Binary<C> integer_binary(Op op) {
-  using Bits = std::uint64_t;
-  switch (op) {
-    case Op::add:
-      return [](C a, C b) { return static_cast<C>(static_cast<Bits>(a) + static_cast<Bits>(b)); };
-    case Op::sub:
-      return [](C a, C b) { return static_cast<C>(static_cast<Bits>(a) - static_cast<Bits>(b)); };
-    case Op::mul:
-      return [](C a, C b) { return static_cast<C>(static_cast<Bits>(a) * static_cast<Bits>(b)); };
-    case Op::div:
-      return integer_div<C>;
-    case Op::pow:
-      return integer_power<C>;
-    case Op::minimum:
-      return [](C a, C b) { return a < b ? a : b; };
-    case Op::maximum:
-      return [](C a, C b) { return a > b ? a : b; };
-    case Op::logical_and:
-    case Op::bitwise_and:
-      return [](C a, C b) { return a & b; };
-    case Op::logical_or:
-    case Op::bitwise_or:
-      return [](C a, C b) { return a | b; };
-    case Op::logical_xor:
-    case Op::bitwise_xor:
-      return [](C a, C b) { return a ^ b; };
-    case Op::shift_left:
-      return shift_left<C>;
-    case Op::shift_right:
-      return shift_right<C>;
-    default:
-      throw InternalError("{} is not an operation on integers", op_info(op).name);
-  }
-}
+constexpr Row<Binary<C>> integer_binary[] = {
+    {Op::add,
+     [](C a, C b) { return static_cast<C>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); }},
+    {Op::sub,
+     [](C a, C b) { return static_cast<C>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b)); }},
+    {Op::mul,
+     [](C a, C b) { return static_cast<C>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)); }},
+    {Op::div, integer_div<C>},
+    {Op::pow, integer_power<C>},
+    {Op::minimum, [](C a, C b) { return a < b ? a : b; }},
+    {Op::maximum, [](C a, C b) { return a > b ? a : b; }},
+    {Op::logical_and, [](C a, C b) { return a & b; }},
+    {Op::bitwise_and, [](C a, C b) { return a & b; }},
+    {Op::logical_or, [](C a, C b) { return a | b; }},
+    {Op::bitwise_or, [](C a, C b) { return a | b; }},
+    {Op::logical_xor, [](C a, C b) { return a ^ b; }},
+    {Op::bitwise_xor, [](C a, C b) { return a ^ b; }},
+    {Op::shift_left, shift_left<C>},
+    {Op::shift_right, shift_right<C>},
+};
 
 template <typename C>
-Predicate<C> comparison(Op op) {
-  switch (op) {
-    case Op::equal:
-      return [](C a, C b) { return a == b; };
-    case Op::less:
-      return [](C a, C b) { return a < b; };
-    case Op::less_equal:
-      return [](C a, C b) { return a <= b; };
-    case Op::greater:
-      return [](C a, C b) { return a > b; };
-    case Op::greater_equal:
-      return [](C a, C b) { return a >= b; };
-    default:
-      throw InternalError("{} is not a comparison", op_info(op).name);
-  }
-}
+constexpr Row<Predicate<C>> comparisons[] = {
+    {Op::equal, [](C a, C b) { return a == b; }},         {Op::less, [](C a, C b) { return a < b; }},
+    {Op::less_equal, [](C a, C b) { return a <= b; }},    {Op::greater, [](C a, C b) { return a > b; }},
+    {Op::greater_equal, [](C a, C b) { return a >= b; }},
+};
 
 template <typename C>
 Unary<C> unary_function(Op op, const Attributes& attributes) {
   if constexpr (std::is_same_v<C, double>) {
     if (op == Op::gelu && attributes.string("approximate") == "tanh") return gelu_tanh;
-    return real_unary(op);
+    return find_row(real_unary, op);
   } else {
-    return integer_unary<C>(op);
+    return find_row(integer_unary<C>, op);
   }
 }
 
@@ -263,10 +199,10 @@ Binary<C> binary_function(Op op, const Attributes& attributes) {
   if constexpr (std::is_same_v<C, double>) {
     if (op == Op::mod)
       return c_style ? [](double a, double b) { return std::fmod(a, b); } : Binary<C>(python_mod);
-    return real_binary(op);
+    return find_row(real_binary, op);
   } else {
     if (op == Op::mod) return c_style ? c_mod<C> : python_integer_mod<C>;
-    return integer_binary<C>(op);
+    return find_row(integer_binary<C>, op);
   }
 }
 
@@ -347,7 +283,7 @@ OutputTensors evaluate_compare(Op op, InputTensors inputs, const Attributes&, Re
     using C = decltype(zero);
     const std::vector<C> a = decode<C>(expand(*inputs[0], result.dims()));
     const std::vector<C> b = decode<C>(expand(*inputs[1], result.dims()));
-    const Predicate<C> holds = comparison<C>(op);
+    const Predicate<C> holds = find_row(comparisons<C>, op);
     const std::span<bool> out = result.mutable_view<bool>();
     for (std::size_t i = 0; i < a.size(); ++i) out[i] = holds(a[i], b[i]);
   });

@@ -24,10 +24,6 @@ void define_conv(AlgorithmBuilder& builder, const Node& node);
 void define_pool(AlgorithmBuilder& builder, const Node& node);
 void define_attention(AlgorithmBuilder& builder, const Node& node);
 
-/// The pointwise operation on elements in compute type. `type` is the node's output type, for cast.
-[[nodiscard]] Halide::Expr pointwise_element(const Node& node, const std::vector<Halide::Expr>& operands,
-                                             DType operand_dtype, DType result_dtype);
-
 /// The logit of an attention node from the product of a query and a key: scaled, capped, masked. `at` is its
 /// place in [..., query, key].
 [[nodiscard]] Halide::Expr attention_logit(AlgorithmBuilder& builder, const Node& node,

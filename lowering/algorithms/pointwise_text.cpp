@@ -4,113 +4,13 @@
 #include <map>
 
 #include "base/error.h"
+#include "lowering/algorithms/pointwise_bodies.h"
 
 namespace sylvite {
 namespace {
 
-/// What a node becomes, by operation: {0}, {1}, {2} are its operands.
-struct Row {
-  Op op;
-  const char* exact;
-  const char* fast;  ///< nullptr: as exact
-};
-constexpr Row rows[] = {
-    {Op::neg, "-{0}", nullptr},
-    {Op::abs, "fabsf({0})", nullptr},
-    {Op::sign, "sign({0})", nullptr},
-    {Op::floor, "floorf({0})", nullptr},
-    {Op::ceil, "ceilf({0})", nullptr},
-    {Op::round, "rintf({0})", nullptr},
-    {Op::sqrt, "sqrtf({0})", nullptr},
-    {Op::rsqrt, "1.f / sqrtf({0})", "rsqrtf({0})"},
-    {Op::reciprocal, "1.f / {0}", nullptr},
-    {Op::exp, "expf({0})", "__expf({0})"},
-    {Op::log, "logf({0})", nullptr},
-    {Op::sin, "sinf({0})", nullptr},
-    {Op::cos, "cosf({0})", nullptr},
-    {Op::tan, "tanf({0})", nullptr},
-    {Op::asin, "asinf({0})", nullptr},
-    {Op::acos, "acosf({0})", nullptr},
-    {Op::atan, "atanf({0})", nullptr},
-    {Op::sinh, "sinhf({0})", nullptr},
-    {Op::cosh, "coshf({0})", nullptr},
-    {Op::tanh, "tanhf({0})", "tanh_fast({0})"},
-    {Op::asinh, "asinhf({0})", nullptr},
-    {Op::acosh, "acoshf({0})", nullptr},
-    {Op::atanh, "atanhf({0})", nullptr},
-    {Op::erf, "erff({0})", nullptr},
-    {Op::sigmoid, "sigmoid({0})", "sigmoid_fast({0})"},
-    {Op::relu, "relu({0})", nullptr},
-    {Op::silu, "silu({0})", "silu_fast({0})"},
-    {Op::hard_swish, "{0} * clamp01({0} * (1.f / 6.f) + 0.5f)", nullptr},
-    {Op::softplus, "softplus({0})", nullptr},
-    {Op::logical_not, "!{0}", nullptr},
-    {Op::is_nan, "{0} != {0}", nullptr},
-    {Op::add, "{0} + {1}", nullptr},
-    {Op::sub, "{0} - {1}", nullptr},
-    {Op::mul, "{0} * {1}", nullptr},
-    {Op::div, "{0} / {1}", nullptr},
-    {Op::pow, "powf({0}, {1})", nullptr},
-    {Op::minimum, "nan_min({0}, {1})", nullptr},
-    {Op::maximum, "nan_max({0}, {1})", nullptr},
-    {Op::equal, "{0} == {1}", nullptr},
-    {Op::less, "{0} < {1}", nullptr},
-    {Op::less_equal, "{0} <= {1}", nullptr},
-    {Op::greater, "{0} > {1}", nullptr},
-    {Op::greater_equal, "{0} >= {1}", nullptr},
-    {Op::logical_and, "{0} && {1}", nullptr},
-    {Op::logical_or, "{0} || {1}", nullptr},
-    {Op::logical_xor, "{0} != {1}", nullptr},
-    {Op::where, "{0} ? {1} : {2}", nullptr},
-};
-
-/// A float as C reads it back exactly.
-std::string literal(double value) {
-  const auto single = static_cast<float>(value);
-  if (single != single) return "(0.f / 0.f)";
-  if (single - single != 0) return single > 0 ? "(1.f / 0.f)" : "(-1.f / 0.f)";
-  return single < 0 ? fmt::format("({:a}f)", single) : fmt::format("{:a}f", single);
-}
-
 bool is_printable(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::boolean;
-}
-
-std::string cast_text(const Node& node, const std::string& x) {
-  const std::string& to = node.attributes.string("to");
-  if (to == "bool") return x + " != 0.f";
-  if (to == "f32") return fmt::format("(float){}", x);
-  return fmt::format("round_{}({})", to, x);
-}
-
-/// Operations whose text depends on attributes; empty for others.
-std::string text_by_attributes(const Node& node, const std::vector<std::string>& x, bool fast) {
-  switch (node.op) {
-    case Op::gelu: {
-      const bool by_tanh = node.attributes.string("approximate") == "tanh";
-      return fmt::format("gelu{}{}({})", by_tanh ? "_tanh" : "", fast ? "_fast" : "", x[0]);
-    }
-    case Op::hard_sigmoid:
-      return fmt::format("clamp01({} * {} + {})", x[0], literal(node.attributes.real("alpha")),
-                         literal(node.attributes.real("beta")));
-    case Op::mod:
-      return fmt::format("{}({}, {})", node.attributes.integer("fmod") != 0 ? "fmodf" : "floor_mod", x[0],
-                         x[1]);
-    case Op::cast:
-      return cast_text(node, x[0]);
-    default:
-      return "";
-  }
-}
-
-std::string node_text(const Node& node, std::vector<std::string> x, bool fast) {
-  std::string text = text_by_attributes(node, x, fast);
-  if (!text.empty()) return text;
-  const auto* row =
-      std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.op == node.op; });
-  if (row == std::end(rows)) throw UnsupportedError("{} is not printed as C", op_info(node.op).name);
-  x.resize(3);
-  return fmt::format(fmt::runtime(fast && row->fast != nullptr ? row->fast : row->exact), x[0], x[1], x[2]);
 }
 
 Dims without_ones(Dims dims) {
@@ -165,7 +65,7 @@ class Printer {
       throw UnsupportedError("constant '{}' has {} elements, C text has one", body_.value(id).name,
                              tensor.size());
     if (tensor.dtype() == DType::boolean) return tensor.as_double(0) != 0 ? "true" : "false";
-    return literal(tensor.as_double(0));
+    return c_literal(tensor.as_double(0));
   }
 
   std::string node(const Node& node, ValueId id) {
@@ -173,7 +73,7 @@ class Printer {
     for (const ValueId input : node.inputs) x.push_back(value(input));
     const std::string& name = body_.value(id).name;
     lines_ += fmt::format("  const {} {} = {};\n", body_.type(id).dtype == DType::boolean ? "bool" : "float",
-                          name, node_text(node, x, fast_));
+                          name, c_text(node, x, fast_));
     return name;
   }
 

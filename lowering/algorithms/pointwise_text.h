@@ -1,6 +1,6 @@
 #pragma once
 // Pointwise work of a kernel as a scalar C function: the second printer of one body, beside the Halide
-// expressions of algorithm_pointwise. Templates that are written in CUDA C++ call it at their results.
+// expressions of pointwise_bodies.h. Templates that are written in CUDA C++ call it at their results.
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// What printed pointwise expressions call (lowering/algorithms/pointwise_text.cpp). Plain C++ apart from DEVICE and the three
+// What printed pointwise expressions call (lowering/algorithms/pointwise_bodies.cpp). Plain C++ apart from DEVICE and the three
 // functions that a card has instructions for, so that a test can compile it for the CPU.
 // Functions that end in _fast err by up to 1e-3 of the result: for results that are stored in 16 bits.
 

@@ -1,0 +1,344 @@
+#include "lowering/algorithms/pointwise_bodies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+#include "lowering/algorithms/coarse_math.h"
+#include "lowering/algorithms/halide_math.h"
+#include "lowering/algorithms/halide_types.h"
+
+// Float arithmetic is strict (see halide_math.h), so that infinities and NaN pass.
+
+namespace sylvite {
+namespace {
+
+using Halide::cast;
+using Halide::Expr;
+using Halide::select;
+
+Expr constant(const Expr& like, double value) {
+  return Halide::Internal::make_const(like.type(), value);
+}
+
+Expr negate(const Expr& x) {
+  if (!x.type().is_float()) return -x;
+  const Halide::Type bits = Halide::UInt(x.type().bits());
+  const Expr sign = Halide::Internal::make_const(bits, 1) << (x.type().bits() - 1);
+  return Halide::reinterpret(x.type(), Halide::reinterpret(bits, x) ^ sign);
+}
+
+Expr absolute(const Expr& x) {
+  if (x.type().is_uint()) return x;
+  if (!x.type().is_float()) return select(x < 0, -x, x);
+  const Halide::Type bits = Halide::UInt(x.type().bits());
+  return Halide::reinterpret(x.type(), Halide::reinterpret(bits, x) & (bits.max() >> 1));
+}
+
+Expr sign(const Expr& x) {
+  const Expr zero = constant(x, 0);
+  if (x.type().is_uint()) return select(x > zero, constant(x, 1), zero);
+  const Expr value =
+      select(strict_less(zero, x), constant(x, 1), strict_less(x, zero), constant(x, -1), zero);
+  return keep_nan(x, value);
+}
+
+/// a clamp that lets NaN through: each select is one instruction, the processor's max or min.
+Expr clamp_between(const Expr& x, double low, double high) {
+  const Expr raised = select(strict_less(x, constant(x, low)), constant(x, low), x);
+  return select(strict_less(constant(x, high), raised), constant(x, high), raised);
+}
+
+Expr relu(const Expr& x) {
+  return select(strict_less(x, constant(x, 0)), constant(x, 0), x);
+}
+
+Expr gelu(const Expr& x, bool by_tanh) {
+  const Expr half = strict_mul(x, constant(x, 0.5));
+  if (by_tanh) {
+    const Expr cube = strict_mul(strict_mul(x, x), x);
+    const Expr inner = strict_mul(strict_add(x, strict_mul(cube, constant(x, 0.044715))),
+                                  constant(x, std::sqrt(2 / std::numbers::pi)));
+    return strict_mul(half, strict_add(math_tanh(inner), constant(x, 1)));
+  }
+  return strict_mul(
+      half, strict_add(math_erf(strict_mul(x, constant(x, std::numbers::sqrt2 / 2))), constant(x, 1)));
+}
+
+Expr hard_sigmoid(const Expr& x, double alpha, double beta) {
+  return clamp_between(strict_add(strict_mul(x, constant(x, alpha)), constant(x, beta)), 0, 1);
+}
+
+Expr is_infinite(const Node& node, const Expr& x) {
+  const Expr zero = constant(x, 0);
+  Expr result = Halide::Internal::const_false();
+  if (node.attributes.integer("detect_positive") != 0) result = result || strict_less(zero, x);
+  if (node.attributes.integer("detect_negative") != 0) result = result || strict_less(x, zero);
+  return is_infinity(x) && result;
+}
+
+/// Float to integer: truncates; beyond the range the nearest, and 0 for NaN.
+Expr saturate(const Expr& x, const Halide::Type& type) {
+  const double low = type.is_uint() ? 0 : -std::ldexp(1.0, type.bits() - 1);
+  const double beyond = std::ldexp(1.0, type.is_uint() ? type.bits() : type.bits() - 1);
+  // Small types through i32, which is what the machine converts to.
+  const Expr inside = type.bits() < 32 ? cast(type, cast<std::int32_t>(x)) : cast(type, x);
+  const Expr value = select(strict_less(x, constant(x, low)), type.min(), strict_less(x, constant(x, beyond)),
+                            inside, type.max());
+  return select(is_not_a_number(x), Halide::Internal::make_zero(type), value);
+}
+
+Expr to_float(const Expr& x) {
+  return x.type().is_float() ? convert_float(x, Halide::Float(32)) : cast<float>(x);
+}
+
+Expr convert(const Expr& x, DType from, DType to) {
+  const Halide::Type type = compute_type_of(to);
+  if (to == from) return x;
+  if (to == DType::boolean) return !strict_equal(x, constant(x, 0));
+  if (to == DType::bf16) return to_storage(to_float(x), to);  // what reads it widens it
+  if (to == DType::f16 || is_narrow_float(to)) return from_storage(to_storage(to_float(x), to), to);
+  if (is_narrow(to))
+    return to_storage(x.type().is_float() ? saturate(x, Halide::Int(64)) : cast<std::int64_t>(x), to);
+  if (x.type().is_float() && type.is_float()) return convert_float(x, type);
+  if (!x.type().is_float() || type.is_float()) return cast(type, x);
+  return saturate(x, type);
+}
+
+/// Through the stored forms, which are the bits; a boolean has only 0 and 1.
+Expr reinterpret_bits(const Expr& x, DType from, DType to) {
+  const Halide::Type bits = Halide::UInt(Halide::Type(halide_type_of(to)).bits());
+  const Expr stored = Halide::reinterpret(bits, to_storage(x, from));
+  if (is_narrow(to) && !is_narrow_float(to)) return to_storage(stored, to);
+  const Expr masked =
+      dtype_bits(to) < 8 ? stored & Halide::cast<std::uint8_t>((1 << dtype_bits(to)) - 1) : stored;
+  return from_storage(Halide::reinterpret(Halide::Type(halide_type_of(to)), masked), to);
+}
+
+Expr round_half_even(const Expr& x) {
+  return x.type().is_float() ? Halide::round(x) : x;
+}
+
+/// Do eight bits of the result count? GPUs have functions of their own.
+bool is_coarse(const PointwiseOperands& o) {
+  return o.to == DType::bf16 && o.x[0].type().bits() == 32 && !DeviceMath::is_used();
+}
+
+bool is_by_tanh(const Node& gelu) {
+  return gelu.attributes.string("approximate") == "tanh";
+}
+
+Expr rounded_down(const Expr& x) {
+  return x.type().is_float() ? Halide::floor(x) : x;
+}
+
+Expr rounded_up(const Expr& x) {
+  return x.type().is_float() ? Halide::ceil(x) : x;
+}
+
+/// Toward zero, as C; division by zero gives 0 instead of a trap.
+Expr truncated_div(const Expr& a, const Expr& b) {
+  if (a.type().is_uint()) return a / b;
+  const Expr size = Halide::div_round_to_zero(a, select(b == 0, constant(b, 1), b));
+  return select(b == 0, constant(a, 0), size);
+}
+
+Expr divide(const Expr& a, const Expr& b) {
+  return a.type().is_float() ? strict_div(a, b) : truncated_div(a, b);
+}
+
+Expr modulo(const Expr& a, const Expr& b, bool sign_of_dividend) {
+  if (!a.type().is_float()) {
+    const Expr divisor = select(b == 0, constant(b, 1), b);
+    if (a.type().is_uint()) return a % divisor;
+    const Expr rest = Halide::mod_round_to_zero(a, divisor);
+    return sign_of_dividend ? rest : select(rest != 0 && (rest < 0) != (divisor < 0), rest + divisor, rest);
+  }
+  const std::string function = a.type().bits() == 64 ? "fmod" : "fmodf";
+  const Expr rest =
+      Halide::Internal::Call::make(a.type(), function, {a, b}, Halide::Internal::Call::PureExtern);
+  if (sign_of_dividend) return rest;
+  const Expr zero = constant(a, 0);
+  const Expr other_sign = strict_less(rest, zero) != strict_less(b, zero);
+  return select(!strict_equal(rest, zero) && other_sign, strict_add(rest, b), rest);
+}
+
+/// Exponentiation by squaring, wrapping; a negative exponent gives 0, or +-1 for bases +-1.
+Expr integer_pow(const Expr& a, const Expr& b) {
+  Expr result = constant(a, 1);
+  Expr power = a;
+  for (int bit = 0; bit < 6; ++bit) {
+    result = select(((b >> bit) & 1) != 0, result * power, result);
+    power = power * power;
+  }
+  if (b.type().is_uint()) return result;
+  const Expr inverse = select(
+      a == 1, constant(a, 1),
+      select(a == constant(a, -1), select((b & 1) != 0, constant(a, -1), constant(a, 1)), constant(a, 0)));
+  return select(b < 0, inverse, result);
+}
+
+/// Common constant exponents are multiplications; libm's pow costs 20 times as much.
+Expr power(const Expr& a, const Expr& b) {
+  if (!a.type().is_float()) {
+    return b.type().is_float() ? cast(a.type(), math_pow(cast<double>(a), cast<double>(b)))
+                               : integer_pow(a, cast(a.type(), b));
+  }
+  if (const auto exponent = Halide::Internal::as_const_float(b)) {
+    if (*exponent == 2) return strict_mul(a, a);
+    if (*exponent == 3) return strict_mul(strict_mul(a, a), a);
+    if (*exponent == 1) return a;
+    if (*exponent == -1) return strict_div(constant(a, 1), a);
+  }
+  return math_pow(a, cast(a.type(), b));
+}
+
+Expr shift(const Expr& a, const Expr& b, bool left) {
+  const Expr bits = constant(b, a.type().bits());
+  const Expr amount = Halide::min(b, constant(b, a.type().bits() - 1));
+  return select(b >= bits, constant(a, 0), left ? a << amount : a >> amount);
+}
+
+// C text of operations whose attributes matter.
+
+std::string gelu_text(const Node& node, bool fast) {
+  return fmt::format("gelu{}{}({{0}})", is_by_tanh(node) ? "_tanh" : "", fast ? "_fast" : "");
+}
+
+std::string hard_sigmoid_text(const Node& node, bool) {
+  return fmt::format("clamp01({{0}} * {} + {})", c_literal(node.attributes.real("alpha")),
+                     c_literal(node.attributes.real("beta")));
+}
+
+std::string mod_text(const Node& node, bool) {
+  return node.attributes.integer("fmod") != 0 ? "fmodf({0}, {1})" : "floor_mod({0}, {1})";
+}
+
+std::string cast_text(const Node& node, bool) {
+  const std::string& to = node.attributes.string("to");
+  if (to == "bool") return "{0} != 0.f";
+  if (to == "f32") return "(float){0}";
+  return fmt::format("round_{}({{0}})", to);
+}
+
+// Expressions that are functions of their operands alone.
+
+using Operands = PointwiseOperands;
+
+template <Expr (*function)(const Expr&)>
+Expr unary(const Operands& o) {
+  return function(o.x[0]);
+}
+
+template <Expr (*function)(const Expr&, const Expr&)>
+Expr binary(const Operands& o) {
+  return function(o.x[0], o.x[1]);
+}
+
+template <Expr (*function)(const Expr&, const Expr&)>
+Expr swapped(const Operands& o) {
+  return function(o.x[1], o.x[0]);
+}
+
+constexpr PointwiseBody bodies[] = {
+    {Op::neg, unary<negate>, "-{0}"},
+    {Op::abs, unary<absolute>, "fabsf({0})"},
+    {Op::sign, unary<sign>, "sign({0})"},
+    {Op::floor, unary<rounded_down>, "floorf({0})"},
+    {Op::ceil, unary<rounded_up>, "ceilf({0})"},
+    {Op::round, unary<round_half_even>, "rintf({0})"},
+    {Op::sqrt, unary<math_sqrt>, "sqrtf({0})"},
+    {Op::rsqrt, unary<math_rsqrt>, "1.f / sqrtf({0})", "rsqrtf({0})"},
+    {Op::reciprocal, [](const Operands& o) { return strict_div(constant(o.x[0], 1), o.x[0]); }, "1.f / {0}"},
+    {Op::exp, unary<math_exp>, "expf({0})", "__expf({0})"},
+    {Op::log, unary<math_log>, "logf({0})"},
+    {Op::sin, unary<math_sin>, "sinf({0})"},
+    {Op::cos, unary<math_cos>, "cosf({0})"},
+    {Op::tan, unary<math_tan>, "tanf({0})"},
+    {Op::asin, unary<math_asin>, "asinf({0})"},
+    {Op::acos, unary<math_acos>, "acosf({0})"},
+    {Op::atan, unary<math_atan>, "atanf({0})"},
+    {Op::sinh, unary<math_sinh>, "sinhf({0})"},
+    {Op::cosh, unary<math_cosh>, "coshf({0})"},
+    {Op::tanh, unary<math_tanh>, "tanhf({0})", "tanh_fast({0})"},
+    {Op::asinh, unary<math_asinh>, "asinhf({0})"},
+    {Op::acosh, unary<math_acosh>, "acoshf({0})"},
+    {Op::atanh, unary<math_atanh>, "atanhf({0})"},
+    {Op::erf, unary<math_erf>, "erff({0})"},
+    {Op::sigmoid, unary<math_sigmoid>, "sigmoid({0})", "sigmoid_fast({0})"},
+    {Op::relu, unary<relu>, "relu({0})"},
+    {Op::gelu,
+     [](const Operands& o) {
+       return is_coarse(o) ? coarse_gelu(o.x[0], is_by_tanh(o.node)) : gelu(o.x[0], is_by_tanh(o.node));
+     },
+     nullptr, nullptr, gelu_text},
+    {Op::silu, [](const Operands& o) { return is_coarse(o) ? coarse_silu(o.x[0]) : math_silu(o.x[0]); },
+     "silu({0})", "silu_fast({0})"},
+    {Op::hard_sigmoid,
+     [](const Operands& o) {
+       return hard_sigmoid(o.x[0], o.node.attributes.real("alpha"), o.node.attributes.real("beta"));
+     },
+     nullptr, nullptr, hard_sigmoid_text},
+    {Op::hard_swish, [](const Operands& o) { return strict_mul(o.x[0], hard_sigmoid(o.x[0], 1.0 / 6, 0.5)); },
+     "{0} * clamp01({0} * (1.f / 6.f) + 0.5f)"},
+    {Op::softplus, unary<math_softplus>, "softplus({0})"},
+    {Op::logical_not, [](const Operands& o) { return !o.x[0]; }, "!{0}"},
+    {Op::bitwise_not, [](const Operands& o) { return ~o.x[0]; }, not_printed},
+    {Op::is_nan, unary<is_not_a_number>, "{0} != {0}"},
+    {Op::is_inf, [](const Operands& o) { return is_infinite(o.node, o.x[0]); }, not_printed},
+    {Op::cast, [](const Operands& o) { return convert(o.x[0], o.from, o.to); }, nullptr, nullptr, cast_text},
+    {Op::bitcast, [](const Operands& o) { return reinterpret_bits(o.x[0], o.from, o.to); }, not_printed},
+    {Op::add, binary<strict_add>, "{0} + {1}"},
+    {Op::sub, binary<strict_sub>, "{0} - {1}"},
+    {Op::mul, binary<strict_mul>, "{0} * {1}"},
+    {Op::div, binary<divide>, "{0} / {1}"},
+    {Op::pow, binary<power>, "powf({0}, {1})"},
+    {Op::mod,
+     [](const Operands& o) { return modulo(o.x[0], o.x[1], o.node.attributes.integer("fmod") != 0); },
+     nullptr, nullptr, mod_text},
+    {Op::minimum, binary<nan_min>, "nan_min({0}, {1})"},
+    {Op::maximum, binary<nan_max>, "nan_max({0}, {1})"},
+    {Op::equal, binary<strict_equal>, "{0} == {1}"},
+    {Op::less, binary<strict_less>, "{0} < {1}"},
+    {Op::less_equal, binary<strict_less_equal>, "{0} <= {1}"},
+    {Op::greater, swapped<strict_less>, "{0} > {1}"},
+    {Op::greater_equal, swapped<strict_less_equal>, "{0} >= {1}"},
+    {Op::logical_and, [](const Operands& o) { return o.x[0] && o.x[1]; }, "{0} && {1}"},
+    {Op::logical_or, [](const Operands& o) { return o.x[0] || o.x[1]; }, "{0} || {1}"},
+    {Op::logical_xor, [](const Operands& o) { return o.x[0] != o.x[1]; }, "{0} != {1}"},
+    {Op::bitwise_and, [](const Operands& o) { return o.x[0] & o.x[1]; }, not_printed},
+    {Op::bitwise_or, [](const Operands& o) { return o.x[0] | o.x[1]; }, not_printed},
+    {Op::bitwise_xor, [](const Operands& o) { return o.x[0] ^ o.x[1]; }, not_printed},
+    {Op::shift_left, [](const Operands& o) { return shift(o.x[0], o.x[1], true); }, not_printed},
+    {Op::shift_right, [](const Operands& o) { return shift(o.x[0], o.x[1], false); }, not_printed},
+    {Op::where, [](const Operands& o) { return select(o.x[0], o.x[1], o.x[2]); }, "{0} ? {1} : {2}"},
+};
+
+}  // namespace
+
+const PointwiseBody& pointwise_body(Op op) {
+  const auto* found = std::ranges::find(bodies, op, &PointwiseBody::op);
+  if (found == std::end(bodies))
+    throw UnsupportedError("pointwise operation {} has no algorithm", op_info(op).name);
+  return *found;
+}
+
+std::string c_literal(double value) {
+  const auto single = static_cast<float>(value);
+  if (single != single) return "(0.f / 0.f)";
+  if (single - single != 0) return single > 0 ? "(1.f / 0.f)" : "(-1.f / 0.f)";
+  return single < 0 ? fmt::format("({:a}f)", single) : fmt::format("{:a}f", single);
+}
+
+std::string c_text(const Node& node, std::vector<std::string> operands, bool fast) {
+  const PointwiseBody& body = pointwise_body(node.op);
+  const bool is_faster = fast && body.fast_text != nullptr;
+  const std::string text = body.text_of != nullptr ? body.text_of(node, fast)
+                                                   : std::string(is_faster ? body.fast_text : body.text);
+  if (text.empty()) throw UnsupportedError("{} is not printed as C", op_info(node.op).name);
+  operands.resize(3);
+  return fmt::format(fmt::runtime(text), operands[0], operands[1], operands[2]);
+}
+
+}  // namespace sylvite
