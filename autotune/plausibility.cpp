@@ -1,5 +1,7 @@
 #include "autotune/plausibility.h"
 
+#include "frontend/graph/evaluation_work.h"
+
 namespace sylvite {
 
 namespace {
@@ -21,29 +23,15 @@ double multiply_adds_per_cycle(DType element) {
   }
 }
 
-/// Cycles of a core for one output element of a contraction; 0 for other nodes.
-double cycles_per_element(const Graph& body, const Node& node) {
-  double products = 0;
-  if (has_trait(node.op, OpTrait::convolution)) {
-    products = 1;
-    const Dims filter =
-        body.type(node.inputs.at(1)).dims();  // out channels, channels of the group, window...
-    for (std::size_t d = 1; d < filter.size(); ++d) products *= static_cast<double>(filter[d]);
-  } else if (has_trait(node.op, OpTrait::matmul)) {
-    products = static_cast<double>(body.type(node.inputs.at(0)).dims().back());
-  } else {
-    return 0;
-  }
-  return products / multiply_adds_per_cycle(body.type(node.inputs.at(1)).dtype);
-}
-
 }  // namespace
 
 double least_microseconds(const Kernel& kernel, int threads) {
   double cycles = 0;
   for (const Node& node : kernel.body.nodes()) {
-    double each = cycles_per_element(kernel.body, node);
-    if (each > 0) cycles += each * static_cast<double>(kernel.body.type(node.outputs.at(0)).element_count());
+    const double products = products_of(kernel.body, node);
+    if (products == 0) continue;
+    const auto elements = static_cast<double>(kernel.body.type(node.outputs.at(0)).element_count());
+    cycles += elements * products / multiply_adds_per_cycle(kernel.body.type(node.inputs.at(1)).dtype);
   }
   return cycles / (counted_over_done * cycles_per_us * threads);
 }

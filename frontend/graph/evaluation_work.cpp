@@ -3,13 +3,16 @@
 #include <algorithm>
 
 namespace sylvite {
-namespace {
 
-std::int64_t window_size(const Dims& dims) {
-  return checked_product(Dims(dims.begin() + 1, dims.end()), "window");
+double terms_of(const Graph& graph, const Node& node) {
+  const auto terms = op_info(node.op).facts.terms;
+  if (terms == nullptr) return 1;
+  return terms(graph.types(node.inputs), graph.type(node.outputs.at(0)), node.attributes);
 }
 
-}  // namespace
+double products_of(const Graph& graph, const Node& node) {
+  return op_info(node.op).facts.multiplies() ? terms_of(graph, node) : 0;
+}
 
 std::int64_t evaluation_work(const Graph& graph, const Node& node) {
   std::int64_t outputs = 0;
@@ -17,14 +20,8 @@ std::int64_t evaluation_work(const Graph& graph, const Node& node) {
   for (ValueId id : node.outputs) outputs += graph.type(id).element_count();
   for (ValueId id : node.inputs)
     if (id != no_value) inputs += graph.type(id).element_count();
-  double factor = 1;
-  if (has_trait(node.op, OpTrait::matmul))
-    factor = static_cast<double>(graph.type(node.inputs[0]).dims().back());
-  if (node.op == Op::conv) factor = static_cast<double>(window_size(graph.type(node.inputs[1]).dims()));
-  if (node.op == Op::max_pool || node.op == Op::avg_pool)
-    factor = static_cast<double>(checked_product(node.attributes.integers("kernel"), "kernel"));
-  if (node.op == Op::attention) factor = static_cast<double>(inputs);
-  const double work = static_cast<double>(inputs) + static_cast<double>(outputs) * std::max(factor, 1.0);
+  const double terms = std::max(terms_of(graph, node), 1.0);
+  const double work = static_cast<double>(inputs) + static_cast<double>(outputs) * terms;
   return work > 1e18 ? std::int64_t{1} << 60 : static_cast<std::int64_t>(work);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the reference evaluation of a node costs: what a bound on folding constants is counted in.
+// What nodes cost by their extents: for bounds on folding constants, and for estimates of speed.
 
 #include <cstdint>
 
@@ -7,7 +7,13 @@
 
 namespace sylvite {
 
-/// Scalar steps that the evaluation takes, roughly; at most 2^60. REQUIRES known shapes.
+/// Terms of one element of a node's first result, as OpFacts says: 1 where there is nothing to add up. REQUIRES
+/// known shapes.
+[[nodiscard]] double terms_of(const Graph& graph, const Node& node);
+/// Those that are products, which contractions add up; 0 for all other nodes.
+[[nodiscard]] double products_of(const Graph& graph, const Node& node);
+
+/// Scalar steps that the reference evaluation takes, roughly; at most 2^60. REQUIRES known shapes.
 [[nodiscard]] std::int64_t evaluation_work(const Graph& graph, const Node& node);
 
 }  // namespace sylvite

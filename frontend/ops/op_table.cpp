@@ -1,5 +1,6 @@
 #include "frontend/ops/op_table.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
@@ -18,19 +19,33 @@ constexpr std::uint32_t bits(std::initializer_list<OpTrait> traits) {
   return result;
 }
 
-constexpr std::uint32_t plain = 0;
-constexpr std::uint32_t pointwise = bits({OpTrait::pointwise});
-constexpr std::uint32_t commutative = bits({OpTrait::pointwise, OpTrait::commutative});
-constexpr std::uint32_t comparison = bits({OpTrait::pointwise, OpTrait::comparison});
-constexpr std::uint32_t symmetric_comparison = comparison | bits({OpTrait::commutative});
-constexpr std::uint32_t movement = bits({OpTrait::movement});
-constexpr std::uint32_t view = bits({OpTrait::movement, OpTrait::view});
-constexpr std::uint32_t gathering = bits({OpTrait::movement, OpTrait::gather});
-constexpr std::uint32_t scattering = bits({OpTrait::movement, OpTrait::scatter});
-constexpr std::uint32_t reduction = bits({OpTrait::reduction});
-constexpr std::uint32_t scan = bits({OpTrait::scan});
-constexpr std::uint32_t normalization = bits({OpTrait::normalization});
-constexpr int many = 1 << 20;  // inputs of a variadic operation
+constexpr std::uint32_t finite = bits({OpTrait::finite});
+constexpr std::uint32_t commutative = bits({OpTrait::commutative});
+constexpr std::uint32_t arithmetic = bits({OpTrait::arithmetic});
+constexpr std::uint32_t every_input = ~std::uint32_t{0};
+constexpr std::uint32_t first_input = 1;
+constexpr std::uint32_t third_input = 4;
+
+using Stages = std::vector<std::string>;
+
+/// Facts of a pointwise operation. Arithmetic takes f32 beside narrow operands.
+OpFacts element(Cost cost, std::uint32_t more = 0) {
+  return {bits({OpTrait::pointwise}) | more, cost, (more & arithmetic) != 0 ? every_input : 0, {}};
+}
+OpFacts moving(std::initializer_list<OpTrait> more, std::uint32_t wide_inputs = 0, Stages stages = {}) {
+  return {bits({OpTrait::movement}) | bits(more), Cost::simple, wide_inputs, std::move(stages)};
+}
+OpFacts folding(OpTrait family) {
+  return {bits({family}), Cost::simple, 0, {"_fold"}};
+}
+OpFacts normalizing(std::initializer_list<OpTrait> more, Cost cost, std::uint32_t wide_inputs,
+                    Stages stages) {
+  return {bits({OpTrait::normalization}) | bits(more), cost, wide_inputs, std::move(stages)};
+}
+OpFacts window(OpTrait family, decltype(OpFacts::terms) terms, std::uint32_t wide_inputs = 0,
+               Stages stages = {"_fold"}) {
+  return {bits({family}), Cost::simple, wide_inputs, std::move(stages), terms};
+}
 
 AttributeInfo required(std::string name, Kind kind, std::string help) {
   return {std::move(name), std::nullopt, kind, std::move(help)};
@@ -73,198 +88,226 @@ AttributeInfo kernel() {
   return required("kernel", Kind::integers, "extent of the window per spatial dim");
 }
 
-void add(Rows& rows, Op op, std::string_view name, int min_inputs, int max_inputs, std::uint32_t traits,
+void add(Rows& rows, Op op, std::string_view name, std::string_view inputs, OpFacts facts,
          std::vector<AttributeInfo> attributes, decltype(OpInfo::infer) infer,
          decltype(OpInfo::evaluate) evaluate, std::string_view help) {
-  rows.push_back({op, name, min_inputs, max_inputs, traits, std::move(attributes), infer, evaluate, help});
+  constexpr int many = 1 << 20;
+  const auto names = static_cast<int>(inputs.empty() ? 0 : 1 + std::ranges::count(inputs, ','));
+  const int least = names - static_cast<int>(std::ranges::count(inputs, '?'));
+  const int most = inputs.ends_with("...") ? many : names;
+  rows.push_back(
+      {op, name, inputs, least, most, std::move(facts), std::move(attributes), infer, evaluate, help});
 }
 
 void add_unary_rows(Rows& rows) {
-  const auto real_row = [&](Op op, std::string_view name, std::string_view help,
+  const auto real_row = [&](Op op, std::string_view name, OpFacts facts, std::string_view help,
                             std::vector<AttributeInfo> attributes = {}) {
-    add(rows, op, name, 1, 1, pointwise, std::move(attributes), infer_real_unary, evaluate_unary, help);
+    add(rows, op, name, "x", std::move(facts), std::move(attributes), infer_real_unary, evaluate_unary, help);
   };
   const auto number_row = [&](Op op, std::string_view name, std::string_view help) {
-    add(rows, op, name, 1, 1, pointwise, {}, infer_numeric_unary, evaluate_unary, help);
+    add(rows, op, name, "x", element(Cost::simple, finite), {}, infer_numeric_unary, evaluate_unary, help);
   };
+  const OpFacts plain = element(Cost::simple);
+  const OpFacts bounded = element(Cost::simple, finite);
+  const OpFacts function = element(Cost::function);
+  const OpFacts bounded_function = element(Cost::function, finite);
   number_row(Op::neg, "neg", "-x");
   number_row(Op::abs, "abs", "|x|");
   number_row(Op::sign, "sign", "-1, 0 or 1");
-  real_row(Op::floor, "floor", "round down");
-  real_row(Op::ceil, "ceil", "round up");
-  real_row(Op::round, "round", "round to nearest, half to even");
-  real_row(Op::sqrt, "sqrt", "square root");
-  real_row(Op::rsqrt, "rsqrt", "1/sqrt(x)");
-  real_row(Op::reciprocal, "reciprocal", "1/x");
-  real_row(Op::exp, "exp", "e^x");
-  real_row(Op::log, "log", "natural logarithm");
-  real_row(Op::sin, "sin", "sine");
-  real_row(Op::cos, "cos", "cosine");
-  real_row(Op::tan, "tan", "tangent");
-  real_row(Op::asin, "asin", "arc sine");
-  real_row(Op::acos, "acos", "arc cosine");
-  real_row(Op::atan, "atan", "arc tangent");
-  real_row(Op::sinh, "sinh", "hyperbolic sine");
-  real_row(Op::cosh, "cosh", "hyperbolic cosine");
-  real_row(Op::tanh, "tanh", "hyperbolic tangent");
-  real_row(Op::asinh, "asinh", "inverse hyperbolic sine");
-  real_row(Op::acosh, "acosh", "inverse hyperbolic cosine");
-  real_row(Op::atanh, "atanh", "inverse hyperbolic tangent");
-  real_row(Op::erf, "erf", "error function");
-  real_row(Op::sigmoid, "sigmoid", "1/(1+e^-x)");
+  real_row(Op::floor, "floor", bounded, "round down");
+  real_row(Op::ceil, "ceil", bounded, "round up");
+  real_row(Op::round, "round", bounded, "round to nearest, half to even");
+  real_row(Op::sqrt, "sqrt", plain, "square root");
+  real_row(Op::rsqrt, "rsqrt", plain, "1/sqrt(x)");
+  real_row(Op::reciprocal, "reciprocal", plain, "1/x");
+  real_row(Op::exp, "exp", function, "e^x");
+  real_row(Op::log, "log", function, "natural logarithm");
+  real_row(Op::sin, "sin", bounded_function, "sine");
+  real_row(Op::cos, "cos", bounded_function, "cosine");
+  real_row(Op::tan, "tan", function, "tangent");
+  real_row(Op::asin, "asin", function, "arc sine");
+  real_row(Op::acos, "acos", function, "arc cosine");
+  real_row(Op::atan, "atan", function, "arc tangent");
+  real_row(Op::sinh, "sinh", function, "hyperbolic sine");
+  real_row(Op::cosh, "cosh", function, "hyperbolic cosine");
+  real_row(Op::tanh, "tanh", bounded_function, "hyperbolic tangent");
+  real_row(Op::asinh, "asinh", function, "inverse hyperbolic sine");
+  real_row(Op::acosh, "acosh", function, "inverse hyperbolic cosine");
+  real_row(Op::atanh, "atanh", function, "inverse hyperbolic tangent");
+  real_row(Op::erf, "erf", bounded_function, "error function");
+  real_row(Op::sigmoid, "sigmoid", bounded_function, "1/(1+e^-x)");
   number_row(Op::relu, "relu", "max(x, 0)");
-  real_row(Op::gelu, "gelu", "x times the normal distribution function of x",
+  real_row(Op::gelu, "gelu", bounded_function, "x times the normal distribution function of x",
            {string("approximate", "none", "none: by erf; tanh: by tanh(sqrt(2/pi)(x+0.044715x^3))")});
-  real_row(Op::silu, "silu", "x sigmoid(x)");
-  real_row(Op::hard_sigmoid, "hard_sigmoid", "clamp(alpha x + beta, 0, 1)",
+  real_row(Op::silu, "silu", bounded_function, "x sigmoid(x)");
+  real_row(Op::hard_sigmoid, "hard_sigmoid", bounded, "clamp(alpha x + beta, 0, 1)",
            {real("alpha", 0.2, "slope"), real("beta", 0.5, "value at 0")});
-  real_row(Op::hard_swish, "hard_swish", "x clamp(x/6 + 1/2, 0, 1)");
-  real_row(Op::softplus, "softplus", "log(1+e^x)");
-  add(rows, Op::logical_not, "logical_not", 1, 1, pointwise, {}, infer_logical_unary, evaluate_unary, "not");
-  add(rows, Op::bitwise_not, "bitwise_not", 1, 1, pointwise, {}, infer_bitwise_unary, evaluate_unary,
+  real_row(Op::hard_swish, "hard_swish", bounded, "x clamp(x/6 + 1/2, 0, 1)");
+  real_row(Op::softplus, "softplus", bounded_function, "log(1+e^x)");
+  add(rows, Op::logical_not, "logical_not", "x", plain, {}, infer_logical_unary, evaluate_unary, "not");
+  add(rows, Op::bitwise_not, "bitwise_not", "x", plain, {}, infer_bitwise_unary, evaluate_unary,
       "every bit flipped");
-  add(rows, Op::is_nan, "is_nan", 1, 1, comparison, {}, infer_classify, evaluate_classify, "true for NaN");
-  add(rows, Op::is_inf, "is_inf", 1, 1, comparison,
+  add(rows, Op::is_nan, "is_nan", "x", plain, {}, infer_classify, evaluate_classify, "true for NaN");
+  add(rows, Op::is_inf, "is_inf", "x", plain,
       {integer("detect_positive", 1, "1 finds +infinity"),
        integer("detect_negative", 1, "1 finds -infinity")},
       infer_classify, evaluate_classify, "true for infinities");
-  add(rows, Op::cast, "cast", 1, 1, pointwise, {required("to", Kind::string, "name of the element type")},
+  add(rows, Op::cast, "cast", "x", plain, {required("to", Kind::string, "name of the element type")},
       infer_cast, evaluate_cast,
       "float to integer truncates and saturates, integer to integer wraps, to boolean is x != 0");
-  add(rows, Op::bitcast, "bitcast", 1, 1, pointwise,
+  add(rows, Op::bitcast, "bitcast", "x", plain,
       {required("to", Kind::string, "name of an element type of as many bits")}, infer_bitcast,
       evaluate_bitcast, "the same bits read as another type");
 }
 
 void add_binary_rows(Rows& rows) {
-  const auto row = [&](Op op, std::string_view name, std::uint32_t traits, auto infer, auto evaluate,
+  const auto row = [&](Op op, std::string_view name, OpFacts facts, auto infer, auto evaluate,
                        std::string_view help, std::vector<AttributeInfo> attributes = {}) {
-    add(rows, op, name, 2, 2, traits, std::move(attributes), infer, evaluate, help);
+    add(rows, op, name, "a, b", std::move(facts), std::move(attributes), infer, evaluate, help);
   };
-  row(Op::add, "add", commutative, infer_arithmetic, evaluate_binary, "a + b");
-  row(Op::sub, "sub", pointwise, infer_arithmetic, evaluate_binary, "a - b");
-  row(Op::mul, "mul", commutative, infer_arithmetic, evaluate_binary, "a b");
-  row(Op::div, "div", pointwise, infer_arithmetic, evaluate_binary,
+  const OpFacts plain = element(Cost::simple);
+  const OpFacts symmetric = element(Cost::simple, commutative);
+  const OpFacts bounded = element(Cost::simple, arithmetic | finite);
+  const OpFacts bounded_symmetric = element(Cost::simple, arithmetic | finite | commutative);
+  row(Op::add, "add", bounded_symmetric, infer_arithmetic, evaluate_binary, "a + b");
+  row(Op::sub, "sub", bounded, infer_arithmetic, evaluate_binary, "a - b");
+  row(Op::mul, "mul", bounded_symmetric, infer_arithmetic, evaluate_binary, "a b");
+  row(Op::div, "div", element(Cost::simple, arithmetic), infer_arithmetic, evaluate_binary,
       "a / b; integers truncate toward zero, and x / 0 is 0 for them");
-  row(Op::pow, "pow", pointwise, infer_arithmetic, evaluate_binary, "a^b");
-  row(Op::mod, "mod", pointwise, infer_arithmetic, evaluate_binary, "remainder; integer x mod 0 is 0",
+  row(Op::pow, "pow", element(Cost::call, arithmetic), infer_arithmetic, evaluate_binary, "a^b");
+  row(Op::mod, "mod", element(Cost::call), infer_arithmetic, evaluate_binary,
+      "remainder; integer x mod 0 is 0",
       {integer("fmod", 0, "0: sign of the divisor, 1: sign of the dividend")});
-  row(Op::minimum, "minimum", commutative, infer_arithmetic, evaluate_binary, "the smaller; NaN wins");
-  row(Op::maximum, "maximum", commutative, infer_arithmetic, evaluate_binary, "the larger; NaN wins");
-  row(Op::equal, "equal", symmetric_comparison, infer_equality, evaluate_compare, "a == b");
-  row(Op::less, "less", comparison, infer_ordering, evaluate_compare, "a < b");
-  row(Op::less_equal, "less_equal", comparison, infer_ordering, evaluate_compare, "a <= b");
-  row(Op::greater, "greater", comparison, infer_ordering, evaluate_compare, "a > b");
-  row(Op::greater_equal, "greater_equal", comparison, infer_ordering, evaluate_compare, "a >= b");
-  row(Op::logical_and, "logical_and", commutative, infer_logical, evaluate_binary, "and");
-  row(Op::logical_or, "logical_or", commutative, infer_logical, evaluate_binary, "or");
-  row(Op::logical_xor, "logical_xor", commutative, infer_logical, evaluate_binary, "exclusive or");
-  row(Op::bitwise_and, "bitwise_and", commutative, infer_bitwise, evaluate_binary, "and of bits");
-  row(Op::bitwise_or, "bitwise_or", commutative, infer_bitwise, evaluate_binary, "or of bits");
-  row(Op::bitwise_xor, "bitwise_xor", commutative, infer_bitwise, evaluate_binary, "exclusive or of bits");
-  row(Op::shift_left, "shift_left", pointwise, infer_bitwise, evaluate_binary,
+  row(Op::minimum, "minimum", bounded_symmetric, infer_arithmetic, evaluate_binary, "the smaller; NaN wins");
+  row(Op::maximum, "maximum", bounded_symmetric, infer_arithmetic, evaluate_binary, "the larger; NaN wins");
+  row(Op::equal, "equal", symmetric, infer_equality, evaluate_compare, "a == b");
+  row(Op::less, "less", plain, infer_ordering, evaluate_compare, "a < b");
+  row(Op::less_equal, "less_equal", plain, infer_ordering, evaluate_compare, "a <= b");
+  row(Op::greater, "greater", plain, infer_ordering, evaluate_compare, "a > b");
+  row(Op::greater_equal, "greater_equal", plain, infer_ordering, evaluate_compare, "a >= b");
+  row(Op::logical_and, "logical_and", symmetric, infer_logical, evaluate_binary, "and");
+  row(Op::logical_or, "logical_or", symmetric, infer_logical, evaluate_binary, "or");
+  row(Op::logical_xor, "logical_xor", symmetric, infer_logical, evaluate_binary, "exclusive or");
+  row(Op::bitwise_and, "bitwise_and", symmetric, infer_bitwise, evaluate_binary, "and of bits");
+  row(Op::bitwise_or, "bitwise_or", symmetric, infer_bitwise, evaluate_binary, "or of bits");
+  row(Op::bitwise_xor, "bitwise_xor", symmetric, infer_bitwise, evaluate_binary, "exclusive or of bits");
+  row(Op::shift_left, "shift_left", plain, infer_bitwise, evaluate_binary,
       "a << b; 0 when b is negative or not below the width");
-  row(Op::shift_right, "shift_right", pointwise, infer_bitwise, evaluate_binary,
+  row(Op::shift_right, "shift_right", plain, infer_bitwise, evaluate_binary,
       "a >> b, keeping the sign of signed integers; beyond the width only the sign is left");
-  add(rows, Op::where, "where", 3, 3, pointwise, {}, infer_where, evaluate_where, "condition ? a : b");
+  add(rows, Op::where, "where", "condition, a, b", plain, {}, infer_where, evaluate_where,
+      "condition ? a : b");
 }
 
 void add_movement_rows(Rows& rows) {
-  add(rows, Op::iota, "iota", 0, 0, bits({OpTrait::creation}),
+  const OpFacts view = moving({OpTrait::view});
+  const OpFacts scattering = moving({OpTrait::scatter}, 0, {"_fold"});
+  add(rows, Op::iota, "iota", "", {bits({OpTrait::creation}), Cost::simple, 0, {}},
       {shape(), required("axis", Kind::integer, "the axis that counts"),
        required("dtype", Kind::string, "name of the element type")},
       infer_iota, evaluate_iota, "0, 1, ... along an axis");
-  add(rows, Op::reshape, "reshape", 1, 1, view, {shape()}, infer_reshape, evaluate_reshape,
+  add(rows, Op::reshape, "reshape", "x", view, {shape()}, infer_reshape, evaluate_reshape,
       "the same elements in row-major order");
-  add(rows, Op::transpose, "transpose", 1, 1, view,
+  add(rows, Op::transpose, "transpose", "x", view,
       {required("perm", Kind::integers, "input axis per output axis")}, infer_transpose, evaluate_transpose,
       "out.dim[i] = x.dim[perm[i]]");
-  add(rows, Op::broadcast_to, "broadcast_to", 1, 1, view, {shape()}, infer_broadcast_to,
-      evaluate_broadcast_to, "numpy broadcasting");
-  add(rows, Op::slice, "slice", 1, 1, view,
+  add(rows, Op::broadcast_to, "broadcast_to", "x", view, {shape()}, infer_broadcast_to, evaluate_broadcast_to,
+      "numpy broadcasting");
+  add(rows, Op::slice, "slice", "x", view,
       {required("starts", Kind::integers, "first index per axis"),
        required("sizes", Kind::integers, "elements per axis"),
        required("steps", Kind::integers, "step per axis, not 0")},
       infer_slice, evaluate_slice, "out[i] = x[start + i step]");
-  add(rows, Op::pad, "pad", 1, 2, movement,
+  add(rows, Op::pad, "pad", "x, value?", moving({}),
       {required("low", Kind::integers, "elements before, per axis; negative cuts off"),
        required("high", Kind::integers, "elements after, per axis; negative cuts off"),
        {"interior", std::vector<std::int64_t>{}, Kind::integers,
         "elements between neighbours, per axis; empty for none"},
        string("mode", "constant", "constant, reflect, edge or wrap")},
       infer_pad, evaluate_pad, "x inside a border");
-  add(rows, Op::concat, "concat", 1, many, movement, {axis()}, infer_concat, evaluate_concat,
+  add(rows, Op::concat, "concat", "x...", moving({}), {axis()}, infer_concat, evaluate_concat,
       "one after another");
-  add(rows, Op::gather, "gather", 2, 2, gathering, {axis()}, infer_gather, evaluate_gather,
-      "whole slices of x at indices along an axis");
-  add(rows, Op::gather_elements, "gather_elements", 2, 2, gathering, {axis()}, infer_gather_elements,
-      evaluate_gather_elements, "out[i][j] = x[indices[i][j]][j] for axis 0");
-  add(rows, Op::gather_nd, "gather_nd", 2, 2, gathering, {integer("batch_dims", 0, "leading dims in common")},
-      infer_gather_nd, evaluate_gather_nd, "slices of x at index tuples");
-  add(rows, Op::scatter_elements, "scatter_elements", 3, 3, scattering, {axis(), scatter_reduction()},
-      infer_scatter_elements, evaluate_scatter_elements, "x with elements replaced or combined");
-  add(rows, Op::scatter_nd, "scatter_nd", 3, 3, scattering, {scatter_reduction()}, infer_scatter_nd,
-      evaluate_scatter_nd, "x with slices at index tuples replaced or combined");
-  add(rows, Op::to_layout, "to_layout", 1, 1, movement,
+  add(rows, Op::gather, "gather", "x, indices", moving({OpTrait::gather}, first_input), {axis()},
+      infer_gather, evaluate_gather, "whole slices of x at indices along an axis");
+  add(rows, Op::gather_elements, "gather_elements", "x, indices", moving({OpTrait::gather}), {axis()},
+      infer_gather_elements, evaluate_gather_elements, "out[i][j] = x[indices[i][j]][j] for axis 0");
+  add(rows, Op::gather_nd, "gather_nd", "x, indices", moving({OpTrait::gather}),
+      {integer("batch_dims", 0, "leading dims in common")}, infer_gather_nd, evaluate_gather_nd,
+      "slices of x at index tuples");
+  add(rows, Op::scatter_elements, "scatter_elements", "x, indices, updates", scattering,
+      {axis(), scatter_reduction()}, infer_scatter_elements, evaluate_scatter_elements,
+      "x with elements replaced or combined");
+  add(rows, Op::scatter_nd, "scatter_nd", "x, indices, updates", scattering, {scatter_reduction()},
+      infer_scatter_nd, evaluate_scatter_nd, "x with slices at index tuples replaced or combined");
+  add(rows, Op::to_layout, "to_layout", "x", moving({}),
       {required("block", Kind::integer, "channels per block, 0 for dense")}, infer_to_layout,
       evaluate_identity, "the same values in another layout");
 }
 
 void add_reduction_rows(Rows& rows) {
+  const OpFacts reduction = folding(OpTrait::reduction);
   const AttributeInfo axes = required("axes", Kind::integers, "axes to fold, sorted");
   const AttributeInfo select_last = integer("select_last", 0, "1: of equal values the last");
   const auto reduce = [&](Op op, std::string_view name, std::string_view help) {
-    add(rows, op, name, 1, 1, reduction, {axes, keepdims()}, infer_reduce, evaluate_reduce, help);
+    add(rows, op, name, "x", reduction, {axes, keepdims()}, infer_reduce, evaluate_reduce, help);
   };
   reduce(Op::reduce_sum, "reduce_sum", "sum; 0 when there is nothing to add");
   reduce(Op::reduce_max, "reduce_max", "largest; NaN wins");
   reduce(Op::reduce_min, "reduce_min", "smallest; NaN wins");
   reduce(Op::reduce_prod, "reduce_prod", "product; 1 when there is nothing to multiply");
-  add(rows, Op::arg_max, "arg_max", 1, 1, reduction, {axis(), keepdims(), select_last}, infer_arg_reduce,
+  add(rows, Op::arg_max, "arg_max", "x", reduction, {axis(), keepdims(), select_last}, infer_arg_reduce,
       evaluate_arg_reduce, "i64 index of the largest");
-  add(rows, Op::arg_min, "arg_min", 1, 1, reduction, {axis(), keepdims(), select_last}, infer_arg_reduce,
+  add(rows, Op::arg_min, "arg_min", "x", reduction, {axis(), keepdims(), select_last}, infer_arg_reduce,
       evaluate_arg_reduce, "i64 index of the smallest");
   const std::vector<AttributeInfo> scan_attributes = {
       axis(), integer("exclusive", 0, "1: without the element itself"),
       integer("reverse", 0, "1: from the end")};
-  add(rows, Op::cumsum, "cumsum", 1, 1, scan, scan_attributes, infer_scan, evaluate_scan, "running sum");
-  add(rows, Op::cumprod, "cumprod", 1, 1, scan, scan_attributes, infer_scan, evaluate_scan,
+  add(rows, Op::cumsum, "cumsum", "x", folding(OpTrait::scan), scan_attributes, infer_scan, evaluate_scan,
+      "running sum");
+  add(rows, Op::cumprod, "cumprod", "x", folding(OpTrait::scan), scan_attributes, infer_scan, evaluate_scan,
       "running product");
-  add(rows, Op::top_k, "top_k", 1, 1, plain,
+  add(rows, Op::top_k, "top_k", "x", {0, Cost::simple, 0, {"_fold"}},
       {axis(), required("k", Kind::integer, "how many"), integer("largest", 1, "0: the smallest")},
       infer_top_k, evaluate_top_k,
       "sorted values and their i64 indices; of equal ones the lower index first");
 }
 
 void add_normalization_rows(Rows& rows) {
-  add(rows, Op::softmax, "softmax", 1, 1, normalization, {axis()}, infer_softmax, evaluate_softmax,
+  const OpFacts softmax = normalizing({}, Cost::function, 0, {"_max", "_sum"});
+  add(rows, Op::softmax, "softmax", "x", softmax, {axis()}, infer_softmax, evaluate_softmax,
       "e^x over its sum along an axis");
-  add(rows, Op::log_softmax, "log_softmax", 1, 1, normalization, {axis()}, infer_softmax, evaluate_softmax,
+  add(rows, Op::log_softmax, "log_softmax", "x", softmax, {axis()}, infer_softmax, evaluate_softmax,
       "logarithm of softmax");
-  add(rows, Op::layer_norm, "layer_norm", 1, 3, normalization, {axis(), epsilon()}, infer_axis_norm,
-      evaluate_axis_norm, "(x - mean)/sqrt(variance + epsilon) scale + bias over axis to last");
-  add(rows, Op::rms_norm, "rms_norm", 1, 2, normalization, {axis(), epsilon()}, infer_axis_norm,
-      evaluate_axis_norm, "x/sqrt(mean of squares + epsilon) scale over axis to last");
-  add(rows, Op::batch_norm, "batch_norm", 5, 5, normalization, {epsilon()}, infer_batch_norm,
+  add(rows, Op::layer_norm, "layer_norm", "x, scale?, bias?",
+      normalizing({OpTrait::row_norm}, Cost::simple, every_input, {"_total", "_square"}), {axis(), epsilon()},
+      infer_axis_norm, evaluate_axis_norm,
+      "(x - mean)/sqrt(variance + epsilon) scale + bias over axis to last");
+  add(rows, Op::rms_norm, "rms_norm", "x, scale?",
+      normalizing({OpTrait::row_norm}, Cost::simple, every_input, {"_square"}), {axis(), epsilon()},
+      infer_axis_norm, evaluate_axis_norm, "x/sqrt(mean of squares + epsilon) scale over axis to last");
+  add(rows, Op::batch_norm, "batch_norm", "x, scale, bias, mean, variance",
+      normalizing({}, Cost::simple, every_input & ~first_input, {}), {epsilon()}, infer_batch_norm,
       evaluate_batch_norm, "(x - mean)/sqrt(variance + epsilon) scale + bias per channel");
 }
 
 void add_contraction_rows(Rows& rows) {
-  add(rows, Op::matmul, "matmul", 2, 2, bits({OpTrait::matmul}), {}, infer_matmul, evaluate_matmul,
-      "product of matrices, leading dims broadcast");
-  add(rows, Op::quantized_matmul, "quantized_matmul", 4, 4, bits({OpTrait::matmul}), {},
-      infer_quantized_matmul, evaluate_quantized_matmul,
+  add(rows, Op::matmul, "matmul", "a, b", window(OpTrait::matmul, matmul_terms), {}, infer_matmul,
+      evaluate_matmul, "product of matrices, leading dims broadcast");
+  add(rows, Op::quantized_matmul, "quantized_matmul", "a, b, scales, sums",
+      window(OpTrait::matmul, matmul_terms, third_input, {"_extremes", "_fold"}), {}, infer_quantized_matmul,
+      evaluate_quantized_matmul,
       "rows of f32, quantised when they are read, times a matrix of i8 with scales");
-  add(rows, Op::conv, "conv", 2, 3, bits({OpTrait::convolution}),
+  add(rows, Op::conv, "conv", "x, w, bias?", window(OpTrait::convolution, conv_terms, third_input),
       {strides(), pads(), dilations(), integer("groups", 1, "groups of channels")}, infer_conv, evaluate_conv,
       "cross-correlation of N,C,spatial with O,C/groups,spatial");
-  add(rows, Op::max_pool, "max_pool", 1, 1, bits({OpTrait::pooling}),
+  add(rows, Op::max_pool, "max_pool", "x", window(OpTrait::pooling, pool_terms),
       {kernel(), strides(), pads(), dilations()}, infer_pool, evaluate_pool, "largest in a window; NaN wins");
-  add(rows, Op::avg_pool, "avg_pool", 1, 1, bits({OpTrait::pooling}),
+  add(rows, Op::avg_pool, "avg_pool", "x", window(OpTrait::pooling, pool_terms),
       {kernel(), strides(), pads(), dilations(),
        integer("count_include_pad", 0, "1: padding counts as zeros")},
       infer_pool, evaluate_pool, "mean of a window");
-  add(rows, Op::attention, "attention", 3, 4, bits({OpTrait::attention}),
+  add(rows, Op::attention, "attention", "q, k, v, mask?",
+      window(OpTrait::attention, attention_terms, 0, {"_score", "_max", "_sum", "_value"}),
       {real("scale", 0, "0 means 1/sqrt(D)"), integer("causal", 0, "1: position l sees s <= l"),
        real("softcap", 0, "c > 0: scores become c tanh(score/c) before the mask")},
       infer_attention, evaluate_attention, "softmax(q k^T scale + mask) v");

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "frontend/ops/attributes.h"
+#include "frontend/ops/facts.h"
 #include "frontend/values/types.h"
 
 namespace sylvite {
 
 class Tensor;
 
-/// Order groups ops by trait; it is not persistent (texts and databases hold names).
+/// Order groups ops by family; it is not persistent (texts and databases hold names).
 enum class Op : std::uint16_t {
   // pointwise, one input
   neg,
@@ -122,24 +123,6 @@ enum class Op : std::uint16_t {
   count_  ///< number of rows, not an operation
 };
 
-enum class OpTrait : std::uint32_t {
-  pointwise = 1U << 0,  ///< output element i depends on element i of each (broadcast) input
-  movement = 1U << 1,   ///< copies elements, computes nothing
-  view = 1U << 2,       ///< movement that is an index map of its first input: inlines into readers
-  reduction = 1U << 3,  ///< folds over axes
-  scan = 1U << 4,
-  normalization = 1U << 5,
-  matmul = 1U << 6,
-  convolution = 1U << 7,
-  pooling = 1U << 8,
-  attention = 1U << 9,
-  gather = 1U << 10,  ///< reads at run-time indices
-  scatter = 1U << 11,
-  commutative = 1U << 12,
-  comparison = 1U << 13,  ///< output is boolean
-  creation = 1U << 14,
-};
-
 struct AttributeInfo {
   std::string name;
   /// The default; absent means required. Its kind is the attribute's kind either way (see `kind`).
@@ -148,24 +131,22 @@ struct AttributeInfo {
   std::string help;
 };
 
-/// Types of a node's inputs; nullptr for an optional one that is absent.
-using InputTypes = std::span<const TensorType* const>;
-
 /// One row. `infer` is the type and shape rule: it throws ModelError for types that do not fit.
 /// `evaluate` is the slow, clear reference semantics over dense row-major tensors; absent inputs are nullptr.
 struct OpInfo {
   Op op;
   std::string_view name;
+  std::string_view inputs;  ///< names, such as "x, w, bias?": `?` may be absent, `...` is any number
   int min_inputs;
   int max_inputs;
-  std::uint32_t traits;
+  OpFacts facts;
   std::vector<AttributeInfo> attributes;
   std::vector<TensorType> (*infer)(Op, InputTypes, const Attributes&);
   std::vector<Tensor> (*evaluate)(Op, std::span<const Tensor* const>, const Attributes&,
                                   std::span<const TensorType> output_types);
   std::string_view help;
 
-  [[nodiscard]] bool has(OpTrait trait) const { return (traits & static_cast<std::uint32_t>(trait)) != 0; }
+  [[nodiscard]] bool has(OpTrait trait) const { return facts.has(trait); }
   [[nodiscard]] const AttributeInfo* find_attribute(std::string_view attribute) const;  ///< nullptr when none
 };
 
@@ -174,6 +155,9 @@ struct OpInfo {
 [[nodiscard]] std::optional<Op> find_op(std::string_view name);
 [[nodiscard]] inline bool has_trait(Op op, OpTrait trait) {
   return op_info(op).has(trait);
+}
+[[nodiscard]] inline const std::vector<std::string>& update_stages(Op op) {
+  return op_info(op).facts.update_stages;
 }
 
 }  // namespace sylvite

@@ -1,5 +1,6 @@
-// Computes equal nodes once: same operation, same inputs, same attributes. Constants with equal bytes count
-// as equal; large ones are compared by address only, which is what importers share.
+// Computes equal nodes once: same operation, same inputs, same attributes. The inputs of a commutative operation may
+// have changed places. Constants with equal bytes count as equal; large ones are compared by address only, which is
+// what importers share.
 
 #include <fmt/format.h>
 
@@ -42,6 +43,7 @@ Graph common_subexpressions(const Graph& graph) {
       rewriter.set(node.inputs[i], first);
       inputs[i] = first;
     }
+    if (has_trait(node.op, OpTrait::commutative) && inputs[0] > inputs[1]) std::swap(inputs[0], inputs[1]);
     const NodeKey key{node.op, inputs, node.attributes.items()};
     const auto found = known.find(key);
     if (found != known.end()) {

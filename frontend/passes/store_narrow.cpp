@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "frontend/graph/views.h"
 #include "frontend/ops/infer.h"
 #include "frontend/passes/round_constants.h"
 
@@ -11,28 +12,6 @@ namespace {
 
 ValueId cast(Graph& graph, ValueId id, DType to) {
   return graph.add(Op::cast, {id}, {{"to", std::string(dtype_name(to))}});
-}
-
-bool is_arithmetic(Op op) {
-  return op == Op::add || op == Op::sub || op == Op::mul || op == Op::div || op == Op::pow ||
-         op == Op::minimum || op == Op::maximum;
-}
-
-bool is_norm(Op op) {
-  return op == Op::layer_norm || op == Op::rms_norm;
-}
-
-/// Input i may be f32 beside narrow data, with nothing else to ask for.
-bool takes_wide(Op op, std::size_t i) {
-  if (op == Op::conv || op == Op::quantized_matmul) return i == 2;
-  if (op == Op::batch_norm) return i > 0;
-  if (op == Op::gather) return i == 0;
-  return is_arithmetic(op) || is_norm(op);
-}
-
-bool is_product(Op op) {
-  return has_trait(op, OpTrait::matmul) || has_trait(op, OpTrait::convolution) ||
-         has_trait(op, OpTrait::attention);
 }
 
 /// Per node of a graph: do only norms and such sums read its sum?
@@ -46,7 +25,8 @@ std::vector<bool> sums_for_norms(const Graph& graph) {
     const std::vector<NodeId>& readers = uses[static_cast<std::size_t>(sum)];
     result[i] = !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId id) {
       const Node& reader = graph.node(id);
-      return (is_norm(reader.op) && reader.inputs[0] == sum) || result[static_cast<std::size_t>(id)];
+      return (has_trait(reader.op, OpTrait::row_norm) && reader.inputs[0] == sum) ||
+             result[static_cast<std::size_t>(id)];
     });
   }
   return result;
@@ -65,7 +45,8 @@ std::vector<bool> gates(const Graph& graph) {
     const std::int64_t elements = graph.type(node.outputs[0]).element_count();
     result[i] = !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId id) {
       const Node& reader = graph.node(id);
-      return is_arithmetic(reader.op) && graph.type(reader.outputs[0]).element_count() >= many * elements;
+      return has_trait(reader.op, OpTrait::arithmetic) &&
+             graph.type(reader.outputs[0]).element_count() >= many * elements;
     });
   }
   return result;
@@ -78,20 +59,10 @@ std::vector<bool> behind_products(const Graph& graph) {
   for (std::size_t i = graph.nodes().size(); i-- > 0;) {
     for (const ValueId output : graph.nodes()[i].outputs)
       for (const NodeId reader : uses[static_cast<std::size_t>(output)])
-        result[i] =
-            result[i] && result[static_cast<std::size_t>(reader)] && !is_product(graph.node(reader).op);
+        result[i] = result[i] && result[static_cast<std::size_t>(reader)] &&
+                    !op_info(graph.node(reader).op).facts.multiplies();
   }
   return result;
-}
-
-/// Is `right` a constant of two dims, or the transpose of one, that nothing else reads?
-bool is_own_weight(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, ValueId right) {
-  const auto is_shared = [&](ValueId id) { return uses[static_cast<std::size_t>(id)].size() != 1; };
-  const NodeId producer = graph.value(right).producer;
-  const bool turns = producer != no_node && graph.node(producer).op == Op::transpose;
-  const ValueId weight = turns ? graph.node(producer).inputs[0] : right;
-  return !is_shared(right) && !is_shared(weight) && graph.is_constant(weight) &&
-         graph.type(weight).rank() == 2;
 }
 
 /// Per node: is it a product of one row by a weight of its own?
@@ -104,7 +75,8 @@ std::vector<bool> row_products(const Graph& graph) {
     const TensorType& left = graph.type(node.inputs[0]);
     const bool is_row = left.dtype == DType::f32 && left.shape.back().is_known() &&
                         left.element_count() == left.shape.back().extent;
-    result.back() = is_row && is_own_weight(graph, uses, node.inputs[1]);
+    const ValueId weight = own_operand(graph, uses, node.inputs[1]).id;
+    result.back() = is_row && graph.is_constant(weight) && graph.type(weight).rank() == 2;
   }
   return result;
 }
@@ -121,7 +93,7 @@ std::vector<bool> rows_for(const Graph& graph, const std::vector<bool>& products
     result[i] = !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId id) {
       const auto at = static_cast<std::size_t>(id);
       const Node& reader = graph.node(id);
-      return products[at] ? reader.inputs[0] == row : result[at] && !is_product(reader.op);
+      return products[at] ? reader.inputs[0] == row : result[at] && !op_info(reader.op).facts.multiplies();
     });
   }
   return result;
@@ -202,7 +174,7 @@ class Converter {
     const bool folds = has_trait(node.op, OpTrait::reduction) || has_trait(node.op, OpTrait::normalization);
     if ((is_last_[at] || is_row_[at]) && folds) return true;
     if (node.op == Op::gather) return is_wide(node.inputs[0]);
-    const bool follows = is_arithmetic(node.op) ||
+    const bool follows = has_trait(node.op, OpTrait::arithmetic) ||
                          ((is_last_[at] || is_row_[at]) &&
                           (has_trait(node.op, OpTrait::pointwise) || has_trait(node.op, OpTrait::view)));
     return follows && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
@@ -218,7 +190,7 @@ class Converter {
     const bool is_filter = i == 1 && node.op == Op::conv;
     const bool may_be_wide =
         is_filter ? mixes_products_ && multiplies_by_channel(source_.type(node.inputs[1]), node.attributes)
-                  : takes_wide(node.op, i);
+                  : op_info(node.op).facts.may_be_wide(i);
     return may_be_wide ? parameter(node.inputs[i]) : stored(node.inputs[i], is_filter);
   }
 

@@ -1,21 +1,12 @@
 #include "lowering/passes/assign_layouts.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "base/error.h"
 
 namespace sylvite {
 namespace {
-
-/// Pointwise operations whose result is finite for every finite operand: padded channels hold anything
-/// finite.
-constexpr std::array finite_ops = {
-    Op::neg,      Op::abs, Op::sign,    Op::floor, Op::ceil,    Op::round,   Op::sin,          Op::cos,
-    Op::tanh,     Op::erf, Op::sigmoid, Op::relu,  Op::gelu,    Op::silu,    Op::hard_sigmoid, Op::hard_swish,
-    Op::softplus, Op::add, Op::sub,     Op::mul,   Op::minimum, Op::maximum,
-};
 
 /// Which values are blocked, and how.
 struct Blocks {
@@ -75,7 +66,8 @@ std::optional<Wanted> follow_first(const Operands& operands) {
 std::optional<Wanted> pointwise_rule(const Operands& operands) {
   const bool by_scalar = operands.node.op == Op::div && operands.graph.is_constant(operands.node.inputs[1]) &&
                          operands.is_scalar(1);
-  const bool finite = std::find(finite_ops.begin(), finite_ops.end(), operands.node.op) != finite_ops.end();
+  // Padded channels hold anything finite.
+  const bool finite = has_trait(operands.node.op, OpTrait::finite);
   const bool widens = operands.node.op == Op::cast && operands.output().dtype == DType::f32 &&
                       operands.type(0).dtype == DType::bf16;
   const bool keeps_padding = finite || by_scalar || widens || operands.blocks.size == 0;

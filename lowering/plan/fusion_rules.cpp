@@ -1,20 +1,9 @@
 #include "lowering/plan/fusion_rules.h"
 
-#include <algorithm>
 #include <array>
 
 namespace sylvite {
 namespace {
-
-/// Tens of instructions per element, or a call.
-constexpr std::array expensive_ops = {Op::exp,   Op::log,   Op::sin,     Op::cos,     Op::tan,  Op::asin,
-                                      Op::acos,  Op::atan,  Op::sinh,    Op::cosh,    Op::tanh, Op::asinh,
-                                      Op::acosh, Op::atanh, Op::erf,     Op::sigmoid, Op::gelu, Op::silu,
-                                      Op::pow,   Op::mod,   Op::softplus};
-
-bool is_expensive(Op op) {
-  return std::find(expensive_ops.begin(), expensive_ops.end(), op) != expensive_ops.end();
-}
 
 struct AnchorRule {
   OpTrait trait;
@@ -58,7 +47,7 @@ Prologue cost_of(const Graph& graph, const Node& node) {
   if (role_of(node) == Role::view) return Prologue::views;
   const bool floating = is_float(graph.type(node.outputs[0]).dtype);
   // Integer division has no vector instruction.
-  if (is_expensive(node.op) || (node.op == Op::div && !floating)) return Prologue::any;
+  if (op_info(node.op).facts.cost > Cost::simple || (node.op == Op::div && !floating)) return Prologue::any;
   return Prologue::cheap;
 }
 

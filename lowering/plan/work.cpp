@@ -2,31 +2,13 @@
 
 #include <algorithm>
 
+#include "frontend/graph/evaluation_work.h"
+
 namespace sylvite {
 namespace {
 
 double elements(const TensorType& type) {
   return static_cast<double>(type.element_count());
-}
-
-/// Products added up for each element of the first result; 0 for operations without.
-double products_of(const Graph& graph, const Node& node) {
-  const auto dims = [&](std::size_t input) { return graph.type(node.inputs[input]).dims(); };
-  switch (node.op) {
-    case Op::matmul:
-    case Op::quantized_matmul:
-      return static_cast<double>(dims(0).back());
-    case Op::conv:
-      return elements(graph.type(node.inputs[1])) / static_cast<double>(dims(1)[0]);
-    case Op::attention: {
-      const Dims k = dims(1);
-      const auto positions = static_cast<double>(k[k.size() - 2]);
-      const auto columns = static_cast<double>(graph.type(node.outputs[0]).dims().back());
-      return positions * (1 + static_cast<double>(k.back()) / columns);
-    }
-    default:
-      return 0;
-  }
 }
 
 /// Depthwise convolutions multiply in f32 whatever is stored.

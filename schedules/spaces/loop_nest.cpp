@@ -3,65 +3,16 @@
 #include <algorithm>
 #include <array>
 
+#include "base/rounding.h"
+#include "frontend/graph/evaluation_work.h"
+
 namespace sylvite {
 namespace {
-
-/// Cost of one element of an operation, in simple vector operations.
-double weight_of(Op op) {
-  switch (op) {
-    case Op::exp:
-    case Op::log:
-    case Op::sin:
-    case Op::cos:
-    case Op::tan:
-    case Op::asin:
-    case Op::acos:
-    case Op::atan:
-    case Op::sinh:
-    case Op::cosh:
-    case Op::tanh:
-    case Op::asinh:
-    case Op::acosh:
-    case Op::atanh:
-    case Op::erf:
-    case Op::sigmoid:
-    case Op::gelu:
-    case Op::silu:
-    case Op::softplus:
-    case Op::softmax:
-    case Op::log_softmax:
-      return 8;
-    case Op::pow:
-    case Op::mod:
-      return 40;
-    default:
-      return 1;
-  }
-}
 
 double product(const Dims& dims) {
   double result = 1;
   for (const std::int64_t extent : dims) result *= static_cast<double>(extent);
   return result;
-}
-
-/// Multiply-adds per output element of a contraction or window operation; 1 for others.
-double fold_length(const Graph& body, const Node& node) {
-  const auto dims_of = [&](std::size_t input) { return body.type(node.inputs[input]).dims(); };
-  switch (node.op) {
-    case Op::matmul:
-    case Op::quantized_matmul:
-      return static_cast<double>(dims_of(0).back());
-    case Op::conv:
-      return product(dims_of(1)) / std::max<double>(1, static_cast<double>(dims_of(1)[0]));
-    case Op::max_pool:
-    case Op::avg_pool:
-      return product(node.attributes.integers("kernel"));
-    case Op::attention:
-      return 2 * static_cast<double>(dims_of(1)[dims_of(1).size() - 2]);
-    default:
-      return 1;
-  }
 }
 
 double work_of(const Graph& body) {
@@ -72,7 +23,7 @@ double work_of(const Graph& body) {
       const bool folds = has_trait(node.op, OpTrait::reduction);
       if (folds) elements = product(body.type(node.inputs.front()).dims());
     }
-    work += elements * weight_of(node.op) * fold_length(body, node);
+    work += elements * static_cast<double>(op_info(node.op).facts.cost) * terms_of(body, node);
   }
   return work;
 }
@@ -166,32 +117,6 @@ Dims loop_extents(const TensorType& type) {
   Dims extents = type.storage_dims();
   std::reverse(extents.begin(), extents.end());
   return extents;
-}
-
-std::vector<std::string> update_stages(Op op) {
-  switch (op) {
-    case Op::softmax:
-    case Op::log_softmax:
-      return {"_max", "_sum"};
-    case Op::layer_norm:
-      return {"_total", "_square"};
-    case Op::rms_norm:
-      return {"_square"};
-    case Op::attention:
-      return {"_score", "_max", "_sum", "_value"};
-    case Op::quantized_matmul:
-      return {"_extremes", "_fold"};
-    case Op::scatter_elements:
-    case Op::scatter_nd:
-    case Op::top_k:
-      return {"_fold"};
-    default:
-      break;
-  }
-  const OpInfo& info = op_info(op);
-  const bool folds = info.has(OpTrait::reduction) || info.has(OpTrait::scan) || info.has(OpTrait::matmul) ||
-                     info.has(OpTrait::convolution) || info.has(OpTrait::pooling);
-  return folds ? std::vector<std::string>{"_fold"} : std::vector<std::string>{};
 }
 
 KernelFacts facts_of(const Kernel& kernel, const Machine& machine) {
@@ -289,7 +214,7 @@ std::int64_t LoopNest::vectorize_inner(std::int64_t lanes, std::int64_t vectors)
     writer_.add("{}.vectorize({});", stage_, chunk);
     inner_.insert(inner_.begin(), chunk);
   }
-  inner = {rest, (inner.extent + step - 1) / step};
+  inner = {rest, ceil_div(inner.extent, step)};
   return step;
 }
 
@@ -301,7 +226,7 @@ std::int64_t LoopNest::tile(std::size_t position, std::int64_t factor) {
   const std::string inner = fresh("i");
   writer_.add("{}.split({}, {}, {}, {}, {}).unroll({});", stage_, loop.name, outer, inner, used,
               shifting_tail(loop.extent, used), inner);
-  loop = {outer, (loop.extent + used - 1) / used};
+  loop = {outer, ceil_div(loop.extent, used)};
   inner_.push_back(inner);
   reorder();
   return used;
@@ -328,7 +253,7 @@ void LoopNest::parallelize(std::int64_t tasks, std::size_t keep) {
   }
   const std::string task = fresh("t");
   const std::string rest = fresh("o");
-  const std::int64_t size = (outer.extent + tasks - 1) / tasks;
+  const std::int64_t size = ceil_div(outer.extent, tasks);
   // Two loops that shift, one inside the other and fused between, are more than Halide's bounds follow: it
   // would take the inner one's step for its whole extent.
   const char* tail = outer.extent % size == 0 ? "TailStrategy::RoundUp"

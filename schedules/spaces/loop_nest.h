@@ -22,9 +22,6 @@ struct KernelFacts {
 };
 [[nodiscard]] KernelFacts facts_of(const Kernel& kernel, const Machine& machine);
 
-/// Suffixes of a node's stages that have updates, such as "_fold".
-[[nodiscard]] std::vector<std::string> update_stages(Op op);
-
 /// How many innermost loops of a kernel without folds can be one: along them each value has all the extents
 /// of the output or none, and elements stay where they are. At least 1.
 [[nodiscard]] std::size_t common_run(const Kernel& kernel, const Dims& extents);

@@ -1,7 +1,10 @@
 #include "lowering/algorithms/algorithm.h"
 
+#include <gmock/gmock.h>
+
 #include <limits>
 
+#include "tests/support/pointwise_ops.h"
 #include "tests/support/run_kernel.h"
 
 namespace sylvite {
@@ -43,9 +46,23 @@ Kernel kernel_with(const std::vector<TensorType>& inputs, const std::vector<Node
   return make_kernel(std::move(graph), std::vector<bool>(inputs.size(), false));
 }
 
+/// Do the rows of the op table name the stages that fold?
+void check_update_stages(const Kernel& kernel) {
+  const Algorithm algorithm = build_algorithm(kernel, Form::parse("generic"));
+  for (const Node& node : kernel.body.nodes()) {
+    const std::string value = kernel.body.value(node.outputs.front()).name + "_";
+    std::vector<std::string> found;
+    for (const auto& [name, stage] : algorithm.stages)
+      if (name.starts_with(value) && stage.has_update_definition())
+        found.push_back(name.substr(value.size() - 1));
+    EXPECT_THAT(found, testing::UnorderedElementsAreArray(update_stages(node.op))) << op_info(node.op).name;
+  }
+}
+
 void check(const std::vector<TensorType>& inputs, const std::vector<NodeCase>& nodes,
            const std::vector<Tensor>& values = {}, double tolerance = 2e-5) {
   const Kernel kernel = kernel_with(inputs, nodes);
+  check_update_stages(kernel);
   check_candidate(kernel, reference_candidate(kernel), values, tolerance);
 }
 
@@ -54,16 +71,6 @@ std::vector<NodeCase> each(const std::vector<Op>& ops, const std::vector<int>& i
   for (const Op op : ops) nodes.push_back({op, inputs, {}});
   return nodes;
 }
-
-const std::vector<Op> float_unary = {
-    Op::neg,          Op::abs,        Op::sign,     Op::floor,   Op::ceil,  Op::round, Op::sqrt,
-    Op::rsqrt,        Op::reciprocal, Op::exp,      Op::log,     Op::sin,   Op::cos,   Op::tan,
-    Op::asin,         Op::acos,       Op::atan,     Op::sinh,    Op::cosh,  Op::tanh,  Op::asinh,
-    Op::acosh,        Op::atanh,      Op::erf,      Op::sigmoid, Op::relu,  Op::gelu,  Op::silu,
-    Op::hard_sigmoid, Op::hard_swish, Op::softplus, Op::is_nan,  Op::is_inf};
-const std::vector<Op> float_binary = {Op::add,  Op::sub,        Op::mul,     Op::div,
-                                      Op::pow,  Op::minimum,    Op::maximum, Op::equal,
-                                      Op::less, Op::less_equal, Op::greater, Op::greater_equal};
 
 Tensor floats(DType dtype, const std::vector<double>& values) {
   Tensor tensor(dtype, {static_cast<std::int64_t>(values.size())});
@@ -77,7 +84,7 @@ const std::vector<double> specials = {0.0, -0.0, 1.0, -1.0, 0.5,   -0.5,  1.5,  
 TEST(Algorithm, UnaryFloatsAgreeOnSpecialValues) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const auto count = static_cast<std::int64_t>(specials.size());
-    std::vector<NodeCase> nodes = each(float_unary, {0});
+    std::vector<NodeCase> nodes = each(pointwise_ops(1, dtype), {0});
     nodes.push_back({Op::gelu, {0}, {{"approximate", "tanh"}}});
     nodes.push_back({Op::cast, {0}, {{"to", "bool"}}});
     nodes.push_back({Op::cast, {0}, {{"to", "bf16"}}});
@@ -97,7 +104,7 @@ TEST(Algorithm, BinaryFloatsAgreeOnSpecialValues) {
   }
   const auto count = static_cast<std::int64_t>(left.size());
   for (const DType dtype : {DType::f32, DType::f64}) {
-    check({of(dtype, {count}), of(dtype, {count})}, each(float_binary, {0, 1}),
+    check({of(dtype, {count}), of(dtype, {count})}, each(pointwise_ops(2, dtype), {0, 1}),
           {floats(dtype, left), floats(dtype, right)});
   }
 }
