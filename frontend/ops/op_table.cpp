@@ -154,7 +154,8 @@ void add_unary_rows(Rows& rows) {
       infer_classify, evaluate_classify, "true for infinities");
   add(rows, Op::cast, "cast", "x", plain, {required("to", Kind::string, "name of the element type")},
       infer_cast, evaluate_cast,
-      "float to integer truncates and saturates, integer to integer wraps, to boolean is x != 0");
+      "float to integer truncates and saturates, NaN gives 0; integer to integer wraps; to boolean is x != "
+      "0");
   add(rows, Op::bitcast, "bitcast", "x", plain,
       {required("to", Kind::string, "name of an element type of as many bits")}, infer_bitcast,
       evaluate_bitcast, "the same bits read as another type");
@@ -207,7 +208,7 @@ void add_movement_rows(Rows& rows) {
        required("dtype", Kind::string, "name of the element type")},
       infer_iota, evaluate_iota, "0, 1, ... along an axis");
   add(rows, Op::reshape, "reshape", "x", view, {shape()}, infer_reshape, evaluate_reshape,
-      "the same elements in row-major order");
+      "the same elements in row-major order; all extents are explicit");
   add(rows, Op::transpose, "transpose", "x", view,
       {required("perm", Kind::integers, "input axis per output axis")}, infer_transpose, evaluate_transpose,
       "out.dim[i] = x.dim[perm[i]]");
@@ -217,18 +218,19 @@ void add_movement_rows(Rows& rows) {
       {required("starts", Kind::integers, "first index per axis"),
        required("sizes", Kind::integers, "elements per axis"),
        required("steps", Kind::integers, "step per axis, not 0")},
-      infer_slice, evaluate_slice, "out[i] = x[start + i step]");
+      infer_slice, evaluate_slice, "out[i] = x[start + i step] per axis, never out of range");
   add(rows, Op::pad, "pad", "x, value?", moving({}),
       {required("low", Kind::integers, "elements before, per axis; negative cuts off"),
        required("high", Kind::integers, "elements after, per axis; negative cuts off"),
        {"interior", std::vector<std::int64_t>{}, Kind::integers,
-        "elements between neighbours, per axis; empty for none"},
+        "elements between neighbours, per axis, in mode constant; empty for none"},
        string("mode", "constant", "constant, reflect, edge or wrap")},
-      infer_pad, evaluate_pad, "x inside a border");
+      infer_pad, evaluate_pad, "x inside a border of `value`, of the type of x, or of 0");
   add(rows, Op::concat, "concat", "x...", moving({}), {axis()}, infer_concat, evaluate_concat,
       "one after another");
   add(rows, Op::gather, "gather", "x, indices", moving({OpTrait::gather}, first_input), {axis()},
-      infer_gather, evaluate_gather, "whole slices of x at indices along an axis");
+      infer_gather, evaluate_gather,
+      "whole slices of x at indices along an axis; negative ones count from the end, others are clamped");
   add(rows, Op::gather_elements, "gather_elements", "x, indices", moving({OpTrait::gather}), {axis()},
       infer_gather_elements, evaluate_gather_elements, "out[i][j] = x[indices[i][j]][j] for axis 0");
   add(rows, Op::gather_nd, "gather_nd", "x, indices", moving({OpTrait::gather}),
@@ -236,7 +238,7 @@ void add_movement_rows(Rows& rows) {
       "slices of x at index tuples");
   add(rows, Op::scatter_elements, "scatter_elements", "x, indices, updates", scattering,
       {axis(), scatter_reduction()}, infer_scatter_elements, evaluate_scatter_elements,
-      "x with elements replaced or combined");
+      "x with elements replaced or combined, in order; indices as for gather");
   add(rows, Op::scatter_nd, "scatter_nd", "x, indices, updates", scattering, {scatter_reduction()},
       infer_scatter_nd, evaluate_scatter_nd, "x with slices at index tuples replaced or combined");
   add(rows, Op::to_layout, "to_layout", "x", moving({}),
@@ -287,21 +289,33 @@ void add_normalization_rows(Rows& rows) {
       infer_axis_norm, evaluate_axis_norm, "x/sqrt(mean of squares + epsilon) scale over axis to last");
   add(rows, Op::batch_norm, "batch_norm", "x, scale, bias, mean, variance",
       normalizing({}, Cost::simple, every_input & ~first_input, {}), {epsilon()}, infer_batch_norm,
-      evaluate_batch_norm, "(x - mean)/sqrt(variance + epsilon) scale + bias per channel");
+      evaluate_batch_norm, "(x - mean)/sqrt(variance + epsilon) scale + bias per channel, dim 1");
 }
 
 void add_contraction_rows(Rows& rows) {
   add(rows, Op::matmul, "matmul", "a, b", window(OpTrait::matmul, matmul_terms), {}, infer_matmul,
-      evaluate_matmul, "product of matrices, leading dims broadcast");
+      evaluate_matmul,
+      "product of matrices, of rank 2 or more; leading dims broadcast. One element type, or f32 and bf16, "
+      "which gives f32 and "
+      "is what storing a model in bf16 makes");
   add(rows, Op::quantized_matmul, "quantized_matmul", "a, b, scales, sums",
       window(OpTrait::matmul, matmul_terms, third_input, {"_extremes", "_fold"}), {}, infer_quantized_matmul,
       evaluate_quantized_matmul,
-      "rows of f32, quantised when they are read, times a matrix of i8 with scales");
+      "f32 or bf16[..., m, k] by i8[k, n], with f32[n] and i32[n], the sums of the columns of b. Each row of "
+      "a becomes steps of "
+      "range/255 from its lowest element (or 0) to its highest (or 0): step = min(round(a 255/range) + zero, "
+      "255), zero = "
+      "round(-lowest 255/range). Products are summed exactly in i32; results are f32(sum - zero sums) "
+      "(range/255) scales. A "
+      "row that is not finite gives NaN; k is at most 2^16");
   add(rows, Op::conv, "conv", "x, w, bias?", window(OpTrait::convolution, conv_terms, third_input),
       {strides(), pads(), dilations(), integer("groups", 1, "groups of channels")}, infer_conv, evaluate_conv,
-      "cross-correlation of N,C,spatial with O,C/groups,spatial");
+      "cross-correlation of [N, C, spatial] with [O, C/groups, spatial], 1 to 3 spatial dims. One element "
+      "type; beside bf16 the "
+      "bias may be f32, and so may filters of one channel each, which storing a model in bf16 makes");
   add(rows, Op::max_pool, "max_pool", "x", window(OpTrait::pooling, pool_terms),
-      {kernel(), strides(), pads(), dilations()}, infer_pool, evaluate_pool, "largest in a window; NaN wins");
+      {kernel(), strides(), pads(), dilations()}, infer_pool, evaluate_pool,
+      "largest in a window; NaN wins, padding never does. Extents are floor((x + pads - window)/stride) + 1");
   add(rows, Op::avg_pool, "avg_pool", "x", window(OpTrait::pooling, pool_terms),
       {kernel(), strides(), pads(), dilations(),
        integer("count_include_pad", 0, "1: padding counts as zeros")},
@@ -310,7 +324,10 @@ void add_contraction_rows(Rows& rows) {
       window(OpTrait::attention, attention_terms, 0, {"_score", "_max", "_sum", "_value"}),
       {real("scale", 0, "0 means 1/sqrt(D)"), integer("causal", 0, "1: position l sees s <= l"),
        real("softcap", 0, "c > 0: scores become c tanh(score/c) before the mask")},
-      infer_attention, evaluate_attention, "softmax(q k^T scale + mask) v");
+      infer_attention, evaluate_attention,
+      "softmax(q k^T scale + mask) v of q [..., L, D], k [..., S, D] and v [..., S, Dv]; a boolean mask "
+      "keeps what is true, others "
+      "are added; it broadcasts to [..., L, S]");
 }
 
 Rows make_rows() {
