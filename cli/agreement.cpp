@@ -92,27 +92,22 @@ Agreement compare_outputs(const std::vector<Tensor>& actual, const std::vector<T
   return agreement;
 }
 
-Session reference_session(const std::string& model_path, const CompileOptions& options) {
-  Session session = load_model(model_path, options);
-  for (const Kernel& kernel : session.plan.kernels) {
-    Choice& choice = session.choices.emplace_back();
-    choice.candidate = reference_candidate(kernel);
-    choice.origin = Origin::reference;
-  }
-  build_program(session);
-  return session;
+Built build_reference(const Imported& imported) {
+  return build_program(imported, choose_each(imported, [](const Kernel& kernel) {
+                         return Choice{reference_candidate(kernel), Origin::reference};
+                       }));
 }
 
 namespace {
 
 /// bf16 keeps 8 bits, f16 11, and both round between kernels; TF32 keeps 11 of operands. How much adds up is
 /// the model's.
-Tolerance tolerance_of(const Session& session) {
-  switch (session.config.precision) {
+Tolerance tolerance_of(const Setup& setup) {
+  switch (setup.config.precision) {
     case Precision::f32:
       return {};
     case Precision::tf32:
-      return session.machine.tf32 ? Tolerance{.relative = 0.004, .absolute = 0.004} : Tolerance{};
+      return setup.machine.tf32 ? Tolerance{.relative = 0.004, .absolute = 0.004} : Tolerance{};
     case Precision::bf16:
       return {.relative = 0.03, .absolute = 0.03};
     case Precision::f16:
@@ -123,30 +118,30 @@ Tolerance tolerance_of(const Session& session) {
   throw InternalError("corrupt precision");
 }
 
-std::vector<Tensor> f32_outputs(const Session& session, CompileOptions options,
+std::vector<Tensor> f32_outputs(const Imported& imported, CompileOptions options,
                                 const std::vector<Tensor>& inputs) {
   options.set["compile.precision"] = "f32";
   options.set["compile.mode"] = "default";
-  Session wide = prepare_session(session.model_path, options);
-  return run_tensors(wide, inputs);
+  Prepared wide = prepare(imported.path, make_setup(options), options.import);
+  return run_tensors(wide.built, inputs);
 }
 
 }  // namespace
 
-Agreement check_agreement(const std::string& oracle, const Session& session, const CompileOptions& options,
+Agreement check_agreement(const std::string& oracle, const Imported& imported, const CompileOptions& wanted,
                           const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
-  const Tolerance tolerance = tolerance_of(session);
+  const Tolerance tolerance = tolerance_of(*imported.setup);
   if (oracle == "interpreter") {
     std::vector<Tensor> expected;
     for (const HostValue& output :
-         run_model(session.host.get(), {inputs.begin(), inputs.end()},
-                   [&](const std::vector<Tensor>& tensors) { return interpret(session.imported, tensors); }))
+         run_model(imported.host.get(), {inputs.begin(), inputs.end()},
+                   [&](const std::vector<Tensor>& tensors) { return interpret(imported.graph, tensors); }))
       expected.push_back(output.tensor());
     return compare_outputs(outputs, expected, tolerance);
   }
-  if (oracle == "f32") return compare_outputs(outputs, f32_outputs(session, options, inputs), tolerance);
+  if (oracle == "f32") return compare_outputs(outputs, f32_outputs(imported, wanted, inputs), tolerance);
   if (oracle == "reference") {
-    Session reference = reference_session(session.model_path, options);
+    Built reference = build_reference(imported);
     return compare_outputs(outputs, run_tensors(reference, inputs), tolerance);
   }
   if (std::filesystem::is_directory(oracle))
@@ -156,11 +151,12 @@ Agreement check_agreement(const std::string& oracle, const Session& session, con
                    oracle);
 }
 
-void check_outputs(const Options& options, const Session& session, const std::vector<Tensor>& inputs,
-                   const std::vector<Tensor>& outputs, nlohmann::json& document) {
+void check_outputs(const Options& options, const CompileOptions& wanted, const Imported& imported,
+                   const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                   nlohmann::json& document) {
   if (!options.has("check")) return;
   const std::string& oracle = options.value("check");
-  const Agreement agreement = check_agreement(oracle, session, compile_options(options), inputs, outputs);
+  const Agreement agreement = check_agreement(oracle, imported, wanted, inputs, outputs);
   if (!agreement.ok()) throw VerifyError("the outputs disagree with {}: {}", oracle, agreement.problem);
   document["check"] = {{"oracle", oracle},
                        {"largest_error_of_scale", agreement.largest_error},

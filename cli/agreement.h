@@ -30,17 +30,18 @@ struct Agreement {
 /// How the outputs compare with `oracle`: "reference" (the plain schedule of every kernel), "interpreter"
 /// (the imported graph, node by node; slow), "f32" (the model compiled in f32, default mode), a folder with
 /// 0.npy or 0.pb, 1.npy, ..., or a .npy or .pb file with the elements 0, k, 2k, ... of the first output for
-/// some k. bf16 may be off by more. Throws UsageError when it is none of these.
-[[nodiscard]] Agreement check_agreement(const std::string& oracle, const Session& session,
-                                        const CompileOptions& options, const std::vector<Tensor>& inputs,
+/// some k. `wanted` is what the outputs were compiled with. bf16 may be off by more. Throws UsageError when it is none of these.
+[[nodiscard]] Agreement check_agreement(const std::string& oracle, const Imported& imported,
+                                        const CompileOptions& wanted, const std::vector<Tensor>& inputs,
                                         const std::vector<Tensor>& outputs);
 
 /// Does what --check of a verb says, if it was given: tells the result to people and in `document`.
 /// Throws VerifyError when the outputs disagree.
-void check_outputs(const Options& options, const Session& session, const std::vector<Tensor>& inputs,
-                   const std::vector<Tensor>& outputs, nlohmann::json& document);
+void check_outputs(const Options& options, const CompileOptions& wanted, const Imported& imported,
+                   const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                   nlohmann::json& document);
 
-/// A session of the same model that runs the plain schedule of every kernel.
-[[nodiscard]] Session reference_session(const std::string& model_path, const CompileOptions& options);
+/// The plain schedule of every kernel.
+[[nodiscard]] Built build_reference(const Imported& imported);
 
 }  // namespace sylvite

@@ -48,11 +48,16 @@ CompileOptions compile_options(const Options& options, const std::string& mode) 
     const std::string flag(knob.flag);
     if (!flag.empty() && options.has(flag)) wanted.set[std::string(knob.name)] = options.value(flag);
   }
-  const Settings settings = resolve_settings(wanted);
-  set_up_logging(settings.config().log_level);
   wanted.import.bound_inputs = read_named_tensors(options.values("bind"), "--bind");
-  if (options.has("dump-config")) write_text(options.value("dump-config"), settings.to_ini());
   return wanted;
+}
+
+std::shared_ptr<const Setup> begin(const Options& options, const CompileOptions& wanted) {
+  const Settings settings = resolve_settings(wanted);
+  const CompileConfig config = settings.config();
+  set_up_logging(config.log_level);
+  if (options.has("dump-config")) write_text(options.value("dump-config"), settings.to_ini());
+  return make_setup(config, wanted.worker_command);
 }
 
 void say(const Options& options, std::string_view text) {
@@ -63,14 +68,13 @@ void say(const Options& options, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-std::string summary_line(const Session& session) {
-  const CompileReport& report = session.report;
+std::string summary_line(const std::string& model_path, const CompileReport& report) {
   const std::string tuned =
       report.trials > 0 ? fmt::format(", {} trials in {}", report.trials, format_seconds(report.tune_seconds))
                         : "";
   return fmt::format(
       "{}: {} launches of {} kernels ({} compiled, {} from the cache){}, ready in {}, peak {}\n",
-      std::filesystem::path(session.model_path).stem().string(), report.kernels, report.unique_kernels,
+      std::filesystem::path(model_path).stem().string(), report.kernels, report.unique_kernels,
       report.compiled, report.loaded_from_cache, tuned, format_seconds(report.ready_seconds),
       format_bytes(report.peak_bytes));
 }
@@ -79,14 +83,15 @@ void write_json(const Options& options, const nlohmann::json& document) {
   if (options.has("json")) write_text(options.value("json"), document.dump(2) + "\n");
 }
 
-void print_warnings(Session& session) {
-  for (const std::string& warning : session.report.warnings) spdlog::warn("{}", warning);
-  session.report.warnings.clear();
+void print_warnings(CompileReport& report) {
+  for (const std::string& warning : report.warnings) spdlog::warn("{}", warning);
+  report.warnings.clear();
 }
 
-Session load_session(const std::string& path, const CompileOptions& options) {
+Imported load(const std::string& path, const std::shared_ptr<const Setup>& setup,
+              const ImportOptions& import) {
   try {
-    return load_model(path, options);
+    return load_model(path, setup, import);
   } catch (const Error& error) {
     const std::string message = error.what();
     if (error.code() == ErrorCode::bad_usage || message.find(path) != std::string::npos) throw;
@@ -94,22 +99,25 @@ Session load_session(const std::string& path, const CompileOptions& options) {
   }
 }
 
-Session choose_session(const std::string& path, const CompileOptions& options) {
-  Session session = load_session(path, options);
-  const bool tunes = session.config.tune_enabled;
-  Progress progress("tuning", tunes ? session.config.log_progress : ProgressStyle::none);
-  choose_candidates(session, [&](const TuneProgress& now) {
+Chosen choose(const Imported& imported) {
+  const CompileConfig& config = imported.setup->config;
+  Progress progress("tuning", config.tune_enabled ? config.log_progress : ProgressStyle::none);
+  return choose_candidates(imported, [&](const TuneProgress& now) {
     const double fraction = now.budget_seconds > 0 ? now.elapsed_seconds / now.budget_seconds : 0;
     progress.update(fraction, tune_message(now), tune_fields(now));
   });
-  return session;
 }
 
-Session prepare_session(const std::string& path, const CompileOptions& options) {
-  Session session = choose_session(path, options);
-  build_program(session);
-  print_warnings(session);
-  return session;
+Prepared prepare(const std::string& path, const std::shared_ptr<const Setup>& setup,
+                 const ImportOptions& import) {
+  Imported imported = load(path, setup, import);
+  Built built = build_program(imported, choose(imported));
+  print_warnings(built.report);
+  return {std::move(imported), std::move(built)};
+}
+
+Prepared prepare(const Options& options, const CompileOptions& wanted) {
+  return prepare(options.words().front(), begin(options, wanted), wanted.import);
 }
 
 }  // namespace sylvite

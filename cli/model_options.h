@@ -1,6 +1,7 @@
 #pragma once
-// From the options of a verb that takes a model to a Session, and what every such verb does at its end.
+// From the options of a verb that takes a model to a model that is ready, and what every such verb does at its end.
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,27 +12,40 @@
 
 namespace sylvite {
 
-/// Config files, --set and knob flags, in that order; later wins. Also sets up logging, and writes
-/// --dump-config. `mode`, if given, is what compile.mode starts at.
+/// Config files, --set and knob flags, in that order; later wins; and the tensors of --bind. `mode`, if given, is what
+/// compile.mode starts at.
 [[nodiscard]] CompileOptions compile_options(const Options& options, const std::string& mode = "");
 
+/// The setup of a verb: also sets up logging, and writes --dump-config.
+[[nodiscard]] std::shared_ptr<const Setup> begin(const Options& options, const CompileOptions& wanted);
+
+/// A model ready to run, and what it was made of.
+struct Prepared {
+  Imported imported;
+  Built built;
+};
+
 /// load_model, with the file named in every message.
-[[nodiscard]] Session load_session(const std::string& path, const CompileOptions& options);
-/// load_session and choose_candidates, with progress on stderr.
-[[nodiscard]] Session choose_session(const std::string& path, const CompileOptions& options);
-/// choose_session and build_program; then warnings on stderr.
-[[nodiscard]] Session prepare_session(const std::string& path, const CompileOptions& options);
+[[nodiscard]] Imported load(const std::string& path, const std::shared_ptr<const Setup>& setup,
+                            const ImportOptions& import);
+/// choose_candidates, with progress on stderr.
+[[nodiscard]] Chosen choose(const Imported& imported);
+/// load, choose and build_program; then warnings on stderr.
+[[nodiscard]] Prepared prepare(const std::string& path, const std::shared_ptr<const Setup>& setup,
+                               const ImportOptions& import);
+/// begin and prepare, for the model that the words of `options` name.
+[[nodiscard]] Prepared prepare(const Options& options, const CompileOptions& wanted);
 
 /// Text for people: to stdout, or to stderr when --json - or --dump-config - has taken stdout.
 void say(const Options& options, std::string_view text);
 
 /// "resnet50: 56 launches of 25 kernels (0 compiled, 25 from the cache), ready in 0.12s, peak 15.1 MB".
-[[nodiscard]] std::string summary_line(const Session& session);
+[[nodiscard]] std::string summary_line(const std::string& model_path, const CompileReport& report);
 
 /// Writes the document where --json says, if it was given.
 void write_json(const Options& options, const nlohmann::json& document);
 
-/// Prints session.report.warnings and forgets them.
-void print_warnings(Session& session);
+/// Prints report.warnings and forgets them.
+void print_warnings(CompileReport& report);
 
 }  // namespace sylvite

@@ -57,16 +57,17 @@ nlohmann::json latency_json(const Latency& latency) {
           {"p99", latency.p99_ms}};
 }
 
-nlohmann::json report_json(const Session& session, const std::optional<Latency>& latency) {
-  const CompileReport& report = session.report;
+nlohmann::json report_json(const Imported& imported, const CompileReport& report,
+                           const std::optional<Latency>& latency) {
+  const Setup& setup = *imported.setup;
   nlohmann::json json;
   json["schema"] = 1;
   json["versions"] = {{"sylvite", version}, {"halide", halide_version}};
-  json["machine"] = {{"cpu", session.machine.cpu_name}, {"target", session.machine.target}};
-  json["mode"] = name_of(session.config.mode);
-  json["precision"] = name_of(session.config.precision);
-  json["model"] = session.model_path;
-  json["threads"] = session.machine.threads;
+  json["machine"] = {{"cpu", setup.machine.cpu_name}, {"target", setup.machine.target}};
+  json["mode"] = name_of(setup.config.mode);
+  json["precision"] = name_of(setup.config.precision);
+  json["model"] = imported.path;
+  json["threads"] = setup.machine.threads;
   json["counters"] = {{"kernels", report.kernels},
                       {"unique_kernels", report.unique_kernels},
                       {"trials", report.trials},

@@ -41,7 +41,8 @@ struct Latency {
 [[nodiscard]] nlohmann::json latency_json(const Latency& latency);
 
 /// The --json document of docs/formats.md. `latency` is null in it when not measured.
-[[nodiscard]] nlohmann::json report_json(const Session& session, const std::optional<Latency>& latency);
+[[nodiscard]] nlohmann::json report_json(const Imported& imported, const CompileReport& report,
+                                         const std::optional<Latency>& latency);
 
 /// "1.5 MB".
 [[nodiscard]] std::string format_bytes(std::int64_t bytes);

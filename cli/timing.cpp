@@ -39,27 +39,27 @@ std::vector<std::string> rate_cells(const Kernel* kernel, double each_us) {
 
 }  // namespace
 
-double timed_run(Session& session, const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) {
+double timed_run(Built& built, const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) {
   const double start = steady_seconds();
-  std::vector<Tensor> result = run_tensors(session, inputs);
+  std::vector<Tensor> result = run_tensors(built, inputs);
   const double seconds = steady_seconds() - start;
   if (outputs != nullptr) *outputs = std::move(result);
   return seconds;
 }
 
-std::vector<std::vector<double>> timed_runs(const std::vector<Session*>& sessions,
+std::vector<std::vector<double>> timed_runs(const std::vector<Built*>& models,
                                             const std::vector<Tensor>& inputs, double warmup,
                                             double duration) {
   constexpr int rounds = 10;
   const auto take_turns = [&](double seconds) {
-    std::vector<std::vector<double>> times(sessions.size());
-    const double slice = seconds / rounds / static_cast<double>(sessions.size());
+    std::vector<std::vector<double>> times(models.size());
+    const double slice = seconds / rounds / static_cast<double>(models.size());
     const double start = steady_seconds();
     do {
-      for (std::size_t i = 0; i < sessions.size(); ++i) {
+      for (std::size_t i = 0; i < models.size(); ++i) {
         const double turn = steady_seconds();
         do {
-          times[i].push_back(timed_run(*sessions[i], inputs));
+          times[i].push_back(timed_run(*models[i], inputs));
         } while (steady_seconds() - turn < slice);
       }
     } while (steady_seconds() - start < seconds);

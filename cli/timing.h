@@ -9,13 +9,13 @@
 namespace sylvite {
 
 /// Wall-clock seconds of one run, host steps included; `outputs`, if given, gets its outputs.
-[[nodiscard]] double timed_run(Session& session, const std::vector<Tensor>& inputs,
+[[nodiscard]] double timed_run(Built& built, const std::vector<Tensor>& inputs,
                                std::vector<Tensor>* outputs = nullptr);
 
-/// Runs for `warmup` seconds untimed, then for `duration` seconds; at least one run of each. Several sessions
+/// Runs for `warmup` seconds untimed, then for `duration` seconds; at least one run of each. Several models
 /// take turns of a tenth of their time, so that they may be compared whatever else the machine does. One list
-/// per session.
-[[nodiscard]] std::vector<std::vector<double>> timed_runs(const std::vector<Session*>& sessions,
+/// per model.
+[[nodiscard]] std::vector<std::vector<double>> timed_runs(const std::vector<Built*>& models,
                                                           const std::vector<Tensor>& inputs, double warmup,
                                                           double duration);
 

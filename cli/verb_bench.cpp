@@ -26,13 +26,12 @@ Options bench_options() {
   return options;
 }
 
-Session baseline_session(const Options& options, const std::string& mode) {
-  CompileOptions wanted = compile_options(options);
-  const std::string& path = options.words().front();
-  if (mode == "reference") return reference_session(path, wanted);
+Built build_baseline(const Imported& imported, const CompileOptions& given, const std::string& mode) {
+  if (mode == "reference") return build_reference(imported);
+  CompileOptions wanted = given;
   wanted.set["compile.mode"] = mode;
   wanted.set["db.enabled"] = "false";
-  return prepare_session(path, wanted);
+  return prepare(imported.path, make_setup(wanted), wanted.import).built;
 }
 
 std::vector<std::string> latency_row(const std::string& name, const Latency& latency) {
@@ -72,13 +71,13 @@ nlohmann::json work_json(const Plan& plan) {
 }
 
 /// The profile as a table; also in `document`, and where --trace says.
-std::string profile_text(const Options& options, Session& session, const std::vector<Tensor>& inputs,
+std::string profile_text(const Options& options, Program& program, const std::vector<Tensor>& inputs,
                          nlohmann::json& document) {
-  const std::vector<LaunchTime> profile = profile_program(*session.program, inputs);
+  const std::vector<LaunchTime> profile = profile_program(program, inputs);
   document["profile"] = profile_json(profile);
-  document["kernels"] = work_json(session.current_plan());
+  document["kernels"] = work_json(program.plan());
   if (options.has("trace")) write_text(options.value("trace"), chrome_trace({profile}));
-  return profile_table(session.current_plan(), profile);
+  return profile_table(program.plan(), profile);
 }
 
 /// Times on the device alone: inputs are there already, and outputs stay.
@@ -102,31 +101,32 @@ int verb_bench(std::span<const std::string> arguments) {
   if (!options.parse(arguments)) return 0;
   const double warmup = options.seconds("warmup");
   const double duration = options.seconds("duration");
-  Session session = prepare_session(options.words().front(), compile_options(options));
-  const std::vector<Tensor> inputs = make_inputs(options, session.imported);
+  const CompileOptions wanted = compile_options(options);
+  auto [imported, built] = prepare(options, wanted);
+  const std::vector<Tensor> inputs = make_inputs(options, imported.graph);
   const std::vector<std::string> modes = options.values("baseline");
-  std::vector<Session> baselines;
-  for (const std::string& mode : modes) baselines.push_back(baseline_session(options, mode));
-  std::vector<Session*> sessions{&session};
-  for (Session& baseline : baselines) sessions.push_back(&baseline);
+  std::vector<Built> baselines;
+  for (const std::string& mode : modes) baselines.push_back(build_baseline(imported, wanted, mode));
+  std::vector<Built*> models{&built};
+  for (Built& baseline : baselines) models.push_back(&baseline);
   std::vector<Tensor> outputs;
-  (void)timed_run(session, inputs, &outputs);
-  const std::vector<std::vector<double>> times = timed_runs(sessions, inputs, warmup, duration);
+  (void)timed_run(built, inputs, &outputs);
+  const std::vector<std::vector<double>> times = timed_runs(models, inputs, warmup, duration);
 
   const Latency latency = summarize_latency(times.front());
-  nlohmann::json document = report_json(session, latency);
+  nlohmann::json document = report_json(imported, built.report, latency);
   Table table({"mode", "runs", "runs/s", "min ms", "median ms", "p90 ms", "p99 ms"});
-  table.add_row(latency_row(std::string(name_of(session.config.mode)), latency));
+  table.add_row(latency_row(std::string(name_of(imported.setup->config.mode)), latency));
   for (std::size_t i = 0; i < modes.size(); ++i) {
     const Latency other = summarize_latency(times[i + 1]);
     table.add_row(latency_row(modes[i] + " (baseline)", other));
     document["baselines"].push_back({{"mode", modes[i]}, {"latency_ms", latency_json(other)}});
   }
-  std::string text = summary_line(session) + table.to_string();
-  if (session.machine.gpu) text += device_line(*session.program, document);
-  if (!options.has("no-profile")) text += "\n" + profile_text(options, session, inputs, document);
+  std::string text = summary_line(imported.path, built.report) + table.to_string();
+  if (imported.setup->machine.gpu) text += device_line(built.program, document);
+  if (!options.has("no-profile")) text += "\n" + profile_text(options, built.program, inputs, document);
   say(options, text);
-  check_outputs(options, session, inputs, outputs, document);
+  check_outputs(options, wanted, imported, inputs, outputs, document);
   write_json(options, document);
   return 0;
 }

@@ -9,9 +9,9 @@ int verb_compile(std::span<const std::string> arguments) {
                   "Compiles a model and keeps the objects in the cache, so that later runs start at once.");
   options.add_model_options();
   if (!options.parse(arguments)) return 0;
-  const Session session = prepare_session(options.words().front(), compile_options(options));
-  say(options, summary_line(session));
-  write_json(options, report_json(session, std::nullopt));
+  const auto [imported, built] = prepare(options, compile_options(options));
+  say(options, summary_line(imported.path, built.report));
+  write_json(options, report_json(imported, built.report, std::nullopt));
   return 0;
 }
 

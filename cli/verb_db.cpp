@@ -29,7 +29,7 @@ void add_database_option(Options& options) {
 Database open_database(const Options& options) {
   CompileOptions wanted;
   if (options.has("db")) wanted.set["db.path"] = options.value("db");
-  Database database(session_paths(resolve_settings(wanted).config()).database);
+  Database database(database_path(resolve_settings(wanted).config()));
   if (!database.warning().empty()) throw IoError("{}", database.warning());
   return database;
 }
@@ -138,13 +138,15 @@ int db_why(Words arguments) {
       "differs.");
   options.add_model_options();
   if (!options.parse(arguments)) return 0;
-  const Session session = load_session(options.words().front(), compile_options(options));
-  const Database database(session_paths(session.config).database);
+  const CompileOptions wanted = compile_options(options);
+  const Imported imported = load(options.words().front(), begin(options, wanted), wanted.import);
+  const TuningKey key = imported.setup->key();
+  const Database database(imported.setup->database);
   if (!database.warning().empty()) throw IoError("{}", database.warning());
   Table table({"kernel", "class", "winner"});
-  for (const Kernel& kernel : session.plan.kernels) {
-    const std::optional<Winner> winner = database.find_winner(kernel, session.key());
-    const std::string miss = winner ? "" : database.explain_miss(kernel, session.key());
+  for (const Kernel& kernel : imported.plan->kernels) {
+    const std::optional<Winner> winner = database.find_winner(kernel, key);
+    const std::string miss = winner ? "" : database.explain_miss(kernel, key);
     table.add_row({kernel.id, std::string(kernel_class_name(kernel.kind)),
                    winner ? fmt::format("{} ({}, {} us)", winner->candidate.form.to_string(), winner->origin,
                                         microseconds(winner->median_us))

@@ -40,9 +40,9 @@ std::string readable(const Schedule& schedule) {
   return text;
 }
 
-std::string pass_section(const Session& session) {
+std::string pass_section(const Imported& imported) {
   Table table({"pass", "nodes before", "after", "ms"});
-  for (const PassReport& pass : session.passes) {
+  for (const PassReport& pass : imported.passes) {
     if (!pass.changed) continue;
     table.add_row({pass.name, std::to_string(pass.nodes_before), std::to_string(pass.nodes_after),
                    fmt::format("{:.1f}", pass.seconds * 1e3)});
@@ -110,26 +110,30 @@ Options explain_options() {
 int verb_explain(std::span<const std::string> arguments) {
   Options options = explain_options();
   if (!options.parse(arguments)) return 0;
-  Session session = choose_session(options.words().front(), compile_options(options));
-  print_warnings(session);
-  const Plan& plan = session.plan;
+  const CompileOptions wanted_options = compile_options(options);
+  const Imported imported =
+      load(options.words().front(), begin(options, wanted_options), wanted_options.import);
+  Chosen chosen = choose(imported);
+  print_warnings(chosen.report);
+  const Plan& plan = *imported.plan;
   const std::string wanted = options.has("kernel") ? options.value("kernel") : "";
   if (wanted.empty()) {
-    say(options, graph_text(session.graph) + pass_section(session) + launch_section(plan) +
-                     host_section(session.host.get()) + memory_section(plan));
+    say(options, graph_text(imported.transformed) + pass_section(imported) + launch_section(plan) +
+                     host_section(imported.host.get()) + memory_section(plan));
   }
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
     if (!plan.kernels[i].id.starts_with(wanted)) continue;
-    say(options, kernel_section(plan.kernels[i], session.choices[i], session.machine));
+    say(options, kernel_section(plan.kernels[i], chosen.choices[i], imported.setup->machine));
   }
   if (options.has("profile")) {
-    build_program(session);
-    print_warnings(session);
-    const std::vector<Tensor> inputs = make_inputs(options, session.imported);
-    const std::vector<LaunchTime> profile = profile_program(*session.program, inputs);
-    say(options, heading("where time goes") + profile_table(session.current_plan(), profile));
+    Built built = build_program(imported, chosen);
+    print_warnings(built.report);
+    const std::vector<Tensor> inputs = make_inputs(options, imported.graph);
+    const std::vector<LaunchTime> profile = profile_program(built.program, inputs);
+    say(options, heading("where time goes") + profile_table(plan, profile));
+    chosen.report = built.report;
   }
-  write_json(options, report_json(session, std::nullopt));
+  write_json(options, report_json(imported, chosen.report, std::nullopt));
   return 0;
 }
 

@@ -19,20 +19,20 @@ int verb_export(std::span<const std::string> arguments) {
   options.add_model_options();
   if (!options.parse(arguments)) return 0;
   if (!options.has("output")) throw UsageError("--output DIR is missing; see sylvite export --help");
-  Session session = prepare_session(options.words().front(), compile_options(options));
+  auto [imported, built] = prepare(options, compile_options(options));
   ExportOptions wanted;
   wanted.folder = options.value("output");
-  if (options.has("name")) wanted.name = options.value("name");
+  wanted.name = options.has("name") ? options.value("name") : identifier_of(imported.path);
   if (options.has("architectures")) wanted.architectures = split(options.value("architectures"), ',');
-  const ExportReport report = export_model(session, wanted);
-  session.report.warnings = report.warnings;
-  print_warnings(session);
-  std::string text = summary_line(session);
+  const ExportReport report = export_model(built, wanted);
+  built.report.warnings = report.warnings;
+  print_warnings(built.report);
+  std::string text = summary_line(imported.path, built.report);
   for (const std::string& file : report.files) text += file + "\n";
   text += fmt::format("library {}, weights {}\n", format_bytes(report.library_bytes),
                       format_bytes(report.weight_bytes));
   say(options, text);
-  nlohmann::json document = report_json(session, std::nullopt);
+  nlohmann::json document = report_json(imported, built.report, std::nullopt);
   document["export"] = {{"name", report.name},
                         {"files", report.files},
                         {"library_bytes", report.library_bytes},

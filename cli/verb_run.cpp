@@ -113,15 +113,16 @@ int verb_run(std::span<const std::string> arguments) {
   if (!options.parse(arguments)) return 0;
   const std::string& format = options.value("output-format");
   if (format != "npy" && format != "pb") throw UsageError("--output-format {}: expected npy or pb", format);
-  Session session = prepare_session(options.words().front(), compile_options(options));
-  const std::vector<Tensor> inputs = make_inputs(options, session.imported);
+  const CompileOptions wanted = compile_options(options);
+  auto [imported, built] = prepare(options, wanted);
+  const std::vector<Tensor> inputs = make_inputs(options, imported.graph);
   std::vector<Tensor> outputs;
-  const double seconds = timed_run(session, inputs, &outputs);
-  if (options.has("output-dir"))
-    write_outputs(options.value("output-dir"), format, output_names(session), outputs);
-  say(options, summary_line(session) + output_table(output_names(session), outputs));
-  nlohmann::json document = report_json(session, summarize_latency({seconds}));
-  check_outputs(options, session, inputs, outputs, document);
+  const double seconds = timed_run(built, inputs, &outputs);
+  const std::vector<std::string> names = output_names(imported);
+  if (options.has("output-dir")) write_outputs(options.value("output-dir"), format, names, outputs);
+  say(options, summary_line(imported.path, built.report) + output_table(names, outputs));
+  nlohmann::json document = report_json(imported, built.report, summarize_latency({seconds}));
+  check_outputs(options, wanted, imported, inputs, outputs, document);
   write_json(options, document);
   return 0;
 }

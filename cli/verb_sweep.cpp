@@ -53,7 +53,7 @@ std::string plan_table(const SweepPlan& plan, const std::vector<SweepStatus>& st
 std::string database_path(const Options& options) {
   CompileOptions wanted;
   if (options.has("db")) wanted.set["db.path"] = options.value("db");
-  return session_paths(resolve_settings(wanted).config()).database;
+  return sylvite::database_path(resolve_settings(wanted).config());
 }
 
 }  // namespace
@@ -68,8 +68,8 @@ int verb_sweep(std::span<const std::string> arguments) {
   print("{}", plan_table(plan, sweep_status(plan, database)));
   if (options.has("plan")) return 0;
   const SweepReport report = run_sweep(plan, database, [&](std::size_t index, const SweepItem& item) {
-    Session session = prepare_session(item.model, item_options(options, item));
-    print("{}/{} {}", index + 1, plan.items.size(), summary_line(session));
+    const Prepared prepared = prepare(item.model, make_setup(item_options(options, item)), {});
+    print("{}/{} {}", index + 1, plan.items.size(), summary_line(item.model, prepared.built.report));
   });
   for (const std::string& error : report.errors) fmt::print(stderr, "sylvite: error: {}\n", error);
   print("{} done now, {} done before, {} failed\n", report.done, report.skipped, report.failed);

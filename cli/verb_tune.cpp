@@ -12,12 +12,11 @@ std::vector<int> launch_counts(const Plan& plan) {
   return counts;
 }
 
-std::string kernel_table(const Session& session) {
-  const Plan& plan = session.current_plan();
+std::string kernel_table(const Plan& plan, const std::vector<Choice>& choices) {
   const std::vector<int> launches = launch_counts(plan);
   Table table({"kernel", "class", "launches", "median us", "form", "from"});
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
-    const Choice& choice = session.choices[i];
+    const Choice& choice = choices[i];
     table.add_row({plan.kernels[i].id, std::string(kernel_class_name(plan.kernels[i].kind)),
                    std::to_string(launches[i]),
                    choice.median_us > 0 ? fmt::format("{:.1f}", choice.median_us) : "-",
@@ -37,9 +36,9 @@ int verb_tune(std::span<const std::string> arguments) {
   if (!options.parse(arguments)) return 0;
   CompileOptions wanted = compile_options(options, "max-autotune");
   wanted.set.emplace("tune.extend", "true");  // whoever says `tune` again wants more of it
-  const Session session = prepare_session(options.words().front(), wanted);
-  say(options, summary_line(session) + kernel_table(session));
-  write_json(options, report_json(session, std::nullopt));
+  const auto [imported, built] = prepare(options, wanted);
+  say(options, summary_line(imported.path, built.report) + kernel_table(*imported.plan, built.choices));
+  write_json(options, report_json(imported, built.report, std::nullopt));
   return 0;
 }
 

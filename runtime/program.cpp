@@ -73,8 +73,9 @@ void check_input(const Buffer& wanted, const Tensor& given, std::size_t number) 
 }  // namespace
 
 struct Program::Rep {
-  Rep(Plan given, const ProgramOptions& wanted)
-      : plan(std::move(given)),
+  Rep(std::shared_ptr<const Plan> given, const ProgramOptions& wanted)
+      : shared_plan(std::move(given)),
+        plan(*shared_plan),
         options(wanted),
         context(wanted.threads),
         arena(wanted.on_device ? 0 : static_cast<std::size_t>(plan.arena_bytes)) {}
@@ -97,7 +98,8 @@ struct Program::Rep {
     return plan.buffers.at(static_cast<std::size_t>(plan.outputs[number]));
   }
 
-  Plan plan;
+  std::shared_ptr<const Plan> shared_plan;
+  const Plan& plan;
   ProgramOptions options;
   RunContext context;
   void* user_context = &context;
@@ -283,8 +285,8 @@ Tensor Program::Rep::result(std::size_t number) const {
   throw InternalError("corrupt kind of output {}", number);
 }
 
-Program::Program(Plan plan, const std::vector<CompiledKernel>& kernels, const ProgramOptions& options,
-                 const Program* donor)
+Program::Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKernel>& kernels,
+                 const ProgramOptions& options, const Program* donor)
     : rep_(std::make_unique<Rep>(std::move(plan), options)) {
   rep_->load(kernels, donor != nullptr ? &donor->bindings().weights : nullptr);
   rep_->make_output_pools();

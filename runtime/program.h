@@ -52,11 +52,11 @@ struct DeviceNotes {
 /// programs are independent. Movable.
 class Program {
  public:
-  /// `kernels[i]` implements plan.kernels[i]. Links the objects, packs the weights, allocates the arena.
+  /// `kernels[i]` implements plan->kernels[i]; the plan is shared. Links the objects, packs the weights, allocates the arena.
   /// With a `donor`, a program of the same plan, weights that it has in the same packing are shared.
   /// Throws IoError when an object does not link. Touches no device.
-  Program(Plan plan, const std::vector<CompiledKernel>& kernels, const ProgramOptions& options,
-          const Program* donor = nullptr);
+  Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKernel>& kernels,
+          const ProgramOptions& options, const Program* donor = nullptr);
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;

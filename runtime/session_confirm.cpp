@@ -7,6 +7,7 @@
 
 #include "autotune/confirm.h"
 #include "base/clock.h"
+#include "runtime/build.h"
 
 namespace sylvite {
 namespace {
@@ -38,24 +39,24 @@ struct Defaults {
   std::vector<std::size_t> challenged;
 };
 
-Defaults make_defaults(Session& session) {
+Defaults make_defaults(const Imported& imported, Chosen& chosen) {
   Defaults defaults;
-  defaults.choices = session.choices;
-  for (std::size_t i = 0; i < session.choices.size(); ++i) {
-    Candidate candidate = default_candidate(session.plan.kernels[i], session.machine);
-    if (candidate == session.choices[i].candidate) continue;
-    defaults.choices[i] = {std::move(candidate), Origin::heuristic, 0, "", "", ""};
+  defaults.choices = chosen.choices;
+  for (std::size_t i = 0; i < chosen.choices.size(); ++i) {
+    Candidate candidate = default_candidate(imported.plan->kernels[i], imported.setup->machine);
+    if (candidate == chosen.choices[i].candidate) continue;
+    defaults.choices[i] = {std::move(candidate)};
     defaults.challenged.push_back(i);
   }
   if (defaults.challenged.empty()) return defaults;
-  get_objects(session);
-  for (std::size_t i = 0; i < session.choices.size(); ++i) {
+  get_objects(imported, chosen);
+  for (std::size_t i = 0; i < chosen.choices.size(); ++i) {
     const bool differs = std::ranges::binary_search(defaults.challenged, i);
-    if (!differs) defaults.choices[i] = session.choices[i];
+    if (!differs) defaults.choices[i] = chosen.choices[i];
   }
-  std::swap(session.choices, defaults.choices);
-  get_objects(session);
-  std::swap(session.choices, defaults.choices);
+  std::swap(chosen.choices, defaults.choices);
+  get_objects(imported, chosen);
+  std::swap(chosen.choices, defaults.choices);
   return defaults;
 }
 
@@ -63,27 +64,27 @@ std::string result_of(const RaceVerdict& verdict) {
   return verdict.won() ? "won" : verdict.lost() ? "lost" : "tie";
 }
 
-void store_races(const Session& session, Database& database, const Defaults& defaults,
+void store_races(const Imported& imported, const Chosen& chosen, Database& database, const Defaults& defaults,
                  const std::pair<ModelTimes, ModelTimes>& times) {
   for (const std::size_t i : defaults.challenged) {
     const std::vector<double>& incumbent = times.first.kernel_us[i];
     const std::vector<double>& challenger = times.second.kernel_us[i];
     Race race{defaults.choices[i].candidate,
-              session.choices[i].candidate,
+              chosen.choices[i].candidate,
               incumbent,
               challenger,
               result_of(compare_samples(incumbent, challenger)),
               RaceScope::model};
-    database.record_race(session.plan.kernels[i], session.key(), race);
+    database.record_race(imported.plan->kernels[i], imported.setup->key(), race);
   }
 }
 
 /// The default candidate takes the winner's place, here and in the database.
-void revert(Session& session, Database& database, const Defaults& defaults, std::size_t i,
-            const std::string& why) {
-  const Kernel& kernel = session.plan.kernels[i];
-  const TuningKey key = session.key();
-  Choice& choice = session.choices[i];
+void revert(const Imported& imported, Chosen& chosen, Database& database, const Defaults& defaults,
+            std::size_t i, const std::string& why) {
+  const Kernel& kernel = imported.plan->kernels[i];
+  const TuningKey key = imported.setup->key();
+  Choice& choice = chosen.choices[i];
   choice = defaults.choices[i];
   choice.why = why;
   std::optional<Winner> winner = database.find_winner(kernel, key);
@@ -99,8 +100,8 @@ void revert(Session& session, Database& database, const Defaults& defaults, std:
 
 /// Reverts those that do not hold; the others say how they did. Returns how many still differ from the
 /// default.
-std::size_t keep_what_holds(Session& session, Database& database, const Defaults& defaults,
-                            const std::pair<ModelTimes, ModelTimes>& times) {
+std::size_t keep_what_holds(const Imported& imported, Chosen& chosen, Database& database,
+                            const Defaults& defaults, const std::pair<ModelTimes, ModelTimes>& times) {
   const std::vector<bool> holds = holds_in_model(times.first, times.second);
   std::size_t kept = 0;
   for (const std::size_t i : defaults.challenged) {
@@ -108,41 +109,42 @@ std::size_t keep_what_holds(Session& session, Database& database, const Defaults
     const std::string why =
         fmt::format("{:.3f} of the time of the default schedule in the whole model", ratio);
     if (holds[i]) {
-      session.choices[i].why = why;
+      chosen.choices[i].why = why;
       ++kept;
     } else {
-      revert(session, database, defaults, i, "the search's winner took " + why);
+      revert(imported, chosen, database, defaults, i, "the search's winner took " + why);
     }
   }
   return kept;
 }
 
-void confirm(Session& session, Database& database, const Defaults& defaults, double deadline) {
-  Program incumbent = make_program(session, session.plan, defaults.choices, nullptr);
+void confirm(const Imported& imported, Chosen& chosen, Database& database, const Defaults& defaults,
+             double deadline) {
+  Program incumbent = make_program(imported, defaults.choices);
   const ProfiledRun run_incumbent(incumbent);
   std::pair<ModelTimes, ModelTimes> times;
   {
-    Program challenger = make_program(session, session.plan, session.choices, &incumbent);
+    Program challenger = make_program(imported, chosen.choices, &incumbent);
     const double middle = (steady_seconds() + deadline) / 2;
     times = race_programs(run_incumbent, ProfiledRun(challenger), middle, steady_seconds);
   }
   if (times.first.run_us.size() < least_confirming_runs) return;
-  store_races(session, database, defaults, times);
-  if (keep_what_holds(session, database, defaults, times) == 0) return;
-  Program mixed = make_program(session, session.plan, session.choices, &incumbent);
+  store_races(imported, chosen, database, defaults, times);
+  if (keep_what_holds(imported, chosen, database, defaults, times) == 0) return;
+  Program mixed = make_program(imported, chosen.choices, &incumbent);
   times = race_programs(run_incumbent, ProfiledRun(mixed), deadline, steady_seconds);
   if (!compare_samples(times.first.run_us, times.second.run_us).lost()) return;
   for (const std::size_t i : defaults.challenged)
-    revert(session, database, defaults, i, "all winners together made the model slower");
+    revert(imported, chosen, database, defaults, i, "all winners together made the model slower");
 }
 
 }  // namespace
 
-void confirm_winners(Session& session, Database& database, double deadline) {
-  const Defaults defaults = make_defaults(session);
+void confirm_winners(const Imported& imported, Chosen& chosen, Database& database, double deadline) {
+  const Defaults defaults = make_defaults(imported, chosen);
   if (defaults.challenged.empty()) return;
   try {
-    confirm(session, database, defaults, deadline);
+    confirm(imported, chosen, database, defaults, deadline);
   } catch (const KernelError&) {
     // build_program meets the same candidate and replaces it, with a warning.
   }

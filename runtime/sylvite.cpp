@@ -5,12 +5,9 @@
 namespace sylvite {
 namespace {
 
-CompiledModel finish(Session session) {
-  choose_candidates(session);
-  build_program(session);
-  auto rep = std::make_unique<CompiledModel::Rep>();
-  rep->session = std::move(session);
-  return CompiledModel(std::move(rep));
+CompiledModel finish(const Imported& imported) {
+  return CompiledModel(
+      std::make_unique<CompiledModel::Rep>(build_program(imported, choose_candidates(imported))));
 }
 
 std::vector<std::string> names_of(const Plan& plan, const std::vector<BufferId>& ids) {
@@ -31,10 +28,10 @@ std::vector<std::string> names_of(const std::vector<ModelPort>& ports) {
   return names;
 }
 
-void check_types_known(const Session& session) {
-  if (session.host == nullptr) return;
-  const HostStep step = session.host->steps().empty() ? HostStep{"an output", "it is no tensor"}
-                                                      : session.host->steps().front();
+void check_types_known(const Built& built) {
+  if (built.host == nullptr) return;
+  const HostStep step =
+      built.host->steps().empty() ? HostStep{"an output", "it is no tensor"} : built.host->steps().front();
   throw UnsupportedError("the model's types are not all known before it runs: {}: {}", step.name,
                          step.reason);
 }
@@ -63,52 +60,52 @@ CompiledModel& CompiledModel::operator=(CompiledModel&&) noexcept = default;
 CompiledModel::~CompiledModel() = default;
 
 std::vector<Tensor> CompiledModel::run(const std::vector<Tensor>& inputs) {
-  return run_tensors(rep_->session, inputs);
+  return run_tensors(rep_->built, inputs);
 }
 
 void CompiledModel::run_on_device(const std::vector<DeviceTensor>& inputs,
                                   const std::vector<DeviceTensor>& outputs, void* stream) {
-  check_types_known(rep_->session);
-  const Plan& plan = rep_->session.current_plan();
+  check_types_known(rep_->built);
+  const Plan& plan = rep_->built.program.plan();
   const DeviceArguments arguments = {addresses_of(plan, plan.inputs, inputs, "input"),
                                      addresses_of(plan, plan.outputs, outputs, "output")};
-  rep_->session.program->run_on(static_cast<cuda::StreamHandle>(stream), arguments);
+  rep_->built.program.run_on(static_cast<cuda::StreamHandle>(stream), arguments);
 }
 
 std::vector<HostValue> CompiledModel::run_values(const std::vector<HostValue>& inputs) {
-  return run_session(rep_->session, inputs);
+  return sylvite::run_values(rep_->built, inputs);
 }
 
 std::vector<HostStep> CompiledModel::host_steps() const {
-  const Session& session = rep_->session;
-  return session.host == nullptr ? std::vector<HostStep>() : session.host->steps();
+  const HostPart* host = rep_->built.host.get();
+  return host == nullptr ? std::vector<HostStep>() : host->steps();
 }
 
 const CompileReport& CompiledModel::report() const {
-  return rep_->session.report;
+  return rep_->built.report;
 }
 
 std::vector<std::string> CompiledModel::input_names() const {
-  if (const HostPart* host = rep_->session.host.get()) return names_of(host->inputs());
-  const Plan& plan = rep_->session.current_plan();
+  if (const HostPart* host = rep_->built.host.get()) return names_of(host->inputs());
+  const Plan& plan = rep_->built.program.plan();
   return names_of(plan, plan.inputs);
 }
 
 std::vector<TensorType> CompiledModel::input_types() const {
-  check_types_known(rep_->session);
-  const Plan& plan = rep_->session.current_plan();
+  check_types_known(rep_->built);
+  const Plan& plan = rep_->built.program.plan();
   return types_of(plan, plan.inputs);
 }
 
 std::vector<std::string> CompiledModel::output_names() const {
-  if (const HostPart* host = rep_->session.host.get()) return names_of(host->outputs());
-  const Plan& plan = rep_->session.current_plan();
+  if (const HostPart* host = rep_->built.host.get()) return names_of(host->outputs());
+  const Plan& plan = rep_->built.program.plan();
   return names_of(plan, plan.outputs);
 }
 
 std::vector<TensorType> CompiledModel::output_types() const {
-  check_types_known(rep_->session);
-  const Plan& plan = rep_->session.current_plan();
+  check_types_known(rep_->built);
+  const Plan& plan = rep_->built.program.plan();
   return types_of(plan, plan.outputs);
 }
 
@@ -131,11 +128,11 @@ DType dtype_of_dlpack(int code, int bits, int lanes) {
 }
 
 CompiledModel compile(const std::string& onnx_path, const CompileOptions& options) {
-  return finish(load_model(onnx_path, options));
+  return finish(load_model(onnx_path, make_setup(options), options.import));
 }
 
 CompiledModel compile(Graph graph, const CompileOptions& options) {
-  return finish(load_graph(std::move(graph), options));
+  return finish(load_graph(std::move(graph), make_setup(options)));
 }
 
 }  // namespace sylvite

@@ -54,14 +54,14 @@ std::string with_header(const std::string& weights, const std::string& id) {
 }
 
 /// All but the id, which is of the tables, too.
-ExportedModel describe(const Session& session, const std::string& name, WeightsFile& weights) {
-  const Program& program = *session.program;
+ExportedModel describe(const Built& built, const std::string& name, WeightsFile& weights) {
+  const Program& program = built.program;
   ExportedModel model;
   model.name = name;
   model.plan = &program.plan();
   model.bindings = &program.bindings();
-  model.target = session.machine.target;
-  for (const Choice& choice : session.choices) model.symbols.push_back(choice.symbol);
+  model.target = built.setup->machine.target;
+  for (const Choice& choice : built.choices) model.symbols.push_back(choice.symbol);
   const PackedWeights& packed = model.bindings->weights;
   for (std::size_t slot = 0; slot < packed.size(); ++slot)
     model.slot_offsets.push_back(weights.add(packed.at(slot)));
@@ -91,20 +91,20 @@ std::string identified(ExportedModel& model, const WeightsFile& weights, Tables 
   return tables(model);
 }
 
-Sources cpu_sources(const Session& session, ExportedModel& model, const WeightsFile& weights) {
+Sources cpu_sources(const Built& built, ExportedModel& model, const WeightsFile& weights) {
   Sources sources;
   sources.tables = identified(model, weights, tables_source);
   sources.header = interface_header(model);
   sources.objects = {{"sylvite_launcher.o", embedded::launcher_object},
                      {"halide_runtime.o", embedded::halide_runtime}};
-  for (const Choice& choice : session.choices)
+  for (const Choice& choice : built.choices)
     sources.objects.emplace_back(choice.symbol + ".o", choice.object);
   return sources;
 }
 
-Sources cuda_sources(Session& session, ExportedModel& model, const WeightsFile& weights,
+Sources cuda_sources(Built& built, ExportedModel& model, const WeightsFile& weights,
                      std::vector<std::string> architectures, std::vector<std::string>& warnings) {
-  const DeviceNotes notes = session.program->device_notes();
+  const DeviceNotes notes = built.program.device_notes();
   if (architectures.empty())
     architectures.push_back(fmt::format("sm_{}", cuda::Device::get().properties().capability));
   const std::vector<std::vector<CudaCode>> codes = device_codes(notes, architectures, warnings);
@@ -179,18 +179,17 @@ std::string identifier_of(const std::string& model_path) {
   return is_identifier(name) ? name : "model_" + name;
 }
 
-ExportReport export_model(Session& session, const ExportOptions& options) {
-  if (!session.program) throw InternalError("export needs a built program");
-  if (session.host != nullptr) refuse_host_steps(*session.host);
+ExportReport export_model(Built& built, const ExportOptions& options) {
+  if (built.host != nullptr) refuse_host_steps(*built.host);
   ExportReport report;
-  report.name = options.name.empty() ? identifier_of(session.model_path) : options.name;
+  report.name = options.name;
   if (!is_identifier(report.name))
     throw UsageError("'{}' cannot name an exported model: it must be a C identifier", report.name);
   WeightsFile weights;
-  ExportedModel model = describe(session, report.name, weights);
+  ExportedModel model = describe(built, report.name, weights);
   const Sources sources = is_gpu_target(model.target)
-                              ? cuda_sources(session, model, weights, options.architectures, report.warnings)
-                              : cpu_sources(session, model, weights);
+                              ? cuda_sources(built, model, weights, options.architectures, report.warnings)
+                              : cpu_sources(built, model, weights);
   make_folder(options.folder);
   const auto path = [&](const std::string& file) {
     return report.files.emplace_back(options.folder + "/" + file);

@@ -13,7 +13,7 @@ namespace sylvite {
 
 struct ExportOptions {
   std::string folder;             ///< made when missing; files of an earlier export are replaced
-  std::string name;               ///< C identifier; "" makes one of the model's file name
+  std::string name = "model";     ///< C identifier
   std::string c_compiler = "cc";  ///< compiles the tables; without one, users' CMake projects compile them
   /// For a GPU: what machine code is made for, e.g. "sm_90"; empty: this machine's GPU.
   std::vector<std::string> architectures;
@@ -28,9 +28,9 @@ struct ExportReport {
 };
 
 /// Writes NAME.h, libNAME.a, NAME.weights, NAME.c (the tables, as source) and NAMEConfig.cmake.
-/// REQUIRES session.program. Throws UsageError for a bad name or architecture, IoError when something cannot
+/// Throws UsageError for a bad name or architecture, IoError when something cannot
 /// be written.
-[[nodiscard]] ExportReport export_model(Session& session, const ExportOptions& options);
+[[nodiscard]] ExportReport export_model(Built& built, const ExportOptions& options);
 
 /// The model's file name as a C identifier: "resnet-18.onnx" becomes resnet_18.
 [[nodiscard]] std::string identifier_of(const std::string& model_path);

@@ -36,20 +36,19 @@ CompileOptions compile_options(const std::string& mode, const EngineOptions& opt
 }
 
 /// Twice: the second run finds what the first left in the arena.
-std::vector<Tensor> run_twice(Session& session, const std::vector<Tensor>& inputs) {
-  (void)session.program->run(inputs);
-  return session.program->run(inputs);
+std::vector<Tensor> run_twice(Program& program, const std::vector<Tensor>& inputs) {
+  (void)program.run(inputs);
+  return program.run(inputs);
 }
 
 std::vector<Tensor> run_mode(const Graph& graph, const std::vector<Tensor>& inputs,
                              const CompileOptions& options, EngineNotes& notes) {
-  Session session = load_graph(graph, options);
-  choose_candidates(session);
-  build_program(session);
-  if (!session.report.warnings.empty()) throw InternalError("warning: {}", session.report.warnings.front());
-  notes.trials += session.report.trials;
-  for (const Choice& choice : session.choices) notes.text += choice.candidate.to_string();
-  return run_twice(session, inputs);
+  const Imported imported = load_graph(graph, make_setup(options));
+  Built built = build_program(imported, choose_candidates(imported));
+  if (!built.report.warnings.empty()) throw InternalError("warning: {}", built.report.warnings.front());
+  notes.trials += built.report.trials;
+  for (const Choice& choice : built.choices) notes.text += choice.candidate.to_string();
+  return run_twice(built.program, inputs);
 }
 
 std::vector<Tensor> run_default(const Graph& graph, const std::vector<Tensor>& inputs,
@@ -78,18 +77,16 @@ std::vector<Tensor> run_max_autotune(const Graph& graph, const std::vector<Tenso
 
 std::vector<Tensor> run_random(const Graph& graph, const std::vector<Tensor>& inputs,
                                const EngineOptions& options, EngineNotes& notes) {
-  Session session = load_graph(graph, compile_options("default", options));
+  const Imported imported = load_graph(graph, make_setup(compile_options("default", options)));
   std::mt19937 random(options.seed);
-  for (const Kernel& kernel : session.plan.kernels) {
-    Choice& choice = session.choices.emplace_back();
-    choice.candidate = random_candidate(kernel, session.machine, random);
-    choice.origin = Origin::search;
-  }
-  for (std::size_t i = 0; i < session.choices.size(); ++i)
-    notes.text += session.plan.kernels[i].text + session.choices[i].candidate.to_string();
-  build_program(session);
-  for (const std::string& warning : session.report.warnings) notes.text += warning + "\n";
-  return run_twice(session, inputs);
+  Chosen chosen = choose_each(imported, [&](const Kernel& kernel) {
+    return Choice{random_candidate(kernel, imported.setup->machine, random), Origin::search};
+  });
+  for (std::size_t i = 0; i < chosen.choices.size(); ++i)
+    notes.text += imported.plan->kernels[i].text + chosen.choices[i].candidate.to_string();
+  Built built = build_program(imported, std::move(chosen));
+  for (const std::string& warning : built.report.warnings) notes.text += warning + "\n";
+  return run_twice(built.program, inputs);
 }
 
 constexpr Engine engines[] = {

@@ -57,36 +57,36 @@ std::vector<Tensor> blank(const std::vector<Tensor>& like) {
 
 class gpu_export : public GpuTest {
  protected:
-  Session session(const std::string& graph) {
+  Built build(const std::string& graph) {
     CompileOptions options = test_options(folder_.path());
     options.set["compile.device"] = "cuda";
     options.set["runtime.cuda_graph"] = graph;
-    return build_session(sample_graph(), options);
+    return build_graph(sample_graph(), options);
   }
   TemporaryFolder folder_;
 };
 
 TEST_F(gpu_export, runs_on_the_callers_memory_and_stream) {
   for (const char* graph : {"false", "true"}) {
-    Session made = session(graph);
+    Built made = build(graph);
     for (const int seed : {5, 6}) {  // the second time elsewhere
       const Tensor x = sample_tensor(DType::bf16, {128, 256}, seed);
-      const std::vector<Tensor> wanted = made.program->run({x});
+      const std::vector<Tensor> wanted = made.program.run({x});
       EXPECT_LT(error_of(wanted[1], interpret(sample_graph(), {x})[1]), 1e-2);
       OnCard inputs({x});
       OnCard outputs(blank(wanted));
       for (int times = 0; times < 2; ++times)
-        made.program->run_on(outputs.stream.get(), {inputs.addresses, outputs.addresses});
+        made.program.run_on(outputs.stream.get(), {inputs.addresses, outputs.addresses});
       outputs.expect(wanted);
       DeviceArguments crooked = {inputs.addresses, outputs.addresses};
       crooked.inputs[0] += 2;
-      EXPECT_THROW(made.program->run_on(nullptr, crooked), InputError);
+      EXPECT_THROW(made.program.run_on(nullptr, crooked), InputError);
     }
   }
 }
 
 TEST_F(gpu_export, exported_models_run_without_the_compiler) {
-  Session made = session("false");
+  Built made = build("false");
   ExportOptions options;
   options.folder = folder_.path() + "/out";
   options.name = "sample";
@@ -105,7 +105,7 @@ TEST_F(gpu_export, exported_models_run_without_the_compiler) {
   sylvite_model* model = nullptr;
   ASSERT_EQ(create((options.folder + "/sample.weights").c_str(), &model), SYLVITE_OK) << message(nullptr);
   const Tensor x = sample_tensor(DType::bf16, {128, 256}, 7);
-  const std::vector<Tensor> wanted = made.program->run({x});
+  const std::vector<Tensor> wanted = made.program.run({x});
 
   std::vector<Tensor> results = blank(wanted);
   std::vector<void*> outputs;

@@ -75,14 +75,14 @@ TEST(ProgramTest, WinogradFiltersAreTransformedOnLoading) {
                                      {"pads", Dims{1, 1, 1, 1}},
                                      {"groups", std::int64_t{1}}});
   graph.outputs = {graph.add(Op::relu, {product})};
-  Session session = load_graph(graph, test_options(folder.path()));
-  choose_candidates(session);
-  ASSERT_EQ(choose_space(session, "conv_winograd"), 1);
-  build_program(session);
-  EXPECT_THAT(session.report.warnings, testing::IsEmpty());
+  const Imported imported = load_graph(graph, make_setup(test_options(folder.path())));
+  Chosen chosen = choose_candidates(imported);
+  ASSERT_EQ(choose_space(imported, chosen, "conv_winograd"), 1);
+  Built built = build_program(imported, chosen);
+  EXPECT_THAT(built.report.warnings, testing::IsEmpty());
   const Tensor image = sample_tensor(DType::f32, {1, 16, 11, 9});
   const Tensor expected = interpret(graph, {image})[0];
-  expect_near(session.program->run({image})[0], expected);
+  expect_near(built.program.run({image})[0], expected);
 }
 
 TEST(ProgramTest, OutputsMayBeInputsWeightsViewsAndEachOther) {
@@ -122,18 +122,18 @@ class ProgramErrorsTest : public testing::Test {
     Graph graph;
     const ValueId x = graph.add_input("image", make_type(DType::f32, {2, 3}));
     graph.outputs = {graph.add(Op::relu, {x})};
-    session_ = build_session(std::move(graph), test_options(folder_.path()));
+    built_.emplace(build_graph(std::move(graph), test_options(folder_.path())));
   }
   std::string message_for(const std::vector<Tensor>& inputs) {
     try {
-      (void)session_.program->run(inputs);
+      (void)built_->program.run(inputs);
     } catch (const InputError& error) {
       return error.what();
     }
     return "";
   }
   TemporaryFolder folder_;
-  Session session_;
+  std::optional<Built> built_;
 };
 
 TEST_F(ProgramErrorsTest, WrongInputsAreNamed) {
@@ -146,24 +146,24 @@ TEST_F(ProgramErrorsTest, WrongInputsAreNamed) {
 TEST_F(ProgramErrorsTest, UnalignedInputsAreCopied) {
   const std::vector<float> values = {0, 1, -2, 3, -4, 5, -6, 7};
   const Tensor unaligned(DType::f32, {2, 3}, nullptr, values.data() + 1);
-  const std::vector<Tensor> outputs = session_.program->run({unaligned});
+  const std::vector<Tensor> outputs = built_->program.run({unaligned});
   EXPECT_THAT(outputs[0].view<float>(), testing::ElementsAre(1, 0, 3, 0, 5, 0));
 }
 
 TEST_F(ProgramErrorsTest, ResultsOutliveTheProgramAndLaterRuns) {
   const Tensor ones = Tensor::of<float>(DType::f32, {2, 3}, {1, 1, 1, 1, 1, 1});
   const Tensor twos = Tensor::of<float>(DType::f32, {2, 3}, {2, 2, 2, 2, 2, 2});
-  const std::vector<Tensor> first = session_.program->run({ones});
-  const std::vector<Tensor> second = session_.program->run({twos});
-  session_.program.reset();
+  const std::vector<Tensor> first = built_->program.run({ones});
+  const std::vector<Tensor> second = built_->program.run({twos});
+  built_.reset();
   EXPECT_EQ(first[0].view<float>()[5], 1);
   EXPECT_EQ(second[0].view<float>()[5], 2);
 }
 
 TEST_F(ProgramErrorsTest, ProfilesEveryLaunch) {
   std::vector<LaunchTime> profile;
-  (void)session_.program->run({Tensor(DType::f32, {2, 3})}, &profile);
-  ASSERT_THAT(profile, SizeIs(session_.program->plan().launches.size()));
+  (void)built_->program.run({Tensor(DType::f32, {2, 3})}, &profile);
+  ASSERT_THAT(profile, SizeIs(built_->program.plan().launches.size()));
   EXPECT_GT(profile[0].duration_us, 0);
   EXPECT_THAT(chrome_trace({profile, profile}), HasSubstr(R"("kernel": ")" + profile[0].kernel_id));
 }

@@ -24,9 +24,8 @@ void add_bytes(onnx::GraphProto& graph, const std::string& name, const Dims& dim
 
 std::vector<Tensor> run_once(const onnx::ModelProto& model, const std::vector<Tensor>& inputs) {
   const TemporaryFolder folder;
-  Session session =
-      build_session(import_onnx_bytes(model.SerializeAsString(), ""), test_options(folder.path()));
-  return session.program->run(inputs);
+  Built built = build_graph(import_onnx_bytes(model.SerializeAsString(), ""), test_options(folder.path()));
+  return built.program.run(inputs);
 }
 
 /// saturate(round_half_even(x / scale) + zero_point), as ONNX defines it.

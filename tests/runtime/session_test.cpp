@@ -64,11 +64,11 @@ TEST(SessionTest, QuantizesDynamically) {
   const TemporaryFolder folder;
   CompileOptions options = test_options(folder.path());
   options.set["compile.precision"] = "int8-dynamic";
-  Session session = build_session(graph, options);
-  EXPECT_THAT(session.report.warnings, IsEmpty());
-  EXPECT_EQ(session.key().precision, "int8-dynamic");
-  EXPECT_THAT(session.program->plan().kernels.back().text, HasSubstr("quantized_matmul"));
-  const Tensor actual = session.program->run(inputs)[0];
+  Built built = build_graph(graph, options);
+  EXPECT_THAT(built.report.warnings, IsEmpty());
+  EXPECT_EQ(built.setup->key().precision, "int8-dynamic");
+  EXPECT_THAT(built.program.plan().kernels.back().text, HasSubstr("quantized_matmul"));
+  const Tensor actual = built.program.run(inputs)[0];
   const double lost = distance(interpret(quantize_products(graph), inputs)[0], interpret(graph, inputs)[0]);
   EXPECT_GT(lost, 1e-3);
   EXPECT_LT(lost, 0.02);
@@ -80,15 +80,15 @@ TEST(SessionTest, StoresBf16WhereTheProcessorMultipliesIt) {
   const TemporaryFolder folder;
   CompileOptions options = test_options(folder.path());
   options.set["compile.precision"] = "bf16";
-  Session session = load_graph(small_graph(), options);
-  if (session.machine.bf16_products) {
-    EXPECT_THAT(session.report.warnings, IsEmpty());
-    EXPECT_EQ(session.key().precision, "bf16");
-    EXPECT_THAT(session.plan.kernels.back().text, HasSubstr("bf16"));
+  const Imported imported = load_graph(small_graph(), make_setup(options));
+  if (imported.setup->machine.bf16_products) {
+    EXPECT_THAT(imported.report.warnings, IsEmpty());
+    EXPECT_EQ(imported.setup->key().precision, "bf16");
+    EXPECT_THAT(imported.plan->kernels.back().text, HasSubstr("bf16"));
   } else {
-    EXPECT_THAT(session.report.warnings, ElementsAre(HasSubstr("AVX512_BF16")));
-    EXPECT_EQ(session.key().precision, "f32");
-    EXPECT_THAT(session.plan.kernels.back().text, Not(HasSubstr("bf16")));
+    EXPECT_THAT(imported.report.warnings, ElementsAre(HasSubstr("AVX512_BF16")));
+    EXPECT_EQ(imported.setup->key().precision, "f32");
+    EXPECT_THAT(imported.plan->kernels.back().text, Not(HasSubstr("bf16")));
   }
 }
 
@@ -97,7 +97,7 @@ TEST(SessionTest, QuantizesOnProcessorsOnly) {
   CompileOptions options = test_options(folder.path());
   options.set["compile.precision"] = "int8-dynamic";
   options.set["compile.device"] = "cuda";
-  EXPECT_THROW((void)load_graph(small_graph(), options), UnsupportedError);
+  EXPECT_THROW((void)make_setup(options), UnsupportedError);
 }
 
 /// Products of one activation are one kernel, as in f32.
@@ -119,17 +119,17 @@ TEST(SessionTest, QuantizedProductsOfOneActivationAreMerged) {
   for (std::size_t i = 0; i < apart.size(); ++i) EXPECT_EQ(distance(merged.at(i), apart[i]), 0);
 }
 
-void expect_right_results(Session& session) {
+void expect_right_results(Built& built) {
   const std::vector<Tensor> inputs = {sample_tensor(DType::f32, {4, 8})};
-  expect_near(session.program->run(inputs)[0], interpret(small_graph(), inputs)[0]);
+  expect_near(built.program.run(inputs)[0], interpret(small_graph(), inputs)[0]);
 }
 
 TEST(SessionTest, TheSecondRunCompilesNothing) {
   const TemporaryFolder folder;
-  const Session first = build_session(small_graph(), test_options(folder.path()));
+  const Built first = build_graph(small_graph(), test_options(folder.path()));
   EXPECT_GT(first.report.compiled, 0);
   EXPECT_EQ(first.report.loaded_from_cache, 0);
-  Session second = build_session(small_graph(), test_options(folder.path()));
+  Built second = build_graph(small_graph(), test_options(folder.path()));
   EXPECT_EQ(second.report.compiled, 0);
   EXPECT_EQ(second.report.loaded_from_cache, second.report.unique_kernels);
   EXPECT_GT(second.report.peak_bytes, 0);
@@ -138,16 +138,16 @@ TEST(SessionTest, TheSecondRunCompilesNothing) {
 
 TEST(SessionTest, DamagedObjectsAreCompiledAgain) {
   const TemporaryFolder folder;
-  (void)build_session(small_graph(), test_options(folder.path()));
+  (void)build_graph(small_graph(), test_options(folder.path()));
   for (const auto& entry : fs::directory_iterator(folder.path() + "/objects")) {
     std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(static_cast<std::streamoff>(fs::file_size(entry.path()) / 2));
     file << "poison";
   }
-  Session session = build_session(small_graph(), test_options(folder.path()));
-  EXPECT_EQ(session.report.compiled, session.report.unique_kernels);
-  EXPECT_THAT(session.report.warnings, Contains(HasSubstr("damaged")));
-  expect_right_results(session);
+  Built built = build_graph(small_graph(), test_options(folder.path()));
+  EXPECT_EQ(built.report.compiled, built.report.unique_kernels);
+  EXPECT_THAT(built.report.warnings, Contains(HasSubstr("damaged")));
+  expect_right_results(built);
 }
 
 TEST(SessionTest, ACacheThatCannotBeUsedIsAWarning) {
@@ -155,72 +155,93 @@ TEST(SessionTest, ACacheThatCannotBeUsedIsAWarning) {
   CompileOptions options = test_options(folder.path());
   std::ofstream(folder.path() + "/file") << "x";
   options.set["cache.dir"] = folder.path() + "/file/objects";
-  Session session = build_session(small_graph(), options);
-  EXPECT_THAT(session.report.warnings, Contains(HasSubstr("cannot be created")));
-  expect_right_results(session);
+  Built built = build_graph(small_graph(), options);
+  EXPECT_THAT(built.report.warnings, Contains(HasSubstr("cannot be created")));
+  expect_right_results(built);
 }
 
 TEST(SessionTest, WorksWithoutWorkersCacheAndDatabase) {
   CompileOptions options;
   options.worker_command = "/nonexistent/sylvite";
   options.set = {{"cache.enabled", "false"}, {"db.enabled", "false"}};
-  Session session = build_session(small_graph(), options);
-  expect_right_results(session);
+  Built built = build_graph(small_graph(), options);
+  expect_right_results(built);
 }
 
 TEST(SessionTest, ACandidateThatDoesNotCompileIsReplaced) {
   const TemporaryFolder folder;
-  Session session = load_graph(small_graph(), test_options(folder.path()));
-  choose_candidates(session);
-  session.choices[0].candidate.schedule.decisions.push_back({"no_such_stage", -1, "unroll", {"d0"}});
-  session.choices[0].origin = Origin::database;
-  build_program(session);
-  EXPECT_EQ(session.choices[0].origin, Origin::heuristic);
-  EXPECT_THAT(session.report.warnings, Contains(HasSubstr("does not compile")));
-  expect_right_results(session);
+  const Imported imported = load_graph(small_graph(), make_setup(test_options(folder.path())));
+  Chosen chosen = choose_candidates(imported);
+  chosen.choices[0].candidate.schedule.decisions.push_back({"no_such_stage", -1, "unroll", {"d0"}});
+  chosen.choices[0].origin = Origin::database;
+  Built built = build_program(imported, chosen);
+  EXPECT_EQ(built.choices[0].origin, Origin::heuristic);
+  EXPECT_THAT(built.report.warnings, Contains(HasSubstr("does not compile")));
+  expect_right_results(built);
 }
 
 TEST(SessionTest, ACandidateThatCannotRunIsReplacedOnEveryStart) {
   const TemporaryFolder folder;
   for (int start = 0; start < 2; ++start) {
-    Session session = load_graph(small_graph(), test_options(folder.path()));
-    choose_candidates(session);
-    Choice& choice = session.choices[0];
-    choice.candidate = reference_candidate(session.plan.kernels[0]);
-    const std::string output = output_stage(session.plan.kernels[0], session.plan.kernels[0].body.outputs[0]);
+    const Imported imported = load_graph(small_graph(), make_setup(test_options(folder.path())));
+    const Kernel& kernel = imported.plan->kernels[0];
+    Chosen chosen = choose_candidates(imported);
+    Choice& choice = chosen.choices[0];
+    choice.candidate = reference_candidate(kernel);
+    const std::string output = output_stage(kernel, kernel.body.outputs[0]);
     choice.candidate.schedule.decisions.push_back({output, -1, "bound", {"d0", "0", "2"}});
     choice.origin = Origin::database;
-    build_program(session);
-    EXPECT_THAT(session.report.warnings, Contains(HasSubstr("is replaced")));
-    expect_right_results(session);
+    Built built = build_program(imported, chosen);
+    EXPECT_THAT(built.report.warnings, Contains(HasSubstr("is replaced")));
+    expect_right_results(built);
   }
 }
 
 TEST(SessionTest, ReadsStoredWinners) {
   const TemporaryFolder folder;
-  const CompileOptions options = test_options(folder.path());
-  Session session = load_graph(small_graph(), options);
+  const Imported imported = load_graph(small_graph(), make_setup(test_options(folder.path())));
   Winner winner;
-  winner.candidate = reference_candidate(session.plan.kernels[0]);
+  winner.candidate = reference_candidate(imported.plan->kernels[0]);
   winner.median_us = 12;
   winner.origin = origin_search;
-  Database database(session_paths(session.config).database);
-  database.record_winner(session.plan.kernels[0], session.key(), winner);
-  choose_candidates(session);
-  EXPECT_EQ(session.choices[0].origin, Origin::database);
-  EXPECT_EQ(session.choices[0].candidate, winner.candidate);
-  EXPECT_EQ(session.choices[0].median_us, 12);
-  build_program(session);
-  expect_right_results(session);
+  Database database(imported.setup->database);
+  database.record_winner(imported.plan->kernels[0], imported.setup->key(), winner);
+  const Chosen chosen = choose_candidates(imported);
+  EXPECT_EQ(chosen.choices[0].origin, Origin::database);
+  EXPECT_EQ(chosen.choices[0].candidate, winner.candidate);
+  EXPECT_EQ(chosen.choices[0].median_us, 12);
+  Built built = build_program(imported, chosen);
+  expect_right_results(built);
 }
 
-/// A session of small_graph() whose matmul was chosen by a search: `candidate`.
-Session searched_session(const std::string& folder, const Candidate& candidate) {
-  Session session = load_graph(small_graph(), test_options(folder));
-  choose_candidates(session);
-  session.choices[0].candidate = candidate;
-  session.choices[0].origin = Origin::search;
-  return session;
+/// Stages are values: of one imported model, programs with different choices run side by side, also when the stages before
+/// are gone.
+TEST(SessionTest, OneModelIsBuiltMoreThanOnce) {
+  const TemporaryFolder folder;
+  const auto build_twice = [&] {
+    const Imported imported = load_graph(small_graph(), make_setup(test_options(folder.path())));
+    const Chosen reference = choose_each(imported, [](const Kernel& kernel) {
+      return Choice{reference_candidate(kernel), Origin::reference};
+    });
+    std::vector<Built> built;
+    built.push_back(build_program(imported, choose_candidates(imported)));
+    built.push_back(build_program(imported, reference));
+    EXPECT_EQ(&built[0].program.plan(), imported.plan.get());
+    EXPECT_EQ(&built[1].program.plan(), imported.plan.get());
+    EXPECT_EQ(built[1].report.compiled, built[1].report.unique_kernels) << "a report is of one program";
+    return built;
+  };
+  std::vector<Built> built = build_twice();
+  for (Built& each : built) expect_right_results(each);
+}
+
+/// A model of small_graph() whose matmul was chosen by a search: `candidate`.
+std::pair<Imported, Chosen> searched(const std::string& folder, const Candidate& candidate) {
+  Imported imported = load_graph(small_graph(), make_setup(test_options(folder)));
+  Chosen chosen = choose_candidates(imported);
+  chosen.choices[0].candidate = candidate;
+  chosen.choices[0].origin = Origin::search;
+  return {std::move(imported), std::move(chosen)};
 }
 
 double soon(double seconds) {
@@ -230,29 +251,31 @@ double soon(double seconds) {
 TEST(ConfirmTest, AWinnerThatIsSlowerInTheModelGivesWay) {
   const TemporaryFolder folder;
   const Graph graph = small_graph();
-  Session plain = load_graph(graph, test_options(folder.path()));
-  const Kernel kernel = plain.plan.kernels[0];
+  const Imported plain = load_graph(graph, make_setup(test_options(folder.path())));
+  const Kernel kernel = plain.plan->kernels[0];
   // The plain schedule, doing everything many times over: slower than the default on any machine.
   Candidate slow = reference_candidate(kernel);
   slow.schedule.decisions.push_back({output_stage(kernel, kernel.body.outputs[0]), -1, "parallel", {"d0"}});
   slow.schedule.decisions.push_back({output_stage(kernel, kernel.body.outputs[0]), -1, "parallel", {"d1"}});
-  Session session = searched_session(folder.path(), slow);
-  Database database(session_paths(session.config).database);
-  const Candidate wanted = default_candidate(kernel, session.machine);
+  auto [imported, chosen] = searched(folder.path(), slow);
+  const TuningKey key = imported.setup->key();
+  Database database(imported.setup->database);
+  const Candidate wanted = default_candidate(kernel, imported.setup->machine);
   Trial trial;
   trial.kernel_id = kernel.id;
   trial.candidate = wanted;
   trial.samples_us = {3};
   trial.median_us = 3;
-  database.record_trial(kernel, session.key(), trial);
-  database.record_winner(kernel, session.key(), {slow, 1, 0, std::string(origin_search), 7});
-  confirm_winners(session, database, soon(-1));  // only compiles, which may take longer than the race
-  ASSERT_EQ(session.choices[0].candidate, slow);
-  confirm_winners(session, database, soon(3));
-  EXPECT_EQ(session.choices[0].candidate, wanted);
-  EXPECT_EQ(session.choices[0].origin, Origin::heuristic);
-  EXPECT_THAT(session.choices[0].why, HasSubstr("whole model"));
-  const std::optional<Winner> stored = database.find_winner(kernel, session.key());
+  database.record_trial(kernel, key, trial);
+  database.record_winner(kernel, key, {slow, 1, 0, std::string(origin_search), 7});
+  confirm_winners(imported, chosen, database,
+                  soon(-1));  // only compiles, which may take longer than the race
+  ASSERT_EQ(chosen.choices[0].candidate, slow);
+  confirm_winners(imported, chosen, database, soon(3));
+  EXPECT_EQ(chosen.choices[0].candidate, wanted);
+  EXPECT_EQ(chosen.choices[0].origin, Origin::heuristic);
+  EXPECT_THAT(chosen.choices[0].why, HasSubstr("whole model"));
+  const std::optional<Winner> stored = database.find_winner(kernel, key);
   ASSERT_TRUE(stored);
   EXPECT_EQ(stored->candidate, wanted);
   EXPECT_EQ(stored->origin, origin_heuristic);
@@ -261,59 +284,19 @@ TEST(ConfirmTest, AWinnerThatIsSlowerInTheModelGivesWay) {
   EXPECT_EQ(
       database.connection().integer("SELECT count(*) FROM races WHERE scope = 'model' AND result = 'lost'"),
       1);
-  build_program(session);
-  expect_right_results(session);
+  Built built = build_program(imported, chosen);
+  expect_right_results(built);
 }
 
 TEST(ConfirmTest, WithoutTimeNothingChanges) {
   const TemporaryFolder folder;
-  Session plain = load_graph(small_graph(), test_options(folder.path()));
-  const Candidate other = reference_candidate(plain.plan.kernels[0]);
-  Session session = searched_session(folder.path(), other);
+  const Imported plain = load_graph(small_graph(), make_setup(test_options(folder.path())));
+  const Candidate other = reference_candidate(plain.plan->kernels[0]);
+  auto [imported, chosen] = searched(folder.path(), other);
   Database database("");
-  confirm_winners(session, database, soon(-1));
-  EXPECT_EQ(session.choices[0].candidate, other);
+  confirm_winners(imported, chosen, database, soon(-1));
+  EXPECT_EQ(chosen.choices[0].candidate, other);
   EXPECT_EQ(database.connection().integer("SELECT count(*) FROM races"), 0);
-}
-
-TEST(SettingsTest, LaterLayersWin) {
-  const TemporaryFolder folder;
-  const std::string file = folder.path() + "/mine.ini";
-  std::ofstream(file) << "[compile]\nmode = max-autotune\nthreads = 3\n[tune]\nbudget = 5s\n";
-  CompileOptions options;
-  options.config_files = {file};
-  options.set = {{"compile.threads", "4"}};
-  const CompileConfig config = resolve_settings(options).config();
-  EXPECT_EQ(config.mode, Mode::max_autotune);
-  EXPECT_TRUE(config.tune_enabled);
-  EXPECT_EQ(config.tune_budget.count(), 5);
-  EXPECT_EQ(config.threads, 4);
-}
-
-TEST(SettingsTest, RefusesWhatItDoesNotKnow) {
-  CompileOptions options;
-  options.mode = "fastest";
-  EXPECT_THROW((void)resolve_settings(options), UsageError);
-  options.mode = "default";
-  options.set = {{"tune.bugdet", "5s"}};
-  EXPECT_THROW((void)resolve_settings(options), UsageError);
-}
-
-TEST(SettingsTest, ImportKnobs) {
-  CompileOptions options;
-  options.set = {{"import.random_weights", "7"},
-                 {"import.dims", "batch=2, sequence=128"},
-                 {"import.shapes", "image=1x3x8x8,scalar="}};
-  const ImportOptions import = import_options(resolve_settings(options).config(), {});
-  EXPECT_TRUE(import.random_weights);
-  EXPECT_EQ(import.seed, 7U);
-  EXPECT_EQ(import.dims.at("sequence"), 128);
-  EXPECT_EQ(import.input_shapes.at("image"), (Dims{1, 3, 8, 8}));
-  EXPECT_THAT(import.input_shapes.at("scalar"), IsEmpty());
-  for (const char* bad : {"image", "=1x2", "image=1xa", "image=-1", "image=1x"}) {
-    options.set["import.shapes"] = bad;
-    EXPECT_THROW((void)import_options(resolve_settings(options).config(), {}), UsageError) << bad;
-  }
 }
 
 }  // namespace

@@ -41,22 +41,20 @@ inline CompileOptions test_options(const std::string& folder) {
   return options;
 }
 
-inline Session build_session(Graph graph, const CompileOptions& options) {
-  Session session = load_graph(std::move(graph), options);
-  choose_candidates(session);
-  build_program(session);
-  return session;
+inline Built build_graph(Graph graph, const CompileOptions& options) {
+  const Imported imported = load_graph(std::move(graph), make_setup(options));
+  return build_program(imported, choose_candidates(imported));
 }
 
 /// Chooses the heuristic point of `space` for every kernel that it takes; how many those are.
-inline int choose_space(Session& session, const std::string& space) {
+inline int choose_space(const Imported& imported, Chosen& chosen, const std::string& space) {
+  const Machine& machine = imported.setup->machine;
   int taken = 0;
-  for (std::size_t i = 0; i < session.plan.kernels.size(); ++i) {
-    const Kernel& kernel = session.plan.kernels[i];
-    for (const Space* candidate : spaces_for(kernel, session.machine)) {
+  for (std::size_t i = 0; i < imported.plan->kernels.size(); ++i) {
+    const Kernel& kernel = imported.plan->kernels[i];
+    for (const Space* candidate : spaces_for(kernel, machine)) {
       if (candidate->name != space) continue;
-      session.choices[i].candidate =
-          candidate->at(kernel, session.machine, candidate->heuristic(kernel, session.machine));
+      chosen.choices[i].candidate = candidate->at(kernel, machine, candidate->heuristic(kernel, machine));
       ++taken;
     }
   }
@@ -86,11 +84,11 @@ inline void expect_near(const Tensor& actual, const Tensor& expected, double tol
 inline void expect_as_interpreted(const Graph& graph, const std::vector<Tensor>& inputs,
                                   double tolerance = 1e-4) {
   const TemporaryFolder folder;
-  Session session = build_session(graph, test_options(folder.path()));
-  EXPECT_THAT(session.report.warnings, testing::IsEmpty());
+  Built built = build_graph(graph, test_options(folder.path()));
+  EXPECT_THAT(built.report.warnings, testing::IsEmpty());
   const std::vector<Tensor> expected = interpret(graph, inputs);
   for (int run = 0; run < 2; ++run) {
-    const std::vector<Tensor> actual = session.program->run(inputs);
+    const std::vector<Tensor> actual = built.program.run(inputs);
     ASSERT_EQ(actual.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) expect_near(actual[i], expected[i], tolerance);
   }

@@ -34,15 +34,14 @@ inline void expect_as_onnx_runtime(const std::string& data_folder, const std::st
   CompileOptions options = test_options(folder.path());
   options.set["import.random_weights"] = "0";
   for (const auto& [name, value] : set) options.set[name] = value;
-  Session session = load_model(data_folder + "/models/" + model + ".onnx", options);
-  choose_candidates(session);
-  build_program(session);
-  EXPECT_THAT(session.report.warnings, testing::IsEmpty());
+  const Imported imported = load_model(data_folder + "/models/" + model + ".onnx", make_setup(options));
+  Built built = build_program(imported, choose_candidates(imported));
+  EXPECT_THAT(built.report.warnings, testing::IsEmpty());
 
   std::vector<Tensor> inputs;
-  for (const BufferId id : session.program->plan().inputs)
-    inputs.push_back(model_input(session.program->plan().buffers.at(static_cast<std::size_t>(id))));
-  const Tensor actual = session.program->run(inputs).at(0);
+  for (const BufferId id : built.program.plan().inputs)
+    inputs.push_back(model_input(built.program.plan().buffers.at(static_cast<std::size_t>(id))));
+  const Tensor actual = built.program.run(inputs).at(0);
   const nlohmann::json expected = expected_of(data_folder, model);
   ASSERT_EQ(actual.dims(), expected.at("output_shape").get<Dims>());
   const Tensor wanted = read_tensor(data_folder + "/expected/" + model + ".output.npy");

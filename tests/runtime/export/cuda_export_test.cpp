@@ -47,7 +47,7 @@ Program sample_program(const Machine& machine) {
   }
   ProgramOptions options;
   options.on_device = true;
-  return {std::move(plan), kernels, options};
+  return {std::make_shared<const Plan>(std::move(plan)), kernels, options};
 }
 
 class CudaExport : public testing::Test {

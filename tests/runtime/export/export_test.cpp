@@ -49,11 +49,11 @@ Graph sample_graph() {
 class ExportTest : public testing::Test {
  protected:
   void SetUp() override {
-    session_ = build_session(sample_graph(), test_options(folder_.path()));
+    built_.emplace(build_graph(sample_graph(), test_options(folder_.path())));
     ExportOptions options;
     options.folder = folder_.path() + "/out";
     options.name = "sample";
-    report_ = export_model(session_, options);
+    report_ = export_model(*built_, options);
     EXPECT_THAT(report_.warnings, testing::IsEmpty());
     const std::string out = options.folder;
     const std::string shared = out + "/sample.so";
@@ -78,7 +78,7 @@ class ExportTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  Session session_;
+  std::optional<Built> built_;
   ExportReport report_;
   void* library_ = nullptr;
   std::string weights_;
@@ -88,7 +88,7 @@ TEST_F(ExportTest, ComputesWhatTheProgramComputes) {
   sylvite_model* model = nullptr;
   ASSERT_EQ(create(weights_.c_str(), &model), SYLVITE_OK) << message(nullptr);
   const std::vector<Tensor> given = {sample_tensor(DType::f32, {6, 8}), sample_tensor(DType::i64, {3})};
-  const std::vector<Tensor> expected = session_.program->run(given);
+  const std::vector<Tensor> expected = built_->program.run(given);
   std::vector<Tensor> results;
   std::vector<void*> outputs;
   for (const Tensor& tensor : expected)
@@ -169,20 +169,20 @@ TEST(ExportNamesTest, AreIdentifiers) {
   EXPECT_EQ(identifier_of("18.onnx"), "model_18");
   EXPECT_EQ(identifier_of(""), "model");
   const TemporaryFolder folder;
-  Session session = build_session(sample_graph(), test_options(folder.path()));
+  Built built = build_graph(sample_graph(), test_options(folder.path()));
   ExportOptions options;
   options.folder = folder.path() + "/out";
   options.name = "not-a-name";
-  EXPECT_THROW((void)export_model(session, options), UsageError);
+  EXPECT_THROW((void)export_model(built, options), UsageError);
 }
 
 TEST(ExportNamesTest, WithoutACompilerTheUsersProjectCompilesTheTables) {
   const TemporaryFolder folder;
-  Session session = build_session(sample_graph(), test_options(folder.path()));
+  Built built = build_graph(sample_graph(), test_options(folder.path()));
   ExportOptions options;
   options.folder = folder.path() + "/out";
   options.c_compiler = "/nonexistent/cc";
-  const ExportReport report = export_model(session, options);
+  const ExportReport report = export_model(built, options);
   EXPECT_THAT(report.warnings, testing::ElementsAre(HasSubstr("model.c")));
   EXPECT_THAT(output_of("cat " + options.folder + "/modelConfig.cmake"), HasSubstr("INTERFACE_SOURCES"));
 }
@@ -193,14 +193,15 @@ TEST(EmbedExampleTest, RunsWithNothingButLibc) {
   const TemporaryFolder folder;
   CompileOptions options = test_options(folder.path());
   options.set["import.random_weights"] = "0";
-  Session session = load_model(std::string(SYLVITE_TEST_DATA) + "/models/resnet18.onnx", options);
-  choose_candidates(session);
-  EXPECT_GE(choose_space(session, "conv_winograd"), 4);
-  build_program(session);
-  EXPECT_THAT(session.report.warnings, testing::IsEmpty());
+  const Imported imported =
+      load_model(std::string(SYLVITE_TEST_DATA) + "/models/resnet18.onnx", make_setup(options));
+  Chosen chosen = choose_candidates(imported);
+  EXPECT_GE(choose_space(imported, chosen, "conv_winograd"), 4);
+  Built built = build_program(imported, chosen);
+  EXPECT_THAT(built.report.warnings, testing::IsEmpty());
   ExportOptions export_options;
   export_options.folder = folder.path() + "/resnet18";
-  const ExportReport report = export_model(session, export_options);
+  const ExportReport report = export_model(built, export_options);
   EXPECT_LT(report.library_bytes, 5 << 20);
 
   const std::string build = folder.path() + "/build";
@@ -209,7 +210,7 @@ TEST(EmbedExampleTest, RunsWithNothingButLibc) {
   output_of(std::string(SYLVITE_CMAKE) + " --build " + build);
   Tensor image(DType::f32, {1, 3, 224, 224});
   std::ranges::fill(image.mutable_view<float>(), 1.0F);
-  const Tensor scores = session.program->run({image})[0];
+  const Tensor scores = built.program.run({image})[0];
   const auto best = std::ranges::max_element(scores.view<float>());
   const std::string expected = fmt::format("class {}, score", best - scores.view<float>().begin());
   for (const char* program : {"/embed_c", "/embed_cpp"}) {

@@ -1,0 +1,176 @@
+#include "runtime/build.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "autotune/worker_pool.h"
+#include "base/error.h"
+#include "runtime/object_cache.h"
+#include "runtime/report.h"
+#include "schedules/compile.h"
+
+namespace sylvite {
+namespace {
+
+/// Kernels of a plan by number.
+using KernelNumbers = std::vector<std::size_t>;
+
+/// Those of the choices with these numbers whose object is still unknown after looking into the cache.
+KernelNumbers load_cached(const Imported& imported, Chosen& chosen, ObjectCache& cache,
+                          const KernelNumbers& wanted) {
+  KernelNumbers missing;
+  for (const std::size_t i : wanted) {
+    Choice& choice = chosen.choices[i];
+    if (!choice.symbol.empty() && !choice.object.empty()) continue;
+    choice.symbol = symbol_name(imported.plan->kernels[i], choice.candidate, imported.setup->machine.target);
+    if (!choice.object.empty()) {
+      cache.store(choice.symbol, choice.object);
+    } else if (std::optional<std::string> object = cache.load(choice.symbol)) {
+      choice.object = std::move(*object);
+      ++chosen.report.loaded_from_cache;
+    } else {
+      missing.push_back(i);
+    }
+  }
+  return missing;
+}
+
+/// Compiles the choices with these numbers; returns those that failed, with a warning for each.
+KernelNumbers compile_missing(const Imported& imported, Chosen& chosen, WorkerPool& pool, ObjectCache& cache,
+                              const KernelNumbers& missing) {
+  const std::vector<Kernel>& kernels = imported.plan->kernels;
+  std::vector<CompileJob> jobs;
+  for (const std::size_t i : missing)
+    jobs.push_back({&kernels[i], chosen.choices[i].candidate, imported.setup->machine.target});
+  std::vector<CompileResult> results = pool.compile(jobs);
+  KernelNumbers failed;
+  for (std::size_t j = 0; j < missing.size(); ++j) {
+    Choice& choice = chosen.choices[missing[j]];
+    if (results[j].verdict == Verdict::ok) {
+      choice.object = std::move(results[j].object);
+      cache.store(choice.symbol, choice.object);
+      ++chosen.report.compiled;
+      continue;
+    }
+    failed.push_back(missing[j]);
+    warn(chosen.report,
+         fmt::format("kernel {}: the {} candidate does not compile ({}): {}", kernels[missing[j]].id,
+                     origin_name(choice.origin), verdict_name(results[j].verdict), results[j].message));
+  }
+  return failed;
+}
+
+/// The next candidate to try after one failed: the heuristic, then the reference.
+void fall_back(const Imported& imported, Chosen& chosen, std::size_t i) {
+  const Kernel& kernel = imported.plan->kernels[i];
+  const Machine& machine = imported.setup->machine;
+  Choice& choice = chosen.choices[i];
+  if (choice.origin == Origin::reference) {
+    throw CompileError("kernel {} ({}) does not compile or run; see the warnings, and please report it: {}",
+                       kernel.id, kernel_class_name(kernel.kind),
+                       chosen.report.warnings.empty() ? "" : chosen.report.warnings.back());
+  }
+  Candidate heuristic = default_candidate(kernel, machine);
+  if (choice.origin != Origin::heuristic && heuristic != choice.candidate)
+    choice = {std::move(heuristic)};
+  else
+    choice = {reference_candidate(kernel, machine), Origin::reference};
+}
+
+ProgramOptions program_options(const Setup& setup) {
+  ProgramOptions options;
+  options.threads = setup.machine.threads;
+  options.spin_seconds = setup.config.runtime_spin.count();
+  options.on_device = setup.machine.gpu.has_value();
+  options.use_graph = setup.config.runtime_cuda_graph;
+  options.streams = static_cast<std::size_t>(setup.config.runtime_cuda_streams);
+  return options;
+}
+
+Program load_program(const Imported& imported, Chosen& chosen) {
+  get_objects(imported, chosen);
+  Program program = make_program(imported, chosen.choices);
+  program.allocate();
+  chosen.report.weights_seconds += program.weights_seconds();
+  return program;
+}
+
+/// Runs the program on zeros: kernels check their bounds when they are called, and whether they hold depends
+/// on shapes only. Returns the kernel that reported an error, with a warning.
+std::optional<std::size_t> failing_kernel(Program& program, Chosen& chosen) {
+  try {
+    (void)program.run(zero_inputs(program.plan()));
+  } catch (const KernelError& error) {
+    const std::string_view origin = origin_name(chosen.choices.at(error.kernel()).origin);
+    warn(chosen.report, fmt::format("the {} candidate is replaced: {}", origin, error.what()));
+    return error.kernel();
+  }
+  return std::nullopt;
+}
+
+/// Tries what was compiled now, and replaces candidates that compile but cannot run. Their objects leave the cache, so
+/// that the next start does the same.
+Program load_running_program(const Imported& imported, Chosen& chosen) {
+  const int compiled_before = chosen.report.compiled;
+  Program program = load_program(imported, chosen);
+  if (chosen.report.compiled == compiled_before) return program;
+  while (const std::optional<std::size_t> failing = failing_kernel(program, chosen)) {
+    ObjectCache(imported.setup->object_cache).remove(chosen.choices[*failing].symbol);
+    fall_back(imported, chosen, *failing);
+    program = load_program(imported, chosen);
+  }
+  return program;
+}
+
+}  // namespace
+
+Program make_program(const Imported& imported, const std::vector<Choice>& choices, const Program* donor) {
+  std::vector<CompiledKernel> kernels;
+  for (const Choice& choice : choices) kernels.push_back({choice.candidate, choice.symbol, choice.object});
+  return {imported.plan, kernels, program_options(*imported.setup), donor};
+}
+
+std::vector<Tensor> zero_inputs(const Plan& plan) {
+  std::vector<Tensor> zeros;
+  for (const BufferId id : plan.inputs) {
+    const TensorType& type = plan.buffers.at(static_cast<std::size_t>(id)).type;
+    zeros.emplace_back(type.dtype, type.dims());
+  }
+  return zeros;
+}
+
+void get_objects(const Imported& imported, Chosen& chosen) {
+  const Setup& setup = *imported.setup;
+  ObjectCache cache(setup.object_cache);
+  KernelNumbers all(chosen.choices.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  KernelNumbers missing = load_cached(imported, chosen, cache, all);
+  if (!missing.empty()) {
+    const Stopwatch watch(chosen.report.compile_seconds);
+    WorkerOptions options;
+    options.command = setup.worker_command;
+    options.workers = setup.compile_jobs;
+    options.compile_timeout = std::max(120.0, setup.config.tune_compile_timeout.count());
+    WorkerPool pool(options);
+    while (!missing.empty()) {
+      missing = compile_missing(imported, chosen, pool, cache, missing);
+      for (const std::size_t i : missing) fall_back(imported, chosen, i);
+      missing = load_cached(imported, chosen, cache, missing);
+    }
+    warn(chosen.report, pool.warning());
+  }
+  warn(chosen.report, cache.warning());
+}
+
+Built build_program(const Imported& imported, Chosen chosen) {
+  const double start = steady_seconds();
+  Program program = load_running_program(imported, chosen);
+  CompileReport& report = chosen.report;
+  report.ready_seconds += steady_seconds() - start - report.weights_seconds;
+  report.peak_bytes = program.peak_bytes();
+  return {imported.setup, imported.host, std::move(chosen.choices), std::move(program), std::move(report)};
+}
+
+}  // namespace sylvite

@@ -1,0 +1,19 @@
+#pragma once
+// From candidates to programs: objects from the cache or compiled now, then loaded. Internal to the session.
+
+#include "runtime/session.h"
+
+namespace sylvite {
+
+/// Gets the symbol and the object of every choice, from the cache or compiled now; the report counts them. What does not
+/// compile is replaced, as build_program says.
+void get_objects(const Imported& imported, Chosen& chosen);
+
+/// The program that `choices`, which have objects, make of the plan; `donor` as Program says.
+[[nodiscard]] Program make_program(const Imported& imported, const std::vector<Choice>& choices,
+                                   const Program* donor = nullptr);
+
+/// Zeros for a plan's inputs: times and bounds do not depend on values.
+[[nodiscard]] std::vector<Tensor> zero_inputs(const Plan& plan);
+
+}  // namespace sylvite

@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/report.h"
+#include "runtime/session.h"
+#include "runtime/session_confirm.h"
+
+namespace sylvite {
+namespace {
+
+Choice stored_or_heuristic(const Kernel& kernel, const Setup& setup, const Database& database) {
+  std::optional<Winner> winner = database.find_winner(kernel, setup.key());
+  if (!winner) return {default_candidate(kernel, setup.machine)};
+  return {std::move(winner->candidate), Origin::database, winner->median_us,
+          fmt::format("stored winner, origin {}", winner->origin)};
+}
+
+TuneOptions tune_options(const Setup& setup) {
+  const CompileConfig& config = setup.config;
+  TuneOptions options;
+  options.budget_seconds = config.tune_budget.count();
+  options.reserved_seconds = options.budget_seconds * std::clamp(config.tune_confirm, 0.0, 0.9);
+  options.compile_jobs = setup.compile_jobs;
+  options.compile_timeout = config.tune_compile_timeout.count();
+  options.run_timeout = config.tune_run_timeout.count();
+  options.extend = config.tune_extend;
+  options.worker_command = setup.worker_command;
+  options.precision = name_of(config.precision);
+  return options;
+}
+
+Origin origin_of(const TuneChoice& tuned, const TuneResult& result) {
+  if (result.trials == 0) return Origin::database;
+  return tuned.origin == origin_search ? Origin::search : Origin::heuristic;
+}
+
+/// Choices for all kernels by the tuner, which looks into the database itself.
+void tune_kernels(const Imported& imported, Chosen& chosen, Database& database,
+                  const ProgressCallback& progress) {
+  const Stopwatch watch(chosen.report.tune_seconds);
+  const Setup& setup = *imported.setup;
+  const TuneOptions options = tune_options(setup);
+  std::vector<TuneTask> tasks;
+  for (const Kernel& kernel : imported.plan->kernels) tasks.push_back({&kernel, 0});
+  for (const Launch& launch : imported.plan->launches)
+    ++tasks[static_cast<std::size_t>(launch.kernel)].launches;
+  TuneResult result = tune(tasks, setup.machine, database, options, progress);
+  for (TuneChoice& tuned : result.choices) {
+    const Origin origin = origin_of(tuned, result);
+    chosen.choices.push_back({std::move(tuned.candidate), origin, tuned.median_us, std::move(tuned.why), "",
+                              std::move(tuned.object)});
+  }
+  chosen.report.trials += result.trials;
+  chosen.report.compiled += result.compiled;
+  for (const std::string& warning : result.warnings) warn(chosen.report, warning);
+  if (result.trials > 0 && !setup.machine.gpu && options.reserved_seconds > 0)
+    confirm_winners(imported, chosen, database, steady_seconds() + options.reserved_seconds);
+}
+
+/// Whether kernels are to be measured and can be; else a warning if they are to be.
+bool can_measure(const Setup& setup, CompileReport& report) {
+  if (!setup.config.tune_enabled || setup.config.tune_budget.count() <= 0) return false;
+  if (!setup.worker_command.empty()) return true;
+  warn(report,
+       "nothing is measured: the `sylvite` command was not found; set CompileOptions::worker_command");
+  return false;
+}
+
+}  // namespace
+
+Chosen choose_each(const Imported& imported, const std::function<Choice(const Kernel&)>& choose) {
+  Chosen chosen = {{}, imported.report};
+  for (const Kernel& kernel : imported.plan->kernels) chosen.choices.push_back(choose(kernel));
+  return chosen;
+}
+
+Chosen choose_candidates(const Imported& imported, const ProgressCallback& progress) {
+  const Setup& setup = *imported.setup;
+  Chosen chosen = {{}, imported.report};
+  const Stopwatch watch(chosen.report.ready_seconds);
+  Database database(setup.database);
+  warn(chosen.report, database.warning());
+  if (can_measure(setup, chosen.report)) {
+    tune_kernels(imported, chosen, database, progress);
+    return chosen;
+  }
+  for (const Kernel& kernel : imported.plan->kernels)
+    chosen.choices.push_back(stored_or_heuristic(kernel, setup, database));
+  return chosen;
+}
+
+}  // namespace sylvite

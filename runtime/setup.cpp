@@ -1,0 +1,128 @@
+#include "runtime/setup.h"
+
+#include <dlfcn.h>
+#include <omp.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "runtime/cuda/cublaslt.h"
+#include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/device.h"
+
+namespace sylvite {
+namespace {
+
+int cores_or(std::int64_t wanted) {
+  return wanted > 0 ? static_cast<int>(wanted) : omp_get_num_procs();
+}
+
+/// The command in the folder of the program or library that this code is part of, or in bin/ beside that
+/// folder; "" when there is none.
+std::string find_command() {
+  Dl_info self{};
+  if (::dladdr(reinterpret_cast<const void*>(&find_command), &self) == 0) return "";
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::absolute(self.dli_fname, error).parent_path();
+  for (const std::filesystem::path& path : {folder / "sylvite", folder.parent_path() / "bin" / "sylvite"})
+    if (std::filesystem::is_regular_file(path, error)) return path.string();
+  return "";
+}
+
+/// `given`, or else what is called `name` in the user's cache folder; "" when that is not to be found.
+std::string path_or_cached(const std::string& given, const std::string& name) {
+  if (!given.empty()) return given;
+  try {
+    return user_cache_folder() + "/" + name;
+  } catch (const IoError&) {  // neither HOME nor XDG_CACHE_HOME: nothing is kept
+    return "";
+  }
+}
+
+/// What schedules are told of the device. Throws UnsupportedError without one.
+Gpu detect_gpu(const CompileConfig& config) {
+  const cuda::DeviceProperties& properties = cuda::Device::get().properties();
+  Gpu gpu = {properties.name,         properties.capability, properties.driver, properties.multiprocessors,
+             properties.shared_bytes, properties.l2_bytes};
+  if (config.schedules_cublaslt) gpu.cublaslt = cuda::cublaslt_version();
+  if (config.schedules_cudnn) gpu.cudnn = cuda::cudnn_version();
+  return gpu;
+}
+
+Machine find_machine(const CompileConfig& config) {
+  Machine machine = detect_machine(cores_or(config.threads));
+  machine.winograd = config.schedules_winograd == AutoOff::automatic;
+  if (config.device != DeviceKind::cuda) return machine;
+  machine = with_gpu(machine, detect_gpu(config));
+  machine.tf32 = config.precision == Precision::tf32;
+  return machine;
+}
+
+/// Refuses what the device cannot do, and replaces what it can do only slowly: without instructions for
+/// products of bf16, models took 3 to 11 times as long as in f32.
+void settle_precision(Setup& setup) {
+  const Precision precision = setup.config.precision;
+  if (setup.machine.gpu) {
+    if (precision == Precision::int8_dynamic)
+      throw UnsupportedError("compile.precision = int8-dynamic is for processors; on a GPU use bf16 or f16");
+  } else if (precision == Precision::f16) {
+    throw UnsupportedError("compile.precision = f16 is for GPUs (--device cuda); on a processor use bf16");
+  } else if (precision == Precision::bf16 && !setup.machine.bf16_products) {
+    setup.config.precision = Precision::f32;
+    setup.warnings.emplace_back(
+        "compile.precision = bf16: this processor has no products of bf16 (AVX512_BF16); using f32, "
+        "which is faster on it");
+  }
+}
+
+}  // namespace
+
+TuningKey Setup::key() const {
+  return tuning_key(machine, std::string(name_of(config.precision)));
+}
+
+Settings resolve_settings(const CompileOptions& options) {
+  Settings given;
+  given.set("compile.mode", options.mode);
+  for (const std::string& file : options.config_files) given.read_ini(file);
+  for (const auto& [name, value] : options.set) given.set(name, value);
+  const std::string mode(name_of(given.config().mode));
+  Settings settings;
+  settings.read_ini_text(mode_ini(mode), "mode " + mode);
+  settings.override_with(given);
+  return settings;
+}
+
+std::shared_ptr<const Setup> make_setup(const CompileConfig& config, const std::string& command) {
+  auto setup = std::make_shared<Setup>();
+  setup->config = config;
+  setup->machine = find_machine(config);
+  setup->worker_command = command.empty() ? find_command() : command;
+  setup->compile_jobs = cores_or(config.tune_compile_jobs);
+  if (config.cache_enabled) setup->object_cache = path_or_cached(config.cache_dir, "objects");
+  setup->database = database_path(config);
+  settle_precision(*setup);
+  return setup;
+}
+
+std::shared_ptr<const Setup> make_setup(const CompileOptions& options) {
+  return make_setup(resolve_settings(options).config(), options.worker_command);
+}
+
+std::string database_path(const CompileConfig& config) {
+  return config.db_enabled ? path_or_cached(config.db_path, "trials.db") : "";
+}
+
+ImportOptions import_options(const CompileConfig& config, const ImportOptions& given) {
+  ImportOptions import = given;
+  if (config.import_random_weights >= 0) {
+    import.random_weights = true;
+    import.seed = static_cast<std::uint64_t>(config.import_random_weights);
+  }
+  for (const auto& [name, extent] : config.import_dims) import.dims[name] = extent;
+  for (const auto& [name, dims] : config.import_shapes) import.input_shapes[name] = dims;
+  return import;
+}
+
+}  // namespace sylvite
