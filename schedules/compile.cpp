@@ -1,13 +1,14 @@
 #include "schedules/compile.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <cerrno>
+#include <cstring>
 #include <limits>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/hash.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/bf16_rounding.h"
@@ -24,26 +25,21 @@
 namespace sylvite {
 namespace {
 
-/// A file name that no other thread or process uses; the file is removed at the end.
-class TemporaryFile {
+/// A file in memory that has a name, because the code generator writes to names. It needs no folder and is gone with
+/// the process, however that ends.
+class MemoryFile {
  public:
-  TemporaryFile() {
-    path_ = (std::filesystem::temp_directory_path() / "sylvite-object-XXXXXX.o").string();
-    const int file = mkstemps(path_.data(), 2);
-    if (file < 0) throw IoError("cannot make a temporary file {}: set TMPDIR to a writable folder", path_);
-    close(file);
+  MemoryFile() : file_(::memfd_create("sylvite-object", MFD_CLOEXEC)) {
+    if (file_ < 0) throw IoError("cannot make a file in memory: {}", std::strerror(errno));
   }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() { unlink(path_.c_str()); }
-  [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] std::string read() const {
-    std::ifstream stream(path_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile() { ::close(file_); }
+  [[nodiscard]] std::string path() const { return fmt::format("/proc/self/fd/{}", file_); }
+  [[nodiscard]] std::string read() const { return read_file(path()); }
 
  private:
-  std::string path_;
+  int file_;
 };
 
 /// Warnings of Halide's are about style of schedules; errors become exceptions. Nothing is printed.
@@ -89,7 +85,7 @@ std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, 
   }
   static QuietReporter reporter;
   Halide::set_custom_compile_time_error_reporter(&reporter);
-  const TemporaryFile file;
+  const MemoryFile file;
   try {
     const bool rounds_by_instruction = !is_gpu_target(target) && has_bf16_instructions(target);
     const Bf16InstructionScope rounding(rounds_by_instruction);

@@ -1,6 +1,7 @@
 #include "schedules/compile.h"
 
 #include <gmock/gmock.h>
+#include <stdlib.h>
 
 #include "tests/support/run_kernel.h"
 
@@ -18,6 +19,15 @@ TEST(Compile, MakesAnObjectWithTheSymbolAndNoRuntime) {
   EXPECT_EQ(object.substr(1, 3), "ELF");
   EXPECT_TRUE(object.find(symbol + "_argv") != std::string::npos);
   EXPECT_LT(object.size(), 100000U);
+}
+
+TEST(Compile, NeedsNoTemporaryFolder) {
+  const Kernel kernel = kernel_of(exponentials);
+  const Machine machine = detect_machine(1);
+  ASSERT_EQ(::setenv("TMPDIR", "/nonexistent", 1), 0);
+  const std::string object = compile_to_object(kernel, default_candidate(kernel, machine), machine.target);
+  ::unsetenv("TMPDIR");
+  EXPECT_EQ(object.substr(1, 3), "ELF");
 }
 
 TEST(Compile, SymbolsNameKernelCandidateAndTarget) {
