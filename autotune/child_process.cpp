@@ -108,8 +108,9 @@ ChildEnd ChildProcess::finish(bool ended_itself) {
   pid_ = -1;
   std::string log = log_tail();
   bool not_started = WIFEXITED(status) && WEXITSTATUS(status) == not_started_status;
-  bool was_killed = ended_by_now && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  return {not_started, was_killed, describe_status(status) + (log.empty() ? "" : ": " + log)};
+  bool killed_here = !ended_by_now && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  std::string how = killed_here ? "stopped from here" : describe_status(status);
+  return {not_started, how + (log.empty() ? "" : ": " + log)};
 }
 
 std::string ChildProcess::log_tail() const {

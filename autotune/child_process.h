@@ -20,8 +20,9 @@ struct ChildLimits {
 /// How a child ended.
 struct ChildEnd {
   bool not_started = false;  ///< the command could not be executed
-  bool was_killed = false;   ///< by SIGKILL, not from here: the system was out of memory, or somebody did it
-  std::string text;          ///< e.g. "killed by signal 11 (Segmentation fault): " and the end of its log
+  std::string
+      text;  ///< e.g. "killed by signal 11 (Segmentation fault): " and the end of its log; names no signal when the
+             ///< kill came from here
 };
 
 /// The child finds the message socket at descriptor 3, /dev/null as input, and a log in memory as output and

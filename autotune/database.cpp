@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "autotune/database_open.h"
+#include "autotune/database_schema.h"
 #include "autotune/sqlite.h"
 
 namespace sylvite {
@@ -87,6 +89,14 @@ TuningKey tuning_key(const Machine& machine, const std::string& precision) {
 
 struct Database::Rep {
   OpenedDatabase opened;
+  std::string wanted;  ///< the file that rows were meant for
+  std::set<std::string> unstored_trials;
+  std::set<std::string> unstored_winners;
+
+  /// After a write: notes the row if it went to memory for want of the file.
+  void note(std::set<std::string>& unstored, const std::string& row) {
+    if (opened.path.empty() && !wanted.empty()) unstored.insert(row);
+  }
 
   void warn(const std::string& text) { opened.warning += (opened.warning.empty() ? "" : "; ") + text; }
 
@@ -141,13 +151,18 @@ struct Database::Rep {
 };
 
 Database::Database(const std::string& path, double lock_timeout_seconds)
-    : rep_(new Rep{open_database(path, static_cast<int>(lock_timeout_seconds * 1000))}) {}
+    : rep_(new Rep{open_database(path, static_cast<int>(lock_timeout_seconds * 1000)), path, {}, {}}) {}
 Database::~Database() = default;
 Database::Database(Database&&) noexcept = default;
 Database& Database::operator=(Database&&) noexcept = default;
 
 const std::string& Database::warning() const {
   return rep_->opened.warning;
+}
+std::string Database::unstored() const {
+  if (rep_->unstored_trials.empty() && rep_->unstored_winners.empty()) return "";
+  return fmt::format("{} trials and {} winners were not stored in {}", rep_->unstored_trials.size(),
+                     rep_->unstored_winners.size(), rep_->wanted);
 }
 const std::string& Database::path() const {
   return rep_->opened.path;
@@ -163,14 +178,17 @@ void Database::record_trial(const Kernel& kernel, const TuningKey& key, const Tr
       INSERT INTO trials(kernel, key, candidate, verdict, median_us, samples, error, message, compile_seconds)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT(kernel, key, candidate) DO UPDATE SET verdict = excluded.verdict, median_us = excluded.median_us,
-        samples = excluded.samples, error = excluded.error, message = excluded.message
+        samples = excluded.samples, error = excluded.error, message = excluded.message,
+        compile_seconds = excluded.compile_seconds
       WHERE (excluded.verdict = 'ok' AND json_array_length(excluded.samples) > json_array_length(trials.samples)
              AND trials.verdict IN ('ok', 'noisy'))
-         OR excluded.verdict IN ('run_crash', 'wrong_result'))");
+         OR excluded.verdict IN ('run_crash', 'wrong_result')
+         OR failed_by_machine(trials.verdict, trials.message))");
     statement.bind(kernel.id).bind(insert_key(connection, key)).bind(trial.candidate.to_string());
     statement.bind(verdict_name(trial.verdict)).bind(trial.median_us).bind(samples_text(trial.samples_us));
     statement.bind(trial.error).bind(trial.message).bind(trial.compile_seconds).run();
   });
+  rep_->note(rep_->unstored_trials, kernel.id + trial.candidate.to_string());
 }
 
 void Database::record_winner(const Kernel& kernel, const TuningKey& key, const Winner& winner) {
@@ -185,6 +203,7 @@ void Database::record_winner(const Kernel& kernel, const TuningKey& key, const W
     statement.bind(kernel.id).bind(insert_key(connection, key)).bind(winner.candidate.to_string());
     statement.bind(winner.median_us).bind(winner.error).bind(winner.origin).bind(winner.budget_seconds).run();
   });
+  rep_->note(rep_->unstored_winners, kernel.id);
 }
 
 void Database::record_race(const Kernel& kernel, const TuningKey& key, const Race& race) {
@@ -206,15 +225,24 @@ void Database::record_race(const Kernel& kernel, const TuningKey& key, const Rac
 std::optional<Winner> Database::find_winner(const Kernel& kernel, const TuningKey& key) const {
   std::optional<Winner> winner;
   rep_->attempt([&](SqliteConnection& connection) {
-    SqliteStatement statement(connection, R"(
-      SELECT w.candidate, w.median_us, w.error, w.origin, w.budget_seconds
-      FROM winners w JOIN kernels k ON k.id = w.kernel JOIN keys y ON y.id = w.key
-      WHERE w.kernel = ? AND k.text = ? AND y.target = ? AND y.machine = ? AND y.threads = ? AND y.versions = ?
-        AND y.precision = ?)");
+    SqliteStatement statement(connection,
+                              fmt::format(R"(
+      SELECT x.candidate, x.median_us, x.error, x.origin, x.budget_seconds, {},
+             EXISTS (SELECT 1 FROM trials t WHERE t.kernel = x.kernel AND t.key = x.key
+                     AND t.verdict IN ('run_crash', 'wrong_result') AND NOT failed_by_machine(t.verdict, t.message))
+      FROM winners x JOIN kernels k ON k.id = x.kernel JOIN keys y ON y.id = x.key
+      WHERE x.kernel = ? AND k.text = ? AND y.target = ? AND y.machine = ? AND y.threads = ? AND y.versions = ?
+        AND y.precision = ?)",
+                                          fmt::format(fmt::runtime(spoilt_reference_sql), "main")));
     bind_key(statement.bind(kernel.id).bind(kernel.text), key);
     if (!statement.step()) return;
-    if (auto candidate = rep_->parse_candidate(statement.text(0), kernel.id))
-      winner = Winner{*candidate, statement.real(1), statement.real(2), statement.text(3), statement.real(4)};
+    const bool is_spoilt = statement.integer(5) != 0;
+    const bool others_are_wrong = statement.integer(6) != 0;  // the heuristic one, perhaps
+    if (is_spoilt && !others_are_wrong) return;
+    if (auto candidate = rep_->parse_candidate(statement.text(0), kernel.id)) {
+      const double budget = is_spoilt ? 0 : statement.real(4);
+      winner = Winner{*candidate, statement.real(1), statement.real(2), statement.text(3), budget};
+    }
   });
   return winner;
 }
@@ -227,7 +255,7 @@ std::vector<Trial> Database::trials(const Kernel& kernel, const TuningKey& key) 
       SELECT t.candidate, t.verdict, t.samples, t.median_us, t.error, t.message, t.compile_seconds
       FROM trials t JOIN kernels k ON k.id = t.kernel JOIN keys y ON y.id = t.key
       WHERE t.kernel = ? AND k.text = ? AND y.target = ? AND y.machine = ? AND y.threads = ? AND y.versions = ?
-        AND y.precision = ? ORDER BY t.id)");
+        AND y.precision = ? AND NOT failed_by_machine(t.verdict, t.message) ORDER BY t.id)");
     bind_key(statement.bind(kernel.id).bind(kernel.text), key);
     while (statement.step()) {
       auto candidate = rep_->parse_candidate(statement.text(0), kernel.id);
@@ -243,6 +271,7 @@ std::vector<Trial> Database::trials(const Kernel& kernel, const TuningKey& key) 
 
 std::string Database::explain_miss(const Kernel& kernel, const TuningKey& key) const {
   std::vector<std::string> nearest;
+  bool is_spoilt = false;
   rep_->attempt([&](SqliteConnection& connection) {
     SqliteStatement statement(connection,
                               "SELECT target, machine, threads, versions, precision FROM winners w "
@@ -252,9 +281,11 @@ std::string Database::explain_miss(const Kernel& kernel, const TuningKey& key) c
       TuningKey there{statement.text(0), statement.text(1), static_cast<int>(statement.integer(2)),
                       statement.text(3), statement.text(4)};
       auto found = differences(there, key);
+      is_spoilt = is_spoilt || found.empty();
       if (nearest.empty() || found.size() < nearest.size()) nearest = std::move(found);
     }
   });
+  if (is_spoilt) return "only a reference schedule is stored, chosen while the machine failed";
   return nearest.empty() ? "" : fmt::format("nearest winner: {}", fmt::join(nearest, ", "));
 }
 

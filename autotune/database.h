@@ -56,13 +56,17 @@ class Database {
 
   [[nodiscard]] const std::string& warning() const;  ///< empty when all is well
   [[nodiscard]] const std::string& path() const;     ///< "" when in memory
+  /// "23 trials and 22 winners were not stored in FILE": what the file could not take; "" when it took all.
+  [[nodiscard]] std::string unstored() const;
 
   /// One row per kernel, key and candidate: the trial with the most samples stays, and a crash or a wrong
-  /// result replaces a success.
+  /// result replaces a success. Anything replaces a stored failure of the machine (autotune/machine_failure.h).
   void record_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial);
   void record_winner(const Kernel& kernel, const TuningKey& key, const Winner& winner);
   void record_race(const Kernel& kernel, const TuningKey& key, const Race& race);
-  /// Rows whose kernel text differs or whose candidate does not parse are skipped, with a warning.
+  /// Rows whose kernel text differs or whose candidate does not parse are skipped, with a warning. A reference
+  /// schedule that was stored only because the machine failed at other candidates is no winner, unless others were
+  /// wrong: then its budget is 0. Trials that the machine failed at are not among `trials`.
   [[nodiscard]] std::optional<Winner> find_winner(const Kernel& kernel, const TuningKey& key) const;
   [[nodiscard]] std::vector<Trial> trials(const Kernel& kernel, const TuningKey& key) const;
   /// Why find_winner found nothing: the nearest record and the key fields that differ; "" when no record is

@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "autotune/database_schema.h"
+#include "autotune/machine_failure.h"
+#include "autotune/trial.h"
 
 namespace sylvite {
 
@@ -42,9 +44,26 @@ void create_schema(SqliteConnection& connection) {
   transaction.commit();
 }
 
+/// SQL function failed_by_machine(verdict, message): whether a trial's row is no verdict.
+void failed_by_machine(sqlite3_context* context, int /*count*/, sqlite3_value** values) {
+  const auto text = [](sqlite3_value* value) -> std::string_view {
+    const auto* bytes = reinterpret_cast<const char*>(sqlite3_value_text(value));
+    return bytes == nullptr ? std::string_view() : bytes;
+  };
+  const bool failed = text(values[0]) != verdict_name(Verdict::ok) && is_machine_failure(text(values[1]));
+  sqlite3_result_int(context, failed ? 1 : 0);
+}
+
+void add_functions(SqliteConnection& connection) {
+  constexpr int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+  sqlite3_create_function(connection.handle(), "failed_by_machine", 2, flags, nullptr, failed_by_machine,
+                          nullptr, nullptr);
+}
+
 /// A rollback journal always: SQLite before 3.51.3 can corrupt a file in WAL mode.
 void configure(SqliteConnection& connection) {
   sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  add_functions(connection);
   connection.execute("PRAGMA trusted_schema = OFF");
   connection.execute("PRAGMA foreign_keys = ON");
 }

@@ -176,7 +176,10 @@ DatabaseStats database_stats(const Database& database) {
   stats.races = connection.integer("SELECT count(*) FROM races");
   SqliteStatement seconds(connection, "SELECT total(compile_seconds) FROM trials");
   stats.compile_seconds = seconds.step() ? seconds.real(0) : 0;
-  stats.trials_by_verdict = counts(connection, "SELECT verdict, count(*) FROM trials GROUP BY verdict");
+  stats.trials_by_verdict =
+      counts(connection,
+             "SELECT iif(failed_by_machine(verdict, message), 'to be tried again', verdict) "
+             "AS what, count(*) FROM trials GROUP BY what");
   stats.winners_by_origin = counts(connection, "SELECT origin, count(*) FROM winners GROUP BY origin");
   stats.integrity = file_integrity(connection);
   return stats;
@@ -200,22 +203,27 @@ MergeReport merge_database(Database& database, const std::string& other_path) {
       "INSERT OR IGNORE INTO main.keys(target, machine, threads, versions, precision) "
       "SELECT target, machine, threads, versions, precision FROM other.keys");
   report.trials = insert(connection, fmt::format(R"(
-      INSERT OR IGNORE INTO main.trials(kernel, key, candidate, verdict, median_us, samples, error, message,
-                                        compile_seconds, created_at)
+      INSERT INTO main.trials(kernel, key, candidate, verdict, median_us, samples, error, message,
+                              compile_seconds, created_at)
       SELECT x.kernel, y.id, x.candidate, x.verdict, x.median_us, x.samples, x.error, x.message, x.compile_seconds,
              x.created_at
-      FROM other.trials x {} ORDER BY x.id)",
+      FROM other.trials x {} WHERE NOT failed_by_machine(x.verdict, x.message) ORDER BY x.id
+      ON CONFLICT(kernel, key, candidate) DO UPDATE SET verdict = excluded.verdict, median_us = excluded.median_us,
+        samples = excluded.samples, error = excluded.error, message = excluded.message,
+        compile_seconds = excluded.compile_seconds, created_at = excluded.created_at
+      WHERE failed_by_machine(trials.verdict, trials.message))",
                                                  here));
-  report.winners = insert(connection, fmt::format(R"(
+  report.winners =
+      insert(connection, fmt::format(R"(
       INSERT INTO main.winners(kernel, key, candidate, median_us, error, origin, budget_seconds, created_at)
       SELECT x.kernel, y.id, x.candidate, x.median_us, x.error, x.origin, x.budget_seconds, x.created_at
-      FROM other.winners x {} WHERE true
+      FROM other.winners x {} WHERE NOT {}
       ON CONFLICT(kernel, key) DO UPDATE SET candidate = excluded.candidate, median_us = excluded.median_us,
         error = excluded.error, origin = excluded.origin, budget_seconds = excluded.budget_seconds,
         created_at = excluded.created_at
       WHERE excluded.median_us > 0 AND (winners.median_us <= 0 OR winners.median_us IS NULL
                                         OR excluded.median_us < winners.median_us))",
-                                                  here));
+                                     here, fmt::format(fmt::runtime(spoilt_reference_sql), "other")));
   transaction.commit();
   return report;
 }

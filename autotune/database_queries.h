@@ -62,7 +62,8 @@ struct DatabaseStats {
   std::int64_t winners = 0;
   std::int64_t races = 0;
   double compile_seconds = 0;  ///< over all trials
-  std::map<std::string, std::int64_t> trials_by_verdict;
+  std::map<std::string, std::int64_t>
+      trials_by_verdict;  ///< those that the machine failed at: "to be tried again"
   std::map<std::string, std::int64_t> winners_by_origin;
   std::string integrity;  ///< "ok", or what PRAGMA integrity_check says
 };
@@ -78,7 +79,8 @@ struct MergeReport {
   std::int64_t winners = 0;  ///< new, or faster than the one that was here
 };
 /// Adds the kernels, trials and winners of another file, in one transaction. Trials that are here stay; of
-/// two winners the measured and faster one stays.
+/// two winners the measured and faster one stays. What the machine failed at, and reference schedules chosen for that,
+/// are left behind.
 MergeReport merge_database(Database& database, const std::string& other_path);
 
 }  // namespace sylvite

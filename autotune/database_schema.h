@@ -103,4 +103,12 @@ SELECT t.id AS trial, t.created_at AS created_at, t.kernel AS kernel, k.class AS
 FROM trials t JOIN kernels k ON k.id = t.kernel JOIN keys y ON y.id = t.key;
 )sql";
 
+/// Whether a winner `x` is a plain reference schedule only because the machine failed at other candidates, or because
+/// nothing else was known when it was chosen; {0} is the database that holds its trials.
+inline constexpr std::string_view spoilt_reference_sql = R"sql(
+(x.origin = 'reference' AND EXISTS (
+   SELECT 1 FROM {0}.trials t WHERE t.kernel = x.kernel AND t.key = x.key AND t.candidate <> x.candidate
+     AND (t.verdict = 'ok' OR failed_by_machine(t.verdict, t.message))))
+)sql";
+
 }  // namespace sylvite

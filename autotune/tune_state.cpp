@@ -1,5 +1,7 @@
 #include "autotune/tune_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace sylvite {
@@ -74,6 +76,11 @@ void TuneState::add_trial(const Trial& trial) {
   search.observe(trial.candidate, ok ? trial.median_us : KernelSearch::failed);
 }
 
+void TuneState::skip(const Candidate& candidate) {
+  ++lost;
+  search.observe(candidate, KernelSearch::failed);
+}
+
 const Trial* TuneState::find_trial(const Candidate& candidate) const {
   auto found = trials_.find(candidate.to_string());
   return found == trials_.end() ? nullptr : &found->second;
@@ -90,6 +97,19 @@ double TuneState::best_us() const {
     if (trial.verdict == Verdict::ok && trial.median_us > 0 && (best == 0 || trial.median_us < best))
       best = trial.median_us;
   return best;
+}
+
+std::string TuneState::failures() const {
+  std::map<Verdict, int> counts;
+  std::string message;
+  for (const auto& [text, trial] : trials_) {
+    if (trial.verdict == Verdict::ok) continue;
+    ++counts[trial.verdict];
+    message = trial.message;
+  }
+  std::string summary;
+  for (const auto& [verdict, count] : counts) summary += fmt::format("{} {}, ", count, verdict_name(verdict));
+  return summary + "the last: " + message;
 }
 
 std::vector<Candidate> TuneState::challengers(std::size_t count) const {

@@ -22,11 +22,14 @@ class TuneState {
 
   /// Adds a trial of this run, in place of an earlier one of the same candidate.
   void add_trial(const Trial& trial);
+  void skip(const Candidate& candidate);  ///< not to be proposed again in this run; nothing is known of it
   [[nodiscard]] const Trial* find_trial(const Candidate& candidate) const;  ///< nullptr when never tried
   /// Median of the candidate; 0 when it was not measured or failed.
   [[nodiscard]] double median_of(const Candidate& candidate) const;
   [[nodiscard]] double incumbent_us() const { return median_of(incumbent); }
   [[nodiscard]] double best_us() const;  ///< over all verified candidates; 0 when none
+  /// What became of the candidates that failed: "2 compile_error, 1 wrong_result; the last: MESSAGE".
+  [[nodiscard]] std::string failures() const;
   /// Verified candidates other than the incumbent that might beat it, best first, at most `count`.
   [[nodiscard]] std::vector<Candidate> challengers(std::size_t count) const;
   /// Keeps the objects of the reference, the incumbent and the challengers, and forgets the others.
@@ -46,6 +49,7 @@ class TuneState {
   bool in_flight = false;  ///< a batch is being compiled or measured
   bool waiting = false;    ///< nothing to propose before that batch is measured
   std::string closed;      ///< why there will be no more trials; "" while open
+  int lost = 0;            ///< candidates of this run that the machine failed at
 
  private:
   std::map<std::string, Trial> trials_;  ///< by candidate text

@@ -31,6 +31,12 @@ void Tuner::add_task(const TuneTask& task) {
   if (choices_.contains(kernel.id)) return;
   auto winner = database_.find_winner(kernel, key_);
   if (is_settled(winner, options_)) {
+    if (winner->origin == origin_reference && options_.budget_seconds > 0) {
+      result_.warnings.push_back(fmt::format(
+          "kernel {} has only its plain reference schedule, which is slow: sylvite db trials {} tells what "
+          "became of the others",
+          kernel.id, kernel.id));
+    }
     choices_[kernel.id] = {winner->candidate, winner->origin, winner->median_us, "", "the stored winner"};
     return;
   }
@@ -54,6 +60,7 @@ TuneResult Tuner::run(const std::vector<TuneTask>& tasks) {
     state.outlook.program_us = state.launches * (known > 0 ? known : state.outlook.program_us);
   }
   if (options_.budget_seconds > 0) search();
+  result_.failure = result_.verdicts.empty() && ending().empty() ? last_loss_ : ending();
   for (auto& [id, state] : states_) {
     if (!choices_.contains(id)) decide(state);
     for (const auto& [reason, count] : state.search.rejections()) result_.rejections[reason] += count;
@@ -77,8 +84,8 @@ void Tuner::search() {
 }
 
 std::optional<Batch> Tuner::next_batch() {
-  if (const std::string refusal = evaluator_.refusal(); !refusal.empty()) {
-    for (auto& [id, state] : states_) close(state, refusal);
+  if (const std::string reason = ending(); !reason.empty()) {
+    for (auto& [id, state] : states_) close(state, reason);
     return std::nullopt;
   }
   while (left() > seconds_for_races()) {
@@ -161,9 +168,7 @@ TuneResult tune(const std::vector<TuneTask>& tasks, const Machine& machine, Data
   workers.run_timeout = options.run_timeout;
   auto pool = std::make_shared<WorkerPool>(workers);
   Evaluator evaluator = make_evaluator(pool, machine);
-  TuneResult result = tune(tasks, machine, database, options, progress, evaluator);
-  if (!pool->warning().empty()) result.warnings.push_back(pool->warning());
-  return result;
+  return tune(tasks, machine, database, options, progress, evaluator);
 }
 
 }  // namespace sylvite

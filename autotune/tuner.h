@@ -35,6 +35,7 @@ struct TuneProgress {
   double elapsed_seconds = 0;
   double budget_seconds = 0;
   double speedup_so_far = 1;  ///< sum of launches x heuristic time over sum of launches x best time
+  std::string warning;        ///< of something that has just gone wrong; "" most times
 };
 using ProgressCallback = std::function<void(const TuneProgress&)>;
 
@@ -61,13 +62,14 @@ struct TuneResult {
   std::map<std::string, int> rejections;  ///< candidates never compiled or measured, by reason
   double seconds = 0;
   std::vector<std::string> warnings;
+  std::string failure;  ///< why the machine ended the search, and what to do; "" when it did not
 };
 
 /// Tunes tasks within the budget. Every trial goes to the database as it happens, winners when their kernel
 /// is done. Resumes: candidates with a stored trial under the same key are not measured again; kernels with a
 /// winner from as large a budget are not searched again. Tasks with equal kernels are one. Every chosen
 /// candidate that was measured has passed the check against the reference schedule; the heuristic one stays
-/// where nothing beat it clearly.
+/// where nothing beat it clearly. What the machine failed at is no trial, and leaves a kernel's search unfinished.
 [[nodiscard]] TuneResult tune(const std::vector<TuneTask>& tasks, const Machine& machine, Database& database,
                               const TuneOptions& options, const ProgressCallback& progress = {});
 /// The same with compile, measure and clock given; for tests.

@@ -50,11 +50,12 @@ double Tuner::seconds_for_races() const {
 
 void Tuner::decide(TuneState& state) {
   const Trial* trial = state.find_trial(state.incumbent);
-  if (trial == nullptr) {
+  std::vector<Candidate> challengers = state.challengers(race_challengers);
+  const bool lost = trial == nullptr && state.lost > 0;
+  if (trial == nullptr && (!lost || challengers.empty())) {
     choose_untried(state);
     return;
   }
-  std::vector<Candidate> challengers = state.challengers(race_challengers);
   if (challengers.empty() && trial->verdict == Verdict::noisy) {
     choose_unjudged(state, "not judged: " + trial->message);
     return;
@@ -66,7 +67,7 @@ void Tuner::decide(TuneState& state) {
            failed ? "no other candidate passed the check" : "no candidate beat it");
     return;
   }
-  if (options_.budget_seconds <= 0 || left() < -options_.budget_seconds) {
+  if (options_.budget_seconds <= 0 || left() < -options_.budget_seconds || !ending().empty()) {
     choose_without_race(state, challengers);
     return;
   }
@@ -91,9 +92,10 @@ void Tuner::choose_unjudged(TuneState& state, const std::string& why) {
 void Tuner::choose_untried(TuneState& state) {
   bool searched = options_.budget_seconds > 0;
   choose_unjudged(state, !searched              ? "nothing is measured without a budget"
+                         : state.lost > 0       ? "not measured: the machine failed at it"
                          : state.closed.empty() ? "not measured: the budget ended first"
                                                 : "not measured: " + state.closed);
-  if (searched && state.closed.empty() && !state.stored) {
+  if (searched && state.closed.empty() && state.lost == 0 && !state.stored) {
     std::string origin(origin_untried);
     database_.record_winner(*state.kernel, key_, {state.incumbent, 0, 0, origin, options_.budget_seconds});
   }
@@ -190,6 +192,12 @@ void Tuner::race(TuneState& state, const std::vector<CompiledCandidate>& contest
              : "the fastest that passed the check");
 }
 
+void Tuner::warn_of_reference(const TuneState& state) {
+  result_.warnings.push_back(
+      fmt::format("kernel {} ({}) is left with its plain reference schedule, which is slow: {}",
+                  state.kernel->id, kernel_class_name(state.kernel->kind), state.failures()));
+}
+
 void Tuner::choose(TuneState& state, const Candidate& candidate, std::string_view origin, double median_us,
                    const std::string& why) {
   const Trial* trial = state.find_trial(candidate);
@@ -197,9 +205,13 @@ void Tuner::choose(TuneState& state, const Candidate& candidate, std::string_vie
   auto object = state.objects.find(candidate.to_string());
   choices_[state.kernel->id] = {candidate, std::string(origin), median_us,
                                 object == state.objects.end() ? "" : object->second.object, why};
-  const bool cut_short = !state.closed.empty() && state.closed != exhausted;
-  if (options_.budget_seconds > 0 && !(cut_short && origin == origin_reference)) {
-    double budget = state.closed == exhausted ? unlimited : cut_short ? 0 : options_.budget_seconds;
+  if (options_.budget_seconds <= 0) return;
+  const bool cut_short = state.lost > 0 || (!state.closed.empty() && state.closed != exhausted);
+  const bool plain = origin == origin_reference;
+  if (plain) warn_of_reference(state);
+  if (!(cut_short && plain)) {
+    const bool unfinished = cut_short || (plain && state.closed != exhausted);
+    double budget = unfinished ? 0 : state.closed == exhausted ? unlimited : options_.budget_seconds;
     database_.record_winner(*state.kernel, key_, {candidate, median_us, error, std::string(origin), budget});
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autotune/machine_failure.h"
 #include "autotune/tuner_run.h"
 
 namespace sylvite {
@@ -13,6 +14,9 @@ constexpr int short_samples = 3;
 constexpr int long_samples = 7;
 /// Of a batch, candidates this close to its best are measured longer.
 constexpr double promising_ratio = 1.2;
+/// So many candidates lost to the machine end a kernel's search, so many in a row the whole search.
+constexpr int most_lost_of_kernel = 3;
+constexpr int most_lost_in_a_row = 6;
 
 }  // namespace
 
@@ -24,12 +28,13 @@ std::vector<CompiledCandidate> Tuner::finish_compiling(Batch& batch) {
     if (!results[i]) continue;  // the budget ended first
     const Candidate& candidate = batch.compiled[i];
     ++result_.compiled;
-    if (results[i]->verdict == Verdict::ok) {
-      state.objects[candidate.to_string()] = {candidate, std::move(results[i]->object), results[i]->seconds};
+    if (results[i]->unjudged) {
+      lose(state, candidate, results[i]->message, lost_compilations_);
       continue;
     }
-    if (results[i]->unjudged) {
-      close(state, results[i]->message);
+    lost_compilations_ = 0;
+    if (results[i]->verdict == Verdict::ok) {
+      state.objects[candidate.to_string()] = {candidate, std::move(results[i]->object), results[i]->seconds};
       continue;
     }
     if (candidate == state.reference)
@@ -54,10 +59,8 @@ void Tuner::evaluate(Batch& batch, const std::vector<CompiledCandidate>& compile
   TuneState& state = *batch.state;
   bool has_reference = state.objects.contains(state.reference.to_string());
   for (const CompiledCandidate& candidate : compiled)
-    if (has_reference && state.closed.empty() && left() > seconds_for_races())
-      measure_shortly(state, candidate);
-  if (has_reference && state.closed.empty() && left() > seconds_for_races())
-    measure_promising(state, compiled);
+    if (has_reference && goes_on(state)) measure_shortly(state, candidate);
+  if (has_reference && goes_on(state)) measure_promising(state, compiled);
   double after = state.best_us();
   update_outlook(state.outlook, batch.best_before, after, evaluator_.now() - batch.begun);
   if (after > 0) state.outlook.program_us = state.launches * after;
@@ -106,9 +109,13 @@ Trial Tuner::make_trial(const TuneState& state, const CompiledCandidate& compile
 void Tuner::measure_shortly(TuneState& state, const CompiledCandidate& compiled) {
   Measurement measurement = evaluator_.measure(make_job(state, {compiled}, short_samples)).at(0);
   if (measurement.unverifiable) {
-    close(state, measurement.message);
+    if (is_machine_failure(measurement.message))
+      lose(state, compiled.candidate, measurement.message, lost_measurements_);
+    else
+      close(state, measurement.message);
     return;
   }
+  lost_measurements_ = 0;
   ++result_.trials;
   record(state, make_trial(state, compiled, measurement));
 }
@@ -136,10 +143,21 @@ void Tuner::measure_promising(TuneState& state, const std::vector<CompiledCandid
   }
 }
 
+void Tuner::lose(TuneState& state, const Candidate& candidate, const std::string& message, int& in_a_row) {
+  state.skip(candidate);
+  last_loss_ = with_advice(message);
+  if (++in_a_row == most_lost_in_a_row) result_.failure = last_loss_;
+  if (candidate == state.reference || state.lost == most_lost_of_kernel) close(state, last_loss_);
+}
+
+std::string Tuner::ending() const {
+  return result_.failure.empty() ? evaluator_.refusal() : result_.failure;
+}
+
 void Tuner::close(TuneState& state, const std::string& reason) {
   if (!state.closed.empty()) return;
   state.closed = reason;
-  if (evaluator_.refusal().empty())  // else one warning of that is enough
+  if (ending().empty())  // else one message of that is enough
     result_.warnings.push_back(fmt::format("kernel {} is not tuned: {}", state.kernel->id, reason));
 }
 
@@ -150,10 +168,19 @@ void Tuner::record(TuneState& state, const Trial& trial) {
   report(state);
 }
 
+std::string Tuner::fresh_warning() {
+  const std::string& all = database_.warning();
+  const std::size_t separator = warned_ == 0 ? 0 : 2;  // "; "
+  std::string fresh = all.substr(std::min(all.size(), warned_ + separator));
+  warned_ = all.size();
+  return fresh;
+}
+
 void Tuner::report(const TuneState& state) {
   if (!progress_) return;
   TuneProgress progress{
-      state.kernel->id, result_.trials, result_.compiled, 0, elapsed(), options_.budget_seconds, 1};
+      state.kernel->id, result_.trials, result_.compiled, 0, elapsed(), options_.budget_seconds, 1,
+      fresh_warning()};
   for (const auto& [verdict, count] : result_.verdicts)
     progress.rejected += verdict == Verdict::ok ? 0 : count;
   double before = 0;

@@ -39,7 +39,8 @@ class Tuner {
         options_(options),
         progress_(progress),
         evaluator_(evaluator),
-        begun_(evaluator.now()) {}
+        begun_(evaluator.now()),
+        warned_(database.warning().size()) {}
 
   TuneResult run(const std::vector<TuneTask>& tasks);
 
@@ -60,9 +61,18 @@ class Tuner {
   [[nodiscard]] static Trial make_trial(const TuneState& state, const CompiledCandidate& compiled,
                                         const Measurement& measurement);
   void record(TuneState& state, const Trial& trial);
+  /// The machine failed at a candidate: it waits for the next run. `in_a_row` counts such failures without a success
+  /// or a verdict in between; many of them end the search.
+  void lose(TuneState& state, const Candidate& candidate, const std::string& message, int& in_a_row);
+  /// Why the whole search ends before its time; "" while it goes on.
+  [[nodiscard]] std::string ending() const;
+  [[nodiscard]] bool goes_on(const TuneState& state) const {
+    return state.closed.empty() && left() > seconds_for_races() && ending().empty();
+  }
   /// No more trials of it in this run, with a warning.
   void close(TuneState& state, const std::string& reason);
   void report(const TuneState& state);
+  std::string fresh_warning();  ///< what the database warned of since the last call
 
   void decide(TuneState& state);
   std::vector<CompiledCandidate> compile_contestants(TuneState& state,
@@ -70,6 +80,8 @@ class Tuner {
   void race(TuneState& state, const std::vector<CompiledCandidate>& contestants);
   void choose(TuneState& state, const Candidate& candidate, std::string_view origin, double median_us,
               const std::string& why);
+  /// The plain schedule is many times slower than others: it is said loudly when nothing else works.
+  void warn_of_reference(const TuneState& state);
   void choose_unjudged(TuneState& state, const std::string& why);
   void choose_untried(TuneState& state);
   void choose_without_race(TuneState& state, const std::vector<Candidate>& challengers);
@@ -88,8 +100,12 @@ class Tuner {
   const ProgressCallback& progress_;
   Evaluator& evaluator_;
   double begun_;
+  std::size_t warned_;                         ///< so much of the database's warning has been told
   std::map<std::string, TuneState> states_;    ///< by kernel id, those that are searched
   std::map<std::string, TuneChoice> choices_;  ///< by kernel id
+  std::string last_loss_;                      ///< what the machine failed with
+  int lost_compilations_ = 0;                  ///< in a row
+  int lost_measurements_ = 0;                  ///< in a row
   TuneResult result_;
 };
 

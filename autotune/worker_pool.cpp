@@ -9,6 +9,7 @@
 
 #include "autotune/build_id.h"
 #include "autotune/child_process.h"
+#include "autotune/machine_failure.h"
 #include "autotune/worker_protocol.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -33,14 +34,19 @@ struct Worker {
   std::optional<std::size_t> running;  ///< the last MeasureNote
 };
 
+/// What the machine failed at is not judged.
+CompileResult failed_compilation(Verdict verdict, const std::string& message, double seconds) {
+  const bool unjudged = is_machine_failure(message);
+  return {unjudged ? Verdict::noisy : verdict, "", message, seconds, unjudged};
+}
+
 CompileResult compile_here(const CompileJob& job) {
   CompileResult result;
   const double start = steady_seconds();
   try {
     result.object = compile_to_object(*job.kernel, job.candidate, job.target);
   } catch (const std::exception& error) {
-    result.verdict = Verdict::compile_error;
-    result.message = error.what();
+    return failed_compilation(Verdict::compile_error, error.what(), steady_seconds() - start);
   }
   result.seconds = steady_seconds() - start;
   return result;
@@ -85,8 +91,11 @@ std::vector<Measurement> measurements(const MeasureJob& job, const MeasureReply&
     return unverifiable(job, "the reference schedule failed: " + reply.error);
   std::vector<Measurement> results;
   results.reserve(reply.results.size());
-  for (const MeasurementReply& result : reply.results)
-    results.push_back({result.verdict, result.samples_us, result.error, result.message});
+  for (const MeasurementReply& result : reply.results) {
+    const bool unjudged = result.verdict != Verdict::ok && is_machine_failure(result.message);
+    results.push_back({unjudged ? Verdict::noisy : result.verdict, result.samples_us, result.error,
+                       result.message, unjudged});
+  }
   return results;
 }
 
@@ -260,8 +269,9 @@ void WorkerPool::Rep::accept(Worker& worker, const WorkerReply& reply) {
     return;
   }
   if (const auto* compiled = std::get_if<CompileReply>(&reply)) {
-    Verdict verdict = compiled->error.empty() ? Verdict::ok : Verdict::compile_error;
-    result.compiled = CompileResult{verdict, compiled->object, compiled->error, compiled->seconds};
+    result.compiled = compiled->error.empty()
+                          ? CompileResult{Verdict::ok, compiled->object, "", compiled->seconds}
+                          : failed_compilation(Verdict::compile_error, compiled->error, compiled->seconds);
   } else {
     result.measured = measurements(std::get<MeasureJob>(worker.job->job), std::get<MeasureReply>(reply));
   }
@@ -284,14 +294,13 @@ void WorkerPool::Rep::bury(Worker& worker, bool timed_out) {
   }
   JobResult result{worker.job->id, {}, {}};
   if (const auto* job = std::get_if<MeasureJob>(&worker.job->job)) {
-    result.measured = end.was_killed ? unverifiable(*job, "the measuring worker was " + message)
-                                     : blame(*job, worker.running,
-                                             timed_out ? Verdict::run_timeout : Verdict::run_crash, message);
-  } else if (end.was_killed) {
-    result.compiled = CompileResult{Verdict::noisy, "", "the compiler was " + message, seconds, true};
+    result.measured =
+        is_machine_failure(message)
+            ? unverifiable(*job, "the measuring worker was " + message)
+            : blame(*job, worker.running, timed_out ? Verdict::run_timeout : Verdict::run_crash, message);
   } else {
-    Verdict verdict = timed_out ? Verdict::compile_timeout : Verdict::compile_error;
-    result.compiled = CompileResult{verdict, "", "the compiler was " + message, seconds};
+    result.compiled = failed_compilation(timed_out ? Verdict::compile_timeout : Verdict::compile_error,
+                                         "the compiler was " + message, seconds);
   }
   finish(worker, std::move(result));
 }

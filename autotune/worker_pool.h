@@ -34,7 +34,8 @@ struct CompileResult {
   std::string object;             ///< the object's bytes when ok
   std::string message;            ///< why not, when not ok
   double seconds = 0;
-  bool unjudged = false;  ///< the worker was lost by no fault of the candidate: nothing is known of it
+  bool unjudged =
+      false;  ///< the machine failed (autotune/machine_failure.h): nothing is known of the candidate
 };
 
 /// A candidate with the object that compile() made of it.
@@ -62,7 +63,7 @@ struct Measurement {
   std::vector<double> samples_us;  ///< microseconds per call
   double error = 0;                ///< see autotune/verify.h
   std::string message;
-  /// The reference failed, or the worker was lost: nothing is known of the candidate.
+  /// The reference or the machine failed: nothing is known of the candidate.
   bool unverifiable = false;
 };
 

@@ -103,6 +103,7 @@ Chosen choose(const Imported& imported) {
   const CompileConfig& config = imported.setup->config;
   Progress progress("tuning", config.tune_enabled ? config.log_progress : ProgressStyle::none);
   return choose_candidates(imported, [&](const TuneProgress& now) {
+    if (!now.warning.empty()) spdlog::warn("{}", now.warning);
     const double fraction = now.budget_seconds > 0 ? now.elapsed_seconds / now.budget_seconds : 0;
     progress.update(fraction, tune_message(now), tune_fields(now));
   });

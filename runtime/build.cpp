@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "autotune/machine_failure.h"
 #include "autotune/worker_pool.h"
 #include "base/error.h"
 #include "runtime/object_cache.h"
@@ -45,6 +46,8 @@ KernelNumbers compile_missing(const Imported& imported, Chosen& chosen, WorkerPo
   for (const std::size_t i : missing)
     jobs.push_back({&kernels[i], chosen.choices[i].candidate, imported.setup->machine.target});
   std::vector<CompileResult> results = pool.compile(jobs);
+  for (std::size_t j = 0; j < jobs.size(); ++j)
+    if (results[j].unjudged) results[j] = pool.compile({jobs[j]}).at(0);  // the machine failed: once more
   KernelNumbers failed;
   for (std::size_t j = 0; j < missing.size(); ++j) {
     Choice& choice = chosen.choices[missing[j]];
@@ -57,7 +60,9 @@ KernelNumbers compile_missing(const Imported& imported, Chosen& chosen, WorkerPo
     failed.push_back(missing[j]);
     warn(chosen.report,
          fmt::format("kernel {}: the {} candidate does not compile ({}): {}", kernels[missing[j]].id,
-                     origin_name(choice.origin), verdict_name(results[j].verdict), results[j].message));
+                     origin_name(choice.origin),
+                     results[j].unjudged ? "the machine failed" : verdict_name(results[j].verdict),
+                     with_advice(results[j].message)));
   }
   return failed;
 }
@@ -68,9 +73,10 @@ void fall_back(const Imported& imported, Chosen& chosen, std::size_t i) {
   const Machine& machine = imported.setup->machine;
   Choice& choice = chosen.choices[i];
   if (choice.origin == Origin::reference) {
+    const std::string why = chosen.report.warnings.empty() ? "" : chosen.report.warnings.back();
+    if (is_machine_failure(why)) throw IoError("{}", why);
     throw CompileError("kernel {} ({}) does not compile or run; see the warnings, and please report it: {}",
-                       kernel.id, kernel_class_name(kernel.kind),
-                       chosen.report.warnings.empty() ? "" : chosen.report.warnings.back());
+                       kernel.id, kernel_class_name(kernel.kind), why);
   }
   Candidate heuristic = default_candidate(kernel, machine);
   if (choice.origin != Origin::heuristic && heuristic != choice.candidate)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
 #include "runtime/session_confirm.h"
@@ -54,6 +55,9 @@ void tune_kernels(const Imported& imported, Chosen& chosen, Database& database,
   chosen.report.trials += result.trials;
   chosen.report.compiled += result.compiled;
   for (const std::string& warning : result.warnings) warn(chosen.report, warning);
+  if (!result.failure.empty())
+    throw IoError("the tuning ended early: {} (what was found is stored; the same command goes on from it)",
+                  result.failure);
   if (result.trials > 0 && !setup.machine.gpu && options.reserved_seconds > 0)
     confirm_winners(imported, chosen, database, steady_seconds() + options.reserved_seconds);
 }
@@ -83,6 +87,7 @@ Chosen choose_candidates(const Imported& imported, const ProgressCallback& progr
   warn(chosen.report, database.warning());
   if (can_measure(setup, chosen.report)) {
     tune_kernels(imported, chosen, database, progress);
+    warn(chosen.report, database.unstored());
     return chosen;
   }
   for (const Kernel& kernel : imported.plan->kernels)

@@ -100,6 +100,29 @@ TEST(DatabaseQueries, MergesAnotherFile) {
   EXPECT_EQ(report.kernels + report.trials + report.winners, 0) << "merging twice changes nothing";
 }
 
+/// What the machine failed at there is not carried here, and gives way to what is known there.
+TEST(DatabaseQueries, MergesNoFailureOfTheMachine) {
+  TemporaryFolder folder;
+  Kernel kernel = sample_matmul();
+  const Trial failed{"", numbered(1), Verdict::compile_error, {}, 0, 0, "std::bad_alloc", 0.1};
+  {
+    Database other(folder.file("poisoned.db"));
+    other.record_trial(kernel, key, failed);
+    other.record_winner(kernel, key, {numbered(0), 900, 0.5, "reference", 60});
+  }
+  {
+    Database other(folder.file("sound.db"));
+    record(other, kernel, 1, 90);
+  }
+  Database database(folder.file("mine.db"));
+  MergeReport report = merge_database(database, folder.file("poisoned.db"));
+  EXPECT_EQ(report.trials + report.winners, 0);
+  database.record_trial(kernel, key, failed);
+  EXPECT_EQ(database_stats(database).trials_by_verdict["to be tried again"], 1);
+  EXPECT_EQ(merge_database(database, folder.file("sound.db")).trials, 1);
+  EXPECT_EQ(database.trials(kernel, key).at(0).median_us, 90);
+}
+
 TEST(DatabaseQueries, RefusesToMergeOtherFiles) {
   TemporaryFolder folder;
   Database database("");

@@ -105,6 +105,25 @@ TEST(Database, OneRowPerCandidate) {
   EXPECT_EQ(database.trial_count(), 1);
 }
 
+/// What the machine failed at is no verdict, and a reference schedule chosen for that is no winner.
+TEST(Database, FailuresOfTheMachineAreNotUsed) {
+  Database database("");
+  Kernel kernel = sample_matmul();
+  Trial failed = trial_of(numbered(1), {}, Verdict::compile_error);
+  failed.message = "LLVM ERROR: IO failure on output stream: No space left on device";
+  database.record_trial(kernel, key, failed);
+  EXPECT_TRUE(database.trials(kernel, key).empty());
+  database.record_winner(kernel, key, {numbered(0), 2, 0, "reference", 60});
+  EXPECT_FALSE(database.find_winner(kernel, key));
+  EXPECT_THAT(database.explain_miss(kernel, key), HasSubstr("while the machine failed"));
+  database.record_trial(kernel, key, trial_of(numbered(2), {}, Verdict::wrong_result));
+  ASSERT_TRUE(database.find_winner(kernel, key)) << "rather that than what may be wrong";
+  EXPECT_EQ(database.find_winner(kernel, key)->budget_seconds, 0) << "and it is searched again";
+  database.record_trial(kernel, key, trial_of(numbered(1), {}, Verdict::compile_error));
+  EXPECT_EQ(database.trials(kernel, key).size(), 2) << "tried again";
+  EXPECT_EQ(database.find_winner(kernel, key)->budget_seconds, 60);
+}
+
 TEST(Database, ExplainsAMiss) {
   Database database("");
   Kernel kernel = sample_matmul();
@@ -248,8 +267,10 @@ TEST(Database, AFullDiskIsAWarning) {
     setrlimit(RLIMIT_FSIZE, &file_size);
     for (int i = 1; i <= 300; ++i)
       database.record_trial(sample_matmul(), key, trial_of(numbered(i), std::vector<double>(20, 1.5)));
-    bool good = !database.warning().empty() && database.trial_count() == 300 &&
-                database.find_winner(sample_matmul(), key).has_value();
+    bool good =
+        !database.warning().empty() && database.trial_count() == 300 &&
+        database.unstored().find(" trials and 0 winners were not stored in " + path) != std::string::npos &&
+        database.find_winner(sample_matmul(), key).has_value();
     _exit(good ? 0 : 1);
   });
   EXPECT_EQ(exit_status(child), 0);

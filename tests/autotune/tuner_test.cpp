@@ -277,6 +277,78 @@ TEST_F(TunerTest, ALostCompilerDecidesNothing) {
   EXPECT_EQ(chosen(), fake_candidate(5, 3));
 }
 
+/// A machine that fails at everything ends the search, with its reason and nothing stored.
+TEST_F(TunerTest, AMachineThatKeepsFailingEndsTheSearch) {
+  Evaluator evaluator = world.evaluator();
+  evaluator.finish_compiling = [&](double) {
+    world.clock += 0.1;
+    return std::vector<std::optional<CompileResult>>(
+        world.started.size(), CompileResult{Verdict::noisy, "", "No space left on device", 0.1, true});
+  };
+  std::vector<Kernel> kernels;
+  for (int rows = 1; rows <= 20; ++rows) kernels.push_back(sample_matmul(rows));
+  std::vector<TuneTask> tasks;
+  for (const Kernel& each : kernels) tasks.push_back({&each, 1});
+  TuneResult result = tune(tasks, machine, database, options, {}, evaluator);
+  EXPECT_THAT(result.failure, HasSubstr("No space left on device; make room"));
+  EXPECT_LT(world.clock, 1);
+  EXPECT_LT(result.warnings.size(), 4);
+  EXPECT_EQ(database.trial_count(), 0);
+  for (const Kernel& each : kernels) EXPECT_FALSE(database.find_winner(each, tuning_key(machine, "f32")));
+}
+
+/// One candidate that the machine fails at (it uses up the memory, say) does not end its kernel's search.
+TEST_F(TunerTest, ALostCandidateWaitsForTheNextRun) {
+  options.budget_seconds = 1000;
+  Evaluator evaluator = world.evaluator();
+  auto finish = evaluator.finish_compiling;
+  evaluator.finish_compiling = [&](double timeout) {
+    auto results = finish(timeout);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (world.started[i].candidate == fake_candidate(5, 3))
+        results[i] = CompileResult{Verdict::noisy, "", "std::bad_alloc", 0.1, /*unjudged=*/true};
+    return results;
+  };
+  TuneResult result = tune({{&kernel, 1}}, machine, database, options, {}, evaluator);
+  EXPECT_EQ(result.failure, "");
+  EXPECT_EQ(result.choices.at(0).median_us, 110) << "the second best";
+  auto winner = database.find_winner(kernel, tuning_key(machine, "f32"));
+  ASSERT_TRUE(winner);
+  EXPECT_EQ(winner->budget_seconds, 0) << "the search is not finished";
+  EXPECT_EQ(chosen(), fake_candidate(5, 3));
+}
+
+TEST_F(TunerTest, AReferenceWinnerIsSaidLoudly) {
+  world.compile_outcome = [](auto, auto) { return Verdict::compile_error; };
+  TuneResult result = run();
+  EXPECT_EQ(result.choices.at(0).origin, "reference");
+  EXPECT_THAT(result.warnings,
+              testing::ElementsAre(testing::AllOf(HasSubstr("plain reference schedule"),
+                                                  HasSubstr("compile_error, the last: planted"))));
+  EXPECT_EQ(run().warnings.size(), 1) << "and again";
+}
+
+/// A database of before: what the machine failed at was stored as verdicts, and the reference schedule as winner.
+TEST_F(TunerTest, APoisonedDatabaseHeals) {
+  const TuningKey key = tuning_key(machine, "f32");
+  const Trial poisoned{"",
+                       fake_candidate(0, 0),
+                       Verdict::compile_error,
+                       {},
+                       0,
+                       0,
+                       "filesystem error: temp_directory_path: Not a directory",
+                       0.1};
+  database.record_trial(kernel, key, poisoned);
+  database.record_winner(kernel, key, {Candidate{}, 900, 0, "reference", 1e9});
+  options.budget_seconds = 0;
+  EXPECT_EQ(chosen(), fake_candidate(0, 0)) << "the heuristic one, for now";
+  options.budget_seconds = 60;
+  TuneResult result = run();
+  EXPECT_EQ(result.choices.at(0).candidate, fake_candidate(5, 3));
+  EXPECT_EQ(database.trials(kernel, key).front().verdict, Verdict::ok);
+}
+
 TEST_F(TunerTest, ANoisyHeuristicAloneIsNoWinner) {
   world.outcome = [](std::int64_t a, std::int64_t b) {
     return a + b == 0 ? Measurement{Verdict::noisy, {}, 0, "a busy machine"}

@@ -211,6 +211,25 @@ TEST(WorkerPool, AKillFromOutsideIsNoVerdict) {
   EXPECT_TRUE(pool.measure(unread_job(kernel)).at(0).unverifiable);
 }
 
+/// A full disk, memory used up, ...: whether the compiler dies of it or says it.
+TEST(WorkerPool, AFailureOfTheMachineIsNoVerdict) {
+  Kernel kernel = sample_pointwise();
+  CompileJob job{&kernel, reference_candidate(kernel), "host"};
+  const std::string full_disk = "LLVM ERROR: IO failure on output stream: No space left on device";
+  for (const std::string& body :
+       {"echo " + full_disk + " >&2; kill -ABRT $$", WorkerScript::sends(CompileReply{full_disk, "", 0.1})}) {
+    WorkerScript script(WorkerScript::hello + body + "; sleep 1000");
+    WorkerPool pool(options_for(script.path()));
+    CompileResult result = pool.compile({job}).at(0);
+    EXPECT_TRUE(result.unjudged) << body;
+    EXPECT_THAT(result.message, HasSubstr("No space left on device"));
+  }
+  MeasureReply reply{{{Verdict::run_crash, {}, 0, "std::bad_alloc"}}, ""};
+  WorkerScript script(WorkerScript::hello + WorkerScript::sends(reply) + "sleep 1000");
+  WorkerPool pool(options_for(script.path()));
+  EXPECT_TRUE(pool.measure(unread_job(kernel)).at(0).unverifiable);
+}
+
 /// Longer than a socket holds, so that a worker that does not read ends before it is sent.
 MeasureJob long_job(const Kernel& kernel) {
   MeasureJob job = unread_job(kernel);
