@@ -80,8 +80,7 @@ class Bench {
   }
 
   void add(const std::string& name, const CudaTemplate& text) {
-    auto kernel =
-        std::make_shared<cuda::TemplateKernel>(text, cuda::compile_cuda(text.source, text.architecture));
+    auto kernel = std::make_shared<cuda::TemplateKernel>(cuda::compile_cuda(text));
     std::vector<cuda::Launch> launches;
     for (const Set& set : sets_) {
       std::vector<cuda::DevicePointer> addresses;

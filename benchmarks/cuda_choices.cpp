@@ -56,7 +56,7 @@ void add_choices(const Reading<Problem>& reading, Choices choices, Make make,
                  std::vector<bench::Compiled>& all) {
   if (!reading.refusal.empty()) return;
   for (const auto& choice : choices(reading.problem))
-    all.push_back({choice.to_string(), make(reading.problem, choice), "", 0});
+    all.push_back({choice.to_string(), make(reading.problem, choice), {}, 0});
 }
 
 std::vector<bench::Compiled> compile_choices(const Kernel& kernel) {
@@ -91,7 +91,7 @@ void race(const bench::Helpers& helpers, const Kernel& kernel, const std::vector
   std::vector<std::unique_ptr<cuda::TemplateKernel>> kernels;
   std::vector<bench::Contender> contenders;
   for (const bench::Compiled& one : all) {
-    kernels.push_back(std::make_unique<cuda::TemplateKernel>(one.text, one.code));
+    kernels.push_back(std::make_unique<cuda::TemplateKernel>(one.object));
     const cuda::Launch launch = kernels.back()->bind(addresses);
     contenders.push_back({one.choice,
                           "",

@@ -16,11 +16,11 @@ namespace sylvite::bench {
 struct Compiled {
   std::string choice;
   CudaTemplate text;
-  std::string code;
+  CudaObject object;
   double seconds = 0;
 };
 
-/// Fills code and seconds of each.
+/// Fills object and seconds of each.
 inline void compile(std::vector<Compiled>& all) {
   std::atomic<std::size_t> next = 0;
   std::vector<std::thread> threads;
@@ -28,7 +28,7 @@ inline void compile(std::vector<Compiled>& all) {
     threads.emplace_back([&] {
       for (std::size_t j = next++; j < all.size(); j = next++) {
         const auto start = std::chrono::steady_clock::now();
-        all[j].code = cuda::compile_cuda(all[j].text.source, all[j].text.architecture);
+        all[j].object = cuda::compile_cuda(all[j].text);
         all[j].seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       }
     });

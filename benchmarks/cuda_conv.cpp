@@ -16,6 +16,7 @@
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/template_kernel.h"
 #include "schedules/cuda/conv.h"
+#include "schedules/cuda/library_conv.h"
 
 namespace {
 
@@ -151,10 +152,10 @@ class Bench {
     const CudaMatmulProblem problem = read_cuda_conv(kernel_).problem;
     std::vector<bench::Compiled> all;
     for (const CudaMatmulChoice& choice : cuda_conv_choices(problem, {}))
-      all.push_back({choice.to_string(), make_cuda_matmul(problem, choice, {}), "", 0});
+      all.push_back({choice.to_string(), make_cuda_matmul(problem, choice, {}), {}, 0});
     bench::compile(all);
     for (const bench::Compiled& one : all) {
-      auto kernel = std::make_shared<cuda::TemplateKernel>(one.text, one.code);
+      auto kernel = std::make_shared<cuda::TemplateKernel>(one.object);
       std::vector<cuda::Launch> launches;
       for (const Set& set : sets_) launches.push_back(kernel->bind(addresses(set)));
       add("own", one.choice, [kernel, launches](std::size_t s, cuda::StreamHandle stream) {

@@ -42,7 +42,7 @@ extern "C" __global__ void compare(const void* a, const void* b, u64 n, double* 
 
 class Helpers {
  public:
-  Helpers() : module_(cuda::compile_cuda(helpers_text, "sm_90a")), sums_(3 * sizeof(double)) {}
+  Helpers() : module_(cuda::compile_cuda(CudaSource{helpers_text})), sums_(3 * sizeof(double)) {}
 
   void fill(const cuda::DeviceMemory& memory, int bytes, unsigned seed, float scale,
             const cuda::Stream& stream) const {
@@ -79,8 +79,8 @@ class Helpers {
   [[nodiscard]] cuda::Launch helper(const char* name) const {
     cuda::Launch launch;
     launch.function = module_.function(name);
-    launch.grid[0] = 1024;
-    launch.block[0] = 256;
+    launch.shape.grid[0] = 1024;
+    launch.shape.block[0] = 256;
     return launch;
   }
   cuda::Module module_;

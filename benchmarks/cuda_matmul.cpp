@@ -18,6 +18,7 @@
 #include "benchmarks/cuda_race.h"
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/template_kernel.h"
+#include "schedules/cuda/matmul.h"
 
 namespace {
 
@@ -56,7 +57,7 @@ Kernel dense_kernel(const Shape& shape, const std::string& epilogue, DType dtype
 std::vector<bench::Compiled> compile_choices(const CudaMatmulProblem& problem) {
   std::vector<bench::Compiled> all;
   for (const CudaMatmulChoice& choice : cuda_matmul_choices(problem, {}))
-    all.push_back({choice.to_string(), make_cuda_matmul(problem, choice, {}), "", 0});
+    all.push_back({choice.to_string(), make_cuda_matmul(problem, choice, {}), {}, 0});
   bench::compile(all);
   return all;
 }
@@ -143,7 +144,7 @@ class Bench {
   }
 
   void add_library() {
-    library_ = std::make_unique<cuda::CublasLtMatmul>(problem_);
+    library_ = std::make_unique<cuda::CublasLtMatmul>(library_problem(problem_));
     for (std::size_t i = 0; i < library_->algorithm_count(); ++i) {
       const int bias = problem_.simple_epilogue->bias;
       contenders_.push_back({fmt::format("#{}", i),
@@ -170,7 +171,7 @@ class Bench {
     const std::vector<bench::Compiled> all = compile_choices(problem_);
     compile_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     for (const bench::Compiled& one : all) {
-      auto kernel = std::make_shared<cuda::TemplateKernel>(one.text, one.code);
+      auto kernel = std::make_shared<cuda::TemplateKernel>(one.object);
       std::vector<cuda::Launch> launches;
       for (const Set& set : sets_) {
         std::vector<cuda::DevicePointer> addresses;
@@ -226,7 +227,7 @@ void compile_all() {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print("{}: {} choices in {:.1f} s\n", shape_text(shape), all.size(), seconds);
     for (const bench::Compiled& one : all)
-      fmt::print("  {:<30} {:.2f} s {} bytes\n", one.choice, one.seconds, one.code.size());
+      fmt::print("  {:<30} {:.2f} s {} bytes\n", one.choice, one.seconds, one.object.image.size());
   }
 }
 

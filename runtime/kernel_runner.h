@@ -1,18 +1,14 @@
 #pragma once
 // One compiled candidate with buffers of its own, ready to be called again and again.
 
-#include <HalideRuntime.h>
-
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/cold_weights.h"
-#include "runtime/object_loader.h"
-#include "runtime/threads.h"
+#include "runtime/cuda/device_kernel.h"
+#include "runtime/kernel_call.h"
 #include "schedules/candidate.h"
-#include "schedules/cuda/template.h"
 
 namespace sylvite {
 
@@ -21,7 +17,7 @@ class KernelRunner {
  public:
   /// `inputs` as random_inputs makes them; those that are weights come from `weights`, packed as the
   /// candidate wants, another copy in every call. `weights` must outlive the runner. Throws IoError when the
-  /// object does not link.
+  /// object does not load.
   KernelRunner(const Kernel& kernel, const Candidate& candidate, const std::string& object,
                const std::string& target, const std::vector<Tensor>& inputs, ColdWeights& weights,
                int threads);
@@ -38,28 +34,23 @@ class KernelRunner {
   [[nodiscard]] const std::vector<Tensor>& outputs();  ///< as stored, of the last call
 
  private:
-  void prepare_on_device(const std::optional<CudaTemplate>& text, const std::string& object);
-  void add_buffer(DType dtype, const Dims& dims, const void* data);
+  halide_buffer_t& add_buffer(DType dtype, const Dims& dims, const void* data);
+  void prepare_on_device();
   void use_next_weights();
 
   struct Weight {
-    std::size_t buffer = 0;
+    halide_buffer_t* buffer = nullptr;
     const ColdWeights::Copies* copies = nullptr;
   };
 
   ObjectLoader loader_;
   RunContext context_;
-  void* user_context_ = &context_;
-  KernelArgv entry_ = nullptr;
+  KernelCall call_;
   std::vector<Tensor> inputs_;
   std::vector<Tensor> outputs_;
   ColdWeights& cold_;
   std::vector<Weight> weights_;
-  std::vector<std::vector<halide_dimension_t>> dims_;
-  std::vector<halide_buffer_t> buffers_;
-  std::vector<void*> arguments_;
-  struct OnDevice;
-  std::unique_ptr<OnDevice> device_;  ///< none: the kernel runs on the CPU
+  std::unique_ptr<cuda::DeviceKernel> device_;  ///< none: the kernel runs on the CPU
 };
 
 }  // namespace sylvite

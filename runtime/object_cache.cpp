@@ -10,7 +10,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/error.h"
 #include "base/hash.h"
+#include "schedules/cuda/object.h"
 
 namespace sylvite {
 namespace {
@@ -125,6 +127,13 @@ std::optional<std::string> ObjectCache::load(const std::string& symbol) {
   const std::string header = bytes.substr(0, line_end + 1);
   bytes.erase(0, line_end + 1);
   if (header != header_of(symbol, bytes)) return miss("is damaged or foreign");
+  if (is_cuda_object(bytes)) {
+    try {
+      (void)parse_cuda_object(bytes);
+    } catch (const IoError& error) {
+      return miss(fmt::format("cannot be loaded: {}", error.what()));
+    }
+  }
   return bytes;
 }
 

@@ -4,56 +4,21 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "lowering/algorithms/halide_types.h"
 #include "runtime/bindings.h"
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/recorder.h"
+#include "runtime/kernel_call.h"
 #include "runtime/memory.h"
 #include "runtime/object_loader.h"
 #include "runtime/threads.h"
-#include "schedules/cuda/candidate.h"
 
 namespace sylvite {
 namespace {
-
-/// A kernel call with its arguments made: only the host pointers of graph inputs and outputs change between
-/// runs.
-struct Call {
-  KernelArgv entry = nullptr;
-  std::vector<halide_buffer_t> buffers;
-  std::vector<halide_dimension_t> dims;  ///< of all buffers, one after another
-  std::vector<void*> arguments;          ///< the context's address, then the buffers'
-};
-
-/// Halide counts dims from the innermost.
-void append_dims(std::vector<halide_dimension_t>& dims, const Dims& stored) {
-  const Dims strides = dense_strides(stored);
-  for (std::size_t i = stored.size(); i-- > 0;)
-    dims.emplace_back(0, static_cast<std::int32_t>(stored[i]), static_cast<std::int32_t>(strides[i]));
-}
-
-Call make_call(const BoundLaunch& launch, KernelArgv entry, void** user_context) {
-  Call call;
-  call.entry = entry;
-  for (const Argument& argument : launch.arguments) append_dims(call.dims, argument.stored);
-  call.buffers.resize(launch.arguments.size());
-  call.arguments.push_back(user_context);
-  halide_dimension_t* dim = call.dims.data();
-  for (std::size_t i = 0; i < call.buffers.size(); ++i) {
-    halide_buffer_t& buffer = call.buffers[i];
-    buffer = halide_buffer_t{};
-    buffer.type = halide_type_of(launch.arguments[i].dtype);
-    buffer.dimensions = static_cast<std::int32_t>(launch.arguments[i].stored.size());
-    buffer.dim = dim;
-    dim += buffer.dimensions;
-    call.arguments.push_back(&buffer);
-  }
-  return call;
-}
 
 void set_host(halide_buffer_t& buffer, const void* data) {
   buffer.host = static_cast<std::uint8_t*>(const_cast<void*>(data));
@@ -81,8 +46,7 @@ struct Program::Rep {
         arena(wanted.on_device ? 0 : static_cast<std::size_t>(plan.arena_bytes)) {}
 
   void load(const std::vector<CompiledKernel>& kernels, const PackedWeights* donor);
-  void bind(Call& call, const BoundLaunch& launch);
-  void bind_on_device(Call& call, const BoundLaunch& launch);
+  void bind(halide_buffer_t& buffer, const Place& place);
   [[nodiscard]] NotedLaunches note(std::size_t number);
   void note_all();
   void allocate_on_device();
@@ -102,17 +66,14 @@ struct Program::Rep {
   const Plan& plan;
   ProgramOptions options;
   RunContext context;
-  void* user_context = &context;
   Arena arena;
   ObjectLoader loader;
   Bindings bindings;
-  /// Per kernel; none: Halide compiled it. With its machine code.
-  std::vector<std::optional<std::pair<CudaTemplate, std::string>>> templates;
   cuda::LaunchRecorder recorder;
   std::vector<NotedLaunches> noted;       ///< per launch, once they were asked for
   std::unique_ptr<DeviceProgram> device;  ///< none before the first run on a device
   double weights_seconds = 0;
-  std::vector<Call> calls;  ///< per launch; not resized once made: arguments point into it
+  std::deque<KernelCall> calls;  ///< per launch
 
   std::vector<std::vector<halide_buffer_t*>> input_uses;   ///< per graph input
   std::vector<std::vector<halide_buffer_t*>> output_uses;  ///< per graph output
@@ -122,14 +83,10 @@ struct Program::Rep {
 };
 
 void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const PackedWeights* donor) {
-  std::vector<KernelArgv> entries;
+  std::vector<LoadedKernel> loaded;
   std::vector<Candidate> candidates;
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const CompiledKernel& kernel = kernels[i];
-    const std::optional<CudaTemplate> text = cuda_template_of(plan.kernels[i], kernel.candidate);
-    templates.emplace_back();
-    if (text) templates.back().emplace(*text, kernel.object);
-    entries.push_back(text ? nullptr : loader.load(kernel.object, kernel.symbol));
+  for (const CompiledKernel& kernel : kernels) {
+    loaded.push_back(load_kernel(loader, kernel.object, kernel.symbol, options.on_device));
     candidates.push_back(kernel.candidate);
   }
   bindings = bind_plan(plan, candidates);
@@ -138,30 +95,20 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const Packed
   weights_seconds = steady_seconds() - packing_start;
   input_uses.resize(plan.inputs.size());
   output_uses.resize(plan.outputs.size());
-  calls.reserve(plan.launches.size());
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
-    const auto kernel = static_cast<std::size_t>(plan.launches[i].kernel);
-    Call& call = calls.emplace_back(make_call(bindings.launches[i], entries.at(kernel), &user_context));
-    options.on_device ? bind_on_device(call, bindings.launches[i]) : bind(call, bindings.launches[i]);
+    KernelCall& call =
+        calls.emplace_back(loaded.at(static_cast<std::size_t>(plan.launches[i].kernel)), context);
+    for (const Argument& argument : bindings.launches[i].arguments)
+      bind(call.add_argument(argument.dtype, argument.stored), argument.place);
   }
-}
-
-void Program::Rep::bind_on_device(Call& call, const BoundLaunch& launch) {
-  for (std::size_t i = 0; i < call.buffers.size(); ++i)
-    call.buffers[i].device = cuda::encode_address(symbolic(launch.arguments[i].place));
 }
 
 NotedLaunches Program::Rep::note(std::size_t number) {
   if (bindings.launches[number].is_empty) return {};
   const Launch& launch = plan.launches[number];
-  if (const auto& text = templates[static_cast<std::size_t>(launch.kernel)]) {
-    std::vector<std::uint64_t> words;
-    for (const halide_buffer_t& buffer : calls[number].buffers) words.push_back(buffer.device);
-    return {cuda::note_template(text->first, text->second, words)};
-  }
   cuda::Recording recording;
   try {
-    recording = recorder.record(calls[number].entry, calls[number].arguments.data());
+    recording = calls[number].note(recorder);
   } catch (const CompileError& error) {
     refuse_launch(launch, error.what());
   }
@@ -197,25 +144,26 @@ void Program::Rep::prepare_device() {
   }
 }
 
-void Program::Rep::bind(Call& call, const BoundLaunch& launch) {
-  for (std::size_t i = 0; i < call.buffers.size(); ++i) {
-    halide_buffer_t& buffer = call.buffers[i];
-    const Place place = launch.arguments[i].place;
-    const auto number = static_cast<std::size_t>(place.number);
-    switch (place.kind) {
-      case BufferKind::weight:
-        set_host(buffer, bindings.weights.at(number).data());
-        break;
-      case BufferKind::input:
-        input_uses.at(number).push_back(&buffer);
-        break;
-      case BufferKind::output:
-        output_uses.at(number).push_back(&buffer);
-        break;
-      case BufferKind::arena:
-        set_host(buffer, arena.data() + number);
-        break;
-    }
+/// An argument lies at `place`: on a device in the words of noted launches.
+void Program::Rep::bind(halide_buffer_t& buffer, const Place& place) {
+  if (options.on_device) {
+    buffer.device = cuda::encode_address(symbolic(place));
+    return;
+  }
+  const auto number = static_cast<std::size_t>(place.number);
+  switch (place.kind) {
+    case BufferKind::weight:
+      set_host(buffer, bindings.weights.at(number).data());
+      break;
+    case BufferKind::input:
+      input_uses.at(number).push_back(&buffer);
+      break;
+    case BufferKind::output:
+      output_uses.at(number).push_back(&buffer);
+      break;
+    case BufferKind::arena:
+      set_host(buffer, arena.data() + number);
+      break;
   }
 }
 
@@ -252,10 +200,9 @@ void Program::Rep::bind_run(const std::vector<Tensor>& given) {
 
 void Program::Rep::execute(std::size_t number, double run_start, std::vector<LaunchTime>* profile) {
   if (bindings.launches[number].is_empty) return;
-  Call& call = calls[number];
   const Launch& launch = plan.launches[number];
   const double start = profile != nullptr ? steady_seconds() - run_start : 0;
-  if (const int status = call.entry(call.arguments.data()); status != 0) {
+  if (const int status = calls[number].run(); status != 0) {
     throw KernelError(
         static_cast<std::size_t>(launch.kernel),
         fmt::format("kernel '{}' failed with status {}: {}", launch.name, status, context.take_error()));

@@ -44,7 +44,7 @@ struct ProgramOptions {
 
 /// What a program launches on the device, as data.
 struct DeviceNotes {
-  std::vector<NotedLaunches> launches;  ///< per launch of the plan; images live as long as the program
+  std::vector<NotedLaunches> launches;  ///< per launch of the plan
   std::size_t scratch_bytes = 0;
 };
 
@@ -54,7 +54,7 @@ class Program {
  public:
   /// `kernels[i]` implements plan->kernels[i]; the plan is shared. Links the objects, packs the weights, allocates the arena.
   /// With a `donor`, a program of the same plan, weights that it has in the same packing are shared.
-  /// Throws IoError when an object does not link. Touches no device.
+  /// Throws IoError when an object does not load. Touches no device.
   Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKernel>& kernels,
           const ProgramOptions& options, const Program* donor = nullptr);
   ~Program();

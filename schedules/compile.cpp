@@ -79,10 +79,7 @@ std::string symbol_name(const Kernel& kernel, const Candidate& candidate, const 
 }
 
 std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, const std::string& target) {
-  if (const auto text = cuda_template_of(kernel, candidate)) {
-    if (text->library) return text->name;  // the library has the code
-    return cuda::compile_cuda(text->source, text->architecture);
-  }
+  if (auto made = cuda_template_of(kernel, candidate)) return to_bytes(cuda::compile_cuda(std::move(*made)));
   static QuietReporter reporter;
   Halide::set_custom_compile_time_error_reporter(&reporter);
   const MemoryFile file;

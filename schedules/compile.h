@@ -22,7 +22,7 @@ void add_own_passes(const Schedule& schedule, const Algorithm& algorithm, const 
 
 /// Compiles to a relocatable object without the Halide runtime. The function's C signature is
 /// int symbol(void* user_context, halide_buffer_t* input..., halide_buffer_t* output...).
-/// For a CUDA template it is the machine code of the card instead (see cuda_template_of).
+/// For a CUDA template or a library's call it is the bytes of a CudaObject instead (schedules/cuda/object.h).
 /// Throws CompileError with Halide's (or NVRTC's) message. Slow (0.1 to 1 s) and may, for bad schedules,
 /// never end: call it in a child process with a time limit wherever the candidate is not known to be good.
 [[nodiscard]] std::string compile_to_object(const Kernel& kernel, const Candidate& candidate,

@@ -104,17 +104,17 @@ void* make_layout(DType dtype, std::int64_t fast, std::int64_t slow, std::int64_
   return layout;
 }
 
-void* operand_layout(const CudaMatmulProblem& problem, const CudaMatmulProblem::Operand& operand,
-                     std::int64_t rows) {
+void* operand_layout(const LibraryMatmulProblem& problem, const MatmulOperand& operand, std::int64_t rows) {
   return make_layout(problem.element, operand.depth_fast ? problem.k : rows,
                      operand.depth_fast ? rows : problem.k, operand.pitch, problem.batch,
                      operand.batch_pitch);
 }
 
-int epilogue_of(const CudaMatmulProblem::SimpleEpilogue& simple) {
-  const int activation = simple.activation == Op::relu   ? with_relu
-                         : simple.activation == Op::gelu ? with_gelu
-                                                         : 0;
+int epilogue_of(const SimpleEpilogue& simple) {
+  using Activation = SimpleEpilogue::Activation;
+  const int activation = simple.activation == Activation::relu        ? with_relu
+                         : simple.activation == Activation::gelu_tanh ? with_gelu
+                                                                      : 0;
   const int flags = activation | (simple.bias >= 0 ? with_bias : 0);
   return flags == 0 ? plain : flags;
 }
@@ -129,7 +129,7 @@ std::int64_t cublaslt_version() {
   return static_cast<std::int64_t>(library().version());
 }
 
-CublasLtMatmul::CublasLtMatmul(const CudaMatmulProblem& problem, std::size_t workspace_limit) {
+CublasLtMatmul::CublasLtMatmul(const LibraryMatmulProblem& problem, std::size_t workspace_limit) {
   try {
     describe(problem);
     find_algorithms(workspace_limit);
@@ -143,8 +143,7 @@ CublasLtMatmul::~CublasLtMatmul() {
   release();
 }
 
-void CublasLtMatmul::describe(const CudaMatmulProblem& problem) {
-  if (!problem.simple_epilogue) throw UnsupportedError("cuBLASLt has no such epilogue");
+void CublasLtMatmul::describe(const LibraryMatmulProblem& problem) {
   const bool tf32 = problem.element == DType::f32;
   void* operation = nullptr;
   expect("cublasLtMatmulDescCreate",
@@ -152,9 +151,9 @@ void CublasLtMatmul::describe(const CudaMatmulProblem& problem) {
   operation_ = static_cast<Descriptor>(operation);
   set_descriptor(operation_, transpose_first, static_cast<int>(problem.b.depth_fast));
   set_descriptor(operation_, transpose_second, static_cast<int>(!problem.a.depth_fast));
-  set_descriptor(operation_, epilogue, epilogue_of(*problem.simple_epilogue));
-  has_bias_ = problem.simple_epilogue->bias >= 0;
-  if (has_bias_) set_descriptor(operation_, bias_type, data_type(problem.simple_epilogue->bias_type));
+  set_descriptor(operation_, epilogue, epilogue_of(problem.epilogue));
+  has_bias_ = problem.epilogue.bias >= 0;
+  if (has_bias_) set_descriptor(operation_, bias_type, data_type(problem.epilogue.bias_type));
   b_ = static_cast<MatrixLayout>(operand_layout(problem, problem.b, problem.n));
   a_ = static_cast<MatrixLayout>(operand_layout(problem, problem.a, problem.m));
   out_ = static_cast<MatrixLayout>(

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/cuda/driver.h"
-#include "schedules/cuda/matmul.h"
+#include "schedules/cuda/library_call.h"
 
 namespace sylvite::cuda {
 
@@ -23,9 +23,9 @@ class CublasLtMatmul {
     DevicePointer workspace = 0;  ///< of workspace_bytes
   };
 
-  /// REQUIRES a current context, and problem.simple_epilogue. Throws UnsupportedError when the library is not
-  /// installed or has nothing for the problem.
-  explicit CublasLtMatmul(const CudaMatmulProblem& problem, std::size_t workspace_limit = 64 << 20);
+  /// REQUIRES a current context. Throws UnsupportedError when the library is not installed or has nothing for
+  /// the problem.
+  explicit CublasLtMatmul(const LibraryMatmulProblem& problem, std::size_t workspace_limit = 64 << 20);
   ~CublasLtMatmul();
   CublasLtMatmul(const CublasLtMatmul&) = delete;
   CublasLtMatmul& operator=(const CublasLtMatmul&) = delete;
@@ -48,7 +48,7 @@ class CublasLtMatmul {
   using Descriptor = struct DescriptorTag*;
   using MatrixLayout = struct MatrixLayoutTag*;
 
-  void describe(const CudaMatmulProblem& problem);
+  void describe(const LibraryMatmulProblem& problem);
   void find_algorithms(std::size_t workspace_limit);
   void release() noexcept;
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/cuda/driver.h"
-#include "schedules/cuda/library_conv.h"
+#include "schedules/cuda/library_call.h"
 
 namespace sylvite::cuda {
 

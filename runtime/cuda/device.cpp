@@ -1,5 +1,6 @@
 #include "runtime/cuda/device.h"
 
+#include <algorithm>
 #include <array>
 
 namespace sylvite::cuda {
@@ -60,16 +61,15 @@ PinnedMemory::PinnedMemory(std::size_t bytes) : size_(bytes) {
   memory_ = Owner<void*, &Driver::host_free>(data);
 }
 
-Module::Module(std::string_view image) {
+Module::Module(const std::string& image) {
   constexpr int error_log = 5;
   constexpr int error_log_bytes = 6;
   std::array<char, 8192> log{};
   std::array<int, 2> options = {error_log, error_log_bytes};
   std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
-  const std::string terminated(image);  // PTX is read as a C string
   ModuleHandle module = nullptr;
   try {
-    driver().module_load(&module, terminated.c_str(), options.size(), options.data(), values.data());
+    driver().module_load(&module, image.c_str(), options.size(), options.data(), values.data());
   } catch (const CudaError& error) {
     throw CompileError("{}: {}", error.what(), log.data());
   }
@@ -85,18 +85,19 @@ FunctionHandle Module::function(const std::string& name) const {
 void launch(const Launch& launch, StreamHandle stream) {
   if (launch.enqueue) return launch.enqueue(stream);
   LaunchConfig config;
-  std::copy(std::begin(launch.grid), std::end(launch.grid), std::begin(config.grid));
-  std::copy(std::begin(launch.block), std::end(launch.block), std::begin(config.block));
-  config.shared_bytes = launch.shared_bytes;
+  const LaunchShape& shape = launch.shape;
+  std::ranges::copy(shape.grid, config.grid);
+  std::ranges::copy(shape.block, config.block);
+  config.shared_bytes = shape.shared_bytes;
   config.stream = stream;
   std::array<LaunchAttribute, 2> attributes{};
   config.attributes = attributes.data();
-  if (launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > 1) {
+  if (shape.cluster > 1) {
     LaunchAttribute& attribute = attributes[config.attribute_count++];
     attribute.id = launch_attribute_cluster;
-    std::copy(std::begin(launch.cluster), std::end(launch.cluster), std::begin(attribute.value.values));
+    std::ranges::copy(std::array{shape.cluster, 1U, 1U}, attribute.value.values);
   }
-  if (launch.programmatic) {
+  if (shape.programmatic) {
     LaunchAttribute& attribute = attributes[config.attribute_count++];
     attribute.id = launch_attribute_programmatic;
     attribute.value.values[0] = 1;

@@ -7,11 +7,11 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "runtime/cuda/driver.h"
+#include "schedules/cuda/launch_spec.h"
 
 namespace sylvite::cuda {
 
@@ -101,7 +101,7 @@ class Module {
  public:
   Module() = default;
   /// Throws CompileError with the driver's log when the image does not load.
-  explicit Module(std::string_view image);
+  explicit Module(const std::string& image);
   [[nodiscard]] FunctionHandle function(const std::string& name) const;
 
  private:
@@ -113,11 +113,7 @@ struct Launch {
   /// What a library launches on a stream; the rest is unused then.
   std::function<void(StreamHandle)> enqueue;
   FunctionHandle function = nullptr;
-  unsigned grid[3] = {1, 1, 1};
-  unsigned block[3] = {1, 1, 1};
-  unsigned shared_bytes = 0;        ///< more than 48 KB: see allow_shared
-  unsigned cluster[3] = {1, 1, 1};  ///< in blocks
-  bool programmatic = false;        ///< may begin before the last kernel of the stream has ended
+  LaunchShape shape;                              ///< with more than 48 KB of shared memory: see allow_shared
   std::vector<std::vector<std::byte>> arguments;  ///< the bytes of each, aligned for any scalar
 
   template <typename T>

@@ -147,7 +147,8 @@ void DeviceProgram::record_branches() {
     for (const std::size_t j : places[i].waits) cuda::driver().stream_wait_event(stream, ends[j].get(), 0);
     bool joins = is_fork || !places[i].waits.empty();
     for (cuda::Launch launch : launches_[i]) {
-      launch.programmatic = launch.programmatic && !joins;  // it waits for the stream's last kernel only
+      launch.shape.programmatic =
+          launch.shape.programmatic && !joins;  // it waits for the stream's last kernel only
       cuda::launch(launch, stream);
       joins = false;
     }

@@ -35,8 +35,7 @@ class DeviceProgram {
 
   /// Before the launches are added, or added anew.
   void begin_launches(std::size_t scratch_bytes);
-  /// What the next launch of the plan does; images must live as long as this. Throws CompileError when the
-  /// driver refuses an image.
+  /// What the next launch of the plan does. Throws CompileError when the driver refuses an image.
   void add_launches(const NotedLaunches& noted);
   [[nodiscard]] bool is_complete() const { return launches_.size() == plan_.launches.size(); }
 

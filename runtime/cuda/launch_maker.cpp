@@ -95,10 +95,10 @@ DevicePointer Regions::at(const SymbolicAddress& address) const {
   throw InternalError("corrupt region {}", static_cast<int>(address.region));
 }
 
-const Module& LaunchMaker::load(std::string_view image) {
-  const auto found = modules_.find(image.data());
+const Module& LaunchMaker::load(const Image& image) {
+  const auto found = modules_.find(image);
   if (found != modules_.end()) return found->second;
-  return modules_.emplace(image.data(), Module(image)).first->second;
+  return modules_.emplace(image, Module(*image)).first->second;
 }
 
 Launch LaunchMaker::make_library(const NotedLaunch& noted, const Regions& regions) {
@@ -109,29 +109,29 @@ Launch LaunchMaker::make_library(const NotedLaunch& noted, const Regions& region
   };
   Launch launch;
   launch.enqueue =
-      std::visit([&](const auto& call) { return bind(noted.library, call, address); }, noted.library->call);
+      std::visit([&](const auto& call) { return bind(noted.library, call, address); }, *noted.library);
   return launch;
 }
 
-std::function<void(StreamHandle)> LaunchMaker::bind(const std::shared_ptr<const LibraryKernel>& kernel,
+std::function<void(StreamHandle)> LaunchMaker::bind(const std::shared_ptr<const LibraryCall>& call,
                                                     const LibraryMatmul& matmul, const AddressOf& address) {
-  const CudaMatmulProblem& problem = matmul.problem;
-  const Product& product = products_.try_emplace(kernel, problem, matmul.algorithm).first->second;
-  const auto first = [&](const CudaMatmulProblem::Operand& operand) {
+  const LibraryMatmulProblem& problem = matmul.problem;
+  const Product& product = products_.try_emplace(call, problem, matmul.algorithm).first->second;
+  const auto first = [&](const MatmulOperand& operand) {
     return address(operand.input) + static_cast<DevicePointer>(operand.offset) * dtype_size(problem.element);
   };
   const CublasLtMatmul::Arguments arguments = {first(problem.a), first(problem.b),
-                                               address(problem.simple_epilogue->bias),
-                                               address(problem.out_argument), product.workspace.address()};
+                                               address(problem.epilogue.bias), address(problem.out_argument),
+                                               product.workspace.address()};
   return [&product, algorithm = matmul.algorithm, arguments](StreamHandle stream) {
     product.matmul.run(algorithm, arguments, stream);
   };
 }
 
-std::function<void(StreamHandle)> LaunchMaker::bind(const std::shared_ptr<const LibraryKernel>& kernel,
+std::function<void(StreamHandle)> LaunchMaker::bind(const std::shared_ptr<const LibraryCall>& call,
                                                     const LibraryConv& conv, const AddressOf& address) {
   const LibraryConvProblem& problem = conv.problem;
-  Convolution& made = convolutions_.try_emplace(kernel, problem, conv.engine).first->second;
+  Convolution& made = convolutions_.try_emplace(call, problem, conv.engine).first->second;
   return made.conv.bind(conv.engine, {address(problem.images_argument), address(problem.filter_argument),
                                       address(problem.bias_argument), address(problem.residual_argument),
                                       address(problem.out_argument), made.workspace.address()});
@@ -141,12 +141,9 @@ Launch LaunchMaker::make(const NotedLaunch& noted, const Regions& regions) {
   if (noted.library) return make_library(noted, regions);
   Launch launch;
   launch.function = load(noted.image).function(noted.function);
-  std::copy(std::begin(noted.grid), std::end(noted.grid), std::begin(launch.grid));
-  std::copy(std::begin(noted.block), std::end(noted.block), std::begin(launch.block));
-  launch.cluster[0] = noted.cluster;
-  launch.shared_bytes = noted.shared_bytes;
-  launch.programmatic = noted.programmatic;
-  if (noted.shared_bytes > default_shared_limit) allow_shared(launch.function, noted.shared_bytes);
+  launch.shape = noted.shape;
+  if (noted.shape.shared_bytes > default_shared_limit)
+    allow_shared(launch.function, noted.shape.shared_bytes);
   for (const NotedArgument& argument : noted.arguments) std::visit(ArgumentBytes{regions, launch}, argument);
   return launch;
 }

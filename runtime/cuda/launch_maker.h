@@ -10,7 +10,6 @@
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/noted_launch.h"
-#include "schedules/cuda/library_kernel.h"
 
 namespace sylvite::cuda {
 
@@ -42,7 +41,7 @@ class LaunchMaker {
  private:
   /// A product of the library, with the workspace of its algorithm.
   struct Product {
-    Product(const CudaMatmulProblem& problem, std::size_t algorithm)
+    Product(const LibraryMatmulProblem& problem, std::size_t algorithm)
         : matmul(problem), workspace(matmul.workspace_bytes(algorithm)) {}
     CublasLtMatmul matmul;
     DeviceMemory workspace;
@@ -57,15 +56,15 @@ class LaunchMaker {
   };
   using AddressOf = std::function<DevicePointer(int)>;  ///< of a kernel's argument; 0 for -1
 
-  [[nodiscard]] const Module& load(std::string_view image);
+  [[nodiscard]] const Module& load(const Image& image);
   [[nodiscard]] Launch make_library(const NotedLaunch& noted, const Regions& regions);
-  [[nodiscard]] std::function<void(StreamHandle)> bind(const std::shared_ptr<const LibraryKernel>& kernel,
+  [[nodiscard]] std::function<void(StreamHandle)> bind(const std::shared_ptr<const LibraryCall>& call,
                                                        const LibraryMatmul& matmul, const AddressOf& address);
-  [[nodiscard]] std::function<void(StreamHandle)> bind(const std::shared_ptr<const LibraryKernel>& kernel,
+  [[nodiscard]] std::function<void(StreamHandle)> bind(const std::shared_ptr<const LibraryCall>& call,
                                                        const LibraryConv& conv, const AddressOf& address);
-  std::map<const char*, Module> modules_;  ///< by the address of the image
-  std::map<std::shared_ptr<const LibraryKernel>, Product> products_;
-  std::map<std::shared_ptr<const LibraryKernel>, Convolution> convolutions_;
+  std::map<Image, Module> modules_;
+  std::map<std::shared_ptr<const LibraryCall>, Product> products_;
+  std::map<std::shared_ptr<const LibraryCall>, Convolution> convolutions_;
 };
 
 }  // namespace sylvite::cuda

@@ -41,31 +41,32 @@ SymbolicAddress decode_address(std::uint64_t word) {
           word & ((std::uint64_t{1} << offset_bits) - 1)};
 }
 
-NotedLaunch note_template(const CudaTemplate& text, std::string_view image,
-                          const std::vector<std::uint64_t>& words) {
+NotedLaunch note_launch(const std::shared_ptr<const CudaObject>& object,
+                        const std::vector<std::uint64_t>& words) {
   NotedLaunch launch;
-  if (text.library) {
-    launch.library = text.library;
+  const LaunchSpec& spec = object->launch;
+  if (spec.library) {
+    launch.library = {object, &*spec.library};
     launch.arguments.emplace_back(PointerArgument{words});
     return launch;
   }
-  launch.image = image;
-  launch.architecture = text.architecture;
-  launch.function = text.name;
-  launch.grid[0] = text.blocks;
-  launch.block[0] = text.threads;
-  launch.cluster = text.cluster;
-  launch.shared_bytes = text.shared_bytes;
-  launch.programmatic = text.programmatic;
-  for (const CudaTensorMap& map : text.maps) {
-    MapArgument argument{map, {}};
-    if (map.argument >= 0)
-      argument.address = decode_address(words.at(static_cast<std::size_t>(map.argument)));
-    launch.arguments.emplace_back(argument);
+  launch.image = {object, &object->image};
+  launch.architecture = object->architecture;
+  launch.function = spec.entry;
+  launch.shape = spec.shape;
+  const auto word_of = [&](int argument) -> std::uint64_t {
+    if (argument < 0) return 0;
+    if (static_cast<std::size_t>(argument) >= words.size())
+      throw IoError("the compiled kernel {} has {} arguments and names number {}", spec.entry, words.size(),
+                    argument);
+    return words[static_cast<std::size_t>(argument)];
+  };
+  for (const CudaTensorMap& map : spec.maps) {
+    const std::uint64_t word = word_of(map.argument);
+    launch.arguments.emplace_back(MapArgument{map, word == 0 ? SymbolicAddress() : decode_address(word)});
   }
   PointerArgument pointers;
-  for (const int argument : text.pointers)
-    pointers.words.push_back(argument < 0 ? 0 : words.at(static_cast<std::size_t>(argument)));
+  for (const int argument : spec.pointers) pointers.words.push_back(word_of(argument));
   launch.arguments.emplace_back(std::move(pointers));
   return launch;
 }

@@ -7,11 +7,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
-#include "schedules/cuda/template.h"
+#include "schedules/cuda/object.h"
 
 namespace sylvite::cuda {
 
@@ -45,24 +44,24 @@ struct PointerArgument {
 using BytesArgument = std::vector<std::byte>;
 using NotedArgument = std::variant<BytesArgument, PointerArgument, MapArgument>;
 
+/// Machine code of the device (a cubin) or PTX. Launches of one image share it.
+using Image = std::shared_ptr<const std::string>;
+
 struct NotedLaunch {
-  std::string_view image;    ///< a cubin or PTX; lives as long as what it was loaded from
+  Image image;
   std::string architecture;  ///< of a cubin, e.g. "sm_90a"; empty for PTX
   std::string function;
-  unsigned grid[3] = {1, 1, 1};
-  unsigned block[3] = {1, 1, 1};
-  unsigned cluster = 1;  ///< consecutive blocks
-  unsigned shared_bytes = 0;
-  bool programmatic = false;  ///< see CudaTemplate
+  LaunchShape shape;
   std::vector<NotedArgument> arguments;
   /// What a vendor's library launches instead: the one argument is the pointers of the kernel's inputs and
-  /// its output.
-  std::shared_ptr<const LibraryKernel> library;
+  /// its output. Launches of one call share it.
+  std::shared_ptr<const LibraryCall> library;
 };
 
-/// A template's launch on arguments at `words` (encode_address): inputs of its body, then its output.
-[[nodiscard]] NotedLaunch note_template(const CudaTemplate& text, std::string_view image,
-                                        const std::vector<std::uint64_t>& words);
+/// The launch of a compiled kernel on arguments at `words` (encode_address): inputs of its body, then its output.
+/// Throws IoError when the kernel names an argument that there is not.
+[[nodiscard]] NotedLaunch note_launch(const std::shared_ptr<const CudaObject>& object,
+                                      const std::vector<std::uint64_t>& words);
 
 /// Whether a launch reads or writes in `region`.
 [[nodiscard]] bool uses_region(const NotedLaunch& launch, Region region);

@@ -59,13 +59,13 @@ int run(void* /*context*/, void* state, const char* name, int blocks_x, int bloc
                          most_threads);
     }
     NotedLaunch launch;
-    launch.image = static_cast<const char*>(state);
+    launch.image = active->image_of(static_cast<const char*>(state));
     launch.function = name;
     const int grid[] = {blocks_x, blocks_y, blocks_z};
     const int block[] = {threads_x, threads_y, threads_z};
-    std::copy_n(grid, 3, launch.grid);
-    std::copy_n(block, 3, launch.block);
-    launch.shared_bytes = static_cast<unsigned>(shared_bytes);
+    std::ranges::copy(grid, launch.shape.grid);
+    std::ranges::copy(block, launch.shape.block);
+    launch.shape.shared_bytes = static_cast<unsigned>(shared_bytes);
     for (std::size_t i = 0; sizes[i] != 0; ++i)
       launch.arguments.push_back(note_argument(arguments[i], sizes[i], is_buffer[i] != 0));
     active->add(std::move(launch));
@@ -120,6 +120,11 @@ void ScratchPlaces::give_back(std::uint64_t word) {
   const SymbolicAddress address = decode_address(word);
   for (Block& block : blocks_)
     if (block.offset == address.offset) block.is_taken = false;
+}
+
+Image LaunchRecorder::image_of(std::string_view text) {
+  const auto found = std::ranges::find_if(images_, [&](const Image& image) { return *image == text; });
+  return found != images_.end() ? *found : images_.emplace_back(std::make_shared<const std::string>(text));
 }
 
 Recording LaunchRecorder::record(KernelArgv entry, void** arguments) {

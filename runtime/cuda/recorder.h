@@ -34,7 +34,7 @@ class ScratchPlaces {
 /// RunContext.
 struct Recording {
   int status = 0;
-  std::vector<NotedLaunch> launches;  ///< images are the loaded object's
+  std::vector<NotedLaunch> launches;
 };
 
 /// Needs no driver. Thread safety: one thread at a time.
@@ -48,8 +48,10 @@ class LaunchRecorder {
   // For the functions that replace Halide's.
   [[nodiscard]] ScratchPlaces& scratch() { return scratch_; }
   void add(NotedLaunch launch) { recording_->launches.push_back(std::move(launch)); }
+  [[nodiscard]] Image image_of(std::string_view text);  ///< one for equal texts
 
  private:
+  std::vector<Image> images_;
   ScratchPlaces scratch_;
   Recording* recording_ = nullptr;
 };

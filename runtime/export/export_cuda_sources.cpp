@@ -21,11 +21,11 @@ std::vector<const NotedLaunch*> images_of(const DeviceNotes& notes) {
   for (const NotedLaunches& launches : notes.launches) {
     for (const NotedLaunch& launch : launches) {
       if (launch.library) {
-        const bool is_matmul = std::holds_alternative<LibraryMatmul>(launch.library->call);
+        const bool is_matmul = std::holds_alternative<LibraryMatmul>(*launch.library);
         throw UnsupportedError("{}'s kernels cannot be exported: export with schedules.{}=false",
                                is_matmul ? "cuBLASLt" : "cuDNN", is_matmul ? "cublaslt" : "cudnn");
       }
-      const auto is_same = [&](const NotedLaunch* each) { return each->image.data() == launch.image.data(); };
+      const auto is_same = [&](const NotedLaunch* each) { return each->image == launch.image; };
       if (std::ranges::none_of(images, is_same)) images.push_back(&launch);
     }
   }
@@ -33,7 +33,7 @@ std::vector<const NotedLaunch*> images_of(const DeviceNotes& notes) {
 }
 
 std::size_t image_number(const std::vector<const NotedLaunch*>& images, const NotedLaunch& launch) {
-  const auto is_same = [&](const NotedLaunch* each) { return each->image.data() == launch.image.data(); };
+  const auto is_same = [&](const NotedLaunch* each) { return each->image == launch.image; };
   return static_cast<std::size_t>(std::ranges::find_if(images, is_same) - images.begin());
 }
 
@@ -51,14 +51,14 @@ std::vector<CudaCode> codes_of(const NotedLaunch& image, const std::vector<std::
                                std::string& missing) {
   if (!image.architecture.empty()) {
     CudaCode code = code_for(image.architecture);
-    code.bytes = image.image;
+    code.bytes = *image.image;
     return {code};
   }
   std::vector<CudaCode> codes;
   for (const std::string& architecture : architectures) {
     CudaCode code = code_for(architecture);
     try {
-      code.bytes = cuda::assemble_ptx(std::string(image.image), architecture);
+      code.bytes = cuda::assemble_ptx(*image.image, architecture);
       codes.push_back(std::move(code));
     } catch (const UnsupportedError& error) {
       missing = error.what();
@@ -66,7 +66,7 @@ std::vector<CudaCode> codes_of(const NotedLaunch& image, const std::vector<std::
   }
   // Exact matches are tried first, then the latest of the same generation.
   std::ranges::sort(codes, std::greater<>(), &CudaCode::capability);
-  codes.push_back({0, false, std::string(image.image)});
+  codes.push_back({0, false, *image.image});
   return codes;
 }
 
@@ -134,10 +134,11 @@ void add_launch(CudaTables& tables, const ExportedModel& model, const std::strin
     const std::string row = std::visit(ArgumentRow{model, tables}, argument);
     tables.arguments.push_back(row);
   }
+  const LaunchShape& shape = launch.shape;
   tables.launches.push_back(fmt::format("{{{}, {}, {}, {{{}}}, {{{}}}, {}, {}, {}, {}, {}}}", quoted(name),
-                                        quoted(launch.function), image, fmt::join(launch.grid, ", "),
-                                        fmt::join(launch.block, ", "), launch.cluster, launch.shared_bytes,
-                                        launch.programmatic ? 1 : 0, first, launch.arguments.size()));
+                                        quoted(launch.function), image, fmt::join(shape.grid, ", "),
+                                        fmt::join(shape.block, ", "), shape.cluster, shape.shared_bytes,
+                                        shape.programmatic ? 1 : 0, first, launch.arguments.size()));
 }
 
 void add_codes(CudaTables& tables, const std::vector<CudaCode>& codes) {

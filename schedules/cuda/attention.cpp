@@ -158,25 +158,26 @@ std::string refuse_f32_choice(const CudaAttentionProblem& problem, const CudaAtt
 /// What is alike in the launches of all kernels.
 CudaTemplate template_of(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
   CudaTemplate result;
-  result.name = fmt::format("attention_{}_{}x{}x{}x{}x{}", dtype_name(problem.element), problem.batch,
-                            problem.heads, problem.queries, problem.keys, problem.depth);
-  result.source = fmt::format("#define KERNEL {}\n{}", result.name, embedded::cuda_hopper);
-  result.source += constants_text(problem, choice);
-  result.source += embedded::cuda_attention_scores;
-  result.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
-  result.programmatic = true;
-  result.pointers = {problem.mask ? problem.mask->argument : -1};
+  LaunchSpec& launch = result.launch;
+  launch.entry = fmt::format("attention_{}_{}x{}x{}x{}x{}", dtype_name(problem.element), problem.batch,
+                             problem.heads, problem.queries, problem.keys, problem.depth);
+  result.source.text = fmt::format("#define KERNEL {}\n{}", launch.entry, embedded::cuda_hopper);
+  result.source.text += constants_text(problem, choice);
+  result.source.text += embedded::cuda_attention_scores;
+  launch.shape.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
+  launch.shape.programmatic = true;
+  launch.pointers = {problem.mask ? problem.mask->argument : -1};
   return result;
 }
 
 CudaTemplate make_f32(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
   CudaTemplate result = template_of(problem, choice);
-  result.source += lies_text(problem);
-  result.source += embedded::cuda_attention_f32;
-  result.blocks = static_cast<unsigned>(tiles_of(problem, choice));
-  result.threads = 128;
+  result.source.text += lies_text(problem);
+  result.source.text += embedded::cuda_attention_f32;
+  result.launch.shape.grid[0] = static_cast<unsigned>(tiles_of(problem, choice));
+  result.launch.shape.block[0] = 128;
   for (const CudaAttentionProblem::Operand* operand : {&problem.q, &problem.k, &problem.v, &problem.out})
-    result.pointers.push_back(operand->argument);
+    result.launch.pointers.push_back(operand->argument);
   return result;
 }
 
@@ -227,14 +228,15 @@ CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const Cuda
     throw UnsupportedError("attention {} cannot be made: {}", choice.to_string(), refusal);
   if (is_f32(problem)) return make_f32(problem, choice);
   CudaTemplate result = template_of(problem, choice);
-  result.source += multiply_text(problem, choice);
-  result.source += embedded::cuda_attention;
+  result.source.text += multiply_text(problem, choice);
+  result.source.text += embedded::cuda_attention;
+  LaunchSpec& launch = result.launch;
   const std::int64_t tiles = tiles_of(problem, choice);
-  result.blocks =
+  launch.shape.grid[0] =
       static_cast<unsigned>(choice.whole_keys ? tiles : std::min<std::int64_t>(tiles, card.multiprocessors));
-  result.threads = static_cast<unsigned>(128 * (choice.whole_keys ? 1 : choice.consumers + 1));
+  launch.shape.block[0] = static_cast<unsigned>(128 * (choice.whole_keys ? 1 : choice.consumers + 1));
   const int queries = rows_of_consumer * choice.consumers;
-  result.maps = {map_of(problem, problem.q, problem.queries, queries),
+  launch.maps = {map_of(problem, problem.q, problem.queries, queries),
                  map_of(problem, problem.k, problem.keys, choice.block),
                  map_of(problem, problem.v, problem.keys, choice.block),
                  map_of(problem, problem.out, problem.queries, rows_of_consumer)};

@@ -145,10 +145,12 @@ CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColu
   const auto vector = static_cast<int>(vector_of(problem));
   const std::int64_t strips = strips_of(problem, choice.lanes);
   CudaTemplate result;
-  result.name = fmt::format("columns_{}_{}x{}", dtype_name(problem.out), problem.rows, problem.columns);
-  result.source = fmt::format("#define KERNEL {}\n#define IDENTITY {}\n{}{}{}", result.name, problem.identity,
-                              embedded::cuda_hopper, embedded::cuda_pointwise, embedded::cuda_vector);
-  result.source += fmt::format(
+  LaunchSpec& launch = result.launch;
+  launch.entry = fmt::format("columns_{}_{}x{}", dtype_name(problem.out), problem.rows, problem.columns);
+  result.source.text =
+      fmt::format("#define KERNEL {}\n#define IDENTITY {}\n{}{}{}", launch.entry, problem.identity,
+                  embedded::cuda_hopper, embedded::cuda_pointwise, embedded::cuda_vector);
+  result.source.text += fmt::format(
       "constexpr int ROWS = {}, COLUMNS = {}, STRIPS = {}, VECTOR = {}, LANES = {}, DEEP = {}, UNROLL = {}, "
       "CLUSTER = {};\ntypedef {} Out;\nDEVICE float fold(float a, float b) {{\n  return {};\n}}\n",
       problem.rows, problem.columns, strips, vector, choice.lanes, choice.deep, choice.unroll, choice.cluster,
@@ -163,8 +165,8 @@ CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColu
     operands.push_back(&operand);
     finish += load_text(operand, 1, "false");
   }
-  result.source += arguments_text(operands) + problem.prologue.function + problem.epilogue.function;
-  result.source += fmt::format(
+  result.source.text += arguments_text(operands) + problem.prologue.function + problem.epilogue.function;
+  result.source.text += fmt::format(
       "DEVICE void load_x(const Arguments& a, long long batch, long long row, int column, float "
       "(&x)[VECTOR]) {{\n"
       "{}  for (int j = 0; j < VECTOR; j++) x[j] = {};\n}}\n"
@@ -173,13 +175,13 @@ CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColu
       "{});\n}}\n",
       loads, call_text(problem.prologue, "prologue", "0.f"), finish,
       call_text(problem.epilogue, "epilogue", "x"));
-  result.source += embedded::cuda_columns;
-  result.blocks = static_cast<unsigned>(problem.batch * strips * choice.cluster);
-  result.threads = static_cast<unsigned>(choice.lanes * choice.deep);
-  result.cluster = static_cast<unsigned>(choice.cluster);
-  result.programmatic = true;
-  result.pointers = {problem.out_argument};
-  for (const CudaOperand* operand : operands) result.pointers.push_back(operand->of.input);
+  result.source.text += embedded::cuda_columns;
+  launch.shape.grid[0] = static_cast<unsigned>(problem.batch * strips * choice.cluster);
+  launch.shape.block[0] = static_cast<unsigned>(choice.lanes * choice.deep);
+  launch.shape.cluster = static_cast<unsigned>(choice.cluster);
+  launch.shape.programmatic = true;
+  launch.pointers = {problem.out_argument};
+  for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
   return result;
 }
 

@@ -169,6 +169,37 @@ std::string finish_text(const std::vector<EpilogueTerm>& terms) {
       lines, first, second);
 }
 
+std::string source_text(const std::string& name, const CudaMatmulProblem& problem,
+                        const CudaMatmulChoice& choice, const SharedMemoryPlan& plan,
+                        const std::vector<EpilogueTerm>& terms) {
+  std::string text =
+      fmt::format("#define KERNEL {}\n{}{}", name, embedded::cuda_hopper, embedded::cuda_pointwise);
+  if (problem.element == DType::f32) text += "#define gelu gelu_near\n";
+  const bool even = sides_of(problem, choice.swapped).y_extent % 2 == 0;
+  text += constants_text(problem, choice, plan) + multiply_text(problem, choice) + arguments_text(terms) +
+          problem.epilogue.function + stage_vectors_text(terms) + loads_text(terms, even) +
+          finish_text(terms);
+  for (const std::string_view part :
+       {embedded::cuda_matmul_tiles, embedded::cuda_matmul_results, embedded::cuda_matmul})
+    text += part;
+  return text;
+}
+
+/// A grid that stays: each cluster of blocks takes one tile after another. A split takes all at once.
+LaunchShape shape_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const CudaCard& card) {
+  const MatmulSides sides = sides_of(problem, choice.swapped);
+  const auto clusters_along = [](std::int64_t extent, int tile) { return (extent + tile - 1) / tile; };
+  const std::int64_t tiles = clusters_along(sides.x_extent, choice.tile_x * choice.cluster_x) *
+                             clusters_along(sides.y_extent, choice.tile_y * choice.cluster_y) * problem.batch;
+  LaunchShape shape;
+  shape.cluster = static_cast<unsigned>(choice.cluster_x * choice.cluster_y * choice.split);
+  const std::int64_t resident = choice.split > 1 ? tiles : card.multiprocessors / shape.cluster;
+  shape.grid[0] = static_cast<unsigned>(std::min(tiles, resident)) * shape.cluster;
+  shape.block[0] = 384;  // one warpgroup loads, two multiply
+  shape.programmatic = choice.programmatic;
+  return shape;
+}
+
 }  // namespace
 
 std::string CudaMatmulChoice::to_string() const {
@@ -192,7 +223,7 @@ std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmu
     return "a split takes the whole cluster, and both consumers for a tile";
   if (choice.tile_y % (8 * choice.split) != 0) return "the blocks of a split own multiples of 8 columns";
   if (steps_of(problem) < choice.split) return "there is too little depth to split";
-  const auto slices = [&](const CudaMatmulProblem::Operand& operand, int tile, int parts) {
+  const auto slices = [&](const MatmulOperand& operand, int tile, int parts) {
     const int unit = operand.depth_fast ? 8 : 64;
     return tile % (parts * unit) == 0;
   };
@@ -212,35 +243,20 @@ CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmul
                               const CudaCard& card) {
   if (const std::string refusal = refuse_cuda_matmul(problem, choice, card); !refusal.empty())
     throw UnsupportedError("matmul {} cannot be made: {}", choice.to_string(), refusal);
-  const MatmulSides sides = sides_of(problem, choice.swapped);
   const SharedMemoryPlan plan = plan_of(problem, choice, card);
   const std::vector<EpilogueTerm> terms = terms_of(problem, choice, plan.residual);
-  CudaTemplate result;
-  result.name = fmt::format("matmul_{}_{}x{}x{}x{}", dtype_name(problem.element), problem.batch, problem.m,
-                            problem.n, problem.k);
-  result.source =
-      fmt::format("#define KERNEL {}\n{}{}", result.name, embedded::cuda_hopper, embedded::cuda_pointwise);
-  if (problem.element == DType::f32) result.source += "#define gelu gelu_near\n";
-  result.source += constants_text(problem, choice, plan) + multiply_text(problem, choice) +
-                   arguments_text(terms) + problem.epilogue.function + stage_vectors_text(terms) +
-                   loads_text(terms, sides.y_extent % 2 == 0) + finish_text(terms);
-  for (const std::string_view part :
-       {embedded::cuda_matmul_tiles, embedded::cuda_matmul_results, embedded::cuda_matmul})
-    result.source += part;
-  const auto clusters_along = [](std::int64_t extent, int tile) { return (extent + tile - 1) / tile; };
-  const std::int64_t tiles = clusters_along(sides.x_extent, choice.tile_x * choice.cluster_x) *
-                             clusters_along(sides.y_extent, choice.tile_y * choice.cluster_y) * problem.batch;
-  result.cluster = static_cast<unsigned>(choice.cluster_x * choice.cluster_y * choice.split);
-  const std::int64_t resident = choice.split > 1 ? tiles : card.multiprocessors / result.cluster;
-  result.blocks = static_cast<unsigned>(std::min(tiles, resident)) * result.cluster;
-  result.shared_bytes = static_cast<unsigned>(plan.shared_bytes);
-  result.programmatic = choice.programmatic;
-  result.maps = {side_map(problem, *sides.x, sides.x_extent, choice.tile_x / choice.cluster_y),
+  LaunchSpec launch;
+  launch.entry = fmt::format("matmul_{}_{}x{}x{}x{}", dtype_name(problem.element), problem.batch, problem.m,
+                             problem.n, problem.k);
+  launch.shape = shape_of(problem, choice, card);
+  launch.shape.shared_bytes = static_cast<unsigned>(plan.shared_bytes);
+  const MatmulSides sides = sides_of(problem, choice.swapped);
+  launch.maps = {side_map(problem, *sides.x, sides.x_extent, choice.tile_x / choice.cluster_y),
                  side_map(problem, *sides.y, sides.y_extent, choice.tile_y / choice.cluster_x)};
-  for (CudaTensorMap& map : result_maps(problem, choice, plan, terms)) result.maps.push_back(map);
-  result.pointers = {problem.out_argument};
-  for (const EpilogueTerm& term : terms) result.pointers.push_back(term.operand->input);
-  return result;
+  for (CudaTensorMap& map : result_maps(problem, choice, plan, terms)) launch.maps.push_back(map);
+  launch.pointers = {problem.out_argument};
+  for (const EpilogueTerm& term : terms) launch.pointers.push_back(term.operand->input);
+  return {{source_text(launch.entry, problem, choice, plan, terms)}, std::move(launch)};
 }
 
 }  // namespace sylvite

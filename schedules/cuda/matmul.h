@@ -17,20 +17,6 @@ namespace sylvite {
 /// out[batch, m, n] = epilogue(sum over k of a[batch, m, k] b[batch, k, n]). Operands are bf16, f16, or f32
 /// (multiplied as tf32); sums are f32.
 struct CudaMatmulProblem {
-  /// The epilogues that vendor libraries have: a bias along n, then an activation.
-  struct SimpleEpilogue {
-    int bias = -1;  ///< an input, or -1
-    DType bias_type = DType::f32;
-    Op activation = Op::add;  ///< relu, gelu (by tanh), or add for none
-  };
-  struct Operand {
-    int input = 0;
-    bool depth_fast = true;        ///< k is its innermost dim, else m (or n)
-    std::int64_t offset = 0;       ///< elements to the first one
-    std::int64_t pitch = 0;        ///< elements from one row of its slow dim to the next
-    std::int64_t batch_pitch = 0;  ///< 0: the same for every batch
-    bool is_weight = false;        ///< no kernel before this one writes it
-  };
   /// A convolution: the rows of a are windows of images [image][line][column][channel], batch after batch,
   /// and b is its filter, [n][tap][channel]. One of each dim's taps lies at the corner of the window.
   struct Windows {
@@ -42,7 +28,7 @@ struct CudaMatmulProblem {
     std::int64_t pad_y = 0, pad_x = 0;  ///< before the first element
     [[nodiscard]] std::int64_t taps() const { return taps_y * taps_x; }
   };
-  Operand a, b;
+  MatmulOperand a, b;
   std::optional<Windows> windows;  ///< then a and b have only their inputs, depth innermost
   DType element = DType::bf16;
   DType out = DType::bf16;
@@ -53,6 +39,8 @@ struct CudaMatmulProblem {
   bool epilogue_reads_activations = false;  ///< else weights only, which no kernel before this one writes
 };
 [[nodiscard]] Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel);
+/// What a vendor's library needs to know of it. REQUIRES problem.simple_epilogue.
+[[nodiscard]] LibraryMatmulProblem library_problem(const CudaMatmulProblem& problem);
 /// Changes the packing of the weight that read_cuda_matmul expects packed; see weight_for_tensor_cores.
 void pack_for_cuda_matmul(const Kernel& kernel, std::vector<Packing>& packings);
 

@@ -6,8 +6,8 @@ namespace sylvite {
 namespace {
 
 /// Operand tiles are boxes of 128 bytes of depth by rows, or of 64 rows by depth.
-CudaTensorMap operand_map(const CudaMatmulProblem& problem, const CudaMatmulProblem::Operand& operand,
-                          std::int64_t rows, int slice) {
+CudaTensorMap operand_map(const CudaMatmulProblem& problem, const MatmulOperand& operand, std::int64_t rows,
+                          int slice) {
   const int bytes = element_bytes(problem);
   const int depth = stage_row(problem) / bytes;
   CudaTensorMap map;
@@ -94,8 +94,8 @@ CudaTensorMap chunk_map(const CudaMatmulProblem& problem, const CudaMatmulChoice
 
 }  // namespace
 
-CudaTensorMap side_map(const CudaMatmulProblem& problem, const CudaMatmulProblem::Operand& operand,
-                       std::int64_t rows, int slice) {
+CudaTensorMap side_map(const CudaMatmulProblem& problem, const MatmulOperand& operand, std::int64_t rows,
+                       int slice) {
   CudaTensorMap map = !problem.windows         ? operand_map(problem, operand, rows, slice)
                       : &operand == &problem.a ? windows_map(problem, slice)
                                                : filter_map(problem, slice);

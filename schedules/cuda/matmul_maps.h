@@ -8,8 +8,8 @@
 namespace sylvite {
 
 /// Of the side x (or y), cut into slices for the blocks that share it.
-[[nodiscard]] CudaTensorMap side_map(const CudaMatmulProblem& problem,
-                                     const CudaMatmulProblem::Operand& operand, std::int64_t rows, int slice);
+[[nodiscard]] CudaTensorMap side_map(const CudaMatmulProblem& problem, const MatmulOperand& operand,
+                                     std::int64_t rows, int slice);
 /// The result's, and the residual's; empty maps where there is none.
 [[nodiscard]] std::vector<CudaTensorMap> result_maps(const CudaMatmulProblem& problem,
                                                      const CudaMatmulChoice& choice,

@@ -9,7 +9,7 @@ namespace sylvite {
 
 /// The problem as the kernel sees it: x and y instead of a and b, m and n.
 struct MatmulSides {
-  const CudaMatmulProblem::Operand *x, *y;
+  const MatmulOperand *x, *y;
   std::int64_t x_extent, y_extent;
 };
 [[nodiscard]] MatmulSides sides_of(const CudaMatmulProblem& problem, bool swapped);

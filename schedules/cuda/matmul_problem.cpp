@@ -12,8 +12,6 @@
 namespace sylvite {
 namespace {
 
-using Operand = CudaMatmulProblem::Operand;
-
 /// Leading extents: everything but the matrix.
 Dims leading(const Dims& dims) {
   return {dims.begin(), dims.end() - 2};
@@ -36,14 +34,14 @@ std::optional<std::int64_t> batch_stride(const StridedView& view) {
 }
 
 /// A weight that is packed into rows of the depth.
-void read_packed(const Graph& body, ValueId weight, Operand& operand) {
+void read_packed(const Graph& body, ValueId weight, MatmulOperand& operand) {
   const auto found = std::find(body.inputs.begin(), body.inputs.end(), weight);
   operand.input = static_cast<int>(found - body.inputs.begin());
   operand.is_weight = true;
 }
 
 /// Where a view's matrix lies. `right` operands have their depth as rows.
-std::string read_matrix(const StridedView& view, bool right, Operand& operand) {
+std::string read_matrix(const StridedView& view, bool right, MatmulOperand& operand) {
   const std::size_t rank = view.dims.size();
   std::int64_t rows = view.strides[rank - 2], columns = view.strides[rank - 1];
   // A stride over an extent of 1 is never taken.
@@ -58,7 +56,7 @@ std::string read_matrix(const StridedView& view, bool right, Operand& operand) {
 
 /// Fills the operand, or says why it cannot be read in place.
 std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dims& batches,
-                         CudaMatmulProblem& problem, Operand& operand) {
+                         CudaMatmulProblem& problem, MatmulOperand& operand) {
   const Graph& body = kernel.body;
   const std::string& name = body.value(id).name;
   const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
@@ -147,17 +145,16 @@ std::string read_epilogue(const Kernel& kernel, CudaMatmulProblem& problem) {
 }
 
 /// The epilogue as one of those that vendor libraries have.
-std::optional<CudaMatmulProblem::SimpleEpilogue> simple_epilogue(const Kernel& kernel,
-                                                                 const CudaMatmulProblem& problem) {
+std::optional<SimpleEpilogue> simple_epilogue(const Kernel& kernel, const CudaMatmulProblem& problem) {
   const Graph& body = kernel.body;
-  CudaMatmulProblem::SimpleEpilogue simple;
+  SimpleEpilogue simple;
   ValueId at = body.outputs[0];
   const ValueId anchor = body.node(kernel.anchor).outputs.at(0);
   if (at != anchor) {
     const Node& last = body.node(body.value(at).producer);
     const bool is_gelu = last.op == Op::gelu && last.attributes.string("approximate") == "tanh";
     if (last.op == Op::relu || is_gelu) {
-      simple.activation = last.op;
+      simple.activation = is_gelu ? SimpleEpilogue::Activation::gelu_tanh : SimpleEpilogue::Activation::relu;
       at = last.inputs[0];
     }
   }
@@ -211,6 +208,11 @@ Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel) {
   join_rows(problem);
   problem.simple_epilogue = simple_epilogue(kernel, problem);
   return reading;
+}
+
+LibraryMatmulProblem library_problem(const CudaMatmulProblem& problem) {
+  return {problem.a, problem.b, problem.element, problem.out,          problem.batch,
+          problem.m, problem.n, problem.k,       problem.out_argument, problem.simple_epilogue.value()};
 }
 
 void pack_for_cuda_matmul(const Kernel& kernel, std::vector<Packing>& packings) {

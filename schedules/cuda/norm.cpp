@@ -176,12 +176,13 @@ std::string CudaNormChoice::to_string() const {
 CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice& choice) {
   const int vector = vector_of(problem);
   CudaTemplate result;
-  result.name =
+  LaunchSpec& launch = result.launch;
+  launch.entry =
       fmt::format("{}_{}_{}x{}", problem.function, dtype_name(problem.out), problem.rows, problem.columns);
-  result.source = fmt::format("#define KERNEL {}\n#define NORMALIZE {}\n#define OUTSIDE {}\n{}{}{}",
-                              result.name, problem.function, problem.outside, embedded::cuda_hopper,
-                              embedded::cuda_pointwise, embedded::cuda_vector);
-  result.source += fmt::format(
+  result.source.text = fmt::format("#define KERNEL {}\n#define NORMALIZE {}\n#define OUTSIDE {}\n{}{}{}",
+                                   launch.entry, problem.function, problem.outside, embedded::cuda_hopper,
+                                   embedded::cuda_pointwise, embedded::cuda_vector);
+  result.source.text += fmt::format(
       "constexpr long long ROWS = {};\nconstexpr int COLUMNS = {}, THREADS = {}, ROWS_OF_BLOCK = {}, "
       "VECTOR = {};\n"
       "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS;\nconstexpr float EPSILON = {:a}f;\n"
@@ -189,13 +190,13 @@ CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice
       problem.rows, problem.columns, choice.threads, choice.rows, vector, choice.streams,
       static_cast<float>(problem.epsilon), dtype_name(problem.out));
   const std::vector<const CudaOperand*> operands = all_operands(problem);
-  result.source += arguments_text(operands) + functions_text(problem, vector);
-  result.source += embedded::cuda_norm;
-  result.blocks = static_cast<unsigned>((problem.rows + choice.rows - 1) / choice.rows);
-  result.threads = static_cast<unsigned>(choice.threads * choice.rows);
-  result.programmatic = true;
-  result.pointers = {problem.out_argument};
-  for (const CudaOperand* operand : operands) result.pointers.push_back(operand->of.input);
+  result.source.text += arguments_text(operands) + functions_text(problem, vector);
+  result.source.text += embedded::cuda_norm;
+  launch.shape.grid[0] = static_cast<unsigned>((problem.rows + choice.rows - 1) / choice.rows);
+  launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
+  launch.shape.programmatic = true;
+  launch.pointers = {problem.out_argument};
+  for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
   return result;
 }
 

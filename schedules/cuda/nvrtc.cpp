@@ -70,8 +70,14 @@ class Compilation {
 
 }  // namespace
 
-std::string compile_cuda(const std::string& source, const std::string& architecture) {
-  return Compilation(source).code(architecture);
+std::string compile_cuda(const CudaSource& source) {
+  return Compilation(source.text).code(source.architecture);
+}
+
+CudaObject compile_cuda(CudaTemplate made) {
+  if (made.launch.library) return {std::move(made.launch), "", ""};
+  std::string image = compile_cuda(made.source);
+  return {std::move(made.launch), std::move(image), std::move(made.source.architecture)};
 }
 
 const std::string& missing_nvrtc() {

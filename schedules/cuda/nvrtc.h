@@ -4,12 +4,16 @@
 
 #include <string>
 
+#include "schedules/cuda/object.h"
+#include "schedules/cuda/template.h"
+
 namespace sylvite::cuda {
 
-/// The machine code (cubin) of a text that needs no header, for one architecture, e.g. "sm_90a". Throws
-/// UnsupportedError when NVRTC is not installed, CompileError with the compiler's log when the text is
-/// refused. Thread safe.
-[[nodiscard]] std::string compile_cuda(const std::string& source, const std::string& architecture);
+/// The machine code (cubin) of a text. Throws UnsupportedError when NVRTC is not installed, CompileError with
+/// the compiler's log when the text is refused. Thread safe.
+[[nodiscard]] std::string compile_cuda(const CudaSource& source);
+/// The same of a template's, with its launch; a library's call needs no compiler.
+[[nodiscard]] CudaObject compile_cuda(CudaTemplate made);
 
 /// Why nothing can be compiled here; empty when it can.
 [[nodiscard]] const std::string& missing_nvrtc();

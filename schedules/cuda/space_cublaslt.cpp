@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "schedules/cuda/forms.h"
-#include "schedules/cuda/library_kernel.h"
+#include "schedules/cuda/matmul.h"
 #include "schedules/spaces/spaces.h"
 
 // Space cublaslt: matmuls with an epilogue that cuBLASLt has, where it may be used (knob schedules.cublaslt).
@@ -42,9 +42,8 @@ CudaTemplate cublaslt_template(const Kernel& kernel, const Form& form) {
     throw UnsupportedError("cuBLASLt cannot take the kernel: {}",
                            reading.refusal.empty() ? "it has no such epilogue" : reading.refusal);
   CudaTemplate result;
-  result.name = cublaslt_form;
-  result.library = std::make_shared<LibraryKernel>(
-      LibraryKernel{LibraryMatmul{reading.problem, static_cast<std::size_t>(form.at("algorithm"))}});
+  result.launch.library =
+      LibraryMatmul{library_problem(reading.problem), static_cast<std::size_t>(form.at("algorithm"))};
   return result;
 }
 

@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "schedules/cuda/forms.h"
-#include "schedules/cuda/library_kernel.h"
+#include "schedules/cuda/library_conv.h"
 #include "schedules/spaces/spaces.h"
 
 // Space cudnn: convolutions with an epilogue that cuDNN has, where it may be used (knob schedules.cudnn).
@@ -38,9 +38,7 @@ CudaTemplate cudnn_template(const Kernel& kernel, const Form& form) {
   const Reading<LibraryConvProblem> reading = read_library_conv(kernel);
   if (!reading.refusal.empty()) throw UnsupportedError("cuDNN cannot take the kernel: {}", reading.refusal);
   CudaTemplate result;
-  result.name = cudnn_form;
-  result.library = std::make_shared<LibraryKernel>(
-      LibraryKernel{LibraryConv{reading.problem, static_cast<std::size_t>(form.at("engine"))}});
+  result.launch.library = LibraryConv{reading.problem, static_cast<std::size_t>(form.at("engine"))};
   return result;
 }
 

@@ -81,19 +81,20 @@ std::vector<CudaTransposeChoice> cuda_transpose_choices(const CudaTransposeProbl
 CudaTemplate make_cuda_transpose(const CudaTransposeProblem& problem, const CudaTransposeChoice& choice) {
   const char* element = problem.bytes == 2 ? "u16" : "u32";
   CudaTemplate result;
-  result.name = fmt::format("transpose_{}_{}x{}", element, problem.rows, problem.columns);
-  result.source = fmt::format(
+  LaunchSpec& launch = result.launch;
+  launch.entry = fmt::format("transpose_{}_{}x{}", element, problem.rows, problem.columns);
+  result.source.text = fmt::format(
       "#define KERNEL {}\n{}typedef {} Element;\nstruct Arguments {{\n  Element* out;\n  const Element* "
       "x;\n}};\n"
       "constexpr int UNIT = {}, ROWS = {}, COLUMNS = {}, DOWN = {}, ACROSS = {};\n"
       "constexpr bool ROWS_FIRST = {}, STREAM_LOADS = {}, STREAM_STORES = {};\n{}",
-      result.name, embedded::cuda_hopper, element, problem.unit(), problem.rows, problem.columns, choice.down,
-      choice.across, choice.rows_first, (choice.streams & 1) != 0, (choice.streams & 2) != 0,
+      launch.entry, embedded::cuda_hopper, element, problem.unit(), problem.rows, problem.columns,
+      choice.down, choice.across, choice.rows_first, (choice.streams & 1) != 0, (choice.streams & 2) != 0,
       embedded::cuda_transpose);
-  result.blocks = static_cast<unsigned>(blocks_of(problem, choice));
-  result.threads = static_cast<unsigned>(choice.down * choice.across);
-  result.programmatic = true;
-  result.pointers = {problem.out_argument, problem.argument};
+  launch.shape.grid[0] = static_cast<unsigned>(blocks_of(problem, choice));
+  launch.shape.block[0] = static_cast<unsigned>(choice.down * choice.across);
+  launch.shape.programmatic = true;
+  launch.pointers = {problem.out_argument, problem.argument};
   return result;
 }
 

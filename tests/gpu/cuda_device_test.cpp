@@ -56,8 +56,8 @@ TEST_F(gpu_device, launches_and_replays) {
   const cuda::Module module(add_one_ptx);
   cuda::Launch launch;
   launch.function = module.function("add_one");
-  launch.grid[0] = (count + 127) / 128;
-  launch.block[0] = 128;
+  launch.shape.grid[0] = (count + 127) / 128;
+  launch.shape.block[0] = 128;
   launch.add_argument(memory.address());
   launch.add_argument(count);
   cuda::launch(launch, stream.get());

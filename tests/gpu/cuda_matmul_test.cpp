@@ -177,7 +177,8 @@ TEST_F(gpu_cuda_matmul, cublaslt_agrees_with_the_interpreter) {
     const Kernel kernel = matmul_kernel(odd(epilogue));
     const std::vector<Tensor> inputs = normal_inputs(kernel, 7);
     const Tensor reference = interpret(kernel.body, inputs).at(0);
-    const std::size_t count = cuda::CublasLtMatmul(read_cuda_matmul(kernel).problem).algorithm_count();
+    const std::size_t count =
+        cuda::CublasLtMatmul(library_problem(read_cuda_matmul(kernel).problem)).algorithm_count();
     for (std::size_t i = 0; i < count; ++i) {
       const Candidate candidate{{cublaslt_form, {{"algorithm", static_cast<std::int64_t>(i)}}}, {}};
       const CudaTemplate product = cuda_template_of(kernel, candidate).value();
@@ -201,7 +202,7 @@ TEST_F(gpu_cuda_matmul, dependent_launches_see_their_predecessors) {
     CudaMatmulChoice choice = tile(64, 64, true);
     choice.programmatic = programmatic;
     const CudaTemplate text = make_cuda_matmul(problem, choice, {});
-    cuda::TemplateKernel compiled(text, cuda::compile_cuda(text.source, "sm_90a"));
+    cuda::TemplateKernel compiled(cuda::compile_cuda(text));
     OnDevice device(kernel, normal_inputs(kernel, 7));
     std::vector<cuda::DevicePointer> forth = device.addresses();
     std::vector<cuda::DevicePointer> back = forth;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/forms.h"
+#include "schedules/cuda/library_conv.h"
 #include "tests/gpu/conv_case.h"
 #include "tests/gpu/gpu_test.h"
 
@@ -108,7 +109,7 @@ TEST_F(gpu_cudnn, first_runs_may_be_captured) {
   const ConvCase one({}, cudnn_form);
   std::size_t captured = 0;
   for (std::size_t i = 0; i < offered; ++i) {
-    cuda::TemplateKernel kernel(engine_of(one.kernel, i), "");
+    cuda::TemplateKernel kernel(cuda::compile_cuda(engine_of(one.kernel, i)));
     OnDevice device(one.kernel, one.inputs);
     cuda::Launch launch;
     try {

@@ -77,8 +77,7 @@ inline double error_of(const Tensor& result, const Tensor& reference) {
 /// The result of the last of `times` launches in a row.
 inline Tensor run_template(const CudaTemplate& text, const Kernel& kernel, const std::vector<Tensor>& inputs,
                            int times = 1) {
-  const std::string code = text.library ? "" : cuda::compile_cuda(text.source, text.architecture);
-  cuda::TemplateKernel compiled(text, code);
+  cuda::TemplateKernel compiled(cuda::compile_cuda(text));
   OnDevice device(kernel, inputs);
   const cuda::Launch launch = compiled.bind(device.addresses());
   for (int i = 0; i < times; ++i) cuda::launch(launch, device.stream.get());

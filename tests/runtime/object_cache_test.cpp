@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "schedules/cuda/object.h"
+
 namespace sylvite {
 namespace {
 
@@ -40,6 +42,19 @@ TEST_F(ObjectCacheTest, RoundTripsBytesInAFolderForTheOwnerOnly) {
   struct stat status{};
   ASSERT_EQ(::stat(folder().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700U);
+}
+
+/// Bytes that pass as an object of the GPU, and are none, are compiled again.
+TEST_F(ObjectCacheTest, UnreadableLaunchesAreAMiss) {
+  CudaObject object;
+  object.launch.entry = "product";
+  const std::string bytes = to_bytes(object);
+  ObjectCache cache(folder());
+  cache.store("k", bytes);
+  EXPECT_EQ(cache.load("k"), bytes);
+  cache.store("k", bytes.substr(0, bytes.size() - 1));
+  EXPECT_FALSE(cache.load("k").has_value());
+  EXPECT_THAT(cache.warning(), HasSubstr("damaged"));
 }
 
 TEST_F(ObjectCacheTest, EmptyFolderNameDisablesIt) {

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
+#include "schedules/cuda/candidate.h"
+#include "schedules/cuda/nvrtc.h"
+#include "schedules/spaces/spaces.h"
+#include "tests/support/gpu_cases.h"
 #include "tests/support/run_kernel.h"
 
 namespace sylvite {
@@ -28,6 +32,18 @@ TEST(Compile, NeedsNoTemporaryFolder) {
   const std::string object = compile_to_object(kernel, default_candidate(kernel, machine), machine.target);
   ::unsetenv("TMPDIR");
   EXPECT_EQ(object.substr(1, 3), "ELF");
+}
+
+TEST(Compile, KeepsTheLaunchOfATemplateBesideItsCode) {
+  if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
+  const Kernel kernel = kernel_of(exponentials);
+  const Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  const Candidate candidate = cuda_pointwise_space.at(kernel, machine, {{"choice", 0}});
+  const CudaObject object = parse_cuda_object(compile_to_object(kernel, candidate, machine.target));
+  EXPECT_EQ(object.launch, cuda_template_of(kernel, candidate)->launch);
+  EXPECT_EQ(object.architecture, "sm_90a");
+  EXPECT_EQ(object.image.substr(1, 3), "ELF");
+  EXPECT_TRUE(object.image.find(object.launch.entry) != std::string::npos);
 }
 
 TEST(Compile, SymbolsNameKernelCandidateAndTarget) {

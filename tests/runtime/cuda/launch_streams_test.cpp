@@ -6,7 +6,6 @@
 #include <random>
 
 #include "lowering/plan/plan.h"
-#include "schedules/cuda/library_kernel.h"
 
 namespace sylvite {
 namespace {
@@ -93,10 +92,10 @@ TEST(LaunchStreams, ConflictsKeepTheirOrder) {
 TEST(LaunchStreams, KernelsOfALibraryShareAWorkspace) {
   cuda::NotedLaunch launch;
   EXPECT_THAT(touches_beside_arguments({launch}), IsEmpty());
-  launch.library = std::make_shared<LibraryKernel>();
+  launch.library = std::make_shared<LibraryCall>();
   const Touches touches = touches_beside_arguments({launch});
   EXPECT_EQ(spread({touches, touches}, 2)[1].stream, 0U);
-  launch.library = std::make_shared<LibraryKernel>();
+  launch.library = std::make_shared<LibraryCall>();
   EXPECT_EQ(spread({touches, touches_beside_arguments({launch})}, 2)[1].stream, 1U);
 }
 

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "runtime/cuda/recorder.h"
-#include "schedules/cuda/library_kernel.h"
 
 namespace sylvite::cuda {
 namespace {
@@ -27,19 +26,23 @@ TEST(CudaNotedLaunch, AddressesSurviveOneWord) {
 }
 
 TEST(CudaNotedLaunch, TemplatesNameTheirArguments) {
-  CudaTemplate text;
-  text.name = "product";
-  text.blocks = 7;
-  text.threads = 256;
-  text.maps.resize(2);
-  text.maps[0].argument = 1;
-  text.pointers = {0, -1, 2};
+  CudaObject object;
+  object.image = "code";
+  object.architecture = "sm_90a";
+  object.launch.entry = "product";
+  object.launch.shape.grid[0] = 7;
+  object.launch.shape.block[0] = 256;
+  object.launch.maps.resize(2);
+  object.launch.maps[0].argument = 1;
+  object.launch.pointers = {0, -1, 2};
   const std::vector<std::uint64_t> words = {encode_address({Region::input, 0, 0}),
                                             encode_address({Region::weight, 3, 0}),
                                             encode_address({Region::arena, 0, 512})};
-  const NotedLaunch launch = note_template(text, "code", words);
+  const NotedLaunch launch = note_launch(std::make_shared<CudaObject>(object), words);
+  EXPECT_EQ(*launch.image, "code");
   EXPECT_EQ(launch.function, "product");
   EXPECT_EQ(launch.architecture, "sm_90a");
+  EXPECT_EQ(launch.shape, object.launch.shape);
   ASSERT_EQ(launch.arguments.size(), 3);
   EXPECT_EQ(std::get<MapArgument>(launch.arguments[0]).address, (SymbolicAddress{Region::weight, 3, 0}));
   EXPECT_EQ(std::get<MapArgument>(launch.arguments[1]).map.argument, -1);
@@ -50,14 +53,37 @@ TEST(CudaNotedLaunch, TemplatesNameTheirArguments) {
 }
 
 TEST(CudaNotedLaunch, LibrariesKeepAllArguments) {
-  CudaTemplate product;
-  product.library = std::make_shared<LibraryKernel>();
+  const auto product = std::make_shared<CudaObject>();
+  product->launch.library = LibraryMatmul{{}, 3};
   const std::vector<std::uint64_t> words = {encode_address({Region::input, 0, 0}),
                                             encode_address({Region::arena, 0, 512})};
-  const NotedLaunch launch = note_template(product, "", words);
-  EXPECT_EQ(launch.library, product.library);
+  const NotedLaunch launch = note_launch(product, words);
+  EXPECT_EQ(*launch.library, product->launch.library);
   EXPECT_EQ(std::get<PointerArgument>(launch.arguments.at(0)).words, words);
   EXPECT_TRUE(uses_region(launch, Region::input));
+}
+
+TEST(CudaNotedLaunch, RefusesArgumentsThatAreNot) {
+  const auto object = std::make_shared<CudaObject>();
+  object->launch.pointers = {2};
+  const std::vector<std::uint64_t> words(2, encode_address({Region::input, 0, 0}));
+  EXPECT_THROW((void)note_launch(object, words), IoError);
+  object->launch.pointers.clear();
+  object->launch.maps.resize(1);
+  object->launch.maps[0].argument = 2;
+  EXPECT_THROW((void)note_launch(object, words), IoError);
+}
+
+/// Modules are loaded once per image, so equal ones must be one and different ones never the same.
+TEST(CudaLaunchRecorder, KnowsImagesByTheirText) {
+  LaunchRecorder recorder;
+  std::string text = "first";
+  const Image first = recorder.image_of(text);
+  text = "other";  // at the same address
+  const Image other = recorder.image_of(text);
+  EXPECT_EQ(*first, "first");
+  EXPECT_EQ(*other, "other");
+  EXPECT_EQ(recorder.image_of(std::string("first")), first);
 }
 
 TEST(CudaScratchPlaces, AreUsedAgain) {

@@ -14,7 +14,6 @@
 #include "runtime/export/embed/launcher_cuda.h"
 #include "runtime/export/export_cuda_sources.h"
 #include "schedules/compile.h"
-#include "schedules/cuda/library_kernel.h"
 #include "tests/runtime/test_session.h"
 #include "tests/support/gpu_cases.h"
 #include "tests/support/shell.h"
@@ -60,10 +59,10 @@ class CudaExport : public testing::Test {
 TEST_F(CudaExport, RefusesLibrariesByName) {
   cuda::NotedLaunch& launch = notes_.launches[0][0];
   std::vector<std::string> warnings;
-  const std::pair<LibraryKernel, const char*> calls[] = {{{LibraryMatmul{}}, "schedules.cublaslt=false"},
-                                                         {{LibraryConv{}}, "schedules.cudnn=false"}};
+  const std::pair<LibraryCall, const char*> calls[] = {{LibraryMatmul{}, "schedules.cublaslt=false"},
+                                                       {LibraryConv{}, "schedules.cudnn=false"}};
   for (const auto& [call, hint] : calls) {
-    launch.library = std::make_shared<LibraryKernel>(call);
+    launch.library = std::make_shared<LibraryCall>(call);
     try {
       (void)device_codes(notes_, {}, warnings);
       ADD_FAILURE() << "exported";
@@ -81,8 +80,8 @@ TEST_F(CudaExport, NotesWhatWouldBeLaunched) {
   for (const NotedLaunches& launches : notes_.launches) {
     EXPECT_FALSE(launches.empty());
     for (const cuda::NotedLaunch& launch : launches) {
-      EXPECT_THAT(std::string(launch.image.substr(0, 2000)), HasSubstr(".target sm_"));
-      EXPECT_GE(launch.block[0] * launch.block[1], 1U);
+      EXPECT_THAT(launch.image->substr(0, 2000), HasSubstr(".target sm_"));
+      EXPECT_GE(launch.shape.block[0] * launch.shape.block[1], 1U);
       reads_input |= uses_region(launch, cuda::Region::input);
       reads_weight |= uses_region(launch, cuda::Region::weight);
       writes_output |= uses_region(launch, cuda::Region::output);

@@ -63,7 +63,8 @@ TEST(CudaAttention, EveryChoiceOfferedCanBeMade) {
       const std::vector<CudaAttentionChoice> choices = cuda_attention_choices(problem, {});
       EXPECT_FALSE(choices.empty());
       for (const CudaAttentionChoice& choice : choices)
-        EXPECT_LE(make_cuda_attention(problem, choice, {}).shared_bytes, CudaCard().shared_bytes);
+        EXPECT_LE(make_cuda_attention(problem, choice, {}).launch.shape.shared_bytes,
+                  CudaCard().shared_bytes);
     }
   }
 }

@@ -62,8 +62,8 @@ TEST(CudaConv, EpilogueOperandsFollowTheLayout) {
   EXPECT_EQ(problem.epilogue.operands[1].strides, (Dims{0, 64, 1}));  // as the result lies
   EXPECT_TRUE(problem.epilogue_reads_activations);
   const CudaTemplate text = make_cuda_matmul(problem, cuda_conv_choices(problem, {})[0], {});
-  EXPECT_THAT(text.source, HasSubstr("constexpr int RESIDUAL = 1;"));
-  EXPECT_EQ(text.maps.at(3).argument, 3);
+  EXPECT_THAT(text.source.text, HasSubstr("constexpr int RESIDUAL = 1;"));
+  EXPECT_EQ(text.launch.maps.at(3).argument, 3);
 }
 
 TEST(CudaConv, FiltersArePackedTapByTap) {
@@ -94,10 +94,11 @@ TEST(CudaConv, FloatsAreMultipliedInTf32) {
   const CudaMatmulProblem problem = problem_of(spec);
   EXPECT_EQ(problem.windows->channels, 12);
   const CudaTemplate text = make_cuda_matmul(problem, cuda_conv_choices(problem, {})[0], {});
-  EXPECT_THAT(text.source, HasSubstr("k8.f32.tf32.tf32"));
-  EXPECT_THAT(text.source, HasSubstr("constexpr int RESIDUAL = 1;"));
-  EXPECT_TRUE(text.maps[0].rounds_to_tf32 && text.maps[1].rounds_to_tf32);
-  EXPECT_FALSE(text.maps[2].rounds_to_tf32 || text.maps[3].rounds_to_tf32);  // result and residual
+  EXPECT_THAT(text.source.text, HasSubstr("k8.f32.tf32.tf32"));
+  EXPECT_THAT(text.source.text, HasSubstr("constexpr int RESIDUAL = 1;"));
+  EXPECT_TRUE(text.launch.maps[0].rounds_to_tf32 && text.launch.maps[1].rounds_to_tf32);
+  EXPECT_FALSE(text.launch.maps[2].rounds_to_tf32 ||
+               text.launch.maps[3].rounds_to_tf32);  // result and residual
 }
 
 TEST(CudaConv, EveryChoiceOfferedCanBeMade) {
@@ -114,7 +115,7 @@ TEST(CudaConv, EveryChoiceOfferedCanBeMade) {
       EXPECT_GE(choices.size(), 4U);
       for (const CudaMatmulChoice& choice : choices) {
         const CudaTemplate text = make_cuda_matmul(problem, choice, {});
-        EXPECT_LE(text.shared_bytes, CudaCard().shared_bytes) << choice.to_string();
+        EXPECT_LE(text.launch.shape.shared_bytes, CudaCard().shared_bytes) << choice.to_string();
       }
     }
   }
@@ -130,7 +131,7 @@ TEST(CudaConv, Compiles) {
   choice.tile_x = 64;
   choice.tile_y = 104;
   const CudaTemplate text = make_cuda_matmul(problem, choice, {});
-  EXPECT_GT(cuda::compile_cuda(text.source, text.architecture).size(), 1000U);
+  EXPECT_GT(cuda::compile_cuda(text.source).size(), 1000U);
 }
 
 }  // namespace

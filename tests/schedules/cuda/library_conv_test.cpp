@@ -5,7 +5,7 @@
 
 #include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
-#include "schedules/cuda/library_kernel.h"
+#include "schedules/cuda/object.h"
 #include "schedules/packings.h"
 #include "schedules/spaces/spaces.h"
 #include "tests/support/conv_kernels.h"
@@ -70,9 +70,11 @@ TEST(LibraryConv, LibrariesAreAskedForAndNamed) {
   const Candidate candidate = cudnn_space.at(kernel, machine, {{"engine", 3}});
   EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
   const CudaTemplate call = cuda_template_of(kernel, candidate).value();
-  ASSERT_TRUE(call.library);
-  EXPECT_EQ(std::get<LibraryConv>(call.library->call).engine, 3U);
-  EXPECT_EQ(compile_to_object(kernel, candidate, machine.target), "cudnn");
+  ASSERT_TRUE(call.launch.library);
+  EXPECT_EQ(std::get<LibraryConv>(*call.launch.library).engine, 3U);
+  const CudaObject object = parse_cuda_object(compile_to_object(kernel, candidate, machine.target));
+  EXPECT_EQ(object.launch, call.launch);
+  EXPECT_EQ(object.image, "");
   machine.gpu->cudnn = 0;
   EXPECT_THAT(cudnn_space.refuses(kernel, machine), HasSubstr("schedules.cudnn"));
 }

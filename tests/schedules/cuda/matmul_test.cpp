@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
-#include "schedules/cuda/library_kernel.h"
+#include "schedules/cuda/object.h"
 #include "schedules/packings.h"
 #include "schedules/spaces/spaces.h"
 #include "tests/support/gpu_cases.h"
@@ -89,8 +89,8 @@ TEST(CudaMatmul, PacksWeightsOfFloats) {
   spec.k = 768;  // deeper products go without boxes first
   const CudaMatmulProblem problem = problem_of(spec);
   const CudaTemplate text = make_cuda_matmul(problem, cuda_matmul_choices(problem, {})[0], {});
-  EXPECT_THAT(text.source, HasSubstr("constexpr int RESIDUAL = 1;"));
-  EXPECT_THAT(text.source, HasSubstr("constexpr int STORE_BOXES = 1;"));
+  EXPECT_THAT(text.source.text, HasSubstr("constexpr int RESIDUAL = 1;"));
+  EXPECT_THAT(text.source.text, HasSubstr("constexpr int STORE_BOXES = 1;"));
 }
 
 /// Such as the class token's row of every image.
@@ -108,7 +108,7 @@ TEST(CudaMatmul, ReadsRowsOfASliceInPlace) {
   EXPECT_EQ(reading.problem.k, 768);
   const CudaTemplate text =
       make_cuda_matmul(reading.problem, cuda_matmul_choices(reading.problem, {})[0], {});
-  EXPECT_EQ(text.maps[1].offset, 2 * 768);
+  EXPECT_EQ(text.launch.maps[1].offset, 2 * 768);
 }
 
 TEST(CudaMatmul, BatchesOfOneRightOperandAreRows) {
@@ -121,8 +121,9 @@ TEST(CudaMatmul, BatchesOfOneRightOperandAreRows) {
 TEST(CudaMatmul, KnowsTheEpiloguesOfVendorLibraries) {
   EXPECT_EQ(problem_of(layer("none")).simple_epilogue->bias, -1);
   EXPECT_EQ(problem_of(layer("bias")).simple_epilogue->bias, 2);
-  EXPECT_EQ(problem_of(layer("relu")).simple_epilogue->activation, Op::relu);
-  EXPECT_EQ(problem_of(layer("gelu_tanh")).simple_epilogue->activation, Op::gelu);
+  EXPECT_EQ(problem_of(layer("relu")).simple_epilogue->activation, SimpleEpilogue::Activation::relu);
+  EXPECT_EQ(problem_of(layer("gelu_tanh")).simple_epilogue->activation,
+            SimpleEpilogue::Activation::gelu_tanh);
   for (const char* other : {"gelu", "residual", "row"})
     EXPECT_FALSE(problem_of(layer(other)).simple_epilogue) << other;
 }
@@ -150,9 +151,11 @@ TEST(CudaMatmul, LibrariesAreAskedForAndNamed) {
   const Candidate candidate = cublaslt_space.at(kernel, machine, {{"algorithm", 3}});
   EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
   const CudaTemplate product = cuda_template_of(kernel, candidate).value();
-  ASSERT_TRUE(product.library);
-  EXPECT_EQ(std::get<LibraryMatmul>(product.library->call).algorithm, 3);
-  EXPECT_EQ(compile_to_object(kernel, candidate, machine.target), "cublaslt");
+  ASSERT_TRUE(product.launch.library);
+  EXPECT_EQ(std::get<LibraryMatmul>(*product.launch.library).algorithm, 3);
+  const CudaObject object = parse_cuda_object(compile_to_object(kernel, candidate, machine.target));
+  EXPECT_EQ(object.launch, product.launch);
+  EXPECT_EQ(object.image, "");
 }
 
 TEST(CudaMatmul, RefusesWithAReason) {
@@ -181,8 +184,8 @@ TEST(CudaMatmul, EveryChoiceOfferedCanBeMade) {
     EXPECT_GE(choices.size(), 4U);
     for (const CudaMatmulChoice& choice : choices) {
       const CudaTemplate text = make_cuda_matmul(problem, choice, {});
-      EXPECT_LE(text.shared_bytes, CudaCard().shared_bytes);
-      EXPECT_EQ(text.blocks % text.cluster, 0U);
+      EXPECT_LE(text.launch.shape.shared_bytes, CudaCard().shared_bytes);
+      EXPECT_EQ(text.launch.shape.grid[0] % text.launch.shape.cluster, 0U);
     }
   }
 }
@@ -218,9 +221,9 @@ TEST(CudaMatmul, WalksManyRowsTogetherWhereWeightsAreLarge) {
   const CudaMatmulProblem problem = problem_of(spec);
   const CudaMatmulChoice choice = cuda_matmul_choices(problem, {})[0];
   EXPECT_EQ(choice.group_rows, 4096);
-  EXPECT_THAT(make_cuda_matmul(problem, choice, {}).source, HasSubstr("constexpr int STORE_ROWS = 1;"));
+  EXPECT_THAT(make_cuda_matmul(problem, choice, {}).source.text, HasSubstr("constexpr int STORE_ROWS = 1;"));
   spec.n = 50304;
-  EXPECT_THAT(make_cuda_matmul(problem_of(spec), choice, {}).source,
+  EXPECT_THAT(make_cuda_matmul(problem_of(spec), choice, {}).source.text,
               HasSubstr("constexpr int STORE_BOXES = 1;"));
 }
 
@@ -229,8 +232,8 @@ TEST(CudaMatmul, PrintsTheEpilogueAroundTheTemplate) {
   CudaMatmulChoice choice;
   choice.tile_y = 64;
   const CudaTemplate text = make_cuda_matmul(problem_of(spec), choice, {});
-  EXPECT_EQ(text.name, "matmul_bf16_1x256x768x3072");
-  EXPECT_EQ(text.pointers, (std::vector<int>{4, 2, 3}));
+  EXPECT_EQ(text.launch.entry, "matmul_bf16_1x256x768x3072");
+  EXPECT_EQ(text.launch.pointers, (std::vector<int>{4, 2, 3}));
   for (const char* part :
        {"constexpr int X = 256;\n", "constexpr int TILE_Y = 64;\n", "constexpr int VECTOR_FLOATS = 64;\n",
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1,",
@@ -239,7 +242,7 @@ TEST(CudaMatmul, PrintsTheEpilogueAroundTheTemplate) {
         "+ 1ll * (y + i)]) : 0.f;\n",
         "  loaded.in3_1 = load_pair(a.in3_1 + (0ll * batch + 768ll * x + 1ll * y));\n",
         "  return make_float2(epilogue(v.x, in2_0.x, in3_1.x), epilogue(v.y, in2_0.y, in3_1.y));\n"}) {
-    EXPECT_NE(text.source.find(part), std::string::npos) << part;
+    EXPECT_NE(text.source.text.find(part), std::string::npos) << part;
   }
 }
 

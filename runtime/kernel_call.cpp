@@ -1,0 +1,40 @@
+#include "runtime/kernel_call.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "lowering/algorithms/halide_types.h"
+
+namespace sylvite {
+
+LoadedKernel load_kernel(ObjectLoader& loader, const std::string& object, const std::string& symbol,
+                         bool on_device) {
+  if (!is_cuda_object(object)) return {loader.load(object, symbol), nullptr};
+  if (!on_device) throw IoError("kernel {} is compiled for a GPU, and the program runs on the CPU", symbol);
+  return {nullptr, std::make_shared<const CudaObject>(parse_cuda_object(object))};
+}
+
+KernelCall::KernelCall(LoadedKernel kernel, RunContext& context)
+    : kernel_(std::move(kernel)), context_(&context), arguments_{static_cast<void*>(&context_)} {}
+
+halide_buffer_t& KernelCall::add_argument(DType dtype, const Dims& stored) {
+  std::vector<halide_dimension_t>& dims = dims_.emplace_back();
+  const Dims strides = dense_strides(stored);
+  for (std::size_t i = stored.size(); i-- > 0;)  // Halide counts dims from the innermost
+    dims.emplace_back(0, static_cast<std::int32_t>(stored[i]), static_cast<std::int32_t>(strides[i]));
+  halide_buffer_t& buffer = buffers_.emplace_back();
+  buffer.type = halide_type_of(dtype);
+  buffer.dimensions = static_cast<std::int32_t>(dims.size());
+  buffer.dim = dims.data();
+  arguments_.push_back(&buffer);
+  return buffer;
+}
+
+cuda::Recording KernelCall::note(cuda::LaunchRecorder& recorder) {
+  if (!kernel_.launched) return recorder.record(kernel_.entry, arguments_.data());
+  std::vector<std::uint64_t> words;
+  for (const halide_buffer_t& buffer : buffers_) words.push_back(buffer.device);
+  return {0, {cuda::note_launch(kernel_.launched, words)}};
+}
+
+}  // namespace sylvite

@@ -1,0 +1,55 @@
+#pragma once
+// A compiled kernel with its arguments.
+
+#include <HalideRuntime.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontend/values/types.h"
+#include "runtime/cuda/recorder.h"
+#include "runtime/object_loader.h"
+#include "runtime/threads.h"
+#include "schedules/cuda/object.h"
+
+namespace sylvite {
+
+/// What compile_to_object made, in the process: host code, or what a device launches without any.
+struct LoadedKernel {
+  KernelArgv entry = nullptr;
+  std::shared_ptr<const CudaObject> launched;
+};
+/// Host code lives as long as the loader. Throws IoError when the object does not link, is damaged, or is for a
+/// device where `on_device` is false.
+[[nodiscard]] LoadedKernel load_kernel(ObjectLoader& loader, const std::string& object,
+                                       const std::string& symbol, bool on_device);
+
+/// Thread safety: one thread at a time. Does not move: the kernel's arguments point into it.
+class KernelCall {
+ public:
+  /// `context` must live as long as this.
+  KernelCall(LoadedKernel kernel, RunContext& context);
+  KernelCall(const KernelCall&) = delete;
+  KernelCall& operator=(const KernelCall&) = delete;
+
+  /// The next argument, inputs before outputs: a dense tensor, extents outermost first. Its memory is the
+  /// caller's to set: `host`, or `device` as encode_address says.
+  halide_buffer_t& add_argument(DType dtype, const Dims& stored);
+  [[nodiscard]] std::deque<halide_buffer_t>& buffers() { return buffers_; }
+
+  /// Runs the kernel on the CPU. Returns 0, or Halide's error code; its message is with the context.
+  [[nodiscard]] int run() { return kernel_.entry(arguments_.data()); }
+  /// What a run would launch on the device. Throws what LaunchRecorder::record and note_launch throw.
+  [[nodiscard]] cuda::Recording note(cuda::LaunchRecorder& recorder);
+
+ private:
+  LoadedKernel kernel_;
+  void* context_;
+  std::deque<std::vector<halide_dimension_t>> dims_;
+  std::deque<halide_buffer_t> buffers_;
+  std::vector<void*> arguments_;  ///< the context's address, then the buffers'
+};
+
+}  // namespace sylvite

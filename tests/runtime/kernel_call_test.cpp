@@ -1,0 +1,73 @@
+#include "runtime/kernel_call.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "lowering/plan/plan.h"
+#include "runtime/program.h"
+#include "schedules/cuda/candidate.h"
+
+namespace sylvite {
+namespace {
+
+using testing::ElementsAre;
+using testing::SizeIs;
+
+/// y = relu(x) by a kernel that no template makes.
+CudaObject sample_object() {
+  CudaObject object;
+  object.launch.entry = "sample";
+  object.launch.shape.grid[0] = 7;
+  object.launch.pointers = {1, 0};
+  object.image = "machine code";
+  object.architecture = "sm_90a";
+  return object;
+}
+
+TEST(KernelCall, NotesALaunchAsItWasCompiled) {
+  ObjectLoader loader;
+  RunContext context(1);
+  cuda::LaunchRecorder recorder;
+  KernelCall call(load_kernel(loader, to_bytes(sample_object()), "unused", true), context);
+  const std::uint64_t words[] = {cuda::encode_address({cuda::Region::input, 0, 0}),
+                                 cuda::encode_address({cuda::Region::output, 0, 0})};
+  for (const std::uint64_t word : words) call.add_argument(DType::f32, {4, 8}).device = word;
+  const cuda::Recording recording = call.note(recorder);
+  EXPECT_EQ(recording.status, 0);
+  ASSERT_THAT(recording.launches, SizeIs(1));
+  EXPECT_EQ(*recording.launches[0].image, "machine code");
+  EXPECT_EQ(recording.launches[0].shape, sample_object().launch.shape);
+  EXPECT_THAT(std::get<cuda::PointerArgument>(recording.launches[0].arguments.at(0)).words,
+              ElementsAre(words[1], words[0]));
+}
+
+TEST(KernelCall, RefusesWhatCannotBeLoaded) {
+  ObjectLoader loader;
+  const std::string bytes = to_bytes(sample_object());
+  EXPECT_THROW((void)load_kernel(loader, bytes.substr(0, bytes.size() - 1), "cut", true), IoError);
+  EXPECT_THROW((void)load_kernel(loader, "neither", "other", true), IoError);
+  EXPECT_THROW((void)load_kernel(loader, bytes, "on_the_cpu", false), IoError);
+}
+
+/// The launch lies beside the machine code: the template is not asked again, and here could not answer.
+TEST(Program, LoadsTemplatesWithoutTheirText) {
+  Graph graph;
+  graph.outputs = {graph.add(Op::relu, {graph.add_input("x", make_type(DType::f32, {4, 8}))})};
+  Plan plan = lower(graph);
+  ASSERT_THAT(plan.kernels, SizeIs(1));
+  const Candidate candidate{{"cuda_norm", {}}, {}};
+  EXPECT_THROW((void)cuda_template_of(plan.kernels[0], candidate), Error);
+  ProgramOptions options;
+  options.on_device = true;
+  Program program(std::move(plan), {{candidate, "unused", to_bytes(sample_object())}}, options);
+  const DeviceNotes notes = program.device_notes();
+  ASSERT_THAT(notes.launches, SizeIs(1));
+  ASSERT_THAT(notes.launches[0], SizeIs(1));
+  EXPECT_EQ(notes.launches[0][0].function, "sample");
+  EXPECT_EQ(notes.launches[0][0].architecture, "sm_90a");
+  EXPECT_TRUE(uses_region(notes.launches[0][0], cuda::Region::input));
+  EXPECT_TRUE(uses_region(notes.launches[0][0], cuda::Region::output));
+}
+
+}  // namespace
+}  // namespace sylvite
