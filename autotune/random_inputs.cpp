@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "frontend/ops/op_table.h"
+
 namespace sylvite {
 
 namespace {

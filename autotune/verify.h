@@ -1,8 +1,8 @@
 #pragma once
 // Whether a candidate computes what the reference schedule computes.
 
-#include "frontend/values/tensor.h"
 #include "lowering/plan/kernel.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 

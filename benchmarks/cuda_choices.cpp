@@ -12,11 +12,11 @@
 #include "benchmarks/cuda_compile.h"
 #include "benchmarks/cuda_helpers.h"
 #include "benchmarks/cuda_race.h"
-#include "frontend/graph/text.h"
 #include "runtime/cuda/template_kernel.h"
 #include "schedules/cuda/columns.h"
 #include "schedules/cuda/norm.h"
 #include "schedules/cuda/transpose.h"
+#include "sylvite/graph_text.h"
 
 namespace {
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "benchmarks/kernel_runner.h"
+#include "frontend/ops/op_table.h"
 
 namespace {
 

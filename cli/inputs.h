@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/options.h"
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

@@ -5,7 +5,7 @@
 #include "cli/model_options.h"
 #include "cli/timing.h"
 #include "cli/verb.h"
-#include "frontend/graph/text.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite {
 namespace {

@@ -4,7 +4,6 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(sylvite_private_libdir ${CMAKE_INSTALL_LIBDIR}/sylvite)
-set(sylvite_includedir ${CMAKE_INSTALL_INCLUDEDIR}/sylvite)
 
 # Only the project's own symbols are visible: the static libraries inside (LLVM) cannot clash with a user's.
 set(stages sylvite_base sylvite_frontend sylvite_lowering sylvite_schedules sylvite_autotune sylvite_runtime)
@@ -12,11 +11,9 @@ list(JOIN stages "," stage_list)
 add_library(sylvite_shared SHARED ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
 add_library(Sylvite::sylvite ALIAS sylvite_shared)
 target_link_libraries(sylvite_shared PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${stage_list}>")
-target_link_libraries(sylvite_shared PUBLIC fmt::fmt)
 target_link_options(sylvite_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exported_symbols.map)
 target_include_directories(sylvite_shared PUBLIC
-  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR};${PROJECT_SOURCE_DIR}/include>"
-  "$<INSTALL_INTERFACE:${sylvite_includedir}>")
+  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 target_compile_features(sylvite_shared PUBLIC cxx_std_20)
 set_target_properties(sylvite_shared PROPERTIES
   OUTPUT_NAME sylvite
@@ -30,13 +27,7 @@ set_target_properties(sylvite PROPERTIES INSTALL_RPATH "$ORIGIN/../${sylvite_pri
 install(TARGETS sylvite RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS sylvite_shared EXPORT SylviteTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES $<TARGET_FILE:Halide::Halide> DESTINATION ${sylvite_private_libdir})
-install(FILES include/sylvite/sylvite.h include/sylvite/device_tensor.h DESTINATION ${sylvite_includedir}/sylvite)
-install(FILES base/error.h DESTINATION ${sylvite_includedir}/base)
-foreach(header values/types values/tensor values/host_value ops/op_table graph/graph graph/text onnx/tensor_io onnx/importer
-        onnx/imported_model)
-  get_filename_component(room ${header} DIRECTORY)
-  install(FILES frontend/${header}.h DESTINATION ${sylvite_includedir}/frontend/${room})
-endforeach()
+install(DIRECTORY include/sylvite DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Sylvite)
 install(EXPORT SylviteTargets NAMESPACE Sylvite:: DESTINATION ${package_dir})

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/values/tensor.h"
 #include "lowering/plan/packing.h"
 #include "runtime/memory.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 

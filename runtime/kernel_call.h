@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "frontend/values/types.h"
 #include "runtime/cuda/recorder.h"
 #include "runtime/object_loader.h"
 #include "runtime/threads.h"
 #include "schedules/cuda/object.h"
+#include "sylvite/types.h"
 
 namespace sylvite {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/values/tensor.h"
 #include "lowering/plan/packing.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 

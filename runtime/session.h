@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "autotune/tuner.h"
-#include "frontend/graph/graph.h"
 #include "frontend/onnx/imported_model.h"
 #include "frontend/passes/passes.h"
 #include "lowering/plan/plan.h"
 #include "runtime/program.h"
 #include "runtime/setup.h"
 #include "schedules/candidate.h"
+#include "sylvite/graph.h"
 #include "sylvite/sylvite.h"
 
 namespace sylvite {

@@ -109,24 +109,6 @@ std::vector<TensorType> CompiledModel::output_types() const {
   return types_of(plan, plan.outputs);
 }
 
-DType dtype_of_dlpack(int code, int bits, int lanes) {
-  struct Row {
-    int code;
-    int bits;
-    DType dtype;
-  };
-  static constexpr Row rows[] = {
-      {0, 8, DType::i8},      {0, 16, DType::i16}, {0, 32, DType::i32}, {0, 64, DType::i64},
-      {1, 8, DType::u8},      {1, 16, DType::u16}, {1, 32, DType::u32}, {1, 64, DType::u64},
-      {2, 16, DType::f16},    {2, 32, DType::f32}, {2, 64, DType::f64}, {4, 16, DType::bf16},
-      {6, 8, DType::boolean},
-  };
-  for (const Row& row : rows)
-    if (row.code == code && row.bits == bits && lanes == 1) return row.dtype;
-  throw InputError("a DLPack tensor of type code {} with {} bits and {} lanes is not supported", code, bits,
-                   lanes);
-}
-
 CompiledModel compile(const std::string& onnx_path, const CompileOptions& options) {
   return finish(load_model(onnx_path, make_setup(options), options.import));
 }

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

@@ -1,8 +1,9 @@
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 
 namespace sylvite {
 namespace {

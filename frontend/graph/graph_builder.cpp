@@ -7,6 +7,7 @@
 #include "frontend/graph/evaluation_work.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/ops/infer.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/values/narrow.h"
 #include "frontend/values/strided.h"
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "frontend/graph/graph.h"
 #include "frontend/ops/evaluate.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

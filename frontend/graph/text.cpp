@@ -1,5 +1,3 @@
-#include "frontend/graph/text.h"
-
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -8,7 +6,9 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "frontend/graph/text_lexer.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/values/storage.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite {
 namespace {

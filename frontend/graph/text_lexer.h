@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "frontend/values/types.h"
+#include "sylvite/types.h"
 
 namespace sylvite {
 

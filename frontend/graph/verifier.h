@@ -1,7 +1,7 @@
 #pragma once
 // Checks that a Graph is well formed: a table of named rules. On after every pass in tests and debug builds.
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

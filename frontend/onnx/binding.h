@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "frontend/graph/graph.h"
-#include "frontend/values/host_value.h"
+#include "sylvite/graph.h"
+#include "sylvite/host_value.h"
 
 namespace onnx {
 class SparseTensorProto;

@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/graph/graph.h"
 #include "frontend/onnx/importer.h"
-#include "frontend/values/host_value.h"
+#include "sylvite/graph.h"
+#include "sylvite/host_value.h"
 
 namespace sylvite {
 
@@ -24,11 +24,6 @@ namespace sylvite {
 struct ModelPort {
   std::string name;
   std::string type;  ///< for people: "f32[1,3]", "strings", "a sequence", "an optional"
-};
-
-struct HostStep {
-  std::string name;    ///< "operator 'name'"
-  std::string reason;  ///< why it is not compiled
 };
 
 /// Runs the graph of the same ImportedModel: its inputs and outputs in order.

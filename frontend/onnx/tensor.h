@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "frontend/onnx/external_data.h"
-#include "frontend/values/host_value.h"
-#include "frontend/values/tensor.h"
+#include "sylvite/host_value.h"
+#include "sylvite/tensor.h"
 
 namespace onnx {
 class SparseTensorProto;

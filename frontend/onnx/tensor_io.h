@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 
 namespace onnx {
 class GraphProto;

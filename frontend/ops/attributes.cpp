@@ -1,4 +1,4 @@
-#include "frontend/ops/attributes.h"
+#include "sylvite/attributes.h"
 
 #include "base/error.h"
 

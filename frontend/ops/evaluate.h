@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "frontend/ops/attributes.h"
 #include "frontend/ops/op_table.h"
 #include "frontend/values/strided.h"
-#include "frontend/values/tensor.h"
+#include "sylvite/attributes.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 

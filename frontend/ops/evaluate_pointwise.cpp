@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "frontend/ops/evaluate.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/values/storage.h"
 
 namespace sylvite {

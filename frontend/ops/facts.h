@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "frontend/ops/attributes.h"
-#include "frontend/values/types.h"
+#include "sylvite/attributes.h"
+#include "sylvite/types.h"
 
 namespace sylvite {
 

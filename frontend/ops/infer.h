@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "frontend/ops/attributes.h"
 #include "frontend/ops/op_table.h"
+#include "sylvite/attributes.h"
 
 namespace sylvite {
 

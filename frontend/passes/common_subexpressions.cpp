@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/passes/pass_list.h"
 
 namespace sylvite {

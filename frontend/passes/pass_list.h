@@ -2,7 +2,7 @@
 // Every pass, one line each; what they do in detail is said in pass_NAME.cpp. A pass never changes what a
 // graph computes, beyond the rounding of floating-point results, and keeps inputs and outputs as they are.
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

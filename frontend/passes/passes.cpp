@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "frontend/graph/rewrite.h"
-#include "frontend/graph/text.h"
 #include "frontend/graph/verifier.h"
 #include "frontend/passes/pass_list.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

@@ -1,7 +1,7 @@
 #pragma once
 // A model whose products with constants are made of 8-bit integers.
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

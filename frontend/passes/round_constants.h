@@ -1,7 +1,7 @@
 #pragma once
 // Constants of f32 in 16 bits.
 
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/passes/pass_list.h"
 
 namespace sylvite {

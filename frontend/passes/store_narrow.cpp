@@ -5,6 +5,7 @@
 
 #include "frontend/graph/views.h"
 #include "frontend/ops/infer.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/passes/round_constants.h"
 
 namespace sylvite {

@@ -1,7 +1,7 @@
 #pragma once
 // A model in less precision.
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

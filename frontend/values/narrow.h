@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "frontend/values/types.h"
+#include "sylvite/types.h"
 
 namespace sylvite {
 

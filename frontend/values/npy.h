@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 

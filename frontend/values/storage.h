@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "frontend/values/half.h"
 #include "frontend/values/narrow.h"
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 

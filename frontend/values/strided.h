@@ -1,7 +1,7 @@
 #pragma once
 // Walking and copying dense tensors by strides.
 
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 

@@ -1,4 +1,4 @@
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 
 #include <cstdlib>
 #include <cstring>

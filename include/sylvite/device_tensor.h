@@ -2,11 +2,8 @@
 // Tensors in a GPU's memory, as other libraries hold them.
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
-#include "base/error.h"
-#include "frontend/values/types.h"
+#include "sylvite/types.h"
 
 namespace sylvite {
 
@@ -20,25 +17,25 @@ struct DeviceTensor {
 /// kDLBool 6. Throws InputError for others.
 [[nodiscard]] DType dtype_of_dlpack(int code, int bits, int lanes);
 
+/// What a DLTensor of DLPack says of where its elements lie.
+struct DlPackView {
+  void* data = nullptr;
+  std::uint64_t byte_offset = 0;
+  int device_type = 0;
+  int rank = 0;
+  const std::int64_t* shape = nullptr;
+  const std::int64_t* strides = nullptr;  ///< in elements; nullptr is dense
+};
+/// Throws InputError unless the view is dense and in CUDA memory.
+[[nodiscard]] DeviceTensor device_tensor(DType dtype, const DlPackView& view);
+
 /// A view of a DLTensor of DLPack (https://dmlc.github.io/dlpack): any struct with its members, so that no
-/// version of its header is needed here. Throws InputError unless it is dense and in CUDA memory.
+/// version of its header is needed here. Throws InputError as the two above.
 template <typename DlTensor>
 [[nodiscard]] DeviceTensor from_dlpack(const DlTensor& tensor) {
-  constexpr int cuda = 2;
-  constexpr int cuda_managed = 13;
-  const int device = static_cast<int>(tensor.device.device_type);
-  if (device != cuda && device != cuda_managed)
-    throw InputError("a DLPack tensor of device type {}, expected CUDA memory ({})", device, cuda);
-  Dims dims(tensor.shape, tensor.shape + tensor.ndim);
-  std::int64_t stride = 1;
-  for (int i = tensor.ndim; i-- > 0; stride *= dims[static_cast<std::size_t>(i)]) {
-    const bool matters = dims[static_cast<std::size_t>(i)] > 1;
-    if (tensor.strides != nullptr && matters && tensor.strides[i] != stride)
-      throw InputError("a DLPack tensor with stride {} in dim {}, expected {}: make it contiguous",
-                       tensor.strides[i], i, stride);
-  }
   const DType dtype = dtype_of_dlpack(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
-  return {make_type(dtype, dims), static_cast<char*>(tensor.data) + tensor.byte_offset};
+  return device_tensor(dtype, {tensor.data, tensor.byte_offset, static_cast<int>(tensor.device.device_type),
+                               tensor.ndim, tensor.shape, tensor.strides});
 }
 
 }  // namespace sylvite

@@ -9,18 +9,17 @@
 // Link with Sylvite::sylvite (find_package(Sylvite)).
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
-#include "frontend/graph/graph.h"
-#include "frontend/onnx/imported_model.h"
-#include "frontend/onnx/importer.h"
-#include "frontend/values/tensor.h"
 #include "sylvite/device_tensor.h"
+#include "sylvite/error.h"
+#include "sylvite/graph.h"
+#include "sylvite/host_value.h"
+#include "sylvite/import.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 
@@ -68,10 +67,9 @@ class CompiledModel {
   /// for a model on the CPU, UnsupportedError for one with host steps.
   void run_on_device(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs,
                      void* stream = nullptr);
-  /// For every model: strings, sequences and optionals too (frontend/values/host_value.h).
+  /// For every model: strings, sequences and optionals too.
   [[nodiscard]] std::vector<HostValue> run_values(const std::vector<HostValue>& inputs);
-  /// What is not compiled but run by the importer at every run, because shapes depend on data; see
-  /// frontend/onnx/imported_model.h. Empty for most models.
+  /// What is not compiled but run by the importer at every run. Empty for most models.
   [[nodiscard]] std::vector<HostStep> host_steps() const;
   [[nodiscard]] const CompileReport& report() const;
   [[nodiscard]] std::vector<std::string> input_names() const;
@@ -89,9 +87,9 @@ class CompiledModel {
   std::unique_ptr<Rep> rep_;
 };
 
-/// Throws Error: see base/error.h for the kinds.
+/// Throws Error: see sylvite/error.h for the kinds.
 [[nodiscard]] CompiledModel compile(const std::string& onnx_path, const CompileOptions& options = {});
-/// The same for a graph built in C++ (frontend/graph/graph.h); options.import is not used.
+/// The same for a graph built in C++ (sylvite/graph.h); options.import is not used.
 [[nodiscard]] CompiledModel compile(Graph graph, const CompileOptions& options = {});
 
 }  // namespace sylvite

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"

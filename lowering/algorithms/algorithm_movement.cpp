@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"

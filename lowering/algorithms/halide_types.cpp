@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "frontend/values/narrow.h"
-#include "frontend/values/tensor.h"
 #include "lowering/algorithms/bf16_rounding.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <Halide.h>
 
-#include "frontend/values/types.h"
+#include "sylvite/types.h"
 
 namespace sylvite {
 

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/algorithms/coarse_math.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/algorithms/pointwise_bodies.h"
 
 namespace sylvite {

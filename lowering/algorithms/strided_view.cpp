@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
 
 namespace sylvite {
 namespace {

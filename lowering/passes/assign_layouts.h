@@ -2,8 +2,8 @@
 // Which values lie in memory with their channels in blocks, so that a vector register holds channels of one
 // pixel.
 
-#include "frontend/graph/graph.h"
 #include "lowering/plan/plan.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

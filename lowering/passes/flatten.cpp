@@ -6,6 +6,7 @@
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
 
 namespace sylvite {
 namespace {

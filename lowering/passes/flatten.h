@@ -1,7 +1,7 @@
 #pragma once
 // Reshapes out of the way of fusion: they are free between kernels but split what could be one.
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/plan/fusion_rules.h"
 
 namespace sylvite {

@@ -1,7 +1,7 @@
 #pragma once
 // Horizontal fusion: several small products of one activation as one large product.
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

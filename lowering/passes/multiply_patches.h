@@ -1,7 +1,7 @@
 #pragma once
 // Convolutions whose windows lie side by side, as matmuls: the patches of a vision transformer.
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

@@ -1,7 +1,7 @@
 #pragma once
 // Matmuls in the order of rows in which their operand lies, so that transposes around them meet and cancel.
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

@@ -1,7 +1,7 @@
 #pragma once
 // Images with too few channels for tensor cores, as a network's input has.
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 
+#include "frontend/ops/op_table.h"
 #include "lowering/plan/fusion_rules.h"
 #include "lowering/plan/row_fusion.h"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph/graph.h"
 #include "lowering/plan/joins.h"
 #include "lowering/plan/plan.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "frontend/ops/op_table.h"
+
 namespace sylvite {
 namespace {
 

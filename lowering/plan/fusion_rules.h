@@ -1,7 +1,7 @@
 #pragma once
 // What may be computed together with what: the table that fusion decides by.
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

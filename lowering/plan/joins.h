@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

@@ -4,7 +4,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "frontend/graph/text.h"
+#include "frontend/ops/op_table.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 

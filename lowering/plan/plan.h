@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph/graph.h"
 #include "lowering/plan/kernel.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

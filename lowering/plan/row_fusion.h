@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "frontend/graph/graph.h"
 #include "lowering/plan/plan.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

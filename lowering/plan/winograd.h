@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 

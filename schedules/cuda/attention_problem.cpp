@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "schedules/cuda/attention.h"
 
 namespace sylvite {

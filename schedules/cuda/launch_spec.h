@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "frontend/values/types.h"
 #include "schedules/cuda/library_call.h"
+#include "sylvite/types.h"
 
 namespace sylvite {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <variant>
 
-#include "frontend/values/types.h"
+#include "sylvite/types.h"
 
 namespace sylvite {
 

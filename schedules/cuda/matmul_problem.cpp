@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/algorithms/strided_view.h"
 #include "schedules/cuda/matmul.h"
 

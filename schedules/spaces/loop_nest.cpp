@@ -5,6 +5,7 @@
 
 #include "base/rounding.h"
 #include "frontend/graph/evaluation_work.h"
+#include "frontend/ops/op_table.h"
 
 namespace sylvite {
 namespace {

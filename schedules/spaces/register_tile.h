@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/rounding.h"
-#include "frontend/values/types.h"
 #include "lowering/algorithms/problems.h"
 #include "schedules/candidate.h"
+#include "sylvite/types.h"
 
 namespace sylvite {
 

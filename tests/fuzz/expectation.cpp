@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
+#include "frontend/ops/op_table.h"
 
 namespace sylvite::fuzz {
 namespace {

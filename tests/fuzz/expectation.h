@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite::fuzz {
 

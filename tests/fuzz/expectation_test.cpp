@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "frontend/graph/text.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite::fuzz {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 #include "tests/fuzz/model_grower.h"
 
 namespace sylvite::fuzz {

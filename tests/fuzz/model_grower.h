@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite::fuzz {
 

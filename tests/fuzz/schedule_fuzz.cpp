@@ -18,6 +18,7 @@
 #include "autotune/verify.h"
 #include "base/error.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/passes/passes.h"
 #include "lowering/plan/plan.h"
 #include "runtime/kernel_runner.h"

@@ -1,4 +1,5 @@
-# Script: installs the build in BUILD, builds examples/cpp with find_package(Sylvite) alone, and runs it.
+# Script: installs the build in BUILD, compiles each installed header by itself with COMPILER, builds examples/cpp with
+# find_package(Sylvite) alone, and runs it.
 set(work ${BUILD}/install_test)
 file(REMOVE_RECURSE ${work})
 
@@ -11,6 +12,16 @@ function(run)
 endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/prefix)
+file(GLOB headers RELATIVE ${work}/prefix/include ${work}/prefix/include/sylvite/*.h)
+list(LENGTH headers count)
+if(count LESS 5)
+  message(FATAL_ERROR "installed headers: ${headers}")
+endif()
+foreach(header ${headers})
+  file(WRITE ${work}/header.cpp "#include <${header}>\n")
+  run(${COMPILER} -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I ${work}/prefix/include ${work}/header.cpp)
+endforeach()
+
 run(${CMAKE_COMMAND} -S ${SOURCE}/examples/cpp -B ${work}/build -DCMAKE_PREFIX_PATH=${work}/prefix)
 run(${CMAKE_COMMAND} --build ${work}/build)
 

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <random>
 
-#include "frontend/graph/graph.h"
 #include "frontend/graph/interpreter.h"
 #include "lowering/plan/plan.h"
 #include "lowering/plan/plan_interpreter.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/values/host_value.h"
+#include "sylvite/host_value.h"
 
 namespace sylvite::node_test {
 

@@ -1,4 +1,5 @@
 #include "sylvite/device_tensor.h"
+#include "sylvite/error.h"
 
 #include <gmock/gmock.h>
 

@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "frontend/graph/text.h"
 #include "lowering/plan/kernel.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite {
 

@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "frontend/graph/graph.h"
+#include "frontend/ops/op_table.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

@@ -12,12 +12,12 @@
 
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
-#include "frontend/graph/text.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/halide_types.h"
 #include "lowering/plan/kernel.h"
 #include "schedules/candidate.h"
 #include "schedules/compile.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite {
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "frontend/ops/op_table.h"
 #include "lowering/algorithms/algorithm.h"
 #include "schedules/spaces/gpu/nest.h"
 #include "schedules/spaces/register_tile.h"

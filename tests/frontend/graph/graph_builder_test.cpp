@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
-#include "frontend/graph/text.h"
 #include "frontend/graph/verifier.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite {
 namespace {

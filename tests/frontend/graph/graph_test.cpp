@@ -1,4 +1,4 @@
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,3 @@
-#include "frontend/graph/text.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -8,6 +6,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/text_lexer.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite {
 namespace {

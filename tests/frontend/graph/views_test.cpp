@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "frontend/graph/text.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite {
 namespace {

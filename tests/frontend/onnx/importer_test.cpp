@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/verifier.h"
+#include "frontend/onnx/imported_model.h"
 #include "frontend/onnx/weights.h"
 #include "tests/frontend/onnx/onnx_model.h"
 

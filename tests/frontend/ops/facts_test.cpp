@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontend/graph/evaluation_work.h"
+#include "frontend/ops/op_table.h"
 #include "tests/frontend/ops/run_op.h"
 #include "tests/support/pointwise_ops.h"
 

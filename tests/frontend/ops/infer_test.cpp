@@ -1,5 +1,6 @@
 #include "frontend/ops/infer.h"
 
+#include "frontend/ops/op_table.h"
 #include "tests/frontend/ops/run_op.h"
 
 namespace sylvite {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "frontend/graph/graph.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/verifier.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

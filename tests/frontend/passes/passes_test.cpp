@@ -11,9 +11,10 @@
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/rewrite.h"
-#include "frontend/graph/text.h"
 #include "frontend/graph/verifier.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/passes/pass_list.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "frontend/graph/text.h"
+#include "sylvite/graph_text.h"
 #include "tests/frontend/ops/run_op.h"
 
 namespace sylvite {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 namespace {

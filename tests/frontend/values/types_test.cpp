@@ -1,4 +1,4 @@
-#include "frontend/values/types.h"
+#include "sylvite/types.h"
 
 #include <gtest/gtest.h>
 

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "frontend/ops/op_table.h"
 #include "tests/support/pointwise_ops.h"
 #include "tests/support/run_kernel.h"
 

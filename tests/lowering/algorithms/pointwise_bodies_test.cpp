@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 
 namespace sylvite {
 namespace {

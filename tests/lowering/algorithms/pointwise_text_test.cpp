@@ -12,9 +12,10 @@
 
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
-#include "frontend/graph/text.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/algorithms/pointwise_bodies.h"
 #include "schedules/cuda/sources.h"
+#include "sylvite/graph_text.h"
 #include "tests/support/pointwise_ops.h"
 
 // Printed functions, compiled as C++ for the CPU, against the interpreter.

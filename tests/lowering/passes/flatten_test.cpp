@@ -2,8 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include "frontend/graph/text.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/passes/merge_matmuls.h"
+#include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {

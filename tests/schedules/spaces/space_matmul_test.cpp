@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "frontend/graph/text.h"
+#include "sylvite/graph_text.h"
 #include "tests/schedules/candidate_runner.h"
 #include "tests/support/run_kernel.h"
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "frontend/ops/attributes.h"
-#include "frontend/ops/op_table.h"
-#include "frontend/values/tensor.h"
-#include "frontend/values/types.h"
+#include "sylvite/attributes.h"
+#include "sylvite/op.h"
+#include "sylvite/tensor.h"
+#include "sylvite/types.h"
 
 namespace sylvite {
 
@@ -35,8 +35,8 @@ struct Node {
 };
 
 /// A graph owns its values and nodes. Nodes stand in topological order: the ids of a node's inputs are
-/// produced by earlier nodes. Ids are indices and stay valid while the graph only grows; a pass that removes
-/// things builds a new graph (see GraphRewriter in frontend/graph/rewrite.h). Thread safety: const use only.
+/// produced by earlier nodes. Ids are indices and stay valid: a graph only grows, and what removes things builds a
+/// new graph. Thread safety: const use only.
 class Graph {
  public:
   std::string name = "graph";

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "frontend/graph/graph.h"
+#include "sylvite/graph.h"
 
 namespace sylvite {
 

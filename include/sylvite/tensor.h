@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "frontend/values/types.h"
+#include "sylvite/types.h"
 
 namespace sylvite {
 

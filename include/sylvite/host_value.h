@@ -4,11 +4,11 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
-#include "base/error.h"
-#include "frontend/values/tensor.h"
+#include "sylvite/tensor.h"
 
 namespace sylvite {
 
@@ -48,10 +48,12 @@ class HostValue {
   using Strings = std::shared_ptr<const StringTensor>;
   using Items = std::shared_ptr<const Sequence>;
 
+  [[noreturn]] void refuse(std::string_view wanted) const;
+
   template <typename T>
   const T& get(std::string_view wanted) const {
     if (const T* held = std::get_if<T>(&value_)) return *held;
-    throw InputError("got {}, expected {}", describe(), wanted);
+    refuse(wanted);
   }
 
   std::variant<std::monostate, Tensor, Strings, Items> value_;

@@ -24,7 +24,7 @@ enum class DType : std::uint8_t {
   u32,
   u64,
   boolean,
-  // Storage only (frontend/values/narrow.h): moved and converted, never computed with.
+  // Storage only: moved and converted, never computed with.
   f8e4m3fn,
   f8e4m3fnuz,
   f8e5m2,

@@ -1,0 +1,40 @@
+#pragma once
+// What one says to the importer of ONNX models, and what it says of a model.
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "sylvite/tensor.h"
+
+namespace sylvite {
+
+struct ImportOptions {
+  /// Values for symbolic dims of the model's inputs; those not named become 1.
+  std::map<std::string, std::int64_t> dims;
+  /// Whole shapes for inputs, by name; wins over `dims`.
+  std::map<std::string, Dims> input_shapes;
+  /// Inputs to bind as compile-time constants, by name: shapes, axes and limits that must be known.
+  std::map<std::string, Tensor> bound_inputs;
+  /// Fill initializers whose data is absent (external with no location or no file) with seeded random values,
+  /// scaled by fan-in.
+  bool random_weights = false;
+  std::uint64_t seed = 0;
+  /// Most operations that the graph may have once functions are inlined and loops unrolled. At most the
+  /// default; lower it to refuse smaller models.
+  std::int64_t max_nodes = 30'000;
+  /// What the host steps of one run may allocate, in bytes, and compute, in scalar steps: for models and
+  /// inputs that are not trusted.
+  std::int64_t host_bytes = std::numeric_limits<std::int64_t>::max();
+  std::int64_t host_work = std::numeric_limits<std::int64_t>::max();
+};
+
+/// A part of a model that is not compiled but run by the importer at every run: what has a shape that depends on
+/// data, draws random numbers, or handles strings, sequences or optionals.
+struct HostStep {
+  std::string name;    ///< "operator 'name'"
+  std::string reason;  ///< why it is not compiled
+};
+
+}  // namespace sylvite
