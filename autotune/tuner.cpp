@@ -6,6 +6,7 @@
 
 #include "autotune/tuner_run.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace sylvite {
 
@@ -55,6 +56,8 @@ void Tuner::add_task(const TuneTask& task) {
 
 TuneResult Tuner::run(const std::vector<TuneTask>& tasks) {
   for (const TuneTask& task : tasks) add_task(task);
+  log_line(LogLevel::info, "tuning: {} kernels within {:.0f} s, {} have a winner", states_.size(), left(),
+           choices_.size());
   for (auto& [id, state] : states_) {
     double known = state.best_us();
     state.outlook.program_us = state.launches * (known > 0 ? known : state.outlook.program_us);
@@ -67,7 +70,17 @@ TuneResult Tuner::run(const std::vector<TuneTask>& tasks) {
   }
   for (const TuneTask& task : tasks) result_.choices.push_back(choices_.at(task.kernel->id));
   result_.seconds = elapsed();
+  log_results();
   return std::move(result_);
+}
+
+void Tuner::log_results() const {
+  for (const auto& [id, choice] : choices_)
+    log_line(LogLevel::info, "kernel {}: {}, {:.1f} us: {}", id, choice.origin, choice.median_us, choice.why);
+  for (const auto& [reason, count] : result_.rejections)
+    log_line(LogLevel::debug, "{} candidates were not tried: {}", count, reason);
+  log_line(LogLevel::info, "tuning: {} trials in {:.1f} s, {} candidates compiled", result_.trials,
+           result_.seconds, result_.compiled);
 }
 
 /// Compiles one batch while the batch before is measured, where threads leave a core for that; else in turns.

@@ -5,6 +5,7 @@
 
 #include "autotune/machine_failure.h"
 #include "autotune/tuner_run.h"
+#include "base/log.h"
 
 namespace sylvite {
 
@@ -165,6 +166,9 @@ void Tuner::record(TuneState& state, const Trial& trial) {
   state.add_trial(trial);
   database_.record_trial(*state.kernel, key_, trial);
   ++result_.verdicts[trial.verdict];
+  log_line(LogLevel::debug, "trial: kernel {}, {}, {}, {:.1f} us{}{}", trial.kernel_id,
+           trial.candidate.form.to_string(), verdict_name(trial.verdict), trial.median_us,
+           trial.message.empty() ? "" : ": ", trial.message);
   report(state);
 }
 

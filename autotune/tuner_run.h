@@ -73,6 +73,7 @@ class Tuner {
   void close(TuneState& state, const std::string& reason);
   void report(const TuneState& state);
   std::string fresh_warning();  ///< what the database warned of since the last call
+  void log_results() const;
 
   void decide(TuneState& state);
   std::vector<CompiledCandidate> compile_contestants(TuneState& state,

@@ -1,5 +1,7 @@
 #include "base/words.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace sylvite {
@@ -19,6 +21,15 @@ std::vector<std::string> split(std::string_view text, char separator) {
     text.remove_prefix(end + 1);
   }
   return parts;
+}
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t most = 1500;
+  std::string result(text);
+  if (result.size() > most)
+    result = result.substr(0, most / 2) + " ... " + result.substr(result.size() - most / 2);
+  std::ranges::replace_if(result, [](unsigned char c) { return c != '\n' && (c < 0x20 || c == 0x7f); }, '?');
+  return result;
 }
 
 std::pair<std::string, std::string> split_assignment(std::string_view text, std::string_view what) {

@@ -14,6 +14,10 @@ namespace sylvite {
 /// The parts between separators, trimmed; empty ones are left out.
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
 
+/// For messages that quote names of models: control characters but line breaks are '?', and what is very long lacks its
+/// middle, so that nothing drives a terminal or fills it.
+[[nodiscard]] std::string printable(std::string_view text);
+
 /// NAME and VALUE of "NAME=VALUE", at the first '='. Throws UsageError, which `what` begins, when there is no '=' or no
 /// name.
 [[nodiscard]] std::pair<std::string, std::string> split_assignment(std::string_view text,

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <new>
@@ -10,6 +9,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/version.h"
+#include "base/words.h"
 #include "cli/output.h"
 #include "cli/verb.h"
 
@@ -38,15 +38,6 @@ int run_verb(const std::vector<std::string>& words) {
     if (!verb.help.empty()) names.push_back(verb.name);
   }
   throw UsageError("unknown verb '{}'{} (sylvite --help lists all)", name, suggestion(name, names));
-}
-
-/// Messages quote names of the model: nothing in them may drive a terminal or fill it.
-std::string printable(std::string_view message) {
-  constexpr std::size_t most = 1500;
-  std::string text(message);
-  if (text.size() > most) text = text.substr(0, most / 2) + " ... " + text.substr(text.size() - most / 2);
-  std::ranges::replace_if(text, [](unsigned char c) { return c != '\n' && (c < 0x20 || c == 0x7f); }, '?');
-  return text;
 }
 
 int fail(ErrorCode code, std::string_view message) {

@@ -1,28 +1,17 @@
 #include "cli/model_options.h"
 
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 
 #include <cstdio>
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/words.h"
 #include "cli/inputs.h"
 
 namespace sylvite {
 namespace {
-
-void set_up_logging(LogLevel wanted) {
-  auto logger =
-      std::make_shared<spdlog::logger>("sylvite", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_pattern("sylvite: %l: %v");
-  static constexpr spdlog::level::level_enum levels[] = {
-      spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err, spdlog::level::off};
-  logger->set_level(levels[static_cast<std::size_t>(wanted)]);
-  spdlog::set_default_logger(std::move(logger));
-}
 
 std::string tune_message(const TuneProgress& now) {
   return fmt::format("{} tried, {} rejected, {:.2f}x faster so far", now.trials, now.rejected,
@@ -55,7 +44,7 @@ CompileOptions compile_options(const Options& options, const std::string& mode) 
 std::shared_ptr<const Setup> begin(const Options& options, const CompileOptions& wanted) {
   const Settings settings = resolve_settings(wanted);
   const CompileConfig config = settings.config();
-  set_up_logging(config.log_level);
+  set_up_log(config.log_level, config.log_progress == ProgressStyle::jsonl);
   if (options.has("dump-config")) write_text(options.value("dump-config"), settings.to_ini());
   return make_setup(config, wanted.worker_command);
 }
@@ -84,7 +73,7 @@ void write_json(const Options& options, const nlohmann::json& document) {
 }
 
 void print_warnings(CompileReport& report) {
-  for (const std::string& warning : report.warnings) spdlog::warn("{}", warning);
+  for (const std::string& warning : report.warnings) log_text(LogLevel::warning, warning);
   report.warnings.clear();
 }
 
@@ -101,9 +90,12 @@ Imported load(const std::string& path, const std::shared_ptr<const Setup>& setup
 
 Chosen choose(const Imported& imported) {
   const CompileConfig& config = imported.setup->config;
-  Progress progress("tuning", config.tune_enabled ? config.log_progress : ProgressStyle::none);
+  ProgressStyle style = config.tune_enabled ? config.log_progress : ProgressStyle::none;
+  // Lines of the log would break a bar.
+  if (style == ProgressStyle::automatic && is_logged(LogLevel::info)) style = ProgressStyle::lines;
+  Progress progress("tuning", style);
   return choose_candidates(imported, [&](const TuneProgress& now) {
-    if (!now.warning.empty()) spdlog::warn("{}", now.warning);
+    if (!now.warning.empty()) log_line(LogLevel::warning, "{}", now.warning);
     const double fraction = now.budget_seconds > 0 ? now.elapsed_seconds / now.budget_seconds : 0;
     progress.update(fraction, tune_message(now), tune_fields(now));
   });

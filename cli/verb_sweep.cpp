@@ -2,6 +2,7 @@
 
 #include "autotune/sweep.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/table.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
@@ -23,13 +24,19 @@ Options sweep_options() {
   return options;
 }
 
-/// Settings of an item as compile options, with the files of this command.
-CompileOptions item_options(const Options& options, const SweepItem& item) {
+/// What this command says for every item.
+CompileOptions own_options(const Options& options) {
   CompileOptions wanted;
-  wanted.set = item.settings;
   wanted.set["log.progress"] = options.value("progress");
   if (options.has("db")) wanted.set["db.path"] = options.value("db");
   if (options.has("cache-dir")) wanted.set["cache.dir"] = options.value("cache-dir");
+  return wanted;
+}
+
+/// Settings of an item as compile options, with the files of this command.
+CompileOptions item_options(const Options& options, const SweepItem& item) {
+  CompileOptions wanted = own_options(options);
+  wanted.set.insert(item.settings.begin(), item.settings.end());
   return wanted;
 }
 
@@ -50,20 +57,16 @@ std::string plan_table(const SweepPlan& plan, const std::vector<SweepStatus>& st
   return fmt::format("sweep {}: {} items\n{}", plan.name, plan.items.size(), table.to_string());
 }
 
-std::string database_path(const Options& options) {
-  CompileOptions wanted;
-  if (options.has("db")) wanted.set["db.path"] = options.value("db");
-  return sylvite::database_path(resolve_settings(wanted).config());
-}
-
 }  // namespace
 
 int verb_sweep(std::span<const std::string> arguments) {
   Options options = sweep_options();
   if (!options.parse(arguments)) return 0;
   const SweepPlan plan = read_sweep(options.words().front());
-  Database database(database_path(options));
-  if (!database.warning().empty()) fmt::print(stderr, "sylvite: warning: {}\n", database.warning());
+  const CompileConfig config = resolve_settings(own_options(options)).config();
+  set_up_log(config.log_level, config.log_progress == ProgressStyle::jsonl);
+  Database database(database_path(config));
+  if (!database.warning().empty()) log_text(LogLevel::warning, database.warning());
   if (options.has("restart")) reset_sweep(plan, database);
   print("{}", plan_table(plan, sweep_status(plan, database)));
   if (options.has("plan")) return 0;

@@ -8,6 +8,7 @@
 #include "autotune/machine_failure.h"
 #include "autotune/worker_pool.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "runtime/object_cache.h"
 #include "runtime/report.h"
 #include "schedules/compile.h"
@@ -31,7 +32,10 @@ KernelNumbers load_cached(const Imported& imported, Chosen& chosen, ObjectCache&
     } else if (std::optional<std::string> object = cache.load(choice.symbol)) {
       choice.object = std::move(*object);
       ++chosen.report.loaded_from_cache;
+      log_line(LogLevel::debug, "kernel {}: {} is in the cache", imported.plan->kernels[i].id, choice.symbol);
     } else {
+      log_line(LogLevel::debug, "kernel {}: {} is not in the cache", imported.plan->kernels[i].id,
+               choice.symbol);
       missing.push_back(i);
     }
   }
@@ -55,6 +59,8 @@ KernelNumbers compile_missing(const Imported& imported, Chosen& chosen, WorkerPo
       choice.object = std::move(results[j].object);
       cache.store(choice.symbol, choice.object);
       ++chosen.report.compiled;
+      log_line(LogLevel::debug, "kernel {}: compiled in {:.2f} s, {} bytes", kernels[missing[j]].id,
+               results[j].seconds, choice.object.size());
       continue;
     }
     failed.push_back(missing[j]);
@@ -153,6 +159,8 @@ void get_objects(const Imported& imported, Chosen& chosen) {
   KernelNumbers all(chosen.choices.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   KernelNumbers missing = load_cached(imported, chosen, cache, all);
+  log_line(LogLevel::info, "objects: {} of {} known or in the cache '{}', {} to compile",
+           all.size() - missing.size(), all.size(), setup.object_cache, missing.size());
   if (!missing.empty()) {
     const Stopwatch watch(chosen.report.compile_seconds);
     WorkerOptions options;
@@ -176,6 +184,8 @@ Built build_program(const Imported& imported, Chosen chosen) {
   CompileReport& report = chosen.report;
   report.ready_seconds += steady_seconds() - start - report.weights_seconds;
   report.peak_bytes = program.peak_bytes();
+  log_line(LogLevel::info, "program: {} launches of {} kernels, weights packed in {:.3f} s, peak {} bytes",
+           report.kernels, report.unique_kernels, program.weights_seconds(), report.peak_bytes);
   return {imported.setup, imported.host, std::move(chosen.choices), std::move(program), std::move(report)};
 }
 

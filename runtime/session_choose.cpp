@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
 #include "runtime/session_confirm.h"
@@ -12,7 +13,13 @@ namespace {
 
 Choice stored_or_heuristic(const Kernel& kernel, const Setup& setup, const Database& database) {
   std::optional<Winner> winner = database.find_winner(kernel, setup.key());
-  if (!winner) return {default_candidate(kernel, setup.machine)};
+  if (!winner) {
+    if (is_logged(LogLevel::debug))
+      log_line(LogLevel::debug, "kernel {}: no winner: {}", kernel.id,
+               database.explain_miss(kernel, setup.key()));
+    return {default_candidate(kernel, setup.machine)};
+  }
+  log_line(LogLevel::debug, "kernel {}: stored winner, {:.1f} us", kernel.id, winner->median_us);
   return {std::move(winner->candidate), Origin::database, winner->median_us,
           fmt::format("stored winner, origin {}", winner->origin)};
 }
@@ -92,6 +99,8 @@ Chosen choose_candidates(const Imported& imported, const ProgressCallback& progr
   }
   for (const Kernel& kernel : imported.plan->kernels)
     chosen.choices.push_back(stored_or_heuristic(kernel, setup, database));
+  log_line(LogLevel::info, "database '{}': winners for {} of {} kernels", setup.database,
+           std::ranges::count(chosen.choices, Origin::database, &Choice::origin), chosen.choices.size());
   return chosen;
 }
 

@@ -7,6 +7,7 @@
 
 #include "autotune/confirm.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "runtime/build.h"
 
 namespace sylvite {
@@ -130,7 +131,9 @@ void confirm(const Imported& imported, Chosen& chosen, Database& database, const
   }
   if (times.first.run_us.size() < least_confirming_runs) return;
   store_races(imported, chosen, database, defaults, times);
-  if (keep_what_holds(imported, chosen, database, defaults, times) == 0) return;
+  const std::size_t kept = keep_what_holds(imported, chosen, database, defaults, times);
+  log_line(LogLevel::info, "whole model: {} of {} winners hold", kept, defaults.challenged.size());
+  if (kept == 0) return;
   Program mixed = make_program(imported, chosen.choices, &incumbent);
   times = race_programs(run_incumbent, ProfiledRun(mixed), deadline, steady_seconds);
   if (!compare_samples(times.first.run_us, times.second.run_us).lost()) return;

@@ -1,3 +1,4 @@
+#include "base/log.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/quantize_products.h"
 #include "frontend/passes/store_narrow.h"
@@ -45,6 +46,19 @@ LoweringOptions lowering_options(const Setup& setup) {
   return options;
 }
 
+void log_lowering(const Imported& imported) {
+  for (const PassReport& pass : imported.passes) {
+    if (!pass.changed) continue;
+    log_line(LogLevel::debug, "pass {}: {} nodes become {}, {:.1f} ms", pass.name, pass.nodes_before,
+             pass.nodes_after, pass.seconds * 1e3);
+  }
+  const Plan& plan = *imported.plan;
+  log_line(LogLevel::info,
+           "passes and lowering: {} nodes become {}, {} launches of {} kernels, an arena of {} bytes",
+           imported.graph.nodes().size(), imported.transformed.nodes().size(), plan.launches.size(),
+           plan.kernels.size(), plan.arena_bytes);
+}
+
 /// Passes and lowering of `imported.graph`.
 void transform(Imported& imported) {
   const Setup& setup = *imported.setup;
@@ -57,6 +71,7 @@ void transform(Imported& imported) {
     graph = store_as(graph, narrow, {.keep_wide = keeps_wide(setup), .mixed_products = !setup.machine.gpu});
   }
   imported.plan = std::make_shared<const Plan>(lower(graph, lowering_options(setup)));
+  log_lowering(imported);
   imported.report.kernels = static_cast<int>(imported.plan->launches.size());
   imported.report.unique_kernels = static_cast<int>(imported.plan->kernels.size());
   imported.report.sum_of_values_bytes = imported.plan->sum_of_values_bytes;
@@ -70,9 +85,14 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
   imported.report.warnings = setup->warnings;
   {
     const Stopwatch watch(imported.report.import_seconds);
+    const double start = steady_seconds();
     ImportedModel model = import();
     imported.graph = std::move(model.graph);
     imported.host = std::move(model.host);
+    log_line(LogLevel::info, "import: '{}' has {} nodes, {} inputs and {} host steps, {:.3f} s",
+             path.empty() ? imported.graph.name : path, imported.graph.nodes().size(),
+             imported.graph.inputs.size(), imported.host == nullptr ? 0 : imported.host->steps().size(),
+             steady_seconds() - start);
     transform(imported);
   }
   imported.report.ready_seconds = imported.report.import_seconds;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/device.h"
@@ -103,6 +104,10 @@ std::shared_ptr<const Setup> make_setup(const CompileConfig& config, const std::
   if (config.cache_enabled) setup->object_cache = path_or_cached(config.cache_dir, "objects");
   setup->database = database_path(config);
   settle_precision(*setup);
+  log_line(LogLevel::debug,
+           "setup: {} on {}, {} threads, for {}; {} workers; objects in '{}', trials in '{}'",
+           name_of(setup->config.precision), setup->machine.description(), setup->machine.threads,
+           setup->machine.target, setup->compile_jobs, setup->object_cache, setup->database);
   return setup;
 }
 

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -115,6 +117,39 @@ TEST_F(Run, JsonOnStdoutIsAlone) {
   const Result result = run({"--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(nlohmann::json::accept(result.out)) << result.out;
+}
+
+TEST_F(Run, TheLogSaysWhatEachStageDid) {
+  EXPECT_EQ(run({}).err, "");
+  const std::string again = run({"--log-level", "info"}).err;
+  for (const char* text : {"sylvite: info: import: ", "info: passes and lowering: ", "info: database '",
+                           "info: objects: ", " 0 to compile", "info: program: "})
+    EXPECT_THAT(again, HasSubstr(text));
+  EXPECT_THAT(again, testing::Not(HasSubstr("debug")));
+  const std::string first = run({"--log-level", "debug", "--cache-dir", folder_ + "/new"}).err;
+  for (const char* text :
+       {"sylvite: debug: setup: ", "debug: pass ", ": no winner: ", "is not in the cache", ": compiled in "})
+    EXPECT_THAT(first, HasSubstr(text));
+}
+
+/// Every line of stderr, warnings too, is a JSON object under --progress jsonl.
+TEST_F(Run, TheLogIsJsonLinesUnderThatProgress) {
+  const Result result = run_command({"tune", model_, "--budget", "6s", "--progress", "jsonl", "--log-level",
+                                     "debug", "--cache-dir", model_ + "/objects"},
+                                    folder_);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::istringstream lines(result.err);
+  std::set<std::string> levels;
+  std::string messages;
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
+    ASSERT_TRUE(object.is_object()) << line;
+    if (object.contains("log")) levels.insert(object["log"].get<std::string>());
+    if (object.contains("log")) messages += object["message"].get<std::string>() + "\n";
+  }
+  EXPECT_EQ(levels, (std::set<std::string>{"debug", "info", "warning"}));
+  for (const char* text : {"tuning: ", "trial: kernel ", "cannot be created"})
+    EXPECT_THAT(messages, HasSubstr(text));
 }
 
 TEST_F(Run, TheSecondRunCompilesNothing) {
