@@ -9,6 +9,7 @@
 
 #include "autotune/trial.h"
 #include "lowering/plan/kernel.h"
+#include "schedules/machine.h"
 
 namespace sylvite {
 

@@ -31,16 +31,12 @@ struct Batch {
   }
 };
 
-std::vector<const Space*> spaces_without_reasons(const Kernel& kernel, const Machine& machine) {
-  return spaces_for(kernel, machine);
-}
-
 }  // namespace
 
 Evaluator make_evaluator(std::shared_ptr<WorkerPool> pool, const Machine& machine) {
   auto batch = std::make_shared<Batch>(Batch{pool, {}});
   Evaluator evaluator;
-  evaluator.spaces = spaces_without_reasons;
+  evaluator.spaces = [](const Kernel& kernel, const Machine& m) { return spaces_for(kernel, m); };
   evaluator.reference = [machine](const Kernel& kernel) { return reference_candidate(kernel, machine); };
   evaluator.start_compiling = [batch](std::vector<CompileJob> jobs) { batch->start(std::move(jobs)); };
   evaluator.finish_compiling = [batch](double timeout) { return batch->finish(timeout); };

@@ -9,12 +9,13 @@
 
 #include "autotune/tuner.h"
 #include "autotune/worker_pool.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 
 struct Evaluator {
   /// The schedule spaces that take a kernel, best first.
-  std::function<std::vector<const Space*>(const Kernel&, const Machine&)> spaces;
+  std::function<std::vector<BoundSpace>(const Kernel&, const Machine&)> spaces;
   std::function<Candidate(const Kernel&)> reference;  ///< the oracle's schedule
   /// Begins to compile and returns at once. REQUIRES the last batch finished.
   std::function<void(std::vector<CompileJob>)> start_compiling;

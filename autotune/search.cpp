@@ -65,12 +65,10 @@ std::string reason_of(const std::exception& error) {
 
 }  // namespace
 
-KernelSearch::KernelSearch(const Kernel& kernel, const Machine& machine, std::vector<const Space*> spaces)
-    : kernel_(kernel), machine_(machine), spaces_(std::move(spaces)), round_left_(first_round) {
-  for (const Space* space : spaces_) {
-    parameters_[space] = space->parameters(kernel, machine);
-    heuristics_.push_back({space, space->heuristic(kernel, machine)});
-  }
+KernelSearch::KernelSearch(std::vector<BoundSpace> spaces)
+    : spaces_(std::move(spaces)), round_left_(first_round) {
+  for (std::size_t space = 0; space < spaces_.size(); ++space)
+    heuristics_.push_back({space, spaces_[space].heuristic});
   rank_points();
 }
 
@@ -78,10 +76,11 @@ KernelSearch::KernelSearch(const Kernel& kernel, const Machine& machine, std::ve
 void KernelSearch::rank_points() {
   std::vector<std::pair<double, Place>> with_cost;
   std::vector<std::pair<std::string, Place>> without;
-  for (const Space* space : spaces_) {
-    for (Point& point : all_points(parameters_[space])) {
-      if (space->cost != nullptr) {
-        double cost = space->cost(kernel_, machine_, point);  // before the point is moved from
+  for (std::size_t space = 0; space < spaces_.size(); ++space) {
+    const BoundSpace& bound = spaces_[space];
+    for (Point& point : all_points(bound.parameters)) {
+      if (bound.cost) {
+        double cost = bound.cost(point);  // before the point is moved from
         with_cost.emplace_back(cost, Place{space, std::move(point)});
       } else {
         std::string order = order_key(point);
@@ -149,7 +148,7 @@ std::optional<KernelSearch::Place> KernelSearch::next_neighbour() {
 
 /// The first unvisited point that differs in one parameter by one step.
 std::optional<KernelSearch::Place> KernelSearch::neighbour_of(const Place& place) {
-  for (const Parameter& parameter : parameters_.at(place.space)) {
+  for (const Parameter& parameter : spaces_[place.space].parameters) {
     auto current = place.point.find(parameter.name);
     if (current == place.point.end()) continue;
     auto at = std::ranges::find(parameter.values, current->second);
@@ -167,10 +166,11 @@ std::optional<KernelSearch::Place> KernelSearch::neighbour_of(const Place& place
 }
 
 std::optional<Candidate> KernelSearch::candidate_at(const Place& place) {
+  const BoundSpace& space = spaces_[place.space];
   try {
-    return place.space->at(kernel_, machine_, place.point);
+    return space.at(place.point);
   } catch (const Error& error) {
-    ++rejections_[fmt::format("{}: {}", place.space->name, reason_of(error))];
+    ++rejections_[fmt::format("{}: {}", space.name, reason_of(error))];
     return std::nullopt;
   }
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "schedules/candidate.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 
@@ -24,8 +24,8 @@ class KernelSearch {
  public:
   static constexpr double failed = std::numeric_limits<double>::infinity();
 
-  /// `kernel` and `machine` must outlive the search.
-  KernelSearch(const Kernel& kernel, const Machine& machine, std::vector<const Space*> spaces);
+  /// What the spaces are bound to must outlive the search.
+  explicit KernelSearch(std::vector<BoundSpace> spaces);
 
   /// The result of a trial, now or stored: the median in microseconds, or `failed`.
   void observe(const Candidate& candidate, double median_us);
@@ -37,7 +37,7 @@ class KernelSearch {
 
  private:
   struct Place {
-    const Space* space = nullptr;
+    std::size_t space = 0;  ///< of spaces_
     Point point;
     auto operator<=>(const Place&) const = default;
   };
@@ -49,10 +49,7 @@ class KernelSearch {
   [[nodiscard]] std::optional<Candidate> candidate_at(const Place& place);
   [[nodiscard]] std::vector<const Place*> best_places(std::size_t count) const;
 
-  const Kernel& kernel_;
-  const Machine& machine_;
-  std::vector<const Space*> spaces_;
-  std::map<const Space*, std::vector<Parameter>> parameters_;
+  std::vector<BoundSpace> spaces_;
   std::deque<Place> heuristics_;
   std::deque<Place> ranked_;
   int round_left_;            ///< ranked points before the next descent

@@ -13,8 +13,8 @@ constexpr double hopeless_ratio = 1.05;
 constexpr std::size_t kept_objects = 4;
 
 /// Whether the space's candidates are loops of Halide. The others are kernels written for tensor cores.
-bool makes_loops(const Kernel& kernel, const Machine& machine, const Space& space) {
-  return !space.at(kernel, machine, space.heuristic(kernel, machine)).schedule.decisions.empty();
+bool makes_loops(const BoundSpace& space) {
+  return !space.at(space.heuristic).schedule.decisions.empty();
 }
 
 bool is_made_of_products(const Kernel& kernel) {
@@ -24,50 +24,49 @@ bool is_made_of_products(const Kernel& kernel) {
 
 /// All spaces but the one that only holds the reference, unless there is no other. Loops take 20 times as
 /// long for products as tensor cores do: they are not tried beside those.
-std::vector<const Space*> searched_spaces(const Kernel& kernel, const Machine& machine,
-                                          const Evaluator& evaluator, const Candidate& reference) {
-  std::vector<const Space*> spaces = evaluator.spaces(kernel, machine);
+std::vector<BoundSpace> searched_spaces(const Kernel& kernel, std::vector<BoundSpace> spaces,
+                                        const Candidate& reference) {
   if (spaces.size() > 1) {
-    std::erase_if(spaces, [&](const Space* space) {
-      return space->parameters(kernel, machine).empty() &&
-             space->at(kernel, machine, space->heuristic(kernel, machine)) == reference;
+    std::erase_if(spaces, [&](const BoundSpace& space) {
+      return space.parameters.empty() && space.at(space.heuristic) == reference;
     });
   }
-  const auto loops = [&](const Space* space) { return makes_loops(kernel, machine, *space); };
-  if (is_made_of_products(kernel) && !std::all_of(spaces.begin(), spaces.end(), loops))
-    std::erase_if(spaces, loops);
+  if (is_made_of_products(kernel) && !std::ranges::all_of(spaces, makes_loops))
+    std::erase_if(spaces, makes_loops);
   return spaces;
 }
 
 /// The first space at its heuristic point, as default_candidate chooses.
-Candidate heuristic_candidate(const Kernel& kernel, const Machine& machine, const Evaluator& evaluator,
-                              const Candidate& reference) {
-  for (const Space* space : evaluator.spaces(kernel, machine))
-    return space->at(kernel, machine, space->heuristic(kernel, machine));
-  return reference;
+Candidate heuristic_candidate(const std::vector<BoundSpace>& spaces, const Candidate& reference) {
+  return spaces.empty() ? reference : spaces.front().at(spaces.front().heuristic);
 }
 
 /// Estimated time of the kernel in microseconds, for the order in which kernels are begun; 1 when there is no
 /// estimate.
-double estimated_us(const Kernel& kernel, const Machine& machine, const Evaluator& evaluator) {
-  for (const Space* space : evaluator.spaces(kernel, machine))
-    if (space->cost != nullptr) return 1e6 * space->cost(kernel, machine, space->heuristic(kernel, machine));
-  return 1;
+double estimated_us(const std::vector<BoundSpace>& spaces) {
+  const auto space = std::ranges::find_if(spaces, [](const BoundSpace& each) { return bool(each.cost); });
+  return space == spaces.end() ? 1 : 1e6 * space->cost(space->heuristic);
 }
 
 }  // namespace
 
 TuneState::TuneState(const Kernel& tuned, const Machine& machine, const Evaluator& evaluator,
                      std::vector<Trial> stored_trials, std::optional<Winner> stored_winner)
+    : TuneState(tuned, evaluator.spaces(tuned, machine), evaluator.reference(tuned),
+                std::move(stored_winner)) {
+  for (const Trial& trial : stored_trials) add_trial(trial);
+}
+
+TuneState::TuneState(const Kernel& tuned, std::vector<BoundSpace> spaces, Candidate plain,
+                     std::optional<Winner> stored_winner)
     : kernel(&tuned),
-      reference(evaluator.reference(tuned)),
-      heuristic(heuristic_candidate(tuned, machine, evaluator, reference)),
+      reference(std::move(plain)),
+      heuristic(heuristic_candidate(spaces, reference)),
       incumbent(stored_winner ? stored_winner->candidate : heuristic),
       incumbent_origin(stored_winner ? stored_winner->origin : origin_heuristic),
       stored(std::move(stored_winner)),
-      search(tuned, machine, searched_spaces(tuned, machine, evaluator, reference)) {
-  outlook.program_us = estimated_us(tuned, machine, evaluator);
-  for (const Trial& trial : stored_trials) add_trial(trial);
+      search(searched_spaces(tuned, spaces, reference)) {
+  outlook.program_us = estimated_us(spaces);
 }
 
 void TuneState::add_trial(const Trial& trial) {

@@ -52,6 +52,9 @@ class TuneState {
   int lost = 0;            ///< candidates of this run that the machine failed at
 
  private:
+  TuneState(const Kernel& tuned, std::vector<BoundSpace> spaces, Candidate plain,
+            std::optional<Winner> stored_winner);
+
   std::map<std::string, Trial> trials_;  ///< by candidate text
 };
 

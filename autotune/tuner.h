@@ -10,6 +10,7 @@
 #include "autotune/database.h"
 #include "lowering/plan/plan.h"
 #include "schedules/candidate.h"
+#include "schedules/machine.h"
 
 namespace sylvite {
 

@@ -165,12 +165,12 @@ std::vector<Row> rows() {
   return table;
 }
 
-/// The space to measure: the one called `name`, with "all" the first. nullptr when that one does not take the
+/// The space to measure: the one called `name`, with "all" the first. Nothing when that one does not take the
 /// kernel.
-const Space* find_space(const Kernel& kernel, const Machine& machine, const std::string& name) {
-  for (const Space* space : spaces_for(kernel, machine))
-    if (name == "all" || space->name == name) return space;
-  return nullptr;
+std::optional<BoundSpace> find_space(const Kernel& kernel, const Machine& machine, const std::string& name) {
+  for (BoundSpace& space : spaces_for(kernel, machine))
+    if (name == "all" || space.name == name) return std::move(space);
+  return std::nullopt;
 }
 
 /// What to measure of every row.
@@ -218,14 +218,14 @@ std::string describe(const Point& changed) {
 
 void measure(const Row& row, const Machine& machine, const Choice& choice) {
   const Kernel kernel = row.kernel();
-  const Space* space = find_space(kernel, machine, choice.space);
-  if (space == nullptr) return;
+  const std::optional<BoundSpace> space = find_space(kernel, machine, choice.space);
+  if (!space) return;
   std::vector<std::unique_ptr<bench::RunnableKernel>> runnable;
   for (const Point& changed : choice.changed) {
-    Point point = space->heuristic(kernel, machine);
+    Point point = space->heuristic;
     for (const auto& [name, value] : changed) point[name] = value;
-    runnable.push_back(std::make_unique<bench::RunnableKernel>(kernel, space->at(kernel, machine, point),
-                                                               machine, choice.cold));
+    runnable.push_back(
+        std::make_unique<bench::RunnableKernel>(kernel, space->at(point), machine, choice.cold));
   }
   const auto timings = bench::time_kernels(runnable, 0.3, peak_rate(machine));
   for (std::size_t i = 0; i < runnable.size(); ++i) {

@@ -11,8 +11,8 @@
 #include "autotune/random_inputs.h"
 #include "benchmarks/fma_peak.h"
 #include "runtime/kernel_runner.h"
-#include "schedules/candidate.h"
 #include "schedules/compile.h"
+#include "schedules/space.h"
 
 namespace sylvite::bench {
 

@@ -16,7 +16,7 @@
 
 #include "benchmarks/fma_peak.h"
 #include "runtime/memory.h"
-#include "schedules/candidate.h"
+#include "schedules/machine.h"
 
 namespace {
 

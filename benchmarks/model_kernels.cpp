@@ -29,14 +29,14 @@ struct Row {
 
 Row measure(const Kernel& kernel, int launches, const std::string& name, const Machine& machine) {
   std::vector<Refusal> refusals;
-  const Space* space = spaces_for(kernel, machine, &refusals).front();
-  const Candidate candidate = space->at(kernel, machine, space->heuristic(kernel, machine));
+  const BoundSpace space = spaces_for(kernel, machine, &refusals).front();
+  const Candidate candidate = space.at(space.heuristic);
   std::vector<std::unique_ptr<bench::RunnableKernel>> runnable;
   runnable.push_back(std::make_unique<bench::RunnableKernel>(kernel, candidate, machine, true));
   const bench::Timing timing = bench::time_kernels(runnable, 0.05)[0];
   const double rate = work_of(kernel).operations / timing.seconds;
   std::string reason;
-  if (space->name == "reference") {
+  if (space.name == "reference") {
     for (const Refusal& refusal : refusals) {
       const bool heavy = refusal.reason.find("it is no") == std::string::npos;
       if (heavy) reason += fmt::format("  [{}: {}]", refusal.space, refusal.reason);
@@ -47,7 +47,7 @@ Row measure(const Kernel& kernel, int launches, const std::string& name, const M
               "{:>9.3f} ms {:>3} x {:>8.3f} ms {:>6.2f} of peak {:>6.2f} s compile  {:<13} {:<18} {} {}{}",
               timing.seconds * launches * 1e3, launches, timing.seconds * 1e3,
               rate / (timing.peak * machine.threads), runnable[0]->compile_seconds(),
-              kernel_class_name(kernel.kind), space->name, kernel.id, name, reason)};
+              kernel_class_name(kernel.kind), space.name, kernel.id, name, reason)};
 }
 
 void run(const std::string& path, int threads, const std::string& kind, bool with_text) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/tensor_io.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 namespace {

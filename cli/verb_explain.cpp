@@ -5,6 +5,7 @@
 #include "cli/model_options.h"
 #include "cli/timing.h"
 #include "cli/verb.h"
+#include "schedules/space.h"
 #include "sylvite/graph_text.h"
 
 namespace sylvite {
@@ -86,7 +87,7 @@ std::string kernel_section(const Kernel& kernel, const Choice& choice, const Mac
   text += indented(readable(choice.candidate.schedule));
   std::vector<Refusal> refusals;
   std::string taken;
-  for (const Space* space : spaces_for(kernel, machine, &refusals)) taken += " " + space->name;
+  for (const BoundSpace& space : spaces_for(kernel, machine, &refusals)) taken += " " + space.name;
   text += "spaces that take it:" + taken + "\n";
   for (const Refusal& refusal : refusals)
     text += fmt::format("{} refused: {}\n", refusal.space, refusal.reason);

@@ -6,6 +6,8 @@
 #include "lowering/plan/packing.h"
 #include "schedules/compile.h"
 #include "schedules/packings.h"
+#include "schedules/cuda/candidate.h"
+#include "schedules/machine.h"
 
 namespace sylvite {
 

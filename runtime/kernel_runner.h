@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lowering/plan/kernel.h"
 #include "runtime/cold_weights.h"
 #include "runtime/cuda/device_kernel.h"
 #include "runtime/kernel_call.h"

@@ -15,6 +15,7 @@
 #include "runtime/kernel_runner.h"
 #include "runtime/threads.h"
 #include "schedules/cuda/candidate.h"
+#include "schedules/machine.h"
 
 namespace sylvite {
 

@@ -22,6 +22,7 @@
 #include "runtime/setup.h"
 #include "schedules/candidate.h"
 #include "sylvite/graph.h"
+#include "schedules/machine.h"
 #include "sylvite/sylvite.h"
 
 namespace sylvite {

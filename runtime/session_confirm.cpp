@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "runtime/build.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 namespace {

@@ -2,7 +2,7 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/quantize_products.h"
 #include "frontend/passes/store_narrow.h"
-#include "lowering/algorithms/conv_tiles.h"
+#include "lowering/algorithms/problems.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
 

@@ -21,6 +21,7 @@
 #include "schedules/directives/stream_ahead.h"
 #include "schedules/directives/unroll_steps.h"
 #include "schedules/directives/wide_access.h"
+#include "schedules/machine.h"
 
 namespace sylvite {
 namespace {

@@ -1,3 +1,5 @@
+#include "schedules/machine.h"
+
 #include <Halide.h>
 #include <fmt/format.h>
 
@@ -7,7 +9,6 @@
 
 #include "base/amx.h"
 #include "base/error.h"
-#include "schedules/candidate.h"
 
 namespace sylvite {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm_forms.h"
-#include "lowering/algorithms/conv_tiles.h"
+#include "lowering/algorithms/problems.h"
 
 namespace sylvite {
 namespace {

@@ -5,7 +5,6 @@
 #include "lowering/algorithms/algorithm_builder.h"
 #include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/conv_parts.h"
-#include "lowering/algorithms/conv_tiles.h"
 #include "lowering/algorithms/dot_product.h"
 #include "lowering/algorithms/halide_types.h"
 #include "lowering/algorithms/problems.h"

@@ -33,6 +33,10 @@ struct FormRow {
 [[nodiscard]] Algorithm build_conv_rows(const Kernel& kernel, const Form& form);
 [[nodiscard]] std::vector<Packing> conv_winograd_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_conv_winograd(const Kernel& kernel, const Form& form);
+[[nodiscard]] std::vector<Packing> conv_tiles_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_conv_tiles(const Kernel& kernel, const Form& form);
+[[nodiscard]] std::vector<Packing> conv_lines_packings(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_conv_lines(const Kernel& kernel, const Form& form);
 [[nodiscard]] std::vector<Packing> matmul_panels_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_matmul_panels(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_matmul_activations(const Kernel& kernel, const Form& form);

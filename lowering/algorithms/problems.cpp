@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "frontend/ops/op_table.h"
-#include "lowering/algorithms/conv_tiles.h"
 
 namespace sylvite {
 namespace {

@@ -99,6 +99,20 @@ struct ConvProblem {
 /// 3, strides, dilations, and inputs with less than a block of channels.
 [[nodiscard]] Reading<ConvProblem> read_winograd(const Kernel& kernel);
 
+inline constexpr int conv_tile_depth = 32;  ///< bf16 channels in a row of a tile
+
+/// As read_conv without depthwise: blocks have a multiple of conv_tile_depth channels, and the fold takes
+/// whole blocks, padding too: its weights are zero.
+[[nodiscard]] Reading<ConvProblem> read_conv_tiles(const Kernel& kernel);
+/// Likewise of an image with few channels that are not blocked: the channels of a window's line lie together,
+/// rounded up to even, and the fold takes them at once. At most conv_tile_depth of them, or a multiple of it.
+[[nodiscard]] Reading<ConvProblem> read_conv_lines(const Kernel& kernel);
+
+/// Of conv_tiles{flat=1}: pixels from an output's line to the next in a plane whose lines lie one behind the
+/// other. With strides of 1 that is a line with its border, and the window moves through one plane; otherwise
+/// every place of the window has a plane of its own, with the pixels that it meets and no others.
+[[nodiscard]] std::int64_t flat_pitch(const ConvProblem& problem);
+
 /// A convolution, pointwise work on its result, and a depthwise convolution that reads it by rows
 /// (row_fusion.h).
 struct ConvRowsProblem {

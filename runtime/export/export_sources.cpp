@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "lowering/algorithms/halide_types.h"
 #include "runtime/embedded.h"
-#include "schedules/candidate.h"
+#include "schedules/machine.h"
 
 namespace sylvite {
 namespace {

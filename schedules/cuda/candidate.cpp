@@ -7,7 +7,7 @@
 #include "schedules/cuda/forms.h"
 #include "schedules/cuda/matmul.h"
 #include "schedules/cuda/nvrtc.h"
-#include "schedules/spaces/spaces.h"
+#include "schedules/cuda/spaces.h"
 
 namespace sylvite {
 namespace {
@@ -66,7 +66,7 @@ bool multiplies_in_tf32(const Kernel& kernel, const Candidate& candidate) {
 std::string refuse_cuda_template(const Machine& machine) {
   if (!machine.gpu || machine.gpu->capability != hopper)
     return "it is for Hopper's tensor cores (capability 9.0)";
-  return cuda::missing_nvrtc();
+  return machine.gpu->missing_compiler;
 }
 
 std::string refuse_tf32(DType element, const Machine& machine) {
@@ -79,15 +79,6 @@ CudaCard card_of(const Machine& machine) {
 }
 CudaCard card_of(const Form& form) {
   return {static_cast<int>(form.at("multiprocessors")), form.at("shared_bytes")};
-}
-
-Parameter choice_parameter(std::size_t count) {
-  Parameter choice{"choice", {}};
-  for (std::size_t i = 0; i < count; ++i) choice.values.push_back(static_cast<std::int64_t>(i));
-  return choice;
-}
-std::size_t choice_number(const Point& point) {
-  return static_cast<std::size_t>(get(point, "choice"));
 }
 
 }  // namespace sylvite

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lowering/plan/packing.h"
+#include "lowering/plan/kernel.h"
 #include "schedules/candidate.h"
 #include "schedules/cuda/template.h"
 

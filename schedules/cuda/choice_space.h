@@ -5,14 +5,10 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/problems.h"
+#include "schedules/bind_space.h"
 #include "schedules/cuda/forms.h"
 
 namespace sylvite {
-
-/// The heuristic of such a space.
-[[nodiscard]] inline Point first_choice(const Kernel& /*kernel*/, const Machine& /*machine*/) {
-  return {{"choice", 0}};
-}
 
 /// What was read of a kernel. Throws UnsupportedError when the template `form` cannot take it.
 template <typename Problem>
@@ -22,21 +18,57 @@ template <typename Problem>
   return std::move(reading.problem);
 }
 
-/// The functions of a space whose choices depend on the problem alone: `read` finds it in a kernel, `choices`
-/// lists what to race, `form_of` names a choice's numbers.
-template <auto read, auto choices, auto form_of>
-struct CudaChoiceSpace {
-  static auto choices_for(const Kernel& kernel) { return choices(read(kernel).problem); }
-  static std::string refuses(const Kernel& kernel, const Machine& machine) {
-    std::string reason = refuse_cuda_template(machine);
-    return reason.empty() ? read(kernel).refusal : reason;
+struct ChoiceNumber {
+  std::int64_t choice = 0;
+};
+
+/// What to race for a kernel; `form_of` names a choice's numbers.
+template <typename Choice, typename FormOf>
+struct ChoiceList {
+  std::vector<Choice> choices;
+  FormOf form_of;
+  ChoiceNumber heuristic = {};
+
+  [[nodiscard]] std::vector<Range<ChoiceNumber>> ranges() const {
+    Range<ChoiceNumber> range{"choice", &ChoiceNumber::choice, {}};
+    for (std::size_t i = 0; i < choices.size(); ++i) range.values.push_back(static_cast<std::int64_t>(i));
+    return {range};
   }
-  static std::vector<Parameter> parameters(const Kernel& kernel, const Machine& /*machine*/) {
-    return {choice_parameter(choices_for(kernel).size())};
-  }
-  static Candidate at(const Kernel& kernel, const Machine& /*machine*/, const Point& point) {
-    return {form_of(choices_for(kernel).at(choice_number(point))), {}};
+  [[nodiscard]] Candidate at(const ChoiceNumber& number) const {
+    return {form_of(choices.at(static_cast<std::size_t>(number.choice))), {}};
   }
 };
+template <typename Choice, typename FormOf>
+[[nodiscard]] Binding bind_choices(std::vector<Choice> choices, FormOf form_of) {
+  return bind_space(ChoiceList<Choice, FormOf>{std::move(choices), std::move(form_of)});
+}
+
+/// A space whose choices depend on the problem alone: `read` finds it in a kernel, `choices` lists what to
+/// race.
+template <auto read, auto choices, auto form_of>
+[[nodiscard]] Binding bind_template(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
+  const auto reading = read(kernel);
+  if (!reading.refusal.empty()) return {reading.refusal};
+  return bind_choices(choices(reading.problem), form_of);
+}
+
+/// What a library's heuristics propose, by number, as it ranks them: the form has the number. It is not known
+/// how many there are.
+[[nodiscard]] inline Binding bind_library_choices(const char* form, const char* number) {
+  struct Proposals {
+    const char* form;
+    const char* number;
+    ChoiceNumber heuristic = {};
+
+    [[nodiscard]] std::vector<Range<ChoiceNumber>> ranges() const {
+      return {{number, &ChoiceNumber::choice, {0, 1, 2, 3, 4, 5, 6, 7}}};
+    }
+    [[nodiscard]] Candidate at(const ChoiceNumber& point) const {
+      return {{form, {{number, point.choice}}}, {}};
+    }
+  };
+  return bind_space(Proposals{form, number});
+}
 
 }  // namespace sylvite

@@ -3,8 +3,10 @@
 
 #include <string>
 
-#include "schedules/candidate.h"
+#include "lowering/algorithms/form.h"
+#include "lowering/plan/kernel.h"
 #include "schedules/cuda/template.h"
+#include "schedules/machine.h"
 
 namespace sylvite {
 
@@ -36,9 +38,5 @@ inline constexpr const char* cudnn_form = "cudnn";
 /// shared_bytes.
 [[nodiscard]] CudaCard card_of(const Machine& machine);
 [[nodiscard]] CudaCard card_of(const Form& form);
-
-/// The one parameter of a template's space: which of its `count` choices, the best guess first.
-[[nodiscard]] Parameter choice_parameter(std::size_t count);
-[[nodiscard]] std::size_t choice_number(const Point& point);
 
 }  // namespace sylvite

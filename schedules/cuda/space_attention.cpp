@@ -1,15 +1,11 @@
 #include "schedules/cuda/attention.h"
 #include "schedules/cuda/choice_space.h"
-#include "schedules/spaces/spaces.h"
+#include "schedules/cuda/spaces.h"
 
 // The attention template as a space.
 
 namespace sylvite {
 namespace {
-
-std::vector<CudaAttentionChoice> choices_for(const Kernel& kernel, const Machine& machine) {
-  return cuda_attention_choices(read_cuda_attention(kernel).problem, card_of(machine));
-}
 
 Form form_of(const CudaAttentionChoice& choice, const CudaCard& card) {
   return {cuda_attention_form,
@@ -28,31 +24,20 @@ CudaAttentionChoice choice_of(const Form& form) {
           number("resident")};
 }
 
-std::string refuses(const Kernel& kernel, const Machine& machine) {
-  if (std::string reason = refuse_cuda_template(machine); !reason.empty()) return reason;
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
   const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
-  if (!reading.refusal.empty()) return reading.refusal;
-  return choices_for(kernel, machine).empty() ? "no block fits" : "";
-}
-
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  return {choice_parameter(choices_for(kernel, machine).size())};
-}
-
-Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  return {form_of(choices_for(kernel, machine).at(choice_number(point)), card_of(machine)), {}};
+  if (!reading.refusal.empty()) return {reading.refusal};
+  const CudaCard card = card_of(machine);
+  std::vector<CudaAttentionChoice> choices = cuda_attention_choices(reading.problem, card);
+  if (choices.empty()) return {"no block fits"};
+  return bind_choices(std::move(choices),
+                      [card](const CudaAttentionChoice& choice) { return form_of(choice, card); });
 }
 
 }  // namespace
 
-const Space cuda_attention_space = {
-    .name = "cuda_attention",
-    .refuses = refuses,
-    .parameters = parameters,
-    .heuristic = first_choice,
-    .at = at,
-    .cost = nullptr,
-};
+const Space cuda_attention_space = {"cuda_attention", bind};
 
 CudaTemplate cuda_attention_template(const Kernel& kernel, const Form& form) {
   const CudaAttentionProblem problem = require_problem(read_cuda_attention(kernel), cuda_attention_form);

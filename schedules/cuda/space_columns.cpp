@@ -1,6 +1,6 @@
 #include "schedules/cuda/choice_space.h"
 #include "schedules/cuda/columns.h"
-#include "schedules/spaces/spaces.h"
+#include "schedules/cuda/spaces.h"
 
 // The column template as a space.
 
@@ -16,12 +16,10 @@ Form form_of(const CudaColumnsChoice& choice) {
            {"streams", choice.streams}}};
 }
 
-using Columns = CudaChoiceSpace<read_cuda_columns, cuda_columns_choices, form_of>;
-
 }  // namespace
 
-const Space cuda_columns_space = {"cuda_columns", Columns::refuses, Columns::parameters,
-                                  first_choice,   Columns::at,      nullptr};
+const Space cuda_columns_space = {"cuda_columns",
+                                  bind_template<read_cuda_columns, cuda_columns_choices, form_of>};
 
 CudaTemplate cuda_columns_template(const Kernel& kernel, const Form& form) {
   const CudaColumnsProblem problem = require_problem(read_cuda_columns(kernel), cuda_columns_form);

@@ -1,7 +1,9 @@
 #include "base/error.h"
+#include "schedules/cuda/choice_space.h"
 #include "schedules/cuda/forms.h"
+#include "schedules/cuda/library_call.h"
 #include "schedules/cuda/matmul.h"
-#include "schedules/spaces/spaces.h"
+#include "schedules/cuda/spaces.h"
 
 // Space cublaslt: matmuls with an epilogue that cuBLASLt has, where it may be used (knob schedules.cublaslt).
 //   algorithm   which of those that its heuristics propose; one that it does not have fails when it is loaded
@@ -9,32 +11,18 @@
 namespace sylvite {
 namespace {
 
-std::string refuses(const Kernel& kernel, const Machine& machine) {
-  if (!machine.gpu || machine.gpu->cublaslt == 0) return "schedules.cublaslt is off";
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  if (!machine.gpu || machine.gpu->cublaslt == 0) return {"schedules.cublaslt is off"};
   const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
-  if (!reading.refusal.empty()) return reading.refusal;
-  if (!reading.problem.simple_epilogue) return "cuBLASLt has no such epilogue";
-  return refuse_tf32(reading.problem.element, machine);
-}
-
-std::vector<Parameter> parameters(const Kernel& /*kernel*/, const Machine& /*machine*/) {
-  return {{"algorithm", {0, 1, 2, 3, 4, 5, 6, 7}}};
-}
-
-Candidate at(const Kernel& /*kernel*/, const Machine& /*machine*/, const Point& point) {
-  return {{cublaslt_form, {{"algorithm", get(point, "algorithm")}}}, {}};
+  if (!reading.refusal.empty()) return {reading.refusal};
+  if (!reading.problem.simple_epilogue) return {"cuBLASLt has no such epilogue"};
+  if (std::string refusal = refuse_tf32(reading.problem.element, machine); !refusal.empty()) return {refusal};
+  return bind_library_choices(cublaslt_form, "algorithm");
 }
 
 }  // namespace
 
-const Space cublaslt_space = {
-    .name = "cublaslt",
-    .refuses = refuses,
-    .parameters = parameters,
-    .heuristic = [](const Kernel&, const Machine&) { return Point{{"algorithm", 0}}; },
-    .at = at,
-    .cost = nullptr,
-};
+const Space cublaslt_space = {"cublaslt", bind};
 
 CudaTemplate cublaslt_template(const Kernel& kernel, const Form& form) {
   const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);

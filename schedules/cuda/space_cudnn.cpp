@@ -1,7 +1,9 @@
 #include "base/error.h"
+#include "schedules/cuda/choice_space.h"
 #include "schedules/cuda/forms.h"
+#include "schedules/cuda/library_call.h"
 #include "schedules/cuda/library_conv.h"
-#include "schedules/spaces/spaces.h"
+#include "schedules/cuda/spaces.h"
 
 // Space cudnn: convolutions with an epilogue that cuDNN has, where it may be used (knob schedules.cudnn).
 //   engine   which of those that its heuristics propose; one that it does not have fails when it is loaded
@@ -9,30 +11,17 @@
 namespace sylvite {
 namespace {
 
-std::string refuses(const Kernel& kernel, const Machine& machine) {
-  if (!machine.gpu || machine.gpu->cudnn == 0) return "schedules.cudnn is off";
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  if (!machine.gpu || machine.gpu->cudnn == 0) return {"schedules.cudnn is off"};
   const Reading<LibraryConvProblem> reading = read_library_conv(kernel);
-  return reading.refusal.empty() ? refuse_tf32(reading.problem.element, machine) : reading.refusal;
-}
-
-std::vector<Parameter> parameters(const Kernel& /*kernel*/, const Machine& /*machine*/) {
-  return {{"engine", {0, 1, 2, 3, 4, 5, 6, 7}}};
-}
-
-Candidate at(const Kernel& /*kernel*/, const Machine& /*machine*/, const Point& point) {
-  return {{cudnn_form, {{"engine", get(point, "engine")}}}, {}};
+  if (!reading.refusal.empty()) return {reading.refusal};
+  if (std::string refusal = refuse_tf32(reading.problem.element, machine); !refusal.empty()) return {refusal};
+  return bind_library_choices(cudnn_form, "engine");
 }
 
 }  // namespace
 
-const Space cudnn_space = {
-    .name = "cudnn",
-    .refuses = refuses,
-    .parameters = parameters,
-    .heuristic = [](const Kernel&, const Machine&) { return Point{{"engine", 0}}; },
-    .at = at,
-    .cost = nullptr,
-};
+const Space cudnn_space = {"cudnn", bind};
 
 CudaTemplate cudnn_template(const Kernel& kernel, const Form& form) {
   const Reading<LibraryConvProblem> reading = read_library_conv(kernel);

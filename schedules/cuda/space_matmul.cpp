@@ -1,6 +1,6 @@
 #include "schedules/cuda/choice_space.h"
 #include "schedules/cuda/conv.h"
-#include "schedules/spaces/spaces.h"
+#include "schedules/cuda/spaces.h"
 
 // The tensor-core template as spaces: for matmuls and for convolutions.
 
@@ -12,11 +12,6 @@ struct Use {
   const char* form;
   Reading<CudaMatmulProblem> (*read)(const Kernel&);
   std::vector<CudaMatmulChoice> (*choices)(const CudaMatmulProblem&, const CudaCard&);
-
-  [[nodiscard]] std::vector<CudaMatmulChoice> choices_for(const Kernel& kernel,
-                                                          const Machine& machine) const {
-    return choices(read(kernel).problem, card_of(machine));
-  }
 };
 constexpr Use matmul_use = {cuda_matmul_form, read_cuda_matmul, cuda_matmul_choices};
 constexpr Use conv_use = {cuda_conv_form, read_cuda_conv, cuda_conv_choices};
@@ -50,22 +45,16 @@ CudaMatmulChoice choice_of(const Form& form) {
 }
 
 template <const Use& use>
-std::string refuses(const Kernel& kernel, const Machine& machine) {
-  if (std::string reason = refuse_cuda_template(machine); !reason.empty()) return reason;
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
   const Reading<CudaMatmulProblem> reading = use.read(kernel);
-  if (!reading.refusal.empty()) return reading.refusal;
-  if (std::string reason = refuse_tf32(reading.problem.element, machine); !reason.empty()) return reason;
-  return use.choices_for(kernel, machine).empty() ? "no tile fits" : "";
-}
-
-template <const Use& use>
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  return {choice_parameter(use.choices_for(kernel, machine).size())};
-}
-
-template <const Use& use>
-Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  return {form_of(use.form, use.choices_for(kernel, machine).at(choice_number(point)), card_of(machine)), {}};
+  if (!reading.refusal.empty()) return {reading.refusal};
+  if (std::string refusal = refuse_tf32(reading.problem.element, machine); !refusal.empty()) return {refusal};
+  const CudaCard card = card_of(machine);
+  std::vector<CudaMatmulChoice> choices = use.choices(reading.problem, card);
+  if (choices.empty()) return {"no tile fits"};
+  return bind_choices(std::move(choices),
+                      [card](const CudaMatmulChoice& choice) { return form_of(use.form, choice, card); });
 }
 
 CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
@@ -73,15 +62,10 @@ CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
   return make_cuda_matmul(problem, choice_of(form), card_of(form));
 }
 
-template <const Use& use>
-Space space_of() {
-  return {use.form, refuses<use>, parameters<use>, first_choice, at<use>, nullptr};
-}
-
 }  // namespace
 
-const Space cuda_matmul_space = space_of<matmul_use>();
-const Space cuda_conv_space = space_of<conv_use>();
+const Space cuda_matmul_space = {cuda_matmul_form, bind<matmul_use>};
+const Space cuda_conv_space = {cuda_conv_form, bind<conv_use>};
 
 CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form) {
   return make(matmul_use, kernel, form);

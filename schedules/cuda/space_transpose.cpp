@@ -1,6 +1,6 @@
 #include "schedules/cuda/choice_space.h"
+#include "schedules/cuda/spaces.h"
 #include "schedules/cuda/transpose.h"
-#include "schedules/spaces/spaces.h"
 
 // The transpose template as a space.
 
@@ -15,12 +15,10 @@ Form form_of(const CudaTransposeChoice& choice) {
            {"streams", choice.streams}}};
 }
 
-using Transpose = CudaChoiceSpace<read_cuda_transpose, cuda_transpose_choices, form_of>;
-
 }  // namespace
 
-const Space cuda_transpose_space = {"cuda_transpose", Transpose::refuses, Transpose::parameters,
-                                    first_choice,     Transpose::at,      nullptr};
+const Space cuda_transpose_space = {"cuda_transpose",
+                                    bind_template<read_cuda_transpose, cuda_transpose_choices, form_of>};
 
 CudaTemplate cuda_transpose_template(const Kernel& kernel, const Form& form) {
   const CudaTransposeProblem problem = require_problem(read_cuda_transpose(kernel), cuda_transpose_form);

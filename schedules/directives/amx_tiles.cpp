@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/candidate.h"
 #include "schedules/directives/amx_nest.h"
 #include "schedules/directives/prefetch.h"
+#include "schedules/machine.h"
 
 namespace sylvite {
 namespace {

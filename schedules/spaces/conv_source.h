@@ -4,7 +4,8 @@
 #include <string>
 
 #include "lowering/algorithms/problems.h"
-#include "schedules/spaces/spaces.h"
+#include "schedules/machine.h"
+#include "schedules/spaces/schedule_writer.h"
 
 namespace sylvite {
 

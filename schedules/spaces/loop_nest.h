@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/spaces/spaces.h"
+#include "schedules/bind_space.h"
+#include "schedules/spaces/schedule_writer.h"
 
 namespace sylvite {
 

@@ -8,19 +8,13 @@ std::int64_t panel_count(const MatmulProblem& problem) {
   return ceil_div(problem.n, panel_width);
 }
 
-std::int64_t optional(const Point& point, const std::string& name) {
-  const auto found = point.find(name);
-  return found == point.end() ? 0 : found->second;
-}
-
-MatmulTiling tiling_of(const MatmulProblem& problem, const Point& point) {
+MatmulTiling tiling_of(const MatmulProblem& problem, const MatmulPoint& point) {
   MatmulTiling tiling{};
-  tiling.tile.rows = std::min(get(point, "rows"), problem.m);
-  tiling.tile.panels = std::min(get(point, "panels"), panel_count(problem));
-  tiling.row_tiles = std::min(get(point, "row_tiles"), ceil_div(problem.m, tiling.tile.rows));
-  tiling.panel_groups =
-      std::min(get(point, "panel_groups"), ceil_div(panel_count(problem), tiling.tile.panels));
-  tiling.rows_outer = get(point, "rows_outer") != 0;
+  tiling.tile.rows = std::min(point.rows, problem.m);
+  tiling.tile.panels = std::min(point.panels, panel_count(problem));
+  tiling.row_tiles = std::min(point.row_tiles, ceil_div(problem.m, tiling.tile.rows));
+  tiling.panel_groups = std::min(point.panel_groups, ceil_div(panel_count(problem), tiling.tile.panels));
+  tiling.rows_outer = point.rows_outer != 0;
   return tiling;
 }
 
@@ -38,7 +32,7 @@ std::int64_t element_bytes(const MatmulProblem& problem) {
 /// Which operand stays in the L2 while the other passes by. One fits: the other passes once. Neither: rows in
 /// blocks of half the L2, past which all panels come.
 void set_blocking(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile,
-                  Point& point) {
+                  MatmulPoint& point) {
   const std::int64_t tiles = ceil_div(problem.m, tile.rows);
   const std::int64_t groups = ceil_div(panel_count(problem), tile.panels);
   const std::int64_t room = machine.l2_bytes / 2;
@@ -53,29 +47,30 @@ void set_blocking(const MatmulProblem& problem, const Machine& machine, const Re
       right_bytes <= machine.l2_bytes * 5 / 8 ? machine.l2_bytes * 7 / 8 - right_bytes : room;
   const std::int64_t fitting_tiles = std::max<std::int64_t>(1, left_room / row_bytes / tile.rows);
   const std::int64_t blocks = keeps_left ? 1 : ceil_div(tiles, fitting_tiles);
-  point["row_tiles"] = keeps_right && tiles > 1 ? 1 : ceil_div(tiles, blocks);
-  point["panel_groups"] = keeps_right && tiles > 1 ? groups : 1;
-  point["rows_outer"] = 1;
+  point.row_tiles = keeps_right && tiles > 1 ? 1 : ceil_div(tiles, blocks);
+  point.panel_groups = keeps_right && tiles > 1 ? groups : 1;
+  point.rows_outer = 1;
   while (task_count(problem, tiling_of(problem, point)) < 2.0 * machine.threads) {
-    std::int64_t& larger =
-        point["row_tiles"] > point["panel_groups"] ? point["row_tiles"] : point["panel_groups"];
+    std::int64_t& larger = point.row_tiles > point.panel_groups ? point.row_tiles : point.panel_groups;
     if (larger <= 1) break;
     larger = ceil_div(larger, 2);
   }
 }
 
-std::vector<Parameter> blocking_parameters(const MatmulProblem& problem, const Point& first) {
-  const std::int64_t tiles = ceil_div(problem.m, first.at("rows"));
-  const std::int64_t groups = ceil_div(panel_count(problem), first.at("panels"));
-  const auto values = [&](const std::string& name, const std::vector<std::int64_t>& choices) {
-    return Parameter{name, starting_with(first.at(name), choices)};
-  };
-  return {values("row_tiles", up_to(tiles, {tiles, 1, 2, 4, 8, 16})),
-          values("panel_groups", up_to(groups, {1, 2, 4, 8, groups})), values("rows_outer", {0, 1}),
-          values("copy_a", {0, 1})};
+std::vector<Range<MatmulPoint>> blocking_ranges(const MatmulProblem& problem, const MatmulPoint& first) {
+  const std::int64_t tiles = ceil_div(problem.m, first.rows);
+  const std::int64_t groups = ceil_div(panel_count(problem), first.panels);
+  using P = MatmulPoint;
+  return {{"row_tiles", &P::row_tiles, starting_with(first.row_tiles, up_to(tiles, {tiles, 1, 2, 4, 8, 16}))},
+          {"panel_groups", &P::panel_groups,
+           starting_with(first.panel_groups, up_to(groups, {1, 2, 4, 8, groups}))},
+          {"rows_outer", &P::rows_outer, starting_with(first.rows_outer, {0, 1})},
+          {"copy_a", &P::copy_a, starting_with(first.copy_a, {0, 1})}};
 }
 
-namespace {
+Range<MatmulPoint> stream_range() {
+  return {"stream_ahead", &MatmulPoint::stream_ahead, {0, 1, 2, 3}};
+}
 
 /// Weights that the L2 cannot keep come from further away in every run: they are fetched ahead. Not where a
 /// group would drive out of the L2 what is fetched there: then the processor, which sees long streams, does
@@ -86,18 +81,6 @@ std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machin
   const bool stays = panel_count(problem) * panel_bytes <= machine.l2_bytes / 2;
   const bool crowds = tiling.tile.panels * panel_bytes > machine.l2_bytes / 2;
   return stays || crowds ? 0 : 1;
-}
-
-}  // namespace
-
-std::vector<Parameter> with_stream_ahead(std::vector<Parameter> parameters) {
-  parameters.push_back({"stream_ahead", {0, 1, 2, 3}});
-  return parameters;
-}
-
-Point with_stream_ahead(const MatmulProblem& problem, const Machine& machine, Point point) {
-  point["stream_ahead"] = stream_distance(problem, machine, tiling_of(problem, point));
-  return point;
 }
 
 std::vector<std::string> batch_loops(const Kernel& kernel, const MatmulProblem& problem) {

@@ -11,10 +11,26 @@
 #include <vector>
 
 #include "lowering/algorithms/problems.h"
+#include "schedules/bind_space.h"
 #include "schedules/spaces/register_tile.h"
-#include "schedules/spaces/spaces.h"
+#include "schedules/spaces/schedule_writer.h"
 
 namespace sylvite {
+
+/// A point of a space of matmuls. Each space has some of these numbers as parameters; the others stay.
+struct MatmulPoint {
+  std::int64_t rows = 1;
+  std::int64_t panels = 1;
+  std::int64_t row_tiles = 1;
+  std::int64_t panel_groups = 1;
+  std::int64_t rows_outer = 1;
+  std::int64_t copy_a = 0;        ///< 1: the left operand is copied before; further values of the space
+  std::int64_t pack_b = 1;        ///< 1: activations on the right are copied into panels before
+  std::int64_t unroll_k = 1;      ///< steps of the fold
+  std::int64_t slab = 0;          ///< steps of a slice of the fold; 0: it is not sliced
+  std::int64_t stream_ahead = 0;  ///< slabs that weights are fetched ahead
+  std::int64_t overlap = 0;       ///< 1: the epilogue of a block runs beside the next block's products
+};
 
 /// A point's numbers, clamped to the problem's extents.
 struct MatmulTiling {
@@ -23,25 +39,23 @@ struct MatmulTiling {
   std::int64_t panel_groups;  ///< groups of panels in a task
   bool rows_outer;
 };
-/// Reads rows, panels, row_tiles, panel_groups and rows_outer.
-[[nodiscard]] MatmulTiling tiling_of(const MatmulProblem& problem, const Point& point);
+[[nodiscard]] MatmulTiling tiling_of(const MatmulProblem& problem, const MatmulPoint& point);
 
 [[nodiscard]] std::int64_t panel_count(const MatmulProblem& problem);
 [[nodiscard]] std::int64_t element_bytes(const MatmulProblem& problem);
 [[nodiscard]] double task_count(const MatmulProblem& problem, const MatmulTiling& tiling);
-/// 0 for parameters that a point need not have.
-[[nodiscard]] std::int64_t optional(const Point& point, const std::string& name);
 
 /// Sets row_tiles, panel_groups and rows_outer: which operand stays in the L2 while the other passes by; and
 /// at least two tasks a thread.
 void set_blocking(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile,
-                  Point& point);
-/// The parameters row_tiles, panel_groups, rows_outer and copy_a, with a first point's values first.
-[[nodiscard]] std::vector<Parameter> blocking_parameters(const MatmulProblem& problem, const Point& first);
-/// With the parameter stream_ahead: how many slabs weights are fetched ahead.
-[[nodiscard]] std::vector<Parameter> with_stream_ahead(std::vector<Parameter> parameters);
-/// With a first value for it: 0 for weights that stay in the L2.
-[[nodiscard]] Point with_stream_ahead(const MatmulProblem& problem, const Machine& machine, Point point);
+                  MatmulPoint& point);
+/// Of row_tiles, panel_groups, rows_outer and copy_a, with a first point's values first.
+[[nodiscard]] std::vector<Range<MatmulPoint>> blocking_ranges(const MatmulProblem& problem,
+                                                              const MatmulPoint& first);
+/// How many slabs weights are fetched ahead; the first guess is 0 for weights that stay in the L2.
+[[nodiscard]] Range<MatmulPoint> stream_range();
+[[nodiscard]] std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machine,
+                                           const MatmulTiling& tiling);
 
 /// "d2", "d3", ...: the product's batch loops, innermost first.
 [[nodiscard]] std::vector<std::string> batch_loops(const Kernel& kernel, const MatmulProblem& problem);

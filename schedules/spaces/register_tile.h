@@ -11,6 +11,7 @@
 #include "lowering/algorithms/problems.h"
 #include "schedules/candidate.h"
 #include "sylvite/types.h"
+#include "schedules/machine.h"
 
 namespace sylvite {
 
@@ -50,12 +51,5 @@ inline constexpr int unrolled_channels = 8;
 
 /// Cycles of a 3 GHz core, as seconds; only ratios matter.
 inline constexpr double seconds_per_cycle = 1.0 / 3e9;
-
-/// `wanted` values that are at most `limit`, each once, in the order given; `limit` itself when none is.
-[[nodiscard]] std::vector<std::int64_t> up_to(std::int64_t limit, const std::vector<std::int64_t>& wanted);
-
-/// `values` with `first` moved or put in front: parameters list their heuristic choice first.
-[[nodiscard]] std::vector<std::int64_t> starting_with(std::int64_t first,
-                                                      const std::vector<std::int64_t>& values);
 
 }  // namespace sylvite

@@ -6,6 +6,7 @@
 #include "schedules/directives/amx_tiles.h"
 #include "schedules/directives/overlap_epilogue.h"
 #include "schedules/spaces/matmul_loops.h"
+#include "schedules/spaces/spaces.h"
 
 // Spaces matmul_amx (with weights, of bf16 or of i8) and matmul_amx_activations: products through AMX. The
 // loops are those of matmul_loops.h. A tile of the output, rows x panels, is a block of AMX tiles: its sums
@@ -14,14 +15,8 @@
 namespace sylvite {
 namespace {
 
-MatmulProblem problem_of(const Kernel& kernel) {
-  return read_matmul(kernel).problem;
-}
-
-std::string amx_refusal(const Kernel& kernel, const Machine& machine) {
-  const Reading<MatmulProblem> reading = read_matmul(kernel);
-  if (!reading.refusal.empty()) return reading.refusal;
-  const MatmulProblem& problem = reading.problem;
+/// Why AMX does not multiply what was read; empty when it does.
+std::string amx_refusal(const MatmulProblem& problem, const Machine& machine) {
   if (problem.element == DType::f32) return "AMX multiplies bf16 and i8";
   if (!machine.amx) return "the processor has no AMX, or the system does not let programs use it";
   constexpr int least_groups = 8;
@@ -29,21 +24,6 @@ std::string amx_refusal(const Kernel& kernel, const Machine& machine) {
     return fmt::format("its k = {} is no multiple of a depth from {} to {}", problem.k,
                        problem.pair() * least_groups, problem.pair() * amx_tile_groups);
   return "";
-}
-
-std::string activations_refusal(const Kernel& kernel, const Machine& machine) {
-  const std::string refusal = amx_refusal(kernel, machine);
-  if (!refusal.empty()) return refusal;
-  return problem_of(kernel).scales == no_value ? "" : "its right operand is a quantised weight";
-}
-
-std::string panels_refusal(const Kernel& kernel, const Machine& machine) {
-  const std::string refusal = amx_refusal(kernel, machine);
-  if (!refusal.empty()) return refusal;
-  const MatmulProblem problem = problem_of(kernel);
-  if (problem.weight == no_value) return "its right operand is no weight of its own";
-  // Weights are all that takes time then: vectors read them as fast, or faster where tiles are slow.
-  return problem.m == 1 && problem.scales == no_value ? "one row leaves tiles empty" : "";
 }
 
 /// As many rows as fit one or two tiles, without a short last block where that can be.
@@ -83,31 +63,46 @@ bool stores_far(const MatmulProblem& problem, const Machine& machine) {
   return problem.m * problem.n > 2 * machine.l2_bytes;
 }
 
-Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
+MatmulPoint tiled_point(const MatmulProblem& problem, const Machine& machine) {
   RegisterTile tile{even_rows(problem, 2 * amx_tile_rows), 2};
   if (problem.m <= amx_tile_rows) tile.panels = 4;
   if (suits_three_panels(problem, machine)) tile.panels = 3;
   tile.panels = std::min(tile.panels, panel_count(problem));
-  Point point = {{"rows", tile.rows},
-                 {"panels", tile.panels},
-                 {"copy_a", suits_slabs(problem, machine) ? in_slabs : 0},
-                 {"overlap", stores_far(problem, machine) ? 0 : 1}};
+  MatmulPoint point{.rows = tile.rows,
+                    .panels = tile.panels,
+                    .copy_a = suits_slabs(problem, machine) ? in_slabs : 0,
+                    .overlap = stores_far(problem, machine) ? 0 : 1};
   set_blocking(problem, machine, tile, point);
   return point;
 }
 
-std::vector<Parameter> parameters_of(const MatmulProblem& problem, const Machine& machine) {
-  const Point first = heuristic_point(problem, machine);
-  std::vector<Parameter> parameters = {
-      {"rows", starting_with(first.at("rows"), up_to(problem.m, {32, 16, 48, 64}))},
-      {"panels", starting_with(first.at("panels"), up_to(panel_count(problem), {2, 4, 1, 3}))}};
-  for (Parameter& parameter : blocking_parameters(problem, first)) {
-    if (parameter.name == "copy_a" && can_slab(problem))
-      parameter.values = starting_with(first.at("copy_a"), {0, 1, in_slabs});
-    parameters.push_back(std::move(parameter));
+/// A kernel of either space, as it was read.
+struct AmxMatmul {
+  const Kernel& kernel;
+  const Machine& machine;
+  MatmulProblem problem;
+  bool has_weight;  ///< on the right: matmul_amx
+  MatmulPoint heuristic;
+
+  [[nodiscard]] std::vector<Range<MatmulPoint>> ranges() const;
+  [[nodiscard]] Candidate at(const MatmulPoint& point) const;
+  [[nodiscard]] double cost(const MatmulPoint& point) const;
+};
+
+std::vector<Range<MatmulPoint>> AmxMatmul::ranges() const {
+  using P = MatmulPoint;
+  const MatmulPoint& first = heuristic;
+  std::vector<Range<P>> ranges = {
+      {"rows", &P::rows, starting_with(first.rows, up_to(problem.m, {32, 16, 48, 64}))},
+      {"panels", &P::panels, starting_with(first.panels, up_to(panel_count(problem), {2, 4, 1, 3}))}};
+  for (Range<P>& range : blocking_ranges(problem, first)) {
+    if (range.number == &P::copy_a && can_slab(problem))
+      range.values = starting_with(first.copy_a, {0, 1, in_slabs});
+    ranges.push_back(std::move(range));
   }
-  parameters.push_back({"overlap", {1, 0}});
-  return parameters;
+  ranges.push_back({"overlap", &P::overlap, {1, 0}});
+  if (has_weight) ranges.push_back(stream_range());
+  return ranges;
 }
 
 void write_fold(ScheduleWriter& writer, const std::string& fold, const std::string& out,
@@ -120,9 +115,7 @@ void write_fold(ScheduleWriter& writer, const std::string& fold, const std::stri
   if (overlaps) writer.add("{}.{}();", fold, overlap_epilogue_directive);
 }
 
-Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point& point,
-                       const std::string& form) {
-  const MatmulProblem problem = problem_of(kernel);
+Candidate AmxMatmul::at(const MatmulPoint& point) const {
   const MatmulTiling tiling = tiling_of(problem, point);
   const auto row_tiles = static_cast<int>(ceil_div(tiling.tile.rows, amx_tile_rows));
   if (amx_registers(row_tiles, static_cast<int>(tiling.tile.panels)) > amx_register_count) {
@@ -134,21 +127,19 @@ Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point
   ScheduleWriter writer;
   const std::vector<std::string> batch = batch_loops(kernel, problem);
   write_output(writer, out, tiling, machine, batch);
-  write_fold(writer, name + "_fold", out, tiling, get(point, "overlap") != 0);
-  const std::int64_t slab = get(point, "copy_a") == in_slabs ? slab_of(problem) : 0;
-  if (get(point, "copy_a") != 0 || problem.scales != no_value || !reads_rows_in_place(kernel.body, problem.a))
+  write_fold(writer, name + "_fold", out, tiling, point.overlap != 0);
+  const std::int64_t slab = point.copy_a == in_slabs ? slab_of(problem) : 0;
+  if (point.copy_a != 0 || problem.scales != no_value || !reads_rows_in_place(kernel.body, problem.a))
     write_left(writer, name, machine, problem, slab);
-  if (form == "matmul_activations") write_panels(writer, name + "_panels", machine, problem, batch);
-  if (const std::int64_t distance = optional(point, "stream_ahead"); distance > 0)
-    write_stream(writer, kernel, problem.weight, out, "t", distance);
-  Form with_slab{form, {}};
-  if (slab > 0) with_slab.parameters["slab"] = slab;
-  return {with_slab, writer.take()};
+  if (!has_weight) write_panels(writer, name + "_panels", machine, problem, batch);
+  if (point.stream_ahead > 0) write_stream(writer, kernel, problem.weight, out, "t", point.stream_ahead);
+  Form form{has_weight ? "matmul_panels" : "matmul_activations", {}};
+  if (slab > 0) form.parameters["slab"] = slab;
+  return {form, writer.take()};
 }
 
 /// A step of a block takes 16 cycles a product, or as long as its operands' tiles take from the L2.
-double cost_of(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const MatmulProblem problem = problem_of(kernel);
+double AmxMatmul::cost(const MatmulPoint& point) const {
   const MatmulTiling tiling = tiling_of(problem, point);
   const double row_tiles = static_cast<double>(ceil_div(tiling.tile.rows, amx_tile_rows));
   const auto panels = static_cast<double>(tiling.tile.panels);
@@ -168,38 +159,33 @@ double cost_of(const Kernel& kernel, const Machine& machine, const Point& point)
                               task_cycles * tasks / machine.threads);
 }
 
+Binding bind_panels(const Kernel& kernel, const Machine& machine) {
+  const Reading<MatmulProblem> reading = read_matmul(kernel);
+  if (!reading.refusal.empty()) return {reading.refusal};
+  const MatmulProblem& problem = reading.problem;
+  if (std::string refusal = amx_refusal(problem, machine); !refusal.empty()) return {refusal};
+  if (problem.weight == no_value) return {"its right operand is no weight of its own"};
+  // Weights are all that takes time then: vectors read them as fast, or faster where tiles are slow.
+  if (problem.m == 1 && problem.scales == no_value) return {"one row leaves tiles empty"};
+  MatmulPoint point = tiled_point(problem, machine);
+  // One tile of rows leaves nothing to do while weights come: prefetches would only be more loads.
+  if (problem.m > amx_tile_rows)
+    point.stream_ahead = stream_distance(problem, machine, tiling_of(problem, point));
+  return bind_space(AmxMatmul{kernel, machine, problem, true, point});
+}
+
+Binding bind_activations(const Kernel& kernel, const Machine& machine) {
+  const Reading<MatmulProblem> reading = read_matmul(kernel);
+  if (!reading.refusal.empty()) return {reading.refusal};
+  const MatmulProblem& problem = reading.problem;
+  if (std::string refusal = amx_refusal(problem, machine); !refusal.empty()) return {refusal};
+  if (problem.scales != no_value) return {"its right operand is a quantised weight"};
+  return bind_space(AmxMatmul{kernel, machine, problem, false, tiled_point(problem, machine)});
+}
+
 }  // namespace
 
-const Space matmul_amx_space = {
-    .name = "matmul_amx",
-    .refuses = panels_refusal,
-    .parameters =
-        [](const Kernel& kernel, const Machine& machine) {
-          return with_stream_ahead(parameters_of(problem_of(kernel), machine));
-        },
-    .heuristic =
-        [](const Kernel& kernel, const Machine& machine) {
-          const MatmulProblem problem = problem_of(kernel);
-          Point point = with_stream_ahead(problem, machine, heuristic_point(problem, machine));
-          // One tile of rows leaves nothing to do while weights come: prefetches would only be more loads.
-          if (problem.m <= amx_tile_rows) point["stream_ahead"] = 0;
-          return point;
-        },
-    .at = [](const Kernel& kernel, const Machine& machine,
-             const Point& point) { return candidate_at(kernel, machine, point, "matmul_panels"); },
-    .cost = cost_of,
-};
-
-const Space matmul_amx_activations_space = {
-    .name = "matmul_amx_activations",
-    .refuses = activations_refusal,
-    .parameters = [](const Kernel& kernel,
-                     const Machine& machine) { return parameters_of(problem_of(kernel), machine); },
-    .heuristic = [](const Kernel& kernel,
-                    const Machine& machine) { return heuristic_point(problem_of(kernel), machine); },
-    .at = [](const Kernel& kernel, const Machine& machine,
-             const Point& point) { return candidate_at(kernel, machine, point, "matmul_activations"); },
-    .cost = cost_of,
-};
+const Space matmul_amx_space = {"matmul_amx", bind_panels};
+const Space matmul_amx_activations_space = {"matmul_amx_activations", bind_activations};
 
 }  // namespace sylvite

@@ -4,8 +4,10 @@
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/problems.h"
 #include "lowering/algorithms/strided_view.h"
+#include "schedules/bind_space.h"
 #include "schedules/directives/amx_tiles.h"
 #include "schedules/spaces/register_tile.h"
+#include "schedules/spaces/schedule_writer.h"
 #include "schedules/spaces/spaces.h"
 
 // Space attention_rows. One task is a block of query rows of one batch entry: its logits, their softmax and
@@ -22,6 +24,17 @@
 namespace sylvite {
 namespace {
 
+struct Numbers {
+  std::int64_t rows = 1;
+  std::int64_t row_tiles = 1;
+  std::int64_t key_panels = 1;
+  std::int64_t value_panels = 1;
+  std::int64_t keys_once = 0;
+  std::int64_t pack_values = 0;
+  std::int64_t amx = 0;
+};
+
+/// A point's numbers, clamped to the problem's extents.
 struct Tiling {
   std::int64_t rows;
   std::int64_t row_tiles;
@@ -43,15 +56,15 @@ bool suits_amx(const Kernel& kernel, const AttentionProblem& problem, const Mach
          reads_rows_in_place(kernel.body, problem.q);
 }
 
-Tiling tiling_of(const AttentionProblem& problem, const Point& point) {
+Tiling tiling_of(const AttentionProblem& problem, const Numbers& point) {
   Tiling tiling{};
-  tiling.rows = std::min(get(point, "rows"), problem.rows);
-  tiling.row_tiles = std::min(get(point, "row_tiles"), problem.rows / tiling.rows);
-  tiling.key_panels = std::min(get(point, "key_panels"), problem.position_panels());
-  tiling.value_panels = std::min(get(point, "value_panels"), column_panels(problem));
-  tiling.keys_once = get(point, "keys_once") != 0 || problem.batch_loops.empty();
-  tiling.pack_values = get(point, "pack_values") != 0 || problem.pair() > 1;
-  tiling.amx = get(point, "amx") != 0;
+  tiling.rows = std::min(point.rows, problem.rows);
+  tiling.row_tiles = std::min(point.row_tiles, problem.rows / tiling.rows);
+  tiling.key_panels = std::min(point.key_panels, problem.position_panels());
+  tiling.value_panels = std::min(point.value_panels, column_panels(problem));
+  tiling.keys_once = point.keys_once != 0 || problem.batch_loops.empty();
+  tiling.pack_values = point.pack_values != 0 || problem.pair() > 1;
+  tiling.amx = point.amx != 0;
   return tiling;
 }
 
@@ -76,7 +89,7 @@ std::int64_t best_rows(const AttentionProblem& problem, const Machine& machine) 
   return best;
 }
 
-Point heuristic_point(const Kernel& kernel, const AttentionProblem& problem, const Machine& machine) {
+Numbers first_point(const Kernel& kernel, const AttentionProblem& problem, const Machine& machine) {
   const bool amx = suits_amx(kernel, problem, machine);
   // Two tiles of rows without a short last block.
   const std::int64_t rows =
@@ -87,29 +100,38 @@ Point heuristic_point(const Kernel& kernel, const AttentionProblem& problem, con
   // Values as they lie are lines far apart, and crowd a few sets of the L1; AVX2's tiles read them often.
   constexpr std::int64_t least_readers = 64;
   const bool few_entries = problem.batch < 2 * machine.threads;
-  return {{"rows", rows},
-          {"row_tiles", std::min(fitting, problem.rows / rows)},
-          {"key_panels", std::min(first_panels(machine), problem.position_panels())},
-          {"value_panels", std::min(first_panels(machine), column_panels(problem))},
-          {"keys_once", few_entries ? 1 : 0},
-          {"pack_values", has_small_tiles(machine) && problem.rows >= least_readers ? 1 : 0},
-          {"amx", amx ? 1 : 0}};
+  return {.rows = rows,
+          .row_tiles = std::min(fitting, problem.rows / rows),
+          .key_panels = std::min(first_panels(machine), problem.position_panels()),
+          .value_panels = std::min(first_panels(machine), column_panels(problem)),
+          .keys_once = few_entries ? 1 : 0,
+          .pack_values = has_small_tiles(machine) && problem.rows >= least_readers ? 1 : 0,
+          .amx = amx ? 1 : 0};
 }
 
-std::vector<Parameter> tiling_parameters(const Kernel& kernel, const AttentionProblem& problem,
-                                         const Machine& machine) {
-  const Point first = heuristic_point(kernel, problem, machine);
-  const bool amx = first.at("amx") != 0;
-  const auto values = [&](const std::string& name, const std::vector<std::int64_t>& choices) {
-    return Parameter{name, starting_with(first.at(name), choices)};
-  };
-  return {values("rows", up_to(problem.rows, amx ? std::vector<std::int64_t>{32, 16, 8} : row_choices)),
-          values("row_tiles", up_to(problem.rows / first.at("rows"), {1, 2, 4, 8, 16})),
-          values("key_panels", up_to(problem.position_panels(), {2, 1, 3, 4})),
-          values("value_panels", up_to(column_panels(problem), {2, 1, 3, 4})),
-          values("keys_once", {0, 1}),
-          values("pack_values", {0, 1}),
-          values("amx", amx ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0})};
+struct AttentionRows {
+  const Kernel& kernel;
+  const Machine& machine;
+  AttentionProblem problem;
+  Numbers heuristic;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] double cost(const Numbers& point) const;
+};
+
+std::vector<Range<Numbers>> AttentionRows::ranges() const {
+  const bool amx = suits_amx(kernel, problem, machine);
+  const auto range = ranges_from(heuristic);
+  using N = Numbers;
+  return {
+      range("rows", &N::rows, up_to(problem.rows, amx ? std::vector<std::int64_t>{32, 16, 8} : row_choices)),
+      range("row_tiles", &N::row_tiles, up_to(problem.rows / heuristic.rows, {1, 2, 4, 8, 16})),
+      range("key_panels", &N::key_panels, up_to(problem.position_panels(), {2, 1, 3, 4})),
+      range("value_panels", &N::value_panels, up_to(column_panels(problem), {2, 1, 3, 4})),
+      range("keys_once", &N::keys_once, {0, 1}),
+      range("pack_values", &N::pack_values, {0, 1}),
+      range("amx", &N::amx, amx ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0})};
 }
 
 std::string joined(std::vector<std::string> first, const std::vector<std::string>& rest) {
@@ -211,8 +233,7 @@ void check_tile(const Kernel& kernel, const AttentionProblem& problem, const Mac
                          tiling.amx ? "tile" : "vector");
 }
 
-Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const AttentionProblem problem = read_attention(kernel).problem;
+Candidate AttentionRows::at(const Numbers& point) const {
   const Tiling tiling = tiling_of(problem, point);
   check_tile(kernel, problem, machine, tiling);
   const std::string out = output_stage(kernel, problem.output);
@@ -242,8 +263,7 @@ Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point
   return {Form{"attention_rows", {}}, writer.take()};
 }
 
-double cost_at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const AttentionProblem problem = read_attention(kernel).problem;
+double AttentionRows::cost(const Numbers& point) const {
   const Tiling tiling = tiling_of(problem, point);
   const std::int64_t block = tiling.rows * tiling.row_tiles;
   const double blocks = static_cast<double>(ceil_div(problem.rows, block));
@@ -268,26 +288,16 @@ double cost_at(const Kernel& kernel, const Machine& machine, const Point& point)
          imbalance(tasks, machine.threads);
 }
 
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  const Reading<AttentionProblem> reading = read_attention(kernel);
+  if (!reading.refusal.empty()) return {reading.refusal};
+  const AttentionProblem& problem = reading.problem;
+  if (std::string refusal = product_refusal(machine, problem.element); !refusal.empty()) return {refusal};
+  return bind_space(AttentionRows{kernel, machine, problem, first_point(kernel, problem, machine)});
+}
+
 }  // namespace
 
-const Space attention_rows_space = {
-    .name = "attention_rows",
-    .refuses =
-        [](const Kernel& kernel, const Machine& machine) {
-          const Reading<AttentionProblem> reading = read_attention(kernel);
-          return reading.refusal.empty() ? product_refusal(machine, reading.problem.element)
-                                         : reading.refusal;
-        },
-    .parameters =
-        [](const Kernel& kernel, const Machine& machine) {
-          return tiling_parameters(kernel, read_attention(kernel).problem, machine);
-        },
-    .heuristic =
-        [](const Kernel& kernel, const Machine& machine) {
-          return heuristic_point(kernel, read_attention(kernel).problem, machine);
-        },
-    .at = candidate_at,
-    .cost = cost_at,
-};
+const Space attention_rows_space = {"attention_rows", bind};
 
 }  // namespace sylvite

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "schedules/spaces/fold_schedule.h"
+#include "schedules/spaces/spaces.h"
 
 // Space contraction: any matmul or convolution in its generic form, for kernels that no template takes. A
 // tile of `vectors` vectors along d0 times `rows` of another loop is kept in registers while the fold runs.
@@ -8,7 +9,7 @@
 namespace sylvite {
 namespace {
 
-std::string refuses(const Kernel& kernel, const Machine& /*machine*/) {
+std::string refuses(const Kernel& kernel) {
   if (kernel.anchor == no_node) return "the kernel has no anchor";
   const Node& anchor = kernel.body.node(kernel.anchor);
   if (anchor.op != Op::matmul && anchor.op != Op::conv) return "the anchor is no matmul or convolution";
@@ -37,48 +38,70 @@ int fold_rank(const Kernel& kernel, const Node& anchor) {
   return spatial + 1 + (blocked ? 1 : 0);
 }
 
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  Parameter tasks{"tasks", {0}};
-  if (task_count(facts_of(kernel, machine), machine, 1) > 0) tasks.values = {4, 1, 0};
-  return {{"vectors", {2, 1, 4}}, {"rows", {6, 4, 8, 12, 1}}, tasks};
+struct Numbers {
+  std::int64_t vectors = 1;
+  std::int64_t rows = 1;
+  std::int64_t tasks = 0;
+};
+
+struct Contraction {
+  const Kernel& kernel;
+  const Machine& machine;
+  KernelFacts facts;
+  Numbers heuristic;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] double cost(const Numbers& point) const;
+};
+
+std::vector<Range<Numbers>> Contraction::ranges() const {
+  std::vector<std::int64_t> tasks = {0};
+  if (task_count(facts, machine, 1) > 0) tasks = {4, 1, 0};
+  return {{"vectors", &Numbers::vectors, {2, 1, 4}},
+          {"rows", &Numbers::rows, {6, 4, 8, 12, 1}},
+          {"tasks", &Numbers::tasks, tasks}};
 }
 
-Point heuristic(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  const std::int64_t tasks = task_count(facts, machine, 1) > 0 ? 4 : 0;
-  const bool is_narrow = facts.extents[0] < 2 * facts.lanes;
-  return {{"vectors", is_narrow ? 1 : 2}, {"rows", is_narrow ? 12 : 6}, {"tasks", tasks}};
-}
-
-Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
+Candidate Contraction::at(const Numbers& point) const {
   const std::size_t tiled = tiled_loop(kernel, *facts.anchor);
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.extents);
-  const std::int64_t step = nest.vectorize_inner(facts.lanes, point.at("vectors"));
+  const std::int64_t step = nest.vectorize_inner(facts.lanes, point.vectors);
   std::vector<std::string> unrolled;
   const std::string stage = facts.anchor_value + "_fold";
-  const std::int64_t rows = nest.tile(tiled, point.at("rows"));
+  const std::int64_t rows = nest.tile(tiled, point.rows);
   if (rows > 1) {
     unrolled.push_back("d" + std::to_string(tiled));
     writer.add("{}.bound_extent(d{}, {});", stage, tiled, rows);
   }
-  if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 0);
+  if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
   fold_columns(writer, stage, step, facts.lanes, unrolled, fold_rank(kernel, *facts.anchor), false,
                {facts.output, nest.loops()[0].name});
   return {Form{}, writer.take()};
 }
 
-double cost(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const double tile = static_cast<double>(point.at("vectors") * point.at("rows"));
+double Contraction::cost(const Numbers& point) const {
+  const double tile = static_cast<double>(point.vectors * point.rows);
   const double spill = tile > machine.vector_registers - 4 ? 4 : 1;
   const double loads = 1 + 2 / tile;
-  return vector_seconds(facts_of(kernel, machine).work * spill * loads, machine,
-                        point.at("tasks") > 0 ? machine.threads : 1);
+  return vector_seconds(facts.work * spill * loads, machine, point.tasks > 0 ? machine.threads : 1);
+}
+
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuses(kernel); !refusal.empty()) return {refusal};
+  const KernelFacts facts = facts_of(kernel, machine);
+  const bool is_narrow = facts.extents[0] < 2 * facts.lanes;
+  return bind_space(Contraction{kernel,
+                                machine,
+                                facts,
+                                {.vectors = is_narrow ? 1 : 2,
+                                 .rows = is_narrow ? 12 : 6,
+                                 .tasks = task_count(facts, machine, 1) > 0 ? 4 : 0}});
 }
 
 }  // namespace
 
-const Space contraction_space = {"contraction", refuses, parameters, heuristic, at, cost};
+const Space contraction_space = {"contraction", bind};
 
 }  // namespace sylvite

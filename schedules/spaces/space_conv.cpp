@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/problems.h"
+#include "schedules/bind_space.h"
 #include "schedules/directives/even_odd_lanes.h"
 #include "schedules/spaces/conv_source.h"
 #include "schedules/spaces/register_tile.h"
@@ -21,6 +22,18 @@
 namespace sylvite {
 namespace {
 
+struct Numbers {
+  std::int64_t pixels = 1;
+  std::int64_t lines = 1;
+  std::int64_t blocks = 1;
+  std::int64_t line_tiles = 1;
+  std::int64_t lines_outer = 0;
+  std::int64_t copy_source = 0;
+  std::int64_t unroll_channels = 1;
+  std::int64_t even_odd = 0;
+  std::int64_t stream_ahead = 0;
+};
+
 /// A point's numbers, clamped to the problem's extents.
 struct Tiling {
   std::int64_t pixels;
@@ -34,13 +47,13 @@ RegisterTile register_tile(const ConvProblem& problem, const Tiling& tiling) {
   return {tiling.pixels * tiling.lines, tiling.blocks, std::min(problem.block, panel_width)};
 }
 
-Tiling tiling_of(const ConvProblem& problem, const Point& point) {
+Tiling tiling_of(const ConvProblem& problem, const Numbers& point) {
   Tiling tiling{};
-  tiling.pixels = std::min(get(point, "pixels"), problem.out_width);
-  tiling.lines = std::min(get(point, "lines"), problem.out_height);
-  tiling.blocks = std::min(get(point, "blocks"), problem.out_blocks());
-  tiling.line_tiles = std::min(get(point, "line_tiles"), ceil_div(problem.out_height, tiling.lines));
-  tiling.lines_outer = get(point, "lines_outer") != 0;
+  tiling.pixels = std::min(point.pixels, problem.out_width);
+  tiling.lines = std::min(point.lines, problem.out_height);
+  tiling.blocks = std::min(point.blocks, problem.out_blocks());
+  tiling.line_tiles = std::min(point.line_tiles, ceil_div(problem.out_height, tiling.lines));
+  tiling.lines_outer = point.lines_outer != 0;
   return tiling;
 }
 
@@ -132,50 +145,54 @@ bool divides_lines(const ConvProblem& problem) {
   return 2 * filter < problem.height * problem.width;
 }
 
-Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
+Numbers first_point(const ConvProblem& problem, const Machine& machine) {
   const Tiling tile = best_tile(problem, machine);
   const std::int64_t tiles = ceil_div(problem.out_height, tile.lines);
-  Point point = {{"pixels", tile.pixels}, {"lines", tile.lines}, {"blocks", tile.blocks},
-                 {"line_tiles", tiles},   {"lines_outer", 0},    {"unroll_channels", 1},
-                 {"copy_source", 0}};
+  Numbers point{.pixels = tile.pixels, .lines = tile.lines, .blocks = tile.blocks, .line_tiles = tiles};
   // Depthwise is bound by memory where it is large: there a select costs less than another copy.
   const bool selects = problem.padded && problem.depthwise;
-  if ((problem.padded && !selects) || problem.x_is_computed || !problem.x_is_blocked)
-    point["copy_source"] = 1;
+  if ((problem.padded && !selects) || problem.x_is_computed || !problem.x_is_blocked) point.copy_source = 1;
   if (machine.threads > 1) {
     const std::int64_t others = problem.batch * ceil_div(problem.out_blocks(), tile.blocks);
     const std::int64_t threads = machine.threads;
     const std::int64_t least = divides_lines(problem) ? 2 * threads : 1;
-    point["line_tiles"] = tiles_in_task(tiles, std::max(least, ceil_div(4 * threads, others)));
-    point["lines_outer"] = divides_lines(problem) ? 1 : 0;
+    point.line_tiles = tiles_in_task(tiles, std::max(least, ceil_div(4 * threads, others)));
+    point.lines_outer = divides_lines(problem) ? 1 : 0;
   }
-  point["stream_ahead"] = stream_distance(problem);
-  point["even_odd"] = takes_even_odd(problem, machine) ? 1 : 0;
+  point.stream_ahead = stream_distance(problem);
+  point.even_odd = takes_even_odd(problem, machine) ? 1 : 0;
   return point;
 }
 
-std::vector<Parameter> tiling_parameters(const ConvProblem& problem, const Machine& machine) {
-  const Point first = heuristic_point(problem, machine);
-  const std::int64_t tiles = ceil_div(problem.out_height, first.at("lines"));
-  const auto values = [&](const std::string& name, const std::vector<std::int64_t>& choices) {
-    return Parameter{name, starting_with(first.at(name), choices)};
-  };
-  std::vector<Parameter> parameters = {values("pixels", up_to(problem.out_width, pixel_choices)),
-                                       values("blocks", block_choices(problem)),
-                                       values("lines", up_to(problem.out_height, line_choices)),
-                                       values("line_tiles", up_to(tiles, {1, 2, 4, 8, tiles})),
-                                       values("lines_outer", {0, 1}),
-                                       values("copy_source", {0, 1})};
-  const std::vector<std::int64_t> no_or_yes = {0, 1}, only_no = {0};
+/// A kernel of either space, as it was read.
+struct TiledConv {
+  const Kernel& kernel;
+  const Machine& machine;
+  ConvProblem problem;
+  Numbers heuristic;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] double cost(const Numbers& point) const;
+};
+
+std::vector<Range<Numbers>> TiledConv::ranges() const {
+  const std::int64_t tiles = ceil_div(problem.out_height, heuristic.lines);
+  const auto range = ranges_from(heuristic);
+  const std::vector<std::int64_t> no_or_yes = {0, 1}, only_no = {0}, only_once = {1};
   const bool unrolls_all = problem.fold_block <= unrolled_channels;
-  const auto unless_depthwise = [&](std::int64_t only, const std::vector<std::int64_t>& choices) {
-    return problem.depthwise ? std::vector<std::int64_t>{only} : choices;
-  };
-  parameters.push_back(
-      values("unroll_channels", unrolls_all ? std::vector<std::int64_t>{1} : unless_depthwise(1, {1, 2, 4})));
-  parameters.push_back(values("even_odd", takes_even_odd(problem, machine) ? no_or_yes : only_no));
-  parameters.push_back(values("stream_ahead", unless_depthwise(0, {0, 1, 2})));
-  return parameters;
+  using N = Numbers;
+  return {range("pixels", &N::pixels, up_to(problem.out_width, pixel_choices)),
+          range("blocks", &N::blocks, block_choices(problem)),
+          range("lines", &N::lines, up_to(problem.out_height, line_choices)),
+          range("line_tiles", &N::line_tiles, up_to(tiles, {1, 2, 4, 8, tiles})),
+          range("lines_outer", &N::lines_outer, no_or_yes),
+          range("copy_source", &N::copy_source, no_or_yes),
+          range("unroll_channels", &N::unroll_channels,
+                unrolls_all || problem.depthwise ? only_once : std::vector<std::int64_t>{1, 2, 4}),
+          range("even_odd", &N::even_odd, takes_even_odd(problem, machine) ? no_or_yes : only_no),
+          range("stream_ahead", &N::stream_ahead,
+                problem.depthwise ? only_no : std::vector<std::int64_t>{0, 1, 2})};
 }
 
 /// Splits and orders the output's loops; with threads, every task loop becomes one parallel loop.
@@ -213,38 +230,36 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
     writer.add("{}.update(0).unroll({}, {});", fold, channels, unroll_channels);
 }
 
-Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, bool depthwise, const Point& point) {
-  const ConvProblem problem = read_conv(kernel, depthwise).problem;
+Candidate TiledConv::at(const Numbers& point) const {
   const Tiling tiling = tiling_of(problem, point);
   if (!fits_registers(machine, register_tile(problem, tiling))) {
     throw UnsupportedError("{} x {} pixels of {} blocks do not fit {} vector registers", tiling.lines,
                            tiling.pixels, tiling.blocks, machine.vector_registers);
   }
-  const std::int64_t unroll_channels = get(point, "unroll_channels");
-  const bool even_odd = get(point, "even_odd") != 0;
   const int channel_steps = problem.fold_block / problem.pair();
-  if (unroll_channels > 1 && channel_steps % unroll_channels != 0)
-    throw UnsupportedError("{} steps of channels cannot be unrolled by {}", channel_steps, unroll_channels);
+  if (point.unroll_channels > 1 && channel_steps % point.unroll_channels != 0) {
+    throw UnsupportedError("{} steps of channels cannot be unrolled by {}", channel_steps,
+                           point.unroll_channels);
+  }
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine);
-  write_fold(writer, problem, name + "_fold", out, unroll_channels);
-  if (even_odd) writer.add("{}.{}();", out, even_odd_lanes_directive);
-  if (get(point, "copy_source") != 0) write_conv_source(writer, problem, name + "_in", machine);
-  if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0) {
+  write_fold(writer, problem, name + "_fold", out, point.unroll_channels);
+  if (point.even_odd != 0) writer.add("{}.{}();", out, even_odd_lanes_directive);
+  if (point.copy_source != 0) write_conv_source(writer, problem, name + "_in", machine);
+  if (point.stream_ahead > 0) {
     const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
-    write_stream(writer, kernel, problem.weight, out, repeats_lines ? "ll" : "l", distance);
+    write_stream(writer, kernel, problem.weight, out, repeats_lines ? "ll" : "l", point.stream_ahead);
   }
-  return {Form{depthwise ? "depthwise_blocked" : "conv_blocked", {}}, writer.take()};
+  return {Form{problem.depthwise ? "depthwise_blocked" : "conv_blocked", {}}, writer.take()};
 }
 
-double tiled_cost(const Kernel& kernel, const Machine& machine, bool depthwise, const Point& point) {
-  const ConvProblem problem = read_conv(kernel, depthwise).problem;
+double TiledConv::cost(const Numbers& point) const {
   const Tiling tiling = tiling_of(problem, point);
   double cycles = tile_cycles(problem, machine, tiling);
-  const bool copies = get(point, "copy_source") != 0;
-  if (!copies && problem.padded) cycles *= depthwise ? 1.4 : 2.0;
+  const bool copies = point.copy_source != 0;
+  if (!copies && problem.padded) cycles *= problem.depthwise ? 1.4 : 2.0;
   if (!copies && !problem.x_is_blocked) cycles *= 1.5;
   constexpr double bytes_per_cycle = 8;
   const auto element_bytes = static_cast<double>(dtype_size(problem.element));
@@ -261,34 +276,25 @@ double tiled_cost(const Kernel& kernel, const Machine& machine, bool depthwise, 
          (cycles * imbalance(tasks, machine.threads) + task_cycles * tasks);
 }
 
-template <bool depthwise>
-Space conv_space(const char* name) {
-  return {
-      .name = name,
-      .refuses =
-          [](const Kernel& kernel, const Machine& machine) {
-            const Reading<ConvProblem> reading = read_conv(kernel, depthwise);
-            if (!reading.refusal.empty() || depthwise) return reading.refusal;
-            return product_refusal(machine, reading.problem.element);
-          },
-      .parameters =
-          [](const Kernel& kernel, const Machine& machine) {
-            return tiling_parameters(read_conv(kernel, depthwise).problem, machine);
-          },
-      .heuristic =
-          [](const Kernel& kernel, const Machine& machine) {
-            return heuristic_point(read_conv(kernel, depthwise).problem, machine);
-          },
-      .at = [](const Kernel& kernel, const Machine& machine,
-               const Point& point) { return tiled_candidate(kernel, machine, depthwise, point); },
-      .cost = [](const Kernel& kernel, const Machine& machine,
-                 const Point& point) { return tiled_cost(kernel, machine, depthwise, point); },
-  };
+Binding bind_tiled(const Kernel& kernel, const Machine& machine, bool depthwise) {
+  const Reading<ConvProblem> reading = read_conv(kernel, depthwise);
+  if (!reading.refusal.empty()) return {reading.refusal};
+  const ConvProblem& problem = reading.problem;
+  if (std::string refusal = product_refusal(machine, problem.element); !depthwise && !refusal.empty())
+    return {refusal};
+  return bind_space(TiledConv{kernel, machine, problem, first_point(problem, machine)});
+}
+
+Binding bind_dense(const Kernel& kernel, const Machine& machine) {
+  return bind_tiled(kernel, machine, false);
+}
+Binding bind_depthwise(const Kernel& kernel, const Machine& machine) {
+  return bind_tiled(kernel, machine, true);
 }
 
 }  // namespace
 
-const Space conv_blocked_space = conv_space<false>("conv_blocked");
-const Space depthwise_blocked_space = conv_space<true>("depthwise_blocked");
+const Space conv_blocked_space = {"conv_blocked", bind_dense};
+const Space depthwise_blocked_space = {"depthwise_blocked", bind_depthwise};
 
 }  // namespace sylvite

@@ -1,11 +1,12 @@
-#include "schedules/spaces/space_conv_amx.h"
-
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "base/error.h"
-#include "lowering/algorithms/conv_tiles.h"
+#include "lowering/algorithms/algorithm.h"
+#include "lowering/algorithms/problems.h"
 #include "lowering/plan/fusion_rules.h"
+#include "schedules/bind_space.h"
 #include "schedules/directives/amx_tiles.h"
 #include "schedules/directives/overlap_epilogue.h"
 #include "schedules/directives/unroll_steps.h"
@@ -32,22 +33,46 @@
 namespace sylvite {
 namespace {
 
-/// A point's numbers, clamped to the problem's extents.
-struct Tiling {
+struct Numbers {
+  std::int64_t pixels = 1;
+  std::int64_t lines = 1;
+  std::int64_t blocks = 1;
+  std::int64_t half = 0;
+  std::int64_t flat = 0;
+  std::int64_t line_tiles = 1;
+  std::int64_t lines_outer = 0;
+  std::int64_t copy_source = 0;
+  std::int64_t stream_ahead = 0;
+  std::int64_t overlap = 0;
+  std::int64_t unroll_steps = 1;
+  std::int64_t pairs = 0;
+};
+
+/// The convolution as conv_lines reads it, of an image with few channels, or else as conv_tiles does.
+struct AmxConvProblem : ConvProblem {
+  bool by_lines = false;
+};
+
+/// What is multiplied at once, in tile registers; clamped to the problem's extents.
+struct Block {
   std::int64_t pixels = 1;  ///< rows of a tile
   std::int64_t tiles = 1;   ///< of the whole plane, if flat
   std::int64_t lines = 1;
   std::int64_t blocks = 1;
-  std::int64_t line_tiles = 1;
   bool half = false;
   bool flat = false;
-  bool lines_outer = false;
-  bool copies_lines = false;  ///< not flat; lines_outer then
-  bool pairs = false;         ///< of pixels in the epilogue; neither flat nor half
-
-  bool images_inside = false;  ///< of the tasks' loops: the batch, around all of a block's lines
 
   [[nodiscard]] std::int64_t row_tiles() const { return tiles * lines; }
+};
+
+/// A block and the loops around it.
+struct Tiling {
+  Block block;
+  std::int64_t line_tiles = 1;
+  bool lines_outer = false;
+  bool copies_lines = false;   ///< not flat; lines_outer then
+  bool pairs = false;          ///< of pixels in the epilogue; neither flat nor half
+  bool images_inside = false;  ///< of the tasks' loops: the batch, around all of a block's lines
 };
 
 /// Rows of a plane whose lines lie one behind the other.
@@ -60,69 +85,73 @@ double copied_bytes(const ConvProblem& p, bool flat) {
       flat && p.has_strides() ? p.kernel_x * p.kernel_y * p.out_width * p.out_height : p.width * p.height;
   return 2 * static_cast<double>(p.batch * p.channels * pixels);
 }
-std::int64_t column_tiles(const ConvProblem& p, const Tiling& tiling) {
-  return tiling.blocks * (tiling.half ? 1 : p.block / amx_tile_columns);
+std::int64_t column_tiles(const ConvProblem& p, const Block& block) {
+  return block.blocks * (block.half ? 1 : p.block / amx_tile_columns);
 }
 
-bool fits_tiles(const ConvProblem& p, const Tiling& tiling) {
-  return tiling.pixels <= amx_tile_rows &&
-         amx_registers(static_cast<int>(tiling.row_tiles()), static_cast<int>(column_tiles(p, tiling))) <=
+bool fits_tiles(const ConvProblem& p, const Block& block) {
+  return block.pixels <= amx_tile_rows &&
+         amx_registers(static_cast<int>(block.row_tiles()), static_cast<int>(column_tiles(p, block))) <=
              amx_register_count;
 }
 
-Tiling tiling_of(const ConvProblem& p, const Point& point) {
-  Tiling tiling;
-  tiling.flat = get(point, "flat") != 0;
-  tiling.half = get(point, "half") != 0;
-  tiling.blocks = std::min(get(point, "blocks"), p.out_blocks());
-  tiling.lines_outer = get(point, "lines_outer") != 0;
-  if (tiling.flat) {
-    tiling.tiles = ceil_div(flat_rows(p), amx_tile_rows);
-    tiling.pixels = ceil_div(flat_rows(p), tiling.tiles);
-    return tiling;
-  }
-  tiling.pixels = std::min(get(point, "pixels"), p.out_width);
-  tiling.lines = std::min(get(point, "lines"), p.out_height);
-  tiling.line_tiles = std::min(get(point, "line_tiles"), ceil_div(p.out_height, tiling.lines));
-  tiling.copies_lines = get(point, "copy_source") == 2;
-  tiling.pairs = get(point, "pairs") != 0 && !tiling.half && tiling.pixels % 2 == 0;
-  tiling.lines_outer = tiling.lines_outer || tiling.copies_lines;
-  return tiling;
+/// The whole plane, in as few tiles as can be.
+Block flat_block(const ConvProblem& p, bool half, std::int64_t blocks) {
+  const std::int64_t tiles = ceil_div(flat_rows(p), amx_tile_rows);
+  return {
+      .pixels = ceil_div(flat_rows(p), tiles), .tiles = tiles, .blocks = blocks, .half = half, .flat = true};
+}
+
+Tiling tiling_of(const ConvProblem& p, const Numbers& point) {
+  const bool half = point.half != 0;
+  const std::int64_t blocks = std::min(point.blocks, p.out_blocks());
+  if (point.flat != 0) return {.block = flat_block(p, half, blocks), .lines_outer = point.lines_outer != 0};
+  const Block block{.pixels = std::min(point.pixels, p.out_width),
+                    .lines = std::min(point.lines, p.out_height),
+                    .blocks = blocks,
+                    .half = half};
+  const bool copies_lines = point.copy_source == 2;
+  return {.block = block,
+          .line_tiles = std::min(point.line_tiles, ceil_div(p.out_height, block.lines)),
+          .lines_outer = point.lines_outer != 0 || copies_lines,
+          .copies_lines = copies_lines,
+          .pairs = point.pairs != 0 && !half && block.pixels % 2 == 0};
 }
 
 double task_count(const ConvProblem& p, const Tiling& tiling) {
+  const Block& block = tiling.block;
   const std::int64_t lines =
-      tiling.flat ? 1 : ceil_div(ceil_div(p.out_height, tiling.lines), tiling.line_tiles);
+      block.flat ? 1 : ceil_div(ceil_div(p.out_height, block.lines), tiling.line_tiles);
   return static_cast<double>(p.batch * lines *
-                             (tiling.copies_lines ? 1 : ceil_div(p.out_blocks(), tiling.blocks)));
+                             (tiling.copies_lines ? 1 : ceil_div(p.out_blocks(), block.blocks)));
 }
 
 /// Products of tiles that one block's fold takes.
-double steps_of(const ConvProblem& p, bool by_lines) {
+double steps_of(const AmxConvProblem& p) {
   const std::int64_t line =
-      by_lines ? ceil_div(p.kernel_x * p.fold_block, amx_tile_depth) : p.kernel_x * p.fold_blocks();
+      p.by_lines ? ceil_div(p.kernel_x * p.fold_block, amx_tile_depth) : p.kernel_x * p.fold_blocks();
   return static_cast<double>(p.kernel_y * line);
 }
 
-double block_count(const ConvProblem& p, const Tiling& tiling) {
+double block_count(const ConvProblem& p, const Block& block) {
   const std::int64_t rows =
-      tiling.flat ? 1 : ceil_div(p.out_width, tiling.pixels) * ceil_div(p.out_height, tiling.lines);
-  const std::int64_t halves = tiling.half ? p.block / amx_tile_columns : 1;
-  return static_cast<double>(p.batch * rows * halves * ceil_div(p.out_blocks(), tiling.blocks));
+      block.flat ? 1 : ceil_div(p.out_width, block.pixels) * ceil_div(p.out_height, block.lines);
+  const std::int64_t halves = block.half ? p.block / amx_tile_columns : 1;
+  return static_cast<double>(p.batch * rows * halves * ceil_div(p.out_blocks(), block.blocks));
 }
 
 /// A step takes a cycle for each row of its products, or as long as its operands take from the caches, or as
 /// long as a product waits for the one before.
-double tile_cycles(const ConvProblem& p, const Machine& machine, const Tiling& tiling, bool by_lines) {
+double tile_cycles(const AmxConvProblem& p, const Machine& machine, const Block& block) {
   constexpr double latency = 36;  // and a cycle a row
   constexpr double row_load = 0.6;
   constexpr double far_load = 24;  // a tile of weights from the L2
   constexpr double middle_load = 21;
   constexpr double near_load = 9;
-  const auto rows = static_cast<double>(tiling.pixels);
-  const auto row_tiles = static_cast<double>(tiling.row_tiles());
-  const auto columns = static_cast<double>(column_tiles(p, tiling));
-  const double weight_bytes = 1024 * columns * steps_of(p, by_lines);
+  const auto rows = static_cast<double>(block.pixels);
+  const auto row_tiles = static_cast<double>(block.row_tiles());
+  const auto columns = static_cast<double>(column_tiles(p, block));
+  const double weight_bytes = 1024 * columns * steps_of(p);
   const auto l1_bytes = static_cast<double>(machine.l1_bytes);
   const double load = weight_bytes > 2.0 * l1_bytes   ? far_load
                       : weight_bytes > 0.5 * l1_bytes ? middle_load
@@ -130,51 +159,45 @@ double tile_cycles(const ConvProblem& p, const Machine& machine, const Tiling& t
   const double step =
       std::max({rows * row_tiles * columns, load * columns + row_load * rows * row_tiles, latency + rows});
   const double epilogue = 5 * rows * row_tiles * columns + 60;
-  return block_count(p, tiling) * (step * steps_of(p, by_lines) + epilogue);
+  return block_count(p, block) * (step * steps_of(p) + epilogue);
 }
 
 const std::vector<std::int64_t> line_choices = {1, 2, 4, 3};
 const std::vector<std::int64_t> pixel_choices = {16, 14, 8, 7, 12, 10, 15, 13, 11, 9, 6, 5, 4, 3, 2, 1};
 
 bool can_be_flat(const ConvProblem& p) {
-  Tiling tiling;
-  tiling.tiles = ceil_div(flat_rows(p), amx_tile_rows);
-  tiling.half = true;
-  return fits_tiles(p, tiling);
+  return fits_tiles(p, flat_block(p, true, 1));
 }
 
 /// What the model does not see. Blocks of six tiles leave two registers for what is multiplied, so that loads
 /// wait for products: measured 3 % more than blocks of four, and half as much again where another program
 /// uses the core's tiles. Four columns load more weights for a row than two: 10 % to 40 % more.
-double crowding(const ConvProblem& p, const Tiling& tiling) {
-  const std::int64_t columns = column_tiles(p, tiling);
-  return tiling.row_tiles() * columns > 4 || columns > 2 ? 1.15 : 1;
+double crowding(const ConvProblem& p, const Block& block) {
+  const std::int64_t columns = column_tiles(p, block);
+  return block.row_tiles() * columns > 4 || columns > 2 ? 1.15 : 1;
 }
 
 /// The block of tiles that the model likes best.
-Tiling best_tile(const ConvProblem& p, const Machine& machine, bool by_lines) {
-  Tiling best;
+Block best_block(const AmxConvProblem& p, const Machine& machine) {
+  Block best;
   double best_cycles = std::numeric_limits<double>::max();
-  const auto consider = [&](const Tiling& tiling, double penalty) {
-    if (!fits_tiles(p, tiling)) return;
-    const double cycles = penalty * crowding(p, tiling) * tile_cycles(p, machine, tiling, by_lines);
-    if (cycles < best_cycles) std::tie(best, best_cycles) = std::tuple(tiling, cycles);
+  const auto consider = [&](const Block& block, double penalty) {
+    if (!fits_tiles(p, block)) return;
+    const double cycles = penalty * crowding(p, block) * tile_cycles(p, machine, block);
+    if (cycles < best_cycles) std::tie(best, best_cycles) = std::tuple(block, cycles);
   };
   for (const std::int64_t pixels : up_to(p.out_width, pixel_choices)) {
     for (const std::int64_t lines : up_to(p.out_height, line_choices)) {
       for (const std::int64_t blocks : up_to(p.out_blocks(), {1, 2}))
-        consider({pixels, 1, lines, blocks, 1, false, false, false}, 1);
-      consider({pixels, 1, lines, 1, 1, true, false, false}, 1.05);
+        consider({.pixels = pixels, .lines = lines, .blocks = blocks}, 1);
+      consider({.pixels = pixels, .lines = lines, .half = true}, 1.05);
     }
   }
-  if (by_lines || !can_be_flat(p)) return best;
-  Tiling flat;
-  flat.flat = flat.half = true;
-  flat.tiles = ceil_div(flat_rows(p), amx_tile_rows);
-  flat.pixels = ceil_div(flat_rows(p), flat.tiles);
+  if (p.by_lines || !can_be_flat(p)) return best;
+  const Block flat = flat_block(p, true, 1);
   constexpr double copied_per_cycle = 4;
   const double planes = p.has_strides() ? copied_bytes(p, true) / copied_per_cycle : 0;
-  return 1.05 * tile_cycles(p, machine, flat, by_lines) + planes < best_cycles ? flat : best;
+  return 1.05 * tile_cycles(p, machine, flat) + planes < best_cycles ? flat : best;
 }
 
 /// Bytes of all filters, their blocks whole.
@@ -202,8 +225,8 @@ std::int64_t copied_line_tiles(const ConvProblem& p, const Machine& machine, std
   return ceil_div(tiles, std::max(ceil_div(tiles, most), least_tasks));
 }
 
-bool needs_copy(const ConvProblem& p, bool by_lines) {
-  return by_lines || p.padded || p.x_is_computed || !p.x_is_blocked;
+bool needs_copy(const AmxConvProblem& p) {
+  return p.by_lines || p.padded || p.x_is_computed || !p.x_is_blocked;
 }
 
 /// Of a step in straight code: a window of 3 x 3 over eight blocks of channels.
@@ -223,84 +246,90 @@ bool has_long_epilogue(const Kernel& kernel) {
   });
 }
 
-Point heuristic_point(const Kernel& kernel, const ConvProblem& p, const Machine& machine, bool by_lines) {
-  const Tiling tile = best_tile(p, machine, by_lines);
-  Point point = {{"pixels", tile.pixels},
-                 {"lines", tile.lines},
-                 {"blocks", tile.blocks},
-                 {"half", tile.half ? 1 : 0},
-                 {"flat", tile.flat ? 1 : 0},
-                 {"line_tiles", ceil_div(p.out_height, tile.lines)},
-                 {"lines_outer", 0},
-                 {"copy_source", needs_copy(p, by_lines) ? 1 : 0},
-                 {"pairs", has_long_epilogue(kernel) ? 1 : 0}};
-  while (task_count(p, tiling_of(p, point)) < 4.0 * machine.threads && point["line_tiles"] > 1)
-    point["line_tiles"] = ceil_div(point["line_tiles"], 2);
-  const std::int64_t tiles = tile.flat ? 0 : copied_line_tiles(p, machine, tile.lines);
-  if (point["copy_source"] != 0 && tiles > 0) {
-    point["copy_source"] = 2;
-    point["line_tiles"] = tiles;
+Numbers first_point(const Kernel& kernel, const AmxConvProblem& p, const Machine& machine) {
+  const Block block = best_block(p, machine);
+  Numbers point{.pixels = block.pixels,
+                .lines = block.lines,
+                .blocks = block.blocks,
+                .half = block.half ? 1 : 0,
+                .flat = block.flat ? 1 : 0,
+                .line_tiles = ceil_div(p.out_height, block.lines),
+                .copy_source = needs_copy(p) ? 1 : 0,
+                .stream_ahead = p.by_lines ? 0 : stream_distance(p),
+                .pairs = has_long_epilogue(kernel) ? 1 : 0};
+  while (task_count(p, tiling_of(p, point)) < 4.0 * machine.threads && point.line_tiles > 1)
+    point.line_tiles = ceil_div(point.line_tiles, 2);
+  const std::int64_t tiles = block.flat ? 0 : copied_line_tiles(p, machine, block.lines);
+  if (point.copy_source != 0 && tiles > 0) {
+    point.copy_source = 2;
+    point.line_tiles = tiles;
   }
   // A thread goes on with its lines, which it has copied or which are near, through all filters.
-  if (machine.threads > 1 && keeps_filters(p, machine)) point["lines_outer"] = 1;
-  point["stream_ahead"] = by_lines ? 0 : stream_distance(p);
+  if (machine.threads > 1 && keeps_filters(p, machine)) point.lines_outer = 1;
   // One step leaves nothing to run beside, with many the epilogue hardly counts.
   constexpr double most_steps = 100;
   constexpr double most_unrolled = 36;  // longer folds gain nothing by it
-  const double steps = steps_of(p, by_lines);
-  point["overlap"] = steps > 1 && steps <= most_steps ? 1 : 0;
-  point["unroll_steps"] = steps <= most_unrolled ? most_copies : 1;
+  const double steps = steps_of(p);
+  point.overlap = steps > 1 && steps <= most_steps ? 1 : 0;
+  point.unroll_steps = steps <= most_unrolled ? most_copies : 1;
   return point;
 }
 
-std::vector<Parameter> parameters_of(const Kernel& kernel, const ConvProblem& p, const Machine& machine,
-                                     bool by_lines) {
-  const Point first = heuristic_point(kernel, p, machine, by_lines);
-  const auto values = [&](const std::string& name, const std::vector<std::int64_t>& choices) {
-    return Parameter{name, starting_with(first.at(name), choices)};
-  };
-  const std::vector<std::int64_t> no_or_yes = {0, 1};
-  const std::int64_t tiles = ceil_div(p.out_height, first.at("lines"));
-  const bool must_copy = needs_copy(p, by_lines);
-  const bool flat = !by_lines && can_be_flat(p);
-  return {
-      values("pixels", up_to(p.out_width, pixel_choices)),
-      values("lines", up_to(p.out_height, line_choices)),
-      values("blocks", up_to(p.out_blocks(), {1, 2})),
-      values("half", no_or_yes),
-      values("flat", flat ? no_or_yes : std::vector<std::int64_t>{0}),
-      values("line_tiles", up_to(tiles, {1, 2, 4, 8, tiles})),
-      values("lines_outer", no_or_yes),
-      values("copy_source", must_copy ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{0, 1, 2}),
-      values("stream_ahead", by_lines ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, 1, 2}),
-      values("overlap", no_or_yes),
-      values("unroll_steps", {most_copies, 9, 1}),
-      values("pairs", no_or_yes)};
+/// A kernel of either space, as it was read.
+struct AmxConv {
+  const Kernel& kernel;
+  const Machine& machine;
+  AmxConvProblem p;
+  Numbers heuristic;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] double cost(const Numbers& point) const;
+};
+
+std::vector<Range<Numbers>> AmxConv::ranges() const {
+  const auto range = ranges_from(heuristic);
+  const std::vector<std::int64_t> no_or_yes = {0, 1}, only_no = {0}, up_to_two = {0, 1, 2};
+  const std::int64_t tiles = ceil_div(p.out_height, heuristic.lines);
+  using N = Numbers;
+  return {range("pixels", &N::pixels, up_to(p.out_width, pixel_choices)),
+          range("lines", &N::lines, up_to(p.out_height, line_choices)),
+          range("blocks", &N::blocks, up_to(p.out_blocks(), {1, 2})),
+          range("half", &N::half, no_or_yes),
+          range("flat", &N::flat, !p.by_lines && can_be_flat(p) ? no_or_yes : only_no),
+          range("line_tiles", &N::line_tiles, up_to(tiles, {1, 2, 4, 8, tiles})),
+          range("lines_outer", &N::lines_outer, no_or_yes),
+          range("copy_source", &N::copy_source, needs_copy(p) ? std::vector<std::int64_t>{1, 2} : up_to_two),
+          range("stream_ahead", &N::stream_ahead, p.by_lines ? only_no : up_to_two),
+          range("overlap", &N::overlap, no_or_yes),
+          range("unroll_steps", &N::unroll_steps, {most_copies, 9, 1}),
+          range("pairs", &N::pairs, no_or_yes)};
 }
 
 /// A block's filters meet all images before the next ones come, where filters pass by but images stay.
 bool takes_images_inside(const ConvProblem& p, const Machine& machine, const Tiling& tiling) {
   return p.batch > 1 && !tiling.lines_outer && !keeps_filters(p, machine) &&
-         copied_bytes(p, tiling.flat) <= 0.75 * static_cast<double>(machine.l2_bytes);
+         copied_bytes(p, tiling.block.flat) <= 0.75 * static_cast<double>(machine.l2_bytes);
 }
 
 void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& tiling,
                   const Machine& machine) {
+  const Block& block = tiling.block;
   std::string channels = "d0";
-  writer.add("{}.split(d3, b, q, {}, TailStrategy::ShiftInwards);", out, tiling.blocks);
-  if (tiling.half) {
+  writer.add("{}.split(d3, b, q, {}, TailStrategy::ShiftInwards);", out, block.blocks);
+  if (block.half) {
     writer.add("{}.split(d0, h, c, {}, TailStrategy::RoundUp);", out, amx_tile_columns);
     channels = "c";
   }
-  const std::string halves = tiling.half ? "h, " : "";
-  if (tiling.flat) {
+  const std::string halves = block.half ? "h, " : "";
+  if (block.flat) {
     const char* tasks = tiling.images_inside ? "d4, b" : "b, d4";
     writer.add("{}.reorder({}, d1, d2, q, {}{}).vectorize({});", out, channels, halves, tasks, channels);
     if (machine.threads > 1) writer.add("{}.fuse({}, task1).parallel(task1);", out, tasks);
     return;
   }
-  writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.pixels);
-  writer.add("{}.split(d2, l, j, {}, TailStrategy::ShiftInwards);", out, tiling.lines);
+  writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, block.pixels);
+  writer.add("{}.split(d2, l, j, {}, TailStrategy::ShiftInwards);", out, block.lines);
   writer.add("{}.split(l, ll, l, {}, TailStrategy::GuardWithIf);", out, tiling.line_tiles);
   const char* tasks = tiling.lines_outer ? "b, ll" : tiling.images_inside ? "ll, d4" : "ll, b";
   const char* outermost = tiling.images_inside ? "b" : "d4";
@@ -309,43 +338,43 @@ void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& 
     channels += ", u";
   }
   writer.add("{}.reorder({}, i, j, q, t, l, {}{}, {}).vectorize({});", out, channels, halves, tasks,
-             outermost, tiling.half ? "c" : "d0");
+             outermost, block.half ? "c" : "d0");
   if (tiling.copies_lines && machine.threads > 1)
     writer.add("{}.fuse(ll, d4, task1).parallel(task1);", out);
   else if (machine.threads > 1)
     writer.add("{}.fuse({}, task1).fuse(task1, {}, task2).parallel(task2);", out, tasks, outermost);
 }
 
-void write_fold(ScheduleWriter& writer, const ConvProblem& p, const std::string& fold, const std::string& out,
-                const Tiling& tiling, const Machine& machine, bool by_lines, const Point& point) {
-  const std::int64_t channels = tiling.half ? amx_tile_columns : p.block;
+void write_fold(ScheduleWriter& writer, const AmxConvProblem& p, const std::string& fold,
+                const std::string& out, const Tiling& tiling, const Machine& machine, const Numbers& point) {
+  const Block& block = tiling.block;
+  const std::int64_t channels = block.half ? amx_tile_columns : p.block;
   // Of write_output, where loops are joined.
-  const char* block = machine.threads > 1 ? "task1" : tiling.images_inside ? "d4" : "b";
-  const char* at = tiling.flat ? (tiling.half ? "h" : block) : "t";
+  const char* blocks = machine.threads > 1 ? "task1" : tiling.images_inside ? "d4" : "b";
+  const char* at = block.flat ? (block.half ? "h" : blocks) : "t";
   writer.add("{}.compute_at({}, {}).store_in(MemoryType::Stack);", fold, out, at);
-  const char* rows = tiling.flat ? "f" : "d1";
+  const char* rows = block.flat ? "f" : "d1";
   writer.add("{}.bound_extent(d0, {}).bound_extent({}, {});", fold, channels, rows,
-             tiling.pixels * tiling.tiles);
+             block.pixels * block.tiles);
   writer.add("{}.vectorize(d0, {});", fold, amx_tile_columns);
-  const std::string window = by_lines ? "r2, r3" : "r2, r3, r4";
+  const std::string window = p.by_lines ? "r2, r3" : "r2, r3, r4";
   writer.add("{}.update(0).split(d0, c, v, {}, TailStrategy::RoundUp);", fold, amx_tile_columns);
-  if (tiling.flat) writer.add("{}.update(0).split(f, s, i, {}, TailStrategy::RoundUp);", fold, tiling.pixels);
-  writer.add("{}.update(0).reorder(r0, r1, v, {}, {}, c, {}, d3, d4);", fold, tiling.flat ? "i" : "d1",
-             window, tiling.flat ? "s" : "d2");
+  if (block.flat) writer.add("{}.update(0).split(f, s, i, {}, TailStrategy::RoundUp);", fold, block.pixels);
+  writer.add("{}.update(0).reorder(r0, r1, v, {}, {}, c, {}, d3, d4);", fold, block.flat ? "i" : "d1", window,
+             block.flat ? "s" : "d2");
   writer.add("{}.update(0).{}();", fold, amx_tiles_directive);
-  if (get(point, "overlap") != 0) writer.add("{}.{}();", fold, overlap_epilogue_directive);
-  if (const std::int64_t copies = get(point, "unroll_steps"); copies > 1)
-    writer.add("{}.{}({});", fold, unroll_steps_directive, copies);
+  if (point.overlap != 0) writer.add("{}.{}();", fold, overlap_epilogue_directive);
+  if (point.unroll_steps > 1) writer.add("{}.{}({});", fold, unroll_steps_directive, point.unroll_steps);
 }
 
-void write_source(ScheduleWriter& writer, const ConvProblem& p, const std::string& name,
-                  const std::string& out, const Tiling& tiling, const Machine& machine, bool by_lines) {
+void write_source(ScheduleWriter& writer, const AmxConvProblem& p, const std::string& name,
+                  const std::string& out, const Tiling& tiling, const Machine& machine) {
   const bool parallel = machine.threads > 1 && !tiling.copies_lines;
-  const std::string source = name + (tiling.flat ? "_flat" : "_in");
+  const std::string source = name + (tiling.block.flat ? "_flat" : "_in");
   const std::string place = tiling.copies_lines
                                 ? fmt::format("compute_at({}, {})", out, machine.threads > 1 ? "task1" : "ll")
                                 : "compute_root()";
-  if (by_lines) {
+  if (p.by_lines) {
     // Lines of a channel are read in vectors, and stored with the other channels between.
     writer.add("{}.{}.split(e, x, c, {}, TailStrategy::RoundUp);", source, place, p.fold_block);
     writer.add("{}.reorder(c, x, y, d4).unroll(c).vectorize(x, {}, TailStrategy::RoundUp);", source,
@@ -353,88 +382,69 @@ void write_source(ScheduleWriter& writer, const ConvProblem& p, const std::strin
     if (parallel) writer.add("{}.parallel(y);", source);
     return;
   }
-  if (!tiling.flat && !tiling.copies_lines) return write_conv_source(writer, p, source, machine);
+  if (!tiling.block.flat && !tiling.copies_lines) return write_conv_source(writer, p, source, machine);
   writer.add("{}.{};", source, place);
-  if (p.x_is_blocked || tiling.flat)
+  if (p.x_is_blocked || tiling.block.flat)
     writer.add("{}.vectorize(d0);", source);
   else
     writer.add("{}.reorder(d0, d1, d2, d3, d4).unroll(d0);", source);
   if (parallel) writer.add("{}.parallel(d3);", source);
 }
 
-Candidate candidate_at(const Kernel& kernel, const ConvProblem& p, const Machine& machine, const Point& point,
-                       bool by_lines) {
+Candidate AmxConv::at(const Numbers& point) const {
   Tiling tiling = tiling_of(p, point);
+  const Block& block = tiling.block;
   tiling.images_inside = takes_images_inside(p, machine, tiling);
-  if (!fits_tiles(p, tiling)) {
-    throw UnsupportedError("{} x {} tiles do not fit {} tile registers", tiling.row_tiles(),
-                           column_tiles(p, tiling), amx_register_count);
+  if (!fits_tiles(p, block)) {
+    throw UnsupportedError("{} x {} tiles do not fit {} tile registers", block.row_tiles(),
+                           column_tiles(p, block), amx_register_count);
   }
   const std::string out = output_stage(kernel, p.output);
   const std::string& name = kernel.body.value(p.anchor).name;
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine);
-  write_fold(writer, p, name + "_fold", out, tiling, machine, by_lines, point);
-  if (tiling.flat || get(point, "copy_source") != 0)
-    write_source(writer, p, name, out, tiling, machine, by_lines);
-  if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0) {
+  write_fold(writer, p, name + "_fold", out, tiling, machine, point);
+  if (block.flat || point.copy_source != 0) write_source(writer, p, name, out, tiling, machine);
+  if (point.stream_ahead > 0) {
     const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
     const char* lines = tiling.images_inside ? "d4" : "ll";
-    const char* loop = tiling.flat ? (tiling.half ? "h" : "d1") : repeats_lines ? lines : "l";
-    write_stream(writer, kernel, p.weight, out, loop, distance);
+    const char* loop = block.flat ? (block.half ? "h" : "d1") : repeats_lines ? lines : "l";
+    write_stream(writer, kernel, p.weight, out, loop, point.stream_ahead);
   }
-  if (by_lines) return {Form{"conv_lines", {}}, writer.take()};
-  return {Form{"conv_tiles", {{"flat", tiling.flat ? 1 : 0}}}, writer.take()};
+  if (p.by_lines) return {Form{"conv_lines", {}}, writer.take()};
+  return {Form{"conv_tiles", {{"flat", block.flat ? 1 : 0}}}, writer.take()};
 }
 
-double cost_of(const ConvProblem& p, const Machine& machine, const Point& point, bool by_lines) {
+double AmxConv::cost(const Numbers& point) const {
   const Tiling tiling = tiling_of(p, point);
-  double cycles = tile_cycles(p, machine, tiling, by_lines);
+  double cycles = tile_cycles(p, machine, tiling.block);
   constexpr double bytes_per_cycle = 8;
-  if (tiling.flat || get(point, "copy_source") != 0)
-    cycles += copied_bytes(p, tiling.flat) * (p.x_is_blocked ? 2.0 : 6.0) / bytes_per_cycle;
+  if (tiling.block.flat || point.copy_source != 0)
+    cycles += copied_bytes(p, tiling.block.flat) * (p.x_is_blocked ? 2.0 : 6.0) / bytes_per_cycle;
   const double tasks = task_count(p, tiling);
   constexpr double task_cycles = 600;
   return seconds_per_cycle / machine.threads *
          (cycles * imbalance(tasks, machine.threads) + task_cycles * tasks);
 }
 
-template <bool by_lines>
-Reading<ConvProblem> read(const Kernel& kernel) {
-  return by_lines ? read_conv_lines(kernel) : read_conv_tiles(kernel);
+Binding bind_read(const Kernel& kernel, const Machine& machine, const Reading<ConvProblem>& reading,
+                  bool by_lines) {
+  if (!reading.refusal.empty()) return {reading.refusal};
+  if (!machine.amx) return {"the processor has no AMX, or the system does not let programs use it"};
+  const AmxConvProblem problem{reading.problem, by_lines};
+  return bind_space(AmxConv{kernel, machine, problem, first_point(kernel, problem, machine)});
 }
 
-template <bool by_lines>
-Space space_named(const char* name) {
-  return {
-      .name = name,
-      .refuses = [](const Kernel& kernel, const Machine& machine) -> std::string {
-        std::string refusal = read<by_lines>(kernel).refusal;
-        if (!refusal.empty()) return refusal;
-        return machine.amx ? "" : "the processor has no AMX, or the system does not let programs use it";
-      },
-      .parameters =
-          [](const Kernel& kernel, const Machine& machine) {
-            return parameters_of(kernel, read<by_lines>(kernel).problem, machine, by_lines);
-          },
-      .heuristic =
-          [](const Kernel& kernel, const Machine& machine) {
-            return heuristic_point(kernel, read<by_lines>(kernel).problem, machine, by_lines);
-          },
-      .at =
-          [](const Kernel& kernel, const Machine& machine, const Point& point) {
-            return candidate_at(kernel, read<by_lines>(kernel).problem, machine, point, by_lines);
-          },
-      .cost =
-          [](const Kernel& kernel, const Machine& machine, const Point& point) {
-            return cost_of(read<by_lines>(kernel).problem, machine, point, by_lines);
-          },
-  };
+Binding bind_tiles(const Kernel& kernel, const Machine& machine) {
+  return bind_read(kernel, machine, read_conv_tiles(kernel), false);
+}
+Binding bind_lines(const Kernel& kernel, const Machine& machine) {
+  return bind_read(kernel, machine, read_conv_lines(kernel), true);
 }
 
 }  // namespace
 
-const Space conv_amx_space = space_named<false>("conv_amx");
-const Space conv_lines_amx_space = space_named<true>("conv_lines_amx");
+const Space conv_amx_space = {"conv_amx", bind_tiles};
+const Space conv_lines_amx_space = {"conv_lines_amx", bind_lines};
 
 }  // namespace sylvite

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/problems.h"
+#include "schedules/bind_space.h"
 #include "schedules/spaces/conv_source.h"
 #include "schedules/spaces/register_tile.h"
 #include "schedules/spaces/spaces.h"
@@ -22,6 +23,15 @@
 namespace sylvite {
 namespace {
 
+struct Numbers {
+  std::int64_t pixels = 1;
+  std::int64_t row_pixels = 1;
+  std::int64_t blocks = 1;
+  std::int64_t lines = 1;
+  std::int64_t copy_source = 0;
+};
+
+/// A point's numbers, clamped to the problem's extents.
 struct Tiling {
   std::int64_t pixels;
   std::int64_t row_pixels;
@@ -34,11 +44,10 @@ std::int64_t row_width(const ConvProblem& second) {
   return (second.out_width - 1) * second.stride_x + (second.kernel_x - 1) * second.dilation_x + 1;
 }
 
-Tiling tiling_of(const ConvRowsProblem& problem, const Point& point) {
-  return {std::min(get(point, "pixels"), problem.second.out_width),
-          std::min(get(point, "row_pixels"), row_width(problem.second)),
-          std::min(get(point, "blocks"), problem.second.out_blocks()),
-          std::min(get(point, "lines"), problem.second.out_height)};
+Tiling tiling_of(const ConvRowsProblem& problem, const Numbers& point) {
+  return {
+      std::min(point.pixels, problem.second.out_width), std::min(point.row_pixels, row_width(problem.second)),
+      std::min(point.blocks, problem.second.out_blocks()), std::min(point.lines, problem.second.out_height)};
 }
 
 RegisterTile row_tile(const ConvRowsProblem& problem, const Tiling& tiling) {
@@ -75,7 +84,7 @@ bool needs_copy(const ConvProblem& first) {
   return first.padded || first.x_is_computed || !first.x_is_blocked;
 }
 
-Point heuristic_point(const ConvRowsProblem& problem, const Machine& machine) {
+Numbers first_point(const ConvRowsProblem& problem, const Machine& machine) {
   const ConvProblem& second = problem.second;
   Tiling best{1, 1, 1, 1};
   double best_cycles = row_cycles(problem, machine, best) + line_cycles(problem, machine, best);
@@ -93,23 +102,32 @@ Point heuristic_point(const ConvRowsProblem& problem, const Machine& machine) {
   const std::int64_t others = second.batch * ceil_div(second.out_blocks(), best.blocks);
   const std::int64_t threads = machine.threads;
   const std::int64_t least = threads > 1 ? std::max(2 * threads, ceil_div(4 * threads, others)) : 2;
-  return {{"pixels", best.pixels},
-          {"row_pixels", best.row_pixels},
-          {"blocks", best.blocks},
-          {"lines", tiles_in_task(second.out_height, least)},
-          {"copy_source", needs_copy(problem.first) ? 1 : 0}};
+  return {.pixels = best.pixels,
+          .row_pixels = best.row_pixels,
+          .blocks = best.blocks,
+          .lines = tiles_in_task(second.out_height, least),
+          .copy_source = needs_copy(problem.first) ? 1 : 0};
 }
 
-std::vector<Parameter> parameters_of(const ConvRowsProblem& problem, const Machine& machine) {
-  const Point first = heuristic_point(problem, machine);
+struct ConvRows {
+  const Kernel& kernel;
+  const Machine& machine;
+  ConvRowsProblem problem;
+  Numbers heuristic;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] double cost(const Numbers& point) const;
+};
+
+std::vector<Range<Numbers>> ConvRows::ranges() const {
   const ConvProblem& second = problem.second;
-  const auto values = [&](const std::string& name, const std::vector<std::int64_t>& choices) {
-    return Parameter{name, starting_with(first.at(name), choices)};
-  };
-  return {values("row_pixels", up_to(row_width(second), row_choices)),
-          values("blocks", up_to(second.out_blocks(), {2, 1, 3})),
-          values("lines", up_to(second.out_height, {14, 7, 28, 4, 56, 2})),
-          values("pixels", up_to(second.out_width, pixel_choices)), values("copy_source", {0, 1})};
+  const auto range = ranges_from(heuristic);
+  return {range("row_pixels", &Numbers::row_pixels, up_to(row_width(second), row_choices)),
+          range("blocks", &Numbers::blocks, up_to(second.out_blocks(), {2, 1, 3})),
+          range("lines", &Numbers::lines, up_to(second.out_height, {14, 7, 28, 4, 56, 2})),
+          range("pixels", &Numbers::pixels, up_to(second.out_width, pixel_choices)),
+          range("copy_source", &Numbers::copy_source, {0, 1})};
 }
 
 /// The loop that is one task: all of them in parallel, or the innermost.
@@ -140,8 +158,7 @@ void write_rows(ScheduleWriter& writer, const ConvProblem& first, const Tiling& 
   if (first.fold_block <= unrolled_channels) writer.add("{}.update(0).unroll(r0);", fold);
 }
 
-Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const ConvRowsProblem problem = read_conv_rows(kernel).problem;
+Candidate ConvRows::at(const Numbers& point) const {
   const Tiling tiling = tiling_of(problem, point);
   if (!has_room(problem, machine, tiling)) {
     throw UnsupportedError("{} pixels of {} blocks, or a window of {}, do not fit {} vector registers",
@@ -155,12 +172,11 @@ Candidate candidate_at(const Kernel& kernel, const Machine& machine, const Point
   write_second(writer, problem.second, second + "_fold", out);
   writer.add("{}_in.store_at({}, {}).compute_at({}, l);", second, out, task, out);
   write_rows(writer, problem.first, tiling, first + "_fold", second + "_in");
-  if (get(point, "copy_source") != 0) write_conv_source(writer, problem.first, first + "_in", machine);
+  if (point.copy_source != 0) write_conv_source(writer, problem.first, first + "_in", machine);
   return {Form{"conv_rows", {}}, writer.take()};
 }
 
-double cost_at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const ConvRowsProblem problem = read_conv_rows(kernel).problem;
+double ConvRows::cost(const Numbers& point) const {
   const ConvProblem& second = problem.second;
   const Tiling tiling = tiling_of(problem, point);
   const std::int64_t rows_in_task =
@@ -168,28 +184,21 @@ double cost_at(const Kernel& kernel, const Machine& machine, const Point& point)
   const auto parts = static_cast<double>(second.batch * ceil_div(second.out_height, tiling.lines));
   double cycles = parts * (static_cast<double>(rows_in_task) * row_cycles(problem, machine, tiling) +
                            static_cast<double>(tiling.lines) * line_cycles(problem, machine, tiling));
-  if (get(point, "copy_source") == 0 && needs_copy(problem.first)) cycles *= 1.5;
+  if (point.copy_source == 0 && needs_copy(problem.first)) cycles *= 1.5;
   const double tasks = task_count(problem, tiling);
   constexpr double task_cycles = 1000;
   return seconds_per_cycle / machine.threads *
          (cycles * imbalance(tasks, machine.threads) + task_cycles * tasks);
 }
 
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  const Reading<ConvRowsProblem> reading = read_conv_rows(kernel);
+  if (!reading.refusal.empty()) return {reading.refusal};
+  return bind_space(ConvRows{kernel, machine, reading.problem, first_point(reading.problem, machine)});
+}
+
 }  // namespace
 
-const Space conv_rows_space = {
-    .name = "conv_rows",
-    .refuses = [](const Kernel& kernel, const Machine&) { return read_conv_rows(kernel).refusal; },
-    .parameters =
-        [](const Kernel& kernel, const Machine& machine) {
-          return parameters_of(read_conv_rows(kernel).problem, machine);
-        },
-    .heuristic =
-        [](const Kernel& kernel, const Machine& machine) {
-          return heuristic_point(read_conv_rows(kernel).problem, machine);
-        },
-    .at = candidate_at,
-    .cost = cost_at,
-};
+const Space conv_rows_space = {"conv_rows", bind};
 
 }  // namespace sylvite

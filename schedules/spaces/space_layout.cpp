@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "schedules/spaces/loop_nest.h"
+#include "schedules/spaces/spaces.h"
 
 // Space layout_tiles: channels that lie in blocks become planes, or planes blocks. A tile of channels by
 // pixels is read along the one and written along the other: registers are interleaved, where `pointwise`
@@ -52,23 +53,32 @@ std::string refuses(const Kernel& kernel, const Machine& machine) {
   return "";
 }
 
-/// As measured: interleaves of four pixels are the cheapest for 16 bits, of eight for 32.
-Point heuristic(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  const bool by_eight = is_wide(facts, machine) && line_of(kernel) >= 8;
-  return {{"channels", least_channels},
-          {"pixels", by_eight ? 8 : least_pixels},
-          {"tasks", task_count(facts, machine, 1) > 0 ? 1 : 0}};
-}
+struct Numbers {
+  std::int64_t channels = least_channels;
+  std::int64_t pixels = least_pixels;
+  std::int64_t tasks = 0;
+};
 
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  const Point first = heuristic(kernel, machine);
-  Parameter channels{"channels", {least_channels}};
+struct LayoutTiles {
+  const Kernel& kernel;
+  const Machine& machine;
+  KernelFacts facts;
+  Numbers heuristic;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] double cost(const Numbers& point) const {
+    return vector_seconds(2 * facts.work, machine, point.tasks > 0 ? machine.threads : 1);
+  }
+};
+
+std::vector<Range<Numbers>> LayoutTiles::ranges() const {
+  Range<Numbers> channels{"channels", &Numbers::channels, {least_channels}};
   if (block_of(kernel) % 16 == 0) channels.values.push_back(16);
-  Parameter pixels{"pixels", {first.at("pixels")}};
-  if (line_of(kernel) >= 8) pixels.values.push_back(first.at("pixels") == 8 ? 4 : 8);
-  Parameter tasks{"tasks", {first.at("tasks")}};
-  if (first.at("tasks") > 0) tasks.values.push_back(0);
+  Range<Numbers> pixels{"pixels", &Numbers::pixels, {heuristic.pixels}};
+  if (line_of(kernel) >= 8) pixels.values.push_back(heuristic.pixels == 8 ? 4 : 8);
+  Range<Numbers> tasks{"tasks", &Numbers::tasks, {heuristic.tasks}};
+  if (heuristic.tasks > 0) tasks.values.push_back(0);
   return {channels, pixels, tasks};
 }
 
@@ -79,8 +89,7 @@ std::vector<std::string> loops_between(int first, int last) {
   return names;
 }
 
-Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
+Candidate LayoutTiles::at(const Numbers& point) const {
   const std::string& out = facts.output;
   const std::string tile = kernel.body.value(kernel.body.outputs.front()).name + "_tile";
   const bool to_blocks = makes_blocks(kernel);
@@ -88,8 +97,7 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   // d0 and d1 are channels of a block and pixels, or d0 pixels and the last but the batch channels.
   const int line = to_blocks ? 1 : 0;
   const int channel = to_blocks ? 0 : rank - 2;
-  const std::int64_t pixels = point.at("pixels");
-  const std::int64_t channels = point.at("channels");
+  const auto [channels, pixels, tasks] = point;
   ScheduleWriter writer;
   const auto split = [&](int d, const char* name, std::int64_t factor, const char* tail) {
     const bool is_whole = facts.extents.at(static_cast<std::size_t>(d)) % factor == 0;
@@ -105,7 +113,7 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
     outer.insert(outer.end(), {"c", fmt::format("d{}", rank - 1)});
     writer.add("{}.reorder(xi, ci, x, {}).vectorize(xi).unroll(ci);", out, fmt::join(outer, ", "));
   }
-  if (point.at("tasks") > 0) writer.parallelize(out, outer);
+  if (tasks > 0) writer.parallelize(out, outer);
   writer.add("{}.compute_at({}, {}).store_in(MemoryType::Stack);", tile, out, to_blocks ? "c" : "x");
   writer.add("{}.bound_extent(d{}, {}).bound_extent(d{}, {}).align_bounds(d{}, {});", tile, line, pixels,
              channel, channels, channel, channels);
@@ -114,13 +122,20 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   return {Form{"tiles", {}}, writer.take()};
 }
 
-double cost(const Kernel& kernel, const Machine& machine, const Point& point) {
-  return vector_seconds(2 * facts_of(kernel, machine).work, machine,
-                        point.at("tasks") > 0 ? machine.threads : 1);
+/// As measured: interleaves of four pixels are the cheapest for 16 bits, of eight for 32.
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuses(kernel, machine); !refusal.empty()) return {refusal};
+  const KernelFacts facts = facts_of(kernel, machine);
+  const bool by_eight = is_wide(facts, machine) && line_of(kernel) >= 8;
+  return bind_space(LayoutTiles{
+      kernel,
+      machine,
+      facts,
+      {.pixels = by_eight ? 8 : least_pixels, .tasks = task_count(facts, machine, 1) > 0 ? 1 : 0}});
 }
 
 }  // namespace
 
-const Space layout_tiles_space = {"layout_tiles", refuses, parameters, heuristic, at, cost};
+const Space layout_tiles_space = {"layout_tiles", bind};
 
 }  // namespace sylvite

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
 #include "schedules/spaces/matmul_loops.h"
+#include "schedules/spaces/spaces.h"
 
 // Spaces matmul_panels and matmul_activations: the loops of matmul_loops.h, with a tile in vector registers.
 // With `slab`, matmul_panels folds k in slices of so many steps: a slice of the panels stays in the L1 for
@@ -67,40 +68,22 @@ std::int64_t sliced_steps(const MatmulProblem& problem, const Machine& machine, 
 }
 
 /// Tasks of a panel and all rows.
-void set_slices(const MatmulProblem& problem, const RegisterTile& tile, std::int64_t slab, Point& point) {
-  point["slab"] = slab;
-  point["row_tiles"] = ceil_div(problem.m, tile.rows);
-  point["panel_groups"] = 1;
-  point["rows_outer"] = 0;
-  point["unroll_k"] = 4;
+void set_slices(const MatmulProblem& problem, const RegisterTile& tile, std::int64_t slab,
+                MatmulPoint& point) {
+  point.slab = slab;
+  point.row_tiles = ceil_div(problem.m, tile.rows);
+  point.panel_groups = 1;
+  point.rows_outer = 0;
+  point.unroll_k = 4;
 }
 
-Point heuristic_point(const MatmulProblem& problem, const Machine& machine) {
+MatmulPoint tiled_point(const MatmulProblem& problem, const Machine& machine) {
   const RegisterTile tile = best_tile(problem, machine);
-  Point point = {{"rows", tile.rows},
-                 {"panels", tile.panels},
-                 {"unroll_k", 1},
-                 {"copy_a", problem.a_is_computed ? 1 : 0}};
+  MatmulPoint point{.rows = tile.rows, .panels = tile.panels, .copy_a = problem.a_is_computed ? 1 : 0};
   set_blocking(problem, machine, tile, point);
-  point["slab"] = sliced_steps(problem, machine, tile);
-  if (point["slab"] > 0) set_slices(problem, tile, point["slab"], point);
+  if (const std::int64_t slab = sliced_steps(problem, machine, tile); slab > 0)
+    set_slices(problem, tile, slab, point);
   return point;
-}
-
-std::vector<Parameter> tiling_parameters(const MatmulProblem& problem, const Machine& machine) {
-  const Point first = heuristic_point(problem, machine);
-  std::vector<Parameter> parameters = {
-      {"rows", starting_with(first.at("rows"), up_to(problem.m, row_choices))},
-      {"panels", starting_with(first.at("panels"), up_to(panel_count(problem), panel_choices))}};
-  for (Parameter& parameter : blocking_parameters(problem, first)) parameters.push_back(std::move(parameter));
-  parameters.push_back({"unroll_k", starting_with(first.at("unroll_k"), {1, 2, 4})});
-  std::vector<std::int64_t> slabs = {0};
-  for (const std::int64_t steps : slab_choices) {
-    const bool divides = problem.k % steps == 0 && problem.k > steps;
-    if (has_small_tiles(machine) && can_slice(problem) && divides) slabs.push_back(steps);
-  }
-  parameters.push_back({"slab", starting_with(first.at("slab"), slabs)});
-  return parameters;
 }
 
 void write_fold(ScheduleWriter& writer, const std::string& fold, const std::string& out,
@@ -130,22 +113,62 @@ void write_slices(ScheduleWriter& writer, const std::string& fold, const std::st
   if (unroll_k > 1) writer.add("{}.update(0).unroll(r0, {});", fold, unroll_k);
 }
 
-Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const MatmulProblem& problem,
-                          const Point& point, const std::string& form) {
+/// A kernel of either space, as it was read.
+struct TiledMatmul {
+  const Kernel& kernel;
+  const Machine& machine;
+  MatmulProblem problem;
+  bool has_weight;  ///< on the right: matmul_panels
+  MatmulPoint heuristic;
+
+  [[nodiscard]] std::vector<Range<MatmulPoint>> ranges() const;
+  [[nodiscard]] Candidate at(const MatmulPoint& point) const;
+  [[nodiscard]] double cost(const MatmulPoint& point) const;
+};
+
+/// Reading b as it lies needs whole panels of neighbouring columns, and no pairs.
+bool can_read_in_place(const Kernel& kernel, const MatmulProblem& problem) {
+  return problem.pair() == 1 && problem.n % panel_width == 0 &&
+         kernel.body.value(problem.b).producer == no_node;
+}
+
+std::vector<Range<MatmulPoint>> TiledMatmul::ranges() const {
+  using P = MatmulPoint;
+  const MatmulPoint& first = heuristic;
+  std::vector<Range<P>> ranges = {
+      {"rows", &P::rows, starting_with(first.rows, up_to(problem.m, row_choices))},
+      {"panels", &P::panels, starting_with(first.panels, up_to(panel_count(problem), panel_choices))}};
+  for (Range<P>& range : blocking_ranges(problem, first)) ranges.push_back(std::move(range));
+  ranges.push_back({"unroll_k", &P::unroll_k, starting_with(first.unroll_k, {1, 2, 4})});
+  std::vector<std::int64_t> slabs = {0};
+  for (const std::int64_t steps : slab_choices) {
+    const bool divides = problem.k % steps == 0 && problem.k > steps;
+    if (has_small_tiles(machine) && can_slice(problem) && divides) slabs.push_back(steps);
+  }
+  ranges.push_back({"slab", &P::slab, starting_with(first.slab, slabs)});
+  if (has_weight) {
+    ranges.push_back(stream_range());
+  } else {
+    const bool in_place = can_read_in_place(kernel, problem);
+    ranges.push_back(
+        {"pack_b", &P::pack_b, in_place ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{1}});
+  }
+  return ranges;
+}
+
+Candidate TiledMatmul::at(const MatmulPoint& point) const {
   const MatmulTiling tiling = tiling_of(problem, point);
-  const std::int64_t unroll_k = get(point, "unroll_k");
   if (!fits_registers(machine, tiling.tile)) {
     throw UnsupportedError("{} rows of {} panels do not fit {} vector registers", tiling.tile.rows,
                            tiling.tile.panels, machine.vector_registers);
   }
-  if (unroll_k > 1 && problem.fold_steps() % unroll_k != 0)
-    throw UnsupportedError("the {} steps of k are no multiple of {}", problem.fold_steps(), unroll_k);
-  const std::int64_t slab = optional(point, "slab");
-  if (slab > 0 && (get(point, "copy_a") != 0 || !can_slice(problem)))
+  if (point.unroll_k > 1 && problem.fold_steps() % point.unroll_k != 0)
+    throw UnsupportedError("the {} steps of k are no multiple of {}", problem.fold_steps(), point.unroll_k);
+  if (point.slab > 0 && (point.copy_a != 0 || !can_slice(problem)))
     throw UnsupportedError("slices of k are for weights of f32, and rows that are read as they lie");
   constexpr std::int64_t most_sums = 1 << 14;  // on the stack of a thread
   if (const std::int64_t sums = tiling.row_tiles * tiling.tile.rows * tiling.tile.panels * panel_width;
-      slab > 0 && sums > most_sums) {
+      point.slab > 0 && sums > most_sums) {
     throw UnsupportedError("{} sums of slices exceed {}", sums, most_sums);
   }
   const std::string out = output_stage(kernel, problem.output);
@@ -154,19 +177,20 @@ Candidate tiled_candidate(const Kernel& kernel, const Machine& machine, const Ma
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine, batch);
   writer.add("{}.unroll(i);", out);
-  if (slab > 0)
-    write_slices(writer, name + "_fold", out, tiling, unroll_k);
+  if (point.slab > 0)
+    write_slices(writer, name + "_fold", out, tiling, point.unroll_k);
   else
-    write_fold(writer, name + "_fold", out, tiling, problem, unroll_k, batch);
-  if (get(point, "copy_a") != 0 || problem.scales != no_value) write_left(writer, name, machine, problem);
-  if (form == "matmul_activations" && get(point, "pack_b") != 0)
-    write_panels(writer, name + "_panels", machine, problem, batch);
-  if (const std::int64_t distance = optional(point, "stream_ahead"); distance > 0)
-    write_stream(writer, kernel, problem.weight, out, slab > 0 ? "g" : "t", distance);
-  return {slab > 0 ? Form{form, {{"slab", slab}}} : Form{form, {}}, writer.take()};
+    write_fold(writer, name + "_fold", out, tiling, problem, point.unroll_k, batch);
+  if (point.copy_a != 0 || problem.scales != no_value) write_left(writer, name, machine, problem);
+  if (!has_weight && point.pack_b != 0) write_panels(writer, name + "_panels", machine, problem, batch);
+  if (point.stream_ahead > 0)
+    write_stream(writer, kernel, problem.weight, out, point.slab > 0 ? "g" : "t", point.stream_ahead);
+  Form form{has_weight ? "matmul_panels" : "matmul_activations", {}};
+  if (point.slab > 0) form.parameters["slab"] = point.slab;
+  return {form, writer.take()};
 }
 
-double tiled_cost(const MatmulProblem& problem, const Machine& machine, const Point& point) {
+double TiledMatmul::cost(const MatmulPoint& point) const {
   const MatmulTiling tiling = tiling_of(problem, point);
   const double cycles = tile_cycles(problem, machine, tiling.tile);
   const double tasks = task_count(problem, tiling);
@@ -179,89 +203,38 @@ double tiled_cost(const MatmulProblem& problem, const Machine& machine, const Po
       (right_bytes > static_cast<double>(machine.l2_bytes) / 2 ? std::min(passes, 8.0) : 1.0);
   constexpr double task_cycles = 600;
   constexpr double memory_bytes_per_cycle = 10;
-  const double burst = optional(point, "stream_ahead") > 0 ? 0 : 0.5 * right_bytes / memory_bytes_per_cycle;
+  const double burst = point.stream_ahead > 0 ? 0 : 0.5 * right_bytes / memory_bytes_per_cycle;
   return seconds_per_cycle *
          ((std::max(cycles, memory) + burst) / machine.threads * imbalance(tasks, machine.threads) +
           task_cycles * tasks / machine.threads);
 }
 
-// ---- matmul_panels ----------------------------------------------------------------------------------------
-
-std::string refusal_of(const Kernel& kernel, const Machine& machine) {
+Binding bind_panels(const Kernel& kernel, const Machine& machine) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);
-  return reading.refusal.empty() ? product_refusal(machine, reading.problem.element) : reading.refusal;
+  if (!reading.refusal.empty()) return {reading.refusal};
+  const MatmulProblem& problem = reading.problem;
+  if (std::string refusal = product_refusal(machine, problem.element); !refusal.empty()) return {refusal};
+  if (problem.weight == no_value) return {"its right operand is no weight of its own"};
+  MatmulPoint point = tiled_point(problem, machine);
+  point.stream_ahead = stream_distance(problem, machine, tiling_of(problem, point));
+  return bind_space(TiledMatmul{kernel, machine, problem, true, point});
 }
 
-std::string activations_refusal(const Kernel& kernel, const Machine& machine) {
-  std::string refusal = refusal_of(kernel, machine);
-  if (!refusal.empty()) return refusal;
-  return read_matmul(kernel).problem.scales == no_value ? "" : "its right operand is a quantised weight";
-}
-
-std::string panels_refusal(const Kernel& kernel, const Machine& machine) {
-  std::string refusal = refusal_of(kernel, machine);
-  if (!refusal.empty()) return refusal;
-  return read_matmul(kernel).problem.weight == no_value ? "its right operand is no weight of its own" : "";
-}
-
-MatmulProblem problem_of(const Kernel& kernel) {
-  return read_matmul(kernel).problem;
-}
-
-/// Reading b as it lies needs whole panels of neighbouring columns, and no pairs.
-bool can_read_in_place(const Kernel& kernel, const MatmulProblem& problem) {
-  return problem.pair() == 1 && problem.n % panel_width == 0 &&
-         kernel.body.value(problem.b).producer == no_node;
+Binding bind_activations(const Kernel& kernel, const Machine& machine) {
+  const Reading<MatmulProblem> reading = read_matmul(kernel);
+  if (!reading.refusal.empty()) return {reading.refusal};
+  const MatmulProblem& problem = reading.problem;
+  if (std::string refusal = product_refusal(machine, problem.element); !refusal.empty()) return {refusal};
+  if (problem.scales != no_value) return {"its right operand is a quantised weight"};
+  MatmulPoint point = tiled_point(problem, machine);
+  // Packing pays when the rows read the panels often enough.
+  point.pack_b = can_read_in_place(kernel, problem) && problem.m < 32 ? 0 : 1;
+  return bind_space(TiledMatmul{kernel, machine, problem, false, point});
 }
 
 }  // namespace
 
-const Space matmul_panels_space = {
-    .name = "matmul_panels",
-    .refuses = panels_refusal,
-    .parameters =
-        [](const Kernel& kernel, const Machine& machine) {
-          return with_stream_ahead(tiling_parameters(problem_of(kernel), machine));
-        },
-    .heuristic =
-        [](const Kernel& kernel, const Machine& machine) {
-          const MatmulProblem problem = problem_of(kernel);
-          return with_stream_ahead(problem, machine, heuristic_point(problem, machine));
-        },
-    .at =
-        [](const Kernel& kernel, const Machine& machine, const Point& point) {
-          return tiled_candidate(kernel, machine, problem_of(kernel), point, "matmul_panels");
-        },
-    .cost = [](const Kernel& kernel, const Machine& machine,
-               const Point& point) { return tiled_cost(problem_of(kernel), machine, point); },
-};
-
-const Space matmul_activations_space = {
-    .name = "matmul_activations",
-    .refuses = activations_refusal,
-    .parameters =
-        [](const Kernel& kernel, const Machine& machine) {
-          const MatmulProblem problem = problem_of(kernel);
-          std::vector<Parameter> parameters = tiling_parameters(problem, machine);
-          const bool in_place = can_read_in_place(kernel, problem);
-          parameters.push_back(
-              {"pack_b", in_place ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{1}});
-          return parameters;
-        },
-    .heuristic =
-        [](const Kernel& kernel, const Machine& machine) {
-          const MatmulProblem problem = problem_of(kernel);
-          Point point = heuristic_point(problem, machine);
-          // Packing pays when the rows read the panels often enough.
-          point["pack_b"] = can_read_in_place(kernel, problem) && problem.m < 32 ? 0 : 1;
-          return point;
-        },
-    .at =
-        [](const Kernel& kernel, const Machine& machine, const Point& point) {
-          return tiled_candidate(kernel, machine, problem_of(kernel), point, "matmul_activations");
-        },
-    .cost = [](const Kernel& kernel, const Machine& machine,
-               const Point& point) { return tiled_cost(problem_of(kernel), machine, point); },
-};
+const Space matmul_panels_space = {"matmul_panels", bind_panels};
+const Space matmul_activations_space = {"matmul_activations", bind_activations};
 
 }  // namespace sylvite

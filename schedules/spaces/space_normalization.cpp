@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "schedules/spaces/fold_schedule.h"
+#include "schedules/spaces/spaces.h"
 
 // Spaces for softmax, log_softmax, layer_norm and rms_norm.
 //   normalization_rows     over the innermost dims of a dense value: one row at a time, folds in registers
@@ -35,7 +36,7 @@ std::string refuses_any(const Kernel& kernel) {
   return "";
 }
 
-std::string refuses_rows(const Kernel& kernel, const Machine& /*machine*/) {
+std::string refuses_rows(const Kernel& kernel) {
   if (std::string reason = refuses_any(kernel); !reason.empty()) return reason;
   const Node& anchor = kernel.body.node(kernel.anchor);
   const TensorType& type = kernel.body.type(anchor.outputs.front());
@@ -49,33 +50,40 @@ bool has_prologue(const Kernel& kernel, const Node& anchor) {
   return kernel.body.value(anchor.inputs.front()).producer != no_node;
 }
 
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  std::vector<Parameter> result = {{"vectors", {4, 2, 1, 8}}, {"tasks", {0}}};
-  if (task_count(facts, machine, 1) > 0) result[1].values = {1, 4, 0};
-  if (has_prologue(kernel, *facts.anchor)) result.push_back({"keep", {1, 0}});
-  return result;
+struct Numbers {
+  std::int64_t vectors = 1;
+  std::int64_t tasks = 0;
+  std::int64_t keep = 0;
+};
+
+/// A kernel of either space, as it was read.
+struct Normalization {
+  const Kernel& kernel;
+  const Machine& machine;
+  KernelFacts facts;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
+  [[nodiscard]] double cost(const Numbers& point) const;
+
+  Numbers heuristic = {
+      .vectors = vectors_for_row(facts.extents.empty() ? 1 : facts.extents[0], facts.lanes, 4),
+      .tasks = task_count(facts, machine, 1) > 0 ? 1 : 0,
+      .keep = has_prologue(kernel, *facts.anchor) ? 1 : 0};
+};
+
+std::vector<Range<Numbers>> Normalization::ranges() const {
+  std::vector<std::int64_t> tasks = {0};
+  if (task_count(facts, machine, 1) > 0) tasks = {1, 4, 0};
+  std::vector<Range<Numbers>> ranges = {{"vectors", &Numbers::vectors, {4, 2, 1, 8}},
+                                        {"tasks", &Numbers::tasks, tasks}};
+  if (has_prologue(kernel, *facts.anchor)) ranges.push_back({"keep", &Numbers::keep, {1, 0}});
+  return ranges;
 }
 
-std::int64_t keep_of(const Point& point) {
-  const auto found = point.find("keep");
-  return found == point.end() ? 0 : found->second;
-}
-
-Point heuristic(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  const std::int64_t row = facts.extents.empty() ? 1 : facts.extents[0];
-  Point point = {{"vectors", vectors_for_row(row, facts.lanes, 4)},
-                 {"tasks", task_count(facts, machine, 1) > 0 ? 1 : 0}};
-  if (has_prologue(kernel, *facts.anchor)) point["keep"] = 1;
-  return point;
-}
-
-double cost(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const double passes = keep_of(point) > 0 ? 3 : 3.5;
-  const double latency = 1 + 1 / static_cast<double>(point.at("vectors"));
-  return vector_seconds(facts_of(kernel, machine).work * passes * latency, machine,
-                        point.at("tasks") > 0 ? machine.threads : 1);
+double Normalization::cost(const Numbers& point) const {
+  const double passes = point.keep > 0 ? 3 : 3.5;
+  const double latency = 1 + 1 / static_cast<double>(point.vectors);
+  return vector_seconds(facts.work * passes * latency, machine, point.tasks > 0 ? machine.threads : 1);
 }
 
 /// The pure stages that hold one number per row, and the one that holds a row (or "").
@@ -107,30 +115,38 @@ void vectorize_row(ScheduleWriter& writer, const std::string& stage, std::int64_
              lanes);
 }
 
-Candidate at_rows(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
+struct NormalizationRows : Normalization {
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+};
+
+Candidate NormalizationRows::at(const Numbers& point) const {
   const std::size_t rank = row_rank(kernel, *facts.anchor);
   const Dims folded(facts.extents.begin(), facts.extents.begin() + static_cast<std::ptrdiff_t>(rank));
-  const std::int64_t vectors = point.at("vectors");
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.extents);
-  nest.vectorize_inner(facts.lanes, vectors);
+  nest.vectorize_inner(facts.lanes, point.vectors);
   Place place;
   if (nest.loops().size() > rank) {
-    if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), rank);
+    if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), rank);
     place = {facts.output, nest.loops()[rank].name};
   }
   const RowStages stages = row_stages(*facts.anchor, facts.anchor_value);
-  for (const std::string& stage : stages.folds) fold_row(writer, stage, folded, facts.lanes, vectors, place);
+  for (const std::string& stage : stages.folds)
+    fold_row(writer, stage, folded, facts.lanes, point.vectors, place);
   for (const std::string& stage : stages.scalars) compute_at(writer, stage, place);
   std::vector<std::string> rows;
   if (!stages.row.empty()) rows.push_back(stages.row);
-  if (keep_of(point) > 0) rows.push_back(kernel.body.value(facts.anchor->inputs.front()).name);
+  if (point.keep > 0) rows.push_back(kernel.body.value(facts.anchor->inputs.front()).name);
   for (const std::string& stage : rows) {
     compute_at(writer, stage, place);
-    vectorize_row(writer, stage, facts.extents[0], facts.lanes, vectors);
+    vectorize_row(writer, stage, facts.extents[0], facts.lanes, point.vectors);
   }
   return {Form{}, writer.take()};
+}
+
+Binding bind_rows(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuses_rows(kernel); !refusal.empty()) return {refusal};
+  return bind_space(NormalizationRows{{kernel, machine, facts_of(kernel, machine)}});
 }
 
 // ---- columns ----------------------------------------------------------------------------------------------
@@ -141,7 +157,7 @@ std::size_t axis_loop(const Kernel& kernel, const Node& anchor) {
   return from_inside + (type.layout.channel_block > 0 ? 1 : 0);
 }
 
-std::string refuses_columns(const Kernel& kernel, const Machine& /*machine*/) {
+std::string refuses_columns(const Kernel& kernel) {
   if (std::string reason = refuses_any(kernel); !reason.empty()) return reason;
   const Node& anchor = kernel.body.node(kernel.anchor);
   if (!is_softmax(anchor)) return "the anchor is no softmax";
@@ -152,13 +168,16 @@ std::string refuses_columns(const Kernel& kernel, const Machine& /*machine*/) {
   return "";
 }
 
-Candidate at_columns(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
+struct NormalizationColumns : Normalization {
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+};
+
+Candidate NormalizationColumns::at(const Numbers& point) const {
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.extents);
   const std::int64_t step = nest.vectorize_inner(facts.lanes, 1);
   nest.move_inside(axis_loop(kernel, *facts.anchor));
-  if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 1);
+  if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 1);
   const Place place = {facts.output, nest.loops()[1].name};
   const RowStages stages = row_stages(*facts.anchor, facts.anchor_value);
   for (const std::string& stage : stages.folds)
@@ -174,11 +193,14 @@ Candidate at_columns(const Kernel& kernel, const Machine& machine, const Point& 
   return {Form{}, writer.take()};
 }
 
+Binding bind_columns(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuses_columns(kernel); !refusal.empty()) return {refusal};
+  return bind_space(NormalizationColumns{{kernel, machine, facts_of(kernel, machine)}});
+}
+
 }  // namespace
 
-const Space normalization_rows_space = {
-    "normalization_rows", refuses_rows, parameters, heuristic, at_rows, cost};
-const Space normalization_columns_space = {
-    "normalization_columns", refuses_columns, parameters, heuristic, at_columns, cost};
+const Space normalization_rows_space = {"normalization_rows", bind_rows};
+const Space normalization_columns_space = {"normalization_columns", bind_columns};
 
 }  // namespace sylvite

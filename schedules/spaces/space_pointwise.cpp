@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "base/error.h"
 #include "schedules/spaces/loop_nest.h"
+#include "schedules/spaces/spaces.h"
 
 // Space pointwise: kernels without folds, pointwise work and index maps. The innermost loops that every
 // operand walks in step (or not at all) are fused, split into vectors and unrolled; the outer ones are shared
@@ -17,29 +17,36 @@ bool has_updates(const Kernel& kernel) {
                      [](const Node& node) { return !update_stages(node.op).empty(); });
 }
 
-std::string refuses(const Kernel& kernel, const Machine& /*machine*/) {
-  if (has_updates(kernel)) return "the kernel folds";
-  if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
-  return "";
+struct Numbers {
+  std::int64_t vectors = 1;
+  std::int64_t tasks = 0;
+};
+
+struct Pointwise {
+  const Kernel& kernel;
+  const Machine& machine;
+  KernelFacts facts;
+  Numbers heuristic;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] double cost(const Numbers& point) const;
+};
+
+std::vector<Range<Numbers>> Pointwise::ranges() const {
+  std::vector<std::int64_t> tasks = {0};
+  if (task_count(facts, machine, 1) > 0) tasks = {1, 2, 4, 8, 0};
+  return {{"vectors", &Numbers::vectors, {2, 4, 1, 8}}, {"tasks", &Numbers::tasks, tasks}};
 }
 
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  Parameter tasks{"tasks", {0}};
-  if (task_count(facts, machine, 1) > 0) tasks.values = {1, 2, 4, 8, 0};
-  return {{"vectors", {2, 4, 1, 8}}, tasks};
-}
-
-Point heuristic(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
+Numbers first_point(const Kernel& kernel, const Machine& machine, const KernelFacts& facts) {
   // Little arithmetic: unroll against loop overhead. Much: the compiler needs the registers.
   const double elements = static_cast<double>(kernel.body.type(kernel.body.outputs.front()).element_count());
   const bool is_light = facts.work <= 6 * elements;
-  return {{"vectors", is_light ? 4 : 2}, {"tasks", task_count(facts, machine, 1) > 0 ? 1 : 0}};
+  return {.vectors = is_light ? 4 : 2, .tasks = task_count(facts, machine, 1) > 0 ? 1 : 0};
 }
 
-Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
+Candidate Pointwise::at(const Numbers& point) const {
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.extents);
   if (facts.extents.empty()) return {Form{}, writer.take()};
@@ -47,31 +54,28 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   nest.drop_unit_loops();
   // Short rows: whole vectors across rows cost an index computation, half-empty ones more.
   while (nest.loops().size() > 1 && nest.loops()[0].extent * 2 <= facts.lanes) nest.fuse_inner(2);
-  const std::int64_t vectors = point.at("vectors");
-  const std::int64_t step = nest.vectorize_inner(facts.lanes, vectors);
+  const std::int64_t step = nest.vectorize_inner(facts.lanes, point.vectors);
   const bool row_is_one_step = nest.loops()[0].extent == 1;
-  if (row_is_one_step && nest.loops().size() > 1 && step < vectors * facts.lanes)
-    nest.tile(1, vectors * facts.lanes / step);
-  if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 0);
+  if (row_is_one_step && nest.loops().size() > 1 && step < point.vectors * facts.lanes)
+    nest.tile(1, point.vectors * facts.lanes / step);
+  if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
   return {Form{}, writer.take()};
 }
 
-double cost(const Kernel& kernel, const Machine& machine, const Point& point) {
+double Pointwise::cost(const Numbers& point) const {
+  const double overhead = 1 + 0.1 / static_cast<double>(point.vectors);
+  return vector_seconds(facts.work * overhead, machine, point.tasks > 0 ? machine.threads : 1);
+}
+
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  if (has_updates(kernel)) return {"the kernel folds"};
+  if (kernel.body.outputs.size() != 1) return {"the kernel has several outputs"};
   const KernelFacts facts = facts_of(kernel, machine);
-  const double threads = point.at("tasks") > 0 ? machine.threads : 1;
-  const double overhead = 1 + 0.1 / static_cast<double>(point.at("vectors"));
-  return vector_seconds(facts.work * overhead, machine, threads);
+  return bind_space(Pointwise{kernel, machine, facts, first_point(kernel, machine, facts)});
 }
 
 }  // namespace
 
-const Space pointwise_space = {
-    .name = "pointwise",
-    .refuses = refuses,
-    .parameters = parameters,
-    .heuristic = heuristic,
-    .at = at,
-    .cost = cost,
-};
+const Space pointwise_space = {"pointwise", bind};
 
 }  // namespace sylvite

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "schedules/spaces/fold_schedule.h"
+#include "schedules/spaces/spaces.h"
 
 // Spaces for kernels whose anchor is reduce_*, arg_max, arg_min, a pooling, or a scan, an ordering or a
 // scatter.
@@ -67,25 +68,37 @@ Fold fold_of(const Kernel& kernel, const Node& anchor) {
   return fold;
 }
 
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  Parameter tasks{"tasks", {0}};
-  if (task_count(facts_of(kernel, machine), machine, 1) > 0) tasks.values = {1, 4, 0};
-  return {{"vectors", {4, 2, 1, 8}}, tasks};
-}
+struct Numbers {
+  std::int64_t vectors = 1;
+  std::int64_t tasks = 0;
+};
 
-double cost(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const double latency = 1 + 1 / static_cast<double>(point.at("vectors"));
-  return vector_seconds(facts_of(kernel, machine).work * latency, machine,
-                        point.at("tasks") > 0 ? machine.threads : 1);
-}
+/// A kernel of either space, as it was read.
+struct Reduction {
+  const Kernel& kernel;
+  const Machine& machine;
+  KernelFacts facts;
+  Numbers heuristic;
 
-std::int64_t default_tasks(const Kernel& kernel, const Machine& machine) {
-  return task_count(facts_of(kernel, machine), machine, 1) > 0 ? 1 : 0;
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const {
+    std::vector<std::int64_t> tasks = {0};
+    if (task_count(facts, machine, 1) > 0) tasks = {1, 4, 0};
+    return {{"vectors", &Numbers::vectors, {4, 2, 1, 8}}, {"tasks", &Numbers::tasks, tasks}};
+  }
+  [[nodiscard]] double cost(const Numbers& point) const {
+    const double latency = 1 + 1 / static_cast<double>(point.vectors);
+    return vector_seconds(facts.work * latency, machine, point.tasks > 0 ? machine.threads : 1);
+  }
+};
+
+Reduction read_reduction(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  return {kernel, machine, facts, {.tasks = task_count(facts, machine, 1) > 0 ? 1 : 0}};
 }
 
 // ---- rows -------------------------------------------------------------------------------------------------
 
-std::string refuses_rows(const Kernel& kernel, const Machine& /*machine*/) {
+std::string refuses_rows(const Kernel& kernel) {
   const Node* anchor = kernel.anchor == no_node ? nullptr : &kernel.body.node(kernel.anchor);
   if (anchor == nullptr || !is_reduction(*anchor))
     return "the anchor is no reduction with an associative fold";
@@ -97,31 +110,35 @@ std::string refuses_rows(const Kernel& kernel, const Machine& /*machine*/) {
   return "";
 }
 
-Point heuristic_rows(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  const Fold fold = fold_of(kernel, *facts.anchor);
-  return {{"vectors", vectors_for_row(fold.extents[0], facts.lanes, 8)},
-          {"tasks", default_tasks(kernel, machine)}};
-}
+struct ReductionRows : Reduction {
+  Fold fold;
 
-Candidate at_rows(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  const Fold fold = fold_of(kernel, *facts.anchor);
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+};
+
+Candidate ReductionRows::at(const Numbers& point) const {
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.extents);
   nest.drop_unit_loops();
   Place place;
   if (!nest.loops().empty() && nest.loops()[0].extent > 1) {
-    if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 0);
+    if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
     place = {facts.output, nest.loops()[0].name};
   }
-  fold_row(writer, facts.anchor_value + "_fold", fold.extents, facts.lanes, point.at("vectors"), place);
+  fold_row(writer, facts.anchor_value + "_fold", fold.extents, facts.lanes, point.vectors, place);
   return {Form{}, writer.take()};
+}
+
+Binding bind_rows(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuses_rows(kernel); !refusal.empty()) return {refusal};
+  ReductionRows read{read_reduction(kernel, machine), fold_of(kernel, kernel.body.node(kernel.anchor))};
+  read.heuristic.vectors = vectors_for_row(read.fold.extents[0], read.facts.lanes, 8);
+  return bind_space(std::move(read));
 }
 
 // ---- columns ----------------------------------------------------------------------------------------------
 
-std::string refuses_columns(const Kernel& kernel, const Machine& /*machine*/) {
+std::string refuses_columns(const Kernel& kernel) {
   const Node* anchor = kernel.anchor == no_node ? nullptr : &kernel.body.node(kernel.anchor);
   if (anchor == nullptr || !(is_reduction(*anchor) || is_arg_reduction(*anchor) || is_pool(*anchor)))
     return "the anchor is no reduction or pooling";
@@ -141,11 +158,6 @@ bool is_small_window(const Node& anchor) {
   return taps <= most_taps;
 }
 
-Point heuristic_columns(const Kernel& kernel, const Machine& machine) {
-  const bool is_window = is_pool(*facts_of(kernel, machine).anchor);
-  return {{"vectors", is_window ? 1 : 4}, {"tasks", default_tasks(kernel, machine)}};
-}
-
 /// The fold by itself, where the output has other loops: blocks of channels that become dense, say.
 void fold_apart(ScheduleWriter& writer, const Kernel& kernel, const KernelFacts& facts,
                 const std::string& stage, bool parallel) {
@@ -161,16 +173,19 @@ void fold_apart(ScheduleWriter& writer, const Kernel& kernel, const KernelFacts&
     writer.add("{}.update(0).parallel(d{});", stage, blocks);
 }
 
+struct ReductionColumns : Reduction {
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+};
+
 /// The fold's own d0 is the output's only when their types agree in layout and no loop was fused away.
-Candidate at_columns(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
+Candidate ReductionColumns::at(const Numbers& point) const {
   const std::string stage = facts.anchor_value + "_fold";
   const TensorType& folded = kernel.body.type(facts.anchor->outputs.front());
   const bool same_loops = loop_extents(folded) == facts.extents;
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.extents);
   if (!same_loops || facts.extents.empty()) {
-    fold_apart(writer, kernel, facts, stage, point.at("tasks") > 0);
+    fold_apart(writer, kernel, facts, stage, point.tasks > 0);
     if (!facts.extents.empty()) nest.vectorize_inner(facts.lanes, 1);
     return {Form{}, writer.take()};
   }
@@ -178,18 +193,23 @@ Candidate at_columns(const Kernel& kernel, const Machine& machine, const Point& 
   const bool by_bits =
       facts.anchor->op == Op::max_pool && kernel.body.type(facts.anchor->inputs.front()).dtype == DType::bf16;
   const int lanes = by_bits ? 2 * facts.lanes : facts.lanes;
-  const std::int64_t step = nest.vectorize_inner(lanes, point.at("vectors"));
-  if (point.at("tasks") > 0) nest.parallelize(task_count(facts, machine, point.at("tasks")), 0);
+  const std::int64_t step = nest.vectorize_inner(lanes, point.vectors);
+  if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
   fold_columns(writer, stage, step, lanes, {}, fold_rank(kernel, *facts.anchor),
                is_small_window(*facts.anchor), {facts.output, nest.loops()[0].name});
   return {Form{}, writer.take()};
 }
 
+Binding bind_columns(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuses_columns(kernel); !refusal.empty()) return {refusal};
+  ReductionColumns read{read_reduction(kernel, machine)};
+  read.heuristic.vectors = is_pool(*read.facts.anchor) ? 1 : 4;
+  return bind_space(std::move(read));
+}
+
 }  // namespace
 
-const Space reduction_rows_space = {"reduction_rows", refuses_rows, parameters,
-                                    heuristic_rows,   at_rows,      cost};
-const Space reduction_columns_space = {"reduction_columns", refuses_columns, parameters,
-                                       heuristic_columns,   at_columns,      cost};
+const Space reduction_rows_space = {"reduction_rows", bind_rows};
+const Space reduction_columns_space = {"reduction_columns", bind_columns};
 
 }  // namespace sylvite

@@ -2,6 +2,7 @@
 
 #include "lowering/algorithms/algorithm.h"
 #include "schedules/spaces/loop_nest.h"
+#include "schedules/spaces/spaces.h"
 
 // Space whole_stages: any kernel with folds. Every stage with updates (and vN_exp, vN_steps) is computed
 // whole before its readers, vectorised along d0 and parallel along its outermost dim where the update writes
@@ -31,26 +32,30 @@ void schedule_stage(ScheduleWriter& writer, const std::string& name, const Halid
     writer.add("{}.update(0).parallel({});", name, outer);
 }
 
-std::string refuses(const Kernel& kernel, const Machine& /*machine*/) {
-  const std::vector<Node>& nodes = kernel.body.nodes();
-  const bool folds = std::any_of(nodes.begin(), nodes.end(),
-                                 [](const Node& node) { return !update_stages(node.op).empty(); });
-  return folds ? "" : "the kernel does not fold";
-}
+struct Numbers {
+  std::int64_t tasks = 0;
+};
 
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  const bool is_large = task_count(facts_of(kernel, machine), machine, 1) > 0;
-  return {{"tasks", is_large ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0}}};
-}
+struct WholeStages {
+  const Kernel& kernel;
+  const Machine& machine;
+  KernelFacts facts;
+  Numbers heuristic;
 
-Point heuristic(const Kernel& kernel, const Machine& machine) {
-  return {{"tasks", task_count(facts_of(kernel, machine), machine, 1) > 0 ? 1 : 0}};
-}
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const {
+    return {{"tasks", &Numbers::tasks,
+             heuristic.tasks > 0 ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0}}};
+  }
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] double cost(const Numbers& point) const {
+    constexpr double memory_round_trips = 4;
+    return vector_seconds(facts.work * memory_round_trips, machine, point.tasks > 0 ? machine.threads : 1);
+  }
+};
 
-Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
+Candidate WholeStages::at(const Numbers& point) const {
   const Algorithm algorithm = build_algorithm(kernel, Form{});
-  const std::int64_t tasks = point.at("tasks") > 0 ? task_count(facts, machine, point.at("tasks")) : 0;
+  const std::int64_t tasks = point.tasks > 0 ? task_count(facts, machine, point.tasks) : 0;
   ScheduleWriter writer;
   for (const auto& [name, func] : algorithm.stages) {
     const bool is_costly = name.ends_with("_exp") || name.ends_with("_steps");
@@ -65,14 +70,17 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   return {Form{}, writer.take()};
 }
 
-double cost(const Kernel& kernel, const Machine& machine, const Point& point) {
-  constexpr double memory_round_trips = 4;
-  const double threads = point.at("tasks") > 0 ? machine.threads : 1;
-  return vector_seconds(facts_of(kernel, machine).work * memory_round_trips, machine, threads);
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  const bool folds = std::ranges::any_of(kernel.body.nodes(),
+                                         [](const Node& node) { return !update_stages(node.op).empty(); });
+  if (!folds) return {"the kernel does not fold"};
+  const KernelFacts facts = facts_of(kernel, machine);
+  return bind_space(
+      WholeStages{kernel, machine, facts, {.tasks = task_count(facts, machine, 1) > 0 ? 1 : 0}});
 }
 
 }  // namespace
 
-const Space whole_stages_space = {"whole_stages", refuses, parameters, heuristic, at, cost};
+const Space whole_stages_space = {"whole_stages", bind};
 
 }  // namespace sylvite

@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <limits>
+#include <tuple>
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/problems.h"
+#include "schedules/bind_space.h"
 #include "schedules/spaces/conv_source.h"
 #include "schedules/spaces/register_tile.h"
 #include "schedules/spaces/spaces.h"
@@ -21,6 +24,18 @@
 namespace sylvite {
 namespace {
 
+struct Numbers {
+  std::int64_t tile = 4;
+  std::int64_t columns = 1;
+  std::int64_t lines = 1;
+  std::int64_t blocks = 1;
+  std::int64_t tile_lines = 1;
+  std::int64_t input_first = 0;
+  std::int64_t copy_source = 0;
+  std::int64_t unroll_channels = 1;
+  std::int64_t stream_ahead = 0;
+};
+
 /// A point's numbers, clamped to the problem's extents.
 struct Tiling {
   std::int64_t tile;
@@ -35,16 +50,16 @@ struct Tiling {
   [[nodiscard]] double places() const { return static_cast<double>((tile + 2) * (tile + 2)); }
 };
 
-Tiling tiling_of(const ConvProblem& problem, const Point& point) {
+Tiling tiling_of(const ConvProblem& problem, const Numbers& point) {
   Tiling tiling{};
-  tiling.tile = get(point, "tile");
+  tiling.tile = point.tile;
   tiling.across = ceil_div(problem.out_width, tiling.tile);
   tiling.down = ceil_div(problem.out_height, tiling.tile);
-  tiling.columns = std::min(get(point, "columns"), tiling.across);
-  tiling.tile_lines = std::min(get(point, "tile_lines"), tiling.down);
-  tiling.lines = std::min(get(point, "lines"), tiling.tile_lines);
-  tiling.blocks = std::min(get(point, "blocks"), problem.out_blocks());
-  tiling.input_first = get(point, "input_first") != 0;
+  tiling.columns = std::min(point.columns, tiling.across);
+  tiling.tile_lines = std::min(point.tile_lines, tiling.down);
+  tiling.lines = std::min(point.lines, tiling.tile_lines);
+  tiling.blocks = std::min(point.blocks, problem.out_blocks());
+  tiling.input_first = point.input_first != 0;
   return tiling;
 }
 
@@ -105,12 +120,12 @@ double task_count(const ConvProblem& problem, const Tiling& tiling) {
                                                 : lines);
 }
 
-double winograd_cost(const ConvProblem& problem, const Machine& machine, const Point& point) {
+double winograd_cost(const ConvProblem& problem, const Machine& machine, const Numbers& point) {
   const Tiling tiling = tiling_of(problem, point);
   double cycles =
       std::max(product_cycles(problem, machine, tiling), filter_cycles(problem, machine, tiling)) +
       transform_cycles(problem, machine, tiling) + spill_cycles(problem, machine, tiling);
-  if (get(point, "copy_source") != 0)
+  if (point.copy_source != 0)
     cycles += 4.0 * static_cast<double>(problem.channels * problem.height * problem.width) / 4;
   else if (!problem.x_is_blocked || problem.x_is_computed)
     cycles *= 1.5;
@@ -124,57 +139,64 @@ double winograd_cost(const ConvProblem& problem, const Machine& machine, const P
 
 // ---- points -----------------------------------------------------------------------------------------------
 
-std::vector<Parameter> choices(const ConvProblem& problem) {
+std::vector<Range<Numbers>> choices(const ConvProblem& problem) {
   const int unrolled = problem.fold_block <= unrolled_channels ? problem.fold_block : 1;
   const std::int64_t down = ceil_div(problem.out_height, 2);
   const std::int64_t across = ceil_div(problem.out_width, 2);
   const bool copies = problem.x_is_computed || !problem.x_is_blocked;
-  return {{"tile", {4, 2}},
-          {"columns", up_to(across, {14, 7, 8, 10, 6, 5, 4, 3, 2, 1})},
-          {"lines", up_to(down, {1, 2, 3, 4})},
-          {"blocks", up_to(problem.out_blocks(), {2, 4, 3, 1})},
-          {"tile_lines", up_to(down, {1, 2, 4, 7, 14})},
-          {"input_first", {0, 1}},
-          {"copy_source", copies ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0}},
-          {"unroll_channels", starting_with(unrolled, {1, 2, 4})},
-          {"stream_ahead", {1, 0, 2}}};
+  using N = Numbers;
+  return {{"tile", &N::tile, {4, 2}},
+          {"columns", &N::columns, up_to(across, {14, 7, 8, 10, 6, 5, 4, 3, 2, 1})},
+          {"lines", &N::lines, up_to(down, {1, 2, 3, 4})},
+          {"blocks", &N::blocks, up_to(problem.out_blocks(), {2, 4, 3, 1})},
+          {"tile_lines", &N::tile_lines, up_to(down, {1, 2, 4, 7, 14})},
+          {"input_first", &N::input_first, {0, 1}},
+          {"copy_source", &N::copy_source,
+           copies ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0}},
+          {"unroll_channels", &N::unroll_channels, starting_with(unrolled, {1, 2, 4})},
+          {"stream_ahead", &N::stream_ahead, {1, 0, 2}}};
 }
 
 /// The cheapest point by cost among those that make a schedule; unrolling and prefetching are left to
 /// measurement.
-Point heuristic_point(const ConvProblem& problem, const Machine& machine) {
-  const std::vector<Parameter> parameters = choices(problem);
-  Point best;
-  double best_cost = 0;
-  const auto search = [&](const auto& self, Point& point, std::size_t depth) -> void {
-    if (depth == parameters.size()) {
+Numbers cheapest_point(const ConvProblem& problem, const Machine& machine) {
+  const std::vector<Range<Numbers>> ranges = choices(problem);
+  Numbers best;
+  double best_cost = std::numeric_limits<double>::max();
+  const auto search = [&](const auto& self, Numbers& point, std::size_t depth) -> void {
+    if (depth == ranges.size()) {
       if (!fits_registers(machine, register_tile(problem, tiling_of(problem, point)))) return;
       const double cost = winograd_cost(problem, machine, point);
-      if (!best.empty() && cost >= best_cost) return;
-      best = point;
-      best_cost = cost;
+      if (cost < best_cost) std::tie(best, best_cost) = std::tuple(point, cost);
       return;
     }
-    const Parameter& parameter = parameters[depth];
-    const bool is_fixed = parameter.name == "unroll_channels" || parameter.name == "stream_ahead";
-    const std::size_t count = is_fixed ? 1 : parameter.values.size();
+    const Range<Numbers>& range = ranges[depth];
+    const bool is_fixed = range.number == &Numbers::unroll_channels || range.number == &Numbers::stream_ahead;
+    const std::size_t count = is_fixed ? 1 : range.values.size();
     for (std::size_t i = 0; i < count; ++i) {
-      point[parameter.name] = parameter.values[i];
+      point.*range.number = range.values[i];
       self(self, point, depth + 1);
     }
   };
-  Point point;
+  Numbers point;
   search(search, point, 0);
   return best;
 }
 
-std::vector<Parameter> winograd_parameters(const ConvProblem& problem, const Machine& machine) {
-  const Point first = heuristic_point(problem, machine);
-  std::vector<Parameter> parameters = choices(problem);
-  for (Parameter& parameter : parameters)
-    parameter.values = starting_with(first.at(parameter.name), parameter.values);
-  return parameters;
-}
+struct Winograd {
+  const Kernel& kernel;
+  const Machine& machine;
+  ConvProblem problem;
+  Numbers heuristic;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const {
+    std::vector<Range<Numbers>> ranges = choices(problem);
+    for (Range<Numbers>& range : ranges) range.values = starting_with(heuristic.*range.number, range.values);
+    return ranges;
+  }
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] double cost(const Numbers& point) const { return winograd_cost(problem, machine, point); }
+};
 
 // ---- schedule ---------------------------------------------------------------------------------------------
 
@@ -235,47 +257,36 @@ void write_input(ScheduleWriter& writer, const ConvProblem& problem, const std::
       name);
 }
 
-Candidate winograd_candidate(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const ConvProblem problem = read_winograd(kernel).problem;
+Candidate Winograd::at(const Numbers& point) const {
   const Tiling tiling = tiling_of(problem, point);
   if (!fits_registers(machine, register_tile(problem, tiling))) {
     throw UnsupportedError("{} x {} tiles of {} blocks do not fit {} vector registers", tiling.lines,
                            tiling.columns, tiling.blocks, machine.vector_registers);
   }
-  const std::int64_t unroll_channels = get(point, "unroll_channels");
-  if (unroll_channels > 1 && problem.fold_block % unroll_channels != 0)
-    throw UnsupportedError("{} channels cannot be unrolled by {}", problem.fold_block, unroll_channels);
+  if (point.unroll_channels > 1 && problem.fold_block % point.unroll_channels != 0)
+    throw UnsupportedError("{} channels cannot be unrolled by {}", problem.fold_block, point.unroll_channels);
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   ScheduleWriter writer;
   const Levels levels = write_output(writer, out, tiling, machine);
-  write_products(writer, name, out, levels, tiling, unroll_channels);
+  write_products(writer, name, out, levels, tiling, point.unroll_channels);
   write_input(writer, problem, name, out, levels, tiling, machine);
-  if (get(point, "copy_source") != 0) write_conv_source(writer, problem, name + "_in", machine);
-  if (const std::int64_t distance = get(point, "stream_ahead"); distance > 0)
-    write_stream(writer, kernel, problem.weight, name + "_products", "l", distance);
+  if (point.copy_source != 0) write_conv_source(writer, problem, name + "_in", machine);
+  if (point.stream_ahead > 0)
+    write_stream(writer, kernel, problem.weight, name + "_products", "l", point.stream_ahead);
   return {Form{"conv_winograd", {{"tile", tiling.tile}}}, writer.take()};
+}
+
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  if (!machine.winograd) return {"schedules.winograd is off"};
+  const Reading<ConvProblem> reading = read_winograd(kernel);
+  if (!reading.refusal.empty()) return {reading.refusal};
+  return bind_space(Winograd{kernel, machine, reading.problem, cheapest_point(reading.problem, machine)});
 }
 
 }  // namespace
 
-const Space conv_winograd_space = {
-    .name = "conv_winograd",
-    .refuses =
-        [](const Kernel& kernel, const Machine& machine) {
-          return machine.winograd ? read_winograd(kernel).refusal : "schedules.winograd is off";
-        },
-    .parameters =
-        [](const Kernel& kernel, const Machine& machine) {
-          return winograd_parameters(read_winograd(kernel).problem, machine);
-        },
-    .heuristic =
-        [](const Kernel& kernel, const Machine& machine) {
-          return heuristic_point(read_winograd(kernel).problem, machine);
-        },
-    .at = winograd_candidate,
-    .cost = [](const Kernel& kernel, const Machine& machine,
-               const Point& point) { return winograd_cost(read_winograd(kernel).problem, machine, point); },
-};
+/// Transforms cost as much in small convolutions as in large ones.
+const Space conv_winograd_space = {"conv_winograd", bind, "conv_blocked"};
 
 }  // namespace sylvite

@@ -23,20 +23,18 @@ Candidate fake_candidate(std::int64_t a, std::int64_t b) {
   return candidate;
 }
 
-std::string accept(const Kernel&, const Machine&) {
-  return "";
+BoundSpace fake_space() {
+  const std::vector<std::int64_t> values = {0, 1, 2, 3, 4, 5, 6, 7};
+  return {.name = "fake",
+          .parameters = {{"a", values}, {"b", values}},
+          .heuristic = {{"a", 0}, {"b", 0}},
+          .at =
+              [](const Point& point) {
+                if (point.at("a") == 7) throw UnsupportedError("a of {} is too large", point.at("a"));
+                return fake_candidate(point.at("a"), point.at("b"));
+              },
+          .cost = {}};
 }
-std::vector<Parameter> fake_parameters(const Kernel&, const Machine&) {
-  return {{"a", {0, 1, 2, 3, 4, 5, 6, 7}}, {"b", {0, 1, 2, 3, 4, 5, 6, 7}}};
-}
-Point fake_heuristic(const Kernel&, const Machine&) {
-  return {{"a", 0}, {"b", 0}};
-}
-Candidate fake_at(const Kernel&, const Machine&, const Point& point) {
-  if (point.at("a") == 7) throw UnsupportedError("a of {} is too large", point.at("a"));
-  return fake_candidate(point.at("a"), point.at("b"));
-}
-const Space fake_space{"fake", accept, fake_parameters, fake_heuristic, fake_at, nullptr};
 
 /// A world in which compiling takes 0.1 s, and measuring 0.05 s of a clock that only they move.
 struct FakeWorld {
@@ -74,7 +72,7 @@ struct FakeWorld {
 
   Evaluator evaluator() {
     Evaluator evaluator;
-    evaluator.spaces = [](const Kernel&, const Machine&) { return std::vector<const Space*>{&fake_space}; };
+    evaluator.spaces = [](const Kernel&, const Machine&) { return std::vector<BoundSpace>{fake_space()}; };
     evaluator.reference = [](const Kernel&) { return Candidate{}; };
     evaluator.start_compiling = [this](std::vector<CompileJob> jobs) { started = std::move(jobs); };
     evaluator.finish_compiling = [this](double timeout) {

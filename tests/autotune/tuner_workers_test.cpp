@@ -11,6 +11,7 @@
 
 #include "autotune/sqlite.h"
 #include "autotune/tuner.h"
+#include "schedules/space.h"
 #include "tests/autotune/sample_kernels.h"
 #include "tests/autotune/temporary_folder.h"
 #include "tests/autotune/worker_script.h"

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/clock.h"
+#include "schedules/space.h"
 #include "tests/autotune/sample_kernels.h"
 #include "tests/autotune/worker_script.h"
 

@@ -108,14 +108,14 @@ const Engine& find_engine(std::string_view name) {
 }
 
 Candidate random_candidate(const Kernel& kernel, const Machine& machine, std::mt19937& random) {
-  const std::vector<const Space*> spaces = spaces_for(kernel, machine);
+  const std::vector<BoundSpace> spaces = spaces_for(kernel, machine);
   for (int attempt = 0; attempt < 20; ++attempt) {
-    const Space& space = *spaces[random() % spaces.size()];
+    const BoundSpace& space = spaces[random() % spaces.size()];
     Point point;
-    for (const Parameter& parameter : space.parameters(kernel, machine))
+    for (const Parameter& parameter : space.parameters)
       point[parameter.name] = parameter.values[random() % parameter.values.size()];
     try {
-      return space.at(kernel, machine, point);
+      return space.at(point);
     } catch (const UnsupportedError&) {
       continue;  // this point makes no legal schedule
     }

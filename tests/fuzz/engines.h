@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "schedules/candidate.h"
+#include "schedules/space.h"
 #include "tests/fuzz/expectation.h"
 #include "tests/fuzz/model_grower.h"
 #include "tests/support/isolated.h"

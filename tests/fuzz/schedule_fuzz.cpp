@@ -83,10 +83,9 @@ class Collection {
     const Machine machine = detect_machine(2);
     std::ranges::stable_partition(kernels_, [&](const Kernel& kernel) {
       std::size_t points = 0;
-      for (const Space* space : spaces_for(kernel, machine)) {
+      for (const BoundSpace& space : spaces_for(kernel, machine)) {
         std::size_t product = 1;
-        for (const Parameter& parameter : space->parameters(kernel, machine))
-          product *= parameter.values.size();
+        for (const Parameter& parameter : space.parameters) product *= parameter.values.size();
         points += product;
       }
       return points >= 8;

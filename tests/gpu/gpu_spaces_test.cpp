@@ -37,9 +37,9 @@ TEST_P(gpu_spaces, agree_with_the_interpreter) {
   std::vector<Tensor> expected = interpret(kernel.body, inputs);
   store_as_typed(kernel, inputs, expected);
   std::set<std::string> seen;
-  for (const Space* space : spaces_for(kernel, machine)) {
-    for (const Point& point : {space->heuristic(kernel, machine), far_point(*space, kernel, machine)}) {
-      const Candidate candidate = space->at(kernel, machine, point);
+  for (const BoundSpace& space : spaces_for(kernel, machine)) {
+    for (const Point& point : {space.heuristic, far_point(space)}) {
+      const Candidate candidate = space.at(point);
       if (!seen.insert(candidate.to_string()).second) continue;
       const std::string what = kernel.text + candidate.to_string();
       try {

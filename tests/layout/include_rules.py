@@ -53,13 +53,6 @@ ONLY_IN = {
     "runtime/cuda/driver.h": ["runtime/cuda"],
 }
 
-# Includes that the tables forbid and that are still there: none may be added.
-EXCEPTIONS = {
-    (f"schedules/cuda/{name}.cpp", "schedules/spaces/spaces.h")
-    for name in ("candidate", "space_attention", "space_columns", "space_cublaslt", "space_cudnn", "space_matmul",
-                 "space_norm", "space_transpose")
-}
-
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -96,8 +89,6 @@ def broken_rules(project):
             yield f"{source}: its folder has no line in the table of rooms"
             continue
         for included in includes(project, source):
-            if (source, included) in EXCEPTIONS:
-                continue
             if included in ONLY_IN and not within(source, ONLY_IN[included]):
                 yield f"{source} includes {included}; only {', '.join(ONLY_IN[included])} may"
             if room == "include/sylvite" and not (project / included).is_file() and "." in included:

@@ -13,6 +13,7 @@
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/plan_interpreter.h"
 #include "runtime/session_confirm.h"
+#include "schedules/space.h"
 #include "tests/runtime/test_session.h"
 
 namespace sylvite {

@@ -11,6 +11,7 @@
 
 #include "frontend/graph/interpreter.h"
 #include "runtime/session.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 
@@ -52,9 +53,9 @@ inline int choose_space(const Imported& imported, Chosen& chosen, const std::str
   int taken = 0;
   for (std::size_t i = 0; i < imported.plan->kernels.size(); ++i) {
     const Kernel& kernel = imported.plan->kernels[i];
-    for (const Space* candidate : spaces_for(kernel, machine)) {
-      if (candidate->name != space) continue;
-      chosen.choices[i].candidate = candidate->at(kernel, machine, candidate->heuristic(kernel, machine));
+    for (const BoundSpace& candidate : spaces_for(kernel, machine)) {
+      if (candidate.name != space) continue;
+      chosen.choices[i].candidate = candidate.at(candidate.heuristic);
       ++taken;
     }
   }

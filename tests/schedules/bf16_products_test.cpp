@@ -67,15 +67,15 @@ TEST_P(Bf16Products, AgreeWithF32) {
   Machine machine = detect_machine(2);
   machine.amx = false;
   if (!machine.bf16_products) GTEST_SKIP() << "the processor has no products of bf16";
-  const Space* space = spaces_for(kernel, machine).front();
-  ASSERT_EQ(space->name, GetParam().space);
-  const Point heuristic = space->heuristic(kernel, machine);
+  const BoundSpace space = spaces_for(kernel, machine).front();
+  ASSERT_EQ(space.name, GetParam().space);
+  const Point heuristic = space.heuristic;
   std::vector<Point> points = {heuristic};
-  for (const Parameter& parameter : space->parameters(kernel, machine)) {
+  for (const Parameter& parameter : space.parameters) {
     points.push_back(heuristic);
     points.back()[parameter.name] = parameter.values.back();
   }
-  EXPECT_GT(expect_as_in_f32(GetParam().text, *space, machine, points), 0U);
+  EXPECT_GT(expect_as_in_f32(GetParam().text, space, points), 0U);
 }
 INSTANTIATE_TEST_SUITE_P(All, Bf16Products, testing::ValuesIn(cases));
 

@@ -12,8 +12,9 @@
 #include "frontend/graph/interpreter.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/kernel.h"
-#include "schedules/candidate.h"
 #include "schedules/compile.h"
+#include "schedules/space.h"
+#include "tests/support/bound_space.h"
 
 namespace sylvite::test {
 
@@ -155,7 +156,7 @@ inline bool has_avx2() {
 /// The heuristic point with some numbers replaced.
 inline Point point_with(const Space& space, const Kernel& kernel, const Machine& machine,
                         const Point& replaced) {
-  Point point = space.heuristic(kernel, machine);
+  Point point = bound(space, kernel, machine).heuristic;
   for (const auto& [name, value] : replaced) point[name] = value;
   return point;
 }

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "schedules/candidate.h"
+#include "schedules/machine.h"
 
 namespace sylvite {
 

@@ -17,20 +17,20 @@ class GpuSpaces : public testing::TestWithParam<GpuCase> {};
 TEST_P(GpuSpaces, Compile) {
   const Kernel kernel = kernel_of(GetParam().text);
   const Machine machine = with_gpu(detect_machine(1), sample_gpu());
-  const std::vector<const Space*> spaces = spaces_for(kernel, machine);
+  const std::vector<BoundSpace> spaces = spaces_for(kernel, machine);
   // Templates come first where there is a compiler for them.
   const auto first = std::ranges::find_if(
-      spaces, [](const Space* space) { return !std::string_view(space->name).starts_with("cuda_"); });
-  EXPECT_EQ((*first)->name, GetParam().space) << kernel.text;
+      spaces, [](const BoundSpace& space) { return !std::string_view(space.name).starts_with("cuda_"); });
+  EXPECT_EQ(first->name, GetParam().space) << kernel.text;
   std::set<std::string> seen;
-  for (const Space* space : spaces) {
-    if (std::string_view(space->name).starts_with("cuda_")) continue;  // tests/gpu compiles and runs these
-    for (const Point& point : {space->heuristic(kernel, machine), far_point(*space, kernel, machine)}) {
-      const Candidate candidate = space->at(kernel, machine, point);
+  for (const BoundSpace& space : spaces) {
+    if (std::string_view(space.name).starts_with("cuda_")) continue;  // tests/gpu compiles and runs these
+    for (const Point& point : {space.heuristic, far_point(space)}) {
+      const Candidate candidate = space.at(point);
       if (!seen.insert(candidate.to_string()).second) continue;
       EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
       EXPECT_NO_THROW({ EXPECT_GT(compile_to_object(kernel, candidate, machine.target).size(), 1000U); })
-          << space->name << "\n"
+          << space.name << "\n"
           << candidate.to_string();
     }
   }

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
 namespace sylvite {
@@ -70,11 +71,11 @@ void expect_space_agrees(const std::string& name, const Machine& machine) {
   const int extents[][3] = {{1, 40, 64}, {7, 33, 96}, {37, 75, 64}, {70, 130, 192}};
   for (const auto& [m, n, k] : extents) {
     const Kernel kernel = kernel_of(product(m, n, k));
-    ASSERT_EQ(space.refuses(kernel, machine), "") << kernel.text;
-    expect_agrees(product(m, n, k), space.at(kernel, machine, space.heuristic(kernel, machine)), 0);
+    ASSERT_EQ(space.bind(kernel, machine).refusal, "") << kernel.text;
+    expect_agrees(product(m, n, k), heuristic_candidate(space, kernel, machine), 0);
     const std::string longer = with_epilogue(m, n, k);
     const Kernel with_more = kernel_of(longer);
-    expect_agrees(longer, space.at(with_more, machine, space.heuristic(with_more, machine)), 1e-6);
+    expect_agrees(longer, heuristic_candidate(space, with_more, machine), 1e-6);
   }
 }
 
@@ -96,7 +97,7 @@ TEST(QuantizedProducts, PanelsAgreeOnOlderProcessors) {
   const Kernel kernel = kernel_of(product(13, 40, 96));
   const std::vector<Tensor> inputs = wide_inputs(kernel);
   const Machine machine = detect_machine(1);
-  const Candidate candidate = space.at(kernel, machine, space.heuristic(kernel, machine));
+  const Candidate candidate = heuristic_candidate(space, kernel, machine);
   for (const char* features :
        {"sse41", "sse41-avx-f16c-fma-avx2", "sse41-avx-f16c-fma-avx2-avx512-avx512_skylake"}) {
     const Halide::Target older(std::string("x86-64-linux-") + features);
@@ -113,12 +114,12 @@ TEST(QuantizedProducts, PanelsAgreeOnOlderProcessors) {
 void expect_points_agree(const std::string& name, const Machine& machine, const std::string& text) {
   const Space& space = space_called(name);
   const Kernel kernel = kernel_of(text);
-  for (const Parameter& parameter : space.parameters(kernel, machine)) {
+  for (const Parameter& parameter : bound(space, kernel, machine).parameters) {
     for (const std::int64_t value : parameter.values) {
-      Point point = space.heuristic(kernel, machine);
+      Point point = bound(space, kernel, machine).heuristic;
       point[parameter.name] = value;
       try {
-        expect_agrees(text, space.at(kernel, machine, point), 0);
+        expect_agrees(text, bound(space, kernel, machine).at(point), 0);
       } catch (const UnsupportedError&) {  // too many tiles
       }
     }
@@ -155,7 +156,7 @@ TEST_F(QuantizedAmx, LongSumsAreExact) {
   for (std::int64_t i = 0; i < inputs[0].size(); ++i) inputs[0].set_double(i, i < k ? 1 : -1);
   for (std::int64_t i = 0; i < inputs[1].size(); ++i) inputs[1].set_int64(i, i % 32 < 16 ? 127 : -127);
   set_column_sums(inputs);
-  check_candidate(kernel, space.at(kernel, machine_, space.heuristic(kernel, machine_)), inputs, 0);
+  check_candidate(kernel, heuristic_candidate(space, kernel, machine_), inputs, 0);
 }
 
 TEST_F(QuantizedAmx, RowsThatAreNotFiniteGiveNanAndDoNotSpread) {
@@ -165,13 +166,13 @@ TEST_F(QuantizedAmx, RowsThatAreNotFiniteGiveNanAndDoNotSpread) {
   inputs[0].set_double(64 * 3 + 5, std::numeric_limits<double>::infinity());
   inputs[0].set_double(64 * 9 + 63, std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t i = 64 * 11; i < 64 * 12; ++i) inputs[0].set_double(i, 0);
-  check_candidate(kernel, space.at(kernel, machine_, space.heuristic(kernel, machine_)), inputs, 0);
+  check_candidate(kernel, heuristic_candidate(space, kernel, machine_), inputs, 0);
   check_candidate(kernel, reference_candidate(kernel), inputs, 0);
 }
 
 TEST_F(QuantizedAmx, IsTheFirstChoice) {
-  EXPECT_EQ(spaces_for(kernel_of(product(128, 768, 768)), machine_).front()->name, "matmul_amx");
-  EXPECT_EQ(spaces_for(kernel_of(product(128, 768, 20)), machine_).front()->name, "matmul_panels");
+  EXPECT_EQ(spaces_for(kernel_of(product(128, 768, 768)), machine_).front().name, "matmul_amx");
+  EXPECT_EQ(spaces_for(kernel_of(product(128, 768, 20)), machine_).front().name, "matmul_panels");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ inline std::vector<Tensor> interpret_in_f32(const std::string& text, const std::
 }
 
 /// Runs each different candidate that the space makes of the points; returns how many those are.
-inline std::size_t expect_as_in_f32(const std::string& text, const Space& space, const Machine& machine,
+inline std::size_t expect_as_in_f32(const std::string& text, const BoundSpace& space,
                                     const std::vector<Point>& points) {
   const Kernel kernel = kernel_of(text);
   const std::vector<Tensor> inputs = random_inputs(kernel);
@@ -36,7 +36,7 @@ inline std::size_t expect_as_in_f32(const std::string& text, const Space& space,
   for (const Point& point : points) {
     Candidate candidate;
     try {
-      candidate = space.at(kernel, machine, point);
+      candidate = space.at(point);
     } catch (const UnsupportedError&) {
       continue;
     }

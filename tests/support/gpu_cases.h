@@ -3,7 +3,8 @@
 
 #include <ostream>
 
-#include "schedules/candidate.h"
+#include "schedules/cuda/nvrtc.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 
@@ -18,14 +19,15 @@ inline void PrintTo(const GpuCase& one, std::ostream* out) {
 
 /// The GPU that schedules are made for where there is none.
 inline Gpu sample_gpu() {
-  return {"NVIDIA H200", 90, 13000, 132, 227 << 10, 50 << 20};
+  Gpu gpu{"NVIDIA H200", 90, 13000, 132, 227 << 10, 50 << 20};
+  gpu.missing_compiler = cuda::missing_nvrtc();
+  return gpu;
 }
 
 /// The space's heuristic point with every parameter moved to another of its values.
-inline Point far_point(const Space& space, const Kernel& kernel, const Machine& machine) {
-  Point point = space.heuristic(kernel, machine);
-  for (const Parameter& parameter : space.parameters(kernel, machine))
-    point[parameter.name] = parameter.values.back();
+inline Point far_point(const BoundSpace& space) {
+  Point point = space.heuristic;
+  for (const Parameter& parameter : space.parameters) point[parameter.name] = parameter.values.back();
   return point;
 }
 

@@ -15,9 +15,9 @@
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/halide_types.h"
 #include "lowering/plan/kernel.h"
-#include "schedules/candidate.h"
 #include "schedules/compile.h"
 #include "sylvite/graph_text.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 

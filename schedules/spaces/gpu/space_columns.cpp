@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
 #include "schedules/spaces/gpu/nest.h"
+#include "schedules/spaces/spaces.h"
 
 // Space gpu_columns: reductions that leave the innermost dim. The folded dims are cut into `chunks`, each
 // folded by blocks of its own, whose results go through memory; in a block, `rows` rows of threads fold every
@@ -28,9 +29,8 @@ std::int64_t fold_length(const Kernel& kernel, const Node& anchor) {
   return results == 0 ? 0 : kernel.body.type(anchor.inputs.front()).element_count() / results;
 }
 
-std::string refuses(const Kernel& kernel, const Machine& machine) {
+std::string refuses(const Kernel& kernel, const KernelFacts& facts) {
   constexpr std::int64_t lanes = 32;
-  const KernelFacts facts = facts_of(kernel, machine);
   if (facts.anchor == nullptr || !is_reduction(*facts.anchor))
     return "the anchor is no reduction with an associative fold";
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
@@ -56,39 +56,53 @@ std::int64_t widest_vector(const Kernel& kernel, const KernelFacts& facts) {
   return vector;
 }
 
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  Parameter vector{"vector", {}};
-  for (std::int64_t width = widest_vector(kernel, facts_of(kernel, machine)); width >= 1; width /= 2)
-    vector.values.push_back(width);
-  Parameter columns{"columns", {32}};
-  if (facts_of(kernel, machine).extents[0] % (64 * vector.values.front()) == 0) columns.values.push_back(64);
-  return {vector, columns, {"rows", {8, 4, 16}}, {"chunks", {64, 32, 128, 16, 256}}};
+struct Numbers {
+  std::int64_t vector = 1;
+  std::int64_t columns = 32;
+  std::int64_t rows = 8;
+  std::int64_t chunks = 1;
+};
+
+struct Columns {
+  const Kernel& kernel;
+  KernelFacts facts;
+  Numbers heuristic;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+};
+
+std::vector<Range<Numbers>> Columns::ranges() const {
+  const std::int64_t widest = widest_vector(kernel, facts);
+  Range<Numbers> vector{"vector", &Numbers::vector, {}};
+  for (std::int64_t width = widest; width >= 1; width /= 2) vector.values.push_back(width);
+  Range<Numbers> columns{"columns", &Numbers::columns, {32}};
+  if (facts.extents[0] % (64 * widest) == 0) columns.values.push_back(64);
+  return {vector,
+          columns,
+          {"rows", &Numbers::rows, {8, 4, 16}},
+          {"chunks", &Numbers::chunks, {64, 32, 128, 16, 256}}};
 }
 
-Point heuristic(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  const std::int64_t vector = widest_vector(kernel, facts);
+Numbers first_point(const Kernel& kernel, const Machine& machine, const KernelFacts& facts) {
+  Numbers point{.vector = widest_vector(kernel, facts)};
   // About eight blocks for each multiprocessor.
   std::int64_t blocks = 1;
   for (const std::int64_t extent : facts.extents) blocks *= extent;
-  blocks /= 32 * vector;
-  std::int64_t chunks = 1;
-  while (chunks < 128 && blocks * chunks < 8 * machine.gpu->multiprocessors &&
-         chunks * 64 <= fold_length(kernel, *facts.anchor)) {
-    chunks *= 2;
+  blocks /= 32 * point.vector;
+  while (point.chunks < 128 && blocks * point.chunks < 8 * machine.gpu->multiprocessors &&
+         point.chunks * 64 <= fold_length(kernel, *facts.anchor)) {
+    point.chunks *= 2;
   }
-  return {{"vector", vector}, {"columns", 32}, {"rows", 8}, {"chunks", chunks}};
+  return point;
 }
 
-Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  const std::int64_t vector = point.at("vector");
-  const std::int64_t columns = point.at("columns");
-  const std::int64_t rows = point.at("rows");
+Candidate Columns::at(const Numbers& point) const {
+  const auto [vector, columns, rows, chunks] = point;
   const std::int64_t length = fold_length(kernel, *facts.anchor);
   if (facts.extents[0] % (columns * vector) != 0)
     throw UnsupportedError("{} columns do not divide {}", columns * vector, facts.extents[0]);
-  const std::int64_t chunk = (length + point.at("chunks") - 1) / point.at("chunks");
+  const std::int64_t chunk = (length + chunks - 1) / chunks;
   const std::string fold = facts.anchor_value + "_fold";
   const std::string part = fold + "_chunk";
   const std::string parts = fold + "_chunks";
@@ -139,8 +153,14 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   return {device_form, writer.take()};
 }
 
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  if (std::string refusal = refuses(kernel, facts); !refusal.empty()) return {refusal};
+  return bind_space(Columns{kernel, facts, first_point(kernel, machine, facts)});
+}
+
 }  // namespace
 
-const Space gpu_columns_space = {"gpu_columns", refuses, parameters, heuristic, at, nullptr};
+const Space gpu_columns_space = {"gpu_columns", bind};
 
 }  // namespace sylvite

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "schedules/spaces/gpu/nest.h"
+#include "schedules/spaces/spaces.h"
 
 // Space gpu_elements: kernels without folds, pointwise work and index maps. Each thread computes `items`
 // vectors of `vector` neighbouring elements, `threads` apart, so that a warp reads whole lines and has
@@ -12,13 +13,6 @@
 
 namespace sylvite {
 namespace {
-
-std::string refuses(const Kernel& kernel, const Machine& /*machine*/) {
-  for (const Node& node : kernel.body.nodes())
-    if (!update_stages(node.op).empty()) return "the kernel folds";
-  if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
-  return "";
-}
 
 /// The output's loops with those fused that every operand walks in step.
 Dims fused_extents(const Kernel& kernel) {
@@ -39,20 +33,28 @@ std::int64_t widest_vector(const Kernel& kernel) {
   return vector;
 }
 
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& /*machine*/) {
-  Parameter vector{"vector", {}};
-  for (std::int64_t width = widest_vector(kernel); width >= 1; width /= 2) vector.values.push_back(width);
-  return {vector, {"items", {1, 2, 4}}, {"threads", {128, 256, 512}}};
-}
+struct Numbers {
+  std::int64_t vector = 1;
+  std::int64_t items = 1;
+  std::int64_t threads = 128;
+};
 
-Point heuristic(const Kernel& kernel, const Machine& /*machine*/) {
-  return {{"vector", widest_vector(kernel)}, {"items", 1}, {"threads", 128}};
-}
+struct Elements {
+  const Kernel& kernel;
+  KernelFacts facts;
+  Numbers heuristic;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const {
+    Range<Numbers> vector{"vector", &Numbers::vector, {}};
+    for (std::int64_t width = heuristic.vector; width >= 1; width /= 2) vector.values.push_back(width);
+    return {vector, {"items", &Numbers::items, {1, 2, 4}}, {"threads", &Numbers::threads, {128, 256, 512}}};
+  }
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+};
 
 /// The loop that blocks, items and threads are cut from, once vectors are off: the inner one when it is long
 /// enough to fill blocks, else all loops as one.
-Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
+Candidate Elements::at(const Numbers& point) const {
   const std::string& stage = facts.output;
   ScheduleWriter writer;
   if (facts.extents.empty()) {
@@ -65,7 +67,7 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   std::vector<std::string> loops;
   for (const LoopNest::Loop& loop : nest.loops()) loops.push_back(loop.name);
   std::int64_t inner = nest.loops().front().extent;
-  const std::int64_t vector = point.at("vector");
+  const auto [vector, items, threads] = point;
   if (inner % vector != 0) throw UnsupportedError("a vector of {} does not divide {}", vector, inner);
   if (vector > 1) {
     writer.add("{}.split({}, vectors, lane, {}, TailStrategy::RoundUp).vectorize(lane);", stage, loops[0],
@@ -73,8 +75,6 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
     loops[0] = "vectors";
     inner /= vector;
   }
-  const std::int64_t threads = point.at("threads");
-  const std::int64_t items = point.at("items");
   if (inner < 2 * threads * items || loops.size() == 1) {
     if (items > 1 && inner % items == 0 && loops.size() > 1) {
       writer.add("{}.split({}, rest, item, {}, TailStrategy::RoundUp).unroll(item);", stage, loops[0], items);
@@ -100,8 +100,15 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   return {device_form, writer.take()};
 }
 
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  for (const Node& node : kernel.body.nodes())
+    if (!update_stages(node.op).empty()) return {"the kernel folds"};
+  if (kernel.body.outputs.size() != 1) return {"the kernel has several outputs"};
+  return bind_space(Elements{kernel, facts_of(kernel, machine), {.vector = widest_vector(kernel)}});
+}
+
 }  // namespace
 
-const Space gpu_elements_space = {"gpu_elements", refuses, parameters, heuristic, at, nullptr};
+const Space gpu_elements_space = {"gpu_elements", bind};
 
 }  // namespace sylvite

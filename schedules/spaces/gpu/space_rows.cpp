@@ -5,6 +5,7 @@
 #include "lowering/algorithms/algorithm.h"
 #include "schedules/spaces/gpu/nest.h"
 #include "schedules/spaces/register_tile.h"
+#include "schedules/spaces/spaces.h"
 
 // Space gpu_rows: kernels that fold rows of the innermost dim: softmax, layer_norm, rms_norm, reduce_*. A
 // block takes `rows` rows, `threads` threads to each. A fold has three levels: each thread folds every
@@ -48,8 +49,7 @@ std::size_t row_position(const Node& anchor) {
   return anchor.attributes.integer("keepdims") != 0 ? 1 : 0;
 }
 
-std::string refuses(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
+std::string refuses(const Kernel& kernel, const KernelFacts& facts) {
   if (facts.anchor == nullptr || !(is_norm(*facts.anchor) || is_reduction(*facts.anchor)))
     return "the anchor is no normalisation or reduction with an associative fold";
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
@@ -86,30 +86,43 @@ std::vector<std::int64_t> rows_of_block(const KernelFacts& facts) {
   return divisors;
 }
 
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  const Node& anchor = *facts.anchor;
-  const std::int64_t vector = widest_vector(kernel, anchor);
-  const std::int64_t vectors = row_extent(kernel, anchor) / vector;
-  std::vector<Parameter> parameters = {
-      {"vector", {vector}},
-      {"threads", up_to(std::max<std::int64_t>(vectors, 32), {128, 256, 512, 64, 32})},
-      {"rows", rows_of_block(facts)},
-      {"group", {16, 8, 32}}};
-  if (vector > 1) parameters[0].values.push_back(vector / 2);
-  const bool is_softmax = anchor.op == Op::softmax;
-  parameters.push_back({"keep", is_softmax ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0}});
-  return parameters;
+struct Numbers {
+  std::int64_t vector = 1;
+  std::int64_t threads = 32;
+  std::int64_t rows = 1;
+  std::int64_t group = 16;
+  std::int64_t keep = 0;
+};
+
+struct Rows {
+  const Kernel& kernel;
+  KernelFacts facts;
+  Numbers heuristic;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+};
+
+std::vector<Range<Numbers>> Rows::ranges() const {
+  const std::int64_t vector = heuristic.vector;
+  const std::int64_t vectors = row_extent(kernel, *facts.anchor) / vector;
+  std::vector<std::int64_t> widths = {vector};
+  if (vector > 1) widths.push_back(vector / 2);
+  const bool is_softmax = facts.anchor->op == Op::softmax;
+  return {
+      {"vector", &Numbers::vector, widths},
+      {"threads", &Numbers::threads, up_to(std::max<std::int64_t>(vectors, 32), {128, 256, 512, 64, 32})},
+      {"rows", &Numbers::rows, rows_of_block(facts)},
+      {"group", &Numbers::group, {16, 8, 32}},
+      {"keep", &Numbers::keep, is_softmax ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0}}};
 }
 
-Point heuristic(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  const std::int64_t vector = widest_vector(kernel, *facts.anchor);
-  const std::int64_t vectors = row_extent(kernel, *facts.anchor) / vector;
-  std::int64_t threads = 32;
-  while (threads < 256 && threads * 4 <= vectors) threads *= 2;
-  const std::int64_t rows = threads < 128 ? std::min(rows_of_block(facts).back(), 128 / threads) : 1;
-  return {{"vector", vector}, {"threads", threads}, {"rows", rows}, {"group", 16}, {"keep", 0}};
+Numbers first_point(const Kernel& kernel, const KernelFacts& facts) {
+  Numbers point{.vector = widest_vector(kernel, *facts.anchor)};
+  const std::int64_t vectors = row_extent(kernel, *facts.anchor) / point.vector;
+  while (point.threads < 256 && point.threads * 4 <= vectors) point.threads *= 2;
+  if (point.threads < 128) point.rows = std::min(rows_of_block(facts).back(), 128 / point.threads);
+  return point;
 }
 
 /// What all stages of one kernel share.
@@ -215,17 +228,16 @@ void block_rows(ScheduleWriter& writer, const RowPlan& plan, std::size_t first, 
   writer.add("{}.split({}, block, unit, 1).gpu_blocks({});", plan.output, block, grid);
 }
 
-Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
+Candidate Rows::at(const Numbers& point) const {
   const bool norm = is_norm(*facts.anchor);
   const Algorithm algorithm = build_algorithm(kernel, device_form);
   RowPlan plan;
   plan.output = facts.output;
   plan.extent = row_extent(kernel, *facts.anchor);
-  plan.vector = point.at("vector");
-  plan.threads = point.at("threads");
-  plan.rows = point.at("rows");
-  plan.group = std::min(point.at("group"), plan.threads);
+  plan.vector = point.vector;
+  plan.threads = point.threads;
+  plan.rows = point.rows;
+  plan.group = std::min(point.group, plan.threads);
   const bool keepdims = !norm && facts.anchor->attributes.integer("keepdims") != 0;
   const std::size_t position = row_position(*facts.anchor);
   plan.row_var = fmt::format("d{}", position);
@@ -243,7 +255,7 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
     if (plan.rows > 1) writer.add("{}.gpu_threads(row);", plan.output);
   }
   const std::string& value = facts.anchor_value;
-  if (point.at("keep") != 0) {
+  if (point.keep != 0) {
     const std::string power = value + "_exp";
     writer.add("{}.compute_at({}, block).store_in(MemoryType::GPUShared);", power, plan.output);
     walk_rows(writer, power, plan);
@@ -258,8 +270,14 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   return {device_form, writer.take()};
 }
 
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  if (std::string refusal = refuses(kernel, facts); !refusal.empty()) return {refusal};
+  return bind_space(Rows{kernel, facts, first_point(kernel, facts)});
+}
+
 }  // namespace
 
-const Space gpu_rows_space = {"gpu_rows", refuses, parameters, heuristic, at, nullptr};
+const Space gpu_rows_space = {"gpu_rows", bind};
 
 }  // namespace sylvite

@@ -4,6 +4,7 @@
 #include "lowering/algorithms/algorithm.h"
 #include "schedules/spaces/gpu/nest.h"
 #include "schedules/spaces/register_tile.h"
+#include "schedules/spaces/spaces.h"
 
 // Space gpu_tiles: kernels that fold once (convolution, matmul, pooling, reductions of few elements). Each
 // thread folds a tile of results in its registers: `columns` along the innermost dim, `rows` along the one
@@ -27,8 +28,7 @@ std::size_t row_loop(const Kernel& kernel, const KernelFacts& facts) {
   return facts.extents.size() > position ? position : 0;
 }
 
-std::string refuses(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
+std::string refuses(const Kernel& kernel, const KernelFacts& facts) {
   if (facts.anchor == nullptr || update_stages(facts.anchor->op) != std::vector<std::string>{"_fold"})
     return "the kernel does not fold once";
   const OpInfo& info = op_info(facts.anchor->op);
@@ -62,37 +62,48 @@ std::int64_t widest_vector(const Kernel& kernel, const KernelFacts& facts) {
   return columns;
 }
 
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  const std::size_t rows = row_loop(kernel, facts);
-  return {{"columns", up_to(facts.extents[0], {4, 2, 1, 8})},
-          {"rows", rows == 0 ? std::vector<std::int64_t>{1} : up_to(facts.extents[rows], {8, 4, 2, 1})},
-          {"threads", {128, 64, 256}}};
+struct Numbers {
+  std::int64_t columns = 1;
+  std::int64_t rows = 1;
+  std::int64_t threads = gpu_block_threads;
+};
+
+struct Tiles {
+  const Kernel& kernel;
+  KernelFacts facts;
+  Numbers heuristic;
+
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+};
+
+std::vector<Range<Numbers>> Tiles::ranges() const {
+  const std::size_t loop = row_loop(kernel, facts);
+  return {{"columns", &Numbers::columns, up_to(facts.extents[0], {4, 2, 1, 8})},
+          {"rows", &Numbers::rows,
+           loop == 0 ? std::vector<std::int64_t>{1} : up_to(facts.extents[loop], {8, 4, 2, 1})},
+          {"threads", &Numbers::threads, {128, 64, 256}}};
 }
 
-Point heuristic(const Kernel& kernel, const Machine& machine) {
+Numbers first_point(const Kernel& kernel, const KernelFacts& facts) {
   constexpr std::int64_t busy_threads = 64 << 10;
-  const KernelFacts facts = facts_of(kernel, machine);
-  const std::size_t rows = row_loop(kernel, facts);
-  Point point = {{"columns", 1}, {"rows", 1}, {"threads", gpu_block_threads}};
-  point["columns"] = widest_vector(kernel, facts);
-  if (!is_contraction(*facts.anchor) || point["columns"] > 1) return point;
+  Numbers point{.columns = widest_vector(kernel, facts)};
+  if (!is_contraction(*facts.anchor) || point.columns > 1) return point;
   std::int64_t results = 1;
   for (const std::int64_t extent : facts.extents) results *= extent;
   // Large tiles as long as enough threads are left to fill the GPU.
-  for (const auto& [name, loop] : {std::pair<std::string, std::size_t>{"rows", rows}, {"columns", 0}}) {
-    const std::int64_t most = name == "rows" ? 8 : 4;
-    while (point[name] < most && point[name] * 2 <= facts.extents[loop] && results > busy_threads &&
-           (name == "columns" || rows != 0)) {
-      point[name] *= 2;
+  const auto grow = [&](std::int64_t& number, std::int64_t most, std::int64_t extent) {
+    while (number < most && number * 2 <= extent && results > busy_threads) {
+      number *= 2;
       results /= 2;
     }
-  }
+  };
+  if (const std::size_t loop = row_loop(kernel, facts); loop != 0) grow(point.rows, 8, facts.extents[loop]);
+  grow(point.columns, 4, facts.extents[0]);
   return point;
 }
 
-Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
+Candidate Tiles::at(const Numbers& point) const {
   const std::size_t row_position = row_loop(kernel, facts);
   const std::string fold = facts.anchor_value + "_fold";
   const Algorithm algorithm = build_algorithm(kernel, device_form);
@@ -101,7 +112,7 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   for (std::size_t d = 0; d < facts.extents.size(); ++d) loops.push_back(fmt::format("d{}", d));
   std::string tile;
   std::string order;
-  const char* columns_as = is_vector(kernel, facts, point.at("columns")) ? "vectorize" : "unroll";
+  const char* columns_as = is_vector(kernel, facts, point.columns) ? "vectorize" : "unroll";
   const auto cut = [&](std::size_t position, std::int64_t factor, const char* inner) {
     if (factor < 2) return;
     const std::string outer = loops[position] + "o";
@@ -115,20 +126,20 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
     order += var + ", ";
     loops[position] = outer;
   };
-  cut(0, point.at("columns"), "column");
-  if (row_position != 0) cut(row_position, point.at("rows"), "row");
+  cut(0, point.columns, "column");
+  if (row_position != 0) cut(row_position, point.rows, "row");
   std::string unrolled;
   std::string output_order;
   for (const char* inner : {"column", "row"}) {
     const bool is_column = std::string_view(inner) == "column";
-    if ((is_column ? point.at("columns") : (row_position != 0 ? point.at("rows") : 1)) < 2) continue;
+    if ((is_column ? point.columns : (row_position != 0 ? point.rows : 1)) < 2) continue;
     output_order += std::string(inner) + ", ";
     unrolled += fmt::format(".{}({})", is_column ? columns_as : "unroll", inner);
   }
   for (const std::string& loop : loops) output_order += loop + ", ";
   writer.add_line(fmt::format("{}.reorder({}){};", facts.output,
                               output_order.substr(0, output_order.size() - 2), unrolled));
-  gpu_thread_each(writer, facts.output, loops, point.at("threads"));
+  gpu_thread_each(writer, facts.output, loops, point.threads);
   writer.add("{}.compute_at({}, thread);", fold, facts.output);
   const Halide::Func func = algorithm.stages.at(fold);
   for (const Halide::RVar& variable : func.rvars(0)) order += variable.name() + ", ";
@@ -140,8 +151,14 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   return {device_form, writer.take()};
 }
 
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  const KernelFacts facts = facts_of(kernel, machine);
+  if (std::string refusal = refuses(kernel, facts); !refusal.empty()) return {refusal};
+  return bind_space(Tiles{kernel, facts, first_point(kernel, facts)});
+}
+
 }  // namespace
 
-const Space gpu_tiles_space = {"gpu_tiles", refuses, parameters, heuristic, at, nullptr};
+const Space gpu_tiles_space = {"gpu_tiles", bind};
 
 }  // namespace sylvite

@@ -2,8 +2,10 @@
 
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/algorithms/problems.h"
 #include "schedules/spaces/gpu/nest.h"
 #include "schedules/spaces/register_tile.h"
+#include "schedules/spaces/spaces.h"
 
 // Space gpu_transpose: pointwise work on one transposed input. A block brings a square tile into shared
 // memory along the input's innermost dim, and reads it along the output's, so that both sides move whole
@@ -21,17 +23,13 @@ struct Transpose {
   std::size_t rank = 0;
   std::size_t across = 0;  ///< the output loop that walks the input's innermost dim
   std::size_t source = 0;  ///< the input's storage dim that the output's innermost loop walks
-  std::string refusal;
 };
 
-Transpose refused(const char* reason) {
-  Transpose none;
-  none.refusal = reason;
-  return none;
+Reading<Transpose> refused(const char* reason) {
+  return {{}, reason};
 }
 
-Transpose read_transpose(const Kernel& kernel) {
-  Transpose found;
+Reading<Transpose> read_transpose(const Kernel& kernel) {
   const Node* node = nullptr;
   for (const Node& each : kernel.body.nodes()) {
     if (!update_stages(each.op).empty()) return refused("the kernel folds");
@@ -53,56 +51,39 @@ Transpose read_transpose(const Kernel& kernel) {
   const auto walks_last = static_cast<std::size_t>(
       std::find(perm.begin(), perm.end(), static_cast<std::int64_t>(rank) - 1) - perm.begin());
   if (walks_last + 1 >= rank) return refused("the innermost dim stays innermost");
-  found.input = source.name;
-  found.rank = rank;
-  found.across = rank - 1 - walks_last;
-  found.source = rank - 1 - static_cast<std::size_t>(perm.back());
-  return found;
+  return {{.input = source.name,
+           .rank = rank,
+           .across = rank - 1 - walks_last,
+           .source = rank - 1 - static_cast<std::size_t>(perm.back())},
+          ""};
 }
 
-std::string refuses(const Kernel& kernel, const Machine& machine) {
-  constexpr std::int64_t least = 32;  // the smallest tile
-  const Transpose transpose = read_transpose(kernel);
-  if (!transpose.refusal.empty()) return transpose.refusal;
-  const Dims extents = facts_of(kernel, machine).extents;
-  if (extents[0] < least || extents[transpose.across] < least) return "the transposed dims are short";
-  return "";
-}
+struct Numbers {
+  std::int64_t tile = 32;
+  std::int64_t rows = 8;
+  std::int64_t vector = 1;
+};
 
-std::int64_t widest_vector(const Kernel& kernel, const Machine& machine) {
-  const Transpose transpose = read_transpose(kernel);
-  const Dims extents = facts_of(kernel, machine).extents;
-  std::int64_t vector = 4;
-  while (extents[0] % vector != 0 || extents[transpose.across] % vector != 0) vector /= 2;
-  return vector;
-}
+struct TransposeTiles {
+  KernelFacts facts;
+  Transpose transpose;
+  std::int64_t shorter;        ///< of the extents that tiles are cut from
+  std::int64_t widest_vector;  ///< that divides both
+  Numbers heuristic;
 
-std::vector<Parameter> parameters(const Kernel& kernel, const Machine& machine) {
-  Parameter vector{"vector", {}};
-  for (std::int64_t width = 1; width <= widest_vector(kernel, machine); width *= 2)
-    vector.values.push_back(width);
-  const Dims extents = facts_of(kernel, machine).extents;
-  const std::int64_t shorter = std::min(extents[0], extents[read_transpose(kernel).across]);
-  return {{"tile", up_to(shorter, {32, 64, 128})}, {"rows", {8, 4, 16}}, vector};
-}
+  [[nodiscard]] std::vector<Range<Numbers>> ranges() const {
+    Range<Numbers> vector{"vector", &Numbers::vector, {}};
+    for (std::int64_t width = 1; width <= widest_vector; width *= 2) vector.values.push_back(width);
+    return {{"tile", &Numbers::tile, up_to(shorter, {32, 64, 128})},
+            {"rows", &Numbers::rows, {8, 4, 16}},
+            vector};
+  }
+  [[nodiscard]] Candidate at(const Numbers& point) const;
+};
 
-Point heuristic(const Kernel& kernel, const Machine& machine) {
-  const auto size =
-      static_cast<std::int64_t>(dtype_size(kernel.body.type(kernel.body.outputs.front()).dtype));
-  // A warp moves 128 bytes of a line.
-  const std::int64_t vector = std::min(widest_vector(kernel, machine), std::max<std::int64_t>(1, 4 / size));
-  const Dims extents = facts_of(kernel, machine).extents;
-  const std::int64_t shorter = std::min(extents[0], extents[read_transpose(kernel).across]);
-  return {{"tile", shorter >= 32 * vector ? 32 * vector : 32}, {"rows", 8}, {"vector", vector}};
-}
-
-Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
-  const KernelFacts facts = facts_of(kernel, machine);
-  const Transpose transpose = read_transpose(kernel);
+Candidate TransposeTiles::at(const Numbers& point) const {
+  const auto [tile, rows, vector] = point;
   const std::string& output = facts.output;
-  const std::int64_t tile = point.at("tile");
-  const std::int64_t vector = point.at("vector");
-  const std::int64_t rows = point.at("rows");
   if (tile * rows / vector > 1024) throw UnsupportedError("a block has at most 1024 threads");
   ScheduleWriter writer;
   const std::string across = fmt::format("d{}", transpose.across);
@@ -140,8 +121,28 @@ Candidate at(const Kernel& kernel, const Machine& machine, const Point& point) {
   return {device_form, writer.take()};
 }
 
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  const Reading<Transpose> reading = read_transpose(kernel);
+  if (!reading.refusal.empty()) return {reading.refusal};
+  const KernelFacts facts = facts_of(kernel, machine);
+  const std::int64_t down = facts.extents[0];
+  const std::int64_t across = facts.extents[reading.problem.across];
+  const std::int64_t shorter = std::min(down, across);
+  constexpr std::int64_t smallest_tile = 32;
+  if (shorter < smallest_tile) return {"the transposed dims are short"};
+  std::int64_t widest = 4;
+  while (down % widest != 0 || across % widest != 0) widest /= 2;
+  // A warp moves 128 bytes of a line.
+  const auto size =
+      static_cast<std::int64_t>(dtype_size(kernel.body.type(kernel.body.outputs.front()).dtype));
+  const std::int64_t vector = std::min(widest, std::max<std::int64_t>(1, 4 / size));
+  const std::int64_t tile = shorter >= smallest_tile * vector ? smallest_tile * vector : smallest_tile;
+  return bind_space(
+      TransposeTiles{facts, reading.problem, shorter, widest, {.tile = tile, .vector = vector}});
+}
+
 }  // namespace
 
-const Space gpu_transpose_space = {"gpu_transpose", refuses, parameters, heuristic, at, nullptr};
+const Space gpu_transpose_space = {"gpu_transpose", bind};
 
 }  // namespace sylvite

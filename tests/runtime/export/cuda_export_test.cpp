@@ -39,8 +39,8 @@ Program sample_program(const Machine& machine) {
   Plan plan = lower(sample_graph());
   std::vector<CompiledKernel> kernels;
   for (const Kernel& kernel : plan.kernels) {
-    const Space* space = spaces_for(kernel, machine).front();
-    const Candidate candidate = space->at(kernel, machine, space->heuristic(kernel, machine));
+    const BoundSpace space = spaces_for(kernel, machine).front();
+    const Candidate candidate = space.at(space.heuristic);
     kernels.push_back({candidate, symbol_name(kernel, candidate, machine.target),
                        compile_to_object(kernel, candidate, machine.target)});
   }

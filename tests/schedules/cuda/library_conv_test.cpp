@@ -5,9 +5,11 @@
 
 #include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
+#include "schedules/cuda/library_call.h"
 #include "schedules/cuda/object.h"
+#include "schedules/cuda/spaces.h"
 #include "schedules/packings.h"
-#include "schedules/spaces/spaces.h"
+#include "tests/support/bound_space.h"
 #include "tests/support/conv_kernels.h"
 #include "tests/support/gpu_cases.h"
 
@@ -66,8 +68,8 @@ TEST(LibraryConv, RefusesWithAReason) {
 TEST(LibraryConv, LibrariesAreAskedForAndNamed) {
   Machine machine = machine_with_cudnn();
   const Kernel kernel = conv_kernel({});
-  EXPECT_EQ(cudnn_space.refuses(kernel, machine), "");
-  const Candidate candidate = cudnn_space.at(kernel, machine, {{"engine", 3}});
+  EXPECT_EQ(cudnn_space.bind(kernel, machine).refusal, "");
+  const Candidate candidate = bound(cudnn_space, kernel, machine).at({{"engine", 3}});
   EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
   const CudaTemplate call = cuda_template_of(kernel, candidate).value();
   ASSERT_TRUE(call.launch.library);
@@ -76,7 +78,7 @@ TEST(LibraryConv, LibrariesAreAskedForAndNamed) {
   EXPECT_EQ(object.launch, call.launch);
   EXPECT_EQ(object.image, "");
   machine.gpu->cudnn = 0;
-  EXPECT_THAT(cudnn_space.refuses(kernel, machine), HasSubstr("schedules.cudnn"));
+  EXPECT_THAT(cudnn_space.bind(kernel, machine).refusal, HasSubstr("schedules.cudnn"));
 }
 
 /// An engine may turn out to be impossible, which only a search can get over.
@@ -85,7 +87,7 @@ TEST(LibraryConv, NothingUnmeasuredIsALibrarys) {
     ConvSpec spec;
     spec.groups = groups;
     const Kernel kernel = conv_kernel(spec);
-    EXPECT_EQ(cudnn_space.refuses(kernel, machine_with_cudnn()), "");
+    EXPECT_EQ(cudnn_space.bind(kernel, machine_with_cudnn()).refusal, "");
     EXPECT_NE(default_candidate(kernel, machine_with_cudnn()).form.name, "cudnn");
   }
 }
@@ -95,10 +97,10 @@ TEST(LibraryConv, FloatsAskForTf32) {
   ConvSpec spec;
   spec.element = DType::f32;
   const Kernel kernel = conv_kernel(spec);
-  EXPECT_THAT(cudnn_space.refuses(kernel, machine), HasSubstr("TF32"));
+  EXPECT_THAT(cudnn_space.bind(kernel, machine).refusal, HasSubstr("TF32"));
   machine.tf32 = true;
-  EXPECT_EQ(cudnn_space.refuses(kernel, machine), "");
-  EXPECT_TRUE(multiplies_in_tf32(kernel, cudnn_space.at(kernel, machine, {{"engine", 0}})));
+  EXPECT_EQ(cudnn_space.bind(kernel, machine).refusal, "");
+  EXPECT_TRUE(multiplies_in_tf32(kernel, bound(cudnn_space, kernel, machine).at({{"engine", 0}})));
 }
 
 TEST(LibraryConv, FiltersArePackedTapByTap) {

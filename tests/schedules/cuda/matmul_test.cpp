@@ -6,9 +6,11 @@
 #include "base/error.h"
 #include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
+#include "schedules/cuda/library_call.h"
 #include "schedules/cuda/object.h"
+#include "schedules/cuda/spaces.h"
 #include "schedules/packings.h"
-#include "schedules/spaces/spaces.h"
+#include "tests/support/bound_space.h"
 #include "tests/support/gpu_cases.h"
 #include "tests/support/matmul_kernels.h"
 
@@ -132,11 +134,12 @@ TEST(CudaMatmul, FloatsAskForTf32) {
   Machine machine = with_gpu(detect_machine(1), sample_gpu());
   MatmulSpec spec = layer("bias");
   spec.element = spec.out = DType::f32;
-  EXPECT_THAT(cuda_matmul_space.refuses(matmul_kernel(spec), machine),
+  EXPECT_THAT(cuda_matmul_space.bind(matmul_kernel(spec), machine).refusal,
               AnyOf(HasSubstr("TF32"), HasSubstr("NVRTC")));
   machine.tf32 = true;
-  EXPECT_THAT(cuda_matmul_space.refuses(matmul_kernel(spec), machine), AnyOf(IsEmpty(), HasSubstr("NVRTC")));
-  const Candidate candidate = cuda_matmul_space.at(matmul_kernel(spec), machine, {{"choice", 0}});
+  EXPECT_THAT(cuda_matmul_space.bind(matmul_kernel(spec), machine).refusal,
+              AnyOf(IsEmpty(), HasSubstr("NVRTC")));
+  const Candidate candidate = bound(cuda_matmul_space, matmul_kernel(spec), machine).at({{"choice", 0}});
   EXPECT_TRUE(multiplies_in_tf32(matmul_kernel(spec), candidate));
   EXPECT_FALSE(multiplies_in_tf32(matmul_kernel(layer("bias")), candidate));
 }
@@ -144,11 +147,11 @@ TEST(CudaMatmul, FloatsAskForTf32) {
 TEST(CudaMatmul, LibrariesAreAskedForAndNamed) {
   Machine machine = with_gpu(detect_machine(1), sample_gpu());
   const Kernel kernel = matmul_kernel(layer("bias"));
-  EXPECT_THAT(cublaslt_space.refuses(kernel, machine), HasSubstr("schedules.cublaslt"));
+  EXPECT_THAT(cublaslt_space.bind(kernel, machine).refusal, HasSubstr("schedules.cublaslt"));
   machine.gpu->cublaslt = 130100;
-  EXPECT_EQ(cublaslt_space.refuses(kernel, machine), "");
-  EXPECT_THAT(cublaslt_space.refuses(matmul_kernel(layer("gelu")), machine), HasSubstr("epilogue"));
-  const Candidate candidate = cublaslt_space.at(kernel, machine, {{"algorithm", 3}});
+  EXPECT_EQ(cublaslt_space.bind(kernel, machine).refusal, "");
+  EXPECT_THAT(cublaslt_space.bind(matmul_kernel(layer("gelu")), machine).refusal, HasSubstr("epilogue"));
+  const Candidate candidate = bound(cublaslt_space, kernel, machine).at({{"algorithm", 3}});
   EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
   const CudaTemplate product = cuda_template_of(kernel, candidate).value();
   ASSERT_TRUE(product.launch.library);

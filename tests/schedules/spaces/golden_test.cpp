@@ -1,9 +1,10 @@
-// The exact candidates of every space for three kernels: golden/SPACE.txt has the parameters, the heuristic point
-// and the candidates at a few points, or the reason why the space refuses. golden/order.txt and gpu_order.txt have the order
-// of the spaces that take a kernel. A space that loses its best points, or candidates that change by accident, show here.
+// The exact candidates of every space for three kernels: golden/SPACE.txt has the parameters, the heuristic
+// point and the candidates at a few points, or the reason why the space refuses. golden/order.txt and
+// gpu_order.txt have the order of the spaces that take a kernel. A space that loses its best points, or
+// candidates that change by accident, show here.
 //
 // To write the files anew, on purpose:
-//   SYLVITE_WRITE_GOLDEN=1 build/release/bin/schedules_test --gtest_filter='Golden*'
+//   SYLVITE_WRITE_GOLDEN=1 build/release/bin/schedules_test --gtest_filter='*Golden*'
 // and look at the difference.
 
 #include <fmt/ranges.h>
@@ -15,7 +16,6 @@
 #include <map>
 #include <sstream>
 
-#include "schedules/cuda/nvrtc.h"
 #include "tests/schedules/spaces/golden_cases.h"
 #include "tests/support/run_kernel.h"
 
@@ -44,33 +44,31 @@ std::vector<NamedPoint> points_of(const std::vector<Parameter>& parameters, cons
   return points;
 }
 
-std::string candidate_text(const Space& space, const Kernel& kernel, const Machine& machine,
-                           const Point& point) {
+std::string candidate_text(const BoundSpace& space, const Point& point) {
   try {
-    return space.at(kernel, machine, point).to_string();
+    return space.at(point).to_string();
   } catch (const UnsupportedError& error) {
     return fmt::format("no candidate: {}\n", error.what());
   }
 }
 
 std::string describe(const Space& space, const Kernel& kernel, const Machine& machine) {
-  if (const std::string reason = space.refuses(kernel, machine); !reason.empty())
-    return "refused: " + reason + "\n";
-  const std::vector<Parameter> parameters = space.parameters(kernel, machine);
+  const Binding binding = space.bind(kernel, machine);
+  if (!binding.refusal.empty()) return "refused: " + binding.refusal + "\n";
+  const BoundSpace& taken = binding.space;
   std::string text;
-  for (const Parameter& parameter : parameters)
+  for (const Parameter& parameter : taken.parameters)
     text += fmt::format("{}: {}\n", parameter.name, fmt::join(parameter.values, " "));
   std::map<Point, const char*> seen;
-  for (const auto& [name, point] : points_of(parameters, space.heuristic(kernel, machine))) {
+  for (const auto& [name, point] : points_of(taken.parameters, taken.heuristic)) {
     const auto [same, is_new] = seen.emplace(point, name);
     if (!is_new) {
       text += fmt::format("-- {}: as {}\n", name, same->second);
       continue;
     }
     text += fmt::format("-- {}:{}", name, text_of(point));
-    if (space.cost != nullptr)
-      text += fmt::format("estimated {:.4g} us\n", 1e6 * space.cost(kernel, machine, point));
-    text += candidate_text(space, kernel, machine, point);
+    if (taken.cost) text += fmt::format("estimated {:.4g} us\n", 1e6 * taken.cost(point));
+    text += candidate_text(taken, point);
   }
   return text;
 }
@@ -86,14 +84,9 @@ void expect_golden(const std::string& name, const std::string& actual) {
                                     << " differs; the head of golden_test.cpp says how to write it anew";
 }
 
-bool can_compile_cuda() {
-  return cuda::missing_nvrtc().empty();
-}
-
 class GoldenSpace : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenSpace, GivesTheseCandidates) {
-  if (GetParam().starts_with("cuda_") && !can_compile_cuda()) GTEST_SKIP() << cuda::missing_nvrtc();
   std::string text;
   for (const std::vector<Space>& table : {space_table(), gpu_space_table()}) {
     for (const Space& space : table) {
@@ -123,9 +116,10 @@ std::string order_of_spaces(bool on_gpu) {
   for (const GoldenCase& one : golden_cases) {
     const Machine machine = fixed_machine(one.machine);
     if (machine.gpu.has_value() != on_gpu) continue;
+    const Kernel kernel = kernel_of(one.text);
     std::vector<Refusal> refusals;
     text += fmt::format("==== {}\n{}\n", one.machine, one.text);
-    for (const Space* space : spaces_for(kernel_of(one.text), machine, &refusals)) text += space->name + "\n";
+    for (const BoundSpace& space : spaces_for(kernel, machine, &refusals)) text += space.name + "\n";
     for (const Refusal& refusal : refusals)
       text += fmt::format("{} refused: {}\n", refusal.space, refusal.reason);
   }
@@ -136,7 +130,6 @@ TEST(GoldenOrder, OfACpu) {
   expect_golden("order", order_of_spaces(false));
 }
 TEST(GoldenOrder, OfAGpu) {
-  if (!can_compile_cuda()) GTEST_SKIP() << cuda::missing_nvrtc();
   expect_golden("gpu_order", order_of_spaces(true));
 }
 

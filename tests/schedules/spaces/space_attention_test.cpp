@@ -47,8 +47,8 @@ void expect_heuristic(const AttentionCase& c, int threads) {
   const Kernel kernel = attention_kernel(c);
   const Space& space = space_named("attention_rows");
   const Machine machine = test_machine(threads);
-  ASSERT_EQ(space.refuses(kernel, machine), "");
-  expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)), 1e-5);
+  ASSERT_EQ(space.bind(kernel, machine).refusal, "");
+  expect_agrees(kernel, heuristic_candidate(space, kernel, machine), 1e-5);
 }
 
 TEST(AttentionRows, WholePanels) {
@@ -84,7 +84,8 @@ TEST(AttentionRows, EveryPointAgrees) {
              {{"rows", 4}, {"row_tiles", 4}, {"key_panels", 3}, {"keys_once", 1}},
              {{"rows", 12}, {"row_tiles", 1}, {"key_panels", 1}, {"value_panels", 1}, {"keys_once", 0}},
              {{"rows", 1}, {"row_tiles", 16}, {"value_panels", 3}, {"pack_values", 1}}}) {
-      expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)), 1e-5);
+      expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)),
+                    1e-5);
     }
   }
 }
@@ -96,12 +97,12 @@ TEST(AttentionRows, TilesOfEightLanesFillTheRegisters) {
     const auto [machine, target] = test::avx2_machine(threads);
     for (const std::int64_t rows : {21, 64}) {
       const Kernel kernel = attention_kernel({.rows = rows, .positions = 37, .depth = 8, .columns = 40});
-      const Point point = space.heuristic(kernel, machine);
+      const Point point = bound(space, kernel, machine).heuristic;
       EXPECT_GE(point.at("rows"), 5);
       EXPECT_EQ(point.at("key_panels"), 1);
       EXPECT_EQ(point.at("value_panels"), 1);
       EXPECT_EQ(point.at("pack_values"), rows == 64);
-      if (test::has_avx2()) expect_agrees(kernel, space.at(kernel, machine, point), 1e-5, target);
+      if (test::has_avx2()) expect_agrees(kernel, bound(space, kernel, machine).at(point), 1e-5, target);
     }
   }
 }
@@ -116,7 +117,7 @@ TEST(AttentionRows, TwoDimensional) {
   const Space& space = space_named("attention_rows");
   for (const int threads : {1, 2}) {
     const Machine machine = test_machine(threads);
-    expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)), 1e-5);
+    expect_agrees(kernel, heuristic_candidate(space, kernel, machine), 1e-5);
   }
 }
 

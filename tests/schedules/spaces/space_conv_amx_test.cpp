@@ -56,10 +56,10 @@ const ConvCase computed_cases[] = {
 };
 
 /// The heuristic point, and for each parameter the points that differ from it there alone.
-std::vector<Point> points_of(const Space& space, const Kernel& kernel, const Machine& machine) {
-  const Point heuristic = space.heuristic(kernel, machine);
+std::vector<Point> points_of(const BoundSpace& space) {
+  const Point heuristic = space.heuristic;
   std::vector<Point> points = {heuristic};
-  for (const Parameter& parameter : space.parameters(kernel, machine)) {
+  for (const Parameter& parameter : space.parameters) {
     for (const std::int64_t value : parameter.values) {
       points.push_back(heuristic);
       points.back()[parameter.name] = value;
@@ -76,9 +76,9 @@ TEST_P(ConvAmx, AgreesWithF32) {
   const Kernel kernel = kernel_of(GetParam().text);
   const Machine machine = detect_machine(2);
   if (!machine.amx) GTEST_SKIP() << "the processor has no AMX, or the system does not let programs use it";
-  const Space* space = spaces_for(kernel, machine).front();
-  ASSERT_EQ(space->name, GetParam().space);
-  EXPECT_GT(expect_as_in_f32(GetParam().text, *space, machine, points_of(*space, kernel, machine)), 3U);
+  const BoundSpace space = spaces_for(kernel, machine).front();
+  ASSERT_EQ(space.name, GetParam().space);
+  EXPECT_GT(expect_as_in_f32(GetParam().text, space, points_of(space)), 3U);
 }
 INSTANTIATE_TEST_SUITE_P(All, ConvAmx, testing::ValuesIn(cases),
                          [](const auto& one) { return std::string(one.param.name); });
@@ -93,12 +93,12 @@ TEST(ConvAmx, CopiesTheLinesOfATask) {
     for (const ConvCase& one :
          {cases[0], cases[2], cases[5], cases[6], cases[7], computed_cases[0], computed_cases[1]}) {
       const Kernel kernel = kernel_of(one.text);
-      const Space* space = spaces_for(kernel, machine).front();
-      Point point = space->heuristic(kernel, machine);
+      const BoundSpace space = spaces_for(kernel, machine).front();
+      Point point = space.heuristic;
       for (const auto& [name, value] :
            Point{{"copy_source", 2}, {"lines", 2}, {"line_tiles", 2}, {"blocks", 1}, {"flat", 0}})
         point[name] = value;
-      EXPECT_EQ(expect_as_in_f32(one.text, *space, machine, {point}), 1U);
+      EXPECT_EQ(expect_as_in_f32(one.text, space, {point}), 1U);
     }
   }
 }
@@ -125,7 +125,8 @@ TEST(ConvAmx, LoadsTilesAnewInEveryUnrolledStep) {
                                             {"overlap", 0},
                                             {"stream_ahead", stream_ahead},
                                             {"unroll_steps", 72}});
-      EXPECT_FALSE(compile_to_object(kernel, space.at(kernel, machine, point), machine.target).empty());
+      EXPECT_FALSE(
+          compile_to_object(kernel, bound(space, kernel, machine).at(point), machine.target).empty());
     }
   }
 }
@@ -139,18 +140,18 @@ TEST(ConvAmx, TakesAllImagesInABlock) {
     Machine machine = detect_machine(threads);
     if (!machine.amx) GTEST_SKIP() << "the processor has no AMX, or the system does not let programs use it";
     machine.l2_bytes = 64 << 10;
-    const Space* space = spaces_for(kernel, machine).front();
-    Point point = space->heuristic(kernel, machine);
+    const BoundSpace space = spaces_for(kernel, machine).front();
+    Point point = space.heuristic;
     std::vector<Point> points;
     for (const auto& [flat, half] : {std::pair(1, 1), {0, 0}, {0, 1}}) {
       point["flat"] = flat;
       point["half"] = half;
       point["lines_outer"] = 0;
       points.push_back(point);
-      const std::string schedule = space->at(kernel, machine, point).schedule.to_string();
+      const std::string schedule = space.at(point).schedule.to_string();
       EXPECT_THAT(schedule, testing::ContainsRegex("d4, (b|task1)")) << schedule;
     }
-    EXPECT_EQ(expect_as_in_f32(text, *space, machine, points), points.size());
+    EXPECT_EQ(expect_as_in_f32(text, space, points), points.size());
   }
 }
 
@@ -159,11 +160,11 @@ TEST(ConvAmx, RoundImages) {
   const Kernel kernel = kernel_of(
       R"(graph g(%x: f32[1,3,13,21], %w: bf16[40,3,3,3], %wb: f32[40]) { %i: bf16[1,3,13,21] = cast(%x) {to="bf16"} %v: bf16[1,40,7,11]@c32 = conv(%i, %w, %wb) {strides=[2,2], pads=[1,1,1,1], dilations=[1,1], groups=1} %o: bf16[1,40,7,11]@c32 = relu(%v) return %o })");
   Machine machine = detect_machine(2);
-  const Space* space = spaces_for(kernel, machine).front();
-  EXPECT_EQ(space->name, machine.amx             ? "conv_lines_amx"
-                         : machine.bf16_products ? "conv_blocked"
-                                                 : "contraction");
-  check_candidate(kernel, space->at(kernel, machine, space->heuristic(kernel, machine)), {}, 0x1p-7);
+  const BoundSpace space = spaces_for(kernel, machine).front();
+  EXPECT_EQ(space.name, machine.amx             ? "conv_lines_amx"
+                        : machine.bf16_products ? "conv_blocked"
+                                                : "contraction");
+  check_candidate(kernel, space.at(space.heuristic), {}, 0x1p-7);
 }
 
 TEST(ConvAmx, RefuseWithAReason) {

@@ -67,9 +67,9 @@ void expect_heuristic(const RowsCase& c) {
   const Space& space = space_named("conv_rows");
   for (const int threads : {1, 2}) {
     const Machine machine = test_machine(threads);
-    ASSERT_EQ(space.refuses(kernel, machine), "");
-    EXPECT_EQ(spaces_for(kernel, machine).front()->name, "conv_rows");
-    expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)));
+    ASSERT_EQ(space.bind(kernel, machine).refusal, "");
+    EXPECT_EQ(spaces_for(kernel, machine).front().name, "conv_rows");
+    expect_agrees(kernel, heuristic_candidate(space, kernel, machine));
   }
 }
 
@@ -105,7 +105,7 @@ TEST(ConvRows, EightLanes) {
   const Space& space = space_named("conv_rows");
   for (const int threads : {1, 2}) {
     const auto [machine, target] = test::avx2_machine(threads);
-    expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)), 2e-6, target);
+    expect_agrees(kernel, heuristic_candidate(space, kernel, machine), 2e-6, target);
   }
 }
 
@@ -118,7 +118,7 @@ TEST(ConvRows, EveryPointAgrees) {
                                                   {{"lines", 5}, {"blocks", 3}, {"row_pixels", 4}},
                                                   {{"copy_source", 1}}}) {
     const Machine machine = test_machine(2);
-    expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));
+    expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
   }
 }
 

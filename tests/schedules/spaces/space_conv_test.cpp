@@ -55,8 +55,8 @@ void expect_heuristic(const ConvCase& c, int threads) {
   const Kernel kernel = conv_kernel(c);
   const Space& space = space_named(c.depthwise ? "depthwise_blocked" : "conv_blocked");
   const Machine machine = test_machine(threads);
-  ASSERT_EQ(space.refuses(kernel, machine), "");
-  expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)));
+  ASSERT_EQ(space.bind(kernel, machine).refusal, "");
+  expect_agrees(kernel, heuristic_candidate(space, kernel, machine));
 }
 
 TEST(ConvBlocked, ThreeByThree) {
@@ -104,7 +104,7 @@ TEST(ConvBlocked, EveryPointAgrees) {
                           {{"blocks", 2}, {"lines_outer", 1}, {"unroll_channels", 2}, {"stream_ahead", 2}}}) {
     for (const int threads : {1, 2}) {
       const Machine machine = test_machine(threads);
-      expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));
+      expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
     }
   }
 }
@@ -124,7 +124,7 @@ TEST(ConvBlocked, EightLanes) {
                    .blocked_input = false,
                    .block = 8}}) {
       const Kernel kernel = conv_kernel(c);
-      expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)), 2e-6, target);
+      expect_agrees(kernel, heuristic_candidate(space, kernel, machine), 2e-6, target);
     }
   }
 }
@@ -137,7 +137,7 @@ TEST(ConvBlocked, TilesOfEightLanesFillTheRegisters) {
   for (const std::int64_t width : {7, 14, 28, 56}) {
     const Kernel kernel =
         conv_kernel({.x = {1, 64, width, width}, .out_channels = 64, .window = 1, .block = 8});
-    const Point point = space.heuristic(kernel, machine);
+    const Point point = bound(space, kernel, machine).heuristic;
     const std::int64_t sums = point.at("pixels") * point.at("lines") * point.at("blocks");
     EXPECT_GE(sums, 10) << width;
     EXPECT_LE(sums, 14) << width;
@@ -152,7 +152,7 @@ TEST(ConvBlocked, TilesOfEightLanesReadALargeSourceForSeveralBlocks) {
   for (const std::int64_t width : {13, 28}) {
     const Kernel kernel =
         conv_kernel({.x = {1, 512, width, width}, .out_channels = 128, .window = 1, .block = 8});
-    EXPECT_GE(space.heuristic(kernel, machine).at("blocks"), 2) << width;
+    EXPECT_GE(bound(space, kernel, machine).heuristic.at("blocks"), 2) << width;
   }
 }
 
@@ -160,8 +160,8 @@ TEST(ConvBlocked, TakesAComputedInput) {
   const Kernel kernel = test::conv_of_computed_input();
   const Space& space = space_named("conv_blocked");
   const Machine machine = test_machine(1);
-  ASSERT_EQ(space.refuses(kernel, machine), "");
-  expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)));
+  ASSERT_EQ(space.bind(kernel, machine).refusal, "");
+  expect_agrees(kernel, heuristic_candidate(space, kernel, machine));
 }
 
 TEST(ConvBlocked, RefusesWithAReason) {
@@ -198,7 +198,7 @@ TEST(DepthwiseBlocked, EveryPointAgrees) {
                           {{"pixels", 4}, {"lines", 2}, {"copy_source", 0}, {"line_tiles", 1}},
                           {{"pixels", 1}, {"lines_outer", 1}, {"line_tiles", 3}}}) {
     const Machine machine = test_machine(2);
-    expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));
+    expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
   }
 }
 

@@ -29,8 +29,8 @@ Kernel dense_kernel(const Dims& a, std::int64_t k, std::int64_t n, bool transpos
 void expect_heuristic(const Kernel& kernel, const std::string& name, int threads) {
   const Space& space = space_named(name);
   const Machine machine = test_machine(threads);
-  ASSERT_EQ(space.refuses(kernel, machine), "");
-  expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)));
+  ASSERT_EQ(space.bind(kernel, machine).refusal, "");
+  expect_agrees(kernel, heuristic_candidate(space, kernel, machine));
 }
 
 TEST(MatmulPanels, TakesWholeTiles) {
@@ -72,7 +72,7 @@ TEST(MatmulPanels, TakesAWideRowByANarrowWeight) {
         for (const std::int64_t stream_ahead : {0, 1}) {
           const Point point =
               point_with(space, kernel, machine, {{"panels", panels}, {"stream_ahead", stream_ahead}});
-          check_candidate(kernel, space.at(kernel, machine, point));
+          check_candidate(kernel, bound(space, kernel, machine).at(point));
         }
       }
     }
@@ -92,7 +92,7 @@ TEST(MatmulPanels, EveryPointAgrees) {
                             {{"rows", 4}, {"panels", 3}, {"unroll_k", 2}, {"stream_ahead", 2}},
                             {{"rows", 8}, {"row_tiles", 1}, {"stream_ahead", 1}},
                             {{"copy_a", 1}, {"rows_outer", 0}, {"row_tiles", 1}}}) {
-      expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));
+      expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
     }
   }
 }
@@ -107,12 +107,12 @@ TEST(MatmulPanels, SlicesAgree) {
                             {{"rows", 5}, {"panels", 3}, {"slab", 128}, {"row_tiles", 1}, {"unroll_k", 4}},
                             {{"rows", 6}, {"panels", 2}, {"slab", 256}, {"stream_ahead", 1}},
                             {{"rows", 6}, {"panel_groups", 2}, {"rows_outer", 1}, {"slab", 128}}}) {
-      expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, replaced)));
+      expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
     }
   }
   const Machine machine = test_machine(1);
   const Point copied = point_with(space, kernel, machine, {{"slab", 256}, {"copy_a", 1}});
-  EXPECT_THROW((void)space.at(kernel, machine, copied), UnsupportedError);
+  EXPECT_THROW((void)bound(space, kernel, machine).at(copied), UnsupportedError);
 }
 
 TEST(MatmulPanels, AVX2SlicesWhatTheL1DoesNotHold) {
@@ -120,7 +120,7 @@ TEST(MatmulPanels, AVX2SlicesWhatTheL1DoesNotHold) {
   const test::NarrowMachine narrow = test::avx2_machine(2);
   const Machine& machine = narrow.machine;
   const auto slab = [&](std::int64_t m, std::int64_t k) {
-    return space.heuristic(dense_kernel({m, k}, k, 96), machine).at("slab");
+    return bound(space, dense_kernel({m, k}, k, 96), machine).heuristic.at("slab");
   };
   EXPECT_EQ(slab(128, 768), 256);
   EXPECT_EQ(slab(128, 960), 192);
@@ -129,7 +129,7 @@ TEST(MatmulPanels, AVX2SlicesWhatTheL1DoesNotHold) {
   EXPECT_EQ(slab(128, 770), 0) << "no slice divides k";
   if (!test::has_avx2()) return;
   const Kernel kernel = dense_kernel({100, 512}, 512, 72);
-  expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)), 2e-6, narrow.target);
+  expect_agrees(kernel, heuristic_candidate(space, kernel, machine), 2e-6, narrow.target);
 }
 
 TEST(MatmulPanels, ReadsAnActivationThroughViews) {
@@ -157,7 +157,7 @@ TEST(MatmulPanels, RefusesWithAReason) {
   body.outputs = {body.add(Op::reduce_sum, {body.add(Op::matmul, {a, b})}, {{"axes", Dims{1}}})};
   const Kernel kernel = make_kernel(std::move(body), {false, false});
   const Space& space = space_named("matmul_activations");
-  EXPECT_EQ(space.refuses(kernel, test_machine(1)), "reduce_sum after the anchor is not pointwise");
+  EXPECT_EQ(space.bind(kernel, test_machine(1)).refusal, "reduce_sum after the anchor is not pointwise");
 }
 
 Kernel scores_kernel(const Dims& a, const Dims& b, bool transposed) {
@@ -183,15 +183,16 @@ TEST(MatmulActivations, ReadsInPlaceAndBroadcasts) {
   const Kernel kernel = scores_kernel({2, 3, 10, 8}, {1, 3, 8, 32}, false);
   const Space& space = space_named("matmul_activations");
   const Machine machine = test_machine(1);
-  expect_agrees(kernel, space.at(kernel, machine, point_with(space, kernel, machine, {{"pack_b", 0}})));
+  expect_agrees(kernel,
+                bound(space, kernel, machine).at(point_with(space, kernel, machine, {{"pack_b", 0}})));
 }
 
 TEST(MatmulSpaces, HeuristicComesFirstInEveryParameter) {
   const Kernel kernel = dense_kernel({1, 128, 64}, 64, 96);
   const Machine machine = test_machine(2);
   const Space& space = space_named("matmul_panels");
-  const Point point = space.heuristic(kernel, machine);
-  for (const Parameter& parameter : space.parameters(kernel, machine))
+  const Point point = bound(space, kernel, machine).heuristic;
+  for (const Parameter& parameter : bound(space, kernel, machine).parameters)
     EXPECT_EQ(parameter.values.front(), point.at(parameter.name)) << parameter.name;
 }
 
@@ -199,9 +200,10 @@ TEST(MatmulSpaces, CostPrefersTilesThatFillTheRegisters) {
   const Kernel kernel = dense_kernel({1, 128, 64}, 64, 96);
   const Machine machine = test_machine(1);
   const Space& space = space_named("matmul_panels");
-  const double best = space.cost(kernel, machine, space.heuristic(kernel, machine));
-  EXPECT_LT(best,
-            space.cost(kernel, machine, point_with(space, kernel, machine, {{"rows", 1}, {"panels", 1}})));
+  const double best = bound(space, kernel, machine).cost(bound(space, kernel, machine).heuristic);
+  EXPECT_LT(
+      best,
+      bound(space, kernel, machine).cost(point_with(space, kernel, machine, {{"rows", 1}, {"panels", 1}})));
 }
 
 }  // namespace

@@ -64,11 +64,11 @@ void expect_winograd(const WinogradCase& c, const Point& replaced = {}) {
   for (const std::int64_t tile : {2, 4}) {
     for (const int threads : {1, 2}) {
       const Machine machine = test_machine(threads);
-      ASSERT_EQ(space.refuses(kernel, machine), "");
+      ASSERT_EQ(space.bind(kernel, machine).refusal, "");
       Point point = point_with(space, kernel, machine, replaced);
       point["tile"] = tile;
       point["input_first"] = threads == 2 ? 1 : tile / 4;
-      expect_agrees(kernel, space.at(kernel, machine, point), tolerance);
+      expect_agrees(kernel, bound(space, kernel, machine).at(point), tolerance);
     }
   }
 }
@@ -116,10 +116,10 @@ TEST(ConvWinograd, EveryParameterMoved) {
   const Kernel kernel = winograd_kernel({.x = {1, 32, 15, 14}, .out_channels = 64});
   const Space& space = space_named("conv_winograd");
   const Machine machine = test_machine(2);
-  for (const Parameter& parameter : space.parameters(kernel, machine)) {
+  for (const Parameter& parameter : bound(space, kernel, machine).parameters) {
     Point point = point_with(space, kernel, machine, {{"columns", 3}, {"lines", 2}, {"blocks", 2}});
     point[parameter.name] = parameter.values.back();
-    expect_agrees(kernel, space.at(kernel, machine, point), tolerance);
+    expect_agrees(kernel, bound(space, kernel, machine).at(point), tolerance);
   }
 }
 
@@ -127,8 +127,8 @@ TEST(ConvWinograd, TakesAComputedInput) {
   const Kernel kernel = test::conv_of_computed_input();
   const Space& space = space_named("conv_winograd");
   const Machine machine = test_machine(1);
-  ASSERT_EQ(space.refuses(kernel, machine), "");
-  expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)), tolerance);
+  ASSERT_EQ(space.bind(kernel, machine).refusal, "");
+  expect_agrees(kernel, heuristic_candidate(space, kernel, machine), tolerance);
 }
 
 TEST(ConvWinograd, EightLanes) {
@@ -137,18 +137,18 @@ TEST(ConvWinograd, EightLanes) {
   const Kernel kernel =
       winograd_kernel({.x = {1, 24, 9, 14}, .out_channels = 40, .residual = true, .block = 8});
   const Space& space = space_named("conv_winograd");
-  expect_agrees(kernel, space.at(kernel, machine, space.heuristic(kernel, machine)), tolerance, target);
+  expect_agrees(kernel, heuristic_candidate(space, kernel, machine), tolerance, target);
   for (const std::int64_t tile : {2, 4}) {
     const Point point =
         point_with(space, kernel, machine, {{"tile", tile}, {"columns", 3}, {"lines", 2}, {"blocks", 2}});
-    expect_agrees(kernel, space.at(kernel, machine, point), tolerance, target);
+    expect_agrees(kernel, bound(space, kernel, machine).at(point), tolerance, target);
   }
 }
 
 TEST(ConvWinograd, RefusesWithAReason) {
   const Space& space = space_named("conv_winograd");
   const auto reason = [&](const WinogradCase& c) {
-    return space.refuses(winograd_kernel(c), test_machine(1));
+    return space.bind(winograd_kernel(c), test_machine(1)).refusal;
   };
   EXPECT_EQ(reason({.x = {1, 16, 7, 7}, .pads = {2, 2, 2, 2}, .window = 5}),
             "its window is 5 x 5, not 3 x 3");
@@ -170,7 +170,7 @@ TEST(ConvWinograd, RefusesTilesThatDoNotFitTheRegisters) {
   const Space& space = space_named("conv_winograd");
   const Machine machine = test_machine(1);
   const Point point = point_with(space, kernel, machine, {{"columns", 14}, {"lines", 1}, {"blocks", 4}});
-  EXPECT_THROW((void)space.at(kernel, machine, point), UnsupportedError);
+  EXPECT_THROW((void)bound(space, kernel, machine).at(point), UnsupportedError);
 }
 
 /// Large layers must be tried as Winograd's early: the model must prefer it to the direct form there.
@@ -178,7 +178,7 @@ TEST(ConvWinograd, RanksBeforeTheDirectFormWhereItPays) {
   const Machine machine = test_machine(1);
   const Kernel kernel = winograd_kernel({.x = {1, 64, 56, 56}, .out_channels = 64});
   const auto cost = [&](const Space& space) {
-    return space.cost(kernel, machine, space.heuristic(kernel, machine));
+    return bound(space, kernel, machine).cost(bound(space, kernel, machine).heuristic);
   };
   EXPECT_LT(cost(space_named("conv_winograd")), 0.7 * cost(space_named("conv_blocked")));
 }

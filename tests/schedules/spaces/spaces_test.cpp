@@ -149,10 +149,9 @@ const SpaceCase parallel_cases[] = {
 };
 
 /// The space's heuristic point with every parameter moved to another of its values.
-Point another_point(const Space& space, const Kernel& kernel, const Machine& machine) {
-  Point point = space.heuristic(kernel, machine);
-  for (const Parameter& parameter : space.parameters(kernel, machine))
-    point[parameter.name] = parameter.values.back();
+Point another_point(const BoundSpace& space) {
+  Point point = space.heuristic;
+  for (const Parameter& parameter : space.parameters) point[parameter.name] = parameter.values.back();
   return point;
 }
 
@@ -161,16 +160,16 @@ class Spaces : public testing::TestWithParam<SpaceCase> {};
 TEST_P(Spaces, AgreeWithTheInterpreter) {
   const Kernel kernel = kernel_of(GetParam().text);
   Machine machine = detect_machine(2);
-  const std::vector<const Space*> spaces = spaces_for(kernel, machine);
-  EXPECT_EQ(spaces.front()->name, GetParam().space) << kernel.text;
+  const std::vector<BoundSpace> spaces = spaces_for(kernel, machine);
+  EXPECT_EQ(spaces.front().name, GetParam().space) << kernel.text;
   std::set<std::string> seen;
-  for (const Space* space : spaces) {
-    for (const Point& point : {space->heuristic(kernel, machine), another_point(*space, kernel, machine)}) {
-      const Candidate candidate = space->at(kernel, machine, point);
+  for (const BoundSpace& space : spaces) {
+    for (const Point& point : {space.heuristic, another_point(space)}) {
+      const Candidate candidate = space.at(point);
       if (!seen.insert(candidate.to_string()).second) continue;
       EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
       check_candidate(kernel, candidate);
-      EXPECT_TRUE(space->cost == nullptr || space->cost(kernel, machine, point) > 0);
+      EXPECT_TRUE(!space.cost || space.cost(point) > 0);
     }
   }
 }
@@ -189,8 +188,8 @@ TEST(SpaceTable, ConvolutionsReadWhatWouldBeStored) {
     return %v
   })");
   const Machine machine = detect_machine(2);
-  for (const Space* space : spaces_for(kernel, machine))
-    check_candidate(kernel, space->at(kernel, machine, space->heuristic(kernel, machine)));
+  for (const BoundSpace& space : spaces_for(kernel, machine))
+    check_candidate(kernel, space.at(space.heuristic));
 }
 
 // Tiles that do not divide their loops inside tasks that do not divide theirs.
@@ -202,9 +201,9 @@ TEST(ContractionSpace, TailsOfTilesAndTasksGoTogether) {
   })");
   Machine machine = detect_machine(2);
   machine.vector_floats = 16;
-  for (const Space* space : spaces_for(kernel, machine)) {
-    if (space->name != "contraction") continue;
-    check_candidate(kernel, space->at(kernel, machine, {{"vectors", 4}, {"rows", 6}, {"tasks", 4}}));
+  for (const BoundSpace& space : spaces_for(kernel, machine)) {
+    if (space.name != "contraction") continue;
+    check_candidate(kernel, space.at({{"vectors", 4}, {"rows", 6}, {"tasks", 4}}));
     return;
   }
   FAIL() << "the space does not take the kernel";
@@ -213,9 +212,9 @@ TEST(ContractionSpace, TailsOfTilesAndTasksGoTogether) {
 TEST(SpaceTable, RefusalsSayWhy) {
   const Kernel kernel = kernel_of("graph g(%a: f32[4,24]) { %v: f32[4,24] = exp(%a) return %v }");
   std::vector<Refusal> refusals;
-  const std::vector<const Space*> accepted = spaces_for(kernel, detect_machine(1), &refusals);
+  const std::vector<BoundSpace> accepted = spaces_for(kernel, detect_machine(1), &refusals);
   ASSERT_EQ(accepted.size(), 2U);
-  EXPECT_EQ(accepted.back()->name, "reference");
+  EXPECT_EQ(accepted.back().name, "reference");
   EXPECT_EQ(accepted.size() + refusals.size(), space_table().size());
   for (const Refusal& refusal : refusals) EXPECT_FALSE(refusal.reason.empty()) << refusal.space;
 }

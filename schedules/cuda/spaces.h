@@ -1,0 +1,19 @@
+#pragma once
+// The rows of gpu_space_table() whose candidates are templates in CUDA C++ or a library's kernels. Internal to
+// schedules/.
+
+#include "schedules/space.h"
+
+namespace sylvite {
+
+extern const Space cuda_matmul_space;
+extern const Space cublaslt_space;
+extern const Space cudnn_space;
+extern const Space cuda_conv_space;
+extern const Space cuda_attention_space;
+extern const Space cuda_norm_space;
+extern const Space cuda_columns_space;
+extern const Space cuda_transpose_space;
+extern const Space cuda_pointwise_space;
+
+}  // namespace sylvite

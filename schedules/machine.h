@@ -1,0 +1,53 @@
+#pragma once
+// What schedules are made for: a processor, or a GPU beside it.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace sylvite {
+
+/// A GPU that kernels run on, as its driver describes it.
+struct Gpu {
+  std::string name;     ///< e.g. NVIDIA H200
+  int capability = 80;  ///< 10 * major + minor
+  int driver = 0;       ///< CUDA version of the driver, e.g. 13000
+  int multiprocessors = 1;
+  std::int64_t shared_bytes = 48 << 10;  ///< shared memory of one block, at most
+  std::int64_t l2_bytes = 1 << 20;
+  std::int64_t cublaslt = 0;          ///< version of cuBLASLt if it may be used; knob schedules.cublaslt
+  std::int64_t cudnn = 0;             ///< the same of cuDNN, e.g. 91900; knob schedules.cudnn
+  std::string missing_compiler = {};  ///< why CUDA C++ cannot be compiled for it; empty if it can
+};
+
+/// The machine a schedule is made for. Read once by detect_machine; part of the tuning key.
+struct Machine {
+  std::string target;      ///< Halide target string, e.g. x86-64-linux-avx-avx2-...
+  int vector_floats = 16;  ///< f32 lanes of a vector register
+  int vector_registers = 32;
+  bool bf16_products = false;  ///< the processor adds products of bf16 pairs to f32 (AVX512_BF16)
+  bool amx = false;            ///< ... or in tiles (AMX), which the system lets this process use
+  int threads = 1;             ///< threads a program will run with
+  bool winograd = true;        ///< convolutions may be Winograd's; knob schedules.winograd
+  bool tf32 = false;           ///< products of f32 may be made in TF32; knob compile.precision
+  std::int64_t l1_bytes = 32 << 10;
+  std::int64_t l2_bytes = 1 << 20;
+  std::string cpu_name;
+  std::optional<Gpu> gpu;  ///< where kernels run; absent: on the CPU
+
+  [[nodiscard]] std::string description() const;  ///< of what runs the kernels: part of the tuning key
+};
+[[nodiscard]] Machine detect_machine(int threads);  ///< the CPU
+/// The same host with kernels on the GPU. Throws UnsupportedError for a GPU older than capability 8.0.
+[[nodiscard]] Machine with_gpu(Machine machine, const Gpu& gpu);
+/// Whether kernels of a Machine::target run on a GPU.
+[[nodiscard]] bool is_gpu_target(const std::string& target);
+
+/// The processor of a target adds products of bf16 pairs to f32 and rounds to bf16 (AVX512_BF16).
+[[nodiscard]] bool has_bf16_instructions(const std::string& target);
+
+/// The processor of a target multiplies tiles of bf16 (AMX). detect_machine leaves it out of the target where
+/// the system does not let programs use it.
+[[nodiscard]] bool has_amx(const std::string& target);
+
+}  // namespace sylvite

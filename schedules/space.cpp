@@ -1,0 +1,86 @@
+#include "schedules/space.h"
+
+#include <algorithm>
+
+#include "schedules/cuda/spaces.h"
+#include "schedules/spaces/spaces.h"
+
+namespace sylvite {
+
+/// Best first; the first that takes a kernel is what default mode runs. Spaces are defined in space_NAME.cpp.
+const std::vector<Space>& space_table() {
+  static const std::vector<Space> table = {
+      matmul_amx_space,
+      matmul_panels_space,
+      matmul_amx_activations_space,
+      matmul_activations_space,
+      conv_amx_space,
+      conv_lines_amx_space,
+      conv_blocked_space,
+      depthwise_blocked_space,
+      conv_rows_space,
+      conv_winograd_space,
+      attention_rows_space,
+      contraction_space,
+      normalization_rows_space,
+      normalization_columns_space,
+      reduction_rows_space,
+      reduction_columns_space,
+      whole_stages_space,
+      layout_tiles_space,
+      pointwise_space,
+      reference_space,
+  };
+  return table;
+}
+
+const std::vector<Space>& gpu_space_table() {
+  static const std::vector<Space> table = {
+      cuda_matmul_space,  cublaslt_space,       cuda_conv_space,      cuda_attention_space,
+      cuda_norm_space,    gpu_rows_space,       cuda_columns_space,   gpu_columns_space,
+      gpu_tiles_space,    cudnn_space,          cuda_transpose_space, gpu_transpose_space,
+      gpu_elements_space, cuda_pointwise_space, gpu_reference_space,
+  };
+  return table;
+}
+
+namespace {
+
+/// Whether `space` should pay where `other` would go first. Kernels that take little time have costs that the
+/// estimates do not see, which may be as large as theirs.
+bool costs_clearly_less(const BoundSpace& space, const BoundSpace& other, const Machine& machine) {
+  constexpr double least_seconds = 10e-6;
+  constexpr double clearly = 0.8;
+  const double seconds = other.cost(other.heuristic);
+  return seconds * machine.threads > least_seconds && space.cost(space.heuristic) < clearly * seconds;
+}
+
+}  // namespace
+
+Candidate reference_candidate(const Kernel& kernel, const Machine& machine) {
+  return machine.gpu ? gpu_reference_space.bind(kernel, machine).space.at({}) : reference_candidate(kernel);
+}
+
+std::vector<BoundSpace> spaces_for(const Kernel& kernel, const Machine& machine,
+                                   std::vector<Refusal>* refusals) {
+  std::vector<BoundSpace> accepted;
+  for (const Space& space : machine.gpu ? gpu_space_table() : space_table()) {
+    Binding binding = space.bind(kernel, machine);
+    if (!binding.refusal.empty()) {
+      if (refusals != nullptr) refusals->push_back({space.name, std::move(binding.refusal)});
+      continue;
+    }
+    binding.space.name = space.name;
+    const auto other = std::ranges::find(accepted, space.precedes, &BoundSpace::name);
+    const bool goes_first = other != accepted.end() && costs_clearly_less(binding.space, *other, machine);
+    accepted.insert(goes_first ? other : accepted.end(), std::move(binding.space));
+  }
+  return accepted;
+}
+
+Candidate default_candidate(const Kernel& kernel, const Machine& machine) {
+  const BoundSpace space = spaces_for(kernel, machine).front();
+  return space.at(space.heuristic);
+}
+
+}  // namespace sylvite

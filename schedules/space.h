@@ -1,0 +1,71 @@
+#pragma once
+// Schedule spaces: the ordered choices of candidates for a kernel. First is the heuristic default, last the
+// reference.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lowering/plan/kernel.h"
+#include "schedules/candidate.h"
+#include "schedules/machine.h"
+
+namespace sylvite {
+
+/// One tunable number or choice of a space, with its values in the order to try.
+struct Parameter {
+  std::string name;
+  std::vector<std::int64_t> values;
+};
+using Point = std::map<std::string, std::int64_t>;  ///< a value for each parameter
+
+/// A space for one kernel, over what was read of the kernel once. The kernel and the machine must outlive it.
+struct BoundSpace {
+  std::string name;
+  std::vector<Parameter> parameters;
+  Point heuristic;  ///< the choice without measuring: good enough for default mode
+  /// Throws UnsupportedError for a point that makes no legal schedule, InternalError for one that lacks a
+  /// parameter.
+  std::function<Candidate(const Point&)> at;
+  /// Estimated run time in seconds at a point, for ranking only. Empty when there is no estimate.
+  std::function<double(const Point&)> cost;
+};
+
+/// What a space makes of a kernel.
+struct Binding {
+  std::string refusal;  ///< why the space does not take the kernel; empty when it does
+  BoundSpace space = {};
+};
+
+/// A schedule space. Spaces are rows of a table, best first, the reference last; no class hierarchy.
+struct Space {
+  std::string name;
+  Binding (*bind)(const Kernel&, const Machine&);
+  /// The space that this one goes before, though it stands after it, for kernels that take some time and where
+  /// it costs clearly less. Both have costs. Empty: none.
+  std::string precedes = {};
+};
+
+[[nodiscard]] const std::vector<Space>& space_table();      ///< for the CPU
+[[nodiscard]] const std::vector<Space>& gpu_space_table();  ///< for machines with a GPU
+
+/// A space refused for a kernel, and the reason, for `explain`.
+struct Refusal {
+  std::string space;
+  std::string reason;
+};
+/// Spaces that take the kernel, in the order to try; `refusals`, if given, gets the others.
+[[nodiscard]] std::vector<BoundSpace> spaces_for(const Kernel& kernel, const Machine& machine,
+                                                 std::vector<Refusal>* refusals = nullptr);
+
+/// The first space that takes the kernel, at its heuristic point: what default mode runs.
+[[nodiscard]] Candidate default_candidate(const Kernel& kernel, const Machine& machine);
+/// The plain schedule: generic form, stages with updates at root, no vectors, no threads. Always legal; the
+/// oracle of every trial.
+[[nodiscard]] Candidate reference_candidate(const Kernel& kernel);
+/// The same on the GPU, if the machine has one: a thread per element.
+[[nodiscard]] Candidate reference_candidate(const Kernel& kernel, const Machine& machine);
+
+}  // namespace sylvite

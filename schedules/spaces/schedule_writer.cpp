@@ -1,0 +1,30 @@
+#include "schedules/spaces/schedule_writer.h"
+
+#include <algorithm>
+
+namespace sylvite {
+
+void ScheduleWriter::add_line(const std::string& line) {
+  Schedule parsed = Schedule::parse(line);
+  for (Decision& decision : parsed.decisions) schedule_.decisions.push_back(std::move(decision));
+}
+
+std::string ScheduleWriter::parallelize(const std::string& stage, const std::vector<std::string>& loops) {
+  std::string task = loops.at(0);
+  for (std::size_t i = 1; i < loops.size(); ++i) {
+    const std::string fused = fmt::format("task{}", i);
+    add("{}.fuse({}, {}, {});", stage, task, loops[i], fused);
+    task = fused;
+  }
+  add("{}.parallel({});", stage, task);
+  return task;
+}
+
+void write_stream(ScheduleWriter& writer, const Kernel& kernel, ValueId weight, const std::string& stage,
+                  const std::string& loop, std::int64_t distance) {
+  const auto& inputs = kernel.body.inputs;
+  const auto number = std::find(inputs.begin(), inputs.end(), weight) - inputs.begin();
+  writer.add("{}.stream_ahead({}, in{}, {});", stage, loop, number, distance);
+}
+
+}  // namespace sylvite

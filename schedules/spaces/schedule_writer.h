@@ -1,0 +1,37 @@
+#pragma once
+// How spaces write schedules: in the text form, a line at a time. Internal to schedules/.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lowering/plan/kernel.h"
+#include "schedules/schedule.h"
+
+namespace sylvite {
+
+/// Appends decisions to a schedule, one statement at a time.
+class ScheduleWriter {
+ public:
+  /// Parses one line of the text form, so that spaces read like Halide.
+  template <typename... Parts>
+  void add(fmt::format_string<Parts...> format, Parts&&... parts) {
+    add_line(fmt::format(format, std::forward<Parts>(parts)...));
+  }
+  void add_line(const std::string& line);
+  [[nodiscard]] Schedule take() { return std::move(schedule_); }
+  /// Makes one parallel loop of a stage's loops, the innermost first; its name. REQUIRES loops.
+  std::string parallelize(const std::string& stage, const std::vector<std::string>& loops);
+
+ private:
+  Schedule schedule_;
+};
+
+/// `weight`, an input of the kernel, is fetched ahead: the directive of stream_ahead.h.
+void write_stream(ScheduleWriter& writer, const Kernel& kernel, ValueId weight, const std::string& stage,
+                  const std::string& loop, std::int64_t distance);
+
+}  // namespace sylvite

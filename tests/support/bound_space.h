@@ -1,0 +1,23 @@
+#pragma once
+// A space of a table for one kernel that it must take.
+
+#include <stdexcept>
+#include <utility>
+
+#include "schedules/space.h"
+
+namespace sylvite {
+
+/// Throws when the space refuses the kernel. The kernel and the machine must outlive what is returned.
+inline BoundSpace bound(const Space& space, const Kernel& kernel, const Machine& machine) {
+  Binding binding = space.bind(kernel, machine);
+  if (!binding.refusal.empty()) throw std::logic_error(space.name + " refuses: " + binding.refusal);
+  return std::move(binding.space);
+}
+
+inline Candidate heuristic_candidate(const Space& space, const Kernel& kernel, const Machine& machine) {
+  const BoundSpace taken = bound(space, kernel, machine);
+  return taken.at(taken.heuristic);
+}
+
+}  // namespace sylvite
