@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "benchmarks/kernel_runner.h"
 #include "frontend/onnx/importer.h"
-#include "frontend/passes/passes.h"
+#include "frontend/passes/pass_list.h"
 #include "lowering/plan/plan.h"
 #include "lowering/plan/work.h"
 

@@ -78,6 +78,14 @@ nlohmann::json report_json(const Imported& imported, const CompileReport& report
                      {"tune", report.tune_seconds},
                      {"ready", report.ready_seconds},
                      {"weights", report.weights_seconds}};
+  json["passes"] = nlohmann::json::array();
+  for (const PassReport& pass : session.passes) {
+    json["passes"].push_back({{"name", pass.name},
+                              {"result", pass_result_name(pass.result)},
+                              {"nodes_before", pass.nodes_before},
+                              {"nodes_after", pass.nodes_after},
+                              {"seconds", pass.seconds}});
+  }
   json["latency_ms"] = nullptr;
   if (latency) {
     json["latency_ms"] = latency_json(*latency);

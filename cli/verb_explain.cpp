@@ -42,13 +42,14 @@ std::string readable(const Schedule& schedule) {
 }
 
 std::string pass_section(const Imported& imported) {
-  Table table({"pass", "nodes before", "after", "ms"});
+  Table table({"pass", "result", "nodes before", "after", "ms", "what it does"});
   for (const PassReport& pass : imported.passes) {
-    if (!pass.changed) continue;
-    table.add_row({pass.name, std::to_string(pass.nodes_before), std::to_string(pass.nodes_after),
-                   fmt::format("{:.1f}", pass.seconds * 1e3)});
+    const bool ran = pass.result == PassResult::changed || pass.result == PassResult::unchanged;
+    table.add_row({std::string(pass.name), std::string(pass_result_name(pass.result)),
+                   ran ? std::to_string(pass.nodes_before) : "", ran ? std::to_string(pass.nodes_after) : "",
+                   ran ? fmt::format("{:.1f}", pass.seconds * 1e3) : "", std::string(pass.help)});
   }
-  return heading("passes that changed the graph") + table.to_string();
+  return heading("passes") + table.to_string();
 }
 
 std::string launch_section(const Plan& plan) {
@@ -95,10 +96,10 @@ std::string kernel_section(const Kernel& kernel, const Choice& choice, const Mac
 }
 
 Options explain_options() {
-  Options options(
-      "explain MODEL.onnx [OPTION ...]",
-      "Shows what the compiler made of a model: graph, launches and why, memory, and for each kernel its\n"
-      "algorithm, schedule and the schedule spaces that were refused.");
+  Options options("explain MODEL.onnx [OPTION ...]",
+                  "Shows what the compiler made of a model: graph, passes, launches and why, memory, and for "
+                  "each kernel its\n"
+                  "algorithm, schedule and the schedule spaces that were refused.");
   options.add_value("kernel", "ID", "show this kernel only (an id, or its beginning)");
   options.add_flag("profile", "also build and run the program, and show where time goes");
   add_input_options(options);

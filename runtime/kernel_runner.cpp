@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "lowering/plan/packing.h"
 #include "schedules/compile.h"
-#include "schedules/packings.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/machine.h"
+#include "schedules/packings.h"
 
 namespace sylvite {
 

@@ -15,14 +15,15 @@
 #include <vector>
 
 #include "autotune/tuner.h"
+#include "base/knobs.h"
+#include "frontend/graph/pass_runner.h"
 #include "frontend/onnx/imported_model.h"
-#include "frontend/passes/passes.h"
 #include "lowering/plan/plan.h"
 #include "runtime/program.h"
 #include "runtime/setup.h"
 #include "schedules/candidate.h"
-#include "sylvite/graph.h"
 #include "schedules/machine.h"
+#include "sylvite/graph.h"
 #include "sylvite/sylvite.h"
 
 namespace sylvite {

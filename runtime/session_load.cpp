@@ -1,8 +1,8 @@
 #include "base/log.h"
 #include "frontend/onnx/importer.h"
-#include "frontend/passes/quantize_products.h"
-#include "frontend/passes/store_narrow.h"
+#include "frontend/passes/pass_list.h"
 #include "lowering/algorithms/problems.h"
+#include "runtime/pass_names.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
 
@@ -30,6 +30,16 @@ bool keeps_wide(const Setup& setup) {
   return wanted == AutoOnOff::automatic ? !setup.machine.gpu : wanted == AutoOnOff::on;
 }
 
+FrontendOptions frontend_options(const Setup& setup) {
+  const Precision precision = setup.config.precision;
+  FrontendOptions options;
+  options.quantize = precision == Precision::int8_dynamic;
+  if (precision == Precision::f16) options.narrow = DType::f16;
+  if (stores_bf16(setup)) options.narrow = DType::bf16;
+  options.narrow_options = {.keep_wide = keeps_wide(setup), .mixed_products = !setup.machine.gpu};
+  return options;
+}
+
 LoweringOptions lowering_options(const Setup& setup) {
   const auto& [config, machine] = std::tie(setup.config, setup.machine);
   LoweringOptions options;
@@ -48,7 +58,7 @@ LoweringOptions lowering_options(const Setup& setup) {
 
 void log_lowering(const Imported& imported) {
   for (const PassReport& pass : imported.passes) {
-    if (!pass.changed) continue;
+    if (pass.result != PassResult::changed) continue;
     log_line(LogLevel::debug, "pass {}: {} nodes become {}, {:.1f} ms", pass.name, pass.nodes_before,
              pass.nodes_after, pass.seconds * 1e3);
   }
@@ -63,14 +73,10 @@ void log_lowering(const Imported& imported) {
 void transform(Imported& imported) {
   const Setup& setup = *imported.setup;
   Graph& graph = imported.transformed;
-  graph = run_passes(imported.graph, pass_options(setup.config), &imported.passes);
-  const Precision precision = setup.config.precision;
-  if (precision == Precision::int8_dynamic) graph = quantize_products(graph);
-  if (precision == Precision::f16 || stores_bf16(setup)) {
-    const DType narrow = precision == Precision::f16 ? DType::f16 : DType::bf16;
-    graph = store_as(graph, narrow, {.keep_wide = keeps_wide(setup), .mixed_products = !setup.machine.gpu});
-  }
-  imported.plan = std::make_shared<const Plan>(lower(graph, lowering_options(setup)));
+  PassRunner passes(pass_options(setup.config), pass_names());
+  graph = run_passes(imported.graph, frontend_options(setup), passes);
+  imported.plan = std::make_shared<const Plan>(lower(graph, lowering_options(setup), passes));
+  imported.passes = passes.reports();
   log_lowering(imported);
   imported.report.kernels = static_cast<int>(imported.plan->launches.size());
   imported.report.unique_kernels = static_cast<int>(imported.plan->kernels.size());

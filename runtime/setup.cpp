@@ -11,6 +11,7 @@
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/device.h"
+#include "schedules/cuda/nvrtc.h"
 
 namespace sylvite {
 namespace {
@@ -44,8 +45,13 @@ std::string path_or_cached(const std::string& given, const std::string& name) {
 /// What schedules are told of the device. Throws UnsupportedError without one.
 Gpu detect_gpu(const CompileConfig& config) {
   const cuda::DeviceProperties& properties = cuda::Device::get().properties();
-  Gpu gpu = {properties.name,         properties.capability, properties.driver, properties.multiprocessors,
-             properties.shared_bytes, properties.l2_bytes};
+  Gpu gpu = {.name = properties.name,
+             .capability = properties.capability,
+             .driver = properties.driver,
+             .multiprocessors = properties.multiprocessors,
+             .shared_bytes = properties.shared_bytes,
+             .l2_bytes = properties.l2_bytes,
+             .missing_compiler = cuda::missing_nvrtc()};
   if (config.schedules_cublaslt) gpu.cublaslt = cuda::cublaslt_version();
   if (config.schedules_cudnn) gpu.cudnn = cuda::cudnn_version();
   return gpu;

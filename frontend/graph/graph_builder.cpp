@@ -37,7 +37,7 @@ std::int64_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
   return bytes;
 }
 
-/// Of mixed types only store_as makes products.
+/// Of mixed types only store_narrow makes products.
 void require_same_dtype(Sym a, Sym b) {
   const Graph& graph = a.builder().graph();
   require_same_dtype(graph.type(a.id()), graph.type(b.id()), "the operands");

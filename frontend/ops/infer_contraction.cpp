@@ -57,7 +57,7 @@ void require_spatial_rank(const TensorType& type) {
 OutputTypes infer_matmul(Op, InputTypes inputs, const Attributes&) {
   const TensorType& a = *inputs[0];
   const TensorType& b = *inputs[1];
-  // store_as keeps rows wide beside weights of bf16.
+  // store_narrow keeps rows wide beside weights of bf16.
   if (a.dtype != DType::f32 || b.dtype != DType::bf16) require_same_dtype(a, b, "the operands");
   if (!is_number(a.dtype)) throw ModelError("matmul of {}", dtype_name(a.dtype));
   if (a.rank() < 2 || b.rank() < 2 || from_end(a.shape, 1) != from_end(b.shape, 2))

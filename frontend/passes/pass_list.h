@@ -1,7 +1,13 @@
 #pragma once
-// Every pass, one line each; what they do in detail is said in pass_NAME.cpp. A pass never changes what a
-// graph computes, beyond the rounding of floating-point results, and keeps inputs and outputs as they are.
+// Every pass of the frontend, one line each; what they do in detail is said in NAME.cpp, or in its header
+// where it has one. A pass never changes what a graph computes, beyond the rounding of floating-point results,
+// and keeps inputs and outputs as they are.
 
+#include <optional>
+#include <span>
+
+#include "frontend/graph/pass_runner.h"
+#include "frontend/passes/store_narrow.h"
 #include "sylvite/graph.h"
 
 namespace sylvite {
@@ -17,5 +23,19 @@ namespace sylvite {
 [[nodiscard]] Graph fuse_layer_norm(const Graph& graph);
 [[nodiscard]] Graph fuse_rms_norm(const Graph& graph);
 [[nodiscard]] Graph fuse_attention(const Graph& graph);
+
+/// What the passes are told of the precision.
+struct FrontendOptions {
+  bool quantize = false;         ///< products with constants are made of 8-bit integers
+  std::optional<DType> narrow;   ///< what f32 values are stored as: bf16 or f16; nothing: f32
+  NarrowOptions narrow_options;  ///< with `narrow`
+};
+
+/// In the order in which they are applied.
+[[nodiscard]] std::span<const Pass<FrontendOptions>> frontend_passes();
+
+/// The graph after all passes, those that `runner` leaves out excepted.
+[[nodiscard]] Graph run_passes(const Graph& graph, const FrontendOptions& options, PassRunner& runner);
+[[nodiscard]] Graph run_passes(const Graph& graph);
 
 }  // namespace sylvite

@@ -235,7 +235,7 @@ class Converter {
 
 }  // namespace
 
-Graph store_as(const Graph& graph, DType narrow, const NarrowOptions& options) {
+Graph store_narrow(const Graph& graph, DType narrow, const NarrowOptions& options) {
   return Converter(graph, narrow, options).convert();
 }
 

@@ -27,6 +27,6 @@ struct NarrowOptions {
 /// Inputs and outputs keep their types: the first and last nodes convert. Finite constants stay finite, so
 /// that masks of the lowest f32 do not become infinite. Run it after the passes: patterns know constants by
 /// more digits than 16 bits have.
-[[nodiscard]] Graph store_as(const Graph& graph, DType narrow, const NarrowOptions& options = {});
+[[nodiscard]] Graph store_narrow(const Graph& graph, DType narrow, const NarrowOptions& options = {});
 
 }  // namespace sylvite

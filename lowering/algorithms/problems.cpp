@@ -50,7 +50,7 @@ std::string body_refusal(const Kernel& kernel) {
   return "";
 }
 
-/// f32 by weights of bf16, as store_as makes it.
+/// f32 by weights of bf16, as store_narrow makes it.
 bool has_wide_rows(const Graph& body, const Node& node) {
   return node.op == Op::matmul && body.type(node.inputs.at(0)).dtype == DType::f32 &&
          body.type(node.inputs.at(1)).dtype == DType::bf16;

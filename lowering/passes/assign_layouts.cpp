@@ -1,10 +1,9 @@
-#include "lowering/passes/assign_layouts.h"
-
 #include <algorithm>
 #include <optional>
 
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/pass_list.h"
 
 namespace sylvite {
 namespace {
@@ -213,7 +212,7 @@ bool has_convolutions(const Graph& graph) {
 }  // namespace
 
 Graph assign_layouts(const Graph& graph, const LoweringOptions& options) {
-  if (!options.block_channels || options.channel_block == 1 || !has_convolutions(graph)) return graph;
+  if (!has_convolutions(graph)) return graph;
   return Assigner(graph, {options.channel_block, options.tf32}).run();
 }
 

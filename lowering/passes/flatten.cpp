@@ -1,5 +1,3 @@
-#include "lowering/passes/flatten.h"
-
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -7,6 +5,7 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/pass_list.h"
 
 namespace sylvite {
 namespace {

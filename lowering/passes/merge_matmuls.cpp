@@ -1,5 +1,3 @@
-#include "lowering/passes/merge_matmuls.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -10,6 +8,7 @@
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/pass_list.h"
 #include "lowering/plan/fusion_rules.h"
 
 namespace sylvite {

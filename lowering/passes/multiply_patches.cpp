@@ -1,7 +1,6 @@
-#include "lowering/passes/multiply_patches.h"
-
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "lowering/passes/pass_list.h"
 
 namespace sylvite {
 namespace {

@@ -1,5 +1,3 @@
-#include "lowering/passes/order_rows.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -7,6 +5,7 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/pass_list.h"
 #include "lowering/plan/fusion_rules.h"
 
 namespace sylvite {

@@ -1,8 +1,7 @@
-#include "lowering/passes/widen_few_channels.h"
-
 #include <algorithm>
 
 #include "frontend/graph/rewrite.h"
+#include "lowering/passes/pass_list.h"
 
 namespace sylvite {
 namespace {

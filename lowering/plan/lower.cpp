@@ -4,12 +4,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "lowering/passes/assign_layouts.h"
-#include "lowering/passes/flatten.h"
-#include "lowering/passes/merge_matmuls.h"
-#include "lowering/passes/multiply_patches.h"
-#include "lowering/passes/order_rows.h"
-#include "lowering/passes/widen_few_channels.h"
+#include "lowering/passes/pass_list.h"
 #include "lowering/plan/fusion.h"
 #include "lowering/plan/memory_plan.h"
 #include "lowering/plan/plan.h"
@@ -76,7 +71,7 @@ class PlanBuilder {
   }
 
   void add_launch(const Group& group) {
-    const Extracted extracted = Extractor(graph_, group).take();
+    Extracted extracted = Extractor(graph_, group).take();
     Launch launch;
     std::vector<bool> is_weight;
     for (ValueId input : extracted.inputs) {
@@ -84,18 +79,14 @@ class PlanBuilder {
       is_weight.push_back(buffer(launch.arguments.back()).kind == BufferKind::weight);
     }
     for (ValueId output : group.outputs) launch.arguments.push_back(add_result(output));
-    Kernel kernel = make_kernel(extracted.body, std::move(is_weight));
-    const NodeId named = kernel.anchor == no_node
-                             ? extracted.nodes.back()
-                             : extracted.nodes.at(static_cast<std::size_t>(kernel.anchor));
-    launch.name = graph_.node(named).name;
-    if (launch.name.empty()) launch.name = graph_.value(group.outputs[0]).name;
+    launch.name = graph_.value(group.outputs[0]).name;
     launch.origin = group.origin;
-    launch.kernel = unique_kernel(std::move(kernel));
     plan_.launches.push_back(std::move(launch));
+    bodies_.push_back({std::move(extracted), std::move(is_weight)});
   }
 
-  [[nodiscard]] Plan finish() {
+  /// Where each value lies, which needs no kernels. REQUIRES all launches added.
+  void place(bool reuse_memory) {
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
       plan_.outputs.push_back(buffer_of(graph_.outputs[i]));
       Buffer& root = buffer(root_of(plan_, plan_.outputs.back()));
@@ -110,10 +101,33 @@ class PlanBuilder {
       alias.kind = root.kind;
       alias.index = root.index;
     }
+    place_buffers(plan_, reuse_memory);
+  }
+
+  [[nodiscard]] std::int64_t arena_bytes() const { return plan_.arena_bytes; }
+
+  /// REQUIRES place().
+  [[nodiscard]] Plan finish() {
+    for (std::size_t i = 0; i < bodies_.size(); ++i) add_kernel(plan_.launches[i], bodies_[i]);
     return std::move(plan_);
   }
 
  private:
+  /// What a launch's kernel is made of.
+  struct Body {
+    Extracted group;
+    std::vector<bool> is_weight;  ///< per input
+  };
+
+  void add_kernel(Launch& launch, const Body& body) {
+    Kernel kernel = make_kernel(body.group.body, body.is_weight);
+    const std::vector<NodeId>& nodes = body.group.nodes;
+    const NodeId named =
+        kernel.anchor == no_node ? nodes.back() : nodes.at(static_cast<std::size_t>(kernel.anchor));
+    if (!graph_.node(named).name.empty()) launch.name = graph_.node(named).name;
+    launch.kernel = unique_kernel(std::move(kernel));
+  }
+
   Buffer& buffer(BufferId id) { return plan_.buffers[static_cast<std::size_t>(id)]; }
 
   BufferId add_buffer(ValueId id, BufferKind kind, std::int32_t index) {
@@ -175,41 +189,45 @@ class PlanBuilder {
   const Graph& graph_;
   const Joins& joins_;
   Plan plan_;
+  std::vector<Body> bodies_;   ///< per launch
   std::set<BufferId> wholes_;  ///< joined concats
   std::map<ValueId, BufferId> buffer_by_value_;
   std::map<std::string, std::int32_t> kernel_by_text_;
 };
 
-Plan plan_with(const Graph& graph, const Joins& joins, const LoweringOptions& options) {
+PlanBuilder place_launches(const Graph& graph, const Joins& joins, const LoweringOptions& options) {
   PlanBuilder builder(graph, joins);
   for (const Group& group : group_nodes(graph, joins, options)) builder.add_launch(group);
-  Plan plan = builder.finish();
-  place_buffers(plan, options.reuse_memory);
-  return plan;
+  builder.place(options.reuse_memory);
+  return builder;
 }
 
 /// A joined concat keeps its whole place from its first part on, which may cost memory over a long span.
-bool is_worth_joining(const Plan& joined, const Plan& apart) {
-  return joined.arena_bytes <= apart.arena_bytes + apart.arena_bytes / 4;
+bool is_worth_joining(const PlanBuilder& joined, const PlanBuilder& apart) {
+  return joined.arena_bytes() <= apart.arena_bytes() + apart.arena_bytes() / 4;
+}
+
+Plan plan_launches(const Graph& graph, const LoweringOptions& options) {
+  const Joins none = no_joins(graph);
+  PlanBuilder apart = place_launches(graph, none, options);
+  const Joins joins = options.fuse && options.join_concats ? find_joins(graph) : none;
+  if (joins.empty()) return apart.finish();
+  PlanBuilder joined = place_launches(graph, joins, options);
+  return is_worth_joining(joined, apart) ? joined.finish() : apart.finish();
 }
 
 }  // namespace
 
-Plan lower(const Graph& graph, const LoweringOptions& options) {
-  const Graph multiplied = options.multiply_patches ? multiply_patches(graph) : graph;
-  // The second flatten moves the slices of merged matmuls behind the reshapes that follow them.
-  const Graph flat = options.fuse ? flatten(merge_matmuls(flatten(order_rows(multiplied)))) : multiplied;
-  const bool channels_last = options.block_channels && options.channel_block == 0;
-  const Graph laid_out =
-      assign_layouts(channels_last ? widen_few_channels(flat, options.tf32) : flat, options);
-  Plan plan = plan_with(laid_out, no_joins(laid_out), options);
-  if (options.fuse && options.join_concats) {
-    const Joins joins = find_joins(laid_out);
-    Plan joined = joins.empty() ? Plan{} : plan_with(laid_out, joins, options);
-    if (!joins.empty() && is_worth_joining(joined, plan)) plan = std::move(joined);
-  }
+Plan lower(const Graph& graph, const LoweringOptions& options, PassRunner& runner) {
+  const Graph laid_out = runner.run(lowering_passes(), graph, options);
+  Plan plan = plan_launches(laid_out, options);
   verify(plan);
   return plan;
+}
+
+Plan lower(const Graph& graph, const LoweringOptions& options) {
+  PassRunner runner;
+  return lower(graph, options, runner);
 }
 
 }  // namespace sylvite

@@ -10,6 +10,8 @@
 
 namespace sylvite {
 
+class PassRunner;
+
 using BufferId = std::int32_t;
 
 /// Where a buffer's bytes come from.
@@ -64,8 +66,9 @@ struct LoweringOptions {
   bool reuse_memory = true;  ///< false: every value has its own memory in the arena (debugging)
 };
 
-/// Groups the nodes of a verified graph into kernels, assigns layouts, and places buffers by liveness.
-/// REQUIRES every extent known.
+/// Applies the passes of lowering to a verified graph, groups its nodes into kernels, and places buffers by
+/// liveness. REQUIRES every extent known.
+[[nodiscard]] Plan lower(const Graph& graph, const LoweringOptions& options, PassRunner& runner);
 [[nodiscard]] Plan lower(const Graph& graph, const LoweringOptions& options = {});
 
 /// For people: totals, then a lined-up table of launches with kernel, class, shape and origin.

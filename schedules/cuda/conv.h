@@ -19,7 +19,7 @@ namespace sylvite {
 /// output channels. Its filter is packed, [n][tap][channel]. A filter of one tap makes
 /// a matrix of the images. Where no window leaves the image sideways, the taps of a filter row are read as
 /// one, since their channels lie side by side: what images with few channels need
-/// (lowering/passes/widen_few_channels.h).
+/// (lowering/passes/widen_few_channels.cpp).
 [[nodiscard]] Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel);
 /// Changes the packing of the filter: it lies as [output channel][tap][input channel].
 void pack_for_cuda_conv(const Kernel& kernel, std::vector<Packing>& packings);

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "frontend/onnx/importer.h"
-#include "frontend/passes/passes.h"
+#include "frontend/passes/pass_list.h"
 #include "lowering/plan/plan_interpreter.h"
 #include "runtime/session.h"
 

@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/ops/op_table.h"
-#include "frontend/passes/passes.h"
+#include "frontend/passes/pass_list.h"
 #include "lowering/plan/plan.h"
 #include "runtime/kernel_runner.h"
 #include "schedules/compile.h"

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/imported_model.h"
-#include "frontend/passes/passes.h"
+#include "frontend/passes/pass_list.h"
 #include "lowering/plan/plan.h"
 #include "lowering/plan/plan_interpreter.h"
 

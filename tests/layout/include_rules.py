@@ -38,7 +38,7 @@ ALLOWED = {
     "schedules/spaces/gpu": [*SCHEDULES, "schedules/spaces", "schedules/spaces/gpu"],
     "schedules/cuda": [*SCHEDULES, "schedules/cuda"],
     "autotune": TUNING,
-    "runtime": [*RUNNING, "frontend/passes", "frontend/onnx"],
+    "runtime": [*RUNNING, "frontend/passes", "frontend/onnx", "lowering/passes"],
     "runtime/cuda": RUNNING,
     "runtime/export": [*RUNNING, "runtime/export", "runtime/export/embed"],
     "runtime/export/embed": ["runtime/export/embed"],

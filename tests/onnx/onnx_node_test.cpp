@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
-#include "frontend/passes/passes.h"
+#include "frontend/passes/pass_list.h"
 #include "lowering/plan/plan.h"
 #include "lowering/plan/plan_interpreter.h"
 #include "sylvite/sylvite.h"

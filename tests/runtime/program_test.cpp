@@ -40,7 +40,7 @@ TEST(ProgramTest, WideRowsMeetNarrowWeights) {
   const ValueId turned = graph.add(Op::transpose, {second}, {{"perm", std::vector<std::int64_t>{1, 0}}});
   const ValueId sum = graph.add(Op::add, {graph.add(Op::matmul, {mean, first}), bias});
   graph.outputs = {graph.add(Op::matmul, {graph.add(Op::relu, {sum}), turned})};
-  expect_as_interpreted(store_as(graph, DType::bf16, {.mixed_products = true}),
+  expect_as_interpreted(store_narrow(graph, DType::bf16, {.mixed_products = true}),
                         {sample_tensor(DType::f32, {1, 20, 5, 5})});
 }
 
@@ -58,7 +58,7 @@ TEST(ProgramTest, WideFiltersMeetNarrowImages) {
                                        {"pads", Dims{1, 1, 1, 1}},
                                        {"groups", std::int64_t{40}}});
     graph.outputs = {graph.add(Op::relu, {product})};
-    expect_as_interpreted(store_as(graph, DType::bf16, {.mixed_products = true}),
+    expect_as_interpreted(store_narrow(graph, DType::bf16, {.mixed_products = true}),
                           {sample_tensor(DType::f32, {1, 40, 9, 7})}, 0x1p-8);
   }
 }

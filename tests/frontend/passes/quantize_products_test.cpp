@@ -130,7 +130,7 @@ TEST(QuantizeProducts, KeepsItsConstantsWhenTheRestIsStoredAsBf16) {
   const Tensor x = uneven({5, 64}, 1, 1);
   const Graph graph = product_graph(weight, x.dims());
   const Graph quantized = quantize_products(graph);
-  const Graph stored = store_as(quantized, DType::bf16);
+  const Graph stored = store_narrow(quantized, DType::bf16);
   verify(stored);
   for (const Node& node : stored.nodes()) {
     if (node.op != Op::quantized_matmul) continue;

@@ -23,7 +23,7 @@ TEST(StoreAs, KeepsTheInterfaceAndRoundsWhatIsBetween) {
     %y: f32[2,1] = matmul(%r, %u)
     return %y, %i
   })");
-  const Graph bf16 = store_as(graph, DType::bf16);
+  const Graph bf16 = store_narrow(graph, DType::bf16);
   verify(bf16);
   EXPECT_EQ(bf16.type(bf16.inputs[0]).dtype, DType::f32);
   EXPECT_EQ(bf16.type(bf16.outputs[0]).dtype, DType::f32);
@@ -60,7 +60,7 @@ TEST(StoreAs, OnlyWhatIsMultipliedIsRounded) {
     %n: f32[1,1,1,3] = layer_norm(%s, %scale) {axis=3}
     return %n
   })");
-  const Graph bf16 = store_as(graph, DType::bf16);
+  const Graph bf16 = store_narrow(graph, DType::bf16);
   verify(bf16);
   const std::map<std::string, DType> expected = {{"filter", DType::bf16},
                                                  {"bias", DType::f32},
@@ -80,7 +80,7 @@ TEST(StoreAs, RowsOfTablesAreAddedAsTheyAre) {
     %p: f32[2,2] = matmul(%sum, %n)
     return %sum, %p
   })");
-  const Graph bf16 = store_as(graph, DType::bf16);
+  const Graph bf16 = store_narrow(graph, DType::bf16);
   verify(bf16);
   const Tensor i = ints({2}, {1, 0});
   EXPECT_EQ(interpret(bf16, {i})[0].as_double(0), interpret(graph, {i})[0].as_double(0));
@@ -109,12 +109,12 @@ TEST(StoreAs, SumsThatOnlyNormsReadStayWide) {
     %o: f32[2,4] = matmul(%u, %w)
     return %o
   })");
-  std::map<std::string, DType> types = results_of(store_as(graph, DType::bf16));
+  std::map<std::string, DType> types = results_of(store_narrow(graph, DType::bf16));
   EXPECT_EQ(types.at("s"), DType::f32);
   EXPECT_EQ(types.at("t"), DType::f32);
   EXPECT_EQ(types.at("n"), DType::bf16);
   EXPECT_EQ(types.at("u"), DType::bf16);  // a product reads it
-  types = results_of(store_as(graph, DType::bf16, {.keep_wide = false}));
+  types = results_of(store_narrow(graph, DType::bf16, {.keep_wide = false}));
   for (const char* name : {"s", "t", "n", "u"}) EXPECT_EQ(types.at(name), DType::bf16) << name;
 }
 
@@ -131,7 +131,7 @@ TEST(StoreAs, GatesAndTheLastFoldsStayWide) {
     %o: f32[1,2] = softmax(%flat) {axis=1}
     return %o
   })");
-  const std::map<std::string, DType> types = results_of(store_as(graph, DType::bf16));
+  const std::map<std::string, DType> types = results_of(store_narrow(graph, DType::bf16));
   for (const char* wide : {"gate", "last", "flat", "o"}) EXPECT_EQ(types.at(wide), DType::f32) << wide;
   for (const char* narrow : {"mean", "y", "z"}) EXPECT_EQ(types.at(narrow), DType::bf16) << narrow;
 }
@@ -154,7 +154,7 @@ constexpr const char* head = R"(graph g(%x: f32[1,4,8,8]) {
 
 TEST(StoreAs, RowsOfProductsStayWideWhenAsked) {
   const Graph graph = parse_graph(head);
-  const Graph stored = store_as(graph, DType::bf16, {.mixed_products = true});
+  const Graph stored = store_narrow(graph, DType::bf16, {.mixed_products = true});
   const std::map<std::string, DType> types = results_of(stored);
   for (const char* wide : {"mean", "flat", "p", "s", "r", "o"}) EXPECT_EQ(types.at(wide), DType::f32) << wide;
   for (const char* narrow : {"y", "t"}) EXPECT_EQ(types.at(narrow), DType::bf16) << narrow;
@@ -162,7 +162,7 @@ TEST(StoreAs, RowsOfProductsStayWideWhenAsked) {
   for (const Value& value : stored.values())
     narrow_constants += value.constant && value.constant->dtype() == DType::bf16 ? 1 : 0;
   EXPECT_EQ(narrow_constants, 2) << "the weights";
-  EXPECT_EQ(results_of(store_as(graph, DType::bf16)).at("mean"), DType::bf16);
+  EXPECT_EQ(results_of(store_narrow(graph, DType::bf16)).at("mean"), DType::bf16);
 }
 
 // What two products read cannot be packed for one of them.
@@ -174,7 +174,7 @@ TEST(StoreAs, RowsOfSharedWeightsAreNarrow) {
     %o: f32[1,2] = matmul(%p, %w)
     return %o
   })");
-  EXPECT_EQ(results_of(store_as(graph, DType::bf16, {.mixed_products = true})).at("mean"), DType::bf16);
+  EXPECT_EQ(results_of(store_narrow(graph, DType::bf16, {.mixed_products = true})).at("mean"), DType::bf16);
 }
 
 // Two rows are no row.
@@ -185,7 +185,7 @@ TEST(StoreAs, MoreRowsAreNarrow) {
     %o: f32[2,2] = matmul(%mean, %w)
     return %o
   })");
-  EXPECT_EQ(results_of(store_as(graph, DType::bf16, {.mixed_products = true})).at("mean"), DType::bf16);
+  EXPECT_EQ(results_of(store_narrow(graph, DType::bf16, {.mixed_products = true})).at("mean"), DType::bf16);
 }
 
 // Filters of one channel are multiplied in f32 whatever is stored; others meet the data in pairs of bf16.
@@ -203,11 +203,11 @@ TEST(StoreAs, DepthwiseFiltersStayWideWhenAsked) {
       if (node.op == Op::conv) types.push_back(stored.type(node.inputs[1]).dtype);
     return types;
   };
-  const Graph mixed = store_as(graph, DType::bf16, {.mixed_products = true});
+  const Graph mixed = store_narrow(graph, DType::bf16, {.mixed_products = true});
   verify(mixed);
   EXPECT_EQ(filters(mixed), (std::vector<DType>{DType::f32, DType::bf16}));
-  EXPECT_EQ(filters(store_as(graph, DType::bf16)), (std::vector<DType>{DType::bf16, DType::bf16}));
-  EXPECT_EQ(filters(store_as(graph, DType::f16, {.mixed_products = true})),
+  EXPECT_EQ(filters(store_narrow(graph, DType::bf16)), (std::vector<DType>{DType::bf16, DType::bf16}));
+  EXPECT_EQ(filters(store_narrow(graph, DType::f16, {.mixed_products = true})),
             (std::vector<DType>{DType::f16, DType::f16}));
 }
 
@@ -216,7 +216,7 @@ TEST(StoreAs, FiniteMasksStayFinite) {
   const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 1}));
   const ValueId mask = graph.add_constant(reals({1, 1}, {-3.4028234663852886e38}));
   graph.outputs = {graph.add(Op::matmul, {x, mask})};
-  const Tensor result = interpret(store_as(graph, DType::bf16), {reals({1, 1}, {1})})[0];
+  const Tensor result = interpret(store_narrow(graph, DType::bf16), {reals({1, 1}, {1})})[0];
   EXPECT_TRUE(std::isfinite(result.as_double(0)));
   EXPECT_LT(result.as_double(0), -3e38);
 }
@@ -230,7 +230,7 @@ TEST(StoreAs, RoundsToNearestEvenAndKeepsSpecialValues) {
   for (std::int64_t i = 0; i < 7; ++i) values.set_double(i, given[i]);
   const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 1}));
   graph.outputs = {graph.add(Op::matmul, {x, graph.add_constant(values.reshaped({1, 7}))})};
-  const Graph bf16 = store_as(graph, DType::bf16);
+  const Graph bf16 = store_narrow(graph, DType::bf16);
   const auto stored = std::find_if(bf16.values().begin(), bf16.values().end(),
                                    [](const Value& value) { return value.constant.has_value(); });
   ASSERT_NE(stored, bf16.values().end());
@@ -251,7 +251,7 @@ TEST(StoreAs, HalfFloatsStayFiniteAndKeepElevenBits) {
   const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 1}));
   const ValueId weights = graph.add_constant(reals({1, 4}, {1 + 0x1.8p-10, -1e30, 0x1p-24, 0.1}));
   graph.outputs = {graph.add(Op::matmul, {x, weights})};
-  const Graph half = store_as(graph, DType::f16);
+  const Graph half = store_narrow(graph, DType::f16);
   verify(half);
   EXPECT_EQ(half.type(half.outputs[0]).dtype, DType::f32);
   const Tensor result = interpret(half, {reals({1, 1}, {1})})[0];
@@ -268,7 +268,7 @@ TEST(StoreAs, CastsToWhatIsStoredVanish) {
     %y: bf16[3] = cast(%r) {to="bf16"}
     return %y
   })");
-  const Graph bf16 = store_as(graph, DType::bf16);
+  const Graph bf16 = store_narrow(graph, DType::bf16);
   verify(bf16);
   EXPECT_EQ(bf16.nodes().size(), 1U);
   EXPECT_EQ(bf16.type(bf16.outputs[0]).dtype, DType::bf16);

@@ -1,10 +1,9 @@
-#include "lowering/passes/assign_layouts.h"
-
 #include <gmock/gmock.h>
 
 #include <algorithm>
 
 #include "frontend/passes/store_narrow.h"
+#include "lowering/passes/pass_list.h"
 #include "lowering/plan/fusion.h"
 #include "tests/lowering/sample_graphs.h"
 
@@ -101,7 +100,7 @@ LoweringOptions channels_last() {
 }
 
 TEST(Layouts, ChannelsLastIsOneBlockOfAllChannels) {
-  const Graph graph = store_as(residual_network(), DType::bf16);
+  const Graph graph = store_narrow(residual_network(), DType::bf16);
   const Plan plan = lower(graph, channels_last());
   int convolutions = 0;
   for (const Kernel& kernel : plan.kernels) {
@@ -139,7 +138,7 @@ TEST(Layouts, ChannelsLastConcatIsNotWrittenInPlace) {
   const ValueId x = graph.add_input("x", f32({1, 8, 4, 4}));
   graph.outputs = {
       graph.add(Op::concat, {conv(graph, x, 8, 1), conv(graph, x, 16, 1)}, {{"axis", std::int64_t{1}}})};
-  const Graph narrow = store_as(graph, DType::bf16);
+  const Graph narrow = store_narrow(graph, DType::bf16);
   const std::vector<Tensor> inputs = random_inputs(narrow);
   const Plan plan = lower(narrow, channels_last());
   const Tensor wanted = interpret(narrow, inputs).at(0), got = interpret_plan(plan, inputs).at(0);
@@ -154,16 +153,17 @@ TEST(Layouts, WideningKeepsBlocks) {
   const ValueId mean = graph.add(Op::reduce_sum, {y}, {{"axes", Dims{2, 3}}, {"keepdims", std::int64_t{1}}});
   const ValueId gate = graph.add(Op::sigmoid, {conv(graph, mean, 32, 1)});
   graph.outputs = {conv(graph, graph.add(Op::mul, {y, gate}), 32, 1)};
-  const Graph laid_out = assign_layouts(store_as(graph, DType::bf16), {});
+  const Graph laid_out = assign_layouts(store_narrow(graph, DType::bf16), {});
   for (const Node& node : laid_out.nodes())
     if (node.op == Op::sigmoid) EXPECT_EQ(laid_out.type(node.outputs[0]).layout.channel_block, 16);
-  expect_lowers_faithfully(store_as(graph, DType::bf16));
+  expect_lowers_faithfully(store_narrow(graph, DType::bf16));
 }
 
 TEST(Layouts, CanBeSwitchedOff) {
   LoweringOptions options;
   options.block_channels = false;
-  EXPECT_EQ(block_after(assign_layouts(residual_network(), options), Op::conv), 0);
+  PassRunner runner;
+  EXPECT_EQ(block_after(runner.run(lowering_passes(), residual_network(), options), Op::conv), 0);
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
-#include "lowering/passes/flatten.h"
-
 #include <gmock/gmock.h>
 
 #include "frontend/ops/op_table.h"
-#include "lowering/passes/merge_matmuls.h"
+#include "lowering/passes/pass_list.h"
 #include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
 

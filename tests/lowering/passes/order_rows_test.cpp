@@ -1,9 +1,7 @@
-#include "lowering/passes/order_rows.h"
-
 #include <gmock/gmock.h>
 
 #include "frontend/graph/rewrite.h"
-#include "lowering/passes/multiply_patches.h"
+#include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {

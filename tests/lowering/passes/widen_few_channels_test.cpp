@@ -1,8 +1,7 @@
-#include "lowering/passes/widen_few_channels.h"
-
 #include <gtest/gtest.h>
 
 #include "frontend/graph/interpreter.h"
+#include "lowering/passes/pass_list.h"
 
 namespace sylvite {
 namespace {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "frontend/onnx/importer.h"
-#include "frontend/passes/passes.h"
+#include "frontend/passes/pass_list.h"
 #include "lowering/plan/plan.h"
 #include "tests/lowering/sample_graphs.h"
 

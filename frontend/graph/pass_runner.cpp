@@ -1,0 +1,71 @@
+#include "frontend/graph/pass_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/nearest.h"
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/verifier.h"
+#include "sylvite/graph_text.h"
+
+namespace sylvite {
+
+std::string_view pass_result_name(PassResult result) {
+  switch (result) {
+    case PassResult::changed:
+      return "changed";
+    case PassResult::unchanged:
+      return "no change";
+    case PassResult::not_applicable:
+      return "does not apply";
+    case PassResult::disabled:
+      return "disabled";
+  }
+  throw InternalError("corrupt result of a pass {}", static_cast<int>(result));
+}
+
+PassRunner::PassRunner(PassOptions options, std::span<const std::string_view> known)
+    : options_(std::move(options)) {
+  for (const std::string& name : options_.disabled)
+    if (std::ranges::find(known, name) == known.end())
+      throw UsageError("no pass is called '{}'{}", name, suggestion(name, known));
+}
+
+void PassRunner::dump(const Graph& graph, std::string_view name) const {
+  if (options_.dump_folder.empty()) return;
+  std::filesystem::create_directories(options_.dump_folder);
+  const std::string path = fmt::format("{}/{:02}-{}.txt", options_.dump_folder, reports_.size(), name);
+  std::ofstream file(path);
+  file << graph_text(graph);
+  if (!file) throw IoError("cannot write the graph to '{}'", path);
+}
+
+void PassRunner::run_row(PassReport report, bool applies, const std::function<Graph(const Graph&)>& apply,
+                         Graph& graph) {
+  if (reports_.empty()) dump(graph, "imported");
+  const bool is_disabled = options_.disabled.contains(std::string(report.name));
+  report.result = is_disabled ? PassResult::disabled : PassResult::not_applicable;
+  if (is_disabled || !applies) {
+    reports_.push_back(report);
+    return;
+  }
+  const double start = steady_seconds();
+  Graph next = apply(graph);
+  report.seconds = steady_seconds() - start;
+  const bool changed = !same_structure(graph, next);
+  if (options_.verify && (changed || !is_verified_)) verify(next);
+  is_verified_ = options_.verify;
+  report.result = changed ? PassResult::changed : PassResult::unchanged;
+  report.nodes_before = static_cast<int>(graph.nodes().size());
+  report.nodes_after = static_cast<int>(next.nodes().size());
+  reports_.push_back(report);
+  if (changed) dump(next, report.name);
+  graph = std::move(next);
+}
+
+}  // namespace sylvite

@@ -1,0 +1,58 @@
+#include "frontend/passes/pass_list.h"
+
+#include <array>
+
+#include "frontend/passes/quantize_products.h"
+
+namespace sylvite {
+namespace {
+
+using Options = FrontendOptions;
+
+// Folding and clean-up come first so that patterns see one spelling, and again to sweep up after them. Patterns
+// know constants by more digits than narrow ones have: precision comes last.
+constexpr std::array<Pass<Options>, 15> table = {{
+    {"fold_constants", always, plain<fold_constants>, "evaluate nodes whose inputs are all constants"},
+    {"simplify_views", always, plain<simplify_views>,
+     "drop and merge reshapes, transposes, slices and casts that do nothing"},
+    {"common_subexpressions", always, plain<common_subexpressions>, "compute equal nodes once"},
+    {"simplify_algebra", always, plain<simplify_algebra>,
+     "log(exp(2x)) = 2x, x*1 = x, x^2 = x*x, 1/sqrt(x) = rsqrt(x), ..."},
+    {"fold_batch_norm", always, plain<fold_batch_norm>,
+     "BatchNorm into the convolution before it, else into a scale and a shift"},
+    {"fold_conv_bias", always, plain<fold_conv_bias>,
+     "a per-channel addition after a convolution becomes its bias"},
+    {"fuse_gelu", always, plain<fuse_gelu>, "the erf and tanh spellings of GELU become gelu"},
+    {"fuse_silu", always, plain<fuse_silu>, "x*sigmoid(x) and x*clip(x+3,0,6)/6 become silu and hard_swish"},
+    {"fuse_layer_norm", always, plain<fuse_layer_norm>, "mean, variance, scale and shift become layer_norm"},
+    {"fuse_rms_norm", always, plain<fuse_rms_norm>, "mean of squares and scale become rms_norm"},
+    {"fuse_attention", always, plain<fuse_attention>, "softmax(scale*Q*K^T + mask)*V becomes attention"},
+    {"fold_new_constants", always, plain<fold_constants>,
+     "fold_constants, over what the passes between have made"},
+    {"merge_new_subexpressions", always, plain<common_subexpressions>,
+     "common_subexpressions, over what the passes between have made"},
+    {"quantize_products", [](const Options& options) { return options.quantize; }, plain<quantize_products>,
+     "matmuls by constants multiply 8-bit integers"},
+    {"store_narrow", [](const Options& options) { return options.narrow.has_value(); },
+     [](const Graph& graph, const Options& options) {
+       return store_narrow(graph, *options.narrow, options.narrow_options);
+     },
+     "f32 values and constants that are multiplied become bf16 or f16"},
+}};
+
+}  // namespace
+
+std::span<const Pass<FrontendOptions>> frontend_passes() {
+  return table;
+}
+
+Graph run_passes(const Graph& graph, const FrontendOptions& options, PassRunner& runner) {
+  return runner.run(frontend_passes(), graph, options);
+}
+
+Graph run_passes(const Graph& graph) {
+  PassRunner runner;
+  return run_passes(graph, {}, runner);
+}
+
+}  // namespace sylvite

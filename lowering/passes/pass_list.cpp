@@ -1,0 +1,40 @@
+#include "lowering/passes/pass_list.h"
+
+#include <array>
+
+namespace sylvite {
+namespace {
+
+using Options = LoweringOptions;
+
+bool fuses(const Options& options) {
+  return options.fuse;
+}
+
+constexpr std::array<Pass<Options>, 7> table = {{
+    {"multiply_patches", [](const Options& options) { return options.multiply_patches; },
+     plain<multiply_patches>, "convolutions whose windows lie side by side become matmuls, for tensor cores"},
+    {"order_rows", fuses, plain<order_rows>,
+     "transposes move behind the matmuls whose rows they order, where they meet others and cancel"},
+    {"flatten", fuses, plain<flatten>,
+     "matmuls and what follows them become two-dimensional; reshapes move to where they are free"},
+    {"merge_matmuls", fuses, plain<merge_matmuls>,
+     "products of one value stand side by side: query, key and value are one matmul"},
+    {"flatten_new_slices", fuses, plain<flatten>,
+     "flatten, so that slices of merged matmuls come behind the reshapes that follow them"},
+    {"widen_few_channels",
+     [](const Options& options) { return options.block_channels && options.channel_block == 0; },
+     [](const Graph& graph, const Options& options) { return widen_few_channels(graph, options.tf32); },
+     "images of three channels are padded to four or eight, and around, for tensor cores"},
+    {"assign_layouts",
+     [](const Options& options) { return options.block_channels && options.channel_block != 1; },
+     assign_layouts, "values around convolutions lie with their channels in blocks"},
+}};
+
+}  // namespace
+
+std::span<const Pass<LoweringOptions>> lowering_passes() {
+  return table;
+}
+
+}  // namespace sylvite

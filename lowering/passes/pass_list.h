@@ -1,0 +1,61 @@
+#pragma once
+// Every pass of lowering: from a graph that says what is computed to one that says how, so that each group of
+// its nodes makes a good kernel. A pass never changes what a graph computes, and keeps inputs and outputs as
+// they are.
+
+#include <span>
+
+#include "frontend/graph/pass_runner.h"
+#include "lowering/plan/plan.h"
+#include "sylvite/graph.h"
+
+namespace sylvite {
+
+/// The same graph in which conv with strides as large as its window, without pads, dilations and groups, of
+/// an image of whole windows is a matmul over its patches, gathered by a transpose: the patches of a vision
+/// transformer.
+[[nodiscard]] Graph multiply_patches(const Graph& graph);
+
+/// The same graph in which matmul(transpose(x), W), W a matrix and the last axis left in place, is
+/// transpose(matmul(x, W)), also through reshapes and through work with constants that vary along the last
+/// axis only (a bias). Done where every path from the product meets another transpose, or an attention, which
+/// reads any order: attention of models that walk their rows before their batch. The transposes then meet and
+/// cancel.
+[[nodiscard]] Graph order_rows(const Graph& graph);
+
+/// Reshapes out of the way of fusion: they are free between kernels but split what could be one. The same graph
+/// in which
+/// - matmul of [..., M, K] with a matrix [K, N] is two-dimensional: [B*M, K] x [K, N];
+/// - reductions keep their dims, with a reshape after them;
+/// - pointwise work and last-axis normalisation on such results come before the reshape;
+/// - chains of reshape, slice and transpose stand in the order of views.h, merged where they can be.
+[[nodiscard]] Graph flatten(const Graph& graph);
+
+/// Horizontal fusion. The same graph in which matmuls of one value with constant matrices of equal shape, each
+/// with or each without a constant bias, are one matmul with the matrices side by side; its slices stand for
+/// the results. Only where every result goes to views or attention, which read slices in place: pointwise work
+/// would lose its epilogue. REQUIRES flatten first: only two-dimensional matmuls are merged.
+/// Before: q = x Wq + bq, k = x Wk + bk, v = x Wv + bv. After: qkv = x [Wq Wk Wv] + [bq bk bv] and three slices.
+[[nodiscard]] Graph merge_matmuls(const Graph& graph);
+
+/// The same graph in which convolutions (not grouped, with a constant filter) of 16-bit images with fewer
+/// than 8 channels read an image padded with zeros: to 4 or 8 channels, and around, so that no window leaves
+/// it. With the channels innermost a filter row is then one run in memory; its taps are padded with zeros
+/// until the run is a multiple of 16 bytes. `tf32`: f32 images, too, with fewer than 4 channels, are padded
+/// to 2 or 4. For tensor cores, which read too few channels of a network's input otherwise.
+[[nodiscard]] Graph widen_few_channels(const Graph& graph, bool tf32 = false);
+
+/// Which values lie in memory with their channels in blocks, so that a vector register holds channels of one
+/// pixel. The same graph in which rank-4 f32 values around convolutions have Layout{options.channel_block},
+/// with to_layout nodes where a value is needed in the other layout. Inputs and outputs of the graph stay
+/// dense, as do constants: to_layout of a constant stands for a weight that is packed when the program is
+/// loaded. Blocked values flow through operations that keep the padded channels finite, so that a zero weight
+/// wipes them out. A graph without convolutions comes back as it is.
+/// With channel_block = 0 it is rank-4 f16 and bf16 values, with options.tf32 f32 as well, each in one block
+/// of all its channels, where those are a multiple of 4 (no value is padded): as tensor cores read images.
+[[nodiscard]] Graph assign_layouts(const Graph& graph, const LoweringOptions& options);
+
+/// In the order in which they are applied.
+[[nodiscard]] std::span<const Pass<LoweringOptions>> lowering_passes();
+
+}  // namespace sylvite

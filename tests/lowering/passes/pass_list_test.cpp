@@ -1,0 +1,118 @@
+// Every row of both tables can be left out: what follows is right without it.
+
+#include "lowering/passes/pass_list.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "frontend/passes/pass_list.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+/// A way to compile, and how much of a result's size its rounding may take.
+struct Setting {
+  std::string name;
+  FrontendOptions precision;
+  LoweringOptions lowering;
+  double tolerance = 1e-4;
+};
+
+std::vector<Setting> settings() {
+  Setting blocked{"f32, in blocks", {}, {}};
+  Setting narrow{"bf16, for tensor cores", {}, {}, 0.1};
+  narrow.precision.narrow = DType::bf16;
+  narrow.lowering.multiply_patches = true;
+  narrow.lowering.channel_block = 0;
+  Setting quantized{"8 bits", {}, {}, 0.1};
+  quantized.precision.quantize = true;
+  return {blocked, narrow, quantized};
+}
+
+/// Patches of an image, as a vision transformer begins: rows of 32 numbers, multiplied by two matrices each.
+Graph patches() {
+  Graph graph;
+  const ValueId image = graph.add_input("image", f32({1, 3, 8, 8}));
+  const ValueId filter = weight(graph, {32, 3, 4, 4});
+  const ValueId cut = graph.add(Op::conv, {image, filter},
+                                {{"strides", Dims{4, 4}},
+                                 {"pads", Dims{0, 0, 0, 0}},
+                                 {"dilations", Dims{1, 1}},
+                                 {"groups", std::int64_t{1}}});
+  const ValueId rows = transpose(graph, reshape(graph, cut, {1, 32, 4}), {0, 2, 1});
+  const ValueId one = graph.add(Op::mul, {scalar(graph, 2), scalar(graph, 0.5)});
+  const ValueId scaled = graph.add(Op::mul, {rows, one});
+  const ValueId left = dense(graph, scaled, 32, "left");
+  const ValueId right = dense(graph, graph.add(Op::mul, {rows, one}), 32, "right");
+  graph.outputs = {reshape(graph, left, {4, 32}),
+                   graph.add(Op::mul, {right, graph.add(Op::sigmoid, {right})})};
+  return graph;
+}
+
+std::vector<std::string> all_names() {
+  std::vector<std::string> names;
+  for (const auto& pass : frontend_passes()) names.emplace_back(pass.name);
+  for (const auto& pass : lowering_passes()) names.emplace_back(pass.name);
+  return names;
+}
+
+double largest(const Tensor& tensor) {
+  double result = 0;
+  for (std::int64_t i = 0; i < tensor.size(); ++i) result = std::max(result, std::abs(tensor.as_double(i)));
+  return result;
+}
+
+void expect_near(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_EQ(actual[i].dims(), expected[i].dims());
+    const double allowed = tolerance * std::max(1.0, largest(expected[i]));
+    for (std::int64_t k = 0; k < actual[i].size(); ++k)
+      ASSERT_NEAR(actual[i].as_double(k), expected[i].as_double(k), allowed) << "output " << i << " at " << k;
+  }
+}
+
+TEST(PassList, IsRightWithoutAnyOneRow) {
+  std::set<std::string_view> changed;
+  const std::vector<std::string> names = all_names();
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  for (const Graph& graph : {residual_network(), encoder(1), patches()}) {
+    const std::vector<Tensor> inputs = random_inputs(graph);
+    const std::vector<Tensor> expected = interpret(graph, inputs);
+    for (const Setting& setting : settings()) {
+      for (const std::string& name : names) {
+        SCOPED_TRACE(graph.name + " without " + name + ", " + setting.name);
+        PassOptions options;
+        options.disabled.insert(name);
+        PassRunner runner(options, known);
+        const Graph after = run_passes(graph, setting.precision, runner);
+        const Plan plan = lower(after, setting.lowering, runner);
+        ASSERT_EQ(runner.reports().size(), names.size());
+        for (const PassReport& report : runner.reports()) {
+          EXPECT_EQ(report.result == PassResult::disabled, report.name == name);
+          if (report.result == PassResult::changed) changed.insert(report.name);
+        }
+        expect_near(interpret(after, inputs), expected, setting.tolerance);
+        expect_near(interpret_plan(plan, inputs), interpret(after, inputs), setting.tolerance / 10);
+      }
+    }
+  }
+  // The graphs give the rows of lowering something to do; the frontend's are tested one by one elsewhere.
+  for (const auto& pass : lowering_passes())
+    if (pass.name != "order_rows") EXPECT_TRUE(changed.contains(pass.name)) << pass.name;
+}
+
+TEST(PassList, NamesEachRowOnce) {
+  const std::vector<std::string> names = all_names();
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+}
+
+TEST(PassList, LoweringVerifiesWhatItsPassesMake) {
+  Graph graph = residual_network();
+  graph.value(graph.outputs[0]).type.dtype = DType::i32;  // not what its rule says
+  EXPECT_THROW((void)lower(graph), InternalError);
+}
+
+}  // namespace
+}  // namespace sylvite
