@@ -12,6 +12,7 @@
 #include "runtime/object_cache.h"
 #include "runtime/report.h"
 #include "schedules/compile.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 namespace {

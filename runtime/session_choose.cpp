@@ -7,6 +7,7 @@
 #include "runtime/report.h"
 #include "runtime/session.h"
 #include "runtime/session_confirm.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 namespace {

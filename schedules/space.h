@@ -23,7 +23,7 @@ using Point = std::map<std::string, std::int64_t>;  ///< a value for each parame
 
 /// A space for one kernel, over what was read of the kernel once. The kernel and the machine must outlive it.
 struct BoundSpace {
-  std::string name;
+  std::string name;  ///< of the Space; spaces_for fills it in
   std::vector<Parameter> parameters;
   Point heuristic;  ///< the choice without measuring: good enough for default mode
   /// Throws UnsupportedError for a point that makes no legal schedule, InternalError for one that lacks a
@@ -43,8 +43,8 @@ struct Binding {
 struct Space {
   std::string name;
   Binding (*bind)(const Kernel&, const Machine&);
-  /// The space that this one goes before, though it stands after it, for kernels that take some time and where
-  /// it costs clearly less. Both have costs. Empty: none.
+  /// The space that this one goes before, though it stands after it, for kernels that take some time and
+  /// where it costs clearly less. Both have costs. Empty: none.
   std::string precedes = {};
 };
 

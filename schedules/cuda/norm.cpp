@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {

@@ -1,6 +1,6 @@
 #pragma once
-// The rows of gpu_space_table() whose candidates are templates in CUDA C++ or a library's kernels. Internal to
-// schedules/.
+// The rows of gpu_space_table() whose candidates are templates in CUDA C++ or a library's kernels. Internal
+// to schedules/.
 
 #include "schedules/space.h"
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "frontend/ops/op_table.h"
 #include "schedules/spaces/fold_schedule.h"
 #include "schedules/spaces/spaces.h"
 

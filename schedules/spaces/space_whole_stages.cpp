@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "frontend/ops/op_table.h"
 #include "lowering/algorithms/algorithm.h"
 #include "schedules/spaces/loop_nest.h"
 #include "schedules/spaces/spaces.h"

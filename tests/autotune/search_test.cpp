@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <set>
 
 namespace sylvite {
@@ -28,7 +29,9 @@ const BoundSpace plain{"plain", grid, grid_heuristic, candidates_of("plain"), {}
 
 /// Millions of points.
 BoundSpace vast_space() {
-  BoundSpace space{.name = "vast", .at = candidates_of("plain")};
+  BoundSpace space;
+  space.name = "vast";
+  space.at = candidates_of("plain");
   for (int i = 0; i < 12; ++i) space.parameters.push_back({"p" + std::to_string(i), {0, 1, 2, 3, 4, 5}});
   for (const Parameter& parameter : space.parameters) space.heuristic[parameter.name] = 0;
   return space;

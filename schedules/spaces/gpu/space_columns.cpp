@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/algorithms/algorithm.h"
 #include "schedules/spaces/gpu/nest.h"
 #include "schedules/spaces/spaces.h"

@@ -218,21 +218,20 @@ TEST_F(AmxTiles, MakeTheProductsOfTheirSpaces) {
     const Kernel kernel = kernel_of(one.text);
     for (const int threads : {1, 2}) {
       const Machine machine = detect_machine(threads);
-      const std::vector<const Space*> spaces = spaces_for(kernel, machine);
-      const auto space = std::find_if(spaces.begin(), spaces.end(),
-                                      [&](const Space* each) { return each->name == one.space; });
+      const std::vector<BoundSpace> spaces = spaces_for(kernel, machine);
+      const auto space = std::ranges::find(spaces, one.space, &BoundSpace::name);
       ASSERT_NE(space, spaces.end()) << one.space << one.text;
-      const Point heuristic = (*space)->heuristic(kernel, machine);
-      EXPECT_THAT((*space)->at(kernel, machine, heuristic).to_string(), HasSubstr("amx_tiles"));
+      const Point heuristic = space->heuristic;
+      EXPECT_THAT(space->at(heuristic).to_string(), HasSubstr("amx_tiles"));
       std::vector<Point> points = {heuristic};
-      for (const Parameter& parameter : (*space)->parameters(kernel, machine)) {
+      for (const Parameter& parameter : space->parameters) {
         if (threads > 1) continue;
         points.push_back(heuristic);
         points.back()[parameter.name] = parameter.values.back();
       }
       for (const Point& point : points) {
         try {
-          expect_agrees(one.text, (*space)->at(kernel, machine, point));
+          expect_agrees(one.text, space->at(point));
         } catch (const UnsupportedError&) {
           continue;
         }

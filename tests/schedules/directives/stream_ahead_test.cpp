@@ -20,7 +20,8 @@ const char* const dense =
 std::string lowered(const Kernel& kernel, const std::string& space_name, const Point& replaced) {
   const Machine machine = test::test_machine(1);
   const Space& space = test::space_named(space_name);
-  const Candidate candidate = space.at(kernel, machine, test::point_with(space, kernel, machine, replaced));
+  const Candidate candidate =
+      bound(space, kernel, machine).at(test::point_with(space, kernel, machine, replaced));
   Algorithm algorithm = build_algorithm(kernel, candidate.form);
   candidate.schedule.apply(algorithm);
   Halide::Pipeline pipeline(algorithm.outputs);
@@ -83,7 +84,7 @@ TEST(StreamAhead, FetchesIntoTheSecondCache) {
   const Machine machine = test::test_machine(1);
   const Space& space = test::space_named("matmul_panels");
   const Candidate candidate =
-      space.at(kernel, machine, test::point_with(space, kernel, machine, {{"stream_ahead", 1}}));
+      bound(space, kernel, machine).at(test::point_with(space, kernel, machine, {{"stream_ahead", 1}}));
   const std::string object = compile_to_object(kernel, candidate, machine.target);
   bool found = false;  // prefetcht1 is 0f 18 /2, with an operand in memory
   for (std::size_t i = 0; i + 2 < object.size(); ++i) {

@@ -174,7 +174,7 @@ TEST(ConvAmx, RefuseWithAReason) {
     const std::vector<Space>& table = space_table();
     const auto found =
         std::find_if(table.begin(), table.end(), [&](const Space& s) { return s.name == space; });
-    return found->refuses(kernel_of(text), machine);
+    return found->bind(kernel_of(text), machine).refusal;
   };
   const char* attributes = "{strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1} return %v }";
   const auto conv = [&](const std::string& x, const std::string& w, const std::string& v) {

@@ -125,10 +125,11 @@ TEST(ConvRows, EveryPointAgrees) {
 TEST(ConvRows, RefusesWithAReason) {
   const Machine machine = test_machine(1);
   const Kernel kernel = rows_kernel({.x = {1, 16, 9, 9}, .channels = 32});
-  EXPECT_EQ(space_named("conv_blocked").refuses(kernel, machine), "conv after the anchor is not pointwise");
+  EXPECT_EQ(space_named("conv_blocked").bind(kernel, machine).refusal,
+            "conv after the anchor is not pointwise");
   Graph body = kernel.body;
   body.outputs = {body.node(kernel.anchor).outputs[0]};
-  EXPECT_EQ(space_named("conv_rows").refuses(make_kernel(body, kernel.input_is_weight), machine),
+  EXPECT_EQ(space_named("conv_rows").bind(make_kernel(body, kernel.input_is_weight), machine).refusal,
             "its output depends on no second convolution");
 }
 

@@ -167,13 +167,14 @@ TEST(ConvBlocked, TakesAComputedInput) {
 TEST(ConvBlocked, RefusesWithAReason) {
   const Machine machine = test_machine(1);
   EXPECT_EQ(space_named("depthwise_blocked")
-                .refuses(conv_kernel({.x = {1, 32, 7, 7}, .out_channels = 32, .window = 3}), machine),
+                .bind(conv_kernel({.x = {1, 32, 7, 7}, .out_channels = 32, .window = 3}), machine)
+                .refusal,
             "it is not depthwise");
-  EXPECT_EQ(
-      space_named("conv_blocked")
-          .refuses(conv_kernel({.x = {1, 32, 7, 7}, .out_channels = 32, .window = 3, .depthwise = true}),
-                   machine),
-      "it has 32 groups");
+  EXPECT_EQ(space_named("conv_blocked")
+                .bind(conv_kernel({.x = {1, 32, 7, 7}, .out_channels = 32, .window = 3, .depthwise = true}),
+                      machine)
+                .refusal,
+            "it has 32 groups");
 }
 
 TEST(DepthwiseBlocked, Heuristics) {

@@ -161,7 +161,7 @@ TEST(ConvWinograd, RefusesWithAReason) {
 TEST(ConvWinograd, CanBeTurnedOff) {
   Machine machine = test_machine(1);
   machine.winograd = false;
-  EXPECT_EQ(space_named("conv_winograd").refuses(winograd_kernel({.x = {1, 16, 7, 7}}), machine),
+  EXPECT_EQ(space_named("conv_winograd").bind(winograd_kernel({.x = {1, 16, 7, 7}}), machine).refusal,
             "schedules.winograd is off");
 }
 
