@@ -152,6 +152,11 @@ struct Database::Rep {
 
 Database::Database(const std::string& path, double lock_timeout_seconds)
     : rep_(new Rep{open_database(path, static_cast<int>(lock_timeout_seconds * 1000)), path, {}, {}}) {}
+Database::Database(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
+Database Database::for_questions(const std::string& path) {
+  if (path.empty()) throw IoError("no database: set HOME or XDG_CACHE_HOME, or give --db");
+  return Database(std::unique_ptr<Rep>(new Rep{{open_for_reading(path), path, ""}, path, {}, {}}));
+}
 Database::~Database() = default;
 Database::Database(Database&&) noexcept = default;
 Database& Database::operator=(Database&&) noexcept = default;

@@ -45,12 +45,16 @@ struct Race {
 /// No member throws for what the file is or becomes; `warning()` says what went wrong, and the database goes
 /// on in memory (holding what could still be read):
 /// - missing or empty: created, with its folder;
-/// - not a database, or damaged: set aside as FILE.corrupt-N, never deleted, and a new file begun;
-/// - another schema version, or another program's file: left alone, not used;
+/// - damaged, and a tuning database by what is left of it: set aside as FILE.corrupt-N, never deleted, and a new file
+///   begun;
+/// - another schema version, or another program's file, whatever it holds: left alone, not used;
 /// - read-only, locked for longer than the timeout, disk full: rows so far are read, new ones stay in memory.
 class Database {
  public:
   explicit Database(const std::string& path, double lock_timeout_seconds = 10);  ///< "" for memory only
+  /// Of an existing file, for questions: nothing is written, created or renamed, and what is recorded stays in
+  /// memory. Throws IoError when the file cannot be read or is no tuning database; it may be read-only.
+  [[nodiscard]] static Database for_questions(const std::string& path);
   ~Database();
   Database(Database&&) noexcept;
   Database& operator=(Database&&) noexcept;
@@ -81,6 +85,7 @@ class Database {
 
  private:
   struct Rep;
+  explicit Database(std::unique_ptr<Rep> rep);
   std::unique_ptr<Rep> rep_;
 };
 

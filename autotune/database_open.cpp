@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <fstream>
 
 #include "autotune/database_schema.h"
 #include "autotune/machine_failure.h"
@@ -146,6 +149,20 @@ OpenedDatabase begin_anew(const std::string& path, int busy_timeout_ms, ino_t da
   return opened;
 }
 
+/// Whether what cannot be read was a tuning database: it has two of three marks. Nothing else is ever renamed.
+bool was_ours(const std::string& path) {
+  constexpr std::size_t enough = std::size_t{64} << 10;
+  constexpr std::size_t id_offset = 68;  // in SQLite's header
+  std::string bytes(enough, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), static_cast<std::streamsize>(enough));
+  bytes.resize(static_cast<std::size_t>(file.gcount()));
+  const bool has_magic = bytes.starts_with("SQLite format 3");
+  const bool has_id = bytes.size() > id_offset && bytes.compare(id_offset, 4, "SYLV") == 0;
+  const bool has_tables = bytes.find("CREATE TABLE sweep_items(") != std::string::npos;
+  return std::ranges::count(std::array{has_magic, has_id, has_tables}, true) >= 2;
+}
+
 bool is_damage(const SqliteError& error) {
   return error.result() == SQLITE_CORRUPT || error.result() == SQLITE_NOTADB;
 }
@@ -159,6 +176,7 @@ OpenedDatabase open_or_begin_anew(const std::string& path, int busy_timeout_ms) 
     return open_file(path, busy_timeout_ms);
   } catch (const SqliteError& error) {
     if (!is_damage(error)) throw;
+    if (!was_ours(path)) throw IoError("it is no tuning database; choose another file with --db");
     return begin_anew(path, busy_timeout_ms, inode == 0 ? inode_of(path) : inode, error.what());
   }
 }
@@ -182,14 +200,21 @@ OpenedDatabase open_database(const std::string& path, int busy_timeout_ms) {
 }
 
 SqliteConnection open_for_reading(const std::string& path) {
+  if (!fs::exists(path)) throw IoError("there is no tuning database {}", path);
   if (!fs::is_regular_file(path)) throw IoError("{} is not a regular file; name a tuning database", path);
-  SqliteConnection connection(path, SQLITE_OPEN_READONLY, 10000);
-  configure(connection);
-  check_contents(connection, path);
-  check_pages(connection);
-  if (read_contents(connection) == Contents::empty)
-    throw IoError("{} is empty; name a tuning database", path);
-  return connection;
+  try {
+    // Not read-only, so that what a killed process left half done can be undone.
+    SqliteConnection connection(path, SQLITE_OPEN_READWRITE, 10000);
+    configure(connection);
+    connection.execute("PRAGMA query_only = ON");
+    check_contents(connection, path);
+    check_pages(connection);
+    if (read_contents(connection) == Contents::empty)
+      throw IoError("{} is empty; name a tuning database", path);
+    return connection;
+  } catch (const SqliteError& error) {
+    throw IoError("{} cannot be read as a tuning database: {}", path, error.what());
+  }
 }
 
 }  // namespace sylvite

@@ -19,7 +19,7 @@ struct OpenedDatabase {
 /// An empty database in memory.
 [[nodiscard]] SqliteConnection memory_database();
 
-/// Opens an existing file for reading only. Throws SqliteError or IoError saying what is wrong with it.
+/// Opens an existing file without ever writing to it. Throws IoError that names it and says what is wrong.
 [[nodiscard]] SqliteConnection open_for_reading(const std::string& path);
 
 }  // namespace sylvite

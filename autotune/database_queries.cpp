@@ -1,6 +1,7 @@
 #include "autotune/database_queries.h"
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -193,6 +194,8 @@ std::int64_t export_jsonl(const Database& database, std::ostream& output) {
 
 MergeReport merge_database(Database& database, const std::string& other_path) {
   static_cast<void>(open_for_reading(other_path));  // says what is wrong with the file
+  if (!database.path().empty() && std::filesystem::equivalent(database.path(), other_path))
+    throw UsageError("{} is merged into itself: name another database, or another --db", other_path);
   SqliteConnection& connection = database.connection();
   Attached attached(connection, other_path);
   SqliteTransaction transaction(connection);

@@ -4,6 +4,7 @@
 
 #include "autotune/database_queries.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/nearest.h"
 #include "base/table.h"
 #include "cli/model_options.h"
@@ -24,22 +25,30 @@ void add_database_option(Options& options) {
   options.add_value("db", "FILE", "the database; default: trials.db in the user's cache folder");
 }
 
-/// Opens the database that --db names. Throws IoError when it cannot be used: here it is all that is asked
-/// for.
-Database open_database(const Options& options) {
+/// The file that --db names.
+std::string database_file(const Options& options) {
   CompileOptions wanted;
   if (options.has("db")) wanted.set["db.path"] = options.value("db");
-  Database database(database_path(resolve_settings(wanted).config()));
-  if (!database.warning().empty()) throw IoError("{}", database.warning());
-  return database;
+  return database_path(resolve_settings(wanted).config());
 }
 
-std::string microseconds(double value) {
-  return value > 0 ? fmt::format("{:.1f}", value) : "-";
+Database open_database(const Options& options) {
+  return Database::for_questions(database_file(options));
 }
 
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
+}
+
+/// "conv_blocked 3fa9c1": the form with its parameters, and a hash that tells its schedule from others.
+std::string candidate_label(const std::string& candidate) {
+  const std::string form = first_line(candidate);
+  const std::size_t name = form.find(": ") == std::string::npos ? 0 : form.find(": ") + 2;
+  return fmt::format("{} {}", form.substr(name), short_hash(candidate).substr(0, 6));
+}
+
+std::string microseconds(double value) {
+  return value > 0 ? fmt::format("{:.1f}", value) : "-";
 }
 
 int db_top(Words arguments) {
@@ -68,13 +77,17 @@ int db_trials(Words arguments) {
   options.add_flag("by-date", "in the order they were made");
   options.expect_words("KERNEL", 1, 1);
   if (!options.parse(arguments)) return 0;
-  Table table({"trial", "kernel", "verdict", "median us", "best so far", "error", "form", "message"});
+  Table table({"trial", "kernel", "verdict", "median us", "best so far", "error", "candidate", "message"});
   const auto limit = static_cast<int>(options.integer("limit"));
-  for (const TrialRow& row :
-       list_trials(open_database(options), options.words().front(), limit, !options.has("by-date"))) {
+  const std::string& kernel = options.words().front();
+  const std::vector<TrialRow> rows =
+      list_trials(open_database(options), kernel, limit, !options.has("by-date"));
+  if (rows.empty())
+    throw UsageError("no trials of a kernel whose id begins with '{}'; sylvite db top has ids", kernel);
+  for (const TrialRow& row : rows) {
     table.add_row({std::to_string(row.trial), row.kernel, row.verdict, microseconds(row.median_us),
                    microseconds(row.best_so_far_us), fmt::format("{:.2g}", row.error),
-                   first_line(row.candidate), first_line(row.message)});
+                   candidate_label(row.candidate), first_line(row.message)});
   }
   print("{}", table.to_string());
   return 0;
@@ -122,7 +135,8 @@ int db_merge(Words arguments) {
   add_database_option(options);
   options.expect_words("OTHER.db", 1, 1000);
   if (!options.parse(arguments)) return 0;
-  Database database = open_database(options);
+  Database database(database_file(options));
+  if (!database.warning().empty()) throw IoError("{}", database.warning());
   for (const std::string& other : options.words()) {
     const MergeReport report = merge_database(database, other);
     print("{}: {} new kernels, {} new trials, {} new or faster winners\n", other, report.kernels,
@@ -141,8 +155,7 @@ int db_why(Words arguments) {
   const CompileOptions wanted = compile_options(options);
   const Imported imported = load(options.words().front(), begin(options, wanted), wanted.import);
   const TuningKey key = imported.setup->key();
-  const Database database(imported.setup->database);
-  if (!database.warning().empty()) throw IoError("{}", database.warning());
+  const Database database = Database::for_questions(imported.setup->database);
   Table table({"kernel", "class", "winner"});
   for (const Kernel& kernel : imported.plan->kernels) {
     const std::optional<Winner> winner = database.find_winner(kernel, key);

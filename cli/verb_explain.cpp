@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <sstream>
 
+#include "base/error.h"
 #include "base/table.h"
 #include "cli/inputs.h"
 #include "cli/model_options.h"
@@ -119,12 +121,15 @@ int verb_explain(std::span<const std::string> arguments) {
   print_warnings(chosen.report);
   const Plan& plan = *imported.plan;
   const std::string wanted = options.has("kernel") ? options.value("kernel") : "";
+  const auto is_wanted = [&](const Kernel& kernel) { return kernel.id.starts_with(wanted); };
+  if (!plan.kernels.empty() && std::ranges::none_of(plan.kernels, is_wanted))
+    throw UsageError("--kernel: no kernel of the model has an id that begins with '{}'", wanted);
   if (wanted.empty()) {
     say(options, graph_text(imported.transformed) + pass_section(imported) + launch_section(plan) +
                      host_section(imported.host.get()) + memory_section(plan));
   }
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
-    if (!plan.kernels[i].id.starts_with(wanted)) continue;
+    if (!is_wanted(plan.kernels[i])) continue;
     say(options, kernel_section(plan.kernels[i], chosen.choices[i], imported.setup->machine));
   }
   if (options.has("profile")) {

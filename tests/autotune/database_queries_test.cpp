@@ -128,10 +128,17 @@ TEST(DatabaseQueries, RefusesToMergeOtherFiles) {
   Database database("");
   EXPECT_THROW(merge_database(database, folder.file("absent.db")), IoError);
   std::ofstream(folder.file("text.db")) << std::string(1000, 'x');
-  EXPECT_THROW(merge_database(database, folder.file("text.db")), IoError);
+  try {
+    merge_database(database, folder.file("text.db"));
+    ADD_FAILURE();
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("text.db"));
+  }
   SqliteConnection(folder.file("foreign.db"), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0)
       .execute("CREATE TABLE mine(x)");
   EXPECT_THROW(merge_database(database, folder.file("foreign.db")), IoError);
+  Database mine(folder.file("mine.db"));
+  EXPECT_THROW(merge_database(mine, folder.file("mine.db")), UsageError) << "into itself";
 }
 
 }  // namespace

@@ -160,15 +160,18 @@ TEST(Database, SetsADamagedFileAside) {
   TemporaryFolder folder;
   std::string path = folder.file("tuning.db");
   Kernel kernel = sample_matmul();
-  std::ofstream(path) << "this is no database, and longer than the header of one by far: "
-                      << std::string(200, 'x');
-  std::string before = read_file(path);
+  {
+    Database(path).record_winner(kernel, key, {numbered(1), 2, 0, "search", 60});
+  }
+  std::string bytes = read_file(path);
+  bytes.replace(0, 6, "XXXXXX");  // the mark of SQLite's files is damaged, ours is not
+  write_file(path, bytes);
   {
     Database database(path);
     EXPECT_THAT(database.warning(), HasSubstr("set aside"));
     database.record_winner(kernel, key, {numbered(1), 2, 0, "search", 60});
   }
-  EXPECT_EQ(read_file(path + ".corrupt-1"), before);
+  EXPECT_EQ(read_file(path + ".corrupt-1"), bytes);
   EXPECT_TRUE(Database(path).find_winner(kernel, key));
 
   std::fstream pages(path,
@@ -210,8 +213,14 @@ TEST(Database, LeavesForeignFilesAlone) {
   }
   SqliteConnection(other_version, SQLITE_OPEN_READWRITE, 0).execute("PRAGMA user_version = 999");
   fs::create_directory(folder.file("directory"));
-  for (const std::string& path :
-       {foreign, other_version, folder.file("directory"), std::string("/proc/none/x.db")}) {
+  std::string notes = folder.file("notes.txt");
+  write_file(notes, "buy milk\n" + std::string(5000, 'x') + "CREATE TABLE sweep_items(");
+  std::string short_notes = folder.file("short.txt");
+  write_file(short_notes, "buy milk\n");
+  std::string damaged = folder.file("damaged.db");
+  write_file(damaged, read_file(foreign).substr(0, 5000) + std::string(100, 'x'));
+  for (const std::string& path : {foreign, other_version, notes, short_notes, damaged,
+                                  folder.file("directory"), std::string("/proc/none/x.db")}) {
     std::string before = fs::is_regular_file(path) ? read_file(path) : "";
     Database database(path);
     EXPECT_THAT(database.warning(), HasSubstr(path));
@@ -220,6 +229,32 @@ TEST(Database, LeavesForeignFilesAlone) {
     EXPECT_TRUE(database.find_winner(sample_matmul(), key)) << "in memory";
     EXPECT_EQ(fs::is_regular_file(path) ? read_file(path) : "", before);
   }
+}
+
+TEST(Database, QuestionsChangeNothing) {
+  TemporaryFolder folder;
+  std::string path = folder.file("tuning.db");
+  EXPECT_THROW(static_cast<void>(Database::for_questions(path)), IoError);
+  EXPECT_FALSE(fs::exists(path)) << "not created";
+  Kernel kernel = sample_matmul();
+  {
+    Database(path).record_winner(kernel, key, {numbered(1), 2, 0, "search", 60});
+  }
+  std::string before = read_file(path);
+  fs::permissions(path, fs::perms::owner_read);
+  fs::permissions(fs::path(path).parent_path(), fs::perms::owner_read | fs::perms::owner_exec);
+  {
+    Database database = Database::for_questions(path);
+    EXPECT_TRUE(database.find_winner(kernel, key));
+    EXPECT_EQ(database.path(), path);
+    EXPECT_THROW(database.connection().execute("DELETE FROM winners"), SqliteError);
+  }
+  fs::permissions(fs::path(path).parent_path(), fs::perms::owner_all);
+  fs::permissions(path, fs::perms::owner_all);
+  EXPECT_EQ(read_file(path), before);
+  write_file(path, "junk" + before.substr(4, 2000));
+  EXPECT_THROW(static_cast<void>(Database::for_questions(path)), IoError);
+  EXPECT_TRUE(fs::exists(path)) << "not set aside";
 }
 
 TEST(Database, ALockedFileIsAWarning) {

@@ -79,6 +79,28 @@ TEST_F(Usage, KeysAndValuesAreChecked) {
                  "bad.ini: unknown key 'tune.budgets'");
 }
 
+TEST_F(Usage, WhatMatchesNothingIsSaid) {
+  expect_refused({"explain", model_, "--kernel", "zzz"}, "'zzz'");
+  const std::string db = folder_ + "/trials.db";
+  ASSERT_EQ(run_command({"compile", model_, "--db", db}, folder_).exit_code, 0);
+  expect_refused({"db", "trials", "zzz", "--db", db}, "'zzz'");
+  expect_refused({"db", "merge", db, "--db", db}, "merged into itself");
+}
+
+TEST_F(Usage, QuestionsCreateNoDatabase) {
+  const std::string db = folder_ + "/no/such.db";
+  for (const char* action : {"top", "stats", "export"}) {
+    const Result result = run_command({"db", action, "--db", db}, folder_);
+    EXPECT_EQ(result.exit_code, static_cast<int>(ErrorCode::io_failure)) << action;
+    EXPECT_THAT(result.err, HasSubstr(db));
+  }
+  EXPECT_EQ(run_command({"db", "stats", "--db", model_}, folder_).exit_code,
+            static_cast<int>(ErrorCode::io_failure));
+  EXPECT_EQ(read_file(model_), small_model()) << "a file of the user is left alone";
+  EXPECT_EQ(run_command({"compile", model_, "--db", model_}, folder_).exit_code, 0);
+  EXPECT_EQ(read_file(model_), small_model());
+}
+
 TEST_F(Usage, DumpConfigReadsBack) {
   const std::string ini = folder_ + "/all.ini";
   const Result first = run_command({"compile", model_, "--budget", "7s", "--dump-config", ini}, folder_);
