@@ -1,10 +1,16 @@
 #include "autotune/evaluator.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
+#include "base/interrupt.h"
 
 namespace sylvite {
 
 namespace {
+
+/// An interruption is noticed after so long.
+constexpr double patience_seconds = 0.2;
 
 /// A batch of compile jobs on its way through the pool, while measurements go the same way.
 struct Batch {
@@ -20,8 +26,9 @@ struct Batch {
     std::vector<std::optional<CompileResult>> results(ids.size());
     double end = steady_seconds() + timeout;
     while (pool->outstanding() > 0) {
-      auto result = pool->next(std::max(0.0, end - steady_seconds()));
+      auto result = pool->next(std::clamp(end - steady_seconds(), 0.0, patience_seconds));
       if (!result) {
+        if (steady_seconds() < end && interrupt_signal() == 0) continue;
         pool->cancel_compilations();
         break;
       }
@@ -42,6 +49,7 @@ Evaluator make_evaluator(std::shared_ptr<WorkerPool> pool, const Machine& machin
   evaluator.finish_compiling = [batch](double timeout) { return batch->finish(timeout); };
   evaluator.measure = [pool](const MeasureJob& job) { return pool->measure(job); };
   evaluator.refusal = [pool] { return pool->warning(); };
+  evaluator.is_interrupted = [] { return interrupt_signal() != 0; };
   evaluator.now = steady_seconds;
   return evaluator;
 }

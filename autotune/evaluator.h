@@ -24,6 +24,8 @@ struct Evaluator {
   std::function<std::vector<Measurement>(const MeasureJob&)> measure;
   /// Why nothing can be measured any more; "" while all is well.
   std::function<std::string()> refusal = [] { return std::string(); };
+  /// Whether somebody wants the search to end now: what is compiling is given up, and nothing more is begun.
+  std::function<bool()> is_interrupted = [] { return false; };
   std::function<double()> now;  ///< seconds, never backwards
 };
 

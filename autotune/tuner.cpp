@@ -63,7 +63,8 @@ TuneResult Tuner::run(const std::vector<TuneTask>& tasks) {
     state.outlook.program_us = state.launches * (known > 0 ? known : state.outlook.program_us);
   }
   if (options_.budget_seconds > 0) search();
-  result_.failure = result_.verdicts.empty() && ending().empty() ? last_loss_ : ending();
+  if (result_.failure.empty()) result_.failure = evaluator_.refusal();
+  if (result_.failure.empty() && result_.verdicts.empty()) result_.failure = last_loss_;
   for (auto& [id, state] : states_) {
     if (!choices_.contains(id)) decide(state);
     for (const auto& [reason, count] : state.search.rejections()) result_.rejections[reason] += count;

@@ -152,6 +152,7 @@ void Tuner::lose(TuneState& state, const Candidate& candidate, const std::string
 }
 
 std::string Tuner::ending() const {
+  if (evaluator_.is_interrupted()) return "interrupted";
   return result_.failure.empty() ? evaluator_.refusal() : result_.failure;
 }
 

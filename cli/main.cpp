@@ -16,7 +16,8 @@
 namespace sylvite {
 namespace {
 
-constexpr int closed_pipe_exit = 141;  // what a shell reports for SIGPIPE
+constexpr int signal_exit = 128;  // what a shell adds to a signal's number
+constexpr int closed_pipe_exit = signal_exit + SIGPIPE;
 
 std::string overview() {
   std::string text =
@@ -54,6 +55,8 @@ int guarded_main(const std::vector<std::string>& words) {
     return run_verb(words);
   } catch (const ClosedPipe&) {
     return closed_pipe_exit;
+  } catch (const Interrupted& interrupted) {
+    return signal_exit + interrupted.signal;
   } catch (const Error& error) {
     return fail(error.code(), error.what());
   } catch (const std::bad_alloc&) {

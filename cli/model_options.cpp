@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/words.h"
 #include "cli/inputs.h"
@@ -94,6 +95,8 @@ Chosen choose(const Imported& imported) {
   // Lines of the log would break a bar.
   if (style == ProgressStyle::automatic && is_logged(LogLevel::info)) style = ProgressStyle::lines;
   Progress progress("tuning", style);
+  std::optional<InterruptScope> scope;
+  if (config.tune_enabled) scope.emplace();
   return choose_candidates(imported, [&](const TuneProgress& now) {
     if (!now.warning.empty()) log_line(LogLevel::warning, "{}", now.warning);
     const double fraction = now.budget_seconds > 0 ? now.elapsed_seconds / now.budget_seconds : 0;
@@ -101,10 +104,16 @@ Chosen choose(const Imported& imported) {
   });
 }
 
+void end_if_interrupted() {
+  if (const int signal = interrupt_signal(); signal != 0) throw Interrupted{signal};
+}
+
 Prepared prepare(const std::string& path, const std::shared_ptr<const Setup>& setup,
                  const ImportOptions& import) {
   Imported imported = load(path, setup, import);
-  Built built = build_program(imported, choose(imported));
+  Chosen chosen = choose(imported);
+  end_if_interrupted();
+  Built built = build_program(imported, std::move(chosen));
   print_warnings(built.report);
   return {std::move(imported), std::move(built)};
 }

@@ -28,9 +28,12 @@ struct Prepared {
 /// load_model, with the file named in every message.
 [[nodiscard]] Imported load(const std::string& path, const std::shared_ptr<const Setup>& setup,
                             const ImportOptions& import);
-/// choose_candidates, with progress on stderr.
+/// choose_candidates, with progress on stderr. The first SIGINT or SIGTERM ends the tuning with what is known by then,
+/// and the winners of that are stored.
 [[nodiscard]] Chosen choose(const Imported& imported);
-/// load, choose and build_program; then warnings on stderr.
+/// After choose: ends the command (`Interrupted`) when a signal ended the tuning.
+void end_if_interrupted();
+/// load, choose and build_program; then warnings on stderr. Ends the command when it was interrupted.
 [[nodiscard]] Prepared prepare(const std::string& path, const std::shared_ptr<const Setup>& setup,
                                const ImportOptions& import);
 /// begin and prepare, for the model that the words of `options` name.

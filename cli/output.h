@@ -23,6 +23,11 @@ void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
 /// Thrown by print when the reader of stdout went away.
 struct ClosedPipe {};
 
+/// Ends the command as this signal would; no failure, and nothing is said.
+struct Interrupted {
+  int signal = 0;
+};
+
 /// Writes a whole file atomically, or stdout when `path` is "-".
 void write_text(const std::string& path, std::string_view text);
 

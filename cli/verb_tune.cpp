@@ -1,3 +1,4 @@
+#include "base/interrupt.h"
 #include "base/table.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
@@ -36,9 +37,16 @@ int verb_tune(std::span<const std::string> arguments) {
   if (!options.parse(arguments)) return 0;
   CompileOptions wanted = compile_options(options, "max-autotune");
   wanted.set.emplace("tune.extend", "true");  // whoever says `tune` again wants more of it
-  const auto [imported, built] = prepare(options, wanted);
-  say(options, summary_line(imported.path, built.report) + kernel_table(*imported.plan, built.choices));
-  write_json(options, report_json(imported, built.report, std::nullopt));
+  const Imported imported = load(options.words().front(), begin(options, wanted), wanted.import);
+  Chosen chosen = choose(imported);
+  if (interrupt_signal() == 0) {
+    Built built = build_program(imported, std::move(chosen));
+    chosen = {std::move(built.choices), std::move(built.report)};
+  }
+  print_warnings(chosen.report);
+  say(options, summary_line(imported.path, chosen.report) + kernel_table(*imported.plan, chosen.choices));
+  write_json(options, report_json(imported, chosen.report, std::nullopt));
+  end_if_interrupted();
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
@@ -66,7 +67,7 @@ void tune_kernels(const Imported& imported, Chosen& chosen, Database& database,
   if (!result.failure.empty())
     throw IoError("the tuning ended early: {} (what was found is stored; the same command goes on from it)",
                   result.failure);
-  if (result.trials > 0 && !setup.machine.gpu && options.reserved_seconds > 0)
+  if (result.trials > 0 && !setup.machine.gpu && options.reserved_seconds > 0 && interrupt_signal() == 0)
     confirm_winners(imported, chosen, database, steady_seconds() + options.reserved_seconds);
 }
 

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "autotune/confirm.h"
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "runtime/build.h"
 #include "schedules/space.h"
@@ -120,6 +122,10 @@ std::size_t keep_what_holds(const Imported& imported, Chosen& chosen, Database& 
   return kept;
 }
 
+double seconds_unless_interrupted() {
+  return interrupt_signal() == 0 ? steady_seconds() : std::numeric_limits<double>::infinity();
+}
+
 void confirm(const Imported& imported, Chosen& chosen, Database& database, const Defaults& defaults,
              double deadline) {
   Program incumbent = make_program(imported, defaults.choices);
@@ -128,7 +134,7 @@ void confirm(const Imported& imported, Chosen& chosen, Database& database, const
   {
     Program challenger = make_program(imported, chosen.choices, &incumbent);
     const double middle = (steady_seconds() + deadline) / 2;
-    times = race_programs(run_incumbent, ProfiledRun(challenger), middle, steady_seconds);
+    times = race_programs(run_incumbent, ProfiledRun(challenger), middle, seconds_unless_interrupted);
   }
   if (times.first.run_us.size() < least_confirming_runs) return;
   store_races(imported, chosen, database, defaults, times);
@@ -136,7 +142,7 @@ void confirm(const Imported& imported, Chosen& chosen, Database& database, const
   log_line(LogLevel::info, "whole model: {} of {} winners hold", kept, defaults.challenged.size());
   if (kept == 0) return;
   Program mixed = make_program(imported, chosen.choices, &incumbent);
-  times = race_programs(run_incumbent, ProfiledRun(mixed), deadline, steady_seconds);
+  times = race_programs(run_incumbent, ProfiledRun(mixed), deadline, seconds_unless_interrupted);
   if (!compare_samples(times.first.run_us, times.second.run_us).lost()) return;
   for (const std::size_t i : defaults.challenged)
     revert(imported, chosen, database, defaults, i, "all winners together made the model slower");

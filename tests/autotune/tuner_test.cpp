@@ -316,6 +316,19 @@ TEST_F(TunerTest, ALostCandidateWaitsForTheNextRun) {
   EXPECT_EQ(chosen(), fake_candidate(5, 3));
 }
 
+TEST_F(TunerTest, AnInterruptionChoosesFromWhatIsKnown) {
+  Evaluator evaluator = world.evaluator();
+  evaluator.is_interrupted = [&] { return world.measured >= 10; };
+  TuneResult result = tune({{&kernel, 1}}, machine, database, options, {}, evaluator);
+  EXPECT_LT(world.measured, 15) << "neither another batch nor a race";
+  EXPECT_EQ(result.failure, "");
+  EXPECT_THAT(result.warnings, testing::IsEmpty());
+  EXPECT_GT(result.choices.at(0).median_us, 0);
+  auto winner = database.find_winner(kernel, tuning_key(machine, "f32"));
+  ASSERT_TRUE(winner);
+  EXPECT_EQ(winner->budget_seconds, 0) << "the search is not finished";
+}
+
 TEST_F(TunerTest, AReferenceWinnerIsSaidLoudly) {
   world.compile_outcome = [](auto, auto) { return Verdict::compile_error; };
   TuneResult result = run();

@@ -1,0 +1,38 @@
+#include "base/interrupt.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+namespace sylvite {
+namespace {
+
+TEST(Interrupt, TheFirstSignalIsNotedAndTheSecondActs) {
+  {
+    const InterruptScope scope;
+    EXPECT_EQ(interrupt_signal(), 0);
+    ASSERT_EQ(::raise(SIGTERM), 0);
+    EXPECT_EQ(interrupt_signal(), SIGTERM);
+  }
+  EXPECT_EQ(interrupt_signal(), SIGTERM) << "for whoever asks later";
+  const InterruptScope scope;
+  EXPECT_EQ(interrupt_signal(), 0);
+  EXPECT_EXIT(
+      {
+        ::raise(SIGINT);
+        ::raise(SIGINT);
+      },
+      testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(Interrupt, IgnoredSignalsStayIgnored) {
+  ::signal(SIGINT, SIG_IGN);
+  {
+    const InterruptScope scope;
+    ASSERT_EQ(::raise(SIGINT), 0);
+    EXPECT_EQ(interrupt_signal(), 0);
+  }
+  ::signal(SIGINT, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace sylvite
