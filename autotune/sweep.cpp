@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "autotune/claim.h"
 #include "autotune/sqlite.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -69,24 +70,66 @@ void check_settings(const std::map<std::string, std::string>& settings) {
   for (const auto& [key, value] : settings) checked.set(key, value);
 }
 
+void insert_state(Database& database, const SweepPlan& plan, const SweepItem& item,
+                  const SweepStatus& status) {
+  SqliteStatement(database.connection(), R"(
+      INSERT INTO sweep_items(sweep, item, state, message, seconds) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT(sweep, item) DO UPDATE SET state = excluded.state, message = excluded.message,
+        seconds = excluded.seconds, updated_at = excluded.updated_at)")
+      .bind(plan.name)
+      .bind(item.to_string())
+      .bind(sweep_state_name(status.state))
+      .bind(status.message)
+      .bind(status.seconds)
+      .run();
+}
+
 /// A sweep must not fail because its progress cannot be stored: it is only resumed less exactly then.
 void store_state(Database& database, const SweepPlan& plan, const SweepItem& item,
                  const SweepStatus& status) {
   try {
     SqliteTransaction transaction(database.connection());
-    SqliteStatement(database.connection(), R"(
-        INSERT INTO sweep_items(sweep, item, state, message, seconds) VALUES (?, ?, ?, ?, ?)
-        ON CONFLICT(sweep, item) DO UPDATE SET state = excluded.state, message = excluded.message,
-          seconds = excluded.seconds, updated_at = excluded.updated_at)")
-        .bind(plan.name)
-        .bind(item.to_string())
-        .bind(sweep_state_name(status.state))
-        .bind(status.message)
-        .bind(status.seconds)
-        .run();
+    insert_state(database, plan, item, status);
     transaction.commit();
   } catch (const SqliteError&) {  // Database itself warns of the file's failure at the item's trials
   }
+}
+
+ErrorCode code_of(const std::exception& error) {
+  const auto* ours = dynamic_cast<const Error*>(&error);
+  return ours == nullptr ? ErrorCode::internal : ours->code();
+}
+
+enum class Claim { taken, done, elsewhere };
+
+std::string now_in(SqliteConnection& connection) {
+  SqliteStatement row(connection, "SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now')");
+  return row.step() ? row.text(0) : "";
+}
+
+/// What becomes of an item that is stored like this; `since` is when this run began.
+Claim claim_on(const std::string& state, const std::string& message, bool is_later) {
+  if (state == sweep_state_name(SweepState::done)) return Claim::done;
+  if (state == sweep_state_name(SweepState::failed)) return is_later ? Claim::elsewhere : Claim::taken;
+  const bool is_mine = message == claim_of_this_process();
+  return !is_mine && is_claim_held(message) ? Claim::elsewhere : Claim::taken;
+}
+
+/// Takes the item for this process, unless it is done, or another process runs it or failed at it after `since`.
+Claim claim(Database& database, const SweepPlan& plan, const SweepItem& item, const std::string& since) {
+  try {
+    SqliteTransaction transaction(database.connection());
+    SqliteStatement row(
+        database.connection(),
+        "SELECT state, message, updated_at > ? FROM sweep_items WHERE sweep = ? AND item = ?");
+    row.bind(since).bind(plan.name).bind(item.to_string());
+    const Claim found = row.step() ? claim_on(row.text(0), row.text(1), row.integer(2) != 0) : Claim::taken;
+    if (found != Claim::taken) return found;
+    insert_state(database, plan, item, {SweepState::running, claim_of_this_process(), 0});
+    transaction.commit();
+  } catch (const SqliteError&) {  // as in store_state
+  }
+  return Claim::taken;
 }
 
 }  // namespace
@@ -155,15 +198,14 @@ void reset_sweep(const SweepPlan& plan, Database& database) {
 SweepReport run_sweep(const SweepPlan& plan, Database& database,
                       const std::function<void(std::size_t index, const SweepItem&)>& run_item) {
   SweepReport report;
-  std::vector<SweepStatus> statuses = sweep_status(plan, database);
+  const std::string since = now_in(database.connection());
   for (std::size_t i = 0; i < plan.items.size(); ++i) {
     const SweepItem& item = plan.items[i];
-    if (statuses[i].state == SweepState::done) {
-      ++report.skipped;
+    if (const Claim found = claim(database, plan, item, since); found != Claim::taken) {
+      ++(found == Claim::done ? report.skipped : report.elsewhere);
       continue;
     }
     const double start = steady_seconds();
-    store_state(database, plan, item, {SweepState::running, "", 0});
     try {
       run_item(i, item);
       store_state(database, plan, item, {SweepState::done, "", steady_seconds() - start});
@@ -171,6 +213,7 @@ SweepReport run_sweep(const SweepPlan& plan, Database& database,
     } catch (const std::exception& error) {
       store_state(database, plan, item, {SweepState::failed, error.what(), steady_seconds() - start});
       report.errors.push_back(fmt::format("{}: {}", item.to_string(), error.what()));
+      if (report.code == ErrorCode::ok) report.code = code_of(error);
       ++report.failed;
     }
   }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "autotune/database.h"
+#include "base/error.h"
 
 namespace sylvite {
 
@@ -60,11 +61,14 @@ struct SweepReport {
   int done = 0;     ///< in this run
   int skipped = 0;  ///< done before
   int failed = 0;
+  int elsewhere = 0;                ///< another process runs them, or failed at them meanwhile
+  ErrorCode code = ErrorCode::ok;   ///< of the first item that failed
   std::vector<std::string> errors;  ///< "item: message"
 };
 
 /// Runs every item that is not done, in order; one that throws is stored as failed, and the next one runs.
-/// Failed items are tried again by the next run.
+/// Failed items are tried again by the next run. Items are claimed: processes of one machine that run the same sweep at
+/// the same time share its items.
 SweepReport run_sweep(const SweepPlan& plan, Database& database,
                       const std::function<void(std::size_t index, const SweepItem&)>& run_item);
 

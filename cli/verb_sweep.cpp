@@ -76,7 +76,8 @@ int verb_sweep(std::span<const std::string> arguments) {
   });
   for (const std::string& error : report.errors) fmt::print(stderr, "sylvite: error: {}\n", error);
   print("{} done now, {} done before, {} failed\n", report.done, report.skipped, report.failed);
-  return report.failed == 0 ? 0 : static_cast<int>(ErrorCode::internal);
+  if (report.elsewhere > 0) print("{} left to another process that runs this sweep\n", report.elsewhere);
+  return static_cast<int>(report.code);
 }
 
 }  // namespace sylvite

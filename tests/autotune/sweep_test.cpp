@@ -72,6 +72,7 @@ TEST(Sweep, AnErrorDoesNotEndIt) {
   EXPECT_EQ(report.done, 3);
   EXPECT_EQ(report.failed, 1);
   EXPECT_THAT(report.errors, ElementsAre(HasSubstr("no such model")));
+  EXPECT_EQ(report.code, ErrorCode::bad_model);
   EXPECT_EQ(sweep_status(plan, database).at(1).state, SweepState::failed);
   broken = false;
   report = run();
@@ -82,6 +83,33 @@ TEST(Sweep, AnErrorDoesNotEndIt) {
   reset_sweep(plan, database);
   run();
   EXPECT_EQ(ran.size(), 4);
+}
+
+TEST(Sweep, ProcessesShareItems) {
+  TemporaryFolder folder;
+  const std::string path = folder.file("tuning.db");
+  const SweepPlan plan = parse_sweep(small_sweep, "test", "/models");
+  Database database(path);
+  SweepReport other;
+  const SweepReport report = run_sweep(plan, database, [&](std::size_t index, const SweepItem&) {
+    if (index != 1) return;
+    const pid_t child = fork();  // while this process runs item 1: items 2 and 3 are left
+    if (child == 0) {
+      Database theirs(path);
+      std::vector<std::size_t> ran;
+      const SweepReport found = run_sweep(plan, theirs, [&](std::size_t i, const SweepItem&) {
+        ran.push_back(i);
+        if (i == 2) throw ModelError("no such {}", "model");
+      });
+      _exit(ran == std::vector<std::size_t>{2, 3} && found.skipped == 1 && found.elsewhere == 1 ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  });
+  EXPECT_EQ(report.done, 2);
+  EXPECT_EQ(report.skipped, 1) << "item 3";
+  EXPECT_EQ(report.elsewhere, 1) << "item 2, which failed there";
 }
 
 TEST(Sweep, GoesOnAfterAKill) {

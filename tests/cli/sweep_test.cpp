@@ -11,6 +11,7 @@
 
 #include "autotune/database.h"
 #include "autotune/database_queries.h"
+#include "base/error.h"
 #include "base/files.h"
 #include "tests/cli/command.h"
 
@@ -56,7 +57,7 @@ TEST_F(Sweep, AFailedItemIsNotTheEnd) {
   write_file(folder_ + "/bad.onnx", "junk");
   write_file(sweep_, "[sweep]\nmodels = bad.onnx, small.onnx\nmodes = default\n");
   const Result result = run_command(words(), folder_);
-  EXPECT_NE(result.exit_code, 0);
+  EXPECT_EQ(result.exit_code, static_cast<int>(ErrorCode::bad_model));
   EXPECT_THAT(result.err, HasSubstr("bad.onnx"));
   EXPECT_THAT(result.out, HasSubstr("1 done now, 0 done before, 1 failed"));
 }
