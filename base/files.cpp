@@ -1,9 +1,11 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -51,6 +53,15 @@ void write_temporary(std::string& temporary, std::string_view bytes, const std::
   }
 }
 
+/// The home folder of the user in the system's list; "" when there is none.
+std::string listed_home() {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 16384> buffer{};
+  const int failed = ::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found);
+  return failed == 0 && found != nullptr && found->pw_dir[0] == '/' ? found->pw_dir : "";
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -88,12 +99,19 @@ void make_folder(const std::string& path) {
   if (error) throw IoError("cannot create the folder {}: {}", path, error.message());
 }
 
-std::string user_cache_folder() {
+CacheFolder user_cache_folder() {
   const char* const xdg = std::getenv("XDG_CACHE_HOME");
-  if (xdg != nullptr && xdg[0] == '/') return std::string(xdg) + "/sylvite";
+  if (xdg != nullptr && xdg[0] == '/') return {std::string(xdg) + "/sylvite", ""};
   const char* const home = std::getenv("HOME");
-  if (home != nullptr && home[0] != '\0') return std::string(home) + "/.cache/sylvite";
-  throw IoError("no cache folder: set HOME or XDG_CACHE_HOME, or give --cache-dir and --db");
+  if (home != nullptr && home[0] != '\0') return {std::string(home) + "/.cache/sylvite", ""};
+  if (const std::string listed = listed_home(); !listed.empty()) {
+    const std::string path = listed + "/.cache/sylvite";
+    return {path, fmt::format("HOME is not set; the cache and the database are in {}", path)};
+  }
+  return {
+      "",
+      "no home folder: neither compiled kernels nor winners are kept; set HOME or XDG_CACHE_HOME, or give "
+      "--cache-dir and --db"};
 }
 
 }  // namespace sylvite

@@ -16,7 +16,13 @@ void write_file(const std::string& path, std::string_view bytes);
 /// Creates the folder and its parents when missing. Throws IoError naming it.
 void make_folder(const std::string& path);
 
-/// $XDG_CACHE_HOME/sylvite, or ~/.cache/sylvite; not created. Throws IoError when neither variable is set.
-[[nodiscard]] std::string user_cache_folder();
+/// Where the user's own files are; `warning` says what was missing to find it.
+struct CacheFolder {
+  /// $XDG_CACHE_HOME/sylvite, or .cache/sylvite in the home folder; "" without one. Not created.
+  std::string path;
+  std::string warning;
+};
+/// The home folder is $HOME, or what the system's list of users says, with a warning.
+[[nodiscard]] CacheFolder user_cache_folder();
 
 }  // namespace sylvite

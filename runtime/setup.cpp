@@ -35,11 +35,8 @@ std::string find_command() {
 /// `given`, or else what is called `name` in the user's cache folder; "" when that is not to be found.
 std::string path_or_cached(const std::string& given, const std::string& name) {
   if (!given.empty()) return given;
-  try {
-    return user_cache_folder() + "/" + name;
-  } catch (const IoError&) {  // neither HOME nor XDG_CACHE_HOME: nothing is kept
-    return "";
-  }
+  const CacheFolder folder = user_cache_folder();
+  return folder.path.empty() ? "" : folder.path + "/" + name;
 }
 
 /// What schedules are told of the device. Throws UnsupportedError without one.
@@ -110,6 +107,10 @@ std::shared_ptr<const Setup> make_setup(const CompileConfig& config, const std::
   if (config.cache_enabled) setup->object_cache = path_or_cached(config.cache_dir, "objects");
   setup->database = database_path(config);
   settle_precision(*setup);
+  const bool asks_for_folder =
+      (config.cache_enabled && config.cache_dir.empty()) || (config.db_enabled && config.db_path.empty());
+  if (const std::string warning = user_cache_folder().warning; asks_for_folder && !warning.empty())
+    setup->warnings.push_back(warning);
   log_line(LogLevel::debug,
            "setup: {} on {}, {} threads, for {}; {} workers; objects in '{}', trials in '{}'",
            name_of(setup->config.precision), setup->machine.description(), setup->machine.threads,
