@@ -156,8 +156,10 @@ constexpr Knob knobs[] = {
                                   "file of trials and winners; empty for $XDG_CACHE_HOME/sylvite/trials.db"),
     knob<&CompileConfig::tune_enabled>("tune.enabled", "false", "",
                                        "measure candidates for kernels without a stored winner"),
-    knob<&CompileConfig::tune_budget>("tune.budget", "60s", "budget",
-                                      "wall-clock time to spend on measuring, over all kernels"),
+    knob<&CompileConfig::tune_budget>(
+        "tune.budget", "60s", "budget",
+        "wall-clock time to spend on measuring, over all kernels; compiling the "
+        "winners comes on top"),
     knob<&CompileConfig::tune_compile_jobs>("tune.compile_jobs", "0", "",
                                             "compile workers at a time; 0 for all cores"),
     knob<&CompileConfig::tune_compile_timeout>("tune.compile_timeout", "30s", "",

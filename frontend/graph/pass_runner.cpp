@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/nearest.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/verifier.h"
@@ -38,7 +38,7 @@ PassRunner::PassRunner(PassOptions options, std::span<const std::string_view> kn
 
 void PassRunner::dump(const Graph& graph, std::string_view name) const {
   if (options_.dump_folder.empty()) return;
-  std::filesystem::create_directories(options_.dump_folder);
+  make_folder(options_.dump_folder);
   const std::string path = fmt::format("{}/{:02}-{}.txt", options_.dump_folder, reports_.size(), name);
   std::ofstream file(path);
   file << graph_text(graph);

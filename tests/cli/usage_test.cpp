@@ -87,6 +87,12 @@ TEST_F(Usage, WhatMatchesNothingIsSaid) {
   expect_refused({"db", "merge", db, "--db", db}, "merged into itself");
 }
 
+TEST_F(Usage, AFolderThatCannotBeWrittenIsNamed) {
+  const Result result = run_command({"explain", model_, "--dump-passes", "/proc/x"}, folder_);
+  EXPECT_EQ(result.exit_code, static_cast<int>(ErrorCode::io_failure));
+  EXPECT_THAT(result.err, HasSubstr("/proc/x"));
+}
+
 TEST_F(Usage, QuestionsCreateNoDatabase) {
   const std::string db = folder_ + "/no/such.db";
   for (const char* action : {"top", "stats", "export"}) {
