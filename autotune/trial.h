@@ -31,7 +31,6 @@ struct Trial {
 /// measured.
 inline constexpr std::string_view origin_heuristic = "heuristic";
 inline constexpr std::string_view origin_search = "search";
-inline constexpr std::string_view origin_pinned = "pinned";
 inline constexpr std::string_view origin_reference = "reference";  ///< nothing else passed the check
 inline constexpr std::string_view origin_untried = "untried";
 
@@ -41,6 +40,14 @@ struct Winner {
   double error = 0;
   std::string origin;         ///< one of the names above
   double budget_seconds = 0;  ///< budget of the search that chose it; a search with no more budget reuses it
+};
+
+/// How candidates of one kernel are timed.
+struct Timing {
+  int threads = 1;
+  int samples = 5;         ///< per candidate
+  double sample_us = 200;  ///< a sample repeats the call until it takes this long
+  double seconds = 5;      ///< timing of all candidates stops after this long, with fewer samples
 };
 
 /// The middle sample; the mean of the middle two of an even count; 0 when empty.

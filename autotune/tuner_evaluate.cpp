@@ -80,11 +80,12 @@ MeasureJob Tuner::make_job(const TuneState& state, std::vector<CompiledCandidate
   job.reference = state.objects.at(state.reference.to_string());
   // Candidates much slower than the best are cut short.
   double best_seconds = std::max(state.best_us(), tuning_sample_us) * 1e-6;
-  job.seconds = std::clamp(8 * best_seconds * samples * static_cast<double>(candidates.size()), 0.3, 10.0);
+  job.timing.seconds =
+      std::clamp(8 * best_seconds * samples * static_cast<double>(candidates.size()), 0.3, 10.0);
   job.candidates = std::move(candidates);
-  job.threads = machine_.threads;
-  job.samples = samples;
-  job.sample_us = tuning_sample_us;
+  job.timing.threads = machine_.threads;
+  job.timing.samples = samples;
+  job.timing.sample_us = tuning_sample_us;
   return job;
 }
 

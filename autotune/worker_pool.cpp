@@ -59,9 +59,7 @@ WorkerRequest request_of(const PendingJob& pending) {
   auto to_message = [](const CompiledCandidate& compiled) {
     return CandidateMessage{compiled.candidate.to_string(), compiled.object};
   };
-  MeasureRequest request{
-      job.kernel->text, job.target, to_message(job.reference), {}, job.threads, job.samples,
-      job.sample_us,    job.seconds};
+  MeasureRequest request{job.kernel->text, job.target, to_message(job.reference), {}, job.timing};
   for (const CompiledCandidate& candidate : job.candidates)
     request.candidates.push_back(to_message(candidate));
   return request;
@@ -264,8 +262,8 @@ void WorkerPool::Rep::accept(Worker& worker, const WorkerReply& reply) {
   if (const auto* note = std::get_if<MeasureNote>(&reply)) {
     const auto& job = std::get<MeasureJob>(worker.job->job);
     worker.running = note->running;
-    worker.deadline =
-        steady_seconds() + (options.run_timeout + (note->running < job.candidates.size() ? 0 : job.seconds));
+    worker.deadline = steady_seconds() + (options.run_timeout +
+                                          (note->running < job.candidates.size() ? 0 : job.timing.seconds));
     return;
   }
   if (const auto* compiled = std::get_if<CompileReply>(&reply)) {

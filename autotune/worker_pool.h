@@ -52,10 +52,7 @@ struct MeasureJob {
   std::string target;
   CompiledCandidate reference;  ///< the oracle; its outputs are computed once per child and kernel
   std::vector<CompiledCandidate> candidates;  ///< at least one
-  int threads = 1;
-  int samples = 5;                ///< per candidate
-  double sample_us = 200;         ///< a sample repeats the call until it takes this long
-  double seconds = 5;             ///< timing of all candidates stops after this long, with fewer samples
+  Timing timing;
   double reference_seconds = 60;  ///< extra time allowed for the reference and the inputs
 };
 struct Measurement {

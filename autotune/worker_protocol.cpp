@@ -38,10 +38,10 @@ Json to_json(const MeasureRequest& request) {
           {"target", request.target},
           {"reference", to_json(request.reference)},
           {"candidates", std::move(candidates)},
-          {"threads", request.threads},
-          {"samples", request.samples},
-          {"sample_us", request.sample_us},
-          {"seconds", request.seconds}};
+          {"threads", request.timing.threads},
+          {"samples", request.timing.samples},
+          {"sample_us", request.timing.sample_us},
+          {"seconds", request.timing.seconds}};
 }
 
 Json to_json(const WorkerHello& hello) {
@@ -82,10 +82,10 @@ MeasureRequest measure_request(const Json& json) {
   request.target = json.at("target");
   request.reference = candidate_message(json.at("reference"));
   for (const Json& message : json.at("candidates")) request.candidates.push_back(candidate_message(message));
-  request.threads = json.at("threads");
-  request.samples = json.at("samples");
-  request.sample_us = json.at("sample_us");
-  request.seconds = json.at("seconds");
+  request.timing.threads = json.at("threads");
+  request.timing.samples = json.at("samples");
+  request.timing.sample_us = json.at("sample_us");
+  request.timing.seconds = json.at("seconds");
   return request;
 }
 

@@ -42,10 +42,7 @@ struct MeasureRequest {
   std::string target;
   CandidateMessage reference;
   std::vector<CandidateMessage> candidates;
-  int threads = 1;
-  int samples = 5;
-  double sample_us = 200;
-  double seconds = 10;  ///< timing of all candidates stops after this long, with fewer samples
+  Timing timing;
 };
 
 /// Sent before each candidate runs for the first time, so that a crash or a hang has a culprit, and once

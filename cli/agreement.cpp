@@ -95,7 +95,7 @@ Agreement compare_outputs(const std::vector<Tensor>& actual, const std::vector<T
 
 Built build_reference(const Imported& imported) {
   return build_program(imported, choose_each(imported, [](const Kernel& kernel) {
-                         return Choice{reference_candidate(kernel), Origin::reference};
+                         return Choice{reference_candidate(kernel), Source::reference};
                        }));
 }
 

@@ -60,7 +60,7 @@ std::string launch_section(const Plan& plan) {
     const Launch& launch = plan.launches[i];
     const Kernel& kernel = plan.kernels[static_cast<std::size_t>(launch.kernel)];
     table.add_row({std::to_string(i), kernel.id, std::string(kernel_class_name(kernel.kind)),
-                   std::to_string(kernel.body.nodes().size()), launch.name, launch.origin});
+                   std::to_string(kernel.body.nodes().size()), launch.name, launch.reason});
   }
   return heading("launches") + table.to_string();
 }
@@ -84,7 +84,7 @@ std::string kernel_section(const Kernel& kernel, const Choice& choice, const Mac
   const std::string why = choice.why.empty() ? "" : "chosen: " + choice.why + "\n";
   const std::string cost = choice.median_us > 0 ? fmt::format(", {:.1f} us", choice.median_us) : "";
   std::string text = heading(fmt::format("kernel {} ({}; schedule from {}{})", kernel.id,
-                                         kernel_class_name(kernel.kind), origin_name(choice.origin), cost));
+                                         kernel_class_name(kernel.kind), source_name(choice.source), cost));
   text += indented(kernel.text) + why;
   text += fmt::format("schedule, as Halide C++ over the form {}:\n", choice.candidate.form.to_string());
   text += indented(readable(choice.candidate.schedule));

@@ -21,7 +21,7 @@ std::string kernel_table(const Plan& plan, const std::vector<Choice>& choices) {
     table.add_row({plan.kernels[i].id, std::string(kernel_class_name(plan.kernels[i].kind)),
                    std::to_string(launches[i]),
                    choice.median_us > 0 ? fmt::format("{:.1f}", choice.median_us) : "-",
-                   choice.candidate.form.to_string(), std::string(origin_name(choice.origin))});
+                   choice.candidate.form.to_string(), std::string(source_name(choice.source))});
   }
   return table.to_string();
 }

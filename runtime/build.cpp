@@ -67,7 +67,7 @@ KernelNumbers compile_missing(const Imported& imported, Chosen& chosen, WorkerPo
     failed.push_back(missing[j]);
     warn(chosen.report,
          fmt::format("kernel {}: the {} candidate does not compile ({}): {}", kernels[missing[j]].id,
-                     origin_name(choice.origin),
+                     source_name(choice.source),
                      results[j].unjudged ? "the machine failed" : verdict_name(results[j].verdict),
                      with_advice(results[j].message)));
   }
@@ -79,17 +79,17 @@ void fall_back(const Imported& imported, Chosen& chosen, std::size_t i) {
   const Kernel& kernel = imported.plan->kernels[i];
   const Machine& machine = imported.setup->machine;
   Choice& choice = chosen.choices[i];
-  if (choice.origin == Origin::reference) {
+  if (choice.source == Source::reference) {
     const std::string why = chosen.report.warnings.empty() ? "" : chosen.report.warnings.back();
     if (is_machine_failure(why)) throw IoError("{}", why);
     throw CompileError("kernel {} ({}) does not compile or run; see the warnings, and please report it: {}",
                        kernel.id, kernel_class_name(kernel.kind), why);
   }
   Candidate heuristic = default_candidate(kernel, machine);
-  if (choice.origin != Origin::heuristic && heuristic != choice.candidate)
+  if (choice.source != Source::heuristic && heuristic != choice.candidate)
     choice = {std::move(heuristic)};
   else
-    choice = {reference_candidate(kernel, machine), Origin::reference};
+    choice = {reference_candidate(kernel, machine), Source::reference};
 }
 
 ProgramOptions program_options(const Setup& setup) {
@@ -116,8 +116,8 @@ std::optional<std::size_t> failing_kernel(Program& program, Chosen& chosen) {
   try {
     (void)program.run(zero_inputs(program.plan()));
   } catch (const KernelError& error) {
-    const std::string_view origin = origin_name(chosen.choices.at(error.kernel()).origin);
-    warn(chosen.report, fmt::format("the {} candidate is replaced: {}", origin, error.what()));
+    const std::string_view source = source_name(chosen.choices.at(error.kernel()).source);
+    warn(chosen.report, fmt::format("the {} candidate is replaced: {}", source, error.what()));
     return error.kernel();
   }
   return std::nullopt;

@@ -99,10 +99,10 @@ void calibrate(Contestant& contestant, double sample_us) {
 
 /// ABAB..., until everyone has its samples or the time is up.
 void race(std::vector<Contestant>& contestants, const MeasureRequest& request) {
-  for (Contestant& contestant : contestants) calibrate(contestant, request.sample_us);
+  for (Contestant& contestant : contestants) calibrate(contestant, request.timing.sample_us);
   const double start = steady_seconds();
-  for (int sample = 0; sample < request.samples; ++sample) {
-    if (sample > 0 && steady_seconds() - start > request.seconds) return;
+  for (int sample = 0; sample < request.timing.samples; ++sample) {
+    if (sample > 0 && steady_seconds() - start > request.timing.seconds) return;
     for (Contestant& contestant : contestants)
       contestant.reply->samples_us.push_back(contestant.time_sample());
   }
@@ -122,7 +122,7 @@ bool compare_outputs(const Kernel& kernel, KernelRunner& runner, const std::vect
 void judge(const Kernel& kernel, const MeasureRequest& request, const std::vector<Tensor>& expected,
            const std::vector<Contestant>& contestants) {
   // The bound is one of cores; the GPU's own clock times what runs there.
-  double least = is_gpu_target(request.target) ? 0 : least_microseconds(kernel, request.threads);
+  double least = is_gpu_target(request.target) ? 0 : least_microseconds(kernel, request.timing.threads);
   for (const Contestant& contestant : contestants) {
     MeasurementReply& reply = *contestant.reply;
     double found = median(reply.samples_us);
@@ -140,7 +140,7 @@ std::unique_ptr<KernelRunner> check(const Kernel& kernel, const MeasureRequest& 
                                     const std::vector<Tensor>& expected, ColdWeights& weights,
                                     const Tolerance& tolerance, MeasurementReply& reply) {
   try {
-    auto runner = load_candidate(kernel, message, request.target, inputs, weights, request.threads);
+    auto runner = load_candidate(kernel, message, request.target, inputs, weights, request.timing.threads);
     runner->call();
     if (compare_outputs(kernel, *runner, expected, tolerance, reply)) return runner;
   } catch (const std::exception& error) {
@@ -162,7 +162,7 @@ Measurer::Oracle& Measurer::oracle_for(const MeasureRequest& request) {
   oracle.inputs = random_inputs(oracle.kernel);
   ColdWeights weights(oracle.inputs, 0);
   auto runner = load_candidate(oracle.kernel, request.reference, request.target, oracle.inputs, weights,
-                               request.threads);
+                               request.timing.threads);
   runner->call();
   oracle.outputs = runner->outputs();
   oracles_.push_front(std::move(oracle));
@@ -197,11 +197,11 @@ MeasureReply Measurer::measure(const MeasureRequest& request, const std::functio
     const Tolerance tolerance = tolerance_of(oracle->kernel, tf32);
     if (auto runner = check(oracle->kernel, request, candidate, oracle->inputs, oracle->outputs,
                             *oracle->weights, tolerance, reply.results[i])) {
-      contestants.push_back({std::move(runner), &reply.results[i], request.threads, tolerance});
+      contestants.push_back({std::move(runner), &reply.results[i], request.timing.threads, tolerance});
     }
   }
   note(request.candidates.size());
-  with_workers(request.threads, default_spin_seconds, [&] { race(contestants, request); });
+  with_workers(request.timing.threads, default_spin_seconds, [&] { race(contestants, request); });
   judge(oracle->kernel, request, oracle->outputs, contestants);
   return reply;
 }

@@ -4,18 +4,18 @@
 
 namespace sylvite {
 
-std::string_view origin_name(Origin origin) {
-  switch (origin) {
-    case Origin::heuristic:
+std::string_view source_name(Source source) {
+  switch (source) {
+    case Source::heuristic:
       return "heuristic";
-    case Origin::database:
+    case Source::database:
       return "database";
-    case Origin::search:
+    case Source::search:
       return "search";
-    case Origin::reference:
+    case Source::reference:
       return "reference";
   }
-  throw InternalError("corrupt origin {}", static_cast<int>(origin));
+  throw InternalError("corrupt source {}", static_cast<int>(source));
 }
 
 std::vector<std::string> output_names(const Imported& imported) {

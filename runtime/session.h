@@ -50,18 +50,18 @@ struct Imported {
 [[nodiscard]] std::vector<std::string> output_names(const Imported& imported);
 
 /// How a kernel's candidate was chosen. Names are shown by `explain`.
-enum class Origin {
+enum class Source {
   heuristic,  ///< the first space that takes the kernel; nothing measured
   database,   ///< a winner stored by an earlier run
   search,     ///< measured now
   reference,  ///< the plain schedule, because no other candidate compiled
 };
-[[nodiscard]] std::string_view origin_name(Origin origin);
+[[nodiscard]] std::string_view source_name(Source source);
 
 /// What one kernel of the plan runs.
 struct Choice {
   Candidate candidate;
-  Origin origin = Origin::heuristic;
+  Source source = Source::heuristic;
   double median_us = 0;     ///< as measured when it won; 0 when never measured
   std::string why = {};     ///< one line for `explain`; may be empty
   std::string symbol = {};  ///< C symbol and object cache key

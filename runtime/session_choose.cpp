@@ -22,7 +22,7 @@ Choice stored_or_heuristic(const Kernel& kernel, const Setup& setup, const Datab
     return {default_candidate(kernel, setup.machine)};
   }
   log_line(LogLevel::debug, "kernel {}: stored winner, {:.1f} us", kernel.id, winner->median_us);
-  return {std::move(winner->candidate), Origin::database, winner->median_us,
+  return {std::move(winner->candidate), Source::database, winner->median_us,
           fmt::format("stored winner, origin {}", winner->origin)};
 }
 
@@ -40,9 +40,9 @@ TuneOptions tune_options(const Setup& setup) {
   return options;
 }
 
-Origin origin_of(const TuneChoice& tuned, const TuneResult& result) {
-  if (result.trials == 0) return Origin::database;
-  return tuned.origin == origin_search ? Origin::search : Origin::heuristic;
+Source source_of(const TuneChoice& tuned, const TuneResult& result) {
+  if (result.trials == 0) return Source::database;
+  return tuned.origin == origin_search ? Source::search : Source::heuristic;
 }
 
 /// Choices for all kernels by the tuner, which looks into the database itself.
@@ -57,8 +57,8 @@ void tune_kernels(const Imported& imported, Chosen& chosen, Database& database,
     ++tasks[static_cast<std::size_t>(launch.kernel)].launches;
   TuneResult result = tune(tasks, setup.machine, database, options, progress);
   for (TuneChoice& tuned : result.choices) {
-    const Origin origin = origin_of(tuned, result);
-    chosen.choices.push_back({std::move(tuned.candidate), origin, tuned.median_us, std::move(tuned.why), "",
+    const Source source = source_of(tuned, result);
+    chosen.choices.push_back({std::move(tuned.candidate), source, tuned.median_us, std::move(tuned.why), "",
                               std::move(tuned.object)});
   }
   chosen.report.trials += result.trials;
@@ -102,7 +102,7 @@ Chosen choose_candidates(const Imported& imported, const ProgressCallback& progr
   for (const Kernel& kernel : imported.plan->kernels)
     chosen.choices.push_back(stored_or_heuristic(kernel, setup, database));
   log_line(LogLevel::info, "database '{}': winners for {} of {} kernels", setup.database,
-           std::ranges::count(chosen.choices, Origin::database, &Choice::origin), chosen.choices.size());
+           std::ranges::count(chosen.choices, Source::database, &Choice::source), chosen.choices.size());
   return chosen;
 }
 

@@ -263,7 +263,7 @@ class Fuser {
   // --- Words.
 
   [[nodiscard]] Group finished(const Draft& draft) const {
-    return {{draft.nodes.begin(), draft.nodes.end()}, node(draft.root).outputs, origin(draft)};
+    return {{draft.nodes.begin(), draft.nodes.end()}, node(draft.root).outputs, reason(draft)};
   }
 
   [[nodiscard]] std::string names(const NodeSet& nodes) const {
@@ -272,7 +272,7 @@ class Fuser {
     return text;
   }
 
-  [[nodiscard]] std::string origin(const Draft& draft) const {
+  [[nodiscard]] std::string reason(const Draft& draft) const {
     std::string text =
         draft.anchor == no_node ? names(draft.nodes) : std::string(op_info(node(draft.anchor).op).name);
     NodeSet ahead;

@@ -15,7 +15,7 @@ namespace sylvite {
 struct Group {
   std::vector<NodeId> nodes;     ///< ascending, which is topological
   std::vector<ValueId> outputs;  ///< values written to memory, all of one node
-  std::string origin;            ///< why these are together, in words
+  std::string reason;            ///< why these are together, in words
 };
 
 /// True for nodes that need no kernel: a reshape of a dense value names the same bytes, and a constant gets

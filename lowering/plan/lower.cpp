@@ -80,7 +80,7 @@ class PlanBuilder {
     }
     for (ValueId output : group.outputs) launch.arguments.push_back(add_result(output));
     launch.name = graph_.value(group.outputs[0]).name;
-    launch.origin = group.origin;
+    launch.reason = group.reason;
     plan_.launches.push_back(std::move(launch));
     bodies_.push_back({std::move(extracted), std::move(is_weight)});
   }

@@ -30,12 +30,12 @@ std::string plan_text(const Plan& plan) {
       "plan {}: {} launches of {} kernels; arena {:.2f} MB for {:.2f} MB of values; weights {:.2f} MB\n",
       plan.name, plan.launches.size(), plan.kernels.size(), megabytes(plan.arena_bytes),
       megabytes(plan.sum_of_values_bytes), megabytes(weights));
-  Table table({"launch", "kernel", "class", "output", "name", "origin"});
+  Table table({"launch", "kernel", "class", "output", "name", "reason"});
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const Launch& launch = plan.launches[i];
     const Kernel& kernel = plan.kernels.at(static_cast<std::size_t>(launch.kernel));
     table.add_row({std::to_string(i), kernel.id, std::string(kernel_class_name(kernel.kind)),
-                   output_types(plan, launch), launch.name, launch.origin});
+                   output_types(plan, launch), launch.name, launch.reason});
   }
   return text + table.to_string();
 }

@@ -36,7 +36,7 @@ struct Launch {
   std::int32_t kernel = 0;  ///< index into Plan::kernels
   std::vector<BufferId> arguments;
   std::string name;    ///< for profiles: the anchor's name in the model
-  std::string origin;  ///< why these operations are in one group, for `explain`
+  std::string reason;  ///< why these operations are in one group, for `explain`
 };
 
 struct Plan {
@@ -71,7 +71,7 @@ struct LoweringOptions {
 [[nodiscard]] Plan lower(const Graph& graph, const LoweringOptions& options, PassRunner& runner);
 [[nodiscard]] Plan lower(const Graph& graph, const LoweringOptions& options = {});
 
-/// For people: totals, then a lined-up table of launches with kernel, class, shape and origin.
+/// For people: totals, then a lined-up table of launches with kernel, class, shape and reason.
 [[nodiscard]] std::string plan_text(const Plan& plan);
 
 }  // namespace sylvite

@@ -88,7 +88,7 @@ struct FakeWorld {
       clock += 0.05;
       std::vector<Measurement> results;
       for (const CompiledCandidate& candidate : job.candidates)
-        results.push_back(measure(candidate.candidate, job.samples));
+        results.push_back(measure(candidate.candidate, job.timing.samples));
       return results;
     };
     evaluator.now = [this] { return clock; };
@@ -428,7 +428,7 @@ TEST_F(TunerTest, ThreadedKernelsAreMeasuredAlone) {
   };
   evaluator.measure = [&](const MeasureJob& job) {
     EXPECT_FALSE(compiling);
-    EXPECT_EQ(job.threads, 2);
+    EXPECT_EQ(job.timing.threads, 2);
     return measure(job);
   };
   EXPECT_GT(tune({{&kernel, 1}}, machine, database, options, {}, evaluator).trials, 0);

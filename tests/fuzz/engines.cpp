@@ -80,7 +80,7 @@ std::vector<Tensor> run_random(const Graph& graph, const std::vector<Tensor>& in
   const Imported imported = load_graph(graph, make_setup(compile_options("default", options)));
   std::mt19937 random(options.seed);
   Chosen chosen = choose_each(imported, [&](const Kernel& kernel) {
-    return Choice{random_candidate(kernel, imported.setup->machine, random), Origin::search};
+    return Choice{random_candidate(kernel, imported.setup->machine, random), Source::search};
   });
   for (std::size_t i = 0; i < chosen.choices.size(); ++i)
     notes.text += imported.plan->kernels[i].text + chosen.choices[i].candidate.to_string();

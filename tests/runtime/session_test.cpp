@@ -174,9 +174,9 @@ TEST(SessionTest, ACandidateThatDoesNotCompileIsReplaced) {
   const Imported imported = load_graph(small_graph(), make_setup(test_options(folder.path())));
   Chosen chosen = choose_candidates(imported);
   chosen.choices[0].candidate.schedule.decisions.push_back({"no_such_stage", -1, "unroll", {"d0"}});
-  chosen.choices[0].origin = Origin::database;
+  chosen.choices[0].source = Source::database;
   Built built = build_program(imported, chosen);
-  EXPECT_EQ(built.choices[0].origin, Origin::heuristic);
+  EXPECT_EQ(built.choices[0].source, Source::heuristic);
   EXPECT_THAT(built.report.warnings, Contains(HasSubstr("does not compile")));
   expect_right_results(built);
 }
@@ -191,7 +191,7 @@ TEST(SessionTest, ACandidateThatCannotRunIsReplacedOnEveryStart) {
     choice.candidate = reference_candidate(kernel);
     const std::string output = output_stage(kernel, kernel.body.outputs[0]);
     choice.candidate.schedule.decisions.push_back({output, -1, "bound", {"d0", "0", "2"}});
-    choice.origin = Origin::database;
+    choice.source = Source::database;
     Built built = build_program(imported, chosen);
     EXPECT_THAT(built.report.warnings, Contains(HasSubstr("is replaced")));
     expect_right_results(built);
@@ -208,7 +208,7 @@ TEST(SessionTest, ReadsStoredWinners) {
   Database database(imported.setup->database);
   database.record_winner(imported.plan->kernels[0], imported.setup->key(), winner);
   const Chosen chosen = choose_candidates(imported);
-  EXPECT_EQ(chosen.choices[0].origin, Origin::database);
+  EXPECT_EQ(chosen.choices[0].source, Source::database);
   EXPECT_EQ(chosen.choices[0].candidate, winner.candidate);
   EXPECT_EQ(chosen.choices[0].median_us, 12);
   Built built = build_program(imported, chosen);
@@ -222,7 +222,7 @@ TEST(SessionTest, OneModelIsBuiltMoreThanOnce) {
   const auto build_twice = [&] {
     const Imported imported = load_graph(small_graph(), make_setup(test_options(folder.path())));
     const Chosen reference = choose_each(imported, [](const Kernel& kernel) {
-      return Choice{reference_candidate(kernel), Origin::reference};
+      return Choice{reference_candidate(kernel), Source::reference};
     });
     std::vector<Built> built;
     built.push_back(build_program(imported, choose_candidates(imported)));
@@ -241,7 +241,7 @@ std::pair<Imported, Chosen> searched(const std::string& folder, const Candidate&
   Imported imported = load_graph(small_graph(), make_setup(test_options(folder)));
   Chosen chosen = choose_candidates(imported);
   chosen.choices[0].candidate = candidate;
-  chosen.choices[0].origin = Origin::search;
+  chosen.choices[0].source = Source::search;
   return {std::move(imported), std::move(chosen)};
 }
 
@@ -274,7 +274,7 @@ TEST(ConfirmTest, AWinnerThatIsSlowerInTheModelGivesWay) {
   ASSERT_EQ(chosen.choices[0].candidate, slow);
   confirm_winners(imported, chosen, database, soon(3));
   EXPECT_EQ(chosen.choices[0].candidate, wanted);
-  EXPECT_EQ(chosen.choices[0].origin, Origin::heuristic);
+  EXPECT_EQ(chosen.choices[0].source, Source::heuristic);
   EXPECT_THAT(chosen.choices[0].why, HasSubstr("whole model"));
   const std::optional<Winner> stored = database.find_winner(kernel, key);
   ASSERT_TRUE(stored);

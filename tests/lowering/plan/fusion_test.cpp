@@ -158,7 +158,7 @@ TEST_F(FusionTest, ConcatenationsReadPlanesAndShuffleThem) {
 
 TEST_F(FusionTest, OriginSaysWhy) {
   graph.outputs = {unary(Op::gelu, dense(graph, x, 4))};
-  EXPECT_EQ(group_nodes(graph, no_joins(graph), {}).at(0).origin, "matmul; then add gelu; ends: output");
+  EXPECT_EQ(group_nodes(graph, no_joins(graph), {}).at(0).reason, "matmul; then add gelu; ends: output");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST(RowFusion, LargeExpansionsAreNotStored) {
   const Plan plan = lower(expansion.graph, by_rows());
   EXPECT_EQ(plan.launches.size() + 1, apart.launches.size());
   EXPECT_THAT(plan.launches, testing::Contains(testing::Field(
-                                 &Launch::origin, testing::HasSubstr("reads through conv relu"))));
+                                 &Launch::reason, testing::HasSubstr("reads through conv relu"))));
 }
 
 TEST(RowFusion, OnlyTheDepthwiseReads) {
