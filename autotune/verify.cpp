@@ -44,7 +44,7 @@ double largest_of(const TensorType& type, Value value) {
 double element_error(double actual, double expected, double scale, const Tolerance& tolerance) {
   if (actual == expected || (std::isnan(actual) && std::isnan(expected))) return 0;
   if (!std::isfinite(actual) || !std::isfinite(expected)) return infinity;
-  return std::abs(actual - expected) / (tolerance.absolute * scale + tolerance.relative * std::abs(expected));
+  return std::abs(actual - expected) / tolerance.allowed(expected, scale);
 }
 
 /// How far apart neighbouring values of a narrow type are, relative to them, at most: results that differ by

@@ -1,6 +1,8 @@
 #pragma once
 // Whether a candidate computes what the reference schedule computes.
 
+#include <cmath>
+
 #include "lowering/plan/kernel.h"
 #include "sylvite/tensor.h"
 
@@ -9,6 +11,11 @@ namespace sylvite {
 struct Tolerance {
   double relative = 1e-3;
   double absolute = 1e-4;  ///< times the largest finite magnitude of the expected tensor
+
+  /// The largest |actual - expected| that passes, where `scale` is that magnitude.
+  [[nodiscard]] double allowed(double expected, double scale) const {
+    return absolute * scale + relative * std::abs(expected);
+  }
 };
 
 /// What candidates of a kernel may differ by. Attention in bf16 or f16 may round its probabilities to that

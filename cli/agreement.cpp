@@ -39,7 +39,7 @@ void compare_tensor(const Tensor& actual, const Tensor& expected, std::size_t in
     const double want = expected.as_double(i);
     if (same_special(got, want)) continue;
     const double error = std::abs(got - want);
-    const double allowed = exact ? 0 : tolerance.absolute * scale + tolerance.relative * std::abs(want);
+    const double allowed = exact ? 0 : tolerance.allowed(want, scale);
     if (!std::isfinite(error) || error > allowed)
       note(fmt::format("element {} is {:.7g}, expected {:.7g}", i, got, want));
     if (!std::isfinite(error) || allowed == 0) {

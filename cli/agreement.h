@@ -5,16 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "autotune/verify.h"
 #include "cli/model_options.h"
 
 namespace sylvite {
-
-/// |actual - expected| <= absolute * max|expected| + relative * |expected|, element by element; NaN and
-/// infinities must stand in the same places; integers and booleans must be equal.
-struct Tolerance {
-  double relative = 1e-3;
-  double absolute = 1e-4;  ///< of the output's scale, its largest finite magnitude
-};
 
 struct Agreement {
   double worst = 0;          ///< largest error as a share of what is allowed; <= 1 passes
@@ -23,6 +17,7 @@ struct Agreement {
   [[nodiscard]] bool ok() const { return problem.empty(); }
 };
 
+/// Element by element: what the tolerance allows, NaN and infinities in the same places, integers and booleans equal.
 /// REQUIRES as many expected tensors as actual ones, else the problem says so.
 [[nodiscard]] Agreement compare_outputs(const std::vector<Tensor>& actual,
                                         const std::vector<Tensor>& expected, const Tolerance& tolerance = {});

@@ -45,7 +45,7 @@ Signature signature_of(const Kernel& kernel, const Candidate& candidate) {
   return signature;
 }
 
-Place place_of(const Plan& plan, BufferId id, const Packing& packing, PackedWeights& weights) {
+Location place_of(const Plan& plan, BufferId id, const Packing& packing, PackedWeights& weights) {
   const Buffer& root = root_buffer(plan, id);
   if (root.kind == BufferKind::weight) {
     const Packing& wanted = packing.is_identity() ? layout_packing(root.type) : packing;
@@ -75,7 +75,7 @@ BoundLaunch bind_launch(const Plan& plan, const Launch& launch, const Signature&
 
 }  // namespace
 
-cuda::SymbolicAddress symbolic(const Place& place) {
+cuda::SymbolicAddress symbolic(const Location& place) {
   const auto number = static_cast<std::uint64_t>(place.number);
   switch (place.kind) {
     case BufferKind::weight:

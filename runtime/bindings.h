@@ -13,19 +13,19 @@ namespace sylvite {
 
 /// Bytes somewhere. `number` is the graph input or output, the slot in Bindings::weights, or the arena
 /// offset.
-struct Place {
+struct Location {
   BufferKind kind = BufferKind::arena;
   std::int64_t number = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const Location&) const = default;
 };
 
 /// The same for launches on a device. Throws UnsupportedError when it is too large for an address there.
-[[nodiscard]] cuda::SymbolicAddress symbolic(const Place& place);
+[[nodiscard]] cuda::SymbolicAddress symbolic(const Location& place);
 
 struct Argument {
   DType dtype = DType::f32;
   Dims stored;  ///< extents in memory, outermost first, dense: layout and packing included
-  Place place;
+  Location place;
 };
 
 struct BoundLaunch {
@@ -37,7 +37,7 @@ struct Bindings {
   std::vector<BoundLaunch> launches;  ///< in plan order
   /// Per graph output. {output, its own number} where a launch writes it; anything else is copied from there
   /// after the launches. A weight is here the index into Plan::weights, dense.
-  std::vector<Place> outputs;
+  std::vector<Location> outputs;
   PackedWeights weights;  ///< requested, not yet packed
 };
 

@@ -46,7 +46,7 @@ struct Program::Rep {
         arena(wanted.on_device ? 0 : static_cast<std::size_t>(plan.arena_bytes)) {}
 
   void load(const std::vector<CompiledKernel>& kernels, const PackedWeights* donor);
-  void bind(halide_buffer_t& buffer, const Place& place);
+  void bind(halide_buffer_t& buffer, const Location& place);
   [[nodiscard]] NotedLaunches note(std::size_t number);
   void note_all();
   void allocate_on_device();
@@ -145,7 +145,7 @@ void Program::Rep::prepare_device() {
 }
 
 /// An argument lies at `place`: on a device in the words of noted launches.
-void Program::Rep::bind(halide_buffer_t& buffer, const Place& place) {
+void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
   if (options.on_device) {
     buffer.device = cuda::encode_address(symbolic(place));
     return;
@@ -190,7 +190,7 @@ void Program::Rep::bind_run(const std::vector<Tensor>& given) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     for (halide_buffer_t* use : input_uses[i]) set_host(*use, inputs[i].data());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (bindings.outputs[i] != Place{BufferKind::output, static_cast<std::int64_t>(i)}) continue;
+    if (bindings.outputs[i] != Location{BufferKind::output, static_cast<std::int64_t>(i)}) continue;
     const std::shared_ptr<void> block = output_pools[i].take();
     const TensorType& type = output_buffer(i).type;
     outputs[i] = Tensor(type.dtype, type.dims(), block, block.get());
@@ -214,7 +214,7 @@ void Program::Rep::execute(std::size_t number, double run_start, std::vector<Lau
 
 Tensor Program::Rep::result(std::size_t number) const {
   const TensorType& type = output_buffer(number).type;
-  const Place place = bindings.outputs[number];
+  const Location place = bindings.outputs[number];
   const auto index = static_cast<std::size_t>(place.number);
   switch (place.kind) {
     case BufferKind::input:

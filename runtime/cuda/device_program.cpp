@@ -191,7 +191,7 @@ std::vector<Tensor> DeviceProgram::download(const std::vector<Tensor>& inputs) {
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
     const TensorType& type = plan_.buffers.at(static_cast<std::size_t>(plan_.outputs[i])).type;
-    const Place& place = bindings_.outputs[i];
+    const Location& place = bindings_.outputs[i];
     if (place.kind == BufferKind::input) {
       results.push_back(inputs.at(static_cast<std::size_t>(place.number)).reshaped(type.dims()));
     } else if (place.kind == BufferKind::weight) {
@@ -218,9 +218,9 @@ std::vector<Tensor> DeviceProgram::run(const std::vector<Tensor>& inputs, std::v
 
 void DeviceProgram::copy_outputs(cuda::StreamHandle stream) {
   for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
-    const Place& place = bindings_.outputs[i];
+    const Location& place = bindings_.outputs[i];
     const std::size_t bytes = bytes_of(plan_, plan_.outputs[i]);
-    if (place == Place{BufferKind::output, static_cast<std::int64_t>(i)} || bytes == 0) continue;
+    if (place == Location{BufferKind::output, static_cast<std::int64_t>(i)} || bytes == 0) continue;
     if (place.kind == BufferKind::weight) {
       const Tensor& weight = plan_.weights.at(static_cast<std::size_t>(place.number));
       cuda::driver().copy_to_device(regions_.outputs[i], weight.data(), bytes, stream);

@@ -65,7 +65,7 @@ ExportedModel describe(const Built& built, const std::string& name, WeightsFile&
   const PackedWeights& packed = model.bindings->weights;
   for (std::size_t slot = 0; slot < packed.size(); ++slot)
     model.slot_offsets.push_back(weights.add(packed.at(slot)));
-  for (const Place& place : model.bindings->outputs) {
+  for (const Location& place : model.bindings->outputs) {
     const bool is_weight = place.kind == BufferKind::weight;
     model.output_weight_offsets.push_back(
         is_weight ? weights.add(model.plan->weights.at(static_cast<std::size_t>(place.number))) : -1);

@@ -154,9 +154,9 @@ void add_codes(CudaTables& tables, const std::vector<CudaCode>& codes) {
 std::vector<std::string> copy_rows(const ExportedModel& model) {
   std::vector<std::string> rows;
   for (std::size_t i = 0; i < model.bindings->outputs.size(); ++i) {
-    const Place place = model.bindings->outputs[i];
+    const Location place = model.bindings->outputs[i];
     const Buffer& buffer = model.plan->buffers.at(static_cast<std::size_t>(model.plan->outputs[i]));
-    if (place == Place{BufferKind::output, static_cast<std::int64_t>(i)} || buffer.type.byte_size() == 0)
+    if (place == Location{BufferKind::output, static_cast<std::int64_t>(i)} || buffer.type.byte_size() == 0)
       continue;
     const std::string from = place.kind == BufferKind::weight ? fmt::format("{{SYLVITE_CUDA_WEIGHTS, 0, {}}}",
                                                                             model.output_weight_offsets.at(i))

@@ -64,8 +64,8 @@ LaunchTables launch_tables(const ExportedModel& model) {
 std::vector<std::string> copy_rows(const ExportedModel& model) {
   std::vector<std::string> rows;
   for (std::size_t i = 0; i < model.bindings->outputs.size(); ++i) {
-    const Place place = model.bindings->outputs[i];
-    if (place == Place{BufferKind::output, static_cast<std::int64_t>(i)}) continue;
+    const Location place = model.bindings->outputs[i];
+    if (place == Location{BufferKind::output, static_cast<std::int64_t>(i)}) continue;
     const std::int64_t number =
         place.kind == BufferKind::weight ? model.output_weight_offsets.at(i) : place.number;
     const Buffer& buffer = model.plan->buffers.at(static_cast<std::size_t>(model.plan->outputs[i]));
