@@ -103,10 +103,18 @@ std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> node_inputs, At
   } catch (const UnsupportedError& error) {
     throw UnsupportedError("{} '{}': {}", info.name, node_name, error.what());
   }
-  const auto id = static_cast<NodeId>(nodes_.size());
-  Node node{op, std::move(node_inputs), {}, std::move(attributes), node_name};
-  for (TensorType& output_type : output_types)
-    node.outputs.push_back(add_value({"", std::move(output_type), std::nullopt, id}));
+  std::vector<Value> results;
+  for (TensorType& output_type : output_types) results.push_back({"", std::move(output_type), {}, no_node});
+  return add_known_node({op, std::move(node_inputs), {}, std::move(attributes), node_name},
+                        std::move(results));
+}
+
+std::vector<ValueId> Graph::add_known_node(Node node, std::vector<Value> results) {
+  node.outputs.clear();
+  for (Value& result : results) {
+    result.producer = static_cast<NodeId>(nodes_.size());
+    node.outputs.push_back(add_value(std::move(result)));
+  }
   nodes_.push_back(std::move(node));
   return nodes_.back().outputs;
 }
@@ -122,11 +130,11 @@ std::vector<const TensorType*> Graph::types(const std::vector<ValueId>& ids) con
   return result;
 }
 
-std::vector<std::vector<NodeId>> Graph::uses() const {
-  std::vector<std::vector<NodeId>> result(values_.size());
+IdMap<std::vector<NodeId>> Graph::uses() const {
+  IdMap<std::vector<NodeId>> result(values_.size());
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     for (ValueId input : nodes_[i].inputs)
-      if (input != no_value) result[static_cast<std::size_t>(input)].push_back(static_cast<NodeId>(i));
+      if (input != no_value) result[input].push_back(static_cast<NodeId>(i));
   }
   return result;
 }

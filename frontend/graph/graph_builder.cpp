@@ -142,7 +142,7 @@ void GraphBuilder::check_step(const Node& node) const {
   }
 }
 
-std::vector<Sym> GraphBuilder::fold(const Node& node, const std::string& node_name) {
+std::vector<Sym> GraphBuilder::fold(const Node& node) {
   if (!is_limited_) check_step(node);
   std::vector<const Tensor*> inputs;
   inputs.reserve(node.inputs.size());
@@ -155,7 +155,7 @@ std::vector<Sym> GraphBuilder::fold(const Node& node, const std::string& node_na
   std::vector<Sym> outputs;
   for (const Tensor& result : results) {
     fold_bytes_left_ -= result.byte_size();
-    outputs.emplace_back(*this, graph_->add_constant(result, node_name));
+    outputs.emplace_back(*this, graph_->add_constant(result));
   }
   return outputs;
 }
@@ -178,7 +178,7 @@ std::vector<Sym> GraphBuilder::add_all(Op op, const std::vector<Sym>& inputs, At
     outputs.emplace_back(*this, id);
   }
   const Node node = graph_->nodes().back();
-  return may_fold(node) ? fold(node, "") : outputs;
+  return may_fold(node) ? fold(node) : outputs;
 }
 
 Sym GraphBuilder::add(Op op, const std::vector<Sym>& inputs, Attributes attributes) {

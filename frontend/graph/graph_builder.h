@@ -93,7 +93,7 @@ class GraphBuilder {
  private:
   [[nodiscard]] bool may_fold(const Node& node) const;
   void check_step(const Node& node) const;
-  std::vector<Sym> fold(const Node& node, const std::string& node_name);
+  std::vector<Sym> fold(const Node& node);
 
   Graph* graph_;
   std::string node_name_;

@@ -26,29 +26,29 @@ class Memory {
   explicit Memory(const Graph& graph) : tensors_(graph.values().size()), readers_(graph.values().size(), 0) {
     for (const Node& node : graph.nodes()) count_readers(node.inputs);
     count_readers(graph.outputs);
-    for (std::size_t i = 0; i < tensors_.size(); ++i) tensors_[i] = graph.values()[i].constant;
+    for (std::size_t i = 0; i < tensors_.size(); ++i)
+      tensors_[static_cast<ValueId>(i)] = graph.values()[i].constant;
   }
 
-  void store(ValueId id, Tensor tensor) { tensors_.at(static_cast<std::size_t>(id)) = std::move(tensor); }
+  void store(ValueId id, Tensor tensor) { tensors_[id] = std::move(tensor); }
   [[nodiscard]] const Tensor& load(ValueId id) const {
-    const std::optional<Tensor>& tensor = tensors_.at(static_cast<std::size_t>(id));
+    const std::optional<Tensor>& tensor = tensors_[id];
     if (!tensor) throw InternalError("value {} is read before it is computed", id);
     return *tensor;
   }
   void release(const std::vector<ValueId>& ids) {
     for (ValueId id : ids)
-      if (id != no_value && --readers_[static_cast<std::size_t>(id)] == 0)
-        tensors_[static_cast<std::size_t>(id)].reset();
+      if (id != no_value && --readers_[id] == 0) tensors_[id].reset();
   }
 
  private:
   void count_readers(const std::vector<ValueId>& ids) {
     for (ValueId id : ids)
-      if (id != no_value) ++readers_.at(static_cast<std::size_t>(id));
+      if (id != no_value) ++readers_[id];
   }
 
-  std::vector<std::optional<Tensor>> tensors_;
-  std::vector<int> readers_;
+  IdMap<std::optional<Tensor>> tensors_;  ///< per value
+  IdMap<int> readers_;                    ///< per value: still to come
 };
 
 void run_node(const Node& node, Memory& memory) {

@@ -4,37 +4,23 @@
 
 #include <functional>
 #include <optional>
-#include <utility>
 #include <vector>
 
+#include "frontend/graph/copy.h"
 #include "sylvite/graph.h"
 
 namespace sylvite {
 
-/// Builds the new graph. Inputs and outputs keep their order, names and types.
-class GraphRewriter {
+/// A copy with changes. The new graph has the source's inputs from the start; patterns match in it, where
+/// earlier rewrites have already happened. set() points readers elsewhere.
+class GraphRewriter : public GraphCopier {
  public:
-  explicit GraphRewriter(const Graph& source);
+  explicit GraphRewriter(const Graph& source) : GraphCopier(source) { add_inputs(); }
 
-  [[nodiscard]] const Graph& source() const { return source_; }
-  /// The graph under construction; patterns match in it, where earlier rewrites have already happened.
-  [[nodiscard]] Graph& graph() { return graph_; }
-  /// The new value for an old one. Constants are carried over on first use. REQUIRES the producer was
-  /// visited.
-  [[nodiscard]] ValueId mapped(ValueId old);
-  [[nodiscard]] std::vector<ValueId> mapped(const std::vector<ValueId>& old);
-  /// Readers of `old` read `now` from here on. Names stay as they are.
-  void set(ValueId old, ValueId now);
-  /// Carries a node over unchanged.
-  void copy(const Node& old);
-  /// Adds a node whose single output replaces the single output of `old`.
+  /// Adds a node whose single output replaces the single output of `old`, and takes its name.
   void replace(const Node& old, Op op, std::vector<ValueId> inputs, Attributes attributes = {});
-  [[nodiscard]] Graph finish();
-
- private:
-  const Graph& source_;
-  Graph graph_;
-  std::vector<ValueId> map_;
+  /// Without dead nodes.
+  [[nodiscard]] Graph finish() { return without_dead_nodes(GraphCopier::finish()); }
 };
 
 /// Returns true when it has dealt with the node, having called set() or replace() for every output that is
@@ -43,9 +29,6 @@ using NodeRewrite = std::function<bool(GraphRewriter&, const Node&)>;
 
 /// Visits every node in order; those that `rewrite` leaves alone are copied. Dead nodes are dropped.
 [[nodiscard]] Graph rewrite_nodes(const Graph& graph, const NodeRewrite& rewrite);
-
-/// The graph without nodes and constants that no output needs. Inputs stay.
-[[nodiscard]] Graph without_dead_nodes(const Graph& graph);
 
 /// True when both graphs have the same nodes in the same order over the same values, names aside. Constants
 /// are compared by address, so this is cheap.

@@ -62,11 +62,11 @@ void check_names(const Graph& graph, Problems& problems) {
 
 /// A value comes from exactly one place: a graph input, a constant, or one output of one node.
 void check_producers(const Graph& graph, Problems& problems) {
-  std::vector<int> sources(graph.values().size(), 0);
-  for (ValueId id : graph.inputs) ++sources[static_cast<std::size_t>(id)];
+  IdMap<int> sources(graph.values().size(), 0);
+  for (ValueId id : graph.inputs) ++sources[id];
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     for (ValueId id : graph.nodes()[i].outputs) {
-      ++sources[static_cast<std::size_t>(id)];
+      ++sources[id];
       if (graph.value(id).producer != static_cast<NodeId>(i)) {
         problems.push_back(fmt::format("value '{}' does not name {} as its producer", graph.value(id).name,
                                        describe(graph, i)));
@@ -75,7 +75,7 @@ void check_producers(const Graph& graph, Problems& problems) {
   }
   for (std::size_t i = 0; i < graph.values().size(); ++i) {
     const Value& value = graph.values()[i];
-    const int count = sources[i] + (value.constant ? 1 : 0);
+    const int count = sources[static_cast<ValueId>(i)] + (value.constant ? 1 : 0);
     if (count != 1) problems.push_back(fmt::format("value '{}' comes from {} places", value.name, count));
     const bool is_source = value.producer == no_node;
     const bool listed =

@@ -133,8 +133,8 @@ std::vector<DimGroup> dim_groups(const Dims& from, const Dims& to) {
   return groups;
 }
 
-OwnOperand own_operand(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, ValueId operand) {
-  const auto is_shared = [&](ValueId id) { return uses[static_cast<std::size_t>(id)].size() != 1; };
+OwnOperand own_operand(const Graph& graph, const IdMap<std::vector<NodeId>>& uses, ValueId operand) {
+  const auto is_shared = [&](ValueId id) { return uses[id].size() != 1; };
   const Node* transpose = producer_if(graph, operand, Op::transpose);
   const bool turns = transpose != nullptr && transpose->attributes.integers("perm") == Dims{1, 0};
   const ValueId id = turns ? transpose->inputs[0] : operand;

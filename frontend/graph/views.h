@@ -28,7 +28,7 @@ struct OwnOperand {
   ValueId id = no_value;  ///< an input or a constant, or no_value
   bool is_transposed = false;
 };
-[[nodiscard]] OwnOperand own_operand(const Graph& graph, const std::vector<std::vector<NodeId>>& uses,
+[[nodiscard]] OwnOperand own_operand(const Graph& graph, const IdMap<std::vector<NodeId>>& uses,
                                      ValueId operand);
 
 // Each adds what is needed to have the view of a dense value, composed with the views the value already is,

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "frontend/graph/copy.h"
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/tensor.h"
@@ -106,42 +107,6 @@ class Depth {
 };
 
 }  // namespace
-
-Graph OnnxGraphImporter::without_dead_nodes(const Graph& graph) {
-  std::vector<char> is_live(graph.values().size(), 0);
-  for (const ValueId id : graph.outputs) is_live[static_cast<std::size_t>(id)] = 1;
-  std::vector<NodeId> live_nodes;
-  for (std::size_t i = graph.nodes().size(); i-- > 0;) {
-    const Node& node = graph.nodes()[i];
-    bool needed = false;
-    for (const ValueId id : node.outputs) needed = needed || is_live[static_cast<std::size_t>(id)] != 0;
-    if (!needed) continue;
-    live_nodes.push_back(static_cast<NodeId>(i));
-    for (const ValueId id : node.inputs)
-      if (id != no_value) is_live[static_cast<std::size_t>(id)] = 1;
-  }
-  Graph result;
-  result.name = graph.name;
-  std::vector<ValueId> renumbered(graph.values().size(), no_value);
-  const auto at = [&](ValueId id) -> ValueId& { return renumbered[static_cast<std::size_t>(id)]; };
-  for (const ValueId id : graph.inputs) at(id) = result.add_input(graph.value(id).name, graph.type(id));
-  for (std::size_t i = 0; i < graph.values().size(); ++i) {
-    const Value& value = graph.values()[i];
-    if (is_live[i] != 0 && value.constant) renumbered[i] = result.add_constant(*value.constant, value.name);
-  }
-  for (auto id = live_nodes.rbegin(); id != live_nodes.rend(); ++id) {
-    const Node& node = graph.node(*id);
-    std::vector<ValueId> inputs;
-    for (const ValueId input : node.inputs) inputs.push_back(input == no_value ? no_value : at(input));
-    const std::vector<ValueId> outputs = result.add_node(node.op, inputs, node.attributes, node.name);
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      at(node.outputs[i]) = outputs[i];
-      result.rename(outputs[i], graph.value(node.outputs[i]).name);
-    }
-  }
-  for (const ValueId id : graph.outputs) result.outputs.push_back(at(id));
-  return result;
-}
 
 OnnxBinding* OnnxScope::find(const std::string& name) {
   for (OnnxScope* scope = this; scope != nullptr; scope = scope->parent_) {

@@ -98,8 +98,6 @@ class OnnxGraphImporter {
   void import_main(OnnxScope& scope);
   void import_inputs(OnnxScope& scope);
   void import_outputs(OnnxScope& scope);
-  /// The graph without what its outputs do not need: folded arithmetic, unread weights.
-  [[nodiscard]] static Graph without_dead_nodes(const Graph& graph);
   void bind_initializers(const onnx::GraphProto& graph, OnnxScope& scope);
   [[nodiscard]] Tensor load_initializer(const onnx::TensorProto& proto) const;
   void import_function(const onnx::NodeProto& node, const onnx::FunctionProto& function, OnnxScope& scope,

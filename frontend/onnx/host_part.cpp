@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "frontend/graph/copy.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/graph_import.h"
 #include "frontend/onnx/import_context.h"

@@ -79,13 +79,13 @@ ValueId channel_constant(Graph& graph, const TensorType& like, const std::vector
 }  // namespace
 
 Graph fold_batch_norm(const Graph& graph) {
-  const std::vector<std::vector<NodeId>> uses = graph.uses();
+  const IdMap<std::vector<NodeId>> uses = graph.uses();
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
     if (node.op != Op::batch_norm) return false;
     const std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
     const std::optional<Affine> affine = affine_of(rewriter.graph(), node, inputs);
     if (!affine) return false;
-    const bool only_reader = uses[static_cast<std::size_t>(node.inputs[0])].size() == 1;
+    const bool only_reader = uses[node.inputs[0]].size() == 1;
     if (only_reader && fold_into_conv(rewriter, node, inputs[0], *affine)) return true;
     Graph& now = rewriter.graph();
     const TensorType type = now.type(inputs[0]);

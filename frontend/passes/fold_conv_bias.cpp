@@ -22,12 +22,12 @@ std::optional<Tensor> per_channel(const Graph& graph, ValueId b, const TensorTyp
 }  // namespace
 
 Graph fold_conv_bias(const Graph& graph) {
-  const std::vector<std::vector<NodeId>> uses = graph.uses();
+  const IdMap<std::vector<NodeId>> uses = graph.uses();
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
     if (node.op != Op::add) return false;
     const ValueId old_inputs[2] = {node.inputs[0], node.inputs[1]};
     for (int side : {0, 1}) {
-      if (uses[static_cast<std::size_t>(old_inputs[side])].size() != 1) continue;
+      if (uses[old_inputs[side]].size() != 1) continue;
       const ValueId x = rewriter.mapped(old_inputs[side]);
       const ValueId b = rewriter.mapped(old_inputs[1 - side]);
       const Node* conv = producer_if(rewriter.graph(), x, Op::conv);

@@ -53,8 +53,8 @@ bool spans_normalized_dims(const Graph& graph, ValueId id, const TensorType& typ
 bool absorb_affine(GraphRewriter& rewriter, const Node& node, const Node& copied) {
   for (int side : {0, 1}) {
     Graph& graph = rewriter.graph();
-    const ValueId constant = copied.inputs[static_cast<std::size_t>(1 - side)];
-    const Node* norm = producer_if(graph, copied.inputs[static_cast<std::size_t>(side)], Op::layer_norm);
+    const ValueId constant = copied.inputs[1 - side];
+    const Node* norm = producer_if(graph, copied.inputs[side], Op::layer_norm);
     if (norm == nullptr) continue;
     const Attributes attributes = norm->attributes;
     const std::int64_t axis = attributes.integer("axis");

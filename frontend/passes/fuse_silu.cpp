@@ -69,8 +69,8 @@ Graph fuse_silu(const Graph& graph) {
     const Node product = now.nodes().back();
     if (node.op == Op::mul) {
       for (int side : {0, 1}) {
-        const ValueId x = product.inputs[static_cast<std::size_t>(side)];
-        const ValueId gate = product.inputs[static_cast<std::size_t>(1 - side)];
+        const ValueId x = product.inputs[side];
+        const ValueId gate = product.inputs[1 - side];
         const bool soft = is_sigmoid_of(now, gate, x);
         if (!soft && !is_hard_sigmoid_of(now, gate, x)) continue;
         rewriter.replace(node, soft ? Op::silu : Op::hard_swish, {x});

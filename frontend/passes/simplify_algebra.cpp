@@ -64,8 +64,8 @@ ValueId scalar_like(Graph& graph, ValueId model, double value) {
 
 Result mul_rules(Graph& graph, const Node&, const Inputs& in) {
   for (int side : {0, 1}) {
-    const ValueId other = in[static_cast<std::size_t>(1 - side)];
-    const ValueId constant = in[static_cast<std::size_t>(side)];
+    const ValueId other = in[1 - side];
+    const ValueId constant = in[side];
     if (is_filled(graph, constant, 1.0)) return other;
     const std::optional<double> factor = scalar_constant(graph, constant);
     if (!factor || !is_float_value(graph, other) || graph.type(constant).rank() > graph.type(other).rank())

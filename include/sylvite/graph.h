@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sylvite/attributes.h"
+#include "sylvite/id_map.h"
 #include "sylvite/op.h"
 #include "sylvite/tensor.h"
 #include "sylvite/types.h"
@@ -58,6 +59,9 @@ class Graph {
   /// add_node for operations with one output.
   ValueId add(Op op, std::vector<ValueId> node_inputs, Attributes attributes = {},
               const std::string& node_name = "");
+  /// Adds a node of which all is known, as a copy's is: `results` say names and types, nothing is inferred.
+  /// REQUIRES inputs of this graph, and attributes and types as the op's row says.
+  std::vector<ValueId> add_known_node(Node node, std::vector<Value> results);
 
   [[nodiscard]] const std::vector<Value>& values() const { return values_; }
   [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
@@ -71,7 +75,7 @@ class Graph {
     return id != no_value && value(id).constant.has_value();
   }
   /// For each value, the nodes that read it, in order, once per use.
-  [[nodiscard]] std::vector<std::vector<NodeId>> uses() const;
+  [[nodiscard]] IdMap<std::vector<NodeId>> uses() const;
   /// Renames a value, adding a number when the name is taken. Empty names are ignored.
   void rename(ValueId id, const std::string& value_name);
 

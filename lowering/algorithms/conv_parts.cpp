@@ -19,7 +19,7 @@ bool is_weight(const Kernel& kernel, ValueId id) {
 /// A bias that only the convolution reads is padded to whole blocks.
 bool bias_is_packed(const Kernel& kernel, const ConvProblem& problem) {
   if (problem.bias == no_value || !is_weight(kernel, problem.bias)) return false;
-  return kernel.body.uses()[static_cast<std::size_t>(problem.bias)].size() == 1;
+  return kernel.body.uses()[problem.bias].size() == 1;
 }
 
 }  // namespace

@@ -12,15 +12,14 @@ namespace sylvite {
 namespace {
 
 /// Per value: does it depend on `root`?
-std::vector<bool> downstream_of(const Graph& body, ValueId root) {
-  std::vector<bool> depends(body.values().size(), false);
-  depends[static_cast<std::size_t>(root)] = true;
+IdMap<bool> downstream_of(const Graph& body, ValueId root) {
+  IdMap<bool> depends(body.values().size(), false);
+  depends[root] = true;
   for (const Node& node : body.nodes()) {
-    const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-      return id != no_value && depends[static_cast<std::size_t>(id)];
-    });
+    const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                   [&](ValueId id) { return id != no_value && depends[id]; });
     if (!reads) continue;
-    for (const ValueId id : node.outputs) depends[static_cast<std::size_t>(id)] = true;
+    for (const ValueId id : node.outputs) depends[id] = true;
   }
   return depends;
 }
@@ -32,13 +31,13 @@ std::string body_refusal(const Kernel& kernel) {
     return fmt::format("it has {} outputs, a template makes one", body.outputs.size());
   const ValueId root = body.node(kernel.anchor).outputs.at(0);
   const TensorType& type = body.type(root);
-  const std::vector<bool> depends = downstream_of(body, root);
-  if (!depends[static_cast<std::size_t>(body.outputs[0])]) return "its output does not depend on the anchor";
+  const IdMap<bool> depends = downstream_of(body, root);
+  if (!depends[body.outputs[0]]) return "its output does not depend on the anchor";
   for (std::size_t i = 0; i < body.nodes().size(); ++i) {
     const Node& node = body.nodes()[i];
     if (static_cast<NodeId>(i) == kernel.anchor) continue;
     const OpInfo& info = op_info(node.op);
-    const bool after = depends[static_cast<std::size_t>(node.outputs.at(0))];
+    const bool after = depends[node.outputs.at(0)];
     if (after && !info.has(OpTrait::pointwise))
       return fmt::format("{} after the anchor is not pointwise", info.name);
     if (!info.has(OpTrait::pointwise) && !info.has(OpTrait::view) && !info.has(OpTrait::creation))
@@ -281,19 +280,16 @@ bool is_scalar_constant(const Graph& body, ValueId id) {
 std::string rows_refusal(const Graph& body, const Node& first, const Node& second) {
   if (body.outputs.size() != 1)
     return fmt::format("it has {} outputs, a template makes one", body.outputs.size());
-  const std::vector<bool> depends = downstream_of(body, first.outputs.at(0));
-  const std::vector<bool> is_after = downstream_of(body, second.outputs.at(0));
-  const auto is_between = [&](ValueId id) {
-    return depends[static_cast<std::size_t>(id)] && !is_after[static_cast<std::size_t>(id)];
-  };
+  const IdMap<bool> depends = downstream_of(body, first.outputs.at(0));
+  const IdMap<bool> is_after = downstream_of(body, second.outputs.at(0));
+  const auto is_between = [&](ValueId id) { return depends[id] && !is_after[id]; };
   if (!is_between(second.inputs.at(0))) return "its second convolution does not read the first";
-  if (!is_after[static_cast<std::size_t>(body.outputs[0])])
-    return "its output depends on no second convolution";
+  if (!is_after[body.outputs[0]]) return "its output depends on no second convolution";
   for (const Node& node : body.nodes()) {
     if (&node == &first || &node == &second) continue;
     const ValueId result = node.outputs.at(0);
     const bool between = is_between(result);
-    if (!depends[static_cast<std::size_t>(result)]) {
+    if (!depends[result]) {
       if (!has_trait(node.op, OpTrait::view) && !has_trait(node.op, OpTrait::creation))
         return fmt::format("its body also has {}", op_info(node.op).name);
       continue;

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/error.h"
+#include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/passes/pass_list.h"
 
@@ -139,47 +139,38 @@ Rule find_rule(Op op) {
 class Assigner {
  public:
   Assigner(const Graph& source, Blocks blocks)
-      : source_(source),
-        blocks_(blocks),
-        dense_(source.values().size(), no_value),
-        blocked_(source.values().size(), no_value) {
-    result_.name = source.name;
-    for (ValueId input : source.inputs)
-      dense(input) = result_.add_input(source.value(input).name, source.type(input));
+      : source_(source), blocks_(blocks), dense_(source), blocked_(source.values().size(), no_value) {
+    dense_.add_inputs();
   }
 
   Graph run() {
     for (const Node& node : source_.nodes()) add(node, wants(node));
-    for (ValueId output : source_.outputs) result_.outputs.push_back(as_dense(output));
-    result_.output_names = source_.output_names;
-    return std::move(result_);
+    std::vector<ValueId> outputs;
+    for (const ValueId output : source_.outputs) outputs.push_back(as_dense(output));
+    return dense_.finish(std::move(outputs));
   }
 
  private:
-  ValueId& dense(ValueId id) { return dense_[static_cast<std::size_t>(id)]; }
-  ValueId& blocked(ValueId id) { return blocked_[static_cast<std::size_t>(id)]; }
-
-  std::optional<Wanted> wants(const Node& node) {
+  std::optional<Wanted> wants(const Node& node) const {
     const Rule rule = find_rule(node.op);
     if (rule == nullptr || node.inputs.empty()) return std::nullopt;
     Operands operands{source_, node, blocks_, {}};
     for (ValueId input : node.inputs)
-      operands.blocked.push_back(input != no_value && blocked(input) != no_value);
+      operands.blocked.push_back(input != no_value && blocked_[input] != no_value);
     return rule(operands);
   }
 
   ValueId as_dense(ValueId id) {
-    if (id == no_value) return no_value;
-    if (dense(id) != no_value) return dense(id);
-    if (source_.is_constant(id))
-      return dense(id) = result_.add_constant(*source_.value(id).constant, source_.value(id).name);
-    return dense(id) = result_.add(Op::to_layout, {blocked(id)}, {{"block", std::int64_t{0}}});
+    const bool is_at_hand = id == no_value || dense_.is_mapped(id) || source_.is_constant(id);
+    if (!is_at_hand)
+      dense_.set(id, dense_.graph().add(Op::to_layout, {blocked_[id]}, {{"block", std::int64_t{0}}}));
+    return dense_.mapped(id);
   }
 
   ValueId as_blocked(ValueId id) {
-    if (blocked(id) != no_value) return blocked(id);
-    return blocked(id) = result_.add(Op::to_layout, {as_dense(id)},
-                                     {{"block", std::int64_t{blocks_.of(source_.type(id))}}});
+    if (blocked_[id] != no_value) return blocked_[id];
+    const std::int64_t block = blocks_.of(source_.type(id));
+    return blocked_[id] = dense_.graph().add(Op::to_layout, {as_dense(id)}, {{"block", block}});
   }
 
   void add(const Node& node, const std::optional<Wanted>& wanted) {
@@ -187,21 +178,21 @@ class Assigner {
     inputs.reserve(node.inputs.size());
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       inputs.push_back(wanted && (*wanted)[i] ? as_blocked(node.inputs[i]) : as_dense(node.inputs[i]));
-    const std::vector<ValueId> outputs =
-        result_.add_node(node.op, std::move(inputs), node.attributes, node.name);
+    const std::vector<ValueId> outputs = dense_.add_copy(node, std::move(inputs));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      TensorType& type = result_.value(outputs[i]).type;
+      TensorType& type = dense_.graph().value(outputs[i]).type;
       type.layout.channel_block = wanted ? blocks_.of(type) : 0;
-      result_.rename(outputs[i], source_.value(node.outputs[i]).name);
-      (wanted ? blocked(node.outputs[i]) : dense(node.outputs[i])) = outputs[i];
+      if (wanted)
+        blocked_[node.outputs[i]] = outputs[i];
+      else
+        dense_.set(node.outputs[i], outputs[i]);
     }
   }
 
   const Graph& source_;
   Blocks blocks_;
-  std::vector<ValueId> dense_;    ///< per source value: its dense form in the result, or no_value
-  std::vector<ValueId> blocked_;  ///< per source value: its blocked form in the result, or no_value
-  Graph result_;
+  GraphCopier dense_;       ///< makes the result; what stands for a value is its dense form
+  IdMap<ValueId> blocked_;  ///< per source value: its blocked form in the result, or no_value
 };
 
 bool has_convolutions(const Graph& graph) {

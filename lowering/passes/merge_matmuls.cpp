@@ -70,9 +70,7 @@ class Merger {
   }
 
  private:
-  [[nodiscard]] const std::vector<NodeId>& readers(ValueId id) const {
-    return readers_[static_cast<std::size_t>(id)];
-  }
+  [[nodiscard]] const std::vector<NodeId>& readers(ValueId id) const { return readers_[id]; }
 
   [[nodiscard]] std::optional<Branch> find_branch(NodeId id) const {
     const Node& node = graph_.node(id);
@@ -148,7 +146,7 @@ class Merger {
   }
 
   const Graph& graph_;
-  std::vector<std::vector<NodeId>> readers_;
+  IdMap<std::vector<NodeId>> readers_;
   std::map<NodeId, std::vector<Branch>> merged_;  ///< by the first branch's matmul
   std::set<NodeId> absorbed_;                     ///< nodes of merged branches
 };

@@ -76,7 +76,7 @@ class RowOrderer {
   }
 
   [[nodiscard]] bool is_reordered(ValueId id) const {
-    const std::vector<NodeId>& readers = readers_[static_cast<std::size_t>(id)];
+    const std::vector<NodeId>& readers = readers_[id];
     if (readers.empty() ||
         std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end())
       return false;
@@ -136,8 +136,8 @@ class RowOrderer {
   }
 
   const Graph& graph_;
-  std::vector<std::vector<NodeId>> readers_;  ///< per value
-  std::map<ValueId, Ordered> ordered_;        ///< by value of the old graph
+  IdMap<std::vector<NodeId>> readers_;  ///< per value
+  std::map<ValueId, Ordered> ordered_;  ///< by value of the old graph
 };
 
 }  // namespace

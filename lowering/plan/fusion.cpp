@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 
+#include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/fusion_rules.h"
 #include "lowering/plan/row_fusion.h"
@@ -34,23 +35,9 @@ struct Draft {
   std::map<NodeId, Prologue> allowance;
 };
 
-std::vector<bool> live_nodes(const Graph& graph) {
-  std::vector<bool> live(graph.nodes().size(), false);
-  auto mark = [&](ValueId id) {
-    if (id != no_value && graph.value(id).producer != no_node)
-      live[static_cast<std::size_t>(graph.value(id).producer)] = true;
-  };
-  for (ValueId output : graph.outputs) mark(output);
-  for (std::size_t i = graph.nodes().size(); i-- > 0;) {
-    if (!live[i]) continue;
-    for (ValueId input : graph.nodes()[i].inputs) mark(input);
-  }
-  return live;
-}
-
 class Fuser {
  public:
-  Fuser(const Graph& graph, const std::vector<bool>& is_free, const LoweringOptions& options)
+  Fuser(const Graph& graph, const IdMap<bool>& is_free, const LoweringOptions& options)
       : graph_(graph),
         is_free_(is_free),
         options_(options),
@@ -59,19 +46,19 @@ class Fuser {
         taken_(graph.nodes().size(), false),
         groups_of_(graph.nodes().size()),
         is_output_(graph.values().size(), false) {
-    for (ValueId output : graph.outputs) is_output_[index(output)] = true;
+    for (ValueId output : graph.outputs) is_output_[output] = true;
     for (std::vector<NodeId>& readers : readers_)
-      std::erase_if(readers, [&](NodeId id) { return !live_[index(id)]; });
+      std::erase_if(readers, [&](NodeId id) { return !live_[id]; });
   }
 
   std::vector<Group> run() {
     const auto count = static_cast<NodeId>(graph_.nodes().size());
     for (NodeId id = count; id-- > 0;) {
-      const bool is_loose = live_[index(id)] && !taken_[index(id)] && !is_free_[index(id)];
+      const bool is_loose = live_[id] && !taken_[id] && !is_free_[id];
       if (is_loose && role_of(node(id)) == Role::anchor) grow_epilogue(id);
     }
     for (NodeId id = count; id-- > 0;)
-      if (live_[index(id)]) place(id);
+      if (live_[id]) place(id);
     std::sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) { return a.root < b.root; });
     std::vector<Group> groups;
     groups.reserve(drafts_.size());
@@ -80,7 +67,6 @@ class Fuser {
   }
 
  private:
-  static std::size_t index(std::int32_t id) { return static_cast<std::size_t>(id); }
   [[nodiscard]] const Node& node(NodeId id) const { return graph_.node(id); }
 
   // --- First walk: epilogues.
@@ -107,14 +93,14 @@ class Fuser {
       draft.nodes.insert(id);
       draft.allowance[id] = Prologue::none;
     }
-    for (NodeId id : draft.nodes) taken_[index(id)] = true;
+    for (NodeId id : draft.nodes) taken_[id] = true;
     epilogues_[root] = std::move(draft);
   }
 
   [[nodiscard]] bool is_open(NodeId id, const NodeSet& inside) const {
     for (ValueId output : node(id).outputs) {
-      if (is_output_[index(output)]) return true;
-      for (NodeId reader : readers_[index(output)])
+      if (is_output_[output]) return true;
+      for (NodeId reader : readers_[output])
         if (!inside.contains(reader)) return true;
     }
     return false;
@@ -136,8 +122,8 @@ class Fuser {
     std::optional<NodeId> first;
     for (NodeId id : inside) {
       for (ValueId output : node(id).outputs) {
-        if (is_output_[index(output)]) return std::nullopt;
-        for (NodeId reader : readers_[index(output)])
+        if (is_output_[output]) return std::nullopt;
+        for (NodeId reader : readers_[output])
           if (!inside.contains(reader) && (!first || reader < *first)) first = reader;
       }
     }
@@ -146,7 +132,7 @@ class Fuser {
 
   [[nodiscard]] bool fits_epilogue(NodeId id, const NodeSet& inside, NodeId anchor) const {
     const Node& candidate = node(id);
-    if (taken_[index(id)]) return false;
+    if (taken_[id]) return false;
     if (role_of(candidate) == Role::view) return takes_view_epilogue(graph_, node(anchor), candidate);
     if (role_of(candidate) != Role::pointwise) return false;
     const TensorType& type = graph_.type(candidate.outputs[0]);
@@ -179,7 +165,7 @@ class Fuser {
 
   void place(NodeId id) {
     if (const auto found = epilogues_.find(id); found != epilogues_.end()) return add_draft(found->second);
-    if (taken_[index(id)] || is_free_[index(id)]) return;
+    if (taken_[id] || is_free_[id]) return;
     const std::set<std::size_t> groups = reading_groups(id);
     const bool few =
         groups.size() == 1 || (groups.size() <= most_repetitions && is_worth_repeating(graph_, node(id)));
@@ -192,7 +178,7 @@ class Fuser {
   }
 
   void add_draft(Draft draft) {
-    for (NodeId id : draft.nodes) groups_of_[index(id)] = {drafts_.size()};
+    for (NodeId id : draft.nodes) groups_of_[id] = {drafts_.size()};
     drafts_.push_back(std::move(draft));
   }
 
@@ -201,17 +187,17 @@ class Fuser {
     const Reading reading = *allowance_in(draft, id);
     if (reading.ahead) draft.allowance[id] = reading.allowance;
     draft.nodes.insert(id);
-    groups_of_[index(id)].insert(group);
+    groups_of_[id].insert(group);
   }
 
   /// The groups that read the node's result; empty when it must be in memory for another reason.
   [[nodiscard]] std::set<std::size_t> reading_groups(NodeId id) const {
     std::set<std::size_t> groups;
     for (ValueId output : node(id).outputs) {
-      if (is_output_[index(output)]) return {};
-      for (NodeId reader : readers_[index(output)]) {
-        if (groups_of_[index(reader)].empty()) return {};
-        groups.insert(groups_of_[index(reader)].begin(), groups_of_[index(reader)].end());
+      if (is_output_[output]) return {};
+      for (NodeId reader : readers_[output]) {
+        if (groups_of_[reader].empty()) return {};
+        groups.insert(groups_of_[reader].begin(), groups_of_[reader].end());
       }
     }
     return groups;
@@ -227,7 +213,7 @@ class Fuser {
     const Node& candidate = node(id);
     if (draft.nodes.size() >= most_nodes) return std::nullopt;
     Reading reading;
-    for (NodeId reader : readers_[index(candidate.outputs[0])]) {
+    for (NodeId reader : readers_[candidate.outputs[0]]) {
       if (!draft.nodes.contains(reader)) continue;
       reading.allowance = std::min(reading.allowance, allowance_at(draft, candidate, reader));
       reading.ahead = reading.ahead || reader == draft.anchor || draft.allowance.contains(reader);
@@ -289,8 +275,8 @@ class Fuser {
   [[nodiscard]] std::string why_it_ends(const Draft& draft) const {
     if (node(draft.root).outputs.size() != 1) return "";
     const ValueId output = node(draft.root).outputs[0];
-    if (is_output_[index(output)]) return "; ends: output";
-    const std::vector<NodeId>& readers = readers_[index(output)];
+    if (is_output_[output]) return "; ends: output";
+    const std::vector<NodeId>& readers = readers_[output];
     const NodeSet distinct(readers.begin(), readers.end());
     if (distinct.size() > 1) return fmt::format("; ends: {} readers", distinct.size());
     return distinct.empty()
@@ -299,15 +285,15 @@ class Fuser {
   }
 
   const Graph& graph_;
-  const std::vector<bool>& is_free_;  ///< per node
+  const IdMap<bool>& is_free_;  ///< per node
   const LoweringOptions& options_;
-  std::vector<bool> live_;
-  std::vector<std::vector<NodeId>> readers_;  ///< per value
-  std::vector<bool> taken_;                   ///< per node: in an anchor's group after the first walk
-  std::map<NodeId, Draft> epilogues_;         ///< by root
+  IdMap<bool> live_;
+  IdMap<std::vector<NodeId>> readers_;  ///< per value
+  IdMap<bool> taken_;                   ///< per node: in an anchor's group after the first walk
+  std::map<NodeId, Draft> epilogues_;   ///< by root
   std::vector<Draft> drafts_;
-  std::vector<std::set<std::size_t>> groups_of_;  ///< per node: indices into drafts_
-  std::vector<bool> is_output_;                   ///< per value
+  IdMap<std::set<std::size_t>> groups_of_;  ///< per node: indices into drafts_
+  IdMap<bool> is_output_;                   ///< per value
 };
 
 /// One pixel an image: its channels lie the same dense and in one block.
@@ -330,15 +316,14 @@ bool is_free(const Graph& graph, const Node& node) {
 }
 
 std::vector<Group> group_nodes(const Graph& graph, const Joins& joins, const LoweringOptions& options) {
-  std::vector<bool> free = joins.is_joined;
-  for (std::size_t i = 0; i < free.size(); ++i) free[i] = free[i] || is_free(graph, graph.nodes()[i]);
+  IdMap<bool> free = joins.is_joined;
+  const auto count = static_cast<NodeId>(graph.nodes().size());
+  for (NodeId id = 0; id < count; ++id) free[id] = free[id] || is_free(graph, graph.node(id));
   if (options.fuse) return Fuser(graph, free, options).run();
-  const std::vector<bool> live = live_nodes(graph);
+  const IdMap<bool> live = live_nodes(graph);
   std::vector<Group> groups;
-  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (live[i] && !free[i]) groups.push_back({{static_cast<NodeId>(i)}, node.outputs, "alone"});
-  }
+  for (NodeId id = 0; id < count; ++id)
+    if (live[id] && !free[id]) groups.push_back({{id}, graph.node(id).outputs, "alone"});
   return groups;
 }
 

@@ -55,7 +55,7 @@ class Joiner {
     const std::optional<Part> beginning = as_beginning(concat);
     if (beginning) {
       joins_.parts[whole] = *beginning;
-      joins_.is_joined[static_cast<std::size_t>(id)] = true;
+      joins_.is_joined[id] = true;
       return;
     }
     std::map<ValueId, Part> parts;
@@ -68,7 +68,7 @@ class Joiner {
     }
     if (offset != graph_.type(whole).byte_size()) return;
     joins_.parts.merge(parts);
-    joins_.is_joined[static_cast<std::size_t>(id)] = true;
+    joins_.is_joined[id] = true;
   }
 
   /// The place of a concat whose parts lie side by side in another one already.
@@ -95,7 +95,7 @@ class Joiner {
 
 Joins no_joins(const Graph& graph) {
   Joins joins;
-  joins.is_joined.assign(graph.nodes().size(), false);
+  joins.is_joined = IdMap<bool>(graph.nodes().size(), false);
   return joins;
 }
 

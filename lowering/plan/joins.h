@@ -19,7 +19,7 @@ struct Part {
 /// (as in DenseNet, whose layers all read one growing value).
 struct Joins {
   std::map<ValueId, Part> parts;
-  std::vector<bool> is_joined;  ///< per node: a concat that needs no kernel
+  IdMap<bool> is_joined;  ///< per node: a concat that needs no kernel
 
   [[nodiscard]] bool empty() const { return parts.empty(); }
 };

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
 #include "sylvite/graph_text.h"
 
@@ -66,38 +67,6 @@ void find_anchor(Kernel& kernel) {
   kernel.kind = kernel.anchor == no_node ? KernelClass::pointwise : KernelClass::movement;
 }
 
-/// The same graph under canonical names, without the model's node names.
-Graph canonical(const Graph& body) {
-  Graph result;
-  result.name = "kernel";
-  std::vector<ValueId> map(body.values().size(), no_value);
-  auto mapped = [&](ValueId id) { return id == no_value ? no_value : map[static_cast<std::size_t>(id)]; };
-  for (std::size_t i = 0; i < body.inputs.size(); ++i) {
-    const ValueId id = body.inputs[i];
-    map[static_cast<std::size_t>(id)] = result.add_input(fmt::format("in{}", i), body.type(id));
-  }
-  int constants = 0;
-  int values = 0;
-  for (const Node& node : body.nodes()) {
-    std::vector<ValueId> inputs;
-    for (ValueId input : node.inputs) {
-      if (body.is_constant(input) && mapped(input) == no_value) {
-        map[static_cast<std::size_t>(input)] =
-            result.add_constant(*body.value(input).constant, fmt::format("c{}", constants++));
-      }
-      inputs.push_back(mapped(input));
-    }
-    const std::vector<ValueId> outputs = result.add_node(node.op, std::move(inputs), node.attributes);
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      map[static_cast<std::size_t>(node.outputs[i])] = outputs[i];
-      result.value(outputs[i]).type.layout = body.type(node.outputs[i]).layout;
-      result.rename(outputs[i], fmt::format("v{}", values++));
-    }
-  }
-  for (ValueId id : body.outputs) result.outputs.push_back(mapped(id));
-  return result;
-}
-
 std::string kernel_text(const Kernel& kernel) {
   std::string text = graph_text(kernel.body);
   if (!text.ends_with('\n')) text += '\n';
@@ -120,6 +89,7 @@ Kernel make_kernel(const Graph& body, std::vector<bool> input_is_weight) {
   }
   Kernel kernel;
   kernel.body = canonical(body);
+  kernel.body.name = "kernel";
   kernel.input_is_weight = std::move(input_is_weight);
   find_anchor(kernel);
   kernel.text = kernel_text(kernel);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "frontend/graph/copy.h"
 #include "lowering/passes/pass_list.h"
 #include "lowering/plan/fusion.h"
 #include "lowering/plan/memory_plan.h"
@@ -25,40 +26,33 @@ struct Extracted {
 class Extractor {
  public:
   Extractor(const Graph& graph, const Group& group)
-      : graph_(graph), inside_(group.nodes.begin(), group.nodes.end()) {
-    for (ValueId output : group.outputs) result_.body.outputs.push_back(visit(output));
+      : graph_(graph), inside_(group.nodes.begin(), group.nodes.end()), copier_(graph) {
+    for (const ValueId output : group.outputs) visit(output);
+    result_.body = std::move(copier_.graph());
+    result_.body.outputs = copier_.mapped(group.outputs);
   }
   [[nodiscard]] Extracted take() { return std::move(result_); }
 
  private:
-  ValueId visit(ValueId id) {
-    if (id == no_value) return no_value;
-    if (const auto found = map_.find(id); found != map_.end()) return found->second;
+  void visit(ValueId id) {
+    if (id == no_value || copier_.is_mapped(id)) return;
     const Value& value = graph_.value(id);
-    if (value.producer != no_node && inside_.contains(value.producer)) return visit_node(value.producer, id);
-    if (value.constant && value.constant->size() == 1)
-      return map_[id] = result_.body.add_constant(*value.constant);
-    result_.inputs.push_back(id);
-    return map_[id] = result_.body.add_input(fmt::format("in{}", result_.inputs.size() - 1), value.type);
-  }
-
-  ValueId visit_node(NodeId node_id, ValueId wanted) {
-    const Node& node = graph_.node(node_id);
-    std::vector<ValueId> inputs;
-    inputs.reserve(node.inputs.size());
-    for (ValueId input : node.inputs) inputs.push_back(visit(input));
-    const std::vector<ValueId> outputs = result_.body.add_node(node.op, std::move(inputs), node.attributes);
-    result_.nodes.push_back(node_id);
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      result_.body.value(outputs[i]).type.layout = graph_.type(node.outputs[i]).layout;
-      map_[node.outputs[i]] = outputs[i];
+    if (value.producer != no_node && inside_.contains(value.producer)) {
+      const Node& node = graph_.node(value.producer);
+      for (const ValueId input : node.inputs) visit(input);
+      copier_.copy(node);
+      result_.nodes.push_back(value.producer);
+    } else if (value.constant && value.constant->size() == 1) {
+      (void)copier_.mapped(id);
+    } else {
+      result_.inputs.push_back(id);
+      copier_.add_input(id);
     }
-    return map_.at(wanted);
   }
 
   const Graph& graph_;
   std::set<NodeId> inside_;
-  std::map<ValueId, ValueId> map_;
+  GraphCopier copier_;
   Extracted result_;
 };
 

@@ -22,7 +22,7 @@ bool is_depthwise(const Graph& graph, const Node& node) {
          groups == graph.type(node.outputs[0]).dims()[1];
 }
 
-bool is_suitable(const Graph& graph, const Node& conv, const std::vector<std::vector<NodeId>>& readers) {
+bool is_suitable(const Graph& graph, const Node& conv, const IdMap<std::vector<NodeId>>& readers) {
   const TensorType& type = graph.type(conv.outputs[0]);
   return type.rank() == 4 && type.layout.channel_block > 0 && type.dtype == DType::f32 &&
          graph.is_constant(own_operand(graph, readers, conv.inputs[1]).id);
@@ -47,8 +47,7 @@ ValueId only_operand(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-std::vector<NodeId> rows_ahead(const Graph& graph, NodeId reader,
-                               const std::vector<std::vector<NodeId>>& readers,
+std::vector<NodeId> rows_ahead(const Graph& graph, NodeId reader, const IdMap<std::vector<NodeId>>& readers,
                                const LoweringOptions& options) {
   const Node& last = graph.node(reader);
   if (options.large_bytes == 0 || !is_depthwise(graph, last) || !is_suitable(graph, last, readers)) return {};
@@ -59,8 +58,7 @@ std::vector<NodeId> rows_ahead(const Graph& graph, NodeId reader,
   for (ValueId id = last.inputs[0];;) {
     const Value& value = graph.value(id);
     const bool is_output = std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
-    if (is_output || value.producer == no_node || readers[static_cast<std::size_t>(id)].size() != 1)
-      return {};
+    if (is_output || value.producer == no_node || readers[id].size() != 1) return {};
     const Node& node = graph.node(value.producer);
     nodes.insert(nodes.begin(), value.producer);
     if (node.op == Op::conv)

@@ -15,7 +15,7 @@ namespace sylvite {
 /// takes more than options.large_bytes, and its elements few products each: what takes many is not bound by
 /// memory, and computing rows anew at the borders of tasks would cost more.
 [[nodiscard]] std::vector<NodeId> rows_ahead(const Graph& graph, NodeId reader,
-                                             const std::vector<std::vector<NodeId>>& readers,
+                                             const IdMap<std::vector<NodeId>>& readers,
                                              const LoweringOptions& options);
 
 }  // namespace sylvite

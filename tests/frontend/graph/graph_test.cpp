@@ -109,8 +109,8 @@ TEST(Graph, ListsUses) {
   const ValueId y = graph.add(Op::add, {x, x});
   (void)graph.add(Op::relu, {x});
   const auto uses = graph.uses();
-  EXPECT_EQ(uses[static_cast<std::size_t>(x)], (std::vector<NodeId>{0, 0, 1}));
-  EXPECT_TRUE(uses[static_cast<std::size_t>(y)].empty());
+  EXPECT_EQ(uses[x], (std::vector<NodeId>{0, 0, 1}));
+  EXPECT_TRUE(uses[y].empty());
   EXPECT_FALSE(graph.is_constant(no_value));
 }
 

@@ -103,6 +103,24 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
     if (pass.name != "order_rows") EXPECT_TRUE(changed.contains(pass.name)) << pass.name;
 }
 
+TEST(PassList, KeepsTheNamesAndTypesOfInputsAndOutputs) {
+  for (Graph graph : {residual_network(), patches()}) {
+    graph.output_names = {"first"};
+    for (const Setting& setting : settings()) {
+      PassRunner runner;
+      const Graph after =
+          runner.run(lowering_passes(), run_passes(graph, setting.precision, runner), setting.lowering);
+      ASSERT_EQ(after.outputs.size(), graph.outputs.size());
+      for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+        EXPECT_EQ(after.output_name(i), graph.output_name(i)) << setting.name;
+        EXPECT_EQ(after.type(after.outputs[i]), graph.type(graph.outputs[i])) << setting.name;
+      }
+      EXPECT_EQ(after.value(after.inputs[0]).name, "image");
+      EXPECT_EQ(after.type(after.inputs[0]), graph.type(graph.inputs[0]));
+    }
+  }
+}
+
 TEST(PassList, NamesEachRowOnce) {
   const std::vector<std::string> names = all_names();
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());

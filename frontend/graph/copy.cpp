@@ -1,0 +1,101 @@
+#include "frontend/graph/copy.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace sylvite {
+
+GraphCopier::GraphCopier(const Graph& source, Names names) : source_(source), names_(names) {
+  graph_.name = source.name;
+}
+
+std::string GraphCopier::name_of(ValueId old, const char* prefix, std::size_t& count) const {
+  return names_ == Names::kept ? source_.value(old).name : prefix + std::to_string(count++);
+}
+
+ValueId GraphCopier::add_input(ValueId old) {
+  return map_[old] = graph_.add_input(name_of(old, "in", inputs_), source_.type(old));
+}
+
+void GraphCopier::add_inputs() {
+  for (const ValueId input : source_.inputs) add_input(input);
+}
+
+ValueId GraphCopier::mapped(ValueId old) {
+  if (old == no_value) return no_value;
+  if (const auto found = map_.find(old); found != map_.end()) return found->second;
+  const Value& value = source_.value(old);
+  if (!value.constant) throw InternalError("value '{}' is read before it is copied", value.name);
+  const ValueId now = graph_.add_constant(*value.constant, name_of(old, "c", constants_));
+  graph_.value(now).type = value.type;
+  return map_[old] = now;
+}
+
+std::vector<ValueId> GraphCopier::mapped(const std::vector<ValueId>& old) {
+  std::vector<ValueId> result;
+  result.reserve(old.size());
+  for (const ValueId id : old) result.push_back(mapped(id));
+  return result;
+}
+
+void GraphCopier::copy(const Node& old) {
+  const std::vector<ValueId> outputs = add_copy(old, mapped(old.inputs));
+  for (std::size_t i = 0; i < outputs.size(); ++i) set(old.outputs[i], outputs[i]);
+}
+
+std::vector<ValueId> GraphCopier::add_copy(const Node& old, std::vector<ValueId> inputs) {
+  Node node{old.op, std::move(inputs), {}, old.attributes, names_ == Names::kept ? old.name : ""};
+  std::vector<Value> outputs;
+  for (const ValueId id : old.outputs)
+    outputs.push_back({name_of(id, "v", values_), source_.type(id), std::nullopt, no_node});
+  return graph_.add_known_node(std::move(node), std::move(outputs));
+}
+
+Graph GraphCopier::finish() {
+  return finish(mapped(source_.outputs));
+}
+
+Graph GraphCopier::finish(std::vector<ValueId> outputs) {
+  for (std::size_t i = 0; i < source_.outputs.size(); ++i) {
+    const TensorType &wanted = source_.type(source_.outputs[i]), &type = graph_.type(outputs.at(i));
+    if (type.shape != wanted.shape || type.dtype != wanted.dtype) {
+      throw InternalError("a copy changed output '{}' from {} to {}", source_.output_name(i),
+                          wanted.to_string(), type.to_string());
+    }
+    if (names_ == Names::kept) graph_.output_names.push_back(source_.output_name(i));
+  }
+  graph_.outputs = std::move(outputs);
+  return std::move(graph_);
+}
+
+Graph canonical(const Graph& graph) {
+  GraphCopier copier(graph, Names::canonical);
+  copier.add_inputs();
+  for (const Node& node : graph.nodes()) copier.copy(node);
+  return copier.finish();
+}
+
+IdMap<bool> live_nodes(const Graph& graph) {
+  IdMap<bool> is_live(graph.nodes().size(), false);
+  const auto mark = [&](const std::vector<ValueId>& ids) {
+    for (const ValueId id : ids)
+      if (id != no_value && graph.value(id).producer != no_node) is_live[graph.value(id).producer] = true;
+  };
+  mark(graph.outputs);
+  for (auto id = static_cast<NodeId>(graph.nodes().size()); id-- > 0;)
+    if (is_live[id]) mark(graph.node(id).inputs);
+  return is_live;
+}
+
+Graph without_dead_nodes(const Graph& graph) {
+  const IdMap<bool> is_live = live_nodes(graph);
+  GraphCopier copier(graph);
+  copier.add_inputs();
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i)
+    if (is_live[static_cast<NodeId>(i)]) copier.copy(graph.nodes()[i]);
+  Graph result = copier.finish();
+  return result.values().size() == graph.values().size() ? graph : result;
+}
+
+}  // namespace sylvite

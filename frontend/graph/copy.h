@@ -1,0 +1,72 @@
+#pragma once
+// One graph, or a part of it, as a new graph.
+
+#include <unordered_map>
+#include <vector>
+
+#include "sylvite/graph.h"
+
+namespace sylvite {
+
+/// What the values and nodes of a copy are called.
+enum class Names {
+  kept,
+  canonical  ///< inputs in0, in1, ..., constants c0, c1, ..., other values v0, v1, ...; nodes have none
+};
+
+/// Builds a graph from values and nodes of another one. What is copied keeps its type, layout and attributes;
+/// nothing is inferred. Copies are added in the order of the calls. The source outlives the copier.
+class GraphCopier {
+ public:
+  /// The new graph has the source's name, and nothing in it.
+  explicit GraphCopier(const Graph& source, Names names = Names::kept);
+
+  [[nodiscard]] const Graph& source() const { return source_; }
+  [[nodiscard]] Graph& graph() { return graph_; }
+
+  /// Makes a value of the source an input of the new graph.
+  ValueId add_input(ValueId old);
+  void add_inputs();  ///< the source's, in order
+
+  [[nodiscard]] bool is_mapped(ValueId old) const { return map_.contains(old); }
+  /// The new value for an old one; no_value for itself. Constants are carried over on first use. REQUIRES that
+  /// any other value was added, copied or set.
+  [[nodiscard]] ValueId mapped(ValueId old);
+  [[nodiscard]] std::vector<ValueId> mapped(const std::vector<ValueId>& old);
+  /// `now` stands for `old` from here on, under its own name.
+  void set(ValueId old, ValueId now) { map_[old] = now; }
+
+  /// Carries a node over unchanged; its outputs stand for the old ones.
+  void copy(const Node& old);
+  /// The same with other inputs of the same types, layouts aside; returns its outputs, which stand for nothing.
+  std::vector<ValueId> add_copy(const Node& old, std::vector<ValueId> inputs);
+
+  /// The new graph with what stands for the source's outputs, or `outputs`, under the source's names. Throws
+  /// InternalError when the shape or type of one is another.
+  [[nodiscard]] Graph finish();
+  [[nodiscard]] Graph finish(std::vector<ValueId> outputs);
+
+ private:
+  /// The source's name, or the next canonical one.
+  [[nodiscard]] std::string name_of(ValueId old, const char* prefix, std::size_t& count) const;
+
+  const Graph& source_;
+  Names names_;
+  Graph graph_;
+  std::unordered_map<ValueId, ValueId> map_;
+  std::size_t constants_ = 0;  ///< named so far, as are:
+  std::size_t inputs_ = 0;
+  std::size_t values_ = 0;
+};
+
+/// The same graph under canonical names: graphs that differ in names alone have equal text. Constants are in
+/// the order in which nodes read them.
+[[nodiscard]] Graph canonical(const Graph& graph);
+
+/// Per node: does an output need it, at first hand or later?
+[[nodiscard]] IdMap<bool> live_nodes(const Graph& graph);
+
+/// The graph without nodes and constants that no output needs. Inputs stay.
+[[nodiscard]] Graph without_dead_nodes(const Graph& graph);
+
+}  // namespace sylvite
