@@ -79,7 +79,7 @@ nlohmann::json report_json(const Imported& imported, const CompileReport& report
                      {"ready", report.ready_seconds},
                      {"weights", report.weights_seconds}};
   json["passes"] = nlohmann::json::array();
-  for (const PassReport& pass : session.passes) {
+  for (const PassReport& pass : imported.passes) {
     json["passes"].push_back({{"name", pass.name},
                               {"result", pass_result_name(pass.result)},
                               {"nodes_before", pass.nodes_before},

@@ -58,7 +58,7 @@ LoweringOptions lowering_options(const Setup& setup) {
 
 void log_lowering(const Imported& imported) {
   for (const PassReport& pass : imported.passes) {
-    if (pass.result != PassResult::changed) continue;
+    if (pass.result != PassResult::changed && pass.result != PassResult::unchanged) continue;
     log_line(LogLevel::debug, "pass {}: {} nodes become {}, {:.1f} ms", pass.name, pass.nodes_before,
              pass.nodes_after, pass.seconds * 1e3);
   }

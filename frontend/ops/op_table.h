@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "frontend/ops/facts.h"
-#include "sylvite/op.h"
 #include "sylvite/attributes.h"
+#include "sylvite/op.h"
 #include "sylvite/types.h"
 
 namespace sylvite {

@@ -34,7 +34,7 @@ struct CompileOptions {
   std::string worker_command;
 };
 
-/// Counts and times of one compilation, and of nothing else. See `--json` in docs/command.md.
+/// Counts and times of one compilation, and of nothing else. See "The report of --json" in docs/formats.md.
 struct CompileReport {
   int kernels = 0;  ///< launches in the program
   int unique_kernels = 0;

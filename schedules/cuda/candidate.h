@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "lowering/plan/packing.h"
 #include "lowering/plan/kernel.h"
+#include "lowering/plan/packing.h"
 #include "schedules/candidate.h"
 #include "schedules/cuda/template.h"
 

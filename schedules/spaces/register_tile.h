@@ -10,8 +10,8 @@
 #include "base/rounding.h"
 #include "lowering/algorithms/problems.h"
 #include "schedules/candidate.h"
-#include "sylvite/types.h"
 #include "schedules/machine.h"
+#include "sylvite/types.h"
 
 namespace sylvite {
 

@@ -217,9 +217,9 @@ TEST(WorkerPool, AFailureOfTheMachineIsNoVerdict) {
   Kernel kernel = sample_pointwise();
   CompileJob job{&kernel, reference_candidate(kernel), "host"};
   const std::string full_disk = "LLVM ERROR: IO failure on output stream: No space left on device";
-  for (const std::string& body :
-       {"echo " + full_disk + " >&2; kill -ABRT $$", WorkerScript::sends(CompileReply{full_disk, "", 0.1})}) {
-    WorkerScript script(WorkerScript::hello + body + "; sleep 1000");
+  for (const std::string& body : {"echo " + full_disk + " >&2; kill -ABRT $$; ",
+                                  WorkerScript::sends(CompileReply{full_disk, "", 0.1})}) {
+    WorkerScript script(WorkerScript::hello + body + "sleep 1000");
     WorkerPool pool(options_for(script.path()));
     CompileResult result = pool.compile({job}).at(0);
     EXPECT_TRUE(result.unjudged) << body;

@@ -1,7 +1,8 @@
 #include "sylvite/device_tensor.h"
-#include "sylvite/error.h"
 
 #include <gmock/gmock.h>
+
+#include "sylvite/error.h"
 
 namespace sylvite {
 namespace {

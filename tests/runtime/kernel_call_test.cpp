@@ -53,13 +53,13 @@ TEST(KernelCall, RefusesWhatCannotBeLoaded) {
 TEST(Program, LoadsTemplatesWithoutTheirText) {
   Graph graph;
   graph.outputs = {graph.add(Op::relu, {graph.add_input("x", make_type(DType::f32, {4, 8}))})};
-  Plan plan = lower(graph);
-  ASSERT_THAT(plan.kernels, SizeIs(1));
+  const auto plan = std::make_shared<const Plan>(lower(graph));
+  ASSERT_THAT(plan->kernels, SizeIs(1));
   const Candidate candidate{{"cuda_norm", {}}, {}};
-  EXPECT_THROW((void)cuda_template_of(plan.kernels[0], candidate), Error);
+  EXPECT_THROW((void)cuda_template_of(plan->kernels[0], candidate), Error);
   ProgramOptions options;
   options.on_device = true;
-  Program program(std::move(plan), {{candidate, "unused", to_bytes(sample_object())}}, options);
+  Program program(plan, {{candidate, "unused", to_bytes(sample_object())}}, options);
   const DeviceNotes notes = program.device_notes();
   ASSERT_THAT(notes.launches, SizeIs(1));
   ASSERT_THAT(notes.launches[0], SizeIs(1));

@@ -5,7 +5,8 @@
 
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/nvrtc.h"
-#include "schedules/spaces/spaces.h"
+#include "schedules/cuda/spaces.h"
+#include "tests/support/bound_space.h"
 #include "tests/support/gpu_cases.h"
 #include "tests/support/run_kernel.h"
 
@@ -38,7 +39,7 @@ TEST(Compile, KeepsTheLaunchOfATemplateBesideItsCode) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
   const Kernel kernel = kernel_of(exponentials);
   const Machine machine = with_gpu(detect_machine(1), sample_gpu());
-  const Candidate candidate = cuda_pointwise_space.at(kernel, machine, {{"choice", 0}});
+  const Candidate candidate = heuristic_candidate(cuda_pointwise_space, kernel, machine);
   const CudaObject object = parse_cuda_object(compile_to_object(kernel, candidate, machine.target));
   EXPECT_EQ(object.launch, cuda_template_of(kernel, candidate)->launch);
   EXPECT_EQ(object.architecture, "sm_90a");

@@ -16,8 +16,8 @@
 #include "lowering/algorithms/halide_types.h"
 #include "lowering/plan/kernel.h"
 #include "schedules/compile.h"
-#include "sylvite/graph_text.h"
 #include "schedules/space.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite {
 

@@ -24,6 +24,7 @@ namespace sylvite {
 namespace {
 
 constexpr const char* cpu_prelude = R"(
+#include <cmath>
 #include <cstring>
 #define DEVICE extern "C" inline __attribute__((used))
 #define __expf expf

@@ -201,6 +201,7 @@ TEST(EmbedExampleTest, RunsWithNothingButLibc) {
   EXPECT_THAT(built.report.warnings, testing::IsEmpty());
   ExportOptions export_options;
   export_options.folder = folder.path() + "/resnet18";
+  export_options.name = "resnet18";
   const ExportReport report = export_model(built, export_options);
   EXPECT_LT(report.library_bytes, 5 << 20);
 
