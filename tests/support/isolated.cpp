@@ -15,8 +15,7 @@ namespace sylvite {
 namespace {
 
 void limit_child(double seconds, std::size_t megabytes) {
-  const auto cpu =
-      static_cast<rlim_t>(seconds * 4) + 1;  // threads add up; the parent's clock is the tight limit
+  const auto cpu = static_cast<rlim_t>(seconds * 4) + 1;  // threads add up
   const rlimit cpu_limit{cpu, cpu + 1};
   const rlimit memory_limit{megabytes << 20, megabytes << 20};
   const rlimit no_core{0, 0};
@@ -78,7 +77,8 @@ Outcome run_isolated(const std::function<Outcome()>& work, double seconds, std::
   setpgid(child, child);
   close(fds[1]);
   std::string text;
-  const bool is_finished = read_until_closed(fds[0], seconds, text);
+  constexpr double patience = 20;  // a busy machine is slow, too
+  const bool is_finished = read_until_closed(fds[0], seconds * patience, text);
   close(fds[0]);
   kill(-child, SIGKILL);  // also what the child may have started
   int status = 0;

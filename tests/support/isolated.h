@@ -12,8 +12,9 @@ struct Outcome {
   std::string reason;  ///< may be empty
 };
 
-/// The outcome of `work` in a child process that is killed, with what it started, after `seconds` or when it
-/// takes more than `megabytes` of memory.
+/// The outcome of `work` in a child process that is killed, with what it started, when it has computed for longer
+/// than `seconds` on four threads or takes more than `megabytes` of memory. How busy the machine is decides nothing:
+/// only what waits without computing is killed by the clock, after twenty times as long.
 [[nodiscard]] Outcome run_isolated(const std::function<Outcome()>& work, double seconds,
                                    std::size_t megabytes);
 
