@@ -109,8 +109,9 @@ std::shared_ptr<const Setup> make_setup(const CompileConfig& config, const std::
   settle_precision(*setup);
   const bool asks_for_folder =
       (config.cache_enabled && config.cache_dir.empty()) || (config.db_enabled && config.db_path.empty());
-  if (const std::string warning = user_cache_folder().warning; asks_for_folder && !warning.empty())
-    setup->warnings.push_back(warning);
+  if (asks_for_folder)
+    if (std::string warning = user_cache_folder().warning; !warning.empty())
+      setup->warnings.push_back(std::move(warning));
   log_line(LogLevel::debug,
            "setup: {} on {}, {} threads, for {}; {} workers; objects in '{}', trials in '{}'",
            name_of(setup->config.precision), setup->machine.description(), setup->machine.threads,
