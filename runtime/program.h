@@ -52,7 +52,8 @@ struct DeviceNotes {
 /// programs are independent. Movable.
 class Program {
  public:
-  /// `kernels[i]` implements plan->kernels[i]; the plan is shared. Links the objects, packs the weights, allocates the arena.
+  /// `kernels[i]` implements plan->kernels[i]; the plan is shared. Links the objects, packs the weights, allocates
+  /// the arena.
   /// With a `donor`, a program of the same plan, weights that it has in the same packing are shared.
   /// Throws IoError when an object does not load. Touches no device.
   Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKernel>& kernels,
