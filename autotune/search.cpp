@@ -15,36 +15,31 @@ constexpr int later_round = 8;
 constexpr std::size_t most_descents = 3;
 /// Points of one space that are ranked; a larger space is thinned out evenly.
 constexpr std::int64_t most_points = 20000;
-/// Of so many ranked points, one is from the spaces without a cost model.
-constexpr std::size_t unranked_share = 4;
+/// Of so many ranked points, one is from the spaces without a cost model: the last but one.
+constexpr std::int64_t uncosted_share = 5;
 
-/// The point with number `index` when the values of all parameters are counted through.
-Point point_number(const std::vector<Parameter>& parameters, std::int64_t index) {
-  Point point;
-  for (const Parameter& parameter : parameters) {
-    auto size = static_cast<std::int64_t>(parameter.values.size());
-    point[parameter.name] = parameter.values[static_cast<std::size_t>(index % size)];
+std::int64_t count_points(const std::vector<Parameter>& parameters) {
+  double product = 1;
+  for (const Parameter& parameter : parameters) product *= static_cast<double>(parameter.values.size());
+  return static_cast<std::int64_t>(std::min(product, 0x1p60));
+}
+
+/// Sets the point to the one with number `index` when the values of all parameters are counted through.
+void set_point(const std::vector<Parameter>& parameters, std::int64_t index, Point& point) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::vector<std::int64_t>& values = parameters[i].values;
+    const auto size = static_cast<std::int64_t>(values.size());
+    point[i] = values[static_cast<std::size_t>(index % size)];
     index /= size;
   }
-  return point;
 }
 
 /// An odd stride that leaves about most_points: odd, so that parameters of two, four, ... values still vary.
-std::int64_t thinning_step(std::int64_t count) {
-  return std::max<std::int64_t>(1, (count / most_points) | 1);
+std::int64_t ranking_step(std::int64_t count) {
+  return count > most_points ? std::max<std::int64_t>(1, (count / most_points) | 1) : 1;
 }
 
-std::vector<Point> all_points(const std::vector<Parameter>& parameters) {
-  double product = 1;
-  for (const Parameter& parameter : parameters) product *= static_cast<double>(parameter.values.size());
-  auto count = static_cast<std::int64_t>(std::min(product, 0x1p60));
-  std::vector<Point> points;
-  std::int64_t step = count > most_points ? thinning_step(count) : 1;
-  for (std::int64_t i = 0; i < count; i += step) points.push_back(point_number(parameters, i));
-  return points;
-}
-
-std::string order_key(const Point& point) {
+std::string order_key(const NamedValues& point) {
   std::string text;
   for (const auto& [name, value] : point) text += fmt::format("{}={},", name, value);
   return short_hash(text);
@@ -72,31 +67,38 @@ KernelSearch::KernelSearch(std::vector<BoundSpace> spaces)
   rank_points();
 }
 
-/// By cost where there is a cost model; points of other spaces in a fixed random order in between.
 void KernelSearch::rank_points() {
-  std::vector<std::pair<double, Place>> with_cost;
-  std::vector<std::pair<std::string, Place>> without;
+  std::vector<Ranked<double>> costed;
+  std::vector<Ranked<std::string>> uncosted;
   for (std::size_t space = 0; space < spaces_.size(); ++space) {
     const BoundSpace& bound = spaces_[space];
-    for (Point& point : all_points(bound.parameters)) {
-      if (bound.cost) {
-        double cost = bound.cost(point);  // before the point is moved from
-        with_cost.emplace_back(cost, Place{space, std::move(point)});
-      } else {
-        std::string order = order_key(point);
-        without.emplace_back(std::move(order), Place{space, std::move(point)});
-      }
+    Point point(bound.parameters.size());
+    const std::int64_t count = count_points(bound.parameters);
+    const std::int64_t step = ranking_step(count);
+    for (std::int64_t number = 0; number < count; number += step) {
+      set_point(bound.parameters, number, point);
+      if (bound.cost)
+        costed.push_back({bound.cost(point), space, number});
+      else
+        uncosted.push_back({order_key(named_values(bound, point)), space, number});
     }
   }
-  std::ranges::stable_sort(with_cost, {}, [](const auto& item) { return item.first; });
-  std::ranges::stable_sort(without, {}, [](const auto& item) { return item.first; });
-  std::size_t taken = 0;
-  for (std::size_t i = 0; i < with_cost.size(); ++i) {
-    ranked_.push_back(std::move(with_cost[i].second));
-    if (i % unranked_share == unranked_share - 2 && taken < without.size())
-      ranked_.push_back(std::move(without[taken++].second));
-  }
-  for (; taken < without.size(); ++taken) ranked_.push_back(std::move(without[taken].second));
+  costed_ = Ranking<double>({}, std::move(costed));
+  uncosted_ = Ranking<std::string>({}, std::move(uncosted));
+}
+
+/// By cost where there is a cost model; points of other spaces in between. REQUIRES has_ranked().
+KernelSearch::Place KernelSearch::next_ranked() {
+  const auto take = [this](auto& ranking) {
+    const auto [space, number] = std::pair(ranking.top().space, ranking.top().number);
+    ranking.pop();
+    const std::vector<Parameter>& parameters = spaces_[space].parameters;
+    Place place{space, Point(parameters.size())};
+    set_point(parameters, number, place.point);
+    return place;
+  };
+  const bool others_turn = ranked_taken_++ % uncosted_share == uncosted_share - 2;
+  return costed_.empty() || (others_turn && !uncosted_.empty()) ? take(uncosted_) : take(costed_);
 }
 
 void KernelSearch::observe(const Candidate& candidate, double median_us) {
@@ -119,22 +121,19 @@ std::vector<Candidate> KernelSearch::propose(int count) {
 }
 
 std::optional<KernelSearch::Place> KernelSearch::next_place() {
-  auto take = [this](std::deque<Place>& places) -> std::optional<Place> {
-    while (!places.empty()) {
-      Place place = std::move(places.front());
-      places.pop_front();
-      if (!visited_.contains(place)) return place;
-    }
-    return std::nullopt;
-  };
-  if (auto place = take(heuristics_)) return place;
+  while (!heuristics_.empty()) {
+    Place place = std::move(heuristics_.front());
+    heuristics_.pop_front();
+    if (!visited_.contains(place)) return place;
+  }
   for (;;) {
     if (round_left_ > 0) {
       --round_left_;
-      if (auto place = take(ranked_)) return place;
+      while (has_ranked())
+        if (Place place = next_ranked(); !visited_.contains(place)) return place;
     }
     if (auto place = next_neighbour()) return place;
-    if (ranked_.empty() && descents_ >= most_descents) return std::nullopt;
+    if (!has_ranked() && descents_ >= most_descents) return std::nullopt;
     round_left_ = later_round;
     descents_ = std::min(descents_ + 1, most_descents);
   }
@@ -148,17 +147,17 @@ std::optional<KernelSearch::Place> KernelSearch::next_neighbour() {
 
 /// The first unvisited point that differs in one parameter by one step.
 std::optional<KernelSearch::Place> KernelSearch::neighbour_of(const Place& place) {
-  for (const Parameter& parameter : spaces_[place.space].parameters) {
-    auto current = place.point.find(parameter.name);
-    if (current == place.point.end()) continue;
-    auto at = std::ranges::find(parameter.values, current->second);
-    if (at == parameter.values.end()) continue;  // the heuristic may stand outside the listed values
-    auto index = at - parameter.values.begin();
-    for (auto step : {1, -1}) {
-      auto other = index + step;
-      if (other < 0 || other >= static_cast<std::ptrdiff_t>(parameter.values.size())) continue;
+  const std::vector<Parameter>& parameters = spaces_[place.space].parameters;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::vector<std::int64_t>& values = parameters[i].values;
+    const auto at = std::ranges::find(values, place.point[i]);
+    if (at == values.end()) continue;  // the heuristic may stand outside the listed values
+    const auto index = at - values.begin();
+    for (const auto step : {1, -1}) {
+      const auto other = index + step;
+      if (other < 0 || other >= std::ssize(values)) continue;
       Place neighbour = place;
-      neighbour.point[parameter.name] = parameter.values[static_cast<std::size_t>(other)];
+      neighbour.point[i] = values[static_cast<std::size_t>(other)];
       if (!visited_.contains(neighbour)) return neighbour;
     }
   }

@@ -1,10 +1,13 @@
 #pragma once
 // Which candidate of a kernel to try next.
 
+#include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
+#include <queue>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,7 +45,21 @@ class KernelSearch {
     auto operator<=>(const Place&) const = default;
   };
 
+  /// A point of which only the number is kept: few of the ranked ones are ever taken.
+  template <typename Key>
+  struct Ranked {
+    Key key;
+    std::size_t space;    ///< of spaces_
+    std::int64_t number;  ///< when the values of all its parameters are counted through
+    auto operator<=>(const Ranked&) const = default;
+  };
+  /// The least key is on top; of equal ones, the point that comes first in the spaces.
+  template <typename Key>
+  using Ranking = std::priority_queue<Ranked<Key>, std::vector<Ranked<Key>>, std::greater<>>;
+
   void rank_points();
+  [[nodiscard]] bool has_ranked() const { return !costed_.empty() || !uncosted_.empty(); }
+  [[nodiscard]] Place next_ranked();
   [[nodiscard]] std::optional<Place> next_place();
   [[nodiscard]] std::optional<Place> next_neighbour();
   [[nodiscard]] std::optional<Place> neighbour_of(const Place& place);
@@ -51,7 +68,9 @@ class KernelSearch {
 
   std::vector<BoundSpace> spaces_;
   std::deque<Place> heuristics_;
-  std::deque<Place> ranked_;
+  Ranking<double> costed_;         ///< by estimated seconds
+  Ranking<std::string> uncosted_;  ///< of spaces without a cost model, in a fixed random order
+  std::int64_t ranked_taken_ = 0;
   int round_left_;            ///< ranked points before the next descent
   std::size_t descents_ = 1;  ///< how many of the best points are descended from
   std::set<Place> visited_;

@@ -177,7 +177,7 @@ std::optional<BoundSpace> find_space(const Kernel& kernel, const Machine& machin
 struct Choice {
   std::string space = "all";
   bool cold = false;
-  std::vector<Point> changed = {{}};  ///< of every point the parameters that are not the heuristic's
+  std::vector<NamedValues> changed = {{}};  ///< of every point the parameters that are not the heuristic's
 };
 
 Choice read_choice(const std::vector<std::string>& words) {
@@ -210,7 +210,7 @@ double (*peak_rate(const Machine& machine))() {
 }
 
 /// " name=value ..."
-std::string describe(const Point& changed) {
+std::string describe(const NamedValues& changed) {
   std::string text;
   for (const auto& [name, value] : changed) text += fmt::format(" {}={}", name, value);
   return text;
@@ -221,11 +221,9 @@ void measure(const Row& row, const Machine& machine, const Choice& choice) {
   const std::optional<BoundSpace> space = find_space(kernel, machine, choice.space);
   if (!space) return;
   std::vector<std::unique_ptr<bench::RunnableKernel>> runnable;
-  for (const Point& changed : choice.changed) {
-    Point point = space->heuristic;
-    for (const auto& [name, value] : changed) point[name] = value;
-    runnable.push_back(
-        std::make_unique<bench::RunnableKernel>(kernel, space->at(point), machine, choice.cold));
+  for (const NamedValues& changed : choice.changed) {
+    runnable.push_back(std::make_unique<bench::RunnableKernel>(kernel, space->at(point_with(*space, changed)),
+                                                               machine, choice.cold));
   }
   const auto timings = bench::time_kernels(runnable, 0.3, peak_rate(machine));
   for (std::size_t i = 0; i < runnable.size(); ++i) {

@@ -6,10 +6,9 @@
 
 namespace sylvite {
 
-std::int64_t get(const Point& point, const char* name) {
-  const auto found = point.find(name);
-  if (found == point.end()) throw InternalError("the point lacks '{}'", name);
-  return found->second;
+void require_values(const Point& point, std::size_t parameters) {
+  if (point.size() != parameters)
+    throw InternalError("the point has {} values for {} parameters", point.size(), parameters);
 }
 
 std::vector<std::int64_t> up_to(std::int64_t limit, const std::vector<std::int64_t>& wanted) {

@@ -1,5 +1,5 @@
 #pragma once
-// How a space is bound: its point is a struct inside and a map of names outside. Internal to schedules/.
+// How a space is bound: its point is a struct inside and a list of values outside. Internal to schedules/.
 
 #include <memory>
 #include <utility>
@@ -32,21 +32,22 @@ template <typename Numbers>
   };
 }
 
-/// A parameter's value at a point. Throws InternalError naming the parameter that the point lacks.
-[[nodiscard]] std::int64_t get(const Point& point, const char* name);
+/// Throws InternalError when a point has not one value for each parameter.
+void require_values(const Point& point, std::size_t parameters);
 
-/// Numbers that no range names keep their defaults. Throws as `get` does.
+/// Numbers that no range names keep their defaults. Throws as `require_values` does.
 template <typename Numbers>
 [[nodiscard]] Numbers numbers_at(const Point& point, const std::vector<Range<Numbers>>& ranges) {
+  require_values(point, ranges.size());
   Numbers numbers;
-  for (const Range<Numbers>& range : ranges) numbers.*range.number = get(point, range.name);
+  for (std::size_t i = 0; i < ranges.size(); ++i) numbers.*ranges[i].number = point[i];
   return numbers;
 }
 
 template <typename Numbers>
 [[nodiscard]] Point point_of(const Numbers& numbers, const std::vector<Range<Numbers>>& ranges) {
   Point point;
-  for (const Range<Numbers>& range : ranges) point[range.name] = numbers.*range.number;
+  for (const Range<Numbers>& range : ranges) point.push_back(numbers.*range.number);
   return point;
 }
 

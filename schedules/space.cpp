@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "schedules/cuda/spaces.h"
 #include "schedules/spaces/spaces.h"
 
@@ -56,6 +57,23 @@ bool costs_clearly_less(const BoundSpace& space, const BoundSpace& other, const 
 }
 
 }  // namespace
+
+NamedValues named_values(const BoundSpace& space, const Point& point) {
+  NamedValues named;
+  for (std::size_t i = 0; i < point.size(); ++i) named[space.parameters.at(i).name] = point[i];
+  return named;
+}
+
+Point point_with(const BoundSpace& space, const NamedValues& replaced) {
+  Point point = space.heuristic;
+  for (const auto& [name, value] : replaced) {
+    const auto parameter = std::ranges::find(space.parameters, name, &Parameter::name);
+    if (parameter == space.parameters.end())
+      throw UsageError("the space {} has no parameter '{}'", space.name, name);
+    point[static_cast<std::size_t>(parameter - space.parameters.begin())] = value;
+  }
+  return point;
+}
 
 Candidate reference_candidate(const Kernel& kernel, const Machine& machine) {
   return machine.gpu ? gpu_reference_space.bind(kernel, machine).space.at({}) : reference_candidate(kernel);

@@ -19,19 +19,28 @@ struct Parameter {
   std::string name;
   std::vector<std::int64_t> values;
 };
-using Point = std::map<std::string, std::int64_t>;  ///< a value for each parameter
+/// A value for each parameter of a space, in their order; it need not be one of those listed.
+using Point = std::vector<std::int64_t>;
+/// Values by the names of parameters: points as people read and write them.
+using NamedValues = std::map<std::string, std::int64_t>;
 
 /// A space for one kernel, over what was read of the kernel once. The kernel and the machine must outlive it.
 struct BoundSpace {
   std::string name;  ///< of the Space; spaces_for fills it in
   std::vector<Parameter> parameters;
   Point heuristic;  ///< the choice without measuring: good enough for default mode
-  /// Throws UnsupportedError for a point that makes no legal schedule, InternalError for one that lacks a
-  /// parameter.
+  /// Throws UnsupportedError for a point that makes no legal schedule, InternalError for one of another number
+  /// of values.
   std::function<Candidate(const Point&)> at;
-  /// Estimated run time in seconds at a point, for ranking only. Empty when there is no estimate.
+  /// Estimated run time in seconds at a point, for ranking only: asked for thousands of points, it allocates
+  /// nothing. Empty when there is no estimate.
   std::function<double(const Point&)> cost;
 };
+
+/// REQUIRES a point of the space.
+[[nodiscard]] NamedValues named_values(const BoundSpace& space, const Point& point);
+/// The heuristic point with some values replaced. Throws UsageError for a name that is no parameter's.
+[[nodiscard]] Point point_with(const BoundSpace& space, const NamedValues& replaced);
 
 /// What a space makes of a kernel.
 struct Binding {

@@ -2,49 +2,68 @@
 
 #include <gmock/gmock.h>
 
-#include <functional>
 #include <set>
 
 namespace sylvite {
 namespace {
 
-Candidate point_candidate(const std::string& space, const Point& point) {
-  Candidate candidate;
-  candidate.form.name = space;
-  candidate.form.parameters = point;
-  return candidate;
+/// The form has the space's name, and the point as its parameters.
+Candidate candidate_of(const std::string& space, const NamedValues& point) {
+  return {{space, point}, {}};
 }
 
-std::function<Candidate(const Point&)> candidates_of(const std::string& space) {
-  return [space](const Point& point) { return point_candidate(space, point); };
+/// A space of such candidates; the parameters' first values are the heuristic's.
+BoundSpace space_of(const std::string& name, const std::vector<Parameter>& parameters) {
+  BoundSpace space;
+  space.name = name;
+  space.parameters = parameters;
+  for (const Parameter& parameter : parameters) space.heuristic.push_back(parameter.values.front());
+  space.at = [named = space](const Point& point) {
+    return candidate_of(named.name, named_values(named, point));
+  };
+  return space;
 }
-const std::vector<Parameter> grid = {{"a", {1, 2, 4, 8, 16}}, {"b", {0, 1}}};
-const Point grid_heuristic = {{"a", 4}, {"b", 0}};
+
+const std::vector<Parameter> grid = {{"a", {4, 1, 2, 8, 16}}, {"b", {0, 1}}};
 double cost(const Point& point) {
-  return static_cast<double>(point.at("a")) + 0.5 * static_cast<double>(point.at("b"));
+  return static_cast<double>(point.at(0)) + 0.5 * static_cast<double>(point.at(1));
 }
 
-const BoundSpace costed{"costed", grid, grid_heuristic, candidates_of("costed"), cost};
-const BoundSpace plain{"plain", grid, grid_heuristic, candidates_of("plain"), {}};
+BoundSpace costed_space() {
+  BoundSpace space = space_of("costed", grid);
+  space.cost = cost;
+  return space;
+}
+const BoundSpace costed = costed_space();
+const BoundSpace plain = space_of("plain", grid);
 
 /// Millions of points.
 BoundSpace vast_space() {
-  BoundSpace space;
-  space.name = "vast";
-  space.at = candidates_of("plain");
-  for (int i = 0; i < 12; ++i) space.parameters.push_back({"p" + std::to_string(i), {0, 1, 2, 3, 4, 5}});
-  for (const Parameter& parameter : space.parameters) space.heuristic[parameter.name] = 0;
-  return space;
+  std::vector<Parameter> parameters;
+  for (int i = 0; i < 12; ++i) parameters.push_back({"p" + std::to_string(i), {0, 1, 2, 3, 4, 5}});
+  return space_of("vast", parameters);
 }
 
 TEST(KernelSearch, HeuristicsThenBestByCost) {
   KernelSearch search({costed, plain});
   auto proposals = search.propose(5);
   ASSERT_EQ(proposals.size(), 5);
-  EXPECT_EQ(proposals[0], point_candidate("costed", {{"a", 4}, {"b", 0}}));
-  EXPECT_EQ(proposals[1], point_candidate("plain", {{"a", 4}, {"b", 0}}));
-  EXPECT_EQ(proposals[2], point_candidate("costed", {{"a", 1}, {"b", 0}}));
-  EXPECT_EQ(proposals[3], point_candidate("costed", {{"a", 1}, {"b", 1}}));
+  EXPECT_EQ(proposals[0], candidate_of("costed", {{"a", 4}, {"b", 0}}));
+  EXPECT_EQ(proposals[1], candidate_of("plain", {{"a", 4}, {"b", 0}}));
+  EXPECT_EQ(proposals[2], candidate_of("costed", {{"a", 1}, {"b", 0}}));
+  EXPECT_EQ(proposals[3], candidate_of("costed", {{"a", 1}, {"b", 1}}));
+}
+
+/// After the heuristics one in five, the fourth. The second five have one less: a heuristic, which was taken.
+TEST(KernelSearch, TakesTurnsWithSpacesWithoutCosts) {
+  KernelSearch search({costed, plain});
+  std::string turns;
+  for (const Candidate& candidate : search.propose(14)) turns += candidate.form.name.front();
+  EXPECT_EQ(turns,
+            "cp"
+            "cccp"
+            "cccp"
+            "cccp");
 }
 
 TEST(KernelSearch, VisitsEveryPointOnce) {

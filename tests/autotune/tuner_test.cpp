@@ -27,11 +27,11 @@ BoundSpace fake_space() {
   const std::vector<std::int64_t> values = {0, 1, 2, 3, 4, 5, 6, 7};
   return {.name = "fake",
           .parameters = {{"a", values}, {"b", values}},
-          .heuristic = {{"a", 0}, {"b", 0}},
+          .heuristic = {0, 0},
           .at =
               [](const Point& point) {
-                if (point.at("a") == 7) throw UnsupportedError("a of {} is too large", point.at("a"));
-                return fake_candidate(point.at("a"), point.at("b"));
+                if (point.at(0) == 7) throw UnsupportedError("a of {} is too large", point.at(0));
+                return fake_candidate(point.at(0), point.at(1));
               },
           .cost = {}};
 }

@@ -113,7 +113,7 @@ Candidate random_candidate(const Kernel& kernel, const Machine& machine, std::mt
     const BoundSpace& space = spaces[random() % spaces.size()];
     Point point;
     for (const Parameter& parameter : space.parameters)
-      point[parameter.name] = parameter.values[random() % parameter.values.size()];
+      point.push_back(parameter.values[random() % parameter.values.size()]);
     try {
       return space.at(point);
     } catch (const UnsupportedError&) {

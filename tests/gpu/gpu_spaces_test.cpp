@@ -7,6 +7,7 @@
 #include "runtime/kernel_runner.h"
 #include "schedules/compile.h"
 #include "tests/gpu/gpu_test.h"
+#include "tests/support/bound_space.h"
 #include "tests/support/gpu_cases.h"
 #include "tests/support/run_kernel.h"
 

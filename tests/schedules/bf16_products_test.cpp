@@ -69,12 +69,9 @@ TEST_P(Bf16Products, AgreeWithF32) {
   if (!machine.bf16_products) GTEST_SKIP() << "the processor has no products of bf16";
   const BoundSpace space = spaces_for(kernel, machine).front();
   ASSERT_EQ(space.name, GetParam().space);
-  const Point heuristic = space.heuristic;
-  std::vector<Point> points = {heuristic};
-  for (const Parameter& parameter : space.parameters) {
-    points.push_back(heuristic);
-    points.back()[parameter.name] = parameter.values.back();
-  }
+  std::vector<Point> points = {space.heuristic};
+  for (const Parameter& parameter : space.parameters)
+    points.push_back(point_with(space, {{parameter.name, parameter.values.back()}}));
   EXPECT_GT(expect_as_in_f32(GetParam().text, space, points), 0U);
 }
 INSTANTIATE_TEST_SUITE_P(All, Bf16Products, testing::ValuesIn(cases));

@@ -155,10 +155,8 @@ inline bool has_avx2() {
 
 /// The heuristic point with some numbers replaced.
 inline Point point_with(const Space& space, const Kernel& kernel, const Machine& machine,
-                        const Point& replaced) {
-  Point point = bound(space, kernel, machine).heuristic;
-  for (const auto& [name, value] : replaced) point[name] = value;
-  return point;
+                        const NamedValues& replaced) {
+  return sylvite::point_with(bound(space, kernel, machine), replaced);
 }
 
 inline const Space& space_named(const std::string& name) {

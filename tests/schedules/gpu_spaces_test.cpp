@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "schedules/compile.h"
+#include "tests/support/bound_space.h"
 #include "tests/support/gpu_cases.h"
 #include "tests/support/run_kernel.h"
 

@@ -15,6 +15,13 @@ inline BoundSpace bound(const Space& space, const Kernel& kernel, const Machine&
   return std::move(binding.space);
 }
 
+/// Of every parameter the last value.
+inline Point far_point(const BoundSpace& space) {
+  Point point;
+  for (const Parameter& parameter : space.parameters) point.push_back(parameter.values.back());
+  return point;
+}
+
 inline Candidate heuristic_candidate(const Space& space, const Kernel& kernel, const Machine& machine) {
   const BoundSpace taken = bound(space, kernel, machine);
   return taken.at(taken.heuristic);

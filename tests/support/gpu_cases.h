@@ -21,13 +21,6 @@ inline Gpu sample_gpu() {
   return {"NVIDIA H200", 90, 13000, 132, 227 << 10, 50 << 20};
 }
 
-/// The space's heuristic point with every parameter moved to another of its values.
-inline Point far_point(const BoundSpace& space) {
-  Point point = space.heuristic;
-  for (const Parameter& parameter : space.parameters) point[parameter.name] = parameter.values.back();
-  return point;
-}
-
 inline const GpuCase gpu_cases[] = {
     {"gpu_elements",
      R"(graph g(%a: f32[3,5,7], %b: f32[3,5,7]) { %v: f32[3,5,7] = add(%a, %b)  %r: f32[3,5,7] = relu(%v) return %r })"},

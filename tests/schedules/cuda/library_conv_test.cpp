@@ -69,7 +69,7 @@ TEST(LibraryConv, LibrariesAreAskedForAndNamed) {
   Machine machine = machine_with_cudnn();
   const Kernel kernel = conv_kernel({});
   EXPECT_EQ(cudnn_space.bind(kernel, machine).refusal, "");
-  const Candidate candidate = bound(cudnn_space, kernel, machine).at({{"engine", 3}});
+  const Candidate candidate = bound(cudnn_space, kernel, machine).at({3});
   EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
   const CudaTemplate call = cuda_template_of(kernel, candidate).value();
   ASSERT_TRUE(call.launch.library);
@@ -100,7 +100,7 @@ TEST(LibraryConv, FloatsAskForTf32) {
   EXPECT_THAT(cudnn_space.bind(kernel, machine).refusal, HasSubstr("TF32"));
   machine.tf32 = true;
   EXPECT_EQ(cudnn_space.bind(kernel, machine).refusal, "");
-  EXPECT_TRUE(multiplies_in_tf32(kernel, bound(cudnn_space, kernel, machine).at({{"engine", 0}})));
+  EXPECT_TRUE(multiplies_in_tf32(kernel, bound(cudnn_space, kernel, machine).at({0})));
 }
 
 TEST(LibraryConv, FiltersArePackedTapByTap) {

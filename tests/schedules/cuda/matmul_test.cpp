@@ -139,7 +139,7 @@ TEST(CudaMatmul, FloatsAskForTf32) {
   machine.tf32 = true;
   EXPECT_THAT(cuda_matmul_space.bind(matmul_kernel(spec), machine).refusal,
               AnyOf(IsEmpty(), HasSubstr("NVRTC")));
-  const Candidate candidate = bound(cuda_matmul_space, matmul_kernel(spec), machine).at({{"choice", 0}});
+  const Candidate candidate = bound(cuda_matmul_space, matmul_kernel(spec), machine).at({0});
   EXPECT_TRUE(multiplies_in_tf32(matmul_kernel(spec), candidate));
   EXPECT_FALSE(multiplies_in_tf32(matmul_kernel(layer("bias")), candidate));
 }
@@ -151,7 +151,7 @@ TEST(CudaMatmul, LibrariesAreAskedForAndNamed) {
   machine.gpu->cublaslt = 130100;
   EXPECT_EQ(cublaslt_space.bind(kernel, machine).refusal, "");
   EXPECT_THAT(cublaslt_space.bind(matmul_kernel(layer("gelu")), machine).refusal, HasSubstr("epilogue"));
-  const Candidate candidate = bound(cublaslt_space, kernel, machine).at({{"algorithm", 3}});
+  const Candidate candidate = bound(cublaslt_space, kernel, machine).at({3});
   EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
   const CudaTemplate product = cuda_template_of(kernel, candidate).value();
   ASSERT_TRUE(product.launch.library);

@@ -226,8 +226,7 @@ TEST_F(AmxTiles, MakeTheProductsOfTheirSpaces) {
       std::vector<Point> points = {heuristic};
       for (const Parameter& parameter : space->parameters) {
         if (threads > 1) continue;
-        points.push_back(heuristic);
-        points.back()[parameter.name] = parameter.values.back();
+        points.push_back(point_with(*space, {{parameter.name, parameter.values.back()}}));
       }
       for (const Point& point : points) {
         try {

@@ -17,7 +17,7 @@ const char* const dense =
     "graph g(%a: f32[16,32], %w: f32[32,64]) { %v: f32[16,64] = matmul(%a, %w) return %v }";
 
 /// Halide's own text of the lowered candidate.
-std::string lowered(const Kernel& kernel, const std::string& space_name, const Point& replaced) {
+std::string lowered(const Kernel& kernel, const std::string& space_name, const NamedValues& replaced) {
   const Machine machine = test::test_machine(1);
   const Space& space = test::space_named(space_name);
   const Candidate candidate =
@@ -33,7 +33,7 @@ std::string lowered(const Kernel& kernel, const std::string& space_name, const P
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-std::string lowered(const Point& replaced) {
+std::string lowered(const NamedValues& replaced) {
   return lowered(kernel_of(dense), "matmul_panels", replaced);
 }
 

@@ -22,9 +22,9 @@
 namespace sylvite {
 namespace {
 
-std::string text_of(const Point& point) {
+std::string text_of(const NamedValues& values) {
   std::string text;
-  for (const auto& [name, value] : point) text += fmt::format(" {}={}", name, value);
+  for (const auto& [name, value] : values) text += fmt::format(" {}={}", name, value);
   return text + "\n";
 }
 
@@ -36,10 +36,10 @@ std::vector<NamedPoint> points_of(const std::vector<Parameter>& parameters, cons
   for (const char* name : {"heuristic", "odd", "even", "middle", "last"})
     points.emplace_back(name, heuristic);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const auto& [name, values] = parameters[i];
-    points[i % 2 == 1 ? 1 : 2].second[name] = values.back();
-    points[3].second[name] = values.at(values.size() / 2);
-    points[4].second[name] = values.back();
+    const std::vector<std::int64_t>& values = parameters[i].values;
+    points[i % 2 == 1 ? 1 : 2].second[i] = values.back();
+    points[3].second[i] = values.at(values.size() / 2);
+    points[4].second[i] = values.back();
   }
   return points;
 }
@@ -66,7 +66,7 @@ std::string describe(const Space& space, const Kernel& kernel, const Machine& ma
       text += fmt::format("-- {}: as {}\n", name, same->second);
       continue;
     }
-    text += fmt::format("-- {}:{}", name, text_of(point));
+    text += fmt::format("-- {}:{}", name, text_of(named_values(taken, point)));
     if (taken.cost) text += fmt::format("estimated {:.4g} us\n", 1e6 * taken.cost(point));
     text += candidate_text(taken, point);
   }

@@ -80,7 +80,7 @@ TEST(AttentionRows, EveryPointAgrees) {
   const Space& space = space_named("attention_rows");
   for (const int threads : {1, 2}) {
     const Machine machine = test_machine(threads);
-    for (const Point& replaced : std::vector<Point>{
+    for (const NamedValues& replaced : std::vector<NamedValues>{
              {{"rows", 4}, {"row_tiles", 4}, {"key_panels", 3}, {"keys_once", 1}},
              {{"rows", 12}, {"row_tiles", 1}, {"key_panels", 1}, {"value_panels", 1}, {"keys_once", 0}},
              {{"rows", 1}, {"row_tiles", 16}, {"value_panels", 3}, {"pack_values", 1}}}) {
@@ -97,12 +97,13 @@ TEST(AttentionRows, TilesOfEightLanesFillTheRegisters) {
     const auto [machine, target] = test::avx2_machine(threads);
     for (const std::int64_t rows : {21, 64}) {
       const Kernel kernel = attention_kernel({.rows = rows, .positions = 37, .depth = 8, .columns = 40});
-      const Point point = bound(space, kernel, machine).heuristic;
+      const BoundSpace taken = bound(space, kernel, machine);
+      const NamedValues point = named_values(taken, taken.heuristic);
       EXPECT_GE(point.at("rows"), 5);
       EXPECT_EQ(point.at("key_panels"), 1);
       EXPECT_EQ(point.at("value_panels"), 1);
       EXPECT_EQ(point.at("pack_values"), rows == 64);
-      if (test::has_avx2()) expect_agrees(kernel, bound(space, kernel, machine).at(point), 1e-5, target);
+      if (test::has_avx2()) expect_agrees(kernel, taken.at(taken.heuristic), 1e-5, target);
     }
   }
 }

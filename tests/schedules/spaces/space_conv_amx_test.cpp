@@ -57,14 +57,11 @@ const ConvCase computed_cases[] = {
 
 /// The heuristic point, and for each parameter the points that differ from it there alone.
 std::vector<Point> points_of(const BoundSpace& space) {
-  const Point heuristic = space.heuristic;
-  std::vector<Point> points = {heuristic};
+  std::vector<Point> points = {space.heuristic};
   for (const Parameter& parameter : space.parameters) {
     for (const std::int64_t value : parameter.values) {
-      points.push_back(heuristic);
-      points.back()[parameter.name] = value;
-      points.push_back(points.back());
-      points.back()["flat"] = 0;
+      points.push_back(point_with(space, {{parameter.name, value}}));
+      points.push_back(point_with(space, {{parameter.name, value}, {"flat", 0}}));
     }
   }
   return points;
@@ -94,10 +91,8 @@ TEST(ConvAmx, CopiesTheLinesOfATask) {
          {cases[0], cases[2], cases[5], cases[6], cases[7], computed_cases[0], computed_cases[1]}) {
       const Kernel kernel = kernel_of(one.text);
       const BoundSpace space = spaces_for(kernel, machine).front();
-      Point point = space.heuristic;
-      for (const auto& [name, value] :
-           Point{{"copy_source", 2}, {"lines", 2}, {"line_tiles", 2}, {"blocks", 1}, {"flat", 0}})
-        point[name] = value;
+      const Point point = point_with(
+          space, {{"copy_source", 2}, {"lines", 2}, {"line_tiles", 2}, {"blocks", 1}, {"flat", 0}});
       EXPECT_EQ(expect_as_in_f32(one.text, space, {point}), 1U);
     }
   }
@@ -141,14 +136,10 @@ TEST(ConvAmx, TakesAllImagesInABlock) {
     if (!machine.amx) GTEST_SKIP() << "the processor has no AMX, or the system does not let programs use it";
     machine.l2_bytes = 64 << 10;
     const BoundSpace space = spaces_for(kernel, machine).front();
-    Point point = space.heuristic;
     std::vector<Point> points;
     for (const auto& [flat, half] : {std::pair(1, 1), {0, 0}, {0, 1}}) {
-      point["flat"] = flat;
-      point["half"] = half;
-      point["lines_outer"] = 0;
-      points.push_back(point);
-      const std::string schedule = space.at(point).schedule.to_string();
+      points.push_back(point_with(space, {{"flat", flat}, {"half", half}, {"lines_outer", 0}}));
+      const std::string schedule = space.at(points.back()).schedule.to_string();
       EXPECT_THAT(schedule, testing::ContainsRegex("d4, (b|task1)")) << schedule;
     }
     EXPECT_EQ(expect_as_in_f32(text, space, points), points.size());

@@ -112,11 +112,12 @@ TEST(ConvRows, EightLanes) {
 TEST(ConvRows, EveryPointAgrees) {
   const Kernel kernel = rows_kernel({.x = {1, 16, 15, 17}, .channels = 56, .stride = 2});
   const Space& space = space_named("conv_rows");
-  for (const Point& replaced : std::vector<Point>{{{"pixels", 4}, {"row_pixels", 10}, {"blocks", 2}},
-                                                  {{"lines", 3}, {"row_pixels", 13}, {"blocks", 2}},
-                                                  {{"lines", 1}, {"blocks", 1}, {"row_pixels", 7}},
-                                                  {{"lines", 5}, {"blocks", 3}, {"row_pixels", 4}},
-                                                  {{"copy_source", 1}}}) {
+  for (const NamedValues& replaced :
+       std::vector<NamedValues>{{{"pixels", 4}, {"row_pixels", 10}, {"blocks", 2}},
+                                {{"lines", 3}, {"row_pixels", 13}, {"blocks", 2}},
+                                {{"lines", 1}, {"blocks", 1}, {"row_pixels", 7}},
+                                {{"lines", 5}, {"blocks", 3}, {"row_pixels", 4}},
+                                {{"copy_source", 1}}}) {
     const Machine machine = test_machine(2);
     expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
   }

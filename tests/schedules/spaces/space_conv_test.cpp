@@ -95,13 +95,13 @@ TEST(ConvBlocked, EveryPointAgrees) {
   const Kernel kernel =
       conv_kernel({.x = {1, 32, 9, 13}, .out_channels = 56, .window = 3, .pad = 1, .residual = true});
   const Space& space = space_named("conv_blocked");
-  for (const Point& replaced :
-       std::vector<Point>{{{"pixels", 13}, {"blocks", 2}},
-                          {{"pixels", 7}, {"blocks", 3}, {"line_tiles", 2}},
-                          {{"pixels", 3}, {"lines", 4}, {"blocks", 1}, {"lines_outer", 1}},
-                          {{"pixels", 4}, {"copy_source", 0}, {"unroll_channels", 4}},
-                          {{"pixels", 5}, {"blocks", 3}, {"stream_ahead", 1}},
-                          {{"blocks", 2}, {"lines_outer", 1}, {"unroll_channels", 2}, {"stream_ahead", 2}}}) {
+  for (const NamedValues& replaced : std::vector<NamedValues>{
+           {{"pixels", 13}, {"blocks", 2}},
+           {{"pixels", 7}, {"blocks", 3}, {"line_tiles", 2}},
+           {{"pixels", 3}, {"lines", 4}, {"blocks", 1}, {"lines_outer", 1}},
+           {{"pixels", 4}, {"copy_source", 0}, {"unroll_channels", 4}},
+           {{"pixels", 5}, {"blocks", 3}, {"stream_ahead", 1}},
+           {{"blocks", 2}, {"lines_outer", 1}, {"unroll_channels", 2}, {"stream_ahead", 2}}}) {
     for (const int threads : {1, 2}) {
       const Machine machine = test_machine(threads);
       expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
@@ -137,7 +137,8 @@ TEST(ConvBlocked, TilesOfEightLanesFillTheRegisters) {
   for (const std::int64_t width : {7, 14, 28, 56}) {
     const Kernel kernel =
         conv_kernel({.x = {1, 64, width, width}, .out_channels = 64, .window = 1, .block = 8});
-    const Point point = bound(space, kernel, machine).heuristic;
+    const BoundSpace taken = bound(space, kernel, machine);
+    const NamedValues point = named_values(taken, taken.heuristic);
     const std::int64_t sums = point.at("pixels") * point.at("lines") * point.at("blocks");
     EXPECT_GE(sums, 10) << width;
     EXPECT_LE(sums, 14) << width;
@@ -152,7 +153,8 @@ TEST(ConvBlocked, TilesOfEightLanesReadALargeSourceForSeveralBlocks) {
   for (const std::int64_t width : {13, 28}) {
     const Kernel kernel =
         conv_kernel({.x = {1, 512, width, width}, .out_channels = 128, .window = 1, .block = 8});
-    EXPECT_GE(bound(space, kernel, machine).heuristic.at("blocks"), 2) << width;
+    const BoundSpace taken = bound(space, kernel, machine);
+    EXPECT_GE(named_values(taken, taken.heuristic).at("blocks"), 2) << width;
   }
 }
 
@@ -194,10 +196,10 @@ TEST(DepthwiseBlocked, EveryPointAgrees) {
   const Kernel kernel = conv_kernel(
       {.x = {1, 40, 9, 15}, .out_channels = 40, .window = 3, .pad = 1, .depthwise = true, .residual = true});
   const Space& space = space_named("depthwise_blocked");
-  for (const Point& replaced :
-       std::vector<Point>{{{"pixels", 7}, {"copy_source", 1}},
-                          {{"pixels", 4}, {"lines", 2}, {"copy_source", 0}, {"line_tiles", 1}},
-                          {{"pixels", 1}, {"lines_outer", 1}, {"line_tiles", 3}}}) {
+  for (const NamedValues& replaced :
+       std::vector<NamedValues>{{{"pixels", 7}, {"copy_source", 1}},
+                                {{"pixels", 4}, {"lines", 2}, {"copy_source", 0}, {"line_tiles", 1}},
+                                {{"pixels", 1}, {"lines_outer", 1}, {"line_tiles", 3}}}) {
     const Machine machine = test_machine(2);
     expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
   }

@@ -84,14 +84,14 @@ TEST(MatmulPanels, EveryPointAgrees) {
   const Space& space = space_named("matmul_panels");
   for (const int threads : {1, 2}) {
     const Machine machine = test_machine(threads);
-    for (const Point& replaced :
-         std::vector<Point>{{{"rows", 14}, {"panels", 1}},
-                            {{"rows", 1}, {"panels", 4}},
-                            {{"rows", 5}, {"panels", 3}, {"row_tiles", 2}, {"unroll_k", 4}},
-                            {{"rows", 4}, {"panel_groups", 2}, {"rows_outer", 1}},
-                            {{"rows", 4}, {"panels", 3}, {"unroll_k", 2}, {"stream_ahead", 2}},
-                            {{"rows", 8}, {"row_tiles", 1}, {"stream_ahead", 1}},
-                            {{"copy_a", 1}, {"rows_outer", 0}, {"row_tiles", 1}}}) {
+    for (const NamedValues& replaced :
+         std::vector<NamedValues>{{{"rows", 14}, {"panels", 1}},
+                                  {{"rows", 1}, {"panels", 4}},
+                                  {{"rows", 5}, {"panels", 3}, {"row_tiles", 2}, {"unroll_k", 4}},
+                                  {{"rows", 4}, {"panel_groups", 2}, {"rows_outer", 1}},
+                                  {{"rows", 4}, {"panels", 3}, {"unroll_k", 2}, {"stream_ahead", 2}},
+                                  {{"rows", 8}, {"row_tiles", 1}, {"stream_ahead", 1}},
+                                  {{"copy_a", 1}, {"rows_outer", 0}, {"row_tiles", 1}}}) {
       expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
     }
   }
@@ -102,11 +102,11 @@ TEST(MatmulPanels, SlicesAgree) {
   const Kernel kernel = dense_kernel({2, 13, 512}, 512, 75);
   for (const int threads : {1, 2}) {
     const Machine machine = test_machine(threads);
-    for (const Point& replaced :
-         std::vector<Point>{{{"rows", 4}, {"panels", 1}, {"slab", 256}, {"row_tiles", 4}},
-                            {{"rows", 5}, {"panels", 3}, {"slab", 128}, {"row_tiles", 1}, {"unroll_k", 4}},
-                            {{"rows", 6}, {"panels", 2}, {"slab", 256}, {"stream_ahead", 1}},
-                            {{"rows", 6}, {"panel_groups", 2}, {"rows_outer", 1}, {"slab", 128}}}) {
+    for (const NamedValues& replaced : std::vector<NamedValues>{
+             {{"rows", 4}, {"panels", 1}, {"slab", 256}, {"row_tiles", 4}},
+             {{"rows", 5}, {"panels", 3}, {"slab", 128}, {"row_tiles", 1}, {"unroll_k", 4}},
+             {{"rows", 6}, {"panels", 2}, {"slab", 256}, {"stream_ahead", 1}},
+             {{"rows", 6}, {"panel_groups", 2}, {"rows_outer", 1}, {"slab", 128}}}) {
       expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
     }
   }
@@ -120,7 +120,9 @@ TEST(MatmulPanels, AVX2SlicesWhatTheL1DoesNotHold) {
   const test::NarrowMachine narrow = test::avx2_machine(2);
   const Machine& machine = narrow.machine;
   const auto slab = [&](std::int64_t m, std::int64_t k) {
-    return bound(space, dense_kernel({m, k}, k, 96), machine).heuristic.at("slab");
+    const Kernel kernel = dense_kernel({m, k}, k, 96);
+    const BoundSpace taken = bound(space, kernel, machine);
+    return named_values(taken, taken.heuristic).at("slab");
   };
   EXPECT_EQ(slab(128, 768), 256);
   EXPECT_EQ(slab(128, 960), 192);
@@ -191,9 +193,9 @@ TEST(MatmulSpaces, HeuristicComesFirstInEveryParameter) {
   const Kernel kernel = dense_kernel({1, 128, 64}, 64, 96);
   const Machine machine = test_machine(2);
   const Space& space = space_named("matmul_panels");
-  const Point point = bound(space, kernel, machine).heuristic;
-  for (const Parameter& parameter : bound(space, kernel, machine).parameters)
-    EXPECT_EQ(parameter.values.front(), point.at(parameter.name)) << parameter.name;
+  const BoundSpace taken = bound(space, kernel, machine);
+  for (std::size_t i = 0; i < taken.parameters.size(); ++i)
+    EXPECT_EQ(taken.parameters[i].values.front(), taken.heuristic.at(i)) << taken.parameters[i].name;
 }
 
 TEST(MatmulSpaces, CostPrefersTilesThatFillTheRegisters) {

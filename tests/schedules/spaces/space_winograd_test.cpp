@@ -58,17 +58,18 @@ Kernel winograd_kernel(const WinogradCase& c) {
 }
 
 /// Both tiles, the transformed input made per task and ahead, one thread and two.
-void expect_winograd(const WinogradCase& c, const Point& replaced = {}) {
+void expect_winograd(const WinogradCase& c, const NamedValues& replaced = {}) {
   const Kernel kernel = winograd_kernel(c);
   const Space& space = space_named("conv_winograd");
   for (const std::int64_t tile : {2, 4}) {
     for (const int threads : {1, 2}) {
       const Machine machine = test_machine(threads);
       ASSERT_EQ(space.bind(kernel, machine).refusal, "");
-      Point point = point_with(space, kernel, machine, replaced);
-      point["tile"] = tile;
-      point["input_first"] = threads == 2 ? 1 : tile / 4;
-      expect_agrees(kernel, bound(space, kernel, machine).at(point), tolerance);
+      NamedValues values = replaced;
+      values["tile"] = tile;
+      values["input_first"] = threads == 2 ? 1 : tile / 4;
+      expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, values)),
+                    tolerance);
     }
   }
 }
@@ -117,9 +118,10 @@ TEST(ConvWinograd, EveryParameterMoved) {
   const Space& space = space_named("conv_winograd");
   const Machine machine = test_machine(2);
   for (const Parameter& parameter : bound(space, kernel, machine).parameters) {
-    Point point = point_with(space, kernel, machine, {{"columns", 3}, {"lines", 2}, {"blocks", 2}});
-    point[parameter.name] = parameter.values.back();
-    expect_agrees(kernel, bound(space, kernel, machine).at(point), tolerance);
+    NamedValues values = {{"columns", 3}, {"lines", 2}, {"blocks", 2}};
+    values[parameter.name] = parameter.values.back();
+    expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, values)),
+                  tolerance);
   }
 }
 

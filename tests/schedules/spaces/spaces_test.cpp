@@ -1,6 +1,7 @@
 #include <ostream>
 #include <set>
 
+#include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
 namespace sylvite {
@@ -148,13 +149,6 @@ const SpaceCase parallel_cases[] = {
      R"(graph g(%a: i32[3,37,19], %b: i32[19,50]) { %v: i32[3,37,50] = matmul(%a, %b) return %v })"},
 };
 
-/// The space's heuristic point with every parameter moved to another of its values.
-Point another_point(const BoundSpace& space) {
-  Point point = space.heuristic;
-  for (const Parameter& parameter : space.parameters) point[parameter.name] = parameter.values.back();
-  return point;
-}
-
 class Spaces : public testing::TestWithParam<SpaceCase> {};
 
 TEST_P(Spaces, AgreeWithTheInterpreter) {
@@ -164,7 +158,7 @@ TEST_P(Spaces, AgreeWithTheInterpreter) {
   EXPECT_EQ(spaces.front().name, GetParam().space) << kernel.text;
   std::set<std::string> seen;
   for (const BoundSpace& space : spaces) {
-    for (const Point& point : {space.heuristic, another_point(space)}) {
+    for (const Point& point : {space.heuristic, far_point(space)}) {
       const Candidate candidate = space.at(point);
       if (!seen.insert(candidate.to_string()).second) continue;
       EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
@@ -178,6 +172,24 @@ INSTANTIATE_TEST_SUITE_P(Schedules, Spaces, testing::ValuesIn(cases));
 
 INSTANTIATE_TEST_SUITE_P(Fallback, Spaces, testing::ValuesIn(fallback_cases));
 INSTANTIATE_TEST_SUITE_P(Parallel, Spaces, testing::ValuesIn(parallel_cases));
+
+TEST(Points, AreWrittenByNames) {
+  const BoundSpace space{"tiled", {{"rows", {4, 8}}, {"panels", {2, 1}}}, {4, 2}, {}, {}};
+  const Point point = point_with(space, {{"panels", 3}});
+  EXPECT_EQ(point, (Point{4, 3}));
+  EXPECT_EQ(named_values(space, point), (NamedValues{{"rows", 4}, {"panels", 3}}));
+  EXPECT_THROW((void)point_with(space, {{"colums", 3}}), UsageError);
+}
+
+TEST(Points, HaveAValueForEachParameter) {
+  const Kernel kernel = kernel_of("graph g(%a: f32[9,40]) { %v: f32[9,40] = exp(%a) return %v }");
+  const Machine machine = detect_machine(1);
+  const BoundSpace space = spaces_for(kernel, machine).front();
+  Point point = space.heuristic;
+  point.pop_back();
+  EXPECT_THROW((void)space.at(point), InternalError);
+  EXPECT_THROW((void)space.cost(point), InternalError);
+}
 
 // What a convolution reads has the digits of bf16, also where it is computed on the way.
 TEST(SpaceTable, ConvolutionsReadWhatWouldBeStored) {
@@ -203,7 +215,7 @@ TEST(ContractionSpace, TailsOfTilesAndTasksGoTogether) {
   machine.vector_floats = 16;
   for (const BoundSpace& space : spaces_for(kernel, machine)) {
     if (space.name != "contraction") continue;
-    check_candidate(kernel, space.at({{"vectors", 4}, {"rows", 6}, {"tasks", 4}}));
+    check_candidate(kernel, space.at(point_with(space, {{"vectors", 4}, {"rows", 6}, {"tasks", 4}})));
     return;
   }
   FAIL() << "the space does not take the kernel";
