@@ -80,9 +80,9 @@ std::string TuningKey::to_string() const {
 TuningKey tuning_key(const Machine& machine, const std::string& precision) {
   std::string versions = fmt::format("halide {}.{}.{}, templates {}", HALIDE_VERSION_MAJOR,
                                      HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH, template_version);
-  if (machine.gpu && machine.gpu->cublaslt != 0)
-    versions += fmt::format(", cuBLASLt {}", machine.gpu->cublaslt);
-  if (machine.gpu && machine.gpu->cudnn != 0) versions += fmt::format(", cuDNN {}", machine.gpu->cudnn);
+  const GpuTools& tools = machine.gpu_tools;
+  if (tools.cublaslt != 0) versions += fmt::format(", cuBLASLt {}", tools.cublaslt);
+  if (tools.cudnn != 0) versions += fmt::format(", cuDNN {}", tools.cudnn);
   const std::string arithmetic = machine.winograd ? precision : precision + " without Winograd";
   return {machine.target, machine.description(), machine.threads, versions, arithmetic};
 }

@@ -39,26 +39,19 @@ std::string path_or_cached(const std::string& given, const std::string& name) {
   return folder.path.empty() ? "" : folder.path + "/" + name;
 }
 
-/// What schedules are told of the device. Throws UnsupportedError without one.
-Gpu detect_gpu(const CompileConfig& config) {
-  const cuda::DeviceProperties& properties = cuda::Device::get().properties();
-  Gpu gpu = {.name = properties.name,
-             .capability = properties.capability,
-             .driver = properties.driver,
-             .multiprocessors = properties.multiprocessors,
-             .shared_bytes = properties.shared_bytes,
-             .l2_bytes = properties.l2_bytes,
-             .missing_compiler = cuda::missing_nvrtc()};
-  if (config.schedules_cublaslt) gpu.cublaslt = cuda::cublaslt_version();
-  if (config.schedules_cudnn) gpu.cudnn = cuda::cudnn_version();
-  return gpu;
+GpuTools find_gpu_tools(const CompileConfig& config) {
+  GpuTools tools;
+  if (config.schedules_cublaslt) tools.cublaslt = cuda::cublaslt_version();
+  if (config.schedules_cudnn) tools.cudnn = cuda::cudnn_version();
+  tools.missing_compiler = cuda::missing_nvrtc();
+  return tools;
 }
 
 Machine find_machine(const CompileConfig& config) {
   Machine machine = detect_machine(cores_or(config.threads));
   machine.winograd = config.schedules_winograd == AutoOff::automatic;
   if (config.device != DeviceKind::cuda) return machine;
-  machine = with_gpu(machine, detect_gpu(config));
+  machine = with_gpu(machine, cuda::Device::get().card(), find_gpu_tools(config));
   machine.tf32 = config.precision == Precision::tf32;
   return machine;
 }

@@ -64,18 +64,19 @@ std::string Machine::description() const {
   return gpu ? fmt::format("{}, driver {}", gpu->name, gpu->driver) : cpu_name;
 }
 
-Machine with_gpu(Machine machine, const Gpu& gpu) {
+Machine with_gpu(Machine machine, const Card& card, const GpuTools& tools) {
   constexpr int least_capability = 80;
-  if (gpu.capability < least_capability) {
-    throw UnsupportedError("{} has compute capability {}.{}; at least 8.0 is needed", gpu.name,
-                           gpu.capability / 10, gpu.capability % 10);
+  if (card.capability < least_capability) {
+    throw UnsupportedError("{} has compute capability {}.{}; at least 8.0 is needed", card.name,
+                           card.capability / 10, card.capability % 10);
   }
   machine.target = Halide::Target(machine.target)
                        .with_feature(Halide::Target::CUDA)
                        .with_feature(Halide::Target::CUDACapability80)
                        .to_string();
   machine.threads = 1;
-  machine.gpu = gpu;
+  machine.gpu = card;
+  machine.gpu_tools = tools;
   return machine;
 }
 

@@ -5,19 +5,15 @@
 #include <optional>
 #include <string>
 
+#include "schedules/card.h"
+
 namespace sylvite {
 
-/// A GPU that kernels run on, as its driver describes it.
-struct Gpu {
-  std::string name;     ///< e.g. NVIDIA H200
-  int capability = 80;  ///< 10 * major + minor
-  int driver = 0;       ///< CUDA version of the driver, e.g. 13000
-  int multiprocessors = 1;
-  std::int64_t shared_bytes = 48 << 10;  ///< shared memory of one block, at most
-  std::int64_t l2_bytes = 1 << 20;
-  std::int64_t cublaslt = 0;          ///< version of cuBLASLt if it may be used; knob schedules.cublaslt
-  std::int64_t cudnn = 0;             ///< the same of cuDNN, e.g. 91900; knob schedules.cudnn
-  std::string missing_compiler = {};  ///< why CUDA C++ cannot be compiled for it; empty if it can
+/// What kernels of a GPU may be made with, beside its driver.
+struct GpuTools {
+  std::int64_t cublaslt = 0;     ///< version of cuBLASLt if it may be used; knob schedules.cublaslt
+  std::int64_t cudnn = 0;        ///< the same of cuDNN, e.g. 91900; knob schedules.cudnn
+  std::string missing_compiler;  ///< why CUDA C++ cannot be compiled; empty if it can
 };
 
 /// The machine a schedule is made for. Read once by detect_machine; part of the tuning key.
@@ -33,13 +29,14 @@ struct Machine {
   std::int64_t l1_bytes = 32 << 10;
   std::int64_t l2_bytes = 1 << 20;
   std::string cpu_name;
-  std::optional<Gpu> gpu;  ///< where kernels run; absent: on the CPU
+  std::optional<Card> gpu;  ///< where kernels run; absent: on the CPU
+  GpuTools gpu_tools;       ///< nothing without a GPU
 
   [[nodiscard]] std::string description() const;  ///< of what runs the kernels: part of the tuning key
 };
 [[nodiscard]] Machine detect_machine(int threads);  ///< the CPU
 /// The same host with kernels on the GPU. Throws UnsupportedError for a GPU older than capability 8.0.
-[[nodiscard]] Machine with_gpu(Machine machine, const Gpu& gpu);
+[[nodiscard]] Machine with_gpu(Machine machine, const Card& card, const GpuTools& tools = {});
 /// Whether kernels of a Machine::target run on a GPU.
 [[nodiscard]] bool is_gpu_target(const std::string& target);
 

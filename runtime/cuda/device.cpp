@@ -12,21 +12,18 @@ int attribute(DeviceNumber device, DeviceAttribute wanted) {
   return value;
 }
 
-DeviceProperties properties_of(DeviceNumber device) {
-  DeviceProperties properties;
+Card read_card(DeviceNumber device) {
+  Card card;
   std::array<char, 128> name{};
   driver().device_name(name.data(), static_cast<int>(name.size() - 1), device);
-  properties.name = name.data();
-  properties.capability = 10 * attribute(device, DeviceAttribute::capability_major) +
-                          attribute(device, DeviceAttribute::capability_minor);
-  driver().driver_version(&properties.driver);
-  properties.multiprocessors = attribute(device, DeviceAttribute::multiprocessors);
-  properties.shared_bytes = attribute(device, DeviceAttribute::shared_bytes_per_block);
-  properties.l2_bytes = attribute(device, DeviceAttribute::l2_bytes);
-  std::size_t bytes = 0;
-  driver().device_total_memory(&bytes, device);
-  properties.memory_bytes = static_cast<std::int64_t>(bytes);
-  return properties;
+  card.name = name.data();
+  card.capability = 10 * attribute(device, DeviceAttribute::capability_major) +
+                    attribute(device, DeviceAttribute::capability_minor);
+  driver().driver_version(&card.driver);
+  card.multiprocessors = attribute(device, DeviceAttribute::multiprocessors);
+  card.shared_bytes = attribute(device, DeviceAttribute::shared_bytes_per_block);
+  card.l2_bytes = attribute(device, DeviceAttribute::l2_bytes);
+  return card;
 }
 
 }  // namespace
@@ -37,7 +34,7 @@ Device::Device() {
   if (count == 0) throw UnsupportedError("the CUDA driver shows no device");
   DeviceNumber device = 0;
   driver().device_get(&device, 0);
-  properties_ = properties_of(device);
+  card_ = read_card(device);
   driver().primary_context_retain(&context_, device);  // kept: modules and memory may live until the very end
   make_current();
 }

@@ -11,20 +11,10 @@
 #include <vector>
 
 #include "runtime/cuda/driver.h"
+#include "schedules/card.h"
 #include "schedules/cuda/launch_spec.h"
 
 namespace sylvite::cuda {
-
-/// What a schedule may want to know, and what names the device in a tuning key.
-struct DeviceProperties {
-  std::string name;    ///< e.g. "NVIDIA H200"
-  int capability = 0;  ///< 10 * major + minor: 90 for Hopper
-  int driver = 0;      ///< CUDA version of the driver, e.g. 13000
-  int multiprocessors = 0;
-  std::int64_t shared_bytes = 0;  ///< of one block, at most
-  std::int64_t l2_bytes = 0;
-  std::int64_t memory_bytes = 0;
-};
 
 /// The first device that the driver shows (CUDA_VISIBLE_DEVICES chooses), with its primary context. Thread
 /// safe.
@@ -33,14 +23,14 @@ class Device {
   /// Opened once per process. Throws UnsupportedError when there is no driver or no device.
   [[nodiscard]] static const Device& get();
 
-  [[nodiscard]] const DeviceProperties& properties() const { return properties_; }
+  [[nodiscard]] const Card& card() const { return card_; }
   /// Every thread that makes calls does this first; costs less than a microsecond.
   void make_current() const { driver().context_set_current(context_); }
 
  private:
   Device();
   ContextHandle context_ = nullptr;
-  DeviceProperties properties_;
+  Card card_;
 };
 
 /// A handle that is destroyed by one driver function.

@@ -107,7 +107,6 @@ struct Driver {
   Call<DeviceNumber*, int> device_get{library, "cuDeviceGet"};
   Call<char*, int, DeviceNumber> device_name{library, "cuDeviceGetName"};
   Call<int*, DeviceAttribute, DeviceNumber> device_attribute{library, "cuDeviceGetAttribute"};
-  Call<std::size_t*, DeviceNumber> device_total_memory{library, "cuDeviceTotalMem_v2"};
   Call<ContextHandle*, DeviceNumber> primary_context_retain{library, "cuDevicePrimaryCtxRetain"};
   Call<ContextHandle> context_set_current{library, "cuCtxSetCurrent"};
 

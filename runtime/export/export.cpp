@@ -106,7 +106,7 @@ Sources cuda_sources(Built& built, ExportedModel& model, const WeightsFile& weig
                      std::vector<std::string> architectures, std::vector<std::string>& warnings) {
   const DeviceNotes notes = built.program.device_notes();
   if (architectures.empty())
-    architectures.push_back(fmt::format("sm_{}", cuda::Device::get().properties().capability));
+    architectures.push_back(fmt::format("sm_{}", cuda::Device::get().card().capability));
   const std::vector<std::vector<CudaCode>> codes = device_codes(notes, architectures, warnings);
   Sources sources;
   sources.tables = identified(

@@ -144,7 +144,7 @@ CudaTensorMap map_of(const CudaAttentionProblem& problem, const CudaAttentionPro
 }
 
 std::string refuse_f32_choice(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
-                              const CudaCard& card) {
+                              const Card& card) {
   if (choice.whole_keys || choice.consumers != 1 || choice.stages != 2 || choice.block % 8 != 0)
     return "f32 goes through two stages of blocks of a multiple of 8 keys, with one warpgroup";
   const int held = choice.block / 2 + width_of(problem) + registers_beside;
@@ -204,7 +204,7 @@ std::string CudaAttentionChoice::to_string() const {
 }
 
 std::string refuse_cuda_attention(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
-                                  const CudaCard& card) {
+                                  const Card& card) {
   if (is_f32(problem)) return refuse_f32_choice(problem, choice, card);
   if (choice.whole_keys) {
     if (choice.block < problem.keys || choice.block % 16 != 0 || choice.block > most_whole_keys)
@@ -223,7 +223,7 @@ std::string refuse_cuda_attention(const CudaAttentionProblem& problem, const Cud
 }
 
 CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
-                                 const CudaCard& card) {
+                                 const Card& card) {
   if (const std::string refusal = refuse_cuda_attention(problem, choice, card); !refusal.empty())
     throw UnsupportedError("attention {} cannot be made: {}", choice.to_string(), refusal);
   if (is_f32(problem)) return make_f32(problem, choice);
@@ -244,7 +244,7 @@ CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const Cuda
 }
 
 std::vector<CudaAttentionChoice> cuda_attention_choices(const CudaAttentionProblem& problem,
-                                                        const CudaCard& card) {
+                                                        const Card& card) {
   std::vector<CudaAttentionChoice> choices;
   if (is_f32(problem)) choices = f32_choices(problem);
   const int all_keys = static_cast<int>(std::min<std::int64_t>((problem.keys + 15) / 16 * 16, 4096));

@@ -7,6 +7,7 @@
 
 #include "lowering/algorithms/problems.h"
 #include "lowering/algorithms/strided_view.h"
+#include "schedules/card.h"
 #include "schedules/cuda/template.h"
 
 namespace sylvite {
@@ -49,12 +50,12 @@ struct CudaAttentionChoice {
 
 /// Why the choice cannot be made for the problem; empty when it can.
 [[nodiscard]] std::string refuse_cuda_attention(const CudaAttentionProblem& problem,
-                                                const CudaAttentionChoice& choice, const CudaCard& card);
+                                                const CudaAttentionChoice& choice, const Card& card);
 /// REQUIRES refuse_cuda_attention empty.
 [[nodiscard]] CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem,
-                                               const CudaAttentionChoice& choice, const CudaCard& card);
+                                               const CudaAttentionChoice& choice, const Card& card);
 /// Choices worth racing, the best guess first.
 [[nodiscard]] std::vector<CudaAttentionChoice> cuda_attention_choices(const CudaAttentionProblem& problem,
-                                                                      const CudaCard& card);
+                                                                      const Card& card);
 
 }  // namespace sylvite

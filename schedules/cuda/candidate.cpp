@@ -66,7 +66,7 @@ bool multiplies_in_tf32(const Kernel& kernel, const Candidate& candidate) {
 std::string refuse_cuda_template(const Machine& machine) {
   if (!machine.gpu || machine.gpu->capability != hopper)
     return "it is for Hopper's tensor cores (capability 9.0)";
-  return machine.gpu->missing_compiler;
+  return machine.gpu_tools.missing_compiler;
 }
 
 std::string refuse_tf32(DType element, const Machine& machine) {
@@ -74,11 +74,11 @@ std::string refuse_tf32(DType element, const Machine& machine) {
   return "its operands are f32, which tensor cores would round to TF32: precision = tf32 allows that";
 }
 
-CudaCard card_of(const Machine& machine) {
-  return {machine.gpu->multiprocessors, machine.gpu->shared_bytes};
-}
-CudaCard card_of(const Form& form) {
-  return {static_cast<int>(form.at("multiprocessors")), form.at("shared_bytes")};
+Card card_of(const Form& form) {
+  Card card;
+  card.multiprocessors = static_cast<int>(form.at("multiprocessors"));
+  card.shared_bytes = form.at("shared_bytes");
+  return card;
 }
 
 }  // namespace sylvite

@@ -26,6 +26,6 @@ void pack_for_cuda_conv(const Kernel& kernel, std::vector<Packing>& packings);
 
 /// Choices worth racing, the best guess first.
 [[nodiscard]] std::vector<CudaMatmulChoice> cuda_conv_choices(const CudaMatmulProblem& problem,
-                                                              const CudaCard& card);
+                                                              const Card& card);
 
 }  // namespace sylvite

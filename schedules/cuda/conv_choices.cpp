@@ -29,7 +29,7 @@ std::int64_t depth_steps(const CudaMatmulProblem& problem) {
 
 /// Clocks of a multiprocessor for all waves of tiles. The numbers were fitted to 250 kernels of ResNet-50 on
 /// an H200: the first choice is within 2 % of the best, all kernels taken together.
-double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const CudaCard& card) {
+double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
   constexpr double load_bytes = 70;   // per clock, from the L2 cache
   constexpr double store_bytes = 11;  // per clock, to memory
   constexpr double start = 3200;      // launch, first loads, last stores
@@ -93,7 +93,7 @@ std::vector<CudaMatmulChoice> varied(const std::vector<CudaMatmulChoice>& sorted
 
 }  // namespace
 
-std::vector<CudaMatmulChoice> cuda_conv_choices(const CudaMatmulProblem& problem, const CudaCard& card) {
+std::vector<CudaMatmulChoice> cuda_conv_choices(const CudaMatmulProblem& problem, const Card& card) {
   const auto refuses = [&](const CudaMatmulChoice& choice) {
     return !refuse_cuda_matmul(problem, choice, card).empty();
   };

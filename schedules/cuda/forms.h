@@ -34,9 +34,8 @@ inline constexpr const char* cudnn_form = "cudnn";
 /// Why tensor cores may not multiply elements of the type; empty when they may.
 [[nodiscard]] std::string refuse_tf32(DType element, const Machine& machine);
 
-/// The card, as a template wants to know it, and as a form keeps it: parameters multiprocessors,
-/// shared_bytes.
-[[nodiscard]] CudaCard card_of(const Machine& machine);
-[[nodiscard]] CudaCard card_of(const Form& form);
+/// What a form keeps of the card that it is for, as parameters of these names: multiprocessors and
+/// shared_bytes. A launch and its text depend on nothing else of a card.
+[[nodiscard]] Card card_of(const Form& form);
 
 }  // namespace sylvite

@@ -186,7 +186,7 @@ std::string source_text(const std::string& name, const CudaMatmulProblem& proble
 }
 
 /// A grid that stays: each cluster of blocks takes one tile after another. A split takes all at once.
-LaunchShape shape_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const CudaCard& card) {
+LaunchShape shape_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
   const MatmulSides sides = sides_of(problem, choice.swapped);
   const auto clusters_along = [](std::int64_t extent, int tile) { return (extent + tile - 1) / tile; };
   const std::int64_t tiles = clusters_along(sides.x_extent, choice.tile_x * choice.cluster_x) *
@@ -212,7 +212,7 @@ std::string CudaMatmulChoice::to_string() const {
 }
 
 std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                               const CudaCard& card) {
+                               const Card& card) {
   const MatmulSides sides = sides_of(problem, choice.swapped);
   const int unit_x = choice.ping_pong ? 64 : 128;
   if (choice.tile_x % unit_x != 0 || choice.tile_y % 8 != 0 || choice.tile_y > 256 || choice.tile_x > 256)
@@ -235,12 +235,12 @@ std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmu
 }
 
 bool cuda_matmul_boxes_residual(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                                const CudaCard& card) {
+                                const Card& card) {
   return plan_of(problem, choice, card).residual;
 }
 
 CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                              const CudaCard& card) {
+                              const Card& card) {
   if (const std::string refusal = refuse_cuda_matmul(problem, choice, card); !refusal.empty())
     throw UnsupportedError("matmul {} cannot be made: {}", choice.to_string(), refusal);
   const SharedMemoryPlan plan = plan_of(problem, choice, card);

@@ -10,6 +10,7 @@
 #include "lowering/algorithms/problems.h"
 #include "lowering/plan/kernel.h"
 #include "lowering/plan/packing.h"
+#include "schedules/card.h"
 #include "schedules/cuda/template.h"
 
 namespace sylvite {
@@ -61,15 +62,15 @@ struct CudaMatmulChoice {
 
 /// Why the choice cannot be made for the problem; empty when it can.
 [[nodiscard]] std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                                             const CudaCard& card);
+                                             const Card& card);
 /// True when an operand of the epilogue that lies as the result does comes in boxes, not element by element.
 [[nodiscard]] bool cuda_matmul_boxes_residual(const CudaMatmulProblem& problem,
-                                              const CudaMatmulChoice& choice, const CudaCard& card);
+                                              const CudaMatmulChoice& choice, const Card& card);
 /// REQUIRES refuse_cuda_matmul empty.
 [[nodiscard]] CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                                            const CudaCard& card);
+                                            const Card& card);
 /// Choices worth racing, the best guess first.
 [[nodiscard]] std::vector<CudaMatmulChoice> cuda_matmul_choices(const CudaMatmulProblem& problem,
-                                                                const CudaCard& card);
+                                                                const Card& card);
 
 }  // namespace sylvite

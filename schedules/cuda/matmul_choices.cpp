@@ -37,7 +37,7 @@ double share_of(const CudaMatmulChoice& choice) {
 /// Time in units of a multiply-add of a multiprocessor: waves of tiles, and the epilogues that nothing hides.
 /// Fitted to 450 kernels of eleven products on an H200, of which the first choices are within 2 % of the
 /// best: what a last wave leaves idle is not all lost, since the others then run at a higher clock.
-double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const CudaCard& card) {
+double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
   constexpr double epilogue_depth = 105;  // as long as this much depth of the tile
   constexpr double not_lost = 0.4;        // of what a wave leaves idle
   const std::int64_t x = choice.swapped ? problem.n : problem.m, y = choice.swapped ? problem.m : problem.n;
@@ -107,7 +107,7 @@ std::vector<CudaMatmulChoice> all_choices(const CudaMatmulProblem& problem) {
 
 }  // namespace
 
-std::vector<CudaMatmulChoice> cuda_matmul_choices(const CudaMatmulProblem& problem, const CudaCard& card) {
+std::vector<CudaMatmulChoice> cuda_matmul_choices(const CudaMatmulProblem& problem, const Card& card) {
   // A tensor that is added comes in boxes where n is the side of 64s: there tiles are cut along m, as a
   // convolution's.
   CudaMatmulChoice swapped;

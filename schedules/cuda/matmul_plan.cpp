@@ -24,8 +24,8 @@ bool lies_as_result(const CudaMatmulProblem& problem, const PointwiseOperand& op
   return is_as_wide && operand.strides == Dims{batch, problem.n, 1};
 }
 
-SharedMemoryPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                           const CudaCard& card, int chunk, bool residual) {
+SharedMemoryPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card,
+                           int chunk, bool residual) {
   SharedMemoryPlan plan;
   plan.chunk = chunk;
   const int own_y = choice.tile_y / choice.split;
@@ -127,8 +127,7 @@ std::vector<EpilogueTerm> terms_of(const CudaMatmulProblem& problem, const CudaM
   return terms;
 }
 
-SharedMemoryPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                         const CudaCard& card) {
+SharedMemoryPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
   SharedMemoryPlan best;
   for (const int chunk : chunks_of(problem, choice)) {
     SharedMemoryPlan plan = plan_with(problem, choice, card, chunk, true);

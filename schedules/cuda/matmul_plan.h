@@ -53,6 +53,6 @@ struct SharedMemoryPlan {
 /// Wide chunks of results, unless narrow ones leave room for a stage that counts. A residual comes in boxes
 /// when that leaves enough stages.
 [[nodiscard]] SharedMemoryPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                                       const CudaCard& card);
+                                       const Card& card);
 
 }  // namespace sylvite

@@ -7,7 +7,7 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaAttentionChoice& choice, const CudaCard& card) {
+Form form_of(const CudaAttentionChoice& choice, const Card& card) {
   return {cuda_attention_form,
           {{"whole_keys", choice.whole_keys},
            {"consumers", choice.consumers},
@@ -28,7 +28,7 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
   const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
-  const CudaCard card = card_of(machine);
+  const Card& card = *machine.gpu;
   std::vector<CudaAttentionChoice> choices = cuda_attention_choices(reading.problem, card);
   if (choices.empty()) return {"no block fits"};
   return bind_choices(std::move(choices),

@@ -12,7 +12,7 @@ namespace sylvite {
 namespace {
 
 Binding bind(const Kernel& kernel, const Machine& machine) {
-  if (!machine.gpu || machine.gpu->cublaslt == 0) return {"schedules.cublaslt is off"};
+  if (!machine.gpu || machine.gpu_tools.cublaslt == 0) return {"schedules.cublaslt is off"};
   const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   if (!reading.problem.simple_epilogue) return {"cuBLASLt has no such epilogue"};

@@ -12,7 +12,7 @@ namespace sylvite {
 namespace {
 
 Binding bind(const Kernel& kernel, const Machine& machine) {
-  if (!machine.gpu || machine.gpu->cudnn == 0) return {"schedules.cudnn is off"};
+  if (!machine.gpu || machine.gpu_tools.cudnn == 0) return {"schedules.cudnn is off"};
   const Reading<LibraryConvProblem> reading = read_library_conv(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   if (std::string refusal = refuse_tf32(reading.problem.element, machine); !refusal.empty()) return {refusal};

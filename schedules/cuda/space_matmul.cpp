@@ -11,12 +11,12 @@ namespace {
 struct Use {
   const char* form;
   Reading<CudaMatmulProblem> (*read)(const Kernel&);
-  std::vector<CudaMatmulChoice> (*choices)(const CudaMatmulProblem&, const CudaCard&);
+  std::vector<CudaMatmulChoice> (*choices)(const CudaMatmulProblem&, const Card&);
 };
 constexpr Use matmul_use = {cuda_matmul_form, read_cuda_matmul, cuda_matmul_choices};
 constexpr Use conv_use = {cuda_conv_form, read_cuda_conv, cuda_conv_choices};
 
-Form form_of(const char* name, const CudaMatmulChoice& choice, const CudaCard& card) {
+Form form_of(const char* name, const CudaMatmulChoice& choice, const Card& card) {
   return {name,
           {{"tile_x", choice.tile_x},
            {"tile_y", choice.tile_y},
@@ -50,7 +50,7 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   const Reading<CudaMatmulProblem> reading = use.read(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   if (std::string refusal = refuse_tf32(reading.problem.element, machine); !refusal.empty()) return {refusal};
-  const CudaCard card = card_of(machine);
+  const Card& card = *machine.gpu;
   std::vector<CudaMatmulChoice> choices = use.choices(reading.problem, card);
   if (choices.empty()) return {"no tile fits"};
   return bind_choices(std::move(choices),

@@ -1,7 +1,6 @@
 #pragma once
 // What a template in CUDA C++ makes of a kernel and a choice of numbers.
 
-#include <cstdint>
 #include <string>
 
 #include "schedules/cuda/launch_spec.h"
@@ -17,12 +16,6 @@ struct CudaSource {
 struct CudaTemplate {
   CudaSource source;  ///< without a text where `launch` is a library's
   LaunchSpec launch;
-};
-
-/// The card as a template wants to know it.
-struct CudaCard {
-  int multiprocessors = 132;
-  std::int64_t shared_bytes = 232448;  ///< of one block
 };
 
 }  // namespace sylvite

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "tests/autotune/sample_kernels.h"
 #include "tests/autotune/temporary_folder.h"
+#include "tests/support/sample_card.h"
 
 namespace sylvite {
 namespace {
@@ -368,6 +369,18 @@ TEST(Database, KillInTheMiddleOfWritesKeepsCommits) {
     EXPECT_GE(database.trial_count(), before);
   }
   EXPECT_GT(Database(path).trial_count(), 0);
+}
+
+/// Stored winners are found by this text.
+TEST(TuningKey, NamesTheCardAndItsLibraries) {
+  Machine host;
+  host.target = "x86-64-linux-avx";
+  const TuningKey card_alone = tuning_key(with_gpu(host, sample_card()), "bf16");
+  EXPECT_EQ(card_alone.machine, "NVIDIA H200, driver 13000");
+  EXPECT_EQ(card_alone.target, "x86-64-linux-avx-cuda-cuda_capability_80");
+  const GpuTools tools{130100, 91900, ""};
+  const TuningKey with_libraries = tuning_key(with_gpu(host, sample_card(), tools), "bf16");
+  EXPECT_EQ(with_libraries.versions, card_alone.versions + ", cuBLASLt 130100, cuDNN 91900");
 }
 
 }  // namespace

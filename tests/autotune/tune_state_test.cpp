@@ -13,7 +13,7 @@ std::vector<Candidate> proposals(DType dtype) {
   MatmulSpec spec;
   spec.element = spec.out = dtype;
   const Kernel kernel = matmul_kernel(spec);
-  const Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  const Machine machine = with_gpu(detect_machine(1), sample_card());
   Evaluator evaluator;
   evaluator.spaces = [](const Kernel& k, const Machine& m) { return spaces_for(k, m); };
   evaluator.reference = [&](const Kernel& k) { return reference_candidate(k, machine); };

@@ -5,6 +5,7 @@
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/support/attention_kernels.h"
+#include "tests/support/sample_card.h"
 
 // Every variant of the attention template against the reference interpreter, over extents that end inside a
 // block; the grid is small, so that blocks take several tiles in turn, and each runs three times in a row.
@@ -25,7 +26,7 @@ void check(const AttentionSpec& spec, std::size_t most = 100) {
   ASSERT_EQ(reading.refusal, "") << kernel.text;
   const std::vector<Tensor> inputs = normal_inputs(kernel, 7);
   const Tensor reference = interpret(kernel.body, inputs).at(0);
-  const CudaCard card{3, 232448};
+  const Card card = small_card(3);
   std::vector<CudaAttentionChoice> choices = cuda_attention_choices(reading.problem, card);
   choices.resize(std::min(most, choices.size()));
   for (const CudaAttentionChoice& choice : choices) {

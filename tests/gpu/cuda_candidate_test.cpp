@@ -51,7 +51,7 @@ int run_layer(DType dtype, const std::string& precision, double most_error) {
 
 TEST_F(gpu_cuda_candidates, run_with_a_model) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
-  if (cuda::Device::get().properties().capability != 90) GTEST_SKIP() << "for Hopper";
+  if (cuda::Device::get().card().capability != 90) GTEST_SKIP() << "for Hopper";
   EXPECT_GE(run_layer(DType::bf16, "f32", 2e-2), 3);
   EXPECT_GE(run_layer(DType::f32, "tf32", 4e-2), 3);
   EXPECT_EQ(run_layer(DType::f32, "f32", 1e-5), 1);  // attention, whose products stay f32

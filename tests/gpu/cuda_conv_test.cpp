@@ -1,6 +1,7 @@
 #include "schedules/cuda/conv.h"
 #include "tests/gpu/conv_case.h"
 #include "tests/gpu/gpu_test.h"
+#include "tests/support/sample_card.h"
 
 // Convolutions by the template of products against the reference interpreter. Extents are odd, so that tiles
 // reach over every border and pixels of one tile lie in several lines and images; the grid is small.
@@ -9,8 +10,6 @@ namespace sylvite {
 namespace {
 
 using gpu_cuda_conv = GpuTest;
-
-const CudaCard small_card{4, 232448};
 
 CudaMatmulChoice tile(int channels, int pixels, bool ping_pong, int split = 1) {
   CudaMatmulChoice choice;
@@ -37,9 +36,9 @@ void check(const ConvSpec& spec, const std::vector<CudaMatmulChoice>& choices = 
   const Reading<CudaMatmulProblem> reading = read_cuda_conv(one.kernel);
   ASSERT_EQ(reading.refusal, "") << one.kernel.text;
   for (const CudaMatmulChoice& choice : choices) {
-    if (!refuse_cuda_matmul(reading.problem, choice, small_card).empty()) continue;
+    if (!refuse_cuda_matmul(reading.problem, choice, small_card()).empty()) continue;
     SCOPED_TRACE(choice.to_string() + " of\n" + one.kernel.text);
-    const CudaTemplate text = make_cuda_matmul(reading.problem, choice, small_card);
+    const CudaTemplate text = make_cuda_matmul(reading.problem, choice, small_card());
     EXPECT_LT(error_of(run_template(text, one.kernel, one.inputs), one.reference), one.tolerance);
   }
 }
@@ -126,7 +125,8 @@ TEST_F(gpu_cuda_conv, repeated_runs_agree) {
   spec.epilogue = "residual";
   const Kernel kernel = conv_kernel(spec);
   std::vector<Tensor> inputs = normal_inputs(kernel, 3);
-  const CudaTemplate text = make_cuda_matmul(read_cuda_conv(kernel).problem, tile(64, 64, true), small_card);
+  const CudaTemplate text =
+      make_cuda_matmul(read_cuda_conv(kernel).problem, tile(64, 64, true), small_card());
   const Tensor once = run_template(text, kernel, inputs);
   EXPECT_EQ(error_of(run_template(text, kernel, inputs, 20), once), 0);
 }
@@ -139,7 +139,7 @@ TEST_F(gpu_cuda_conv, first_guesses_agree_with_the_interpreter) {
     spec.filters = 256;
     spec.lines = spec.columns = 14;
     const Kernel kernel = conv_kernel(spec);
-    check(spec, cuda_conv_choices(read_cuda_conv(kernel).problem, {}));
+    check(spec, cuda_conv_choices(read_cuda_conv(kernel).problem, sample_card()));
   }
 }
 

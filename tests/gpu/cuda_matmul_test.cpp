@@ -10,6 +10,7 @@
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/support/matmul_kernels.h"
+#include "tests/support/sample_card.h"
 
 // Every variant of the matmul template, and cuBLASLt, against the reference interpreter. Extents are odd, so
 // that tiles reach over every border, and the grid is small, so that blocks take several tiles in turn.
@@ -18,8 +19,6 @@ namespace sylvite {
 namespace {
 
 using gpu_cuda_matmul = GpuTest;
-
-const CudaCard small_card{4, 232448};
 
 /// f32: both operands are rounded to TF32, by 2^-12 / sqrt(3) of a number on average.
 double tolerance_of(const MatmulSpec& spec) {
@@ -35,7 +34,7 @@ void check(const MatmulSpec& spec, const std::vector<CudaMatmulChoice>& choices)
   const Tensor reference = interpret(kernel.body, inputs).at(0);
   for (const CudaMatmulChoice& choice : choices) {
     SCOPED_TRACE(choice.to_string() + " of\n" + kernel.text);
-    const CudaTemplate text = make_cuda_matmul(reading.problem, choice, small_card);
+    const CudaTemplate text = make_cuda_matmul(reading.problem, choice, small_card());
     EXPECT_LT(error_of(run_template(text, kernel, inputs), reference), tolerance_of(spec));
   }
 }
@@ -201,7 +200,7 @@ TEST_F(gpu_cuda_matmul, dependent_launches_see_their_predecessors) {
   for (const bool programmatic : {false, true}) {
     CudaMatmulChoice choice = tile(64, 64, true);
     choice.programmatic = programmatic;
-    const CudaTemplate text = make_cuda_matmul(problem, choice, {});
+    const CudaTemplate text = make_cuda_matmul(problem, choice, sample_card());
     cuda::TemplateKernel compiled(cuda::compile_cuda(text));
     OnDevice device(kernel, normal_inputs(kernel, 7));
     std::vector<cuda::DevicePointer> forth = device.addresses();
@@ -229,7 +228,7 @@ TEST_F(gpu_cuda_matmul, special_floats_survive_rounding) {
   a.set_double(5 * depth + 1, std::numeric_limits<double>::quiet_NaN());
   const Tensor reference = interpret(kernel.body, inputs).at(0);
   const CudaTemplate text =
-      make_cuda_matmul(reading.problem, cuda_matmul_choices(reading.problem, {})[0], small_card);
+      make_cuda_matmul(reading.problem, cuda_matmul_choices(reading.problem, sample_card())[0], small_card());
   const Tensor result = run_template(text, kernel, inputs);
   const std::int64_t columns = result.dims().back();
   for (std::int64_t i = 0; i < 8 * columns; ++i) {

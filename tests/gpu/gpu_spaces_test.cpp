@@ -33,7 +33,7 @@ class gpu_spaces : public GpuTest, public testing::WithParamInterface<GpuCase> {
 
 TEST_P(gpu_spaces, agree_with_the_interpreter) {
   const Kernel kernel = kernel_of(GetParam().text);
-  const Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  const Machine machine = with_gpu(detect_machine(1), sample_card());
   std::vector<Tensor> inputs = random_inputs(kernel);
   std::vector<Tensor> expected = interpret(kernel.body, inputs);
   store_as_typed(kernel, inputs, expected);
@@ -59,7 +59,7 @@ TEST_P(gpu_spaces, agree_with_the_interpreter) {
 
 TEST_F(GpuTest, exp_treats_special_values_as_ieee_says) {
   const Kernel kernel = kernel_of("graph g(%a: f32[16]) { %v: f32[16] = exp(%a) return %v }");
-  const Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  const Machine machine = with_gpu(detect_machine(1), sample_card());
   Tensor input(DType::f32, {16});
   const double infinity = std::numeric_limits<double>::infinity();
   const double values[] = {infinity, -infinity, std::nan(""), 0, 88.7, 89, -87, -104,

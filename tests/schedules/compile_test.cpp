@@ -38,7 +38,7 @@ TEST(Compile, NeedsNoTemporaryFolder) {
 TEST(Compile, KeepsTheLaunchOfATemplateBesideItsCode) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
   const Kernel kernel = kernel_of(exponentials);
-  const Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  const Machine machine = with_gpu(detect_machine(1), sample_card());
   const Candidate candidate = heuristic_candidate(cuda_pointwise_space, kernel, machine);
   const CudaObject object = parse_cuda_object(compile_to_object(kernel, candidate, machine.target));
   EXPECT_EQ(object.launch, cuda_template_of(kernel, candidate)->launch);

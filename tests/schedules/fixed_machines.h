@@ -5,6 +5,7 @@
 #include <string>
 
 #include "schedules/machine.h"
+#include "tests/support/sample_card.h"
 
 namespace sylvite {
 
@@ -27,11 +28,11 @@ inline Machine fixed_machine(const std::string& name) {
   machine.l1_bytes = 48 << 10;
   machine.l2_bytes = 2 << 20;
   if (name == "amx") return machine;
-  machine = with_gpu(machine, {"NVIDIA H200", 90, 13000, 132, 227 << 10, 50 << 20});
+  machine = with_gpu(machine, sample_card());
   if (name == "h200") return machine;
   machine.tf32 = true;
-  machine.gpu->cublaslt = 130100;
-  machine.gpu->cudnn = 91900;
+  machine.gpu_tools.cublaslt = 130100;
+  machine.gpu_tools.cudnn = 91900;
   if (name == "h200_libraries") return machine;
   throw std::logic_error("no machine " + name);
 }

@@ -17,7 +17,7 @@ class GpuSpaces : public testing::TestWithParam<GpuCase> {};
 
 TEST_P(GpuSpaces, Compile) {
   const Kernel kernel = kernel_of(GetParam().text);
-  const Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  const Machine machine = with_gpu(detect_machine(1), sample_card());
   const std::vector<BoundSpace> spaces = spaces_for(kernel, machine);
   // Templates come first where there is a compiler for them.
   const auto first = std::ranges::find_if(
@@ -41,11 +41,11 @@ INSTANTIATE_TEST_SUITE_P(Schedules, GpuSpaces, testing::ValuesIn(gpu_cases));
 
 TEST(GpuMachine, IsPartOfTheKey) {
   const Machine cpu = detect_machine(2);
-  const Machine machine = with_gpu(cpu, sample_gpu());
+  const Machine machine = with_gpu(cpu, sample_card());
   EXPECT_TRUE(is_gpu_target(machine.target));
   EXPECT_FALSE(is_gpu_target(cpu.target));
   EXPECT_EQ(machine.description(), "NVIDIA H200, driver 13000");
-  Gpu old = sample_gpu();
+  Card old = sample_card();
   old.capability = 75;
   EXPECT_THROW((void)with_gpu(cpu, old), UnsupportedError);
 }

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "schedules/space.h"
+#include "tests/support/sample_card.h"
 
 namespace sylvite {
 
@@ -14,11 +15,6 @@ struct GpuCase {
 /// Names the case in test lists.
 inline void PrintTo(const GpuCase& one, std::ostream* out) {
   *out << one.space;
-}
-
-/// The GPU that schedules are made for where there is none.
-inline Gpu sample_gpu() {
-  return {"NVIDIA H200", 90, 13000, 132, 227 << 10, 50 << 20};
 }
 
 inline const GpuCase gpu_cases[] = {

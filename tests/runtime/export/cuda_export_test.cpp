@@ -51,7 +51,7 @@ Program sample_program(const Machine& machine) {
 
 class CudaExport : public testing::Test {
  protected:
-  Machine machine_ = with_gpu(detect_machine(1), sample_gpu());
+  Machine machine_ = with_gpu(detect_machine(1), sample_card());
   Program program_ = sample_program(machine_);
   DeviceNotes notes_ = program_.device_notes();
 };

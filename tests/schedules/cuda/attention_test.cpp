@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "tests/support/attention_kernels.h"
+#include "tests/support/sample_card.h"
 
 namespace sylvite {
 namespace {
@@ -41,10 +42,10 @@ TEST(CudaAttention, RefusesWithAReason) {
   spec.element = DType::bf16;
   const CudaAttentionProblem problem = problem_of(spec);
   CudaAttentionChoice choice{true, 1, 48, 1, 2};
-  EXPECT_THAT(refuse_cuda_attention(problem, choice, {}), HasSubstr("all keys"));
+  EXPECT_THAT(refuse_cuda_attention(problem, choice, sample_card()), HasSubstr("all keys"));
   choice = {true, 1, 208, 1, 4};
-  EXPECT_THAT(refuse_cuda_attention(problem, choice, {}), HasSubstr("registers"));
-  EXPECT_THROW((void)make_cuda_attention(problem, choice, {}), UnsupportedError);
+  EXPECT_THAT(refuse_cuda_attention(problem, choice, sample_card()), HasSubstr("registers"));
+  EXPECT_THROW((void)make_cuda_attention(problem, choice, sample_card()), UnsupportedError);
 }
 
 TEST(CudaAttention, EveryChoiceOfferedCanBeMade) {
@@ -60,11 +61,11 @@ TEST(CudaAttention, EveryChoiceOfferedCanBeMade) {
       spec.queries = spec.keys = keys;
       spec.depth = depth;
       const CudaAttentionProblem problem = problem_of(spec);
-      const std::vector<CudaAttentionChoice> choices = cuda_attention_choices(problem, {});
+      const std::vector<CudaAttentionChoice> choices = cuda_attention_choices(problem, sample_card());
       EXPECT_FALSE(choices.empty());
       for (const CudaAttentionChoice& choice : choices)
-        EXPECT_LE(make_cuda_attention(problem, choice, {}).launch.shape.shared_bytes,
-                  CudaCard().shared_bytes);
+        EXPECT_LE(make_cuda_attention(problem, choice, sample_card()).launch.shape.shared_bytes,
+                  sample_card().shared_bytes);
     }
   }
 }
@@ -74,19 +75,20 @@ TEST(CudaAttention, FloatsFillTheLastBlock) {
   spec.element = DType::f32;
   spec.queries = spec.keys = 197;
   const CudaAttentionProblem problem = problem_of(spec);
-  EXPECT_EQ(cuda_attention_choices(problem, {})[0].to_string(), "f32 40 x3");
-  EXPECT_THAT(refuse_cuda_attention(problem, {false, 2, 64, 2, 1}, {}), HasSubstr("one warpgroup"));
-  EXPECT_THAT(refuse_cuda_attention(problem, {false, 1, 64, 2, 5}, {}), HasSubstr("registers"));
+  EXPECT_EQ(cuda_attention_choices(problem, sample_card())[0].to_string(), "f32 40 x3");
+  EXPECT_THAT(refuse_cuda_attention(problem, {false, 2, 64, 2, 1}, sample_card()),
+              HasSubstr("one warpgroup"));
+  EXPECT_THAT(refuse_cuda_attention(problem, {false, 1, 64, 2, 5}, sample_card()), HasSubstr("registers"));
   spec.queries = spec.keys = 128;
-  EXPECT_EQ(cuda_attention_choices(problem_of(spec), {})[0].to_string(), "f32 64 x3");
+  EXPECT_EQ(cuda_attention_choices(problem_of(spec), sample_card())[0].to_string(), "f32 64 x3");
 }
 
 TEST(CudaAttention, ShortHeadsAreTakenWhole) {
   AttentionSpec spec;
   spec.queries = spec.keys = 197;
-  EXPECT_EQ(cuda_attention_choices(problem_of(spec), {})[0].to_string(), "whole 208 x3");
+  EXPECT_EQ(cuda_attention_choices(problem_of(spec), sample_card())[0].to_string(), "whole 208 x3");
   spec.queries = spec.keys = 512;
-  EXPECT_EQ(cuda_attention_choices(problem_of(spec), {})[0].to_string(), "ring 192x128 s4");
+  EXPECT_EQ(cuda_attention_choices(problem_of(spec), sample_card())[0].to_string(), "ring 192x128 s4");
 }
 
 }  // namespace

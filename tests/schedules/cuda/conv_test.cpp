@@ -6,6 +6,7 @@
 #include "schedules/cuda/nvrtc.h"
 #include "schedules/packings.h"
 #include "tests/support/conv_kernels.h"
+#include "tests/support/sample_card.h"
 
 namespace sylvite {
 namespace {
@@ -61,7 +62,8 @@ TEST(CudaConv, EpilogueOperandsFollowTheLayout) {
   EXPECT_EQ(problem.epilogue.operands[0].strides, (Dims{0, 0, 1}));   // the bias
   EXPECT_EQ(problem.epilogue.operands[1].strides, (Dims{0, 64, 1}));  // as the result lies
   EXPECT_TRUE(problem.epilogue_reads_activations);
-  const CudaTemplate text = make_cuda_matmul(problem, cuda_conv_choices(problem, {})[0], {});
+  const CudaTemplate text =
+      make_cuda_matmul(problem, cuda_conv_choices(problem, sample_card())[0], sample_card());
   EXPECT_THAT(text.source.text, HasSubstr("constexpr int RESIDUAL = 1;"));
   EXPECT_EQ(text.launch.maps.at(3).argument, 3);
 }
@@ -93,7 +95,8 @@ TEST(CudaConv, FloatsAreMultipliedInTf32) {
   spec.epilogue = "residual";
   const CudaMatmulProblem problem = problem_of(spec);
   EXPECT_EQ(problem.windows->channels, 12);
-  const CudaTemplate text = make_cuda_matmul(problem, cuda_conv_choices(problem, {})[0], {});
+  const CudaTemplate text =
+      make_cuda_matmul(problem, cuda_conv_choices(problem, sample_card())[0], sample_card());
   EXPECT_THAT(text.source.text, HasSubstr("k8.f32.tf32.tf32"));
   EXPECT_THAT(text.source.text, HasSubstr("constexpr int RESIDUAL = 1;"));
   EXPECT_TRUE(text.launch.maps[0].rounds_to_tf32 && text.launch.maps[1].rounds_to_tf32);
@@ -111,11 +114,11 @@ TEST(CudaConv, EveryChoiceOfferedCanBeMade) {
       spec.filters = filters;
       spec.epilogue = epilogue;
       const CudaMatmulProblem problem = problem_of(spec);
-      const std::vector<CudaMatmulChoice> choices = cuda_conv_choices(problem, {});
+      const std::vector<CudaMatmulChoice> choices = cuda_conv_choices(problem, sample_card());
       EXPECT_GE(choices.size(), 4U);
       for (const CudaMatmulChoice& choice : choices) {
-        const CudaTemplate text = make_cuda_matmul(problem, choice, {});
-        EXPECT_LE(text.launch.shape.shared_bytes, CudaCard().shared_bytes) << choice.to_string();
+        const CudaTemplate text = make_cuda_matmul(problem, choice, sample_card());
+        EXPECT_LE(text.launch.shape.shared_bytes, sample_card().shared_bytes) << choice.to_string();
       }
     }
   }
@@ -130,7 +133,7 @@ TEST(CudaConv, Compiles) {
   choice.swapped = true;
   choice.tile_x = 64;
   choice.tile_y = 104;
-  const CudaTemplate text = make_cuda_matmul(problem, choice, {});
+  const CudaTemplate text = make_cuda_matmul(problem, choice, sample_card());
   EXPECT_GT(cuda::compile_cuda(text.source).size(), 1000U);
 }
 

@@ -25,8 +25,8 @@ LibraryConvProblem problem_of(const ConvSpec& spec) {
 }
 
 Machine machine_with_cudnn() {
-  Machine machine = with_gpu(detect_machine(1), sample_gpu());
-  machine.gpu->cudnn = 91900;
+  Machine machine = with_gpu(detect_machine(1), sample_card());
+  machine.gpu_tools.cudnn = 91900;
   return machine;
 }
 
@@ -77,7 +77,7 @@ TEST(LibraryConv, LibrariesAreAskedForAndNamed) {
   const CudaObject object = parse_cuda_object(compile_to_object(kernel, candidate, machine.target));
   EXPECT_EQ(object.launch, call.launch);
   EXPECT_EQ(object.image, "");
-  machine.gpu->cudnn = 0;
+  machine.gpu_tools.cudnn = 0;
   EXPECT_THAT(cudnn_space.bind(kernel, machine).refusal, HasSubstr("schedules.cudnn"));
 }
 

@@ -90,7 +90,8 @@ TEST(CudaMatmul, PacksWeightsOfFloats) {
   }
   spec.k = 768;  // deeper products go without boxes first
   const CudaMatmulProblem problem = problem_of(spec);
-  const CudaTemplate text = make_cuda_matmul(problem, cuda_matmul_choices(problem, {})[0], {});
+  const CudaTemplate text =
+      make_cuda_matmul(problem, cuda_matmul_choices(problem, sample_card())[0], sample_card());
   EXPECT_THAT(text.source.text, HasSubstr("constexpr int RESIDUAL = 1;"));
   EXPECT_THAT(text.source.text, HasSubstr("constexpr int STORE_BOXES = 1;"));
 }
@@ -108,8 +109,8 @@ TEST(CudaMatmul, ReadsRowsOfASliceInPlace) {
   EXPECT_EQ(reading.problem.a.offset, 768);
   EXPECT_EQ(reading.problem.a.pitch, 197 * 768);
   EXPECT_EQ(reading.problem.k, 768);
-  const CudaTemplate text =
-      make_cuda_matmul(reading.problem, cuda_matmul_choices(reading.problem, {})[0], {});
+  const CudaTemplate text = make_cuda_matmul(
+      reading.problem, cuda_matmul_choices(reading.problem, sample_card())[0], sample_card());
   EXPECT_EQ(text.launch.maps[1].offset, 2 * 768);
 }
 
@@ -131,7 +132,7 @@ TEST(CudaMatmul, KnowsTheEpiloguesOfVendorLibraries) {
 }
 
 TEST(CudaMatmul, FloatsAskForTf32) {
-  Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  Machine machine = with_gpu(detect_machine(1), sample_card());
   MatmulSpec spec = layer("bias");
   spec.element = spec.out = DType::f32;
   EXPECT_THAT(cuda_matmul_space.bind(matmul_kernel(spec), machine).refusal,
@@ -145,10 +146,10 @@ TEST(CudaMatmul, FloatsAskForTf32) {
 }
 
 TEST(CudaMatmul, LibrariesAreAskedForAndNamed) {
-  Machine machine = with_gpu(detect_machine(1), sample_gpu());
+  Machine machine = with_gpu(detect_machine(1), sample_card());
   const Kernel kernel = matmul_kernel(layer("bias"));
   EXPECT_THAT(cublaslt_space.bind(kernel, machine).refusal, HasSubstr("schedules.cublaslt"));
-  machine.gpu->cublaslt = 130100;
+  machine.gpu_tools.cublaslt = 130100;
   EXPECT_EQ(cublaslt_space.bind(kernel, machine).refusal, "");
   EXPECT_THAT(cublaslt_space.bind(matmul_kernel(layer("gelu")), machine).refusal, HasSubstr("epilogue"));
   const Candidate candidate = bound(cublaslt_space, kernel, machine).at({3});
@@ -171,11 +172,11 @@ TEST(CudaMatmul, RefusesWithAReason) {
   EXPECT_THAT(read_cuda_matmul(matmul_kernel(spec)).refusal, HasSubstr("tf32"));
   CudaMatmulChoice choice;
   choice.tile_y = 256;
-  EXPECT_THAT(refuse_cuda_matmul(problem_of(layer("none")), choice, {}), HasSubstr("registers"));
+  EXPECT_THAT(refuse_cuda_matmul(problem_of(layer("none")), choice, sample_card()), HasSubstr("registers"));
   choice.split = 2;
   choice.tile_y = 128;
-  EXPECT_THAT(refuse_cuda_matmul(problem_of(layer("none")), choice, {}), HasSubstr("split"));
-  EXPECT_THROW((void)make_cuda_matmul(problem_of(layer("none")), choice, {}), UnsupportedError);
+  EXPECT_THAT(refuse_cuda_matmul(problem_of(layer("none")), choice, sample_card()), HasSubstr("split"));
+  EXPECT_THROW((void)make_cuda_matmul(problem_of(layer("none")), choice, sample_card()), UnsupportedError);
 }
 
 TEST(CudaMatmul, EveryChoiceOfferedCanBeMade) {
@@ -183,11 +184,11 @@ TEST(CudaMatmul, EveryChoiceOfferedCanBeMade) {
     MatmulSpec spec = layer("gelu");
     spec.m = m;
     const CudaMatmulProblem problem = problem_of(spec);
-    const std::vector<CudaMatmulChoice> choices = cuda_matmul_choices(problem, {});
+    const std::vector<CudaMatmulChoice> choices = cuda_matmul_choices(problem, sample_card());
     EXPECT_GE(choices.size(), 4U);
     for (const CudaMatmulChoice& choice : choices) {
-      const CudaTemplate text = make_cuda_matmul(problem, choice, {});
-      EXPECT_LE(text.launch.shape.shared_bytes, CudaCard().shared_bytes);
+      const CudaTemplate text = make_cuda_matmul(problem, choice, sample_card());
+      EXPECT_LE(text.launch.shape.shared_bytes, sample_card().shared_bytes);
       EXPECT_EQ(text.launch.shape.grid[0] % text.launch.shape.cluster, 0U);
     }
   }
@@ -200,7 +201,7 @@ TEST(CudaMatmul, TheFirstGuessIsAmongTheFastest) {
     spec.m = m;
     spec.n = n;
     spec.k = k;
-    const CudaMatmulChoice choice = cuda_matmul_choices(problem_of(spec), {})[0];
+    const CudaMatmulChoice choice = cuda_matmul_choices(problem_of(spec), sample_card())[0];
     return fmt::format("{}x{} {}{}", choice.tile_x, choice.tile_y, choice.ping_pong ? "pp" : "co",
                        choice.swapped ? " swapped" : "");
   };
@@ -222,11 +223,12 @@ TEST(CudaMatmul, WalksManyRowsTogetherWhereWeightsAreLarge) {
   spec.n = 50257;
   spec.k = 768;
   const CudaMatmulProblem problem = problem_of(spec);
-  const CudaMatmulChoice choice = cuda_matmul_choices(problem, {})[0];
+  const CudaMatmulChoice choice = cuda_matmul_choices(problem, sample_card())[0];
   EXPECT_EQ(choice.group_rows, 4096);
-  EXPECT_THAT(make_cuda_matmul(problem, choice, {}).source.text, HasSubstr("constexpr int STORE_ROWS = 1;"));
+  EXPECT_THAT(make_cuda_matmul(problem, choice, sample_card()).source.text,
+              HasSubstr("constexpr int STORE_ROWS = 1;"));
   spec.n = 50304;
-  EXPECT_THAT(make_cuda_matmul(problem_of(spec), choice, {}).source.text,
+  EXPECT_THAT(make_cuda_matmul(problem_of(spec), choice, sample_card()).source.text,
               HasSubstr("constexpr int STORE_BOXES = 1;"));
 }
 
@@ -234,7 +236,7 @@ TEST(CudaMatmul, PrintsTheEpilogueAroundTheTemplate) {
   MatmulSpec spec = layer("residual");
   CudaMatmulChoice choice;
   choice.tile_y = 64;
-  const CudaTemplate text = make_cuda_matmul(problem_of(spec), choice, {});
+  const CudaTemplate text = make_cuda_matmul(problem_of(spec), choice, sample_card());
   EXPECT_EQ(text.launch.entry, "matmul_bf16_1x256x768x3072");
   EXPECT_EQ(text.launch.pointers, (std::vector<int>{4, 2, 3}));
   for (const char* part :
