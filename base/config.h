@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sylvite/size_range.h"
+
 namespace sylvite {
 
 using Seconds = std::chrono::duration<double>;
@@ -69,6 +71,7 @@ struct CompileConfig {
   std::int64_t threads = 0;  ///< 0: all cores
   Precision precision{};
   AutoOnOff keep_wide{};
+  std::int64_t sizes_kept = 0;
   bool cache_enabled = false;
   std::string cache_dir;  ///< "": in the user's cache folder
   bool db_enabled = false;
@@ -94,7 +97,7 @@ struct CompileConfig {
   bool runtime_cuda_graph = false;
   std::int64_t runtime_cuda_streams = 1;
   std::int64_t import_random_weights = -1;  ///< a seed; -1: weights must be there
-  std::map<std::string, std::int64_t> import_dims;
+  std::map<std::string, SizeRange> import_dims;
   std::map<std::string, std::vector<std::int64_t>> import_shapes;
   LogLevel log_level{};
   ProgressStyle log_progress{};

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/nearest.h"
+#include "base/size_range.h"
 #include "base/words.h"
 
 namespace sylvite {
@@ -82,10 +83,12 @@ std::int64_t parse_extent(std::string_view text, std::string_view item, const Kn
   return extent;
 }
 
-void parse(std::string_view text, const Knob& knob, std::map<std::string, std::int64_t>& value) {
+void parse(std::string_view text, const Knob& knob, std::map<std::string, SizeRange>& value) {
   for (const std::string& item : split(text, ',')) {
-    const auto [name, extent] = split_assignment(item, knob.name);
-    value[name] = parse_extent(extent, item, knob);
+    const auto [name, range] = split_assignment(item, knob.name);
+    const auto [found, is_new] =
+        value.emplace(name, parse_size_range(range, fmt::format("{}: '{}'", knob.name, item)));
+    if (!is_new) throw UsageError("{}: '{}' is given twice", knob.name, name);
   }
 }
 
@@ -147,6 +150,10 @@ constexpr Knob knobs[] = {
         "tables "
         "and the model's outputs; on CPUs with bf16 also the inputs of single-row matmuls, and depthwise "
         "filters. auto: on for CPUs, off for GPUs, where it costs some time"),
+    knob<&CompileConfig::sizes_kept>("compile.sizes_kept", "64", "",
+                                     "with ranges in import.dims: programs kept, one for each combination of "
+                                     "sizes that was met; the least "
+                                     "recently used goes"),
     knob<&CompileConfig::cache_enabled>("cache.enabled", "true", "", "keep compiled kernels between runs"),
     knob<&CompileConfig::cache_dir>(
         "cache.dir", "", "cache-dir",
@@ -209,7 +216,9 @@ constexpr Knob knobs[] = {
         "import.random_weights", "-1", "random-weights",
         "seed to fill absent weights with random values; -1 refuses models without weights"),
     knob<&CompileConfig::import_dims>("import.dims", "", "dims",
-                                      "values for symbolic dimensions, e.g. batch=1,sequence=128"),
+                                      "sizes of symbolic dimensions: one (batch=8), a range (batch=1..64), "
+                                      "a range with sizes to be fast at "
+                                      "(sequence=1..512@128+384), multiples only (width=32..1024%32)"),
     knob<&CompileConfig::import_shapes>("import.shapes", "", "shapes",
                                         "whole input shapes, e.g. image=1x3x224x224"),
     knob<&CompileConfig::log_level>("log.level", "warning", "log-level", "what is said on stderr"),

@@ -49,33 +49,28 @@ std::map<std::string, int> model_opsets(const onnx::ModelProto& model) {
   return opsets;
 }
 
+/// Sizes that the file leaves open are given as whole shapes: see options_at.
 Dims bound_dims(const onnx::ValueInfoProto& input, const ImportOptions& options) {
   const auto& type = input.type().tensor_type();
   const auto given = options.input_shapes.find(input.name());
   if (given != options.input_shapes.end() && !type.has_shape()) return given->second;
   if (!type.has_shape()) throw UnsupportedError("input '{}' has no shape; give one", input.name());
-  if (given != options.input_shapes.end() &&
-      given->second.size() != static_cast<std::size_t>(type.shape().dim_size())) {
-    throw UsageError("input '{}' has rank {}, but a shape of rank {} is given", input.name(),
-                     type.shape().dim_size(), given->second.size());
-  }
   Dims dims;
-  for (int i = 0; i < type.shape().dim_size(); ++i) {
-    const auto& dim = type.shape().dim(i);
-    const auto named = options.dims.find(dim.dim_param());
-    std::int64_t extent = dim.has_dim_value() ? dim.dim_value() : 1;
-    if (!dim.has_dim_value() && named != options.dims.end()) extent = named->second;
-    if (given != options.input_shapes.end()) {
-      const std::int64_t wanted = given->second[static_cast<std::size_t>(i)];
-      if (dim.has_dim_value() && wanted != extent) {
-        throw UsageError("input '{}': dimension {} is {} in the model, but {} is given", input.name(), i,
-                         extent, wanted);
-      }
-      extent = wanted;
-    }
-    dims.push_back(extent);
+  for (const auto& dim : type.shape().dim()) dims.push_back(dim.dim_value());
+  if (given == options.input_shapes.end()) return dims;
+  if (given->second.size() != dims.size()) {
+    throw UsageError("input '{}' has rank {}, but a shape of rank {} is given", input.name(), dims.size(),
+                     given->second.size());
   }
-  return dims;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const auto& dim = type.shape().dim(static_cast<int>(i));
+    const bool is_known = dim.has_dim_value() && dim.dim_value() >= 0;
+    if (is_known && given->second[i] != dims[i]) {
+      throw UsageError("input '{}': dimension {} is {} in the model, but {} is given", input.name(), i,
+                       dims[i], given->second[i]);
+    }
+  }
+  return given->second;
 }
 
 void check_known_names(const onnx::GraphProto& graph, const ImportOptions& options) {
@@ -108,6 +103,13 @@ class Depth {
 
 }  // namespace
 
+ImportOptions options_at(const ParsedModel& model, const Sizes& sizes) {
+  ImportOptions options = model.options;
+  for (const SizedInput& input : model.sizes.inputs)
+    if (input.is_sized) options.input_shapes.try_emplace(input.name, dims_at(input, sizes));
+  return options;
+}
+
 OnnxBinding* OnnxScope::find(const std::string& name) {
   for (OnnxScope* scope = this; scope != nullptr; scope = scope->parent_) {
     const auto found = scope->names_.find(name);
@@ -123,13 +125,20 @@ OnnxScope OnnxScope::of_function() {
 }
 
 OnnxGraphImporter::OnnxGraphImporter(std::shared_ptr<const onnx::ModelProto> model, const std::string& folder,
-                                     const ImportOptions& options, OnnxStage stage)
+                                     const ImportOptions& options, OnnxStage stage,
+                                     std::shared_ptr<InitializerStore> store)
     : model_(std::move(model)),
       options_(options),
       stage_(stage),
+      store_(std::move(store)),
       external_(folder),
       functions_(*model_),
       builder_(graph_) {}
+
+Tensor OnnxGraphImporter::read_initializer(const onnx::TensorProto& proto) const {
+  return store_ == nullptr ? load_initializer(proto)
+                           : store_->get(proto, [&] { return load_initializer(proto); });
+}
 
 Tensor OnnxGraphImporter::load_initializer(const onnx::TensorProto& proto) const {
   if (!is_data_absent(proto, external_)) return decode_tensor(proto, external_, model_);
@@ -161,7 +170,7 @@ OnnxBinding& OnnxGraphImporter::read(OnnxScope& scope, const std::string& name) 
       binding->initializer = nullptr;
       return *binding;
     }
-    const Tensor weight = load_initializer(*binding->initializer);
+    const Tensor weight = read_initializer(*binding->initializer);
     builder_.raise_budget(8 * weight.byte_size());  // may be transposed twice
     binding->value = graph_.add_constant(weight, name);
   } else if (binding->value == no_value && binding->sparse != nullptr) {

@@ -13,6 +13,7 @@
 #include "frontend/onnx/functions.h"
 #include "frontend/onnx/imported_model.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/initializer_store.h"
 
 namespace onnx {
 class AttributeProto;
@@ -54,15 +55,15 @@ struct HostHandover {
   HostValue known;                         ///< when there are no graph_outputs
 };
 
-/// import_model for a parsed model.
-[[nodiscard]] ImportedModel import_parsed_model(const std::shared_ptr<const onnx::ModelProto>& model,
-                                                const std::string& folder, const ImportOptions& options);
+/// Options of `model` with whole shapes for the inputs that have symbols.
+[[nodiscard]] ImportOptions options_at(const ParsedModel& model, const Sizes& sizes);
 
 class OnnxGraphImporter {
  public:
-  /// `model` and `options` must outlive the importer.
+  /// `options` must outlive the importer. `store`: what other imports of the model read, if there are any.
   OnnxGraphImporter(std::shared_ptr<const onnx::ModelProto> model, const std::string& folder,
-                    const ImportOptions& options, OnnxStage stage = OnnxStage::whole);
+                    const ImportOptions& options, OnnxStage stage = OnnxStage::whole,
+                    std::shared_ptr<InitializerStore> store = nullptr);
   /// REQUIRES stage whole.
   [[nodiscard]] Graph import_model();
   /// REQUIRES stage first. Fills the three lists unless the graph is the whole model.
@@ -99,6 +100,7 @@ class OnnxGraphImporter {
   void import_inputs(OnnxScope& scope);
   void import_outputs(OnnxScope& scope);
   void bind_initializers(const onnx::GraphProto& graph, OnnxScope& scope);
+  [[nodiscard]] Tensor read_initializer(const onnx::TensorProto& proto) const;
   [[nodiscard]] Tensor load_initializer(const onnx::TensorProto& proto) const;
   void import_function(const onnx::NodeProto& node, const onnx::FunctionProto& function, OnnxScope& scope,
                        const OnnxFrame& frame);
@@ -106,6 +108,7 @@ class OnnxGraphImporter {
   std::shared_ptr<const onnx::ModelProto> model_;
   const ImportOptions& options_;
   OnnxStage stage_;
+  std::shared_ptr<InitializerStore> store_;
   ExternalData external_;
   OnnxFunctions functions_;
   Graph graph_;

@@ -44,17 +44,19 @@ std::vector<DeferredNode> needed_nodes(const std::vector<DeferredNode>& nodes, s
 
 class OnnxHostPart final : public HostPart {
  public:
-  OnnxHostPart(std::shared_ptr<const onnx::ModelProto> model, std::string folder, ImportOptions options)
-      : model_(std::move(model)), folder_(std::move(folder)), options_(std::move(options)) {
+  OnnxHostPart(const ParsedModel& model, const Sizes& sizes)
+      : model_(model.proto),
+        folder_(model.folder),
+        options_(options_at(model, sizes)),
+        store_(model.initializers) {
     for (const onnx::ValueInfoProto& output : model_->graph().output())
       outputs_.push_back({output.name(), port_type(output)});
   }
 
   /// Nothing when the graph is the whole model.
-  static ImportedModel import(const std::shared_ptr<const onnx::ModelProto>& model, const std::string& folder,
-                              const ImportOptions& options) {
-    const auto part = std::make_shared<OnnxHostPart>(model, folder, options);
-    OnnxGraphImporter importer(model, folder, part->options_, OnnxStage::first);
+  static ImportedModel import(const ParsedModel& model, const Sizes& sizes) {
+    const auto part = std::make_shared<OnnxHostPart>(model, sizes);
+    OnnxGraphImporter importer(model.proto, model.folder, part->options_, OnnxStage::first, part->store_);
     ImportedModel result;
     result.graph = importer.import_first(part->nodes_, part->handovers_, part->inputs_);
     if (part->nodes_.empty() && part->handovers_.empty()) return result;
@@ -82,7 +84,7 @@ class OnnxHostPart final : public HostPart {
     for (std::size_t i = 0; i < inputs.size(); ++i) values.emplace_back(inputs_[i].name, inputs[i]);
     for (const HostHandover& handover : handovers_)
       values.emplace_back(handover.name, value_of(handover, results));
-    OnnxGraphImporter importer(model_, folder_, options_, OnnxStage::running);
+    OnnxGraphImporter importer(model_, folder_, options_, OnnxStage::running, store_);
     return importer.run_nodes(nodes_, values);
   }
 
@@ -114,6 +116,7 @@ class OnnxHostPart final : public HostPart {
   std::shared_ptr<const onnx::ModelProto> model_;
   std::string folder_;
   ImportOptions options_;
+  std::shared_ptr<InitializerStore> store_;
   std::vector<HostStep> steps_;
   std::vector<ModelPort> inputs_;
   std::vector<ModelPort> outputs_;
@@ -238,9 +241,8 @@ std::vector<HostValue> OnnxGraphImporter::run_nodes(
   return outputs;
 }
 
-ImportedModel import_parsed_model(const std::shared_ptr<const onnx::ModelProto>& model,
-                                  const std::string& folder, const ImportOptions& options) {
-  return OnnxHostPart::import(model, folder, options);
+ImportedModel import_at(const ParsedModel& model, const Sizes& sizes) {
+  return OnnxHostPart::import(model, sizes);
 }
 
 std::vector<HostValue> run_model(const HostPart* host, const std::vector<HostValue>& inputs,

@@ -15,10 +15,17 @@
 #include <vector>
 
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/model_sizes.h"
 #include "sylvite/graph.h"
 #include "sylvite/host_value.h"
 
+namespace onnx {
+class ModelProto;
+}  // namespace onnx
+
 namespace sylvite {
+
+class InitializerStore;
 
 /// An input or output of a model, as its file declares it.
 struct ModelPort {
@@ -51,7 +58,26 @@ struct ImportedModel {
   std::shared_ptr<const HostPart> host;  ///< nullptr: the graph is the whole model
 };
 
-/// As import_onnx, which instead refuses models that need host steps.
+/// A model's file, read once and not yet imported: its sizes may be open. Copies share it. Thread safety: const use is
+/// safe.
+struct ParsedModel {
+  std::shared_ptr<const onnx::ModelProto> proto;
+  std::string folder;
+  ImportOptions options;
+  ModelSizes sizes;
+  std::shared_ptr<InitializerStore> initializers;  ///< what all imports share; nullptr when sizes are fixed
+};
+
+/// Throws what import_onnx throws for the file, and what read_model_sizes throws.
+[[nodiscard]] ParsedModel parse_model(const std::string& path, const ImportOptions& options = {});
+[[nodiscard]] ParsedModel parse_model_bytes(std::string_view bytes, const std::string& folder,
+                                            const ImportOptions& options = {});
+
+/// The model at one size for each of its symbols. Weights that are read as they stand are the same tensors in every
+/// import. Throws as import_onnx, which instead refuses models that need host steps.
+[[nodiscard]] ImportedModel import_at(const ParsedModel& model, const Sizes& sizes);
+
+/// The model at the first size to be fast at of each symbol.
 [[nodiscard]] ImportedModel import_model(const std::string& path, const ImportOptions& options = {});
 [[nodiscard]] ImportedModel import_model_bytes(std::string_view bytes, const std::string& folder,
                                                const ImportOptions& options = {});

@@ -77,38 +77,53 @@ std::shared_ptr<const onnx::ModelProto> parse_bytes(std::string_view bytes) {
   return parse_model(stream, static_cast<std::int64_t>(bytes.size()));
 }
 
-Graph import_proto(const std::shared_ptr<const onnx::ModelProto>& model, const std::string& folder,
-                   const ImportOptions& options) {
-  check_model(*model);
-  return OnnxGraphImporter(model, folder, options).import_model();
-}
-
 std::string folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
 }
 
+ParsedModel with_sizes(std::shared_ptr<const onnx::ModelProto> proto, const std::string& folder,
+                       const ImportOptions& options) {
+  check_model(*proto);
+  ParsedModel model{std::move(proto), folder, options, {}, nullptr};
+  model.sizes = read_model_sizes(model.proto->graph(), options);
+  if (!model.sizes.are_fixed()) model.initializers = std::make_shared<InitializerStore>();
+  return model;
+}
+
+Graph import_whole(const ParsedModel& model) {
+  const ImportOptions options = options_at(model, first_sizes(model.sizes));
+  return OnnxGraphImporter(model.proto, model.folder, options).import_model();
+}
+
 }  // namespace
+
+ParsedModel parse_model_bytes(std::string_view bytes, const std::string& folder,
+                              const ImportOptions& options) {
+  return with_sizes(parse_bytes(bytes), folder, options);
+}
+
+ParsedModel parse_model(const std::string& path, const ImportOptions& options) {
+  return with_sizes(parse_file(path), folder_of(path), options);
+}
 
 ImportedModel import_model_bytes(std::string_view bytes, const std::string& folder,
                                  const ImportOptions& options) {
-  const std::shared_ptr<const onnx::ModelProto> model = parse_bytes(bytes);
-  check_model(*model);
-  return import_parsed_model(model, folder, options);
+  const ParsedModel model = parse_model_bytes(bytes, folder, options);
+  return import_at(model, first_sizes(model.sizes));
 }
 
 Graph import_onnx_bytes(std::string_view bytes, const std::string& folder, const ImportOptions& options) {
-  return import_proto(parse_bytes(bytes), folder, options);
+  return import_whole(parse_model_bytes(bytes, folder, options));
 }
 
 ImportedModel import_model(const std::string& path, const ImportOptions& options) {
-  const std::shared_ptr<const onnx::ModelProto> model = parse_file(path);
-  check_model(*model);
-  return import_parsed_model(model, folder_of(path), options);
+  const ParsedModel model = parse_model(path, options);
+  return import_at(model, first_sizes(model.sizes));
 }
 
 Graph import_onnx(const std::string& path, const ImportOptions& options) {
-  return import_proto(parse_file(path), folder_of(path), options);
+  return import_whole(parse_model(path, options));
 }
 
 }  // namespace sylvite

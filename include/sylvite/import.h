@@ -6,14 +6,16 @@
 #include <map>
 #include <string>
 
+#include "sylvite/size_range.h"
 #include "sylvite/tensor.h"
 
 namespace sylvite {
 
 struct ImportOptions {
-  /// Values for symbolic dims of the model's inputs; those not named become 1.
-  std::map<std::string, std::int64_t> dims;
-  /// Whole shapes for inputs, by name; wins over `dims`.
+  /// Sizes for symbolic dims of the model's inputs: a number or a range. Those not named have a range that goes
+  /// by their name; a dim without a name is called after its input and axis, e.g. x_d0.
+  std::map<std::string, SizeRange> dims;
+  /// Whole shapes for inputs, by name. A symbolic dim has the same size everywhere.
   std::map<std::string, Dims> input_shapes;
   /// Inputs to bind as compile-time constants, by name: shapes, axes and limits that must be known.
   std::map<std::string, Tensor> bound_inputs;

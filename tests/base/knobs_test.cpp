@@ -104,11 +104,21 @@ TEST(Settings, ReadsNamedExtentsAndShapes) {
   settings.set("import.dims", "batch=2, sequence=128");
   settings.set("import.shapes", "image=1x3x8x8,scalar=");
   const CompileConfig config = settings.config();
-  EXPECT_EQ(config.import_dims, (std::map<std::string, std::int64_t>{{"batch", 2}, {"sequence", 128}}));
+  EXPECT_EQ(config.import_dims, (std::map<std::string, SizeRange>{{"batch", 2}, {"sequence", 128}}));
   EXPECT_THAT(config.import_shapes.at("image"), ElementsAre(1, 3, 8, 8));
   EXPECT_THAT(config.import_shapes.at("scalar"), ElementsAre());
   EXPECT_THAT(message_of([&] { settings.set("import.dims", "batch"); }),
               HasSubstr("import.dims batch: expected NAME="));
+  settings.set("import.dims", "batch=1..64, sequence=1..512@128+384, width=32..1024%32, height=224");
+  EXPECT_EQ(settings.config().import_dims,
+            (std::map<std::string, SizeRange>{{"batch", {1, 64}},
+                                              {"sequence", {1, 512, {128, 384}}},
+                                              {"width", {32, 1024, {}, 32}},
+                                              {"height", 224}}));
+  EXPECT_THAT(message_of([&] { settings.set("import.dims", "batch=1..4,batch=2"); }),
+              HasSubstr("import.dims: 'batch' is given twice"));
+  EXPECT_THAT(message_of([&] { settings.set("import.dims", "batch=4..1"); }),
+              HasSubstr("import.dims: 'batch=4..1': the range ends at 1"));
   EXPECT_THAT(message_of([&] { settings.set("import.shapes", "x=1xx2"); }), HasSubstr("'' in 'x=1xx2'"));
 }
 

@@ -1,0 +1,346 @@
+#include "frontend/onnx/model_sizes.h"
+
+#include <onnx-ml.pb.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "base/size_range.h"
+#include "frontend/onnx/size_conventions.h"
+#include "frontend/onnx/tensor.h"
+
+namespace sylvite {
+namespace {
+
+using OnnxDim = onnx::TensorShapeProto::Dimension;
+
+/// Older exporters write -1 for a size that they do not know.
+bool is_open(const OnnxDim& dim) {
+  return !dim.has_dim_value() || dim.dim_value() < 0;
+}
+
+std::string symbol_name(const std::string& input, int axis, const OnnxDim& dim) {
+  return dim.dim_param().empty() ? fmt::format("{}_d{}", input, axis) : dim.dim_param();
+}
+
+bool is_sized_type(const onnx::ValueInfoProto& input) {
+  const onnx::TypeProto& type = input.type();
+  return type.has_tensor_type() && type.tensor_type().elem_type() != onnx::TensorProto::STRING &&
+         type.tensor_type().has_shape();
+}
+
+/// A size that whole shapes or bound inputs give, and where.
+struct FixedSize {
+  std::int64_t size = 0;
+  std::string input;
+};
+
+/// The place where a name was met first.
+struct Place {
+  int axis = 0;
+  int rank = 0;
+};
+
+/// Collects the symbols of a graph.
+class Reader {
+ public:
+  Reader(const onnx::GraphProto& graph, const ImportOptions& options) : graph_(graph), options_(options) {
+    for (const auto& initializer : graph.initializer()) initializers_.insert(initializer.name());
+    for (const auto& initializer : graph.sparse_initializer())
+      initializers_.insert(initializer.values().name());
+  }
+
+  ModelSizes read() {
+    for (const onnx::ValueInfoProto& input : graph_.input()) meet(input);
+    check_names();
+    for (const std::string& name : names_) resolve(name);
+    for (const onnx::ValueInfoProto& input : graph_.input()) add_input(input);
+    for (const SizedInput& input : result_.inputs) check_elements(input);
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] bool is_bound(const std::string& name) const { return options_.bound_inputs.contains(name); }
+  [[nodiscard]] bool is_given_to_runs(const std::string& name) const {
+    return !is_bound(name) && !initializers_.contains(name);
+  }
+
+  /// The shape that the caller gives for an input, if it is one of its rank.
+  [[nodiscard]] const Dims* given_shape(const onnx::ValueInfoProto& input) const {
+    const Dims* dims = nullptr;
+    if (const auto bound = options_.bound_inputs.find(input.name()); bound != options_.bound_inputs.end())
+      dims = &bound->second.dims();
+    else if (const auto shape = options_.input_shapes.find(input.name());
+             shape != options_.input_shapes.end())
+      dims = &shape->second;
+    const int rank = input.type().tensor_type().shape().dim_size();
+    return dims != nullptr && dims->size() == static_cast<std::size_t>(rank) ? dims : nullptr;
+  }
+
+  void meet(const onnx::ValueInfoProto& input) {
+    if (!is_sized_type(input) || (!is_bound(input.name()) && initializers_.contains(input.name()))) return;
+    const auto& shape = input.type().tensor_type().shape();
+    const Dims* given = given_shape(input);
+    for (int axis = 0; axis < shape.dim_size(); ++axis) {
+      if (!is_open(shape.dim(axis))) continue;
+      const std::string name = symbol_name(input.name(), axis, shape.dim(axis));
+      if (places_.try_emplace(name, Place{axis, shape.dim_size()}).second) names_.push_back(name);
+      if (given != nullptr) fix(name, (*given)[static_cast<std::size_t>(axis)], input.name());
+    }
+  }
+
+  void fix(const std::string& name, std::int64_t size, const std::string& input) {
+    const auto [found, is_new] = fixed_.try_emplace(name, FixedSize{size, input});
+    if (is_new || found->second.size == size) return;
+    throw UsageError("dimension '{}' is {} in the shape given for '{}', but {} in that for '{}'", name,
+                     found->second.size, found->second.input, size, input);
+  }
+
+  void check_names() const {
+    for (const auto& [name, range] : options_.dims) {
+      if (places_.contains(name)) continue;
+      if (names_.empty())
+        throw UsageError("the model has no dimension '{}': the sizes of its inputs are all fixed", name);
+      const std::vector<std::string_view> known(names_.begin(), names_.end());
+      throw UsageError("the model has no dimension '{}'{} (its dimensions: {})", name,
+                       suggestion(name, known), fmt::join(names_, ", "));
+    }
+  }
+
+  /// The range of a name: as given, or as its name says.
+  [[nodiscard]] SizeRange range_of(const std::string& name) const {
+    const Place& place = places_.at(name);
+    const SizeConvention convention = size_convention(name, place.axis, place.rank);
+    SizeRange range;
+    if (const auto given = options_.dims.find(name); given != options_.dims.end())
+      range = check_size_range(given->second, fmt::format("dimension '{}'", name));
+    if (range.high == SizeRange::open) {
+      const std::int64_t limit = std::max(convention.limit, range.low * 2);
+      range.high = std::min(limit, most_elements) / range.multiple * range.multiple;
+    }
+    if (range.hints.empty()) {
+      const std::int64_t usual = convention.usual / range.multiple * range.multiple;
+      range.hints.push_back(std::clamp(usual, range.low, range.high));
+    }
+    return range;
+  }
+
+  void resolve(const std::string& name) {
+    const bool is_given = options_.dims.contains(name);
+    const SizeRange range = range_of(name);
+    if (const auto fixed = fixed_.find(name); fixed != fixed_.end()) {
+      const auto& [size, input] = fixed->second;
+      if (is_given && !range.contains(size)) {
+        throw UsageError("dimension '{}' is {} in the shape given for '{}', but {} is given for its name",
+                         name, size, input, options_.dims.at(name).to_string());
+      }
+      axes_[name] = {size, -1};
+    } else if (is_given && range.is_fixed()) {
+      axes_[name] = {range.low, -1};
+    } else {
+      axes_[name] = {0, static_cast<int>(result_.symbols.size())};
+      result_.symbols.push_back({name, range, !is_given});
+    }
+  }
+
+  void add_input(const onnx::ValueInfoProto& input) {
+    if (!is_given_to_runs(input.name())) return;
+    SizedInput& sized = result_.inputs.emplace_back();
+    sized.name = input.name();
+    if (!is_sized_type(input)) return;
+    try {
+      sized.dtype = dtype_of_onnx(input.type().tensor_type().elem_type());
+    } catch (const Error&) {
+      return;  // the importer says it better
+    }
+    sized.is_sized = true;
+    const auto& shape = input.type().tensor_type().shape();
+    for (int axis = 0; axis < shape.dim_size(); ++axis) {
+      const OnnxDim& dim = shape.dim(axis);
+      sized.axes.push_back(is_open(dim) ? axes_.at(symbol_name(input.name(), axis, dim))
+                                        : SizedInput::Axis{dim.dim_value(), -1});
+    }
+  }
+
+  /// At the largest sizes that were asked for, does every input have few enough elements?
+  void check_elements(const SizedInput& input) const {
+    double count = 1;
+    for (const SizedInput::Axis& axis : input.axes) {
+      if (axis.symbol < 0) {
+        count *= static_cast<double>(axis.extent);
+        continue;
+      }
+      const SizeSymbol& symbol = result_.symbols[static_cast<std::size_t>(axis.symbol)];
+      count *= static_cast<double>(symbol.is_guessed ? symbol.range.low : symbol.range.high);
+    }
+    if (count <= static_cast<double>(most_elements) || options_.dims.empty()) return;
+    throw UsageError("input '{}' has {:.3g} elements at the largest sizes given; at most {} fit", input.name,
+                     count, most_elements);
+  }
+
+  const onnx::GraphProto& graph_;
+  const ImportOptions& options_;
+  std::set<std::string> initializers_;
+  std::vector<std::string> names_;  ///< in the order in which they are met
+  std::map<std::string, Place> places_;
+  std::map<std::string, FixedSize> fixed_;
+  std::map<std::string, SizedInput::Axis> axes_;
+  ModelSizes result_;
+};
+
+std::string open_range(const SizeSymbol& symbol) {
+  SizeRange range = symbol.range;
+  range.hints.clear();
+  if (symbol.is_guessed) range.high = SizeRange::open;
+  return range.to_string();
+}
+
+template <typename Wanted>
+std::string ranges_of(const ModelSizes& model, const Wanted& is_wanted) {
+  std::vector<std::string> parts;
+  for (const SizeSymbol& symbol : model.symbols) {
+    if (!is_wanted(symbol)) continue;
+    parts.push_back(fmt::format("{} is {} (fast at {})", symbol.name, open_range(symbol),
+                                fmt::join(symbol.range.hints, ", ")));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string sized_type(const ModelSizes& model, const SizedInput& input) {
+  std::vector<std::string> axes;
+  for (const SizedInput::Axis& axis : input.axes)
+    axes.push_back(axis.symbol < 0 ? std::to_string(axis.extent)
+                                   : model.symbols[static_cast<std::size_t>(axis.symbol)].name);
+  return fmt::format("{}[{}]", dtype_name(input.dtype), fmt::join(axes, ","));
+}
+
+}  // namespace
+
+std::size_t SizesHash::operator()(const Sizes& sizes) const {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::int64_t size : sizes) hash = (hash ^ static_cast<std::uint64_t>(size)) * 0x100000001b3;
+  return hash ^ (hash >> 32);
+}
+
+ModelSizes read_model_sizes(const onnx::GraphProto& graph, const ImportOptions& options) {
+  return Reader(graph, options).read();
+}
+
+void hint_sizes(ModelSizes& sizes, const std::map<std::string, Dims>& inputs) {
+  const SizeReader reader(sizes);
+  Sizes read(sizes.symbols.size(), no_size);
+  for (std::size_t i = 0; i < sizes.inputs.size(); ++i) {
+    const auto given = inputs.find(sizes.inputs[i].name);
+    if (given != inputs.end() && sizes.inputs[i].is_sized)
+      reader.read_input(i, {sizes.inputs[i].dtype, given->second}, read);
+  }
+  for (std::size_t s = 0; s < read.size(); ++s) {
+    if (read[s] == no_size) continue;
+    sizes.symbols[s].range.hints = {read[s]};
+    sizes.symbols[s].is_seen = true;
+  }
+}
+
+std::vector<Sizes> hinted_sizes(const ModelSizes& sizes, std::int64_t most) {
+  std::vector<Sizes> all(1);
+  for (const SizeSymbol& symbol : sizes.symbols) {
+    std::vector<Sizes> longer;
+    for (const Sizes& begin : all) {
+      for (const std::int64_t hint : symbol.range.hints) {
+        longer.push_back(begin);
+        longer.back().push_back(hint);
+      }
+    }
+    all = std::move(longer);
+    if (static_cast<std::int64_t>(all.size()) > most) {
+      throw UsageError(
+          "the sizes to be fast at make more than {} combinations, and compile.sizes_kept keeps so many "
+          "programs; give "
+          "fewer sizes after '@'",
+          most);
+    }
+  }
+  return all;
+}
+
+Sizes first_sizes(const ModelSizes& sizes) {
+  Sizes first;
+  for (const SizeSymbol& symbol : sizes.symbols) first.push_back(symbol.range.hints.front());
+  return first;
+}
+
+Dims dims_at(const SizedInput& input, const Sizes& sizes) {
+  Dims dims;
+  for (const SizedInput::Axis& axis : input.axes)
+    dims.push_back(axis.symbol < 0 ? axis.extent : sizes.at(static_cast<std::size_t>(axis.symbol)));
+  return dims;
+}
+
+std::string describe(const ModelSizes& model, const Sizes& sizes) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    parts.push_back(fmt::format("{}={}", model.symbols.at(i).name, sizes[i]));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string describe_ranges(const ModelSizes& model) {
+  return ranges_of(model, [](const SizeSymbol&) { return true; });
+}
+
+std::string describe_guesses(const ModelSizes& model) {
+  return ranges_of(model, [](const SizeSymbol& symbol) { return symbol.is_guessed && !symbol.is_seen; });
+}
+
+void SizeReader::check_count(std::size_t count) const {
+  if (count != model_.inputs.size())
+    throw InputError("{} inputs given, the model takes {}", count, model_.inputs.size());
+}
+
+void SizeReader::read_input(std::size_t input, const GivenType& given, Sizes& sizes) const {
+  const SizedInput& declared = model_.inputs[input];
+  if (given.dtype != declared.dtype || given.dims.size() != declared.axes.size()) refuse_type(input, given);
+  for (std::size_t axis = 0; axis < given.dims.size(); ++axis) {
+    const auto [extent, symbol] = declared.axes[axis];
+    const std::int64_t size = given.dims[axis];
+    if (symbol < 0) {
+      if (size != extent) refuse_type(input, given);
+      continue;
+    }
+    std::int64_t& known = sizes[static_cast<std::size_t>(symbol)];
+    if (known == size) continue;
+    if (known != no_size) refuse_unequal(input, axis, given, known);
+    if (!model_.symbols[static_cast<std::size_t>(symbol)].range.contains(size))
+      refuse_size(input, axis, size);
+    known = size;
+  }
+}
+
+void SizeReader::refuse_type(std::size_t input, const GivenType& given) const {
+  throw InputError("input {} '{}': got {}, expected {}", input, model_.inputs[input].name,
+                   make_type(given.dtype, given.dims).to_string(), sized_type(model_, model_.inputs[input]));
+}
+
+void SizeReader::refuse_size(std::size_t input, std::size_t axis, std::int64_t size) const {
+  const SizeSymbol& symbol = model_.symbols[static_cast<std::size_t>(model_.inputs[input].axes[axis].symbol)];
+  const SizeRange& range = symbol.range;
+  const std::string steps = range.multiple == 1 ? "" : fmt::format(" in steps of {}", range.multiple);
+  throw InputError("input {} '{}': dimension {} ({}) is {}; it may be {} to {}{} (see --dims)", input,
+                   model_.inputs[input].name, axis, symbol.name, size, range.low, range.high, steps);
+}
+
+void SizeReader::refuse_unequal(std::size_t input, std::size_t axis, const GivenType& given,
+                                std::int64_t other) const {
+  const SizedInput& declared = model_.inputs[input];
+  const int symbol = declared.axes[axis].symbol;
+  const auto has_symbol = [&](const SizedInput& each) {
+    return std::ranges::find(each.axes, symbol, &SizedInput::Axis::symbol) != each.axes.end();
+  };
+  throw InputError("input {} '{}': dimension {} ({}) is {}, but it is {} in '{}'", input, declared.name, axis,
+                   model_.symbols[static_cast<std::size_t>(symbol)].name, given.dims[axis], other,
+                   std::ranges::find_if(model_.inputs, has_symbol)->name);
+}
+
+}  // namespace sylvite
