@@ -102,9 +102,9 @@ ProgramOptions program_options(const Setup& setup) {
   return options;
 }
 
-Program load_program(const Imported& imported, Chosen& chosen) {
+Program load_program(const Imported& imported, Chosen& chosen, const Relatives& relatives) {
   get_objects(imported, chosen);
-  Program program = make_program(imported, chosen.choices);
+  Program program = make_program(imported, chosen.choices, relatives);
   program.allocate();
   chosen.report.weights_seconds += program.weights_seconds();
   return program;
@@ -125,24 +125,25 @@ std::optional<std::size_t> failing_kernel(Program& program, Chosen& chosen) {
 
 /// Tries what was compiled now, and replaces candidates that compile but cannot run. Their objects leave the cache, so
 /// that the next start does the same.
-Program load_running_program(const Imported& imported, Chosen& chosen) {
+Program load_running_program(const Imported& imported, Chosen& chosen, const Relatives& relatives) {
   const int compiled_before = chosen.report.compiled;
-  Program program = load_program(imported, chosen);
+  Program program = load_program(imported, chosen, relatives);
   if (chosen.report.compiled == compiled_before) return program;
   while (const std::optional<std::size_t> failing = failing_kernel(program, chosen)) {
     ObjectCache(imported.setup->object_cache).remove(chosen.choices[*failing].symbol);
     fall_back(imported, chosen, *failing);
-    program = load_program(imported, chosen);
+    program = load_program(imported, chosen, relatives);
   }
   return program;
 }
 
 }  // namespace
 
-Program make_program(const Imported& imported, const std::vector<Choice>& choices, const Program* donor) {
+Program make_program(const Imported& imported, const std::vector<Choice>& choices,
+                     const Relatives& relatives) {
   std::vector<CompiledKernel> kernels;
   for (const Choice& choice : choices) kernels.push_back({choice.candidate, choice.symbol, choice.object});
-  return {imported.plan, kernels, program_options(*imported.setup), donor};
+  return {imported.plan, kernels, program_options(*imported.setup), relatives};
 }
 
 std::vector<Tensor> zero_inputs(const Plan& plan) {
@@ -179,9 +180,9 @@ void get_objects(const Imported& imported, Chosen& chosen) {
   warn(chosen.report, cache.warning());
 }
 
-Built build_program(const Imported& imported, Chosen chosen) {
+Built build_program(const Imported& imported, Chosen chosen, const Relatives& relatives) {
   const double start = steady_seconds();
-  Program program = load_running_program(imported, chosen);
+  Program program = load_running_program(imported, chosen, relatives);
   CompileReport& report = chosen.report;
   report.ready_seconds += steady_seconds() - start - report.weights_seconds;
   report.peak_bytes = program.peak_bytes();

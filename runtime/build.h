@@ -9,9 +9,9 @@ namespace sylvite {
 /// compile is replaced, as build_program says.
 void get_objects(const Imported& imported, Chosen& chosen);
 
-/// The program that `choices`, which have objects, make of the plan; `donor` as Program says.
+/// The program that `choices`, which have objects, make of the plan; `relatives` as Program says.
 [[nodiscard]] Program make_program(const Imported& imported, const std::vector<Choice>& choices,
-                                   const Program* donor = nullptr);
+                                   const Relatives& relatives = {});
 
 /// Zeros for a plan's inputs: times and bounds do not depend on values.
 [[nodiscard]] std::vector<Tensor> zero_inputs(const Plan& plan);

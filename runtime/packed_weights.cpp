@@ -54,20 +54,25 @@ PackedWeights::Slot PackedWeights::want(std::int32_t weight, const Packing& pack
   return found->second;
 }
 
-/// The packed weight; nullptr when it was not wanted here.
-const Tensor* PackedWeights::find(const Request& request) const {
-  const auto found = slots_.find({request.weight, request.packing});
-  return found == slots_.end() ? nullptr : &packed_.at(found->second);
+PackedWeights::Source PackedWeights::source_of(const Request& request, const std::vector<Tensor>& weights) {
+  const Tensor& weight = weights.at(static_cast<std::size_t>(request.weight));
+  return {weight.identity(), weight.dtype(), weight.dims(), request.packing};
 }
 
-/// Gives every packed weight that lies in the row its place there.
+/// The packed weight; nullptr when it was not wanted here.
+const Tensor* PackedWeights::find(const Source& source) const {
+  const auto found = sources_.find(source);
+  return found == sources_.end() ? nullptr : &packed_.at(found->second);
+}
+
+/// Gives every weight to be packed that lies in the row its place there.
 void PackedWeights::make_places(const std::vector<Tensor>& weights) {
   std::vector<std::int64_t> offsets(requests_.size(), -1);
   std::int64_t end = 0;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     const Tensor& weight = weights.at(static_cast<std::size_t>(requests_[i].weight));
     const Packing& packing = requests_[i].packing;
-    if (packing.is_identity()) continue;
+    if (packing.is_identity() || packed_[i].data() != nullptr) continue;
     packed_[i] = Tensor(weight.dtype(), packing.packed_dims(weight.dims()), nullptr, nullptr);
     if (packed_[i].byte_size() > most_bytes_in_row) continue;
     offsets[i] = end;
@@ -79,29 +84,32 @@ void PackedWeights::make_places(const std::vector<Tensor>& weights) {
       packed_[i] = Tensor(packed_[i].dtype(), packed_[i].dims(), row, row->data() + offsets[i]);
 }
 
-void PackedWeights::fill(std::size_t request, const std::vector<Tensor>& weights,
-                         const PackedWeights* donor) {
-  const Tensor& weight = weights.at(static_cast<std::size_t>(requests_[request].weight));
-  const Packing& packing = requests_[request].packing;
-  const Tensor* done = donor != nullptr ? donor->find(requests_[request]) : nullptr;
-  Tensor& packed = packed_[request];
-  const bool has_place = packed.data() != nullptr;
-  if (!has_place)
-    packed = done != nullptr ? *done : aligned(pack(weight, packing));
-  else if (done != nullptr)
-    copy_bytes(*done, packed);
-  else
-    pack_into(weight, packing, packed);
-}
-
-void PackedWeights::pack_all(const std::vector<Tensor>& weights, int threads, const PackedWeights* donor) {
+void PackedWeights::pack_all(const std::vector<Tensor>& weights, int threads, const WeightDonors& donors) {
   packed_.assign(requests_.size(), Tensor());
+  std::vector<const Tensor*> done(requests_.size(), nullptr);
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    const Source source = source_of(requests_[i], weights);
+    for (const PackedWeights* donor : donors.packed)
+      if (done[i] == nullptr) done[i] = donor->find(source);
+    if (done[i] != nullptr && donors.in_place) packed_[i] = *done[i];
+  }
   make_places(weights);
+  const auto fill = [&](std::size_t i) {
+    if (done[i] != nullptr && donors.in_place) return;
+    const Tensor& weight = weights.at(static_cast<std::size_t>(requests_[i].weight));
+    Tensor& packed = packed_[i];
+    if (packed.data() == nullptr)
+      packed = done[i] != nullptr ? *done[i] : aligned(pack(weight, requests_[i].packing));
+    else if (done[i] != nullptr)
+      copy_bytes(*done[i], packed);
+    else
+      pack_into(weight, requests_[i].packing, packed);
+  };
   std::exception_ptr failure;
 #pragma omp parallel for num_threads(std::max(threads, 1)) schedule(dynamic, 1)
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     try {
-      fill(i, weights, donor);
+      fill(i);
     } catch (...) {
 #pragma omp critical
       failure = std::current_exception();
@@ -109,11 +117,16 @@ void PackedWeights::pack_all(const std::vector<Tensor>& weights, int threads, co
   }
   if (failure) std::rethrow_exception(failure);
   share_equal(packed_);
+  for (std::size_t i = 0; i < requests_.size(); ++i) sources_[source_of(requests_[i], weights)] = i;
 }
 
 std::int64_t PackedWeights::byte_size() const {
-  std::int64_t total = 0;
   std::set<const void*> counted;
+  return byte_size(counted);
+}
+
+std::int64_t PackedWeights::byte_size(std::set<const void*>& counted) const {
+  std::int64_t total = 0;
   for (const Tensor& tensor : packed_)
     if (counted.insert(tensor.data()).second) total += tensor.byte_size();
   return total;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,16 @@
 #include "sylvite/tensor.h"
 
 namespace sylvite {
+
+class PackedWeights;
+
+/// Other programs, some of whose weights may be the same tensors in the same packing: those are not packed again.
+struct WeightDonors {
+  std::vector<const PackedWeights*> packed;
+  /// They are used where they lie, which may not be in the order that is wanted here. Else only huge ones are, and
+  /// others are copied into that order.
+  bool in_place = false;
+};
 
 /// Launches that want the same weight in the same packing share one copy, as do packings that come out equal;
 /// an identity packing shares the weight itself when it is aligned. Packed weights lie one behind the other
@@ -22,24 +34,28 @@ class PackedWeights {
   using Slot = std::size_t;
 
   [[nodiscard]] Slot want(std::int32_t weight, const Packing& packing);
-  /// What `donor`, packed from the same weights, has already is copied, or shared where it lies alone.
-  void pack_all(const std::vector<Tensor>& weights, int threads, const PackedWeights* donor = nullptr);
+  void pack_all(const std::vector<Tensor>& weights, int threads, const WeightDonors& donors = {});
   [[nodiscard]] const Tensor& at(Slot slot) const { return packed_.at(slot); }
   [[nodiscard]] std::size_t size() const { return requests_.size(); }
   [[nodiscard]] std::int64_t byte_size() const;  ///< what is shared counts once
+  /// The same without what is in `counted`, where the rest is added.
+  [[nodiscard]] std::int64_t byte_size(std::set<const void*>& counted) const;
 
  private:
   struct Request {
     std::int32_t weight = 0;
     Packing packing;
   };
-  [[nodiscard]] const Tensor* find(const Request& request) const;
+  /// A tensor and its packing: what two programs may have in common.
+  using Source = std::tuple<const void*, DType, Dims, Packing>;
+  [[nodiscard]] static Source source_of(const Request& request, const std::vector<Tensor>& weights);
+  [[nodiscard]] const Tensor* find(const Source& source) const;
   void make_places(const std::vector<Tensor>& weights);
-  void fill(std::size_t request, const std::vector<Tensor>& weights, const PackedWeights* donor);
 
   std::vector<Request> requests_;
   std::vector<Tensor> packed_;
   std::map<std::pair<std::int32_t, Packing>, Slot> slots_;
+  std::map<Source, Slot> sources_;  ///< once they are packed
 };
 
 /// The tensor itself when its bytes are 64-byte aligned, as kernels want, else an aligned copy.

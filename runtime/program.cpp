@@ -38,14 +38,15 @@ void check_input(const Buffer& wanted, const Tensor& given, std::size_t number) 
 }  // namespace
 
 struct Program::Rep {
-  Rep(std::shared_ptr<const Plan> given, const ProgramOptions& wanted)
+  Rep(std::shared_ptr<const Plan> given, const ProgramOptions& wanted, const Relatives& relatives)
       : shared_plan(std::move(given)),
         plan(*shared_plan),
         options(wanted),
         context(wanted.threads),
-        arena(wanted.on_device ? 0 : static_cast<std::size_t>(plan.arena_bytes)) {}
+        arena(find_arena(relatives)) {}
 
-  void load(const std::vector<CompiledKernel>& kernels, const PackedWeights* donor);
+  [[nodiscard]] std::shared_ptr<Arena> find_arena(const Relatives& relatives) const;
+  void load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors);
   void bind(halide_buffer_t& buffer, const Location& place);
   [[nodiscard]] NotedLaunches note(std::size_t number);
   void note_all();
@@ -66,7 +67,7 @@ struct Program::Rep {
   const Plan& plan;
   ProgramOptions options;
   RunContext context;
-  Arena arena;
+  std::shared_ptr<Arena> arena;  ///< also of relatives that take turns
   ObjectLoader loader;
   Bindings bindings;
   cuda::LaunchRecorder recorder;
@@ -82,7 +83,21 @@ struct Program::Rep {
   std::vector<Tensor> outputs;  ///< of the current run, for outputs with memory of their own
 };
 
-void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const PackedWeights* donor) {
+/// The largest of those that take turns if it is large enough. A new one is half as large again as the largest, so
+/// that few are made however sizes grow.
+std::shared_ptr<Arena> Program::Rep::find_arena(const Relatives& relatives) const {
+  const auto wanted = static_cast<std::size_t>(options.on_device ? 0 : plan.arena_bytes);
+  std::shared_ptr<Arena> largest;
+  for (const Program* program : relatives.programs) {
+    const std::shared_ptr<Arena>& other = program->rep_->arena;
+    if (relatives.take_turns && (largest == nullptr || other->size() > largest->size())) largest = other;
+  }
+  if (largest == nullptr) return std::make_shared<Arena>(wanted);
+  if (largest->size() >= wanted) return largest;
+  return std::make_shared<Arena>(std::max(wanted, largest->size() / 2 * 3));
+}
+
+void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors) {
   std::vector<LoadedKernel> loaded;
   std::vector<Candidate> candidates;
   for (const CompiledKernel& kernel : kernels) {
@@ -91,7 +106,7 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const Packed
   }
   bindings = bind_plan(plan, candidates);
   const double packing_start = steady_seconds();
-  bindings.weights.pack_all(plan.weights, context.threads(), donor);
+  bindings.weights.pack_all(plan.weights, context.threads(), donors);
   weights_seconds = steady_seconds() - packing_start;
   input_uses.resize(plan.inputs.size());
   output_uses.resize(plan.outputs.size());
@@ -162,7 +177,7 @@ void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
       output_uses.at(number).push_back(&buffer);
       break;
     case BufferKind::arena:
-      set_host(buffer, arena.data() + number);
+      set_host(buffer, arena->data() + number);
       break;
   }
 }
@@ -225,7 +240,7 @@ Tensor Program::Rep::result(std::size_t number) const {
       return outputs.at(index).reshaped(type.dims());
     case BufferKind::arena: {
       Tensor copy(type.dtype, type.dims());
-      std::memcpy(copy.mutable_data(), arena.data() + index, static_cast<std::size_t>(copy.byte_size()));
+      std::memcpy(copy.mutable_data(), arena->data() + index, static_cast<std::size_t>(copy.byte_size()));
       return copy;
     }
   }
@@ -233,9 +248,11 @@ Tensor Program::Rep::result(std::size_t number) const {
 }
 
 Program::Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKernel>& kernels,
-                 const ProgramOptions& options, const Program* donor)
-    : rep_(std::make_unique<Rep>(std::move(plan), options)) {
-  rep_->load(kernels, donor != nullptr ? &donor->bindings().weights : nullptr);
+                 const ProgramOptions& options, const Relatives& relatives)
+    : rep_(std::make_unique<Rep>(std::move(plan), options, relatives)) {
+  WeightDonors donors{{}, relatives.take_turns};
+  for (const Program* program : relatives.programs) donors.packed.push_back(&program->bindings().weights);
+  rep_->load(kernels, donors);
   rep_->make_output_pools();
 }
 
@@ -293,8 +310,14 @@ const Bindings& Program::bindings() const {
 }
 
 std::int64_t Program::peak_bytes() const {
+  std::set<const void*> counted;
+  return peak_bytes(counted);
+}
+
+std::int64_t Program::peak_bytes(std::set<const void*>& counted) const {
   if (rep_->device) return rep_->device->bytes();
-  std::int64_t total = rep_->plan.arena_bytes + rep_->bindings.weights.byte_size();
+  std::int64_t total = rep_->bindings.weights.byte_size(counted);
+  if (counted.insert(rep_->arena.get()).second) total += static_cast<std::int64_t>(rep_->arena->size());
   for (std::size_t i = 0; i < rep_->outputs.size(); ++i) total += rep_->output_buffer(i).type.byte_size();
   return total;
 }

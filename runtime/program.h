@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,15 @@ struct ProgramOptions {
   std::size_t streams = 1;                     ///< of the graph, at most; see DeviceProgram
 };
 
+class Program;
+
+/// Programs that have weights in common with a new one; they must live while it is made.
+struct Relatives {
+  std::vector<const Program*> programs;
+  /// They never run at the same time: the new one also shares the memory of intermediate values.
+  bool take_turns = false;
+};
+
 /// What a program launches on the device, as data.
 struct DeviceNotes {
   std::vector<NotedLaunches> launches;  ///< per launch of the plan
@@ -54,10 +64,10 @@ class Program {
  public:
   /// `kernels[i]` implements plan->kernels[i]; the plan is shared. Links the objects, packs the weights, allocates
   /// the arena.
-  /// With a `donor`, a program of the same plan, weights that it has in the same packing are shared.
+  /// Weights that `relatives` have in the same packing are not packed again.
   /// Throws IoError when an object does not load. Touches no device.
   Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKernel>& kernels,
-          const ProgramOptions& options, const Program* donor = nullptr);
+          const ProgramOptions& options, const Relatives& relatives = {});
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
@@ -86,6 +96,8 @@ class Program {
   [[nodiscard]] const Bindings& bindings() const;  ///< weights packed
   /// Arena, weights as packed, and results of one run; on a device after allocate().
   [[nodiscard]] std::int64_t peak_bytes() const;
+  /// The same without memory that is in `counted`, where the rest is added.
+  [[nodiscard]] std::int64_t peak_bytes(std::set<const void*>& counted) const;
   [[nodiscard]] double weights_seconds()
       const;  ///< time spent packing weights, and bringing them to a device
 

@@ -94,7 +94,7 @@ struct Built {
 /// candidate that does not compile, or that reports an error in a first run on zeros, made only when something was
 /// compiled, is replaced by the heuristic one, then by the reference, each with a warning. Throws CompileError
 /// when even the reference does not compile.
-[[nodiscard]] Built build_program(const Imported& imported, Chosen chosen);
+[[nodiscard]] Built build_program(const Imported& imported, Chosen chosen, const Relatives& relatives = {});
 
 /// One run of the whole model: the program, and the host steps if there are any.
 [[nodiscard]] std::vector<HostValue> run_values(Built& built, const std::vector<HostValue>& inputs);

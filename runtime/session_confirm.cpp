@@ -132,7 +132,7 @@ void confirm(const Imported& imported, Chosen& chosen, Database& database, const
   const ProfiledRun run_incumbent(incumbent);
   std::pair<ModelTimes, ModelTimes> times;
   {
-    Program challenger = make_program(imported, chosen.choices, &incumbent);
+    Program challenger = make_program(imported, chosen.choices, {{&incumbent}});
     const double middle = (steady_seconds() + deadline) / 2;
     times = race_programs(run_incumbent, ProfiledRun(challenger), middle, seconds_unless_interrupted);
   }
@@ -141,7 +141,7 @@ void confirm(const Imported& imported, Chosen& chosen, Database& database, const
   const std::size_t kept = keep_what_holds(imported, chosen, database, defaults, times);
   log_line(LogLevel::info, "whole model: {} of {} winners hold", kept, defaults.challenged.size());
   if (kept == 0) return;
-  Program mixed = make_program(imported, chosen.choices, &incumbent);
+  Program mixed = make_program(imported, chosen.choices, {{&incumbent}});
   times = race_programs(run_incumbent, ProfiledRun(mixed), deadline, seconds_unless_interrupted);
   if (!compare_samples(times.first.run_us, times.second.run_us).lost()) return;
   for (const std::size_t i : defaults.challenged)

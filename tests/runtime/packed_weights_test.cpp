@@ -26,7 +26,7 @@ TEST(PackedWeights, TakesWhatADonorHasInTheSamePacking) {
   PackedWeights other;
   const PackedWeights::Slot same = other.want(0, panels);
   const PackedWeights::Slot different = other.want(0, {{1, 8}, {2, 0, 3}});
-  other.pack_all(weights, 1, &donor);
+  other.pack_all(weights, 1, {{&donor}});
   EXPECT_EQ(values_of(other.at(same)), values_of(donor.at(given)));
   EXPECT_EQ(other.at(same).dims(), (Dims{2, 4, 16}));
   EXPECT_EQ(other.at(different).dims(), (Dims{4, 4, 8}));
@@ -54,8 +54,25 @@ TEST(PackedWeights, KeepsAHugeOneWithItsDonor) {
   donor.pack_all(weights, 1);
   PackedWeights other;
   EXPECT_EQ(other.want(0, {{1, 16}, {2, 0, 3}}), slot);
-  other.pack_all(weights, 1, &donor);
+  other.pack_all(weights, 1, {{&donor}});
   EXPECT_EQ(other.at(slot).data(), donor.at(slot).data());
+}
+
+TEST(PackedWeights, SharesWithOtherPlansByTensorAndPacking) {
+  const Packing panels{{1, 16}, {2, 0, 3}};
+  const std::vector<Tensor> weights = {counting({4, 32}), counting({5, 17})};
+  PackedWeights donor;
+  const PackedWeights::Slot given = donor.want(0, panels);
+  donor.pack_all(weights, 1);
+  PackedWeights other;
+  const PackedWeights::Slot different = other.want(0, panels);
+  const PackedWeights::Slot same = other.want(1, panels);
+  other.pack_all({weights[1], weights[0]}, 1, {{&donor}, true});
+  EXPECT_EQ(other.at(same).data(), donor.at(given).data());
+  EXPECT_EQ(values_of(other.at(different)), values_of(pack(weights[1], panels)));
+  std::set<const void*> counted;
+  (void)donor.byte_size(counted);
+  EXPECT_EQ(other.byte_size(counted), 5 * 32 * 4);
 }
 
 TEST(PackedWeights, SharesWhatComesOutEqual) {
