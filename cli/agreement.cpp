@@ -123,7 +123,7 @@ std::vector<Tensor> f32_outputs(const Imported& imported, CompileOptions options
                                 const std::vector<Tensor>& inputs) {
   options.set["compile.precision"] = "f32";
   options.set["compile.mode"] = "default";
-  Prepared wide = prepare(imported.path, make_setup(options), options.import);
+  Prepared wide = prepare_again(imported, options);
   return run_tensors(wide.built, inputs);
 }
 

@@ -24,6 +24,18 @@ std::string tune_fields(const TuneProgress& now) {
                      now.trials, now.compiled, now.rejected, now.speedup_so_far);
 }
 
+/// What `make` makes of a file, which every message names.
+template <typename Make>
+auto with_file_named(const std::string& path, const Make& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (error.code() == ErrorCode::bad_usage || message.find(path) != std::string::npos) throw;
+    throw Error(error.code(), path + ": " + message);
+  }
+}
+
 }  // namespace
 
 CompileOptions compile_options(const Options& options, const std::string& mode) {
@@ -62,9 +74,11 @@ std::string summary_line(const std::string& model_path, const CompileReport& rep
   const std::string tuned =
       report.trials > 0 ? fmt::format(", {} trials in {}", report.trials, format_seconds(report.tune_seconds))
                         : "";
+  const std::string programs =
+      report.programs > 1 ? fmt::format("{} programs, the first of ", report.programs) : "";
   return fmt::format(
-      "{}: {} launches of {} kernels ({} compiled, {} from the cache){}, ready in {}, peak {}\n",
-      std::filesystem::path(model_path).stem().string(), report.kernels, report.unique_kernels,
+      "{}: {}{} launches of {} kernels ({} compiled, {} from the cache){}, ready in {}, peak {}\n",
+      std::filesystem::path(model_path).stem().string(), programs, report.kernels, report.unique_kernels,
       report.compiled, report.loaded_from_cache, tuned, format_seconds(report.ready_seconds),
       format_bytes(report.peak_bytes));
 }
@@ -78,15 +92,37 @@ void print_warnings(CompileReport& report) {
   report.warnings.clear();
 }
 
-Imported load(const std::string& path, const std::shared_ptr<const Setup>& setup,
-              const ImportOptions& import) {
-  try {
-    return load_model(path, setup, import);
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    if (error.code() == ErrorCode::bad_usage || message.find(path) != std::string::npos) throw;
-    throw Error(error.code(), path + ": " + message);
-  }
+OpenModel open(const std::string& path, const std::shared_ptr<const Setup>& setup,
+               const ImportOptions& import) {
+  return with_file_named(path, [&] { return open_model(path, setup, import); });
+}
+
+OpenModel open(const Options& options, const CompileOptions& wanted) {
+  OpenModel model = open(options.words().front(), begin(options, wanted), wanted.import);
+  ModelSizes& sizes = model.parsed.sizes;
+  if (sizes.are_fixed()) return model;
+  std::map<std::string, Dims> given;
+  for (const auto& [name, tensor] : read_named_tensors(options.values("input"), "--input"))
+    given[name] = tensor.dims();
+  hint_sizes(sizes, given);
+  if (const std::string guessed = describe_guesses(sizes); !guessed.empty())
+    log_line(LogLevel::warning, "{}; give --dims to choose", guessed);
+  return model;
+}
+
+Imported load(const OpenModel& model, const Sizes& sizes) {
+  return with_file_named(model.path, [&] { return bind_sizes(model, sizes); });
+}
+
+Imported load(const OpenModel& model) {
+  Imported imported = load(model, first_sizes(model.parsed.sizes));
+  count_reading(model, imported.report);
+  return imported;
+}
+
+void count_reading(const OpenModel& model, CompileReport& report) {
+  report.import_seconds += model.seconds;
+  report.ready_seconds += model.seconds;
 }
 
 Chosen choose(const Imported& imported) {
@@ -108,18 +144,32 @@ void end_if_interrupted() {
   if (const int signal = interrupt_signal(); signal != 0) throw Interrupted{signal};
 }
 
-Prepared prepare(const std::string& path, const std::shared_ptr<const Setup>& setup,
-                 const ImportOptions& import) {
-  Imported imported = load(path, setup, import);
+Chosen choose_or_end(const Imported& imported) {
   Chosen chosen = choose(imported);
   end_if_interrupted();
-  Built built = build_program(imported, std::move(chosen));
+  return chosen;
+}
+
+Prepared prepare(const OpenModel& model) {
+  Imported imported = load(model);
+  Built built = build_program(imported, choose_or_end(imported));
   print_warnings(built.report);
   return {std::move(imported), std::move(built)};
 }
 
-Prepared prepare(const Options& options, const CompileOptions& wanted) {
-  return prepare(options.words().front(), begin(options, wanted), wanted.import);
+Family prepare_family(const OpenModel& model) {
+  Family family = with_file_named(model.path, [&] { return build_family(model, choose_or_end); });
+  CompileReport report = family.report();
+  print_warnings(report);
+  return family;
+}
+
+Prepared prepare_again(const Imported& imported, const CompileOptions& wanted) {
+  ImportOptions import = wanted.import;
+  if (!imported.sizes.empty())
+    for (const ValueId id : imported.graph.inputs)
+      import.input_shapes[imported.graph.value(id).name] = imported.graph.type(id).dims();
+  return prepare(open(imported.path, make_setup(wanted), import));
 }
 
 }  // namespace sylvite

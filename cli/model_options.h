@@ -8,7 +8,7 @@
 #include "base/progress.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "runtime/session.h"
+#include "runtime/family.h"
 
 namespace sylvite {
 
@@ -25,19 +25,30 @@ struct Prepared {
   Built built;
 };
 
-/// load_model, with the file named in every message.
-[[nodiscard]] Imported load(const std::string& path, const std::shared_ptr<const Setup>& setup,
-                            const ImportOptions& import);
+/// open_model, with the file named in every message.
+[[nodiscard]] OpenModel open(const std::string& path, const std::shared_ptr<const Setup>& setup,
+                             const ImportOptions& import);
+/// begin and open, for the model that the words of `options` name. Sizes of --input files are those to be fast at. What
+/// was assumed of sizes is said on stderr.
+[[nodiscard]] OpenModel open(const Options& options, const CompileOptions& wanted);
+/// bind_sizes, with the file named in every message; without sizes at the first to be fast at.
+[[nodiscard]] Imported load(const OpenModel& model, const Sizes& sizes);
+[[nodiscard]] Imported load(const OpenModel& model);
+/// Adds the time that reading the file took.
+void count_reading(const OpenModel& model, CompileReport& report);
 /// choose_candidates, with progress on stderr. The first SIGINT or SIGTERM ends the tuning with what is known by then,
 /// and the winners of that are stored.
 [[nodiscard]] Chosen choose(const Imported& imported);
+/// choose and end_if_interrupted.
+[[nodiscard]] Chosen choose_or_end(const Imported& imported);
 /// After choose: ends the command (`Interrupted`) when a signal ended the tuning.
 void end_if_interrupted();
 /// load, choose and build_program; then warnings on stderr. Ends the command when it was interrupted.
-[[nodiscard]] Prepared prepare(const std::string& path, const std::shared_ptr<const Setup>& setup,
-                               const ImportOptions& import);
-/// begin and prepare, for the model that the words of `options` name.
-[[nodiscard]] Prepared prepare(const Options& options, const CompileOptions& wanted);
+[[nodiscard]] Prepared prepare(const OpenModel& model);
+/// The same for every combination of sizes to be fast at.
+[[nodiscard]] Family prepare_family(const OpenModel& model);
+/// The model of `imported`, at its sizes, with other settings.
+[[nodiscard]] Prepared prepare_again(const Imported& imported, const CompileOptions& wanted);
 
 /// Text for people: to stdout, or to stderr when --json - or --dump-config - has taken stdout.
 void say(const Options& options, std::string_view text);

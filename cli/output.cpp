@@ -57,6 +57,19 @@ nlohmann::json latency_json(const Latency& latency) {
           {"p99", latency.p99_ms}};
 }
 
+std::string sizes_text(const Imported& imported) {
+  std::string text;
+  for (std::size_t i = 0; i < imported.sizes.size(); ++i)
+    text += fmt::format("{}{}={}", i == 0 ? "" : ", ", imported.symbols[i], imported.sizes[i]);
+  return text;
+}
+
+nlohmann::json sizes_json(const Imported& imported) {
+  nlohmann::json sizes = nlohmann::json::object();
+  for (std::size_t i = 0; i < imported.sizes.size(); ++i) sizes[imported.symbols[i]] = imported.sizes[i];
+  return sizes;
+}
+
 nlohmann::json report_json(const Imported& imported, const CompileReport& report,
                            const std::optional<Latency>& latency) {
   const Setup& setup = *imported.setup;
@@ -68,7 +81,10 @@ nlohmann::json report_json(const Imported& imported, const CompileReport& report
   json["precision"] = name_of(setup.config.precision);
   json["model"] = imported.path;
   json["threads"] = setup.machine.threads;
-  json["counters"] = {{"kernels", report.kernels},
+  if (!imported.sizes.empty()) json["sizes"] = sizes_json(imported);
+  json["counters"] = {{"programs", report.programs},
+                      {"sizes", report.sizes},
+                      {"kernels", report.kernels},
                       {"unique_kernels", report.unique_kernels},
                       {"trials", report.trials},
                       {"compiled", report.compiled},

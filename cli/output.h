@@ -45,6 +45,10 @@ struct Latency {
 
 [[nodiscard]] nlohmann::json latency_json(const Latency& latency);
 
+/// Sizes that are open: "batch=1, sequence=128", and by name.
+[[nodiscard]] std::string sizes_text(const Imported& imported);
+[[nodiscard]] nlohmann::json sizes_json(const Imported& imported);
+
 /// The --json document of docs/formats.md. `latency` is null in it when not measured.
 [[nodiscard]] nlohmann::json report_json(const Imported& imported, const CompileReport& report,
                                          const std::optional<Latency>& latency);

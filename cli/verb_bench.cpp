@@ -31,7 +31,7 @@ Built build_baseline(const Imported& imported, const CompileOptions& given, cons
   CompileOptions wanted = given;
   wanted.set["compile.mode"] = mode;
   wanted.set["db.enabled"] = "false";
-  return prepare(imported.path, make_setup(wanted), wanted.import).built;
+  return prepare_again(imported, wanted).built;
 }
 
 std::vector<std::string> latency_row(const std::string& name, const Latency& latency) {
@@ -94,15 +94,9 @@ std::string device_line(Program& program, nlohmann::json& document) {
                      times[samples / 2], times.front(), times.back());
 }
 
-}  // namespace
-
-int verb_bench(std::span<const std::string> arguments) {
-  Options options = bench_options();
-  if (!options.parse(arguments)) return 0;
-  const double warmup = options.seconds("warmup");
-  const double duration = options.seconds("duration");
-  const CompileOptions wanted = compile_options(options);
-  auto [imported, built] = prepare(options, wanted);
+/// The model at one combination of sizes: says what was measured, and returns its document.
+nlohmann::json bench_at(const Options& options, const CompileOptions& wanted, const Imported& imported,
+                        Built& built, Table& rows) {
   const std::vector<Tensor> inputs = make_inputs(options, imported.graph);
   const std::vector<std::string> modes = options.values("baseline");
   std::vector<Built> baselines;
@@ -111,22 +105,57 @@ int verb_bench(std::span<const std::string> arguments) {
   for (Built& baseline : baselines) models.push_back(&baseline);
   std::vector<Tensor> outputs;
   (void)timed_run(built, inputs, &outputs);
-  const std::vector<std::vector<double>> times = timed_runs(models, inputs, warmup, duration);
+  const std::vector<std::vector<double>> times =
+      timed_runs(models, inputs, options.seconds("warmup"), options.seconds("duration"));
 
   const Latency latency = summarize_latency(times.front());
   nlohmann::json document = report_json(imported, built.report, latency);
   Table table({"mode", "runs", "runs/s", "min ms", "median ms", "p90 ms", "p99 ms"});
-  table.add_row(latency_row(std::string(name_of(imported.setup->config.mode)), latency));
+  const auto add_row = [&](const std::string& name, const Latency& of) {
+    table.add_row(latency_row(name, of));
+    rows.add_row(latency_row(sizes_text(imported) + ", " + name, of));
+  };
+  add_row(std::string(name_of(imported.setup->config.mode)), latency);
   for (std::size_t i = 0; i < modes.size(); ++i) {
     const Latency other = summarize_latency(times[i + 1]);
-    table.add_row(latency_row(modes[i] + " (baseline)", other));
+    add_row(modes[i] + " (baseline)", other);
     document["baselines"].push_back({{"mode", modes[i]}, {"latency_ms", latency_json(other)}});
   }
   std::string text = summary_line(imported.path, built.report) + table.to_string();
+  if (!imported.sizes.empty()) text = fmt::format("at {}:\n{}", sizes_text(imported), text);
   if (imported.setup->machine.gpu) text += device_line(built.program, document);
   if (!options.has("no-profile")) text += "\n" + profile_text(options, built.program, inputs, document);
   say(options, text);
   check_outputs(options, wanted, imported, inputs, outputs, document);
+  return document;
+}
+
+}  // namespace
+
+int verb_bench(std::span<const std::string> arguments) {
+  Options options = bench_options();
+  if (!options.parse(arguments)) return 0;
+  (void)options.seconds("warmup");  // a wrong word is said before anything is compiled
+  (void)options.seconds("duration");
+  const CompileOptions wanted = compile_options(options);
+  const OpenModel opened = open(options, wanted);
+  Family family(opened);
+  Table rows({"sizes", "runs", "runs/s", "min ms", "median ms", "p90 ms", "p99 ms"});
+  std::vector<nlohmann::json> documents;
+  at_hinted_sizes(opened, [&](const OpenModel& model, const Sizes& sizes) {
+    Imported imported = load(model, sizes);
+    if (documents.empty()) count_reading(model, imported.report);
+    Built& built = family.add(imported, choose_or_end);
+    print_warnings(built.report);
+    documents.push_back(bench_at(options, wanted, imported, built, rows));
+    return built.report.tune_seconds;
+  });
+  nlohmann::json document = documents.front();
+  if (documents.size() > 1) {
+    say(options, "\n" + rows.to_string());
+    for (const nlohmann::json& each : documents)
+      document["at_sizes"].push_back({{"sizes", each["sizes"]}, {"latency_ms", each["latency_ms"]}});
+  }
   write_json(options, document);
   return 0;
 }

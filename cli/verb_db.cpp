@@ -153,7 +153,7 @@ int db_why(Words arguments) {
   options.add_model_options();
   if (!options.parse(arguments)) return 0;
   const CompileOptions wanted = compile_options(options);
-  const Imported imported = load(options.words().front(), begin(options, wanted), wanted.import);
+  const Imported imported = load(open(options, wanted));
   const TuningKey key = imported.setup->key();
   const Database database = Database::for_questions(imported.setup->database);
   Table table({"kernel", "class", "winner"});

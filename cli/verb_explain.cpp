@@ -43,6 +43,22 @@ std::string readable(const Schedule& schedule) {
   return text;
 }
 
+std::string size_section(const ModelSizes& model, const Sizes& shown) {
+  if (model.are_fixed()) return "";
+  Table table({"size", "range", "where from", "shown at", "dimensions"});
+  for (std::size_t i = 0; i < model.symbols.size(); ++i) {
+    const SizeSymbol& symbol = model.symbols[i];
+    std::string places;
+    for (const SizedInput& input : model.inputs)
+      for (std::size_t axis = 0; axis < input.axes.size(); ++axis)
+        if (input.axes[axis].symbol == static_cast<int>(i))
+          places += fmt::format("{}{}[{}]", places.empty() ? "" : " ", input.name, axis);
+    table.add_row({symbol.name, symbol.range.to_string(), symbol.is_guessed ? "its name" : "--dims",
+                   std::to_string(shown[i]), places});
+  }
+  return heading("sizes") + table.to_string() + "\n";
+}
+
 std::string pass_section(const Imported& imported) {
   Table table({"pass", "result", "nodes before", "after", "ms", "what it does"});
   for (const PassReport& pass : imported.passes) {
@@ -115,8 +131,8 @@ int verb_explain(std::span<const std::string> arguments) {
   Options options = explain_options();
   if (!options.parse(arguments)) return 0;
   const CompileOptions wanted_options = compile_options(options);
-  const Imported imported =
-      load(options.words().front(), begin(options, wanted_options), wanted_options.import);
+  const OpenModel model = open(options, wanted_options);
+  const Imported imported = load(model);
   Chosen chosen = choose(imported);
   print_warnings(chosen.report);
   const Plan& plan = *imported.plan;
@@ -125,8 +141,9 @@ int verb_explain(std::span<const std::string> arguments) {
   if (!plan.kernels.empty() && std::ranges::none_of(plan.kernels, is_wanted))
     throw UsageError("--kernel: no kernel of the model has an id that begins with '{}'", wanted);
   if (wanted.empty()) {
-    say(options, graph_text(imported.transformed) + pass_section(imported) + launch_section(plan) +
-                     host_section(imported.host.get()) + memory_section(plan));
+    say(options, size_section(model.parsed.sizes, imported.sizes) + graph_text(imported.transformed) +
+                     pass_section(imported) + launch_section(plan) + host_section(imported.host.get()) +
+                     memory_section(plan));
   }
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
     if (!is_wanted(plan.kernels[i])) continue;

@@ -5,6 +5,18 @@
 #include "runtime/export/export.h"
 
 namespace sylvite {
+namespace {
+
+void check_sizes_fixed(const ModelSizes& sizes) {
+  if (sizes.are_fixed()) return;
+  std::string example;
+  for (const SizeSymbol& symbol : sizes.symbols)
+    example += fmt::format("{}{}={}", example.empty() ? "" : ",", symbol.name, symbol.range.hints.front());
+  throw UsageError("an exported library has fixed sizes, but {}; give each one size, e.g. --dims {}",
+                   describe_ranges(sizes), example);
+}
+
+}  // namespace
 
 int verb_export(std::span<const std::string> arguments) {
   Options options(
@@ -19,7 +31,9 @@ int verb_export(std::span<const std::string> arguments) {
   options.add_model_options();
   if (!options.parse(arguments)) return 0;
   if (!options.has("output")) throw UsageError("--output DIR is missing; see sylvite export --help");
-  auto [imported, built] = prepare(options, compile_options(options));
+  const OpenModel model = open(options, compile_options(options));
+  check_sizes_fixed(model.parsed.sizes);
+  auto [imported, built] = prepare(model);
   ExportOptions wanted;
   wanted.folder = options.value("output");
   wanted.name = options.has("name") ? options.value("name") : identifier_of(imported.path);

@@ -114,7 +114,7 @@ int verb_run(std::span<const std::string> arguments) {
   const std::string& format = options.value("output-format");
   if (format != "npy" && format != "pb") throw UsageError("--output-format {}: expected npy or pb", format);
   const CompileOptions wanted = compile_options(options);
-  auto [imported, built] = prepare(options, wanted);
+  auto [imported, built] = prepare(open(options, wanted));
   const std::vector<Tensor> inputs = make_inputs(options, imported.graph);
   std::vector<Tensor> outputs;
   const double seconds = timed_run(built, inputs, &outputs);

@@ -71,8 +71,8 @@ int verb_sweep(std::span<const std::string> arguments) {
   print("{}", plan_table(plan, sweep_status(plan, database)));
   if (options.has("plan")) return 0;
   const SweepReport report = run_sweep(plan, database, [&](std::size_t index, const SweepItem& item) {
-    const Prepared prepared = prepare(item.model, make_setup(item_options(options, item)), {});
-    print("{}/{} {}", index + 1, plan.items.size(), summary_line(item.model, prepared.built.report));
+    const Family family = prepare_family(open(item.model, make_setup(item_options(options, item)), {}));
+    print("{}/{} {}", index + 1, plan.items.size(), summary_line(item.model, family.report()));
   });
   for (const std::string& error : report.errors) fmt::print(stderr, "sylvite: error: {}\n", error);
   print("{} done now, {} done before, {} failed\n", report.done, report.skipped, report.failed);

@@ -1,7 +1,10 @@
+#include <optional>
+
 #include "base/interrupt.h"
 #include "base/table.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
+#include "runtime/report.h"
 
 namespace sylvite {
 namespace {
@@ -26,6 +29,39 @@ std::string kernel_table(const Plan& plan, const std::vector<Choice>& choices) {
   return table.to_string();
 }
 
+/// One combination of sizes, whose winners are shown.
+CompileReport tune_at(const Options& options, const OpenModel& model, const Sizes& sizes) {
+  const Imported imported = load(model, sizes);
+  Chosen chosen = choose(imported);
+  if (interrupt_signal() == 0) {
+    Built built = build_program(imported, std::move(chosen));
+    chosen = {std::move(built.choices), std::move(built.report)};
+  }
+  print_warnings(chosen.report);
+  const std::string at = describe(model.parsed.sizes, sizes);
+  say(options, (at.empty() ? "" : at + ": ") + summary_line(imported.path, chosen.report) +
+                   kernel_table(*imported.plan, chosen.choices));
+  return chosen.report;
+}
+
+/// Every combination of sizes to be fast at, until a signal ends it.
+CompileReport tune_sizes(const Options& options, const OpenModel& opened) {
+  std::optional<CompileReport> total;
+  at_hinted_sizes(opened, [&](const OpenModel& model, const Sizes& sizes) {
+    if (total && interrupt_signal() != 0) return 0.0;
+    const CompileReport report = tune_at(options, model, sizes);
+    if (total) {
+      add_report(*total, report);
+      total->sizes = ++total->programs;
+    } else {
+      total = report;
+      count_reading(model, *total);
+    }
+    return report.tune_seconds;
+  });
+  return *total;
+}
+
 }  // namespace
 
 int verb_tune(std::span<const std::string> arguments) {
@@ -37,15 +73,9 @@ int verb_tune(std::span<const std::string> arguments) {
   if (!options.parse(arguments)) return 0;
   CompileOptions wanted = compile_options(options, "max-autotune");
   wanted.set.emplace("tune.extend", "true");  // whoever says `tune` again wants more of it
-  const Imported imported = load(options.words().front(), begin(options, wanted), wanted.import);
-  Chosen chosen = choose(imported);
-  if (interrupt_signal() == 0) {
-    Built built = build_program(imported, std::move(chosen));
-    chosen = {std::move(built.choices), std::move(built.report)};
-  }
-  print_warnings(chosen.report);
-  say(options, summary_line(imported.path, chosen.report) + kernel_table(*imported.plan, chosen.choices));
-  write_json(options, report_json(imported, chosen.report, std::nullopt));
+  const OpenModel model = open(options, wanted);
+  const CompileReport report = tune_sizes(options, model);
+  if (options.has("json")) write_json(options, report_json(load(model), report, std::nullopt));
   end_if_interrupted();
   return 0;
 }

@@ -21,6 +21,9 @@ class Stopwatch {
   double start_ = steady_seconds();
 };
 
+/// Adds counts, times and warnings of one more program.
+void add_report(CompileReport& total, const CompileReport& more);
+
 /// Adds a warning unless it is "" or there already.
 void warn(CompileReport& report, const std::string& message);
 

@@ -28,10 +28,20 @@
 
 namespace sylvite {
 
+/// A model's file, read; its sizes may be open. Copies share it.
+struct OpenModel {
+  std::shared_ptr<const Setup> setup;
+  std::string path;
+  ParsedModel parsed;
+  double seconds = 0;  ///< spent on reading it
+};
+
 /// A model as a plan of kernels. Copies share the plan and the weights.
 struct Imported {
   std::shared_ptr<const Setup> setup;
   std::string path;                      ///< "" for a graph made in C++
+  std::vector<std::string> symbols;      ///< names of open sizes; see ModelSizes
+  Sizes sizes;                           ///< what they are here
   Graph graph;                           ///< as captured, before passes
   std::shared_ptr<const HostPart> host;  ///< what surrounds the graph; nullptr when it is the whole model
   Graph transformed;                     ///< after passes
@@ -40,7 +50,13 @@ struct Imported {
   CompileReport report;  ///< so far
 };
 
-/// `import` is completed by the import.* knobs. Throws what import_onnx, run_passes and lower throw.
+/// `import` is completed by the import.* knobs. Throws what parse_model throws.
+[[nodiscard]] OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,
+                                   const ImportOptions& import = {});
+/// The model at these sizes: imported anew, with the same weights. Throws what import_onnx, run_passes and lower throw;
+/// the message says at which sizes.
+[[nodiscard]] Imported bind_sizes(const OpenModel& model, const Sizes& sizes);
+/// Both, for the first size to be fast at of each symbol.
 [[nodiscard]] Imported load_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,
                                   const ImportOptions& import = {});
 /// The same for a graph made in C++.
@@ -100,10 +116,5 @@ struct Built {
 [[nodiscard]] std::vector<HostValue> run_values(Built& built, const std::vector<HostValue>& inputs);
 /// The same for a model that takes and gives tensors of numbers only; throws InputError for others.
 [[nodiscard]] std::vector<Tensor> run_tensors(Built& built, const std::vector<Tensor>& inputs);
-
-/// What CompiledModel holds.
-struct CompiledModel::Rep {
-  Built built;
-};
 
 }  // namespace sylvite

@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "base/log.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/pass_list.h"
@@ -107,10 +108,33 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
 
 }  // namespace
 
+OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,
+                     const ImportOptions& import) {
+  OpenModel model{setup, onnx_path, {}, 0};
+  const Stopwatch watch(model.seconds);
+  model.parsed = parse_model(onnx_path, import_options(setup->config, import));
+  return model;
+}
+
+Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
+  try {
+    Imported imported = load(model.setup, model.path, [&] { return import_at(model.parsed, sizes); });
+    imported.sizes = sizes;
+    for (const SizeSymbol& symbol : model.parsed.sizes.symbols) imported.symbols.push_back(symbol.name);
+    return imported;
+  } catch (const Error& error) {
+    if (sizes.empty()) throw;
+    throw Error(error.code(), fmt::format("at {}: {}", describe(model.parsed.sizes, sizes), error.what()));
+  }
+}
+
 Imported load_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,
                     const ImportOptions& import) {
-  return load(setup, onnx_path,
-              [&] { return import_model(onnx_path, import_options(setup->config, import)); });
+  const OpenModel model = open_model(onnx_path, setup, import);
+  Imported imported = bind_sizes(model, first_sizes(model.parsed.sizes));
+  imported.report.import_seconds += model.seconds;
+  imported.report.ready_seconds += model.seconds;
+  return imported;
 }
 
 Imported load_graph(Graph graph, const std::shared_ptr<const Setup>& setup) {

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -118,6 +119,12 @@ std::shared_ptr<const Setup> make_setup(const CompileOptions& options) {
 
 std::string database_path(const CompileConfig& config) {
   return config.db_enabled ? path_or_cached(config.db_path, "trials.db") : "";
+}
+
+std::shared_ptr<const Setup> with_budget(const std::shared_ptr<const Setup>& setup, double seconds) {
+  auto limited = std::make_shared<Setup>(*setup);
+  limited->config.tune_budget = Seconds(std::max(seconds, 0.0));
+  return limited;
 }
 
 ImportOptions import_options(const CompileConfig& config, const ImportOptions& given) {

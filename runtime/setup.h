@@ -40,6 +40,10 @@ struct Setup {
 /// db.path, else trials.db in the user's cache folder; "" without a database.
 [[nodiscard]] std::string database_path(const CompileConfig& config);
 
+/// The same, with so much time to tune.
+[[nodiscard]] std::shared_ptr<const Setup> with_budget(const std::shared_ptr<const Setup>& setup,
+                                                       double seconds);
+
 /// `given`, with the import.* knobs that were set.
 [[nodiscard]] ImportOptions import_options(const CompileConfig& config, const ImportOptions& given);
 

@@ -1,13 +1,16 @@
 #include "sylvite/sylvite.h"
 
-#include "runtime/session.h"
+#include "runtime/family.h"
 
 namespace sylvite {
 namespace {
 
-CompiledModel finish(const Imported& imported) {
-  return CompiledModel(
-      std::make_unique<CompiledModel::Rep>(build_program(imported, choose_candidates(imported))));
+CompiledModel ready(Family family) {
+  return CompiledModel(std::make_unique<CompiledModel::Rep>(std::move(family)));
+}
+
+Chosen choose(const Imported& imported) {
+  return choose_candidates(imported);
 }
 
 std::vector<std::string> names_of(const Plan& plan, const std::vector<BufferId>& ids) {
@@ -28,12 +31,22 @@ std::vector<std::string> names_of(const std::vector<ModelPort>& ports) {
   return names;
 }
 
-void check_types_known(const Built& built) {
+void check_no_host(const Built& built) {
   if (built.host == nullptr) return;
   const HostStep step =
       built.host->steps().empty() ? HostStep{"an output", "it is no tensor"} : built.host->steps().front();
   throw UnsupportedError("the model's types are not all known before it runs: {}: {}", step.name,
                          step.reason);
+}
+
+/// The program that tells the types of inputs and outputs.
+const Plan& typed_plan(const Family& family) {
+  if (!family.sizes().are_fixed()) {
+    throw UnsupportedError("the model's types are not known before it runs: {}",
+                           describe_ranges(family.sizes()));
+  }
+  check_no_host(family.latest());
+  return family.latest().program.plan();
 }
 
 std::vector<cuda::DevicePointer> addresses_of(const Plan& plan, const std::vector<BufferId>& ids,
@@ -60,61 +73,61 @@ CompiledModel& CompiledModel::operator=(CompiledModel&&) noexcept = default;
 CompiledModel::~CompiledModel() = default;
 
 std::vector<Tensor> CompiledModel::run(const std::vector<Tensor>& inputs) {
-  return run_tensors(rep_->built, inputs);
+  return run_tensors(rep_->family.of(inputs), inputs);
 }
 
 void CompiledModel::run_on_device(const std::vector<DeviceTensor>& inputs,
                                   const std::vector<DeviceTensor>& outputs, void* stream) {
-  check_types_known(rep_->built);
-  const Plan& plan = rep_->built.program.plan();
+  Built& built = rep_->family.of(inputs);
+  check_no_host(built);
+  const Plan& plan = built.program.plan();
   const DeviceArguments arguments = {addresses_of(plan, plan.inputs, inputs, "input"),
                                      addresses_of(plan, plan.outputs, outputs, "output")};
-  rep_->built.program.run_on(static_cast<cuda::StreamHandle>(stream), arguments);
+  built.program.run_on(static_cast<cuda::StreamHandle>(stream), arguments);
 }
 
 std::vector<HostValue> CompiledModel::run_values(const std::vector<HostValue>& inputs) {
-  return sylvite::run_values(rep_->built, inputs);
+  return sylvite::run_values(rep_->family.of(inputs), inputs);
 }
 
 std::vector<HostStep> CompiledModel::host_steps() const {
-  const HostPart* host = rep_->built.host.get();
+  const HostPart* host = rep_->family.latest().host.get();
   return host == nullptr ? std::vector<HostStep>() : host->steps();
 }
 
 const CompileReport& CompiledModel::report() const {
-  return rep_->built.report;
+  return rep_->family.report();
 }
 
 std::vector<std::string> CompiledModel::input_names() const {
-  if (const HostPart* host = rep_->built.host.get()) return names_of(host->inputs());
-  const Plan& plan = rep_->built.program.plan();
-  return names_of(plan, plan.inputs);
+  const Built& built = rep_->family.latest();
+  if (built.host != nullptr) return names_of(built.host->inputs());
+  return names_of(built.program.plan(), built.program.plan().inputs);
 }
 
 std::vector<TensorType> CompiledModel::input_types() const {
-  check_types_known(rep_->built);
-  const Plan& plan = rep_->built.program.plan();
+  const Plan& plan = typed_plan(rep_->family);
   return types_of(plan, plan.inputs);
 }
 
 std::vector<std::string> CompiledModel::output_names() const {
-  if (const HostPart* host = rep_->built.host.get()) return names_of(host->outputs());
-  const Plan& plan = rep_->built.program.plan();
-  return names_of(plan, plan.outputs);
+  const Built& built = rep_->family.latest();
+  if (built.host != nullptr) return names_of(built.host->outputs());
+  return names_of(built.program.plan(), built.program.plan().outputs);
 }
 
 std::vector<TensorType> CompiledModel::output_types() const {
-  check_types_known(rep_->built);
-  const Plan& plan = rep_->built.program.plan();
+  const Plan& plan = typed_plan(rep_->family);
   return types_of(plan, plan.outputs);
 }
 
 CompiledModel compile(const std::string& onnx_path, const CompileOptions& options) {
-  return finish(load_model(onnx_path, make_setup(options), options.import));
+  return ready(build_family(open_model(onnx_path, make_setup(options), options.import), choose));
 }
 
 CompiledModel compile(Graph graph, const CompileOptions& options) {
-  return finish(load_graph(std::move(graph), make_setup(options)));
+  const Imported imported = load_graph(std::move(graph), make_setup(options));
+  return ready(Family(build_program(imported, choose(imported))));
 }
 
 }  // namespace sylvite

@@ -34,8 +34,12 @@ struct CompileOptions {
   std::string worker_command;
 };
 
-/// Counts and times of one compilation, and of nothing else. See "The report of --json" in docs/formats.md.
+/// Counts and times of one compilation, and of nothing else; where sizes are open, of those that runs asked for, too.
+/// See "The report of --json" in docs/formats.md.
 struct CompileReport {
+  int programs =
+      1;  ///< made: one for each combination of sizes that was met, and again when it had been forgotten
+  int sizes = 1;    ///< combinations of sizes that were met
   int kernels = 0;  ///< launches in the program
   int unique_kernels = 0;
   int trials = 0;             ///< measurements made now
@@ -51,7 +55,9 @@ struct CompileReport {
   std::vector<std::string> warnings;
 };
 
-/// A model ready to run. Movable; run() is for one thread at a time.
+/// A model ready to run. Movable; run() is for one thread at a time. Where the model's sizes are ranges
+/// (CompileOptions::import), a run at a combination of sizes that was not met before imports the model and compiles
+/// what is missing; compile() does so for the sizes to be fast at. Runs throw InputError for sizes out of range.
 class CompiledModel {
  public:
   CompiledModel(CompiledModel&&) noexcept;
@@ -74,9 +80,9 @@ class CompiledModel {
   [[nodiscard]] const CompileReport& report() const;
   [[nodiscard]] std::vector<std::string> input_names() const;
   [[nodiscard]] std::vector<std::string> output_names() const;
-  /// Throws UnsupportedError when a type is not known before the run.
+  /// Throws UnsupportedError when a type is not known before the run: where sizes are ranges, or with host steps.
   [[nodiscard]] std::vector<TensorType> input_types() const;
-  /// Throws UnsupportedError when a type is not known before the run.
+  /// The same.
   [[nodiscard]] std::vector<TensorType> output_types() const;
 
   struct Rep;  ///< for the command line, which shows more than this interface; see runtime/session.h

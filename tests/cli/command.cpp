@@ -123,6 +123,14 @@ std::string small_model(int depth) {
   return make_model(depth).SerializeAsString();
 }
 
+std::string open_model() {
+  onnx::ModelProto model = make_model(1);
+  auto& type = *model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type();
+  type.mutable_shape()->mutable_dim(0)->set_dim_param("batch");
+  model.mutable_graph()->mutable_output(0)->clear_type();
+  return model.SerializeAsString();
+}
+
 std::string model_with_operator(const std::string& name) {
   onnx::ModelProto model = make_model(1);
   model.mutable_graph()->mutable_node(0)->set_op_type(name);

@@ -25,6 +25,9 @@ struct Result {
 /// file. `depth` hidden layers of different widths make as many different kernels.
 [[nodiscard]] std::string small_model(int depth = 1);
 
+/// The same with depth 1 and x: f32[batch,64].
+[[nodiscard]] std::string open_model();
+
 /// The same with its first node's operator renamed.
 [[nodiscard]] std::string model_with_operator(const std::string& name);
 

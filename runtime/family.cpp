@@ -1,0 +1,211 @@
+#include "runtime/family.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "runtime/equal_weights.h"
+#include "runtime/report.h"
+
+namespace sylvite {
+namespace {
+
+struct Member {
+  Built built;
+  std::int64_t last_used = 0;
+};
+
+/// What a program that is made while a model runs is made with.
+std::shared_ptr<const Setup> without_tuning(const std::shared_ptr<const Setup>& setup) {
+  auto quiet = std::make_shared<Setup>(*setup);
+  quiet->config.tune_enabled = false;
+  return quiet;
+}
+
+Chosen choose_known(const Imported& imported) {
+  return choose_candidates(imported);
+}
+
+}  // namespace
+
+struct Family::Rep {
+  explicit Rep(OpenModel given) : model(std::move(given)), reader(model.parsed.sizes) {}
+
+  [[nodiscard]] Relatives relatives() const;
+  [[nodiscard]] std::shared_ptr<const Plan> with_known_weights(const Plan& plan) const;
+  Built& keep(const Sizes& sizes, Built built);
+  void forget_oldest();
+  void count(const Sizes& sizes);
+
+  OpenModel model;  ///< without a file when the family is one program
+  SizeReader reader;
+  std::unordered_map<Sizes, std::unique_ptr<Member>, SizesHash> members;
+  std::unordered_set<Sizes, SizesHash> met;
+  Member* latest = nullptr;
+  Sizes latest_sizes;
+  Sizes read;  ///< scratch of `of`
+  std::int64_t clock = 0;
+  std::int64_t most = 1;
+  CompileReport report;
+};
+
+Relatives Family::Rep::relatives() const {
+  Relatives relatives{{}, true};
+  for (const auto& [sizes, member] : members) relatives.programs.push_back(&member->built.program);
+  return relatives;
+}
+
+/// The plan with those weights that other programs have, too: equal ones become one, so that they are packed once.
+std::shared_ptr<const Plan> Family::Rep::with_known_weights(const Plan& plan) const {
+  EqualWeights known;
+  for (const auto& [sizes, member] : members)
+    for (const Tensor& weight : member->built.program.plan().weights) known.add(weight);
+  auto shared = std::make_shared<Plan>(plan);
+  for (Tensor& weight : shared->weights) weight = known.find_or(weight);
+  return shared;
+}
+
+Built& Family::Rep::keep(const Sizes& sizes, Built built) {
+  members[sizes] = std::make_unique<Member>(Member{std::move(built), ++clock});
+  latest = members[sizes].get();
+  latest_sizes = sizes;
+  while (static_cast<std::int64_t>(members.size()) > most) forget_oldest();
+  count(sizes);
+  return latest->built;
+}
+
+void Family::Rep::forget_oldest() {
+  const auto oldest =
+      std::ranges::min_element(members, {}, [](const auto& each) { return each.second->last_used; });
+  log_line(LogLevel::info, "sizes: the program for {} goes", describe(model.parsed.sizes, oldest->first));
+  members.erase(oldest);
+}
+
+void Family::Rep::count(const Sizes& sizes) {
+  const CompileReport& made = latest->built.report;
+  if (report.programs == 0) {
+    report = made;
+    report.programs = 0;
+    report.import_seconds += model.seconds;
+    report.ready_seconds += model.seconds;
+  } else {
+    add_report(report, made);
+  }
+  met.insert(sizes);
+  ++report.programs;
+  report.sizes = static_cast<int>(met.size());
+  report.peak_bytes = 0;
+  std::set<const void*> counted;
+  for (const auto& [each, member] : members) report.peak_bytes += member->built.program.peak_bytes(counted);
+}
+
+Family::Family(Built only) : rep_(std::make_unique<Rep>(OpenModel{only.setup, "", {}, 0})) {
+  rep_->report.programs = 0;
+  rep_->keep({}, std::move(only));
+}
+
+Family::Family(OpenModel model) : rep_(std::make_unique<Rep>(std::move(model))) {
+  rep_->report.programs = 0;
+  rep_->most = rep_->model.setup->config.sizes_kept;
+  if (rep_->most < 1)
+    throw UsageError("compile.sizes_kept = {}: at least one program must be kept", rep_->most);
+}
+
+Family::~Family() = default;
+Family::Family(Family&&) noexcept = default;
+Family& Family::operator=(Family&&) noexcept = default;
+
+const ModelSizes& Family::sizes() const {
+  return rep_->model.parsed.sizes;
+}
+
+Built& Family::add(const Imported& imported, const Chooser& choose) {
+  Imported shared = imported;
+  shared.plan = rep_->with_known_weights(*imported.plan);
+  return rep_->keep(imported.sizes, build_program(shared, choose(shared), rep_->relatives()));
+}
+
+Built& Family::at(const Sizes& sizes) {
+  if (rep_->latest != nullptr && sizes == rep_->latest_sizes) return rep_->latest->built;
+  const auto found = rep_->members.find(sizes);
+  if (found != rep_->members.end()) {
+    rep_->latest = found->second.get();
+    rep_->latest_sizes = sizes;
+    rep_->latest->last_used = ++rep_->clock;
+    return rep_->latest->built;
+  }
+  const double start = steady_seconds();
+  OpenModel quiet = rep_->model;
+  quiet.setup = without_tuning(quiet.setup);
+  const Sizes wanted = sizes;  // may be the scratch of `of`
+  Built& built = add(bind_sizes(quiet, wanted), choose_known);
+  log_line(LogLevel::info, "sizes: a program for {}, {:.3f} s", describe(this->sizes(), wanted),
+           steady_seconds() - start);
+  return built;
+}
+
+Built& Family::of(const std::vector<Tensor>& inputs) {
+  if (sizes().are_fixed() && rep_->latest != nullptr) return latest();
+  const auto type_of = [&](std::size_t i) { return GivenType{inputs[i].dtype(), inputs[i].dims()}; };
+  rep_->reader.read(inputs.size(), type_of, rep_->read);
+  return at(rep_->read);
+}
+
+Built& Family::of(const std::vector<HostValue>& inputs) {
+  if (sizes().are_fixed() && rep_->latest != nullptr) return latest();
+  const auto type_of = [&](std::size_t i) {
+    if (!inputs[i].is_tensor()) {
+      throw InputError("input {} '{}': got {}, expected a tensor of numbers", i, sizes().inputs[i].name,
+                       inputs[i].describe());
+    }
+    return GivenType{inputs[i].tensor().dtype(), inputs[i].tensor().dims()};
+  };
+  rep_->reader.read(inputs.size(), type_of, rep_->read);
+  return at(rep_->read);
+}
+
+Built& Family::of(const std::vector<DeviceTensor>& inputs) {
+  if (sizes().are_fixed() && rep_->latest != nullptr) return latest();
+  std::vector<Dims> dims;
+  for (const DeviceTensor& input : inputs) dims.push_back(input.type.dims());
+  const auto type_of = [&](std::size_t i) { return GivenType{inputs[i].type.dtype, dims[i]}; };
+  rep_->reader.read(inputs.size(), type_of, rep_->read);
+  return at(rep_->read);
+}
+
+Built& Family::latest() {
+  return rep_->latest->built;
+}
+
+const Built& Family::latest() const {
+  return rep_->latest->built;
+}
+
+const CompileReport& Family::report() const {
+  return rep_->report;
+}
+
+void at_hinted_sizes(const OpenModel& model,
+                     const std::function<double(const OpenModel&, const Sizes&)>& visit) {
+  const std::vector<Sizes> all = hinted_sizes(model.parsed.sizes, model.setup->config.sizes_kept);
+  double budget = model.setup->config.tune_budget.count();
+  OpenModel limited = model;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    limited.setup = with_budget(model.setup, budget / static_cast<double>(all.size() - i));
+    budget -= visit(limited, all[i]);
+  }
+}
+
+Family build_family(const OpenModel& model, const Chooser& choose) {
+  Family family(model);
+  at_hinted_sizes(model, [&](const OpenModel& limited, const Sizes& sizes) {
+    return family.add(bind_sizes(limited, sizes), choose).report.tune_seconds;
+  });
+  (void)family.at(first_sizes(model.parsed.sizes));  // what the next run most likely needs
+  return family;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,69 @@
+#pragma once
+// A family: the programs of one model whose sizes are open, one for each combination of sizes that was met. They share
+// packed weights wherever these are equal, and the memory of intermediate values, as they never run at the same time.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace sylvite {
+
+/// How candidates are chosen for the sizes to be fast at.
+using Chooser = std::function<Chosen(const Imported&)>;
+
+/// Thread safety: one thread at a time. Movable.
+class Family {
+ public:
+  /// One program for ever: the model's sizes are fixed.
+  explicit Family(Built only);
+  /// No program yet. At most compile.sizes_kept are kept: the least recently used one goes. Throws UsageError when that
+  /// is none.
+  explicit Family(OpenModel model);
+  ~Family();
+  Family(Family&&) noexcept;
+  Family& operator=(Family&&) noexcept;
+
+  [[nodiscard]] const ModelSizes& sizes() const;
+
+  /// Builds what `choose` says for `imported`, which is of this model; its program replaces one for the same sizes.
+  Built& add(const Imported& imported, const Chooser& choose);
+  /// The program for these sizes. One that is missing is built now: stored winners where there are any, else
+  /// heuristics; nothing is measured.
+  [[nodiscard]] Built& at(const Sizes& sizes);
+  /// The one for these inputs. Throws InputError naming input, dimension, value and range.
+  [[nodiscard]] Built& of(const std::vector<Tensor>& inputs);
+  [[nodiscard]] Built& of(const std::vector<HostValue>& inputs);
+  [[nodiscard]] Built& of(const std::vector<DeviceTensor>& inputs);
+  /// The one that was used last. REQUIRES one.
+  [[nodiscard]] Built& latest();
+  [[nodiscard]] const Built& latest() const;
+
+  /// Kernels of the first program; counts, times and warnings of all that were made; memory of those that are kept.
+  [[nodiscard]] const CompileReport& report() const;
+
+ private:
+  struct Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+/// Every combination of sizes to be fast at, the first of each symbol first. `visit` gets the model with its share of
+/// what is left of the time to tune, and returns what it used, in seconds. Throws UsageError for more combinations
+/// than compile.sizes_kept.
+void at_hinted_sizes(const OpenModel& model,
+                     const std::function<double(const OpenModel&, const Sizes&)>& visit);
+
+/// A program for every combination of sizes to be fast at.
+[[nodiscard]] Family build_family(const OpenModel& model, const Chooser& choose);
+
+/// What CompiledModel holds.
+struct CompiledModel::Rep {
+  Family family;
+};
+
+}  // namespace sylvite

@@ -1,0 +1,223 @@
+// One model at many sizes: results, what is compiled when, shared memory, and sizes that do not fit.
+
+#include "runtime/family.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/onnx/importer.h"
+#include "runtime/equal_weights.h"
+#include "tests/frontend/onnx/onnx_model.h"
+#include "tests/runtime/test_session.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+constexpr std::int64_t width = 64;
+
+void add_open_input(onnx::GraphProto& graph, const std::string& name, std::int64_t last) {
+  add_input(graph, name, {});
+  auto& shape =
+      *graph.mutable_input(graph.input_size() - 1)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.add_dim()->set_dim_param("batch");
+  shape.add_dim()->set_dim_param("sequence");
+  if (last > 0) shape.add_dim()->set_dim_value(last);
+}
+
+/// A layer of attention over x[batch,sequence,64] plus mask[batch,sequence], with two large weights, that reads shapes
+/// off its inputs.
+std::string attention_model() {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_open_input(graph, "x", width);
+  add_open_input(graph, "mask", 0);
+  add_output(graph, "y");
+  std::vector<float> values(static_cast<std::size_t>(width * 8 * width));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = 0.1F * static_cast<float>(std::sin(0.3 * static_cast<double>(i)));
+  add_floats(graph, "w1", {width, 8 * width}, values);
+  add_floats(graph, "w2", {8 * width, width}, values);
+  add_integers(graph, "zero", {0});
+  add_integers(graph, "one", {1});
+  add_integers(graph, "two", {2});
+  add_node(graph, "MatMul", {"x", "w1"}, {"wide"});
+  add_node(graph, "Relu", {"wide"}, {"active"});
+  add_node(graph, "MatMul", {"active", "w2"}, {"narrow"});
+  add_node(graph, "Transpose", {"narrow"}, {"keys"});
+  set_integers(*graph.mutable_node(graph.node_size() - 1), "perm", {0, 2, 1});
+  add_node(graph, "MatMul", {"x", "keys"}, {"scores"});
+  add_node(graph, "Unsqueeze", {"mask", "one"}, {"row"});
+  add_node(graph, "Add", {"scores", "row"}, {"masked"});
+  add_node(graph, "Softmax", {"masked"}, {"weights"});
+  add_node(graph, "MatMul", {"weights", "narrow"}, {"mixed"});
+  add_node(graph, "Shape", {"x"}, {"shape"});
+  add_node(graph, "Gather", {"shape", "zero"}, {"batch_size"});
+  add_node(graph, "Gather", {"shape", "one"}, {"length"});
+  add_integers(graph, "rest", {8, 8});
+  set_integer(add_node(graph, "Concat", {"batch_size", "length", "rest"}, {"heads"}), "axis", 0);
+  add_node(graph, "Reshape", {"mixed", "heads"}, {"y"});
+  return model.SerializeAsString();
+}
+
+std::vector<Tensor> inputs_at(std::int64_t batch, std::int64_t sequence) {
+  return {sample_tensor(DType::f32, {batch, sequence, width}),
+          sample_tensor(DType::f32, {batch, sequence}, 1)};
+}
+
+class FamilyTest : public testing::Test {
+ protected:
+  void SetUp() override { write_file(path_, attention_model()); }
+
+  [[nodiscard]] CompiledModel compiled(const std::string& dims,
+                                       const std::map<std::string, std::string>& more = {}) const {
+    CompileOptions options = test_options(folder_.path());
+    options.set["import.dims"] = dims;
+    for (const auto& [name, value] : more) options.set[name] = value;
+    return compile(path_, options);
+  }
+  void expect_right(CompiledModel& model, std::int64_t batch, std::int64_t sequence) const {
+    ImportOptions options;
+    options.dims = {{"batch", batch}, {"sequence", sequence}};
+    const std::vector<Tensor> inputs = inputs_at(batch, sequence);
+    expect_near(model.run(inputs).at(0), interpret(import_onnx(path_, options), inputs).at(0));
+  }
+  static std::string refusal(CompiledModel& model, const std::vector<Tensor>& inputs) {
+    try {
+      (void)model.run(inputs);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.path() + "/attention.onnx";
+};
+
+TEST_F(FamilyTest, IsRightAtEverySizeAndCompilesEachOnce) {
+  CompiledModel model = compiled("batch=1..8,sequence=1..64@16");
+  EXPECT_EQ(model.report().programs, 1);
+  const int at_load = model.report().compiled;
+  EXPECT_GT(at_load, 0);
+  expect_right(model, 1, 16);
+  EXPECT_EQ(model.report().compiled, at_load) << "the size to be fast at is ready";
+  const std::pair<int, int> sizes[] = {{1, 1},  {2, 16}, {1, 64}, {3, 17}, {8, 5},
+                                       {4, 33}, {5, 16}, {2, 2},  {1, 31}};
+  for (const auto& [batch, sequence] : sizes) expect_right(model, batch, sequence);
+  const CompileReport first = model.report();
+  EXPECT_EQ(first.programs, 10);
+  EXPECT_EQ(first.sizes, 10);
+  for (const auto& [batch, sequence] : sizes) expect_right(model, batch, sequence);
+  EXPECT_EQ(model.report().compiled, first.compiled);
+  EXPECT_EQ(model.report().loaded_from_cache, first.loaded_from_cache);
+  EXPECT_EQ(model.report().programs, 10);
+  EXPECT_EQ(model.report().import_seconds, first.import_seconds) << "nothing is imported again";
+}
+
+TEST_F(FamilyTest, SharesWeightsAndMemoryOfIntermediateValues) {
+  constexpr std::int64_t weight_bytes = 2 * width * 8 * width * 4;
+  for (const char* precision : {"f32", "int8-dynamic"}) {
+    CompiledModel model = compiled("batch=1..8,sequence=1..64@64", {{"compile.precision", precision}});
+    const std::int64_t alone = model.report().peak_bytes;
+    for (int batch = 1; batch <= 8; ++batch) (void)model.run(inputs_at(batch, 8));
+    EXPECT_EQ(model.report().programs, 9);
+    EXPECT_LT(model.report().peak_bytes, alone + weight_bytes) << precision;
+  }
+}
+
+TEST_F(FamilyTest, RefusesSizesThatDoNotFit) {
+  CompiledModel model = compiled("batch=1..4,sequence=8..64%8@16");
+  EXPECT_EQ(refusal(model, inputs_at(5, 16)),
+            "input 0 'x': dimension 0 (batch) is 5; it may be 1 to 4 (see --dims)");
+  EXPECT_EQ(refusal(model, inputs_at(1, 17)),
+            "input 0 'x': dimension 1 (sequence) is 17; it may be 8 to 64 in steps of 8 (see --dims)");
+  EXPECT_EQ(refusal(model, {inputs_at(1, 16)[0], inputs_at(1, 24)[1]}),
+            "input 1 'mask': dimension 1 (sequence) is 24, but it is 16 in 'x'");
+  EXPECT_EQ(refusal(model, {inputs_at(1, 16)[0]}), "1 inputs given, the model takes 2");
+  EXPECT_EQ(refusal(model, {inputs_at(2, 16)[0], sample_tensor(DType::i64, {2, 16})}),
+            "input 1 'mask': got i64[2,16], expected f32[batch,sequence]");
+  EXPECT_EQ(model.report().programs, 1);
+  expect_right(model, 1, 16);
+}
+
+TEST_F(FamilyTest, TypesAreKnownWhereSizesAreFixed) {
+  CompiledModel open = compiled("batch=1..4,sequence=8");
+  EXPECT_EQ(open.input_names(), (std::vector<std::string>{"x", "mask"}));
+  EXPECT_THAT([&] { (void)open.input_types(); },
+              testing::ThrowsMessage<UnsupportedError>(HasSubstr("batch is 1..4 (fast at 1)")));
+  CompiledModel fixed = compiled("batch=2,sequence=8");
+  EXPECT_EQ(fixed.input_types().at(1).dims(), (Dims{2, 8}));
+  expect_right(fixed, 2, 8);
+  EXPECT_THAT(refusal(fixed, inputs_at(3, 8)), HasSubstr("got f32[3,8,64], expected f32[2,8,64]"));
+}
+
+TEST_F(FamilyTest, ForgetsTheLeastRecentlyUsed) {
+  CompiledModel model = compiled("batch=1..4,sequence=4", {{"compile.sizes_kept", "2"}});
+  for (const int batch : {1, 2, 1, 3, 1}) expect_right(model, batch, 4);
+  EXPECT_EQ(model.report().programs, 3);
+  expect_right(model, 2, 4);
+  EXPECT_EQ(model.report().programs, 4);
+  EXPECT_EQ(model.report().sizes, 3);
+  EXPECT_THROW((void)compiled("batch=1..4@1+2+3,sequence=4", {{"compile.sizes_kept", "2"}}), UsageError);
+  EXPECT_THROW((void)compiled("batch=1..4,sequence=4", {{"compile.sizes_kept", "0"}}), UsageError);
+}
+
+TEST_F(FamilyTest, BuildsEveryCombinationToBeFastAt) {
+  CompiledModel model = compiled("batch=1..4@1+3,sequence=1..16@4+8");
+  const CompileReport built = model.report();
+  EXPECT_EQ(built.programs, 4);
+  for (const int batch : {1, 3})
+    for (const int sequence : {4, 8}) expect_right(model, batch, sequence);
+  EXPECT_EQ(model.report().compiled, built.compiled);
+  EXPECT_EQ(model.report().programs, 4);
+}
+
+TEST_F(FamilyTest, SaysAtWhichSizesAModelCannotBe) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_open_input(graph, "x", 0);
+  add_output(graph, "y");
+  add_integers(graph, "shape", {2, 6});
+  add_node(graph, "Reshape", {"x", "shape"}, {"y"});
+  write_file(path_, model.SerializeAsString());
+  CompiledModel compiled_at = compiled("batch=1..4@3,sequence=1..16@4");
+  EXPECT_THAT([&] { (void)compiled_at.run({sample_tensor(DType::f32, {3, 5})}); },
+              testing::ThrowsMessage<Error>(HasSubstr("at batch=3, sequence=5: ")));
+  EXPECT_EQ(compiled_at.run({sample_tensor(DType::f32, {2, 6})}).at(0).dims(), (Dims{2, 6}));
+}
+
+TEST_F(FamilyTest, HostStepsRunAtEverySize) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_open_input(graph, "x", 0);
+  add_output(graph, "y");
+  add_node(graph, "Relu", {"x"}, {"positive"});
+  add_node(graph, "NonZero", {"positive"}, {"y"});
+  write_file(path_, model.SerializeAsString());
+  CompiledModel found = compiled("batch=1..4,sequence=1..16@4");
+  for (const std::int64_t size : {4, 7, 4}) {
+    const Tensor x = sample_tensor(DType::f32, {2, size});
+    std::int64_t positive = 0;
+    for (std::int64_t i = 0; i < x.size(); ++i) positive += x.as_double(i) > 0 ? 1 : 0;
+    EXPECT_EQ(found.run({x}).at(0).dims(), (Dims{2, positive}));
+  }
+  EXPECT_EQ(found.report().programs, 3);
+}
+
+TEST(EqualWeights, FindsTensorsByWhatTheyHold) {
+  EqualWeights known;
+  const Tensor a = sample_tensor(DType::f32, {100, 7});
+  known.add(a);
+  EXPECT_EQ(known.find_or(sample_tensor(DType::f32, {100, 7})).data(), a.data());
+  EXPECT_NE(known.find_or(sample_tensor(DType::f32, {7, 100})).data(), a.data());
+  Tensor other = sample_tensor(DType::f32, {100, 7});
+  other.set_double(699, 2);
+  EXPECT_EQ(known.find_or(other).data(), other.data());
+}
+
+}  // namespace
+}  // namespace sylvite
