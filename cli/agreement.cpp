@@ -24,14 +24,12 @@ bool same_special(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || a == b;
 }
 
-/// Adds output number `index` to `so_far`.
-void compare_tensor(const Tensor& actual, const Tensor& expected, std::size_t index,
+/// Adds the value that is called `name` to `so_far`. REQUIRES equal types.
+void compare_tensor(const Tensor& actual, const Tensor& expected, const std::string& name,
                     const Tolerance& tolerance, Agreement& so_far) {
   const auto note = [&](const std::string& problem) {
-    if (so_far.problem.empty()) so_far.problem = fmt::format("output {}: {}", index, problem);
+    if (so_far.problem.empty()) so_far.problem = fmt::format("{}: {}", name, problem);
   };
-  if (actual.dtype() != expected.dtype() || actual.dims() != expected.dims())
-    return note(fmt::format("is {}, expected {}", actual.type().to_string(), expected.type().to_string()));
   const double scale = scale_of(expected);
   const bool exact = !is_float(expected.dtype());
   for (std::int64_t i = 0; i < actual.size(); ++i) {
@@ -51,13 +49,33 @@ void compare_tensor(const Tensor& actual, const Tensor& expected, std::size_t in
   }
 }
 
-std::vector<Tensor> stored_outputs(const std::string& folder) {
-  std::vector<Tensor> outputs;
+/// The same for any value.
+void compare_value(const HostValue& actual, const HostValue& expected, const std::string& name,
+                   const Tolerance& tolerance, Agreement& so_far) {
+  const auto note = [&](const std::string& problem) {
+    if (so_far.problem.empty()) so_far.problem = fmt::format("{}: {}", name, problem);
+  };
+  if (actual.describe() != expected.describe())
+    return note(fmt::format("is {}, expected {}", actual.describe(), expected.describe()));
+  if (expected.is_tensor())
+    return compare_tensor(actual.tensor(), expected.tensor(), name, tolerance, so_far);
+  if (expected.is_strings() && actual.strings() != expected.strings()) return note("other strings");
+  if (!expected.is_sequence()) return;
+  for (std::size_t i = 0; i < expected.sequence().size(); ++i) {
+    compare_value(actual.sequence()[i], expected.sequence()[i], fmt::format("{}, item {}", name, i),
+                  tolerance, so_far);
+  }
+}
+
+/// What `run --output-dir` wrote for outputs like `ports`.
+std::vector<HostValue> stored_outputs(const std::string& folder, const std::vector<ModelPort>& ports) {
+  std::vector<HostValue> outputs;
   for (std::size_t i = 0;; ++i) {
     const std::string stem = fmt::format("{}/{}", folder, i);
     const bool npy = std::filesystem::exists(stem + ".npy");
     if (!npy && !std::filesystem::exists(stem + ".pb")) break;
-    outputs.push_back(read_tensor(stem + (npy ? ".npy" : ".pb")));
+    const ValueKind kind = i < ports.size() ? ports[i].kind : ValueKind::tensor;
+    outputs.push_back(read_value(stem + (npy ? ".npy" : ".pb"), kind));
   }
   if (outputs.empty()) throw UsageError("--check {}: the folder has no 0.npy or 0.pb", folder);
   return outputs;
@@ -71,17 +89,17 @@ Tensor sampled(const Tensor& tensor, std::int64_t count) {
   return result;
 }
 
-Agreement compare_sample(const std::vector<Tensor>& outputs, const std::string& path,
+Agreement compare_sample(const std::vector<HostValue>& outputs, const std::string& path,
                          const Tolerance& tolerance) {
   const Tensor stored = read_tensor(path);
   if (outputs.empty()) return compare_outputs({}, {stored}, tolerance);
-  return compare_outputs({sampled(outputs.front(), stored.size())}, {stored.reshaped({stored.size()})},
-                         tolerance);
+  return compare_outputs({sampled(outputs.front().tensor(), stored.size())},
+                         {stored.reshaped({stored.size()})}, tolerance);
 }
 
 }  // namespace
 
-Agreement compare_outputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
+Agreement compare_outputs(const std::vector<HostValue>& actual, const std::vector<HostValue>& expected,
                           const Tolerance& tolerance) {
   Agreement agreement;
   if (actual.size() != expected.size()) {
@@ -89,7 +107,7 @@ Agreement compare_outputs(const std::vector<Tensor>& actual, const std::vector<T
     return agreement;
   }
   for (std::size_t i = 0; i < actual.size(); ++i)
-    compare_tensor(actual[i], expected[i], i, tolerance, agreement);
+    compare_value(actual[i], expected[i], fmt::format("output {}", i), tolerance, agreement);
   return agreement;
 }
 
@@ -119,41 +137,39 @@ Tolerance tolerance_of(const Setup& setup) {
   throw InternalError("corrupt precision");
 }
 
-std::vector<Tensor> f32_outputs(const Imported& imported, CompileOptions options,
-                                const std::vector<Tensor>& inputs) {
+std::vector<HostValue> f32_outputs(const Imported& imported, CompileOptions options,
+                                   const std::vector<HostValue>& inputs) {
   options.set["compile.precision"] = "f32";
   options.set["compile.mode"] = "default";
   Prepared wide = prepare_again(imported, options);
-  return run_tensors(wide.built, inputs);
+  return run_values(wide.built, inputs);
 }
 
 }  // namespace
 
 Agreement check_agreement(const std::string& oracle, const Imported& imported, const CompileOptions& wanted,
-                          const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+                          const std::vector<HostValue>& inputs, const std::vector<HostValue>& outputs) {
   const Tolerance tolerance = tolerance_of(*imported.setup);
   if (oracle == "interpreter") {
-    std::vector<Tensor> expected;
-    for (const HostValue& output :
-         run_model(imported.host.get(), {inputs.begin(), inputs.end()},
-                   [&](const std::vector<Tensor>& tensors) { return interpret(imported.graph, tensors); }))
-      expected.push_back(output.tensor());
+    const std::vector<HostValue> expected =
+        run_model(imported.host.get(), inputs,
+                  [&](const std::vector<Tensor>& tensors) { return interpret(imported.graph, tensors); });
     return compare_outputs(outputs, expected, tolerance);
   }
   if (oracle == "f32") return compare_outputs(outputs, f32_outputs(imported, wanted, inputs), tolerance);
   if (oracle == "reference") {
     Built reference = build_reference(imported);
-    return compare_outputs(outputs, run_tensors(reference, inputs), tolerance);
+    return compare_outputs(outputs, run_values(reference, inputs), tolerance);
   }
   if (std::filesystem::is_directory(oracle))
-    return compare_outputs(outputs, stored_outputs(oracle), tolerance);
+    return compare_outputs(outputs, stored_outputs(oracle, output_ports(imported)), tolerance);
   if (std::filesystem::is_regular_file(oracle)) return compare_sample(outputs, oracle, tolerance);
   throw UsageError("--check {}: expected reference, interpreter, f32, or a folder or file of stored outputs",
                    oracle);
 }
 
 void check_outputs(const Options& options, const CompileOptions& wanted, const Imported& imported,
-                   const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                   const std::vector<HostValue>& inputs, const std::vector<HostValue>& outputs,
                    nlohmann::json& document) {
   if (!options.has("check")) return;
   const std::string& oracle = options.value("check");

@@ -55,10 +55,42 @@ Tensor random_tensor(const Graph& graph, ValueId input, std::uint64_t seed) {
   return random_integers(value.type.dtype, dims, value.name, seed, limit);
 }
 
-void check_type(const std::string& name, const TensorType& wanted, const Tensor& given) {
-  if (given.dtype() == wanted.dtype && given.dims() == wanted.dims()) return;
-  throw InputError("input '{}' is {}, the model wants {}", name, given.type().to_string(),
-                   wanted.to_string());
+/// What --input says: a file by the input's name.
+std::map<std::string, std::string> input_files(const Options& options, const std::vector<ModelPort>& ports) {
+  std::vector<std::string_view> names;
+  for (const ModelPort& port : ports) names.push_back(port.name);
+  std::map<std::string, std::string> files;
+  for (const std::string& assignment : options.values("input")) {
+    const auto [name, path] = split_assignment(assignment, "--input");
+    if (std::ranges::find(names, name) == names.end()) {
+      throw UsageError("the model has no input '{}'{} (its inputs: {})", name, suggestion(name, names),
+                       fmt::join(names, ", "));
+    }
+    files.insert_or_assign(name, path);
+  }
+  return files;
+}
+
+/// no_value when the graph has no input of this name.
+ValueId graph_input(const Graph& graph, const std::string& name) {
+  for (const ValueId id : graph.inputs)
+    if (graph.value(id).name == name) return id;
+  return no_value;
+}
+
+/// From its file, else at random.
+Tensor make_tensor(const Options& options, const Graph& graph, ValueId input,
+                   const std::map<std::string, std::string>& files) {
+  const Value& wanted = graph.value(input);
+  const auto file = files.find(wanted.name);
+  if (file == files.end())
+    return random_tensor(graph, input, static_cast<std::uint64_t>(options.integer("seed")));
+  const HostValue given = read_value(file->second, ValueKind::tensor);
+  if (given.describe() != wanted.type.to_string()) {
+    throw InputError("input '{}' is {}, the model wants {}", wanted.name, given.describe(),
+                     wanted.type.to_string());
+  }
+  return given.tensor();
 }
 
 }  // namespace
@@ -74,34 +106,39 @@ std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>&
 }
 
 void add_input_options(Options& options) {
-  options.add_list("input", "NAME=FILE", "an input from a .npy or .pb file; those not given are random");
+  options.add_list("input", "NAME=FILE",
+                   "an input from a .npy or .pb file; tensors of numbers that are not given are random");
   options.add_value("seed", "N", "seed of random inputs", "0");
   options.add_value("check", "ORACLE",
                     "compare with: reference (plain schedules), interpreter (slow), f32 (the model in f32), "
                     "or stored outputs: a folder or a file");
 }
 
-std::vector<Tensor> make_inputs(const Options& options, const Graph& graph) {
-  std::map<std::string, Tensor> given = read_named_tensors(options.values("input"), "--input");
-  const auto seed = static_cast<std::uint64_t>(options.integer("seed"));
-  std::vector<Tensor> inputs;
-  std::vector<std::string_view> names;
-  for (const ValueId id : graph.inputs) {
-    const Value& value = graph.value(id);
-    names.push_back(value.name);
-    const auto found = given.find(value.name);
-    if (found == given.end()) {
-      inputs.push_back(random_tensor(graph, id, seed));
-      continue;
+std::vector<HostValue> make_inputs(const Options& options, const Imported& imported) {
+  const std::vector<ModelPort> ports = input_ports(imported);
+  const std::map<std::string, std::string> files = input_files(options, ports);
+  std::vector<HostValue> inputs;
+  for (const ModelPort& port : ports) {
+    const auto file = files.find(port.name);
+    if (const ValueId id = graph_input(imported.graph, port.name); id != no_value) {
+      inputs.emplace_back(make_tensor(options, imported.graph, id, files));
+    } else if (file != files.end()) {
+      inputs.push_back(read_value(file->second, port.kind));
+    } else if (port.kind == ValueKind::optional) {
+      inputs.emplace_back();
+    } else {
+      throw InputError("input '{0}' is {1}, for which there are no random values: add --input {0}=FILE.pb",
+                       port.name, port.type);
     }
-    check_type(value.name, value.type, found->second);
-    inputs.push_back(std::move(found->second));
-    given.erase(found);
   }
-  for (const auto& [name, tensor] : given) {
-    throw UsageError("the model has no input '{}'{} (its inputs: {})", name, suggestion(name, names),
-                     fmt::join(names, ", "));
-  }
+  return inputs;
+}
+
+std::vector<Tensor> make_graph_inputs(const Options& options, const Imported& imported) {
+  const Graph& graph = imported.graph;
+  const std::map<std::string, std::string> files = input_files(options, input_ports(imported));
+  std::vector<Tensor> inputs;
+  for (const ValueId id : graph.inputs) inputs.push_back(make_tensor(options, graph, id, files));
   return inputs;
 }
 

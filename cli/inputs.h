@@ -6,18 +6,22 @@
 #include <vector>
 
 #include "cli/options.h"
-#include "sylvite/graph.h"
+#include "runtime/session.h"
 
 namespace sylvite {
 
 /// --input, --seed and --check.
 void add_input_options(Options& options);
 
-/// One tensor per graph input, in order: from --input NAME=FILE (.npy or .pb), else drawn by the generator of
-/// frontend/onnx/weights.h: floats of unit variance; integers below 1000 and the extent they index, where
-/// they index one, else 0 or 1. The same seed, name and type give the same values everywhere. Throws
-/// UsageError for unknown names, InputError naming the input for a wrong dtype or shape.
-[[nodiscard]] std::vector<Tensor> make_inputs(const Options& options, const Graph& graph);
+/// One value per input of the model, in order: from --input NAME=FILE (.npy or .pb), else drawn by the generator
+/// of frontend/onnx/weights.h: floats of unit variance; integers below 1000 and the extent they index, where
+/// they index one, else 0 or 1. The same seed, name and type give the same values everywhere. An optional that
+/// is not given has no value. Throws UsageError for unknown names, InputError naming the input for a wrong dtype
+/// or shape, and for strings or a sequence that is not given.
+[[nodiscard]] std::vector<HostValue> make_inputs(const Options& options, const Imported& imported);
+
+/// The same for the inputs of the model's graph alone, which are tensors.
+[[nodiscard]] std::vector<Tensor> make_graph_inputs(const Options& options, const Imported& imported);
 
 /// NAME=FILE assignments as tensors, by name.
 [[nodiscard]] std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>& assignments,

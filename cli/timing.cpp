@@ -39,16 +39,22 @@ std::vector<std::string> rate_cells(const Kernel* kernel, double each_us) {
 
 }  // namespace
 
-double timed_run(Built& built, const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) {
-  const double start = steady_seconds();
-  std::vector<Tensor> result = run_tensors(built, inputs);
-  const double seconds = steady_seconds() - start;
-  if (outputs != nullptr) *outputs = std::move(result);
-  return seconds;
+double timed_run(Built& built, const std::vector<HostValue>& inputs, std::vector<HostValue>* outputs) {
+  const auto time = [&](const auto& run) {
+    const double start = steady_seconds();
+    auto results = run();
+    const double seconds = steady_seconds() - start;
+    if (outputs != nullptr) outputs->assign(results.begin(), results.end());
+    return seconds;
+  };
+  if (built.host != nullptr) return time([&] { return run_values(built, inputs); });
+  std::vector<Tensor> tensors;
+  for (const HostValue& input : inputs) tensors.push_back(input.tensor());
+  return time([&] { return run_tensors(built, tensors); });
 }
 
 std::vector<std::vector<double>> timed_runs(const std::vector<Built*>& models,
-                                            const std::vector<Tensor>& inputs, double warmup,
+                                            const std::vector<HostValue>& inputs, double warmup,
                                             double duration) {
   constexpr int rounds = 10;
   const auto take_turns = [&](double seconds) {

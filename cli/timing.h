@@ -8,15 +8,16 @@
 
 namespace sylvite {
 
-/// Wall-clock seconds of one run, host steps included; `outputs`, if given, gets its outputs.
-[[nodiscard]] double timed_run(Built& built, const std::vector<Tensor>& inputs,
-                               std::vector<Tensor>* outputs = nullptr);
+/// Wall-clock seconds of one run, host steps included; `outputs`, if given, gets its outputs. Of a model that is
+/// all compiled, the time of run_tensors.
+[[nodiscard]] double timed_run(Built& built, const std::vector<HostValue>& inputs,
+                               std::vector<HostValue>* outputs = nullptr);
 
 /// Runs for `warmup` seconds untimed, then for `duration` seconds; at least one run of each. Several models
 /// take turns of a tenth of their time, so that they may be compared whatever else the machine does. One list
 /// per model.
 [[nodiscard]] std::vector<std::vector<double>> timed_runs(const std::vector<Built*>& models,
-                                                          const std::vector<Tensor>& inputs, double warmup,
+                                                          const std::vector<HostValue>& inputs, double warmup,
                                                           double duration);
 
 /// Launch times of a typical run: of each launch the medians over several runs, so that one interruption does

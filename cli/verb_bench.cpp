@@ -97,13 +97,13 @@ std::string device_line(Program& program, nlohmann::json& document) {
 /// The model at one combination of sizes: says what was measured, and returns its document.
 nlohmann::json bench_at(const Options& options, const CompileOptions& wanted, const Imported& imported,
                         Built& built, Table& rows) {
-  const std::vector<Tensor> inputs = make_inputs(options, imported.graph);
+  const std::vector<HostValue> inputs = make_inputs(options, imported);
   const std::vector<std::string> modes = options.values("baseline");
   std::vector<Built> baselines;
   for (const std::string& mode : modes) baselines.push_back(build_baseline(imported, wanted, mode));
   std::vector<Built*> models{&built};
   for (Built& baseline : baselines) models.push_back(&baseline);
-  std::vector<Tensor> outputs;
+  std::vector<HostValue> outputs;
   (void)timed_run(built, inputs, &outputs);
   const std::vector<std::vector<double>> times =
       timed_runs(models, inputs, options.seconds("warmup"), options.seconds("duration"));
@@ -124,7 +124,8 @@ nlohmann::json bench_at(const Options& options, const CompileOptions& wanted, co
   std::string text = summary_line(imported.path, built.report) + table.to_string();
   if (!imported.sizes.empty()) text = fmt::format("at {}:\n{}", sizes_text(imported), text);
   if (imported.setup->machine.gpu) text += device_line(built.program, document);
-  if (!options.has("no-profile")) text += "\n" + profile_text(options, built.program, inputs, document);
+  if (!options.has("no-profile"))
+    text += "\n" + profile_text(options, built.program, make_graph_inputs(options, imported), document);
   say(options, text);
   check_outputs(options, wanted, imported, inputs, outputs, document);
   return document;

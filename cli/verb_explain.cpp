@@ -152,7 +152,7 @@ int verb_explain(std::span<const std::string> arguments) {
   if (options.has("profile")) {
     Built built = build_program(imported, chosen);
     print_warnings(built.report);
-    const std::vector<Tensor> inputs = make_inputs(options, imported.graph);
+    const std::vector<Tensor> inputs = make_graph_inputs(options, imported);
     const std::vector<LaunchTime> profile = profile_program(built.program, inputs);
     say(options, heading("where time goes") + profile_table(plan, profile));
     chosen.report = built.report;

@@ -67,40 +67,66 @@ std::string numpy_name(DType dtype) {
   throw InternalError("dtype {} has no NumPy name", static_cast<int>(dtype));
 }
 
-void write_outputs(const std::string& folder, const std::string& format,
-                   const std::vector<std::string>& names, const std::vector<Tensor>& outputs) {
+/// What outputs.json says of a value beside its name and file.
+nlohmann::json value_json(const HostValue& value) {
+  if (value.is_absent()) return {{"absent", true}};
+  if (value.is_strings()) return {{"dtype", "str"}, {"shape", value.strings().dims}};
+  if (value.is_tensor())
+    return {{"dtype", numpy_name(value.tensor().dtype())}, {"shape", value.tensor().dims()}};
+  nlohmann::json items = nlohmann::json::array();
+  for (const HostValue& item : value.sequence()) items.push_back(value_json(item));
+  return {{"sequence", items}};
+}
+
+/// NumPy's files hold tensors of numbers; other values become ONNX's messages.
+void write_outputs(const std::string& folder, const std::string& format, const std::vector<ModelPort>& ports,
+                   const std::vector<HostValue>& outputs) {
   make_folder(folder);
   nlohmann::json list = nlohmann::json::array();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::string file = fmt::format("{}.{}", i, format);
-    const std::string& name = names[i];
-    write_tensor(fmt::format("{}/{}", folder, file), outputs[i], name);
-    list.push_back({{"name", name},
-                    {"file", file},
-                    {"dtype", numpy_name(outputs[i].dtype())},
-                    {"shape", outputs[i].dims()}});
+    const std::string file = fmt::format("{}.{}", i, outputs[i].is_tensor() ? format : "pb");
+    write_value(fmt::format("{}/{}", folder, file), outputs[i], ports[i].kind, ports[i].name);
+    nlohmann::json entry = value_json(outputs[i]);
+    entry["name"] = ports[i].name;
+    entry["file"] = file;
+    list.push_back(entry);
   }
   write_file(folder + "/outputs.json", list.dump(2) + "\n");
 }
 
-std::string first_elements(const Tensor& tensor) {
-  std::string text;
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(tensor.size(), 4); ++i)
-    text += fmt::format("{}{:.6g}", i == 0 ? "" : " ", tensor.as_double(i));
-  return tensor.size() > 4 ? text + " ..." : text;
+std::string first_elements(const HostValue& value) {
+  constexpr std::int64_t shown = 4;
+  std::vector<std::string> texts;
+  std::int64_t count = 0;
+  if (value.is_tensor()) {
+    count = value.tensor().size();
+    for (std::int64_t i = 0; i < std::min(count, shown); ++i)
+      texts.push_back(fmt::format("{:.6g}", value.tensor().as_double(i)));
+  } else if (value.is_strings()) {
+    count = static_cast<std::int64_t>(value.strings().values.size());
+    for (std::int64_t i = 0; i < std::min(count, shown); ++i)
+      texts.push_back(fmt::format("'{}'", value.strings().values[static_cast<std::size_t>(i)]));
+  } else if (value.is_sequence()) {
+    count = static_cast<std::int64_t>(value.sequence().size());
+    for (std::int64_t i = 0; i < std::min(count, shown); ++i)
+      texts.push_back(value.sequence()[static_cast<std::size_t>(i)].describe());
+  }
+  return fmt::format("{}{}", fmt::join(texts, " "), count > shown ? " ..." : "");
 }
 
-std::string output_table(const std::vector<std::string>& names, const std::vector<Tensor>& outputs) {
+std::string output_table(const std::vector<ModelPort>& ports, const std::vector<HostValue>& outputs) {
   Table table({"output", "type", "first elements"});
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    table.add_row({names[i], outputs[i].type().to_string(), first_elements(outputs[i])});
+    table.add_row({ports[i].name, outputs[i].describe(), first_elements(outputs[i])});
   return table.to_string();
 }
 
 Options run_options() {
   Options options("run MODEL.onnx [OPTION ...]", "Compiles a model if needed and runs it once.");
   options.add_value("output-dir", "DIR", "write the outputs as 0.npy, 1.npy, ... and outputs.json");
-  options.add_value("output-format", "npy|pb", "NumPy arrays or ONNX TensorProtos", "npy");
+  options.add_value("output-format", "npy|pb",
+                    "NumPy arrays or ONNX messages; what is no tensor of numbers becomes one in any case",
+                    "npy");
   add_input_options(options);
   options.add_model_options();
   return options;
@@ -115,12 +141,12 @@ int verb_run(std::span<const std::string> arguments) {
   if (format != "npy" && format != "pb") throw UsageError("--output-format {}: expected npy or pb", format);
   const CompileOptions wanted = compile_options(options);
   auto [imported, built] = prepare(open(options, wanted));
-  const std::vector<Tensor> inputs = make_inputs(options, imported.graph);
-  std::vector<Tensor> outputs;
+  const std::vector<HostValue> inputs = make_inputs(options, imported);
+  std::vector<HostValue> outputs;
   const double seconds = timed_run(built, inputs, &outputs);
-  const std::vector<std::string> names = output_names(imported);
-  if (options.has("output-dir")) write_outputs(options.value("output-dir"), format, names, outputs);
-  say(options, summary_line(imported.path, built.report) + output_table(names, outputs));
+  const std::vector<ModelPort> ports = output_ports(imported);
+  if (options.has("output-dir")) write_outputs(options.value("output-dir"), format, ports, outputs);
+  say(options, summary_line(imported.path, built.report) + output_table(ports, outputs));
   nlohmann::json document = report_json(imported, built.report, summarize_latency({seconds}));
   check_outputs(options, wanted, imported, inputs, outputs, document);
   write_json(options, document);

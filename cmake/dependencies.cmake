@@ -31,15 +31,20 @@ target_include_directories(sylvite_orc SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 target_link_libraries(sylvite_orc INTERFACE LLVMOrcJIT LLVMOrcTargetProcess LLVMJITLink LLVMSupport)
 
 # The official ONNX schema, compiled at build time from the pinned wheel.
-set(onnx_proto_dir ${PROJECT_BINARY_DIR}/onnx_proto)
-file(MAKE_DIRECTORY ${onnx_proto_dir})
+set(onnx_proto_dir ${PROJECT_BINARY_DIR}/onnx_schema)
+set(onnx_schemas onnx/onnx-ml onnx/onnx-data)
+list(TRANSFORM onnx_schemas APPEND .proto OUTPUT_VARIABLE onnx_protos)
+list(TRANSFORM onnx_schemas REPLACE "(.+)" "${onnx_proto_dir}/\\1.pb.cc" OUTPUT_VARIABLE onnx_sources)
+list(TRANSFORM onnx_schemas REPLACE "(.+)" "${onnx_proto_dir}/\\1.pb.h" OUTPUT_VARIABLE onnx_headers)
+list(TRANSFORM onnx_protos PREPEND ${SYLVITE_SITE_PACKAGES}/ OUTPUT_VARIABLE onnx_proto_files)
+file(MAKE_DIRECTORY ${onnx_proto_dir}/onnx)
 add_custom_command(
-  OUTPUT ${onnx_proto_dir}/onnx-ml.pb.cc ${onnx_proto_dir}/onnx-ml.pb.h
-  COMMAND ${Protobuf_PROTOC_EXECUTABLE} --proto_path=${SYLVITE_SITE_PACKAGES}/onnx --cpp_out=${onnx_proto_dir}
-          onnx-ml.proto
-  DEPENDS ${SYLVITE_SITE_PACKAGES}/onnx/onnx-ml.proto
+  OUTPUT ${onnx_sources} ${onnx_headers}
+  COMMAND ${Protobuf_PROTOC_EXECUTABLE} --proto_path=${SYLVITE_SITE_PACKAGES} --cpp_out=${onnx_proto_dir}
+          ${onnx_protos}
+  DEPENDS ${onnx_proto_files}
   VERBATIM)
-add_library(sylvite_onnx_proto STATIC ${onnx_proto_dir}/onnx-ml.pb.cc)
+add_library(sylvite_onnx_proto STATIC ${onnx_sources})
 set_target_properties(sylvite_onnx_proto PROPERTIES POSITION_INDEPENDENT_CODE ON)
-target_include_directories(sylvite_onnx_proto SYSTEM PUBLIC ${onnx_proto_dir})
+target_include_directories(sylvite_onnx_proto SYSTEM PUBLIC ${onnx_proto_dir} ${onnx_proto_dir}/onnx)
 target_link_libraries(sylvite_onnx_proto PUBLIC protobuf::libprotobuf)

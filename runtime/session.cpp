@@ -18,14 +18,23 @@ std::string_view source_name(Source source) {
   throw InternalError("corrupt source {}", static_cast<int>(source));
 }
 
-std::vector<std::string> output_names(const Imported& imported) {
-  std::vector<std::string> names;
-  if (imported.host != nullptr) {
-    for (const ModelPort& port : imported.host->outputs()) names.push_back(port.name);
-    return names;
+std::vector<ModelPort> input_ports(const Imported& imported) {
+  if (imported.host != nullptr) return imported.host->inputs();
+  std::vector<ModelPort> ports;
+  for (const ValueId id : imported.graph.inputs) {
+    const Value& value = imported.graph.value(id);
+    ports.push_back({value.name, value.type.to_string(), ValueKind::tensor});
   }
-  for (const ValueId id : imported.graph.outputs) names.push_back(imported.graph.value(id).name);
-  return names;
+  return ports;
+}
+
+std::vector<ModelPort> output_ports(const Imported& imported) {
+  if (imported.host != nullptr) return imported.host->outputs();
+  const Graph& graph = imported.graph;
+  std::vector<ModelPort> ports;
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    ports.push_back({graph.output_name(i), graph.type(graph.outputs[i]).to_string(), ValueKind::tensor});
+  return ports;
 }
 
 std::vector<HostValue> run_values(Built& built, const std::vector<HostValue>& inputs) {

@@ -62,8 +62,9 @@ struct Imported {
 /// The same for a graph made in C++.
 [[nodiscard]] Imported load_graph(Graph graph, const std::shared_ptr<const Setup>& setup);
 
-/// Names of the model's outputs, in order.
-[[nodiscard]] std::vector<std::string> output_names(const Imported& imported);
+/// What the model takes and gives, in order.
+[[nodiscard]] std::vector<ModelPort> input_ports(const Imported& imported);
+[[nodiscard]] std::vector<ModelPort> output_ports(const Imported& imported);
 
 /// How a kernel's candidate was chosen. Names are shown by `explain`.
 enum class Source {

@@ -210,7 +210,7 @@ void OnnxGraphImporter::import_input(const onnx::ValueInfoProto& input, OnnxScop
   const bool is_tensor = input.type().has_tensor_type();
   const bool is_numeric = is_tensor && input.type().tensor_type().elem_type() != onnx::TensorProto::STRING;
   if (!is_numeric && stage_ == OnnxStage::first) {
-    free_inputs_.push_back({input.name(), is_tensor ? "strings" : "a sequence or an optional"});
+    free_inputs_.push_back(declared_port(input));
     scope.bind(input.name(), OnnxBinding::deferred());
     return;
   }

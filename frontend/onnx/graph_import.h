@@ -55,6 +55,9 @@ struct HostHandover {
   HostValue known;                         ///< when there are no graph_outputs
 };
 
+/// As the file declares it; of a tensor without its shape.
+[[nodiscard]] ModelPort declared_port(const onnx::ValueInfoProto& value);
+
 /// Options of `model` with whole shapes for the inputs that have symbols.
 [[nodiscard]] ImportOptions options_at(const ParsedModel& model, const Sizes& sizes);
 

@@ -17,14 +17,14 @@
 namespace sylvite {
 namespace {
 
-std::string port_type(const onnx::ValueInfoProto& value) {
-  const onnx::TypeProto& type = value.type();
-  if (type.has_sequence_type()) return "a sequence";
-  if (type.has_optional_type()) return "an optional";
-  if (!type.has_tensor_type()) return "of another kind than tensors";
-  if (type.tensor_type().elem_type() == onnx::TensorProto::STRING) return "strings";
-  return fmt::format("{} of a shape that depends on data",
-                     dtype_name(dtype_of_onnx(type.tensor_type().elem_type())));
+/// Throws InputError naming a value that is not of the kind that its port, number `i`, declares.
+void check_kind(const HostValue& value, const ModelPort& port, std::size_t i) {
+  const bool fits = (port.kind == ValueKind::tensor && value.is_tensor()) ||
+                    (port.kind == ValueKind::strings && value.is_strings()) ||
+                    (port.kind == ValueKind::sequence && value.is_sequence()) ||
+                    port.kind == ValueKind::optional;
+  if (!fits)
+    throw InputError("input {} '{}': got {}, expected {}", i, port.name, value.describe(), port.type);
 }
 
 /// The nodes that the outputs need, in order, and every name that those and the outputs read.
@@ -50,7 +50,7 @@ class OnnxHostPart final : public HostPart {
         options_(options_at(model, sizes)),
         store_(model.initializers) {
     for (const onnx::ValueInfoProto& output : model_->graph().output())
-      outputs_.push_back({output.name(), port_type(output)});
+      outputs_.push_back(declared_port(output));
   }
 
   /// Nothing when the graph is the whole model.
@@ -93,6 +93,7 @@ class OnnxHostPart final : public HostPart {
                                                const GraphRunner& run_graph) const {
     if (inputs.size() != inputs_.size())
       throw InputError("{} inputs given, the model takes {}", inputs.size(), inputs_.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) check_kind(inputs[i], inputs_[i], i);
     std::vector<Tensor> tensors;
     for (const std::size_t i : graph_inputs_) {
       if (inputs[i].describe() != inputs_[i].type) {
@@ -127,6 +128,19 @@ class OnnxHostPart final : public HostPart {
 };
 
 }  // namespace
+
+ModelPort declared_port(const onnx::ValueInfoProto& value) {
+  const onnx::TypeProto& type = value.type();
+  if (type.has_sequence_type()) return {value.name(), "a sequence", ValueKind::sequence};
+  if (type.has_optional_type()) return {value.name(), "an optional", ValueKind::optional};
+  if (!type.has_tensor_type()) return {value.name(), "of another kind than tensors", ValueKind::tensor};
+  if (type.tensor_type().elem_type() == onnx::TensorProto::STRING)
+    return {value.name(), "strings", ValueKind::strings};
+  return {value.name(),
+          fmt::format("{} of a shape that depends on data",
+                      dtype_name(dtype_of_onnx(type.tensor_type().elem_type()))),
+          ValueKind::tensor};
+}
 
 void OnnxGraphImporter::import_or_defer(const onnx::NodeProto& node, OnnxScope& scope,
                                         const OnnxFrame& frame) {

@@ -16,6 +16,7 @@
 
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/model_sizes.h"
+#include "frontend/onnx/tensor_io.h"
 #include "sylvite/graph.h"
 #include "sylvite/host_value.h"
 
@@ -31,6 +32,7 @@ class InitializerStore;
 struct ModelPort {
   std::string name;
   std::string type;  ///< for people: "f32[1,3]", "strings", "a sequence", "an optional"
+  ValueKind kind = ValueKind::tensor;
 };
 
 /// Runs the graph of the same ImportedModel: its inputs and outputs in order.

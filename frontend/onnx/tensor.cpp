@@ -142,6 +142,18 @@ Tensor unpack(DType dtype, const Dims& dims, const void* bytes) {
   return tensor;
 }
 
+/// The inverse of unpack: codes are the low bits of their bytes.
+std::string pack(const Tensor& tensor) {
+  std::string packed(static_cast<std::size_t>(file_bytes(tensor.dtype(), tensor.size())), '\0');
+  const auto* codes = static_cast<const std::uint8_t*>(tensor.data());
+  const int bits = dtype_bits(tensor.dtype());
+  for (std::int64_t i = 0; i < tensor.size(); ++i) {
+    const int code = codes[i] & ((1 << bits) - 1);
+    packed[static_cast<std::size_t>(i * bits / 8)] |= static_cast<char>(code << (i * bits % 8));
+  }
+  return packed;
+}
+
 /// The field holds the bytes of the packed form, one each.
 Tensor from_packed_field(const TensorProto& proto, DType dtype, const Dims& dims) {
   const std::int64_t bytes = file_bytes(dtype, checked_product(dims, describe(proto)));
@@ -239,6 +251,27 @@ StringTensor decode_strings(const TensorProto& proto) {
                      count);
   }
   return result;
+}
+
+onnx::TensorProto encode_tensor(const Tensor& tensor, const std::string& name) {
+  TensorProto proto;
+  proto.set_name(name);
+  proto.set_data_type(onnx_of_dtype(tensor.dtype()));
+  for (const std::int64_t extent : tensor.dims()) proto.add_dims(extent);
+  if (dtype_bits(tensor.dtype()) < 8)
+    proto.set_raw_data(pack(tensor));
+  else
+    proto.set_raw_data(tensor.data(), static_cast<std::size_t>(tensor.byte_size()));
+  return proto;
+}
+
+TensorProto encode_strings(const StringTensor& strings, const std::string& name) {
+  TensorProto proto;
+  proto.set_name(name);
+  proto.set_data_type(TensorProto::STRING);
+  for (const std::int64_t extent : strings.dims) proto.add_dims(extent);
+  for (const std::string& value : strings.values) proto.add_string_data(value);
+  return proto;
 }
 
 Tensor decode_sparse_tensor(const onnx::SparseTensorProto& proto, const ExternalData& external) {

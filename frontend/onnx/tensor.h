@@ -1,9 +1,9 @@
 #pragma once
-// ONNX TensorProto -> Tensor. Every TensorProto of a model comes through here: initializers, attributes,
+// ONNX TensorProto -> Tensor, and back. Every TensorProto of a model comes through here: initializers, attributes,
 // sparse parts.
 
 #include <memory>
-#include <optional>
+#include <string>
 
 #include "frontend/onnx/external_data.h"
 #include "sylvite/host_value.h"
@@ -28,6 +28,10 @@ namespace sylvite {
 
 /// The same for tensors of strings. Throws ModelError when the tensor holds something else.
 [[nodiscard]] StringTensor decode_strings(const onnx::TensorProto& proto);
+
+/// The message that decode_tensor and decode_strings read.
+[[nodiscard]] onnx::TensorProto encode_tensor(const Tensor& tensor, const std::string& name);
+[[nodiscard]] onnx::TensorProto encode_strings(const StringTensor& strings, const std::string& name);
 
 /// The dense equivalent, zero where no value is given. Throws UnsupportedError above 2^32 elements.
 [[nodiscard]] Tensor decode_sparse_tensor(const onnx::SparseTensorProto& proto, const ExternalData& external);

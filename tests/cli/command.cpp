@@ -131,6 +131,30 @@ std::string open_model() {
   return model.SerializeAsString();
 }
 
+std::string model_of_other_values() {
+  onnx::ModelProto model;
+  model.set_ir_version(9);
+  model.add_opset_import()->set_version(20);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  graph.set_name("other");
+  const auto set_types = [](auto& values, const std::vector<std::string>& names) {
+    for (const std::string& name : names) values.Add()->set_name(name);
+    auto& strings = *values.Mutable(0)->mutable_type()->mutable_tensor_type();
+    strings.set_elem_type(onnx::TensorProto::STRING);
+    strings.mutable_shape()->add_dim()->set_dim_value(2);
+    auto& items = *values.Mutable(1)->mutable_type()->mutable_sequence_type()->mutable_elem_type();
+    items.mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+    auto& value = *values.Mutable(2)->mutable_type()->mutable_optional_type()->mutable_elem_type();
+    value.mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+  };
+  set_types(*graph.mutable_input(), {"x", "parts", "maybe"});
+  set_types(*graph.mutable_output(), {"y", "s", "o"});
+  add_node(graph, "StringConcat", {"x", "x"}, "y");
+  add_node(graph, "Identity", {"parts"}, "s");
+  add_node(graph, "Identity", {"maybe"}, "o");
+  return model.SerializeAsString();
+}
+
 std::string model_with_operator(const std::string& name) {
   onnx::ModelProto model = make_model(1);
   model.mutable_graph()->mutable_node(0)->set_op_type(name);

@@ -28,7 +28,11 @@ struct Result {
 /// The same with depth 1 and x: f32[batch,64].
 [[nodiscard]] std::string open_model();
 
-/// The same with its first node's operator renamed.
+/// x: strings[2] -> their concatenation with themselves, y; parts, a sequence of f32, and maybe, an optional f32, as they
+/// are: as s and o.
+[[nodiscard]] std::string model_of_other_values();
+
+/// small_model with its first node's operator renamed.
 [[nodiscard]] std::string model_with_operator(const std::string& name);
 
 }  // namespace sylvite::testing_command

@@ -18,6 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing_command::fresh_folder;
+using testing_command::model_of_other_values;
 using testing_command::model_with_operator;
 using testing_command::Result;
 using testing_command::run_command;
@@ -68,6 +69,37 @@ TEST_F(Run, TensorProtosGoOutAndIn) {
   EXPECT_EQ(read_tensor(folder_ + "/out/0.pb").dims(), (Dims{4, 16}));
   write_tensor(folder_ + "/x.pb", Tensor(DType::f32, {4, 64}), "x");
   EXPECT_EQ(run({"--input", "x=" + folder_ + "/x.pb"}).exit_code, 0);
+}
+
+TEST_F(Run, StringsSequencesAndOptionalsGoInAndOut) {
+  write_file(model_, model_of_other_values());
+  const HostValue words(StringTensor{{2}, {"a", "b"}});
+  const HostValue parts(HostValue::Sequence{Tensor::vector_i64({1}), Tensor(DType::f32, {2, 3})});
+  write_value(folder_ + "/x.pb", words, ValueKind::strings, "x");
+  write_value(folder_ + "/parts.pb", parts, ValueKind::sequence, "parts");
+  write_value(folder_ + "/maybe.pb", Tensor::scalar_f32(4), ValueKind::optional, "maybe");
+  Words given{"--input", "x=" + folder_ + "/x.pb", "--input", "parts=" + folder_ + "/parts.pb"};
+  expect_fails(run({}), ErrorCode::bad_input, "input 'x' is strings");
+  expect_fails(run({"--input", "x=" + folder_ + "/parts.pb"}), ErrorCode::bad_model, "parts.pb");
+  const std::string out = folder_ + "/out";
+  for (const bool is_absent : {true, false}) {
+    if (!is_absent) given.insert(given.end(), {"--input", "maybe=" + folder_ + "/maybe.pb"});
+    Words all{"--output-dir", out, "--output-format", "pb", "--check", "interpreter"};
+    all.insert(all.end(), given.begin(), given.end());
+    const Result result = run(all);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("'aa' 'bb'"));
+    EXPECT_EQ(read_value(out + "/0.pb", ValueKind::strings).strings().values,
+              (std::vector<std::string>{"aa", "bb"}));
+    EXPECT_EQ(read_value(out + "/1.pb", ValueKind::sequence).sequence().at(1).describe(), "f32[2,3]");
+    EXPECT_EQ(read_value(out + "/2.pb", ValueKind::optional).is_absent(), is_absent);
+  }
+  const nlohmann::json outputs = json_of("out/outputs.json");
+  EXPECT_EQ(outputs[0]["dtype"], "str");
+  EXPECT_EQ(outputs[1]["sequence"][1]["shape"], (std::vector<int>{2, 3}));
+  EXPECT_EQ(outputs[2]["shape"], nlohmann::json::array());
+  given.insert(given.end(), {"--check", out});
+  EXPECT_EQ(run(given).exit_code, 0);
 }
 
 TEST_F(Run, InputsAreChecked) {

@@ -19,6 +19,10 @@ constexpr DType all_dtypes[] = {DType::f32, DType::f16, DType::bf16,   DType::f6
                                 DType::i16, DType::i32, DType::i64,    DType::u8,  DType::u16,
                                 DType::u32, DType::u64, DType::boolean};
 
+constexpr DType narrow_dtypes[] = {DType::f8e4m3fn, DType::f8e4m3fnuz, DType::f8e5m2, DType::f8e5m2fnuz,
+                                   DType::f8e8m0,   DType::f4e2m1,     DType::i4,     DType::u4,
+                                   DType::i2,       DType::u2};
+
 class TensorIo : public testing::Test {
  protected:
   TensorIo()
@@ -61,6 +65,68 @@ TEST_F(TensorIo, RoundTripsEveryElementTypeAndRank) {
       }
     }
   }
+}
+
+/// NumPy has no letters for these.
+TEST_F(TensorIo, RoundTripsNarrowElementsAsProtos) {
+  for (const DType dtype : narrow_dtypes) {
+    for (const Dims& dims : {Dims{}, Dims{1}, Dims{2}, Dims{3}, Dims{7}, Dims{3, 3}, Dims{0}}) {
+      const Tensor tensor = counting(dtype, dims);
+      write_tensor(path("t.pb"), tensor, "t");
+      expect_equal(read_tensor(path("t.pb")), tensor);
+    }
+  }
+}
+
+/// As ONNX says: two or four to a byte, lowest bits first, the last byte filled up with zeros.
+TEST_F(TensorIo, PacksElementsOfLessThanAByte) {
+  const auto written = [&](DType dtype, const std::vector<std::int64_t>& values) {
+    Tensor tensor(dtype, {static_cast<std::int64_t>(values.size())});
+    for (std::size_t i = 0; i < values.size(); ++i) tensor.set_int64(static_cast<std::int64_t>(i), values[i]);
+    write_tensor(path("t.pb"), tensor, "t");
+    onnx::TensorProto proto;
+    EXPECT_TRUE(proto.ParseFromString(read_file(path("t.pb"))));
+    return proto.raw_data();
+  };
+  EXPECT_EQ(written(DType::i4, {-1, 2, -8}), "\x2f\x08");
+  EXPECT_EQ(written(DType::u4, {1, 15, 3}), "\xf1\x03");
+  EXPECT_EQ(written(DType::i2, {-1, 0, 1, -2, -1}), "\x93\x03");
+  EXPECT_EQ(written(DType::u2, {3, 2, 1, 1}), "\x5b");
+  EXPECT_EQ(written(DType::f4e2m1, {1, 2, 6}), "\x42\x07");
+}
+
+TEST_F(TensorIo, RoundTripsValuesThatAreNoTensorsOfNumbers) {
+  const HostValue floats = counting(DType::f32, {3});
+  const HostValue strings(StringTensor{{2}, {"one", "two"}});
+  const HostValue sequence(HostValue::Sequence{floats, HostValue(counting(DType::i4, {2, 3}))});
+  const auto read_back = [&](const HostValue& value, ValueKind kind) {
+    write_value(path("v.pb"), value, kind, "v");
+    return read_value(path("v.pb"), kind);
+  };
+  EXPECT_EQ(read_back(strings, ValueKind::strings).strings(), strings.strings());
+  for (const ValueKind kind : {ValueKind::sequence, ValueKind::optional}) {
+    const HostValue back = read_back(sequence, kind);
+    ASSERT_EQ(back.describe(), "a sequence of 2");
+    for (std::size_t i = 0; i < 2; ++i)
+      expect_equal(back.sequence()[i].tensor(), sequence.sequence()[i].tensor());
+  }
+  const HostValue nested(HostValue::Sequence{sequence, sequence});
+  EXPECT_EQ(read_back(nested, ValueKind::sequence).sequence().at(1).describe(), "a sequence of 2");
+  EXPECT_EQ(read_back(HostValue(HostValue::Sequence()), ValueKind::sequence).describe(), "a sequence of 0");
+  expect_equal(read_back(floats, ValueKind::optional).tensor(), floats.tensor());
+  EXPECT_EQ(read_back(strings, ValueKind::optional).strings(), strings.strings());
+  EXPECT_TRUE(read_back(HostValue(), ValueKind::optional).is_absent());
+}
+
+TEST_F(TensorIo, RefusesMessagesOfAnotherKind) {
+  write_tensor(path("t.pb"), counting(DType::f32, {3}), "t");
+  EXPECT_THROW((void)read_value(path("t.pb"), ValueKind::sequence), ModelError);
+  EXPECT_THROW((void)read_value(path("t.pb"), ValueKind::optional), ModelError);
+  write_value(path("s.pb"), HostValue(HostValue::Sequence{counting(DType::f32, {3})}), ValueKind::sequence,
+              "s");
+  EXPECT_THROW((void)read_value(path("s.pb"), ValueKind::tensor), ModelError);
+  const HostValue strings(StringTensor{{1}, {"one"}});
+  EXPECT_THROW(write_value(path("s.npy"), strings, ValueKind::strings, "s"), IoError);
 }
 
 TEST_F(TensorIo, RefusesOtherExtensionsAndMissingFiles) {
