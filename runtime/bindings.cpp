@@ -103,11 +103,11 @@ Bindings bind_plan(const Plan& plan, const std::vector<Candidate>& candidates) {
     const Signature& signature = signatures.at(static_cast<std::size_t>(launch.kernel));
     bindings.launches.push_back(bind_launch(plan, launch, signature, bindings.weights));
   }
-  for (const BufferId output : plan.outputs) {
-    const Buffer& root = root_buffer(plan, output);
+  for (const Port& output : plan.outputs) {
+    const Buffer& root = root_buffer(plan, output.buffer);
     const bool in_arena = root.kind == BufferKind::arena;
     bindings.outputs.push_back(
-        {root.kind, in_arena ? root.offset + offset_in_root(plan, output) : root.index});
+        {root.kind, in_arena ? root.offset + offset_in_root(plan, output.buffer) : root.index});
   }
   return bindings;
 }

@@ -148,10 +148,7 @@ Program make_program(const Imported& imported, const std::vector<Choice>& choice
 
 std::vector<Tensor> zero_inputs(const Plan& plan) {
   std::vector<Tensor> zeros;
-  for (const BufferId id : plan.inputs) {
-    const TensorType& type = plan.buffers.at(static_cast<std::size_t>(id)).type;
-    zeros.emplace_back(type.dtype, type.dims());
-  }
+  for (const Port& input : plan.inputs) zeros.emplace_back(input.type.dtype, input.type.dims());
   return zeros;
 }
 

@@ -29,7 +29,7 @@ void set_host(halide_buffer_t& buffer, const void* data) {
                     fmt::format("kernel '{}' cannot be launched: {}", launch.name, reason));
 }
 
-void check_input(const Buffer& wanted, const Tensor& given, std::size_t number) {
+void check_input(const Port& wanted, const Tensor& given, std::size_t number) {
   if (given.type() == wanted.type) return;
   throw InputError("input {} '{}': got {}, expected {}", number, wanted.name, given.type().to_string(),
                    wanted.type.to_string());
@@ -59,9 +59,6 @@ struct Program::Rep {
                                                   std::vector<LaunchTime>* profile);
   void execute(std::size_t number, double run_start, std::vector<LaunchTime>* profile);
   [[nodiscard]] Tensor result(std::size_t number) const;
-  [[nodiscard]] const Buffer& output_buffer(std::size_t number) const {
-    return plan.buffers.at(static_cast<std::size_t>(plan.outputs[number]));
-  }
 
   std::shared_ptr<const Plan> shared_plan;
   const Plan& plan;
@@ -185,7 +182,7 @@ void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
 void Program::Rep::make_output_pools() {
   for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
     output_pools.emplace_back(
-        static_cast<std::size_t>(std::max<std::int64_t>(output_buffer(i).type.byte_size(), 64)));
+        static_cast<std::size_t>(std::max<std::int64_t>(plan.outputs[i].type.byte_size(), 64)));
   }
   outputs.resize(plan.outputs.size());
 }
@@ -195,7 +192,7 @@ void Program::Rep::take_inputs(const std::vector<Tensor>& given) {
     throw InputError("{} inputs given, the model takes {}", given.size(), plan.inputs.size());
   inputs.clear();
   for (std::size_t i = 0; i < given.size(); ++i) {
-    check_input(plan.buffers.at(static_cast<std::size_t>(plan.inputs[i])), given[i], i);
+    check_input(plan.inputs[i], given[i], i);
     inputs.push_back(aligned(given[i]));
   }
 }
@@ -207,7 +204,7 @@ void Program::Rep::bind_run(const std::vector<Tensor>& given) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (bindings.outputs[i] != Location{BufferKind::output, static_cast<std::int64_t>(i)}) continue;
     const std::shared_ptr<void> block = output_pools[i].take();
-    const TensorType& type = output_buffer(i).type;
+    const TensorType& type = plan.outputs[i].type;
     outputs[i] = Tensor(type.dtype, type.dims(), block, block.get());
     for (halide_buffer_t* use : output_uses[i]) set_host(*use, block.get());
   }
@@ -228,7 +225,7 @@ void Program::Rep::execute(std::size_t number, double run_start, std::vector<Lau
 }
 
 Tensor Program::Rep::result(std::size_t number) const {
-  const TensorType& type = output_buffer(number).type;
+  const TensorType& type = plan.outputs[number].type;
   const Location place = bindings.outputs[number];
   const auto index = static_cast<std::size_t>(place.number);
   switch (place.kind) {
@@ -318,7 +315,7 @@ std::int64_t Program::peak_bytes(std::set<const void*>& counted) const {
   if (rep_->device) return rep_->device->bytes();
   std::int64_t total = rep_->bindings.weights.byte_size(counted);
   if (counted.insert(rep_->arena.get()).second) total += static_cast<std::int64_t>(rep_->arena->size());
-  for (std::size_t i = 0; i < rep_->outputs.size(); ++i) total += rep_->output_buffer(i).type.byte_size();
+  for (std::size_t i = 0; i < rep_->outputs.size(); ++i) total += rep_->plan.outputs[i].type.byte_size();
   return total;
 }
 

@@ -13,22 +13,17 @@ Chosen choose(const Imported& imported) {
   return choose_candidates(imported);
 }
 
-std::vector<std::string> names_of(const Plan& plan, const std::vector<BufferId>& ids) {
+template <typename AnyPort>
+std::vector<std::string> names_of(const std::vector<AnyPort>& ports) {
   std::vector<std::string> names;
-  for (const BufferId id : ids) names.push_back(plan.buffers.at(static_cast<std::size_t>(id)).name);
+  for (const AnyPort& port : ports) names.push_back(port.name);
   return names;
 }
 
-std::vector<TensorType> types_of(const Plan& plan, const std::vector<BufferId>& ids) {
+std::vector<TensorType> types_of(const std::vector<Port>& ports) {
   std::vector<TensorType> types;
-  for (const BufferId id : ids) types.push_back(plan.buffers.at(static_cast<std::size_t>(id)).type);
+  for (const Port& port : ports) types.push_back(port.type);
   return types;
-}
-
-std::vector<std::string> names_of(const std::vector<ModelPort>& ports) {
-  std::vector<std::string> names;
-  for (const ModelPort& port : ports) names.push_back(port.name);
-  return names;
 }
 
 void check_no_host(const Built& built) {
@@ -49,16 +44,15 @@ const Plan& typed_plan(const Family& family) {
   return family.latest().program.plan();
 }
 
-std::vector<cuda::DevicePointer> addresses_of(const Plan& plan, const std::vector<BufferId>& ids,
+std::vector<cuda::DevicePointer> addresses_of(const std::vector<Port>& ports,
                                               const std::vector<DeviceTensor>& tensors, const char* what) {
-  if (tensors.size() != ids.size())
-    throw InputError("{} {}s given, the model has {}", tensors.size(), what, ids.size());
+  if (tensors.size() != ports.size())
+    throw InputError("{} {}s given, the model has {}", tensors.size(), what, ports.size());
   std::vector<cuda::DevicePointer> addresses;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const Buffer& buffer = plan.buffers.at(static_cast<std::size_t>(ids[i]));
-    if (tensors[i].type != buffer.type) {
-      throw InputError("{} {} '{}': got {}, expected {}", what, i, buffer.name, tensors[i].type.to_string(),
-                       buffer.type.to_string());
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    if (tensors[i].type != ports[i].type) {
+      throw InputError("{} {} '{}': got {}, expected {}", what, i, ports[i].name, tensors[i].type.to_string(),
+                       ports[i].type.to_string());
     }
     addresses.push_back(reinterpret_cast<cuda::DevicePointer>(tensors[i].data));
   }
@@ -81,8 +75,8 @@ void CompiledModel::run_on_device(const std::vector<DeviceTensor>& inputs,
   Built& built = rep_->family.of(inputs);
   check_no_host(built);
   const Plan& plan = built.program.plan();
-  const DeviceArguments arguments = {addresses_of(plan, plan.inputs, inputs, "input"),
-                                     addresses_of(plan, plan.outputs, outputs, "output")};
+  const DeviceArguments arguments = {addresses_of(plan.inputs, inputs, "input"),
+                                     addresses_of(plan.outputs, outputs, "output")};
   built.program.run_on(static_cast<cuda::StreamHandle>(stream), arguments);
 }
 
@@ -101,24 +95,20 @@ const CompileReport& CompiledModel::report() const {
 
 std::vector<std::string> CompiledModel::input_names() const {
   const Built& built = rep_->family.latest();
-  if (built.host != nullptr) return names_of(built.host->inputs());
-  return names_of(built.program.plan(), built.program.plan().inputs);
+  return built.host != nullptr ? names_of(built.host->inputs()) : names_of(built.program.plan().inputs);
 }
 
 std::vector<TensorType> CompiledModel::input_types() const {
-  const Plan& plan = typed_plan(rep_->family);
-  return types_of(plan, plan.inputs);
+  return types_of(typed_plan(rep_->family).inputs);
 }
 
 std::vector<std::string> CompiledModel::output_names() const {
   const Built& built = rep_->family.latest();
-  if (built.host != nullptr) return names_of(built.host->outputs());
-  return names_of(built.program.plan(), built.program.plan().outputs);
+  return built.host != nullptr ? names_of(built.host->outputs()) : names_of(built.program.plan().outputs);
 }
 
 std::vector<TensorType> CompiledModel::output_types() const {
-  const Plan& plan = typed_plan(rep_->family);
-  return types_of(plan, plan.outputs);
+  return types_of(typed_plan(rep_->family).outputs);
 }
 
 CompiledModel compile(const std::string& onnx_path, const CompileOptions& options) {

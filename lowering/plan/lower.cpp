@@ -60,8 +60,10 @@ class PlanBuilder {
  public:
   PlanBuilder(const Graph& graph, const Joins& joins) : graph_(graph), joins_(joins) {
     plan_.name = graph.name;
-    for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-      plan_.inputs.push_back(add_buffer(graph.inputs[i], BufferKind::input, static_cast<std::int32_t>(i)));
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      const BufferId id = add_buffer(graph.inputs[i], BufferKind::input, static_cast<std::int32_t>(i));
+      plan_.inputs.push_back({buffer(id).name, buffer(id).type, id});
+    }
   }
 
   void add_launch(const Group& group) {
@@ -82,9 +84,11 @@ class PlanBuilder {
   /// Where each value lies, which needs no kernels. REQUIRES all launches added.
   void place(bool reuse_memory) {
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
-      plan_.outputs.push_back(buffer_of(graph_.outputs[i]));
-      Buffer& root = buffer(root_of(plan_, plan_.outputs.back()));
-      if (root.kind == BufferKind::arena && !wholes_.contains(root_of(plan_, plan_.outputs.back()))) {
+      const BufferId id = buffer_of(graph_.outputs[i]);
+      plan_.outputs.push_back({graph_.output_name(i), buffer(id).type, id});
+      const BufferId root_id = root_of(plan_, id);
+      Buffer& root = buffer(root_id);
+      if (root.kind == BufferKind::arena && !wholes_.contains(root_id)) {
         root.kind = BufferKind::output;
         root.index = static_cast<std::int32_t>(i);
       }

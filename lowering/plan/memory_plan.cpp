@@ -66,7 +66,7 @@ std::vector<LiveRange> live_ranges(const Plan& plan) {
   };
   for (std::int32_t i = 0; i < end; ++i)
     for (BufferId argument : plan.launches[static_cast<std::size_t>(i)].arguments) touch(argument, i);
-  for (BufferId output : plan.outputs) touch(output, end);
+  for (const Port& output : plan.outputs) touch(output.buffer, end);
   return ranges;
 }
 

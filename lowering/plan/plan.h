@@ -39,16 +39,24 @@ struct Launch {
   std::string reason;  ///< why these operations are in one group, for `explain`
 };
 
+/// An input or output of the model. Its name and type are what the model calls for; the buffer may have another name,
+/// and may serve two outputs.
+struct Port {
+  std::string name;
+  TensorType type;
+  BufferId buffer = -1;
+};
+
 struct Plan {
   std::string name;
   std::vector<Kernel> kernels;  ///< unique
   std::vector<Launch> launches;
   std::vector<Buffer> buffers;
   std::vector<Tensor> weights;
-  std::vector<BufferId> inputs;  ///< per graph input
-  /// Per graph output. Its root is a buffer of kind output with this index, unless the value is a graph
+  std::vector<Port> inputs;  ///< per graph input
+  /// Per graph output. The root of its buffer is a buffer of kind output with this index, unless the value is a graph
   /// input, a weight or another output as well: then the runtime copies.
-  std::vector<BufferId> outputs;
+  std::vector<Port> outputs;
   std::int64_t arena_bytes = 0;          ///< the peak
   std::int64_t sum_of_values_bytes = 0;  ///< what the intermediate values would take without reuse
 };

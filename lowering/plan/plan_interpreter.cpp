@@ -87,7 +87,7 @@ std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& 
   if (inputs.size() != plan.inputs.size())
     throw InputError("plan '{}' takes {} inputs, got {}", plan.name, plan.inputs.size(), inputs.size());
   Memory memory(plan);
-  for (std::size_t i = 0; i < inputs.size(); ++i) memory.write(plan.inputs[i], inputs[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i) memory.write(plan.inputs[i].buffer, inputs[i]);
   for (const Launch& launch : plan.launches) {
     const Kernel& kernel = plan.kernels.at(static_cast<std::size_t>(launch.kernel));
     const std::size_t count = kernel.body.inputs.size();
@@ -99,7 +99,7 @@ std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& 
   }
   std::vector<Tensor> outputs;
   outputs.reserve(plan.outputs.size());
-  for (BufferId output : plan.outputs) outputs.push_back(memory.read(output));
+  for (const Port& output : plan.outputs) outputs.push_back(memory.read(output.buffer));
   return outputs;
 }
 

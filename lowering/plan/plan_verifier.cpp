@@ -105,9 +105,9 @@ void check_order(const Plan& plan, Problems& problems) {
         problems.push_back(fmt::format("launch '{}' writes '{}' a second time", launch.name, name));
     }
   }
-  for (BufferId output : plan.outputs) {
-    if (written.covers(output)) continue;
-    problems.push_back(fmt::format("output '{}' is never written", buffer_at(plan, output).name));
+  for (const Port& output : plan.outputs) {
+    if (written.covers(output.buffer)) continue;
+    problems.push_back(fmt::format("output '{}' is never written", output.name));
   }
 }
 

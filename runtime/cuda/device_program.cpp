@@ -12,20 +12,21 @@ namespace {
 
 constexpr std::size_t weight_alignment = 256;
 
-std::size_t bytes_of(const Plan& plan, BufferId id) {
-  return static_cast<std::size_t>(plan.buffers.at(static_cast<std::size_t>(id)).type.byte_size());
+std::size_t bytes_of(const Port& port) {
+  return static_cast<std::size_t>(port.type.byte_size());
 }
 
-void check_addresses(const std::vector<cuda::DevicePointer>& addresses, const Plan& plan,
-                     const std::vector<BufferId>& ids, const char* what) {
+void check_addresses(const std::vector<cuda::DevicePointer>& addresses, const std::vector<Port>& ports,
+                     const char* what) {
   constexpr cuda::DevicePointer alignment = 16;  // of vector loads and tensor memory access
-  if (addresses.size() != ids.size())
-    throw InputError("{} {} addresses given, the model has {} {}s", addresses.size(), what, ids.size(), what);
+  if (addresses.size() != ports.size())
+    throw InputError("{} {} addresses given, the model has {} {}s", addresses.size(), what, ports.size(),
+                     what);
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    if (bytes_of(plan, ids[i]) == 0) continue;
+    if (bytes_of(ports[i]) == 0) continue;
     if (addresses[i] == 0 || addresses[i] % alignment != 0) {
       throw InputError("{} {} '{}' lies at {:#x} on the device; it must be at a multiple of {} bytes", what,
-                       i, plan.buffers.at(static_cast<std::size_t>(ids[i])).name, addresses[i], alignment);
+                       i, ports[i].name, addresses[i], alignment);
     }
   }
 }
@@ -44,13 +45,13 @@ DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, bool us
       use_graph_(use_graph),
       streams_(streams),
       arena_(static_cast<std::size_t>(plan.arena_bytes)) {
-  for (const BufferId id : plan.inputs) {
-    own_.inputs.push_back(inputs_.emplace_back(std::max<std::size_t>(bytes_of(plan, id), 1)).address());
-    staging_.emplace_back(bytes_of(plan, id));
+  for (const Port& port : plan.inputs) {
+    own_.inputs.push_back(inputs_.emplace_back(std::max<std::size_t>(bytes_of(port), 1)).address());
+    staging_.emplace_back(bytes_of(port));
   }
-  for (const BufferId id : plan.outputs) {
-    own_.outputs.push_back(outputs_.emplace_back(std::max<std::size_t>(bytes_of(plan, id), 1)).address());
-    results_.emplace_back(std::max<std::size_t>(bytes_of(plan, id), 1));
+  for (const Port& port : plan.outputs) {
+    own_.outputs.push_back(outputs_.emplace_back(std::max<std::size_t>(bytes_of(port), 1)).address());
+    results_.emplace_back(std::max<std::size_t>(bytes_of(port), 1));
   }
   upload_weights();
   regions_.arena = arena_.address();
@@ -190,7 +191,7 @@ void DeviceProgram::issue_profiled(std::vector<LaunchTime>& profile) {
 std::vector<Tensor> DeviceProgram::download(const std::vector<Tensor>& inputs) {
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
-    const TensorType& type = plan_.buffers.at(static_cast<std::size_t>(plan_.outputs[i])).type;
+    const TensorType& type = plan_.outputs[i].type;
     const Location& place = bindings_.outputs[i];
     if (place.kind == BufferKind::input) {
       results.push_back(inputs.at(static_cast<std::size_t>(place.number)).reshaped(type.dims()));
@@ -219,7 +220,7 @@ std::vector<Tensor> DeviceProgram::run(const std::vector<Tensor>& inputs, std::v
 void DeviceProgram::copy_outputs(cuda::StreamHandle stream) {
   for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
     const Location& place = bindings_.outputs[i];
-    const std::size_t bytes = bytes_of(plan_, plan_.outputs[i]);
+    const std::size_t bytes = bytes_of(plan_.outputs[i]);
     if (place == Location{BufferKind::output, static_cast<std::int64_t>(i)} || bytes == 0) continue;
     if (place.kind == BufferKind::weight) {
       const Tensor& weight = plan_.weights.at(static_cast<std::size_t>(place.number));
@@ -231,8 +232,8 @@ void DeviceProgram::copy_outputs(cuda::StreamHandle stream) {
 }
 
 void DeviceProgram::run_on(cuda::StreamHandle stream, const DeviceArguments& arguments) {
-  check_addresses(arguments.inputs, plan_, plan_.inputs, "input");
-  check_addresses(arguments.outputs, plan_, plan_.outputs, "output");
+  check_addresses(arguments.inputs, plan_.inputs, "input");
+  check_addresses(arguments.outputs, plan_.outputs, "output");
   cuda::Device::get().make_current();
   bind(arguments);
   issue(stream);

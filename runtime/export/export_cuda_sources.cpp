@@ -155,13 +155,12 @@ std::vector<std::string> copy_rows(const ExportedModel& model) {
   std::vector<std::string> rows;
   for (std::size_t i = 0; i < model.bindings->outputs.size(); ++i) {
     const Location place = model.bindings->outputs[i];
-    const Buffer& buffer = model.plan->buffers.at(static_cast<std::size_t>(model.plan->outputs[i]));
-    if (place == Location{BufferKind::output, static_cast<std::int64_t>(i)} || buffer.type.byte_size() == 0)
-      continue;
+    const std::int64_t bytes = model.plan->outputs[i].type.byte_size();
+    if (place == Location{BufferKind::output, static_cast<std::int64_t>(i)} || bytes == 0) continue;
     const std::string from = place.kind == BufferKind::weight ? fmt::format("{{SYLVITE_CUDA_WEIGHTS, 0, {}}}",
                                                                             model.output_weight_offsets.at(i))
                                                               : place_row(model, symbolic(place));
-    rows.push_back(fmt::format("{{{}, {}, {}}}", i, from, buffer.type.byte_size()));
+    rows.push_back(fmt::format("{{{}, {}, {}}}", i, from, bytes));
   }
   return rows;
 }
@@ -193,8 +192,8 @@ std::string cuda_tables_source(const ExportedModel& model, const DeviceNotes& no
   std::string text =
       fmt::format("/* Tables of the exported model {0}. Made by Sylvite. */\n#include \"{0}.h\"\n\n{1}\n",
                   model.name, embedded::cuda_launcher_header);
-  text += tensor_infos(*model.plan, model.plan->inputs, "input");
-  text += tensor_infos(*model.plan, model.plan->outputs, "output");
+  text += tensor_infos(model.plan->inputs, "input");
+  text += tensor_infos(model.plan->outputs, "output");
   text += fmt::format("static const _Alignas(8) unsigned char bytes[] = {};\n\n", quoted(tables.bytes));
   text += array_of("const struct sylvite_cuda_place", "places", tables.places);
   text += array_of("const struct sylvite_cuda_map", "maps", tables.maps);

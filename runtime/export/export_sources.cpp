@@ -68,9 +68,8 @@ std::vector<std::string> copy_rows(const ExportedModel& model) {
     if (place == Location{BufferKind::output, static_cast<std::int64_t>(i)}) continue;
     const std::int64_t number =
         place.kind == BufferKind::weight ? model.output_weight_offsets.at(i) : place.number;
-    const Buffer& buffer = model.plan->buffers.at(static_cast<std::size_t>(model.plan->outputs[i]));
-    rows.push_back(
-        fmt::format("{{{}, {}, {}, {}}}", i, source_name(place.kind), number, buffer.type.byte_size()));
+    const std::int64_t bytes = model.plan->outputs[i].type.byte_size();
+    rows.push_back(fmt::format("{{{}, {}, {}, {}}}", i, source_name(place.kind), number, bytes));
   }
   return rows;
 }
@@ -113,17 +112,17 @@ std::string array_of(std::string_view type, std::string_view name, const std::ve
   return text + "};\n\n";
 }
 
-std::string tensor_infos(const Plan& plan, const std::vector<BufferId>& ids, const std::string& what) {
+std::string tensor_infos(const std::vector<Port>& ports, const std::string& what) {
   std::string text;
   std::vector<std::string> rows;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const Buffer& buffer = plan.buffers.at(static_cast<std::size_t>(ids[i]));
-    const Dims dims = buffer.type.dims();
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const Port& port = ports[i];
+    const Dims dims = port.type.dims();
     text += fmt::format("static const int64_t {}{}_dims[] = {{{}}};\n", what, i,
                         dims.empty() ? "0" : fmt::format("{}", fmt::join(dims, ", ")));
-    rows.push_back(fmt::format("{{{}, {}, {}, {}{}_dims, {}}}", quoted(buffer.name),
-                               quoted(dtype_name(buffer.type.dtype)), dims.size(), what, i,
-                               buffer.type.byte_size()));
+    rows.push_back(fmt::format("{{{}, {}, {}, {}{}_dims, {}}}", quoted(port.name),
+                               quoted(dtype_name(port.type.dtype)), dims.size(), what, i,
+                               port.type.byte_size()));
   }
   return text + array_of("const struct sylvite_tensor_info", what + "s", rows);
 }
@@ -150,8 +149,8 @@ std::string tables_source(const ExportedModel& model) {
                   model.name, embedded::launcher_header);
   for (const std::string& symbol : model.symbols)
     text += fmt::format("extern int {}_argv(void**);\n", symbol);
-  text += '\n' + tensor_infos(*model.plan, model.plan->inputs, "input");
-  text += tensor_infos(*model.plan, model.plan->outputs, "output");
+  text += '\n' + tensor_infos(model.plan->inputs, "input");
+  text += tensor_infos(model.plan->outputs, "output");
   text += array_of("const int32_t", "dims", tables.dims);
   text += array_of("const struct sylvite_argument", "arguments", tables.arguments);
   text += array_of("const struct sylvite_launch", "launches", tables.launches);

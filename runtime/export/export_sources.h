@@ -29,8 +29,7 @@ struct ExportedModel {
 [[nodiscard]] std::string array_of(std::string_view type, std::string_view name,
                                    const std::vector<std::string>& rows);
 /// The descriptions of inputs or outputs; `what` is "input" or "output".
-[[nodiscard]] std::string tensor_infos(const Plan& plan, const std::vector<BufferId>& ids,
-                                       const std::string& what);
+[[nodiscard]] std::string tensor_infos(const std::vector<Port>& ports, const std::string& what);
 /// The template with every @types@ replaced by the types all models share, then every @ by the name.
 [[nodiscard]] std::string filled(std::string_view pattern, const std::string& name);
 

@@ -52,6 +52,16 @@ double distance(const Tensor& actual, const Tensor& expected) {
   return error / scale;
 }
 
+/// Of one value that lies in blocks, called "features", which leaves twice.
+TEST(SessionTest, OutputsHaveTheNamesOfTheModel) {
+  Graph graph = blocked_outputs();
+  const TemporaryFolder folder;
+  const CompiledModel model = compile(graph, test_options(folder.path()));
+  EXPECT_THAT(model.input_names(), ElementsAre("x"));
+  EXPECT_THAT(model.output_names(), ElementsAre("features", "again", "x_too"));
+  EXPECT_EQ(model.output_types().at(1), make_type(DType::f32, {1, 32, 6, 6}));
+}
+
 /// The kernels' products are of 8 bits, which costs some digits; winners are another key's.
 TEST(SessionTest, QuantizesDynamically) {
   Graph graph;

@@ -81,6 +81,21 @@ inline void expect_near(const Tensor& actual, const Tensor& expected, double tol
   }
 }
 
+/// Of x, a convolution's result, which lies in blocks, called "features"; the same once more, as "again"; and x, as
+/// "x_too".
+inline Graph blocked_outputs() {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 32, 8, 8}));
+  const ValueId w = graph.add_constant(sample_tensor(DType::f32, {32, 32, 3, 3}, 1), "w");
+  const Attributes attributes = {
+      {"strides", Dims{1, 1}}, {"pads", Dims{0, 0, 0, 0}}, {"dilations", Dims{1, 1}}};
+  const auto features = [&] { return graph.add(Op::relu, {graph.add(Op::conv, {x, w}, attributes)}); };
+  graph.outputs = {features(), features(), x};
+  graph.output_names = {"", "again", "x_too"};
+  graph.rename(graph.outputs[0], "features");
+  return graph;
+}
+
 /// Runs the graph twice and compares with the interpreter.
 inline void expect_as_interpreted(const Graph& graph, const std::vector<Tensor>& inputs,
                                   double tolerance = 1e-4) {

@@ -18,7 +18,7 @@ inline nlohmann::json expected_of(const std::string& data_folder, const std::str
 }
 
 /// As make_expected.py draws inputs.
-inline Tensor model_input(const Buffer& input) {
+inline Tensor model_input(const Port& input) {
   if (is_float(input.type.dtype))
     return random_floats(input.type.dtype, input.type.dims(), input.name, 0, std::sqrt(3.0));
   return random_integers(input.type.dtype, input.type.dims(), input.name, 0, 1000);
@@ -39,8 +39,7 @@ inline void expect_as_onnx_runtime(const std::string& data_folder, const std::st
   EXPECT_THAT(built.report.warnings, testing::IsEmpty());
 
   std::vector<Tensor> inputs;
-  for (const BufferId id : built.program.plan().inputs)
-    inputs.push_back(model_input(built.program.plan().buffers.at(static_cast<std::size_t>(id))));
+  for (const Port& input : built.program.plan().inputs) inputs.push_back(model_input(input));
   const Tensor actual = built.program.run(inputs).at(0);
   const nlohmann::json expected = expected_of(data_folder, model);
   ASSERT_EQ(actual.dims(), expected.at("output_shape").get<Dims>());

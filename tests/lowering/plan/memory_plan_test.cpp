@@ -33,7 +33,7 @@ TEST(MemoryPlan, WithoutReuseEveryValueHasItsPlace) {
 TEST(MemoryPlan, ResultsAreWrittenWhereTheyAreWanted) {
   const Plan plan = lower(chain(1));
   EXPECT_EQ(plan.arena_bytes, 0);
-  EXPECT_EQ(plan.buffers[static_cast<std::size_t>(plan.outputs[0])].kind, BufferKind::output);
+  EXPECT_EQ(plan.buffers[static_cast<std::size_t>(plan.outputs[0].buffer)].kind, BufferKind::output);
 }
 
 TEST(MemoryPlan, SmallValuesFillGaps) {

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "runtime/export/embed/launcher.h"
 #include "runtime/export/embed/weights_file.h"
 #include "tests/runtime/test_session.h"
@@ -118,6 +119,25 @@ TEST_F(ExportTest, DescribesInputsAndOutputs) {
   EXPECT_EQ(input(0)->bytes, 6U * 8U * 4U);
   EXPECT_EQ(input(2), nullptr);
   EXPECT_EQ(input(-1), nullptr);
+}
+
+/// Names of outputs, as the exported functions give them.
+TEST(ExportNames, OfOutputsAreThoseOfTheModel) {
+  const TemporaryFolder folder;
+  Built built = build_graph(blocked_outputs(), test_options(folder.path()));
+  ExportOptions options;
+  options.folder = folder.path() + "/out";
+  options.name = "named";
+  (void)export_model(built, options);
+  const std::string program = folder.path() + "/names";
+  write_file(program + ".c",
+             "#include <stdio.h>\n#include \"named.h\"\n"
+             "int main(void) {\n"
+             "  for (int i = 0; i < named_output_count(); ++i) printf(\"%s \", named_output(i)->name);\n"
+             "  return 0;\n}\n");
+  output_of("cc -I" + options.folder + " -o " + program + " " + program + ".c " + options.folder +
+            "/libnamed.a -lm -lpthread -ldl");
+  EXPECT_EQ(output_of(program), "features again x_too ");
 }
 
 TEST_F(ExportTest, RefusesBadWeights) {
