@@ -15,9 +15,9 @@ namespace sylvite {
 namespace {
 
 constexpr std::int64_t max_value_bytes = std::int64_t{1} << 38;
-constexpr std::size_t max_graph_nodes = 30'000;
-constexpr std::size_t max_step_nodes = 500'000;  // of all host steps of a run
-constexpr std::int64_t work_per_node = 8192;     // beside what its elements take
+constexpr std::int64_t max_graph_nodes = 30'000;
+constexpr std::int64_t max_step_nodes = 500'000;  // of all host steps of a run
+constexpr std::int64_t work_per_node = 8192;      // beside what its elements take
 constexpr std::int64_t max_folded_bytes = std::int64_t{16} << 20;
 constexpr std::int64_t max_step_bytes = std::int64_t{1} << 30;  // of what one operation of a host step makes
 
@@ -65,6 +65,15 @@ bool Sym::is_constant() const {
 }
 Tensor Sym::constant() const {
   return *builder_->graph().value(id_).constant;
+}
+
+void check_node_count(std::int64_t count, std::int64_t most) {
+  if (count > most) {
+    throw UnsupportedError(
+        "the model needs more than {} operations once its functions are inlined and its loops unrolled; "
+        "split it",
+        most);
+  }
 }
 
 void check_value_size(const TensorType& type) {
@@ -161,9 +170,8 @@ std::vector<Sym> GraphBuilder::fold(const Node& node) {
 }
 
 std::vector<Sym> GraphBuilder::add_all(Op op, const std::vector<Sym>& inputs, Attributes attributes) {
-  const std::size_t most = is_limited_ ? max_graph_nodes : max_step_nodes;
-  if (graph_->nodes().size() >= most)
-    throw UnsupportedError("the model needs more than {} operations once unrolled", most);
+  check_node_count(static_cast<std::int64_t>(graph_->nodes().size()) + 1,
+                   is_limited_ ? max_graph_nodes : max_step_nodes);
   std::vector<ValueId> ids;
   for (const Sym& input : inputs) {
     if (input && &input.builder() != this)

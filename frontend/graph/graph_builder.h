@@ -104,6 +104,8 @@ class GraphBuilder {
   std::int64_t table_elements_left_ = std::int64_t{1} << 25;
 };
 
+/// Throws UnsupportedError when a model needs `count` operations, and that is more than `most`.
+void check_node_count(std::int64_t count, std::int64_t most);
 /// Throws UnsupportedError for a tensor type no machine we serve could hold.
 void check_value_size(const TensorType& type);
 /// Folds a negative axis into 0..rank-1; throws ModelError when out of range.

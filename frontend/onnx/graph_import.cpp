@@ -270,8 +270,7 @@ void OnnxGraphImporter::import_outputs(OnnxScope& scope) {
 
 void OnnxGraphImporter::count_nodes(std::int64_t count) {
   nodes_imported_ += count;
-  if (nodes_imported_ > max_imported_nodes)
-    throw UnsupportedError("the model needs more than {} nodes once unrolled", max_imported_nodes);
+  check_node_count(nodes_imported_, max_imported_nodes);
 }
 
 OnnxFrame OnnxGraphImporter::main_frame() const {
@@ -356,8 +355,7 @@ void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scop
     ImportContext context(*this, scope, frame, node, opset);
     op->import(context);
     context.check_no_surplus_inputs();
-    if (!is_running() && static_cast<std::int64_t>(graph_.nodes().size()) > options_.max_nodes)
-      throw UnsupportedError("the model needs more than {} operations once unrolled", options_.max_nodes);
+    if (!is_running()) check_node_count(static_cast<std::int64_t>(graph_.nodes().size()), options_.max_nodes);
     for (const std::string& output : node.output())
       if (!output.empty() && scope.find(output) == nullptr)
         throw UnsupportedError("output '{}' of {} is not supported", output, node.op_type());

@@ -22,7 +22,6 @@ namespace {
 
 constexpr std::int64_t max_model_bytes = std::numeric_limits<std::int32_t>::max();  ///< protobuf's own limit
 constexpr int newest_ir_version = 14;
-constexpr int newest_opset = 27;
 
 std::shared_ptr<const onnx::ModelProto> parse_model(google::protobuf::io::ZeroCopyInputStream& stream,
                                                     std::int64_t bytes) {
@@ -47,9 +46,9 @@ void check_model(const onnx::ModelProto& model) {
   if (model.opset_import().empty()) throw ModelError("the model does not say which opset it uses");
   for (const auto& opset : model.opset_import()) {
     const bool is_default = opset.domain().empty() || opset.domain() == "ai.onnx";
-    if (is_default && (opset.version() < 1 || opset.version() > newest_opset)) {
-      throw UnsupportedError("the model needs opset {}; 1 to {} are supported", opset.version(),
-                             newest_opset);
+    if (is_default && (opset.version() < oldest_opset || opset.version() > newest_opset)) {
+      throw UnsupportedError("the model needs opset {}; {} to {} are supported: export it for one of those",
+                             opset.version(), oldest_opset, newest_opset);
     }
   }
 }

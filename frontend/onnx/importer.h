@@ -1,5 +1,5 @@
 #pragma once
-// ONNX model -> Graph over the op table. Opsets 1 to 27 of the default domain, plus functions of the model.
+// ONNX model -> Graph over the op table. Opsets oldest_opset to newest_opset of the default domain, plus functions of the model.
 
 #include <string>
 #include <string_view>
@@ -8,6 +8,9 @@
 #include "sylvite/import.h"
 
 namespace sylvite {
+
+inline constexpr int oldest_opset = 1;
+inline constexpr int newest_opset = 27;  ///< the README names both
 
 /// Reads and imports a model file. External data is memory-mapped, and only from the model's own folder:
 /// absolute paths, "..", links and special files are refused. Throws IoError, ModelError (malformed; names
