@@ -23,7 +23,7 @@ constexpr std::int64_t token_limit = 1000;  // indices stay below this even wher
 std::int64_t indexed_extent(const Graph& graph, const Node& node) {
   const TensorType& data = graph.type(node.inputs[0]);
   const std::int64_t axis = node.attributes.has("axis") ? node.attributes.integer("axis") : 0;
-  return data.shape.at(static_cast<std::size_t>(axis < 0 ? axis + data.rank() : axis)).extent;
+  return data.shape.at(static_cast<std::size_t>(axis < 0 ? axis + data.rank() : axis)).known();
 }
 
 /// The smallest extent that values computed from `input` index in a gather; 0 when none.

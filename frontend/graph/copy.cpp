@@ -8,6 +8,19 @@ namespace sylvite {
 
 GraphCopier::GraphCopier(const Graph& source, Names names) : source_(source), names_(names) {
   graph_.name = source.name;
+  graph_.symbols = source.symbols;
+}
+
+GraphCopier::GraphCopier(const Graph& source, SymbolValues binding)
+    : source_(source), names_(Names::kept), binding_(std::move(binding)) {
+  graph_.name = source.name;
+}
+
+TensorType GraphCopier::type_of(ValueId old) const {
+  TensorType type = source_.type(old);
+  if (binding_)
+    for (Extent& extent : type.shape) extent = extent.at(*binding_);
+  return type;
 }
 
 std::string GraphCopier::name_of(ValueId old, const char* prefix, std::size_t& count) const {
@@ -15,7 +28,7 @@ std::string GraphCopier::name_of(ValueId old, const char* prefix, std::size_t& c
 }
 
 ValueId GraphCopier::add_input(ValueId old) {
-  return map_[old] = graph_.add_input(name_of(old, "in", inputs_), source_.type(old));
+  return map_[old] = graph_.add_input(name_of(old, "in", inputs_), type_of(old));
 }
 
 void GraphCopier::add_inputs() {
@@ -46,9 +59,10 @@ void GraphCopier::copy(const Node& old) {
 
 std::vector<ValueId> GraphCopier::add_copy(const Node& old, std::vector<ValueId> inputs) {
   Node node{old.op, std::move(inputs), {}, old.attributes, names_ == Names::kept ? old.name : ""};
+  if (binding_) node.attributes = old.attributes.at(*binding_);
   std::vector<Value> outputs;
   for (const ValueId id : old.outputs)
-    outputs.push_back({name_of(id, "v", values_), source_.type(id), std::nullopt, no_node});
+    outputs.push_back({name_of(id, "v", values_), type_of(id), std::nullopt, no_node});
   return graph_.add_known_node(std::move(node), std::move(outputs));
 }
 
@@ -58,7 +72,8 @@ Graph GraphCopier::finish() {
 
 Graph GraphCopier::finish(std::vector<ValueId> outputs) {
   for (std::size_t i = 0; i < source_.outputs.size(); ++i) {
-    const TensorType &wanted = source_.type(source_.outputs[i]), &type = graph_.type(outputs.at(i));
+    const TensorType wanted = type_of(source_.outputs[i]);
+    const TensorType& type = graph_.type(outputs.at(i));
     if (type.shape != wanted.shape || type.dtype != wanted.dtype) {
       throw InternalError("a copy changed output '{}' from {} to {}", source_.output_name(i),
                           wanted.to_string(), type.to_string());

@@ -1,6 +1,7 @@
 #pragma once
 // One graph, or a part of it, as a new graph.
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -15,11 +16,13 @@ enum class Names {
 };
 
 /// Builds a graph from values and nodes of another one. What is copied keeps its type, layout and attributes;
-/// nothing is inferred. Copies are added in the order of the calls. The source outlives the copier.
+/// nothing is inferred, but symbols may be bound. Copies are added in the order of the calls. The source outlives the copier.
 class GraphCopier {
  public:
   /// The new graph has the source's name, and nothing in it.
   explicit GraphCopier(const Graph& source, Names names = Names::kept);
+  /// Types and attributes get numbers for their symbols on the way, and the new graph has no symbols.
+  GraphCopier(const Graph& source, SymbolValues binding);
 
   [[nodiscard]] const Graph& source() const { return source_; }
   [[nodiscard]] Graph& graph() { return graph_; }
@@ -50,8 +53,11 @@ class GraphCopier {
   /// The source's name, or the next canonical one.
   [[nodiscard]] std::string name_of(ValueId old, const char* prefix, std::size_t& count) const;
 
+  [[nodiscard]] TensorType type_of(ValueId old) const;
+
   const Graph& source_;
   Names names_;
+  std::optional<SymbolValues> binding_;
   Graph graph_;
   std::unordered_map<ValueId, ValueId> map_;
   std::size_t constants_ = 0;  ///< named so far, as are:

@@ -12,7 +12,7 @@ void fill_defaults(const OpInfo& info, Attributes& attributes, const std::string
   for (const auto& [name, value] : attributes.items()) {
     const AttributeInfo* row = info.find_attribute(name);
     if (row == nullptr) throw ModelError("{} '{}': no attribute '{}'", info.name, node_name, name);
-    if (value.index() != static_cast<std::size_t>(row->kind)) {
+    if (!is_of_kind(value, row->kind)) {
       throw ModelError("{} '{}': attribute '{}' is of another kind than the op table says", info.name,
                        node_name, name);
     }
@@ -97,7 +97,10 @@ std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> node_inputs, At
   fill_defaults(info, attributes, node_name);
   std::vector<TensorType> output_types;
   try {
-    output_types = info.infer(op, types(node_inputs), attributes);
+    symbols.origin = node_name.empty() ? std::string(info.name) : node_name;
+    output_types = info.infer(op, types(node_inputs), attributes, symbols);
+  } catch (const UnknownExtentError& error) {
+    throw UnknownExtentError(fmt::format("{} '{}': {}", info.name, node_name, error.what()));
   } catch (const ModelError& error) {
     throw ModelError("{} '{}': {}", info.name, node_name, error.what());
   } catch (const UnsupportedError& error) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/graph/bind_symbols.h"
 #include "frontend/ops/op_table.h"
 
 namespace sylvite {
@@ -12,8 +13,7 @@ void check_input(const Value& wanted, const Tensor& given) {
   TensorType type = wanted.type;
   type.layout = {};
   bool fits = type.dtype == given.dtype() && type.shape.size() == given.dims().size();
-  for (std::size_t i = 0; fits && i < type.shape.size(); ++i)
-    fits = !type.shape[i].is_known() || type.shape[i].extent == given.dims()[i];
+  for (std::size_t i = 0; fits && i < type.shape.size(); ++i) fits = type.shape[i] == given.dims()[i];
   if (!fits) {
     throw InputError("input '{}' is {}, expected {}", wanted.name, given.type().to_string(),
                      type.to_string());
@@ -62,7 +62,8 @@ void run_node(const Node& node, Memory& memory) {
     if (id != no_value) type = inputs.back()->type();
     input_types.push_back(id == no_value ? nullptr : &type);
   }
-  std::vector<TensorType> types = info.infer(node.op, input_types, node.attributes);
+  Symbols symbols;  // none: all extents are numbers
+  std::vector<TensorType> types = info.infer(node.op, input_types, node.attributes, symbols);
   for (TensorType& type : types) type.layout = {};
   std::vector<Tensor> results = evaluate_node(node.op, inputs, node.attributes, types);
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -87,9 +88,12 @@ std::vector<Tensor> evaluate_node(Op op, InputTensors inputs, const Attributes& 
   return results;
 }
 
-std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs) {
-  if (inputs.size() != graph.inputs.size())
-    throw InputError("graph '{}' takes {} inputs, got {}", graph.name, graph.inputs.size(), inputs.size());
+std::vector<Tensor> interpret(const Graph& given, const std::vector<Tensor>& inputs) {
+  if (inputs.size() != given.inputs.size())
+    throw InputError("graph '{}' takes {} inputs, got {}", given.name, given.inputs.size(), inputs.size());
+  std::vector<Dims> sizes;
+  for (const Tensor& input : inputs) sizes.push_back(input.dims());
+  const Graph graph = given.symbols.table.empty() ? given : bind_symbols(given, read_symbols(given, sizes));
   Memory memory(graph);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_input(graph.value(graph.inputs[i]), inputs[i]);

@@ -62,6 +62,9 @@ std::string attribute_text(const Attribute& attribute) {
       return list_text(values, write_integer);
     }
     std::string operator()(const std::vector<double>& values) const { return list_text(values, write_real); }
+    std::string operator()(const std::vector<Extent>& values) const {
+      return list_text(values, [](const Extent& value) { return value.to_string(); });
+    }
   };
   return std::visit(Writer{integer, real}, attribute);
 }
@@ -93,6 +96,13 @@ std::string node_text(const Graph& graph, const Node& node) {
   return text + " {" + list + "}";
 }
 
+std::string symbols_text(const SymbolTable& table) {
+  std::string list;
+  for (const auto& [name, info] : table)
+    list += fmt::format("{}{}: {}", list.empty() ? "" : ", ", quote_name(name), symbol_info_text(info));
+  return list.empty() ? "" : "where {" + list + "} ";
+}
+
 class Parser {
  public:
   Parser(std::string_view text, const ConstantLookup& lookup) : lexer_(text), lookup_(lookup) {}
@@ -101,6 +111,7 @@ class Parser {
     lexer_.expect_word("graph");
     graph_.name = lexer_.name();
     parse_inputs();
+    parse_symbols();
     lexer_.expect('{');
     while (lexer_.peek() == '%') parse_statement();
     lexer_.expect_word("return");
@@ -252,6 +263,7 @@ class Parser {
     if (kind == Kind::integer) return lexer_.integer();
     if (kind == Kind::real) return lexer_.real();
     if (kind == Kind::string) return lexer_.quoted_string();
+    if (kind == Kind::extents) return parse_extents();
     std::vector<std::int64_t> integers;
     std::vector<double> reals;
     lexer_.expect('[');
@@ -264,6 +276,31 @@ class Parser {
     }
     if (kind == Kind::integers) return integers;
     return reals;
+  }
+
+  std::vector<Extent> parse_extents() {
+    std::vector<Extent> extents;
+    lexer_.expect('[');
+    while (!lexer_.accept(']')) {
+      if (!extents.empty()) lexer_.expect(',');
+      extents.push_back(lexer_.extent());
+    }
+    return extents;
+  }
+
+  /// where {batch: 1..64@1+8, length: 1..}
+  void parse_symbols() {
+    if (lexer_.peek() != 'w') return;
+    lexer_.expect_word("where");
+    lexer_.expect('{');
+    SymbolTable& table = graph_.symbols.table;
+    while (!lexer_.accept('}')) {
+      if (!table.empty()) lexer_.expect(',');
+      const std::string name = lexer_.name();
+      lexer_.expect(':');
+      if (!table.emplace(name, lexer_.symbol_info()).second)
+        lexer_.fail(fmt::format("symbol {} is described twice", name));
+    }
   }
 
   Attributes parse_attributes(const OpInfo& info) {
@@ -310,10 +347,10 @@ class Parser {
   /// Names a node's output; the written layout stands, because lowering chooses layouts.
   void define(ValueId id, const Declaration& written) {
     TensorType& type = graph_.value(id).type;
-    if (type.dtype != written.type.dtype || type.shape != written.type.shape)
+    if (type.dtype != written.type.dtype || !graph_.symbols.equal(type.shape, written.type.shape))
       lexer_.fail(fmt::format("%{} is {}, not {}", written.name, type.to_string(), written.type.to_string()));
     if (ids_.contains(written.name)) lexer_.fail(fmt::format("%{} is defined twice", written.name));
-    type.layout = written.type.layout;
+    type = written.type;
     graph_.rename(id, written.name);
     ids_[written.name] = id;
   }
@@ -327,8 +364,8 @@ class Parser {
 }  // namespace
 
 std::string graph_text(const Graph& graph) {
-  std::string text =
-      fmt::format("graph {}({}) {{\n", quote_name(graph.name), declarations_text(graph, graph.inputs));
+  std::string text = fmt::format("graph {}({}) {}{{\n", quote_name(graph.name),
+                                 declarations_text(graph, graph.inputs), symbols_text(graph.symbols.table));
   for (const Value& value : graph.values()) {
     if (!value.constant) continue;
     text += fmt::format("  %{} = constant {} {}\n", quote_name(value.name), type_text(value.type),

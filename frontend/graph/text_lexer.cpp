@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -85,17 +86,16 @@ std::string real_text(float value) {
 }
 
 std::string type_text(const TensorType& type) {
-  std::string text = fmt::format("{}[", dtype_name(type.dtype));
-  for (std::size_t i = 0; i < type.shape.size(); ++i) {
-    const Dim& dim = type.shape[i];
-    if (i > 0) text += ',';
-    if (dim.is_known())
-      text += std::to_string(dim.extent);
-    else
-      text += is_letter(dim.symbol[0]) ? quote_name(dim.symbol) : quote_string(dim.symbol);
-  }
-  text += ']';
+  std::string text = fmt::format("{}{}", dtype_name(type.dtype), type.shape.to_string());
   if (type.layout.channel_block > 0) text += fmt::format("@c{}", type.layout.channel_block);
+  return text;
+}
+
+std::string symbol_info_text(const SymbolInfo& info) {
+  std::string text = fmt::format("{}..", info.low);
+  if (info.high != INT64_MAX) text += std::to_string(info.high);
+  for (std::size_t i = 0; i < info.hints.size(); ++i)
+    text += (i == 0 ? "@" : "+") + std::to_string(info.hints[i]);
   return text;
 }
 
@@ -197,6 +197,49 @@ std::optional<std::uint64_t> Lexer::nan(std::uint64_t canonical) {
   return bits;
 }
 
+Extent Lexer::extent() {
+  position_ = next();
+  const std::size_t start = position_;
+  int depth = 0;
+  for (bool is_quoted = false; position_ < text_.size(); ++position_) {
+    const char c = text_[position_];
+    if (is_quoted && c == '\\') ++position_;
+    if (c == '"') is_quoted = !is_quoted;
+    if (is_quoted) continue;
+    if (depth == 0 && (c == ',' || c == ']')) break;
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+  }
+  position_ = std::min(position_, text_.size());
+  try {
+    return Extent::parse(text_.substr(start, position_ - start));
+  } catch (const Error& error) {
+    fail(error.what());
+  }
+}
+
+SymbolInfo Lexer::symbol_info() {
+  SymbolInfo info;
+  info.low = digits();
+  expect('.');
+  expect('.');
+  if (std::isdigit(static_cast<unsigned char>(peek())) != 0) info.high = digits();
+  if (info.high < info.low) fail(fmt::format("no size is from {} to {}", info.low, info.high));
+  if (!accept('@')) return info;
+  do info.hints.push_back(digits());
+  while (accept('+'));
+  return info;
+}
+
+std::int64_t Lexer::digits() {
+  position_ = next();
+  const std::size_t start = position_;
+  while (position_ < text_.size() && is_digit(text_[position_])) ++position_;
+  std::int64_t value = 0;
+  const std::string_view found = text_.substr(start, position_ - start);
+  if (!read_number(found, value)) fail(fmt::format("expected a size, got '{}'", found));
+  return value;
+}
+
 TensorType Lexer::type() {
   TensorType result;
   try {
@@ -207,14 +250,9 @@ TensorType Lexer::type() {
   expect('[');
   while (!accept(']')) {
     if (!result.shape.empty()) expect(',');
-    const char next = peek();
-    if (next == '"' || is_letter(next)) {
-      result.shape.push_back(Dim::symbolic(name()));
-      continue;
-    }
-    const std::int64_t extent = integer();
-    if (extent < 0) fail(fmt::format("extent {} is negative", extent));
-    result.shape.emplace_back(extent);
+    Extent next = extent();
+    if (next.is_known() && next.constant() < 0) fail(fmt::format("extent {} is negative", next.constant()));
+    result.shape.push_back(std::move(next));
   }
   if (!accept('@')) return result;
   const std::string_view layout = word();

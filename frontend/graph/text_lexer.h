@@ -22,6 +22,9 @@ namespace sylvite {
 /// Like TensorType::to_string, with odd symbols quoted.
 [[nodiscard]] std::string type_text(const TensorType& type);
 
+/// A range with its hints: 1..64@1+8, or 1.. without a bound.
+[[nodiscard]] std::string symbol_info_text(const SymbolInfo& info);
+
 /// Reads a text from front to back. Every error is a ModelError that names the line.
 class Lexer {
  public:
@@ -44,10 +47,13 @@ class Lexer {
   /// is next.
   [[nodiscard]] std::optional<std::uint64_t> nan(std::uint64_t canonical);
   [[nodiscard]] TensorType type();
+  [[nodiscard]] Extent extent();           ///< up to a comma or bracket
+  [[nodiscard]] SymbolInfo symbol_info();  ///< as symbol_info_text writes
   [[noreturn]] void fail(const std::string& message) const;
 
  private:
   [[nodiscard]] char escaped();
+  [[nodiscard]] std::int64_t digits();
 
   [[nodiscard]] std::size_t next() const;  ///< where the next token starts
 

@@ -95,10 +95,6 @@ void check_order(const Graph& graph, Problems& problems) {
   }
 }
 
-bool is_of_kind(const Attribute& attribute, AttributeInfo::Kind kind) {
-  return attribute.index() == static_cast<std::size_t>(kind);
-}
-
 /// False when the node cannot be typed: arity or attributes differ from the op's row.
 bool fits_row(const Graph& graph, std::size_t number, Problems& problems) {
   const std::size_t before = problems.size();
@@ -126,12 +122,13 @@ bool fits_row(const Graph& graph, std::size_t number, Problems& problems) {
 }
 
 void check_types(const Graph& graph, Problems& problems) {
+  Symbols symbols = graph.symbols;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     if (!fits_row(graph, i, problems)) continue;
     const Node& node = graph.nodes()[i];
     std::vector<TensorType> expected;
     try {
-      expected = op_info(node.op).infer(node.op, graph.types(node.inputs), node.attributes);
+      expected = op_info(node.op).infer(node.op, graph.types(node.inputs), node.attributes, symbols);
     } catch (const Error& error) {
       problems.push_back(fmt::format("{}: {}", describe(graph, i), error.what()));
       continue;
@@ -139,7 +136,7 @@ void check_types(const Graph& graph, Problems& problems) {
     bool same = expected.size() == node.outputs.size();
     for (std::size_t k = 0; same && k < expected.size(); ++k) {
       const TensorType& type = graph.type(node.outputs[k]);
-      same = type.dtype == expected[k].dtype && type.shape == expected[k].shape;
+      same = type.dtype == expected[k].dtype && symbols.equal(type.shape, expected[k].shape);
       if (!same) {
         problems.push_back(fmt::format("{}: '{}' is {}, its rule says {}", describe(graph, i),
                                        graph.value(node.outputs[k]).name, type.to_string(),
@@ -151,13 +148,17 @@ void check_types(const Graph& graph, Problems& problems) {
                                      node.outputs.size(), expected.size()));
     }
   }
+  if (symbols.guards().size() > graph.symbols.guards().size()) {
+    problems.push_back(fmt::format("the types hold only where {}, which the graph does not say",
+                                   symbols.guards().back().to_string()));
+  }
 }
 
 void check_values(const Graph& graph, Problems& problems) {
   for (const Value& value : graph.values()) {
     const TensorType& type = value.type;
-    for (const Dim& dim : type.shape)
-      if (dim.is_known() && dim.extent < 0)
+    for (const Extent& extent : type.shape)
+      if (extent.is_known() && extent.constant() < 0)
         problems.push_back(fmt::format("value '{}' has a negative extent", value.name));
     if (type.layout.channel_block < 0 || (type.layout.channel_block > 0 && type.rank() < 2)) {
       problems.push_back(

@@ -54,9 +54,8 @@ StringTensor broadcast(ImportContext& c, const StringTensor& x, const Dims& dims
 StringPair broadcast_inputs(ImportContext& c) {
   const StringTensor& a = c.strings(0);
   const StringTensor& b = c.strings(1);
-  const Shape shape =
-      broadcast_shapes(make_type(DType::u8, a.dims).shape, make_type(DType::u8, b.dims).shape);
-  const Dims dims = TensorType{DType::u8, shape, {}}.dims();
+  Symbols symbols;  // none: strings have known shapes
+  const Dims dims = broadcast_shapes(a.dims, b.dims, symbols).known();
   return {broadcast(c, a, dims), broadcast(c, b, dims)};
 }
 

@@ -28,6 +28,7 @@ using ResultTypes = std::span<const TensorType>;
 [[nodiscard]] OutputTensors evaluate_where(Op, InputTensors, const Attributes&, ResultTypes);
 
 [[nodiscard]] OutputTensors evaluate_iota(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_extents(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_reshape(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_transpose(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_broadcast_to(Op, InputTensors, const Attributes&, ResultTypes);

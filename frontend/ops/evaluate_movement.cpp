@@ -84,6 +84,10 @@ OutputTensors evaluate_iota(Op, InputTensors, const Attributes& attributes, Resu
   return {result};
 }
 
+OutputTensors evaluate_extents(Op, InputTensors, const Attributes& attributes, ResultTypes) {
+  return {Tensor::vector_i64(attributes.integers("values"))};
+}
+
 OutputTensors evaluate_identity(Op, InputTensors inputs, const Attributes&, ResultTypes) {
   return {*inputs[0]};
 }

@@ -5,6 +5,8 @@
 // Rules ignore layouts, but pointwise operations, batch_norm, convolution, pooling, concat and reductions
 // that keep the channel dimension hand a blocked layout on, because lowering assigns layouts by running the
 // rules again. An absent optional input comes as a nullptr or is missing at the end.
+//
+// Extents may be expressions. A rule asks `symbols` where it compares two: see sylvite/symbols.h.
 
 #include <span>
 #include <string>
@@ -12,62 +14,67 @@
 
 #include "frontend/ops/op_table.h"
 #include "sylvite/attributes.h"
+#include "sylvite/symbols.h"
 
 namespace sylvite {
 
 using OutputTypes = std::vector<TensorType>;
 
 // Pointwise.
-[[nodiscard]] OutputTypes infer_real_unary(Op, InputTypes, const Attributes&);     ///< floats only
-[[nodiscard]] OutputTypes infer_numeric_unary(Op, InputTypes, const Attributes&);  ///< anything but booleans
-[[nodiscard]] OutputTypes infer_bitwise_unary(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_logical_unary(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_classify(Op, InputTypes, const Attributes&);  ///< float to boolean
-[[nodiscard]] OutputTypes infer_cast(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_bitcast(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_arithmetic(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_equality(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_ordering(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_logical(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_bitwise(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_where(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_real_unary(Op, InputTypes, const Attributes&, Symbols&);  ///< floats only
+[[nodiscard]] OutputTypes infer_numeric_unary(Op, InputTypes, const Attributes&,
+                                              Symbols&);  ///< anything but booleans
+[[nodiscard]] OutputTypes infer_bitwise_unary(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_logical_unary(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_classify(Op, InputTypes, const Attributes&, Symbols&);  ///< float to boolean
+[[nodiscard]] OutputTypes infer_cast(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_bitcast(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_arithmetic(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_equality(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_ordering(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_logical(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_bitwise(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_where(Op, InputTypes, const Attributes&, Symbols&);
 
 // Creation and movement.
-[[nodiscard]] OutputTypes infer_iota(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_reshape(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_transpose(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_broadcast_to(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_slice(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_pad(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_concat(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_to_layout(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_gather(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_gather_elements(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_gather_nd(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_scatter_elements(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_scatter_nd(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_iota(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_extents(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_reshape(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_transpose(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_broadcast_to(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_slice(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_pad(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_concat(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_to_layout(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_gather(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_gather_elements(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_gather_nd(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_scatter_elements(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_scatter_nd(Op, InputTypes, const Attributes&, Symbols&);
 
 // Reductions, scans, orderings, normalisations.
-[[nodiscard]] OutputTypes infer_reduce(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_arg_reduce(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_scan(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_top_k(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_softmax(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_axis_norm(Op, InputTypes, const Attributes&);  ///< layer_norm and rms_norm
-[[nodiscard]] OutputTypes infer_batch_norm(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_reduce(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_arg_reduce(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_scan(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_top_k(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_softmax(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_axis_norm(Op, InputTypes, const Attributes&,
+                                          Symbols&);  ///< layer_norm and rms_norm
+[[nodiscard]] OutputTypes infer_batch_norm(Op, InputTypes, const Attributes&, Symbols&);
 
 // Contractions and windows.
-[[nodiscard]] OutputTypes infer_matmul(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_quantized_matmul(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_conv(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_pool(Op, InputTypes, const Attributes&);
-[[nodiscard]] OutputTypes infer_attention(Op, InputTypes, const Attributes&);
+[[nodiscard]] OutputTypes infer_matmul(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_quantized_matmul(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_conv(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_pool(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_attention(Op, InputTypes, const Attributes&, Symbols&);
 
 // Shared by the rules and by importers.
 
-/// The numpy broadcast of two shapes; throws ModelError naming both. A symbol fits itself and 1.
-[[nodiscard]] Shape broadcast_shapes(const Shape& a, const Shape& b);
-[[nodiscard]] bool broadcasts_to(const Shape& from, const Shape& to);
+/// The numpy broadcast of two shapes; throws ModelError naming both. Of two extents that are not known to be 1
+/// or equal, they are taken to be equal.
+[[nodiscard]] Shape broadcast_shapes(const Shape& a, const Shape& b, Symbols& symbols);
+[[nodiscard]] bool broadcasts_to(const Shape& from, const Shape& to, Symbols& symbols);
 /// True when optional input i was given.
 [[nodiscard]] bool is_given(InputTypes inputs, std::size_t i);
 /// An attribute that names an axis of a value of that rank: throws ModelError unless 0 <= axis < rank.
@@ -76,6 +83,13 @@ using OutputTypes = std::vector<TensorType>;
 [[nodiscard]] const std::vector<std::int64_t>& checked_list(const Attributes& attributes,
                                                             const std::string& name, std::size_t size,
                                                             std::int64_t low, std::int64_t high);
+/// The same for a list that may hold expressions, which lie in no range yet.
+[[nodiscard]] std::vector<Extent> checked_extents(const Attributes& attributes, const std::string& name,
+                                                  std::size_t size, std::int64_t low, std::int64_t high);
+/// A list of extents that is a shape.
+[[nodiscard]] Shape checked_shape(const Attributes& attributes, const std::string& name);
+/// Throws ModelError when the product of known extents is negative or does not fit.
+void check_size(const TensorType& type);
 void require_same_dtype(const TensorType& a, const TensorType& b, std::string_view what);
 /// As require_same_dtype, but data in bf16 may meet parameters in f32.
 void require_parameter_dtype(const TensorType& x, const TensorType& parameter, std::string_view what);

@@ -12,39 +12,32 @@ Shape leading(const Shape& shape) {
   return {shape.begin(), shape.end() - 2};
 }
 
-const Dim& from_end(const Shape& shape, std::size_t i) {
+const Extent& from_end(const Shape& shape, std::size_t i) {
   return shape[shape.size() - i];
 }
 
 /// Extents of the spatial dims of a window operation's output.
-Dims window_extents(const Dims& spatial, const Dims& kernel, const Attributes& attributes) {
+Shape window_extents(const Shape& spatial, const Dims& kernel, const Attributes& attributes,
+                     Symbols& symbols) {
   const std::size_t rank = spatial.size();
   const auto& strides = checked_list(attributes, "strides", rank, 1, extent_limit);
   const auto& dilations = checked_list(attributes, "dilations", rank, 1, extent_limit);
   const auto& pads = checked_list(attributes, "pads", 2 * rank, 0, extent_limit);
-  Dims result;
+  Shape result;
   for (std::size_t i = 0; i < rank; ++i) {
-    if (spatial[i] > extent_limit || kernel[i] < 1 || kernel[i] > extent_limit)
-      throw ModelError("a window of {} over {} is out of range", kernel[i], spatial[i]);
+    if (spatial[i].constant() > extent_limit || kernel[i] < 1 || kernel[i] > extent_limit)
+      throw ModelError("a window of {} over {} is out of range", kernel[i], spatial[i].to_string());
     const std::int64_t window = (kernel[i] - 1) * dilations[i] + 1;
-    const std::int64_t padded = spatial[i] + pads[i] + pads[rank + i];
-    if (window > padded)
-      throw ModelError("a window of {} is larger than the padded extent {}", window, padded);
-    result.push_back((padded - window) / strides[i] + 1);
+    const Extent padded = spatial[i] + (pads[i] + pads[rank + i]);
+    if (!symbols.at_least(padded, window))
+      throw ModelError("a window of {} is larger than the padded extent {}", window, padded.to_string());
+    result.push_back(floor_div(padded - window, strides[i]) + 1);
   }
   return result;
 }
 
-Dims spatial_dims(const TensorType& type) {
-  Dims result;
-  for (std::size_t i = 2; i < type.shape.size(); ++i) {
-    if (!type.shape[i].is_known()) {
-      throw UnsupportedError("{} has an unknown spatial extent; give it a value with --dims",
-                             type.to_string());
-    }
-    result.push_back(type.shape[i].extent);
-  }
-  return result;
+Shape spatial_dims(const TensorType& type) {
+  return {type.shape.begin() + 2, type.shape.end()};
 }
 
 void require_spatial_rank(const TensorType& type) {
@@ -54,25 +47,25 @@ void require_spatial_rank(const TensorType& type) {
 
 }  // namespace
 
-OutputTypes infer_matmul(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_matmul(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
   const TensorType& a = *inputs[0];
   const TensorType& b = *inputs[1];
   // store_narrow keeps rows wide beside weights of bf16.
   if (a.dtype != DType::f32 || b.dtype != DType::bf16) require_same_dtype(a, b, "the operands");
   if (!is_number(a.dtype)) throw ModelError("matmul of {}", dtype_name(a.dtype));
-  if (a.rank() < 2 || b.rank() < 2 || from_end(a.shape, 1) != from_end(b.shape, 2))
+  if (a.rank() < 2 || b.rank() < 2 || !symbols.equal(from_end(a.shape, 1), from_end(b.shape, 2)))
     throw ModelError("{} and {} do not multiply", a.to_string(), b.to_string());
-  TensorType result{a.dtype, broadcast_shapes(leading(a.shape), leading(b.shape)), {}};
+  TensorType result{a.dtype, broadcast_shapes(leading(a.shape), leading(b.shape), symbols), {}};
   result.shape.push_back(from_end(a.shape, 2));
   result.shape.push_back(from_end(b.shape, 1));
   return {result};
 }
 
-OutputTypes infer_quantized_matmul(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_quantized_matmul(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
   const TensorType& a = *inputs[0];
   const TensorType& b = *inputs[1];
   bool fits = (a.dtype == DType::f32 || a.dtype == DType::bf16) && b.dtype == DType::i8 && a.rank() >= 2 &&
-              b.rank() == 2 && from_end(a.shape, 1) == from_end(b.shape, 2) &&
+              b.rank() == 2 && symbols.equal(from_end(a.shape, 1), from_end(b.shape, 2)) &&
               inputs[2]->dtype == DType::f32 && inputs[3]->dtype == DType::i32;
   for (const TensorType* column : {inputs[2], inputs[3]})
     fits = fits && column->rank() == 1 && column->shape[0] == from_end(b.shape, 1);
@@ -94,7 +87,7 @@ bool multiplies_by_channel(const TensorType& filters, const Attributes& attribut
   return attributes.integer("groups") > 1 && filters.rank() > 1 && filters.dims()[1] == 1;
 }
 
-OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
   const TensorType& x = *inputs[0];
   const TensorType& w = *inputs[1];
   require_spatial_rank(x);
@@ -104,7 +97,7 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
   const auto require = multiplies_by_channel(w, attributes) ? require_parameter_dtype : require_same_dtype;
   require(x, w, "the input and the weights");
   if (w.rank() != x.rank() || groups < 1 || groups > extent_limit || filter[1] > extent_limit ||
-      x.shape[1] != Dim(filter[1] * groups) || filter[0] % groups != 0) {
+      !symbols.equal(x.shape[1], filter[1] * groups) || filter[0] % groups != 0) {
     throw ModelError("weights {} in {} groups do not fit {}", w.to_string(), groups, x.to_string());
   }
   if (is_given(inputs, 2)) {
@@ -113,12 +106,12 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes) {
       throw ModelError("bias {} does not fit weights {}", inputs[2]->to_string(), w.to_string());
   }
   TensorType result{x.dtype, {x.shape[0], w.shape[0]}, x.layout};
-  for (std::int64_t extent : window_extents(spatial_dims(x), spatial_dims(w), attributes))
-    result.shape.emplace_back(extent);
+  for (const Extent& extent : window_extents(spatial_dims(x), spatial_dims(w).known(), attributes, symbols))
+    result.shape.push_back(extent);
   return {result};
 }
 
-OutputTypes infer_pool(Op op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_pool(Op op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
   const TensorType& x = *inputs[0];
   require_spatial_rank(x);
   if (!is_number(x.dtype) || (op == Op::avg_pool && !is_float(x.dtype)))
@@ -126,31 +119,32 @@ OutputTypes infer_pool(Op op, InputTypes inputs, const Attributes& attributes) {
   const auto& kernel =
       checked_list(attributes, "kernel", static_cast<std::size_t>(x.rank()) - 2, 1, extent_limit);
   TensorType result{x.dtype, {x.shape[0], x.shape[1]}, x.layout};
-  for (std::int64_t extent : window_extents(spatial_dims(x), kernel, attributes))
-    result.shape.emplace_back(extent);
+  for (const Extent& extent : window_extents(spatial_dims(x), kernel, attributes, symbols))
+    result.shape.push_back(extent);
   return {result};
 }
 
-OutputTypes infer_attention(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_attention(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
   const TensorType& q = *inputs[0];
   const TensorType& k = *inputs[1];
   const TensorType& v = *inputs[2];
   if (!is_float(q.dtype)) throw ModelError("got {}, expected floats", q.to_string());
   require_same_dtype(q, k, "q and k");
   require_same_dtype(q, v, "q and v");
-  if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2 || from_end(q.shape, 1) != from_end(k.shape, 1) ||
-      from_end(k.shape, 2) != from_end(v.shape, 2)) {
+  if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2 ||
+      !symbols.equal(from_end(q.shape, 1), from_end(k.shape, 1)) ||
+      !symbols.equal(from_end(k.shape, 2), from_end(v.shape, 2))) {
     throw ModelError("q {}, k {} and v {} do not fit", q.to_string(), k.to_string(), v.to_string());
   }
-  TensorType result{q.dtype, broadcast_shapes(leading(q.shape), leading(k.shape)), {}};
-  result.shape = broadcast_shapes(result.shape, leading(v.shape));
+  TensorType result{q.dtype, broadcast_shapes(leading(q.shape), leading(k.shape), symbols), {}};
+  result.shape = broadcast_shapes(result.shape, leading(v.shape), symbols);
   if (is_given(inputs, 3)) {
     const TensorType& mask = *inputs[3];
     if (mask.dtype != DType::boolean) require_same_dtype(q, mask, "q and the mask");
     Shape scores = result.shape;
     scores.push_back(from_end(q.shape, 2));
     scores.push_back(from_end(k.shape, 2));
-    if (!broadcasts_to(mask.shape, scores)) {
+    if (!broadcasts_to(mask.shape, scores, symbols)) {
       throw ModelError("mask {} does not broadcast to the scores of {} and {}", mask.to_string(),
                        q.to_string(), k.to_string());
     }

@@ -32,24 +32,51 @@ const std::vector<std::int64_t>& checked_list(const Attributes& attributes, cons
   return list;
 }
 
-OutputTypes infer_iota(Op, InputTypes, const Attributes& attributes) {
-  const TensorType result = make_type(parse_dtype(attributes.string("dtype")), attributes.integers("shape"));
-  (void)result.element_count();
+std::vector<Extent> checked_extents(const Attributes& attributes, const std::string& name, std::size_t size,
+                                    std::int64_t low, std::int64_t high) {
+  std::vector<Extent> list = attributes.extents(name);
+  if (list.size() != size)
+    throw ModelError("attribute {} has {} entries, expected {}", name, list.size(), size);
+  for (const Extent& entry : list)
+    if (entry.is_known() && (entry.known() < low || entry.known() > high))
+      throw ModelError("attribute {} holds {}, expected {} to {}", name, entry.known(), low, high);
+  return list;
+}
+
+Shape checked_shape(const Attributes& attributes, const std::string& name) {
+  const std::vector<Extent> extents = attributes.extents(name);
+  return {extents.begin(), extents.end()};
+}
+
+void check_size(const TensorType& type) {
+  if (type.is_known()) (void)type.element_count();
+}
+
+OutputTypes infer_iota(Op, InputTypes, const Attributes& attributes, Symbols&) {
+  const TensorType result =
+      dense(parse_dtype(attributes.string("dtype")), checked_shape(attributes, "shape"));
+  check_size(result);
   (void)checked_axis(attributes, result.rank());
   if (!is_number(result.dtype)) throw ModelError("iota does not count in {}", dtype_name(result.dtype));
   return {result};
 }
 
-OutputTypes infer_reshape(Op, InputTypes inputs, const Attributes& attributes) {
-  const TensorType result = make_type(inputs[0]->dtype, attributes.integers("shape"));
-  if (result.element_count() != inputs[0]->element_count()) {
+OutputTypes infer_extents(Op, InputTypes, const Attributes& attributes, Symbols&) {
+  const Shape values = checked_shape(attributes, "values");
+  if (values.is_known()) throw ModelError("extents without a symbol are a constant");
+  return {make_type(DType::i64, {static_cast<std::int64_t>(values.size())})};
+}
+
+OutputTypes infer_reshape(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
+  const TensorType result = dense(inputs[0]->dtype, checked_shape(attributes, "shape"));
+  if (!symbols.equal(result.shape.product(), inputs[0]->shape.product())) {
     throw ModelError("{} cannot take the shape {}: other element counts", inputs[0]->to_string(),
                      result.to_string());
   }
   return {result};
 }
 
-OutputTypes infer_transpose(Op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_transpose(Op, InputTypes inputs, const Attributes& attributes, Symbols&) {
   const auto rank = static_cast<std::size_t>(inputs[0]->rank());
   const auto& perm = checked_list(attributes, "perm", rank, 0, inputs[0]->rank() - 1);
   std::vector<bool> seen(rank, false);
@@ -63,67 +90,82 @@ OutputTypes infer_transpose(Op, InputTypes inputs, const Attributes& attributes)
   return {dense(inputs[0]->dtype, std::move(shape))};
 }
 
-OutputTypes infer_broadcast_to(Op, InputTypes inputs, const Attributes& attributes) {
-  const TensorType result = make_type(inputs[0]->dtype, attributes.integers("shape"));
-  (void)result.element_count();
-  if (!broadcasts_to(inputs[0]->shape, result.shape))
+OutputTypes infer_broadcast_to(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
+  const TensorType result = dense(inputs[0]->dtype, checked_shape(attributes, "shape"));
+  check_size(result);
+  if (!broadcasts_to(inputs[0]->shape, result.shape, symbols))
     throw ModelError("{} does not broadcast to {}", inputs[0]->to_string(), result.to_string());
   return {result};
 }
 
-OutputTypes infer_slice(Op, InputTypes inputs, const Attributes& attributes) {
-  const auto rank = static_cast<std::size_t>(inputs[0]->rank());
+OutputTypes infer_slice(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
+  const Shape& extents = inputs[0]->shape;
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
-  const auto& starts = checked_list(attributes, "starts", rank, 0, most);
-  const auto& sizes = checked_list(attributes, "sizes", rank, 0, most);
-  const auto& steps = checked_list(attributes, "steps", rank, -extent_limit, extent_limit);
-  const Dims extents = inputs[0]->dims();
-  for (std::size_t i = 0; i < rank; ++i) {
+  const auto starts = checked_extents(attributes, "starts", extents.size(), 0, most);
+  const auto sizes = checked_extents(attributes, "sizes", extents.size(), 0, most);
+  const auto& steps = checked_list(attributes, "steps", extents.size(), -extent_limit, extent_limit);
+  for (std::size_t i = 0; i < extents.size(); ++i) {
     if (steps[i] == 0) throw ModelError("attribute steps holds 0");
     if (sizes[i] == 0) continue;
-    const bool start_fits = starts[i] < extents[i];
-    const std::int64_t room = steps[i] > 0 ? (extents[i] - 1 - starts[i]) / steps[i] : starts[i] / -steps[i];
-    if (!start_fits || sizes[i] - 1 > room) {
-      throw ModelError("start {}, size {}, step {} leave axis {} of {}", starts[i], sizes[i], steps[i], i,
-                       inputs[0]->to_string());
+    const Extent room =
+        steps[i] > 0 ? floor_div(extents[i] - 1 - starts[i], steps[i]) : floor_div(starts[i], -steps[i]);
+    const bool start_fits = symbols.at_least(extents[i] - 1, starts[i]) && symbols.at_least(starts[i], 0);
+    if (!start_fits || !symbols.at_least(sizes[i], 0) || !symbols.at_least(room, sizes[i] - 1)) {
+      throw ModelError("start {}, size {}, step {} leave axis {} of {}", starts[i].to_string(),
+                       sizes[i].to_string(), steps[i], i, inputs[0]->to_string());
     }
   }
-  return {make_type(inputs[0]->dtype, sizes)};
+  return {dense(inputs[0]->dtype, Shape(sizes.begin(), sizes.end()))};
 }
 
-OutputTypes infer_pad(Op, InputTypes inputs, const Attributes& attributes) {
-  const TensorType& input = *inputs[0];
-  const auto rank = static_cast<std::size_t>(input.rank());
-  const auto& low = checked_list(attributes, "low", rank, -extent_limit, extent_limit);
-  const auto& high = checked_list(attributes, "high", rank, -extent_limit, extent_limit);
-  const bool has_interior = !attributes.integers("interior").empty();
-  const Dims interior =
-      has_interior ? checked_list(attributes, "interior", rank, 0, extent_limit) : Dims(rank, 0);
+namespace {
+
+/// What pad takes of attributes beside low and high.
+std::vector<std::int64_t> checked_interior(const Attributes& attributes, std::size_t rank) {
   const std::string& mode = attributes.string("mode");
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
     throw ModelError("attribute mode is '{}', expected constant, reflect, edge or wrap", mode);
+  if (attributes.integers("interior").empty()) return Dims(rank, 0);
+  Dims interior = checked_list(attributes, "interior", rank, 0, extent_limit);
+  const bool is_used = std::ranges::any_of(interior, [](std::int64_t i) { return i > 0; });
+  if (is_used && mode != "constant") throw ModelError("interior padding needs mode constant, got {}", mode);
+  return interior;
+}
+
+}  // namespace
+
+OutputTypes infer_pad(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
+  const TensorType& input = *inputs[0];
+  const auto rank = static_cast<std::size_t>(input.rank());
+  const auto low = checked_extents(attributes, "low", rank, -extent_limit, extent_limit);
+  const auto high = checked_extents(attributes, "high", rank, -extent_limit, extent_limit);
+  const Dims interior = checked_interior(attributes, rank);
+  const bool is_constant = attributes.string("mode") == "constant";
   if (is_given(inputs, 1)) {
-    if (inputs[1]->element_count() != 1)
+    if (!symbols.equal(inputs[1]->shape.product(), 1))
       throw ModelError("the pad value is {}, expected one element", inputs[1]->to_string());
     require_same_dtype(input, *inputs[1], "the input and the pad value");
   }
-  Dims result = input.dims();
+  Shape result = input.shape;
   for (std::size_t i = 0; i < rank; ++i) {
-    const std::int64_t extent = result[i];
-    if (extent > extent_limit) throw UnsupportedError("pad of an axis of {} elements", extent);
-    if (interior[i] > 0 && mode != "constant")
-      throw ModelError("interior padding needs mode constant, got {}", mode);
-    result[i] = low[i] + high[i] + extent + std::max<std::int64_t>(extent - 1, 0) * interior[i];
-    if (result[i] < 0)
-      throw ModelError("low {} and high {} cut off more than axis {} has", low[i], high[i], i);
-    if (extent == 0 && result[i] > 0 && mode != "constant")
-      throw ModelError("mode {} has nothing to repeat on axis {} of {}", mode, i, input.to_string());
+    const Extent extent = result[i];
+    if (extent.constant() > extent_limit)
+      throw UnsupportedError("pad of an axis of {} elements", extent.to_string());
+    result[i] = low[i] + high[i] + extent;
+    if (interior[i] > 0) result[i] += max(extent - 1, 0) * interior[i];
+    if (!symbols.at_least(result[i], 0))
+      throw ModelError("low {} and high {} cut off more than axis {} has", low[i].to_string(),
+                       high[i].to_string(), i);
+    if (!is_constant && result[i] != 0 && !symbols.at_least(extent, 1))
+      throw ModelError("mode {} has nothing to repeat on axis {} of {}", attributes.string("mode"), i,
+                       input.to_string());
   }
-  (void)checked_product(result, "padded value");
-  return {make_type(input.dtype, result)};
+  const TensorType padded = dense(input.dtype, result);
+  check_size(padded);
+  return {padded};
 }
 
-OutputTypes infer_concat(Op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_concat(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
   TensorType result = *inputs[0];
   const std::size_t axis = checked_axis(attributes, result.rank());
   for (std::size_t i = 1; i < inputs.size(); ++i) {
@@ -132,17 +174,15 @@ OutputTypes infer_concat(Op, InputTypes inputs, const Attributes& attributes) {
     require_same_dtype(result, input, "the inputs");
     Shape expected = result.shape;
     if (input.rank() == result.rank()) expected[axis] = input.shape[axis];
-    if (input.shape != expected)
+    if (!symbols.equal(input.shape, expected))
       throw ModelError("{} and {} differ outside axis {}", inputs[0]->to_string(), input.to_string(), axis);
-    if (!result.shape[axis].is_known() || !input.shape[axis].is_known())
-      throw UnsupportedError("concat along an axis of unknown extent; give it a value with --dims");
-    result.shape[axis].extent =
-        checked_product({1, result.shape[axis].extent}, "concat") + input.shape[axis].extent;
+    result.shape[axis] += input.shape[axis];
   }
+  check_size(result);
   return {result};
 }
 
-OutputTypes infer_to_layout(Op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_to_layout(Op, InputTypes inputs, const Attributes& attributes, Symbols&) {
   const std::int64_t block = attributes.integer("block");
   if (block < 0 || block > 4096) throw ModelError("attribute block is {}, expected 0 to 4096", block);
   if (block > 0 && inputs[0]->rank() < 2)

@@ -9,10 +9,10 @@ namespace sylvite {
 namespace {
 
 /// The output type for broadcast inputs; keeps a blocked layout that an input of the full shape has.
-TensorType broadcast_type(DType dtype, InputTypes inputs) {
+TensorType broadcast_type(DType dtype, InputTypes inputs, Symbols& symbols) {
   TensorType result;
   result.dtype = dtype;
-  for (const TensorType* input : inputs) result.shape = broadcast_shapes(result.shape, input->shape);
+  for (const TensorType* input : inputs) result.shape = broadcast_shapes(result.shape, input->shape, symbols);
   for (const TensorType* input : inputs) {
     if (input->layout.channel_block > 0 && input->shape == result.shape) {
       result.layout = input->layout;
@@ -32,31 +32,29 @@ bool is_integer(DType dtype) {
 
 }  // namespace
 
-Shape broadcast_shapes(const Shape& a, const Shape& b) {
+Shape broadcast_shapes(const Shape& a, const Shape& b, Symbols& symbols) {
   const Shape& longer = a.size() >= b.size() ? a : b;
   const Shape& shorter = a.size() >= b.size() ? b : a;
   Shape result = longer;
   const std::size_t lead = longer.size() - shorter.size();
   for (std::size_t i = 0; i < shorter.size(); ++i) {
-    Dim& target = result[lead + i];
-    if (target == shorter[i] || shorter[i] == Dim(1)) continue;
-    if (target == Dim(1)) {
+    Extent& target = result[lead + i];
+    if (shorter[i] == 1) continue;
+    if (target == 1)
       target = shorter[i];
-      continue;
-    }
-    const TensorType left{DType::f32, a, {}};
-    const TensorType right{DType::f32, b, {}};
-    throw ModelError("shapes {} and {} do not broadcast", left.to_string().substr(3),
-                     right.to_string().substr(3));
+    else if (!symbols.equal(target, shorter[i]))
+      throw ModelError("shapes {} and {} do not broadcast", a.to_string(), b.to_string());
+    else if (shorter[i].is_known())
+      target = shorter[i];
   }
   return result;
 }
 
-bool broadcasts_to(const Shape& from, const Shape& to) {
+bool broadcasts_to(const Shape& from, const Shape& to, Symbols& symbols) {
   if (from.size() > to.size()) return false;
   const std::size_t lead = to.size() - from.size();
   for (std::size_t i = 0; i < from.size(); ++i)
-    if (from[i] != to[lead + i] && from[i] != Dim(1)) return false;
+    if (from[i] != 1 && !symbols.equal(from[i], to[lead + i])) return false;
   return true;
 }
 
@@ -76,7 +74,7 @@ void require_parameter_dtype(const TensorType& x, const TensorType& parameter, s
   if (!is_wider) require_same_dtype(x, parameter, what);
 }
 
-OutputTypes infer_real_unary(Op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_real_unary(Op, InputTypes inputs, const Attributes& attributes, Symbols&) {
   require(is_float(inputs[0]->dtype), *inputs[0], "floats");
   if (attributes.has("approximate")) {
     const std::string& approximate = attributes.string("approximate");
@@ -86,35 +84,35 @@ OutputTypes infer_real_unary(Op, InputTypes inputs, const Attributes& attributes
   return {*inputs[0]};
 }
 
-OutputTypes infer_numeric_unary(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_numeric_unary(Op, InputTypes inputs, const Attributes&, Symbols&) {
   require(is_number(inputs[0]->dtype), *inputs[0], "numbers");
   return {*inputs[0]};
 }
 
-OutputTypes infer_bitwise_unary(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_bitwise_unary(Op, InputTypes inputs, const Attributes&, Symbols&) {
   require(is_integer(inputs[0]->dtype), *inputs[0], "integers");
   return {*inputs[0]};
 }
 
-OutputTypes infer_logical_unary(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_logical_unary(Op, InputTypes inputs, const Attributes&, Symbols&) {
   require(inputs[0]->dtype == DType::boolean, *inputs[0], "booleans");
   return {*inputs[0]};
 }
 
-OutputTypes infer_classify(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_classify(Op, InputTypes inputs, const Attributes&, Symbols&) {
   require(is_float(inputs[0]->dtype), *inputs[0], "floats");
   TensorType result = *inputs[0];
   result.dtype = DType::boolean;
   return {result};
 }
 
-OutputTypes infer_cast(Op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_cast(Op, InputTypes inputs, const Attributes& attributes, Symbols&) {
   TensorType result = *inputs[0];
   result.dtype = parse_dtype(attributes.string("to"));
   return {result};
 }
 
-OutputTypes infer_bitcast(Op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_bitcast(Op, InputTypes inputs, const Attributes& attributes, Symbols&) {
   TensorType result = *inputs[0];
   result.dtype = parse_dtype(attributes.string("to"));
   if (dtype_bits(result.dtype) != dtype_bits(inputs[0]->dtype))
@@ -122,41 +120,41 @@ OutputTypes infer_bitcast(Op, InputTypes inputs, const Attributes& attributes) {
   return {result};
 }
 
-OutputTypes infer_arithmetic(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_arithmetic(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
   const bool second_is_stored = inputs[1]->dtype == DType::bf16;
   const TensorType& stored = *inputs[second_is_stored ? 1 : 0];
   require_parameter_dtype(stored, *inputs[second_is_stored ? 0 : 1], "the operands");
   require(is_number(stored.dtype), stored, "numbers");
-  return {broadcast_type(stored.dtype, inputs)};
+  return {broadcast_type(stored.dtype, inputs, symbols)};
 }
 
-OutputTypes infer_equality(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_equality(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
   require_same_dtype(*inputs[0], *inputs[1], "the operands");
-  return {broadcast_type(DType::boolean, inputs)};
+  return {broadcast_type(DType::boolean, inputs, symbols)};
 }
 
-OutputTypes infer_ordering(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_ordering(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
   require_same_dtype(*inputs[0], *inputs[1], "the operands");
   require(is_number(inputs[0]->dtype), *inputs[0], "numbers");
-  return {broadcast_type(DType::boolean, inputs)};
+  return {broadcast_type(DType::boolean, inputs, symbols)};
 }
 
-OutputTypes infer_logical(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_logical(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
   require(inputs[0]->dtype == DType::boolean, *inputs[0], "booleans");
   require(inputs[1]->dtype == DType::boolean, *inputs[1], "booleans");
-  return {broadcast_type(DType::boolean, inputs)};
+  return {broadcast_type(DType::boolean, inputs, symbols)};
 }
 
-OutputTypes infer_bitwise(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_bitwise(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
   require_same_dtype(*inputs[0], *inputs[1], "the operands");
   require(is_integer(inputs[0]->dtype), *inputs[0], "integers");
-  return {broadcast_type(inputs[0]->dtype, inputs)};
+  return {broadcast_type(inputs[0]->dtype, inputs, symbols)};
 }
 
-OutputTypes infer_where(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_where(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
   require(inputs[0]->dtype == DType::boolean, *inputs[0], "a boolean condition");
   require_same_dtype(*inputs[1], *inputs[2], "the two choices");
-  return {broadcast_type(inputs[1]->dtype, inputs)};
+  return {broadcast_type(inputs[1]->dtype, inputs, symbols)};
 }
 
 }  // namespace sylvite

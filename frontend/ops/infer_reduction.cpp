@@ -41,7 +41,7 @@ TensorType reduced_type(const TensorType& input, DType dtype, const std::vector<
 
 }  // namespace
 
-OutputTypes infer_reduce(Op op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_reduce(Op op, InputTypes inputs, const Attributes& attributes, Symbols&) {
   const TensorType& input = *inputs[0];
   if (op == Op::reduce_sum || op == Op::reduce_prod) require_numbers(input);
   const std::vector<std::int64_t>& axes = attributes.integers("axes");
@@ -53,26 +53,26 @@ OutputTypes infer_reduce(Op op, InputTypes inputs, const Attributes& attributes)
   return {reduced_type(input, input.dtype, axes, keepdims(attributes))};
 }
 
-OutputTypes infer_arg_reduce(Op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_arg_reduce(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
   require_numbers(*inputs[0]);
   const std::size_t axis = checked_axis(attributes, inputs[0]->rank());
-  if (inputs[0]->shape[axis] == Dim(0))
+  if (!symbols.at_least(inputs[0]->shape[axis], 1))
     throw ModelError("axis {} of {} has no elements to choose from", axis, inputs[0]->to_string());
   return {reduced_type(*inputs[0], DType::i64, {static_cast<std::int64_t>(axis)}, keepdims(attributes))};
 }
 
-OutputTypes infer_scan(Op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_scan(Op, InputTypes inputs, const Attributes& attributes, Symbols&) {
   require_numbers(*inputs[0]);
   (void)checked_axis(attributes, inputs[0]->rank());
   return {TensorType{inputs[0]->dtype, inputs[0]->shape, {}}};
 }
 
-OutputTypes infer_top_k(Op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_top_k(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
   require_numbers(*inputs[0]);
   const std::size_t axis = checked_axis(attributes, inputs[0]->rank());
   const std::int64_t k = attributes.integer("k");
   TensorType values{inputs[0]->dtype, inputs[0]->shape, {}};
-  if (k < 0 || !values.shape[axis].is_known() || k > values.shape[axis].extent)
+  if (k < 0 || !symbols.at_least(values.shape[axis], k))
     throw ModelError("k is {}, axis {} of {} has fewer", k, axis, inputs[0]->to_string());
   values.shape[axis] = k;
   TensorType indices = values;
@@ -80,13 +80,13 @@ OutputTypes infer_top_k(Op, InputTypes inputs, const Attributes& attributes) {
   return {values, indices};
 }
 
-OutputTypes infer_softmax(Op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_softmax(Op, InputTypes inputs, const Attributes& attributes, Symbols&) {
   require_float(*inputs[0]);
   (void)checked_axis(attributes, inputs[0]->rank());
   return {TensorType{inputs[0]->dtype, inputs[0]->shape, {}}};
 }
 
-OutputTypes infer_axis_norm(Op, InputTypes inputs, const Attributes& attributes) {
+OutputTypes infer_axis_norm(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
   require_float(*inputs[0]);
   const std::size_t axis = checked_axis(attributes, inputs[0]->rank());
   const Shape normalised(inputs[0]->shape.begin() + static_cast<std::ptrdiff_t>(axis),
@@ -94,7 +94,7 @@ OutputTypes infer_axis_norm(Op, InputTypes inputs, const Attributes& attributes)
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     if (!is_given(inputs, i)) continue;
     require_parameter_dtype(*inputs[0], *inputs[i], "the input and its scale or bias");
-    if (!broadcasts_to(inputs[i]->shape, normalised)) {
+    if (!broadcasts_to(inputs[i]->shape, normalised, symbols)) {
       throw ModelError("{} does not broadcast to the normalised dims of {}", inputs[i]->to_string(),
                        inputs[0]->to_string());
     }
@@ -102,12 +102,12 @@ OutputTypes infer_axis_norm(Op, InputTypes inputs, const Attributes& attributes)
   return {TensorType{inputs[0]->dtype, inputs[0]->shape, {}}};
 }
 
-OutputTypes infer_batch_norm(Op, InputTypes inputs, const Attributes&) {
+OutputTypes infer_batch_norm(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
   require_float(*inputs[0]);
   if (inputs[0]->rank() < 2) throw ModelError("{} has no channel dimension", inputs[0]->to_string());
   for (const TensorType* parameter : inputs.subspan(1)) {
     require_parameter_dtype(*inputs[0], *parameter, "the input and its parameters");
-    if (parameter->shape != Shape{inputs[0]->shape[1]}) {
+    if (parameter->rank() != 1 || !symbols.equal(parameter->shape[0], inputs[0]->shape[1])) {
       throw ModelError("parameter {} does not fit the channels of {}", parameter->to_string(),
                        inputs[0]->to_string());
     }

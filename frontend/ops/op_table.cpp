@@ -73,7 +73,7 @@ AttributeInfo scatter_reduction() {
   return string("reduction", "none", "none, add, mul, max or min");
 }
 AttributeInfo shape() {
-  return required("shape", Kind::integers, "extents of the result");
+  return required("shape", Kind::extents, "extents of the result");
 }
 AttributeInfo strides() {
   return required("strides", Kind::integers, "step of the window per spatial dim");
@@ -207,6 +207,9 @@ void add_movement_rows(Rows& rows) {
       {shape(), required("axis", Kind::integer, "the axis that counts"),
        required("dtype", Kind::string, "name of the element type")},
       infer_iota, evaluate_iota, "0, 1, ... along an axis");
+  add(rows, Op::extents, "extents", "", {bits({OpTrait::creation}), Cost::simple, 0, {}},
+      {required("values", Kind::extents, "the numbers, of which one has a symbol at least")}, infer_extents,
+      evaluate_extents, "sizes as numbers; a constant once symbols have values");
   add(rows, Op::reshape, "reshape", "x", view, {shape()}, infer_reshape, evaluate_reshape,
       "the same elements in row-major order; all extents are explicit");
   add(rows, Op::transpose, "transpose", "x", view,
@@ -215,13 +218,13 @@ void add_movement_rows(Rows& rows) {
   add(rows, Op::broadcast_to, "broadcast_to", "x", view, {shape()}, infer_broadcast_to, evaluate_broadcast_to,
       "numpy broadcasting");
   add(rows, Op::slice, "slice", "x", view,
-      {required("starts", Kind::integers, "first index per axis"),
-       required("sizes", Kind::integers, "elements per axis"),
+      {required("starts", Kind::extents, "first index per axis"),
+       required("sizes", Kind::extents, "elements per axis"),
        required("steps", Kind::integers, "step per axis, not 0")},
       infer_slice, evaluate_slice, "out[i] = x[start + i step] per axis, never out of range");
   add(rows, Op::pad, "pad", "x, value?", moving({}),
-      {required("low", Kind::integers, "elements before, per axis; negative cuts off"),
-       required("high", Kind::integers, "elements after, per axis; negative cuts off"),
+      {required("low", Kind::extents, "elements before, per axis; negative cuts off"),
+       required("high", Kind::extents, "elements after, per axis; negative cuts off"),
        {"interior", std::vector<std::int64_t>{}, Kind::integers,
         "elements between neighbours, per axis, in mode constant; empty for none"},
        string("mode", "constant", "constant, reflect, edge or wrap")},
@@ -350,6 +353,12 @@ const Rows& rows() {
 }
 
 }  // namespace
+
+bool is_of_kind(const Attribute& attribute, AttributeInfo::Kind kind) {
+  const bool is_integers = std::holds_alternative<std::vector<std::int64_t>>(attribute);
+  if (kind == Kind::extents && is_integers) return true;
+  return attribute.index() == static_cast<std::size_t>(kind);
+}
 
 const AttributeInfo* OpInfo::find_attribute(std::string_view attribute) const {
   for (const AttributeInfo& info : attributes)

@@ -12,6 +12,7 @@
 #include "frontend/ops/facts.h"
 #include "sylvite/attributes.h"
 #include "sylvite/op.h"
+#include "sylvite/symbols.h"
 #include "sylvite/types.h"
 
 namespace sylvite {
@@ -22,11 +23,15 @@ struct AttributeInfo {
   std::string name;
   /// The default; absent means required. Its kind is the attribute's kind either way (see `kind`).
   std::optional<Attribute> fallback;
-  enum class Kind { integer, real, string, integers, reals } kind;
+  enum class Kind { integer, real, string, integers, reals, extents } kind;
   std::string help;
 };
 
-/// One row. `infer` is the type and shape rule: it throws ModelError for types that do not fit.
+/// Extents that are all numbers are kept as integers.
+[[nodiscard]] bool is_of_kind(const Attribute& attribute, AttributeInfo::Kind kind);
+
+/// One row. `infer` is the type and shape rule: it throws ModelError for types that do not fit. What it cannot decide
+/// of symbols it takes to fit, and notes as a guard.
 /// `evaluate` is the slow, clear reference semantics over dense row-major tensors; absent inputs are nullptr.
 struct OpInfo {
   Op op;
@@ -36,7 +41,7 @@ struct OpInfo {
   int max_inputs;
   OpFacts facts;
   std::vector<AttributeInfo> attributes;
-  std::vector<TensorType> (*infer)(Op, InputTypes, const Attributes&);
+  std::vector<TensorType> (*infer)(Op, InputTypes, const Attributes&, Symbols&);
   std::vector<Tensor> (*evaluate)(Op, std::span<const Tensor* const>, const Attributes&,
                                   std::span<const TensorType> output_types);
   std::string_view help;

@@ -28,7 +28,15 @@ constexpr const char* head =
     "| operation | inputs | attributes | meaning |\n|---|---|---|---|\n";
 
 std::string default_text(const Attribute& value) {
-  return std::visit([](const auto& each) { return fmt::format(" ({})", each); }, value);
+  return std::visit(
+      [](const auto& each) {
+        using T = std::decay_t<decltype(each)>;
+        if constexpr (std::is_same_v<T, std::vector<Extent>>)
+          return fmt::format(" ({})", Shape(each.begin(), each.end()).to_string());
+        else
+          return fmt::format(" ({})", each);
+      },
+      value);
 }
 
 std::string attribute_text(const AttributeInfo& attribute) {

@@ -1,4 +1,4 @@
-#include "frontend/values/extent.h"
+#include "sylvite/extent.h"
 
 #include <algorithm>
 #include <cctype>
@@ -127,7 +127,8 @@ Extent Extent::symbol(const std::string& name) {
 
 std::int64_t Extent::known() const {
   if (!is_known())
-    throw UnsupportedError("extent '{}' is not known; give its dimensions sizes with --dims", to_string());
+    throw UnknownExtentError(
+        fmt::format("extent '{}' is not known; give its dimensions sizes with --dims", to_string()));
   return constant_;
 }
 
@@ -260,7 +261,7 @@ void add_symbols(const Extent& e, std::set<std::string>& names) {
   }
 }
 
-std::int64_t value_of(const Factor& factor, const Binding& binding) {
+std::int64_t value_of(const Factor& factor, const SymbolValues& binding) {
   if (factor.kind == Kind::symbol) {
     const auto found = binding.find(factor.name);
     if (found == binding.end()) throw InternalError("the symbol '{}' has no value", factor.name);
@@ -273,7 +274,7 @@ std::int64_t value_of(const Factor& factor, const Binding& binding) {
 
 }  // namespace
 
-std::int64_t Extent::at(const Binding& binding) const {
+std::int64_t Extent::at(const SymbolValues& binding) const {
   std::int64_t sum = constant_;
   for (const Term& term : terms()) {
     std::int64_t product = term.coefficient;

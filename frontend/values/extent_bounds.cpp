@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "frontend/values/extent.h"
+#include "sylvite/extent.h"
 
 namespace sylvite {
 namespace {

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "frontend/values/extent.h"
+#include "sylvite/extent.h"
 
 namespace sylvite {
 namespace {

@@ -85,22 +85,32 @@ bool is_number(DType dtype) {
   return dtype < DType::boolean;
 }
 
-Dim Dim::symbolic(std::string name) {
-  if (name.empty()) throw InternalError("a symbolic extent needs a name");
-  Dim dim;
-  dim.extent = -1;
-  dim.symbol = std::move(name);
-  return dim;
+bool Shape::is_known() const {
+  return std::ranges::all_of(*this, [](const Extent& extent) { return extent.is_known(); });
+}
+
+Dims Shape::known() const {
+  Dims result;
+  result.reserve(size());
+  for (const Extent& extent : *this) result.push_back(extent.known());
+  return result;
+}
+
+Extent Shape::product() const {
+  if (is_known()) return checked_product(known(), "tensor");
+  Extent result = 1;
+  for (const Extent& extent : *this) result *= extent;
+  return result;
+}
+
+std::string Shape::to_string() const {
+  std::string text = "[";
+  for (const Extent& extent : *this) text += (text.size() > 1 ? "," : "") + extent.to_string();
+  return text + ']';
 }
 
 Dims TensorType::dims() const {
-  Dims result;
-  for (const Dim& dim : shape) {
-    if (!dim.is_known())
-      throw UnsupportedError("extent '{}' is not known; give it a value with --dims", dim.symbol);
-    result.push_back(dim.extent);
-  }
-  return result;
+  return shape.known();
 }
 
 std::int64_t TensorType::element_count() const {
@@ -125,21 +135,13 @@ std::int64_t TensorType::byte_size() const {
 }
 
 std::string TensorType::to_string() const {
-  std::string text = fmt::format("{}[", dtype_name(dtype));
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (i > 0) text += ',';
-    text += shape[i].is_known() ? std::to_string(shape[i].extent) : shape[i].symbol;
-  }
-  text += ']';
+  std::string text = fmt::format("{}{}", dtype_name(dtype), shape.to_string());
   if (layout.channel_block > 0) text += fmt::format("@c{}", layout.channel_block);
   return text;
 }
 
-TensorType make_type(DType dtype, const Dims& dims) {
-  TensorType type;
-  type.dtype = dtype;
-  type.shape.assign(dims.begin(), dims.end());
-  return type;
+TensorType make_type(DType dtype, const Shape& shape) {
+  return {dtype, shape, {}};
 }
 
 std::int64_t checked_product(const Dims& dims, std::string_view what) {

@@ -10,6 +10,7 @@
 #include "sylvite/attributes.h"
 #include "sylvite/id_map.h"
 #include "sylvite/op.h"
+#include "sylvite/symbols.h"
 #include "sylvite/tensor.h"
 #include "sylvite/types.h"
 
@@ -41,6 +42,7 @@ struct Node {
 class Graph {
  public:
   std::string name = "graph";
+  Symbols symbols;  ///< of extents in types and attributes
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   /// The model's names of the outputs, parallel to `outputs`; may be shorter. Two outputs may be one value,

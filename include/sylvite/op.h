@@ -71,6 +71,8 @@ enum class Op : std::uint16_t {
   where,
   // creation: iota{shape, axis, dtype} counts along axis
   iota,
+  // extents{values}: sizes as numbers, i64 of rank 1
+  extents,
   // data movement
   reshape,
   transpose,

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sylvite/extent.h"
+
 namespace sylvite {
 
 /// Element types. The names are those of the text form; the order is free.
@@ -48,21 +50,19 @@ enum class DType : std::uint8_t {
 [[nodiscard]] bool is_narrow_float(DType dtype);      ///< of 8 or 4 bits
 [[nodiscard]] bool is_number(DType dtype);            ///< may be computed with: neither boolean nor narrow
 
-/// One extent: a known number, or a named symbol that is bound later. Lowering accepts known extents only.
-struct Dim {
-  std::int64_t extent = 0;
-  std::string symbol;  ///< empty when the extent is known
-
-  Dim() = default;
-  Dim(std::int64_t known)
-      : extent(known) {}  // NOLINT(google-explicit-constructor): {1, 3, 224, 224} is a shape
-  [[nodiscard]] static Dim symbolic(std::string name);
-  [[nodiscard]] bool is_known() const { return symbol.empty(); }
-  bool operator==(const Dim&) const = default;
-};
-
 using Dims = std::vector<std::int64_t>;  ///< known extents, outermost first, as in ONNX
-using Shape = std::vector<Dim>;
+
+/// Extents, outermost first. Lowering accepts known ones only.
+class Shape : public std::vector<Extent> {
+ public:
+  using std::vector<Extent>::vector;
+  Shape(const Dims& dims) : vector(dims.begin(), dims.end()) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] bool is_known() const;          ///< is every extent a number?
+  [[nodiscard]] Dims known() const;             ///< REQUIRES is_known(), else throws UnknownExtentError
+  [[nodiscard]] Extent product() const;         ///< the number of elements
+  [[nodiscard]] std::string to_string() const;  ///< e.g. [batch,64,2*width]
+};
 
 /// How a value lies in memory. `channel_block` = 0: dense row-major. b > 0: dimension 1 (channels, padded up
 /// to a multiple of b) is split, and the order is N, C/b, spatial..., b: oneDNN's nChw16c for b = 16. The
@@ -78,15 +78,16 @@ struct TensorType {
   Layout layout;
 
   [[nodiscard]] int rank() const { return static_cast<int>(shape.size()); }
-  [[nodiscard]] Dims dims() const;  ///< REQUIRES every extent known, else throws UnsupportedError
-  [[nodiscard]] std::int64_t element_count() const;  ///< logical elements, without padding
+  [[nodiscard]] Dims dims() const;  ///< REQUIRES every extent known, else throws UnknownExtentError
+  [[nodiscard]] bool is_known() const { return shape.is_known(); }  ///< is every extent a number?
+  [[nodiscard]] std::int64_t element_count() const;                 ///< logical elements, without padding
   [[nodiscard]] Dims storage_dims() const;  ///< dims as stored, outermost first, blocks and padding included
   [[nodiscard]] std::int64_t byte_size() const;  ///< bytes as stored
   [[nodiscard]] std::string to_string() const;   ///< e.g. f32[1,64,56,56] or f32[1,64,56,56]@c16
   bool operator==(const TensorType&) const = default;
 };
 
-[[nodiscard]] TensorType make_type(DType dtype, const Dims& dims);
+[[nodiscard]] TensorType make_type(DType dtype, const Shape& shape);
 
 /// Product of extents; throws ModelError when negative or over 2^62 (`what` names the thing in the message).
 [[nodiscard]] std::int64_t checked_product(const Dims& dims, std::string_view what);

@@ -98,7 +98,7 @@ TEST(Graph, RefusesNodesThatDoNotFit) {
 
 TEST(Graph, KeepsTheKindOfAnError) {
   Graph graph;
-  const ValueId x = graph.add_input("x", {DType::f32, {Dim::symbolic("N")}, {}});
+  const ValueId x = graph.add_input("x", {DType::f32, {Extent::symbol("N")}, {}});
   expect_error<UnsupportedError>([&] { (void)graph.add(Op::reshape, {x}, {{"shape", Dims{1}}}, "here"); },
                                  "reshape 'here': extent 'N' is not known");
 }

@@ -76,7 +76,8 @@ TEST(OpFacts, ArithmeticAndParametersMayBeWide) {
       types[wide] = make_type(DType::f32, {4});
       const std::vector<const TensorType*> inputs = {&types[0], &types[1]};
       EXPECT_TRUE(row.facts.may_be_wide(wide)) << row.name;
-      EXPECT_EQ(row.infer(row.op, inputs, {}).at(0).dtype, DType::bf16) << row.name;
+      Symbols symbols;
+      EXPECT_EQ(row.infer(row.op, inputs, {}, symbols).at(0).dtype, DType::bf16) << row.name;
     }
   }
   EXPECT_TRUE(op_info(Op::conv).facts.may_be_wide(2));

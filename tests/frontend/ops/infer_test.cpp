@@ -27,7 +27,7 @@ TensorType boolean(const Dims& dims) {
   return make_type(DType::boolean, dims);
 }
 TensorType symbolic(const std::string& name, std::int64_t last) {
-  return {DType::f32, {Dim::symbolic(name), Dim(last)}, {}};
+  return {DType::f32, {Extent::symbol(name), last}, {}};
 }
 
 void refuse(Op op, const std::vector<std::optional<TensorType>>& inputs, Attributes attributes = {}) {
@@ -204,12 +204,9 @@ TEST(Infer, MessagesNameTheFlagForUnknownExtents) {
     }
     return "";
   };
-  const TensorType unknown{DType::f32, {Dim(1), Dim(4), Dim::symbolic("N")}, {}};
-  const Attributes window = {{"strides", Ints{1}}, {"pads", Ints{0, 0}}, {"dilations", Ints{1}}};
+  const TensorType unknown{DType::f32, {Extent(1), Extent(4), Extent::symbol("N")}, {}};
   EXPECT_THAT(message([&] { (void)unknown.dims(); }), testing::EndsWith("with --dims"));
-  EXPECT_THAT(message([&] { (void)infer(Op::conv, {unknown, f32({6, 4, 3})}, window); }),
-              testing::EndsWith("with --dims"));
-  EXPECT_THAT(message([&] { (void)infer(Op::concat, {unknown, unknown}, {{"axis", std::int64_t{2}}}); }),
+  EXPECT_THAT(message([&] { (void)infer(Op::conv, {f32({1, 4, 8}), unknown}, {}); }),
               testing::EndsWith("with --dims"));
 }
 
@@ -267,8 +264,9 @@ TEST(InferWindow, ChecksWindows) {
   const TensorType x = f32({1, 4, 8}, 4);
   const TensorType w = f32({6, 4, 3});
   EXPECT_EQ(infer(Op::conv, {x, w}, attributes(2, 1, 1)), "f32[1,6,4]@c4");
-  EXPECT_EQ(infer(Op::conv, {TensorType{DType::f32, {Dim::symbolic("N"), 4, 8}, {}}, w}, attributes(1, 0, 1)),
-            "f32[N,6,6]");
+  EXPECT_EQ(
+      infer(Op::conv, {TensorType{DType::f32, {Extent::symbol("N"), 4, 8}, {}}, w}, attributes(1, 0, 1)),
+      "f32[N,6,6]");
   refuse(Op::conv, {x, w}, attributes(0, 1, 1));
   refuse(Op::conv, {x, w}, attributes(1, -1, 1));
   refuse(Op::conv, {x, w}, attributes(1, 0, 4));

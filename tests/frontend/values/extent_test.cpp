@@ -1,4 +1,4 @@
-#include "frontend/values/extent.h"
+#include "sylvite/extent.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -137,7 +137,7 @@ class Samples {
         return {x.extent + y.extent, x.value + y.value};
     }
   }
-  [[nodiscard]] const Binding& binding() const { return binding_; }
+  [[nodiscard]] const SymbolValues& binding() const { return binding_; }
 
  private:
   Sample leaf() {
@@ -150,7 +150,7 @@ class Samples {
   }
 
   std::mt19937 random_;
-  Binding binding_;
+  SymbolValues binding_;
 };
 
 TEST(Extent, AgreesWithPlainArithmetic) {

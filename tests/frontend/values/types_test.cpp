@@ -22,13 +22,15 @@ TEST(DType, NamesRoundTrip) {
   EXPECT_EQ(dtype_size(DType::boolean), 1U);
 }
 
-TEST(Dim, TellsKnownFromSymbolic) {
-  EXPECT_TRUE(Dim(3).is_known());
-  EXPECT_FALSE(Dim::symbolic("N").is_known());
-  EXPECT_EQ(Dim::symbolic("N"), Dim::symbolic("N"));
-  EXPECT_NE(Dim::symbolic("N"), Dim::symbolic("M"));
-  EXPECT_NE(Dim::symbolic("N"), Dim(-1));
-  EXPECT_THROW((void)Dim::symbolic(""), InternalError);
+TEST(Shape, TellsKnownFromSymbolic) {
+  const Shape shape{Extent::symbol("N"), 3};
+  EXPECT_FALSE(shape.is_known());
+  EXPECT_THROW((void)shape.known(), UnknownExtentError);
+  EXPECT_EQ(shape.product().to_string(), "3*N");
+  EXPECT_EQ(shape.to_string(), "[N,3]");
+  EXPECT_EQ(Shape(Dims{2, 3}), (Shape{2, 3}));
+  EXPECT_EQ((Shape{2, 3}).known(), (Dims{2, 3}));
+  EXPECT_EQ((Shape{2, 3}).product(), 6);
 }
 
 TEST(TensorType, CountsElementsAndBytes) {
@@ -47,7 +49,7 @@ TEST(TensorType, RefusesWhatCannotBeCounted) {
   EXPECT_THROW((void)make_type(DType::f64, {huge}).byte_size(), ModelError);
   EXPECT_THROW((void)make_type(DType::f32, {huge, huge}).element_count(), ModelError);
   EXPECT_THROW((void)make_type(DType::f32, {-1}).element_count(), ModelError);
-  TensorType type{DType::f32, {Dim::symbolic("batch"), Dim(3)}, {}};
+  TensorType type{DType::f32, {Extent::symbol("batch"), Extent(3)}, {}};
   EXPECT_EQ(type.to_string(), "f32[batch,3]");
   EXPECT_THROW((void)type.dims(), UnsupportedError);
   type = make_type(DType::f32, {3});

@@ -10,10 +10,18 @@
 #include <string_view>
 #include <vector>
 
+#include "sylvite/error.h"
+
 namespace sylvite {
 
+/// A size is a number only once symbols have values.
+class UnknownExtentError : public UnsupportedError {
+ public:
+  using UnsupportedError::UnsupportedError;
+};
+
 /// Values of symbols.
-using Binding = std::map<std::string, std::int64_t>;
+using SymbolValues = std::map<std::string, std::int64_t>;
 
 struct ExtentFactor;
 
@@ -33,9 +41,9 @@ class Extent {
 
   [[nodiscard]] bool is_known() const { return terms_ == nullptr; }
   [[nodiscard]] std::int64_t known()
-      const;  ///< the number; throws UnsupportedError, naming it, when there is none
+      const;  ///< the number; throws UnknownExtentError, naming it, when there is none
   /// The value for these symbols. Throws InternalError for one that is missing, ModelError for an overflow.
-  [[nodiscard]] std::int64_t at(const Binding& binding) const;
+  [[nodiscard]] std::int64_t at(const SymbolValues& binding) const;
   /// Symbols replaced by expressions; those not named stay.
   [[nodiscard]] Extent substitute(const std::map<std::string, Extent>& by_name) const;
   /// Names of the symbols, sorted, each once.
@@ -53,6 +61,8 @@ class Extent {
   friend Extent operator-(Extent a, const Extent& b) { return a -= b; }
   friend Extent operator*(Extent a, const Extent& b) { return a *= b; }
   friend bool operator==(const Extent& a, const Extent& b) { return compare(a, b) == 0; }
+  /// The order of `compare`, for maps: it says nothing of values.
+  friend bool operator<(const Extent& a, const Extent& b) { return compare(a, b) < 0; }
 
   // REQUIRES divisor > 0.
   friend Extent floor_div(const Extent& e, std::int64_t divisor);
