@@ -2,18 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <boost/program_options/errors.hpp>
-#include <boost/program_options/options_description.hpp>
-#include <boost/program_options/parsers.hpp>
 #include <filesystem>
 #include <set>
-#include <sstream>
 
 #include "autotune/claim.h"
 #include "autotune/sqlite.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/ini.h"
 #include "base/knobs.h"
 #include "base/nearest.h"
 #include "base/words.h"
@@ -22,7 +20,6 @@ namespace sylvite {
 
 namespace {
 
-namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 6> sweep_keys = {"sweep.models",  "sweep.modes",  "sweep.precisions",
@@ -45,22 +42,13 @@ struct SweepFile {
 
 SweepFile parse_file(std::string_view text, const std::string& name) {
   SweepFile file;
-  try {
-    std::istringstream stream{std::string(text)};
-    auto parsed = po::parse_config_file(stream, po::options_description(), /*allow_unregistered=*/true);
-    for (const auto& option : parsed.options) {
-      const std::string& key = option.string_key;
-      std::string value = option.value.empty() ? "" : option.value.front();
-      if (!key.starts_with("sweep."))
-        file.knobs[key] = value;
-      else if (std::ranges::find(sweep_keys, key) != sweep_keys.end())
-        file.sweep[key] = value;
-      else
-        throw UsageError("unknown key '{}'{}", key, suggestion(key, {sweep_keys.begin(), sweep_keys.end()}));
-    }
-  } catch (const po::error& error) {
-    throw UsageError("sweep {}: {}", name, error.what());
-  }
+  for (const auto& [key, value] : parse_ini(text, "sweep " + name))
+    if (!key.starts_with("sweep."))
+      file.knobs[key] = value;
+    else if (std::ranges::find(sweep_keys, key) != sweep_keys.end())
+      file.sweep[key] = value;
+    else
+      throw UsageError("unknown key '{}'{}", key, suggestion(key, {sweep_keys.begin(), sweep_keys.end()}));
   return file;
 }
 

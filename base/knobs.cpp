@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/program_options/errors.hpp>
-#include <boost/program_options/options_description.hpp>
-#include <boost/program_options/parsers.hpp>
 #include <charconv>
-#include <sstream>
 #include <type_traits>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/ini.h"
 #include "base/nearest.h"
 #include "base/size_range.h"
 #include "base/words.h"
@@ -50,6 +47,8 @@ void parse(std::string_view text, const Knob& knob, bool& value) {
 
 void parse(std::string_view text, const Knob& knob, std::int64_t& value) {
   value = parse_number<std::int64_t>(text, knob.name, "an integer");
+  if (value < knob.range.least || value > knob.range.most)
+    throw UsageError("{} = '{}': expected {} to {}", knob.name, text, knob.range.least, knob.range.most);
 }
 
 void parse(std::string_view text, const Knob& knob, double& value) {
@@ -75,11 +74,16 @@ void parse(std::string_view text, const Knob& /*knob*/, std::vector<std::string>
   value = split(text, ',');
 }
 
+/// The knob as people may have set it: "import.dims (--dims)".
+std::string spelled(const Knob& knob) {
+  return knob.flag.empty() ? std::string(knob.name) : fmt::format("{} (--{})", knob.name, knob.flag);
+}
+
 std::int64_t parse_extent(std::string_view text, std::string_view item, const Knob& knob) {
   std::int64_t extent = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
   if (error != std::errc() || end != text.data() + text.size() || extent < 0)
-    throw UsageError("{}: '{}' in '{}' is not an extent", knob.name, text, item);
+    throw UsageError("{}: '{}' in '{}' is not an extent", spelled(knob), text, item);
   return extent;
 }
 
@@ -87,8 +91,8 @@ void parse(std::string_view text, const Knob& knob, std::map<std::string, SizeRa
   for (const std::string& item : split(text, ',')) {
     const auto [name, range] = split_assignment(item, knob.name);
     const auto [found, is_new] =
-        value.emplace(name, parse_size_range(range, fmt::format("{}: '{}'", knob.name, item)));
-    if (!is_new) throw UsageError("{}: '{}' is given twice", knob.name, name);
+        value.emplace(name, parse_size_range(range, fmt::format("{}: '{}'", spelled(knob), item)));
+    if (!is_new) throw UsageError("{}: '{}' is given twice", spelled(knob), name);
   }
 }
 
@@ -110,7 +114,8 @@ void parse(std::string_view text, const Knob& knob, std::map<std::string, std::v
 /// The row of a knob whose value is this member of CompileConfig, which decides its type.
 template <auto member>
 constexpr Knob knob(std::string_view name, std::string_view fallback, std::string_view flag,
-                    std::string_view help, std::span<const std::string_view> choices = {}) {
+                    std::string_view help, std::span<const std::string_view> choices = {},
+                    KnobRange range = {}) {
   using Value = std::remove_cvref_t<decltype(std::declval<CompileConfig>().*member)>;
   if constexpr (std::is_enum_v<Value>) choices = choice_names<Value>;
   return {name,
@@ -119,10 +124,14 @@ constexpr Knob knob(std::string_view name, std::string_view fallback, std::strin
           help,
           type_of_knob<Value>(),
           choices,
+          range,
           [](std::string_view text, const Knob& row, CompileConfig& config) {
             parse(text, row, config.*member);
           }};
 }
+
+/// Of threads and processes: far more than any machine has cores, and few enough to be started.
+constexpr KnobRange counts = {.least = 0, .most = 1024};
 
 constexpr std::string_view stream_counts[] = {"1", "2", "3", "4"};
 
@@ -132,7 +141,7 @@ constexpr Knob knobs[] = {
     knob<&CompileConfig::device>("compile.device", "cpu", "device",
                                  "what runs the kernels; cuda is the first GPU"),
     knob<&CompileConfig::threads>("compile.threads", "0", "threads",
-                                  "threads a program runs with; 0 for all cores"),
+                                  "threads a program runs with; 0 for all cores", {}, counts),
     knob<&CompileConfig::precision>(
         "compile.precision", "f32", "precision",
         "type in which weights and values between kernels are stored; sums, norms and softmax are computed "
@@ -168,7 +177,7 @@ constexpr Knob knobs[] = {
         "wall-clock time to spend on measuring, over all kernels; compiling the "
         "winners comes on top"),
     knob<&CompileConfig::tune_compile_jobs>("tune.compile_jobs", "0", "",
-                                            "compile workers at a time; 0 for all cores"),
+                                            "compile workers at a time; 0 for all cores", {}, counts),
     knob<&CompileConfig::tune_compile_timeout>("tune.compile_timeout", "30s", "",
                                                "time limit to compile one candidate"),
     knob<&CompileConfig::tune_run_timeout>("tune.run_timeout", "10s", "",
@@ -214,7 +223,8 @@ constexpr Knob knobs[] = {
                                                stream_counts),
     knob<&CompileConfig::import_random_weights>(
         "import.random_weights", "-1", "random-weights",
-        "seed to fill absent weights with random values; -1 refuses models without weights"),
+        "seed to fill absent weights with random values; -1 refuses models without weights", {},
+        {.least = -1}),
     knob<&CompileConfig::import_dims>("import.dims", "", "dims",
                                       "sizes of symbolic dimensions: one (batch=8), a range (batch=1..64), "
                                       "a range with sizes to be fast at "
@@ -301,8 +311,10 @@ std::string knobs_markdown() {
     const std::string fallback = knob.fallback.empty() ? "" : fmt::format("`{}`", knob.fallback);
     const std::string choices =
         knob.choices.empty() ? "" : fmt::format(": {}", fmt::join(knob.choices, ", "));
-    page += fmt::format("| `{}` | {} | {} | {} | {}{} |\n", knob.name, flag, knob_type_name(knob.type),
-                        fallback, knob.help, choices);
+    const std::string range =
+        knob.range.is_bounded() ? fmt::format(", {} to {}", knob.range.least, knob.range.most) : "";
+    page += fmt::format("| `{}` | {} | {}{} | {} | {}{} |\n", knob.name, flag, knob_type_name(knob.type),
+                        range, fallback, knob.help, choices);
   }
   return page;
 }
@@ -334,17 +346,12 @@ void Settings::read_ini(const std::string& path) {
 }
 
 void Settings::read_ini_text(std::string_view text, const std::string& origin) {
-  namespace options = boost::program_options;
-  std::istringstream stream{std::string(text)};
-  try {
-    const options::options_description none;
-    const auto parsed = options::parse_config_file(stream, none, /*allow_unregistered=*/true);
-    for (const auto& option : parsed.options)
-      set(option.string_key, option.value.empty() ? "" : option.value.front());
-  } catch (const options::error& error) {
-    throw UsageError("{}: {}", origin, error.what());
-  } catch (const UsageError& error) {
-    throw UsageError("{}: {}", origin, error.what());
+  for (const auto& [name, value] : parse_ini(text, origin)) {
+    try {
+      set(name, value);
+    } catch (const UsageError& error) {
+      throw UsageError("{}: {}", origin, error.what());
+    }
   }
 }
 

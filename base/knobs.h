@@ -2,7 +2,9 @@
 // The one knob table: name, type, default, flag and help of every setting. It makes the command line, the
 // keys of INI files, docs/knobs.md, and the values of CompileConfig.
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -14,6 +16,14 @@ namespace sylvite {
 
 enum class KnobType { boolean, integer, real, duration, text, list };
 
+/// What an integer may be.
+struct KnobRange {
+  std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+
+  [[nodiscard]] constexpr bool is_bounded() const { return most != std::numeric_limits<std::int64_t>::max(); }
+};
+
 /// `name` is "section.key", as in INI files. On the command line every knob is --set section.key=value, and
 /// also --FLAG where `flag` is not empty.
 struct Knob {
@@ -23,6 +33,7 @@ struct Knob {
   std::string_view help;
   KnobType type;
   std::span<const std::string_view> choices;  ///< empty: every value of the type
+  KnobRange range;                            ///< of integers
   /// Sets the knob's member of `config`. REQUIRES one of the choices; throws UsageError for a value of another type.
   void (*read)(std::string_view text, const Knob& row, CompileConfig& config);
 };
@@ -42,7 +53,7 @@ class Settings {
  public:
   /// Throws UsageError for an unknown name (with the nearest known one) or a value of the wrong type.
   void set(const std::string& name, const std::string& value);
-  /// Reads an INI file through Boost.Program_options; later files win. Errors name the file.
+  /// Reads an INI file (base/ini.h); later files win. Errors name the file.
   void read_ini(const std::string& path);
   /// The same from text; `origin` names it in errors.
   void read_ini_text(std::string_view text, const std::string& origin);

@@ -1,5 +1,7 @@
 #include "runtime/packed_weights.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -106,7 +108,8 @@ void PackedWeights::pack_all(const std::vector<Tensor>& weights, int threads, co
       pack_into(weight, requests_[i].packing, packed);
   };
   std::exception_ptr failure;
-#pragma omp parallel for num_threads(std::max(threads, 1)) schedule(dynamic, 1)
+  const int packers = std::clamp(threads, 1, omp_get_num_procs());  // more only get in each other's way
+#pragma omp parallel for num_threads(packers) schedule(dynamic, 1)
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     try {
       fill(i);

@@ -116,10 +116,11 @@ TEST(Settings, ReadsNamedExtentsAndShapes) {
                                               {"width", {32, 1024, {}, 32}},
                                               {"height", 224}}));
   EXPECT_THAT(message_of([&] { settings.set("import.dims", "batch=1..4,batch=2"); }),
-              HasSubstr("import.dims: 'batch' is given twice"));
+              HasSubstr("'batch' is given twice"));
   EXPECT_THAT(message_of([&] { settings.set("import.dims", "batch=4..1"); }),
-              HasSubstr("import.dims: 'batch=4..1': the range ends at 1"));
-  EXPECT_THAT(message_of([&] { settings.set("import.shapes", "x=1xx2"); }), HasSubstr("'' in 'x=1xx2'"));
+              HasSubstr("import.dims (--dims): 'batch=4..1': the range ends at 1"));
+  EXPECT_THAT(message_of([&] { settings.set("import.shapes", "x=1xx2"); }),
+              HasSubstr("import.shapes (--shapes): '' in 'x=1xx2'"));
 }
 
 TEST(Settings, LaterLayersOverride) {
@@ -162,6 +163,30 @@ TEST(Settings, ReadsIniAndNamesTheFileInErrors) {
               HasSubstr("b.ini: unknown key 'tune.bugdet'; did you mean tune.budget?"));
   EXPECT_THAT(message_of([&] { settings.read_ini_text("[tune\nx\n", "c.ini"); }), HasSubstr("c.ini: "));
   EXPECT_THROW(settings.read_ini("/nonexistent/d.ini"), IoError);
+}
+
+/// Editors of other systems begin a file with a byte order mark, which nobody sees.
+TEST(Settings, ReadsIniWithAByteOrderMark) {
+  Settings settings;
+  settings.read_ini_text("\xEF\xBB\xBF[compile]\nthreads = 2\n", "bom.ini");
+  EXPECT_EQ(settings.config().threads, 2);
+}
+
+TEST(Settings, RefusesAKeyThatIsTwiceInAFile) {
+  Settings settings;
+  EXPECT_THAT(
+      message_of([&] { settings.read_ini_text("[compile]\nthreads = 2\nthreads = 1\n", "twice.ini"); }),
+      HasSubstr("twice.ini: 'compile.threads' is there twice"));
+}
+
+/// Teams of workers are made as large as they are asked for.
+TEST(Settings, RefusesIntegersOutOfRange) {
+  Settings settings;
+  for (const char* count : {"-3", "1025", "99999"})
+    EXPECT_THAT(message_of([&] { settings.set("compile.threads", count); }), HasSubstr("expected 0 to 1024"));
+  EXPECT_THAT(message_of([&] { settings.set("import.random_weights", "-2"); }), HasSubstr("expected -1 to"));
+  settings.set("compile.threads", "1024");
+  EXPECT_EQ(settings.config().threads, 1024);
 }
 
 TEST(Settings, IniRoundTrips) {

@@ -71,6 +71,8 @@ TEST_F(Usage, KeysAndValuesAreChecked) {
   expect_refused({"compile", model_, "--set", "tune.bugdet=3s"}, "did you mean tune.budget?");
   expect_refused({"compile", model_, "--set", "tune.budget"}, "expected NAME=VALUE");
   expect_refused({"compile", model_, "--threads", "two"}, "compile.threads = 'two'");
+  expect_refused({"compile", model_, "--threads", "99999"}, "expected 0 to 1024");
+  expect_refused({"compile", model_, "--dims", "batch=x"}, "--dims");
   expect_refused({"compile", model_, "--mode", "max-autotun"}, "did you mean max-autotune?");
   expect_refused({"bench", model_, "--duration", "soon"}, "--duration = 'soon'");
   expect_refused({"run", model_, "--output-format", "txt"}, "expected npy or pb");

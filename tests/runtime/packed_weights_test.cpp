@@ -47,6 +47,15 @@ TEST(PackedWeights, LieInTheOrderInWhichTheyAreWanted) {
   EXPECT_EQ(packed.at(shared).data(), weights[1].data());
 }
 
+/// A team of so many is more than the system starts.
+TEST(PackedWeights, ArePackedByNoMoreThreadsThanThereAreCores) {
+  const std::vector<Tensor> weights = {counting({4, 32})};
+  PackedWeights packed;
+  const PackedWeights::Slot slot = packed.want(0, {{1, 16}, {2, 0, 3}});
+  packed.pack_all(weights, 1'000'000);
+  EXPECT_EQ(packed.at(slot).dims(), (Dims{2, 4, 16}));
+}
+
 TEST(PackedWeights, KeepsAHugeOneWithItsDonor) {
   const std::vector<Tensor> weights = {Tensor(DType::f32, {1 << 19, 16})};
   PackedWeights donor;
