@@ -231,6 +231,11 @@ constexpr Knob knobs[] = {
                                       "(sequence=1..512@128+384), multiples only (width=32..1024%32)"),
     knob<&CompileConfig::import_shapes>("import.shapes", "", "shapes",
                                         "whole input shapes, e.g. image=1x3x224x224"),
+    knob<&CompileConfig::import_follow_links>(
+        "import.follow_links", "false", "",
+        "read external data through any link. Without it a symbolic link is followed only beside a model "
+        "that is one "
+        "itself, to a file in the folder where the model's own leads (as in caches of downloads)"),
     knob<&CompileConfig::log_level>("log.level", "warning", "log-level", "what is said on stderr"),
     knob<&CompileConfig::log_progress>("log.progress", "auto", "progress",
                                        "progress on stderr; auto is a bar on a terminal and lines elsewhere"),

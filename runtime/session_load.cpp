@@ -96,6 +96,8 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
     ImportedModel model = import();
     imported.graph = std::move(model.graph);
     imported.host = std::move(model.host);
+    imported.report.warnings.insert(imported.report.warnings.end(), model.warnings.begin(),
+                                    model.warnings.end());
     log_line(LogLevel::info, "import: '{}' has {} nodes, {} inputs and {} host steps, {:.3f} s",
              path.empty() ? imported.graph.name : path, imported.graph.nodes().size(),
              imported.graph.inputs.size(), imported.host == nullptr ? 0 : imported.host->steps().size(),
@@ -138,7 +140,8 @@ Imported load_model(const std::string& onnx_path, const std::shared_ptr<const Se
 }
 
 Imported load_graph(Graph graph, const std::shared_ptr<const Setup>& setup) {
-  return load(setup, "", [&] { return ImportedModel{std::move(graph), nullptr}; });
+  if (graph.outputs.empty()) throw ModelError("the graph has no outputs; add values to Graph::outputs");
+  return load(setup, "", [&] { return ImportedModel{std::move(graph), nullptr, {}}; });
 }
 
 }  // namespace sylvite

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 #include "base/error.h"
@@ -72,40 +73,58 @@ std::vector<std::string> split_location(const std::string& location, const std::
 void check_plain_file(int fd, const std::string& path, const std::string& what, struct stat& status) {
   if (fstat(fd, &status) != 0) throw IoError("{}: cannot inspect '{}': {}", what, path, std::strerror(errno));
   if (!S_ISREG(status.st_mode)) throw ModelError("{}: external data '{}' is not a regular file", what, path);
-  if (status.st_nlink != 1) {
-    throw ModelError("{}: external data '{}' has {} hard links; copy the file so that it has one", what, path,
-                     status.st_nlink);
-  }
 }
 
 }  // namespace
 
 bool ExternalData::exists(const std::string& location) const {
-  if (folder_.empty() || location.empty()) return false;
+  if (folder_.path.empty() || location.empty()) return false;
   struct stat status{};
-  const bool is_missing = lstat((folder_ + "/" + location).c_str(), &status) != 0 && errno == ENOENT;
+  const bool is_missing = lstat(path_of(location).c_str(), &status) != 0 && errno == ENOENT;
   return !is_missing || location.front() == '/' || location.find("..") != std::string::npos;
+}
+
+/// What a location behind links is in the end; "" when links are not followed there.
+std::string ExternalData::linked_file(const std::string& location) const {
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::canonical(path_of(location), error);
+  const bool is_followed = follow_links_ || (!folder_.linked.empty() && file.parent_path() == folder_.linked);
+  return error || !is_followed ? "" : file.string();
 }
 
 std::shared_ptr<const ExternalData::Mapping> ExternalData::open(const std::string& location,
                                                                 const std::string& what) const {
   if (const auto found = mappings_.find(location); found != mappings_.end()) return found->second;
   const std::vector<std::string> parts = split_location(location, what);
-  if (folder_.empty())
+  if (folder_.path.empty())
     throw ModelError("{}: external data '{}' needs a model folder, and none is given", what, location);
-  Descriptor fd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Descriptor fd(::open(folder_.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (std::size_t i = 0; i < parts.size() && fd.get() >= 0; ++i) {
     const int kind = i + 1 < parts.size() ? O_DIRECTORY : O_NONBLOCK;  // a FIFO must not block the open
     fd.reset(openat(fd.get(), parts[i].c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind));
   }
+  if (fd.get() < 0 && (errno == ELOOP || errno == ENOTDIR)) {
+    const std::string file = linked_file(location);
+    if (file.empty()) {
+      throw ModelError(
+          "{}: external data '{}' is behind a symbolic link, and may not be what the model's folder holds; "
+          "--set import.follow_links=true reads it",
+          what, location);
+    }
+    fd.reset(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  }
   if (fd.get() < 0) {
-    if (errno == ELOOP || errno == ENOTDIR)
-      throw ModelError("{}: external data '{}' is reached through a symbolic link or a file", what, location);
-    throw IoError("{}: cannot open external data '{}' in '{}': {}", what, location, folder_,
+    throw IoError("{}: cannot open external data '{}' in '{}': {}", what, location, folder_.path,
                   std::strerror(errno));
   }
   struct stat status{};
   check_plain_file(fd.get(), location, what, status);
+  if (status.st_nlink != 1 && !follow_links_) {
+    throw ModelError(
+        "{}: external data '{}' has {} hard links, and may not be the model's own; copy the file, or give "
+        "--set import.follow_links=true",
+        what, location, status.st_nlink);
+  }
   void* data = nullptr;
   if (status.st_size > 0) {
     data = mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE, fd.get(), 0);

@@ -16,11 +16,20 @@ struct ExternalRange {
   std::optional<std::int64_t> length;  ///< absent: to the end of the file
 };
 
+/// Where files that a model names may lie.
+struct DataFolder {
+  std::string path;  ///< "" allows no files
+  std::string linked =
+      {};  ///< symbolic links to files right in this folder are followed; absolute, "" for none
+};
+
 /// Maps files of one folder, each once. Only regular files with one hard link, reached without any symbolic
-/// link and without "..", are opened: a model must not read what its folder does not hold. Not thread-safe.
+/// link and without "..", are opened: a model must not read what its folder does not hold. Links are followed into
+/// DataFolder::linked, and everywhere when that is asked for. Not thread-safe.
 class ExternalData {
  public:
-  explicit ExternalData(std::string folder) : folder_(std::move(folder)) {}  ///< "" allows no files
+  explicit ExternalData(DataFolder folder, bool follow_links = false)
+      : folder_(std::move(folder)), follow_links_(follow_links) {}
 
   struct Bytes {
     std::shared_ptr<const void> owner;  ///< unmaps when the last user goes
@@ -31,13 +40,20 @@ class ExternalData {
   [[nodiscard]] Bytes map(const ExternalRange& range, std::int64_t size, const std::string& what) const;
   /// False when nothing has that name; a refused path counts as existing so that map() reports it.
   [[nodiscard]] bool exists(const std::string& location) const;
+  /// What people look for: the path of a location.
+  [[nodiscard]] std::string path_of(const std::string& location) const {
+    return folder_.path + "/" + location;
+  }
 
  private:
   struct Mapping;
   [[nodiscard]] std::shared_ptr<const Mapping> open(const std::string& location,
                                                     const std::string& what) const;
 
-  std::string folder_;
+  [[nodiscard]] std::string linked_file(const std::string& location) const;
+
+  DataFolder folder_;
+  bool follow_links_;
   mutable std::map<std::string, std::shared_ptr<const Mapping>> mappings_;
 };
 

@@ -1,5 +1,6 @@
 #include "frontend/onnx/graph_import.h"
 
+#include <fmt/ranges.h>
 #include <onnx-ml.pb.h>
 
 #include <cmath>
@@ -7,6 +8,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/copy.h"
+#include "frontend/onnx/given_inputs.h"
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/tensor.h"
@@ -54,13 +56,14 @@ Dims bound_dims(const onnx::ValueInfoProto& input, const ImportOptions& options)
   const auto& type = input.type().tensor_type();
   const auto given = options.input_shapes.find(input.name());
   if (given != options.input_shapes.end() && !type.has_shape()) return given->second;
-  if (!type.has_shape()) throw UnsupportedError("input '{}' has no shape; give one", input.name());
+  if (!type.has_shape())
+    throw UnsupportedError("the model gives no shape; give one with --shapes {}=1x3x224x224 (import.shapes)",
+                           input.name());
   Dims dims;
   for (const auto& dim : type.shape().dim()) dims.push_back(dim.dim_value());
   if (given == options.input_shapes.end()) return dims;
   if (given->second.size() != dims.size()) {
-    throw UsageError("input '{}' has rank {}, but a shape of rank {} is given", input.name(), dims.size(),
-                     given->second.size());
+    throw UsageError("its rank is {}, but a shape of rank {} is given", dims.size(), given->second.size());
   }
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const auto& dim = type.shape().dim(static_cast<int>(i));
@@ -73,15 +76,24 @@ Dims bound_dims(const onnx::ValueInfoProto& input, const ImportOptions& options)
   return given->second;
 }
 
-void check_known_names(const onnx::GraphProto& graph, const ImportOptions& options) {
-  std::set<std::string> names;
-  for (const auto& input : graph.input()) names.insert(input.name());
-  const auto check = [&](const std::string& name) {
-    if (!names.contains(name))
-      throw UsageError("the model has no input '{}'; its inputs are: {}", name, fmt::join(names, ", "));
-  };
-  for (const auto& [name, shape] : options.input_shapes) check(name);
-  for (const auto& [name, tensor] : options.bound_inputs) check(name);
+/// Says where the outputs are not what the model declares; it is what is computed that is given out.
+void warn_of_declared(const onnx::ValueInfoProto& declared, const TensorType& computed,
+                      std::vector<std::string>& warnings) {
+  const auto& type = declared.type().tensor_type();
+  if (!declared.type().has_tensor_type() || !type.has_shape()) return;
+  const Dims dims = computed.dims();
+  std::vector<std::string> words;
+  bool agrees = type.shape().dim_size() == static_cast<int>(dims.size());
+  for (int i = 0; i < type.shape().dim_size(); ++i) {
+    const auto& dim = type.shape().dim(i);
+    words.push_back(dim.has_dim_value()       ? std::to_string(dim.dim_value())
+                    : dim.dim_param().empty() ? "?"
+                                              : dim.dim_param());
+    agrees = agrees && (!dim.has_dim_value() || dim.dim_value() == dims[static_cast<std::size_t>(i)]);
+  }
+  if (agrees) return;
+  warnings.push_back(fmt::format("output '{}' is declared as [{}], but is computed as {}", declared.name(),
+                                 fmt::join(words, ","), computed.to_string()));
 }
 
 /// Counts a level of nesting while it lives.
@@ -124,14 +136,14 @@ OnnxScope OnnxScope::of_function() {
   return scope;
 }
 
-OnnxGraphImporter::OnnxGraphImporter(std::shared_ptr<const onnx::ModelProto> model, const std::string& folder,
+OnnxGraphImporter::OnnxGraphImporter(std::shared_ptr<const onnx::ModelProto> model, const DataFolder& folder,
                                      const ImportOptions& options, OnnxStage stage,
                                      std::shared_ptr<InitializerStore> store)
     : model_(std::move(model)),
       options_(options),
       stage_(stage),
       store_(std::move(store)),
-      external_(folder),
+      external_(folder, options.follow_links),
       functions_(*model_),
       builder_(graph_) {}
 
@@ -143,8 +155,10 @@ Tensor OnnxGraphImporter::read_initializer(const onnx::TensorProto& proto) const
 Tensor OnnxGraphImporter::load_initializer(const onnx::TensorProto& proto) const {
   if (!is_data_absent(proto, external_)) return decode_tensor(proto, external_, model_);
   if (!options_.random_weights) {
-    throw IoError("tensor '{}' has its data in a file that is not there; random weights can stand in for it",
-                  proto.name());
+    throw IoError(
+        "tensor '{}': its data should be in {}, which is not there; --random-weights 0 "
+        "(import.random_weights) makes up values",
+        proto.name(), external_file_name(proto, external_));
   }
   const Dims dims(proto.dims().begin(), proto.dims().end());
   const TensorType type = make_type(dtype_of_onnx(proto.data_type()), dims);
@@ -235,7 +249,7 @@ void OnnxGraphImporter::import_input(const onnx::ValueInfoProto& input, OnnxScop
 }
 
 void OnnxGraphImporter::import_inputs(OnnxScope& scope) {
-  check_known_names(model_->graph(), options_);
+  check_given_inputs(model_->graph(), options_);
   std::set<std::string> seen;
   for (const onnx::ValueInfoProto& input : model_->graph().input()) {
     if (!seen.insert(input.name()).second)
@@ -263,6 +277,7 @@ void OnnxGraphImporter::import_outputs(OnnxScope& scope) {
                                   : graph_.add(Op::reshape, {id}, {{"shape", type.dims()}}, output.name());
       graph_.rename(id, output.name());
     }
+    warn_of_declared(output, graph_.type(id), warnings_);
     graph_.outputs.push_back(id);
   }
   if (graph_.outputs.empty()) throw ModelError("the model has no outputs");

@@ -64,7 +64,7 @@ struct HostHandover {
 class OnnxGraphImporter {
  public:
   /// `options` must outlive the importer. `store`: what other imports of the model read, if there are any.
-  OnnxGraphImporter(std::shared_ptr<const onnx::ModelProto> model, const std::string& folder,
+  OnnxGraphImporter(std::shared_ptr<const onnx::ModelProto> model, const DataFolder& folder,
                     const ImportOptions& options, OnnxStage stage = OnnxStage::whole,
                     std::shared_ptr<InitializerStore> store = nullptr);
   /// REQUIRES stage whole.
@@ -76,6 +76,8 @@ class OnnxGraphImporter {
   [[nodiscard]] std::vector<HostValue> run_nodes(
       const std::vector<DeferredNode>& nodes, const std::vector<std::pair<std::string, HostValue>>& values);
 
+  /// What was assumed of the model, and where it is not as it says; known once it is imported.
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] bool is_running() const { return stage_ == OnnxStage::running; }
 
   // For ImportContext and the function inliner.
@@ -118,6 +120,7 @@ class OnnxGraphImporter {
   GraphBuilder builder_;
   std::vector<DeferredNode> deferred_;
   std::vector<ModelPort> free_inputs_;
+  std::vector<std::string> warnings_;
   std::int64_t nodes_imported_ = 0;
   int depth_ = 0;
 };

@@ -59,6 +59,7 @@ class OnnxHostPart final : public HostPart {
     OnnxGraphImporter importer(model.proto, model.folder, part->options_, OnnxStage::first, part->store_);
     ImportedModel result;
     result.graph = importer.import_first(part->nodes_, part->handovers_, part->inputs_);
+    result.warnings = importer.warnings();
     if (part->nodes_.empty() && part->handovers_.empty()) return result;
     for (const DeferredNode& node : part->nodes_)
       part->steps_.push_back({describe_node(*node.node), node.reason});
@@ -115,7 +116,7 @@ class OnnxHostPart final : public HostPart {
   }
 
   std::shared_ptr<const onnx::ModelProto> model_;
-  std::string folder_;
+  DataFolder folder_;
   ImportOptions options_;
   std::shared_ptr<InitializerStore> store_;
   std::vector<HostStep> steps_;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/external_data.h"
 #include "frontend/onnx/model_sizes.h"
 #include "frontend/onnx/tensor_io.h"
 #include "sylvite/graph.h"
@@ -58,13 +59,14 @@ struct ImportedModel {
   /// known type, and its outputs what the host part reads.
   Graph graph;
   std::shared_ptr<const HostPart> host;  ///< nullptr: the graph is the whole model
+  std::vector<std::string> warnings;     ///< what was assumed of the model, and where it is not as it says
 };
 
 /// A model's file, read once and not yet imported: its sizes may be open. Copies share it. Thread safety: const use is
 /// safe.
 struct ParsedModel {
   std::shared_ptr<const onnx::ModelProto> proto;
-  std::string folder;
+  DataFolder folder;
   ImportOptions options;
   ModelSizes sizes;
   std::shared_ptr<InitializerStore> initializers;  ///< what all imports share; nullptr when sizes are fixed

@@ -76,12 +76,19 @@ std::shared_ptr<const onnx::ModelProto> parse_bytes(std::string_view bytes) {
   return parse_model(stream, static_cast<std::int64_t>(bytes.size()));
 }
 
-std::string folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
+/// Beside the model; and where the model itself is a link, as in caches of downloads, beside what it leads to.
+DataFolder folder_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  const std::string folder = fs::path(path).parent_path().string();
+  DataFolder result{folder.empty() ? "." : folder};
+  std::error_code error;
+  if (!fs::is_symlink(path, error)) return result;
+  const fs::path target = fs::canonical(path, error);
+  if (!error) result.linked = target.parent_path().string();
+  return result;
 }
 
-ParsedModel with_sizes(std::shared_ptr<const onnx::ModelProto> proto, const std::string& folder,
+ParsedModel with_sizes(std::shared_ptr<const onnx::ModelProto> proto, const DataFolder& folder,
                        const ImportOptions& options) {
   check_model(*proto);
   ParsedModel model{std::move(proto), folder, options, {}, nullptr};
@@ -99,7 +106,7 @@ Graph import_whole(const ParsedModel& model) {
 
 ParsedModel parse_model_bytes(std::string_view bytes, const std::string& folder,
                               const ImportOptions& options) {
-  return with_sizes(parse_bytes(bytes), folder, options);
+  return with_sizes(parse_bytes(bytes), {folder}, options);
 }
 
 ParsedModel parse_model(const std::string& path, const ImportOptions& options) {

@@ -214,6 +214,11 @@ bool is_data_absent(const TensorProto& proto, const ExternalData& external) {
   return !external.exists(external_range(proto).location);
 }
 
+std::string external_file_name(const TensorProto& proto, const ExternalData& external) {
+  const std::string location = external_range(proto).location;
+  return location.empty() ? "a file that the model does not name" : "'" + external.path_of(location) + "'";
+}
+
 Tensor decode_tensor(const TensorProto& proto, const ExternalData& external,
                      const std::shared_ptr<const void>& owner) {
   DType dtype;

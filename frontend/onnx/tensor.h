@@ -39,4 +39,7 @@ namespace sylvite {
 /// Whether the tensor says its data is outside, but names no file, or one that does not exist.
 [[nodiscard]] bool is_data_absent(const onnx::TensorProto& proto, const ExternalData& external);
 
+/// Where such data should be, for messages.
+[[nodiscard]] std::string external_file_name(const onnx::TensorProto& proto, const ExternalData& external);
+
 }  // namespace sylvite

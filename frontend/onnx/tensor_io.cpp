@@ -32,7 +32,7 @@ Message parse(const std::string& bytes, std::string_view message_name) {
 }
 
 Tensor decode(const onnx::TensorProto& proto) {
-  return decode_tensor(proto, ExternalData(""));
+  return decode_tensor(proto, ExternalData({}));
 }
 
 HostValue decode_any(const onnx::TensorProto& proto) {
@@ -41,7 +41,7 @@ HostValue decode_any(const onnx::TensorProto& proto) {
 }
 
 HostValue decode_any(const onnx::SparseTensorProto& proto) {
-  return decode_sparse_tensor(proto, ExternalData(""));
+  return decode_sparse_tensor(proto, ExternalData({}));
 }
 
 HostValue decode_any(const onnx::MapProto& /*proto*/) {

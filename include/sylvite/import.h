@@ -22,6 +22,9 @@ struct ImportOptions {
   /// Fill initializers whose data is absent (external with no location or no file) with seeded random values,
   /// scaled by fan-in.
   bool random_weights = false;
+  /// Read external data through any symbolic link, and files of several hard links. Without it only a link to what lies
+  /// beside the file that the model itself, a link, leads to is followed.
+  bool follow_links = false;
   std::uint64_t seed = 0;
   /// Most operations that the graph may have once functions are inlined and loops unrolled. At most the
   /// default; lower it to refuse smaller models.

@@ -53,7 +53,7 @@ std::string case_text(const ModelCase& test) {
                         test.inputs[static_cast<std::size_t>(i)].type().to_string());
   }
   for (const auto& proto : test.model.graph().initializer()) {
-    const Tensor tensor = decode_tensor(proto, ExternalData(""));
+    const Tensor tensor = decode_tensor(proto, ExternalData({}));
     text += fmt::format("  {}: weight {}", proto.name(), tensor.type().to_string());
     for (std::int64_t i = 0; i < std::min<std::int64_t>(tensor.size(), 8); ++i)
       text += fmt::format("{}{}", i == 0 ? " = " : ", ", tensor.as_double(i));

@@ -130,7 +130,7 @@ Step with_extents(const ModelCase& test, std::int64_t from, std::int64_t to) {
     set_value_info(*graph.mutable_input(i), name, sample.dtype(), sample.dims());
   }
   for (auto& proto : *graph.mutable_initializer()) {
-    Tensor tensor = with_extent(decode_tensor(proto, ExternalData("")), from, to);
+    Tensor tensor = with_extent(decode_tensor(proto, ExternalData({})), from, to);
     if (tensor.dtype() == DType::i64) {
       for (std::int64_t i = 0; i < tensor.size(); ++i)
         if (tensor.as_int64(i) == from) tensor.set_int64(i, to);

@@ -67,7 +67,7 @@ bool belongs(const onnx::GraphProto& graph, List list) {
 HostValue tensor_value(const std::string& bytes, const std::string& what) {
   const auto proto = parse<onnx::TensorProto>(bytes, what);
   if (proto.data_type() == onnx::TensorProto::STRING) return HostValue(decode_strings(proto));
-  return decode_tensor(proto, ExternalData(""));
+  return decode_tensor(proto, ExternalData({}));
 }
 
 /// The fields of SequenceProto and OptionalProto that hold values, by number: the two messages agree on them,

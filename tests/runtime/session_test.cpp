@@ -103,6 +103,13 @@ TEST(SessionTest, StoresBf16WhereTheProcessorMultipliesIt) {
   }
 }
 
+TEST(SessionTest, AGraphNeedsOutputs) {
+  Graph graph = small_graph();
+  graph.outputs.clear();
+  const TemporaryFolder folder;
+  EXPECT_THROW((void)load_graph(std::move(graph), make_setup(test_options(folder.path()))), ModelError);
+}
+
 TEST(SessionTest, QuantizesOnProcessorsOnly) {
   const TemporaryFolder folder;
   CompileOptions options = test_options(folder.path());

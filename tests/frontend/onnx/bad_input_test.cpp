@@ -295,6 +295,30 @@ TEST_F(ExternalDataTest, RefusesLinks) {
     EXPECT_THAT(refusal<ModelError>(model(location), folder()), HasSubstr("'w'")) << location;
 }
 
+TEST_F(ExternalDataTest, FollowsLinksWhenAsked) {
+  fs::create_symlink(root_ / "secret.bin", root_ / "model" / "link.bin");
+  fs::create_hard_link(root_ / "secret.bin", root_ / "model" / "hard.bin");
+  ImportOptions options;
+  options.follow_links = true;
+  EXPECT_EQ(refusal<Error>(model("link.bin"), folder(), options), "");
+  EXPECT_EQ(refusal<Error>(model("hard.bin"), folder(), options), "");
+  EXPECT_THAT(refusal<ModelError>(model("link.bin"), folder()), HasSubstr("import.follow_links=true"));
+}
+
+/// Caches of downloads keep every file of a model as a link into one folder.
+TEST_F(ExternalDataTest, FollowsLinksBesideAModelThatIsOne) {
+  fs::create_directory(root_ / "blobs");
+  write(root_ / "blobs" / "1a");
+  std::ofstream(root_ / "blobs" / "2b", std::ios::binary) << model("data.bin").SerializeAsString();
+  std::ofstream(root_ / "blobs" / "3c", std::ios::binary) << model("secret.bin").SerializeAsString();
+  fs::create_symlink("../blobs/1a", root_ / "model" / "data.bin");
+  fs::create_symlink("../secret.bin", root_ / "model" / "secret.bin");
+  fs::create_symlink("../blobs/2b", root_ / "model" / "model.onnx");
+  fs::create_symlink("../blobs/3c", root_ / "model" / "thief.onnx");
+  EXPECT_NO_THROW((void)import_onnx((root_ / "model" / "model.onnx").string()));
+  EXPECT_THROW((void)import_onnx((root_ / "model" / "thief.onnx").string()), ModelError);
+}
+
 TEST_F(ExternalDataTest, RefusesSpecialFilesWithoutWaiting) {
   ASSERT_EQ(mkfifo((root_ / "model" / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(refusal<ModelError>(model("pipe"), folder()), HasSubstr("regular file"));

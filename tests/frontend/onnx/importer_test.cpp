@@ -54,7 +54,13 @@ INSTANTIATE_TEST_SUITE_P(Models, ModelTest,
                          [](const auto& tested) { return tested.param; });
 
 TEST(OnnxImporterTest, RefusesAbsentWeightsUnlessRandomOnesAreAskedFor) {
-  EXPECT_THROW((void)import_onnx(model_path("resnet18")), IoError);
+  try {
+    (void)import_onnx(model_path("resnet18"));
+    FAIL();
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("--random-weights"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("should be in"));
+  }
 }
 
 TEST(OnnxImporterTest, RandomFloatsHaveTheirFrozenBits) {
@@ -203,6 +209,64 @@ TEST(OnnxImporterTest, BindsSymbolicDimsAndShapes) {
   ImportOptions unknown;
   unknown.input_shapes["z"] = {5};
   EXPECT_THROW(dims_with(unknown), UsageError);
+}
+
+/// What importing with these options is refused with.
+std::string usage_message(const onnx::ModelProto& model, const ImportOptions& options) {
+  try {
+    (void)import_model_bytes(model.SerializeAsString(), "", options);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no UsageError";
+}
+
+onnx::ModelProto symbolic_model() {
+  onnx::ModelProto model = one_node(18, "Relu", {});
+  auto& shape =
+      *model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.add_dim()->set_dim_param("batch");
+  shape.add_dim()->set_dim_param("sequence");
+  shape.add_dim();
+  return model;
+}
+
+TEST(OnnxImporterTest, RefusesUnknownNamesWithTheNearest) {
+  ImportOptions options;
+  options.dims["btach"] = 4;
+  EXPECT_EQ(
+      usage_message(symbolic_model(), options),
+      "the model has no dimension 'btach'; did you mean batch? (its dimensions: batch, sequence, x_d2)");
+  EXPECT_EQ(usage_message(one_node(18, "Relu", {2}), options),
+            "the model has no dimension 'btach': the sizes of its inputs are all fixed");
+  ImportOptions bound;
+  bound.bound_inputs["xx"] = Tensor::vector_i64({6});
+  EXPECT_THAT(usage_message(symbolic_model(), bound), testing::HasSubstr("no input 'xx'; did you mean x?"));
+}
+
+TEST(OnnxImporterTest, SaysWhereAnOutputIsNotAsDeclared) {
+  onnx::ModelProto model = one_node(18, "Relu", {2});
+  add_value(*model.mutable_graph()->mutable_output(0), "y", {5});
+  EXPECT_THAT(import_model_bytes(model.SerializeAsString(), "").warnings,
+              testing::ElementsAre("output 'y' is declared as [5], but is computed as f32[2]"));
+  add_value(*model.mutable_graph()->mutable_output(0), "y", {});
+  model.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  EXPECT_THAT(import_model_bytes(model.SerializeAsString(), "").warnings, testing::ElementsAre());
+}
+
+TEST(OnnxImporterTest, MessagesOfShapesNameTheInputOnceAndTheFlag) {
+  ImportOptions options;
+  options.input_shapes["x"] = {3};
+  EXPECT_EQ(usage_message(one_node(18, "Relu", {2}), options),
+            "input 'x': dimension 0 is 2 in the model, but 3 is given");
+  onnx::ModelProto shapeless = one_node(18, "Relu", {});
+  shapeless.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  try {
+    (void)import_model_bytes(shapeless.SerializeAsString(), "");
+    FAIL();
+  } catch (const UnsupportedError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("--shapes x="));
+  }
 }
 
 TEST(OnnxImporterTest, ShapesGivenAtRunTimeMustBeBound) {
