@@ -10,6 +10,7 @@
 
 #include "base/rounding.h"
 #include "runtime/memory.h"
+#include "runtime/threads.h"
 
 namespace sylvite {
 namespace {
@@ -108,7 +109,8 @@ void PackedWeights::pack_all(const std::vector<Tensor>& weights, int threads, co
       pack_into(weight, requests_[i].packing, packed);
   };
   std::exception_ptr failure;
-  const int packers = std::clamp(threads, 1, omp_get_num_procs());  // more only get in each other's way
+  const int packers =
+      usable_threads(std::min(threads, omp_get_num_procs()));  // more only get in each other's way
 #pragma omp parallel for num_threads(packers) schedule(dynamic, 1)
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     try {

@@ -3,6 +3,7 @@
 #include <HalideRuntime.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <utility>
@@ -34,6 +35,21 @@ void check_input(const Port& wanted, const Tensor& given, std::size_t number) {
   throw InputError("input {} '{}': got {}, expected {}", number, wanted.name, given.type().to_string(),
                    wanted.type.to_string());
 }
+
+/// Keeps other threads out of a program while it lives.
+class OneRun {
+ public:
+  explicit OneRun(std::atomic_flag& busy) : busy_(busy) {
+    if (busy_.test_and_set(std::memory_order_acquire))
+      throw UsageError("another thread is running this model; compile one for each thread, or take turns");
+  }
+  ~OneRun() { busy_.clear(std::memory_order_release); }
+  OneRun(const OneRun&) = delete;
+  OneRun& operator=(const OneRun&) = delete;
+
+ private:
+  std::atomic_flag& busy_;
+};
 
 }  // namespace
 
@@ -71,6 +87,7 @@ struct Program::Rep {
   std::vector<NotedLaunches> noted;       ///< per launch, once they were asked for
   std::unique_ptr<DeviceProgram> device;  ///< none before the first run on a device
   double weights_seconds = 0;
+  std::atomic_flag busy;
   std::deque<KernelCall> calls;  ///< per launch
 
   std::vector<std::vector<halide_buffer_t*>> input_uses;   ///< per graph input
@@ -269,6 +286,7 @@ std::vector<Tensor> Program::Rep::run_on_device(const std::vector<Tensor>& given
 }
 
 std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile) {
+  const OneRun turn(rep_->busy);
   if (rep_->options.on_device) return rep_->run_on_device(inputs, profile);
   rep_->bind_run(inputs);
   const double start = steady_seconds();
@@ -285,6 +303,7 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
 void Program::run_on(cuda::StreamHandle stream, const DeviceArguments& arguments) {
   if (!rep_->options.on_device)
     throw UsageError("a program on the CPU cannot run on device memory; compile it with compile.device=cuda");
+  const OneRun turn(rep_->busy);
   rep_->prepare_device();
   rep_->device->run_on(stream, arguments);
 }

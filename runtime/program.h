@@ -58,8 +58,8 @@ struct DeviceNotes {
   std::size_t scratch_bytes = 0;
 };
 
-/// Owns everything needed to run. Thread safety: run() may be called from one thread at a time; different
-/// programs are independent. Movable.
+/// Owns everything needed to run. Thread safety: one thread at a time; a run while another thread's goes on throws
+/// UsageError and does nothing. Different programs are independent. Movable.
 class Program {
  public:
   /// `kernels[i]` implements plan->kernels[i]; the plan is shared. Links the objects, packs the weights, allocates

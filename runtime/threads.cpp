@@ -1,8 +1,10 @@
 #include "runtime/threads.h"
 
 #include <omp.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <utility>
 
@@ -13,6 +15,9 @@ namespace {
 
 /// The team that the calling thread leads.
 thread_local WorkerTeam* led_team = nullptr;
+
+/// This process was forked from one that had asked for workers.
+std::atomic<bool> workers_are_lost = false;
 
 void lead(WorkerTeam& team, const std::function<void()>& body, std::exception_ptr& failure) {
   led_team = &team;
@@ -37,7 +42,15 @@ std::string RunContext::take_error() {
   return std::exchange(message_, "");
 }
 
+int usable_threads(int wanted) {
+  if (wanted <= 1) return 1;
+  static std::once_flag watched;
+  std::call_once(watched, [] { ::pthread_atfork(nullptr, nullptr, [] { workers_are_lost = true; }); });
+  return workers_are_lost ? 1 : wanted;
+}
+
 void with_workers(int threads, double spin_seconds, const std::function<void()>& body) {
+  threads = usable_threads(threads);
   if (threads <= 1 || led_team != nullptr || omp_in_parallel() != 0) {
     body();
     return;
@@ -57,7 +70,7 @@ void with_workers(int threads, double spin_seconds, const std::function<void()>&
 int parallel_for(void* user_context, int (*task)(void*, int, std::uint8_t*), int first, int count,
                  std::uint8_t* closure) {
   const auto* context = static_cast<const RunContext*>(user_context);
-  const int threads = context != nullptr ? std::min(context->threads(), count) : 1;
+  const int threads = context != nullptr ? usable_threads(std::min(context->threads(), count)) : 1;
   const ParallelLoop loop{user_context, task, first, count, closure};
   if (threads > 1 && led_team == nullptr && !WorkerTeam::in_task() && omp_in_parallel() == 0) {
     int result = 0;

@@ -25,10 +25,14 @@ class RunContext {
   std::string message_;
 };
 
+/// How many threads may be used: `wanted`, or 1 in a child, made by fork, of a process that used several. The workers are
+/// not there, and OpenMP would wait for them for ever.
+[[nodiscard]] int usable_threads(int wanted);
+
 /// How long an idle worker, or a loop that waits for its last tasks, spins before it sleeps.
 inline constexpr double default_spin_seconds = 5e-5;
 
-/// Runs `body` on the calling thread with `threads` - 1 workers waiting beside it, so that the parallel loops
+/// Runs `body` on the calling thread with usable_threads(threads) - 1 workers waiting beside it, so that the parallel loops
 /// of the kernels it calls start within a microsecond. Exceptions of `body` pass through. Inside another
 /// with_workers, or inside somebody's OpenMP region, it only runs `body`.
 void with_workers(int threads, double spin_seconds, const std::function<void()>& body);

@@ -55,9 +55,11 @@ struct CompileReport {
   std::vector<std::string> warnings;
 };
 
-/// A model ready to run. Movable; run() is for one thread at a time. Where the model's sizes are ranges
-/// (CompileOptions::import), a run at a combination of sizes that was not met before imports the model and compiles
-/// what is missing; compile() does so for the sizes to be fast at. Runs throw InputError for sizes out of range.
+/// A model ready to run. Movable; for one thread at a time: a run while another thread's goes on throws UsageError. A
+/// child made by fork has none of the worker threads: models run there too, with one thread. Where the model's sizes
+/// are ranges (CompileOptions::import), a run at a combination of sizes that was not met before imports the model and
+/// compiles what is missing; compile() does so for the sizes to be fast at. Runs throw InputError for sizes out of
+/// range.
 class CompiledModel {
  public:
   CompiledModel(CompiledModel&&) noexcept;

@@ -19,6 +19,7 @@
 #include "runtime/export/embed/weights_file.h"
 #include "runtime/export/export_cuda_sources.h"
 #include "runtime/export/export_sources.h"
+#include "runtime/export/hide_symbols.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the user
 
@@ -134,10 +135,14 @@ bool compile_c(const std::string& compiler, const std::string& source, const std
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-void write_archive(const std::string& path, const std::vector<Member>& members) {
+/// Only symbols that begin with `prefix` are seen by what links to a library made of it: two models, of two versions
+/// even, may be in one process.
+void write_archive(const std::string& path, const std::vector<Member>& members, const std::string& prefix) {
+  std::vector<std::string> objects;
+  for (const auto& [name, bytes] : members) objects.push_back(with_hidden_symbols(bytes, prefix));
   std::vector<llvm::NewArchiveMember> entries;
-  for (const auto& [name, bytes] : members)
-    entries.emplace_back(llvm::MemoryBufferRef({bytes.data(), bytes.size()}, name));
+  for (std::size_t i = 0; i < members.size(); ++i)
+    entries.emplace_back(llvm::MemoryBufferRef({objects[i].data(), objects[i].size()}, members[i].first));
   if (llvm::Error error =
           llvm::writeArchive(path, entries, llvm::SymtabWritingMode::NormalSymtab,
                              llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false)) {
@@ -179,12 +184,16 @@ std::string identifier_of(const std::string& model_path) {
   return is_identifier(name) ? name : "model_" + name;
 }
 
+void check_export_name(const std::string& name) {
+  if (!is_identifier(name))
+    throw UsageError("'{}' cannot name an exported model: it must be a C identifier", name);
+}
+
 ExportReport export_model(Built& built, const ExportOptions& options) {
   if (built.host != nullptr) refuse_host_steps(*built.host);
   ExportReport report;
   report.name = options.name;
-  if (!is_identifier(report.name))
-    throw UsageError("'{}' cannot name an exported model: it must be a C identifier", report.name);
+  check_export_name(report.name);
   WeightsFile weights;
   ExportedModel model = describe(built, report.name, weights);
   const Sources sources = is_gpu_target(model.target)
@@ -208,7 +217,7 @@ ExportReport export_model(Built& built, const ExportOptions& options) {
   members.insert(members.end(), sources.objects.begin(), sources.objects.end());
   if (!tables.empty()) members.emplace_back(report.name + ".o", tables);
   const std::string library = path("lib" + report.name + ".a");
-  write_archive(library, members);
+  write_archive(library, members, report.name + "_");
   write_file(path(report.name + "Config.cmake"), package_config(report.name, !tables.empty()));
   report.library_bytes = static_cast<std::int64_t>(std::filesystem::file_size(library));
   report.weight_bytes = model.weight_bytes;

@@ -32,6 +32,9 @@ struct ExportReport {
 /// be written.
 [[nodiscard]] ExportReport export_model(Built& built, const ExportOptions& options);
 
+/// Throws UsageError for a name that is no C identifier.
+void check_export_name(const std::string& name);
+
 /// The model's file name as a C identifier: "resnet-18.onnx" becomes resnet_18.
 [[nodiscard]] std::string identifier_of(const std::string& model_path);
 

@@ -1,6 +1,12 @@
 #include "runtime/program.h"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
 
 #include "base/error.h"
 #include "frontend/passes/store_narrow.h"
@@ -11,6 +17,61 @@ namespace {
 
 using testing::HasSubstr;
 using testing::SizeIs;
+
+Graph relu_product() {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {64, 64}));
+  const ValueId w = graph.add_constant(sample_tensor(DType::f32, {64, 256}, 1), "w");
+  const ValueId v = graph.add_constant(sample_tensor(DType::f32, {256, 64}, 2), "v");
+  const ValueId hidden = graph.add(Op::relu, {graph.add(Op::matmul, {x, w})});
+  graph.outputs = {graph.add(Op::matmul, {hidden, v})};
+  return graph;
+}
+
+/// One program in two threads: each run computes what it should, or is refused.
+TEST(ProgramTest, IsForOneThreadAtATime) {
+  const TemporaryFolder folder;
+  Built built = build_graph(relu_product(), test_options(folder.path()));
+  const std::vector<Tensor> given = {sample_tensor(DType::f32, {64, 64}, 1),
+                                     sample_tensor(DType::f32, {64, 64}, 2)};
+  const std::vector<Tensor> expected = {built.program.run({given[0]})[0], built.program.run({given[1]})[0]};
+  std::atomic<int> refused = 0;
+  const auto run_often = [&](std::size_t which) {
+    for (int i = 0; i < 1000; ++i) {
+      try {
+        expect_near(built.program.run({given[which]})[0], expected[which], 0);
+      } catch (const UsageError&) {
+        ++refused;
+      }
+    }
+  };
+  {
+    const std::jthread other(run_often, 1);
+    run_often(0);
+  }
+  EXPECT_GT(refused, 0);
+}
+
+/// The workers of the parent are not in the child, which must not wait for them.
+TEST(ProgramTest, RunsInAChildOfAProcessThatRanIt) {
+  const TemporaryFolder folder;
+  Built built = build_graph(relu_product(), test_options(folder.path()));
+  const Tensor given = sample_tensor(DType::f32, {64, 64}, 1);
+  const Tensor expected = built.program.run({given})[0];
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    const Tensor result = built.program.run({given})[0];
+    const bool agrees =
+        std::memcmp(result.data(), expected.data(), static_cast<std::size_t>(expected.byte_size())) == 0;
+    ::_exit(agrees ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  expect_near(built.program.run({given})[0], expected, 0);
+}
 
 TEST(ProgramTest, ConvolutionsMatmulsAndPointwiseWork) {
   Graph graph;

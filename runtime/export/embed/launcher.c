@@ -4,6 +4,8 @@
 
 #include "launcher.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -29,12 +31,12 @@ struct halide_buffer {
 };
 typedef void (*halide_error_handler_t)(void*, const char*);
 extern halide_error_handler_t halide_set_error_handler(halide_error_handler_t handler);
-extern void halide_default_error(void* user_context, const char* message);
 extern int halide_can_use_target_features(int count, const uint64_t* features);
 extern int halide_set_num_threads(int count);
 
 /* Kernels get its address as user_context. */
 struct sylvite_model {
+  struct sylvite_guard guard;
   char error[sylvite_error_bytes];
   const struct sylvite_tables* tables;
   struct sylvite_mapping weights;
@@ -47,13 +49,22 @@ struct sylvite_model {
 
 static _Thread_local char create_error[sylvite_error_bytes];
 
+/* Never the end of the program: what was called returns a status. */
 static void on_kernel_error(void* user_context, const char* message) {
-  if (user_context == NULL) {
-    halide_default_error(user_context, message);
-    return;
-  }
-  char* error = ((struct sylvite_model*)user_context)->error;
+  char* error = user_context == NULL ? create_error : ((struct sylvite_model*)user_context)->error;
   if (error[0] == 0) sylvite_fail(error, 0, "%s", message);
+}
+
+/* A child process has none of the threads of Halide's pool, and would wait for them for ever. */
+static atomic_int pool_is_used, pool_is_lost;
+static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
+
+static void in_child(void) {
+  if (pool_is_used) pool_is_lost = 1;
+}
+
+static void watch_forks(void) {
+  pthread_atfork(NULL, NULL, in_child);
 }
 
 /* As request_amx of base/amx.h: the first use of a tile is fatal without. */
@@ -164,6 +175,7 @@ int sylvite_model_create(const struct sylvite_tables* tables, const char* weight
     return status;
   }
   bind(made);
+  pthread_once(&watch_once, watch_forks);
   halide_set_error_handler(on_kernel_error);
   *model = made;
   return SYLVITE_OK;
@@ -200,8 +212,7 @@ static void copy_outputs(sylvite_model* model, const void* const* inputs, void* 
   }
 }
 
-int sylvite_model_run(sylvite_model* model, const void* const* inputs, void* const* outputs) {
-  if (model == NULL) return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "run: the model is null");
+static int run(sylvite_model* model, const void* const* inputs, void* const* outputs) {
   const struct sylvite_tables* tables = model->tables;
   void** pointers = model->pointers;
   model->error[0] = 0;
@@ -210,6 +221,13 @@ int sylvite_model_run(sylvite_model* model, const void* const* inputs, void* con
   status =
       check_pointers(model, "output", (const void* const*)outputs, tables->outputs, tables->output_count);
   if (status != SYLVITE_OK) return status;
+  if (pool_is_lost) {
+    return sylvite_fail(
+        model->error, SYLVITE_FORKED,
+        "run: this process was forked from one that ran models, and has none of its threads; fork "
+        "before the first run, or start a program in the child");
+  }
+  pool_is_used = 1;
   bind_run(model, inputs, outputs);
   for (uint32_t i = 0; i < tables->launch_count; ++i) {
     if (tables->launches[i].kernel(pointers) != 0) {
@@ -222,8 +240,20 @@ int sylvite_model_run(sylvite_model* model, const void* const* inputs, void* con
   return SYLVITE_OK;
 }
 
+int sylvite_model_run(const struct sylvite_tables* tables, sylvite_model* model, const void* const* inputs,
+                      void* const* outputs) {
+  int status;
+  if (model == NULL) return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "run: the model is null");
+  status = sylvite_enter(&model->guard, model->tables == tables, tables->model, create_error);
+  if (status != SYLVITE_OK) return status;
+  status = run(model, inputs, outputs);
+  sylvite_leave(&model->guard);
+  return status;
+}
+
 void sylvite_model_destroy(sylvite_model* model) {
   if (model == NULL) return;
+  sylvite_forget(&model->guard);
   sylvite_unmap_weights(&model->weights);
   free(model->arena);
   free(model->buffers);
@@ -233,9 +263,10 @@ void sylvite_model_destroy(sylvite_model* model) {
 }
 
 const char* sylvite_model_error_message(const sylvite_model* model) {
-  return model != NULL ? model->error : create_error;
+  return model != NULL && !sylvite_was_refused(&model->guard) ? model->error : create_error;
 }
 
 int sylvite_model_set_threads(int threads) {
+  if (threads < 0) return -1;
   return halide_set_num_threads(threads);
 }

@@ -71,7 +71,9 @@ extern "C" {
 
 int sylvite_model_create(const struct sylvite_tables* tables, const char* weights_path,
                          sylvite_model** model);
-int sylvite_model_run(sylvite_model* model, const void* const* inputs, void* const* outputs);
+/* Refuses a model that was not created from these tables. */
+int sylvite_model_run(const struct sylvite_tables* tables, sylvite_model* model, const void* const* inputs,
+                      void* const* outputs);
 void sylvite_model_destroy(sylvite_model* model);
 const char* sylvite_model_error_message(const sylvite_model* model);
 int sylvite_model_set_threads(int threads);

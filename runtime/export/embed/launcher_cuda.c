@@ -14,6 +14,7 @@
 enum { cuda_alignment = 16, default_shared_bytes = 48 << 10 };
 
 struct sylvite_model {
+  struct sylvite_guard guard;
   char error[sylvite_error_bytes];
   const struct sylvite_cuda_tables* tables;
   cuda_handle context;
@@ -350,11 +351,9 @@ static int issue(struct sylvite_model* model, cuda_handle stream) {
   return SYLVITE_OK;
 }
 
-int sylvite_cuda_run_on_stream(sylvite_model* model, const void* const* inputs, void* const* outputs,
-                               void* stream) {
-  int status;
-  if (model == NULL) return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "run: the model is null");
-  status = check_run(model, inputs, outputs, cuda_alignment);
+static int run_on_stream(sylvite_model* model, const void* const* inputs, void* const* outputs,
+                         void* stream) {
+  int status = check_run(model, inputs, outputs, cuda_alignment);
   if (status != SYLVITE_OK) return status;
   const uint32_t input_count = model->tables->input_count;
   for (uint32_t i = 0; i < input_count; ++i) model->given[i] = (cuda_address)(uintptr_t)inputs[i];
@@ -364,6 +363,20 @@ int sylvite_cuda_run_on_stream(sylvite_model* model, const void* const* inputs, 
   status = bind(model, model->given);
   if (status == SYLVITE_OK) status = issue(model, stream);
   leave_context();
+  return status;
+}
+
+static int enter(const struct sylvite_cuda_tables* tables, sylvite_model* model) {
+  if (model == NULL) return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "run: the model is null");
+  return sylvite_enter(&model->guard, model->tables == tables, tables->model, create_error);
+}
+
+int sylvite_cuda_run_on_stream(const struct sylvite_cuda_tables* tables, sylvite_model* model,
+                               const void* const* inputs, void* const* outputs, void* stream) {
+  int status = enter(tables, model);
+  if (status != SYLVITE_OK) return status;
+  status = run_on_stream(model, inputs, outputs, stream);
+  sylvite_leave(&model->guard);
   return status;
 }
 
@@ -401,14 +414,21 @@ static int copy_and_run(sylvite_model* model, const void* const* inputs, void* c
   return SYLVITE_OK;
 }
 
-int sylvite_cuda_run(sylvite_model* model, const void* const* inputs, void* const* outputs) {
-  int status;
-  if (model == NULL) return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "run: the model is null");
-  status = check_run(model, inputs, outputs, 1);
+static int run(sylvite_model* model, const void* const* inputs, void* const* outputs) {
+  int status = check_run(model, inputs, outputs, 1);
   if (status != SYLVITE_OK) return status;
   CALL(model->error, "run", context_push, model->context);
   status = copy_and_run(model, inputs, outputs);
   leave_context();
+  return status;
+}
+
+int sylvite_cuda_run(const struct sylvite_cuda_tables* tables, sylvite_model* model,
+                     const void* const* inputs, void* const* outputs) {
+  int status = enter(tables, model);
+  if (status != SYLVITE_OK) return status;
+  status = run(model, inputs, outputs);
+  sylvite_leave(&model->guard);
   return status;
 }
 
@@ -430,6 +450,7 @@ static void free_on_device(struct sylvite_model* model) {
 
 void sylvite_cuda_destroy(sylvite_model* model) {
   if (model == NULL) return;
+  sylvite_forget(&model->guard);
   free_on_device(model);
   free(model->own);
   free(model->given);
@@ -443,5 +464,5 @@ void sylvite_cuda_destroy(sylvite_model* model) {
 }
 
 const char* sylvite_cuda_error_message(const sylvite_model* model) {
-  return model != NULL ? model->error : create_error;
+  return model != NULL && !sylvite_was_refused(&model->guard) ? model->error : create_error;
 }

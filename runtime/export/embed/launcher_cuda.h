@@ -116,9 +116,11 @@ extern "C" {
 
 int sylvite_cuda_create(const struct sylvite_cuda_tables* tables, const char* weights_path,
                         sylvite_model** model);
-int sylvite_cuda_run(sylvite_model* model, const void* const* inputs, void* const* outputs);
-int sylvite_cuda_run_on_stream(sylvite_model* model, const void* const* inputs, void* const* outputs,
-                               void* stream);
+/* They refuse a model that was not created from these tables. */
+int sylvite_cuda_run(const struct sylvite_cuda_tables* tables, sylvite_model* model,
+                     const void* const* inputs, void* const* outputs);
+int sylvite_cuda_run_on_stream(const struct sylvite_cuda_tables* tables, sylvite_model* model,
+                               const void* const* inputs, void* const* outputs, void* stream);
 void sylvite_cuda_destroy(sylvite_model* model);
 const char* sylvite_cuda_error_message(const sylvite_model* model);
 

@@ -9,7 +9,10 @@ enum {
   SYLVITE_OUT_OF_MEMORY = 3,
   SYLVITE_UNSUPPORTED_CPU = 4, /* the processor lacks instructions that the kernels use */
   SYLVITE_RUN_FAILED = 5,
-  SYLVITE_UNSUPPORTED_DEVICE = 6 /* no CUDA driver, no GPU, or one that the kernels are not for */
+  SYLVITE_UNSUPPORTED_DEVICE = 6, /* no CUDA driver, no GPU, or one that the kernels are not for */
+  SYLVITE_BUSY = 7,               /* another thread is running the model; nothing was done */
+  SYLVITE_WRONG_MODEL = 8,        /* created by another model's function; nothing was done */
+  SYLVITE_FORKED = 9              /* in a child of a process that ran models; nothing was done */
 };
 struct sylvite_tensor_info {
   const char* name;

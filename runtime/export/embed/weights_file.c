@@ -20,6 +20,32 @@ int sylvite_fail(char* error, int status, const char* format, ...) {
   return status;
 }
 
+static _Thread_local const struct sylvite_guard* refused;
+
+int sylvite_enter(struct sylvite_guard* guard, int is_own, const char* model, char* error) {
+  refused = guard;
+  if (!is_own)
+    return sylvite_fail(error, SYLVITE_WRONG_MODEL, "run: the model was not created by %s_create", model);
+  if (__atomic_exchange_n(&guard->is_busy, 1, __ATOMIC_ACQUIRE)) {
+    return sylvite_fail(error, SYLVITE_BUSY,
+                        "run: another thread is running this model; create one for each thread");
+  }
+  refused = NULL;
+  return SYLVITE_OK;
+}
+
+void sylvite_leave(struct sylvite_guard* guard) {
+  __atomic_store_n(&guard->is_busy, 0, __ATOMIC_RELEASE);
+}
+
+int sylvite_was_refused(const struct sylvite_guard* guard) {
+  return refused == guard;
+}
+
+void sylvite_forget(const struct sylvite_guard* guard) {
+  if (refused == guard) refused = NULL;
+}
+
 static int check(const struct sylvite_mapping* mapping, const char* path, const char* model, const char* id,
                  uint64_t weight_bytes, char* error) {
   const struct sylvite_weights_header* header = mapping->data;

@@ -1,4 +1,5 @@
-/* The weights file of an exported model, and what launchers say when something fails. */
+/* What both launchers need: the weights file of an exported model, what is said when something fails, and one call at a
+ * time. */
 #ifndef SYLVITE_WEIGHTS_FILE_H
 #define SYLVITE_WEIGHTS_FILE_H
 
@@ -45,6 +46,18 @@ int sylvite_fail(char* error, int status, const char* format, ...)
     __attribute__((format(printf, 3, 4)))
 #endif
     ;
+
+/* First in a model: who is in a call of it. Zero at first. */
+struct sylvite_guard {
+  int is_busy; /* atomic */
+};
+
+/* A status: SYLVITE_OK, and then sylvite_leave must follow, or a refusal with its message in `error`, which is the calling
+ * thread's own: another thread's call goes on, and its message is in the model. */
+int sylvite_enter(struct sylvite_guard* guard, int is_own, const char* model, char* error);
+void sylvite_leave(struct sylvite_guard* guard);
+int sylvite_was_refused(const struct sylvite_guard* guard); /* the calling thread's last call of the model */
+void sylvite_forget(const struct sylvite_guard* guard);     /* the model is destroyed */
 
 struct sylvite_mapping {
   void* data; /* null: nothing */

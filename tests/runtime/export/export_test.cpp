@@ -3,10 +3,15 @@
 #include <HalideRuntime.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -106,6 +111,126 @@ TEST_F(ExportTest, ComputesWhatTheProgramComputes) {
   EXPECT_THAT(message(model), HasSubstr("input 1 'n' is null"));
   find<void(sylvite_model*)>("sample_destroy")(model);
   find<void(sylvite_model*)>("sample_destroy")(nullptr);
+}
+
+/// One handle in two threads: each call computes what it should, or is refused.
+TEST_F(ExportTest, OneCallAtATime) {
+  sylvite_model* model = nullptr;
+  ASSERT_EQ(create(weights_.c_str(), &model), SYLVITE_OK) << message(nullptr);
+  const auto run = find<int(sylvite_model*, const void* const*, void* const*)>("sample_run");
+  std::atomic<int> refused = 0;
+  const auto run_often = [&](int seed) {
+    const std::vector<Tensor> given = {sample_tensor(DType::f32, {6, 8}, seed),
+                                       sample_tensor(DType::i64, {3}, seed)};
+    std::vector<Tensor> expected;
+    {
+      static std::mutex one_program;
+      const std::lock_guard lock(one_program);
+      expected = built_->program.run(given);
+    }
+    std::vector<Tensor> results;
+    std::vector<void*> outputs;
+    for (const Tensor& tensor : expected)
+      outputs.push_back(results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
+    const void* inputs[] = {given[0].data(), given[1].data()};
+    for (int i = 0; i < 3000; ++i) {
+      const int status = run(model, inputs, outputs.data());
+      if (status == SYLVITE_BUSY) {
+        ++refused;
+        EXPECT_THAT(message(model), HasSubstr("another thread"));
+        continue;
+      }
+      ASSERT_EQ(status, SYLVITE_OK) << message(model);
+      expect_near(results[0], expected[0], 0);
+    }
+  };
+  {
+    const std::jthread other(run_often, 1);
+    run_often(2);
+  }
+  EXPECT_GT(refused, 0);
+  find<void(sylvite_model*)>("sample_destroy")(model);
+}
+
+TEST_F(ExportTest, RefusesAnotherModelsHandle) {
+  sylvite_model* model = nullptr;
+  ASSERT_EQ(create(weights_.c_str(), &model), SYLVITE_OK) << message(nullptr);
+  // A second library with the same launcher, as two models in one program have.
+  const std::string out = folder_.path() + "/out";
+  output_of("sed 's/sample_/second_/g' " + out + "/sample.h > " + out + "/second.h && sed " +
+            "'s/sample_/second_/g; s/sample[.]h/second.h/' " + out + "/sample.c > " + out + "/second.c");
+  output_of("cc -shared -fPIC -o " + out + "/both.so " + out + "/second.c -Wl,--whole-archive " + out +
+            "/libsample.a -Wl,--no-whole-archive -lm -lpthread -ldl");
+  void* both = ::dlopen((out + "/both.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(both, nullptr) << ::dlerror();
+  const auto create_first =
+      reinterpret_cast<int (*)(const char*, sylvite_model**)>(::dlsym(both, "sample_create"));
+  const auto run_second = reinterpret_cast<int (*)(sylvite_model*, const void* const*, void* const*)>(
+      ::dlsym(both, "second_run"));
+  const auto message_of =
+      reinterpret_cast<const char* (*)(const sylvite_model*)>(::dlsym(both, "second_error_message"));
+  sylvite_model* first = nullptr;
+  ASSERT_EQ(create_first(weights_.c_str(), &first), SYLVITE_OK);
+  EXPECT_EQ(run_second(first, nullptr, nullptr), SYLVITE_WRONG_MODEL);
+  EXPECT_THAT(message_of(first), HasSubstr("was not created by"));
+  find<void(sylvite_model*)>("sample_destroy")(model);
+}
+
+TEST_F(ExportTest, AChildOfAProcessThatRanModelsIsToldSo) {
+  sylvite_model* model = nullptr;
+  ASSERT_EQ(create(weights_.c_str(), &model), SYLVITE_OK) << message(nullptr);
+  const std::vector<Tensor> given = {sample_tensor(DType::f32, {6, 8}), sample_tensor(DType::i64, {3})};
+  std::vector<Tensor> results;
+  std::vector<void*> outputs;
+  for (const Tensor& tensor : built_->program.run(given))
+    outputs.push_back(results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
+  const void* inputs[] = {given[0].data(), given[1].data()};
+  const auto run = find<int(sylvite_model*, const void* const*, void* const*)>("sample_run");
+  ASSERT_EQ(run(model, inputs, outputs.data()), SYLVITE_OK);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    ::_exit(run(model, inputs, outputs.data()));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), SYLVITE_FORKED);
+  EXPECT_EQ(run(model, inputs, outputs.data()), SYLVITE_OK) << "the parent goes on";
+  find<void(sylvite_model*)>("sample_destroy")(model);
+}
+
+TEST_F(ExportTest, ANegativeCountOfThreadsDoesNotEndTheProgram) {
+  const auto set_threads = find<int(int)>("sample_set_threads");
+  EXPECT_EQ(set_threads(-5), -1);
+  EXPECT_GE(set_threads(0), 0);
+}
+
+/// An error of Halide's runtime that belongs to no run.
+TEST_F(ExportTest, ErrorsOfTheRuntimeAreKept) {
+  sylvite_model* model = nullptr;
+  ASSERT_EQ(create(weights_.c_str(), &model), SYLVITE_OK) << message(nullptr);
+  const std::string out = folder_.path() + "/out";
+  std::ofstream(out + "/fail.c") << "#include \"sample.h\"\n#include <stdio.h>\n"
+                                    "void halide_error(void*, const char*);\n"
+                                    "int main(int n, char** words) {\n"
+                                    "  sylvite_model* model;\n"
+                                    "  int status = sample_create(words[1], &model);\n"
+                                    "  halide_error(NULL, \"planted\");\n"
+                                    "  puts(sample_error_message(NULL));\n"
+                                    "  return n - 2 + status;\n}\n";
+  output_of("cc -o " + out + "/fail " + out + "/fail.c -I" + out + " " + out +
+            "/libsample.a -lm -lpthread -ldl");
+  EXPECT_THAT(output_of(out + "/fail " + weights_), HasSubstr("planted"));
+  find<void(sylvite_model*)>("sample_destroy")(model);
+}
+
+TEST_F(ExportTest, OnlyItsOwnNamesAreExported) {
+  const std::string names = output_of("nm -D --defined-only " + folder_.path() + "/out/sample.so");
+  EXPECT_THAT(names, HasSubstr(" sample_create\n"));
+  EXPECT_THAT(names, Not(HasSubstr("halide_")));
+  EXPECT_THAT(names, Not(HasSubstr("sylvite_")));
+  EXPECT_THAT(names, Not(HasSubstr("_argv")));
 }
 
 TEST_F(ExportTest, DescribesInputsAndOutputs) {
