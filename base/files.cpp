@@ -93,6 +93,15 @@ void write_file(const std::string& path, std::string_view bytes) {
   fail("write", path);
 }
 
+void check_writable(const std::string& path) {
+  std::string temporary = path + ".XXXXXX";
+  struct stat status{};
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    throw IoError("cannot write {}: it is a folder", path);
+  write_temporary(temporary, "", path);
+  ::unlink(temporary.c_str());
+}
+
 void make_folder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

@@ -13,6 +13,9 @@ namespace sylvite {
 /// a mix. Throws IoError naming the path; the temporary file is removed.
 void write_file(const std::string& path, std::string_view bytes);
 
+/// Throws the IoError that write_file would: tries it beside `path`, and leaves nothing there.
+void check_writable(const std::string& path);
+
 /// Creates the folder and its parents when missing. Throws IoError naming it.
 void make_folder(const std::string& path);
 

@@ -89,7 +89,7 @@ std::int64_t parse_extent(std::string_view text, std::string_view item, const Kn
 
 void parse(std::string_view text, const Knob& knob, std::map<std::string, SizeRange>& value) {
   for (const std::string& item : split(text, ',')) {
-    const auto [name, range] = split_assignment(item, knob.name);
+    const auto [name, range] = split_last_assignment(item, knob.name);
     const auto [found, is_new] =
         value.emplace(name, parse_size_range(range, fmt::format("{}: '{}'", spelled(knob), item)));
     if (!is_new) throw UsageError("{}: '{}' is given twice", spelled(knob), name);
@@ -99,7 +99,7 @@ void parse(std::string_view text, const Knob& knob, std::map<std::string, SizeRa
 /// Shapes are "1x3x224x224", and "" for a scalar.
 void parse(std::string_view text, const Knob& knob, std::map<std::string, std::vector<std::int64_t>>& value) {
   for (const std::string& item : split(text, ',')) {
-    const auto [name, shape] = split_assignment(item, knob.name);
+    const auto [name, shape] = split_last_assignment(item, knob.name);
     if (shape.ends_with('x')) throw UsageError("{}: '{}' ends with an x", knob.name, item);
     std::vector<std::int64_t>& dims = value[name];
     dims.clear();

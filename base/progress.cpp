@@ -55,6 +55,12 @@ void Progress::update(double fraction, const std::string& message, const std::st
   show(std::clamp(fraction, 0.0, 1.0), message, fields_json);
 }
 
+void Progress::make_room() {
+  if (line_open_) print("\r\x1b[K");
+  line_open_ = false;
+  next_ = start_;
+}
+
 void Progress::finish(const std::string& message, const std::string& fields_json) {
   if (style_ == ProgressStyle::none) return;
   show(1, message, fields_json);

@@ -18,6 +18,8 @@ class Progress {
   /// `message` is short, for people; `fields_json` is a JSON object's inside ("\"trials\":3") for JSON lines,
   /// or "".
   void update(double fraction, const std::string& message, const std::string& fields_json = "");
+  /// Takes the bar away, so that something else may be printed; the next update draws it again.
+  void make_room();
   void finish(const std::string& message, const std::string& fields_json = "");
 
  private:

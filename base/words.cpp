@@ -32,11 +32,23 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::pair<std::string, std::string> split_assignment(std::string_view text, std::string_view what) {
-  const auto equals = text.find('=');
+namespace {
+
+std::pair<std::string, std::string> split_at(std::string_view text, std::size_t equals,
+                                             std::string_view what) {
   if (equals == std::string_view::npos || equals == 0)
     throw UsageError("{} {}: expected NAME=VALUE", what, text);
   return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
+}
+
+}  // namespace
+
+std::pair<std::string, std::string> split_assignment(std::string_view text, std::string_view what) {
+  return split_at(text, text.find('='), what);
+}
+
+std::pair<std::string, std::string> split_last_assignment(std::string_view text, std::string_view what) {
+  return split_at(text, text.rfind('='), what);
 }
 
 }  // namespace sylvite

@@ -22,5 +22,8 @@ namespace sylvite {
 /// name.
 [[nodiscard]] std::pair<std::string, std::string> split_assignment(std::string_view text,
                                                                    std::string_view what);
+/// The same at the last '=', for names that may hold some and values that do not.
+[[nodiscard]] std::pair<std::string, std::string> split_last_assignment(std::string_view text,
+                                                                        std::string_view what);
 
 }  // namespace sylvite

@@ -1,9 +1,14 @@
 #include "cli/agreement.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/tensor_io.h"
 #include "schedules/space.h"
@@ -166,6 +171,15 @@ Agreement check_agreement(const std::string& oracle, const Imported& imported, c
   if (std::filesystem::is_regular_file(oracle)) return compare_sample(outputs, oracle, tolerance);
   throw UsageError("--check {}: expected reference, interpreter, f32, or a folder or file of stored outputs",
                    oracle);
+}
+
+void check_oracle(const Options& options) {
+  constexpr std::array<std::string_view, 3> names = {"reference", "interpreter", "f32"};
+  if (!options.has("check")) return;
+  const std::string& oracle = options.value("check");
+  if (std::ranges::find(names, oracle) != names.end() || std::filesystem::exists(oracle)) return;
+  throw UsageError("--check {}: expected {}, or a folder or file of stored outputs{}", oracle,
+                   fmt::join(names, ", "), suggestion(oracle, names));
 }
 
 void check_outputs(const Options& options, const CompileOptions& wanted, const Imported& imported,

@@ -23,6 +23,9 @@ struct Agreement {
                                         const std::vector<HostValue>& expected,
                                         const Tolerance& tolerance = {});
 
+/// Before the work: throws UsageError, with the nearest name, when --check names no oracle.
+void check_oracle(const Options& options);
+
 /// How the outputs compare with `oracle`: "reference" (the plain schedule of every kernel), "interpreter"
 /// (the imported graph, node by node; slow), "f32" (the model compiled in f32, default mode), a folder with
 /// 0.npy or 0.pb, 1.npy, ..., or a .npy or .pb file with the elements 0, k, 2k, ... of the first output for

@@ -1,6 +1,9 @@
 #include "cli/inputs.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <numbers>
@@ -55,13 +58,23 @@ Tensor random_tensor(const Graph& graph, ValueId input, std::uint64_t seed) {
   return random_integers(value.type.dtype, dims, value.name, seed, limit);
 }
 
+/// NAME and FILE of NAME=FILE. A name may have '=' in it: the file is what follows the first '=' after which one is.
+std::pair<std::string, std::string> split_file_assignment(const std::string& text,
+                                                          const std::string& option) {
+  for (std::size_t at = text.find('=', 1); at < text.size(); at = text.find('=', at + 1)) {
+    const std::string path = text.substr(at + 1);
+    if (std::error_code error; std::filesystem::exists(path, error)) return {text.substr(0, at), path};
+  }
+  return split_assignment(text, option);
+}
+
 /// What --input says: a file by the input's name.
 std::map<std::string, std::string> input_files(const Options& options, const std::vector<ModelPort>& ports) {
   std::vector<std::string_view> names;
   for (const ModelPort& port : ports) names.push_back(port.name);
   std::map<std::string, std::string> files;
   for (const std::string& assignment : options.values("input")) {
-    const auto [name, path] = split_assignment(assignment, "--input");
+    const auto [name, path] = split_file_assignment(assignment, "--input");
     if (std::ranges::find(names, name) == names.end()) {
       throw UsageError("the model has no input '{}'{} (its inputs: {})", name, suggestion(name, names),
                        fmt::join(names, ", "));
@@ -99,7 +112,7 @@ std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>&
                                                  const std::string& option) {
   std::map<std::string, Tensor> tensors;
   for (const std::string& assignment : assignments) {
-    const auto [name, path] = split_assignment(assignment, option);
+    const auto [name, path] = split_file_assignment(assignment, option);
     tensors.insert_or_assign(name, read_tensor(path));
   }
   return tensors;

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdio>
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/words.h"
@@ -13,6 +15,26 @@
 
 namespace sylvite {
 namespace {
+
+/// The options that name a file to write; "-" is stdout.
+constexpr std::array<const char*, 3> file_options = {"json", "dump-config", "trace"};
+
+std::vector<std::string> files_on_stdout(const Options& options) {
+  std::vector<std::string> names;
+  for (const char* name : file_options)
+    if (options.has(name) && options.value(name) == "-") names.emplace_back(name);
+  return names;
+}
+
+/// Before the work: what is written after it can be, and at most one goes to stdout.
+void check_destinations(const Options& options) {
+  const std::vector<std::string> names = files_on_stdout(options);
+  if (names.size() > 1)
+    throw UsageError("--{} - and --{} - would both be written to stdout; name a file for one", names[0],
+                     names[1]);
+  for (const char* name : file_options)
+    if (options.has(name) && options.value(name) != "-") check_writable(options.value(name));
+}
 
 std::string tune_message(const TuneProgress& now) {
   return fmt::format("{} tried, {} rejected, {:.2f}x faster so far", now.trials, now.rejected,
@@ -58,15 +80,13 @@ std::shared_ptr<const Setup> begin(const Options& options, const CompileOptions&
   const Settings settings = resolve_settings(wanted);
   const CompileConfig config = settings.config();
   set_up_log(config.log_level, config.log_progress == ProgressStyle::jsonl);
+  check_destinations(options);
   if (options.has("dump-config")) write_text(options.value("dump-config"), settings.to_ini());
   return make_setup(config, wanted.worker_command);
 }
 
 void say(const Options& options, std::string_view text) {
-  const auto takes_stdout = [&](const std::string& name) {
-    return options.has(name) && options.value(name) == "-";
-  };
-  if (!takes_stdout("json") && !takes_stdout("dump-config")) return print(text);
+  if (files_on_stdout(options).empty()) return print(text);
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
@@ -134,7 +154,10 @@ Chosen choose(const Imported& imported) {
   std::optional<InterruptScope> scope;
   if (config.tune_enabled) scope.emplace();
   return choose_candidates(imported, [&](const TuneProgress& now) {
-    if (!now.warning.empty()) log_line(LogLevel::warning, "{}", now.warning);
+    if (!now.warning.empty()) {
+      progress.make_room();
+      log_line(LogLevel::warning, "{}", now.warning);
+    }
     const double fraction = now.budget_seconds > 0 ? now.elapsed_seconds / now.budget_seconds : 0;
     progress.update(fraction, tune_message(now), tune_fields(now));
   });
@@ -151,7 +174,10 @@ Chosen choose_or_end(const Imported& imported) {
 }
 
 Prepared prepare(const OpenModel& model) {
-  Imported imported = load(model);
+  return prepare(load(model));
+}
+
+Prepared prepare(Imported imported) {
   Built built = build_program(imported, choose_or_end(imported));
   print_warnings(built.report);
   return {std::move(imported), std::move(built)};

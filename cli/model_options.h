@@ -16,7 +16,8 @@ namespace sylvite {
 /// compile.mode starts at.
 [[nodiscard]] CompileOptions compile_options(const Options& options, const std::string& mode = "");
 
-/// The setup of a verb: also sets up logging, and writes --dump-config.
+/// The setup of a verb: also sets up logging, checks that the files that are written at its end can be, and writes
+/// --dump-config.
 [[nodiscard]] std::shared_ptr<const Setup> begin(const Options& options, const CompileOptions& wanted);
 
 /// A model ready to run, and what it was made of.
@@ -45,12 +46,14 @@ void count_reading(const OpenModel& model, CompileReport& report);
 void end_if_interrupted();
 /// load, choose and build_program; then warnings on stderr. Ends the command when it was interrupted.
 [[nodiscard]] Prepared prepare(const OpenModel& model);
+/// The same once it is loaded.
+[[nodiscard]] Prepared prepare(Imported imported);
 /// The same for every combination of sizes to be fast at.
 [[nodiscard]] Family prepare_family(const OpenModel& model);
 /// The model of `imported`, at its sizes, with other settings.
 [[nodiscard]] Prepared prepare_again(const Imported& imported, const CompileOptions& wanted);
 
-/// Text for people: to stdout, or to stderr when --json - or --dump-config - has taken stdout.
+/// Text for people: to stdout, or to stderr when a file has taken stdout (--json -).
 void say(const Options& options, std::string_view text);
 
 /// "resnet50: 56 launches of 25 kernels (0 compiled, 25 from the cache), ready in 0.12s, peak 15.1 MB".

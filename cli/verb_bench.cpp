@@ -18,7 +18,8 @@ Options bench_options() {
   options.add_value("warmup", "TIME", "untimed runs first", "1s");
   options.add_value("duration", "TIME", "timed runs", "5s");
   options.add_list("baseline", "MODE",
-                   "also run this mode without stored winners, or reference (plain schedules), turn by turn");
+                   "also run this mode, turn by turn: default and reduce-overhead without stored winners, "
+                   "max-autotune with them; or reference (plain schedules)");
   options.add_value("trace", "FILE", "write the profiled run as Chrome trace JSON");
   options.add_flag("no-profile", "skip the profile");
   add_input_options(options);
@@ -26,11 +27,20 @@ Options bench_options() {
   return options;
 }
 
+/// Throws UsageError for what is neither a mode nor "reference".
+void check_baseline(const std::string& mode) {
+  if (mode != "reference") (void)mode_ini(mode);
+}
+
+/// max-autotune is what tuning found: stored winners, and measurements only when a budget is given for them.
 Built build_baseline(const Imported& imported, const CompileOptions& given, const std::string& mode) {
   if (mode == "reference") return build_reference(imported);
   CompileOptions wanted = given;
   wanted.set["compile.mode"] = mode;
-  wanted.set["db.enabled"] = "false";
+  if (name_of(Mode::max_autotune) != mode)
+    wanted.set["db.enabled"] = "false";
+  else if (!given.set.contains("tune.budget"))
+    wanted.set["tune.enabled"] = "false";
   return prepare_again(imported, wanted).built;
 }
 
@@ -138,6 +148,10 @@ int verb_bench(std::span<const std::string> arguments) {
   if (!options.parse(arguments)) return 0;
   (void)options.seconds("warmup");  // a wrong word is said before anything is compiled
   (void)options.seconds("duration");
+  check_oracle(options);
+  for (const std::string& mode : options.values("baseline")) check_baseline(mode);
+  if (options.has("trace") && options.has("no-profile"))
+    throw UsageError("--trace writes the profile, which --no-profile leaves out; give one of them");
   const CompileOptions wanted = compile_options(options);
   const OpenModel opened = open(options, wanted);
   Family family(opened);
@@ -146,6 +160,7 @@ int verb_bench(std::span<const std::string> arguments) {
   at_hinted_sizes(opened, [&](const OpenModel& model, const Sizes& sizes) {
     Imported imported = load(model, sizes);
     if (documents.empty()) count_reading(model, imported.report);
+    (void)make_inputs(options, imported);  // wrong ones are said before the work
     Built& built = family.add(imported, choose_or_end);
     print_warnings(built.report);
     documents.push_back(bench_at(options, wanted, imported, built, rows));

@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/files.h"
 #include "base/words.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
@@ -16,6 +19,35 @@ void check_sizes_fixed(const ModelSizes& sizes) {
                    describe_ranges(sizes), example);
 }
 
+/// Checked before the work.
+ExportOptions export_options(const Options& options) {
+  ExportOptions wanted;
+  wanted.folder = options.value("output");
+  wanted.name = options.has("name") ? options.value("name") : identifier_of(options.words().front());
+  check_export_name(wanted.name);
+  if (options.has("architectures")) {
+    if (resolve_settings(compile_options(options)).config().device != DeviceKind::cuda)
+      throw UsageError("--architectures is for GPUs: give --device cuda with it, or leave it out");
+    wanted.architectures = split(options.value("architectures"), ',');
+  }
+  make_folder(wanted.folder);
+  check_writable(wanted.folder + "/" + wanted.name + ".h");
+  return wanted;
+}
+
+/// Why the weights take so much more than in the model, if they do.
+std::string weights_note(const Built& built, std::int64_t exported_bytes) {
+  std::int64_t bytes = 0;
+  for (const Tensor& weight : built.program.plan().weights) bytes += weight.byte_size();
+  const bool has_winograd = std::ranges::any_of(built.choices, [](const Choice& choice) {
+    return choice.candidate.form.to_string().find("winograd") != std::string::npos;
+  });
+  if (!has_winograd || exported_bytes < bytes / 8 * 9) return "";
+  return fmt::format(
+      " ({} in the model: Winograd's filters take more; --set schedules.winograd=off keeps them small)",
+      format_bytes(bytes));
+}
+
 }  // namespace
 
 int verb_export(std::span<const std::string> arguments) {
@@ -31,20 +63,17 @@ int verb_export(std::span<const std::string> arguments) {
   options.add_model_options();
   if (!options.parse(arguments)) return 0;
   if (!options.has("output")) throw UsageError("--output DIR is missing; see sylvite export --help");
+  const ExportOptions wanted = export_options(options);
   const OpenModel model = open(options, compile_options(options));
   check_sizes_fixed(model.parsed.sizes);
   auto [imported, built] = prepare(model);
-  ExportOptions wanted;
-  wanted.folder = options.value("output");
-  wanted.name = options.has("name") ? options.value("name") : identifier_of(imported.path);
-  if (options.has("architectures")) wanted.architectures = split(options.value("architectures"), ',');
   const ExportReport report = export_model(built, wanted);
   built.report.warnings = report.warnings;
   print_warnings(built.report);
   std::string text = summary_line(imported.path, built.report);
   for (const std::string& file : report.files) text += file + "\n";
-  text += fmt::format("library {}, weights {}\n", format_bytes(report.library_bytes),
-                      format_bytes(report.weight_bytes));
+  text += fmt::format("library {}, weights {}{}\n", format_bytes(report.library_bytes),
+                      format_bytes(report.weight_bytes), weights_note(built, report.weight_bytes));
   say(options, text);
   nlohmann::json document = report_json(imported, built.report, std::nullopt);
   document["export"] = {{"name", report.name},

@@ -94,6 +94,11 @@ void write_outputs(const std::string& folder, const std::string& format, const s
   write_file(folder + "/outputs.json", list.dump(2) + "\n");
 }
 
+void check_output_folder(const std::string& folder) {
+  make_folder(folder);
+  check_writable(folder + "/outputs.json");
+}
+
 std::string first_elements(const HostValue& value) {
   constexpr std::int64_t shown = 4;
   std::vector<std::string> texts;
@@ -139,9 +144,13 @@ int verb_run(std::span<const std::string> arguments) {
   if (!options.parse(arguments)) return 0;
   const std::string& format = options.value("output-format");
   if (format != "npy" && format != "pb") throw UsageError("--output-format {}: expected npy or pb", format);
+  check_oracle(options);
+  if (options.has("output-dir")) check_output_folder(options.value("output-dir"));
   const CompileOptions wanted = compile_options(options);
-  auto [imported, built] = prepare(open(options, wanted));
-  const std::vector<HostValue> inputs = make_inputs(options, imported);
+  const OpenModel model = open(options, wanted);
+  Imported loaded = load(model);
+  const std::vector<HostValue> inputs = make_inputs(options, loaded);
+  auto [imported, built] = prepare(std::move(loaded));
   std::vector<HostValue> outputs;
   const double seconds = timed_run(built, inputs, &outputs);
   const std::vector<ModelPort> ports = output_ports(imported);
