@@ -37,6 +37,7 @@ class TuneState {
 
   const Kernel* kernel;
   int launches = 0;
+  double known_us = 0;  ///< the best time from earlier runs; 0 when there is none
   Candidate reference;
   Candidate heuristic;
   Candidate incumbent;           ///< the stored winner, else the heuristic

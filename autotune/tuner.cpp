@@ -59,8 +59,9 @@ TuneResult Tuner::run(const std::vector<TuneTask>& tasks) {
   log_line(LogLevel::info, "tuning: {} kernels within {:.0f} s, {} have a winner", states_.size(), left(),
            choices_.size());
   for (auto& [id, state] : states_) {
-    double known = state.best_us();
-    state.outlook.program_us = state.launches * (known > 0 ? known : state.outlook.program_us);
+    state.known_us = state.best_us();
+    state.outlook.program_us =
+        state.launches * (state.known_us > 0 ? state.known_us : state.outlook.program_us);
   }
   if (options_.budget_seconds > 0) search();
   if (result_.failure.empty()) result_.failure = evaluator_.refusal();

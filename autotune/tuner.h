@@ -35,7 +35,9 @@ struct TuneProgress {
   int rejected = 0;
   double elapsed_seconds = 0;
   double budget_seconds = 0;
-  double speedup_so_far = 1;  ///< sum of launches x heuristic time over sum of launches x best time
+  /// By this run alone: sum of launches x the best time known before it over sum of launches x the best time now. A
+  /// kernel without a time before begins with that of its incumbent.
+  double speedup_so_far = 1;
   std::string warning;        ///< of something that has just gone wrong; "" most times
 };
 using ProgressCallback = std::function<void(const TuneProgress&)>;

@@ -192,9 +192,9 @@ void Tuner::report(const TuneState& state) {
   double before = 0;
   double after = 0;
   for (const auto& [id, other] : states_) {
-    double heuristic = other.median_of(other.heuristic);
-    before += other.launches * heuristic;
-    after += other.launches * (heuristic > 0 ? other.best_us() : 0);
+    double began = other.known_us > 0 ? other.known_us : other.incumbent_us();
+    before += other.launches * began;
+    after += other.launches * (began > 0 ? other.best_us() : 0);
   }
   progress.speedup_so_far = after > 0 ? before / after : 1;
   progress_(progress);

@@ -410,6 +410,23 @@ TEST_F(TunerTest, EqualKernelsAreOneTask) {
   EXPECT_EQ(last_trials, result.trials);
 }
 
+TEST_F(TunerTest, ProgressCountsTheGainOfThisRunAlone) {
+  options.budget_seconds = 60;
+  options.extend = true;
+  std::vector<double> speedups;
+  const auto follow = [&](const TuneProgress& progress) { speedups.push_back(progress.speedup_so_far); };
+  Evaluator evaluator = world.evaluator();
+  options.budget_seconds = 3;
+  (void)tune({{&kernel, 1}}, machine, database, options, follow, evaluator);
+  EXPECT_EQ(speedups.front(), 1);
+  EXPECT_GT(speedups.back(), 1.1);
+  world.outcome = [](auto, auto) { return FakeWorld::timed(500); };
+  speedups.clear();
+  (void)tune({{&kernel, 1}}, machine, database, options, follow, evaluator);
+  ASSERT_FALSE(speedups.empty());
+  EXPECT_THAT(speedups, testing::Each(1.0)) << "the gain of the first run is not the second one's";
+}
+
 TEST_F(TunerTest, ThreadedKernelsAreMeasuredAlone) {
   machine.threads = 2;
   options.budget_seconds = 5;
