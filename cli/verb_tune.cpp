@@ -1,10 +1,16 @@
+#include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "autotune/confirm.h"
+#include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/table.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
+#include "runtime/build.h"
 #include "runtime/report.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 namespace {
@@ -29,27 +35,108 @@ std::string kernel_table(const Plan& plan, const std::vector<Choice>& choices) {
   return table.to_string();
 }
 
+/// What the tuning of a model came to.
+struct Outcome {
+  std::optional<double> before_ms;  ///< of a run with default schedules; nothing when it was not measured
+  double after_ms = 0;              ///< of a run with what was chosen, in turns with the others
+  int kernels = 0;
+  int better = 0;   ///< measured, and something else than the default was chosen
+  int untried = 0;  ///< without a time
+};
+
+/// Median times of whole runs with default schedules and with `built`, in turns.
+void measure_gain(const Imported& imported, Built& built, Outcome& outcome) {
+  constexpr double most_seconds = 2;
+  constexpr double share_of_budget = 0.05;
+  const double seconds = std::min(most_seconds, share_of_budget * imported.setup->config.tune_budget.count());
+  Built plain = build_program(imported, choose_each(imported, [&](const Kernel& kernel) -> Choice {
+                                return {default_candidate(kernel, imported.setup->machine)};
+                              }));
+  const std::vector<Tensor> inputs = zero_inputs(*imported.plan);
+  const auto run = [&](Program& program) {
+    const double start = steady_seconds();
+    (void)program.run(inputs);
+    return (steady_seconds() - start) * 1e6;
+  };
+  const auto [before, after] = race_programs([&] { return std::vector{run(plain.program)}; },
+                                             [&] { return std::vector{run(built.program)}; },
+                                             steady_seconds() + seconds, steady_seconds);
+  if (before.run_us.size() < least_confirming_runs) return;
+  outcome.before_ms = median(before.run_us) * 1e-3;
+  outcome.after_ms = median(after.run_us) * 1e-3;
+}
+
+Outcome count_kernels(const Imported& imported, const std::vector<Choice>& choices) {
+  Outcome outcome;
+  outcome.kernels = static_cast<int>(choices.size());
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const bool timed = choices[i].median_us > 0;
+    const bool differs =
+        choices[i].candidate != default_candidate(imported.plan->kernels[i], imported.setup->machine);
+    outcome.untried += timed ? 0 : 1;
+    outcome.better += timed && differs ? 1 : 0;
+  }
+  return outcome;
+}
+
+std::string outcome_line(const Outcome& outcome) {
+  std::string times = "model not measured";
+  if (outcome.before_ms) {
+    times = fmt::format("{:.3g} -> {:.3g} ms ({:.2f}x)", *outcome.before_ms, outcome.after_ms,
+                        *outcome.before_ms / outcome.after_ms);
+  }
+  return fmt::format("{}, {} kernels, {} better, {} untried\n", times, outcome.kernels, outcome.better,
+                     outcome.untried);
+}
+
+nlohmann::json outcome_json(const Outcome& outcome) {
+  nlohmann::json json{{"kernels", outcome.kernels}, {"better", outcome.better}, {"untried", outcome.untried}};
+  json["before_ms"] = outcome.before_ms ? nlohmann::json(*outcome.before_ms) : nullptr;
+  json["after_ms"] = outcome.before_ms ? nlohmann::json(outcome.after_ms) : nullptr;
+  return json;
+}
+
+/// The last JSON line of the progress.
+void say_done(const nlohmann::json& outcome, const CompileReport& report) {
+  nlohmann::json line = outcome;
+  line["done"] = "tuning";
+  line["trials"] = report.trials;
+  line["compiled"] = report.compiled;
+  line["tune_seconds"] = report.tune_seconds;
+  fmt::print(stderr, "{}\n", line.dump());
+}
+
 /// One combination of sizes, whose winners are shown.
-CompileReport tune_at(const Options& options, const OpenModel& model, const Sizes& sizes) {
+std::pair<CompileReport, nlohmann::json> tune_at(const Options& options, const OpenModel& model,
+                                                 const Sizes& sizes) {
   const Imported imported = load(model, sizes);
   Chosen chosen = choose(imported);
+  Outcome outcome;
   if (interrupt_signal() == 0) {
     Built built = build_program(imported, std::move(chosen));
+    outcome = count_kernels(imported, built.choices);
+    measure_gain(imported, built, outcome);
     chosen = {std::move(built.choices), std::move(built.report)};
+  } else {
+    outcome = count_kernels(imported, chosen.choices);
   }
   print_warnings(chosen.report);
   const std::string at = describe(model.parsed.sizes, sizes);
   say(options, (at.empty() ? "" : at + ": ") + summary_line(imported.path, chosen.report) +
-                   kernel_table(*imported.plan, chosen.choices));
-  return chosen.report;
+                   kernel_table(*imported.plan, chosen.choices) + outcome_line(outcome));
+  nlohmann::json document = outcome_json(outcome);
+  if (!at.empty()) document["sizes"] = at;
+  if (imported.setup->config.log_progress == ProgressStyle::jsonl) say_done(document, chosen.report);
+  return {chosen.report, document};
 }
 
-/// Every combination of sizes to be fast at, until a signal ends it.
-CompileReport tune_sizes(const Options& options, const OpenModel& opened) {
+/// Every combination of sizes to be fast at, until a signal ends it. `outcomes` gets one document for each.
+CompileReport tune_sizes(const Options& options, const OpenModel& opened, nlohmann::json& outcomes) {
   std::optional<CompileReport> total;
   at_hinted_sizes(opened, [&](const OpenModel& model, const Sizes& sizes) {
     if (total && interrupt_signal() != 0) return 0.0;
-    const CompileReport report = tune_at(options, model, sizes);
+    const auto [report, outcome] = tune_at(options, model, sizes);
+    outcomes.push_back(outcome);
     if (total) {
       add_report(*total, report);
       total->sizes = ++total->programs;
@@ -74,8 +161,14 @@ int verb_tune(std::span<const std::string> arguments) {
   CompileOptions wanted = compile_options(options, "max-autotune");
   wanted.set.emplace("tune.extend", "true");  // whoever says `tune` again wants more of it
   const OpenModel model = open(options, wanted);
-  const CompileReport report = tune_sizes(options, model);
-  if (options.has("json")) write_json(options, report_json(load(model), report, std::nullopt));
+  nlohmann::json outcomes;
+  const CompileReport report = tune_sizes(options, model, outcomes);
+  if (options.has("json")) {
+    nlohmann::json document = report_json(load(model), report, std::nullopt);
+    document["tuning"] = outcomes.front();
+    if (outcomes.size() > 1) document["tuning_at_sizes"] = outcomes;
+    write_json(options, document);
+  }
   end_if_interrupted();
   return 0;
 }
