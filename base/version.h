@@ -1,5 +1,5 @@
 #pragma once
-// The version of this Sylvite, from CMake's project().
+// The version of this library; sylvite/version.h has that of the headers.
 
 #include <string_view>
 

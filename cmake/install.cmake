@@ -28,6 +28,7 @@ install(TARGETS sylvite RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS sylvite_shared EXPORT SylviteTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES $<TARGET_FILE:Halide::Halide> DESTINATION ${sylvite_private_libdir})
 install(DIRECTORY include/sylvite DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Sylvite)
 install(EXPORT SylviteTargets NAMESPACE Sylvite:: DESTINATION ${package_dir})
