@@ -379,8 +379,8 @@ void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scop
   } catch (const std::bad_alloc&) {
     throw UnsupportedError("{}: not enough memory", description);
   } catch (const std::exception& error) {
-    // For example an empty list where the operator needs a value.
-    throw ModelError("{}: an input or attribute does not fit: {}", description, error.what());
+    // What is wrong with a model is told as a typed error; this is a check of ours that is missing.
+    throw InternalError("{}: {}; please report this with the model", description, error.what());
   }
 }
 

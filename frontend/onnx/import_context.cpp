@@ -95,6 +95,18 @@ bool ImportContext::constant_flag(int i) {
   return flag.as_int64(0) != 0;
 }
 
+std::int64_t ImportContext::constant_integer(int i) {
+  const Tensor number = constant(i);
+  if (number.size() == 0) throw ModelError("input {} has no element, expected 1", i);
+  return number.as_int64(0);
+}
+
+double ImportContext::constant_real(int i) {
+  const Tensor number = constant(i);
+  if (number.size() == 0) throw ModelError("input {} has no element, expected 1", i);
+  return number.as_double(0);
+}
+
 std::vector<std::int64_t> ImportContext::constant_integers(int i) {
   const Tensor tensor = constant(i);
   check_list_size(tensor);

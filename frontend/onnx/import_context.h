@@ -53,6 +53,9 @@ class ImportContext {
   /// The value of an input that must be known now. Throws NeedsValueError that says which and what to do.
   [[nodiscard]] Tensor constant(int i);
   [[nodiscard]] bool constant_flag(int i);  ///< of one element
+  /// The first element; throws ModelError when there is none.
+  [[nodiscard]] std::int64_t constant_integer(int i);
+  [[nodiscard]] double constant_real(int i);
   [[nodiscard]] std::vector<std::int64_t> constant_integers(int i);
   [[nodiscard]] std::vector<double> constant_reals(int i);
   /// A list that older opsets give as attribute `name` and newer ones as input i; absent in both: nothing.

@@ -27,6 +27,7 @@ Sym join_heads(Sym x) {
 /// Each head of keys and values serves `heads / its heads` neighbouring query heads.
 Sym repeat_heads(Sym x, std::int64_t heads) {
   const Dims d = x.dims();
+  if (d.size() != 4) throw ModelError("keys and values have rank {}, expected 4", d.size());
   if (d[1] == heads) return x;
   if (d[1] == 0 || heads % d[1] != 0) throw ModelError("{} query heads are no multiple of {}", heads, d[1]);
   const Sym repeated =
@@ -139,7 +140,10 @@ void flex_attention(ImportContext& c) {
     precision = dtype_of_onnx(static_cast<int>(c.integer("softmax_precision", 1)));
   const double scale = c.real("scale", 1 / std::sqrt(static_cast<double>(q.dim(3))));
   const auto modified = [&](const char* name, Sym value) {
-    return c.has_attribute(name) ? c.import_subgraph(c.subgraph(name), {value}).at(0) : value;
+    if (!c.has_attribute(name)) return value;
+    const std::vector<Sym> results = c.import_subgraph(c.subgraph(name), {value});
+    if (results.size() != 1) throw ModelError("'{}' has {} results, expected 1", name, results.size());
+    return results[0];
   };
   Sym scores = cast(matmul(q, swap_axes(k, 2, 3)) * scale, precision);
   scores = cast(modified("score_mod", scores), precision);

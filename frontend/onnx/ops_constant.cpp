@@ -56,9 +56,9 @@ void size_op(ImportContext& c) {
 
 void range_op(ImportContext& c) {
   const DType dtype = c.input(0).dtype();
-  const double start = c.constant_reals(0).at(0);
-  const double limit = c.constant_reals(1).at(0);
-  const double delta = c.constant_reals(2).at(0);
+  const double start = c.constant_real(0);
+  const double limit = c.constant_real(1);
+  const double delta = c.constant_real(2);
   if (delta == 0) throw ModelError("delta is 0");
   const double count = std::max(std::ceil((limit - start) / delta), 0.0);
   if (!(count <= 1e9)) throw UnsupportedError("a range of {} elements", count);
@@ -79,7 +79,7 @@ void eye_like(ImportContext& c) {
 
 /// Generalised cosine windows: a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n).
 void cosine_window(ImportContext& c, double a0, double a1, double a2) {
-  const std::int64_t size = c.constant_integers(0).at(0);
+  const std::int64_t size = c.constant_integer(0);
   c.builder().reserve_table({4, size});
   const bool is_periodic = c.integer("periodic", 1) != 0;
   const double period = static_cast<double>(is_periodic ? size : size - 1);
@@ -111,11 +111,11 @@ double from_mel(double mel) {
 
 /// Triangular filters between frequencies that are evenly spaced on the mel scale.
 void mel_weight_matrix(ImportContext& c) {
-  const std::int64_t bins = c.constant_integers(0).at(0);
-  const std::int64_t dft_length = c.constant_integers(1).at(0);
-  const auto rate = static_cast<double>(c.constant_integers(2).at(0));
-  const double low = to_mel(c.constant_reals(3).at(0));
-  const double high = to_mel(c.constant_reals(4).at(0));
+  const std::int64_t bins = c.constant_integer(0);
+  const std::int64_t dft_length = c.constant_integer(1);
+  const auto rate = static_cast<double>(c.constant_integer(2));
+  const double low = to_mel(c.constant_real(3));
+  const double high = to_mel(c.constant_real(4));
   if (bins < 1 || bins > 65'536 || dft_length < 1 || dft_length > (1 << 20))
     throw UnsupportedError("{} bins of {} points", bins, dft_length);
   std::vector<std::int64_t> edges;

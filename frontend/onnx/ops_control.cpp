@@ -65,7 +65,7 @@ Sym stack(std::vector<Sym> values, std::int64_t axis, bool is_reversed) {
 /// What is carried from trip to trip may be sequences and optionals.
 void loop_op(ImportContext& c) {
   const onnx::GraphProto& body = c.subgraph("body");
-  const std::int64_t trips = c.has_input(0) ? c.constant_integers(0).at(0) : std::int64_t{1} << 40;
+  const std::int64_t trips = c.has_input(0) ? c.constant_integer(0) : std::int64_t{1} << 40;
   bool goes_on = !c.has_input(1) || known_condition(c.input(1));
   std::vector<OnnxBinding> state;
   for (int i = 2; i < c.input_count(); ++i) state.push_back(c.binding(i));
@@ -168,7 +168,7 @@ void scan_batched(ImportContext& c) {
 }
 
 std::size_t sequence_position(ImportContext& c, int input, std::size_t size) {
-  const std::int64_t at = c.constant_integers(input).at(0);
+  const std::int64_t at = c.constant_integer(input);
   const auto count = static_cast<std::int64_t>(size);
   if (at < -count || at > count) throw ModelError("position {} is outside a sequence of {}", at, count);
   return static_cast<std::size_t>(at < 0 ? at + count : at);
@@ -217,7 +217,7 @@ void split_to_sequence(ImportContext& c) {
   if (is_list) {
     sizes = c.constant_integers(1);
   } else {
-    const std::int64_t size = c.has_input(1) ? c.constant_integers(1).at(0) : 1;
+    const std::int64_t size = c.has_input(1) ? c.constant_integer(1) : 1;
     if (size < 1 || extent / size > 65'536) throw ModelError("parts of {} elements are asked for", size);
     for (std::int64_t start = 0; start < extent; start += size)
       sizes.push_back(std::min(size, extent - start));

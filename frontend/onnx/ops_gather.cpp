@@ -58,8 +58,7 @@ void one_hot(ImportContext& c) {
 void top_k(ImportContext& c) {
   const Sym x = c.input(0);
   const std::int64_t axis = normalize_axis(c.integer("axis", -1), x.rank());
-  const auto k = c.integers_from(1, "k");
-  const std::int64_t count = k ? k->at(0) : c.required_integer("k");
+  const std::int64_t count = c.has_input(1) ? c.constant_integer(1) : c.required_integer("k");
   if (count < 0 || count > x.dim(static_cast<int>(axis)))
     throw ModelError("k is {}, over extent {}", count, x.dim(static_cast<int>(axis)));
   const std::vector<Sym> results = c.builder().add_all(
@@ -92,7 +91,7 @@ void arg_extreme(ImportContext& c) {
 void trilu(ImportContext& c) {
   const Sym x = c.input(0);
   if (x.rank() < 2) throw ModelError("the input has rank {}, expected at least 2", x.rank());
-  const std::int64_t k = c.has_input(1) ? c.constant_integers(1).at(0) : 0;
+  const std::int64_t k = c.has_input(1) ? c.constant_integer(1) : 0;
   const Dims matrix{x.dim(-2), x.dim(-1)};
   const Sym offset = c.builder().iota(DType::i64, matrix, 1) - c.builder().iota(DType::i64, matrix, 0);
   const bool is_upper = c.integer("upper", 1) != 0;

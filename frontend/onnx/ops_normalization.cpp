@@ -28,8 +28,9 @@ Standardized standardize(Sym x, const std::vector<std::int64_t>& axes, double ep
 
 /// A per-channel vector shaped to broadcast against [N, C, ...] of the given rank.
 Sym per_channel(Sym vector, int rank) {
+  if (rank < 2) throw ModelError("the input has rank {}, expected batch and channels at least", rank);
   Dims dims(static_cast<std::size_t>(rank), 1);
-  dims.at(1) = vector.size();
+  dims[1] = vector.size();
   return reshape(vector, dims);
 }
 

@@ -149,6 +149,7 @@ void qlinear_matmul(ImportContext& c) {
 /// A parameter of the weights: one number, or one per output channel.
 Sym per_output(Sym parameter, int rank) {
   if (parameter.size() == 1) return reshape(parameter, {});
+  if (rank < 1) throw ModelError("{} numbers for the channels of weights of rank 0", parameter.size());
   Dims dims(static_cast<std::size_t>(rank), 1);
   dims[0] = parameter.size();
   return reshape(parameter, dims);

@@ -90,7 +90,7 @@ void multinomial(ImportContext& c) {
 void dropout(ImportContext& c) {
   const Sym x = c.input(0);
   const bool is_training = c.opset() >= 12 && c.has_input(2) && c.constant_flag(2);
-  const double ratio = c.has_input(1) && is_training ? c.constant_reals(1).at(0) : 0.5;
+  const double ratio = c.has_input(1) && is_training ? c.constant_real(1) : 0.5;
   const DType mask_dtype = c.opset() >= 10 ? DType::boolean : x.dtype();
   if (!is_training || ratio == 0) {
     c.output(0, x);

@@ -69,9 +69,9 @@ void non_max_suppression(ImportContext& c) {
   }
   const std::vector<double> numbers = c.constant_reals(0);
   const std::vector<double> scores = c.constant_reals(1);
-  const std::int64_t most = c.has_input(2) ? c.constant_integers(2).at(0) : 0;
-  const double overlap = c.has_input(3) ? c.constant_reals(3).at(0) : 0;
-  const double least = c.has_input(4) ? c.constant_reals(4).at(0) : -std::numeric_limits<double>::infinity();
+  const std::int64_t most = c.has_input(2) ? c.constant_integer(2) : 0;
+  const double overlap = c.has_input(3) ? c.constant_real(3) : 0;
+  const double least = c.has_input(4) ? c.constant_real(4) : -std::numeric_limits<double>::infinity();
   const bool is_center = c.integer("center_point_box", 0) != 0;
   const auto count = static_cast<std::size_t>(box_dims[1]);
   std::vector<std::int64_t> selected;

@@ -92,14 +92,14 @@ void dft(ImportContext& c) {
   const Sym x = c.input(0);
   if (x.rank() < 2) throw ModelError("the input has rank {}, expected at least 2", x.rank());
   std::int64_t axis = c.opset() < 20 ? c.integer("axis", 1) : -2;
-  if (c.opset() >= 20 && c.has_input(2)) axis = c.constant_integers(2).at(0);
+  if (c.opset() >= 20 && c.has_input(2)) axis = c.constant_integer(2);
   const int at = normalize_axis(axis, x.rank());
   if (at == x.rank() - 1) throw ModelError("the last axis holds real and imaginary parts");
   Fourier fourier;
   fourier.is_inverse = c.integer("inverse", 0) != 0;
   fourier.is_onesided = c.integer("onesided", 0) != 0;
   fourier.length = fourier.is_inverse && fourier.is_onesided ? 2 * (x.dim(at) - 1) : x.dim(at);
-  if (c.has_input(1)) fourier.length = c.constant_integers(1).at(0);
+  if (c.has_input(1)) fourier.length = c.constant_integer(1);
   if (fourier.length < 1) throw ModelError("the transform has length {}", fourier.length);
   c.output(swap_axes(transform(swap_axes(x, at, -2), fourier), at, -2));
 }
@@ -107,10 +107,10 @@ void dft(ImportContext& c) {
 /// Inputs: signal [B, n, 1 or 2], frame_step, window, frame_length.
 void stft(ImportContext& c) {
   const Sym x = c.input(0);
-  const std::int64_t step = c.constant_integers(1).at(0);
+  const std::int64_t step = c.constant_integer(1);
   const Sym window = c.optional(2);
   std::int64_t length = window ? window.size() : x.dim(1);
-  if (c.has_input(3)) length = c.constant_integers(3).at(0);
+  if (c.has_input(3)) length = c.constant_integer(3);
   if (x.rank() != 3 || step < 1 || length < 1 || length > x.dim(1))
     throw ModelError("frames of {} every {} do not fit", length, step);
   const std::int64_t frames = 1 + (x.dim(1) - length) / step;
