@@ -38,7 +38,7 @@ struct TuneProgress {
   /// By this run alone: sum of launches x the best time known before it over sum of launches x the best time now. A
   /// kernel without a time before begins with that of its incumbent.
   double speedup_so_far = 1;
-  std::string warning;        ///< of something that has just gone wrong; "" most times
+  std::string warning;  ///< of something that has just gone wrong; "" most times
 };
 using ProgressCallback = std::function<void(const TuneProgress&)>;
 

@@ -62,16 +62,13 @@ Dims bound_dims(const onnx::ValueInfoProto& input, const ImportOptions& options)
   Dims dims;
   for (const auto& dim : type.shape().dim()) dims.push_back(dim.dim_value());
   if (given == options.input_shapes.end()) return dims;
-  if (given->second.size() != dims.size()) {
+  if (given->second.size() != dims.size())
     throw UsageError("its rank is {}, but a shape of rank {} is given", dims.size(), given->second.size());
-  }
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const auto& dim = type.shape().dim(static_cast<int>(i));
     const bool is_known = dim.has_dim_value() && dim.dim_value() >= 0;
-    if (is_known && given->second[i] != dims[i]) {
-      throw UsageError("input '{}': dimension {} is {} in the model, but {} is given", input.name(), i,
-                       dims[i], given->second[i]);
-    }
+    if (is_known && given->second[i] != dims[i])
+      throw UsageError("dimension {} is {} in the model, but {} is given", i, dims[i], given->second[i]);
   }
   return given->second;
 }

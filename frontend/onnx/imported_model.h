@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/onnx/importer.h"
 #include "frontend/onnx/external_data.h"
+#include "frontend/onnx/importer.h"
 #include "frontend/onnx/model_sizes.h"
 #include "frontend/onnx/tensor_io.h"
 #include "sylvite/graph.h"

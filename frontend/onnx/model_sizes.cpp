@@ -19,7 +19,7 @@ using OnnxDim = onnx::TensorShapeProto::Dimension;
 
 /// Older exporters write -1 for a size that they do not know.
 bool is_open(const OnnxDim& dim) {
-  return !dim.has_dim_value() || dim.dim_value() < 0;
+  return !dim.has_dim_value() || dim.dim_value() == -1;
 }
 
 std::string symbol_name(const std::string& input, int axis, const OnnxDim& dim) {

@@ -70,8 +70,8 @@ IdMap<bool> row_products(const Graph& graph, const Uses& uses) {
   return from_the_last(graph, [&](const Node& node, const IdMap<bool>& /*known*/) {
     if (node.op != Op::matmul) return false;
     const TensorType& left = graph.type(node.inputs[0]);
-    const bool is_row = left.dtype == DType::f32 && left.shape.back().is_known() &&
-                        left.shape.product() == left.shape.back();
+    const bool is_row =
+        left.dtype == DType::f32 && left.shape.back().is_known() && left.shape.product() == left.shape.back();
     const ValueId weight = own_operand(graph, uses, node.inputs[1]).id;
     return is_row && graph.is_constant(weight) && graph.type(weight).rank() == 2;
   });

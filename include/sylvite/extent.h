@@ -3,7 +3,6 @@
 // expressions that are equal as polynomials over the same floors and maxima are equal as values.
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -125,8 +124,3 @@ struct Interval {
 [[nodiscard]] Extent simplify(const Extent& e, const SymbolTable& symbols);
 
 }  // namespace sylvite
-
-template <>
-struct std::hash<sylvite::Extent> {
-  std::size_t operator()(const sylvite::Extent& e) const { return std::hash<std::string>()(e.to_string()); }
-};

@@ -59,7 +59,7 @@ TEST_F(SizesCommand, RunTakesSizesFromInputs) {
 
 TEST_F(SizesCommand, BadSizesAreOneMessage) {
   const std::pair<const char*, const char*> rows[] = {
-      {"batch=4..1", "import.dims: 'batch=4..1': the range ends at 1, before it begins at 4"},
+      {"batch=4..1", "import.dims (--dims): 'batch=4..1': the range ends at 1, before it begins at 4"},
       {"batch=0", "0 is not a size"},
       {"batch=1..4@5", "5 after '@' is not in the range 1..4"},
       {"batch=1..4,batch=2", "'batch' is given twice"},

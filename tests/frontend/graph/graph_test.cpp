@@ -98,9 +98,10 @@ TEST(Graph, RefusesNodesThatDoNotFit) {
 
 TEST(Graph, KeepsTheKindOfAnError) {
   Graph graph;
-  const ValueId x = graph.add_input("x", {DType::f32, {Extent::symbol("N")}, {}});
-  expect_error<UnsupportedError>([&] { (void)graph.add(Op::reshape, {x}, {{"shape", Dims{1}}}, "here"); },
-                                 "reshape 'here': extent 'N' is not known");
+  const ValueId x = graph.add_input("x", pair_type);
+  const ValueId i = graph.add_input("i", {DType::i64, {Extent::symbol("N")}, {}});
+  expect_error<UnknownExtentError>([&] { (void)graph.add(Op::gather_nd, {x, i}, {}, "here"); },
+                                   "gather_nd 'here': extent 'N' is not known");
 }
 
 TEST(Graph, ListsUses) {
