@@ -1,5 +1,7 @@
 #include "autotune/database_queries.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -190,6 +192,36 @@ std::int64_t export_jsonl(const Database& database, std::ostream& output) {
   SqliteConnection& connection = database.connection();
   return export_kernels(connection, output) + export_trials(connection, output) +
          export_winners(connection, output);
+}
+
+namespace {
+
+/// Deletes the chosen rows of a table; `candidate` is what a trial of the wanted verdict must be, in SQL.
+std::int64_t forget_of(SqliteConnection& connection, const std::string& table, const std::string& candidate,
+                       const ForgetFilter& filter) {
+  SqliteStatement(connection, fmt::format(R"(
+      DELETE FROM {0} WHERE substr(kernel, 1, length(?1)) = ?1 AND (?2 = '' OR created_at < ?2)
+        AND (?3 = '' OR EXISTS (SELECT 1 FROM trials t WHERE t.kernel = {0}.kernel AND t.key = {0}.key
+                                AND t.verdict = ?3 AND t.candidate IN ({1}))))",
+                                          table, candidate))
+      .bind(filter.kernel_prefix)
+      .bind(filter.before)
+      .bind(filter.verdict)
+      .run();
+  return sqlite3_changes64(connection.handle());
+}
+
+}  // namespace
+
+ForgetReport forget_rows(Database& database, const ForgetFilter& filter) {
+  SqliteConnection& connection = database.connection();
+  SqliteTransaction transaction(connection);
+  ForgetReport report;
+  report.races = forget_of(connection, "races", "races.incumbent, races.challenger", filter);
+  report.winners = forget_of(connection, "winners", "winners.candidate", filter);
+  report.trials = forget_of(connection, "trials", "trials.candidate", filter);  // last: the others ask them
+  transaction.commit();
+  return report;
 }
 
 MergeReport merge_database(Database& database, const std::string& other_path) {

@@ -73,6 +73,21 @@ struct DatabaseStats {
 /// docs/database.md. Returns the number of lines.
 std::int64_t export_jsonl(const Database& database, std::ostream& output);
 
+/// What to forget; fields that are "" choose all rows.
+struct ForgetFilter {
+  std::string kernel_prefix = {};
+  /// Of a trial; winners and races are then only those whose candidate has such a trial.
+  std::string verdict = {};
+  std::string before = {};  ///< ISO 8601 in UTC, or its beginning: rows created earlier
+};
+struct ForgetReport {
+  std::int64_t trials = 0;
+  std::int64_t winners = 0;
+  std::int64_t races = 0;
+};
+/// Deletes rows in one transaction. REQUIRES a field that is not "".
+ForgetReport forget_rows(Database& database, const ForgetFilter& filter);
+
 struct MergeReport {
   std::int64_t kernels = 0;  ///< rows that were not here before
   std::int64_t trials = 0;

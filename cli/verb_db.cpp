@@ -145,6 +145,34 @@ int db_merge(Words arguments) {
   return 0;
 }
 
+int db_forget(Words arguments) {
+  Options options("db forget [KERNEL] [OPTION ...]",
+                  "Deletes trials, winners and races, so that they are searched again. Conditions add up.");
+  add_database_option(options);
+  options.add_value("verdict", "V", "only trials that ended so, and what was won by such candidates");
+  options.add_value("before", "DATE", "only what was stored before it, e.g. 2026-01-31 (UTC)");
+  options.expect_words("KERNEL", 0, 1);
+  if (!options.parse(arguments)) return 0;
+  ForgetFilter filter;
+  if (!options.words().empty()) filter.kernel_prefix = options.words().front();
+  if (options.has("verdict")) filter.verdict = options.value("verdict");
+  if (options.has("before")) filter.before = options.value("before");
+  if (filter.kernel_prefix.empty() && filter.verdict.empty() && filter.before.empty())
+    throw UsageError("say what to forget: a KERNEL, --verdict or --before; see sylvite db forget --help");
+  if (!filter.verdict.empty() && !find_verdict(filter.verdict))
+    throw UsageError("--verdict {}: no verdict; sylvite db stats lists those that are stored",
+                     filter.verdict);
+  if (!filter.before.empty() &&
+      (filter.before.size() < 4 || filter.before.find_first_not_of("0123456789-:.TZ") != std::string::npos))
+    throw UsageError("--before {}: expected a date such as 2026-01-31", filter.before);
+  (void)open_database(options);  // says what is wrong with the file, and creates none
+  Database database(database_file(options));
+  if (!database.warning().empty()) throw IoError("{}", database.warning());
+  const ForgetReport report = forget_rows(database, filter);
+  print("{} trials, {} winners and {} races forgotten\n", report.trials, report.winners, report.races);
+  return 0;
+}
+
 int db_why(Words arguments) {
   Options options(
       "db why MODEL.onnx [OPTION ...]",
@@ -175,6 +203,7 @@ constexpr Action actions[] = {
     {"stats", db_stats, "counts, sizes and an integrity check"},
     {"export", db_export, "everything as JSON lines"},
     {"merge", db_merge, "add what other databases know"},
+    {"forget", db_forget, "delete trials and winners by kernel, verdict or date"},
     {"why", db_why, "for each kernel of a model: its winner, or why there is none"},
 };
 

@@ -11,7 +11,7 @@ constexpr Verb verbs[] = {
     {"sweep", verb_sweep, "tune models x threads x precisions x modes from a file; resumes where it stopped"},
     {"explain", verb_explain, "show the graph, its kernels and why, and each kernel's schedule"},
     {"export", verb_export, "write a static library, a C header, weights and a CMake package to embed"},
-    {"db", verb_db, "look into the database of trials: top, trials, stats, export, merge, why"},
+    {"db", verb_db, "look into the database of trials: top, trials, stats, export, merge, forget, why"},
     {"knobs", verb_knobs, "print the table of knobs as Markdown"},
     {"worker", verb_worker, ""},
 };

@@ -57,6 +57,27 @@ TEST(DatabaseQueries, TopAndTrials) {
   EXPECT_EQ(stats.integrity, "ok");
 }
 
+TEST(DatabaseQueries, ForgetsByKernelVerdictAndDate) {
+  Database database("");
+  const Kernel first = sample_matmul();
+  const Kernel second = sample_pointwise();
+  record(database, first, 1, 300);
+  record(database, first, 2, 0, Verdict::run_crash);
+  record(database, second, 1, 5);
+  database.record_winner(first, key, {numbered(1), 300, 0.5, "search", 60});
+  database.record_winner(second, key, {numbered(1), 5, 0.5, "search", 60});
+  EXPECT_EQ(forget_rows(database, {.before = "2001"}).trials, 0);
+  const ForgetReport crashes = forget_rows(database, {.verdict = "run_crash"});
+  EXPECT_EQ(crashes.trials, 1);
+  EXPECT_EQ(crashes.winners, 0);
+  const ForgetReport kernel = forget_rows(database, {.kernel_prefix = first.id.substr(0, 8)});
+  EXPECT_EQ(kernel.trials, 1);
+  EXPECT_EQ(kernel.winners, 1);
+  EXPECT_FALSE(database.find_winner(first, key));
+  EXPECT_TRUE(database.find_winner(second, key));
+  EXPECT_EQ(forget_rows(database, {.before = "9999"}).winners, 1);
+}
+
 TEST(DatabaseQueries, ExportsOneObjectPerLine) {
   Database database("");
   Kernel kernel = sample_matmul();

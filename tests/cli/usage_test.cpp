@@ -89,6 +89,27 @@ TEST_F(Usage, WhatMatchesNothingIsSaid) {
   expect_refused({"db", "merge", db, "--db", db}, "merged into itself");
 }
 
+TEST_F(Usage, ForgettingNeedsACondition) {
+  const std::string db = folder_ + "/trials.db";
+  expect_refused({"db", "forget", "--db", db}, "say what to forget");
+  expect_refused({"db", "forget", "--verdict", "bad", "--db", db}, "--verdict bad");
+  expect_refused({"db", "forget", "--before", "soon", "--db", db}, "--before soon");
+  EXPECT_EQ(run_command({"db", "forget", "abc", "--db", db}, folder_).exit_code,
+            static_cast<int>(ErrorCode::io_failure));
+  ASSERT_EQ(run_command({"tune", model_, "--db", db, "--budget", "4s"}, folder_).exit_code, 0);
+  const auto forgotten = [&](const std::vector<std::string>& what) {
+    std::vector<std::string> words{"db", "forget", "--db", db};
+    words.insert(words.end(), what.begin(), what.end());
+    return run_command(words, folder_).out;
+  };
+  const std::string nothing = "0 trials, 0 winners and 0 races forgotten\n";
+  EXPECT_EQ(forgotten({"--before", "2001"}), nothing);
+  EXPECT_EQ(forgotten({"--verdict", "run_timeout"}), nothing);
+  EXPECT_EQ(forgotten({"zzz"}), nothing);
+  EXPECT_NE(forgotten({"--verdict", "ok", "--before", "9999"}), nothing);
+  EXPECT_EQ(forgotten({"--verdict", "ok"}), nothing);
+}
+
 TEST_F(Usage, AFolderThatCannotBeWrittenIsNamed) {
   const Result result = run_command({"explain", model_, "--dump-passes", "/proc/x"}, folder_);
   EXPECT_EQ(result.exit_code, static_cast<int>(ErrorCode::io_failure));
