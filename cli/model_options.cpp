@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -121,9 +122,14 @@ OpenModel open(const Options& options, const CompileOptions& wanted) {
   OpenModel model = open(options.words().front(), begin(options, wanted), wanted.import);
   ModelSizes& sizes = model.parsed.sizes;
   if (sizes.are_fixed()) return model;
+  std::vector<std::string> sized;  // others may be no tensors of numbers
+  for (const std::string& assignment : options.values("input"))
+    if (std::ranges::any_of(sizes.inputs, [&](const SizedInput& input) {
+          return input.is_sized && assignment.starts_with(input.name + "=");
+        }))
+      sized.push_back(assignment);
   std::map<std::string, Dims> given;
-  for (const auto& [name, tensor] : read_named_tensors(options.values("input"), "--input"))
-    given[name] = tensor.dims();
+  for (const auto& [name, tensor] : read_named_tensors(sized, "--input")) given[name] = tensor.dims();
   hint_sizes(sizes, given);
   if (const std::string guessed = describe_guesses(sizes); !guessed.empty())
     log_line(LogLevel::warning, "{}; give --dims to choose", guessed);
