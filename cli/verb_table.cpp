@@ -9,6 +9,7 @@ constexpr Verb verbs[] = {
     {"bench", verb_bench, "measure throughput and latency, and where the time goes"},
     {"tune", verb_tune, "search for faster schedules within a time budget, and remember them"},
     {"sweep", verb_sweep, "tune models x threads x precisions x modes from a file; resumes where it stopped"},
+    {"info", verb_info, "say what a model takes and gives, and what it is made of"},
     {"explain", verb_explain, "show the graph, its kernels and why, and each kernel's schedule"},
     {"export", verb_export, "write a static library, a C header, weights and a CMake package to embed"},
     {"db", verb_db, "look into the database of trials: top, trials, stats, export, merge, forget, why"},

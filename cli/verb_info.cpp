@@ -1,0 +1,90 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/table.h"
+#include "cli/model_options.h"
+#include "cli/verb.h"
+#include "frontend/onnx/model_facts.h"
+
+namespace sylvite {
+namespace {
+
+/// "24 Conv, 3 Relu", the most frequent first.
+std::string operators_text(const ModelFacts& facts) {
+  std::vector<std::pair<std::int64_t, std::string>> sorted;
+  for (const auto& [name, count] : facts.operators) sorted.emplace_back(-count, name);
+  std::ranges::sort(sorted);
+  std::vector<std::string> texts;
+  for (const auto& [count, name] : sorted) texts.push_back(fmt::format("{} {}", -count, name));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string weights_text(const ModelFacts& facts) {
+  std::string text = fmt::format("{}, {}", facts.weights, format_bytes(facts.weight_bytes));
+  if (facts.external_weights > 0)
+    text += fmt::format(", {} of them in files beside the model", facts.external_weights);
+  return text;
+}
+
+std::string info_text(const ModelFacts& facts, const ModelSizes& sizes) {
+  Table table({"what", "value"});
+  for (const ModelPort& port : facts.inputs) table.add_row({"input", port.name + ": " + port.type});
+  for (const ModelPort& port : facts.outputs) table.add_row({"output", port.name + ": " + port.type});
+  table.add_row({"sizes", sizes.are_fixed() ? "all fixed" : describe_ranges(sizes)});
+  std::vector<std::string> opsets;
+  for (const auto& [domain, version] : facts.opsets) opsets.push_back(fmt::format("{} {}", domain, version));
+  table.add_row({"opsets", fmt::format("{}", fmt::join(opsets, ", "))});
+  table.add_row({"producer", facts.producer.empty() ? "not said" : facts.producer});
+  table.add_row({"weights", weights_text(facts)});
+  table.add_row({"nodes", fmt::format("{}: {}", facts.nodes, operators_text(facts))});
+  if (facts.functions > 0) table.add_row({"functions", std::to_string(facts.functions)});
+  return table.to_string();
+}
+
+nlohmann::json ports_json(const std::vector<ModelPort>& ports) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const ModelPort& port : ports) json.push_back({{"name", port.name}, {"type", port.type}});
+  return json;
+}
+
+nlohmann::json info_json(const std::string& path, const ModelFacts& facts, const ModelSizes& sizes) {
+  nlohmann::json json = {{"model", path},
+                         {"inputs", ports_json(facts.inputs)},
+                         {"outputs", ports_json(facts.outputs)},
+                         {"sizes", nlohmann::json::object()},
+                         {"opsets", facts.opsets},
+                         {"ir_version", facts.ir_version},
+                         {"producer", facts.producer},
+                         {"nodes", facts.nodes},
+                         {"operators", facts.operators},
+                         {"functions", facts.functions},
+                         {"weights", facts.weights},
+                         {"weight_bytes", facts.weight_bytes},
+                         {"external_weights", facts.external_weights}};
+  for (const SizeSymbol& symbol : sizes.symbols)
+    json["sizes"][symbol.name] = {{"low", symbol.range.low},
+                                  {"high", symbol.range.high},
+                                  {"multiple", symbol.range.multiple},
+                                  {"hints", symbol.range.hints}};
+  return json;
+}
+
+}  // namespace
+
+int verb_info(std::span<const std::string> arguments) {
+  Options options(
+      "info MODEL.onnx [OPTION ...]",
+      "Says what a model takes and gives, which sizes are open, and what it is made of. Compiles\n"
+      "nothing.");
+  options.add_model_options();
+  if (!options.parse(arguments)) return 0;
+  const CompileOptions wanted = compile_options(options);
+  const OpenModel model = open(options.words().front(), begin(options, wanted), wanted.import);
+  const ModelFacts facts = read_model_facts(model.parsed);
+  say(options, info_text(facts, model.parsed.sizes));
+  if (options.has("json")) write_json(options, info_json(model.path, facts, model.parsed.sizes));
+  return 0;
+}
+
+}  // namespace sylvite
