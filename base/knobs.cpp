@@ -325,7 +325,8 @@ std::string knobs_markdown() {
 }
 
 double parse_duration(std::string_view text, std::string_view what) {
-  constexpr std::pair<std::string_view, double> units[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
+  constexpr std::pair<std::string_view, double> units[] = {
+      {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
   std::string_view number = text;
   double unit_seconds = 1;
   for (const auto& [unit, seconds] : units) {

@@ -27,6 +27,7 @@ int verb_explain(std::span<const std::string> arguments);
 int verb_export(std::span<const std::string> arguments);
 int verb_db(std::span<const std::string> arguments);
 int verb_info(std::span<const std::string> arguments);
+int verb_cache(std::span<const std::string> arguments);
 int verb_knobs(std::span<const std::string> arguments);
 int verb_worker(std::span<const std::string> arguments);
 

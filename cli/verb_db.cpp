@@ -5,8 +5,8 @@
 #include "autotune/database_queries.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/nearest.h"
 #include "base/table.h"
+#include "cli/actions.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
 
@@ -14,12 +14,6 @@ namespace sylvite {
 namespace {
 
 using Words = std::span<const std::string>;
-
-struct Action {
-  std::string_view name;
-  int (*run)(Words arguments);
-  std::string_view help;
-};
 
 void add_database_option(Options& options) {
   options.add_value("db", "FILE", "the database; default: trials.db in the user's cache folder");
@@ -210,22 +204,7 @@ constexpr Action actions[] = {
 }  // namespace
 
 int verb_db(Words arguments) {
-  std::vector<std::string_view> names;
-  for (const Action& action : actions) {
-    if (!arguments.empty() && action.name == arguments.front()) return action.run(arguments.subspan(1));
-    names.push_back(action.name);
-  }
-  if (!arguments.empty() && arguments.front() != "--help" && arguments.front() != "-h") {
-    throw UsageError("sylvite db {}: unknown{}; expected one of {}", arguments.front(),
-                     suggestion(arguments.front(), names), fmt::join(names, ", "));
-  }
-  std::string text =
-      "usage: sylvite db ACTION [OPTION ...]\nLooks into the database of trials and winners.\n\n";
-  for (const Action& action : actions) text += fmt::format("  {:<8}{}\n", action.name, action.help);
-  if (arguments.empty())
-    throw UsageError("an action is missing: {}; see sylvite db --help", fmt::join(names, ", "));
-  print("{}\nsylvite db ACTION --help explains an action.\n", text);
-  return 0;
+  return run_action("db", "Looks into the database of trials and winners.", actions, arguments);
 }
 
 }  // namespace sylvite

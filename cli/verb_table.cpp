@@ -13,6 +13,8 @@ constexpr Verb verbs[] = {
     {"explain", verb_explain, "show the graph, its kernels and why, and each kernel's schedule"},
     {"export", verb_export, "write a static library, a C header, weights and a CMake package to embed"},
     {"db", verb_db, "look into the database of trials: top, trials, stats, export, merge, forget, why"},
+    {"cache", verb_cache,
+     "size of the cache of compiled kernels, and how to make it smaller: size, list, prune"},
     {"knobs", verb_knobs, "print the table of knobs as Markdown"},
     {"worker", verb_worker, ""},
 };

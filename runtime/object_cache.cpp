@@ -134,6 +134,7 @@ std::optional<std::string> ObjectCache::load(const std::string& symbol) {
       return miss(fmt::format("cannot be loaded: {}", error.what()));
     }
   }
+  (void)::futimens(file.get(), nullptr);  // used now, for prune_cache; a read-only disk does not matter
   return bytes;
 }
 

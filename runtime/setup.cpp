@@ -98,7 +98,7 @@ std::shared_ptr<const Setup> make_setup(const CompileConfig& config, const std::
   setup->machine = find_machine(config);
   setup->worker_command = command.empty() ? find_command() : command;
   setup->compile_jobs = cores_or(config.tune_compile_jobs);
-  if (config.cache_enabled) setup->object_cache = path_or_cached(config.cache_dir, "objects");
+  if (config.cache_enabled) setup->object_cache = object_cache_folder(config);
   setup->database = database_path(config);
   settle_precision(*setup);
   const bool asks_for_folder =
@@ -115,6 +115,10 @@ std::shared_ptr<const Setup> make_setup(const CompileConfig& config, const std::
 
 std::shared_ptr<const Setup> make_setup(const CompileOptions& options) {
   return make_setup(resolve_settings(options).config(), options.worker_command);
+}
+
+std::string object_cache_folder(const CompileConfig& config) {
+  return path_or_cached(config.cache_dir, "objects");
 }
 
 std::string database_path(const CompileConfig& config) {

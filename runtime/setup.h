@@ -37,6 +37,9 @@ struct Setup {
                                                       const std::string& command);
 [[nodiscard]] std::shared_ptr<const Setup> make_setup(const CompileOptions& options);
 
+/// cache.dir, else objects in the user's cache folder; "" without one.
+[[nodiscard]] std::string object_cache_folder(const CompileConfig& config);
+
 /// db.path, else trials.db in the user's cache folder; "" without a database.
 [[nodiscard]] std::string database_path(const CompileConfig& config);
 

@@ -110,6 +110,19 @@ TEST_F(Usage, ForgettingNeedsACondition) {
   EXPECT_EQ(forgotten({"--verdict", "ok"}), nothing);
 }
 
+TEST_F(Usage, TheCacheIsListedAndPruned) {
+  const std::string dir = folder_ + "/objects";
+  ASSERT_EQ(run_command({"compile", model_, "--set", "cache.dir=" + dir}, folder_).exit_code, 0);
+  expect_refused({"cache", "prune", "--dir", dir}, "say what may stay");
+  expect_refused({"cache", "prune", "--to", "much", "--dir", dir}, "--to much");
+  expect_refused({"cache", "prnue"}, "prune");
+  EXPECT_THAT(run_command({"cache", "list", "--dir", dir}, folder_).out, HasSubstr("sylvite_"));
+  EXPECT_THAT(run_command({"cache", "prune", "--older-than", "30d", "--dir", dir}, folder_).out,
+              HasSubstr("0 objects removed"));
+  EXPECT_THAT(run_command({"cache", "prune", "--to", "0", "--dir", dir}, folder_).out, HasSubstr("; 0 left"));
+  EXPECT_THAT(run_command({"cache", "size", "--dir", dir}, folder_).out, HasSubstr(": 0 objects"));
+}
+
 TEST_F(Usage, AFolderThatCannotBeWrittenIsNamed) {
   const Result result = run_command({"explain", model_, "--dump-passes", "/proc/x"}, folder_);
   EXPECT_EQ(result.exit_code, static_cast<int>(ErrorCode::io_failure));
