@@ -57,15 +57,31 @@ std::string plan_table(const SweepPlan& plan, const std::vector<SweepStatus>& st
   return fmt::format("sweep {}: {} items\n{}", plan.name, plan.items.size(), table.to_string());
 }
 
+/// Settings of the command itself; the level of the log is the file's, the same for every item.
+CompileConfig command_config(const Options& options, const SweepPlan& plan) {
+  CompileOptions wanted = own_options(options);
+  if (!plan.items.empty())
+    if (const std::string level = setting(plan.items.front(), "log.level", ""); !level.empty())
+      wanted.set["log.level"] = level;
+  return resolve_settings(wanted).config();
+}
+
+/// A plan is only looked at: no file is made for it.
+Database open_database(const Options& options, const std::string& path) {
+  const bool only_asks = options.has("plan") && !options.has("restart");
+  if (!only_asks) return Database(path);
+  return std::filesystem::exists(path) ? Database::for_questions(path) : Database("");
+}
+
 }  // namespace
 
 int verb_sweep(std::span<const std::string> arguments) {
   Options options = sweep_options();
   if (!options.parse(arguments)) return 0;
   const SweepPlan plan = read_sweep(options.words().front());
-  const CompileConfig config = resolve_settings(own_options(options)).config();
+  const CompileConfig config = command_config(options, plan);
   set_up_log(config.log_level, config.log_progress == ProgressStyle::jsonl);
-  Database database(database_path(config));
+  Database database = open_database(options, database_path(config));
   if (!database.warning().empty()) log_text(LogLevel::warning, database.warning());
   if (options.has("restart")) reset_sweep(plan, database);
   print("{}", plan_table(plan, sweep_status(plan, database)));

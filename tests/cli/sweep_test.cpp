@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <filesystem>
 #include <regex>
 #include <thread>
 
@@ -48,6 +49,7 @@ std::int64_t reported_trials(const std::string& text) {
 TEST_F(Sweep, PlanComesFirstAndDoneItemsAreSkipped) {
   write_file(sweep_, "[sweep]\nmodels = small.onnx\nmodes = default\nthreads = 1, 2\n");
   const Result plan = run_command({"sweep", sweep_, "--db", db_, "--plan"}, folder_);
+  EXPECT_FALSE(std::filesystem::exists(db_));
   EXPECT_THAT(plan.out, HasSubstr("2 items"));
   EXPECT_THAT(run_command(words(), folder_).out, HasSubstr("2 done now, 0 done before, 0 failed"));
   EXPECT_THAT(run_command(words(), folder_).out, HasSubstr("0 done now, 2 done before, 0 failed"));
