@@ -54,10 +54,6 @@ void check_shape(const Value& value, const Dims& dims, const SymbolValues& bindi
   }
 }
 
-Tensor values_of(const Node& extents) {
-  return Tensor::vector_i64(extents.attributes.integers("values"));
-}
-
 }  // namespace
 
 SymbolValues read_symbols(const Graph& graph, const std::vector<Dims>& input_shapes) {
@@ -81,9 +77,8 @@ Graph bind_symbols(const Graph& graph, const SymbolValues& binding) {
       copier.copy(node);
       continue;
     }
-    const Node bound{node.op, {}, {}, node.attributes.at(binding), node.name};
-    copier.set(node.outputs[0],
-               copier.graph().add_constant(values_of(bound), graph.value(node.outputs[0]).name));
+    const Tensor values = Tensor::vector_i64(node.attributes.at(binding).integers("values"));
+    copier.set(node.outputs[0], copier.graph().add_constant(values, graph.value(node.outputs[0]).name));
   }
   return copier.finish();
 }

@@ -76,6 +76,18 @@ void run_node(const Node& node, Memory& memory) {
   memory.release(node.inputs);
 }
 
+/// Do all inputs have types without symbols? Then so has every value.
+bool is_known(const Graph& graph) {
+  return std::ranges::all_of(graph.inputs, [&](ValueId input) { return graph.type(input).is_known(); });
+}
+
+std::vector<Dims> dims_of(const std::vector<Tensor>& tensors) {
+  std::vector<Dims> dims;
+  dims.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) dims.push_back(tensor.dims());
+  return dims;
+}
+
 }  // namespace
 
 std::vector<Tensor> evaluate_node(Op op, InputTensors inputs, const Attributes& attributes,
@@ -88,12 +100,10 @@ std::vector<Tensor> evaluate_node(Op op, InputTensors inputs, const Attributes& 
   return results;
 }
 
-std::vector<Tensor> interpret(const Graph& given, const std::vector<Tensor>& inputs) {
-  if (inputs.size() != given.inputs.size())
-    throw InputError("graph '{}' takes {} inputs, got {}", given.name, given.inputs.size(), inputs.size());
-  std::vector<Dims> sizes;
-  for (const Tensor& input : inputs) sizes.push_back(input.dims());
-  const Graph graph = given.symbols.table.empty() ? given : bind_symbols(given, read_symbols(given, sizes));
+std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs) {
+  if (inputs.size() != graph.inputs.size())
+    throw InputError("graph '{}' takes {} inputs, got {}", graph.name, graph.inputs.size(), inputs.size());
+  if (!is_known(graph)) return interpret(bind_symbols(graph, read_symbols(graph, dims_of(inputs))), inputs);
   Memory memory(graph);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_input(graph.value(graph.inputs[i]), inputs[i]);

@@ -62,6 +62,12 @@ TEST(BindSymbols, BoundGraphsMeanTheSame) {
   }
 }
 
+TEST(BindSymbols, TheInterpreterNeedsNoRanges) {
+  const Graph graph = parse_graph("graph g(%a: f32[n]) {\n  %y: f32[n] = relu(%a)\n  return %y\n}\n");
+  EXPECT_TRUE(graph.symbols.table.empty());
+  EXPECT_EQ(interpret(graph, {counted({5})}).at(0).dims(), Dims{5});
+}
+
 std::string refusal(const Graph& graph, const std::vector<Dims>& shapes) {
   try {
     (void)read_symbols(graph, shapes);
