@@ -162,7 +162,8 @@ constexpr Knob knobs[] = {
     knob<&CompileConfig::sizes_kept>("compile.sizes_kept", "64", "",
                                      "with ranges in import.dims: programs kept, one for each combination of "
                                      "sizes that was met; the least "
-                                     "recently used goes"),
+                                     "recently used goes",
+                                     {}, {.least = 1}),
     knob<&CompileConfig::cache_enabled>("cache.enabled", "true", "", "keep compiled kernels between runs"),
     knob<&CompileConfig::cache_dir>(
         "cache.dir", "", "cache-dir",

@@ -35,7 +35,7 @@ struct Family::Rep {
   explicit Rep(OpenModel given) : model(std::move(given)), reader(model.parsed.sizes) {}
 
   [[nodiscard]] Relatives relatives() const;
-  [[nodiscard]] std::shared_ptr<const Plan> with_known_weights(const Plan& plan) const;
+  [[nodiscard]] std::shared_ptr<const Plan> with_known_weights(const std::shared_ptr<const Plan>& plan) const;
   Built& keep(const Sizes& sizes, Built built);
   void forget_oldest();
   void count(const Sizes& sizes);
@@ -59,11 +59,12 @@ Relatives Family::Rep::relatives() const {
 }
 
 /// The plan with those weights that other programs have, too: equal ones become one, so that they are packed once.
-std::shared_ptr<const Plan> Family::Rep::with_known_weights(const Plan& plan) const {
+std::shared_ptr<const Plan> Family::Rep::with_known_weights(const std::shared_ptr<const Plan>& plan) const {
+  if (members.empty()) return plan;
   EqualWeights known;
   for (const auto& [sizes, member] : members)
     for (const Tensor& weight : member->built.program.plan().weights) known.add(weight);
-  auto shared = std::make_shared<Plan>(plan);
+  auto shared = std::make_shared<Plan>(*plan);
   for (Tensor& weight : shared->weights) weight = known.find_or(weight);
   return shared;
 }
@@ -110,8 +111,6 @@ Family::Family(Built only) : rep_(std::make_unique<Rep>(OpenModel{only.setup, ""
 Family::Family(OpenModel model) : rep_(std::make_unique<Rep>(std::move(model))) {
   rep_->report.programs = 0;
   rep_->most = rep_->model.setup->config.sizes_kept;
-  if (rep_->most < 1)
-    throw UsageError("compile.sizes_kept = {}: at least one program must be kept", rep_->most);
 }
 
 Family::~Family() = default;
@@ -124,7 +123,7 @@ const ModelSizes& Family::sizes() const {
 
 Built& Family::add(const Imported& imported, const Chooser& choose) {
   Imported shared = imported;
-  shared.plan = rep_->with_known_weights(*imported.plan);
+  shared.plan = rep_->with_known_weights(imported.plan);
   return rep_->keep(imported.sizes, build_program(shared, choose(shared), rep_->relatives()));
 }
 

@@ -22,8 +22,7 @@ class Family {
  public:
   /// One program for ever: the model's sizes are fixed.
   explicit Family(Built only);
-  /// No program yet. At most compile.sizes_kept are kept: the least recently used one goes. Throws UsageError when that
-  /// is none.
+  /// No program yet. At most compile.sizes_kept are kept: the least recently used one goes.
   explicit Family(OpenModel model);
   ~Family();
   Family(Family&&) noexcept;
