@@ -142,6 +142,14 @@ Tolerance tolerance_of(const Setup& setup) {
   throw InternalError("corrupt precision");
 }
 
+/// Beside folders and files.
+constexpr std::array<std::string_view, 3> oracles = {"reference", "interpreter", "f32"};
+
+[[noreturn]] void refuse_oracle(const std::string& oracle) {
+  throw UsageError("--check {}: expected {}, or a folder or file of stored outputs{}", oracle,
+                   fmt::join(oracles, ", "), suggestion(oracle, oracles));
+}
+
 std::vector<HostValue> f32_outputs(const Imported& imported, CompileOptions options,
                                    const std::vector<HostValue>& inputs) {
   options.set["compile.precision"] = "f32";
@@ -169,17 +177,14 @@ Agreement check_agreement(const std::string& oracle, const Imported& imported, c
   if (std::filesystem::is_directory(oracle))
     return compare_outputs(outputs, stored_outputs(oracle, output_ports(imported)), tolerance);
   if (std::filesystem::is_regular_file(oracle)) return compare_sample(outputs, oracle, tolerance);
-  throw UsageError("--check {}: expected reference, interpreter, f32, or a folder or file of stored outputs",
-                   oracle);
+  refuse_oracle(oracle);
 }
 
 void check_oracle(const Options& options) {
-  constexpr std::array<std::string_view, 3> names = {"reference", "interpreter", "f32"};
   if (!options.has("check")) return;
   const std::string& oracle = options.value("check");
-  if (std::ranges::find(names, oracle) != names.end() || std::filesystem::exists(oracle)) return;
-  throw UsageError("--check {}: expected {}, or a folder or file of stored outputs{}", oracle,
-                   fmt::join(names, ", "), suggestion(oracle, names));
+  if (std::ranges::find(oracles, oracle) == oracles.end() && !std::filesystem::exists(oracle))
+    refuse_oracle(oracle);
 }
 
 void check_outputs(const Options& options, const CompileOptions& wanted, const Imported& imported,

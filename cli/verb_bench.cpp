@@ -44,6 +44,11 @@ Built build_baseline(const Imported& imported, const CompileOptions& given, cons
   return prepare_again(imported, wanted).built;
 }
 
+/// Rows of latency_row under `what`.
+Table latency_table(const std::string& what) {
+  return Table({what, "runs", "runs/s", "min ms", "median ms", "p90 ms", "p99 ms"});
+}
+
 std::vector<std::string> latency_row(const std::string& name, const Latency& latency) {
   const auto number = [](double value) { return fmt::format("{:.3f}", value); };
   return {name,
@@ -120,7 +125,7 @@ nlohmann::json bench_at(const Options& options, const CompileOptions& wanted, co
 
   const Latency latency = summarize_latency(times.front());
   nlohmann::json document = report_json(imported, built.report, latency);
-  Table table({"mode", "runs", "runs/s", "min ms", "median ms", "p90 ms", "p99 ms"});
+  Table table = latency_table("mode");
   const auto add_row = [&](const std::string& name, const Latency& of) {
     table.add_row(latency_row(name, of));
     rows.add_row(latency_row(sizes_text(imported) + ", " + name, of));
@@ -155,7 +160,7 @@ int verb_bench(std::span<const std::string> arguments) {
   const CompileOptions wanted = compile_options(options);
   const OpenModel opened = open(options, wanted);
   Family family(opened);
-  Table rows({"sizes", "runs", "runs/s", "min ms", "median ms", "p90 ms", "p99 ms"});
+  Table rows = latency_table("sizes");
   std::vector<nlohmann::json> documents;
   at_hinted_sizes(opened, [&](const OpenModel& model, const Sizes& sizes) {
     Imported imported = load(model, sizes);
