@@ -29,6 +29,7 @@ std::pair<ModelTimes, ModelTimes> race_programs(const RunProgram& incumbent, con
 
 std::vector<bool> holds_in_model(const ModelTimes& incumbent, const ModelTimes& challenger) {
   std::vector<bool> holds;
+  holds.reserve(incumbent.kernel_us.size());
   for (std::size_t i = 0; i < incumbent.kernel_us.size(); ++i)
     holds.push_back(compare_samples(incumbent.kernel_us[i], challenger.kernel_us[i]).ratio < 1);
   return holds;

@@ -25,6 +25,7 @@ RaceVerdict compare_samples(const std::vector<double>& incumbent, const std::vec
   RaceVerdict verdict;
   verdict.ratio = median(ratios);
   std::vector<double> deviations;
+  deviations.reserve(ratios.size());
   for (double ratio : ratios) deviations.push_back(std::abs(ratio - verdict.ratio));
   double scatter = deviations_to_band * median(deviations) / std::sqrt(static_cast<double>(ratios.size()));
   verdict.band = std::max(least_band, scatter);

@@ -160,6 +160,7 @@ void Tuner::start(Batch& batch) {
   for (const Candidate& candidate : batch.candidates)
     if (!(candidate == state.reference)) batch.compiled.push_back(candidate);
   std::vector<CompileJob> jobs;
+  jobs.reserve(batch.compiled.size());
   for (const Candidate& candidate : batch.compiled)
     jobs.push_back({state.kernel, candidate, machine_.target});
   state.in_flight = true;

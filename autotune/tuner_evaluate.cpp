@@ -134,6 +134,7 @@ void Tuner::measure_promising(TuneState& state, const std::vector<CompiledCandid
       ranked, {}, [&](const CompiledCandidate* candidate) { return state.median_of(candidate->candidate); });
   ranked.resize(std::min(ranked.size(), (compiled.size() + 1) / 2));
   std::vector<CompiledCandidate> promising;
+  promising.reserve(ranked.size());
   for (const CompiledCandidate* candidate : ranked) promising.push_back(*candidate);
   auto measurements = evaluator_.measure(make_job(state, promising, long_samples));
   for (std::size_t i = 0; i < measurements.size(); ++i) {

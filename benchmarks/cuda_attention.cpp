@@ -35,6 +35,7 @@ class Bench {
       add(choice.to_string(), make_cuda_attention(reading.problem, choice, {}));
     compile_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     std::vector<bench::Contender*> all;
+    all.reserve(contenders_.size());
     for (bench::Contender& contender : contenders_) all.push_back(&contender);
     race_.turns(all, 5, std::chrono::milliseconds(12));
   }

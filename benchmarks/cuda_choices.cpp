@@ -47,6 +47,7 @@ Kernel case_kernel(const Case& each, const std::string& type) {
     text.replace(at, 1, type);
   Graph body = parse_graph(text);
   std::vector<bool> is_weight;
+  is_weight.reserve(body.inputs.size());
   for (const ValueId id : body.inputs) is_weight.push_back(body.type(id).rank() == 1);
   return make_kernel(std::move(body), std::move(is_weight));
 }
@@ -106,6 +107,7 @@ void race(const bench::Helpers& helpers, const Kernel& kernel, const std::vector
     if (!(difference.error < 5e-3)) fmt::print("WRONG {}: error {:.2g}\n", one.choice, difference.error);
   }
   std::vector<bench::Contender*> turn;
+  turn.reserve(contenders.size());
   for (bench::Contender& contender : contenders) turn.push_back(&contender);
   race.turns(turn, rounds, {});
   turn = bench::fastest(contenders, "", shown);

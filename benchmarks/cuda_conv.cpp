@@ -103,6 +103,7 @@ class Bench {
   /// A heat over all, then the fastest of each kind in turns.
   void race(int rounds) {
     std::vector<bench::Contender*> turn;
+    turn.reserve(contenders_.size());
     for (bench::Contender& contender : contenders_) turn.push_back(&contender);
     race_.turns(turn, 3, {});
     turn.clear();
@@ -157,6 +158,7 @@ class Bench {
     for (const bench::Compiled& one : all) {
       auto kernel = std::make_shared<cuda::TemplateKernel>(one.object);
       std::vector<cuda::Launch> launches;
+      launches.reserve(sets_.size());
       for (const Set& set : sets_) launches.push_back(kernel->bind(addresses(set)));
       add("own", one.choice, [kernel, launches](std::size_t s, cuda::StreamHandle stream) {
         cuda::launch(launches[s], stream);

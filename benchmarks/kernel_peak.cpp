@@ -221,6 +221,7 @@ void measure(const Row& row, const Machine& machine, const Choice& choice) {
   const std::optional<BoundSpace> space = find_space(kernel, machine, choice.space);
   if (!space) return;
   std::vector<std::unique_ptr<bench::RunnableKernel>> runnable;
+  runnable.reserve(choice.changed.size());
   for (const NamedValues& changed : choice.changed) {
     runnable.push_back(std::make_unique<bench::RunnableKernel>(kernel, space->at(point_with(*space, changed)),
                                                                machine, choice.cold));

@@ -36,6 +36,7 @@ constexpr Row rows[] = {
 Kernel kernel_of(const Row& row) {
   Graph graph = parse_graph(row.text);
   std::vector<bool> is_weight;
+  is_weight.reserve(graph.inputs.size());
   for (const ValueId id : graph.inputs) is_weight.push_back(graph.value(id).name == "w");
   return make_kernel(std::move(graph), std::move(is_weight));
 }

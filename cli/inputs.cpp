@@ -71,6 +71,7 @@ std::pair<std::string, std::string> split_file_assignment(const std::string& tex
 /// What --input says: a file by the input's name.
 std::map<std::string, std::string> input_files(const Options& options, const std::vector<ModelPort>& ports) {
   std::vector<std::string_view> names;
+  names.reserve(ports.size());
   for (const ModelPort& port : ports) names.push_back(port.name);
   std::map<std::string, std::string> files;
   for (const std::string& assignment : options.values("input")) {
@@ -151,6 +152,7 @@ std::vector<Tensor> make_graph_inputs(const Options& options, const Imported& im
   const Graph& graph = imported.graph;
   const std::map<std::string, std::string> files = input_files(options, input_ports(imported));
   std::vector<Tensor> inputs;
+  inputs.reserve(graph.inputs.size());
   for (const ValueId id : graph.inputs) inputs.push_back(make_tensor(options, graph, id, files));
   return inputs;
 }

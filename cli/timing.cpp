@@ -49,6 +49,7 @@ double timed_run(Built& built, const std::vector<HostValue>& inputs, std::vector
   };
   if (built.host != nullptr) return time([&] { return run_values(built, inputs); });
   std::vector<Tensor> tensors;
+  tensors.reserve(inputs.size());
   for (const HostValue& input : inputs) tensors.push_back(input.tensor());
   return time([&] { return run_tensors(built, tensors); });
 }
@@ -80,6 +81,7 @@ std::vector<LaunchTime> profile_program(Program& program, const std::vector<Tens
   for (auto& profile : profiles) (void)program.run(inputs, &profile);
   const auto median_of = [&](std::size_t launch, double LaunchTime::* time) {
     std::vector<double> values;
+    values.reserve(profiles.size());
     for (const auto& profile : profiles) values.push_back(profile.at(launch).*time);
     std::ranges::nth_element(values, values.begin() + runs / 2);
     return values[static_cast<std::size_t>(runs / 2)];

@@ -102,6 +102,7 @@ std::string device_line(Program& program, nlohmann::json& document) {
   const int runs =
       static_cast<int>(std::clamp(sample_us / std::max(program.time_on_device(10), 1.0), 1.0, 1e4));
   std::vector<double> times;
+  times.reserve(samples);
   for (int i = 0; i < samples; ++i) times.push_back(program.time_on_device(runs));
   std::ranges::sort(times);
   document["device_us"] = {{"median", times[samples / 2]}, {"min", times.front()}, {"max", times.back()}};
@@ -115,6 +116,7 @@ nlohmann::json bench_at(const Options& options, const CompileOptions& wanted, co
   const std::vector<HostValue> inputs = make_inputs(options, imported);
   const std::vector<std::string> modes = options.values("baseline");
   std::vector<Built> baselines;
+  baselines.reserve(modes.size());
   for (const std::string& mode : modes) baselines.push_back(build_baseline(imported, wanted, mode));
   std::vector<Built*> models{&built};
   for (Built& baseline : baselines) models.push_back(&baseline);

@@ -96,6 +96,7 @@ Bindings bind_plan(const Plan& plan, const std::vector<Candidate>& candidates) {
                         plan.kernels.size());
   }
   std::vector<Signature> signatures;
+  signatures.reserve(candidates.size());
   for (std::size_t i = 0; i < candidates.size(); ++i)
     signatures.push_back(signature_of(plan.kernels[i], candidates[i]));
   Bindings bindings;

@@ -142,12 +142,14 @@ Program load_running_program(const Imported& imported, Chosen& chosen, const Rel
 Program make_program(const Imported& imported, const std::vector<Choice>& choices,
                      const Relatives& relatives) {
   std::vector<CompiledKernel> kernels;
+  kernels.reserve(choices.size());
   for (const Choice& choice : choices) kernels.push_back({choice.candidate, choice.symbol, choice.object});
   return {imported.plan, kernels, program_options(*imported.setup), relatives};
 }
 
 std::vector<Tensor> zero_inputs(const Plan& plan) {
   std::vector<Tensor> zeros;
+  zeros.reserve(plan.inputs.size());
   for (const Port& input : plan.inputs) zeros.emplace_back(input.type.dtype, input.type.dims());
   return zeros;
 }

@@ -169,6 +169,7 @@ Built& Family::of(const std::vector<HostValue>& inputs) {
 Built& Family::of(const std::vector<DeviceTensor>& inputs) {
   if (sizes().are_fixed() && rep_->latest != nullptr) return latest();
   std::vector<Dims> dims;
+  dims.reserve(inputs.size());
   for (const DeviceTensor& input : inputs) dims.push_back(input.type.dims());
   const auto type_of = [&](std::size_t i) { return GivenType{inputs[i].type.dtype, dims[i]}; };
   rep_->reader.read(inputs.size(), type_of, rep_->read);

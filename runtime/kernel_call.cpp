@@ -33,6 +33,7 @@ halide_buffer_t& KernelCall::add_argument(DType dtype, const Dims& stored) {
 cuda::Recording KernelCall::note(cuda::LaunchRecorder& recorder) {
   if (!kernel_.launched) return recorder.record(kernel_.entry, arguments_.data());
   std::vector<std::uint64_t> words;
+  words.reserve(buffers_.size());
   for (const halide_buffer_t& buffer : buffers_) words.push_back(buffer.device);
   return {0, {cuda::note_launch(kernel_.launched, words)}};
 }

@@ -294,6 +294,7 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
     for (std::size_t i = 0; i < rep_->calls.size(); ++i) rep_->execute(i, start, profile);
   });
   std::vector<Tensor> results;
+  results.reserve(rep_->plan.outputs.size());
   for (std::size_t i = 0; i < rep_->plan.outputs.size(); ++i) results.push_back(rep_->result(i));
   rep_->inputs.clear();
   std::ranges::fill(rep_->outputs, Tensor());

@@ -32,6 +32,7 @@ std::vector<ModelPort> output_ports(const Imported& imported) {
   if (imported.host != nullptr) return imported.host->outputs();
   const Graph& graph = imported.graph;
   std::vector<ModelPort> ports;
+  ports.reserve(graph.outputs.size());
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     ports.push_back({graph.output_name(i), graph.type(graph.outputs[i]).to_string(), ValueKind::tensor});
   return ports;

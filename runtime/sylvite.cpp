@@ -16,12 +16,14 @@ Chosen choose(const Imported& imported) {
 template <typename AnyPort>
 std::vector<std::string> names_of(const std::vector<AnyPort>& ports) {
   std::vector<std::string> names;
+  names.reserve(ports.size());
   for (const AnyPort& port : ports) names.push_back(port.name);
   return names;
 }
 
 std::vector<TensorType> types_of(const std::vector<Port>& ports) {
   std::vector<TensorType> types;
+  types.reserve(ports.size());
   for (const Port& port : ports) types.push_back(port.type);
   return types;
 }

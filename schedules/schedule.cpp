@@ -119,12 +119,14 @@ void apply_fuse(Target& t) {
 
 void apply_reorder(Target& t) {
   std::vector<VarOrRVar> order;
+  order.reserve(t.decision.arguments.size());
   for (std::size_t i = 0; i < t.decision.arguments.size(); ++i) order.push_back(t.var(i));
   t.stage.reorder(order);
 }
 
 void apply_reorder_storage(Target& t) {
   std::vector<Var> order;
+  order.reserve(t.decision.arguments.size());
   for (const std::string& name : t.decision.arguments) order.emplace_back(name);
   t.func.reorder_storage(order);
 }

@@ -61,6 +61,7 @@ std::vector<ValueId> GraphCopier::add_copy(const Node& old, std::vector<ValueId>
   Node node{old.op, std::move(inputs), {}, old.attributes, names_ == Names::kept ? old.name : ""};
   if (binding_) node.attributes = old.attributes.at(*binding_);
   std::vector<Value> outputs;
+  outputs.reserve(old.outputs.size());
   for (const ValueId id : old.outputs)
     outputs.push_back({name_of(id, "v", values_), type_of(id), std::nullopt, no_node});
   return graph_.add_known_node(std::move(node), std::move(outputs));

@@ -107,6 +107,7 @@ std::vector<ValueId> Graph::add_node(Op op, std::vector<ValueId> node_inputs, At
     throw UnsupportedError("{} '{}': {}", info.name, node_name, error.what());
   }
   std::vector<Value> results;
+  results.reserve(output_types.size());
   for (TensorType& output_type : output_types) results.push_back({"", std::move(output_type), {}, no_node});
   return add_known_node({op, std::move(node_inputs), {}, std::move(attributes), node_name},
                         std::move(results));
@@ -129,6 +130,7 @@ ValueId Graph::add(Op op, std::vector<ValueId> node_inputs, Attributes attribute
 
 std::vector<const TensorType*> Graph::types(const std::vector<ValueId>& ids) const {
   std::vector<const TensorType*> result;
+  result.reserve(ids.size());
   for (const ValueId id : ids) result.push_back(id == no_value ? nullptr : &type(id));
   return result;
 }

@@ -96,6 +96,7 @@ std::vector<Tensor> evaluate_node(Op op, InputTensors inputs, const Attributes& 
                                     [](const TensorType& type) { return type.element_count() == 0; });
   if (!is_empty) return op_info(op).evaluate(op, inputs, attributes, types);
   std::vector<Tensor> results;
+  results.reserve(types.size());
   for (const TensorType& type : types) results.emplace_back(type.dtype, type.dims());
   return results;
 }

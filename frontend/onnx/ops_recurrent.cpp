@@ -72,6 +72,7 @@ std::vector<Activation> read_activations(ImportContext& c, int directions,
     return i < list.size() ? std::optional<double>(list[i]) : std::nullopt;
   };
   std::vector<Activation> activations;
+  activations.reserve(names.size());
   for (std::size_t i = 0; i < names.size(); ++i)
     activations.push_back(make_activation(names[i], pick(alphas, i), pick(betas, i)));
   return activations;
@@ -151,6 +152,7 @@ void write_outputs(ImportContext& c, const Recurrence& r, const std::vector<Dire
   }
   for (std::size_t s = 0; s < results[0].states.size(); ++s) {
     std::vector<Sym> last;
+    last.reserve(results.size());
     for (const DirectionResult& result : results) last.push_back(unsqueeze(result.states[s], {0}));
     const Sym y = concat(last, 0);
     c.output(static_cast<int>(s) + 1, r.is_batch_first ? swap_axes(y, 0, 1) : y);
@@ -191,6 +193,7 @@ void unroll(ImportContext& c, const Recurrence& r, int states, const MakeStep& m
   std::vector<DirectionResult> results;
   for (int d = 0; d < r.directions; ++d) {
     std::vector<Sym> initial;
+    initial.reserve(static_cast<std::size_t>(states));
     for (int s = 0; s < states; ++s) initial.push_back(initial_state(c, r, state_inputs[s], d));
     results.push_back(run_direction(r, r.is_reverse || d == 1, initial, make_step(d)));
   }

@@ -77,6 +77,7 @@ void non_max_suppression(ImportContext& c) {
   std::vector<std::int64_t> selected;
   for (std::int64_t batch = 0; batch < box_dims[0]; ++batch) {
     std::vector<Box> boxes;
+    boxes.reserve(count);
     for (std::size_t i = 0; i < count; ++i)
       boxes.push_back(box_of(numbers, (static_cast<std::size_t>(batch) * count + i) * 4, is_center));
     for (std::int64_t kind = 0; kind < score_dims[1]; ++kind) {

@@ -212,6 +212,7 @@ NgramPool read_pool(ImportContext& c) {
   const std::vector<std::int64_t> starts = c.integers("ngram_counts");
   NgramPool pool;
   std::vector<std::int64_t> words;
+  words.reserve(texts.size());
   for (const std::string& text : texts)
     words.push_back(pool.words.emplace(text, static_cast<std::int64_t>(pool.words.size())).first->second);
   pool.columns = c.integers("ngram_indexes");
@@ -270,6 +271,7 @@ class NgramCounter {
         spend(n * std::max<std::int64_t>(length - (n - 1) * step, 0));
         for (std::int64_t start = 0; start + (n - 1) * step < length; ++start) {
           std::vector<std::int64_t> gram;
+          gram.reserve(static_cast<std::size_t>(n));
           for (std::int64_t i = 0; i < n; ++i)
             gram.push_back(words[static_cast<std::size_t>(start + i * step)]);
           if (const auto found = pool_.ids.find(gram); found != pool_.ids.end()) counts[found->second] += 1;

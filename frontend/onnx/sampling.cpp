@@ -62,6 +62,7 @@ std::vector<Tap> taps_of(Sym position, SampleMode mode) {
   if (mode == SampleMode::linear) return {{base, 1.0 - t}, {base + 1.0, t}};
   const std::vector<Sym> weights = cubic_weights(t);
   std::vector<Tap> taps;
+  taps.reserve(4);
   for (int i = 0; i < 4; ++i)
     taps.push_back({base + static_cast<double>(i - 1), weights[static_cast<std::size_t>(i)]});
   return taps;

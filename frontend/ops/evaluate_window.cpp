@@ -50,6 +50,7 @@ Taps taps_at(const WindowAxis& axis, std::int64_t output) {
 
 std::vector<Taps> all_taps(const WindowAxis& axis) {
   std::vector<Taps> taps;
+  taps.reserve(static_cast<std::size_t>(axis.output));
   for (std::int64_t i = 0; i < axis.output; ++i) taps.push_back(taps_at(axis, i));
   return taps;
 }

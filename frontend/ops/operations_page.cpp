@@ -57,6 +57,7 @@ std::string operations_markdown() {
   std::string page = head;
   for (const OpInfo& row : op_table()) {
     std::vector<std::string> attributes;
+    attributes.reserve(row.attributes.size());
     for (const AttributeInfo& attribute : row.attributes) attributes.push_back(attribute_text(attribute));
     page += fmt::format("| {} | {} | {} | {} |\n", row.name, row.inputs,
                         cell(fmt::format("{}", fmt::join(attributes, "; "))), cell(std::string(row.help)));

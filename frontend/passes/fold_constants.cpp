@@ -56,6 +56,8 @@ Graph fold_constants(const Graph& graph) {
     if (copied.op == Op::to_layout || !worth_folding(now, copied, budget)) continue;
     std::vector<const Tensor*> inputs;
     std::vector<TensorType> output_types;
+    inputs.reserve(copied.inputs.size());
+    output_types.reserve(copied.outputs.size());
     for (ValueId input : copied.inputs)
       inputs.push_back(input == no_value ? nullptr : &*now.value(input).constant);
     for (ValueId output : copied.outputs) output_types.push_back(now.type(output));

@@ -82,6 +82,7 @@ bool fuse(GraphRewriter& rewriter, const Node& node, const Node& product) {
   ValueId k = graph.add(Op::transpose, {scores->k_transposed}, {{"perm", perm}});
   if (const Node* inner = producer_if(graph, scores->k_transposed, Op::transpose)) {
     std::vector<std::int64_t> merged;
+    merged.reserve(perm.size());
     for (std::int64_t axis : perm)
       merged.push_back(inner->attributes.integers("perm")[static_cast<std::size_t>(axis)]);
     const ValueId base = inner->inputs[0];

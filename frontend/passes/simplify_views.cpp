@@ -61,6 +61,7 @@ bool merge_transposes(GraphRewriter& rewriter, const Node& node, ValueId input) 
   const Node* inner = producer_if(rewriter.graph(), input, Op::transpose);
   if (inner == nullptr) return false;
   std::vector<std::int64_t> merged;
+  merged.reserve(perm.size());
   for (std::int64_t axis : perm)
     merged.push_back(inner->attributes.integers("perm")[static_cast<std::size_t>(axis)]);
   const ValueId base = inner->inputs[0];

@@ -117,6 +117,7 @@ class Converter {
   Graph convert() {
     for (std::size_t i = 0; i < source_.nodes().size(); ++i) add(static_cast<NodeId>(i));
     std::vector<ValueId> outputs;
+    outputs.reserve(source_.outputs.size());
     for (const ValueId id : source_.outputs) outputs.push_back(wide(id));
     return stored_.finish(std::move(outputs));
   }

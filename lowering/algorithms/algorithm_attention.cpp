@@ -140,6 +140,7 @@ class AttentionForm {
   /// Folds the lanes, half onto half: neither waits for the one before it, as in a row, nor rounds as often.
   Func over_lanes(const std::string& suffix, const Func& source, bool by_max) {
     std::vector<Expr> parts;
+    parts.reserve(panel_width);
     for (int lane = 0; lane < panel_width; ++lane) parts.push_back(source(with({lane, d1_})));
     for (std::size_t count = parts.size() / 2; count > 0; count /= 2)
       for (std::size_t i = 0; i < count; ++i)

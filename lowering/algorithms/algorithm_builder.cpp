@@ -64,6 +64,7 @@ Coordinate Coordinate::split(const Expr& outer, const Expr& inner, int block, st
 
 Halide::RDom reduction_domain(const std::vector<std::int64_t>& extents) {
   std::vector<Halide::Internal::ReductionVariable> variables;
+  variables.reserve(extents.size());
   for (std::size_t i = 0; i < extents.size(); ++i)
     variables.push_back({"r" + std::to_string(i), Expr(0), Expr(static_cast<int>(extents[i]))});
   return Halide::RDom(Halide::Internal::ReductionDomain(variables));
@@ -88,8 +89,9 @@ const ImageParam& AlgorithmBuilder::parameter(ValueId input) const {
 }
 
 std::vector<Var> AlgorithmBuilder::vars_of(const TensorType& type) {
-  std::vector<Var> vars;
   const std::size_t count = type.shape.size() + (type.layout.channel_block > 0 ? 1 : 0);
+  std::vector<Var> vars;
+  vars.reserve(count);
   for (std::size_t i = 0; i < count; ++i) vars.emplace_back(var_name(i));
   return vars;
 }

@@ -280,6 +280,7 @@ void define_scatter(AlgorithmBuilder& builder, const Node& node) {
   const Dims dims = type.dims();
   const TensorType& updates_type = builder.type(updates);
   std::vector<int> axes;
+  axes.reserve(static_cast<std::size_t>(updates_type.rank()));
   for (int d = 0; d < updates_type.rank(); ++d) axes.push_back(d);
   const ReducedDims over = AlgorithmBuilder::reduce_over(updates_type, axes);
 

@@ -14,6 +14,7 @@ void define_pointwise(AlgorithmBuilder& builder, const Node& node) {
   const PointwiseBody& body = pointwise_body(node.op);
   builder.define(out, [&](const Coordinates& at) {
     std::vector<Expr> operands;
+    operands.reserve(node.inputs.size());
     for (const ValueId input : node.inputs) operands.push_back(builder.read_broadcast(input, at));
     return body.expression(
         {node, operands, builder.type(node.inputs.front()).dtype, builder.type(out).dtype});

@@ -104,6 +104,7 @@ std::vector<Expr> transform_outputs(const WinogradTransform& transform, const st
 template <typename At>
 std::vector<Expr> each(int count, At at) {
   std::vector<Expr> values;
+  values.reserve(static_cast<std::size_t>(count));
   for (int k = 0; k < count; ++k) values.push_back(at(k));
   return values;
 }

@@ -71,6 +71,7 @@ class Printer {
 
   std::string node(const Node& node, ValueId id) {
     std::vector<std::string> x;
+    x.reserve(node.inputs.size());
     for (const ValueId input : node.inputs) x.push_back(value(input));
     const std::string& name = body_.value(id).name;
     lines_ += fmt::format("  const {} {} = {};\n", body_.type(id).dtype == DType::boolean ? "bool" : "float",

@@ -146,6 +146,7 @@ class Assigner {
   Graph run() {
     for (const Node& node : source_.nodes()) add(node, wants(node));
     std::vector<ValueId> outputs;
+    outputs.reserve(source_.outputs.size());
     for (const ValueId output : source_.outputs) outputs.push_back(as_dense(output));
     return dense_.finish(std::move(outputs));
   }

@@ -289,6 +289,7 @@ void CudnnConv::find_engines(Pointer graph) {
   set(asked.get(), heuristics_mode, of_heuristics_mode, by_rules);
   if (library().finalize(asked.get()) != 0) return;
   std::vector<Pointer> pointers;
+  pointers.reserve(most_engines);
   for (std::size_t i = 0; i < most_engines; ++i)
     pointers.push_back(engines_.emplace_back(create(engine_config)).get());
   std::int64_t found = 0;

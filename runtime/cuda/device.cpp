@@ -100,6 +100,7 @@ void launch(const Launch& launch, StreamHandle stream) {
     attribute.value.values[0] = 1;
   }
   std::vector<void*> arguments;
+  arguments.reserve(launch.arguments.size());
   for (const std::vector<std::byte>& bytes : launch.arguments)
     arguments.push_back(const_cast<std::byte*>(bytes.data()));
   driver().launch(&config, launch.function, arguments.data(), nullptr);

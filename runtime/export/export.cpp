@@ -139,8 +139,10 @@ bool compile_c(const std::string& compiler, const std::string& source, const std
 /// even, may be in one process.
 void write_archive(const std::string& path, const std::vector<Member>& members, const std::string& prefix) {
   std::vector<std::string> objects;
+  objects.reserve(members.size());
   for (const auto& [name, bytes] : members) objects.push_back(with_hidden_symbols(bytes, prefix));
   std::vector<llvm::NewArchiveMember> entries;
+  entries.reserve(members.size());
   for (std::size_t i = 0; i < members.size(); ++i)
     entries.emplace_back(llvm::MemoryBufferRef({objects[i].data(), objects[i].size()}, members[i].first));
   if (llvm::Error error =

@@ -57,6 +57,7 @@ std::string read_weights(const Graph& body, const Node& node, CudaNormProblem& p
 /// Everything that is read, in the order of the arguments.
 std::vector<const CudaOperand*> all_operands(const CudaNormProblem& problem) {
   std::vector<const CudaOperand*> all;
+  all.reserve(problem.prologue_operands.size() + problem.epilogue_operands.size() + 2);
   for (const CudaOperand& operand : problem.prologue_operands) all.push_back(&operand);
   for (const CudaOperand& operand : problem.epilogue_operands) all.push_back(&operand);
   for (const CudaOperand* operand : {&problem.scale, &problem.shift})
@@ -166,6 +167,7 @@ std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
   std::stable_sort(rated.begin(), rated.end(),
                    [](const Rated& a, const Rated& b) { return a.penalty < b.penalty; });
   std::vector<CudaNormChoice> choices;
+  choices.reserve(rated.size());
   for (const Rated& each : rated) choices.push_back(each.choice);
   return choices;
 }

@@ -24,6 +24,7 @@ bool is_vector(const Halide::Type& type) {
 /// From lanes in order: the even ones, then the odd ones.
 Expr divided(const Expr& vector) {
   std::vector<int> places;
+  places.reserve(lanes);
   for (int i = 0; i < lanes; ++i) places.push_back(i % half * 2 + i / half);
   return Shuffle::make({vector}, places);
 }
@@ -31,6 +32,7 @@ Expr divided(const Expr& vector) {
 /// Back into order.
 Expr in_order(const Expr& vector) {
   std::vector<int> places;
+  places.reserve(lanes);
   for (int i = 0; i < lanes; ++i) places.push_back(i / 2 + i % 2 * half);
   return Shuffle::make({vector}, places);
 }

@@ -142,6 +142,7 @@ std::string joined(std::vector<std::string> first, const std::vector<std::string
 /// The stages' own batch dims, as schedules name them: d2, d3, ...
 std::vector<std::string> stage_batch(const AttentionProblem& problem) {
   std::vector<std::string> loops;
+  loops.reserve(problem.batch_loops.size());
   for (std::size_t i = 0; i < problem.batch_loops.size(); ++i) loops.push_back(fmt::format("d{}", i + 2));
   return loops;
 }

@@ -319,6 +319,7 @@ TEST(Database, ManyProcessesWriteOneFile) {
   constexpr int writers = 4;
   constexpr int rows = 25;
   std::vector<pid_t> children;
+  children.reserve(writers);
   for (int writer = 0; writer < writers; ++writer) {
     children.push_back(in_child([&] {
       Database database(path);  // all race to create the file, too
@@ -341,6 +342,7 @@ TEST(Database, ProcessesThatCreateTheFileTogetherAllUseIt) {
   for (int round = 0; round < rounds; ++round) {
     std::string path = folder.file("tuning" + std::to_string(round) + ".db");
     std::vector<pid_t> children;
+    children.reserve(writers);
     for (int writer = 0; writer < writers; ++writer)
       children.push_back(in_child([&] { _exit(Database(path).warning().empty() ? 0 : 1); }));
     for (pid_t child : children) EXPECT_EQ(exit_status(child), 0) << "round " << round;

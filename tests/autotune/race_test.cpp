@@ -11,6 +11,7 @@ std::vector<double> noisy(double us, double relative, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<double> distribution(us, us * relative);
   std::vector<double> samples;
+  samples.reserve(15);
   for (int i = 0; i < 15; ++i) samples.push_back(distribution(generator));
   return samples;
 }

@@ -40,6 +40,7 @@ const BoundSpace plain = space_of("plain", grid);
 /// Millions of points.
 BoundSpace vast_space() {
   std::vector<Parameter> parameters;
+  parameters.reserve(12);
   for (int i = 0; i < 12; ++i) parameters.push_back({"p" + std::to_string(i), {0, 1, 2, 3, 4, 5}});
   return space_of("vast", parameters);
 }

@@ -38,6 +38,7 @@ TEST(Sweep, IsACrossProduct) {
   SweepPlan plan = parse_sweep(small_sweep, "test", "/models");
   EXPECT_EQ(plan.name, "test");
   std::vector<std::string> items;
+  items.reserve(plan.items.size());
   for (const SweepItem& item : plan.items) items.push_back(item.to_string());
   const std::string middle = " compile.mode=max-autotune compile.precision=f32 compile.threads=";
   const std::string end = " import.random_weights=3 tune.budget=5s";

@@ -87,6 +87,7 @@ struct FakeWorld {
     evaluator.measure = [this](const MeasureJob& job) {
       clock += 0.05;
       std::vector<Measurement> results;
+      results.reserve(job.candidates.size());
       for (const CompiledCandidate& candidate : job.candidates)
         results.push_back(measure(candidate.candidate, job.timing.samples));
       return results;
@@ -286,6 +287,7 @@ TEST_F(TunerTest, AMachineThatKeepsFailingEndsTheSearch) {
   std::vector<Kernel> kernels;
   for (int rows = 1; rows <= 20; ++rows) kernels.push_back(sample_matmul(rows));
   std::vector<TuneTask> tasks;
+  tasks.reserve(kernels.size());
   for (const Kernel& each : kernels) tasks.push_back({&each, 1});
   TuneResult result = tune(tasks, machine, database, options, {}, evaluator);
   EXPECT_THAT(result.failure, HasSubstr("No space left on device; make room"));

@@ -137,12 +137,15 @@ std::vector<Tensor> interpret_with_noise(const Graph& graph, const std::vector<T
     const bool computes = !has_trait(node.op, OpTrait::movement);
     const bool is_exact_op = std::ranges::find(exact_ops, node.op) != exact_ops.end();
     std::vector<Tensor> read;
+    read.reserve(node.inputs.size());
     for (const ValueId id : node.inputs)
       read.push_back(id == no_value ? Tensor() : computes ? noise.added_to(at(id), 1, true) : at(id));
     std::vector<const Tensor*> arguments;
+    arguments.reserve(read.size());
     for (std::size_t i = 0; i < read.size(); ++i)
       arguments.push_back(node.inputs[i] == no_value ? nullptr : &read[i]);
     std::vector<TensorType> types;
+    types.reserve(node.outputs.size());
     for (const ValueId id : node.outputs) types.push_back(graph.type(id));
     const bool leaves_padding_out = node.op == Op::conv && is_float(types[0].dtype) && run % 2 == 1;
     const std::vector<Tensor> results =
@@ -151,6 +154,7 @@ std::vector<Tensor> interpret_with_noise(const Graph& graph, const std::vector<T
       at(node.outputs[i]) = computes ? noise.added_to(results[i], 2, is_exact_op) : results[i];
   }
   std::vector<Tensor> outputs;
+  outputs.reserve(graph.outputs.size());
   for (const ValueId id : graph.outputs) outputs.push_back(at(id));
   return outputs;
 }

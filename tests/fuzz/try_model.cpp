@@ -64,6 +64,7 @@ std::string try_model(std::string_view bytes) {
     const Plan plan = lower(run_passes(model.graph));
     if (!is_tiny(model.graph)) return "";
     std::vector<Tensor> tensors;
+    tensors.reserve(model.graph.inputs.size());
     for (const ValueId id : model.graph.inputs) tensors.push_back(small_numbers(model.graph.type(id)));
     (void)interpret_plan(plan, tensors);
     if (const auto inputs = inputs_of(model)) (void)interpret(model, *inputs);

@@ -51,6 +51,7 @@ struct OnCard {
 
 std::vector<Tensor> blank(const std::vector<Tensor>& like) {
   std::vector<Tensor> made;
+  made.reserve(like.size());
   for (const Tensor& tensor : like) made.emplace_back(tensor.dtype(), tensor.dims());
   return made;
 }
@@ -109,6 +110,7 @@ TEST_F(gpu_export, exported_models_run_without_the_compiler) {
 
   std::vector<Tensor> results = blank(wanted);
   std::vector<void*> outputs;
+  outputs.reserve(results.size());
   for (Tensor& tensor : results) outputs.push_back(tensor.mutable_data());
   const void* inputs[] = {x.data()};
   const auto run = reinterpret_cast<int (*)(sylvite_model*, const void* const*, void* const*)>(
@@ -124,6 +126,7 @@ TEST_F(gpu_export, exported_models_run_without_the_compiler) {
     OnCard given({x});
     OnCard taken(blank(wanted));
     std::vector<void*> to;
+    to.reserve(taken.addresses.size());
     for (const cuda::DevicePointer address : taken.addresses) to.push_back(reinterpret_cast<void*>(address));
     const void* from[] = {reinterpret_cast<const void*>(given.addresses[0])};
     ASSERT_EQ(run_on_stream(model, from, to.data(), taken.stream.get()), SYLVITE_OK) << message(model);

@@ -119,6 +119,7 @@ inline Graph encoder(int layers) {
 
 inline std::vector<Tensor> random_inputs(const Graph& graph) {
   std::vector<Tensor> inputs;
+  inputs.reserve(graph.inputs.size());
   for (ValueId id : graph.inputs)
     inputs.push_back(random_tensor(graph.type(id).dims(), 100 + static_cast<std::uint32_t>(id)));
   return inputs;

@@ -13,6 +13,7 @@ Tensor counting(Dims dims) {
 
 std::vector<double> values_of(const Tensor& tensor) {
   std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(tensor.size()));
   for (std::int64_t i = 0; i < tensor.size(); ++i) values.push_back(tensor.as_double(i));
   return values;
 }

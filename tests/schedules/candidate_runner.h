@@ -102,6 +102,7 @@ inline void expect_agrees(const Kernel& kernel, const Candidate& candidate, doub
                           const Halide::Target& target = Halide::get_host_target()) {
   SCOPED_TRACE(candidate.to_string());
   std::vector<Tensor> inputs;
+  inputs.reserve(kernel.body.inputs.size());
   for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i)
     inputs.push_back(random_tensor(kernel.body.type(kernel.body.inputs[i]), static_cast<unsigned>(i) + 1));
   const Tensor expected = interpret(kernel.body, inputs).at(0);

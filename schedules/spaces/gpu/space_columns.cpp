@@ -111,6 +111,7 @@ Candidate Columns::at(const Numbers& point) const {
   const std::string all = fold + "_threads";
   ScheduleWriter writer;
   std::vector<std::string> loops;
+  loops.reserve(facts.extents.size());
   for (std::size_t d = 0; d < facts.extents.size(); ++d) loops.push_back(fmt::format("d{}", d));
   gpu_thread_each(writer, facts.output, loops, gpu_block_threads);
   writer.add("{}.compute_at({}, thread);", fold, facts.output);

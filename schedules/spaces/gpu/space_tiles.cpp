@@ -109,6 +109,7 @@ Candidate Tiles::at(const Numbers& point) const {
   const Algorithm algorithm = build_algorithm(kernel, device_form);
   ScheduleWriter writer;
   std::vector<std::string> loops;
+  loops.reserve(facts.extents.size());
   for (std::size_t d = 0; d < facts.extents.size(); ++d) loops.push_back(fmt::format("d{}", d));
   std::string tile;
   std::string order;

@@ -36,6 +36,7 @@ Graph sample() {
 
 std::vector<std::string> output_names(const Graph& graph) {
   std::vector<std::string> names;
+  names.reserve(graph.outputs.size());
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) names.push_back(graph.output_name(i));
   return names;
 }

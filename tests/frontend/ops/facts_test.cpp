@@ -90,6 +90,7 @@ TEST(OpFacts, CountsTerms) {
   const auto terms = [](Op op, const std::vector<Dims>& inputs, const Attributes& attributes = {}) {
     Graph graph;
     std::vector<ValueId> ids;
+    ids.reserve(inputs.size());
     for (const Dims& dims : inputs) ids.push_back(graph.add_input("x", make_type(DType::f32, dims)));
     (void)graph.add(op, ids, attributes);
     const Node& node = graph.nodes().back();

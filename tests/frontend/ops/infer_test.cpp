@@ -10,6 +10,7 @@ namespace {
 std::string infer(Op op, const std::vector<std::optional<TensorType>>& inputs, Attributes attributes = {}) {
   Graph graph;
   std::vector<ValueId> ids;
+  ids.reserve(inputs.size());
   for (const std::optional<TensorType>& type : inputs)
     ids.push_back(type ? graph.add_input("x", *type) : no_value);
   return graph.type(graph.add_node(op, ids, std::move(attributes)).at(0)).to_string();

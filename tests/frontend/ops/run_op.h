@@ -43,6 +43,7 @@ inline Tensor counting(const Dims& dims, DType dtype = DType::f32) {
 
 inline std::vector<double> values(const Tensor& tensor) {
   std::vector<double> result;
+  result.reserve(static_cast<std::size_t>(tensor.size()));
   for (std::int64_t i = 0; i < tensor.size(); ++i) result.push_back(tensor.as_double(i));
   return result;
 }

@@ -37,6 +37,7 @@ Kernel kernel_with(const std::vector<TensorType>& inputs, const std::vector<Node
   for (std::size_t i = 0; i < inputs.size(); ++i) graph.add_input("x" + std::to_string(i), inputs[i]);
   for (const NodeCase& node : nodes) {
     std::vector<ValueId> operands;
+    operands.reserve(node.inputs.size());
     for (const int i : node.inputs)
       operands.push_back(i < 0 ? no_value : graph.inputs.at(static_cast<std::size_t>(i)));
     for (const ValueId id : graph.add_node(node.op, operands, node.attributes)) {
@@ -69,6 +70,7 @@ void check(const std::vector<TensorType>& inputs, const std::vector<NodeCase>& n
 
 std::vector<NodeCase> each(const std::vector<Op>& ops, const std::vector<int>& inputs) {
   std::vector<NodeCase> nodes;
+  nodes.reserve(ops.size());
   for (const Op op : ops) nodes.push_back({op, inputs, {}});
   return nodes;
 }

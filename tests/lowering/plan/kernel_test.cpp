@@ -84,6 +84,7 @@ TEST(Kernel, ClassFollowsTheAnchor) {
   auto kind_of = [](Op op, const std::vector<Dims>& shapes, Attributes attributes) {
     Graph body;
     std::vector<ValueId> inputs;
+    inputs.reserve(shapes.size());
     for (const Dims& dims : shapes) inputs.push_back(body.add_input("", f32(dims)));
     body.outputs = body.add_node(op, inputs, std::move(attributes));
     return make_kernel(body, std::vector<bool>(shapes.size(), false)).kind;

@@ -34,10 +34,12 @@ TEST(Winograd, TransformsMakeAConvolution) {
     ASSERT_EQ(transform.input.size(), static_cast<std::size_t>(transform.size()));
     const std::vector<double> taps = {0.3, -1.1, 0.7};
     std::vector<double> inputs;
+    inputs.reserve(static_cast<std::size_t>(transform.size()));
     for (int i = 0; i < transform.size(); ++i) inputs.push_back(1.0 + 0.4 * i * (i % 3 - 1));
     const std::vector<double> left = times(transform.input, inputs);
     const std::vector<double> right = times(transform.filter, taps);
     std::vector<double> products;
+    products.reserve(left.size());
     for (std::size_t i = 0; i < left.size(); ++i) products.push_back(left[i] * right[i]);
     const std::vector<double> outputs = times(transform.output, products);
     ASSERT_EQ(outputs.size(), static_cast<std::size_t>(tile));

@@ -97,6 +97,7 @@ TEST_F(ExportTest, ComputesWhatTheProgramComputes) {
   const std::vector<Tensor> expected = built_->program.run(given);
   std::vector<Tensor> results;
   std::vector<void*> outputs;
+  outputs.reserve(expected.size());
   for (const Tensor& tensor : expected)
     outputs.push_back(results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
   const void* inputs[] = {given[0].data(), given[1].data()};
@@ -130,6 +131,7 @@ TEST_F(ExportTest, OneCallAtATime) {
     }
     std::vector<Tensor> results;
     std::vector<void*> outputs;
+    outputs.reserve(expected.size());
     for (const Tensor& tensor : expected)
       outputs.push_back(results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
     const void* inputs[] = {given[0].data(), given[1].data()};
