@@ -49,7 +49,7 @@ Kernel case_kernel(const Case& each, const std::string& type) {
   std::vector<bool> is_weight;
   is_weight.reserve(body.inputs.size());
   for (const ValueId id : body.inputs) is_weight.push_back(body.type(id).rank() == 1);
-  return make_kernel(std::move(body), std::move(is_weight));
+  return make_kernel(body, std::move(is_weight));
 }
 
 template <typename Problem, typename Choices, typename Make>

@@ -87,7 +87,7 @@ Kernel layer_kernel(const Layer& layer) {
     is_weight.push_back(false);
   }
   body.outputs = {with_channels_last(body.add(Op::relu, {y}))};
-  return make_kernel(std::move(body), std::move(is_weight));
+  return make_kernel(body, std::move(is_weight));
 }
 
 class Bench {

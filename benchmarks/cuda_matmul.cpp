@@ -51,7 +51,7 @@ Kernel dense_kernel(const Shape& shape, const std::string& epilogue, DType dtype
     weights.push_back(false);
   }
   body.outputs = {x};
-  return make_kernel(std::move(body), std::move(weights));
+  return make_kernel(body, std::move(weights));
 }
 
 std::vector<bench::Compiled> compile_choices(const CudaMatmulProblem& problem) {

@@ -38,7 +38,7 @@ Kernel kernel_of(const Row& row) {
   std::vector<bool> is_weight;
   is_weight.reserve(graph.inputs.size());
   for (const ValueId id : graph.inputs) is_weight.push_back(graph.value(id).name == "w");
-  return make_kernel(std::move(graph), std::move(is_weight));
+  return make_kernel(graph, std::move(is_weight));
 }
 
 /// AVX2 and two threads: the spaces of matmuls have the most parameters there.

@@ -15,14 +15,14 @@ inline Kernel sample_matmul(std::int64_t rows = 16) {
   ValueId bias = body.add_input("bias", make_type(DType::f32, {64}));
   ValueId sum = body.add(Op::add, {body.add(Op::matmul, {a, b}), bias});
   body.outputs = {body.add(Op::relu, {sum})};
-  return make_kernel(std::move(body), {false, true, true});
+  return make_kernel(body, {false, true, true});
 }
 
 inline Kernel sample_pointwise(std::int64_t size = 1000) {
   Graph body;
   ValueId x = body.add_input("x", make_type(DType::f32, {size}));
   body.outputs = {body.add(Op::exp, {x})};
-  return make_kernel(std::move(body), {false});
+  return make_kernel(body, {false});
 }
 
 }  // namespace sylvite

@@ -60,7 +60,7 @@ TEST(RandomInputs, AreTheSameEveryTimeAndValidIndices) {
   ValueId table = body.add_input("table", make_type(DType::f32, {3, 50}));
   ValueId indices = body.add_input("indices", make_type(DType::i64, {100}));
   body.outputs = {body.add(Op::gather, {table, indices}, {{"axis", std::int64_t{0}}})};
-  Kernel kernel = make_kernel(std::move(body), {true, false});
+  Kernel kernel = make_kernel(body, {true, false});
   auto inputs = random_inputs(kernel);
   bool seen[3] = {};
   for (std::int64_t index : inputs.at(1).to_int64s()) {
@@ -101,7 +101,7 @@ TEST(Plausibility, TilesOfAmxArePossible) {
     const ValueId a = body.add_input("a", make_type(element, {1000, 1000}));
     const ValueId b = body.add_input("b", make_type(element, {1000, 1000}));
     body.outputs = {body.add(Op::matmul, {a, b})};
-    return least_microseconds(make_kernel(std::move(body), {false, true}), 1);
+    return least_microseconds(make_kernel(body, {false, true}), 1);
   };
   const double flops = 2e9;
   EXPECT_LT(least(DType::bf16), flops / 5e6);

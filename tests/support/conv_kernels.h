@@ -53,7 +53,7 @@ inline Kernel conv_kernel(const ConvSpec& spec) {
     then(Op::add, {y, with_channels_last(body, input("e", body.type(y).dims(), false))});
   if (spec.epilogue != "none") then(Op::relu, {y});
   body.outputs = {y};
-  return make_kernel(std::move(body), std::move(weights));
+  return make_kernel(body, std::move(weights));
 }
 
 }  // namespace sylvite

@@ -67,7 +67,7 @@ inline Kernel matmul_kernel(const MatmulSpec& spec) {
   body.outputs = {matmul_kernels::with_epilogue(body, x, spec)};
   std::vector<bool> weights(body.inputs.size(), false);
   weights[1] = true;
-  return make_kernel(std::move(body), std::move(weights));
+  return make_kernel(body, std::move(weights));
 }
 
 }  // namespace sylvite

@@ -13,7 +13,7 @@ inline Kernel norm_kernel(std::string_view text) {
   Graph body = parse_graph(text);
   std::vector<bool> is_weight;
   for (const ValueId id : body.inputs) is_weight.push_back(body.type(id).rank() == 1);
-  return make_kernel(std::move(body), std::move(is_weight));
+  return make_kernel(body, std::move(is_weight));
 }
 
 inline constexpr const char* norm_texts[] = {

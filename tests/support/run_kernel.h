@@ -26,7 +26,7 @@ inline Kernel kernel_of(const std::string& text) {
   Graph graph = parse_graph(text);
   std::vector<bool> is_weight;
   for (const ValueId id : graph.inputs) is_weight.push_back(graph.value(id).name.starts_with("w"));
-  return make_kernel(std::move(graph), std::move(is_weight));
+  return make_kernel(graph, std::move(is_weight));
 }
 
 /// How `type` lies in memory, as a packing of its dense form.

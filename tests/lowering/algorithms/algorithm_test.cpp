@@ -45,7 +45,7 @@ Kernel kernel_with(const std::vector<TensorType>& inputs, const std::vector<Node
       graph.outputs.push_back(id);
     }
   }
-  return make_kernel(std::move(graph), std::vector<bool>(inputs.size(), false));
+  return make_kernel(graph, std::vector<bool>(inputs.size(), false));
 }
 
 /// Do the rows of the op table name the stages that fold?

@@ -40,7 +40,7 @@ Kernel attention_kernel(const AttentionCase& c) {
   const ValueId out =
       body.add(Op::attention, inputs, {{"causal", std::int64_t{c.causal}}, {"softcap", c.softcap}});
   body.outputs = {body.add(Op::transpose, {out}, {{"perm", Dims{0, 2, 1, 3}}})};
-  return make_kernel(std::move(body), std::vector<bool>(c.additive_mask ? 4 : 3, false));
+  return make_kernel(body, std::vector<bool>(c.additive_mask ? 4 : 3, false));
 }
 
 void expect_heuristic(const AttentionCase& c, int threads) {
@@ -114,7 +114,7 @@ TEST(AttentionRows, TwoDimensional) {
   const ValueId k = body.add_input("k", make_type(DType::f32, {20, 8}));
   const ValueId v = body.add_input("v", make_type(DType::f32, {20, 16}));
   body.outputs = {body.add(Op::attention, {q, k, v})};
-  const Kernel kernel = make_kernel(std::move(body), {false, false, false});
+  const Kernel kernel = make_kernel(body, {false, false, false});
   const Space& space = space_named("attention_rows");
   for (const int threads : {1, 2}) {
     const Machine machine = test_machine(threads);

@@ -59,7 +59,7 @@ Kernel rows_kernel(const RowsCase& c) {
   const ValueId deep = add_conv(body, active, w2, b2, c.stride, c.pad, c.dilation, blocked);
   const ValueId residual = body.add_input("residual", body.type(deep));
   body.outputs = {add_pointwise(body, Op::relu, {add_pointwise(body, Op::add, {deep, residual})})};
-  return make_kernel(std::move(body), {false, true, true, true, true, false});
+  return make_kernel(body, {false, true, true, true, true, false});
 }
 
 void expect_heuristic(const RowsCase& c) {

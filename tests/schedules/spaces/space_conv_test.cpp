@@ -48,7 +48,7 @@ Kernel conv_kernel(const ConvCase& c) {
   value = body.add(Op::relu, {value});
   body.value(value).type.layout = blocked;
   body.outputs = {value};
-  return make_kernel(std::move(body), weights);
+  return make_kernel(body, weights);
 }
 
 void expect_heuristic(const ConvCase& c, int threads) {

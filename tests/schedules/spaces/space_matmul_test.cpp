@@ -23,7 +23,7 @@ Kernel dense_kernel(const Dims& a, std::int64_t k, std::int64_t n, bool transpos
   const ValueId sum = body.add(Op::add, {product, bias});
   const ValueId activated = body.add(Op::gelu, {sum});
   body.outputs = {body.add(Op::add, {activated, residual})};
-  return make_kernel(std::move(body), {false, true, true, false});
+  return make_kernel(body, {false, true, true, false});
 }
 
 void expect_heuristic(const Kernel& kernel, const std::string& name, int threads) {
@@ -141,7 +141,7 @@ TEST(MatmulPanels, ReadsAnActivationThroughViews) {
   const ValueId swapped = body.add(Op::transpose, {heads}, {{"perm", Dims{0, 2, 1, 3}}});
   const ValueId rows = body.add(Op::reshape, {swapped}, {{"shape", Dims{1, 10, 24}}});
   body.outputs = {body.add(Op::matmul, {rows, weight})};
-  expect_heuristic(make_kernel(std::move(body), {false, true}), "matmul_panels", 1);
+  expect_heuristic(make_kernel(body, {false, true}), "matmul_panels", 1);
 }
 
 TEST(MatmulPanels, StoresAComputedLeftOperand) {
@@ -149,7 +149,7 @@ TEST(MatmulPanels, StoresAComputedLeftOperand) {
   const ValueId a = body.add_input("a", make_type(DType::f32, {9, 20}));
   const ValueId weight = body.add_input("w", make_type(DType::f32, {20, 32}));
   body.outputs = {body.add(Op::matmul, {body.add(Op::exp, {a}), weight})};
-  expect_heuristic(make_kernel(std::move(body), {false, true}), "matmul_panels", 2);
+  expect_heuristic(make_kernel(body, {false, true}), "matmul_panels", 2);
 }
 
 TEST(MatmulPanels, RefusesWithAReason) {
@@ -157,7 +157,7 @@ TEST(MatmulPanels, RefusesWithAReason) {
   const ValueId a = body.add_input("a", make_type(DType::f32, {4, 4}));
   const ValueId b = body.add_input("b", make_type(DType::f32, {4, 4}));
   body.outputs = {body.add(Op::reduce_sum, {body.add(Op::matmul, {a, b})}, {{"axes", Dims{1}}})};
-  const Kernel kernel = make_kernel(std::move(body), {false, false});
+  const Kernel kernel = make_kernel(body, {false, false});
   const Space& space = space_named("matmul_activations");
   EXPECT_EQ(space.bind(kernel, test_machine(1)).refusal, "reduce_sum after the anchor is not pointwise");
 }
@@ -169,7 +169,7 @@ Kernel scores_kernel(const Dims& a, const Dims& b, bool transposed) {
   if (transposed) right = body.add(Op::transpose, {right}, {{"perm", Dims{0, 1, 3, 2}}});
   const ValueId product = body.add(Op::matmul, {left, right});
   body.outputs = {body.add(Op::mul, {product, body.add_constant(Tensor::scalar_f32(0.125F))})};
-  return make_kernel(std::move(body), {false, false});
+  return make_kernel(body, {false, false});
 }
 
 TEST(MatmulActivations, PacksInTheKernel) {

@@ -54,7 +54,7 @@ Kernel winograd_kernel(const WinogradCase& c) {
   value = body.add(Op::relu, {value});
   body.value(value).type.layout = blocked;
   body.outputs = {value};
-  return make_kernel(std::move(body), weights);
+  return make_kernel(body, weights);
 }
 
 /// Both tiles, the transformed input made per task and ahead, one thread and two.
