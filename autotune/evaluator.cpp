@@ -40,7 +40,7 @@ struct Batch {
 
 }  // namespace
 
-Evaluator make_evaluator(std::shared_ptr<WorkerPool> pool, const Machine& machine) {
+Evaluator make_evaluator(const std::shared_ptr<WorkerPool>& pool, const Machine& machine) {
   auto batch = std::make_shared<Batch>(Batch{pool, {}});
   Evaluator evaluator;
   evaluator.spaces = [](const Kernel& kernel, const Machine& m) { return spaces_for(kernel, m); };

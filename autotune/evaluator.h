@@ -30,6 +30,6 @@ struct Evaluator {
 };
 
 /// The machine's space table, worker processes and the steady clock.
-[[nodiscard]] Evaluator make_evaluator(std::shared_ptr<WorkerPool> pool, const Machine& machine);
+[[nodiscard]] Evaluator make_evaluator(const std::shared_ptr<WorkerPool>& pool, const Machine& machine);
 
 }  // namespace sylvite

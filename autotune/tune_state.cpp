@@ -51,13 +51,13 @@ double estimated_us(const std::vector<BoundSpace>& spaces) {
 }  // namespace
 
 TuneState::TuneState(const Kernel& tuned, const Machine& machine, const Evaluator& evaluator,
-                     std::vector<Trial> stored_trials, std::optional<Winner> stored_winner)
+                     const std::vector<Trial>& stored_trials, std::optional<Winner> stored_winner)
     : TuneState(tuned, evaluator.spaces(tuned, machine), evaluator.reference(tuned),
                 std::move(stored_winner)) {
   for (const Trial& trial : stored_trials) add_trial(trial);
 }
 
-TuneState::TuneState(const Kernel& tuned, std::vector<BoundSpace> spaces, Candidate plain,
+TuneState::TuneState(const Kernel& tuned, const std::vector<BoundSpace>& spaces, Candidate plain,
                      std::optional<Winner> stored_winner)
     : kernel(&tuned),
       reference(std::move(plain)),

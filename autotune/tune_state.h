@@ -18,7 +18,7 @@ namespace sylvite {
 class TuneState {
  public:
   TuneState(const Kernel& kernel, const Machine& machine, const Evaluator& evaluator,
-            std::vector<Trial> stored_trials, std::optional<Winner> stored_winner);
+            const std::vector<Trial>& stored_trials, std::optional<Winner> stored_winner);
 
   /// Adds a trial of this run, in place of an earlier one of the same candidate.
   void add_trial(const Trial& trial);
@@ -53,7 +53,7 @@ class TuneState {
   int lost = 0;            ///< candidates of this run that the machine failed at
 
  private:
-  TuneState(const Kernel& tuned, std::vector<BoundSpace> spaces, Candidate plain,
+  TuneState(const Kernel& tuned, const std::vector<BoundSpace>& spaces, Candidate plain,
             std::optional<Winner> stored_winner);
 
   std::map<std::string, Trial> trials_;  ///< by candidate text

@@ -139,7 +139,8 @@ Built& Family::at(const Sizes& sizes) {
   const double start = steady_seconds();
   OpenModel quiet = rep_->model;
   quiet.setup = without_tuning(quiet.setup);
-  const Sizes wanted = sizes;  // may be the scratch of `of`
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be the scratch of `of`
+  const Sizes wanted = sizes;
   Built& built = add(bind_sizes(quiet, wanted), choose_known);
   log_line(LogLevel::info, "sizes: a program for {}, {:.3f} s", describe(this->sizes(), wanted),
            steady_seconds() - start);

@@ -197,7 +197,7 @@ struct NodeTables {
   Sym feature, split, mode, members, tracks, next_true, next_false;
 };
 
-NodeTables node_tables(ImportContext& c, const Ensemble& trees, Tensor splits, DType dtype) {
+NodeTables node_tables(ImportContext& c, const Ensemble& trees, const Tensor& splits, DType dtype) {
   GraphBuilder& b = c.builder();
   NodeTables tables;
   tables.feature = b.integers(trees.feature);

@@ -207,7 +207,7 @@ Algorithm build_matmul(const Kernel& kernel, bool weight, std::int64_t slab = 0)
   fold(at) = Halide::Internal::make_zero(product.type());
   fold(at) += product;
   builder.define(problem.anchor, [&](const Coordinates& place) -> Expr {
-    const Expr sum = fold(arguments(std::vector<Expr>{d0 % panel_width, d0 / panel_width, d1}, batch));
+    Expr sum = fold(arguments(std::vector<Expr>{d0 % panel_width, d0 / panel_width, d1}, batch));
     if (!is_quantized) return sum;
     return dequantized_sum(sum, row, builder.read(problem.scales, {place.back()}),
                            builder.read(problem.sums, {place.back()}));

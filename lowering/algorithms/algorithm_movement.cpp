@@ -98,9 +98,9 @@ Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates&
   const Dims dims = builder.type(node.inputs[0]).dims();
   const Halide::Type type = compute_type_of(builder.type(node.inputs[0]).dtype);
   const bool has_value = node.inputs.size() > 1 && node.inputs[1] != no_value;
-  const Expr value =
-      has_value ? builder.read(node.inputs[1], Coordinates(builder.type(node.inputs[1]).shape.size(), 0))
-                : Halide::Internal::make_zero(type);
+  Expr value = has_value
+                   ? builder.read(node.inputs[1], Coordinates(builder.type(node.inputs[1]).shape.size(), 0))
+                   : Halide::Internal::make_zero(type);
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return value;
   Coordinates source;
   Expr inside;

@@ -23,7 +23,8 @@ bool is_taken(const Graph& graph, const Node& node, bool tf32) {
 /// With zeros behind the old elements of each dim.
 Tensor extended(const Tensor& tensor, const Dims& dims) {
   Tensor result(tensor.dtype(), dims);
-  const Dims from = tensor.dims(), strides = dense_strides(dims);
+  const Dims& from = tensor.dims();
+  const Dims strides = dense_strides(dims);
   for (std::int64_t i = 0; i < tensor.size(); ++i) {
     std::int64_t rest = i, to = 0;
     for (std::size_t d = from.size(); d-- > 0; rest /= from[d]) to += rest % from[d] * strides[d];

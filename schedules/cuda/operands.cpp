@@ -38,7 +38,7 @@ std::string read_work(const Graph& body, ValueId from, ValueId to, const CudaGro
     return error.what();
   }
   for (const PointwiseOperand& of : text.operands) {
-    const std::string refusal = set_strides(groups, of, operands.emplace_back());
+    std::string refusal = set_strides(groups, of, operands.emplace_back());
     if (!refusal.empty()) return refusal;
     if (!is_float_storage(of.dtype)) return "an operand is no float";
   }

@@ -109,7 +109,7 @@ std::size_t common_run(const Kernel& kernel, const Dims& extents) {
 }
 
 bool is_pure_dim(const Halide::Func& func, std::size_t position) {
-  const std::vector<Halide::Expr> arguments = func.update_args(0);
+  const std::vector<Halide::Expr>& arguments = func.update_args(0);
   const auto* variable = arguments.at(position).as<Halide::Internal::Variable>();
   return variable != nullptr && variable->name == func.args().at(position).name();
 }

@@ -113,7 +113,7 @@ std::string fresh_folder() {
   const auto& info = *testing::UnitTest::GetInstance()->current_test_info();
   std::string name = std::string("sylvite_") + info.test_suite_name() + "_" + info.name();
   for (char& c : name) c = c == '/' ? '_' : c;
-  const std::string folder = testing::TempDir() + "/" + name;
+  std::string folder = testing::TempDir() + "/" + name;
   std::filesystem::remove_all(folder);
   make_folder(folder);
   return folder;

@@ -168,11 +168,11 @@ TEST_F(FamilyTest, ForgetsTheLeastRecentlyUsed) {
 
 TEST_F(FamilyTest, BuildsEveryCombinationToBeFastAt) {
   CompiledModel model = compiled("batch=1..4@1+3,sequence=1..16@4+8");
-  const CompileReport built = model.report();
-  EXPECT_EQ(built.programs, 4);
+  const int compiled_at_first = model.report().compiled;
+  EXPECT_EQ(model.report().programs, 4);
   for (const int batch : {1, 3})
     for (const int sequence : {4, 8}) expect_right(model, batch, sequence);
-  EXPECT_EQ(model.report().compiled, built.compiled);
+  EXPECT_EQ(model.report().compiled, compiled_at_first);
   EXPECT_EQ(model.report().programs, 4);
 }
 

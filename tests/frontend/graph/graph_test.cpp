@@ -13,7 +13,7 @@ using testing::HasSubstr;
 const TensorType pair_type = make_type(DType::f32, {2});
 
 template <typename ExpectedError, typename Action>
-void expect_error(Action action, const std::string& message) {
+void expect_error(const Action& action, const std::string& message) {
   try {
     action();
     FAIL() << "expected: " << message;
@@ -80,7 +80,7 @@ TEST(Graph, DropsAbsentInputsAtTheEnd) {
 TEST(Graph, RefusesNodesThatDoNotFit) {
   Graph graph;
   const ValueId x = graph.add_input("x", pair_type);
-  const auto add = [&](Op op, std::vector<ValueId> inputs, Attributes attributes = {}) {
+  const auto add = [&](Op op, const std::vector<ValueId>& inputs, const Attributes& attributes = {}) {
     return [&graph, op, inputs, attributes] { (void)graph.add(op, inputs, attributes, "here"); };
   };
   expect_error<ModelError>(add(Op::relu, {}), "relu 'here': got 0 inputs, expected 1 to 1");

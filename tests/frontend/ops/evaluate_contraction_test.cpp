@@ -96,7 +96,7 @@ TEST(EvaluateConv, MatchesTheDefinitionInThreeDimensions) {
   Attributes attributes = window(strides, pads, dilations);
   attributes.set("groups", std::int64_t{2});
   const Tensor y = run(Op::conv, {x, w}, attributes);
-  const Dims out = y.dims();
+  const Dims& out = y.dims();
   EXPECT_EQ(out, (Dims{2, 6, 3, 4, 3}));
   const auto at = [](const Tensor& t, std::int64_t n, std::int64_t c, std::int64_t d, std::int64_t h,
                      std::int64_t k) {

@@ -6,7 +6,7 @@ namespace {
 using testing::ElementsAre;
 
 Tensor pad(const Tensor& x, const Ints& low, const Ints& high, const char* mode, const Ints& interior = {},
-           std::optional<Tensor> value = std::nullopt) {
+           const std::optional<Tensor>& value = std::nullopt) {
   return run(Op::pad, {x, value}, {{"low", low}, {"high", high}, {"interior", interior}, {"mode", mode}});
 }
 

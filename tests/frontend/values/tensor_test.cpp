@@ -72,6 +72,7 @@ TEST(Tensor, MakesBytesWhenTheyAreAskedFor) {
     ++calls;
     return Tensor::of<float>(DType::f32, {2}, {3, 4});
   });
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): the copy is what this tests
   const Tensor copy = tensor, reshaped = tensor.reshaped({2});
   EXPECT_EQ(copy.identity(), reshaped.identity());
   EXPECT_EQ(tensor.byte_size(), 8);
@@ -79,7 +80,7 @@ TEST(Tensor, MakesBytesWhenTheyAreAskedFor) {
   EXPECT_EQ(reshaped.as_double(1), 4);
   EXPECT_EQ(copy.data(), tensor.data());
   EXPECT_EQ(calls, 1);
-  const Tensor chained = Tensor::later(DType::f32, {2}, [tensor] { return tensor; });
+  const Tensor chained = Tensor::later(DType::f32, {2}, [&tensor] { return tensor; });
   EXPECT_EQ(chained.data(), tensor.data());
 }
 
