@@ -40,7 +40,7 @@ int shared_bytes(const CudaAttentionProblem& problem, const CudaAttentionChoice&
 }
 
 std::int64_t tiles_of(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
-  const std::int64_t tile = rows_of_consumer * choice.consumers;
+  const std::int64_t tile = std::int64_t{rows_of_consumer} * choice.consumers;
   return (problem.queries + tile - 1) / tile * problem.heads * problem.batch;
 }
 

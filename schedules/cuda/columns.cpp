@@ -125,7 +125,7 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
           const auto blocks = static_cast<double>(problem.batch * strips_of(problem, lanes) * cluster);
           const double penalty = 4 * std::abs(std::log2(blocks / 128)) + (lanes == 8 ? 0 : 1) +
                                  std::abs(std::log2(threads / 512.)) + std::log2(16. / unroll) +
-                                 (unroll * cluster * deep <= problem.rows ? 0 : 8);
+                                 (std::int64_t{unroll} * cluster * deep <= problem.rows ? 0 : 8);
           for (const bool streams : {false, true})
             rated.push_back(
                 {{lanes, deep, unroll, cluster, streams}, penalty + (streams == is_large ? 0 : 0.5)});

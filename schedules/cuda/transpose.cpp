@@ -14,7 +14,8 @@ constexpr std::int64_t most_extent = 1LL << 30;
 constexpr std::int64_t most_blocks = (1LL << 31) - 1;
 
 std::int64_t blocks_of(const CudaTransposeProblem& problem, const CudaTransposeChoice& choice) {
-  const std::int64_t rows = choice.down * problem.unit(), columns = choice.across * problem.unit();
+  const std::int64_t unit = problem.unit();
+  const std::int64_t rows = choice.down * unit, columns = choice.across * unit;
   return problem.batch * ((problem.rows + rows - 1) / rows) * ((problem.columns + columns - 1) / columns);
 }
 

@@ -36,7 +36,7 @@ std::int64_t even_rows(const MatmulProblem& problem, std::int64_t most) {
 constexpr std::int64_t in_slabs = 2;
 
 std::int64_t slab_of(const MatmulProblem& problem) {
-  return problem.pair() * amx_tile_groups;
+  return std::int64_t{problem.pair()} * amx_tile_groups;
 }
 bool can_slab(const MatmulProblem& problem) {
   return problem.weight != no_value && problem.k % slab_of(problem) == 0;
@@ -64,7 +64,7 @@ bool stores_far(const MatmulProblem& problem, const Machine& machine) {
 }
 
 MatmulPoint tiled_point(const MatmulProblem& problem, const Machine& machine) {
-  RegisterTile tile{even_rows(problem, 2 * amx_tile_rows), 2};
+  RegisterTile tile{even_rows(problem, std::int64_t{2} * amx_tile_rows), 2};
   if (problem.m <= amx_tile_rows) tile.panels = 4;
   if (suits_three_panels(problem, machine)) tile.panels = 3;
   tile.panels = std::min(tile.panels, panel_count(problem));

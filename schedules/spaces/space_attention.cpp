@@ -99,7 +99,7 @@ Numbers first_point(const Kernel& kernel, const AttentionProblem& problem, const
   const std::int64_t fitting = std::max<std::int64_t>(2, machine.l1_bytes / 2 / row_bytes / rows);
   // Values as they lie are lines far apart, and crowd a few sets of the L1; AVX2's tiles read them often.
   constexpr std::int64_t least_readers = 64;
-  const bool few_entries = problem.batch < 2 * machine.threads;
+  const bool few_entries = problem.batch < std::int64_t{2} * machine.threads;
   return {.rows = rows,
           .row_tiles = std::min(fitting, problem.rows / rows),
           .key_panels = std::min(first_panels(machine), problem.position_panels()),

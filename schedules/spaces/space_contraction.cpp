@@ -92,7 +92,7 @@ double Contraction::cost(const Numbers& point) const {
 Binding bind(const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuses(kernel); !refusal.empty()) return {refusal};
   const KernelFacts facts = facts_of(kernel, machine);
-  const bool is_narrow = facts.extents[0] < 2 * facts.lanes;
+  const bool is_narrow = facts.extents[0] < std::int64_t{2} * facts.lanes;
   return bind_space(Contraction{kernel,
                                 machine,
                                 facts,

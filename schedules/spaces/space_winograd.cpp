@@ -249,7 +249,7 @@ void write_input(ScheduleWriter& writer, const ConvProblem& problem, const std::
     writer.add("{}_tiles.compute_at({}, {});", name, out, levels.input);
   writer.add("{}_tiles.reorder(d0, i, j, t1, t2, d3, d4).vectorize(d0).unroll(i).unroll(j);", name);
   if (tiling.input_first && machine.threads > 1) {
-    const bool by_block = problem.source_blocks() >= 2 * machine.threads;
+    const bool by_block = problem.source_blocks() >= std::int64_t{2} * machine.threads;
     writer.add("{}_tiles.parallel({});", name, by_block ? "d3" : "t2");
   }
   writer.add(

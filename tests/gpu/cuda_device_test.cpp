@@ -51,7 +51,7 @@ TEST_F(gpu_device, launches_and_replays) {
   constexpr unsigned count = 1000;
   const std::vector<std::uint32_t> zeros(count, 0);
   const cuda::Stream stream;
-  const cuda::DeviceMemory memory(count * 4);
+  const cuda::DeviceMemory memory(zeros.size() * 4);
   cuda::driver().copy_to_device(memory.address(), zeros.data(), memory.size(), stream.get());
   const cuda::Module module(add_one_ptx);
   cuda::Launch launch;
@@ -70,7 +70,7 @@ TEST_F(gpu_device, launches_and_replays) {
   graph.launch(stream.get());
   graph.launch(stream.get());
   end.record(stream.get());
-  const cuda::PinnedMemory back(count * 4);
+  const cuda::PinnedMemory back(zeros.size() * 4);
   cuda::driver().copy_to_host(back.data(), memory.address(), memory.size(), stream.get());
   stream.synchronize();
   std::vector<std::uint32_t> values(count);

@@ -89,7 +89,7 @@ TEST(SpecialValues, LargestOfBf16) {
   const std::vector<double> specials = {nan, -nan, infinity, -infinity, 0.0, -0.0, 3e38, -3e38};
   for (std::size_t i = 0; i < specials.size(); ++i)
     given.set_double(static_cast<std::int64_t>(42 * i + 17), specials[i]);
-  for (std::int64_t i = 0; i < 42; ++i) given.set_double(42 * 20 + i, -infinity);
+  for (std::int64_t i = 0; i < 42; ++i) given.set_double(std::int64_t{42} * 20 + i, -infinity);
   for (const char* layout : {"", "@c32"}) {
     check_kernel(
         fmt::format(

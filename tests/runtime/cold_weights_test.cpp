@@ -37,7 +37,7 @@ TEST(ColdWeights, PacksOncePerPacking) {
   EXPECT_EQ(packed.count, 1U);
   EXPECT_EQ(packed.dims, (Dims{2, 8, 16}));
   float second_panel = 0;
-  std::memcpy(&second_panel, packed.at(0) + 8 * 16 * sizeof(float), sizeof(float));
+  std::memcpy(&second_panel, packed.at(0) + sizeof(float) * 8 * 16, sizeof(float));
   EXPECT_EQ(second_panel, 16);
   EXPECT_EQ(&weights.packed(0, panels), &packed);
   EXPECT_NE(&weights.packed(0, {}), &packed);

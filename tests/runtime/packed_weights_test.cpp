@@ -42,7 +42,7 @@ TEST(PackedWeights, LieInTheOrderInWhichTheyAreWanted) {
   const PackedWeights::Slot first = packed.want(0, panels);
   packed.pack_all(weights, 2);
   const auto* begin = static_cast<const char*>(packed.at(second).data());
-  EXPECT_EQ(static_cast<const char*>(packed.at(first).data()), begin + 4 * 32 * 4);
+  EXPECT_EQ(static_cast<const char*>(packed.at(first).data()), begin + std::ptrdiff_t{4} * 32 * 4);
   EXPECT_EQ(values_of(packed.at(first)), values_of(pack(weights[0], panels)));
   EXPECT_EQ(values_of(packed.at(second)), values_of(pack(weights[2], panels)));
   EXPECT_EQ(packed.at(shared).data(), weights[1].data());

@@ -131,7 +131,7 @@ TEST(QuantisedTest, ConvIntegerSumsBeyondWhatF32Holds) {
   for (std::int64_t i = 0; i < x.size(); ++i) x.set_int64(i, 255);
   const Tensor y = run_once(model, {x})[0];
   ASSERT_EQ(y.type(), make_type(DType::i32, {1, 2, 2, 2}));
-  for (std::int64_t i = 0; i < y.size(); ++i) EXPECT_EQ(y.as_int64(i), 255 * 127 * 9 * channels);
+  for (std::int64_t i = 0; i < y.size(); ++i) EXPECT_EQ(y.as_int64(i), channels * 255 * 127 * 9);
 }
 
 /// With powers of two for scales every sum is exact, so the order of sums cannot be an excuse.

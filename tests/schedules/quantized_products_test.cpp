@@ -164,7 +164,7 @@ TEST_F(QuantizedAmx, RowsThatAreNotFiniteGiveNanAndDoNotSpread) {
   std::vector<Tensor> inputs = wide_inputs(kernel);
   inputs[0].set_double(64 * 3 + 5, std::numeric_limits<double>::infinity());
   inputs[0].set_double(64 * 9 + 63, std::numeric_limits<double>::quiet_NaN());
-  for (std::int64_t i = 64 * 11; i < 64 * 12; ++i) inputs[0].set_double(i, 0);
+  for (std::int64_t i = 0; i < 64; ++i) inputs[0].set_double(std::int64_t{64} * 11 + i, 0);
   check_candidate(kernel, heuristic_candidate(space, kernel, machine_), inputs, 0);
   check_candidate(kernel, reference_candidate(kernel), inputs, 0);
 }

@@ -91,7 +91,7 @@ Numbers first_point(const Kernel& kernel, const Machine& machine, const KernelFa
   std::int64_t blocks = 1;
   for (const std::int64_t extent : facts.extents) blocks *= extent;
   blocks /= 32 * point.vector;
-  while (point.chunks < 128 && blocks * point.chunks < 8 * machine.gpu->multiprocessors &&
+  while (point.chunks < 128 && blocks * point.chunks < std::int64_t{8} * machine.gpu->multiprocessors &&
          point.chunks * 64 <= fold_length(kernel, *facts.anchor)) {
     point.chunks *= 2;
   }

@@ -112,7 +112,7 @@ TEST(EvaluateConv, MatchesTheDefinitionInThreeDimensions) {
     const std::int64_t n = i / out[4] / out[3] / out[2] / out[1];
     double sum = 0;
     for (std::int64_t c = 0; c < 2; ++c) {
-      for (std::int64_t t = 0; t < 2 * 3 * 2; ++t) {
+      for (std::int64_t t = 0; t < 12; ++t) {
         const std::int64_t d = kz * strides[0] - pads[0] + t / 6 * dilations[0];
         const std::int64_t h = ky * strides[1] - pads[1] + t / 2 % 3 * dilations[1];
         const std::int64_t k = kx * strides[2] - pads[2] + t % 2 * dilations[2];

@@ -91,9 +91,9 @@ TEST(Winograd, PacksTransformedFilters) {
   ASSERT_EQ(packed.dims(), (Dims{2, 6, 6, 6, 16}));
   ASSERT_EQ(packing.packed_dims(filter.dims()), packed.dims());
   for (std::int64_t at = 0; at < packed.size(); ++at) {
-    const std::int64_t out = at / (36 * 6 * 16) * 16 + at % 16;
+    const std::int64_t out = at / 16 / 6 / 36 * 16 + at % 16;
     const std::int64_t in = at / 16 % 6;
-    const std::int64_t place = at / (16 * 6) % 36;
+    const std::int64_t place = at / 16 / 6 % 36;
     const double expected = out < 20 ? transformed.as_double((place * 20 + out) * 6 + in) : 0.0;
     ASSERT_EQ(packed.as_double(at), expected) << at;
   }

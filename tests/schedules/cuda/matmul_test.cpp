@@ -99,7 +99,7 @@ TEST(CudaMatmul, PacksWeightsOfFloats) {
 /// Such as the class token's row of every image.
 TEST(CudaMatmul, ReadsRowsOfASliceInPlace) {
   Graph body;
-  const ValueId a = body.add_input("a", make_type(DType::bf16, {32, 197 * 768}));
+  const ValueId a = body.add_input("a", make_type(DType::bf16, {32, std::int64_t{197} * 768}));
   const ValueId b = body.add_input("b", make_type(DType::bf16, {768, 1000}));
   const ValueId first =
       body.add(Op::slice, {a}, {{"starts", Dims{0, 768}}, {"sizes", Dims{32, 768}}, {"steps", Dims{1, 1}}});
