@@ -218,8 +218,9 @@ void gru(ImportContext& c) {
   const bool resets_after = c.integer("linear_before_reset", 0) != 0;
   unroll(c, r, 1, [&](int d) -> Step {
     const DirectionWeights w = read_weights(c, d);
-    const Activation f = r.activations[static_cast<std::size_t>(2 * d)];
-    const Activation g = r.activations[static_cast<std::size_t>(2 * d) + 1];
+    const std::size_t at = 2 * static_cast<std::size_t>(d);
+    const Activation f = r.activations[at];
+    const Activation g = r.activations[at + 1];
     return [w, f, g, &r, resets_after](Sym x, const std::vector<Sym>& states) -> std::vector<Sym> {
       const std::int64_t n = r.hidden;
       const Sym h = states[0];
@@ -242,7 +243,7 @@ void lstm(ImportContext& c) {
   const bool couples_input_forget = c.integer("input_forget", 0) != 0;
   unroll(c, r, 2, [&](int d) -> Step {
     const DirectionWeights w = read_weights(c, d);
-    const auto at = static_cast<std::size_t>(3 * d);
+    const std::size_t at = 3 * static_cast<std::size_t>(d);
     const Activation f = r.activations[at];
     const Activation g = r.activations[at + 1];
     const Activation h = r.activations[at + 2];

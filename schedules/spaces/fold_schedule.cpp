@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/rounding.h"
+
 namespace sylvite {
 
 void compute_at(ScheduleWriter& writer, const std::string& stage, const Place& place) {
@@ -18,8 +20,8 @@ std::int64_t vectors_for_row(std::int64_t extent, std::int64_t lanes, std::int64
     const std::int64_t step = lanes * vectors;
     if (step > extent && vectors > 1) continue;
     // A chain of dependent operations is about 4 long; a tail costs about a whole step.
-    const double steps = static_cast<double>((extent + step - 1) / step) *
-                         static_cast<double>(std::max<std::int64_t>(vectors, 4));
+    const double steps =
+        static_cast<double>(ceil_div(extent, step)) * static_cast<double>(std::max<std::int64_t>(vectors, 4));
     if (steps < best_waste) {
       best_waste = steps;
       best = vectors;

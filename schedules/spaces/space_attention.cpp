@@ -269,14 +269,16 @@ double AttentionRows::cost(const Numbers& point) const {
   const std::int64_t block = tiling.rows * tiling.row_tiles;
   const double blocks = static_cast<double>(ceil_div(problem.rows, block));
   const double tiles = blocks * static_cast<double>(tiling.row_tiles);
+  const std::int64_t depth_steps = problem.depth / problem.pair();
+  const std::int64_t position_steps = problem.positions / problem.pair();
   const double dots =
       tiled_cycles(machine, {tiling.rows, tiling.key_panels}, tiles,
                    static_cast<double>(ceil_div(problem.position_panels(), tiling.key_panels)),
-                   static_cast<double>(problem.depth / problem.pair()));
+                   static_cast<double>(depth_steps));
   const double folds =
       tiled_cycles(machine, {tiling.rows, tiling.value_panels}, tiles,
                    static_cast<double>(ceil_div(column_panels(problem), tiling.value_panels)),
-                   static_cast<double>(problem.positions / problem.pair()));
+                   static_cast<double>(position_steps));
   constexpr double softmax_cycles = 25;  // per vector
   const double softmax =
       softmax_cycles * static_cast<double>(problem.position_panels()) * blocks * static_cast<double>(block);

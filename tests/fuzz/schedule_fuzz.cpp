@@ -238,7 +238,8 @@ int run(const Arguments& arguments) {
       total.same += tally.same;
       total.close += tally.close;
       total.refused += tally.refused;
-      if (static_cast<std::size_t>(tally.same + tally.close) < arguments.schedules) ++few;
+      if (static_cast<std::size_t>(tally.same) + static_cast<std::size_t>(tally.close) < arguments.schedules)
+        ++few;
     }
     if (outcome.kind != "agrees" || arguments.verbose) {
       fmt::print("{:8} {} {} {}\n", outcome.kind, kernels[i].id, kernel_class_name(kernels[i].kind),

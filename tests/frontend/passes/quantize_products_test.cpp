@@ -14,10 +14,10 @@ Tensor uneven(const Dims& dims, double row_growth, double column_growth) {
   Tensor tensor(DType::f32, dims);
   const std::int64_t columns = dims.back();
   for (std::int64_t i = 0; i < tensor.size(); ++i) {
-    const auto row = static_cast<double>(i / columns);
-    const auto column = static_cast<double>(i % columns);
-    tensor.set_double(i, std::sin(1.7 * static_cast<double>(i)) * std::pow(row_growth, row) *
-                             std::pow(column_growth, column));
+    const std::int64_t row = i / columns, column = i % columns;
+    tensor.set_double(i, std::sin(1.7 * static_cast<double>(i)) *
+                             std::pow(row_growth, static_cast<double>(row)) *
+                             std::pow(column_growth, static_cast<double>(column)));
   }
   return tensor;
 }
