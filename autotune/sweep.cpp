@@ -79,7 +79,7 @@ void store_state(Database& database, const SweepPlan& plan, const SweepItem& ite
     SqliteTransaction transaction(database.connection());
     insert_state(database, plan, item, status);
     transaction.commit();
-  } catch (const SqliteError&) {  // Database itself warns of the file's failure at the item's trials
+  } catch (const SqliteError&) {  // NOLINT(bugprone-empty-catch): Database warns of it at the item's trials
   }
 }
 
@@ -115,7 +115,7 @@ Claim claim(Database& database, const SweepPlan& plan, const SweepItem& item, co
     if (found != Claim::taken) return found;
     insert_state(database, plan, item, {SweepState::running, claim_of_this_process(), 0});
     transaction.commit();
-  } catch (const SqliteError&) {  // as in store_state
+  } catch (const SqliteError&) {  // NOLINT(bugprone-empty-catch): as in store_state
   }
   return Claim::taken;
 }

@@ -105,7 +105,7 @@ ObjectLoader::ObjectLoader() : rep_(std::make_unique<Rep>()) {}
 ObjectLoader::~ObjectLoader() {
   try {
     Linker::instance().remove(rep_->library);
-  } catch (const Error&) {  // the code stays loaded: nothing else is lost
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the code stays loaded: nothing else is lost
   }
 }
 

@@ -155,8 +155,7 @@ void confirm_winners(const Imported& imported, Chosen& chosen, Database& databas
   if (defaults.challenged.empty()) return;
   try {
     confirm(imported, chosen, database, defaults, deadline);
-  } catch (const KernelError&) {
-    // build_program meets the same candidate and replaces it, with a warning.
+  } catch (const KernelError&) {  // NOLINT(bugprone-empty-catch): build_program meets it again, and warns
   }
 }
 
