@@ -51,16 +51,16 @@ double Tuner::seconds_for_races() const {
 void Tuner::decide(TuneState& state) {
   const Trial* trial = state.find_trial(state.incumbent);
   std::vector<Candidate> challengers = state.challengers(race_challengers);
-  const bool lost = trial == nullptr && state.lost > 0;
-  if (trial == nullptr && (!lost || challengers.empty())) {
+  const bool is_alone = challengers.empty();
+  if (trial == nullptr && (is_alone || state.lost == 0)) {
     choose_untried(state);
     return;
   }
-  if (challengers.empty() && trial->verdict == Verdict::noisy) {
+  if (is_alone && trial->verdict == Verdict::noisy) {
     choose_unjudged(state, "not judged: " + trial->message);
     return;
   }
-  if (challengers.empty()) {
+  if (is_alone) {
     bool failed = trial->verdict != Verdict::ok;
     choose(state, failed ? state.reference : state.incumbent,
            failed ? origin_reference : std::string_view(state.incumbent_origin), state.incumbent_us(),

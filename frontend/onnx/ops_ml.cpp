@@ -141,7 +141,8 @@ Ensemble read_ensemble(ImportContext& c, std::int64_t leaves) {
   for (const std::int64_t root : level)
     if (root < 0 || root >= trees.inner) throw ModelError("root {} does not exist", root);
   while (!level.empty()) {
-    if (++trees.depth > 1000 || trees.depth > trees.inner + 1)
+    ++trees.depth;
+    if (trees.depth > 1000 || trees.depth > trees.inner + 1)
       throw ModelError("the trees are deeper than 1000, or have a cycle");
     std::vector<std::int64_t> below;
     for (const std::int64_t node : level) {

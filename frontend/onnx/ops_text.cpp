@@ -156,7 +156,8 @@ std::int64_t written_out_length(const std::string& pattern) {
       groups.back() = std::min(groups.back() + last, most);
     } else if (pattern[i] == '{') {
       std::int64_t repeats = 1;
-      for (std::int64_t number = 0; ++i < pattern.size() && pattern[i] != '}';) {
+      std::int64_t number = 0;
+      for (++i; i < pattern.size() && pattern[i] != '}'; ++i) {
         const bool is_digit = std::isdigit(static_cast<unsigned char>(pattern[i])) != 0;
         number = is_digit ? std::min(number * 10 + (pattern[i] - '0'), most) : 0;
         repeats = std::max(repeats, number);

@@ -40,12 +40,9 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, Symbols& symbols) {
   for (std::size_t i = 0; i < shorter.size(); ++i) {
     Extent& target = result[lead + i];
     if (shorter[i] == 1) continue;
-    if (target == 1)
-      target = shorter[i];
-    else if (!symbols.equal(target, shorter[i]))
+    if (target != 1 && !symbols.equal(target, shorter[i]))
       throw ModelError("shapes {} and {} do not broadcast", a.to_string(), b.to_string());
-    else if (shorter[i].is_known())
-      target = shorter[i];
+    if (target == 1 || shorter[i].is_known()) target = shorter[i];
   }
   return result;
 }

@@ -133,10 +133,8 @@ SharedMemoryPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoic
     SharedMemoryPlan plan = plan_with(problem, choice, card, chunk, true);
     if (plan.residual && plan.stages < std::min<std::int64_t>(stages_for_residual, steps_of(problem)))
       plan = plan_with(problem, choice, card, chunk, false);
-    if (best.chunk == 0)
-      best = plan;
-    else if (chunk >= 32 && best.stages < enough_stages && plan.stages > best.stages)
-      best = plan;
+    const bool is_deeper = chunk >= 32 && best.stages < enough_stages && plan.stages > best.stages;
+    if (best.chunk == 0 || is_deeper) best = plan;
   }
   return best;
 }
