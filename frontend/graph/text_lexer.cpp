@@ -41,8 +41,9 @@ std::string write_real(Float value) {
 /// Reads all of `word` in base 10 (16 for bits); false when it is not a number of that type or out of range.
 template <typename Number, typename... Base>
 bool read_number(std::string_view word, Number& number, Base... base) {
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, number, base...);
+  const char* begin = word.data();
+  const char* end = begin + word.size();
+  const auto [stop, error] = std::from_chars(begin, end, number, base...);
   return error == std::errc() && stop == end && !word.empty();
 }
 

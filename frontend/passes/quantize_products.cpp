@@ -67,7 +67,7 @@ std::optional<Tensor> constant_matrix(const Graph& graph, ValueId id) {
   const Dims dims = type.dims();
   const bool is_large = dims[0] >= least_quantized_extent && dims[1] >= least_quantized_extent;
   if (!is_large || dims[0] > longest_quantized_fold) return std::nullopt;
-  if (graph.is_constant(id)) return *graph.value(id).constant;
+  if (graph.is_constant(id)) return graph.value(id).constant;
   const Node* transpose = producer_if(graph, id, Op::transpose);
   if (transpose == nullptr || !graph.is_constant(transpose->inputs[0])) return std::nullopt;
   const Tensor& source = *graph.value(transpose->inputs[0]).constant;

@@ -87,7 +87,7 @@ int data_type(DType dtype) {
 template <typename T>
 void set_descriptor(void* descriptor, DescriptorAttribute attribute, const T& value) {
   expect("cublasLtMatmulDescSetAttribute",
-         library().descriptor_set(descriptor, attribute, &value, sizeof value));
+         library().descriptor_set(descriptor, attribute, static_cast<const void*>(&value), sizeof value));
 }
 
 /// A matrix of `fast` elements that lie together, `slow` times.

@@ -149,8 +149,8 @@ Pointer create(DescriptorKind kind) {
 
 template <typename T>
 void set_all(Pointer descriptor, Attribute attribute, AttributeType type, const std::vector<T>& values) {
-  const Result result =
-      library().set(descriptor, attribute, type, static_cast<std::int64_t>(values.size()), values.data());
+  const Result result = library().set(descriptor, attribute, type, static_cast<std::int64_t>(values.size()),
+                                      static_cast<const void*>(values.data()));
   if (result != 0) {
     throw InternalError("cuDNN does not take attribute {}: {}", static_cast<int>(attribute),
                         library().error_text(result));
@@ -293,8 +293,9 @@ void CudnnConv::find_engines(Pointer graph) {
   for (std::size_t i = 0; i < most_engines; ++i)
     pointers.push_back(engines_.emplace_back(create(engine_config)).get());
   std::int64_t found = 0;
-  const Result result = library().get(asked.get(), heuristics_results, of_descriptor,
-                                      static_cast<std::int64_t>(pointers.size()), &found, pointers.data());
+  const Result result =
+      library().get(asked.get(), heuristics_results, of_descriptor,
+                    static_cast<std::int64_t>(pointers.size()), &found, static_cast<void*>(pointers.data()));
   engines_.resize(result == 0 ? std::min(most_engines, static_cast<std::size_t>(found)) : 0);
 }
 

@@ -34,7 +34,7 @@ void check_addresses(const std::vector<cuda::DevicePointer>& addresses, const st
 /// The current context of the calling thread is the device's from here on.
 const Plan& with_device(const Plan& plan) {
   cuda::Device::get().make_current();
-  return plan;
+  return plan;  // NOLINT(bugprone-return-const-ref-from-parameter): the program keeps a reference to it anyway
 }
 
 }  // namespace

@@ -114,12 +114,14 @@ class Reader {
   }
   template <typename T>
   void take(T& value) {
-    if constexpr (std::is_same_v<T, bool>)
+    if constexpr (std::is_same_v<T, bool>) {
       value = take_number(1) != 0;
-    else if constexpr (std::is_arithmetic_v<T>)
-      std::memcpy(&value, take_bytes(sizeof value).data(), sizeof value);
-    else
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      const auto bytes = take_bytes(sizeof value);
+      std::memcpy(&value, bytes.data(), bytes.size());
+    } else {
       std::apply([this](auto&... each) { (take(each), ...); }, fields(value));
+    }
   }
   void take(std::string& text) { text = take_bytes(take_number(bytes_.size())); }
   void take(DType& dtype) {

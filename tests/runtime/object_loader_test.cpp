@@ -37,7 +37,7 @@ class ObjectLoaderTest : public testing::Test {
   int call(KernelArgv kernel, RunContext& context, Halide::Runtime::Buffer<float>& in,
            Halide::Runtime::Buffer<float>& out) {
     void* user_context = &context;
-    void* arguments[] = {&user_context, in.raw_buffer(), out.raw_buffer()};
+    void* arguments[] = {static_cast<void*>(&user_context), in.raw_buffer(), out.raw_buffer()};
     return kernel(arguments);
   }
 
