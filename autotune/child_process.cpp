@@ -46,6 +46,7 @@ void set_limit(int resource, std::int64_t value) {
   int moved_socket = fcntl(socket, F_DUPFD_CLOEXEC, 10);
   int moved_log = fcntl(log, F_DUPFD_CLOEXEC, 10);
   int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (moved_socket < 0 || moved_log < 0 || null < 0) _exit(not_started_status);
   dup2(null, 0);
   dup2(moved_log, 1);
   dup2(moved_log, 2);
