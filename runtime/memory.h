@@ -38,11 +38,10 @@ class BlockPool {
   [[nodiscard]] std::shared_ptr<void> take() {
     std::unique_ptr<Memory> block = state_->take();
     if (!block) block = std::make_unique<Memory>(block_bytes_);
-    void* data = block->data();
-    auto give_back = [state = state_, owner = block.release()](void*) {
-      state->give(std::unique_ptr<Memory>(owner));
-    };
-    return {data, std::move(give_back)};
+    std::shared_ptr<Memory> taken(
+        block.release(), [state = state_](Memory* memory) { state->give(std::unique_ptr<Memory>(memory)); });
+    void* data = taken->data();
+    return {std::move(taken), data};
   }
 
  private:
