@@ -15,7 +15,7 @@ struct OnnxOp {
   std::string_view name;
   int since;  ///< the opset from which this row holds, until a row with a higher one
   void (*import)(ImportContext&);
-  std::string_view domain = "";
+  std::string_view domain = {};
 };
 
 /// The row for an operator in an opset; nullptr when unknown. Opsets older than all rows get the oldest row.

@@ -86,6 +86,7 @@ constexpr Row<Unary<C>> integer_unary[] = {
     {Op::sign, [](C x) { return static_cast<C>(x > 0 ? 1 : (x < 0 ? -1 : 0)); }},
     {Op::relu, [](C x) { return x < 0 ? C{0} : x; }},
     {Op::logical_not, [](C x) { return static_cast<C>(x == 0); }},
+    // NOLINTNEXTLINE(readability-redundant-casting): not where C is narrower than int
     {Op::bitwise_not, [](C x) { return static_cast<C>(~x); }},
 };
 

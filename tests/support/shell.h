@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 namespace sylvite {
@@ -12,6 +14,10 @@ namespace sylvite {
 inline std::string output_of(const std::string& command) {
   std::string text;
   FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) {
+    ADD_FAILURE() << "cannot start " << command << ": " << std::strerror(errno);
+    return text;
+  }
   char part[256];
   while (std::fgets(part, sizeof(part), pipe) != nullptr) text += part;
   EXPECT_EQ(::pclose(pipe), 0) << command << '\n' << text;

@@ -57,7 +57,7 @@ TEST(Verifier, FollowsNoBrokenIds) {
   node(graph, 1).inputs = {-7};
   expect_broken(graph, "ids: node 1 (softmax");
   graph = small_graph();
-  node(graph, 1).op = static_cast<Op>(9999);
+  node(graph, 1).op = static_cast<Op>(9999);  // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange): corrupt
   expect_broken(graph, "corrupt operation 9999");
   graph = small_graph();
   graph.value(y_id).producer = 5;
