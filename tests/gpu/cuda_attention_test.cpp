@@ -13,7 +13,7 @@
 namespace sylvite {
 namespace {
 
-using gpu_cuda_attention = GpuTest;
+using GpuCudaAttention = GpuTest;
 
 double most_error(DType element) {
   return element == DType::bf16 ? 1e-2 : element == DType::f16 ? 2e-3 : 1e-5;
@@ -45,7 +45,7 @@ AttentionSpec rows(std::int64_t queries, std::int64_t keys, bool causal, std::in
   return spec;
 }
 
-TEST_F(gpu_cuda_attention, agrees_with_the_interpreter) {
+TEST_F(GpuCudaAttention, AgreesWithTheInterpreter) {
   for (const bool causal : {false, true}) {
     for (const auto& [queries, keys] :
          {std::pair{1, 1}, {128, 128}, {197, 197}, {100, 333}, {333, 100}, {517, 517}, {64, 640}}) {
@@ -54,12 +54,12 @@ TEST_F(gpu_cuda_attention, agrees_with_the_interpreter) {
   }
 }
 
-TEST_F(gpu_cuda_attention, wide_heads_agree_with_the_interpreter) {
+TEST_F(GpuCudaAttention, WideHeadsAgreeWithTheInterpreter) {
   for (const bool causal : {false, true})
     for (const std::int64_t depth : {128, 80, 40}) check(rows(300, 300, causal, depth));
 }
 
-TEST_F(gpu_cuda_attention, half_floats_agree_with_the_interpreter) {
+TEST_F(GpuCudaAttention, HalfFloatsAgreeWithTheInterpreter) {
   AttentionSpec spec = rows(150, 170, true);
   spec.element = DType::f16;
   check(spec);
@@ -71,12 +71,12 @@ AttentionSpec floats(std::int64_t queries, std::int64_t keys, bool causal, std::
   return spec;
 }
 
-TEST_F(gpu_cuda_attention, floats_agree_with_the_interpreter) {
+TEST_F(GpuCudaAttention, FloatsAgreeWithTheInterpreter) {
   check(floats(197, 197, false));
   check(floats(130, 130, true));
 }
 
-TEST_F(gpu_cuda_attention, floats_of_all_extents_agree) {
+TEST_F(GpuCudaAttention, FloatsOfAllExtentsAgree) {
   for (const bool causal : {false, true}) {
     for (const auto& [queries, keys] : {std::pair{1, 1}, {128, 128}, {100, 333}, {333, 100}})
       check(floats(queries, keys, causal), 1);
@@ -84,7 +84,7 @@ TEST_F(gpu_cuda_attention, floats_of_all_extents_agree) {
   }
 }
 
-TEST_F(gpu_cuda_attention, masks_and_strides_of_floats_agree) {
+TEST_F(GpuCudaAttention, MasksAndStridesOfFloatsAgree) {
   AttentionSpec spec = floats(130, 130, false);
   spec.fused = true;
   check(spec, 1);
@@ -97,7 +97,7 @@ TEST_F(gpu_cuda_attention, masks_and_strides_of_floats_agree) {
   check(spec, 1);
 }
 
-TEST_F(gpu_cuda_attention, reads_heads_where_they_lie) {
+TEST_F(GpuCudaAttention, ReadsHeadsWhereTheyLie) {
   AttentionSpec spec = rows(130, 130, false);
   spec.rows_of_heads = true;
   check(spec);
@@ -106,7 +106,7 @@ TEST_F(gpu_cuda_attention, reads_heads_where_they_lie) {
   check(spec);
 }
 
-TEST_F(gpu_cuda_attention, masks_agree_with_the_interpreter) {
+TEST_F(GpuCudaAttention, MasksAgreeWithTheInterpreter) {
   AttentionSpec spec = rows(197, 197, false);
   for (const Dims& mask : {Dims{2, 1, 1, 197}, Dims{2, 1, 197, 197}, Dims{197}, Dims{1, 3, 197, 197}}) {
     spec.mask = mask;

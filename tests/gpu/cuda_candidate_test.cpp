@@ -7,7 +7,7 @@
 namespace sylvite {
 namespace {
 
-using gpu_cuda_candidates = GpuTest;
+using GpuCudaCandidates = GpuTest;
 
 /// Heads of one projection, attended to and projected back: a layer's kernels.
 Graph small_layer(DType dtype) {
@@ -49,7 +49,7 @@ int run_layer(DType dtype, const std::string& precision, double most_error) {
   return templates;
 }
 
-TEST_F(gpu_cuda_candidates, run_with_a_model) {
+TEST_F(GpuCudaCandidates, RunWithAModel) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
   if (cuda::Device::get().card().capability != 90) GTEST_SKIP() << "for Hopper";
   EXPECT_GE(run_layer(DType::bf16, "f32", 2e-2), 3);

@@ -8,10 +8,10 @@
 namespace sylvite {
 namespace {
 
-class gpu_cuda_columns : public GpuTest {};
-class gpu_cuda_columns_kernels : public GpuTest, public testing::WithParamInterface<const char*> {};
+class GpuCudaColumns : public GpuTest {};
+class GpuCudaColumnsKernels : public GpuTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(gpu_cuda_columns_kernels, agrees_with_the_interpreter) {
+TEST_P(GpuCudaColumnsKernels, AgreesWithTheInterpreter) {
   const Kernel kernel = norm_kernel(GetParam());
   const Reading<CudaColumnsProblem> reading = read_cuda_columns(kernel);
   ASSERT_EQ(reading.refusal, "");
@@ -27,9 +27,9 @@ TEST_P(gpu_cuda_columns_kernels, agrees_with_the_interpreter) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(columns, gpu_cuda_columns_kernels, testing::ValuesIn(column_texts));
+INSTANTIATE_TEST_SUITE_P(Columns, GpuCudaColumnsKernels, testing::ValuesIn(column_texts));
 
-TEST_F(gpu_cuda_columns, keeps_special_values) {
+TEST_F(GpuCudaColumns, KeepsSpecialValues) {
   const Kernel kernel = norm_kernel(
       "graph g(%a: f32[50,40]) { %v: f32[40] = reduce_max(%a) {axes=[0], keepdims=0} return %v }");
   std::vector<Tensor> inputs = normal_inputs(kernel, 5);

@@ -9,7 +9,7 @@
 namespace sylvite {
 namespace {
 
-using gpu_cuda_conv = GpuTest;
+using GpuCudaConv = GpuTest;
 
 CudaMatmulChoice tile(int channels, int pixels, bool ping_pong, int split = 1) {
   CudaMatmulChoice choice;
@@ -52,7 +52,7 @@ ConvSpec taps(std::int64_t count, std::int64_t stride) {
   return spec;
 }
 
-TEST_F(gpu_cuda_conv, windows_agree_with_the_interpreter) {
+TEST_F(GpuCudaConv, WindowsAgreeWithTheInterpreter) {
   check(taps(3, 1));
   check(taps(3, 2));
   check(taps(1, 1));
@@ -69,7 +69,7 @@ TEST_F(gpu_cuda_conv, windows_agree_with_the_interpreter) {
   check(apart);
 }
 
-TEST_F(gpu_cuda_conv, epilogues_agree_with_the_interpreter) {
+TEST_F(GpuCudaConv, EpiloguesAgreeWithTheInterpreter) {
   for (const char* epilogue : {"none", "scale", "residual"}) {
     for (const std::int64_t count : {1, 3}) {
       ConvSpec spec = taps(count, 1);
@@ -80,7 +80,7 @@ TEST_F(gpu_cuda_conv, epilogues_agree_with_the_interpreter) {
   }
 }
 
-TEST_F(gpu_cuda_conv, floats_agree_with_the_interpreter) {
+TEST_F(GpuCudaConv, FloatsAgreeWithTheInterpreter) {
   for (const char* epilogue : {"relu", "scale", "residual"}) {
     for (const auto& [count, stride] : {std::pair{1, 1}, {3, 1}, {3, 2}}) {
       ConvSpec spec = taps(count, stride);
@@ -103,7 +103,7 @@ TEST_F(gpu_cuda_conv, floats_agree_with_the_interpreter) {
 }
 
 /// Windows that overlap in memory.
-TEST_F(gpu_cuda_conv, joined_taps_agree_with_the_interpreter) {
+TEST_F(GpuCudaConv, JoinedTapsAgreeWithTheInterpreter) {
   ConvSpec first;
   first.channels = 4;
   first.lines = 33;
@@ -119,7 +119,7 @@ TEST_F(gpu_cuda_conv, joined_taps_agree_with_the_interpreter) {
   check(first);
 }
 
-TEST_F(gpu_cuda_conv, repeated_runs_agree) {
+TEST_F(GpuCudaConv, RepeatedRunsAgree) {
   ConvSpec spec = taps(3, 1);
   spec.images = 5;
   spec.epilogue = "residual";
@@ -132,7 +132,7 @@ TEST_F(gpu_cuda_conv, repeated_runs_agree) {
 }
 
 /// Everything that the first guesses of ResNet-50's kernels may be, with the whole card.
-TEST_F(gpu_cuda_conv, first_guesses_agree_with_the_interpreter) {
+TEST_F(GpuCudaConv, FirstGuessesAgreeWithTheInterpreter) {
   for (const std::int64_t channels : {64, 256}) {
     ConvSpec spec = taps(3, 1);
     spec.channels = channels;

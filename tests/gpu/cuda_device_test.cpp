@@ -37,9 +37,9 @@ done:
 }
 )";
 
-using gpu_device = GpuTest;
+using GpuDevice = GpuTest;
 
-TEST(cuda_driver, absence_is_one_clear_line) {
+TEST(CudaDriver, AbsenceIsOneClearLine) {
   const std::string reason = missing_gpu();
   if (reason.empty()) GTEST_SKIP() << "there is a GPU";
   EXPECT_THAT(reason, testing::HasSubstr("CUDA driver"));
@@ -47,7 +47,7 @@ TEST(cuda_driver, absence_is_one_clear_line) {
   EXPECT_EQ(missing_gpu(), reason);  // the second time, too
 }
 
-TEST_F(gpu_device, launches_and_replays) {
+TEST_F(GpuDevice, LaunchesAndReplays) {
   constexpr unsigned count = 1000;
   const std::vector<std::uint32_t> zeros(count, 0);
   const cuda::Stream stream;
@@ -79,7 +79,7 @@ TEST_F(gpu_device, launches_and_replays) {
   EXPECT_GT(cuda::microseconds_between(start, end), 0);
 }
 
-TEST_F(gpu_device, errors_name_the_call) {
+TEST_F(GpuDevice, ErrorsNameTheCall) {
   try {
     const cuda::DeviceMemory memory(std::size_t{1} << 50);
     FAIL() << "a petabyte was allocated";

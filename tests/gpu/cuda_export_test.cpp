@@ -56,7 +56,7 @@ std::vector<Tensor> blank(const std::vector<Tensor>& like) {
   return made;
 }
 
-class gpu_export : public GpuTest {
+class GpuExport : public GpuTest {
  protected:
   Built build(const std::string& graph) {
     CompileOptions options = test_options(folder_.path());
@@ -67,7 +67,7 @@ class gpu_export : public GpuTest {
   TemporaryFolder folder_;
 };
 
-TEST_F(gpu_export, runs_on_the_callers_memory_and_stream) {
+TEST_F(GpuExport, RunsOnTheCallersMemoryAndStream) {
   for (const char* graph : {"false", "true"}) {
     Built made = build(graph);
     for (const int seed : {5, 6}) {  // the second time elsewhere
@@ -86,7 +86,7 @@ TEST_F(gpu_export, runs_on_the_callers_memory_and_stream) {
   }
 }
 
-TEST_F(gpu_export, exported_models_run_without_the_compiler) {
+TEST_F(GpuExport, ExportedModelsRunWithoutTheCompiler) {
   Built made = build("false");
   ExportOptions options;
   options.folder = folder_.path() + "/out";

@@ -18,7 +18,7 @@
 namespace sylvite {
 namespace {
 
-using gpu_cuda_matmul = GpuTest;
+using GpuCudaMatmul = GpuTest;
 
 /// f32: both operands are rounded to TF32, by 2^-12 / sqrt(3) of a number on average.
 double tolerance_of(const MatmulSpec& spec) {
@@ -69,7 +69,7 @@ MatmulSpec odd(const std::string& epilogue) {
   return spec;
 }
 
-TEST_F(gpu_cuda_matmul, tiles_agree_with_the_interpreter) {
+TEST_F(GpuCudaMatmul, TilesAgreeWithTheInterpreter) {
   check(odd("gelu"),
         {tile(128, 256, false, 2, 1), tile(256, 128, false, 1, 2), tile(128, 192, true, 2, 1),
          tile(128, 192, false), tile(128, 176, true), tile(128, 160, true, 1, 2), tile(128, 128, true, 2, 1),
@@ -77,14 +77,14 @@ TEST_F(gpu_cuda_matmul, tiles_agree_with_the_interpreter) {
          tile(64, 64, true), tile(64, 8, true), tile(128, 168, true), tile(128, 64, true, 2, 2)});
 }
 
-TEST_F(gpu_cuda_matmul, splits_agree_with_the_interpreter) {
+TEST_F(GpuCudaMatmul, SplitsAgreeWithTheInterpreter) {
   check(odd("bias"), {split(128, 2, false), split(96, 4, false), split(32, 4, true), split(16, 2, true)});
   MatmulSpec deep = odd("residual");
   deep.k = 1032;
   check(deep, {split(64, 8, true), split(64, 8, false)});
 }
 
-TEST_F(gpu_cuda_matmul, swapped_sides_agree_with_the_interpreter) {
+TEST_F(GpuCudaMatmul, SwappedSidesAgreeWithTheInterpreter) {
   MatmulSpec spec = odd("residual");
   spec.m = 33;
   check(spec, {swapped(tile(128, 40, false)), swapped(tile(64, 40, true)), swapped(tile(128, 32, true)),
@@ -92,12 +92,12 @@ TEST_F(gpu_cuda_matmul, swapped_sides_agree_with_the_interpreter) {
   check(odd("row"), {swapped(tile(128, 96, true))});
 }
 
-TEST_F(gpu_cuda_matmul, epilogues_agree_with_the_interpreter) {
+TEST_F(GpuCudaMatmul, EpiloguesAgreeWithTheInterpreter) {
   for (const char* epilogue : {"none", "bias", "relu", "gelu_tanh", "row", "residual", "scale"})
     check(odd(epilogue), {tile(128, 96, true), tile(128, 128, false)});
 }
 
-TEST_F(gpu_cuda_matmul, types_agree_with_the_interpreter) {
+TEST_F(GpuCudaMatmul, TypesAgreeWithTheInterpreter) {
   for (const DType element : {DType::f16, DType::bf16, DType::f32}) {
     for (const DType out : {DType::f16, DType::f32}) {
       MatmulSpec spec = odd("gelu_tanh");
@@ -116,21 +116,21 @@ MatmulSpec floats(const std::string& epilogue, std::int64_t n = 520) {
 }
 
 /// In boxes of every width.
-TEST_F(gpu_cuda_matmul, floats_agree_with_the_interpreter) {
+TEST_F(GpuCudaMatmul, FloatsAgreeWithTheInterpreter) {
   check(floats("gelu"), {tile(128, 128, true), tile(64, 176, true), tile(128, 104, false),
                          tile(128, 192, true, 2, 1), tile(256, 128, false), split(64, 4, false)});
   for (const std::int64_t n : {518, 501})
     check(floats("bias", n), {tile(128, 128, true), tile(64, 96, true)});
 }
 
-TEST_F(gpu_cuda_matmul, swapped_floats_agree_with_the_interpreter) {
+TEST_F(GpuCudaMatmul, SwappedFloatsAgreeWithTheInterpreter) {
   check(floats("residual"), {tile(128, 96, true), swapped(tile(128, 96, true)), swapped(tile(64, 72, true)),
                              swapped(tile(128, 64, false)), split(64, 2, true)});
   check(floats("residual", 518), {swapped(tile(64, 72, true)), tile(128, 128, true)});
   check(floats("row"), {swapped(tile(128, 104, true, 1, 2))});
 }
 
-TEST_F(gpu_cuda_matmul, odd_columns_leave_by_rows) {
+TEST_F(GpuCudaMatmul, OddColumnsLeaveByRows) {
   MatmulSpec spec = odd("bias");
   spec.n = 1003;
   check(spec, {tile(128, 128, true), tile(64, 96, true), tile(128, 192, false, 2, 1), tile(64, 24, true),
@@ -144,7 +144,7 @@ TEST_F(gpu_cuda_matmul, odd_columns_leave_by_rows) {
   check(spec, {tile(128, 128, true), tile(64, 16, true)});
 }
 
-TEST_F(gpu_cuda_matmul, operands_may_lie_either_way) {
+TEST_F(GpuCudaMatmul, OperandsMayLieEitherWay) {
   for (const bool a_transposed : {false, true}) {
     for (const bool b_transposed : {false, true}) {
       MatmulSpec spec = odd("bias");
@@ -157,7 +157,7 @@ TEST_F(gpu_cuda_matmul, operands_may_lie_either_way) {
   }
 }
 
-TEST_F(gpu_cuda_matmul, batches_agree_with_the_interpreter) {
+TEST_F(GpuCudaMatmul, BatchesAgreeWithTheInterpreter) {
   for (const bool b_batched : {false, true}) {
     for (const char* epilogue : {"none", "bias", "residual", "row"}) {
       MatmulSpec spec = odd(epilogue);
@@ -171,7 +171,7 @@ TEST_F(gpu_cuda_matmul, batches_agree_with_the_interpreter) {
   }
 }
 
-TEST_F(gpu_cuda_matmul, cublaslt_agrees_with_the_interpreter) {
+TEST_F(GpuCudaMatmul, CublasltAgreesWithTheInterpreter) {
   for (const char* epilogue : {"none", "bias", "relu", "gelu_tanh"}) {
     const Kernel kernel = matmul_kernel(odd(epilogue));
     const std::vector<Tensor> inputs = normal_inputs(kernel, 7);
@@ -191,7 +191,7 @@ TEST_F(gpu_cuda_matmul, cublaslt_agrees_with_the_interpreter) {
 }
 
 /// A kernel that was launched early must still see all that the kernel before it wrote.
-TEST_F(gpu_cuda_matmul, dependent_launches_see_their_predecessors) {
+TEST_F(GpuCudaMatmul, DependentLaunchesSeeTheirPredecessors) {
   MatmulSpec spec = odd("gelu");
   spec.m = spec.n = spec.k = 256;
   const Kernel kernel = matmul_kernel(spec);
@@ -215,7 +215,7 @@ TEST_F(gpu_cuda_matmul, dependent_launches_see_their_predecessors) {
 }
 
 /// Rounding to TF32 keeps infinities and NaN.
-TEST_F(gpu_cuda_matmul, special_floats_survive_rounding) {
+TEST_F(GpuCudaMatmul, SpecialFloatsSurviveRounding) {
   MatmulSpec spec;
   spec.element = spec.out = DType::f32;
   const Kernel kernel = matmul_kernel(spec);

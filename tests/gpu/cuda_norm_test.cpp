@@ -8,10 +8,10 @@
 namespace sylvite {
 namespace {
 
-class gpu_cuda_norm : public GpuTest {};
-class gpu_cuda_norm_kernels : public GpuTest, public testing::WithParamInterface<const char*> {};
+class GpuCudaNorm : public GpuTest {};
+class GpuCudaNormKernels : public GpuTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(gpu_cuda_norm_kernels, agrees_with_the_interpreter) {
+TEST_P(GpuCudaNormKernels, AgreesWithTheInterpreter) {
   const Kernel kernel = norm_kernel(GetParam());
   const Reading<CudaNormProblem> reading = read_cuda_norm(kernel);
   ASSERT_EQ(reading.refusal, "");
@@ -39,7 +39,7 @@ Tensor special_rows(std::int64_t columns) {
   return tensor;
 }
 
-TEST_F(gpu_cuda_norm, softmax_treats_special_values_as_the_interpreter) {
+TEST_F(GpuCudaNorm, SoftmaxTreatsSpecialValuesAsTheInterpreter) {
   for (const char* op : {"softmax", "log_softmax"}) {
     for (const int columns : {256, 333}) {
       const Kernel kernel = norm_kernel(fmt::format(
@@ -61,7 +61,7 @@ TEST_F(gpu_cuda_norm, softmax_treats_special_values_as_the_interpreter) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(norms, gpu_cuda_norm_kernels, testing::ValuesIn(norm_texts));
+INSTANTIATE_TEST_SUITE_P(Norms, GpuCudaNormKernels, testing::ValuesIn(norm_texts));
 
 }  // namespace
 }  // namespace sylvite

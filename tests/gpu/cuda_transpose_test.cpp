@@ -8,9 +8,9 @@
 namespace sylvite {
 namespace {
 
-class gpu_cuda_transpose : public GpuTest, public testing::WithParamInterface<const char*> {};
+class GpuCudaTranspose : public GpuTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(gpu_cuda_transpose, agrees_with_the_interpreter) {
+TEST_P(GpuCudaTranspose, AgreesWithTheInterpreter) {
   const Kernel kernel = norm_kernel(GetParam());
   const Reading<CudaTransposeProblem> reading = read_cuda_transpose(kernel);
   ASSERT_EQ(reading.refusal, "");
@@ -23,7 +23,7 @@ TEST_P(gpu_cuda_transpose, agrees_with_the_interpreter) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(transposes, gpu_cuda_transpose, testing::ValuesIn(transpose_texts));
+INSTANTIATE_TEST_SUITE_P(Transposes, GpuCudaTranspose, testing::ValuesIn(transpose_texts));
 
 }  // namespace
 }  // namespace sylvite

@@ -14,7 +14,7 @@
 namespace sylvite {
 namespace {
 
-class gpu_cudnn : public GpuTest {
+class GpuCudnn : public GpuTest {
  protected:
   void SetUp() override {
     GpuTest::SetUp();
@@ -57,11 +57,11 @@ std::size_t check(const ConvSpec& spec, std::size_t most = offered) {
   return agreeing;
 }
 
-TEST_F(gpu_cudnn, engines_agree_with_the_interpreter) {
+TEST_F(GpuCudnn, EnginesAgreeWithTheInterpreter) {
   EXPECT_GT(check({}, every), 3U);
 }
 
-TEST_F(gpu_cudnn, epilogues_agree_with_the_interpreter) {
+TEST_F(GpuCudnn, EpiloguesAgreeWithTheInterpreter) {
   for (const char* epilogue : {"none", "residual"}) {
     ConvSpec spec;
     spec.epilogue = epilogue;
@@ -70,7 +70,7 @@ TEST_F(gpu_cudnn, epilogues_agree_with_the_interpreter) {
   }
 }
 
-TEST_F(gpu_cudnn, windows_agree_with_the_interpreter) {
+TEST_F(GpuCudnn, WindowsAgreeWithTheInterpreter) {
   ConvSpec step;
   step.taps_y = step.taps_x = 1;
   step.pads = {0, 0, 0, 0};
@@ -87,7 +87,7 @@ TEST_F(gpu_cudnn, windows_agree_with_the_interpreter) {
   check(first);
 }
 
-TEST_F(gpu_cudnn, types_agree_with_the_interpreter) {
+TEST_F(GpuCudnn, TypesAgreeWithTheInterpreter) {
   for (const DType element : {DType::f16, DType::f32}) {
     ConvSpec spec;
     spec.element = element;
@@ -96,7 +96,7 @@ TEST_F(gpu_cudnn, types_agree_with_the_interpreter) {
   }
 }
 
-TEST_F(gpu_cudnn, groups_agree_with_the_interpreter) {
+TEST_F(GpuCudnn, GroupsAgreeWithTheInterpreter) {
   ConvSpec spec;
   spec.groups = 4;
   check(spec);
@@ -105,7 +105,7 @@ TEST_F(gpu_cudnn, groups_agree_with_the_interpreter) {
 }
 
 /// A program's first run may be the one that is captured.
-TEST_F(gpu_cudnn, first_runs_may_be_captured) {
+TEST_F(GpuCudnn, FirstRunsMayBeCaptured) {
   const ConvCase one({}, cudnn_form);
   std::size_t captured = 0;
   for (std::size_t i = 0; i < offered; ++i) {

@@ -6,15 +6,15 @@
 namespace sylvite {
 namespace {
 
-class gpu_models : public GpuTest, public testing::WithParamInterface<std::string> {};
+class GpuModels : public GpuTest, public testing::WithParamInterface<std::string> {};
 
-TEST_P(gpu_models, agree_with_onnx_runtime) {
+TEST_P(GpuModels, AgreeWithOnnxRuntime) {
   expect_as_onnx_runtime(
       beside("data", SYLVITE_TEST_DATA), GetParam(),
       {{"compile.device", "cuda"}, {"compile.threads", "0"}, {"runtime.cuda_graph", "true"}});
 }
 
-TEST_P(gpu_models, agree_in_tf32) {
+TEST_P(GpuModels, AgreeInTf32) {
   expect_as_onnx_runtime(beside("data", SYLVITE_TEST_DATA), GetParam(),
                          {{"compile.device", "cuda"},
                           {"compile.precision", "tf32"},
@@ -23,7 +23,7 @@ TEST_P(gpu_models, agree_in_tf32) {
                          4e-3);
 }
 
-TEST_P(gpu_models, agree_on_streams_side_by_side) {
+TEST_P(GpuModels, AgreeOnStreamsSideBySide) {
   expect_as_onnx_runtime(beside("data", SYLVITE_TEST_DATA), GetParam(),
                          {{"compile.device", "cuda"},
                           {"compile.threads", "0"},
@@ -31,7 +31,7 @@ TEST_P(gpu_models, agree_on_streams_side_by_side) {
                           {"runtime.cuda_streams", "3"}});
 }
 
-TEST_P(gpu_models, agree_in_half_floats) {
+TEST_P(GpuModels, AgreeInHalfFloats) {
   expect_as_onnx_runtime(beside("data", SYLVITE_TEST_DATA), GetParam(),
                          {{"compile.device", "cuda"},
                           {"compile.precision", "f16"},
@@ -40,7 +40,7 @@ TEST_P(gpu_models, agree_in_half_floats) {
                          5e-3, 0x1p-24);
 }
 
-INSTANTIATE_TEST_SUITE_P(, gpu_models,
+INSTANTIATE_TEST_SUITE_P(, GpuModels,
                          testing::Values("resnet18", "resnet50", "mobilenet_v2", "mobilenet_v3_large",
                                          "squeezenet1_1", "shufflenet_v2", "densenet121", "efficientnet_b0",
                                          "vgg16", "bert_base", "gpt2_small", "vit_b_16"),

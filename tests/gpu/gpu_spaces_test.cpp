@@ -29,9 +29,9 @@ void store_as_typed(const Kernel& kernel, std::vector<Tensor>& inputs, std::vect
     results[i] = pack(results[i], layout_packing(kernel.body.type(kernel.body.outputs[i])));
 }
 
-class gpu_spaces : public GpuTest, public testing::WithParamInterface<GpuCase> {};
+class GpuSpaces : public GpuTest, public testing::WithParamInterface<GpuCase> {};
 
-TEST_P(gpu_spaces, agree_with_the_interpreter) {
+TEST_P(GpuSpaces, AgreeWithTheInterpreter) {
   const Kernel kernel = kernel_of(GetParam().text);
   const Machine machine = with_gpu(detect_machine(1), sample_card());
   std::vector<Tensor> inputs = random_inputs(kernel);
@@ -57,7 +57,7 @@ TEST_P(gpu_spaces, agree_with_the_interpreter) {
   }
 }
 
-TEST_F(GpuTest, exp_treats_special_values_as_ieee_says) {
+TEST_F(GpuTest, ExpTreatsSpecialValuesAsIeeeSays) {
   const Kernel kernel = kernel_of("graph g(%a: f32[16]) { %v: f32[16] = exp(%a) return %v }");
   const Machine machine = with_gpu(detect_machine(1), sample_card());
   Tensor input(DType::f32, {16});
@@ -74,7 +74,7 @@ TEST_F(GpuTest, exp_treats_special_values_as_ieee_says) {
   expect_close(runner.outputs(), interpret(kernel.body, {input}), 1e-6, "exp");
 }
 
-INSTANTIATE_TEST_SUITE_P(, gpu_spaces, testing::ValuesIn(gpu_cases));
+INSTANTIATE_TEST_SUITE_P(, GpuSpaces, testing::ValuesIn(gpu_cases));
 
 }  // namespace
 }  // namespace sylvite
