@@ -183,6 +183,19 @@ TEST_F(AmxTiles, SayWhatDoesNotFit) {
       HasSubstr("amx_tiles: "));
 }
 
+// Needs no AMX. With AddressSanitizer this is about the frames of Halide's that the refusal crosses.
+TEST(AmxSpace, RefusalsLeaveTheCompiler) {
+  const Kernel kernel = kernel_of(product(64, 64, 64));
+  const Candidate candidate = by_hand(64, 2, "v0_fold.update(0).amx_tiles();");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(
+        [&] {
+          (void)compile_to_object(kernel, candidate, "x86-64-linux-avx-avx2-fma-avx512_sapphirerapids");
+        },
+        testing::ThrowsMessage<CompileError>(HasSubstr("amx_tiles: 4 x 2 tiles of v0_fold")));
+  }
+}
+
 struct SpaceCase {
   const char* space;
   const char* text;
