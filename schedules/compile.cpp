@@ -15,11 +15,7 @@
 #include "schedules/code_id.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/nvrtc.h"
-#include "schedules/directives/amx_tiles.h"
-#include "schedules/directives/even_odd_lanes.h"
-#include "schedules/directives/overlap_epilogue.h"
-#include "schedules/directives/stream_ahead.h"
-#include "schedules/directives/unroll_steps.h"
+#include "schedules/directives/own_directives.h"
 #include "schedules/directives/wide_access.h"
 #include "schedules/machine.h"
 
@@ -73,15 +69,6 @@ Halide::Target target_for(const Kernel& kernel, const std::string& target) {
 }
 
 }  // namespace
-
-void add_own_passes(const Schedule& schedule, const Algorithm& algorithm, const std::string& target,
-                    Halide::Pipeline& pipeline) {
-  add_amx_tiles(schedule, algorithm, target, pipeline);
-  add_stream_ahead(schedule, algorithm, pipeline);
-  add_overlap_epilogue(schedule, algorithm, pipeline);
-  add_unroll_steps(schedule, algorithm, pipeline);
-  add_even_odd_lanes(schedule, pipeline);
-}
 
 std::string symbol_name(const Kernel& kernel, const Candidate& candidate, const std::string& target) {
   return "sylvite_" +

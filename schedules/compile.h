@@ -10,11 +10,6 @@
 
 namespace sylvite {
 
-/// Adds the lowering passes of those directives that are not Halide's own. REQUIRES schedule.apply(algorithm)
-/// done. Throws CompileError when the target lacks what a directive needs.
-void add_own_passes(const Schedule& schedule, const Algorithm& algorithm, const std::string& target,
-                    Halide::Pipeline& pipeline);
-
 /// The C symbol of a compiled kernel: "sylvite_" and a hash of kernel text, candidate text, target and
 /// code_id.
 [[nodiscard]] std::string symbol_name(const Kernel& kernel, const Candidate& candidate,

@@ -8,11 +8,7 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
-#include "schedules/directives/amx_tiles.h"
-#include "schedules/directives/even_odd_lanes.h"
-#include "schedules/directives/overlap_epilogue.h"
-#include "schedules/directives/stream_ahead.h"
-#include "schedules/directives/unroll_steps.h"
+#include "schedules/directives/own_directives.h"
 
 namespace sylvite {
 namespace {
@@ -64,14 +60,6 @@ T named(const Named<T> (&table)[N], const std::string& name) {
   throw CompileError("'{}' is no choice; the first of {} is {}", name, N, table[0].name);
 }
 
-int number(const std::string& text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw CompileError("'{}' is not a number", text);
-  return value;
-}
-
 // ---- applying ---------------------------------------------------------------------------------------------
 
 /// What a directive acts on: one stage of one Func, and its arguments.
@@ -82,6 +70,7 @@ struct Target {
   const Decision& decision;
 
   [[nodiscard]] const std::string& argument(std::size_t i) const { return decision.arguments.at(i); }
+  [[nodiscard]] int number(std::size_t i) const { return decision.number(i); }
   [[nodiscard]] bool has(std::size_t i) const { return i < decision.arguments.size(); }
 
   [[nodiscard]] VarOrRVar var(std::size_t i) const { return loop(argument(i)); }
@@ -109,7 +98,7 @@ struct Target {
 
 void apply_split(Target& t) {
   const VarOrRVar old = t.var(0);
-  t.stage.split(old, t.made_from(old, 1), t.made_from(old, 2), number(t.argument(3)), t.tail(4));
+  t.stage.split(old, t.made_from(old, 1), t.made_from(old, 2), t.number(3), t.tail(4));
 }
 
 void apply_fuse(Target& t) {
@@ -132,13 +121,13 @@ void apply_reorder_storage(Target& t) {
 }
 
 void apply_vectorize(Target& t) {
-  t.has(1) ? t.stage.vectorize(t.var(0), number(t.argument(1)), t.tail(2)) : t.stage.vectorize(t.var(0));
+  t.has(1) ? t.stage.vectorize(t.var(0), t.number(1), t.tail(2)) : t.stage.vectorize(t.var(0));
 }
 void apply_unroll(Target& t) {
-  t.has(1) ? t.stage.unroll(t.var(0), number(t.argument(1)), t.tail(2)) : t.stage.unroll(t.var(0));
+  t.has(1) ? t.stage.unroll(t.var(0), t.number(1), t.tail(2)) : t.stage.unroll(t.var(0));
 }
 void apply_parallel(Target& t) {
-  t.has(1) ? t.stage.parallel(t.var(0), number(t.argument(1)), t.tail(2)) : t.stage.parallel(t.var(0));
+  t.has(1) ? t.stage.parallel(t.var(0), t.number(1), t.tail(2)) : t.stage.parallel(t.var(0));
 }
 
 /// The loops named, as Halide's fixed argument lists want them: one, two or three.
@@ -187,32 +176,18 @@ void apply_rfactor(Target& t) {
     throw CompileError("a stage '{}' exists already", t.argument(0));
 }
 
-/// The pass that does it is added when the pipeline is made; here the decision is only checked.
-void check_stream_ahead(Target& t) {
-  (void)t.var(0);
-  const bool known = std::ranges::any_of(
-      t.algorithm.inputs, [&](const Halide::ImageParam& input) { return input.name() == t.argument(1); });
-  if (!known) throw CompileError("no input is called '{}'", t.argument(1));
-  if (number(t.argument(2)) < 1) throw CompileError("a distance of {} is not ahead", t.argument(2));
-}
-
-/// Likewise.
-void check_amx_tiles(Target& t) {
-  if (t.decision.update < 0) throw CompileError("it makes products of an update: write .update(0)");
-}
-
-/// One row per directive; the text form of each is the Halide C++ it stands for.
+/// One row per directive of Halide's; the text form of each is the Halide C++ it stands for.
 struct Directive {
   std::string_view name;
   std::size_t min_arguments;
   std::size_t max_arguments;
   bool of_func;  ///< acts on the whole Func: not allowed on update(k)
-  void (*apply)(Target&);
+  std::function<void(Target&)> apply;
   std::string_view help;
 };
 
 constexpr std::size_t many = 16;
-const Directive directives[] = {
+const Directive halide_directives[] = {
     // Loops of a stage.
     {"split", 4, 5, false, apply_split,
      "split(old, outer, inner, factor[, tail]): on reduction loops only GuardWithIf keeps the meaning"},
@@ -242,24 +217,6 @@ const Directive directives[] = {
      "gpu_single_thread(): all of it in one thread of the GPU"},
     {"in", 1, 2, true, apply_in,
      "Func copy = v.in([consumer]): what its consumers, or one, read of v, as a stage of its own"},
-    {stream_ahead_directive, 3, 3, false, check_stream_ahead,
-     "stream_ahead(loop, weight, distance): prefetches, see schedules/directives/stream_ahead.h; not "
-     "Halide's own"},
-    {amx_tiles_directive, 0, 0, false, check_amx_tiles,
-     "amx_tiles(): an update that adds products of bf16 in tile registers, see "
-     "schedules/directives/amx_tiles.h; not "
-     "Halide's own"},
-    {overlap_epilogue_directive, 0, 0, true, [](Target&) {},
-     "overlap_epilogue(): what reads a block of AMX tiles runs beside the next block's products, see "
-     "schedules/directives/overlap_epilogue.h; not Halide's own"},
-    {unroll_steps_directive, 1, 1, true, [](Target& t) { number(t.argument(0)); },
-     "unroll_steps(copies): loops around AMX products as straight code, see "
-     "schedules/directives/unroll_steps.h; not "
-     "Halide's own"},
-    {even_odd_lanes_directive, 0, 0, true, [](Target&) {},
-     "even_odd_lanes(): bf16 is computed as even and odd lanes, see schedules/directives/even_odd_lanes.h; "
-     "not Halide's "
-     "own"},
     // Where a Func is computed and kept.
     {"compute_at", 2, 2, true, [](Target& t) { t.func.compute_at(t.level()); }, "compute_at(consumer, loop)"},
     {"compute_root", 0, 0, true, [](Target& t) { t.func.compute_root(); },
@@ -273,30 +230,38 @@ const Directive directives[] = {
     {"store_in", 1, 1, true, [](Target& t) { t.func.store_in(named(memory_types, t.argument(0))); },
      "store_in(MemoryType::Register): Register and Stack need constant extents"},
     // Extents.
-    {"bound", 3, 3, true,
-     [](Target& t) { t.func.bound(Var(t.argument(0)), number(t.argument(1)), number(t.argument(2))); },
+    {"bound", 3, 3, true, [](Target& t) { t.func.bound(Var(t.argument(0)), t.number(1), t.number(2)); },
      "bound(var, min, extent): a promise, checked at run time"},
-    {"bound_extent", 2, 2, true,
-     [](Target& t) { t.func.bound_extent(Var(t.argument(0)), number(t.argument(1))); },
+    {"bound_extent", 2, 2, true, [](Target& t) { t.func.bound_extent(Var(t.argument(0)), t.number(1)); },
      "bound_extent(var, extent): a promise, checked at run time"},
     {"align_bounds", 2, 3, true,
-     [](Target& t) {
-       t.func.align_bounds(Var(t.argument(0)), number(t.argument(1)), t.has(2) ? number(t.argument(2)) : 0);
-     },
+     [](Target& t) { t.func.align_bounds(Var(t.argument(0)), t.number(1), t.has(2) ? t.number(2) : 0); },
      "align_bounds(var, modulus[, remainder]): computes more, never less"},
-    {"align_storage", 2, 2, true,
-     [](Target& t) { t.func.align_storage(Var(t.argument(0)), number(t.argument(1))); },
+    {"align_storage", 2, 2, true, [](Target& t) { t.func.align_storage(Var(t.argument(0)), t.number(1)); },
      "align_storage(var, elements): pads the stride outside var"},
     {"reorder_storage", 1, many, true, apply_reorder_storage, "reorder_storage(innermost, ..., outermost)"},
-    {"fold_storage", 2, 2, true,
-     [](Target& t) { t.func.fold_storage(Var(t.argument(0)), number(t.argument(1))); },
+    {"fold_storage", 2, 2, true, [](Target& t) { t.func.fold_storage(Var(t.argument(0)), t.number(1)); },
      "fold_storage(var, extent): a circular buffer along var"},
 };
 
+/// What is not Halide's own is only checked here: its pass is added when the pipeline is made.
+Directive checked(const OwnDirective& row) {
+  const auto check = [&row](const Target& t) {
+    if (!t.algorithm.stages.contains(t.decision.stage))
+      throw CompileError("'{}' is an input; {} acts on stages", t.decision.stage, row.name);
+    if (row.check != nullptr) row.check(t.algorithm, t.decision);
+  };
+  return {row.name, row.arguments, row.arguments, row.scope != DirectiveScope::stage, check, row.help};
+}
+
 const Directive* find_directive(std::string_view name) {
-  const auto* found = std::find_if(std::begin(directives), std::end(directives),
-                                   [&](const Directive& row) { return row.name == name; });
-  return found == std::end(directives) ? nullptr : found;
+  static const std::vector<Directive> all = [] {
+    std::vector<Directive> both(std::begin(halide_directives), std::end(halide_directives));
+    std::ranges::transform(own_directives(), std::back_inserter(both), checked);
+    return both;
+  }();
+  const auto found = std::ranges::find(all, name, &Directive::name);
+  return found == all.end() ? nullptr : &*found;
 }
 
 std::string receiver(const Decision& decision) {
@@ -468,6 +433,15 @@ Schedule Schedule::parse(std::string_view text) {
     LineParser(line, line_number).parse(schedule.decisions);
   }
   return schedule;
+}
+
+int Decision::number(std::size_t i) const {
+  const std::string& text = arguments.at(i);
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw CompileError("'{}' is not a number", text);
+  return value;
 }
 
 void Schedule::apply(Algorithm& algorithm) const {

@@ -14,12 +14,14 @@ struct Algorithm;
 /// One directive. `text` form, which is also valid Halide C++:
 ///   v3.split(d0, d0o, d0i, 16, TailStrategy::GuardWithIf);
 ///   v3.update(0).reorder(d0, r0).vectorize(d0, 16);     is two decisions on the same stage
-/// The full list of directives, with meaning and legality, is the table in schedule.cpp.
+/// The full list, with meaning and legality: the table in schedule.cpp, and that of
+/// directives/own_directives.cpp.
 struct Decision {
   std::string stage;      ///< a name in Algorithm::stages
   int update = -1;        ///< -1: the pure definition; k: update(k)
   std::string directive;  ///< split, fuse, reorder, vectorize, unroll, parallel, compute_at, ...
   std::vector<std::string> arguments;
+  [[nodiscard]] int number(std::size_t i) const;  ///< argument i, which must be one; throws CompileError
   bool operator==(const Decision&) const = default;
 };
 

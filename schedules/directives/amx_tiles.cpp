@@ -329,15 +329,15 @@ std::optional<AmxLoad> dense_amx_load(const Call& call) {
   return AmxLoad{variable->name, start->value, static_cast<int>(*rows * *row_bytes / size), size};
 }
 
-void add_amx_tiles(const Schedule& schedule, const Algorithm& algorithm, const std::string& target,
-                   Halide::Pipeline& pipeline) {
-  for (const Decision& decision : schedule.decisions) {
-    if (decision.directive != amx_tiles_directive) continue;
-    if (!has_amx(target)) refuse("the target {} has no AMX", target);
-    const std::string name = algorithm.stages.at(decision.stage).name();
-    pipeline.add_custom_lowering_pass(  // NOLINT(cppcoreguidelines-owning-memory): the pipeline owns it
-        new AmxTilesPass(name, fmt::format("{}.s{}.", name, decision.update + 1)));
-  }
+void check_amx_tiles(const Algorithm& /*algorithm*/, const Decision& decision) {
+  if (decision.update < 0) throw CompileError("it makes products of an update: write .update(0)");
+}
+
+std::unique_ptr<IRMutator> amx_tiles_pass(const Algorithm& algorithm, const Decision& decision,
+                                          const std::string& target) {
+  if (!has_amx(target)) refuse("the target {} has no AMX", target);
+  const std::string name = algorithm.stages.at(decision.stage).name();
+  return std::make_unique<AmxTilesPass>(name, fmt::format("{}.s{}.", name, decision.update + 1));
 }
 
 }  // namespace sylvite

@@ -4,6 +4,7 @@
 #include <Halide.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -73,9 +74,11 @@ struct AmxLoad {
 /// Whether lowered code multiplies tiles.
 [[nodiscard]] bool has_amx_products(const Halide::Internal::Stmt& statement);
 
-/// Adds a lowering pass for each such decision. REQUIRES schedule.apply(algorithm) done. The pass throws
-/// CompileError naming the loop or access that does not fit; so does this when the target has no AMX.
-void add_amx_tiles(const Schedule& schedule, const Algorithm& algorithm, const std::string& target,
-                   Halide::Pipeline& pipeline);
+/// For the row of own_directives.h. The pass throws CompileError naming the loop or access that does not fit;
+/// making it does when the target has no AMX.
+void check_amx_tiles(const Algorithm& algorithm, const Decision& decision);
+std::unique_ptr<Halide::Internal::IRMutator> amx_tiles_pass(const Algorithm& algorithm,
+                                                            const Decision& decision,
+                                                            const std::string& target);
 
 }  // namespace sylvite

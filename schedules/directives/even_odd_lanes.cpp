@@ -144,13 +144,9 @@ class EvenOddLanes : public IRMutator {
 
 }  // namespace
 
-void add_even_odd_lanes(const Schedule& schedule, Halide::Pipeline& pipeline) {
-  for (const Decision& decision : schedule.decisions) {
-    if (decision.directive != even_odd_lanes_directive) continue;
-    pipeline.add_custom_lowering_pass(  // NOLINT(cppcoreguidelines-owning-memory): the pipeline owns it
-        new EvenOddLanes());
-    return;
-  }
+std::unique_ptr<IRMutator> even_odd_lanes_pass(const Algorithm& /*algorithm*/, const Decision& /*decision*/,
+                                               const std::string& /*target*/) {
+  return std::make_unique<EvenOddLanes>();
 }
 
 }  // namespace sylvite

@@ -3,6 +3,8 @@
 
 #include <Halide.h>
 
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "schedules/schedule.h"
@@ -19,7 +21,9 @@ namespace sylvite {
 inline constexpr std::string_view even_odd_lanes_directive = "even_odd_lanes";
 inline constexpr int even_odd_lanes = 32;  ///< of such a vector
 
-/// Adds the lowering pass if the schedule has the decision. REQUIRES it to run ahead of RoundByInstruction.
-void add_even_odd_lanes(const Schedule& schedule, Halide::Pipeline& pipeline);
+/// For the row of own_directives.h. REQUIRES the pass to run ahead of RoundByInstruction.
+std::unique_ptr<Halide::Internal::IRMutator> even_odd_lanes_pass(const Algorithm& algorithm,
+                                                                 const Decision& decision,
+                                                                 const std::string& target);
 
 }  // namespace sylvite

@@ -259,12 +259,9 @@ class OverlapEpilogue : public IRMutator {
 
 }  // namespace
 
-void add_overlap_epilogue(const Schedule& schedule, const Algorithm& algorithm, Halide::Pipeline& pipeline) {
-  for (const Decision& decision : schedule.decisions) {
-    if (decision.directive != overlap_epilogue_directive) continue;
-    pipeline.add_custom_lowering_pass(  // NOLINT(cppcoreguidelines-owning-memory): the pipeline owns it
-        new OverlapEpilogue(algorithm.stages.at(decision.stage).name()));
-  }
+std::unique_ptr<IRMutator> overlap_epilogue_pass(const Algorithm& algorithm, const Decision& decision,
+                                                 const std::string& /*target*/) {
+  return std::make_unique<OverlapEpilogue>(algorithm.stages.at(decision.stage).name());
 }
 
 }  // namespace sylvite

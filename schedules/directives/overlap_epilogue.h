@@ -4,6 +4,8 @@
 
 #include <Halide.h>
 
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "schedules/schedule.h"
@@ -21,8 +23,9 @@ namespace sylvite {
 /// nothing is gained; results that leave the caches (logits) take longer.
 inline constexpr std::string_view overlap_epilogue_directive = "overlap_epilogue";
 
-/// Adds a lowering pass for each such decision. REQUIRES schedule.apply(algorithm) done, and the passes of
-/// amx_tiles.h and stream_ahead.h to run before.
-void add_overlap_epilogue(const Schedule& schedule, const Algorithm& algorithm, Halide::Pipeline& pipeline);
+/// For the row of own_directives.h. REQUIRES the passes of amx_tiles.h and stream_ahead.h to run before.
+std::unique_ptr<Halide::Internal::IRMutator> overlap_epilogue_pass(const Algorithm& algorithm,
+                                                                   const Decision& decision,
+                                                                   const std::string& target);
 
 }  // namespace sylvite

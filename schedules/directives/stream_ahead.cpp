@@ -93,11 +93,17 @@ struct Request {
   int distance = 1;
 };
 
-/// The loop's name in lowered code: Halide adds the names of the loops it was split from.
-std::string loop_name(const Halide::Func& stage, const std::string& loop) {
-  for (const Halide::Internal::Dim& dim : stage.function().definition().schedule().dims())
-    if (dim.var == loop || dim.var.ends_with("." + loop)) return stage.name() + ".s0." + dim.var;
-  throw CompileError("stage '{}' has no loop '{}'", stage.name(), loop);
+/// Halide adds the names of the loops that a loop was split from to its own.
+Request request_of(const Algorithm& algorithm, const Decision& decision) {
+  const Halide::Internal::Function function = algorithm.stages.at(decision.stage).function();
+  const auto& definition = decision.update < 0 ? function.definition() : function.update(decision.update);
+  const std::string& loop = decision.arguments[0];
+  for (const Halide::Internal::Dim& dim : definition.schedule().dims()) {
+    if (dim.var != loop && !dim.var.ends_with("." + loop)) continue;
+    return {fmt::format("{}.s{}.{}", function.name(), decision.update + 1, dim.var), decision.arguments[1],
+            decision.number(2)};
+  }
+  throw CompileError("the stage has no loop '{}'", loop);
 }
 
 /// The largest value, if it is known. Tails of split loops are min(rest, factor).
@@ -289,14 +295,18 @@ class StreamAheadPass : public IRMutator {
 
 }  // namespace
 
-void add_stream_ahead(const Schedule& schedule, const Algorithm& algorithm, Halide::Pipeline& pipeline) {
-  for (const Decision& decision : schedule.decisions) {
-    if (decision.directive != stream_ahead_directive) continue;
-    const Halide::Func& stage = algorithm.stages.at(decision.stage);
-    const std::string loop = loop_name(stage, decision.arguments.at(0));
-    pipeline.add_custom_lowering_pass(  // NOLINT(cppcoreguidelines-owning-memory): the pipeline owns it
-        new StreamAheadPass({loop, decision.arguments.at(1), std::stoi(decision.arguments.at(2))}));
-  }
+void check_stream_ahead(const Algorithm& algorithm, const Decision& decision) {
+  (void)request_of(algorithm, decision);
+  const std::string& weight = decision.arguments[1];
+  const bool known = std::ranges::any_of(
+      algorithm.inputs, [&](const Halide::ImageParam& input) { return input.name() == weight; });
+  if (!known) throw CompileError("no input is called '{}'", weight);
+  if (decision.number(2) < 1) throw CompileError("a distance of {} is not ahead", decision.arguments[2]);
+}
+
+std::unique_ptr<IRMutator> stream_ahead_pass(const Algorithm& algorithm, const Decision& decision,
+                                             const std::string& /*target*/) {
+  return std::make_unique<StreamAheadPass>(request_of(algorithm, decision));
 }
 
 }  // namespace sylvite

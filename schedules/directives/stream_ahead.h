@@ -3,6 +3,8 @@
 
 #include <Halide.h>
 
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "schedules/schedule.h"
@@ -20,7 +22,10 @@ namespace sylvite {
 /// Cons: prefetches share the L1's fill buffers with loads, and are wasted on weights that a cache holds.
 inline constexpr std::string_view stream_ahead_directive = "stream_ahead";
 
-/// Adds a lowering pass for each such decision. REQUIRES schedule.apply(algorithm) done.
-void add_stream_ahead(const Schedule& schedule, const Algorithm& algorithm, Halide::Pipeline& pipeline);
+/// For the row of own_directives.h.
+void check_stream_ahead(const Algorithm& algorithm, const Decision& decision);
+std::unique_ptr<Halide::Internal::IRMutator> stream_ahead_pass(const Algorithm& algorithm,
+                                                               const Decision& decision,
+                                                               const std::string& target);
 
 }  // namespace sylvite

@@ -97,13 +97,14 @@ class UnrollSteps : public IRMutator {
 
 }  // namespace
 
-void add_unroll_steps(const Schedule& schedule, const Algorithm& algorithm, Halide::Pipeline& pipeline) {
-  for (const Decision& decision : schedule.decisions) {
-    if (decision.directive != unroll_steps_directive) continue;
-    const std::string stage = algorithm.stages.at(decision.stage).name() + ".s1.";
-    pipeline.add_custom_lowering_pass(  // NOLINT(cppcoreguidelines-owning-memory): the pipeline owns it
-        new UnrollSteps(stage, std::stoll(decision.arguments.at(0))));
-  }
+void check_unroll_steps(const Algorithm& /*algorithm*/, const Decision& decision) {
+  (void)decision.number(0);
+}
+
+std::unique_ptr<IRMutator> unroll_steps_pass(const Algorithm& algorithm, const Decision& decision,
+                                             const std::string& /*target*/) {
+  const std::string stage = algorithm.stages.at(decision.stage).name() + ".s1.";
+  return std::make_unique<UnrollSteps>(stage, decision.number(0));
 }
 
 }  // namespace sylvite

@@ -3,6 +3,8 @@
 
 #include <Halide.h>
 
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "schedules/schedule.h"
@@ -18,8 +20,11 @@ namespace sylvite {
 /// Cons: larger code; folds of more than 36 steps, and matmuls, whose one loop is as short, gain nothing.
 inline constexpr std::string_view unroll_steps_directive = "unroll_steps";
 
-/// Adds a lowering pass for each such decision. REQUIRES schedule.apply(algorithm) done, and the passes of
-/// amx_tiles.h, stream_ahead.h and overlap_epilogue.h to run before.
-void add_unroll_steps(const Schedule& schedule, const Algorithm& algorithm, Halide::Pipeline& pipeline);
+/// For the row of own_directives.h. REQUIRES the passes of amx_tiles.h, stream_ahead.h and overlap_epilogue.h to
+/// run before.
+void check_unroll_steps(const Algorithm& algorithm, const Decision& decision);
+std::unique_ptr<Halide::Internal::IRMutator> unroll_steps_pass(const Algorithm& algorithm,
+                                                               const Decision& decision,
+                                                               const std::string& target);
 
 }  // namespace sylvite

@@ -12,7 +12,7 @@
 #include "frontend/graph/interpreter.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/kernel.h"
-#include "schedules/compile.h"
+#include "schedules/directives/own_directives.h"
 #include "schedules/space.h"
 #include "tests/support/bound_space.h"
 

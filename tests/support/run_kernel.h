@@ -15,7 +15,7 @@
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/halide_types.h"
 #include "lowering/plan/kernel.h"
-#include "schedules/compile.h"
+#include "schedules/directives/own_directives.h"
 #include "schedules/space.h"
 #include "sylvite/graph_text.h"
 

@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "tests/autotune/temporary_folder.h"
 #include "tests/support/bf16_reference.h"
+#include "tests/support/lowered_text.h"
 
 // AMX tiles beside the interpreter in f32 on the same numbers: products of bf16 are exact in f32 and are
 // added up in f32, so that only the stored result is rounded, by 2^-9 of itself.
@@ -54,17 +53,8 @@ Candidate by_hand(int rows, int panels, const std::string& fold) {
 /// How often a part stands in Halide's own text of the lowered candidate; and the text.
 std::pair<int, std::string> count_lowered(const std::string& part, const std::string& text,
                                           const Candidate& candidate) {
-  Algorithm algorithm = build_algorithm(kernel_of(text), candidate.form);
-  candidate.schedule.apply(algorithm);
-  Halide::Pipeline pipeline(algorithm.outputs);
-  add_own_passes(candidate.schedule, algorithm, detect_machine(1).target, pipeline);
-  const TemporaryFolder folder;
-  const std::string path = folder.file("stmt.txt");
-  pipeline.compile_to_lowered_stmt(path, {algorithm.inputs.begin(), algorithm.inputs.end()}, Halide::Text);
-  const std::string lowered = read_file(path);
-  int found = 0;
-  for (std::size_t at = lowered.find(part); at != std::string::npos; at = lowered.find(part, at + 1)) ++found;
-  return {found, lowered};
+  const std::string lowered = lowered_text(kernel_of(text), candidate, detect_machine(1).target);
+  return {count_in(lowered, part), lowered};
 }
 
 class AmxTiles : public testing::Test {

@@ -2,12 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
-#include <iterator>
-
 #include "schedules/compile.h"
-#include "tests/autotune/temporary_folder.h"
 #include "tests/schedules/candidate_runner.h"
+#include "tests/support/lowered_text.h"
 #include "tests/support/run_kernel.h"
 
 namespace sylvite {
@@ -16,31 +13,15 @@ namespace {
 const char* const dense =
     "graph g(%a: f32[16,32], %w: f32[32,64]) { %v: f32[16,64] = matmul(%a, %w) return %v }";
 
-/// Halide's own text of the lowered candidate.
 std::string lowered(const Kernel& kernel, const std::string& space_name, const NamedValues& replaced) {
   const Machine machine = test::test_machine(1);
   const Space& space = test::space_named(space_name);
-  const Candidate candidate =
-      bound(space, kernel, machine).at(test::point_with(space, kernel, machine, replaced));
-  Algorithm algorithm = build_algorithm(kernel, candidate.form);
-  candidate.schedule.apply(algorithm);
-  Halide::Pipeline pipeline(algorithm.outputs);
-  add_stream_ahead(candidate.schedule, algorithm, pipeline);
-  const TemporaryFolder folder;
-  const std::string path = folder.file("stmt.txt");
-  pipeline.compile_to_lowered_stmt(path, {algorithm.inputs.begin(), algorithm.inputs.end()}, Halide::Text);
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const Point point = test::point_with(space, kernel, machine, replaced);
+  return lowered_text(kernel, bound(space, kernel, machine).at(point), machine.target);
 }
 
 std::string lowered(const NamedValues& replaced) {
   return lowered(kernel_of(dense), "matmul_panels", replaced);
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
 }
 
 TEST(StreamAhead, SpreadsOneSlabOverTheTilesThatUseTheLast) {
@@ -51,7 +32,7 @@ TEST(StreamAhead, SpreadsOneSlabOverTheTilesThatUseTheLast) {
 
 TEST(StreamAhead, FetchesEveryLineInOneTile) {
   const std::string text = lowered({{"rows", 8}, {"panels", 2}, {"row_tiles", 1}, {"stream_ahead", 2}});
-  EXPECT_EQ(count(text, "llvm.prefetch"), 2U) << text;  // two panels: two lines in a step
+  EXPECT_EQ(count_in(text, "llvm.prefetch"), 2) << text;  // two panels: two lines in a step
 }
 
 TEST(StreamAhead, IsNotThereUnlessAskedFor) {
@@ -75,8 +56,8 @@ TEST(StreamAhead, FetchesTheNextFiltersOfWinogradsPlaces) {
       "{dilations=[1, "
       "1], groups=1, pads=[1, 1, 1, 1], strides=[1, 1]} return %v }");
   const std::string text = lowered(kernel, "conv_winograd", {{"blocks", 2}, {"stream_ahead", 1}});
-  EXPECT_EQ(count(text, "llvm.prefetch"), 2U) << text;  // the places of two blocks lie apart
-  EXPECT_EQ(count(lowered(kernel, "conv_winograd", {{"stream_ahead", 0}}), "llvm.prefetch"), 0U);
+  EXPECT_EQ(count_in(text, "llvm.prefetch"), 2) << text;  // the places of two blocks lie apart
+  EXPECT_EQ(count_in(lowered(kernel, "conv_winograd", {{"stream_ahead", 0}}), "llvm.prefetch"), 0);
 }
 
 TEST(StreamAhead, FetchesIntoTheSecondCache) {
@@ -93,6 +74,16 @@ TEST(StreamAhead, FetchesIntoTheSecondCache) {
         found || (object[i] == 0x0f && object[i + 1] == 0x18 && (operand >> 3 & 7) == 2 && operand < 0xc0);
   }
   EXPECT_TRUE(found);
+}
+
+TEST(StreamAhead, IsAboutALoopOfItsOwnStage) {
+  Algorithm algorithm = build_algorithm(kernel_of(dense), Form{"matmul_panels", {}});
+  EXPECT_NO_THROW(Schedule::parse("v0_fold.update(0).stream_ahead(r0, in1, 1);").apply(algorithm));
+  // The pure definition has no reduction.
+  EXPECT_THROW(Schedule::parse("v0_fold.stream_ahead(r0, in1, 1);").apply(algorithm), CompileError);
+  const Schedule of_update = Schedule::parse("v0_fold.update(0).stream_ahead(r0, in1, 1);");
+  Halide::Pipeline pipeline(algorithm.outputs);
+  EXPECT_NO_THROW(add_own_passes(of_update, algorithm, detect_machine(1).target, pipeline));
 }
 
 TEST(StreamAhead, NamesWhatItDoesNotKnow) {

@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "schedules/compile.h"
 #include "tests/schedules/candidate_runner.h"
 #include "tests/support/bf16_reference.h"
 
