@@ -48,12 +48,14 @@ class MemoryFile {
   int file_;
 };
 
-/// Warnings of Halide's are about style of schedules; errors become exceptions. Nothing is printed.
+/// Warnings of Halide's are about style of schedules. Errors are what Halide's own reporter throws.
 class QuietReporter : public Halide::CompileTimeErrorReporter {
  public:
+  QuietReporter() { Halide::set_custom_compile_time_error_reporter(this); }
   void warning(const char* /*message*/) override {}
-  [[noreturn]] void error(const char* message) override { throw CompileError("{}", message); }
+  [[noreturn]] void error(const char* message) override { throw Halide::CompileError(message); }
 };
+QuietReporter reporter;  // set before any thread compiles
 
 bool needs_large_buffers(const Kernel& kernel) {
   constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max();
@@ -77,8 +79,6 @@ std::string symbol_name(const Kernel& kernel, const Candidate& candidate, const 
 
 std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, const std::string& target) {
   if (auto made = cuda_template_of(kernel, candidate)) return to_bytes(cuda::compile_cuda(std::move(*made)));
-  static QuietReporter reporter;
-  Halide::set_custom_compile_time_error_reporter(&reporter);
   const MemoryFile file;
   try {
     const bool rounds_by_instruction = !is_gpu_target(target) && has_bf16_instructions(target);

@@ -1,5 +1,8 @@
 #pragma once
 // Candidate -> object code. The only place that calls Halide's code generator and NVRTC.
+//
+// Halide has one reporter of errors and warnings per process. A program that links this file has one of ours from
+// its start on, in all its threads: it prints nothing, drops warnings, and throws Halide::CompileError for errors.
 
 #include <Halide.h>
 
