@@ -67,7 +67,7 @@ std::int64_t export_trials(SqliteConnection& connection, std::ostream& output) {
   SqliteStatement row(connection, R"(
     SELECT t.kernel, y.target, y.machine, y.threads, y.versions, y.precision, t.candidate, t.verdict, t.median_us,
            t.samples, t.error, t.message, t.compile_seconds, t.created_at
-    FROM trials t JOIN keys y ON y.id = t.key ORDER BY t.id)");
+    FROM trials t JOIN keys y ON y.id = t.key WHERE NOT failed_by_machine(t.verdict, t.message) ORDER BY t.id)");
   std::int64_t lines = 0;
   for (; row.step(); ++lines) {
     nlohmann::ordered_json line{{"record", "trial"}, {"kernel", row.text(0)}};
@@ -86,10 +86,11 @@ std::int64_t export_trials(SqliteConnection& connection, std::ostream& output) {
 }
 
 std::int64_t export_winners(SqliteConnection& connection, std::ostream& output) {
-  SqliteStatement row(connection, R"(
-    SELECT w.kernel, y.target, y.machine, y.threads, y.versions, y.precision, w.candidate, w.median_us, w.error,
-           w.origin, w.budget_seconds, w.created_at
-    FROM winners w JOIN keys y ON y.id = w.key ORDER BY w.id)");
+  SqliteStatement row(connection, fmt::format(R"(
+    SELECT x.kernel, y.target, y.machine, y.threads, y.versions, y.precision, x.candidate, x.median_us, x.error,
+           x.origin, x.budget_seconds, x.created_at
+    FROM winners x JOIN keys y ON y.id = x.key WHERE NOT {} ORDER BY x.id)",
+                                              fmt::format(fmt::runtime(spoilt_reference_sql), "main")));
   std::int64_t lines = 0;
   for (; row.step(); ++lines) {
     nlohmann::ordered_json line{{"record", "winner"}, {"kernel", row.text(0)}};

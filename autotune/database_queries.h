@@ -70,7 +70,8 @@ struct DatabaseStats {
 [[nodiscard]] DatabaseStats database_stats(const Database& database);
 
 /// One JSON object per line: kernels first, then trials, then winners; "record" says which. Docs:
-/// docs/database.md. Returns the number of lines.
+/// docs/database.md. What the machine failed at, and reference schedules chosen for that, are left out. Returns the
+/// number of lines.
 std::int64_t export_jsonl(const Database& database, std::ostream& output);
 
 /// What to forget; fields that are "" choose all rows.

@@ -94,6 +94,24 @@ TEST(DatabaseQueries, ExportsOneObjectPerLine) {
   EXPECT_TRUE(lines[2].at("budget_seconds").is_null()) << "unlimited";
 }
 
+/// What the machine failed at is no knowledge to hand on.
+TEST(DatabaseQueries, ExportsNoFailureOfTheMachine) {
+  Database database("");
+  const Kernel poisoned = sample_matmul();
+  const Kernel slow = sample_pointwise();
+  database.record_trial(poisoned, key,
+                        {"", numbered(1), Verdict::compile_error, {}, 0, 0, "No space left on device", 0.1});
+  database.record_winner(poisoned, key, {numbered(0), 900, 0.5, "reference", 60});
+  record(database, slow, 1, 0, Verdict::wrong_result);
+  database.record_winner(slow, key, {numbered(0), 90, 0.5, "reference", 60});
+  std::stringstream output;
+  EXPECT_EQ(export_jsonl(database, output), 4) << "two kernels, and what is known of one";
+  for (std::string line; std::getline(output, line);) {
+    const nlohmann::json row = nlohmann::json::parse(line);
+    if (row["record"] != "kernel") EXPECT_EQ(row["kernel"], slow.id) << line;
+  }
+}
+
 TEST(DatabaseQueries, MergesAnotherFile) {
   TemporaryFolder folder;
   std::string path = folder.file("other.db");
