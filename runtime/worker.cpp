@@ -5,7 +5,7 @@
 #include "autotune/worker_protocol.h"
 #include "base/clock.h"
 #include "runtime/measure.h"
-#include "schedules/compile.h"
+#include "schedules/compile_apart.h"
 
 namespace sylvite {
 
@@ -18,7 +18,7 @@ CompileReply serve(const CompileRequest& request) {
   CompileReply reply;
   try {
     Kernel kernel = parse_kernel(request.kernel);
-    reply.object = compile_to_object(kernel, Candidate::parse(request.candidate), request.target);
+    reply.object = compile_apart(kernel, Candidate::parse(request.candidate), request.target);
   } catch (const std::exception& error) {
     reply.error = *error.what() == '\0' ? "the compiler failed without a message" : error.what();
   }

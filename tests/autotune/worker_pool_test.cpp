@@ -88,6 +88,21 @@ TEST(WorkerPool, CompileErrorsHaveTheCompilersMessage) {
   EXPECT_THAT(result.message, HasSubstr("nowhere"));
 }
 
+/// One worker compiles all: what came before leaves no trace in an object.
+TEST(WorkerPool, CompilesACandidateToTheSameBytesAlways) {
+  const Kernel kernel = sample_matmul();
+  const Kernel other = sample_pointwise();
+  const Machine machine = detect_machine(2);
+  WorkerOptions options = options_for(SYLVITE_COMMAND);
+  options.workers = 1;
+  WorkerPool pool(options);
+  const CompileJob wanted{&kernel, default_candidate(kernel, machine), machine.target};
+  const CompileJob before{&other, default_candidate(other, machine), machine.target};
+  const std::vector<CompileResult> results = pool.compile({wanted, before, wanted});
+  EXPECT_EQ(results[0].verdict, Verdict::ok) << results[0].message;
+  EXPECT_TRUE(results[0].object == results[2].object);
+}
+
 TEST(WorkerPool, KillsAHangingWorker) {
   Kernel kernel = sample_pointwise();
   WorkerScript script(WorkerScript::hello + "sleep 1000 & sleep 1000");
