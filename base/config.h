@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -15,6 +16,13 @@
 namespace sylvite {
 
 using Seconds = std::chrono::duration<double>;
+
+/// A size of files.
+struct Bytes {
+  std::int64_t count = 0;
+  bool operator==(const Bytes&) const = default;
+};
+inline constexpr Bytes unlimited_bytes{std::numeric_limits<std::int64_t>::max()};
 
 // Choices, and how people spell them: names in the order of the enumerators.
 
@@ -75,6 +83,7 @@ struct CompileConfig {
   bool cache_enabled = false;
   std::string cache_dir;  ///< "": in the user's cache folder
   bool db_enabled = false;
+  Bytes cache_limit{};
   std::string db_path;  ///< "": in the user's cache folder
   bool tune_enabled = false;
   Seconds tune_budget{};

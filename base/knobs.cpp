@@ -23,6 +23,7 @@ constexpr KnobType type_of_knob() {
   if constexpr (std::is_same_v<Value, std::int64_t>) return KnobType::integer;
   if constexpr (std::is_same_v<Value, double>) return KnobType::real;
   if constexpr (std::is_same_v<Value, Seconds>) return KnobType::duration;
+  if constexpr (std::is_same_v<Value, Bytes>) return KnobType::size;
   if constexpr (std::is_same_v<Value, std::string> || std::is_enum_v<Value>) return KnobType::text;
   return KnobType::list;
 }
@@ -57,6 +58,10 @@ void parse(std::string_view text, const Knob& knob, double& value) {
 
 void parse(std::string_view text, const Knob& knob, Seconds& value) {
   value = Seconds(parse_duration(text, knob.name));
+}
+
+void parse(std::string_view text, const Knob& knob, Bytes& value) {
+  value = text == "none" ? unlimited_bytes : parse_bytes(text, knob.name);
 }
 
 void parse(std::string_view text, const Knob& /*knob*/, std::string& value) {
@@ -172,6 +177,10 @@ constexpr Knob knobs[] = {
     knob<&CompileConfig::db_path>("db.path", "", "db",
                                   "file of trials and winners; empty for $XDG_CACHE_HOME/sylvite/trials.db"),
     knob<&CompileConfig::tune_enabled>("tune.enabled", "false", "",
+    knob<&CompileConfig::cache_limit>(
+        "cache.limit", "2GB", "",
+        "size that the folder of compiled kernels may take; beyond it the least recently used go, but never "
+        "those of this program or of the last ten minutes. none: no limit"),
                                        "measure candidates for kernels without a stored winner"),
     knob<&CompileConfig::tune_budget>(
         "tune.budget", "60s", "budget",
@@ -297,6 +306,8 @@ std::string_view knob_type_name(KnobType type) {
       return "text";
     case KnobType::list:
       return "list";
+    case KnobType::size:
+      return "size";
   }
   throw InternalError("knob type {} has no name", static_cast<int>(type));
 }
@@ -308,9 +319,9 @@ std::string knobs_markdown() {
       "A key is set in an INI file (`[section]`, then `key = value`; pass it with `--config FILE`), with\n"
       "`--set section.key=value`, or with its flag. Order, later wins: defaults, the mode's file in "
       "`configs/`,\n"
-      "`--config` files, `--set` and flags. Durations are `90`, `90s`, `5m`, `2h` or `250ms`; lists are "
-      "comma\n"
-      "separated; an unknown key is refused.\n\n"
+      "`--config` files, `--set` and flags. Durations are `90`, `90s`, `5m`, `2h` or `250ms`; sizes `500MB`, "
+      "`2GB`\n"
+      "or `none`; lists are comma separated; an unknown key is refused.\n\n"
       "| key | flag | type | default | meaning |\n|---|---|---|---|---|\n";
   for (const Knob& knob : knobs) {
     const std::string flag = knob.flag.empty() ? "" : fmt::format("`--{}`", knob.flag);
@@ -345,6 +356,22 @@ void Settings::set(const std::string& name, const std::string& value) {
   const Knob& knob = find_knob(name);
   std::string clean = trimmed(value);
   check_value(knob, clean);
+Bytes parse_bytes(std::string_view text, std::string_view what) {
+  constexpr std::pair<std::string_view, double> units[] = {{"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}};
+  std::string_view number = text;
+  double scale = 1;
+  for (const auto& [unit, bytes] : units) {
+    if (!text.ends_with(unit)) continue;
+    number.remove_suffix(unit.size());
+    scale = bytes;
+    break;
+  }
+  constexpr std::string_view wanted = "a size such as 500MB or 2GB";
+  const double value = parse_number<double>(number, what, wanted) * scale;
+  if (!(value >= 0 && value < 1e18)) throw UsageError("{} = '{}': expected {}", what, text, wanted);
+  return {static_cast<std::int64_t>(value)};
+}
+
   values_[name] = std::move(clean);
 }
 

@@ -1,5 +1,3 @@
-#include <charconv>
-
 #include "base/error.h"
 #include "base/knobs.h"
 #include "base/table.h"
@@ -13,15 +11,21 @@ namespace {
 
 using Words = std::span<const std::string>;
 
-void add_folder_option(Options& options) {
+void add_folder_options(Options& options) {
   options.add_value("dir", "FOLDER",
                     "the object cache; default: cache.dir, or objects in the user's cache folder");
+  options.add_list("config", "FILE", "INI file of knobs, for cache.dir and cache.limit");
+}
+
+CompileConfig cache_config(const Options& options) {
+  CompileOptions wanted;
+  wanted.config_files = options.values("config");
+  if (options.has("dir")) wanted.set["cache.dir"] = options.value("dir");
+  return resolve_settings(wanted).config();
 }
 
 std::string cache_folder(const Options& options) {
-  CompileOptions wanted;
-  if (options.has("dir")) wanted.set["cache.dir"] = options.value("dir");
-  const std::string folder = object_cache_folder(resolve_settings(wanted).config());
+  const std::string folder = object_cache_folder(cache_config(options));
   if (folder.empty()) throw UsageError("there is no user's cache folder; name one with --dir");
   return folder;
 }
@@ -40,28 +44,10 @@ std::string idle_text(double seconds) {
                              : fmt::format("{:.1f} days", seconds / 86400);
 }
 
-/// A number of bytes, or of kB, MB or GB.
-std::int64_t parse_bytes(std::string_view text) {
-  constexpr std::pair<std::string_view, double> units[] = {{"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}};
-  std::string_view number = text;
-  double scale = 1;
-  for (const auto& [unit, bytes] : units) {
-    if (!text.ends_with(unit)) continue;
-    number.remove_suffix(unit.size());
-    scale = bytes;
-    break;
-  }
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc() || end != number.data() + number.size() || value < 0 || value * scale > 1e18)
-    throw UsageError("--to {}: expected a size such as 500MB", text);
-  return static_cast<std::int64_t>(value * scale);
-}
-
 int cache_list(Words arguments) {
   Options options("cache list [OPTION ...]",
                   "The compiled kernels that are kept, the one that is idle longest first.");
-  add_folder_option(options);
+  add_folder_options(options);
   if (!options.parse(arguments)) return 0;
   const std::vector<CacheEntry> entries = cache_entries(cache_folder(options));
   Table table({"object", "size", "idle for"});
@@ -75,7 +61,7 @@ int cache_list(Words arguments) {
 int cache_size(Words arguments) {
   Options options("cache size [OPTION ...]",
                   "How many compiled kernels are kept, and how many bytes they take.");
-  add_folder_option(options);
+  add_folder_options(options);
   if (!options.parse(arguments)) return 0;
   const std::string folder = cache_folder(options);
   const std::vector<CacheEntry> entries = cache_entries(folder);
@@ -85,16 +71,16 @@ int cache_size(Words arguments) {
 
 int cache_prune(Words arguments) {
   Options options("cache prune [OPTION ...]",
-                  "Removes compiled kernels that were not used for long. What is missing is compiled again.");
-  add_folder_option(options);
+                  "Removes compiled kernels that were not used for long. What is missing is compiled again.\n"
+                  "Without a limit of its own it goes by cache.limit.");
+  add_folder_options(options);
   options.add_value("older-than", "TIME", "those not used for so long, e.g. 30d or 12h");
   options.add_value("to", "SIZE", "the longest idle, until the others take no more, e.g. 500MB");
   if (!options.parse(arguments)) return 0;
   CacheLimits limits;
   if (options.has("older-than")) limits.idle_seconds = options.seconds("older-than");
-  if (options.has("to")) limits.bytes = parse_bytes(options.value("to"));
-  if (!limits.idle_seconds && !limits.bytes)
-    throw UsageError("say what may stay: --older-than TIME, --to SIZE, or both");
+  if (options.has("to")) limits.bytes = parse_bytes(options.value("to"), "--to").count;
+  if (!limits.idle_seconds && !limits.bytes) limits.bytes = cache_config(options).cache_limit.count;
   const std::string folder = cache_folder(options);
   const std::vector<CacheEntry> removed = prune_cache(folder, limits);
   const std::vector<CacheEntry> left = cache_entries(folder);

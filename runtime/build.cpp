@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "runtime/object_cache.h"
+#include "runtime/prune_cache.h"
 #include "runtime/report.h"
 #include "schedules/compile.h"
 #include "schedules/space.h"
@@ -90,6 +91,21 @@ void fall_back(const Imported& imported, Chosen& chosen, std::size_t i) {
     choice = {std::move(heuristic)};
   else
     choice = {reference_candidate(kernel, machine), Source::reference};
+}
+
+/// After objects were stored: cache.limit. What other processes have just loaded or stored is wanted again soon.
+void limit_cache(const Setup& setup, Chosen& chosen) {
+  constexpr double seconds_in_use = 600;
+  CacheLimits limits{.bytes = setup.config.cache_limit.count, .seconds_in_use = seconds_in_use};
+  for (const Choice& choice : chosen.choices) limits.symbols_in_use.insert(choice.symbol);
+  try {
+    const std::vector<CacheEntry> removed = prune_cache(setup.object_cache, limits);
+    if (!removed.empty())
+      log_line(LogLevel::info, "cache '{}': {} objects go, cache.limit is {} bytes", setup.object_cache,
+               removed.size(), setup.config.cache_limit.count);
+  } catch (const IoError& error) {
+    warn(chosen.report, error.what());
+  }
 }
 
 ProgramOptions program_options(const Setup& setup) {
@@ -176,6 +192,7 @@ void get_objects(const Imported& imported, Chosen& chosen) {
     }
     warn(chosen.report, pool.warning());
   }
+  if (cache.has_stored()) limit_cache(setup, chosen);
   warn(chosen.report, cache.warning());
 }
 

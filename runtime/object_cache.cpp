@@ -150,6 +150,7 @@ void ObjectCache::store(const std::string& symbol, const std::string& object) {
         file.is_open() && write_all(file.get(), header_of(symbol, object)) && write_all(file.get(), object);
   }
   stored = stored && ::rename(temporary.c_str(), path.c_str()) == 0;
+  has_stored_ = has_stored_ || stored;
   if (stored) return;
   warning_ = fmt::format("object cache: {} cannot be written: {}; the next run compiles it again", path,
                          system_message());

@@ -16,7 +16,8 @@ class ObjectCache {
   explicit ObjectCache(const std::string& folder);
   [[nodiscard]] std::optional<std::string> load(const std::string& symbol);  ///< the object's bytes
   void store(const std::string& symbol, const std::string& object);
-  void remove(const std::string& symbol);  ///< absence is fine
+  void remove(const std::string& symbol);                        ///< absence is fine
+  [[nodiscard]] bool has_stored() const { return has_stored_; }  ///< whether it made the folder larger
   /// The last reason for a miss that is not plain absence, or for a lost store; "" when there was none.
   [[nodiscard]] const std::string& warning() const { return warning_; }
 
@@ -26,6 +27,7 @@ class ObjectCache {
 
   std::string folder_;  ///< "" when disabled
   std::string warning_;
+  bool has_stored_ = false;
 };
 
 }  // namespace sylvite

@@ -50,7 +50,9 @@ std::vector<CacheEntry> prune_cache(const std::string& folder, const CacheLimits
   for (const CacheEntry& entry : entries) {
     const bool is_left_behind = entry.symbol.empty() && entry.idle_seconds > unfinished_seconds;
     const bool is_old = limits.idle_seconds && entry.idle_seconds > *limits.idle_seconds;
-    const bool is_too_much = limits.bytes && bytes > *limits.bytes;
+    const bool is_in_use =
+        entry.idle_seconds < limits.seconds_in_use || limits.symbols_in_use.contains(entry.symbol);
+    const bool is_too_much = limits.bytes && bytes > *limits.bytes && !is_in_use;
     if (!is_left_behind && (entry.symbol.empty() || (!is_old && !is_too_much))) continue;
     std::error_code error;
     if (!fs::remove(entry.path, error)) continue;

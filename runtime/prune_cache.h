@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct CacheEntry {
 struct CacheLimits {
   std::optional<double> idle_seconds = {};
   std::optional<std::int64_t> bytes = {};
+  /// In use, and not to go because of `bytes`: these, and what is idle for less.
+  std::set<std::string> symbols_in_use = {};
+  double seconds_in_use = 0;
 };
 
 /// Removes entries that are idle for longer than the limit, then those that are idle longest until the others fit. What

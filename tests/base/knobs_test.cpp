@@ -214,6 +214,21 @@ TEST(ParseDuration, KnowsItsUnits) {
   EXPECT_THROW((void)parse_duration("nan", "x"), UsageError);
 }
 
+TEST(ParseBytes, KnowsItsUnits) {
+  EXPECT_EQ(parse_bytes("64kB", "x").count, 64000);
+  EXPECT_EQ(parse_bytes("1.5GB", "x").count, 1500000000);
+  EXPECT_EQ(parse_bytes("12", "x").count, 12);
+  for (const char* wrong : {"", "-1", "much", "1e30", "nan", "2GiB"})
+    EXPECT_THAT(message_of([&] { (void)parse_bytes(wrong, "--to"); }), HasSubstr("expected a size")) << wrong;
+}
+
+TEST(Settings, ASizeMayBeUnlimited) {
+  Settings settings;
+  EXPECT_EQ(settings.config().cache_limit, parse_bytes("2GB", "x"));
+  settings.set("cache.limit", "none");
+  EXPECT_EQ(settings.config().cache_limit, unlimited_bytes);
+}
+
 TEST(KnobsPage, IsUpToDate) {
   EXPECT_EQ(read_file(std::string(SYLVITE_TEST_DATA) + "/../../docs/knobs.md"), knobs_markdown())
       << "run `sylvite knobs > docs/knobs.md`";

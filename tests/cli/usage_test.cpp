@@ -113,12 +113,19 @@ TEST_F(Usage, ForgettingNeedsACondition) {
 TEST_F(Usage, TheCacheIsListedAndPruned) {
   const std::string dir = folder_ + "/objects";
   ASSERT_EQ(run_command({"compile", model_, "--set", "cache.dir=" + dir}, folder_).exit_code, 0);
-  expect_refused({"cache", "prune", "--dir", dir}, "say what may stay");
-  expect_refused({"cache", "prune", "--to", "much", "--dir", dir}, "--to much");
+  expect_refused({"cache", "prune", "--to", "much", "--dir", dir}, "--to = 'much': expected a size");
   expect_refused({"cache", "prnue"}, "prune");
   EXPECT_THAT(run_command({"cache", "list", "--dir", dir}, folder_).out, HasSubstr("sylvite_"));
   EXPECT_THAT(run_command({"cache", "prune", "--older-than", "30d", "--dir", dir}, folder_).out,
               HasSubstr("0 objects removed"));
+  EXPECT_THAT(run_command({"cache", "prune", "--dir", dir}, folder_).out, HasSubstr("0 objects removed"))
+      << "far below cache.limit";
+  const std::string config = folder_ + "/small.ini";
+  write_file(config, "[cache]\nlimit = 0\ndir = " + dir + "\n");
+  EXPECT_THAT(run_command({"cache", "prune", "--config", config}, folder_).out, HasSubstr("; 0 left"));
+  ASSERT_EQ(run_command({"compile", model_, "--config", config}, folder_).exit_code, 0);
+  EXPECT_THAT(run_command({"cache", "list", "--dir", dir}, folder_).out, HasSubstr("sylvite_"))
+      << "what a program uses stays, however small the limit";
   EXPECT_THAT(run_command({"cache", "prune", "--to", "0", "--dir", dir}, folder_).out, HasSubstr("; 0 left"));
   EXPECT_THAT(run_command({"cache", "size", "--dir", dir}, folder_).out, HasSubstr(": 0 objects"));
 }

@@ -62,6 +62,30 @@ TEST_F(PruneCache, RemovesByAgeAndBySize) {
   EXPECT_TRUE(fs::exists(folder() + "/notes.txt"));
 }
 
+TEST_F(PruneCache, LeavesWhatIsInUseHoweverSmallTheLimit) {
+  EXPECT_EQ(prune_cache(folder(), {.bytes = 0, .symbols_in_use = {"old"}, .seconds_in_use = 600}).size(), 1);
+  EXPECT_THAT(left(), testing::ElementsAre("old", "young"));
+}
+
+/// cache.limit, when a session has compiled something.
+TEST_F(PruneCache, ASessionKeepsToTheLimit) {
+  const auto compile_within = [&](const std::string& limit) {
+    CompileOptions options = test_options(root_.path());
+    options.set["cache.limit"] = limit;
+    Graph graph;
+    graph.outputs = {graph.add(Op::exp, {graph.add_input("x", make_type(DType::f32, {4, 24}))})};
+    return build_graph(std::move(graph), options).choices.front().symbol;
+  };
+  const std::string symbol = compile_within("none");
+  EXPECT_THAT(left(), testing::IsSupersetOf({"old", "middle", "young"}));
+  cache_.remove(symbol);
+  EXPECT_EQ(compile_within("1kB"), symbol);
+  EXPECT_THAT(left(), testing::UnorderedElementsAre("young", symbol)) << "in use, or used a moment ago";
+  age(path_of("young"), 10);
+  EXPECT_EQ(compile_within("1kB"), symbol);
+  EXPECT_THAT(left(), testing::UnorderedElementsAre("young", symbol)) << "nothing was stored";
+}
+
 TEST_F(PruneCache, RemovesWhatWritersLeftBehindOnceItIsOld) {
   write_file(folder() + "/a.obj.1.0.tmp", "half");
   write_file(folder() + "/b.obj.1.0.tmp", "half");
