@@ -80,10 +80,11 @@ struct CompileConfig {
   Precision precision{};
   AutoOnOff keep_wide{};
   std::int64_t sizes_kept = 0;
+  std::string frozen;  ///< a lock file; "": none
   bool cache_enabled = false;
   std::string cache_dir;  ///< "": in the user's cache folder
-  bool db_enabled = false;
   Bytes cache_limit{};
+  bool db_enabled = false;
   std::string db_path;  ///< "": in the user's cache folder
   bool tune_enabled = false;
   Seconds tune_budget{};

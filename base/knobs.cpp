@@ -169,18 +169,22 @@ constexpr Knob knobs[] = {
                                      "sizes that was met; the least "
                                      "recently used goes",
                                      {}, {.least = 1}),
+    knob<&CompileConfig::frozen>(
+        "compile.frozen", "", "frozen",
+        "a file of sylvite lock: every kernel runs the schedule that it names; nothing is measured, and no "
+        "winner is read or stored"),
     knob<&CompileConfig::cache_enabled>("cache.enabled", "true", "", "keep compiled kernels between runs"),
     knob<&CompileConfig::cache_dir>(
         "cache.dir", "", "cache-dir",
         "folder of compiled kernels, owner-only; empty for $XDG_CACHE_HOME/sylvite/objects"),
-    knob<&CompileConfig::db_enabled>("db.enabled", "true", "", "use stored winners, and store trials"),
-    knob<&CompileConfig::db_path>("db.path", "", "db",
-                                  "file of trials and winners; empty for $XDG_CACHE_HOME/sylvite/trials.db"),
-    knob<&CompileConfig::tune_enabled>("tune.enabled", "false", "",
     knob<&CompileConfig::cache_limit>(
         "cache.limit", "2GB", "",
         "size that the folder of compiled kernels may take; beyond it the least recently used go, but never "
         "those of this program or of the last ten minutes. none: no limit"),
+    knob<&CompileConfig::db_enabled>("db.enabled", "true", "", "use stored winners, and store trials"),
+    knob<&CompileConfig::db_path>("db.path", "", "db",
+                                  "file of trials and winners; empty for $XDG_CACHE_HOME/sylvite/trials.db"),
+    knob<&CompileConfig::tune_enabled>("tune.enabled", "false", "",
                                        "measure candidates for kernels without a stored winner"),
     knob<&CompileConfig::tune_budget>(
         "tune.budget", "60s", "budget",
@@ -302,12 +306,12 @@ std::string_view knob_type_name(KnobType type) {
       return "number";
     case KnobType::duration:
       return "duration";
+    case KnobType::size:
+      return "size";
     case KnobType::text:
       return "text";
     case KnobType::list:
       return "list";
-    case KnobType::size:
-      return "size";
   }
   throw InternalError("knob type {} has no name", static_cast<int>(type));
 }
@@ -352,10 +356,6 @@ double parse_duration(std::string_view text, std::string_view what) {
   return value * unit_seconds;
 }
 
-void Settings::set(const std::string& name, const std::string& value) {
-  const Knob& knob = find_knob(name);
-  std::string clean = trimmed(value);
-  check_value(knob, clean);
 Bytes parse_bytes(std::string_view text, std::string_view what) {
   constexpr std::pair<std::string_view, double> units[] = {{"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}};
   std::string_view number = text;
@@ -372,6 +372,10 @@ Bytes parse_bytes(std::string_view text, std::string_view what) {
   return {static_cast<std::int64_t>(value)};
 }
 
+void Settings::set(const std::string& name, const std::string& value) {
+  const Knob& knob = find_knob(name);
+  std::string clean = trimmed(value);
+  check_value(knob, clean);
   values_[name] = std::move(clean);
 }
 

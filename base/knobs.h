@@ -14,7 +14,7 @@
 
 namespace sylvite {
 
-enum class KnobType { boolean, integer, real, duration, text, list };
+enum class KnobType { boolean, integer, real, duration, size, text, list };
 
 /// What an integer may be.
 struct KnobRange {
@@ -47,6 +47,9 @@ struct Knob {
 
 /// Seconds from "90", "90s", "5m", "2h" or "250ms". Throws UsageError; `what` names the thing in the message.
 [[nodiscard]] double parse_duration(std::string_view text, std::string_view what);
+
+/// Bytes from "500MB", "2GB", "64kB" or "1000". Throws UsageError; `what` names the thing in the message.
+[[nodiscard]] Bytes parse_bytes(std::string_view text, std::string_view what);
 
 /// Values of knobs as text, in layers: what was not set has its default. Thread safety: const use only.
 class Settings {

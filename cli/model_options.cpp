@@ -197,11 +197,16 @@ Family prepare_family(const OpenModel& model) {
 }
 
 Prepared prepare_again(const Imported& imported, const CompileOptions& wanted) {
+  CompileOptions other = wanted;
+  if (imported.setup->lock != nullptr) {  // it is for the first settings alone
+    for (const char* name : {"db.enabled", "tune.enabled"}) other.set[name] = "false";
+    other.set["compile.frozen"] = "";
+  }
   ImportOptions import = wanted.import;
   if (!imported.sizes.empty())
     for (const ValueId id : imported.graph.inputs)
       import.input_shapes[imported.graph.value(id).name] = imported.graph.type(id).dims();
-  return prepare(open(imported.path, make_setup(wanted), import));
+  return prepare(open(imported.path, make_setup(other), import));
 }
 
 }  // namespace sylvite

@@ -50,7 +50,7 @@ void end_if_interrupted();
 [[nodiscard]] Prepared prepare(Imported imported);
 /// The same for every combination of sizes to be fast at.
 [[nodiscard]] Family prepare_family(const OpenModel& model);
-/// The model of `imported`, at its sizes, with other settings.
+/// The model of `imported`, at its sizes, with other settings. Where that has a lock, these have none, and no database.
 [[nodiscard]] Prepared prepare_again(const Imported& imported, const CompileOptions& wanted);
 
 /// Text for people: to stdout, or to stderr when a file has taken stdout (--json -).

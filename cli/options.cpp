@@ -49,7 +49,7 @@ void Options::add_value(const std::string& name, const std::string& placeholder,
   auto* const semantic = po::value<std::string>()->value_name(placeholder);
   if (!fallback.empty()) semantic->default_value(fallback);
   own_.add_options()(name.c_str(), semantic, help.c_str());
-  names_.push_back(name);
+  names_.push_back(name.substr(0, name.find(',')));
 }
 
 void Options::add_list(const std::string& name, const std::string& placeholder, const std::string& help) {

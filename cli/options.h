@@ -12,7 +12,7 @@
 
 namespace sylvite {
 
-/// Every value is text; the caller converts. Names are without the dashes. Options come in groups, as in
+/// Every value is text; the caller converts. Names are without the dashes; "output,o" has a short form, too. Options come in groups, as in
 /// --help.
 class Options {
  public:

@@ -28,6 +28,7 @@ int verb_export(std::span<const std::string> arguments);
 int verb_db(std::span<const std::string> arguments);
 int verb_info(std::span<const std::string> arguments);
 int verb_cache(std::span<const std::string> arguments);
+int verb_lock(std::span<const std::string> arguments);
 int verb_knobs(std::span<const std::string> arguments);
 int verb_worker(std::span<const std::string> arguments);
 

@@ -8,6 +8,7 @@
 #include "cli/timing.h"
 #include "cli/verb.h"
 #include "lowering/plan/work.h"
+#include "runtime/lock.h"
 
 namespace sylvite {
 namespace {
@@ -35,6 +36,7 @@ void check_baseline(const std::string& mode) {
 /// max-autotune is what tuning found: stored winners, and measurements only when a budget is given for them.
 Built build_baseline(const Imported& imported, const CompileOptions& given, const std::string& mode) {
   if (mode == "reference") return build_reference(imported);
+  if (name_of(Mode::max_autotune) == mode) refuse_lock(*imported.setup, "--baseline max-autotune");
   CompileOptions wanted = given;
   wanted.set["compile.mode"] = mode;
   if (name_of(Mode::max_autotune) != mode)

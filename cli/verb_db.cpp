@@ -9,6 +9,7 @@
 #include "cli/actions.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
+#include "runtime/lock.h"
 
 namespace sylvite {
 namespace {
@@ -176,6 +177,7 @@ int db_why(Words arguments) {
   if (!options.parse(arguments)) return 0;
   const CompileOptions wanted = compile_options(options);
   const Imported imported = load(open(options, wanted));
+  refuse_lock(*imported.setup, "sylvite db why");
   const TuningKey key = imported.setup->key();
   const Database database = Database::for_questions(imported.setup->database);
   Table table({"kernel", "class", "winner"});

@@ -7,6 +7,7 @@
 #include "cli/model_options.h"
 #include "cli/timing.h"
 #include "cli/verb.h"
+#include "runtime/schedule_text.h"
 #include "schedules/space.h"
 #include "sylvite/graph_text.h"
 
@@ -26,21 +27,6 @@ std::string indented(const std::string& text) {
   result.erase(result.find_last_not_of(' ') + 1);
   if (!result.ends_with('\n')) result += '\n';
   return result;
-}
-
-/// A statement per line; long ones with a directive per line.
-std::string readable(const Schedule& schedule) {
-  constexpr std::size_t long_line = 100;
-  std::string text;
-  std::istringstream lines(schedule.to_string());
-  for (std::string line; std::getline(lines, line);) {
-    for (std::size_t at = line.find(").", 0); line.size() > long_line && at != std::string::npos;) {
-      line.insert(at + 1, "\n    ");
-      at = line.find(").", at + 2);
-    }
-    text += line + "\n";
-  }
-  return text;
 }
 
 std::string size_section(const ModelSizes& model, const Sizes& shown) {

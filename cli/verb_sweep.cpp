@@ -6,6 +6,7 @@
 #include "base/table.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
+#include "runtime/lock.h"
 
 namespace sylvite {
 namespace {
@@ -87,7 +88,9 @@ int verb_sweep(std::span<const std::string> arguments) {
   print("{}", plan_table(plan, sweep_status(plan, database)));
   if (options.has("plan")) return 0;
   const SweepReport report = run_sweep(plan, database, [&](std::size_t index, const SweepItem& item) {
-    const Family family = prepare_family(open(item.model, make_setup(item_options(options, item)), {}));
+    const auto setup = make_setup(item_options(options, item));
+    refuse_lock(*setup, "sylvite sweep");
+    const Family family = prepare_family(open(item.model, setup, {}));
     print("{}/{} {}", index + 1, plan.items.size(), summary_line(item.model, family.report()));
   });
   for (const std::string& error : report.errors) fmt::print(stderr, "sylvite: error: {}\n", error);

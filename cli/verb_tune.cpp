@@ -9,6 +9,7 @@
 #include "cli/model_options.h"
 #include "cli/verb.h"
 #include "runtime/build.h"
+#include "runtime/lock.h"
 #include "runtime/report.h"
 #include "schedules/space.h"
 
@@ -161,6 +162,7 @@ int verb_tune(std::span<const std::string> arguments) {
   CompileOptions wanted = compile_options(options, "max-autotune");
   wanted.set.emplace("tune.extend", "true");  // whoever says `tune` again wants more of it
   const OpenModel model = open(options, wanted);
+  refuse_lock(*model.setup, "sylvite tune");
   nlohmann::json outcomes;
   const CompileReport report = tune_sizes(options, model, outcomes);
   if (options.has("json")) {

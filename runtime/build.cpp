@@ -9,6 +9,7 @@
 #include "autotune/worker_pool.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "runtime/lock.h"
 #include "runtime/object_cache.h"
 #include "runtime/prune_cache.h"
 #include "runtime/report.h"
@@ -75,17 +76,27 @@ KernelNumbers compile_missing(const Imported& imported, Chosen& chosen, WorkerPo
   return failed;
 }
 
+/// No other candidate may take the place of the one that failed.
+[[noreturn]] void give_up(const Imported& imported, const Chosen& chosen, std::size_t i) {
+  const std::string why = chosen.report.warnings.empty() ? "" : chosen.report.warnings.back();
+  if (is_machine_failure(why)) throw IoError("{}", why);
+  const Kernel& kernel = imported.plan->kernels[i];
+  if (chosen.choices[i].source == Source::lock) {
+    throw CompileError(
+        "kernel {} ({}): the schedule in the lock {} does not compile or run; run `sylvite lock` "
+        "again: {}",
+        kernel.id, readable_name(*imported.plan, i), imported.setup->lock->path, why);
+  }
+  throw CompileError("kernel {} ({}) does not compile or run; see the warnings, and please report it: {}",
+                     kernel.id, kernel_class_name(kernel.kind), why);
+}
+
 /// The next candidate to try after one failed: the heuristic, then the reference.
 void fall_back(const Imported& imported, Chosen& chosen, std::size_t i) {
   const Kernel& kernel = imported.plan->kernels[i];
   const Machine& machine = imported.setup->machine;
   Choice& choice = chosen.choices[i];
-  if (choice.source == Source::reference) {
-    const std::string why = chosen.report.warnings.empty() ? "" : chosen.report.warnings.back();
-    if (is_machine_failure(why)) throw IoError("{}", why);
-    throw CompileError("kernel {} ({}) does not compile or run; see the warnings, and please report it: {}",
-                       kernel.id, kernel_class_name(kernel.kind), why);
-  }
+  if (choice.source == Source::reference || choice.source == Source::lock) give_up(imported, chosen, i);
   Candidate heuristic = default_candidate(kernel, machine);
   if (choice.source != Source::heuristic && heuristic != choice.candidate)
     choice = {std::move(heuristic)};

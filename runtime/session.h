@@ -72,6 +72,7 @@ enum class Source {
   database,   ///< a winner stored by an earlier run
   search,     ///< measured now
   reference,  ///< the plain schedule, because no other candidate compiled
+  lock,       ///< what the lock says (runtime/lock.h); nothing takes its place
 };
 [[nodiscard]] std::string_view source_name(Source source);
 
@@ -92,7 +93,7 @@ struct Chosen {
 };
 
 /// Stored winners first, heuristics for the rest. With tune.enabled, kernels without a winner are tuned within
-/// tune.budget and the results stored. A database that cannot be used is a warning.
+/// tune.budget and the results stored. With a lock, what it says. A database that cannot be used is a warning.
 [[nodiscard]] Chosen choose_candidates(const Imported& imported, const ProgressCallback& progress = {});
 /// What `choose` says for each kernel.
 [[nodiscard]] Chosen choose_each(const Imported& imported,
@@ -110,7 +111,7 @@ struct Built {
 /// Gets every kernel's object from the cache, compiling those missing in worker processes, and loads them. A
 /// candidate that does not compile, or that reports an error in a first run on zeros, made only when something was
 /// compiled, is replaced by the heuristic one, then by the reference, each with a warning. Throws CompileError
-/// when even the reference does not compile.
+/// when even the reference does not compile, or one of a lock.
 [[nodiscard]] Built build_program(const Imported& imported, Chosen chosen, const Relatives& relatives = {});
 
 /// One run of the whole model: the program, and the host steps if there are any.

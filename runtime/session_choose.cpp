@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "runtime/lock.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
 #include "runtime/session_confirm.h"
@@ -90,6 +91,7 @@ Chosen choose_each(const Imported& imported, const std::function<Choice(const Ke
 
 Chosen choose_candidates(const Imported& imported, const ProgressCallback& progress) {
   const Setup& setup = *imported.setup;
+  if (setup.lock != nullptr) return choose_locked(imported);
   Chosen chosen = {{}, imported.report};
   const Stopwatch watch(chosen.report.ready_seconds);
   Database database(setup.database);

@@ -12,6 +12,7 @@
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/device.h"
+#include "runtime/lock.h"
 #include "schedules/cuda/nvrtc.h"
 
 namespace sylvite {
@@ -74,6 +75,15 @@ void settle_precision(Setup& setup) {
   }
 }
 
+/// The lock decides alone: nothing is measured, and winners are neither read nor stored.
+void freeze(Setup& setup) {
+  if (setup.config.frozen.empty()) return;
+  setup.lock = std::make_shared<const Lock>(read_lock(setup.config.frozen));
+  check_lock(*setup.lock, setup);
+  setup.config.tune_enabled = false;
+  setup.config.db_enabled = false;
+}
+
 }  // namespace
 
 TuningKey Setup::key() const {
@@ -99,10 +109,11 @@ std::shared_ptr<const Setup> make_setup(const CompileConfig& config, const std::
   setup->worker_command = command.empty() ? find_command() : command;
   setup->compile_jobs = cores_or(config.tune_compile_jobs);
   if (config.cache_enabled) setup->object_cache = object_cache_folder(config);
-  setup->database = database_path(config);
   settle_precision(*setup);
-  const bool asks_for_folder =
-      (config.cache_enabled && config.cache_dir.empty()) || (config.db_enabled && config.db_path.empty());
+  freeze(*setup);
+  setup->database = database_path(setup->config);
+  const bool asks_for_folder = (config.cache_enabled && config.cache_dir.empty()) ||
+                               (setup->config.db_enabled && config.db_path.empty());
   if (asks_for_folder)
     if (std::string warning = user_cache_folder().warning; !warning.empty())
       setup->warnings.push_back(std::move(warning));

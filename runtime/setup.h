@@ -13,14 +13,17 @@
 
 namespace sylvite {
 
+struct Lock;  // runtime/lock.h
+
 /// Thread safety: const use only; models may share one.
 struct Setup {
   CompileConfig config;  ///< with a precision that the machine has instructions for
   Machine machine;
-  std::string worker_command;  ///< "" when there is none; see CompileOptions
-  int compile_jobs = 1;        ///< compile workers at a time
-  std::string object_cache;    ///< folder of compiled kernels; "" for none
-  std::string database;        ///< file of trials and winners; "" for none
+  std::string worker_command;        ///< "" when there is none; see CompileOptions
+  int compile_jobs = 1;              ///< compile workers at a time
+  std::string object_cache;          ///< folder of compiled kernels; "" for none
+  std::string database;              ///< file of trials and winners; "" for none
+  std::shared_ptr<const Lock> lock;  ///< what kernels run, whatever is known of them; nullptr: what is best
   std::vector<std::string>
       warnings;  ///< what this machine does otherwise than asked; begins every model's report
 
@@ -32,7 +35,7 @@ struct Setup {
 [[nodiscard]] Settings resolve_settings(const CompileOptions& options);
 
 /// `command` as in CompileOptions::worker_command. Throws UnsupportedError for a device that is not there, or a precision
-/// that it does not have.
+/// that it does not have, and what read_lock and check_lock throw.
 [[nodiscard]] std::shared_ptr<const Setup> make_setup(const CompileConfig& config,
                                                       const std::string& command);
 [[nodiscard]] std::shared_ptr<const Setup> make_setup(const CompileOptions& options);
