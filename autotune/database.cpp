@@ -204,11 +204,33 @@ void Database::record_winner(const Kernel& kernel, const TuningKey& key, const W
       VALUES (?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT(kernel, key) DO UPDATE SET candidate = excluded.candidate, median_us = excluded.median_us,
         error = excluded.error, origin = excluded.origin, budget_seconds = excluded.budget_seconds,
-        created_at = excluded.created_at)");
+        created_at = excluded.created_at
+      WHERE winners.origin <> 'pinned' OR excluded.origin = 'pinned')");
     statement.bind(kernel.id).bind(insert_key(connection, key)).bind(winner.candidate.to_string());
     statement.bind(winner.median_us).bind(winner.error).bind(winner.origin).bind(winner.budget_seconds).run();
   });
   rep_->note(rep_->unstored_winners, kernel.id);
+}
+
+bool Database::remove_pin(const Kernel& kernel, const TuningKey& key) {
+  bool removed = false;
+  rep_->attempt_write([&](SqliteConnection& connection) {
+    const std::int64_t key_id = insert_key(connection, key);
+    SqliteStatement(connection, "DELETE FROM winners WHERE kernel = ? AND key = ? AND origin = 'pinned'")
+        .bind(kernel.id)
+        .bind(key_id)
+        .run();
+    removed = sqlite3_changes64(connection.handle()) > 0;
+    if (!removed) return;
+    SqliteStatement(connection, R"(
+      INSERT INTO winners(kernel, key, candidate, median_us, error, origin, budget_seconds)
+      SELECT kernel, key, candidate, median_us, error, 'search', 0 FROM trials
+      WHERE kernel = ? AND key = ? AND verdict = 'ok' ORDER BY median_us, id LIMIT 1)")
+        .bind(kernel.id)
+        .bind(key_id)
+        .run();
+  });
+  return removed;
 }
 
 void Database::record_race(const Kernel& kernel, const TuningKey& key, const Race& race) {

@@ -67,7 +67,11 @@ class Database {
   /// One row per kernel, key and candidate: the trial with the most samples stays, and a crash or a wrong
   /// result replaces a success. Anything replaces a stored failure of the machine (autotune/machine_failure.h).
   void record_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial);
+  /// In place of the one before, but a pinned one gives way to a pinned one alone.
   void record_winner(const Kernel& kernel, const TuningKey& key, const Winner& winner);
+  /// A pinned winner gives way to the fastest candidate among the trials, which the next search judges, or to none.
+  /// Returns whether there was one.
+  bool remove_pin(const Kernel& kernel, const TuningKey& key);
   void record_race(const Kernel& kernel, const TuningKey& key, const Race& race);
   /// Rows whose kernel text differs or whose candidate does not parse are skipped, with a warning. A reference
   /// schedule that was stored only because the machine failed at other candidates is no winner, unless others were

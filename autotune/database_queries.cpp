@@ -257,8 +257,8 @@ MergeReport merge_database(Database& database, const std::string& other_path) {
       ON CONFLICT(kernel, key) DO UPDATE SET candidate = excluded.candidate, median_us = excluded.median_us,
         error = excluded.error, origin = excluded.origin, budget_seconds = excluded.budget_seconds,
         created_at = excluded.created_at
-      WHERE excluded.median_us > 0 AND (winners.median_us <= 0 OR winners.median_us IS NULL
-                                        OR excluded.median_us < winners.median_us))",
+      WHERE winners.origin <> 'pinned' AND (excluded.origin = 'pinned' OR (excluded.median_us > 0
+            AND (winners.median_us <= 0 OR winners.median_us IS NULL OR excluded.median_us < winners.median_us))))",
                                      here, fmt::format(fmt::runtime(spoilt_reference_sql), "other")));
   transaction.commit();
   return report;

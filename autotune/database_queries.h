@@ -95,7 +95,7 @@ struct MergeReport {
   std::int64_t winners = 0;  ///< new, or faster than the one that was here
 };
 /// Adds the kernels, trials and winners of another file, in one transaction. Trials that are here stay; of
-/// two winners the measured and faster one stays. What the machine failed at, and reference schedules chosen for that,
+/// two winners the pinned one stays, else the measured and faster one. What the machine failed at, and reference schedules chosen for that,
 /// are left behind.
 MergeReport merge_database(Database& database, const std::string& other_path);
 

@@ -1,6 +1,9 @@
 #include "autotune/evaluator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.h"
 #include "base/interrupt.h"
@@ -40,6 +43,24 @@ struct Batch {
 
 }  // namespace
 
+Trial make_trial(const Kernel& kernel, const CompiledCandidate& compiled, const Measurement& measurement) {
+  Trial trial{kernel.id,
+              compiled.candidate,
+              measurement.verdict,
+              measurement.samples_us,
+              median(measurement.samples_us),
+              measurement.error,
+              measurement.message,
+              compiled.compile_seconds};
+  bool possible = std::isfinite(trial.median_us) && trial.median_us > 0;
+  if (trial.verdict == Verdict::ok && !possible) {
+    trial.verdict = Verdict::noisy;
+    trial.message = fmt::format("impossible timing of {} us", trial.median_us);
+  }
+  if (trial.verdict == Verdict::ok && !(trial.error <= 1)) trial.verdict = Verdict::wrong_result;
+  return trial;
+}
+
 Evaluator make_evaluator(const std::shared_ptr<WorkerPool>& pool, const Machine& machine) {
   auto batch = std::make_shared<Batch>(Batch{pool, {}});
   Evaluator evaluator;
@@ -52,6 +73,18 @@ Evaluator make_evaluator(const std::shared_ptr<WorkerPool>& pool, const Machine&
   evaluator.is_interrupted = [] { return interrupt_signal() != 0; };
   evaluator.now = steady_seconds;
   return evaluator;
+}
+
+Evaluator make_evaluator(const TuneOptions& options, const Machine& machine) {
+  WorkerOptions workers;
+  // Memory of the device has addresses in the child, too: of a language model's head, a gigabyte a candidate.
+  constexpr std::int64_t bytes_with_gpu = std::int64_t{256} << 30;
+  if (machine.gpu) workers.memory_bytes = bytes_with_gpu;
+  workers.command = options.worker_command;
+  workers.workers = options.compile_jobs;
+  workers.compile_timeout = options.compile_timeout;
+  workers.run_timeout = options.run_timeout;
+  return make_evaluator(std::make_shared<WorkerPool>(workers), machine);
 }
 
 }  // namespace sylvite

@@ -29,7 +29,13 @@ struct Evaluator {
   std::function<double()> now;  ///< seconds, never backwards
 };
 
+/// A measurement as a trial; an impossible timing or too large an error is a verdict whatever the child said.
+[[nodiscard]] Trial make_trial(const Kernel& kernel, const CompiledCandidate& compiled,
+                             const Measurement& measurement);
+
 /// The machine's space table, worker processes and the steady clock.
 [[nodiscard]] Evaluator make_evaluator(const std::shared_ptr<WorkerPool>& pool, const Machine& machine);
+/// The same with a pool of its own, as the options say.
+[[nodiscard]] Evaluator make_evaluator(const TuneOptions& options, const Machine& machine);
 
 }  // namespace sylvite

@@ -33,6 +33,7 @@ inline constexpr std::string_view origin_heuristic = "heuristic";
 inline constexpr std::string_view origin_search = "search";
 inline constexpr std::string_view origin_reference = "reference";  ///< nothing else passed the check
 inline constexpr std::string_view origin_untried = "untried";
+inline constexpr std::string_view origin_pinned = "pinned";  ///< by a person; no search takes its place
 
 struct Winner {
   Candidate candidate;

@@ -17,7 +17,7 @@ constexpr int batch_size = 4;
 constexpr double first_pass_share = 0.5;
 
 bool is_settled(const std::optional<Winner>& winner, const TuneOptions& options) {
-  return winner && (options.budget_seconds <= 0 ||
+  return winner && (winner->origin == origin_pinned || options.budget_seconds <= 0 ||
                     (!options.extend && winner->budget_seconds >= options.budget_seconds));
 }
 
@@ -38,7 +38,8 @@ void Tuner::add_task(const TuneTask& task) {
           "became of the others",
           kernel.id, kernel.id));
     }
-    choices_[kernel.id] = {winner->candidate, winner->origin, winner->median_us, "", "the stored winner"};
+    const std::string why = winner->origin == origin_pinned ? "pinned" : "the stored winner";
+    choices_[kernel.id] = {winner->candidate, winner->origin, winner->median_us, "", why};
     return;
   }
   try {
@@ -174,16 +175,7 @@ TuneResult tune(const std::vector<TuneTask>& tasks, const Machine& machine, Data
 
 TuneResult tune(const std::vector<TuneTask>& tasks, const Machine& machine, Database& database,
                 const TuneOptions& options, const ProgressCallback& progress) {
-  WorkerOptions workers;
-  // Memory of the device has addresses in the child, too: of a language model's head, a gigabyte a candidate.
-  constexpr std::int64_t bytes_with_gpu = std::int64_t{256} << 30;
-  if (machine.gpu) workers.memory_bytes = bytes_with_gpu;
-  workers.command = options.worker_command;
-  workers.workers = options.compile_jobs;
-  workers.compile_timeout = options.compile_timeout;
-  workers.run_timeout = options.run_timeout;
-  auto pool = std::make_shared<WorkerPool>(workers);
-  Evaluator evaluator = make_evaluator(pool, machine);
+  Evaluator evaluator = make_evaluator(options, machine);
   return tune(tasks, machine, database, options, progress, evaluator);
 }
 

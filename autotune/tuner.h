@@ -70,7 +70,7 @@ struct TuneResult {
 
 /// Tunes tasks within the budget. Every trial goes to the database as it happens, winners when their kernel
 /// is done. Resumes: candidates with a stored trial under the same key are not measured again; kernels with a
-/// winner from as large a budget are not searched again. Tasks with equal kernels are one. Every chosen
+/// winner that is pinned, or from as large a budget, are not searched again. Tasks with equal kernels are one. Every chosen
 /// candidate that was measured has passed the check against the reference schedule; the heuristic one stays
 /// where nothing beat it clearly. What the machine failed at is no trial, and leaves a kernel's search unfinished.
 [[nodiscard]] TuneResult tune(const std::vector<TuneTask>& tasks, const Machine& machine, Database& database,

@@ -158,7 +158,7 @@ void Tuner::race(TuneState& state, const std::vector<CompiledCandidate>& contest
   bool incumbent_runs = state.incumbent_us() > 0;
   if (!incumbent_runs) entries.emplace_back();  // an empty place for it
   for (std::size_t i = 0; i < contestants.size(); ++i) {
-    Trial trial = make_trial(state, contestants[i], measurements[i]);
+    Trial trial = make_trial(*state.kernel, contestants[i], measurements[i]);
     bool ok = trial.verdict == Verdict::ok && !measurements[i].unverifiable;
     entries.push_back({ok ? trial.samples_us : std::vector<double>{}, trial.candidate.to_string().size()});
   }

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "autotune/machine_failure.h"
 #include "autotune/tuner_run.h"
@@ -89,25 +88,6 @@ MeasureJob Tuner::make_job(const TuneState& state, std::vector<CompiledCandidate
   return job;
 }
 
-Trial Tuner::make_trial(const TuneState& state, const CompiledCandidate& compiled,
-                        const Measurement& measurement) {
-  Trial trial{state.kernel->id,
-              compiled.candidate,
-              measurement.verdict,
-              measurement.samples_us,
-              median(measurement.samples_us),
-              measurement.error,
-              measurement.message,
-              compiled.compile_seconds};
-  bool possible = std::isfinite(trial.median_us) && trial.median_us > 0;
-  if (trial.verdict == Verdict::ok && !possible) {
-    trial.verdict = Verdict::noisy;
-    trial.message = fmt::format("impossible timing of {} us", trial.median_us);
-  }
-  if (trial.verdict == Verdict::ok && !(trial.error <= 1)) trial.verdict = Verdict::wrong_result;
-  return trial;
-}
-
 void Tuner::measure_shortly(TuneState& state, const CompiledCandidate& compiled) {
   Measurement measurement = evaluator_.measure(make_job(state, {compiled}, short_samples)).at(0);
   if (measurement.unverifiable) {
@@ -119,7 +99,7 @@ void Tuner::measure_shortly(TuneState& state, const CompiledCandidate& compiled)
   }
   lost_measurements_ = 0;
   ++result_.trials;
-  record(state, make_trial(state, compiled, measurement));
+  record(state, make_trial(*state.kernel, compiled, measurement));
 }
 
 /// The second rung: the better half of the batch again, longer and side by side.
@@ -139,7 +119,7 @@ void Tuner::measure_promising(TuneState& state, const std::vector<CompiledCandid
   auto measurements = evaluator_.measure(make_job(state, promising, long_samples));
   for (std::size_t i = 0; i < measurements.size(); ++i) {
     if (!measurements[i].unverifiable && measurements[i].verdict != Verdict::noisy) {
-      Trial trial = make_trial(state, promising[i], measurements[i]);
+      Trial trial = make_trial(*state.kernel, promising[i], measurements[i]);
       state.add_trial(trial);
       database_.record_trial(*state.kernel, key_, trial);
     }

@@ -56,10 +56,6 @@ class Tuner {
   void measure_shortly(TuneState& state, const CompiledCandidate& compiled);
   void measure_promising(TuneState& state, const std::vector<CompiledCandidate>& compiled);
   MeasureJob make_job(const TuneState& state, std::vector<CompiledCandidate> candidates, int samples) const;
-  /// A measurement as a trial; an impossible timing or too large an error is a verdict whatever the child
-  /// said.
-  [[nodiscard]] static Trial make_trial(const TuneState& state, const CompiledCandidate& compiled,
-                                        const Measurement& measurement);
   void record(TuneState& state, const Trial& trial);
   /// The machine failed at a candidate: it waits for the next run. `in_a_row` counts such failures without a success
   /// or a verdict in between; many of them end the search.

@@ -29,6 +29,7 @@ int verb_db(std::span<const std::string> arguments);
 int verb_info(std::span<const std::string> arguments);
 int verb_cache(std::span<const std::string> arguments);
 int verb_lock(std::span<const std::string> arguments);
+int verb_schedule(std::span<const std::string> arguments);
 int verb_knobs(std::span<const std::string> arguments);
 int verb_worker(std::span<const std::string> arguments);
 

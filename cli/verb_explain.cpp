@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/table.h"
 #include "cli/inputs.h"
+#include "cli/kernel_choice.h"
 #include "cli/model_options.h"
 #include "cli/timing.h"
 #include "cli/verb.h"
@@ -104,7 +105,7 @@ Options explain_options() {
                   "Shows what the compiler made of a model: graph, passes, launches and why, memory, and for "
                   "each kernel its\n"
                   "algorithm, schedule and the schedule spaces that were refused.");
-  options.add_value("kernel", "ID", "show this kernel only (an id, or its beginning)");
+  add_kernel_option(options, "show this kernel only");
   options.add_flag("profile", "also build and run the program, and show where time goes");
   add_input_options(options);
   options.add_model_options();
@@ -122,19 +123,14 @@ int verb_explain(std::span<const std::string> arguments) {
   Chosen chosen = choose(imported);
   print_warnings(chosen.report);
   const Plan& plan = *imported.plan;
-  const std::string wanted = options.has("kernel") ? options.value("kernel") : "";
-  const auto is_wanted = [&](const Kernel& kernel) { return kernel.id.starts_with(wanted); };
-  if (!plan.kernels.empty() && std::ranges::none_of(plan.kernels, is_wanted))
-    throw UsageError("--kernel: no kernel of the model has an id that begins with '{}'", wanted);
-  if (wanted.empty()) {
+  const std::vector<std::size_t> wanted = wanted_kernels(options, plan);
+  if (!options.has("kernel")) {
     say(options, size_section(model.parsed.sizes, imported.sizes) + graph_text(imported.transformed) +
                      pass_section(imported) + launch_section(plan) + host_section(imported.host.get()) +
                      memory_section(plan));
   }
-  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
-    if (!is_wanted(plan.kernels[i])) continue;
+  for (const std::size_t i : wanted)
     say(options, kernel_section(plan.kernels[i], chosen.choices[i], imported.setup->machine));
-  }
   if (options.has("profile")) {
     Built built = build_program(imported, chosen);
     print_warnings(built.report);

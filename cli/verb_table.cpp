@@ -12,6 +12,7 @@ constexpr Verb verbs[] = {
     {"info", verb_info, "say what a model takes and gives, and what it is made of"},
     {"explain", verb_explain, "show the graph, its kernels and why, and each kernel's schedule"},
     {"export", verb_export, "write a static library, a C header, weights and a CMake package to embed"},
+    {"schedule", verb_schedule, "schedules by hand: show, check, race, pin, unpin"},
     {"lock", verb_lock, "write what every kernel runs to a file that --frozen reads, for version control"},
     {"db", verb_db, "look into the database of trials: top, trials, stats, export, merge, forget, why"},
     {"cache", verb_cache,

@@ -14,6 +14,8 @@ std::string_view source_name(Source source) {
       return "search";
     case Source::reference:
       return "reference";
+    case Source::pinned:
+      return "pinned";
     case Source::lock:
       return "lock";
   }

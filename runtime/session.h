@@ -72,6 +72,7 @@ enum class Source {
   database,   ///< a winner stored by an earlier run
   search,     ///< measured now
   reference,  ///< the plain schedule, because no other candidate compiled
+  pinned,     ///< the stored winner, which a person pinned
   lock,       ///< what the lock says (runtime/lock.h); nothing takes its place
 };
 [[nodiscard]] std::string_view source_name(Source source);

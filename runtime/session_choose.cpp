@@ -23,7 +23,8 @@ Choice stored_or_heuristic(const Kernel& kernel, const Setup& setup, const Datab
     return {default_candidate(kernel, setup.machine)};
   }
   log_line(LogLevel::debug, "kernel {}: stored winner, {:.1f} us", kernel.id, winner->median_us);
-  return {std::move(winner->candidate), Source::database, winner->median_us,
+  const Source source = winner->origin == origin_pinned ? Source::pinned : Source::database;
+  return {std::move(winner->candidate), source, winner->median_us,
           fmt::format("stored winner, origin {}", winner->origin)};
 }
 
@@ -42,6 +43,7 @@ TuneOptions tune_options(const Setup& setup) {
 }
 
 Source source_of(const TuneChoice& tuned, const TuneResult& result) {
+  if (tuned.origin == origin_pinned) return Source::pinned;
   if (result.trials == 0) return Source::database;
   return tuned.origin == origin_search ? Source::search : Source::heuristic;
 }
@@ -104,7 +106,9 @@ Chosen choose_candidates(const Imported& imported, const ProgressCallback& progr
   for (const Kernel& kernel : imported.plan->kernels)
     chosen.choices.push_back(stored_or_heuristic(kernel, setup, database));
   log_line(LogLevel::info, "database '{}': winners for {} of {} kernels", setup.database,
-           std::ranges::count(chosen.choices, Source::database, &Choice::source), chosen.choices.size());
+           std::ranges::count_if(chosen.choices,
+                                 [](const Choice& choice) { return choice.source != Source::heuristic; }),
+           chosen.choices.size());
   return chosen;
 }
 

@@ -37,7 +37,7 @@ class ProfiledRun {
   std::map<std::string, std::size_t> numbers_;
 };
 
-/// The default choices with objects, and which kernels chose something else.
+/// The default choices with objects, and which kernels chose something else. What is pinned is not challenged.
 struct Defaults {
   std::vector<Choice> choices;
   std::vector<std::size_t> challenged;
@@ -48,7 +48,7 @@ Defaults make_defaults(const Imported& imported, Chosen& chosen) {
   defaults.choices = chosen.choices;
   for (std::size_t i = 0; i < chosen.choices.size(); ++i) {
     Candidate candidate = default_candidate(imported.plan->kernels[i], imported.setup->machine);
-    if (candidate == chosen.choices[i].candidate) continue;
+    if (candidate == chosen.choices[i].candidate || chosen.choices[i].source == Source::pinned) continue;
     defaults.choices[i] = {std::move(candidate)};
     defaults.challenged.push_back(i);
   }

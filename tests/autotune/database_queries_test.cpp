@@ -139,6 +139,27 @@ TEST(DatabaseQueries, MergesAnotherFile) {
   EXPECT_EQ(report.kernels + report.trials + report.winners, 0) << "merging twice changes nothing";
 }
 
+/// A pin is neither lost nor overwritten, however fast the others are.
+TEST(DatabaseQueries, MergesPins) {
+  TemporaryFolder folder;
+  const Kernel pinned_here = sample_matmul();
+  const Kernel pinned_there = sample_pointwise();
+  {
+    Database other(folder.file("other.db"));
+    other.record_winner(pinned_here, key, {numbered(1), 1, 0.5, "search", 60});
+    other.record_winner(pinned_there, key, {numbered(1), 90, 0.5, "pinned", 0});
+  }
+  Database database(folder.file("mine.db"));
+  database.record_winner(pinned_here, key, {numbered(2), 100, 0.5, "pinned", 0});
+  database.record_winner(pinned_there, key, {numbered(2), 10, 0.5, "search", 60});
+  EXPECT_EQ(merge_database(database, folder.file("other.db")).winners, 1);
+  EXPECT_EQ(database.find_winner(pinned_here, key)->candidate, numbered(2));
+  EXPECT_EQ(database.find_winner(pinned_there, key)->candidate, numbered(1));
+  EXPECT_EQ(merge_database(database, folder.file("other.db")).winners, 0);
+  EXPECT_EQ(forget_rows(database, {.kernel_prefix = pinned_here.id}).winners, 1)
+      << "forgetting takes pins, too";
+}
+
 /// What the machine failed at there is not carried here, and gives way to what is known there.
 TEST(DatabaseQueries, MergesNoFailureOfTheMachine) {
   TemporaryFolder folder;

@@ -196,6 +196,17 @@ TEST_F(TunerTest, AStoredWinnerMeasuresNothing) {
   EXPECT_GT(run().trials, 0);
 }
 
+TEST_F(TunerTest, APinIsNotSearched) {
+  options.budget_seconds = 60;
+  options.extend = true;
+  database.record_winner(kernel, tuning_key(machine, "f32"),
+                         {fake_candidate(0, 7), 900, 0.1, std::string(origin_pinned), 0});
+  const TuneResult result = run();
+  EXPECT_EQ(result.choices.at(0).candidate, fake_candidate(0, 7));
+  EXPECT_EQ(result.choices[0].origin, "pinned");
+  EXPECT_EQ(world.compiled + world.measured, 0);
+}
+
 TEST_F(TunerTest, AnExhaustedSearchIsFinal) {
   options.budget_seconds = 1000;
   run();

@@ -306,6 +306,19 @@ TEST(ConfirmTest, AWinnerThatIsSlowerInTheModelGivesWay) {
   expect_right_results(built);
 }
 
+/// However slow it is in the model.
+TEST(ConfirmTest, APinIsNotChallenged) {
+  const TemporaryFolder folder;
+  const Imported plain = load_graph(small_graph(), make_setup(test_options(folder.path())));
+  const Candidate pinned = reference_candidate(plain.plan->kernels[0]);
+  auto [imported, chosen] = searched(folder.path(), pinned);
+  chosen.choices[0].source = Source::pinned;
+  Database database("");
+  confirm_winners(imported, chosen, database, soon(3));
+  EXPECT_EQ(chosen.choices[0].candidate, pinned);
+  EXPECT_EQ(database.connection().integer("SELECT count(*) FROM races"), 0);
+}
+
 TEST(ConfirmTest, WithoutTimeNothingChanges) {
   const TemporaryFolder folder;
   const Imported plain = load_graph(small_graph(), make_setup(test_options(folder.path())));
