@@ -205,8 +205,8 @@ Choice read_choice(const std::vector<std::string>& words) {
 
 /// What the share is taken of: the fastest way the core has to multiply such elements.
 double (*peak_rate(const Machine& machine))() {
-  if (element != DType::bf16) return bench::fma_rate;
-  return machine.amx ? bench::amx_rate : bench::bf16_rate;
+  if (element != DType::bf16) return fma_rate;
+  return machine.amx ? amx_rate : bf16_rate;
 }
 
 /// " name=value ..."

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "autotune/random_inputs.h"
-#include "benchmarks/fma_peak.h"
+#include "base/clock.h"
 #include "runtime/kernel_runner.h"
+#include "runtime/product_rates.h"
 #include "schedules/compile.h"
 #include "schedules/space.h"
 

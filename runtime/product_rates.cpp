@@ -1,5 +1,4 @@
-#pragma once
-// The multiply-add rate of one core, measured: what the share of a kernel is taken of.
+#include "runtime/product_rates.h"
 
 #include <immintrin.h>
 
@@ -10,13 +9,14 @@
 
 #include "base/clock.h"
 
-namespace sylvite::bench {
+namespace sylvite {
+namespace {
 
-inline constexpr long fma_rounds = 60000;
+constexpr long fma_rounds = 60000;
 
 // Twelve independent chains of full vectors, kept from the optimiser by the assembly.
 
-__attribute__((target("avx512f"))) inline double fma_rate_avx512() {
+__attribute__((target("avx512f"))) double fma_rate_avx512() {
   const __m512 b = _mm512_set1_ps(1.0001F);
   __m512 a0 = b, a1 = b, a2 = b, a3 = b, a4 = b, a5 = b, a6 = b, a7 = b, a8 = b, a9 = b, a10 = b, a11 = b;
   const double start = steady_seconds();
@@ -35,7 +35,7 @@ __attribute__((target("avx512f"))) inline double fma_rate_avx512() {
   return static_cast<double>(fma_rounds) * 12 * 32 / (steady_seconds() - start);
 }
 
-__attribute__((target("avx2,fma"))) inline double fma_rate_avx2() {
+__attribute__((target("avx2,fma"))) double fma_rate_avx2() {
   const __m256 b = _mm256_set1_ps(1.0001F);
   __m256 a0 = b, a1 = b, a2 = b, a3 = b, a4 = b, a5 = b, a6 = b, a7 = b, a8 = b, a9 = b, a10 = b, a11 = b;
   const double start = steady_seconds();
@@ -54,9 +54,25 @@ __attribute__((target("avx2,fma"))) inline double fma_rate_avx2() {
   return static_cast<double>(fma_rounds) * 12 * 16 / (steady_seconds() - start);
 }
 
-/// As fma_rate, for kernels that multiply bf16 pairs: more chains, since one product takes longer. REQUIRES a
-/// processor with AVX512_BF16.
-__attribute__((target("avx512f"))) inline double bf16_rate() {
+constexpr std::size_t tile_numbers = std::size_t{16} * 32;  ///< in bf16
+
+/// Numbers of both signs below one, as kernels multiply them, in bf16. Of zeros the tile unit was measured to
+/// multiply an eighth more in a second (the clock falls with real numbers): a rate that no kernel can have.
+std::array<std::uint16_t, 4 * tile_numbers> numbers_in_tiles() {
+  std::array<std::uint16_t, 4 * tile_numbers> numbers{};
+  std::uint32_t state = 1;
+  for (std::uint16_t& number : numbers) {
+    state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
+    const float value = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31F;
+    number = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16U);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+/// More chains than fma_rate has, since one product takes longer.
+__attribute__((target("avx512f"))) double bf16_rate() {
   const __m512 b = _mm512_setzero_ps();
   __m512 a0 = b, a1 = b, a2 = b, a3 = b, a4 = b, a5 = b, a6 = b, a7 = b, a8 = b, a9 = b, a10 = b, a11 = b;
   __m512 c0 = b, c1 = b, c2 = b, c3 = b, c4 = b, c5 = b;
@@ -81,23 +97,27 @@ __attribute__((target("avx512f"))) inline double bf16_rate() {
   return static_cast<double>(fma_rounds) * 18 * 64 / (steady_seconds() - start);
 }
 
-inline constexpr std::size_t tile_numbers = std::size_t{16} * 32;  ///< in bf16
-
-/// Numbers of both signs below one, as kernels multiply them, in bf16. Of zeros the tile unit was measured to
-/// multiply an eighth more in a second (the clock falls with real numbers): a rate that no kernel can have.
-inline std::array<std::uint16_t, 4 * tile_numbers> numbers_in_tiles() {
-  std::array<std::uint16_t, 4 * tile_numbers> numbers{};
-  std::uint32_t state = 1;
-  for (std::uint16_t& number : numbers) {
-    state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
-    const float value = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31F;
-    number = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16U);
+__attribute__((target("avx512f"))) double vnni_rate() {
+  const __m512i b = _mm512_set1_epi8(1);
+  __m512i a0 = b, a1 = b, a2 = b, a3 = b, a4 = b, a5 = b, a6 = b, a7 = b, a8 = b, a9 = b, a10 = b, a11 = b;
+  const double start = steady_seconds();
+  for (long round = 0; round < fma_rounds; ++round) {
+    asm volatile(
+        "vpdpbusd %6, %6, %0\n\tvpdpbusd %6, %6, %1\n\tvpdpbusd %6, %6, %2\n\t"
+        "vpdpbusd %6, %6, %3\n\tvpdpbusd %6, %6, %4\n\tvpdpbusd %6, %6, %5"
+        : "+v"(a0), "+v"(a1), "+v"(a2), "+v"(a3), "+v"(a4), "+v"(a5)
+        : "v"(b));
+    asm volatile(
+        "vpdpbusd %6, %6, %0\n\tvpdpbusd %6, %6, %1\n\tvpdpbusd %6, %6, %2\n\t"
+        "vpdpbusd %6, %6, %3\n\tvpdpbusd %6, %6, %4\n\tvpdpbusd %6, %6, %5"
+        : "+v"(a6), "+v"(a7), "+v"(a8), "+v"(a9), "+v"(a10), "+v"(a11)
+        : "v"(b));
   }
-  return numbers;
+  return static_cast<double>(fma_rounds) * 12 * 128 / (steady_seconds() - start);
 }
 
-/// As bf16_rate, by AMX: four accumulators take turns. REQUIRES request_amx().
-__attribute__((target("amx-tile,amx-bf16"))) inline double amx_rate() {
+/// Four accumulators take turns.
+__attribute__((target("amx-tile,amx-bf16"))) double amx_rate() {
   constexpr int tiles = 8;
   constexpr int rows = 16;
   constexpr int row_bytes = 64;
@@ -130,9 +150,8 @@ __attribute__((target("amx-tile,amx-bf16"))) inline double amx_rate() {
   return static_cast<double>(rounds) * 4 * 2 * rows * rows * (row_bytes / 2) / seconds;
 }
 
-/// Floating-point operations per second of one run of about a millisecond.
-inline double fma_rate() {
+double fma_rate() {
   return __builtin_cpu_supports("avx512f") != 0 ? fma_rate_avx512() : fma_rate_avx2();
 }
 
-}  // namespace sylvite::bench
+}  // namespace sylvite
