@@ -1,7 +1,12 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/pass_list.h"
+#include "frontend/passes/quantize_products.h"
 #include "lowering/algorithms/problems.h"
 #include "runtime/pass_names.h"
 #include "runtime/report.h"
@@ -70,6 +75,19 @@ void log_lowering(const Imported& imported) {
            plan.kernels.size(), plan.arena_bytes);
 }
 
+/// Of a precision that changes nothing in this model: for its user it would look as if it had.
+void warn_without_effect(Imported& imported) {
+  if (imported.setup->config.precision != Precision::int8_dynamic) return;
+  const auto is_quantized = [](const Node& node) { return node.op == Op::quantized_matmul; };
+  if (std::ranges::any_of(imported.transformed.nodes(), is_quantized)) return;
+  warn(
+      imported.report,
+      fmt::format(
+          "compile.precision = int8-dynamic: no product of the model is made of 8-bit integers: only matmuls "
+          "with constants of at least {} rows and columns are; the rest is {}",
+          least_quantized_extent, stores_bf16(*imported.setup) ? "bf16" : "f32"));
+}
+
 /// Passes and lowering of `imported.graph`.
 void transform(Imported& imported) {
   const Setup& setup = *imported.setup;
@@ -79,6 +97,7 @@ void transform(Imported& imported) {
   imported.plan = std::make_shared<const Plan>(lower(graph, lowering_options(setup), passes));
   imported.passes = passes.reports();
   log_lowering(imported);
+  warn_without_effect(imported);
   imported.report.kernels = static_cast<int>(imported.plan->launches.size());
   imported.report.unique_kernels = static_cast<int>(imported.plan->kernels.size());
   imported.report.sum_of_values_bytes = imported.plan->sum_of_values_bytes;

@@ -72,6 +72,10 @@ void settle_precision(Setup& setup) {
     setup.warnings.emplace_back(
         "compile.precision = bf16: this processor has no products of bf16 (AVX512_BF16); using f32, "
         "which is faster on it");
+  } else if (precision == Precision::tf32) {
+    setup.config.precision = Precision::f32;
+    setup.warnings.emplace_back(
+        "compile.precision = tf32: processors have no products of TF32, GPUs do (--device cuda); using f32");
   }
 }
 

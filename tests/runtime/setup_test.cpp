@@ -10,6 +10,8 @@
 namespace sylvite {
 namespace {
 
+using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(SetupTest, LaterLayersWin) {
@@ -50,6 +52,14 @@ TEST(SetupTest, ImportKnobs) {
     options.set["import.shapes"] = bad;
     EXPECT_THROW((void)import_options(resolve_settings(options).config(), {}), UsageError) << bad;
   }
+}
+
+TEST(SetupTest, Tf32OnAProcessorIsF32AndSaid) {
+  CompileOptions options;
+  options.set = {{"compile.precision", "tf32"}, {"cache.dir", "/tmp"}, {"db.enabled", "false"}};
+  const auto setup = make_setup(options);
+  EXPECT_EQ(setup->config.precision, Precision::f32) << "so winners of f32 are used";
+  EXPECT_THAT(setup->warnings, ElementsAre(HasSubstr("tf32")));
 }
 
 }  // namespace
