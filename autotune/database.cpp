@@ -176,24 +176,34 @@ SqliteConnection& Database::connection() const {
   return rep_->opened.connection;
 }
 
-void Database::record_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial) {
+void Database::write_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial,
+                           std::string_view where) {
   rep_->attempt_write([&](SqliteConnection& connection) {
     insert_kernel(connection, kernel);
-    SqliteStatement statement(connection, R"(
+    SqliteStatement statement(connection, fmt::format(R"(
       INSERT INTO trials(kernel, key, candidate, verdict, median_us, samples, error, message, compile_seconds)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT(kernel, key, candidate) DO UPDATE SET verdict = excluded.verdict, median_us = excluded.median_us,
         samples = excluded.samples, error = excluded.error, message = excluded.message,
-        compile_seconds = excluded.compile_seconds
-      WHERE (excluded.verdict = 'ok' AND json_array_length(excluded.samples) > json_array_length(trials.samples)
-             AND trials.verdict IN ('ok', 'noisy'))
-         OR excluded.verdict IN ('run_crash', 'wrong_result')
-         OR failed_by_machine(trials.verdict, trials.message))");
+        compile_seconds = excluded.compile_seconds {})",
+                                                      where));
     statement.bind(kernel.id).bind(insert_key(connection, key)).bind(trial.candidate.to_string());
     statement.bind(verdict_name(trial.verdict)).bind(trial.median_us).bind(samples_text(trial.samples_us));
     statement.bind(trial.error).bind(trial.message).bind(trial.compile_seconds).run();
   });
   rep_->note(rep_->unstored_trials, kernel.id + trial.candidate.to_string());
+}
+
+void Database::record_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial) {
+  write_trial(kernel, key, trial, R"(
+      WHERE (excluded.verdict = 'ok' AND json_array_length(excluded.samples) > json_array_length(trials.samples)
+             AND trials.verdict IN ('ok', 'noisy'))
+         OR excluded.verdict IN ('run_crash', 'wrong_result')
+         OR failed_by_machine(trials.verdict, trials.message))");
+}
+
+void Database::replace_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial) {
+  write_trial(kernel, key, trial, "");
 }
 
 void Database::record_winner(const Kernel& kernel, const TuningKey& key, const Winner& winner) {
@@ -291,6 +301,28 @@ std::vector<Trial> Database::trials(const Kernel& kernel, const TuningKey& key) 
         found.push_back({kernel.id, *candidate, *verdict, parse_samples(statement.text(2)), statement.real(3),
                          statement.real(4), statement.text(5), statement.real(6)});
       }
+    }
+  });
+  return found;
+}
+
+std::vector<Race> Database::races(const Kernel& kernel, const TuningKey& key) const {
+  std::vector<Race> found;
+  rep_->attempt([&](SqliteConnection& connection) {
+    found.clear();
+    SqliteStatement statement(connection, R"(
+      SELECT r.incumbent, r.challenger, r.incumbent_samples, r.challenger_samples, r.result, r.scope
+      FROM races r JOIN kernels k ON k.id = r.kernel JOIN keys y ON y.id = r.key
+      WHERE r.kernel = ? AND k.text = ? AND y.target = ? AND y.machine = ? AND y.threads = ? AND y.versions = ?
+        AND y.precision = ? ORDER BY r.id)");
+    bind_key(statement.bind(kernel.id).bind(kernel.text), key);
+    while (statement.step()) {
+      auto incumbent = rep_->parse_candidate(statement.text(0), kernel.id);
+      auto challenger = rep_->parse_candidate(statement.text(1), kernel.id);
+      if (!incumbent || !challenger) continue;
+      found.push_back({*incumbent, *challenger, parse_samples(statement.text(2)),
+                       parse_samples(statement.text(3)), statement.text(4),
+                       statement.text(5) == "model" ? RaceScope::model : RaceScope::kernel});
     }
   });
   return found;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "autotune/trial.h"
@@ -67,6 +68,8 @@ class Database {
   /// One row per kernel, key and candidate: the trial with the most samples stays, and a crash or a wrong
   /// result replaces a success. Anything replaces a stored failure of the machine (autotune/machine_failure.h).
   void record_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial);
+  /// In place of whatever is stored of the candidate.
+  void replace_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial);
   /// In place of the one before, but a pinned one gives way to a pinned one alone.
   void record_winner(const Kernel& kernel, const TuningKey& key, const Winner& winner);
   /// A pinned winner gives way to the fastest candidate among the trials, which the next search judges, or to none.
@@ -78,6 +81,8 @@ class Database {
   /// wrong: then its budget is 0. Trials that the machine failed at are not among `trials`.
   [[nodiscard]] std::optional<Winner> find_winner(const Kernel& kernel, const TuningKey& key) const;
   [[nodiscard]] std::vector<Trial> trials(const Kernel& kernel, const TuningKey& key) const;
+  /// In the order in which they were run.
+  [[nodiscard]] std::vector<Race> races(const Kernel& kernel, const TuningKey& key) const;
   /// Why find_winner found nothing: the nearest record and the key fields that differ; "" when no record is
   /// near.
   [[nodiscard]] std::string explain_miss(const Kernel& kernel, const TuningKey& key) const;
@@ -90,6 +95,7 @@ class Database {
  private:
   struct Rep;
   explicit Database(std::unique_ptr<Rep> rep);
+  void write_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial, std::string_view where);
   std::unique_ptr<Rep> rep_;
 };
 

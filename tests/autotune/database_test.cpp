@@ -106,6 +106,27 @@ TEST(Database, OneRowPerCandidate) {
   EXPECT_EQ(database.trial_count(), 1);
 }
 
+TEST(Database, ARowIsReplacedWhateverIsStored) {
+  Database database("");
+  const Kernel kernel = sample_matmul();
+  database.record_trial(kernel, key, trial_of(numbered(1), {100, 100, 100}));
+  database.replace_trial(kernel, key, trial_of(numbered(1), {120}));
+  EXPECT_EQ(database.trials(kernel, key).at(0).median_us, 120);
+  EXPECT_EQ(database.trial_count(), 1);
+}
+
+TEST(Database, RacesAreReadBack) {
+  Database database("");
+  const Kernel kernel = sample_matmul();
+  database.record_race(kernel, key, {numbered(1), numbered(2), {3, 4}, {1, 2}, "won", RaceScope::model});
+  database.record_race(sample_matmul(8), key, {numbered(1), numbered(2), {3}, {1}, "won"});
+  const std::vector<Race> races = database.races(kernel, key);
+  ASSERT_EQ(races.size(), 1);
+  EXPECT_EQ(races[0].incumbent, numbered(1));
+  EXPECT_EQ(races[0].challenger_us, (std::vector<double>{1, 2}));
+  EXPECT_EQ(races[0].scope, RaceScope::model);
+}
+
 /// What the machine failed at is no verdict, and a reference schedule chosen for that is no winner.
 TEST(Database, FailuresOfTheMachineAreNotUsed) {
   Database database("");
