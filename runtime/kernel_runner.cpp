@@ -13,9 +13,10 @@ namespace sylvite {
 
 namespace {
 
-/// Elements that a kernel forgets to write must not pass for zeros.
+/// Elements that a kernel forgets to write must not pass for results: NaN, or an unlikely integer.
 void poison(Tensor& tensor) {
-  std::memset(tensor.mutable_data(), 0xa5, static_cast<std::size_t>(tensor.byte_size()));
+  const int byte = is_float(tensor.dtype()) ? 0xff : 0xa5;
+  std::memset(tensor.mutable_data(), byte, static_cast<std::size_t>(tensor.byte_size()));
 }
 
 }  // namespace
