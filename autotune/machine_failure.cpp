@@ -51,6 +51,11 @@ bool is_machine_failure(std::string_view message) {
   return find_machine_failure(message) != nullptr;
 }
 
+bool is_lack_of_memory(std::string_view message) {
+  const MachineFailure* failure = find_machine_failure(message);
+  return failure != nullptr && failure->advice == free_memory;
+}
+
 std::string with_advice(const std::string& message) {
   const MachineFailure* failure = find_machine_failure(message);
   return failure == nullptr ? message : message + "; " + std::string(failure->advice);

@@ -1,5 +1,6 @@
 #include "runtime/measure.h"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <ctime>
 #include <memory>
 
+#include "autotune/machine_failure.h"
 #include "autotune/plausibility.h"
 #include "autotune/random_inputs.h"
 #include "autotune/verify.h"
@@ -134,6 +136,23 @@ void judge(const Kernel& kernel, const MeasureRequest& request, const std::vecto
   }
 }
 
+/// A candidate that finds no memory while so much is free asks for too much: its own fault, not the machine's.
+constexpr std::size_t plenty_gib = 2;
+
+bool has_plenty_of_memory() {
+  constexpr std::size_t bytes = plenty_gib << 30;
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  ::munmap(memory, bytes);
+  return true;
+}
+
+std::string message_of(const std::exception& error, const std::string& target) {
+  if (is_gpu_target(target) || !is_lack_of_memory(error.what()) || !has_plenty_of_memory())
+    return error.what();
+  return fmt::format("asks for too much memory: {} GiB were free", plenty_gib);
+}
+
 /// Runs the candidate once and compares. Returns nothing, with the verdict in `reply`, when it fails.
 std::unique_ptr<KernelRunner> check(const Kernel& kernel, const MeasureRequest& request,
                                     const CandidateMessage& message, const std::vector<Tensor>& inputs,
@@ -145,7 +164,7 @@ std::unique_ptr<KernelRunner> check(const Kernel& kernel, const MeasureRequest& 
     if (compare_outputs(kernel, *runner, expected, tolerance, reply)) return runner;
   } catch (const std::exception& error) {
     reply.verdict = Verdict::run_crash;
-    reply.message = error.what();
+    reply.message = message_of(error, request.target);
   }
   return nullptr;
 }

@@ -21,5 +21,12 @@ TEST(MachineFailure, IsToldFromAFailureOfTheCandidate) {
   }
 }
 
+TEST(MachineFailure, KnowsLackOfMemory) {
+  for (const char* message : {"std::bad_alloc", "the kernel reported error -11: Out of memory"})
+    EXPECT_TRUE(is_lack_of_memory(message)) << message;
+  for (const char* message : {"", "No space left on device", "killed by signal 9 (Killed)"})
+    EXPECT_FALSE(is_lack_of_memory(message)) << message;
+}
+
 }  // namespace
 }  // namespace sylvite
