@@ -117,15 +117,18 @@ std::int64_t TensorType::element_count() const {
   return checked_product(dims(), "tensor");
 }
 
-Dims TensorType::storage_dims() const {
-  Dims logical = dims();
-  if (layout.channel_block == 0) return logical;
-  if (logical.size() < 2)
+Shape TensorType::storage_shape() const {
+  if (layout.channel_block == 0) return shape;
+  if (shape.size() < 2)
     throw InternalError("a blocked layout needs a channel dimension, got {}", to_string());
-  Dims stored = logical;
-  stored[1] = ceil_div(logical[1], layout.channel_block);
-  stored.push_back(layout.channel_block);
+  Shape stored = shape;
+  stored[1] = ceil_div(shape[1], layout.channel_block);
+  stored.emplace_back(layout.channel_block);
   return stored;
+}
+
+Dims TensorType::storage_dims() const {
+  return storage_shape().known();
 }
 
 std::int64_t TensorType::byte_size() const {

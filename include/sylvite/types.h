@@ -81,7 +81,9 @@ struct TensorType {
   [[nodiscard]] Dims dims() const;  ///< REQUIRES every extent known, else throws UnknownExtentError
   [[nodiscard]] bool is_known() const { return shape.is_known(); }  ///< is every extent a number?
   [[nodiscard]] std::int64_t element_count() const;                 ///< logical elements, without padding
-  [[nodiscard]] Dims storage_dims() const;  ///< dims as stored, outermost first, blocks and padding included
+  [[nodiscard]] Shape storage_shape()
+      const;  ///< extents as stored, outermost first, blocks and padding included
+  [[nodiscard]] Dims storage_dims() const;       ///< the same as numbers
   [[nodiscard]] std::int64_t byte_size() const;  ///< bytes as stored
   [[nodiscard]] std::string to_string() const;   ///< e.g. f32[1,64,56,56] or f32[1,64,56,56]@c16
   bool operator==(const TensorType&) const = default;

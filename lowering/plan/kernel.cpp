@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "frontend/graph/bind_symbols.h"
 #include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
 #include "sylvite/graph_text.h"
@@ -68,12 +69,19 @@ void find_anchor(Kernel& kernel) {
 }
 
 std::string kernel_text(const Kernel& kernel) {
-  std::string text = graph_text(kernel.body);
+  std::string text = graph_text(kernel.open ? *kernel.open : kernel.body);
   if (!text.ends_with('\n')) text += '\n';
   text += weights_line;
   for (std::size_t i = 0; i < kernel.input_is_weight.size(); ++i)
     if (kernel.input_is_weight[i]) text += fmt::format(" in{}", i);
   return text + "\n";
+}
+
+/// What an open kernel is measured at, and its schedules are chosen for.
+SymbolValues hints_of(const SymbolTable& table) {
+  SymbolValues hints;
+  for (const auto& [name, info] : table) hints[name] = info.hints.empty() ? info.low : info.hints[0];
+  return hints;
 }
 
 }  // namespace
@@ -90,6 +98,10 @@ Kernel make_kernel(const Graph& body, std::vector<bool> input_is_weight) {
   Kernel kernel;
   kernel.body = canonical(body);
   kernel.body.name = "kernel";
+  if (!kernel.body.symbols.table.empty()) {
+    kernel.open = std::make_shared<const Graph>(std::move(kernel.body));
+    kernel = at_hints(kernel);
+  }
   kernel.input_is_weight = std::move(input_is_weight);
   find_anchor(kernel);
   kernel.text = kernel_text(kernel);
@@ -119,6 +131,17 @@ Kernel parse_kernel(std::string_view text) {
     if (!known) throw ModelError("not a kernel: '{}' is marked as a weight but is no input", name);
   }
   return make_kernel(body, std::move(marks));
+}
+
+Kernel with_sizes(Kernel open, const SymbolValues& sizes) {
+  open.body = bind_symbols(*open.open, sizes);
+  open.sizes.clear();
+  for (const auto& [name, size] : sizes) open.sizes.push_back(size);
+  return open;
+}
+
+Kernel at_hints(const Kernel& kernel) {
+  return kernel.open ? with_sizes(kernel, hints_of(kernel.open->symbols.table)) : kernel;
 }
 
 }  // namespace sylvite

@@ -1,0 +1,32 @@
+#pragma once
+// Kernels for a range of sizes, found by comparing kernels that were lowered at different sizes: two that differ in
+// extents alone are cases of one open kernel, which is compiled once. No pass of lowering needs to know of symbols; what
+// a pass does at some sizes and not at others makes kernels of another structure, which are other kernels.
+
+#include <optional>
+
+#include "lowering/plan/kernel.h"
+
+namespace sylvite {
+
+/// The open kernel of which both are cases: every extent in which they differ is a symbol s0, s1, ..., one for each pair
+/// of values. Its hints are the sizes of `first`. A symbol's range is that of size_class for its two values. nullopt when
+/// they differ in more than extents, or not at all, or when two extents have no class in common.
+[[nodiscard]] std::optional<Kernel> generalize(const Kernel& first, const Kernel& second);
+
+/// `kernel` as a case of `open`; nullopt when it is none.
+[[nodiscard]] std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel);
+
+/// What extents may share a kernel: tiles and vectors that fit the least fit all. 1 is by itself, as much is simpler
+/// there; so are extents below 16, which fill no tile.
+struct SizeClass {
+  std::int64_t low = 1;
+  std::int64_t high = 1;  ///< INT64_MAX: no bound
+  bool operator==(const SizeClass&) const = default;
+};
+[[nodiscard]] SizeClass size_class(std::int64_t extent);
+
+/// Equal for kernels that may be cases of one open kernel: the text without extents.
+[[nodiscard]] std::string skeleton(const Kernel& kernel);
+
+}  // namespace sylvite

@@ -1,0 +1,106 @@
+#include "lowering/plan/open_kernel.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "lowering/plan/run_extents.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+/// relu(x @ w) of x[rows,depth].
+Kernel product(std::int64_t rows, std::int64_t depth = 8, float scale = 0.5F) {
+  Graph body;
+  const ValueId x = body.add_input("x", f32({rows, depth}));
+  const ValueId w = body.add_input("w", f32({depth, 16}));
+  body.outputs = {body.add(Op::mul, {body.add(Op::matmul, {x, w}), scalar(body, scale)})};
+  return make_kernel(body, {false, true});
+}
+
+/// x[batch,length,8] as rows of eight.
+Kernel merged(std::int64_t batch, std::int64_t length) {
+  Graph body;
+  const ValueId x = body.add_input("x", f32({batch, length, 8}));
+  body.outputs = {body.add(Op::relu, {body.add(Op::reshape, {x}, {{"shape", Dims{batch * length, 8}}})})};
+  return make_kernel(body, {false});
+}
+
+TEST(OpenKernel, ExtentsThatDifferAreSymbols) {
+  const std::optional<Kernel> open = generalize(product(20), product(33));
+  ASSERT_TRUE(open);
+  EXPECT_EQ(open->text,
+            "graph kernel(%in0: f32[s0,8], %in1: f32[8,16]) where {s0: 16..@20} {\n"
+            "  %c0 = constant f32[] {0.5}\n"
+            "  %v0: f32[s0,16] = matmul(%in0, %in1)\n"
+            "  %v1: f32[s0,16] = mul(%v0, %c0)\n"
+            "  return %v1\n"
+            "}\n"
+            "weights: in1\n");
+  EXPECT_EQ(open->body.type(0).dims(), (Dims{20, 8}));
+  EXPECT_EQ(open->sizes, Dims{20});
+  EXPECT_EQ(parse_kernel(open->text).text, open->text);
+}
+
+TEST(OpenKernel, OtherDifferencesAreOtherKernels) {
+  EXPECT_FALSE(generalize(product(20), product(20)));
+  EXPECT_FALSE(generalize(product(20), product(33, 8, 0.25F)));
+  EXPECT_FALSE(generalize(product(1), product(33))) << "one row is a class by itself";
+  EXPECT_FALSE(generalize(product(15), product(16)));
+  EXPECT_FALSE(generalize(product(20), merged(4, 5)));
+}
+
+TEST(OpenKernel, CasesHaveTheTextOfTheKernelAndSizesOfTheirOwn) {
+  const Kernel open = generalize(product(20), product(33)).value();
+  const std::optional<Kernel> found = as_case(open, product(500));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->text, open.text);
+  EXPECT_EQ(found->id, open.id);
+  EXPECT_EQ(found->sizes, Dims{500});
+  EXPECT_EQ(found->body.type(0).dims(), (Dims{500, 8}));
+  EXPECT_FALSE(as_case(open, product(15))) << "below the range";
+  EXPECT_FALSE(as_case(open, product(500, 16)));
+  EXPECT_FALSE(as_case(open, product(500, 8, 0.25F)));
+}
+
+TEST(OpenKernel, EachPairOfExtentsIsOneSymbol) {
+  const Kernel open = generalize(merged(4, 20), merged(5, 22)).value();
+  EXPECT_THAT(open.text, HasSubstr("where {s0: 2..15@4, s1: 16..@20, s2: 16..@80}"));
+  EXPECT_TRUE(as_case(open, merged(2, 100)));
+  EXPECT_FALSE(as_case(open, merged(16, 100)));
+}
+
+TEST(OpenKernel, CasesOfAnotherSizeThanTheHintsGoBackToThem) {
+  const Kernel open = generalize(product(20), product(33)).value();
+  const Kernel again = at_hints(as_case(open, product(500)).value());
+  EXPECT_EQ(again.sizes, open.sizes);
+  EXPECT_EQ(again.body.type(0), open.body.type(0));
+}
+
+TEST(OpenKernel, SkeletonsTellStructures) {
+  EXPECT_EQ(skeleton(product(20)), skeleton(product(500, 32)));
+  EXPECT_NE(skeleton(product(20)), skeleton(merged(4, 5)));
+}
+
+TEST(RunExtents, KnowTheLeastAndWhatDivides) {
+  const Kernel open = generalize(merged(4, 20), merged(5, 22)).value();
+  const std::vector<RunExtent> loops = run_extents(open, open.body.inputs[0]);
+  ASSERT_EQ(loops.size(), 3U);
+  EXPECT_FALSE(loops[0].is_open);
+  EXPECT_EQ(loops[1].extent, 20);
+  EXPECT_EQ(loops[1].least, 16);
+  EXPECT_FALSE(loops[1].is_multiple_of(2));
+  const RunExtent fused = loops[0].fused_with(loops[1]);
+  EXPECT_EQ(fused.extent, 160);
+  EXPECT_TRUE(fused.is_open && fused.is_multiple_of(8));
+  EXPECT_TRUE(fused.steps(4).is_multiple_of(2));
+  EXPECT_EQ(fused.steps(4).least, 32);
+  EXPECT_EQ(least_extent(open, open.body.inputs[0], 0), 2);
+  EXPECT_FALSE(only_batches_are_open(open));
+  EXPECT_TRUE(only_batches_are_open(generalize(product(20), product(33)).value()));
+}
+
+}  // namespace
+}  // namespace sylvite
