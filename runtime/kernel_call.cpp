@@ -30,6 +30,10 @@ halide_buffer_t& KernelCall::add_argument(DType dtype, const Dims& stored) {
   return buffer;
 }
 
+void KernelCall::add_size(std::int64_t size) {
+  arguments_.push_back(&sizes_.emplace_back(static_cast<std::int32_t>(size)));
+}
+
 cuda::Recording KernelCall::note(cuda::LaunchRecorder& recorder) {
   if (!kernel_.launched) return recorder.record(kernel_.entry, arguments_.data());
   std::vector<std::uint64_t> words;

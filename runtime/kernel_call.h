@@ -37,6 +37,8 @@ class KernelCall {
   /// The next argument, inputs before outputs: a dense tensor, extents outermost first. Its memory is the
   /// caller's to set: `host`, or `device` as encode_address says.
   halide_buffer_t& add_argument(DType dtype, const Dims& stored);
+  /// The next argument, between inputs and outputs: one of Kernel::sizes.
+  void add_size(std::int64_t size);
   [[nodiscard]] std::deque<halide_buffer_t>& buffers() { return buffers_; }
 
   /// Runs the kernel on the CPU. Returns 0, or Halide's error code; its message is with the context.
@@ -49,7 +51,8 @@ class KernelCall {
   void* context_;
   std::deque<std::vector<halide_dimension_t>> dims_;
   std::deque<halide_buffer_t> buffers_;
-  std::vector<void*> arguments_;  ///< the context's address, then the buffers'
+  std::deque<std::int32_t> sizes_;
+  std::vector<void*> arguments_;  ///< addresses of the context, then of buffers and sizes
 };
 
 }  // namespace sylvite

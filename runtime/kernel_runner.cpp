@@ -40,6 +40,7 @@ KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, con
       add_buffer(inputs[i].dtype(), inputs[i].dims(), inputs[i].data());
     }
   }
+  for (const std::int64_t size : kernel.sizes) call_.add_size(size);
   for (ValueId output : kernel.body.outputs) {
     const TensorType& type = kernel.body.type(output);
     outputs_.emplace_back(type.dtype, type.storage_dims());

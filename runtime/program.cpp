@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <utility>
 
 #include "base/clock.h"
@@ -63,6 +64,7 @@ struct Program::Rep {
 
   [[nodiscard]] std::shared_ptr<Arena> find_arena(const Relatives& relatives) const;
   void load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors);
+  void add_arguments(KernelCall& call, const Kernel& kernel, const std::vector<Argument>& arguments);
   void bind(halide_buffer_t& buffer, const Location& place);
   [[nodiscard]] NotedLaunches note(std::size_t number);
   void note_all();
@@ -114,8 +116,11 @@ std::shared_ptr<Arena> Program::Rep::find_arena(const Relatives& relatives) cons
 void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors) {
   std::vector<LoadedKernel> loaded;
   std::vector<Candidate> candidates;
+  std::map<std::string, LoadedKernel> by_symbol;  // cases of one open kernel have one
   for (const CompiledKernel& kernel : kernels) {
-    loaded.push_back(load_kernel(loader, kernel.object, kernel.symbol, options.on_device));
+    const auto [entry, is_new] = by_symbol.try_emplace(kernel.symbol);
+    if (is_new) entry->second = load_kernel(loader, kernel.object, kernel.symbol, options.on_device);
+    loaded.push_back(entry->second);
     candidates.push_back(kernel.candidate);
   }
   bindings = bind_plan(plan, candidates);
@@ -125,10 +130,18 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const Weight
   input_uses.resize(plan.inputs.size());
   output_uses.resize(plan.outputs.size());
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
-    KernelCall& call =
-        calls.emplace_back(loaded.at(static_cast<std::size_t>(plan.launches[i].kernel)), context);
-    for (const Argument& argument : bindings.launches[i].arguments)
-      bind(call.add_argument(argument.dtype, argument.stored), argument.place);
+    const auto number = static_cast<std::size_t>(plan.launches[i].kernel);
+    KernelCall& call = calls.emplace_back(loaded.at(number), context);
+    add_arguments(call, plan.kernels[number], bindings.launches[i].arguments);
+  }
+}
+
+void Program::Rep::add_arguments(KernelCall& call, const Kernel& kernel,
+                                 const std::vector<Argument>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (i == kernel.body.inputs.size())
+      for (const std::int64_t size : kernel.sizes) call.add_size(size);
+    bind(call.add_argument(arguments[i].dtype, arguments[i].stored), arguments[i].place);
   }
 }
 

@@ -85,7 +85,8 @@ std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, 
     const Bf16InstructionScope rounding(rounds_by_instruction);
     Algorithm algorithm = build_algorithm(kernel, candidate.form);
     candidate.schedule.apply(algorithm);
-    const std::vector<Halide::Argument> arguments(algorithm.inputs.begin(), algorithm.inputs.end());
+    std::vector<Halide::Argument> arguments(algorithm.inputs.begin(), algorithm.inputs.end());
+    arguments.insert(arguments.end(), algorithm.sizes.begin(), algorithm.sizes.end());
     Halide::Pipeline pipeline(algorithm.outputs);
     add_own_passes(candidate.schedule, algorithm, target, pipeline);
     // The pipeline owns its passes.

@@ -19,7 +19,8 @@ namespace sylvite {
                                       const std::string& target);
 
 /// Compiles to a relocatable object without the Halide runtime. The function's C signature is
-/// int symbol(void* user_context, halide_buffer_t* input..., halide_buffer_t* output...).
+/// int symbol(void* user_context, halide_buffer_t* input..., int32_t size..., halide_buffer_t* output...);
+/// open kernels have sizes.
 /// For a CUDA template or a library's call it is the bytes of a CudaObject instead (schedules/cuda/object.h).
 /// Throws CompileError with Halide's (or NVRTC's) message. Slow (0.1 to 1 s) and may, for bad schedules,
 /// never end: call it in a child process with a time limit wherever the candidate is not known to be good.

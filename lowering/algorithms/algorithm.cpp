@@ -48,7 +48,10 @@ std::vector<Packing> input_packings(const Kernel& kernel, const Form& form) {
 
 Algorithm build_algorithm(const Kernel& kernel, const Form& form) {
   try {
-    return form_row(form).build(kernel, form);
+    if (!kernel.open) return form_row(form).build(kernel, form);
+    Kernel symbolic = kernel;
+    symbolic.body = *kernel.open;
+    return form_row(form).build(symbolic, form);
   } catch (const Halide::Error& error) {
     throw InternalError("kernel {}, form {}: {}", kernel.id, form.to_string(), error.what());
   }

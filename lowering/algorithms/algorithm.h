@@ -26,6 +26,7 @@ namespace sylvite {
 
 struct Algorithm {
   std::vector<Halide::ImageParam> inputs;  ///< in the order of kernel.body.inputs, extents and strides set
+  std::vector<Halide::Param<int>> sizes;   ///< of an open kernel, in the order of Kernel::sizes
   std::vector<Halide::Func> outputs;       ///< in the order of kernel.body.outputs
   std::map<std::string, Halide::Func> stages;  ///< every Func a schedule may name, outputs included
 };
@@ -36,7 +37,8 @@ struct Algorithm {
 /// The packing that `form` wants for each body input (identity for activations). No Halide involved.
 [[nodiscard]] std::vector<Packing> input_packings(const Kernel& kernel, const Form& form);
 
-/// Throws UnsupportedError naming the operation or dtype when the form cannot express the kernel.
+/// Throws UnsupportedError naming the operation or dtype when the form cannot express the kernel, UnknownExtentError
+/// when it needs the number of an extent that is open. What it makes of an open kernel does not depend on its sizes.
 [[nodiscard]] Algorithm build_algorithm(const Kernel& kernel, const Form& form);
 
 }  // namespace sylvite

@@ -91,11 +91,14 @@ class AttentionForm {
     // Both ways: a vector shifted inwards over fewer than 16 elements starts below zero.
     return extent % panel_width == 0 ? index : Halide::clamp(index, 0, to_int(extent) - 1);
   }
+  [[nodiscard]] Extent position_panels() const {
+    return problem_.position_panels_of(problem_.open_positions);
+  }
   [[nodiscard]] bool has_whole_panels() const {
-    return problem_.position_panels() * panel_width == problem_.positions;
+    return position_panels() * panel_width == problem_.open_positions;
   }
   [[nodiscard]] Expr clamped_position(const Expr& index) const {
-    return has_whole_panels() ? index : Halide::clamp(index, 0, to_int(problem_.positions) - 1);
+    return has_whole_panels() ? index : Halide::clamp(index, 0, builder_.extent(problem_.open_positions - 1));
   }
 
   Func keys() {
@@ -118,7 +121,8 @@ class AttentionForm {
     Expr logit = attention_logit(builder_, node_, score, at(d1_, clamped_position(position)));
     if (!has_whole_panels()) {
       constexpr float infinity = std::numeric_limits<float>::infinity();
-      logit = Halide::min(logit, Halide::select(position < to_int(problem_.positions), infinity, -infinity));
+      logit = Halide::min(
+          logit, Halide::select(position < builder_.extent(problem_.open_positions), infinity, -infinity));
     }
     stage(vars({v_, p_, d1_})) = logit;
     return stage;
@@ -129,7 +133,7 @@ class AttentionForm {
   }
   /// Folds the panels of `source` into one, lane by lane.
   Func over_panels(const std::string& suffix, const Func& source, bool by_max) {
-    const Halide::RDom r = reduction_domain({problem_.position_panels()});
+    const Halide::RDom r = open_reduction_domain({builder_.extent(position_panels())});
     Func stage = builder_.stage(name_ + suffix);
     const std::vector<Expr> arguments = with({v_, d1_});
     const Expr element = Halide::cast<float>(source(with({v_, r[0], d1_})));
@@ -163,14 +167,15 @@ class AttentionForm {
     const Expr value =
         stored(problem_.v, at(clamped_position(position), clamped(p_ * panel_width + v_, problem_.columns)));
     // Probability 0 times an infinity would be NaN.
-    stage(panel_vars()) = has_whole_panels() ? value
-                                             : Halide::select(position < to_int(problem_.positions), value,
-                                                              Halide::Internal::make_zero(value.type()));
+    stage(panel_vars()) = has_whole_panels()
+                              ? value
+                              : Halide::select(position < builder_.extent(problem_.open_positions), value,
+                                               Halide::Internal::make_zero(value.type()));
     return stage;
   }
   Func folds(const Func& power, const Func& value) {
     const int pair = problem_.pair();
-    const PairedFold v = paired_fold(panel_width, pair, {problem_.position_panels()});
+    const PairedFold v = paired_fold(panel_width, pair, builder_.extent(position_panels()));
     const Expr panel = v.domain[pair > 1 ? 2 : 1];
     Func stage = builder_.stage(name_ + "_fold");
     stage(vars({v_, p_, d1_})) = 0.0F;

@@ -1,6 +1,8 @@
 #include "lowering/algorithms/algorithm_builder.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 
 #include "base/error.h"
 #include "lowering/algorithms/halide_types.h"
@@ -15,20 +17,6 @@ using Halide::Var;
 
 std::string var_name(std::size_t i) {
   return "d" + std::to_string(i);
-}
-
-/// Dense bounds and strides, so that the compiler sees constants.
-template <typename Parameter>
-void fix_shape(Parameter& parameter, const Dims& stored) {
-  std::int64_t stride = 1;
-  const int rank = static_cast<int>(stored.size());
-  for (int d = 0; d < rank; ++d) {
-    const std::int64_t extent = stored[static_cast<std::size_t>(rank - 1 - d)];
-    auto dim = parameter.dim(d);
-    dim.set_bounds(0, static_cast<int>(extent));
-    dim.set_stride(static_cast<int>(stride));
-    stride *= extent;
-  }
 }
 
 /// Func vars stand for: innermost channel block (if any), spatial dims reversed, channel blocks, batch.
@@ -62,22 +50,70 @@ Coordinate Coordinate::split(const Expr& outer, const Expr& inner, int block, st
   return result;
 }
 
-Halide::RDom reduction_domain(const std::vector<std::int64_t>& extents) {
+Halide::RDom open_reduction_domain(const std::vector<Expr>& extents) {
   std::vector<Halide::Internal::ReductionVariable> variables;
   variables.reserve(extents.size());
   for (std::size_t i = 0; i < extents.size(); ++i)
-    variables.push_back({"r" + std::to_string(i), Expr(0), Expr(static_cast<int>(extents[i]))});
+    variables.push_back({"r" + std::to_string(i), Expr(0), extents[i]});
   return Halide::RDom(Halide::Internal::ReductionDomain(variables));
+}
+
+Halide::RDom reduction_domain(const std::vector<std::int64_t>& extents) {
+  std::vector<Expr> numbers;
+  for (const std::int64_t extent : extents) numbers.emplace_back(static_cast<int>(extent));
+  return open_reduction_domain(numbers);
+}
+
+Expr AlgorithmBuilder::factor(const ExtentFactor& factor) const {
+  switch (factor.kind) {
+    case ExtentFactor::Kind::symbol: {
+      const SymbolTable& table = body().symbols.table;
+      return algorithm_.sizes.at(
+          static_cast<std::size_t>(std::distance(table.begin(), table.find(factor.name))));
+    }
+    case ExtentFactor::Kind::quotient:
+      return extent(factor.argument) / static_cast<int>(factor.divisor);
+    default:
+      return Halide::max(extent(factor.argument), 0);
+  }
+}
+
+Expr AlgorithmBuilder::extent(const Extent& extent) const {
+  Expr sum = static_cast<int>(extent.constant());
+  for (const Extent::Term& term : extent.terms()) {
+    Expr product = static_cast<int>(term.coefficient);
+    for (const ExtentFactor& each : term.factors) product = product * factor(each);
+    sum = sum + product;
+  }
+  return Halide::Internal::simplify(sum);
+}
+
+template <typename Parameter>
+void AlgorithmBuilder::fix_shape(Parameter& parameter, const Shape& stored) const {
+  Extent stride = 1;
+  const int rank = static_cast<int>(stored.size());
+  for (int d = 0; d < rank; ++d) {
+    const Extent& each = stored[static_cast<std::size_t>(rank - 1 - d)];
+    auto dim = parameter.dim(d);
+    dim.set_bounds(0, extent(each));
+    dim.set_stride(extent(stride));
+    stride *= each;
+  }
 }
 
 AlgorithmBuilder::AlgorithmBuilder(const Kernel& kernel, std::vector<Packing> packings)
     : kernel_(kernel), packings_(std::move(packings)) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  for (const auto& [name, info] : body().symbols.table) {
+    Halide::Param<int>& size = algorithm_.sizes.emplace_back(name);
+    size.set_range(static_cast<int>(info.low), static_cast<int>(std::min(info.high, most)));
+  }
   for (std::size_t i = 0; i < body().inputs.size(); ++i) {
     const ValueId id = body().inputs[i];
     input_index_[id] = i;
     const Packing& packing = packings_.at(i);
-    const Dims stored =
-        packing.is_identity() ? type(id).storage_dims() : packing.packed_dims(type(id).dims());
+    const Shape stored =
+        packing.is_identity() ? type(id).storage_shape() : Shape(packing.packed_dims(type(id).dims()));
     ImageParam parameter(halide_type_of(type(id).dtype), static_cast<int>(stored.size()), name(id));
     fix_shape(parameter, stored);
     algorithm_.inputs.push_back(parameter);
@@ -105,7 +141,8 @@ Coordinates AlgorithmBuilder::coordinates_of(const TensorType& type) {
     if (order.is_inner[d])
       coordinate.inner = vars[d];
     else if (coordinate.inner.defined())
-      coordinate = Coordinate::split(vars[d], coordinate.inner, type.layout.channel_block, type.dims()[1]);
+      coordinate =
+          Coordinate::split(vars[d], coordinate.inner, type.layout.channel_block, type.shape[1].known());
     else
       coordinate.full = vars[d];
   }
@@ -130,17 +167,17 @@ std::vector<Expr> AlgorithmBuilder::arguments_of(const TensorType& type, const C
   return arguments;
 }
 
-ReducedDims AlgorithmBuilder::reduce_over(const TensorType& type, const std::vector<int>& axes) {
+ReducedDims AlgorithmBuilder::reduce_over(const TensorType& type, const std::vector<int>& axes) const {
   const StorageOrder order = storage_order(type);
-  const Dims stored = type.storage_dims();
-  std::vector<std::int64_t> extents;
+  const Shape stored = type.storage_shape();
+  std::vector<Expr> extents;
   std::vector<std::size_t> variable_of(order.logical.size());
   for (std::size_t d = 0; d < order.logical.size(); ++d) {
     if (std::find(axes.begin(), axes.end(), order.logical[d]) == axes.end()) continue;
     variable_of[d] = extents.size();
-    extents.push_back(stored[stored.size() - 1 - d]);
+    extents.push_back(extent(stored[stored.size() - 1 - d]));
   }
-  ReducedDims result{reduction_domain(extents), {}};
+  ReducedDims result{open_reduction_domain(extents), {}};
   for (const int axis : axes) {
     Expr inner;
     Expr outer;
@@ -152,9 +189,9 @@ ReducedDims AlgorithmBuilder::reduce_over(const TensorType& type, const std::vec
       continue;
     }
     const int block = type.layout.channel_block;
-    const std::int64_t extent = type.dims()[1];
-    result.at.push_back(Coordinate::split(outer, inner, block, extent));
-    if (extent % block != 0) result.domain.where(outer * block + inner < static_cast<int>(extent));
+    const std::int64_t channels = type.shape[1].known();
+    result.at.push_back(Coordinate::split(outer, inner, block, channels));
+    if (channels % block != 0) result.domain.where(outer * block + inner < static_cast<int>(channels));
   }
   return result;
 }
@@ -184,17 +221,17 @@ Expr AlgorithmBuilder::read_stored(ValueId id, const Coordinates& at) const {
     throw InternalError("value '{}' was read before it was defined", value.name);
   // A packing that only spells out the value's own layout stores elements where the type says.
   const Packing& packing = packings_[input->second];
-  if (!packing.is_identity() && packing.packed_dims(value.type.dims()) != value.type.storage_dims())
+  if (!packing.is_identity() && Shape(packing.packed_dims(value.type.dims())) != value.type.storage_shape())
     throw InternalError("input '{}' is packed; its form must read it by packed coordinates", value.name);
   const Expr element = algorithm_.inputs[input->second](arguments);
   return value.type.dtype == DType::bf16 ? element : from_storage(element, value.type.dtype);
 }
 
 Coordinates AlgorithmBuilder::broadcast_coordinates(ValueId id, const Coordinates& at) const {
-  const Dims dims = type(id).dims();
+  const Shape& shape = type(id).shape;
   Coordinates own;
-  for (std::size_t i = 0; i < dims.size(); ++i)
-    own.push_back(dims[i] == 1 ? Coordinate(0) : at.at(at.size() - dims.size() + i));
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    own.push_back(shape[i] == 1 ? Coordinate(0) : at.at(at.size() - shape.size() + i));
   return own;
 }
 
@@ -248,7 +285,7 @@ Algorithm AlgorithmBuilder::finish() {
     }
     Func out = algorithm_.stages.at(stage_name);
     Halide::OutputImageParam buffer = out.output_buffer();
-    fix_shape(buffer, type(id).storage_dims());
+    fix_shape(buffer, type(id).storage_shape());
     algorithm_.outputs.push_back(out);
   }
   return std::move(algorithm_);

@@ -46,6 +46,12 @@ class AlgorithmBuilder {
   [[nodiscard]] const Graph& body() const { return kernel_.body; }
   [[nodiscard]] const TensorType& type(ValueId id) const { return kernel_.body.type(id); }
   [[nodiscard]] const std::string& name(ValueId id) const { return kernel_.body.value(id).name; }
+  /// An extent as a number, or over the run's sizes.
+  [[nodiscard]] Halide::Expr extent(const Extent& extent) const;
+  /// Of a logical dim of a value.
+  [[nodiscard]] Halide::Expr extent(ValueId id, std::size_t dim) const {
+    return extent(type(id).shape.at(dim));
+  }
   /// The parameter of a body input, for templates that read a packed weight by its packed coordinates.
   [[nodiscard]] const Halide::ImageParam& parameter(ValueId input) const;
 
@@ -71,7 +77,7 @@ class AlgorithmBuilder {
   [[nodiscard]] static std::vector<Halide::Expr> arguments_of(const TensorType& type, const Coordinates& at);
   /// An RDom over `axes` of a value: r0 is the innermost in storage. Blocked channels become two RVars,
   /// padding excluded.
-  [[nodiscard]] static ReducedDims reduce_over(const TensorType& type, const std::vector<int>& axes);
+  [[nodiscard]] ReducedDims reduce_over(const TensorType& type, const std::vector<int>& axes) const;
 
   /// A new stage that schedules can name. Names start with the value's name: v3_max.
   Halide::Func stage(const std::string& stage_name);
@@ -94,6 +100,11 @@ class AlgorithmBuilder {
   [[nodiscard]] Algorithm finish();
 
  private:
+  /// Dense bounds and strides, so that the compiler sees constants.
+  template <typename Parameter>
+  void fix_shape(Parameter& parameter, const Shape& stored) const;
+  [[nodiscard]] Halide::Expr factor(const ExtentFactor& factor) const;
+
   const Kernel& kernel_;
   std::vector<Packing> packings_;
   std::map<ValueId, std::size_t> input_index_;
@@ -103,5 +114,6 @@ class AlgorithmBuilder {
 
 /// An RDom whose variables are named r0, r1, ... innermost first, from 0 with these extents.
 [[nodiscard]] Halide::RDom reduction_domain(const std::vector<std::int64_t>& extents);
+[[nodiscard]] Halide::RDom open_reduction_domain(const std::vector<Halide::Expr>& extents);
 
 }  // namespace sylvite

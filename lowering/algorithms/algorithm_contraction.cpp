@@ -36,19 +36,20 @@ struct Tap {
   Coordinates spatial;
   Expr is_inside;
 };
-Tap tap_at(const Window& window, const Coordinates& at, const Coordinates& taps, const Dims& in_dims) {
+Tap tap_at(const AlgorithmBuilder& builder, const Window& window, const Coordinates& at,
+           const Coordinates& taps, const Shape& input) {
   Tap result{{}, Halide::Internal::const_true()};
   for (std::size_t s = 0; s < window.kernel.size(); ++s) {
-    const int extent = static_cast<int>(in_dims[s + 2]);
     const Expr position = at[s + 2].full * static_cast<int>(window.strides[s]) +
                           taps[s].full * static_cast<int>(window.dilations[s]) -
                           static_cast<int>(window.pads[s]);
     const std::int64_t low = window.pads[s];
     const std::int64_t high = window.pads[s + window.kernel.size()];
     const bool may_leave = low != 0 || high != 0;
-    result.spatial.emplace_back(may_leave ? Halide::clamp(position, 0, extent - 1) : position);
+    result.spatial.emplace_back(may_leave ? Halide::clamp(position, 0, builder.extent(input[s + 2] - 1))
+                                          : position);
     if (low != 0) result.is_inside = result.is_inside && position >= 0;
-    if (high != 0 || low != 0) result.is_inside = result.is_inside && position < extent;
+    if (high != 0 || low != 0) result.is_inside = result.is_inside && position < builder.extent(input[s + 2]);
   }
   return result;
 }
@@ -98,11 +99,11 @@ Coordinate input_channel(const Coordinate& out, const Coordinate& within, std::i
 
 /// Only the leading dims broadcast. A contracted extent of 1 is read through its loop, which schedules name.
 Expr read_matrix(AlgorithmBuilder& builder, ValueId id, const Coordinates& at) {
-  const Dims dims = builder.type(id).dims();
+  const Shape& shape = builder.type(id).shape;
   Coordinates own;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    const bool is_leading = i + 2 < dims.size();
-    own.push_back(is_leading && dims[i] == 1 ? Coordinate(0) : at.at(at.size() - dims.size() + i));
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const bool is_leading = i + 2 < shape.size();
+    own.push_back(is_leading && shape[i] == 1 ? Coordinate(0) : at.at(at.size() - shape.size() + i));
   }
   return builder.read(id, own);
 }
@@ -115,8 +116,7 @@ void define_matmul(AlgorithmBuilder& builder, const Node& node) {
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
   const Coordinates at = AlgorithmBuilder::coordinates_of(type);
   const std::size_t rank = at.size();
-  const std::int64_t depth = builder.type(node.inputs[0]).dims().back();
-  const Halide::RDom domain = reduction_domain({depth});
+  const Halide::RDom domain = open_reduction_domain({builder.extent(node.inputs[0], rank - 1)});
   Coordinates at_a = at;
   Coordinates at_b = at;
   at_a[rank - 1] = Expr(domain[0]);
@@ -150,7 +150,7 @@ void define_conv(AlgorithmBuilder& builder, const Node& node) {
   const WindowDomain over = window_domain(window.kernel, in_per_group, block);
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
   const Coordinates at = AlgorithmBuilder::coordinates_of(type);
-  const Tap tap = tap_at(window, at, over.taps, in_type.dims());
+  const Tap tap = tap_at(builder, window, at, over.taps, in_type.shape);
   Coordinates at_input = {at[0], input_channel(at[1], over.channel, out_per_group, in_per_group, groups)};
   at_input.insert(at_input.end(), tap.spatial.begin(), tap.spatial.end());
   Coordinates at_weight = {at[1], over.channel};
@@ -179,7 +179,7 @@ void define_pool(AlgorithmBuilder& builder, const Node& node) {
   const WindowDomain over = window_domain(window.kernel, 0, 0);
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
   const Coordinates at = AlgorithmBuilder::coordinates_of(type);
-  const Tap tap = tap_at(window, at, over.taps, builder.type(input).dims());
+  const Tap tap = tap_at(builder, window, at, over.taps, builder.type(input).shape);
   Coordinates at_input = {at[0], at[1]};
   at_input.insert(at_input.end(), tap.spatial.begin(), tap.spatial.end());
 
@@ -210,18 +210,18 @@ void define_pool(AlgorithmBuilder& builder, const Node& node) {
   // The number of taps that count, per spatial dim: all of the window, or those inside the input (or its
   // padding).
   const bool count_padding = node.attributes.integer("count_include_pad") != 0;
-  const Dims in_dims = builder.type(input).dims();
+  const Shape& in_shape = builder.type(input).shape;
   Expr count = 1;
   for (std::size_t s = 0; s < window.kernel.size(); ++s) {
     const std::int64_t low = count_padding ? -window.pads[s] : 0;
-    const std::int64_t high = in_dims[s + 2] + (count_padding ? window.pads[s + window.kernel.size()] : 0);
+    const Extent high = in_shape[s + 2] + (count_padding ? window.pads[s + window.kernel.size()] : 0);
     const Expr first =
         at[s + 2].full * static_cast<int>(window.strides[s]) - static_cast<int>(window.pads[s]);
     const int dilation = static_cast<int>(window.dilations[s]);
     const int taps = static_cast<int>(window.kernel[s]);
     // Taps t with low <= first + t*dilation < high.
     const Expr from = Halide::max((static_cast<int>(low) - first + dilation - 1) / dilation, 0);
-    const Expr to = Halide::min((static_cast<int>(high) - 1 - first) / dilation + 1, taps);
+    const Expr to = Halide::min((builder.extent(high - 1) - first) / dilation + 1, taps);
     count = count * Halide::max(to - from, 1);
   }
   builder.define(out, [&](const Coordinates&) { return strict_div(folded(vars), cast(element, count)); });

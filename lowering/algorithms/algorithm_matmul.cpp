@@ -82,11 +82,11 @@ std::vector<Expr> arguments(const Inner& inner, const std::vector<Var>& rest) {
 /// does.
 Expr operand(const AlgorithmBuilder& builder, ValueId id, const std::vector<Var>& batch, const Expr& row,
              const Expr& column) {
-  const Dims dims = builder.type(id).dims();
+  const Shape& shape = builder.type(id).shape;
   Coordinates at;
-  for (std::size_t i = 0; i + 2 < dims.size(); ++i) {
-    const Var& outer = batch.at(dims.size() - 3 - i);
-    at.emplace_back(dims[i] == 1 ? Expr(0) : Expr(outer));
+  for (std::size_t i = 0; i + 2 < shape.size(); ++i) {
+    const Var& outer = batch.at(shape.size() - 3 - i);
+    at.emplace_back(shape[i] == 1 ? Expr(0) : Expr(outer));
   }
   at.emplace_back(row);
   at.emplace_back(column);
@@ -171,7 +171,7 @@ FoldPlaces fold_places(const MatmulProblem& problem, std::int64_t slab, const Va
   }
   if (problem.k % slab != 0 || slab % problem.pair() != 0)
     throw UnsupportedError("slabs of {} elements do not divide k = {}", slab, problem.k);
-  const PairedFold fold = paired_fold(slab, problem.pair(), {problem.k / slab});
+  const PairedFold fold = paired_fold(slab, problem.pair(), std::vector<std::int64_t>{problem.k / slab});
   const Halide::RVar number = fold.domain[problem.pair() > 1 ? 2 : 1];
   return {{fold.whole, d1, number}, fold, fold.outer + number * to_int(slab / problem.pair())};
 }

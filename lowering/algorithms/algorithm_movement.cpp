@@ -22,7 +22,7 @@ struct ReshapeGroup {
 };
 
 /// The finest grouping, extents of 1 left out, so that untouched dims map straight.
-std::vector<ReshapeGroup> reshape_groups(const Dims& in, const Dims& out) {
+std::vector<ReshapeGroup> known_groups(const Dims& in, const Dims& out) {
   std::vector<ReshapeGroup> groups;
   std::size_t i = 0;
   std::size_t o = 0;
@@ -48,18 +48,40 @@ std::vector<ReshapeGroup> reshape_groups(const Dims& in, const Dims& out) {
   return groups;
 }
 
-Coordinates reshape_coordinates(const Dims& in, const Dims& out, const Coordinates& at) {
+/// Of shapes with open extents: equal dims at both ends map straight, and what is between them is one group.
+std::vector<ReshapeGroup> open_groups(const Shape& in, const Shape& out) {
+  const std::size_t most = std::min(in.size(), out.size());
+  std::size_t first = 0;
+  while (first < most && in[first] == out[first]) ++first;
+  std::size_t last = 0;
+  while (first + last < most && in[in.size() - 1 - last] == out[out.size() - 1 - last]) ++last;
+  std::vector<ReshapeGroup> groups;
+  for (std::size_t d = 0; d < first; ++d) groups.push_back({{d}, {d}});
+  ReshapeGroup between;
+  for (std::size_t d = first; d < in.size() - last; ++d) between.in.push_back(d);
+  for (std::size_t d = first; d < out.size() - last; ++d) between.out.push_back(d);
+  if (!between.in.empty()) groups.push_back(between);
+  for (std::size_t d = last; d > 0; --d) groups.push_back({{in.size() - d}, {out.size() - d}});
+  return groups;
+}
+
+std::vector<ReshapeGroup> reshape_groups(const Shape& in, const Shape& out) {
+  return in.is_known() && out.is_known() ? known_groups(in.known(), out.known()) : open_groups(in, out);
+}
+
+Coordinates reshape_coordinates(AlgorithmBuilder& builder, const Shape& in, const Shape& out,
+                                const Coordinates& at) {
   Coordinates source(in.size(), Coordinate(0));
-  if (std::find(in.begin(), in.end(), 0) != in.end()) return source;
+  if (std::ranges::find(in, Extent(0)) != in.end()) return source;
   for (const ReshapeGroup& group : reshape_groups(in, out)) {
     if (group.in.size() == 1 && group.out.size() == 1) {
       source[group.in[0]] = at[group.out[0]];
       continue;
     }
     Expr linear = 0;
-    for (const std::size_t d : group.out) linear = linear * static_cast<int>(out[d]) + at[d].full;
+    for (const std::size_t d : group.out) linear = linear * builder.extent(out[d]) + at[d].full;
     for (std::size_t k = group.in.size(); k-- > 0;) {
-      const int extent = static_cast<int>(in[group.in[k]]);
+      const Expr extent = builder.extent(in[group.in[k]]);
       source[group.in[k]] = k == 0 ? linear : linear % extent;
       linear = linear / extent;
     }
@@ -68,40 +90,42 @@ Coordinates reshape_coordinates(const Dims& in, const Dims& out, const Coordinat
 }
 
 Expr define_slice_element(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
-  const auto& starts = node.attributes.integers("starts");
+  const std::vector<Extent> starts = node.attributes.extents("starts");
   const auto& steps = node.attributes.integers("steps");
   Coordinates source;
   for (std::size_t d = 0; d < at.size(); ++d) {
-    source.push_back(steps[d] == 1
-                         ? shifted(at[d], starts[d])
-                         : Coordinate(at[d].full * static_cast<int>(steps[d]) + static_cast<int>(starts[d])));
+    source.push_back(steps[d] == 1 && starts[d].is_known()
+                         ? shifted(at[d], starts[d].known())
+                         : Coordinate(at[d].full * static_cast<int>(steps[d]) + builder.extent(starts[d])));
   }
   return builder.read_stored(node.inputs[0], source);
 }
 
 /// How pad fills one dim outside the input.
-Expr padded_index(const std::string& mode, const Expr& index, int extent) {
-  if (mode == "edge") return Halide::clamp(index, 0, extent - 1);
-  if (mode == "wrap") return index % extent;
+Expr padded_index(const AlgorithmBuilder& builder, const std::string& mode, const Expr& index,
+                  const Extent& extent) {
+  const Expr last = builder.extent(extent - 1);
+  if (mode == "edge") return Halide::clamp(index, 0, last);
+  if (mode == "wrap") return index % builder.extent(extent);
   // reflect: a period of 2*(extent-1), without repeating the edge.
   if (extent == 1) return Expr(0);
-  const int period = 2 * (extent - 1);
+  const Expr period = builder.extent(2 * (extent - 1));
   const Expr phase = index % period;
-  return Halide::clamp(Halide::min(phase, period - phase), 0, extent - 1);
+  return Halide::clamp(Halide::min(phase, period - phase), 0, last);
 }
 
 Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
-  const auto& low = node.attributes.integers("low");
-  const auto& high = node.attributes.integers("high");
+  const std::vector<Extent> low = node.attributes.extents("low");
+  const std::vector<Extent> high = node.attributes.extents("high");
   const auto& interior = node.attributes.integers("interior");
   const std::string& mode = node.attributes.string("mode");
-  const Dims dims = builder.type(node.inputs[0]).dims();
+  const Shape& shape = builder.type(node.inputs[0]).shape;
   const Halide::Type type = compute_type_of(builder.type(node.inputs[0]).dtype);
   const bool has_value = node.inputs.size() > 1 && node.inputs[1] != no_value;
   Expr value = has_value
                    ? builder.read(node.inputs[1], Coordinates(builder.type(node.inputs[1]).shape.size(), 0))
                    : Halide::Internal::make_zero(type);
-  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return value;
+  if (std::ranges::find(shape, Extent(0)) != shape.end()) return value;
   Coordinates source;
   Expr inside;
   for (std::size_t d = 0; d < at.size(); ++d) {
@@ -110,17 +134,16 @@ Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates&
       source.push_back(at[d]);
       continue;
     }
-    const int extent = static_cast<int>(dims[d]);
-    const Expr index = at[d].full - static_cast<int>(low[d]);
+    const Expr index = at[d].full - builder.extent(low[d]);
     if (mode != "constant") {
-      source.emplace_back(padded_index(mode, index, extent));
+      source.emplace_back(padded_index(builder, mode, index, shape[d]));
       continue;
     }
-    Expr here = index >= 0 && index <= (extent - 1) * step;
+    Expr here = index >= 0 && index <= builder.extent((shape[d] - 1) * step);
     if (step != 1) here = here && index % step == 0;
     inside = inside.defined() ? inside && here : here;
     // The clamp keeps reads in range where the value is not used.
-    source.emplace_back(Halide::clamp(step == 1 ? index : index / step, 0, extent - 1));
+    source.emplace_back(Halide::clamp(step == 1 ? index : index / step, 0, builder.extent(shape[d] - 1)));
   }
   const Expr element = builder.read(node.inputs[0], source);
   return inside.defined() ? select(inside, element, value) : element;
@@ -128,7 +151,7 @@ Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates&
 
 struct ConcatPart {
   Expr element;
-  std::int64_t end;  ///< along the axis
+  Extent end;  ///< along the axis
 };
 
 /// Makes bits of elements that are all stored bf16, so that to choose one is no arithmetic on any target, and
@@ -146,16 +169,17 @@ bool take_bits(std::vector<ConcatPart>& parts) {
 Expr concat_element(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
   std::vector<ConcatPart> parts;
-  std::int64_t offset = 0;
+  Extent offset = 0;
   for (const ValueId input : node.inputs) {
-    const std::int64_t extent = builder.type(input).dims().at(axis);
+    const Extent extent = builder.type(input).shape.at(axis);
     if (extent == 0) continue;
     Coordinates source = at;
-    source[axis] = shifted(at[axis], -offset);
-    const auto last = static_cast<int>(extent - 1);
+    source[axis] = offset.is_known() ? shifted(at[axis], -offset.known())
+                                     : Coordinate(at[axis].full - builder.extent(offset));
     Coordinate& moved = source[axis];
-    moved.full = Halide::clamp(moved.full, 0, last);
-    if (moved.block > 0) moved.outer = Halide::clamp(moved.outer, 0, last / moved.block);
+    moved.full = Halide::clamp(moved.full, 0, builder.extent(extent - 1));
+    if (moved.block > 0)
+      moved.outer = Halide::clamp(moved.outer, 0, builder.extent(floor_div(extent - 1, moved.block)));
     offset += extent;
     parts.push_back({builder.read_stored(input, source), offset});
   }
@@ -165,9 +189,9 @@ Expr concat_element(AlgorithmBuilder& builder, const Node& node, const Coordinat
   const Coordinate& along = at[axis];
   for (std::size_t i = parts.size() - 1; i-- > 0;) {
     // Between blocks the choice is made once per block.
-    const bool whole_blocks = along.block > 0 && parts[i].end % along.block == 0;
-    const Expr before = whole_blocks ? along.outer < static_cast<int>(parts[i].end / along.block)
-                                     : along.full < static_cast<int>(parts[i].end);
+    const bool whole_blocks = along.block > 0 && parts[i].end.known() % along.block == 0;
+    const Expr before = whole_blocks ? along.outer < static_cast<int>(parts[i].end.known() / along.block)
+                                     : along.full < builder.extent(parts[i].end);
     result = select(before, parts[i].element, result);
   }
   return are_bits ? Halide::reinterpret(Halide::BFloat(16), result) : result;
@@ -178,7 +202,7 @@ Expr movement_element(AlgorithmBuilder& builder, const Node& node, const Coordin
   switch (node.op) {
     case Op::reshape:
       return builder.read_stored(
-          in, reshape_coordinates(builder.type(in).dims(), builder.type(node.outputs[0]).dims(), at));
+          in, reshape_coordinates(builder, builder.type(in).shape, builder.type(node.outputs[0]).shape, at));
     case Op::transpose: {
       const auto& perm = node.attributes.integers("perm");
       Coordinates source(at.size());
@@ -201,25 +225,25 @@ Expr movement_element(AlgorithmBuilder& builder, const Node& node, const Coordin
 }
 
 /// A run-time index into [0, extent): negative ones count from the end, those out of range clamp.
-Expr safe_index(const Expr& index, std::int64_t extent) {
+Expr safe_index(const AlgorithmBuilder& builder, const Expr& index, const Extent& extent) {
   const Expr whole = cast<int>(index);
-  const Expr positive = select(whole < 0, whole + static_cast<int>(extent), whole);
-  return Halide::clamp(positive, 0, static_cast<int>(std::max<std::int64_t>(extent - 1, 0)));
+  const Expr positive = select(whole < 0, whole + builder.extent(extent), whole);
+  return Halide::clamp(positive, 0, builder.extent(max(extent - 1, 0)));
 }
 
 Coordinates gather_source(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
-  const Dims dims = builder.type(node.inputs[0]).dims();
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+  const Extent& extent = builder.type(node.inputs[0]).shape.at(axis);
   if (node.op == Op::gather_elements) {
     Coordinates source = at;
-    source[axis] = safe_index(builder.read(node.inputs[1], at), dims[axis]);
+    source[axis] = safe_index(builder, builder.read(node.inputs[1], at), extent);
     return source;
   }
   const std::size_t index_rank = builder.type(node.inputs[1]).shape.size();
   const auto first = at.begin() + static_cast<std::ptrdiff_t>(axis);
   const auto last = first + static_cast<std::ptrdiff_t>(index_rank);
   Coordinates source(at.begin(), first);
-  source.emplace_back(safe_index(builder.read(node.inputs[1], Coordinates(first, last)), dims[axis]));
+  source.emplace_back(safe_index(builder, builder.read(node.inputs[1], Coordinates(first, last)), extent));
   source.insert(source.end(), last, at.end());
   return source;
 }
@@ -227,13 +251,14 @@ Coordinates gather_source(AlgorithmBuilder& builder, const Node& node, const Coo
 /// The element that index tuple `tuple_at` (without its last coordinate) of `indices` names, after `lead`
 /// batch dims.
 Coordinates indexed_source(AlgorithmBuilder& builder, ValueId indices, const Coordinates& tuple_at,
-                           const Dims& dims, std::size_t lead) {
+                           const Shape& shape, std::size_t lead) {
   Coordinates source(tuple_at.begin(), tuple_at.begin() + static_cast<std::ptrdiff_t>(lead));
-  const std::int64_t count = builder.type(indices).dims().back();
+  const std::int64_t count = builder.type(indices).shape.back().known();
   for (std::int64_t k = 0; k < count; ++k) {
     Coordinates at = tuple_at;
     at.emplace_back(static_cast<int>(k));
-    source.emplace_back(safe_index(builder.read(indices, at), dims[lead + static_cast<std::size_t>(k)]));
+    const Extent& extent = shape[lead + static_cast<std::size_t>(k)];
+    source.emplace_back(safe_index(builder, builder.read(indices, at), extent));
   }
   return source;
 }
@@ -242,7 +267,7 @@ Coordinates gather_nd_source(AlgorithmBuilder& builder, const Node& node, const 
   const std::size_t tuple_rank = builder.type(node.inputs[1]).shape.size() - 1;
   const auto split = at.begin() + static_cast<std::ptrdiff_t>(tuple_rank);
   Coordinates source = indexed_source(builder, node.inputs[1], Coordinates(at.begin(), split),
-                                      builder.type(node.inputs[0]).dims(),
+                                      builder.type(node.inputs[0]).shape,
                                       static_cast<std::size_t>(node.attributes.integer("batch_dims")));
   source.insert(source.end(), split, at.end());
   return source;
@@ -277,22 +302,21 @@ void define_scatter(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front();
   const ValueId updates = node.inputs[2];
   const TensorType& type = builder.type(out);
-  const Dims dims = type.dims();
   const TensorType& updates_type = builder.type(updates);
   std::vector<int> axes;
   axes.reserve(static_cast<std::size_t>(updates_type.rank()));
   for (int d = 0; d < updates_type.rank(); ++d) axes.push_back(d);
-  const ReducedDims over = AlgorithmBuilder::reduce_over(updates_type, axes);
+  const ReducedDims over = builder.reduce_over(updates_type, axes);
 
   Coordinates target;
   if (node.op == Op::scatter_elements) {
     const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
     target = over.at;
-    target[axis] = safe_index(builder.read(node.inputs[1], over.at), dims[axis]);
+    target[axis] = safe_index(builder, builder.read(node.inputs[1], over.at), type.shape[axis]);
   } else {
     const std::size_t tuple_rank = builder.type(node.inputs[1]).shape.size() - 1;
     const auto split = over.at.begin() + static_cast<std::ptrdiff_t>(tuple_rank);
-    target = indexed_source(builder, node.inputs[1], Coordinates(over.at.begin(), split), dims, 0);
+    target = indexed_source(builder, node.inputs[1], Coordinates(over.at.begin(), split), type.shape, 0);
     target.insert(target.end(), split, over.at.end());
   }
   const std::string& reduction = node.attributes.string("reduction");

@@ -54,7 +54,7 @@ std::vector<int> axes_between(int first, int last) {
 /// A sum over dims first..last of `element`, as stage `name`.
 Func sum_stage(AlgorithmBuilder& builder, const std::string& name, const TensorType& type, int first,
                int last, const std::function<Expr(const Coordinates&)>& element) {
-  const ReducedDims reduced = AlgorithmBuilder::reduce_over(type, axes_between(first, last));
+  const ReducedDims reduced = builder.reduce_over(type, axes_between(first, last));
   const std::vector<Var> vars = kept_vars(type, first, last);
   const Expr term = element(with_reduced(AlgorithmBuilder::coordinates_of(type), first, reduced));
   Func sum = builder.stage(name);
@@ -75,7 +75,7 @@ void define_softmax(AlgorithmBuilder& builder, const Node& node) {
   const std::vector<Var> all = AlgorithmBuilder::vars_of(type);
   const Halide::Type element = compute_type_of(type.dtype);
 
-  const ReducedDims reduced = AlgorithmBuilder::reduce_over(type, {axis});
+  const ReducedDims reduced = builder.reduce_over(type, {axis});
   Func highest = builder.stage(name + "_max");
   highest(kept) = lowest(element);
   const Expr x = builder.read(in, with_reduced(AlgorithmBuilder::coordinates_of(type), axis, reduced));
@@ -108,7 +108,8 @@ void define_layer_norm(AlgorithmBuilder& builder, const Node& node) {
   const std::vector<Var> kept = kept_vars(type, first, last);
   const Halide::Type element = compute_type_of(type.dtype);
   double count = 1;
-  for (int d = first; d <= last; ++d) count *= static_cast<double>(type.dims()[static_cast<std::size_t>(d)]);
+  for (int d = first; d <= last; ++d)
+    count *= static_cast<double>(type.shape[static_cast<std::size_t>(d)].known());
   const Expr scale_of_sum = constant(element, 1 / count);
 
   const bool centred = node.op == Op::layer_norm;
@@ -142,7 +143,7 @@ void define_layer_norm(AlgorithmBuilder& builder, const Node& node) {
 
 Expr attention_logit(AlgorithmBuilder& builder, const Node& node, const Expr& score, const Coordinates& at) {
   const Halide::Type element = score.type();
-  const double depth = static_cast<double>(builder.type(node.inputs[0]).dims().back());
+  const double depth = static_cast<double>(builder.type(node.inputs[0]).shape.back().known());
   const double given = node.attributes.real("scale");
   Expr logit = strict_mul(score, constant(element, given == 0 ? 1 / std::sqrt(depth) : given));
   const double softcap = node.attributes.real("softcap");
@@ -169,20 +170,20 @@ void define_attention(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front();
   const std::string& name = builder.name(out);
   const TensorType& type = builder.type(out);
-  const Dims q_dims = builder.type(node.inputs[0]).dims();
-  const Dims k_dims = builder.type(node.inputs[1]).dims();
-  const std::size_t rank = q_dims.size();
+  const Shape& q_shape = builder.type(node.inputs[0]).shape;
+  const Shape& k_shape = builder.type(node.inputs[1]).shape;
+  const std::size_t rank = q_shape.size();
   const Halide::Type element = compute_type_of(type.dtype);
 
   // Logits are indexed as a dense value [..., L, S] with the batch dims of the output.
-  Dims logit_dims = type.dims();
-  logit_dims[rank - 1] = k_dims[rank - 2];
-  const TensorType logit_type = make_type(type.dtype, logit_dims);
+  Shape logit_shape = type.shape;
+  logit_shape[rank - 1] = k_shape[rank - 2];
+  const TensorType logit_type = make_type(type.dtype, logit_shape);
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(logit_type);
   const Coordinates at = AlgorithmBuilder::coordinates_of(logit_type);
   const int last = static_cast<int>(rank) - 1;
 
-  const Halide::RDom depth = reduction_domain({q_dims[rank - 1]});
+  const Halide::RDom depth = open_reduction_domain({builder.extent(q_shape[rank - 1])});
   Coordinates at_q = at;
   at_q[rank - 1] = Expr(depth[0]);
   Coordinates at_k = at;
@@ -195,7 +196,7 @@ void define_attention(AlgorithmBuilder& builder, const Node& node) {
   logit(vars) = attention_logit(builder, node, score(vars), at);
 
   const std::vector<Var> kept = kept_vars(logit_type, last, last);
-  const ReducedDims keys = AlgorithmBuilder::reduce_over(logit_type, {last});
+  const ReducedDims keys = builder.reduce_over(logit_type, {last});
   const std::vector<Expr> key_arguments =
       AlgorithmBuilder::arguments_of(logit_type, with_reduced(at, last, keys));
   Func highest = builder.stage(name + "_max");

@@ -101,7 +101,7 @@ void define_reduction(AlgorithmBuilder& builder, const Node& node) {
   const bool nan_is_largest = node.op == Op::reduce_max;
   const Halide::Type type = folded_type(in_type.dtype);
 
-  const ReducedDims reduced = AlgorithmBuilder::reduce_over(in_type, axes);
+  const ReducedDims reduced = builder.reduce_over(in_type, axes);
   const Coordinates at = input_coordinates(AlgorithmBuilder::coordinates_of(builder.type(out)), axes, reduced,
                                            in_type.rank(), node.attributes.integer("keepdims") != 0);
   const Expr element = cast(type, builder.read(in, at));
@@ -125,7 +125,7 @@ void define_arg_reduction(AlgorithmBuilder& builder, const Node& node) {
   const bool largest = node.op == Op::arg_max;
   const bool last = node.attributes.integer("select_last") != 0;
 
-  const ReducedDims reduced = AlgorithmBuilder::reduce_over(in_type, axes);
+  const ReducedDims reduced = builder.reduce_over(in_type, axes);
   const Coordinates at = input_coordinates(AlgorithmBuilder::coordinates_of(builder.type(out)), axes, reduced,
                                            in_type.rank(), node.attributes.integer("keepdims") != 0);
   const Expr key = index_key(cast(folded_type(in_type.dtype), builder.read(in, at)), largest);
@@ -145,7 +145,8 @@ void define_scan(AlgorithmBuilder& builder, const Node& node) {
   const ValueId in = node.inputs.front();
   const TensorType& type = builder.type(out);
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
-  const int extent = static_cast<int>(type.dims().at(axis));
+  const Expr extent = builder.extent(type.shape.at(axis));
+  const Expr steps = builder.extent(max(type.shape[axis] - 1, 0));
   const bool exclusive = node.attributes.integer("exclusive") != 0;
   const bool reverse = node.attributes.integer("reverse") != 0;
   const bool is_sum = node.op == Op::cumsum;
@@ -160,7 +161,7 @@ void define_scan(AlgorithmBuilder& builder, const Node& node) {
   Expr term;
   if (exclusive) {
     const Expr neighbour = coordinates[axis].full + towards_start;
-    source[axis] = Halide::clamp(neighbour, 0, std::max(extent - 1, 0));
+    source[axis] = Halide::clamp(neighbour, 0, steps);
     const Expr read = builder.read(in, source);
     term = select(neighbour >= 0 && neighbour < extent, read,
                   Halide::Internal::make_const(read.type(), is_sum ? 0 : 1));
@@ -168,10 +169,10 @@ void define_scan(AlgorithmBuilder& builder, const Node& node) {
     term = builder.read(in, source);
   }
   folded(vars) = term;
-  const Halide::RDom domain = reduction_domain({std::max(extent - 1, 0)});
+  const Halide::RDom domain = open_reduction_domain({steps});
   Coordinates here = coordinates;
   Coordinates before = coordinates;
-  here[axis] = reverse ? extent - 2 - domain[0] : domain[0] + 1;
+  here[axis] = reverse ? builder.extent(type.shape[axis] - 2) - domain[0] : domain[0] + 1;
   before[axis] = here[axis].full + towards_start;
   const std::vector<Expr> to = AlgorithmBuilder::arguments_of(type, here);
   const std::vector<Expr> from = AlgorithmBuilder::arguments_of(type, before);
@@ -184,14 +185,14 @@ void define_top_k(AlgorithmBuilder& builder, const Node& node) {
   const TensorType& type = builder.type(node.outputs.front());
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
   const bool largest = node.attributes.integer("largest") != 0;
-  const int count = static_cast<int>(builder.type(in).dims().at(axis));
-  const int k = static_cast<int>(type.dims().at(axis));
+  const Expr count = builder.extent(in, axis);
+  const Expr k = builder.extent(type.shape.at(axis));
 
   // Slot 0 of vN_fold means "nothing chosen yet" by index -1; slot j+1 holds the j-th choice: the best
   // element that comes after slot j's in the order (key, then lower index). One pass over the axis per
   // choice.
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
-  const Halide::RDom domain = reduction_domain({count, k});
+  const Halide::RDom domain = open_reduction_domain({count, k});
   Coordinates source = AlgorithmBuilder::coordinates_of(type);
   source[axis] = Expr(domain[0]);
   const Expr key = index_key(cast(folded_type(type.dtype), builder.read(in, source)), true);

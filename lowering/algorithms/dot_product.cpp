@@ -6,19 +6,34 @@ namespace sylvite {
 
 using Halide::Expr;
 
-PairedFold paired_fold(std::int64_t extent, int pair, const std::vector<std::int64_t>& further) {
-  std::vector<std::int64_t> extents = {extent};
-  if (pair > 1) extents = {pair, extent / pair};
-  const std::size_t outer = extents.size() - 1;
+namespace {
+
+PairedFold fold_of(std::int64_t extent, int pair, const std::vector<Expr>& further) {
+  std::vector<Expr> extents;
+  if (pair > 1) extents.emplace_back(pair);
+  const auto outer = static_cast<int>(extents.size());
+  extents.emplace_back(static_cast<int>(extent / pair));
   extents.insert(extents.end(), further.begin(), further.end());
   PairedFold fold;
-  fold.domain = reduction_domain(extents);
-  fold.outer = fold.domain[static_cast<int>(outer)];
+  fold.domain = open_reduction_domain(extents);
+  fold.outer = fold.domain[outer];
   fold.whole = fold.outer;
   if (pair == 1) return fold;
   fold.within = fold.domain[0];
   fold.whole = fold.outer * pair + fold.within;
   return fold;
+}
+
+}  // namespace
+
+PairedFold paired_fold(std::int64_t extent, int pair, const std::vector<std::int64_t>& further) {
+  std::vector<Expr> numbers;
+  for (const std::int64_t number : further) numbers.emplace_back(static_cast<int>(number));
+  return fold_of(extent, pair, numbers);
+}
+
+PairedFold paired_fold(std::int64_t extent, int pair, const Expr& outermost) {
+  return fold_of(extent, pair, {outermost});
 }
 
 std::vector<Expr> joined_pair(const PairedFold& fold, std::vector<Expr> arguments) {

@@ -19,6 +19,8 @@ struct PairedFold {
 /// REQUIRES pair to divide extent. `further` are the extents of RVars that follow.
 [[nodiscard]] PairedFold paired_fold(std::int64_t extent, int pair,
                                      const std::vector<std::int64_t>& further = {});
+/// The same with one RVar behind, whose extent may be open.
+[[nodiscard]] PairedFold paired_fold(std::int64_t extent, int pair, const Halide::Expr& outermost);
 
 /// `arguments` with the place in the pair ahead of them, if there are pairs.
 [[nodiscard]] std::vector<Halide::Expr> joined_pair(const PairedFold& fold,

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/problems.h"
+#include "lowering/plan/run_extents.h"
 
 namespace sylvite {
 namespace {
@@ -93,16 +94,19 @@ Reading<AttentionProblem> read_attention(const Kernel& kernel) {
   }
   if (body.type(problem.anchor).layout.channel_block != 0) return {{}, "its output is channel-blocked"};
   reading.refusal = find_loops(kernel, problem);
-  const Dims q = body.type(problem.q).dims();
-  const Dims k = body.type(problem.k).dims();
-  const Dims out = body.type(problem.anchor).dims();
-  problem.rows = q[q.size() - 2];
-  problem.depth = q.back();
-  problem.positions = k[k.size() - 2];
-  problem.columns = out.back();
-  for (std::size_t i = 0; i + 2 < out.size(); ++i) problem.batch *= out[i];
-  if (problem.batch * problem.rows * problem.depth * problem.positions * problem.columns == 0)
-    return {{}, "it is empty"};
+  const Shape& q = body.type(problem.q).shape;
+  const Shape& k = body.type(problem.k).shape;
+  const Shape& out = body.type(problem.anchor).shape;
+  const auto number = [](const Extent& extent) { return extent.is_known() ? extent.known() : open_extent; };
+  problem.rows = number(q[q.size() - 2]);
+  problem.depth = q.back().known();
+  problem.open_positions = k[k.size() - 2];
+  problem.positions = number(problem.open_positions);
+  problem.least_rows = least_extent(kernel, problem.q, q.size() - 2);
+  problem.positions_are_open = kernel.open && !kernel.open->type(problem.k).shape[k.size() - 2].is_known();
+  problem.columns = out.back().known();
+  problem.batch = number(leading_product(out));
+  if (out.product() == 0 || k.product() == 0) return {{}, "it is empty"};
   if (problem.depth % problem.pair() != 0)
     return {{}, fmt::format("its depth {} is odd, bf16 is multiplied in pairs", problem.depth)};
   return reading;

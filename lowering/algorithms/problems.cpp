@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/plan/run_extents.h"
 
 namespace sylvite {
 namespace {
@@ -103,14 +104,32 @@ OwnOperand find_matrix(const Kernel& kernel, ValueId right) {
   return type.rank() == 2 && type.layout.channel_block == 0 ? weight : OwnOperand{};
 }
 
+std::int64_t number_or_open(const Extent& extent) {
+  return extent.is_known() ? extent.known() : open_extent;
+}
+
+/// Of a value whose batch may be open: the other extents, after a 1.
+Dims dims_of_one(const Graph& body, ValueId id) {
+  Shape shape = body.type(id).shape;
+  shape.at(0) = 1;
+  return shape.known();
+}
+
+/// Panels and the steps of folds are counted in numbers.
+bool has_open_columns(const Kernel& kernel, const Node& node) {
+  if (!kernel.open) return false;
+  const auto is_open = [&](ValueId id) { return !kernel.open->type(id).shape.back().is_known(); };
+  return is_open(node.inputs[0]) || is_open(node.outputs[0]);
+}
+
 void read_conv_extents(const Graph& body, const Attributes& attributes, ConvProblem& problem) {
-  const Dims in = body.type(problem.x).dims();
+  const Dims in = dims_of_one(body, problem.x);
   const Dims weight = body.type(problem.weight).dims();
-  const Dims out = body.type(problem.anchor).dims();
+  const Dims out = dims_of_one(body, problem.anchor);
   const Dims& strides = attributes.integers("strides");
   const Dims& dilations = attributes.integers("dilations");
   const Dims& pads = attributes.integers("pads");
-  problem.batch = in[0];
+  problem.batch = number_or_open(body.type(problem.x).shape[0]);
   problem.channels = in[1];
   problem.height = in[2];
   problem.width = in[3];
@@ -143,14 +162,17 @@ std::string conv_refusal(const Kernel& kernel, const Node& node, bool depthwise)
   if (x.layout.channel_block != 0 && x.layout != out.layout)
     return "its input and output have different blocks";
   const std::int64_t groups = node.attributes.integer("groups");
-  const Dims dims = x.dims();
-  if (depthwise && (groups != dims[1] || out.dims()[1] != groups)) return "it is not depthwise";
+  if (depthwise && (x.shape[1] != groups || out.shape[1] != groups)) return "it is not depthwise";
   if (!depthwise && groups != 1) return fmt::format("it has {} groups", groups);
   if (find_weight(kernel, node.inputs.at(1)).id == no_value) return "its filter is not a weight of its own";
   return "";
 }
 
 }  // namespace
+
+Extent leading_product(const Shape& shape) {
+  return Shape(shape.begin(), shape.end() - 2).product();
+}
 
 OwnOperand weight_for_tensor_cores(const Kernel& kernel) {
   if (kernel.kind != KernelClass::matmul) return {};
@@ -183,13 +205,15 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   problem.b = node.inputs.at(1);
   problem.anchor = node.outputs.at(0);
   problem.output = body.outputs[0];
-  const Dims out = body.type(problem.anchor).dims();
+  const Shape& out = body.type(problem.anchor).shape;
   if (body.type(problem.anchor).layout.channel_block != 0) return {{}, "its output is channel-blocked"};
-  problem.m = out[out.size() - 2];
-  problem.n = out[out.size() - 1];
-  problem.k = body.type(problem.a).dims().back();
-  for (std::size_t i = 0; i + 2 < out.size(); ++i) problem.batch *= out[i];
-  if (problem.batch * problem.m * problem.n * problem.k == 0) return {{}, "it is empty"};
+  if (has_open_columns(kernel, node)) return {{}, "its columns or the depth that it folds are open"};
+  problem.m = number_or_open(out[out.size() - 2]);
+  problem.least_m = least_extent(kernel, problem.anchor, out.size() - 2);
+  problem.n = out.back().known();
+  problem.k = body.type(problem.a).shape.back().known();
+  problem.batch = number_or_open(leading_product(out));
+  if (out.product() == 0 || problem.k == 0) return {{}, "it is empty"};
   problem.element = is_quantized ? DType::i8 : body.type(problem.a).dtype;
   if (is_quantized) {
     problem.scales = node.inputs.at(2);
@@ -231,9 +255,8 @@ Reading<ConvProblem> read_conv_products(const Kernel& kernel, const Node& node, 
   problem.x_is_computed = is_computed(body, problem.x);
   read_conv_extents(body, node.attributes, problem);
   problem.element = body.type(problem.x).dtype;
-  const bool empty =
-      body.type(problem.anchor).element_count() == 0 || body.type(problem.weight).element_count() == 0;
-  if (empty) return {{}, "it is empty"};
+  if (body.type(problem.anchor).shape.product() == 0 || body.type(problem.weight).element_count() == 0)
+    return {{}, "it is empty"};
   return reading;
 }
 

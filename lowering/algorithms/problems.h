@@ -29,6 +29,10 @@ struct Reading {
   std::string refusal;  ///< empty: `problem` is filled
 };
 
+/// Stands for the number of an extent that is open, in the problem that a form reads of an open kernel (spaces read
+/// the kernel at its sizes, and see numbers). Forms use only extents that are never open, or expressions.
+inline constexpr std::int64_t open_extent = -1;
+
 /// out[batch..., m, n] = sum over k of a[batch..., m, k] * b[batch..., k, n], then pointwise work.
 struct MatmulProblem {
   ValueId a = no_value;
@@ -41,14 +45,17 @@ struct MatmulProblem {
   DType element = DType::f32;  ///< of what is multiplied: f32, bf16, or i8 with scales
   ValueId scales = no_value;   ///< of a quantized_matmul, whose b is a weight of i8; a is f32
   ValueId sums = no_value;     ///< of its columns
-  std::int64_t batch = 1;      ///< product of the leading output extents
-  std::int64_t m = 0;
+  std::int64_t batch = 1;      ///< product of the leading output extents; may be open_extent
+  std::int64_t m = 0;          ///< may be open_extent
+  std::int64_t least_m = 0;    ///< in any run
   std::int64_t n = 0;
   std::int64_t k = 0;
 
   [[nodiscard]] int pair() const { return elements_in_product(element); }  ///< multiplied at once
   [[nodiscard]] std::int64_t fold_steps() const { return k / pair(); }
 };
+/// Of all extents but the last two.
+[[nodiscard]] Extent leading_product(const Shape& shape);
 /// How many lanes the extremes of a row of k are searched in: they divide k.
 [[nodiscard]] std::int64_t quantized_lanes(std::int64_t k);
 [[nodiscard]] Reading<MatmulProblem> read_matmul(const Kernel& kernel);
@@ -75,7 +82,8 @@ struct ConvProblem {
   bool depthwise = false;
   DType element = DType::f32;  ///< of x and the filter: f32 or bf16
   bool padded = false;         ///< some window reaches over the border
-  std::int64_t batch = 0, channels = 0, height = 0, width = 0;
+  std::int64_t batch = 0;      ///< may be open_extent
+  std::int64_t channels = 0, height = 0, width = 0;
   std::int64_t out_channels = 0, out_height = 0, out_width = 0;
   std::int64_t kernel_y = 0, kernel_x = 0;
   std::int64_t stride_y = 0, stride_x = 0, dilation_y = 0, dilation_x = 0, pad_top = 0, pad_left = 0;
@@ -129,9 +137,11 @@ struct AttentionProblem {
   ValueId v = no_value;
   ValueId anchor = no_value;
   ValueId output = no_value;
-  std::int64_t batch = 1;
-  std::int64_t rows = 0;       ///< query positions
-  std::int64_t positions = 0;  ///< key positions
+  std::int64_t batch = 1;       ///< may be open_extent, as may be the next two
+  std::int64_t rows = 0;        ///< query positions
+  std::int64_t least_rows = 0;  ///< in any run
+  std::int64_t positions = 0;   ///< key positions
+  Extent open_positions;        ///< the same as an expression
   std::int64_t depth = 0;
   std::int64_t columns = 0;
   DType element = DType::f32;            ///< of q, k and v: f32 or bf16
@@ -139,11 +149,14 @@ struct AttentionProblem {
   std::vector<std::string> batch_loops;  ///< those that walk the batch, innermost first
 
   [[nodiscard]] int pair() const { return elements_in_product(element); }  ///< multiplied at once
-  /// Panels of the key positions. bf16 takes an even number: whole tiles of AMX.
-  [[nodiscard]] std::int64_t position_panels() const {
-    const std::int64_t panels = ceil_div(positions, panel_width);
-    return pair() > 1 ? (panels + 1) / 2 * 2 : panels;
+  bool positions_are_open = false;                                         ///< spaces see it, too
+  /// Panels of the key positions. bf16 takes an even number: whole tiles of AMX. So do open positions: two panels
+  /// at once, however few there are.
+  [[nodiscard]] Extent position_panels_of(const Extent& count) const {
+    return pair() > 1 || positions_are_open ? 2 * ceil_div(count, 2 * panel_width)
+                                            : ceil_div(count, panel_width);
   }
+  [[nodiscard]] std::int64_t position_panels() const { return position_panels_of(positions).known(); }
 };
 [[nodiscard]] Reading<AttentionProblem> read_attention(const Kernel& kernel);
 
