@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "lowering/plan/run_extents.h"
 #include "schedules/cuda/spaces.h"
 #include "schedules/spaces/spaces.h"
 
@@ -47,6 +48,13 @@ const std::vector<Space>& gpu_space_table() {
 
 namespace {
 
+/// Why the space leaves too little open for the kernel; empty when it does not.
+std::string open_refusal(const Space& space, const Kernel& kernel) {
+  if (!kernel.open || space.open == Space::Open::all) return "";
+  if (space.open == Space::Open::none) return "the kernel's sizes are open";
+  return only_batches_are_open(kernel) ? "" : "more than the kernel's batch is open";
+}
+
 /// Whether `space` should pay where `other` would go first. Kernels that take little time have costs that the
 /// estimates do not see, which may be as large as theirs.
 bool costs_clearly_less(const BoundSpace& space, const BoundSpace& other, const Machine& machine) {
@@ -83,7 +91,8 @@ std::vector<BoundSpace> spaces_for(const Kernel& kernel, const Machine& machine,
                                    std::vector<Refusal>* refusals) {
   std::vector<BoundSpace> accepted;
   for (const Space& space : machine.gpu ? gpu_space_table() : space_table()) {
-    Binding binding = space.bind(kernel, machine);
+    Binding binding{open_refusal(space, kernel)};
+    if (binding.refusal.empty()) binding = space.bind(kernel, machine);
     if (!binding.refusal.empty()) {
       if (refusals != nullptr) refusals->push_back({space.name, std::move(binding.refusal)});
       continue;
@@ -97,7 +106,8 @@ std::vector<BoundSpace> spaces_for(const Kernel& kernel, const Machine& machine,
 }
 
 Candidate default_candidate(const Kernel& kernel, const Machine& machine) {
-  const BoundSpace space = spaces_for(kernel, machine).front();
+  const Kernel hinted = at_hints(kernel);  // one candidate, whatever the sizes of this case
+  const BoundSpace space = spaces_for(hinted, machine).front();
   return space.at(space.heuristic);
 }
 

@@ -55,6 +55,8 @@ struct Space {
   /// The space that this one goes before, though it stands after it, for kernels that take some time and
   /// where it costs clearly less. Both have costs. Empty: none.
   std::string precedes = {};
+  /// Which extents of an open kernel its schedules leave to the run.
+  enum class Open : std::uint8_t { none, batches, all } open = Open::none;
 };
 
 [[nodiscard]] const std::vector<Space>& space_table();      ///< for the CPU

@@ -126,6 +126,7 @@ KernelFacts facts_of(const Kernel& kernel, const Machine& machine) {
   KernelFacts facts;
   facts.output = output_stage(kernel, out);
   facts.extents = loop_extents(body.type(out));
+  facts.loops = run_extents(kernel, out);
   facts.anchor = kernel.anchor == no_node ? nullptr : &body.node(kernel.anchor);
   if (facts.anchor != nullptr) facts.anchor_value = body.value(facts.anchor->outputs.front()).name;
   std::size_t widest = 1;
@@ -154,7 +155,7 @@ std::int64_t task_count(const KernelFacts& facts, const Machine& machine, std::i
   return machine.threads * tasks_per_thread;
 }
 
-LoopNest::LoopNest(ScheduleWriter& writer, std::string stage, const Dims& extents)
+LoopNest::LoopNest(ScheduleWriter& writer, std::string stage, const std::vector<RunExtent>& extents)
     : writer_(writer), stage_(std::move(stage)) {
   for (std::size_t i = 0; i < extents.size(); ++i) loops_.push_back({"d" + std::to_string(i), extents[i]});
 }
@@ -163,23 +164,24 @@ std::string LoopNest::fresh(const std::string& stem) {
   return stem + std::to_string(names_++);
 }
 
-std::string LoopNest::shifting_tail(std::int64_t extent, std::int64_t factor) {
-  if (extent % factor == 0) return "TailStrategy::RoundUp";
+std::string LoopNest::shifting_tail(const RunExtent& run, std::int64_t factor) {
+  if (run.is_multiple_of(factor)) return "TailStrategy::RoundUp";
   shifts_ = true;
   return "TailStrategy::ShiftInwards";
 }
 
 void LoopNest::fuse_inner(std::size_t count) {
-  for (std::size_t i = 1; i < count && loops_.size() > 1; ++i) {
+  // Of a loop whose inner one is open, indices take divisions by numbers that the compiler does not know.
+  for (std::size_t i = 1; i < count && loops_.size() > 1 && !loops_[0].run.is_open; ++i) {
     const std::string fused = fresh("f");
     writer_.add("{}.fuse({}, {}, {});", stage_, loops_[0].name, loops_[1].name, fused);
-    loops_[1] = {fused, loops_[0].extent * loops_[1].extent};
+    loops_[1] = {fused, loops_[0].run.fused_with(loops_[1].run)};
     loops_.erase(loops_.begin());
   }
 }
 
 void LoopNest::drop_unit_loops() {
-  while (loops_.size() > 1 && loops_[0].extent == 1) fuse_inner(2);
+  while (loops_.size() > 1 && loops_[0].is_one()) fuse_inner(2);
 }
 
 void LoopNest::reorder() {
@@ -197,16 +199,16 @@ void LoopNest::move_inside(std::size_t position) {
 }
 
 std::int64_t LoopNest::vectorize_inner(std::int64_t lanes, std::int64_t vectors) {
-  if (loops_.empty() || loops_[0].extent < 2) return 1;
+  if (loops_.empty() || loops_[0].run.least < 2) return 1;
   Loop& inner = loops_[0];
-  const std::int64_t vector = std::min(lanes, inner.extent);
-  const std::int64_t count = std::max<std::int64_t>(1, std::min(vectors, inner.extent / vector));
+  const std::int64_t vector = std::min(lanes, inner.run.least);
+  const std::int64_t count = std::max<std::int64_t>(1, std::min(vectors, inner.run.least / vector));
   const std::int64_t step = vector * count;
   const std::string rest = fresh("o");
   const std::string chunk = fresh("i");
   const std::string lane = fresh("v");
   writer_.add("{}.split({}, {}, {}, {}, {});", stage_, inner.name, rest, chunk, step,
-              shifting_tail(inner.extent, step));
+              shifting_tail(inner.run, step));
   if (count > 1) {
     writer_.add("{}.split({}, {}u, {}, {}, TailStrategy::RoundUp).vectorize({}).unroll({}u);", stage_, chunk,
                 chunk, lane, vector, lane, chunk);
@@ -215,51 +217,56 @@ std::int64_t LoopNest::vectorize_inner(std::int64_t lanes, std::int64_t vectors)
     writer_.add("{}.vectorize({});", stage_, chunk);
     inner_.insert(inner_.begin(), chunk);
   }
-  inner = {rest, ceil_div(inner.extent, step)};
+  inner = {rest, inner.run.steps(step)};
   return step;
 }
 
 std::int64_t LoopNest::tile(std::size_t position, std::int64_t factor) {
   Loop& loop = loops_.at(position);
-  const std::int64_t used = std::min(factor, loop.extent);
+  const std::int64_t used = std::min(factor, loop.run.least);
   if (used < 2) return 1;
   const std::string outer = fresh("o");
   const std::string inner = fresh("i");
   writer_.add("{}.split({}, {}, {}, {}, {}).unroll({});", stage_, loop.name, outer, inner, used,
-              shifting_tail(loop.extent, used), inner);
-  loop = {outer, ceil_div(loop.extent, used)};
+              shifting_tail(loop.run, used), inner);
+  loop = {outer, loop.run.steps(used)};
   inner_.push_back(inner);
   reorder();
   return used;
 }
 
+std::int64_t LoopNest::task_size(const RunExtent& run, std::int64_t tasks) {
+  const std::int64_t size = ceil_div(run.extent, tasks);
+  return run.is_open ? std::min(size, std::max<std::int64_t>(1, run.least / 2)) : size;
+}
+
 void LoopNest::parallelize(std::int64_t tasks, std::size_t keep) {
   if (tasks < 2) return;
   bool is_fused = false;
-  while (loops_.size() > keep + 1 && loops_.back().extent < tasks) {
+  while (loops_.size() > keep + 1 && loops_.back().run.extent < tasks) {
     Loop& outer = loops_.back();
     Loop& inner = loops_[loops_.size() - 2];
     const std::string fused = fresh("f");
     writer_.add("{}.fuse({}, {}, {});", stage_, inner.name, outer.name, fused);
-    inner = {fused, inner.extent * outer.extent};
+    inner = {fused, inner.run.fused_with(outer.run)};
     loops_.pop_back();
     is_fused = true;
   }
-  if (loops_.size() <= keep || loops_.back().extent < 2) return;
+  if (loops_.size() <= keep || loops_.back().run.extent < 2) return;
   Loop& outer = loops_.back();
-  const std::int64_t chunk = outer.extent / tasks;
-  if (chunk < 2) {
+  const std::int64_t size = task_size(outer.run, tasks);
+  if (outer.run.extent / tasks < 2 || size < 2) {
     writer_.add("{}.parallel({});", stage_, outer.name);
     return;
   }
   const std::string task = fresh("t");
   const std::string rest = fresh("o");
-  const std::int64_t size = ceil_div(outer.extent, tasks);
   // Two loops that shift, one inside the other and fused between, are more than Halide's bounds follow: it
   // would take the inner one's step for its whole extent.
-  const char* tail = outer.extent % size == 0 ? "TailStrategy::RoundUp"
-                     : is_fused && shifts_    ? "TailStrategy::GuardWithIf"
-                                              : "TailStrategy::ShiftInwards";
+  const bool divides = outer.run.is_multiple_of(size);
+  const char* tail = divides                                      ? "TailStrategy::RoundUp"
+                     : outer.run.is_open || (is_fused && shifts_) ? "TailStrategy::GuardWithIf"
+                                                                  : "TailStrategy::ShiftInwards";
   writer_.add("{}.split({}, {}, {}, {}, {}).parallel({});", stage_, outer.name, task, rest, size, tail, task);
   outer = {rest, size};
 }

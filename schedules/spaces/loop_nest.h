@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lowering/algorithms/algorithm.h"
+#include "lowering/plan/run_extents.h"
 #include "schedules/bind_space.h"
 #include "schedules/spaces/schedule_writer.h"
 
@@ -14,12 +15,13 @@ namespace sylvite {
 
 /// A kernel as the generic spaces see it.
 struct KernelFacts {
-  std::string output;        ///< the stage that writes the first output
-  Dims extents;              ///< its loops d0, d1, ..., innermost first
-  const Node* anchor;        ///< nullptr for pointwise kernels
-  std::string anchor_value;  ///< the name of the anchor's first output
-  int lanes;                 ///< elements of the widest type in a vector register
-  double work;               ///< element operations, roughly: for thresholds
+  std::string output;            ///< the stage that writes the first output
+  Dims extents;                  ///< its loops d0, d1, ..., innermost first
+  std::vector<RunExtent> loops;  ///< the same, and what they are in other runs
+  const Node* anchor;            ///< nullptr for pointwise kernels
+  std::string anchor_value;      ///< the name of the anchor's first output
+  int lanes;                     ///< elements of the widest type in a vector register
+  double work;                   ///< element operations, roughly: for thresholds
 };
 [[nodiscard]] KernelFacts facts_of(const Kernel& kernel, const Machine& machine);
 
@@ -43,26 +45,27 @@ class LoopNest {
  public:
   struct Loop {
     std::string name;
-    std::int64_t extent;
+    RunExtent run;
+    [[nodiscard]] bool is_one() const { return run.extent == 1 && !run.is_open; }
   };
 
-  LoopNest(ScheduleWriter& writer, std::string stage, const Dims& extents);
+  LoopNest(ScheduleWriter& writer, std::string stage, const std::vector<RunExtent>& extents);
 
   [[nodiscard]] const std::vector<Loop>& loops() const { return loops_; }
   [[nodiscard]] const std::string& stage() const { return stage_; }
 
-  /// Fuses the `count` innermost loops into one.
+  /// Fuses the `count` innermost loops into one, up to the first that is open.
   void fuse_inner(std::size_t count);
   /// Fuses innermost loops of one iteration into the next.
   void drop_unit_loops();
   /// Makes loop `position` innermost.
   void move_inside(std::size_t position);
   /// Splits the innermost loop into `vectors` vectors of `lanes` elements, unrolled; the rest stays as the
-  /// next loop. Fewer when the loop is short. Tails are computed by shifting inwards: REQUIRES outputs not to
+  /// next loop. Fewer when the loop is short in some run. Tails are computed by shifting inwards: REQUIRES outputs not to
   /// alias inputs. Returns the elements of one step.
   std::int64_t vectorize_inner(std::int64_t lanes, std::int64_t vectors);
   /// Splits loop `position` by `factor` and unrolls the inner part, innermost but for the vectors.
-  /// Returns the factor used, at most the extent.
+  /// Returns the factor used, at most the least extent.
   std::int64_t tile(std::size_t position, std::int64_t factor);
   /// Runs the outer loops as at least `tasks` parallel tasks where there are that many iterations. The loops
   /// up to `keep` (counted from the innermost) stay serial.
@@ -71,7 +74,9 @@ class LoopNest {
  private:
   [[nodiscard]] std::string fresh(const std::string& stem);
   void reorder();
-  [[nodiscard]] std::string shifting_tail(std::int64_t extent, std::int64_t factor);
+  [[nodiscard]] std::string shifting_tail(const RunExtent& run, std::int64_t factor);
+  /// Iterations of a task. Where they are open, short runs shall have as many tasks as threads, too.
+  [[nodiscard]] static std::int64_t task_size(const RunExtent& run, std::int64_t tasks);
 
   ScheduleWriter& writer_;
   std::string stage_;

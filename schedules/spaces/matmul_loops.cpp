@@ -10,7 +10,7 @@ std::int64_t panel_count(const MatmulProblem& problem) {
 
 MatmulTiling tiling_of(const MatmulProblem& problem, const MatmulPoint& point) {
   MatmulTiling tiling{};
-  tiling.tile.rows = std::min(point.rows, problem.m);
+  tiling.tile.rows = std::min(point.rows, problem.least_m);
   tiling.tile.panels = std::min(point.panels, panel_count(problem));
   tiling.row_tiles = std::min(point.row_tiles, ceil_div(problem.m, tiling.tile.rows));
   tiling.panel_groups = std::min(point.panel_groups, ceil_div(panel_count(problem), tiling.tile.panels));

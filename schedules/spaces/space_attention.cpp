@@ -58,8 +58,8 @@ bool suits_amx(const Kernel& kernel, const AttentionProblem& problem, const Mach
 
 Tiling tiling_of(const AttentionProblem& problem, const Numbers& point) {
   Tiling tiling{};
-  tiling.rows = std::min(point.rows, problem.rows);
-  tiling.row_tiles = std::min(point.row_tiles, problem.rows / tiling.rows);
+  tiling.rows = std::min(point.rows, problem.least_rows);
+  tiling.row_tiles = std::min(point.row_tiles, problem.least_rows / tiling.rows);
   tiling.key_panels = std::min(point.key_panels, problem.position_panels());
   tiling.value_panels = std::min(point.value_panels, column_panels(problem));
   tiling.keys_once = point.keys_once != 0 || problem.batch_loops.empty();
@@ -79,7 +79,7 @@ std::int64_t first_panels(const Machine& machine) {
 std::int64_t best_rows(const AttentionProblem& problem, const Machine& machine) {
   std::int64_t best = 1;
   double best_cycles = 1e300;
-  for (const std::int64_t rows : up_to(problem.rows, row_choices)) {
+  for (const std::int64_t rows : up_to(problem.least_rows, row_choices)) {
     const RegisterTile tile{rows, first_panels(machine)};
     const double cycles = static_cast<double>(ceil_div(problem.rows, rows)) * step_cycles(machine, tile);
     if (!fits_registers(machine, tile) || cycles >= best_cycles) continue;
@@ -93,7 +93,8 @@ Numbers first_point(const Kernel& kernel, const AttentionProblem& problem, const
   const bool amx = suits_amx(kernel, problem, machine);
   // Two tiles of rows without a short last block.
   const std::int64_t rows =
-      amx ? ceil_div(problem.rows, ceil_div(problem.rows, 2 * amx_tile_rows)) : best_rows(problem, machine);
+      amx ? ceil_div(problem.least_rows, ceil_div(problem.least_rows, 2 * amx_tile_rows))
+          : best_rows(problem, machine);
   // The logits and their exponentials of a block take half the L1 or a few tiles, whichever is more.
   const std::int64_t row_bytes = 2 * problem.position_panels() * panel_width * 4;
   const std::int64_t fitting = std::max<std::int64_t>(2, machine.l1_bytes / 2 / row_bytes / rows);
@@ -101,7 +102,7 @@ Numbers first_point(const Kernel& kernel, const AttentionProblem& problem, const
   constexpr std::int64_t least_readers = 64;
   const bool few_entries = problem.batch < std::int64_t{2} * machine.threads;
   return {.rows = rows,
-          .row_tiles = std::min(fitting, problem.rows / rows),
+          .row_tiles = std::min(fitting, problem.least_rows / rows),
           .key_panels = std::min(first_panels(machine), problem.position_panels()),
           .value_panels = std::min(first_panels(machine), column_panels(problem)),
           .keys_once = few_entries ? 1 : 0,
@@ -124,14 +125,14 @@ std::vector<Range<Numbers>> AttentionRows::ranges() const {
   const bool amx = suits_amx(kernel, problem, machine);
   const auto range = ranges_from(heuristic);
   using N = Numbers;
-  return {
-      range("rows", &N::rows, up_to(problem.rows, amx ? std::vector<std::int64_t>{32, 16, 8} : row_choices)),
-      range("row_tiles", &N::row_tiles, up_to(problem.rows / heuristic.rows, {1, 2, 4, 8, 16})),
-      range("key_panels", &N::key_panels, up_to(problem.position_panels(), {2, 1, 3, 4})),
-      range("value_panels", &N::value_panels, up_to(column_panels(problem), {2, 1, 3, 4})),
-      range("keys_once", &N::keys_once, {0, 1}),
-      range("pack_values", &N::pack_values, {0, 1}),
-      range("amx", &N::amx, amx ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0})};
+  return {range("rows", &N::rows,
+                up_to(problem.least_rows, amx ? std::vector<std::int64_t>{32, 16, 8} : row_choices)),
+          range("row_tiles", &N::row_tiles, up_to(problem.least_rows / heuristic.rows, {1, 2, 4, 8, 16})),
+          range("key_panels", &N::key_panels, up_to(problem.position_panels(), {2, 1, 3, 4})),
+          range("value_panels", &N::value_panels, up_to(column_panels(problem), {2, 1, 3, 4})),
+          range("keys_once", &N::keys_once, {0, 1}),
+          range("pack_values", &N::pack_values, {0, 1}),
+          range("amx", &N::amx, amx ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0})};
 }
 
 std::string joined(std::vector<std::string> first, const std::vector<std::string>& rest) {
@@ -301,6 +302,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space attention_rows_space = {"attention_rows", bind};
+const Space attention_rows_space = {"attention_rows", bind, {}, Space::Open::all};
 
 }  // namespace sylvite

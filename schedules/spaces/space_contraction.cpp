@@ -67,7 +67,7 @@ std::vector<Range<Numbers>> Contraction::ranges() const {
 Candidate Contraction::at(const Numbers& point) const {
   const std::size_t tiled = tiled_loop(kernel, *facts.anchor);
   ScheduleWriter writer;
-  LoopNest nest(writer, facts.output, facts.extents);
+  LoopNest nest(writer, facts.output, facts.loops);
   const std::int64_t step = nest.vectorize_inner(facts.lanes, point.vectors);
   std::vector<std::string> unrolled;
   const std::string stage = facts.anchor_value + "_fold";
@@ -103,6 +103,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space contraction_space = {"contraction", bind};
+const Space contraction_space = {"contraction", bind, {}, Space::Open::all};
 
 }  // namespace sylvite

@@ -294,7 +294,7 @@ Binding bind_depthwise(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space conv_blocked_space = {"conv_blocked", bind_dense};
-const Space depthwise_blocked_space = {"depthwise_blocked", bind_depthwise};
+const Space conv_blocked_space = {"conv_blocked", bind_dense, {}, Space::Open::batches};
+const Space depthwise_blocked_space = {"depthwise_blocked", bind_depthwise, {}, Space::Open::batches};
 
 }  // namespace sylvite

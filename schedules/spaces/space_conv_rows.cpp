@@ -199,6 +199,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space conv_rows_space = {"conv_rows", bind};
+const Space conv_rows_space = {"conv_rows", bind, {}, Space::Open::batches};
 
 }  // namespace sylvite

@@ -136,6 +136,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space layout_tiles_space = {"layout_tiles", bind};
+const Space layout_tiles_space = {"layout_tiles", bind, {}, Space::Open::batches};
 
 }  // namespace sylvite

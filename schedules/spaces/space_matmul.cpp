@@ -36,7 +36,7 @@ const std::vector<std::int64_t> panel_choices = {2, 4, 3, 1};
 RegisterTile best_tile(const MatmulProblem& problem, const Machine& machine) {
   RegisterTile best{1, 1};
   double best_cycles = tile_cycles(problem, machine, best);
-  for (const std::int64_t rows : up_to(problem.m, row_choices)) {
+  for (const std::int64_t rows : up_to(problem.least_m, row_choices)) {
     for (const std::int64_t panels : up_to(panel_count(problem), panel_choices)) {
       const RegisterTile tile{rows, panels};
       const double crowding = rows > 8 ? 1.1 : 1.0;
@@ -52,7 +52,8 @@ RegisterTile best_tile(const MatmulProblem& problem, const Machine& machine) {
 const std::vector<std::int64_t> slab_choices = {256, 192, 128};
 
 bool can_slice(const MatmulProblem& problem) {
-  return problem.weight != no_value && problem.element == DType::f32 && !problem.a_is_computed;
+  return problem.weight != no_value && problem.element == DType::f32 && !problem.a_is_computed &&
+         problem.least_m == problem.m;
 }
 
 /// Slices for the small tiles of AVX2, if whole panels exceed the L1 and there are rows enough to share one;
@@ -136,7 +137,7 @@ std::vector<Range<MatmulPoint>> TiledMatmul::ranges() const {
   using P = MatmulPoint;
   const MatmulPoint& first = heuristic;
   std::vector<Range<P>> ranges = {
-      {"rows", &P::rows, starting_with(first.rows, up_to(problem.m, row_choices))},
+      {"rows", &P::rows, starting_with(first.rows, up_to(problem.least_m, row_choices))},
       {"panels", &P::panels, starting_with(first.panels, up_to(panel_count(problem), panel_choices))}};
   for (Range<P>& range : blocking_ranges(problem, first)) ranges.push_back(std::move(range));
   ranges.push_back({"unroll_k", &P::unroll_k, starting_with(first.unroll_k, {1, 2, 4})});
@@ -234,7 +235,7 @@ Binding bind_activations(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space matmul_panels_space = {"matmul_panels", bind_panels};
-const Space matmul_activations_space = {"matmul_activations", bind_activations};
+const Space matmul_panels_space = {"matmul_panels", bind_panels, {}, Space::Open::all};
+const Space matmul_activations_space = {"matmul_activations", bind_activations, {}, Space::Open::all};
 
 }  // namespace sylvite

@@ -107,11 +107,11 @@ RowStages row_stages(const Node& anchor, const std::string& name) {
   }
 }
 
-void vectorize_row(ScheduleWriter& writer, const std::string& stage, std::int64_t extent, std::int64_t lanes,
+void vectorize_row(ScheduleWriter& writer, const std::string& stage, const RunExtent& row, std::int64_t lanes,
                    std::int64_t vectors) {
-  if (extent < lanes) return;
-  const std::int64_t step = lanes * std::min(vectors, extent / lanes);
-  const char* tail = extent % step == 0 ? "RoundUp" : "ShiftInwards";
+  if (row.least < lanes) return;
+  const std::int64_t step = lanes * std::min(vectors, row.least / lanes);
+  const char* tail = row.is_multiple_of(step) ? "RoundUp" : "ShiftInwards";
   writer.add("{}.split(d0, d0, d0i, {}, TailStrategy::{}).vectorize(d0i, {}).unroll(d0i);", stage, step, tail,
              lanes);
 }
@@ -124,7 +124,7 @@ Candidate NormalizationRows::at(const Numbers& point) const {
   const std::size_t rank = row_rank(kernel, *facts.anchor);
   const Dims folded(facts.extents.begin(), facts.extents.begin() + static_cast<std::ptrdiff_t>(rank));
   ScheduleWriter writer;
-  LoopNest nest(writer, facts.output, facts.extents);
+  LoopNest nest(writer, facts.output, facts.loops);
   nest.vectorize_inner(facts.lanes, point.vectors);
   Place place;
   if (nest.loops().size() > rank) {
@@ -140,7 +140,7 @@ Candidate NormalizationRows::at(const Numbers& point) const {
   if (point.keep > 0) rows.push_back(kernel.body.value(facts.anchor->inputs.front()).name);
   for (const std::string& stage : rows) {
     compute_at(writer, stage, place);
-    vectorize_row(writer, stage, facts.extents[0], facts.lanes, point.vectors);
+    vectorize_row(writer, stage, facts.loops[0], facts.lanes, point.vectors);
   }
   return {Form{}, writer.take()};
 }
@@ -175,7 +175,7 @@ struct NormalizationColumns : Normalization {
 
 Candidate NormalizationColumns::at(const Numbers& point) const {
   ScheduleWriter writer;
-  LoopNest nest(writer, facts.output, facts.extents);
+  LoopNest nest(writer, facts.output, facts.loops);
   const std::int64_t step = nest.vectorize_inner(facts.lanes, 1);
   nest.move_inside(axis_loop(kernel, *facts.anchor));
   if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 1);
@@ -201,7 +201,7 @@ Binding bind_columns(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space normalization_rows_space = {"normalization_rows", bind_rows};
-const Space normalization_columns_space = {"normalization_columns", bind_columns};
+const Space normalization_rows_space = {"normalization_rows", bind_rows, {}, Space::Open::all};
+const Space normalization_columns_space = {"normalization_columns", bind_columns, {}, Space::Open::all};
 
 }  // namespace sylvite

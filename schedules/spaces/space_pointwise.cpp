@@ -49,14 +49,16 @@ Numbers first_point(const Kernel& kernel, const Machine& machine, const KernelFa
 
 Candidate Pointwise::at(const Numbers& point) const {
   ScheduleWriter writer;
-  LoopNest nest(writer, facts.output, facts.extents);
+  LoopNest nest(writer, facts.output, facts.loops);
   if (facts.extents.empty()) return {Form{}, writer.take()};
   nest.fuse_inner(common_run(kernel, facts.extents));
   nest.drop_unit_loops();
   // Short rows: whole vectors across rows cost an index computation, half-empty ones more.
-  while (nest.loops().size() > 1 && nest.loops()[0].extent * 2 <= facts.lanes) nest.fuse_inner(2);
+  while (nest.loops().size() > 1 && !nest.loops()[0].run.is_open &&
+         nest.loops()[0].run.extent * 2 <= facts.lanes)
+    nest.fuse_inner(2);
   const std::int64_t step = nest.vectorize_inner(facts.lanes, point.vectors);
-  const bool row_is_one_step = nest.loops()[0].extent == 1;
+  const bool row_is_one_step = nest.loops()[0].is_one();
   if (row_is_one_step && nest.loops().size() > 1 && step < point.vectors * facts.lanes)
     nest.tile(1, point.vectors * facts.lanes / step);
   if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
@@ -77,6 +79,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space pointwise_space = {"pointwise", bind};
+const Space pointwise_space = {"pointwise", bind, {}, Space::Open::all};
 
 }  // namespace sylvite

@@ -119,10 +119,10 @@ struct ReductionRows : Reduction {
 
 Candidate ReductionRows::at(const Numbers& point) const {
   ScheduleWriter writer;
-  LoopNest nest(writer, facts.output, facts.extents);
+  LoopNest nest(writer, facts.output, facts.loops);
   nest.drop_unit_loops();
   Place place;
-  if (!nest.loops().empty() && nest.loops()[0].extent > 1) {
+  if (!nest.loops().empty() && !nest.loops()[0].is_one()) {
     if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
     place = {facts.output, nest.loops()[0].name};
   }
@@ -184,7 +184,7 @@ Candidate ReductionColumns::at(const Numbers& point) const {
   const TensorType& folded = kernel.body.type(facts.anchor->outputs.front());
   const bool same_loops = loop_extents(folded) == facts.extents;
   ScheduleWriter writer;
-  LoopNest nest(writer, facts.output, facts.extents);
+  LoopNest nest(writer, facts.output, facts.loops);
   if (!same_loops || facts.extents.empty()) {
     fold_apart(writer, kernel, facts, stage, point.tasks > 0);
     if (!facts.extents.empty()) nest.vectorize_inner(facts.lanes, 1);
@@ -210,7 +210,7 @@ Binding bind_columns(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space reduction_rows_space = {"reduction_rows", bind_rows};
-const Space reduction_columns_space = {"reduction_columns", bind_columns};
+const Space reduction_rows_space = {"reduction_rows", bind_rows, {}, Space::Open::all};
+const Space reduction_columns_space = {"reduction_columns", bind_columns, {}, Space::Open::all};
 
 }  // namespace sylvite

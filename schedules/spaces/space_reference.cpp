@@ -18,8 +18,11 @@ Candidate reference_candidate(const Kernel& kernel) {
   return {Form{}, writer.take()};
 }
 
-const Space reference_space = {"reference", [](const Kernel& kernel, const Machine&) {
+const Space reference_space = {"reference",
+                               [](const Kernel& kernel, const Machine&) {
                                  return bind_single([&kernel] { return reference_candidate(kernel); });
-                               }};
+                               },
+                               {},
+                               Space::Open::all};
 
 }  // namespace sylvite

@@ -63,7 +63,7 @@ Candidate WholeStages::at(const Numbers& point) const {
     if (func.has_update_definition() || is_costly) schedule_stage(writer, name, func, facts.lanes, tasks > 0);
   }
   for (const ValueId id : kernel.body.outputs) {
-    LoopNest nest(writer, output_stage(kernel, id), loop_extents(kernel.body.type(id)));
+    LoopNest nest(writer, output_stage(kernel, id), run_extents(kernel, id));
     nest.drop_unit_loops();
     nest.vectorize_inner(facts.lanes, 1);
     nest.parallelize(tasks, 0);
@@ -82,6 +82,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space whole_stages_space = {"whole_stages", bind};
+const Space whole_stages_space = {"whole_stages", bind, {}, Space::Open::all};
 
 }  // namespace sylvite

@@ -287,6 +287,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 }  // namespace
 
 /// Transforms cost as much in small convolutions as in large ones.
-const Space conv_winograd_space = {"conv_winograd", bind, "conv_blocked"};
+const Space conv_winograd_space = {"conv_winograd", bind, "conv_blocked", Space::Open::batches};
 
 }  // namespace sylvite

@@ -62,12 +62,12 @@ Candidate Elements::at(const Numbers& point) const {
     writer.add("{}.gpu_single_thread();", stage);
     return {device_form, writer.take()};
   }
-  LoopNest nest(writer, stage, facts.extents);
+  LoopNest nest(writer, stage, facts.loops);
   nest.fuse_inner(common_run(kernel, facts.extents));
   nest.drop_unit_loops();
   std::vector<std::string> loops;
   for (const LoopNest::Loop& loop : nest.loops()) loops.push_back(loop.name);
-  std::int64_t inner = nest.loops().front().extent;
+  std::int64_t inner = nest.loops().front().run.extent;
   const auto [vector, items, threads] = point;
   if (inner % vector != 0) throw UnsupportedError("a vector of {} does not divide {}", vector, inner);
   if (vector > 1) {
