@@ -80,6 +80,7 @@ struct CompileConfig {
   Precision precision{};
   AutoOnOff keep_wide{};
   std::int64_t sizes_kept = 0;
+  AutoOff open_kernels{};
   std::string frozen;  ///< a lock file; "": none
   bool cache_enabled = false;
   std::string cache_dir;  ///< "": in the user's cache folder

@@ -165,6 +165,9 @@ constexpr Knob knobs[] = {
         "tables "
         "and the model's outputs; on CPUs with bf16 also the inputs of single-row matmuls, and depthwise "
         "filters. auto: on for CPUs, off for GPUs, where it costs some time"),
+    knob<&CompileConfig::open_kernels>("compile.open_kernels", "auto", "",
+                                       "with ranges in import.dims, on CPUs: kernels compiled once for many "
+                                       "sizes (auto), or one for each size (off)"),
     knob<&CompileConfig::sizes_kept>("compile.sizes_kept", "64", "",
                                      "with ranges in import.dims: programs kept, one for each combination of "
                                      "sizes that was met; the least "

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "autotune/machine_failure.h"
@@ -50,28 +51,31 @@ KernelNumbers compile_missing(const Imported& imported, Chosen& chosen, WorkerPo
                               const KernelNumbers& missing) {
   const std::vector<Kernel>& kernels = imported.plan->kernels;
   std::vector<CompileJob> jobs;
+  std::map<std::string, std::size_t> job_of;  // cases of one open kernel have one symbol
   for (const std::size_t i : missing)
-    jobs.push_back({&kernels[i], chosen.choices[i].candidate, imported.setup->machine.target});
+    if (job_of.try_emplace(chosen.choices[i].symbol, jobs.size()).second)
+      jobs.push_back({&kernels[i], chosen.choices[i].candidate, imported.setup->machine.target});
   std::vector<CompileResult> results = pool.compile(jobs);
   for (std::size_t j = 0; j < jobs.size(); ++j)
     if (results[j].unjudged) results[j] = pool.compile({jobs[j]}).at(0);  // the machine failed: once more
+  chosen.report.compiled += static_cast<int>(
+      std::ranges::count(results, Verdict::ok, [](const CompileResult& result) { return result.verdict; }));
   KernelNumbers failed;
-  for (std::size_t j = 0; j < missing.size(); ++j) {
-    Choice& choice = chosen.choices[missing[j]];
-    if (results[j].verdict == Verdict::ok) {
-      choice.object = std::move(results[j].object);
+  for (const std::size_t i : missing) {
+    Choice& choice = chosen.choices[i];
+    const CompileResult& result = results[job_of.at(choice.symbol)];
+    if (result.verdict == Verdict::ok) {
+      choice.object = result.object;
       cache.store(choice.symbol, choice.object);
-      ++chosen.report.compiled;
-      log_line(LogLevel::debug, "kernel {}: compiled in {:.2f} s, {} bytes", kernels[missing[j]].id,
-               results[j].seconds, choice.object.size());
+      log_line(LogLevel::debug, "kernel {}: compiled in {:.2f} s, {} bytes", kernels[i].id, result.seconds,
+               choice.object.size());
       continue;
     }
-    failed.push_back(missing[j]);
-    warn(chosen.report,
-         fmt::format("kernel {}: the {} candidate does not compile ({}): {}", kernels[missing[j]].id,
-                     source_name(choice.source),
-                     results[j].unjudged ? "the machine failed" : verdict_name(results[j].verdict),
-                     with_advice(results[j].message)));
+    failed.push_back(i);
+    warn(chosen.report, fmt::format("kernel {}: the {} candidate does not compile ({}): {}", kernels[i].id,
+                                    source_name(choice.source),
+                                    result.unjudged ? "the machine failed" : verdict_name(result.verdict),
+                                    with_advice(result.message)));
   }
   return failed;
 }

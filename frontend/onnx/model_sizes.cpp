@@ -272,6 +272,21 @@ Sizes first_sizes(const ModelSizes& sizes) {
   return first;
 }
 
+Sizes sizes_beside(const ModelSizes& model, const Sizes& sizes) {
+  Sizes result = sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const SizeRange& range = model.symbols[i].range;
+    const std::int64_t step = range.multiple * static_cast<std::int64_t>(i + 1);
+    for (const std::int64_t beside :
+         {sizes[i] + step, sizes[i] - step, sizes[i] + range.multiple, sizes[i] - range.multiple}) {
+      if (!range.contains(beside)) continue;
+      result[i] = beside;
+      break;
+    }
+  }
+  return result;
+}
+
 Dims dims_at(const SizedInput& input, const Sizes& sizes) {
   Dims dims;
   for (const SizedInput::Axis& axis : input.axes)

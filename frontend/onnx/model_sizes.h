@@ -62,6 +62,9 @@ void hint_sizes(ModelSizes& sizes, const std::map<std::string, Dims>& inputs);
 [[nodiscard]] std::vector<Sizes> hinted_sizes(const ModelSizes& sizes, std::int64_t most);
 [[nodiscard]] Sizes first_sizes(const ModelSizes& sizes);
 
+/// Sizes beside these: every symbol has another value where its range allows, at another distance each.
+[[nodiscard]] Sizes sizes_beside(const ModelSizes& model, const Sizes& sizes);
+
 /// The dims of an input at these sizes.
 [[nodiscard]] Dims dims_at(const SizedInput& input, const Sizes& sizes);
 /// e.g. "batch=2, sequence=128"; "" without symbols.
