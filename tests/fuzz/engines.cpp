@@ -6,7 +6,9 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/pass_list.h"
 #include "lowering/plan/plan_interpreter.h"
+#include "runtime/kernel_menu.h"
 #include "runtime/session.h"
+#include "tests/fuzz/resize_graph.h"
 
 namespace sylvite::fuzz {
 namespace {
@@ -89,10 +91,33 @@ std::vector<Tensor> run_random(const Graph& graph, const std::vector<Tensor>& in
   return run_twice(built.program, inputs);
 }
 
+/// Kernels that were made for other sizes: one of the inputs' extents differs in a second graph, with which kernels are
+/// compared, and whose sizes their schedules are chosen for.
+std::vector<Tensor> run_open(const Graph& graph, const std::vector<Tensor>& inputs,
+                             const EngineOptions& options, EngineNotes& notes) {
+  Imported imported = load_graph(graph, make_setup(compile_options("default", options)));
+  KernelMenu menu;
+  for (const Graph& other : resized_graphs(graph))
+    menu.learn(*load_graph(other, imported.setup).plan, imported.setup->machine);
+  menu.learn(*imported.plan, imported.setup->machine);
+  imported.plan = menu.apply(imported.plan);
+  Built built = build_program(imported, choose_candidates(imported));
+  if (!built.report.warnings.empty()) throw InternalError("warning: {}", built.report.warnings.front());
+  for (std::size_t i = 0; i < built.choices.size(); ++i) {
+    const Kernel& kernel = imported.plan->kernels[i];
+    if (!kernel.open) continue;
+    ++notes.trials;
+    notes.text += fmt::format("{}at {}\n{}\n", kernel.text, fmt::join(kernel.sizes, ", "),
+                              built.choices[i].candidate.to_string());
+  }
+  return run_twice(built.program, inputs);
+}
+
 constexpr Engine engines[] = {
     {"plan", run_plan},       {"plain-plan", run_plain_plan},
     {"default", run_default}, {"reduce-overhead", run_reduce_overhead},
     {"random", run_random},   {"max-autotune", run_max_autotune},
+    {"open", run_open},
 };
 
 }  // namespace

@@ -1,0 +1,217 @@
+// Open kernels: every space that takes one, compiled once, at many sizes, against the interpreter.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "autotune/random_inputs.h"
+#include "autotune/verify.h"
+#include "frontend/graph/interpreter.h"
+#include "lowering/algorithms/problems.h"
+#include "lowering/plan/open_kernel.h"
+#include "runtime/kernel_menu.h"
+#include "runtime/kernel_runner.h"
+#include "schedules/compile.h"
+#include "schedules/space.h"
+
+namespace sylvite {
+namespace {
+
+struct OpenCase {
+  std::string name;
+  std::string text;          ///< of the graph
+  std::string weights = "";  ///< after "weights:"
+  std::vector<SymbolValues> sizes;
+};
+
+void PrintTo(const OpenCase& test, std::ostream* out) {
+  *out << test.name;
+}
+
+class OpenKernels : public testing::TestWithParam<OpenCase> {};
+
+/// As a kernel keeps them.
+std::vector<Tensor> stored(const Kernel& kernel, std::vector<Tensor> outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    outputs[i] = pack(outputs[i], layout_packing(kernel.body.type(kernel.body.outputs[i])));
+  return outputs;
+}
+
+/// Values for the interpreter: dense, though random_inputs stores them as typed.
+std::vector<Tensor> dense_inputs(const Kernel& kernel) {
+  std::vector<Tensor> inputs;
+  for (const ValueId id : kernel.body.inputs) {
+    const TensorType& type = kernel.body.type(id);
+    Tensor tensor(type.dtype, type.dims());
+    for (std::int64_t i = 0; i < tensor.size(); ++i) {
+      const double wave = std::sin(0.7 * static_cast<double>(i) + static_cast<double>(inputs.size()));
+      if (is_float(type.dtype))
+        tensor.set_double(i, wave);
+      else
+        tensor.set_int64(i, wave > 0 ? 1 : 0);
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+void expect_agreement(const Kernel& kernel, const Candidate& candidate, const std::string& object,
+                      const Machine& machine, const std::string& what) {
+  std::vector<Tensor> inputs = dense_inputs(kernel);
+  const std::vector<Tensor> expected = stored(kernel, interpret(kernel.body, inputs));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!kernel.input_is_weight[i])
+      inputs[i] = pack(inputs[i], layout_packing(kernel.body.type(kernel.body.inputs[i])));
+  ColdWeights weights(inputs, 0);
+  KernelRunner runner(kernel, candidate, object, machine.target, inputs, weights, machine.threads);
+  runner.call();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const TensorType& type = kernel.body.type(kernel.body.outputs[i]);
+    EXPECT_LE(output_error(type, runner.outputs()[i], expected[i], {1e-4, 1e-5}), 1)
+        << what << "\nat " << fmt::format("{}", fmt::join(kernel.sizes, ", "));
+  }
+}
+
+TEST_P(OpenKernels, AgreeAtAllSizes) {
+  const OpenCase& test = GetParam();
+  const Kernel open = parse_kernel(test.text + "weights:" + test.weights + "\n");
+  EXPECT_EQ(parse_kernel(open.text).text, open.text);
+  for (const int threads : {1, 3}) {
+    const Machine machine = detect_machine(threads);
+    for (const BoundSpace& space : spaces_for(open, machine)) {
+      const Candidate candidate = space.at(space.heuristic);
+      const std::string object = compile_to_object(open, candidate, machine.target);
+      for (const SymbolValues& sizes : test.sizes) {
+        const Kernel kernel = with_sizes(open, sizes);
+        EXPECT_EQ(symbol_name(kernel, candidate, machine.target),
+                  symbol_name(open, candidate, machine.target));
+        expect_agreement(kernel, candidate, object, machine, space.name + "\n" + candidate.to_string());
+      }
+    }
+  }
+}
+
+std::vector<SymbolValues> each_of(const std::string& symbol, const std::vector<std::int64_t>& values) {
+  std::vector<SymbolValues> sizes;
+  for (const std::int64_t value : values) sizes.push_back({{symbol, value}});
+  return sizes;
+}
+
+const std::vector<SymbolValues> batches_and_lengths = {
+    {{"s0", 2}, {"s1", 16}}, {{"s0", 3}, {"s1", 17}}, {{"s0", 15}, {"s1", 33}}, {{"s0", 2}, {"s1", 100}}};
+
+std::vector<OpenCase> open_cases() {
+  const auto rows = each_of("s0", {16, 17, 40, 77, 300});
+  const auto few = each_of("s0", {2, 3, 7, 15});
+  return {
+      {"matmul",
+       "graph kernel(%in0: f32[s0,96], %in1: f32[96,80], %in2: f32[80]) where {s0: 16..@40} {\n"
+       "  %v0: f32[s0,80] = matmul(%in0, %in1)\n  %v1: f32[s0,80] = add(%v0, %in2)\n"
+       "  %v2: f32[s0,80] = relu(%v1)\n  return %v2\n}\n",
+       " in1 in2", rows},
+      {"matmul_of_few_rows",
+       "graph kernel(%in0: f32[s0,96], %in1: f32[96,80]) where {s0: 2..15@3} {\n"
+       "  %v0: f32[s0,80] = matmul(%in0, %in1)\n  return %v0\n}\n",
+       " in1", few},
+      {"matmul_of_batches",
+       "graph kernel(%in0: f32[s0,s1,32], %in1: f32[s0,32,48]) where {s0: 2..15@3, s1: 16..@40} {\n"
+       "  %v0: f32[s0,s1,48] = matmul(%in0, %in1)\n  return %v0\n}\n",
+       "", batches_and_lengths},
+      {"layer_norm",
+       "graph kernel(%in0: f32[s0,s1,72], %in1: f32[72], %in2: f32[72]) where {s0: 2..15@3, s1: 16..@40} {\n"
+       "  %v0: f32[s0,s1,72] = layer_norm(%in0, %in1, %in2) {axis=2, epsilon=1e-05}\n  return %v0\n}\n",
+       " in1 in2", batches_and_lengths},
+      {"softmax_of_open_rows",
+       "graph kernel(%in0: f32[s0,s1]) where {s0: 2..15@3, s1: 16..@64} {\n"
+       "  %v0: f32[s0,s1] = softmax(%in0) {axis=1}\n  return %v0\n}\n",
+       "", batches_and_lengths},
+      {"sum_of_open_rows",
+       "graph kernel(%in0: f32[s0,s1]) where {s0: 2..15@3, s1: 16..@64} {\n"
+       "  %v0: f32[s0] = reduce_sum(%in0) {axes=[1], keepdims=0}\n  return %v0\n}\n",
+       "", batches_and_lengths},
+      {"largest_of_open_columns",
+       "graph kernel(%in0: f32[s0,s1,24]) where {s0: 2..15@3, s1: 16..@64} {\n"
+       "  %v0: f32[s0,24] = reduce_max(%in0) {axes=[1], keepdims=0}\n  return %v0\n}\n",
+       "", batches_and_lengths},
+      {"attention",
+       "graph kernel(%in0: f32[s0,s1,4,24], %in1: f32[s0,1,s1,s1]) where {s0: 2..15@3, s1: 16..@40} {\n"
+       "  %v0: f32[s0,4,s1,24] = transpose(%in0) {perm=[0,2,1,3]}\n"
+       "  %v1: f32[s0,4,s1,24] = attention(%v0, %v0, %v0, %in1) {causal=0, scale=0.2, softcap=0.0}\n"
+       "  %v2: f32[s0,s1,4,24] = transpose(%v1) {perm=[0,2,1,3]}\n  return %v2\n}\n",
+       "", batches_and_lengths},
+      {"causal_attention",
+       "graph kernel(%in0: f32[2,s0,24]) where {s0: 16..@40} {\n"
+       "  %v0: f32[2,s0,24] = attention(%in0, %in0, %in0) {causal=1, scale=0.2, softcap=0.0}\n  return "
+       "%v0\n}\n",
+       "", rows},
+      {"attention_over_few",
+       "graph kernel(%in0: f32[2,20,24], %in1: f32[2,s0,24]) where {s0: 2..15@3} {\n"
+       "  %v0: f32[2,20,24] = attention(%in0, %in1, %in1) {causal=0, scale=0.2, softcap=0.0}\n  return "
+       "%v0\n}\n",
+       "", few},
+      {"elementwise_with_broadcasts",
+       "graph kernel(%in0: f32[s0,1,s1,s1], %in1: f32[s0,3,1,s1]) where {s0: 2..15@3, s1: 16..@40} {\n"
+       "  %v0: f32[s0,3,s1,s1] = add(%in0, %in1)\n  return %v0\n}\n",
+       "", batches_and_lengths},
+      {"transpose",
+       "graph kernel(%in0: f32[s0,s1,6,10]) where {s0: 2..15@3, s1: 16..@40} {\n"
+       "  %v0: f32[s0,6,s1,10] = transpose(%in0) {perm=[0,2,1,3]}\n  return %v0\n}\n",
+       "", batches_and_lengths},
+      {"merged_rows",
+       "graph kernel(%in0: f32[s0,s1,12], %in1: f32[s2,12]) where {s0: 2..15@3, s1: 16..@40, s2: 16..@120} "
+       "{\n"
+       "  %v0: f32[s2,12] = reshape(%in0) {shape=[s2,12]}\n  %v1: f32[s2,12] = mul(%v0, %in1)\n  return "
+       "%v1\n}\n",
+       "",
+       {{{"s0", 2}, {"s1", 16}, {"s2", 32}}, {{"s0", 7}, {"s1", 19}, {"s2", 133}}}},
+      {"concat_and_slice",
+       "graph kernel(%in0: f32[s0,s1,12], %in1: f32[s0,s2,12]) where {s0: 2..15@3, s1: 16..@40, s2: 16..@50, "
+       "s3: 16..@90, s4: 16..@80} {\n"
+       "  %v0: f32[s0,s3,12] = concat(%in0, %in1) {axis=1}\n"
+       "  %v1: f32[s0,s4,12] = slice(%v0) {sizes=[s0,s4,12], starts=[0,s1,0], steps=[1,1,1]}\n"
+       "  return %v1\n}\n",
+       "",
+       {{{"s0", 2}, {"s1", 16}, {"s2", 17}, {"s3", 33}, {"s4", 16}},
+        {{"s0", 5}, {"s1", 20}, {"s2", 40}, {"s3", 60}, {"s4", 33}}}},
+      {"gather",
+       "graph kernel(%in0: f32[30,20], %in1: i64[s0,s1]) where {s0: 2..15@3, s1: 16..@40} {\n"
+       "  %v0: f32[s0,s1,20] = gather(%in0, %in1) {axis=0}\n  return %v0\n}\n",
+       " in0", batches_and_lengths},
+      {"pad",
+       "graph kernel(%in0: f32[s0,s1]) where {s0: 2..15@3, s1: 16..@40, s2: 16..@43} {\n"
+       "  %v0: f32[s0,s2] = pad(%in0) {high=[0,1], interior=[], low=[0,2], mode=\"reflect\"}\n  return "
+       "%v0\n}\n",
+       "",
+       {{{"s0", 2}, {"s1", 16}, {"s2", 19}}, {{"s0", 5}, {"s1", 33}, {"s2", 36}}}},
+      {"running_sum",
+       "graph kernel(%in0: f32[s0,s1]) where {s0: 2..15@3, s1: 16..@40} {\n"
+       "  %v0: f32[s0,s1] = cumsum(%in0) {axis=1, exclusive=1, reverse=1}\n  return %v0\n}\n",
+       "", batches_and_lengths},
+      {"convolution",
+       "graph kernel(%in0: f32[s0,32,9,11]@c16, %in1: f32[48,32,3,3], %in2: f32[48]) where {s0: 2..15@3} {\n"
+       "  %v0: f32[s0,48,9,11]@c16 = conv(%in0, %in1, %in2) {dilations=[1,1], groups=1, pads=[1,1,1,1], "
+       "strides=[1,1]}\n  %v1: f32[s0,48,9,11]@c16 = relu(%v0)\n  return %v1\n}\n",
+       " in1 in2", few},
+      {"depthwise",
+       "graph kernel(%in0: f32[s0,32,9,11]@c16, %in1: f32[32,1,3,3]) where {s0: 2..15@3} {\n"
+       "  %v0: f32[s0,32,5,6]@c16 = conv(%in0, %in1) {dilations=[1,1], groups=32, pads=[1,1,1,1], "
+       "strides=[2,2]}\n  return %v0\n}\n",
+       " in1", few},
+      {"pooling",
+       "graph kernel(%in0: f32[s0,32,9,11]@c16) where {s0: 2..15@3} {\n"
+       "  %v0: f32[s0,32,5,6]@c16 = max_pool(%in0) {ceil_mode=0, dilations=[1,1], kernel=[3,3], "
+       "pads=[1,1,1,1], strides=[2,2]}\n  return %v0\n}\n",
+       "", few},
+      {"blocks_to_planes",
+       "graph kernel(%in0: f32[s0,32,9,11]@c16) where {s0: 2..15@3} {\n"
+       "  %v0: f32[s0,32,9,11] = to_layout(%in0) {channel_block=0}\n  return %v0\n}\n",
+       "", few},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OpenKernels, testing::ValuesIn(open_cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace sylvite
