@@ -211,7 +211,7 @@ std::vector<OpenCase> open_cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OpenKernels, testing::ValuesIn(open_cases()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace sylvite
