@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "schedules/compile.h"
 #include "tests/support/bf16_reference.h"
 #include "tests/support/lowered_text.h"
 
