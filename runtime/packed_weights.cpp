@@ -109,8 +109,9 @@ void PackedWeights::pack_all(const std::vector<Tensor>& weights, int threads, co
       pack_into(weight, requests_[i].packing, packed);
   };
   std::exception_ptr failure;
-  const int packers =
-      usable_threads(std::min(threads, omp_get_num_procs()));  // more only get in each other's way
+  // More than processors only get in each other's way.
+  // NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): the pragma reads it
+  const int packers = usable_threads(std::min(threads, omp_get_num_procs()));
 #pragma omp parallel for num_threads(packers) schedule(dynamic, 1)
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     try {

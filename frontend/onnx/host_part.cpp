@@ -82,6 +82,7 @@ class OnnxHostPart final : public HostPart {
                                            const GraphRunner& run_graph) const override {
     const std::vector<Tensor> results = run_static(inputs, run_graph);
     std::vector<std::pair<std::string, HostValue>> values;
+    values.reserve(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) values.emplace_back(inputs_[i].name, inputs[i]);
     for (const HostHandover& handover : handovers_)
       values.emplace_back(handover.name, value_of(handover, results));
@@ -264,6 +265,7 @@ std::vector<HostValue> run_model(const HostPart* host, const std::vector<HostVal
                                  const GraphRunner& run_graph) {
   if (host != nullptr) return host->run(inputs, run_graph);
   std::vector<Tensor> tensors;
+  tensors.reserve(inputs.size());
   for (const HostValue& input : inputs) tensors.push_back(input.tensor());
   const std::vector<Tensor> results = run_graph(tensors);
   return {results.begin(), results.end()};

@@ -62,6 +62,7 @@ void ImportContext::check_no_surplus_inputs() const {
 
 std::vector<Sym> ImportContext::inputs() {
   std::vector<Sym> result;
+  result.reserve(static_cast<std::size_t>(input_count()));
   for (int i = 0; i < input_count(); ++i) result.push_back(input(i));
   return result;
 }
@@ -117,6 +118,7 @@ std::vector<double> ImportContext::constant_reals(int i) {
   const Tensor tensor = constant(i);
   check_list_size(tensor);
   std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(tensor.size()));
   for (std::int64_t at = 0; at < tensor.size(); ++at) values.push_back(tensor.as_double(at));
   return values;
 }
@@ -244,6 +246,7 @@ void ImportContext::output_sequence(int i, const std::vector<Sym>& values) {
 std::vector<Sym> ImportContext::import_subgraph(const onnx::GraphProto& graph,
                                                 const std::vector<Sym>& values) {
   std::vector<OnnxBinding> bindings;
+  bindings.reserve(values.size());
   for (const Sym& value : values) bindings.push_back(OnnxBinding::of(value.id()));
   std::vector<Sym> results;
   for (const OnnxBinding& result : import_subgraph(graph, bindings)) results.push_back(symbol(result));

@@ -211,6 +211,7 @@ std::string ranges_of(const ModelSizes& model, const Wanted& is_wanted) {
 
 std::string sized_type(const ModelSizes& model, const SizedInput& input) {
   std::vector<std::string> axes;
+  axes.reserve(input.axes.size());
   for (const SizedInput::Axis& axis : input.axes)
     axes.push_back(axis.symbol < 0 ? std::to_string(axis.extent)
                                    : model.symbols[static_cast<std::size_t>(axis.symbol)].name);
@@ -296,6 +297,7 @@ Dims dims_at(const SizedInput& input, const Sizes& sizes) {
 
 std::string describe(const ModelSizes& model, const Sizes& sizes) {
   std::vector<std::string> parts;
+  parts.reserve(sizes.size());
   for (std::size_t i = 0; i < sizes.size(); ++i)
     parts.push_back(fmt::format("{}={}", model.symbols.at(i).name, sizes[i]));
   return fmt::format("{}", fmt::join(parts, ", "));

@@ -156,6 +156,7 @@ void scan_batched(ImportContext& c) {
   std::vector<std::vector<Sym>> outputs;
   for (std::int64_t batch = 0; batch < inputs[0].dim(0); ++batch) {
     std::vector<Sym> here;
+    here.reserve(inputs.size());
     for (const Sym& input : inputs) here.push_back(squeeze(slice(input, 0, batch, batch + 1), {0}));
     const ScanResult result = run_scan(c, {here.begin(), here.begin() + states},
                                        {here.begin() + states, here.end()}, {}, c.integers("directions"));

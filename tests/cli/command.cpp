@@ -72,9 +72,17 @@ onnx::ModelProto make_model(int depth) {
 
 std::vector<char*> argv_of(std::vector<std::string>& words) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   return argv;
+}
+
+/// Ends the process when the file cannot be opened.
+void open_as(int descriptor, const std::string& path, int flags) {
+  const int file = ::open(path.c_str(), flags, 0644);
+  if (file < 0) ::_exit(127);
+  ::dup2(file, descriptor);
 }
 
 /// Forks and executes the command with stdout and stderr in these files.
@@ -87,9 +95,9 @@ pid_t spawn(const std::vector<std::string>& arguments, const std::string& home, 
   if (child != 0) return child;
   ::setpgid(0, 0);
   ::setenv("XDG_CACHE_HOME", home.c_str(), 1);
-  ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
-  ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDOUT_FILENO);
-  ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDERR_FILENO);
+  open_as(STDIN_FILENO, "/dev/null", O_RDONLY);
+  open_as(STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC);
+  open_as(STDERR_FILENO, err, O_WRONLY | O_CREAT | O_TRUNC);
   ::execv(argv.front(), argv.data());
   ::_exit(127);
 }

@@ -44,9 +44,8 @@ std::int64_t work_of(const Graph& graph) {
     const Dims second = graph.type(node.inputs.at(1)).dims();
     const std::int64_t outputs = std::max<std::int64_t>(graph.type(node.outputs.at(0)).element_count(), 1);
     const std::int64_t elements = std::max<std::int64_t>(graph.type(node.inputs[1]).element_count(), 1);
-    const std::int64_t depth = node.op == Op::matmul ? second[second.size() - 2]
-                               : node.op == Op::conv ? elements / std::max<std::int64_t>(second[0], 1)
-                                                     : elements / std::max<std::int64_t>(second[0], 1);
+    const std::int64_t depth =
+        node.op == Op::matmul ? second[second.size() - 2] : elements / std::max<std::int64_t>(second[0], 1);
     work += outputs * depth;
   }
   return work;

@@ -82,7 +82,7 @@ TEST(OnnxBadInputTest, DeeplyNestedMessagesAreRefused) {
       outer += static_cast<char>((size & 0x7f) | (size > 0x7f ? 0x80 : 0));
       if (size <= 0x7f) break;
     }
-    bytes = outer + bytes;
+    bytes.insert(0, outer);
   }
   EXPECT_EQ(import_code("\x3a" + bytes), ErrorCode::bad_model);
 }
