@@ -80,7 +80,7 @@ TEST(Tensor, MakesBytesWhenTheyAreAskedFor) {
   EXPECT_EQ(reshaped.as_double(1), 4);
   EXPECT_EQ(copy.data(), tensor.data());
   EXPECT_EQ(calls, 1);
-  const Tensor chained = Tensor::later(DType::f32, {2}, [&tensor] { return tensor; });
+  const Tensor chained = Tensor::later(DType::f32, {2}, [tensor] { return Tensor(tensor); });
   EXPECT_EQ(chained.data(), tensor.data());
 }
 
