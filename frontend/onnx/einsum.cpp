@@ -129,9 +129,10 @@ Term contract(const Term& a, const Term& b, const std::string& needed, const Ext
   const Dims b_dims{extent_of(batch, extents), extent_of(summed, extents), extent_of(right, extents)};
   const Sym product = matmul(reshape(permuted(a, batch + left + summed), a_dims),
                              reshape(permuted(b, batch + summed + right), b_dims));
+  const std::string labels = batch + left + right;
   Dims dims;
-  for (const char label : batch + left + right) dims.push_back(extents.at(label));
-  return {reshape(product, dims), batch + left + right};
+  for (const char label : labels) dims.push_back(extents.at(label));
+  return {reshape(product, dims), labels};
 }
 
 /// numpy's implicit result: the ellipsis, then labels that occur once, in alphabetical order.
