@@ -46,17 +46,23 @@ FrontendOptions frontend_options(const Setup& setup) {
   return options;
 }
 
+ImageLayout image_layout(const Setup& setup, int channel_block) {
+  if (!setup.config.lowering_block_channels) return ImageLayout::dense;
+  if (setup.machine.gpu) return ImageLayout::channels_last;
+  return channel_block > 1 ? ImageLayout::channel_blocks : ImageLayout::dense;
+}
+
 LoweringOptions lowering_options(const Setup& setup) {
   const auto& [config, machine] = std::tie(setup.config, setup.machine);
   LoweringOptions options;
   options.fuse = config.lowering_fuse;
-  options.block_channels = config.lowering_block_channels;
   options.reuse_memory = config.lowering_reuse_memory;
   // Measured with one thread: 4.8 MB beside 2 MB of L2 gain a quarter, 1.8 MB nothing, 0.6 MB lose a sixth.
   if (!machine.gpu && config.lowering_rows == AutoOff::automatic)
     options.large_bytes = machine.threads * machine.l2_bytes / 8 * 9;
   const bool tiles = machine.amx && stores_bf16(setup);
-  options.channel_block = machine.gpu ? 0 : tiles ? conv_tile_depth : machine.vector_floats;
+  options.channel_block = tiles ? conv_tile_depth : machine.vector_floats;
+  options.image_layout = image_layout(setup, options.channel_block);
   options.multiply_patches = machine.gpu.has_value();
   options.tf32 = machine.tf32;
   return options;

@@ -10,19 +10,20 @@ namespace {
 
 /// Which values are blocked, and how.
 struct Blocks {
-  int size = 0;       ///< channels of a block; 0: all that a value has
-  bool tf32 = false;  ///< with size 0: f32 values, too
+  bool hold_all = false;  ///< a block has all channels of its value
+  int size = 0;           ///< of the other blocks
+  bool tf32 = false;      ///< where blocks hold all: of f32 values, too
 
   [[nodiscard]] bool fit(const TensorType& type) const {
     constexpr std::int64_t unit = 4;  // channels; longer rows of odd lengths cannot be read in vectors
     if (type.rank() != 4 || type.element_count() == 0) return false;
-    if (size > 0) return type.dtype == DType::f32 || type.dtype == DType::bf16;
+    if (!hold_all) return type.dtype == DType::f32 || type.dtype == DType::bf16;
     const bool is_known =
         type.dtype == DType::bf16 || type.dtype == DType::f16 || (tf32 && type.dtype == DType::f32);
     return is_known && type.dims()[1] % unit == 0;
   }
   [[nodiscard]] int of(const TensorType& type) const {
-    return size > 0 ? size : static_cast<int>(type.dims().at(1));
+    return hold_all ? static_cast<int>(type.dims().at(1)) : size;
   }
 };
 
@@ -51,7 +52,7 @@ std::optional<Wanted> convolution_rule(const Operands& operands) {
   if (groups != 1 && !depthwise) return std::nullopt;
   Wanted wanted(operands.node.inputs.size(), false);
   // Padding three channels of an image to a whole block would cost more than reading it as it is.
-  wanted[0] = channels >= operands.blocks.size || operands.blocked[0];
+  wanted[0] = channels >= operands.blocks.of(operands.type(0)) || operands.blocked[0];
   return wanted;
 }
 
@@ -70,7 +71,7 @@ std::optional<Wanted> pointwise_rule(const Operands& operands) {
   const bool finite = has_trait(operands.node.op, OpTrait::finite);
   const bool widens = operands.node.op == Op::cast && operands.output().dtype == DType::f32 &&
                       operands.type(0).dtype == DType::bf16;
-  const bool keeps_padding = finite || by_scalar || widens || operands.blocks.size == 0;
+  const bool keeps_padding = finite || by_scalar || widens || operands.blocks.hold_all;
   if (!operands.blocks.fit(operands.output()) || !keeps_padding) return std::nullopt;
   Wanted wanted(operands.node.inputs.size(), false);
   bool any = false;
@@ -94,7 +95,7 @@ std::optional<Wanted> concat_rule(const Operands& operands) {
   if (operands.node.attributes.integer("axis") != 1) return std::nullopt;
   for (std::size_t i = 0; i < operands.blocked.size(); ++i) {
     const bool last = i + 1 == operands.blocked.size();
-    const bool whole = operands.blocks.size == 0 || operands.type(i).dims()[1] % operands.blocks.size == 0;
+    const bool whole = operands.blocks.hold_all || operands.type(i).dims()[1] % operands.blocks.size == 0;
     if (!operands.blocked[i] || !(last || whole)) return std::nullopt;
   }
   return Wanted(operands.blocked.size(), true);
@@ -205,7 +206,8 @@ bool has_convolutions(const Graph& graph) {
 
 Graph assign_layouts(const Graph& graph, const LoweringOptions& options) {
   if (!has_convolutions(graph)) return graph;
-  return Assigner(graph, {options.channel_block, options.tf32}).run();
+  const bool hold_all = options.image_layout == ImageLayout::channels_last;
+  return Assigner(graph, {hold_all, options.channel_block, options.tf32}).run();
 }
 
 }  // namespace sylvite

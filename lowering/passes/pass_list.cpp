@@ -23,11 +23,10 @@ constexpr std::array<Pass<Options>, 7> table = {{
     {"flatten_new_slices", fuses, plain<flatten>,
      "flatten, so that slices of merged matmuls come behind the reshapes that follow them"},
     {"widen_few_channels",
-     [](const Options& options) { return options.block_channels && options.channel_block == 0; },
+     [](const Options& options) { return options.image_layout == ImageLayout::channels_last; },
      [](const Graph& graph, const Options& options) { return widen_few_channels(graph, options.tf32); },
      "images of three channels are padded to four or eight, and around, for tensor cores"},
-    {"assign_layouts",
-     [](const Options& options) { return options.block_channels && options.channel_block != 1; },
+    {"assign_layouts", [](const Options& options) { return options.image_layout != ImageLayout::dense; },
      assign_layouts, "values around convolutions lie with their channels in blocks"},
 }};
 

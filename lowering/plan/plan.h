@@ -61,13 +61,20 @@ struct Plan {
   std::int64_t sum_of_values_bytes = 0;  ///< what the intermediate values would take without reuse
 };
 
+/// How values around convolutions lie in memory.
+enum class ImageLayout {
+  dense,           ///< as in the graph
+  channel_blocks,  ///< with their channels in blocks: a vector register holds channels of one pixel
+  channels_last,   ///< 16-bit values in one block of all their channels, as tensor cores read images
+};
+
 struct LoweringOptions {
-  bool fuse = true;               ///< vertical, prologue and epilogue fusion
-  bool join_concats = true;       ///< with `fuse`: parts of a concat are written in place where memory allows
-  bool block_channels = true;     ///< channel-blocked layouts between convolutions
+  bool fuse = true;          ///< vertical, prologue and epilogue fusion
+  bool join_concats = true;  ///< with `fuse`: parts of a concat are written in place where memory allows
+  ImageLayout image_layout = ImageLayout::channel_blocks;
+  int channel_block = 16;         ///< with channel_blocks: how many; at least 2
+  bool tf32 = false;              ///< with channels_last: tensor cores read f32 values, too
   bool multiply_patches = false;  ///< convolutions of patches as matmuls, for tensor cores
-  int channel_block = 16;         ///< floats of a vector register; 0: all channels of 16-bit values
-  bool tf32 = false;              ///< with channel_block 0: tensor cores read f32 values, too
   /// With `fuse`: larger f32 values between convolutions are computed by rows in their reader where
   /// row_fusion.h allows. 0: all are stored.
   std::int64_t large_bytes = 0;

@@ -22,7 +22,7 @@ std::vector<Tensor> run_plain_plan(const Graph& graph, const std::vector<Tensor>
                                    const EngineOptions& /*options*/, EngineNotes& /*notes*/) {
   LoweringOptions plain;
   plain.fuse = false;
-  plain.block_channels = false;
+  plain.image_layout = ImageLayout::dense;
   plain.reuse_memory = false;
   return interpret_plan(lower(graph, plain), inputs);
 }

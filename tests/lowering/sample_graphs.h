@@ -137,10 +137,10 @@ inline void expect_close(const Tensor& actual, const Tensor& expected, double to
 inline std::vector<LoweringOptions> all_options() {
   std::vector<LoweringOptions> result;
   for (const bool fuse : {false, true}) {
-    for (const bool block : {false, true}) {
+    for (const ImageLayout layout : {ImageLayout::dense, ImageLayout::channel_blocks}) {
       LoweringOptions options;
       options.fuse = fuse;
-      options.block_channels = block;
+      options.image_layout = layout;
       result.push_back(options);
     }
   }
@@ -155,7 +155,7 @@ inline void expect_lowers_faithfully(const Graph& graph) {
   const std::vector<Tensor> expected = interpret(graph, inputs);
   for (const LoweringOptions& options : all_options()) {
     SCOPED_TRACE(std::string(options.fuse ? "fused" : "one by one") +
-                 (options.block_channels ? ", blocked" : ", dense") +
+                 (options.image_layout == ImageLayout::dense ? ", dense" : ", blocked") +
                  (options.large_bytes > 0 ? ", by rows" : ""));
     const std::vector<Tensor> actual = interpret_plan(lower(graph, options), inputs);
     ASSERT_EQ(actual.size(), expected.size());

@@ -95,7 +95,7 @@ TEST(Layouts, ConcatNeedsWholeBlocksBeforeItsLastPart) {
 
 LoweringOptions channels_last() {
   LoweringOptions options;
-  options.channel_block = 0;
+  options.image_layout = ImageLayout::channels_last;
   return options;
 }
 
@@ -161,7 +161,7 @@ TEST(Layouts, WideningKeepsBlocks) {
 
 TEST(Layouts, CanBeSwitchedOff) {
   LoweringOptions options;
-  options.block_channels = false;
+  options.image_layout = ImageLayout::dense;
   PassRunner runner;
   EXPECT_EQ(block_after(runner.run(lowering_passes(), residual_network(), options), Op::conv), 0);
 }

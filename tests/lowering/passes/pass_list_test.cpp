@@ -24,7 +24,7 @@ std::vector<Setting> settings() {
   Setting narrow{"bf16, for tensor cores", {}, {}, 0.1};
   narrow.precision.narrow = DType::bf16;
   narrow.lowering.multiply_patches = true;
-  narrow.lowering.channel_block = 0;
+  narrow.lowering.image_layout = ImageLayout::channels_last;
   Setting quantized{"8 bits", {}, {}, 0.1};
   quantized.precision.quantize = true;
   return {blocked, narrow, quantized};

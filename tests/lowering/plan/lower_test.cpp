@@ -51,7 +51,7 @@ TEST(Lower, Resnet18IsConvolutions) {
 TEST(Lower, OneKernelPerNodeWithoutFusion) {
   LoweringOptions options;
   options.fuse = false;
-  options.block_channels = false;
+  options.image_layout = ImageLayout::dense;
   const Graph graph = encoder(1);
   const auto reshapes = std::count_if(graph.nodes().begin(), graph.nodes().end(),
                                       [](const Node& node) { return node.op == Op::reshape; });
