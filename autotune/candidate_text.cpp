@@ -118,7 +118,7 @@ Trimmed common_ends(const Group& group, const Trait& trait) {
   return trimmed;
 }
 
-/// "i=14", "fuse(b,ll)" or, with its stage where another stage has the like, "v1.i=14".
+/// "i=14", "v1.i=14" or "v1.fuse(b,ll..)".
 std::string trait_text(const Group& group, const Trait& trait, const Values& values, bool with_stage) {
   const std::string stage = with_stage ? trait.stage + "." : "";
   if (trait.is_number) return fmt::format("{}{}={}", stage, trait.loop, values.front());
@@ -128,9 +128,9 @@ std::string trait_text(const Group& group, const Trait& trait, const Values& val
                      back > 0 ? ".." : "");
 }
 
-bool is_like(const Trait& one, const Trait& other) {
-  return one.stage != other.stage && one.is_number == other.is_number &&
-         (one.is_number ? one.loop == other.loop : one.directive == other.directive);
+/// Loops of one name in two stages, which only the stages tell apart.
+bool is_namesake(const Trait& one, const Trait& other) {
+  return other.is_number && one.stage != other.stage && one.loop == other.loop;
 }
 
 /// Adds to the labels of the group's rows what tells them apart.
@@ -138,8 +138,9 @@ void label_group(const Group& group, std::vector<std::string>& labels) {
   const std::vector<Trait> varying = varying_traits(group);
   std::size_t apart = 1;
   for (const Trait& trait : varying) {
-    const bool with_stage =
-        std::ranges::any_of(varying, [&](const Trait& other) { return is_like(trait, other); });
+    const bool with_stage = !trait.is_number || std::ranges::any_of(varying, [&](const Trait& other) {
+      return is_namesake(trait, other);
+    });
     std::vector<std::string> longer;
     for (std::size_t i = 0; i < group.rows.size(); ++i) {
       longer.push_back(labels[group.rows[i]]);

@@ -29,13 +29,18 @@ struct Contest {
   Replayed result;
 };
 
+/// A normal distribution's standard deviation in median deviations.
+constexpr double normal_deviations = 1.48;
+
 /// Three standard errors of the median, as a share of it.
 double scatter(const std::vector<double>& samples) {
   const double middle = median(samples);
   if (samples.size() < 2 || middle <= 0) return 0;
   std::vector<double> deviations;
   for (const double sample : samples) deviations.push_back(std::abs(sample / middle - 1));
-  return 3 * 1.25 * 1.48 * median(deviations) / std::sqrt(static_cast<double>(samples.size()));
+  constexpr double median_error = 1.25;  // over that of the mean
+  return 3 * median_error * normal_deviations * median(deviations) /
+         std::sqrt(static_cast<double>(samples.size()));
 }
 
 std::vector<Candidate> wanted_candidates(const Contest& contest, const Evaluator& evaluator,
@@ -125,10 +130,27 @@ std::vector<double> samples_of(const Contest& contest, std::size_t which) {
   return all;
 }
 
-Movement movement_of(const Replayed& result, bool is_beaten) {
-  if (is_beaten) return Movement::beaten;
-  if (result.ratio > 1 + result.band) return Movement::slower;
-  return result.ratio < 1 - result.band ? Movement::faster : Movement::held;
+/// Settles those that are held so far, with what all have in common: the median of their ratios; and as noise, how much the
+/// ratios scatter around it.
+void compare_with_all(std::vector<Replayed>& results) {
+  constexpr std::size_t least_winners = 5;  // of fewer, the one that moved would be a large part
+  std::vector<double> ratios;
+  for (const Replayed& result : results)
+    if (result.ratio > 0) ratios.push_back(result.ratio);
+  const bool are_many = ratios.size() >= least_winners;
+  const double common = are_many ? median(ratios) : 1;
+  std::vector<double> deviations;
+  for (const double ratio : ratios) deviations.push_back(std::abs(ratio / common - 1));
+  const double spread = are_many ? 3 * normal_deviations * median(deviations) : 0;
+  for (Replayed& result : results) {
+    if (result.ratio <= 0) continue;
+    result.machine_ratio = common;
+    result.band += spread;
+    if (result.movement != Movement::held) continue;
+    const double moved = result.ratio / common;
+    if (moved > 1 + result.band) result.movement = Movement::slower;
+    if (moved < 1 - result.band) result.movement = Movement::faster;
+  }
 }
 
 void judge(Contest& contest) {
@@ -148,13 +170,12 @@ void judge(Contest& contest) {
   if (result.winner->verdict != Verdict::ok) return fail(contest, result.winner->message, Movement::failed);
   result.ratio = result.winner->median_us / contest.task->winner.median_us;
   result.band = std::max(least_band, scatter(result.winner->samples_us) + scatter(contest.task->stored_us));
-  bool is_beaten = false;
+  result.movement = Movement::held;
   if (result.fallback && result.fallback->verdict == Verdict::ok) {
     const RaceVerdict race = compare_samples(samples_of(contest, 0), samples_of(contest, 1));
     result.default_ratio = race.ratio;
-    is_beaten = race.won();
+    if (race.won()) result.movement = Movement::beaten;
   }
-  result.movement = movement_of(result, is_beaten);
 }
 
 /// Columns target, machine, threads, versions, precision, beginning at `first`.
@@ -242,6 +263,7 @@ std::vector<Replayed> replay(const std::vector<ReplayTask>& tasks, const Machine
     judge(contest);
     results.push_back(std::move(contest.result));
   }
+  compare_with_all(results);
   return results;
 }
 

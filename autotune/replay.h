@@ -43,7 +43,9 @@ struct Replayed {
   std::string kernel_id;
   Movement movement = Movement::unknown;
   double ratio = 0;  ///< time now over the stored one; 0 without a time now
-  double band = 0;   ///< what the ratio may differ from 1 by without meaning anything
+  double machine_ratio =
+      1;            ///< what all winners have in common of it: the machine is busy, or slower than then
+  double band = 0;  ///< what ratio / machine_ratio may differ from 1 by without meaning anything
   double default_ratio =
       0;  ///< time of the default schedule over the winner's; 0 when it is the winner, or has none
   std::string message;            ///< why, of what failed or is unknown
@@ -57,8 +59,8 @@ struct ReplayOptions {
 };
 
 /// Each winner beside the default schedule, in several rounds over all of them, so that a busy minute does not pass for a
-/// change; the round that went fastest counts. `progress` is called with the share that is done. What an interruption leaves
-/// out is unknown. Stores nothing.
+/// change; the round that went fastest counts. What all have in common is taken for the machine's. `progress` is called with
+/// the share that is done. What an interruption leaves out is unknown. Stores nothing.
 [[nodiscard]] std::vector<Replayed> replay(const std::vector<ReplayTask>& tasks, const Machine& machine,
                                            const ReplayOptions& options, Evaluator& evaluator,
                                            const std::function<void(double)>& progress = {});

@@ -12,13 +12,19 @@ namespace {
 /// Times of other candidates over that of one, by their text.
 using Ratios = std::map<std::string, double>;
 
-void add_trials(Ratios& ratios, const std::string& chosen, const std::vector<Trial>& trials) {
+/// The least of the times that are known; 0 without one.
+double own_time(const std::string& chosen, double chosen_us, const std::vector<Trial>& trials) {
   const auto own =
       std::ranges::find_if(trials, [&](const Trial& trial) { return trial.candidate.to_string() == chosen; });
-  if (own == trials.end() || own->median_us <= 0) return;
+  if (own == trials.end() || own->median_us <= 0) return chosen_us;
+  return chosen_us > 0 ? std::min(chosen_us, own->median_us) : own->median_us;
+}
+
+void add_trials(Ratios& ratios, const std::string& chosen, double own_us, const std::vector<Trial>& trials) {
+  if (own_us <= 0) return;
   for (const Trial& trial : trials)
-    if (&trial != &*own && trial.verdict == Verdict::ok && trial.median_us > 0)
-      ratios[trial.candidate.to_string()] = trial.median_us / own->median_us;
+    if (trial.verdict == Verdict::ok && trial.median_us > 0 && trial.candidate.to_string() != chosen)
+      ratios[trial.candidate.to_string()] = trial.median_us / own_us;
 }
 
 void add_races(Ratios& ratios, const std::string& chosen, const std::vector<Race>& races, RaceScope scope) {
@@ -35,11 +41,11 @@ void add_races(Ratios& ratios, const std::string& chosen, const std::vector<Race
 
 }  // namespace
 
-Standing standing_of(const Candidate& chosen, const Candidate& fallback, const std::vector<Trial>& trials,
-                     const std::vector<Race>& races) {
+Standing standing_of(const Candidate& chosen, double chosen_us, const Candidate& fallback,
+                     const std::vector<Trial>& trials, const std::vector<Race>& races) {
   const std::string text = chosen.to_string();
   Ratios ratios;
-  add_trials(ratios, text, trials);
+  add_trials(ratios, text, own_time(text, chosen_us, trials), trials);
   add_races(ratios, text, races, RaceScope::kernel);
   add_races(ratios, text, races, RaceScope::model);
   Standing standing;

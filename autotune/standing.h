@@ -19,8 +19,9 @@ struct Standing {
 };
 
 /// Times in one race count before medians of trials, which were not taken at the same time; those of a race inside a model
-/// before those of the kernel alone.
-[[nodiscard]] Standing standing_of(const Candidate& chosen, const Candidate& fallback,
+/// before those of the kernel alone. `chosen_us` is the time with which it was chosen, if one is known: where its trial took
+/// longer, the machine was busy then.
+[[nodiscard]] Standing standing_of(const Candidate& chosen, double chosen_us, const Candidate& fallback,
                                    const std::vector<Trial>& trials, const std::vector<Race>& races);
 
 /// "24 others were tried, 2 failed; the next takes 1.020 of its time; the default schedule takes 1.130"; "" when nothing was

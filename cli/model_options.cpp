@@ -27,16 +27,6 @@ std::vector<std::string> files_on_stdout(const Options& options) {
   return names;
 }
 
-/// Before the work: what is written after it can be, and at most one goes to stdout.
-void check_destinations(const Options& options) {
-  const std::vector<std::string> names = files_on_stdout(options);
-  if (names.size() > 1)
-    throw UsageError("--{} - and --{} - would both be written to stdout; name a file for one", names[0],
-                     names[1]);
-  for (const char* name : file_options)
-    if (options.has(name) && options.value(name) != "-") check_writable(options.value(name));
-}
-
 std::string tune_message(const TuneProgress& now) {
   return fmt::format("{} tried, {} rejected, {:.2f}x faster so far", now.trials, now.rejected,
                      now.speedup_so_far);
@@ -84,6 +74,15 @@ std::shared_ptr<const Setup> begin(const Options& options, const CompileOptions&
   check_destinations(options);
   if (options.has("dump-config")) write_text(options.value("dump-config"), settings.to_ini());
   return make_setup(config, wanted.worker_command);
+}
+
+void check_destinations(const Options& options) {
+  const std::vector<std::string> names = files_on_stdout(options);
+  if (names.size() > 1)
+    throw UsageError("--{} - and --{} - would both be written to stdout; name a file for one", names[0],
+                     names[1]);
+  for (const char* name : file_options)
+    if (options.has(name) && options.value(name) != "-") check_writable(options.value(name));
 }
 
 void say(const Options& options, std::string_view text) {

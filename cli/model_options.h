@@ -53,6 +53,10 @@ void end_if_interrupted();
 /// The model of `imported`, at its sizes, with other settings. Where that has a lock, these have none, and no database.
 [[nodiscard]] Prepared prepare_again(const Imported& imported, const CompileOptions& wanted);
 
+/// Before the work: throws IoError for files that options name and that cannot be written after it, and UsageError when two
+/// of them are stdout.
+void check_destinations(const Options& options);
+
 /// Text for people: to stdout, or to stderr when a file has taken stdout (--json -).
 void say(const Options& options, std::string_view text);
 

@@ -4,9 +4,9 @@
 
 #include "autotune/database_queries.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/table.h"
 #include "cli/actions.h"
+#include "cli/db_actions.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
 #include "runtime/lock.h"
@@ -16,34 +16,8 @@ namespace {
 
 using Words = std::span<const std::string>;
 
-void add_database_option(Options& options) {
-  options.add_value("db", "FILE", "the database; default: trials.db in the user's cache folder");
-}
-
-/// The file that --db names.
-std::string database_file(const Options& options) {
-  CompileOptions wanted;
-  if (options.has("db")) wanted.set["db.path"] = options.value("db");
-  return database_path(resolve_settings(wanted).config());
-}
-
-Database open_database(const Options& options) {
-  return Database::for_questions(database_file(options));
-}
-
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
-}
-
-/// "conv_blocked 3fa9c1": the form with its parameters, and a hash that tells its schedule from others.
-std::string candidate_label(const std::string& candidate) {
-  const std::string form = first_line(candidate);
-  const std::size_t name = form.find(": ") == std::string::npos ? 0 : form.find(": ") + 2;
-  return fmt::format("{} {}", form.substr(name), short_hash(candidate).substr(0, 6));
-}
-
-std::string microseconds(double value) {
-  return value > 0 ? fmt::format("{:.1f}", value) : "-";
 }
 
 int db_top(Words arguments) {
@@ -59,30 +33,6 @@ int db_top(Words arguments) {
     table.add_row({row.kernel, row.kernel_class, microseconds(row.median_us), microseconds(row.slowest_us),
                    std::to_string(row.trials), std::to_string(row.key.threads), row.origin,
                    first_line(row.candidate), row.key.machine});
-  }
-  print("{}", table.to_string());
-  return 0;
-}
-
-int db_trials(Words arguments) {
-  Options options("db trials KERNEL [OPTION ...]",
-                  "Every trial of a kernel, fastest first; KERNEL may be a prefix.");
-  add_database_option(options);
-  options.add_value("limit", "N", "rows at most", "50");
-  options.add_flag("by-date", "in the order they were made");
-  options.expect_words("KERNEL", 1, 1);
-  if (!options.parse(arguments)) return 0;
-  Table table({"trial", "kernel", "verdict", "median us", "best so far", "error", "candidate", "message"});
-  const auto limit = static_cast<int>(options.integer("limit"));
-  const std::string& kernel = options.words().front();
-  const std::vector<TrialRow> rows =
-      list_trials(open_database(options), kernel, limit, !options.has("by-date"));
-  if (rows.empty())
-    throw UsageError("no trials of a kernel whose id begins with '{}'; sylvite db top has ids", kernel);
-  for (const TrialRow& row : rows) {
-    table.add_row({std::to_string(row.trial), row.kernel, row.verdict, microseconds(row.median_us),
-                   microseconds(row.best_so_far_us), fmt::format("{:.2g}", row.error),
-                   candidate_label(row.candidate), first_line(row.message)});
   }
   print("{}", table.to_string());
   return 0;
@@ -160,9 +110,7 @@ int db_forget(Words arguments) {
   if (!filter.before.empty() &&
       (filter.before.size() < 4 || filter.before.find_first_not_of("0123456789-:.TZ") != std::string::npos))
     throw UsageError("--before {}: expected a date such as 2026-01-31", filter.before);
-  (void)open_database(options);  // says what is wrong with the file, and creates none
-  Database database(database_file(options));
-  if (!database.warning().empty()) throw IoError("{}", database.warning());
+  Database database = open_to_change(options);
   const ForgetReport report = forget_rows(database, filter);
   print("{} trials, {} winners and {} races forgotten\n", report.trials, report.winners, report.races);
   return 0;
@@ -200,10 +148,37 @@ constexpr Action actions[] = {
     {"export", db_export, "everything as JSON lines"},
     {"merge", db_merge, "add what other databases know"},
     {"forget", db_forget, "delete trials and winners by kernel, verdict or date"},
+    {"replay", db_replay, "time the stored winners again, and list those that moved"},
     {"why", db_why, "for each kernel of a model: its winner, or why there is none"},
 };
 
 }  // namespace
+
+void add_database_option(Options& options) {
+  options.add_value("db", "FILE", "the database; default: trials.db in the user's cache folder");
+}
+
+/// The file that --db names.
+std::string database_file(const Options& options) {
+  CompileOptions wanted;
+  if (options.has("db")) wanted.set["db.path"] = options.value("db");
+  return database_path(resolve_settings(wanted).config());
+}
+
+Database open_database(const Options& options) {
+  return Database::for_questions(database_file(options));
+}
+
+Database open_to_change(const Options& options) {
+  (void)open_database(options);  // says what is wrong with the file, and creates none
+  Database database(database_file(options));
+  if (!database.warning().empty()) throw IoError("{}", database.warning());
+  return database;
+}
+
+std::string microseconds(double value) {
+  return value > 0 ? fmt::format("{:.1f}", value) : "-";
+}
 
 int verb_db(Words arguments) {
   return run_action("db", "Looks into the database of trials and winners.", actions, arguments);

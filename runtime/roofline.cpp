@@ -32,6 +32,17 @@ Bound bound_of(const Work& work, const MachinePeaks& peaks, double weight_rate) 
   return *std::ranges::max_element(bounds, {}, &Bound::us);
 }
 
+Work work_in_form(const Work& work, const Form& form) {
+  Work spared = work;
+  if (form.name != "conv_winograd") return spared;
+  constexpr double taps = 3;  // along each side
+  const auto tile = static_cast<double>(form.at("tile"));
+  const double side =
+      (tile + taps - 1) / (tile * taps);  // products along a side, over those without transforms
+  spared.operations *= side * side;
+  return spared;
+}
+
 std::int64_t weight_bytes(const Plan& plan) {
   std::int64_t bytes = 0;
   for (const Tensor& weight : plan.weights) bytes += weight.byte_size();

@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "lowering/algorithms/form.h"
 #include "lowering/plan/plan.h"
 #include "lowering/plan/work.h"
 #include "runtime/machine_peaks.h"
@@ -25,9 +26,11 @@ struct Bound {
 [[nodiscard]] double read_rate(const MachinePeaks& peaks, std::int64_t bytes);
 
 /// `weight_rate` is read_rate of all weights of the model. An element without a rate of its own counts as f32. A kernel may
-/// do what `work` does not count (exponentials, comparisons, roundings), and Winograd's convolutions do less than it counts:
-/// they may take less than their bound.
+/// do more than `work` counts: exponentials, comparisons, roundings.
 [[nodiscard]] Bound bound_of(const Work& work, const MachinePeaks& peaks, double weight_rate);
+
+/// The same work in a form that spares products, as Winograd's do. What the form adds (its transforms) does not count.
+[[nodiscard]] Work work_in_form(const Work& work, const Form& form);
 
 /// Bytes of all weights that launches of the plan read, each once.
 [[nodiscard]] std::int64_t weight_bytes(const Plan& plan);

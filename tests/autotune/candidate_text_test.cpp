@@ -29,10 +29,10 @@ TEST(CandidateLabels, FormsAreComparedAmongThemselves) {
 
 TEST(CandidateLabels, DirectivesFollowWhereNumbersDoNotTell) {
   EXPECT_THAT(candidate_labels({split_by(2, 14, ".unroll(q)"), split_by(2, 14), split_by(3, 14)}),
-              ElementsAre("conv_blocked q=2 unroll(q)", "conv_blocked q=2", "conv_blocked q=3"));
+              ElementsAre("conv_blocked q=2 v1.unroll(q)", "conv_blocked q=2", "conv_blocked q=3"));
   EXPECT_THAT(candidate_labels({split_by(2, 14, ".reorder(d0, q, i, l, b, d4)"),
                                 split_by(2, 14, ".reorder(d0, q, i, b, l, d4)")}),
-              ElementsAre("conv_blocked reorder(..l,b..)", "conv_blocked reorder(..b,l..)"));
+              ElementsAre("conv_blocked v1.reorder(..l,b..)", "conv_blocked v1.reorder(..b,l..)"));
 }
 
 TEST(CandidateLabels, StagesAreNamedWhereLoopsAreNot) {

@@ -112,6 +112,36 @@ TEST_F(ReplayTest, SlowerAndFasterAreBeyondTheNoise) {
   EXPECT_EQ(replay_one().movement, Movement::held) << "what scatters so much says nothing";
 }
 
+TEST_F(ReplayTest, WhatAllHaveInCommonIsTheMachine) {
+  const auto take = [&](const std::vector<double>& now_us) {
+    Evaluator world = evaluator();
+    tasks.clear();
+    for (std::size_t i = 0; i < now_us.size(); ++i)
+      tasks.push_back({sample_matmul(static_cast<std::int64_t>(i + 1)),
+                       key,
+                       {numbered(winner_number), 100, 0, "search", 60},
+                       {}});
+    world.measure = [&](const MeasureJob& job) {
+      const auto extent =
+          static_cast<std::size_t>(job.kernel->body.type(job.kernel->body.inputs[0]).dims()[0]);
+      return std::vector<Measurement>{timed(now_us.at(extent - 1)), timed(1000)};
+    };
+    results = replay(tasks, machine, {}, world);
+    std::vector<Movement> movements;
+    for (const Replayed& result : results) movements.push_back(result.movement);
+    return movements;
+  };
+  using testing::ElementsAre;
+  using enum Movement;
+  EXPECT_THAT(take({150, 150, 150, 150, 150}), ElementsAre(held, held, held, held, held)) << "a busy machine";
+  EXPECT_EQ(results[0].machine_ratio, 1.5);
+  EXPECT_THAT(take({150, 150, 150, 150, 200}), ElementsAre(held, held, held, held, slower));
+  EXPECT_THAT(take({150, 150, 150, 150, 100}), ElementsAre(held, held, held, held, faster));
+  EXPECT_THAT(take({120, 190, 150, 150, 170}), ElementsAre(held, held, held, held, held))
+      << "busy now and then";
+  EXPECT_THAT(take({150, 100}), ElementsAre(slower, held)) << "too few to tell";
+}
+
 TEST_F(ReplayTest, ABusyRoundIsNoChange) {
   store(key);
   outcome = [](std::int64_t, int measurement) { return timed(measurement == 1 ? 100 : 190); };

@@ -47,6 +47,16 @@ TEST(Roofline, ReadingRatesAreBetweenThoseMeasured) {
   EXPECT_DOUBLE_EQ(read_rate(peaks, 1000 * megabyte), 10e9);
 }
 
+TEST(Roofline, WinogradSparesProducts) {
+  const Work work{144, DType::f32, 7, 3};
+  EXPECT_DOUBLE_EQ(work_in_form(work, {"conv_winograd", {{"tile", 4}}}).operations, 36)
+      << "6 x 6 for 4 x 4 of 3 x 3";
+  EXPECT_DOUBLE_EQ(work_in_form(work, {"conv_winograd", {{"tile", 2}}}).operations, 64)
+      << "4 x 4 for 2 x 2 of 3 x 3";
+  EXPECT_DOUBLE_EQ(work_in_form(work, {"conv_winograd", {{"tile", 4}}}).bytes, 7);
+  EXPECT_DOUBLE_EQ(work_in_form(work, {"conv_blocked", {}}).operations, 144);
+}
+
 TEST(Roofline, LimitsHaveNames) {
   EXPECT_EQ(limit_name(Limit::compute), "compute");
   EXPECT_EQ(limit_name(Limit::l2), "L2");
