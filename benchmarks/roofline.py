@@ -1,11 +1,6 @@
 #!/usr/bin/env python3
-"""How far each kernel of a model is from what the machine can do.
-
-A kernel takes at least as long as its operations at the peak rate of what it multiplies, as its inputs and outputs from
-the L2, and as its weights from where all weights of the model together lie: memory, or a cache that holds them. The
-longest of the three is its bound. Peaks are measured right before and right after the model (machine_peaks), the best
-of both counts. Attention, pooling, reductions and pointwise work also do what work.h does not count: exponentials,
-comparisons, roundings.
+"""How far each kernel of a model is from what the machine can do, as `sylvite explain --summary` measures it, with a
+chart. docs/command.md says what the limits are.
 """
 import argparse
 import json
@@ -17,48 +12,25 @@ import tempfile
 WIDTH, HEIGHT, LEFT, TOP = 640, 420, 70, 40
 
 
-def bench(options, model):
+def explain(options):
     with tempfile.TemporaryDirectory() as folder:
-        report = os.path.join(folder, "report.json")
-        command = [options.sylvite, "bench", model, "--json", report, "--progress", "none", "--mode", options.mode,
-                   "--threads", str(options.threads), "--precision", options.precision, "--duration", options.duration]
+        path = os.path.join(folder, "report.json")
+        command = [options.sylvite, "explain", options.model, "--summary", "--measure-peaks", "--json", path,
+                   "--progress", "none", "--mode", options.mode, "--threads", str(options.threads), "--precision",
+                   options.precision]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"{' '.join(command)}: {done.stderr.strip()[-400:]}")
-        with open(report) as file:
+        with open(path) as file:
             return json.load(file)
 
 
-def measure_peaks(options, working_set):
-    command = [options.peaks, str(options.threads), str(int(working_set))]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
-def best_of(one, other):
-    return {key: max(one[key], other[key]) if isinstance(one[key], float) else one[key] for key in one}
-
-
-def bounds_of(work, peaks):
-    """Microseconds, by what bounds them."""
-    return {"compute": work["operations"] / peaks.get(work["element"], peaks["f32"]) * 1e6,
-            "L2": work["bytes"] / peaks["l2_bytes"] * 1e6,
-            "weights": work["weight_bytes"] / peaks["far_bytes"] * 1e6}
-
-
-def kernel_rows(report, peaks):
-    times = {}
-    for launch in report["profile"]:
-        times.setdefault(launch["kernel"], []).append(launch)
+def kernel_rows(report):
     rows = []
-    for kernel, launches in times.items():
-        work = report["kernels"].get(kernel)
-        if work is None:
-            continue
-        each = sum(launch["duration_us"] for launch in launches) / len(launches)
-        bounds = bounds_of(work, peaks)
-        bound = max(bounds, key=bounds.get)
-        rows.append({**work, "kernel": kernel, "name": launches[0]["name"], "launches": len(launches), "us": each,
-                     "bound": bound, "bound_us": bounds[bound], "share": bounds[bound] / each if each else 0.0})
+    for name, kernel in report["kernels"].items():
+        us = kernel["each_us"]
+        rows.append({**kernel, "kernel": name, "name": kernel["first_launch"], "us": us,
+                     "share": kernel["bound_us"] / us if us else 0.0})
     return sorted(rows, key=lambda row: -row["us"] * row["launches"])
 
 
@@ -88,7 +60,7 @@ def draw(rows, peaks, title, path):
     points = [row for row in rows if row["operations"] > 0 and row["us"] > 0]
     if not points:
         return
-    roofs = {name: peaks[name] for name in ("f32", "bf16", "i8") if name in peaks}
+    roofs = peaks["operations"]
     intensities = [row["operations"] / row["bytes"] for row in points]
     x0, x1 = math.log10(min(intensities + [0.1])), math.log10(max(intensities + [1000]))
     speeds = [row["operations"] / row["us"] * 1e6 for row in points]
@@ -113,7 +85,7 @@ def draw(rows, peaks, title, path):
     for name, roof in roofs.items():
         parts.append(f'<line x1="{LEFT}" y1="{y_of(roof):.1f}" x2="{LEFT + WIDTH}" y2="{y_of(roof):.1f}" stroke="#333"/>')
         parts.append(f'<text x="{LEFT + WIDTH + 4}" y="{y_of(roof) + 4:.1f}">{name} peak</text>')
-    for name, label in (("l2_bytes", "L2"), ("far_bytes", "weights' place")):
+    for name, label in (("l2_rate", "L2"), ("weight_rate", "weights' place")):
         low, high = 10 ** x0, 10 ** x1
         parts.append(f'<line clip-path="url(#area)" x1="{x_of(low):.1f}" y1="{y_of(low * peaks[name]):.1f}" x2="{x_of(high):.1f}" '
                      f'y2="{y_of(high * peaks[name]):.1f}" stroke="#888" stroke-dasharray="4"/>')
@@ -133,26 +105,20 @@ def draw(rows, peaks, title, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sylvite")
-    parser.add_argument("peaks", help="the program machine_peaks")
     parser.add_argument("model")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", default="f32")
     parser.add_argument("--mode", default="default")
-    parser.add_argument("--duration", default="1s")
     parser.add_argument("--json")
     parser.add_argument("--svg")
     options = parser.parse_args()
-    first = bench(options, options.model)  # says how large the weights are; compiles
-    working_set = max(1 << 20, sum(first["kernels"][launch["kernel"]]["weight_bytes"] for launch in first["profile"]
-                                   if launch["kernel"] in first["kernels"]))
-    before = measure_peaks(options, working_set)
-    report = bench(options, options.model)
-    peaks = best_of(before, measure_peaks(options, working_set))
-    rows = kernel_rows(report, peaks)
+    report = explain(options)
+    peaks = report["peaks"]
+    rows = kernel_rows(report)
     totals = summary(rows)
-    named = ", ".join(f"{name} {peaks[name] / 1e9:.0f} GFLOP/s" for name in ("f32", "bf16", "i8") if name in peaks)
-    print(f"{peaks['cpu']}, {options.threads} thread(s), {options.precision}: {named}, L2 {peaks['l2_bytes'] / 1e9:.1f} GB/s, "
-          f"{working_set / 1e6:.1f} MB of weights {peaks['far_bytes'] / 1e9:.1f} GB/s")
+    named = ", ".join(f"{name} {rate / 1e9:.0f} GFLOP/s" for name, rate in peaks["operations"].items())
+    print(f"{peaks['cpu']}, {options.threads} thread(s), {options.precision}: {named}, L2 {peaks['l2_rate'] / 1e9:.1f} GB/s, "
+          f"weights {peaks['weight_rate'] / 1e9:.1f} GB/s")
     print(table(rows))
     print(f"kernels {totals['kernels_ms']:.2f} ms, their bounds {totals['bound_ms']:.2f} ms ({totals['by_bound']}): "
           f"{totals['share']:.2f}")

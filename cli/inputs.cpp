@@ -123,6 +123,9 @@ void add_input_options(Options& options) {
   options.add_list("input", "NAME=FILE",
                    "an input from a .npy or .pb file; tensors of numbers that are not given are random");
   options.add_value("seed", "N", "seed of random inputs", "0");
+}
+
+void add_check_option(Options& options) {
   options.add_value("check", "ORACLE",
                     "compare with: reference (plain schedules), interpreter (slow), f32 (the model in f32), "
                     "or stored outputs: a folder or a file");

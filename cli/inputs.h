@@ -10,8 +10,10 @@
 
 namespace sylvite {
 
-/// --input, --seed and --check.
+/// --input and --seed.
 void add_input_options(Options& options);
+/// --check, for verbs whose outputs can be compared.
+void add_check_option(Options& options);
 
 /// One value per input of the model, in order: from --input NAME=FILE (.npy or .pb), else drawn by the generator
 /// of frontend/onnx/weights.h: floats of unit variance; integers below 1000 and the extent they index, where

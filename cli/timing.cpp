@@ -119,4 +119,28 @@ std::string profile_table(const Plan& plan, const std::vector<LaunchTime>& times
   return table.to_string();
 }
 
+nlohmann::json profile_json(const std::vector<LaunchTime>& times) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const LaunchTime& time : times) {
+    list.push_back({{"name", time.name},
+                    {"kernel", time.kernel_id},
+                    {"start_us", time.start_us},
+                    {"duration_us", time.duration_us}});
+  }
+  return list;
+}
+
+nlohmann::json work_json(const Plan& plan) {
+  nlohmann::json kernels = nlohmann::json::object();
+  for (const Kernel& kernel : plan.kernels) {
+    const Work work = work_of(kernel);
+    kernels[kernel.id] = {{"class", kernel_class_name(kernel.kind)},
+                          {"operations", work.operations},
+                          {"element", dtype_name(work.element)},
+                          {"bytes", work.bytes},
+                          {"weight_bytes", work.weight_bytes}};
+  }
+  return kernels;
+}
+
 }  // namespace sylvite

@@ -29,4 +29,9 @@ namespace sylvite {
 /// second.
 [[nodiscard]] std::string profile_table(const Plan& plan, const std::vector<LaunchTime>& times);
 
+/// The keys `profile` and `kernels` of the report of docs/formats.md: launches in order, and by id what each kernel
+/// of the plan computes and moves in one launch.
+[[nodiscard]] nlohmann::json profile_json(const std::vector<LaunchTime>& times);
+[[nodiscard]] nlohmann::json work_json(const Plan& plan);
+
 }  // namespace sylvite

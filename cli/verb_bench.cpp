@@ -7,7 +7,6 @@
 #include "cli/model_options.h"
 #include "cli/timing.h"
 #include "cli/verb.h"
-#include "lowering/plan/work.h"
 #include "runtime/lock.h"
 
 namespace sylvite {
@@ -24,6 +23,7 @@ Options bench_options() {
   options.add_value("trace", "FILE", "write the profiled run as Chrome trace JSON");
   options.add_flag("no-profile", "skip the profile");
   add_input_options(options);
+  add_check_option(options);
   options.add_model_options();
   return options;
 }
@@ -60,31 +60,6 @@ std::vector<std::string> latency_row(const std::string& name, const Latency& lat
           number(latency.median_ms),
           number(latency.p90_ms),
           number(latency.p99_ms)};
-}
-
-nlohmann::json profile_json(const std::vector<LaunchTime>& times) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const LaunchTime& time : times) {
-    list.push_back({{"name", time.name},
-                    {"kernel", time.kernel_id},
-                    {"start_us", time.start_us},
-                    {"duration_us", time.duration_us}});
-  }
-  return list;
-}
-
-/// What each kernel of the plan computes and moves in one launch.
-nlohmann::json work_json(const Plan& plan) {
-  nlohmann::json kernels = nlohmann::json::object();
-  for (const Kernel& kernel : plan.kernels) {
-    const Work work = work_of(kernel);
-    kernels[kernel.id] = {{"class", kernel_class_name(kernel.kind)},
-                          {"operations", work.operations},
-                          {"element", dtype_name(work.element)},
-                          {"bytes", work.bytes},
-                          {"weight_bytes", work.weight_bytes}};
-  }
-  return kernels;
 }
 
 /// The profile as a table; also in `document`, and where --trace says.

@@ -1,115 +1,115 @@
 #include <algorithm>
-#include <sstream>
 
 #include "base/error.h"
-#include "base/table.h"
+#include "cli/explain_sections.h"
 #include "cli/inputs.h"
 #include "cli/kernel_choice.h"
+#include "cli/kernel_story.h"
 #include "cli/model_options.h"
+#include "cli/summary.h"
 #include "cli/timing.h"
 #include "cli/verb.h"
-#include "runtime/schedule_text.h"
-#include "schedules/space.h"
-#include "sylvite/graph_text.h"
 
 namespace sylvite {
 namespace {
 
-std::string heading(const std::string& title) {
-  return "\n== " + title + " ==\n";
-}
-
-std::string indented(const std::string& text) {
-  std::string result = "  ";
-  for (const char c : text) {
-    result += c;
-    if (c == '\n') result += "  ";
-  }
-  result.erase(result.find_last_not_of(' ') + 1);
-  if (!result.ends_with('\n')) result += '\n';
-  return result;
-}
-
-std::string size_section(const ModelSizes& model, const Sizes& shown) {
-  if (model.are_fixed()) return "";
-  Table table({"size", "range", "where from", "shown at", "dimensions"});
-  for (std::size_t i = 0; i < model.symbols.size(); ++i) {
-    const SizeSymbol& symbol = model.symbols[i];
-    std::string places;
-    for (const SizedInput& input : model.inputs)
-      for (std::size_t axis = 0; axis < input.axes.size(); ++axis)
-        if (input.axes[axis].symbol == static_cast<int>(i))
-          places += fmt::format("{}{}[{}]", places.empty() ? "" : " ", input.name, axis);
-    table.add_row({symbol.name, symbol.range.to_string(), symbol.is_guessed ? "its name" : "--dims",
-                   std::to_string(shown[i]), places});
-  }
-  return heading("sizes") + table.to_string() + "\n";
-}
-
-std::string pass_section(const Imported& imported) {
-  Table table({"pass", "result", "nodes before", "after", "ms", "what it does"});
-  for (const PassReport& pass : imported.passes) {
-    const bool ran = pass.result == PassResult::changed || pass.result == PassResult::unchanged;
-    table.add_row({std::string(pass.name), std::string(pass_result_name(pass.result)),
-                   ran ? std::to_string(pass.nodes_before) : "", ran ? std::to_string(pass.nodes_after) : "",
-                   ran ? fmt::format("{:.1f}", pass.seconds * 1e3) : "", std::string(pass.help)});
-  }
-  return heading("passes") + table.to_string();
-}
-
-std::string launch_section(const Plan& plan) {
-  Table table({"#", "kernel", "class", "operations", "anchor", "why one group"});
-  for (std::size_t i = 0; i < plan.launches.size(); ++i) {
-    const Launch& launch = plan.launches[i];
-    const Kernel& kernel = plan.kernels[static_cast<std::size_t>(launch.kernel)];
-    table.add_row({std::to_string(i), kernel.id, std::string(kernel_class_name(kernel.kind)),
-                   std::to_string(kernel.body.nodes().size()), launch.name, launch.reason});
-  }
-  return heading("launches") + table.to_string();
-}
-
-std::string host_section(const HostPart* host) {
-  if (host == nullptr) return "";
-  Table table({"host step", "why it is not compiled"});
-  for (const HostStep& step : host->steps()) table.add_row({step.name, step.reason});
-  return heading("host steps") + table.to_string();
-}
-
-std::string memory_section(const Plan& plan) {
-  std::int64_t weights = 0;
-  for (const Tensor& weight : plan.weights) weights += weight.byte_size();
-  return heading("memory") + fmt::format("arena {} for values of {} together; weights {}\n",
-                                         format_bytes(plan.arena_bytes),
-                                         format_bytes(plan.sum_of_values_bytes), format_bytes(weights));
-}
-
-std::string kernel_section(const Kernel& kernel, const Choice& choice, const Machine& machine) {
-  const std::string why = choice.why.empty() ? "" : "chosen: " + choice.why + "\n";
-  const std::string cost = choice.median_us > 0 ? fmt::format(", {:.1f} us", choice.median_us) : "";
-  std::string text = heading(fmt::format("kernel {} ({}; schedule from {}{})", kernel.id,
-                                         kernel_class_name(kernel.kind), source_name(choice.source), cost));
-  text += indented(kernel.text) + why;
-  text += fmt::format("schedule, as Halide C++ over the form {}:\n", choice.candidate.form.to_string());
-  text += indented(readable(choice.candidate.schedule));
-  std::vector<Refusal> refusals;
-  std::string taken;
-  for (const BoundSpace& space : spaces_for(kernel, machine, &refusals)) taken += " " + space.name;
-  text += "spaces that take it:" + taken + "\n";
-  for (const Refusal& refusal : refusals)
-    text += fmt::format("{} refused: {}\n", refusal.space, refusal.reason);
-  return text;
-}
-
 Options explain_options() {
-  Options options("explain MODEL.onnx [OPTION ...]",
-                  "Shows what the compiler made of a model: graph, passes, launches and why, memory, and for "
-                  "each kernel its\n"
-                  "algorithm, schedule and the schedule spaces that were refused.");
-  add_kernel_option(options, "show this kernel only");
+  Options options(
+      "explain MODEL.onnx [OPTION ...]",
+      "Shows what the compiler made of a model: launches and why, kernels and why they run what they run,\n"
+      "memory. More of it by the options below.");
+  options.add_flag("summary",
+                   "one screen instead, after running the model: what was imported, and kernels by their "
+                   "share of the time and of the machine's limit");
+  add_kernel_option(options, "show this kernel only: its algorithm and schedule");
+  options.add_flag("schedules", "algorithm and schedule of every kernel");
+  options.add_flag("refusals", "the schedule spaces that do not take a kernel, and why");
+  options.add_flag("graph", "the graph as it goes to lowering");
+  options.add_flag("passes", "what each graph pass did");
+  options.add_flag("all", "all of these");
   options.add_flag("profile", "also build and run the program, and show where time goes");
+  options.add_flag("measure-peaks",
+                   "with --summary: measure the machine's limits again; the better ones count");
   add_input_options(options);
   options.add_model_options();
   return options;
+}
+
+/// What the verb works on.
+struct Explained {
+  OpenModel model;
+  Imported imported;
+  Chosen chosen;
+  std::vector<KernelStory> stories;
+};
+
+/// The model built, and its launches timed; build_program may replace choices.
+std::vector<LaunchTime> run_model(const Options& options, Explained& explained) {
+  Built built = build_program(explained.imported, explained.chosen);
+  print_warnings(built.report);
+  const std::vector<Tensor> inputs = make_graph_inputs(options, explained.imported);
+  std::vector<LaunchTime> times = profile_program(built.program, inputs);
+  explained.chosen = {std::move(built.choices), std::move(built.report)};
+  return times;
+}
+
+std::string sections(const Options& options, const Explained& explained,
+                     const std::vector<std::size_t>& kernels) {
+  const auto& [model, imported, chosen, stories] = explained;
+  const auto shows = [&](const char* flag) { return options.has(flag) || options.has("all"); };
+  const bool one = options.has("kernel");
+  std::string text = one ? "" : size_section(model.parsed.sizes, imported.sizes);
+  if (shows("graph")) text += graph_section(imported);
+  if (shows("passes")) text += pass_section(imported);
+  if (!one) {
+    text += launch_section(*imported.plan) + host_section(imported.host.get());
+    text += kernel_table(imported, chosen.choices, stories) + memory_section(*imported.plan);
+  }
+  for (const std::size_t i : kernels) {
+    if (one || shows("schedules")) text += kernel_section(imported, chosen.choices[i], stories[i], i);
+    if (shows("refusals")) text += refusal_section(imported, i);
+  }
+  return text;
+}
+
+void explain(const Options& options, Explained& explained) {
+  const Plan& plan = *explained.imported.plan;
+  const std::vector<std::size_t> kernels = wanted_kernels(options, plan);
+  std::vector<LaunchTime> times;
+  if (options.has("profile")) times = run_model(options, explained);
+  explained.stories = tell_kernels(explained.imported, explained.chosen.choices);
+  say(options, sections(options, explained, kernels));
+  if (options.has("profile")) say(options, heading("where time goes") + profile_table(plan, times));
+  if (!options.has("json")) return;
+  nlohmann::json report = explain_json(explained.imported, explained.chosen, explained.stories);
+  if (options.has("profile")) report["profile"] = profile_json(times);
+  write_json(options, report);
+}
+
+void summarize_model(const Options& options, Explained& explained) {
+  const Imported& imported = explained.imported;
+  const Setup& setup = *imported.setup;
+  const std::vector<LaunchTime> times = run_model(options, explained);
+  explained.stories = tell_kernels(imported, explained.chosen.choices);
+  std::optional<MachinePeaks> peaks;
+  if (!setup.machine.gpu) peaks = peaks_of(setup.machine, setup.object_cache, options.has("measure-peaks"));
+  const Summary summary = summarize(*imported.plan, explained.chosen.choices, times, peaks);
+  say(options, summary_text(summary, explained.model, imported, explained.chosen.choices, explained.stories));
+  if (!options.has("json")) return;
+  nlohmann::json report = explain_json(imported, explained.chosen, explained.stories);
+  report["profile"] = profile_json(times);
+  add_summary(report, summary, explained.model, imported);
+  write_json(options, report);
+}
+
+/// What a summary leaves no room for is refused, not ignored.
+void check_flags(const Options& options) {
+  if (!options.has("summary")) {
+    if (options.has("measure-peaks")) throw UsageError("--measure-peaks is for --summary; give both");
+    return;
+  }
+  for (const char* flag : {"kernel", "schedules", "refusals", "graph", "passes", "all", "profile"})
+    if (options.has(flag)) throw UsageError("--summary is one screen; give it or --{}", flag);
 }
 
 }  // namespace
@@ -117,29 +117,16 @@ Options explain_options() {
 int verb_explain(std::span<const std::string> arguments) {
   Options options = explain_options();
   if (!options.parse(arguments)) return 0;
-  const CompileOptions wanted_options = compile_options(options);
-  const OpenModel model = open(options, wanted_options);
-  const Imported imported = load(model);
-  Chosen chosen = choose(imported);
-  print_warnings(chosen.report);
-  const Plan& plan = *imported.plan;
-  const std::vector<std::size_t> wanted = wanted_kernels(options, plan);
-  if (!options.has("kernel")) {
-    say(options, size_section(model.parsed.sizes, imported.sizes) + graph_text(imported.transformed) +
-                     pass_section(imported) + launch_section(plan) + host_section(imported.host.get()) +
-                     memory_section(plan));
-  }
-  for (const std::size_t i : wanted)
-    say(options, kernel_section(plan.kernels[i], chosen.choices[i], imported.setup->machine));
-  if (options.has("profile")) {
-    Built built = build_program(imported, chosen);
-    print_warnings(built.report);
-    const std::vector<Tensor> inputs = make_graph_inputs(options, imported);
-    const std::vector<LaunchTime> profile = profile_program(built.program, inputs);
-    say(options, heading("where time goes") + profile_table(plan, profile));
-    chosen.report = built.report;
-  }
-  write_json(options, report_json(imported, chosen.report, std::nullopt));
+  check_flags(options);
+  Explained explained;
+  explained.model = open(options, compile_options(options));
+  explained.imported = load(explained.model);
+  explained.chosen = choose(explained.imported);
+  print_warnings(explained.chosen.report);
+  if (options.has("summary"))
+    summarize_model(options, explained);
+  else
+    explain(options, explained);
   return 0;
 }
 

@@ -1,8 +1,5 @@
-#include <fmt/ranges.h>
-
-#include <algorithm>
-
 #include "base/table.h"
+#include "cli/facts_text.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
 #include "frontend/onnx/model_facts.h"
@@ -10,31 +7,12 @@
 namespace sylvite {
 namespace {
 
-/// "24 Conv, 3 Relu", the most frequent first.
-std::string operators_text(const ModelFacts& facts) {
-  std::vector<std::pair<std::int64_t, std::string>> sorted;
-  for (const auto& [name, count] : facts.operators) sorted.emplace_back(-count, name);
-  std::ranges::sort(sorted);
-  std::vector<std::string> texts;
-  for (const auto& [count, name] : sorted) texts.push_back(fmt::format("{} {}", -count, name));
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
-std::string weights_text(const ModelFacts& facts) {
-  std::string text = fmt::format("{}, {}", facts.weights, format_bytes(facts.weight_bytes));
-  if (facts.external_weights > 0)
-    text += fmt::format(", {} of them in files beside the model", facts.external_weights);
-  return text;
-}
-
 std::string info_text(const ModelFacts& facts, const ModelSizes& sizes) {
   Table table({"what", "value"});
   for (const ModelPort& port : facts.inputs) table.add_row({"input", port.name + ": " + port.type});
   for (const ModelPort& port : facts.outputs) table.add_row({"output", port.name + ": " + port.type});
   table.add_row({"sizes", sizes.are_fixed() ? "all fixed" : describe_ranges(sizes)});
-  std::vector<std::string> opsets;
-  for (const auto& [domain, version] : facts.opsets) opsets.push_back(fmt::format("{} {}", domain, version));
-  table.add_row({"opsets", fmt::format("{}", fmt::join(opsets, ", "))});
+  table.add_row({"opsets", opsets_text(facts)});
   table.add_row({"producer", facts.producer.empty() ? "not said" : facts.producer});
   table.add_row({"weights", weights_text(facts)});
   table.add_row({"nodes", fmt::format("{}: {}", facts.nodes, operators_text(facts))});
@@ -60,6 +38,7 @@ nlohmann::json info_json(const std::string& path, const ModelFacts& facts, const
                          {"operators", facts.operators},
                          {"functions", facts.functions},
                          {"weights", facts.weights},
+                         {"weight_elements", facts.weight_elements},
                          {"weight_bytes", facts.weight_bytes},
                          {"external_weights", facts.external_weights}};
   for (const SizeSymbol& symbol : sizes.symbols)

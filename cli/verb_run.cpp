@@ -133,6 +133,7 @@ Options run_options() {
                     "NumPy arrays or ONNX messages; what is no tensor of numbers becomes one in any case",
                     "npy");
   add_input_options(options);
+  add_check_option(options);
   options.add_model_options();
   return options;
 }

@@ -41,10 +41,13 @@ std::int64_t stored_bits(const onnx::TensorProto& tensor) {
 }
 
 void add_weight(const onnx::TensorProto& tensor, ModelFacts& facts) {
-  std::int64_t bits = stored_bits(tensor);
+  std::int64_t elements = 1;
+  std::int64_t bits = 0;
   for (const std::int64_t extent : tensor.dims())
-    if (__builtin_mul_overflow(bits, std::max<std::int64_t>(extent, 0), &bits)) bits = 0;
+    if (__builtin_mul_overflow(elements, std::max<std::int64_t>(extent, 0), &elements)) elements = 0;
+  if (__builtin_mul_overflow(elements, stored_bits(tensor), &bits)) bits = 0;
   ++facts.weights;
+  facts.weight_elements += elements;
   facts.weight_bytes += bits / 8 + (bits % 8 != 0 ? 1 : 0);
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) ++facts.external_weights;
 }

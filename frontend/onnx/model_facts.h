@@ -20,8 +20,9 @@ struct ModelFacts {
   std::int64_t nodes = 0;                         ///< of the main graph
   std::int64_t functions = 0;                     ///< that the file defines
   std::int64_t weights = 0;                       ///< initializers
-  std::int64_t weight_bytes = 0;                  ///< as stored
-  std::int64_t external_weights = 0;              ///< of them, those in files beside the model
+  std::int64_t weight_elements = 0;
+  std::int64_t weight_bytes = 0;      ///< as stored
+  std::int64_t external_weights = 0;  ///< of them, those in files beside the model
 };
 
 /// Never throws for a model that parse_model takes.

@@ -227,7 +227,7 @@ TEST_F(Run, AFullDiskIsAnError) {
 }
 
 TEST_F(Run, ExplainShowsSchedules) {
-  const Result result = run_command({"explain", model_, "--profile"}, folder_);
+  const Result result = run_command({"explain", model_, "--all", "--profile"}, folder_);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   for (const char* text :
        {"graph small", "== launches ==", "schedule, as Halide C++", "== where time goes =="}) {

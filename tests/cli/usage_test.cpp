@@ -65,6 +65,7 @@ TEST_F(Usage, VerbsAndOptionsAreSuggested) {
   expect_refused({"compile"}, "MODEL.onnx is missing");
   expect_refused({"compile", model_, "extra"}, "unexpected argument 'extra'");
   expect_refused({"compile", model_, "--threads"}, "threads");
+  expect_refused({"explain", model_, "--check", "reference"}, "unknown option '--check'");
 }
 
 TEST_F(Usage, KeysAndValuesAreChecked) {
@@ -148,6 +149,19 @@ TEST_F(Usage, QuestionsCreateNoDatabase) {
   EXPECT_EQ(read_file(model_), small_model()) << "a file of the user is left alone";
   EXPECT_EQ(run_command({"compile", model_, "--db", model_}, folder_).exit_code, 0);
   EXPECT_EQ(read_file(model_), small_model());
+}
+
+TEST_F(Usage, APrecisionWithoutEffectIsSaid) {
+  const auto warned = [&](const std::string& precision) {
+    const Result result = run_command({"compile", model_, "--precision", precision}, folder_);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_LE(std::ranges::count(result.err, '\n'), 1) << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(warned("tf32"), HasSubstr("tf32: processors have no products of TF32"));
+  EXPECT_EQ(warned("int8-dynamic"), "") << "one of its products is large enough";
+  write_file(model_, small_model(0));
+  EXPECT_THAT(warned("int8-dynamic"), HasSubstr("int8-dynamic: no product of the model"));
 }
 
 TEST_F(Usage, DumpConfigReadsBack) {
