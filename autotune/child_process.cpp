@@ -26,9 +26,14 @@ constexpr int not_started_status = 127;  // as shells say it
 constexpr int send_timeout_seconds = 10;
 constexpr off_t log_tail_bytes = 2000;
 
-void set_limit(int resource, std::int64_t value) {
-  rlimit limit{static_cast<rlim_t>(value), static_cast<rlim_t>(value)};
-  setrlimit(static_cast<__rlimit_resource>(resource), &limit);
+/// A lower limit that is set already stays.
+void set_limit(int kind, std::int64_t value) {
+  const auto resource = static_cast<__rlimit_resource>(kind);
+  rlimit limit{};
+  getrlimit(resource, &limit);
+  limit.rlim_cur = std::min(limit.rlim_cur, static_cast<rlim_t>(value));
+  limit.rlim_max = limit.rlim_cur;
+  setrlimit(resource, &limit);
 }
 
 /// Between fork and exec, where only async-signal-safe calls are allowed.

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -127,6 +128,19 @@ TEST(WorkerPool, ReportsACrashWithItsLog) {
   EXPECT_EQ(result.verdict, Verdict::compile_error);
   EXPECT_THAT(result.message, HasSubstr("signal 11"));
   EXPECT_THAT(result.message, HasSubstr("last words"));
+}
+
+TEST(WorkerPool, KeepsLowerLimitsThatAreSet) {
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit lower{rlim_t{1} << 20, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &lower);
+  Kernel kernel = sample_pointwise();
+  WorkerScript script(WorkerScript::hello + "echo at most $(ulimit -f) kB >&2; kill -SEGV $$");
+  WorkerPool pool(options_for(script.path()));
+  CompileResult result = pool.compile({{&kernel, reference_candidate(kernel), "host"}}).at(0);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_THAT(result.message, HasSubstr("at most 1024 kB"));
 }
 
 TEST(WorkerPool, SurvivesNonsenseFromAWorker) {
