@@ -51,8 +51,19 @@ auto with_file_named(const std::string& path, const Make& make) {
 
 }  // namespace
 
-CompileOptions compile_options(const Options& options, const std::string& mode) {
+CompileOptions command_options() {
   CompileOptions wanted;
+  const std::filesystem::path link = "/proc/self/exe";
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::read_symlink(link, error);
+  if (error) return wanted;  // no /proc: what is called `sylvite` beside the library is taken
+  const bool is_there = std::filesystem::equivalent(path, link, error);  // neither replaced nor removed
+  wanted.worker_command = is_there ? path : link;
+  return wanted;
+}
+
+CompileOptions compile_options(const Options& options, const std::string& mode) {
+  CompileOptions wanted = command_options();
   if (!mode.empty()) wanted.mode = mode;
   wanted.config_files = options.values("config");
   for (const std::string& assignment : options.values("set")) {

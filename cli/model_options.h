@@ -12,6 +12,9 @@
 
 namespace sylvite {
 
+/// Options whose workers are this very command, whatever it is called and wherever it lies.
+[[nodiscard]] CompileOptions command_options();
+
 /// Config files, --set and knob flags, in that order; later wins; and the tensors of --bind. `mode`, if given, is what
 /// compile.mode starts at.
 [[nodiscard]] CompileOptions compile_options(const Options& options, const std::string& mode = "");

@@ -27,7 +27,7 @@ Options sweep_options() {
 
 /// What this command says for every item.
 CompileOptions own_options(const Options& options) {
-  CompileOptions wanted;
+  CompileOptions wanted = command_options();
   wanted.set["log.progress"] = options.value("progress");
   if (options.has("db")) wanted.set["db.path"] = options.value("db");
   if (options.has("cache-dir")) wanted.set["cache.dir"] = options.value("cache-dir");

@@ -193,6 +193,12 @@ void get_objects(const Imported& imported, Chosen& chosen) {
   KernelNumbers missing = load_cached(imported, chosen, cache, all);
   log_line(LogLevel::info, "objects: {} of {} known or in the cache '{}', {} to compile",
            all.size() - missing.size(), all.size(), setup.object_cache, missing.size());
+  if (setup.worker_command.empty() && missing.size() > 1 && setup.compile_jobs > 1) {
+    warn(chosen.report,
+         fmt::format("{} kernels are compiled one by one in this process: the `sylvite` command was not "
+                     "found; set CompileOptions::worker_command",
+                     missing.size()));
+  }
   if (!missing.empty()) {
     const Stopwatch watch(chosen.report.compile_seconds);
     WorkerOptions options;

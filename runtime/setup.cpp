@@ -23,13 +23,15 @@ int cores_or(std::int64_t wanted) {
 }
 
 /// The command in the folder of the program or library that this code is part of, or in bin/ beside that
-/// folder; "" when there is none.
+/// folder or the one above (lib/x86_64-linux-gnu); "" when there is none.
 std::string find_command() {
   Dl_info self{};
   if (::dladdr(reinterpret_cast<const void*>(&find_command), &self) == 0) return "";
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::absolute(self.dli_fname, error).parent_path();
-  for (const std::filesystem::path& path : {folder / "sylvite", folder.parent_path() / "bin" / "sylvite"})
+  const std::filesystem::path parent = folder.parent_path();
+  for (const std::filesystem::path& path :
+       {folder / "sylvite", parent / "bin" / "sylvite", parent.parent_path() / "bin" / "sylvite"})
     if (std::filesystem::is_regular_file(path, error)) return path.string();
   return "";
 }

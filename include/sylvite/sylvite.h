@@ -29,8 +29,8 @@ struct CompileOptions {
   std::map<std::string, std::string> set;  ///< knob name -> value; wins over files. See docs/knobs.md
   ImportOptions import;
   /// The `sylvite` command, whose worker processes compile and measure kernels. "" looks beside the running
-  /// program or this library, and in bin/ next to that; without it kernels are compiled in this process, and
-  /// nothing is measured.
+  /// program or this library, and in bin/ next to that; without it kernels are compiled one by one in this
+  /// process, with a warning, and nothing is measured.
   std::string worker_command;
 };
 

@@ -186,6 +186,19 @@ TEST(SessionTest, WorksWithoutWorkersCacheAndDatabase) {
   expect_right_results(built);
 }
 
+TEST(SessionTest, WithoutTheCommandItSaysThatCompilingIsSlow) {
+  const TemporaryFolder folder;
+  const auto setup = std::make_shared<sylvite::Setup>(*make_setup(test_options(folder.path())));
+  setup->worker_command.clear();
+  setup->compile_jobs = 2;
+  Graph graph = small_graph();
+  graph.outputs = {graph.add(Op::softmax, {graph.outputs[0]}, {{"axis", std::int64_t{1}}})};
+  const Imported imported = load_graph(std::move(graph), setup);
+  ASSERT_GT(imported.plan->kernels.size(), 1);
+  const Built built = build_program(imported, choose_candidates(imported));
+  EXPECT_THAT(built.report.warnings, Contains(HasSubstr("one by one in this process")));
+}
+
 TEST(SessionTest, ACandidateThatDoesNotCompileIsReplaced) {
   const TemporaryFolder folder;
   const Imported imported = load_graph(small_graph(), make_setup(test_options(folder.path())));
