@@ -26,6 +26,8 @@ done | awk '$2 == "=>" { print $1, $3 }' | sort -u | while read -r name path; do
   elif [[ $name == libHalide.so ]]; then
     # Minutes to compress, and hardly ever another one.
     [ "$folder/libHalide.so.xz" -nt "$path" ] || xz -6 -T0 -k -c "$path" > "$folder/libHalide.so.xz"
+  elif [[ $name == libsylvite.so* ]]; then
+    strip -o "$work/lib/$name" "$path"
   else
     cp -L "$path" "$work/lib/$name"
   fi

@@ -1,5 +1,5 @@
-# What `cmake --install` puts in place: the command, one shared library with all stages, the public headers, Halide's
-# library beside it, and a package for find_package(Sylvite).
+# What `cmake --install` puts in place: the command, the shared library with all stages that it runs on, the public
+# headers, Halide's library beside it, and a package for find_package(Sylvite). It may be moved.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -11,7 +11,9 @@ list(JOIN stages "," stage_list)
 add_library(sylvite_shared SHARED ${PROJECT_SOURCE_DIR}/cmake/empty.cpp)
 add_library(Sylvite::sylvite ALIAS sylvite_shared)
 target_link_libraries(sylvite_shared PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${stage_list}>")
-target_link_options(sylvite_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exported_symbols.map)
+# Two fifths of what LLVM's libraries bring along is never called.
+target_link_options(sylvite_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exported_symbols.map
+                                           -Wl,--gc-sections)
 target_include_directories(sylvite_shared PUBLIC
   "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 target_compile_features(sylvite_shared PUBLIC cxx_std_20)
@@ -22,7 +24,8 @@ set_target_properties(sylvite_shared PROPERTIES
   SOVERSION ${PROJECT_VERSION_MAJOR}
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exported_symbols.map
   INSTALL_RPATH "$ORIGIN/sylvite")
-set_target_properties(sylvite PROPERTIES INSTALL_RPATH "$ORIGIN/../${sylvite_private_libdir}")
+file(RELATIVE_PATH libdir_of_command ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+set_target_properties(sylvite PROPERTIES INSTALL_RPATH "$ORIGIN/${libdir_of_command}")
 
 install(TARGETS sylvite RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS sylvite_shared EXPORT SylviteTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
