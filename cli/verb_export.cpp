@@ -25,6 +25,7 @@ ExportOptions export_options(const Options& options) {
   wanted.folder = options.value("output");
   wanted.name = options.has("name") ? options.value("name") : identifier_of(options.words().front());
   check_export_name(wanted.name);
+  wanted.embed_weights = options.has("embed-weights");
   if (options.has("architectures")) {
     if (resolve_settings(compile_options(options)).config().device != DeviceKind::cuda)
       throw UsageError("--architectures is for GPUs: give --device cuda with it, or leave it out");
@@ -60,6 +61,7 @@ int verb_export(std::span<const std::string> arguments) {
   options.add_value(
       "architectures", "LIST",
       "with --device cuda: GPUs to make machine code for, e.g. sm_80,sm_90; this machine's when not given");
+  options.add_flag("embed-weights", "put the weights into the library, instead of a file beside it");
   options.add_model_options();
   if (!options.parse(arguments)) return 0;
   if (!options.has("output")) throw UsageError("--output DIR is missing; see sylvite export --help");

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "runtime/cuda/device.h"
 #include "runtime/embedded.h"
+#include "runtime/export/data_object.h"
 #include "runtime/export/embed/weights_file.h"
 #include "runtime/export/export_cuda_sources.h"
 #include "runtime/export/export_sources.h"
@@ -198,6 +199,7 @@ ExportReport export_model(Built& built, const ExportOptions& options) {
   check_export_name(report.name);
   WeightsFile weights;
   ExportedModel model = describe(built, report.name, weights);
+  model.embeds_weights = options.embed_weights;
   const Sources sources = is_gpu_target(model.target)
                               ? cuda_sources(built, model, weights, options.architectures, report.warnings)
                               : cpu_sources(built, model, weights);
@@ -208,7 +210,16 @@ ExportReport export_model(Built& built, const ExportOptions& options) {
   const std::string source = path(report.name + ".c");
   write_file(source, sources.tables);
   write_file(path(report.name + ".h"), sources.header);
-  write_file(path(report.name + ".weights"), with_header(weights.bytes(), model.id));
+  const std::string weights_file = options.folder + "/" + report.name + ".weights";
+  std::string weights_object;
+  if (model.embeds_weights) {
+    weights_object =
+        data_object(with_header(weights.bytes(), model.id), embedded_weights_symbol(report.name));
+    std::error_code ignored;  // most often there is none, of an earlier export
+    std::filesystem::remove(weights_file, ignored);
+  } else {
+    write_file(report.files.emplace_back(weights_file), with_header(weights.bytes(), model.id));
+  }
   const std::string tables = compile_tables(source, options);
   if (tables.empty()) {
     report.warnings.push_back(
@@ -218,9 +229,10 @@ ExportReport export_model(Built& built, const ExportOptions& options) {
   std::vector<Member> members = {{"sylvite_weights_file.o", embedded::weights_file_object}};
   members.insert(members.end(), sources.objects.begin(), sources.objects.end());
   if (!tables.empty()) members.emplace_back(report.name + ".o", tables);
+  if (model.embeds_weights) members.emplace_back(report.name + "_weights.o", weights_object);
   const std::string library = path("lib" + report.name + ".a");
   write_archive(library, members, report.name + "_");
-  write_file(path(report.name + "Config.cmake"), package_config(report.name, !tables.empty()));
+  write_file(path(report.name + "Config.cmake"), package_config(model, !tables.empty()));
   report.library_bytes = static_cast<std::int64_t>(std::filesystem::file_size(library));
   report.weight_bytes = model.weight_bytes;
   return report;

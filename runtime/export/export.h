@@ -14,6 +14,7 @@ namespace sylvite {
 struct ExportOptions {
   std::string folder;             ///< made when missing; files of an earlier export are replaced
   std::string name = "model";     ///< C identifier
+  bool embed_weights = false;     ///< into the library, instead of a file beside it
   std::string c_compiler = "cc";  ///< compiles the tables; without one, users' CMake projects compile them
   /// For a GPU: what machine code is made for, e.g. "sm_90"; empty: this machine's GPU.
   std::vector<std::string> architectures;
@@ -27,7 +28,7 @@ struct ExportReport {
   std::vector<std::string> warnings;
 };
 
-/// Writes NAME.h, libNAME.a, NAME.weights, NAME.c (the tables, as source) and NAMEConfig.cmake.
+/// Writes NAME.h, libNAME.a, NAME.weights (unless they are embedded), NAME.c (the tables, as source) and NAMEConfig.cmake.
 /// Throws UsageError for a bad name or architecture, IoError when something cannot
 /// be written.
 [[nodiscard]] ExportReport export_model(Built& built, const ExportOptions& options);

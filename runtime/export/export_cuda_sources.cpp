@@ -194,6 +194,7 @@ std::string cuda_tables_source(const ExportedModel& model, const DeviceNotes& no
                   model.name, embedded::cuda_launcher_header);
   text += tensor_infos(model.plan->inputs, "input");
   text += tensor_infos(model.plan->outputs, "output");
+  text += embedded_weights_declaration(model);
   text += fmt::format("static const _Alignas(8) unsigned char bytes[] = {};\n\n", quoted(tables.bytes));
   text += array_of("const struct sylvite_cuda_place", "places", tables.places);
   text += array_of("const struct sylvite_cuda_map", "maps", tables.maps);
@@ -204,11 +205,13 @@ std::string cuda_tables_source(const ExportedModel& model, const DeviceNotes& no
   text += array_of("const struct sylvite_cuda_launch", "launches", tables.launches);
   text += array_of("const struct sylvite_cuda_copy", "copies", copies);
   text += fmt::format(
-      "static const struct sylvite_cuda_tables tables = {{\n  {}, {}, {}, {}, {},\n  inputs, outputs, bytes, "
+      "static const struct sylvite_cuda_tables tables = {{\n  {}, {}, {}, {}, {}, {},\n  inputs, outputs, "
+      "bytes, "
       "places, maps, arguments, codes, images, launches, copies,\n  {}, {}, {}, {}, {}, {}, {}, {},\n}};\n",
-      quoted(model.name), quoted(model.id), model.weight_bytes, model.plan->arena_bytes, notes.scratch_bytes,
-      model.plan->inputs.size(), model.plan->outputs.size(), tables.places.size(), tables.maps.size(),
-      tables.arguments.size(), tables.images.size(), tables.launches.size(), copies.size());
+      quoted(model.name), quoted(model.id), model.weight_bytes, embedded_weights(model),
+      model.plan->arena_bytes, notes.scratch_bytes, model.plan->inputs.size(), model.plan->outputs.size(),
+      tables.places.size(), tables.maps.size(), tables.arguments.size(), tables.images.size(),
+      tables.launches.size(), copies.size());
   return text + '\n' + filled(embedded::cuda_model_functions, model.name);
 }
 

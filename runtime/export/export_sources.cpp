@@ -105,6 +105,19 @@ std::string quoted(std::string_view text) {
   return result + '"';
 }
 
+std::string embedded_weights_symbol(const std::string& name) {
+  return name + "_embedded_weights";
+}
+
+std::string embedded_weights(const ExportedModel& model) {
+  return model.embeds_weights ? embedded_weights_symbol(model.name) : "0";
+}
+
+std::string embedded_weights_declaration(const ExportedModel& model) {
+  if (!model.embeds_weights) return "";
+  return fmt::format("extern const unsigned char {}[];\n\n", embedded_weights_symbol(model.name));
+}
+
 std::string array_of(std::string_view type, std::string_view name, const std::vector<std::string>& rows) {
   std::string text = fmt::format("static {} {}[] = {{\n", type, name);
   for (const std::string& row : rows) text += fmt::format("  {},\n", row);
@@ -151,19 +164,20 @@ std::string tables_source(const ExportedModel& model) {
     text += fmt::format("extern int {}_argv(void**);\n", symbol);
   text += '\n' + tensor_infos(model.plan->inputs, "input");
   text += tensor_infos(model.plan->outputs, "output");
+  text += embedded_weights_declaration(model);
   text += array_of("const int32_t", "dims", tables.dims);
   text += array_of("const struct sylvite_argument", "arguments", tables.arguments);
   text += array_of("const struct sylvite_launch", "launches", tables.launches);
   text += array_of("const struct sylvite_copy", "copies", copies);
   text += array_of("const struct sylvite_feature", "features", features);
   text += fmt::format(
-      "static const struct sylvite_tables tables = {{\n  {}, {}, {}, {},\n  inputs, outputs, dims, "
+      "static const struct sylvite_tables tables = {{\n  {}, {}, {}, {}, {},\n  inputs, outputs, dims, "
       "arguments, "
       "launches, copies, features,\n  {}, {}, {}, {}, {}, {}, {}, {},\n}};\n",
-      quoted(model.name), quoted(model.id), model.weight_bytes, model.plan->arena_bytes,
-      model.plan->inputs.size(), model.plan->outputs.size(), tables.arguments.size(), tables.launches.size(),
-      copies.size(), features.size(), (static_cast<int>(halide_target_feature_end) + 63) / 64,
-      has_amx(model.target) ? 1 : 0);
+      quoted(model.name), quoted(model.id), model.weight_bytes, embedded_weights(model),
+      model.plan->arena_bytes, model.plan->inputs.size(), model.plan->outputs.size(), tables.arguments.size(),
+      tables.launches.size(), copies.size(), features.size(),
+      (static_cast<int>(halide_target_feature_end) + 63) / 64, has_amx(model.target) ? 1 : 0);
   return text + '\n' + filled(embedded::model_functions, model.name);
 }
 
@@ -171,9 +185,14 @@ std::string interface_header(const ExportedModel& model) {
   return filled(embedded::model_header, model.name);
 }
 
-std::string package_config(const std::string& name, bool tables_compiled) {
-  return filled(embedded::package_config, name) +
-         (tables_compiled ? "" : filled(embedded::uncompiled_tables, name));
+std::string package_config(const ExportedModel& model, bool tables_compiled) {
+  std::string text = filled(embedded::package_config, model.name);
+  if (model.embeds_weights)
+    text += filled(
+        "# The library holds the weights: this is no file, and @_create takes it as such.\nset(@_WEIGHTS "
+        "\"\")\n",
+        model.name);
+  return text + (tables_compiled ? "" : filled(embedded::uncompiled_tables, model.name));
 }
 
 }  // namespace sylvite

@@ -20,8 +20,14 @@ struct ExportedModel {
   std::vector<std::int64_t> slot_offsets;  ///< per slot of bindings->weights, bytes into the weights file
   std::vector<std::int64_t> output_weight_offsets;  ///< per graph output: of the weight it returns, else -1
   std::int64_t weight_bytes = 0;
-  std::string target;  ///< Halide target of the kernels
+  bool embeds_weights = false;  ///< the library holds them, under embedded_weights_symbol
+  std::string target;           ///< Halide target of the kernels
 };
+
+[[nodiscard]] std::string embedded_weights_symbol(const std::string& name);
+/// What sylvite_tables::weights is, and its declaration; none where the weights are in a file.
+[[nodiscard]] std::string embedded_weights(const ExportedModel& model);
+[[nodiscard]] std::string embedded_weights_declaration(const ExportedModel& model);
 
 /// C text that the tables of all exports are made of.
 [[nodiscard]] std::string quoted(std::string_view text);
@@ -36,7 +42,7 @@ struct ExportedModel {
 [[nodiscard]] std::string tables_source(const ExportedModel& model);     ///< NAME.c
 [[nodiscard]] std::string interface_header(const ExportedModel& model);  ///< NAME.h; for the CPU
 /// `tables_compiled`: whether libNAME.a holds NAME.c.
-[[nodiscard]] std::string package_config(const std::string& name,
+[[nodiscard]] std::string package_config(const ExportedModel& model,
                                          bool tables_compiled);  ///< NAMEConfig.cmake
 
 }  // namespace sylvite

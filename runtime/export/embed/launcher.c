@@ -160,15 +160,16 @@ int sylvite_model_create(const struct sylvite_tables* tables, const char* weight
   if (model == NULL)
     return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "create: the place for the model is null");
   *model = NULL;
-  if (weights_path == NULL)
+  if (weights_path == NULL && tables->weights == NULL)
     return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "create: the weights path is null");
   status = check_cpu(tables);
   if (status != SYLVITE_OK) return status;
   struct sylvite_model* made = calloc(1, sizeof(*made));
   if (made == NULL) return sylvite_fail(create_error, SYLVITE_OUT_OF_MEMORY, "create: out of memory");
   made->tables = tables;
-  status = sylvite_map_weights(weights_path, tables->model, tables->id, tables->weight_bytes, &made->weights,
-                               create_error);
+  const struct sylvite_wanted_weights wanted = {tables->model, tables->id, tables->weight_bytes,
+                                                tables->weights};
+  status = sylvite_map_weights(weights_path, &wanted, &made->weights, create_error);
   if (status == SYLVITE_OK) status = allocate(made);
   if (status != SYLVITE_OK) {
     sylvite_model_destroy(made);

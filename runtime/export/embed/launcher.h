@@ -47,6 +47,7 @@ struct sylvite_tables {
   const char* model;
   const char* id; /* 16 hex digits; the weights file has the same */
   uint64_t weight_bytes;
+  const void* weights; /* those in the library; null: they are in a file */
   uint64_t arena_bytes;
   const struct sylvite_tensor_info* inputs;
   const struct sylvite_tensor_info* outputs;

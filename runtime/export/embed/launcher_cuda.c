@@ -94,15 +94,16 @@ static int allocate(const struct sylvite_model* model, cuda_address* address, ui
 
 static int upload_weights(struct sylvite_model* model, const char* path) {
   const struct sylvite_cuda_tables* tables = model->tables;
-  struct sylvite_mapping mapping = {NULL, 0};
-  int status =
-      sylvite_map_weights(path, tables->model, tables->id, tables->weight_bytes, &mapping, create_error);
+  const struct sylvite_wanted_weights wanted = {tables->model, tables->id, tables->weight_bytes,
+                                                tables->weights};
+  struct sylvite_mapping mapping;
+  int status = sylvite_map_weights(path, &wanted, &mapping, create_error);
   if (status == SYLVITE_OK) status = allocate(model, &model->weights, tables->weight_bytes);
   if (status == SYLVITE_OK && tables->weight_bytes > 0) {
     int result =
         cuda.copy_to_device(model->weights, sylvite_weights_of(&mapping), tables->weight_bytes, NULL);
     if (result == 0) result = cuda.stream_synchronize(NULL);
-    if (result != 0) status = driver_error(create_error, "the copy of the weights", path, result);
+    if (result != 0) status = driver_error(create_error, "the copy of the weights", tables->model, result);
   }
   sylvite_unmap_weights(&mapping);
   return status;
@@ -253,7 +254,7 @@ int sylvite_cuda_create(const struct sylvite_cuda_tables* tables, const char* we
   if (model == NULL)
     return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "create: the place for the model is null");
   *model = NULL;
-  if (weights_path == NULL)
+  if (weights_path == NULL && tables->weights == NULL)
     return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "create: the weights path is null");
   pthread_once(&once, find_functions);
   if (missing_driver[0] != 0)

@@ -46,8 +46,8 @@ void sylvite_forget(const struct sylvite_guard* guard) {
   if (refused == guard) refused = NULL;
 }
 
-static int check(const struct sylvite_mapping* mapping, const char* path, const char* model, const char* id,
-                 uint64_t weight_bytes, char* error) {
+static int check(const struct sylvite_mapping* mapping, const char* path,
+                 const struct sylvite_wanted_weights* wanted, char* error) {
   const struct sylvite_weights_header* header = mapping->data;
   if (mapping->bytes < sizeof(*header) || memcmp(header->magic, "SYLVWTS", 8) != 0)
     return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s is not a weights file", path);
@@ -55,23 +55,21 @@ static int check(const struct sylvite_mapping* mapping, const char* path, const 
     return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s has version %u, this program reads version %d", path,
                         (unsigned)header->version, SYLVITE_WEIGHTS_VERSION);
   }
-  if (memcmp(header->id, id, sizeof(header->id)) != 0 || header->bytes != weight_bytes) {
+  if (memcmp(header->id, wanted->id, sizeof(header->id)) != 0 || header->bytes != wanted->bytes) {
     return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s was exported with another model than %s %s", path,
-                        model, id);
+                        wanted->model, wanted->id);
   }
-  if (mapping->bytes != SYLVITE_WEIGHTS_OFFSET + weight_bytes ||
-      header->checksum != sylvite_checksum(sylvite_weights_of(mapping), weight_bytes)) {
+  if (mapping->is_embedded) return SYLVITE_OK; /* as sound as the code */
+  if (mapping->bytes != SYLVITE_WEIGHTS_OFFSET + wanted->bytes ||
+      header->checksum != sylvite_checksum(sylvite_weights_of(mapping), wanted->bytes)) {
     return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s is damaged: its size or checksum is wrong", path);
   }
   return SYLVITE_OK;
 }
 
-int sylvite_map_weights(const char* path, const char* model, const char* id, uint64_t weight_bytes,
-                        struct sylvite_mapping* mapping, char* error) {
+static int map_file(const char* path, struct sylvite_mapping* mapping, char* error) {
   struct stat status;
-  int result;
   const int file = open(path, O_RDONLY | O_CLOEXEC);
-  mapping->data = NULL;
   if (file < 0) return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s cannot be opened", path);
   if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
     mapping->bytes = (size_t)status.st_size;
@@ -80,12 +78,27 @@ int sylvite_map_weights(const char* path, const char* model, const char* id, uin
   }
   close(file);
   if (mapping->data == NULL) return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s cannot be read", path);
-  result = check(mapping, path, model, id, weight_bytes, error);
+  return SYLVITE_OK;
+}
+
+int sylvite_map_weights(const char* path, const struct sylvite_wanted_weights* wanted,
+                        struct sylvite_mapping* mapping, char* error) {
+  int result = SYLVITE_OK;
+  memset(mapping, 0, sizeof(*mapping));
+  if (wanted->embedded != NULL && (path == NULL || path[0] == 0)) {
+    path = "what the library holds";
+    mapping->data = (void*)wanted->embedded;
+    mapping->bytes = SYLVITE_WEIGHTS_OFFSET + wanted->bytes;
+    mapping->is_embedded = 1;
+  } else {
+    result = map_file(path, mapping, error);
+  }
+  if (result == SYLVITE_OK) result = check(mapping, path, wanted, error);
   if (result != SYLVITE_OK) sylvite_unmap_weights(mapping);
   return result;
 }
 
 void sylvite_unmap_weights(struct sylvite_mapping* mapping) {
-  if (mapping->data != NULL) munmap(mapping->data, mapping->bytes);
+  if (mapping->data != NULL && !mapping->is_embedded) munmap(mapping->data, mapping->bytes);
   mapping->data = NULL;
 }

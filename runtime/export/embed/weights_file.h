@@ -62,11 +62,20 @@ void sylvite_forget(const struct sylvite_guard* guard);     /* the model is dest
 struct sylvite_mapping {
   void* data; /* null: nothing */
   size_t bytes;
+  int is_embedded; /* part of the program: never unmapped */
 };
 
-/* Maps and checks the file of `model` (its name, for messages) with this id and size. Returns a status; the
- * mapping is null unless it is SYLVITE_OK. */
-int sylvite_map_weights(const char* path, const char* model, const char* id, uint64_t weight_bytes,
+/* Which weights a model wants. */
+struct sylvite_wanted_weights {
+  const char* model; /* its name, for messages */
+  const char* id;    /* 16 hex digits; the weights file has the same */
+  uint64_t bytes;
+  const void* embedded; /* what the weights file would hold, at a multiple of 64; null: there is a file */
+};
+
+/* Maps and checks the file; the embedded ones, where there are, when `path` is null or empty. Returns a status; the mapping
+ * is null unless it is SYLVITE_OK. */
+int sylvite_map_weights(const char* path, const struct sylvite_wanted_weights* wanted,
                         struct sylvite_mapping* mapping, char* error);
 void sylvite_unmap_weights(struct sylvite_mapping* mapping); /* null is fine */
 static inline char* sylvite_weights_of(const struct sylvite_mapping* mapping) {

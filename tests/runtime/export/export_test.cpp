@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -59,6 +60,7 @@ class ExportTest : public testing::Test {
     ExportOptions options;
     options.folder = folder_.path() + "/out";
     options.name = "sample";
+    options.embed_weights = embeds_weights_;
     report_ = export_model(*built_, options);
     EXPECT_THAT(report_.warnings, testing::IsEmpty());
     const std::string out = options.folder;
@@ -83,6 +85,21 @@ class ExportTest : public testing::Test {
     return find<const char*(const sylvite_model*)>("sample_error_message")(model);
   }
 
+  /// Runs it as the program; twice, as memory is used again.
+  void expect_the_programs_results(sylvite_model* model) {
+    const std::vector<Tensor> given = {sample_tensor(DType::f32, {6, 8}), sample_tensor(DType::i64, {3})};
+    const std::vector<Tensor> expected = built_->program.run(given);
+    std::vector<Tensor> results;
+    std::vector<void*> outputs;
+    for (const Tensor& tensor : expected)
+      outputs.push_back(results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
+    const void* inputs[] = {given[0].data(), given[1].data()};
+    const auto run = find<int(sylvite_model*, const void* const*, void* const*)>("sample_run");
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(run(model, inputs, outputs.data()), SYLVITE_OK) << message(model);
+    for (std::size_t i = 0; i < expected.size(); ++i) expect_near(results[i], expected[i], 0);
+  }
+
+  bool embeds_weights_ = false;
   TemporaryFolder folder_;
   std::optional<Built> built_;
   ExportReport report_;
@@ -93,25 +110,60 @@ class ExportTest : public testing::Test {
 TEST_F(ExportTest, ComputesWhatTheProgramComputes) {
   sylvite_model* model = nullptr;
   ASSERT_EQ(create(weights_.c_str(), &model), SYLVITE_OK) << message(nullptr);
-  const std::vector<Tensor> given = {sample_tensor(DType::f32, {6, 8}), sample_tensor(DType::i64, {3})};
-  const std::vector<Tensor> expected = built_->program.run(given);
-  std::vector<Tensor> results;
-  std::vector<void*> outputs;
-  outputs.reserve(expected.size());
-  for (const Tensor& tensor : expected)
-    outputs.push_back(results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
-  const void* inputs[] = {given[0].data(), given[1].data()};
+  expect_the_programs_results(model);
+  const void* inputs[] = {nullptr, nullptr};
+  std::array<void*, 6> outputs{};
   const auto run = find<int(sylvite_model*, const void* const*, void* const*)>("sample_run");
-  for (int i = 0; i < 2; ++i) ASSERT_EQ(run(model, inputs, outputs.data()), SYLVITE_OK) << message(model);
-  for (std::size_t i = 0; i < expected.size(); ++i) expect_near(results[i], expected[i], 0);
-
   EXPECT_EQ(run(nullptr, inputs, outputs.data()), SYLVITE_NULL_ARGUMENT);
   EXPECT_EQ(run(model, nullptr, outputs.data()), SYLVITE_NULL_ARGUMENT);
-  inputs[1] = nullptr;
+  inputs[0] = &model;
   EXPECT_EQ(run(model, inputs, outputs.data()), SYLVITE_NULL_ARGUMENT);
   EXPECT_THAT(message(model), HasSubstr("input 1 'n' is null"));
   find<void(sylvite_model*)>("sample_destroy")(model);
   find<void(sylvite_model*)>("sample_destroy")(nullptr);
+}
+
+class EmbeddingExportTest : public ExportTest {
+ protected:
+  EmbeddingExportTest() { embeds_weights_ = true; }
+};
+
+/// The library is all there is.
+TEST_F(EmbeddingExportTest, NeedsNoWeightsFile) {
+  EXPECT_FALSE(fs::exists(weights_));
+  EXPECT_THAT(report_.files, testing::Each(Not(HasSubstr(".weights"))));
+  EXPECT_THAT(read_file(folder_.path() + "/out/sampleConfig.cmake"), HasSubstr("set(sample_WEIGHTS \"\")"));
+  fs::remove_all(folder_.path() + "/out");
+  for (const char* path : {static_cast<const char*>(nullptr), ""}) {
+    sylvite_model* model = nullptr;
+    ASSERT_EQ(create(path, &model), SYLVITE_OK) << message(nullptr);
+    expect_the_programs_results(model);
+    find<void(sylvite_model*)>("sample_destroy")(model);
+  }
+  sylvite_model* model = nullptr;
+  EXPECT_EQ(create("/nonexistent/weights", &model), SYLVITE_BAD_WEIGHTS);
+}
+
+TEST_F(EmbeddingExportTest, ShowsNoFurtherNames) {
+  EXPECT_THAT(output_of("nm -D --defined-only " + folder_.path() + "/out/sample.so"),
+              Not(HasSubstr("weights")));
+}
+
+/// A program, which has fixed addresses, beside the weights file of an earlier export.
+TEST_F(ExportTest, AProgramMayHoldItsWeights) {
+  ASSERT_TRUE(fs::exists(weights_));
+  const std::string out = folder_.path() + "/out";
+  ExportOptions options;
+  options.folder = out;
+  options.name = "sample";
+  options.embed_weights = true;
+  (void)export_model(*built_, options);
+  EXPECT_FALSE(fs::exists(weights_));
+  write_file(out + "/main.c",
+             "#include \"sample.h\"\nint main(void) {\n  sylvite_model* model;\n"
+             "  return sample_create(0, &model);\n}\n");
+  output_of("cc -no-pie -o " + out + "/main " + out + "/main.c " + out +
+            "/libsample.a -lm -lpthread -ldl && " + out + "/main");
 }
 
 /// One handle in two threads: each call computes what it should, or is refused.
