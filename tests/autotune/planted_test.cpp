@@ -22,7 +22,7 @@ struct Fault {
   Verdict verdict;
 };
 
-/// What is right, and fast in short measurements only, passes as a trial: the race finds it out.
+/// What is right, and fast in short measurements only, passes as a trial: a longer one or the race finds it out.
 const std::vector<Fault>& faults() {
   static const std::vector<Fault> table = {
       {"crashes", Verdict::run_crash},
@@ -144,8 +144,7 @@ TEST(PlantedCandidates, NoneWins) {
     ASSERT_NE(trial, trials.end()) << fault.function;
     EXPECT_EQ(trial->verdict, fault.verdict) << fault.function << ": " << trial->message;
     const std::vector<std::string> races = races_of(candidate, path);
-    EXPECT_EQ(races.empty(), fault.verdict != Verdict::ok)
-        << fault.function << ": " << trial->median_us << " us";
+    if (fault.verdict != Verdict::ok) EXPECT_THAT(races, testing::IsEmpty()) << fault.function;
     EXPECT_THAT(races, testing::Not(testing::Contains("won"))) << fault.function;
   }
 }
