@@ -13,6 +13,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "base/error.h"
@@ -96,6 +98,13 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command, const ChildL
 ChildProcess::~ChildProcess() {
   if (pid_ > 0) static_cast<void>(finish(/*ended_itself=*/false));
   close(log_);
+}
+
+bool ChildProcess::is_paused() const {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid_));
+  const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::size_t name_end = stat.rfind(") ");  // then the state
+  return name_end != std::string::npos && stat.compare(name_end, 3, ") T") == 0;
 }
 
 ChildEnd ChildProcess::finish(bool ended_itself) {

@@ -38,6 +38,8 @@ class ChildProcess {
 
   [[nodiscard]] MessageChannel& channel() { return channel_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
+  /// Whether somebody has stopped it (SIGSTOP), so that its time says nothing.
+  [[nodiscard]] bool is_paused() const;
   /// Kills the process group and waits. `ended_itself`: gives it a second to end by itself first.
   [[nodiscard]] ChildEnd finish(bool ended_itself);
 

@@ -17,7 +17,7 @@ constexpr std::string_view free_disk = "make room on the disk";
 constexpr std::string_view find_killer = "see who kills it; the system log tells when memory ran out";
 
 /// Texts of the system, the C++ library and LLVM.
-constexpr std::array<MachineFailure, 18> machine_failures = {{
+constexpr std::array<MachineFailure, 19> machine_failures = {{
     {"No space left on device", free_disk},
     {"Disk quota exceeded", free_disk},
     {"Read-only file system", "make the folder writable"},
@@ -36,6 +36,7 @@ constexpr std::array<MachineFailure, 18> machine_failures = {{
     {"killed by signal 15 ", find_killer},
     {"killed by signal 1 ", find_killer},
     {"killed by signal 2 ", find_killer},
+    {"paused from outside", "see who stops it"},
 }};
 
 const MachineFailure* find_machine_failure(std::string_view message) {

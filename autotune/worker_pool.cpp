@@ -278,6 +278,7 @@ void WorkerPool::Rep::accept(Worker& worker, const WorkerReply& reply) {
 
 /// Kills the child and ends its job with a verdict; a new child is started for the next job.
 void WorkerPool::Rep::bury(Worker& worker, bool timed_out) {
+  const bool was_paused = timed_out && worker.child->is_paused();
   ChildEnd end = worker.child->finish(/*ended_itself=*/!timed_out);
   worker.child.reset();
   if (end.not_started) {
@@ -285,7 +286,9 @@ void WorkerPool::Rep::bury(Worker& worker, bool timed_out) {
     return;
   }
   double seconds = steady_seconds() - worker.started;
-  std::string message = timed_out ? fmt::format("stopped after {:.1f} s", seconds) : end.text;
+  std::string message = was_paused  ? "paused from outside"
+                        : timed_out ? fmt::format("stopped after {:.1f} s", seconds)
+                                    : end.text;
   if (!worker.is_known) {  // no job has run in it
     give_up_on_children(worker, fmt::format("{} does not start as a worker: {}", options.command, message));
     return;

@@ -241,6 +241,21 @@ TEST(WorkerPool, AKillFromOutsideIsNoVerdict) {
   EXPECT_TRUE(pool.measure(unread_job(kernel)).at(0).unverifiable);
 }
 
+/// Whoever stops it takes its time.
+TEST(WorkerPool, APauseIsNoVerdict) {
+  Kernel kernel = sample_pointwise();
+  WorkerScript script(WorkerScript::hello + "kill -STOP $$");
+  WorkerOptions options = options_for(script.path());
+  options.compile_timeout = 0.5;
+  WorkerPool pool(options);
+  CompileResult result = pool.compile({{&kernel, reference_candidate(kernel), "host"}}).at(0);
+  EXPECT_TRUE(result.unjudged);
+  EXPECT_THAT(result.message, HasSubstr("paused from outside"));
+  MeasureJob job = unread_job(kernel);
+  job.reference_seconds = 0.5;
+  EXPECT_TRUE(pool.measure(job).at(0).unverifiable);
+}
+
 /// A full disk, memory used up, ...: whether the compiler dies of it or says it.
 TEST(WorkerPool, AFailureOfTheMachineIsNoVerdict) {
   Kernel kernel = sample_pointwise();
