@@ -1,7 +1,5 @@
 #include "frontend/passes/pass_list.h"
 
-#include <array>
-
 #include "frontend/passes/quantize_products.h"
 
 namespace sylvite {
@@ -11,7 +9,7 @@ using Options = FrontendOptions;
 
 // Folding and clean-up come first so that patterns see one spelling, and again to sweep up after them. Patterns
 // know constants by more digits than narrow ones have: precision comes last.
-constexpr std::array<Pass<Options>, 15> table = {{
+constexpr Pass<Options> table[] = {
     {"fold_constants", always, plain<fold_constants>, "evaluate nodes whose inputs are all constants"},
     {"simplify_views", always, plain<simplify_views>,
      "drop and merge reshapes, transposes, slices and casts that do nothing"},
@@ -38,7 +36,7 @@ constexpr std::array<Pass<Options>, 15> table = {{
        return store_narrow(graph, *options.narrow, options.narrow_options);
      },
      "f32 values and constants that are multiplied become bf16 or f16"},
-}};
+};
 
 }  // namespace
 

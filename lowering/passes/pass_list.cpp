@@ -1,7 +1,5 @@
 #include "lowering/passes/pass_list.h"
 
-#include <array>
-
 namespace sylvite {
 namespace {
 
@@ -11,7 +9,7 @@ bool fuses(const Options& options) {
   return options.fuse;
 }
 
-constexpr std::array<Pass<Options>, 7> table = {{
+constexpr Pass<Options> table[] = {
     {"multiply_patches", [](const Options& options) { return options.multiply_patches; },
      plain<multiply_patches>, "convolutions whose windows lie side by side become matmuls, for tensor cores"},
     {"order_rows", fuses, plain<order_rows>,
@@ -28,7 +26,7 @@ constexpr std::array<Pass<Options>, 7> table = {{
      "images of three channels are padded to four or eight, and around, for tensor cores"},
     {"assign_layouts", [](const Options& options) { return options.image_layout != ImageLayout::dense; },
      assign_layouts, "values around convolutions lie with their channels in blocks"},
-}};
+};
 
 }  // namespace
 
