@@ -15,6 +15,7 @@ std::vector<std::size_t> kernels_that_begin(const Plan& plan, const std::string&
 
 [[noreturn]] void refuse(const Plan& plan, const std::string& id, const std::string& origin) {
   std::vector<std::string_view> ids;
+  ids.reserve(plan.kernels.size());
   for (const Kernel& kernel : plan.kernels) ids.emplace_back(kernel.id);
   throw UsageError("{}: no kernel of the model has an id that begins with '{}'{}", origin, id,
                    suggestion(id, ids));

@@ -37,20 +37,27 @@ int verb_lock(std::span<const std::string> arguments) {
   refuse_lock(*opened.setup, "sylvite lock");
   Lock lock = begin_lock(*opened.setup);
   std::map<Source, int> sources;
-  std::optional<CompileReport> report;
-  std::optional<Imported> first;
+  const auto note = [&](const Plan& plan, const std::vector<Choice>& choices) {
+    for (std::size_t i = 0; i < choices.size(); ++i)
+      if (!lock.kernels.contains(plan.kernels[i].id)) ++sources[choices[i].source];
+    add_kernels(lock, plan, choices);
+  };
+  Family family(opened);
   at_hinted_sizes(opened, [&](const OpenModel& model, const Sizes& sizes) {
-    auto [imported, built] = prepare(load(model, sizes));
-    for (std::size_t i = 0; i < built.choices.size(); ++i)
-      if (!lock.kernels.contains(imported.plan->kernels[i].id)) ++sources[built.choices[i].source];
-    add_kernels(lock, *imported.plan, built.choices);
-    if (!report) report = built.report;
-    if (!first) first = imported;
-    return built.report.tune_seconds;
+    const Imported imported = load(model, sizes);
+    const Built& built = family.add(imported, choose_or_end);
+    note(built.program.plan(), built.choices);
+    if (sizes.empty()) return built.report.tune_seconds;
+    // Where sizes are open, some verbs take the kernels of these sizes, others those that serve a range of them.
+    const Built fixed = build_program(imported, choose_or_end(imported));
+    note(*imported.plan, fixed.choices);
+    return built.report.tune_seconds + fixed.report.tune_seconds;
   });
+  CompileReport report = family.report();
+  print_warnings(report);
   write_file(path, to_text(lock));
   say(options, fmt::format("{}: {} kernels ({})\n", path, lock.kernels.size(), sources_text(sources)));
-  write_json(options, report_json(*first, *report, std::nullopt));
+  if (options.has("json")) write_json(options, report_json(load(opened), report, std::nullopt));
   return 0;
 }
 

@@ -87,6 +87,10 @@ TEST_F(Lock, EveryCombinationOfSizesIsInIt) {
   ASSERT_EQ(made.exit_code, 0) << made.err;
   const Result compiled = run_in("there", {"compile", model_, "--frozen", lock_, "--dims", "batch=1..8@2+4"});
   EXPECT_EQ(compiled.exit_code, 0) << compiled.err;
+  for (const char* dims : {"batch=2", "batch=4"}) {
+    const Result fixed = run_in("there", {"run", model_, "--frozen", lock_, "--dims", dims});
+    EXPECT_EQ(fixed.exit_code, 0) << dims << fixed.err;
+  }
   const Result other = run_in("there", {"compile", model_, "--frozen", lock_, "--dims", "batch=3"});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("is not in the lock " + lock_));
