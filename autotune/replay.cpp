@@ -9,6 +9,7 @@
 
 #include "autotune/race.h"
 #include "autotune/sqlite.h"
+#include "base/error.h"
 #include "schedules/space.h"
 
 namespace sylvite {
@@ -107,18 +108,11 @@ Trial trial_of(const Contest& contest, std::size_t which) {
   Trial best{contest.task->kernel.id, compiled.candidate, Verdict::noisy, {}, 0, 0, "",
              compiled.compile_seconds};
   for (const std::vector<Measurement>& round : contest.measured) {
-    const Measurement& now = round.at(which);
-    if (now.unverifiable) continue;
-    const double us = median(now.samples_us);
-    if (now.verdict != Verdict::ok && now.verdict != Verdict::noisy)
-      return {best.kernel_id, best.candidate, now.verdict,         {}, 0,
-              now.error,      now.message,    best.compile_seconds};
-    if (now.verdict != Verdict::ok || us <= 0) continue;
-    if (best.verdict == Verdict::ok && us >= best.median_us) continue;
-    best.verdict = Verdict::ok;
-    best.samples_us = now.samples_us;
-    best.median_us = us;
-    best.error = now.error;
+    if (round.at(which).unverifiable) continue;
+    const Trial now = make_trial(contest.task->kernel, compiled, round[which]);
+    if (now.verdict == Verdict::noisy) continue;
+    if (now.verdict != Verdict::ok) return now;
+    if (best.verdict != Verdict::ok || now.median_us < best.median_us) best = now;
   }
   return best;
 }

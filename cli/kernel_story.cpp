@@ -22,7 +22,7 @@ nlohmann::json ratio_json(double ratio) {
 std::vector<KernelStory> tell_kernels(const Imported& imported, const std::vector<Choice>& choices) {
   const Setup& setup = *imported.setup;
   const Plan& plan = *imported.plan;
-  const Database database(setup.database);
+  const Database database(setup.lock == nullptr ? setup.database : "");  // a lock asks no database
   const TuningKey key = setup.key();
   std::vector<KernelStory> stories(plan.kernels.size());
   for (const Launch& launch : plan.launches) {

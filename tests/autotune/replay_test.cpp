@@ -161,6 +161,20 @@ TEST_F(ReplayTest, TheDefaultScheduleMayBeFasterNow) {
   EXPECT_EQ(winner.budget_seconds, 0) << "to be searched again";
 }
 
+TEST_F(ReplayTest, APinnedOneStays) {
+  store(key);
+  database.record_winner(kernel, key, {numbered(winner_number), 100, 0, std::string(origin_pinned), 60});
+  outcome = [](std::int64_t number, int) { return timed(number == winner_number ? 100 : 90); };
+  EXPECT_EQ(replay_one().movement, Movement::beaten);
+  store_replay(tasks, results, key, database);
+  EXPECT_EQ(database.find_winner(kernel, key)->candidate, numbered(winner_number));
+  outcome = [](std::int64_t, int) { return timed(130); };
+  EXPECT_EQ(replay_one().movement, Movement::slower);
+  store_replay(tasks, results, key, database);
+  EXPECT_EQ(database.find_winner(kernel, key)->origin, origin_pinned);
+  EXPECT_EQ(database.find_winner(kernel, key)->median_us, 130);
+}
+
 TEST_F(ReplayTest, OneThatFailsGivesWay) {
   store(key);
   compile_outcome = [](std::int64_t number) {

@@ -75,7 +75,8 @@ TEST_F(Lock, FreezesRunsAndBenchmarks) {
   make_lock();
   const Result run = run_in("there", {"run", model_, "--frozen", lock_, "--check", "reference"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run_in("there", {"explain", model_, "--frozen", lock_}).out, HasSubstr("schedule from lock"));
+  EXPECT_THAT(run_in("there", {"explain", model_, "--schedules", "--frozen", lock_}).out,
+              HasSubstr("schedule from lock"));
   const Result bench = run_in("there", {"bench", model_, "--frozen", lock_, "--baseline", "default",
                                         "--warmup", "1ms", "--duration", "10ms"});
   EXPECT_EQ(bench.exit_code, 0) << bench.err;
