@@ -165,7 +165,7 @@ std::string summary_text(const Summary& summary, const OpenModel& model, const I
 }
 
 void add_summary(nlohmann::json& report, const Summary& summary, const OpenModel& model,
-                 const Imported& imported) {
+                 const Imported& imported, const std::vector<KernelStory>& stories) {
   const ModelFacts facts = read_model_facts(model.parsed);
   report["imported"] = {{"opsets", facts.opsets},
                         {"nodes", facts.nodes},
@@ -176,6 +176,11 @@ void add_summary(nlohmann::json& report, const Summary& summary, const OpenModel
   for (const auto& [what, ports] : {std::pair("inputs", &facts.inputs), std::pair("outputs", &facts.outputs)})
     for (const ModelPort& port : *ports)
       report["imported"][what].push_back({{"name", port.name}, {"type", port.type}});
+  const Totals totals = total(summary, stories);
+  report["run"] = {{"kernels_us", totals.us}};
+  if (summary.peaks) report["run"]["bound_us"] = totals.bound_us;
+  for (const auto& [limit, us] : totals.by_limit)
+    report["run"]["by_bound"][std::string(limit_name(limit))] = us;
   if (summary.peaks) {
     report["peaks"] = nlohmann::json::parse(peaks_text(*summary.peaks));
     report["peaks"]["weight_rate"] = summary.weight_rate;

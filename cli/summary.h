@@ -37,8 +37,8 @@ struct Summary {
                                        const Imported& imported, const std::vector<Choice>& choices,
                                        const std::vector<KernelStory>& stories);
 
-/// Adds `imported` and `peaks` to the report, and times and bounds to its `kernels`.
+/// Adds `imported`, `run` and `peaks` to the report, and times and bounds to its `kernels`.
 void add_summary(nlohmann::json& report, const Summary& summary, const OpenModel& model,
-                 const Imported& imported);
+                 const Imported& imported, const std::vector<KernelStory>& stories);
 
 }  // namespace sylvite

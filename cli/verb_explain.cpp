@@ -98,7 +98,7 @@ void summarize_model(const Options& options, Explained& explained) {
   if (!options.has("json")) return;
   nlohmann::json report = explain_json(imported, explained.chosen, explained.stories);
   report["profile"] = profile_json(times);
-  add_summary(report, summary, explained.model, imported);
+  add_summary(report, summary, explained.model, imported, explained.stories);
   write_json(options, report);
 }
 

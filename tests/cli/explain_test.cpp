@@ -111,6 +111,8 @@ TEST_F(Explain, TheSummarySaysHowFarKernelsAreFromTheLimit) {
   EXPECT_EQ(report["imported"]["inputs"][0]["type"], "f32[4,64]");
   EXPECT_EQ(report["imported"]["weight_elements"], 64 * 48 + 48 + 48 * 16);
   EXPECT_EQ(report["profile"].size(), report["counters"]["kernels"]);
+  EXPECT_GT(report["run"]["bound_us"], 0);
+  EXPECT_LT(report["run"]["bound_us"], report["run"]["kernels_us"]);
   for (const nlohmann::json& kernel : report["kernels"]) {
     EXPECT_GT(kernel["each_us"], 0);
     EXPECT_GT(kernel["bound_us"], 0);
