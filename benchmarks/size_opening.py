@@ -265,9 +265,10 @@ class Opening:
             recipe = self.recipe(name, data, axes, narrow)
             if recipe:
                 return self.make(index, i, recipe)
-        if name in self.producers:
-            return self.open_through(self.producers[name], name, axes, narrow)
-        if narrow or name not in self.initializers:
+        producer = self.producers.get(name)
+        if producer is not None and self.nodes[producer].op_type != "Constant":
+            return self.open_through(producer, name, axes, narrow)
+        if narrow or (producer is None and name not in self.initializers):
             return False
         return self.cut(index, i, name, axes)
 
