@@ -78,7 +78,7 @@ def trial_numbers(name, original, order, step, limit):
         return (original, *(number if number != original else 11 for number in TRIALS["batch"]))
     offsets = [offset * step for offset in TRIALS.get(name, OTHER_TRIALS[order % len(OTHER_TRIALS)])]
     if limit:
-        return (original, *(limit - 1 - abs(offset) % (limit // 2) for offset in offsets))
+        return (original, *(limit - 1 - abs(offset) % max(limit // 2, 1) for offset in offsets))
     return (original, *(original + (offset if original + offset > original // 2 else -offset) for offset in offsets))
 
 

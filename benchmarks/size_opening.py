@@ -9,14 +9,17 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from size_trials import Atom, Extents, Rules, Unfit, Value, arrangements, constant_value, is_constant
+from size_trials import Atom, Extents, Rules, Unfit, Value, arrangements, constant_value, equal_axes, is_constant
 from size_writer import Count, Cut, Filled, Shaped, Stairs, Writer
 
 BROADCASTING = {"Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
                 "Where", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Min", "Max", "Sum", "Mean", "PRelu"}
+# Of uniform inputs these make uniform outputs.
+PLAIN = BROADCASTING | {"Cast", "Gather", "GatherElements", "Identity", "Not", "Transpose", "Unsqueeze"}
 # Inputs whose elements are extents.
 EXTENT_INPUTS = {"Reshape": (1,), "Expand": (1,), "ConstantOfShape": (0,), "Tile": (1,), "Slice": (1, 2), "Resize": (3,),
                  "Range": (0, 1, 2), "Split": (1,)}
+STATEFUL = {"RNN", "GRU", "LSTM"}  # with states of the batch
 MOST_KNOBS = 4
 MOST_TRIES = 2000
 TO_THE_END = (1 << 63) - 1
@@ -224,6 +227,10 @@ class Opening:
     def clashes(self, node):
         """(input, axis, extent): axes whose number must become that extent for the node to fit."""
         shapes = [self.shape(name) for name in node.input]
+        for one, axis, other, other_axis in equal_axes(node, shapes):
+            pair = shapes[one][axis], shapes[other][other_axis]
+            if node.op_type in STATEFUL and is_constant(pair[0]) and pair[0][0] == pair[1][0]:
+                yield one, axis, pair[1]
         if any(shape is None for name, shape in zip(node.input, shapes) if name):
             return
         if node.op_type in BROADCASTING:
@@ -310,9 +317,7 @@ class Opening:
         for axis, (atom, *others) in factors.items():
             if others or not atom.name or atom.name == "batch":
                 return False
-            if max(atom.extent) > shape[axis][0]:
-                raise Limited(atom.name, shape[axis][0], name)
-            self.limit(atom.name, shape[axis][0], name)
+            self.check_rows(atom, shape[axis][0], name)
         return self.make(index, i, Cut(self.values[name].element, name, shape, factors, self.count))
 
     def limit(self, size, rows, table):
@@ -333,9 +338,12 @@ class Opening:
     def open_through(self, index, name, axes, narrow):
         """Opens inputs of the node that makes a value: the fewest that give the value those extents and no others."""
         node = self.node(index)
-        if narrow and any(self.nodes[at].op_type not in BROADCASTING for at in self.consumers[name]):
+        readers = [self.nodes[at].op_type for at in self.consumers[name]]
+        if narrow and not (node.op_type in PLAIN and BROADCASTING.issuperset(readers)):
             return False
         wanted = [axes.get(axis, extent) for axis, extent in enumerate(self.shape(name))]
+        if node.op_type == "Slice":
+            self.limit_to_table(node, axes)
         if narrow:
             wanted = [self.extents.constant(1) if axis in axes else extent for axis, extent in enumerate(wanted)]
         knobs = self.knobs(node, {extent[0] for extent in axes.values()})
@@ -346,6 +354,18 @@ class Opening:
                     if self.shape_with(node, name, turned, extents) == wanted:
                         return self.turn(index, turned, extents, narrow)
         return False
+
+    def limit_to_table(self, node, axes):
+        """A Slice has no more rows than what it cuts."""
+        for axis, extent in axes.items():
+            rows, (atom, *_) = self.shape(node.input[0])[axis], self.extents.factors(extent)
+            if is_constant(rows) and isinstance(atom, Atom) and atom.name:
+                self.check_rows(atom, rows[0], node.input[0])
+
+    def check_rows(self, atom, rows, table):
+        if max(atom.extent) > rows:
+            raise Limited(atom.name, rows, table)
+        self.limit(atom.name, rows, table)
 
     def knobs(self, node, numbers):
         """(input, axis, is an entry): the extents and elements of inputs that are one of the numbers."""

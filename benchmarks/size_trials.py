@@ -16,8 +16,14 @@ from onnx.reference import ReferenceEvaluator
 
 MOST_DATA = 1 << 18  # elements of a value that is computed here
 MOST_SHAPE = 64  # elements of a value that may be a shape
-# Operators whose rules in onnx let a weight of the wrong extent pass: input and axis, and what they must be equal to.
-WEIGHT_AXES = {"Conv": (0, 1, 1, 1), "Gemm": (0, 1, 1, 0)}
+# What the rules in onnx let pass: input and axis, and the input and axis that it must be equal to.
+EQUAL_AXES = {
+    "Conv": [(0, 1, 1, 1)],
+    "Gemm": [(0, 1, 1, 0)],
+    "RNN": [(5, 1, 0, 1)],
+    "GRU": [(5, 1, 0, 1)],
+    "LSTM": [(5, 1, 0, 1), (6, 1, 0, 1)],
+}
 
 
 class Unfit(Exception):
@@ -163,7 +169,7 @@ class Rules:
 
     def infer_trials(self, node, inputs, data):
         try:
-            check_weights(node, inputs)
+            check_equal_axes(node, inputs)
             schema = onnx.defs.get_schema(node.op_type, self.versions[node.domain], node.domain)
             trials = [onnx.shape_inference.infer_node_outputs(
                 schema, node, {name: tensor_type(value, trial) for name, value in inputs.items()},
@@ -225,15 +231,19 @@ def joined(types):
     return Value(tensors[0].elem_type, [tuple(dims) for dims in zip(*shapes)] if known else None)
 
 
-def check_weights(node, inputs):
-    if node.op_type not in WEIGHT_AXES:
-        return
-    value, axis, weight, weight_axis = WEIGHT_AXES[node.op_type]
+def equal_axes(node, shapes):
+    """(input, axis, input, axis) of those in EQUAL_AXES that the node has; `shapes`: of its inputs."""
     numbers = {attribute.name: attribute.i for attribute in node.attribute}
-    shape, weights = inputs[node.input[value]].shape, inputs[node.input[weight]].shape
-    if shape is None or weights is None:
+    if numbers.get("layout"):
         return
-    axis, weight_axis = axis - numbers.get("transA", 0), weight_axis + numbers.get("transB", 0)
-    group = numbers.get("group", 1)
-    if any(a != b * group for a, b in zip(shape[axis], weights[weight_axis])):
-        raise Unfit(f"{shape[axis]} does not match {weights[weight_axis]} of the weights")
+    for one, axis, other, other_axis in EQUAL_AXES.get(node.op_type, []):
+        if max(one, other) < len(shapes) and shapes[one] is not None and shapes[other] is not None:
+            yield one, axis - numbers.get("transA", 0), other, other_axis + numbers.get("transB", 0)
+
+
+def check_equal_axes(node, inputs):
+    shapes = [inputs[name].shape if name else None for name in node.input]
+    group = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
+    for one, axis, other, other_axis in equal_axes(node, shapes):
+        if any(a != b * group for a, b in zip(shapes[one][axis], shapes[other][other_axis])):
+            raise Unfit(f"{shapes[one][axis]} does not match {shapes[other][other_axis]} of '{node.input[other]}'")

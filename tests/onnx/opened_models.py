@@ -154,10 +154,41 @@ def classifier_model(b, h, w):
     return made_model(text, [("flat", ints(b, 4 * ((h - 1) // 2) * ((w - 1) // 2)))])
 
 
+def recurrent_model(b, s):
+    """States of the batch, positions by Slice of a table, a token of the batch by Tile."""
+    text = f"""steps (float[{b}, {s}, 6] x) => (float[{s}, 1, {b}, 4] y, float[{b}, {s + 1}, 6] z) {{
+      rows = Slice(w1x20x6, l0, ends, l1)
+      placed = Add(x, rows)
+      first = Transpose <perm = [1, 0, 2]> (placed)
+      y, h, c = LSTM <hidden_size = 4> (first, w1x16x6, w1x16x4, , , state, state)
+      token = Tile(w1x1x6, repeats)
+      z = Concat <axis = 1> (token, placed)
+    }}"""
+    return made_model(text, [("ends", ints(s)), ("state", np.full([1, b, 4], 0.5, np.float32)), ("repeats", ints(b, 1, 1))])
+
+
+def pyramid_model(b, h, w):
+    """Channels last; a coarse level as large again, on top of a fine one."""
+    h2, w2, h4, w4 = (h + 1) // 2, (w + 1) // 2, (h + 3) // 4, (w + 3) // 4
+    text = f"""pyramid (float[{b}, {h}, {w}, 3] x) => (float[{b}, {h2 * w2}, 4] y) {{
+      image = Transpose <perm = [0, 3, 1, 2]> (x)
+      fine = Conv <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (image, w4x3x3x3)
+      coarse = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (fine)
+      up = Resize <mode = "linear", coordinate_transformation_mode = "half_pixel"> (coarse, , , sizes)
+      both = Add(fine, up)
+      last = Transpose <perm = [0, 2, 3, 1]> (both)
+      y = Reshape(last, flat)
+    }}"""
+    assert (h4, w4) == ((h2 + 1) // 2, (w2 + 1) // 2)
+    return made_model(text, [("sizes", ints(b, 4, h2, w2)), ("flat", ints(b, h2 * w2, 4))])
+
+
 MODELS = {  # how it is made, at which sizes it is exported and tried, what the script says
     text_model: ({"batch": 1, "sequence": 6}, [(3, 5), (2, 40), (1, 1)], "sequence (exported with 6; at most 40"),
     table_model: ({"batch": 1, "sequence": 8}, [(3, 5), (2, 1)], "sequence (exported with 8; at most 8"),
     image_model: ({"batch": 1, "height": 12, "width": 10}, [(2, 7, 13), (3, 30, 8)], "open: width (exported with 10)"),
+    recurrent_model: ({"batch": 1, "sequence": 7}, [(3, 5), (2, 19)], "sequence (exported with 7; at most 20"),
+    pyramid_model: ({"batch": 1, "height": 16, "width": 16}, [(2, 7, 13), (3, 31, 8)], "open: width (exported with 16)"),
     patches_model: ({"batch": 1}, [(3,), (2,)], "not all of batch, height, width: Add 'placed'"),
     classifier_model: ({"batch": 1}, [(4,)], "not all of batch, height, width: Gemm 'y'"),
 }
