@@ -8,7 +8,7 @@
 
 #include "autotune/sqlite.h"
 #include "tests/autotune/sample_kernels.h"
-#include "tests/autotune/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sylvite {
 namespace {

@@ -13,8 +13,8 @@
 #include "autotune/sqlite.h"
 #include "base/files.h"
 #include "tests/autotune/sample_kernels.h"
-#include "tests/autotune/temporary_folder.h"
 #include "tests/support/sample_card.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sylvite {
 namespace {

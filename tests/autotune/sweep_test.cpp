@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "tests/autotune/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sylvite {
 namespace {

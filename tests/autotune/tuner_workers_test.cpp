@@ -13,8 +13,8 @@
 #include "autotune/tuner.h"
 #include "schedules/space.h"
 #include "tests/autotune/sample_kernels.h"
-#include "tests/autotune/temporary_folder.h"
 #include "tests/autotune/worker_script.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sylvite {
 namespace {

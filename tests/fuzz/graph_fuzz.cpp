@@ -11,7 +11,7 @@
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/split.hpp>
 #include <chrono>
-#include <filesystem>
+#include <optional>
 
 #include "base/error.h"
 #include "frontend/onnx/importer.h"
@@ -19,6 +19,7 @@
 #include "tests/fuzz/engines.h"
 #include "tests/fuzz/reduce_case.h"
 #include "tests/support/command_line.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sylvite::fuzz {
 namespace {
@@ -61,16 +62,7 @@ class GraphFuzz {
   explicit GraphFuzz(const Arguments& arguments) : arguments_(arguments) {
     boost::split(engines_, arguments.engines, boost::is_any_of(","));
     for (const std::string& name : engines_) (void)find_engine(name);
-    cache_ = arguments.cache;
-    if (!cache_.empty()) return;
-    cache_ = (std::filesystem::temp_directory_path() / "graph_fuzz_XXXXXX").string();
-    if (mkdtemp(cache_.data()) == nullptr) throw IoError("cannot make a temporary folder '{}'", cache_);
-  }
-  GraphFuzz(const GraphFuzz&) = delete;
-  GraphFuzz& operator=(const GraphFuzz&) = delete;
-  ~GraphFuzz() {
-    std::error_code ignored;
-    if (arguments_.cache.empty()) std::filesystem::remove_all(cache_, ignored);
+    cache_ = arguments.cache.empty() ? own_cache_.emplace().path() : arguments.cache;
   }
 
   int run() {
@@ -146,6 +138,7 @@ class GraphFuzz {
 
   Arguments arguments_;
   std::vector<std::string> engines_;
+  std::optional<TemporaryFolder> own_cache_;  ///< where the user named none
   std::string cache_;
   std::map<std::string, int> counts_;
   std::map<std::string, int> refusals_;

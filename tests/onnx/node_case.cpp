@@ -1,7 +1,5 @@
 #include "tests/onnx/node_case.h"
 
-#include <google/protobuf/empty.pb.h>
-#include <google/protobuf/unknown_field_set.h>
 #include <onnx-ml.pb.h>
 
 #include <algorithm>
@@ -12,7 +10,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "frontend/onnx/tensor.h"
+#include "frontend/onnx/tensor_io.h"
 
 namespace sylvite::node_test {
 namespace {
@@ -30,15 +28,10 @@ std::string read_bytes(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-template <typename Message>
-Message parse(const std::string& bytes, const std::string& what) {
-  Message message;
-  if (!message.ParseFromString(bytes)) throw ModelError("cannot parse '{}'", what);
-  return message;
-}
-
 onnx::ModelProto read_model(const fs::path& path) {
-  return parse<onnx::ModelProto>(read_bytes(path), path.string());
+  onnx::ModelProto model;
+  if (!model.ParseFromString(read_bytes(path))) throw ModelError("cannot parse '{}'", path.string());
+  return model;
 }
 
 std::vector<const onnx::ValueInfoProto*> free_inputs(const onnx::GraphProto& graph) {
@@ -64,39 +57,16 @@ bool belongs(const onnx::GraphProto& graph, List list) {
          std::all_of(graph.output().begin(), graph.output().end(), fits);
 }
 
-HostValue tensor_value(const std::string& bytes, const std::string& what) {
-  const auto proto = parse<onnx::TensorProto>(bytes, what);
-  if (proto.data_type() == onnx::TensorProto::STRING) return HostValue(decode_strings(proto));
-  return decode_tensor(proto, ExternalData({}));
-}
-
-/// The fields of SequenceProto and OptionalProto that hold values, by number: the two messages agree on them,
-/// and their file is not among those the project compiles.
-constexpr int tensor_field = 3;
-constexpr int sequence_field = 5;
-constexpr int optional_field = 7;
-
-HostValue read_value(const std::string& bytes, const onnx::TypeProto& type, const std::string& what) {
-  if (type.has_tensor_type()) return tensor_value(bytes, what);
-  const auto message = parse<google::protobuf::Empty>(bytes, what);
-  const google::protobuf::UnknownFieldSet& fields = message.GetReflection()->GetUnknownFields(message);
-  const bool is_sequence = type.has_sequence_type();
-  if (!is_sequence && !type.has_optional_type()) throw UnsupportedError("'{}' is a map", what);
-  const onnx::TypeProto& element =
-      is_sequence ? type.sequence_type().elem_type() : type.optional_type().elem_type();
-  HostValue::Sequence items;
-  for (int i = 0; i < fields.field_count(); ++i) {
-    const auto& field = fields.field(i);
-    const bool holds_value = field.number() == tensor_field || field.number() == sequence_field ||
-                             field.number() == optional_field;
-    if (holds_value) items.push_back(read_value(field.length_delimited(), element, what));
-  }
-  if (is_sequence) return HostValue(std::move(items));
-  return items.empty() ? HostValue() : items.front();
+/// Strings lie in the message of tensors.
+ValueKind kind_of(const onnx::TypeProto& type) {
+  if (type.has_tensor_type()) return ValueKind::tensor;
+  if (type.has_sequence_type()) return ValueKind::sequence;
+  if (type.has_optional_type()) return ValueKind::optional;
+  throw UnsupportedError("a map has no values in files");
 }
 
 HostValue read_file(const fs::path& path, const onnx::TypeProto& type) {
-  return read_value(read_bytes(path), type, path.string());
+  return read_value(path.string(), kind_of(type));
 }
 
 bool agree(double actual, double expected, double atol, double rtol) {

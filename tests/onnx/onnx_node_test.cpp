@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include "base/clock.h"
@@ -21,6 +21,7 @@
 #include "sylvite/sylvite.h"
 #include "tests/onnx/case_runner.h"
 #include "tests/support/command_line.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sylvite::node_test {
 namespace {
@@ -153,30 +154,9 @@ void print_summary(const std::map<std::string, int>& counts, double seconds) {
   fmt::print("{}in {:.1f} s\n", text, seconds);
 }
 
-/// A folder that is removed with what is in it, unless the user named it.
-class CacheFolder {
- public:
-  explicit CacheFolder(const std::string& given) : path_(given), is_temporary_(given.empty()) {
-    if (!is_temporary_) return;
-    path_ = (std::filesystem::temp_directory_path() / "onnx_node_test_XXXXXX").string();
-    if (mkdtemp(path_.data()) == nullptr) throw IoError("cannot make a temporary folder '{}'", path_);
-  }
-  CacheFolder(const CacheFolder&) = delete;
-  CacheFolder& operator=(const CacheFolder&) = delete;
-  ~CacheFolder() {
-    std::error_code ignored;
-    if (is_temporary_) std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  bool is_temporary_;
-};
-
 int run(const Arguments& arguments) {
-  const CacheFolder cache(arguments.cache);
-  cache_folder = cache.path();
+  std::optional<TemporaryFolder> own;
+  cache_folder = arguments.cache.empty() ? own.emplace().path() : arguments.cache;
   const EngineRow& engine = find_engine(arguments.engine);
   const CaseSet& set = find_set(arguments.set);
   const std::string expected_file = expected_path(set.name, engine.name);

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "schedules/cuda/object.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sylvite {
 namespace {
@@ -17,16 +18,10 @@ using testing::HasSubstr;
 
 class ObjectCacheTest : public testing::Test {
  protected:
-  ObjectCacheTest() {
-    std::string pattern = (fs::temp_directory_path() / "sylvite_cache_XXXXXX").string();
-    root_ = ::mkdtemp(pattern.data());
-  }
-  ~ObjectCacheTest() override { fs::remove_all(root_); }
-
-  [[nodiscard]] std::string folder() const { return root_ + "/a/b"; }
+  [[nodiscard]] std::string folder() const { return root_.file("a/b"); }
   [[nodiscard]] std::string entry() const { return folder() + "/k.obj"; }
 
-  std::string root_;
+  TemporaryFolder root_;
 };
 
 TEST_F(ObjectCacheTest, RoundTripsBytesInAFolderForTheOwnerOnly) {
@@ -122,10 +117,10 @@ TEST_F(ObjectCacheTest, LinksAndSpecialFilesAreNotFollowed) {
 }
 
 TEST_F(ObjectCacheTest, AFolderThatCannotBeMadeIsAWarning) {
-  std::ofstream(root_ + "/file") << "x";
-  ObjectCache below_file(root_ + "/file/cache");
+  std::ofstream(root_.file("file")) << "x";
+  ObjectCache below_file(root_.file("file/cache"));
   EXPECT_THAT(below_file.warning(), HasSubstr("cannot be created"));
-  ObjectCache file(root_ + "/file");
+  ObjectCache file(root_.file("file"));
   EXPECT_THAT(file.warning(), HasSubstr("not a folder"));
   file.store("k", "object code");
   EXPECT_FALSE(file.load("k").has_value());

@@ -2,7 +2,6 @@
 // Compiling small graphs in tests: own cache folder, no database, compared with the interpreter.
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -12,27 +11,9 @@
 #include "frontend/graph/interpreter.h"
 #include "runtime/session.h"
 #include "schedules/space.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sylvite {
-
-/// A folder of one test, removed at its end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "sylvite_test_XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 inline CompileOptions test_options(const std::string& folder) {
   CompileOptions options;

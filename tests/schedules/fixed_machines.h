@@ -1,5 +1,7 @@
 #pragma once
-// Machines of fixed make, whatever the host is and has.
+// Machines of fixed make, whatever the host is and has; and the host with some of its make fixed.
+
+#include <Halide.h>
 
 #include <stdexcept>
 #include <string>
@@ -35,6 +37,38 @@ inline Machine fixed_machine(const std::string& name) {
   machine.gpu_tools.cudnn = 91900;
   if (name == "h200_libraries") return machine;
   throw std::logic_error("no machine " + name);
+}
+
+/// The host with registers and caches of fixed make, so that tests choose the same points everywhere.
+inline Machine test_machine(int threads) {
+  Machine machine = detect_machine(threads);
+  machine.l1_bytes = 32 << 10;
+  machine.l2_bytes = 1 << 20;
+  machine.vector_floats = 16;
+  machine.vector_registers = 32;
+  return machine;
+}
+
+/// The host as if it had AVX2 and no more: sixteen registers of eight floats.
+struct NarrowMachine {
+  Machine machine;
+  Halide::Target target;
+};
+inline NarrowMachine avx2_machine(int threads) {
+  NarrowMachine narrow{test_machine(threads), Halide::get_host_target()};
+  for (const auto feature :
+       {Halide::Target::AVX512, Halide::Target::AVX512_Skylake, Halide::Target::AVX512_Cannonlake,
+        Halide::Target::AVX512_Zen4, Halide::Target::AVX512_Zen5, Halide::Target::AVX512_SapphireRapids,
+        Halide::Target::AVX512_KNL}) {
+    narrow.target.set_feature(feature, false);
+  }
+  narrow.target.processor_tune = Halide::Target::ProcessorGeneric;
+  narrow.machine.vector_floats = 8;
+  narrow.machine.vector_registers = 16;
+  return narrow;
+}
+inline bool has_avx2() {
+  return Halide::get_host_target().has_feature(Halide::Target::AVX2);
 }
 
 }  // namespace sylvite

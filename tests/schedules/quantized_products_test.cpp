@@ -11,12 +11,6 @@
 namespace sylvite {
 namespace {
 
-const Space& space_called(const std::string& name) {
-  for (const Space& space : space_table())
-    if (space.name == name) return space;
-  throw std::logic_error("no space " + name);
-}
-
 std::string product(int m, int n, int k) {
   return fmt::format(
       "graph g(%a: f32[{0},{2}], %w: i8[{2},{1}], %ws: f32[{1}], %wz: i32[{1}]) {{\n"
@@ -67,7 +61,7 @@ void expect_agrees(const std::string& text, const Candidate& candidate, double t
 
 /// The heuristic point, and points with other tiles.
 void expect_space_agrees(const std::string& name, const Machine& machine) {
-  const Space& space = space_called(name);
+  const Space& space = space_named(name);
   const int extents[][3] = {{1, 40, 64}, {7, 33, 96}, {37, 75, 64}, {70, 130, 192}};
   for (const auto& [m, n, k] : extents) {
     const Kernel kernel = kernel_of(product(m, n, k));
@@ -93,7 +87,7 @@ TEST(QuantizedProducts, PanelsAgree) {
 
 /// Processors without instructions for such products compute the same.
 TEST(QuantizedProducts, PanelsAgreeOnOlderProcessors) {
-  const Space& space = space_called("matmul_panels");
+  const Space& space = space_named("matmul_panels");
   const Kernel kernel = kernel_of(product(13, 40, 96));
   const std::vector<Tensor> inputs = wide_inputs(kernel);
   const Machine machine = detect_machine(1);
@@ -112,7 +106,7 @@ TEST(QuantizedProducts, PanelsAgreeOnOlderProcessors) {
 
 /// Every value of every parameter, the others as the heuristic has them.
 void expect_points_agree(const std::string& name, const Machine& machine, const std::string& text) {
-  const Space& space = space_called(name);
+  const Space& space = space_named(name);
   const Kernel kernel = kernel_of(text);
   const BoundSpace taken = bound(space, kernel, machine);
   for (const Parameter& parameter : taken.parameters) {
@@ -148,7 +142,7 @@ TEST_F(QuantizedAmx, EveryPointAgrees) {
 
 /// Sums near the largest that 32 bits hold.
 TEST_F(QuantizedAmx, LongSumsAreExact) {
-  const Space& space = space_called("matmul_amx");
+  const Space& space = space_named("matmul_amx");
   const int k = 1 << 16;
   const Kernel kernel = kernel_of(product(2, 32, k));
   std::vector<Tensor> inputs = random_inputs(kernel);
@@ -159,7 +153,7 @@ TEST_F(QuantizedAmx, LongSumsAreExact) {
 }
 
 TEST_F(QuantizedAmx, RowsThatAreNotFiniteGiveNanAndDoNotSpread) {
-  const Space& space = space_called("matmul_amx");
+  const Space& space = space_named("matmul_amx");
   const Kernel kernel = kernel_of(product(20, 40, 64));
   std::vector<Tensor> inputs = wide_inputs(kernel);
   inputs[0].set_double(64 * 3 + 5, std::numeric_limits<double>::infinity());

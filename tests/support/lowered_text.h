@@ -10,7 +10,7 @@
 #include "lowering/algorithms/algorithm.h"
 #include "schedules/candidate.h"
 #include "schedules/directives/own_directives.h"
-#include "tests/autotune/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sylvite {
 

@@ -4,6 +4,7 @@
 #include <Halide.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -29,17 +30,6 @@ inline Kernel kernel_of(const std::string& text) {
   return make_kernel(graph, std::move(is_weight));
 }
 
-/// How `type` lies in memory, as a packing of its dense form.
-inline Packing storage_packing(const TensorType& type) {
-  Packing packing;
-  if (type.layout.channel_block == 0) return packing;
-  packing.factors.assign(type.shape.size(), 1);
-  packing.factors[1] = type.layout.channel_block;
-  for (int d = 0; d < type.rank(); ++d) packing.order.push_back(2 * d);
-  packing.order.push_back(3);
-  return packing;
-}
-
 inline Halide::Buffer<> buffer_over(DType dtype, const Dims& stored, void* data) {
   std::vector<int> extents(stored.rbegin(), stored.rend());
   return Halide::Buffer<>(Halide::Type(halide_type_of(dtype)), data, extents);
@@ -63,6 +53,19 @@ inline Tensor unpacked(const Tensor& stored, const TensorType& type) {
   return dense;
 }
 
+/// An activation as its layout stores it; padded channels hold a number that must not reach any result.
+inline Tensor stored_activation(const Tensor& dense, const TensorType& type) {
+  Tensor stored = pack(dense, layout_packing(type));
+  const std::int64_t block = type.layout.channel_block;
+  if (block == 0) return stored;
+  const std::int64_t channels = type.dims()[1];
+  const std::int64_t padded = (channels + block - 1) / block * block;
+  const std::int64_t inner = stored.size() / (type.dims()[0] * padded);
+  for (std::int64_t i = 0; i < stored.size(); ++i)
+    if (i / (inner * block) * block % padded + i % block >= channels) stored.set_double(i, 100);
+  return stored;
+}
+
 /// For the processor at hand, or another `target` that it can run.
 inline std::vector<Tensor> run_candidate(
     const Kernel& kernel, const Candidate& candidate, const std::vector<Tensor>& inputs,
@@ -73,8 +76,8 @@ inline std::vector<Tensor> run_candidate(
   std::vector<Tensor> stored;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
-    const Packing packing = packings[i].is_identity() ? storage_packing(type) : packings[i];
-    stored.push_back(packing.is_identity() ? inputs[i] : pack(inputs[i], packing));
+    stored.push_back(kernel.input_is_weight[i] ? pack(inputs[i], packings[i])
+                                               : stored_activation(inputs[i], type));
     Tensor& last = stored.back();
     algorithm.inputs[i].set(buffer_over(last.dtype(), last.dims(), last.mutable_data()));
   }
@@ -145,6 +148,28 @@ inline void check_candidate(const Kernel& kernel, const Candidate& candidate, st
   } catch (const Error& error) {
     ADD_FAILURE() << what << "\n" << error.what();
   }
+}
+
+/// Expects the first output to agree with the interpreter to `tolerance` of its largest number.
+inline void expect_agrees(const Kernel& kernel, const Candidate& candidate, double tolerance = 2e-6,
+                          const Halide::Target& target = Halide::Target(detect_machine(1).target)) {
+  SCOPED_TRACE(candidate.to_string());
+  const std::vector<Tensor> inputs = random_inputs(kernel);
+  const Tensor expected = interpret(kernel.body, inputs).at(0);
+  Tensor actual;
+  try {
+    actual = run_candidate(kernel, Candidate::parse(candidate.to_string()), inputs, target).at(0);
+  } catch (const Halide::Error& error) {
+    FAIL() << error.what();
+  }
+  double scale = 0;
+  double error = 0;
+  for (std::int64_t i = 0; i < expected.size(); ++i) {
+    scale = std::max(scale, std::abs(expected.as_double(i)));
+    const double difference = std::abs(expected.as_double(i) - actual.as_double(i));
+    error = std::isfinite(difference) ? std::max(error, difference) : 1e30;
+  }
+  EXPECT_LE(error, tolerance * scale);
 }
 
 /// The reference and the heuristic candidate.

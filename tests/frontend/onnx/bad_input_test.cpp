@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sylvite {
 namespace {
@@ -248,13 +249,10 @@ TEST(OnnxBadInputTest, BoundsLoops) {
 class ExternalDataTest : public testing::Test {
  protected:
   ExternalDataTest() {
-    std::string pattern = (fs::temp_directory_path() / "external_data_XXXXXX").string();
-    root_ = mkdtemp(pattern.data());
     fs::create_directory(root_ / "model");
     write(root_ / "secret.bin");
     write(root_ / "model" / "good.bin");
   }
-  ~ExternalDataTest() override { fs::remove_all(root_); }
 
   static void write(const fs::path& path) {
     const float values[] = {1, 2, 3, 4};
@@ -273,7 +271,8 @@ class ExternalDataTest : public testing::Test {
   }
   [[nodiscard]] std::string folder() const { return (root_ / "model").string(); }
 
-  fs::path root_;
+  TemporaryFolder temporary_;
+  const fs::path root_ = temporary_.path();
 };
 
 TEST_F(ExternalDataTest, ReadsAFileOfTheFolder) {

@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "schedules/compile.h"
-#include "tests/schedules/candidate_runner.h"
+#include "tests/schedules/fixed_machines.h"
+#include "tests/support/bound_space.h"
 #include "tests/support/lowered_text.h"
 #include "tests/support/run_kernel.h"
 
@@ -14,9 +15,9 @@ const char* const dense =
     "graph g(%a: f32[16,32], %w: f32[32,64]) { %v: f32[16,64] = matmul(%a, %w) return %v }";
 
 std::string lowered(const Kernel& kernel, const std::string& space_name, const NamedValues& replaced) {
-  const Machine machine = test::test_machine(1);
-  const Space& space = test::space_named(space_name);
-  const Point point = test::point_with(space, kernel, machine, replaced);
+  const Machine machine = test_machine(1);
+  const Space& space = space_named(space_name);
+  const Point point = point_with(space, kernel, machine, replaced);
   return lowered_text(kernel, bound(space, kernel, machine).at(point), machine.target);
 }
 
@@ -62,10 +63,10 @@ TEST(StreamAhead, FetchesTheNextFiltersOfWinogradsPlaces) {
 
 TEST(StreamAhead, FetchesIntoTheSecondCache) {
   const Kernel kernel = kernel_of(dense);
-  const Machine machine = test::test_machine(1);
-  const Space& space = test::space_named("matmul_panels");
+  const Machine machine = test_machine(1);
+  const Space& space = space_named("matmul_panels");
   const Candidate candidate =
-      bound(space, kernel, machine).at(test::point_with(space, kernel, machine, {{"stream_ahead", 1}}));
+      bound(space, kernel, machine).at(point_with(space, kernel, machine, {{"stream_ahead", 1}}));
   const std::string object = compile_to_object(kernel, candidate, machine.target);
   bool found = false;  // prefetcht1 is 0f 18 /2, with an operand in memory
   for (std::size_t i = 0; i + 2 < object.size(); ++i) {

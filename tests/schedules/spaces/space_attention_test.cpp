@@ -1,12 +1,9 @@
-#include "tests/schedules/candidate_runner.h"
+#include "tests/schedules/fixed_machines.h"
+#include "tests/support/bound_space.h"
+#include "tests/support/run_kernel.h"
 
 namespace sylvite {
 namespace {
-
-using test::expect_agrees;
-using test::point_with;
-using test::space_named;
-using test::test_machine;
 
 struct AttentionCase {
   std::int64_t rows;
@@ -94,7 +91,7 @@ TEST(AttentionRows, EveryPointAgrees) {
 TEST(AttentionRows, TilesOfEightLanesFillTheRegisters) {
   const Space& space = space_named("attention_rows");
   for (const int threads : {1, 2}) {
-    const auto [machine, target] = test::avx2_machine(threads);
+    const auto [machine, target] = avx2_machine(threads);
     for (const std::int64_t rows : {21, 64}) {
       const Kernel kernel = attention_kernel({.rows = rows, .positions = 37, .depth = 8, .columns = 40});
       const BoundSpace taken = bound(space, kernel, machine);
@@ -103,7 +100,7 @@ TEST(AttentionRows, TilesOfEightLanesFillTheRegisters) {
       EXPECT_EQ(point.at("key_panels"), 1);
       EXPECT_EQ(point.at("value_panels"), 1);
       EXPECT_EQ(point.at("pack_values"), rows == 64);
-      if (test::has_avx2()) expect_agrees(kernel, taken.at(taken.heuristic), 1e-5, target);
+      if (has_avx2()) expect_agrees(kernel, taken.at(taken.heuristic), 1e-5, target);
     }
   }
 }

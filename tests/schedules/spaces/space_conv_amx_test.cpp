@@ -3,8 +3,10 @@
 #include <ostream>
 
 #include "schedules/compile.h"
-#include "tests/schedules/candidate_runner.h"
+#include "tests/schedules/fixed_machines.h"
 #include "tests/support/bf16_reference.h"
+#include "tests/support/bound_space.h"
+#include "tests/support/run_kernel.h"
 
 // Convolutions of bf16 through AMX, beside the interpreter in f32 on the same numbers: products of bf16 are
 // exact in f32 and are added up in f32, so that only the stored result is rounded, by 2^-9 of itself.
@@ -102,7 +104,7 @@ TEST(ConvAmx, CopiesTheLinesOfATask) {
 // Lines of a block read the same pixels in different steps: LLVM would keep those tiles, and ends the process
 // where registers do not suffice. Compiled for the machine on any other.
 TEST(ConvAmx, LoadsTilesAnewInEveryUnrolledStep) {
-  Machine machine = test::test_machine(1);
+  Machine machine = test_machine(1);
   machine.amx = true;
   machine.target =
       "x86-64-linux-avx-avx2-avx512-avx512_skylake-avx512_cannonlake-avx512_zen4-avx512_sapphirerapids-f16c-"
@@ -110,17 +112,17 @@ TEST(ConvAmx, LoadsTilesAnewInEveryUnrolledStep) {
   const Kernel kernel = kernel_of(
       "graph g(%x: bf16[1,64,7,7]@c32, %w: bf16[96,64,3,3]) { %v: bf16[1,96,7,7]@c32 = conv(%x, %w) "
       "{strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1} return %v }");
-  const Space& space = test::space_named("conv_amx");
+  const Space& space = space_named("conv_amx");
   for (const auto& [lines, half] : {std::pair(4, 1), {3, 1}, {2, 0}, {3, 0}}) {
     for (const std::int64_t stream_ahead : {0, 1}) {
-      const Point point = test::point_with(space, kernel, machine,
-                                           {{"flat", 0},
-                                            {"half", half},
-                                            {"blocks", 1},
-                                            {"lines", lines},
-                                            {"overlap", 0},
-                                            {"stream_ahead", stream_ahead},
-                                            {"unroll_steps", 72}});
+      const Point point = point_with(space, kernel, machine,
+                                     {{"flat", 0},
+                                      {"half", half},
+                                      {"blocks", 1},
+                                      {"lines", lines},
+                                      {"overlap", 0},
+                                      {"stream_ahead", stream_ahead},
+                                      {"unroll_steps", 72}});
       EXPECT_FALSE(
           compile_to_object(kernel, bound(space, kernel, machine).at(point), machine.target).empty());
     }

@@ -1,12 +1,9 @@
-#include "tests/schedules/candidate_runner.h"
+#include "tests/schedules/fixed_machines.h"
+#include "tests/support/bound_space.h"
+#include "tests/support/run_kernel.h"
 
 namespace sylvite {
 namespace {
-
-using test::expect_agrees;
-using test::point_with;
-using test::space_named;
-using test::test_machine;
 
 struct RowsCase {
   Dims x;  ///< N, C, H, W
@@ -100,11 +97,11 @@ TEST(ConvRows, FirstLayer) {
 }
 
 TEST(ConvRows, EightLanes) {
-  if (!test::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+  if (!has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
   const Kernel kernel = rows_kernel({.x = {1, 24, 15, 17}, .channels = 56, .stride = 2, .block = 8});
   const Space& space = space_named("conv_rows");
   for (const int threads : {1, 2}) {
-    const auto [machine, target] = test::avx2_machine(threads);
+    const auto [machine, target] = avx2_machine(threads);
     expect_agrees(kernel, heuristic_candidate(space, kernel, machine), 2e-6, target);
   }
 }

@@ -1,13 +1,10 @@
-#include "tests/schedules/candidate_runner.h"
-#include "tests/schedules/conv_kernels.h"
+#include "tests/schedules/fixed_machines.h"
+#include "tests/support/bound_space.h"
+#include "tests/support/conv_kernels.h"
+#include "tests/support/run_kernel.h"
 
 namespace sylvite {
 namespace {
-
-using test::expect_agrees;
-using test::point_with;
-using test::space_named;
-using test::test_machine;
 
 struct ConvCase {
   Dims x;  ///< N, C, H, W
@@ -110,10 +107,10 @@ TEST(ConvBlocked, EveryPointAgrees) {
 }
 
 TEST(ConvBlocked, EightLanes) {
-  if (!test::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+  if (!has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
   const Space& space = space_named("conv_blocked");
   for (const int threads : {1, 2}) {
-    const auto [machine, target] = test::avx2_machine(threads);
+    const auto [machine, target] = avx2_machine(threads);
     for (const ConvCase& c :
          {ConvCase{.x = {1, 24, 14, 14}, .out_channels = 40, .window = 1, .residual = true, .block = 8},
           ConvCase{.x = {1, 20, 9, 13}, .out_channels = 56, .window = 3, .stride = 2, .pad = 1, .block = 8},
@@ -132,7 +129,7 @@ TEST(ConvBlocked, EightLanes) {
 /// Two multiply-adds a cycle, each ready after four: fewer than eight sums wait for one another. Blocks of
 /// eight once counted as two vectors, which left tiles of four sums.
 TEST(ConvBlocked, TilesOfEightLanesFillTheRegisters) {
-  const Machine machine = test::avx2_machine(1).machine;
+  const Machine machine = avx2_machine(1).machine;
   const Space& space = space_named("conv_blocked");
   for (const std::int64_t width : {7, 14, 28, 56}) {
     const Kernel kernel =
@@ -148,7 +145,7 @@ TEST(ConvBlocked, TilesOfEightLanesFillTheRegisters) {
 /// A line of 13 or 14 pixels leaves room for one block: each block then reads the source anew, from the L2 or
 /// from behind it.
 TEST(ConvBlocked, TilesOfEightLanesReadALargeSourceForSeveralBlocks) {
-  const Machine machine = test::avx2_machine(1).machine;
+  const Machine machine = avx2_machine(1).machine;
   const Space& space = space_named("conv_blocked");
   for (const std::int64_t width : {13, 28}) {
     const Kernel kernel =
@@ -159,7 +156,7 @@ TEST(ConvBlocked, TilesOfEightLanesReadALargeSourceForSeveralBlocks) {
 }
 
 TEST(ConvBlocked, TakesAComputedInput) {
-  const Kernel kernel = test::conv_of_computed_input();
+  const Kernel kernel = conv_of_computed_input();
   const Space& space = space_named("conv_blocked");
   const Machine machine = test_machine(1);
   ASSERT_EQ(space.bind(kernel, machine).refusal, "");

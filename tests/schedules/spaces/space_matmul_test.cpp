@@ -1,15 +1,11 @@
 #include "base/error.h"
 #include "sylvite/graph_text.h"
-#include "tests/schedules/candidate_runner.h"
+#include "tests/schedules/fixed_machines.h"
+#include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
 namespace sylvite {
 namespace {
-
-using test::expect_agrees;
-using test::point_with;
-using test::space_named;
-using test::test_machine;
 
 /// a times weight, plus a bias, gelu, plus a residual: BERT's heavy kernel.
 Kernel dense_kernel(const Dims& a, std::int64_t k, std::int64_t n, bool transposed = false) {
@@ -117,7 +113,7 @@ TEST(MatmulPanels, SlicesAgree) {
 
 TEST(MatmulPanels, AVX2SlicesWhatTheL1DoesNotHold) {
   const Space& space = space_named("matmul_panels");
-  const test::NarrowMachine narrow = test::avx2_machine(2);
+  const NarrowMachine narrow = avx2_machine(2);
   const Machine& machine = narrow.machine;
   const auto slab = [&](std::int64_t m, std::int64_t k) {
     const Kernel kernel = dense_kernel({m, k}, k, 96);
@@ -129,7 +125,7 @@ TEST(MatmulPanels, AVX2SlicesWhatTheL1DoesNotHold) {
   EXPECT_EQ(slab(16, 768), 0) << "too few rows share a slice";
   EXPECT_EQ(slab(128, 64), 0) << "the L1 holds a panel";
   EXPECT_EQ(slab(128, 770), 0) << "no slice divides k";
-  if (!test::has_avx2()) return;
+  if (!has_avx2()) return;
   const Kernel kernel = dense_kernel({100, 512}, 512, 72);
   expect_agrees(kernel, heuristic_candidate(space, kernel, machine), 2e-6, narrow.target);
 }

@@ -1,14 +1,11 @@
 #include "base/error.h"
-#include "tests/schedules/candidate_runner.h"
-#include "tests/schedules/conv_kernels.h"
+#include "tests/schedules/fixed_machines.h"
+#include "tests/support/bound_space.h"
+#include "tests/support/conv_kernels.h"
+#include "tests/support/run_kernel.h"
 
 namespace sylvite {
 namespace {
-
-using test::expect_agrees;
-using test::point_with;
-using test::space_named;
-using test::test_machine;
 
 constexpr double tolerance = 5e-6;  // of the output's scale; sums without transforms get 2e-6
 
@@ -126,7 +123,7 @@ TEST(ConvWinograd, EveryParameterMoved) {
 }
 
 TEST(ConvWinograd, TakesAComputedInput) {
-  const Kernel kernel = test::conv_of_computed_input();
+  const Kernel kernel = conv_of_computed_input();
   const Space& space = space_named("conv_winograd");
   const Machine machine = test_machine(1);
   ASSERT_EQ(space.bind(kernel, machine).refusal, "");
@@ -134,8 +131,8 @@ TEST(ConvWinograd, TakesAComputedInput) {
 }
 
 TEST(ConvWinograd, EightLanes) {
-  if (!test::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
-  const auto [machine, target] = test::avx2_machine(1);
+  if (!has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+  const auto [machine, target] = avx2_machine(1);
   const Kernel kernel =
       winograd_kernel({.x = {1, 24, 9, 14}, .out_channels = 40, .residual = true, .block = 8});
   const Space& space = space_named("conv_winograd");
