@@ -7,9 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "lowering/plan/open_kernel.h"
 #include "runtime/equal_weights.h"
-#include "runtime/kernel_menu.h"
 #include "runtime/report.h"
 
 namespace sylvite {
@@ -39,7 +37,6 @@ struct Family::Rep {
   [[nodiscard]] Relatives relatives() const;
   [[nodiscard]] std::shared_ptr<const Plan> with_known_weights(const std::shared_ptr<const Plan>& plan) const;
   Built& keep(const Sizes& sizes, Built built);
-  void study(const Imported& imported);
   void forget_oldest();
   void count(const Sizes& sizes);
 
@@ -47,8 +44,6 @@ struct Family::Rep {
   SizeReader reader;
   std::unordered_map<Sizes, std::unique_ptr<Member>, SizesHash> members;
   std::unordered_set<Sizes, SizesHash> met;
-  KernelMenu menu;
-  std::unordered_set<Sizes, SizesHash> studied;  ///< classes of sizes, by their least
   Member* latest = nullptr;
   Sizes latest_sizes;
   Sizes read;  ///< scratch of `of`
@@ -72,22 +67,6 @@ std::shared_ptr<const Plan> Family::Rep::with_known_weights(const std::shared_pt
   auto shared = std::make_shared<Plan>(*plan);
   for (Tensor& weight : shared->weights) weight = known.find_or(weight);
   return shared;
-}
-
-/// Finds the kernels that serve sizes like these, by lowering the model at sizes beside them. What cannot be imported
-/// there has kernels for these sizes alone.
-void Family::Rep::study(const Imported& imported) {
-  const Setup& setup = *imported.setup;
-  if (imported.sizes.empty() || setup.machine.gpu || setup.config.open_kernels == AutoOff::off) return;
-  menu.learn(*imported.plan, setup.machine);
-  Sizes classes;
-  for (const std::int64_t size : imported.sizes) classes.push_back(size_class(size).low);
-  if (!studied.insert(classes).second) return;
-  try {
-    menu.learn(*bind_sizes(model, sizes_beside(model.parsed.sizes, imported.sizes)).plan, setup.machine);
-  } catch (const Error& error) {
-    log_line(LogLevel::info, "sizes: no others to compare with: {}", error.what());
-  }
 }
 
 Built& Family::Rep::keep(const Sizes& sizes, Built built) {
@@ -144,8 +123,7 @@ const ModelSizes& Family::sizes() const {
 
 Built& Family::add(const Imported& imported, const Chooser& choose) {
   Imported shared = imported;
-  rep_->study(imported);
-  shared.plan = rep_->menu.apply(rep_->with_known_weights(imported.plan));
+  shared.plan = rep_->with_known_weights(imported.plan);
   return rep_->keep(imported.sizes, build_program(shared, choose(shared), rep_->relatives()));
 }
 

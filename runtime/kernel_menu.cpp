@@ -73,6 +73,23 @@ void KernelMenu::Entry::compare(const Kernel& kernel, const Machine& machine) {
     refused.push_back(closest->text);
 }
 
+std::shared_ptr<const Plan> KernelMenu::serve(
+    const ModelSizes& model, const Sizes& sizes, const std::shared_ptr<const Plan>& plan,
+    const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
+  learn(*plan, machine);
+  Sizes classes;
+  classes.reserve(sizes.size());
+  for (const std::int64_t size : sizes) classes.push_back(size_class(size).low);
+  if (classes_.insert(classes).second) {
+    try {
+      learn(*lower(sizes_beside(model, sizes)), machine);
+    } catch (const Error& error) {
+      log_line(LogLevel::info, "sizes: none to compare with {}: {}", describe(model, sizes), error.what());
+    }
+  }
+  return apply(plan);
+}
+
 std::shared_ptr<const Plan> KernelMenu::apply(const std::shared_ptr<const Plan>& plan) const {
   auto result = std::make_shared<Plan>(*plan);
   for (Kernel& kernel : result->kernels) {

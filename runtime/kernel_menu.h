@@ -1,11 +1,14 @@
 #pragma once
 // The kernels of a model whose sizes change: those that serve a range of sizes, found as plans at different sizes come.
 
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "frontend/onnx/model_sizes.h"
 #include "lowering/plan/plan.h"
 #include "schedules/machine.h"
 
@@ -18,6 +21,11 @@ class KernelMenu {
   void learn(const Plan& plan, const Machine& machine);
   /// The plan with open kernels wherever it has cases of them.
   [[nodiscard]] std::shared_ptr<const Plan> apply(const std::shared_ptr<const Plan>& plan) const;
+  /// Both, and where sizes like these are new it learns from a plan at the sizes beside them, too: `lower` makes one.
+  /// What cannot be lowered there has kernels for these sizes alone.
+  [[nodiscard]] std::shared_ptr<const Plan> serve(
+      const ModelSizes& model, const Sizes& sizes, const std::shared_ptr<const Plan>& plan,
+      const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower);
 
  private:
   /// Kernels of one skeleton.
@@ -29,6 +37,7 @@ class KernelMenu {
     void compare(const Kernel& kernel, const Machine& machine);
   };
   std::unordered_map<std::string, Entry> entries_;  ///< by skeleton
+  std::set<Sizes> classes_;                         ///< of sizes that were met: the least of each
 };
 
 }  // namespace sylvite

@@ -28,12 +28,15 @@
 
 namespace sylvite {
 
+class KernelMenu;
+
 /// A model's file, read; its sizes may be open. Copies share it.
 struct OpenModel {
   std::shared_ptr<const Setup> setup;
   std::string path;
   ParsedModel parsed;
-  double seconds = 0;  ///< spent on reading it
+  double seconds = 0;                     ///< spent on reading it
+  std::shared_ptr<KernelMenu> menu = {};  ///< kernels for many sizes; nullptr where each size has its own
 };
 
 /// A model as a plan of kernels. Copies share the plan and the weights.
@@ -53,7 +56,7 @@ struct Imported {
 /// `import` is completed by the import.* knobs. Throws what parse_model throws.
 [[nodiscard]] OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,
                                    const ImportOptions& import = {});
-/// The model at these sizes: imported anew, with the same weights. Throws what import_onnx, run_passes and lower throw;
+/// The model at these sizes: imported anew, with the same weights, and with kernels of the model's menu. Throws what import_onnx, run_passes and lower throw;
 /// the message says at which sizes.
 [[nodiscard]] Imported bind_sizes(const OpenModel& model, const Sizes& sizes);
 /// Both, for the first size to be fast at of each symbol.

@@ -8,6 +8,7 @@
 #include "frontend/passes/pass_list.h"
 #include "frontend/passes/quantize_products.h"
 #include "lowering/algorithms/problems.h"
+#include "runtime/kernel_menu.h"
 #include "runtime/pass_names.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
@@ -135,11 +136,25 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
 
 }  // namespace
 
+namespace {
+
+void take_open_kernels(const OpenModel& model, Imported& imported) {
+  const Stopwatch watch(imported.report.import_seconds);
+  OpenModel fixed = model;
+  fixed.menu = nullptr;
+  imported.plan = model.menu->serve(model.parsed.sizes, imported.sizes, imported.plan, model.setup->machine,
+                                    [&](const Sizes& sizes) { return bind_sizes(fixed, sizes).plan; });
+}
+
+}  // namespace
+
 OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,
                      const ImportOptions& import) {
   OpenModel model{setup, onnx_path, {}, 0};
   const Stopwatch watch(model.seconds);
   model.parsed = parse_model(onnx_path, import_options(setup->config, import));
+  const bool opens = !setup->machine.gpu && setup->config.open_kernels == AutoOff::automatic;
+  if (opens && !model.parsed.sizes.are_fixed()) model.menu = std::make_shared<KernelMenu>();
   return model;
 }
 
@@ -147,6 +162,7 @@ Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
   try {
     Imported imported = load(model.setup, model.path, [&] { return import_at(model.parsed, sizes); });
     imported.sizes = sizes;
+    if (model.menu) take_open_kernels(model, imported);
     for (const SizeSymbol& symbol : model.parsed.sizes.symbols) imported.symbols.push_back(symbol.name);
     return imported;
   } catch (const Error& error) {

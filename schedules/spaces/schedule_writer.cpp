@@ -20,6 +20,12 @@ std::string ScheduleWriter::parallelize(const std::string& stage, const std::vec
   return task;
 }
 
+void write_single(ScheduleWriter& writer, const Kernel& kernel, const std::string& stage,
+                  const std::vector<std::string>& loops) {
+  if (!kernel.open) return;
+  for (const std::string& loop : loops) writer.add("{}.bound_extent({}, 1);", stage, loop);
+}
+
 void write_stream(ScheduleWriter& writer, const Kernel& kernel, ValueId weight, const std::string& stage,
                   const std::string& loop, std::int64_t distance) {
   const auto& inputs = kernel.body.inputs;

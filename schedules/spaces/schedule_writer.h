@@ -30,6 +30,11 @@ class ScheduleWriter {
   Schedule schedule_;
 };
 
+/// A stage that is made inside these loops of its reader has one iteration of each. Only of open kernels: the compiler
+/// sees it where extents are numbers.
+void write_single(ScheduleWriter& writer, const Kernel& kernel, const std::string& stage,
+                  const std::vector<std::string>& loops);
+
 /// `weight`, an input of the kernel, is fetched ahead: the directive of stream_ahead.h.
 void write_stream(ScheduleWriter& writer, const Kernel& kernel, ValueId weight, const std::string& stage,
                   const std::string& loop, std::int64_t distance);

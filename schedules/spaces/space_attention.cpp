@@ -248,6 +248,7 @@ Candidate AttentionRows::at(const Numbers& point) const {
   const std::vector<std::string> fold_loops = {"r0", "r1", "r2"};
   write_product(writer, name + "_fold", out, "ii", {fold_loops.begin(), fold_loops.begin() + (pairs ? 3 : 2)},
                 pairs, tiling, tiling.value_panels, batch);
+  write_single(writer, kernel, name + "_fold", batch);
   write_softmax(writer, name, out, levels.block, batch);
   writer.add("{}_logit.compute_at({}, {});", name, out, levels.block);
   writer.add(
@@ -259,6 +260,7 @@ Candidate AttentionRows::at(const Numbers& point) const {
   write_product(writer, name + "_dot", name + "_logit", "t",
                 {fold_loops.begin(), fold_loops.begin() + (pairs ? 2 : 1)}, pairs, tiling, tiling.key_panels,
                 batch);
+  write_single(writer, kernel, name + "_dot", batch);
   write_panels(writer, name + "_keys", out, levels.entry, tiling, machine, pair, batch);
   if (tiling.pack_values)
     write_panels(writer, name + "_values", out, levels.entry, tiling, machine, pair, batch);

@@ -246,6 +246,10 @@ Candidate TiledConv::at(const Numbers& point) const {
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine);
   write_fold(writer, problem, name + "_fold", out, point.unroll_channels);
+  if (kernel.open) {
+    writer.add("{}_fold.bound_extent(d1, {}).bound_extent(d2, {}).bound_extent(d3, {}).bound_extent(d4, 1);",
+               name, tiling.pixels, tiling.lines, tiling.blocks);
+  }
   if (point.even_odd != 0) writer.add("{}.{}();", out, even_odd_lanes_directive);
   if (point.copy_source != 0) write_conv_source(writer, problem, name + "_in", machine);
   if (point.stream_ahead > 0) {

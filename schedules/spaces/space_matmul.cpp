@@ -182,6 +182,7 @@ Candidate TiledMatmul::at(const MatmulPoint& point) const {
     write_slices(writer, name + "_fold", out, tiling, point.unroll_k);
   else
     write_fold(writer, name + "_fold", out, tiling, problem, point.unroll_k, batch);
+  write_single(writer, kernel, name + "_fold", batch);
   if (point.copy_a != 0 || problem.scales != no_value) write_left(writer, name, machine, problem);
   if (!has_weight && point.pack_b != 0) write_panels(writer, name + "_panels", machine, problem, batch);
   if (point.stream_ahead > 0)

@@ -72,7 +72,7 @@ inline Kernel conv_of_computed_input() {
                                 {"groups", std::int64_t{1}}});
   body.value(out).type.layout = {16};
   body.outputs = {out};
-  return make_kernel(std::move(body), {false, true});
+  return make_kernel(body, {false, true});
 }
 
 }  // namespace sylvite
