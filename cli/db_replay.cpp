@@ -28,7 +28,7 @@ struct Replay {
 std::shared_ptr<const Setup> setup_of(const TuningKey& key) {
   const std::string without_winograd = " without Winograd";
   std::string precision = key.precision;
-  CompileOptions wanted;
+  CompileOptions wanted = command_options();
   if (precision.ends_with(without_winograd)) {
     precision.erase(precision.size() - without_winograd.size());
     wanted.set["schedules.winograd"] = "off";

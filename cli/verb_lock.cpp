@@ -48,10 +48,13 @@ int verb_lock(std::span<const std::string> arguments) {
     const Built& built = family.add(imported, choose_or_end);
     note(built.program.plan(), built.choices);
     if (sizes.empty()) return built.report.tune_seconds;
-    // Where sizes are open, some verbs take the kernels of these sizes, others those that serve a range of them.
-    const Built fixed = build_program(imported, choose_or_end(imported));
-    note(*imported.plan, fixed.choices);
-    return built.report.tune_seconds + fixed.report.tune_seconds;
+    // With a number for a size, as export wants it, the model has kernels of these sizes alone.
+    OpenModel fixed_model = model;
+    fixed_model.menu = nullptr;
+    const Imported fixed = load(fixed_model, sizes);
+    const Built alone = build_program(fixed, choose_or_end(fixed));
+    note(*fixed.plan, alone.choices);
+    return built.report.tune_seconds + alone.report.tune_seconds;
   });
   CompileReport report = family.report();
   print_warnings(report);
