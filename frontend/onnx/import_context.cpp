@@ -60,6 +60,10 @@ void ImportContext::check_no_surplus_inputs() const {
   }
 }
 
+const std::string& ImportContext::input_name(int i) const {
+  return node_.input(i);
+}
+
 std::vector<Sym> ImportContext::inputs() {
   std::vector<Sym> result;
   result.reserve(static_cast<std::size_t>(input_count()));
@@ -264,8 +268,12 @@ Sym ImportContext::symbol(const OnnxBinding& value) {
   return {importer_.builder(), value.value};
 }
 
+bool ImportContext::is_running() const {
+  return importer_.is_running();
+}
+
 void ImportContext::wait_for_run(const std::string& reason) const {
-  if (!importer_.is_running())
+  if (!is_running())
     throw NeedsValueError(fmt::format("{}: this is done when the model runs", reason), reason);
 }
 

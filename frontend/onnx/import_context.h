@@ -47,8 +47,9 @@ class ImportContext {
 
   [[nodiscard]] int input_count() const;  ///< trailing absent inputs included
   [[nodiscard]] bool has_input(int i);
-  [[nodiscard]] Sym input(int i);     ///< throws ModelError when absent
-  [[nodiscard]] Sym optional(int i);  ///< tests false when absent
+  [[nodiscard]] Sym input(int i);                            ///< throws ModelError when absent
+  [[nodiscard]] const std::string& input_name(int i) const;  ///< REQUIRES that the node has it
+  [[nodiscard]] Sym optional(int i);                         ///< tests false when absent
   [[nodiscard]] std::vector<Sym> inputs();
   /// The value of an input that must be known now. Throws NeedsValueError that says which and what to do.
   [[nodiscard]] Tensor constant(int i);
@@ -76,6 +77,7 @@ class ImportContext {
   [[nodiscard]] StringTensor string_tensor(const std::string& name) const;  ///< throws when absent
   [[nodiscard]] const onnx::GraphProto& subgraph(const std::string& name) const;
 
+  [[nodiscard]] bool is_running() const;  ///< in a host step, where everything is constant
   /// For what can only be done when the model runs: throws NeedsValueError unless this is the run.
   void wait_for_run(const std::string& reason) const;
 

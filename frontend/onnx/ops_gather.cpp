@@ -8,15 +8,27 @@
 namespace sylvite {
 namespace {
 
+/// ONNX has no result for an index beyond its axis, such as a position in a table of fewer rows. Indices that
+/// are known only when the model runs are clamped, in kernels and host steps alike.
+void check_known_indices(ImportContext& c, std::int64_t extent) {
+  if (c.is_running() || !c.input(1).is_constant()) return;
+  for (const std::int64_t index : c.constant_integers(1))
+    if (index < -extent || index >= extent)
+      throw ModelError("index {} is beyond the {} rows of '{}'", index, extent, c.input_name(0));
+}
+
 void gather_op(ImportContext& c) {
   const Sym x = c.input(0);
-  c.output(gather(x, c.input(1), normalize_axis(c.integer("axis", 0), x.rank())));
+  const int axis = normalize_axis(c.integer("axis", 0), x.rank());
+  check_known_indices(c, x.dim(axis));
+  c.output(gather(x, c.input(1), axis));
 }
 
 void gather_elements(ImportContext& c) {
   const Sym x = c.input(0);
-  const std::int64_t axis = normalize_axis(c.integer("axis", 0), x.rank());
-  c.output(c.builder().add(Op::gather_elements, {x, c.input(1)}, {{"axis", axis}}));
+  const int axis = normalize_axis(c.integer("axis", 0), x.rank());
+  check_known_indices(c, x.dim(axis));
+  c.output(c.builder().add(Op::gather_elements, {x, c.input(1)}, {{"axis", std::int64_t{axis}}}));
 }
 
 void gather_nd(ImportContext& c) {

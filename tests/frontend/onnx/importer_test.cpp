@@ -298,6 +298,26 @@ TEST(OnnxImporterTest, ShapeArithmeticLeavesNoNodes) {
   EXPECT_EQ(imported.type(imported.outputs[0]).dims(), (Dims{2, 12}));
 }
 
+TEST(OnnxImporterTest, RefusesKnownIndicesBeyondATable) {
+  for (const char* op : {"Gather", "GatherElements"}) {
+    for (const auto& [index, is_in] : {std::pair{2, true}, {-3, true}, {3, false}, {-4, false}}) {
+      onnx::ModelProto model = empty_model(18);
+      onnx::GraphProto& graph = *model.mutable_graph();
+      add_input(graph, "table", {3});
+      add_output(graph, "y");
+      add_integers(graph, "places", {0, index});
+      add_node(graph, op, {"table", "places"}, {"y"});
+      if (is_in) {
+        EXPECT_NO_THROW((void)import_model(model)) << op << ' ' << index;
+        continue;
+      }
+      const std::string message = "index " + std::to_string(index) + " is beyond the 3 rows of 'table'";
+      EXPECT_THAT([&] { (void)import_model(model); },
+                  testing::ThrowsMessage<ModelError>(testing::HasSubstr(message)));
+    }
+  }
+}
+
 TEST(OnnxImporterTest, InlinesFunctionsWithTheirAttributes) {
   onnx::ModelProto model = one_node(18, "Scaled", {2});
   model.mutable_graph()->mutable_node(0)->set_domain("local");
