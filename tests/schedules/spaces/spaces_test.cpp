@@ -225,7 +225,8 @@ TEST(SpaceTable, RefusalsSayWhy) {
   const Kernel kernel = kernel_of("graph g(%a: f32[4,24]) { %v: f32[4,24] = exp(%a) return %v }");
   std::vector<Refusal> refusals;
   const std::vector<BoundSpace> accepted = spaces_for(kernel, detect_machine(1), &refusals);
-  ASSERT_EQ(accepted.size(), 2U);
+  ASSERT_FALSE(accepted.empty());
+  EXPECT_EQ(accepted.front().name, "pointwise");
   EXPECT_EQ(accepted.back().name, "reference");
   EXPECT_EQ(accepted.size() + refusals.size(), space_table().size());
   for (const Refusal& refusal : refusals) EXPECT_FALSE(refusal.reason.empty()) << refusal.space;
