@@ -11,8 +11,8 @@
 #include "base/files.h"
 #include "schedules/compile.h"
 #include "tests/autotune/sample_kernels.h"
-#include "tests/autotune/temporary_folder.h"
 #include "tests/support/shell.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sylvite {
 namespace {
