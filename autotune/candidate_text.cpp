@@ -89,6 +89,7 @@ std::vector<Trait> varying_traits(const Group& group) {
   }
   std::ranges::stable_sort(varying, {}, [](const auto& each) { return each.first; });
   std::vector<Trait> sorted;
+  sorted.reserve(varying.size());
   for (auto& [length, trait] : varying) sorted.push_back(std::move(trait));
   return sorted;
 }

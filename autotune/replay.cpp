@@ -38,6 +38,7 @@ double scatter(const std::vector<double>& samples) {
   const double middle = median(samples);
   if (samples.size() < 2 || middle <= 0) return 0;
   std::vector<double> deviations;
+  deviations.reserve(samples.size());
   for (const double sample : samples) deviations.push_back(std::abs(sample / middle - 1));
   constexpr double median_error = 1.25;  // over that of the mean
   return 3 * median_error * normal_deviations * median(deviations) /
@@ -82,6 +83,7 @@ void take_object(Contest& contest, std::size_t which, const Candidate& candidate
 void compile(Contest& contest, const Machine& machine, const ReplayOptions& options, Evaluator& evaluator) {
   const std::vector<Candidate> wanted = wanted_candidates(contest, evaluator, machine);
   std::vector<CompileJob> jobs;
+  jobs.reserve(wanted.size());
   for (const Candidate& candidate : wanted)
     jobs.push_back({&contest.task->kernel, candidate, machine.target});
   evaluator.start_compiling(std::move(jobs));
@@ -134,6 +136,7 @@ void compare_with_all(std::vector<Replayed>& results) {
   const bool are_many = ratios.size() >= least_winners;
   const double common = are_many ? median(ratios) : 1;
   std::vector<double> deviations;
+  deviations.reserve(ratios.size());
   for (const double ratio : ratios) deviations.push_back(std::abs(ratio / common - 1));
   const double spread = are_many ? 3 * normal_deviations * median(deviations) : 0;
   for (Replayed& result : results) {
@@ -182,8 +185,7 @@ std::optional<Kernel> read_kernel(const std::string& id, const std::string& text
   try {
     Kernel kernel = parse_kernel(text);
     if (kernel.id == id) return kernel;
-  } catch (const Error&) {
-    // written by another version
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): written by another version
   }
   return std::nullopt;
 }

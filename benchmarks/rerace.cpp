@@ -61,6 +61,7 @@ RaceVerdict race_again(const Claim& claim, WorkerPool& pool) {
   const Kernel kernel = parse_kernel(claim.kernel);
   const std::vector<Candidate> candidates = {reference_candidate(kernel), claim.incumbent, claim.challenger};
   std::vector<CompileJob> jobs;
+  jobs.reserve(candidates.size());
   for (const Candidate& candidate : candidates) jobs.push_back({&kernel, candidate, claim.target});
   std::vector<CompiledCandidate> compiled;
   for (CompileResult& result : pool.compile(jobs)) {

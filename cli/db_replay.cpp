@@ -57,6 +57,7 @@ std::vector<Replay> find_replays(const Database& database, const std::string& pr
     if (!tasks.empty()) found[setup->key().to_string()] = {setup, std::move(tasks), {}};
   }
   std::vector<Replay> replays;
+  replays.reserve(found.size());
   for (auto& [key, replay] : found) replays.push_back(std::move(replay));
   return replays;
 }

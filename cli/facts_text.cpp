@@ -28,9 +28,11 @@ std::string count_text(std::int64_t count) {
 
 std::string operators_text(const ModelFacts& facts, std::size_t most) {
   std::vector<std::pair<std::int64_t, std::string>> sorted;
+  sorted.reserve(facts.operators.size());
   for (const auto& [name, count] : facts.operators) sorted.emplace_back(-count, name);
   std::ranges::sort(sorted);
   std::vector<std::string> texts;
+  texts.reserve(sorted.size());
   for (const auto& [count, name] : sorted) texts.push_back(fmt::format("{} {}", -count, name));
   return joined(std::move(texts), most);
 }
@@ -45,12 +47,14 @@ std::string weights_text(const ModelFacts& facts) {
 
 std::string opsets_text(const ModelFacts& facts) {
   std::vector<std::string> opsets;
+  opsets.reserve(facts.opsets.size());
   for (const auto& [domain, version] : facts.opsets) opsets.push_back(fmt::format("{} {}", domain, version));
   return fmt::format("{}", fmt::join(opsets, ", "));
 }
 
 std::string ports_text(const std::vector<ModelPort>& ports, std::size_t most) {
   std::vector<std::string> texts;
+  texts.reserve(ports.size());
   for (const ModelPort& port : ports) texts.push_back(port.name + ": " + port.type);
   return joined(std::move(texts), most);
 }

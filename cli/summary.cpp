@@ -58,6 +58,7 @@ std::string time_line(const Totals& totals) {
   std::string text = fmt::format("{:.3f} ms in kernels", totals.us * 1e-3);
   if (totals.bound_us <= 0) return text;
   std::vector<std::string> parts;
+  parts.reserve(totals.by_limit.size());
   for (const auto& [limit, us] : totals.by_limit)
     parts.push_back(fmt::format("{} {:.3f}", limit_name(limit), us * 1e-3));
   return text + fmt::format("; the machine's limit is {:.3f} ms, {} of it ({})", totals.bound_us * 1e-3,

@@ -114,8 +114,7 @@ std::optional<MachinePeaks> kept_peaks(const std::string& path, const Machine& m
   try {
     std::optional<MachinePeaks> peaks = read_peaks(read_file(path));
     if (peaks && peaks->cpu == machine.cpu_name && peaks->threads == machine.threads) return peaks;
-  } catch (const IoError&) {
-    // measured now
+  } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): measured now
   }
   return std::nullopt;
 }
@@ -154,8 +153,7 @@ MachinePeaks peaks_of(const Machine& machine, const std::string& folder, bool ag
   if (kept) peaks = better_of(peaks, *kept);
   try {
     if (!folder.empty()) write_file(path, peaks_text(peaks));
-  } catch (const IoError&) {
-    // measured again next time
+  } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): measured again next time
   }
   return peaks;
 }
@@ -182,8 +180,7 @@ std::optional<MachinePeaks> read_peaks(const std::string& text) {
     for (const nlohmann::json& reading : json.at("readings"))
       peaks.readings.push_back({reading.at(0), reading.at(1)});
     if (are_plausible(peaks)) return peaks;
-  } catch (const nlohmann::json::exception&) {
-    // damaged
+  } catch (const nlohmann::json::exception&) {  // NOLINT(bugprone-empty-catch): a damaged file holds none
   }
   return std::nullopt;
 }

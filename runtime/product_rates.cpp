@@ -121,6 +121,7 @@ __attribute__((target("amx-tile,amx-bf16"))) double amx_rate() {
   constexpr int tiles = 8;
   constexpr int rows = 16;
   constexpr int row_bytes = 64;
+  constexpr int bf16_in_row = row_bytes / 2;
   struct alignas(64) TileConfiguration {  // as the processor reads it
     std::uint8_t palette = 1;
     std::array<std::uint8_t, 15> unused{};
@@ -147,7 +148,7 @@ __attribute__((target("amx-tile,amx-bf16"))) double amx_rate() {
   }
   const double seconds = steady_seconds() - start;
   _tile_release();
-  return static_cast<double>(rounds) * 4 * 2 * rows * rows * (row_bytes / 2) / seconds;
+  return static_cast<double>(rounds) * 4 * 2 * rows * rows * bf16_in_row / seconds;
 }
 
 double fma_rate() {

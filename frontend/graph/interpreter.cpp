@@ -112,6 +112,7 @@ std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inp
   }
   for (const Node& node : graph.nodes()) run_node(node, memory);
   std::vector<Tensor> results;
+  results.reserve(graph.outputs.size());
   for (ValueId id : graph.outputs) results.push_back(memory.load(id));
   return results;
 }

@@ -60,6 +60,7 @@ Halide::RDom open_reduction_domain(const std::vector<Expr>& extents) {
 
 Halide::RDom reduction_domain(const std::vector<std::int64_t>& extents) {
   std::vector<Expr> numbers;
+  numbers.reserve(extents.size());
   for (const std::int64_t extent : extents) numbers.emplace_back(static_cast<int>(extent));
   return open_reduction_domain(numbers);
 }

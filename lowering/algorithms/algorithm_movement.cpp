@@ -56,6 +56,7 @@ std::vector<ReshapeGroup> open_groups(const Shape& in, const Shape& out) {
   std::size_t last = 0;
   while (first + last < most && in[in.size() - 1 - last] == out[out.size() - 1 - last]) ++last;
   std::vector<ReshapeGroup> groups;
+  groups.reserve(first + 1 + last);
   for (std::size_t d = 0; d < first; ++d) groups.push_back({{d}, {d}});
   ReshapeGroup between;
   for (std::size_t d = first; d < in.size() - last; ++d) between.in.push_back(d);

@@ -28,6 +28,7 @@ PairedFold fold_of(std::int64_t extent, int pair, const std::vector<Expr>& furth
 
 PairedFold paired_fold(std::int64_t extent, int pair, const std::vector<std::int64_t>& further) {
   std::vector<Expr> numbers;
+  numbers.reserve(further.size());
   for (const std::int64_t number : further) numbers.emplace_back(static_cast<int>(number));
   return fold_of(extent, pair, numbers);
 }

@@ -153,7 +153,7 @@ struct AttentionProblem {
   /// Panels of the key positions. bf16 takes an even number: whole tiles of AMX. So do open positions: two panels
   /// at once, however few there are.
   [[nodiscard]] Extent position_panels_of(const Extent& count) const {
-    return pair() > 1 || positions_are_open ? 2 * ceil_div(count, 2 * panel_width)
+    return pair() > 1 || positions_are_open ? 2 * ceil_div(count, std::int64_t{2} * panel_width)
                                             : ceil_div(count, panel_width);
   }
   [[nodiscard]] std::int64_t position_panels() const { return position_panels_of(positions).known(); }

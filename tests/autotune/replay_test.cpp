@@ -62,6 +62,7 @@ struct ReplayTest : testing::Test {
     evaluator.start_compiling = [this](std::vector<CompileJob> jobs) { started = std::move(jobs); };
     evaluator.finish_compiling = [this](double) {
       std::vector<std::optional<CompileResult>> results;
+      results.reserve(started.size());
       for (const CompileJob& job : started)
         results.emplace_back(job.candidate.form.name == "fake"
                                  ? compile_outcome(job.candidate.form.at("a"))
@@ -128,6 +129,7 @@ TEST_F(ReplayTest, WhatAllHaveInCommonIsTheMachine) {
     };
     results = replay(tasks, machine, {}, world);
     std::vector<Movement> movements;
+    movements.reserve(results.size());
     for (const Replayed& result : results) movements.push_back(result.movement);
     return movements;
   };

@@ -56,7 +56,8 @@ TEST_F(Lock, ExportsTheSameBytesEverywhere) {
   int files = 0;
   for (const auto& file : std::filesystem::directory_iterator(one)) {
     const std::string name = file.path().filename().string();
-    EXPECT_TRUE(read_file(file.path().string()) == read_file(other + "/" + name)) << name;
+    EXPECT_TRUE(read_file(file.path().string()) == read_file((std::filesystem::path(other) / name).string()))
+        << name;
     ++files;
   }
   EXPECT_GE(files, 5);

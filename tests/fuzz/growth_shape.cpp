@@ -181,6 +181,7 @@ void tile(ModelGrower& g) {
   if (x == nullptr) return;
   const Known a = *x;
   std::vector<std::int64_t> repeats;
+  repeats.reserve(static_cast<std::size_t>(rank_of(a.sample)));
   for (int i = 0; i < rank_of(a.sample); ++i) repeats.push_back(g.one_of<std::int64_t>({1, 1, 2, 3}));
   (void)g.emit(make_node("Tile", {a.name, g.integers(repeats)}));
 }

@@ -42,6 +42,7 @@ Graph resized(const Graph& graph, std::int64_t from, std::int64_t to) {
   }
   for (const Node& node : graph.nodes()) {
     std::vector<ValueId> inputs;
+    inputs.reserve(node.inputs.size());
     for (const ValueId id : node.inputs) inputs.push_back(mapped(id));
     const std::vector<ValueId> outputs = result.add_node(node.op, inputs, resized(node, from, to), node.name);
     for (std::size_t i = 0; i < outputs.size(); ++i) map[node.outputs[i]] = outputs[i];

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -134,10 +135,10 @@ Collection random_kernels() {
 
 std::vector<Kernel> choose_kernels(std::size_t count, std::mt19937& random) {
   std::vector<Kernel> chosen;
-  std::size_t sources_left = 3;
-  for (Collection (*make)() : {node_test_kernels, model_kernels, random_kernels}) {
-    const std::size_t share = (count - chosen.size()) / sources_left--;
-    const std::vector<Kernel> kernels = make().draw(share, random);
+  const std::array sources = {node_test_kernels, model_kernels, random_kernels};
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const std::size_t share = (count - chosen.size()) / (sources.size() - i);
+    const std::vector<Kernel> kernels = sources.at(i)().draw(share, random);
     chosen.insert(chosen.end(), kernels.begin(), kernels.end());
   }
   return chosen;

@@ -21,7 +21,7 @@ namespace {
 struct OpenCase {
   std::string name;
   std::string text;          ///< of the graph
-  std::string weights = "";  ///< after "weights:"
+  std::string weights = {};  ///< after "weights:"
   std::vector<SymbolValues> sizes;
 };
 
@@ -94,6 +94,7 @@ TEST_P(OpenKernels, AgreeAtAllSizes) {
 
 std::vector<SymbolValues> each_of(const std::string& symbol, const std::vector<std::int64_t>& values) {
   std::vector<SymbolValues> sizes;
+  sizes.reserve(values.size());
   for (const std::int64_t value : values) sizes.push_back({{symbol, value}});
   return sizes;
 }

@@ -91,6 +91,7 @@ class ExportTest : public testing::Test {
     const std::vector<Tensor> expected = built_->program.run(given);
     std::vector<Tensor> results;
     std::vector<void*> outputs;
+    outputs.reserve(expected.size());
     for (const Tensor& tensor : expected)
       outputs.push_back(results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
     const void* inputs[] = {given[0].data(), given[1].data()};
@@ -116,7 +117,7 @@ TEST_F(ExportTest, ComputesWhatTheProgramComputes) {
   const auto run = find<int(sylvite_model*, const void* const*, void* const*)>("sample_run");
   EXPECT_EQ(run(nullptr, inputs, outputs.data()), SYLVITE_NULL_ARGUMENT);
   EXPECT_EQ(run(model, nullptr, outputs.data()), SYLVITE_NULL_ARGUMENT);
-  inputs[0] = &model;
+  inputs[0] = static_cast<const void*>(&model);
   EXPECT_EQ(run(model, inputs, outputs.data()), SYLVITE_NULL_ARGUMENT);
   EXPECT_THAT(message(model), HasSubstr("input 1 'n' is null"));
   find<void(sylvite_model*)>("sample_destroy")(model);
