@@ -31,7 +31,7 @@ struct Evaluator {
 
 /// A measurement as a trial; an impossible timing or too large an error is a verdict whatever the child said.
 [[nodiscard]] Trial make_trial(const Kernel& kernel, const CompiledCandidate& compiled,
-                             const Measurement& measurement);
+                               const Measurement& measurement);
 
 /// The machine's space table, worker processes and the steady clock.
 [[nodiscard]] Evaluator make_evaluator(const std::shared_ptr<WorkerPool>& pool, const Machine& machine);

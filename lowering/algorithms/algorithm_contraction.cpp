@@ -116,7 +116,8 @@ void define_matmul(AlgorithmBuilder& builder, const Node& node) {
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
   const Coordinates at = AlgorithmBuilder::coordinates_of(type);
   const std::size_t rank = at.size();
-  const Halide::RDom domain = open_reduction_domain({builder.extent(builder.type(node.inputs[0]).shape.back())});
+  const Halide::RDom domain =
+      open_reduction_domain({builder.extent(builder.type(node.inputs[0]).shape.back())});
   Coordinates at_a = at;
   Coordinates at_b = at;
   at_a[rank - 1] = Expr(domain[0]);
