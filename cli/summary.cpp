@@ -138,23 +138,22 @@ constexpr std::string_view legend =
 
 Summary summarize(const Plan& plan, const std::vector<Choice>& choices, const std::vector<LaunchTime>& times,
                   const std::optional<MachinePeaks>& peaks) {
-  std::map<std::string, std::pair<double, int>> by_id;  // time and launches
+  std::vector<std::pair<double, int>> by_kernel(plan.kernels.size());  // time and launches
   for (const LaunchTime& time : times) {
-    auto& [us, launches] = by_id[time.kernel_id];
+    auto& [us, launches] = by_kernel.at(time.kernel);
     us += time.duration_us;
     ++launches;
   }
   Summary summary{{}, peaks, peaks ? read_rate(*peaks, weight_bytes(plan)) : 0};
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
     KernelUse use{i, 0, std::nullopt};
-    if (const auto found = by_id.find(plan.kernels[i].id); found != by_id.end())
-      use.each_us = found->second.first / found->second.second;
+    if (const auto& [us, launches] = by_kernel[i]; launches > 0) use.each_us = us / launches;
     const Work work = work_in_form(work_of(plan.kernels[i]), choices[i].candidate.form);
     if (peaks) use.bound = bound_of(work, *peaks, summary.weight_rate);
     summary.uses.push_back(use);
   }
   std::ranges::stable_sort(summary.uses, std::greater<>(),
-                           [&](const KernelUse& use) { return by_id[plan.kernels[use.kernel].id].first; });
+                           [&](const KernelUse& use) { return by_kernel[use.kernel].first; });
   return summary;
 }
 

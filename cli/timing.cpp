@@ -23,18 +23,12 @@ struct KernelTime {
   double total_us = 0;
 };
 
-/// Null for what is no kernel of the plan.
-const Kernel* kernel_of(const Plan& plan, const std::string& id) {
-  const auto found = std::ranges::find(plan.kernels, id, &Kernel::id);
-  return found == plan.kernels.end() ? nullptr : &*found;
-}
-
 /// Class, and 10^9 operations and bytes a second.
-std::vector<std::string> rate_cells(const Kernel* kernel, double each_us) {
-  if (kernel == nullptr || each_us <= 0) return {"", "", ""};
-  const Work work = work_of(*kernel);
+std::vector<std::string> rate_cells(const Kernel& kernel, double each_us) {
+  if (each_us <= 0) return {"", "", ""};
+  const Work work = work_of(kernel);
   const auto rate = [&](double amount) { return fmt::format("{:.1f}", amount / each_us * 1e-3); };
-  return {std::string(kernel_class_name(kernel->kind)), rate(work.operations), rate(work.bytes)};
+  return {std::string(kernel_class_name(kernel.kind)), rate(work.operations), rate(work.bytes)};
 }
 
 }  // namespace
@@ -95,21 +89,21 @@ std::vector<LaunchTime> profile_program(Program& program, const std::vector<Tens
 }
 
 std::string profile_table(const Plan& plan, const std::vector<LaunchTime>& times) {
-  std::map<std::string, KernelTime> by_kernel;
+  std::map<std::size_t, KernelTime> by_kernel;  // by its number in the plan
   for (const LaunchTime& time : times) {
-    KernelTime& kernel = by_kernel[time.kernel_id];
+    KernelTime& kernel = by_kernel[time.kernel];
     if (kernel.launches++ == 0) kernel.first_launch = time.name;
     kernel.total_us += time.duration_us;
   }
-  std::vector<std::pair<std::string, KernelTime>> sorted(by_kernel.begin(), by_kernel.end());
+  std::vector<std::pair<std::size_t, KernelTime>> sorted(by_kernel.begin(), by_kernel.end());
   std::ranges::sort(sorted, std::greater{}, [](const auto& each) { return each.second.total_us; });
   const double total = total_us(times);
   Table table(
       {"kernel", "class", "GFLOP/s", "GB/s", "launches", "total us", "each us", "share", "first launch"});
-  for (const auto& [id, kernel] : sorted) {
+  for (const auto& [number, kernel] : sorted) {
     const double each_us = kernel.total_us / kernel.launches;
-    std::vector<std::string> row = rate_cells(kernel_of(plan, id), each_us);
-    row.insert(row.begin(), id);
+    std::vector<std::string> row = rate_cells(plan.kernels.at(number), each_us);
+    row.insert(row.begin(), plan.kernels[number].id);
     row.insert(row.end(),
                {std::to_string(kernel.launches), fmt::format("{:.1f}", kernel.total_us),
                 fmt::format("{:.1f}", each_us),

@@ -1,6 +1,7 @@
 #include "runtime/kernel_menu.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -11,18 +12,20 @@
 namespace sylvite {
 namespace {
 
-std::string default_space(const Kernel& kernel, const Machine& machine) {
-  return spaces_for(kernel, machine).front().name;
+BoundSpace default_space(const Kernel& kernel, const Machine& machine) {
+  return spaces_for(kernel, machine).front();
 }
 
-/// Why one kernel for all sizes would be slower than one for each, or cannot be made; empty when neither is so.
+/// Why one kernel for all sizes would be slower than one for each, or cannot be made; empty when neither is so. REQUIRES
+/// `open` at its hints.
 std::string refusal(const Kernel& open, const Kernel& fixed, const Machine& machine) {
-  const std::string wanted = default_space(fixed, machine);
-  if (const std::string space = default_space(open, machine); space != wanted)
-    return fmt::format("it would have a schedule of '{}', with fixed sizes it has one of '{}'", space,
+  const std::string wanted = default_space(fixed, machine).name;
+  const BoundSpace space = default_space(open, machine);
+  if (space.name != wanted)
+    return fmt::format("it would have a schedule of '{}', with fixed sizes it has one of '{}'", space.name,
                        wanted);
   try {
-    const Candidate candidate = default_candidate(open, machine);
+    const Candidate candidate = space.at(space.heuristic);
     Algorithm algorithm = build_algorithm(open, candidate.form);
     candidate.schedule.apply(algorithm);
   } catch (const UnsupportedError& error) {
@@ -42,35 +45,51 @@ std::optional<Kernel> find_case(const std::vector<Kernel>& open, const Kernel& k
 }  // namespace
 
 void KernelMenu::learn(const Plan& plan, const Machine& machine) {
-  std::vector<const Kernel*> unknown;
+  constexpr std::int64_t plans_kept = 8;
+  ++plans_;
+  std::vector<std::pair<Entry*, const Kernel*>> unknown;
   for (const Kernel& kernel : plan.kernels) {
-    const Entry& entry = entries_[skeleton(kernel)];
-    const auto is_it = [&](const Kernel& each) { return each.text == kernel.text; };
-    if (std::ranges::none_of(entry.seen, is_it) && !find_case(entry.open, kernel)) unknown.push_back(&kernel);
+    Entry& entry = entries_[skeleton(kernel)];
+    const auto is_it = [&](const Seen& each) { return each.kernel.text == kernel.text; };
+    if (std::ranges::none_of(entry.seen, is_it) && !find_case(entry.open, kernel))
+      unknown.emplace_back(&entry, &kernel);
   }
-  for (const Kernel* kernel : unknown) entries_[skeleton(*kernel)].compare(*kernel, machine);
+  for (const auto& [entry, kernel] : unknown) entry->compare(*kernel, plans_, machine);
   // Only now: kernels of one plan differ in what the model is, not in its sizes.
-  for (const Kernel* kernel : unknown) entries_[skeleton(*kernel)].seen.push_back(*kernel);
+  for (const auto& [entry, kernel] : unknown) {
+    entry->seen.push_back({*kernel, plans_});
+    entry->forget_before(plans_ - plans_kept);
+  }
 }
 
-void KernelMenu::Entry::compare(const Kernel& kernel, const Machine& machine) {
+void KernelMenu::Entry::compare(const Kernel& kernel, std::int64_t plan, const Machine& machine) {
   // The same place of the model at other sizes: the kernel that differs in the fewest extents.
+  if (find_case(open, kernel)) return;  // one that another kernel of this plan brought
   std::optional<Kernel> closest;
   const Kernel* other = nullptr;
-  for (const Kernel& each : seen) {
-    std::optional<Kernel> joined = generalize(each, kernel);
+  for (const Seen& each : seen) {
+    std::optional<Kernel> joined = generalize(each.kernel, kernel);
     if (!joined || (closest && closest->sizes.size() <= joined->sizes.size())) continue;
     closest = std::move(joined);
-    other = &each;
+    other = &each.kernel;
   }
-  if (!closest || std::ranges::find(refused, closest->text) != refused.end()) return;
+  if (!closest) return;
+  if (const auto found = refused.find(closest->text); found != refused.end()) {
+    found->second = plan;
+    return;
+  }
   const std::string reason = refusal(*closest, *other, machine);
   log_line(LogLevel::debug, "kernel {}: {} {}", closest->id,
            reason.empty() ? "is open" : "is not open:", reason);
   if (reason.empty())
     open.push_back(std::move(*closest));
   else
-    refused.push_back(closest->text);
+    refused[closest->text] = plan;
+}
+
+void KernelMenu::Entry::forget_before(std::int64_t plan) {
+  std::erase_if(seen, [&](const Seen& each) { return each.plan < plan; });
+  std::erase_if(refused, [&](const auto& each) { return each.second < plan; });
 }
 
 std::shared_ptr<const Plan> KernelMenu::serve(

@@ -1,7 +1,9 @@
 #pragma once
 // The kernels of a model whose sizes change: those that serve a range of sizes, found as plans at different sizes come.
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -28,14 +30,22 @@ class KernelMenu {
       const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower);
 
  private:
+  /// A kernel at the sizes of one plan, that no open kernel served.
+  struct Seen {
+    Kernel kernel;
+    std::int64_t plan = 0;  ///< number of the plan
+  };
   /// Kernels of one skeleton.
   struct Entry {
-    std::vector<Kernel> seen;  ///< of plans so far, at their sizes, that no open kernel served
+    std::vector<Seen> seen;  ///< of the latest plans
     std::vector<Kernel> open;
-    std::vector<std::string> refused;  ///< texts of those that would be
+    std::map<std::string, std::int64_t>
+        refused;  ///< texts of those that would be, and the plan that asked last
 
-    void compare(const Kernel& kernel, const Machine& machine);
+    void compare(const Kernel& kernel, std::int64_t plan, const Machine& machine);
+    void forget_before(std::int64_t plan);
   };
+  std::int64_t plans_ = 0;                          ///< learned from so far
   std::unordered_map<std::string, Entry> entries_;  ///< by skeleton
   std::set<Sizes> classes_;                         ///< of sizes that were met: the least of each
 };

@@ -1,6 +1,7 @@
 #pragma once
 // Where the time of a run goes.
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -8,9 +9,10 @@ namespace sylvite {
 
 /// Time of one launch in one run.
 struct LaunchTime {
-  std::string name;       ///< Launch::name
-  std::string kernel_id;  ///< Kernel::id
-  double start_us = 0;    ///< since the start of the run
+  std::string name;        ///< Launch::name
+  std::size_t kernel = 0;  ///< index into Plan::kernels
+  std::string kernel_id;   ///< its Kernel::id, which cases of one open kernel share
+  double start_us = 0;     ///< since the start of the run
   double duration_us = 0;
 };
 

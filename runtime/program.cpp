@@ -250,8 +250,9 @@ void Program::Rep::execute(std::size_t number, double run_start, std::vector<Lau
         fmt::format("kernel '{}' failed with status {}: {}", launch.name, status, context.take_error()));
   }
   if (profile == nullptr) return;
-  const std::string& id = plan.kernels[static_cast<std::size_t>(launch.kernel)].id;
-  profile->push_back({launch.name, id, start * 1e6, (steady_seconds() - run_start - start) * 1e6});
+  const auto kernel = static_cast<std::size_t>(launch.kernel);
+  profile->push_back({launch.name, kernel, plan.kernels[kernel].id, start * 1e6,
+                      (steady_seconds() - run_start - start) * 1e6});
 }
 
 Tensor Program::Rep::result(std::size_t number) const {

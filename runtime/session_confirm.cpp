@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
 #include "autotune/confirm.h"
 #include "base/clock.h"
@@ -19,22 +18,18 @@ namespace {
 /// One run on zeros.
 class ProfiledRun {
  public:
-  explicit ProfiledRun(Program& program) : program_(program), inputs_(zero_inputs(program.plan())) {
-    const std::vector<Kernel>& kernels = program.plan().kernels;
-    for (std::size_t i = 0; i < kernels.size(); ++i) numbers_[kernels[i].id] = i;
-  }
+  explicit ProfiledRun(Program& program) : program_(program), inputs_(zero_inputs(program.plan())) {}
   std::vector<double> operator()() const {
     std::vector<LaunchTime> times;
     (void)program_.run(inputs_, &times);
-    std::vector<double> kernel_us(numbers_.size());
-    for (const LaunchTime& time : times) kernel_us[numbers_.at(time.kernel_id)] += time.duration_us;
+    std::vector<double> kernel_us(program_.plan().kernels.size());
+    for (const LaunchTime& time : times) kernel_us.at(time.kernel) += time.duration_us;
     return kernel_us;
   }
 
  private:
   Program& program_;
   std::vector<Tensor> inputs_;
-  std::map<std::string, std::size_t> numbers_;
 };
 
 /// The default choices with objects, and which kernels chose something else. What is pinned is not challenged.

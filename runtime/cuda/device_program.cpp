@@ -182,7 +182,8 @@ void DeviceProgram::issue_profiled(std::vector<LaunchTime>& profile) {
   stream_.synchronize();
   for (std::size_t i = 0; i < launches_.size(); ++i) {
     const Launch& launch = plan_.launches[i];
-    profile.push_back({launch.name, plan_.kernels[static_cast<std::size_t>(launch.kernel)].id,
+    const auto kernel = static_cast<std::size_t>(launch.kernel);
+    profile.push_back({launch.name, kernel, plan_.kernels[kernel].id,
                        cuda::microseconds_between(events[0], events[i]),
                        cuda::microseconds_between(events[i], events[i + 1])});
   }

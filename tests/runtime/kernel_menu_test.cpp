@@ -1,0 +1,60 @@
+#include "runtime/kernel_menu.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "tests/lowering/sample_graphs.h"
+#include "tests/runtime/test_session.h"
+
+namespace sylvite {
+namespace {
+
+/// Two products of one shape but for the rows, of which one has twice as many.
+Graph two_products(std::int64_t rows) {
+  Graph graph;
+  const Tensor weight = sample_tensor(DType::f32, {8, 16});
+  for (const char* name : {"x", "y"}) {
+    const std::int64_t count = *name == 'x' ? rows : 2 * rows;
+    graph.outputs.push_back(graph.add(Op::matmul, {graph.add_input(name, f32({count, 8})),
+                                                   graph.add_constant(weight, std::string(name) + "w")}));
+  }
+  return graph;
+}
+
+class KernelMenuTest : public testing::Test {
+ protected:
+  [[nodiscard]] Imported loaded(std::int64_t rows) const { return load_graph(two_products(rows), setup_); }
+
+  TemporaryFolder folder_;
+  std::shared_ptr<const sylvite::Setup> setup_ = make_setup(test_options(folder_.path()));
+  KernelMenu menu_;
+};
+
+TEST_F(KernelMenuTest, CasesOfOneKernelInAPlanAreTimedApart) {
+  for (const std::int64_t rows : {20, 33}) menu_.learn(*loaded(rows).plan, setup_->machine);
+  Imported imported = loaded(50);
+  imported.plan = menu_.apply(imported.plan);
+  ASSERT_EQ(imported.plan->kernels.size(), 2U);
+  EXPECT_EQ(imported.plan->kernels[0].id, imported.plan->kernels[1].id);
+  EXPECT_NE(imported.plan->kernels[0].sizes, imported.plan->kernels[1].sizes);
+  Built built = build_program(imported, choose_candidates(imported));
+  EXPECT_EQ(built.report.compiled, 1);
+  const std::vector<Tensor> inputs = {sample_tensor(DType::f32, {50, 8}),
+                                      sample_tensor(DType::f32, {100, 8})};
+  std::vector<LaunchTime> times;
+  const std::vector<Tensor> outputs = built.program.run(inputs, &times);
+  const std::vector<Tensor> expected = interpret(imported.graph, inputs);
+  for (std::size_t i = 0; i < expected.size(); ++i) expect_near(outputs[i], expected[i], 1e-4);
+  std::set<std::size_t> timed;
+  for (const LaunchTime& time : times) timed.insert(time.kernel);
+  EXPECT_THAT(timed, testing::ElementsAre(0, 1));
+}
+
+TEST_F(KernelMenuTest, LearnsAtAnyNumberOfSizes) {
+  for (std::int64_t rows = 16; rows < 48; ++rows) menu_.learn(*loaded(rows).plan, setup_->machine);
+  EXPECT_NE(menu_.apply(loaded(500).plan)->kernels[0].open, nullptr);
+}
+
+}  // namespace
+}  // namespace sylvite
