@@ -97,15 +97,14 @@ Reading<AttentionProblem> read_attention(const Kernel& kernel) {
   const Shape& q = body.type(problem.q).shape;
   const Shape& k = body.type(problem.k).shape;
   const Shape& out = body.type(problem.anchor).shape;
-  const auto number = [](const Extent& extent) { return extent.is_known() ? extent.known() : open_extent; };
-  problem.rows = number(q[q.size() - 2]);
+  problem.rows = number_or_open(q[q.size() - 2]);
   problem.depth = q.back().known();
   problem.open_positions = k[k.size() - 2];
-  problem.positions = number(problem.open_positions);
+  problem.positions = number_or_open(problem.open_positions);
   problem.least_rows = least_extent(kernel, problem.q, q.size() - 2);
   problem.positions_are_open = kernel.open && !kernel.open->type(problem.k).shape[k.size() - 2].is_known();
   problem.columns = out.back().known();
-  problem.batch = number(leading_product(out));
+  problem.batch = number_or_open(leading_product(out));
   if (out.product() == 0 || k.product() == 0) return {{}, "it is empty"};
   if (problem.depth % problem.pair() != 0)
     return {{}, fmt::format("its depth {} is odd, bf16 is multiplied in pairs", problem.depth)};

@@ -104,10 +104,6 @@ OwnOperand find_matrix(const Kernel& kernel, ValueId right) {
   return type.rank() == 2 && type.layout.channel_block == 0 ? weight : OwnOperand{};
 }
 
-std::int64_t number_or_open(const Extent& extent) {
-  return extent.is_known() ? extent.known() : open_extent;
-}
-
 /// Of a value whose batch may be open: the other extents, after a 1.
 Dims dims_of_one(const Graph& body, ValueId id) {
   Shape shape = body.type(id).shape;
@@ -169,6 +165,10 @@ std::string conv_refusal(const Kernel& kernel, const Node& node, bool depthwise)
 }
 
 }  // namespace
+
+std::int64_t number_or_open(const Extent& extent) {
+  return extent.is_known() ? extent.known() : open_extent;
+}
 
 Extent leading_product(const Shape& shape) {
   return Shape(shape.begin(), shape.end() - 2).product();

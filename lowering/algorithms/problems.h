@@ -32,6 +32,7 @@ struct Reading {
 /// Stands for the number of an extent that is open, in the problem that a form reads of an open kernel (spaces read
 /// the kernel at its sizes, and see numbers). Forms use only extents that are never open, or expressions.
 inline constexpr std::int64_t open_extent = -1;
+[[nodiscard]] std::int64_t number_or_open(const Extent& extent);
 
 /// out[batch..., m, n] = sum over k of a[batch..., m, k] * b[batch..., k, n], then pointwise work.
 struct MatmulProblem {
@@ -137,11 +138,12 @@ struct AttentionProblem {
   ValueId v = no_value;
   ValueId anchor = no_value;
   ValueId output = no_value;
-  std::int64_t batch = 1;       ///< may be open_extent, as may be the next two
-  std::int64_t rows = 0;        ///< query positions
-  std::int64_t least_rows = 0;  ///< in any run
-  std::int64_t positions = 0;   ///< key positions
-  Extent open_positions;        ///< the same as an expression
+  std::int64_t batch = 1;           ///< may be open_extent, as may be the next two
+  std::int64_t rows = 0;            ///< query positions
+  std::int64_t least_rows = 0;      ///< in any run
+  std::int64_t positions = 0;       ///< key positions
+  Extent open_positions;            ///< the same as an expression
+  bool positions_are_open = false;  ///< spaces see it, too
   std::int64_t depth = 0;
   std::int64_t columns = 0;
   DType element = DType::f32;            ///< of q, k and v: f32 or bf16
@@ -149,7 +151,6 @@ struct AttentionProblem {
   std::vector<std::string> batch_loops;  ///< those that walk the batch, innermost first
 
   [[nodiscard]] int pair() const { return elements_in_product(element); }  ///< multiplied at once
-  bool positions_are_open = false;                                         ///< spaces see it, too
   /// Panels of the key positions. bf16 takes an even number: whole tiles of AMX. So do open positions: two panels
   /// at once, however few there are.
   [[nodiscard]] Extent position_panels_of(const Extent& count) const {

@@ -35,11 +35,6 @@ RunExtent RunExtent::steps(std::int64_t step) const {
   return result;
 }
 
-RunExtent run_extent(const Kernel& kernel, ValueId id, std::size_t dim) {
-  return run_extent_of(kernel, kernel.body.type(id).shape.at(dim).known(),
-                       widest_body(kernel).type(id).shape.at(dim));
-}
-
 std::int64_t least_extent(const Kernel& kernel, ValueId id, std::size_t dim) {
   return least_of(kernel, widest_body(kernel).type(id).shape.at(dim));
 }

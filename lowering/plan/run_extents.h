@@ -25,9 +25,7 @@ struct RunExtent {
   [[nodiscard]] RunExtent steps(std::int64_t step) const;
 };
 
-/// Of a logical dim of a body value.
-[[nodiscard]] RunExtent run_extent(const Kernel& kernel, ValueId id, std::size_t dim);
-/// The least that a logical dim has in any run; `kernel.body` need not have numbers.
+/// The least that a logical dim of a body value has in any run; `kernel.body` need not have numbers.
 [[nodiscard]] std::int64_t least_extent(const Kernel& kernel, ValueId id, std::size_t dim);
 /// Of a body value's storage dims, innermost first: those of the vars d0, d1, ...
 [[nodiscard]] std::vector<RunExtent> run_extents(const Kernel& kernel, ValueId id);
