@@ -1,7 +1,6 @@
 #include "autotune/race.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "autotune/trial.h"
 
@@ -11,9 +10,6 @@ namespace {
 
 /// Leads of 1% to 2% repeat on a quiet machine, so the scatter decides, not a wide fixed band.
 constexpr double least_band = 0.005;
-/// Standard error of a median of n normal samples is 1.25 sigma / sqrt(n), and sigma is 1.48 median
-/// deviations; three times that is the band, because several challengers race at once.
-constexpr double deviations_to_band = 3 * 1.25 * 1.48;
 
 }  // namespace
 
@@ -24,11 +20,7 @@ RaceVerdict compare_samples(const std::vector<double>& incumbent, const std::vec
   if (ratios.empty()) return {1, least_band};
   RaceVerdict verdict;
   verdict.ratio = median(ratios);
-  std::vector<double> deviations;
-  deviations.reserve(ratios.size());
-  for (double ratio : ratios) deviations.push_back(std::abs(ratio - verdict.ratio));
-  double scatter = deviations_to_band * median(deviations) / std::sqrt(static_cast<double>(ratios.size()));
-  verdict.band = std::max(least_band, scatter);
+  verdict.band = std::max(least_band, median_band(ratios));  // three errors: several challengers race at once
   return verdict;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 
 #include "autotune/race.h"
@@ -30,19 +29,10 @@ struct Contest {
   Replayed result;
 };
 
-/// A normal distribution's standard deviation in median deviations.
-constexpr double normal_deviations = 1.48;
-
-/// Three standard errors of the median, as a share of it.
+/// What a median may be off by, as a share of it.
 double scatter(const std::vector<double>& samples) {
   const double middle = median(samples);
-  if (samples.size() < 2 || middle <= 0) return 0;
-  std::vector<double> deviations;
-  deviations.reserve(samples.size());
-  for (const double sample : samples) deviations.push_back(std::abs(sample / middle - 1));
-  constexpr double median_error = 1.25;  // over that of the mean
-  return 3 * median_error * normal_deviations * median(deviations) /
-         std::sqrt(static_cast<double>(samples.size()));
+  return samples.size() < 2 || middle <= 0 ? 0 : median_band(samples) / middle;
 }
 
 std::vector<Candidate> wanted_candidates(const Contest& contest, const Evaluator& evaluator,
@@ -135,10 +125,7 @@ void compare_with_all(std::vector<Replayed>& results) {
     if (result.ratio > 0) ratios.push_back(result.ratio);
   const bool are_many = ratios.size() >= least_winners;
   const double common = are_many ? median(ratios) : 1;
-  std::vector<double> deviations;
-  deviations.reserve(ratios.size());
-  for (const double ratio : ratios) deviations.push_back(std::abs(ratio / common - 1));
-  const double spread = are_many ? 3 * normal_deviations * median(deviations) : 0;
+  const double spread = are_many ? 3 * robust_deviation(ratios) / common : 0;
   for (Replayed& result : results) {
     if (result.ratio <= 0) continue;
     result.machine_ratio = common;

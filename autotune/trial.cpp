@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace sylvite {
 
@@ -28,6 +29,19 @@ double median(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   std::size_t middle = samples.size() / 2;
   return samples.size() % 2 == 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
+}
+
+double robust_deviation(const std::vector<double>& samples) {
+  constexpr double normal_deviations = 1.48;  // a standard deviation in median deviations
+  const double middle = median(samples);
+  std::vector<double> deviations;
+  deviations.reserve(samples.size());
+  for (const double sample : samples) deviations.push_back(std::abs(sample - middle));
+  return normal_deviations * median(deviations);
+}
+
+double median_band(const std::vector<double>& samples) {
+  return 3 * 1.25 * robust_deviation(samples) / std::sqrt(static_cast<double>(samples.size()));
 }
 
 }  // namespace sylvite

@@ -53,5 +53,10 @@ struct Timing {
 
 /// The middle sample; the mean of the middle two of an even count; 0 when empty.
 [[nodiscard]] double median(std::vector<double> samples);
+/// The standard deviation of normal samples around their median, by the median of the deviations, which outliers do not
+/// move.
+[[nodiscard]] double robust_deviation(const std::vector<double>& samples);
+/// Three standard errors of the median. One is 1.25 standard deviations / sqrt(n) for normal samples.
+[[nodiscard]] double median_band(const std::vector<double>& samples);
 
 }  // namespace sylvite
