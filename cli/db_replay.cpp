@@ -66,11 +66,7 @@ void run(Replay& replay_of_key, Progress& progress, double begin, double share) 
   const Setup& setup = *replay_of_key.setup;
   if (setup.worker_command.empty())
     throw IoError("nothing can be measured: the `sylvite` command was not found");
-  TuneOptions options;
-  options.worker_command = setup.worker_command;
-  options.compile_jobs = setup.compile_jobs;
-  options.compile_timeout = setup.config.tune_compile_timeout.count();
-  options.run_timeout = setup.config.tune_run_timeout.count();
+  const TuneOptions options = tune_options(setup);
   Evaluator evaluator = make_evaluator(options, setup.machine);
   const std::string message =
       fmt::format("{} winners, {} threads", replay_of_key.tasks.size(), setup.machine.threads);

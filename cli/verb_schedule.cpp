@@ -48,11 +48,8 @@ class Bench {
   explicit Bench(const Setup& setup) : setup_(setup) {
     if (setup.worker_command.empty())
       throw IoError("nothing can be tried: the `sylvite` command was not found");
-    TuneOptions workers;
-    workers.worker_command = setup.worker_command;
-    workers.compile_jobs = setup.compile_jobs;
+    TuneOptions workers = tune_options(setup);
     workers.compile_timeout = options_.compile_timeout;
-    workers.run_timeout = setup.config.tune_run_timeout.count();
     evaluator_ = make_evaluator(workers, setup.machine);
   }
   std::vector<Trial> run(const Kernel& kernel, const std::vector<Candidate>& candidates, int samples) {

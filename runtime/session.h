@@ -96,6 +96,9 @@ struct Chosen {
   CompileReport report;         ///< so far
 };
 
+/// How these settings let candidates be compiled, measured and searched.
+[[nodiscard]] TuneOptions tune_options(const Setup& setup);
+
 /// Stored winners first, heuristics for the rest. With tune.enabled, kernels without a winner are tuned within
 /// tune.budget and the results stored. With a lock, what it says. A database that cannot be used is a warning.
 [[nodiscard]] Chosen choose_candidates(const Imported& imported, const ProgressCallback& progress = {});

@@ -28,20 +28,6 @@ Choice stored_or_heuristic(const Kernel& kernel, const Setup& setup, const Datab
           fmt::format("stored winner, origin {}", winner->origin)};
 }
 
-TuneOptions tune_options(const Setup& setup) {
-  const CompileConfig& config = setup.config;
-  TuneOptions options;
-  options.budget_seconds = config.tune_budget.count();
-  options.reserved_seconds = options.budget_seconds * std::clamp(config.tune_confirm, 0.0, 0.9);
-  options.compile_jobs = setup.compile_jobs;
-  options.compile_timeout = config.tune_compile_timeout.count();
-  options.run_timeout = config.tune_run_timeout.count();
-  options.extend = config.tune_extend;
-  options.worker_command = setup.worker_command;
-  options.precision = name_of(config.precision);
-  return options;
-}
-
 Source source_of(const TuneChoice& tuned, const TuneResult& result) {
   if (tuned.origin == origin_pinned) return Source::pinned;
   if (result.trials == 0) return Source::database;
@@ -84,6 +70,20 @@ bool can_measure(const Setup& setup, CompileReport& report) {
 }
 
 }  // namespace
+
+TuneOptions tune_options(const Setup& setup) {
+  const CompileConfig& config = setup.config;
+  TuneOptions options;
+  options.budget_seconds = config.tune_budget.count();
+  options.reserved_seconds = options.budget_seconds * std::clamp(config.tune_confirm, 0.0, 0.9);
+  options.compile_jobs = setup.compile_jobs;
+  options.compile_timeout = config.tune_compile_timeout.count();
+  options.run_timeout = config.tune_run_timeout.count();
+  options.extend = config.tune_extend;
+  options.worker_command = setup.worker_command;
+  options.precision = name_of(config.precision);
+  return options;
+}
 
 Chosen choose_each(const Imported& imported, const std::function<Choice(const Kernel&)>& choose) {
   Chosen chosen = {{}, imported.report};
