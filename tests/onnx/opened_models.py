@@ -16,6 +16,7 @@ import onnx
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+from run_model import run_model
 from text_models import made_model
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "benchmarks" / "open_sizes.py"
@@ -223,18 +224,6 @@ def drawn_inputs(model):
     return arrays
 
 
-def by_command(command, folder, arrays, outputs):
-    words = [command, "run", folder / "opened.onnx", "--output-dir", folder / "out", "--check", "interpreter",
-             "--db", folder / "trials.db", "--cache-dir", folder / "objects"]
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
-        words += ["--input", f"{name}={folder / name}.npy"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr.strip())
-    return [np.load(folder / "out" / f"{i}.npy") for i in range(outputs)]
-
-
 def differs(actual, expected):
     return any(a.shape != e.shape or not np.allclose(a, e, rtol=1e-3, atol=1e-4) for a, e in zip(actual, expected))
 
@@ -257,7 +246,7 @@ def problems(command, folder, make, form):
         try:
             if differs(ReferenceEvaluator(opened).run(None, arrays), expected):
                 yield f"{make.__name__} at {sizes}: differs"
-            elif differs(by_command(command, folder, arrays, len(expected)), expected):
+            elif differs(run_model(command, folder, "opened.onnx", arrays, len(expected)), expected):
                 yield f"{make.__name__} at {sizes}: the command differs"
         except (RuntimeError, ValueError) as error:
             yield f"{make.__name__} at {sizes}: {error}"

@@ -9,13 +9,13 @@ The models are texts of text_models.py.
 import json
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+from run_model import run_model
 from text_models import made_model
 
 # torch.onnx of TorchScript: Shape, Gather, Unsqueeze, Concat, Reshape; Expand by Where; a slice of the positions.
@@ -303,18 +303,6 @@ def drawn_inputs(model, sizes):
     return arrays
 
 
-def run(command, folder, model, words, arrays):
-    words = [command, "run", folder / "model.onnx", *words, "--output-dir", folder / "out", "--check", "interpreter",
-             "--db", folder / "trials.db", "--cache-dir", folder / "objects", "--json", folder / "report.json"]
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
-        words += ["--input", f"{name}={folder / name}.npy"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr.strip())
-    return [np.load(folder / "out" / f"{i}.npy") for i in range(len(model.graph.output))]
-
-
 def problems(command, folder, name):
     text, dims, tried = MODELS[name]
     model = made_model(text)
@@ -325,7 +313,8 @@ def problems(command, folder, name):
         arrays = drawn_inputs(model, sizes)
         expected = ReferenceEvaluator(model).run(None, arrays)
         try:
-            actual = run(command, folder, model, ["--dims", dims], arrays)
+            actual = run_model(command, folder, "model.onnx", arrays, len(model.graph.output),
+                               ["--dims", dims, "--json", folder / "report.json"])
         except RuntimeError as error:
             yield f"{name} at {json.dumps(sizes)}: {error}"
             continue

@@ -52,6 +52,19 @@ Graph sample_graph() {
   return graph;
 }
 
+/// Results of a run, and where they lie.
+struct ResultMemory {
+  std::vector<Tensor> results;
+  std::vector<void*> outputs;
+};
+ResultMemory memory_for(const std::vector<Tensor>& expected) {
+  ResultMemory memory;
+  memory.outputs.reserve(expected.size());
+  for (const Tensor& tensor : expected)
+    memory.outputs.push_back(memory.results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
+  return memory;
+}
+
 /// The exported sample, linked into a shared object that this process opens.
 class ExportTest : public testing::Test {
  protected:
@@ -89,11 +102,7 @@ class ExportTest : public testing::Test {
   void expect_the_programs_results(sylvite_model* model) {
     const std::vector<Tensor> given = {sample_tensor(DType::f32, {6, 8}), sample_tensor(DType::i64, {3})};
     const std::vector<Tensor> expected = built_->program.run(given);
-    std::vector<Tensor> results;
-    std::vector<void*> outputs;
-    outputs.reserve(expected.size());
-    for (const Tensor& tensor : expected)
-      outputs.push_back(results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
+    auto [results, outputs] = memory_for(expected);
     const void* inputs[] = {given[0].data(), given[1].data()};
     const auto run = find<int(sylvite_model*, const void* const*, void* const*)>("sample_run");
     for (int i = 0; i < 2; ++i) ASSERT_EQ(run(model, inputs, outputs.data()), SYLVITE_OK) << message(model);
@@ -182,11 +191,7 @@ TEST_F(ExportTest, OneCallAtATime) {
       const std::lock_guard lock(one_program);
       expected = built_->program.run(given);
     }
-    std::vector<Tensor> results;
-    std::vector<void*> outputs;
-    outputs.reserve(expected.size());
-    for (const Tensor& tensor : expected)
-      outputs.push_back(results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
+    auto [results, outputs] = memory_for(expected);
     const void* inputs[] = {given[0].data(), given[1].data()};
     for (int i = 0; i < 3000 || (refused == 0 && i < 300'000); ++i) {  // until the threads meet
       const int status = run(model, inputs, outputs.data());
@@ -235,10 +240,7 @@ TEST_F(ExportTest, AChildOfAProcessThatRanModelsIsToldSo) {
   sylvite_model* model = nullptr;
   ASSERT_EQ(create(weights_.c_str(), &model), SYLVITE_OK) << message(nullptr);
   const std::vector<Tensor> given = {sample_tensor(DType::f32, {6, 8}), sample_tensor(DType::i64, {3})};
-  std::vector<Tensor> results;
-  std::vector<void*> outputs;
-  for (const Tensor& tensor : built_->program.run(given))
-    outputs.push_back(results.emplace_back(tensor.dtype(), tensor.dims()).mutable_data());
+  auto [results, outputs] = memory_for(built_->program.run(given));
   const void* inputs[] = {given[0].data(), given[1].data()};
   const auto run = find<int(sylvite_model*, const void* const*, void* const*)>("sample_run");
   ASSERT_EQ(run(model, inputs, outputs.data()), SYLVITE_OK);
