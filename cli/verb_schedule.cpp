@@ -100,20 +100,18 @@ Options file_options(const std::string& action, const std::string& about) {
   return options;
 }
 
-/// Does something with each schedule of the file, and writes --json.
+/// Does something with each schedule of the file; the document for --json.
 template <typename Action>
-int for_each_proposal(const Options& options, const Action& action) {
-  const Model model = open_model(options);
+nlohmann::json for_each_proposal(const Options& options, const Model& model, const Action& action) {
   const std::vector<Proposal> proposals = read_proposals(options.words()[1], *model.imported.plan);
   Bench bench(*model.imported.setup);
   nlohmann::json document = report_json(model.imported, model.chosen.report, std::nullopt);
   for (const Proposal& proposal : proposals) {
-    nlohmann::json row = action(bench, model, proposal);
+    nlohmann::json row = action(bench, proposal);
     row["kernel"] = model.imported.plan->kernels[proposal.kernel].id;
     document["schedules"].push_back(std::move(row));
   }
-  write_json(options, document);
-  return 0;
+  return document;
 }
 
 nlohmann::json trial_json(const Trial& trial) {
@@ -160,11 +158,14 @@ int schedule_check(Words arguments) {
   Options options =
       file_options("check", "Whether the schedules of FILE compile and compute what the plain ones do.");
   if (!options.parse(arguments)) return 0;
-  return for_each_proposal(options, [&](Bench& bench, const Model& model, const Proposal& proposal) {
+  const Model model = open_model(options);
+  const auto check_one = [&](Bench& bench, const Proposal& proposal) {
     const Trial trial = check(bench, model, proposal);
     say_right(options, model, proposal.kernel, trial);
     return trial_json(trial);
-  });
+  };
+  write_json(options, for_each_proposal(options, model, check_one));
+  return 0;
 }
 
 std::string race_text(const Model& model, const Proposal& proposal, const std::string& path,
@@ -189,7 +190,8 @@ int schedule_race(Words arguments) {
   if (!options.parse(arguments)) return 0;
   const std::int64_t samples = options.integer("samples");
   if (samples < 3 || samples > 1000) throw UsageError("--samples {}: expected 3 to 1000", samples);
-  return for_each_proposal(options, [&](Bench& bench, const Model& model, const Proposal& proposal) {
+  const Model model = open_model(options);
+  const auto race_one = [&](Bench& bench, const Proposal& proposal) {
     (void)check(bench, model, proposal);
     const Kernel& kernel = model.imported.plan->kernels[proposal.kernel];
     const Candidate& now = model.chosen.choices[proposal.kernel].candidate;
@@ -202,7 +204,9 @@ int schedule_race(Words arguments) {
     row["ratio"] = verdict.ratio;
     row["noise"] = verdict.band;
     return row;
-  });
+  };
+  write_json(options, for_each_proposal(options, model, race_one));
+  return 0;
 }
 
 /// A database that takes what is stored. Throws IoError where there is none.
@@ -221,20 +225,28 @@ int schedule_pin(Words arguments) {
   Options options = file_options(
       "pin", "Stores the schedules of FILE as winners that no search takes the place of, after a check.");
   if (!options.parse(arguments)) return 0;
-  return for_each_proposal(options, [&](Bench& bench, const Model& model, const Proposal& proposal) {
-    const Setup& setup = *model.imported.setup;
-    refuse_lock(setup, "sylvite schedule pin");
-    Database database = open_database(setup);
-    const Kernel& kernel = model.imported.plan->kernels[proposal.kernel];
-    const Trial trial = check(bench, model, proposal);
+  const Model model = open_model(options);
+  const Setup& setup = *model.imported.setup;
+  refuse_lock(setup, "sylvite schedule pin");
+  Database database = open_database(setup);
+  std::vector<std::pair<std::size_t, Trial>> right;  // with their kernels
+  const auto check_one = [&](Bench& bench, const Proposal& proposal) {
+    const Trial& trial = right.emplace_back(proposal.kernel, check(bench, model, proposal)).second;
+    say_right(options, model, proposal.kernel, trial);
+    return trial_json(trial);
+  };
+  // All of them or none: the first that is wrong ends the command here.
+  const nlohmann::json document = for_each_proposal(options, model, check_one);
+  for (const auto& [index, trial] : right) {
+    const Kernel& kernel = model.imported.plan->kernels[index];
     database.record_trial(kernel, setup.key(), trial);
     database.record_winner(kernel, setup.key(),
                            {trial.candidate, trial.median_us, trial.error, std::string(origin_pinned), 0});
-    require_stored(database);
-    say_right(options, model, proposal.kernel, trial);
-    say(options, fmt::format("{}: pinned\n", label(model, proposal.kernel)));
-    return trial_json(trial);
-  });
+  }
+  require_stored(database);
+  for (const auto& [index, trial] : right) say(options, fmt::format("{}: pinned\n", label(model, index)));
+  write_json(options, document);
+  return 0;
 }
 
 int schedule_unpin(Words arguments) {

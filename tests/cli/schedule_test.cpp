@@ -36,11 +36,16 @@ class ScheduleVerb : public testing::Test {
     EXPECT_EQ(result.exit_code, code) << result.out;
     EXPECT_THAT(result.err, HasSubstr(text));
   }
-  /// The id of the model's first kernel.
-  [[nodiscard]] std::string first_kernel() const {
+  /// The ids of the model's kernels.
+  [[nodiscard]] std::vector<std::string> kernels() const {
     const std::string text = schedule("show").out;
-    return text.substr(text.find("\nkernel ") + 8, 16);
+    const std::string before = "\nkernel ";
+    std::vector<std::string> ids;
+    for (std::size_t at = text.find(before); at != std::string::npos; at = text.find(before, at + 1))
+      ids.push_back(text.substr(at + before.size(), 16));
+    return ids;
   }
+  [[nodiscard]] std::string first_kernel() const { return kernels().at(0); }
   /// The first kernel with its reference schedule, or with these statements.
   void write_plain(const std::string& statements = "") const {
     write_file(file_, "# by hand\nkernel " + first_kernel() + "\n  form: generic\n" + statements);
@@ -92,6 +97,22 @@ TEST_F(ScheduleVerb, PinsUntilUnpinned) {
   EXPECT_THAT(schedule("unpin", {"--kernel", id}).out, HasSubstr("1 of 1 kernels were pinned"));
   EXPECT_THAT(schedule("show", {"--kernel", id}).out, HasSubstr("# from database"));
   EXPECT_THAT(schedule("unpin").out, HasSubstr("0 of"));
+}
+
+TEST_F(ScheduleVerb, PinsAllOrNone) {
+  const std::vector<std::string> ids = kernels();
+  ASSERT_GE(ids.size(), 2);
+  ASSERT_NE(ids[0], ids[1]);
+  const std::string good = "kernel " + ids[0] + "\n  form: generic\n";
+  write_file(file_, good + "kernel " + ids[1] + "\n  form: generic\n  v0.unroll(d9);\n");
+  expect_refused(schedule("pin", {file_}), 7, "no loop 'd9'");
+  for (const std::string& id : {ids[0], ids[1]})
+    EXPECT_THAT(testing_command::run_command({"db", "trials", id}, folder_).err, HasSubstr("no trials"));
+  EXPECT_THAT(schedule("show").out, testing::Not(HasSubstr("# from pinned")));
+  EXPECT_THAT(schedule("unpin").out, HasSubstr("0 of"));
+  write_file(file_, good + "kernel " + ids[1] + "\n  form: generic\n");
+  EXPECT_EQ(schedule("pin", {file_}).exit_code, 0);
+  EXPECT_THAT(schedule("unpin").out, HasSubstr("2 of"));
 }
 
 TEST_F(ScheduleVerb, RefusesWhatIsWrong) {
