@@ -24,6 +24,10 @@ RaceVerdict compare_samples(const std::vector<double>& incumbent, const std::vec
   return verdict;
 }
 
+RaceVerdict combine(const RaceVerdict& first, const RaceVerdict& second) {
+  return {std::max(first.ratio, second.ratio), std::max(first.band, second.band)};
+}
+
 std::size_t decide_race(const std::vector<RaceEntry>& entries) {
   const RaceEntry& incumbent = entries.at(0);
   std::size_t fastest = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "autotune/race.h"
 #include "autotune/tuner_run.h"
 
 namespace sylvite {
@@ -42,8 +41,9 @@ double Tuner::seconds_for_races() const {
       return !objects.contains(candidate.to_string());
     });
     double sample_seconds = std::max(tuning_sample_us, state.best_us()) * 1e-6;
+    const auto in_turns = static_cast<double>(challengers.size() + 1 + 2);  // two once more
     seconds += race_setup_seconds + compile_seconds * static_cast<double>(missing) +
-               static_cast<double>(challengers.size() + 1) * (race_samples + 5) * sample_seconds;
+               in_turns * (race_samples + 5) * sample_seconds;
   }
   return std::min(seconds, options_.budget_seconds / 3);
 }
@@ -147,49 +147,80 @@ std::vector<CompiledCandidate> Tuner::compile_contestants(TuneState& state,
   return complete ? contestants : std::vector<CompiledCandidate>{};
 }
 
-/// Interleaved: the incumbent keeps its place unless a challenger is clearly faster in the same minute.
-void Tuner::race(TuneState& state, const std::vector<CompiledCandidate>& contestants) {
+/// Interleaved, and again when the machine was busy meanwhile. Who failed has no samples.
+std::vector<RaceEntry> Tuner::run_race(const TuneState& state,
+                                       const std::vector<CompiledCandidate>& contestants) {
   std::vector<Measurement> measurements;
   for (int attempt = 1; attempt <= most_race_attempts; ++attempt) {
     measurements = evaluator_.measure(make_job(state, contestants, race_samples));
     if (!is_disturbed(state, contestants, measurements) || left() < 0) break;
   }
   std::vector<RaceEntry> entries;
-  bool incumbent_runs = state.incumbent_us() > 0;
-  if (!incumbent_runs) entries.emplace_back();  // an empty place for it
   for (std::size_t i = 0; i < contestants.size(); ++i) {
     Trial trial = make_trial(*state.kernel, contestants[i], measurements[i]);
     bool ok = trial.verdict == Verdict::ok && !measurements[i].unverifiable;
     entries.push_back({ok ? trial.samples_us : std::vector<double>{}, trial.candidate.to_string().size()});
   }
-  bool nobody_ran =
+  return entries;
+}
+
+/// The two once more, in the other order, so that what the order gives cannot pass for a lead. Without time for
+/// that a narrow lead counts for nothing.
+void Tuner::race_again(const TuneState& state, const CompiledCandidate& incumbent,
+                       const CompiledCandidate& challenger, Duel& duel) {
+  std::vector<RaceEntry> entries(2);
+  if (left() > 0 && ending().empty()) entries = run_race(state, {challenger, incumbent});
+  const std::vector<double>& challenger_us = entries[0].samples_us;
+  const std::vector<double>& incumbent_us = entries[1].samples_us;
+  duel.verdict = combine(duel.verdict, compare_samples(incumbent_us, challenger_us));
+  if (challenger_us.empty() || incumbent_us.empty()) return;
+  duel.challenger_us.insert(duel.challenger_us.end(), challenger_us.begin(), challenger_us.end());
+  duel.incumbent_us.insert(duel.incumbent_us.end(), incumbent_us.begin(), incumbent_us.end());
+}
+
+/// The incumbent keeps its place unless a challenger is clearly faster in the same minute; a narrow lead must
+/// repeat.
+void Tuner::race(TuneState& state, const std::vector<CompiledCandidate>& contestants) {
+  std::vector<RaceEntry> entries = run_race(state, contestants);
+  const bool nobody_ran =
       std::ranges::all_of(entries, [](const RaceEntry& entry) { return entry.samples_us.empty(); });
+  const bool incumbent_runs = state.incumbent_us() > 0;
   if (nobody_ran || (incumbent_runs && entries[0].samples_us.empty())) {
     choose_without_race(state, state.challengers(race_challengers));
     return;
   }
-  for (std::size_t i = 1; incumbent_runs && i < entries.size(); ++i) {
-    RaceVerdict verdict = compare_samples(entries[0].samples_us, entries[i].samples_us);
-    database_.record_race(
-        *state.kernel, key_,
-        {state.incumbent, contestants[i].candidate, entries[0].samples_us, entries[i].samples_us,
-         verdict.won()    ? "won"
-         : verdict.lost() ? "lost"
-                          : "tie"});
-  }
-  std::size_t winner = decide_race(entries);
-  if (winner == 0) {
-    choose(state, state.incumbent, state.incumbent_origin, median(entries[0].samples_us),
-           "no candidate beat it in the race");
+  if (!incumbent_runs) {
+    entries.emplace(entries.begin());  // an empty place for it
+    const std::size_t winner = decide_race(entries);
+    choose(state, contestants[winner - 1].candidate, origin_search, median(entries[winner].samples_us),
+           "the fastest that passed the check");
     return;
   }
-  const Candidate& candidate = contestants[incumbent_runs ? winner : winner - 1].candidate;
-  double ratio =
-      incumbent_runs ? compare_samples(entries[0].samples_us, entries[winner].samples_us).ratio : 0;
-  choose(state, candidate, origin_search, median(entries[winner].samples_us),
-         incumbent_runs
-             ? fmt::format("{:.3f} of the time of the {} schedule in the race", ratio, state.incumbent_origin)
-             : "the fastest that passed the check");
+  std::vector<Duel> duels;
+  for (const RaceEntry& entry : entries)
+    duels.push_back(
+        {entries[0].samples_us, entry.samples_us, compare_samples(entries[0].samples_us, entry.samples_us)});
+  const std::size_t leader = decide_race(entries);
+  const bool is_narrow = duels[leader].verdict.won_narrowly();
+  if (is_narrow) race_again(state, contestants[0], contestants[leader], duels[leader]);
+  for (std::size_t i = 1; i < duels.size(); ++i) {
+    const auto& [incumbent_us, challenger_us, verdict] = duels[i];
+    database_.record_race(*state.kernel, key_,
+                          {state.incumbent, contestants[i].candidate, incumbent_us, challenger_us,
+                           verdict.won()    ? "won"
+                           : verdict.lost() ? "lost"
+                                            : "tie"});
+  }
+  const Duel& duel = duels[leader];
+  if (!duel.verdict.won()) {
+    choose(
+        state, state.incumbent, state.incumbent_origin, median(duel.incumbent_us),
+        is_narrow ? "a narrow lead over it in the race did not repeat" : "no candidate beat it in the race");
+    return;
+  }
+  choose(state, contestants[leader].candidate, origin_search, median(duel.challenger_us),
+         fmt::format("{:.3f} of the time of the {} schedule in {}", duel.verdict.ratio,
+                     state.incumbent_origin, is_narrow ? "the closer of two races" : "the race"));
 }
 
 void Tuner::warn_of_reference(const TuneState& state) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "autotune/evaluator.h"
+#include "autotune/race.h"
 #include "autotune/tune_state.h"
 #include "autotune/tuner.h"
 
@@ -26,6 +27,13 @@ struct Batch {
   std::vector<Candidate> compiled;    ///< to be compiled: the reference, too, when it is missing
   double best_before = 0;
   double begun = 0;
+};
+
+/// The incumbent and a challenger: their samples in all races of the two, and what those say together.
+struct Duel {
+  std::vector<double> incumbent_us;
+  std::vector<double> challenger_us;
+  RaceVerdict verdict;
 };
 
 /// One call of tune().
@@ -75,6 +83,9 @@ class Tuner {
   std::vector<CompiledCandidate> compile_contestants(TuneState& state,
                                                      const std::vector<Candidate>& challengers);
   void race(TuneState& state, const std::vector<CompiledCandidate>& contestants);
+  std::vector<RaceEntry> run_race(const TuneState& state, const std::vector<CompiledCandidate>& contestants);
+  void race_again(const TuneState& state, const CompiledCandidate& incumbent,
+                  const CompiledCandidate& challenger, Duel& duel);
   void choose(TuneState& state, const Candidate& candidate, std::string_view origin, double median_us,
               const std::string& why);
   /// The plain schedule is many times slower than others: it is said loudly when nothing else works.

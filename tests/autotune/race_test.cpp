@@ -43,6 +43,17 @@ TEST(Race, SlowingMachinesCancelOut) {
   EXPECT_FALSE(verdict.lost());
 }
 
+TEST(Race, TwoRacesSayTheSmallerLead) {
+  const RaceVerdict narrow{0.97, 0.01};
+  EXPECT_TRUE(narrow.won_narrowly());
+  EXPECT_FALSE((RaceVerdict{0.95, 0.01}.won_narrowly()));
+  EXPECT_FALSE((RaceVerdict{0.97, 0.04}.won_narrowly()));
+  EXPECT_EQ(combine(narrow, {0.98, 0.005}).ratio, 0.98);
+  EXPECT_TRUE(combine(narrow, {0.98, 0.005}).won());
+  EXPECT_FALSE(combine(narrow, {0.97, 0.04}).won()) << "noise in one of them";
+  EXPECT_TRUE(combine(narrow, {1.02, 0.005}).lost());
+}
+
 TEST(Race, AmongEqualWinnersTheSimplerOne) {
   std::vector<double> slow(15, 100);
   EXPECT_EQ(decide_race({{slow, 1}, {std::vector<double>(15, 50), 900}, {std::vector<double>(15, 50.1), 30}}),
