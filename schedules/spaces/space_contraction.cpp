@@ -39,6 +39,30 @@ int fold_rank(const Kernel& kernel, const Node& anchor) {
   return spatial + 1 + (blocked ? 1 : 0);
 }
 
+/// Tiles of output channels that stay within a group of a dense grouped convolution, or hold a few whole small
+/// groups, largest first; empty where others do as well. Of a tile that begins anywhere, Halide cannot tell
+/// which rows share their input: each then reads its own, which took two to ten times as long.
+std::vector<std::int64_t> tiles_of_group(const Kernel& kernel, const Node& anchor, std::int64_t most) {
+  constexpr std::int64_t most_of_several = 8;  // each group keeps vectors of its own input in registers
+  const TensorType& type = kernel.body.type(anchor.outputs.front());
+  if (anchor.op != Op::conv || type.layout.channel_block > 0) return {};
+  const std::int64_t groups = anchor.attributes.integer("groups");
+  const std::int64_t all = type.shape[1].known();
+  const std::int64_t channels = all / groups;
+  if (groups == 1 || channels < 2) return {};
+  std::vector<std::int64_t> tiles;
+  for (std::int64_t rows = most; rows > 1; --rows) {
+    const bool holds_groups = rows <= most_of_several && rows % channels == 0 && all % rows == 0;
+    if (channels % rows == 0 || holds_groups) tiles.push_back(rows);
+  }
+  return tiles;
+}
+
+/// Rows of a tile whose sums, vectors of the source and one factor fit the registers.
+std::int64_t most_rows(const Machine& machine, std::int64_t vectors) {
+  return (machine.vector_registers - vectors - 2) / vectors;
+}
+
 struct Numbers {
   std::int64_t vectors = 1;
   std::int64_t rows = 1;
@@ -49,6 +73,7 @@ struct Contraction {
   const Kernel& kernel;
   const Machine& machine;
   KernelFacts facts;
+  std::vector<std::int64_t> group_tiles;
   Numbers heuristic;
 
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
@@ -59,9 +84,10 @@ struct Contraction {
 std::vector<Range<Numbers>> Contraction::ranges() const {
   std::vector<std::int64_t> tasks = {0};
   if (task_count(facts, machine, 1) > 0) tasks = {4, 1, 0};
-  return {{"vectors", &Numbers::vectors, {2, 1, 4}},
-          {"rows", &Numbers::rows, {6, 4, 8, 12, 1}},
-          {"tasks", &Numbers::tasks, tasks}};
+  return {
+      {"vectors", &Numbers::vectors, {2, 1, 4}},
+      {"rows", &Numbers::rows, group_tiles.empty() ? std::vector<std::int64_t>{6, 4, 8, 12, 1} : group_tiles},
+      {"tasks", &Numbers::tasks, tasks}};
 }
 
 Candidate Contraction::at(const Numbers& point) const {
@@ -93,12 +119,13 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuses(kernel); !refusal.empty()) return {refusal};
   const KernelFacts facts = facts_of(kernel, machine);
   const bool is_narrow = facts.extents[0] < std::int64_t{2} * facts.lanes;
-  return bind_space(Contraction{kernel,
-                                machine,
-                                facts,
-                                {.vectors = is_narrow ? 1 : 2,
-                                 .rows = is_narrow ? 12 : 6,
-                                 .tasks = task_count(facts, machine, 1) > 0 ? 4 : 0}});
+  Numbers first{.vectors = is_narrow ? 1 : 2,
+                .rows = is_narrow ? 12 : 6,
+                .tasks = task_count(facts, machine, 1) > 0 ? 4 : 0};
+  const std::vector<std::int64_t> tiles =
+      tiles_of_group(kernel, *facts.anchor, most_rows(machine, first.vectors));
+  if (!tiles.empty()) first.rows = tiles.front();
+  return bind_space(Contraction{kernel, machine, facts, tiles, first});
 }
 
 }  // namespace
