@@ -4,57 +4,15 @@
 #include <set>
 
 #include "base/error.h"
-#include "frontend/graph/copy.h"
 #include "lowering/passes/pass_list.h"
 #include "lowering/plan/fusion.h"
+#include "lowering/plan/group_body.h"
 #include "lowering/plan/memory_plan.h"
 #include "lowering/plan/plan.h"
 #include "lowering/plan/plan_verifier.h"
 
 namespace sylvite {
 namespace {
-
-/// A group as a graph of its own, and what its inputs are in the whole graph.
-struct Extracted {
-  Graph body;
-  std::vector<ValueId> inputs;  ///< per body input
-  std::vector<NodeId> nodes;    ///< per body node
-};
-
-/// Copies a group in depth-first order from its outputs, so that equal groups give equal bodies whatever the
-/// order in which the model lists its nodes.
-class Extractor {
- public:
-  Extractor(const Graph& graph, const Group& group)
-      : graph_(graph), inside_(group.nodes.begin(), group.nodes.end()), copier_(graph) {
-    for (const ValueId output : group.outputs) visit(output);
-    result_.body = std::move(copier_.graph());
-    result_.body.outputs = copier_.mapped(group.outputs);
-  }
-  [[nodiscard]] Extracted take() { return std::move(result_); }
-
- private:
-  void visit(ValueId id) {
-    if (id == no_value || copier_.is_mapped(id)) return;
-    const Value& value = graph_.value(id);
-    if (value.producer != no_node && inside_.contains(value.producer)) {
-      const Node& node = graph_.node(value.producer);
-      for (const ValueId input : node.inputs) visit(input);
-      copier_.copy(node);
-      result_.nodes.push_back(value.producer);
-    } else if (value.constant && value.constant->size() == 1) {
-      (void)copier_.mapped(id);
-    } else {
-      result_.inputs.push_back(id);
-      copier_.add_input(id);
-    }
-  }
-
-  const Graph& graph_;
-  std::set<NodeId> inside_;
-  GraphCopier copier_;
-  Extracted result_;
-};
 
 class PlanBuilder {
  public:
@@ -67,18 +25,14 @@ class PlanBuilder {
   }
 
   void add_launch(const Group& group) {
-    Extracted extracted = Extractor(graph_, group).take();
+    GroupBody body = body_of(graph_, group);
     Launch launch;
-    std::vector<bool> is_weight;
-    for (ValueId input : extracted.inputs) {
-      launch.arguments.push_back(buffer_of(input));
-      is_weight.push_back(buffer(launch.arguments.back()).kind == BufferKind::weight);
-    }
+    for (ValueId input : body.inputs) launch.arguments.push_back(buffer_of(input));
     for (ValueId output : group.outputs) launch.arguments.push_back(add_result(output));
     launch.name = graph_.value(group.outputs[0]).name;
     launch.reason = group.reason;
     plan_.launches.push_back(std::move(launch));
-    bodies_.push_back({std::move(extracted), std::move(is_weight)});
+    bodies_.push_back(std::move(body));
   }
 
   /// Where each value lies, which needs no kernels. REQUIRES all launches added.
@@ -111,17 +65,10 @@ class PlanBuilder {
   }
 
  private:
-  /// What a launch's kernel is made of.
-  struct Body {
-    Extracted group;
-    std::vector<bool> is_weight;  ///< per input
-  };
-
-  void add_kernel(Launch& launch, const Body& body) {
-    Kernel kernel = make_kernel(body.group.body, body.is_weight);
-    const std::vector<NodeId>& nodes = body.group.nodes;
-    const NodeId named =
-        kernel.anchor == no_node ? nodes.back() : nodes.at(static_cast<std::size_t>(kernel.anchor));
+  void add_kernel(Launch& launch, const GroupBody& group) {
+    Kernel kernel = make_kernel(group.body, group.is_weight);
+    const NodeId named = kernel.anchor == no_node ? group.nodes.back()
+                                                  : group.nodes.at(static_cast<std::size_t>(kernel.anchor));
     if (!graph_.node(named).name.empty()) launch.name = graph_.node(named).name;
     launch.kernel = unique_kernel(std::move(kernel));
   }
@@ -187,8 +134,8 @@ class PlanBuilder {
   const Graph& graph_;
   const Joins& joins_;
   Plan plan_;
-  std::vector<Body> bodies_;   ///< per launch
-  std::set<BufferId> wholes_;  ///< joined concats
+  std::vector<GroupBody> bodies_;  ///< per launch
+  std::set<BufferId> wholes_;      ///< joined concats
   std::map<ValueId, BufferId> buffer_by_value_;
   std::map<std::string, std::int32_t> kernel_by_text_;
 };
