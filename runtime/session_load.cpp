@@ -12,6 +12,7 @@
 #include "runtime/pass_names.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 namespace {
@@ -53,6 +54,7 @@ ImageLayout image_layout(const Setup& setup, int channel_block) {
   return channel_block > 1 ? ImageLayout::channel_blocks : ImageLayout::dense;
 }
 
+/// REQUIRES the setup to outlive what is returned.
 LoweringOptions lowering_options(const Setup& setup) {
   const auto& [config, machine] = std::tie(setup.config, setup.machine);
   LoweringOptions options;
@@ -66,6 +68,10 @@ LoweringOptions lowering_options(const Setup& setup) {
   options.image_layout = image_layout(setup, options.channel_block);
   options.multiply_patches = machine.gpu.has_value();
   options.tf32 = machine.tf32;
+  if (machine.gpu)
+    options.refuse_template = [&machine](const Kernel& kernel) {
+      return refuse_product_templates(kernel, machine);
+    };
   return options;
 }
 

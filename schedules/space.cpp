@@ -105,6 +105,26 @@ std::vector<BoundSpace> spaces_for(const Kernel& kernel, const Machine& machine,
   return accepted;
 }
 
+std::string refuse_product_templates(const Kernel& kernel, const Machine& machine) {
+  struct Row {
+    KernelClass kind;
+    const Space* space;
+  };
+  // cuDNN's comes after gpu_tiles: default mode does not run it.
+  static constexpr Row rows[] = {{KernelClass::matmul, &cuda_matmul_space},
+                                 {KernelClass::matmul, &cublaslt_space},
+                                 {KernelClass::convolution, &cuda_conv_space},
+                                 {KernelClass::attention, &cuda_attention_space}};
+  std::string refusal;
+  for (const auto& [kind, space] : rows) {
+    if (kind != kernel.kind) continue;
+    std::string own = space->bind(kernel, machine).refusal;
+    if (own.empty()) return "";
+    if (refusal.empty()) refusal = std::move(own);
+  }
+  return refusal.empty() ? "there is none for its class" : refusal;
+}
+
 Candidate default_candidate(const Kernel& kernel, const Machine& machine) {
   const Kernel hinted = at_hints(kernel);  // one candidate, whatever the sizes of this case
   const BoundSpace space = spaces_for(hinted, machine).front();

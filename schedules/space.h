@@ -71,6 +71,10 @@ struct Refusal {
 [[nodiscard]] std::vector<BoundSpace> spaces_for(const Kernel& kernel, const Machine& machine,
                                                  std::vector<Refusal>* refusals = nullptr);
 
+/// Why none of the templates and libraries for products that default mode runs takes the kernel; empty when one
+/// does. What they leave runs many times as long.
+[[nodiscard]] std::string refuse_product_templates(const Kernel& kernel, const Machine& machine);
+
 /// The first space that takes the kernel, at its heuristic point: what default mode runs.
 [[nodiscard]] Candidate default_candidate(const Kernel& kernel, const Machine& machine);
 /// The plain schedule: generic form, stages with updates at root, no vectors, no threads. Always legal; the

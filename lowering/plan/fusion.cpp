@@ -1,7 +1,7 @@
 // Grouping in two walks. First, from the last anchor to the first, each takes the pointwise work on its
 // result (epilogue): of two convolutions whose results are added, the later one adds. Then, from the last
 // node to the first, what is still loose is computed inside its readers where they allow it, or starts a
-// group of its own.
+// group of its own. Neither walk adds work that takes a product off a template of the device.
 
 #include "lowering/plan/fusion.h"
 
@@ -16,6 +16,7 @@
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/fusion_rules.h"
 #include "lowering/plan/row_fusion.h"
+#include "lowering/plan/template_keeper.h"
 
 namespace sylvite {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::size_t most_nodes = 48;       ///< per group: compile time grows 
 constexpr std::size_t most_inputs = 12;      ///< per group, besides its anchor's own
 constexpr std::size_t most_repetitions = 4;  ///< groups that compute the same cheap node
 
-using NodeSet = std::set<NodeId>;
+using NodeSet = TemplateKeeper::NodeSet;
 
 /// A group being built. `allowance` has the nodes ahead of the anchor and what they, in turn, may read on the
 /// fly.
@@ -33,6 +34,13 @@ struct Draft {
   NodeId root = no_node;    ///< whose outputs are written
   NodeId anchor = no_node;  ///< no_node: pointwise work and views only
   std::map<NodeId, Prologue> allowance;
+  std::string apart;  ///< what was left out for a template's sake, in words
+};
+
+/// Where a group may end.
+struct End {
+  NodeSet nodes;
+  NodeId root = no_node;
 };
 
 class Fuser {
@@ -41,6 +49,7 @@ class Fuser {
       : graph_(graph),
         is_free_(is_free),
         options_(options),
+        templates_(graph, options),
         live_(live_nodes(graph)),
         readers_(graph.uses()),
         taken_(graph.nodes().size(), false),
@@ -75,26 +84,57 @@ class Fuser {
   /// read from outside; it ends at the last such place.
   void grow_epilogue(NodeId anchor) {
     NodeSet inside = {anchor};
-    NodeSet best = inside;
-    NodeId root = anchor;
-    if (takes_epilogue(node(anchor))) {
-      while (inside.size() < most_nodes) {
-        const std::optional<NodeId> next = next_reader(inside);
-        if (!next || !fits_epilogue(*next, inside, anchor)) break;
-        inside.insert(*next);
-        const std::optional<NodeId> end = only_open(inside);
-        if (!end || count_inputs(inside) > inputs_allowed(anchor)) continue;
-        best = inside;
-        root = *end;
-      }
+    std::vector<End> ends = {{inside, anchor}};
+    while (takes_epilogue(node(anchor)) && inside.size() < most_nodes) {
+      const std::optional<NodeId> next = next_reader(inside);
+      if (!next || !fits_epilogue(*next, inside, anchor)) break;
+      inside.insert(*next);
+      const std::optional<NodeId> end = only_open(inside);
+      if (end && count_inputs(inside) <= inputs_allowed(anchor)) ends.push_back({inside, *end});
     }
-    Draft draft{best, root, anchor, {}};
+    Draft draft{{}, no_node, anchor, {}, ""};
+    draft.apart = leave_out(anchor, ends);
+    draft.nodes = ends.back().nodes;
+    draft.root = ends.back().root;
     for (NodeId id : rows_ahead(graph_, anchor, readers_, options_)) {
       draft.nodes.insert(id);
       draft.allowance[id] = Prologue::none;
     }
     for (NodeId id : draft.nodes) taken_[id] = true;
-    epilogues_[root] = std::move(draft);
+    epilogues_[draft.root] = std::move(draft);
+  }
+
+  /// Drops the ends at which the product is off the template that takes it alone, and says why.
+  std::string leave_out(NodeId anchor, std::vector<End>& ends) {
+    if (!templates_.asks_about(anchor) || keeps_template(ends.back(), anchor) ||
+        !keeps_template(ends.front(), anchor))
+      return "";
+    std::string why;
+    for (; !keeps_template(ends.back(), anchor); ends.pop_back()) {
+      const NodeSet& before = ends[ends.size() - 2].nodes;
+      const NodeId first = *std::find_if(ends.back().nodes.begin(), ends.back().nodes.end(),
+                                         [&](NodeId id) { return !before.contains(id); });
+      why = without(first, templates_.refusal(ends.back().nodes, ends.back().root));
+    }
+    return why;
+  }
+
+  /// What its epilogue reads may still be computed inside, in the second walk.
+  [[nodiscard]] bool keeps_template(const End& end, NodeId anchor) {
+    return templates_.refusal(end.nodes, end.root).empty() ||
+           templates_.refusal(with_side_inputs(end.nodes, anchor), end.root).empty();
+  }
+
+  /// With what is loose and read by the epilogue alone.
+  [[nodiscard]] NodeSet with_side_inputs(NodeSet nodes, NodeId anchor) const {
+    for (NodeId id = *nodes.rbegin(); id-- > 0;) {
+      const Node& candidate = node(id);
+      const bool is_loose = live_[id] && !taken_[id] && !is_free_[id] && role_of(candidate) != Role::anchor;
+      const std::vector<ValueId>& operands = node(anchor).inputs;
+      const bool is_operand = std::ranges::find(operands, candidate.outputs[0]) != operands.end();
+      if (is_loose && !is_operand && !is_open(id, nodes)) nodes.insert(id);
+    }
+    return nodes;
   }
 
   [[nodiscard]] bool is_open(NodeId id, const NodeSet& inside) const {
@@ -173,8 +213,33 @@ class Fuser {
         few && !groups.empty() && std::all_of(groups.begin(), groups.end(), [&](std::size_t group) {
           return allowance_in(drafts_[group], id).has_value();
         });
-    if (!joins) return add_draft({{id}, id, no_node, {}});
+    if (!joins || leaves_template(groups, id)) return add_draft({{id}, id, no_node, {}, ""});
     for (std::size_t group : groups) join(group, id);
+  }
+
+  /// Whether joining its readers takes a product among them off its template: its group says so.
+  bool leaves_template(const std::set<std::size_t>& groups, NodeId id) {
+    bool leaves = false;
+    for (const std::size_t group : groups) {
+      Draft& draft = drafts_[group];
+      const std::string& why = loss(draft, id);
+      if (why.empty()) continue;
+      draft.apart += without(id, why);
+      leaves = true;
+    }
+    return leaves;
+  }
+
+  /// Templates read operands and epilogues apart from each other: an operand is also asked about without the
+  /// epilogue, which may come to fit only when all of it is there.
+  const std::string& loss(const Draft& draft, NodeId id) {
+    static const std::string none;
+    if (!templates_.asks_about(draft.anchor)) return none;
+    const std::string& whole = templates_.loss(draft.nodes, id, draft.root);
+    if (!whole.empty() || !allowance_in(draft, id)->ahead) return whole;
+    NodeSet front = {draft.anchor};
+    for (const auto& [ahead, allowance] : draft.allowance) front.insert(ahead);
+    return templates_.loss(front, id, draft.anchor);
   }
 
   void add_draft(Draft draft) {
@@ -258,6 +323,10 @@ class Fuser {
     return text;
   }
 
+  [[nodiscard]] std::string without(NodeId id, const std::string& why) const {
+    return fmt::format("; without {}, with which no template takes it: {}", op_info(node(id).op).name, why);
+  }
+
   [[nodiscard]] std::string reason(const Draft& draft) const {
     std::string text =
         draft.anchor == no_node ? names(draft.nodes) : std::string(op_info(node(draft.anchor).op).name);
@@ -269,7 +338,7 @@ class Fuser {
     }
     if (!ahead.empty()) text += "; reads through " + names(ahead);
     if (!after.empty()) text += "; then " + names(after);
-    return text + why_it_ends(draft);
+    return text + why_it_ends(draft) + draft.apart;
   }
 
   [[nodiscard]] std::string why_it_ends(const Draft& draft) const {
@@ -287,6 +356,7 @@ class Fuser {
   const Graph& graph_;
   const IdMap<bool>& is_free_;  ///< per node
   const LoweringOptions& options_;
+  TemplateKeeper templates_;
   IdMap<bool> live_;
   IdMap<std::vector<NodeId>> readers_;  ///< per value
   IdMap<bool> taken_;                   ///< per node: in an anchor's group after the first walk

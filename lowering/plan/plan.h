@@ -2,6 +2,7 @@
 // The Plan: a lowered model. Unique kernels, launches in order, buffers, and where each lies in the arena.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,9 @@ struct LoweringOptions {
   /// row_fusion.h allows. 0: all are stored.
   std::int64_t large_bytes = 0;
   bool reuse_memory = true;  ///< false: every value has its own memory in the arena (debugging)
+  /// With `fuse`: why the device runs a product's kernel on no template; empty when it runs on one. A product
+  /// that has a template alone is then grouped with nothing that takes it off. nullptr: rules alone decide.
+  std::function<std::string(const Kernel&)> refuse_template;
 };
 
 /// Applies the passes of lowering to a verified graph, groups its nodes into kernels, and places buffers by

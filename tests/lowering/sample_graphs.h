@@ -147,6 +147,11 @@ inline std::vector<LoweringOptions> all_options() {
   LoweringOptions by_rows;
   by_rows.large_bytes = 1;
   result.push_back(by_rows);
+  LoweringOptions small_templates;
+  small_templates.refuse_template = [](const Kernel& kernel) {
+    return kernel.body.nodes().size() > 2 ? "it is large" : "";
+  };
+  result.push_back(small_templates);
   return result;
 }
 

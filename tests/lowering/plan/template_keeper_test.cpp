@@ -1,0 +1,99 @@
+#include "lowering/plan/template_keeper.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "frontend/ops/op_table.h"
+#include "lowering/plan/fusion.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// A device whose template takes what no operation of `refused` is in.
+LoweringOptions without_templates_for(const std::vector<Op>& refused) {
+  LoweringOptions options;
+  options.refuse_template = [refused](const Kernel& kernel) -> std::string {
+    for (const Node& node : kernel.body.nodes())
+      if (std::ranges::find(refused, node.op) != refused.end())
+        return "no " + std::string(op_info(node.op).name) + " here";
+    return "";
+  };
+  return options;
+}
+
+std::vector<std::string> groups_of(const Graph& graph, const LoweringOptions& options) {
+  std::vector<std::string> result;
+  for (const Group& group : group_nodes(graph, no_joins(graph), options)) {
+    std::string text;
+    for (NodeId id : group.nodes)
+      text += (text.empty() ? "" : " ") + std::string(op_info(graph.node(id).op).name);
+    result.push_back(text);
+  }
+  return result;
+}
+
+class KeptTemplates : public testing::Test {
+ protected:
+  ValueId unary(Op op, ValueId id) { return graph.add(op, {id}); }
+  ValueId product(ValueId a) { return graph.add(Op::matmul, {a, weight(graph, {16, 16})}); }
+
+  Graph graph;
+  ValueId x = graph.add_input("x", f32({16, 16}));
+  ValueId y = graph.add_input("y", f32({16, 16}));
+};
+
+TEST_F(KeptTemplates, EpiloguesEndAheadOfWhatNoneTakes) {
+  graph.outputs = {unary(Op::exp, unary(Op::tanh, unary(Op::relu, product(x))))};
+  EXPECT_THAT(groups_of(graph, {}), ElementsAre("matmul relu tanh exp"));
+  const LoweringOptions options = without_templates_for({Op::tanh});
+  EXPECT_THAT(groups_of(graph, options), ElementsAre("matmul relu", "tanh exp"));
+  EXPECT_THAT(group_nodes(graph, no_joins(graph), options).at(0).reason,
+              HasSubstr("without tanh, with which no template takes it: no tanh here"));
+}
+
+TEST_F(KeptTemplates, OperandsAreComputedAhead) {
+  graph.outputs = {product(transpose(graph, x, {1, 0}))};
+  EXPECT_THAT(groups_of(graph, without_templates_for({Op::exp})), ElementsAre("transpose matmul"));
+  const LoweringOptions options = without_templates_for({Op::transpose});
+  EXPECT_THAT(groups_of(graph, options), ElementsAre("transpose", "matmul"));
+  EXPECT_THAT(group_nodes(graph, no_joins(graph), options).at(1).reason, HasSubstr("no transpose here"));
+}
+
+TEST_F(KeptTemplates, WhatEpiloguesReadIsComputedAhead) {
+  graph.outputs = {graph.add(Op::add, {product(x), unary(Op::exp, y)})};
+  EXPECT_THAT(groups_of(graph, without_templates_for({Op::neg})), ElementsAre("matmul exp add"));
+  EXPECT_THAT(groups_of(graph, without_templates_for({Op::exp})), ElementsAre("exp", "matmul add"));
+}
+
+TEST_F(KeptTemplates, ProductsThatHaveNoneFuseByTheRules) {
+  graph.outputs = {unary(Op::tanh, product(transpose(graph, x, {1, 0})))};
+  EXPECT_THAT(groups_of(graph, without_templates_for({Op::matmul})), ElementsAre("transpose matmul tanh"));
+}
+
+TEST_F(KeptTemplates, OnlyProductsAreAskedAbout) {
+  graph.outputs = {graph.add(Op::softmax, {unary(Op::neg, x)}, {{"axis", std::int64_t{1}}})};
+  EXPECT_THAT(groups_of(graph, without_templates_for({Op::neg})), ElementsAre("neg softmax"));
+}
+
+/// The template reads floats: a comparison must be computed inside with what chooses by it.
+TEST_F(KeptTemplates, EpiloguesMayFitOnlyWithWhatTheyRead) {
+  LoweringOptions options;
+  options.refuse_template = [](const Kernel& kernel) -> std::string {
+    for (const ValueId input : kernel.body.inputs)
+      if (kernel.body.type(input).dtype == DType::boolean) return "it reads a truth value";
+    const NodeId ahead = kernel.body.value(kernel.body.node(kernel.anchor).inputs[0]).producer;
+    return ahead == no_node ? "" : "an operand is computed";
+  };
+  const ValueId positive = graph.add(Op::less, {scalar(graph, 0), y});
+  const ValueId turned = transpose(graph, x, {1, 0});
+  graph.outputs = {graph.add(Op::where, {positive, product(turned), y})};
+  EXPECT_THAT(groups_of(graph, options), ElementsAre("transpose", "less matmul where"));
+}
+
+}  // namespace
+}  // namespace sylvite
