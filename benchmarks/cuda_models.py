@@ -40,8 +40,8 @@ class Sylvite:
         folder = os.path.join(self.folder, mode)
         return ["--mode", mode, "--db", f"{folder}.db", "--cache-dir", folder, "--budget", f"{self.options.budget}s"]
 
-    def bench(self, mode, profile=False):
-        """The report, with the time of the whole process."""
+    def bench(self, mode, profile=False, shown=True):
+        """The report, with the time of the whole process; with a profile, kernel by kernel and, if shown, printed."""
         report = os.path.join(self.folder, "report.json")
         words = [] if profile else ["--no-profile"]
         start = time.time()
@@ -49,7 +49,7 @@ class Sylvite:
                                "--duration", "0s", "--json", report], capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"{mode}: {done.stderr[-2000:]}")
-        if profile:
+        if profile and shown:
             print(done.stdout, done.stderr, flush=True)
         with open(report) as file:
             return {**json.load(file), "process_seconds": time.time() - start}

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Networks of many families on a GPU beside torch.compile, each exported here by torch with random weights: a row each,
+with the times, the error of both against float32, and Sylvite's slowest kernels.
+
+usage: cuda_breadth.py SYLVITE... [--only NAME,...] [--batch 32] [--modes reduce-overhead] [--torch eager,reduce-overhead]
+                       [--json FILE] [--kernels 6] [--minutes M]
+SYLVITE is the command (several words: a bundle's `run sylvite`). Both sides compute in bf16 from the same weights and
+inputs; torch has its inputs and weights with channels last. Sylvite's time is that of a CUDA graph, inputs on the device.
+Needs torch, torchvision, timm, onnx, onnxscript and numpy. Networks that do not start within --minutes are left out, and named.
+"""
+import argparse
+import importlib
+import json
+import math
+import os
+import statistics
+import tempfile
+import time
+
+import torch
+from cuda_models import CALLS, Sylvite, error_over, torch_way
+from cuda_timing import time_once
+
+# name: (package, how it is called there, pixels of a side)
+NETWORKS = {
+    "resnet50": ("torchvision", "resnet50", 224),
+    "vgg16_bn": ("torchvision", "vgg16_bn", 224),
+    "densenet121": ("torchvision", "densenet121", 224),
+    "mobilenet_v2": ("torchvision", "mobilenet_v2", 224),
+    "mobilenet_v3": ("torchvision", "mobilenet_v3_large", 224),
+    "efficientnet_b0": ("torchvision", "efficientnet_b0", 224),
+    "efficientnet_v2_s": ("torchvision", "efficientnet_v2_s", 384),
+    "regnet_y": ("torchvision", "regnet_y_800mf", 224),
+    "resnext50": ("torchvision", "resnext50_32x4d", 224),
+    "shufflenet_v2": ("torchvision", "shufflenet_v2_x1_0", 224),
+    "squeezenet": ("torchvision", "squeezenet1_1", 224),
+    "googlenet": ("torchvision", "googlenet", 224),
+    "inception_v3": ("torchvision", "inception_v3", 299),
+    "mnasnet": ("torchvision", "mnasnet1_0", 224),
+    "convnext": ("torchvision", "convnext_tiny", 224),
+    "swin": ("torchvision", "swin_t", 224),
+    "vit_b_16": ("torchvision", "vit_b_16", 224),
+    "mixer": ("timm", "mixer_b16_224", 224),
+    "deit": ("timm", "deit_small_patch16_224", 224),
+    "mobilevit": ("timm", "mobilevit_s", 256),
+    "se_resnet50": ("timm", "seresnet50", 224),
+    "poolformer": ("timm", "poolformer_s12", 224),
+    "nfnet": ("timm", "nfnet_l0", 224),
+    "repvgg": ("timm", "repvgg_a2", 224),
+}
+
+
+def make(name):
+    package, call, side = NETWORKS[name]
+    torch.manual_seed(0)
+    if package == "torchvision":
+        models = importlib.import_module("torchvision.models")
+        options = {"init_weights": False, "aux_logits": False} if call in ("googlenet", "inception_v3") else {}
+        network = getattr(models, call)(weights=None, **options)
+    else:
+        network = importlib.import_module("timm").create_model(call, pretrained=False)
+    settle_norms(network)
+    return network.eval(), side
+
+
+def settle_norms(network):
+    """Random statistics: those of a new network, 0 and 1, would let a folded norm vanish unnoticed."""
+    for module in network.modules():
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+            torch.nn.init.normal_(module.running_mean, std=0.1)
+            torch.nn.init.uniform_(module.running_var, 0.5, 1.5)
+
+
+def export(network, side, batch, folder):
+    path = os.path.join(folder, "model.onnx")
+    torch.onnx.export(network, (torch.randn(batch, 3, side, side),), path, input_names=["x"], dynamo=True, verbose=False)
+    return path
+
+
+def race(name, options, folder):
+    network, side = make(name)
+    ours = Sylvite(options.sylvite, export(network, side, options.batch, folder), folder, options)
+    network = network.cuda().to(memory_format=torch.channels_last)
+    x = torch.randn(options.batch, 3, side, side, device="cuda")
+    with torch.inference_mode():
+        reference = [network(x).float().cpu()]
+    row = {"model": name, "batch": options.batch, "us": {}, "error": {}, "cold_seconds": {}}
+    for mode in options.modes:
+        row["cold_seconds"][mode] = ours.bench(mode)["seconds"]["ready"]
+        row["error"][mode] = error_over([ours.outputs(mode, "x", x).float()], reference)
+    row["kernels"] = slowest(ours, options)
+    network, given = network.bfloat16(), x.bfloat16().contiguous(memory_format=torch.channels_last)
+    ways = {}
+    for mode in options.torch:
+        way = torch_way(network, mode, [given])
+        ways["torch " + mode] = way["run"]
+        row["cold_seconds"]["torch " + mode] = way["compile_seconds"]
+        row["error"]["torch " + mode] = error_over([each.float() for each in way["outputs"]], reference)
+    rounds = {mode: [] for mode in [*options.modes, *ways]}
+    for _ in range(options.rounds):
+        for mode in options.modes:
+            rounds[mode].append(ours.bench(mode)["device_us"]["median"])
+        for mode, run in ways.items():
+            time_once(run, CALLS)
+            rounds[mode].append(statistics.median(time_once(run, CALLS) for _ in range(9)))
+    row["us"] = {mode: statistics.median(times) for mode, times in rounds.items()}
+    return row
+
+
+def slowest(ours, options):
+    """The launches that take longest: microseconds, share of all, class, TFLOP/s, TB/s, name."""
+    report = ours.bench(options.modes[-1], profile=True, shown=False)
+    launches = sorted(report["profile"], key=lambda launch: -launch["duration_us"])
+    whole = sum(launch["duration_us"] for launch in launches)
+    rows = []
+    for launch in launches[:options.kernels]:
+        us, kernel = launch["duration_us"], report["kernels"][launch["kernel"]]
+        rows.append((us, us / whole, kernel["class"], kernel["operations"] / us / 1e6, kernel["bytes"] / us / 1e6,
+                     f"{launch['kernel']} {launch['name']}"))
+    return rows
+
+
+def ratio(row):
+    theirs = [us for mode, us in row["us"].items() if mode.startswith("torch")]
+    return min(theirs) / min(us for mode, us in row["us"].items() if not mode.startswith("torch")) if theirs else math.nan
+
+
+def print_row(row):
+    times = "  ".join(f"{mode} {us / 1e3:.3f} ms (error {row['error'][mode]:.1e}, cold {row['cold_seconds'][mode]:.0f} s)"
+                      for mode, us in row["us"].items())
+    print(f"ROW {row['model']:<18} {ratio(row):5.2f}  {times}", flush=True)
+    for us, share, kind, tera_operations, terabytes, name in row["kernels"]:
+        print(f"    {us:9.1f} us {share:6.1%} {tera_operations:7.1f} TFLOP/s {terabytes:5.2f} TB/s  {kind:<14} {name}", flush=True)
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sylvite", nargs="+")
+    parser.add_argument("--only", default=",".join(NETWORKS))
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--precision", default="bf16", choices=["bf16"])
+    parser.add_argument("--modes", default="reduce-overhead", help="Sylvite's")
+    parser.add_argument("--torch", default="eager,default,reduce-overhead,max-autotune", help="torch's modes; none: empty")
+    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE")
+    parser.add_argument("--budget", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kernels", type=int, default=6)
+    parser.add_argument("--minutes", type=float, default=1e9)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    options.modes = [mode for mode in options.modes.split(",") if mode]
+    options.torch = [mode for mode in options.torch.split(",") if mode]
+    return options
+
+
+def main():
+    options = parse_options()
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    rows, end = [], time.time() + 60 * options.minutes
+    for name in options.only.split(","):
+        if time.time() > end:
+            print(f"LEFT OUT {name}", flush=True)
+            continue
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            try:
+                rows.append(race(name, options, folder))
+                print_row(rows[-1])
+            except Exception as error:  # the others are still worth measuring
+                print(f"FAILED {name}: {str(error)[-1500:]}", flush=True)
+        torch._dynamo.reset()
+        torch.cuda.empty_cache()
+        if options.json:
+            with open(options.json, "w") as file:
+                json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, file, indent=1)
+    known = [ratio(row) for row in rows if not math.isnan(ratio(row))]
+    if known:
+        print(f"geometric mean {math.exp(sum(map(math.log, known)) / len(known)):.3f}, least {min(known):.3f}, of {len(known)}")
+
+
+if __name__ == "__main__":
+    main()
