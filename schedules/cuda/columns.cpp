@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/views.h"
+#include "schedules/cuda/conv.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
@@ -13,6 +14,8 @@ namespace {
 constexpr std::int64_t least_rows = 32;
 constexpr std::int64_t most_rows = 1LL << 30;  // rows are numbered by int
 constexpr std::int64_t most_blocks = (1LL << 31) - 1;
+const std::vector<std::size_t> dense_order = {};
+const std::vector<std::size_t> channels_last_order = {0, 2, 3, 1};  // images, lines, columns, channels
 constexpr std::int64_t l2_bytes = 50 << 20;  // what is larger is not there when it is read again
 
 struct Fold {
@@ -43,14 +46,30 @@ std::int64_t strips_of(const CudaColumnsProblem& problem, int lanes) {
   return (problem.columns + width - 1) / width;
 }
 
+bool is_innermost(const TensorType& type) {
+  return type.layout.channel_block == 0 || is_channels_last(type);
+}
+
+/// `dims` as memory has them, the outermost first.
+CudaGroups ordered(const Dims& dims, const std::vector<std::size_t>& order) {
+  CudaGroups groups{dims, 0, 0, order};
+  for (std::size_t i = 0; i < order.size(); ++i) groups.dims[i] = dims[order[i]];
+  return groups;
+}
+
 /// Extents of the fold; "" or why its dims are no batch, rows and columns.
 std::string read_extents(const TensorType& type, const Dims& axes, CudaGroups& groups,
                          CudaColumnsProblem& problem) {
-  if (type.layout.channel_block != 0) return "channels lie in blocks";
-  groups.dims = type.dims();
-  groups.first = static_cast<std::size_t>(axes.front());
-  groups.last = static_cast<std::size_t>(axes.back()) + 1;
-  if (groups.last - groups.first != axes.size()) return "the folded dims are not neighbours";
+  if (!is_innermost(type)) return "channels lie in blocks";
+  groups = ordered(type.dims(), is_channels_last(type) ? channels_last_order : dense_order);
+  std::vector<std::size_t> folded;
+  for (std::size_t i = 0; i < groups.dims.size(); ++i) {
+    const std::size_t dim = groups.order.empty() ? i : groups.order[i];
+    if (std::ranges::find(axes, static_cast<std::int64_t>(dim)) != axes.end()) folded.push_back(i);
+  }
+  groups.first = folded.front();
+  groups.last = folded.back() + 1;
+  if (groups.last - groups.first != folded.size()) return "the folded dims are not neighbours";
   if (groups.last == groups.dims.size()) return "the innermost dim is folded";
   problem.batch = product(groups.dims, 0, groups.first);
   problem.rows = product(groups.dims, groups.first, groups.last);
@@ -58,6 +77,33 @@ std::string read_extents(const TensorType& type, const Dims& axes, CudaGroups& g
   if (type.element_count() == 0) return "it is empty";
   if (problem.rows < least_rows) return "the columns are short";
   if (problem.rows > most_rows || problem.columns > most_rows) return "the extents are large";
+  return "";
+}
+
+/// Images of one pixel lie the same with their channels innermost and outermost.
+bool has_one_pixel(const TensorType& type) {
+  const Dims dims = type.dims();
+  return is_innermost(type) && dims.size() > 2 && product(dims, 2, dims.size()) == 1;
+}
+
+/// The output, or what a change of layout that moves nothing makes it of.
+ValueId computed_output(const Graph& body) {
+  const ValueId output = body.outputs[0];
+  const NodeId producer = body.value(output).producer;
+  if (body.node(producer).op != Op::to_layout || !has_one_pixel(body.type(output))) return output;
+  const ValueId source = body.node(producer).inputs[0];
+  return has_one_pixel(body.type(source)) ? source : output;
+}
+
+/// The dims of the result, which must lie as those of `groups` that are left.
+std::string read_result(const TensorType& result, const CudaGroups& groups, bool keeps, CudaGroups& after) {
+  const bool is_image = !groups.order.empty();
+  const bool drops_pixels = !keeps && groups.first <= 1 && groups.last == 3;
+  const bool follows = is_image ? is_channels_last(result) || drops_pixels : result.layout.channel_block == 0;
+  if (!follows && !has_one_pixel(result)) return "its result lies otherwise than what is read";
+  after = ordered(result.dims(), keeps ? groups.order : dense_order);
+  after.first = groups.first;
+  after.last = keeps ? groups.last : groups.first;
   return "";
 }
 
@@ -71,8 +117,7 @@ Reading<CudaColumnsProblem> read_cuda_columns(const Kernel& kernel) {
       std::find_if(std::begin(folds), std::end(folds), [&](const Fold& f) { return f.op == node.op; });
   if (fold == std::end(folds)) return {{}, "it folds by another operation"};
   if (body.outputs.size() != 1) return {{}, "it has several outputs"};
-  Dims axes = node.attributes.integers("axes");
-  std::sort(axes.begin(), axes.end());
+  const Dims& axes = node.attributes.integers("axes");
   if (axes.empty()) return {{}, "it folds nothing"};
   CudaColumnsProblem problem;
   problem.fold = fold->text;
@@ -80,17 +125,18 @@ Reading<CudaColumnsProblem> read_cuda_columns(const Kernel& kernel) {
   problem.out = body.type(body.outputs[0]).dtype;
   problem.out_argument = static_cast<int>(body.inputs.size());
   const TensorType& result = body.type(node.outputs.at(0));
-  if (body.type(body.outputs[0]).dims() != result.dims()) return {{}, "its epilogue changes the shape"};
+  const ValueId output = computed_output(body);
+  if (body.type(output).dims() != result.dims()) return {{}, "its epilogue changes the shape"};
   if (!is_float_storage(problem.out)) return {{}, "its result is no float"};
-  CudaGroups groups;
+  CudaGroups groups, after;
   std::string refusal = read_extents(body.type(node.inputs[0]), axes, groups, problem);
-  const bool keeps = node.attributes.integer("keepdims") != 0;
-  CudaGroups after = {result.dims(), groups.first, keeps ? groups.last : groups.first};
+  if (refusal.empty())
+    refusal = read_result(body.type(output), groups, node.attributes.integer("keepdims") != 0, after);
   if (refusal.empty())
     refusal = read_work(body, no_value, node.inputs[0], groups, "prologue", false, problem.prologue,
                         problem.prologue_operands);
   if (refusal.empty())
-    refusal = read_work(body, node.outputs[0], body.outputs[0], after, "epilogue", problem.out != DType::f32,
+    refusal = read_work(body, node.outputs[0], output, after, "epilogue", problem.out != DType::f32,
                         problem.epilogue, problem.epilogue_operands);
   if (refusal.empty() && problem.batch * strips_of(problem, 1) * 8 > most_blocks)
     refusal = "the grid would be large";

@@ -20,9 +20,11 @@ bool join_dims(const CudaGroups& groups, const Dims& strides, std::size_t from, 
 
 std::string set_strides(const CudaGroups& groups, const PointwiseOperand& of, CudaOperand& operand) {
   operand.of = of;
-  const bool joined = join_dims(groups, of.strides, 0, groups.first, operand.batch) &&
-                      join_dims(groups, of.strides, groups.first, groups.last, operand.row) &&
-                      join_dims(groups, of.strides, groups.last, groups.dims.size(), operand.column);
+  Dims strides = of.strides;
+  for (std::size_t i = 0; i < groups.order.size(); ++i) strides[i] = of.strides[groups.order[i]];
+  const bool joined = join_dims(groups, strides, 0, groups.first, operand.batch) &&
+                      join_dims(groups, strides, groups.first, groups.last, operand.row) &&
+                      join_dims(groups, strides, groups.last, groups.dims.size(), operand.column);
   if (!joined) return "an operand is broadcast over some rows or columns";
   return operand.column == 0 || operand.column == 1 ? "" : "columns of an operand lie apart";
 }

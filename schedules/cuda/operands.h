@@ -17,10 +17,12 @@ struct CudaOperand {
   [[nodiscard]] bool passes_by() const { return column == 1 && row != 0; }
 };
 
-/// Where a tensor's dims [0, first) are the batch, [first, last) the rows, and the rest the columns.
+/// Where a tensor's dims, outermost in memory first, are: [0, first) the batch, [first, last) the rows, and the
+/// rest the columns.
 struct CudaGroups {
   Dims dims;
   std::size_t first = 0, last = 0;
+  std::vector<std::size_t> order = {};  ///< the tensor's dim that each of `dims` is; empty: as they are
 };
 
 /// Pointwise work from value `from` to value `to`, whose dims are grouped as `groups` says, and what it

@@ -1,4 +1,5 @@
 #include "schedules/cuda/columns.h"
+#include "schedules/packings.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/support/norm_kernels.h"
@@ -15,8 +16,11 @@ TEST_P(GpuCudaColumnsKernels, AgreesWithTheInterpreter) {
   const Kernel kernel = norm_kernel(GetParam());
   const Reading<CudaColumnsProblem> reading = read_cuda_columns(kernel);
   ASSERT_EQ(reading.refusal, "");
-  const std::vector<Tensor> inputs = normal_inputs(kernel, 3);
-  const Tensor reference = interpret(kernel.body, inputs).at(0);
+  std::vector<Tensor> inputs = normal_inputs(kernel, 3);
+  const Tensor reference =
+      pack(interpret(kernel.body, inputs).at(0), layout_packing(kernel.body.type(kernel.body.outputs[0])));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    inputs[i] = pack(inputs[i], layout_packing(kernel.body.type(kernel.body.inputs[i])));
   const double allowed = kernel.body.type(kernel.body.inputs[0]).dtype == DType::f32 ? 1e-5 : 1e-2;
   for (const CudaColumnsChoice& choice : cuda_columns_choices(reading.problem)) {
     const CudaTemplate text = make_cuda_columns(reading.problem, choice);
@@ -28,6 +32,7 @@ TEST_P(GpuCudaColumnsKernels, AgreesWithTheInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Columns, GpuCudaColumnsKernels, testing::ValuesIn(column_texts));
+INSTANTIATE_TEST_SUITE_P(Pixels, GpuCudaColumnsKernels, testing::ValuesIn(pixel_texts));
 
 TEST_F(GpuCudaColumns, KeepsSpecialValues) {
   const Kernel kernel = norm_kernel(

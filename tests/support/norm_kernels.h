@@ -41,6 +41,15 @@ inline constexpr const char* column_texts[] = {
     R"(graph g(%a: f32[33,15]) { %v: f32[15] = reduce_prod(%a) {axes=[0], keepdims=0} return %v })",
 };
 
+/// Of images with their channels innermost.
+inline constexpr const char* pixel_texts[] = {
+    R"(graph g(%a: bf16[5,72,14,9]@c72, %n: bf16[]) { %v: bf16[5,72,1,1]@c72 = reduce_sum(%a) {axes=[2,3], keepdims=1} %m: bf16[5,72,1,1]@c72 = mul(%v, %n) return %m })",
+    R"(graph g(%a: f16[3,200,7,7]@c200, %b: f16[3,200,1,1]@c200) { %x: f16[3,200,7,7]@c200 = mul(%a, %b) %v: f16[3,200,1,1]@c200 = reduce_sum(%x) {axes=[2,3], keepdims=1} %m: f16[3,200,1,1]@c200 = mul(%v, %b) %d: f16[3,200,1,1] = to_layout(%m) {block=0} return %d })",
+    R"(graph g(%a: f32[2,36,33,5]@c36, %b: f32[36]) { %v: f32[2,36] = reduce_max(%a) {axes=[2,3], keepdims=0} %m: f32[2,36] = add(%v, %b) return %m })",
+    R"(graph g(%a: bf16[3,24,5,40]@c24) { %v: bf16[3,24,5,1]@c24 = reduce_sum(%a) {axes=[3], keepdims=1} return %v })",
+    R"(graph g(%a: bf16[6,24,5,4]@c24) { %w: f32[6,24,5,4]@c24 = cast(%a) {to="f32"} %v: f32[24] = reduce_sum(%w) {axes=[0,2,3], keepdims=0} return %v })",
+};
+
 inline constexpr const char* transpose_texts[] = {
     R"(graph g(%a: bf16[264,520]) { %v: bf16[520,264] = transpose(%a) {perm=[1,0]} return %v })",
     R"(graph g(%a: f32[3,68,132]) { %v: f32[3,132,68] = transpose(%a) {perm=[0,2,1]} return %v })",

@@ -5,6 +5,7 @@
 
 #include "schedules/cuda/nvrtc.h"
 #include "tests/support/norm_kernels.h"
+#include "tests/support/run_kernel.h"
 
 namespace sylvite {
 namespace {
@@ -27,6 +28,34 @@ TEST(CudaColumns, ReadsBatchRowsAndColumns) {
   EXPECT_EQ(problem.epilogue_operands[0].batch, 0);
 }
 
+TEST(CudaColumns, PixelsAreRowsAndChannelsColumns) {
+  const Reading<CudaColumnsProblem> reading = read_cuda_columns(norm_kernel(pixel_texts[1]));
+  EXPECT_EQ(reading.refusal, "");
+  const CudaColumnsProblem& problem = reading.problem;
+  EXPECT_EQ(problem.batch, 3);
+  EXPECT_EQ(problem.rows, 49);
+  EXPECT_EQ(problem.columns, 200);
+  ASSERT_EQ(problem.prologue_operands.size(), 2U);
+  EXPECT_EQ(problem.prologue_operands[0].batch, 49 * 200);
+  EXPECT_EQ(problem.prologue_operands[0].row, 200);
+  EXPECT_EQ(problem.prologue_operands[0].column, 1);
+  EXPECT_EQ(problem.prologue_operands[1].batch, 200);
+  EXPECT_EQ(problem.prologue_operands[1].row, 0);
+  ASSERT_EQ(problem.epilogue_operands.size(), 1U);
+  EXPECT_EQ(problem.epilogue_operands[0].batch, 200);
+  EXPECT_EQ(problem.epilogue_operands[0].column, 1);
+  for (const char* text : pixel_texts) EXPECT_EQ(read_cuda_columns(norm_kernel(text)).refusal, "") << text;
+}
+
+/// What every trial on a card is compared with.
+TEST(CudaColumns, ReferenceFoldsPixels) {
+  for (const char* text : pixel_texts) {
+    const Kernel kernel = norm_kernel(text);
+    const double tolerance = kernel.body.type(kernel.body.outputs[0]).dtype == DType::f32 ? 2e-5 : 1e-2;
+    check_candidate(kernel, reference_candidate(kernel), {}, tolerance);
+  }
+}
+
 TEST(CudaColumns, RefusesWithAReason) {
   const auto refusal = [](const char* text) { return read_cuda_columns(norm_kernel(text)).refusal; };
   EXPECT_THAT(
@@ -42,6 +71,16 @@ TEST(CudaColumns, RefusesWithAReason) {
   EXPECT_THAT(
       refusal("graph g(%a: i32[64,64]) { %v: i32[64] = reduce_sum(%a) {axes=[0], keepdims=0} return %v }"),
       HasSubstr("no float"));
+  EXPECT_THAT(
+      refusal("graph g(%a: bf16[2,64,8,8]@c16) { %v: bf16[2,64,1,1]@c16 = reduce_sum(%a) {axes=[2,3], "
+              "keepdims=1} return %v }"),
+      HasSubstr("blocks"));
+  EXPECT_THAT(refusal("graph g(%a: bf16[2,64,8,8]@c64) { %v: bf16[2,1,8,8]@c1 = reduce_sum(%a) {axes=[1], "
+                      "keepdims=1} return %v }"),
+              HasSubstr("innermost"));
+  EXPECT_THAT(refusal("graph g(%a: bf16[2,64,8,40]@c64) { %v: bf16[2,64,8] = reduce_sum(%a) {axes=[3], "
+                      "keepdims=0} return %v }"),
+              HasSubstr("lies otherwise"));
 }
 
 TEST(CudaColumns, BlocksCoverTheColumns) {
@@ -60,11 +99,13 @@ TEST(CudaColumns, BlocksCoverTheColumns) {
 
 TEST(CudaColumns, Compiles) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
-  for (const char* text : column_texts) {
+  const auto compiles = [](const char* text) {
     const CudaColumnsProblem problem = read_cuda_columns(norm_kernel(text)).problem;
     const CudaTemplate made = make_cuda_columns(problem, cuda_columns_choices(problem).front());
     EXPECT_GT(cuda::compile_cuda(made.source).size(), 1000U);
-  }
+  };
+  for (const char* text : column_texts) compiles(text);
+  for (const char* text : pixel_texts) compiles(text);
 }
 
 }  // namespace
