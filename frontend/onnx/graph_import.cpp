@@ -285,6 +285,11 @@ void OnnxGraphImporter::count_nodes(std::int64_t count) {
   check_node_count(nodes_imported_, max_imported_nodes);
 }
 
+void OnnxGraphImporter::expect(OnnxExpectation expectation) {
+  if (stage_ == OnnxStage::whole) throw UnsupportedError("{}", expectation.otherwise);
+  expectations_.push_back(std::move(expectation));
+}
+
 OnnxFrame OnnxGraphImporter::main_frame() const {
   OnnxFrame frame;
   frame.opsets = model_opsets(*model_);

@@ -9,6 +9,7 @@
 
 #include "frontend/graph/graph_builder.h"
 #include "frontend/onnx/binding.h"
+#include "frontend/onnx/expectation.h"
 #include "frontend/onnx/external_data.h"
 #include "frontend/onnx/functions.h"
 #include "frontend/onnx/imported_model.h"
@@ -69,7 +70,8 @@ class OnnxGraphImporter {
                     std::shared_ptr<InitializerStore> store = nullptr);
   /// REQUIRES stage whole.
   [[nodiscard]] Graph import_model();
-  /// REQUIRES stage first. Fills the three lists unless the graph is the whole model.
+  /// REQUIRES stage first. Fills the three lists unless the graph is the whole model. expectations() are then the last
+  /// outputs of the graph, in order.
   [[nodiscard]] Graph import_first(std::vector<DeferredNode>& deferred, std::vector<HostHandover>& handovers,
                                    std::vector<ModelPort>& inputs);
   /// REQUIRES stage running. The model's outputs, once `nodes` have run with `values` bound to their names.
@@ -87,6 +89,9 @@ class OnnxGraphImporter {
                                   const std::string& name);  ///< throws ModelError when undefined
   /// Counts work that grows like nodes. Throws UnsupportedError when it is too much for one model.
   void count_nodes(std::int64_t count);
+  /// Throws UnsupportedError of `otherwise` in stage whole.
+  void expect(OnnxExpectation expectation);
+  [[nodiscard]] std::vector<OnnxExpectation>& expectations() { return expectations_; }
   [[nodiscard]] Tensor dense(const onnx::SparseTensorProto& proto);
   void bind_output(OnnxScope& scope, const std::string& name, OnnxBinding binding);
   std::vector<OnnxBinding> import_subgraph(const onnx::GraphProto& graph,
@@ -119,6 +124,7 @@ class OnnxGraphImporter {
   Graph graph_;
   GraphBuilder builder_;
   std::vector<DeferredNode> deferred_;
+  std::vector<OnnxExpectation> expectations_;
   std::vector<ModelPort> free_inputs_;
   std::vector<std::string> warnings_;
   std::int64_t nodes_imported_ = 0;

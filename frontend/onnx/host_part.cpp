@@ -60,9 +60,12 @@ class OnnxHostPart final : public HostPart {
     ImportedModel result;
     result.graph = importer.import_first(part->nodes_, part->handovers_, part->inputs_);
     result.warnings = importer.warnings();
-    if (part->nodes_.empty() && part->handovers_.empty()) return result;
+    part->expectations_ = importer.expectations();
+    if (part->nodes_.empty() && part->handovers_.empty() && part->expectations_.empty()) return result;
     for (const DeferredNode& node : part->nodes_)
       part->steps_.push_back({describe_node(*node.node), node.reason});
+    for (const OnnxExpectation& expected : part->expectations_)
+      part->steps_.push_back({expected.node, fmt::format("checks what it takes: {}", expected.otherwise)});
     for (const ValueId id : result.graph.inputs) {
       const auto port = std::find_if(
           part->inputs_.begin(), part->inputs_.end(),
@@ -81,6 +84,7 @@ class OnnxHostPart final : public HostPart {
   [[nodiscard]] std::vector<HostValue> run(const std::vector<HostValue>& inputs,
                                            const GraphRunner& run_graph) const override {
     const std::vector<Tensor> results = run_static(inputs, run_graph);
+    check_expectations(results);
     std::vector<std::pair<std::string, HostValue>> values;
     values.reserve(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) values.emplace_back(inputs_[i].name, inputs[i]);
@@ -107,6 +111,14 @@ class OnnxHostPart final : public HostPart {
     return graph_output_count_ == 0 ? std::vector<Tensor>() : run_graph(tensors);
   }
 
+  void check_expectations(const std::vector<Tensor>& results) const {
+    for (std::size_t i = 0; i < expectations_.size(); ++i) {
+      const Tensor& holds = results.at(results.size() - expectations_.size() + i);
+      if (holds.as_int64(0) == 0)
+        throw InputError("{}: {}", expectations_[i].node, expectations_[i].otherwise);
+    }
+  }
+
   static HostValue value_of(const HostHandover& handover, const std::vector<Tensor>& results) {
     if (!handover.is_sequence)
       return handover.graph_outputs.empty() ? handover.known
@@ -125,7 +137,8 @@ class OnnxHostPart final : public HostPart {
   std::vector<ModelPort> outputs_;
   std::vector<DeferredNode> nodes_;  ///< of *model_
   std::vector<HostHandover> handovers_;
-  std::vector<std::size_t> graph_inputs_;  ///< per graph input, its place in inputs_
+  std::vector<OnnxExpectation> expectations_;  ///< the graph's last outputs
+  std::vector<std::size_t> graph_inputs_;      ///< per graph input, its place in inputs_
   std::size_t graph_output_count_ = 0;
 };
 
@@ -147,6 +160,7 @@ ModelPort declared_port(const onnx::ValueInfoProto& value) {
 void OnnxGraphImporter::import_or_defer(const onnx::NodeProto& node, OnnxScope& scope,
                                         const OnnxFrame& frame) {
   std::string reason;
+  const std::size_t expectations_before = expectations_.size();
   for (const std::string& name : names_read(node)) {
     const OnnxBinding* binding = scope.find(name);
     if (reason.empty() && binding != nullptr && binding->is_deferred)
@@ -158,6 +172,7 @@ void OnnxGraphImporter::import_or_defer(const onnx::NodeProto& node, OnnxScope& 
       return;
     } catch (const NeedsValueError& error) {
       reason = error.reason();
+      expectations_.resize(expectations_before);
     }
   }
   for (const std::string& name : node.output())
@@ -188,7 +203,7 @@ Graph OnnxGraphImporter::import_first(std::vector<DeferredNode>& deferred,
   OnnxScope scope;
   import_main(scope);
   std::set<std::string> names;
-  bool is_whole = true;
+  bool is_whole = expectations_.empty();
   for (const onnx::ValueInfoProto& output : model_->graph().output()) {
     if (scope.find(output.name()) == nullptr)
       throw ModelError("nothing produces the model's output '{}'", output.name());
@@ -212,6 +227,7 @@ Graph OnnxGraphImporter::import_first(std::vector<DeferredNode>& deferred,
         binding->value == no_value && (binding->initializer != nullptr || binding->sparse != nullptr);
     if (!is_input && !is_unread) handovers.push_back(hand_over(name, *binding));
   }
+  for (const OnnxExpectation& expected : expectations_) graph_.outputs.push_back(expected.holds);
   return without_dead_nodes(graph_);
 }
 

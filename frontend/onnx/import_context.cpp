@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "frontend/onnx/graph_import.h"
+#include "frontend/onnx/node_order.h"
 #include "frontend/onnx/tensor.h"
 
 namespace sylvite {
@@ -275,6 +276,14 @@ bool ImportContext::is_running() const {
 void ImportContext::wait_for_run(const std::string& reason) const {
   if (!is_running())
     throw NeedsValueError(fmt::format("{}: this is done when the model runs", reason), reason);
+}
+
+void ImportContext::expect(Sym holds, const std::string& otherwise) {
+  importer_.expect({holds.id(), describe_node(node_), otherwise});
+}
+
+std::vector<OnnxExpectation>& ImportContext::expectations() {
+  return importer_.expectations();
 }
 
 bool ImportContext::is_strings(int i) {

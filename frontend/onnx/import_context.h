@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "frontend/graph/graph_builder.h"
 #include "frontend/onnx/binding.h"
+#include "frontend/onnx/expectation.h"
 
 namespace onnx {
 class AttributeProto;
@@ -80,6 +81,11 @@ class ImportContext {
   [[nodiscard]] bool is_running() const;  ///< in a host step, where everything is constant
   /// For what can only be done when the model runs: throws NeedsValueError unless this is the run.
   void wait_for_run(const std::string& reason) const;
+
+  /// The model is imported for runs in which `holds`, a boolean of rank 0, is true; in others `otherwise` says why they
+  /// fail. Throws UnsupportedError of that text where the graph must be the whole model.
+  void expect(Sym holds, const std::string& otherwise);
+  [[nodiscard]] std::vector<OnnxExpectation>& expectations();  ///< so far, of the whole model
 
   [[nodiscard]] int output_count() const;
   [[nodiscard]] bool wants_output(int i) const;

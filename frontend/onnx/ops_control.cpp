@@ -30,18 +30,43 @@ std::vector<OnnxBinding> import_branch(ImportContext& c, const std::string& name
   return c.import_subgraph(c.subgraph(name), std::vector<OnnxBinding>());
 }
 
-/// A known condition imports its branch only. An unknown one imports both and selects, where their types
-/// agree.
-void if_op(ImportContext& c) {
-  const Sym condition = c.input(0);
-  if (condition.is_constant()) {
-    const std::vector<OnnxBinding> results =
-        import_branch(c, known_condition(condition) ? "then_branch" : "else_branch");
-    for (std::size_t i = 0; i < results.size(); ++i) c.output_binding(static_cast<int>(i), results[i]);
-    return;
+/// A branch of an If whose condition is not known: what it gives, or why it cannot be imported.
+struct Branch {
+  std::vector<OnnxBinding> results;
+  std::string refusal;
+};
+
+/// What a branch expects of a run counts only in runs that take it.
+Branch try_branch(ImportContext& c, const std::string& name, Sym is_taken) {
+  const std::size_t before = c.expectations().size();
+  Branch branch;
+  try {
+    branch.results = import_branch(c, name);
+  } catch (const NeedsValueError&) {
+    throw;
+  } catch (const ModelError& error) {
+    branch.refusal = error.what();
+  } catch (const UnsupportedError& error) {
+    branch.refusal = error.what();
   }
-  const std::vector<OnnxBinding> taken = import_branch(c, "then_branch");
-  const std::vector<OnnxBinding> other = import_branch(c, "else_branch");
+  if (!branch.refusal.empty()) c.expectations().resize(before);
+  for (std::size_t i = before; i < c.expectations().size(); ++i) {
+    OnnxExpectation& inner = c.expectations()[i];
+    inner.holds = where(is_taken, Sym(c.builder(), inner.holds), 1.0).id();
+  }
+  return branch;
+}
+
+/// For an If of which one branch fits the model at its sizes: the model is imported for runs that take it.
+void expect_branch(ImportContext& c, const Branch& branch, Sym is_taken, const Branch& other,
+                   const std::string& other_name) {
+  c.expect(is_taken, fmt::format("its {} cannot be run: {}", other_name, other.refusal));
+  for (std::size_t i = 0; i < branch.results.size(); ++i)
+    c.output_binding(static_cast<int>(i), branch.results[i]);
+}
+
+void select_results(ImportContext& c, Sym condition, const std::vector<OnnxBinding>& taken,
+                    const std::vector<OnnxBinding>& other) {
   if (taken.size() != other.size()) throw ModelError("the branches have different numbers of outputs");
   for (std::size_t i = 0; i < taken.size(); ++i) {
     const bool are_tensors = taken[i].value != no_value && other[i].value != no_value;
@@ -49,8 +74,29 @@ void if_op(ImportContext& c) {
         c.symbol(taken[i]).dims() != c.symbol(other[i]).dims()) {
       wait_for_condition(fmt::format("the branches give output {} different types; input 0", i));
     }
-    c.output(static_cast<int>(i), where(reshape(condition, {}), c.symbol(taken[i]), c.symbol(other[i])));
+    c.output(static_cast<int>(i), where(condition, c.symbol(taken[i]), c.symbol(other[i])));
   }
+}
+
+/// A known condition imports its branch only. An unknown one imports both and selects, where their types
+/// agree; a branch that does not fit is an error only in a run that takes it.
+void if_op(ImportContext& c) {
+  const Sym given = c.input(0);
+  if (given.is_constant()) {
+    const std::vector<OnnxBinding> results =
+        import_branch(c, known_condition(given) ? "then_branch" : "else_branch");
+    for (std::size_t i = 0; i < results.size(); ++i) c.output_binding(static_cast<int>(i), results[i]);
+    return;
+  }
+  const Sym condition = reshape(given, {});
+  const Sym opposite = apply(Op::logical_not, condition);
+  const Branch taken = try_branch(c, "then_branch", condition);
+  const Branch other = try_branch(c, "else_branch", opposite);
+  if (!taken.refusal.empty() && !other.refusal.empty())
+    throw ModelError("neither branch can be imported: {}; {}", taken.refusal, other.refusal);
+  if (!taken.refusal.empty()) return expect_branch(c, other, opposite, taken, "then_branch");
+  if (!other.refusal.empty()) return expect_branch(c, taken, condition, other, "else_branch");
+  select_results(c, condition, taken.results, other.results);
 }
 
 /// The values that iterations leave behind, joined along `axis` (a new one); back to front when reversed.
