@@ -41,6 +41,11 @@ Candidate heuristic_candidate(const std::vector<BoundSpace>& spaces, const Candi
   return spaces.empty() ? reference : spaces.front().at(spaces.front().heuristic);
 }
 
+/// The origin of the incumbent once it is measured: what was stored untried is the heuristic choice.
+std::string origin_when_measured(const std::optional<Winner>& stored) {
+  return std::string(!stored || stored->origin == origin_untried ? origin_heuristic : stored->origin);
+}
+
 /// Estimated time of the kernel in microseconds, for the order in which kernels are begun; 1 when there is no
 /// estimate.
 double estimated_us(const std::vector<BoundSpace>& spaces) {
@@ -63,7 +68,7 @@ TuneState::TuneState(const Kernel& tuned, const std::vector<BoundSpace>& spaces,
       reference(std::move(plain)),
       heuristic(heuristic_candidate(spaces, reference)),
       incumbent(stored_winner ? stored_winner->candidate : heuristic),
-      incumbent_origin(stored_winner ? stored_winner->origin : origin_heuristic),
+      incumbent_origin(origin_when_measured(stored_winner)),
       stored(std::move(stored_winner)),
       search(searched_spaces(tuned, spaces, reference)) {
   outlook.program_us = estimated_us(spaces);

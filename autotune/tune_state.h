@@ -41,7 +41,7 @@ class TuneState {
   Candidate reference;
   Candidate heuristic;
   Candidate incumbent;           ///< the stored winner, else the heuristic
-  std::string incumbent_origin;  ///< see Winner::origin
+  std::string incumbent_origin;  ///< see Winner::origin; once it is measured
   std::optional<Winner> stored;
   KernelSearch search;
   std::map<std::string, CompiledCandidate> objects;  ///< compiled in this run, by candidate text

@@ -81,7 +81,7 @@ void Tuner::decide(TuneState& state) {
 /// The incumbent, of which nothing new is known. Nothing is stored: the next search shall judge it.
 void Tuner::choose_unjudged(TuneState& state, const std::string& why) {
   if (state.stored) {
-    choices_[state.kernel->id] = {state.incumbent, state.incumbent_origin, state.stored->median_us, "", why};
+    choices_[state.kernel->id] = {state.incumbent, state.stored->origin, state.stored->median_us, "", why};
     return;
   }
   std::string origin(options_.budget_seconds > 0 ? origin_untried : origin_heuristic);

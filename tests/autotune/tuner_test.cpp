@@ -97,6 +97,20 @@ TEST_F(TunerTest, AStoredWinnerMeasuresNothing) {
   EXPECT_GT(run().trials, 0);
 }
 
+TEST_F(TunerTest, WhatWasUntriedIsHeuristicOnceItIsMeasured) {
+  options.budget_seconds = 0.05;
+  EXPECT_EQ(run().choices.at(0).origin, "untried");
+  world.compile_outcome = [](std::int64_t a, std::int64_t b) {
+    return a + b == 0 ? Verdict::ok : Verdict::compile_error;
+  };
+  options.budget_seconds = 60;
+  EXPECT_EQ(run().choices.at(0).origin, "heuristic");
+  const auto winner = database.find_winner(kernel, tuning_key(machine, "f32"));
+  ASSERT_TRUE(winner);
+  EXPECT_EQ(winner->origin, "heuristic");
+  EXPECT_GT(winner->median_us, 0);
+}
+
 TEST_F(TunerTest, APinIsNotSearched) {
   options.budget_seconds = 60;
   options.extend = true;
