@@ -25,7 +25,8 @@ RaceVerdict compare_samples(const std::vector<double>& incumbent, const std::vec
 }
 
 RaceVerdict combine(const RaceVerdict& first, const RaceVerdict& second) {
-  return {std::max(first.ratio, second.ratio), std::max(first.band, second.band)};
+  const auto [low, high] = std::minmax(first.ratio, second.ratio);
+  return {std::clamp(1.0, low, high), std::max(first.band, second.band)};
 }
 
 std::size_t decide_race(const std::vector<RaceEntry>& entries) {

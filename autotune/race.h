@@ -19,12 +19,13 @@ struct RaceVerdict {
   double band = 0;
   [[nodiscard]] bool won() const { return ratio < 1 - band; }
   [[nodiscard]] bool lost() const { return ratio > 1 + band; }
-  /// Won by less than 5%: one in five such leads of kernels of microseconds does not repeat.
-  [[nodiscard]] bool won_narrowly() const { return won() && ratio > 0.95; }
+  /// Apart by less than 5%: one in five such leads of kernels of microseconds does not repeat.
+  [[nodiscard]] bool is_narrow() const { return (won() && ratio > 0.95) || (lost() && ratio < 1 / 0.95); }
 };
 [[nodiscard]] RaceVerdict compare_samples(const std::vector<double>& incumbent,
                                           const std::vector<double>& challenger);
-/// What two races of the same two say together: the smaller lead and the wider band, so that a challenger must lead in both.
+/// What two races of the same two say together: the smaller lead, none where they disagree, and the wider band. Who
+/// leads must lead in both.
 [[nodiscard]] RaceVerdict combine(const RaceVerdict& first, const RaceVerdict& second);
 
 /// Index of the winner. Entry 0 is the incumbent, which stays unless a challenger clearly beats it; among

@@ -201,7 +201,7 @@ void Tuner::race(TuneState& state, const std::vector<CompiledCandidate>& contest
     duels.push_back(
         {entries[0].samples_us, entry.samples_us, compare_samples(entries[0].samples_us, entry.samples_us)});
   const std::size_t leader = decide_race(entries);
-  const bool is_narrow = duels[leader].verdict.won_narrowly();
+  const bool is_narrow = duels[leader].verdict.is_narrow();
   if (is_narrow) race_again(state, contestants[0], contestants[leader], duels[leader]);
   for (std::size_t i = 1; i < duels.size(); ++i) {
     const auto& [incumbent_us, challenger_us, verdict] = duels[i];

@@ -45,13 +45,17 @@ TEST(Race, SlowingMachinesCancelOut) {
 
 TEST(Race, TwoRacesSayTheSmallerLead) {
   const RaceVerdict narrow{0.97, 0.01};
-  EXPECT_TRUE(narrow.won_narrowly());
-  EXPECT_FALSE((RaceVerdict{0.95, 0.01}.won_narrowly()));
-  EXPECT_FALSE((RaceVerdict{0.97, 0.04}.won_narrowly()));
+  EXPECT_TRUE(narrow.is_narrow());
+  EXPECT_TRUE((RaceVerdict{1.03, 0.01}.is_narrow()));
+  EXPECT_FALSE((RaceVerdict{0.95, 0.01}.is_narrow()));
+  EXPECT_FALSE((RaceVerdict{1.06, 0.01}.is_narrow()));
+  EXPECT_FALSE((RaceVerdict{0.97, 0.04}.is_narrow()));
   EXPECT_EQ(combine(narrow, {0.98, 0.005}).ratio, 0.98);
   EXPECT_TRUE(combine(narrow, {0.98, 0.005}).won());
   EXPECT_FALSE(combine(narrow, {0.97, 0.04}).won()) << "noise in one of them";
-  EXPECT_TRUE(combine(narrow, {1.02, 0.005}).lost());
+  EXPECT_EQ(combine(narrow, {1.02, 0.005}).ratio, 1) << "they disagree";
+  EXPECT_EQ(combine({1.02, 0.005}, {1.03, 0.005}).ratio, 1.02);
+  EXPECT_TRUE(combine({1.02, 0.005}, {1.03, 0.005}).lost());
 }
 
 TEST(Race, AmongEqualWinnersTheSimplerOne) {

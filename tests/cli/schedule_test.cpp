@@ -81,6 +81,8 @@ TEST_F(ScheduleVerb, RacesAgainstNow) {
   EXPECT_THAT(testing_command::run_command({"db", "trials", first_kernel()}, folder_).err,
               HasSubstr("no trials"))
       << "a race stores nothing";
+  write_file(file_, schedule("show", {"--kernel", first_kernel()}).out);
+  EXPECT_THAT(schedule("race", {file_, "--samples", "5"}).out, HasSubstr(": the same schedule\n"));
 }
 
 TEST_F(ScheduleVerb, PinsUntilUnpinned) {
