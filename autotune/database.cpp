@@ -222,7 +222,7 @@ void Database::record_winner(const Kernel& kernel, const TuningKey& key, const W
   rep_->note(rep_->unstored_winners, kernel.id);
 }
 
-bool Database::remove_pin(const Kernel& kernel, const TuningKey& key) {
+bool Database::remove_pin(const Kernel& kernel, const TuningKey& key, const Candidate& heuristic) {
   bool removed = false;
   rep_->attempt_write([&](SqliteConnection& connection) {
     const std::int64_t key_id = insert_key(connection, key);
@@ -234,8 +234,9 @@ bool Database::remove_pin(const Kernel& kernel, const TuningKey& key) {
     if (!removed) return;
     SqliteStatement(connection, R"(
       INSERT INTO winners(kernel, key, candidate, median_us, error, origin, budget_seconds)
-      SELECT kernel, key, candidate, median_us, error, 'search', 0 FROM trials
-      WHERE kernel = ? AND key = ? AND verdict = 'ok' ORDER BY median_us, id LIMIT 1)")
+      SELECT kernel, key, candidate, median_us, error, CASE candidate WHEN ? THEN 'heuristic' ELSE 'search' END, 0
+      FROM trials WHERE kernel = ? AND key = ? AND verdict = 'ok' ORDER BY median_us, id LIMIT 1)")
+        .bind(heuristic.to_string())
         .bind(kernel.id)
         .bind(key_id)
         .run();

@@ -73,8 +73,8 @@ class Database {
   /// In place of the one before, but a pinned one gives way to a pinned one alone.
   void record_winner(const Kernel& kernel, const TuningKey& key, const Winner& winner);
   /// A pinned winner gives way to the fastest candidate among the trials, which the next search judges, or to none.
-  /// Returns whether there was one.
-  bool remove_pin(const Kernel& kernel, const TuningKey& key);
+  /// Where that is `heuristic`, the default one, its origin says so. Returns whether there was a pin.
+  bool remove_pin(const Kernel& kernel, const TuningKey& key, const Candidate& heuristic);
   void record_race(const Kernel& kernel, const TuningKey& key, const Race& race);
   /// Rows whose kernel text differs or whose candidate does not parse are skipped, with a warning. A reference
   /// schedule that was stored only because the machine failed at other candidates is no winner, unless others were

@@ -8,6 +8,7 @@
 #include "cli/model_options.h"
 #include "cli/verb.h"
 #include "runtime/lock.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 namespace {
@@ -270,6 +271,10 @@ int schedule_pin(Words arguments) {
   return 0;
 }
 
+bool unpin(Database& database, const Kernel& kernel, const Setup& setup) {
+  return database.remove_pin(kernel, setup.key(), default_candidate(kernel, setup.machine));
+}
+
 int schedule_unpin(Words arguments) {
   Options options(
       "schedule unpin MODEL.onnx [OPTION ...]",
@@ -283,8 +288,7 @@ int schedule_unpin(Words arguments) {
   const std::vector<std::size_t> wanted = wanted_kernels(options, *imported.plan);
   Database database = open_database(setup);
   int removed = 0;
-  for (const std::size_t i : wanted)
-    removed += database.remove_pin(imported.plan->kernels[i], setup.key()) ? 1 : 0;
+  for (const std::size_t i : wanted) removed += unpin(database, imported.plan->kernels[i], setup) ? 1 : 0;
   require_stored(database);
   say(options, fmt::format("{} of {} kernels were pinned\n", removed, wanted.size()));
   write_json(options, report_json(imported, imported.report, std::nullopt));

@@ -151,25 +151,29 @@ TEST(Database, PinsStayUntilTheyAreTakenAway) {
   Database database("");
   const Kernel kernel = sample_matmul();
   const Winner pin{numbered(1), 20, 0.5, std::string(origin_pinned), 0};
-  EXPECT_FALSE(database.remove_pin(kernel, key));
+  EXPECT_FALSE(database.remove_pin(kernel, key, numbered(9)));
   database.record_winner(kernel, key, {numbered(2), 10, 0.5, "search", 60});
-  EXPECT_FALSE(database.remove_pin(kernel, key)) << "it is none";
+  EXPECT_FALSE(database.remove_pin(kernel, key, numbered(9))) << "it is none";
   database.record_winner(kernel, key, pin);
   database.record_winner(kernel, key, {numbered(2), 10, 0.5, "search", 600});
   EXPECT_EQ(database.find_winner(kernel, key)->candidate, numbered(1));
   database.record_winner(kernel, key, {numbered(3), 30, 0.5, std::string(origin_pinned), 0});
   EXPECT_EQ(database.find_winner(kernel, key)->candidate, numbered(3));
-  EXPECT_TRUE(database.remove_pin(kernel, key));
+  EXPECT_TRUE(database.remove_pin(kernel, key, numbered(9)));
   EXPECT_FALSE(database.find_winner(kernel, key)) << "nothing is known";
   database.record_winner(kernel, key, pin);
   database.record_trial(kernel, key, trial_of(numbered(1), {20}));
   database.record_trial(kernel, key, trial_of(numbered(2), {10}));
   database.record_trial(kernel, key, trial_of(numbered(4), {1}, Verdict::wrong_result));
-  EXPECT_TRUE(database.remove_pin(kernel, key));
+  EXPECT_TRUE(database.remove_pin(kernel, key, numbered(9)));
   const std::optional<Winner> next = database.find_winner(kernel, key);
   ASSERT_TRUE(next);
   EXPECT_EQ(next->candidate, numbered(2));
+  EXPECT_EQ(next->origin, "search");
   EXPECT_EQ(next->budget_seconds, 0) << "any search may go on from it";
+  database.record_winner(kernel, key, pin);
+  EXPECT_TRUE(database.remove_pin(kernel, key, numbered(2)));
+  EXPECT_EQ(database.find_winner(kernel, key)->origin, "heuristic") << "it is the default schedule";
 }
 
 TEST(Database, ExplainsAMiss) {
