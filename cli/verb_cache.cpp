@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/knobs.h"
 #include "base/table.h"
@@ -25,6 +27,8 @@ CompileConfig cache_config(const Options& options) {
 }
 
 std::string cache_folder(const Options& options) {
+  if (options.has("dir") && !std::filesystem::is_directory(options.value("dir")))
+    throw IoError("--dir: there is no folder {}", options.value("dir"));
   const std::string folder = object_cache_folder(cache_config(options));
   if (folder.empty()) throw UsageError("there is no user's cache folder; name one with --dir");
   return folder;

@@ -116,6 +116,9 @@ TEST_F(Usage, TheCacheIsListedAndPruned) {
   ASSERT_EQ(run_command({"compile", model_, "--set", "cache.dir=" + dir}, folder_).exit_code, 0);
   expect_refused({"cache", "prune", "--to", "much", "--dir", dir}, "--to = 'much': expected a size");
   expect_refused({"cache", "prnue"}, "prune");
+  const Result missing = run_command({"cache", "size", "--dir", dir + "s"}, folder_);
+  EXPECT_EQ(missing.exit_code, static_cast<int>(ErrorCode::io_failure)) << missing.out;
+  EXPECT_THAT(missing.err, HasSubstr("no folder " + dir + "s"));
   EXPECT_THAT(run_command({"cache", "list", "--dir", dir}, folder_).out, HasSubstr("sylvite_"));
   EXPECT_THAT(run_command({"cache", "prune", "--older-than", "30d", "--dir", dir}, folder_).out,
               HasSubstr("0 objects removed"));
