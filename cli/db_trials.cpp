@@ -106,7 +106,7 @@ nlohmann::json trials_json(const std::vector<TrialRow>& rows, std::size_t limit)
 /// The candidate as `explain` prints one.
 std::string schedule_text(const std::vector<TrialRow>& rows, std::int64_t number) {
   if (number < 1 || number > static_cast<std::int64_t>(rows.size()))
-    throw UsageError("--schedule {}: there are {} trials, beginning with 1", number, rows.size());
+    throw UsageError("--schedule {}: expected a row of sylvite db trials, 1 to {}", number, rows.size());
   const std::string& text = rows[static_cast<std::size_t>(number - 1)].candidate;
   try {
     const Candidate candidate = Candidate::parse(text);
