@@ -197,6 +197,7 @@ void Tuner::race(TuneState& state, const std::vector<CompiledCandidate>& contest
     return;
   }
   std::vector<Duel> duels;
+  duels.reserve(entries.size());
   for (const RaceEntry& entry : entries)
     duels.push_back(
         {entries[0].samples_us, entry.samples_us, compare_samples(entries[0].samples_us, entry.samples_us)});
