@@ -12,7 +12,8 @@
 //   v0_fold(d0, d1, d2, d3, d4) the accumulator over v0's storage coordinates. Its update folds over r0
 //                               (channel in a fold block, which divides the channels), r1 (window x), r2
 //                               (window y), r3 (fold block); for bf16 over r0 (channel in pair), r1 (pair in
-//                               fold block), r2 to r4 as r1 to r3; depthwise: r0 (window x), r1 (window y)
+//                               fold block), r2 to r4 as r1 to r3; depthwise: r0 (window x), r1 (window y).
+//                               With groups r3 counts from the block's first group (grouped_filter.h)
 //   v0                          v0_fold plus the bias
 // Form conv_rows: a convolution v0 whose result, after pointwise work, a depthwise convolution vN reads: the
 // stages of both forms. v0 and the work on it are defined everywhere (beyond the border with the input's
@@ -37,12 +38,18 @@ int to_int(std::int64_t value) {
   return static_cast<int>(value);
 }
 
-Packing filter_packing(const ConvProblem& problem) {
+Packing plain_packing(const ConvProblem& problem) {
   if (problem.depthwise) return {{problem.block, 1, 1, 1}, {0, 2, 4, 6, 1}};
   if (problem.pair() > 1) return {{problem.block, problem.pair(), 1, 1}, {0, 4, 6, 2, 1, 3}};
   if (problem.has_few_channels()) return {{problem.block, 1, 1, 1}, {0, 4, 6, 2, 1}};
   if (problem.fold_block == 1) return {{problem.block, 1, 1, 1}, {0, 2, 4, 6, 1}};
   return {{problem.block, problem.fold_block, 1, 1}, {0, 2, 4, 6, 3, 1}};
+}
+
+Packing filter_packing(const ConvProblem& problem) {
+  Packing packing = plain_packing(problem);
+  packing.filter_groups = problem.groups;
+  return packing;
 }
 
 std::vector<Packing> blocked_packings(const Kernel& kernel, const ConvProblem& problem) {
@@ -66,10 +73,23 @@ void define_depthwise_fold(AlgorithmBuilder& builder, const ConvProblem& p, cons
              from_storage(weight, builder.type(p.weight).dtype);
 }
 
+/// The step of channels at which the groups of output block `at` begin, and how many they have.
+struct GroupSteps {
+  Expr first;
+  Expr count;
+};
+GroupSteps group_steps(const GroupedChannels& channels, const Expr& at) {
+  const int block = to_int(channels.block), outputs = to_int(channels.outputs);
+  const int steps = to_int(channels.inputs / channels.step());
+  const Expr first = at * block / outputs * steps;
+  const Expr last = Halide::min((at * block + (block - 1)) / outputs, to_int(channels.groups - 1));
+  return {first, (last + 1) * steps - first};
+}
+
 void define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& source, Func& fold) {
   const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
   const Halide::ImageParam& filter = builder.parameter(p.weight);
-  const PairedFold c = paired_fold(p.fold_block, p.pair(), {p.kernel_x, p.kernel_y, p.fold_blocks()});
+  PairedFold c = paired_fold(p.fold_block, p.pair(), {p.kernel_x, p.kernel_y, p.fold_blocks()});
   const int window = p.pair() > 1 ? 2 : 1;  // the RVar of the window's x
   const Expr kx = c.domain[window];
   const Expr ky = c.domain[window + 1];
@@ -77,8 +97,18 @@ void define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& so
   const Expr x = source_coordinate(d[1], kx, p.stride_x, p.dilation_x, p.pad_left);
   const Expr y = source_coordinate(d[2], ky, p.stride_y, p.dilation_y, p.pad_top);
   const int ratio = p.source_block / p.fold_block;
-  const Expr element = ratio == 1 ? source(c.whole, x, y, block, d[4])
-                                  : source(block % ratio * p.fold_block + c.whole, x, y, block / ratio, d[4]);
+  Expr read = block;
+  if (p.groups > 1) {
+    const GroupSteps steps = group_steps(p.grouped(), d[3]);
+    read = steps.first + block;
+    if (!p.grouped().are_apart()) {
+      // The zeros of a block with fewer groups than others are left out; pairs cannot be.
+      if (p.pair() == 1) c.domain.where(block < steps.count);
+      read = Halide::min(read, to_int(p.channels / p.fold_block - 1));
+    }
+  }
+  const Expr element = ratio == 1 ? source(c.whole, x, y, read, d[4])
+                                  : source(read % ratio * p.fold_block + c.whole, x, y, read / ratio, d[4]);
   fold(d) = 0.0F;
   if (p.pair() > 1) {
     const int pairs = p.fold_block / p.pair();

@@ -159,7 +159,13 @@ std::string conv_refusal(const Kernel& kernel, const Node& node, bool depthwise)
     return "its input and output have different blocks";
   const std::int64_t groups = node.attributes.integer("groups");
   if (depthwise && (x.shape[1] != groups || out.shape[1] != groups)) return "it is not depthwise";
-  if (!depthwise && groups != 1) return fmt::format("it has {} groups", groups);
+  if (!depthwise && groups != 1) {
+    const Dims filter = body.type(node.inputs.at(1)).dims();
+    if (x.layout.channel_block == 0)
+      return fmt::format("it has {} groups and its input is not blocked", groups);
+    if (!are_worth_blocks({groups, filter.at(1), filter.at(0) / groups, out.layout.channel_block}))
+      return fmt::format("its {} groups of {} channels are narrow beside its blocks", groups, filter.at(1));
+  }
   if (find_weight(kernel, node.inputs.at(1)).id == no_value) return "its filter is not a weight of its own";
   return "";
 }
@@ -250,6 +256,7 @@ Reading<ConvProblem> read_conv_products(const Kernel& kernel, const Node& node, 
   problem.anchor = node.outputs.at(0);
   problem.output = body.outputs[0];
   problem.depthwise = depthwise;
+  problem.groups = depthwise ? 1 : node.attributes.integer("groups");
   problem.block = body.type(problem.anchor).layout.channel_block;
   problem.x_is_blocked = body.type(problem.x).layout.channel_block != 0;
   problem.x_is_computed = is_computed(body, problem.x);
@@ -273,11 +280,19 @@ Reading<ConvProblem> with_folded_channels(Reading<ConvProblem> reading) {
   const bool few = !problem.x_is_blocked && !problem.depthwise && problem.channels < problem.block;
   const int pair = problem.pair();
   // Few channels are copied: an odd one gets a neighbour of zeros.
-  const std::int64_t channels = few ? round_up(problem.channels, pair) : problem.channels;
+  const std::int64_t own = problem.channels / problem.groups;
+  const std::int64_t channels = few ? round_up(own, pair) : own;
   problem.source_block = few ? static_cast<int>(channels) : problem.block;
   problem.fold_block = static_cast<int>(std::gcd(channels, static_cast<std::int64_t>(problem.source_block)));
   if (problem.fold_block % pair != 0)
-    return {{}, fmt::format("its {} channels are odd, bf16 is multiplied in pairs", problem.channels)};
+    return {{}, fmt::format("its {} channels are odd, bf16 is multiplied in pairs", own)};
+  return reading;
+}
+
+/// For templates that fold all channels for every output.
+Reading<ConvProblem> without_groups(Reading<ConvProblem> reading) {
+  if (reading.refusal.empty() && reading.problem.groups > 1)
+    reading.refusal = fmt::format("it has {} groups", reading.problem.groups);
   return reading;
 }
 
@@ -342,7 +357,7 @@ Reading<ConvRowsProblem> read_conv_rows(const Kernel& kernel) {
   const Node& first = kernel.body.node(kernel.anchor);
   if (std::string refusal = rows_refusal(kernel.body, first, *second); !refusal.empty())
     return {{}, std::move(refusal)};
-  Reading<ConvProblem> a = with_folded_channels(read_conv_products(kernel, first, false));
+  Reading<ConvProblem> a = without_groups(with_folded_channels(read_conv_products(kernel, first, false)));
   Reading<ConvProblem> b = with_folded_channels(read_conv_products(kernel, *second, true));
   if (!a.refusal.empty() || !b.refusal.empty()) return {{}, a.refusal.empty() ? b.refusal : a.refusal};
   if (a.problem.element != DType::f32 || a.problem.block != b.problem.block || !b.problem.x_is_blocked)
@@ -351,7 +366,7 @@ Reading<ConvRowsProblem> read_conv_rows(const Kernel& kernel) {
 }
 
 Reading<ConvProblem> read_conv_tiles(const Kernel& kernel) {
-  Reading<ConvProblem> reading = read_conv_products(kernel, false);
+  Reading<ConvProblem> reading = without_groups(read_conv_products(kernel, false));
   ConvProblem& p = reading.problem;
   if (!reading.refusal.empty()) return reading;
   if (p.element != DType::bf16)
@@ -365,7 +380,7 @@ Reading<ConvProblem> read_conv_tiles(const Kernel& kernel) {
 }
 
 Reading<ConvProblem> read_conv_lines(const Kernel& kernel) {
-  Reading<ConvProblem> reading = read_conv_products(kernel, false);
+  Reading<ConvProblem> reading = without_groups(read_conv_products(kernel, false));
   ConvProblem& p = reading.problem;
   if (!reading.refusal.empty()) return reading;
   const std::int64_t channels = (p.channels + 1) / 2 * 2;
@@ -386,7 +401,7 @@ Reading<ConvProblem> read_conv_lines(const Kernel& kernel) {
 }
 
 Reading<ConvProblem> read_winograd(const Kernel& kernel) {
-  Reading<ConvProblem> reading = read_conv(kernel, false);
+  Reading<ConvProblem> reading = without_groups(read_conv(kernel, false));
   if (!reading.refusal.empty()) return reading;
   const ConvProblem& p = reading.problem;
   if (p.element != DType::f32)

@@ -8,6 +8,7 @@
 
 #include "base/rounding.h"
 #include "frontend/graph/views.h"
+#include "lowering/plan/grouped_filter.h"
 #include "lowering/plan/kernel.h"
 
 namespace sylvite {
@@ -76,11 +77,12 @@ struct ConvProblem {
   ValueId output = no_value;
   int block = 0;         ///< channels in a block of the output
   int source_block = 0;  ///< channels that lie together in the padded source: all of them when there are few
-  /// Channels that the fold takes at a time: divides `channels`, so that no padding is folded.
+  /// Channels that the fold takes at a time: divides `channels`, or those of a group, so that no padding is folded.
   int fold_block = 0;
   bool x_is_blocked = false;
   bool x_is_computed = false;
   bool depthwise = false;
+  std::int64_t groups = 1;     ///< of a depthwise convolution: 1
   DType element = DType::f32;  ///< of x and the filter: f32 or bf16
   bool padded = false;         ///< some window reaches over the border
   std::int64_t batch = 0;      ///< may be open_extent
@@ -94,23 +96,31 @@ struct ConvProblem {
   [[nodiscard]] bool has_strides() const { return stride_x != 1 || stride_y != 1; }
   [[nodiscard]] std::int64_t out_blocks() const { return ceil_div(out_channels, block); }
   [[nodiscard]] std::int64_t source_blocks() const { return ceil_div(channels, source_block); }
+  [[nodiscard]] GroupedChannels grouped() const {
+    return {groups, channels / groups, out_channels / groups, block};
+  }
+  /// Channels that a block of the output folds: all, or those of its groups.
+  [[nodiscard]] std::int64_t folded_channels() const {
+    return groups == 1 ? channels : grouped().most_steps() * grouped().step();
+  }
   /// Neighbouring channels multiplied at once; depthwise multiplies in f32 whatever is stored.
   [[nodiscard]] int pair() const { return depthwise ? 1 : elements_in_product(element); }
-  [[nodiscard]] std::int64_t fold_blocks() const { return ceil_div(channels, fold_block); }
+  [[nodiscard]] std::int64_t fold_blocks() const { return ceil_div(folded_channels(), fold_block); }
   /// Products added up for one output element.
   [[nodiscard]] std::int64_t fold_steps() const {
-    return (depthwise ? 1 : (channels + pair() - 1) / pair()) * kernel_y * kernel_x;
+    return (depthwise ? 1 : ceil_div(folded_channels(), pair())) * kernel_y * kernel_x;
   }
 };
-/// `depthwise` asks for groups == channels == out_channels, else for groups == 1.
+/// `depthwise` asks for groups == channels == out_channels, else for one group, or for groups that
+/// are_worth_blocks.
 [[nodiscard]] Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise);
-/// As read_conv without depthwise; also refuses what Winograd's transforms do not fit: windows other than 3 x
+/// As read_conv without depthwise; also refuses groups, and what the transforms do not fit: windows other than 3 x
 /// 3, strides, dilations, and inputs with less than a block of channels.
 [[nodiscard]] Reading<ConvProblem> read_winograd(const Kernel& kernel);
 
 inline constexpr int conv_tile_depth = 32;  ///< bf16 channels in a row of a tile
 
-/// As read_conv without depthwise: blocks have a multiple of conv_tile_depth channels, and the fold takes
+/// As read_conv without depthwise and groups: blocks have a multiple of conv_tile_depth channels, and the fold takes
 /// whole blocks, padding too: its weights are zero.
 [[nodiscard]] Reading<ConvProblem> read_conv_tiles(const Kernel& kernel);
 /// Likewise of an image with few channels that are not blocked: the channels of a window's line lie together,

@@ -4,6 +4,7 @@
 #include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/passes/pass_list.h"
+#include "lowering/plan/grouped_filter.h"
 
 namespace sylvite {
 namespace {
@@ -44,15 +45,25 @@ struct Operands {
 using Wanted = std::vector<bool>;
 using Rule = std::optional<Wanted> (*)(const Operands&);
 
+/// Groups whose channels a block takes, as the template for blocks does.
+bool takes_groups(const Operands& operands, std::int64_t groups) {
+  const TensorType& filter = operands.type(1);
+  const std::int64_t inputs = filter.dims()[1];
+  if (operands.blocks.hold_all || !operands.graph.is_constant(operands.node.inputs[1])) return false;
+  if (operands.type(0).dtype == DType::bf16 && inputs % 2 != 0) return false;
+  return are_worth_blocks({groups, inputs, filter.dims()[0] / groups, operands.blocks.size});
+}
+
 std::optional<Wanted> convolution_rule(const Operands& operands) {
   if (!operands.blocks.fit(operands.type(0)) || !operands.blocks.fit(operands.output())) return std::nullopt;
   const std::int64_t channels = operands.type(0).dims()[1];
   const std::int64_t groups = operands.node.attributes.integer("groups");
   const bool depthwise = groups == channels && operands.output().dims()[1] == channels;
-  if (groups != 1 && !depthwise) return std::nullopt;
+  const bool grouped = groups != 1 && !depthwise;
+  if (grouped && !takes_groups(operands, groups)) return std::nullopt;
   Wanted wanted(operands.node.inputs.size(), false);
   // Padding three channels of an image to a whole block would cost more than reading it as it is.
-  wanted[0] = channels >= operands.blocks.of(operands.type(0)) || operands.blocked[0];
+  wanted[0] = grouped || channels >= operands.blocks.of(operands.type(0)) || operands.blocked[0];
   return wanted;
 }
 

@@ -7,6 +7,7 @@
 #include "base/parts.h"
 #include "base/rounding.h"
 #include "frontend/values/storage.h"
+#include "lowering/plan/grouped_filter.h"
 #include "lowering/plan/winograd.h"
 
 namespace sylvite {
@@ -113,13 +114,25 @@ void pack_elements(const Tensor& source, Tensor& target, std::vector<Axis> axes)
   });
 }
 
+Dims logical_dims(const Packing& packing, const Dims& dims) {
+  if (packing.winograd_tile > 0) return transformed_filter_dims(dims, packing.winograd_tile);
+  if (packing.filter_groups > 1)
+    return spread_filter_dims(dims, packing.filter_groups, packing.factors.at(0));
+  return dims;
+}
+
+Tensor logical_tensor(const Packing& packing, const Tensor& weight) {
+  if (packing.winograd_tile > 0) return transform_filter(weight, packing.winograd_tile);
+  if (packing.filter_groups > 1) return spread_filter(weight, packing.filter_groups, packing.factors.at(0));
+  return weight;
+}
+
 }  // namespace
 
 Dims Packing::packed_dims(const Dims& dims) const {
   if (is_identity()) return dims;
-  const Dims logical = winograd_tile > 0 ? transformed_filter_dims(dims, winograd_tile) : dims;
   Dims result;
-  for (const Axis& axis : packed_axes(*this, logical)) result.push_back(axis.extent);
+  for (const Axis& axis : packed_axes(*this, logical_dims(*this, dims))) result.push_back(axis.extent);
   return result;
 }
 
@@ -141,7 +154,7 @@ Tensor pack(const Tensor& weight, const Packing& packing) {
 }
 
 void pack_into(const Tensor& weight, const Packing& packing, Tensor& result) {
-  const Tensor tensor = packing.winograd_tile > 0 ? transform_filter(weight, packing.winograd_tile) : weight;
+  const Tensor tensor = logical_tensor(packing, weight);
   const std::vector<Axis> axes = packed_axes(packing, tensor.dims());
   if (tensor.size() == 0 || result.size() == 0) return;
   with_bits(dtype_size(tensor.dtype()),

@@ -23,6 +23,9 @@ struct Packing {
   /// m of Winograd's F(m x m, 3 x 3): the filter is first made into transform_filter(filter, m), whose dims
   /// are then the logical ones (lowering/plan/winograd.h). 0: the weight as it is.
   int winograd_tile = 0;
+  /// More than 1: the filter is of so many groups, and is first made into spread_filter(filter, groups, factors[0])
+  /// (lowering/plan/grouped_filter.h).
+  std::int64_t filter_groups = 1;
 
   [[nodiscard]] bool is_identity() const { return factors.empty(); }
   [[nodiscard]] Dims packed_dims(const Dims& dims) const;

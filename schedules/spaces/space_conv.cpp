@@ -66,7 +66,8 @@ double task_count(const ConvProblem& problem, const Tiling& tiling) {
 /// of blocks: few blocks at a time leave little else to do. Only AVX2's tiles have so few.
 double source_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
   const std::int64_t bytes = dtype_size(problem.element) * problem.channels * problem.height * problem.width;
-  if (!has_small_tiles(machine) || problem.depthwise || bytes <= machine.l1_bytes) return 0;
+  if (!has_small_tiles(machine) || problem.depthwise || problem.groups > 1 || bytes <= machine.l1_bytes)
+    return 0;
   const double pixel_cycles = bytes <= machine.l2_bytes / 2 ? 0.25 : 0.5;
   return pixel_cycles * static_cast<double>(tiling.pixels * tiling.lines) /
          static_cast<double>(problem.kernel_x * problem.kernel_y);
@@ -85,7 +86,16 @@ const std::vector<std::int64_t> pixel_choices = {14, 7, 8, 10, 12, 13, 6, 5, 4, 
 const std::vector<std::int64_t> line_choices = {1, 2, 4};
 
 std::vector<std::int64_t> block_choices(const ConvProblem& problem) {
-  return problem.depthwise ? std::vector<std::int64_t>{1} : up_to(problem.out_blocks(), {2, 4, 3, 1});
+  if (problem.depthwise) return {1};
+  std::vector<std::int64_t> choices = up_to(problem.out_blocks(), {2, 4, 3, 1});
+  // Blocks of different groups read different channels.
+  if (problem.groups > 1) {
+    const GroupedChannels channels = problem.grouped();
+    std::erase_if(choices, [&](std::int64_t blocks) {
+      return blocks > 1 && channels.outputs % (blocks * channels.block) != 0;
+    });
+  }
+  return choices;
 }
 
 /// Depthwise in bf16: each stored element is multiplied a few times only, and a vector of them is a block.

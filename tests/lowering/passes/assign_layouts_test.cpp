@@ -71,11 +71,15 @@ TEST(Layouts, OperationsThatMayBlowUpOnPaddingStayDense) {
   EXPECT_EQ(block_after(assign_layouts(graph, {}), Op::div), 0);
 }
 
-TEST(Layouts, GroupedConvolutionsStayDenseUnlessDepthwise) {
-  Graph graph;
-  const ValueId x = graph.add_input("x", f32({1, 32, 4, 4}));
-  graph.outputs = {conv(graph, x, 32, 3, 4)};
-  EXPECT_EQ(block_after(assign_layouts(graph, {}), Op::conv), 0);
+TEST(Layouts, GroupsLieInBlocksWhereFewOfTheirChannelsAreWasted) {
+  for (const auto& [groups, block] :
+       {std::pair<std::int64_t, int>(1, 16), {2, 16}, {4, 16}, {8, 16}, {16, 0}}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({1, 32, 4, 4}));
+    graph.outputs = {conv(graph, x, 32, 3, groups)};
+    EXPECT_EQ(block_after(assign_layouts(graph, {}), Op::conv), block) << groups;
+    expect_lowers_faithfully(graph);
+  }
   Graph depthwise;
   const ValueId y = depthwise.add_input("y", f32({1, 32, 4, 4}));
   depthwise.outputs = {conv(depthwise, y, 32, 3, 32)};
