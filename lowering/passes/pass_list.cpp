@@ -20,6 +20,8 @@ constexpr Pass<Options> table[] = {
      "products of one value stand side by side: query, key and value are one matmul"},
     {"flatten_new_slices", fuses, plain<flatten>,
      "flatten, so that slices of merged matmuls come behind the reshapes that follow them"},
+    {"split_concats", [](const Options&) { return true; }, plain<split_concats>,
+     "concats of many inputs become trees of concats, whose kernels compile in bounded time"},
     {"widen_few_channels",
      [](const Options& options) { return options.image_layout == ImageLayout::channels_last; },
      [](const Graph& graph, const Options& options) { return widen_few_channels(graph, options.tf32); },

@@ -38,6 +38,11 @@ namespace sylvite {
 /// Before: q = x Wq + bq, k = x Wk + bk, v = x Wv + bv. After: qkv = x [Wq Wk Wv] + [bq bk bv] and three slices.
 [[nodiscard]] Graph merge_matmuls(const Graph& graph);
 
+/// The time to compile a concat grows with the square of its inputs and more.
+inline constexpr std::size_t most_concat_inputs = 32;
+/// The same graph in which no concat has more than most_concat_inputs: longer ones are trees of them.
+[[nodiscard]] Graph split_concats(const Graph& graph);
+
 /// The same graph in which convolutions (not grouped, with a constant filter) of 16-bit images with fewer
 /// than 8 channels read an image padded with zeros: to 4 or 8 channels, and around, so that no window leaves
 /// it. With the channels innermost a filter row is then one run in memory; its taps are padded with zeros

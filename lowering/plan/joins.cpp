@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "frontend/graph/rewrite.h"
 #include "lowering/plan/fusion_rules.h"
 
 namespace sylvite {
@@ -21,7 +22,7 @@ class Joiner {
         concats.push_back(static_cast<NodeId>(i));
     // The longest first: shorter ones may then turn out to be the beginning of a longer one.
     std::stable_sort(concats.begin(), concats.end(), [&](NodeId a, NodeId b) {
-      return graph.node(a).inputs.size() > graph.node(b).inputs.size();
+      return parts_of(graph.node(a)).size() > parts_of(graph.node(b)).size();
     });
     for (NodeId id : concats) join(id);
   }
@@ -39,6 +40,21 @@ class Joiner {
     const std::int64_t axis = concat.attributes.integer("axis");
     return std::all_of(stored.begin(), stored.begin() + axis,
                        [](std::int64_t extent) { return extent == 1; });
+  }
+
+  /// Those of a concat along the same axis stand for it.
+  [[nodiscard]] std::vector<ValueId> parts_of(const Node& concat) const {
+    std::vector<ValueId> parts;
+    for (const ValueId part : concat.inputs) {
+      const Node* inner = producer_if(graph_, part, Op::concat);
+      if (inner == nullptr || inner->attributes.integer("axis") != concat.attributes.integer("axis")) {
+        parts.push_back(part);
+      } else {
+        const std::vector<ValueId> further = parts_of(*inner);
+        parts.insert(parts.end(), further.begin(), further.end());
+      }
+    }
+    return parts;
   }
 
   /// A value that a kernel writes for its own sake: not a view, which its reader computes as it reads.
@@ -60,7 +76,7 @@ class Joiner {
     }
     std::map<ValueId, Part> parts;
     std::int64_t offset = 0;
-    for (ValueId part : concat.inputs) {
+    for (ValueId part : parts_of(concat)) {
       const bool free = is_computed(part) && !joins_.parts.contains(part) && !parts.contains(part);
       if (!free || offset % alignment != 0) return;
       parts[part] = {whole, offset};
@@ -75,7 +91,7 @@ class Joiner {
   [[nodiscard]] std::optional<Part> as_beginning(const Node& concat) const {
     std::optional<Part> first;
     std::int64_t offset = 0;
-    for (ValueId part : concat.inputs) {
+    for (ValueId part : parts_of(concat)) {
       const auto found = joins_.parts.find(part);
       if (found == joins_.parts.end()) return std::nullopt;
       if (!first) first = found->second;

@@ -24,8 +24,9 @@ struct Joins {
   [[nodiscard]] bool empty() const { return parts.empty(); }
 };
 
-/// A concat is joined when its parts are contiguous in it (every dim stored outside the axis is 1), each is
-/// computed by a kernel, and none lies elsewhere already. Graph outputs are never parts nor wholes.
+/// A concat is joined when its parts, or theirs where a part is a concat along the same axis, are contiguous
+/// in it (every dim stored outside the axis is 1), each is computed by a kernel, and none lies elsewhere
+/// already. Graph outputs are never parts nor wholes.
 [[nodiscard]] Joins find_joins(const Graph& graph);
 [[nodiscard]] Joins no_joins(const Graph& graph);
 
