@@ -12,6 +12,12 @@ bool fuses(const Options& options) {
 constexpr Pass<Options> table[] = {
     {"multiply_patches", [](const Options& options) { return options.multiply_patches; },
      plain<multiply_patches>, "convolutions whose windows lie side by side become matmuls, for tensor cores"},
+    {"convolve_planes",
+     [](const Options& options) {
+       return options.fuse && options.image_layout == ImageLayout::channel_blocks;
+     },
+     plain<convolve_planes>,
+     "convolutions over one and three dims become two-dimensional, as templates take them"},
     {"order_rows", fuses, plain<order_rows>,
      "transposes move behind the matmuls whose rows they order, where they meet others and cancel"},
     {"flatten", fuses, plain<flatten>,

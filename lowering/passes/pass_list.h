@@ -16,6 +16,12 @@ namespace sylvite {
 /// transformer.
 [[nodiscard]] Graph multiply_patches(const Graph& graph);
 
+/// The same graph in which convolutions over one or three dims with constant filters are over two, as templates take
+/// them: a signal is an image of one line, and of a volume the frames that a window meets are channels of one image.
+/// (Grouped ones over three dims only where the window has one frame.) Pointwise work that reads such results, with
+/// numbers or channels beside them, is done on images, too.
+[[nodiscard]] Graph convolve_planes(const Graph& graph);
+
 /// The same graph in which matmul(transpose(x), W), W a matrix and the last axis left in place, is
 /// transpose(matmul(x, W)), also through reshapes and through work with constants that vary along the last
 /// axis only (a bias). Done where every path from the product meets another transpose, or an attention, which

@@ -1,0 +1,177 @@
+// Before: y [N, F, L'] = conv(x [N, C, L], W [F, C, k])
+// After:  y = reshape(conv(reshape(x, [N, C, 1, L]), W [F, C, 1, k]))
+// Before: y [N, F, D', H', W'] = conv(x [N, C, D, H, W], W [F, C, k, ky, kx])
+// After:  frames [N*D, C, H, W] = reshape(transpose(x)); those that the window meets at each place of its depth
+//         stand side by side as channels, [N*D', k*C, H, W]; a 2-D convolution folds them, with W [F, k*C, ky, kx].
+// Pointwise work between such convolutions is done on planes, so that reshapes and transposes cancel.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
+#include "lowering/passes/pass_list.h"
+
+namespace sylvite {
+namespace {
+
+const Dims frames_first = {0, 2, 1, 3, 4};
+
+/// The extents of a value's planes: a line of height 1, or the frames as so many images.
+Dims plane_dims(const Dims& dims) {
+  if (dims.size() == 3) return {dims[0], dims[1], 1, dims[2]};
+  return {dims[0] * dims[2], dims[1], dims[3], dims[4]};
+}
+
+ValueId add_planes(Graph& graph, ValueId id) {
+  const Dims dims = graph.type(id).dims();
+  return add_reshape(graph, dims.size() == 5 ? add_transpose(graph, id, frames_first) : id, plane_dims(dims));
+}
+
+/// The value of `dims` whose planes are these.
+ValueId add_whole(Graph& graph, ValueId planes, const Dims& dims) {
+  if (dims.size() == 3) return add_reshape(graph, planes, dims);
+  const ValueId frames = add_reshape(graph, planes, {dims[0], dims[2], dims[1], dims[3], dims[4]});
+  return add_transpose(graph, frames, frames_first);
+}
+
+/// [F, C, k, ky, kx] -> [F, k*C, ky, kx]; [F, C, k] -> [F, C, 1, k].
+Tensor plane_filter(const Tensor& filter) {
+  const Dims& dims = filter.dims();
+  if (dims.size() == 3) return filter.reshaped({dims[0], dims[1], 1, dims[2]});
+  Tensor result(filter.dtype(), {dims[0], dims[2] * dims[1], dims[3], dims[4]});
+  const std::int64_t window = dims[3] * dims[4];
+  for (std::int64_t i = 0; i < filter.size(); ++i) {
+    const std::int64_t at = i % window, tap = i / window % dims[2];
+    const std::int64_t channel = i / window / dims[2] % dims[1], output = i / window / dims[2] / dims[1];
+    result.set_double(((output * dims[2] + tap) * dims[1] + channel) * window + at, filter.as_double(i));
+  }
+  return result;
+}
+
+bool is_taken(const Graph& graph, const Node& node) {
+  if (node.op != Op::conv || !graph.is_constant(node.inputs[1])) return false;
+  const TensorType& x = graph.type(node.inputs[0]);
+  const bool floats = x.dtype == DType::f32 || x.dtype == DType::bf16 || x.dtype == DType::f16;
+  if (!floats || graph.type(node.outputs[0]).element_count() == 0 || x.element_count() == 0) return false;
+  const Dims filter = graph.type(node.inputs[1]).dims();
+  // The channels of a group would not lie together.
+  return x.rank() == 3 || (x.rank() == 5 && (node.attributes.integer("groups") == 1 || filter[2] == 1));
+}
+
+/// Attributes of the convolution of planes: those of the last two dims.
+Attributes plane_attributes(const Node& node, bool is_line) {
+  const Dims &strides = node.attributes.integers("strides"),
+             &dilations = node.attributes.integers("dilations"), &pads = node.attributes.integers("pads");
+  Attributes result = node.attributes;
+  result.set("strides", is_line ? Dims{1, strides[0]} : Dims{strides[1], strides[2]});
+  result.set("dilations", is_line ? Dims{1, dilations[0]} : Dims{dilations[1], dilations[2]});
+  result.set("pads", is_line ? Dims{0, pads[0], 0, pads[1]} : Dims{pads[1], pads[2], pads[4], pads[5]});
+  return result;
+}
+
+class PlaneConvolver {
+ public:
+  bool rewrite(GraphRewriter& rewriter, const Node& node) {
+    std::optional<ValueId> planes;
+    if (is_taken(rewriter.source(), node)) planes = convolve(rewriter, node);
+    if (has_trait(node.op, OpTrait::pointwise) && node.outputs.size() == 1) planes = work(rewriter, node);
+    if (!planes) return false;
+    const ValueId out = node.outputs[0];
+    rewriter.graph().rename(*planes, rewriter.source().value(out).name);
+    planes_[out] = *planes;
+    rewriter.set(out, add_whole(rewriter.graph(), *planes, rewriter.source().type(out).dims()));
+    return true;
+  }
+
+ private:
+  ValueId planes_of(GraphRewriter& rewriter, ValueId id) {
+    if (const auto found = planes_.find(id); found != planes_.end()) return found->second;
+    return planes_[id] = add_planes(rewriter.graph(), rewriter.mapped(id));
+  }
+
+  ValueId convolve(GraphRewriter& rewriter, const Node& node) {
+    Graph& graph = rewriter.graph();
+    const bool is_line = rewriter.source().type(node.inputs[0]).rank() == 3;
+    const ValueId planes = planes_of(rewriter, node.inputs[0]);
+    std::vector<ValueId> inputs = {
+        is_line ? planes : window_frames(rewriter, node, planes),
+        graph.add_constant(plane_filter(*rewriter.source().value(node.inputs[1]).constant))};
+    for (std::size_t i = 2; i < node.inputs.size(); ++i) inputs.push_back(rewriter.mapped(node.inputs[i]));
+    return graph.add(Op::conv, inputs, plane_attributes(node, is_line), node.name);
+  }
+
+  /// For every frame of the result the frames of x that the window meets, as channels: [N*D', k*C, H, W].
+  static ValueId window_frames(GraphRewriter& rewriter, const Node& node, ValueId planes) {
+    Graph& graph = rewriter.graph();
+    const Dims x = rewriter.source().type(node.inputs[0]).dims();
+    const std::int64_t frames = rewriter.source().type(node.outputs[0]).dims()[2];
+    const std::int64_t taps = rewriter.source().type(node.inputs[1]).dims()[2];
+    const std::int64_t stride = node.attributes.integers("strides")[0];
+    const std::int64_t dilation = node.attributes.integers("dilations")[0];
+    const Dims& pads = node.attributes.integers("pads");
+    const Dims each = {x[0], x[2], x[1], x[3], x[4]};
+    if (taps == 1 && stride == 1 && pads[0] == 0 && pads[3] == 0) return planes;
+    ValueId all = add_reshape(graph, planes, each);
+    if (pads[0] != 0 || pads[3] != 0)
+      all = graph.add(Op::pad, {all},
+                      {{"low", Dims{0, pads[0], 0, 0, 0}}, {"high", Dims{0, pads[3], 0, 0, 0}}});
+    Dims sizes = each;
+    sizes[1] = frames;
+    std::vector<ValueId> met;
+    for (std::int64_t tap = 0; tap < taps; ++tap)
+      met.push_back(add_slice(graph, all, {0, tap * dilation, 0, 0, 0}, sizes, {1, stride, 1, 1, 1}));
+    const ValueId together =
+        met.size() == 1 ? met[0] : graph.add(Op::concat, met, {{"axis", std::int64_t{2}}});
+    return add_reshape(graph, together, {x[0] * frames, taps * x[1], x[3], x[4]});
+  }
+
+  /// Pointwise work on planes, where some operand has them already.
+  std::optional<ValueId> work(GraphRewriter& rewriter, const Node& node) {
+    const Graph& source = rewriter.source();
+    const Dims dims = source.type(node.outputs[0]).dims();
+    const bool starts = std::ranges::any_of(node.inputs, [&](ValueId id) { return planes_.contains(id); });
+    if (!starts || !std::ranges::all_of(node.inputs, [&](ValueId id) { return fits(source, id, dims); }))
+      return std::nullopt;
+    std::vector<ValueId> inputs;
+    for (const ValueId id : node.inputs) inputs.push_back(operand(rewriter, id, dims));
+    return rewriter.graph().add(node.op, inputs, node.attributes, node.name);
+  }
+
+  /// Whole, one number, or one for each channel.
+  [[nodiscard]] bool fits(const Graph& source, ValueId id, const Dims& dims) const {
+    if (id == no_value) return false;
+    if (source.type(id).dims() == dims) return planes_.contains(id) || !source.is_constant(id);
+    return source.type(id).element_count() == 1 || is_by_channel(source.type(id).dims(), dims);
+  }
+
+  static bool is_by_channel(const Dims& own, const Dims& dims) {
+    if (own.size() + 1 < dims.size()) return false;
+    const std::size_t channel = own.size() == dims.size() ? 1 : 0;
+    return own[channel] == dims[1] &&
+           std::ranges::count_if(own, [](std::int64_t extent) { return extent != 1; }) <= 1;
+  }
+
+  ValueId operand(GraphRewriter& rewriter, ValueId id, const Dims& dims) {
+    const TensorType& type = rewriter.source().type(id);
+    if (type.dims() == dims) return planes_of(rewriter, id);
+    const std::int64_t channels = type.element_count();
+    const Dims to = channels == 1 ? Dims{} : Dims{1, channels, 1, 1};
+    if (!rewriter.source().is_constant(id)) return add_reshape(rewriter.graph(), rewriter.mapped(id), to);
+    return rewriter.graph().add_constant(rewriter.source().value(id).constant->reshaped(to));
+  }
+
+  std::map<ValueId, ValueId> planes_;  ///< by value of the source
+};
+
+}  // namespace
+
+Graph convolve_planes(const Graph& graph) {
+  PlaneConvolver convolver;
+  return rewrite_nodes(
+      graph, [&](GraphRewriter& rewriter, const Node& node) { return convolver.rewrite(rewriter, node); });
+}
+
+}  // namespace sylvite

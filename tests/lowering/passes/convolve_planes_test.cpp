@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "frontend/graph/rewrite.h"
+#include "lowering/passes/pass_list.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+struct Case {
+  Dims x = {};       ///< N, C, and one or three extents
+  Dims window = {};  ///< of as many extents
+  std::int64_t filters = 6;
+  std::int64_t groups = 1;
+  std::int64_t stride = 1;
+  std::int64_t dilation = 1;
+  Dims pads = {};  ///< before and behind; none: empty
+};
+
+ValueId volume_conv(Graph& graph, ValueId x, const Case& c, std::uint32_t seed = 3) {
+  const std::size_t rank = c.window.size();
+  Dims filter = {c.filters, graph.type(x).dims()[1] / c.groups};
+  filter.insert(filter.end(), c.window.begin(), c.window.end());
+  return graph.add(Op::conv, {x, weight(graph, filter, seed), weight(graph, {c.filters}, seed + 1)},
+                   {{"strides", Dims(rank, c.stride)},
+                    {"dilations", Dims(rank, c.dilation)},
+                    {"pads", c.pads.empty() ? Dims(2 * rank, 0) : c.pads},
+                    {"groups", c.groups}});
+}
+
+bool is_over_planes(const Graph& graph) {
+  return std::ranges::all_of(graph.nodes(), [&](const Node& node) {
+    return node.op != Op::conv || graph.type(node.inputs[0]).rank() == 4;
+  });
+}
+
+TEST(ConvolvePlanes, SignalsAndVolumesKeepTheirResults) {
+  for (const Case& c :
+       {Case{.x = {2, 4, 19}, .window = {3}, .pads = {1, 1}},
+        {.x = {1, 6, 23}, .window = {5}, .groups = 6, .stride = 2, .pads = {3, 0}},
+        {.x = {1, 1, 40}, .window = {10}, .stride = 5},
+        {.x = {2, 4, 19}, .window = {3}, .groups = 2, .dilation = 3, .pads = {3, 3}},
+        {.x = {1, 3, 5, 7, 6}, .window = {3, 3, 3}, .pads = {1, 1, 1, 1, 1, 1}},
+        {.x = {2, 4, 6, 5, 7}, .window = {3, 1, 3}, .stride = 2, .pads = {2, 0, 1, 0, 0, 2}},
+        {.x = {2, 4, 7, 5, 5}, .window = {2, 2, 2}, .dilation = 2, .pads = {1, 1, 0, 1, 0, 1}},
+        {.x = {2, 4, 3, 5, 5}, .window = {1, 3, 3}, .groups = 2, .pads = {0, 1, 1, 0, 1, 1}},
+        {.x = {1, 4, 4, 3, 3}, .window = {1, 1, 1}, .stride = 2}}) {
+    Graph graph;
+    graph.outputs = {volume_conv(graph, graph.add_input("x", f32(c.x)), c)};
+    EXPECT_TRUE(is_over_planes(convolve_planes(graph)));
+    expect_lowers_faithfully(graph);
+  }
+}
+
+/// Two convolutions with a bias by channel, a residual and relu between.
+TEST(ConvolvePlanes, PointwiseWorkBetweenThemStaysOnPlanes) {
+  for (const Case& c :
+       {Case{.x = {1, 16, 30}, .window = {3}, .filters = 16, .pads = {1, 1}},
+        {.x = {1, 16, 4, 5, 6}, .window = {1, 3, 3}, .filters = 16, .pads = {0, 1, 1, 0, 1, 1}}}) {
+    Graph graph;
+    const ValueId x = volume_conv(graph, graph.add_input("x", f32(c.x)), c);
+    const ValueId inner = volume_conv(graph, x, c, 7);
+    Dims channels(c.x.size(), 1);
+    channels[1] = 16;
+    const ValueId scaled = graph.add(Op::mul, {weight(graph, channels), graph.add(Op::add, {inner, x})});
+    const ValueId halved = graph.add(Op::mul, {graph.add(Op::relu, {scaled}), scalar(graph, 0.5)});
+    graph.outputs = {volume_conv(graph, halved, c, 9)};
+    const Graph planes = convolve_planes(graph);
+    for (const Node& node : planes.nodes())
+      if (node.op == Op::add || node.op == Op::mul || node.op == Op::relu)
+        EXPECT_EQ(planes.type(node.outputs[0]).rank(), 4);
+    expect_lowers_faithfully(graph);
+  }
+}
+
+TEST(ConvolvePlanes, WorkWithOtherOperandsKeepsItsRank) {
+  Graph graph;
+  const Case c{.x = {2, 4, 19}, .window = {3}, .filters = 4, .pads = {1, 1}};
+  const ValueId x = volume_conv(graph, graph.add_input("x", f32(c.x)), c);
+  graph.outputs = {graph.add(Op::add, {x, weight(graph, {19})})};
+  EXPECT_TRUE(is_over_planes(convolve_planes(graph)));
+  expect_lowers_faithfully(graph);
+}
+
+TEST(ConvolvePlanes, OthersAreLeftAlone) {
+  Graph image;
+  image.outputs = {conv(image, image.add_input("x", f32({1, 3, 8, 8})), 4, 3)};
+  EXPECT_TRUE(same_structure(convolve_planes(image), image));
+  Graph grouped;
+  grouped.outputs = {volume_conv(grouped, grouped.add_input("x", f32({1, 4, 5, 5, 5})),
+                                 {.window = {3, 3, 3}, .filters = 4, .groups = 2})};
+  EXPECT_TRUE(same_structure(convolve_planes(grouped), grouped));
+}
+
+}  // namespace
+}  // namespace sylvite
