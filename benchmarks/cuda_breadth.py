@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Networks of many families on a GPU beside torch.compile, each exported here by torch with random weights: a row each,
-with the times, the error of both against float32, and Sylvite's slowest kernels.
+"""The networks of networks.py that take images, on a GPU beside torch.compile: a row each, with the times, the error of
+both against float32, and Sylvite's slowest kernels.
 
 usage: cuda_breadth.py SYLVITE... [--only NAME,...] [--batch 32] [--modes reduce-overhead] [--torch eager,reduce-overhead]
                        [--json FILE] [--kernels 6] [--minutes M]
@@ -9,79 +9,23 @@ inputs; torch has its inputs and weights with channels last. Sylvite's time is t
 Needs torch, torchvision, timm, onnx, onnxscript and numpy. Networks that do not start within --minutes are left out, and named.
 """
 import argparse
-import importlib
 import json
 import math
-import os
 import statistics
 import tempfile
 import time
 
+import networks
 import torch
 from cuda_models import CALLS, Sylvite, error_over, torch_way
 from cuda_timing import time_once
 
-# name: (package, how it is called there, pixels of a side)
-NETWORKS = {
-    "resnet50": ("torchvision", "resnet50", 224),
-    "vgg16_bn": ("torchvision", "vgg16_bn", 224),
-    "densenet121": ("torchvision", "densenet121", 224),
-    "mobilenet_v2": ("torchvision", "mobilenet_v2", 224),
-    "mobilenet_v3": ("torchvision", "mobilenet_v3_large", 224),
-    "efficientnet_b0": ("torchvision", "efficientnet_b0", 224),
-    "efficientnet_v2_s": ("torchvision", "efficientnet_v2_s", 384),
-    "regnet_y": ("torchvision", "regnet_y_800mf", 224),
-    "resnext50": ("torchvision", "resnext50_32x4d", 224),
-    "shufflenet_v2": ("torchvision", "shufflenet_v2_x1_0", 224),
-    "squeezenet": ("torchvision", "squeezenet1_1", 224),
-    "googlenet": ("torchvision", "googlenet", 224),
-    "inception_v3": ("torchvision", "inception_v3", 299),
-    "mnasnet": ("torchvision", "mnasnet1_0", 224),
-    "convnext": ("torchvision", "convnext_tiny", 224),
-    "swin": ("torchvision", "swin_t", 224),
-    "vit_b_16": ("torchvision", "vit_b_16", 224),
-    "mixer": ("timm", "mixer_b16_224", 224),
-    "deit": ("timm", "deit_small_patch16_224", 224),
-    "mobilevit": ("timm", "mobilevit_s", 256),
-    "se_resnet50": ("timm", "seresnet50", 224),
-    "poolformer": ("timm", "poolformer_s12", 224),
-    "nfnet": ("timm", "nfnet_l0", 224),
-    "repvgg": ("timm", "repvgg_a2", 224),
-}
-
-
-def make(name):
-    package, call, side = NETWORKS[name]
-    torch.manual_seed(0)
-    if package == "torchvision":
-        models = importlib.import_module("torchvision.models")
-        options = {"init_weights": False, "aux_logits": False} if call in ("googlenet", "inception_v3") else {}
-        network = getattr(models, call)(weights=None, **options)
-    else:
-        network = importlib.import_module("timm").create_model(call, pretrained=False)
-    settle_norms(network)
-    return network.eval(), side
-
-
-def settle_norms(network):
-    """Random statistics: those of a new network, 0 and 1, would let a folded norm vanish unnoticed."""
-    for module in network.modules():
-        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
-            torch.nn.init.normal_(module.running_mean, std=0.1)
-            torch.nn.init.uniform_(module.running_var, 0.5, 1.5)
-
-
-def export(network, side, batch, folder):
-    path = os.path.join(folder, "model.onnx")
-    torch.onnx.export(network, (torch.randn(batch, 3, side, side),), path, input_names=["x"], dynamo=True, verbose=False)
-    return path
-
 
 def race(name, options, folder):
-    network, side = make(name)
-    ours = Sylvite(options.sylvite, export(network, side, options.batch, folder), folder, options)
+    network, dims = networks.make(name)
+    ours = Sylvite(options.sylvite, networks.export(network, dims, options.batch, folder), folder, options)
     network = network.cuda().to(memory_format=torch.channels_last)
-    x = torch.randn(options.batch, 3, side, side, device="cuda")
+    x = networks.draw(dims, options.batch).cuda()
     with torch.inference_mode():
         reference = [network(x).float().cpu()]
     row = {"model": name, "batch": options.batch, "us": {}, "error": {}, "cold_seconds": {}}
@@ -136,7 +80,7 @@ def print_row(row):
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sylvite", nargs="+")
-    parser.add_argument("--only", default=",".join(NETWORKS))
+    parser.add_argument("--only", default=",".join(networks.images()))
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--precision", default="bf16", choices=["bf16"])
     parser.add_argument("--modes", default="reduce-overhead", help="Sylvite's")

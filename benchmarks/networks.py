@@ -1,0 +1,174 @@
+"""Networks of many families with random weights, as torch's exporter writes them: what cuda_breadth.py and cpu_breadth.py
+compare. Nothing is downloaded. Needs torch, onnx and onnxscript, and the packages that the table names."""
+import collections
+import importlib
+import os
+
+import torch
+
+Network = collections.namedtuple("Network", "family package call dims")  # dims: of one input; of rank 1: token ids
+
+IMAGE = (3, 224, 224)
+NETWORKS = {
+    "vgg16_bn": Network("plain", "torchvision.models", "vgg16_bn", IMAGE),
+    "squeezenet": Network("plain", "torchvision.models", "squeezenet1_1", IMAGE),
+    "repvgg": Network("plain", "timm", "repvgg_a2", IMAGE),
+    "resnet50": Network("residual", "torchvision.models", "resnet50", IMAGE),
+    "se_resnet50": Network("residual", "timm", "seresnet50", IMAGE),
+    "res2net": Network("residual", "timm", "res2net50_26w_4s", IMAGE),
+    "resnext50": Network("grouped", "torchvision.models", "resnext50_32x4d", IMAGE),
+    "regnet_y": Network("grouped", "torchvision.models", "regnet_y_800mf", IMAGE),
+    "shufflenet_v2": Network("grouped", "torchvision.models", "shufflenet_v2_x1_0", IMAGE),
+    "mobilenet_v2": Network("depthwise", "torchvision.models", "mobilenet_v2", IMAGE),
+    "mobilenet_v3": Network("depthwise", "torchvision.models", "mobilenet_v3_large", IMAGE),
+    "mnasnet": Network("depthwise", "torchvision.models", "mnasnet1_0", IMAGE),
+    "efficientnet_b0": Network("depthwise", "torchvision.models", "efficientnet_b0", IMAGE),
+    "efficientnet_v2_s": Network("depthwise", "torchvision.models", "efficientnet_v2_s", (3, 384, 384)),
+    "mobileone": Network("depthwise", "timm", "mobileone_s1", IMAGE),
+    "ghostnet": Network("depthwise", "timm", "ghostnet_100", IMAGE),
+    "mixnet": Network("depthwise", "timm", "mixnet_s", IMAGE),
+    "densenet121": Network("dense", "torchvision.models", "densenet121", IMAGE),
+    "googlenet": Network("inception", "torchvision.models", "googlenet", IMAGE),
+    "inception_v3": Network("inception", "torchvision.models", "inception_v3", (3, 299, 299)),
+    "hrnet": Network("inception", "timm", "hrnet_w18_small", IMAGE),
+    "dpn68": Network("dual path", "timm", "dpn68", IMAGE),
+    "nfnet": Network("norm-free", "timm", "nfnet_l0", IMAGE),
+    "convnext": Network("metaformer", "torchvision.models", "convnext_tiny", IMAGE),
+    "poolformer": Network("metaformer", "timm", "poolformer_s12", IMAGE),
+    "convmixer": Network("metaformer", "timm", "convmixer_768_32", IMAGE),
+    "mixer": Network("metaformer", "timm", "mixer_b16_224", IMAGE),
+    "resmlp": Network("metaformer", "timm", "resmlp_12_224", IMAGE),
+    "vit_b_16": Network("vision transformer", "torchvision.models", "vit_b_16", IMAGE),
+    "deit": Network("vision transformer", "timm", "deit_small_patch16_224", IMAGE),
+    "swin": Network("windowed", "torchvision.models", "swin_t", IMAGE),
+    "mobilevit": Network("hybrid", "timm", "mobilevit_s", (3, 256, 256)),
+    "visformer": Network("hybrid", "timm", "visformer_small", IMAGE),
+    "levit": Network("hybrid", "timm", "levit_128s", IMAGE),
+    "edgenext": Network("hybrid", "timm", "edgenext_small", (3, 256, 256)),
+    "lraspp": Network("segmentation", "torchvision.models.segmentation", "lraspp_mobilenet_v3_large", IMAGE),
+    "segformer": Network("segmentation", "transformers", "SegformerForSemanticSegmentation", (3, 256, 256)),
+    "unet": Network("U-Net", "here", "UNet", (3, 128, 128)),
+    "bert_small": Network("encoder", "transformers", "BertModel", (128,)),
+    "t5_small": Network("encoder and decoder", "transformers", "T5Model", (64,)),
+    "whisper_encoder": Network("speech", "transformers", "WhisperEncoder", (80, 3000)),
+    "wav2vec2": Network("speech", "transformers", "Wav2Vec2Model", (1, 16000)),
+    "tcn": Network("1D", "here", "TemporalNet", (40, 512)),
+    "r3d": Network("3D", "torchvision.models.video", "r3d_18", (3, 8, 112, 112)),
+}
+
+OPTIONS = {
+    "googlenet": {"init_weights": False, "aux_logits": False},
+    "inception_v3": {"init_weights": False, "aux_logits": False},
+    "lraspp_mobilenet_v3_large": {"weights_backbone": None},
+    "BertModel": {"hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 2048},
+    "WhisperEncoder": {"d_model": 384, "encoder_layers": 4, "encoder_attention_heads": 6, "encoder_ffn_dim": 1536},
+    "Wav2Vec2Model": {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6, "intermediate_size": 1536},
+}
+
+
+def images():
+    """The networks that take images of three channels."""
+    return [name for name, network in NETWORKS.items() if len(network.dims) == 3]
+
+
+class UNet(torch.nn.Module):
+    """Two convolutions a level, halves on the way down, transposed convolutions and concats on the way up."""
+
+    def __init__(self, channels=(32, 64, 128, 256)):
+        super().__init__()
+        nn = torch.nn
+
+        def twice(given, made):
+            layers = [nn.Conv2d(given, made, 3, padding=1), nn.BatchNorm2d(made), nn.ReLU(),
+                      nn.Conv2d(made, made, 3, padding=1), nn.BatchNorm2d(made), nn.ReLU()]
+            return nn.Sequential(*layers)
+
+        self.down = nn.ModuleList(twice(*pair) for pair in zip((3, *channels), channels))
+        pairs = list(zip(channels[:0:-1], channels[-2::-1]))
+        self.widen = nn.ModuleList(nn.ConvTranspose2d(wide, narrow, 2, stride=2) for wide, narrow in pairs)
+        self.up = nn.ModuleList(twice(wide, narrow) for wide, narrow in pairs)
+        self.head = nn.Conv2d(channels[0], 2, 1)
+
+    def forward(self, x):
+        kept = []
+        for level, block in enumerate(self.down):
+            x = block(torch.nn.functional.max_pool2d(x, 2) if level else x)
+            kept.append(x)
+        for widen, block, beside in zip(self.widen, self.up, kept[-2::-1]):
+            x = block(torch.cat([widen(x), beside], 1))
+        return self.head(x)
+
+
+class TemporalNet(torch.nn.Module):
+    """Dilated 1D convolutions with gates and residuals, as in speech and in series."""
+
+    def __init__(self, channels=128, depth=8):
+        super().__init__()
+        nn = torch.nn
+        self.first = nn.Conv1d(40, channels, 1)
+        self.gated = nn.ModuleList(nn.Conv1d(channels, 2 * channels, 3, padding=2 ** (i % 4), dilation=2 ** (i % 4))
+                                   for i in range(depth))
+        self.depthwise = nn.ModuleList(nn.Conv1d(channels, channels, 5, padding=2, groups=channels) for _ in range(depth))
+        self.mixed = nn.ModuleList(nn.Conv1d(channels, channels, 1) for _ in range(depth))
+        self.head = nn.Conv1d(channels, 32, 1)
+
+    def forward(self, x):
+        x = self.first(x)
+        for gated, depthwise, mixed in zip(self.gated, self.depthwise, self.mixed):
+            signal, gate = gated(x).chunk(2, 1)
+            x = x + mixed(depthwise(torch.tanh(signal) * torch.sigmoid(gate)))
+        return self.head(x)
+
+
+class OneOutput(torch.nn.Module):
+    """The first output of a module of the package transformers: of token ids, or of a signal."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, x):
+        name = type(self.network).__name__
+        if name == "T5Model":
+            return self.network(input_ids=x, decoder_input_ids=x, use_cache=False).last_hidden_state
+        return self.network(x[:, 0] if name == "Wav2Vec2Model" else x, return_dict=False)[0]
+
+
+def build(network):
+    options = OPTIONS.get(network.call, {})
+    if network.package == "here":
+        return globals()[network.call]()
+    package = importlib.import_module(network.package)
+    if network.package == "timm":
+        return package.create_model(network.call, pretrained=False)
+    if network.package == "transformers":
+        made = getattr(package.models.whisper.modeling_whisper, network.call) if network.call == "WhisperEncoder" \
+            else getattr(package, network.call)
+        return OneOutput(made(made.config_class(**options)))
+    return getattr(package, network.call)(weights=None, **options)
+
+
+def make(name):
+    """The network with random weights, in mode eval, and the dims of its input without the batch."""
+    torch.manual_seed(0)
+    network = build(NETWORKS[name])
+    settle_norms(network)
+    return network.eval(), NETWORKS[name].dims
+
+
+def settle_norms(network):
+    """Random statistics: those of a new network, 0 and 1, would let a folded norm vanish unnoticed."""
+    for module in network.modules():
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+            torch.nn.init.normal_(module.running_mean, std=0.1)
+            torch.nn.init.uniform_(module.running_var, 0.5, 1.5)
+
+
+def draw(dims, batch):
+    return torch.randint(0, 100, (batch, *dims)) if len(dims) == 1 else torch.randn(batch, *dims)
+
+
+def export(network, dims, batch, folder, name="model"):
+    path = os.path.join(folder, f"{name}.onnx")
+    torch.onnx.export(network, (draw(dims, batch),), path, input_names=["x"], dynamo=True, verbose=False)
+    return path
