@@ -1,73 +1,14 @@
 // Attention and what goes with it.
 
 #include <cmath>
-#include <limits>
 
 #include "base/error.h"
+#include "frontend/onnx/attention.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/tensor.h"
 
 namespace sylvite {
 namespace {
-
-constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
-
-/// [B, L, H*D] -> [B, H, L, D]; rank 4 passes.
-Sym split_heads(Sym x, std::int64_t heads) {
-  if (x.rank() == 4) return x;
-  if (x.rank() != 3) throw ModelError("an input has rank {}, expected 3 or 4", x.rank());
-  if (heads < 1 || x.dim(2) % heads != 0) throw ModelError("{} heads do not divide {}", heads, x.dim(2));
-  return transpose(reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}), {0, 2, 1, 3});
-}
-
-Sym join_heads(Sym x) {
-  return reshape(transpose(x, {0, 2, 1, 3}), {x.dim(0), x.dim(2), x.dim(1) * x.dim(3)});
-}
-
-/// Each head of keys and values serves `heads / its heads` neighbouring query heads.
-Sym repeat_heads(Sym x, std::int64_t heads) {
-  const Dims d = x.dims();
-  if (d.size() != 4) throw ModelError("keys and values have rank {}, expected 4", d.size());
-  if (d[1] == heads) return x;
-  if (d[1] == 0 || heads % d[1] != 0) throw ModelError("{} query heads are no multiple of {}", heads, d[1]);
-  const Sym repeated =
-      broadcast_to(reshape(x, {d[0], d[1], 1, d[2], d[3]}), {d[0], d[1], heads / d[1], d[2], d[3]});
-  return reshape(repeated, {d[0], heads, d[2], d[3]});
-}
-
-Sym additive(Sym mask, DType dtype) {
-  if (mask.dtype() != DType::boolean) return mask;
-  GraphBuilder& b = mask.builder();
-  return where(mask, b.scalar(dtype, 0), b.scalar(dtype, minus_infinity));
-}
-
-Sym combine(Sym a, Sym b, DType dtype) {
-  if (!a) return b;
-  if (a.dtype() == DType::boolean && b.dtype() == DType::boolean) return apply(Op::logical_and, a, b);
-  return additive(a, dtype) + additive(b, dtype);
-}
-
-/// True where query l, standing after `past` keys, may see key s.
-Sym causal_mask(GraphBuilder& b, std::int64_t queries, std::int64_t keys, std::int64_t past) {
-  const Sym row = b.iota(DType::i64, {queries, 1}, 0) + static_cast<double>(past);
-  return apply(Op::less_equal, b.iota(DType::i64, {1, keys}, 1), row);
-}
-
-/// A mask for fewer keys than there are hides the rest.
-Sym widen_mask(Sym mask, std::int64_t keys) {
-  const std::int64_t missing = keys - mask.dim(-1);
-  if (missing <= 0) return mask;
-  Dims low(static_cast<std::size_t>(mask.rank()), 0);
-  Dims high = low;
-  high.back() = missing;
-  return pad(mask, low, high, mask.dtype() == DType::boolean ? 0 : minus_infinity);
-}
-
-struct AttentionInputs {
-  Sym q, k, v, mask;  ///< [B, H, L, D], [B, H, S, D], [B, H, S, Dv], broadcastable to [B, H, L, S] or absent
-  double scale = 0, softcap = 0;
-  bool is_causal = false;  ///< beyond what the mask says
-};
 
 /// The formula step by step, for models that ask for the scores as well. `mode`: 0 and 1 scores, 2 masked, 3
 /// softmax.
@@ -82,14 +23,6 @@ Sym explicit_attention(ImportContext& c, const AttentionInputs& in, std::int64_t
   const Sym probabilities = cast(softmax(has_precision ? cast(masked, precision) : masked, 3), dtype);
   c.output(3, mode == 3 ? probabilities : mode == 2 ? masked : scores);
   return matmul(probabilities, in.v);
-}
-
-Sym core_attention(ImportContext& c, const AttentionInputs& in) {
-  std::vector<Sym> inputs{in.q, in.k, in.v};
-  if (in.mask) inputs.push_back(in.mask);
-  return c.builder().add(
-      Op::attention, inputs,
-      {{"scale", in.scale}, {"causal", std::int64_t{in.is_causal}}, {"softcap", in.softcap}});
 }
 
 void attention_op(ImportContext& c) {
@@ -124,7 +57,7 @@ void attention_op(ImportContext& c) {
   in.softcap = c.real("softcap", 0);
   const bool is_simple = !c.wants_output(3) && !c.has_attribute("softmax_precision");
   const Sym y =
-      is_simple ? core_attention(c, in) : explicit_attention(c, in, c.integer("qk_matmul_output_mode", 0));
+      is_simple ? core_attention(in) : explicit_attention(c, in, c.integer("qk_matmul_output_mode", 0));
   c.output(0, is_packed ? join_heads(y) : y);
 }
 
@@ -211,33 +144,15 @@ void causal_conv_with_state(ImportContext& c) {
   c.output(1, slice(padded, 2, padded.dim(2) - (window - 1), padded.dim(2)));
 }
 
-/// Rotates pairs of elements by angles given as cosines and sines per position.
 void rotary_embedding(ImportContext& c) {
   const Sym input = c.input(0);
   const bool is_packed = input.rank() == 3;
   const Sym x = split_heads(input, c.integer("num_heads", 0));  // [B, H, L, D]
   const std::int64_t dim = c.integer("rotary_embedding_dim", 0);
-  const std::int64_t rotated = dim == 0 ? x.dim(3) : dim;
-  if (rotated < 2 || rotated > x.dim(3) || rotated % 2 != 0)
-    throw ModelError("rotary_embedding_dim is {}", rotated);
   const auto angles = [&](int i) {
-    const Sym cache = c.has_input(3) ? gather(c.input(i), c.input(3), 0) : c.input(i);  // [B, L, D/2]
-    return unsqueeze(cache, {1});
+    return c.has_input(3) ? gather(c.input(i), c.input(3), 0) : c.input(i);  // [B, L, D/2]
   };
-  const Sym cosine = angles(1);
-  const Sym sine = angles(2);
-  const bool is_interleaved = c.integer("interleaved", 0) != 0;
-  const std::int64_t half = rotated / 2;
-  const Sym first = is_interleaved ? slice(x, 3, 0, rotated, 2) : slice(x, 3, 0, half);
-  const Sym second = is_interleaved ? slice(x, 3, 1, rotated, 2) : slice(x, 3, half, rotated);
-  const Sym real = cosine * first - sine * second;
-  const Sym imaginary = sine * first + cosine * second;
-  Sym y = concat({real, imaginary}, 3);
-  if (is_interleaved) {
-    y = reshape(concat({unsqueeze(real, {4}), unsqueeze(imaginary, {4})}, 4),
-                {x.dim(0), x.dim(1), x.dim(2), rotated});
-  }
-  if (rotated < x.dim(3)) y = concat({y, slice(x, 3, rotated, x.dim(3))}, 3);
+  const Sym y = rotate(x, angles(1), angles(2), dim == 0 ? x.dim(3) : dim, c.integer("interleaved", 0) != 0);
   c.output(is_packed ? join_heads(y) : y);
 }
 

@@ -9,18 +9,9 @@
 namespace sylvite {
 namespace {
 
-void check_kernel_shape(ImportContext& c, const Dims& kernel) {
-  if (c.has_attribute("kernel_shape") && c.integers("kernel_shape") != kernel) {
-    throw ModelError("kernel_shape [{}] differs from the weights' [{}]",
-                     fmt::join(c.integers("kernel_shape"), ","), fmt::join(kernel, ","));
-  }
-}
-
 void conv_op(ImportContext& c) {
   const Sym x = c.input(0);
-  const Sym w = c.input(1);
-  check_kernel_shape(c, spatial_dims(w));
-  std::vector<Sym> inputs{x, w};
+  std::vector<Sym> inputs{x, c.input(1)};
   if (const Sym bias = c.optional(2)) inputs.push_back(bias);
   c.output(convolve(c, inputs));
 }

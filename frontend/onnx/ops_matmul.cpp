@@ -1,36 +1,18 @@
 // Matrix products in all their spellings.
 
-#include "base/error.h"
 #include "frontend/onnx/einsum.h"
+#include "frontend/onnx/matmul.h"
 #include "frontend/onnx/ops.h"
 
 namespace sylvite {
 namespace {
 
-/// numpy's rule: a vector on the left is a row, on the right a column, and its axis vanishes from the result.
 void matmul_op(ImportContext& c) {
-  const Sym a = c.input(0);
-  const Sym b = c.input(1);
-  if (a.rank() == 0 || b.rank() == 0) throw ModelError("a scalar cannot be multiplied as a matrix");
-  Sym result = matmul(a.rank() == 1 ? unsqueeze(a, {0}) : a, b.rank() == 1 ? unsqueeze(b, {1}) : b);
-  if (b.rank() == 1) result = squeeze(result, {-1});
-  if (a.rank() == 1) result = squeeze(result, {b.rank() == 1 ? -1 : -2});
-  c.output(result);
+  c.output(numpy_matmul(c.input(0), c.input(1)));
 }
 
-void gemm(ImportContext& c) {
-  Sym a = c.input(0);
-  Sym b = c.input(1);
-  if (a.rank() != 2 || b.rank() != 2)
-    throw ModelError("A and B have ranks {} and {}, expected 2", a.rank(), b.rank());
-  if (c.integer("transA", 0) != 0) a = swap_axes(a, 0, 1);
-  if (c.integer("transB", 0) != 0) b = swap_axes(b, 0, 1);
-  const double alpha = c.real("alpha", 1);
-  const double beta = c.real("beta", 1);
-  Sym result = matmul(a, b);
-  if (alpha != 1) result = result * alpha;
-  if (const Sym bias = c.optional(2); bias && beta != 0) result = result + (beta == 1 ? bias : bias * beta);
-  c.output(result);
+void gemm_op(ImportContext& c) {
+  c.output(gemm(c));
 }
 
 void einsum_op(ImportContext& c) {
@@ -39,7 +21,7 @@ void einsum_op(ImportContext& c) {
 
 const OnnxOp rows[] = {
     {"Einsum", 12, einsum_op},
-    {"Gemm", 6, gemm},
+    {"Gemm", 6, gemm_op},
     {"MatMul", 1, matmul_op},
 };
 

@@ -3,36 +3,11 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/onnx/normalization.h"
 #include "frontend/onnx/ops.h"
 
 namespace sylvite {
 namespace {
-
-std::vector<std::int64_t> axes_from(int axis, int rank) {
-  std::vector<std::int64_t> axes;
-  for (int i = axis; i < rank; ++i) axes.push_back(i);
-  return axes;
-}
-
-/// (x - mean) / sqrt(variance + epsilon) over the axes, with the mean and the inverse deviation.
-struct Standardized {
-  Sym value, mean, inverse_deviation;
-};
-
-Standardized standardize(Sym x, const std::vector<std::int64_t>& axes, double epsilon) {
-  const Sym mean = reduce_mean(x, axes);
-  const Sym centered = x - mean;
-  const Sym inverse = apply(Op::rsqrt, reduce_mean(centered * centered, axes) + epsilon);
-  return {centered * inverse, mean, inverse};
-}
-
-/// A per-channel vector shaped to broadcast against [N, C, ...] of the given rank.
-Sym per_channel(Sym vector, int rank) {
-  if (rank < 2) throw ModelError("the input has rank {}, expected batch and channels at least", rank);
-  Dims dims(static_cast<std::size_t>(rank), 1);
-  dims[1] = vector.size();
-  return reshape(vector, dims);
-}
 
 /// Normalises by the statistics of the batch, and moves the running ones towards them.
 void batch_norm_training(ImportContext& c) {
@@ -60,19 +35,13 @@ void batch_norm(ImportContext& c) {
                            {{"epsilon", c.real("epsilon", 1e-5)}}));
 }
 
-void layer_norm(ImportContext& c) {
+void layer_norm_op(ImportContext& c) {
   const Sym x = c.input(0);
   const int axis = normalize_axis(c.integer("axis", -1), x.rank());
   const double epsilon = c.real("epsilon", 1e-5);
-  const Dims dims = x.dims();
-  const Dims normalized(dims.begin() + axis, dims.end());
   const Sym scale = c.input(1);
   const Sym bias = c.optional(2);
-  const bool fits = scale.dims() == normalized && (!bias || bias.dims() == normalized);
-  if (fits && !c.wants_output(1) && !c.wants_output(2)) {
-    return c.output(c.builder().add(Op::layer_norm, {x, scale, bias},
-                                    {{"axis", std::int64_t{axis}}, {"epsilon", epsilon}}));
-  }
+  if (!c.wants_output(1) && !c.wants_output(2)) return c.output(layer_norm(x, scale, bias, axis, epsilon));
   const Standardized s = standardize(x, axes_from(axis, x.rank()), epsilon);
   const Sym scaled = s.value * scale;
   c.output(0, bias ? scaled + bias : scaled);
@@ -80,18 +49,9 @@ void layer_norm(ImportContext& c) {
   c.output(2, s.inverse_deviation);
 }
 
-void rms_norm(ImportContext& c) {
+void rms_norm_op(ImportContext& c) {
   const Sym x = c.input(0);
-  const int axis = normalize_axis(c.integer("axis", -1), x.rank());
-  const double epsilon = c.real("epsilon", 1e-5);
-  const Dims dims = x.dims();
-  const Sym scale = c.input(1);
-  if (scale.dims() == Dims(dims.begin() + axis, dims.end())) {
-    return c.output(
-        c.builder().add(Op::rms_norm, {x, scale}, {{"axis", std::int64_t{axis}}, {"epsilon", epsilon}}));
-  }
-  const Sym mean = reduce_mean(x * x, axes_from(axis, x.rank()));
-  c.output(x * apply(Op::rsqrt, mean + epsilon) * scale);
+  c.output(rms_norm(x, c.input(1), normalize_axis(c.integer("axis", -1), x.rank()), c.real("epsilon", 1e-5)));
 }
 
 void instance_norm(ImportContext& c) {
@@ -100,21 +60,9 @@ void instance_norm(ImportContext& c) {
   c.output(s.value * per_channel(c.input(1), x.rank()) + per_channel(c.input(2), x.rank()));
 }
 
-/// Statistics over each group of channels; scale and bias are per group before opset 21, per channel after.
-void group_norm(ImportContext& c) {
-  const Sym x = c.input(0);
-  const Dims dims = x.dims();
-  const std::int64_t groups = c.required_integer("num_groups");
-  if (x.rank() < 3 || groups < 1 || dims[1] % groups != 0)
-    throw ModelError("{} groups do not fit the input", groups);
-  const Sym grouped = reshape(x, {dims[0], groups, dims[0] * groups == 0 ? 0 : x.size() / dims[0] / groups});
-  const Standardized s = standardize(grouped, {2}, c.real("epsilon", 1e-5));
-  const auto per_element = [&](Sym vector) {
-    if (vector.size() == dims[1]) return per_channel(vector, x.rank());
-    const Sym repeated = broadcast_to(reshape(vector, {groups, 1}), {groups, dims[1] / groups});
-    return per_channel(reshape(repeated, {dims[1]}), x.rank());
-  };
-  c.output(reshape(s.value, dims) * per_element(c.input(1)) + per_element(c.input(2)));
+void group_norm_op(ImportContext& c) {
+  c.output(group_norm(c.input(0), c.input(1), c.input(2), c.required_integer("num_groups"),
+                      c.real("epsilon", 1e-5)));
 }
 
 void mean_variance_norm(ImportContext& c) {
@@ -154,13 +102,13 @@ void lp_norm(ImportContext& c) {
 
 const OnnxOp rows[] = {
     {"BatchNormalization", 7, batch_norm},
-    {"GroupNormalization", 18, group_norm},
+    {"GroupNormalization", 18, group_norm_op},
     {"InstanceNormalization", 6, instance_norm},
-    {"LayerNormalization", 17, layer_norm},
+    {"LayerNormalization", 17, layer_norm_op},
     {"LpNormalization", 1, lp_norm},
     {"LRN", 1, local_response_norm},
     {"MeanVarianceNormalization", 9, mean_variance_norm},
-    {"RMSNormalization", 23, rms_norm},
+    {"RMSNormalization", 23, rms_norm_op},
 };
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <limits>
 
 #include "base/error.h"
+#include "frontend/onnx/normalization.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/pooling.h"
 #include "frontend/onnx/window.h"
 
 namespace sylvite {
@@ -46,7 +48,7 @@ Sym max_pool(Sym x, const OnnxWindow& window) {
   return x.builder().add(Op::max_pool, {x}, pool_attributes(window));
 }
 
-Sym average_pool(Sym x, const OnnxWindow& window, bool counts_padding) {
+Sym pool_average(Sym x, const OnnxWindow& window, bool counts_padding) {
   Attributes attributes = pool_attributes(window);
   attributes.set("count_include_pad", std::int64_t{counts_padding});
   return x.builder().add(Op::avg_pool, {x}, attributes);
@@ -164,34 +166,20 @@ void max_unpool(ImportContext& c) {
   c.output(pad(y, Dims(wanted.size(), 0), high));
 }
 
-/// Padding counts as elements of the window, but what ceil_mode adds beyond it never does. Where both meet,
-/// sums over windows are divided by counts of elements that are inside the padded map.
 void average_pool_op(ImportContext& c) {
-  const Sym x = c.input(0);
-  const Dims spatial = spatial_dims(x);
-  const OnnxWindow window = read_pool_window(c, x);
-  const Dims extension = ceil_extension(c, window, spatial);
-  const bool counts_padding = c.integer("count_include_pad", 0) != 0;
-  const bool is_extended = std::any_of(extension.begin(), extension.end(), [](auto e) { return e > 0; });
-  if (!counts_padding || !is_extended)
-    return c.output(average_pool(x, extended(window, extension), counts_padding));
-  Dims low(2, 0);
-  Dims high(2, 0);
-  for (std::size_t i = 0; i < window.rank(); ++i) {
-    low.push_back(window.pads[i]);
-    high.push_back(window.pads[i + window.rank()]);
-  }
-  OnnxWindow rest = window;
-  rest.pads.assign(2 * window.rank(), 0);
-  c.output(average_pool(pad(x, low, high), extended(rest, extension), false));
+  c.output(average_pool(c, c.input(0)));
 }
 
-template <Op op>
-void global_pool(ImportContext& c) {
-  const Sym x = c.input(0);
-  std::vector<std::int64_t> axes = all_axes(x.rank());
-  axes.erase(axes.begin(), axes.begin() + std::min(2, x.rank()));
-  c.output(op == Op::reduce_sum ? reduce_mean(x, axes) : reduce(op, x, axes));
+std::vector<std::int64_t> map_axes(Sym x) {
+  return axes_from(std::min(2, x.rank()), x.rank());
+}
+
+void global_average_pool(ImportContext& c) {
+  c.output(global_average(c.input(0)));
+}
+
+void global_max_pool(ImportContext& c) {
+  c.output(reduce(Op::reduce_max, c.input(0), map_axes(c.input(0))));
 }
 
 /// |x|^p summed, to the power 1/p.
@@ -212,28 +200,50 @@ void lp_pool(ImportContext& c) {
   OnnxWindow window = read_pool_window(c, x);
   window = extended(window, ceil_extension(c, window, spatial_dims(x)));
   const auto count = static_cast<double>(checked_product(window.kernel, "kernel_shape"));
-  c.output(root_of_sum(average_pool(absolute_power(x, p), window, true) * count, p));
+  c.output(root_of_sum(pool_average(absolute_power(x, p), window, true) * count, p));
 }
 
 void global_lp_pool(ImportContext& c) {
   const Sym x = c.input(0);
   const auto p = static_cast<double>(c.integer("p", 2));
-  std::vector<std::int64_t> axes = all_axes(x.rank());
-  axes.erase(axes.begin(), axes.begin() + std::min(2, x.rank()));
-  c.output(root_of_sum(reduce(Op::reduce_sum, absolute_power(x, p), axes), p));
+  c.output(root_of_sum(reduce(Op::reduce_sum, absolute_power(x, p), map_axes(x)), p));
 }
 
 const OnnxOp rows[] = {
     {"AveragePool", 1, average_pool_op},
-    {"GlobalAveragePool", 1, global_pool<Op::reduce_sum>},
+    {"GlobalAveragePool", 1, global_average_pool},
     {"GlobalLpPool", 2, global_lp_pool},
-    {"GlobalMaxPool", 1, global_pool<Op::reduce_max>},
+    {"GlobalMaxPool", 1, global_max_pool},
     {"LpPool", 2, lp_pool},
     {"MaxPool", 1, max_pool_op},
     {"MaxUnpool", 9, max_unpool},
 };
 
 }  // namespace
+
+Sym global_average(Sym x) {
+  return reduce_mean(x, map_axes(x));
+}
+
+Sym average_pool(ImportContext& c, Sym x) {
+  const Dims spatial = spatial_dims(x);
+  const OnnxWindow window = read_pool_window(c, x);
+  const Dims extension = ceil_extension(c, window, spatial);
+  const bool counts_padding = c.integer("count_include_pad", 0) != 0;
+  const bool is_extended = std::any_of(extension.begin(), extension.end(), [](auto e) { return e > 0; });
+  if (!counts_padding || !is_extended) return pool_average(x, extended(window, extension), counts_padding);
+  // Where padding counts, what ceil_mode adds beyond it does not: sums over windows are divided by counts of
+  // elements that are inside the padded map.
+  Dims low(2, 0);
+  Dims high(2, 0);
+  for (std::size_t i = 0; i < window.rank(); ++i) {
+    low.push_back(window.pads[i]);
+    high.push_back(window.pads[i + window.rank()]);
+  }
+  OnnxWindow rest = window;
+  rest.pads.assign(2 * window.rank(), 0);
+  return pool_average(pad(x, low, high), extended(rest, extension), false);
+}
 
 std::span<const OnnxOp> onnx_pooling_ops() {
   return rows;

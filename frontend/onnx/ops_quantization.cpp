@@ -1,81 +1,13 @@
 // Quantised operators, computed on the real numbers they stand for.
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/quantization.h"
 #include "frontend/onnx/tensor.h"
 #include "frontend/onnx/window.h"
 
 namespace sylvite {
 namespace {
-
-struct IntegerRange {
-  double low, high;
-};
-
-IntegerRange range_of(DType dtype) {
-  switch (dtype) {
-    case DType::i8:
-      return {-128, 127};
-    case DType::u8:
-      return {0, 255};
-    case DType::i16:
-      return {-32768, 32767};
-    case DType::u16:
-      return {0, 65535};
-    case DType::i4:
-      return {-8, 7};
-    case DType::u4:
-      return {0, 15};
-    case DType::i2:
-      return {-2, 1};
-    case DType::u2:
-      return {0, 3};
-    default:
-      throw UnsupportedError("quantisation to {} is not supported", dtype_name(dtype));
-  }
-}
-
-/// A scale or zero point shaped to broadcast against x: one number, one per index of `axis`, or one per block
-/// of `block` neighbours along it.
-Sym spread(Sym parameter, Sym x, std::int64_t axis, std::int64_t block) {
-  if (parameter.size() == 1 && block == 0) return reshape(parameter, {});
-  const int at = normalize_axis(axis, x.rank());
-  if (block == 0) {
-    Dims dims(static_cast<std::size_t>(x.rank()), 1);
-    dims[static_cast<std::size_t>(at)] = parameter.size();
-    return reshape(parameter, dims);
-  }
-  Dims dims = parameter.dims();
-  if (parameter.rank() != x.rank())
-    throw ModelError("a blocked parameter has rank {}, expected {}", parameter.rank(), x.rank());
-  if (block < 1) throw ModelError("block_size is {}, expected at least 1", block);
-  block = std::min(block, x.dim(at));  // neighbours past the end are cut off below
-  dims.insert(dims.begin() + at + 1, block);
-  Dims joined = parameter.dims();
-  joined[static_cast<std::size_t>(at)] *= block;
-  const Sym repeated = reshape(broadcast_to(unsqueeze(parameter, {at + 1}), dims), joined);
-  return slice(repeated, at, 0, x.dim(at));
-}
-
-Sym quantize(Sym x, Sym scale, Sym zero_point, DType to, bool saturates = true) {
-  if (is_narrow_float(to)) {
-    Sym y = x / scale;
-    if (zero_point) y = y + cast(zero_point, y.dtype());
-    return cast(saturates ? saturated(y, to) : y, to);
-  }
-  const IntegerRange range = range_of(to);
-  Sym y = apply(Op::round, x / scale);
-  if (zero_point) y = y + cast(zero_point, x.dtype());
-  return cast(apply(Op::minimum, apply(Op::maximum, y, range.low), range.high), to);
-}
-
-Sym dequantize(Sym x, Sym scale, Sym zero_point) {
-  Sym y = cast(x, DType::f32);
-  if (zero_point) y = y - cast(zero_point, DType::f32);
-  return y * cast(scale, DType::f32);
-}
 
 void quantize_linear(ImportContext& c) {
   const Sym x = c.input(0);
@@ -104,16 +36,10 @@ void dequantize_linear(ImportContext& c) {
 }
 
 void dynamic_quantize_linear(ImportContext& c) {
-  const Sym x = c.input(0);
-  const std::vector<std::int64_t> axes = all_axes(x.rank());
-  const Sym low = apply(Op::minimum, reduce(Op::reduce_min, x, axes, false), 0.0);
-  const Sym high = apply(Op::maximum, reduce(Op::reduce_max, x, axes, false), 0.0);
-  const Sym scale = (high - low) * (1.0 / 255.0);
-  const Sym zero = apply(Op::minimum, apply(Op::maximum, apply(Op::round, -low / scale), 0.0), 255.0);
-  const Sym zero_point = cast(zero, DType::u8);
-  c.output(0, quantize(x, scale, zero_point, DType::u8));
-  c.output(1, scale);
-  c.output(2, zero_point);
+  const Quantized quantized = quantize_by_range(c.input(0));
+  c.output(0, quantized.value);
+  c.output(1, quantized.scale);
+  c.output(2, quantized.zero_point);
 }
 
 /// A zero point per row of a matrix (or one for all), as i32.
@@ -146,15 +72,6 @@ void qlinear_matmul(ImportContext& c) {
   c.output(quantize(matmul(a, b), cast(as_rows(c.input(6)), DType::f32), zero_point, zero_point.dtype()));
 }
 
-/// A parameter of the weights: one number, or one per output channel.
-Sym per_output(Sym parameter, int rank) {
-  if (parameter.size() == 1) return reshape(parameter, {});
-  if (rank < 1) throw ModelError("{} numbers for the channels of weights of rank 0", parameter.size());
-  Dims dims(static_cast<std::size_t>(rank), 1);
-  dims[0] = parameter.size();
-  return reshape(parameter, dims);
-}
-
 /// In integers: in f32 large sums, and those of Winograd's transforms, would be rounded.
 void conv_integer(ImportContext& c) {
   Sym x = cast(c.input(0), DType::i32);
@@ -165,20 +82,7 @@ void conv_integer(ImportContext& c) {
 }
 
 void qlinear_conv(ImportContext& c) {
-  const Sym w_scale = c.input(4);
-  const Sym x = dequantize(c.input(0), reshape(c.input(1), {}), reshape(c.input(2), {}));
-  const int rank = c.input(3).rank();
-  const Sym w = dequantize(c.input(3), per_output(w_scale, rank), per_output(c.input(5), rank));
-  Sym y = convolve(c, {x, w});
-  if (const Sym bias = c.optional(8)) {
-    const Sym scaled = cast(bias, DType::f32) *
-                       (reshape(c.input(1), {}) * (w_scale.size() == 1 ? reshape(w_scale, {}) : w_scale));
-    Dims dims(static_cast<std::size_t>(rank) - 1, 1);
-    dims[0] = bias.size();
-    y = y + reshape(scaled, dims);
-  }
-  const Sym zero_point = reshape(c.input(7), {});
-  c.output(quantize(y, reshape(c.input(6), {}), zero_point, zero_point.dtype()));
+  c.output(quantized_convolution(c, c.input(0)));
 }
 
 const OnnxOp rows[] = {

@@ -1,43 +1,14 @@
 // RNN, GRU and LSTM, unrolled over their known sequence length.
 
 #include <algorithm>
-#include <functional>
 
 #include "base/error.h"
+#include "frontend/onnx/activation.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/recurrent.h"
 
 namespace sylvite {
 namespace {
-
-using Activation = std::function<Sym(Sym)>;
-
-/// alpha and beta of 0 stand for the function's defaults where the list gives none.
-Activation make_activation(const std::string& name, std::optional<double> alpha, std::optional<double> beta) {
-  if (name == "Tanh") return [](Sym x) { return apply(Op::tanh, x); };
-  if (name == "Sigmoid") return [](Sym x) { return apply(Op::sigmoid, x); };
-  if (name == "Relu") return [](Sym x) { return apply(Op::relu, x); };
-  if (name == "Softplus") return [](Sym x) { return apply(Op::softplus, x); };
-  if (name == "Softsign") return [](Sym x) { return x / (apply(Op::abs, x) + 1.0); };
-  if (name == "Affine") return [a = alpha.value_or(1), b = beta.value_or(0)](Sym x) { return x * a + b; };
-  if (name == "LeakyRelu")
-    return [a = alpha.value_or(0.01)](Sym x) { return where(apply(Op::less, x, 0.0), x * a, x); };
-  if (name == "ThresholdedRelu")
-    return [a = alpha.value_or(1)](Sym x) { return where(apply(Op::greater, x, a), x, 0.0); };
-  if (name == "ScaledTanh")
-    return [a = alpha.value_or(1), b = beta.value_or(1)](Sym x) { return a * apply(Op::tanh, x * b); };
-  if (name == "HardSigmoid") {
-    return [a = alpha.value_or(0.2), b = beta.value_or(0.5)](Sym x) {
-      return apply(Op::minimum, apply(Op::maximum, x * a + b, 0.0), 1.0);
-    };
-  }
-  if (name == "Elu") {
-    return [a = alpha.value_or(1)](Sym x) {
-      const Sym negative = a * (apply(Op::exp, apply(Op::minimum, x, 0.0)) - 1.0);
-      return where(apply(Op::greater, x, 0.0), x, negative);
-    };
-  }
-  throw UnsupportedError("activation '{}' is not supported", name);
-}
 
 constexpr std::int64_t max_steps = 100'000;  ///< they are unrolled
 
@@ -78,23 +49,24 @@ std::vector<Activation> read_activations(ImportContext& c, int directions,
   return activations;
 }
 
-Recurrence read_recurrence(ImportContext& c, const std::vector<std::string>& default_activations) {
+Recurrence read_recurrence(ImportContext& c, const RecurrentWeights& weights,
+                           const std::vector<std::string>& default_activations) {
   Recurrence r;
   r.is_batch_first = c.integer("layout", 0) != 0;
   r.x = r.is_batch_first ? swap_axes(c.input(0), 0, 1) : c.input(0);
-  if (r.x.rank() != 3 || c.input(1).rank() != 3 || c.input(2).rank() != 3)
+  if (r.x.rank() != 3 || weights.w.rank() != 3 || weights.r.rank() != 3)
     throw ModelError("X, W and R must have rank 3");
   r.steps = r.x.dim(0);
   if (r.steps > max_steps) throw UnsupportedError("a sequence of {} steps", r.steps);
   r.batch = r.x.dim(1);
-  r.hidden = c.input(2).dim(2);
+  r.hidden = weights.r.dim(2);
   if (const std::int64_t given = c.integer("hidden_size", r.hidden); given != r.hidden)
     throw ModelError("hidden_size is {}, but R has {} columns", given, r.hidden);
   const std::string direction = c.string("direction", "forward");
   r.directions = direction == "bidirectional" ? 2 : 1;
   r.is_reverse = direction == "reverse";
-  if (c.input(1).dim(0) != r.directions)
-    throw ModelError("W has {} directions, expected {}", c.input(1).dim(0), r.directions);
+  if (weights.w.dim(0) != r.directions)
+    throw ModelError("W has {} directions, expected {}", weights.w.dim(0), r.directions);
   r.clip = c.real("clip", 0);
   r.activations = read_activations(c, r.directions, default_activations);
   if (const Sym lengths = c.optional(4)) r.lengths = reshape(cast(lengths, DType::i64), {r.batch, 1});
@@ -164,10 +136,10 @@ struct DirectionWeights {
   Sym w, r, w_bias, r_bias;
 };
 
-DirectionWeights read_weights(ImportContext& c, int direction) {
+DirectionWeights read_weights(ImportContext& c, const RecurrentWeights& all, int direction) {
   DirectionWeights weights;
-  weights.w = swap_axes(of_direction(c.input(1), direction), 0, 1);
-  weights.r = swap_axes(of_direction(c.input(2), direction), 0, 1);
+  weights.w = swap_axes(of_direction(all.w, direction), 0, 1);
+  weights.r = swap_axes(of_direction(all.r, direction), 0, 1);
   if (const Sym bias = c.optional(3)) {
     const Sym both = of_direction(bias, direction);
     weights.w_bias = slice(both, 0, 0, both.size() / 2);
@@ -200,10 +172,15 @@ void unroll(ImportContext& c, const Recurrence& r, int states, const MakeStep& m
   write_outputs(c, r, results);
 }
 
+RecurrentWeights given_weights(ImportContext& c) {
+  return {c.input(1), c.input(2), {}};
+}
+
 void rnn(ImportContext& c) {
-  const Recurrence r = read_recurrence(c, {"Tanh"});
+  const RecurrentWeights weights = given_weights(c);
+  const Recurrence r = read_recurrence(c, weights, {"Tanh"});
   unroll(c, r, 1, [&](int d) -> Step {
-    const DirectionWeights w = read_weights(c, d);
+    const DirectionWeights w = read_weights(c, weights, d);
     const Activation f = r.activations[static_cast<std::size_t>(d)];
     return [w, f, &r](Sym x, const std::vector<Sym>& states) -> std::vector<Sym> {
       const Sym sum = plus_bias(plus_bias(matmul(x, w.w) + matmul(states[0], w.r), w.w_bias), w.r_bias);
@@ -214,10 +191,11 @@ void rnn(ImportContext& c) {
 
 /// Gates in the order z, r, h.
 void gru(ImportContext& c) {
-  const Recurrence r = read_recurrence(c, {"Sigmoid", "Tanh"});
+  const RecurrentWeights weights = given_weights(c);
+  const Recurrence r = read_recurrence(c, weights, {"Sigmoid", "Tanh"});
   const bool resets_after = c.integer("linear_before_reset", 0) != 0;
   unroll(c, r, 1, [&](int d) -> Step {
-    const DirectionWeights w = read_weights(c, d);
+    const DirectionWeights w = read_weights(c, weights, d);
     const std::size_t at = 2 * static_cast<std::size_t>(d);
     const Activation f = r.activations[at];
     const Activation g = r.activations[at + 1];
@@ -237,22 +215,36 @@ void gru(ImportContext& c) {
   });
 }
 
-/// Gates in the order i, o, f, c; peepholes in the order i, o, f.
-void lstm(ImportContext& c) {
-  const Recurrence r = read_recurrence(c, {"Sigmoid", "Tanh", "Tanh"});
+void lstm_op(ImportContext& c) {
+  lstm(c, given_weights(c));
+}
+
+const OnnxOp rows[] = {
+    {"GRU", 7, gru},
+    {"LSTM", 7, lstm_op},
+    {"RNN", 7, rnn},
+};
+
+}  // namespace
+
+void lstm(ImportContext& c, const RecurrentWeights& weights) {
+  Recurrence r = read_recurrence(c, weights, {"Sigmoid", "Tanh", "Tanh"});
+  const auto factor = [&](Sym x) { return weights.prepare ? weights.prepare(x) : x; };
+  r.x = factor(r.x);
   const bool couples_input_forget = c.integer("input_forget", 0) != 0;
   unroll(c, r, 2, [&](int d) -> Step {
-    const DirectionWeights w = read_weights(c, d);
+    const DirectionWeights w = read_weights(c, weights, d);
     const std::size_t at = 3 * static_cast<std::size_t>(d);
     const Activation f = r.activations[at];
     const Activation g = r.activations[at + 1];
     const Activation h = r.activations[at + 2];
     const Sym peephole = c.has_input(7) ? of_direction(c.input(7), d) : Sym();
-    return [w, f, g, h, peephole, couples_input_forget, &r](
+    return [w, f, g, h, peephole, couples_input_forget, factor, &r](
                Sym x, const std::vector<Sym>& states) -> std::vector<Sym> {
       const std::int64_t n = r.hidden;
       const Sym cell = states[1];
-      const Sym gates = plus_bias(plus_bias(matmul(x, w.w) + matmul(states[0], w.r), w.w_bias), w.r_bias);
+      const Sym sum = matmul(x, w.w) + matmul(factor(states[0]), w.r);
+      const Sym gates = plus_bias(plus_bias(sum, w.w_bias), w.r_bias);
       const auto peeped = [&](int i, Sym seen) {
         const Sym value = gate(gates, n, i);
         return f(r.limited(peephole ? value + gate(peephole, n, i) * seen : value));
@@ -264,14 +256,6 @@ void lstm(ImportContext& c) {
     };
   });
 }
-
-const OnnxOp rows[] = {
-    {"GRU", 7, gru},
-    {"LSTM", 7, lstm},
-    {"RNN", 7, rnn},
-};
-
-}  // namespace
 
 std::span<const OnnxOp> onnx_recurrent_ops() {
   return rows;

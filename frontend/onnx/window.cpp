@@ -64,8 +64,17 @@ OnnxWindow read_window(ImportContext& c, const Dims& kernel, const Dims& spatial
   return window;
 }
 
+void check_kernel_shape(ImportContext& c, const Dims& kernel) {
+  if (c.has_attribute("kernel_shape") && c.integers("kernel_shape") != kernel) {
+    throw ModelError("kernel_shape [{}] differs from the weights' [{}]",
+                     fmt::join(c.integers("kernel_shape"), ","), fmt::join(kernel, ","));
+  }
+}
+
 Sym convolve(ImportContext& c, const std::vector<Sym>& inputs) {
-  const OnnxWindow window = read_window(c, spatial_dims(inputs.at(1)), spatial_dims(inputs[0]));
+  const Dims kernel = spatial_dims(inputs.at(1));
+  check_kernel_shape(c, kernel);
+  const OnnxWindow window = read_window(c, kernel, spatial_dims(inputs[0]));
   return conv(inputs, {{"strides", window.strides},
                        {"pads", window.pads},
                        {"dilations", window.dilations},

@@ -22,6 +22,9 @@ struct OnnxWindow {
 /// ModelError for lists of the wrong length and values out of range.
 [[nodiscard]] OnnxWindow read_window(ImportContext& c, const Dims& kernel, const Dims& spatial);
 
+/// Throws ModelError when the node gives a kernel_shape that is not the weights'.
+void check_kernel_shape(ImportContext& c, const Dims& kernel);
+
 /// The convolution of x and filters (and a bias, if given) with the node's window and groups.
 [[nodiscard]] Sym convolve(ImportContext& c, const std::vector<Sym>& inputs);
 
