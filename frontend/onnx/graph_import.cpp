@@ -372,6 +372,8 @@ void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scop
     ImportContext context(*this, scope, frame, node, opset);
     op->import(context);
     context.check_no_surplus_inputs();
+    // Those of the default domain are what its versions say; other domains gain new ones without a version.
+    if (!domain.empty()) context.check_no_surplus_attributes();
     if (!is_running()) check_node_count(static_cast<std::int64_t>(graph_.nodes().size()), options_.max_nodes);
     for (const std::string& output : node.output())
       if (!output.empty() && scope.find(output) == nullptr)

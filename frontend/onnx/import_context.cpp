@@ -134,7 +134,14 @@ std::optional<std::vector<std::int64_t>> ImportContext::integers_from(int i, con
   return std::nullopt;
 }
 
+void ImportContext::check_no_surplus_attributes() const {
+  for (const AttributeProto& attribute : node_.attribute())
+    if (!attributes_known_.contains(attribute.name()))
+      throw UnsupportedError("attribute '{}' of {} is not supported", attribute.name(), op_type());
+}
+
 const AttributeProto* ImportContext::find_attribute(const std::string& name) const {
+  attributes_known_.insert(name);
   for (const AttributeProto& attribute : node_.attribute()) {
     if (attribute.name() != name) continue;
     if (attribute.ref_attr_name().empty()) return &attribute;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,8 @@ class ImportContext {
   /// such. REQUIRES that its decomposition ran to its end, and asked for every optional input that it
   /// ignores.
   void check_no_surplus_inputs() const;
+  /// The same for attributes: throws UnsupportedError for one that nobody asked for.
+  void check_no_surplus_attributes() const;
 
   /// Imports a subgraph here with its inputs bound to `values`; names of the surrounding graph are visible to
   /// it.
@@ -125,7 +128,8 @@ class ImportContext {
   const OnnxFrame& frame_;
   const onnx::NodeProto& node_;
   int opset_;
-  int inputs_known_ = 0;  ///< up to the last one that was asked for
+  int inputs_known_ = 0;                            ///< up to the last one that was asked for
+  mutable std::set<std::string> attributes_known_;  ///< those that were asked for
 };
 
 }  // namespace sylvite
