@@ -21,13 +21,34 @@ const OpIndex& op_index() {
 
 std::vector<OnnxOp> onnx_ops() {
   std::vector<OnnxOp> rows;
-  for (const auto family :
-       {onnx_pointwise_ops(), onnx_activation_ops(),    onnx_shape_ops(),        onnx_gather_ops(),
-        onnx_constant_ops(),  onnx_reduction_ops(),     onnx_matmul_ops(),       onnx_convolution_ops(),
-        onnx_pooling_ops(),   onnx_normalization_ops(), onnx_attention_ops(),    onnx_recurrent_ops(),
-        onnx_resize_ops(),    onnx_signal_ops(),        onnx_quantization_ops(), onnx_training_ops(),
-        onnx_control_ops(),   onnx_selection_ops(),     onnx_random_ops(),       onnx_text_ops(),
-        onnx_ml_ops()}) {
+  for (const auto family : {onnx_pointwise_ops(),
+                            onnx_activation_ops(),
+                            onnx_shape_ops(),
+                            onnx_gather_ops(),
+                            onnx_constant_ops(),
+                            onnx_reduction_ops(),
+                            onnx_matmul_ops(),
+                            onnx_convolution_ops(),
+                            onnx_pooling_ops(),
+                            onnx_normalization_ops(),
+                            onnx_attention_ops(),
+                            onnx_recurrent_ops(),
+                            onnx_resize_ops(),
+                            onnx_signal_ops(),
+                            onnx_quantization_ops(),
+                            onnx_training_ops(),
+                            onnx_control_ops(),
+                            onnx_selection_ops(),
+                            onnx_random_ops(),
+                            onnx_text_ops(),
+                            onnx_ml_ops(),
+                            onnx_contrib_fused_ops(),
+                            onnx_contrib_normalization_ops(),
+                            onnx_contrib_attention_ops(),
+                            onnx_contrib_grouped_ops(),
+                            onnx_contrib_quantized_ops(),
+                            onnx_contrib_block_ops(),
+                            onnx_contrib_other_ops()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   return rows;

@@ -45,5 +45,12 @@ struct OnnxOp {
 [[nodiscard]] std::span<const OnnxOp> onnx_random_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_text_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_ml_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_contrib_fused_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_contrib_normalization_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_contrib_attention_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_contrib_grouped_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_contrib_quantized_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_contrib_block_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_contrib_other_ops();
 
 }  // namespace sylvite

@@ -153,20 +153,38 @@ UniqueSlices find_unique(const Slices<C>& slices, bool is_sorted) {
   return result;
 }
 
-void unique(ImportContext& c) {
+/// Distinct slices of input 0 along the axis, or its elements without one.
+struct UniqueResult {
+  Sym values, first, inverse, counts;
+};
+
+UniqueResult unique_of(ImportContext& c, bool is_flat, std::int64_t given_axis, bool is_sorted) {
   Tensor x = c.constant(0);
   c.builder().reserve_table({16, x.size()});  // they are sorted
-  const bool is_flat = !c.has_attribute("axis");
   if (is_flat) x = x.reshaped({x.size()});
-  const int axis = is_flat ? 0 : normalize_axis(c.integer("axis", 0), static_cast<int>(x.dims().size()));
-  const bool is_sorted = c.integer("sorted", 1) != 0;
+  const int axis = normalize_axis(given_axis, static_cast<int>(x.dims().size()));
   const UniqueSlices found = with_arithmetic(
       x.dtype(), [&](auto zero) { return find_unique(Slices<decltype(zero)>(x, axis), is_sorted); });
   GraphBuilder& b = c.builder();
-  c.output(0, gather(b.constant(x), b.integers(found.first), axis));
-  c.output(1, b.integers(found.first));
-  c.output(2, b.integers(found.inverse));
-  c.output(3, b.integers(found.counts));
+  return {gather(b.constant(x), b.integers(found.first), axis), b.integers(found.first),
+          b.integers(found.inverse), b.integers(found.counts)};
+}
+
+void unique(ImportContext& c) {
+  const UniqueResult found =
+      unique_of(c, !c.has_attribute("axis"), c.integer("axis", 0), c.integer("sorted", 1) != 0);
+  c.output(0, found.values);
+  c.output(1, found.first);
+  c.output(2, found.inverse);
+  c.output(3, found.counts);
+}
+
+/// That of com.microsoft: in order of appearance, and without the places of the first ones.
+void unique_in_order(ImportContext& c) {
+  const UniqueResult found = unique_of(c, true, 0, false);
+  c.output(0, found.values);
+  c.output(1, found.inverse);
+  c.output(2, found.counts);
 }
 
 /// Sampling points along one axis of every region: [regions, bins * samples].
@@ -278,6 +296,7 @@ const OnnxOp rows[] = {
     {"NonMaxSuppression", 10, non_max_suppression},
     {"RoiAlign", 10, roi_align},
     {"Unique", 11, unique},
+    {"Unique", 1, unique_in_order, "com.microsoft"},
 };
 
 }  // namespace

@@ -104,6 +104,26 @@ void dft(ImportContext& c) {
   c.output(swap_axes(transform(swap_axes(x, at, -2), fourier), at, -2));
 }
 
+/// Real signals along the last axis to half a spectrum, and back.
+template <bool is_inverse>
+void real_dft(ImportContext& c) {
+  if (c.integer("normalized", 0) != 0)
+    throw UnsupportedError("attribute 'normalized' is supported as 0 only");
+  if (c.integer("onesided", 1) != 1) throw UnsupportedError("attribute 'onesided' is supported as 1 only");
+  if (c.integer("signal_ndim", 1) != 1)
+    throw UnsupportedError("attribute 'signal_ndim' is supported as 1 only");
+  const Sym x = is_inverse ? c.input(0) : unsqueeze(c.input(0), {-1});
+  if (x.rank() < 2 || (is_inverse && x.dim(-1) != 2))
+    throw ModelError("the input is no signal, or no spectrum of real and imaginary parts");
+  Fourier fourier;
+  fourier.is_inverse = is_inverse;
+  fourier.is_onesided = true;
+  fourier.length = is_inverse ? 2 * (x.dim(-2) - 1) : x.dim(-2);
+  if (fourier.length < 1) throw ModelError("the transform has length {}", fourier.length);
+  const Sym y = transform(x, fourier);
+  c.output(is_inverse ? squeeze(y, {-1}) : y);
+}
+
 /// Inputs: signal [B, n, 1 or 2], frame_step, window, frame_length.
 void stft(ImportContext& c) {
   const Sym x = c.input(0);
@@ -255,8 +275,13 @@ void deform_conv(ImportContext& c) {
 }
 
 const OnnxOp rows[] = {
-    {"Col2Im", 18, col2im}, {"DeformConv", 19, deform_conv}, {"Det", 11, determinant}, {"DFT", 17, dft},
+    {"Col2Im", 18, col2im},
+    {"DeformConv", 19, deform_conv},
+    {"Det", 11, determinant},
+    {"DFT", 17, dft},
     {"STFT", 17, stft},
+    {"Irfft", 1, real_dft<true>, "com.microsoft"},
+    {"Rfft", 1, real_dft<false>, "com.microsoft"},
 };
 
 }  // namespace

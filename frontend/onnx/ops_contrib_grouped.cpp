@@ -1,0 +1,219 @@
+// GroupQueryAttention of com.microsoft: few heads of keys and values in a cache that the operator extends.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "base/error.h"
+#include "frontend/onnx/attention.h"
+#include "frontend/onnx/normalization.h"
+#include "frontend/onnx/ops.h"
+#include "frontend/onnx/refuse.h"
+#include "frontend/ops/infer.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::string_view domain = "com.microsoft";
+
+/// Where the new tokens stand: after `known` others, or after `before` others, [B], which the run says.
+struct Place {
+  std::optional<std::int64_t> known;
+  Sym before;
+  std::int64_t tokens = 0;    ///< new ones
+  std::int64_t capacity = 0;  ///< of the cache with them
+
+  /// Keys that there are at most.
+  [[nodiscard]] std::int64_t keys() const { return known ? *known + tokens : capacity; }
+};
+
+Place read_place(ImportContext& c, std::int64_t batch, std::int64_t tokens) {
+  const std::int64_t past = c.has_input(3) ? c.input(3).dim(2) : 0;
+  const Sym lengths = c.input(5);
+  if (lengths.size() != batch)
+    throw ModelError("seqlens_k has {} elements for a batch of {}", lengths.size(), batch);
+  const std::int64_t total = c.constant_integer(6);
+  if (total < tokens || total > extent_limit)
+    throw ModelError("total_sequence_length is {}, less than the {} new tokens or too large", total, tokens);
+  Place place;
+  place.tokens = tokens;
+  place.capacity = std::max(past, total);
+  if (tokens == total) {
+    place.known = 0;
+    return place;
+  }
+  if (lengths.is_constant()) {
+    const std::vector<std::int64_t> values = c.constant_integers(5);
+    if (std::equal(values.begin() + 1, values.end(), values.begin())) place.known = values[0] + 1 - tokens;
+  }
+  if (place.known && (*place.known < 0 || *place.known > past))
+    throw ModelError("seqlens_k says that {} tokens stand before, the cache holds {}", *place.known, past);
+  if (!place.known)
+    place.before = reshape(cast(lengths, DType::i64), {batch, 1}) + static_cast<double>(1 - tokens);
+  return place;
+}
+
+/// The positions of the new tokens, [B or 1, L].
+Sym positions(GraphBuilder& b, const Place& place) {
+  const Sym step = b.iota(DType::i64, {1, place.tokens}, 1);
+  return place.known ? step + static_cast<double>(*place.known) : place.before + step;
+}
+
+/// What the cache holds and then the new tokens, then zeros up to the capacity.
+Sym extended(Sym past, Sym now, const Place& place) {
+  GraphBuilder& b = now.builder();
+  const Dims d = now.dims();
+  if (place.known) {
+    std::vector<Sym> parts;
+    if (*place.known > 0) parts.push_back(slice(past, 2, 0, *place.known));
+    parts.push_back(now);
+    const std::int64_t rest = place.capacity - place.keys();
+    if (rest > 0) parts.push_back(b.filled(now.dtype(), {d[0], d[1], rest, d[3]}, 0));
+    return concat(parts, 2);
+  }
+  const Sym all = past ? concat({past, now}, 2) : now;
+  const std::int64_t held = all.dim(2) - place.tokens;
+  const Sym at = b.iota(DType::i64, {1, 1, place.capacity, 1}, 2);
+  const Sym before = unsqueeze(place.before, {1, 3});
+  const Sym from = where(apply(Op::less, at, before), at, at - before + static_cast<double>(held));
+  const Sym index = broadcast_to(from, {d[0], d[1], place.capacity, d[3]});
+  const Sym value = b.add(Op::gather_elements, {all, index}, {{"axis", std::int64_t{2}}});
+  return where(apply(Op::less, at, before + static_cast<double>(place.tokens)), value, 0.0);
+}
+
+/// Which keys each new token sees, [B or 1, 1, L, S]; absent where it sees all, or all up to itself.
+Sym visible(ImportContext& c, const Place& place, bool is_causal) {
+  GraphBuilder& b = c.builder();
+  const std::int64_t window = c.integer("local_window_size", -1);
+  if (window >= 0 && !is_causal) throw UnsupportedError("local_window_size without causal");
+  if (place.known && (*place.known == 0 || !is_causal) && window < 0) return {};
+  const Sym key = b.iota(DType::i64, {1, 1, 1, place.keys()}, 3);
+  const Sym query = unsqueeze(positions(b, place), {1, 3});
+  const Sym last =
+      is_causal ? query : unsqueeze(place.before, {1, 3}) + static_cast<double>(place.tokens - 1);
+  const Sym keep = apply(Op::less_equal, key, last);
+  if (window < 0) return keep;
+  return apply(Op::logical_and, keep, apply(Op::greater, key, query - static_cast<double>(window)));
+}
+
+struct Projections {
+  Sym q, k, v;  ///< [B, H, L, D], keys and values with fewer heads
+};
+
+Projections read_projections(ImportContext& c) {
+  const std::int64_t heads = c.required_integer("num_heads");
+  const std::int64_t kv_heads = c.required_integer("kv_num_heads");
+  if (heads < 1 || kv_heads < 1 || heads > extent_limit || kv_heads > extent_limit || heads % kv_heads != 0)
+    throw ModelError("num_heads is {} and kv_num_heads {}, expected a multiple", heads, kv_heads);
+  Sym q = c.input(0);
+  Sym k = c.optional(1);
+  Sym v = c.optional(2);
+  if (q.rank() != 3) throw ModelError("the query has rank {}, expected 3", q.rank());
+  if (!k != !v) throw ModelError("key and value belong together, one of them is missing");
+  if (!k) {
+    const std::int64_t size = q.dim(2) / (heads + 2 * kv_heads);
+    if (size * (heads + 2 * kv_heads) != q.dim(2))
+      throw ModelError("{} columns do not hold {} heads", q.dim(2), heads + 2 * kv_heads);
+    const std::vector<Sym> parts = split(q, 2, {heads * size, kv_heads * size, kv_heads * size});
+    q = parts[0];
+    k = parts[1];
+    v = parts[2];
+  }
+  return {split_heads(q, heads), split_heads(k, kv_heads), split_heads(v, kv_heads)};
+}
+
+/// Norms of each head of queries and keys, then their rotation.
+void prepare_heads(ImportContext& c, const Place& place, Projections& in) {
+  if (const Sym scale = c.optional(14)) {
+    const double epsilon = c.real("qk_norm_epsilon", 1e-6);
+    in.q = rms_norm(in.q, scale, 3, c.real("q_norm_epsilon", epsilon));
+    in.k = rms_norm(in.k, c.input(15), 3, c.real("k_norm_epsilon", epsilon));
+  }
+  const bool is_interleaved = c.integer("rotary_interleaved", 0) != 0;
+  if (c.integer("do_rotary", 0) == 0) {
+    for (const int i : {7, 8, 9}) (void)c.has_input(i);
+    return;
+  }
+  Sym at = positions(c.builder(), place);
+  if (const Sym given = c.optional(9)) {
+    // For the first tokens only the first number counts.
+    const bool is_first = place.known && *place.known == 0;
+    at = is_first ? at + cast(slice(reshape(given, {given.size()}), 0, 0, 1), DType::i64) : given;
+  }
+  const Sym cosine = gather(c.input(7), at, 0);
+  const Sym sine = gather(c.input(8), at, 0);
+  if (cosine.rank() != 3) throw ModelError("the angles have rank {}, expected 3", cosine.rank());
+  in.q = rotate(in.q, cosine, sine, 2 * cosine.dim(2), is_interleaved);
+  in.k = rotate(in.k, cosine, sine, 2 * cosine.dim(2), is_interleaved);
+}
+
+/// With a score per head that takes its share of the softmax and gives nothing.
+Sym attention_with_sink(const AttentionInputs& in, Sym sink) {
+  GraphBuilder& b = in.q.builder();
+  const DType dtype = in.q.dtype();
+  Sym scores = matmul(in.q, swap_axes(in.k, 2, 3)) * in.scale;
+  if (in.softcap > 0) scores = apply(Op::tanh, scores / in.softcap) * in.softcap;
+  if (in.is_causal) scores = scores + additive(causal_mask(b, in.q.dim(2), in.k.dim(2), 0), dtype);
+  if (in.mask) scores = scores + additive(in.mask, dtype);
+  const Sym column = broadcast_to(sink, {scores.dim(0), scores.dim(1), scores.dim(2), 1});
+  const Sym shares = softmax(concat({scores, column}, 3), 3);
+  return matmul(slice(shares, 3, 0, scores.dim(3)), in.v);
+}
+
+void refuse_the_rest(ImportContext& c) {
+  refuse_attributes(c, {"sliding_window_cache", "qk_output", "kv_cache_bit_width"});
+  for (const char* name : {"k_quant_type", "v_quant_type"})
+    if (c.string(name, "NONE") != "NONE")
+      throw UnsupportedError("attribute '{}' is '{}': caches are supported as floats only", name,
+                             c.string(name, ""));
+  refuse_input(c, 12, "k_scale");
+  refuse_input(c, 13, "v_scale");
+  refuse_input(c, 16, "query_seqlens");
+}
+
+void group_query_attention(ImportContext& c) {
+  refuse_the_rest(c);
+  GraphBuilder& b = c.builder();
+  Projections in = read_projections(c);
+  for (const int i : {3, 4})
+    if (c.has_input(i) && (c.input(i).rank() != 4 || c.input(i).dim(2) != c.input(3).dim(2)))
+      throw ModelError("input {} is no cache of [batch, heads, length, size]", i);
+  const Place place = read_place(c, in.q.dim(0), in.q.dim(2));
+  prepare_heads(c, place, in);
+  const Sym k = extended(c.optional(3), in.k, place);
+  const Sym v = extended(c.optional(4), in.v, place);
+  c.output(1, k);
+  c.output(2, v);
+  AttentionInputs attention;
+  attention.q = in.q;
+  attention.k = repeat_heads(slice(k, 2, 0, place.keys()), in.q.dim(1));
+  attention.v = repeat_heads(slice(v, 2, 0, place.keys()), in.q.dim(1));
+  const bool is_causal = c.integer("causal", 1) != 0;
+  attention.mask = visible(c, place, is_causal);
+  attention.is_causal = is_causal && !attention.mask;
+  if (const Sym bias = c.optional(10)) {
+    const Sym fitting = bias.dim(-1) > place.keys() ? slice(bias, bias.rank() - 1, 0, place.keys())
+                                                    : widen_mask(bias, place.keys());
+    attention.mask = combine(attention.mask, fitting, in.q.dtype());
+  }
+  const double scale = c.real("scale", 0);
+  attention.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(in.q.dim(3)));
+  attention.softcap = c.real("softcap", 0);
+  Sym sink = c.optional(11);
+  if (sink) sink = reshape(sink, {1, sink.size(), 1, 1});
+  if (c.integer("smooth_softmax", -1) > 0 && !sink) sink = b.scalar(in.q.dtype(), 0);
+  c.output(0, join_heads(sink ? attention_with_sink(attention, sink) : core_attention(attention)));
+}
+
+const OnnxOp rows[] = {
+    {"GroupQueryAttention", 1, group_query_attention, domain},
+};
+
+}  // namespace
+
+std::span<const OnnxOp> onnx_contrib_grouped_ops() {
+  return rows;
+}
+
+}  // namespace sylvite
