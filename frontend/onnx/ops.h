@@ -45,6 +45,9 @@ struct OnnxOp {
 [[nodiscard]] std::span<const OnnxOp> onnx_random_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_text_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_ml_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_feature_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_tree_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_linear_model_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_contrib_fused_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_contrib_normalization_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_contrib_attention_ops();

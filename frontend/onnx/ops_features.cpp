@@ -1,0 +1,142 @@
+// Operators of ai.onnx.ml that prepare features.
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "frontend/onnx/class_scores.h"
+#include "frontend/onnx/ops.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::string_view domain = "ai.onnx.ml";
+
+/// One number for all features, or one per element of the last axis.
+Sym per_feature(Sym x, const std::vector<double>& values, const std::string& name) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  if (count == 1) return x.builder().scalar(x.dtype(), values[0]);
+  if (x.rank() == 0 || count != x.dim(-1))
+    throw ModelError("{} has {} elements, expected 1 or one per feature", name, count);
+  return x.builder().reals(x.dtype(), {count}, values);
+}
+
+void scaler(ImportContext& c) {
+  Sym y = cast(c.input(0), DType::f32);
+  if (const std::vector<double> offset = c.reals("offset"); !offset.empty())
+    y = y - per_feature(y, offset, "offset");
+  if (const std::vector<double> scale = c.reals("scale"); !scale.empty())
+    y = y * per_feature(y, scale, "scale");
+  c.output(y);
+}
+
+/// A row of zeros stays.
+void normalizer(ImportContext& c) {
+  const Sym x = cast(c.input(0), DType::f32);
+  if (x.rank() < 1 || x.rank() > 2) throw ModelError("the input has rank {}, expected 1 or 2", x.rank());
+  const std::vector<std::int64_t> axis{x.rank() - 1};
+  const std::string norm = c.string("norm", "MAX");
+  Sym size;
+  if (norm == "MAX")
+    size = reduce(Op::reduce_max, x, axis);
+  else if (norm == "L1")
+    size = reduce(Op::reduce_sum, apply(Op::abs, x), axis);
+  else if (norm == "L2")
+    size = apply(Op::sqrt, reduce(Op::reduce_sum, x * x, axis));
+  else
+    throw ModelError("norm is '{}', expected MAX, L1 or L2", norm);
+  c.output(x / where(apply(Op::equal, size, 0.0), 1.0, size));
+}
+
+/// NaN as the value to replace stands for itself.
+void imputer(ImportContext& c) {
+  const Sym x = c.input(0);
+  const bool is_real = is_float(x.dtype());
+  const std::string attribute = is_real ? "imputed_value_floats" : "imputed_value_int64s";
+  std::vector<double> values = c.reals("imputed_value_floats");
+  const std::vector<std::int64_t> integers = c.integers("imputed_value_int64s");
+  const double real = c.real("replaced_value_float", 0);
+  const std::int64_t integer = c.integer("replaced_value_int64", 0);
+  if (!is_real) values.assign(integers.begin(), integers.end());
+  if (values.empty()) throw ModelError("attribute '{}' is required", attribute);
+  Sym is_missing;
+  if (is_real)
+    is_missing = std::isnan(real) ? apply(Op::is_nan, x) : apply(Op::equal, x, real);
+  else
+    is_missing = apply(Op::equal, x, cast(c.builder().constant(Tensor::scalar_i64(integer)), x.dtype()));
+  c.output(where(is_missing, per_feature(x, values, attribute), x));
+}
+
+/// A new last axis with 1 at the place of the element among the categories.
+void one_hot_encoder(ImportContext& c) {
+  GraphBuilder& b = c.builder();
+  const std::vector<std::int64_t> numbers = c.integers("cats_int64s");
+  const std::vector<std::string> names = c.strings("cats_strings");
+  if (numbers.empty() == names.empty()) throw ModelError("expected one of cats_int64s and cats_strings");
+  const bool gives_zeros = c.integer("zeros", 1) != 0;
+  if (numbers.empty()) {
+    const StringTensor& x = c.strings(0);
+    Dims dims = x.dims;
+    dims.push_back(static_cast<std::int64_t>(names.size()));
+    b.reserve_table(dims);
+    std::vector<double> flags;
+    for (const std::string& value : x.values) {
+      if (!gives_zeros && std::find(names.begin(), names.end(), value) == names.end())
+        throw ModelError("'{}' is no category", value);
+      for (const std::string& name : names) flags.push_back(name == value ? 1 : 0);
+    }
+    return c.output(b.reals(DType::f32, dims, flags));
+  }
+  if (!gives_zeros) throw UnsupportedError("attribute 'zeros' is 0: unknown categories cannot be refused");
+  const Sym x = cast(c.input(0), DType::i64);
+  c.output(cast(apply(Op::equal, unsqueeze(x, {-1}), b.integers(numbers)), DType::f32));
+}
+
+/// Pads or cuts every input to its width, and joins them.
+void feature_vectorizer(ImportContext& c) {
+  const std::vector<std::int64_t> widths = c.integers("inputdimensions");
+  std::vector<Sym> parts;
+  for (int i = 0; i < c.input_count(); ++i) {
+    Sym x = cast(c.input(i), DType::f32);
+    if (x.rank() == 1) x = unsqueeze(x, {0});
+    if (x.rank() != 2) throw ModelError("input {} has rank {}, expected 1 or 2", i, x.rank());
+    if (!widths.empty() && (widths.size() != static_cast<std::size_t>(c.input_count()) ||
+                            widths[static_cast<std::size_t>(i)] != x.dim(1)))
+      throw UnsupportedError("inputdimensions differ from the inputs' columns");
+    parts.push_back(x);
+  }
+  if (parts.empty()) throw ModelError("there are no inputs");
+  c.output(concat(parts, 1));
+}
+
+/// Maps do not exist here: the scores that their values would be, a column per class.
+void zip_map(ImportContext& c) {
+  const Sym x = c.input(0);
+  if (x.rank() < 1 || x.rank() > 2) throw ModelError("the input has rank {}, expected 1 or 2", x.rank());
+  const ClassLabels labels(c, "classlabels_int64s");
+  if (labels.count() != x.dim(-1)) throw ModelError("{} labels for {} columns", labels.count(), x.dim(-1));
+  c.output(x);
+}
+
+void dict_vectorizer(ImportContext&) {
+  throw UnsupportedError(
+      "the input is a map, and maps are not supported: give the model their values as a tensor");
+}
+
+const OnnxOp rows[] = {
+    {"DictVectorizer", 1, dict_vectorizer, domain},
+    {"FeatureVectorizer", 1, feature_vectorizer, domain},
+    {"Imputer", 1, imputer, domain},
+    {"Normalizer", 1, normalizer, domain},
+    {"OneHotEncoder", 1, one_hot_encoder, domain},
+    {"Scaler", 1, scaler, domain},
+    {"ZipMap", 1, zip_map, domain},
+};
+
+}  // namespace
+
+std::span<const OnnxOp> onnx_feature_ops() {
+  return rows;
+}
+
+}  // namespace sylvite
