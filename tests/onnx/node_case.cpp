@@ -10,6 +10,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "frontend/onnx/external_data.h"
+#include "frontend/onnx/tensor.h"
 #include "frontend/onnx/tensor_io.h"
 
 namespace sylvite::node_test {
@@ -18,8 +20,12 @@ namespace {
 namespace fs = std::filesystem;
 
 const CaseSet sets[] = {
-    {"node", false}, {"pytorch-converted", false}, {"pytorch-operator", false}, {"simple", false},
-    {"light", true},
+    {"node", Layout::folders},
+    {"pytorch-converted", Layout::folders},
+    {"pytorch-operator", Layout::folders},
+    {"simple", Layout::folders},
+    {"light", Layout::light},
+    {"contrib", Layout::single},
 };
 
 std::string read_bytes(const fs::path& path) {
@@ -120,6 +126,32 @@ NodeCase load_light_case(const fs::path& folder, const std::string& name) {
   return result;
 }
 
+/// Inputs and outputs by name among the initializers of what a trainer would run first.
+NodeCase load_single_case(const fs::path& folder, const std::string& name) {
+  NodeCase result;
+  result.name = name;
+  result.model_path = folder / (name + ".onnx");
+  const onnx::ModelProto model = read_model(result.model_path);
+  const ExternalData nothing(DataFolder{});
+  const auto value_of = [&](const std::string& wanted) -> HostValue {
+    for (const onnx::TensorProto& tensor : model.training_info(0).initialization().initializer()) {
+      if (tensor.name() != wanted) continue;
+      if (tensor.data_type() == onnx::TensorProto::STRING) return HostValue(decode_strings(tensor));
+      return HostValue(decode_tensor(tensor, nothing));
+    }
+    throw ModelError("'{}' holds no value of '{}'", name, wanted);
+  };
+  for (const auto* input : free_inputs(model.graph())) {
+    result.input_names.push_back(input->name());
+    result.inputs.push_back(value_of(input->name()));
+  }
+  for (const auto& output : model.graph().output()) result.outputs.push_back(value_of(output.name()));
+  result.atol = 1e-6;  // other implementations round sums in other orders
+  for (const auto& property : model.metadata_props())
+    (property.key() == "atol" ? result.atol : result.rtol) = std::stod(property.value());
+  return result;
+}
+
 }  // namespace
 
 const CaseSet& find_set(const std::string& name) {
@@ -134,9 +166,9 @@ const CaseSet& find_set(const std::string& name) {
 std::vector<std::string> list_cases(const std::string& data, const CaseSet& set, List list) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(fs::path(data) / set.name)) {
-    const fs::path model = set.is_light ? entry.path() : entry.path() / "model.onnx";
+    const fs::path model = set.layout == Layout::folders ? entry.path() / "model.onnx" : entry.path();
     if (model.extension() == ".onnx" && fs::exists(model) && belongs(read_model(model).graph(), list))
-      names.push_back(set.is_light ? entry.path().stem() : entry.path().filename());
+      names.push_back(set.layout == Layout::folders ? entry.path().filename() : entry.path().stem());
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -144,7 +176,8 @@ std::vector<std::string> list_cases(const std::string& data, const CaseSet& set,
 
 NodeCase load_case(const std::string& data, const CaseSet& set, const std::string& name) {
   const fs::path folder = fs::path(data) / set.name;
-  if (set.is_light) return load_light_case(folder, name);
+  if (set.layout == Layout::light) return load_light_case(folder, name);
+  if (set.layout == Layout::single) return load_single_case(folder, name);
   NodeCase result;
   const fs::path path = folder / name;
   const fs::path values = path / "test_data_set_0";

@@ -11,10 +11,16 @@ namespace sylvite::node_test {
 /// The lists of cases: A has float32 graph inputs and outputs only; B adds int64, int32 and bool.
 enum class List { a, b, all };
 
-/// Where a set of cases lies in the onnx wheel, and how.
+enum class Layout {
+  folders,  ///< a folder per case, with model.onnx and test_data_set_0
+  light,    ///< files light_X.onnx and light_X_output_0.pb
+  single    ///< files X.onnx that hold their values: see make_contrib_cases.py
+};
+
+/// Where a set of cases lies, and how.
 struct CaseSet {
-  std::string name;  ///< also its folder under onnx/backend/test/data
-  bool is_light;     ///< files light_X.onnx and light_X_output_0.pb instead of a folder per case
+  std::string name;  ///< also its folder: of tests/data for single files, else of the data in the onnx wheel
+  Layout layout;
 };
 [[nodiscard]] const CaseSet& find_set(const std::string& name);  ///< throws UsageError naming the sets
 

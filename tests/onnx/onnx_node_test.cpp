@@ -106,9 +106,11 @@ Outcomes read_expected(const std::string& path) {
   return expected;
 }
 
-void write_expected(const std::string& path, const Outcomes& outcomes) {
+void write_expected(const std::string& path, const CaseSet& set, const Outcomes& outcomes) {
   std::ofstream file(path);
-  file << "# Outcomes of the ONNX backend tests (onnx 1.22.0). Written by onnx_node_test --update.\n";
+  const char* cases =
+      set.layout == Layout::single ? "cases of tests/data/contrib" : "ONNX backend tests (onnx 1.22.0)";
+  file << "# Outcomes of the " << cases << ". Written by onnx_node_test --update.\n";
   for (const auto& [name, kind] : outcomes) file << name << ' ' << kind << '\n';
 }
 
@@ -122,7 +124,7 @@ Arguments parse_arguments(int argc, char** argv) {
   po::options_description table("onnx_node_test");
   table.add_options()("help,h", "show this text");
   table.add_options()("set", po::value(&arguments.set),
-                      "node, pytorch-converted, pytorch-operator, simple or light");
+                      "node, pytorch-converted, pytorch-operator, simple, light or contrib");
   table.add_options()("engine", po::value(&arguments.engine), "interpreter, plan or compiled");
   table.add_options()("list", po::value(&arguments.list), "A (float32), B (and int64, int32, bool) or all");
   table.add_options()("filter", po::value(&arguments.filter), "run cases whose names contain this");
@@ -136,10 +138,16 @@ Arguments parse_arguments(int argc, char** argv) {
   return arguments;
 }
 
+/// What holds the folder of a set.
+std::string data_folder(const CaseSet& set) {
+  return set.layout == Layout::single ? OWN_DATA_FOLDER : DATA_FOLDER;
+}
+
 std::vector<std::string> select_cases(const Arguments& arguments) {
   const Shard shard = parse_shard(arguments.shard);
   std::vector<std::string> cases;
-  for (const std::string& name : list_cases(DATA_FOLDER, find_set(arguments.set), parse_list(arguments.list)))
+  const CaseSet& set = find_set(arguments.set);
+  for (const std::string& name : list_cases(data_folder(set), set, parse_list(arguments.list)))
     if (name.find(arguments.filter) != std::string::npos) cases.push_back(name);
   // Neighbours share kernels, so a shard is a run of them.
   const auto at = [&](std::size_t i) {
@@ -167,7 +175,7 @@ int run(const Arguments& arguments) {
   const double start = steady_seconds();
   for (const std::string& name : select_cases(arguments)) {
     const Outcome outcome =
-        run_case_isolated(DATA_FOLDER, set, name, engine.run, engine.seconds, engine.megabytes);
+        run_case_isolated(data_folder(set), set, name, engine.run, engine.seconds, engine.megabytes);
     ++counts[outcome.kind];
     outcomes[name] = outcome.kind;
     const auto listed = expected.find(name);
@@ -185,7 +193,7 @@ int run(const Arguments& arguments) {
   }
   print_summary(counts, steady_seconds() - start);
   if (arguments.update) {
-    write_expected(expected_file, outcomes);
+    write_expected(expected_file, set, outcomes);
     return 0;
   }
   if (surprises > 0) fmt::print("{} outcomes differ from {}\n", surprises, expected_file);

@@ -1,0 +1,181 @@
+"""Cases of com.microsoft for make_contrib_cases.py: activations, products, convolutions, normalisations, shapes."""
+import math
+
+import numpy as np
+
+f32 = np.float32
+
+
+def floats(rng, *dims):
+    return rng.standard_normal(dims).astype(f32)
+
+
+def erf(x):
+    return np.vectorize(math.erf)(x)
+
+
+def gelu(x):
+    return (x * 0.5 * (1 + erf(x / math.sqrt(2)))).astype(f32)
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def activations():
+    x = lambda rng: {"x": floats(rng, 2, 3, 8) * 3}
+    biased = lambda rng: {"x": floats(rng, 2, 3, 8) * 2, "bias": floats(rng, 8)}
+    yield dict(name="gelu", op="Gelu", inputs=x)
+    yield dict(name="bias_gelu", op="BiasGelu", inputs=biased)
+    yield dict(name="fast_gelu", op="FastGelu", inputs=x)
+    yield dict(name="fast_gelu_bias", op="FastGelu", inputs=biased)
+    yield dict(name="quick_gelu", op="QuickGelu", inputs=x)
+    yield dict(name="quick_gelu_alpha", op="QuickGelu", inputs=x, alpha=0.5)
+    yield dict(name="bias_split_gelu", op="BiasSplitGelu", inputs=biased,
+               expected=lambda i: [(i["x"] + i["bias"])[..., :4] * gelu((i["x"] + i["bias"])[..., 4:])])
+    skip = lambda rng: {"x": floats(rng, 2, 3, 8), "bias": floats(rng, 8), "skip": floats(rng, 2, 3, 8)}
+    yield dict(name="bias_add", op="BiasAdd", inputs=skip, expected=lambda i: [i["x"] + i["bias"] + i["skip"]])
+    yield dict(name="bias_dropout", op="BiasDropout", inputs=skip, outputs=("y", "mask"), seed=3,
+               expected=lambda i: [i["x"] + i["bias"] + i["skip"], np.ones(i["x"].shape, bool)])
+
+
+def products():
+    def pair(a, b):
+        return lambda rng: {"a": floats(rng, *a), "b": floats(rng, *b)}
+    yield dict(name="fused_matmul", op="FusedMatMul", inputs=pair((2, 3, 4), (2, 4, 5)), alpha=0.5)
+    yield dict(name="fused_matmul_trans", op="FusedMatMul", inputs=pair((2, 4, 3), (5, 4)), transA=1, transB=1)
+    yield dict(name="fused_matmul_batch", op="FusedMatMul", inputs=pair((3, 2, 4), (4, 2, 5)), transBatchA=1, transBatchB=1)
+    yield dict(name="fused_matmul_batch_trans", op="FusedMatMul", inputs=pair((4, 2, 3), (5, 2, 4)), transBatchA=1,
+               transBatchB=1, transA=1, transB=1)
+    yield dict(name="transpose_matmul", op="TransposeMatMul", inputs=pair((4, 3), (4, 5)), transA=1)
+    gemm = lambda rng: {"a": floats(rng, 3, 4), "b": floats(rng, 5, 4), "c": floats(rng, 5)}
+    yield dict(name="fused_gemm_relu", op="FusedGemm", inputs=gemm, transB=1, activation="Relu", alpha=0.5, beta=2.0)
+    yield dict(name="fused_gemm_leaky", op="FusedGemm", inputs=gemm, transB=1, activation="LeakyRelu", activation_alpha=0.3)
+    yield dict(name="fused_gemm_tanh", op="FusedGemm", inputs=gemm, transB=1, activation="Tanh")
+    yield dict(name="fused_gemm_hard_sigmoid", op="FusedGemm", inputs=gemm, transB=1, activation="HardSigmoid",
+               activation_alpha=0.3, activation_beta=0.4)
+
+
+def convolutions():
+    def conv(z=False, groups=1):
+        def make(rng):
+            inputs = {"x": floats(rng, 1, 4, 6, 5), "w": floats(rng, 6, 4 // groups, 3, 3), "b": floats(rng, 6)}
+            if z:
+                inputs["z"] = floats(rng, 1, 6, 6, 5)
+            return inputs
+        return make
+    same = dict(pads=[1, 1, 1, 1], kernel_shape=[3, 3])
+    yield dict(name="fused_conv_relu", op="FusedConv", inputs=conv(), activation="Relu", **same)
+    yield dict(name="fused_conv_sum", op="FusedConv", inputs=conv(True), activation="Relu", **same)
+    yield dict(name="fused_conv_clip", op="FusedConv", inputs=conv(groups=2), group=2, activation="Clip",
+               activation_params=[-0.5, 1.5], strides=[2, 1], **same)
+    yield dict(name="fused_conv_leaky", op="FusedConv", inputs=conv(), activation="LeakyRelu", activation_params=[0.2])
+    yield dict(name="fused_conv_hard_sigmoid", op="FusedConv", inputs=conv(), activation="HardSigmoid",
+               activation_params=[0.2, 0.5])
+
+    def last(i):
+        x = np.pad(i["x"], ((0, 0), (1, 1), (1, 1), (0, 0)))
+        taps = np.stack([x[:, dy:dy + 6, dx:dx + 5] for dy in range(3) for dx in range(3)], -1)
+        return np.einsum("nhwct,mct->nhwm", taps, i["w"].reshape(6, 4, 9)) + i["b"]
+    nhwc = lambda rng: {"x": floats(rng, 1, 6, 5, 4), "w": floats(rng, 6, 4, 3, 3), "b": floats(rng, 6)}
+    summed = lambda rng: nhwc(rng) | {"z": floats(rng, 1, 6, 5, 6)}
+    yield dict(name="nhwc_conv", op="NhwcConv", inputs=nhwc, expected=lambda i: [last(i).astype(f32)],
+               tolerances={"atol": 1e-5}, **same)
+    yield dict(name="nhwc_fused_conv", op="NhwcFusedConv", inputs=summed, activation="Relu", tolerances={"atol": 1e-5},
+               expected=lambda i: [np.maximum(last(i) + i["z"], 0).astype(f32)], **same)
+
+
+def group_norm(x, scale, bias, groups, epsilon, activation):
+    n, h, w, c = x.shape
+    g = x.reshape(n, h * w, groups, c // groups).astype(np.float64)
+    g = (g - g.mean((1, 3), keepdims=True)) / np.sqrt(g.var((1, 3), keepdims=True) + epsilon)
+    y = g.reshape(x.shape) * scale + bias
+    return (silu(y) if activation else y).astype(f32)
+
+
+def normalizations():
+    def skip(dims, *more):
+        def make(rng):
+            inputs = {"x": floats(rng, 2, 3, 8), "skip": floats(rng, *dims)}
+            for name in more:
+                inputs[name] = floats(rng, 8) if name != "-" else None
+            return inputs
+        return make
+    yield dict(name="skip_layer_norm", op="SkipLayerNormalization", inputs=skip((2, 3, 8), "gamma", "beta", "bias"),
+               epsilon=1e-5)
+    yield dict(name="skip_layer_norm_sum", op="SkipLayerNormalization", inputs=skip((2, 3, 8), "gamma", "beta"),
+               outputs=("y", "", "", "sum"))
+    yield dict(name="skip_layer_norm_wide", op="SkipLayerNormalization", inputs=skip((1, 3, 8), "gamma", "beta"))
+    yield dict(name="skip_layer_norm_flat", op="SkipLayerNormalization", inputs=skip((3, 8), "gamma"))
+    yield dict(name="skip_rms_norm", op="SkipSimplifiedLayerNormalization", inputs=skip((2, 3, 8), "gamma", "bias"),
+               outputs=("y", "", "", "sum"), epsilon=1e-6)
+    yield dict(name="skip_rms_norm_plain", op="SkipSimplifiedLayerNormalization", inputs=skip((2, 3, 8), "gamma"))
+    simple = lambda rng: {"x": floats(rng, 2, 3, 8), "scale": floats(rng, 8)}
+    yield dict(name="simplified_layer_norm", op="SimplifiedLayerNormalization", inputs=simple, domain="", epsilon=1e-4,
+               axis=-1, stash_type=1)
+    yield dict(name="simplified_layer_norm_deviation", op="SimplifiedLayerNormalization", inputs=simple, domain="",
+               outputs=("y", "d"))
+
+    def embed(segments=True, mask=False, positions=False):
+        def make(rng):
+            return {"ids": rng.integers(0, 10, (2, 4), np.int32),
+                    "segment_ids": rng.integers(0, 2, (2, 4), np.int32) if segments else None,
+                    "word": floats(rng, 10, 8), "position": floats(rng, 6, 8),
+                    "segment": floats(rng, 2, 8) if segments else None, "gamma": floats(rng, 8), "beta": floats(rng, 8),
+                    "mask": np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32) if mask else None,
+                    "position_ids": rng.integers(0, 6, (2, 4), np.int32) if positions else None}
+        return make
+    yield dict(name="embed_layer_norm", op="EmbedLayerNormalization", inputs=embed(), outputs=("y", "m"))
+    yield dict(name="embed_layer_norm_mask", op="EmbedLayerNormalization", inputs=embed(mask=True), outputs=("y", "m"),
+               epsilon=1e-5)
+    yield dict(name="embed_layer_norm_positions", op="EmbedLayerNormalization", inputs=embed(False, positions=True),
+               outputs=("y", "", "sum"), mask_index_type=0)
+    group = lambda rng: {"x": floats(rng, 2, 3, 4, 8), "gamma": floats(rng, 8), "beta": floats(rng, 8)}
+    for activation in (0, 1):
+        yield dict(name=f"group_norm_{activation}", op="GroupNorm", inputs=group, groups=4, activation=activation,
+                   epsilon=1e-4, tolerances={"atol": 1e-5},
+                   expected=lambda i, a=activation: [group_norm(i["x"], i["gamma"], i["beta"], 4, 1e-4, a)])
+    first = lambda rng: {"x": floats(rng, 2, 8, 3, 4), "gamma": floats(rng, 8), "beta": floats(rng, 8)}
+    yield dict(name="group_norm_first", op="GroupNorm", inputs=first, groups=2, activation=1, channels_last=0,
+               tolerances={"atol": 1e-5}, expected=lambda i: [
+                   group_norm(i["x"].transpose(0, 2, 3, 1), i["gamma"], i["beta"], 2, 1e-5, 1).transpose(0, 3, 1, 2)])
+    skips = lambda rng: group(rng) | {"skip": floats(rng, 2, 8), "bias": floats(rng, 8)}
+
+    def skipped(i):
+        total = i["x"] + i["skip"][:, None, None] + i["bias"]
+        return [group_norm(total, i["gamma"], i["beta"], 4, 1e-5, 1), total]
+    yield dict(name="skip_group_norm", op="SkipGroupNorm", inputs=skips, outputs=("y", "s"), groups=4, activation=1,
+               expected=skipped, tolerances={"atol": 1e-5})
+
+
+def shapes():
+    yield dict(name="trilu", op="Trilu", inputs=lambda rng: {"x": floats(rng, 2, 3, 4), "k": np.array(1, np.int64)},
+               weights=("k",), upper=0)
+    pads = lambda rng: {"x": floats(rng, 2, 3), "pads": np.array([0, 1, 1, 2], np.int64), "value": np.array([2], f32)}
+    yield dict(name="pad", op="Pad", inputs=pads, weights=("pads", "value"))
+    edge = lambda rng: {"x": floats(rng, 2, 3), "pads": np.array([1, 1, 1, 2], np.int64)}
+    yield dict(name="pad_edge", op="Pad", inputs=edge, weights=("pads",), mode="edge")
+    yield dict(name="unique", op="Unique", inputs=lambda rng: {"x": np.array([2, 1, 1, 3, 4, 3], f32)},
+               outputs=("y", "idx", "counts"))
+    yield dict(name="expand_dims", op="ExpandDims", inputs=lambda rng: {"x": floats(rng, 2, 3), "axis": np.array(-2, np.int32)},
+               weights=("axis",))
+    yield dict(name="gather_nd", op="GatherND",
+               inputs=lambda rng: {"x": floats(rng, 2, 3, 4), "i": np.array([[0, 2], [1, 0]], np.int64)})
+    grid = lambda rng: {"x": floats(rng, 1, 2, 4, 5), "grid": rng.uniform(-1.2, 1.2, (1, 3, 3, 2)).astype(f32)}
+    for mode, padding in (("bilinear", "border"), ("nearest", "reflection"), ("bicubic", "zeros")):
+        yield dict(name=f"grid_sample_{mode}", op="GridSample", inputs=grid, mode=mode, align_corners=1,
+                   padding_mode=padding, tolerances={"atol": 1e-5})
+    yield dict(name="inverse", op="Inverse", inputs=lambda rng: {"x": floats(rng, 2, 5, 5)}, tolerances={"atol": 1e-4})
+    yield dict(name="inverse_pivot", op="Inverse", inputs={"x": np.array([[0, 2, 1], [1, 0, 3], [4, 1, 0]], f32)},
+               tolerances={"atol": 1e-6})
+    parts = lambda z: np.stack([z.real, z.imag], -1).astype(f32)
+    yield dict(name="rfft", op="Rfft", inputs=lambda rng: {"x": floats(rng, 3, 8)}, onesided=1, normalized=0, signal_ndim=1,
+               expected=lambda i: [parts(np.fft.rfft(i["x"]))], tolerances={"atol": 1e-5})
+    yield dict(name="irfft", op="Irfft", inputs=lambda rng: {"x": parts(np.fft.rfft(floats(rng, 3, 8)))}, onesided=1,
+               normalized=0, signal_ndim=1, tolerances={"atol": 1e-5},
+               expected=lambda i: [np.fft.irfft(i["x"][..., 0] + 1j * i["x"][..., 1]).astype(f32)])
+
+
+def cases():
+    for family in (activations, products, convolutions, normalizations, shapes):
+        yield from family()
