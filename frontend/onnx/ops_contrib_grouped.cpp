@@ -31,11 +31,12 @@ struct Place {
 Place read_place(ImportContext& c, std::int64_t batch, std::int64_t tokens) {
   const std::int64_t past = c.has_input(3) ? c.input(3).dim(2) : 0;
   const Sym lengths = c.input(5);
-  if (lengths.size() != batch)
+  if (batch < 1 || lengths.size() != batch)
     throw ModelError("seqlens_k has {} elements for a batch of {}", lengths.size(), batch);
   const std::int64_t total = c.constant_integer(6);
-  if (total < tokens || total > extent_limit)
-    throw ModelError("total_sequence_length is {}, less than the {} new tokens or too large", total, tokens);
+  if (total < tokens || total > past + tokens)
+    throw ModelError("total_sequence_length is {}, expected {} new tokens and up to {} before them", total,
+                     tokens, past);
   Place place;
   place.tokens = tokens;
   place.capacity = std::max(past, total);
@@ -120,6 +121,8 @@ Projections read_projections(ImportContext& c) {
     k = parts[1];
     v = parts[2];
   }
+  if (k.rank() != 3 || v.rank() != 3 || k.dim(1) != q.dim(1) || v.dim(1) != q.dim(1))
+    throw ModelError("keys and values are not of as many tokens as the query, {}", q.dim(1));
   return {split_heads(q, heads), split_heads(k, kv_heads), split_heads(v, kv_heads)};
 }
 

@@ -83,6 +83,7 @@ void group_norm_op(ImportContext& c) {
 /// The skip may be one vector per image.
 void skip_group_norm(ImportContext& c) {
   const Sym x = c.input(0);
+  if (x.rank() < 3) throw ModelError("the input has rank {}, expected at least 3", x.rank());
   const bool is_last = c.integer("channels_last", 1) != 0;
   const int channel_axis = is_last ? x.rank() - 1 : 1;
   Sym skip = c.input(3);

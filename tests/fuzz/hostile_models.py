@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+import hostile_domains
 import hostile_files
 import hostile_graphs
 import hostile_sizes
@@ -22,7 +23,8 @@ from hostile_case import CASES
 
 def add_all_cases():
     for add in (hostile_files.add_byte_cases, hostile_files.add_dims_cases, hostile_files.add_external_cases,
-                hostile_graphs.add_graph_cases, hostile_graphs.add_operator_cases, hostile_sizes.add_size_cases):
+                hostile_graphs.add_graph_cases, hostile_graphs.add_operator_cases, hostile_sizes.add_size_cases,
+                hostile_domains.add_domain_cases):
         add()
 
 
