@@ -71,25 +71,31 @@ void linear_classifier(ImportContext& c) {
   c.output(1, transformed(scores, transform));
 }
 
+/// Of each row and each vector, by one product. Both are seen from the vectors' mean: where features lie far from 0, the
+/// squares would cancel otherwise.
+Sym squared_distances(Sym x, Sym vectors) {
+  const Sym mean = reduce_mean(vectors, {0});
+  x = x - mean;
+  vectors = vectors - mean;
+  const Sym lengths = reduce(Op::reduce_sum, x * x, {1});
+  const Sym others = reshape(reduce(Op::reduce_sum, vectors * vectors, {1}), {1, vectors.dim(0)});
+  return apply(Op::maximum, lengths + others - products(x, vectors) * 2.0, 0.0);
+}
+
 /// The kernel function of each row and each vector: [rows, vectors].
 Sym kernel(ImportContext& c, Sym x, Sym vectors, const std::string& type) {
-  const Sym dot = products(x, vectors);
-  if (type == "LINEAR") return dot;
+  if (type == "LINEAR") return products(x, vectors);
   const std::vector<double> parameters = c.reals("kernel_params");
   if (parameters.size() != 3)
     throw ModelError("kernel_params has {} elements, expected 3", parameters.size());
   const double gamma = parameters[0];
   const double offset = parameters[1];
   const double degree = parameters[2];
-  if (type == "POLY") {
-    const Sym base = dot * gamma + offset;
-    return degree == 1 ? base : degree == 2 ? base * base : apply(Op::pow, base, degree);
-  }
-  if (type == "SIGMOID") return apply(Op::tanh, dot * gamma + offset);
-  if (type != "RBF") throw ModelError("kernel_type '{}', expected LINEAR, POLY, RBF or SIGMOID", type);
-  const Sym lengths = reduce(Op::reduce_sum, x * x, {1});
-  const Sym others = reshape(reduce(Op::reduce_sum, vectors * vectors, {1}), {1, vectors.dim(0)});
-  return apply(Op::exp, apply(Op::maximum, lengths + others - dot * 2.0, 0.0) * -gamma);
+  if (type == "RBF") return apply(Op::exp, squared_distances(x, vectors) * -gamma);
+  const Sym base = products(x, vectors) * gamma + offset;
+  if (type == "SIGMOID") return apply(Op::tanh, base);
+  if (type != "POLY") throw ModelError("kernel_type '{}', expected LINEAR, POLY, RBF or SIGMOID", type);
+  return degree == 1 ? base : degree == 2 ? base * base : apply(Op::pow, base, degree);
 }
 
 std::vector<double> read_rho(ImportContext& c, std::size_t count) {

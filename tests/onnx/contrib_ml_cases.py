@@ -141,6 +141,10 @@ def vectors():
                  **parameters)
     yield ml("svm_regressor_one_class", "SVMRegressor", x, n_supports=7, support_vectors=support, one_class=1,
              coefficients=coefficients[:7], rho=[0.2], kernel_type="RBF", kernel_params=[0.3, 0.0, 0.0])
+    far = [value + 2000 for value in support]
+    yield ml("svm_regressor_far", "SVMRegressor", lambda rng: {"x": floats(rng, 6, 3) + f32(2000)}, n_supports=7,
+             support_vectors=far, coefficients=coefficients[:7], rho=[0.2], kernel_type="RBF", kernel_params=[0.3, 0.0, 0.0],
+             tolerances={"atol": 1e-4})
     yield ml("svm_regressor_linear_model", "SVMRegressor", x, coefficients=coefficients[:3], rho=[0.2],
              kernel_type="LINEAR", kernel_params=[0.0, 0.0, 0.0])
     binary = dict(vectors_per_class=[3, 4], support_vectors=support, coefficients=coefficients[:7], kernel_type="RBF",
