@@ -81,7 +81,7 @@ def regressors():
     yield ml("tree_regressor_f64", "TreeEnsembleRegressor", lambda rng: {"x": rng.standard_normal((5, 4))}, n_targets=1,
              **forest(**small, targets=1, prefix="target", seed=7))
     yield ml("tree_regressor_deep", "TreeEnsembleRegressor", x, n_targets=1,
-             **forest(2, 7, 4, 1, "target", seed=8))
+             **forest(1, 6, 4, 1, "target", seed=8))
     yield ml("tree_regressor_leaf_only", "TreeEnsembleRegressor", x, n_targets=1,
              **forest(2, 0, 4, 1, "target", seed=9))
 

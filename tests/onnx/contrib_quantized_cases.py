@@ -109,12 +109,12 @@ def products():
 
 
 def blocks():
-    def inputs(bits, depth, block, zero="", bias=False):
+    def inputs(bits, depth, block, zero="", bias=False, rows=(2, 3)):
         def make(rng):
             count = (depth + block - 1) // block
             packed = {"none": None, "packed": numbers(rng, u8, 6, (count * bits + 7) // 8),
                       "float": rng.uniform(0, 2 ** bits, (6, count)).astype(f32)}
-            return {"a": floats(rng, 2, 3, depth), "b": numbers(rng, u8, 6, count, block * bits // 8),
+            return {"a": floats(rng, *rows, depth), "b": numbers(rng, u8, 6, count, block * bits // 8),
                     "scales": rng.uniform(0.01, 0.05, (6, count)).astype(f32), "zero": packed[zero or "none"], "g_idx": None,
                     "bias": floats(rng, 6) if bias else None}
         return make
@@ -124,6 +124,10 @@ def blocks():
                 continue
             yield dict(name=f"matmul_bits_{bits}_{depth}_{block}_{zero or 'none'}", op="MatMulNBits", bits=bits, K=depth, N=6,
                        block_size=block, inputs=inputs(bits, depth, block, zero), weights=("b", "scales", "zero"),
+                       tolerances={"atol": 1e-4})
+        for depth, block, zero in ((32, 32, ""), (40, 16, "packed")):
+            yield dict(name=f"matmul_bits_row_{bits}_{depth}", op="MatMulNBits", bits=bits, K=depth, N=6, block_size=block,
+                       inputs=inputs(bits, depth, block, zero, rows=(1, 1)), weights=("b", "scales", "zero"),
                        tolerances={"atol": 1e-4})
     yield dict(name="matmul_bits_bias", op="MatMulNBits", bits=4, K=32, N=6, block_size=32, inputs=inputs(4, 32, 32, bias=True),
                weights=("b", "scales"), accuracy_level=1, tolerances={"atol": 1e-4})
