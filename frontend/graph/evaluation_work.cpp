@@ -16,7 +16,25 @@ double products_of(const Graph& graph, const Node& node) {
   return op_info(node.op).facts.multiplies() ? terms_of(graph, node) : 0;
 }
 
+namespace {
+
+std::int64_t in_steps(double work) {
+  return work > 1e18 ? std::int64_t{1} << 60 : static_cast<std::int64_t>(work);
+}
+
+/// Of all trips. A node takes some steps whatever its extents are.
+double loop_work(const Node& loop) {
+  constexpr double least = 1000;
+  const Graph& body = loop.attributes.graph("body");
+  double trip = least;
+  for (const Node& node : body.nodes()) trip += least + static_cast<double>(evaluation_work(body, node));
+  return trip * static_cast<double>(loop.attributes.integer("trips"));
+}
+
+}  // namespace
+
 std::int64_t evaluation_work(const Graph& graph, const Node& node) {
+  if (node.op == Op::loop) return in_steps(loop_work(node));
   std::int64_t outputs = 0;
   std::int64_t inputs = 0;
   for (ValueId id : node.outputs) outputs += graph.type(id).element_count();
@@ -24,7 +42,7 @@ std::int64_t evaluation_work(const Graph& graph, const Node& node) {
     if (id != no_value) inputs += graph.type(id).element_count();
   const double terms = std::max(terms_of(graph, node), 1.0);
   const double work = static_cast<double>(inputs) + static_cast<double>(outputs) * terms;
-  return work > 1e18 ? std::int64_t{1} << 60 : static_cast<std::int64_t>(work);
+  return in_steps(work);
 }
 
 }  // namespace sylvite

@@ -89,6 +89,9 @@ class GraphBuilder {
     fold_bytes_left_ = bytes;
     work_left_ = work;
   }
+  /// May a loop be added now? Not in host steps, and not for the body of another.
+  [[nodiscard]] bool may_add_loop() const { return is_limited_ && !is_inside_loop_; }
+  void set_inside_loop(bool is_inside) { is_inside_loop_ = is_inside; }
 
  private:
   [[nodiscard]] bool may_fold(const Node& node) const;
@@ -99,6 +102,7 @@ class GraphBuilder {
   std::string node_name_;
   std::map<std::pair<DType, double>, ValueId> scalars_;
   bool is_limited_ = true;
+  bool is_inside_loop_ = false;
   std::int64_t work_left_ = std::int64_t{1} << 26;  ///< scalar steps of the reference evaluation
   std::int64_t fold_bytes_left_ = std::int64_t{1} << 28;
   std::int64_t table_elements_left_ = std::int64_t{1} << 25;

@@ -1,6 +1,7 @@
 #include "frontend/graph/interpreter.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "frontend/graph/bind_symbols.h"
@@ -76,6 +77,21 @@ void run_node(const Node& node, Memory& memory) {
   memory.release(node.inputs);
 }
 
+/// The tensor of trip `at` of a stacked one.
+Tensor slice_at(const Tensor& stacked, std::int64_t at) {
+  Tensor slice(stacked.dtype(), {stacked.dims().begin() + 1, stacked.dims().end()});
+  const auto bytes = static_cast<std::size_t>(slice.byte_size());
+  const auto* from = static_cast<const std::byte*>(stacked.data());
+  if (bytes > 0) std::memcpy(slice.mutable_data(), from + static_cast<std::size_t>(at) * bytes, bytes);
+  return slice;
+}
+
+void set_slice(Tensor& stacked, std::int64_t at, const Tensor& slice) {
+  const auto bytes = static_cast<std::size_t>(slice.byte_size());
+  auto* to = static_cast<std::byte*>(stacked.mutable_data());
+  if (bytes > 0) std::memcpy(to + static_cast<std::size_t>(at) * bytes, slice.data(), bytes);
+}
+
 /// Do all inputs have types without symbols? Then so has every value.
 bool is_known(const Graph& graph) {
   return std::ranges::all_of(graph.inputs, [&](ValueId input) { return graph.type(input).is_known(); });
@@ -90,10 +106,37 @@ std::vector<Dims> dims_of(const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
+std::vector<Tensor> evaluate_loop(InputTensors inputs, const Attributes& attributes, ResultTypes types,
+                                  const BodyRun& run_body) {
+  const std::int64_t trips = attributes.integer("trips");
+  const auto states = static_cast<std::size_t>(attributes.integer("states"));
+  const std::size_t scanned_end = states + static_cast<std::size_t>(attributes.integer("scanned"));
+  std::vector<Tensor> given;
+  given.reserve(inputs.size());
+  for (const Tensor* input : inputs) given.push_back(*input);
+  std::vector<Tensor> results;
+  results.reserve(types.size());
+  for (const TensorType& type : types) results.emplace_back(type.dtype, type.dims());
+  for (std::int64_t trip = 0; trip < trips; ++trip) {
+    const std::int64_t at = attributes.integer("reverse") != 0 ? trips - 1 - trip : trip;
+    for (std::size_t i = states; i < scanned_end; ++i) given[i] = slice_at(*inputs[i], at);
+    const std::vector<Tensor> left = run_body(given);
+    std::copy_n(left.begin(), states, given.begin());
+    for (std::size_t i = states; i < left.size(); ++i) set_slice(results[i], at, left[i]);
+  }
+  std::copy_n(given.begin(), states, results.begin());
+  return results;
+}
+
 std::vector<Tensor> evaluate_node(Op op, InputTensors inputs, const Attributes& attributes,
                                   ResultTypes types) {
   const bool is_empty = std::all_of(types.begin(), types.end(),
                                     [](const TensorType& type) { return type.element_count() == 0; });
+  if (!is_empty && op == Op::loop) {
+    const Graph& body = attributes.graph("body");
+    return evaluate_loop(inputs, attributes, types,
+                         [&](const std::vector<Tensor>& given) { return interpret(body, given); });
+  }
   if (!is_empty) return op_info(op).evaluate(op, inputs, attributes, types);
   std::vector<Tensor> results;
   results.reserve(types.size());

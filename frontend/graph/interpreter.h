@@ -2,6 +2,7 @@
 // The reference interpreter: evaluates a graph node by node with each op's slow, clear semantics. The oracle
 // of every test, and the engine of constant folding.
 
+#include <functional>
 #include <vector>
 
 #include "frontend/ops/evaluate.h"
@@ -17,5 +18,11 @@ namespace sylvite {
 /// other extents may be huge.
 [[nodiscard]] std::vector<Tensor> evaluate_node(Op op, InputTensors inputs, const Attributes& attributes,
                                                 ResultTypes types);
+
+/// What the body of a loop gives for what a trip is given.
+using BodyRun = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+/// The results of a loop whose body is run by `run_body`. REQUIRES inputs and types as its rule says.
+[[nodiscard]] std::vector<Tensor> evaluate_loop(InputTensors inputs, const Attributes& attributes,
+                                                ResultTypes types, const BodyRun& run_body);
 
 }  // namespace sylvite

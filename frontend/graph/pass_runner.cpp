@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/nearest.h"
+#include "frontend/graph/copy.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/verifier.h"
 #include "sylvite/graph_text.h"
@@ -27,6 +28,23 @@ std::string_view pass_result_name(PassResult result) {
       return "disabled";
   }
   throw InternalError("corrupt result of a pass {}", static_cast<int>(result));
+}
+
+Graph with_bodies(Graph graph, const std::function<Graph(const Graph&)>& run) {
+  const auto is_loop = [](const Node& node) { return node.op == Op::loop; };
+  if (std::ranges::none_of(graph.nodes(), is_loop)) return graph;
+  GraphCopier copier(graph);
+  copier.add_inputs();
+  for (Node node : graph.nodes()) {
+    if (is_loop(node)) {
+      const Graph& body = node.attributes.graph("body");
+      Graph now = with_bodies(run(body), run);
+      if (!same_structure(body, now))
+        node.attributes.set("body", GraphAttribute{std::make_shared<const Graph>(std::move(now))});
+    }
+    copier.copy(node);
+  }
+  return copier.finish();
 }
 
 PassRunner::PassRunner(PassOptions options, std::span<const std::string_view> known)

@@ -50,6 +50,9 @@ struct PassReport {
   int nodes_after = 0;
 };
 
+/// The graph with the bodies of its loops as `run` changes them, which keeps what goes in and out.
+[[nodiscard]] Graph with_bodies(Graph graph, const std::function<Graph(const Graph&)>& run);
+
 /// Applies tables of passes one after another, and keeps a report of every row in order. Thread safety: one
 /// thread at a time.
 class PassRunner {
@@ -58,11 +61,12 @@ class PassRunner {
   /// Throws UsageError for a disabled name that is none of `known`, with the nearest.
   PassRunner(PassOptions options, std::span<const std::string_view> known);
 
-  /// Throws what the passes throw, InternalError from the verifier, and IoError when a dump cannot be written.
+  /// Each pass runs on the graph, then on the bodies of its loops. Throws what the passes throw, InternalError from the verifier, and IoError when a dump cannot be written.
   template <typename Options>
   [[nodiscard]] Graph run(std::span<const Pass<Options>> table, Graph graph, const Options& options) {
     for (const Pass<Options>& pass : table) {
-      const auto apply = [&](const Graph& before) { return pass.run(before, options); };
+      const auto run = [&](const Graph& each) { return pass.run(each, options); };
+      const auto apply = [&](const Graph& before) { return with_bodies(run(before), run); };
       run_row({pass.name, pass.help}, pass.applies(options), apply, graph);
     }
     return graph;

@@ -65,6 +65,7 @@ std::string attribute_text(const Attribute& attribute) {
     std::string operator()(const std::vector<Extent>& values) const {
       return list_text(values, [](const Extent& value) { return value.to_string(); });
     }
+    std::string operator()(const GraphAttribute& value) const { return graph_text(*value.graph); }
   };
   return std::visit(Writer{integer, real}, attribute);
 }
@@ -105,7 +106,8 @@ std::string symbols_text(const SymbolTable& table) {
 
 class Parser {
  public:
-  Parser(std::string_view text, const ConstantLookup& lookup) : lexer_(text), lookup_(lookup) {}
+  Parser(Lexer& lexer, const ConstantLookup& lookup, int depth = 0)
+      : lexer_(lexer), lookup_(lookup), depth_(depth) {}
 
   Graph parse() {
     lexer_.expect_word("graph");
@@ -120,7 +122,6 @@ class Parser {
       if (!lexer_.accept(',')) break;
     }
     lexer_.expect('}');
-    if (lexer_.peek() != '\0') lexer_.fail("text after the end of the graph");
     return std::move(graph_);
   }
 
@@ -264,6 +265,7 @@ class Parser {
     if (kind == Kind::real) return lexer_.real();
     if (kind == Kind::string) return lexer_.quoted_string();
     if (kind == Kind::extents) return parse_extents();
+    if (kind == Kind::graph) return parse_body();
     std::vector<std::int64_t> integers;
     std::vector<double> reals;
     lexer_.expect('[');
@@ -276,6 +278,12 @@ class Parser {
     }
     if (kind == Kind::integers) return integers;
     return reals;
+  }
+
+  GraphAttribute parse_body() {
+    constexpr int most_depth = 16;
+    if (depth_ == most_depth) lexer_.fail(fmt::format("graphs within more than {} graphs", most_depth));
+    return {std::make_shared<const Graph>(Parser(lexer_, lookup_, depth_ + 1).parse())};
   }
 
   std::vector<Extent> parse_extents() {
@@ -355,8 +363,9 @@ class Parser {
     ids_[written.name] = id;
   }
 
-  Lexer lexer_;
+  Lexer& lexer_;
   const ConstantLookup& lookup_;
+  int depth_;  ///< how many graphs this one stands in
   Graph graph_;
   std::map<std::string, ValueId> ids_;
 };
@@ -377,7 +386,10 @@ std::string graph_text(const Graph& graph) {
 }
 
 Graph parse_graph(std::string_view text, const ConstantLookup& lookup) {
-  return Parser(text, lookup).parse();
+  Lexer lexer(text);
+  Graph graph = Parser(lexer, lookup).parse();
+  if (lexer.peek() != '\0') lexer.fail("text after the end of the graph");
+  return graph;
 }
 
 }  // namespace sylvite

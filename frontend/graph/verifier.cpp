@@ -173,14 +173,29 @@ void check_values(const Graph& graph, Problems& problems) {
   }
 }
 
+/// What a loop runs is a graph of its own.
+void check_bodies(const Graph& graph, Problems& problems) {
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    for (const auto& [name, value] : graph.nodes()[i].attributes.items()) {
+      const auto* body = std::get_if<GraphAttribute>(&value);
+      if (body == nullptr) continue;
+      try {
+        verify(*body->graph);
+      } catch (const Error& error) {
+        problems.push_back(fmt::format("{}: {}", describe(graph, i), error.what()));
+      }
+    }
+  }
+}
+
 struct Rule {
   std::string_view name;
   void (*check)(const Graph&, Problems&);
 };
 
 constexpr Rule rules[] = {
-    {"ids", check_ids},     {"names", check_names}, {"producers", check_producers},
-    {"order", check_order}, {"types", check_types}, {"values", check_values},
+    {"ids", check_ids},     {"names", check_names},   {"producers", check_producers}, {"order", check_order},
+    {"types", check_types}, {"values", check_values}, {"bodies", check_bodies},
 };
 
 }  // namespace

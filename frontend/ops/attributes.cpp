@@ -1,6 +1,8 @@
 #include "sylvite/attributes.h"
 
 #include "base/error.h"
+#include "sylvite/graph.h"
+#include "sylvite/graph_text.h"
 
 namespace sylvite {
 namespace {
@@ -27,6 +29,11 @@ Attribute canonical(Attribute value) {
 }
 
 }  // namespace
+
+std::strong_ordering GraphAttribute::operator<=>(const GraphAttribute& other) const {
+  if (graph == other.graph) return std::strong_ordering::equal;
+  return graph_text(*graph) <=> graph_text(*other.graph);
+}
 
 Attributes::Attributes(std::initializer_list<std::pair<const std::string, Attribute>> items) {
   for (const auto& [name, value] : items) set(name, value);
@@ -69,6 +76,9 @@ std::vector<Extent> Attributes::extents(const std::string& name) const {
     if (const auto* extents = std::get_if<std::vector<Extent>>(&found->second)) return *extents;
   const std::vector<std::int64_t>& numbers = integers(name);
   return {numbers.begin(), numbers.end()};
+}
+const Graph& Attributes::graph(const std::string& name) const {
+  return *get_attribute<GraphAttribute>(items_, name).graph;
 }
 
 }  // namespace sylvite

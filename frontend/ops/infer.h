@@ -69,6 +69,9 @@ using OutputTypes = std::vector<TensorType>;
 [[nodiscard]] OutputTypes infer_pool(Op, InputTypes, const Attributes&, Symbols&);
 [[nodiscard]] OutputTypes infer_attention(Op, InputTypes, const Attributes&, Symbols&);
 
+// Control.
+[[nodiscard]] OutputTypes infer_loop(Op, InputTypes, const Attributes&, Symbols&);
+
 // Shared by the rules and by importers.
 
 /// The numpy broadcast of two shapes; throws ModelError naming both. Of two extents that are not known to be 1

@@ -333,6 +333,19 @@ void add_contraction_rows(Rows& rows) {
       "are added; it broadcasts to [..., L, S]");
 }
 
+void add_loop_row(Rows& rows) {
+  add(rows, Op::loop, "loop", "values...", {},
+      {required("body", Kind::graph, "what runs in a trip"),
+       required("trips", Kind::integer, "how many times it runs, at least 1"),
+       required("states", Kind::integer, "how many inputs are states, the first"),
+       required("scanned", Kind::integer, "how many inputs are scanned, the next"),
+       integer("reverse", 0, "1: trips go from the last slice to the first")},
+      infer_loop, nullptr,
+      "runs a graph `trips` times. It takes the states, a slice of each scanned input [trips, ...], and all "
+      "other inputs as they are; it gives the next states, then slices. Results: the last states, then the "
+      "slices stacked as [trips, ...]");
+}
+
 Rows make_rows() {
   Rows rows;
   add_unary_rows(rows);
@@ -341,6 +354,7 @@ Rows make_rows() {
   add_reduction_rows(rows);
   add_normalization_rows(rows);
   add_contraction_rows(rows);
+  add_loop_row(rows);
   bool ordered = rows.size() == static_cast<std::size_t>(Op::count_);
   for (std::size_t i = 0; ordered && i < rows.size(); ++i) ordered = rows[i].op == static_cast<Op>(i);
   if (!ordered) throw InternalError("the op table is not in the order of the operations");

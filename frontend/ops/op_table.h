@@ -23,7 +23,7 @@ struct AttributeInfo {
   std::string name;
   /// The default; absent means required. Its kind is the attribute's kind either way (see `kind`).
   std::optional<Attribute> fallback;
-  enum class Kind { integer, real, string, integers, reals, extents } kind;
+  enum class Kind { integer, real, string, integers, reals, extents, graph } kind;
   std::string help;
 };
 
@@ -33,6 +33,7 @@ struct AttributeInfo {
 /// One row. `infer` is the type and shape rule: it throws ModelError for types that do not fit. What it cannot decide
 /// of symbols it takes to fit, and notes as a guard.
 /// `evaluate` is the slow, clear reference semantics over dense row-major tensors; absent inputs are nullptr.
+/// nullptr for a loop: the interpreter runs its body.
 struct OpInfo {
   Op op;
   std::string_view name;

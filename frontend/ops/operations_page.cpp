@@ -33,6 +33,8 @@ std::string default_text(const Attribute& value) {
         using T = std::decay_t<decltype(each)>;
         if constexpr (std::is_same_v<T, std::vector<Extent>>)
           return fmt::format(" ({})", Shape(each.begin(), each.end()).to_string());
+        else if constexpr (std::is_same_v<T, GraphAttribute>)
+          return std::string();  // none has a default
         else
           return fmt::format(" ({})", each);
       },

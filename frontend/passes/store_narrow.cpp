@@ -155,10 +155,11 @@ class Converter {
     return keeps_wide_ && id != no_value && is_wide(id) ? wide(id) : stored(id);
   }
 
-  /// Is the node's result f32? Sums that norms read; gates; the last folds, and pointwise work on what is
+  /// Is the node's result f32? What a loop reads and gives, whose body is converted by itself; sums that norms read; gates; the last folds, and pointwise work on what is
   /// f32: rows of tables, or behind the last folds.
   [[nodiscard]] bool stays_wide(NodeId id) const {
     const Node& node = source_.node(id);
+    if (node.op == Op::loop) return true;
     if (!keeps_wide_ || node.op == Op::cast || !is_f32(node.outputs[0])) return false;
     if (is_sum_[id] || is_gate_[id]) return true;
     if (multiplies_row_[id]) return is_row_[id] || is_wide(node.inputs[0]);

@@ -110,6 +110,8 @@ enum class Op : std::uint16_t {
   max_pool,
   avg_pool,
   attention,
+  // a body that runs a known number of times: loop{body, trips, ...}
+  loop,
   count_  ///< number of rows, not an operation
 };
 

@@ -148,8 +148,13 @@ std::vector<Tensor> interpret_with_noise(const Graph& graph, const std::vector<T
     types.reserve(node.outputs.size());
     for (const ValueId id : node.outputs) types.push_back(graph.type(id));
     const bool leaves_padding_out = node.op == Op::conv && is_float(types[0].dtype) && run % 2 == 1;
-    const std::vector<Tensor> results =
-        leaves_padding_out ? convolve_inside(node, arguments, types) : evaluate(node, arguments, types);
+    const auto run_body = [&](const std::vector<Tensor>& given) {
+      return interpret_with_noise(node.attributes.graph("body"), given, run);
+    };
+    const std::vector<Tensor> results = node.op == Op::loop
+                                            ? evaluate_loop(arguments, node.attributes, types, run_body)
+                                        : leaves_padding_out ? convolve_inside(node, arguments, types)
+                                                             : evaluate(node, arguments, types);
     for (std::size_t i = 0; i < results.size(); ++i)
       at(node.outputs[i]) = computes ? noise.added_to(results[i], 2, is_exact_op) : results[i];
   }
