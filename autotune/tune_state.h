@@ -36,7 +36,7 @@ class TuneState {
   void trim_objects();
 
   const Kernel* kernel;
-  int launches = 0;
+  std::int64_t launches = 0;
   double known_us = 0;  ///< the best time from earlier runs; 0 when there is none
   Candidate reference;
   Candidate heuristic;

@@ -45,7 +45,7 @@ using ProgressCallback = std::function<void(const TuneProgress&)>;
 /// How many times a kernel runs in the program, and what it costs now; decides its share of the budget.
 struct TuneTask {
   const Kernel* kernel = nullptr;
-  int launches = 1;
+  std::int64_t launches = 1;
 };
 
 /// What was chosen for one task.

@@ -16,6 +16,7 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/pass_list.h"
 #include "lowering/plan/plan.h"
+#include "lowering/plan/plan_loops.h"
 #include "lowering/plan/work.h"
 
 namespace {
@@ -27,7 +28,7 @@ struct Row {
   std::string line;
 };
 
-Row measure(const Kernel& kernel, int launches, const std::string& name, const Machine& machine) {
+Row measure(const Kernel& kernel, std::int64_t launches, const std::string& name, const Machine& machine) {
   std::vector<Refusal> refusals;
   const BoundSpace space = spaces_for(kernel, machine, &refusals).front();
   const Candidate candidate = space.at(space.heuristic);
@@ -55,12 +56,9 @@ void run(const std::string& path, int threads, const std::string& kind, bool wit
   options.random_weights = true;
   const Plan plan = lower(run_passes(import_onnx(path, options)));
   const Machine machine = detect_machine(threads);
-  std::vector<int> launches(plan.kernels.size(), 0);
+  const std::vector<std::int64_t> launches = kernel_counts(plan);
   std::vector<std::string> names(plan.kernels.size());
-  for (const Launch& launch : plan.launches) {
-    ++launches.at(static_cast<std::size_t>(launch.kernel));
-    names.at(static_cast<std::size_t>(launch.kernel)) = launch.name;
-  }
+  for (const Launch& launch : plan.launches) names.at(static_cast<std::size_t>(launch.kernel)) = launch.name;
   std::vector<Row> rows;
   double total = 0;
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include "base/table.h"
 #include "cli/output.h"
+#include "lowering/plan/plan_loops.h"
 #include "runtime/roofline.h"
 #include "runtime/schedule_text.h"
 #include "schedules/space.h"
@@ -63,12 +64,14 @@ std::string pass_section(const Imported& imported) {
 }
 
 std::string launch_section(const Plan& plan) {
-  Table table({"#", "kernel", "class", "operations", "anchor", "why one group"});
+  const std::vector<std::int64_t> counts = launch_counts(plan);
+  Table table({"#", "times", "kernel", "class", "operations", "anchor", "why one group"});
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const Launch& launch = plan.launches[i];
     const Kernel& kernel = plan.kernels[static_cast<std::size_t>(launch.kernel)];
-    table.add_row({std::to_string(i), kernel.id, std::string(kernel_class_name(kernel.kind)),
-                   std::to_string(kernel.body.nodes().size()), launch.name, launch.reason});
+    table.add_row({std::to_string(i), std::to_string(counts[i]), kernel.id,
+                   std::string(kernel_class_name(kernel.kind)), std::to_string(kernel.body.nodes().size()),
+                   launch.name, launch.reason});
   }
   return heading("launches") + table.to_string();
 }
@@ -131,11 +134,15 @@ nlohmann::json explain_json(const Imported& imported, const Chosen& chosen,
   nlohmann::json report = report_json(imported, chosen.report, std::nullopt);
   report["graph"] = graph_text(imported.transformed);
   report["launches"] = nlohmann::json::array();
-  for (const Launch& launch : imported.plan->launches)
+  const std::vector<std::int64_t> counts = launch_counts(*imported.plan);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const Launch& launch = imported.plan->launches[i];
     report["launches"].push_back(
         {{"name", launch.name},
          {"kernel", imported.plan->kernels[static_cast<std::size_t>(launch.kernel)].id},
-         {"reason", launch.reason}});
+         {"reason", launch.reason},
+         {"times", counts[i]}});
+  }
   report["host_steps"] = nlohmann::json::array();
   if (imported.host != nullptr)
     for (const HostStep& step : imported.host->steps())

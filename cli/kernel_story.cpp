@@ -1,6 +1,7 @@
 #include "cli/kernel_story.h"
 
 #include "cli/timing.h"
+#include "lowering/plan/plan_loops.h"
 #include "schedules/space.h"
 
 namespace sylvite {
@@ -25,9 +26,11 @@ std::vector<KernelStory> tell_kernels(const Imported& imported, const std::vecto
   const Database database(setup.lock == nullptr ? setup.database : "");  // a lock asks no database
   const TuningKey key = setup.key();
   std::vector<KernelStory> stories(plan.kernels.size());
-  for (const Launch& launch : plan.launches) {
-    KernelStory& story = stories[static_cast<std::size_t>(launch.kernel)];
-    if (story.launches++ == 0) story.first_launch = launch.name;
+  const std::vector<std::int64_t> counts = launch_counts(plan);
+  for (std::size_t i = 0; i < plan.launches.size(); ++i) {
+    KernelStory& story = stories[static_cast<std::size_t>(plan.launches[i].kernel)];
+    if (story.launches == 0) story.first_launch = plan.launches[i].name;
+    story.launches += counts[i];
   }
   for (std::size_t i = 0; i < stories.size(); ++i) {
     const Kernel& kernel = plan.kernels[i];

@@ -11,7 +11,7 @@
 namespace sylvite {
 
 struct KernelStory {
-  int launches = 0;
+  std::int64_t launches = 0;
   std::string first_launch;
   std::string origin;  ///< of the stored winner (docs/database.md), or where else the choice came from
   Standing standing;   ///< among the trials that are stored

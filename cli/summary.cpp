@@ -25,7 +25,7 @@ struct Totals {
 };
 
 double run_us(const KernelUse& use, const std::vector<KernelStory>& stories) {
-  return use.each_us * stories[use.kernel].launches;
+  return use.each_us * static_cast<double>(stories[use.kernel].launches);
 }
 
 Totals total(const Summary& summary, const std::vector<KernelStory>& stories) {
@@ -33,7 +33,7 @@ Totals total(const Summary& summary, const std::vector<KernelStory>& stories) {
   for (const KernelUse& use : summary.uses) {
     totals.us += run_us(use, stories);
     if (!use.bound) continue;
-    const double us = use.bound->us * stories[use.kernel].launches;
+    const double us = use.bound->us * static_cast<double>(stories[use.kernel].launches);
     totals.bound_us += us;
     totals.by_limit[use.bound->limit] += us;
   }
@@ -138,16 +138,17 @@ constexpr std::string_view legend =
 
 Summary summarize(const Plan& plan, const std::vector<Choice>& choices, const std::vector<LaunchTime>& times,
                   const std::optional<MachinePeaks>& peaks) {
-  std::vector<std::pair<double, int>> by_kernel(plan.kernels.size());  // time and launches
+  std::vector<std::pair<double, std::int64_t>> by_kernel(plan.kernels.size());  // time and launches
   for (const LaunchTime& time : times) {
     auto& [us, launches] = by_kernel.at(time.kernel);
     us += time.duration_us;
-    ++launches;
+    launches += time.count;
   }
   Summary summary{{}, peaks, peaks ? read_rate(*peaks, weight_bytes(plan)) : 0};
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
     KernelUse use{i, 0, std::nullopt};
-    if (const auto& [us, launches] = by_kernel[i]; launches > 0) use.each_us = us / launches;
+    if (const auto& [us, launches] = by_kernel[i]; launches > 0)
+      use.each_us = us / static_cast<double>(launches);
     const Work work = work_in_form(work_of(plan.kernels[i]), choices[i].candidate.form);
     if (peaks) use.bound = bound_of(work, *peaks, summary.weight_rate);
     summary.uses.push_back(use);

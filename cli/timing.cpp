@@ -19,7 +19,7 @@ double total_us(const std::vector<LaunchTime>& times) {
 /// All launches of one kernel in one run.
 struct KernelTime {
   std::string first_launch;
-  int launches = 0;
+  std::int64_t launches = 0;
   double total_us = 0;
 };
 
@@ -92,7 +92,8 @@ std::string profile_table(const Plan& plan, const std::vector<LaunchTime>& times
   std::map<std::size_t, KernelTime> by_kernel;  // by its number in the plan
   for (const LaunchTime& time : times) {
     KernelTime& kernel = by_kernel[time.kernel];
-    if (kernel.launches++ == 0) kernel.first_launch = time.name;
+    if (kernel.launches == 0) kernel.first_launch = time.name;
+    kernel.launches += time.count;
     kernel.total_us += time.duration_us;
   }
   std::vector<std::pair<std::size_t, KernelTime>> sorted(by_kernel.begin(), by_kernel.end());
@@ -101,7 +102,7 @@ std::string profile_table(const Plan& plan, const std::vector<LaunchTime>& times
   Table table(
       {"kernel", "class", "GFLOP/s", "GB/s", "launches", "total us", "each us", "share", "first launch"});
   for (const auto& [number, kernel] : sorted) {
-    const double each_us = kernel.total_us / kernel.launches;
+    const double each_us = kernel.total_us / static_cast<double>(kernel.launches);
     std::vector<std::string> row = rate_cells(plan.kernels.at(number), each_us);
     row.insert(row.begin(), plan.kernels[number].id);
     row.insert(row.end(),
@@ -119,7 +120,8 @@ nlohmann::json profile_json(const std::vector<LaunchTime>& times) {
     list.push_back({{"name", time.name},
                     {"kernel", time.kernel_id},
                     {"start_us", time.start_us},
-                    {"duration_us", time.duration_us}});
+                    {"duration_us", time.duration_us},
+                    {"count", time.count}});
   }
   return list;
 }

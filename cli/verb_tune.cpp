@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
+#include "lowering/plan/plan_loops.h"
 #include "runtime/build.h"
 #include "runtime/lock.h"
 #include "runtime/report.h"
@@ -16,15 +17,8 @@
 namespace sylvite {
 namespace {
 
-/// Launches of each kernel of the plan.
-std::vector<int> launch_counts(const Plan& plan) {
-  std::vector<int> counts(plan.kernels.size());
-  for (const Launch& launch : plan.launches) ++counts[static_cast<std::size_t>(launch.kernel)];
-  return counts;
-}
-
 std::string kernel_table(const Plan& plan, const std::vector<Choice>& choices) {
-  const std::vector<int> launches = launch_counts(plan);
+  const std::vector<std::int64_t> launches = kernel_counts(plan);
   Table table({"kernel", "class", "launches", "median us", "form", "from"});
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
     const Choice& choice = choices[i];

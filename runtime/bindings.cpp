@@ -24,7 +24,7 @@ const Buffer& root_buffer(const Plan& plan, BufferId id) {
 Argument shaped(DType dtype, Dims stored) {
   if (checked_product(stored, "buffer") > std::numeric_limits<std::int32_t>::max())
     throw UnsupportedError("{}: more than 2^31 elements in one buffer", make_type(dtype, stored).to_string());
-  return {dtype, std::move(stored), {}};
+  return {dtype, std::move(stored), {}, {}};
 }
 
 Signature signature_of(const Kernel& kernel, const Candidate& candidate) {
@@ -69,6 +69,7 @@ BoundLaunch bind_launch(const Plan& plan, const Launch& launch, const Signature&
   for (std::size_t i = 0; i < bound.arguments.size(); ++i) {
     const Packing packing = i < signature.packings.size() ? signature.packings[i] : Packing{};
     bound.arguments[i].place = place_of(plan, launch.arguments[i], packing, weights);
+    if (const Window* window = window_of(plan, launch.arguments[i])) bound.arguments[i].window = *window;
   }
   return bound;
 }

@@ -2,6 +2,7 @@
 // Where every argument of every launch lies: what Program binds to memory, and the exporter writes as tables.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lowering/plan/plan.h"
@@ -24,8 +25,13 @@ struct Location {
 
 struct Argument {
   DType dtype = DType::f32;
-  Dims stored;  ///< extents in memory, outermost first, dense: layout and packing included
-  Location place;
+  Dims stored;                   ///< extents in memory, outermost first, dense: layout and packing included
+  Location place;                ///< at the first trip
+  std::optional<Window> window;  ///< of an argument in the arena that moves with the trips of a loop
+  /// How far it is from `place` at that trip, in bytes.
+  [[nodiscard]] std::int64_t moved(std::int64_t trip) const {
+    return window ? window->offset(trip) - window->offset(0) : 0;
+  }
 };
 
 struct BoundLaunch {

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "lowering/plan/plan_loops.h"
 #include "runtime/bindings.h"
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/recorder.h"
@@ -52,6 +53,13 @@ class OneRun {
   std::atomic_flag& busy_;
 };
 
+/// An argument that moves with the trips of a loop.
+struct Moving {
+  halide_buffer_t* buffer = nullptr;
+  std::uint8_t* start = nullptr;  ///< where an offset of 0 is
+  Window window;
+};
+
 }  // namespace
 
 struct Program::Rep {
@@ -64,7 +72,8 @@ struct Program::Rep {
 
   [[nodiscard]] std::shared_ptr<Arena> find_arena(const Relatives& relatives) const;
   void load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors);
-  void add_arguments(KernelCall& call, const Kernel& kernel, const std::vector<Argument>& arguments);
+  void add_arguments(KernelCall& call, const Kernel& kernel, const std::vector<Argument>& arguments,
+                     std::vector<Moving>& moves);
   void bind(halide_buffer_t& buffer, const Location& place);
   [[nodiscard]] NotedLaunches note(std::size_t number);
   void note_all();
@@ -75,7 +84,10 @@ struct Program::Rep {
   void bind_run(const std::vector<Tensor>& inputs);
   [[nodiscard]] std::vector<Tensor> run_on_device(const std::vector<Tensor>& given,
                                                   std::vector<LaunchTime>* profile);
-  void execute(std::size_t number, double run_start, std::vector<LaunchTime>* profile);
+  void launch(std::size_t number);
+  void launch_at(std::size_t number, std::int64_t trip);
+  void run_launches();
+  void run_profiled(std::vector<LaunchTime>& profile);
   [[nodiscard]] Tensor result(std::size_t number) const;
 
   std::shared_ptr<const Plan> shared_plan;
@@ -90,7 +102,8 @@ struct Program::Rep {
   std::unique_ptr<DeviceProgram> device;  ///< none before the first run on a device
   double weights_seconds = 0;
   std::atomic_flag busy;
-  std::deque<KernelCall> calls;  ///< per launch
+  std::deque<KernelCall> calls;             ///< per launch
+  std::vector<std::vector<Moving>> moving;  ///< per launch
 
   std::vector<std::vector<halide_buffer_t*>> input_uses;   ///< per graph input
   std::vector<std::vector<halide_buffer_t*>> output_uses;  ///< per graph output
@@ -129,19 +142,25 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const Weight
   weights_seconds = steady_seconds() - packing_start;
   input_uses.resize(plan.inputs.size());
   output_uses.resize(plan.outputs.size());
+  if (options.on_device && !plan.loops.empty())
+    throw InternalError("a program on a device has loops, expected launches of their own for each trip");
+  moving.resize(plan.launches.size());
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const auto number = static_cast<std::size_t>(plan.launches[i].kernel);
     KernelCall& call = calls.emplace_back(loaded.at(number), context);
-    add_arguments(call, plan.kernels[number], bindings.launches[i].arguments);
+    add_arguments(call, plan.kernels[number], bindings.launches[i].arguments, moving[i]);
   }
 }
 
 void Program::Rep::add_arguments(KernelCall& call, const Kernel& kernel,
-                                 const std::vector<Argument>& arguments) {
+                                 const std::vector<Argument>& arguments, std::vector<Moving>& moves) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (i == kernel.body.inputs.size())
       for (const std::int64_t size : kernel.sizes) call.add_size(size);
-    bind(call.add_argument(arguments[i].dtype, arguments[i].stored), arguments[i].place);
+    halide_buffer_t& buffer = call.add_argument(arguments[i].dtype, arguments[i].stored);
+    bind(buffer, arguments[i].place);
+    if (const auto& window = arguments[i].window)
+      moves.push_back({&buffer, buffer.host - window->offset(0), *window});
   }
 }
 
@@ -240,19 +259,48 @@ void Program::Rep::bind_run(const std::vector<Tensor>& given) {
   }
 }
 
-void Program::Rep::execute(std::size_t number, double run_start, std::vector<LaunchTime>* profile) {
+void Program::Rep::launch(std::size_t number) {
   if (bindings.launches[number].is_empty) return;
-  const Launch& launch = plan.launches[number];
-  const double start = profile != nullptr ? steady_seconds() - run_start : 0;
+  const Launch& made = plan.launches[number];
   if (const int status = calls[number].run(); status != 0) {
     throw KernelError(
-        static_cast<std::size_t>(launch.kernel),
-        fmt::format("kernel '{}' failed with status {}: {}", launch.name, status, context.take_error()));
+        static_cast<std::size_t>(made.kernel),
+        fmt::format("kernel '{}' failed with status {}: {}", made.name, status, context.take_error()));
   }
-  if (profile == nullptr) return;
-  const auto kernel = static_cast<std::size_t>(launch.kernel);
-  profile->push_back({launch.name, kernel, plan.kernels[kernel].id, start * 1e6,
-                      (steady_seconds() - run_start - start) * 1e6});
+}
+
+void Program::Rep::launch_at(std::size_t number, std::int64_t trip) {
+  for (const Moving& each : moving[number]) each.buffer->host = each.start + each.window.offset(trip);
+  launch(number);
+}
+
+void Program::Rep::run_launches() {
+  for_each_launch(plan, [&](std::size_t number, std::int64_t trip) { launch_at(number, trip); });
+}
+
+/// The launches of a loop are told as if each made all its trips before the next.
+void Program::Rep::run_profiled(std::vector<LaunchTime>& profile) {
+  std::vector<LaunchTime> times(plan.launches.size());
+  for (LaunchTime& time : times) time.count = 0;
+  const double run_start = steady_seconds();
+  for_each_launch(plan, [&](std::size_t number, std::int64_t trip) {
+    LaunchTime& time = times[number];
+    const double start = steady_seconds() - run_start;
+    if (time.count++ == 0) time.start_us = start * 1e6;
+    launch_at(number, trip);
+    time.duration_us += (steady_seconds() - run_start - start) * 1e6;
+  });
+  double end_us = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (bindings.launches[i].is_empty) continue;
+    const auto kernel = static_cast<std::size_t>(plan.launches[i].kernel);
+    times[i].name = plan.launches[i].name;
+    times[i].kernel = kernel;
+    times[i].kernel_id = plan.kernels[kernel].id;
+    times[i].start_us = std::max(times[i].start_us, end_us);
+    end_us = times[i].start_us + times[i].duration_us;
+    profile.push_back(std::move(times[i]));
+  }
 }
 
 Tensor Program::Rep::result(std::size_t number) const {
@@ -303,10 +351,8 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
   const OneRun turn(rep_->busy);
   if (rep_->options.on_device) return rep_->run_on_device(inputs, profile);
   rep_->bind_run(inputs);
-  const double start = steady_seconds();
-  with_workers(rep_->context.threads(), rep_->options.spin_seconds, [&] {
-    for (std::size_t i = 0; i < rep_->calls.size(); ++i) rep_->execute(i, start, profile);
-  });
+  with_workers(rep_->context.threads(), rep_->options.spin_seconds,
+               [&] { profile != nullptr ? rep_->run_profiled(*profile) : rep_->run_launches(); });
   std::vector<Tensor> results;
   results.reserve(rep_->plan.outputs.size());
   for (std::size_t i = 0; i < rep_->plan.outputs.size(); ++i) results.push_back(rep_->result(i));

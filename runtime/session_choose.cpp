@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "lowering/plan/plan_loops.h"
 #include "runtime/lock.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
@@ -40,10 +41,10 @@ void tune_kernels(const Imported& imported, Chosen& chosen, Database& database,
   const Stopwatch watch(chosen.report.tune_seconds);
   const Setup& setup = *imported.setup;
   const TuneOptions options = tune_options(setup);
+  const std::vector<std::int64_t> launches = kernel_counts(*imported.plan);
   std::vector<TuneTask> tasks;
-  for (const Kernel& kernel : imported.plan->kernels) tasks.push_back({&kernel, 0});
-  for (const Launch& launch : imported.plan->launches)
-    ++tasks[static_cast<std::size_t>(launch.kernel)].launches;
+  for (std::size_t i = 0; i < launches.size(); ++i)
+    tasks.push_back({&imported.plan->kernels[i], launches[i]});
   TuneResult result = tune(tasks, setup.machine, database, options, progress);
   for (TuneChoice& tuned : result.choices) {
     const Source source = source_of(tuned, result);

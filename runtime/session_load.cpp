@@ -8,6 +8,7 @@
 #include "frontend/passes/pass_list.h"
 #include "frontend/passes/quantize_products.h"
 #include "lowering/algorithms/problems.h"
+#include "lowering/plan/plan_loops.h"
 #include "runtime/kernel_menu.h"
 #include "runtime/pass_names.h"
 #include "runtime/report.h"
@@ -88,11 +89,18 @@ void log_lowering(const Imported& imported) {
            plan.kernels.size(), plan.arena_bytes);
 }
 
+/// Also in the bodies of loops.
+bool has_quantized_product(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) {
+    return node.op == Op::quantized_matmul ||
+           (node.op == Op::loop && has_quantized_product(node.attributes.graph("body")));
+  });
+}
+
 /// Of a precision that changes nothing in this model: for its user it would look as if it had.
 void warn_without_effect(Imported& imported) {
   if (imported.setup->config.precision != Precision::int8_dynamic) return;
-  const auto is_quantized = [](const Node& node) { return node.op == Op::quantized_matmul; };
-  if (std::ranges::any_of(imported.transformed.nodes(), is_quantized)) return;
+  if (has_quantized_product(imported.transformed)) return;
   warn(
       imported.report,
       fmt::format(
@@ -107,7 +115,9 @@ void transform(Imported& imported) {
   Graph& graph = imported.transformed;
   PassRunner passes(pass_options(setup.config), pass_names());
   graph = run_passes(imported.graph, frontend_options(setup), passes);
-  imported.plan = std::make_shared<const Plan>(lower(graph, lowering_options(setup), passes));
+  Plan plan = lower(graph, lowering_options(setup), passes);
+  if (setup.machine.gpu) plan = unrolled(plan);  // launches there have fixed addresses
+  imported.plan = std::make_shared<const Plan>(std::move(plan));
   imported.passes = passes.reports();
   log_lowering(imported);
   warn_without_effect(imported);

@@ -77,7 +77,7 @@ bool copies_source(const Graph& graph, const Node& anchor) {
 }
 
 bool takes_epilogue(const Node& anchor) {
-  return anchor.outputs.size() == 1 && !has_trait(anchor.op, OpTrait::scatter) &&
+  return anchor.outputs.size() == 1 && anchor.op != Op::loop && !has_trait(anchor.op, OpTrait::scatter) &&
          !has_trait(anchor.op, OpTrait::scan);
 }
 

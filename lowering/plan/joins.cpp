@@ -61,7 +61,8 @@ class Joiner {
   [[nodiscard]] bool is_computed(ValueId id) const {
     const NodeId producer = graph_.value(id).producer;
     if (producer == no_node || outputs_.contains(id)) return false;
-    return role_of(graph_.node(producer)) != Role::view && graph_.node(producer).op != Op::concat;
+    const Op op = graph_.node(producer).op;  // a loop's results are places in a larger buffer
+    return role_of(graph_.node(producer)) != Role::view && op != Op::concat && op != Op::loop;
   }
 
   void join(NodeId id) {

@@ -47,11 +47,19 @@ BufferId root_of(const Plan& plan, BufferId buffer) {
   return buffer;
 }
 
-std::int64_t offset_in_root(const Plan& plan, BufferId buffer) {
+std::int64_t offset_in_root(const Plan& plan, BufferId buffer, std::int64_t trip) {
   std::int64_t offset = 0;
-  for (; buffer >= 0; buffer = plan.buffers[static_cast<std::size_t>(buffer)].alias_of)
-    offset += plan.buffers[static_cast<std::size_t>(buffer)].alias_offset;
+  for (; buffer >= 0; buffer = plan.buffers[static_cast<std::size_t>(buffer)].alias_of) {
+    const Buffer& part = plan.buffers[static_cast<std::size_t>(buffer)];
+    offset += part.alias_offset + (part.window ? part.window->offset(trip) : 0);
+  }
   return offset;
+}
+
+const Window* window_of(const Plan& plan, BufferId buffer) {
+  for (; buffer >= 0; buffer = plan.buffers[static_cast<std::size_t>(buffer)].alias_of)
+    if (const auto& window = plan.buffers[static_cast<std::size_t>(buffer)].window) return &*window;
+  return nullptr;
 }
 
 std::vector<LiveRange> live_ranges(const Plan& plan) {
@@ -67,6 +75,14 @@ std::vector<LiveRange> live_ranges(const Plan& plan) {
   for (std::int32_t i = 0; i < end; ++i)
     for (BufferId argument : plan.launches[static_cast<std::size_t>(i)].arguments) touch(argument, i);
   for (const Port& output : plan.outputs) touch(output.buffer, end);
+  for (const PlanLoop& loop : plan.loops) {
+    for (LiveRange& range : ranges) {
+      const bool is_inside = range.first >= loop.first && range.last < loop.end;
+      if (is_inside || !range.overlaps({loop.first, loop.end - 1})) continue;
+      range.first = std::min(range.first, loop.first);
+      range.last = std::max(range.last, loop.end - 1);
+    }
+  }
   return ranges;
 }
 

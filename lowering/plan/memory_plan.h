@@ -13,10 +13,13 @@ void place_buffers(Plan& plan, bool reuse);
 /// The buffer whose bytes these are: follows alias_of to its end.
 [[nodiscard]] BufferId root_of(const Plan& plan, BufferId buffer);
 
-/// Where the buffer begins within its root, in bytes.
-[[nodiscard]] std::int64_t offset_in_root(const Plan& plan, BufferId buffer);
+/// Where the buffer begins within its root at that trip of the loop that uses it, in bytes.
+[[nodiscard]] std::int64_t offset_in_root(const Plan& plan, BufferId buffer, std::int64_t trip = 0);
+/// The window that it is, or is a part of; at most one is. nullptr: it does not move.
+[[nodiscard]] const Window* window_of(const Plan& plan, BufferId buffer);
 
-/// The launches during which a root buffer's bytes matter, both ends included. Outputs live to the end.
+/// The launches during which a root buffer's bytes matter, both ends included. Outputs live to the end. What a loop
+/// has in common with launches outside of it matters in the whole loop.
 struct LiveRange {
   std::int32_t first = 0;
   std::int32_t last = -1;  ///< less than `first` when nothing touches the buffer

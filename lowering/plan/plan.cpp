@@ -30,6 +30,8 @@ std::string plan_text(const Plan& plan) {
       "plan {}: {} launches of {} kernels; arena {:.2f} MB for {:.2f} MB of values; weights {:.2f} MB\n",
       plan.name, plan.launches.size(), plan.kernels.size(), megabytes(plan.arena_bytes),
       megabytes(plan.sum_of_values_bytes), megabytes(weights));
+  for (const PlanLoop& loop : plan.loops)
+    text += fmt::format("launches {} to {} run {} times\n", loop.first, loop.end - 1, loop.trips);
   Table table({"launch", "kernel", "class", "output", "name", "reason"});
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const Launch& launch = plan.launches[i];

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,16 @@ using BufferId = std::int32_t;
 /// Where a buffer's bytes come from.
 enum class BufferKind { input, output, weight, arena };
 
+/// How an alias moves through its root while the loop runs whose launches use it.
+struct Window {
+  std::int64_t stride = 0;  ///< bytes from one place to the next; negative from back to front
+  std::int64_t phase = 0;   ///< with a period: at the first trip
+  std::int64_t period = 0;  ///< how many places are used in turn; 0: one for each trip
+  [[nodiscard]] std::int64_t offset(std::int64_t trip) const {
+    return stride * (period > 0 ? (trip + phase) % period : trip);
+  }
+};
+
 /// One materialised value. Reshapes are free: an alias is another BufferId with the same root. So are some
 /// concats: their parts are aliases of parts of them.
 struct Buffer {
@@ -29,6 +40,7 @@ struct Buffer {
   std::int32_t index = 0;
   BufferId alias_of = -1;         ///< another buffer whose bytes these are, or -1
   std::int64_t alias_offset = 0;  ///< bytes into alias_of where these begin; not 0 only in arena buffers
+  std::optional<Window> window;   ///< of an alias in the arena: moves on from alias_offset with each trip
   std::int64_t offset = -1;       ///< bytes into the arena, for roots of kind arena; 64-byte aligned
 };
 
@@ -38,6 +50,13 @@ struct Launch {
   std::vector<BufferId> arguments;
   std::string name;    ///< for profiles: the anchor's name in the model
   std::string reason;  ///< why these operations are in one group, for `explain`
+};
+
+/// Launches that run in order `trips` times. Loops do not meet.
+struct PlanLoop {
+  std::int32_t first = 0;  ///< launches [first, end)
+  std::int32_t end = 0;
+  std::int64_t trips = 0;
 };
 
 /// An input or output of the model. Its name and type are what the model calls for; the buffer may have another name,
@@ -52,6 +71,7 @@ struct Plan {
   std::string name;
   std::vector<Kernel> kernels;  ///< unique
   std::vector<Launch> launches;
+  std::vector<PlanLoop> loops;  ///< in the order of their launches
   std::vector<Buffer> buffers;
   std::vector<Tensor> weights;
   std::vector<Port> inputs;  ///< per graph input

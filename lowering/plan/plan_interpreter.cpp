@@ -7,6 +7,7 @@
 #include "frontend/graph/interpreter.h"
 #include "lowering/plan/memory_plan.h"
 #include "lowering/plan/packing.h"
+#include "lowering/plan/plan_loops.h"
 
 namespace sylvite {
 namespace {
@@ -59,8 +60,10 @@ class Memory {
     }
   }
 
-  [[nodiscard]] Tensor read(BufferId id) { return load(type(id), address(id)); }
-  void write(BufferId id, const Tensor& tensor) { store(tensor, type(id), address(id)); }
+  [[nodiscard]] Tensor read(BufferId id, std::int64_t trip = 0) { return load(type(id), address(id, trip)); }
+  void write(BufferId id, const Tensor& tensor, std::int64_t trip = 0) {
+    store(tensor, type(id), address(id, trip));
+  }
 
  private:
   static constexpr std::byte poison{0xAA};
@@ -69,11 +72,11 @@ class Memory {
     return plan_.buffers[static_cast<std::size_t>(id)].type;
   }
 
-  std::byte* address(BufferId id) {
+  std::byte* address(BufferId id, std::int64_t trip) {
     const auto root = static_cast<std::size_t>(root_of(plan_, id));
     const bool in_arena = plan_.buffers[root].kind == BufferKind::arena;
     std::byte* base = in_arena ? arena_.data() + plan_.buffers[root].offset : others_[root].data();
-    return base + offset_in_root(plan_, id);
+    return base + offset_in_root(plan_, id, trip);
   }
 
   const Plan& plan_;
@@ -88,15 +91,17 @@ std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& 
     throw InputError("plan '{}' takes {} inputs, got {}", plan.name, plan.inputs.size(), inputs.size());
   Memory memory(plan);
   for (std::size_t i = 0; i < inputs.size(); ++i) memory.write(plan.inputs[i].buffer, inputs[i]);
-  for (const Launch& launch : plan.launches) {
+  for_each_launch(plan, [&](std::size_t number, std::int64_t trip) {
+    const Launch& launch = plan.launches[number];
     const Kernel& kernel = plan.kernels.at(static_cast<std::size_t>(launch.kernel));
     const std::size_t count = kernel.body.inputs.size();
     std::vector<Tensor> arguments;
     arguments.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) arguments.push_back(memory.read(launch.arguments[i]));
+    for (std::size_t i = 0; i < count; ++i) arguments.push_back(memory.read(launch.arguments[i], trip));
     const std::vector<Tensor> results = interpret(kernel.body, arguments);
-    for (std::size_t i = 0; i < results.size(); ++i) memory.write(launch.arguments[count + i], results[i]);
-  }
+    for (std::size_t i = 0; i < results.size(); ++i)
+      memory.write(launch.arguments[count + i], results[i], trip);
+  });
   std::vector<Tensor> outputs;
   outputs.reserve(plan.outputs.size());
   for (const Port& output : plan.outputs) outputs.push_back(memory.read(output.buffer));

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
 #include "lowering/plan/memory_plan.h"
+#include "lowering/plan/plan_loops.h"
 
 namespace sylvite {
 namespace {
@@ -60,54 +64,94 @@ class Written {
     for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
       const Buffer& buffer = plan.buffers[i];
       const bool given = buffer.kind == BufferKind::input || buffer.kind == BufferKind::weight;
-      if (given && buffer.alias_of < 0) ranges_[i].emplace_back(0, buffer.type.byte_size());
+      if (given && buffer.alias_of < 0) ranges_[i].emplace(0, buffer.type.byte_size());
     }
   }
 
   /// False when some of the buffer's bytes were written before.
-  bool write(BufferId id) {
-    const std::int64_t begin = offset_in_root(plan_, id);
-    const std::int64_t end = begin + size(id);
-    auto& ranges = ranges_[static_cast<std::size_t>(root_of(plan_, id))];
-    const bool fresh = std::all_of(ranges.begin(), ranges.end(), [&](const auto& range) {
-      return end <= range.first || range.second <= begin;
-    });
-    ranges.emplace_back(begin, end);
-    return fresh;
+  bool write(BufferId id, std::int64_t trip) {
+    const std::int64_t begin = offset_in_root(plan_, id, trip);
+    std::int64_t end = begin + size(id);
+    // Between the slices of a window is only what aligns them.
+    if (const Window* window = window_of(plan_, id)) end = std::max(end, begin + std::abs(window->stride));
+    std::map<std::int64_t, std::int64_t>& ranges = ranges_of(id);
+    std::int64_t joined_begin = begin;
+    std::int64_t joined_end = end;
+    bool is_fresh = true;
+    for (auto next = ranges.upper_bound(end); next != ranges.begin();) {
+      const auto before = std::prev(next);
+      if (before->second < begin) break;
+      is_fresh = is_fresh && (before->first >= end || before->second <= begin);
+      joined_begin = std::min(joined_begin, before->first);
+      joined_end = std::max(joined_end, before->second);
+      next = ranges.erase(before);
+    }
+    ranges[joined_begin] = joined_end;
+    return is_fresh;
   }
 
-  [[nodiscard]] bool covers(BufferId id) {
-    auto& ranges = ranges_[static_cast<std::size_t>(root_of(plan_, id))];
-    std::sort(ranges.begin(), ranges.end());
-    std::int64_t next = offset_in_root(plan_, id);
-    const std::int64_t end = next + size(id);
-    for (const auto& [from, to] : ranges)
-      if (from <= next) next = std::max(next, to);
-    return !ranges.empty() && next >= end;
+  [[nodiscard]] bool covers(BufferId id, std::int64_t trip = 0) {
+    const std::int64_t begin = offset_in_root(plan_, id, trip);
+    const std::map<std::int64_t, std::int64_t>& ranges = ranges_of(id);
+    const auto after = ranges.upper_bound(begin);
+    return after != ranges.begin() && std::prev(after)->second >= begin + size(id);
   }
 
  private:
   [[nodiscard]] std::int64_t size(BufferId id) const { return buffer_at(plan_, id).type.byte_size(); }
+  [[nodiscard]] std::map<std::int64_t, std::int64_t>& ranges_of(BufferId id) {
+    return ranges_[static_cast<std::size_t>(root_of(plan_, id))];
+  }
 
   const Plan& plan_;
-  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> ranges_;  ///< per root buffer
+  std::vector<std::map<std::int64_t, std::int64_t>> ranges_;  ///< per root buffer: begin -> end, apart
 };
 
+/// Later trips write again what moves in turns, or not at all.
 void check_order(const Plan& plan, Problems& problems) {
   Written written(plan);
-  for (const Launch& launch : plan.launches) {
+  for_each_launch(plan, [&](std::size_t number, std::int64_t trip) {
+    const Launch& launch = plan.launches[number];
     const std::size_t inputs = kernel_of(plan, launch).body.inputs.size();
     for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
       const std::string& name = buffer_at(plan, launch.arguments[i]).name;
-      if (i < inputs && !written.covers(launch.arguments[i]))
+      if (i < inputs && !written.covers(launch.arguments[i], trip))
         problems.push_back(fmt::format("launch '{}' reads '{}' before it is written", launch.name, name));
-      if (i >= inputs && !written.write(launch.arguments[i]))
+      if (i >= inputs && !written.write(launch.arguments[i], trip) && trip == 0)
         problems.push_back(fmt::format("launch '{}' writes '{}' a second time", launch.name, name));
     }
-  }
+  });
   for (const Port& output : plan.outputs) {
     if (written.covers(output.buffer)) continue;
     problems.push_back(fmt::format("output '{}' is never written", output.name));
+  }
+}
+
+/// Loops do not meet, and windows stay within their roots while they move, and are used nowhere else.
+void check_loops(const Plan& plan, Problems& problems) {
+  std::int32_t begin = 0;
+  for (const PlanLoop& loop : plan.loops) {
+    const auto end = static_cast<std::int32_t>(plan.launches.size());
+    if (loop.first < begin || loop.end < loop.first || loop.end > end || loop.trips < 1)
+      problems.push_back(fmt::format("a loop has launches {} to {} of {}", loop.first, loop.end, end));
+    begin = std::max(begin, loop.end);
+  }
+  if (!problems.empty()) return;
+  const std::vector<std::int64_t> counts = launch_counts(plan);
+  for (std::size_t i = 0; i < plan.launches.size(); ++i) {
+    for (const BufferId id : plan.launches[i].arguments) {
+      const Window* window = window_of(plan, id);
+      if (window == nullptr) continue;
+      const std::int64_t room =
+          buffer_at(plan, root_of(plan, id)).type.byte_size() - buffer_at(plan, id).type.byte_size();
+      const std::int64_t places = window->period > 0 ? std::min(window->period, counts[i]) : counts[i];
+      for (const std::int64_t trip : {std::int64_t{0}, places - 1}) {
+        const std::int64_t offset = offset_in_root(plan, id, trip);
+        if (offset >= 0 && offset <= room && offset % 64 == 0) continue;
+        problems.push_back(fmt::format("launch '{}': window '{}' is at {} in trip {}", plan.launches[i].name,
+                                       buffer_at(plan, id).name, offset, trip));
+      }
+    }
   }
 }
 
@@ -138,9 +182,10 @@ struct Rule {
   void (*check)(const Plan&, Problems&);
 };
 
-constexpr std::array<Rule, 4> rules = {{
+constexpr std::array<Rule, 5> rules = {{
     {"arguments", check_arguments},
     {"aliases", check_aliases},
+    {"loops", check_loops},
     {"order", check_order},
     {"places", check_places},
 }};
@@ -153,6 +198,7 @@ void verify(const Plan& plan) {
     Problems problems;
     rule.check(plan, problems);
     for (const std::string& problem : problems) message += fmt::format("\n  {}: {}", rule.name, problem);
+    if (rule.check == check_loops && !problems.empty()) break;
   }
   if (!message.empty()) throw InternalError("plan '{}' is not well formed:{}", plan.name, message);
 }

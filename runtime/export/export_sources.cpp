@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/halide_types.h"
+#include "lowering/plan/plan_loops.h"
 #include "runtime/embedded.h"
 #include "schedules/machine.h"
 
@@ -34,11 +35,13 @@ struct LaunchTables {
   std::size_t dim_count = 0;
 };
 
-void add_argument(LaunchTables& tables, const ExportedModel& model, const Argument& argument) {
+void add_argument(LaunchTables& tables, const ExportedModel& model, const Argument& argument,
+                  std::int64_t trip) {
   const halide_type_t type = halide_type_of(argument.dtype);
   std::int64_t place = argument.place.number;
   if (argument.place.kind == BufferKind::weight)
     place = model.slot_offsets.at(static_cast<std::size_t>(place));
+  place += argument.moved(trip);
   tables.arguments.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}}", source_name(argument.place.kind),
                                          static_cast<int>(type.code), static_cast<int>(type.bits),
                                          argument.stored.size(), tables.dim_count, place));
@@ -47,17 +50,18 @@ void add_argument(LaunchTables& tables, const ExportedModel& model, const Argume
   tables.dim_count += argument.stored.size();
 }
 
+/// Each trip of a loop has rows of its own: the tables hold addresses.
 LaunchTables launch_tables(const ExportedModel& model) {
   LaunchTables tables;
-  for (std::size_t i = 0; i < model.plan->launches.size(); ++i) {
+  for_each_launch(*model.plan, [&](std::size_t i, std::int64_t trip) {
     const Launch& launch = model.plan->launches[i];
     const BoundLaunch& bound = model.bindings->launches[i];
-    if (bound.is_empty) continue;
+    if (bound.is_empty) return;
     tables.launches.push_back(
         fmt::format("{{{}_argv, {}, {}, {}}}", model.symbols.at(static_cast<std::size_t>(launch.kernel)),
                     quoted(launch.name), tables.arguments.size(), bound.arguments.size()));
-    for (const Argument& argument : bound.arguments) add_argument(tables, model, argument);
-  }
+    for (const Argument& argument : bound.arguments) add_argument(tables, model, argument, trip);
+  });
   return tables;
 }
 

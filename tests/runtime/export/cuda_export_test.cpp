@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "lowering/plan/plan.h"
+#include "lowering/plan/plan_loops.h"
 #include "runtime/cuda/nvjitlink.h"
 #include "runtime/embedded.h"
 #include "runtime/export/embed/launcher_cuda.h"
@@ -16,6 +17,7 @@
 #include "schedules/compile.h"
 #include "tests/runtime/test_session.h"
 #include "tests/support/gpu_cases.h"
+#include "tests/support/sample_loops.h"
 #include "tests/support/shell.h"
 
 namespace sylvite {
@@ -35,8 +37,7 @@ Graph sample_graph() {
 }
 
 /// A program for a GPU that is not there.
-Program sample_program(const Machine& machine) {
-  Plan plan = lower(sample_graph());
+Program program_of(Plan plan, const Machine& machine) {
   std::vector<CompiledKernel> kernels;
   for (const Kernel& kernel : plan.kernels) {
     const BoundSpace space = spaces_for(kernel, machine).front();
@@ -52,9 +53,20 @@ Program sample_program(const Machine& machine) {
 class CudaExport : public testing::Test {
  protected:
   Machine machine_ = with_gpu(detect_machine(1), sample_card());
-  Program program_ = sample_program(machine_);
+  Program program_ = program_of(lower(sample_graph()), machine_);
   DeviceNotes notes_ = program_.device_notes();
 };
+
+/// Launches on a device have fixed addresses.
+TEST(CudaLoops, MakeLaunchesOfTheirOwnForEachTrip) {
+  const Machine machine = with_gpu(detect_machine(1), sample_card());
+  const Plan looped = lower(sample_loop({.trips = 4}));
+  EXPECT_THROW((void)program_of(looped, machine), InternalError);
+  const Plan flat = unrolled(looped);
+  EXPECT_EQ(flat.kernels.size(), looped.kernels.size());
+  EXPECT_GT(flat.launches.size(), looped.launches.size());
+  EXPECT_EQ(program_of(flat, machine).device_notes().launches.size(), flat.launches.size());
+}
 
 TEST_F(CudaExport, RefusesLibrariesByName) {
   cuda::NotedLaunch& launch = notes_.launches[0][0];

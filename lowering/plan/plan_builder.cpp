@@ -1,0 +1,147 @@
+#include "lowering/plan/plan_builder.h"
+
+#include "base/error.h"
+#include "lowering/plan/memory_plan.h"
+
+namespace sylvite {
+
+PlanBuilder::PlanBuilder(const Graph& graph, const Joins& joins) : graph_(graph), joins_(joins) {
+  plan_.name = graph.name;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const BufferId id = add_value(graph.inputs[i], BufferKind::input, static_cast<std::int32_t>(i));
+    plan_.inputs.push_back({buffer(id).name, buffer(id).type, id});
+  }
+}
+
+void PlanBuilder::add_launch(const Group& group) {
+  GroupBody body = body_of(graph_, group);
+  Launch launch;
+  for (ValueId input : body.inputs) launch.arguments.push_back(buffer_of(input));
+  for (ValueId output : group.outputs) launch.arguments.push_back(add_result(output));
+  launch.name = graph_.value(group.outputs[0]).name;
+  launch.reason = group.reason;
+  plan_.launches.push_back(std::move(launch));
+  origins_.push_back({std::move(body), std::nullopt});
+}
+
+void PlanBuilder::add_launch(Launch launch, Kernel kernel) {
+  plan_.launches.push_back(std::move(launch));
+  origins_.push_back({{}, std::move(kernel)});
+}
+
+void PlanBuilder::place(bool reuse_memory) {
+  for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+    const BufferId id = buffer_of(graph_.outputs[i]);
+    plan_.outputs.push_back({graph_.output_name(i), buffer(id).type, id});
+    const BufferId root_id = root_of(plan_, id);
+    Buffer& root = buffer(root_id);
+    if (root.kind == BufferKind::arena && !wholes_.contains(root_id)) {
+      root.kind = BufferKind::output;
+      root.index = static_cast<std::int32_t>(i);
+    }
+  }
+  for (Buffer& alias : plan_.buffers) {
+    if (alias.alias_of < 0) continue;
+    const Buffer& root = buffer(root_of(plan_, alias.alias_of));
+    alias.kind = root.kind;
+    alias.index = root.index;
+  }
+  place_buffers(plan_, reuse_memory);
+}
+
+Plan PlanBuilder::finish() {
+  for (std::size_t i = 0; i < origins_.size(); ++i) add_kernel(plan_.launches[i], origins_[i]);
+  return std::move(plan_);
+}
+
+void PlanBuilder::add_kernel(Launch& launch, Origin& origin) {
+  if (origin.kernel) {
+    launch.kernel = unique_kernel(std::move(*origin.kernel));
+    return;
+  }
+  const GroupBody& group = origin.group;
+  Kernel kernel = make_kernel(group.body, group.is_weight);
+  const NodeId named =
+      kernel.anchor == no_node ? group.nodes.back() : group.nodes.at(static_cast<std::size_t>(kernel.anchor));
+  if (!graph_.node(named).name.empty()) launch.name = graph_.node(named).name;
+  launch.kernel = unique_kernel(std::move(kernel));
+}
+
+BufferId PlanBuilder::add_buffer(Buffer added) {
+  plan_.buffers.push_back(std::move(added));
+  return static_cast<BufferId>(plan_.buffers.size() - 1);
+}
+
+BufferId PlanBuilder::add_value(ValueId id, BufferKind kind, std::int32_t index) {
+  Buffer added;
+  added.name = graph_.value(id).name;
+  added.type = graph_.type(id);
+  added.kind = kind;
+  added.index = index;
+  return buffer_by_value_[id] = add_buffer(std::move(added));
+}
+
+BufferId PlanBuilder::add_weight(const std::string& name, const Tensor& tensor) {
+  plan_.weights.push_back(tensor);
+  Buffer added;
+  added.name = name;
+  added.type = tensor.type();
+  added.kind = BufferKind::weight;
+  added.index = static_cast<std::int32_t>(plan_.weights.size() - 1);
+  return add_buffer(std::move(added));
+}
+
+BufferId PlanBuilder::add_view(BufferId source, const std::string& name, const TensorType& type) {
+  if (buffer(source).kind == BufferKind::weight) {
+    const Tensor weight = plan_.weights[static_cast<std::size_t>(buffer(source).index)];
+    const BufferId added = add_weight(name, weight.reshaped(type.dims()));
+    buffer(added).type = type;
+    return added;
+  }
+  Buffer added;
+  added.name = name;
+  added.type = type;
+  added.alias_of = source;
+  return add_buffer(std::move(added));
+}
+
+/// The buffer of a value that a launch writes.
+BufferId PlanBuilder::add_result(ValueId id) {
+  return joins_.parts.contains(id) ? add_part(id) : add_value(id, BufferKind::arena, 0);
+}
+
+BufferId PlanBuilder::add_part(ValueId id) {
+  const Part& part = joins_.parts.at(id);
+  const auto found = buffer_by_value_.find(part.whole);
+  const BufferId whole =
+      found != buffer_by_value_.end() ? found->second : add_value(part.whole, BufferKind::arena, 0);
+  wholes_.insert(whole);
+  const BufferId added = add_value(id, BufferKind::arena, 0);
+  buffer(added).alias_of = whole;
+  buffer(added).alias_offset = part.offset;
+  return added;
+}
+
+BufferId PlanBuilder::buffer_of(ValueId id) {
+  if (const auto found = buffer_by_value_.find(id); found != buffer_by_value_.end()) return found->second;
+  if (joins_.parts.contains(id)) return add_part(id);
+  const Value& value = graph_.value(id);
+  if (value.constant) {
+    const BufferId added = add_weight(value.name, *value.constant);
+    buffer(added).type = value.type;
+    return buffer_by_value_[id] = added;
+  }
+  if (value.producer == no_node || !is_free(graph_, graph_.node(value.producer)))
+    throw InternalError("lowering: '{}' is read but no launch writes it", value.name);
+  const BufferId source = buffer_of(graph_.node(value.producer).inputs[0]);
+  return buffer_by_value_[id] = add_view(source, value.name, value.type);
+}
+
+std::int32_t PlanBuilder::unique_kernel(Kernel kernel) {
+  const auto [entry, added] =
+      kernel_by_text_.try_emplace(kernel.text, static_cast<std::int32_t>(plan_.kernels.size()));
+  if (added) plan_.kernels.push_back(std::move(kernel));
+  return entry->second;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,24 @@
+#pragma once
+// Loops of a plan, for what counts or runs launches.
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "lowering/plan/plan.h"
+
+namespace sylvite {
+
+/// Per launch: how often a run makes it.
+[[nodiscard]] std::vector<std::int64_t> launch_counts(const Plan& plan);
+/// Per kernel: how often a run launches it.
+[[nodiscard]] std::vector<std::int64_t> kernel_counts(const Plan& plan);
+
+/// Calls visit(launch, trip) in the order of a run; the trip is 0 outside loops.
+void for_each_launch(const Plan& plan, const std::function<void(std::size_t, std::int64_t)>& visit);
+
+/// The same plan without loops: each trip has launches of its own, and no buffer moves. For what needs fixed
+/// addresses. Throws UnsupportedError for more than 30,000 launches.
+[[nodiscard]] Plan unrolled(const Plan& plan);
+
+}  // namespace sylvite

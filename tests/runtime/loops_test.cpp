@@ -1,0 +1,34 @@
+// Programs with loops against the interpreter.
+
+#include "tests/runtime/test_session.h"
+#include "tests/support/sample_loops.h"
+
+namespace sylvite {
+namespace {
+
+TEST(LoopsTest, ComputeWhatTheGraphComputes) {
+  for (const LoopSample& sample : loop_samples()) {
+    const Graph graph = sample_loop(sample);
+    expect_as_interpreted(graph, sample_loop_inputs(graph));
+  }
+}
+
+TEST(LoopsTest, AreProfiledByLaunch) {
+  const TemporaryFolder folder;
+  const Graph graph = sample_loop({.trips = 40});
+  Built built = build_graph(graph, test_options(folder.path()));
+  std::vector<LaunchTime> times;
+  (void)built.program.run(sample_loop_inputs(graph), &times);
+  EXPECT_EQ(times.size(), built.program.plan().launches.size());
+  double end_us = 0;
+  std::int64_t most = 0;
+  for (const LaunchTime& time : times) {
+    EXPECT_GE(time.start_us, end_us);
+    end_us = time.start_us + time.duration_us;
+    most = std::max(most, time.count);
+  }
+  EXPECT_EQ(most, 40);
+}
+
+}  // namespace
+}  // namespace sylvite
