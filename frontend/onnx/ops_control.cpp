@@ -1,10 +1,11 @@
-// Control flow, sequences and optionals: all resolved while importing.
+// Control flow, sequences and optionals: resolved while importing, but for loops of tensors whose trips are known.
 
 #include <onnx-ml.pb.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/graph/loop_builder.h"
 #include "frontend/onnx/ops.h"
 
 namespace sylvite {
@@ -99,22 +100,47 @@ void if_op(ImportContext& c) {
   select_results(c, condition, taken.results, other.results);
 }
 
-/// The values that iterations leave behind, joined along `axis` (a new one); back to front when reversed.
-Sym stack(std::vector<Sym> values, std::int64_t axis, bool is_reversed) {
-  if (values.empty()) throw UnsupportedError("a loop that never runs leaves a result of unknown shape");
-  if (is_reversed) std::reverse(values.begin(), values.end());
-  for (Sym& value : values) value = unsqueeze(value, {axis});
-  return concat(values, normalize_axis(axis, values[0].rank()));
+void write_results(ImportContext& c, const std::vector<Sym>& results) {
+  for (std::size_t i = 0; i < results.size(); ++i) c.output(static_cast<int>(i), results[i]);
 }
 
-/// Unrolled: the trip count, or else every condition, must be known. The importer's node limit bounds it.
-/// What is carried from trip to trip may be sequences and optionals.
+std::vector<Sym> joined(std::vector<Sym> states, const std::vector<Sym>& slices) {
+  states.insert(states.end(), slices.begin(), slices.end());
+  return states;
+}
+
+/// True when the loop is one of the graph, and its results are written: its trips are known and it never stops
+/// early, and what it carries are tensors.
+bool add_known_loop(ImportContext& c, std::int64_t trips, const std::vector<OnnxBinding>& state) {
+  const auto is_tensor = [](const OnnxBinding& binding) { return binding.value != no_value; };
+  if (!may_loop(c.builder(), trips) || !c.has_input(0) || !std::ranges::all_of(state, is_tensor))
+    return false;
+  LoopSpec spec{trips, false, {}};
+  for (const OnnxBinding& binding : state) spec.given.states.push_back(c.symbol(binding));
+  spec.given.slices.push_back(c.builder().iota(DType::i64, {trips}, 0));
+  const auto states = static_cast<std::ptrdiff_t>(state.size());
+  const auto body = [&](const TripValues& trip) -> TripValues {
+    const std::vector<Sym> results = c.import_subgraph(
+        c.subgraph("body"), joined({trip.slices[0], c.builder().scalar(DType::boolean, 1)}, trip.states));
+    if (static_cast<std::ptrdiff_t>(results.size()) < states + 1 || !known_condition(results[0]))
+      throw UnsupportedError("the loop ends early");
+    return {{results.begin() + 1, results.begin() + 1 + states},
+            {results.begin() + 1 + states, results.end()}};
+  };
+  const std::optional<TripValues> results = try_loop(c.builder(), spec, body);
+  if (results) write_results(c, joined(results->states, results->slices));
+  return results.has_value();
+}
+
+/// Unrolled where it is none of the graph: the trip count, or else every condition, must be known. The importer's node
+/// limit bounds it. What is carried from trip to trip may be sequences and optionals.
 void loop_op(ImportContext& c) {
   const onnx::GraphProto& body = c.subgraph("body");
   const std::int64_t trips = c.has_input(0) ? c.constant_integer(0) : std::int64_t{1} << 40;
   bool goes_on = !c.has_input(1) || known_condition(c.input(1));
   std::vector<OnnxBinding> state;
   for (int i = 2; i < c.input_count(); ++i) state.push_back(c.binding(i));
+  if (goes_on && add_known_loop(c, trips, state)) return;
   std::vector<std::vector<Sym>> scans;
   for (std::int64_t trip = 0; trip < trips && goes_on; ++trip) {
     std::vector<OnnxBinding> arguments{OnnxBinding::of(c.builder().constant(Tensor::scalar_i64(trip)).id()),
@@ -132,42 +158,39 @@ void loop_op(ImportContext& c) {
   scans.resize(static_cast<std::size_t>(std::max(c.output_count() - static_cast<int>(state.size()), 0)));
   for (std::size_t i = 0; i < state.size(); ++i) c.output_binding(static_cast<int>(i), state[i]);
   for (std::size_t i = 0; i < scans.size(); ++i)
-    c.output(static_cast<int>(state.size() + i), stack(scans[i], 0, false));
+    c.output(static_cast<int>(state.size() + i), stack(scans[i], 0));
 }
 
 std::int64_t listed(const std::vector<std::int64_t>& list, std::size_t i) {
   return i < list.size() ? list[i] : 0;
 }
 
-struct ScanResult {
-  std::vector<Sym> state;
-  std::vector<std::vector<Sym>> scans;  ///< per scanned output, per step
-};
+/// The axes in order, but for `from`, which comes to `to`.
+Sym move_axis(Sym x, std::int64_t from, std::int64_t to) {
+  std::vector<std::int64_t> perm = all_axes(x.rank());
+  perm.erase(perm.begin() + normalize_axis(from, x.rank()));
+  perm.insert(perm.begin() + normalize_axis(to, x.rank()), normalize_axis(from, x.rank()));
+  return transpose(x, perm);
+}
 
-/// Runs the body over the extent of the scanned axes, unrolled.
-ScanResult run_scan(ImportContext& c, std::vector<Sym> state, const std::vector<Sym>& scanned,
+/// Runs the body over the extent of the scanned axes; what it leaves behind is stacked along axis 0, in the order of
+/// the first input's direction.
+TripValues run_scan(ImportContext& c, const std::vector<Sym>& state, const std::vector<Sym>& scanned,
                     const std::vector<std::int64_t>& axes, const std::vector<std::int64_t>& directions) {
-  const onnx::GraphProto& body = c.subgraph("body");
   const std::size_t states = state.size();
-  const std::int64_t trips = scanned[0].dim(static_cast<int>(listed(axes, 0)));
-  ScanResult result;
-  for (std::int64_t trip = 0; trip < trips; ++trip) {
-    std::vector<Sym> arguments = state;
-    for (std::size_t i = 0; i < scanned.size(); ++i) {
-      const int axis = normalize_axis(listed(axes, i), scanned[i].rank());
-      if (scanned[i].dim(axis) != trips) throw ModelError("scanned inputs have different extents");
-      const std::int64_t at = listed(directions, i) == 0 ? trip : trips - 1 - trip;
-      arguments.push_back(squeeze(slice(scanned[i], axis, at, at + 1), {axis}));
-    }
-    const std::vector<Sym> results = c.import_subgraph(body, arguments);
+  LoopSpec spec{scanned[0].dim(static_cast<int>(listed(axes, 0))), listed(directions, 0) != 0, {state, {}}};
+  for (std::size_t i = 0; i < scanned.size(); ++i) {
+    const Sym moved = move_axis(scanned[i], listed(axes, i), 0);
+    if (moved.dim(0) != spec.trips) throw ModelError("scanned inputs have different extents");
+    spec.given.slices.push_back((listed(directions, i) != 0) == spec.is_reverse ? moved : flip(moved, 0));
+  }
+  return run_loop(c.builder(), spec, [&](const TripValues& trip) -> TripValues {
+    const std::vector<Sym> results = c.import_subgraph(c.subgraph("body"), joined(trip.states, trip.slices));
     if (results.size() < states)
       throw ModelError("the body has {} outputs, expected at least {}", results.size(), states);
-    std::copy_n(results.begin(), states, state.begin());
-    result.scans.resize(results.size() - states);
-    for (std::size_t i = 0; i < result.scans.size(); ++i) result.scans[i].push_back(results[states + i]);
-  }
-  result.state = std::move(state);
-  return result;
+    const auto slices = results.begin() + static_cast<std::ptrdiff_t>(states);
+    return {{results.begin(), slices}, {slices, results.end()}};
+  });
 }
 
 /// How many of `count` values are states rather than scanned.
@@ -181,16 +204,18 @@ std::size_t state_count(ImportContext& c, std::size_t count) {
 void scan_op(ImportContext& c) {
   const std::vector<Sym> inputs = c.inputs();
   const auto states = static_cast<std::ptrdiff_t>(state_count(c, inputs.size()));
-  const ScanResult result =
+  const std::vector<std::int64_t> input_directions = c.integers("scan_input_directions");
+  TripValues results =
       run_scan(c, {inputs.begin(), inputs.begin() + states}, {inputs.begin() + states, inputs.end()},
-               c.integers("scan_input_axes"), c.integers("scan_input_directions"));
+               c.integers("scan_input_axes"), input_directions);
   const std::vector<std::int64_t> axes = c.integers("scan_output_axes");
   const std::vector<std::int64_t> directions = c.integers("scan_output_directions");
-  for (std::size_t i = 0; i < result.state.size(); ++i) c.output(static_cast<int>(i), result.state[i]);
-  for (std::size_t i = 0; i < result.scans.size(); ++i) {
-    const Sym stacked = stack(result.scans[i], listed(axes, i), listed(directions, i) != 0);
-    c.output(static_cast<int>(result.state.size() + i), stacked);
+  for (std::size_t i = 0; i < results.slices.size(); ++i) {
+    Sym& stacked = results.slices[i];
+    if ((listed(directions, i) != 0) != (listed(input_directions, 0) != 0)) stacked = flip(stacked, 0);
+    stacked = move_axis(stacked, 0, listed(axes, i));
   }
+  write_results(c, joined(results.states, results.slices));
 }
 
 /// Opset 8: sequence lengths first (must be absent), and a batch axis in front of everything.
@@ -204,14 +229,15 @@ void scan_batched(ImportContext& c) {
     std::vector<Sym> here;
     here.reserve(inputs.size());
     for (const Sym& input : inputs) here.push_back(squeeze(slice(input, 0, batch, batch + 1), {0}));
-    const ScanResult result = run_scan(c, {here.begin(), here.begin() + states},
+    const TripValues values = run_scan(c, {here.begin(), here.begin() + states},
                                        {here.begin() + states, here.end()}, {}, c.integers("directions"));
-    std::vector<Sym> results = result.state;
-    for (const std::vector<Sym>& scan : result.scans) results.push_back(stack(scan, 0, false));
+    std::vector<Sym> results = joined(values.states, values.slices);
+    if (listed(c.integers("directions"), 0) != 0)  // stacked in the order of the trips here
+      for (std::size_t i = values.states.size(); i < results.size(); ++i) results[i] = flip(results[i], 0);
     outputs.resize(results.size());
     for (std::size_t i = 0; i < results.size(); ++i) outputs[i].push_back(results[i]);
   }
-  for (std::size_t i = 0; i < outputs.size(); ++i) c.output(static_cast<int>(i), stack(outputs[i], 0, false));
+  for (std::size_t i = 0; i < outputs.size(); ++i) c.output(static_cast<int>(i), stack(outputs[i], 0));
 }
 
 std::size_t sequence_position(ImportContext& c, int input, std::size_t size) {
@@ -279,7 +305,7 @@ void concat_from_sequence(ImportContext& c) {
   std::vector<Sym> values = c.sequence(0);
   if (values.empty()) throw UnsupportedError("the sequence is empty");
   const std::int64_t axis = c.required_integer("axis");
-  if (c.integer("new_axis", 0) != 0) return c.output(stack(values, axis, false));
+  if (c.integer("new_axis", 0) != 0) return c.output(stack(values, axis));
   c.output(concat(values, normalize_axis(axis, values[0].rank())));
 }
 
