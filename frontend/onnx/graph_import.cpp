@@ -286,7 +286,8 @@ void OnnxGraphImporter::count_nodes(std::int64_t count) {
 }
 
 void OnnxGraphImporter::expect(OnnxExpectation expectation) {
-  if (stage_ == OnnxStage::whole) throw UnsupportedError("{}", expectation.otherwise);
+  const bool is_of_a_trip = builder_.is_inside_loop();
+  if (stage_ == OnnxStage::whole || is_of_a_trip) throw UnsupportedError("{}", expectation.otherwise);
   expectations_.push_back(std::move(expectation));
 }
 

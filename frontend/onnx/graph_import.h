@@ -89,7 +89,7 @@ class OnnxGraphImporter {
                                   const std::string& name);  ///< throws ModelError when undefined
   /// Counts work that grows like nodes. Throws UnsupportedError when it is too much for one model.
   void count_nodes(std::int64_t count);
-  /// Throws UnsupportedError of `otherwise` in stage whole.
+  /// Throws UnsupportedError of `otherwise` in stage whole, and in the body of a loop: each trip has values of its own.
   void expect(OnnxExpectation expectation);
   [[nodiscard]] std::vector<OnnxExpectation>& expectations() { return expectations_; }
   [[nodiscard]] Tensor dense(const onnx::SparseTensorProto& proto);

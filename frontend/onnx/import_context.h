@@ -84,7 +84,7 @@ class ImportContext {
   void wait_for_run(const std::string& reason) const;
 
   /// The model is imported for runs in which `holds`, a boolean of rank 0, is true; in others `otherwise` says why they
-  /// fail. Throws UnsupportedError of that text where the graph must be the whole model.
+  /// fail. Throws UnsupportedError of that text where the graph must be the whole model, and in the body of a loop.
   void expect(Sym holds, const std::string& otherwise);
   [[nodiscard]] std::vector<OnnxExpectation>& expectations();  ///< so far, of the whole model
 

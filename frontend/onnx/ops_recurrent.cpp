@@ -11,7 +11,6 @@
 namespace sylvite {
 namespace {
 
-
 /// What all three kinds share: shapes, directions, activations, and the inputs of one direction at a time.
 struct Recurrence {
   Sym x;        ///< [T, B, I]
