@@ -307,7 +307,7 @@ TEST_F(ExportTest, OnlyItsOwnNamesAreExported) {
 
 TEST_F(ExportTest, DescribesInputsAndOutputs) {
   EXPECT_EQ(find<int()>("sample_input_count")(), 2);
-  EXPECT_EQ(find<int()>("sample_output_count")(), 6);
+  EXPECT_EQ(find<int()>("sample_output_count")(), 8);
   const auto input = find<const sylvite_tensor_info*(int)>("sample_input");
   EXPECT_STREQ(input(0)->name, "x \"quoted\"");
   EXPECT_STREQ(input(1)->dtype, "i64");
