@@ -29,6 +29,21 @@ std::int64_t element_bytes(const MatmulProblem& problem) {
   return static_cast<std::int64_t>(dtype_size(problem.element));
 }
 
+namespace {
+
+/// Does one thread take so little time that to wake the others, and to wait for them, costs what they gain? Each step
+/// of a recurrent network is such a product.
+bool is_short(const MatmulProblem& problem, const Machine& machine, std::int64_t right_bytes) {
+  constexpr double short_cycles = 10'000;
+  constexpr double l2_bytes_per_cycle = 32;
+  const double products =
+      static_cast<double>(problem.batch * problem.m) * static_cast<double>(problem.n * problem.k);
+  const double multiply_cycles = products / (2 * machine.vector_floats);
+  return std::max(multiply_cycles, static_cast<double>(right_bytes) / l2_bytes_per_cycle) < short_cycles;
+}
+
+}  // namespace
+
 /// Which operand stays in the L2 while the other passes by. One fits: the other passes once. Neither: rows in
 /// blocks of half the L2, past which all panels come.
 void set_blocking(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile,
@@ -50,6 +65,11 @@ void set_blocking(const MatmulProblem& problem, const Machine& machine, const Re
   point.row_tiles = keeps_right && tiles > 1 ? 1 : ceil_div(tiles, blocks);
   point.panel_groups = keeps_right && tiles > 1 ? groups : 1;
   point.rows_outer = 1;
+  if (problem.batch == 1 && is_short(problem, machine, right_bytes)) {
+    point.row_tiles = tiles;
+    point.panel_groups = groups;
+    return;
+  }
   while (task_count(problem, tiling_of(problem, point)) < 2.0 * machine.threads) {
     std::int64_t& larger = point.row_tiles > point.panel_groups ? point.row_tiles : point.panel_groups;
     if (larger <= 1) break;

@@ -38,6 +38,19 @@ TEST(MatmulPanels, TakesOddExtents) {
 TEST(MatmulPanels, TakesOneRow) {
   expect_heuristic(dense_kernel({1, 33}, 33, 100), "matmul_panels", 2);
 }
+
+/// To wake the other threads would take as long.
+TEST(MatmulPanels, ShortProductsAreOneTask) {
+  const Machine machine = test_machine(2);
+  const auto columns_of_a_task = [&](const Kernel& kernel) {
+    const BoundSpace space = bound(space_named("matmul_panels"), kernel, machine);
+    const NamedValues values = named_values(space, space.heuristic);
+    return values.at("panels") * values.at("panel_groups") * 16;
+  };
+  EXPECT_GE(columns_of_a_task(dense_kernel({1, 128}, 128, 512)), 512);
+  EXPECT_LT(columns_of_a_task(dense_kernel({1, 512}, 512, 2048)), 2048);
+}
+
 TEST(MatmulPanels, TakesOneColumn) {
   expect_heuristic(dense_kernel({5, 8}, 8, 1), "matmul_panels", 1);
 }
