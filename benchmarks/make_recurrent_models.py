@@ -64,7 +64,7 @@ def compare(sylvite, path, threads, rounds):
         subprocess.run(run, check=True, capture_output=True)
         ready = time.perf_counter() - start
         peer = peer_runner(path, threads)
-        difference = float(np.abs(peer(x) - np.load(f"{folder}/out/y.npy")).max())
+        difference = float(np.abs(peer(x) - np.load(f"{folder}/out/0.npy")).max())
         ours, theirs = [], []
         for _ in range(rounds):
             bench = [sylvite, "bench", path, "--duration", "1s", "--json", f"{folder}/bench.json", *options]
