@@ -1,4 +1,4 @@
-// MatMulNBits of com.microsoft: weights of a few bits, in blocks with a scale each.
+// Weights of a few bits in blocks with a scale each, of com.microsoft: products by them, and rows of tables.
 
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
@@ -18,16 +18,20 @@ struct Packing {
   [[nodiscard]] std::int64_t bytes(std::int64_t numbers) const { return (numbers * bits + 7) / 8; }
 };
 
+void check_blocks(std::int64_t bits, std::int64_t block) {
+  if (bits != 2 && bits != 4 && bits != 8)
+    throw UnsupportedError("attribute 'bits' is {}; 2, 4 and 8 are supported", bits);
+  if (block < 16 || block > 65'536 || (block & (block - 1)) != 0)
+    throw ModelError("block_size is {}, expected a power of two from 16 to 65536", block);
+}
+
 Packing read_packing(ImportContext& c) {
   Packing p;
   p.bits = c.integer("bits", 4);
   p.columns = c.required_integer("N");
   p.depth = c.required_integer("K");
   p.block = c.required_integer("block_size");
-  if (p.bits != 2 && p.bits != 4 && p.bits != 8)
-    throw UnsupportedError("attribute 'bits' is {}; 2, 4 and 8 are supported", p.bits);
-  if (p.block < 16 || p.block > 65'536 || (p.block & (p.block - 1)) != 0)
-    throw ModelError("block_size is {}, expected a power of two from 16 to 65536", p.block);
+  check_blocks(p.bits, p.block);
   if (p.columns < 1 || p.depth < 1 || p.columns > extent_limit || p.depth > extent_limit)
     throw ModelError("K is {} and N is {}, expected at least 1", p.depth, p.columns);
   return p;
@@ -103,7 +107,62 @@ void matmul_bits(ImportContext& c) {
   c.output(bias ? y + bias : y);
 }
 
+/// The numbers of [..., bytes], one after another: [..., numbers].
+Sym unpacked_rows(Sym bytes, std::int64_t bits) {
+  Dims dims = bytes.dims();
+  dims.back() *= 8 / bits;
+  // The unpacked axis stands before one that has one element.
+  return reshape(unpacked(unsqueeze(cast(bytes, DType::i32), {-2, -1}), bits), dims);
+}
+
+/// Rows of a table whose elements are packed, or of a type of their own. Rows beyond it are 0.
+void gather_blocks(ImportContext& c) {
+  const Sym data = c.input(0);
+  const Sym scales = c.input(2);
+  const bool is_packed = data.dtype() == DType::u8;
+  if (!is_packed && data.dtype() != DType::u4 && data.dtype() != DType::i4)
+    throw UnsupportedError("a table of {}; u8, u4 and i4 are supported", dtype_name(data.dtype()));
+  if (data.rank() != 2 || scales.rank() != 2)
+    throw UnsupportedError("a table of rank {}; 2 is supported", data.rank());
+  if (normalize_axis(c.integer("gather_axis", 0), 2) != 0)
+    throw UnsupportedError("attribute 'gather_axis' is supported as 0 only");
+  if (normalize_axis(c.integer("quantize_axis", 1), 2) != 1)
+    throw UnsupportedError("attribute 'quantize_axis' is supported as the last axis only");
+  const std::int64_t bits = c.integer("bits", 4);
+  const std::int64_t block = c.integer("block_size", 128);
+  check_blocks(bits, block);
+  const Sym index = c.input(1);
+  const auto rows_of = [&](Sym table, bool unpacks) {
+    const Sym rows = gather(table, index, 0);
+    return unpacks ? unpacked_rows(rows, bits) : rows;
+  };
+  const Sym numbers = rows_of(data, is_packed);
+  const std::int64_t width = numbers.dim(-1);
+  const std::int64_t blocks = (width + block - 1) / block;
+  const auto spread = [&](Sym x) {
+    if (x.dim(-1) < blocks) throw ModelError("{} scales or zero points for {} blocks", x.dim(-1), blocks);
+    x = unsqueeze(slice(x, x.rank() - 1, 0, blocks), {-1});
+    Dims dims = x.dims();
+    dims.back() = block;
+    Dims joined(dims.begin(), dims.end() - 1);
+    joined.back() *= block;
+    return slice(reshape(broadcast_to(x, dims), joined), x.rank() - 2, 0, width);
+  };
+  const DType dtype = scales.dtype();
+  const Sym given = c.optional(3);
+  Sym value = cast(numbers, dtype);
+  if (given)
+    value = value - spread(cast(rows_of(given, is_packed), dtype));
+  else if (is_packed)
+    value = value - static_cast<double>(std::int64_t{1} << (bits - 1));
+  const auto count = static_cast<double>(data.dim(0));
+  const Sym exists =
+      apply(Op::logical_and, apply(Op::less, index, count), apply(Op::greater_equal, index, -count));
+  c.output(where(unsqueeze(exists, {-1}), value * spread(rows_of(scales, false)), 0.0));
+}
+
 const OnnxOp rows[] = {
+    {"GatherBlockQuantized", 1, gather_blocks, domain},
     {"MatMulNBits", 1, matmul_bits, domain},
 };
 

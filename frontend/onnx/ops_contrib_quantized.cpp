@@ -104,6 +104,13 @@ void quantized_concat(ImportContext& c) {
   c.output(quantized_output(c, concat(parts, axis), 0, c.input(2).dtype()));
 }
 
+void quantized_mean(ImportContext& c) {
+  const Sym x = real_input(c, 0);
+  const Sym y =
+      reduce_mean(x, normalize_axes(c.integers("axes"), x.rank()), c.required_integer("keepdims") != 0);
+  c.output(quantized_output(c, y, 3, c.input(0).dtype()));
+}
+
 void quantized_where(ImportContext& c) {
   c.output(quantized_output(c, where(c.input(0), real_input(c, 1), real_input(c, 4)), 7, c.input(1).dtype()));
 }
@@ -178,6 +185,7 @@ const OnnxOp rows[] = {
     {"QLinearGlobalAveragePool", 1, quantized_global_average_pool, domain},
     {"QLinearLeakyRelu", 1, quantized_leaky_relu, domain},
     {"QLinearMul", 1, quantized_binary<multiplied>, domain},
+    {"QLinearReduceMean", 1, quantized_mean, domain},
     {"QLinearSigmoid", 1, quantized_sigmoid, domain},
     {"QLinearSoftmax", 1, quantized_softmax, domain},
     {"QLinearWhere", 1, quantized_where, domain},

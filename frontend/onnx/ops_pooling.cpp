@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "frontend/onnx/channel_order.h"
 #include "frontend/onnx/normalization.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/pooling.h"
@@ -138,6 +139,13 @@ void max_pool_op(ImportContext& c) {
   if (c.wants_output(1)) c.output(1, max_indices(c, x, window));
 }
 
+/// For the domain com.microsoft.
+void max_pool_channels_last(ImportContext& c) {
+  const Sym x = channels_first(c.input(0));
+  const OnnxWindow window = read_pool_window(c, x);
+  c.output(channels_last(max_pool(x, extended(window, ceil_extension(c, window, spatial_dims(x))))));
+}
+
 /// Puts the maxima back where their indices say, zeros elsewhere.
 void max_unpool(ImportContext& c) {
   const Sym x = c.input(0);
@@ -217,6 +225,7 @@ const OnnxOp rows[] = {
     {"LpPool", 2, lp_pool},
     {"MaxPool", 1, max_pool_op},
     {"MaxUnpool", 9, max_unpool},
+    {"NhwcMaxPool", 1, max_pool_channels_last, "com.microsoft"},
 };
 
 }  // namespace

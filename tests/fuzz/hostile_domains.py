@@ -32,6 +32,11 @@ def add_contrib_cases():
     bad("bits_of_a_scalar", "MatMulNBits", blocks, [info("x", ())], K=32, N=4, block_size=32)
     bad("bits_scales_missing", "MatMulNBits", [blocks[0], floats("s", (4, 7))], row, K=32, N=4, block_size=32)
     bad("bits_zero_points_short", "MatMulNBits", blocks + [numbers("z", 1, kind=np.uint8)], row, K=32, N=4, block_size=32)
+    table = [packed(4, 16), info("x", (2,), TensorProto.INT32)]
+    for name, size in (("0", 0), ("huge", 1 << 40), ("odd", 17)):
+        bad(f"gather_block_{name}", "GatherBlockQuantized", [table[0], floats("s", (4, 1))], table[1:], ["b", "x", "s"],
+            block_size=size)
+    bad("gather_scales", "GatherBlockQuantized", [table[0], floats("s", (4, 1))], table[1:], ["b", "x", "s"], block_size=16)
     bad("attention_of_rank_1", "Attention", [floats("w", (6, 12))], [info("x", (6,))], num_heads=2)
     bad("attention_heads_0", "Attention", [floats("w", (6, 12))], [info("x", (1, 3, 6))], num_heads=0)
     bad("attention_sizes_negative", "Attention", [floats("w", (6, 12))], [info("x", (1, 3, 6))], num_heads=2,

@@ -51,6 +51,14 @@ def linear():
     plain = lambda rng: {"x": numbers(rng, u8, 8), "x_scale": np.array(0.05, f32), "z": None, "y_scale": np.array(0.1, f32),
                           "y_zero": np.array(3, u8)}
     yield dict(name="qlinear_sigmoid_no_zero", op="QLinearSigmoid", inputs=plain)
+    pool = lambda rng: {"x": numbers(rng, u8, 1, 5, 5, 2)}
+    yield dict(name="nhwc_max_pool", op="NhwcMaxPool", inputs=pool, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    mean = lambda rng: {"x": numbers(rng, u8, 2, 3, 4)} | parameters("x", u8, 0.0313, 100) | parameters("y", u8, 0.0227, 90)
+
+    def averaged(i):
+        x = ((i["x"].astype(np.int32) - i["x_zero"]) * i["x_scale"]).mean((1, 2))
+        return [np.clip(np.rint(x / i["y_scale"]) + i["y_zero"], 0, 255).astype(u8)]
+    yield dict(name="qlinear_reduce_mean", op="QLinearReduceMean", inputs=mean, axes=[1, -1], keepdims=0, expected=averaged)
     chosen = lambda rng: {"c": rng.integers(0, 2, (2, 4)).astype(bool), "a": numbers(rng, u8, 2, 4)} | parameters(
         "a", u8, 0.03, 5) | {"b": numbers(rng, u8, 4)} | parameters("b", u8, 0.02, 9) | parameters("y", u8, 0.04, 1)
     yield dict(name="qlinear_where", op="QLinearWhere", inputs=chosen)
@@ -133,6 +141,19 @@ def blocks():
                weights=("b", "scales"), accuracy_level=1, tolerances={"atol": 1e-4})
 
 
+def tables():
+    def inputs(bits, width, block, zero):
+        def make(rng):
+            count = (width + block - 1) // block
+            return {"table": numbers(rng, u8, 7, width * bits // 8), "i": np.array([[0, 6], [-2, 3]], np.int64),
+                    "scales": rng.uniform(0.01, 0.05, (7, count)).astype(f32),
+                    "zero": numbers(rng, u8, 7, (count * bits + 7) // 8) if zero else None}
+        return make
+    for bits, width, block, zero in ((4, 64, 32, True), (4, 40, 16, False), (8, 48, 16, True)):
+        yield dict(name=f"gather_blocks_{bits}_{width}", op="GatherBlockQuantized", inputs=inputs(bits, width, block, zero),
+                   bits=bits, block_size=block, weights=("table", "scales", "zero"))
+
+
 def domain_twins():
     yield dict(name="quantize_linear", op="QuantizeLinear", inputs=lambda r: {"x": floats(r, 3, 4)} | parameters("y", u8, 0.02, 100))
     channels = lambda r: {"x": floats(r, 3, 4), "s": r.uniform(0.01, 0.02, 4).astype(f32), "z": np.array([1, 2, 3, 4], i8)}
@@ -179,5 +200,5 @@ def recurrent():
 
 
 def cases():
-    for family in (linear, products, blocks, domain_twins, attention, recurrent):
+    for family in (linear, products, blocks, tables, domain_twins, attention, recurrent):
         yield from family()
