@@ -9,6 +9,7 @@ namespace sylvite {
 namespace {
 
 constexpr std::string_view domain = "com.microsoft";
+constexpr std::int64_t few_rows = 4;  ///< to widen weights anew for each takes less time than to store them
 
 /// How W [columns, depth] is packed: along its rows, block by block, the first number in the lowest bits.
 struct Packing {
@@ -70,19 +71,15 @@ Sym zero_points(ImportContext& c, const Packing& p, DType dtype) {
   return reshape(cast(rows, dtype), {p.blocks(), 1, 1, p.columns});
 }
 
-/// a [..., depth] by the weights [blocks, bytes, numbers of a byte, N]. One row multiplies them where they are unpacked, and
-/// they are never stored as floats.
-Sym product(Sym a, Sym weight, const Packing& p) {
-  const std::int64_t depth = p.blocks() * p.block;
-  const Dims dims = weight.dims();
-  Dims result = a.dims();
-  result.back() = p.columns;
-  if (a.size() == p.depth) {
-    const Sym row = pad(reshape(a, {p.depth}), {0}, {depth - p.depth});
-    const Sym terms = weight * reshape(row, {dims[0], dims[1], dims[2], 1});
-    return reshape(reduce(Op::reduce_sum, terms, {0, 1, 2}, false), result);
-  }
-  return matmul(a, slice(reshape(weight, {depth, p.columns}), 0, 0, p.depth));
+/// A few rows [rows, depth] by packed numbers, which are never stored as floats but widened anew for each row: [rows, N]. Within
+/// a block there are only products and sums; its zero point and its scale are for their sum.
+Sym times_packed(Sym a, Sym numbers, Sym zero, Sym scales, const Packing& p) {
+  const Dims d = numbers.dims();
+  const Sym whole = pad(a, {0, 0}, {0, p.blocks() * p.block - p.depth});
+  const Sym x = reshape(whole, {a.dim(0), d[0], d[1], d[2], 1});
+  const Sym products = reduce(Op::reduce_sum, numbers * x, {2, 3});
+  const Sym sums = reduce(Op::reduce_sum, x, {2, 3});
+  return reduce(Op::reduce_sum, (products - zero * sums) * scales, {1, 2, 3}, false);
 }
 
 void matmul_bits(ImportContext& c) {
@@ -101,8 +98,18 @@ void matmul_bits(ImportContext& c) {
   // Columns of the result lie side by side, as kernels want them.
   const Sym bytes = unsqueeze(transpose(reshape(c.input(1), packed), {1, 2, 0}), {2});
   const Sym numbers = cast(unpacked(widened(c, bytes), p.bits), a.dtype());
-  const Sym weight = (numbers - zero_points(c, p, a.dtype())) * per_block(cast(c.input(2), a.dtype()), p);
-  const Sym y = product(a, weight, p);
+  const Sym zero = zero_points(c, p, a.dtype());
+  const Sym scales = per_block(cast(c.input(2), a.dtype()), p);
+  const std::int64_t rows = a.size() / p.depth;
+  Sym y;
+  if (rows <= few_rows) {
+    Dims dims = a.dims();
+    dims.back() = p.columns;
+    y = reshape(times_packed(reshape(a, {rows, p.depth}), numbers, zero, scales, p), dims);
+  } else {
+    const Sym weight = reshape((numbers - zero) * scales, {p.blocks() * p.block, p.columns});
+    y = matmul(a, slice(weight, 0, 0, p.depth));
+  }
   const Sym bias = c.optional(5);
   c.output(bias ? y + bias : y);
 }

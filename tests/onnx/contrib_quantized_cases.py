@@ -135,7 +135,7 @@ def blocks():
                        tolerances={"atol": 1e-4})
         for depth, block, zero in ((32, 32, ""), (40, 16, "packed")):
             yield dict(name=f"matmul_bits_row_{bits}_{depth}", op="MatMulNBits", bits=bits, K=depth, N=6, block_size=block,
-                       inputs=inputs(bits, depth, block, zero, rows=(1, 1)), weights=("b", "scales", "zero"),
+                       inputs=inputs(bits, depth, block, zero, rows=(2, 1) if block == 16 else (1, 1)), weights=("b", "scales", "zero"),
                        tolerances={"atol": 1e-4})
     yield dict(name="matmul_bits_bias", op="MatMulNBits", bits=4, K=32, N=6, block_size=32, inputs=inputs(4, 32, 32, bias=True),
                weights=("b", "scales"), accuracy_level=1, tolerances={"atol": 1e-4})
