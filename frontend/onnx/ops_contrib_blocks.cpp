@@ -97,15 +97,18 @@ void matmul_bits(ImportContext& c) {
     throw ModelError("B has {} bytes, expected {}x{}x{}", c.input(1).size(), packed[0], packed[1], packed[2]);
   // Columns of the result lie side by side, as kernels want them.
   const Sym bytes = unsqueeze(transpose(reshape(c.input(1), packed), {1, 2, 0}), {2});
-  const Sym numbers = cast(unpacked(widened(c, bytes), p.bits), a.dtype());
-  const Sym zero = zero_points(c, p, a.dtype());
-  const Sym scales = per_block(cast(c.input(2), a.dtype()), p);
   const std::int64_t rows = a.size() / p.depth;
+  const DType dtype =
+      rows <= few_rows ? DType::f32 : a.dtype();  // a block's sum, and what is taken off it, are large
+  const Sym numbers = cast(unpacked(widened(c, bytes), p.bits), dtype);
+  const Sym zero = zero_points(c, p, dtype);
+  const Sym scales = per_block(cast(c.input(2), dtype), p);
   Sym y;
   if (rows <= few_rows) {
     Dims dims = a.dims();
     dims.back() = p.columns;
-    y = reshape(times_packed(reshape(a, {rows, p.depth}), numbers, zero, scales, p), dims);
+    const Sym wide = cast(reshape(a, {rows, p.depth}), dtype);
+    y = cast(reshape(times_packed(wide, numbers, zero, scales, p), dims), a.dtype());
   } else {
     const Sym weight = reshape((numbers - zero) * scales, {p.blocks() * p.block, p.columns});
     y = matmul(a, slice(weight, 0, 0, p.depth));

@@ -117,13 +117,13 @@ def products():
 
 
 def blocks():
-    def inputs(bits, depth, block, zero="", bias=False, rows=(2, 3)):
+    def inputs(bits, depth, block, zero="", bias=False, rows=(2, 3), dtype=f32):
         def make(rng):
             count = (depth + block - 1) // block
             packed = {"none": None, "packed": numbers(rng, u8, 6, (count * bits + 7) // 8),
                       "float": rng.uniform(0, 2 ** bits, (6, count)).astype(f32)}
-            return {"a": floats(rng, *rows, depth), "b": numbers(rng, u8, 6, count, block * bits // 8),
-                    "scales": rng.uniform(0.01, 0.05, (6, count)).astype(f32), "zero": packed[zero or "none"], "g_idx": None,
+            return {"a": floats(rng, *rows, depth).astype(dtype), "b": numbers(rng, u8, 6, count, block * bits // 8),
+                    "scales": rng.uniform(0.01, 0.05, (6, count)).astype(dtype), "zero": packed[zero or "none"], "g_idx": None,
                     "bias": floats(rng, 6) if bias else None}
         return make
     for bits in (4, 8):
@@ -137,6 +137,11 @@ def blocks():
             yield dict(name=f"matmul_bits_row_{bits}_{depth}", op="MatMulNBits", bits=bits, K=depth, N=6, block_size=block,
                        inputs=inputs(bits, depth, block, zero, rows=(2, 1) if block == 16 else (1, 1)), weights=("b", "scales", "zero"),
                        tolerances={"atol": 1e-4})
+    half = inputs(4, 256, 128, "packed", rows=(1, 1), dtype=np.float16)
+    yield dict(name="matmul_bits_f16_row", op="MatMulNBits", bits=4, K=256, N=6, block_size=128, tolerances={"atol": 2e-3},
+               inputs=lambda rng: (i := half(rng)) | {"a": i["a"] + np.float16(4)}, weights=("b", "scales", "zero"))
+    yield dict(name="matmul_bits_f16", op="MatMulNBits", bits=4, K=64, N=6, block_size=32, tolerances={"atol": 5e-3},
+               inputs=inputs(4, 64, 32, "packed", dtype=np.float16), weights=("b", "scales", "zero"))
     yield dict(name="matmul_bits_bias", op="MatMulNBits", bits=4, K=32, N=6, block_size=32, inputs=inputs(4, 32, 32, bias=True),
                weights=("b", "scales"), accuracy_level=1, tolerances={"atol": 1e-4})
 
