@@ -334,7 +334,7 @@ void add_contraction_rows(Rows& rows) {
 }
 
 void add_loop_row(Rows& rows) {
-  add(rows, Op::loop, "loop", "values...", {},
+  add(rows, Op::loop, "loop", "values...", {0, Cost::call, 0, {}},
       {required("body", Kind::graph, "what runs in a trip"),
        required("trips", Kind::integer, "how many times it runs, at least 1"),
        required("states", Kind::integer, "how many inputs are states, the first"),

@@ -44,7 +44,7 @@ TEST(OpTable, HasARowForEveryOperation) {
     EXPECT_EQ(find_op(row.name), row.op);
     EXPECT_EQ(&op_info(row.op), &row);
     EXPECT_NE(row.infer, nullptr);
-    EXPECT_NE(row.evaluate, nullptr);
+    EXPECT_EQ(row.evaluate == nullptr, row.op == Op::loop) << row.name;  // the interpreter runs its body
     EXPECT_FALSE(row.help.empty());
     EXPECT_LE(row.min_inputs, row.max_inputs);
     for (const AttributeInfo& attribute : row.attributes) {

@@ -15,9 +15,9 @@
 #include "runtime/export/embed/launcher_cuda.h"
 #include "runtime/export/export_cuda_sources.h"
 #include "schedules/compile.h"
+#include "sylvite/graph_text.h"
 #include "tests/runtime/test_session.h"
 #include "tests/support/gpu_cases.h"
-#include "tests/support/sample_loops.h"
 #include "tests/support/shell.h"
 
 namespace sylvite {
@@ -36,8 +36,7 @@ Graph sample_graph() {
   return graph;
 }
 
-/// A program for a GPU that is not there.
-Program program_of(Plan plan, const Machine& machine) {
+std::vector<CompiledKernel> compiled(const Plan& plan, const Machine& machine) {
   std::vector<CompiledKernel> kernels;
   for (const Kernel& kernel : plan.kernels) {
     const BoundSpace space = spaces_for(kernel, machine).front();
@@ -45,27 +44,47 @@ Program program_of(Plan plan, const Machine& machine) {
     kernels.push_back({candidate, symbol_name(kernel, candidate, machine.target),
                        compile_to_object(kernel, candidate, machine.target)});
   }
+  return kernels;
+}
+
+/// A program for a GPU that is not there.
+Program program_of(const Plan& plan, const std::vector<CompiledKernel>& kernels) {
   ProgramOptions options;
   options.on_device = true;
-  return {std::make_shared<const Plan>(std::move(plan)), kernels, options};
+  return {std::make_shared<const Plan>(plan), kernels, options};
+}
+
+Program sample_program(const Machine& machine) {
+  const Plan plan = lower(sample_graph());
+  return program_of(plan, compiled(plan, machine));
 }
 
 class CudaExport : public testing::Test {
  protected:
   Machine machine_ = with_gpu(detect_machine(1), sample_card());
-  Program program_ = program_of(lower(sample_graph()), machine_);
+  Program program_ = sample_program(machine_);
   DeviceNotes notes_ = program_.device_notes();
 };
 
 /// Launches on a device have fixed addresses.
 TEST(CudaLoops, MakeLaunchesOfTheirOwnForEachTrip) {
-  const Machine machine = with_gpu(detect_machine(1), sample_card());
-  const Plan looped = lower(sample_loop({.trips = 4}));
-  EXPECT_THROW((void)program_of(looped, machine), InternalError);
+  const Plan looped = lower(parse_graph(R"(graph sums(%x: f32[3,16], %s: f32[16]) {
+  %v1: f32[16], %v2: f32[3,16] = loop(%s, %x) {body=graph body(%a: f32[16], %b: f32[16]) {
+  %v3: f32[16] = add(%a, %b)
+  return %v3, %v3
+}
+, scanned=1, states=1, trips=3}
+  return %v1, %v2
+}
+)"));
+  const std::vector<CompiledKernel> kernels = compiled(looped, with_gpu(detect_machine(1), sample_card()));
+  EXPECT_THROW((void)program_of(looped, kernels), InternalError);
   const Plan flat = unrolled(looped);
-  EXPECT_EQ(flat.kernels.size(), looped.kernels.size());
-  EXPECT_GT(flat.launches.size(), looped.launches.size());
-  EXPECT_EQ(program_of(flat, machine).device_notes().launches.size(), flat.launches.size());
+  ASSERT_EQ(looped.launches.size(), 3U);  // the slices and the first state are copied
+  EXPECT_EQ(flat.launches.size(), 2U + 3U);
+  const std::vector<NotedLaunches> notes = program_of(flat, kernels).device_notes().launches;
+  for (const NotedLaunches& launches : notes) EXPECT_EQ(launches.size(), 1U);
+  EXPECT_EQ(notes.size(), flat.launches.size());
 }
 
 TEST_F(CudaExport, RefusesLibrariesByName) {
