@@ -164,7 +164,7 @@ std::string conv_refusal(const Kernel& kernel, const Node& node, bool depthwise)
     if (x.layout.channel_block == 0)
       return fmt::format("it has {} groups and its input is not blocked", groups);
     if (!are_worth_blocks({groups, filter.at(1), filter.at(0) / groups, out.layout.channel_block}))
-      return fmt::format("its {} groups of {} channels are narrow beside its blocks", groups, filter.at(1));
+      return fmt::format("it has {} groups", groups);
   }
   if (find_weight(kernel, node.inputs.at(1)).id == no_value) return "its filter is not a weight of its own";
   return "";

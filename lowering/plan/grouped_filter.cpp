@@ -39,9 +39,12 @@ std::int64_t GroupedChannels::most_steps() const {
 }
 
 bool are_worth_blocks(const GroupedChannels& channels) {
-  constexpr std::int64_t most = 4;  // times the products of the groups themselves
-  return channels.inputs > 1 && channels.outputs > 1 &&
-         channels.most_steps() * channels.step() <= most * channels.inputs;
+  // With 5/4 times the products blocks took 0.86 of the time of lines, with 4/3 1.1, with 8/5 1.3, and in networks
+  // they spare changes of layout.
+  constexpr double most = 1.4;
+  std::int64_t folded = 0;
+  for (std::int64_t i = 0; i < channels.blocks(); ++i) folded += channels.steps(i) * channels.step();
+  return static_cast<double>(folded) <= most * static_cast<double>(channels.inputs * channels.blocks());
 }
 
 Dims spread_filter_dims(const Dims& filter, std::int64_t groups, std::int64_t block) {

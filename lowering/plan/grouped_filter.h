@@ -26,8 +26,8 @@ struct GroupedChannels {
   [[nodiscard]] std::int64_t most_steps() const;  ///< of any block
 };
 
-/// Whether blocks suit the groups: most of what a block folds is not zeros, a quarter at least, and groups have several
-/// channels.
+/// Whether blocks suit the groups: of what they fold, on average, few are zeros. Otherwise the vectors along lines of
+/// dense values take less time.
 [[nodiscard]] bool are_worth_blocks(const GroupedChannels& channels);
 
 /// Extents of a spread filter, from those of the filter [outputs of all groups, inputs of one, window...].

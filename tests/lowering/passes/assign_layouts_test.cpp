@@ -72,8 +72,7 @@ TEST(Layouts, OperationsThatMayBlowUpOnPaddingStayDense) {
 }
 
 TEST(Layouts, GroupsLieInBlocksWhereFewOfTheirChannelsAreWasted) {
-  for (const auto& [groups, block] :
-       {std::pair<std::int64_t, int>(1, 16), {2, 16}, {4, 16}, {8, 16}, {16, 0}}) {
+  for (const auto& [groups, block] : {std::pair<std::int64_t, int>(1, 16), {2, 16}, {4, 0}, {16, 0}}) {
     Graph graph;
     const ValueId x = graph.add_input("x", f32({1, 32, 4, 4}));
     graph.outputs = {conv(graph, x, 32, 3, groups)};

@@ -50,6 +50,22 @@ Graph patches() {
   return graph;
 }
 
+/// Many moments of a signal side by side, after a convolution over it.
+Graph signal() {
+  Graph graph;
+  const ValueId x = graph.add_input("image", f32({1, 16, 40}));
+  const ValueId filtered = graph.add(
+      Op::conv, {x, weight(graph, {16, 16, 3})},
+      {{"strides", Dims{1}}, {"pads", Dims{1, 1}}, {"dilations", Dims{1}}, {"groups", std::int64_t{1}}});
+  std::vector<ValueId> moments;
+  for (std::int64_t i = 40; i-- > 0;)
+    moments.push_back(
+        graph.add(Op::slice, {filtered},
+                  {{"starts", Dims{0, 0, i}}, {"sizes", Dims{1, 16, 1}}, {"steps", Dims{1, 1, 1}}}));
+  graph.outputs = {graph.add(Op::concat, moments, {{"axis", std::int64_t{2}}})};
+  return graph;
+}
+
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
   for (const auto& pass : frontend_passes()) names.emplace_back(pass.name);
@@ -77,7 +93,7 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
-  for (const Graph& graph : {residual_network(), encoder(1), patches()}) {
+  for (const Graph& graph : {residual_network(), encoder(1), patches(), signal()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {
@@ -104,7 +120,7 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
 }
 
 TEST(PassList, KeepsTheNamesAndTypesOfInputsAndOutputs) {
-  for (Graph graph : {residual_network(), patches()}) {
+  for (Graph graph : {residual_network(), patches(), signal()}) {
     graph.output_names = {"first"};
     for (const Setting& setting : settings()) {
       PassRunner runner;

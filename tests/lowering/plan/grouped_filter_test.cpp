@@ -52,12 +52,15 @@ TEST(GroupedFilter, BlocksOfOneGroupFoldNoZeros) {
 }
 
 TEST(GroupedFilter, NarrowGroupsAreNotWorthBlocks) {
-  EXPECT_TRUE(are_worth_blocks({32, 4, 4, 16}));
+  EXPECT_TRUE(are_worth_blocks({32, 16, 16, 16}));
+  EXPECT_TRUE(are_worth_blocks({4, 24, 24, 16}));
   EXPECT_TRUE(are_worth_blocks({2, 56, 56, 16}));
-  EXPECT_FALSE(are_worth_blocks({64, 2, 2, 16}));
-  EXPECT_TRUE(are_worth_blocks({64, 2, 2, 8}));
+  EXPECT_FALSE(are_worth_blocks({32, 8, 8, 16}));
+  EXPECT_TRUE(are_worth_blocks({32, 8, 8, 8}));
+  EXPECT_FALSE(are_worth_blocks({8, 20, 20, 16}));
   EXPECT_FALSE(are_worth_blocks({64, 1, 1, 16}));
-  EXPECT_FALSE(are_worth_blocks({4, 1, 4, 16})) << "a channel each";
+  EXPECT_FALSE(are_worth_blocks({4, 1, 1, 16}));
+  EXPECT_TRUE(are_worth_blocks({4, 2, 16, 16})) << "more outputs than inputs";
 }
 
 TEST(GroupedFilter, IsPackedAsAFilterOfItsSpreadChannels) {

@@ -51,14 +51,12 @@ std::string refusal(const GroupedCase& c, const char* space) {
 TEST(GroupedBlocks, AgreesWithTheInterpreter) {
   const Space& space = space_named("conv_blocked");
   for (const GroupedCase& c :
-       {GroupedCase{.channels = 4, .filters = 4, .groups = 8},
-        {.channels = 8, .filters = 8, .groups = 3, .width = 20, .stride = 2},
-        {.channels = 16, .filters = 16, .groups = 3, .window = 1, .pads = {0, 0, 0, 0}},
+       {GroupedCase{.channels = 16, .filters = 16, .groups = 3, .window = 1, .pads = {0, 0, 0, 0}},
+        {.channels = 8, .filters = 16, .groups = 3, .width = 20, .stride = 2},
         {.channels = 32, .filters = 64, .groups = 2, .pads = {0, 2, 1, 0}},
         {.channels = 24, .filters = 24, .groups = 3, .width = 14},
-        {.channels = 12, .filters = 20, .groups = 5, .width = 15, .dilation = 2},
-        {.channels = 6, .filters = 10, .groups = 3, .stride = 2},
-        {.channels = 56, .filters = 56, .groups = 2, .width = 7}}) {
+        {.channels = 6, .filters = 48, .groups = 2, .width = 15, .dilation = 2},
+        {.channels = 28, .filters = 56, .groups = 2, .width = 7}}) {
     for (const int threads : {1, 2}) {
       const Machine machine = test_machine(threads);
       const Kernel kernel = grouped_kernel(c);
@@ -73,8 +71,8 @@ TEST(GroupedBlocks, AgreesWithTheInterpreter) {
 TEST(GroupedBlocks, EightLanesAgree) {
   if (!has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
   const auto [machine, target] = avx2_machine(2);
-  for (const GroupedCase& c : {GroupedCase{.channels = 4, .filters = 4, .groups = 5, .block = 8},
-                               {.channels = 12, .filters = 12, .groups = 3, .stride = 2, .block = 8},
+  for (const GroupedCase& c : {GroupedCase{.channels = 8, .filters = 8, .groups = 5, .block = 8},
+                               {.channels = 28, .filters = 28, .groups = 3, .stride = 2, .block = 8},
                                {.channels = 16, .filters = 24, .groups = 2, .width = 14, .block = 8}}) {
     const Kernel kernel = grouped_kernel(c);
     expect_agrees(kernel, heuristic_candidate(space_named("conv_blocked"), kernel, machine), 2e-6, target);
@@ -95,11 +93,9 @@ TEST(GroupedBlocks, TilesStayWithinAGroup) {
 }
 
 TEST(GroupedBlocks, OtherTemplatesAndNarrowGroupsAreRefused) {
-  EXPECT_EQ(refusal({.channels = 8, .filters = 8, .groups = 4}, "conv_blocked"), "");
-  EXPECT_EQ(refusal({.channels = 2, .filters = 2, .groups = 32}, "conv_blocked"),
-            "its 32 groups of 2 channels are narrow beside its blocks");
-  EXPECT_EQ(refusal({.channels = 1, .filters = 1, .groups = 4}, "conv_blocked"),
-            "its 4 groups of 1 channels are narrow beside its blocks");
+  EXPECT_EQ(refusal({.channels = 16, .filters = 16, .groups = 4}, "conv_blocked"), "");
+  EXPECT_EQ(refusal({.channels = 2, .filters = 2, .groups = 32}, "conv_blocked"), "it has 32 groups");
+  EXPECT_EQ(refusal({.channels = 1, .filters = 1, .groups = 4}, "conv_blocked"), "it has 4 groups");
   EXPECT_EQ(refusal({.channels = 16, .filters = 16, .groups = 4}, "conv_winograd"), "it has 4 groups");
 }
 
