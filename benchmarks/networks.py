@@ -49,7 +49,7 @@ NETWORKS = {
     "segformer": Network("segmentation", "transformers", "SegformerForSemanticSegmentation", (3, 256, 256)),
     "unet": Network("U-Net", "here", "UNet", (3, 128, 128)),
     "bert_small": Network("encoder", "transformers", "BertModel", (128,)),
-    "t5_small": Network("encoder and decoder", "transformers", "T5Model", (64,)),
+    "bart_small": Network("encoder and decoder", "transformers", "BartModel", (64,)),
     "whisper_encoder": Network("speech", "transformers", "WhisperEncoder", (80, 3000)),
     "wav2vec2": Network("speech", "transformers", "Wav2Vec2Model", (1, 16000)),
     "tcn": Network("1D", "here", "TemporalNet", (40, 512)),
@@ -61,6 +61,9 @@ OPTIONS = {
     "inception_v3": {"init_weights": False, "aux_logits": False},
     "lraspp_mobilenet_v3_large": {"weights_backbone": None},
     "BertModel": {"hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 2048},
+    "BartModel": {"vocab_size": 1000, "d_model": 256, "encoder_layers": 2, "decoder_layers": 2, "max_position_embeddings": 128,
+                  "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 1024,
+                  "decoder_ffn_dim": 1024},
     "WhisperEncoder": {"d_model": 384, "encoder_layers": 4, "encoder_attention_heads": 6, "encoder_ffn_dim": 1536},
     "Wav2Vec2Model": {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6, "intermediate_size": 1536},
 }
@@ -129,7 +132,7 @@ class OneOutput(torch.nn.Module):
 
     def forward(self, x):
         name = type(self.network).__name__
-        if name == "T5Model":
+        if name == "BartModel":
             return self.network(input_ids=x, decoder_input_ids=x, use_cache=False).last_hidden_state
         return self.network(x[:, 0] if name == "Wav2Vec2Model" else x, return_dict=False)[0]
 
