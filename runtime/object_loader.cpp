@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "runtime/cuda/recorder.h"
 #include "runtime/embedded.h"
+#include "runtime/scratch.h"
 #include "runtime/threads.h"
 
 namespace sylvite {
@@ -71,7 +72,13 @@ class Linker {
         find(*runtime_, "halide_set_custom_do_par_for"));
     const auto set_error_handler =
         reinterpret_cast<decltype(&halide_set_error_handler)>(find(*runtime_, "halide_set_error_handler"));
+    const auto set_malloc =
+        reinterpret_cast<decltype(&halide_set_custom_malloc)>(find(*runtime_, "halide_set_custom_malloc"));
+    const auto set_free =
+        reinterpret_cast<decltype(&halide_set_custom_free)>(find(*runtime_, "halide_set_custom_free"));
     set_parallel_for(parallel_for);
+    set_malloc(take_scratch);
+    set_free(give_scratch);
     set_error_handler(report_kernel_error);
     define_device_runtime();
     static_cast<void>(request_amx());  // no target has AMX where this is refused
