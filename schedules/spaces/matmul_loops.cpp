@@ -158,11 +158,35 @@ void write_left(ScheduleWriter& writer, const std::string& name, const Machine& 
   if (machine.threads > 1) writer.add("{}.parallel(d1);", left);
 }
 
+namespace {
+
+constexpr std::int64_t block_steps = 16;
+constexpr std::int64_t block_panels = 8;
+
+/// Does a panel take a line from each of more pages than the processor remembers? It is then filled in blocks: from a few
+/// pages several lines that lie together, into a few panels.
+bool is_far_apart(const MatmulProblem& problem, const Machine& machine) {
+  const bool has_blocks = problem.n >= block_panels * panel_width && problem.k >= block_steps;
+  return has_blocks && problem.n * problem.k * element_bytes(problem) > machine.l2_bytes;
+}
+
+}  // namespace
+
 void write_panels(ScheduleWriter& writer, const std::string& panels, const Machine& machine,
                   const MatmulProblem& problem, const std::vector<std::string>& batch) {
   writer.add("{}.compute_root().bound(v, 0, {}).vectorize(v);", panels, panel_width);
   if (problem.pair() > 1) writer.add("{}.bound(u, 0, {}).unroll(u);", panels, problem.pair());
-  if (machine.threads > 1) writer.add("{}.parallel({});", panels, batch.empty() ? "p" : batch.back());
+  std::string outermost = batch.empty() ? "p" : batch.back();
+  if (is_far_apart(problem, machine)) {
+    writer.add("{}.split(k, kk, k, {}, TailStrategy::GuardWithIf);", panels, block_steps);
+    writer.add("{}.split(p, pp, p, {}, TailStrategy::GuardWithIf);", panels, block_panels);
+    std::vector<std::string> order = {"v", "k", "p", "kk", "pp"};
+    if (problem.pair() > 1) order.insert(order.begin(), "u");
+    order.insert(order.end(), batch.begin(), batch.end());
+    writer.add("{}.reorder({});", panels, fmt::join(order, ", "));
+    if (batch.empty()) outermost = "pp";
+  }
+  if (machine.threads > 1) writer.add("{}.parallel({});", panels, outermost);
 }
 
 }  // namespace sylvite
