@@ -186,6 +186,21 @@ TEST(MatmulActivations, PacksInTheKernel) {
   expect_heuristic(scores_kernel({2, 3, 40, 8}, {2, 3, 8, 48}, false), "matmul_activations", 1);
 }
 
+TEST(MatmulActivations, PacksInBlocksWhatLiesFarApart) {
+  const Space& space = space_named("matmul_activations");
+  for (const int threads : {1, 2}) {
+    Machine machine = test_machine(threads);
+    machine.l2_bytes = 16 << 10;
+    for (const Kernel& kernel : {scores_kernel({1, 1, 40, 37}, {1, 1, 37, 150}, false),
+                                 scores_kernel({2, 3, 33, 48}, {2, 3, 48, 128}, false),
+                                 scores_kernel({1, 2, 35, 37}, {1, 2, 150, 37}, true)}) {
+      const Candidate candidate = heuristic_candidate(space, kernel, machine);
+      EXPECT_NE(candidate.to_string().find("split(k, kk, k, 16"), std::string::npos) << candidate.to_string();
+      expect_agrees(kernel, candidate);
+    }
+  }
+}
+
 TEST(MatmulActivations, TakesOneColumn) {
   expect_heuristic(scores_kernel({1, 2, 5, 7}, {1, 2, 7, 1}, false), "matmul_activations", 1);
 }
