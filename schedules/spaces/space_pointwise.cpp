@@ -9,6 +9,8 @@
 // among threads.
 //   vectors  vectors per step of the inner loop
 //   tasks    parallel tasks per thread; 0: one thread
+//   columns  where a large operand is transposed: steps along the loop on which its neighbours are, taken together, so that
+//            each line of it that comes serves them all; 1: loops as for others
 
 namespace sylvite {
 namespace {
@@ -18,15 +20,33 @@ bool has_updates(const Kernel& kernel) {
                      [](const Node& node) { return !update_stages(node.op).empty(); });
 }
 
+/// The loop, counted from the innermost, on which the neighbours of a large transposed operand are; 0: there is none.
+std::size_t transposed_loop(const Kernel& kernel, const Machine& machine) {
+  const Graph& body = kernel.body;
+  const TensorType& out = body.type(body.outputs.front());
+  for (const Node& node : body.nodes()) {
+    if (node.op != Op::transpose) continue;
+    const TensorType& type = body.type(node.outputs.front());
+    const std::vector<std::int64_t>& perm = node.attributes.integers("perm");
+    const bool is_blocked = type.layout.channel_block > 0 || out.layout.channel_block > 0;
+    if (is_blocked || perm.size() != out.shape.size() || type.byte_size() <= machine.l1_bytes) continue;
+    const auto neighbours = std::ranges::find(perm, static_cast<std::int64_t>(perm.size()) - 1);
+    if (neighbours + 1 != perm.end()) return static_cast<std::size_t>(perm.end() - neighbours) - 1;
+  }
+  return 0;
+}
+
 struct Numbers {
   std::int64_t vectors = 1;
   std::int64_t tasks = 0;
+  std::int64_t columns = 1;
 };
 
 struct Pointwise {
   const Kernel& kernel;
   const Machine& machine;
   KernelFacts facts;
+  std::size_t transposed;  ///< see transposed_loop
   Numbers heuristic;
 
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
@@ -37,20 +57,34 @@ struct Pointwise {
 std::vector<Range<Numbers>> Pointwise::ranges() const {
   std::vector<std::int64_t> tasks = {0};
   if (task_count(facts, machine, 1) > 0) tasks = {1, 2, 4, 8, 0};
+  if (transposed > 0) {
+    return {{"vectors", &Numbers::vectors, {1, 2, 4}},
+            {"tasks", &Numbers::tasks, tasks},
+            {"columns", &Numbers::columns, {16, 8, 1}}};
+  }
   return {{"vectors", &Numbers::vectors, {2, 4, 1, 8}}, {"tasks", &Numbers::tasks, tasks}};
 }
 
-Numbers first_point(const Kernel& kernel, const Machine& machine, const KernelFacts& facts) {
+Numbers first_point(const Kernel& kernel, const Machine& machine, const KernelFacts& facts,
+                    std::size_t transposed) {
+  const std::int64_t first_tasks = task_count(facts, machine, 1) > 0 ? 1 : 0;
+  if (transposed > 0) return {.vectors = 1, .tasks = first_tasks, .columns = 16};
   // Little arithmetic: unroll against loop overhead. Much: the compiler needs the registers.
   const double elements = static_cast<double>(kernel.body.type(kernel.body.outputs.front()).element_count());
   const bool is_light = facts.work <= 6 * elements;
-  return {.vectors = is_light ? 4 : 2, .tasks = task_count(facts, machine, 1) > 0 ? 1 : 0};
+  return {.vectors = is_light ? 4 : 2, .tasks = first_tasks};
 }
 
 Candidate Pointwise::at(const Numbers& point) const {
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
   if (facts.extents.empty()) return {Form{}, writer.take()};
+  if (point.columns > 1) {
+    (void)nest.vectorize_inner(facts.lanes, point.vectors);
+    (void)nest.tile(transposed, point.columns);
+    if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
+    return {Form{}, writer.take()};
+  }
   nest.fuse_inner(common_run(kernel, facts.extents));
   nest.drop_unit_loops();
   // Short rows: whole vectors across rows cost an index computation, half-empty ones more.
@@ -67,14 +101,17 @@ Candidate Pointwise::at(const Numbers& point) const {
 
 double Pointwise::cost(const Numbers& point) const {
   const double overhead = 1 + 0.1 / static_cast<double>(point.vectors);
-  return vector_seconds(facts.work * overhead, machine, point.tasks > 0 ? machine.threads : 1);
+  const double misses = transposed > 0 && point.columns == 1 ? 4 : 1;
+  return vector_seconds(facts.work * overhead * misses, machine, point.tasks > 0 ? machine.threads : 1);
 }
 
 Binding bind(const Kernel& kernel, const Machine& machine) {
   if (has_updates(kernel)) return {"the kernel folds"};
   if (kernel.body.outputs.size() != 1) return {"the kernel has several outputs"};
   const KernelFacts facts = facts_of(kernel, machine);
-  return bind_space(Pointwise{kernel, machine, facts, first_point(kernel, machine, facts)});
+  const std::size_t transposed = transposed_loop(kernel, machine);
+  return bind_space(
+      Pointwise{kernel, machine, facts, transposed, first_point(kernel, machine, facts, transposed)});
 }
 
 }  // namespace
