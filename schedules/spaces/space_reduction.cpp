@@ -159,18 +159,38 @@ bool is_small_window(const Node& anchor) {
   return taps <= most_taps;
 }
 
+/// Vectors along the innermost dim of a fold that is stored by itself, a folded element at a time.
+void fold_dense_columns(ScheduleWriter& writer, const Kernel& kernel, const KernelFacts& facts,
+                        const std::string& stage, bool parallel) {
+  const Dims extents = loop_extents(kernel.body.type(facts.anchor->outputs.front()));
+  std::string folds;
+  for (int r = 0; r < fold_rank(kernel, *facts.anchor); ++r) folds += fmt::format("r{}, ", r);
+  std::int64_t lanes = facts.lanes;
+  while (lanes / 2 >= extents[0]) lanes /= 2;
+  writer.add("{}.compute_root().vectorize(d0, {}, TailStrategy::GuardWithIf);", stage, lanes);
+  writer.add("{}.update(0).split(d0, d0, v, {}, TailStrategy::GuardWithIf).reorder(v, {}d0).vectorize(v);",
+             stage, lanes, folds);
+  std::size_t outermost = extents.size() - 1;
+  while (outermost > 0 && extents[outermost] == 1) --outermost;
+  if (parallel && outermost > 0) writer.add("{}.update(0).parallel(d{});", stage, outermost);
+}
+
 /// The fold by itself, where the output has other loops: blocks of channels that become dense, say.
 void fold_apart(ScheduleWriter& writer, const Kernel& kernel, const KernelFacts& facts,
                 const std::string& stage, bool parallel) {
   const TensorType& type = kernel.body.type(facts.anchor->outputs.front());
   const std::int64_t block = type.layout.channel_block;
+  const Dims extents = loop_extents(type);
+  constexpr std::int64_t least_row = 4;
+  if (block == 0 && !extents.empty() && extents[0] >= least_row)
+    return fold_dense_columns(writer, kernel, facts, stage, parallel);
   if (block == 0 || block % facts.lanes != 0) {
     writer.add("{}.compute_root();", stage);
     return;
   }
   fold_columns(writer, stage, block, facts.lanes, {}, fold_rank(kernel, *facts.anchor), false, {});
   const int blocks = type.rank() - 1;  // the dim of them
-  if (parallel && loop_extents(type)[static_cast<std::size_t>(blocks)] > 1)
+  if (parallel && extents[static_cast<std::size_t>(blocks)] > 1)
     writer.add("{}.update(0).parallel(d{});", stage, blocks);
 }
 
@@ -187,7 +207,12 @@ Candidate ReductionColumns::at(const Numbers& point) const {
   LoopNest nest(writer, facts.output, facts.loops);
   if (!same_loops || facts.extents.empty()) {
     fold_apart(writer, kernel, facts, stage, point.tasks > 0);
-    if (!facts.extents.empty()) nest.vectorize_inner(facts.lanes, 1);
+    if (facts.extents.empty()) return {Form{}, writer.take()};
+    nest.vectorize_inner(facts.lanes, 1);
+    // Channels become innermost: pixels that lie together are read while their lines are there.
+    const int block = kernel.body.type(kernel.body.outputs.front()).layout.channel_block;
+    if (block > 0 && folded.layout.channel_block == 0 && nest.loops().size() > 1) (void)nest.tile(1, 16);
+    if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
     return {Form{}, writer.take()};
   }
   // The largest of bf16 is found by their bits, 16 to an element.

@@ -122,6 +122,14 @@ const SpaceCase fallback_cases[] = {
 
 /// Large enough for two threads, with task counts that do not divide.
 const SpaceCase parallel_cases[] = {
+    {"reduction_columns",
+     R"(graph g(%a: f32[1,40,41,43], %b: f32[1,40,41,43]@c16) { %p: f32[1,40,41,43] = avg_pool(%a) {count_include_pad=0, dilations=[1,1], kernel=[3,3], pads=[1,1,1,1], strides=[1,1]} %d: f32[1,40,41,43] = sub(%p, %a) %l: f32[1,40,41,43]@c16 = to_layout(%d) {block=16} %v: f32[1,40,41,43]@c16 = add(%l, %b) return %v })"},
+    {"reduction_columns",
+     R"(graph g(%a: f32[2,20,33,45]) { %p: f32[2,20,17,23] = max_pool(%a) {dilations=[1,1], kernel=[3,3], pads=[1,1,1,1], strides=[2,2]} %v: f32[2,20,17,23]@c8 = to_layout(%p) {block=8} return %v })"},
+    {"reduction_columns",
+     R"(graph g(%a: f32[1,80,7,7]) { %p: f32[1,80,7,7] = avg_pool(%a) {count_include_pad=1, dilations=[1,1], kernel=[3,3], pads=[1,1,1,1], strides=[1,1]} %v: f32[1,80,7,7]@c16 = to_layout(%p) {block=16} return %v })"},
+    {"reduction_columns",
+     R"(graph g(%a: f32[3,37,50,21]) { %s: f32[3,37,21] = reduce_sum(%a) {axes=[2], keepdims=0} %v: f32[3,21,37] = transpose(%s) {perm=[0,2,1]} return %v })"},
     {"pointwise",
      R"(graph g(%a: f32[3,101,203], %b: f32[3,101,203]) { %v: f32[3,101,203] = add(%a, %b) return %v })"},
     {"pointwise",
