@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "base/rounding.h"
 #include "runtime/memory.h"
 
 namespace sylvite {
@@ -82,7 +83,7 @@ class Kept {
 
 void* take_scratch(void* /*user_context*/, std::size_t bytes) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
-  const std::size_t whole = (bytes + 2 * alignment - 1) / alignment * alignment;
+  const std::size_t whole = round_up(bytes, alignment) + alignment;
   if (whole < large) {
     void* block = std::aligned_alloc(alignment, whole);
     return block == nullptr ? nullptr : behind_header(block, nullptr);

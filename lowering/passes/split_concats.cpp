@@ -1,5 +1,4 @@
-#include <algorithm>
-
+#include "base/rounding.h"
 #include "frontend/graph/rewrite.h"
 #include "lowering/passes/pass_list.h"
 
@@ -8,7 +7,7 @@ namespace {
 
 /// Groups of at most `most_concat_inputs` neighbours, as equal as can be: few parts are copied more than twice.
 std::vector<ValueId> joined_groups(Graph& graph, const std::vector<ValueId>& parts, std::int64_t axis) {
-  const std::size_t count = (parts.size() + most_concat_inputs - 1) / most_concat_inputs;
+  const std::size_t count = ceil_div(parts.size(), most_concat_inputs);
   std::vector<ValueId> groups;
   for (std::size_t i = 0; i < count; ++i) {
     const auto at = [&](std::size_t group) {
