@@ -47,6 +47,13 @@ bool are_worth_blocks(const GroupedChannels& channels) {
   return static_cast<double>(folded) <= most * static_cast<double>(channels.inputs * channels.blocks());
 }
 
+std::int64_t groups_of_unit(std::int64_t groups, std::int64_t inputs, std::int64_t outputs) {
+  constexpr std::int64_t step = 16, most = 128;
+  const std::int64_t count = std::lcm(step / std::gcd(step, inputs), step / std::gcd(step, outputs));
+  const bool fits = groups % count == 0 && count * inputs <= most && count * outputs <= most;
+  return fits ? count : 0;
+}
+
 Dims spread_filter_dims(const Dims& filter, std::int64_t groups, std::int64_t block) {
   const GroupedChannels channels = channels_of(filter, groups, block);
   Dims dims = filter;

@@ -30,6 +30,10 @@ struct GroupedChannels {
 /// dense values take less time.
 [[nodiscard]] bool are_worth_blocks(const GroupedChannels& channels);
 
+/// How many neighbouring groups make a unit for tensor cores: one that reads and makes multiples of 16 channels, 128 at
+/// most. 0 where there is no such number that divides the groups.
+[[nodiscard]] std::int64_t groups_of_unit(std::int64_t groups, std::int64_t inputs, std::int64_t outputs);
+
 /// Extents of a spread filter, from those of the filter [outputs of all groups, inputs of one, window...].
 [[nodiscard]] Dims spread_filter_dims(const Dims& filter, std::int64_t groups, std::int64_t block);
 /// The filter with most_steps() * step() input channels: those that its block folds, with zeros for channels

@@ -5,6 +5,7 @@
 
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/forms.h"
+#include "schedules/cuda/grouped.h"
 #include "schedules/cuda/matmul.h"
 #include "schedules/cuda/nvrtc.h"
 #include "schedules/cuda/spaces.h"
@@ -24,6 +25,8 @@ struct TemplateRow {
 constexpr TemplateRow templates[] = {
     {cuda_matmul_form, cuda_matmul_template, pack_for_cuda_matmul, true},
     {cuda_conv_form, cuda_conv_template, pack_for_cuda_conv, true},
+    {cuda_depthwise_form, cuda_depthwise_template, pack_for_cuda_depthwise},
+    {cuda_grouped_form, cuda_grouped_template, pack_for_cuda_grouped},
     {cuda_attention_form, cuda_attention_template},
     {cuda_norm_form, cuda_norm_template},
     {cuda_columns_form, cuda_columns_template},

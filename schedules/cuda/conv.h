@@ -15,6 +15,9 @@ namespace sylvite {
 /// own, all of one type that tensor cores multiply; empty when it is.
 [[nodiscard]] std::string refuse_conv_operands(const Kernel& kernel);
 
+/// The windows of such a convolution.
+[[nodiscard]] CudaMatmulProblem::Windows windows_of(const Kernel& kernel);
+
 /// The product that a convolution of images with their channels innermost is: m counts output pixels, n
 /// output channels. Its filter is packed, [n][tap][channel]. A filter of one tap makes
 /// a matrix of the images. Where no window leaves the image sideways, the taps of a filter row are read as

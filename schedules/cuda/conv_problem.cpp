@@ -23,35 +23,6 @@ void read_operands(const Kernel& kernel, CudaMatmulProblem& problem) {
   problem.out = body.type(body.outputs[0]).dtype;
 }
 
-Windows windows_of(const Kernel& kernel) {
-  const Graph& body = kernel.body;
-  const Node& node = body.node(kernel.anchor);
-  const Dims x = body.type(node.inputs[0]).dims(), filter = body.type(node.inputs[1]).dims();
-  const Dims out = body.type(node.outputs[0]).dims();
-  const Dims &strides = node.attributes.integers("strides"),
-             &dilations = node.attributes.integers("dilations"), &pads = node.attributes.integers("pads");
-  Windows w;
-  w.images = x[0];
-  w.channels = x[1];
-  w.lines = x[2];
-  w.columns = x[3];
-  w.column_pitch = w.channels;
-  w.line_pitch = w.columns * w.channels;
-  w.image_pitch = w.lines * w.line_pitch;
-  w.filter_pitch = w.channels;
-  w.out_lines = out[2];
-  w.out_columns = out[3];
-  w.taps_y = filter[2];
-  w.taps_x = filter[3];
-  w.stride_y = strides[0];
-  w.stride_x = strides[1];
-  w.dilation_y = dilations[0];
-  w.dilation_x = dilations[1];
-  w.pad_y = pads[0];
-  w.pad_x = pads[1];
-  return w;
-}
-
 std::int64_t steps(std::int64_t taps, std::int64_t bytes) {
   return taps * ((bytes + stage_bytes - 1) / stage_bytes);
 }
@@ -158,6 +129,35 @@ bool is_channels_last(const TensorType& type) {
 int body_input_number(const Graph& body, ValueId id) {
   const auto found = std::find(body.inputs.begin(), body.inputs.end(), id);
   return found == body.inputs.end() ? -1 : static_cast<int>(found - body.inputs.begin());
+}
+
+CudaMatmulProblem::Windows windows_of(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  const Dims x = body.type(node.inputs[0]).dims(), filter = body.type(node.inputs[1]).dims();
+  const Dims out = body.type(node.outputs[0]).dims();
+  const Dims &strides = node.attributes.integers("strides"),
+             &dilations = node.attributes.integers("dilations"), &pads = node.attributes.integers("pads");
+  Windows w;
+  w.images = x[0];
+  w.channels = x[1];
+  w.lines = x[2];
+  w.columns = x[3];
+  w.column_pitch = w.channels;
+  w.line_pitch = w.columns * w.channels;
+  w.image_pitch = w.lines * w.line_pitch;
+  w.filter_pitch = w.channels;
+  w.out_lines = out[2];
+  w.out_columns = out[3];
+  w.taps_y = filter[2];
+  w.taps_x = filter[3];
+  w.stride_y = strides[0];
+  w.stride_x = strides[1];
+  w.dilation_y = dilations[0];
+  w.dilation_x = dilations[1];
+  w.pad_y = pads[0];
+  w.pad_x = pads[1];
+  return w;
 }
 
 std::string refuse_conv_operands(const Kernel& kernel) {

@@ -12,6 +12,8 @@ namespace sylvite {
 
 inline constexpr const char* cuda_matmul_form = "cuda_matmul";
 inline constexpr const char* cuda_conv_form = "cuda_conv";
+inline constexpr const char* cuda_depthwise_form = "cuda_depthwise";
+inline constexpr const char* cuda_grouped_form = "cuda_grouped";
 inline constexpr const char* cuda_attention_form = "cuda_attention";
 inline constexpr const char* cuda_norm_form = "cuda_norm";
 inline constexpr const char* cuda_columns_form = "cuda_columns";
@@ -22,6 +24,8 @@ inline constexpr const char* cudnn_form = "cudnn";
 /// Each throws UnsupportedError when the template cannot take the kernel or the form's numbers.
 [[nodiscard]] CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_conv_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_depthwise_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_grouped_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_attention_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_columns_template(const Kernel& kernel, const Form& form);

@@ -15,6 +15,8 @@ extern const std::string_view cuda_attention_scores;  ///< what they do between 
 extern const std::string_view cuda_attention_f32;     ///< the one for f32
 extern const std::string_view cuda_norm;              ///< the row template's kernel
 extern const std::string_view cuda_columns;           ///< the column template's kernel
+extern const std::string_view cuda_depthwise;         ///< depthwise convolutions
+extern const std::string_view cuda_grouped;           ///< convolutions of groups on tensor cores
 extern const std::string_view cuda_transpose;         ///< the transpose template's kernel
 extern const std::string_view cuda_vector;            ///< several neighbouring elements at once
 

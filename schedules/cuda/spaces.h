@@ -10,6 +10,8 @@ extern const Space cuda_matmul_space;
 extern const Space cublaslt_space;
 extern const Space cudnn_space;
 extern const Space cuda_conv_space;
+extern const Space cuda_depthwise_space;
+extern const Space cuda_grouped_space;
 extern const Space cuda_attention_space;
 extern const Space cuda_norm_space;
 extern const Space cuda_columns_space;

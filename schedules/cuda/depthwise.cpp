@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/rounding.h"
+#include "schedules/cuda/grouped.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+using Windows = CudaMatmulProblem::Windows;
+
+constexpr std::int64_t most_held = 150;  // numbers in a thread's registers, beside addresses
+
+std::int64_t span(std::int64_t tile, std::int64_t stride, std::int64_t taps, std::int64_t dilation) {
+  return (tile - 1) * stride + (taps - 1) * dilation + 1;
+}
+
+/// Sums, a line of the window, and its weights.
+std::int64_t held(const Windows& w, const CudaDepthwiseChoice& c) {
+  return c.vector *
+         (std::int64_t{c.tile_y} * c.tile_x + span(c.tile_x, w.stride_x, w.taps_x, w.dilation_x) + 2);
+}
+
+/// Instructions for an element of the result: products, and loads and conversions that its tile shares.
+double instructions(const Windows& w, const CudaDepthwiseChoice& c) {
+  const double pixels = c.tile_y * c.tile_x, conversion = 1 + 1. / c.vector;
+  const auto lines = static_cast<double>(span(c.tile_y, w.stride_y, w.taps_y, w.dilation_y));
+  const auto columns = static_cast<double>(span(c.tile_x, w.stride_x, w.taps_x, w.dilation_x));
+  const auto taps = static_cast<double>(w.taps());
+  return taps + lines * columns / pixels * (conversion + 2. / c.vector) + taps / c.tile_x * conversion + 4;
+}
+
+/// What of the tiles' pixels is outside of the images.
+double waste(std::int64_t extent, int tile) {
+  return static_cast<double>(round_up(extent, std::int64_t{tile})) / static_cast<double>(extent);
+}
+
+double rate(const CudaGroupedProblem& problem, const CudaDepthwiseChoice& c) {
+  constexpr double wanted_threads = 132 * 512;  // fewer do not hide the way to memory
+  const Windows& w = problem.windows;
+  const auto threads =
+      static_cast<double>(w.images * ceil_div(w.out_lines, std::int64_t{c.tile_y}) *
+                          ceil_div(w.out_columns, std::int64_t{c.tile_x}) * (w.channels / c.vector));
+  const double starved = std::max(1., std::sqrt(wanted_threads / threads));
+  // Registers of many numbers leave place for few threads.
+  const double crowded = 1 + std::max(0., static_cast<double>(held(w, c)) - 96) / 160;
+  const double idle = waste(w.channels / c.vector, c.lanes);
+  return instructions(w, c) * waste(w.out_lines, c.tile_y) * waste(w.out_columns, c.tile_x) * starved *
+         crowded * idle;
+}
+
+int lanes_of(std::int64_t vectors) {
+  int lanes = 1;
+  while (lanes < 32 && lanes < vectors) lanes *= 2;
+  // Lanes without channels are idle threads.
+  while (lanes > 4 && waste(vectors, lanes) > 1.15) lanes /= 2;
+  return lanes;
+}
+
+}  // namespace
+
+std::string CudaDepthwiseChoice::to_string() const {
+  return fmt::format("vector {} tile {}x{} lanes {} threads {}", vector, tile_y, tile_x, lanes, threads);
+}
+
+std::vector<CudaDepthwiseChoice> cuda_depthwise_choices(const CudaGroupedProblem& problem) {
+  constexpr std::size_t most_choices = 24;
+  const Windows& w = problem.windows;
+  std::vector<std::pair<double, CudaDepthwiseChoice>> rated;
+  for (const int vector : {2, 4, 8}) {
+    if (w.channels % vector != 0 || (problem.element == DType::f32 && vector == 8)) continue;
+    for (const int tile_y : {1, 2, 4}) {
+      for (const int tile_x : {1, 2, 4, 7, 8}) {
+        for (const int threads : {128, 256}) {
+          const CudaDepthwiseChoice c = {vector, tile_y, tile_x, lanes_of(w.channels / vector), threads};
+          if (held(w, c) > most_held || tile_y > w.out_lines || tile_x > w.out_columns) continue;
+          rated.emplace_back(rate(problem, c) + (threads == 256 ? 0.01 : 0), c);
+        }
+      }
+    }
+  }
+  std::ranges::stable_sort(rated, {}, [](const auto& each) { return each.first; });
+  std::vector<CudaDepthwiseChoice> choices;
+  for (const auto& [penalty, choice] : rated)
+    if (choices.size() < most_choices) choices.push_back(choice);
+  return choices;
+}
+
+CudaTemplate make_cuda_depthwise(const CudaGroupedProblem& problem, const CudaDepthwiseChoice& choice) {
+  constexpr std::int64_t most_unrolled = 9;  // taps; more would be much code
+  const Windows& w = problem.windows;
+  CudaTemplate result;
+  LaunchSpec& launch = result.launch;
+  const std::int64_t positions = choice.threads / choice.lanes;
+  launch.entry =
+      fmt::format("depthwise_{}_{}x{}_{}", dtype_name(problem.element), w.taps_y, w.taps_x, w.channels);
+  result.source.text = grouped_text(problem, choice.vector, launch.entry);
+  result.source.text +=
+      fmt::format("constexpr int TILE_Y = {}, TILE_X = {}, LANES = {}, POSITIONS = {}, UNROLL = {};\n",
+                  choice.tile_y, choice.tile_x, choice.lanes, positions,
+                  w.taps() <= most_unrolled ? span(choice.tile_y, w.stride_y, w.taps_y, w.dilation_y) : 1);
+  result.source.text += embedded::cuda_depthwise;
+  const std::int64_t tiles = w.images * ceil_div(w.out_lines, std::int64_t{choice.tile_y}) *
+                             ceil_div(w.out_columns, std::int64_t{choice.tile_x});
+  const std::int64_t strips = ceil_div(w.channels / choice.vector, std::int64_t{choice.lanes});
+  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(tiles, positions) * strips);
+  launch.shape.block[0] = static_cast<unsigned>(choice.threads);
+  launch.shape.programmatic = true;
+  launch.pointers = grouped_pointers(problem);
+  return result;
+}
+
+}  // namespace sylvite

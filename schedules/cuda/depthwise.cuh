@@ -1,0 +1,68 @@
+// out[image, line, column, channel] = finish(sum over taps of x * filter), each channel for itself. A thread makes TILE_Y x
+// TILE_X neighbouring pixels of VECTOR channels in registers: it walks the lines of its window once, and each line serves
+// every tap and every pixel that it meets. Lines that windows of neighbours share come from the L1 cache.
+//
+// schedules/cuda/depthwise.cpp writes these ahead of this text:
+//   IMAGES, LINES, COLUMNS, CHANNELS, OUT_LINES, OUT_COLUMNS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X   of the convolution
+//   VECTOR, TILE_Y, TILE_X    of a thread; VECTOR divides CHANNELS
+//   LANES, POSITIONS          vectors of channels, and tiles of pixels, of a block
+//   UNROLL                    lines of a window that are unrolled
+//   Arguments                 pointers: out, x, filter [tap][channel], and what is read
+//   finish(a, image, pixel, channel, x)   the work on VECTOR channels, and their store
+
+constexpr int SPAN_Y = (TILE_Y - 1) * STRIDE_Y + (TAPS_Y - 1) * DILATION_Y + 1;
+constexpr int SPAN_X = (TILE_X - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1;
+constexpr int TILES_Y = (OUT_LINES + TILE_Y - 1) / TILE_Y, TILES_X = (OUT_COLUMNS + TILE_X - 1) / TILE_X;
+constexpr int VECTORS = CHANNELS / VECTOR, STRIPS = (VECTORS + LANES - 1) / LANES;
+
+extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Arguments arguments) {
+  const int vector = blockIdx.x % STRIPS * LANES + threadIdx.x % LANES;
+  const int position = blockIdx.x / STRIPS * POSITIONS + threadIdx.x / LANES;
+  allow_next_kernel();
+  wait_previous_kernels();
+  if (vector >= VECTORS || position >= IMAGES * TILES_Y * TILES_X) return;
+  const int channel = vector * VECTOR, image = position / (TILES_Y * TILES_X);
+  const int first_line = position / TILES_X % TILES_Y * TILE_Y, first_column = position % TILES_X * TILE_X;
+  const int line = first_line * STRIDE_Y - PAD_Y, column = first_column * STRIDE_X - PAD_X;
+  const Element* images = arguments.x + (long long)image * (LINES * COLUMNS) * CHANNELS + channel;
+  float sum[TILE_Y][TILE_X][VECTOR] = {};
+#pragma unroll UNROLL
+  for (int y = 0; y < SPAN_Y; y++) {
+    if ((unsigned)(line + y) >= (unsigned)LINES) continue;
+    const Element* from = images + (long long)(line + y) * COLUMNS * CHANNELS;
+    float x[SPAN_X][VECTOR];
+#pragma unroll
+    for (int i = 0; i < SPAN_X; i++) {
+      if ((unsigned)(column + i) < (unsigned)COLUMNS) {
+        load_vector(from + (column + i) * CHANNELS, x[i]);
+      } else {
+#pragma unroll
+        for (int j = 0; j < VECTOR; j++) x[i][j] = 0.f;
+      }
+    }
+#pragma unroll
+    for (int tile_y = 0; tile_y < TILE_Y; tile_y++) {
+      const int below = y - tile_y * STRIDE_Y;
+      if (below < 0 || below % DILATION_Y != 0 || below / DILATION_Y >= TAPS_Y) continue;
+#pragma unroll
+      for (int tap = 0; tap < TAPS_X; tap++) {
+        float w[VECTOR];
+        load_vector(arguments.filter + (below / DILATION_Y * TAPS_X + tap) * CHANNELS + channel, w);
+#pragma unroll
+        for (int tile_x = 0; tile_x < TILE_X; tile_x++) {
+#pragma unroll
+          for (int j = 0; j < VECTOR; j++)
+            sum[tile_y][tile_x][j] = fmaf(x[tile_x * STRIDE_X + tap * DILATION_X][j], w[j], sum[tile_y][tile_x][j]);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int tile_y = 0; tile_y < TILE_Y; tile_y++) {
+#pragma unroll
+    for (int tile_x = 0; tile_x < TILE_X; tile_x++) {
+      const int y = first_line + tile_y, x = first_column + tile_x;
+      if (y < OUT_LINES && x < OUT_COLUMNS) finish(arguments, image, y * OUT_COLUMNS + x, channel, sum[tile_y][tile_x]);
+    }
+  }
+}

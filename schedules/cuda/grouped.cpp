@@ -1,0 +1,146 @@
+#include "schedules/cuda/grouped.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/rounding.h"
+#include "lowering/plan/grouped_filter.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+using Windows = CudaMatmulProblem::Windows;
+
+struct Unit {
+  std::int64_t in = 0, out = 0;
+};
+
+Unit unit_of(const CudaGroupedProblem& problem) {
+  const std::int64_t groups = groups_of_unit(problem.groups, problem.group_inputs(), problem.group_outputs());
+  return {groups * problem.group_inputs(), groups * problem.group_outputs()};
+}
+
+/// What a block of a choice has; the names are those of schedules/cuda/grouped.cuh.
+struct Block {
+  std::int64_t span = 0;  ///< pixels that the windows of a tile meet
+  std::int64_t in = 0, threads = 0, shared_bytes = 0, tiles = 0, strips = 0;
+
+  Block(const CudaGroupedProblem& problem, const CudaGroupedChoice& c) {
+    const Windows& w = problem.windows;
+    const Unit unit = unit_of(problem);
+    const std::int64_t rows = std::min<std::int64_t>(c.outputs, unit.out), units = c.outputs / rows;
+    span = ((c.tile_y - 1) * w.stride_y + (w.taps_y - 1) * w.dilation_y + 1) *
+           ((c.tile_x - 1) * w.stride_x + (w.taps_x - 1) * w.dilation_x + 1);
+    in = units * unit.in;
+    threads = 32 * ceil_div(std::int64_t{c.tile_y} * c.tile_x, std::int64_t{16} * c.pixels) *
+              (c.outputs / c.columns);
+    shared_bytes = units * w.taps() * rows * (2 * unit.in + 16) + 2 * span * (2 * in + 16);
+    tiles = w.images * ceil_div(w.out_lines, std::int64_t{c.tile_y}) *
+            ceil_div(w.out_columns, std::int64_t{c.tile_x});
+    strips = problem.outputs / c.outputs;
+  }
+  /// Blocks that a multiprocessor runs side by side.
+  [[nodiscard]] std::int64_t beside(const Card& card) const {
+    constexpr std::int64_t most_threads = 1024;
+    return std::max<std::int64_t>(
+        1, std::min(card.shared_bytes / (shared_bytes + 1024), most_threads / threads));
+  }
+};
+
+/// Seconds of a multiprocessor for a tile, but for a factor: bytes that it moves, and products.
+double tile_cost(const CudaGroupedProblem& problem, const CudaGroupedChoice& c, const Block& block) {
+  constexpr double bytes_per_clock = 18, products_per_clock = 600, start = 600;  // clocks
+  const Unit unit = unit_of(problem);
+  const double bytes =
+      2. * static_cast<double>(block.span * block.in + std::int64_t{c.tile_y} * c.tile_x * c.outputs);
+  const std::int64_t rows = round_up(std::int64_t{c.tile_y} * c.tile_x, std::int64_t{16} * c.pixels);
+  const auto products = static_cast<double>(rows * c.outputs * unit.in * problem.windows.taps());
+  return std::max(bytes / bytes_per_clock, products / products_per_clock) + start;
+}
+
+double rate(const CudaGroupedProblem& problem, const CudaGroupedChoice& c, const Card& card) {
+  const Block block(problem, c);
+  const std::int64_t beside = block.beside(card);
+  const std::int64_t turns = ceil_div(block.tiles, std::int64_t{c.parts}) *
+                             ceil_div(block.strips * c.parts, std::int64_t{card.multiprocessors} * beside);
+  // Blocks side by side hide each other's waits, but share what a multiprocessor can do.
+  const double shared = static_cast<double>(beside) / (beside == 1 ? 0.6 : beside == 2 ? 0.85 : 1.);
+  const double narrow = block.in * 2 < 64 ? 1.3 : 1;  // parts of memory's lines
+  return static_cast<double>(turns) * shared * tile_cost(problem, c, block) * narrow;
+}
+
+void add_parts(const CudaGroupedProblem& problem, CudaGroupedChoice c, const Card& card,
+               std::vector<std::pair<double, CudaGroupedChoice>>& rated) {
+  constexpr std::int64_t most_threads = 512;
+  const Block block(problem, c);
+  if (block.threads > most_threads || block.shared_bytes > card.shared_bytes) return;
+  const std::int64_t most = card.multiprocessors * block.beside(card);
+  const std::int64_t parts = std::clamp<std::int64_t>(most / block.strips, 1, block.tiles);
+  // As many as take equally many turns.
+  c.parts = static_cast<int>(ceil_div(block.tiles, ceil_div(block.tiles, parts)));
+  rated.emplace_back(rate(problem, c, card), c);
+}
+
+}  // namespace
+
+std::string CudaGroupedChoice::to_string() const {
+  return fmt::format("tile {}x{} outputs {} columns {} pixels {} parts {}", tile_y, tile_x, outputs, columns,
+                     pixels, parts);
+}
+
+std::vector<CudaGroupedChoice> cuda_grouped_choices(const CudaGroupedProblem& problem, const Card& card) {
+  constexpr std::size_t most_choices = 24;
+  const Windows& w = problem.windows;
+  const std::int64_t unit = unit_of(problem).out;
+  std::vector<std::pair<double, CudaGroupedChoice>> rated;
+  for (const int tile_y : {1, 2, 4, 7, 8, 14, 16}) {
+    for (const int tile_x : {4, 7, 8, 14, 16, 28}) {
+      const int pixels_of_tile = tile_y * tile_x;
+      if (pixels_of_tile < 16 || pixels_of_tile > 256 || tile_y >= w.out_lines + 4 ||
+          tile_x >= w.out_columns + 4)
+        continue;
+      for (const int outputs : {16, 32, 48, 64, 80, 96, 112, 128}) {
+        if (problem.outputs % outputs != 0 || (outputs % unit != 0 && unit % outputs != 0)) continue;
+        for (const int columns : {16, 32}) {
+          if (outputs % columns != 0 || unit % columns != 0) continue;
+          for (const int pixels : {1, 2, 4})
+            if (16 * pixels <= round_up(pixels_of_tile, 16))
+              add_parts(problem, {tile_y, tile_x, outputs, columns, pixels, 1}, card, rated);
+        }
+      }
+    }
+  }
+  std::ranges::stable_sort(rated, {}, [](const auto& each) { return each.first; });
+  std::vector<CudaGroupedChoice> choices;
+  for (const auto& [penalty, choice] : rated)
+    if (choices.size() < most_choices) choices.push_back(choice);
+  return choices;
+}
+
+CudaTemplate make_cuda_grouped(const CudaGroupedProblem& problem, const CudaGroupedChoice& choice) {
+  constexpr std::int64_t most_unrolled = 512;  // products
+  const Windows& w = problem.windows;
+  const Unit unit = unit_of(problem);
+  const Block block(problem, choice);
+  CudaTemplate result;
+  LaunchSpec& launch = result.launch;
+  launch.entry = fmt::format("grouped_{}_{}x{}_{}_{}", dtype_name(problem.element), w.taps_y, w.taps_x,
+                             problem.outputs, problem.groups);
+  const std::int64_t products = w.taps() * unit.in / 16 * choice.pixels * choice.columns / 8;
+  result.source.text = grouped_text(problem, choice.columns / 4, launch.entry);
+  result.source.text += fmt::format(
+      "constexpr int GROUP_IN = {}, GROUP_OUT = {}, UNIT_IN = {}, UNIT_OUT = {}, TILE_Y = {}, TILE_X = {}, "
+      "BLOCK_OUT = {}, PARTS = {},\n              WARP_OUT = {}, PIXELS = {}, UNROLL = {};\n",
+      problem.group_inputs(), problem.group_outputs(), unit.in, unit.out, choice.tile_y, choice.tile_x,
+      choice.outputs, choice.parts, choice.columns, choice.pixels, products <= most_unrolled ? w.taps() : 1);
+  result.source.text += embedded::cuda_grouped;
+  launch.shape.grid[0] = static_cast<unsigned>(block.strips * choice.parts);
+  launch.shape.block[0] = static_cast<unsigned>(block.threads);
+  launch.shape.shared_bytes = static_cast<unsigned>(block.shared_bytes);
+  launch.shape.programmatic = true;
+  launch.pointers = grouped_pointers(problem);
+  return result;
+}
+
+}  // namespace sylvite

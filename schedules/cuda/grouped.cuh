@@ -1,0 +1,182 @@
+// A convolution of groups on the tensor cores. Groups are joined to units, whose filter has zeros between the groups:
+// UNIT_IN channels that are read make UNIT_OUT of the result. A block keeps the filters of its channels in shared memory and
+// makes tiles of TILE_Y x TILE_X pixels, one after the other; while it multiplies, the copies of the next tile's windows are
+// under way. The 16 rows of a product are pixels, read where their window has the tap (ldmatrix takes a row's address from
+// each thread); the filter's rows are ordered so that a thread holds neighbouring channels of the result.
+//
+// schedules/cuda/grouped.cpp writes these ahead of this text:
+//   IMAGES, LINES, COLUMNS, CHANNELS, OUT_LINES, OUT_COLUMNS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X, OUTPUTS   of the convolution
+//   GROUP_IN, GROUP_OUT, UNIT_IN, UNIT_OUT   channels of a group and of a unit, which has multiples of 16
+//   TILE_Y, TILE_X, BLOCK_OUT, PARTS   pixels and channels of a block; blocks that share the tiles of the same channels
+//   WARP_OUT, PIXELS          channels of a warp: 16 or 32; its pixels, in sixteens
+//   VECTOR                    channels that a thread holds of a pixel: WARP_OUT / 4
+//   UNROLL                    taps that are unrolled
+//   Arguments                 pointers: out, x, filter [unit][tap][channel of the result][channel], and what is read
+//   finish(a, image, pixel, channel, x)   the work on VECTOR channels, and their store
+
+constexpr int TAPS = TAPS_Y * TAPS_X;
+constexpr int SPAN_Y = (TILE_Y - 1) * STRIDE_Y + (TAPS_Y - 1) * DILATION_Y + 1;
+constexpr int SPAN_X = (TILE_X - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1;
+constexpr int TILES_Y = (OUT_LINES + TILE_Y - 1) / TILE_Y, TILES_X = (OUT_COLUMNS + TILE_X - 1) / TILE_X;
+constexpr int TILES = IMAGES * TILES_Y * TILES_X;
+constexpr int ROWS = BLOCK_OUT < UNIT_OUT ? BLOCK_OUT : UNIT_OUT;  // of a unit's filter, in a block
+constexpr int UNITS = BLOCK_OUT / ROWS, BLOCK_IN = UNITS * UNIT_IN, STRIPS = OUTPUTS / BLOCK_OUT;
+constexpr int WARPS_DOWN = (TILE_Y * TILE_X + 16 * PIXELS - 1) / (16 * PIXELS), WARPS_ACROSS = BLOCK_OUT / WARP_OUT;
+constexpr int THREADS = 32 * WARPS_DOWN * WARPS_ACROSS;
+constexpr int EIGHTS = WARP_OUT / 8;
+// Rows are an odd number of 16 bytes apart, so that eight of them lie in different banks.
+constexpr int PITCH = 2 * BLOCK_IN + 16, FILTER_PITCH = 2 * UNIT_IN + 16;
+constexpr int FILTER_BYTES = UNITS * TAPS * ROWS * FILTER_PITCH, WINDOW_BYTES = SPAN_Y * SPAN_X * PITCH;
+constexpr bool SKIPS = UNIT_IN > GROUP_IN && UNIT_OUT > WARP_OUT;  // a warp meets only some of a unit's groups
+
+DEVICE void copy_async(u32 to, const void* from, bool is_inside) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_inside ? 16 : 0) : "memory");
+}
+DEVICE void copies_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/// Until at most COUNT groups of copies are under way.
+template <int COUNT>
+DEVICE void copies_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
+}
+
+DEVICE void multiply(bf16, float (&sum)[4], const u32 (&a)[4], u32 b, u32 c) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "r"(c));
+}
+DEVICE void multiply(f16, float (&sum)[4], const u32 (&a)[4], u32 b, u32 c) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "r"(c));
+}
+
+/// Where a tile of pixels begins.
+struct Tile {
+  int image, line, column;
+  DEVICE explicit Tile(int number)
+      : image(number / (TILES_Y * TILES_X)),
+        line(number / TILES_X % TILES_Y * TILE_Y),
+        column(number % TILES_X * TILE_X) {}
+};
+
+/// The filter of a block: a row of a product is channel 2 * EIGHTS * (row / 2) + row % 2 of the warp's, and two further for
+/// each eight rows.
+DEVICE void copy_filter(const Element* filter, int first_out, u32 to) {
+  constexpr int PIECES = UNIT_IN / 8;
+  const int unit = first_out / UNIT_OUT, first_row = first_out % UNIT_OUT;
+  for (int i = threadIdx.x; i < UNITS * TAPS * ROWS * PIECES; i += THREADS) {
+    const int piece = i % PIECES, row = i / PIECES % ROWS, tap = i / (PIECES * ROWS);
+    const int of_warp = row % WARP_OUT, eight = of_warp % (2 * EIGHTS) / 2;
+    const int place = row - of_warp + 8 * eight + of_warp / (2 * EIGHTS) * 2 + of_warp % 2;
+    const Element* from = filter + ((long long)(unit * TAPS + tap) * UNIT_OUT + first_row + row) * UNIT_IN + 8 * piece;
+    copy_async(to + (tap * ROWS + place) * FILTER_PITCH + 16 * piece, from, true);
+  }
+}
+
+/// What the windows of a tile meet, with zeros beyond the image.
+DEVICE void copy_windows(const Element* x, int tile_number, int first_in, u32 to) {
+  constexpr int PIECES = BLOCK_IN / 8;
+  const Tile tile(tile_number);
+  const int first_line = tile.line * STRIDE_Y - PAD_Y, first_column = tile.column * STRIDE_X - PAD_X;
+  const Element* images = x + (long long)tile.image * (LINES * COLUMNS) * CHANNELS + first_in;
+  for (int i = threadIdx.x; i < SPAN_Y * SPAN_X * PIECES; i += THREADS) {
+    const int piece = i % PIECES, pixel = i / PIECES;
+    const int line = first_line + pixel / SPAN_X, column = first_column + pixel % SPAN_X;
+    const bool is_inside = (unsigned)line < (unsigned)LINES && (unsigned)column < (unsigned)COLUMNS;
+    const Element* from = images + (is_inside ? (long long)(line * COLUMNS + column) * CHANNELS + 8 * piece : 0);
+    copy_async(to + pixel * PITCH + 16 * piece, from, is_inside);
+  }
+}
+
+/// Pixel of a tile, in the order of the products' rows; rows beyond the tile repeat its last.
+DEVICE int pixel_at(int row) {
+  return min(row, TILE_Y * TILE_X - 1);
+}
+
+typedef float Sums[PIXELS][EIGHTS][4];
+
+DEVICE void multiply_windows(u32 windows, u32 filter, int warp_down, int first_out, Sums& sums) {
+  const int lane = threadIdx.x % 32, unit = first_out / ROWS, first_row = first_out % ROWS;
+  u32 a_rows[PIXELS];
+#pragma unroll
+  for (int i = 0; i < PIXELS; i++) {
+    const int pixel = pixel_at((warp_down * PIXELS + i) * 16 + lane % 16);
+    a_rows[i] = windows + (pixel / TILE_X * STRIDE_Y * SPAN_X + pixel % TILE_X * STRIDE_X) * PITCH + unit * UNIT_IN * 2 +
+                lane / 16 * 16;
+  }
+  const u32 b_row =
+      filter + (unit * TAPS * ROWS + first_row + lane / 16 * 8 + lane % 8) * FILTER_PITCH + lane / 8 % 2 * 16;
+  int first = 0, last = UNIT_IN;
+  if constexpr (SKIPS) {
+    const int row = blockIdx.x % STRIPS * BLOCK_OUT % UNIT_OUT + first_row;
+    first = row / GROUP_OUT * GROUP_IN / 16 * 16;
+    last = (((row + WARP_OUT - 1) / GROUP_OUT + 1) * GROUP_IN + 15) / 16 * 16;
+  }
+#pragma unroll UNROLL
+  for (int tap = 0; tap < TAPS; tap++) {
+    const int apart = (tap / TAPS_X * DILATION_Y * SPAN_X + tap % TAPS_X * DILATION_X) * PITCH;
+#pragma unroll
+    for (int depth = first; depth < last; depth += 16) {
+      u32 b[EIGHTS / 2][4];
+#pragma unroll
+      for (int j = 0; j < EIGHTS / 2; j++)
+        load_matrices<false, 4>(b_row + (tap * ROWS + 16 * j) * FILTER_PITCH + 2 * depth, b[j]);
+#pragma unroll
+      for (int i = 0; i < PIXELS; i++) {
+        u32 a[4];
+        load_matrices<false, 4>(a_rows[i] + apart + 2 * depth, a);
+#pragma unroll
+        for (int j = 0; j < EIGHTS; j++) multiply(Element{}, sums[i][j], a, b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+      }
+    }
+  }
+}
+
+DEVICE void store_tile(const Arguments& arguments, int tile_number, int warp_down, int first_out, const Sums& sums) {
+  const int lane = threadIdx.x % 32;
+  const Tile tile(tile_number);
+#pragma unroll
+  for (int i = 0; i < PIXELS; i++) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const int pixel = (warp_down * PIXELS + i) * 16 + 8 * half + lane / 4;
+      const int line = tile.line + pixel / TILE_X, column = tile.column + pixel % TILE_X;
+      if (pixel >= TILE_Y * TILE_X || line >= OUT_LINES || column >= OUT_COLUMNS) continue;
+      float x[VECTOR];
+#pragma unroll
+      for (int j = 0; j < EIGHTS; j++) {
+        x[2 * j] = sums[i][j][2 * half];
+        x[2 * j + 1] = sums[i][j][2 * half + 1];
+      }
+      finish(arguments, tile.image, line * OUT_COLUMNS + column, first_out + lane % 4 * VECTOR, x);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arguments) {
+  extern __shared__ __align__(128) u8 memory[];
+  const u32 filter = shared_address(memory), windows = filter + FILTER_BYTES;
+  const int strip = blockIdx.x % STRIPS, part = blockIdx.x / STRIPS;
+  const int first_in = strip * BLOCK_OUT / UNIT_OUT * UNIT_IN;
+  const int warp = threadIdx.x / 32, warp_down = warp % WARPS_DOWN, warp_out = warp / WARPS_DOWN * WARP_OUT;
+  copy_filter(arguments.filter, strip * BLOCK_OUT, filter);  // a weight: no kernel before writes it
+  allow_next_kernel();
+  wait_previous_kernels();
+  if (part < TILES) copy_windows(arguments.x, part, first_in, windows);
+  copies_commit();
+  int now = 0;
+  for (int tile = part; tile < TILES; tile += PARTS, now ^= 1) {
+    if (tile + PARTS < TILES) copy_windows(arguments.x, tile + PARTS, first_in, windows + (now ^ 1) * WINDOW_BYTES);
+    copies_commit();
+    copies_wait<1>();
+    __syncthreads();
+    Sums sums = {};
+    multiply_windows(windows + now * WINDOW_BYTES, filter, warp_down, warp_out, sums);
+    store_tile(arguments, tile, warp_down, strip * BLOCK_OUT + warp_out, sums);
+    __syncthreads();  // the copies of the tile after the next may overwrite what was read
+  }
+}

@@ -1,0 +1,81 @@
+#pragma once
+// Convolutions of groups with their channels innermost: depthwise ones (depthwise.cuh), and those whose groups are
+// joined to units that fit tensor cores (grouped.cuh).
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lowering/plan/packing.h"
+#include "schedules/card.h"
+#include "schedules/cuda/conv.h"
+#include "schedules/cuda/operands.h"
+#include "schedules/cuda/template.h"
+
+namespace sylvite {
+
+/// out[image, pixel, channel] = epilogue(bias + sum over taps and the channels of its group of x * filter), computed in
+/// f32.
+struct CudaGroupedProblem {
+  CudaMatmulProblem::Windows windows;
+  std::int64_t groups = 1, outputs = 0;  ///< outputs: channels of the result
+  DType element = DType::bf16;           ///< of the images, the filter and the result
+  int x = 0, filter = 0, out_argument = 0;
+  CudaOperand bias;  ///< of.input is -1 where there is none
+  PointwiseText epilogue;
+  std::vector<CudaOperand> epilogue_operands;  ///< a row is a pixel of an image, a column a channel
+
+  [[nodiscard]] std::int64_t group_inputs() const { return windows.channels / groups; }
+  [[nodiscard]] std::int64_t group_outputs() const { return outputs / groups; }
+};
+/// Of a depthwise convolution: as many groups as channels, and as many results.
+[[nodiscard]] Reading<CudaGroupedProblem> read_cuda_depthwise(const Kernel& kernel);
+/// Of groups that join to units (lowering/plan/grouped_filter.h), of elements of 16 bits.
+[[nodiscard]] Reading<CudaGroupedProblem> read_cuda_grouped(const Kernel& kernel);
+
+/// The filter lies as [tap][channel].
+void pack_for_cuda_depthwise(const Kernel& kernel, std::vector<Packing>& packings);
+/// The filter lies as [unit][tap][output channel][input channel], with zeros between groups.
+void pack_for_cuda_grouped(const Kernel& kernel, std::vector<Packing>& packings);
+
+/// A thread makes tile_y x tile_x neighbouring pixels of `vector` channels.
+struct CudaDepthwiseChoice {
+  int vector = 8;
+  int tile_y = 1, tile_x = 4;
+  int lanes = 8;  ///< vectors of channels side by side in a block
+  int threads = 128;
+  bool operator==(const CudaDepthwiseChoice&) const = default;
+  [[nodiscard]] std::string to_string() const;
+};
+/// Choices worth racing, the best guess first.
+[[nodiscard]] std::vector<CudaDepthwiseChoice> cuda_depthwise_choices(const CudaGroupedProblem& problem);
+[[nodiscard]] CudaTemplate make_cuda_depthwise(const CudaGroupedProblem& problem,
+                                               const CudaDepthwiseChoice& choice);
+
+/// A block makes tiles of tile_y x tile_x pixels of `outputs` channels, one after the other; a warp `pixels` times 16 pixels
+/// of `columns` channels.
+struct CudaGroupedChoice {
+  int tile_y = 8, tile_x = 8;
+  int outputs = 16;  ///< of whole units, or a divisor of a unit's
+  int columns = 16;  ///< 16 or 32, a divisor of `outputs` and of a unit's
+  int pixels = 1;
+  int parts = 1;  ///< blocks that share the tiles of the same channels
+  bool operator==(const CudaGroupedChoice&) const = default;
+  [[nodiscard]] std::string to_string() const;
+};
+/// Choices worth racing, the best guess first; none when nothing fits into the card's shared memory.
+[[nodiscard]] std::vector<CudaGroupedChoice> cuda_grouped_choices(const CudaGroupedProblem& problem,
+                                                                  const Card& card);
+[[nodiscard]] CudaTemplate make_cuda_grouped(const CudaGroupedProblem& problem,
+                                             const CudaGroupedChoice& choice);
+
+// Shared by both templates.
+
+/// The constants of images and windows, what is read, and finish(a, batch, row, column, x): the work on `vector` channels of
+/// a pixel, and their store.
+[[nodiscard]] std::string grouped_text(const CudaGroupedProblem& problem, int vector,
+                                       const std::string& entry);
+/// out, x, filter, and the rest, as grouped_text declares them.
+[[nodiscard]] std::vector<int> grouped_pointers(const CudaGroupedProblem& problem);
+
+}  // namespace sylvite

@@ -1,0 +1,138 @@
+#include "base/error.h"
+#include "lowering/plan/grouped_filter.h"
+#include "schedules/cuda/grouped.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t most_positions = 1LL << 30;  // pixels of all images are numbered by int
+
+/// A vector along the channels that is an input.
+std::string read_bias(const Graph& body, const Node& node, CudaOperand& bias) {
+  bias.of.input = -1;
+  if (node.inputs.size() < 3 || node.inputs[2] == no_value) return "";
+  const int input = body_input_number(body, node.inputs[2]);
+  if (input < 0) return "its bias is computed in the kernel";
+  const TensorType& type = body.type(node.inputs[2]);
+  if (!is_float_storage(type.dtype)) return "its bias is no float";
+  bias.of = {input, type.dtype, "bias", {1}};
+  bias.column = type.element_count() == 1 ? 0 : 1;
+  return "";
+}
+
+Reading<CudaGroupedProblem> read_groups(const Kernel& kernel) {
+  if (std::string refusal = refuse_conv_operands(kernel); !refusal.empty()) return {{}, refusal};
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  CudaGroupedProblem problem;
+  problem.windows = windows_of(kernel);
+  problem.groups = node.attributes.integer("groups");
+  problem.outputs = body.type(node.outputs[0]).dims()[1];
+  problem.element = body.type(node.inputs[0]).dtype;
+  problem.x = body_input_number(body, node.inputs[0]);
+  problem.filter = body_input_number(body, node.inputs[1]);
+  problem.out_argument = static_cast<int>(body.inputs.size());
+  const CudaMatmulProblem::Windows& w = problem.windows;
+  if (w.images * w.out_lines * w.out_columns > most_positions || w.lines * w.columns > most_positions)
+    return {{}, "its images are large"};
+  const Dims dims = {w.images, w.out_lines, w.out_columns, problem.outputs};
+  std::string refusal = read_bias(body, node, problem.bias);
+  if (refusal.empty())
+    refusal = read_work(body, node.outputs[0], body.outputs[0], {dims, 1, 3, {0, 2, 3, 1}}, "epilogue",
+                        problem.element != DType::f32, problem.epilogue, problem.epilogue_operands);
+  return {problem, refusal};
+}
+
+std::vector<const CudaOperand*> all_operands(const CudaGroupedProblem& problem) {
+  std::vector<const CudaOperand*> all;
+  for (const CudaOperand& operand : problem.epilogue_operands) all.push_back(&operand);
+  if (problem.bias.of.input >= 0) all.push_back(&problem.bias);
+  return all;
+}
+
+std::string windows_text(const CudaMatmulProblem::Windows& w) {
+  return fmt::format(
+      "constexpr int IMAGES = {}, LINES = {}, COLUMNS = {}, CHANNELS = {}, OUT_LINES = {}, OUT_COLUMNS = "
+      "{};\n"
+      "constexpr int TAPS_Y = {}, TAPS_X = {}, STRIDE_Y = {}, STRIDE_X = {}, DILATION_Y = {}, DILATION_X = "
+      "{}, "
+      "PAD_Y = {}, PAD_X = {};\n",
+      w.images, w.lines, w.columns, w.channels, w.out_lines, w.out_columns, w.taps_y, w.taps_x, w.stride_y,
+      w.stride_x, w.dilation_y, w.dilation_x, w.pad_y, w.pad_x);
+}
+
+Packing& filter_packing(const Kernel& kernel, std::vector<Packing>& packings) {
+  const ValueId filter = kernel.body.node(kernel.anchor).inputs.at(1);
+  return packings.at(static_cast<std::size_t>(body_input_number(kernel.body, filter)));
+}
+
+}  // namespace
+
+Reading<CudaGroupedProblem> read_cuda_depthwise(const Kernel& kernel) {
+  Reading<CudaGroupedProblem> reading = read_groups(kernel);
+  if (!reading.refusal.empty()) return reading;
+  const CudaGroupedProblem& problem = reading.problem;
+  if (problem.groups != problem.windows.channels || problem.outputs != problem.groups)
+    reading.refusal = "it is not depthwise";
+  else if (cuda_depthwise_choices(problem).empty())
+    reading.refusal = "a line of its windows does not fit into registers";
+  return reading;
+}
+
+Reading<CudaGroupedProblem> read_cuda_grouped(const Kernel& kernel) {
+  Reading<CudaGroupedProblem> reading = read_groups(kernel);
+  if (!reading.refusal.empty()) return reading;
+  const CudaGroupedProblem& problem = reading.problem;
+  if (problem.element == DType::f32)
+    reading.refusal = "its elements have 32 bits";
+  else if (problem.groups == 1)
+    reading.refusal = "it has one group";
+  else if (groups_of_unit(problem.groups, problem.group_inputs(), problem.group_outputs()) == 0)
+    reading.refusal = fmt::format("its groups of {} and {} channels do not join to units of tensor cores",
+                                  problem.group_inputs(), problem.group_outputs());
+  return reading;
+}
+
+void pack_for_cuda_depthwise(const Kernel& kernel, std::vector<Packing>& packings) {
+  filter_packing(kernel, packings) = {{1, 1, 1, 1}, {4, 6, 0, 2}};
+}
+
+void pack_for_cuda_grouped(const Kernel& kernel, std::vector<Packing>& packings) {
+  const Node& node = kernel.body.node(kernel.anchor);
+  const Dims filter = kernel.body.type(node.inputs.at(1)).dims();
+  const std::int64_t groups = node.attributes.integer("groups"), outputs = filter[0] / groups;
+  Packing& packing = filter_packing(kernel, packings);
+  packing = {{groups_of_unit(groups, filter[1], outputs) * outputs, 1, 1, 1}, {0, 4, 6, 1, 2}};
+  packing.filter_groups = groups;
+}
+
+std::string grouped_text(const CudaGroupedProblem& problem, int vector, const std::string& entry) {
+  std::string text = fmt::format("#define KERNEL {}\n{}{}{}", entry, embedded::cuda_hopper,
+                                 embedded::cuda_pointwise, embedded::cuda_vector);
+  const std::vector<const CudaOperand*> operands = all_operands(problem);
+  std::string loads, root = "x[j]";
+  for (const CudaOperand* operand : operands) loads += load_text(*operand, vector, "false");
+  if (problem.bias.of.input >= 0) root = "x[j] + v_bias[j]";
+  text += windows_text(problem.windows);
+  text += fmt::format("constexpr int OUTPUTS = {}, VECTOR = {};\ntypedef {} Out;\ntypedef Out Element;\n",
+                      problem.outputs, vector, dtype_name(problem.element));
+  text += "struct Arguments {\n  Out* out;\n  const Element* x;\n  const Element* filter;\n";
+  for (const CudaOperand* operand : operands)
+    text += fmt::format("  const {}* {};\n", dtype_name(operand->of.dtype), operand->of.name);
+  return text + "};\n" + problem.epilogue.function +
+         fmt::format(
+             "DEVICE void finish(const Arguments& a, long long batch, int row, int column, float "
+             "(&x)[VECTOR]) {{\n{}"
+             "#pragma unroll\n  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
+             "  store_vector(a.out + (batch * (OUT_LINES * OUT_COLUMNS) + row) * OUTPUTS + column, x);\n}}\n",
+             loads, call_text(problem.epilogue, "epilogue", root));
+}
+
+std::vector<int> grouped_pointers(const CudaGroupedProblem& problem) {
+  std::vector<int> pointers = {problem.out_argument, problem.x, problem.filter};
+  for (const CudaOperand* operand : all_operands(problem)) pointers.push_back(operand->of.input);
+  return pointers;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,60 @@
+#include "schedules/cuda/choice_space.h"
+#include "schedules/cuda/grouped.h"
+#include "schedules/cuda/spaces.h"
+
+// Convolutions of groups as spaces: depthwise ones, and those on tensor cores.
+
+namespace sylvite {
+namespace {
+
+Form depthwise_form(const CudaDepthwiseChoice& choice) {
+  return {cuda_depthwise_form,
+          {{"vector", choice.vector},
+           {"tile_y", choice.tile_y},
+           {"tile_x", choice.tile_x},
+           {"lanes", choice.lanes},
+           {"threads", choice.threads}}};
+}
+
+Form grouped_form(const CudaGroupedChoice& choice) {
+  return {cuda_grouped_form,
+          {{"tile_y", choice.tile_y},
+           {"tile_x", choice.tile_x},
+           {"outputs", choice.outputs},
+           {"columns", choice.columns},
+           {"pixels", choice.pixels},
+           {"parts", choice.parts}}};
+}
+
+Binding bind_grouped(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
+  const Reading<CudaGroupedProblem> reading = read_cuda_grouped(kernel);
+  if (!reading.refusal.empty()) return {reading.refusal};
+  std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(reading.problem, *machine.gpu);
+  if (choices.empty()) return {"its filters and windows do not fit into shared memory"};
+  return bind_choices(std::move(choices), grouped_form);
+}
+
+int number(const Form& form, const char* name) {
+  return static_cast<int>(form.at(name));
+}
+
+}  // namespace
+
+const Space cuda_depthwise_space = {
+    "cuda_depthwise", bind_template<read_cuda_depthwise, cuda_depthwise_choices, depthwise_form>};
+const Space cuda_grouped_space = {"cuda_grouped", bind_grouped};
+
+CudaTemplate cuda_depthwise_template(const Kernel& kernel, const Form& form) {
+  const CudaGroupedProblem problem = require_problem(read_cuda_depthwise(kernel), cuda_depthwise_form);
+  return make_cuda_depthwise(problem, {number(form, "vector"), number(form, "tile_y"), number(form, "tile_x"),
+                                       number(form, "lanes"), number(form, "threads")});
+}
+
+CudaTemplate cuda_grouped_template(const Kernel& kernel, const Form& form) {
+  const CudaGroupedProblem problem = require_problem(read_cuda_grouped(kernel), cuda_grouped_form);
+  return make_cuda_grouped(problem, {number(form, "tile_y"), number(form, "tile_x"), number(form, "outputs"),
+                                     number(form, "columns"), number(form, "pixels"), number(form, "parts")});
+}
+
+}  // namespace sylvite

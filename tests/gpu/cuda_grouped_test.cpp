@@ -1,0 +1,101 @@
+#include "schedules/cuda/grouped.h"
+#include "tests/gpu/conv_case.h"
+#include "tests/gpu/gpu_test.h"
+#include "tests/support/sample_card.h"
+
+// Choices of the templates for groups against the reference interpreter. Extents are odd, so that tiles reach over
+// every border.
+
+namespace sylvite {
+namespace {
+
+using GpuCudaDepthwise = GpuTest;
+using GpuCudaGrouped = GpuTest;
+
+ConvSpec groups(std::int64_t channels, std::int64_t groups, std::int64_t taps, std::int64_t stride) {
+  ConvSpec spec;
+  spec.channels = spec.filters = channels;
+  spec.groups = groups;
+  spec.lines = 17;
+  spec.columns = 15;
+  spec.taps_y = spec.taps_x = taps;
+  spec.stride = stride;
+  spec.pads = {taps / 2, taps / 2, taps / 2, taps / 2};
+  return spec;
+}
+
+template <typename Choice>
+void check_result(const ConvCase& one, const Choice& choice, const CudaTemplate& text) {
+  SCOPED_TRACE(choice.to_string() + " of\n" + one.kernel.text);
+  EXPECT_LT(error_of(run_template(text, one.kernel, one.inputs), one.reference), one.tolerance);
+}
+
+void check_depthwise(const ConvSpec& spec) {
+  const ConvCase one(spec, "cuda_depthwise");
+  const Reading<CudaGroupedProblem> reading = read_cuda_depthwise(one.kernel);
+  ASSERT_EQ(reading.refusal, "") << one.kernel.text;
+  for (const CudaDepthwiseChoice& choice : cuda_depthwise_choices(reading.problem))
+    check_result(one, choice, make_cuda_depthwise(reading.problem, choice));
+}
+
+/// Every choice, or every `step`-th: compiling one takes a second.
+void check_grouped(const ConvSpec& spec, std::size_t step = 1) {
+  const ConvCase one(spec, "cuda_grouped");
+  const Reading<CudaGroupedProblem> reading = read_cuda_grouped(one.kernel);
+  ASSERT_EQ(reading.refusal, "") << one.kernel.text;
+  const std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(reading.problem, small_card());
+  ASSERT_FALSE(choices.empty());
+  for (std::size_t i = 0; i < choices.size(); i += step)
+    check_result(one, choices[i], make_cuda_grouped(reading.problem, choices[i]));
+}
+
+TEST_F(GpuCudaDepthwise, WindowsAgreeWithTheInterpreter) {
+  check_depthwise(groups(72, 72, 3, 1));
+  check_depthwise(groups(40, 40, 3, 2));
+  check_depthwise(groups(96, 96, 7, 1));
+  check_depthwise(groups(12, 12, 5, 2));
+  ConvSpec apart = groups(24, 24, 3, 1);
+  apart.dilation = 2;
+  apart.pads = {2, 1, 0, 3};
+  apart.element = DType::f16;
+  check_depthwise(apart);
+}
+
+TEST_F(GpuCudaDepthwise, EpiloguesAgreeWithTheInterpreter) {
+  for (const char* epilogue : {"none", "scale", "residual"}) {
+    ConvSpec spec = groups(64, 64, 3, 1);
+    spec.epilogue = epilogue;
+    check_depthwise(spec);
+    spec.element = DType::f32;
+    check_depthwise(spec);
+  }
+}
+
+TEST_F(GpuCudaGrouped, WidthsAgreeWithTheInterpreter) {
+  for (const std::int64_t width : {4, 8, 16, 24, 32, 56, 64}) check_grouped(groups(4 * width, 4, 3, 1), 6);
+}
+
+TEST_F(GpuCudaGrouped, WindowsAgreeWithTheInterpreter) {
+  check_grouped(groups(128, 8, 3, 2));
+  check_grouped(groups(64, 8, 5, 1), 6);
+  check_grouped(groups(64, 2, 1, 1), 6);
+  ConvSpec apart = groups(64, 4, 3, 1);
+  apart.dilation = 2;
+  apart.pads = {2, 1, 0, 3};
+  apart.element = DType::f16;
+  check_grouped(apart, 6);
+  ConvSpec wider = groups(64, 8, 3, 1);
+  wider.filters = 128;
+  check_grouped(wider, 6);
+}
+
+TEST_F(GpuCudaGrouped, EpiloguesAgreeWithTheInterpreter) {
+  for (const char* epilogue : {"none", "scale", "residual"}) {
+    ConvSpec spec = groups(64, 8, 3, 1);
+    spec.epilogue = epilogue;
+    check_grouped(spec, 6);
+  }
+}
+
+}  // namespace
+}  // namespace sylvite

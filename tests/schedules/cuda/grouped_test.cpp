@@ -1,0 +1,93 @@
+#include "schedules/cuda/grouped.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lowering/plan/grouped_filter.h"
+#include "schedules/cuda/nvrtc.h"
+#include "schedules/packings.h"
+#include "tests/support/conv_kernels.h"
+#include "tests/support/sample_card.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+ConvSpec groups(std::int64_t channels, std::int64_t groups) {
+  ConvSpec spec;
+  spec.channels = spec.filters = channels;
+  spec.groups = groups;
+  return spec;
+}
+
+TEST(CudaGrouped, GroupsJoinToUnits) {
+  EXPECT_EQ(groups_of_unit(32, 4, 4), 4);
+  EXPECT_EQ(groups_of_unit(32, 16, 16), 1);
+  EXPECT_EQ(groups_of_unit(4, 24, 24), 2);
+  EXPECT_EQ(groups_of_unit(16, 8, 16), 2);
+  EXPECT_EQ(groups_of_unit(6, 4, 4), 0) << "four do not divide six";
+  EXPECT_EQ(groups_of_unit(2, 232, 232), 0) << "a unit is too wide";
+}
+
+TEST(CudaGrouped, FiltersLieByUnits) {
+  const std::vector<Packing> packings = packings_of(conv_kernel(groups(128, 32)), {"cuda_grouped", {}});
+  EXPECT_EQ(packings[1].packed_dims({128, 4, 3, 3}), (Dims{8, 3, 3, 16, 16}));
+  const std::vector<Packing> depthwise = packings_of(conv_kernel(groups(64, 64)), {"cuda_depthwise", {}});
+  EXPECT_EQ(depthwise[1].packed_dims({64, 1, 3, 3}), (Dims{3, 3, 64, 1}));
+}
+
+TEST(CudaGrouped, OperandsFollowTheLayout) {
+  ConvSpec spec = groups(64, 64);
+  spec.epilogue = "residual";
+  const Reading<CudaGroupedProblem> reading = read_cuda_depthwise(conv_kernel(spec));
+  ASSERT_EQ(reading.refusal, "");
+  ASSERT_EQ(reading.problem.epilogue_operands.size(), 1U);
+  EXPECT_EQ(reading.problem.epilogue_operands[0].row, 64);
+  EXPECT_EQ(reading.problem.epilogue_operands[0].column, 1);
+  EXPECT_EQ(reading.problem.bias.column, 1);
+}
+
+TEST(CudaGrouped, RefusesWithAReason) {
+  EXPECT_THAT(read_cuda_grouped(conv_kernel(groups(64, 1))).refusal, HasSubstr("one group"));
+  EXPECT_THAT(read_cuda_depthwise(conv_kernel(groups(64, 16))).refusal, HasSubstr("not depthwise"));
+  EXPECT_THAT(read_cuda_grouped(conv_kernel(groups(24, 6))).refusal, HasSubstr("do not join"));
+  ConvSpec floats = groups(64, 8);
+  floats.element = DType::f32;
+  EXPECT_THAT(read_cuda_grouped(conv_kernel(floats)).refusal, HasSubstr("32 bits"));
+  ConvSpec wide = groups(64, 64);
+  wide.columns = 400;
+  wide.taps_x = 301;
+  EXPECT_THAT(read_cuda_depthwise(conv_kernel(wide)).refusal, HasSubstr("registers"));
+}
+
+TEST(CudaGrouped, ChoicesFitTheCard) {
+  for (const std::int64_t width : {4, 8, 16, 24, 32, 64}) {
+    const CudaGroupedProblem problem = read_cuda_grouped(conv_kernel(groups(8 * width, 8))).problem;
+    const std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(problem, small_card());
+    ASSERT_FALSE(choices.empty()) << width;
+    for (const CudaGroupedChoice& choice : choices) {
+      const LaunchShape shape = make_cuda_grouped(problem, choice).launch.shape;
+      EXPECT_LE(shape.shared_bytes, small_card().shared_bytes) << choice.to_string();
+      EXPECT_LE(shape.block[0], 512U) << choice.to_string();
+    }
+  }
+}
+
+TEST(CudaGrouped, Compiles) {
+  if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
+  for (const char* epilogue : {"relu", "scale", "residual"}) {
+    ConvSpec spec = groups(64, 8);
+    spec.epilogue = epilogue;
+    const CudaGroupedProblem grouped = read_cuda_grouped(conv_kernel(spec)).problem;
+    const CudaTemplate first = make_cuda_grouped(grouped, cuda_grouped_choices(grouped, small_card()).front());
+    EXPECT_GT(cuda::compile_cuda(first.source).size(), 1000U);
+    spec.groups = 64;
+    const CudaGroupedProblem depthwise = read_cuda_depthwise(conv_kernel(spec)).problem;
+    const CudaTemplate second = make_cuda_depthwise(depthwise, cuda_depthwise_choices(depthwise).front());
+    EXPECT_GT(cuda::compile_cuda(second.source).size(), 1000U);
+  }
+}
+
+}  // namespace
+}  // namespace sylvite
