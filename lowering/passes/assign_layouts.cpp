@@ -45,13 +45,16 @@ struct Operands {
 using Wanted = std::vector<bool>;
 using Rule = std::optional<Wanted> (*)(const Operands&);
 
-/// Groups whose channels a block takes, as the template for blocks does.
+/// Groups whose channels a block takes, as the templates do.
 bool takes_groups(const Operands& operands, std::int64_t groups) {
   const TensorType& filter = operands.type(1);
   const std::int64_t inputs = filter.dims()[1];
-  if (operands.blocks.hold_all || !operands.graph.is_constant(operands.node.inputs[1])) return false;
+  if (!operands.graph.is_constant(operands.node.inputs[1])) return false;
+  const std::int64_t outputs = filter.dims()[0] / groups;
+  if (operands.blocks.hold_all)
+    return operands.type(0).dtype != DType::f32 && groups_of_unit(groups, inputs, outputs) != 0;
   if (operands.type(0).dtype == DType::bf16 && inputs % 2 != 0) return false;
-  return are_worth_blocks({groups, inputs, filter.dims()[0] / groups, operands.blocks.size});
+  return are_worth_blocks({groups, inputs, outputs, operands.blocks.size});
 }
 
 std::optional<Wanted> convolution_rule(const Operands& operands) {
@@ -186,7 +189,26 @@ class Assigner {
     return blocked_[id] = dense_.graph().add(Op::to_layout, {as_dense(id)}, {{"block", block}});
   }
 
+  /// Transposes between images with their channels innermost and dense values of the same order move nothing.
+  bool add_view(const Node& node) {
+    if (!blocks_.hold_all || node.op != Op::transpose || source_.is_constant(node.inputs[0])) return false;
+    const Dims& perm = node.attributes.integers("perm");
+    const bool leaves = perm == Dims{0, 2, 3, 1} && blocked_[node.inputs[0]] != no_value;
+    const bool comes = perm == Dims{0, 3, 1, 2} && blocks_.fit(source_.type(node.outputs[0]));
+    if (!leaves && !comes) return false;
+    const ValueId input = leaves ? blocked_[node.inputs[0]] : as_dense(node.inputs[0]);
+    const ValueId output = dense_.add_copy(node, {input}).at(0);
+    TensorType& type = dense_.graph().value(output).type;
+    type.layout.channel_block = leaves ? 0 : blocks_.of(type);
+    if (leaves)
+      dense_.set(node.outputs[0], output);
+    else
+      blocked_[node.outputs[0]] = output;
+    return true;
+  }
+
   void add(const Node& node, const std::optional<Wanted>& wanted) {
+    if (add_view(node)) return;
     std::vector<ValueId> inputs;
     inputs.reserve(node.inputs.size());
     for (std::size_t i = 0; i < node.inputs.size(); ++i)

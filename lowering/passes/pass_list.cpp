@@ -18,6 +18,12 @@ constexpr Pass<Options> table[] = {
      },
      plain<convolve_planes>,
      "convolutions over one and three dims become two-dimensional, as templates take them"},
+    {"sink_transposes",
+     [](const Options& options) {
+       return options.fuse && options.image_layout == ImageLayout::channels_last;
+     },
+     [](const Graph& graph, const Options& options) { return sink_transposes(graph, options.tf32); },
+     "transposes that bring channels ahead of pixels move behind pointwise work, where they move nothing"},
     {"order_rows", fuses, plain<order_rows>,
      "transposes move behind the matmuls whose rows they order, where they meet others and cancel"},
     {"flatten", fuses, plain<flatten>,

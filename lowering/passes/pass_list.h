@@ -22,6 +22,11 @@ namespace sylvite {
 /// numbers or channels beside them, is done on images, too.
 [[nodiscard]] Graph convolve_planes(const Graph& graph);
 
+/// The same graph in which pointwise work on images whose channels a transpose brought ahead of the pixels comes before
+/// that transpose, where all it reads is such an image, a convolution's result, a number per channel or one number. With
+/// channels_last such transposes move nothing beside convolutions. `tf32`: of f32 images, too.
+[[nodiscard]] Graph sink_transposes(const Graph& graph, bool tf32);
+
 /// The same graph in which matmul(transpose(x), W), W a matrix and the last axis left in place, is
 /// transpose(matmul(x, W)), also through reshapes and through work with constants that vary along the last
 /// axis only (a bias). Done where every path from the product meets another transpose, or an attention, which
@@ -63,7 +68,8 @@ inline constexpr std::size_t most_concat_inputs = 32;
 /// loaded. Blocked values flow through operations that keep the padded channels finite, so that a zero weight
 /// wipes them out. A graph without convolutions comes back as it is.
 /// With ImageLayout::channels_last it is rank-4 f16 and bf16 values, with options.tf32 f32 as well, each in one
-/// block of all its channels, where those are a multiple of 4 (no value is padded): as tensor cores read images.
+/// block of all its channels, where those are a multiple of 4 (no value is padded): as tensor cores read images. Transposes that then move nothing
+/// stay, between the two layouts.
 /// REQUIRES another layout than dense.
 [[nodiscard]] Graph assign_layouts(const Graph& graph, const LoweringOptions& options);
 

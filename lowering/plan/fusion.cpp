@@ -376,12 +376,23 @@ bool is_same_in_memory(const TensorType& from, const TensorType& to) {
          std::all_of(dims.begin() + 2, dims.end(), [](std::int64_t extent) { return extent == 1; });
 }
 
+/// Dense dims [image, line, column, channel], and images with their channels innermost.
+bool is_turned_in_place(const Graph& graph, const Node& node) {
+  const TensorType &from = graph.type(node.inputs[0]), &to = graph.type(node.outputs[0]);
+  if (from.layout == to.layout || graph.is_constant(node.inputs[0])) return false;
+  const bool leaves = to.layout.channel_block == 0;
+  const TensorType& image = leaves ? from : to;
+  return node.attributes.integers("perm") == (leaves ? Dims{0, 2, 3, 1} : Dims{0, 3, 1, 2}) &&
+         image.layout.channel_block == image.dims().at(1);
+}
+
 }  // namespace
 
 bool is_free(const Graph& graph, const Node& node) {
   if (node.op == Op::to_layout)
     return graph.is_constant(node.inputs[0]) ||
            is_same_in_memory(graph.type(node.inputs[0]), graph.type(node.outputs[0]));
+  if (node.op == Op::transpose) return is_turned_in_place(graph, node);
   return node.op == Op::reshape && graph.type(node.inputs[0]).layout.channel_block == 0;
 }
 

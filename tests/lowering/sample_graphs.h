@@ -168,4 +168,23 @@ inline void expect_lowers_faithfully(const Graph& graph) {
   }
 }
 
+/// Two blocks as ConvNeXt has them: a depthwise convolution of images, then rows of channels, and back.
+inline Graph metaformer_blocks() {
+  Graph graph;
+  graph.name = "metaformer_blocks";
+  constexpr std::int64_t width = 16;
+  ValueId x = conv(graph, graph.add_input("image", f32({2, 8, 6, 5})), width, 3);
+  for (int i = 0; i < 2; ++i) {
+    const ValueId rows = transpose(graph, conv(graph, x, width, 3, width), {0, 2, 3, 1});
+    const ValueId normal =
+        graph.add(Op::layer_norm, {rows, weight(graph, {width}), weight(graph, {width}, 2)},
+                  {{"axis", std::int64_t{3}}, {"epsilon", 1e-5}});
+    const ValueId wide = graph.add(Op::relu, {dense(graph, normal, 2 * width)});
+    const ValueId back = transpose(graph, dense(graph, wide, width), {0, 3, 1, 2});
+    x = graph.add(Op::add, {graph.add(Op::mul, {back, weight(graph, {width, 1, 1}, 3)}), x});
+  }
+  graph.outputs = {x};
+  return graph;
+}
+
 }  // namespace sylvite

@@ -136,6 +136,28 @@ TEST(Layouts, OnePixelNeedsNoMove) {
   }
 }
 
+TEST(Layouts, TransposesToRowsOfChannelsNeedNoMove) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 8, 6, 5}));
+  const ValueId blocked = graph.add(Op::to_layout, {x}, {{"block", std::int64_t{8}}});
+  const ValueId rows = transpose(graph, blocked, {0, 2, 3, 1});
+  EXPECT_TRUE(is_free(graph, graph.node(graph.value(rows).producer)));
+  const ValueId columns = transpose(graph, blocked, {0, 3, 2, 1});
+  EXPECT_FALSE(is_free(graph, graph.node(graph.value(columns).producer)));
+  const ValueId dense = transpose(graph, x, {0, 2, 3, 1});
+  EXPECT_FALSE(is_free(graph, graph.node(graph.value(dense).producer)));
+}
+
+TEST(Layouts, GroupsThatFitTensorCoresHaveTheirChannelsInnermost) {
+  for (const auto& [groups, is_taken] : {std::pair<std::int64_t, bool>(2, true), {8, true}, {6, false}}) {
+    Graph graph;
+    const std::int64_t channels = groups == 6 ? 24 : 32;
+    graph.outputs = {conv(graph, graph.add_input("x", f32({1, channels, 4, 4})), channels, 3, groups)};
+    const Graph laid_out = assign_layouts(store_narrow(graph, DType::bf16), channels_last());
+    EXPECT_EQ(block_after(laid_out, Op::conv), is_taken ? channels : 0) << groups;
+  }
+}
+
 TEST(Layouts, ChannelsLastConcatIsNotWrittenInPlace) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({1, 8, 4, 4}));

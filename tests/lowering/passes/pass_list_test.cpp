@@ -93,7 +93,7 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
-  for (const Graph& graph : {residual_network(), encoder(1), patches(), signal()}) {
+  for (const Graph& graph : {residual_network(), encoder(1), patches(), signal(), metaformer_blocks()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {

@@ -1,0 +1,92 @@
+// Before: y = add(transpose(a), transpose(b)), with the channels brought ahead of the pixels: perm [0,3,1,2]
+// After:  y = transpose(add(a, b))
+// Of an image that a convolution makes the other way round, transposed back, nothing moves: its channels lie innermost.
+
+#include <algorithm>
+#include <optional>
+
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
+#include "lowering/passes/pass_list.h"
+
+namespace sylvite {
+namespace {
+
+const Dims channels_ahead = {0, 3, 1, 2};
+const Dims channels_behind = {0, 2, 3, 1};
+
+class Sinker {
+ public:
+  Sinker(const Graph& graph, bool tf32) : graph_(graph), tf32_(tf32), is_image_(graph.values().size(), false) {}
+
+  bool rewrite(GraphRewriter& rewriter, const Node& node) {
+    note_image(node);
+    if (!has_trait(node.op, OpTrait::pointwise) || node.outputs.size() != 1) return false;
+    if (!lies_innermost(graph_.type(node.outputs[0]))) return false;
+    Graph& graph = rewriter.graph();
+    std::vector<ValueId> inputs;
+    bool any = false;
+    for (const ValueId id : node.inputs) {
+      const std::optional<ValueId> behind = moved(rewriter, node, id);
+      if (!behind) return false;
+      inputs.push_back(*behind);
+      any = any || is_transposed(graph, rewriter.mapped(id));
+    }
+    if (!any) return false;
+    const ValueId result = graph.add(node.op, inputs, node.attributes, node.name);
+    rewriter.set(node.outputs[0], add_transpose(graph, result, channels_ahead));
+    return true;
+  }
+
+ private:
+  /// As assign_layouts decides.
+  [[nodiscard]] bool lies_innermost(const TensorType& type) const {
+    const bool is_known =
+        type.dtype == DType::bf16 || type.dtype == DType::f16 || (tf32_ && type.dtype == DType::f32);
+    return is_known && type.rank() == 4 && type.element_count() != 0 && type.dims()[1] % 4 == 0;
+  }
+
+  void note_image(const Node& node) {
+    if (node.outputs.size() != 1 || !lies_innermost(graph_.type(node.outputs[0]))) return;
+    const bool follows = has_trait(node.op, OpTrait::pointwise) || has_trait(node.op, OpTrait::pooling);
+    is_image_[node.outputs[0]] =
+        node.op == Op::conv || (follows && std::ranges::any_of(node.inputs, [&](ValueId id) {
+                                  return id != no_value && is_image_[id];
+                                }));
+  }
+
+  static bool is_transposed(const Graph& graph, ValueId id) {
+    const Node* transpose = producer_if(graph, id, Op::transpose);
+    return transpose != nullptr && transpose->attributes.integers("perm") == channels_ahead;
+  }
+
+  /// The operand with its channels behind, where that moves nothing.
+  [[nodiscard]] std::optional<ValueId> moved(GraphRewriter& rewriter, const Node& node, ValueId id) const {
+    Graph& graph = rewriter.graph();
+    const ValueId now = rewriter.mapped(id);
+    const Dims dims = graph.type(now).dims(), whole = graph_.type(node.outputs[0]).dims();
+    if (graph.type(now).element_count() == 1) return dims.size() <= 4 ? std::optional(now) : std::nullopt;
+    if (graph.is_constant(now)) {
+      const bool is_channels = dims.size() >= 3 && dims[dims.size() - 3] == graph.type(now).element_count();
+      return is_channels ? std::optional(add_reshape(graph, now, {graph.type(now).element_count()}))
+                         : std::nullopt;
+    }
+    if (dims != whole || (!is_transposed(graph, now) && !is_image_[id])) return std::nullopt;
+    return add_transpose(graph, now, channels_behind);
+  }
+
+  const Graph& graph_;
+  bool tf32_;
+  IdMap<bool> is_image_;  ///< per value: a convolution's, or made of such
+};
+
+}  // namespace
+
+Graph sink_transposes(const Graph& graph, bool tf32) {
+  Sinker sinker(graph, tf32);
+  return rewrite_nodes(
+      graph, [&](GraphRewriter& rewriter, const Node& node) { return sinker.rewrite(rewriter, node); });
+}
+
+}  // namespace sylvite
