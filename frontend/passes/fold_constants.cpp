@@ -12,7 +12,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t always_fold_bytes = std::int64_t{1} << 20;
+constexpr std::int64_t always_fold_bytes = std::int64_t{1} << 22;
 
 /// What may be spent on one graph: a few constants can ask for any amount of either.
 struct Budget {

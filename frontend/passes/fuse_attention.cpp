@@ -1,21 +1,34 @@
 // Scaled dot-product attention (Vaswani et al., arXiv 1706.03762) spelled out:
 //   matmul(softmax(a*Q @ b*K^T + mask), V)  ->  attention(Q, K, V, mask) {scale = a*b}
-// Scales may stand on Q, on K^T, on the scores, or on several of them. A constant additive mask that is zero
+// Scales may stand on Q, on K^T, on the scores, or on several of them. Several masks become their sum; they may be added
+// while the leading dims of the scores are grouped otherwise, as in windowed attention:
+//   softmax(reshape(reshape(Q @ K^T + bias, [images, windows, ...]) + mask, [images*windows, ...])) A constant additive mask that is zero
 // up to the diagonal and hugely negative above it becomes causal = 1, so that masked work can be skipped.
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "frontend/passes/pass_list.h"
 
 namespace sylvite {
 namespace {
 
+/// What is added to scores while their leading dims are those of `space`.
+struct Mask {
+  ValueId id = no_value;
+  Dims space;
+};
+
 struct Scores {
   ValueId q = no_value;
   ValueId k_transposed = no_value;
-  ValueId mask = no_value;
+  std::vector<Mask> masks;
+  std::vector<Dims> spaces;  ///< of the scores, on their way through reshapes of their leading dims
   double scale = 1;
 };
 
@@ -31,20 +44,73 @@ bool match_product(const Graph& graph, ValueId id, Scores& scores) {
   return true;
 }
 
-std::optional<Scores> match_scores(const Graph& graph, ValueId id) {
-  Scores scores;
-  if (match_product(graph, id, scores)) return scores;
+/// Windowed attention adds a mask for each window while its batch is split into images and windows.
+bool regroups_leading(const Graph& graph, const Node& reshape) {
+  const TensorType &from = graph.type(reshape.inputs[0]), &to = graph.type(reshape.outputs[0]);
+  return from.rank() >= 3 && to.rank() >= 3 &&
+         std::equal(from.shape.end() - 2, from.shape.end(), to.shape.end() - 2);
+}
+
+bool match_scores(const Graph& graph, ValueId id, Scores& scores) {
+  const Dims space = graph.type(id).dims();
+  if (match_product(graph, id, scores)) {
+    scores.spaces.push_back(space);
+    return true;
+  }
+  if (const Node* reshape = producer_if(graph, id, Op::reshape)) {
+    if (!regroups_leading(graph, *reshape) || !match_scores(graph, reshape->inputs[0], scores)) return false;
+    scores.spaces.push_back(space);
+    return true;
+  }
   const Node* sum = producer_if(graph, id, Op::add);
-  if (sum == nullptr || graph.type(id).dtype != DType::f32) return std::nullopt;
-  const bool matched = either_order(*sum, [&](ValueId product, ValueId mask) {
-    scores.mask = mask;
-    return graph.type(product).shape == graph.type(id).shape && match_product(graph, product, scores);
+  if (sum == nullptr || graph.type(id).dtype != DType::f32) return false;
+  return either_order(*sum, [&](ValueId product, ValueId mask) {
+    if (graph.type(product).shape != graph.type(id).shape || !match_scores(graph, product, scores))
+      return false;
+    scores.masks.push_back({mask, space});
+    return true;
   });
-  return matched ? std::optional(scores) : std::nullopt;
 }
 
 bool same_batch(const TensorType& a, const TensorType& b) {
   return a.rank() == b.rank() && std::equal(a.shape.begin(), a.shape.end() - 2, b.shape.begin());
+}
+
+/// `id` with the dims before its last two as `space` has them.
+ValueId regrouped(Graph& graph, ValueId id, const Dims& space) {
+  const Dims dims = graph.type(id).dims();
+  Dims wanted(space.begin(), space.end() - 2);
+  wanted.insert(wanted.end(), dims.end() - 2, dims.end());
+  return add_reshape(graph, id, wanted);
+}
+
+/// A mask of scores in its own space as one in `space`; nothing where it varies along dims that are grouped otherwise.
+std::optional<ValueId> mask_in(Graph& graph, const Mask& mask, const Dims& space) {
+  const Dims dims = graph.type(mask.id).dims();
+  std::size_t same = 0;  // dims at the end that both spaces have
+  while (same < std::min(space.size(), mask.space.size()) &&
+         space[space.size() - 1 - same] == mask.space[mask.space.size() - 1 - same])
+    ++same;
+  if (dims.size() <= same) return mask.id;
+  const auto behind = dims.end() - static_cast<std::ptrdiff_t>(same);
+  if (std::any_of(dims.begin(), behind, [](std::int64_t extent) { return extent != 1; })) return std::nullopt;
+  return add_reshape(graph, mask.id, Dims(behind, dims.end()));
+}
+
+/// The space with most dims, in which masks tell most apart.
+Dims finest_space(const Scores& scores) {
+  return *std::ranges::max_element(scores.spaces, {}, [](const Dims& space) { return space.size(); });
+}
+
+/// The sum of the masks in `space`, or no_value; nothing where one does not fit.
+std::optional<ValueId> joint_mask(Graph& graph, const Scores& scores, const Dims& space) {
+  ValueId sum = no_value;
+  for (const Mask& mask : scores.masks) {
+    const std::optional<ValueId> own = mask_in(graph, mask, space);
+    if (!own) return std::nullopt;
+    sum = sum == no_value ? *own : graph.add(Op::add, {sum, *own});
+  }
+  return sum;
 }
 
 /// True for an L by L constant, batches of one, that is 0 where s <= l and below -1e30 elsewhere.
@@ -62,37 +128,44 @@ bool is_causal_mask(const Graph& graph, ValueId id, std::int64_t queries, std::i
   return true;
 }
 
+/// The keys, from their transpose in the product.
+ValueId keys_of(Graph& graph, ValueId k_transposed) {
+  Dims perm(static_cast<std::size_t>(graph.type(k_transposed).rank()));
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return add_transpose(graph, k_transposed, perm);
+}
+
 bool fuse(GraphRewriter& rewriter, const Node& node, const Node& product) {
   Graph& graph = rewriter.graph();
   const Node* softmax = producer_if(graph, product.inputs[0], Op::softmax);
   const ValueId v = product.inputs[1];
   if (softmax == nullptr || softmax->attributes.integer("axis") != graph.type(product.inputs[0]).rank() - 1)
     return false;
-  const std::optional<Scores> scores = match_scores(graph, softmax->inputs[0]);
-  if (!scores || scores->scale == 0.0) return false;
-  const TensorType q = graph.type(scores->q);
-  const TensorType k_transposed = graph.type(scores->k_transposed);
-  if (q.rank() < 3 || !same_batch(q, k_transposed) || !same_batch(q, graph.type(v))) return false;
-  std::vector<std::int64_t> perm(static_cast<std::size_t>(q.rank()));
-  for (std::size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<std::int64_t>(i);
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  const std::int64_t queries = q.dims().at(perm.size() - 2);
-  const std::int64_t keys = k_transposed.dims().back();
-  const bool causal = is_causal_mask(graph, scores->mask, queries, keys);
-  ValueId k = graph.add(Op::transpose, {scores->k_transposed}, {{"perm", perm}});
-  if (const Node* inner = producer_if(graph, scores->k_transposed, Op::transpose)) {
-    std::vector<std::int64_t> merged;
-    merged.reserve(perm.size());
-    for (std::int64_t axis : perm)
-      merged.push_back(inner->attributes.integers("perm")[static_cast<std::size_t>(axis)]);
-    const ValueId base = inner->inputs[0];
-    k = std::is_sorted(merged.begin(), merged.end()) ? base
-                                                     : graph.add(Op::transpose, {base}, {{"perm", merged}});
+  Scores scores;
+  if (!match_scores(graph, softmax->inputs[0], scores) || scores.scale == 0.0) return false;
+  const TensorType q = graph.type(scores.q), k_transposed = graph.type(scores.k_transposed);
+  const TensorType out = graph.type(product.outputs[0]);
+  if (q.rank() < 3 || !same_batch(q, k_transposed) || !same_batch(out, graph.type(v)) ||
+      q.element_count() == 0 || k_transposed.element_count() == 0)
+    return false;
+  const Dims space = finest_space(scores);
+  const std::optional<ValueId> mask = joint_mask(graph, scores, space);
+  if (!mask) return false;
+  const bool causal =
+      is_causal_mask(graph, *mask, q.dims().at(q.dims().size() - 2), k_transposed.dims().back());
+  std::vector<ValueId> inputs = {regrouped(graph, scores.q, space),
+                                 regrouped(graph, keys_of(graph, scores.k_transposed), space),
+                                 regrouped(graph, v, space)};
+  if (*mask != no_value && !causal) inputs.push_back(*mask);
+  const Attributes attributes = {
+      {"scale", scores.scale}, {"causal", std::int64_t{causal ? 1 : 0}}, {"softcap", 0.0}};
+  if (space.size() == static_cast<std::size_t>(out.rank()) && same_batch(out, graph.type(inputs[0]))) {
+    rewriter.replace(node, Op::attention, inputs, attributes);
+  } else {
+    const ValueId attended = graph.add(Op::attention, inputs, attributes, node.name);
+    rewriter.set(node.outputs[0], add_reshape(graph, attended, out.dims()));
   }
-  std::vector<ValueId> inputs = {scores->q, k, v};
-  if (scores->mask != no_value && !causal) inputs.push_back(scores->mask);
-  rewriter.replace(node, Op::attention, inputs,
-                   {{"scale", scores->scale}, {"causal", std::int64_t{causal ? 1 : 0}}, {"softcap", 0.0}});
   return true;
 }
 

@@ -66,6 +66,7 @@ std::string constants_text(const CudaAttentionProblem& problem, const CudaAttent
   const bool is_truth = mask.dtype == DType::boolean;
   define("MASKED", problem.mask.has_value());
   define("MASK_BATCH", mask.batch);
+  define("MASK_PERIOD", mask.period);
   define("MASK_HEAD", mask.head);
   define("MASK_ROW", mask.row);
   const bool is_even = (mask.batch | mask.head | mask.row | problem.keys) % 2 == 0;

@@ -12,7 +12,8 @@
 //   CONSUMERS, STAGES         see above; stages of each of the two rings, keys and values
 //   BLOCKS_PER_MULTIPROCESSOR WHOLE_KEYS: at least this many
 //   MASKED                    there is a mask; Mask is its type (u8: truth values), MASK_BATCH, MASK_HEAD and MASK_ROW
-//                             its strides (keys lie together), MASK_PAIRS whether two of them load as one
+//                             its strides (keys lie together), MASK_PERIOD after how many of the batch it repeats,
+//                             MASK_PAIRS whether two of them load as one
 //   HEAD_GROUP                heads that are walked together, so that their keys and values stay in the L2 cache
 //   Element                   bf16 or f16
 //   multiply_scores(s, q, k, add), multiply_values(o, p, v, add)   products of 64 rows and 16 of depth

@@ -26,6 +26,7 @@ struct CudaAttentionProblem {
     int argument = 0;
     DType dtype = DType::bf16;
     std::int64_t batch = 0, head = 0, row = 0;
+    std::int64_t period = 1;  ///< of the batch: it repeats after so many
   };
   Operand q, k, v, out;
   std::optional<Mask> mask;

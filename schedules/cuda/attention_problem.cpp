@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "schedules/cuda/attention.h"
 
@@ -13,18 +14,33 @@ using Operand = CudaAttentionProblem::Operand;
 constexpr std::int64_t map_unit = 8;  // elements of 16 bits in the 16 bytes that tensor maps count in
 constexpr std::int64_t most_depth = 128;
 
-/// Strides over [batch, heads, rows, depth] of a value of rank 3 or 4.
+/// The stride that walks the dims [0, end) as one; nothing where there is none.
+std::optional<std::int64_t> batch_stride(const StridedView& view, std::size_t end) {
+  std::int64_t stride = 0, extent = 1;
+  for (std::size_t i = end; i-- > 0;) {
+    if (view.dims[i] == 1) continue;
+    if (extent == 1) stride = view.strides[i];
+    if (view.strides[i] != stride * extent) return std::nullopt;
+    extent *= view.dims[i];
+  }
+  return stride;
+}
+
+/// Strides over [batch..., heads, rows, depth] of a value of rank 3 and more; with rank 3 there is one head.
 std::string set_strides(const StridedView& view, const std::string& name, Operand& operand) {
   const std::size_t rank = view.dims.size();
   operand.argument = view.input;
   operand.offset = view.offset;
   operand.row = view.strides[rank - 2];
-  operand.head = rank == 4 ? view.strides[1] : 0;
-  operand.batch = view.strides[0];
+  operand.head = rank > 3 ? view.strides[rank - 3] : 0;
+  const std::size_t batch_end = rank > 3 ? rank - 3 : 1;
+  const std::optional<std::int64_t> batch = batch_stride(view, batch_end);
+  if (!batch) return fmt::format("the batch of '{}' lies in several steps", name);
+  operand.batch = *batch;
   if (view.strides[rank - 1] != 1) return fmt::format("columns of '{}' do not lie together", name);
   // A stride over an extent of 1 is never taken.
-  if (rank == 3 || view.dims[1] == 1) operand.head = map_unit;
-  if (view.dims[0] == 1) operand.batch = map_unit;
+  if (rank == 3 || view.dims[rank - 3] == 1) operand.head = map_unit;
+  if (product(view.dims, 0, batch_end) == 1) operand.batch = map_unit;
   if (view.dims[rank - 2] == 1) operand.row = map_unit;
   if (operand.row == 0 || operand.head == 0 || operand.batch == 0)
     return fmt::format("'{}' is broadcast", name);
@@ -60,7 +76,24 @@ std::string read_result(const Kernel& kernel, Operand& operand) {
   return set_strides(view, body.value(out).name, operand);
 }
 
-std::string read_mask(const Graph& body, ValueId id, CudaAttentionProblem& problem) {
+/// Dims of a mask before its heads: those that it has repeat over the others.
+std::string read_mask_batch(const StridedView& view, std::size_t end, CudaAttentionProblem::Mask& mask) {
+  std::size_t begin = 0;
+  while (begin < end && (view.dims[begin] == 1 || view.strides[begin] == 0)) ++begin;
+  const StridedView own{view.input,
+                        0,
+                        {view.dims.begin() + static_cast<std::ptrdiff_t>(begin), view.dims.end()},
+                        {view.strides.begin() + static_cast<std::ptrdiff_t>(begin), view.strides.end()}};
+  const std::optional<std::int64_t> batch = batch_stride(own, end - begin);
+  if (!batch) return "the batch of its mask lies in several steps";
+  mask.batch = *batch;
+  mask.period = product(view.dims, begin, end);
+  return "";
+}
+
+/// `behind_batch`: dims of the scores that are not batch: heads, rows and keys.
+std::string read_mask(const Graph& body, ValueId id, std::size_t behind_batch,
+                      CudaAttentionProblem& problem) {
   const std::optional<StridedView> view = strided_view(body, id);
   const DType dtype = body.type(id).dtype;
   if (!view) return "its mask is computed";
@@ -74,9 +107,14 @@ std::string read_mask(const Graph& body, ValueId id, CudaAttentionProblem& probl
   const auto stride = [&](std::size_t from_end) {
     return from_end > rank || view->dims[rank - from_end] == 1 ? 0 : view->strides[rank - from_end];
   };
-  const bool has_heads = body.type(body.outputs[0]).rank() == 4;
-  problem.mask = {view->input, dtype, stride(has_heads ? 4 : 3), has_heads ? stride(3) : 0, stride(2)};
-  return "";
+  CudaAttentionProblem::Mask mask;
+  mask.argument = view->input;
+  mask.dtype = dtype;
+  mask.head = behind_batch == 3 ? stride(3) : 0;
+  mask.row = stride(2);
+  std::string refusal = read_mask_batch(*view, rank > behind_batch ? rank - behind_batch : 0, mask);
+  problem.mask = mask;
+  return refusal;
 }
 
 std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
@@ -84,12 +122,11 @@ std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
   const Node& node = body.node(kernel.anchor);
   const Dims q = body.type(node.inputs[0]).dims(), k = body.type(node.inputs[1]).dims();
   const Dims v = body.type(node.inputs[2]).dims();
-  if (q.size() != k.size() || q.size() != v.size() || q.size() < 3 || q.size() > 4)
-    return "it has no heads of rows";
+  if (q.size() != k.size() || q.size() != v.size() || q.size() < 3) return "it has no heads of rows";
   if (!std::equal(q.begin(), q.end() - 2, k.begin()) || !std::equal(k.begin(), k.end() - 1, v.begin()))
     return "its heads are shared";
-  problem.batch = q[0];
-  problem.heads = q.size() == 4 ? q[1] : 1;
+  problem.batch = q.size() > 3 ? product(q, 0, q.size() - 3) : q[0];
+  problem.heads = q.size() > 3 ? q[q.size() - 3] : 1;
   problem.queries = q[q.size() - 2];
   problem.keys = k[k.size() - 2];
   problem.depth = q.back();
@@ -124,7 +161,7 @@ Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel) {
   if (refusal.empty()) refusal = read_operand(body, node.inputs[2], problem.v);
   if (refusal.empty()) refusal = read_result(kernel, problem.out);
   if (refusal.empty() && node.inputs.size() > 3 && node.inputs[3] != no_value)
-    refusal = read_mask(body, node.inputs[3], problem);
+    refusal = read_mask(body, node.inputs[3], body.type(node.inputs[0]).rank() > 3 ? 3 : 2, problem);
   problem.causal = node.attributes.integer("causal") != 0;
   problem.scale = node.attributes.real("scale");
   if (problem.scale == 0) problem.scale = 1 / std::sqrt(static_cast<double>(problem.depth));

@@ -69,7 +69,7 @@ DEVICE float mask_value(T x) {
 // `row`: of the thread's first score; the block begins at `key`.
 template <class T>
 DEVICE void load_mask(Scores& s, const T* mask, const Tile& tile, int row, int key, int column) {
-  const T* first = mask + (long long)tile.batch * MASK_BATCH + (long long)tile.head * MASK_HEAD + key + column;
+  const T* first = mask + (long long)(tile.batch % MASK_PERIOD) * MASK_BATCH + (long long)tile.head * MASK_HEAD + key + column;
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     const T* line = first + (long long)min(row + 8 * r, QUERIES - 1) * MASK_ROW;

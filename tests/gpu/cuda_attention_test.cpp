@@ -106,6 +106,16 @@ TEST_F(GpuCudaAttention, ReadsHeadsWhereTheyLie) {
   check(spec);
 }
 
+TEST_F(GpuCudaAttention, MasksOfWindowsAgreeWithTheInterpreter) {
+  AttentionSpec spec = rows(49, 49, false, 32);
+  spec.batch = 4;
+  spec.images = 2;
+  for (const Dims& mask : {Dims{4, 3, 49, 49}, Dims{4, 1, 49, 49}, Dims{3, 49, 49}, Dims{2, 4, 1, 1, 49}}) {
+    spec.mask = mask;
+    check(spec);
+  }
+}
+
 TEST_F(GpuCudaAttention, MasksAgreeWithTheInterpreter) {
   AttentionSpec spec = rows(197, 197, false);
   for (const Dims& mask : {Dims{2, 1, 1, 197}, Dims{2, 1, 197, 197}, Dims{197}, Dims{1, 3, 197, 197}}) {

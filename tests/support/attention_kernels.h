@@ -7,6 +7,7 @@ namespace sylvite {
 
 struct AttentionSpec {
   std::int64_t batch = 2, heads = 3, queries = 64, keys = 64, depth = 64;
+  std::int64_t images = 0;  ///< not 0: so many batches, in a dim of their own
   DType element = DType::bf16;
   bool causal = false;
   bool rows_of_heads = false;  ///< tensors lie [batch, row, head, depth], the result too
@@ -42,8 +43,9 @@ inline Kernel attention_kernel(const AttentionSpec& spec) {
   } else {
     for (const char* name : {"q", "k", "v"}) {
       const std::int64_t rows = *name == 'q' ? spec.queries : spec.keys;
-      const Dims dims = spec.rows_of_heads ? Dims{spec.batch, rows, spec.heads, spec.depth}
-                                           : Dims{spec.batch, spec.heads, rows, spec.depth};
+      Dims dims = spec.rows_of_heads ? Dims{spec.batch, rows, spec.heads, spec.depth}
+                                     : Dims{spec.batch, spec.heads, rows, spec.depth};
+      if (spec.images != 0) dims.insert(dims.begin(), spec.images);
       const ValueId in = body.add_input(name, make_type(spec.element, dims));
       inputs.push_back(spec.rows_of_heads ? attention_kernels::heads_of(body, in) : in);
     }

@@ -158,6 +158,24 @@ const Rewrite rewrites[] = {
      "%m)\n"
      "  %p: f32[1,2,3,5] = softmax(%b) {axis=3}\n  %o: f32[1,2,3,4] = matmul(%p, %v)\n  return %o\n",
      "  %o: f32[1,2,3,4] = attention(%q, %k, %v, %m) {causal=0, scale=0.5, softcap=0.0}\n  return %o\n"},
+    {"windowed_attention", fuse_attention,
+     "%q: f32[6,2,3,4], %k: f32[6,2,4,5], %v: f32[6,2,5,4], %b: f32[2,3,5], %m: f32[3,1,3,5]",
+     "  %s: f32[6,2,3,5] = matmul(%q, %k)\n  %a: f32[6,2,3,5] = add(%s, %b)\n"
+     "  %w: f32[2,3,2,3,5] = reshape(%a) {shape=[2,3,2,3,5]}\n  %c: f32[2,3,2,3,5] = add(%w, %m)\n"
+     "  %r: f32[6,2,3,5] = reshape(%c) {shape=[6,2,3,5]}\n  %p: f32[6,2,3,5] = softmax(%r) {axis=3}\n"
+     "  %o: f32[6,2,3,4] = matmul(%p, %v)\n  return %o\n",
+     "  %n: f32[3,2,3,5] = add(%b, %m)\n  %x: f32[2,3,2,3,4] = reshape(%q) {shape=[2,3,2,3,4]}\n"
+     "  %t: f32[2,3,2,4,5] = reshape(%k) {shape=[2,3,2,4,5]}\n"
+     "  %y: f32[2,3,2,5,4] = transpose(%t) {perm=[0,1,2,4,3]}\n"
+     "  %z: f32[2,3,2,5,4] = reshape(%v) {shape=[2,3,2,5,4]}\n"
+     "  %e: f32[2,3,2,3,4] = attention(%x, %y, %z, %n) {causal=0, scale=1.0, softcap=0.0}\n"
+     "  %o: f32[6,2,3,4] = reshape(%e) {shape=[6,2,3,4]}\n  return %o\n"},
+    {"attention_of_two_masks", fuse_attention,
+     "%q: f32[2,3,4], %k: f32[2,4,5], %v: f32[2,5,4], %b: f32[3,5], %m: f32[2,1,5]",
+     "  %s: f32[2,3,5] = matmul(%q, %k)\n  %a: f32[2,3,5] = add(%s, %b)\n  %c: f32[2,3,5] = add(%m, %a)\n"
+     "  %p: f32[2,3,5] = softmax(%c) {axis=2}\n  %o: f32[2,3,4] = matmul(%p, %v)\n  return %o\n",
+     "  %n: f32[2,3,5] = add(%b, %m)\n  %t: f32[2,5,4] = transpose(%k) {perm=[0,2,1]}\n"
+     "  %o: f32[2,3,4] = attention(%q, %t, %v, %n) {causal=0, scale=1.0, softcap=0.0}\n  return %o\n"},
     {"causal_attention", fuse_attention, "%q: f32[2,2,4], %k: f32[2,4,2], %v: f32[2,2,4]",
      "  %m = constant f32[2,2] {0.0, -3e38, 0.0, 0.0}\n  %s: f32[2,2,2] = matmul(%q, %k)\n"
      "  %b: f32[2,2,2] = add(%s, %m)\n  %p: f32[2,2,2] = softmax(%b) {axis=2}\n  %o: f32[2,2,4] = matmul(%p, "

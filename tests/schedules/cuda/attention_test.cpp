@@ -32,6 +32,21 @@ TEST(CudaAttention, ReadsHeadsWhereTheyLie) {
   EXPECT_EQ(problem.out.head, 64);
 }
 
+TEST(CudaAttention, MasksOfWindowsRepeatForEachImage) {
+  AttentionSpec spec;
+  spec.batch = 5;
+  spec.images = 2;
+  spec.mask = {5, 1, 64, 64};
+  const CudaAttentionProblem problem = problem_of(spec);
+  EXPECT_EQ(problem.batch, 10);
+  EXPECT_EQ(problem.heads, 3);
+  EXPECT_EQ(problem.q.batch, 3 * 64 * 64);
+  ASSERT_TRUE(problem.mask);
+  EXPECT_EQ(problem.mask->period, 5);
+  EXPECT_EQ(problem.mask->batch, 64 * 64);
+  EXPECT_EQ(problem.mask->head, 0);
+}
+
 TEST(CudaAttention, RefusesWithAReason) {
   AttentionSpec spec;
   spec.depth = 12;
