@@ -81,7 +81,7 @@ ValueId regrouped(Graph& graph, ValueId id, const Dims& space) {
   const Dims dims = graph.type(id).dims();
   Dims wanted(space.begin(), space.end() - 2);
   wanted.insert(wanted.end(), dims.end() - 2, dims.end());
-  return add_reshape(graph, id, wanted);
+  return wanted == dims ? id : add_reshape(graph, id, wanted);
 }
 
 /// A mask of scores in its own space as one in `space`; nothing where it varies along dims that are grouped otherwise.
@@ -133,7 +133,9 @@ ValueId keys_of(Graph& graph, ValueId k_transposed) {
   Dims perm(static_cast<std::size_t>(graph.type(k_transposed).rank()));
   std::iota(perm.begin(), perm.end(), 0);
   std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  return add_transpose(graph, k_transposed, perm);
+  const Node* transpose = producer_if(graph, k_transposed, Op::transpose);
+  const bool is_undone = transpose != nullptr && transpose->attributes.integers("perm") == perm;
+  return is_undone ? transpose->inputs[0] : add_transpose(graph, k_transposed, perm);
 }
 
 bool fuse(GraphRewriter& rewriter, const Node& node, const Node& product) {
