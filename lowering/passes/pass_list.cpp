@@ -12,6 +12,10 @@ bool fuses(const Options& options) {
 constexpr Pass<Options> table[] = {
     {"multiply_patches", [](const Options& options) { return options.multiply_patches; },
      plain<multiply_patches>, "convolutions whose windows lie side by side become matmuls, for tensor cores"},
+    {"divide_attention",
+     [](const Options& options) { return options.fuse && options.refuse_template != nullptr; },
+     divide_attention,
+     "attention that no template takes becomes products and a softmax, which have templates"},
     {"convolve_planes",
      [](const Options& options) {
        return options.fuse && options.image_layout == ImageLayout::channel_blocks;

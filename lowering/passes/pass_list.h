@@ -16,6 +16,10 @@ namespace sylvite {
 /// transformer.
 [[nodiscard]] Graph multiply_patches(const Graph& graph);
 
+/// The same graph in which an attention that the device has no template for (options.refuse_template, which must be
+/// given) is two products and a softmax, which have: very deep heads, say. Causal ones and those with a cap stay.
+[[nodiscard]] Graph divide_attention(const Graph& graph, const LoweringOptions& options);
+
 /// The same graph in which convolutions over one or three dims with constant filters are over two, as templates take
 /// them: a signal is an image of one line, and of a volume the frames that a window meets are channels of one image.
 /// (Grouped ones over three dims only where the window has one frame.) Pointwise work that reads such results, with

@@ -18,7 +18,8 @@ const Dims channels_behind = {0, 2, 3, 1};
 
 class Sinker {
  public:
-  Sinker(const Graph& graph, bool tf32) : graph_(graph), tf32_(tf32), is_image_(graph.values().size(), false) {}
+  Sinker(const Graph& graph, bool tf32)
+      : graph_(graph), tf32_(tf32), is_image_(graph.values().size(), false) {}
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) {
     note_image(node);

@@ -26,7 +26,7 @@ bool is_f32(const CudaAttentionProblem& problem) {
 
 int width_of(const CudaAttentionProblem& problem) {
   const std::int64_t unit = is_f32(problem) ? 32 : 64;
-  return static_cast<int>((problem.depth + unit - 1) / unit * unit);
+  return static_cast<int>((std::max(problem.depth, problem.value_depth) + unit - 1) / unit * unit);
 }
 
 int shared_bytes(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
@@ -129,13 +129,13 @@ std::string lies_text(const CudaAttentionProblem& problem) {
 }
 
 CudaTensorMap map_of(const CudaAttentionProblem& problem, const CudaAttentionProblem::Operand& operand,
-                     std::int64_t rows, int box_rows) {
+                     std::int64_t depth, std::int64_t rows, int box_rows) {
   constexpr std::int64_t bytes = 2;
   CudaTensorMap map;
   map.argument = operand.argument;
   map.offset = operand.offset * bytes;
   map.dtype = problem.element;
-  const std::int64_t dims[4] = {problem.depth, rows, problem.heads, problem.batch};
+  const std::int64_t dims[4] = {depth, rows, problem.heads, problem.batch};
   std::copy_n(dims, 4, map.dims);
   const std::int64_t pitches[3] = {operand.row * bytes, operand.head * bytes, operand.batch * bytes};
   std::copy_n(pitches, 3, map.pitches);
@@ -237,10 +237,10 @@ CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const Cuda
       static_cast<unsigned>(choice.whole_keys ? tiles : std::min<std::int64_t>(tiles, card.multiprocessors));
   launch.shape.block[0] = static_cast<unsigned>(128 * (choice.whole_keys ? 1 : choice.consumers + 1));
   const int queries = rows_of_consumer * choice.consumers;
-  launch.maps = {map_of(problem, problem.q, problem.queries, queries),
-                 map_of(problem, problem.k, problem.keys, choice.block),
-                 map_of(problem, problem.v, problem.keys, choice.block),
-                 map_of(problem, problem.out, problem.queries, rows_of_consumer)};
+  launch.maps = {map_of(problem, problem.q, problem.depth, problem.queries, queries),
+                 map_of(problem, problem.k, problem.depth, problem.keys, choice.block),
+                 map_of(problem, problem.v, problem.value_depth, problem.keys, choice.block),
+                 map_of(problem, problem.out, problem.value_depth, problem.queries, rows_of_consumer)};
   return result;
 }
 

@@ -13,7 +13,7 @@
 namespace sylvite {
 
 /// out = softmax(scale q k^T + mask) v over [batch, heads, rows, depth], bf16 or f16, or f32 multiplied in
-/// TF32. All four are read and written where they lie: a fused projection of q, k and v, or heads inside
+/// TF32, where values may be wider or narrower than keys but for f32. All four are read and written where they lie: a fused projection of q, k and v, or heads inside
 /// rows, need no copies.
 struct CudaAttentionProblem {
   struct Operand {
@@ -32,6 +32,7 @@ struct CudaAttentionProblem {
   std::optional<Mask> mask;
   DType element = DType::bf16;
   std::int64_t batch = 1, heads = 1, queries = 0, keys = 0, depth = 0;
+  std::int64_t value_depth = 0;  ///< columns of the values and of the result
   bool causal = false;
   double scale = 1;
 };

@@ -132,10 +132,12 @@ std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
   problem.depth = q.back();
   if (problem.batch * problem.heads * problem.queries * problem.keys * problem.depth == 0)
     return "it is empty";
-  if (q.back() != v.back()) return "values are not as wide as keys";
-  if (problem.depth > most_depth || problem.depth % map_unit != 0)
-    return fmt::format("it is {} wide, the template takes multiples of {} up to {}", problem.depth, map_unit,
-                       most_depth);
+  problem.value_depth = v.back();
+  if (q.back() != v.back() && problem.element == DType::f32) return "values are not as wide as keys";
+  for (const std::int64_t depth : {problem.depth, problem.value_depth})
+    if (depth > most_depth || depth % map_unit != 0)
+      return fmt::format("it is {} wide, the template takes multiples of {} up to {}", depth, map_unit,
+                         most_depth);
   return "";
 }
 

@@ -4,14 +4,15 @@
 //
 // schedules/cuda/norm.cpp writes these ahead of this text:
 //   ROWS, COLUMNS             extents
-//   THREADS, ROWS_OF_BLOCK    threads of a row, a multiple of 32; rows of a block
+//   THREADS, ROWS_OF_BLOCK    threads of a row, a power of two or a multiple of 32; rows of a block
 //   VECTOR                    columns that a thread takes together: a divisor of COLUMNS
 //   NORMALIZE, EPSILON        layer_norm, rms_norm, softmax, log_softmax or keep, below
 //   OUTSIDE                   what columns beyond the row count as
 //   Arguments                 pointers: out, and what is read
 //   load_x(a, row, column, x), finish(a, row, column, x)   VECTOR values of the row; the work on them and their store
 
-constexpr int WARPS = THREADS / 32;  // of a row
+constexpr int WARPS = THREADS < 32 ? 1 : THREADS / 32;  // of a row
+constexpr int LANES = THREADS < 32 ? THREADS : 32;      // of a warp, for a row: short rows share one
 constexpr int ITEMS = (COLUMNS + THREADS * VECTOR - 1) / (THREADS * VECTOR);
 constexpr bool EXACT = COLUMNS % (THREADS * VECTOR) == 0;
 
@@ -22,19 +23,19 @@ DEVICE bool is_inside(int thread, int item) {
 }
 /// Columns that a warp holds: all items but the last are full.
 DEVICE float columns_of(int warp) {
-  if constexpr (EXACT) return ITEMS * 32 * VECTOR;
-  const int rest = COLUMNS - ((ITEMS - 1) * THREADS + warp * 32) * VECTOR;
-  return (float)((ITEMS - 1) * 32 * VECTOR + min(max(rest, 0), 32 * VECTOR));
+  if constexpr (EXACT) return ITEMS * LANES * VECTOR;
+  const int rest = COLUMNS - ((ITEMS - 1) * THREADS + warp * LANES) * VECTOR;
+  return (float)((ITEMS - 1) * LANES * VECTOR + min(max(rest, 0), LANES * VECTOR));
 }
 
 DEVICE float warp_sum(float x) {
 #pragma unroll
-  for (int lanes = 16; lanes > 0; lanes /= 2) x += __shfl_xor_sync(~0u, x, lanes);
+  for (int lanes = LANES / 2; lanes > 0; lanes /= 2) x += __shfl_xor_sync(~0u, x, lanes);
   return x;
 }
 DEVICE float warp_max(float x) {
 #pragma unroll
-  for (int lanes = 16; lanes > 0; lanes /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, lanes));
+  for (int lanes = LANES / 2; lanes > 0; lanes /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, lanes));
   return x;
 }
 

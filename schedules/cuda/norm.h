@@ -26,7 +26,7 @@ struct CudaNormProblem {
 
 /// The numbers that may vary.
 struct CudaNormChoice {
-  int threads = 32;      ///< of a row
+  int threads = 32;      ///< of a row: 4, 8, 16, or a multiple of 32
   int rows = 4;          ///< of a block, side by side
   bool streams = false;  ///< what is read once, and the result, are the first to leave the L2 cache
   bool operator==(const CudaNormChoice&) const = default;

@@ -106,6 +106,16 @@ TEST_F(GpuCudaAttention, ReadsHeadsWhereTheyLie) {
   check(spec);
 }
 
+TEST_F(GpuCudaAttention, ValuesMayBeWiderOrNarrowerThanKeys) {
+  for (const auto& [depth, value_depth] : {std::pair{16, 32}, {64, 128}, {96, 40}}) {
+    AttentionSpec spec = rows(197, 130, false, depth);
+    spec.value_depth = value_depth;
+    check(spec);
+    spec.rows_of_heads = true;
+    check(spec);
+  }
+}
+
 TEST_F(GpuCudaAttention, MasksOfWindowsAgreeWithTheInterpreter) {
   AttentionSpec spec = rows(49, 49, false, 32);
   spec.batch = 4;

@@ -7,7 +7,8 @@ namespace sylvite {
 
 struct AttentionSpec {
   std::int64_t batch = 2, heads = 3, queries = 64, keys = 64, depth = 64;
-  std::int64_t images = 0;  ///< not 0: so many batches, in a dim of their own
+  std::int64_t value_depth = 0;  ///< not 0: of the values, which are not fused
+  std::int64_t images = 0;       ///< not 0: so many batches, in a dim of their own
   DType element = DType::bf16;
   bool causal = false;
   bool rows_of_heads = false;  ///< tensors lie [batch, row, head, depth], the result too
@@ -43,8 +44,9 @@ inline Kernel attention_kernel(const AttentionSpec& spec) {
   } else {
     for (const char* name : {"q", "k", "v"}) {
       const std::int64_t rows = *name == 'q' ? spec.queries : spec.keys;
-      Dims dims = spec.rows_of_heads ? Dims{spec.batch, rows, spec.heads, spec.depth}
-                                     : Dims{spec.batch, spec.heads, rows, spec.depth};
+      const std::int64_t depth = *name == 'v' && spec.value_depth != 0 ? spec.value_depth : spec.depth;
+      Dims dims = spec.rows_of_heads ? Dims{spec.batch, rows, spec.heads, depth}
+                                     : Dims{spec.batch, spec.heads, rows, depth};
       if (spec.images != 0) dims.insert(dims.begin(), spec.images);
       const ValueId in = body.add_input(name, make_type(spec.element, dims));
       inputs.push_back(spec.rows_of_heads ? attention_kernels::heads_of(body, in) : in);

@@ -25,9 +25,13 @@ std::vector<Setting> settings() {
   narrow.precision.narrow = DType::bf16;
   narrow.lowering.multiply_patches = true;
   narrow.lowering.image_layout = ImageLayout::channels_last;
+  Setting divided{"without templates for attention", {}, {}};
+  divided.lowering.refuse_template = [](const Kernel& kernel) {
+    return kernel.kind == KernelClass::attention ? "it is attention" : "";
+  };
   Setting quantized{"8 bits", {}, {}, 0.1};
   quantized.precision.quantize = true;
-  return {blocked, narrow, quantized};
+  return {blocked, narrow, divided, quantized};
 }
 
 /// Patches of an image, as a vision transformer begins: rows of 32 numbers, multiplied by two matrices each.
