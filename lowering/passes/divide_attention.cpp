@@ -40,14 +40,20 @@ bool is_plain(const Graph& graph, const Node& node) {
          (!has_mask || graph.type(node.inputs[3]).dtype == q.dtype);
 }
 
+Dims last_two_swapped(int rank) {
+  Dims perm(static_cast<std::size_t>(rank));
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return perm;
+}
+
 /// Its first product by itself.
 Kernel product_alone(const Graph& graph, const Node& node) {
   Graph body;
-  const TensorType q = graph.type(node.inputs[0]);
-  Dims keys = graph.type(node.inputs[1]).dims();
-  std::swap(keys[keys.size() - 1], keys[keys.size() - 2]);
-  const std::vector<ValueId> inputs = {body.add_input("q", q), body.add_input("k", make_type(q.dtype, keys))};
-  body.outputs = {body.add(Op::matmul, inputs)};
+  const ValueId q = body.add_input("q", graph.type(node.inputs[0]));
+  const ValueId k = body.add_input("k", graph.type(node.inputs[1]));
+  body.outputs = {body.add(
+      Op::matmul, {q, body.add(Op::transpose, {k}, {{"perm", last_two_swapped(body.type(k).rank())}})})};
   return make_kernel(body, {false, false});
 }
 
@@ -62,10 +68,8 @@ ValueId add_products(Graph& graph, const Node& node, const std::vector<ValueId>&
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(q.dims().back()));
   Tensor factor(q.dtype, {});
   factor.set_double(0, scale);
-  Dims perm(static_cast<std::size_t>(q.rank()));
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  ValueId scores = graph.add(Op::matmul, {inputs[0], add_transpose(graph, inputs[1], perm)}, {}, node.name);
+  const ValueId keys = add_transpose(graph, inputs[1], last_two_swapped(q.rank()));
+  ValueId scores = graph.add(Op::matmul, {inputs[0], keys}, {}, node.name);
   scores = graph.add(Op::mul, {scores, graph.add_constant(std::move(factor))});
   if (inputs.size() > 3 && inputs[3] != no_value) scores = graph.add(Op::add, {scores, inputs[3]});
   const ValueId weights = graph.add(Op::softmax, {scores}, {{"axis", std::int64_t{q.rank() - 1}}}, node.name);

@@ -15,7 +15,7 @@ namespace sylvite {
 /// own, all of one type that tensor cores multiply; empty when it is.
 [[nodiscard]] std::string refuse_conv_operands(const Kernel& kernel);
 
-/// The windows of such a convolution.
+/// The windows of such a convolution, or of a pooling of such images.
 [[nodiscard]] CudaMatmulProblem::Windows windows_of(const Kernel& kernel);
 
 /// The product that a convolution of images with their channels innermost is: m counts output pixels, n

@@ -134,7 +134,10 @@ int body_input_number(const Graph& body, ValueId id) {
 CudaMatmulProblem::Windows windows_of(const Kernel& kernel) {
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
-  const Dims x = body.type(node.inputs[0]).dims(), filter = body.type(node.inputs[1]).dims();
+  const bool is_pooling = kernel.kind == KernelClass::pooling;
+  const Dims x = body.type(node.inputs[0]).dims();
+  const Dims filter = is_pooling ? Dims() : body.type(node.inputs[1]).dims();
+  const Dims taps = is_pooling ? node.attributes.integers("kernel") : Dims(filter.begin() + 2, filter.end());
   const Dims out = body.type(node.outputs[0]).dims();
   const Dims &strides = node.attributes.integers("strides"),
              &dilations = node.attributes.integers("dilations"), &pads = node.attributes.integers("pads");
@@ -149,8 +152,8 @@ CudaMatmulProblem::Windows windows_of(const Kernel& kernel) {
   w.filter_pitch = w.channels;
   w.out_lines = out[2];
   w.out_columns = out[3];
-  w.taps_y = filter[2];
-  w.taps_x = filter[3];
+  w.taps_y = taps[0];
+  w.taps_x = taps[1];
   w.stride_y = strides[0];
   w.stride_x = strides[1];
   w.dilation_y = dilations[0];

@@ -51,6 +51,15 @@ double rate(const CudaGroupedProblem& problem, const CudaDepthwiseChoice& c) {
          crowded * idle;
 }
 
+std::string fold_text(const CudaGroupedProblem& problem) {
+  constexpr const char* folds[] = {"PRODUCTS", "LARGEST", "MEAN"};
+  return fmt::format(
+      "enum {{ PRODUCTS, LARGEST, MEAN }};\nconstexpr int FOLD = {}, PAD_AFTER_Y = {}, PAD_AFTER_X = {};\n"
+      "constexpr bool COUNTS_PADDING = {};\n",
+      folds[static_cast<std::size_t>(problem.fold)], problem.pad_after_y, problem.pad_after_x,
+      problem.counts_padding);
+}
+
 int lanes_of(std::int64_t vectors) {
   int lanes = 1;
   while (lanes < 32 && lanes < vectors) lanes *= 2;
@@ -94,9 +103,10 @@ CudaTemplate make_cuda_depthwise(const CudaGroupedProblem& problem, const CudaDe
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
   const std::int64_t positions = choice.threads / choice.lanes;
-  launch.entry =
-      fmt::format("depthwise_{}_{}x{}_{}", dtype_name(problem.element), w.taps_y, w.taps_x, w.channels);
+  launch.entry = fmt::format("{}_{}_{}x{}_{}", problem.filter < 0 ? "pooling" : "depthwise",
+                             dtype_name(problem.element), w.taps_y, w.taps_x, w.channels);
   result.source.text = grouped_text(problem, choice.vector, launch.entry);
+  result.source.text += fold_text(problem);
   result.source.text +=
       fmt::format("constexpr int TILE_Y = {}, TILE_X = {}, LANES = {}, POSITIONS = {}, UNROLL = {};\n",
                   choice.tile_y, choice.tile_x, choice.lanes, positions,

@@ -1,4 +1,5 @@
-// out[image, line, column, channel] = finish(sum over taps of x * filter), each channel for itself. A thread makes TILE_Y x
+// out[image, line, column, channel] = finish(sum over taps of x * filter, or the largest or the mean of the window's x), each
+// channel for itself. A thread makes TILE_Y x
 // TILE_X neighbouring pixels of VECTOR channels in registers: it walks the lines of its window once, and each line serves
 // every tap and every pixel that it meets. Lines that windows of neighbours share come from the L1 cache.
 //
@@ -6,14 +7,43 @@
 //   IMAGES, LINES, COLUMNS, CHANNELS, OUT_LINES, OUT_COLUMNS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X   of the convolution
 //   VECTOR, TILE_Y, TILE_X    of a thread; VECTOR divides CHANNELS
 //   LANES, POSITIONS          vectors of channels, and tiles of pixels, of a block
+//   FOLD                      PRODUCTS, LARGEST or MEAN, whose count has padding or not (COUNTS_PADDING; PAD_AFTER_Y, PAD_AFTER_X)
 //   UNROLL                    lines of a window that are unrolled
-//   Arguments                 pointers: out, x, filter [tap][channel], and what is read
+//   Arguments                 pointers: out, x, filter [tap][channel] of PRODUCTS, and what is read
 //   finish(a, image, pixel, channel, x)   the work on VECTOR channels, and their store
 
 constexpr int SPAN_Y = (TILE_Y - 1) * STRIDE_Y + (TAPS_Y - 1) * DILATION_Y + 1;
 constexpr int SPAN_X = (TILE_X - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1;
 constexpr int TILES_Y = (OUT_LINES + TILE_Y - 1) / TILE_Y, TILES_X = (OUT_COLUMNS + TILE_X - 1) / TILE_X;
 constexpr int VECTORS = CHANNELS / VECTOR, STRIPS = (VECTORS + LANES - 1) / LANES;
+
+/// What a window begins with, and padding counts as.
+DEVICE float start() {
+  return FOLD == LARGEST ? __int_as_float(0xff800000) : 0.f;
+}
+
+DEVICE float fold(float sum, float x, float w) {
+  if constexpr (FOLD == PRODUCTS) return fmaf(x, w, sum);
+  if constexpr (FOLD == MEAN) return sum + x;
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(sum), "f"(x));
+  return r;
+}
+
+/// Taps of a window that begins at `first` which lie in [low, high).
+template <int TAPS, int DILATION>
+DEVICE int taps_between(int first, int low, int high) {
+  const int from = max((low - first + DILATION - 1) / DILATION, 0);
+  const int to = high <= first ? 0 : min((high - 1 - first) / DILATION + 1, TAPS);
+  return max(to - from, 0);
+}
+DEVICE float mean_factor(int line, int column) {
+  constexpr int BEFORE_Y = COUNTS_PADDING ? PAD_Y : 0, AFTER_Y = COUNTS_PADDING ? PAD_AFTER_Y : 0;
+  constexpr int BEFORE_X = COUNTS_PADDING ? PAD_X : 0, AFTER_X = COUNTS_PADDING ? PAD_AFTER_X : 0;
+  const int count = taps_between<TAPS_Y, DILATION_Y>(line, -BEFORE_Y, LINES + AFTER_Y) *
+                    taps_between<TAPS_X, DILATION_X>(column, -BEFORE_X, COLUMNS + AFTER_X);
+  return 1.f / (float)max(count, 1);
+}
 
 extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Arguments arguments) {
   const int vector = blockIdx.x % STRIPS * LANES + threadIdx.x % LANES;
@@ -25,7 +55,9 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
   const int first_line = position / TILES_X % TILES_Y * TILE_Y, first_column = position % TILES_X * TILE_X;
   const int line = first_line * STRIDE_Y - PAD_Y, column = first_column * STRIDE_X - PAD_X;
   const Element* images = arguments.x + (long long)image * (LINES * COLUMNS) * CHANNELS + channel;
-  float sum[TILE_Y][TILE_X][VECTOR] = {};
+  float sum[TILE_Y][TILE_X][VECTOR];
+#pragma unroll
+  for (int i = 0; i < TILE_Y * TILE_X * VECTOR; i++) sum[i / (TILE_X * VECTOR)][i / VECTOR % TILE_X][i % VECTOR] = start();
 #pragma unroll UNROLL
   for (int y = 0; y < SPAN_Y; y++) {
     if ((unsigned)(line + y) >= (unsigned)LINES) continue;
@@ -37,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
         load_vector(from + (column + i) * CHANNELS, x[i]);
       } else {
 #pragma unroll
-        for (int j = 0; j < VECTOR; j++) x[i][j] = 0.f;
+        for (int j = 0; j < VECTOR; j++) x[i][j] = start();
       }
     }
 #pragma unroll
@@ -46,13 +78,14 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
       if (below < 0 || below % DILATION_Y != 0 || below / DILATION_Y >= TAPS_Y) continue;
 #pragma unroll
       for (int tap = 0; tap < TAPS_X; tap++) {
-        float w[VECTOR];
-        load_vector(arguments.filter + (below / DILATION_Y * TAPS_X + tap) * CHANNELS + channel, w);
+        float w[VECTOR] = {};
+        if constexpr (FOLD == PRODUCTS)
+          load_vector(arguments.filter + (below / DILATION_Y * TAPS_X + tap) * CHANNELS + channel, w);
 #pragma unroll
         for (int tile_x = 0; tile_x < TILE_X; tile_x++) {
 #pragma unroll
           for (int j = 0; j < VECTOR; j++)
-            sum[tile_y][tile_x][j] = fmaf(x[tile_x * STRIDE_X + tap * DILATION_X][j], w[j], sum[tile_y][tile_x][j]);
+            sum[tile_y][tile_x][j] = fold(sum[tile_y][tile_x][j], x[tile_x * STRIDE_X + tap * DILATION_X][j], w[j]);
         }
       }
     }
@@ -62,7 +95,13 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
 #pragma unroll
     for (int tile_x = 0; tile_x < TILE_X; tile_x++) {
       const int y = first_line + tile_y, x = first_column + tile_x;
-      if (y < OUT_LINES && x < OUT_COLUMNS) finish(arguments, image, y * OUT_COLUMNS + x, channel, sum[tile_y][tile_x]);
+      if (y >= OUT_LINES || x >= OUT_COLUMNS) continue;
+      if constexpr (FOLD == MEAN) {
+        const float factor = mean_factor(y * STRIDE_Y - PAD_Y, x * STRIDE_X - PAD_X);
+#pragma unroll
+        for (int j = 0; j < VECTOR; j++) sum[tile_y][tile_x][j] *= factor;
+      }
+      finish(arguments, image, y * OUT_COLUMNS + x, channel, sum[tile_y][tile_x]);
     }
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Convolutions of groups with their channels innermost: depthwise ones (depthwise.cuh), and those whose groups are
-// joined to units that fit tensor cores (grouped.cuh).
+// Windows of images with their channels innermost: depthwise convolutions and poolings, which take each channel for itself
+// (depthwise.cuh), and convolutions whose groups are joined to units that fit tensor cores (grouped.cuh).
 
 #include <optional>
 #include <string>
@@ -15,25 +15,29 @@
 namespace sylvite {
 
 /// out[image, pixel, channel] = epilogue(bias + sum over taps and the channels of its group of x * filter), computed in
-/// f32.
+/// f32; or the largest or the mean of a window instead of the sum.
 struct CudaGroupedProblem {
+  enum class Fold { products, largest, mean };
+  Fold fold = Fold::products;
+  bool counts_padding = false;                    ///< of a mean
+  std::int64_t pad_after_y = 0, pad_after_x = 0;  ///< of a pooling: behind the last element
   CudaMatmulProblem::Windows windows;
-  std::int64_t groups = 1, outputs = 0;  ///< outputs: channels of the result
-  DType element = DType::bf16;           ///< of the images, the filter and the result
-  int x = 0, filter = 0, out_argument = 0;
-  CudaOperand bias;  ///< of.input is -1 where there is none
+  std::int64_t groups = 1, outputs = 0;      ///< outputs: channels of the result
+  DType element = DType::bf16;               ///< of the images, the filter and the result
+  int x = 0, filter = -1, out_argument = 0;  ///< filter: -1 of a pooling
+  CudaOperand bias;                          ///< of.input is -1 where there is none
   PointwiseText epilogue;
   std::vector<CudaOperand> epilogue_operands;  ///< a row is a pixel of an image, a column a channel
 
   [[nodiscard]] std::int64_t group_inputs() const { return windows.channels / groups; }
   [[nodiscard]] std::int64_t group_outputs() const { return outputs / groups; }
 };
-/// Of a depthwise convolution: as many groups as channels, and as many results.
+/// Of a depthwise convolution, with as many groups as channels, and as many results, or of a pooling.
 [[nodiscard]] Reading<CudaGroupedProblem> read_cuda_depthwise(const Kernel& kernel);
 /// Of groups that join to units (lowering/plan/grouped_filter.h), of elements of 16 bits.
 [[nodiscard]] Reading<CudaGroupedProblem> read_cuda_grouped(const Kernel& kernel);
 
-/// The filter lies as [tap][channel].
+/// The filter of a convolution lies as [tap][channel].
 void pack_for_cuda_depthwise(const Kernel& kernel, std::vector<Packing>& packings);
 /// The filter lies as [unit][tap][output channel][input channel], with zeros between groups.
 void pack_for_cuda_grouped(const Kernel& kernel, std::vector<Packing>& packings);

@@ -10,7 +10,6 @@ constexpr std::int64_t most_positions = 1LL << 30;  // pixels of all images are 
 
 /// A vector along the channels that is an input.
 std::string read_bias(const Graph& body, const Node& node, CudaOperand& bias) {
-  bias.of.input = -1;
   if (node.inputs.size() < 3 || node.inputs[2] == no_value) return "";
   const int input = body_input_number(body, node.inputs[2]);
   if (input < 0) return "its bias is computed in the kernel";
@@ -21,23 +20,57 @@ std::string read_bias(const Graph& body, const Node& node, CudaOperand& bias) {
   return "";
 }
 
+/// Why a kernel is no pooling of images as refuse_conv_operands asks for.
+std::string refuse_pooling_operands(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (body.outputs.size() != 1) return "it has several outputs";
+  const Node& node = body.node(kernel.anchor);
+  const TensorType &x = body.type(node.inputs[0]), &out = body.type(node.outputs[0]);
+  const TensorType& result = body.type(body.outputs[0]);
+  if (out.element_count() == 0 || x.element_count() == 0) return "it is empty";
+  if (x.rank() != 4) return fmt::format("it has {} spatial dims, not 2", x.rank() - 2);
+  if (!is_channels_last(x) || !is_channels_last(out)) return "its channels do not lie innermost";
+  if (result.shape != out.shape || !is_channels_last(result))
+    return "its epilogue changes the shape or the layout";
+  if (body_input_number(body, node.inputs[0]) < 0) return "its images are computed in the kernel";
+  return is_float_storage(x.dtype) && result.dtype == x.dtype ? "" : "it is not all of one float type";
+}
+
+void read_convolution(const Kernel& kernel, CudaGroupedProblem& problem) {
+  const Node& node = kernel.body.node(kernel.anchor);
+  problem.groups = node.attributes.integer("groups");
+  problem.filter = body_input_number(kernel.body, node.inputs[1]);
+}
+
+void read_pooling(const Kernel& kernel, CudaGroupedProblem& problem) {
+  const Node& node = kernel.body.node(kernel.anchor);
+  const bool is_mean = node.op == Op::avg_pool;
+  problem.fold = is_mean ? CudaGroupedProblem::Fold::mean : CudaGroupedProblem::Fold::largest;
+  problem.counts_padding = is_mean && node.attributes.integer("count_include_pad") != 0;
+  problem.pad_after_y = node.attributes.integers("pads").at(2);
+  problem.pad_after_x = node.attributes.integers("pads").at(3);
+  problem.groups = problem.windows.channels;
+}
+
 Reading<CudaGroupedProblem> read_groups(const Kernel& kernel) {
-  if (std::string refusal = refuse_conv_operands(kernel); !refusal.empty()) return {{}, refusal};
+  const bool is_pooling = kernel.kind == KernelClass::pooling;
+  std::string refusal = is_pooling ? refuse_pooling_operands(kernel) : refuse_conv_operands(kernel);
+  if (!refusal.empty()) return {{}, refusal};
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
   CudaGroupedProblem problem;
   problem.windows = windows_of(kernel);
-  problem.groups = node.attributes.integer("groups");
+  (is_pooling ? read_pooling : read_convolution)(kernel, problem);
   problem.outputs = body.type(node.outputs[0]).dims()[1];
   problem.element = body.type(node.inputs[0]).dtype;
   problem.x = body_input_number(body, node.inputs[0]);
-  problem.filter = body_input_number(body, node.inputs[1]);
   problem.out_argument = static_cast<int>(body.inputs.size());
   const CudaMatmulProblem::Windows& w = problem.windows;
   if (w.images * w.out_lines * w.out_columns > most_positions || w.lines * w.columns > most_positions)
     return {{}, "its images are large"};
   const Dims dims = {w.images, w.out_lines, w.out_columns, problem.outputs};
-  std::string refusal = read_bias(body, node, problem.bias);
+  problem.bias.of.input = -1;
+  if (!is_pooling) refusal = read_bias(body, node, problem.bias);
   if (refusal.empty())
     refusal = read_work(body, node.outputs[0], body.outputs[0], {dims, 1, 3, {0, 2, 3, 1}}, "epilogue",
                         problem.element != DType::f32, problem.epilogue, problem.epilogue_operands);
@@ -84,7 +117,9 @@ Reading<CudaGroupedProblem> read_cuda_grouped(const Kernel& kernel) {
   Reading<CudaGroupedProblem> reading = read_groups(kernel);
   if (!reading.refusal.empty()) return reading;
   const CudaGroupedProblem& problem = reading.problem;
-  if (problem.element == DType::f32)
+  if (problem.fold != CudaGroupedProblem::Fold::products)
+    reading.refusal = "it is no convolution";
+  else if (problem.element == DType::f32)
     reading.refusal = "its elements have 32 bits";
   else if (problem.groups == 1)
     reading.refusal = "it has one group";
@@ -95,6 +130,7 @@ Reading<CudaGroupedProblem> read_cuda_grouped(const Kernel& kernel) {
 }
 
 void pack_for_cuda_depthwise(const Kernel& kernel, std::vector<Packing>& packings) {
+  if (kernel.kind == KernelClass::pooling) return;
   filter_packing(kernel, packings) = {{1, 1, 1, 1}, {4, 6, 0, 2}};
 }
 

@@ -1,6 +1,7 @@
 #include "schedules/cuda/grouped.h"
 #include "tests/gpu/conv_case.h"
 #include "tests/gpu/gpu_test.h"
+#include "tests/support/norm_kernels.h"
 #include "tests/support/sample_card.h"
 
 // Choices of the templates for groups against the reference interpreter. Extents are odd, so that tiles reach over
@@ -68,6 +69,23 @@ TEST_F(GpuCudaDepthwise, EpiloguesAgreeWithTheInterpreter) {
     check_depthwise(spec);
     spec.element = DType::f32;
     check_depthwise(spec);
+  }
+}
+
+TEST_F(GpuCudaDepthwise, PoolingsAgreeWithTheInterpreter) {
+  for (const char* text : pooling_texts) {
+    const Kernel kernel = norm_kernel(text);
+    const Reading<CudaGroupedProblem> reading = read_cuda_depthwise(kernel);
+    ASSERT_EQ(reading.refusal, "") << text;
+    std::vector<Tensor> inputs = normal_inputs(kernel, 3);
+    const Tensor reference =
+        pack(interpret(kernel.body, inputs).at(0), layout_packing(kernel.body.type(kernel.body.outputs[0])));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      inputs[i] = pack(inputs[i], layout_packing(kernel.body.type(kernel.body.inputs[i])));
+    for (const CudaDepthwiseChoice& choice : cuda_depthwise_choices(reading.problem)) {
+      const Tensor result = run_template(make_cuda_depthwise(reading.problem, choice), kernel, inputs);
+      EXPECT_LT(error_of(result, reference), 1e-2) << choice.to_string() << " of " << text;
+    }
   }
 }
 

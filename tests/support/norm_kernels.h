@@ -30,6 +30,17 @@ inline constexpr const char* norm_texts[] = {
     R"(graph g(%a: f32[1100,515]) { %v: f32[1100,515] = log_softmax(%a) {axis=1} return %v })",
     R"(graph g(%a: bf16[9,2048], %b: bf16[2048], %c: bf16[9,2048]) { %x: bf16[9,2048] = add(%a, %b) %y: bf16[9,2048] = gelu(%x) %v: bf16[9,2048] = add(%y, %c) return %v })",
     R"(graph g(%a: f32[5,3,77], %c: f32[5,3,1]) { %x: f32[5,3,77] = mul(%a, %c) %y: f32[5,3,77] = tanh(%x) return %y })",
+    R"(graph g(%a: bf16[16500,96], %s: bf16[96], %t: bf16[96]) { %v: bf16[16500,96] = layer_norm(%a, %s, %t) {axis=1} return %v })",
+    R"(graph g(%a: bf16[16385,44]) { %v: bf16[16385,44] = softmax(%a) {axis=1} return %v })",
+};
+
+/// Poolings of images with their channels innermost.
+inline constexpr const char* pooling_texts[] = {
+    R"(graph g(%a: bf16[2,40,17,15]@c40) { %v: bf16[2,40,9,8]@c40 = max_pool(%a) {kernel=[3,3], strides=[2,2], pads=[1,1,1,1], dilations=[1,1]} return %v })",
+    R"(graph g(%a: bf16[2,24,17,15]@c24, %b: bf16[2,24,17,15]@c24) { %v: bf16[2,24,17,15]@c24 = avg_pool(%a) {kernel=[3,3], strides=[1,1], pads=[1,1,1,1], dilations=[1,1], count_include_pad=0} %y: bf16[2,24,17,15]@c24 = sub(%v, %b) return %y })",
+    R"(graph g(%a: f32[1,12,17,15]@c12) { %v: f32[1,12,9,8]@c12 = avg_pool(%a) {kernel=[4,3], strides=[2,2], pads=[2,0,1,2], dilations=[1,1], count_include_pad=1} return %v })",
+    R"(graph g(%a: f16[2,8,17,15]@c8) { %v: f16[2,8,13,11]@c8 = max_pool(%a) {kernel=[3,3], strides=[1,1], pads=[0,0,0,0], dilations=[2,2]} %y: f16[2,8,13,11]@c8 = relu(%v) return %y })",
+    R"(graph g(%a: bf16[2,64,16,16]@c64) { %v: bf16[2,64,8,8]@c64 = avg_pool(%a) {kernel=[2,2], strides=[2,2], pads=[0,0,0,0], dilations=[1,1], count_include_pad=0} return %v })",
 };
 
 inline constexpr const char* column_texts[] = {

@@ -7,6 +7,8 @@
 #include "schedules/cuda/nvrtc.h"
 #include "schedules/packings.h"
 #include "tests/support/conv_kernels.h"
+#include "tests/support/norm_kernels.h"
+#include "tests/support/run_kernel.h"
 #include "tests/support/sample_card.h"
 
 namespace sylvite {
@@ -48,6 +50,22 @@ TEST(CudaGrouped, OperandsFollowTheLayout) {
   EXPECT_EQ(reading.problem.bias.column, 1);
 }
 
+TEST(CudaGrouped, PoolingsAreWindowsToo) {
+  for (const char* text : pooling_texts) {
+    const Kernel kernel = norm_kernel(text);
+    const Reading<CudaGroupedProblem> reading = read_cuda_depthwise(kernel);
+    EXPECT_EQ(reading.refusal, "") << text;
+    EXPECT_EQ(reading.problem.filter, -1);
+    EXPECT_THAT(read_cuda_grouped(kernel).refusal, HasSubstr("no convolution"));
+    const double tolerance = reading.problem.element == DType::f32 ? 2e-5 : 1e-2;
+    check_candidate(kernel, reference_candidate(kernel), {}, tolerance);
+    if (!cuda::missing_nvrtc().empty()) continue;
+    const CudaTemplate made =
+        make_cuda_depthwise(reading.problem, cuda_depthwise_choices(reading.problem).front());
+    EXPECT_GT(cuda::compile_cuda(made.source).size(), 1000U);
+  }
+}
+
 TEST(CudaGrouped, RefusesWithAReason) {
   EXPECT_THAT(read_cuda_grouped(conv_kernel(groups(64, 1))).refusal, HasSubstr("one group"));
   EXPECT_THAT(read_cuda_depthwise(conv_kernel(groups(64, 16))).refusal, HasSubstr("not depthwise"));
@@ -80,7 +98,8 @@ TEST(CudaGrouped, Compiles) {
     ConvSpec spec = groups(64, 8);
     spec.epilogue = epilogue;
     const CudaGroupedProblem grouped = read_cuda_grouped(conv_kernel(spec)).problem;
-    const CudaTemplate first = make_cuda_grouped(grouped, cuda_grouped_choices(grouped, small_card()).front());
+    const CudaTemplate first =
+        make_cuda_grouped(grouped, cuda_grouped_choices(grouped, small_card()).front());
     EXPECT_GT(cuda::compile_cuda(first.source).size(), 1000U);
     spec.groups = 64;
     const CudaGroupedProblem depthwise = read_cuda_depthwise(conv_kernel(spec)).problem;
