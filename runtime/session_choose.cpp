@@ -43,6 +43,7 @@ void tune_kernels(const Imported& imported, Chosen& chosen, Database& database,
   const TuneOptions options = tune_options(setup);
   const std::vector<std::int64_t> launches = kernel_counts(*imported.plan);
   std::vector<TuneTask> tasks;
+  tasks.reserve(launches.size());
   for (std::size_t i = 0; i < launches.size(); ++i)
     tasks.push_back({&imported.plan->kernels[i], launches[i]});
   TuneResult result = tune(tasks, setup.machine, database, options, progress);

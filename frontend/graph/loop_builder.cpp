@@ -93,6 +93,7 @@ class Outliner {
 
 std::vector<ValueId> ids_of(const TripValues& values) {
   std::vector<ValueId> ids;
+  ids.reserve(values.states.size() + values.slices.size());
   for (const Sym& state : values.states) ids.push_back(state.id());
   for (const Sym& slice : values.slices) ids.push_back(slice.id());
   return ids;

@@ -97,6 +97,7 @@ void tree_ensemble(ImportContext& c) {
   const auto leaves = static_cast<std::int64_t>(targets.size());
   if (values.size() != leaves) throw ModelError("the lists of leaves have different lengths");
   std::vector<LeafWeight> weights;
+  weights.reserve(targets.size());
   for (std::int64_t i = 0; i < leaves; ++i)
     weights.push_back({i, targets[static_cast<std::size_t>(i)], values.as_double(i)});
   const Sym reached = reached_leaves(read_numbered(c, leaves), x);

@@ -121,6 +121,7 @@ class PlaneConvolver {
     Dims sizes = each;
     sizes[1] = frames;
     std::vector<ValueId> met;
+    met.reserve(static_cast<std::size_t>(taps));
     for (std::int64_t tap = 0; tap < taps; ++tap)
       met.push_back(add_slice(graph, all, {0, tap * dilation, 0, 0, 0}, sizes, {1, stride, 1, 1, 1}));
     const ValueId together =
@@ -136,6 +137,7 @@ class PlaneConvolver {
     if (!starts || !std::ranges::all_of(node.inputs, [&](ValueId id) { return fits(source, id, dims); }))
       return std::nullopt;
     std::vector<ValueId> inputs;
+    inputs.reserve(node.inputs.size());
     for (const ValueId id : node.inputs) inputs.push_back(operand(rewriter, id, dims));
     return rewriter.graph().add(node.op, inputs, node.attributes, node.name);
   }
