@@ -13,12 +13,18 @@ namespace {
 using Windows = CudaMatmulProblem::Windows;
 
 struct Unit {
-  std::int64_t in = 0, out = 0;
+  std::int64_t real_in = 0, real_out = 0;
+  std::int64_t in = 0, out = 0;  ///< with padding
+  std::int64_t count = 1;
 };
 
 Unit unit_of(const CudaGroupedProblem& problem) {
-  const std::int64_t groups = groups_of_unit(problem.groups, problem.group_inputs(), problem.group_outputs());
-  return {groups * problem.group_inputs(), groups * problem.group_outputs()};
+  constexpr std::int64_t step = 16;
+  std::int64_t groups = 1;
+  if (problem.groups > 1)
+    groups = groups_of_unit(problem.groups, problem.group_inputs(), problem.group_outputs());
+  const std::int64_t in = groups * problem.group_inputs(), out = groups * problem.group_outputs();
+  return {in, out, round_up(in, step), round_up(out, step), problem.groups / groups};
 }
 
 /// What a block of a choice has; the names are those of schedules/cuda/grouped.cuh.
@@ -38,7 +44,7 @@ struct Block {
     shared_bytes = units * w.taps() * rows * (2 * unit.in + 16) + 2 * span * (2 * in + 16);
     tiles = w.images * ceil_div(w.out_lines, std::int64_t{c.tile_y}) *
             ceil_div(w.out_columns, std::int64_t{c.tile_x});
-    strips = problem.outputs / c.outputs;
+    strips = unit.count * unit.out / c.outputs;
   }
   /// Blocks that a multiprocessor runs side by side.
   [[nodiscard]] std::int64_t beside(const Card& card) const {
@@ -92,7 +98,7 @@ std::string CudaGroupedChoice::to_string() const {
 std::vector<CudaGroupedChoice> cuda_grouped_choices(const CudaGroupedProblem& problem, const Card& card) {
   constexpr std::size_t most_choices = 24;
   const Windows& w = problem.windows;
-  const std::int64_t unit = unit_of(problem).out;
+  const std::int64_t unit = unit_of(problem).out, all = unit_of(problem).count * unit;
   std::vector<std::pair<double, CudaGroupedChoice>> rated;
   for (const int tile_y : {1, 2, 4, 7, 8, 14, 16}) {
     for (const int tile_x : {4, 7, 8, 14, 16, 28}) {
@@ -101,7 +107,7 @@ std::vector<CudaGroupedChoice> cuda_grouped_choices(const CudaGroupedProblem& pr
           tile_x >= w.out_columns + 4)
         continue;
       for (const int outputs : {16, 32, 48, 64, 80, 96, 112, 128}) {
-        if (problem.outputs % outputs != 0 || (outputs % unit != 0 && unit % outputs != 0)) continue;
+        if (all % outputs != 0 || (outputs % unit != 0 && unit % outputs != 0)) continue;
         for (const int columns : {16, 32}) {
           if (outputs % columns != 0 || unit % columns != 0) continue;
           for (const int pixels : {1, 2, 4})
@@ -130,10 +136,12 @@ CudaTemplate make_cuda_grouped(const CudaGroupedProblem& problem, const CudaGrou
   const std::int64_t products = w.taps() * unit.in / 16 * choice.pixels * choice.columns / 8;
   result.source.text = grouped_text(problem, choice.columns / 4, launch.entry);
   result.source.text += fmt::format(
+      "constexpr int REAL_IN = {}, REAL_OUT = {}, UNITS_IN_ALL = {};\n"
       "constexpr int GROUP_IN = {}, GROUP_OUT = {}, UNIT_IN = {}, UNIT_OUT = {}, TILE_Y = {}, TILE_X = {}, "
       "BLOCK_OUT = {}, PARTS = {},\n              WARP_OUT = {}, PIXELS = {}, UNROLL = {};\n",
-      problem.group_inputs(), problem.group_outputs(), unit.in, unit.out, choice.tile_y, choice.tile_x,
-      choice.outputs, choice.parts, choice.columns, choice.pixels, products <= most_unrolled ? w.taps() : 1);
+      unit.real_in, unit.real_out, unit.count, problem.group_inputs(), problem.group_outputs(), unit.in,
+      unit.out, choice.tile_y, choice.tile_x, choice.outputs, choice.parts, choice.columns, choice.pixels,
+      products <= most_unrolled ? w.taps() : 1);
   result.source.text += embedded::cuda_grouped;
   launch.shape.grid[0] = static_cast<unsigned>(block.strips * choice.parts);
   launch.shape.block[0] = static_cast<unsigned>(block.threads);

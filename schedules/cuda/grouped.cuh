@@ -1,5 +1,6 @@
-// A convolution of groups on the tensor cores. Groups are joined to units, whose filter has zeros between the groups:
-// UNIT_IN channels that are read make UNIT_OUT of the result. A block keeps the filters of its channels in shared memory and
+// A convolution of groups, or of few channels, on the tensor cores. Groups are joined to units, whose filter has zeros between
+// the groups: UNIT_IN channels that are read make UNIT_OUT of the result. A convolution of one group is one unit, whose
+// channels are padded with zeros in shared memory. A block keeps the filters of its channels in shared memory and
 // makes tiles of TILE_Y x TILE_X pixels, one after the other; while it multiplies, the copies of the next tile's windows are
 // under way. The 16 rows of a product are pixels, read where their window has the tap (ldmatrix takes a row's address from
 // each thread); the filter's rows are ordered so that a thread holds neighbouring channels of the result.
@@ -7,6 +8,7 @@
 // schedules/cuda/grouped.cpp writes these ahead of this text:
 //   IMAGES, LINES, COLUMNS, CHANNELS, OUT_LINES, OUT_COLUMNS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X, OUTPUTS   of the convolution
 //   GROUP_IN, GROUP_OUT, UNIT_IN, UNIT_OUT   channels of a group and of a unit, which has multiples of 16
+//   REAL_IN, REAL_OUT, UNITS_IN_ALL   channels of a unit without padding; units of the convolution
 //   TILE_Y, TILE_X, BLOCK_OUT, PARTS   pixels and channels of a block; blocks that share the tiles of the same channels
 //   WARP_OUT, PIXELS          channels of a warp: 16 or 32; its pixels, in sixteens
 //   VECTOR                    channels that a thread holds of a pixel: WARP_OUT / 4
@@ -20,14 +22,14 @@ constexpr int SPAN_X = (TILE_X - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1;
 constexpr int TILES_Y = (OUT_LINES + TILE_Y - 1) / TILE_Y, TILES_X = (OUT_COLUMNS + TILE_X - 1) / TILE_X;
 constexpr int TILES = IMAGES * TILES_Y * TILES_X;
 constexpr int ROWS = BLOCK_OUT < UNIT_OUT ? BLOCK_OUT : UNIT_OUT;  // of a unit's filter, in a block
-constexpr int UNITS = BLOCK_OUT / ROWS, BLOCK_IN = UNITS * UNIT_IN, STRIPS = OUTPUTS / BLOCK_OUT;
+constexpr int UNITS = BLOCK_OUT / ROWS, BLOCK_IN = UNITS * UNIT_IN, STRIPS = UNITS_IN_ALL * UNIT_OUT / BLOCK_OUT;
 constexpr int WARPS_DOWN = (TILE_Y * TILE_X + 16 * PIXELS - 1) / (16 * PIXELS), WARPS_ACROSS = BLOCK_OUT / WARP_OUT;
 constexpr int THREADS = 32 * WARPS_DOWN * WARPS_ACROSS;
 constexpr int EIGHTS = WARP_OUT / 8;
 // Rows are an odd number of 16 bytes apart, so that eight of them lie in different banks.
 constexpr int PITCH = 2 * BLOCK_IN + 16, FILTER_PITCH = 2 * UNIT_IN + 16;
 constexpr int FILTER_BYTES = UNITS * TAPS * ROWS * FILTER_PITCH, WINDOW_BYTES = SPAN_Y * SPAN_X * PITCH;
-constexpr bool SKIPS = UNIT_IN > GROUP_IN && UNIT_OUT > WARP_OUT;  // a warp meets only some of a unit's groups
+constexpr bool SKIPS = REAL_IN > GROUP_IN && UNIT_OUT > WARP_OUT;  // a warp meets only some of a unit's groups
 
 DEVICE void copy_async(u32 to, const void* from, bool is_inside) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_inside ? 16 : 0) : "memory");
@@ -72,8 +74,9 @@ DEVICE void copy_filter(const Element* filter, int first_out, u32 to) {
     const int piece = i % PIECES, row = i / PIECES % ROWS, tap = i / (PIECES * ROWS);
     const int of_warp = row % WARP_OUT, eight = of_warp % (2 * EIGHTS) / 2;
     const int place = row - of_warp + 8 * eight + of_warp / (2 * EIGHTS) * 2 + of_warp % 2;
-    const Element* from = filter + ((long long)(unit * TAPS + tap) * UNIT_OUT + first_row + row) * UNIT_IN + 8 * piece;
-    copy_async(to + (tap * ROWS + place) * FILTER_PITCH + 16 * piece, from, true);
+    const bool is_real = first_row + row < REAL_OUT && 8 * piece < REAL_IN;
+    const long long at = ((long long)(unit * TAPS + tap) * REAL_OUT + first_row + row) * REAL_IN + 8 * piece;
+    copy_async(to + (tap * ROWS + place) * FILTER_PITCH + 16 * piece, filter + (is_real ? at : 0), is_real);
   }
 }
 
@@ -86,7 +89,8 @@ DEVICE void copy_windows(const Element* x, int tile_number, int first_in, u32 to
   for (int i = threadIdx.x; i < SPAN_Y * SPAN_X * PIECES; i += THREADS) {
     const int piece = i % PIECES, pixel = i / PIECES;
     const int line = first_line + pixel / SPAN_X, column = first_column + pixel % SPAN_X;
-    const bool is_inside = (unsigned)line < (unsigned)LINES && (unsigned)column < (unsigned)COLUMNS;
+    const bool is_inside = (unsigned)line < (unsigned)LINES && (unsigned)column < (unsigned)COLUMNS &&
+                           (REAL_IN == UNIT_IN || 8 * piece < REAL_IN);
     const Element* from = images + (is_inside ? (long long)(line * COLUMNS + column) * CHANNELS + 8 * piece : 0);
     copy_async(to + pixel * PITCH + 16 * piece, from, is_inside);
   }
@@ -152,7 +156,9 @@ DEVICE void store_tile(const Arguments& arguments, int tile_number, int warp_dow
         x[2 * j] = sums[i][j][2 * half];
         x[2 * j + 1] = sums[i][j][2 * half + 1];
       }
-      finish(arguments, tile.image, line * OUT_COLUMNS + column, first_out + lane % 4 * VECTOR, x);
+      const int channel = first_out + lane % 4 * VECTOR;
+      if (REAL_OUT == UNIT_OUT || channel < OUTPUTS)
+        finish(arguments, tile.image, line * OUT_COLUMNS + column, channel, x);
     }
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Windows of images with their channels innermost: depthwise convolutions and poolings, which take each channel for itself
-// (depthwise.cuh), and convolutions whose groups are joined to units that fit tensor cores (grouped.cuh).
+// (depthwise.cuh), and convolutions whose groups are joined to units that fit tensor cores, or which have few channels
+// (grouped.cuh).
 
 #include <optional>
 #include <string>
@@ -34,7 +35,7 @@ struct CudaGroupedProblem {
 };
 /// Of a depthwise convolution, with as many groups as channels, and as many results, or of a pooling.
 [[nodiscard]] Reading<CudaGroupedProblem> read_cuda_depthwise(const Kernel& kernel);
-/// Of groups that join to units (lowering/plan/grouped_filter.h), of elements of 16 bits.
+/// Of groups that join to units (lowering/plan/grouped_filter.h), or of one group of few channels, of elements of 16 bits.
 [[nodiscard]] Reading<CudaGroupedProblem> read_cuda_grouped(const Kernel& kernel);
 
 /// The filter of a convolution lies as [tap][channel].

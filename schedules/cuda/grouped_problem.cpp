@@ -95,6 +95,14 @@ std::string windows_text(const CudaMatmulProblem::Windows& w) {
       w.stride_x, w.dilation_y, w.dilation_x, w.pad_y, w.pad_x);
 }
 
+/// Of one group, with channels that are half of what a step of the matmul template takes, and more than it joins.
+bool is_narrow(const CudaGroupedProblem& problem) {
+  constexpr std::int64_t least = 16, most = 32, most_outputs = 128, piece = 8;
+  const std::int64_t channels = problem.windows.channels;
+  return channels >= least && channels <= most && channels % piece == 0 && problem.outputs <= most_outputs &&
+         problem.outputs % piece == 0 && problem.windows.taps() > 1;
+}
+
 Packing& filter_packing(const Kernel& kernel, std::vector<Packing>& packings) {
   const ValueId filter = kernel.body.node(kernel.anchor).inputs.at(1);
   return packings.at(static_cast<std::size_t>(body_input_number(kernel.body, filter)));
@@ -122,7 +130,7 @@ Reading<CudaGroupedProblem> read_cuda_grouped(const Kernel& kernel) {
   else if (problem.element == DType::f32)
     reading.refusal = "its elements have 32 bits";
   else if (problem.groups == 1)
-    reading.refusal = "it has one group";
+    reading.refusal = is_narrow(problem) ? "" : "it has one group, of other channels than few";
   else if (groups_of_unit(problem.groups, problem.group_inputs(), problem.group_outputs()) == 0)
     reading.refusal = fmt::format("its groups of {} and {} channels do not join to units of tensor cores",
                                   problem.group_inputs(), problem.group_outputs());
@@ -139,6 +147,10 @@ void pack_for_cuda_grouped(const Kernel& kernel, std::vector<Packing>& packings)
   const Dims filter = kernel.body.type(node.inputs.at(1)).dims();
   const std::int64_t groups = node.attributes.integer("groups"), outputs = filter[0] / groups;
   Packing& packing = filter_packing(kernel, packings);
+  if (groups == 1) {
+    packing = {{1, 1, 1, 1}, {4, 6, 0, 2}};
+    return;
+  }
   packing = {{groups_of_unit(groups, filter[1], outputs) * outputs, 1, 1, 1}, {0, 4, 6, 1, 2}};
   packing.filter_groups = groups;
 }

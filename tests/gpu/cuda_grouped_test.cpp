@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "schedules/cuda/grouped.h"
 #include "tests/gpu/conv_case.h"
 #include "tests/gpu/gpu_test.h"
@@ -105,6 +107,16 @@ TEST_F(GpuCudaGrouped, WindowsAgreeWithTheInterpreter) {
   ConvSpec wider = groups(64, 8, 3, 1);
   wider.filters = 128;
   check_grouped(wider, 6);
+}
+
+TEST_F(GpuCudaGrouped, FewChannelsAgreeWithTheInterpreter) {
+  for (const auto& [channels, filters, stride] :
+       {std::tuple<int, int, int>{24, 24, 1}, {16, 40, 2}, {32, 32, 1}, {24, 120, 2}}) {
+    ConvSpec spec = groups(channels, 1, 3, stride);
+    spec.filters = filters;
+    spec.epilogue = "residual";
+    check_grouped(spec, 4);
+  }
 }
 
 TEST_F(GpuCudaGrouped, EpiloguesAgreeWithTheInterpreter) {

@@ -35,6 +35,8 @@ TEST(CudaGrouped, GroupsJoinToUnits) {
 TEST(CudaGrouped, FiltersLieByUnits) {
   const std::vector<Packing> packings = packings_of(conv_kernel(groups(128, 32)), {"cuda_grouped", {}});
   EXPECT_EQ(packings[1].packed_dims({128, 4, 3, 3}), (Dims{8, 3, 3, 16, 16}));
+  const std::vector<Packing> narrow = packings_of(conv_kernel(groups(24, 1)), {"cuda_grouped", {}});
+  EXPECT_EQ(narrow[1].packed_dims({24, 24, 3, 3}), (Dims{3, 3, 24, 24}));
   const std::vector<Packing> depthwise = packings_of(conv_kernel(groups(64, 64)), {"cuda_depthwise", {}});
   EXPECT_EQ(depthwise[1].packed_dims({64, 1, 3, 3}), (Dims{3, 3, 64, 1}));
 }
@@ -94,6 +96,9 @@ TEST(CudaGrouped, ChoicesFitTheCard) {
 
 TEST(CudaGrouped, Compiles) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
+  const CudaGroupedProblem narrow = read_cuda_grouped(conv_kernel(groups(24, 1))).problem;
+  const CudaTemplate padded = make_cuda_grouped(narrow, cuda_grouped_choices(narrow, small_card()).front());
+  EXPECT_GT(cuda::compile_cuda(padded.source).size(), 1000U);
   for (const char* epilogue : {"relu", "scale", "residual"}) {
     ConvSpec spec = groups(64, 8);
     spec.epilogue = epilogue;
