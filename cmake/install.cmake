@@ -27,9 +27,11 @@ set_target_properties(sylvite_shared PROPERTIES
 file(RELATIVE_PATH libdir_of_command ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 set_target_properties(sylvite PROPERTIES INSTALL_RPATH "$ORIGIN/${libdir_of_command}")
 
-install(TARGETS sylvite RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS sylvite_shared EXPORT SylviteTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES $<TARGET_FILE:Halide::Halide> DESTINATION ${sylvite_private_libdir})
+# The component `runtime` is what programs need, and what a Python wheel holds.
+install(TARGETS sylvite RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+install(TARGETS sylvite_shared EXPORT SylviteTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
+install(FILES $<TARGET_FILE:Halide::Halide> DESTINATION ${sylvite_private_libdir} COMPONENT runtime)
 install(DIRECTORY include/sylvite DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

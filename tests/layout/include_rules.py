@@ -43,6 +43,7 @@ ALLOWED = {
     "runtime/export": [*RUNNING, "runtime/export", "runtime/export/embed"],
     "runtime/export/embed": ["runtime/export/embed"],
     "cli": [*RUNNING, "runtime/export", "frontend/onnx", "cli"],
+    "python/native": [*NUMBERS, "python/native"],
 }
 
 # Headers that only some rooms may name.

@@ -1,0 +1,182 @@
+"""The package without torch: ONNX models on NumPy arrays and DLPack tensors."""
+
+import gc
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+
+import sylvite
+
+
+def save(folder, nodes, inputs, outputs, initializers=(), name="model.onnx"):
+    """A model of one graph; inputs and outputs are (name, type, shape)."""
+    graph = oh.make_graph(
+        nodes, "g", [oh.make_tensor_value_info(*i) for i in inputs], [oh.make_tensor_value_info(*o) for o in outputs],
+        list(initializers))
+    path = pathlib.Path(folder) / name
+    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10), path)
+    return path
+
+
+F32, I64, BOOL, F16, BF16 = (getattr(onnx.TensorProto, n) for n in ("FLOAT", "INT64", "BOOL", "FLOAT16", "BFLOAT16"))
+OPTIONS = {"compile.threads": 2}
+
+
+class WithFolder(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def compile(self, *model, **keywords):
+        return sylvite.compile(save(self.folder.name, *model), options=OPTIONS, **keywords)
+
+    def adder(self, **keywords):
+        return self.compile([oh.make_node("Sub", ["a", "b"], ["c"])], [("a", F32, [2, 3]), ("b", F32, [2, 3])],
+                            [("c", F32, [2, 3])], **keywords)
+
+
+class Calls(WithFolder):
+    def test_by_position_by_name_and_by_mapping(self):
+        model = self.adder()
+        self.assertEqual((model.input_names, model.output_names), (["a", "b"], ["c"]))
+        a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((2, 3), np.float32)
+        for results in (model(a, b), model(b=b, a=a), model(a, b=b), model({"a": a, "b": b})):
+            self.assertEqual(len(results), 1)
+            np.testing.assert_array_equal(results[0], a - b)
+
+    def test_strides_and_odd_addresses(self):
+        model = self.adder()
+        big = np.arange(48, dtype=np.float32).reshape(6, 8)
+        odd = np.frombuffer(b"x" * 4 + np.ones(6, np.float32).tobytes(), np.float32, offset=4).reshape(2, 3)
+        for a in (big[::3, 1:7:2], big[:3, :2].T, big[1:3, 5:2:-1], np.broadcast_to(big[0, :3], (2, 3))):
+            np.testing.assert_array_equal(model(a, odd)[0], a - odd)
+
+    def test_results_outlive_the_model_and_are_writable(self):
+        model = self.adder()
+        a = np.ones((2, 3), np.float32)
+        first, = model(a, a * 3)
+        second, = model(a, a)
+        del model
+        gc.collect()
+        np.testing.assert_array_equal(first, np.full((2, 3), -2))
+        first += 1
+        np.testing.assert_array_equal(second, np.zeros((2, 3)))
+
+    def test_dtypes_in_and_out(self):
+        for kind, dtype in ((I64, np.int64), (F16, np.float16), (F32, np.float32)):
+            model = self.compile([oh.make_node("Add", ["a", "a"], ["c"])], [("a", kind, [5])], [("c", kind, [5])])
+            a = np.arange(5).astype(dtype)
+            result, = model(a)
+            self.assertEqual(result.dtype, dtype)
+            np.testing.assert_array_equal(result, a + a)
+        model = self.compile([oh.make_node("Not", ["a"], ["c"])], [("a", BOOL, [])], [("c", BOOL, [])])
+        self.assertEqual(model(np.array(True))[0], np.array(False))
+
+    def test_a_type_that_numpy_lacks_is_left_a_tensor(self):
+        model = self.compile([oh.make_node("Cast", ["a"], ["c"], to=BF16)], [("a", F32, [4])], [("c", BF16, [4])])
+        result, = model(np.ones(4, np.float32))
+        self.assertIsInstance(result, sylvite.Tensor)
+        self.assertEqual((result.dtype, result.shape), ("bf16", (4,)))
+
+    def test_empty_and_zero_dimensional(self):
+        model = self.compile([oh.make_node("ReduceSum", ["a"], ["c"], keepdims=0)], [("a", F32, [0, 3])], [("c", F32, [])])
+        np.testing.assert_array_equal(model(np.zeros((0, 3), np.float32))[0], np.float32(0))
+
+    def test_results_by_dlpack(self):
+        model = self.compile([oh.make_node("Cast", ["a"], ["c"], to=BF16)], [("a", F32, [4])], [("c", BF16, [4])])
+        made, = model(np.ones(4, np.float32))
+        double = self.compile([oh.make_node("Cast", ["a"], ["c"], to=F32)], [("a", BF16, [4])], [("c", F32, [4])])
+        np.testing.assert_array_equal(double(made)[0], np.ones(4))  # a tensor of ours as an input
+        self.assertEqual(made.__dlpack_device__(), (1, 0))
+
+    def test_open_sizes(self):
+        model = self.compile([oh.make_node("Add", ["a", "a"], ["c"])], [("a", F32, ["n", 3])], [("c", F32, ["n", 3])],
+                             dims={"n": (1, 8)})
+        for n in (1, 5, 8):
+            a = np.ones((n, 3), np.float32)
+            np.testing.assert_array_equal(model(a)[0], a + a)
+        with self.assertRaisesRegex(sylvite.InputError, "9"):
+            model(np.ones((9, 3), np.float32))
+
+    def test_threads_take_turns(self):
+        model = self.adder()
+        wrong = []
+
+        def work(number):
+            a = np.full((2, 3), number, np.float32)
+            for _ in range(200):
+                if not (model(a, np.zeros_like(a))[0] == a).all():
+                    wrong.append(number)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_inputs_are_released(self):
+        model = self.adder()
+        a = np.ones((2, 3), np.float32)
+        before = sys.getrefcount(a)
+        for _ in range(3):
+            model(a, np.ones((2, 3), np.float32))
+        model(np.ones((2, 3), np.float32), np.ones((2, 3), np.float32))
+        self.assertEqual(sys.getrefcount(a), before)
+
+
+class Errors(WithFolder):
+    def test_calls(self):
+        model = self.adder()
+        a = np.ones((2, 3), np.float32)
+        for call, message in ((lambda: model(a), "'b' is missing"), (lambda: model(a, a, a), "3 inputs"),
+                              (lambda: model(a, c=a), "'c'"), (lambda: model(a, a=a), "twice"),
+                              (lambda: model(a, a[:1]), r"f32\[1,3\], expected f32\[2,3\]"),
+                              (lambda: model(a, a.astype(np.float64)), "f64")):
+            with self.assertRaisesRegex(sylvite.InputError, message):
+                call()
+        with self.assertRaisesRegex(TypeError, "expected a tensor"):
+            model(a, 3)
+        with self.assertRaisesRegex(sylvite.InputError, "format"):
+            model(a, np.array([["x"]]))
+
+    def test_kinds(self):
+        missing = pathlib.Path(self.folder.name) / "missing.onnx"
+        with self.assertRaisesRegex(sylvite.IoError, "missing.onnx"):
+            sylvite.compile(missing)
+        self.assertTrue(issubclass(sylvite.IoError, OSError) and issubclass(sylvite.InputError, ValueError))
+        self.assertEqual(sylvite.IoError.code, 6)
+        broken = pathlib.Path(self.folder.name) / "broken.onnx"
+        broken.write_bytes(b"no model")
+        with self.assertRaisesRegex(sylvite.ModelError, "8 bytes do not parse"):
+            sylvite.compile(broken)
+        with self.assertRaisesRegex(sylvite.UsageError, "compile.thread"):
+            sylvite.compile(missing, options={"compile.thread": 1})
+        with self.assertRaisesRegex(sylvite.UsageError, "mode"):
+            sylvite.compile(missing, mode="fast")
+
+
+class Reports(WithFolder):
+    def test_report_and_explain(self):
+        model = self.adder(mode="default")
+        self.assertEqual(model.report["kernels"], 1)
+        self.assertEqual(model.report["trials"], 0)
+        self.assertIn("== kernels ==", model.explain())
+        self.assertIn("f32[2,3]", model.explain("--graph"))
+        with self.assertRaisesRegex(sylvite.Error, "--nothing"):
+            model.explain("--nothing")
+
+    def test_the_command(self):
+        done = subprocess.run([sys.executable, "-m", "sylvite", "--version"], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout.split(), ["sylvite", sylvite.__version__])
+
+
+if __name__ == "__main__":
+    unittest.main()
