@@ -78,7 +78,7 @@ std::string compiled_line(const Imported& imported) {
 
 std::string head(const Summary& summary, const OpenModel& model, const Imported& imported,
                  const Totals& totals) {
-  const ModelFacts facts = read_model_facts(model.parsed);
+  const ModelFacts& facts = model.facts;
   std::string sizes = "all fixed";
   if (!imported.sizes.empty())
     sizes = fmt::format("{}; here {}", describe_ranges(model.parsed.sizes), sizes_text(imported));
@@ -167,7 +167,7 @@ std::string summary_text(const Summary& summary, const OpenModel& model, const I
 
 void add_summary(nlohmann::json& report, const Summary& summary, const OpenModel& model,
                  const Imported& imported, const std::vector<KernelStory>& stories) {
-  const ModelFacts facts = read_model_facts(model.parsed);
+  const ModelFacts& facts = model.facts;
   report["imported"] = {{"opsets", facts.opsets},
                         {"nodes", facts.nodes},
                         {"operators", facts.operators},

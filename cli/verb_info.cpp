@@ -60,7 +60,7 @@ int verb_info(std::span<const std::string> arguments) {
   if (!options.parse(arguments)) return 0;
   const CompileOptions wanted = compile_options(options);
   const OpenModel model = open(options.words().front(), begin(options, wanted), wanted.import);
-  const ModelFacts facts = read_model_facts(model.parsed);
+  const ModelFacts& facts = model.facts;
   say(options, info_text(facts, model.parsed.sizes));
   if (options.has("json")) write_json(options, info_json(model.path, facts, model.parsed.sizes));
   return 0;

@@ -18,6 +18,7 @@
 #include "base/knobs.h"
 #include "frontend/graph/pass_runner.h"
 #include "frontend/onnx/imported_model.h"
+#include "frontend/onnx/model_facts.h"
 #include "lowering/plan/plan.h"
 #include "runtime/program.h"
 #include "runtime/setup.h"
@@ -34,9 +35,12 @@ class KernelMenu;
 struct OpenModel {
   std::shared_ptr<const Setup> setup;
   std::string path;
-  ParsedModel parsed;
+  ParsedModel parsed;                     ///< of an ONNX file
   double seconds = 0;                     ///< spent on reading it
   std::shared_ptr<KernelMenu> menu = {};  ///< kernels for many sizes; nullptr where each size has its own
+  std::string torch_text =
+      {};  ///< of a captured PyTorch graph, whose sizes options give; "" for an ONNX file
+  ModelFacts facts = {};
 };
 
 /// A model as a plan of kernels. Copies share the plan and the weights.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/pass_list.h"
@@ -13,6 +14,7 @@
 #include "runtime/pass_names.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
+#include "runtime/torch_file.h"
 #include "schedules/space.h"
 
 namespace sylvite {
@@ -166,9 +168,19 @@ void take_open_kernels(const OpenModel& model, Imported& imported) {
 
 OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,
                      const ImportOptions& import) {
-  OpenModel model{setup, onnx_path, {}, 0};
+  OpenModel model;
+  model.setup = setup;
+  model.path = onnx_path;
   const Stopwatch watch(model.seconds);
-  model.parsed = parse_model(onnx_path, import_options(setup->config, import));
+  const ImportOptions options = import_options(setup->config, import);
+  if (is_torch_file(onnx_path)) {
+    model.torch_text = read_file(onnx_path);
+    model.parsed.options = options;
+    model.facts = torch_file_facts(model.torch_text);
+    return model;
+  }
+  model.parsed = parse_model(onnx_path, options);
+  model.facts = read_model_facts(model.parsed);
   const bool opens = !setup->machine.gpu && setup->config.open_kernels == AutoOff::automatic;
   if (opens && !model.parsed.sizes.are_fixed()) model.menu = std::make_shared<KernelMenu>();
   return model;
@@ -176,7 +188,10 @@ OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const S
 
 Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
   try {
-    Imported imported = load(model.setup, model.path, [&] { return import_at(model.parsed, sizes); });
+    Imported imported = load(model.setup, model.path, [&] {
+      return is_torch_file(model.path) ? import_torch_file(model.torch_text, model.parsed.options)
+                                       : import_at(model.parsed, sizes);
+    });
     imported.sizes = sizes;
     if (model.menu) take_open_kernels(model, imported);
     for (const SizeSymbol& symbol : model.parsed.sizes.symbols) imported.symbols.push_back(symbol.name);

@@ -1,0 +1,381 @@
+// Arithmetic, comparisons, logic and functions of one number.
+
+#include <cmath>
+
+#include "frontend/torch/promote.h"
+#include "frontend/torch/torch_ops.h"
+
+namespace sylvite {
+namespace {
+
+/// A function of floats; integers become the float of the result first.
+template <Op op>
+void function(TorchContext& c) {
+  c.output(apply(op, c.operand("self", c.result_dtype())));
+}
+
+/// Rounding leaves integers as they are.
+template <Op op>
+void rounding(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(is_float(x.dtype()) ? apply(op, x) : x);
+}
+
+template <Op op>
+void numeric(TorchContext& c) {
+  c.output(apply(op, c.tensor("self")));
+}
+
+void sign(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(x.dtype() == DType::boolean ? x : apply(Op::sign, x));
+}
+
+/// For booleans a logical operation stands for the arithmetic one.
+template <Op op, Op logical>
+void arithmetic(TorchContext& c) {
+  const DType dtype = c.result_dtype();
+  TorchPair pair = pair_as(c, dtype);
+  if (c.has("alpha")) pair.b = pair.b * c.operand("alpha", dtype);
+  c.output(apply(dtype == DType::boolean ? logical : op, pair.a, pair.b));
+}
+
+void multiply(TorchContext& c) {
+  const DType dtype = c.result_dtype();
+  const TorchPair pair = pair_as(c, dtype);
+  c.output(apply(dtype == DType::boolean ? Op::logical_and : Op::mul, pair.a, pair.b));
+}
+
+/// other - alpha self
+void subtract_from(TorchContext& c) {
+  TorchPair pair = pair_as(c, c.result_dtype());
+  if (c.has("alpha")) pair.a = pair.a * c.operand("alpha", c.result_dtype());
+  c.output(pair.b - pair.a);
+}
+
+Sym differ_in_sign(Sym a, Sym b) {
+  return apply(Op::logical_xor, apply(Op::less, a, 0.0), apply(Op::less, b, 0.0));
+}
+
+/// Integers: what truncates toward zero is one too large where signs differ and something is left.
+Sym floor_divide_integers(Sym a, Sym b) {
+  const Sym quotient = a / b;
+  const Sym rest = a - quotient * b;
+  const Sym is_above =
+      apply(Op::logical_and, apply(Op::logical_not, apply(Op::equal, rest, 0.0)), differ_in_sign(rest, b));
+  return quotient - cast(is_above, a.dtype());
+}
+
+/// Floats: the quotient of what has no remainder, which a rounded a / b may miss by one.
+Sym floor_divide_reals(Sym a, Sym b) {
+  const Sym rest = a.builder().add(Op::mod, {a, b}, {{"fmod", std::int64_t{1}}});
+  const Sym is_left = apply(Op::logical_not, apply(Op::equal, rest, 0.0));
+  const Sym step = cast(apply(Op::logical_and, is_left, differ_in_sign(rest, b)), a.dtype());
+  const Sym quotient = apply(Op::round, (a - rest) / b) - step;
+  return where(apply(Op::equal, b, 0.0), a / b, quotient);
+}
+
+Sym truncated(Sym x) {
+  return where(apply(Op::less, x, 0.0), apply(Op::ceil, x), apply(Op::floor, x));
+}
+
+void divide(TorchContext& c) {
+  const DType dtype = c.result_dtype();
+  const std::string mode = c.string("rounding_mode", "none");
+  const TorchPair pair = pair_as(c, dtype);
+  if (mode == "floor")
+    c.output(is_float(dtype) ? floor_divide_reals(pair.a, pair.b) : floor_divide_integers(pair.a, pair.b));
+  else if (mode == "trunc")
+    c.output(is_float(dtype) ? truncated(pair.a / pair.b) : pair.a / pair.b);
+  else if (mode == "none")
+    c.output(pair.a / pair.b);
+  else
+    throw UnsupportedError("rounding_mode '{}' is not served", mode);
+}
+
+template <int fmod>
+void remainder(TorchContext& c) {
+  const TorchPair pair = pair_as(c, c.result_dtype());
+  c.output(c.builder().add(Op::mod, {pair.a, pair.b}, {{"fmod", std::int64_t{fmod}}}));
+}
+
+void power_of_scalar(TorchContext& c) {
+  const DType dtype = c.result_dtype();
+  const Sym x = c.operand("self", dtype);
+  const double exponent = c.real("exponent");
+  if (exponent == 1) return c.output(x);
+  if (exponent == 2) return c.output(x * x);
+  if (exponent == 3) return c.output(x * x * x);
+  if (exponent == 0.5) return c.output(apply(Op::sqrt, x));
+  if (exponent == -0.5) return c.output(apply(Op::rsqrt, x));
+  if (exponent == -1 && is_float(dtype)) return c.output(apply(Op::reciprocal, x));
+  c.output(apply(Op::pow, x, c.operand("exponent", dtype)));
+}
+
+void power(TorchContext& c) {
+  const TorchPair pair = pair_as(c, c.result_dtype(), "self", "exponent");
+  c.output(apply(Op::pow, pair.a, pair.b));
+}
+
+template <Op op>
+void binary(TorchContext& c) {
+  const TorchPair pair = pair_as(c, c.result_dtype());
+  c.output(apply(op, pair.a, pair.b));
+}
+
+template <Op op, Op logical>
+void bitwise(TorchContext& c) {
+  const TorchPair pair = pair_as(c, c.result_dtype());
+  c.output(apply(pair.a.dtype() == DType::boolean ? logical : op, pair.a, pair.b));
+}
+
+void bitwise_not(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(apply(x.dtype() == DType::boolean ? Op::logical_not : Op::bitwise_not, x));
+}
+
+/// Booleans are ordered as 0 and 1.
+template <Op op>
+void compare(TorchContext& c) {
+  TorchPair pair = promoted_pair(c);
+  if (op != Op::equal && pair.a.dtype() == DType::boolean)
+    pair = {cast(pair.a, DType::u8), cast(pair.b, DType::u8)};
+  c.output(apply(op, pair.a, pair.b));
+}
+
+void not_equal(TorchContext& c) {
+  const TorchPair pair = promoted_pair(c);
+  c.output(apply(Op::logical_not, apply(Op::equal, pair.a, pair.b)));
+}
+
+template <Op op>
+void logical(TorchContext& c) {
+  const TorchPair pair = pair_as(c, DType::boolean);
+  c.output(apply(op, pair.a, pair.b));
+}
+
+void logical_not(TorchContext& c) {
+  c.output(apply(Op::logical_not, c.operand("self", DType::boolean)));
+}
+
+template <Op op>
+void classify(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(apply(op, is_float(x.dtype()) ? x : cast(x, DType::f32)));
+}
+
+void where_op(TorchContext& c) {
+  const TorchPair pair = pair_as(c, c.result_dtype());
+  c.output(where(cast(c.tensor("condition"), DType::boolean), pair.a, pair.b));
+}
+
+void clamp(TorchContext& c) {
+  const DType dtype = c.result_dtype();
+  Sym x = c.operand("self", dtype);
+  if (c.has("min")) x = apply(Op::maximum, x, c.operand("min", dtype));
+  if (c.has("max")) x = apply(Op::minimum, x, c.operand("max", dtype));
+  c.output(x);
+}
+
+void clamp_min(TorchContext& c) {
+  c.output(apply(Op::maximum, c.operand("self", c.result_dtype()), c.operand("min", c.result_dtype())));
+}
+
+void clamp_max(TorchContext& c) {
+  c.output(apply(Op::minimum, c.operand("self", c.result_dtype()), c.operand("max", c.result_dtype())));
+}
+
+void hardtanh(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(apply(Op::minimum, apply(Op::maximum, x, c.real("min_val", -1)), c.real("max_val", 1)));
+}
+
+void gelu(TorchContext& c) {
+  c.output(c.builder().add(Op::gelu, {c.tensor("self")}, {{"approximate", c.string("approximate", "none")}}));
+}
+
+void hard_sigmoid(TorchContext& c) {
+  c.output(c.builder().add(Op::hard_sigmoid, {c.tensor("self")}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}));
+}
+
+void leaky_relu(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(where(apply(Op::less, x, 0.0), x * c.real("negative_slope", 0.01), x));
+}
+
+/// e^x - 1, with all digits near 0.
+Sym exp_less_one(Sym x) {
+  return apply(Op::tanh, x * 0.5) * (apply(Op::exp, x) + 1.0);
+}
+
+void elu(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const double scale = c.real("scale", 1);
+  const Sym below =
+      exp_less_one(apply(Op::minimum, x, 0.0) * c.real("input_scale", 1)) * (c.real("alpha", 1) * scale);
+  c.output(where(apply(Op::greater, x, 0.0), x * scale, below));
+}
+
+void softplus(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const double beta = c.real("beta", 1);
+  const Sym scaled = x * beta;
+  c.output(where(apply(Op::greater, scaled, c.real("threshold", 20)), x, apply(Op::softplus, scaled) / beta));
+}
+
+void expm1(TorchContext& c) {
+  const Sym x = c.operand("self", c.result_dtype());
+  const Sym value = exp_less_one(x);
+  c.output(where(apply(Op::greater, x, 30.0), apply(Op::exp, x), value));
+}
+
+/// log(1 + x), with all digits near 0: 2 atanh(x / (2 + x)) by its series.
+void log1p(TorchContext& c) {
+  const Sym x = c.operand("self", c.result_dtype());
+  const Sym t = x / (x + 2.0);
+  const Sym square = t * t;
+  Sym sum = square * (1.0 / 15) + 1.0 / 13;
+  for (int k = 11; k > 0; k -= 2) sum = sum * square + 1.0 / k;
+  const Sym is_small = apply(Op::less, apply(Op::abs, x), 0.25);
+  c.output(where(is_small, t * sum * 2.0, apply(Op::log, x + 1.0)));
+}
+
+void exp2(TorchContext& c) {
+  c.output(apply(Op::exp, c.operand("self", c.result_dtype()) * std::log(2.0)));
+}
+void log2(TorchContext& c) {
+  c.output(apply(Op::log, c.operand("self", c.result_dtype())) * (1 / std::log(2.0)));
+}
+void log10(TorchContext& c) {
+  c.output(apply(Op::log, c.operand("self", c.result_dtype())) * (1 / std::log(10.0)));
+}
+
+void trunc(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(is_float(x.dtype()) ? truncated(x) : x);
+}
+
+void addcmul(TorchContext& c) {
+  const DType dtype = c.result_dtype();
+  const Sym product = c.operand("tensor1", dtype) * c.operand("tensor2", dtype);
+  c.output(c.operand("self", dtype) + (c.has("value") ? product * c.operand("value", dtype) : product));
+}
+
+void square(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(x * x);
+}
+
+void neg(TorchContext& c) {
+  c.output(-c.tensor("self"));
+}
+
+constexpr std::string_view one = "self";
+constexpr std::string_view two = "self other";
+constexpr std::string_view scaled = "self other alpha";
+
+const TorchOp rows[] = {
+    {"aten.abs.default", one, numeric<Op::abs>},
+    {"aten.acos.default", one, function<Op::acos>},
+    {"aten.acosh.default", one, function<Op::acosh>},
+    {"aten.add.Scalar", scaled, arithmetic<Op::add, Op::logical_or>},
+    {"aten.add.Tensor", scaled, arithmetic<Op::add, Op::logical_or>},
+    {"aten.addcmul.default", "self tensor1 tensor2 value", addcmul},
+    {"aten.asin.default", one, function<Op::asin>},
+    {"aten.asinh.default", one, function<Op::asinh>},
+    {"aten.atan.default", one, function<Op::atan>},
+    {"aten.atanh.default", one, function<Op::atanh>},
+    {"aten.bitwise_and.Scalar", two, bitwise<Op::bitwise_and, Op::logical_and>},
+    {"aten.bitwise_and.Tensor", two, bitwise<Op::bitwise_and, Op::logical_and>},
+    {"aten.bitwise_left_shift.Tensor", two, binary<Op::shift_left>},
+    {"aten.bitwise_not.default", one, bitwise_not},
+    {"aten.bitwise_or.Scalar", two, bitwise<Op::bitwise_or, Op::logical_or>},
+    {"aten.bitwise_or.Tensor", two, bitwise<Op::bitwise_or, Op::logical_or>},
+    {"aten.bitwise_right_shift.Tensor", two, binary<Op::shift_right>},
+    {"aten.bitwise_xor.Scalar", two, bitwise<Op::bitwise_xor, Op::logical_xor>},
+    {"aten.bitwise_xor.Tensor", two, bitwise<Op::bitwise_xor, Op::logical_xor>},
+    {"aten.ceil.default", one, rounding<Op::ceil>},
+    {"aten.clamp.Tensor", "self min max", clamp},
+    {"aten.clamp.default", "self min max", clamp},
+    {"aten.clamp_max.default", "self max", clamp_max},
+    {"aten.clamp_min.default", "self min", clamp_min},
+    {"aten.cos.default", one, function<Op::cos>},
+    {"aten.cosh.default", one, function<Op::cosh>},
+    {"aten.div.Scalar", two, divide},
+    {"aten.div.Scalar_mode", "self other rounding_mode", divide},
+    {"aten.div.Tensor", two, divide},
+    {"aten.div.Tensor_mode", "self other rounding_mode", divide},
+    {"aten.elu.default", "self alpha scale input_scale", elu},
+    {"aten.eq.Scalar", two, compare<Op::equal>},
+    {"aten.eq.Tensor", two, compare<Op::equal>},
+    {"aten.erf.default", one, function<Op::erf>},
+    {"aten.exp.default", one, function<Op::exp>},
+    {"aten.exp2.default", one, exp2},
+    {"aten.expm1.default", one, expm1},
+    {"aten.floor.default", one, rounding<Op::floor>},
+    {"aten.fmod.Scalar", two, remainder<1>},
+    {"aten.fmod.Tensor", two, remainder<1>},
+    {"aten.ge.Scalar", two, compare<Op::greater_equal>},
+    {"aten.ge.Tensor", two, compare<Op::greater_equal>},
+    {"aten.gelu.default", "self approximate", gelu},
+    {"aten.gt.Scalar", two, compare<Op::greater>},
+    {"aten.gt.Tensor", two, compare<Op::greater>},
+    {"aten.hardsigmoid.default", one, hard_sigmoid},
+    {"aten.hardswish.default", one, numeric<Op::hard_swish>},
+    {"aten.hardtanh.default", "self min_val max_val", hardtanh},
+    {"aten.isinf.default", one, classify<Op::is_inf>},
+    {"aten.isnan.default", one, classify<Op::is_nan>},
+    {"aten.le.Scalar", two, compare<Op::less_equal>},
+    {"aten.le.Tensor", two, compare<Op::less_equal>},
+    {"aten.leaky_relu.default", "self negative_slope", leaky_relu},
+    {"aten.log.default", one, function<Op::log>},
+    {"aten.log10.default", one, log10},
+    {"aten.log1p.default", one, log1p},
+    {"aten.log2.default", one, log2},
+    {"aten.logical_and.default", two, logical<Op::logical_and>},
+    {"aten.logical_not.default", one, logical_not},
+    {"aten.logical_or.default", two, logical<Op::logical_or>},
+    {"aten.logical_xor.default", two, logical<Op::logical_xor>},
+    {"aten.lt.Scalar", two, compare<Op::less>},
+    {"aten.lt.Tensor", two, compare<Op::less>},
+    {"aten.maximum.default", two, binary<Op::maximum>},
+    {"aten.minimum.default", two, binary<Op::minimum>},
+    {"aten.mul.Scalar", two, multiply},
+    {"aten.mul.Tensor", two, multiply},
+    {"aten.ne.Scalar", two, not_equal},
+    {"aten.ne.Tensor", two, not_equal},
+    {"aten.neg.default", one, neg},
+    {"aten.pow.Scalar", "self exponent", power},
+    {"aten.pow.Tensor_Scalar", "self exponent", power_of_scalar},
+    {"aten.pow.Tensor_Tensor", "self exponent", power},
+    {"aten.reciprocal.default", one, function<Op::reciprocal>},
+    {"aten.relu.default", one, numeric<Op::relu>},
+    {"aten.remainder.Scalar", two, remainder<0>},
+    {"aten.remainder.Tensor", two, remainder<0>},
+    {"aten.round.default", one, rounding<Op::round>},
+    {"aten.rsqrt.default", one, function<Op::rsqrt>},
+    {"aten.rsub.Scalar", scaled, subtract_from},
+    {"aten.sigmoid.default", one, function<Op::sigmoid>},
+    {"aten.sign.default", one, sign},
+    {"aten.silu.default", one, numeric<Op::silu>},
+    {"aten.sin.default", one, function<Op::sin>},
+    {"aten.sinh.default", one, function<Op::sinh>},
+    {"aten.softplus.default", "self beta threshold", softplus},
+    {"aten.sqrt.default", one, function<Op::sqrt>},
+    {"aten.square.default", one, square},
+    {"aten.sub.Scalar", scaled, arithmetic<Op::sub, Op::logical_xor>},
+    {"aten.sub.Tensor", scaled, arithmetic<Op::sub, Op::logical_xor>},
+    {"aten.tan.default", one, function<Op::tan>},
+    {"aten.tanh.default", one, function<Op::tanh>},
+    {"aten.true_divide.Tensor", two, divide},
+    {"aten.trunc.default", one, trunc},
+    {"aten.where.self", "condition self other", where_op},
+};
+
+}  // namespace
+
+std::span<const TorchOp> torch_pointwise_ops() {
+  return rows;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,383 @@
+// Views, copies, slices and joins.
+
+#include <algorithm>
+
+#include "frontend/torch/torch_ops.h"
+
+namespace sylvite {
+namespace {
+
+/// Whose result has the declared shape: sizes given as -1 are known by then.
+void view(TorchContext& c) {
+  c.ignore("size");
+  c.output(reshape(c.tensor("self"), c.result_dims()));
+}
+
+void permute(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  Dims perm = c.integers("dims");
+  for (std::int64_t& axis : perm) axis = normalize_axis(axis, x.rank());
+  c.output(transpose(x, perm));
+}
+
+void transpose_two(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  if (x.rank() == 0) return c.ignore("dim0"), c.ignore("dim1"), c.output(x);
+  c.output(swap_axes(x, normalize_axis(c.integer("dim0", 0), x.rank()),
+                     normalize_axis(c.integer("dim1", x.rank() - 1), x.rank())));
+}
+
+void transpose_matrix(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(x.rank() < 2 ? x : swap_axes(x, 0, 1));
+}
+
+void expand(TorchContext& c) {
+  c.ignore("size");
+  c.ignore("implicit");
+  c.output(broadcast_to(c.tensor("self"), c.result_dims()));
+}
+
+/// How it lies in memory is said where it leaves the graph.
+void same(TorchContext& c) {
+  c.ignore("memory_format");
+  c.output(c.tensor("self"));
+}
+
+void convert(TorchContext& c) {
+  for (const std::string_view name : {"layout", "device", "pin_memory", "non_blocking", "memory_format"})
+    c.ignore(name);
+  const Sym x = c.tensor("self");
+  c.output(cast(x, c.dtype("dtype", x.dtype())));
+}
+
+/// The values of src in the shape of self.
+void copy(TorchContext& c) {
+  c.ignore("non_blocking");
+  const Sym x = c.tensor("self");
+  c.output(broadcast_to(cast(c.tensor("src"), x.dtype()), x.dims()));
+}
+
+struct Range {
+  int axis;
+  std::int64_t start, stop, step;
+};
+
+/// As Python slices: negative bounds count from the end, and all are clamped.
+Range read_range(TorchContext& c, Sym x) {
+  const int axis = normalize_axis(c.integer("dim", 0), x.rank());
+  const std::int64_t extent = x.dim(axis);
+  const auto clamped = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + extent : at, 0, extent);
+  };
+  const std::int64_t start = clamped(c.integer("start", 0));
+  const std::int64_t stop = std::max(clamped(c.integer("end", extent)), start);
+  const std::int64_t step = c.integer("step", 1);
+  if (step < 1) throw ModelError("the step of a slice is {}", step);
+  return {axis, start, stop, step};
+}
+
+void slice_op(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const Range range = read_range(c, x);
+  c.output(slice(x, range.axis, range.start, range.stop, range.step));
+}
+
+std::int64_t read_index(TorchContext& c, std::int64_t extent) {
+  const std::int64_t index = c.integer("index");
+  if (index < -extent || index >= extent)
+    throw ModelError("index {} is out of range for {} elements", index, extent);
+  return index < 0 ? index + extent : index;
+}
+
+void select(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const int axis = normalize_axis(c.integer("dim"), x.rank());
+  const std::int64_t index = read_index(c, x.dim(axis));
+  c.output(squeeze(slice(x, axis, index, index + 1), {axis}));
+}
+
+/// `source` in place of what `range` of x holds.
+Sym replaced(Sym x, const Range& range, Sym source) {
+  const std::int64_t extent = x.dim(range.axis);
+  source = cast(source, x.dtype());
+  if (range.step == 1) {
+    Dims dims = x.dims();
+    dims[static_cast<std::size_t>(range.axis)] = range.stop - range.start;
+    std::vector<Sym> parts;
+    if (range.start > 0) parts.push_back(slice(x, range.axis, 0, range.start));
+    if (range.stop > range.start) parts.push_back(broadcast_to(source, dims));
+    if (range.stop < extent) parts.push_back(slice(x, range.axis, range.stop, extent));
+    return parts.empty() ? x : concat(parts, range.axis);
+  }
+  const Sym positions =
+      x.builder().iota(DType::i64, {(range.stop - range.start + range.step - 1) / range.step}, 0) *
+          static_cast<double>(range.step) +
+      static_cast<double>(range.start);
+  Dims dims = x.dims();
+  dims[static_cast<std::size_t>(range.axis)] = positions.dim(0);
+  Dims line(dims.size(), 1);
+  line[static_cast<std::size_t>(range.axis)] = positions.dim(0);
+  return x.builder().add(Op::scatter_elements,
+                         {x, broadcast_to(reshape(positions, line), dims), broadcast_to(source, dims)},
+                         {{"axis", std::int64_t{range.axis}}});
+}
+
+void slice_scatter(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(replaced(x, read_range(c, x), c.tensor("src")));
+}
+
+void select_scatter(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const int axis = normalize_axis(c.integer("dim"), x.rank());
+  const std::int64_t index = read_index(c, x.dim(axis));
+  c.output(replaced(x, {axis, index, index + 1, 1}, unsqueeze(c.tensor("src"), {axis})));
+}
+
+/// Tensors of the shape [0] join with anything.
+void cat(TorchContext& c) {
+  std::vector<Sym> parts;
+  for (const Sym& part : c.tensors("tensors")) {
+    if (!part) throw ModelError("a tensor to join is missing");
+    if (part.rank() != 1 || part.dim(0) != 0) parts.push_back(cast(part, c.result_dtype()));
+  }
+  if (parts.empty())
+    return c.ignore("dim"), c.output(c.builder().filled(c.result_dtype(), c.result_dims(), 0));
+  c.output(concat(parts, normalize_axis(c.integer("dim", 0), parts[0].rank())));
+}
+
+void stack(TorchContext& c) {
+  std::vector<Sym> parts;
+  for (const Sym& part : c.tensors("tensors")) {
+    if (!part) throw ModelError("a tensor to join is missing");
+    parts.push_back(
+        unsqueeze(cast(part, c.result_dtype()), {normalize_axis(c.integer("dim", 0), part.rank() + 1)}));
+  }
+  if (parts.empty()) throw ModelError("no tensors to join");
+  c.output(concat(parts, normalize_axis(c.integer("dim", 0), parts[0].rank())));
+}
+
+void split_sizes(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.outputs(split(x, normalize_axis(c.integer("dim", 0), x.rank()), c.integers("split_sizes")));
+}
+
+void split_even(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const int axis = normalize_axis(c.integer("dim", 0), x.rank());
+  const std::int64_t size = c.integer("split_size");
+  if (size < 1) throw ModelError("split_size is {}", size);
+  Dims sizes;
+  for (std::int64_t left = x.dim(axis); left > 0; left -= size) {
+    if (sizes.size() > c.result_count()) throw ModelError("{} results are declared", c.result_count());
+    sizes.push_back(std::min(size, left));
+  }
+  c.outputs(split(x, axis, sizes.empty() ? Dims{0} : sizes));
+}
+
+void unbind(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const int axis = normalize_axis(c.integer("dim", 0), x.rank());
+  std::vector<Sym> parts;
+  if (x.dim(axis) != static_cast<std::int64_t>(c.result_count()))
+    throw ModelError("{} results are declared", c.result_count());
+  for (std::int64_t i = 0; i < x.dim(axis); ++i) parts.push_back(squeeze(slice(x, axis, i, i + 1), {axis}));
+  c.outputs(std::move(parts));
+}
+
+void repeat(TorchContext& c) {
+  Sym x = c.tensor("self");
+  const Dims times = c.integers("repeats");
+  if (times.size() < static_cast<std::size_t>(x.rank())) throw ModelError("repeats are fewer than axes");
+  Dims dims(times.size() - static_cast<std::size_t>(x.rank()), 1);
+  const Dims own = x.dims();
+  dims.insert(dims.end(), own.begin(), own.end());
+  Dims split, wide;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    split.insert(split.end(), {1, dims[i]});
+    wide.insert(wide.end(), {times[i], dims[i]});
+  }
+  c.output(reshape(broadcast_to(reshape(x, split), wide), c.result_dims()));
+}
+
+void flip_op(TorchContext& c) {
+  Sym x = c.tensor("self");
+  for (const std::int64_t axis : normalize_axes(c.integers("dims"), x.rank()))
+    x = flip(x, static_cast<int>(axis));
+  c.output(x);
+}
+
+void roll(TorchContext& c) {
+  Sym x = c.tensor("self");
+  const Dims shifts = c.integers("shifts");
+  Dims axes = c.integers("dims", Dims{});
+  const Dims dims = x.dims();
+  if (axes.empty()) {
+    x = reshape(x, {x.size()});
+    axes = {0};
+  }
+  if (axes.size() != shifts.size())
+    throw ModelError("{} shifts are given for {} axes", shifts.size(), axes.size());
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const int axis = normalize_axis(axes[i], x.rank());
+    const std::int64_t extent = x.dim(axis);
+    if (extent == 0) continue;
+    const std::int64_t cut = ((-shifts[i]) % extent + extent) % extent;
+    if (cut != 0) x = concat({slice(x, axis, cut, extent), slice(x, axis, 0, cut)}, axis);
+  }
+  c.output(reshape(x, dims));
+}
+
+/// Pairs of amounts, of the last axis first.
+struct Borders {
+  Dims low, high;
+};
+Borders read_borders(TorchContext& c, Sym x, std::string_view name) {
+  const Dims amounts = c.integers(name);
+  const auto rank = static_cast<std::size_t>(x.rank());
+  if (amounts.size() % 2 != 0 || amounts.size() > 2 * rank)
+    throw ModelError("{} amounts of padding are given for {} axes", amounts.size(), rank);
+  Borders borders{Dims(rank, 0), Dims(rank, 0)};
+  for (std::size_t i = 0; i < amounts.size() / 2; ++i) {
+    borders.low[rank - 1 - i] = amounts[2 * i];
+    borders.high[rank - 1 - i] = amounts[2 * i + 1];
+  }
+  return borders;
+}
+
+void pad_constant(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const Borders borders = read_borders(c, x, "pad");
+  std::vector<Sym> inputs{x};
+  if (c.has("value")) inputs.push_back(c.operand("value", x.dtype()));
+  c.output(c.builder().add(Op::pad, inputs, {{"low", borders.low}, {"high", borders.high}}));
+}
+
+void pad_mode(TorchContext& c, const char* mode) {
+  const Sym x = c.tensor("self");
+  const Borders borders = read_borders(c, x, "padding");
+  c.output(c.builder().add(Op::pad, {x},
+                           {{"low", borders.low}, {"high", borders.high}, {"mode", std::string(mode)}}));
+}
+void pad_reflect(TorchContext& c) {
+  pad_mode(c, "reflect");
+}
+void pad_replicate(TorchContext& c) {
+  pad_mode(c, "edge");
+}
+
+/// [..., n, m] -> [..., min(n, m)] at the end.
+void diagonal(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const int first = normalize_axis(c.integer("dim1", 0), x.rank());
+  const int second = normalize_axis(c.integer("dim2", 1), x.rank());
+  const std::int64_t offset = c.integer("offset", 0);
+  std::vector<std::int64_t> perm;
+  for (std::int64_t axis = 0; axis < x.rank(); ++axis)
+    if (axis != first && axis != second) perm.push_back(axis);
+  perm.insert(perm.end(), {first, second});
+  const Sym last = transpose(x, perm);
+  Dims dims = last.dims();
+  const std::int64_t rows = dims[dims.size() - 2], columns = dims.back();
+  const std::int64_t start = offset < 0 ? -offset * columns : offset;
+  const std::int64_t count = std::max<std::int64_t>(
+      0, offset < 0 ? std::min(rows + offset, columns) : std::min(rows, columns - offset));
+  dims.resize(dims.size() - 2);
+  dims.push_back(rows * columns);
+  if (count == 0) return c.output(c.builder().filled(x.dtype(), c.result_dims(), 0));
+  c.output(slice(reshape(last, dims), -1, start, start + (count - 1) * (columns + 1) + 1, columns + 1));
+}
+
+/// Windows along one axis, as a last axis.
+void unfold(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const int axis = normalize_axis(c.integer("dimension"), x.rank());
+  const std::int64_t size = c.integer("size");
+  const std::int64_t step = c.integer("step");
+  if (size < 0 || step < 1 || size > x.dim(axis))
+    throw ModelError("windows of {} elements do not fit an axis of {}", size, x.dim(axis));
+  const std::int64_t count = (x.dim(axis) - size) / step + 1;
+  GraphBuilder& b = c.builder();
+  const Sym index =
+      b.iota(DType::i64, {count, 1}, 0) * static_cast<double>(step) + b.iota(DType::i64, {1, size}, 1);
+  std::vector<std::int64_t> perm;
+  for (std::int64_t i = 0; i <= x.rank(); ++i)
+    if (i != axis + 1) perm.push_back(i);
+  perm.push_back(axis + 1);
+  c.output(transpose(gather(x, index, axis), perm));
+}
+
+/// What is above (triu) or below (tril) a diagonal stays.
+void triangle(TorchContext& c, Op kept) {
+  const Sym x = c.tensor("self");
+  GraphBuilder& b = c.builder();
+  if (x.rank() < 2) throw ModelError("{} has no diagonal", x.rank());
+  const Sym rows = b.iota(DType::i64, {x.dim(-2), 1}, 0) + static_cast<double>(c.integer("diagonal", 0));
+  const Sym columns = b.iota(DType::i64, {1, x.dim(-1)}, 1);
+  c.output(where(apply(kept, columns, rows), x, b.scalar(x.dtype(), 0)));
+}
+void triu(TorchContext& c) {
+  triangle(c, Op::greater_equal);
+}
+void tril(TorchContext& c) {
+  triangle(c, Op::less_equal);
+}
+
+constexpr std::string_view sized = "self size";
+constexpr std::string_view laid_out = "self memory_format";
+constexpr std::string_view padded = "self padding";
+
+const TorchOp rows[] = {
+
+    {"aten._to_copy.default", "self dtype layout device pin_memory non_blocking memory_format", convert},
+    {"aten._unsafe_view.default", sized, view},
+    {"aten.alias.default", "self", same},
+    {"aten.cat.default", "tensors dim", cat},
+    {"aten.clone.default", laid_out, same},
+    {"aten.constant_pad_nd.default", "self pad value", pad_constant},
+    {"aten.contiguous.default", laid_out, same},
+    {"aten.copy.default", "self src non_blocking", copy},
+    {"aten.detach.default", "self", same},
+    {"aten.diagonal.default", "self offset dim1 dim2", diagonal},
+    {"aten.expand.default", "self size implicit", expand},
+    {"aten.flip.default", "self dims", flip_op},
+    {"aten.lift_fresh_copy.default", "self", same},
+    {"aten.permute.default", "self dims", permute},
+    {"aten.reflection_pad1d.default", padded, pad_reflect},
+    {"aten.reflection_pad2d.default", padded, pad_reflect},
+    {"aten.reflection_pad3d.default", padded, pad_reflect},
+    {"aten.repeat.default", "self repeats", repeat},
+    {"aten.replication_pad1d.default", padded, pad_replicate},
+    {"aten.replication_pad2d.default", padded, pad_replicate},
+    {"aten.replication_pad3d.default", padded, pad_replicate},
+    {"aten.reshape.default", sized, view},
+    {"aten.roll.default", "self shifts dims", roll},
+    {"aten.select.int", "self dim index", select},
+    {"aten.select_scatter.default", "self src dim index", select_scatter},
+    {"aten.slice.Tensor", "self dim start end step", slice_op},
+    {"aten.slice_scatter.default", "self src dim start end step", slice_scatter},
+    {"aten.split.Tensor", "self split_size dim", split_even},
+    {"aten.split_with_sizes.default", "self split_sizes dim", split_sizes},
+    {"aten.squeeze.default", sized, view},
+    {"aten.squeeze.dim", "self size", view},
+    {"aten.squeeze.dims", "self size", view},
+    {"aten.stack.default", "tensors dim", stack},
+    {"aten.t.default", "self", transpose_matrix},
+    {"aten.transpose.int", "self dim0 dim1", transpose_two},
+    {"aten.tril.default", "self diagonal", tril},
+    {"aten.triu.default", "self diagonal", triu},
+    {"aten.unbind.int", "self dim", unbind},
+    {"aten.unfold.default", "self dimension size step", unfold},
+    {"aten.unsqueeze.default", sized, view},
+    {"aten.view.default", sized, view},
+    {"prims.convert_element_type.default", "self dtype", convert},
+};
+
+}  // namespace
+
+std::span<const TorchOp> torch_shape_ops() {
+  return rows;
+}
+
+}  // namespace sylvite

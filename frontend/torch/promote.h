@@ -1,0 +1,25 @@
+#pragma once
+// torch's rules of which element type an operation on several operands computes in.
+
+#include <string_view>
+
+#include "frontend/torch/torch_context.h"
+
+namespace sylvite {
+
+/// The type that two tensors are compared in: dims count before rank 0, and kinds (boolean, integer, float) before
+/// sizes.
+[[nodiscard]] DType promoted(Sym a, Sym b);
+
+struct TorchPair {
+  Sym a, b;
+};
+/// Arguments `self` and `other`, of which `other` may be a number, as `promoted` says: a number is of the tensor's type
+/// unless it is of a higher kind; a fraction beside integers gives f32.
+[[nodiscard]] TorchPair promoted_pair(TorchContext& c, std::string_view self = "self",
+                                      std::string_view other = "other");
+/// The same arguments, both as `to`.
+[[nodiscard]] TorchPair pair_as(TorchContext& c, DType to, std::string_view self = "self",
+                                std::string_view other = "other");
+
+}  // namespace sylvite

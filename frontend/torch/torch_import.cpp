@@ -1,0 +1,324 @@
+#include "frontend/torch/torch_import.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "frontend/torch/memory_order.h"
+#include "frontend/torch/torch_ops.h"
+#include "frontend/torch/torch_text.h"
+
+namespace sylvite {
+namespace {
+
+using Kind = TorchLiteral::Kind;
+
+constexpr std::string_view write_op = "aten.copy_.default";
+constexpr std::string_view item_op = "getitem";
+
+[[noreturn]] void rethrow_named(const Error& error, const std::string& prefix) {
+  const ErrorCode code = error.code() == ErrorCode::bad_input ? ErrorCode::bad_model : error.code();
+  const std::string message = prefix + ": " + error.what();
+  if (code == ErrorCode::bad_usage) throw UsageError(message);
+  if (code == ErrorCode::unsupported) throw UnsupportedError(message);
+  if (code == ErrorCode::bad_model) throw ModelError(message);
+  throw InternalError(message);
+}
+
+void collect_names(const TorchLiteral& literal, std::set<std::string>& names) {
+  if (literal.kind == Kind::value) names.insert(literal.text);
+  for (const TorchLiteral& item : literal.items) collect_names(item, names);
+}
+
+/// What is read, other than to be returned or written over.
+std::set<std::string> names_read(const TorchText& text) {
+  std::set<std::string> names;
+  for (const TorchNode& node : text.nodes)
+    for (std::size_t i = node.op == write_op ? 1 : 0; i < node.arguments.size(); ++i)
+      collect_names(node.arguments[i].value, names);
+  return names;
+}
+
+class Importer {
+ public:
+  Importer(const TorchText& text, const TorchImportOptions& options, std::vector<TorchRefusal>* refusals)
+      : text_(text), options_(options), refusals_(refusals), builder_(result_.graph) {}
+
+  TorchGraph run() {
+    if (static_cast<std::int64_t>(text_.nodes.size()) > options_.max_nodes)
+      throw UnsupportedError("the text has {} operations, at most {} are served", text_.nodes.size(),
+                             options_.max_nodes);
+    result_.graph.name = text_.name;
+    add_inputs();
+    for (const TorchNode& node : text_.nodes) add_node(node);
+    builder_.set_node_name("");
+    for (const TorchReturned& returned : text_.outputs) result_.outputs.push_back(add_output(returned));
+    for (TorchOutput& write : result_.writes)
+      give_out(written_values_[write.input], write,
+               text_.inputs[static_cast<std::size_t>(write.input)].name + "_written");
+    return std::move(result_);
+  }
+
+ private:
+  Dims strides_of(const std::vector<Extent>& strides, const Dims& dims) const {
+    if (strides.empty()) return dense_strides(dims);
+    if (strides.size() != dims.size())
+      throw ModelError("{} strides are given for {} axes", strides.size(), dims.size());
+    return sizes_at(strides, options_.sizes);
+  }
+
+  void add_inputs() {
+    const std::set<std::string> read = names_read(text_);
+    for (const TorchTextInput& declared : text_.inputs) {
+      try {
+        add_input(declared, read.contains(declared.name));
+      } catch (const Error& error) {
+        rethrow_named(error, fmt::format("line {}: %{}", declared.line, declared.name));
+      }
+    }
+    for (const auto& [name, tensor] : options_.constants)
+      if (!inputs_.contains(name)) throw UsageError("the constant '{}' is none of the graph's inputs", name);
+  }
+
+  void add_input(const TorchTextInput& declared, bool is_read) {
+    TorchInput input;
+    input.name = declared.name;
+    input.is_parameter = declared.is_parameter;
+    input.is_size = declared.type.dtype == "int";
+    if (!inputs_.emplace(declared.name, static_cast<int>(result_.inputs.size())).second)
+      throw ModelError("the input is given twice");
+    TorchValue value{{Sym()}, false};
+    if (!input.is_size && !declared.type.dtype.starts_with('c')) {
+      input.tensor.type =
+          make_type(parse_dtype(declared.type.dtype), sizes_at(declared.type.shape, options_.sizes));
+      check_value_size(input.tensor.type);
+      const Dims dims = input.tensor.type.dims();
+      input.tensor.strides = strides_of(declared.type.strides, dims);
+      if (is_read) value.results[0] = read_input(input);
+    }
+    scope_.emplace(declared.name, std::move(value));
+    result_.inputs.push_back(std::move(input));
+  }
+
+  Sym read_input(TorchInput& input) {
+    const std::vector<std::int64_t> order = memory_order(input.tensor.type.dims(), input.tensor.strides);
+    const Dims dims = in_order(input.tensor.type.dims(), order);
+    const DType dtype = input.tensor.type.dtype;
+    const auto constant = options_.constants.find(input.name);
+    if (constant == options_.constants.end()) {
+      input.graph_input = static_cast<int>(result_.graph.inputs.size());
+      return transpose(builder_.input(input.name, dtype, dims), inverse_order(order));
+    }
+    if (constant->second.type() != make_type(dtype, dims))
+      throw UsageError("the constant is {}, expected {}", constant->second.type().to_string(),
+                       make_type(dtype, dims).to_string());
+    builder_.raise_budget(constant->second.byte_size());
+    return transpose(builder_.constant(constant->second, input.name), inverse_order(order));
+  }
+
+  void add_node(const TorchNode& node) {
+    if (scope_.contains(node.name)) throw ModelError("line {}: %{} is defined twice", node.line, node.name);
+    builder_.set_node_name(node.name);
+    TorchValue value{{}, node.is_tuple};
+    try {
+      value.results = node.op == item_op    ? std::vector<Sym>{item(node)}
+                      : node.op == write_op ? std::vector<Sym>{write(node)}
+                                            : import(node);
+      check_results(node, value.results);
+    } catch (const Error& error) {
+      if (refusals_ == nullptr || error.code() == ErrorCode::internal || error.code() == ErrorCode::bad_usage)
+        rethrow_named(error, fmt::format("line {}: %{} = {}", node.line, node.name, node.op));
+      refusals_->push_back({node.name, node.op, error.what()});
+      value.results = stand_ins(node);
+    }
+    scope_.emplace(node.name, std::move(value));
+  }
+
+  std::vector<Sym> import(const TorchNode& node) {
+    const TorchOp* row = find_torch_op(node.op);
+    if (row == nullptr) throw UnsupportedError("this operation is not served");
+    TorchContext context(builder_, scope_, node, options_.sizes, row->schema);
+    row->import(context);
+    context.check_no_surplus();
+    return context.results();
+  }
+
+  /// Values of the declared types, so that what reads them can be looked at.
+  std::vector<Sym> stand_ins(const TorchNode& node) {
+    std::vector<Sym> results;
+    for (const TorchType& type : node.types) {
+      Sym value;
+      if (!type.dtype.empty() && type.dtype != "int" && !type.dtype.starts_with('c')) {
+        const TensorType declared = make_type(parse_dtype(type.dtype), sizes_at(type.shape, options_.sizes));
+        check_value_size(declared);
+        value = builder_.input(node.name, declared.dtype, declared.dims());
+      }
+      results.push_back(value);
+    }
+    return results;
+  }
+
+  void check_results(const TorchNode& node, const std::vector<Sym>& results) {
+    if (results.size() > node.types.size())
+      throw ModelError("{} results are declared, {} are computed", node.types.size(), results.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const TorchType& type = node.types[i];
+      if (!results[i] || type.dtype.empty()) continue;
+      const Dims dims = sizes_at(type.shape, options_.sizes);
+      if (type.dtype == dtype_name(results[i].dtype()) && dims == results[i].dims()) continue;
+      throw ModelError("{}[{}] is declared, {} is computed", type.dtype, fmt::join(dims, ","),
+                       make_type(results[i].dtype(), results[i].dims()).to_string());
+    }
+  }
+
+  const TorchLiteral& argument(const TorchNode& node, std::size_t i, Kind kind) const {
+    if (node.arguments.size() != 2 || node.arguments[i].value.kind != kind)
+      throw ModelError("the arguments are not a value and what belongs to it");
+    return node.arguments[i].value;
+  }
+
+  Sym item(const TorchNode& node) {
+    const std::string& name = argument(node, 0, Kind::value).text;
+    const std::int64_t index = size_at(argument(node, 1, Kind::integer).integer, options_.sizes);
+    const auto found = scope_.find(name);
+    if (found == scope_.end()) throw ModelError("the value %{} is not defined before", name);
+    const std::vector<Sym>& results = found->second.results;
+    if (!found->second.is_tuple || index < 0 || index >= static_cast<std::int64_t>(results.size()))
+      throw UnsupportedError("%{} has no result {} here", name, index);
+    if (!results[static_cast<std::size_t>(index)])
+      throw UnsupportedError("result {} of %{} is not served", index, name);
+    return results[static_cast<std::size_t>(index)];
+  }
+
+  /// aten.copy_(input, value): the last thing that is done to an input.
+  Sym write(const TorchNode& node) {
+    const auto target = inputs_.find(argument(node, 0, Kind::value).text);
+    if (target == inputs_.end()) throw UnsupportedError("what is written is no input");
+    const int index = target->second;
+    if (written_values_.contains(index)) throw ModelError("an input is written twice");
+    const TorchTensor& tensor = result_.inputs[static_cast<std::size_t>(index)].tensor;
+    const auto found = scope_.find(argument(node, 1, Kind::value).text);
+    if (found == scope_.end() || found->second.is_tuple || !found->second.results[0])
+      throw UnsupportedError("what is written is no tensor that is computed here");
+    const Sym value = broadcast_to(cast(found->second.results[0], tensor.type.dtype), tensor.type.dims());
+    written_values_[index] = value;
+    writes_[node.name] = index;
+    TorchOutput output;
+    output.kind = TorchOutput::Kind::written;
+    output.tensor = tensor;
+    output.input = index;
+    result_.writes.push_back(output);
+    return value;
+  }
+
+  TorchOutput add_output(const TorchReturned& returned) {
+    try {
+      return output_of(returned);
+    } catch (const Error& error) {
+      if (refusals_ != nullptr && error.code() == ErrorCode::unsupported) {
+        refusals_->push_back({returned.value.text, "return", error.what()});
+        return {};
+      }
+      rethrow_named(error, fmt::format("line {}: return", returned.line));
+    }
+  }
+
+  TorchOutput output_of(const TorchReturned& returned) {
+    TorchOutput output;
+    if (returned.value.kind == Kind::none) return output;
+    if (returned.value.kind == Kind::integer) {
+      output.kind = TorchOutput::Kind::size;
+      output.size = size_at(returned.value.integer, options_.sizes);
+      return output;
+    }
+    const std::string& name = returned.value.text;
+    const auto input = inputs_.find(name);
+    const auto write = writes_.find(name);
+    if (input != inputs_.end() || write != writes_.end()) {
+      output.kind = write != writes_.end() ? TorchOutput::Kind::written : TorchOutput::Kind::input;
+      output.input = write != writes_.end() ? write->second : input->second;
+      output.tensor = result_.inputs[static_cast<std::size_t>(output.input)].tensor;
+      return output;
+    }
+    const auto found = scope_.find(name);
+    if (found == scope_.end()) throw ModelError("the value %{} is not defined", name);
+    if (found->second.is_tuple || !found->second.results[0])
+      throw UnsupportedError("%{} is no tensor that is computed here", name);
+    const Sym value = found->second.results[0];
+    output.kind = TorchOutput::Kind::computed;
+    output.tensor = {make_type(value.dtype(), value.dims()), strides_of(returned.strides, value.dims())};
+    give_out(value, output, name);
+    return output;
+  }
+
+  void give_out(Sym value, TorchOutput& output, const std::string& name) {
+    const std::vector<std::int64_t> order = memory_order(value.dims(), output.tensor.strides);
+    const Sym stored = transpose(value, order);
+    Graph& graph = result_.graph;
+    output.graph_output = static_cast<int>(graph.outputs.size());
+    const bool is_taken = std::ranges::find(graph.output_names, name) != graph.output_names.end();
+    graph.outputs.push_back(stored.id());
+    graph.output_names.push_back(is_taken ? fmt::format("{}_{}", name, output.graph_output) : name);
+  }
+
+  const TorchText& text_;
+  const TorchImportOptions& options_;
+  std::vector<TorchRefusal>* refusals_;  ///< nullptr: the first one is thrown
+  TorchGraph result_;
+  GraphBuilder builder_;
+  TorchScope scope_;
+  std::map<std::string, int> inputs_;  ///< by name
+  std::map<std::string, int> writes_;  ///< names of copy_ nodes -> the inputs that they write
+  std::map<int, Sym> written_values_;  ///< by input
+};
+
+void collect_symbols(const std::vector<Extent>& extents, std::set<std::string>& names) {
+  for (const Extent& extent : extents)
+    for (const std::string& symbol : extent.symbols()) names.insert(symbol);
+}
+
+void collect_symbols(const TorchLiteral& literal, std::set<std::string>& names) {
+  if (literal.kind == Kind::integer) collect_symbols({literal.integer}, names);
+  for (const TorchLiteral& item : literal.items) collect_symbols(item, names);
+}
+
+}  // namespace
+
+TorchGraph import_torch(std::string_view text, const TorchImportOptions& options) {
+  const TorchText read = read_torch_text(text);
+  return Importer(read, options, nullptr).run();
+}
+
+std::vector<TorchRefusal> torch_refusals(std::string_view text, const TorchImportOptions& options) {
+  const TorchText read = read_torch_text(text);
+  std::vector<TorchRefusal> refusals;
+  (void)Importer(read, options, &refusals).run();
+  return refusals;
+}
+
+std::vector<std::string> torch_op_names() {
+  std::vector<std::string> names{std::string(write_op), std::string(item_op)};
+  for (const TorchOp& row : torch_ops()) names.emplace_back(row.name);
+  std::ranges::sort(names);
+  return names;
+}
+
+std::vector<std::string> torch_symbols(std::string_view text) {
+  const TorchText read = read_torch_text(text);
+  std::set<std::string> names;
+  for (const TorchTextInput& input : read.inputs) {
+    collect_symbols(input.type.shape, names);
+    collect_symbols(input.type.strides, names);
+  }
+  for (const TorchNode& node : read.nodes) {
+    for (const TorchType& type : node.types) collect_symbols(type.shape, names);
+    for (const TorchArgument& argument : node.arguments) collect_symbols(argument.value, names);
+  }
+  for (const TorchReturned& returned : read.outputs) {
+    collect_symbols(returned.strides, names);
+    collect_symbols(returned.value, names);
+  }
+  return {names.begin(), names.end()};
+}
+
+}  // namespace sylvite
