@@ -53,7 +53,8 @@ Array read_capsule(PyObject* capsule) {
     return pointer;
   };
   if (PyCapsule_IsValid(capsule, "dltensor_versioned") != 0)
-    return take(static_cast<dlpack::ManagedVersioned*>(taken("dltensor_versioned", "used_dltensor_versioned")));
+    return take(
+        static_cast<dlpack::ManagedVersioned*>(taken("dltensor_versioned", "used_dltensor_versioned")));
   return take(static_cast<dlpack::Managed*>(taken("dltensor", "used_dltensor")));
 }
 
@@ -66,8 +67,8 @@ DType dtype_of_format(const std::string& format) {
   const bool marked = format.size() > 1 && (format[0] == '@' || format[0] == '=' || format[0] == '<');
   const auto found = formats.find(marked ? format.substr(1) : format);
   if (found == formats.end())
-    throw InputError("an array whose elements have the format '{}': expected numbers or booleans of this machine",
-                     format);
+    throw InputError(
+        "an array whose elements have the format '{}': expected numbers or booleans of this machine", format);
   return found->second;
 }
 
@@ -118,7 +119,8 @@ std::uint8_t dlpack_code(DType dtype) {
 }  // namespace
 
 const dlpack::ExchangeApi* exchange_api(PyObject* object) {
-  static auto& by_type = *new std::map<PyTypeObject*, const dlpack::ExchangeApi*>();  // types are kept, see below
+  static auto& by_type =
+      *new std::map<PyTypeObject*, const dlpack::ExchangeApi*>();  // types are kept, see below
   PyTypeObject* type = Py_TYPE(object);
   const auto found = by_type.find(type);
   if (found != by_type.end()) return found->second;
@@ -174,7 +176,8 @@ Tensor dense_tensor(const Array& array) {
   if (empty) return {array.dtype, array.dims};
   if (is_dense(array.dims, array.strides)) return {array.dtype, array.dims, array.keep_alive, array.data};
   Tensor copy(array.dtype, array.dims);
-  const StridedCopy how = {.dims = array.dims, .strides = array.strides, .target_strides = dense_strides(array.dims)};
+  const StridedCopy how = {
+      .dims = array.dims, .strides = array.strides, .target_strides = dense_strides(array.dims)};
   copy_strided(how, array.data, copy.mutable_data(), dtype_size(array.dtype));
   return copy;
 }

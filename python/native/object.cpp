@@ -108,8 +108,8 @@ void add_exceptions(PyObject* module) {
   const Ref base = make("Error", PyExc_RuntimeError, "What Sylvite throws on purpose.");
   for (std::size_t i = 0; i < kinds().size(); ++i) {
     const Kind& kind = kinds()[i];
-    const Ref bases =
-        Ref::own(kind.also == nullptr ? PyTuple_Pack(1, base.get()) : PyTuple_Pack(2, base.get(), *kind.also));
+    const Ref bases = Ref::own(kind.also == nullptr ? PyTuple_Pack(1, base.get())
+                                                    : PyTuple_Pack(2, base.get(), *kind.also));
     exceptions().at(i) = make(kind.name, bases.get(), nullptr);
     const Ref code = Ref::own(PyLong_FromLong(static_cast<long>(kind.code)));
     if (PyObject_SetAttrString(exceptions().at(i).get(), "code", code.get()) != 0) throw PythonError();

@@ -16,7 +16,8 @@ std::map<std::string, std::string> texts_by_name(PyObject* dict) {
   std::map<std::string, std::string> texts;
   PyObject* key = nullptr;
   PyObject* value = nullptr;
-  for (Py_ssize_t place = 0; PyDict_Next(dict, &place, &key, &value) != 0;) texts[to_text(key)] = to_text(value);
+  for (Py_ssize_t place = 0; PyDict_Next(dict, &place, &key, &value) != 0;)
+    texts[to_text(key)] = to_text(value);
   return texts;
 }
 

@@ -30,8 +30,7 @@ PyObject* get_dtype(PyObject* self, void* /*unused*/) {
 
 void free_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, "dltensor_versioned") == 0) return;
-  auto* managed =
-      static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+  auto* managed = static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
   managed->deleter(managed);
 }
 
@@ -129,7 +128,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int /*flags*/) {
         const auto size = static_cast<Py_ssize_t>(dtype_size(tensor.dtype()));
         auto shape = std::make_unique<BufferShape>();
         shape->shape.assign(tensor.dims().begin(), tensor.dims().end());
-        for (const std::int64_t stride : dense_strides(tensor.dims())) shape->strides.push_back(stride * size);
+        for (const std::int64_t stride : dense_strides(tensor.dims()))
+          shape->strides.push_back(stride * size);
         *view = {.buf = const_cast<void*>(tensor.data()),
                  .obj = self,
                  .len = static_cast<Py_ssize_t>(tensor.byte_size()),
@@ -153,12 +153,12 @@ void release_buffer(PyObject* /*self*/, Py_buffer* view) {
 }
 
 PyType_Spec* spec() {
-  static PyGetSetDef properties[] = {{"shape", get_shape, nullptr, "Extents, outermost first.", nullptr},
-                                     {"dtype", get_dtype, nullptr, "Sylvite's name of the elements' type.", nullptr},
-                                     {nullptr, nullptr, nullptr, nullptr, nullptr}};
+  static PyGetSetDef properties[] = {
+      {"shape", get_shape, nullptr, "Extents, outermost first.", nullptr},
+      {"dtype", get_dtype, nullptr, "Sylvite's name of the elements' type.", nullptr},
+      {nullptr, nullptr, nullptr, nullptr, nullptr}};
   static PyMethodDef methods[] = {
-      {"__dlpack__", method(to_dlpack),
-       METH_VARARGS | METH_KEYWORDS, "The tensor for another library."},
+      {"__dlpack__", method(to_dlpack), METH_VARARGS | METH_KEYWORDS, "The tensor for another library."},
       {"__dlpack_device__", dlpack_device, METH_NOARGS, "(1, 0): the CPU's memory."},
       {nullptr, nullptr, 0, nullptr}};
   static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(TensorObject::free_object)},

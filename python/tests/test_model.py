@@ -178,5 +178,16 @@ class Reports(WithFolder):
         self.assertEqual(done.stdout.split(), ["sylvite", sylvite.__version__])
 
 
+class Example(WithFolder):
+    def test_run_onnx(self):
+        weight = onnx.numpy_helper.from_array(np.ones((4, 3, 3, 3), np.float32), "w")
+        nodes = [oh.make_node("Conv", ["x", "w"], ["c"]), oh.make_node("GlobalAveragePool", ["c"], ["p"]),
+                 oh.make_node("Flatten", ["p"], ["scores"])]
+        path = save(self.folder.name, nodes, [("x", F32, ["batch", 3, 8, 8])], [("scores", F32, ["batch", 4])], [weight])
+        script = pathlib.Path(__file__).parents[2] / "examples" / "python" / "run_onnx.py"
+        done = subprocess.run([sys.executable, script, path], capture_output=True, text=True, check=True)
+        self.assertIn("3 images: scores float32[3, 4]", done.stdout)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -44,7 +44,7 @@ ALLOWED = {
     "runtime/export": [*RUNNING, "runtime/export", "runtime/export/embed"],
     "runtime/export/embed": ["runtime/export/embed"],
     "cli": [*RUNNING, "runtime/export", "frontend/onnx", "cli"],
-    "python/native": [*NUMBERS, "python/native"],
+    "python/native": [*RUNNING, "frontend/onnx", "frontend/torch", "python/native"],
 }
 
 # Headers that only some rooms may name.

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""torch.compile(model, backend="sylvite") over many models, each in a process of its own, beside eager and Inductor.
+
+usage: torch_census.py --out FILE.jsonl [--only TEXT,...] [--passes inference,dynamic,training] [--inductor] [--warm] [--seconds 1]
+
+Writes a line for each model and pass: whether results pass the rule of torch's own suite (as near to a run in float64 as eager is,
+within its factors), graphs, programs, parts that torch ran and the operations that made them, seconds to the first result with
+an empty cache of kernels (cold) and with a full one (warm, in a second process), and milliseconds of a call, the median of turns. A summary goes
+to stdout. Needs torch, and of torchvision, timm and transformers what is to run.
+"""
+
+import argparse
+import collections
+import copy
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+
+def leaves(output):
+    import torch
+    from torch.utils._pytree import tree_flatten
+    return [x for x in tree_flatten(output.to_tuple() if hasattr(output, "to_tuple") else output)[0] if isinstance(x, torch.Tensor)]
+
+
+def call(model, arguments):
+    return model(**arguments) if isinstance(arguments, dict) else model(*arguments)
+
+
+def to_double(value):
+    import torch
+    from torch.utils._pytree import tree_map
+    return tree_map(lambda x: x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x, value)
+
+
+def is_same(got, eager, exact, tolerance):
+    from torch._dynamo.utils import same
+    got, eager, exact = leaves(got), leaves(eager), leaves(exact)
+    return len(got) == len(eager) and all(
+        same(e.detach(), g.detach(), x.detach(), tol=tolerance, equal_nan=True) for g, e, x in zip(got, eager, exact))
+
+
+def loss_of(output):
+    return sum(x.float().square().mean() for x in leaves(output) if x.requires_grad)
+
+
+def median_times(functions, seconds):
+    """Milliseconds of each, called in turns."""
+    times = [[] for _ in functions]
+    end = time.perf_counter() + seconds * len(functions)
+    while time.perf_counter() < end or len(times[0]) < 3:
+        for function, kept in zip(functions, times):
+            start = time.perf_counter()
+            function()
+            kept.append(time.perf_counter() - start)
+    return [1e3 * statistics.median(kept) for kept in times]
+
+
+def describe(graphs):
+    """Counts of what was compiled."""
+    refused = collections.Counter(f"{op} | {reason}" for graph in graphs for _, op, reason in graph.refused)
+    reports = [program.report() for graph in graphs for program in graph.programs]
+    return {
+        "graphs": len(graphs), "programs": len(reports), "torch_parts": sum(graph.torch_parts for graph in graphs),
+        "kernels": sum(report["kernels"] for report in reports), "refused": dict(refused),
+        "failures": [graph.failure for graph in graphs if graph.failure],
+        "warnings": sorted({warning for report in reports for warning in report["warnings"]})[:5],
+    }  # fmt: skip
+
+
+def run_inference(model, make, options, heard):
+    import torch
+    model.eval()
+    compiled = torch.compile(model, backend="sylvite", dynamic=False)
+    arguments = make(0)
+    with torch.no_grad():
+        start = time.perf_counter()
+        got = call(compiled, copy.deepcopy(arguments))
+        line = {"first_s": time.perf_counter() - start, **describe(heard)}
+        if options.first_only:
+            return line
+        eager = call(model, copy.deepcopy(arguments))
+        exact = call(copy.deepcopy(model).double(), to_double(copy.deepcopy(arguments)))
+        line["same"] = is_same(got, eager, exact, 1e-3) and is_same(call(compiled, copy.deepcopy(arguments)), eager, exact, 1e-3)
+        functions = [lambda: call(model, arguments), lambda: call(compiled, arguments)]
+        if options.inductor:
+            other = torch.compile(model, dynamic=False)
+            start = time.perf_counter()
+            call(other, copy.deepcopy(arguments))
+            line["inductor_first_s"] = time.perf_counter() - start
+            functions.append(lambda: call(other, arguments))
+        times = median_times(functions, options.seconds)
+        line.update(zip(("eager_ms", "sylvite_ms", "inductor_ms"), times))
+    return line
+
+
+def run_dynamic(model, make, options, heard):
+    import torch
+    model.eval()
+    compiled = torch.compile(model, backend="sylvite")
+    line = {"same": True, "graphs_by_size": []}
+    with torch.no_grad():
+        for variant in (0, 1, 2, 0):
+            arguments = make(variant)
+            before = len(heard)
+            got = call(compiled, copy.deepcopy(arguments))
+            line["graphs_by_size"].append(len(heard) - before)
+            eager = call(model, copy.deepcopy(arguments))
+            exact = call(copy.deepcopy(model).double(), to_double(copy.deepcopy(arguments)))
+            line["same"] &= is_same(got, eager, exact, 1e-3)
+    return {**line, **describe(heard)}
+
+
+def run_training(model, make, options, heard):
+    import torch
+    model.train()
+    for module in model.modules():  # draws differ from eager's in any compiler
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    models = [model, copy.deepcopy(model), copy.deepcopy(model).double()]
+    compiled = torch.compile(model, backend="sylvite", dynamic=False)
+    arguments = make(0)
+
+    def step(function, given, owner):
+        owner.zero_grad(set_to_none=True)
+        loss_of(call(function, given)).backward()
+
+    start = time.perf_counter()
+    step(compiled, copy.deepcopy(arguments), model)
+    line = {"first_s": time.perf_counter() - start, **describe(heard)}
+    step(models[1], copy.deepcopy(arguments), models[1])
+    step(models[2], to_double(copy.deepcopy(arguments)), models[2])
+    got, eager, exact = ([p.grad for p in m.parameters() if p.grad is not None] for m in models)
+    line["same"] = is_same(got, eager, exact, 1e-2)
+    functions = [lambda: step(models[1], arguments, models[1]), lambda: step(compiled, arguments, model)]
+    if options.inductor:
+        other = torch.compile(models[1], dynamic=False)
+        step(other, arguments, models[1])
+        functions.append(lambda: step(other, arguments, models[1]))
+    line.update(zip(("eager_ms", "sylvite_ms", "inductor_ms"), median_times(functions, options.seconds)))
+    return line
+
+
+PASSES = {"inference": run_inference, "dynamic": run_dynamic, "training": run_training}
+
+
+def child(options):
+    """One model and pass; prints the line."""
+    warnings.filterwarnings("ignore")
+    import torch
+    from sylvite import torch_backend
+    from torch_census_models import MODELS
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    model, make = MODELS[options.child]()
+    with torch_backend.listen() as heard:
+        line = PASSES[options.passes](model, make, options, heard)
+    print("LINE " + json.dumps(line))
+
+
+def run_child(name, kind, options, cache, first_only=False):
+    words = [sys.executable, __file__, "--child", name, "--passes", kind, "--threads", str(options.threads), "--seconds",
+             str(options.seconds)]  # fmt: skip
+    words += ["--inductor"] * options.inductor + ["--first-only"] * first_only
+    environment = {**os.environ, "XDG_CACHE_HOME": cache, "TORCHINDUCTOR_CACHE_DIR": cache + "/inductor", "HF_HUB_OFFLINE": "1"}
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=options.timeout, env=environment, check=False)
+    except subprocess.TimeoutExpired:
+        return {"error": f"more than {options.timeout} s"}
+    for line in done.stdout.splitlines():
+        if line.startswith("LINE "):
+            return json.loads(line[5:])
+    return {"error": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:400]}
+
+
+def summary(lines):
+    """A row for each pass."""
+    for kind in PASSES:
+        rows = [line for line in lines if line["pass"] == kind]
+        if not rows:
+            continue
+        whole = [r for r in rows if r.get("same") and not r.get("torch_parts") and not r.get("failures")]
+        text = f"{kind}: {len(rows)} models, {sum(bool(r.get('same')) for r in rows)} right, {len(whole)} of them with no part run by torch"
+        for other in ("eager", "inductor"):
+            ratios = [r[other + "_ms"] / r["sylvite_ms"] for r in rows if r.get("same") and other + "_ms" in r]
+            if ratios:
+                text += f"; {statistics.geometric_mean(ratios):.2f}x {other}'s speed ({min(ratios):.2f}x to {max(ratios):.2f}x)"
+        print(text)
+        refused = collections.Counter(key for r in rows for key in r.get("refused", {}))
+        for key, count in refused.most_common(40):
+            print(f"  {count} models: {key}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--only", default="", help="parts of names, with commas")
+    parser.add_argument("--passes", default="inference")
+    parser.add_argument("--inductor", action="store_true")
+    parser.add_argument("--warm", action="store_true")
+    parser.add_argument("--first-only", action="store_true", help="of a child: no checks and no times")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of timing, for each of those compared")
+    parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(options)
+        return
+    from torch_census_models import MODELS
+    wanted = [part for part in options.only.split(",") if part]
+    lines = []
+    for name in MODELS:
+        if wanted and not any(part in name for part in wanted):
+            continue
+        for kind in options.passes.split(","):
+            with tempfile.TemporaryDirectory() as cache:
+                line = {"model": name, "pass": kind, **run_child(name, kind, options, cache)}
+                if options.warm and kind == "inference" and "error" not in line:
+                    line["warm_first_s"] = run_child(name, kind, options, cache, first_only=True).get("first_s")
+            lines.append(line)
+            brief = {key: line.get(key) for key in ("same", "graphs", "torch_parts", "first_s", "eager_ms", "sylvite_ms", "error")}
+            print(name, kind, json.dumps({k: round(v, 2) if isinstance(v, float) else v for k, v in brief.items() if v is not None}), flush=True)
+            if options.out:
+                with options.out.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+    summary(lines)
+
+
+if __name__ == "__main__":
+    main()

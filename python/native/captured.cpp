@@ -1,0 +1,113 @@
+#include "python/native/captured.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "frontend/torch/memory_order.h"
+#include "frontend/values/strided.h"
+
+namespace sylvite::python {
+namespace {
+
+bool lies_as(const Array& array, const Dims& strides) {
+  for (std::size_t d = 0; d < strides.size(); ++d)
+    if (array.dims[d] != 1 && array.strides[d] != strides[d]) return false;
+  return true;
+}
+
+/// The constant's memory in order.
+Tensor constant_of(const Array& array) {
+  Array ordered = array;
+  const std::vector<std::int64_t> order = memory_order(array.dims, array.strides);
+  ordered.dims = in_order(array.dims, order);
+  ordered.strides = in_order(array.strides, order);
+  return dense_tensor(ordered);
+}
+
+TorchImportOptions import_options_of(const CapturedGraph& graph, const SymbolValues& sizes,
+                                     const std::map<std::size_t, GivenParameter>& parameters) {
+  TorchImportOptions options;
+  options.sizes = sizes;
+  options.constants = graph.held;
+  for (const auto& [number, given] : parameters)
+    options.constants[graph.inputs.at(number).name] = constant_of(given.array);
+  return options;
+}
+
+/// Per input of the program.
+std::vector<CapturedRead> reads_of(const CapturedGraph& graph, const TorchGraph& torch) {
+  std::map<std::string, std::size_t> by_name;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    if (!graph.inputs[i].name.empty()) by_name[graph.inputs[i].name] = i;
+  std::vector<CapturedRead> reads(torch.graph.inputs.size());
+  for (const TorchInput& input : torch.inputs) {
+    if (input.graph_input < 0) continue;
+    const auto number = static_cast<std::size_t>(input.graph_input);
+    reads.at(number) = {by_name.at(input.name), input.tensor.type.dtype, input.tensor.type.dims(),
+                        input.tensor.strides, torch.graph.type(torch.graph.inputs[number]).dims()};
+  }
+  return reads;
+}
+
+std::vector<bool> owned_outputs(const Program& program) {
+  const std::vector<Location>& places = program.bindings().outputs;
+  std::vector<bool> owns;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const bool is_own =
+        places[i].kind == BufferKind::output && places[i].number == static_cast<std::int64_t>(i);
+    owns.push_back(is_own ||
+                   places[i].kind == BufferKind::arena);  // what lies in the arena is copied by the run
+  }
+  return owns;
+}
+
+}  // namespace
+
+CapturedProgram build_captured(const CapturedGraph& graph, const SymbolValues& sizes,
+                               const std::map<std::size_t, GivenParameter>& parameters,
+                               const std::shared_ptr<const Setup>& setup, const Relatives& relatives) {
+  TorchGraph torch = import_torch(graph.text, import_options_of(graph, sizes, parameters));
+  std::vector<CapturedRead> reads = reads_of(graph, torch);
+  const Imported imported = load_graph(std::move(torch.graph), setup);
+  CapturedProgram made{.built = build_program(imported, choose_candidates(imported), relatives),
+                       .reads = std::move(reads),
+                       .taken = {},
+                       .outputs = std::move(torch.outputs),
+                       .owns = {}};
+  for (const auto& [number, given] : parameters)
+    made.taken.push_back({number, given.array.data, given.version});
+  made.owns = owned_outputs(made.built.program);
+  return made;
+}
+
+Tensor read_input(const CapturedRead& read, const Array& array) {
+  if (array.dtype != read.dtype || array.dims != read.dims) {
+    throw InputError("input {}: got {}, expected {}", read.input,
+                     make_type(array.dtype, array.dims).to_string(),
+                     make_type(read.dtype, read.dims).to_string());
+  }
+  if (array.device.device_type != dlpack::cpu_device)
+    throw InputError("input {}: on a device, expected the CPU's memory", read.input);
+  if (lies_as(array, read.strides)) return {read.dtype, read.stored, array.keep_alive, array.data};
+  Tensor copy(read.dtype, read.stored);
+  if (copy.size() == 0) return copy;
+  const StridedCopy how = {.dims = array.dims, .strides = array.strides, .target_strides = read.strides};
+  copy_strided(how, array.data, copy.mutable_data(), dtype_size(read.dtype));
+  return copy;
+}
+
+void write_back(const Tensor& value, const TorchTensor& from, const Array& target) {
+  if (target.dims != from.type.dims() || target.dtype != value.dtype()) {
+    throw InternalError("a write of {} over {}", from.type.to_string(),
+                        make_type(target.dtype, target.dims).to_string());
+  }
+  if (value.size() == 0) return;
+  if (is_dense(target.dims, target.strides) && is_dense(target.dims, from.strides)) {
+    std::memcpy(target.data, value.data(), static_cast<std::size_t>(value.byte_size()));
+    return;
+  }
+  const StridedCopy how = {.dims = target.dims, .strides = from.strides, .target_strides = target.strides};
+  copy_strided(how, value.data(), target.data, dtype_size(value.dtype()));
+}
+
+}  // namespace sylvite::python

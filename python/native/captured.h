@@ -1,0 +1,81 @@
+#pragma once
+// A graph that torch captured, compiled for each combination of sizes that it is called with.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontend/torch/torch_import.h"
+#include "python/native/array.h"
+#include "runtime/session.h"
+
+namespace sylvite::python {
+
+struct CapturedInput {
+  enum class Kind { unused, size, tensor, parameter } kind = Kind::unused;
+  std::string name;  ///< in the text, of tensors and parameters
+};
+
+/// Where a symbol's number stands at a call: input `input` itself, or its extent at `axis`.
+struct CapturedSymbol {
+  std::string name;
+  std::size_t input = 0;
+  int axis = -1;  ///< -1: the input is the number
+};
+
+/// The text and what stands around it. The text's inputs are the symbols, then tensors and parameters in order, then what
+/// the graph holds itself.
+struct CapturedGraph {
+  std::string text;
+  std::vector<CapturedInput> inputs;  ///< as called
+  std::vector<CapturedSymbol> symbols;
+  std::map<std::string, Tensor> held;
+};
+
+/// A parameter whose value the program has taken in.
+struct TakenParameter {
+  std::size_t input = 0;
+  const void* data = nullptr;
+  std::int64_t version = 0;  ///< torch's count of writes to it
+};
+
+/// How a program's input follows from an input of the call.
+struct CapturedRead {
+  std::size_t input = 0;
+  DType dtype = DType::f32;
+  Dims dims;     ///< as torch sees it
+  Dims strides;  ///< of memory that is read in place
+  Dims stored;   ///< dims of the graph's input: the memory in order
+};
+
+/// One combination of sizes.
+struct CapturedProgram {
+  Built built;
+  std::vector<CapturedRead> reads;  ///< per input of the program
+  std::vector<TakenParameter> taken;
+  std::vector<TorchOutput> outputs;  ///< of the text
+  std::vector<bool> owns;            ///< per output of the program: it is memory of its own
+};
+
+/// Parameters by input: their arrays and versions.
+struct GivenParameter {
+  Array array;
+  std::int64_t version = 0;
+};
+
+/// Imports, chooses and builds; `parameters` become constants. `relatives` as for build_program. Needs no GIL. Throws what these throw.
+[[nodiscard]] CapturedProgram build_captured(const CapturedGraph& graph, const SymbolValues& sizes,
+                                             const std::map<std::size_t, GivenParameter>& parameters,
+                                             const std::shared_ptr<const Setup>& setup,
+                                             const Relatives& relatives);
+
+/// The input as the program reads it, in place where it lies as torch promised, else a copy. Throws InputError for
+/// another type, shape or device.
+[[nodiscard]] Tensor read_input(const CapturedRead& read, const Array& array);
+
+/// Writes `value`, whose elements lie as `from` says, over the elements of `target`. REQUIRES equal dims and dtypes.
+void write_back(const Tensor& value, const TorchTensor& from, const Array& target);
+
+}  // namespace sylvite::python

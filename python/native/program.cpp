@@ -1,0 +1,459 @@
+#include "python/native/program.h"
+
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+#include "base/error.h"
+#include "python/native/captured.h"
+#include "python/native/holder.h"
+#include "python/native/settings.h"
+#include "runtime/report.h"
+
+namespace sylvite::python {
+namespace {
+
+/// What a call returns at one place.
+struct Result {
+  enum class Kind { none, value, input, size, view } kind = Kind::none;
+  std::size_t number = 0;       ///< of the text's result, or of the input
+  Extent size;                  ///< of a size; a view's offset from the input's own
+  std::vector<Extent> dims;     ///< of a view
+  std::vector<Extent> strides;  ///< of a view
+};
+
+/// The output `result` of the text is written over the input.
+struct Write {
+  std::size_t input = 0;
+  std::size_t result = 0;
+};
+
+/// What runs and what is told when a graph cannot be compiled, and what makes views.
+struct Tools {
+  Ref fallback;
+  Ref failed;
+  Ref view;
+};
+
+using Sizes = std::vector<std::int64_t>;  ///< per symbol
+
+struct Captured {
+  std::shared_ptr<const Setup> setup;
+  CapturedGraph graph;
+  std::vector<Result> results;
+  std::vector<Write> writes;
+  Tools tools;
+  /// Per combination of sizes; nullptr where torch runs the graph.
+  std::map<Sizes, std::unique_ptr<CapturedProgram>> programs;
+  std::map<Sizes, std::uint64_t> last_call;
+  std::uint64_t calls = 0;
+  std::map<std::size_t, int> changes;  ///< of parameters that were constants
+  CompileReport report;
+  std::unique_ptr<std::mutex> running = std::make_unique<std::mutex>();
+};
+using CapturedObject = Holder<std::unique_ptr<Captured>>;
+using SetupObject = Holder<std::shared_ptr<const Setup>>;
+
+PyObject*& program_type() {
+  static PyObject* type = nullptr;
+  return type;
+}
+PyObject*& setup_type() {
+  static PyObject* type = nullptr;
+  return type;
+}
+
+const dlpack::ExchangeApi& api_of(PyObject* tensor) {
+  const dlpack::ExchangeApi* api = exchange_api(tensor);
+  if (api != nullptr) return *api;
+  throw UnsupportedError("this torch has no DLPack exchange API (torch 2.10 is the first that has)");
+}
+
+Array borrowed(PyObject* tensor) {
+  return borrow_array(api_of(tensor), tensor);
+}
+
+/// A parameter may be a constant until it has changed so often.
+constexpr int most_changes = 2;
+
+std::optional<std::int64_t> version_of(PyObject* tensor) {
+  static PyObject* const name = PyUnicode_InternFromString("_version");
+  PyObject* version = PyObject_GetAttr(tensor, name);
+  if (version == nullptr) {  // tensors of inference mode count no writes
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  return to_integer(Ref::own(version).get());
+}
+
+Sizes sizes_of(const Captured& captured, const std::vector<PyObject*>& items) {
+  Sizes sizes;
+  sizes.reserve(captured.graph.symbols.size());
+  for (const CapturedSymbol& symbol : captured.graph.symbols) {
+    PyObject* item = items.at(symbol.input);
+    sizes.push_back(symbol.axis < 0 ? to_integer(item)
+                                    : borrowed(item).dims.at(static_cast<std::size_t>(symbol.axis)));
+  }
+  return sizes;
+}
+
+SymbolValues by_name(const Captured& captured, const Sizes& sizes) {
+  SymbolValues values;
+  for (std::size_t i = 0; i < sizes.size(); ++i) values[captured.graph.symbols[i].name] = sizes[i];
+  return values;
+}
+
+bool parameters_hold(Captured& captured, const CapturedProgram& program,
+                     const std::vector<PyObject*>& items) {
+  bool hold = true;
+  for (const TakenParameter& taken : program.taken) {
+    PyObject* item = items.at(taken.input);
+    if (borrowed(item).data == taken.data && version_of(item) == taken.version) continue;
+    ++captured.changes[taken.input];
+    hold = false;
+  }
+  return hold;
+}
+
+std::map<std::size_t, GivenParameter> constant_parameters(const Captured& captured,
+                                                          const std::vector<PyObject*>& items) {
+  std::map<std::size_t, GivenParameter> constants;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (captured.graph.inputs[i].kind != CapturedInput::Kind::parameter) continue;
+    const auto changes = captured.changes.find(i);
+    if (changes != captured.changes.end() && changes->second >= most_changes) continue;
+    const std::optional<std::int64_t> version = version_of(items[i]);
+    if (version) constants[i] = {read_array(items[i]), *version};
+  }
+  return constants;
+}
+
+/// The least recently called goes when there are too many.
+void limit_programs(Captured& captured) {
+  const auto most = static_cast<std::size_t>(captured.setup->config.sizes_kept);
+  while (captured.programs.size() > most) {
+    auto oldest = captured.programs.begin();
+    for (auto i = captured.programs.begin(); i != captured.programs.end(); ++i)
+      if (captured.last_call[i->first] < captured.last_call[oldest->first]) oldest = i;
+    captured.last_call.erase(oldest->first);
+    captured.programs.erase(oldest);
+  }
+}
+
+/// The program for these sizes, built where it is missing or parameters have changed. Throws Error where it cannot be built.
+CapturedProgram& program_for(Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items) {
+  const auto found = captured.programs.find(sizes);
+  if (found != captured.programs.end() && parameters_hold(captured, *found->second, items))
+    return *found->second;
+  const std::map<std::size_t, GivenParameter> constants = constant_parameters(captured, items);
+  Relatives relatives{{}, true};
+  for (const auto& [other, program] : captured.programs)
+    if (other != sizes && program != nullptr) relatives.programs.push_back(&program->built.program);
+  std::unique_ptr<CapturedProgram> made;
+  {
+    const WithoutGil others_run;
+    made = std::make_unique<CapturedProgram>(
+        build_captured(captured.graph, by_name(captured, sizes), constants, captured.setup, relatives));
+  }
+  add_report(captured.report, made->built.report);
+  CapturedProgram& kept = *(captured.programs[sizes] = std::move(made));
+  limit_programs(captured);
+  return kept;
+}
+
+std::vector<Tensor> run_program(CapturedProgram& program, const std::vector<PyObject*>& items) {
+  std::vector<Tensor> inputs;
+  inputs.reserve(program.reads.size());
+  for (const CapturedRead& read : program.reads)
+    inputs.push_back(read_input(read, borrowed(items.at(read.input))));
+  std::vector<Tensor> outputs;
+  {
+    const WithoutGil others_run;
+    outputs = program.built.program.run(inputs);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (program.owns[i]) continue;
+      Tensor copy(outputs[i].dtype(), outputs[i].dims());
+      std::memcpy(copy.mutable_data(), outputs[i].data(), static_cast<std::size_t>(copy.byte_size()));
+      outputs[i] = std::move(copy);
+    }
+  }
+  return outputs;
+}
+
+Ref object_of(const dlpack::ExchangeApi& api, const Tensor& value, const TorchTensor& seen) {
+  dlpack::ManagedVersioned* managed = managed_tensor(value, seen.type.dims(), seen.strides);
+  void* object = nullptr;
+  if (api.object_from_managed(managed, &object) != 0) {
+    managed->deleter(managed);
+    throw PythonError();
+  }
+  return Ref::own(static_cast<PyObject*>(object));
+}
+
+std::vector<std::int64_t> numbers(const std::vector<Extent>& extents, const SymbolValues& sizes) {
+  std::vector<std::int64_t> values;
+  for (const Extent& extent : extents) values.push_back(extent.at(sizes));
+  return values;
+}
+
+/// The objects of one call, made as they are asked for: equal results are one object.
+class Returned {
+ public:
+  Returned(const Captured& captured, const CapturedProgram& program, const Sizes& sizes,
+           const std::vector<PyObject*>& items, const std::vector<Tensor>& outputs,
+           const dlpack::ExchangeApi* api)
+      : captured_(captured),
+        program_(program),
+        sizes_(sizes),
+        items_(items),
+        outputs_(outputs),
+        api_(api),
+        made_(program.outputs.size()) {}
+
+  Ref object(const Result& result) {
+    switch (result.kind) {
+      case Result::Kind::none:
+        return Ref::share(Py_None);
+      case Result::Kind::value:
+        return value(result.number);
+      case Result::Kind::input:
+        return Ref::share(items_.at(result.number));
+      case Result::Kind::size:
+        return Ref::own(PyLong_FromLongLong(result.size.at(by_name(captured_, sizes_))));
+      case Result::Kind::view:
+        return view(result);
+    }
+    throw InternalError("corrupt kind of result");
+  }
+
+ private:
+  Ref value(std::size_t number) {
+    Ref& made = made_.at(number);
+    const TorchOutput& output = program_.outputs.at(number);
+    if (!made)
+      made = object_of(*api_, outputs_.at(static_cast<std::size_t>(output.graph_output)), output.tensor);
+    return made;
+  }
+
+  Ref view(const Result& result) {
+    const SymbolValues sizes = by_name(captured_, sizes_);
+    const Ref dims = from_integers(numbers(result.dims, sizes));
+    const Ref strides = from_integers(numbers(result.strides, sizes));
+    const Ref offset = Ref::own(PyLong_FromLongLong(result.size.at(sizes)));
+    return Ref::own(PyObject_CallFunctionObjArgs(captured_.tools.view.get(), items_.at(result.number),
+                                                 dims.get(), strides.get(), offset.get(), nullptr));
+  }
+
+  const Captured& captured_;
+  const CapturedProgram& program_;
+  const Sizes& sizes_;
+  const std::vector<PyObject*>& items_;
+  const std::vector<Tensor>& outputs_;
+  const dlpack::ExchangeApi* api_;
+  std::vector<Ref> made_;
+};
+
+Ref call_program(Captured& captured, CapturedProgram& program, const Sizes& sizes,
+                 const std::vector<PyObject*>& items, const dlpack::ExchangeApi* api) {
+  const std::vector<Tensor> outputs = run_program(program, items);
+  Returned returned(captured, program, sizes, items, outputs, api);
+  Ref list = Ref::own(PyList_New(static_cast<Py_ssize_t>(captured.results.size())));
+  for (std::size_t i = 0; i < captured.results.size(); ++i)
+    PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), returned.object(captured.results[i]).release());
+  for (const Write& write : captured.writes) {
+    const TorchOutput& output = program.outputs.at(write.result);
+    const Array target = borrowed(items.at(write.input));
+    write_back(outputs.at(static_cast<std::size_t>(output.graph_output)), output.tensor, target);
+  }
+  return list;
+}
+
+/// Tells why; throws PythonError where that is an error.
+void tell_failure(const Captured& captured, const std::string& reason) {
+  (void)Ref::own(PyObject_CallFunctionObjArgs(captured.tools.failed.get(), from_text(reason).get(), nullptr));
+}
+
+/// nullptr where torch is to run the graph.
+Ref try_call(Captured& captured, const std::vector<PyObject*>& items) {
+  const Sizes sizes = sizes_of(captured, items);
+  if (const auto found = captured.programs.find(sizes);
+      found != captured.programs.end() && found->second == nullptr)
+    return {};
+  captured.last_call[sizes] = ++captured.calls;
+  try {
+    const dlpack::ExchangeApi* api = nullptr;
+    for (std::size_t i = 0; i < items.size() && api == nullptr; ++i)
+      if (captured.graph.inputs[i].kind != CapturedInput::Kind::size && items[i] != Py_None)
+        api = &api_of(items[i]);
+    if (api == nullptr) throw UnsupportedError("a graph without tensors among its inputs");
+    return call_program(captured, program_for(captured, sizes, items), sizes, items, api);
+  } catch (const Error& error) {
+    captured.programs[sizes] = nullptr;
+    tell_failure(captured, error.what());
+    return {};
+  }
+}
+
+PyObject* call(PyObject* self, PyObject* arguments, PyObject* /*keywords*/) {
+  return guarded([&] {
+    PyObject* list = nullptr;
+    if (PyArg_ParseTuple(arguments, "O!", &PyList_Type, &list) == 0) throw PythonError();
+    Captured& captured = *CapturedObject::of(self);
+    const std::vector<PyObject*> items = items_of(list);
+    if (items.size() != captured.graph.inputs.size())
+      throw InputError("{} inputs given, the graph takes {}", items.size(), captured.graph.inputs.size());
+    Ref results;
+    {
+      std::unique_lock turn(*captured.running, std::defer_lock);
+      if (!turn.try_lock()) {
+        const WithoutGil others_run;
+        turn.lock();
+      }
+      results = try_call(captured, items);
+    }
+    if (!results)
+      return Ref::own(PyObject_CallFunctionObjArgs(captured.tools.fallback.get(), list, nullptr)).release();
+    PyList_SetSlice(list, 0, PyList_Size(list),
+                    nullptr);  // the caller's references may die before the results do
+    return results.release();
+  });
+}
+
+std::vector<Extent> extents_of(PyObject* texts) {
+  std::vector<Extent> extents;
+  for (PyObject* text : items_of(texts)) extents.push_back(Extent::parse(to_text(text)));
+  return extents;
+}
+
+Result read_result(PyObject* tuple) {
+  const std::vector<PyObject*> words = items_of(tuple);
+  const std::string kind = to_text(words.at(0));
+  Result result;
+  if (kind == "none") return result;
+  if (kind == "size") {
+    result.kind = Result::Kind::size;
+    result.size = Extent::parse(to_text(words.at(1)));
+    return result;
+  }
+  result.number = static_cast<std::size_t>(to_integer(words.at(1)));
+  result.kind = kind == "value"   ? Result::Kind::value
+                : kind == "input" ? Result::Kind::input
+                                  : Result::Kind::view;
+  if (result.kind != Result::Kind::view) return result;
+  result.dims = extents_of(words.at(2));
+  result.strides = extents_of(words.at(3));
+  result.size = Extent::parse(to_text(words.at(4)));
+  return result;
+}
+
+CapturedInput read_captured_input(PyObject* tuple) {
+  const std::vector<PyObject*> words = items_of(tuple);
+  static const std::map<std::string, CapturedInput::Kind> kinds = {
+      {"size", CapturedInput::Kind::size},
+      {"tensor", CapturedInput::Kind::tensor},
+      {"parameter", CapturedInput::Kind::parameter},
+      {"unused", CapturedInput::Kind::unused}};
+  return {kinds.at(to_text(words.at(0))), to_text(words.at(1))};
+}
+
+void read_graph(Captured& captured, PyObject* inputs, PyObject* held, PyObject* symbols) {
+  for (PyObject* input : items_of(inputs)) captured.graph.inputs.push_back(read_captured_input(input));
+  for (PyObject* pair : items_of(held))
+    captured.graph.held[to_text(items_of(pair).at(0))] = dense_tensor(read_array(items_of(pair).at(1)));
+  for (PyObject* symbol : items_of(symbols)) {
+    const std::vector<PyObject*> words = items_of(symbol);
+    captured.graph.symbols.push_back({to_text(words.at(0)), static_cast<std::size_t>(to_integer(words.at(1))),
+                                      static_cast<int>(to_integer(words.at(2)))});
+  }
+}
+
+PyObject* report(PyObject* self, PyObject* /*unused*/) {
+  return guarded([&] { return report_object(CapturedObject::of(self)->report).release(); });
+}
+
+PyObject* is_boxed(PyObject* /*self*/, void* /*unused*/) {
+  return PyBool_FromLong(1);
+}
+
+PyType_Spec* program_spec() {
+  static PyMethodDef methods[] = {
+      {"report", report, METH_NOARGS, "Counts and times of what was compiled so far."},
+      {nullptr, nullptr, 0, nullptr}};
+  static PyGetSetDef properties[] = {{"_boxed_call", is_boxed, nullptr, "AOTAutograd's convention.", nullptr},
+                                     {nullptr, nullptr, nullptr, nullptr, nullptr}};
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(CapturedObject::free_object)},
+                                {Py_tp_call, reinterpret_cast<void*>(call)},
+                                {Py_tp_methods, methods},
+                                {Py_tp_getset, properties},
+                                {0, nullptr}};
+  static PyType_Spec made = {"sylvite._native.Program", sizeof(CapturedObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  return &made;
+}
+
+PyType_Spec* setup_spec() {
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(SetupObject::free_object)},
+                                {0, nullptr}};
+  static PyType_Spec made = {"sylvite._native.Setup", sizeof(SetupObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  return &made;
+}
+
+}  // namespace
+
+void add_program_types(PyObject* module) {
+  program_type() = Ref::own(PyType_FromSpec(program_spec())).release();
+  setup_type() = Ref::own(PyType_FromSpec(setup_spec())).release();
+  if (PyModule_AddObjectRef(module, "Program", program_type()) != 0 ||
+      PyModule_AddObjectRef(module, "Setup", setup_type()) != 0)
+    throw PythonError();
+}
+
+PyObject* make_setup_object(PyObject* /*module*/, PyObject* settings) {
+  return guarded(
+      [&] { return SetupObject::make(setup_type(), make_setup(read_settings(settings))).release(); });
+}
+
+PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
+  return guarded([&] {
+    PyObject *setup = nullptr, *text = nullptr, *inputs = nullptr, *held = nullptr, *symbols = nullptr,
+             *results = nullptr, *writes = nullptr, *fallback = nullptr, *failed = nullptr, *view = nullptr;
+    if (PyArg_ParseTuple(arguments, "OUOOOOO(OOO)", &setup, &text, &inputs, &held, &symbols, &results,
+                         &writes, &fallback, &failed, &view) == 0)
+      throw PythonError();
+    auto captured = std::make_unique<Captured>();
+    captured->setup = SetupObject::of(setup);
+    captured->graph.text = to_text(text);
+    read_graph(*captured, inputs, held, symbols);
+    for (PyObject* result : items_of(results)) captured->results.push_back(read_result(result));
+    for (PyObject* write : items_of(writes)) {
+      const std::vector<PyObject*> words = items_of(write);
+      captured->writes.push_back({static_cast<std::size_t>(to_integer(words.at(0))),
+                                  static_cast<std::size_t>(to_integer(words.at(1)))});
+    }
+    captured->tools = {Ref::share(fallback), Ref::share(failed), Ref::share(view)};
+    captured->report.programs = 0;
+    return CapturedObject::make(program_type(), std::move(captured)).release();
+  });
+}
+
+PyObject* list_refusals(PyObject* /*module*/, PyObject* arguments) {
+  return guarded([&] {
+    PyObject* text = nullptr;
+    PyObject* sizes = nullptr;
+    if (PyArg_ParseTuple(arguments, "UO!", &text, &PyDict_Type, &sizes) == 0) throw PythonError();
+    TorchImportOptions options;
+    PyObject *name = nullptr, *number = nullptr;
+    for (Py_ssize_t place = 0; PyDict_Next(sizes, &place, &name, &number) != 0;)
+      options.sizes[to_text(name)] = to_integer(number);
+    Ref list = Ref::own(PyList_New(0));
+    for (const TorchRefusal& refusal : torch_refusals(to_text(text), options)) {
+      const Ref item =
+          Ref::own(Py_BuildValue("(sss)", refusal.node.c_str(), refusal.op.c_str(), refusal.reason.c_str()));
+      if (PyList_Append(list.get(), item.get()) != 0) throw PythonError();
+    }
+    return list.release();
+  });
+}
+
+}  // namespace sylvite::python

@@ -1,0 +1,23 @@
+#pragma once
+// The Python types for graphs that torch captured.
+
+#include "python/native/object.h"
+
+namespace sylvite::python {
+
+/// Adds the types `Setup` and `Program`. A Program is called with one list, which it empties, and returns a list, as
+/// AOTAutograd's boxed convention says; report() tells of what was compiled. Throws PythonError.
+void add_program_types(PyObject* module);
+
+/// make_setup(settings) -> Setup; settings as in settings.h.
+[[nodiscard]] PyObject* make_setup_object(PyObject* module, PyObject* settings);
+
+/// make_program(setup, text, inputs, held, symbols, results, writes, tools) -> Program. The first seven are as the class
+/// Text of sylvite/torch_graph.py; `tools` is (fallback, failed, view): what runs the graph when it cannot be compiled,
+/// what is told why, and what makes a view of an input. Nothing is compiled before the first call.
+[[nodiscard]] PyObject* make_program(PyObject* module, PyObject* arguments);
+
+/// refusals(text, sizes) -> [(node, op, reason)]
+[[nodiscard]] PyObject* list_refusals(PyObject* module, PyObject* arguments);
+
+}  // namespace sylvite::python

@@ -1,0 +1,344 @@
+"""The backend of torch.compile: torch.compile(model, backend="sylvite", mode=..., options={...}).
+
+Everything of torch that is not public API is used in this file and in torch_graph.py and torch_parts.py. AOTAutograd makes
+graphs of ATen operations from what Dynamo captured; each becomes a program of Sylvite, or programs for its parts, between
+which torch runs what Sylvite lacks.
+"""
+
+import contextlib
+import dataclasses
+import os
+import re
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch._dynamo
+from torch._decomp import core_aten_decompositions
+from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from . import _command, _native
+from ._settings import command_options, settings
+from .torch_graph import Text, Unwritable, Writer, computes, is_write, unwritable
+from .torch_parts import SplitGraph, split
+
+#: Operations of the core table's decompositions that stay whole, because Sylvite has them.
+KEPT = {
+    "_safe_softmax", "_softmax", "addmm", "gelu", "hardsigmoid", "hardswish", "native_group_norm", "native_layer_norm", "silu",
+}  # fmt: skip
+
+#: Options that are not knobs: an error instead of a part run by torch; parameters as constants.
+OWN_OPTIONS = {"fullgraph_strict": False, "freeze": True}
+
+
+@dataclasses.dataclass
+class Options:
+    """What one torch.compile was told."""
+
+    settings: dict[str, Any]
+    setup: _native.Setup
+    fullgraph_strict: bool
+    freeze: bool
+
+
+def read_options(mode: str | None, options: Mapping[str, Any] | None) -> Options:
+    given = dict(options or {})
+    given.pop("guard_filter_fn", None)  # torch's own
+    own = {name: bool(given.pop(name, default)) for name, default in OWN_OPTIONS.items()}
+    given.setdefault("compile.threads", torch.get_num_threads())
+    made = settings(mode, given)
+    return Options(made, _native.make_setup(made), **own)
+
+
+# Attention
+
+
+@torch.library.custom_op("sylvite::attention", mutates_args=())
+def attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> torch.Tensor:
+    """Scaled dot product attention without dropout, as one operation, which the core table would dissolve."""
+    result = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa)
+    return _attention_result(query, value).copy_(result)
+
+
+@attention.register_fake
+def _attention_result(query: torch.Tensor, *others: Any) -> torch.Tensor:
+    value = others[0] if len(others) == 1 else others[1]
+    shape = [*query.shape[:-1], value.shape[-1]]
+    if len(shape) < 4:
+        return query.new_empty(shape)
+    # Heads behind rows in memory, as the kernels of torch have it: what follows then is a view.
+    return query.new_empty([*shape[:-3], shape[-2], shape[-3], shape[-1]]).transpose(-3, -2)
+
+
+def _attention_arguments(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> tuple[Any, ...] | None:  # fmt: skip
+    if dropout_p != 0.0 or not isinstance(is_causal, bool):
+        return None
+    return (query, key, value, attn_mask, is_causal, scale, enable_gqa)
+
+
+def keep_attention(module: torch.fx.GraphModule) -> None:
+    """Replaces attention in Dynamo's graph by the operation above."""
+    for node in module.graph.nodes:
+        if node.op != "call_function" or node.target is not torch.nn.functional.scaled_dot_product_attention:
+            continue
+        arguments = _attention_arguments(*node.args, **node.kwargs)
+        if arguments is not None:
+            node.target, node.args, node.kwargs = torch.ops.sylvite.attention.default, arguments, {}
+    module.recompile()
+
+
+# Graphs
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    table = core_aten_decompositions()
+    return {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
+
+
+@dataclasses.dataclass
+class Compiled:
+    """A graph, for explain."""
+
+    kind: str
+    texts: list[str]
+    programs: list[_native.Program]
+    torch_parts: int
+    refused: list[tuple[str, str, str]]
+    failure: str = ""
+
+
+#: Where explain collects what is compiled meanwhile.
+_listeners: list[list[Compiled]] = []
+
+
+def _tell(compiled: Compiled) -> None:
+    for listener in _listeners:
+        listener.append(compiled)
+
+
+def view_of(tensor: torch.Tensor, sizes: Sequence[int], strides: Sequence[int], offset: int) -> torch.Tensor:
+    return torch.as_strided(tensor, sizes, strides, tensor.storage_offset() + offset)
+
+
+def run_boxed(module: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:
+    return make_boxed_func(module.forward)
+
+
+class Failure:
+    """What happens where a graph cannot be compiled: torch runs it, with one warning, or an error with fullgraph_strict."""
+
+    def __init__(self, options: Options, record: Compiled) -> None:
+        self.strict = options.fullgraph_strict
+        self.record = record
+
+    def __call__(self, reason: str) -> None:
+        if self.strict:
+            raise _native.UnsupportedError(f"{reason} (options['fullgraph_strict'] makes this an error)")
+        if not self.record.failure:
+            self.record.failure = reason
+            warnings.warn(f"sylvite: torch runs a graph that is not compiled: {reason}", stacklevel=2)
+
+
+def make_program(text: Text, options: Options, fallback: Callable[..., Any], failed: Failure) -> _native.Program:
+    return _native.make_program(
+        options.setup, text.text, text.inputs, text.held, text.symbols, text.results, text.writes,
+        (fallback, failed, view_of))  # fmt: skip
+
+
+def static_inputs(module: torch.fx.GraphModule) -> set[torch.fx.Node]:
+    """Parameters and buffers."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = None if context is None else context.fw_metadata
+    numbers = set(getattr(metadata, "static_input_indices", None) or ())
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    return {node for i, node in enumerate(placeholders) if i in numbers and isinstance(node.meta["val"], torch.Tensor)}
+
+
+def refusals(text: Text, inputs: Sequence[torch.fx.Node]) -> list[tuple[str, str, str]]:
+    sizes = {}
+    for name, number, axis in text.symbols:
+        value = inputs[number].meta["val"]
+        sizes[name] = (value if axis < 0 else value.shape[axis]).node.hint
+    try:
+        return _native.refusals(text.text, sizes)
+    except _native.Error as error:
+        found = re.search(r"%([\w.]+) = ([\w.]+): (.*)", str(error))
+        if found is None:
+            raise
+        return [(found[1], found[2], found[3])]  # a node that cannot even be looked at
+
+
+def _whole(module: torch.fx.GraphModule, parameters: set[torch.fx.Node]) -> tuple[Text | None, dict[torch.fx.Node, str]]:
+    """The graph's text, or the nodes that torch has to run."""
+    nodes = list(module.graph.nodes)
+    inputs = [node for node in nodes if node.op == "placeholder"]
+    reasons = unwritable(node for node in nodes if computes(node))
+    if reasons:
+        return None, reasons
+    outputs = next(node for node in nodes if node.op == "output").args[0]
+    try:
+        text = Writer(inputs, nodes, outputs, [node for node in nodes if is_write(node)]).write(parameters, module)
+    except Unwritable:
+        return None, {}  # parts may do
+    by_name = {node.name: node for node in nodes}
+    refused = {by_name[name]: reason for name, _, reason in refusals(text, inputs) if name in by_name}
+    return (None if refused else text), refused
+
+
+def _is_trivial(module: torch.fx.GraphModule) -> bool:
+    return not any(computes(node) for node in module.graph.nodes)
+
+
+def _compile(module: torch.fx.GraphModule, options: Options, kind: str) -> Callable[[list[Any]], Any]:
+    record = Compiled(kind, [], [], 0, [])
+    failed = Failure(options, record)
+    parameters = static_inputs(module) if kind == "inference" and options.freeze else set()
+    text, refused = _whole(module, parameters)
+    record.refused = [(node.name, str(node.target), reason) for node, reason in refused.items()]
+    if refused and options.fullgraph_strict:
+        name, op, reason = record.refused[0]
+        raise _native.UnsupportedError(f"%{name} = {op}: {reason} (options['fullgraph_strict'] makes this an error)")
+    if text is not None:
+        program = make_program(text, options, run_boxed(module), failed)
+        record.texts, record.programs = [text.text], [program]
+        _tell(record)
+        return program
+
+    def part_program(part: torch.fx.GraphModule, part_text: Text) -> _native.Program:
+        program = make_program(part_text, options, run_boxed(part), failed)
+        record.texts.append(part_text.text)
+        record.programs.append(program)
+        return program
+
+    made = split(module, set(refused), parameters, refusals, part_program)
+    record.torch_parts = made.torch_parts
+    record.refused += made.refused
+    _tell(record)
+    return made
+
+
+def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
+    """For AOTAutograd: from a graph to a function of one list, which it empties."""
+
+    def compile_graph(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
+        if _is_trivial(module):
+            return run_boxed(module)
+        try:
+            return _compile(module, options, kind)
+        except Exception as error:
+            if options.fullgraph_strict:
+                raise
+            record = Compiled(kind, [], [], 1, [])
+            Failure(options, record)(f"{type(error).__name__}: {error}")
+            _tell(record)
+            return run_boxed(module)
+
+    return compile_graph
+
+
+def needs_gradients(inputs: Sequence[Any]) -> bool:
+    return torch.is_grad_enabled() and any(isinstance(i, torch.Tensor) and i.requires_grad for i in inputs)
+
+
+def backend(
+    module: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """What the entry point of the group torch_dynamo_backends names."""
+    told = read_options(mode, options)
+    trains = needs_gradients(inputs)
+    if not trains:
+        keep_attention(module)
+    # With gradients attention is products and a softmax, whose gradients are products and sums.
+    attention_kind = sdpa_kernel(SDPBackend.MATH) if trains else contextlib.nullcontext()
+    with attention_kind:
+        return aot_module_simplified(
+            module,
+            inputs,
+            fw_compiler=graph_compiler(told, "forward"),
+            bw_compiler=graph_compiler(told, "backward"),
+            inference_compiler=graph_compiler(told, "inference"),
+            decompositions=decompositions(),
+            partition_fn=min_cut_rematerialization_partition,
+            keep_inference_input_mutations=True,
+        )
+
+
+# Explain
+
+
+@contextlib.contextmanager
+def listen() -> Iterator[list[Compiled]]:
+    """Collects what is compiled meanwhile."""
+    heard: list[Compiled] = []
+    _listeners.append(heard)
+    try:
+        yield heard
+    finally:
+        _listeners.remove(heard)
+
+
+def _graph_lines(number: int, graph: Compiled, details: bool, told: Options) -> Iterator[str]:
+    yield f"graph {number} ({graph.kind}): {len(graph.programs)} programs, {graph.torch_parts} parts run by torch"
+    if graph.failure:
+        yield f"  torch runs what is not compiled: {graph.failure}"
+    for name, op, reason in graph.refused:
+        yield f"  torch runs %{name} = {op}: {reason}"
+    for part, (text, program) in enumerate(zip(graph.texts, graph.programs)):
+        report = program.report()
+        yield (f"  program {part}: {len(text.splitlines())} lines, {report['kernels']} kernels ({report['unique_kernels']} "
+               f"different), compiled {report['compiled']}, from the cache {report['loaded_from_cache']}, "
+               f"ready in {report['ready_seconds']:.2f} s")
+        yield from (f"    warning: {warning}" for warning in report["warnings"])
+        if details:
+            yield from _explain_text(text, told)
+
+
+def _explain_text(text: str, told: Options) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "graph.torch")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        words = [_command.path(), "explain", path, *command_options(told.settings)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    yield from ("    " + line for line in (done.stdout or done.stderr).splitlines())
+
+
+def explain(model: Callable[..., Any], *args: Any, mode: str | None = None, options: Mapping[str, Any] | None = None,
+            details: bool = False, **kwargs: Any) -> str:  # fmt: skip
+    """Calls the model once as torch.compile(model, backend="sylvite") would, and tells what became of it.
+
+    Shows torch's graph breaks with their reasons, each graph with its programs, and what torch runs instead and why. With
+    `details` also what `sylvite explain` says of each program.
+    """
+    torch._dynamo.reset()
+    found = torch._dynamo.explain(model)(*args, **kwargs)
+    torch._dynamo.reset()
+    with listen() as graphs:
+        torch.compile(model, backend="sylvite", mode=mode, options=dict(options or {}))(*args, **kwargs)
+    lines = [f"{found.graph_count} graphs, {found.graph_break_count} breaks"]
+    lines += [f"  break: {reason.reason}" for reason in found.break_reasons]
+    told = read_options(mode, options)
+    for number, graph in enumerate(graphs):
+        lines += _graph_lines(number, graph, details, told)
+    return "\n".join(lines) + "\n"

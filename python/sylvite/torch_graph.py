@@ -1,0 +1,329 @@
+"""The text of a graph that AOTAutograd made: one operation a line, with types and sizes (docs/formats.md).
+
+Nodes are of four kinds. Sizes are host arithmetic on SymInts: they are not written, their expressions stand where they are
+used. Attributes are tensors that the graph holds. Writes are `copy_` into an input, at the graph's end. All others compute.
+"""
+
+import dataclasses
+import operator
+from collections.abc import Container, Iterable, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import Node
+from torch.utils._sympy import functions as torch_sympy
+
+DTYPES = {
+    torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64", torch.int64: "i64",
+    torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool",
+}  # fmt: skip
+
+
+class Unwritable(Exception):
+    """A node, type or size that the text has no form for; says which."""
+
+
+# Kinds of nodes
+
+
+def is_size(node: Node) -> bool:
+    """A number that is known from sizes: an integer, or a truth about integers."""
+    return isinstance(node.meta.get("val"), (int, torch.SymInt, torch.SymBool)) and node.op == "call_function"
+
+
+def is_write(node: Node) -> bool:
+    return node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder"
+
+
+def computes(node: Node) -> bool:
+    return node.op == "call_function" and not is_size(node) and not is_write(node)
+
+
+# Sizes
+
+
+def _quotient(argument: sympy.Expr, divisor: sympy.Expr) -> str:
+    if not divisor.is_Integer or divisor <= 0:
+        raise Unwritable(f"a size divided by {divisor}")
+    return f"floor(({_expression(argument)})/{divisor})"
+
+
+def _expression(e: sympy.Expr) -> str:
+    """An expression over symbols as sylvite/extent.h reads it."""
+    if e.is_Integer:
+        return str(e)
+    if e.is_Symbol:
+        if not str(e).startswith("s"):
+            raise Unwritable(f"the size {e}, which depends on data")
+        return str(e)
+    if e.is_Add:
+        return "+".join(f"({_expression(part)})" for part in e.args)
+    if e.is_Mul and not any(part.is_Rational and not part.is_Integer for part in e.args):
+        return "*".join(f"({_expression(part)})" for part in e.args)
+    if e.is_Pow and e.exp.is_Integer and e.exp > 0:
+        return "*".join([f"({_expression(e.base)})"] * int(e.exp))
+    if isinstance(e, (torch_sympy.FloorDiv, torch_sympy.CleanDiv)):
+        return _quotient(*e.args)
+    if isinstance(e, (sympy.Mod, torch_sympy.Mod, torch_sympy.PythonMod)):
+        return f"mod({_expression(e.args[0])},{_expression(e.args[1])})"
+    if isinstance(e, (sympy.Max, torch_sympy.Max, sympy.Min, torch_sympy.Min)):
+        name = "max" if isinstance(e, (sympy.Max, torch_sympy.Max)) else "min"
+        text = _expression(e.args[0])
+        for part in e.args[1:]:
+            text = f"{name}({text},{_expression(part)})"
+        return text
+    raise Unwritable(f"the size {e}")
+
+
+def expression_of(size: Any) -> sympy.Expr:
+    return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
+
+
+def size_text(size: Any) -> str:
+    return str(size) if isinstance(size, int) else _expression(size.node.expr)
+
+
+def sizes_text(sizes: Iterable[Any]) -> str:
+    return "[" + ",".join(map(size_text, sizes)) + "]"
+
+
+def _hint(size: Any) -> int:
+    return size if isinstance(size, int) else size.node.hint or 0
+
+
+# Types
+
+
+def _dense_order(tensor: torch.Tensor) -> list[int] | None:
+    """Axes from the outermost to the innermost in memory, or None where there are gaps or overlaps. Adds no guard."""
+    axes = [d for d in range(tensor.dim()) if expression_of(tensor.shape[d]) != 1]
+    axes.sort(key=lambda d: -_hint(tensor.stride(d)))
+    wanted = sympy.Integer(1)
+    for axis in reversed(axes):
+        if sympy.expand(expression_of(tensor.stride(axis)) - wanted) != 0:
+            return None
+        wanted = wanted * expression_of(tensor.shape[axis])
+    return axes
+
+
+def strides_text(tensor: torch.Tensor) -> str:
+    """" strides [..]" where the elements lie without gaps, but not row by row."""
+    axes = _dense_order(tensor)
+    if axes is None or axes == sorted(axes):
+        return ""
+    return f" strides {sizes_text(tensor.stride())}"
+
+
+def tensor_text(value: Any) -> str:
+    if type(value) not in (torch.Tensor, torch._subclasses.FakeTensor, torch.nn.Parameter):
+        raise Unwritable(f"a value of type {type(value).__name__}")
+    if value.dtype not in DTYPES:
+        raise Unwritable(f"the type {value.dtype}".replace("torch.", ""))
+    if value.layout is not torch.strided:
+        raise Unwritable(f"the layout {value.layout}")
+    if value.device.type != "cpu":
+        raise Unwritable(f"the device {value.device.type}")
+    return DTYPES[value.dtype] + sizes_text(value.shape)
+
+
+def type_text(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return "(" + ", ".join("none" if each is None else tensor_text(each) for each in value) + ")"
+    return tensor_text(value)
+
+
+# Nodes
+
+
+def argument_text(argument: Any) -> str:
+    if isinstance(argument, Node):
+        return size_text(argument.meta["val"]) if is_size(argument) or _is_size_input(argument) else f"%{argument.name}"
+    if argument is None or isinstance(argument, bool):
+        return str(argument).lower()
+    if isinstance(argument, (int, float)):
+        return repr(argument)
+    if isinstance(argument, (list, tuple)):
+        return "[" + ", ".join(map(argument_text, argument)) + "]"
+    if isinstance(argument, torch.dtype):
+        if argument not in DTYPES:
+            raise Unwritable(f"the type {argument}".replace("torch.", ""))
+        return DTYPES[argument]
+    if isinstance(argument, (str, torch.device, torch.layout, torch.memory_format)):
+        text = str(argument).replace("torch.", "")
+        if "'" in text or "\\" in text or "\n" in text:
+            raise Unwritable("a text with quotes")
+        return f"'{text}'"
+    raise Unwritable(f"an argument of type {type(argument).__name__}")
+
+
+def _is_size_input(node: Node) -> bool:
+    return node.op == "placeholder" and isinstance(node.meta.get("val"), (int, torch.SymInt))
+
+
+def node_text(node: Node) -> str:
+    """The node's line. Raises Unwritable."""
+    if node.target is operator.getitem:
+        name = "getitem"
+    elif isinstance(node.target, torch._ops.OpOverload):
+        name = str(node.target)
+    else:
+        raise Unwritable(f"the function {getattr(node.target, '__name__', node.target)}")
+    words = [argument_text(argument) for argument in node.args]
+    words += [f"{key}={argument_text(value)}" for key, value in node.kwargs.items()]
+    if "val" not in node.meta:
+        raise Unwritable("a value of unknown type")
+    return f"%{node.name}: {type_text(node.meta['val'])} = {name}({', '.join(words)})"
+
+
+def unwritable(nodes: Iterable[Node]) -> dict[Node, str]:
+    """The nodes that have no line, and why; with what a tuple gives, its getitem nodes."""
+    reasons: dict[Node, str] = {}
+    for node in nodes:
+        try:
+            node_text(node)
+            for used in node.all_input_nodes:
+                if used.op == "placeholder" and not _is_size_input(used):
+                    tensor_text(used.meta.get("val"))
+        except Unwritable as reason:
+            reasons[node] = str(reason)
+    return reasons
+
+
+# Graphs
+
+
+@dataclasses.dataclass
+class Text:
+    """A graph as text, and what the native module needs to call it."""
+
+    text: str
+    #: For each input: ("size", ""), ("tensor", name), ("parameter", name), or ("unused", "").
+    inputs: list[tuple[str, str]]
+    #: Tensors that the graph holds, by name.
+    held: list[tuple[str, torch.Tensor]]
+    #: Symbols: name, number of the input that tells it, and its axis there or -1.
+    symbols: list[tuple[str, int, int]]
+    #: For each result: ("value", number among the text's results), ("none",), ("input", number), ("size", expression), or
+    #: ("view", number of the input, sizes, strides, offset): an alias of the input's memory.
+    results: list[tuple[Any, ...]]
+    #: (number of the input, number among the text's results) for each input that is written at the end.
+    writes: list[tuple[int, int]]
+
+
+def symbols_of(inputs: Sequence[Node]) -> list[tuple[str, int, int]]:
+    """Where each symbol's number stands among the inputs."""
+    found: dict[str, tuple[str, int, int]] = {}
+    for number, node in enumerate(inputs):
+        value = node.meta.get("val")
+        places = [(value, -1)] if isinstance(value, torch.SymInt) else []
+        if isinstance(value, torch.Tensor):
+            places = [(size, axis) for axis, size in enumerate(value.shape)]
+        for size, axis in places:
+            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                found.setdefault(str(size.node.expr), (str(size.node.expr), number, axis))
+    return list(found.values())
+
+
+def view_chain(node: Node, inputs: Container[Node]) -> list[Node]:
+    """The operations that make the node as a view of an input, the last first; none where it is not one."""
+    chain = []
+    while node not in inputs:
+        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or not node.target.is_view:
+            return []
+        chain.append(node)
+        node = node.args[0]
+        if not isinstance(node, Node):
+            return []
+    return chain
+
+
+def _view_result(node: Node, base: Node, number: int) -> tuple[Any, ...] | None:
+    view, whole = node.meta["val"], base.meta["val"]
+    if view.dtype != whole.dtype or view.untyped_storage()._cdata != whole.untyped_storage()._cdata:
+        return None
+    offset = expression_of(view.storage_offset()) - expression_of(whole.storage_offset())
+    return ("view", number, [size_text(s) for s in view.shape], [size_text(s) for s in view.stride()], _expression(offset))
+
+
+class Writer:
+    """Writes the nodes of a graph, or of a part of one, whose values `outputs` are its results."""
+
+    def __init__(self, inputs: Sequence[Node], nodes: Sequence[Node], outputs: Sequence[Any], writes: Sequence[Node] = ()):
+        self.inputs = list(inputs)
+        self.number = {node: i for i, node in enumerate(self.inputs)}
+        self.nodes = [node for node in nodes if computes(node)]
+        self.outputs = outputs
+        self.writes = writes
+        self.returned: dict[Node, int] = {}
+
+    def write(self, parameters: set[Node], module: torch.nn.Module) -> Text:
+        """`parameters` are the inputs at fixed addresses. Raises Unwritable."""
+        results = [self._result(output) for output in self.outputs]
+        written = {node.args[0] for node in self.writes}
+        writes = [(self.number[node.args[0]], self._written(node)) for node in self.writes]
+        needed = self._needed()
+        kinds = [self._input_kind(node, parameters - written, needed) for node in self.inputs]
+        held = [(node.name, _attribute(module, node)) for node in needed if node.op == "get_attr"]
+        symbols = symbols_of(self.inputs)
+        lines = [self._signature(kinds, held, symbols)]
+        lines += [f"  {node_text(node)}" for node in self.nodes if node in needed]
+        values = ", ".join(f"%{node.name}{strides_text(node.meta['val'])}" for node in self.returned)
+        lines += [f"  return {values}" if values else "  return", "}"]
+        return Text("\n".join(lines) + "\n", kinds, held, symbols, results, writes)
+
+    def _result(self, output: Any) -> tuple[Any, ...]:
+        if output is None:
+            return ("none",)
+        if not isinstance(output, Node):
+            return ("size", size_text(output))
+        if is_size(output) or _is_size_input(output):
+            return ("size", size_text(output.meta["val"]))
+        if output in self.number:
+            return ("input", self.number[output])
+        chain = view_chain(output, self.number)
+        base = chain[-1].args[0] if chain else None
+        view = None if base is None else _view_result(output, base, self.number[base])
+        return view or ("value", self._return(output))
+
+    def _written(self, node: Node) -> int:
+        target, value = (argument.meta.get("val") for argument in node.args[:2])
+        if not isinstance(value, torch.Tensor) or tensor_text(target) != tensor_text(value) or node.args[1] in self.number:
+            raise Unwritable("a write into an input of another type")
+        return self._return(node.args[1])
+
+    def _return(self, node: Node) -> int:
+        return self.returned.setdefault(node, len(self.returned))
+
+    def _needed(self) -> dict[Node, None]:
+        """What the results depend on, in order."""
+        needed = set(self.returned)
+        for node in reversed(self.nodes):
+            if node in needed:
+                needed.update(used for used in node.all_input_nodes if not is_size(used))
+        return {node: None for node in [*sorted((n for n in needed if n.op == "get_attr"), key=lambda n: n.name), *needed]}
+
+    def _input_kind(self, node: Node, parameters: set[Node], needed: dict[Node, None]) -> tuple[str, str]:
+        if _is_size_input(node):
+            return ("size", "")
+        if node not in needed:
+            return ("unused", "")
+        return ("parameter" if node in parameters else "tensor", node.name)
+
+    def _signature(self, kinds: Sequence[tuple[str, str]], held: Any, symbols: Sequence[tuple[str, int, int]]) -> str:
+        words = [f"%{name}: int" for name, _, _ in symbols]
+        for node, (kind, name) in zip(self.inputs, kinds):
+            if name:
+                flag = " parameter" if kind == "parameter" else ""
+                words.append(f"%{name}: {tensor_text(node.meta['val'])}{strides_text(node.meta['val'])}{flag}")
+        words += [f"%{name}: {tensor_text(tensor)} parameter" for name, tensor in held]
+        return f"torch forward({', '.join(words)}) {{"
+
+
+def _attribute(module: torch.nn.Module, node: Node) -> torch.Tensor:
+    value: Any = module
+    for name in str(node.target).split("."):
+        value = getattr(value, name)
+    if not isinstance(value, torch.Tensor):
+        raise Unwritable(f"the attribute {node.target}, which is no tensor")
+    return value

@@ -1,0 +1,311 @@
+"""The backend of torch.compile, beside eager."""
+
+import gc
+import threading
+import unittest
+import warnings
+import weakref
+
+import torch
+import torch._dynamo
+from torch import nn
+
+import sylvite
+from sylvite import torch_backend
+
+F = nn.functional
+
+
+class WithTorch(unittest.TestCase):
+    def setUp(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        warnings.simplefilter("error")
+        self.addCleanup(warnings.resetwarnings)
+
+    def compiled(self, function, **options):
+        strict = options.pop("strict", True)
+        return torch.compile(function, backend="sylvite", options={"fullgraph_strict": strict, **options})
+
+    def check(self, function, *inputs, strict=True, tolerance=1e-4, **options):
+        """The function once as it is and twice compiled; returns what became of it."""
+        compiled = self.compiled(function, strict=strict, **options)
+        with torch.no_grad(), torch_backend.listen() as graphs:
+            wanted = function(*inputs)
+            for _ in range(2):
+                self.assert_same(compiled(*inputs), wanted, tolerance)
+        return graphs
+
+    def assert_same(self, got, wanted, tolerance=1e-4):
+        if isinstance(wanted, (tuple, list)):
+            self.assertEqual(len(got), len(wanted))
+            for one, other in zip(got, wanted):
+                self.assert_same(one, other, tolerance)
+        elif isinstance(wanted, torch.Tensor):
+            torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance)
+            self.assertEqual(got.stride(), wanted.stride())
+        else:
+            self.assertEqual(got, wanted)
+
+
+class Inference(WithTorch):
+    def test_backend_is_found_by_name(self):
+        self.assertIn("sylvite", torch._dynamo.list_backends())
+
+    def test_layers(self):
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).eval()
+        graphs = self.check(model, torch.randn(3, 8))
+        self.assertEqual([(len(g.programs), g.torch_parts) for g in graphs], [(1, 0)])
+
+    def test_several_results_and_none(self):
+        self.check(lambda x: (x + 1, None, x * 2, 3), torch.randn(2, 3))
+
+    def test_inputs_with_strides(self):
+        x = torch.randn(2, 3, 4, 5)
+        for given in (x.to(memory_format=torch.channels_last), x.transpose(0, 3), x[:, ::2], x[:1].expand(4, 3, 4, 5),
+                      x.permute(3, 1, 0, 2)):
+            torch._dynamo.reset()
+            self.check(lambda x: (x * 2).sum(1), given)
+
+    def test_results_with_strides(self):
+        for function in (lambda x: (x * 2).transpose(0, 1), lambda x: (x + 1).permute(2, 0, 1)):
+            torch._dynamo.reset()
+            self.check(function, torch.randn(2, 3, 4))
+
+    def test_views_of_inputs_share_memory(self):
+        x = torch.randn(4, 6)
+        compiled = self.compiled(lambda x: (x.t(), x[1:], x + 1))
+        with torch.no_grad():
+            transposed, rows, _ = compiled(x)
+        self.assertEqual(transposed.data_ptr(), x.data_ptr())
+        self.assertEqual(rows.storage_offset(), 6)
+        rows.zero_()
+        self.assertTrue((x[1:] == 0).all())
+
+    def test_a_result_never_shares_memory_with_an_input(self):
+        x = torch.randn(4)
+        compiled = self.compiled(lambda x: (x + 0, x * 1))
+        with torch.no_grad():
+            first, second = compiled(x)
+        first.zero_()
+        self.assertFalse((x == 0).any())
+        self.assertFalse((second == 0).any())
+
+    def test_dtypes(self):
+        for dtype in (torch.float64, torch.int64, torch.int32, torch.bfloat16, torch.float16):
+            torch._dynamo.reset()
+            self.check(lambda x: x + x, torch.arange(6).to(dtype))
+        self.check(lambda x: ~x, torch.tensor([True, False]))
+
+    def test_zero_dimensional_and_empty(self):
+        self.check(lambda x: x * 2, torch.tensor(3.0))
+        self.check(lambda x: x * 2, torch.zeros(0, 3))
+
+    def test_inference_mode(self):
+        model = nn.Linear(4, 4)
+        compiled = self.compiled(model)
+        x = torch.randn(2, 4)
+        with torch.inference_mode():
+            self.assert_same(compiled(x), model(x))
+
+    def test_sizes(self):
+        function = lambda x: (x @ x.transpose(0, 1) + x.shape[0], x.shape[0] * 2)  # noqa: E731
+        compiled = self.compiled(function)
+        with torch.no_grad(), torch_backend.listen() as graphs:
+            for rows in (3, 5, 7, 5, 9):
+                x = torch.randn(rows, 4)
+                self.assert_same(compiled(x), function(x))
+        self.assertEqual(len(graphs), 2)  # one for 3, one for all others
+
+    def test_results_die_and_memory_returns(self):
+        compiled = self.compiled(lambda x: x * 2)
+        x = torch.randn(1000)
+        with torch.no_grad():
+            addresses = {compiled(x).data_ptr() for _ in range(50)}
+        self.assertLessEqual(len(addresses), 3)
+        seen = weakref.ref(x)
+        del x
+        gc.collect()
+        self.assertIsNone(seen())
+
+    def test_threads(self):
+        model = nn.Linear(16, 16)
+        compiled = self.compiled(model)
+        x = torch.randn(4, 16)
+        wrong = []
+        with torch.no_grad():
+            compiled(x)
+
+        def work(number):
+            given = torch.full((4, 16), float(number))
+            with torch.no_grad():
+                wanted = model(given)
+                for _ in range(100):
+                    if not torch.allclose(compiled(given), wanted, atol=1e-5):
+                        wrong.append(number)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+
+class Parameters(WithTorch):
+    def test_writes_to_parameters_are_seen(self):
+        model = nn.Linear(4, 4)
+        compiled = self.compiled(model)
+        x = torch.randn(2, 4)
+        with torch.no_grad():
+            for step in range(6):
+                self.assert_same(compiled(x), model(x))
+                if step % 2:
+                    model.weight.add_(1)
+                else:
+                    model.weight.data = torch.randn(4, 4)
+
+    def test_without_freezing(self):
+        model = nn.Linear(4, 4)
+        graphs = self.check(model, torch.randn(2, 4), freeze=False)
+        self.assertNotIn("parameter", graphs[0].texts[0])
+
+    def test_constants_of_the_graph(self):
+        table = torch.tensor([1.0, 2.0, 3.0])
+        self.check(lambda x: x + torch.tensor([1.0, 2.0, 3.0]) + table, torch.randn(3))
+
+
+class Mutation(WithTorch):
+    def test_an_input_is_written(self):
+        def function(x, y):
+            x.add_(y)
+            return x * 2
+
+        x, y = torch.randn(2, 3), torch.randn(2, 3)
+        compiled = self.compiled(function)
+        one, other = x.clone(), x.clone()
+        with torch.no_grad():
+            self.assert_same(compiled(one, y), function(other, y))
+        self.assert_same(one, other)
+
+    def test_a_strided_input_is_written(self):
+        def function(x):
+            x.mul_(2)
+
+        one, other = torch.randn(4, 4), None
+        other = one.clone()
+        with torch.no_grad():
+            self.compiled(function)(one.t()[::2])
+            function(other.t()[::2])
+        self.assert_same(one, other)
+
+    def test_batch_norm_in_training(self):
+        one, other = nn.BatchNorm1d(3).train(), nn.BatchNorm1d(3).train()
+        compiled = self.compiled(one, strict=False)
+        for _ in range(3):
+            x = torch.randn(5, 3)
+            with torch.no_grad():
+                self.assert_same(compiled(x), other(x))
+        self.assert_same(one.running_mean, other.running_mean)
+        self.assertEqual(one.num_batches_tracked, other.num_batches_tracked)
+
+
+class Attention(WithTorch):
+    def test_it_stays_one_operation(self):
+        q, k, v = torch.randn(1, 2, 8, 16), torch.randn(1, 2, 8, 16), torch.randn(1, 2, 8, 16)
+        for function in (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True).contiguous(),
+                         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=0.5).transpose(1, 2).reshape(1, 8, 32)):
+            torch._dynamo.reset()
+            graphs = self.check(function, q, k, v, strict=False)
+            named = "".join(graphs[0].texts) + str(graphs[0].refused)
+            self.assertIn("sylvite.attention", named)
+
+
+class Fallback(WithTorch):
+    @staticmethod
+    def function(x):
+        y = x * 2 + 1
+        return torch.special.bessel_j0(y) @ y, y
+
+    def test_what_sylvite_lacks_is_run_by_torch(self):
+        x = torch.eye(4) + torch.rand(4, 4) / 10
+        graphs = self.check(self.function, x, strict=False, tolerance=1e-3)
+        self.assertEqual(len(graphs[0].programs), 2)
+        self.assertEqual(graphs[0].torch_parts, 1)
+        self.assertIn("bessel_j0", graphs[0].refused[0][1])
+
+    def test_strict_is_an_error_that_names_it(self):
+        with self.assertRaisesRegex(Exception, "bessel_j0.*fullgraph_strict"), torch.no_grad():
+            self.compiled(self.function)(torch.eye(4))
+
+    def test_types_that_sylvite_lacks(self):
+        self.check(lambda x: torch.linalg.inv(x * 2) + 1, torch.eye(3), strict=False)  # with an effect
+        self.check(lambda x: torch.view_as_real(torch.view_as_complex(x * 2) * 1j) + 1, torch.randn(3, 2), strict=False)
+
+    def test_views_and_writes_with_parts(self):
+        def function(x):
+            x.add_(1)
+            return torch.linalg.inv(x), x.t(), x.shape[0]
+
+        one = torch.eye(3)
+        other = one.clone()
+        compiled = self.compiled(function, strict=False)
+        with torch.no_grad():
+            got, wanted = compiled(one + 0), function(other + 0)
+        self.assert_same(got, wanted)
+
+    def test_sizes_with_parts(self):
+        function = lambda x: (torch.linalg.inv(x + x.shape[0]) * 2).reshape(-1) + x.shape[0]  # noqa: E731
+        compiled = self.compiled(function, strict=False)
+        with torch.no_grad():
+            for n in (2, 3, 4):
+                x = torch.eye(n) * n
+                self.assert_same(compiled(x), function(x))
+
+    def test_a_failure_of_ours_is_one_warning(self):
+        whole = torch_backend._whole
+        torch_backend._whole = None
+        self.addCleanup(setattr, torch_backend, "_whole", whole)
+        warnings.simplefilter("always")
+        with self.assertWarnsRegex(UserWarning, "torch runs a graph"), torch.no_grad():
+            x = torch.ones(3)
+            self.assert_same(self.compiled(lambda x: x + 1, strict=False)(x), x + 1)
+
+
+class Training(WithTorch):
+    def test_gradients(self):
+        torch.manual_seed(0)
+        one = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 1))
+        other = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 1))
+        other.load_state_dict(one.state_dict())
+        compiled = self.compiled(one, strict=False)
+        optimizers = [torch.optim.SGD(m.parameters(), 0.1) for m in (one, other)]
+        for _ in range(3):
+            x = torch.randn(4, 8)
+            for model, optimizer in zip((compiled, other), optimizers):
+                optimizer.zero_grad()
+                model(x).square().mean().backward()
+                optimizer.step()
+        for ours, torchs in zip(one.parameters(), other.parameters()):
+            torch.testing.assert_close(ours, torchs, rtol=1e-4, atol=1e-5)
+
+    def test_attention_has_gradients(self):
+        q = torch.randn(1, 2, 8, 16, requires_grad=True)
+        function = lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True).sum()  # noqa: E731
+        function(q).backward()
+        wanted, q.grad = q.grad, None
+        self.compiled(function, strict=False)(q).backward()
+        torch.testing.assert_close(q.grad, wanted, rtol=1e-4, atol=1e-5)
+
+
+class Explain(WithTorch):
+    def test_parts_and_reasons(self):
+        with torch.no_grad():
+            text = sylvite.explain(Fallback.function, torch.eye(4))
+        self.assertIn("1 graphs, 0 breaks", text)
+        self.assertIn("bessel_j0", text)
+        self.assertIn("kernels", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
