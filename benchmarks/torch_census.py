@@ -11,6 +11,7 @@ to stdout. Needs torch, and of torchvision, timm and transformers what is to run
 
 import argparse
 import collections
+import contextlib
 import copy
 import json
 import os
@@ -204,6 +205,7 @@ def main():
     parser.add_argument("--passes", default="inference")
     parser.add_argument("--inductor", action="store_true")
     parser.add_argument("--warm", action="store_true")
+    parser.add_argument("--cache", help="a folder for all kernels; first times then say little")
     parser.add_argument("--first-only", action="store_true", help="of a child: no checks and no times")
     parser.add_argument("--seconds", type=float, default=1.0, help="of timing, for each of those compared")
     parser.add_argument("--timeout", type=float, default=300)
@@ -220,7 +222,7 @@ def main():
         if wanted and not any(part in name for part in wanted):
             continue
         for kind in options.passes.split(","):
-            with tempfile.TemporaryDirectory() as cache:
+            with contextlib.nullcontext(options.cache) if options.cache else tempfile.TemporaryDirectory() as cache:
                 line = {"model": name, "pass": kind, **run_child(name, kind, options, cache)}
                 if options.warm and kind == "inference" and "error" not in line:
                     line["warm_first_s"] = run_child(name, kind, options, cache, first_only=True).get("first_s")

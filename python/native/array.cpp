@@ -20,7 +20,7 @@ Array view_of(const dlpack::DlTensor& tensor) {
     array.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
   else
     array.strides = dense_strides(array.dims);
-  array.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+  array.data = tensor.address();
   array.device = tensor.device;
   return array;
 }
@@ -107,16 +107,17 @@ struct Exported {
   Dims strides;
 };
 
-std::uint8_t dlpack_code(DType dtype) {
-  if (dtype == DType::boolean) return 6;
-  if (dtype == DType::bf16) return 4;
-  if (is_float(dtype)) return 2;
-  if (is_signed_integer(dtype)) return 0;
-  if (is_unsigned_integer(dtype)) return 1;
-  throw UnsupportedError("a result of type {}: other libraries have no name for it", dtype_name(dtype));
-}
-
 }  // namespace
+
+dlpack::DataType dlpack_type(DType dtype) {
+  const auto bits = static_cast<std::uint8_t>(dtype_bits(dtype));
+  if (dtype == DType::boolean) return {6, bits, 1};
+  if (dtype == DType::bf16) return {4, bits, 1};
+  if (is_float(dtype)) return {2, bits, 1};
+  if (is_signed_integer(dtype)) return {0, bits, 1};
+  if (is_unsigned_integer(dtype)) return {1, bits, 1};
+  throw UnsupportedError("a tensor of type {}: other libraries have no name for it", dtype_name(dtype));
+}
 
 const dlpack::ExchangeApi* exchange_api(PyObject* object) {
   static auto& by_type =
@@ -192,7 +193,7 @@ dlpack::ManagedVersioned* managed_tensor(Tensor tensor, const Dims& dims, const 
   managed.dl_tensor = {.data = exported->tensor.mutable_data(),
                        .device = {dlpack::cpu_device, 0},
                        .ndim = static_cast<std::int32_t>(exported->dims.size()),
-                       .dtype = {dlpack_code(dtype), static_cast<std::uint8_t>(dtype_bits(dtype)), 1},
+                       .dtype = dlpack_type(dtype),
                        .shape = exported->dims.data(),
                        .strides = exported->strides.data(),
                        .byte_offset = 0};

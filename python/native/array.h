@@ -31,6 +31,9 @@ struct Array {
 /// PythonError for other objects, InputError for a dtype that Sylvite lacks.
 [[nodiscard]] Array read_array(PyObject* object);
 
+/// As DLPack names it. Throws UnsupportedError for a type that it has no name for.
+[[nodiscard]] dlpack::DataType dlpack_type(DType dtype);
+
 [[nodiscard]] bool is_dense(const Dims& dims, const Dims& strides);
 /// The elements in row-major order: the array's own where they lie so, else a copy. REQUIRES memory on the CPU.
 /// Throws InputError for memory on a device.

@@ -43,8 +43,12 @@ std::vector<CapturedRead> reads_of(const CapturedGraph& graph, const TorchGraph&
   for (const TorchInput& input : torch.inputs) {
     if (input.graph_input < 0) continue;
     const auto number = static_cast<std::size_t>(input.graph_input);
-    reads.at(number) = {by_name.at(input.name), input.tensor.type.dtype, input.tensor.type.dims(),
-                        input.tensor.strides, torch.graph.type(torch.graph.inputs[number]).dims()};
+    reads.at(number) = {by_name.at(input.name),
+                        input.tensor.type.dtype,
+                        input.tensor.type.dims(),
+                        input.tensor.strides,
+                        torch.graph.type(torch.graph.inputs[number]).dims(),
+                        dlpack_type(input.tensor.type.dtype)};
   }
   return reads;
 }
@@ -78,6 +82,20 @@ CapturedProgram build_captured(const CapturedGraph& graph, const SymbolValues& s
     made.taken.push_back({number, given.array.data, given.version});
   made.owns = owned_outputs(made.built.program);
   return made;
+}
+
+bool is_in_place(const CapturedRead& read, const dlpack::DlTensor& tensor) {
+  const dlpack::DataType& type = tensor.dtype;
+  if (type.code != read.type.code || type.bits != read.type.bits || type.lanes != 1) return false;
+  if (tensor.device.device_type != dlpack::cpu_device || tensor.ndim != static_cast<int>(read.dims.size()))
+    return false;
+  if (tensor.ndim > 0 && tensor.strides == nullptr) return false;
+  for (int d = 0; d < tensor.ndim; ++d) {
+    const auto axis = static_cast<std::size_t>(d);
+    if (tensor.shape[d] != read.dims[axis]) return false;
+    if (tensor.shape[d] != 1 && tensor.strides[d] != read.strides[axis]) return false;
+  }
+  return true;
 }
 
 Tensor read_input(const CapturedRead& read, const Array& array) {

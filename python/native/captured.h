@@ -45,9 +45,10 @@ struct TakenParameter {
 struct CapturedRead {
   std::size_t input = 0;
   DType dtype = DType::f32;
-  Dims dims;     ///< as torch sees it
-  Dims strides;  ///< of memory that is read in place
-  Dims stored;   ///< dims of the graph's input: the memory in order
+  Dims dims;              ///< as torch sees it
+  Dims strides;           ///< of memory that is read in place
+  Dims stored;            ///< dims of the graph's input: the memory in order
+  dlpack::DataType type;  ///< dtype, as DLPack names it
 };
 
 /// One combination of sizes.
@@ -71,6 +72,8 @@ struct GivenParameter {
                                              const std::shared_ptr<const Setup>& setup,
                                              const Relatives& relatives);
 
+/// Is it of the type and shape, on the CPU, and does it lie as torch promised?
+[[nodiscard]] bool is_in_place(const CapturedRead& read, const dlpack::DlTensor& tensor);
 /// The input as the program reads it, in place where it lies as torch promised, else a copy. Throws InputError for
 /// another type, shape or device.
 [[nodiscard]] Tensor read_input(const CapturedRead& read, const Array& array);

@@ -29,6 +29,9 @@ struct DlTensor {
   std::int64_t* shape;
   std::int64_t* strides;  ///< in elements; nullptr is dense
   std::uint64_t byte_offset;
+
+  /// Of the first element.
+  [[nodiscard]] void* address() const { return static_cast<char*>(data) + byte_offset; }
 };
 
 struct Managed {

@@ -1,5 +1,6 @@
 #include "python/native/program.h"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -73,6 +74,12 @@ Array borrowed(PyObject* tensor) {
   return borrow_array(api_of(tensor), tensor);
 }
 
+dlpack::DlTensor borrowed_view(PyObject* tensor) {
+  dlpack::DlTensor view{};
+  if (api_of(tensor).view_of_object(tensor, &view) != 0) throw PythonError();
+  return view;
+}
+
 /// A parameter may be a constant until it has changed so often.
 constexpr int most_changes = 2;
 
@@ -91,8 +98,7 @@ Sizes sizes_of(const Captured& captured, const std::vector<PyObject*>& items) {
   sizes.reserve(captured.graph.symbols.size());
   for (const CapturedSymbol& symbol : captured.graph.symbols) {
     PyObject* item = items.at(symbol.input);
-    sizes.push_back(symbol.axis < 0 ? to_integer(item)
-                                    : borrowed(item).dims.at(static_cast<std::size_t>(symbol.axis)));
+    sizes.push_back(symbol.axis < 0 ? to_integer(item) : borrowed_view(item).shape[symbol.axis]);
   }
   return sizes;
 }
@@ -103,16 +109,31 @@ SymbolValues by_name(const Captured& captured, const Sizes& sizes) {
   return values;
 }
 
+bool holds(const TakenParameter& taken, PyObject* item) {
+  return borrowed_view(item).address() == taken.data && version_of(item) == taken.version;
+}
+
 bool parameters_hold(Captured& captured, const CapturedProgram& program,
                      const std::vector<PyObject*>& items) {
   bool hold = true;
   for (const TakenParameter& taken : program.taken) {
-    PyObject* item = items.at(taken.input);
-    if (borrowed(item).data == taken.data && version_of(item) == taken.version) continue;
+    if (holds(taken, items.at(taken.input))) continue;
     ++captured.changes[taken.input];
     hold = false;
   }
   return hold;
+}
+
+/// Programs whose packed weights are still right: equal addresses may hold other numbers by now.
+Relatives up_to_date(const Captured& captured, const std::vector<PyObject*>& items) {
+  Relatives relatives{{}, true};
+  for (const auto& [sizes, program] : captured.programs) {
+    if (program == nullptr) continue;
+    const bool is_right = std::ranges::all_of(
+        program->taken, [&](const TakenParameter& taken) { return holds(taken, items.at(taken.input)); });
+    if (is_right) relatives.programs.push_back(&program->built.program);
+  }
+  return relatives;
 }
 
 std::map<std::size_t, GivenParameter> constant_parameters(const Captured& captured,
@@ -146,9 +167,7 @@ CapturedProgram& program_for(Captured& captured, const Sizes& sizes, const std::
   if (found != captured.programs.end() && parameters_hold(captured, *found->second, items))
     return *found->second;
   const std::map<std::size_t, GivenParameter> constants = constant_parameters(captured, items);
-  Relatives relatives{{}, true};
-  for (const auto& [other, program] : captured.programs)
-    if (other != sizes && program != nullptr) relatives.programs.push_back(&program->built.program);
+  const Relatives relatives = up_to_date(captured, items);
   std::unique_ptr<CapturedProgram> made;
   {
     const WithoutGil others_run;
@@ -164,8 +183,12 @@ CapturedProgram& program_for(Captured& captured, const Sizes& sizes, const std::
 std::vector<Tensor> run_program(CapturedProgram& program, const std::vector<PyObject*>& items) {
   std::vector<Tensor> inputs;
   inputs.reserve(program.reads.size());
-  for (const CapturedRead& read : program.reads)
-    inputs.push_back(read_input(read, borrowed(items.at(read.input))));
+  for (const CapturedRead& read : program.reads) {
+    PyObject* item = items.at(read.input);
+    const dlpack::DlTensor view = borrowed_view(item);
+    inputs.push_back(is_in_place(read, view) ? Tensor(read.dtype, read.stored, nullptr, view.address())
+                                             : read_input(read, borrowed(item)));
+  }
   std::vector<Tensor> outputs;
   {
     const WithoutGil others_run;

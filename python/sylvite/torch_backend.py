@@ -75,8 +75,11 @@ def attention(
 
 
 @attention.register_fake
-def _attention_result(query: torch.Tensor, *others: Any) -> torch.Tensor:
-    value = others[0] if len(others) == 1 else others[1]
+def _(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *others: Any) -> torch.Tensor:
+    return _attention_result(query, value)
+
+
+def _attention_result(query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     shape = [*query.shape[:-1], value.shape[-1]]
     if len(shape) < 4:
         return query.new_empty(shape)

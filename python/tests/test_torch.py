@@ -165,6 +165,16 @@ class Parameters(WithTorch):
                 else:
                     model.weight.data = torch.randn(4, 4)
 
+    def test_writes_are_seen_at_every_size(self):
+        model = nn.Linear(64, 64)
+        compiled = self.compiled(model)
+        with torch.no_grad():
+            for step in range(4):
+                for rows in (3, 5, 7):
+                    x = torch.randn(rows, 64)
+                    self.assert_same(compiled(x), model(x))
+                model.weight.mul_(-2)
+
     def test_without_freezing(self):
         model = nn.Linear(4, 4)
         graphs = self.check(model, torch.randn(2, 4), freeze=False)
