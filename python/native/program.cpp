@@ -175,6 +175,8 @@ CapturedProgram& program_for(Captured& captured, const Sizes& sizes, const std::
         build_captured(captured.graph, by_name(captured, sizes), constants, captured.setup, relatives));
   }
   add_report(captured.report, made->built.report);
+  captured.report.kernels = made->built.report.kernels;
+  captured.report.unique_kernels = made->built.report.unique_kernels;
   CapturedProgram& kept = *(captured.programs[sizes] = std::move(made));
   limit_programs(captured);
   return kept;

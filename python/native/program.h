@@ -6,7 +6,8 @@
 namespace sylvite::python {
 
 /// Adds the types `Setup` and `Program`. A Program is called with one list, which it empties, and returns a list, as
-/// AOTAutograd's boxed convention says; report() tells of what was compiled. Throws PythonError.
+/// AOTAutograd's boxed convention says; report() tells of what was compiled: kernels of the latest program, counts and times of
+/// all. Throws PythonError.
 void add_program_types(PyObject* module);
 
 /// make_setup(settings) -> Setup; settings as in settings.h.

@@ -120,11 +120,17 @@ class Compiled:
     """A graph, for explain."""
 
     kind: str
-    texts: list[str]
-    programs: list[_native.Program]
-    torch_parts: int
-    refused: list[tuple[str, str, str]]
+    texts: list[str] = dataclasses.field(default_factory=list)
+    sizes: list[dict[str, int]] = dataclasses.field(default_factory=list)  #: of each text, when it was captured
+    programs: list[_native.Program] = dataclasses.field(default_factory=list)
+    torch_parts: int = 0
+    refused: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
     failure: str = ""
+
+    def add(self, text: Text, program: _native.Program) -> None:
+        self.texts.append(text.text)
+        self.sizes.append(text.hints)
+        self.programs.append(program)
 
 
 #: Where explain collects what is compiled meanwhile.
@@ -174,13 +180,10 @@ def static_inputs(module: torch.fx.GraphModule) -> set[torch.fx.Node]:
     return {node for i, node in enumerate(placeholders) if i in numbers and isinstance(node.meta["val"], torch.Tensor)}
 
 
-def refusals(text: Text, inputs: Sequence[torch.fx.Node]) -> list[tuple[str, str, str]]:
-    sizes = {}
-    for name, number, axis in text.symbols:
-        value = inputs[number].meta["val"]
-        sizes[name] = (value if axis < 0 else value.shape[axis]).node.hint
+def refusals(text: Text) -> list[tuple[str, str, str]]:
+    """The nodes that Sylvite lacks, as (name, operation, reason)."""
     try:
-        return _native.refusals(text.text, sizes)
+        return _native.refusals(text.text, text.hints)
     except _native.Error as error:
         found = re.search(r"%([\w.]+) = ([\w.]+): (.*)", str(error))
         if found is None:
@@ -201,7 +204,7 @@ def _whole(module: torch.fx.GraphModule, parameters: set[torch.fx.Node]) -> tupl
     except Unwritable:
         return None, {}  # parts may do
     by_name = {node.name: node for node in nodes}
-    refused = {by_name[name]: reason for name, _, reason in refusals(text, inputs) if name in by_name}
+    refused = {by_name[name]: reason for name, _, reason in refusals(text) if name in by_name}
     return (None if refused else text), refused
 
 
@@ -210,7 +213,7 @@ def _is_trivial(module: torch.fx.GraphModule) -> bool:
 
 
 def _compile(module: torch.fx.GraphModule, options: Options, kind: str) -> Callable[[list[Any]], Any]:
-    record = Compiled(kind, [], [], 0, [])
+    record = Compiled(kind)
     failed = Failure(options, record)
     parameters = static_inputs(module) if kind == "inference" and options.freeze else set()
     text, refused = _whole(module, parameters)
@@ -220,14 +223,13 @@ def _compile(module: torch.fx.GraphModule, options: Options, kind: str) -> Calla
         raise _native.UnsupportedError(f"%{name} = {op}: {reason} (options['fullgraph_strict'] makes this an error)")
     if text is not None:
         program = make_program(text, options, run_boxed(module), failed)
-        record.texts, record.programs = [text.text], [program]
+        record.add(text, program)
         _tell(record)
         return program
 
     def part_program(part: torch.fx.GraphModule, part_text: Text) -> _native.Program:
         program = make_program(part_text, options, run_boxed(part), failed)
-        record.texts.append(part_text.text)
-        record.programs.append(program)
+        record.add(part_text, program)
         return program
 
     made = split(module, set(refused), parameters, refusals, part_program)
@@ -248,7 +250,7 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
         except Exception as error:
             if options.fullgraph_strict:
                 raise
-            record = Compiled(kind, [], [], 1, [])
+            record = Compiled(kind, torch_parts=1)
             Failure(options, record)(f"{type(error).__name__}: {error}")
             _tell(record)
             return run_boxed(module)
@@ -307,22 +309,22 @@ def _graph_lines(number: int, graph: Compiled, details: bool, told: Options) -> 
         yield f"  torch runs what is not compiled: {graph.failure}"
     for name, op, reason in graph.refused:
         yield f"  torch runs %{name} = {op}: {reason}"
-    for part, (text, program) in enumerate(zip(graph.texts, graph.programs)):
+    for part, (text, sizes, program) in enumerate(zip(graph.texts, graph.sizes, graph.programs)):
         report = program.report()
         yield (f"  program {part}: {len(text.splitlines())} lines, {report['kernels']} kernels ({report['unique_kernels']} "
                f"different), compiled {report['compiled']}, from the cache {report['loaded_from_cache']}, "
                f"ready in {report['ready_seconds']:.2f} s")
         yield from (f"    warning: {warning}" for warning in report["warnings"])
         if details:
-            yield from _explain_text(text, told)
+            yield from _explain_text(text, sizes, told)
 
 
-def _explain_text(text: str, told: Options) -> Iterator[str]:
+def _explain_text(text: str, sizes: Mapping[str, int], told: Options) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "graph.torch")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
-        words = [_command.path(), "explain", path, *command_options(told.settings)]
+        words = [_command.path(), "explain", path, *command_options({**told.settings, "dims": sizes})]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     yield from ("    " + line for line in (done.stdout or done.stderr).splitlines())
 

@@ -204,6 +204,8 @@ class Text:
     held: list[tuple[str, torch.Tensor]]
     #: Symbols: name, number of the input that tells it, and its axis there or -1.
     symbols: list[tuple[str, int, int]]
+    #: What the symbols were when the graph was captured.
+    hints: dict[str, int]
     #: For each result: ("value", number among the text's results), ("none",), ("input", number), ("size", expression), or
     #: ("view", number of the input, sizes, strides, offset): an alias of the input's memory.
     results: list[tuple[Any, ...]]
@@ -270,7 +272,11 @@ class Writer:
         lines += [f"  {node_text(node)}" for node in self.nodes if node in needed]
         values = ", ".join(f"%{node.name}{strides_text(node.meta['val'])}" for node in self.returned)
         lines += [f"  return {values}" if values else "  return", "}"]
-        return Text("\n".join(lines) + "\n", kinds, held, symbols, results, writes)
+        return Text("\n".join(lines) + "\n", kinds, held, symbols, self._hints(symbols), results, writes)
+
+    def _hints(self, symbols: Sequence[tuple[str, int, int]]) -> dict[str, int]:
+        values = ((name, self.inputs[number].meta["val"], axis) for name, number, axis in symbols)
+        return {name: _hint(value if axis < 0 else value.shape[axis]) for name, value, axis in values}
 
     def _result(self, output: Any) -> tuple[Any, ...]:
         if output is None:

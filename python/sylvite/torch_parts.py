@@ -11,7 +11,7 @@ from torch.fx import Graph, GraphModule, Node
 from .torch_graph import Text, Unwritable, Writer, computes, is_size, is_write, view_chain
 
 MakeProgram = Callable[[GraphModule, Text], Callable[[list[Any]], Any]]
-Refusals = Callable[[Text, Sequence[Node]], list[tuple[str, str, str]]]
+Refusals = Callable[[Text], list[tuple[str, str, str]]]
 
 
 def levels(nodes: Sequence[Node], refused: set[Node]) -> dict[Node, int]:
@@ -164,12 +164,12 @@ class Splitter:
                 more.update(part)  # not worth a program
                 continue
             try:
-                text, _, inputs, _ = self._text(part)
+                text, _, _, _ = self._text(part)
             except Unwritable as reason:
                 more.update(part)
                 self.why.update({node: str(reason) for node in part[:1]})
                 continue
-            for name, _, reason in self.find_refusals(text, inputs):
+            for name, _, reason in self.find_refusals(text):
                 if name in by_name:
                     more.add(by_name[name])
                     self.why[by_name[name]] = reason
