@@ -217,6 +217,7 @@ Ref object_of(const dlpack::ExchangeApi& api, const Tensor& value, const TorchTe
 
 std::vector<std::int64_t> numbers(const std::vector<Extent>& extents, const SymbolValues& sizes) {
   std::vector<std::int64_t> values;
+  values.reserve(extents.size());
   for (const Extent& extent : extents) values.push_back(extent.at(sizes));
   return values;
 }
