@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "frontend/onnx/channel_order.h"
-#include "frontend/onnx/normalization.h"
+#include "frontend/build/normalization.h"
 #include "frontend/onnx/ops.h"
 
 namespace sylvite {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "frontend/onnx/normalization.h"
+#include "frontend/build/normalization.h"
 #include "frontend/onnx/ops.h"
 
 namespace sylvite {

@@ -7,11 +7,9 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t max_window_value = std::int64_t{1} << 30;  ///< products of two leave room for sums
-
 /// SAME keeps ceil(extent / stride) outputs; the odd element goes to the end, or to the beginning for
 /// SAME_LOWER.
-void resolve_same_pads(OnnxWindow& window, const Dims& spatial, bool is_lower) {
+void resolve_same_pads(Window& window, const Dims& spatial, bool is_lower) {
   for (std::size_t axis = 0; axis < window.rank(); ++axis) {
     const std::int64_t outputs = (spatial[axis] + window.strides[axis] - 1) / window.strides[axis];
     const std::int64_t needed = (outputs - 1) * window.strides[axis] + window.extent(axis);
@@ -24,11 +22,6 @@ void resolve_same_pads(OnnxWindow& window, const Dims& spatial, bool is_lower) {
 
 }  // namespace
 
-void check_extents(const std::string& name, const Dims& values, std::int64_t minimum) {
-  for (const std::int64_t value : values)
-    if (value < minimum || value > max_window_value) throw ModelError("{} holds {}", name, value);
-}
-
 Dims axis_attribute(ImportContext& c, const std::string& name, std::size_t rank, std::int64_t fallback,
                     std::int64_t minimum) {
   if (!c.has_attribute(name)) return Dims(rank, fallback);
@@ -38,14 +31,8 @@ Dims axis_attribute(ImportContext& c, const std::string& name, std::size_t rank,
   return values;
 }
 
-Dims spatial_dims(Sym x) {
-  const Dims dims = x.dims();
-  if (dims.size() < 3) throw ModelError("the input has rank {}, expected at least 3", dims.size());
-  return {dims.begin() + 2, dims.end()};
-}
-
-OnnxWindow read_window(ImportContext& c, const Dims& kernel, const Dims& spatial) {
-  OnnxWindow window;
+Window read_window(ImportContext& c, const Dims& kernel, const Dims& spatial) {
+  Window window;
   window.kernel = kernel;
   if (kernel.size() != spatial.size())
     throw ModelError("the window has {} axes, the input {}", kernel.size(), spatial.size());
@@ -74,7 +61,7 @@ void check_kernel_shape(ImportContext& c, const Dims& kernel) {
 Sym convolve(ImportContext& c, const std::vector<Sym>& inputs) {
   const Dims kernel = spatial_dims(inputs.at(1));
   check_kernel_shape(c, kernel);
-  const OnnxWindow window = read_window(c, kernel, spatial_dims(inputs[0]));
+  const Window window = read_window(c, kernel, spatial_dims(inputs[0]));
   return conv(inputs, {{"strides", window.strides},
                        {"pads", window.pads},
                        {"dilations", window.dilations},

@@ -34,7 +34,7 @@ void attention(TorchContext& c) {
   const Sym q = c.tensor("query");
   Sym k = c.tensor("key");
   Sym v = c.tensor("value");
-  if (c.flag("enable_gqa", false)) {
+  if (c.has("enable_gqa") && c.flag("enable_gqa")) {
     if (q.rank() < 3 || k.rank() < 3 || k.dim(-3) < 1 || q.dim(-3) % k.dim(-3) != 0)
       throw ModelError("{} heads of queries do not divide into those of keys", q.rank() < 3 ? 1 : q.dim(-3));
     const std::int64_t times = q.dim(-3) / k.dim(-3);
@@ -50,10 +50,19 @@ void attention(TorchContext& c) {
   c.output(c.builder().add(Op::attention, inputs, attributes));
 }
 
+/// The same in CPU's own operation. Its second result, of use for gradients alone, is absent.
+void flash_attention(TorchContext& c) {
+  c.ignore("return_debug_mask");
+  attention(c);
+  c.outputs({c.results()[0], Sym()});
+}
+
 constexpr std::string_view attention_schema =
     "query key value attn_mask is_causal scale enable_gqa dropout_p";
 
 const TorchOp rows[] = {
+    {"aten._scaled_dot_product_flash_attention_for_cpu.default",
+     "query key value dropout_p is_causal attn_mask scale enable_gqa return_debug_mask", flash_attention},
     {"aten.addmm.default", "self mat1 mat2 beta alpha", add_product},
     {"aten.baddbmm.default", "self mat1 mat2 beta alpha", add_product},
     {"aten.bmm.default", "self mat2", product},

@@ -1,5 +1,7 @@
 #include "frontend/torch/torch_context.h"
 
+#include <algorithm>
+
 namespace sylvite {
 namespace {
 
@@ -59,7 +61,7 @@ const TorchLiteral* TorchContext::find(std::string_view name) {
     asked_[i] = true;
     return given_[i] != nullptr && given_[i]->kind != Kind::none ? given_[i] : nullptr;
   }
-  throw InternalError("the row of '{}' has no argument '{}'", node_.op, name);
+  return nullptr;
 }
 
 const TorchLiteral& TorchContext::need(std::string_view name) {

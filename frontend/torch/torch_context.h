@@ -23,7 +23,8 @@ struct TorchValue {
 using TorchScope = std::map<std::string, TorchValue>;
 
 /// Lives while one node is imported. Messages need not name the node: the importer puts its name in front. Arguments
-/// are asked for by the names that the operation's row gives them; those that nobody asked for are refused.
+/// are asked for by the names that the operation's row gives them, and one that the row does not name is not given;
+/// those that nobody asked for are refused.
 class TorchContext {
  public:
   TorchContext(GraphBuilder& builder, const TorchScope& scope, const TorchNode& node,

@@ -13,10 +13,10 @@
 namespace sylvite {
 
 struct TorchImportOptions {
-  std::map<std::string, std::int64_t> sizes;  ///< a number for every symbol of the text
+  std::map<std::string, std::int64_t> sizes = {};  ///< a number for every symbol of the text
   /// Inputs to take as constants, by name without %. REQUIRES dense tensors of the declared type and shape; an input
   /// with other strides is given in the order of its memory: see TorchInput.
-  std::map<std::string, Tensor> constants;
+  std::map<std::string, Tensor> constants = {};
   std::int64_t max_nodes = 30'000;  ///< most operations that the text may have
 };
 

@@ -24,5 +24,10 @@ struct TorchOp {
 [[nodiscard]] std::span<const TorchOp> torch_pointwise_ops();
 [[nodiscard]] std::span<const TorchOp> torch_shape_ops();
 [[nodiscard]] std::span<const TorchOp> torch_matmul_ops();
+[[nodiscard]] std::span<const TorchOp> torch_reduction_ops();
+[[nodiscard]] std::span<const TorchOp> torch_normalization_ops();
+[[nodiscard]] std::span<const TorchOp> torch_window_ops();
+[[nodiscard]] std::span<const TorchOp> torch_gather_ops();
+[[nodiscard]] std::span<const TorchOp> torch_creation_ops();
 
 }  // namespace sylvite

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int max_depth = 8;  ///< of lists in lists
 constexpr std::string_view dtype_words[] = {"f32", "f16", "bf16", "f64", "i64", "i32", "i16",  "i8",
-                                            "u8",  "u16", "u32",  "u64", "c32", "c64", "c128", "boolean"};
+                                            "u8",  "u16", "u32",  "u64", "c32", "c64", "c128", "bool"};
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';

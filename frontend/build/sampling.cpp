@@ -1,4 +1,4 @@
-#include "frontend/onnx/sampling.h"
+#include "frontend/build/sampling.h"
 
 #include "base/error.h"
 
@@ -139,6 +139,26 @@ Sym sample(Sym x, const std::vector<Sym>& positions, const Sampling& sampling) {
   }
   sampler.add(0, Sym(), Sym());
   return sampler.sum;
+}
+
+Sym grid_sample(Sym x, Sym grid, const Sampling& sampling) {
+  const int spatial = x.rank() - 2;
+  if (spatial < 1 || grid.rank() != x.rank() || grid.dim(-1) != spatial)
+    throw ModelError("the grid does not fit the map");
+  const Dims grid_dims = grid.dims();
+  const Dims out_dims(grid_dims.begin() + 1, grid_dims.end() - 1);
+  const std::int64_t count = checked_product(out_dims, "grid");
+  std::vector<Sym> positions;
+  for (int axis = 0; axis < spatial; ++axis) {
+    const std::int64_t at = spatial - 1 - axis;
+    const Sym unit = reshape(slice(grid, -1, at, at + 1), {grid_dims[0], count});
+    const auto extent = static_cast<double>(x.dim(axis + 2));
+    positions.push_back(sampling.align_corners ? (unit + 1.0) * ((extent - 1) / 2)
+                                               : ((unit + 1.0) * extent - 1.0) * 0.5);
+  }
+  Dims result{x.dim(0), x.dim(1)};
+  result.insert(result.end(), out_dims.begin(), out_dims.end());
+  return reshape(sample(x, positions, sampling), result);
 }
 
 }  // namespace sylvite

@@ -1,4 +1,4 @@
-#include "frontend/onnx/normalization.h"
+#include "frontend/build/normalization.h"
 
 #include "base/error.h"
 

@@ -22,4 +22,7 @@ struct Sampling {
 /// coordinates in elements (0 is the first). Returns [N, C, Q].
 [[nodiscard]] Sym sample(Sym x, const std::vector<Sym>& positions, const Sampling& sampling);
 
+/// The same at the positions of a grid [N, out..., k] in [-1, 1], the last axis of the map first.
+[[nodiscard]] Sym grid_sample(Sym x, Sym grid, const Sampling& sampling);
+
 }  // namespace sylvite

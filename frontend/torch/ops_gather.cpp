@@ -1,0 +1,277 @@
+// Reading and writing at computed positions.
+
+#include <algorithm>
+
+#include "frontend/build/sampling.h"
+#include "frontend/torch/torch_ops.h"
+
+namespace sylvite {
+namespace {
+
+/// The shape that all broadcast to.
+Dims common_dims(const std::vector<Sym>& values) {
+  Dims result;
+  for (const Sym& value : values) {
+    const Dims dims = value.dims();
+    if (dims.size() > result.size()) result.insert(result.begin(), dims.size() - result.size(), 1);
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      std::int64_t& target = result[result.size() - dims.size() + i];
+      if (target == 1) target = dims[i];
+      if (dims[i] != 1 && dims[i] != target) throw ModelError("indices do not broadcast");
+    }
+  }
+  return result;
+}
+
+/// Axes that are indexed by tensors, and those that are not.
+struct Indexing {
+  std::vector<std::int64_t> axes, others;
+  std::vector<Sym> indices;
+  Dims common;    ///< of the indices, broadcast
+  int place = 0;  ///< where the common dims stand in the result
+  Sym position;   ///< along the indexed axes as if they were one, of shape `common`
+
+  [[nodiscard]] std::vector<std::int64_t> order() const {
+    std::vector<std::int64_t> all = axes;
+    all.insert(all.end(), others.begin(), others.end());
+    return all;
+  }
+};
+
+Indexing read_indexing(TorchContext& c, Sym x) {
+  Indexing result;
+  const std::vector<Sym> given = c.tensors("indices");
+  if (given.size() > static_cast<std::size_t>(x.rank()))
+    throw ModelError("{} indices are given for {} axes", given.size(), x.rank());
+  for (std::int64_t axis = 0; axis < x.rank(); ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    if (i >= given.size() || !given[i]) {
+      result.others.push_back(axis);
+      continue;
+    }
+    if (given[i].dtype() == DType::boolean || given[i].dtype() == DType::u8)
+      throw UnsupportedError("an index that is a mask, whose count depends on data, is not served");
+    result.axes.push_back(axis);
+    result.indices.push_back(cast(given[i], DType::i64));
+  }
+  if (result.axes.empty()) throw ModelError("no index is given");
+  result.common = common_dims(result.indices);
+  const bool is_adjacent =
+      result.axes.back() - result.axes.front() + 1 == static_cast<std::int64_t>(result.axes.size());
+  result.place = is_adjacent ? static_cast<int>(result.axes.front()) : 0;
+  for (std::size_t i = 0; i < result.axes.size(); ++i) {
+    const auto extent = static_cast<double>(x.dim(static_cast<int>(result.axes[i])));
+    Sym index = result.indices[i];
+    index = where(apply(Op::less, index, 0.0), index + extent, index);
+    result.position = i == 0 ? index : result.position * extent + index;
+  }
+  result.position = broadcast_to(result.position, result.common);
+  return result;
+}
+
+/// x with the indexed axes as its first one.
+Sym flattened(Sym x, const Indexing& indexing) {
+  Dims dims{1};
+  for (const std::int64_t axis : indexing.axes) dims[0] *= x.dim(static_cast<int>(axis));
+  for (const std::int64_t axis : indexing.others) dims.push_back(x.dim(static_cast<int>(axis)));
+  return reshape(transpose(x, indexing.order()), dims);
+}
+
+/// The permutation from [others before the place, common, others behind] to [common, others].
+std::vector<std::int64_t> to_front(const Indexing& indexing) {
+  const auto common = static_cast<std::int64_t>(indexing.common.size());
+  const auto rank = common + static_cast<std::int64_t>(indexing.others.size());
+  std::vector<std::int64_t> perm;
+  for (std::int64_t i = 0; i < common; ++i) perm.push_back(indexing.place + i);
+  for (std::int64_t i = 0; i < rank; ++i)
+    if (i < indexing.place || i >= indexing.place + common) perm.push_back(i);
+  return perm;
+}
+
+std::vector<std::int64_t> undone(const std::vector<std::int64_t>& perm) {
+  std::vector<std::int64_t> inverse(perm.size());
+  for (std::size_t i = 0; i < perm.size(); ++i)
+    inverse[static_cast<std::size_t>(perm[i])] = static_cast<std::int64_t>(i);
+  return inverse;
+}
+
+void index(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const Indexing indexing = read_indexing(c, x);
+  if (indexing.axes.size() == 1)
+    return c.output(gather(x, indexing.indices[0], static_cast<int>(indexing.axes[0])));
+  c.output(transpose(gather(flattened(x, indexing), indexing.position, 0), undone(to_front(indexing))));
+}
+
+/// One mask over the first axes, and one value for all that it selects.
+bool put_by_mask(TorchContext& c, Sym x, bool adds) {
+  const std::vector<Sym> given = c.tensors("indices");
+  if (given.size() != 1 || !given[0] || given[0].dtype() != DType::boolean) return false;
+  const Sym value = cast(c.tensor("values"), x.dtype());
+  if (value.size() != 1)
+    throw UnsupportedError("a mask with more than one value, whose places depend on data, is not served");
+  Sym mask = given[0];
+  Dims dims = mask.dims();
+  if (mask.rank() > x.rank()) throw ModelError("the mask has {} axes, the tensor {}", mask.rank(), x.rank());
+  dims.resize(static_cast<std::size_t>(x.rank()), 1);
+  mask = reshape(mask, dims);
+  const Sym scalar = reshape(value, {});
+  c.output(where(mask, adds ? x + scalar : scalar, x));
+  return true;
+}
+
+void index_put(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const bool adds = c.flag("accumulate", false);
+  if (put_by_mask(c, x, adds)) return;
+  const Indexing indexing = read_indexing(c, x);
+  Dims dims;
+  for (const std::int64_t axis : indexing.others) dims.push_back(x.dim(static_cast<int>(axis)));
+  dims.insert(dims.begin() + indexing.place, indexing.common.begin(), indexing.common.end());
+  const Sym values = transpose(broadcast_to(cast(c.tensor("values"), x.dtype()), dims), to_front(indexing));
+  const Sym flat = flattened(x, indexing);
+  const Sym y = c.builder().add(Op::scatter_nd,
+                                {flat, unsqueeze(indexing.position, {indexing.position.rank()}), values},
+                                {{"reduction", std::string(adds ? "add" : "none")}});
+  Dims ordered;
+  for (const std::int64_t axis : indexing.order()) ordered.push_back(x.dim(static_cast<int>(axis)));
+  c.output(transpose(reshape(y, ordered), undone(indexing.order())));
+}
+
+Sym first_of(Sym x, const Dims& dims, int but) {
+  for (int axis = 0; axis < x.rank(); ++axis)
+    if (axis != but) x = slice(x, axis, 0, std::min(x.dim(axis), dims[static_cast<std::size_t>(axis)]));
+  return x;
+}
+
+void gather_op(TorchContext& c) {
+  c.ignore("sparse_grad");
+  Sym x = c.tensor("self");
+  Sym index = c.tensor("index");
+  if (x.rank() == 0) x = reshape(x, {1});
+  if (index.rank() == 0) index = reshape(index, {1});
+  if (x.rank() != index.rank())
+    throw ModelError("the index has {} axes, the tensor {}", index.rank(), x.rank());
+  const int axis = normalize_axis(c.integer("dim"), x.rank());
+  const Sym y = c.builder().add(Op::gather_elements, {first_of(x, index.dims(), axis), index},
+                                {{"axis", std::int64_t{axis}}});
+  c.output(reshape(y, c.result_dims()));
+}
+
+/// `reduction` as of scatter_elements; the source may be larger than the index.
+void scatter(TorchContext& c, Sym source, const std::string& reduction) {
+  Sym x = c.tensor("self");
+  Sym index = c.tensor("index");
+  const std::int64_t given = c.integer("dim");
+  if (x.rank() == 0) x = reshape(x, {1});
+  if (index.rank() == 0) index = reshape(index, {1});
+  if (source.rank() == 0) source = broadcast_to(source, index.dims());
+  if (x.rank() != index.rank() || source.rank() != x.rank())
+    throw ModelError("self, index and source have {}, {} and {} axes", x.rank(), index.rank(), source.rank());
+  const int axis = normalize_axis(given, x.rank());
+  source = first_of(cast(source, x.dtype()), index.dims(), -1);
+  const Sym y = c.builder().add(Op::scatter_elements, {x, index, source},
+                                {{"axis", std::int64_t{axis}}, {"reduction", reduction}});
+  c.output(reshape(y, c.result_dims()));
+}
+
+void scatter_source(TorchContext& c) {
+  scatter(c, c.tensor("src"), "none");
+}
+void scatter_value(TorchContext& c) {
+  scatter(c, c.operand("value", c.tensor("self").dtype()), "none");
+}
+void scatter_add(TorchContext& c) {
+  scatter(c, c.tensor("src"), "add");
+}
+void scatter_reduce(TorchContext& c) {
+  const std::string reduce = c.string("reduce", "");
+  if (!c.flag("include_self", true)) throw UnsupportedError("include_self=false is not served");
+  const std::string reduction = reduce == "sum"    ? "add"
+                                : reduce == "prod" ? "mul"
+                                : reduce == "amax" ? "max"
+                                : reduce == "amin" ? "min"
+                                                   : "";
+  if (reduction.empty()) throw UnsupportedError("reduce '{}' is not served", reduce);
+  scatter(c, c.tensor("src"), reduction);
+}
+
+void embedding(TorchContext& c) {
+  for (const std::string_view name : {"padding_idx", "scale_grad_by_freq", "sparse"}) c.ignore(name);
+  c.output(gather(c.tensor("weight"), c.tensor("indices"), 0));
+}
+
+/// Adds the gradients of each row; none go to the row of padding.
+void embedding_backward(TorchContext& c) {
+  const Sym grad = c.tensor("grad_output");
+  const Sym indices = cast(c.tensor("indices"), DType::i64);
+  if (c.flag("scale_grad_by_freq", false)) throw UnsupportedError("scale_grad_by_freq is not served");
+  const std::int64_t count = indices.size();
+  const std::int64_t depth = grad.dim(-1);
+  Sym rows = reshape(grad, {count, depth});
+  const Sym flat = reshape(indices, {count, 1});
+  const std::int64_t padding = c.integer("padding_idx", -1);
+  if (padding >= 0) rows = where(apply(Op::equal, flat, static_cast<double>(padding)), 0.0, rows);
+  const Sym zeros = c.builder().filled(grad.dtype(), {c.integer("num_weights"), depth}, 0);
+  c.output(c.builder().add(Op::scatter_nd, {zeros, flat, rows}, {{"reduction", std::string("add")}}));
+}
+
+void index_select(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const Sym index = c.tensor("index");
+  const std::int64_t axis = c.integer("dim");
+  if (x.rank() == 0) return c.output(x);
+  c.output(gather(x, reshape(index, {index.size()}), normalize_axis(axis, x.rank())));
+}
+
+void masked_fill(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(where(cast(c.tensor("mask"), DType::boolean), c.operand("value", x.dtype()), x));
+}
+
+void grid_sampler(TorchContext& c) {
+  Sampling sampling;
+  constexpr SampleMode modes[] = {SampleMode::linear, SampleMode::nearest, SampleMode::cubic};
+  constexpr SamplePadding paddings[] = {SamplePadding::zeros, SamplePadding::border,
+                                        SamplePadding::reflection};
+  const std::int64_t mode = c.integer("interpolation_mode");
+  const std::int64_t padding = c.integer("padding_mode");
+  if (mode < 0 || mode > 2 || padding < 0 || padding > 2)
+    throw ModelError("mode {} or padding {} is unknown", mode, padding);
+  sampling.mode = modes[mode];
+  sampling.padding = paddings[padding];
+  sampling.align_corners = c.flag("align_corners");
+  c.output(grid_sample(c.tensor("input"), c.tensor("grid"), sampling));
+}
+
+constexpr std::string_view grid_schema = "input grid interpolation_mode padding_mode align_corners";
+constexpr std::string_view put_schema = "self indices values accumulate";
+constexpr std::string_view embedding_schema = "weight indices padding_idx scale_grad_by_freq sparse";
+
+const TorchOp rows[] = {
+    {"aten._unsafe_index.Tensor", "self indices", index},
+    {"aten._unsafe_index_put.default", put_schema, index_put},
+    {"aten.embedding.default", embedding_schema, embedding},
+    {"aten.embedding_dense_backward.default",
+     "grad_output indices num_weights padding_idx scale_grad_by_freq", embedding_backward},
+    {"aten.gather.default", "self dim index sparse_grad", gather_op},
+    {"aten.grid_sampler_2d.default", grid_schema, grid_sampler},
+    {"aten.grid_sampler_3d.default", grid_schema, grid_sampler},
+    {"aten.index.Tensor", "self indices", index},
+    {"aten.index_put.default", put_schema, index_put},
+    {"aten.index_select.default", "self dim index", index_select},
+    {"aten.masked_fill.Scalar", "self mask value", masked_fill},
+    {"aten.masked_fill.Tensor", "self mask value", masked_fill},
+    {"aten.scatter.src", "self dim index src", scatter_source},
+    {"aten.scatter.value", "self dim index value", scatter_value},
+    {"aten.scatter_add.default", "self dim index src", scatter_add},
+    {"aten.scatter_reduce.two", "self dim index src reduce include_self", scatter_reduce},
+};
+
+}  // namespace
+
+std::span<const TorchOp> torch_gather_ops() {
+  return rows;
+}
+
+}  // namespace sylvite

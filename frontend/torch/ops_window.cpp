@@ -1,0 +1,392 @@
+// Convolutions, poolings and resizing, and their gradients.
+
+#include <algorithm>
+
+#include "frontend/build/convolution.h"
+#include "frontend/build/pooling.h"
+#include "frontend/build/resize.h"
+#include "frontend/torch/torch_ops.h"
+
+namespace sylvite {
+namespace {
+
+/// One number stands for all axes.
+Dims per_axis(TorchContext& c, std::string_view name, std::size_t rank, std::int64_t fallback,
+              std::int64_t least) {
+  Dims values = c.integers(name, Dims(rank, fallback));
+  if (values.empty()) values.assign(rank, fallback);
+  if (values.size() == 1) values.assign(rank, values[0]);
+  if (values.size() != rank) throw ModelError("'{}' has {} values, expected {}", name, values.size(), rank);
+  check_extents(std::string(name), values, least);
+  return values;
+}
+
+Dims twice(const Dims& padding) {
+  Dims pads = padding;
+  pads.insert(pads.end(), padding.begin(), padding.end());
+  return pads;
+}
+
+/// Without a batch an axis for it is put in front.
+Sym batched(Sym x, std::size_t spatial) {
+  const int rank = static_cast<int>(spatial) + 2;
+  return x.rank() == rank - 1 ? unsqueeze(x, {0}) : x;
+}
+
+struct ConvArguments {
+  Dims strides, padding, dilations, output_padding;
+  std::int64_t groups;
+  bool is_transposed;
+};
+
+ConvArguments read_conv(TorchContext& c, std::size_t rank) {
+  return {per_axis(c, "stride", rank, 1, 1),
+          per_axis(c, "padding", rank, 0, 0),
+          per_axis(c, "dilation", rank, 1, 1),
+          per_axis(c, "output_padding", rank, 0, 0),
+          c.integer("groups", 1),
+          c.flag("transposed", false)};
+}
+
+Sym convolved(Sym x, Sym w, Sym bias, const ConvArguments& a) {
+  if (a.is_transposed)
+    return transposed_conv(x, w, bias, {a.strides, a.dilations, a.output_padding, a.padding, a.padding},
+                           a.groups);
+  std::vector<Sym> inputs{x, w};
+  if (bias) inputs.push_back(bias);
+  return conv(
+      inputs,
+      {{"strides", a.strides}, {"pads", twice(a.padding)}, {"dilations", a.dilations}, {"groups", a.groups}});
+}
+
+void convolution(TorchContext& c) {
+  const Sym w = c.tensor("weight");
+  const std::size_t rank = spatial_dims(w).size();
+  const Sym x = c.tensor("input");
+  c.output(reshape(convolved(x, w, c.optional("bias"), read_conv(c, rank)), c.result_dims()));
+}
+
+/// The gradient of a convolution by its input is the transposed convolution, and the other way round.
+Sym input_gradient(Sym grad, Sym x, Sym w, ConvArguments a) {
+  if (a.is_transposed) {
+    a.is_transposed = false;
+    return convolved(grad, w, {}, a);
+  }
+  const Dims kernel = spatial_dims(w), spatial = spatial_dims(x), outputs = spatial_dims(grad);
+  for (std::size_t i = 0; i < kernel.size(); ++i)
+    a.output_padding[i] = spatial[i] - ((outputs[i] - 1) * a.strides[i] - 2 * a.padding[i] +
+                                        (kernel[i] - 1) * a.dilations[i] + 1);
+  return transposed_conv(grad, w, {}, {a.strides, a.dilations, a.output_padding, a.padding, a.padding},
+                         a.groups);
+}
+
+/// [N, groups C, ...] -> [C, groups N, ...], so that a convolution sums over the batch.
+Sym exchanged(Sym x, std::int64_t groups) {
+  Dims dims = x.dims();
+  const std::int64_t channels = dims[1] / groups;
+  Dims split{dims[0], groups, channels};
+  split.insert(split.end(), dims.begin() + 2, dims.end());
+  std::vector<std::int64_t> perm{2, 1, 0};
+  for (std::size_t i = 3; i < split.size(); ++i) perm.push_back(static_cast<std::int64_t>(i));
+  Dims joined{channels, groups * dims[0]};
+  joined.insert(joined.end(), dims.begin() + 2, dims.end());
+  return reshape(transpose(reshape(x, split), perm), joined);
+}
+
+/// The gradient by the filters [O, C / groups, k...] of a convolution of x that gave `grad`: a convolution of x by grad,
+/// whose window steps by the dilation and is spread by the stride; what the last window did not reach is cut off.
+Sym filter_gradient(Sym grad, Sym x, const Dims& w_dims, const ConvArguments& a) {
+  const Sym inputs = exchanged(x, a.groups);  // [C / groups, groups N, ...]
+  const Sym filters = swap_axes(grad, 0, 1);  // [O, N, ...]
+  Sym y = conv(
+      {inputs, filters},
+      {{"strides", a.dilations}, {"pads", twice(a.padding)}, {"dilations", a.strides}, {"groups", a.groups}});
+  for (int axis = 2; axis < y.rank(); ++axis) y = slice(y, axis, 0, w_dims[static_cast<std::size_t>(axis)]);
+  return swap_axes(y, 0, 1);  // [C / groups, O, ...] -> [O, C / groups, ...]
+}
+
+void convolution_backward(TorchContext& c) {
+  const Sym grad = c.tensor("grad_output");
+  const Sym x = c.tensor("input");
+  const Sym w = c.tensor("weight");
+  c.ignore("bias_sizes");
+  const ConvArguments a = read_conv(c, spatial_dims(w).size());
+  const Dims mask = c.integers("output_mask");
+  if (mask.size() != 3 || x.rank() != w.rank()) throw UnsupportedError("the arguments do not fit a batch");
+  std::vector<Sym> results(3);
+  if (mask[0] != 0) results[0] = input_gradient(grad, x, w, a);
+  if (mask[1] != 0)
+    results[1] =
+        a.is_transposed ? filter_gradient(x, grad, w.dims(), a) : filter_gradient(grad, x, w.dims(), a);
+  if (mask[2] != 0) {
+    std::vector<std::int64_t> axes = all_axes(grad.rank());
+    axes.erase(axes.begin() + 1);
+    results[2] = reduce(Op::reduce_sum, grad, axes, false);
+  }
+  c.outputs(std::move(results));
+}
+
+template <std::size_t rank>
+Window read_pool_window(TorchContext& c) {
+  Window window;
+  window.kernel = per_axis(c, "kernel_size", rank, 1, 1);
+  window.strides = c.integers("stride", Dims{});
+  if (window.strides.empty()) window.strides = window.kernel;
+  if (window.strides.size() == 1) window.strides.assign(rank, window.strides[0]);
+  if (window.strides.size() != rank) throw ModelError("'stride' has {} values", window.strides.size());
+  check_extents("stride", window.strides, 1);
+  window.pads = twice(per_axis(c, "padding", rank, 0, 0));
+  window.dilations = Dims(rank, 1);
+  return window;
+}
+
+Dims read_extension(TorchContext& c, const Window& window, Sym x) {
+  return c.flag("ceil_mode", false) ? ceil_extension(window, spatial_dims(x)) : Dims(window.rank(), 0);
+}
+
+template <std::size_t rank>
+void max_pool_with_positions(TorchContext& c) {
+  const Sym x = batched(c.tensor("self"), rank);
+  Window window = read_pool_window<rank>(c);
+  window.dilations = per_axis(c, "dilation", rank, 1, 1);
+  window = extended(window, read_extension(c, window, x));
+  c.outputs({reshape(max_pool(x, window), c.result_dims(0)),
+             reshape(max_positions(x, window, false), c.result_dims(1))});
+}
+
+/// Adds each gradient where its maximum was.
+template <std::size_t rank>
+void max_pool_backward(TorchContext& c) {
+  for (const std::string_view name : {"kernel_size", "stride", "padding", "dilation", "ceil_mode"})
+    c.ignore(name);
+  const Sym grad = batched(c.tensor("grad_output"), rank);
+  const Sym x = batched(c.tensor("self"), rank);
+  const Sym positions = batched(c.tensor("indices"), rank);
+  const std::int64_t map = checked_product(spatial_dims(x), "map");
+  const std::int64_t windows = checked_product(spatial_dims(grad), "windows");
+  const std::int64_t maps = x.dim(0) * x.dim(1);
+  const Sym zeros = c.builder().filled(grad.dtype(), {maps, map}, 0);
+  const Sym sums = c.builder().add(
+      Op::scatter_elements, {zeros, reshape(positions, {maps, windows}), reshape(grad, {maps, windows})},
+      {{"axis", std::int64_t{1}}, {"reduction", std::string("add")}});
+  c.output(reshape(sums, c.result_dims()));
+}
+
+template <std::size_t rank>
+void average_pool_op(TorchContext& c) {
+  const Sym x = batched(c.tensor("self"), rank);
+  const Window window = read_pool_window<rank>(c);
+  const Dims extension = read_extension(c, window, x);
+  Sym y;
+  if (c.has("divisor_override")) {
+    const auto count = static_cast<double>(checked_product(window.kernel, "window"));
+    const Window whole = extended(window, extension);
+    y = average_pool(x, whole, Dims(rank, 0), true) * (count / c.real("divisor_override"));
+    c.ignore("count_include_pad");
+  } else {
+    y = average_pool(x, window, extension, c.flag("count_include_pad", true));
+  }
+  c.output(reshape(y, c.result_dims()));
+}
+
+/// One axis of an adaptive pooling: output i is the mean of what lies from floor(i from / to) to ceil((i + 1) from / to).
+Sym average_to(Sym x, int axis, std::int64_t to) {
+  const std::int64_t from = x.dim(axis);
+  if (from == to) return x;
+  x.builder().reserve_table({to, from});
+  std::vector<double> table(static_cast<std::size_t>(from * to), 0);
+  for (std::int64_t i = 0; i < to; ++i) {
+    const std::int64_t start = i * from / to, stop = ((i + 1) * from + to - 1) / to;
+    for (std::int64_t j = start; j < stop; ++j)
+      table[static_cast<std::size_t>(j * to + i)] = 1 / static_cast<double>(stop - start);
+  }
+  const Sym weights = x.builder().reals(x.dtype(), {from, to}, table);
+  return swap_axes(matmul(swap_axes(x, axis, -1), weights), axis, -1);
+}
+
+template <std::size_t rank>
+void adaptive_average_pool(TorchContext& c) {
+  Sym x = batched(c.tensor("self"), rank);
+  const Dims to = per_axis(c, "output_size", rank, 1, 0);
+  const Dims from = spatial_dims(x);
+  if (to == Dims(rank, 1)) return c.output(reshape(global_average(x), c.result_dims()));
+  bool divides = true;
+  for (std::size_t i = 0; i < rank; ++i)
+    divides = divides && to[i] > 0 && from[i] % to[i] == 0 && from[i] > 0;
+  if (divides) {
+    Window window{{}, {}, Dims(rank, 1), Dims(2 * rank, 0)};
+    for (std::size_t i = 0; i < rank; ++i) window.kernel.push_back(from[i] / to[i]);
+    window.strides = window.kernel;
+    return c.output(reshape(average_pool(x, window, Dims(rank, 0), true), c.result_dims()));
+  }
+  for (std::size_t i = 0; i < rank; ++i) x = average_to(x, static_cast<int>(i) + 2, to[i]);
+  c.output(reshape(x, c.result_dims()));
+}
+
+/// The sum of the gradients of all windows that an element is in: a transposed convolution of each map by ones.
+void average_pool_backward(TorchContext& c) {
+  const Sym x = batched(c.tensor("self"), 2);
+  Sym grad = batched(c.tensor("grad_output"), 2);
+  const Window window = read_pool_window<2>(c);
+  if (c.flag("ceil_mode", false)) throw UnsupportedError("ceil_mode is not served");
+  const auto taps = static_cast<double>(checked_product(window.kernel, "window"));
+  const bool counts_padding = c.flag("count_include_pad", true);
+  const std::int64_t maps = x.dim(0) * x.dim(1);
+  const Dims spatial = spatial_dims(x), outputs = spatial_dims(grad);
+  if (c.has("divisor_override")) {
+    grad = grad / c.real("divisor_override");
+  } else if (counts_padding) {
+    grad = grad / taps;
+  } else {  // by how many elements of the map each window has
+    const Sym ones = c.builder().filled(x.dtype(), {1, 1, spatial[0], spatial[1]}, 1);
+    grad = grad / (average_pool(ones, window, Dims(2, 0), true) * taps);
+  }
+  Dims rest;
+  for (std::size_t i = 0; i < 2; ++i)
+    rest.push_back(spatial[i] -
+                   ((outputs[i] - 1) * window.strides[i] - 2 * window.pads[i] + window.kernel[i]));
+  const Sym filter = c.builder().filled(x.dtype(), {1, 1, window.kernel[0], window.kernel[1]}, 1);
+  const Dims begin(window.pads.begin(), window.pads.begin() + 2);
+  const Sym sums = transposed_conv(reshape(grad, {maps, 1, outputs[0], outputs[1]}), filter, {},
+                                   {window.strides, window.dilations, rest, begin, begin}, 1);
+  c.output(reshape(sums, c.result_dims()));
+}
+
+/// Each gradient, shared among the elements of its range.
+void adaptive_average_pool_backward(TorchContext& c) {
+  const Sym x = batched(c.tensor("self"), 2);
+  Sym grad = batched(c.tensor("grad_output"), 2);
+  for (int axis = 2; axis < 4; ++axis) {
+    const std::int64_t from = x.dim(axis), to = grad.dim(axis);
+    if (from == to) continue;
+    const Sym identity = cast(apply(Op::equal, c.builder().iota(DType::i64, {from, from}, 0),
+                                    c.builder().iota(DType::i64, {from, from}, 1)),
+                              x.dtype());
+    grad =
+        swap_axes(matmul(swap_axes(grad, axis, -1), swap_axes(average_to(identity, 1, to), 0, 1)), axis, -1);
+  }
+  c.output(reshape(grad, c.result_dims()));
+}
+
+/// `scales` may be empty: then they are the ratio of the extents.
+Sym resized(TorchContext& c, Sym x, const ResizeRule& rule, const std::vector<double>& scales) {
+  const Dims to = c.result_dims();
+  for (int axis = 2; axis < x.rank(); ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    ResizeAxis size;
+    size.from = x.dim(axis);
+    size.to = to[i];
+    size.scale = static_cast<double>(size.to) / static_cast<double>(std::max<std::int64_t>(size.from, 1));
+    if (!scales.empty() && rule.transform != "align_corners") size.scale = scales.at(i - 2);
+    x = resize_axis(x, axis, rule, size);
+  }
+  return x;
+}
+
+std::vector<double> read_scales(TorchContext& c, std::size_t rank) {
+  c.ignore("output_size");
+  if (!c.has("scale_factors")) return {};
+  std::vector<double> scales = c.reals("scale_factors");
+  if (scales.size() != rank) throw ModelError("{} scale_factors are given for {} axes", scales.size(), rank);
+  return scales;
+}
+
+std::vector<double> read_axis_scales(TorchContext& c, std::initializer_list<std::string_view> names) {
+  c.ignore("output_size");
+  std::vector<double> scales;
+  for (const std::string_view name : names)
+    if (c.has(name)) scales.push_back(c.real(name));
+  return scales.size() == names.size() ? scales : std::vector<double>{};
+}
+
+ResizeRule linear_rule(TorchContext& c, const char* mode) {
+  ResizeRule rule;
+  rule.mode = mode;
+  rule.transform = c.flag("align_corners") ? "align_corners" : "half_pixel";
+  return rule;
+}
+
+ResizeRule nearest_rule(bool is_exact) {
+  ResizeRule rule;
+  rule.transform = is_exact ? "half_pixel" : "asymmetric";
+  rule.nearest_mode = is_exact ? "round_prefer_ceil" : "floor";
+  return rule;
+}
+
+void resize_linear_vec(TorchContext& c) {
+  const Sym x = c.tensor("input");
+  c.output(resized(c, x, linear_rule(c, "linear"), read_scales(c, spatial_dims(x).size())));
+}
+void resize_cubic_vec(TorchContext& c) {
+  const Sym x = c.tensor("input");
+  c.output(resized(c, x, linear_rule(c, "cubic"), read_scales(c, spatial_dims(x).size())));
+}
+template <bool is_exact>
+void resize_nearest_vec(TorchContext& c) {
+  const Sym x = c.tensor("input");
+  c.output(resized(c, x, nearest_rule(is_exact), read_scales(c, spatial_dims(x).size())));
+}
+void resize_bilinear(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(resized(c, x, linear_rule(c, "linear"), read_axis_scales(c, {"scales_h", "scales_w"})));
+}
+void resize_bicubic(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(resized(c, x, linear_rule(c, "cubic"), read_axis_scales(c, {"scales_h", "scales_w"})));
+}
+template <bool is_exact>
+void resize_nearest(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(resized(c, x, nearest_rule(is_exact), read_axis_scales(c, {"scales_h", "scales_w"})));
+}
+
+constexpr std::string_view conv_schema =
+    "input weight bias stride padding dilation transposed output_padding groups";
+constexpr std::string_view max_schema = "self kernel_size stride padding dilation ceil_mode";
+constexpr std::string_view average_schema =
+    "self kernel_size stride padding ceil_mode count_include_pad divisor_override";
+constexpr std::string_view max_backward_schema =
+    "grad_output self kernel_size stride padding dilation ceil_mode indices";
+constexpr std::string_view vec_schema = "input output_size align_corners scale_factors";
+constexpr std::string_view sized_schema = "self output_size align_corners scales_h scales_w";
+
+const TorchOp rows[] = {
+    {"aten._adaptive_avg_pool2d.default", "self output_size", adaptive_average_pool<2>},
+    {"aten._adaptive_avg_pool2d_backward.default", "grad_output self", adaptive_average_pool_backward},
+    {"aten._adaptive_avg_pool3d.default", "self output_size", adaptive_average_pool<3>},
+    {"aten.adaptive_avg_pool1d.default", "self output_size", adaptive_average_pool<1>},
+    {"aten.avg_pool1d.default",
+     "self kernel_size stride padding ceil_mode count_include_pad divisor_override", average_pool_op<1>},
+    {"aten.avg_pool2d.default", average_schema, average_pool_op<2>},
+    {"aten.avg_pool2d_backward.default",
+     "grad_output self kernel_size stride padding ceil_mode count_include_pad divisor_override",
+     average_pool_backward},
+    {"aten.avg_pool3d.default", average_schema, average_pool_op<3>},
+    {"aten.convolution.default", conv_schema, convolution},
+    {"aten.convolution_backward.default",
+     "grad_output input weight bias_sizes stride padding dilation transposed output_padding groups "
+     "output_mask",
+     convolution_backward},
+    {"aten.max_pool2d_with_indices.default", max_schema, max_pool_with_positions<2>},
+    {"aten.max_pool2d_with_indices_backward.default", max_backward_schema, max_pool_backward<2>},
+    {"aten.max_pool3d_with_indices.default", max_schema, max_pool_with_positions<3>},
+    {"aten.max_pool3d_with_indices_backward.default", max_backward_schema, max_pool_backward<3>},
+    {"aten.upsample_bicubic2d.default", sized_schema, resize_bicubic},
+    {"aten.upsample_bicubic2d.vec", vec_schema, resize_cubic_vec},
+    {"aten.upsample_bilinear2d.default", sized_schema, resize_bilinear},
+    {"aten.upsample_bilinear2d.vec", vec_schema, resize_linear_vec},
+    {"aten.upsample_linear1d.vec", vec_schema, resize_linear_vec},
+    {"aten.upsample_nearest1d.vec", "input output_size scale_factors", resize_nearest_vec<false>},
+    {"aten.upsample_nearest2d.default", "self output_size scales_h scales_w", resize_nearest<false>},
+    {"aten.upsample_nearest2d.vec", "input output_size scale_factors", resize_nearest_vec<false>},
+    {"aten.upsample_nearest3d.vec", "input output_size scale_factors", resize_nearest_vec<false>},
+    {"aten.upsample_trilinear3d.vec", vec_schema, resize_linear_vec},
+};
+
+}  // namespace
+
+std::span<const TorchOp> torch_window_ops() {
+  return rows;
+}
+
+}  // namespace sylvite

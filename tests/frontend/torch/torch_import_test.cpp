@@ -1,0 +1,216 @@
+#include "frontend/torch/torch_import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "frontend/graph/interpreter.h"
+#include "sylvite/graph_text.h"
+#include "tests/support/torch_cases.h"
+
+namespace sylvite {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* layer =
+    R"(torch layer(%s0: int, %x: f32[s0,2] strides [1,s0], %w: f32[2,3] parameter, %state: f32[s0,3]) {
+  %y: f32[s0,3] = aten.mm.default(%x, %w)  # a product
+  %next: f32[s0,3] = aten.add.Tensor(%y, %state)
+  %written: f32[s0,3] = aten.copy_.default(%state, %next)
+  %turned: f32[3,s0] = aten.permute.default(%y, [1, 0])
+  return %y, none, %turned strides [1,3], %written, %x, 2*s0+1
+})";
+
+Tensor floats(const Dims& dims, const std::vector<float>& values) {
+  return Tensor::of(DType::f32, dims, values);
+}
+
+TEST(ImportTorch, SaysWhatEachInputAndOutputIs) {
+  const TorchGraph imported = import_torch(layer, {.sizes = {{"s0", 2}}});
+  ASSERT_EQ(imported.inputs.size(), 4U);
+  EXPECT_TRUE(imported.inputs[0].is_size);
+  EXPECT_EQ(imported.inputs[1].graph_input, 0);
+  EXPECT_EQ(imported.inputs[1].tensor.strides, (Dims{1, 2}));
+  EXPECT_TRUE(imported.inputs[2].is_parameter);
+  ASSERT_EQ(imported.outputs.size(), 6U);
+  using Kind = TorchOutput::Kind;
+  const std::vector<Kind> kinds{Kind::computed, Kind::none,  Kind::computed,
+                                Kind::written,  Kind::input, Kind::size};
+  for (std::size_t i = 0; i < kinds.size(); ++i) EXPECT_EQ(imported.outputs[i].kind, kinds[i]) << i;
+  EXPECT_EQ(imported.outputs[3].input, 3);
+  EXPECT_EQ(imported.outputs[4].input, 1);
+  EXPECT_EQ(imported.outputs[5].size, 5);
+  ASSERT_EQ(imported.writes.size(), 1U);
+  EXPECT_EQ(imported.writes[0].graph_output, 2);
+}
+
+TEST(ImportTorch, TakesAndGivesMemoryInItsOrder) {
+  const TorchGraph imported = import_torch(layer, {.sizes = {{"s0", 2}}});
+  // x is [[1, 2], [3, 4]], column by column in memory.
+  const std::vector<Tensor> results = interpret(
+      imported.graph,
+      {floats({2, 2}, {1, 3, 2, 4}), floats({2, 3}, {1, 0, 0, 0, 1, 2}), floats({2, 3}, {9, 9, 9, 9, 9, 9})});
+  const auto values = [&](std::size_t i) {
+    const auto view = results.at(i).view<float>();
+    return std::vector<float>(view.begin(), view.end());
+  };
+  EXPECT_THAT(values(0), ElementsAre(1, 2, 4, 3, 4, 8));
+  EXPECT_THAT(values(1), ElementsAre(1, 2, 4, 3, 4, 8));  // the memory of the transpose
+  EXPECT_EQ(results[1].dims(), (Dims{2, 3}));
+  EXPECT_THAT(values(2), ElementsAre(10, 11, 13, 12, 13, 17));
+}
+
+TEST(ImportTorch, TakesInputsAsConstants) {
+  TorchImportOptions options{.sizes = {{"s0", 2}}};
+  options.constants.emplace("w", floats({2, 3}, {1, 0, 0, 0, 1, 2}));
+  const TorchGraph imported = import_torch(layer, options);
+  EXPECT_EQ(imported.graph.inputs.size(), 2U);
+  EXPECT_EQ(imported.inputs[2].graph_input, -1);
+  options.constants.emplace("v", floats({1}, {1}));
+  EXPECT_THROW((void)import_torch(layer, options), UsageError);
+  options.constants = {{"w", floats({3, 2}, {1, 0, 0, 0, 1, 2})}};
+  EXPECT_THROW((void)import_torch(layer, options), UsageError);
+}
+
+TEST(ImportTorch, NamesTheSymbols) {
+  EXPECT_THAT(torch_symbols(layer), ElementsAre("s0"));
+  EXPECT_THROW((void)import_torch(layer), UsageError);
+}
+
+TEST(ImportTorch, SumsOfManyHeadsOfQueriesShareKeys) {
+  const std::string text =
+      R"(torch a(%q: f32[1,4,2,8], %k: f32[1,2,3,8], %v: f32[1,2,3,8], %m: bool[2,3]) {
+  %y: f32[1,4,2,8] = sylvite.attention.default(%q, %k, %v, %m, false, none, true)
+  %k2: f32[1,2,1,3,8] = aten.unsqueeze.default(%k, 2)
+  %k3: f32[1,2,2,3,8] = aten.expand.default(%k2, [1, 2, 2, 3, 8])
+  %k4: f32[1,4,3,8] = aten.view.default(%k3, [1, 4, 3, 8])
+  %v2: f32[1,2,1,3,8] = aten.unsqueeze.default(%v, 2)
+  %v3: f32[1,2,2,3,8] = aten.expand.default(%v2, [1, 2, 2, 3, 8])
+  %v4: f32[1,4,3,8] = aten.view.default(%v3, [1, 4, 3, 8])
+  %z: f32[1,4,2,8] = sylvite.attention.default(%q, %k4, %v4, %m, false, 0.3535533905932738)
+  return %y, %z
+})";
+  const TorchGraph imported = import_torch(text);
+  std::vector<Tensor> inputs;
+  for (const ValueId id : imported.graph.inputs) {
+    Tensor tensor(imported.graph.type(id).dtype, imported.graph.type(id).dims());
+    for (std::int64_t i = 0; i < tensor.size(); ++i)
+      tensor.set_double(i, tensor.dtype() == DType::boolean ? 1 : std::sin(static_cast<double>(i)));
+    inputs.push_back(tensor);
+  }
+  const std::vector<Tensor> results = interpret(imported.graph, inputs);
+  for (std::int64_t i = 0; i < results[0].size(); ++i)
+    EXPECT_NEAR(results[0].as_double(i), results[1].as_double(i), 1e-5);
+}
+
+TEST(TorchRefusals, NamesEveryNodeAndGoesOn) {
+  const std::string text = R"(torch g(%x: f32[4], %c: c64[4]) {
+  %a: i64[2,1] = aten.nonzero.default(%x)
+  %b: i64[2] = aten.view.default(%a, [2])
+  %d: f32[4] = aten.add.Tensor(%x, 1, alpha=2, out=%x)
+  %e: f32[5] = aten.relu.default(%x)
+  %f: c64[4] = aten.mul.Tensor(%c, 2)
+  %h: f32[5] = aten.neg.default(%e)
+  return %b, %d, %h
+})";
+  std::vector<std::string> lines;
+  for (const TorchRefusal& refusal : torch_refusals(text))
+    lines.push_back(refusal.node + " | " + refusal.op + " | " + refusal.reason);
+  EXPECT_THAT(lines, ElementsAre("a | aten.nonzero.default | this operation is not served",
+                                 "d | aten.add.Tensor | the argument 'out' is not known",
+                                 "e | aten.relu.default | f32[5] is declared, f32[4] is computed",
+                                 HasSubstr("f | aten.mul.Tensor | ")));
+  EXPECT_TRUE(torch_refusals(layer, {.sizes = {{"s0", 3}}}).empty());
+}
+
+struct BadText {
+  std::string text;
+  std::string message;
+};
+
+TEST(ImportTorch, SaysWhatIsWrong) {
+  const std::vector<BadText> cases = {
+      {"", "line 1: expected 'torch'"},
+      {"torch f(", "expected '%', got the end of the text"},
+      {"torch f(%x: f32[2]) {\n  return %y\n}", "line 2: return: the value %y is not defined"},
+      {"torch f(%x: f33[2]) {\n  return %x\n}", "'f33' is no element type"},
+      {"torch f(%x: f32[2], %x: f32[2]) {\n  return %x\n}", "given twice"},
+      {"torch f(%x: f32[-2]) {\n  %y: f32[2] = aten.relu.default(%x)\n  return %y\n}", "line 1: %x"},
+      {"torch f(%x: f32[99999999999,99999999999]) {\n  %y: f32[2] = aten.relu.default(%x)\n  return %y\n}",
+       "line 1: %x"},
+      {"torch f(%x: f32[2] strides [1,1]) {\n  return %x\n}", "line 1: 2 strides are given for 1 axes"},
+      {"torch f(%x: f32[2,2] strides [4,1]) {\n  %y: f32[2,2] = aten.relu.default(%x)\n  return %y\n}",
+       "leave gaps or overlap"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.relu.default(%x, %x)\n  return %y\n}",
+       "line 2: %y = aten.relu.default: it has more than 1 arguments"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.relu.default()\n  return %y\n}",
+       "the argument 'self' is missing"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.relu.default(2)\n  return %y\n}", "line 2"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.relu.default(%z)\n  return %y\n}",
+       "the value %z is not defined before"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.relu.default(%x)\n  %y: f32[2] = aten.relu.default(%x)\n  "
+       "return %y\n}",
+       "line 3: %y is defined twice"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.view.default(%x, [[[[[[[[[[2]]]]]]]]]])\n  return %y\n}",
+       "lists nest deeper"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.gelu.default(%x, approximate='tanh)\n  return %y\n}",
+       "line 2: a string has no end"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.relu.default(%x)\n  return %y", "got the end of the text"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.relu.default(%x)\n  return %y\n} more",
+       "text follows the graph"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = getitem(%x, 0)\n  return %y\n}", "%x has no result 0 here"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = getitem()\n  return %y\n}", "line 2"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.copy_.default(%z, %x)\n  return %y\n}",
+       "what is written is no input"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[3000000000,3000000000] = aten.expand.default(%x, [1])\n  return "
+       "%y\n}",
+       "line 2"},
+      {"torch f(%x: f32[1]) {\n  %y: f32[3000000000,3000000] = aten.expand.default(%x, [1])\n  return %y\n}",
+       "line 2"},
+      {"torch f() {\n  %y: i64[4,1] = aten.tril_indices.default(1000000, 1000000)\n  return %y\n}", "line 2"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[s0*s1*s2] = aten.relu.default(%x)\n  return %y\n}", "s0"},
+      {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.pow.Tensor_Scalar(%x, 9999999999999999999999)\n  return "
+       "%y\n}",
+       "line 2"},
+  };
+  for (const BadText& bad : cases) {
+    try {
+      (void)import_torch(bad.text);
+      ADD_FAILURE() << "taken: " << bad.text;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(bad.message)) << bad.text;
+      EXPECT_NE(error.code(), ErrorCode::internal) << bad.text << ": " << error.what();
+    }
+  }
+}
+
+/// Texts that are cut off, or of which a character is another, end in an error of the model or are taken.
+TEST(ImportTorch, TakesNoHarmFromDamagedText) {
+  for (const std::string& family : torch_families) {
+    const std::vector<TorchCase> cases = torch_cases(family);
+    for (std::size_t i = 0; i < cases.size(); i += 3) {
+      const std::string text = cases[i].text.substr(cases[i].text.find("\ntorch ") + 1);
+      std::uint32_t state = 12345;
+      for (int round = 0; round < 60; ++round) {
+        state = state * 1664525U + 1013904223U;
+        std::string damaged = text;
+        const std::size_t at = (state >> 8) % text.size();
+        constexpr std::string_view characters = "%[](),=-9 x\n#'.:e";
+        if (round % 3 == 0)
+          damaged.resize(at);
+        else
+          damaged[at] = characters[(state >> 3) % characters.size()];
+        try {
+          (void)import_torch(damaged);
+        } catch (const Error& error) {
+          EXPECT_NE(error.code(), ErrorCode::internal) << damaged << "\n" << error.what();
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sylvite
