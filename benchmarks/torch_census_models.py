@@ -130,7 +130,7 @@ for name, prefix in [("llama", "Llama"), ("mistral", "Mistral"), ("qwen2", "Qwen
 for name, prefix in [("gemma", "Gemma"), ("gemma2", "Gemma2"), ("qwen3", "Qwen3")]:
     decoder(name, prefix, **LLAMA, head_dim=16)
 decoder("mixtral", "Mixtral", num_local_experts=4, **LLAMA)
-decoder("gpt2", "GPT2", **SHORT)
+transformers_model("gpt2", "GPT2Config", "GPT2LMHeadModel", text(use_cache=False), **SHORT)
 decoder("gptj", "GPTJ", **SHORT, rotary_dim=8)
 decoder("gpt-neox", "GPTNeoX", **BASE)
 decoder("opt", "OPT", vocab_size=99, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=128,
