@@ -69,7 +69,6 @@ const TorchOp rows[] = {
     {"aten.matmul.default", "self mat2", product},
     {"aten.mm.default", "self mat2", product},
     {"sylvite.attention.default", attention_schema, attention},
-    {"sylvite.attention", attention_schema, attention},
 };
 
 }  // namespace
