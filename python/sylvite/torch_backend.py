@@ -107,12 +107,44 @@ def keep_attention(module: torch.fx.GraphModule) -> None:
     module.recompile()
 
 
+def _encoder_layer(
+    x: torch.Tensor, width: int, heads: int, qkv_weight: Any, qkv_bias: Any, out_weight: Any, out_bias: Any, use_gelu: bool,
+    norm_first: bool, epsilon: float, norm1_weight: Any, norm1_bias: Any, norm2_weight: Any, norm2_bias: Any, up_weight: Any,
+    up_bias: Any, down_weight: Any, down_bias: Any, mask: Any = None, mask_type: int | None = None,
+) -> Any:  # fmt: skip
+    """What torch runs as one operation for nn.TransformerEncoderLayer without gradients."""
+    if mask is not None or x.dim() != 3:
+        return NotImplemented
+    linear = torch.nn.functional.linear
+
+    def attend(given: torch.Tensor) -> torch.Tensor:
+        batch, length, _ = given.shape
+        parts = linear(given, qkv_weight, qkv_bias).view(batch, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+        mixed = torch.ops.sylvite.attention(*parts.unbind(0), None, False, None, False)
+        return linear(mixed.transpose(1, 2).reshape(batch, length, width), out_weight, out_bias)
+
+    def feed(given: torch.Tensor) -> torch.Tensor:
+        middle = linear(given, up_weight, up_bias)
+        middle = torch.nn.functional.gelu(middle) if use_gelu else middle.relu()
+        return linear(middle, down_weight, down_bias)
+
+    def norm(given: torch.Tensor, weight: Any, bias: Any) -> torch.Tensor:
+        return torch.nn.functional.layer_norm(given, [width], weight, bias, epsilon)
+
+    if norm_first:
+        x = x + attend(norm(x, norm1_weight, norm1_bias))
+        return x + feed(norm(x, norm2_weight, norm2_bias))
+    x = norm(x + attend(x), norm1_weight, norm1_bias)
+    return norm(x + feed(x), norm2_weight, norm2_bias)
+
+
 # Graphs
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     table = core_aten_decompositions()
-    return {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
+    kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
+    return {**kept, torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer}
 
 
 @dataclasses.dataclass

@@ -231,6 +231,17 @@ class Attention(WithTorch):
             self.assertIn("sylvite.attention", named)
 
 
+    def test_encoder_layers_of_torch(self):
+        for norm_first in (True, False):
+            for activation in ("relu", "gelu"):
+                torch._dynamo.reset()
+                layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, norm_first=norm_first, activation=activation).eval()
+                for parameter in layer.parameters():
+                    nn.init.normal_(parameter, std=0.2)
+                graphs = self.check(layer, torch.randn(2, 10, 32), tolerance=1e-3)
+                self.assertIn("sylvite.attention", graphs[0].texts[0])
+
+
 class Fallback(WithTorch):
     @staticmethod
     def function(x):
