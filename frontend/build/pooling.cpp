@@ -9,14 +9,14 @@
 namespace sylvite {
 namespace {
 
-Attributes pool_attributes(const Window& window) {
+Attributes pool_attributes(const MapWindow& window) {
   return {{"kernel", window.kernel},
           {"strides", window.strides},
           {"pads", window.pads},
           {"dilations", window.dilations}};
 }
 
-Sym pool_average(Sym x, const Window& window, bool counts_padding) {
+Sym pool_average(Sym x, const MapWindow& window, bool counts_padding) {
   Attributes attributes = pool_attributes(window);
   attributes.set("count_include_pad", std::int64_t{counts_padding});
   return x.builder().add(Op::avg_pool, {x}, attributes);
@@ -29,7 +29,8 @@ struct WindowTable {
   std::vector<std::int64_t> positions, indices;  ///< [windows, taps]
 };
 
-WindowTable tabulate(GraphBuilder& builder, const Window& window, const Dims& spatial, bool is_column_major) {
+WindowTable tabulate(GraphBuilder& builder, const MapWindow& window, const Dims& spatial,
+                     bool is_column_major) {
   WindowTable table;
   for (std::size_t i = 0; i < window.rank(); ++i) {
     table.padded.push_back(spatial[i] + window.pads[i] + window.pads[i + window.rank()]);
@@ -69,7 +70,7 @@ WindowTable tabulate(GraphBuilder& builder, const Window& window, const Dims& sp
 
 }  // namespace
 
-Dims ceil_extension(const Window& window, const Dims& spatial) {
+Dims ceil_extension(const MapWindow& window, const Dims& spatial) {
   Dims extension(window.rank(), 0);
   for (std::size_t i = 0; i < window.rank(); ++i) {
     const std::int64_t padded = spatial[i] + window.pads[i] + window.pads[i + window.rank()];
@@ -82,16 +83,16 @@ Dims ceil_extension(const Window& window, const Dims& spatial) {
   return extension;
 }
 
-Window extended(Window window, const Dims& extension) {
+MapWindow extended(MapWindow window, const Dims& extension) {
   for (std::size_t i = 0; i < window.rank(); ++i) window.pads[i + window.rank()] += extension[i];
   return window;
 }
 
-Sym max_pool(Sym x, const Window& window) {
+Sym max_pool(Sym x, const MapWindow& window) {
   return x.builder().add(Op::max_pool, {x}, pool_attributes(window));
 }
 
-Sym max_positions(Sym x, const Window& window, bool is_column_major) {
+Sym max_positions(Sym x, const MapWindow& window, bool is_column_major) {
   GraphBuilder& b = x.builder();
   const Dims spatial = spatial_dims(x);
   const WindowTable table = tabulate(b, window, spatial, is_column_major);
@@ -119,7 +120,7 @@ Sym max_positions(Sym x, const Window& window, bool is_column_major) {
   return reshape(inside, dims);
 }
 
-Sym average_pool(Sym x, const Window& window, const Dims& extension, bool counts_padding) {
+Sym average_pool(Sym x, const MapWindow& window, const Dims& extension, bool counts_padding) {
   const bool is_extended = std::any_of(extension.begin(), extension.end(), [](auto e) { return e > 0; });
   if (!counts_padding || !is_extended) return pool_average(x, extended(window, extension), counts_padding);
   // Where padding counts, what is added beyond it does not: sums over windows are divided by counts of elements that are
@@ -130,7 +131,7 @@ Sym average_pool(Sym x, const Window& window, const Dims& extension, bool counts
     low.push_back(window.pads[i]);
     high.push_back(window.pads[i + window.rank()]);
   }
-  Window rest = window;
+  MapWindow rest = window;
   rest.pads.assign(2 * window.rank(), 0);
   return pool_average(pad(x, low, high), extended(rest, extension), false);
 }

@@ -8,7 +8,7 @@
 namespace sylvite {
 
 /// Per spatial axis; pads are begins, then ends.
-struct Window {
+struct MapWindow {
   Dims kernel, strides, dilations, pads;
 
   [[nodiscard]] std::size_t rank() const { return kernel.size(); }

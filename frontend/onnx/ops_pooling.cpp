@@ -12,16 +12,16 @@
 namespace sylvite {
 namespace {
 
-Window read_pool_window(ImportContext& c, Sym x) {
+MapWindow read_pool_window(ImportContext& c, Sym x) {
   return read_window(c, c.integers("kernel_shape"), spatial_dims(x));
 }
 
-Dims read_extension(ImportContext& c, const Window& window, const Dims& spatial) {
+Dims read_extension(ImportContext& c, const MapWindow& window, const Dims& spatial) {
   return c.integer("ceil_mode", 0) == 0 ? Dims(window.rank(), 0) : ceil_extension(window, spatial);
 }
 
 /// ONNX counts positions through all maps.
-Sym max_indices(ImportContext& c, Sym x, const Window& window) {
+Sym max_indices(ImportContext& c, Sym x, const MapWindow& window) {
   const Sym inside = max_positions(x, window, c.integer("storage_order", 0) != 0);
   const auto map = static_cast<double>(checked_product(spatial_dims(x), "map"));
   Dims dims(static_cast<std::size_t>(x.rank()), 1);
@@ -32,7 +32,7 @@ Sym max_indices(ImportContext& c, Sym x, const Window& window) {
 
 void max_pool_op(ImportContext& c) {
   const Sym x = c.input(0);
-  Window window = read_pool_window(c, x);
+  MapWindow window = read_pool_window(c, x);
   window = extended(window, read_extension(c, window, spatial_dims(x)));
   c.output(0, max_pool(x, window));
   if (c.wants_output(1)) c.output(1, max_indices(c, x, window));
@@ -41,7 +41,7 @@ void max_pool_op(ImportContext& c) {
 /// For the domain com.microsoft.
 void max_pool_channels_last(ImportContext& c) {
   const Sym x = channels_first(c.input(0));
-  const Window window = read_pool_window(c, x);
+  const MapWindow window = read_pool_window(c, x);
   c.output(channels_last(max_pool(x, extended(window, read_extension(c, window, spatial_dims(x))))));
 }
 
@@ -49,7 +49,7 @@ void max_pool_channels_last(ImportContext& c) {
 void max_unpool(ImportContext& c) {
   const Sym x = c.input(0);
   const Sym indices = c.input(1);
-  const Window window = read_pool_window(c, x);
+  const MapWindow window = read_pool_window(c, x);
   Dims natural{x.dim(0), x.dim(1)};
   for (std::size_t i = 0; i < window.rank(); ++i) {
     const std::int64_t spread = (spatial_dims(x)[i] - 1) * window.strides[i] + window.kernel[i];
@@ -100,7 +100,7 @@ Sym absolute_power(Sym x, double p) {
 void lp_pool(ImportContext& c) {
   const Sym x = c.input(0);
   const auto p = static_cast<double>(c.integer("p", 2));
-  Window window = read_pool_window(c, x);
+  MapWindow window = read_pool_window(c, x);
   window = extended(window, read_extension(c, window, spatial_dims(x)));
   const auto count = static_cast<double>(checked_product(window.kernel, "kernel_shape"));
   c.output(root_of_sum(average_pool(absolute_power(x, p), window, Dims(window.rank(), 0), true) * count, p));
@@ -126,7 +126,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 Sym average_pool(ImportContext& c, Sym x) {
-  const Window window = read_pool_window(c, x);
+  const MapWindow window = read_pool_window(c, x);
   return average_pool(x, window, read_extension(c, window, spatial_dims(x)),
                       c.integer("count_include_pad", 0) != 0);
 }

@@ -150,7 +150,7 @@ void stft(ImportContext& c) {
 void col2im(ImportContext& c) {
   const Sym x = c.input(0);
   const std::vector<std::int64_t> image = c.constant_integers(1);
-  const Window w = read_window(c, c.constant_integers(2), image);
+  const MapWindow w = read_window(c, c.constant_integers(2), image);
   const std::int64_t taps = checked_product(w.kernel, "block");
   Dims padded;
   Dims blocks;
@@ -220,7 +220,7 @@ struct DeformShapes {
 };
 
 /// Where each tap of each output reads: [N * offset groups, taps * outputs] per spatial axis.
-std::vector<Sym> deformed_positions(Sym offset, const Window& w, const DeformShapes& s) {
+std::vector<Sym> deformed_positions(Sym offset, const MapWindow& w, const DeformShapes& s) {
   GraphBuilder& b = offset.builder();
   const Dims dims{s.batch * s.offset_groups, s.taps, 2, s.height, s.width};
   const Sym split = reshape(offset, dims);
@@ -248,7 +248,7 @@ void deform_conv(ImportContext& c) {
   const Sym weight = c.input(1);
   const Sym offset = c.input(2);
   if (x.rank() != 4) throw UnsupportedError("deformable convolution of rank {}; 4 is supported", x.rank());
-  const Window w = read_window(c, spatial_dims(weight), spatial_dims(x));
+  const MapWindow w = read_window(c, spatial_dims(weight), spatial_dims(x));
   const DeformShapes s{x.dim(0),
                        x.dim(1),
                        c.integer("group", 1),

@@ -9,7 +9,7 @@ namespace {
 
 /// SAME keeps ceil(extent / stride) outputs; the odd element goes to the end, or to the beginning for
 /// SAME_LOWER.
-void resolve_same_pads(Window& window, const Dims& spatial, bool is_lower) {
+void resolve_same_pads(MapWindow& window, const Dims& spatial, bool is_lower) {
   for (std::size_t axis = 0; axis < window.rank(); ++axis) {
     const std::int64_t outputs = (spatial[axis] + window.strides[axis] - 1) / window.strides[axis];
     const std::int64_t needed = (outputs - 1) * window.strides[axis] + window.extent(axis);
@@ -31,8 +31,8 @@ Dims axis_attribute(ImportContext& c, const std::string& name, std::size_t rank,
   return values;
 }
 
-Window read_window(ImportContext& c, const Dims& kernel, const Dims& spatial) {
-  Window window;
+MapWindow read_window(ImportContext& c, const Dims& kernel, const Dims& spatial) {
+  MapWindow window;
   window.kernel = kernel;
   if (kernel.size() != spatial.size())
     throw ModelError("the window has {} axes, the input {}", kernel.size(), spatial.size());
@@ -61,7 +61,7 @@ void check_kernel_shape(ImportContext& c, const Dims& kernel) {
 Sym convolve(ImportContext& c, const std::vector<Sym>& inputs) {
   const Dims kernel = spatial_dims(inputs.at(1));
   check_kernel_shape(c, kernel);
-  const Window window = read_window(c, kernel, spatial_dims(inputs[0]));
+  const MapWindow window = read_window(c, kernel, spatial_dims(inputs[0]));
   return conv(inputs, {{"strides", window.strides},
                        {"pads", window.pads},
                        {"dilations", window.dilations},

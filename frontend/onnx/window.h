@@ -11,7 +11,7 @@ namespace sylvite {
 
 /// Reads strides, dilations, pads and auto_pad for windows of `kernel` over `spatial` extents. Throws
 /// ModelError for lists of the wrong length and values out of range.
-[[nodiscard]] Window read_window(ImportContext& c, const Dims& kernel, const Dims& spatial);
+[[nodiscard]] MapWindow read_window(ImportContext& c, const Dims& kernel, const Dims& spatial);
 
 /// Throws ModelError when the node gives a kernel_shape that is not the weights'.
 void check_kernel_shape(ImportContext& c, const Dims& kernel);

@@ -127,8 +127,8 @@ void convolution_backward(TorchContext& c) {
 }
 
 template <std::size_t rank>
-Window read_pool_window(TorchContext& c) {
-  Window window;
+MapWindow read_pool_window(TorchContext& c) {
+  MapWindow window;
   window.kernel = per_axis(c, "kernel_size", rank, 1, 1);
   window.strides = c.integers("stride", Dims{});
   if (window.strides.empty()) window.strides = window.kernel;
@@ -140,14 +140,14 @@ Window read_pool_window(TorchContext& c) {
   return window;
 }
 
-Dims read_extension(TorchContext& c, const Window& window, Sym x) {
+Dims read_extension(TorchContext& c, const MapWindow& window, Sym x) {
   return c.flag("ceil_mode", false) ? ceil_extension(window, spatial_dims(x)) : Dims(window.rank(), 0);
 }
 
 template <std::size_t rank>
 void max_pool_with_positions(TorchContext& c) {
   const Sym x = batched(c.tensor("self"), rank);
-  Window window = read_pool_window<rank>(c);
+  MapWindow window = read_pool_window<rank>(c);
   window.dilations = per_axis(c, "dilation", rank, 1, 1);
   window = extended(window, read_extension(c, window, x));
   c.outputs({reshape(max_pool(x, window), c.result_dims(0)),
@@ -175,12 +175,12 @@ void max_pool_backward(TorchContext& c) {
 template <std::size_t rank>
 void average_pool_op(TorchContext& c) {
   const Sym x = batched(c.tensor("self"), rank);
-  const Window window = read_pool_window<rank>(c);
+  const MapWindow window = read_pool_window<rank>(c);
   const Dims extension = read_extension(c, window, x);
   Sym y;
   if (c.has("divisor_override")) {
     const auto count = static_cast<double>(checked_product(window.kernel, "window"));
-    const Window whole = extended(window, extension);
+    const MapWindow whole = extended(window, extension);
     y = average_pool(x, whole, Dims(rank, 0), true) * (count / c.real("divisor_override"));
     c.ignore("count_include_pad");
   } else {
@@ -214,7 +214,7 @@ void adaptive_average_pool(TorchContext& c) {
   for (std::size_t i = 0; i < rank; ++i)
     divides = divides && to[i] > 0 && from[i] % to[i] == 0 && from[i] > 0;
   if (divides) {
-    Window window{{}, {}, Dims(rank, 1), Dims(2 * rank, 0)};
+    MapWindow window{{}, {}, Dims(rank, 1), Dims(2 * rank, 0)};
     for (std::size_t i = 0; i < rank; ++i) window.kernel.push_back(from[i] / to[i]);
     window.strides = window.kernel;
     return c.output(reshape(average_pool(x, window, Dims(rank, 0), true), c.result_dims()));
@@ -227,7 +227,7 @@ void adaptive_average_pool(TorchContext& c) {
 void average_pool_backward(TorchContext& c) {
   const Sym x = batched(c.tensor("self"), 2);
   Sym grad = batched(c.tensor("grad_output"), 2);
-  const Window window = read_pool_window<2>(c);
+  const MapWindow window = read_pool_window<2>(c);
   if (c.flag("ceil_mode", false)) throw UnsupportedError("ceil_mode is not served");
   const auto taps = static_cast<double>(checked_product(window.kernel, "window"));
   const bool counts_padding = c.flag("count_include_pad", true);

@@ -65,7 +65,7 @@ TEST_P(TorchPrograms, CompiledComputeWhatTorchComputes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, TorchPrograms, testing::ValuesIn(torch_families),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& family) { return family.param; });
 
 constexpr const char* layer = R"(torch layer(%s0: int, %x: f32[s0,2], %w: f32[2,3] parameter) {
   %y: f32[s0,3] = aten.mm.default(%x, %w)

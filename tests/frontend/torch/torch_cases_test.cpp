@@ -33,7 +33,7 @@ TEST_P(TorchCases, ComputeWhatTorchComputes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, TorchCases, testing::ValuesIn(torch_families),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& family) { return family.param; });
 
 /// Those whose cases cannot be made by calling them: their results are undefined, or torch's own graphs alone have them.
 const std::set<std::string> without_case = {"aten.contiguous.default",
