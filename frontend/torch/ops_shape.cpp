@@ -2,10 +2,16 @@
 
 #include <algorithm>
 
+#include "frontend/torch/memory_order.h"
 #include "frontend/torch/torch_ops.h"
 
 namespace sylvite {
 namespace {
+
+/// Products of two leave room for sums.
+void check_table_value(std::int64_t value) {
+  if (value < 0 || value > (std::int64_t{1} << 30)) throw ModelError("a size or stride is {}", value);
+}
 
 /// Whose result has the declared shape: sizes given as -1 are known by then.
 void view(TorchContext& c) {
@@ -289,6 +295,38 @@ void diagonal(TorchContext& c) {
   c.output(slice(reshape(last, dims), -1, start, start + (count - 1) * (columns + 1) + 1, columns + 1));
 }
 
+/// Any elements of the memory that self takes: the same axes in another order, or a gather by a table.
+void as_strided(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const Dims sizes = c.integers("size");
+  const Dims strides = c.integers("stride");
+  const std::int64_t offset = c.integer("storage_offset", 0);
+  if (sizes.size() != strides.size())
+    throw ModelError("{} strides are given for {} axes", strides.size(), sizes.size());
+  const Sym memory = reshape(transpose(x, memory_order(x.dims(), c.strides_of("self"))), {x.size()});
+  const std::int64_t count = checked_product(sizes, "size");
+  std::int64_t last = offset;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    check_table_value(sizes[i]);
+    check_table_value(strides[i]);
+    last += std::max<std::int64_t>(sizes[i] - 1, 0) * strides[i];
+  }
+  if (offset < 0 || (count > 0 && last >= x.size()))
+    throw UnsupportedError("it reads memory beyond the tensor");
+  c.builder().reserve_table({2, count});
+  std::vector<std::int64_t> positions;
+  const Dims places = dense_strides(sizes);
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t position = offset;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis)
+      position += i / places[axis] % sizes[axis] * strides[axis];
+    positions.push_back(position);
+  }
+  bool is_whole = count == x.size();
+  for (std::int64_t i = 0; is_whole && i < count; ++i) is_whole = positions[static_cast<std::size_t>(i)] == i;
+  c.output(reshape(is_whole ? memory : gather(memory, c.builder().integers(positions), 0), sizes));
+}
+
 /// Windows along one axis, as a last axis.
 void unfold(TorchContext& c) {
   const Sym x = c.tensor("self");
@@ -333,6 +371,7 @@ const TorchOp rows[] = {
     {"aten._to_copy.default", "self dtype layout device pin_memory non_blocking memory_format", convert},
     {"aten._unsafe_view.default", sized, view},
     {"aten.alias.default", "self", same},
+    {"aten.as_strided.default", "self size stride storage_offset", as_strided},
     {"aten.cat.default", "tensors dim", cat},
     {"aten.clone.default", laid_out, same},
     {"aten.constant_pad_nd.default", "self pad value", pad_constant},

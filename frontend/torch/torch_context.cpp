@@ -109,6 +109,14 @@ Sym TorchContext::optional(std::string_view name) {
   return literal == nullptr ? Sym() : symbol(*literal);
 }
 
+Dims TorchContext::strides_of(std::string_view name) {
+  const TorchLiteral& literal = need(name);
+  const auto found = literal.kind == Kind::value ? scope_.find(literal.text) : scope_.end();
+  if (found == scope_.end() || !found->second.strides)
+    throw UnsupportedError("how %{} lies in memory is not said; its type has no strides", literal.text);
+  return *found->second.strides;
+}
+
 std::vector<Sym> TorchContext::tensors(std::string_view name) {
   const TorchLiteral& literal = need(name);
   if (literal.kind != Kind::list) throw ModelError("the argument '{}' is no list", name);

@@ -19,6 +19,8 @@ namespace sylvite {
 struct TorchValue {
   std::vector<Sym> results;  ///< absent ones are none
   bool is_tuple = false;
+  std::optional<Dims> strides =
+      {};  ///< of the one value in torch's memory, from its start, where that is known
 };
 using TorchScope = std::map<std::string, TorchValue>;
 
@@ -38,6 +40,8 @@ class TorchContext {
   [[nodiscard]] Sym tensor(std::string_view name);                ///< throws ModelError when it is none
   [[nodiscard]] Sym optional(std::string_view name);              ///< tests false when not given or none
   [[nodiscard]] std::vector<Sym> tensors(std::string_view name);  ///< of a list; absent ones test false
+  /// Of a tensor in torch's memory. Throws UnsupportedError where the text does not say them.
+  [[nodiscard]] Dims strides_of(std::string_view name);
   // Numbers. Without a fallback they must be given.
   [[nodiscard]] std::int64_t integer(std::string_view name, std::optional<std::int64_t> fallback = {});
   [[nodiscard]] double real(std::string_view name, std::optional<double> fallback = {});  ///< any number

@@ -94,6 +94,7 @@ class Importer {
       check_value_size(input.tensor.type);
       const Dims dims = input.tensor.type.dims();
       input.tensor.strides = strides_of(declared.type.strides, dims);
+      value.strides = input.tensor.strides;
       if (is_read) value.results[0] = read_input(input);
     }
     scope_.emplace(declared.name, std::move(value));
@@ -131,6 +132,8 @@ class Importer {
       refusals_->push_back({node.name, node.op, error.what()});
       value.results = stand_ins(node);
     }
+    if (node.types.size() == 1 && !node.types[0].strides.empty())
+      value.strides = sizes_at(node.types[0].strides, options_.sizes);
     scope_.emplace(node.name, std::move(value));
   }
 

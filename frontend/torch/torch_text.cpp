@@ -187,6 +187,7 @@ class Reader {
       }
     } else {
       result.types.push_back(type());
+      if (accept_word("strides")) result.types.back().strides = strides(result.types.back().shape.size());
     }
     expect('=');
     result.op = word("the name of an operation");

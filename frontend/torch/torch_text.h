@@ -14,7 +14,8 @@ namespace sylvite {
 struct TorchType {
   std::string dtype;  ///< "int" for a size
   std::vector<Extent> shape;
-  std::vector<Extent> strides;  ///< as many as the shape has, or none: dense row-major
+  /// As many as the shape has, or none: dense row-major for an input, not said for a result.
+  std::vector<Extent> strides;
 };
 
 struct TorchLiteral {

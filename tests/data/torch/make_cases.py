@@ -244,6 +244,9 @@ def shape():
     yield Case("diagonal", aten.diagonal.default, x, 1, 1, 2)
     yield Case("diagonal_below", aten.diagonal.default, real(4, 3), -2)
     yield Case("unfold", aten.unfold.default, real(2, 7), 1, 3, 2)
+    yield Case("as_strided", aten.as_strided.default, real(4, 6), [2, 3, 4], [8, 4, 1])
+    yield Case("as_strided_windows", aten.as_strided.default, real(4, 6).t(), [3, 4], [4, 2], 1)
+    yield Case("as_strided_whole", aten.as_strided.default, real(2, 3, 1), [2, 3, 1], [3, 1, 3])
     yield Case("tril", aten.tril.default, real(2, 3, 4), 1)
     yield Case("triu", aten.triu.default, real(4, 3), -1)
 

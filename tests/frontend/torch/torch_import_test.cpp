@@ -74,6 +74,17 @@ TEST(ImportTorch, TakesInputsAsConstants) {
   EXPECT_THROW((void)import_torch(layer, options), UsageError);
 }
 
+TEST(ImportTorch, ReadsMemoryWhereTheTextSaysHowItLies) {
+  const std::string head = "torch f(%x: f32[2,3]) {\n  %t: f32[3,2]";
+  const std::string rest =
+      " = aten.permute.default(%x, [1, 0])\n  %y: f32[6] = aten.as_strided.default(%t, [6], [1])\n  return "
+      "%y\n}";
+  const TorchGraph imported = import_torch(head + " strides [1,3]" + rest);
+  const Tensor result = interpret(imported.graph, {floats({2, 3}, {1, 2, 3, 4, 5, 6})}).at(0);
+  EXPECT_THAT(result.view<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THROW((void)import_torch(head + rest), UnsupportedError);
+}
+
 TEST(ImportTorch, NamesTheSymbols) {
   EXPECT_THAT(torch_symbols(layer), ElementsAre("s0"));
   EXPECT_THROW((void)import_torch(layer), UsageError);
