@@ -20,6 +20,8 @@ constexpr Pass<Options> table[] = {
      "BatchNorm into the convolution before it, else into a scale and a shift"},
     {"fold_conv_bias", always, plain<fold_conv_bias>,
      "a per-channel addition after a convolution becomes its bias"},
+    {"drop_padded_taps", always, plain<drop_padded_taps>,
+     "lines and columns of filters that only ever meet padding are cut off"},
     {"fuse_gelu", always, plain<fuse_gelu>, "the erf and tanh spellings of GELU become gelu"},
     {"fuse_silu", always, plain<fuse_silu>, "x*sigmoid(x) and x*clip(x+3,0,6)/6 become silu and hard_swish"},
     {"fuse_layer_norm", always, plain<fuse_layer_norm>, "mean, variance, scale and shift become layer_norm"},

@@ -18,6 +18,7 @@ namespace sylvite {
 [[nodiscard]] Graph simplify_algebra(const Graph& graph);
 [[nodiscard]] Graph fold_batch_norm(const Graph& graph);
 [[nodiscard]] Graph fold_conv_bias(const Graph& graph);
+[[nodiscard]] Graph drop_padded_taps(const Graph& graph);
 [[nodiscard]] Graph fuse_gelu(const Graph& graph);
 [[nodiscard]] Graph fuse_silu(const Graph& graph);
 [[nodiscard]] Graph fuse_layer_norm(const Graph& graph);
