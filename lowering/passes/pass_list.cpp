@@ -9,6 +9,10 @@ bool fuses(const Options& options) {
   return options.fuse;
 }
 
+bool fuses_blocks(const Options& options) {
+  return options.fuse && options.image_layout == ImageLayout::channel_blocks;
+}
+
 constexpr Pass<Options> table[] = {
     {"multiply_patches", [](const Options& options) { return options.multiply_patches; },
      plain<multiply_patches>, "convolutions whose windows lie side by side become matmuls, for tensor cores"},
@@ -16,12 +20,10 @@ constexpr Pass<Options> table[] = {
      [](const Options& options) { return options.fuse && options.refuse_template != nullptr; },
      divide_attention,
      "attention that no template takes becomes products and a softmax, which have templates"},
-    {"convolve_planes",
-     [](const Options& options) {
-       return options.fuse && options.image_layout == ImageLayout::channel_blocks;
-     },
-     plain<convolve_planes>,
+    {"convolve_planes", fuses_blocks, plain<convolve_planes>,
      "convolutions over one and three dims become two-dimensional, as templates take them"},
+    {"work_ahead_of_views", fuses_blocks, plain<work_ahead_of_views>,
+     "pointwise work on a transposed result of a convolution comes before the transpose"},
     {"sink_transposes",
      [](const Options& options) {
        return options.fuse && options.image_layout == ImageLayout::channels_last;
@@ -44,6 +46,8 @@ constexpr Pass<Options> table[] = {
      "images of three channels are padded to four or eight, and around, for tensor cores"},
     {"assign_layouts", [](const Options& options) { return options.image_layout != ImageLayout::dense; },
      assign_layouts, "values around convolutions lie with their channels in blocks"},
+    {"rows_of_blocks", fuses_blocks, plain<rows_of_blocks>,
+     "blocks of channels that become rows of tokens do so in one kernel"},
 };
 
 }  // namespace

@@ -46,6 +46,10 @@ namespace sylvite {
 /// - chains of reshape, slice and transpose stand in the order of views.h, merged where they can be.
 [[nodiscard]] Graph flatten(const Graph& graph);
 
+/// The same graph in which pointwise work with no other operand but numbers comes before reshapes and transposes of a
+/// convolution's result, where nothing else reads that: the convolution's kernel takes it.
+[[nodiscard]] Graph work_ahead_of_views(const Graph& graph);
+
 /// Horizontal fusion. The same graph in which matmuls of one value with constant matrices of equal shape, each
 /// with or each without a constant bias, are one matmul with the matrices side by side; its slices stand for
 /// the results. Only where every result goes to views or attention, which read slices in place: pointwise work
@@ -76,6 +80,11 @@ inline constexpr std::size_t most_concat_inputs = 32;
 /// stay, between the two layouts.
 /// REQUIRES another layout than dense.
 [[nodiscard]] Graph assign_layouts(const Graph& graph, const LoweringOptions& options);
+
+/// The same graph in which a transpose that brings channels in blocks behind their pixels comes before the reshape that
+/// merges the pixels: to_layout and transpose are then one kernel, which copies blocks to rows. For networks that
+/// change between convolutions and tokens. REQUIRES assign_layouts first.
+[[nodiscard]] Graph rows_of_blocks(const Graph& graph);
 
 /// In the order in which they are applied.
 [[nodiscard]] std::span<const Pass<LoweringOptions>> lowering_passes();

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/ops/op_table.h"
 #include "schedules/spaces/loop_nest.h"
 #include "schedules/spaces/spaces.h"
@@ -28,6 +29,9 @@ std::size_t transposed_loop(const Kernel& kernel, const Machine& machine) {
     if (node.op != Op::transpose) continue;
     const TensorType& type = body.type(node.outputs.front());
     const std::vector<std::int64_t>& perm = node.attributes.integers("perm");
+    // Channels that lie in blocks lie together in both.
+    const Node* source = producer_if(body, node.inputs[0], Op::to_layout);
+    if (source != nullptr && body.type(source->inputs[0]).layout.channel_block > 0) continue;
     const bool is_blocked = type.layout.channel_block > 0 || out.layout.channel_block > 0;
     if (is_blocked || perm.size() != out.shape.size() || type.byte_size() <= machine.l1_bytes) continue;
     const auto neighbours = std::ranges::find(perm, static_cast<std::int64_t>(perm.size()) - 1);

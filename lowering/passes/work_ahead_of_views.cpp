@@ -1,0 +1,76 @@
+// Before: y = work(transpose(reshape(conv(x))))
+// After:  y = transpose(reshape(work(conv(x)))), where the convolution's kernel does the work.
+
+#include <algorithm>
+
+#include "frontend/graph/rewrite.h"
+#include "frontend/ops/op_table.h"
+#include "lowering/passes/pass_list.h"
+
+namespace sylvite {
+namespace {
+
+/// The operand of pointwise work that has no other but numbers, or no_value.
+ValueId only_operand(const Graph& graph, const Node& node) {
+  if (!has_trait(node.op, OpTrait::pointwise) || node.outputs.size() != 1) return no_value;
+  ValueId found = no_value;
+  for (const ValueId input : node.inputs) {
+    const bool is_number = input != no_value && graph.is_constant(input) && graph.type(input).shape.empty();
+    if (is_number) continue;
+    if (input == no_value || found != no_value) return no_value;
+    found = input;
+  }
+  return found;
+}
+
+class Lifter {
+ public:
+  explicit Lifter(const Graph& graph) : graph_(graph), uses_(graph.uses()) {}
+
+  bool rewrite(GraphRewriter& rewriter, const Node& node) const {
+    const ValueId operand = only_operand(graph_, node);
+    if (operand == no_value) return false;
+    std::vector<const Node*> views;
+    const ValueId start = start_of(operand, views);
+    if (views.empty() || !is_own(start) || producer_if(graph_, start, Op::conv) == nullptr) return false;
+    std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (node.inputs[i] == operand) inputs[i] = rewriter.mapped(start);
+    ValueId made = rewriter.graph().add(node.op, inputs, node.attributes, node.name);
+    for (auto view = views.rbegin(); view != views.rend(); ++view)
+      made = rewriter.graph().add((*view)->op, {made}, (*view)->attributes, (*view)->name);
+    rewriter.set(node.outputs[0], made);
+    return true;
+  }
+
+ private:
+  /// Nothing but the next node reads it.
+  [[nodiscard]] bool is_own(ValueId id) const {
+    return uses_[id].size() == 1 && std::ranges::find(graph_.outputs, id) == graph_.outputs.end();
+  }
+
+  /// What the views of a value start from; `views` are they, the last first.
+  ValueId start_of(ValueId id, std::vector<const Node*>& views) const {
+    while (is_own(id)) {
+      const Node* view = producer_if(graph_, id, Op::reshape);
+      if (view == nullptr) view = producer_if(graph_, id, Op::transpose);
+      if (view == nullptr) break;
+      views.push_back(view);
+      id = view->inputs[0];
+    }
+    return id;
+  }
+
+  const Graph& graph_;
+  IdMap<std::vector<NodeId>> uses_;
+};
+
+}  // namespace
+
+Graph work_ahead_of_views(const Graph& graph) {
+  const Lifter lifter(graph);
+  return rewrite_nodes(
+      graph, [&](GraphRewriter& rewriter, const Node& node) { return lifter.rewrite(rewriter, node); });
+}
+
+}  // namespace sylvite

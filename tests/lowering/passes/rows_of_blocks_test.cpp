@@ -1,0 +1,63 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "lowering/passes/pass_list.h"
+#include "lowering/plan/plan.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+/// Tokens [N, H*W, C] of a convolution's result of `channels`.
+ValueId tokens(Graph& graph, ValueId image, std::int64_t channels, Op work) {
+  const ValueId x = conv(graph, image, channels, 3);
+  const Dims dims = graph.type(x).dims();
+  const ValueId flat = graph.add(Op::reshape, {x}, {{"shape", Dims{dims[0], dims[1], dims[2] * dims[3]}}});
+  return graph.add(work, {graph.add(Op::transpose, {flat}, {{"perm", Dims{0, 2, 1}}})});
+}
+
+std::size_t find(const Graph& graph, Op op) {
+  const auto found = std::ranges::find_if(graph.nodes(), [&](const Node& node) { return node.op == op; });
+  return static_cast<std::size_t>(found - graph.nodes().begin());
+}
+
+TEST(WorkAheadOfViews, IsDoneOnTheConvolutionsResult) {
+  Graph graph;
+  graph.outputs = {tokens(graph, graph.add_input("x", f32({2, 16, 5, 7})), 20, Op::gelu)};
+  const Graph result = work_ahead_of_views(graph);
+  EXPECT_EQ(find(result, Op::gelu), find(result, Op::conv) + 1);
+  expect_lowers_faithfully(graph);
+  EXPECT_LE(lower(graph).launches.size(), 3U);
+}
+
+TEST(WorkAheadOfViews, LeavesResultsThatOthersRead) {
+  Graph graph;
+  const ValueId y = tokens(graph, graph.add_input("x", f32({2, 16, 5, 7})), 20, Op::gelu);
+  graph.outputs = {y, graph.node(graph.value(y).producer).inputs[0]};
+  const Graph result = work_ahead_of_views(graph);
+  EXPECT_GT(find(result, Op::gelu), find(result, Op::transpose));
+}
+
+TEST(RowsOfBlocks, TransposeComesBeforeTheReshape) {
+  for (const std::int64_t channels : {16, 20, 48}) {
+    Graph graph;
+    graph.outputs = {tokens(graph, graph.add_input("x", f32({2, 16, 5, 7})), channels, Op::relu)};
+    const Graph result = rows_of_blocks(assign_layouts(work_ahead_of_views(graph), {}));
+    EXPECT_LT(find(result, Op::transpose), find(result, Op::reshape));
+    expect_lowers_faithfully(graph);
+  }
+}
+
+TEST(RowsOfBlocks, LeavesReshapesThatSplitChannels) {
+  Graph graph;
+  const ValueId x = conv(graph, graph.add_input("x", f32({1, 16, 4, 4})), 32, 1);
+  const ValueId heads = graph.add(Op::reshape, {x}, {{"shape", Dims{1, 2, 16, 16}}});
+  graph.outputs = {graph.add(Op::transpose, {heads}, {{"perm", Dims{0, 1, 3, 2}}})};
+  const Graph result = rows_of_blocks(assign_layouts(graph, {}));
+  EXPECT_LT(find(result, Op::reshape), find(result, Op::transpose));
+  expect_lowers_faithfully(graph);
+}
+
+}  // namespace
+}  // namespace sylvite
