@@ -33,7 +33,8 @@ struct Operands {
   const Graph& graph;
   const Node& node;
   Blocks blocks;
-  std::vector<bool> blocked;  ///< per input: it is at hand in blocks
+  std::vector<bool> blocked;        ///< per input: it is at hand in blocks
+  bool feeds_convolutions = false;  ///< alone: their filters span all channels
 
   [[nodiscard]] const TensorType& type(std::size_t i) const { return graph.type(node.inputs[i]); }
   [[nodiscard]] const TensorType& output() const { return graph.type(node.outputs[0]); }
@@ -110,7 +111,9 @@ std::optional<Wanted> concat_rule(const Operands& operands) {
   for (std::size_t i = 0; i < operands.blocked.size(); ++i) {
     const bool last = i + 1 == operands.blocked.size();
     const bool whole = operands.blocks.hold_all || operands.type(i).dims()[1] % operands.blocks.size == 0;
-    if (!operands.blocked[i] || !(last || whole)) return std::nullopt;
+    const bool ready = operands.blocked[i] ||
+                       (operands.feeds_convolutions && operands.blocks.fit(operands.type(i)) && whole);
+    if (!ready || !(last || whole)) return std::nullopt;
   }
   return Wanted(operands.blocked.size(), true);
 }
@@ -154,7 +157,11 @@ Rule find_rule(Op op) {
 class Assigner {
  public:
   Assigner(const Graph& source, Blocks blocks)
-      : source_(source), blocks_(blocks), dense_(source), blocked_(source.values().size(), no_value) {
+      : source_(source),
+        blocks_(blocks),
+        readers_(source.uses()),
+        dense_(source),
+        blocked_(source.values().size(), no_value) {
     dense_.add_inputs();
   }
 
@@ -170,10 +177,20 @@ class Assigner {
   std::optional<Wanted> wants(const Node& node) const {
     const Rule rule = find_rule(node.op);
     if (rule == nullptr || node.inputs.empty()) return std::nullopt;
-    Operands operands{source_, node, blocks_, {}};
+    Operands operands{source_, node, blocks_, {}, feeds_convolutions(node)};
     for (ValueId input : node.inputs)
       operands.blocked.push_back(input != no_value && blocked_[input] != no_value);
     return rule(operands);
+  }
+
+  /// Those take blocks in any case: parts change their layout on the way in rather than all of them behind.
+  [[nodiscard]] bool feeds_convolutions(const Node& node) const {
+    const std::vector<NodeId>& readers = readers_[node.outputs[0]];
+    return !blocks_.hold_all && !readers.empty() && std::ranges::all_of(readers, [&](NodeId id) {
+      const Node& reader = source_.node(id);
+      return reader.op == Op::conv && reader.inputs[0] == node.outputs[0] &&
+             reader.attributes.integer("groups") == 1;
+    });
   }
 
   ValueId as_dense(ValueId id) {
@@ -226,6 +243,7 @@ class Assigner {
 
   const Graph& source_;
   Blocks blocks_;
+  IdMap<std::vector<NodeId>> readers_;
   GraphCopier dense_;       ///< makes the result; what stands for a value is its dense form
   IdMap<ValueId> blocked_;  ///< per source value: its blocked form in the result, or no_value
 };

@@ -96,8 +96,8 @@ bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& vie
       has_trait(anchor.op, OpTrait::matmul) || anchor.op == Op::conv || anchor.op == Op::attention;
   if (contracts && view.op == Op::to_layout) return false;
   if (contracts) return ahead || keeps_last_axis(graph, view);
-  const bool turns = view.op == Op::to_layout && graph.type(view.outputs[0]).layout.channel_block == 0;
-  if (anchor.op == Op::concat) return !turns;
+  // Each element of a concat asks which part it is of: parts are turned where they are written.
+  if (anchor.op == Op::concat) return view.op != Op::to_layout;
   if (anchor.op == Op::pad || has_trait(anchor.op, OpTrait::gather)) return true;
   // These walk their rows more than once, which pays only along the innermost axis.
   return keeps_last_axis(graph, view) || view.op == Op::to_layout;

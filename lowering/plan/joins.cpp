@@ -5,6 +5,7 @@
 #include <set>
 
 #include "frontend/graph/rewrite.h"
+#include "lowering/plan/fusion.h"
 #include "lowering/plan/fusion_rules.h"
 
 namespace sylvite {
@@ -57,11 +58,13 @@ class Joiner {
     return parts;
   }
 
-  /// A value that a kernel writes for its own sake: not a view, which its reader computes as it reads.
+  /// A value that a kernel writes for its own sake: not a view, which its reader computes as it reads, unless it turns
+  /// blocks and planes into each other: concats do not.
   [[nodiscard]] bool is_computed(ValueId id) const {
     const NodeId producer = graph_.value(id).producer;
     if (producer == no_node || outputs_.contains(id)) return false;
     const Op op = graph_.node(producer).op;  // a loop's results are places in a larger buffer
+    if (op == Op::to_layout) return !is_free(graph_, graph_.node(producer));
     return role_of(graph_.node(producer)) != Role::view && op != Op::concat && op != Op::loop;
   }
 

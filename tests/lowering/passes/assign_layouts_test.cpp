@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "frontend/passes/store_narrow.h"
 #include "lowering/passes/pass_list.h"
@@ -45,6 +46,32 @@ TEST(Layouts, ResidualNetworkChangesLayoutOnce) {
     if (node.op == Op::to_layout && result.is_constant(node.inputs[0])) ++blocked_constants;
   EXPECT_EQ(blocked_constants, 0);
   EXPECT_LE(count(result, Op::to_layout), 2);
+}
+
+/// concat of dense parts of 32 channels, read by `reader`.
+Graph concat_read_by(const std::function<ValueId(Graph&, ValueId)>& reader) {
+  Graph graph;
+  const ValueId a = graph.add_input("a", f32({1, 32, 4, 6})), b = graph.add_input("b", f32({1, 32, 4, 6}));
+  const ValueId both =
+      graph.add(Op::concat, {graph.add(Op::exp, {a}), graph.add(Op::exp, {b})}, {{"axis", std::int64_t{1}}});
+  graph.outputs = {reader(graph, both)};
+  return graph;
+}
+
+TEST(Layouts, PartsOfWhatConvolutionsReadChangeTheirs) {
+  const Graph graph = concat_read_by([](Graph& g, ValueId x) { return conv(g, x, 16, 1); });
+  EXPECT_EQ(block_after(assign_layouts(graph, {}), Op::concat), 16);
+  expect_lowers_faithfully(graph);
+  const Plan plan = lower(graph);
+  for (const Kernel& kernel : plan.kernels)
+    EXPECT_EQ(kernel.text.find("concat"), std::string::npos) << "each part is written at its place";
+}
+
+TEST(Layouts, PartsOfWhatOthersReadStayDense) {
+  const Graph graph = concat_read_by([](Graph& g, ValueId x) {
+    return g.add(Op::matmul, {conv(g, x, 16, 1), g.add(Op::reshape, {x}, {{"shape", Dims{1, 1, 6, 256}}})});
+  });
+  EXPECT_EQ(block_after(assign_layouts(graph, {}), Op::concat), 0);
 }
 
 TEST(Layouts, ChannelConstantsBecomeBlockedWeights) {
