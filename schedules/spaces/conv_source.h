@@ -13,4 +13,8 @@ namespace sylvite {
 void write_conv_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,
                        const Machine& machine);
 
+/// Makes what an iteration of `loop` of `reader` reads of it, there.
+void write_conv_lines(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,
+                      const std::string& reader, const std::string& loop);
+
 }  // namespace sylvite

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
@@ -17,6 +18,7 @@
 //   t       the tiles of a line
 //   l       `line_tiles` tiles of lines: with t, one task
 //   ll, b   the tasks, `lines_outer` says which is outer; then the batch
+// `copy_source`: 1 copies the image with its border ahead of all; 2 copies the lines of ll, and one task does all b of them.
 // Tails are shifted inwards: some elements are computed twice, so the output must alias no input.
 
 namespace sylvite {
@@ -41,6 +43,7 @@ struct Tiling {
   std::int64_t blocks;
   std::int64_t line_tiles;
   bool lines_outer;
+  bool copies_lines;
 };
 
 RegisterTile register_tile(const ConvProblem& problem, const Tiling& tiling) {
@@ -53,13 +56,15 @@ Tiling tiling_of(const ConvProblem& problem, const Numbers& point) {
   tiling.lines = std::min(point.lines, problem.out_height);
   tiling.blocks = std::min(point.blocks, problem.out_blocks());
   tiling.line_tiles = std::min(point.line_tiles, ceil_div(problem.out_height, tiling.lines));
-  tiling.lines_outer = point.lines_outer != 0;
+  tiling.copies_lines = point.copy_source == 2;
+  tiling.lines_outer = tiling.copies_lines || point.lines_outer != 0;
   return tiling;
 }
 
 double task_count(const ConvProblem& problem, const Tiling& tiling) {
   const std::int64_t lines = ceil_div(ceil_div(problem.out_height, tiling.lines), tiling.line_tiles);
-  return static_cast<double>(problem.batch * lines * ceil_div(problem.out_blocks(), tiling.blocks));
+  const std::int64_t blocks = tiling.copies_lines ? 1 : ceil_div(problem.out_blocks(), tiling.blocks);
+  return static_cast<double>(problem.batch * lines * blocks);
 }
 
 /// What it takes in a step of a tile that the source comes from the L2 or from behind it, once for every tile
@@ -119,12 +124,12 @@ bool is_crowded(const ConvProblem& problem, const Machine& machine, const Tiling
 
 /// The tile that the model likes best; one line at a time, unless lines are short.
 Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
-  Tiling best{1, 1, 1, 1, false};
+  Tiling best{1, 1, 1, 1, false, false};
   double best_cycles = tile_cycles(problem, machine, best);
   for (const std::int64_t pixels : up_to(problem.out_width, pixel_choices)) {
     for (const std::int64_t lines : up_to(problem.out_height, line_choices)) {
       for (const std::int64_t blocks : block_choices(problem)) {
-        const Tiling tiling{pixels, lines, blocks, 1, false};
+        const Tiling tiling{pixels, lines, blocks, 1, false, false};
         const double cycles = tile_cycles(problem, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
         const bool fits =
             fits_registers(machine, register_tile(problem, tiling)) && !is_crowded(problem, machine, tiling);
@@ -155,6 +160,38 @@ bool divides_lines(const ConvProblem& problem) {
   return 2 * filter < problem.height * problem.width;
 }
 
+/// Lines of the channels of a pixel fall on so few sets of the L2 that they push each other out before the next block of
+/// outputs reads them: planes are a power of two apart, or nearly.
+bool crowds_cache(const ConvProblem& problem) {
+  constexpr std::int64_t way_bytes = 128 << 10, ways = 8;  // of most processors
+  const std::int64_t plane_bytes = static_cast<std::int64_t>(dtype_size(problem.element)) *
+                                   problem.source_block * problem.height * problem.width;
+  const std::int64_t places = way_bytes / std::gcd(plane_bytes, way_bytes);
+  return problem.source_blocks() > ways / 2 * places;
+}
+
+/// How many tiles of lines a task copies to the L2, where their pixels do not crowd it, before all blocks of outputs are made
+/// of them. 0: copies are not worth it; planes that lie well are read as fast where they are.
+std::int64_t copied_tiles(const ConvProblem& problem, const Machine& machine, const Tiling& tile) {
+  constexpr std::int64_t least_reads = 4;  // of a copy
+  const std::int64_t pixel = static_cast<std::int64_t>(dtype_size(problem.element)) * problem.channels;
+  const bool reads_all = problem.kernel_x >= problem.stride_x && problem.kernel_y >= problem.stride_y;
+  if (problem.depthwise || problem.groups > 1 || !problem.x_is_blocked || !reads_all) return 0;
+  if (pixel * problem.height * problem.width <= machine.l2_bytes || !crowds_cache(problem)) return 0;
+  if (ceil_div(problem.out_blocks(), tile.blocks) < least_reads) return 0;
+  const std::int64_t width =
+      (problem.out_width - 1) * problem.stride_x + (problem.kernel_x - 1) * problem.dilation_x + 1;
+  const std::int64_t tiles = ceil_div(problem.out_height, tile.lines);
+  const std::int64_t images = std::max<std::int64_t>(problem.batch, 1);  // open: at least one
+  const std::int64_t tasks = machine.threads > 1 ? ceil_div(2 * machine.threads, images) : 1;
+  for (std::int64_t count = std::max<std::int64_t>(tiles / tasks, 1); count > 0; --count) {
+    const std::int64_t lines =
+        (count * tile.lines - 1) * problem.stride_y + (problem.kernel_y - 1) * problem.dilation_y + 1;
+    if (tiles % count == 0 && pixel * width * lines <= machine.l2_bytes / 4) return count;
+  }
+  return 0;
+}
+
 Numbers first_point(const ConvProblem& problem, const Machine& machine) {
   const Tiling tile = best_tile(problem, machine);
   const std::int64_t tiles = ceil_div(problem.out_height, tile.lines);
@@ -168,6 +205,11 @@ Numbers first_point(const ConvProblem& problem, const Machine& machine) {
     const std::int64_t least = divides_lines(problem) ? 2 * threads : 1;
     point.line_tiles = tiles_in_task(tiles, std::max(least, ceil_div(4 * threads, others)));
     point.lines_outer = divides_lines(problem) ? 1 : 0;
+  }
+  if (const std::int64_t copied = copied_tiles(problem, machine, tile); copied > 0) {
+    point.copy_source = 2;
+    point.line_tiles = copied;
+    point.lines_outer = 1;
   }
   point.stream_ahead = stream_distance(problem);
   point.even_odd = takes_even_odd(problem, machine) ? 1 : 0;
@@ -197,7 +239,8 @@ std::vector<Range<Numbers>> TiledConv::ranges() const {
           range("lines", &N::lines, up_to(problem.out_height, line_choices)),
           range("line_tiles", &N::line_tiles, up_to(tiles, {1, 2, 4, 8, tiles})),
           range("lines_outer", &N::lines_outer, no_or_yes),
-          range("copy_source", &N::copy_source, no_or_yes),
+          range("copy_source", &N::copy_source,
+                problem.depthwise ? no_or_yes : std::vector<std::int64_t>{0, 1, 2}),
           range("unroll_channels", &N::unroll_channels,
                 unrolls_all || problem.depthwise ? only_once : std::vector<std::int64_t>{1, 2, 4}),
           range("even_odd", &N::even_odd, takes_even_odd(problem, machine) ? no_or_yes : only_no),
@@ -215,7 +258,10 @@ void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& 
   const char* tasks = tiling.lines_outer ? "b, ll" : "ll, b";
   writer.add("{}.reorder(d0, q, i, j, t, l, {}, d4).vectorize(d0).unroll(q).unroll(i).unroll(j);", out,
              tasks);
-  if (machine.threads > 1)
+  if (machine.threads <= 1) return;
+  if (tiling.copies_lines)
+    writer.add("{}.fuse(ll, d4, task1).parallel(task1);", out);
+  else
     writer.add("{}.fuse({}, task1).fuse(task1, d4, task2).parallel(task2);", out, tasks);
 }
 
@@ -246,6 +292,10 @@ Candidate TiledConv::at(const Numbers& point) const {
     throw UnsupportedError("{} x {} pixels of {} blocks do not fit {} vector registers", tiling.lines,
                            tiling.pixels, tiling.blocks, machine.vector_registers);
   }
+  // The last lines would be copied from behind the image.
+  if (tiling.copies_lines && ceil_div(problem.out_height, tiling.lines) % tiling.line_tiles != 0)
+    throw UnsupportedError("{} tiles of lines are not copied {} at a time",
+                           ceil_div(problem.out_height, tiling.lines), tiling.line_tiles);
   const int channel_steps = problem.fold_block / problem.pair();
   if (point.unroll_channels > 1 && channel_steps % point.unroll_channels != 0) {
     throw UnsupportedError("{} steps of channels cannot be unrolled by {}", channel_steps,
@@ -261,7 +311,10 @@ Candidate TiledConv::at(const Numbers& point) const {
                name, tiling.pixels, tiling.lines, tiling.blocks);
   }
   if (point.even_odd != 0) writer.add("{}.{}();", out, even_odd_lanes_directive);
-  if (point.copy_source != 0) write_conv_source(writer, problem, name + "_in", machine);
+  if (tiling.copies_lines)
+    write_conv_lines(writer, problem, name + "_in", out, machine.threads > 1 ? "task1" : "ll");
+  else if (point.copy_source != 0)
+    write_conv_source(writer, problem, name + "_in", machine);
   if (point.stream_ahead > 0) {
     const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
     write_stream(writer, kernel, problem.weight, out, repeats_lines ? "ll" : "l", point.stream_ahead);

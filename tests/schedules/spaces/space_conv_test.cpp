@@ -98,12 +98,46 @@ TEST(ConvBlocked, EveryPointAgrees) {
            {{"pixels", 3}, {"lines", 4}, {"blocks", 1}, {"lines_outer", 1}},
            {{"pixels", 4}, {"copy_source", 0}, {"unroll_channels", 4}},
            {{"pixels", 5}, {"blocks", 3}, {"stream_ahead", 1}},
+           {{"pixels", 6}, {"blocks", 2}, {"copy_source", 2}, {"line_tiles", 1}, {"stream_ahead", 1}},
            {{"blocks", 2}, {"lines_outer", 1}, {"unroll_channels", 2}, {"stream_ahead", 2}}}) {
     for (const int threads : {1, 2}) {
       const Machine machine = test_machine(threads);
       expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
     }
   }
+}
+
+/// Two lines a task; whole ones only.
+TEST(ConvBlocked, CopiesLines) {
+  const Space& space = space_named("conv_blocked");
+  for (const ConvCase& c :
+       {ConvCase{.x = {2, 24, 8, 13}, .out_channels = 72, .window = 1, .residual = true},
+        ConvCase{.x = {1, 32, 8, 9}, .out_channels = 48, .window = 3, .pad = 2, .dilation = 2},
+        ConvCase{.x = {1, 16, 15, 11}, .out_channels = 40, .window = 3, .stride = 2, .pad = 1}}) {
+    const Kernel kernel = conv_kernel(c);
+    for (const int threads : {1, 2}) {
+      const Machine machine = test_machine(threads);
+      const NamedValues replaced = {
+          {"pixels", 5}, {"lines", 1}, {"blocks", 2}, {"copy_source", 2}, {"line_tiles", 2}};
+      expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
+    }
+  }
+}
+
+/// An image beyond the L2 whose channels crowd a few sets of it, read by many blocks.
+TEST(ConvBlocked, CopiesLinesOfCrowdedImages) {
+  const Space& space = space_named("conv_blocked");
+  const auto chosen = [&](const ConvCase& c) {
+    const Kernel kernel = conv_kernel(c);
+    const BoundSpace taken = bound(space, kernel, test_machine(2));
+    return named_values(taken, taken.heuristic).at("copy_source");
+  };
+  EXPECT_EQ(chosen({.x = {1, 1024, 64, 64}, .out_channels = 256, .window = 1}), 2);
+  EXPECT_EQ(chosen({.x = {1, 1024, 56, 56}, .out_channels = 256, .window = 1}), 0) << "planes lie well";
+  EXPECT_EQ(chosen({.x = {1, 1024, 64, 64}, .out_channels = 32, .window = 1}), 0) << "few read it";
+  EXPECT_EQ(chosen({.x = {1, 64, 14, 14}, .out_channels = 256, .window = 1}), 0) << "it is small";
+  EXPECT_EQ(chosen({.x = {1, 1024, 64, 64}, .out_channels = 256, .window = 1, .stride = 2}), 0)
+      << "a quarter is read";
 }
 
 TEST(ConvBlocked, EightLanes) {
