@@ -52,6 +52,28 @@ NETWORKS = {
     "bart_small": Network("encoder and decoder", "transformers", "BartModel", (64,)),
     "whisper_encoder": Network("speech", "transformers", "WhisperEncoder", (80, 3000)),
     "wav2vec2": Network("speech", "transformers", "Wav2Vec2Model", (1, 16000)),
+    "repghost": Network("depthwise", "timm", "repghostnet_100", IMAGE),
+    "mobilenet_v4": Network("depthwise", "timm", "mobilenetv4_conv_small", IMAGE),
+    "vovnet": Network("dense", "timm", "ese_vovnet19b_dw", IMAGE),
+    "cspresnet50": Network("dense", "timm", "cspresnet50", IMAGE),
+    "dla34": Network("dense", "timm", "dla34", IMAGE),
+    "skresnet18": Network("inception", "timm", "skresnet18", IMAGE),
+    "inception_next": Network("metaformer", "timm", "inception_next_tiny", IMAGE),
+    "gmlp": Network("metaformer", "timm", "gmlp_s16_224", IMAGE),
+    "focalnet": Network("metaformer", "timm", "focalnet_tiny_srf", IMAGE),
+    "pvt_v2": Network("vision transformer", "timm", "pvt_v2_b0", IMAGE),
+    "xcit": Network("vision transformer", "timm", "xcit_nano_12_p16_224", IMAGE),
+    "fastvit": Network("hybrid", "timm", "fastvit_t8", (3, 256, 256)),
+    "coatnet": Network("hybrid", "timm", "coatnet_nano_rw_224", IMAGE),
+    "efficientvit": Network("hybrid", "timm", "efficientvit_b0", IMAGE),
+    "deeplab": Network("segmentation", "torchvision.models.segmentation", "deeplabv3_mobilenet_v3_large", IMAGE),
+    "pyramid": Network("detection", "here", "PyramidNet", (3, 256, 256)),
+    "swin2sr": Network("super resolution", "transformers", "Swin2SRForImageSuperResolution", (3, 64, 64)),
+    "deberta": Network("encoder", "transformers", "DebertaV2Model", (128,)),
+    "llama_small": Network("decoder", "transformers", "LlamaModel", (128,)),
+    "mamba": Network("state space", "transformers", "MambaModel", (64,)),
+    "yolos": Network("detection", "transformers", "YolosModel", (3, 192, 256)),
+    "ast": Network("speech", "transformers", "ASTModel", (1024, 128)),
     "tcn": Network("1D", "here", "TemporalNet", (40, 512)),
     "r3d": Network("3D", "torchvision.models.video", "r3d_18", (3, 8, 112, 112)),
 }
@@ -65,6 +87,16 @@ OPTIONS = {
                   "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 1024,
                   "decoder_ffn_dim": 1024},
     "WhisperEncoder": {"d_model": 384, "encoder_layers": 4, "encoder_attention_heads": 6, "encoder_ffn_dim": 1536},
+    "DebertaV2Model": {"vocab_size": 1000, "hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6,
+                       "intermediate_size": 1536, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
+    "LlamaModel": {"vocab_size": 1000, "hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8,
+                   "num_key_value_heads": 4, "intermediate_size": 1408, "use_cache": False},
+    "MambaModel": {"vocab_size": 1000, "hidden_size": 256, "num_hidden_layers": 2, "use_cache": False},
+    "YolosModel": {"hidden_size": 192, "num_hidden_layers": 4, "num_attention_heads": 3, "intermediate_size": 768,
+                   "image_size": [192, 256], "num_detection_tokens": 20},
+    "ASTModel": {"hidden_size": 192, "num_hidden_layers": 4, "num_attention_heads": 3, "intermediate_size": 768},
+    "Swin2SRForImageSuperResolution": {"embed_dim": 60, "depths": [2, 2], "num_heads": [6, 6]},
+    "deeplabv3_mobilenet_v3_large": {"weights_backbone": None},
     "Wav2Vec2Model": {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6, "intermediate_size": 1536},
 }
 
@@ -121,6 +153,35 @@ class TemporalNet(torch.nn.Module):
             signal, gate = gated(x).chunk(2, 1)
             x = x + mixed(depthwise(torch.tanh(signal) * torch.sigmoid(gate)))
         return self.head(x)
+
+
+class PyramidNet(torch.nn.Module):
+    """A detector without its choice of boxes: levels of a ResNet-18, each added to the enlarged one below, and a head."""
+
+    def __init__(self, channels=64, anchors=9):
+        super().__init__()
+        nn = torch.nn
+        from torchvision.models import resnet18
+
+        whole = resnet18(weights=None)
+        self.stem = nn.Sequential(whole.conv1, whole.bn1, whole.relu, whole.maxpool, whole.layer1)
+        self.levels = nn.ModuleList([whole.layer2, whole.layer3, whole.layer4])
+        self.lateral = nn.ModuleList(nn.Conv2d(given, channels, 1) for given in (128, 256, 512))
+        self.smooth = nn.ModuleList(nn.Conv2d(channels, channels, 3, padding=1) for _ in range(3))
+        self.head = nn.Sequential(nn.Conv2d(channels, channels, 3, padding=1), nn.ReLU(),
+                                  nn.Conv2d(channels, 4 * anchors, 3, padding=1))
+
+    def forward(self, x):
+        x, below, boxes = self.stem(x), None, []
+        kept = []
+        for level in self.levels:
+            x = level(x)
+            kept.append(x)
+        for x, lateral, smooth in zip(kept[::-1], self.lateral[::-1], self.smooth[::-1]):
+            x = lateral(x)
+            below = x if below is None else x + torch.nn.functional.interpolate(below, scale_factor=2, mode="nearest")
+            boxes.append(self.head(smooth(below)).permute(0, 2, 3, 1).flatten(1, 2).unflatten(2, (-1, 4)).flatten(1, 2))
+        return torch.cat(boxes, 1)
 
 
 class OneOutput(torch.nn.Module):
