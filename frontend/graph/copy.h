@@ -29,7 +29,7 @@ class GraphCopier {
 
   /// Makes a value of the source an input of the new graph.
   ValueId add_input(ValueId old);
-  void add_inputs();  ///< the source's, in order
+  void add_inputs();  ///< the source's, in order, of which the same are states
 
   [[nodiscard]] bool is_mapped(ValueId old) const { return map_.contains(old); }
   /// The new value for an old one; no_value for itself. Constants are carried over on first use. REQUIRES that

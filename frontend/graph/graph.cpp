@@ -32,6 +32,18 @@ const std::string& Graph::output_name(std::size_t i) const {
   return value(outputs.at(i)).name;
 }
 
+std::vector<bool> Graph::state_inputs() const {
+  std::vector<bool> marks(inputs.size(), false);
+  for (const State& state : states) marks.at(state.input) = true;
+  return marks;
+}
+
+std::vector<bool> Graph::state_outputs() const {
+  std::vector<bool> marks(outputs.size(), false);
+  for (const State& state : states) marks.at(state.output) = true;
+  return marks;
+}
+
 std::string Graph::unique_name(const std::string& wanted) const {
   constexpr std::size_t patience = 16;  // small numbers read well, but many clashes must stay cheap
   if (!wanted.empty() && !by_name_.contains(wanted)) return wanted;

@@ -160,4 +160,35 @@ std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inp
   return results;
 }
 
+std::vector<Tensor> zero_states(const Graph& graph) {
+  std::vector<Tensor> states;
+  states.reserve(graph.states.size());
+  for (const State& state : graph.states) {
+    const TensorType& type = graph.type(graph.inputs.at(state.input));
+    states.emplace_back(type.dtype, type.dims());
+  }
+  return states;
+}
+
+std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                              std::vector<Tensor>& states) {
+  const std::vector<bool> is_state = graph.state_inputs();
+  const std::vector<bool> is_next = graph.state_outputs();
+  if (inputs.size() + states.size() != is_state.size() || states.size() != graph.states.size()) {
+    throw InputError("graph '{}' takes {} inputs and {} states, got {} and {}", graph.name,
+                     is_state.size() - graph.states.size(), graph.states.size(), inputs.size(),
+                     states.size());
+  }
+  std::vector<Tensor> all(is_state.size());
+  for (std::size_t i = 0; i < states.size(); ++i) all[graph.states[i].input] = states[i];
+  for (std::size_t i = 0, next = 0; i < all.size(); ++i)
+    if (!is_state[i]) all[i] = inputs[next++];
+  const std::vector<Tensor> given = interpret(graph, all);
+  for (std::size_t i = 0; i < states.size(); ++i) states[i] = given[graph.states[i].output];
+  std::vector<Tensor> results;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (!is_next[i]) results.push_back(given[i]);
+  return results;
+}
+
 }  // namespace sylvite

@@ -14,6 +14,12 @@ namespace sylvite {
 /// graph's.
 [[nodiscard]] std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs);
 
+/// A value per state of the graph, all zero.
+[[nodiscard]] std::vector<Tensor> zero_states(const Graph& graph);
+/// The same with states in the order of Graph::states, which the run replaces: inputs and results are the others.
+[[nodiscard]] std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                                            std::vector<Tensor>& states);
+
 /// One operation, whose results have `types`. Results without elements are made without running it: their
 /// other extents may be huge.
 [[nodiscard]] std::vector<Tensor> evaluate_node(Op op, InputTensors inputs, const Attributes& attributes,

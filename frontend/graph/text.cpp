@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -80,6 +81,17 @@ std::string references_text(const Graph& graph, const std::vector<ValueId>& ids)
   return text;
 }
 
+/// e.g. %out, %next to %past: the second output is the next value of a state.
+std::string returned_text(const Graph& graph) {
+  std::string text;
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    text += (i > 0 ? ", " : " ") + reference_text(graph, graph.outputs[i]);
+    for (const State& state : graph.states)
+      if (state.output == i) text += " to " + reference_text(graph, graph.inputs.at(state.input));
+  }
+  return text;
+}
+
 std::string declarations_text(const Graph& graph, const std::vector<ValueId>& ids) {
   std::string text;
   for (std::size_t i = 0; i < ids.size(); ++i)
@@ -119,6 +131,7 @@ class Parser {
     lexer_.expect_word("return");
     while (lexer_.peek() == '%' || !graph_.outputs.empty()) {
       graph_.outputs.push_back(parse_reference());
+      if (lexer_.peek() == 't') parse_state();
       if (!lexer_.accept(',')) break;
     }
     lexer_.expect('}');
@@ -154,6 +167,17 @@ class Parser {
       lexer_.expect(':');
       ids_[name] = graph_.add_input(name, lexer_.type());
     }
+  }
+
+  /// The output before is the next value of an input: to %past
+  void parse_state() {
+    lexer_.expect_word("to");
+    const ValueId past = parse_reference();
+    const auto found = std::ranges::find(graph_.inputs, past);
+    if (found == graph_.inputs.end()) lexer_.fail("a state is no input");
+    const auto input = static_cast<std::size_t>(found - graph_.inputs.begin());
+    if (graph_.state_inputs()[input]) lexer_.fail("a state has two next values");
+    graph_.states.push_back({input, graph_.outputs.size() - 1});
   }
 
   void parse_statement() {
@@ -381,8 +405,7 @@ std::string graph_text(const Graph& graph) {
                         constant_text(*value.constant));
   }
   for (const Node& node : graph.nodes()) text += "  " + node_text(graph, node) + "\n";
-  return text + (graph.outputs.empty() ? "  return" : "  return ") + references_text(graph, graph.outputs) +
-         "\n}\n";
+  return text + "  return" + returned_text(graph) + "\n}\n";
 }
 
 Graph parse_graph(std::string_view text, const ConstantLookup& lookup) {

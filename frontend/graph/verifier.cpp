@@ -173,6 +173,25 @@ void check_values(const Graph& graph, Problems& problems) {
   }
 }
 
+void check_states(const Graph& graph, Problems& problems) {
+  std::set<std::size_t> inputs;
+  std::set<std::size_t> outputs;
+  for (const State& state : graph.states) {
+    if (state.input >= graph.inputs.size() || state.output >= graph.outputs.size()) {
+      problems.push_back(fmt::format("a state is input {} and output {}", state.input, state.output));
+      continue;
+    }
+    const Value& past = graph.value(graph.inputs[state.input]);
+    const TensorType& next = graph.type(graph.outputs[state.output]);
+    if (!inputs.insert(state.input).second || !outputs.insert(state.output).second)
+      problems.push_back(fmt::format("state '{}' is in two pairs", past.name));
+    if (past.type.dtype != next.dtype || past.type.shape != next.shape) {
+      problems.push_back(fmt::format("state '{}' is {}, and {} after a run", past.name, past.type.to_string(),
+                                     next.to_string()));
+    }
+  }
+}
+
 /// What a loop runs is a graph of its own.
 void check_bodies(const Graph& graph, Problems& problems) {
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -194,8 +213,9 @@ struct Rule {
 };
 
 constexpr Rule rules[] = {
-    {"ids", check_ids},     {"names", check_names},   {"producers", check_producers}, {"order", check_order},
-    {"types", check_types}, {"values", check_values}, {"bodies", check_bodies},
+    {"ids", check_ids},       {"names", check_names},   {"producers", check_producers},
+    {"order", check_order},   {"types", check_types},   {"values", check_values},
+    {"states", check_states}, {"bodies", check_bodies},
 };
 
 }  // namespace

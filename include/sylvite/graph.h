@@ -36,6 +36,13 @@ struct Node {
   std::string name;  ///< where it came from in the model, for messages and profiles; not part of identity
 };
 
+/// A value that stays between runs: what one run gives as an output is what the next one takes as an input.
+struct State {
+  std::size_t input = 0;   ///< index into Graph::inputs
+  std::size_t output = 0;  ///< index into Graph::outputs; a value of the same type
+  bool operator==(const State&) const = default;
+};
+
 /// A graph owns its values and nodes. Nodes stand in topological order: the ids of a node's inputs are
 /// produced by earlier nodes. Ids are indices and stay valid: a graph only grows, and what removes things builds a
 /// new graph. Thread safety: const use only.
@@ -48,6 +55,9 @@ class Graph {
   /// The model's names of the outputs, parallel to `outputs`; may be shorter. Two outputs may be one value,
   /// and an output may be an input or a constant, so the names live here and not on the values.
   std::vector<std::string> output_names;
+  /// Values that stay between runs; no input and no output is in two. To the interpreter they are inputs and outputs as
+  /// others; a compiled model keeps them, and its runs neither take nor give them.
+  std::vector<State> states;
   /// The name of output i: output_names[i] where given, else the value's name.
   [[nodiscard]] const std::string& output_name(std::size_t i) const;
 
@@ -73,6 +83,10 @@ class Graph {
   [[nodiscard]] const TensorType& type(ValueId id) const { return value(id).type; }
   /// As InputTypes of the op table: nullptr for no_value. The pointers hold until values are added.
   [[nodiscard]] std::vector<const TensorType*> types(const std::vector<ValueId>& ids) const;
+  /// Per input: is it a state?
+  [[nodiscard]] std::vector<bool> state_inputs() const;
+  /// Per output: is it the next value of a state?
+  [[nodiscard]] std::vector<bool> state_outputs() const;
   [[nodiscard]] bool is_constant(ValueId id) const {
     return id != no_value && value(id).constant.has_value();
   }

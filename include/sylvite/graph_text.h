@@ -7,6 +7,8 @@
 //     %v1: f32[1,64,112,112]@c16 = conv(%x, %w) {dilations=[1,1], groups=1, pads=[3,3,3,3], strides=[2,2]}
 //     return %v1
 //   }
+//
+// In `return %y, %next to %past` the second output is the next value of the input %past (Graph::states).
 
 #include <functional>
 #include <optional>
