@@ -165,8 +165,10 @@ Agreement check_agreement(const std::string& oracle, const Imported& imported, c
   const Tolerance tolerance = tolerance_of(*imported.setup);
   if (oracle == "interpreter") {
     const std::vector<HostValue> expected =
-        run_model(imported.host.get(), inputs,
-                  [&](const std::vector<Tensor>& tensors) { return interpret(imported.graph, tensors); });
+        run_model(imported.host.get(), inputs, [&](const std::vector<Tensor>& tensors) {
+          std::vector<Tensor> states = zero_states(imported.graph);
+          return interpret(imported.graph, tensors, states);
+        });
     return compare_outputs(outputs, expected, tolerance);
   }
   if (oracle == "f32") return compare_outputs(outputs, f32_outputs(imported, wanted, inputs), tolerance);

@@ -84,9 +84,14 @@ std::string host_section(const HostPart* host) {
 }
 
 std::string memory_section(const Plan& plan) {
-  return heading("memory") +
-         fmt::format("arena {} for values of {} together; weights {}\n", format_bytes(plan.arena_bytes),
-                     format_bytes(plan.sum_of_values_bytes), format_bytes(weight_bytes(plan)));
+  std::string text =
+      heading("memory") + fmt::format("arena {} for values of {} together; weights {}\n",
+                                      format_bytes(plan.arena_bytes), format_bytes(plan.sum_of_values_bytes),
+                                      format_bytes(weight_bytes(plan)));
+  if (plan.states.empty()) return text;
+  text += fmt::format("states {}:", format_bytes(plan.state_bytes));
+  for (const Port& state : plan.states) text += fmt::format(" {} {}", state.name, state.type.to_string());
+  return text + "\n";
 }
 
 std::string kernel_table(const Imported& imported, const std::vector<Choice>& choices,

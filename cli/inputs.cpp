@@ -156,7 +156,9 @@ std::vector<Tensor> make_graph_inputs(const Options& options, const Imported& im
   const std::map<std::string, std::string> files = input_files(options, input_ports(imported));
   std::vector<Tensor> inputs;
   inputs.reserve(graph.inputs.size());
-  for (const ValueId id : graph.inputs) inputs.push_back(make_tensor(options, graph, id, files));
+  const std::vector<bool> is_state = graph.state_inputs();
+  for (std::size_t i = 0; i < is_state.size(); ++i)
+    if (!is_state[i]) inputs.push_back(make_tensor(options, graph, graph.inputs[i], files));
   return inputs;
 }
 

@@ -45,6 +45,17 @@ Signature signature_of(const Kernel& kernel, const Candidate& candidate) {
   return signature;
 }
 
+/// Of what is no weight.
+Location unpacked_place(const Plan& plan, BufferId id) {
+  const Buffer& root = root_buffer(plan, id);
+  if (root.kind != BufferKind::arena && root.kind != BufferKind::state) return {root.kind, root.index};
+  const std::int64_t bytes = root.kind == BufferKind::arena ? plan.arena_bytes : plan.state_bytes;
+  if (root.offset < 0 || root.offset + root.type.byte_size() > bytes)
+    throw InternalError("buffer '{}' lies outside the {}", root.name,
+                        root.kind == BufferKind::arena ? "arena" : "states");
+  return {root.kind, root.offset + offset_in_root(plan, id)};
+}
+
 Location place_of(const Plan& plan, BufferId id, const Packing& packing, PackedWeights& weights) {
   const Buffer& root = root_buffer(plan, id);
   if (root.kind == BufferKind::weight) {
@@ -53,10 +64,7 @@ Location place_of(const Plan& plan, BufferId id, const Packing& packing, PackedW
   }
   if (!packing.is_identity())
     throw InternalError("buffer '{}' is not a weight and cannot be packed", root.name);
-  if (root.kind != BufferKind::arena) return {root.kind, root.index};
-  if (root.offset < 0 || root.offset + root.type.byte_size() > plan.arena_bytes)
-    throw InternalError("buffer '{}' lies outside the arena", root.name);
-  return {root.kind, root.offset + offset_in_root(plan, id)};
+  return unpacked_place(plan, id);
 }
 
 BoundLaunch bind_launch(const Plan& plan, const Launch& launch, const Signature& signature,
@@ -87,6 +95,8 @@ cuda::SymbolicAddress symbolic(const Location& place) {
       return {cuda::Region::output, static_cast<std::uint32_t>(number), 0};
     case BufferKind::arena:
       return {cuda::Region::arena, 0, number};
+    case BufferKind::state:
+      throw UnsupportedError("states on a GPU");
   }
   throw InternalError("corrupt kind of place {}", static_cast<int>(place.kind));
 }
@@ -105,12 +115,7 @@ Bindings bind_plan(const Plan& plan, const std::vector<Candidate>& candidates) {
     const Signature& signature = signatures.at(static_cast<std::size_t>(launch.kernel));
     bindings.launches.push_back(bind_launch(plan, launch, signature, bindings.weights));
   }
-  for (const Port& output : plan.outputs) {
-    const Buffer& root = root_buffer(plan, output.buffer);
-    const bool in_arena = root.kind == BufferKind::arena;
-    bindings.outputs.push_back(
-        {root.kind, in_arena ? root.offset + offset_in_root(plan, output.buffer) : root.index});
-  }
+  for (const Port& output : plan.outputs) bindings.outputs.push_back(unpacked_place(plan, output.buffer));
   return bindings;
 }
 

@@ -12,8 +12,8 @@
 
 namespace sylvite {
 
-/// Bytes somewhere. `number` is the graph input or output, the slot in Bindings::weights, or the arena
-/// offset.
+/// Bytes somewhere. `number` is the plan's input or output, the slot in Bindings::weights, or the offset in the arena or
+/// the states.
 struct Location {
   BufferKind kind = BufferKind::arena;
   std::int64_t number = 0;

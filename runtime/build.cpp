@@ -144,8 +144,13 @@ Program load_program(const Imported& imported, Chosen& chosen, const Relatives& 
 /// Runs the program on zeros: kernels check their bounds when they are called, and whether they hold depends
 /// on shapes only. Returns the kernel that reported an error, with a warning.
 std::optional<std::size_t> failing_kernel(Program& program, Chosen& chosen) {
-  try {
+  const std::vector<Tensor> states = program.states();  // of a model that may run already
+  const auto run = [&] {
     (void)program.run(zero_inputs(program.plan()));
+    program.set_states(states);
+  };
+  try {
+    run();
   } catch (const KernelError& error) {
     const std::string_view source = source_name(chosen.choices.at(error.kernel()).source);
     warn(chosen.report, fmt::format("the {} candidate is replaced: {}", source, error.what()));

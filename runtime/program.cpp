@@ -38,6 +38,13 @@ void check_input(const Port& wanted, const Tensor& given, std::size_t number) {
                    wanted.type.to_string());
 }
 
+Tensor copy_of(const TensorType& type, const std::byte* data) {
+  Tensor copy(type.dtype, type.dims());
+  if (copy.byte_size() > 0)
+    std::memcpy(copy.mutable_data(), data, static_cast<std::size_t>(copy.byte_size()));
+  return copy;
+}
+
 /// Keeps other threads out of a program while it lives.
 class OneRun {
  public:
@@ -68,9 +75,12 @@ struct Program::Rep {
         plan(*shared_plan),
         options(wanted),
         context(wanted.threads),
-        arena(find_arena(relatives)) {}
+        arena(find_arena(relatives)),
+        states(find_states(relatives)) {}
 
   [[nodiscard]] std::shared_ptr<Arena> find_arena(const Relatives& relatives) const;
+  [[nodiscard]] std::shared_ptr<Arena> find_states(const Relatives& relatives) const;
+  [[nodiscard]] std::byte* state_data(std::size_t number) const;
   void load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors);
   void add_arguments(KernelCall& call, const Kernel& kernel, const std::vector<Argument>& arguments,
                      std::vector<Moving>& moves);
@@ -94,7 +104,8 @@ struct Program::Rep {
   const Plan& plan;
   ProgramOptions options;
   RunContext context;
-  std::shared_ptr<Arena> arena;  ///< also of relatives that take turns
+  std::shared_ptr<Arena> arena;   ///< also of relatives that take turns
+  std::shared_ptr<Arena> states;  ///< likewise
   ObjectLoader loader;
   Bindings bindings;
   cuda::LaunchRecorder recorder;
@@ -124,6 +135,22 @@ std::shared_ptr<Arena> Program::Rep::find_arena(const Relatives& relatives) cons
   if (largest == nullptr) return std::make_shared<Arena>(wanted);
   if (largest->size() >= wanted) return largest;
   return std::make_shared<Arena>(std::max(wanted, largest->size() / 2 * 3));
+}
+
+/// Those of the programs that take turns: a state does not depend on the sizes of a run.
+std::shared_ptr<Arena> Program::Rep::find_states(const Relatives& relatives) const {
+  for (const Program* program : relatives.programs) {
+    if (!relatives.take_turns || plan.states.empty()) continue;
+    const auto type_of = [](const Port& port) { return port.type; };
+    if (!std::ranges::equal(plan.states, program->plan().states, {}, type_of, type_of))
+      throw InternalError("the states of two programs of one model differ");
+    return program->rep_->states;
+  }
+  return std::make_shared<Arena>(static_cast<std::size_t>(plan.state_bytes));
+}
+
+std::byte* Program::Rep::state_data(std::size_t number) const {
+  return states->data() + plan.buffers.at(static_cast<std::size_t>(plan.states.at(number).buffer)).offset;
 }
 
 void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors) {
@@ -225,6 +252,9 @@ void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
     case BufferKind::arena:
       set_host(buffer, arena->data() + number);
       break;
+    case BufferKind::state:
+      set_host(buffer, states->data() + number);
+      break;
   }
 }
 
@@ -314,11 +344,10 @@ Tensor Program::Rep::result(std::size_t number) const {
       return plan.weights.at(index).reshaped(type.dims());
     case BufferKind::output:
       return outputs.at(index).reshaped(type.dims());
-    case BufferKind::arena: {
-      Tensor copy(type.dtype, type.dims());
-      std::memcpy(copy.mutable_data(), arena->data() + index, static_cast<std::size_t>(copy.byte_size()));
-      return copy;
-    }
+    case BufferKind::arena:
+      return copy_of(type, arena->data() + index);
+    case BufferKind::state:
+      return copy_of(type, states->data() + index);
   }
   throw InternalError("corrupt kind of output {}", number);
 }
@@ -361,6 +390,30 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
   return results;
 }
 
+std::vector<Tensor> Program::states() const {
+  std::vector<Tensor> values;
+  values.reserve(rep_->plan.states.size());
+  for (std::size_t i = 0; i < rep_->plan.states.size(); ++i)
+    values.push_back(copy_of(rep_->plan.states[i].type, rep_->state_data(i)));
+  return values;
+}
+
+void Program::set_states(const std::vector<Tensor>& values) {
+  const OneRun turn(rep_->busy);
+  const std::vector<Port>& ports = rep_->plan.states;
+  if (values.size() != ports.size())
+    throw InputError("{} states given, the model has {}", values.size(), ports.size());
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    if (values[i].type() != ports[i].type) {
+      throw InputError("state '{}': got {}, expected {}", ports[i].name, values[i].type().to_string(),
+                       ports[i].type.to_string());
+    }
+  }
+  for (std::size_t i = 0; i < ports.size(); ++i)
+    if (values[i].byte_size() > 0)
+      std::memcpy(rep_->state_data(i), values[i].data(), static_cast<std::size_t>(values[i].byte_size()));
+}
+
 void Program::run_on(cuda::StreamHandle stream, const DeviceArguments& arguments) {
   if (!rep_->options.on_device)
     throw UsageError("a program on the CPU cannot run on device memory; compile it with compile.device=cuda");
@@ -395,6 +448,7 @@ std::int64_t Program::peak_bytes(std::set<const void*>& counted) const {
   if (rep_->device) return rep_->device->bytes();
   std::int64_t total = rep_->bindings.weights.byte_size(counted);
   if (counted.insert(rep_->arena.get()).second) total += static_cast<std::int64_t>(rep_->arena->size());
+  if (counted.insert(rep_->states.get()).second) total += static_cast<std::int64_t>(rep_->states->size());
   for (std::size_t i = 0; i < rep_->outputs.size(); ++i) total += rep_->plan.outputs[i].type.byte_size();
   return total;
 }

@@ -48,7 +48,7 @@ class Program;
 /// Programs that have weights in common with a new one; they must live while it is made.
 struct Relatives {
   std::vector<const Program*> programs;
-  /// They never run at the same time: the new one also shares the memory of intermediate values.
+  /// They never run at the same time: the new one also shares the memory of intermediate values, and their states.
   bool take_turns = false;
 };
 
@@ -83,6 +83,12 @@ class Program {
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs,
                                         std::vector<LaunchTime>* profile = nullptr);
 
+  /// Copies of the values that stay between runs, in the plan's order; zero before the first run. A run that throws
+  /// KernelError may have changed them.
+  [[nodiscard]] std::vector<Tensor> states() const;
+  /// Throws InputError naming the state whose type differs; then nothing has changed.
+  void set_states(const std::vector<Tensor>& values);
+
   /// See DeviceProgram::run_on. Throws UsageError when the program is on the CPU.
   void run_on(cuda::StreamHandle stream, const DeviceArguments& arguments);
   /// For the exporter; needs no device. REQUIRES ProgramOptions::on_device.
@@ -94,7 +100,7 @@ class Program {
 
   [[nodiscard]] const Plan& plan() const;
   [[nodiscard]] const Bindings& bindings() const;  ///< weights packed
-  /// Arena, weights as packed, and results of one run; on a device after allocate().
+  /// Arena, states, weights as packed, and results of one run; on a device after allocate().
   [[nodiscard]] std::int64_t peak_bytes() const;
   /// The same without memory that is in `counted`, where the rest is added.
   [[nodiscard]] std::int64_t peak_bytes(std::set<const void*>& counted) const;

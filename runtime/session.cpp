@@ -25,9 +25,10 @@ std::string_view source_name(Source source) {
 std::vector<ModelPort> input_ports(const Imported& imported) {
   if (imported.host != nullptr) return imported.host->inputs();
   std::vector<ModelPort> ports;
-  for (const ValueId id : imported.graph.inputs) {
-    const Value& value = imported.graph.value(id);
-    ports.push_back({value.name, value.type.to_string(), ValueKind::tensor});
+  const std::vector<bool> is_state = imported.graph.state_inputs();
+  for (std::size_t i = 0; i < is_state.size(); ++i) {
+    const Value& value = imported.graph.value(imported.graph.inputs[i]);
+    if (!is_state[i]) ports.push_back({value.name, value.type.to_string(), ValueKind::tensor});
   }
   return ports;
 }
@@ -37,8 +38,10 @@ std::vector<ModelPort> output_ports(const Imported& imported) {
   const Graph& graph = imported.graph;
   std::vector<ModelPort> ports;
   ports.reserve(graph.outputs.size());
+  const std::vector<bool> is_next = graph.state_outputs();
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
-    ports.push_back({graph.output_name(i), graph.type(graph.outputs[i]).to_string(), ValueKind::tensor});
+    if (!is_next[i])
+      ports.push_back({graph.output_name(i), graph.type(graph.outputs[i]).to_string(), ValueKind::tensor});
   return ports;
 }
 

@@ -69,7 +69,7 @@ struct Imported {
 /// The same for a graph made in C++.
 [[nodiscard]] Imported load_graph(Graph graph, const std::shared_ptr<const Setup>& setup);
 
-/// What the model takes and gives, in order.
+/// What the model takes and gives, in order, without states.
 [[nodiscard]] std::vector<ModelPort> input_ports(const Imported& imported);
 [[nodiscard]] std::vector<ModelPort> output_ports(const Imported& imported);
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "frontend/graph/verifier.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/pass_list.h"
 #include "frontend/passes/quantize_products.h"
@@ -117,6 +118,8 @@ void transform(Imported& imported) {
   Graph& graph = imported.transformed;
   PassRunner passes(pass_options(setup.config), pass_names());
   graph = run_passes(imported.graph, frontend_options(setup), passes);
+  if (setup.machine.gpu && !graph.states.empty())
+    throw UnsupportedError("states on a GPU: values that stay between runs need compile.device=cpu");
   Plan plan = lower(graph, lowering_options(setup), passes);
   if (setup.machine.gpu) plan = unrolled(plan);  // launches there have fixed addresses
   imported.plan = std::make_shared<const Plan>(std::move(plan));
@@ -211,8 +214,21 @@ Imported load_model(const std::string& onnx_path, const std::shared_ptr<const Se
   return imported;
 }
 
+namespace {
+
+void check_states(const Graph& graph) {
+  try {
+    verify(graph);
+  } catch (const InternalError& error) {
+    throw ModelError("{}", error.what());
+  }
+}
+
+}  // namespace
+
 Imported load_graph(Graph graph, const std::shared_ptr<const Setup>& setup) {
   if (graph.outputs.empty()) throw ModelError("the graph has no outputs; add values to Graph::outputs");
+  if (!graph.states.empty()) check_states(graph);
   return load(setup, "", [&] { return ImportedModel{std::move(graph), nullptr, {}}; });
 }
 

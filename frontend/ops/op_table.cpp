@@ -244,6 +244,12 @@ void add_movement_rows(Rows& rows) {
       "x with elements replaced or combined, in order; indices as for gather");
   add(rows, Op::scatter_nd, "scatter_nd", "x, indices, updates", scattering, {scatter_reduction()},
       infer_scatter_nd, evaluate_scatter_nd, "x with slices at index tuples replaced or combined");
+  const OpFacts writing = moving({OpTrait::scatter}, 0, {""});
+  add(rows, Op::write_elements, "write_elements", "x, indices, updates", writing,
+      {axis(), scatter_reduction()}, infer_scatter_elements, evaluate_scatter_elements,
+      "scatter_elements into the bytes of x, which is a state that nothing else reads");
+  add(rows, Op::write_nd, "write_nd", "x, indices, updates", writing, {scatter_reduction()}, infer_scatter_nd,
+      evaluate_scatter_nd, "scatter_nd in the same way");
   add(rows, Op::to_layout, "to_layout", "x", moving({}),
       {required("block", Kind::integer, "channels per block, 0 for dense")}, infer_to_layout,
       evaluate_identity, "the same values in another layout");

@@ -57,6 +57,10 @@ struct OpInfo {
 [[nodiscard]] inline bool has_trait(Op op, OpTrait trait) {
   return op_info(op).has(trait);
 }
+/// Does the operation write its result into the bytes of its first input?
+[[nodiscard]] inline bool writes_in_place(Op op) {
+  return op == Op::write_elements || op == Op::write_nd;
+}
 [[nodiscard]] inline const std::vector<std::string>& update_stages(Op op) {
   return op_info(op).facts.update_stages;
 }

@@ -85,6 +85,8 @@ enum class Op : std::uint16_t {
   gather_nd,
   scatter_elements,
   scatter_nd,
+  write_elements,
+  write_nd,
   to_layout,
   // reductions over axes
   reduce_sum,

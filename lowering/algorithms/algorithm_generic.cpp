@@ -19,6 +19,8 @@ Definer definer_of(Op op) {
       return define_gather;
     case Op::scatter_elements:
     case Op::scatter_nd:
+    case Op::write_elements:
+    case Op::write_nd:
       return define_scatter;
     case Op::reduce_sum:
     case Op::reduce_max:

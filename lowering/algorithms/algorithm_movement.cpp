@@ -310,7 +310,7 @@ void define_scatter(AlgorithmBuilder& builder, const Node& node) {
   const ReducedDims over = builder.reduce_over(updates_type, axes);
 
   Coordinates target;
-  if (node.op == Op::scatter_elements) {
+  if (node.op == Op::scatter_elements || node.op == Op::write_elements) {
     const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
     target = over.at;
     target[axis] = safe_index(builder, builder.read(node.inputs[1], over.at), type.shape[axis]);
@@ -322,11 +322,17 @@ void define_scatter(AlgorithmBuilder& builder, const Node& node) {
   }
   const std::string& reduction = node.attributes.string("reduction");
   const std::vector<Halide::Var> vars = AlgorithmBuilder::vars_of(type);
-  Halide::Func folded = builder.stage(builder.name(out) + "_fold");
-  folded(vars) = builder.read(node.inputs[0], AlgorithmBuilder::coordinates_of(type));
+  const bool is_in_place = writes_in_place(node.op);
+  Halide::Func folded = builder.stage(builder.name(out) + (is_in_place ? "" : "_fold"));
+  const Expr old = builder.read(node.inputs[0], AlgorithmBuilder::coordinates_of(type));
+  // What is not written stays as it is: the result lies where the input does.
+  folded(vars) = is_in_place ? Halide::undef(old.type()) : old;
   const std::vector<Expr> where = AlgorithmBuilder::arguments_of(type, target);
   folded(where) = combine_scattered(reduction, folded(where), builder.read(updates, over.at));
-  builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
+  if (is_in_place)
+    builder.set(out, folded);
+  else
+    builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
 }
 
 }  // namespace sylvite

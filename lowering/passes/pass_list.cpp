@@ -48,6 +48,8 @@ constexpr Pass<Options> table[] = {
      assign_layouts, "values around convolutions lie with their channels in blocks"},
     {"rows_of_blocks", fuses_blocks, plain<rows_of_blocks>,
      "blocks of channels that become rows of tokens do so in one kernel"},
+    {"write_states", [](const Options&) { return true; }, plain<write_states>,
+     "states of which some elements are replaced are written where they lie"},
 };
 
 }  // namespace

@@ -69,6 +69,10 @@ inline constexpr std::size_t most_concat_inputs = 32;
 /// to 2 or 4. For tensor cores, which read too few channels of a network's input otherwise.
 [[nodiscard]] Graph widen_few_channels(const Graph& graph, bool tf32 = false);
 
+/// The same graph in which scatters into a state, whose last value nothing else reads, are write_elements and write_nd:
+/// its next value lies where it does.
+[[nodiscard]] Graph write_states(const Graph& graph);
+
 /// Which values lie in memory with their channels in blocks, so that a vector register holds channels of one
 /// pixel. The same graph in which rank-4 values around convolutions have Layout{options.channel_block},
 /// with to_layout nodes where a value is needed in the other layout. Inputs and outputs of the graph stay

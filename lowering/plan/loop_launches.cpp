@@ -22,16 +22,6 @@ namespace {
 
 constexpr std::int64_t alignment = 64;
 
-/// in0 [rows, from] -> [rows, to]: rows are cut, or padded with zeros.
-Kernel copy_kernel(DType dtype, std::int64_t rows, std::int64_t from, std::int64_t to) {
-  Graph body;
-  const ValueId in = body.add_input("", make_type(dtype, {rows, from}));
-  const Attributes cut{{"starts", Dims{0, 0}}, {"sizes", Dims{rows, to}}, {"steps", Dims{1, 1}}};
-  const Attributes padded{{"low", Dims{0, 0}}, {"high", Dims{0, to - from}}};
-  body.outputs = {to > from ? body.add(Op::pad, {in}, padded) : body.add(Op::slice, {in}, cut)};
-  return make_kernel(body, {false});
-}
-
 class LoopLowering {
  public:
   LoopLowering(PlanBuilder& builder, const Node& node, const Plan& body)
@@ -53,7 +43,7 @@ class LoopLowering {
     for (std::size_t i = states_; i < body_.outputs.size(); ++i)
       if (written_[i] < 0) place_stacked(i);
     add_body();
-    for (const auto& [slots, result] : cuts_) add_copy(slots, result, trips_, "cuts slices");
+    for (const auto& [slots, result] : cuts_) builder_.add_copy(slots, result, trips_, "cuts slices");
   }
 
  private:
@@ -99,24 +89,6 @@ class LoopLowering {
     return add_window(whole, name, type, at * bytes, {is_reverse_ ? -bytes : bytes, 0, 0});
   }
 
-  /// Rows of both buffers, which have so many.
-  void add_copy(BufferId from, BufferId to, std::int64_t rows, const std::string& reason) {
-    const TensorType source = builder_.buffer(from).type;
-    const TensorType target = builder_.buffer(to).type;
-    const auto columns = [&](const TensorType& type) {
-      return type.element_count() / std::max<std::int64_t>(rows, 1);
-    };
-    const auto as_rows = [&](BufferId id, const TensorType& type) {
-      return builder_.add_view(id, builder_.buffer(id).name + "_rows",
-                               make_type(type.dtype, {rows, columns(type)}));
-    };
-    Launch launch;
-    launch.arguments = {as_rows(from, source), as_rows(to, target)};
-    launch.name = builder_.buffer(to).name;
-    launch.reason = reason;
-    builder_.add_launch(std::move(launch), copy_kernel(source.dtype, rows, columns(source), columns(target)));
-  }
-
   void map_input(std::size_t i, BufferId buffer) { mapped(body_.inputs[i].buffer) = buffer; }
   BufferId& mapped(BufferId id) { return mapped_[static_cast<std::size_t>(id)]; }
 
@@ -139,7 +111,7 @@ class LoopLowering {
     const std::int64_t second = descends ? trips_ - 1 : 1;
     const std::int64_t last = stacked ? trips_ - first : trips_ % 2;
     const BufferId start = add_part(slots, name + "_first", type, first * bytes);
-    add_copy(builder_.buffer_of(node_.inputs[i]), start, 1, "copies the first state");
+    builder_.add_copy(builder_.buffer_of(node_.inputs[i]), start, 1, "copies the first state");
     if (stacked) {
       const std::int64_t stride = descends ? -bytes : bytes;
       map_input(i, add_window(slots, name + "_before", type, first * bytes, {stride, 0, 0}));
@@ -182,7 +154,7 @@ class LoopLowering {
       builder_.keep_in_arena(root);
     } else {
       const BufferId slots = add_slots(name_of(node_.inputs[i]), slice, trips_);
-      add_copy(whole, slots, trips_, "lays out slices");
+      builder_.add_copy(whole, slots, trips_, "lays out slices");
       whole = slots;
     }
     map_input(i, add_stacked_window(whole, name, slice, 0));
@@ -220,7 +192,8 @@ class LoopLowering {
     for (std::size_t i = 0; i < written_.size(); ++i) {
       const bool is_shared = i >= states_ && std::ranges::count(written_, written_[i]) > 1;
       if (is_shared || is_written_in_place(i)) continue;
-      add_copy(buffer_for(body_.outputs[i].buffer), written_[i], 1, "the body computes it for no trip");
+      builder_.add_copy(buffer_for(body_.outputs[i].buffer), written_[i], 1,
+                        "the body computes it for no trip");
     }
     loop.end = static_cast<std::int32_t>(builder_.plan().launches.size());
     builder_.add_plan_loop(loop);

@@ -39,6 +39,14 @@ void insert_sorted(std::vector<Placed>& placed, const Placed& item) {
   placed.insert(after, item);
 }
 
+void place_states(Plan& plan) {
+  plan.state_bytes = 0;
+  for (const Port& state : plan.states) {
+    plan.buffers[static_cast<std::size_t>(state.buffer)].offset = plan.state_bytes;
+    plan.state_bytes += round_up(state.type.byte_size(), alignment);
+  }
+}
+
 }  // namespace
 
 BufferId root_of(const Plan& plan, BufferId buffer) {
@@ -87,6 +95,7 @@ std::vector<LiveRange> live_ranges(const Plan& plan) {
 }
 
 void place_buffers(Plan& plan, bool reuse) {
+  place_states(plan);
   const std::vector<LiveRange> ranges = live_ranges(plan);
   std::vector<std::size_t> order;
   plan.sum_of_values_bytes = 0;

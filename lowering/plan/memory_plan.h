@@ -5,7 +5,7 @@
 
 namespace sylvite {
 
-/// Sets the offset of every arena root, arena_bytes and sum_of_values_bytes. Values that live at the same
+/// Sets the offset of every root in the arena and of every state, arena_bytes, state_bytes and sum_of_values_bytes. Values that live at the same
 /// time never overlap; a launch's outputs never overlap its inputs, because schedules may recompute points.
 /// REQUIRES launches, buffers and outputs final. With reuse == false every value has a place of its own.
 void place_buffers(Plan& plan, bool reuse);

@@ -17,7 +17,13 @@ class PassRunner;
 using BufferId = std::int32_t;
 
 /// Where a buffer's bytes come from.
-enum class BufferKind { input, output, weight, arena };
+enum class BufferKind {
+  input,
+  output,
+  weight,
+  arena,
+  state  ///< what one run leaves is what the next one finds
+};
 
 /// How an alias moves through its root while the loop runs whose launches use it.
 struct Window {
@@ -35,13 +41,14 @@ struct Buffer {
   std::string name;  ///< the graph value's name
   TensorType type;
   BufferKind kind = BufferKind::arena;
-  /// Number of the graph input or output, or index into Plan::weights (dense there; a blocked type asks for
+  /// Index into Plan::inputs, outputs or states, or into Plan::weights (dense there; a blocked type asks for
   /// layout_packing). Weights are never aliases.
   std::int32_t index = 0;
   BufferId alias_of = -1;         ///< another buffer whose bytes these are, or -1
   std::int64_t alias_offset = 0;  ///< bytes into alias_of where these begin; not 0 only in arena buffers
   std::optional<Window> window;   ///< of an alias in the arena: moves on from alias_offset with each trip
-  std::int64_t offset = -1;       ///< bytes into the arena, for roots of kind arena; 64-byte aligned
+  std::int64_t offset =
+      -1;  ///< bytes into the arena, or into the states, for roots of those kinds; 64-byte aligned
 };
 
 /// One call of a kernel: arguments are the kernel's inputs, then its outputs.
@@ -74,11 +81,15 @@ struct Plan {
   std::vector<PlanLoop> loops;  ///< in the order of their launches
   std::vector<Buffer> buffers;
   std::vector<Tensor> weights;
-  std::vector<Port> inputs;  ///< per graph input
-  /// Per graph output. The root of its buffer is a buffer of kind output with this index, unless the value is a graph
+  std::vector<Port> inputs;  ///< per graph input that is no state
+  /// Values that stay between runs, in the order of Graph::states. A run finds the last values in the buffer, a root of
+  /// kind state, and leaves the next ones there.
+  std::vector<Port> states;
+  /// Per graph output that is of no state. The root of its buffer is a buffer of kind output with this index, unless the value is a graph
   /// input, a weight or another output as well: then the runtime copies.
   std::vector<Port> outputs;
-  std::int64_t arena_bytes = 0;          ///< the peak
+  std::int64_t arena_bytes = 0;  ///< the peak
+  std::int64_t state_bytes = 0;
   std::int64_t sum_of_values_bytes = 0;  ///< what the intermediate values would take without reuse
 };
 

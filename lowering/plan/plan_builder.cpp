@@ -1,16 +1,39 @@
 #include "lowering/plan/plan_builder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/plan/memory_plan.h"
+#include "lowering/plan/state_keeper.h"
 
 namespace sylvite {
+namespace {
+
+/// in0 [rows, from] -> [rows, to]: rows are cut, or padded with zeros.
+Kernel copy_kernel(DType dtype, std::int64_t rows, std::int64_t from, std::int64_t to) {
+  Graph body;
+  const ValueId in = body.add_input("", make_type(dtype, {rows, from}));
+  const Attributes cut{{"starts", Dims{0, 0}}, {"sizes", Dims{rows, to}}, {"steps", Dims{1, 1}}};
+  const Attributes padded{{"low", Dims{0, 0}}, {"high", Dims{0, to - from}}};
+  body.outputs = {to > from ? body.add(Op::pad, {in}, padded) : body.add(Op::slice, {in}, cut)};
+  return make_kernel(body, {false});
+}
+
+}  // namespace
 
 PlanBuilder::PlanBuilder(const Graph& graph, const Joins& joins) : graph_(graph), joins_(joins) {
   plan_.name = graph.name;
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-    const BufferId id = add_value(graph.inputs[i], BufferKind::input, static_cast<std::int32_t>(i));
-    plan_.inputs.push_back({buffer(id).name, buffer(id).type, id});
-  }
+  const std::vector<bool> is_state = graph.state_inputs();
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    if (!is_state[i]) add_port(plan_.inputs, graph.inputs[i], BufferKind::input);
+  for (const State& state : graph.states)
+    add_port(plan_.states, graph.inputs[state.input], BufferKind::state);
+}
+
+void PlanBuilder::add_port(std::vector<Port>& ports, ValueId value, BufferKind kind) {
+  const BufferId id = add_value(value, kind, static_cast<std::int32_t>(ports.size()));
+  ports.push_back({buffer(id).name, buffer(id).type, id});
 }
 
 void PlanBuilder::add_launch(const Group& group) {
@@ -29,17 +52,38 @@ void PlanBuilder::add_launch(Launch launch, Kernel kernel) {
   origins_.push_back({{}, std::move(kernel)});
 }
 
+void PlanBuilder::add_copy(BufferId from, BufferId to, std::int64_t rows, const std::string& reason) {
+  const TensorType source = buffer(from).type;
+  const TensorType target = buffer(to).type;
+  const auto columns = [&](const TensorType& type) {
+    return type.element_count() / std::max<std::int64_t>(rows, 1);
+  };
+  const auto as_rows = [&](BufferId id, const TensorType& type) {
+    return add_view(id, buffer(id).name + "_rows", make_type(type.dtype, {rows, columns(type)}));
+  };
+  Launch launch;
+  launch.arguments = {as_rows(from, source), as_rows(to, target)};
+  launch.name = buffer(to).name;
+  launch.reason = reason;
+  add_launch(std::move(launch), copy_kernel(source.dtype, rows, columns(source), columns(target)));
+}
+
 void PlanBuilder::place(bool reuse_memory) {
+  const std::vector<bool> is_next = graph_.state_outputs();
   for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+    if (is_next[i]) continue;
     const BufferId id = buffer_of(graph_.outputs[i]);
-    plan_.outputs.push_back({graph_.output_name(i), buffer(id).type, id});
     const BufferId root_id = root_of(plan_, id);
     Buffer& root = buffer(root_id);
     if (root.kind == BufferKind::arena && !wholes_.contains(root_id)) {
       root.kind = BufferKind::output;
-      root.index = static_cast<std::int32_t>(i);
+      root.index = static_cast<std::int32_t>(plan_.outputs.size());
     }
+    plan_.outputs.push_back({graph_.output_name(i), buffer(id).type, id});
   }
+  std::vector<BufferId> next;
+  for (const State& state : graph_.states) next.push_back(buffer_of(graph_.outputs[state.output]));
+  StateKeeper(*this, next).run();
   for (Buffer& alias : plan_.buffers) {
     if (alias.alias_of < 0) continue;
     const Buffer& root = buffer(root_of(plan_, alias.alias_of));
@@ -107,6 +151,9 @@ BufferId PlanBuilder::add_view(BufferId source, const std::string& name, const T
 
 /// The buffer of a value that a launch writes.
 BufferId PlanBuilder::add_result(ValueId id) {
+  const Node& node = graph_.node(graph_.value(id).producer);
+  if (writes_in_place(node.op))
+    return buffer_by_value_[id] = add_view(buffer_of(node.inputs[0]), graph_.value(id).name, graph_.type(id));
   return joins_.parts.contains(id) ? add_part(id) : add_value(id, BufferKind::arena, 0);
 }
 

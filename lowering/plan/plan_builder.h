@@ -27,7 +27,7 @@ class PlanBuilder {
   [[nodiscard]] std::int64_t arena_bytes() const { return plan_.arena_bytes; }
   [[nodiscard]] Plan finish();  ///< REQUIRES place()
 
-  // For loops.
+  // For loops and states.
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] Buffer& buffer(BufferId id) { return plan_.buffers[static_cast<std::size_t>(id)]; }
   [[nodiscard]] const Plan& plan() const { return plan_; }
@@ -41,7 +41,12 @@ class PlanBuilder {
   void set_buffer(ValueId id, BufferId buffer) { buffer_by_value_[id] = buffer; }
   /// A root that stays in the arena, because others are parts of it. REQUIRES one of kind arena.
   void keep_in_arena(BufferId root) { wholes_.insert(root); }
+  [[nodiscard]] bool is_kept_in_arena(BufferId root) const { return wholes_.contains(root); }
+  void set_output(std::size_t number, BufferId buffer) { plan_.outputs[number].buffer = buffer; }
+  [[nodiscard]] Launch& launch(std::size_t number) { return plan_.launches[number]; }
   void add_launch(Launch launch, Kernel kernel);
+  /// A launch that copies all of one buffer to the other; where rows differ in length, they are cut or padded with zeros.
+  void add_copy(BufferId from, BufferId to, std::int64_t rows, const std::string& reason);
   void add_plan_loop(const PlanLoop& loop) { plan_.loops.push_back(loop); }
 
  private:
@@ -51,6 +56,7 @@ class PlanBuilder {
     std::optional<Kernel> kernel;
   };
 
+  void add_port(std::vector<Port>& ports, ValueId value, BufferKind kind);
   void add_kernel(Launch& launch, Origin& origin);
   BufferId add_value(ValueId id, BufferKind kind, std::int32_t index);
   BufferId add_result(ValueId id);

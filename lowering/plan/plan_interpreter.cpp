@@ -87,10 +87,18 @@ class Memory {
 }  // namespace
 
 std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> states;
+  for (const Port& state : plan.states) states.emplace_back(state.type.dtype, state.type.dims());
+  return interpret_plan(plan, inputs, states);
+}
+
+std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& inputs,
+                                   std::vector<Tensor>& states) {
   if (inputs.size() != plan.inputs.size())
     throw InputError("plan '{}' takes {} inputs, got {}", plan.name, plan.inputs.size(), inputs.size());
   Memory memory(plan);
   for (std::size_t i = 0; i < inputs.size(); ++i) memory.write(plan.inputs[i].buffer, inputs[i]);
+  for (std::size_t i = 0; i < states.size(); ++i) memory.write(plan.states.at(i).buffer, states[i]);
   for_each_launch(plan, [&](std::size_t number, std::int64_t trip) {
     const Launch& launch = plan.launches[number];
     const Kernel& kernel = plan.kernels.at(static_cast<std::size_t>(launch.kernel));
@@ -105,6 +113,7 @@ std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& 
   std::vector<Tensor> outputs;
   outputs.reserve(plan.outputs.size());
   for (const Port& output : plan.outputs) outputs.push_back(memory.read(output.buffer));
+  for (std::size_t i = 0; i < states.size(); ++i) states[i] = memory.read(plan.states[i].buffer);
   return outputs;
 }
 

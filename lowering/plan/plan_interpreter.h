@@ -12,4 +12,8 @@ namespace sylvite {
 /// output. Throws InputError when there are more or fewer inputs than the plan takes.
 [[nodiscard]] std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& inputs);
 
+/// The same from these states on, one per state of the plan, which the run replaces. Without them all are zero.
+[[nodiscard]] std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& inputs,
+                                                 std::vector<Tensor>& states);
+
 }  // namespace sylvite

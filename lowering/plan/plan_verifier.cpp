@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/plan/memory_plan.h"
 #include "lowering/plan/plan_loops.h"
 
@@ -63,12 +64,12 @@ class Written {
   explicit Written(const Plan& plan) : plan_(plan), ranges_(plan.buffers.size()) {
     for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
       const Buffer& buffer = plan.buffers[i];
-      const bool given = buffer.kind == BufferKind::input || buffer.kind == BufferKind::weight;
+      const bool given = buffer.kind != BufferKind::output && buffer.kind != BufferKind::arena;
       if (given && buffer.alias_of < 0) ranges_[i].emplace(0, buffer.type.byte_size());
     }
   }
 
-  /// False when some of the buffer's bytes were written before.
+  /// False when some of the buffer's bytes were written before, unless they are a state's.
   bool write(BufferId id, std::int64_t trip) {
     const std::int64_t begin = offset_in_root(plan_, id, trip);
     std::int64_t end = begin + size(id);
@@ -87,7 +88,7 @@ class Written {
       next = ranges.erase(before);
     }
     ranges[joined_begin] = joined_end;
-    return is_fresh;
+    return is_fresh || buffer_at(plan_, root_of(plan_, id)).kind == BufferKind::state;
   }
 
   [[nodiscard]] bool covers(BufferId id, std::int64_t trip = 0) {
@@ -155,8 +156,54 @@ void check_loops(const Plan& plan, Problems& problems) {
   }
 }
 
+/// Is the buffer the other one, or part of it?
+bool lies_in(const Plan& plan, BufferId id, BufferId whole) {
+  while (id >= 0 && id != whole) id = buffer_at(plan, id).alias_of;
+  return id == whole;
+}
+
+/// A state's last value is not read with what replaces it, or later: only the value that was written is.
+void check_states(const Plan& plan, Problems& problems) {
+  std::map<BufferId, std::vector<BufferId>> written;  // per state: in order
+  const auto check_read = [&](const std::string& reader, BufferId id) {
+    for (const BufferId each : written[root_of(plan, id)]) {
+      if (lies_in(plan, id, each)) continue;
+      problems.push_back(fmt::format("{} reads '{}', over which '{}' is written", reader,
+                                     buffer_at(plan, id).name, buffer_at(plan, each).name));
+    }
+  };
+  for (const Launch& launch : plan.launches) {
+    const Kernel& kernel = kernel_of(plan, launch);
+    const std::size_t inputs = kernel.body.inputs.size();
+    const bool in_place = !kernel.body.nodes().empty() && writes_in_place(kernel.body.nodes().back().op);
+    const auto note_writes = [&] {
+      for (std::size_t i = inputs; i < launch.arguments.size(); ++i)
+        if (buffer_at(plan, root_of(plan, launch.arguments[i])).kind == BufferKind::state)
+          written[root_of(plan, launch.arguments[i])].push_back(launch.arguments[i]);
+        else if (in_place)
+          problems.push_back(fmt::format("launch '{}' writes in place what is no state", launch.name));
+    };
+    if (!in_place) note_writes();
+    for (std::size_t i = 0; i < inputs && i < launch.arguments.size(); ++i)
+      check_read(fmt::format("launch '{}'", launch.name), launch.arguments[i]);
+    if (in_place) note_writes();
+  }
+  for (const Port& output : plan.outputs) check_read(fmt::format("output '{}'", output.name), output.buffer);
+  for (const Port& state : plan.states)
+    if (buffer_at(plan, state.buffer).kind != BufferKind::state ||
+        buffer_at(plan, state.buffer).alias_of >= 0)
+      problems.push_back(fmt::format("'{}' is no state", state.name));
+}
+
 void check_places(const Plan& plan, Problems& problems) {
   const std::vector<LiveRange> ranges = live_ranges(plan);
+  std::int64_t state_end = 0;
+  for (const Port& state : plan.states) {
+    const std::int64_t offset = buffer_at(plan, state.buffer).offset;
+    if (offset < state_end || offset % 64 != 0 || offset + state.type.byte_size() > plan.state_bytes)
+      problems.push_back(fmt::format("state '{}' lies at {} of {}", state.name, offset, plan.state_bytes));
+    state_end = offset + state.type.byte_size();
+  }
   std::vector<std::size_t> roots;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& buffer = plan.buffers[i];
@@ -182,11 +229,12 @@ struct Rule {
   void (*check)(const Plan&, Problems&);
 };
 
-constexpr std::array<Rule, 5> rules = {{
+constexpr std::array<Rule, 6> rules = {{
     {"arguments", check_arguments},
     {"aliases", check_aliases},
     {"loops", check_loops},
     {"order", check_order},
+    {"states", check_states},
     {"places", check_places},
 }};
 

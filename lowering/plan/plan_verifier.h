@@ -6,7 +6,8 @@
 namespace sylvite {
 
 /// Throws InternalError listing every broken rule: arguments fit their kernel's types, every value is written
-/// before it is read, aliases have equal sizes, places lie in the arena, and no two live values overlap.
+/// before it is read, aliases have equal sizes, places lie in the arena, no two live values overlap, and no read of a state
+/// stands behind what replaces it.
 void verify(const Plan& plan);
 
 }  // namespace sylvite

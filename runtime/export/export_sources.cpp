@@ -23,6 +23,8 @@ std::string_view source_name(BufferKind kind) {
       return "SYLVITE_WEIGHT";
     case BufferKind::arena:
       return "SYLVITE_ARENA";
+    case BufferKind::state:
+      return "SYLVITE_STATE";
   }
   throw InternalError("corrupt buffer kind {}", static_cast<int>(kind));
 }

@@ -58,6 +58,8 @@ Candidate WholeStages::at(const Numbers& point) const {
   const Algorithm algorithm = build_algorithm(kernel, Form{});
   const std::int64_t tasks = point.tasks > 0 ? task_count(facts, machine, point.tasks) : 0;
   ScheduleWriter writer;
+  if (writes_in_place(kernel.body.nodes().back().op))
+    return {Form{}, writer.take()};  // a few rows, as they come
   for (const auto& [name, func] : algorithm.stages) {
     const bool is_costly = name.ends_with("_exp") || name.ends_with("_steps");
     if (func.has_update_definition() || is_costly) schedule_stage(writer, name, func, facts.lanes, tasks > 0);

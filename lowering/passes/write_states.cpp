@@ -1,0 +1,64 @@
+// A state whose next value is the last one with some elements replaced, as a cache of keys is, is not copied: the
+// elements are written where the state lies.
+//
+//   before: next = scatter_elements(past, indices, updates)    past, next: a state
+//   after:  next = write_elements(past, indices, updates)
+//
+// Only where nothing else reads the last value: then no read of it can stand behind the write. Reshapes and several
+// scatters may stand between the two.
+
+#include <set>
+
+#include "frontend/graph/rewrite.h"
+#include "frontend/ops/op_table.h"
+#include "lowering/passes/pass_list.h"
+
+namespace sylvite {
+namespace {
+
+bool is_scatter(Op op) {
+  return op == Op::scatter_elements || op == Op::scatter_nd;
+}
+
+/// Kernels convert these as they store them: all elements, not some.
+bool is_stored_converted(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::boolean || is_narrow(dtype);
+}
+
+/// The scatters between the value of a state and its next value; empty where the state is not written in place.
+std::set<NodeId> scatters_of(const Graph& graph, const State& state,
+                             const IdMap<std::vector<NodeId>>& readers) {
+  const std::set<ValueId> outputs(graph.outputs.begin(), graph.outputs.end());
+  const ValueId past = graph.inputs.at(state.input);
+  std::set<NodeId> scatters;
+  ValueId at = graph.outputs.at(state.output);
+  if (is_stored_converted(graph.type(at).dtype)) return {};
+  while (at != past) {
+    const NodeId producer = graph.value(at).producer;
+    if (producer == no_node || graph.type(at).layout != Layout{}) return {};
+    const Node& node = graph.node(producer);
+    if (!is_scatter(node.op) && node.op != Op::reshape) return {};
+    if (is_scatter(node.op)) scatters.insert(producer);
+    at = node.inputs[0];
+    if (!scatters.empty() && (readers[at].size() != 1 || outputs.contains(at))) return {};
+  }
+  return scatters;
+}
+
+}  // namespace
+
+Graph write_states(const Graph& graph) {
+  const IdMap<std::vector<NodeId>> readers = graph.uses();
+  std::set<NodeId> all;
+  for (const State& state : graph.states) all.merge(scatters_of(graph, state, readers));
+  if (all.empty()) return graph;
+  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
+    const auto number = static_cast<NodeId>(&node - graph.nodes().data());
+    if (!all.contains(number)) return false;
+    const Op op = node.op == Op::scatter_nd ? Op::write_nd : Op::write_elements;
+    rewriter.replace(node, op, rewriter.mapped(node.inputs), node.attributes);
+    return true;
+  });
+}
+
+}  // namespace sylvite
