@@ -110,6 +110,7 @@ struct CompileConfig {
   std::int64_t import_random_weights = -1;  ///< a seed; -1: weights must be there
   std::map<std::string, SizeRange> import_dims;
   std::map<std::string, std::vector<std::int64_t>> import_shapes;
+  std::vector<std::string> import_state;  ///< INPUT=OUTPUT, or usual
   bool import_follow_links = false;
   LogLevel log_level{};
   ProgressStyle log_progress{};

@@ -249,6 +249,10 @@ constexpr Knob knobs[] = {
                                       "(sequence=1..512@128+384), multiples only (width=32..1024%32)"),
     knob<&CompileConfig::import_shapes>("import.shapes", "", "shapes",
                                         "whole input shapes, e.g. image=1x3x224x224"),
+    knob<&CompileConfig::import_state>(
+        "import.state", "", "state",
+        "values that stay between runs: INPUT=OUTPUT, with one * for the same text in both "
+        "(past_key_values.*=present.*), or usual: pairs with names that exporters give to caches and states"),
     knob<&CompileConfig::import_follow_links>(
         "import.follow_links", "false", "",
         "read external data through any link. Without it a symbolic link is followed only beside a model "

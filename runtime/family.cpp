@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "runtime/equal_weights.h"
 #include "runtime/report.h"
@@ -183,6 +184,24 @@ Built& Family::latest() {
 
 const Built& Family::latest() const {
   return rep_->latest->built;
+}
+
+std::vector<std::string> Family::state_names() const {
+  std::vector<std::string> names;
+  for (const Port& state : latest().program.plan().states) names.push_back(state.name);
+  return names;
+}
+
+/// Of the file, or of the one program there is.
+std::string Family::model_id() const {
+  if (rep_->model.parsed.proto != nullptr) return model_file_id(rep_->model.parsed);
+  const Plan& plan = latest().program.plan();
+  std::string text = plan.name;
+  for (const Kernel& kernel : plan.kernels) text += kernel.id;
+  for (const Tensor& weight : plan.weights)
+    text +=
+        sha256_hex({static_cast<const char*>(weight.data()), static_cast<std::size_t>(weight.byte_size())});
+  return short_hash(text);
 }
 
 const CompileReport& Family::report() const {

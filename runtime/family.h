@@ -43,6 +43,12 @@ class Family {
   [[nodiscard]] Built& latest();
   [[nodiscard]] const Built& latest() const;
 
+  /// Values that stay between runs, which all programs share: names, values, and what the model is told by in files.
+  [[nodiscard]] std::vector<std::string> state_names() const;
+  [[nodiscard]] std::vector<Tensor> states() const { return latest().program.states(); }
+  void set_states(const std::vector<Tensor>& values) { latest().program.set_states(values); }
+  [[nodiscard]] std::string model_id() const;
+
   /// Kernels of the first program; counts, times and warnings of all that were made; memory of those that are kept.
   [[nodiscard]] const CompileReport& report() const;
 

@@ -157,6 +157,15 @@ ImportOptions import_options(const CompileConfig& config, const ImportOptions& g
   import.follow_links = import.follow_links || config.import_follow_links;
   for (const auto& [name, extent] : config.import_dims) import.dims[name] = extent;
   for (const auto& [name, dims] : config.import_shapes) import.input_shapes[name] = dims;
+  for (const std::string& word : config.import_state) {
+    const std::size_t equals = word.find('=');
+    if (word == "usual")
+      import.usual_states = true;
+    else if (equals == std::string::npos || equals == 0 || equals + 1 == word.size())
+      throw UsageError("import.state (--state) is '{}', expected INPUT=OUTPUT or usual", word);
+    else if (!import.states.emplace(word.substr(0, equals), word.substr(equals + 1)).second)
+      throw UsageError("import.state (--state) names '{}' twice", word.substr(0, equals));
+  }
   return import;
 }
 

@@ -1,6 +1,13 @@
 #include "sylvite/sylvite.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/nearest.h"
 #include "runtime/family.h"
+#include "runtime/state_file.h"
 
 namespace sylvite {
 namespace {
@@ -61,6 +68,16 @@ std::vector<cuda::DevicePointer> addresses_of(const std::vector<Port>& ports,
   return addresses;
 }
 
+std::size_t state_number(const Family& family, const std::string& name) {
+  const std::vector<std::string> names = family.state_names();
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  if (names.empty()) throw UsageError("the model has no state '{}': it has none (see --state)", name);
+  throw UsageError("the model has no state '{}'{} (its states: {})", name, suggestion(name, known),
+                   fmt::join(names, ", "));
+}
+
 }  // namespace
 
 CompiledModel::CompiledModel(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
@@ -111,6 +128,37 @@ std::vector<std::string> CompiledModel::output_names() const {
 
 std::vector<TensorType> CompiledModel::output_types() const {
   return types_of(typed_plan(rep_->family).outputs);
+}
+
+std::vector<std::string> CompiledModel::state_names() const {
+  return rep_->family.state_names();
+}
+
+Tensor CompiledModel::state(const std::string& name) const {
+  return rep_->family.states()[state_number(rep_->family, name)];
+}
+
+void CompiledModel::set_state(const std::string& name, const Tensor& value) {
+  std::vector<Tensor> values = rep_->family.states();
+  values[state_number(rep_->family, name)] = value;
+  rep_->family.set_states(values);
+}
+
+void CompiledModel::reset_state() {
+  std::vector<Tensor> values = rep_->family.states();
+  for (Tensor& value : values) value = Tensor(value.dtype(), value.dims());
+  rep_->family.set_states(values);
+}
+
+void CompiledModel::save_state(const std::string& path) const {
+  const Family& family = rep_->family;
+  write_states_file(path, {family.model_id(), family.state_names(), family.states()});
+}
+
+void CompiledModel::load_state(const std::string& path) {
+  Family& family = rep_->family;
+  const SavedStates wanted{family.model_id(), family.state_names(), family.states()};
+  family.set_states(read_states_file(path, wanted));
 }
 
 CompiledModel compile(const std::string& onnx_path, const CompileOptions& options) {

@@ -11,6 +11,7 @@
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/graph_import.h"
 #include "frontend/onnx/import_context.h"
+#include "frontend/onnx/model_states.h"
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/tensor.h"
 
@@ -274,7 +275,15 @@ std::vector<HostValue> OnnxGraphImporter::run_nodes(
 }
 
 ImportedModel import_at(const ParsedModel& model, const Sizes& sizes) {
-  return OnnxHostPart::import(model, sizes);
+  ImportedModel imported = OnnxHostPart::import(model, sizes);
+  if (model.states.empty()) return imported;
+  if (imported.host != nullptr) {
+    const std::vector<HostStep>& steps = imported.host->steps();
+    throw UnsupportedError("states in a model with steps on the host{}",
+                           steps.empty() ? "" : ": " + steps.front().name + ": " + steps.front().reason);
+  }
+  mark_states(imported.graph, model.states);
+  return imported;
 }
 
 std::vector<HostValue> run_model(const HostPart* host, const std::vector<HostValue>& inputs,
@@ -288,8 +297,10 @@ std::vector<HostValue> run_model(const HostPart* host, const std::vector<HostVal
 }
 
 std::vector<HostValue> interpret(const ImportedModel& model, const std::vector<HostValue>& inputs) {
-  return run_model(model.host.get(), inputs,
-                   [&](const std::vector<Tensor>& tensors) { return interpret(model.graph, tensors); });
+  std::vector<Tensor> states = zero_states(model.graph);
+  return run_model(model.host.get(), inputs, [&](const std::vector<Tensor>& tensors) {
+    return interpret(model.graph, tensors, states);
+  });
 }
 
 }  // namespace sylvite

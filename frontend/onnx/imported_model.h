@@ -9,6 +9,7 @@
 // with the run's values as constants.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -68,7 +69,8 @@ struct ParsedModel {
   std::shared_ptr<const onnx::ModelProto> proto;
   DataFolder folder;
   ImportOptions options;
-  ModelSizes sizes;
+  ModelSizes sizes;                                ///< of inputs that are no states
+  std::map<std::string, std::string> states;       ///< see read_model_states
   std::shared_ptr<InitializerStore> initializers;  ///< what all imports share; nullptr when sizes are fixed
 };
 
@@ -80,6 +82,9 @@ struct ParsedModel {
 /// The model at one size for each of its symbols. Weights that are read as they stand are the same tensors in every
 /// import. Throws as import_onnx, which instead refuses models that need host steps.
 [[nodiscard]] ImportedModel import_at(const ParsedModel& model, const Sizes& sizes);
+
+/// 16 hex digits that tell the model from others, by its file without what lies in others beside it.
+[[nodiscard]] std::string model_file_id(const ParsedModel& model);
 
 /// The model at the first size to be fast at of each symbol.
 [[nodiscard]] ImportedModel import_model(const std::string& path, const ImportOptions& options = {});

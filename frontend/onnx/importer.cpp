@@ -15,7 +15,9 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "frontend/onnx/graph_import.h"
+#include "frontend/onnx/model_states.h"
 
 namespace sylvite {
 namespace {
@@ -88,18 +90,40 @@ DataFolder folder_of(const std::string& path) {
   return result;
 }
 
+/// States are given to no run: their shapes must be known before.
+void take_states(ParsedModel& model) {
+  std::erase_if(model.sizes.inputs, [&](const SizedInput& input) {
+    if (!model.states.contains(input.name)) return false;
+    if (!input.is_sized) throw UsageError("state '{}' is no tensor of a known rank", input.name);
+    Dims dims;
+    for (const SizedInput::Axis& axis : input.axes) {
+      if (axis.symbol >= 0) {
+        throw UsageError("state '{}' has an open size: give it one number, as in --dims {}=1", input.name,
+                         model.sizes.symbols[static_cast<std::size_t>(axis.symbol)].name);
+      }
+      dims.push_back(axis.extent);
+    }
+    model.options.input_shapes.try_emplace(input.name, dims);
+    return true;
+  });
+}
+
 ParsedModel with_sizes(std::shared_ptr<const onnx::ModelProto> proto, const DataFolder& folder,
                        const ImportOptions& options) {
   check_model(*proto);
-  ParsedModel model{std::move(proto), folder, options, {}, nullptr};
+  ParsedModel model{std::move(proto), folder, options, {}, {}, nullptr};
   model.sizes = read_model_sizes(model.proto->graph(), options);
+  model.states = read_model_states(model.proto->graph(), options);
+  take_states(model);
   if (!model.sizes.are_fixed()) model.initializers = std::make_shared<InitializerStore>();
   return model;
 }
 
 Graph import_whole(const ParsedModel& model) {
   const ImportOptions options = options_at(model, first_sizes(model.sizes));
-  return OnnxGraphImporter(model.proto, model.folder, options).import_model();
+  Graph graph = OnnxGraphImporter(model.proto, model.folder, options).import_model();
+  mark_states(graph, model.states);
+  return graph;
 }
 
 }  // namespace
@@ -111,6 +135,10 @@ ParsedModel parse_model_bytes(std::string_view bytes, const std::string& folder,
 
 ParsedModel parse_model(const std::string& path, const ImportOptions& options) {
   return with_sizes(parse_file(path), folder_of(path), options);
+}
+
+std::string model_file_id(const ParsedModel& model) {
+  return short_hash(model.proto->SerializeAsString());
 }
 
 ImportedModel import_model_bytes(std::string_view bytes, const std::string& folder,

@@ -19,6 +19,11 @@ struct ImportOptions {
   std::map<std::string, Dims> input_shapes;
   /// Inputs to bind as compile-time constants, by name: shapes, axes and limits that must be known.
   std::map<std::string, Tensor> bound_inputs;
+  /// Values that stay between runs: the name of an input, and that of the output that is its next value. One * in both
+  /// stands for the same text. Runs neither take nor give them. Their sizes must be known.
+  std::map<std::string, std::string> states;
+  /// Also pairs with names that exporters give to caches and states, such as past_key_values.0.key and present.0.key.
+  bool usual_states = false;
   /// Fill initializers whose data is absent (external with no location or no file) with seeded random values,
   /// scaled by fan-in.
   bool random_weights = false;

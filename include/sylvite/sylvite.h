@@ -77,6 +77,19 @@ class CompiledModel {
                      void* stream = nullptr);
   /// For every model: strings, sequences and optionals too.
   [[nodiscard]] std::vector<HostValue> run_values(const std::vector<HostValue>& inputs);
+  // Values that stay between runs (ImportOptions::states, Graph::states). They are zero at first. A run that throws once
+  // it has begun to compute may have changed them.
+
+  [[nodiscard]] std::vector<std::string> state_names() const;
+  /// A copy of the value that the next run finds. Throws UsageError for a name that is no state's.
+  [[nodiscard]] Tensor state(const std::string& name) const;
+  /// Throws UsageError for a name that is no state's, InputError for a tensor of another type.
+  void set_state(const std::string& name, const Tensor& value);
+  void reset_state();  ///< all to zero
+  /// All to a file, and back. Reading throws IoError for a file that is damaged or no such file, InputError for the
+  /// states of another model; then nothing has changed.
+  void save_state(const std::string& path) const;
+  void load_state(const std::string& path);
   /// What is not compiled but run by the importer at every run. Empty for most models.
   [[nodiscard]] std::vector<HostStep> host_steps() const;
   [[nodiscard]] const CompileReport& report() const;
