@@ -67,6 +67,14 @@ LaunchTables launch_tables(const ExportedModel& model) {
   return tables;
 }
 
+/// Of each state in a model's, in bytes.
+std::vector<std::string> state_offsets(const Plan& plan) {
+  std::vector<std::string> rows;
+  for (const Port& state : plan.states)
+    rows.push_back(std::to_string(plan.buffers.at(static_cast<std::size_t>(state.buffer)).offset));
+  return rows;
+}
+
 std::vector<std::string> copy_rows(const ExportedModel& model) {
   std::vector<std::string> rows;
   for (std::size_t i = 0; i < model.bindings->outputs.size(); ++i) {
@@ -170,6 +178,8 @@ std::string tables_source(const ExportedModel& model) {
     text += fmt::format("extern int {}_argv(void**);\n", symbol);
   text += '\n' + tensor_infos(model.plan->inputs, "input");
   text += tensor_infos(model.plan->outputs, "output");
+  text += tensor_infos(model.plan->states, "state");
+  text += array_of("const uint64_t", "state_offsets", state_offsets(*model.plan));
   text += embedded_weights_declaration(model);
   text += array_of("const int32_t", "dims", tables.dims);
   text += array_of("const struct sylvite_argument", "arguments", tables.arguments);
@@ -177,13 +187,14 @@ std::string tables_source(const ExportedModel& model) {
   text += array_of("const struct sylvite_copy", "copies", copies);
   text += array_of("const struct sylvite_feature", "features", features);
   text += fmt::format(
-      "static const struct sylvite_tables tables = {{\n  {}, {}, {}, {}, {},\n  inputs, outputs, dims, "
-      "arguments, "
-      "launches, copies, features,\n  {}, {}, {}, {}, {}, {}, {}, {},\n}};\n",
+      "static const struct sylvite_tables tables = {{\n  {}, {}, {}, {}, {}, {},\n  inputs, outputs, states, "
+      "state_offsets, dims, arguments, launches, copies, features,\n  {}, {}, {}, {}, {}, {}, {}, {}, "
+      "{},\n}};\n",
       quoted(model.name), quoted(model.id), model.weight_bytes, embedded_weights(model),
-      model.plan->arena_bytes, model.plan->inputs.size(), model.plan->outputs.size(), tables.arguments.size(),
-      tables.launches.size(), copies.size(), features.size(),
-      (static_cast<int>(halide_target_feature_end) + 63) / 64, has_amx(model.target) ? 1 : 0);
+      model.plan->arena_bytes, model.plan->state_bytes, model.plan->inputs.size(), model.plan->outputs.size(),
+      model.plan->states.size(), tables.arguments.size(), tables.launches.size(), copies.size(),
+      features.size(), (static_cast<int>(halide_target_feature_end) + 63) / 64,
+      has_amx(model.target) ? 1 : 0);
   return text + '\n' + filled(embedded::model_functions, model.name);
 }
 

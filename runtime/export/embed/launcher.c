@@ -41,6 +41,7 @@ struct sylvite_model {
   const struct sylvite_tables* tables;
   struct sylvite_mapping weights;
   char* arena;
+  char* states;
   struct halide_buffer* buffers; /* per argument */
   struct halide_dimension* dims;
   void** pointers; /* per launch: the context, then its buffers */
@@ -101,6 +102,7 @@ static int check_cpu(const struct sylvite_tables* tables) {
 static void* place_of(const struct sylvite_model* model, uint32_t source, uint64_t place) {
   if (source == SYLVITE_WEIGHT) return sylvite_weights_of(&model->weights) + place;
   if (source == SYLVITE_ARENA) return model->arena + place;
+  if (source == SYLVITE_STATE) return model->states + place;
   return NULL; /* given to run */
 }
 
@@ -126,16 +128,20 @@ static int allocate(struct sylvite_model* model) {
   const struct sylvite_tables* tables = model->tables;
   size_t dim_count = 0;
   void* arena = NULL;
+  void* states = NULL;
   for (uint32_t i = 0; i < tables->argument_count; ++i) dim_count += tables->arguments[i].rank;
   model->buffers = calloc(tables->argument_count + 1, sizeof(*model->buffers));
   model->dims = calloc(dim_count + 1, sizeof(*model->dims));
   model->pointers =
       calloc((size_t)tables->argument_count + tables->launch_count + 1, sizeof(*model->pointers));
   if (model->buffers == NULL || model->dims == NULL || model->pointers == NULL ||
-      posix_memalign(&arena, 64, tables->arena_bytes + 64) != 0) {
+      posix_memalign(&arena, 64, tables->arena_bytes + 64) != 0 ||
+      posix_memalign(&states, 64, tables->state_bytes + 64) != 0) {
+    free(arena);
     return sylvite_fail(create_error, SYLVITE_OUT_OF_MEMORY, "%s: out of memory for %llu bytes",
-                        tables->model, (unsigned long long)tables->arena_bytes);
+                        tables->model, (unsigned long long)(tables->arena_bytes + tables->state_bytes));
   }
+  model->states = memset(states, 0, tables->state_bytes + 64);
   model->arena = memset(arena, 0, tables->arena_bytes + 64); /* padded channels must be finite */
   return SYLVITE_OK;
 }
@@ -252,11 +258,76 @@ int sylvite_model_run(const struct sylvite_tables* tables, sylvite_model* model,
   return status;
 }
 
+static int enter(const struct sylvite_tables* tables, sylvite_model* model, const char* what) {
+  int status;
+  if (model == NULL) return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "%s: the model is null", what);
+  status = sylvite_enter(&model->guard, model->tables == tables, tables->model, create_error);
+  if (status == SYLVITE_OK) model->error[0] = 0;
+  return status;
+}
+
+int sylvite_model_reset(const struct sylvite_tables* tables, sylvite_model* model) {
+  const int status = enter(tables, model, "reset");
+  if (status != SYLVITE_OK) return status;
+  memset(model->states, 0, tables->state_bytes);
+  sylvite_leave(&model->guard);
+  return SYLVITE_OK;
+}
+
+int sylvite_model_copy_state(const struct sylvite_tables* tables, sylvite_model* to, sylvite_model* from) {
+  int status = enter(tables, to, "copy_state");
+  if (status != SYLVITE_OK) return status;
+  if (from != to) {
+    status = enter(tables, from, "copy_state");
+    if (status == SYLVITE_OK) {
+      memcpy(to->states, from->states, tables->state_bytes);
+      sylvite_leave(&from->guard);
+    } else {
+      sylvite_fail(to->error, status, "copy_state: the model to copy from is null, of another kind, or runs");
+    }
+  }
+  sylvite_leave(&to->guard);
+  return status;
+}
+
+/* Of one state: from the model where `given` is null, else into it. */
+static int move_state(const struct sylvite_tables* tables, sylvite_model* model, const char* what, int number,
+                      void* value, const void* given) {
+  int status = enter(tables, model, what);
+  if (status != SYLVITE_OK) return status;
+  if (number < 0 || (uint32_t)number >= tables->state_count) {
+    status = sylvite_fail(model->error, SYLVITE_NULL_ARGUMENT, "%s: there is no state %d; the model has %u",
+                          what, number, (unsigned)tables->state_count);
+  } else if (value == NULL && given == NULL) {
+    status = sylvite_fail(model->error, SYLVITE_NULL_ARGUMENT, "%s: the value of state %d '%s' is null", what,
+                          number, tables->states[number].name);
+  } else {
+    char* place = model->states + tables->state_offsets[number];
+    if (given != NULL)
+      memcpy(place, given, tables->states[number].bytes);
+    else
+      memcpy(value, place, tables->states[number].bytes);
+  }
+  sylvite_leave(&model->guard);
+  return status;
+}
+
+int sylvite_model_get_state(const struct sylvite_tables* tables, sylvite_model* model, int number,
+                            void* value) {
+  return move_state(tables, model, "get_state", number, value, NULL);
+}
+
+int sylvite_model_set_state(const struct sylvite_tables* tables, sylvite_model* model, int number,
+                            const void* value) {
+  return move_state(tables, model, "set_state", number, NULL, value);
+}
+
 void sylvite_model_destroy(sylvite_model* model) {
   if (model == NULL) return;
   sylvite_forget(&model->guard);
   sylvite_unmap_weights(&model->weights);
   free(model->arena);
+  free(model->states);
   free(model->buffers);
   free(model->dims);
   free(model->pointers);

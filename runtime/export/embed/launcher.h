@@ -11,8 +11,14 @@
 #include "model_types.h"
 #endif
 
-/* Where bytes lie. `place` is a number for inputs and outputs, a byte offset for weights and the arena. */
-enum sylvite_source { SYLVITE_INPUT = 0, SYLVITE_OUTPUT = 1, SYLVITE_WEIGHT = 2, SYLVITE_ARENA = 3 };
+/* Where bytes lie. `place` is a number for inputs and outputs, a byte offset for weights, the arena and states. */
+enum sylvite_source {
+  SYLVITE_INPUT = 0,
+  SYLVITE_OUTPUT = 1,
+  SYLVITE_WEIGHT = 2,
+  SYLVITE_ARENA = 3,
+  SYLVITE_STATE = 4
+};
 
 struct sylvite_argument {
   uint8_t source;
@@ -49,8 +55,12 @@ struct sylvite_tables {
   uint64_t weight_bytes;
   const void* weights; /* those in the library; null: they are in a file */
   uint64_t arena_bytes;
+  uint64_t
+      state_bytes; /* of a model: values that stay between its runs, one after another, each 64-byte aligned */
   const struct sylvite_tensor_info* inputs;
   const struct sylvite_tensor_info* outputs;
+  const struct sylvite_tensor_info* states;
+  const uint64_t* state_offsets;
   const int32_t* dims;
   const struct sylvite_argument* arguments;
   const struct sylvite_launch* launches;
@@ -58,6 +68,7 @@ struct sylvite_tables {
   const struct sylvite_feature* features; /* of the processor the kernels are compiled for */
   uint32_t input_count;
   uint32_t output_count;
+  uint32_t state_count;
   uint32_t argument_count;
   uint32_t launch_count;
   uint32_t copy_count;
@@ -75,6 +86,12 @@ int sylvite_model_create(const struct sylvite_tables* tables, const char* weight
 /* Refuses a model that was not created from these tables. */
 int sylvite_model_run(const struct sylvite_tables* tables, sylvite_model* model, const void* const* inputs,
                       void* const* outputs);
+int sylvite_model_reset(const struct sylvite_tables* tables, sylvite_model* model);
+int sylvite_model_copy_state(const struct sylvite_tables* tables, sylvite_model* to, sylvite_model* from);
+int sylvite_model_get_state(const struct sylvite_tables* tables, sylvite_model* model, int number,
+                            void* value);
+int sylvite_model_set_state(const struct sylvite_tables* tables, sylvite_model* model, int number,
+                            const void* value);
 void sylvite_model_destroy(sylvite_model* model);
 const char* sylvite_model_error_message(const sylvite_model* model);
 int sylvite_model_set_threads(int threads);
