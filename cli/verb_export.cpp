@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -31,10 +32,28 @@ ExportOptions export_options(const Options& options) {
       throw UsageError("--architectures is for GPUs: give --device cuda with it, or leave it out");
     wanted.architectures = split(options.value("architectures"), ',');
   }
-  make_folder(wanted.folder);
-  check_writable(wanted.folder + "/" + wanted.name + ".h");
   return wanted;
 }
+
+/// The folder to write, made when missing. It goes again where nothing was written into it.
+class OutputFolder {
+ public:
+  /// Throws IoError before the work where NAME.h could not be written.
+  explicit OutputFolder(const ExportOptions& wanted) {
+    if (!std::filesystem::exists(wanted.folder)) made_ = wanted.folder;
+    make_folder(wanted.folder);
+    check_writable(wanted.folder + "/" + wanted.name + ".h");
+  }
+  ~OutputFolder() {
+    std::error_code ignored;  // a folder with files stays
+    if (!made_.empty()) std::filesystem::remove(made_, ignored);
+  }
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+ private:
+  std::string made_;
+};
 
 /// Why the weights take so much more than in the model, if they do.
 std::string weights_note(const Built& built, std::int64_t exported_bytes) {
@@ -68,6 +87,7 @@ int verb_export(std::span<const std::string> arguments) {
   const ExportOptions wanted = export_options(options);
   const OpenModel model = open(options, compile_options(options));
   check_sizes_fixed(model.parsed.sizes);
+  const OutputFolder folder(wanted);
   auto [imported, built] = prepare(model);
   const ExportReport report = export_model(built, wanted);
   built.report.warnings = report.warnings;

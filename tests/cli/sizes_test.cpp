@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -106,6 +107,7 @@ TEST_F(SizesCommand, ExportWantsFixedSizes) {
   const Result refused = run("export", {"--output", folder_ + "/out", "--dims", "batch=1..8@4"});
   EXPECT_EQ(refused.exit_code, static_cast<int>(ErrorCode::bad_usage));
   EXPECT_THAT(refused.err, HasSubstr("give each one size, e.g. --dims batch=4"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/out"));
   EXPECT_EQ(run("export", {"--output", folder_ + "/out", "--dims", "batch=4"}).exit_code, 0);
 }
 
