@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "frontend/onnx/attention.h"
 #include "frontend/build/normalization.h"
+#include "frontend/onnx/attention.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/refuse.h"
 #include "frontend/ops/infer.h"

@@ -1,8 +1,8 @@
 // Normalisations of com.microsoft: with what is added before them, and with the embeddings that they follow.
 
 #include "base/error.h"
-#include "frontend/onnx/channel_order.h"
 #include "frontend/build/normalization.h"
+#include "frontend/onnx/channel_order.h"
 #include "frontend/onnx/ops.h"
 
 namespace sylvite {
