@@ -54,18 +54,6 @@ DEVICE void multiply(float* c, const Rows16& a, float b0, float b1) {
   multiply_cut(c, a.given, b0, b1);
 }
 
-// 16 bytes from memory to shared memory, or zeros.
-DEVICE void copy_later(u32 to, const float* from, bool is_there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_there ? 16 : 0) : "memory");
-}
-DEVICE void copies_commit() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int N>
-DEVICE void copies_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-}
-
 template <int PITCH>
 DEVICE void load_keys(u32 to, const float* from, long long stride, int key) {
   constexpr int PIECES = WIDTH / 4;

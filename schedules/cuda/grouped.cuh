@@ -31,18 +31,6 @@ constexpr int PITCH = 2 * BLOCK_IN + 16, FILTER_PITCH = 2 * UNIT_IN + 16;
 constexpr int FILTER_BYTES = UNITS * TAPS * ROWS * FILTER_PITCH, WINDOW_BYTES = SPAN_Y * SPAN_X * PITCH;
 constexpr bool SKIPS = REAL_IN > GROUP_IN && UNIT_OUT > WARP_OUT;  // a warp meets only some of a unit's groups
 
-DEVICE void copy_async(u32 to, const void* from, bool is_inside) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_inside ? 16 : 0) : "memory");
-}
-DEVICE void copies_commit() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-/// Until at most COUNT groups of copies are under way.
-template <int COUNT>
-DEVICE void copies_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
-}
-
 DEVICE void multiply(bf16, float (&sum)[4], const u32 (&a)[4], u32 b, u32 c) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -76,7 +64,7 @@ DEVICE void copy_filter(const Element* filter, int first_out, u32 to) {
     const int place = row - of_warp + 8 * eight + of_warp / (2 * EIGHTS) * 2 + of_warp % 2;
     const bool is_real = first_row + row < REAL_OUT && 8 * piece < REAL_IN;
     const long long at = ((long long)(unit * TAPS + tap) * REAL_OUT + first_row + row) * REAL_IN + 8 * piece;
-    copy_async(to + (tap * ROWS + place) * FILTER_PITCH + 16 * piece, filter + (is_real ? at : 0), is_real);
+    copy_later(to + (tap * ROWS + place) * FILTER_PITCH + 16 * piece, filter + (is_real ? at : 0), is_real);
   }
 }
 
@@ -92,7 +80,7 @@ DEVICE void copy_windows(const Element* x, int tile_number, int first_in, u32 to
     const bool is_inside = (unsigned)line < (unsigned)LINES && (unsigned)column < (unsigned)COLUMNS &&
                            (REAL_IN == UNIT_IN || 8 * piece < REAL_IN);
     const Element* from = images + (is_inside ? (long long)(line * COLUMNS + column) * CHANNELS + 8 * piece : 0);
-    copy_async(to + pixel * PITCH + 16 * piece, from, is_inside);
+    copy_later(to + pixel * PITCH + 16 * piece, from, is_inside);
   }
 }
 

@@ -301,6 +301,19 @@ DEVICE void set_registers_down() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
 
+// Copies that go on beside the work: 16 bytes from memory to shared memory, or zeros; a commit ends a group of them.
+DEVICE void copy_later(u32 to, const void* from, bool is_there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_there ? 16 : 0) : "memory");
+}
+DEVICE void copies_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/// Until at most COUNT groups are under way.
+template <int COUNT>
+DEVICE void copies_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
+}
+
 // Programmatic dependent launch: the next kernel may start; the kernels before are over and their results seen.
 // Both do nothing in a launch without the attribute.
 DEVICE void allow_next_kernel() {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "schedules/cuda/nvrtc.h"
 #include "tests/support/attention_kernels.h"
 #include "tests/support/sample_card.h"
 
@@ -104,6 +105,20 @@ TEST(CudaAttention, ShortHeadsAreTakenWhole) {
   EXPECT_EQ(cuda_attention_choices(problem_of(spec), sample_card())[0].to_string(), "whole 208 x3");
   spec.queries = spec.keys = 512;
   EXPECT_EQ(cuda_attention_choices(problem_of(spec), sample_card())[0].to_string(), "ring 192x128 s4");
+}
+
+TEST(CudaAttention, Compiles) {
+  if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
+  for (const DType element : {DType::bf16, DType::f32}) {
+    AttentionSpec spec;
+    spec.element = spec.mask_type = element;
+    spec.images = 2;
+    spec.mask = {spec.batch, 1, spec.queries, spec.keys};
+    const CudaAttentionProblem problem = problem_of(spec);
+    const CudaTemplate made =
+        make_cuda_attention(problem, cuda_attention_choices(problem, sample_card()).front(), sample_card());
+    EXPECT_GT(cuda::compile_cuda(made.source).size(), 1000U);
+  }
 }
 
 }  // namespace
