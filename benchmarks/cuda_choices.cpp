@@ -14,6 +14,7 @@
 #include "benchmarks/cuda_race.h"
 #include "runtime/cuda/template_kernel.h"
 #include "schedules/cuda/columns.h"
+#include "schedules/cuda/grouped.h"
 #include "schedules/cuda/norm.h"
 #include "schedules/cuda/transpose.h"
 #include "sylvite/graph_text.h"
@@ -38,6 +39,15 @@ constexpr Case cases[] = {
      "T[16384,4096] = "
      "gelu(%x) %v: T[16384,4096] = add(%y, %c) return %v }"},
     {"column_sum", "(%a: T[16384,4096]) { %v: T[4096] = reduce_sum(%a) {axes=[0], keepdims=0} return %v }"},
+    {"depthwise_7x7",
+     "(%a: T[32,96,56,56]@c96, %w: T[96,1,7,7]) { %v: T[32,96,56,56]@c96 = conv(%a, %w) {strides=[1,1], "
+     "pads=[3,3,3,3], dilations=[1,1], groups=96} return %v }"},
+    {"depthwise_3x3",
+     "(%a: T[32,96,56,56]@c96, %w: T[96,1,3,3]) { %v: T[32,96,56,56]@c96 = conv(%a, %w) {strides=[1,1], "
+     "pads=[1,1,1,1], dilations=[1,1], groups=96} return %v }"},
+    {"grouped_3x3",
+     "(%a: T[32,128,56,56]@c128, %w: T[128,4,3,3]) { %v: T[32,128,56,56]@c128 = conv(%a, %w) {strides=[1,1], "
+     "pads=[1,1,1,1], dilations=[1,1], groups=32} return %v }"},
     {"transpose", "(%a: T[16384,4096]) { %v: T[4096,16384] = transpose(%a) {perm=[1,0]} return %v }"},
 };
 
@@ -48,7 +58,8 @@ Kernel case_kernel(const Case& each, const std::string& type) {
   Graph body = parse_graph(text);
   std::vector<bool> is_weight;
   is_weight.reserve(body.inputs.size());
-  for (const ValueId id : body.inputs) is_weight.push_back(body.type(id).rank() == 1);
+  for (const ValueId id : body.inputs)
+    is_weight.push_back(body.type(id).rank() == 1 || body.value(id).name == "w");
   return make_kernel(body, std::move(is_weight));
 }
 
@@ -64,6 +75,14 @@ std::vector<bench::Compiled> compile_choices(const Kernel& kernel) {
   std::vector<bench::Compiled> all;
   add_choices(read_cuda_norm(kernel), cuda_norm_choices, make_cuda_norm, all);
   add_choices(read_cuda_columns(kernel), cuda_columns_choices, make_cuda_columns, all);
+  add_choices(read_cuda_depthwise(kernel), cuda_depthwise_choices, make_cuda_depthwise, all);
+  const auto grouped_choices = [](const CudaGroupedProblem& problem) {
+    Card card;
+    card.multiprocessors = 132;
+    card.shared_bytes = 227 << 10;
+    return cuda_grouped_choices(problem, card);
+  };
+  add_choices(read_cuda_grouped(kernel), grouped_choices, make_cuda_grouped, all);
   add_choices(read_cuda_transpose(kernel), cuda_transpose_choices, make_cuda_transpose, all);
   bench::compile(all);
   return all;
