@@ -38,10 +38,10 @@ const std::vector<Space>& space_table() {
 
 const std::vector<Space>& gpu_space_table() {
   static const std::vector<Space> table = {
-      cuda_matmul_space,    cublaslt_space,       cuda_grouped_space, cuda_conv_space,
-      cuda_depthwise_space, cuda_attention_space, cuda_norm_space,    gpu_rows_space,
-      cuda_columns_space,   gpu_columns_space,    gpu_tiles_space,    cudnn_space,
-      cuda_transpose_space, gpu_transpose_space,  gpu_elements_space, cuda_pointwise_space,
+      cuda_matmul_space,    cublaslt_space,       cuda_depthwise_space, cuda_grouped_space,
+      cuda_conv_space,      cuda_attention_space, cuda_norm_space,      gpu_rows_space,
+      cuda_columns_space,   gpu_columns_space,    gpu_tiles_space,      cudnn_space,
+      cuda_transpose_space, gpu_transpose_space,  gpu_elements_space,   cuda_pointwise_space,
       gpu_reference_space,
   };
   return table;

@@ -84,7 +84,7 @@ TEST_P(ProductTemplates, SqueezeAndExciteScalesAhead) {
   const ValueId sum = graph.add(Op::reduce_sum, {x}, {{"axes", Dims{2, 3}}});
   const ValueId gate = unary(Op::sigmoid, conv_of(sum, 64));
   EXPECT_THAT(products(conv_of(mul(x, gate), 32)),
-              UnorderedElementsAre("gpu_tiles: conv silu", "cuda_conv: conv sigmoid", "cuda_conv: conv"));
+              UnorderedElementsAre("cuda_depthwise: conv silu", "cuda_conv: conv sigmoid", "cuda_conv: conv"));
 }
 
 TEST_P(ProductTemplates, ActivationsAheadJoinTheirProducer) {
