@@ -135,7 +135,7 @@ std::string embedded_weights_declaration(const ExportedModel& model) {
 std::string array_of(std::string_view type, std::string_view name, const std::vector<std::string>& rows) {
   std::string text = fmt::format("static {} {}[] = {{\n", type, name);
   for (const std::string& row : rows) text += fmt::format("  {},\n", row);
-  if (rows.empty()) text += "  {0},\n";
+  if (rows.empty()) text += type.find("struct") == std::string_view::npos ? "  0,\n" : "  {0},\n";
   return text + "};\n\n";
 }
 
