@@ -89,7 +89,8 @@ class GraphBuilder {
     fold_bytes_left_ = bytes;
     work_left_ = work;
   }
-  [[nodiscard]] bool is_inside_loop() const { return is_inside_loop_; }  ///< while the body of a loop is built
+  /// While the body of a loop is built.
+  [[nodiscard]] bool is_inside_loop() const { return is_inside_loop_; }
   /// May a loop be added now? Not in host steps, and not for the body of another.
   [[nodiscard]] bool may_add_loop() const { return is_limited_ && !is_inside_loop_; }
   void set_inside_loop(bool is_inside) { is_inside_loop_ = is_inside; }

@@ -83,8 +83,9 @@ TEST_P(ProductTemplates, SqueezeAndExciteScalesAhead) {
   const ValueId x = unary(Op::silu, conv_of(input({2, 64, 8, 8}), 64, 3, 64));
   const ValueId sum = graph.add(Op::reduce_sum, {x}, {{"axes", Dims{2, 3}}});
   const ValueId gate = unary(Op::sigmoid, conv_of(sum, 64));
-  EXPECT_THAT(products(conv_of(mul(x, gate), 32)),
-              UnorderedElementsAre("cuda_depthwise: conv silu", "cuda_conv: conv sigmoid", "cuda_conv: conv"));
+  EXPECT_THAT(
+      products(conv_of(mul(x, gate), 32)),
+      UnorderedElementsAre("cuda_depthwise: conv silu", "cuda_conv: conv sigmoid", "cuda_conv: conv"));
 }
 
 TEST_P(ProductTemplates, ActivationsAheadJoinTheirProducer) {
