@@ -82,6 +82,7 @@ std::vector<std::int64_t> to_front(const Indexing& indexing) {
   const auto common = static_cast<std::int64_t>(indexing.common.size());
   const auto rank = common + static_cast<std::int64_t>(indexing.others.size());
   std::vector<std::int64_t> perm;
+  perm.reserve(static_cast<std::size_t>(rank));
   for (std::int64_t i = 0; i < common; ++i) perm.push_back(indexing.place + i);
   for (std::int64_t i = 0; i < rank; ++i)
     if (i < indexing.place || i >= indexing.place + common) perm.push_back(i);

@@ -188,6 +188,7 @@ void unbind(TorchContext& c) {
   std::vector<Sym> parts;
   if (x.dim(axis) != static_cast<std::int64_t>(c.result_count()))
     throw ModelError("{} results are declared", c.result_count());
+  parts.reserve(static_cast<std::size_t>(x.dim(axis)));
   for (std::int64_t i = 0; i < x.dim(axis); ++i) parts.push_back(squeeze(slice(x, axis, i, i + 1), {axis}));
   c.outputs(std::move(parts));
 }

@@ -121,6 +121,7 @@ std::vector<Sym> TorchContext::tensors(std::string_view name) {
   const TorchLiteral& literal = need(name);
   if (literal.kind != Kind::list) throw ModelError("the argument '{}' is no list", name);
   std::vector<Sym> result;
+  result.reserve(literal.items.size());
   for (const TorchLiteral& item : literal.items) result.push_back(symbol(item));
   return result;
 }
@@ -174,6 +175,7 @@ std::vector<double> TorchContext::reals(std::string_view name) {
   const TorchLiteral& list = need(name);
   if (list.kind != Kind::list) throw ModelError("the argument '{}' is no list", name);
   std::vector<double> result;
+  result.reserve(list.items.size());
   for (const TorchLiteral& item : list.items) result.push_back(any_number(item, name));
   return result;
 }

@@ -82,6 +82,7 @@ void PlanBuilder::place(bool reuse_memory) {
     plan_.outputs.push_back({graph_.output_name(i), buffer(id).type, id});
   }
   std::vector<BufferId> next;
+  next.reserve(graph_.states.size());
   for (const State& state : graph_.states) next.push_back(buffer_of(graph_.outputs[state.output]));
   StateKeeper(*this, next).run();
   for (Buffer& alias : plan_.buffers) {

@@ -88,6 +88,7 @@ class Memory {
 
 std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& inputs) {
   std::vector<Tensor> states;
+  states.reserve(plan.states.size());
   for (const Port& state : plan.states) states.emplace_back(state.type.dtype, state.type.dims());
   return interpret_plan(plan, inputs, states);
 }

@@ -39,6 +39,8 @@ PyModuleDef* definition() {
 }  // namespace
 }  // namespace sylvite::python
 
+// Python looks for this name.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit__native() {
   return PyModuleDef_Init(sylvite::python::definition());
 }

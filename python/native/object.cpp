@@ -119,7 +119,7 @@ void add_exceptions(PyObject* module) {
 void set_python_error() noexcept {
   try {
     throw;
-  } catch (const PythonError&) {  // set already
+  } catch (const PythonError&) {  // NOLINT(bugprone-empty-catch): set already
   } catch (const Error& error) {
     PyErr_SetString(exception_of(error.code()), error.what());
   } catch (const std::bad_alloc&) {

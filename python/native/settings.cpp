@@ -46,7 +46,7 @@ CompileOptions read_settings(PyObject* settings) {
 
 Ref report_object(const CompileReport& report) {
   Ref dict = Ref::own(PyDict_New());
-  const auto add = [&](const char* name, Ref value) {
+  const auto add = [&](const char* name, const Ref& value) {
     if (PyDict_SetItemString(dict.get(), name, value.get()) != 0) throw PythonError();
   };
   const auto number = [&](const char* name, auto value) { add(name, Ref::own(number_object(value))); };

@@ -141,7 +141,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int /*flags*/) {
                  .strides = shape->strides.data(),
                  .suboffsets = nullptr,
                  .internal = shape.get()};
-        shape.release();
+        (void)shape.release();  // NOLINT(bugprone-unused-return-value): the view's `internal` owns it now
         Py_INCREF(self);
         return 0;
       },

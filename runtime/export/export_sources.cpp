@@ -70,6 +70,7 @@ LaunchTables launch_tables(const ExportedModel& model) {
 /// Of each state in a model's, in bytes.
 std::vector<std::string> state_offsets(const Plan& plan) {
   std::vector<std::string> rows;
+  rows.reserve(plan.states.size());
   for (const Port& state : plan.states)
     rows.push_back(std::to_string(plan.buffers.at(static_cast<std::size_t>(state.buffer)).offset));
   return rows;
