@@ -105,6 +105,16 @@ std::optional<ValueId> find_reshape(const Graph& graph, ValueId id, const Dims& 
 
 }  // namespace
 
+const Dims channels_behind = {0, 2, 3, 1};
+const Dims channels_ahead = {0, 3, 1, 2};
+
+Dims last_two_swapped(int rank) {
+  Dims perm(static_cast<std::size_t>(rank));
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm.end()[-1], perm.end()[-2]);
+  return perm;
+}
+
 std::int64_t product(const Dims& dims, std::size_t begin, std::size_t end) {
   return std::accumulate(dims.begin() + static_cast<std::ptrdiff_t>(begin),
                          dims.begin() + static_cast<std::ptrdiff_t>(end), std::int64_t{1},

@@ -31,6 +31,12 @@ struct OwnOperand {
 [[nodiscard]] OwnOperand own_operand(const Graph& graph, const IdMap<std::vector<NodeId>>& uses,
                                      ValueId operand);
 
+/// Orders of an image's dims: from [image, channel, line, column] to [image, line, column, channel], and back.
+extern const Dims channels_behind, channels_ahead;
+
+/// The order that exchanges the last two of so many dims.
+[[nodiscard]] Dims last_two_swapped(int rank);
+
 // Each adds what is needed to have the view of a dense value, composed with the views the value already is,
 // and returns `id` itself when the view changes nothing. Constants are reshaped at once. REQUIRES no extent
 // zero.

@@ -2,11 +2,11 @@
 //   matmul(softmax(a*Q @ b*K^T + mask), V)  ->  attention(Q, K, V, mask) {scale = a*b}
 // Scales may stand on Q, on K^T, on the scores, or on several of them. Several masks become their sum; they may be added
 // while the leading dims of the scores are grouped otherwise, as in windowed attention:
-//   softmax(reshape(reshape(Q @ K^T + bias, [images, windows, ...]) + mask, [images*windows, ...])) A constant additive mask that is zero
-// up to the diagonal and hugely negative above it becomes causal = 1, so that masked work can be skipped.
+//   softmax(reshape(reshape(Q @ K^T + bias, [images, windows, ...]) + mask, [images*windows, ...]))
+// A constant additive mask that is zero up to the diagonal and hugely negative above it becomes causal = 1, so that masked
+// work can be skipped.
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -130,9 +130,7 @@ bool is_causal_mask(const Graph& graph, ValueId id, std::int64_t queries, std::i
 
 /// The keys, from their transpose in the product.
 ValueId keys_of(Graph& graph, ValueId k_transposed) {
-  Dims perm(static_cast<std::size_t>(graph.type(k_transposed).rank()));
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  const Dims perm = last_two_swapped(graph.type(k_transposed).rank());
   const Node* transpose = producer_if(graph, k_transposed, Op::transpose);
   const bool is_undone = transpose != nullptr && transpose->attributes.integers("perm") == perm;
   return is_undone ? transpose->inputs[0] : add_transpose(graph, k_transposed, perm);

@@ -2,7 +2,6 @@
 // After:  y = matmul(softmax(matmul(q * scale, transpose(k)) + mask), v)
 
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "frontend/graph/rewrite.h"
@@ -24,7 +23,7 @@ Kernel kernel_alone(const Graph& graph, const Node& node) {
     is_weight.push_back(graph.is_constant(node.inputs[i]));
   }
   body.outputs = {body.add(node.op, inputs, node.attributes)};
-  return make_kernel(std::move(body), std::move(is_weight));
+  return make_kernel(body, std::move(is_weight));
 }
 
 /// Is all that it does in products, a softmax and a sum, over batches of equal extents?
@@ -38,13 +37,6 @@ bool is_plain(const Graph& graph, const Node& node) {
   return node.attributes.integer("causal") == 0 && node.attributes.real("softcap") == 0 && q.rank() > 2 &&
          same_batch(k) && same_batch(v) && q.element_count() != 0 && k.element_count() != 0 &&
          (!has_mask || graph.type(node.inputs[3]).dtype == q.dtype);
-}
-
-Dims last_two_swapped(int rank) {
-  Dims perm(static_cast<std::size_t>(rank));
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  return perm;
 }
 
 /// Its first product by itself.

@@ -13,9 +13,6 @@
 namespace sylvite {
 namespace {
 
-const Dims channels_ahead = {0, 3, 1, 2};
-const Dims channels_behind = {0, 2, 3, 1};
-
 class Sinker {
  public:
   Sinker(const Graph& graph, bool tf32)

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "frontend/graph/copy.h"
+#include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/fusion_rules.h"
 #include "lowering/plan/row_fusion.h"
@@ -382,7 +383,7 @@ bool is_turned_in_place(const Graph& graph, const Node& node) {
   if (from.layout == to.layout || graph.is_constant(node.inputs[0])) return false;
   const bool leaves = to.layout.channel_block == 0;
   const TensorType& image = leaves ? from : to;
-  return node.attributes.integers("perm") == (leaves ? Dims{0, 2, 3, 1} : Dims{0, 3, 1, 2}) &&
+  return node.attributes.integers("perm") == (leaves ? channels_behind : channels_ahead) &&
          image.layout.channel_block == image.dims().at(1);
 }
 

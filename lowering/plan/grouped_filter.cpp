@@ -49,7 +49,8 @@ bool are_worth_blocks(const GroupedChannels& channels) {
 
 std::int64_t groups_of_unit(std::int64_t groups, std::int64_t inputs, std::int64_t outputs) {
   constexpr std::int64_t step = 16, most = 128;
-  const std::int64_t count = std::lcm(step / std::gcd(step, inputs), step / std::gcd(step, outputs));
+  // Both are powers of two, so that the larger serves both.
+  const std::int64_t count = std::max(step / std::gcd(step, inputs), step / std::gcd(step, outputs));
   const bool fits = groups % count == 0 && count * inputs <= most && count * outputs <= most;
   return fits ? count : 0;
 }
