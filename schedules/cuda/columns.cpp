@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "frontend/graph/views.h"
 #include "schedules/cuda/conv.h"
+#include "schedules/cuda/rated.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
@@ -152,11 +153,7 @@ std::string CudaColumnsChoice::to_string() const {
 
 std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& problem) {
   constexpr std::size_t most_choices = 40;
-  struct Rated {
-    CudaColumnsChoice choice;
-    double penalty;
-  };
-  std::vector<Rated> rated;
+  std::vector<Rated<CudaColumnsChoice>> rated;
   const std::int64_t vector = vector_of(problem);
   const bool is_large = problem.batch * problem.rows * problem.columns * 16 / vector > l2_bytes;
   for (const int lanes : {8, 16, 32}) {
@@ -173,18 +170,13 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
                                  std::abs(std::log2(threads / 512.)) + std::log2(16. / unroll) +
                                  (std::int64_t{unroll} * cluster * deep <= problem.rows ? 0 : 8);
           for (const bool streams : {false, true})
-            rated.push_back(
-                {{lanes, deep, unroll, cluster, streams}, penalty + (streams == is_large ? 0 : 0.5)});
+            rated.emplace_back(penalty + (streams == is_large ? 0 : 0.5),
+                               CudaColumnsChoice{lanes, deep, unroll, cluster, streams});
         }
       }
     }
   }
-  std::stable_sort(rated.begin(), rated.end(),
-                   [](const Rated& a, const Rated& b) { return a.penalty < b.penalty; });
-  std::vector<CudaColumnsChoice> choices;
-  for (const Rated& each : rated)
-    if (choices.size() < most_choices) choices.push_back(each.choice);
-  return choices;
+  return best_first(std::move(rated), most_choices);
 }
 
 CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColumnsChoice& choice) {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "schedules/cuda/grouped.h"
+#include "schedules/cuda/rated.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
@@ -13,21 +14,17 @@ using Windows = CudaMatmulProblem::Windows;
 
 constexpr std::int64_t most_held = 150;  // numbers in a thread's registers, beside addresses
 
-std::int64_t span(std::int64_t tile, std::int64_t stride, std::int64_t taps, std::int64_t dilation) {
-  return (tile - 1) * stride + (taps - 1) * dilation + 1;
-}
-
 /// Sums, a line of the window, and its weights.
 std::int64_t held(const Windows& w, const CudaDepthwiseChoice& c) {
   return c.vector *
-         (std::int64_t{c.tile_y} * c.tile_x + span(c.tile_x, w.stride_x, w.taps_x, w.dilation_x) + 2);
+         (std::int64_t{c.tile_y} * c.tile_x + span_of(c.tile_x, w.stride_x, w.taps_x, w.dilation_x) + 2);
 }
 
 /// Instructions for an element of the result: products, and loads and conversions that its tile shares.
 double instructions(const Windows& w, const CudaDepthwiseChoice& c) {
   const double pixels = c.tile_y * c.tile_x, conversion = 1 + 1. / c.vector;
-  const auto lines = static_cast<double>(span(c.tile_y, w.stride_y, w.taps_y, w.dilation_y));
-  const auto columns = static_cast<double>(span(c.tile_x, w.stride_x, w.taps_x, w.dilation_x));
+  const auto lines = static_cast<double>(span_of(c.tile_y, w.stride_y, w.taps_y, w.dilation_y));
+  const auto columns = static_cast<double>(span_of(c.tile_x, w.stride_x, w.taps_x, w.dilation_x));
   const auto taps = static_cast<double>(w.taps());
   return taps + lines * columns / pixels * (conversion + 2. / c.vector) + taps / c.tile_x * conversion + 4;
 }
@@ -40,13 +37,12 @@ double waste(std::int64_t extent, int tile) {
 double rate(const CudaGroupedProblem& problem, const CudaDepthwiseChoice& c) {
   constexpr double wanted_threads = 132 * 512;  // fewer do not hide the way to memory
   const Windows& w = problem.windows;
-  const auto threads =
-      static_cast<double>(w.images * ceil_div(w.out_lines, std::int64_t{c.tile_y}) *
-                          ceil_div(w.out_columns, std::int64_t{c.tile_x}) * (w.channels / c.vector));
+  const std::int64_t vectors = w.channels / c.vector;
+  const auto threads = static_cast<double>(tiles_of(w, c.tile_y, c.tile_x) * vectors);
   const double starved = std::max(1., std::sqrt(wanted_threads / threads));
   // Registers of many numbers leave place for few threads.
   const double crowded = 1 + std::max(0., static_cast<double>(held(w, c)) - 96) / 160;
-  const double idle = waste(w.channels / c.vector, c.lanes);
+  const double idle = waste(vectors, c.lanes);
   return instructions(w, c) * waste(w.out_lines, c.tile_y) * waste(w.out_columns, c.tile_x) * starved *
          crowded * idle;
 }
@@ -77,7 +73,7 @@ std::string CudaDepthwiseChoice::to_string() const {
 std::vector<CudaDepthwiseChoice> cuda_depthwise_choices(const CudaGroupedProblem& problem) {
   constexpr std::size_t most_choices = 24;
   const Windows& w = problem.windows;
-  std::vector<std::pair<double, CudaDepthwiseChoice>> rated;
+  std::vector<Rated<CudaDepthwiseChoice>> rated;
   for (const int vector : {2, 4, 8}) {
     if (w.channels % vector != 0 || (problem.element == DType::f32 && vector == 8)) continue;
     for (const int tile_y : {1, 2, 4}) {
@@ -90,11 +86,7 @@ std::vector<CudaDepthwiseChoice> cuda_depthwise_choices(const CudaGroupedProblem
       }
     }
   }
-  std::ranges::stable_sort(rated, {}, [](const auto& each) { return each.first; });
-  std::vector<CudaDepthwiseChoice> choices;
-  for (const auto& [penalty, choice] : rated)
-    if (choices.size() < most_choices) choices.push_back(choice);
-  return choices;
+  return best_first(std::move(rated), most_choices);
 }
 
 CudaTemplate make_cuda_depthwise(const CudaGroupedProblem& problem, const CudaDepthwiseChoice& choice) {
@@ -110,10 +102,9 @@ CudaTemplate make_cuda_depthwise(const CudaGroupedProblem& problem, const CudaDe
   result.source.text +=
       fmt::format("constexpr int TILE_Y = {}, TILE_X = {}, LANES = {}, POSITIONS = {}, UNROLL = {};\n",
                   choice.tile_y, choice.tile_x, choice.lanes, positions,
-                  w.taps() <= most_unrolled ? span(choice.tile_y, w.stride_y, w.taps_y, w.dilation_y) : 1);
+                  w.taps() <= most_unrolled ? span_of(choice.tile_y, w.stride_y, w.taps_y, w.dilation_y) : 1);
   result.source.text += embedded::cuda_depthwise;
-  const std::int64_t tiles = w.images * ceil_div(w.out_lines, std::int64_t{choice.tile_y}) *
-                             ceil_div(w.out_columns, std::int64_t{choice.tile_x});
+  const std::int64_t tiles = tiles_of(w, choice.tile_y, choice.tile_x);
   const std::int64_t strips = ceil_div(w.channels / choice.vector, std::int64_t{choice.lanes});
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(tiles, positions) * strips);
   launch.shape.block[0] = static_cast<unsigned>(choice.threads);

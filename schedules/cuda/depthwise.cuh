@@ -1,7 +1,7 @@
 // out[image, line, column, channel] = finish(sum over taps of x * filter, or the largest or the mean of the window's x), each
-// channel for itself. A thread makes TILE_Y x
-// TILE_X neighbouring pixels of VECTOR channels in registers: it walks the lines of its window once, and each line serves
-// every tap and every pixel that it meets. Lines that windows of neighbours share come from the L1 cache.
+// channel for itself. A thread makes TILE_Y x TILE_X neighbouring pixels of VECTOR channels in registers: it walks the lines of
+// its window once, and each line serves every tap and every pixel that it meets. Lines that windows of neighbours share come
+// from the L1 cache.
 //
 // schedules/cuda/depthwise.cpp writes these ahead of this text:
 //   IMAGES, LINES, COLUMNS, CHANNELS, OUT_LINES, OUT_COLUMNS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X   of the convolution

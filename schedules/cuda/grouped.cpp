@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "lowering/plan/grouped_filter.h"
+#include "schedules/cuda/rated.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
@@ -36,14 +37,13 @@ struct Block {
     const Windows& w = problem.windows;
     const Unit unit = unit_of(problem);
     const std::int64_t rows = std::min<std::int64_t>(c.outputs, unit.out), units = c.outputs / rows;
-    span = ((c.tile_y - 1) * w.stride_y + (w.taps_y - 1) * w.dilation_y + 1) *
-           ((c.tile_x - 1) * w.stride_x + (w.taps_x - 1) * w.dilation_x + 1);
+    span = span_of(c.tile_y, w.stride_y, w.taps_y, w.dilation_y) *
+           span_of(c.tile_x, w.stride_x, w.taps_x, w.dilation_x);
     in = units * unit.in;
     threads = 32 * ceil_div(std::int64_t{c.tile_y} * c.tile_x, std::int64_t{16} * c.pixels) *
               (c.outputs / c.columns);
     shared_bytes = units * w.taps() * rows * (2 * unit.in + 16) + 2 * span * (2 * in + 16);
-    tiles = w.images * ceil_div(w.out_lines, std::int64_t{c.tile_y}) *
-            ceil_div(w.out_columns, std::int64_t{c.tile_x});
+    tiles = tiles_of(w, c.tile_y, c.tile_x);
     strips = unit.count * unit.out / c.outputs;
   }
   /// Blocks that a multiprocessor runs side by side.
@@ -77,7 +77,7 @@ double rate(const CudaGroupedProblem& problem, const CudaGroupedChoice& c, const
 }
 
 void add_parts(const CudaGroupedProblem& problem, CudaGroupedChoice c, const Card& card,
-               std::vector<std::pair<double, CudaGroupedChoice>>& rated) {
+               std::vector<Rated<CudaGroupedChoice>>& rated) {
   constexpr std::int64_t most_threads = 512;
   const Block block(problem, c);
   if (block.threads > most_threads || block.shared_bytes > card.shared_bytes) return;
@@ -99,7 +99,7 @@ std::vector<CudaGroupedChoice> cuda_grouped_choices(const CudaGroupedProblem& pr
   constexpr std::size_t most_choices = 24;
   const Windows& w = problem.windows;
   const std::int64_t unit = unit_of(problem).out, all = unit_of(problem).count * unit;
-  std::vector<std::pair<double, CudaGroupedChoice>> rated;
+  std::vector<Rated<CudaGroupedChoice>> rated;
   for (const int tile_y : {1, 2, 4, 7, 8, 14, 16}) {
     for (const int tile_x : {4, 7, 8, 14, 16, 28}) {
       const int pixels_of_tile = tile_y * tile_x;
@@ -117,11 +117,7 @@ std::vector<CudaGroupedChoice> cuda_grouped_choices(const CudaGroupedProblem& pr
       }
     }
   }
-  std::ranges::stable_sort(rated, {}, [](const auto& each) { return each.first; });
-  std::vector<CudaGroupedChoice> choices;
-  for (const auto& [penalty, choice] : rated)
-    if (choices.size() < most_choices) choices.push_back(choice);
-  return choices;
+  return best_first(std::move(rated), most_choices);
 }
 
 CudaTemplate make_cuda_grouped(const CudaGroupedProblem& problem, const CudaGroupedChoice& choice) {

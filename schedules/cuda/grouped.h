@@ -76,6 +76,13 @@ struct CudaGroupedChoice {
 
 // Shared by both templates.
 
+/// Elements along a dim that the windows of `tile` neighbours meet.
+[[nodiscard]] std::int64_t span_of(std::int64_t tile, std::int64_t stride, std::int64_t taps,
+                                   std::int64_t dilation);
+/// Tiles that cover the results of all images.
+[[nodiscard]] std::int64_t tiles_of(const CudaMatmulProblem::Windows& windows, std::int64_t tile_y,
+                                    std::int64_t tile_x);
+
 /// The constants of images and windows, what is read, and finish(a, batch, row, column, x): the work on `vector` channels of
 /// a pixel, and their store.
 [[nodiscard]] std::string grouped_text(const CudaGroupedProblem& problem, int vector,

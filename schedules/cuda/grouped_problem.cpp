@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/rounding.h"
 #include "lowering/plan/grouped_filter.h"
 #include "schedules/cuda/grouped.h"
 #include "schedules/cuda/sources.h"
@@ -79,6 +80,7 @@ Reading<CudaGroupedProblem> read_groups(const Kernel& kernel) {
 
 std::vector<const CudaOperand*> all_operands(const CudaGroupedProblem& problem) {
   std::vector<const CudaOperand*> all;
+  all.reserve(problem.epilogue_operands.size() + 1);
   for (const CudaOperand& operand : problem.epilogue_operands) all.push_back(&operand);
   if (problem.bias.of.input >= 0) all.push_back(&problem.bias);
   return all;
@@ -155,6 +157,14 @@ void pack_for_cuda_grouped(const Kernel& kernel, std::vector<Packing>& packings)
   }
   packing = {{groups_of_unit(groups, filter[1], outputs) * outputs, 1, 1, 1}, {0, 4, 6, 1, 2}};
   packing.filter_groups = groups;
+}
+
+std::int64_t span_of(std::int64_t tile, std::int64_t stride, std::int64_t taps, std::int64_t dilation) {
+  return (tile - 1) * stride + (taps - 1) * dilation + 1;
+}
+
+std::int64_t tiles_of(const CudaMatmulProblem::Windows& windows, std::int64_t tile_y, std::int64_t tile_x) {
+  return windows.images * ceil_div(windows.out_lines, tile_y) * ceil_div(windows.out_columns, tile_x);
 }
 
 std::string grouped_text(const CudaGroupedProblem& problem, int vector, const std::string& entry) {

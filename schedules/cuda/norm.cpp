@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
+#include "schedules/cuda/rated.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
@@ -93,6 +94,19 @@ std::string functions_text(const CudaNormProblem& problem, int vector) {
              finish, call_text(problem.epilogue, "epilogue", scaled));
 }
 
+/// Rows of a warp lie apart: each must still be read in long pieces, and there must be many.
+bool shares_warps_well(const CudaNormProblem& problem, int threads) {
+  constexpr std::int64_t least_bytes = 64, least_threads_in_all = 1 << 16;
+  const auto size = static_cast<std::int64_t>(dtype_size(problem.out));
+  return size * threads * vector_of(problem) >= least_bytes && problem.rows * threads >= least_threads_in_all;
+}
+
+int least_threads(const CudaNormProblem& problem) {
+  int threads = 4;
+  while (threads < 32 && !shares_warps_well(problem, threads)) threads *= 2;
+  return threads;
+}
+
 }  // namespace
 
 Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel) {
@@ -142,53 +156,28 @@ int vector_of(const CudaNormProblem& problem) {
   return vector;
 }
 
-namespace {
-
-/// Rows of a warp lie apart: each must still be read in long pieces, and there must be many.
-bool shares_warps_well(const CudaNormProblem& problem, int threads) {
-  constexpr std::int64_t least_bytes = 64, least_threads_in_all = 1 << 16;
-  const auto size = static_cast<std::int64_t>(dtype_size(problem.out));
-  return threads * vector_of(problem) * size >= least_bytes && problem.rows * threads >= least_threads_in_all;
-}
-
-int least_threads(const CudaNormProblem& problem) {
-  int threads = 4;
-  while (threads < 32 && !shares_warps_well(problem, threads)) threads *= 2;
-  return threads;
-}
-
-}  // namespace
-
 std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
   const std::int64_t vector = vector_of(problem);
-  struct Rated {
-    CudaNormChoice choice;
-    std::int64_t penalty;
-  };
-  std::vector<Rated> rated;
+  std::vector<Rated<CudaNormChoice>> rated;
   const std::int64_t well_held = problem.function == no_normalization.function ? 16 : 32;
-  for (int threads = 4; threads <= most_threads; threads *= 2) {
-    if (threads < 32 && !shares_warps_well(problem, threads)) continue;
+  const int least = least_threads(problem);
+  for (int threads = least; threads <= most_threads; threads *= 2) {
     const std::int64_t items = (problem.columns + threads * vector - 1) / (threads * vector);
     const std::int64_t held = items * vector;
-    if (held > most_held || (threads > least_threads(problem) && threads * vector / 2 >= problem.columns))
-      continue;
+    if (held > most_held || (threads > least && threads * vector / 2 >= problem.columns)) continue;
     // Few values wait on sums of many warps; many take registers from other blocks.
     const std::int64_t wanted = std::abs(held - well_held) + (held > well_held ? well_held : 0);
     for (const bool streams : {false, true}) {
       for (const int rows : {1, 2, 4, 8, 16, 32, 64}) {
         const int block = threads * rows;
         if (block < 128 || block > 512) continue;
-        rated.push_back({{threads, rows, streams}, 2 * (8 * wanted + block / 256) + (streams ? 1 : 0)});
+        const std::int64_t penalty = 2 * (8 * wanted + block / 256) + (streams ? 1 : 0);
+        rated.emplace_back(static_cast<double>(penalty), CudaNormChoice{threads, rows, streams});
       }
     }
   }
-  std::stable_sort(rated.begin(), rated.end(),
-                   [](const Rated& a, const Rated& b) { return a.penalty < b.penalty; });
-  std::vector<CudaNormChoice> choices;
-  choices.reserve(rated.size());
-  for (const Rated& each : rated) choices.push_back(each.choice);
-  return choices;
+  const std::size_t all = rated.size();
+  return best_first(std::move(rated), all);
 }
 
 std::string CudaNormChoice::to_string() const {
