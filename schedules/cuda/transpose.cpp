@@ -1,9 +1,11 @@
 #include "schedules/cuda/transpose.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "frontend/graph/views.h"
+#include "schedules/cuda/conv.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
@@ -11,6 +13,7 @@ namespace {
 
 constexpr std::int64_t least_extent = 32;
 constexpr std::int64_t most_extent = 1LL << 30;
+constexpr int most_threads = 512;
 constexpr std::int64_t most_blocks = (1LL << 31) - 1;
 
 std::int64_t blocks_of(const CudaTransposeProblem& problem, const CudaTransposeChoice& choice) {
@@ -21,15 +24,10 @@ std::int64_t blocks_of(const CudaTransposeProblem& problem, const CudaTransposeC
 
 }  // namespace
 
-Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
-  const Graph& body = kernel.body;
-  if (body.nodes().size() != 1 || body.nodes()[0].op != Op::transpose || body.inputs.size() != 1)
-    return {{}, "it is more than a transpose"};
-  const Node& node = body.nodes()[0];
-  const TensorType& type = body.type(node.inputs[0]);
-  if (type.layout.channel_block != 0 || body.type(node.outputs[0]).layout.channel_block != 0)
-    return {{}, "channels lie in blocks"};
-  const Dims& perm = node.attributes.integers("perm");
+namespace {
+
+/// Of a transpose; "" or why its dims are no batch, rows and columns.
+std::string read_perm(const Dims& dims, const Dims& perm, CudaTransposeProblem& problem) {
   const std::size_t rank = perm.size();
   std::size_t first = 0;
   while (first < rank && perm[first] == static_cast<std::int64_t>(first)) ++first;
@@ -37,23 +35,56 @@ Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
   const std::size_t shift = first < rank ? static_cast<std::size_t>(perm[first]) - first : 0;
   for (std::size_t i = first; i < rank; ++i)
     if (static_cast<std::size_t>(perm[i]) != first + (i - first + shift) % (rank - first))
-      return {{}, "not two runs of dims change places"};
-  if (shift == 0) return {{}, "nothing changes place"};
-  CudaTransposeProblem problem;
-  problem.bytes = static_cast<int>(dtype_size(type.dtype));
-  const Dims dims = type.dims();
+      return "not two runs of dims change places";
+  if (shift == 0) return "nothing changes place";
   problem.batch = product(dims, 0, first);
   problem.rows = product(dims, first, first + shift);
   problem.columns = product(dims, first + shift, rank);
+  return "";
+}
+
+/// Of a change of layout, the same.
+std::string read_layouts(const TensorType& from, const TensorType& to, CudaTransposeProblem& problem) {
+  const bool leaves = is_channels_last(from) && to.layout.channel_block == 0;
+  const bool comes = is_channels_last(to) && from.layout.channel_block == 0;
+  if (!leaves && !comes) return "channels lie in blocks";
+  const Dims dims = from.dims();
+  const std::int64_t pixels = product(dims, 2, dims.size());
+  problem.batch = dims.at(0);
+  problem.rows = leaves ? pixels : dims.at(1);
+  problem.columns = leaves ? dims.at(1) : pixels;
+  return "";
+}
+
+}  // namespace
+
+Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (body.nodes().size() != 1 || body.inputs.size() != 1) return {{}, "it is more than a transpose"};
+  const Node& node = body.nodes()[0];
+  const TensorType &type = body.type(node.inputs[0]), &out = body.type(node.outputs[0]);
+  CudaTransposeProblem problem;
+  std::string refusal = "it is no transpose";
+  if (node.op == Op::to_layout) refusal = read_layouts(type, out, problem);
+  if (node.op == Op::transpose)
+    refusal = type.layout.channel_block == 0 && out.layout.channel_block == 0
+                  ? read_perm(type.dims(), node.attributes.integers("perm"), problem)
+                  : "channels lie in blocks";
+  if (!refusal.empty()) return {{}, refusal};
+  problem.bytes = static_cast<int>(dtype_size(type.dtype));
   if (problem.bytes != 2 && problem.bytes != 4) return {problem, "its elements have neither 2 nor 4 bytes"};
   if (type.element_count() == 0) return {problem, "it is empty"};
-  if (problem.rows % problem.unit() != 0 || problem.columns % problem.unit() != 0)
-    return {problem, "lines are no multiple of 16 bytes"};
   if (problem.rows < least_extent || problem.columns < least_extent)
     return {problem, "the transposed dims are short"};
   if (problem.rows > most_extent || problem.columns > most_extent || blocks_of(problem, {}) > most_blocks)
     return {problem, "the extents are large"};
   return {problem, ""};
+}
+
+int CudaTransposeProblem::unit() const {
+  int unit = 16 / bytes;
+  while (rows % unit != 0 || columns % unit != 0) unit /= 2;
+  return unit;
 }
 
 std::string CudaTransposeChoice::to_string() const {
@@ -64,10 +95,14 @@ std::string CudaTransposeChoice::to_string() const {
 std::vector<CudaTransposeChoice> cuda_transpose_choices(const CudaTransposeProblem& problem) {
   constexpr std::int64_t enough_blocks = 264;  // two for each multiprocessor
   constexpr int most_shared = 48 << 10;
-  constexpr std::pair<int, int> tiles[] = {{16, 16}, {32, 16}, {8, 16}, {16, 32}, {16, 8}, {8, 8}};
+  constexpr std::pair<int, int> whole_vectors[] = {{16, 16}, {32, 16}, {8, 16}, {16, 32}, {16, 8}, {8, 8}};
+  const int line = 128 / (problem.unit() * problem.bytes);  // vectors
+  const std::pair<int, int> short_vectors[] = {{line, line}};
+  const std::span<const std::pair<int, int>> tiles =
+      line == 8 ? std::span<const std::pair<int, int>>(whole_vectors) : short_vectors;
   std::vector<CudaTransposeChoice> choices;
   for (const auto& [down, across] : tiles) {
-    if (down * across * 16 * problem.unit() > most_shared) continue;
+    if (down * across * problem.unit() * problem.unit() * problem.bytes > most_shared) continue;
     for (const bool rows_first : {true, false})
       for (const int streams : {0, 3}) choices.push_back({down, across, rows_first, streams});
   }
@@ -81,19 +116,23 @@ std::vector<CudaTransposeChoice> cuda_transpose_choices(const CudaTransposeProbl
 
 CudaTemplate make_cuda_transpose(const CudaTransposeProblem& problem, const CudaTransposeChoice& choice) {
   const char* element = problem.bytes == 2 ? "u16" : "u32";
+  const int vector = problem.unit() * problem.bytes, squares = choice.down * choice.across;
+  const char* bits = vector == 16 ? "uint4" : vector == 8 ? "uint2" : vector == 4 ? "u32" : "u16";
+  const int per_thread = std::max(1, squares / most_threads);
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
   launch.entry = fmt::format("transpose_{}_{}x{}", element, problem.rows, problem.columns);
   result.source.text = fmt::format(
-      "#define KERNEL {}\n{}typedef {} Element;\nstruct Arguments {{\n  Element* out;\n  const Element* "
+      "#define KERNEL {}\n{}typedef {} Element;\ntypedef {} Bits;\nstruct Arguments {{\n  Element* out;\n  "
+      "const Element* "
       "x;\n}};\n"
-      "constexpr int UNIT = {}, ROWS = {}, COLUMNS = {}, DOWN = {}, ACROSS = {};\n"
+      "constexpr int UNIT = {}, ROWS = {}, COLUMNS = {}, DOWN = {}, ACROSS = {}, PER_THREAD = {};\n"
       "constexpr bool ROWS_FIRST = {}, STREAM_LOADS = {}, STREAM_STORES = {};\n{}",
-      launch.entry, embedded::cuda_hopper, element, problem.unit(), problem.rows, problem.columns,
-      choice.down, choice.across, choice.rows_first, (choice.streams & 1) != 0, (choice.streams & 2) != 0,
-      embedded::cuda_transpose);
+      launch.entry, embedded::cuda_hopper, element, bits, problem.unit(), problem.rows, problem.columns,
+      choice.down, choice.across, per_thread, choice.rows_first, (choice.streams & 1) != 0,
+      (choice.streams & 2) != 0, embedded::cuda_transpose);
   launch.shape.grid[0] = static_cast<unsigned>(blocks_of(problem, choice));
-  launch.shape.block[0] = static_cast<unsigned>(choice.down * choice.across);
+  launch.shape.block[0] = static_cast<unsigned>(squares / per_thread);
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.argument};
   return result;

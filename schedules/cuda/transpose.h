@@ -9,19 +9,21 @@
 
 namespace sylvite {
 
-/// out[batch, column, row] = x[batch, row, column]. Bits are moved, whatever they mean.
+/// out[batch, column, row] = x[batch, row, column]. Bits are moved, whatever they mean. A change between images with their
+/// channels innermost and dense ones is one, too.
 struct CudaTransposeProblem {
   int bytes = 2;  ///< of an element
   std::int64_t batch = 1, rows = 0, columns = 0;
   int argument = 0, out_argument = 1;
 
-  [[nodiscard]] int unit() const { return 16 / bytes; }  ///< elements that are moved together
+  /// Elements that are moved together: of up to 16 bytes, and a divisor of rows and columns.
+  [[nodiscard]] int unit() const;
 };
 [[nodiscard]] Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel);
 
 /// The numbers that may vary.
 struct CudaTransposeChoice {
-  int down = 8, across = 8;  ///< squares of 16 bytes a side in a block's tile
+  int down = 8, across = 8;  ///< squares of unit() elements a side in a block's tile
   bool rows_first = false;   ///< neighbouring blocks take tiles down the rows
   int streams = 0;  ///< what is the first to leave the L2 cache: 1 what is read, 2 the result, 3 both
   bool operator==(const CudaTransposeChoice&) const = default;

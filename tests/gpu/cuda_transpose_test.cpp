@@ -1,4 +1,5 @@
 #include "schedules/cuda/transpose.h"
+#include "schedules/packings.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/support/norm_kernels.h"
@@ -16,7 +17,9 @@ TEST_P(GpuCudaTranspose, AgreesWithTheInterpreter) {
   ASSERT_EQ(reading.refusal, "");
   Tensor input(kernel.body.type(kernel.body.inputs[0]).dtype, kernel.body.type(kernel.body.inputs[0]).dims());
   for (std::int64_t i = 0; i < input.size(); ++i) input.set_double(i, static_cast<double>(i % 251));
-  const Tensor reference = interpret(kernel.body, {input}).at(0);
+  const auto packing = [&](ValueId id) { return layout_packing(kernel.body.type(id)); };
+  const Tensor reference = pack(interpret(kernel.body, {input}).at(0), packing(kernel.body.outputs[0]));
+  input = pack(input, packing(kernel.body.inputs[0]));
   for (const CudaTransposeChoice& choice : cuda_transpose_choices(reading.problem)) {
     const Tensor result = run_template(make_cuda_transpose(reading.problem, choice), kernel, {input}, 2);
     EXPECT_EQ(error_of(result, reference), 0) << choice.to_string();

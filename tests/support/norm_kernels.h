@@ -66,6 +66,12 @@ inline constexpr const char* transpose_texts[] = {
     R"(graph g(%a: f32[3,68,132]) { %v: f32[3,132,68] = transpose(%a) {perm=[0,2,1]} return %v })",
     R"(graph g(%a: f16[2,64,7,8]) { %v: f16[2,7,8,64] = transpose(%a) {perm=[0,2,3,1]} return %v })",
     R"(graph g(%a: i32[8,5,256]) { %v: i32[256,8,5] = transpose(%a) {perm=[2,0,1]} return %v })",
+    R"(graph g(%a: bf16[3,68,196]) { %v: bf16[3,196,68] = transpose(%a) {perm=[0,2,1]} return %v })",
+    R"(graph g(%a: f16[70,134]) { %v: f16[134,70] = transpose(%a) {perm=[1,0]} return %v })",
+    R"(graph g(%a: f32[2,50,34]) { %v: f32[2,34,50] = transpose(%a) {perm=[0,2,1]} return %v })",
+    R"(graph g(%a: i32[33,147]) { %v: i32[147,33] = transpose(%a) {perm=[1,0]} return %v })",
+    R"(graph g(%a: bf16[2,40,7,7]@c40) { %v: bf16[2,40,7,7] = to_layout(%a) {block=0} return %v })",
+    R"(graph g(%a: f16[2,64,12,8]) { %v: f16[2,64,12,8]@c64 = to_layout(%a) {block=64} return %v })",
 };
 
 }  // namespace sylvite

@@ -23,14 +23,34 @@ TEST(CudaTranspose, ReadsRunsOfDims) {
   EXPECT_THAT(extents(transpose_texts[3]), testing::ElementsAre(1, 40, 256));
 }
 
+TEST(CudaTranspose, ReadsChangesOfLayout) {
+  const CudaTransposeProblem leaves = read_cuda_transpose(norm_kernel(transpose_texts[8])).problem;
+  EXPECT_THAT((std::vector<std::int64_t>{leaves.batch, leaves.rows, leaves.columns}),
+              testing::ElementsAre(2, 49, 40));
+  const CudaTransposeProblem comes = read_cuda_transpose(norm_kernel(transpose_texts[9])).problem;
+  EXPECT_THAT((std::vector<std::int64_t>{comes.batch, comes.rows, comes.columns}),
+              testing::ElementsAre(2, 64, 96));
+}
+
+TEST(CudaTranspose, VectorsFitBothSides) {
+  const auto unit = [](const char* text) { return read_cuda_transpose(norm_kernel(text)).problem.unit(); };
+  EXPECT_EQ(unit(transpose_texts[0]), 8);
+  EXPECT_EQ(unit(transpose_texts[4]), 4);
+  EXPECT_EQ(unit(transpose_texts[5]), 2);
+  EXPECT_EQ(unit(transpose_texts[6]), 2);
+  EXPECT_EQ(unit(transpose_texts[7]), 1);
+  EXPECT_EQ(unit(transpose_texts[8]), 1);
+}
+
 TEST(CudaTranspose, RefusesWithAReason) {
   const auto refusal = [](const char* text) { return read_cuda_transpose(norm_kernel(text)).refusal; };
   EXPECT_THAT(
       refusal(
           "graph g(%a: f32[4,64,64,32]) { %v: f32[4,64,64,32] = transpose(%a) {perm=[0,2,1,3]} return %v }"),
       HasSubstr("runs of dims"));
-  EXPECT_THAT(refusal("graph g(%a: bf16[64,36]) { %v: bf16[36,64] = transpose(%a) {perm=[1,0]} return %v }"),
-              HasSubstr("16 bytes"));
+  EXPECT_THAT(
+      refusal("graph g(%a: f32[2,64,8,8]@c8) { %v: f32[2,64,8,8] = to_layout(%a) {block=0} return %v }"),
+      HasSubstr("blocks"));
   EXPECT_THAT(refusal("graph g(%a: f64[64,64]) { %v: f64[64,64] = transpose(%a) {perm=[1,0]} return %v }"),
               HasSubstr("2 nor 4"));
   EXPECT_THAT(refusal("graph g(%a: f32[64,8]) { %v: f32[8,64] = transpose(%a) {perm=[1,0]} return %v }"),
