@@ -3,10 +3,13 @@
 // Scales may stand on Q, on K^T, on the scores, or on several of them. Several masks become their sum; they may be added
 // while the leading dims of the scores are grouped otherwise, as in windowed attention:
 //   softmax(reshape(reshape(Q @ K^T + bias, [images, windows, ...]) + mask, [images*windows, ...]))
+// Rows that attend to nothing are NaN; where(is_nan(w), 0, w) of the weights w makes them zero, which is done to the result
+// if a mask may leave such rows. (Weights that are NaN because scores are stay NaN.)
 // A constant additive mask that is zero up to the diagonal and hugely negative above it becomes causal = 1, so that masked
 // work can be skipped.
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -136,9 +139,48 @@ ValueId keys_of(Graph& graph, ValueId k_transposed) {
   return is_undone ? transpose->inputs[0] : add_transpose(graph, k_transposed, perm);
 }
 
+bool is_zero(const Graph& graph, ValueId id) {
+  return graph.is_constant(id) && graph.type(id).element_count() == 1 &&
+         graph.value(id).constant->as_double(0) == 0;
+}
+
+/// The weights below a guard that makes rows of NaN zero, or `id` where there is none.
+ValueId unguarded(const Graph& graph, ValueId id) {
+  const Node* guard = producer_if(graph, id, Op::where);
+  if (guard == nullptr || !is_zero(graph, guard->inputs[1])) return id;
+  const Node* is_nan = producer_if(graph, guard->inputs[0], Op::is_nan);
+  return is_nan != nullptr && is_nan->inputs[0] == guard->inputs[2] ? guard->inputs[2] : id;
+}
+
+/// False for a mask that leaves a key to every row.
+bool may_leave_rows_empty(const Graph& graph, ValueId mask) {
+  if (mask == no_value) return false;
+  if (!graph.is_constant(mask) || graph.type(mask).rank() == 0) return true;
+  const Tensor& values = *graph.value(mask).constant;
+  const std::int64_t keys = values.dims().back();
+  std::int64_t masked = 0;
+  for (std::int64_t i = 0; i < values.size(); ++i) {
+    masked = i % keys == 0 ? 0 : masked;
+    masked += values.as_double(i) == -std::numeric_limits<double>::infinity() ? 1 : 0;
+    if (masked == keys) return true;
+  }
+  return false;
+}
+
+/// The result of attention with zeros in the rows that the mask leaves no key.
+ValueId with_empty_rows_zero(Graph& graph, ValueId attended, ValueId mask) {
+  const auto number = [&](float value) { return graph.add_constant(Tensor::scalar_f32(value), ""); };
+  const int rank = graph.type(mask).rank();
+  const Attributes last = {{"axes", Dims{rank - 1}}, {"keepdims", std::int64_t{1}}};
+  const ValueId most = rank == 0 ? mask : graph.add(Op::reduce_max, {mask}, last);
+  const ValueId is_empty = graph.add(Op::equal, {most, number(-std::numeric_limits<float>::infinity())});
+  return graph.add(Op::where, {is_empty, number(0), attended});
+}
+
 bool fuse(GraphRewriter& rewriter, const Node& node, const Node& product) {
   Graph& graph = rewriter.graph();
-  const Node* softmax = producer_if(graph, product.inputs[0], Op::softmax);
+  const ValueId weights = unguarded(graph, product.inputs[0]);
+  const Node* softmax = producer_if(graph, weights, Op::softmax);
   const ValueId v = product.inputs[1];
   if (softmax == nullptr || softmax->attributes.integer("axis") != graph.type(product.inputs[0]).rank() - 1)
     return false;
@@ -160,12 +202,16 @@ bool fuse(GraphRewriter& rewriter, const Node& node, const Node& product) {
   if (*mask != no_value && !causal) inputs.push_back(*mask);
   const Attributes attributes = {
       {"scale", scores.scale}, {"causal", std::int64_t{causal ? 1 : 0}}, {"softcap", 0.0}};
-  if (space.size() == static_cast<std::size_t>(out.rank()) && same_batch(out, graph.type(inputs[0]))) {
+  const bool guarded = weights != product.inputs[0] && may_leave_rows_empty(graph, *mask);
+  const bool is_plain =
+      space.size() == static_cast<std::size_t>(out.rank()) && same_batch(out, graph.type(inputs[0]));
+  if (is_plain && !guarded) {
     rewriter.replace(node, Op::attention, inputs, attributes);
-  } else {
-    const ValueId attended = graph.add(Op::attention, inputs, attributes, node.name);
-    rewriter.set(node.outputs[0], add_reshape(graph, attended, out.dims()));
+    return true;
   }
+  ValueId attended = graph.add(Op::attention, inputs, attributes, node.name);
+  if (guarded) attended = with_empty_rows_zero(graph, attended, *mask);
+  rewriter.set(node.outputs[0], is_plain ? attended : add_reshape(graph, attended, out.dims()));
   return true;
 }
 

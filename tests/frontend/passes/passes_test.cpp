@@ -183,6 +183,25 @@ const Rewrite rewrites[] = {
      "  return %o\n",
      "  %t: f32[2,2,4] = transpose(%k) {perm=[0,2,1]}\n"
      "  %o: f32[2,2,4] = attention(%q, %t, %v) {causal=1, scale=1.0, softcap=0.0}\n  return %o\n"},
+    {"attention_whose_guard_has_nothing_to_do", fuse_attention,
+     "%q: f32[2,2,4], %k: f32[2,4,2], %v: f32[2,2,4]",
+     "  %m = constant f32[2,2] {0.0, -inf, 0.0, 0.0}\n  %zero = constant f32[] {0.0}\n"
+     "  %s: f32[2,2,2] = matmul(%q, %k)\n  %b: f32[2,2,2] = add(%s, %m)\n"
+     "  %p: f32[2,2,2] = softmax(%b) {axis=2}\n  %n: bool[2,2,2] = is_nan(%p)\n"
+     "  %w: f32[2,2,2] = where(%n, %zero, %p)\n  %o: f32[2,2,4] = matmul(%w, %v)\n  return %o\n",
+     "  %t: f32[2,2,4] = transpose(%k) {perm=[0,2,1]}\n"
+     "  %o: f32[2,2,4] = attention(%q, %t, %v) {causal=1, scale=1.0, softcap=0.0}\n  return %o\n"},
+    {"attention_with_guarded_rows", fuse_attention,
+     "%q: f32[2,3,4], %k: f32[2,4,5], %v: f32[2,5,4], %m: f32[3,5]",
+     "  %zero = constant f32[] {0.0}\n"
+     "  %s: f32[2,3,5] = matmul(%q, %k)\n  %b: f32[2,3,5] = add(%s, %m)\n"
+     "  %p: f32[2,3,5] = softmax(%b) {axis=2}\n  %n: bool[2,3,5] = is_nan(%p)\n"
+     "  %w: f32[2,3,5] = where(%n, %zero, %p)\n  %o: f32[2,3,4] = matmul(%w, %v)\n  return %o\n",
+     "  %t: f32[2,5,4] = transpose(%k) {perm=[0,2,1]}\n"
+     "  %a: f32[2,3,4] = attention(%q, %t, %v, %m) {causal=0, scale=1.0, softcap=0.0}\n"
+     "  %x: f32[3,1] = reduce_max(%m) {axes=[1], keepdims=1}\n  %i = constant f32[] {-inf}\n"
+     "  %e: bool[3,1] = equal(%x, %i)\n  %z = constant f32[] {0.0}\n"
+     "  %o: f32[2,3,4] = where(%e, %z, %a)\n  return %o\n"},
     {"conv_bias", fold_conv_bias, "%x: f32[1,1,3,3]",
      "  %w = constant f32[2,1,2,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}\n  %b = constant f32[1,2,1,1] "
      "{0.5, 1.5}\n"
@@ -239,6 +258,18 @@ TEST(Passes, LeaveAlmostGeluAlone) {
            "  %d: f32[8] = mul(%half, %c)\n  %e: f32[8] = mul(%x, %d)\n  return %e\n",
            "%x: f32[8]"));
   EXPECT_EQ(count(fuse_gelu(graph), Op::gelu), 0);
+}
+
+TEST(Passes, GiveZerosForRowsThatAttendToNothing) {
+  const Graph graph = parse_graph(
+      body("  %m = constant f32[3,2] {0.0, -inf, -inf, -inf, 1.0, 0.0}\n  %zero = constant f32[] {0.0}\n"
+           "  %s: f32[2,3,2] = matmul(%q, %k)\n  %b: f32[2,3,2] = add(%s, %m)\n"
+           "  %p: f32[2,3,2] = softmax(%b) {axis=2}\n  %n: bool[2,3,2] = is_nan(%p)\n"
+           "  %w: f32[2,3,2] = where(%n, %zero, %p)\n  %o: f32[2,3,4] = matmul(%w, %v)\n  return %o\n",
+           "%q: f32[2,3,4], %k: f32[2,4,2], %v: f32[2,2,4]"));
+  const Graph fused = fuse_attention(graph);
+  EXPECT_TRUE(std::ranges::any_of(fused.nodes(), [](const Node& node) { return node.op == Op::attention; }));
+  expect_same_results(graph, fused);
 }
 
 TEST(Passes, LeaveBatchNormWithInfiniteScaleAlone) {
