@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""The networks of networks.py that take images, on a GPU beside torch.compile: a row each, with the times, the error of
+"""Networks of networks.py (unless named, those that take images), on a GPU beside torch.compile: a row each, with the times, the error of
 both against float32, and Sylvite's slowest kernels.
 
 usage: cuda_breadth.py SYLVITE... [--only NAME,...] [--batch 32] [--modes reduce-overhead] [--torch eager,reduce-overhead]
-                       [--json FILE] [--kernels 6] [--minutes M]
+                       [--json FILE] [--kernels 6] [--jobs 1] [--minutes M]
 SYLVITE is the command (several words: a bundle's `run sylvite`). Both sides compute in bf16 from the same weights and
-inputs; torch has its inputs and weights with channels last. Sylvite's time is that of a CUDA graph, inputs on the device.
+inputs; torch has its inputs and weights with channels last. Sylvite's time is that of a CUDA graph, inputs on the device. With --jobs, networks are exported and compiled
+side by side (which makes cold times longer), then measured one after the other.
 Needs torch, torchvision, timm, onnx, onnxscript and numpy. Networks that do not start within --minutes are left out, and named.
 """
 import argparse
 import json
 import math
+import multiprocessing
+import os
 import statistics
 import tempfile
 import time
@@ -21,10 +24,11 @@ from cuda_models import CALLS, Sylvite, error_over, torch_way
 from cuda_timing import time_once
 
 
-def race(name, options, folder):
+def prepare(name, options, folder):
+    """All that comes before the rounds: Sylvite ready in its folder, torch's modes compiled, and the row without times."""
     network, dims = networks.make(name)
     ours = Sylvite(options.sylvite, networks.export(network, dims, options.batch, folder), folder, options)
-    network = network.cuda().to(memory_format=torch.channels_last)
+    network = channels_last(network.cuda())
     x = networks.draw(dims, options.batch).cuda()
     with torch.inference_mode():
         reference = [network(x).float().cpu()]
@@ -32,14 +36,26 @@ def race(name, options, folder):
     for mode in options.modes:
         row["cold_seconds"][mode] = ours.bench(mode)["seconds"]["ready"]
         row["error"][mode] = error_over([ours.outputs(mode, "x", x).float()], reference)
-    row["kernels"] = slowest(ours, options)
-    network, given = network.bfloat16(), x.bfloat16().contiguous(memory_format=torch.channels_last)
+    network, given = network.bfloat16(), x if x.dtype == torch.int64 else channels_last(x.bfloat16())
     ways = {}
     for mode in options.torch:
         way = torch_way(network, mode, [given])
         ways["torch " + mode] = way["run"]
         row["cold_seconds"]["torch " + mode] = way["compile_seconds"]
         row["error"]["torch " + mode] = error_over([each.float() for each in way["outputs"]], reference)
+    return ours, ways, row
+
+
+def channels_last(x):
+    """Of a network's convolutions, or of an image."""
+    if isinstance(x, torch.Tensor):
+        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+    return x.to(memory_format=torch.channels_last) if not any(p.dim() == 5 for p in x.parameters()) else x
+
+
+def finish(ours, ways, row, options):
+    """The row with the kernels' times and those of the rounds; nothing else should use the card."""
+    row["kernels"] = slowest(ours, options)
     rounds = {mode: [] for mode in [*options.modes, *ways]}
     for _ in range(options.rounds):
         for mode in options.modes:
@@ -49,6 +65,20 @@ def race(name, options, folder):
             rounds[mode].append(statistics.median(time_once(run, CALLS) for _ in range(9)))
     row["us"] = {mode: statistics.median(times) for mode, times in rounds.items()}
     return row
+
+
+def race(name, options, pipe):
+    """A process of its own: prepares, says so, waits for its turn, and sends the row or a text that says what failed."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what torch's exporter prints
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        try:
+            prepared = prepare(name, options, folder)
+            pipe.send("ready")
+            pipe.recv()
+            pipe.send(finish(*prepared, options))
+        except Exception as error:  # the others are still worth measuring
+            pipe.send(str(error)[-1500:] or repr(error))
 
 
 def slowest(ours, options):
@@ -89,6 +119,7 @@ def parse_options():
     parser.add_argument("--budget", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kernels", type=int, default=6)
+    parser.add_argument("--jobs", type=int, default=1, help="networks that are prepared side by side")
     parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -97,23 +128,47 @@ def parse_options():
     return options
 
 
+def race_all(names, options):
+    """Prepares the networks side by side, then measures one after the other."""
+    context = multiprocessing.get_context("spawn")
+    racers = []
+    for name in names:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=race, args=(name, options, theirs))
+        process.start()
+        theirs.close()
+        racers.append((name, ours, process))
+    said = {name: receive(pipe) for name, pipe, _ in racers}
+    for name, pipe, process in racers:
+        if said[name] == "ready":
+            pipe.send("go")
+            said[name] = receive(pipe)
+        process.join()
+    return said
+
+
+def receive(pipe):
+    try:
+        return pipe.recv()
+    except EOFError:
+        return "the process died"
+
+
 def main():
     options = parse_options()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    rows, end = [], time.time() + 60 * options.minutes
-    for name in options.only.split(","):
+    rows, end, names = [], time.time() + 60 * options.minutes, options.only.split(",")
+    for first in range(0, len(names), options.jobs):
+        some = names[first:first + options.jobs]
         if time.time() > end:
-            print(f"LEFT OUT {name}", flush=True)
+            print(f"LEFT OUT {' '.join(some)}", flush=True)
             continue
-        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-            try:
-                rows.append(race(name, options, folder))
-                print_row(rows[-1])
-            except Exception as error:  # the others are still worth measuring
-                print(f"FAILED {name}: {str(error)[-1500:]}", flush=True)
-        torch._dynamo.reset()
-        torch.cuda.empty_cache()
+        for name, result in race_all(some, options).items():
+            if isinstance(result, str):
+                print(f"FAILED {name}: {result}", flush=True)
+                continue
+            rows.append(result)
+            print_row(result)
         if options.json:
             with open(options.json, "w") as file:
                 json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, file, indent=1)
