@@ -121,8 +121,8 @@ std::optional<Wanted> concat_rule(const Operands& operands) {
 
 std::optional<Wanted> pad_rule(const Operands& operands) {
   if (!operands.blocked[0]) return std::nullopt;  // of any rank
-  const bool channels = operands.node.attributes.integers("low").at(1) != 0 ||
-                        operands.node.attributes.integers("high").at(1) != 0;
+  const bool channels = !operands.blocks.hold_all && (operands.node.attributes.integers("low").at(1) != 0 ||
+                                                      operands.node.attributes.integers("high").at(1) != 0);
   const std::vector<std::int64_t>& interior = operands.node.attributes.integers("interior");
   if (channels || (!interior.empty() && interior.at(1) != 0)) return std::nullopt;
   return follow_first(operands);
@@ -133,8 +133,15 @@ std::optional<Wanted> gather_rule(const Operands& operands) {
   return spatial ? follow_first(operands) : std::nullopt;
 }
 
+/// A part of whole pixels, or of some channels of each.
+std::optional<Wanted> slice_rule(const Operands& operands) {
+  return operands.blocks.hold_all ? follow_first(operands) : std::nullopt;
+}
+
 Rule find_rule(Op op) {
   switch (op) {
+    case Op::slice:
+      return slice_rule;
     case Op::conv:
       return convolution_rule;
     case Op::max_pool:

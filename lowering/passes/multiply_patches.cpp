@@ -1,9 +1,22 @@
+#include <algorithm>
+
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
 namespace {
+
+/// Kernels of convolutions take such images as they are; patches would have to be gathered first.
+bool is_taken(const Graph& graph, const Node& node, const LoweringOptions& options) {
+  constexpr std::int64_t whole_vectors = 8, widest_step = 8;
+  const TensorType &x = graph.type(node.inputs[0]), &y = graph.type(node.outputs[0]);
+  const bool lie_innermost = options.image_layout == ImageLayout::channels_last &&
+                             may_lie_innermost(x, options.tf32) && may_lie_innermost(y, options.tf32);
+  return lie_innermost && x.dims()[1] % whole_vectors == 0 && y.dims()[1] % whole_vectors == 0 &&
+         std::ranges::max(node.attributes.integers("strides")) <= widest_step;
+}
 
 bool has_patches(const Graph& graph, const Node& node) {
   if (node.op != Op::conv || graph.type(node.inputs[0]).rank() != 4) return false;
@@ -33,9 +46,9 @@ void multiply(GraphRewriter& rewriter, const Node& node) {
 
 }  // namespace
 
-Graph multiply_patches(const Graph& graph) {
-  return rewrite_nodes(graph, [](GraphRewriter& rewriter, const Node& node) {
-    if (!has_patches(rewriter.source(), node)) return false;
+Graph multiply_patches(const Graph& graph, const LoweringOptions& options) {
+  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
+    if (!has_patches(graph, node) || is_taken(graph, node, options)) return false;
     multiply(rewriter, node);
     return true;
   });

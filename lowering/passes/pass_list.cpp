@@ -13,21 +13,22 @@ bool fuses_blocks(const Options& options) {
   return options.fuse && options.image_layout == ImageLayout::channel_blocks;
 }
 
+bool fuses_innermost(const Options& options) {
+  return options.fuse && options.image_layout == ImageLayout::channels_last;
+}
+
 constexpr Pass<Options> table[] = {
-    {"multiply_patches", [](const Options& options) { return options.multiply_patches; },
-     plain<multiply_patches>, "convolutions whose windows lie side by side become matmuls, for tensor cores"},
+    {"multiply_patches", [](const Options& options) { return options.multiply_patches; }, multiply_patches,
+     "convolutions whose windows lie side by side become matmuls, for tensor cores"},
     {"divide_attention",
      [](const Options& options) { return options.fuse && options.refuse_template != nullptr; },
      divide_attention,
      "attention that no template takes becomes products and a softmax, which have templates"},
     {"convolve_planes", fuses_blocks, plain<convolve_planes>,
      "convolutions over one and three dims become two-dimensional, as templates take them"},
-    {"work_ahead_of_views", fuses_blocks, plain<work_ahead_of_views>,
+    {"work_ahead_of_views", fuses, plain<work_ahead_of_views>,
      "pointwise work on a transposed result of a convolution comes before the transpose"},
-    {"sink_transposes",
-     [](const Options& options) {
-       return options.fuse && options.image_layout == ImageLayout::channels_last;
-     },
+    {"sink_transposes", fuses_innermost,
      [](const Graph& graph, const Options& options) { return sink_transposes(graph, options.tf32); },
      "transposes that bring channels ahead of pixels move behind pointwise work, where they move nothing"},
     {"order_rows", fuses, plain<order_rows>,
@@ -40,10 +41,16 @@ constexpr Pass<Options> table[] = {
      "flatten, so that slices of merged matmuls come behind the reshapes that follow them"},
     {"split_concats", [](const Options&) { return true; }, plain<split_concats>,
      "concats of many inputs become trees of concats, whose kernels compile in bounded time"},
+    {"widen_channels", fuses_innermost,
+     [](const Graph& graph, const Options& options) { return widen_channels(graph, options.tf32); },
+     "images of odd numbers of channels get channels of zeros, so that a pixel's are whole vectors"},
     {"widen_few_channels",
      [](const Options& options) { return options.image_layout == ImageLayout::channels_last; },
      [](const Graph& graph, const Options& options) { return widen_few_channels(graph, options.tf32); },
      "images of three channels are padded to four or eight, and around, for tensor cores"},
+    {"turn_images", fuses_innermost,
+     [](const Graph& graph, const Options& options) { return turn_images(graph, options.tf32); },
+     "rows of an image's pixels are taken from the image with its channels innermost, where they lie"},
     {"assign_layouts", [](const Options& options) { return options.image_layout != ImageLayout::dense; },
      assign_layouts, "values around convolutions lie with their channels in blocks"},
     {"rows_of_blocks", fuses_blocks, plain<rows_of_blocks>,

@@ -13,8 +13,8 @@ namespace sylvite {
 
 /// The same graph in which conv with strides as large as its window, without pads, dilations and groups, of
 /// an image of whole windows is a matmul over its patches, gathered by a transpose: the patches of a vision
-/// transformer.
-[[nodiscard]] Graph multiply_patches(const Graph& graph);
+/// transformer. Images that lie with whole vectors of channels innermost stay: convolutions take them.
+[[nodiscard]] Graph multiply_patches(const Graph& graph, const LoweringOptions& options);
 
 /// The same graph in which an attention that the device has no template for (options.refuse_template, which must be
 /// given) is two products and a softmax, which have: very deep heads, say. Causal ones and those with a cap stay.
@@ -30,6 +30,15 @@ namespace sylvite {
 /// that transpose, where all it reads is such an image, a convolution's result, a number per channel or one number. With
 /// channels_last such transposes move nothing beside convolutions. `tf32`: of f32 images, too.
 [[nodiscard]] Graph sink_transposes(const Graph& graph, bool tf32);
+
+/// The same graph in which convolutions whose results have channels that are no multiple of 16 bytes have filters of zeros
+/// behind theirs, and what follows takes the wide results where it works on each channel by itself, or is a convolution.
+/// `tf32`: of f32 images, too.
+[[nodiscard]] Graph widen_channels(const Graph& graph, bool tf32);
+
+/// The same graph in which a transpose that makes rows of channels, one a pixel, of a convolution's reshaped result comes
+/// before the reshape, where it moves nothing. REQUIRES to be the last pass on views: flatten undoes it.
+[[nodiscard]] Graph turn_images(const Graph& graph, bool tf32);
 
 /// The same graph in which matmul(transpose(x), W), W a matrix and the last axis left in place, is
 /// transpose(matmul(x, W)), also through reshapes and through work with constants that vary along the last

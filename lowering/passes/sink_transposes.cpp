@@ -8,6 +8,7 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
@@ -16,12 +17,11 @@ namespace {
 class Sinker {
  public:
   Sinker(const Graph& graph, bool tf32)
-      : graph_(graph), tf32_(tf32), is_image_(graph.values().size(), false) {}
+      : graph_(graph), tf32_(tf32), is_image_(innermost_images(graph, tf32)) {}
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) {
-    note_image(node);
     if (!has_trait(node.op, OpTrait::pointwise) || node.outputs.size() != 1) return false;
-    if (!lies_innermost(graph_.type(node.outputs[0]))) return false;
+    if (!may_lie_innermost(graph_.type(node.outputs[0]), tf32_)) return false;
     Graph& graph = rewriter.graph();
     std::vector<ValueId> inputs;
     bool any = false;
@@ -38,22 +38,6 @@ class Sinker {
   }
 
  private:
-  /// As assign_layouts decides.
-  [[nodiscard]] bool lies_innermost(const TensorType& type) const {
-    const bool is_known =
-        type.dtype == DType::bf16 || type.dtype == DType::f16 || (tf32_ && type.dtype == DType::f32);
-    return is_known && type.rank() == 4 && type.element_count() != 0 && type.dims()[1] % 4 == 0;
-  }
-
-  void note_image(const Node& node) {
-    if (node.outputs.size() != 1 || !lies_innermost(graph_.type(node.outputs[0]))) return;
-    const bool follows = has_trait(node.op, OpTrait::pointwise) || has_trait(node.op, OpTrait::pooling);
-    is_image_[node.outputs[0]] =
-        node.op == Op::conv || (follows && std::ranges::any_of(node.inputs, [&](ValueId id) {
-                                  return id != no_value && is_image_[id];
-                                }));
-  }
-
   static bool is_transposed(const Graph& graph, ValueId id) {
     const Node* transpose = producer_if(graph, id, Op::transpose);
     return transpose != nullptr && transpose->attributes.integers("perm") == channels_ahead;
@@ -76,7 +60,7 @@ class Sinker {
 
   const Graph& graph_;
   bool tf32_;
-  IdMap<bool> is_image_;  ///< per value: a convolution's, or made of such
+  IdMap<bool> is_image_;  ///< per value
 };
 
 }  // namespace

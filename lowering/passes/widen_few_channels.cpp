@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "frontend/graph/rewrite.h"
+#include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
@@ -18,19 +19,6 @@ bool is_taken(const Graph& graph, const Node& node, bool tf32) {
   const bool is_known = x.dtype == DType::bf16 || x.dtype == DType::f16 || (tf32 && x.dtype == DType::f32);
   return is_known && x.dims()[1] < run_of(x) && x.element_count() > 0 && graph.is_constant(node.inputs[1]) &&
          node.attributes.integer("groups") == 1 && node.attributes.integers("dilations") == Dims{1, 1};
-}
-
-/// With zeros behind the old elements of each dim.
-Tensor extended(const Tensor& tensor, const Dims& dims) {
-  Tensor result(tensor.dtype(), dims);
-  const Dims& from = tensor.dims();
-  const Dims strides = dense_strides(dims);
-  for (std::int64_t i = 0; i < tensor.size(); ++i) {
-    std::int64_t rest = i, to = 0;
-    for (std::size_t d = from.size(); d-- > 0; rest /= from[d]) to += rest % from[d] * strides[d];
-    result.set_double(to, tensor.as_double(i));
-  }
-  return result;
 }
 
 bool widen(GraphRewriter& rewriter, const Node& node, bool tf32) {
@@ -54,7 +42,7 @@ bool widen(GraphRewriter& rewriter, const Node& node, bool tf32) {
       {{"low", Dims{0, 0, pads[0], pads[1]}}, {"high", Dims{0, wide[1] - x[1], behind(2), behind(3)}}});
   std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
   inputs[0] = padded;
-  inputs[1] = graph.add_constant(extended(filter, wide));
+  inputs[1] = graph.add_constant(with_zeros_behind(filter, wide));
   Attributes attributes = node.attributes;
   attributes.set("pads", Dims{0, 0, 0, 0});
   // What is left behind the last window may be less than a step, or more.

@@ -64,15 +64,31 @@ Graph patches(const Dims& pads) {
 
 TEST(Patches, AreRowsOfAProduct) {
   const Graph graph = patches({0, 0, 0, 0});
-  const Graph multiplied = multiply_patches(graph);
+  const Graph multiplied = multiply_patches(graph, {});
   for (const Node& node : multiplied.nodes()) EXPECT_NE(node.op, Op::conv);
   const std::vector<Tensor> inputs = random_inputs(graph);
   expect_close(interpret(multiplied, inputs).at(0), interpret(graph, inputs).at(0));
 }
 
+TEST(Patches, OfManyChannelsStayAConvolutionWhereTheyLieInnermost) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 16, 8, 12}));
+  graph.outputs = {graph.add(Op::conv, {x, weight(graph, {8, 16, 2, 2})},
+                             {{"strides", Dims{2, 2}},
+                              {"pads", Dims{0, 0, 0, 0}},
+                              {"dilations", Dims{1, 1}},
+                              {"groups", std::int64_t{1}}})};
+  LoweringOptions options;
+  EXPECT_FALSE(same_structure(multiply_patches(graph, options), graph));
+  options.image_layout = ImageLayout::channels_last;
+  EXPECT_FALSE(same_structure(multiply_patches(graph, options), graph));
+  options.tf32 = true;
+  EXPECT_TRUE(same_structure(multiply_patches(graph, options), graph));
+}
+
 TEST(Patches, OverTheBorderStayAConvolution) {
   const Graph graph = patches({0, 0, 4, 0});
-  EXPECT_TRUE(same_structure(multiply_patches(graph), graph));
+  EXPECT_TRUE(same_structure(multiply_patches(graph, {}), graph));
 }
 
 }  // namespace

@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "frontend/graph/rewrite.h"
+#include "frontend/passes/store_narrow.h"
+#include "lowering/passes/pass_list.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+/// Tokens that become an image, a depthwise convolution over it, and tokens again, as in mixed feed-forward layers.
+Graph mixed_feed_forward(std::int64_t batch) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({batch, 20, 8}));
+  const ValueId image =
+      graph.add(Op::reshape, {transpose(graph, x, {0, 2, 1})}, {{"shape", Dims{batch, 8, 4, 5}}});
+  const ValueId flat = graph.add(Op::reshape, {conv(graph, image, 8, 3, 8)}, {{"shape", Dims{batch, 8, 20}}});
+  const ValueId rows = graph.add(Op::gelu, {transpose(graph, flat, {0, 2, 1})}, {{"approximate", "none"}});
+  graph.outputs = {graph.add(Op::matmul, {rows, weight(graph, {8, 16})})};
+  return store_narrow(graph, DType::bf16);
+}
+
+LoweringOptions channels_last() {
+  LoweringOptions options;
+  options.image_layout = ImageLayout::channels_last;
+  return options;
+}
+
+TEST(TurnImages, TokensOfAnImageMoveNothing) {
+  for (const std::int64_t batch : {1, 3}) {
+    const Graph graph = mixed_feed_forward(batch);
+    const Plan plan = lower(graph, channels_last());
+    // The convolution with its GELU, and the product; the input and the output change their type on the way.
+    EXPECT_LE(plan.launches.size(), 4U) << plan_text(plan);
+    EXPECT_TRUE(std::ranges::none_of(plan.kernels, [](const Kernel& kernel) {
+      return std::ranges::any_of(kernel.body.nodes(), [](const Node& node) {
+        return node.op == Op::transpose || node.op == Op::to_layout;
+      });
+    })) << plan_text(plan);
+    const std::vector<Tensor> inputs = random_inputs(graph);
+    const Tensor wanted = interpret(graph, inputs).at(0), got = interpret_plan(plan, inputs).at(0);
+    for (std::int64_t k = 0; k < wanted.size(); ++k) ASSERT_NEAR(wanted.as_double(k), got.as_double(k), 5e-2);
+  }
+}
+
+TEST(TurnImages, OtherOrdersAreLeftAlone) {
+  Graph graph;
+  const ValueId image = conv(graph, graph.add_input("x", f32({2, 8, 4, 6})), 8, 1);
+  const ValueId lines = graph.add(Op::reshape, {image}, {{"shape", Dims{2, 32, 6}}});
+  const ValueId split = graph.add(Op::reshape, {image}, {{"shape", Dims{2, 4, 2, 24}}});
+  graph.outputs = {transpose(graph, lines, {0, 2, 1}), transpose(graph, split, {0, 3, 2, 1})};
+  EXPECT_TRUE(same_structure(turn_images(graph, true), graph));
+}
+
+}  // namespace
+}  // namespace sylvite
