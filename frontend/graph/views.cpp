@@ -52,40 +52,11 @@ std::optional<ValueId> slice_of_reshape(Graph& graph, const Node& slice, const D
   return add_slice(graph, x, new_starts, to, Dims(to.size(), 1));
 }
 
-/// reshape(transpose(x)) as transpose(reshape(x)): dims that the reshape merges must be neighbours in x, in
-/// order.
 std::optional<ValueId> transpose_of_reshape(Graph& graph, const Node& transpose, const Dims& to) {
-  const Dims source = graph.type(transpose.inputs[0]).dims();
-  const Dims from = graph.type(transpose.outputs[0]).dims();
-  const Dims& perm = transpose.attributes.integers("perm");
-  const std::vector<int> ranks = ranks_without_units(source);
-  struct Moved {
-    int rank;  ///< of the group's first non-unit dim in x; groups of unit dims stay in front
-    std::size_t to_begin, to_end;
-  };
-  std::vector<Moved> groups;
-  for (const DimGroup& group : dim_groups(from, to)) {
-    int first = -1;
-    int next = -1;
-    for (std::size_t d = group.from_begin; d < group.from_end; ++d) {
-      const int rank = ranks[static_cast<std::size_t>(perm[d])];
-      if (rank < 0) continue;
-      if (first < 0) first = next = rank;
-      if (rank != next++) return std::nullopt;
-    }
-    groups.push_back({first, group.to_begin, group.to_end});
-  }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Moved& a, const Moved& b) { return a.rank < b.rank; });
-  Dims dims;
-  Dims new_perm(to.size(), 0);
-  for (const Moved& group : groups) {
-    for (std::size_t d = group.to_begin; d < group.to_end; ++d) {
-      new_perm[d] = static_cast<std::int64_t>(dims.size());
-      dims.push_back(to[d]);
-    }
-  }
-  return add_transpose(graph, add_reshape(graph, transpose.inputs[0], dims), new_perm);
+  const std::optional<ReshapedOrder> ahead =
+      reshape_ahead(graph.type(transpose.inputs[0]).dims(), transpose.attributes.integers("perm"), to);
+  if (!ahead) return std::nullopt;
+  return add_transpose(graph, add_reshape(graph, transpose.inputs[0], ahead->dims), ahead->perm);
 }
 
 /// A transpose right after the work it orders is that kernel's to write; reshapes stay behind it.
@@ -141,6 +112,38 @@ std::vector<DimGroup> dim_groups(const Dims& from, const Dims& to) {
     groups.push_back(group);
   }
   return groups;
+}
+
+std::optional<ReshapedOrder> reshape_ahead(const Dims& source, const Dims& perm, const Dims& to) {
+  Dims from;
+  for (const std::int64_t axis : perm) from.push_back(source[static_cast<std::size_t>(axis)]);
+  const std::vector<int> ranks = ranks_without_units(source);
+  struct Moved {
+    int rank;  ///< of the group's first non-unit dim in x; groups of unit dims stay in front
+    std::size_t to_begin, to_end;
+  };
+  std::vector<Moved> groups;
+  for (const DimGroup& group : dim_groups(from, to)) {
+    int first = -1;
+    int next = -1;
+    for (std::size_t d = group.from_begin; d < group.from_end; ++d) {
+      const int rank = ranks[static_cast<std::size_t>(perm[d])];
+      if (rank < 0) continue;
+      if (first < 0) first = next = rank;
+      if (rank != next++) return std::nullopt;
+    }
+    groups.push_back({first, group.to_begin, group.to_end});
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Moved& a, const Moved& b) { return a.rank < b.rank; });
+  ReshapedOrder result{{}, Dims(to.size(), 0)};
+  for (const Moved& group : groups) {
+    for (std::size_t d = group.to_begin; d < group.to_end; ++d) {
+      result.perm[d] = static_cast<std::int64_t>(result.dims.size());
+      result.dims.push_back(to[d]);
+    }
+  }
+  return result;
 }
 
 OwnOperand own_operand(const Graph& graph, const IdMap<std::vector<NodeId>>& uses, ValueId operand) {

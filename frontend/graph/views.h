@@ -22,6 +22,14 @@ struct DimGroup {
 /// Product of dims[begin..end).
 [[nodiscard]] std::int64_t product(const Dims& dims, std::size_t begin, std::size_t end);
 
+/// reshape(transpose(x, perm), to) as transpose(reshape(x, dims), perm).
+struct ReshapedOrder {
+  Dims dims, perm;
+};
+/// Nothing unless dims that the reshape merges are neighbours in x, of dims `source`, in order. REQUIRES no extent zero.
+[[nodiscard]] std::optional<ReshapedOrder> reshape_ahead(const Dims& source, const Dims& perm,
+                                                         const Dims& to);
+
 /// A value that one node reads, once, so that how it lies disturbs no other reader: with `is_transposed` through a
 /// transpose of two dims, which nothing else reads either.
 struct OwnOperand {

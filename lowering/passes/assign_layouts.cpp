@@ -4,6 +4,7 @@
 #include "frontend/graph/copy.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 #include "lowering/plan/grouped_filter.h"
 
@@ -17,12 +18,14 @@ struct Blocks {
   bool tf32 = false;      ///< where blocks hold all: of f32 values, too
 
   [[nodiscard]] bool fit(const TensorType& type) const {
-    constexpr std::int64_t unit = 4;  // channels; longer rows of odd lengths cannot be read in vectors
-    if (type.rank() != 4 || type.element_count() == 0) return false;
-    if (!hold_all) return type.dtype == DType::f32 || type.dtype == DType::bf16;
-    const bool is_known =
-        type.dtype == DType::bf16 || type.dtype == DType::f16 || (tf32 && type.dtype == DType::f32);
-    return is_known && type.dims()[1] % unit == 0;
+    if (!hold_all)
+      return type.rank() == 4 && type.element_count() != 0 &&
+             (type.dtype == DType::f32 || type.dtype == DType::bf16);
+    return may_lie_innermost(type, tf32);
+  }
+  /// The same for what is made of blocks, whatever its type: convolutions do not read it.
+  [[nodiscard]] bool fit_work(const TensorType& type) const {
+    return fit(type) || (hold_all && type.dtype == DType::f32 && may_lie_innermost(type, true));
   }
   [[nodiscard]] int of(const TensorType& type) const {
     return hold_all ? static_cast<int>(type.dims().at(1)) : size;
@@ -88,7 +91,7 @@ std::optional<Wanted> pointwise_rule(const Operands& operands) {
   const bool widens = operands.node.op == Op::cast && operands.output().dtype == DType::f32 &&
                       operands.type(0).dtype == DType::bf16;
   const bool keeps_padding = finite || by_scalar || widens || operands.blocks.hold_all;
-  if (!operands.blocks.fit(operands.output()) || !keeps_padding) return std::nullopt;
+  if (!operands.blocks.fit_work(operands.output()) || !keeps_padding) return std::nullopt;
   Wanted wanted(operands.node.inputs.size(), false);
   bool any = false;
   for (std::size_t i = 0; i < wanted.size(); ++i) {

@@ -6,7 +6,8 @@
 
 namespace sylvite {
 
-/// Images of a type and of extents that kernels take with their channels innermost. `tf32`: of f32, too.
+/// Images of a type and of extents that kernels take with their channels innermost: rows of odd lengths cannot be read in
+/// vectors. `tf32`: of f32, too.
 [[nodiscard]] bool may_lie_innermost(const TensorType& type, bool tf32);
 
 /// Per value: a convolution's result that may lie so, or one that pointwise work and pooling make of such.

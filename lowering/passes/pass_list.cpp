@@ -13,6 +13,10 @@ bool fuses_blocks(const Options& options) {
   return options.fuse && options.image_layout == ImageLayout::channel_blocks;
 }
 
+bool fuses_for_templates(const Options& options) {
+  return options.fuse && options.refuse_template != nullptr;
+}
+
 bool fuses_innermost(const Options& options) {
   return options.fuse && options.image_layout == ImageLayout::channels_last;
 }
@@ -20,14 +24,17 @@ bool fuses_innermost(const Options& options) {
 constexpr Pass<Options> table[] = {
     {"multiply_patches", [](const Options& options) { return options.multiply_patches; }, multiply_patches,
      "convolutions whose windows lie side by side become matmuls, for tensor cores"},
-    {"divide_attention",
-     [](const Options& options) { return options.fuse && options.refuse_template != nullptr; },
-     divide_attention,
+    {"widen_attention", fuses_for_templates, widen_attention,
+     "attention whose heads are no multiple of 16 bytes gets zeros behind each, as the template takes them"},
+    {"divide_attention", fuses_for_templates, divide_attention,
      "attention that no template takes becomes products and a softmax, which have templates"},
     {"convolve_planes", fuses_blocks, plain<convolve_planes>,
      "convolutions over one and three dims become two-dimensional, as templates take them"},
     {"work_ahead_of_views", fuses, plain<work_ahead_of_views>,
      "pointwise work on a transposed result of a convolution comes before the transpose"},
+    {"norm_images", fuses_innermost,
+     [](const Graph& graph, const Options& options) { return norm_images(graph, options.tf32); },
+     "group normalisation becomes sums over pixels and work on each, which take channels innermost"},
     {"sink_transposes", fuses_innermost,
      [](const Graph& graph, const Options& options) { return sink_transposes(graph, options.tf32); },
      "transposes that bring channels ahead of pixels move behind pointwise work, where they move nothing"},

@@ -16,6 +16,10 @@ namespace sylvite {
 /// transformer. Images that lie with whole vectors of channels innermost stay: convolutions take them.
 [[nodiscard]] Graph multiply_patches(const Graph& graph, const LoweringOptions& options);
 
+/// The same graph in which an attention that the device has a template for once its heads are whole vectors
+/// (options.refuse_template, which must be given) has zeros behind each of its queries, keys and values.
+[[nodiscard]] Graph widen_attention(const Graph& graph, const LoweringOptions& options);
+
 /// The same graph in which an attention that the device has no template for (options.refuse_template, which must be
 /// given) is two products and a softmax, which have: very deep heads, say. Causal ones and those with a cap stay.
 [[nodiscard]] Graph divide_attention(const Graph& graph, const LoweringOptions& options);
@@ -25,6 +29,10 @@ namespace sylvite {
 /// (Grouped ones over three dims only where the window has one frame.) Pointwise work that reads such results, with
 /// numbers or channels beside them, is done on images, too.
 [[nodiscard]] Graph convolve_planes(const Graph& graph);
+
+/// The same graph in which a layer_norm without scale over groups of channels of a convolution's result is made of sums over
+/// pixels and pointwise work. `tf32`: of f32 images, too.
+[[nodiscard]] Graph norm_images(const Graph& graph, bool tf32);
 
 /// The same graph in which pointwise work on images whose channels a transpose brought ahead of the pixels comes before
 /// that transpose, where all it reads is such an image, a convolution's result, a number per channel or one number. With

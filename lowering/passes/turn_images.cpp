@@ -1,6 +1,9 @@
 // Before: y = transpose(reshape(conv(x), [images, channels, pixels]), [0,2,1])
 // After:  y = reshape(transpose(conv(x), [0,2,3,1]), [images, pixels, channels])
-// Of an image that a convolution makes with its channels innermost, the rows of pixels are there without a move.
+// Of an image that a convolution makes with its channels innermost, the rows of pixels are there without a move. So are heads of
+// channels. On the way back:
+// Before: y = conv(reshape(transpose(x, [0,1,3,2]), [images, channels, lines, columns]))   of x [images, heads, pixels, depth]
+// After:  y = conv(transpose(reshape(transpose(x, [0,2,1,3]), [images, lines, columns, channels]), [0,3,1,2]))
 
 #include <algorithm>
 
@@ -12,52 +15,120 @@
 namespace sylvite {
 namespace {
 
-/// The dims of `image`, but those of one, in the order in which they lie behind reshape and transpose; empty where the reshape
-/// splits a dim or the transpose parts what it merges.
-Dims order_behind(const Dims& image, const Dims& shape, const Dims& perm) {
-  std::vector<Dims> merged(shape.size());
-  for (const DimGroup& group : dim_groups(image, shape)) {
-    std::size_t held = group.to_end;
-    for (std::size_t d = group.to_begin; d < group.to_end; ++d) {
-      if (shape[d] == 1) continue;
-      if (held != group.to_end) return {};
-      held = d;
-    }
-    for (std::size_t d = group.from_begin; d < group.from_end; ++d)
-      if (image[d] != 1) merged.at(held).push_back(static_cast<std::int64_t>(d));
-  }
-  Dims order;
-  for (const std::int64_t axis : perm) {
-    const Dims& dims = merged[static_cast<std::size_t>(axis)];
-    order.insert(order.end(), dims.begin(), dims.end());
-  }
-  return order;
+bool is_in_order(const Dims& perm) {
+  return std::ranges::is_sorted(perm);
 }
 
-Dims without_units(const Dims& perm, const Dims& image) {
+Dims composed(const Dims& first, const Dims& second) {
   Dims result;
-  std::ranges::copy_if(perm, std::back_inserter(result),
-                       [&](std::int64_t axis) { return image[static_cast<std::size_t>(axis)] != 1; });
+  for (const std::int64_t axis : second) result.push_back(first[static_cast<std::size_t>(axis)]);
   return result;
 }
+
+class Turner {
+ public:
+  Turner(const Graph& graph, bool tf32)
+      : graph_(graph), tf32_(tf32), images_(innermost_images(graph, tf32)), uses_(graph.uses()) {}
+
+  bool rewrite(GraphRewriter& rewriter, const Node& node) const {
+    if (node.op == Op::reshape) return leave(rewriter, node) || come(rewriter, node);
+    if (node.op == Op::slice) return cut(rewriter, node);
+    return node.op == Op::transpose && meet(rewriter, node);
+  }
+
+ private:
+  /// A reshape of an image becomes one of its rows of channels, in the old order.
+  bool leave(GraphRewriter& rewriter, const Node& node) const {
+    if (!images_[node.inputs[0]]) return false;
+    const Dims image = graph_.type(node.inputs[0]).dims(), shape = graph_.type(node.outputs[0]).dims();
+    const std::optional<ReshapedOrder> ahead =
+        reshape_ahead(composed(image, channels_behind), channels_ahead, shape);
+    if (!ahead || is_in_order(ahead->perm)) return false;
+    Graph& graph = rewriter.graph();
+    const ValueId rows =
+        graph.add(Op::transpose, {rewriter.mapped(node.inputs[0])}, {{"perm", channels_behind}});
+    const ValueId cut = graph.add(Op::reshape, {rows}, {{"shape", ahead->dims}});
+    rewriter.set(node.outputs[0], graph.add(Op::transpose, {cut}, {{"perm", ahead->perm}}, node.name));
+    return true;
+  }
+
+  /// A transpose that becomes an image is one to rows of channels first.
+  bool come(GraphRewriter& rewriter, const Node& node) const {
+    const ValueId image = node.outputs[0];
+    if (!may_lie_innermost(graph_.type(image), tf32_) || !feeds_convolutions(image)) return false;
+    Graph& graph = rewriter.graph();
+    const Node* transpose = producer_if(graph, rewriter.mapped(node.inputs[0]), Op::transpose);
+    if (transpose == nullptr) return false;
+    const Dims out = graph_.type(image).dims(), perm = transpose->attributes.integers("perm");
+    const ValueId source = transpose->inputs[0];
+    const Dims order = rows_order(graph.type(transpose->outputs[0]).dims(), out);
+    if (order.empty()) return false;
+    const Dims whole = composed(perm, order);
+    const ValueId moved =
+        is_in_order(whole) ? source : graph.add(Op::transpose, {source}, {{"perm", whole}}, node.name);
+    const ValueId rows = graph.add(Op::reshape, {moved}, {{"shape", composed(out, channels_behind)}});
+    rewriter.set(image, graph.add(Op::transpose, {rows}, {{"perm", channels_ahead}}));
+    return true;
+  }
+
+  /// A part of what was turned is cut ahead of the transpose.
+  static bool cut(GraphRewriter& rewriter, const Node& node) {
+    const ValueId input = rewriter.mapped(node.inputs[0]);
+    if (producer_if(rewriter.graph(), input, Op::transpose) == nullptr) return false;
+    const auto& at = node.attributes;
+    rewriter.set(node.outputs[0], add_slice(rewriter.graph(), input, at.integers("starts"),
+                                            at.integers("sizes"), at.integers("steps")));
+    return true;
+  }
+
+  /// Two transposes in a row are one; the first is left of a reshape that was turned.
+  static bool meet(GraphRewriter& rewriter, const Node& node) {
+    Graph& graph = rewriter.graph();
+    const Node* before = producer_if(graph, rewriter.mapped(node.inputs[0]), Op::transpose);
+    if (before == nullptr) return false;
+    const ValueId source = before->inputs[0];
+    const Dims perm = composed(before->attributes.integers("perm"), node.attributes.integers("perm"));
+    if (is_in_order(perm))
+      rewriter.set(node.outputs[0], source);
+    else
+      rewriter.replace(node, Op::transpose, {source}, {{"perm", perm}});
+    return true;
+  }
+
+  [[nodiscard]] bool feeds_convolutions(ValueId id) const {
+    return std::ranges::any_of(uses_[id], [&](NodeId reader) {
+      return graph_.node(reader).op == Op::conv && graph_.node(reader).inputs[0] == id;
+    });
+  }
+
+  /// The order of dims `from`, which a reshape makes [image, channel, line, column], in which it would make [image, line, column,
+  /// channel]; empty where it merges channels and others.
+  static Dims rows_order(const Dims& from, const Dims& image) {
+    Dims channels, others;
+    for (const DimGroup& group : dim_groups(from, image)) {
+      bool has_channels = false, has_others = false;
+      for (std::size_t d = group.to_begin; d < group.to_end; ++d)
+        (d == 1 ? has_channels : has_others) |= image[d] != 1;
+      if (has_channels && has_others) return {};
+      for (std::size_t d = group.from_begin; d < group.from_end; ++d)
+        (has_channels ? channels : others).push_back(static_cast<std::int64_t>(d));
+    }
+    others.insert(others.end(), channels.begin(), channels.end());
+    return others;
+  }
+
+  const Graph& graph_;
+  bool tf32_;
+  IdMap<bool> images_;
+  IdMap<std::vector<NodeId>> uses_;
+};
 
 }  // namespace
 
 Graph turn_images(const Graph& graph, bool tf32) {
-  const IdMap<bool> images = innermost_images(graph, tf32);
-  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
-    if (node.op != Op::transpose) return false;
-    const Node* reshape = producer_if(graph, node.inputs[0], Op::reshape);
-    if (reshape == nullptr || !images[reshape->inputs[0]]) return false;
-    const Dims image = graph.type(reshape->inputs[0]).dims(), out = graph.type(node.outputs[0]).dims();
-    const Dims order =
-        order_behind(image, graph.type(node.inputs[0]).dims(), node.attributes.integers("perm"));
-    if (order != without_units(channels_behind, image)) return false;
-    const ValueId turned = rewriter.graph().add(Op::transpose, {rewriter.mapped(reshape->inputs[0])},
-                                                {{"perm", channels_behind}}, node.name);
-    rewriter.set(node.outputs[0], rewriter.graph().add(Op::reshape, {turned}, {{"shape", out}}));
-    return true;
-  });
+  const Turner turner(graph, tf32);
+  return rewrite_nodes(
+      graph, [&](GraphRewriter& rewriter, const Node& node) { return turner.rewrite(rewriter, node); });
 }
 
 }  // namespace sylvite

@@ -30,9 +30,15 @@ std::vector<Setting> settings() {
   divided.lowering.refuse_template = [](const Kernel& kernel) {
     return kernel.kind == KernelClass::attention ? "it is attention" : "";
   };
+  Setting whole_heads{"with a template for heads of whole vectors", {}, {}};
+  whole_heads.lowering.refuse_template = [](const Kernel& kernel) {
+    const bool is_odd = kernel.kind == KernelClass::attention &&
+                        kernel.body.type(kernel.body.node(kernel.anchor).inputs[0]).dims().back() % 8 != 0;
+    return is_odd ? "its heads are odd" : "";
+  };
   Setting quantized{"8 bits", {}, {}, 0.1};
   quantized.precision.quantize = true;
-  return {blocked, narrow, divided, quantized};
+  return {blocked, narrow, divided, whole_heads, quantized};
 }
 
 /// Patches of an image, as a vision transformer begins: rows of 32 numbers, multiplied by two matrices each.
@@ -68,6 +74,26 @@ Graph signal() {
         graph.add(Op::slice, {filtered},
                   {{"starts", Dims{0, 0, i}}, {"sizes", Dims{1, 16, 1}}, {"steps", Dims{1, 1, 1}}}));
   graph.outputs = {graph.add(Op::concat, moments, {{"axis", std::int64_t{2}}})};
+  return graph;
+}
+
+/// Group normalisation of an image, and attention of heads of six channels over its pixels.
+Graph pixels() {
+  Graph graph;
+  const ValueId image = conv(graph, graph.add_input("image", f32({1, 8, 4, 4})), 36, 1);
+  const ValueId norm = graph.add(Op::layer_norm, {reshape(graph, image, {1, 2, 288})},
+                                 {{"axis", std::int64_t{2}}, {"epsilon", 1e-5}});
+  const ValueId heads =
+      reshape(graph, conv(graph, reshape(graph, norm, {1, 36, 4, 4}), 36, 1), {1, 2, 18, 16});
+  const auto part = [&](std::int64_t first) {
+    const ValueId cut =
+        graph.add(Op::slice, {heads},
+                  {{"starts", Dims{0, 0, first, 0}}, {"sizes", Dims{1, 2, 6, 16}}, {"steps", Dims(4, 1)}});
+    return transpose(graph, cut, {0, 1, 3, 2});
+  };
+  const ValueId attended = graph.add(Op::attention, {part(0), part(6), part(12)});
+  const ValueId back = reshape(graph, transpose(graph, attended, {0, 1, 3, 2}), {1, 12, 4, 4});
+  graph.outputs = {conv(graph, back, 10, 3)};
   return graph;
 }
 
@@ -125,7 +151,8 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
-  for (const Graph& graph : {residual_network(), encoder(1), patches(), signal(), metaformer_blocks()}) {
+  for (const Graph& graph :
+       {residual_network(), encoder(1), patches(), signal(), metaformer_blocks(), pixels()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {

@@ -1,0 +1,63 @@
+// Before: y = attention(q, k, v)                                      heads 36 wide
+// After:  y = slice(attention(pad(q), pad(k), pad(v)) {scale = 1/6})  40 wide
+
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
+#include "lowering/passes/alone.h"
+#include "lowering/passes/pass_list.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t unit = 8;
+
+ValueId with_zeros(Graph& graph, ValueId id) {
+  const Dims dims = graph.type(id).dims();
+  Dims behind(dims.size(), 0);
+  behind.back() = (unit - dims.back() % unit) % unit;
+  if (behind.back() == 0) return id;
+  return graph.add(Op::pad, {id}, {{"low", Dims(dims.size(), 0)}, {"high", behind}});
+}
+
+/// The attention over wide heads, with zeros behind each; its results are as wide as the values.
+ValueId add_wide(Graph& graph, const Node& node, std::vector<ValueId> inputs) {
+  Attributes attributes = node.attributes;
+  if (attributes.real("scale") == 0)
+    attributes.set("scale", 1 / std::sqrt(static_cast<double>(graph.type(inputs[0]).dims().back())));
+  for (std::size_t i = 0; i < 3; ++i) inputs[i] = with_zeros(graph, inputs[i]);
+  return graph.add(Op::attention, std::move(inputs), std::move(attributes), node.name);
+}
+
+bool is_better_wide(const Graph& graph, const Node& node, const LoweringOptions& options) {
+  const bool is_wide = std::all_of(node.inputs.begin(), node.inputs.begin() + 3,
+                                   [&](ValueId id) { return graph.type(id).dims().back() % unit == 0; });
+  if (is_wide || graph.type(node.outputs[0]).element_count() == 0 ||
+      options.refuse_template(kernel_alone(graph, node)).empty())
+    return false;
+  Graph wide;
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    inputs.push_back(node.inputs[i] == no_value
+                         ? no_value
+                         : wide.add_input("x" + std::to_string(i), graph.type(node.inputs[i])));
+  (void)add_wide(wide, node, inputs);
+  return options.refuse_template(kernel_alone(wide, wide.nodes().back())).empty();
+}
+
+}  // namespace
+
+Graph widen_attention(const Graph& graph, const LoweringOptions& options) {
+  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
+    if (node.op != Op::attention || !is_better_wide(graph, node, options)) return false;
+    const Dims dims = graph.type(node.outputs[0]).dims();
+    const ValueId wide = add_wide(rewriter.graph(), node, rewriter.mapped(node.inputs));
+    rewriter.set(node.outputs[0],
+                 add_slice(rewriter.graph(), wide, Dims(dims.size(), 0), dims, Dims(dims.size(), 1)));
+    return true;
+  });
+}
+
+}  // namespace sylvite

@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "frontend/graph/rewrite.h"
+#include "frontend/passes/store_narrow.h"
+#include "lowering/passes/pass_list.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+/// A convolution, a group normalisation with scales and shifts, and another convolution.
+Graph normalized_image(std::int64_t groups) {
+  Graph graph;
+  const ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 5, 6})), 16, 3);
+  const ValueId rows = graph.add(Op::reshape, {x}, {{"shape", Dims{2, groups, 16 * 30 / groups}}});
+  const ValueId norm = graph.add(Op::layer_norm, {rows}, {{"axis", std::int64_t{2}}, {"epsilon", 1e-5}});
+  ValueId y = graph.add(Op::reshape, {norm}, {{"shape", Dims{2, 16, 5, 6}}});
+  y = graph.add(Op::mul, {y, weight(graph, {1, 16, 1, 1}, 2)});
+  y = graph.add(Op::relu, {graph.add(Op::add, {y, weight(graph, {1, 16, 1, 1}, 3)})});
+  graph.outputs = {conv(graph, y, 8, 1)};
+  return graph;
+}
+
+TEST(NormImages, SumsOverPixelsGiveTheSame) {
+  for (const std::int64_t groups : {1, 4, 16}) {
+    const Graph graph = normalized_image(groups), changed = norm_images(graph, true);
+    EXPECT_TRUE(
+        std::ranges::none_of(changed.nodes(), [](const Node& node) { return node.op == Op::layer_norm; }));
+    const std::vector<Tensor> inputs = random_inputs(graph);
+    const Tensor wanted = interpret(graph, inputs).at(0), got = interpret(changed, inputs).at(0);
+    for (std::int64_t k = 0; k < wanted.size(); ++k) ASSERT_NEAR(wanted.as_double(k), got.as_double(k), 1e-4);
+  }
+}
+
+TEST(NormImages, NothingChangesItsLayout) {
+  const Graph graph = store_narrow(normalized_image(4), DType::bf16);
+  LoweringOptions options;
+  options.image_layout = ImageLayout::channels_last;
+  const Plan plan = lower(graph, options);
+  const auto changes = [&](const Launch& launch) {
+    const Graph& body = plan.kernels[static_cast<std::size_t>(launch.kernel)].body;
+    return std::ranges::any_of(body.nodes(), [](const Node& node) { return node.op == Op::to_layout; });
+  };
+  EXPECT_LE(std::ranges::count_if(plan.launches, changes), 4)
+      << plan_text(plan);  // two of one pixel an image
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  const Tensor wanted = interpret(graph, inputs).at(0), got = interpret_plan(plan, inputs).at(0);
+  for (std::int64_t k = 0; k < wanted.size(); ++k) ASSERT_NEAR(wanted.as_double(k), got.as_double(k), 5e-2);
+}
+
+TEST(NormImages, RowsAreLeftAlone) {
+  Graph graph;
+  const ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 5, 6})), 16, 3);
+  const ValueId lines = graph.add(Op::layer_norm, {x}, {{"axis", std::int64_t{3}}, {"epsilon", 1e-5}});
+  graph.outputs = {conv(graph, lines, 8, 1)};
+  EXPECT_TRUE(same_structure(norm_images(graph, true), graph));
+}
+
+}  // namespace
+}  // namespace sylvite
