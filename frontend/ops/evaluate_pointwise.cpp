@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "frontend/ops/evaluate.h"
 #include "frontend/ops/op_table.h"
+#include "frontend/ops/philox.h"
 #include "frontend/values/storage.h"
 
 namespace sylvite {
@@ -306,6 +307,20 @@ OutputTensors evaluate_where(Op, InputTensors inputs, const Attributes&, ResultT
     const std::span<T> out = result.mutable_view<T>();
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = choose[i] ? yes[i] : no[i];
   });
+  return {result};
+}
+
+OutputTensors evaluate_random_bits(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
+  const Dims dims = types[0].dims();
+  const std::vector<std::int64_t> index = decode<std::int64_t>(expand(*inputs[0], dims));
+  const std::vector<std::int64_t> seed = decode<std::int64_t>(expand(*inputs[1], dims));
+  const auto stream = static_cast<std::uint32_t>(attributes.integer("stream"));
+  Tensor result(types[0].dtype, dims);
+  const std::span<std::uint32_t> out = result.mutable_view<std::uint32_t>();
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto [low, high] = philox_words(index[i]);
+    out[i] = philox({low, high, stream, 0}, philox_words(seed[i]))[0];
+  }
   return {result};
 }
 

@@ -1,6 +1,7 @@
 // Type rules of pointwise operations.
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "frontend/ops/infer.h"
@@ -152,6 +153,16 @@ OutputTypes infer_where(Op, InputTypes inputs, const Attributes&, Symbols& symbo
   require(inputs[0]->dtype == DType::boolean, *inputs[0], "a boolean condition");
   require_same_dtype(*inputs[1], *inputs[2], "the two choices");
   return {broadcast_type(inputs[1]->dtype, inputs, symbols)};
+}
+
+OutputTypes infer_random_bits(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
+  const DType index = inputs[0]->dtype;
+  require(index == DType::i64 || index == DType::i32, *inputs[0], "indices of i64 or i32");
+  require(inputs[1]->dtype == DType::i64, *inputs[1], "seeds of i64");
+  const std::int64_t stream = attributes.integer("stream");
+  if (stream < 0 || stream > std::numeric_limits<std::uint32_t>::max())
+    throw ModelError("attribute stream is {}, expected a number from 0 to 2^32 - 1", stream);
+  return {broadcast_type(DType::u32, inputs, symbols)};
 }
 
 }  // namespace sylvite

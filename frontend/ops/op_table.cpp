@@ -352,6 +352,14 @@ void add_loop_row(Rows& rows) {
       "slices stacked as [trips, ...]");
 }
 
+void add_random_row(Rows& rows) {
+  add(rows, Op::random_bits, "random_bits", "index, seed", element(Cost::call),
+      {integer("stream", 0, "tells draws with one seed apart, from 0 to 2^32 - 1")}, infer_random_bits,
+      evaluate_random_bits,
+      "32 random bits for each i64 or i32 index, as u32: word 0 of Philox 4x32-10 at the counter (index, "
+      "stream, 0), where the i64 seed is the key");
+}
+
 Rows make_rows() {
   Rows rows;
   add_unary_rows(rows);
@@ -361,6 +369,7 @@ Rows make_rows() {
   add_normalization_rows(rows);
   add_contraction_rows(rows);
   add_loop_row(rows);
+  add_random_row(rows);
   bool ordered = rows.size() == static_cast<std::size_t>(Op::count_);
   for (std::size_t i = 0; ordered && i < rows.size(); ++i) ordered = rows[i].op == static_cast<Op>(i);
   if (!ordered) throw InternalError("the op table is not in the order of the operations");

@@ -114,6 +114,8 @@ enum class Op : std::uint16_t {
   attention,
   // a body that runs a known number of times: loop{body, trips, ...}
   loop,
+  // random numbers, pointwise with numpy broadcasting: random_bits(index, seed){stream}
+  random_bits,
   count_  ///< number of rows, not an operation
 };
 

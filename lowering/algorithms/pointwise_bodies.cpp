@@ -1,11 +1,13 @@
 #include "lowering/algorithms/pointwise_bodies.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
+#include "frontend/ops/philox.h"
 #include "lowering/algorithms/coarse_math.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
@@ -200,6 +202,29 @@ Expr shift(const Expr& a, const Expr& b, bool left) {
   return select(b >= bits, constant(a, 0), left ? a << amount : a >> amount);
 }
 
+Expr low_word(const Expr& x) {
+  return cast<std::uint32_t>(x);
+}
+
+/// Of the number as i64.
+Expr high_word(const Expr& x) {
+  return cast<std::uint32_t>(x >> Halide::Internal::make_const(x.type(), x.type().bits() == 64 ? 32 : 31));
+}
+
+/// Word 0 of philox({index, stream, 0}, seed): see philox.h.
+Expr philox_bits(const Expr& index, const Expr& seed, std::uint32_t stream) {
+  std::array<Expr, 4> word = {low_word(index), high_word(index), Expr(stream), Expr(0U)};
+  std::array<Expr, 2> key = {low_word(seed), high_word(seed)};
+  for (int round = 0; round < philox_rounds; ++round) {
+    const Expr first = cast<std::uint64_t>(word[0]) * Expr(std::uint64_t{philox_factors[0]});
+    const Expr second = cast<std::uint64_t>(word[2]) * Expr(std::uint64_t{philox_factors[1]});
+    word = {cast<std::uint32_t>(second >> 32) ^ word[1] ^ key[0], low_word(second),
+            cast<std::uint32_t>(first >> 32) ^ word[3] ^ key[1], low_word(first)};
+    for (std::size_t i = 0; i < key.size(); ++i) key[i] += Expr(philox_steps[i]);
+  }
+  return word[0];
+}
+
 // C text of operations whose attributes matter.
 
 std::string gelu_text(const Node& node, bool fast) {
@@ -313,6 +338,11 @@ constexpr PointwiseBody bodies[] = {
     {Op::shift_left, [](const Operands& o) { return shift(o.x[0], o.x[1], true); }, not_printed},
     {Op::shift_right, [](const Operands& o) { return shift(o.x[0], o.x[1], false); }, not_printed},
     {Op::where, [](const Operands& o) { return select(o.x[0], o.x[1], o.x[2]); }, "{0} ? {1} : {2}"},
+    {Op::random_bits,
+     [](const Operands& o) {
+       return philox_bits(o.x[0], o.x[1], static_cast<std::uint32_t>(o.node.attributes.integer("stream")));
+     },
+     not_printed},
 };
 
 }  // namespace

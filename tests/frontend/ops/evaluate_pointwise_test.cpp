@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "frontend/ops/philox.h"
 #include "tests/frontend/ops/run_op.h"
 
 namespace sylvite {
@@ -128,6 +129,28 @@ TEST(EvaluatePointwise, MinimumAndMaximumPropagateNan) {
               {2, not_a_number, not_a_number});
   EXPECT_EQ(apply_ints(Op::maximum, DType::u64, {-1}, {1}), (Ints{-1}));  // the largest u64
   EXPECT_EQ(apply_ints(Op::minimum, DType::i64, {-1}, {1}), (Ints{-1}));
+}
+
+// Known answers that come with the paper.
+TEST(EvaluatePointwise, PhiloxIsPhilox) {
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (PhiloxCounter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  constexpr std::uint32_t ones = 0xffffffff;
+  EXPECT_EQ(philox({ones, ones, ones, ones}, {ones, ones}),
+            (PhiloxCounter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (PhiloxCounter{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(EvaluatePointwise, RandomBitsAreWordsOfPhilox) {
+  const std::int64_t far = (std::int64_t{7} << 32) + 5;
+  const std::int64_t seed = -3;
+  const Tensor bits =
+      run(Op::random_bits, {ints({3}, {0, far, -1}, DType::i64), ints({}, {seed}, DType::i64)},
+          {{"stream", std::int64_t{9}}});
+  EXPECT_EQ(bits.dtype(), DType::u32);
+  EXPECT_EQ(bits.as_int64(0), philox({0, 0, 9, 0}, philox_words(seed))[0]);
+  EXPECT_EQ(bits.as_int64(1), philox({5, 7, 9, 0}, philox_words(seed))[0]);
+  EXPECT_EQ(bits.as_int64(2), philox({0xffffffff, 0xffffffff, 9, 0}, philox_words(seed))[0]);
 }
 
 TEST(EvaluatePointwise, Shifts) {

@@ -240,6 +240,19 @@ TEST(Algorithm, BroadcastsAndCounts) {
          {Op::iota, {}, {{"shape", std::vector<std::int64_t>{3, 4}}, {"axis", 1L}, {"dtype", "i64"}}}});
 }
 
+TEST(Algorithm, RandomBits) {
+  const std::int64_t far = (std::int64_t{7} << 32) + 5;
+  std::vector<std::int64_t> indices = {0, 1, -1, far};
+  for (std::int64_t i = 4; i < 67; ++i) indices.push_back(i * i);
+  const Tensor index = Tensor::of<std::int64_t>(DType::i64, {67}, indices);
+  const Tensor narrow = Tensor::of<std::int32_t>(DType::i32, {4}, {0, 1, -1, 77});
+  const Tensor seed = Tensor::of<std::int64_t>(DType::i64, {}, {-0x123456789abcdef});
+  const NodeCase plain{Op::random_bits, {0, 2}, {}};
+  const NodeCase other{Op::random_bits, {0, 2}, {{"stream", std::int64_t{4294967295}}}};
+  check({index.type(), narrow.type(), seed.type()}, {plain, other, {Op::random_bits, {1, 2}, {}}},
+        {index, narrow, seed}, 0);
+}
+
 using Integers = std::vector<std::int64_t>;
 
 TEST(Algorithm, Movement) {
