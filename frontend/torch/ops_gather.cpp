@@ -202,19 +202,79 @@ void embedding(TorchContext& c) {
   c.output(gather(c.tensor("weight"), c.tensor("indices"), 0));
 }
 
-/// Adds the gradients of each row; none go to the row of padding.
-void embedding_backward(TorchContext& c) {
-  const Sym grad = c.tensor("grad_output");
-  const Sym indices = cast(c.tensor("indices"), DType::i64);
+/// Adds the rows [count, depth] of gradients to those of a table, at indices of as many elements; none go to the row of
+/// padding.
+void add_rows_at(TorchContext& c, Sym rows, Sym indices) {
   if (c.flag("scale_grad_by_freq", false)) throw UnsupportedError("scale_grad_by_freq is not served");
-  const std::int64_t count = indices.size();
-  const std::int64_t depth = grad.dim(-1);
-  Sym rows = reshape(grad, {count, depth});
-  const Sym flat = reshape(indices, {count, 1});
+  const Sym flat = reshape(cast(indices, DType::i64), {indices.size(), 1});
   const std::int64_t padding = c.integer("padding_idx", -1);
   if (padding >= 0) rows = where(apply(Op::equal, flat, static_cast<double>(padding)), 0.0, rows);
-  const Sym zeros = c.builder().filled(grad.dtype(), {c.integer("num_weights"), depth}, 0);
+  const Sym zeros = c.builder().filled(rows.dtype(), {c.integer("num_weights"), rows.dim(1)}, 0);
   c.output(c.builder().add(Op::scatter_nd, {zeros, flat, rows}, {{"reduction", std::string("add")}}));
+}
+
+void embedding_backward(TorchContext& c) {
+  const Sym grad = c.tensor("grad_output");
+  const Sym indices = c.tensor("indices");
+  add_rows_at(c, reshape(grad, {indices.size(), grad.dim(-1)}), indices);
+}
+
+/// Which index is in which bag, as 1 or 0 of the type of the weights: [indices, bags]; and the number of indices in each,
+/// at least 1.
+struct Bags {
+  Sym inside, counts;
+};
+
+Bags read_bags(TorchContext& c, Sym indices, std::int64_t bags, DType dtype) {
+  const std::int64_t count = indices.size();
+  Sym starts = cast(c.tensor("offsets"), DType::i64);
+  const bool has_last = starts.dim(0) == bags + 1;
+  if (!has_last && starts.dim(0) != bags) throw ModelError("{} offsets for {} bags", starts.dim(0), bags);
+  const Sym ends = has_last ? slice(starts, 0, 1, bags + 1)
+                            : pad(slice(starts, 0, 1, bags), {0}, {1}, static_cast<double>(count));
+  if (has_last) starts = slice(starts, 0, 0, bags);
+  const Sym place = c.builder().iota(DType::i64, {count, 1}, 0);
+  Sym is_inside =
+      apply(Op::logical_and, apply(Op::greater_equal, place, starts), apply(Op::less, place, ends));
+  const std::int64_t padding = c.integer("padding_idx", -1);
+  if (padding >= 0) {
+    const Sym is_padding = apply(Op::equal, reshape(indices, {count, 1}), static_cast<double>(padding));
+    is_inside = apply(Op::logical_and, is_inside, apply(Op::logical_not, is_padding));
+  }
+  const Sym inside = cast(is_inside, dtype);
+  return {inside, apply(Op::maximum, reduce(Op::reduce_sum, inside, {0}, false), 1.0)};
+}
+
+enum BagMode : std::uint8_t { bag_sum, bag_mean, bag_max };
+
+/// Sums or means of rows of the weights. The other results are of use for gradients alone, which read the offsets again.
+void embedding_bag(TorchContext& c) {
+  for (const std::string_view name : {"scale_grad_by_freq", "sparse", "include_last_offset"}) c.ignore(name);
+  const Sym weight = c.tensor("weight");
+  const Sym indices = cast(c.tensor("indices"), DType::i64);
+  if (c.integer("mode", bag_sum) == bag_max)
+    throw UnsupportedError("bags of which the largest is taken are not served");
+  const Bags bags = read_bags(c, indices, c.result_dims()[0], weight.dtype());
+  Sym rows = gather(weight, reshape(indices, {indices.size()}), 0);
+  if (const Sym factors = c.optional("per_sample_weights"))
+    rows = rows * reshape(factors, {indices.size(), 1});
+  Sym sums = matmul(swap_axes(bags.inside, 0, 1), rows);
+  if (c.integer("mode", bag_sum) == bag_mean) sums = sums / unsqueeze(bags.counts, {1});
+  c.outputs({sums, Sym(), Sym(), Sym()});
+}
+
+void embedding_bag_backward(TorchContext& c) {
+  for (const std::string_view name : {"offset2bag", "bag_size", "maximum_indices", "sparse"}) c.ignore(name);
+  Sym grad = c.tensor("grad");
+  const Sym indices = cast(c.tensor("indices"), DType::i64);
+  if (c.integer("mode") == bag_max)
+    throw UnsupportedError("bags of which the largest is taken are not served");
+  const Bags bags = read_bags(c, indices, grad.dim(0), grad.dtype());
+  if (c.integer("mode") == bag_mean) grad = grad / unsqueeze(bags.counts, {1});
+  Sym rows = matmul(bags.inside, grad);
+  if (const Sym factors = c.optional("per_sample_weights"))
+    rows = rows * reshape(factors, {indices.size(), 1});
+  add_rows_at(c, rows, indices);
 }
 
 void index_select(TorchContext& c) {
@@ -249,7 +309,17 @@ constexpr std::string_view grid_schema = "input grid interpolation_mode padding_
 constexpr std::string_view put_schema = "self indices values accumulate";
 constexpr std::string_view embedding_schema = "weight indices padding_idx scale_grad_by_freq sparse";
 
+constexpr std::string_view bag_schema =
+    "weight indices offsets scale_grad_by_freq mode sparse per_sample_weights include_last_offset "
+    "padding_idx";
+
 const TorchOp rows[] = {
+    {"aten._embedding_bag.default", bag_schema, embedding_bag},
+    {"aten._embedding_bag_backward.default",
+     "grad indices offsets offset2bag bag_size maximum_indices num_weights scale_grad_by_freq mode sparse "
+     "per_sample_weights padding_idx",
+     embedding_bag_backward},
+    {"aten._embedding_bag_forward_only.default", bag_schema, embedding_bag},
     {"aten._unsafe_index.Tensor", "self indices", index},
     {"aten._unsafe_index_put.default", put_schema, index_put},
     {"aten.embedding.default", embedding_schema, embedding},

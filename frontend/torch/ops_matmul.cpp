@@ -57,18 +57,69 @@ void flash_attention(TorchContext& c) {
   c.outputs({c.results()[0], Sym()});
 }
 
+/// x [rows, depth] as [rows, groups depth]: each row in the columns of its group, beside zeros. Group e has the rows from
+/// ends[e - 1] on, before ends[e]. A product with it is the products of the groups, at the cost of each row in every group:
+/// the sizes of groups depend on data.
+Sym apart_by_group(Sym x, Sym ends) {
+  const std::int64_t rows = x.dim(0), depth = x.dim(1), groups = ends.dim(0);
+  ends = cast(ends, DType::i64);
+  const Sym row = x.builder().iota(DType::i64, {rows, 1}, 0);
+  const Sym starts = pad(slice(ends, 0, 0, groups - 1), {1}, {0});
+  const Sym is_inside =
+      apply(Op::logical_and, apply(Op::greater_equal, row, starts), apply(Op::less, row, ends));
+  const Sym apart = where(unsqueeze(is_inside, {2}), unsqueeze(x, {1}), 0.0);
+  return reshape(apart, {rows, groups * depth});
+}
+
+/// Rows by the matrix [depth, width] of their group.
+Sym product_by_group(Sym x, Sym weights, Sym ends) {
+  if (x.rank() != 2 || weights.rank() != 3 || ends.rank() != 1 || ends.dim(0) != weights.dim(0) ||
+      ends.dim(0) < 1)
+    throw UnsupportedError("products of groups of rows, each by a matrix of its own, are served alone");
+  return matmul(apart_by_group(x, ends), reshape(weights, {weights.dim(0) * weights.dim(1), weights.dim(2)}));
+}
+
+/// For each group the product of x transposed and y, which have the same rows: [groups, depth of x, depth of y].
+Sym products_of_groups(Sym x, Sym y, Sym ends) {
+  return reshape(matmul(swap_axes(apart_by_group(x, ends), 0, 1), y), {ends.dim(0), x.dim(1), y.dim(1)});
+}
+
+void grouped_product(TorchContext& c) {
+  c.ignore("out_dtype");
+  const Sym x = c.tensor("self"), y = c.tensor("mat2"), ends = c.tensor("offs");
+  const bool is_inner = x.rank() == 2 && y.rank() == 2;  // the groups are of columns of x and rows of y
+  const Sym result =
+      is_inner ? products_of_groups(swap_axes(x, 0, 1), y, ends) : product_by_group(x, y, ends);
+  c.output(cast(result, c.result_dtype()));
+}
+
+/// As the library transformers calls it where torch's own is not to be had.
+void grouped_product_named(TorchContext& c) {
+  c.output(product_by_group(c.tensor("input"), c.tensor("weight"), c.tensor("offs")));
+}
+
+void grouped_product_backward(TorchContext& c) {
+  const Sym x = c.tensor("input"), weights = c.tensor("weight"), ends = c.tensor("offs");
+  const Sym grad = c.tensor("grad_output");
+  c.outputs({product_by_group(grad, swap_axes(weights, 1, 2), ends), products_of_groups(x, grad, ends)});
+}
+
 constexpr std::string_view attention_schema =
     "query key value attn_mask is_causal scale enable_gqa dropout_p";
 
 const TorchOp rows[] = {
     {"aten._scaled_dot_product_flash_attention_for_cpu.default",
      "query key value dropout_p is_causal attn_mask scale enable_gqa return_debug_mask", flash_attention},
+    {"aten._grouped_mm.default", "self mat2 offs bias out_dtype", grouped_product},
     {"aten.addmm.default", "self mat1 mat2 beta alpha", add_product},
     {"aten.baddbmm.default", "self mat1 mat2 beta alpha", add_product},
     {"aten.bmm.default", "self mat2", product},
     {"aten.matmul.default", "self mat2", product},
     {"aten.mm.default", "self mat2", product},
     {"sylvite.attention.default", attention_schema, attention},
+    {"transformers.grouped_mm_fallback.default", "input weight offs", grouped_product_named},
+    {"transformers.grouped_mm_fallback_backward.default", "input weight offs grad_output",
+     grouped_product_backward},
 };
 
 }  // namespace

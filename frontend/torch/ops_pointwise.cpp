@@ -1,6 +1,7 @@
 // Arithmetic, comparisons, logic and functions of one number.
 
 #include <cmath>
+#include <numbers>
 
 #include "frontend/torch/promote.h"
 #include "frontend/torch/torch_ops.h"
@@ -240,6 +241,57 @@ void log1p(TorchContext& c) {
   c.output(where(is_small, t * sum * 2.0, apply(Op::log, x + 1.0)));
 }
 
+/// Of x >= 0: exp(-x^2) P(u), where u is 1/(1 + 0.4 x) moved to [-1, 1] for x up to 27.3, beyond which the result is 0 even in
+/// f64; our minimax fit of degree 20. The square is that of the upper digits of x, which is exact, and of what they lack.
+Sym upper_erfc(Sym x) {
+  constexpr double most = 27.3;
+  constexpr double stretch = 2 / (1 - 1 / (1 + 0.4 * most));
+  constexpr double coefficients[] = {
+      6.1761778316535728e-10, 3.0923656490064457e-09,  -7.2357778255492315e-09, -2.5319593725555019e-08,
+      6.5624350501714573e-08, 8.7117560678631209e-08,  -4.8806073645177785e-07, 7.4810314586265298e-08,
+      3.1212041284391735e-06, -3.8666125439950408e-06, -1.9801990652597199e-05, 4.2740726901261216e-05,
+      0.00015540143490113642, -0.00037511253782601792, -0.0018358747807140027,  0.0016405693858645664,
+      0.029090547778283491,   0.10662219577593084,     0.23909356080065805,     0.38174710939607182,
+      0.2438396987728344};
+  const Sym inside = apply(Op::minimum, x, most);
+  const Sym u = apply(Op::reciprocal, inside * 0.4 + 1.0) * stretch + (1 - stretch);
+  Sym p = u * coefficients[0] + coefficients[1];
+  for (std::size_t i = 2; i < std::size(coefficients); ++i) p = p * u + coefficients[i];
+  const Sym upper = cast(cast(inside, x.dtype() == DType::f64 ? DType::f32 : DType::bf16), x.dtype());
+  const Sym rest = apply(Op::exp, (upper - inside) * (upper + inside));
+  return rest * p * apply(Op::exp, -(upper * upper));
+}
+
+/// 1 - erf(x), with all digits where that is near 0. Narrow floats are computed in f32.
+void erfc(TorchContext& c) {
+  const DType dtype = c.result_dtype();
+  const Sym x = c.operand("self", dtype == DType::f64 ? dtype : DType::f32);
+  const Sym upper = upper_erfc(apply(Op::abs, x));
+  c.output(cast(where(apply(Op::less, x, 0.0), 2.0 - upper, upper), dtype));
+}
+
+/// Below 0, or the zero that has a sign.
+Sym has_sign(Sym x) {
+  const Sym is_zero = apply(Op::equal, x, 0.0);
+  return apply(Op::less, where(is_zero, apply(Op::reciprocal, x), x), 0.0);
+}
+
+/// The angle of (x, y): that of the smaller of both over the larger, moved to where they lie.
+void atan2(TorchContext& c) {
+  const TorchPair pair = pair_as(c, c.result_dtype());
+  const Sym height = apply(Op::abs, pair.a), width = apply(Op::abs, pair.b);
+  const Sym larger = apply(Op::maximum, height, width);
+  const Sym has_ratio =
+      apply(Op::logical_not, apply(Op::equal, height, width));  // not 0/0, nor that of infinities
+  const Sym equal = where(apply(Op::equal, larger, 0.0), 0.0, larger / larger);
+  const Sym one = where(apply(Op::is_inf, larger), 1.0, equal);
+  const Sym ratio = where(has_ratio, apply(Op::minimum, height, width) / larger, one);
+  Sym angle = apply(Op::atan, ratio);
+  angle = where(apply(Op::greater, height, width), std::numbers::pi / 2 - angle, angle);
+  angle = where(has_sign(pair.b), std::numbers::pi - angle, angle);
+  c.output(where(has_sign(pair.a), -angle, angle));
+}
+
 void exp2(TorchContext& c) {
   c.output(apply(Op::exp, c.operand("self", c.result_dtype()) * std::log(2.0)));
 }
@@ -284,6 +336,7 @@ const TorchOp rows[] = {
     {"aten.asin.default", one, function<Op::asin>},
     {"aten.asinh.default", one, function<Op::asinh>},
     {"aten.atan.default", one, function<Op::atan>},
+    {"aten.atan2.default", two, atan2},
     {"aten.atanh.default", one, function<Op::atanh>},
     {"aten.bitwise_and.Scalar", two, bitwise<Op::bitwise_and, Op::logical_and>},
     {"aten.bitwise_and.Tensor", two, bitwise<Op::bitwise_and, Op::logical_and>},
@@ -309,6 +362,7 @@ const TorchOp rows[] = {
     {"aten.eq.Scalar", two, compare<Op::equal>},
     {"aten.eq.Tensor", two, compare<Op::equal>},
     {"aten.erf.default", one, function<Op::erf>},
+    {"aten.erfc.default", one, erfc},
     {"aten.exp.default", one, function<Op::exp>},
     {"aten.exp2.default", one, exp2},
     {"aten.expm1.default", one, expm1},
