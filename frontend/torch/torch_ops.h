@@ -29,5 +29,6 @@ struct TorchOp {
 [[nodiscard]] std::span<const TorchOp> torch_window_ops();
 [[nodiscard]] std::span<const TorchOp> torch_gather_ops();
 [[nodiscard]] std::span<const TorchOp> torch_creation_ops();
+[[nodiscard]] std::span<const TorchOp> torch_random_ops();
 
 }  // namespace sylvite

@@ -1,6 +1,6 @@
 """The backend of torch.compile: torch.compile(model, backend="sylvite", mode=..., options={...}).
 
-Everything of torch that is not public API is used in this file and in torch_graph.py and torch_parts.py. AOTAutograd makes
+Everything of torch that is not public API is used in this file and in the other torch_*.py. AOTAutograd makes
 graphs of ATen operations from what Dynamo captured; each becomes a program of Sylvite, or programs for its parts, between
 which torch runs what Sylvite lacks.
 """
@@ -26,6 +26,8 @@ from . import _command, _native
 from ._settings import command_options, settings
 from .torch_graph import Text, Unwritable, Writer, computes, is_write, unwritable
 from .torch_parts import SplitGraph, split
+from .torch_random import DECOMPOSITIONS as DRAWS
+from .torch_random import replace_draws, take_seeds, with_seeds
 
 #: Operations of the core table's decompositions that stay whole, because Sylvite has them.
 KEPT = {
@@ -144,7 +146,7 @@ def _encoder_layer(
 def decompositions() -> dict[Any, Callable[..., Any]]:
     table = core_aten_decompositions()
     kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
-    return {**kept, torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer}
+    return {**kept, **DRAWS, torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer}
 
 
 @dataclasses.dataclass
@@ -277,6 +279,11 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
     def compile_graph(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         if _is_trivial(module):
             return run_boxed(module)
+        replace_draws(module)
+        seeds = take_seeds(module)
+        return with_seeds(compile_or_leave(module), seeds)
+
+    def compile_or_leave(module: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:
         try:
             return _compile(module, options, kind)
         except Exception as error:
@@ -288,6 +295,12 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
             return run_boxed(module)
 
     return compile_graph
+
+
+def partition(module: torch.fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
+    """Forward and backward of a joint graph, with the same draws in both."""
+    replace_draws(module)
+    return min_cut_rematerialization_partition(module, *arguments, **keywords)
 
 
 def needs_gradients(inputs: Sequence[Any]) -> bool:
@@ -316,7 +329,7 @@ def backend(
             bw_compiler=graph_compiler(told, "backward"),
             inference_compiler=graph_compiler(told, "inference"),
             decompositions=decompositions(),
-            partition_fn=min_cut_rematerialization_partition,
+            partition_fn=partition,
             keep_inference_input_mutations=True,
         )
 

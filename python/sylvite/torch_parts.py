@@ -137,7 +137,8 @@ class Splitter:
         for node in self.nodes:
             if computes(node):
                 by_level.setdefault(level[node], []).append(node)
-        return sorted(by_level.items())
+        # Those of torch may be there for an effect.
+        return sorted((level, part) for level, part in by_level.items() if level % 2 or self._results(part))
 
     def _results(self, part: list[Node]) -> list[Node]:
         """What is read outside; sizes are computed there."""

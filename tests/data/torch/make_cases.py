@@ -1,6 +1,6 @@
 """Writes the cases of this folder anew: captured graphs of one operation each, with inputs, and what torch computed.
 
-usage: make_cases.py [FOLDER]; needs torch. A file FAMILY.cases holds cases one after another. Each begins with a line
+usage: make_cases.py [FOLDER]; needs torch, transformers, and the package sylvite on the path. A file FAMILY.cases holds cases one after another. Each begins with a line
 "# case NAME"; lines "# %name = numbers" give inputs, "# = numbers" the results in order, row by row; "# near" follows where
 results may differ by more than rounding.
 """
@@ -186,6 +186,12 @@ def pointwise():
     yield Case("clamp_tensor", aten.clamp.Tensor, x, y, y + 1)
     yield Case("clamp_min", aten.clamp_min.default, x, 0.25)
     yield Case("clamp_max", aten.clamp_max.default, x, 0.25)
+    yield Case("erfc", aten.erfc.default, torch.tensor([-inf, -3.0, 0.0, 0.5, 2.0, inf]))
+    yield Case("erfc_far", aten.erfc.default, torch.tensor([4.0, 5.5]))
+    heights = torch.tensor([0.0, -0.0, 0.0, -0.0, 1.0, -1.0, inf, -inf, inf, 2.0, float("nan"), 3.0, -3.0, 0.25])
+    widths = torch.tensor([1.0, 1.0, -1.0, -0.0, 0.0, -0.0, inf, -inf, 1.0, -inf, 1.0, -4.0, 4.0, inf])
+    yield Case("atan2", aten.atan2.default, heights, widths)
+    yield Case("atan2_broadcast", aten.atan2.default, x, y)
 
 
 def shape():
@@ -286,6 +292,15 @@ def matmul():
     yield Case("flash", flash, q, k, v, results=[0])
     yield Case("flash_causal", flash, q, real(1, 2, 3, 4), real(1, 2, 3, 4), 0.0, True, results=[0], scale=0.3)
     yield Case("flash_mask", flash, q, k, v, results=[0], attn_mask=real(1, 1, 3, 5))
+    import transformers.integrations.moe  # noqa: F401  registers the operations
+    fallback = torch.ops.transformers
+    for ends in ([2, 2, 5], [0, 3, 5]):
+        ends = torch.tensor(ends, dtype=torch.int32)
+        name = "_".join(map(str, ends.tolist()))
+        yield Case(f"grouped_{name}", fallback.grouped_mm_fallback.default, real(5, 3), real(3, 3, 2), ends)
+        yield Case(f"grouped_backward_{name}", fallback.grouped_mm_fallback_backward.default, real(5, 3), real(3, 3, 2), ends, real(5, 2))
+    rows, ends = real(5, 8, dtype=torch.bfloat16), torch.tensor([2, 5], dtype=torch.int32)
+    yield Case("grouped_mm", aten._grouped_mm.default, rows, real(2, 8, 8, dtype=torch.bfloat16), ends)
 
 
 def reduction():
@@ -436,11 +451,40 @@ def gather():
     for mode in (0, 1, 2):
         for padding in (0, 1, 2):
             yield Case(f"grid_{mode}_{padding}", aten.grid_sampler_2d.default, real(1, 2, 4, 5), grid, mode, padding, padding == 1)
+    yield from bags()
+
+
+def bags():
+    """Of embedding_bag, beside what torch computes when asked for gradients."""
+    weight, ids = real(6, 3), torch.tensor([1, 4, 4, 0, 5, 2, 1])
+    forward, backward = aten._embedding_bag.default, aten._embedding_bag_backward.default
+    for name, mode, offsets, factors, last, padding in (
+            ("sum", 0, [0, 3, 3], None, False, -1), ("mean", 1, [0, 3, 3], None, False, -1), ("padded", 1, [0, 2, 5], None, False, 4),
+            ("weighted", 0, [0, 4, 5], real(7), False, -1), ("last", 0, [0, 4, 7], None, True, -1)):
+        given = (weight, ids, torch.tensor(offsets), False, mode, False, factors, last, padding)
+        yield Case(f"bag_{name}", forward, *given, results=[0])
+        bag_of, sizes, largest = forward(*given)[1:]
+        grad = real(len(offsets) - last, 3)
+        yield Case(f"bag_{name}_backward", backward, grad, ids, torch.tensor(offsets), bag_of, sizes, largest, 6, False, mode, False, factors, padding)
+    yield Case("bag_forward_only", aten._embedding_bag_forward_only.default, weight, ids, torch.tensor([0, 2]), results=[0])
+
+
+def draws():
+    """Of the package: it is the reference for what the importer makes of them."""
+    from sylvite import torch_random  # noqa: F401
+    ours = torch.ops.sylvite
+    seed = torch.tensor(-0x123456789ABC)
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        yield Case(f"uniform_{DTYPES[dtype]}", ours.random_uniform.default, seed, [2, 3], 4, dtype)
+        yield Case(f"normal_{DTYPES[dtype]}", ours.random_normal.default, seed, [5], 0, dtype)
+    yield Case("integers", ours.random_integers.default, seed, [2, 4], 7, -5, 6, torch.int64)
+    yield Case("integers_i32", ours.random_integers.default, seed, [4], 7, 0, 1000, torch.int32)
+    yield Case("integers_wide", ours.random_integers.default, seed, [4], 7, -(2**62), 2**61, torch.int64)
 
 
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for family in (pointwise, shape, creation, matmul, reduction, normalization, window, gather):
+    for family in (pointwise, shape, creation, matmul, reduction, normalization, window, gather, draws):
         torch.manual_seed(1)
         random.seed(1)
         (folder / f"{family.__name__}.cases").write_text("".join(case.text() for case in family()))
