@@ -118,12 +118,23 @@ def run_dynamic(model, make, options, heard):
     return {**line, **describe(heard)}
 
 
+#: Modules that draw with a probability named p.
+DRAWING = {"Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout", "StochasticDepth"}
+
+
+def without_draws(model):
+    """No dropout of any kind: draws differ from eager's in any compiler."""
+    for module in model.modules():
+        for owner in (module, getattr(module, "config", None)):
+            for name, value in list(vars(owner).items()) if hasattr(owner, "__dict__") else ():
+                if isinstance(value, float) and ("drop" in name or (name == "p" and type(module).__name__ in DRAWING)):
+                    setattr(owner, name, 0.0)
+
+
 def run_training(model, make, options, heard):
     import torch
     model.train()
-    for module in model.modules():  # draws differ from eager's in any compiler
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
+    without_draws(model)
     models = [model, copy.deepcopy(model), copy.deepcopy(model).double()]
     compiled = torch.compile(model, backend="sylvite", dynamic=False)
     arguments = make(0)
