@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/values/strided.h"
 
 namespace sylvite {
 namespace {
@@ -115,8 +116,7 @@ std::vector<DimGroup> dim_groups(const Dims& from, const Dims& to) {
 }
 
 std::optional<ReshapedOrder> reshape_ahead(const Dims& source, const Dims& perm, const Dims& to) {
-  Dims from;
-  for (const std::int64_t axis : perm) from.push_back(source[static_cast<std::size_t>(axis)]);
+  const Dims from = permuted(source, perm);
   const std::vector<int> ranks = ranks_without_units(source);
   struct Moved {
     int rank;  ///< of the group's first non-unit dim in x; groups of unit dims stay in front
@@ -172,14 +172,8 @@ ValueId add_reshape(Graph& graph, ValueId id, const Dims& dims) {
 
 ValueId add_transpose(Graph& graph, ValueId id, const Dims& perm) {
   const Dims dims = graph.type(id).dims();
-  Dims composed = perm;
-  if (const Node* before = producer_if(graph, id, Op::transpose)) {
-    const Dims& first = before->attributes.integers("perm");
-    for (std::int64_t& axis : composed) axis = first[static_cast<std::size_t>(axis)];
-    return add_transpose(graph, before->inputs[0], composed);
-  }
-  Dims moved;
-  for (std::int64_t axis : perm) moved.push_back(dims[static_cast<std::size_t>(axis)]);
+  if (const Node* before = producer_if(graph, id, Op::transpose))
+    return add_transpose(graph, before->inputs[0], permuted(before->attributes.integers("perm"), perm));
   const std::vector<int> ranks = ranks_without_units(dims);
   int last = -1;
   bool in_order = true;
@@ -188,7 +182,7 @@ ValueId add_transpose(Graph& graph, ValueId id, const Dims& perm) {
     in_order = in_order && (rank < 0 || rank > last);
     last = std::max(last, rank);
   }
-  if (in_order) return add_reshape(graph, id, moved);
+  if (in_order) return add_reshape(graph, id, permuted(dims, perm));
   return graph.add(Op::transpose, {id}, {{"perm", perm}});
 }
 

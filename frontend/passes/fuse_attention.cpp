@@ -139,15 +139,10 @@ ValueId keys_of(Graph& graph, ValueId k_transposed) {
   return is_undone ? transpose->inputs[0] : add_transpose(graph, k_transposed, perm);
 }
 
-bool is_zero(const Graph& graph, ValueId id) {
-  return graph.is_constant(id) && graph.type(id).element_count() == 1 &&
-         graph.value(id).constant->as_double(0) == 0;
-}
-
 /// The weights below a guard that makes rows of NaN zero, or `id` where there is none.
 ValueId unguarded(const Graph& graph, ValueId id) {
   const Node* guard = producer_if(graph, id, Op::where);
-  if (guard == nullptr || !is_zero(graph, guard->inputs[1])) return id;
+  if (guard == nullptr || scalar_constant(graph, guard->inputs[1]) != 0.0) return id;
   const Node* is_nan = producer_if(graph, guard->inputs[0], Op::is_nan);
   return is_nan != nullptr && is_nan->inputs[0] == guard->inputs[2] ? guard->inputs[2] : id;
 }
@@ -169,7 +164,7 @@ bool may_leave_rows_empty(const Graph& graph, ValueId mask) {
 
 /// The result of attention with zeros in the rows that the mask leaves no key.
 ValueId with_empty_rows_zero(Graph& graph, ValueId attended, ValueId mask) {
-  const auto number = [&](float value) { return graph.add_constant(Tensor::scalar_f32(value), ""); };
+  const auto number = [&](float value) { return graph.add_constant(Tensor::scalar_f32(value)); };
   const int rank = graph.type(mask).rank();
   const Attributes last = {{"axes", Dims{rank - 1}}, {"keepdims", std::int64_t{1}}};
   const ValueId most = rank == 0 ? mask : graph.add(Op::reduce_max, {mask}, last);

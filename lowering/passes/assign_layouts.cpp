@@ -84,13 +84,8 @@ std::optional<Wanted> follow_first(const Operands& operands) {
 }
 
 std::optional<Wanted> pointwise_rule(const Operands& operands) {
-  const bool by_scalar = operands.node.op == Op::div && operands.graph.is_constant(operands.node.inputs[1]) &&
-                         operands.is_scalar(1);
   // Padded channels hold anything finite.
-  const bool finite = has_trait(operands.node.op, OpTrait::finite);
-  const bool widens = operands.node.op == Op::cast && operands.output().dtype == DType::f32 &&
-                      operands.type(0).dtype == DType::bf16;
-  const bool keeps_padding = finite || by_scalar || widens || operands.blocks.hold_all;
+  const bool keeps_padding = operands.blocks.hold_all || stays_finite(operands.graph, operands.node);
   if (!operands.blocks.fit_work(operands.output()) || !keeps_padding) return std::nullopt;
   Wanted wanted(operands.node.inputs.size(), false);
   bool any = false;
@@ -105,9 +100,8 @@ std::optional<Wanted> pointwise_rule(const Operands& operands) {
   return wanted;
 }
 
-std::optional<Wanted> reduction_rule(const Operands& operands) {
-  const bool spatial = operands.node.attributes.integers("axes") == std::vector<std::int64_t>{2, 3};
-  return spatial && operands.node.attributes.integer("keepdims") == 1 ? follow_first(operands) : std::nullopt;
+std::optional<Wanted> channels_rule(const Operands& operands) {
+  return leaves_channels(operands.graph, operands.node) ? follow_first(operands) : std::nullopt;
 }
 
 std::optional<Wanted> concat_rule(const Operands& operands) {
@@ -122,18 +116,11 @@ std::optional<Wanted> concat_rule(const Operands& operands) {
   return Wanted(operands.blocked.size(), true);
 }
 
+/// Channels behind the others have no block of their own where a block holds all.
 std::optional<Wanted> pad_rule(const Operands& operands) {
-  if (!operands.blocked[0]) return std::nullopt;  // of any rank
-  const bool channels = !operands.blocks.hold_all && (operands.node.attributes.integers("low").at(1) != 0 ||
-                                                      operands.node.attributes.integers("high").at(1) != 0);
-  const std::vector<std::int64_t>& interior = operands.node.attributes.integers("interior");
-  if (channels || (!interior.empty() && interior.at(1) != 0)) return std::nullopt;
-  return follow_first(operands);
-}
-
-std::optional<Wanted> gather_rule(const Operands& operands) {
-  const bool spatial = operands.node.attributes.integer("axis") >= 2 && operands.type(1).rank() == 1;
-  return spatial ? follow_first(operands) : std::nullopt;
+  const Dims& interior = operands.node.attributes.integers("interior");
+  const bool is_behind = interior.size() < 2 || interior[1] == 0;
+  return operands.blocks.hold_all && is_behind ? follow_first(operands) : channels_rule(operands);
 }
 
 /// A part of whole pixels, or of some channels of each.
@@ -149,17 +136,15 @@ Rule find_rule(Op op) {
       return convolution_rule;
     case Op::max_pool:
     case Op::avg_pool:
-      return follow_first;
     case Op::reduce_sum:
     case Op::reduce_max:
     case Op::reduce_min:
-      return reduction_rule;
+    case Op::gather:
+      return channels_rule;
     case Op::concat:
       return concat_rule;
     case Op::pad:
       return pad_rule;
-    case Op::gather:
-      return gather_rule;
     default:
       return has_trait(op, OpTrait::pointwise) ? pointwise_rule : nullptr;
   }

@@ -7,10 +7,17 @@
 
 namespace sylvite {
 
+bool is_for_tensor_cores(DType dtype, bool tf32) {
+  return dtype == DType::bf16 || dtype == DType::f16 || (tf32 && dtype == DType::f32);
+}
+
+std::int64_t elements_of_vector(DType dtype) {
+  return 16 / static_cast<std::int64_t>(dtype_size(dtype));
+}
+
 bool may_lie_innermost(const TensorType& type, bool tf32) {
-  const bool is_known =
-      type.dtype == DType::bf16 || type.dtype == DType::f16 || (tf32 && type.dtype == DType::f32);
-  return is_known && type.rank() == 4 && type.element_count() != 0 && type.dims()[1] % 4 == 0;
+  return is_for_tensor_cores(type.dtype, tf32) && type.rank() == 4 && type.element_count() != 0 &&
+         type.dims()[1] % 4 == 0;
 }
 
 IdMap<bool> innermost_images(const Graph& graph, bool tf32) {
@@ -24,6 +31,45 @@ IdMap<bool> innermost_images(const Graph& graph, bool tf32) {
                                 }));
   }
   return images;
+}
+
+bool leaves_channels(const Graph& graph, const Node& node) {
+  if (graph.type(node.inputs[0]).rank() != 4) return false;
+  const auto is_zero_at_channels = [&](const char* name) {
+    const Dims& values = node.attributes.integers(name);
+    return values.empty() || values.at(1) == 0;
+  };
+  switch (node.op) {
+    case Op::max_pool:
+    case Op::avg_pool:
+      return true;
+    case Op::pad:
+      return is_zero_at_channels("low") && is_zero_at_channels("high") && is_zero_at_channels("interior");
+    case Op::gather:
+      return node.attributes.integer("axis") >= 2 && graph.type(node.inputs[1]).rank() == 1;
+    case Op::reduce_sum:
+    case Op::reduce_max:
+    case Op::reduce_min:
+      return node.attributes.integers("axes") == Dims{2, 3} && node.attributes.integer("keepdims") == 1;
+    default:
+      return false;
+  }
+}
+
+bool stays_finite(const Graph& graph, const Node& node) {
+  const auto type = [&](std::size_t i) { return graph.type(node.inputs[i]); };
+  const bool by_number =
+      node.op == Op::div && graph.is_constant(node.inputs[1]) && type(1).element_count() == 1;
+  const bool widens = node.op == Op::cast && graph.type(node.outputs[0]).dtype == DType::f32 &&
+                      (type(0).dtype == DType::bf16 || type(0).dtype == DType::f16);
+  return has_trait(node.op, OpTrait::finite) || by_number || widens;
+}
+
+ValueId add_zeros_behind(Graph& graph, ValueId id, const Dims& dims) {
+  Dims high = graph.type(id).dims();
+  if (high == dims) return id;
+  for (std::size_t d = 0; d < dims.size(); ++d) high[d] = dims[d] - high[d];
+  return graph.add(Op::pad, {id}, {{"low", Dims(dims.size(), 0)}, {"high", high}});
 }
 
 Tensor with_zeros_behind(const Tensor& tensor, const Dims& dims) {

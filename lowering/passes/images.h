@@ -6,12 +6,27 @@
 
 namespace sylvite {
 
+/// Types that tensor cores multiply. `tf32`: f32, too.
+[[nodiscard]] bool is_for_tensor_cores(DType dtype, bool tf32);
+
+/// Elements of 16 bytes, in which copies to and from tensor cores move.
+[[nodiscard]] std::int64_t elements_of_vector(DType dtype);
+
 /// Images of a type and of extents that kernels take with their channels innermost: rows of odd lengths cannot be read in
 /// vectors. `tf32`: of f32, too.
 [[nodiscard]] bool may_lie_innermost(const TensorType& type, bool tf32);
 
 /// Per value: a convolution's result that may lie so, or one that pointwise work and pooling make of such.
 [[nodiscard]] IdMap<bool> innermost_images(const Graph& graph, bool tf32);
+
+/// Work on images that treats each channel by itself: poolings, sums over pixels, pads and gathers of pixels.
+[[nodiscard]] bool leaves_channels(const Graph& graph, const Node& node);
+
+/// Pointwise work that makes finite numbers of finite ones.
+[[nodiscard]] bool stays_finite(const Graph& graph, const Node& node);
+
+/// The value with zeros behind its elements, up to `dims`, by a pad.
+[[nodiscard]] ValueId add_zeros_behind(Graph& graph, ValueId id, const Dims& dims);
 
 /// The tensor with zeros behind the old elements of each dim. REQUIRES dims no smaller than its own.
 [[nodiscard]] Tensor with_zeros_behind(const Tensor& tensor, const Dims& dims);

@@ -9,6 +9,7 @@
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "frontend/values/strided.h"
 #include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
@@ -17,12 +18,6 @@ namespace {
 
 bool is_in_order(const Dims& perm) {
   return std::ranges::is_sorted(perm);
-}
-
-Dims composed(const Dims& first, const Dims& second) {
-  Dims result;
-  for (const std::int64_t axis : second) result.push_back(first[static_cast<std::size_t>(axis)]);
-  return result;
 }
 
 class Turner {
@@ -42,7 +37,7 @@ class Turner {
     if (!images_[node.inputs[0]]) return false;
     const Dims image = graph_.type(node.inputs[0]).dims(), shape = graph_.type(node.outputs[0]).dims();
     const std::optional<ReshapedOrder> ahead =
-        reshape_ahead(composed(image, channels_behind), channels_ahead, shape);
+        reshape_ahead(permuted(image, channels_behind), channels_ahead, shape);
     if (!ahead || is_in_order(ahead->perm)) return false;
     Graph& graph = rewriter.graph();
     const ValueId rows =
@@ -63,10 +58,10 @@ class Turner {
     const ValueId source = transpose->inputs[0];
     const Dims order = rows_order(graph.type(transpose->outputs[0]).dims(), out);
     if (order.empty()) return false;
-    const Dims whole = composed(perm, order);
+    const Dims whole = permuted(perm, order);
     const ValueId moved =
         is_in_order(whole) ? source : graph.add(Op::transpose, {source}, {{"perm", whole}}, node.name);
-    const ValueId rows = graph.add(Op::reshape, {moved}, {{"shape", composed(out, channels_behind)}});
+    const ValueId rows = graph.add(Op::reshape, {moved}, {{"shape", permuted(out, channels_behind)}});
     rewriter.set(image, graph.add(Op::transpose, {rows}, {{"perm", channels_ahead}}));
     return true;
   }
@@ -87,7 +82,7 @@ class Turner {
     const Node* before = producer_if(graph, rewriter.mapped(node.inputs[0]), Op::transpose);
     if (before == nullptr) return false;
     const ValueId source = before->inputs[0];
-    const Dims perm = composed(before->attributes.integers("perm"), node.attributes.integers("perm"));
+    const Dims perm = permuted(before->attributes.integers("perm"), node.attributes.integers("perm"));
     if (is_in_order(perm))
       rewriter.set(node.outputs[0], source);
     else

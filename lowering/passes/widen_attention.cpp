@@ -7,6 +7,7 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "lowering/passes/alone.h"
+#include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
@@ -15,11 +16,9 @@ namespace {
 constexpr std::int64_t unit = 8;
 
 ValueId with_zeros(Graph& graph, ValueId id) {
-  const Dims dims = graph.type(id).dims();
-  Dims behind(dims.size(), 0);
-  behind.back() = (unit - dims.back() % unit) % unit;
-  if (behind.back() == 0) return id;
-  return graph.add(Op::pad, {id}, {{"low", Dims(dims.size(), 0)}, {"high", behind}});
+  Dims dims = graph.type(id).dims();
+  dims.back() = (dims.back() + unit - 1) / unit * unit;
+  return add_zeros_behind(graph, id, dims);
 }
 
 /// The attention over wide heads, with zeros behind each; its results are as wide as the values.

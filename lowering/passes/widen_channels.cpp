@@ -38,10 +38,8 @@ class Widener {
   /// Channels that fill vectors of 16 bytes, or 0 for what is no image for tensor cores or has such a number already.
   [[nodiscard]] std::int64_t wide_channels(ValueId id) const {
     const TensorType& type = source_.type(id);
-    const bool is_known =
-        type.dtype == DType::bf16 || type.dtype == DType::f16 || (tf32_ && type.dtype == DType::f32);
-    if (!is_known || type.rank() != 4 || type.element_count() == 0) return 0;
-    const std::int64_t unit = 16 / static_cast<std::int64_t>(dtype_size(type.dtype));
+    if (!is_for_tensor_cores(type.dtype, tf32_) || type.rank() != 4 || type.element_count() == 0) return 0;
+    const std::int64_t unit = elements_of_vector(type.dtype);
     const std::int64_t channels = type.dims()[1], whole = (channels + unit - 1) / unit * unit;
     return whole == channels ? 0 : whole;
   }
@@ -80,34 +78,10 @@ class Widener {
     }
     if (wide_channels(node.outputs[0]) == 0) return false;
     if (has_trait(node.op, OpTrait::pointwise)) now = work(node);
-    if (leaves_channels(node) && is_wide(node.inputs[0])) now = follow(node);
+    if (leaves_channels(source_, node) && is_wide(node.inputs[0])) now = follow(node);
     if (node.op == Op::concat && node.attributes.integer("axis") == 1) now = join(node);
     if (now) wide_[node.outputs[0]] = *now;
     return now.has_value();
-  }
-
-  /// Operations of each channel by itself.
-  [[nodiscard]] bool leaves_channels(const Node& node) const {
-    const auto all_zero_at_channels = [&](const char* name) {
-      const Dims& values = node.attributes.integers(name);
-      return values.empty() || values.at(1) == 0;
-    };
-    switch (node.op) {
-      case Op::max_pool:
-      case Op::avg_pool:
-        return true;
-      case Op::pad:
-        return all_zero_at_channels("low") && all_zero_at_channels("high") &&
-               all_zero_at_channels("interior");
-      case Op::gather:
-        return node.attributes.integer("axis") >= 2 && source_.type(node.inputs[1]).rank() == 1;
-      case Op::reduce_sum:
-      case Op::reduce_max:
-      case Op::reduce_min:
-        return node.attributes.integers("axes") == Dims{2, 3} && node.attributes.integer("keepdims") == 1;
-      default:
-        return false;
-    }
   }
 
   ValueId follow(const Node& node) {
@@ -118,12 +92,8 @@ class Widener {
 
   /// Of channels that stay finite, whatever finite they were.
   std::optional<ValueId> work(const Node& node) {
-    const bool by_number = node.op == Op::div && source_.is_constant(node.inputs[1]) &&
-                           source_.type(node.inputs[1]).element_count() == 1;
-    const bool widens = node.op == Op::cast && source_.type(node.outputs[0]).dtype == DType::f32;
-    if (!has_trait(node.op, OpTrait::finite) && !by_number && !widens) return std::nullopt;
+    if (!stays_finite(source_, node)) return std::nullopt;
     if (std::ranges::none_of(node.inputs, [&](ValueId id) { return is_wide(id); })) return std::nullopt;
-    const Dims out = source_.type(node.outputs[0]).dims();
     const std::int64_t channels = wide_channels(node.outputs[0]);
     std::vector<ValueId> inputs;
     for (const ValueId id : node.inputs) {
@@ -147,12 +117,7 @@ class Widener {
 
   void pad(ValueId id, std::int64_t channels) {
     if (is_wide(id)) return;
-    const Dims dims = source_.type(id).dims();
-    wide_[id] = made_.graph().add(Op::pad, {narrow(id)},
-                                  {{"low", Dims(4, 0)},
-                                   {"high", Dims{0, channels - dims[1], 0, 0}},
-                                   {"interior", Dims(4, 0)},
-                                   {"mode", std::string("constant")}});
+    wide_[id] = add_zeros_behind(made_.graph(), narrow(id), with_channels(source_.type(id).dims(), channels));
   }
 
   /// Zeros stand behind all parts, as their last one.

@@ -7,24 +7,19 @@
 namespace sylvite {
 namespace {
 
-/// Elements of 16 bytes.
-std::int64_t run_of(const TensorType& type) {
-  return 16 / static_cast<std::int64_t>(dtype_size(type.dtype));
-}
-
 bool is_taken(const Graph& graph, const Node& node, bool tf32) {
   if (node.op != Op::conv) return false;
   const TensorType& x = graph.type(node.inputs[0]);
   if (x.rank() != 4) return false;
-  const bool is_known = x.dtype == DType::bf16 || x.dtype == DType::f16 || (tf32 && x.dtype == DType::f32);
-  return is_known && x.dims()[1] < run_of(x) && x.element_count() > 0 && graph.is_constant(node.inputs[1]) &&
+  return is_for_tensor_cores(x.dtype, tf32) && x.dims()[1] < elements_of_vector(x.dtype) &&
+         x.element_count() > 0 && graph.is_constant(node.inputs[1]) &&
          node.attributes.integer("groups") == 1 && node.attributes.integers("dilations") == Dims{1, 1};
 }
 
 bool widen(GraphRewriter& rewriter, const Node& node, bool tf32) {
   Graph& graph = rewriter.graph();
   if (!is_taken(rewriter.source(), node, tf32)) return false;
-  const std::int64_t run = run_of(rewriter.source().type(node.inputs[0]));
+  const std::int64_t run = elements_of_vector(rewriter.source().type(node.inputs[0]).dtype);
   const Dims x = rewriter.source().type(node.inputs[0]).dims();
   const Dims out = rewriter.source().type(node.outputs[0]).dims();
   const Tensor& filter = *rewriter.source().value(node.inputs[1]).constant;

@@ -22,10 +22,6 @@ std::int64_t blocks_of(const CudaTransposeProblem& problem, const CudaTransposeC
   return problem.batch * ((problem.rows + rows - 1) / rows) * ((problem.columns + columns - 1) / columns);
 }
 
-}  // namespace
-
-namespace {
-
 /// Of a transpose; "" or why its dims are no batch, rows and columns.
 std::string read_perm(const Dims& dims, const Dims& perm, CudaTransposeProblem& problem) {
   const std::size_t rank = perm.size();
