@@ -133,6 +133,23 @@ inline void expect_close(const Tensor& actual, const Tensor& expected, double to
   }
 }
 
+/// As for tensor cores.
+inline LoweringOptions channels_last() {
+  LoweringOptions options;
+  options.image_layout = ImageLayout::channels_last;
+  return options;
+}
+
+/// A plan of bf16 values computes what its graph does.
+inline void expect_faithful(const Graph& graph, const Plan& plan) {
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  const std::vector<Tensor> wanted = interpret(graph, inputs), got = interpret_plan(plan, inputs);
+  ASSERT_EQ(wanted.size(), got.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    for (std::int64_t k = 0; k < wanted[i].size(); ++k)
+      ASSERT_NEAR(wanted[i].as_double(k), got[i].as_double(k), 5e-2) << "output " << i << " at " << k;
+}
+
 /// The options under which a plan must compute what its graph computes.
 inline std::vector<LoweringOptions> all_options() {
   std::vector<LoweringOptions> result;

@@ -123,12 +123,6 @@ TEST(Layouts, ConcatNeedsWholeBlocksBeforeItsLastPart) {
   }
 }
 
-LoweringOptions channels_last() {
-  LoweringOptions options;
-  options.image_layout = ImageLayout::channels_last;
-  return options;
-}
-
 TEST(Layouts, ChannelsLastIsOneBlockOfAllChannels) {
   const Graph graph = store_narrow(residual_network(), DType::bf16);
   const Plan plan = lower(graph, channels_last());

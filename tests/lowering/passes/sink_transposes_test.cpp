@@ -10,25 +10,11 @@
 namespace sylvite {
 namespace {
 
-LoweringOptions channels_last() {
-  LoweringOptions options;
-  options.image_layout = ImageLayout::channels_last;
-  return options;
-}
-
 /// Half of the launches of ConvNeXt's blocks would only move.
 std::size_t movements(const Plan& plan) {
   return static_cast<std::size_t>(std::ranges::count_if(plan.launches, [&](const Launch& launch) {
     return plan.kernels[static_cast<std::size_t>(launch.kernel)].kind == KernelClass::movement;
   }));
-}
-
-void expect_faithful(const Graph& graph, const Plan& plan) {
-  const std::vector<Tensor> inputs = random_inputs(graph);
-  const std::vector<Tensor> wanted = interpret(graph, inputs), got = interpret_plan(plan, inputs);
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    for (std::int64_t k = 0; k < wanted[i].size(); ++k)
-      ASSERT_NEAR(wanted[i].as_double(k), got[i].as_double(k), 5e-2) << "output " << i << " at " << k;
 }
 
 TEST(SinkTransposes, BlocksBetweenDepthwiseConvolutionsMoveNothing) {
