@@ -7,7 +7,7 @@ how torch runs them in parts of its own: with the numbers that Sylvite draws.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -95,10 +95,14 @@ def _(seed: torch.Tensor, size: Sequence[int], stream: int, low: int, high: int,
     return seed.new_empty(size, dtype=dtype)
 
 
-@torch.library.custom_op("sylvite::seed", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
-def seed(device: torch.device) -> torch.Tensor:
+def _draw_seed(device: torch.device) -> torch.Tensor:
     """A number of torch's generator for the device."""
     return torch.randint(-(2**63), 2**63 - 1, (), dtype=torch.int64, device=device)
+
+
+@torch.library.custom_op("sylvite::seed", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
+def seed(device: torch.device) -> torch.Tensor:
+    return _draw_seed(device)
 
 
 @seed.register_fake
@@ -246,12 +250,8 @@ def with_seeds(run: Callable[[list[Any]], Any], devices: Sequence[torch.device])
         return run
 
     def draw_and_run(values: list[Any]) -> Any:
-        values.extend(_seeds(devices))
+        values.extend(map(_draw_seed, devices))
         return run(values)
 
     draw_and_run._boxed_call = True  # type: ignore[attr-defined]
     return draw_and_run
-
-
-def _seeds(devices: Sequence[torch.device]) -> Iterator[torch.Tensor]:
-    return (torch.randint(-(2**63), 2**63 - 1, (), dtype=torch.int64, device=device) for device in devices)
