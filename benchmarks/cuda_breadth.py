@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Networks of networks.py (unless named, those that take images), on a GPU beside torch.compile: a row each, with the times, the error of
-both against float32, and Sylvite's slowest kernels.
+"""Networks of networks.py (unless named, those that take images), on a GPU beside torch.compile: a row each, with the times,
+the error of both against float32, and Sylvite's slowest kernels.
 
 usage: cuda_breadth.py SYLVITE... [--only NAME,...] [--batch 32] [--modes reduce-overhead] [--torch eager,reduce-overhead]
                        [--json FILE] [--kernels 6] [--jobs 1] [--minutes M]
 SYLVITE is the command (several words: a bundle's `run sylvite`). Both sides compute in bf16 from the same weights and
-inputs; torch has its inputs and weights with channels last. Sylvite's time is that of a CUDA graph, inputs on the device. With --jobs, networks are exported and compiled
-side by side (which makes cold times longer), then measured one after the other.
+inputs; torch has its inputs and weights with channels last. Sylvite's time is that of a CUDA graph, inputs on the device.
+With --jobs, networks are exported and compiled side by side (which makes cold times longer), then measured one after the other.
 Needs torch, torchvision, timm, onnx, onnxscript and numpy. Networks that do not start within --minutes are left out, and named.
 """
 import argparse
