@@ -17,7 +17,8 @@ namespace sylvite {
 [[nodiscard]] Graph multiply_patches(const Graph& graph, const LoweringOptions& options);
 
 /// The same graph in which an attention that the device has a template for once its heads are whole vectors
-/// (options.refuse_template, which must be given) has zeros behind each of its queries, keys and values.
+/// (options.refuse_template, which must be given), or for the products that it divides into, has zeros behind each of its
+/// queries, keys and values.
 [[nodiscard]] Graph widen_attention(const Graph& graph, const LoweringOptions& options);
 
 /// The same graph in which an attention that the device has no template for (options.refuse_template, which must be

@@ -1,12 +1,13 @@
 // Before: y = attention(q, k, v)                                      heads 36 wide
 // After:  y = slice(attention(pad(q), pad(k), pad(v)) {scale = 1/6})  40 wide
+// Deep heads, which no template takes, get them for the products that divide_attention makes of them.
 
 #include <algorithm>
 #include <cmath>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
-#include "lowering/passes/alone.h"
+#include "lowering/passes/attention_forms.h"
 #include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
@@ -34,7 +35,7 @@ bool is_better_wide(const Graph& graph, const Node& node, const LoweringOptions&
   const bool is_wide = std::all_of(node.inputs.begin(), node.inputs.begin() + 3,
                                    [&](ValueId id) { return graph.type(id).dims().back() % unit == 0; });
   if (is_wide || graph.type(node.outputs[0]).element_count() == 0 ||
-      options.refuse_template(kernel_alone(graph, node)).empty())
+      attention_has_template(graph, node, options))
     return false;
   Graph wide;
   std::vector<ValueId> inputs;
@@ -43,7 +44,9 @@ bool is_better_wide(const Graph& graph, const Node& node, const LoweringOptions&
                          ? no_value
                          : wide.add_input("x" + std::to_string(i), graph.type(node.inputs[i])));
   (void)add_wide(wide, node, inputs);
-  return options.refuse_template(kernel_alone(wide, wide.nodes().back())).empty();
+  const Node& attention = wide.nodes().back();
+  return attention_has_template(wide, attention, options) ||
+         (!attention_divides(graph, node, options) && attention_divides(wide, attention, options));
 }
 
 }  // namespace
