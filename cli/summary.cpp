@@ -79,12 +79,13 @@ std::string compiled_line(const Imported& imported) {
 std::string head(const Summary& summary, const OpenModel& model, const Imported& imported,
                  const Totals& totals) {
   const ModelFacts& facts = model.facts;
+  const std::string opsets = opsets_text(facts);
   std::string sizes = "all fixed";
   if (!imported.sizes.empty())
     sizes = fmt::format("{}; here {}", describe_ranges(model.parsed.sizes), sizes_text(imported));
   std::vector<std::pair<std::string, std::string>> lines = {
-      {"model", fmt::format("{}: {}{}{}", std::filesystem::path(imported.path).filename().string(),
-                            opsets_text(facts), facts.producer.empty() ? "" : ", ", facts.producer)},
+      {"model", fmt::format("{}: {}{}{}", std::filesystem::path(imported.path).filename().string(), opsets,
+                            opsets.empty() || facts.producer.empty() ? "" : ", ", facts.producer)},
       {"nodes", fmt::format("{}: {}", facts.nodes, operators_text(facts, most_operators))},
       {"inputs", ports_text(facts.inputs, most_ports)},
       {"outputs", ports_text(facts.outputs, most_ports)},

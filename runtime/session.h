@@ -30,6 +30,7 @@
 namespace sylvite {
 
 class KernelMenu;
+struct TorchFile;
 
 /// A model's file, read; its sizes may be open. Copies share it.
 struct OpenModel {
@@ -38,8 +39,7 @@ struct OpenModel {
   ParsedModel parsed;                     ///< of an ONNX file
   double seconds = 0;                     ///< spent on reading it
   std::shared_ptr<KernelMenu> menu = {};  ///< kernels for many sizes; nullptr where each size has its own
-  std::string torch_text =
-      {};  ///< of a captured PyTorch graph, whose sizes options give; "" for an ONNX file
+  std::shared_ptr<const TorchFile> torch = {};  ///< instead, of a captured PyTorch graph
   ModelFacts facts = {};
 };
 

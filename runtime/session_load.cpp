@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/log.h"
 #include "frontend/graph/verifier.h"
 #include "frontend/onnx/importer.h"
@@ -177,13 +176,14 @@ OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const S
   const Stopwatch watch(model.seconds);
   const ImportOptions options = import_options(setup->config, import);
   if (is_torch_file(onnx_path)) {
-    model.torch_text = read_file(onnx_path);
+    model.torch = std::make_shared<TorchFile>(read_torch_file(onnx_path, options.follow_links));
     model.parsed.options = options;
-    model.facts = torch_file_facts(model.torch_text);
-    return model;
+    model.parsed.sizes = torch_file_sizes(*model.torch, options);
+    model.facts = torch_file_facts(*model.torch);
+  } else {
+    model.parsed = parse_model(onnx_path, options);
+    model.facts = read_model_facts(model.parsed);
   }
-  model.parsed = parse_model(onnx_path, options);
-  model.facts = read_model_facts(model.parsed);
   const bool opens = !setup->machine.gpu && setup->config.open_kernels == AutoOff::automatic;
   if (opens && !model.parsed.sizes.are_fixed()) model.menu = std::make_shared<KernelMenu>();
   return model;
@@ -192,8 +192,8 @@ OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const S
 Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
   try {
     Imported imported = load(model.setup, model.path, [&] {
-      return is_torch_file(model.path) ? import_torch_file(model.torch_text, model.parsed.options)
-                                       : import_at(model.parsed, sizes);
+      return model.torch != nullptr ? import_torch_file(*model.torch, model.parsed.options, sizes)
+                                    : import_at(model.parsed, sizes);
     });
     imported.sizes = sizes;
     if (model.menu) take_open_kernels(model, imported);

@@ -77,6 +77,17 @@ void check_plain_file(int fd, const std::string& path, const std::string& what, 
 
 }  // namespace
 
+DataFolder folder_of_model(const std::string& path) {
+  namespace fs = std::filesystem;
+  const std::string folder = fs::path(path).parent_path().string();
+  DataFolder result{folder.empty() ? "." : folder};
+  std::error_code error;
+  if (!fs::is_symlink(path, error)) return result;
+  const fs::path target = fs::canonical(path, error);
+  if (!error) result.linked = target.parent_path().string();
+  return result;
+}
+
 bool ExternalData::exists(const std::string& location) const {
   if (folder_.path.empty() || location.empty()) return false;
   struct stat status{};

@@ -23,6 +23,9 @@ struct DataFolder {
       {};  ///< symbolic links to files right in this folder are followed; absolute, "" for none
 };
 
+/// Beside the model; and where the model itself is a link, as in caches of downloads, beside what it leads to.
+[[nodiscard]] DataFolder folder_of_model(const std::string& path);
+
 /// Maps files of one folder, each once. Only regular files with one hard link, reached without any symbolic
 /// link and without "..", are opened: a model must not read what its folder does not hold. Links are followed into
 /// DataFolder::linked, and everywhere when that is asked for. Not thread-safe.

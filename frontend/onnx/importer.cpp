@@ -78,18 +78,6 @@ std::shared_ptr<const onnx::ModelProto> parse_bytes(std::string_view bytes) {
   return parse_model(stream, static_cast<std::int64_t>(bytes.size()));
 }
 
-/// Beside the model; and where the model itself is a link, as in caches of downloads, beside what it leads to.
-DataFolder folder_of(const std::string& path) {
-  namespace fs = std::filesystem;
-  const std::string folder = fs::path(path).parent_path().string();
-  DataFolder result{folder.empty() ? "." : folder};
-  std::error_code error;
-  if (!fs::is_symlink(path, error)) return result;
-  const fs::path target = fs::canonical(path, error);
-  if (!error) result.linked = target.parent_path().string();
-  return result;
-}
-
 /// States are given to no run: their shapes must be known before.
 void take_states(ParsedModel& model) {
   std::erase_if(model.sizes.inputs, [&](const SizedInput& input) {
@@ -134,7 +122,7 @@ ParsedModel parse_model_bytes(std::string_view bytes, const std::string& folder,
 }
 
 ParsedModel parse_model(const std::string& path, const ImportOptions& options) {
-  return with_sizes(parse_file(path), folder_of(path), options);
+  return with_sizes(parse_file(path), folder_of_model(path), options);
 }
 
 std::string model_file_id(const ParsedModel& model) {

@@ -32,6 +32,36 @@ bool is_sized_type(const onnx::ValueInfoProto& input) {
          type.tensor_type().has_shape();
 }
 
+/// Of the main graph; those that initializers give, which runs are not given, too.
+std::vector<DeclaredInput> declared_inputs(const onnx::GraphProto& graph, const ImportOptions& options) {
+  std::set<std::string> initializers;
+  for (const auto& initializer : graph.initializer()) initializers.insert(initializer.name());
+  for (const auto& initializer : graph.sparse_initializer()) initializers.insert(initializer.values().name());
+  std::vector<DeclaredInput> inputs;
+  for (const onnx::ValueInfoProto& input : graph.input()) {
+    const bool is_bound = options.bound_inputs.contains(input.name());
+    if (!is_bound && initializers.contains(input.name())) continue;
+    DeclaredInput& declared = inputs.emplace_back();
+    declared.name = input.name();
+    declared.is_given_to_runs = !is_bound;
+    declared.has_shape = is_sized_type(input);
+    if (!declared.has_shape) continue;
+    try {
+      declared.dtype = dtype_of_onnx(input.type().tensor_type().elem_type());
+    } catch (const Error&) {  // the importer says it better
+    }
+    const auto& shape = input.type().tensor_type().shape();
+    for (int axis = 0; axis < shape.dim_size(); ++axis) {
+      const OnnxDim& dim = shape.dim(axis);
+      if (is_open(dim))
+        declared.axes.push_back({0, symbol_name(input.name(), axis, dim)});
+      else
+        declared.axes.push_back({dim.dim_value()});
+    }
+  }
+  return inputs;
+}
+
 /// A size that whole shapes or bound inputs give, and where.
 struct FixedSize {
   std::int64_t size = 0;
@@ -44,51 +74,41 @@ struct Place {
   int rank = 0;
 };
 
-/// Collects the symbols of a graph.
+/// Collects the symbols of a model.
 class Reader {
  public:
-  Reader(const onnx::GraphProto& graph, const ImportOptions& options) : graph_(graph), options_(options) {
-    for (const auto& initializer : graph.initializer()) initializers_.insert(initializer.name());
-    for (const auto& initializer : graph.sparse_initializer())
-      initializers_.insert(initializer.values().name());
-  }
+  Reader(const std::vector<DeclaredInput>& inputs, const ImportOptions& options)
+      : inputs_(inputs), options_(options) {}
 
   ModelSizes read() {
-    for (const onnx::ValueInfoProto& input : graph_.input()) meet(input);
+    for (const DeclaredInput& input : inputs_) meet(input);
     check_names();
     for (const std::string& name : names_) resolve(name);
-    for (const onnx::ValueInfoProto& input : graph_.input()) add_input(input);
+    for (const DeclaredInput& input : inputs_)
+      if (input.is_given_to_runs) add_input(input);
     for (const SizedInput& input : result_.inputs) check_elements(input);
     return std::move(result_);
   }
 
  private:
-  [[nodiscard]] bool is_bound(const std::string& name) const { return options_.bound_inputs.contains(name); }
-  [[nodiscard]] bool is_given_to_runs(const std::string& name) const {
-    return !is_bound(name) && !initializers_.contains(name);
-  }
-
   /// The shape that the caller gives for an input, if it is one of its rank.
-  [[nodiscard]] const Dims* given_shape(const onnx::ValueInfoProto& input) const {
+  [[nodiscard]] const Dims* given_shape(const DeclaredInput& input) const {
     const Dims* dims = nullptr;
-    if (const auto bound = options_.bound_inputs.find(input.name()); bound != options_.bound_inputs.end())
+    if (const auto bound = options_.bound_inputs.find(input.name); bound != options_.bound_inputs.end())
       dims = &bound->second.dims();
-    else if (const auto shape = options_.input_shapes.find(input.name());
-             shape != options_.input_shapes.end())
+    else if (const auto shape = options_.input_shapes.find(input.name); shape != options_.input_shapes.end())
       dims = &shape->second;
-    const int rank = input.type().tensor_type().shape().dim_size();
-    return dims != nullptr && dims->size() == static_cast<std::size_t>(rank) ? dims : nullptr;
+    return dims != nullptr && dims->size() == input.axes.size() ? dims : nullptr;
   }
 
-  void meet(const onnx::ValueInfoProto& input) {
-    if (!is_sized_type(input) || (!is_bound(input.name()) && initializers_.contains(input.name()))) return;
-    const auto& shape = input.type().tensor_type().shape();
+  void meet(const DeclaredInput& input) {
     const Dims* given = given_shape(input);
-    for (int axis = 0; axis < shape.dim_size(); ++axis) {
-      if (!is_open(shape.dim(axis))) continue;
-      const std::string name = symbol_name(input.name(), axis, shape.dim(axis));
-      if (places_.try_emplace(name, Place{axis, shape.dim_size()}).second) names_.push_back(name);
-      if (given != nullptr) fix(name, (*given)[static_cast<std::size_t>(axis)], input.name());
+    const auto rank = static_cast<int>(input.axes.size());
+    for (int axis = 0; axis < rank; ++axis) {
+      const std::string& name = input.axes[static_cast<std::size_t>(axis)].symbol;
+      if (name.empty()) continue;
+      if (places_.try_emplace(name, Place{axis, rank}).second) names_.push_back(name);
+      if (given != nullptr) fix(name, (*given)[static_cast<std::size_t>(axis)], input.name);
     }
   }
 
@@ -146,23 +166,14 @@ class Reader {
     }
   }
 
-  void add_input(const onnx::ValueInfoProto& input) {
-    if (!is_given_to_runs(input.name())) return;
+  void add_input(const DeclaredInput& input) {
     SizedInput& sized = result_.inputs.emplace_back();
-    sized.name = input.name();
-    if (!is_sized_type(input)) return;
-    try {
-      sized.dtype = dtype_of_onnx(input.type().tensor_type().elem_type());
-    } catch (const Error&) {
-      return;  // the importer says it better
-    }
-    sized.is_sized = true;
-    const auto& shape = input.type().tensor_type().shape();
-    for (int axis = 0; axis < shape.dim_size(); ++axis) {
-      const OnnxDim& dim = shape.dim(axis);
-      sized.axes.push_back(is_open(dim) ? axes_.at(symbol_name(input.name(), axis, dim))
-                                        : SizedInput::Axis{dim.dim_value(), -1});
-    }
+    sized.name = input.name;
+    sized.is_sized = input.has_shape && input.dtype.has_value();
+    if (!sized.is_sized) return;
+    sized.dtype = *input.dtype;
+    for (const DeclaredInput::Axis& axis : input.axes)
+      sized.axes.push_back(axis.symbol.empty() ? SizedInput::Axis{axis.extent, -1} : axes_.at(axis.symbol));
   }
 
   /// At the largest sizes that were asked for, does every input have few enough elements?
@@ -181,9 +192,8 @@ class Reader {
                      count, most_elements);
   }
 
-  const onnx::GraphProto& graph_;
+  const std::vector<DeclaredInput>& inputs_;
   const ImportOptions& options_;
-  std::set<std::string> initializers_;
   std::vector<std::string> names_;  ///< in the order in which they are met
   std::map<std::string, Place> places_;
   std::map<std::string, FixedSize> fixed_;
@@ -226,8 +236,12 @@ std::size_t SizesHash::operator()(const Sizes& sizes) const {
   return hash ^ (hash >> 32);
 }
 
+ModelSizes read_model_sizes(const std::vector<DeclaredInput>& inputs, const ImportOptions& options) {
+  return Reader(inputs, options).read();
+}
+
 ModelSizes read_model_sizes(const onnx::GraphProto& graph, const ImportOptions& options) {
-  return Reader(graph, options).read();
+  return read_model_sizes(declared_inputs(graph, options), options);
 }
 
 void hint_sizes(ModelSizes& sizes, const std::map<std::string, Dims>& inputs) {

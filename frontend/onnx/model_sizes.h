@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,8 +51,24 @@ struct ModelSizes {
   [[nodiscard]] bool are_fixed() const { return symbols.empty(); }
 };
 
-/// Of a model's main graph. Throws UsageError for a size that is given for no symbol (with the nearest name), ranges
+/// An input as a model's file declares it.
+struct DeclaredInput {
+  struct Axis {
+    std::int64_t extent = 0;
+    std::string symbol = {};  ///< "" where `extent` is the size
+  };
+  std::string name;
+  std::optional<DType> dtype;    ///< nothing: no tensor of numbers that are served
+  bool has_shape = false;        ///< a tensor of numbers whose axes are known
+  bool is_given_to_runs = true;  ///< false: its sizes count, but the model holds its value
+  std::vector<Axis> axes;
+};
+
+/// Throws UsageError for a size that is given for no symbol (with the nearest name), ranges
 /// that do not hold together, and inputs that would have too many elements; ModelError for a malformed input.
+[[nodiscard]] ModelSizes read_model_sizes(const std::vector<DeclaredInput>& inputs,
+                                          const ImportOptions& options);
+/// The same of an ONNX model's main graph.
 [[nodiscard]] ModelSizes read_model_sizes(const onnx::GraphProto& graph, const ImportOptions& options);
 
 /// The sizes that these inputs have, by name, are the ones to be fast at, and no others. Throws InputError as

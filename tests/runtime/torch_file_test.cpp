@@ -5,7 +5,10 @@
 
 #include <gmock/gmock.h>
 
+#include <cstring>
+
 #include "base/error.h"
+#include "base/files.h"
 #include "frontend/passes/pass_list.h"
 #include "lowering/plan/plan.h"
 #include "lowering/plan/plan_interpreter.h"
@@ -73,21 +76,102 @@ constexpr const char* layer = R"(torch layer(%s0: int, %x: f32[s0,2], %w: f32[2,
 }
 )";
 
+ImportedModel import_at_first(const TorchFile& file, const ImportOptions& options) {
+  return import_torch_file(file, options, first_sizes(torch_file_sizes(file, options)));
+}
+
 TEST(TorchFile, TakesSizesAndRandomParameters) {
+  const TorchFile file{layer, {}};
   ImportOptions options;
-  EXPECT_THROW((void)import_torch_file(layer, options), UsageError);
   options.dims = {{"s0", 4}};
-  EXPECT_EQ(import_torch_file(layer, options).graph.inputs.size(), 2U);
+  EXPECT_EQ(import_at_first(file, options).graph.inputs.size(), 2U);
   options.random_weights = true;
-  const ImportedModel model = import_torch_file(layer, options);
+  const ImportedModel model = import_at_first(file, options);
   ASSERT_EQ(model.graph.inputs.size(), 1U);
   EXPECT_EQ(model.graph.type(model.graph.inputs[0]).to_string(), "f32[4,2]");
-  options.dims = {{"s0", SizeRange(1, 4)}};
-  EXPECT_THROW((void)import_torch_file(layer, options), UsageError);
+  options.dims = {{"s0", SizeRange(1, 4, {3})}};
+  EXPECT_EQ(first_sizes(torch_file_sizes(file, options)), Sizes{3});
+  options.dims = {{"s1", 4}};
+  EXPECT_THROW((void)torch_file_sizes(file, options), UsageError);
+}
+
+TEST(TorchFile, WantsNumbersForWhatNoInputTells) {
+  const TorchFile untold{
+      "torch f(%s0: int, %s1: int, %x: f32[s0]) {\n  %y: f32[s0] = aten.relu.default(%x)\n  return %y\n}\n",
+      {}};
+  ImportOptions options;
+  EXPECT_THROW((void)torch_file_sizes(untold, options), UsageError);
+  options.dims = {{"s1", 2}};
+  EXPECT_EQ(torch_file_sizes(untold, options).symbols.size(), 1U);
+  const TorchFile twice{
+      "torch f(%s0: int, %x: f32[2*s0]) {\n  %y: f32[2*s0] = aten.relu.default(%x)\n  return %y\n}\n", {}};
+  options.dims = {};
+  EXPECT_THROW((void)torch_file_sizes(twice, options), UsageError);
+  options.dims = {{"s0", 3}};
+  EXPECT_EQ(torch_file_sizes(twice, options).inputs.at(0).axes.at(0).extent, 6);
+}
+
+/// A safetensors file with w = 1, 2, ..., 6.
+void write_weights(const std::string& path, const std::string& header) {
+  std::string bytes(8, '\0');
+  const std::uint64_t length = header.size();
+  std::memcpy(bytes.data(), &length, sizeof length);
+  bytes += header;
+  const float values[] = {1, 2, 3, 4, 5, 6};
+  bytes.append(reinterpret_cast<const char*>(values), sizeof values);
+  write_file(path, bytes);
+}
+
+TEST(TorchFile, TakesWeightsBesideItAndSizesOfARun) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/layer.torch";
+  write_file(path, layer);
+  write_weights(
+      folder.path() + "/layer.safetensors",
+      R"({"__metadata__":{"made":"by hand"},"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})");
+  CompileOptions options;
+  options.set = {{"cache.dir", folder.path() + "/cache"}, {"db.path", folder.path() + "/trials.db"}};
+  options.worker_command = SYLVITE_COMMAND;
+  CompiledModel model = compile(path, options);
+  for (const std::int64_t rows : {1, 2, 5}) {
+    Tensor x(DType::f32, {rows, 2});
+    for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i));
+    const Tensor y = model.run({x}).at(0);
+    ASSERT_EQ(y.dims(), (Dims{rows, 3}));
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < 3; ++c)
+        EXPECT_EQ(y.as_double(r * 3 + c), static_cast<double>(2 * r * (c + 1) + (2 * r + 1) * (c + 4)));
+  }
+}
+
+TEST(TorchFile, RefusesDamagedWeights) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/layer.torch", weights = folder.path() + "/layer.safetensors";
+  write_file(path, layer);
+  const std::string headers[] = {
+      "no JSON",
+      "[]",
+      "{}",
+      R"({"w":7})",
+      R"({"w":{"dtype":"F32","shape":[2,3]}})",
+      R"({"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,28]}})",
+      R"({"w":{"dtype":"F32","shape":[2,4],"data_offsets":[0,32]}})",
+      R"({"w":{"dtype":"F32","shape":[2,-3],"data_offsets":[0,24]}})",
+      R"({"w":{"dtype":"F32","shape":[2,3],"data_offsets":[9223372036854775783,9223372036854775807]}})"};
+  for (const std::string& header : headers) {
+    write_weights(weights, header);
+    EXPECT_THROW((void)read_torch_file(path, false), ModelError) << header;
+  }
+  write_weights(weights, R"({"w":{"dtype":"F8_E4M3","shape":[2,3],"data_offsets":[0,6]}})");
+  EXPECT_THROW((void)read_torch_file(path, false), UnsupportedError);
+  write_file(weights, std::string(8, '\xff'));
+  EXPECT_THROW((void)read_torch_file(path, false), ModelError);
+  write_file(weights, "short");
+  EXPECT_THROW((void)read_torch_file(path, false), ModelError);
 }
 
 TEST(TorchFile, SaysWhatItHolds) {
-  const ModelFacts facts = torch_file_facts(layer);
+  const ModelFacts facts = torch_file_facts({layer, {}});
   ASSERT_EQ(facts.inputs.size(), 1U);
   EXPECT_EQ(facts.inputs[0].type, "f32[s0,2]");
   EXPECT_EQ(facts.outputs.at(0).type, "f32[s0,3]");
