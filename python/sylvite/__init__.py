@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ._model import Model, compile
+from ._model import Model, compile, export
 from ._native import (
     CompileError,
     Error,
@@ -19,6 +19,7 @@ from ._native import version as __version__
 
 if TYPE_CHECKING:
     from .torch_backend import explain
+    from .torch_export import from_torch
 
 __all__ = [
     "CompileError",
@@ -35,13 +36,19 @@ __all__ = [
     "__version__",
     "compile",
     "explain",
+    "export",
+    "from_torch",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # torch is needed for this alone, and takes seconds to import.
+    # torch is needed for these alone, and takes seconds to import.
     if name == "explain":
         from .torch_backend import explain
 
         return explain
+    if name == "from_torch":
+        from .torch_export import from_torch
+
+        return from_torch
     raise AttributeError(f"module 'sylvite' has no attribute '{name}'")

@@ -9,6 +9,9 @@ from . import _command, _native
 from ._settings import command_options, settings
 
 
+_ERRORS = {error.code: error for error in _native.Error.__subclasses__()}
+
+
 def _as_numpy(tensor: _native.Tensor) -> Any:
     """An array over the tensor's memory; the tensor itself where NumPy has no such type."""
     import numpy
@@ -27,6 +30,25 @@ def _reader(inputs: Sequence[Any]) -> Any:
 
             return torch.from_dlpack
     return _as_numpy
+
+
+def run_command(verb: str, model: str, made: Mapping[str, Any], *options: str) -> str:
+    """What the command prints; raises the error that its exit code stands for."""
+    words = [_command.path(), verb, model, *command_options(made), *options]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise _ERRORS.get(done.returncode, _native.Error)(done.stderr.strip())
+    return done.stdout
+
+
+def run_export(
+    model: str, folder: str | os.PathLike[str], made: Mapping[str, Any], *, name: str = "", embed_weights: bool = False,
+    architectures: Sequence[str] = (),
+) -> str:  # fmt: skip
+    """`sylvite export`."""
+    words = ["--output", os.fspath(folder), *(["--name", name] if name else []), *["--embed-weights"] * embed_weights]
+    words += ["--architectures", ",".join(architectures)] if architectures else []
+    return run_command("export", model, made, *words)
 
 
 class Model:
@@ -78,11 +100,18 @@ class Model:
 
     def explain(self, *options: str) -> str:
         """What the compiler made of the model: the text of `sylvite explain`, which takes these options."""
-        words = [_command.path(), "explain", self._path, *command_options(self._settings), *options]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise _native.Error(done.stderr.strip())
-        return done.stdout
+        return run_command("explain", self._path, self._settings, *options)
+
+    def tune(self, budget: str | float = "60s") -> str:
+        """Measures candidates for the kernels within the budget, in seconds or as knobs have it ("10m"), stores the winners, and
+        compiles the model again with them. Returns what `sylvite tune` prints. A call goes on where an earlier one ended."""
+        printed = run_command("tune", self._path, self._settings, "--budget", str(budget))
+        self._native = _native.compile_model(self._path, self._settings)
+        return printed
+
+    def save(self, folder: str | os.PathLike[str], **options: Any) -> str:
+        """Writes the compiled model as a library to embed: see `export`, which takes these options."""
+        return run_export(self._path, folder, self._settings, **options)
 
     def __repr__(self) -> str:
         return f"<sylvite.Model '{self._path}': {', '.join(self.input_names)} -> {', '.join(self.output_names)}>"
@@ -103,3 +132,28 @@ def compile(  # noqa: A001: the name that the C++ interface has
     Raises subclasses of sylvite.Error.
     """
     return Model(os.fspath(model), settings(mode, options, dims, config_files))
+
+
+def export(
+    model: Any,
+    folder: str | os.PathLike[str],
+    *,
+    mode: str = "default",
+    options: Mapping[str, Any] | None = None,
+    dims: Mapping[str, Any] | None = None,
+    config_files: Sequence[str] = (),
+    **export_options: Any,
+) -> str:
+    """Writes a model as a static library with C header, weights and CMake package (docs/embedding.md).
+
+    `model` is an ONNX file or what `torch.export.export` returns. Further options: `name`, a C identifier; `embed_weights`, into
+    the library instead of a file beside it; `architectures`, with compile.device=cuda the GPUs to make machine code for. Returns what
+    `sylvite export` prints.
+    """
+    made = settings(mode, options, dims, config_files)
+    if isinstance(model, (str, os.PathLike)):
+        return run_export(os.fspath(model), folder, made, **export_options)
+    from .torch_export import written
+
+    with written(model) as program:
+        return run_export(program.path, folder, made, **{"name": "model", **export_options})

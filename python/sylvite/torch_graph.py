@@ -270,9 +270,12 @@ class Writer:
         symbols = symbols_of(self.inputs)
         lines = [self._signature(kinds, held, symbols)]
         lines += [f"  {node_text(node)}" for node in self.nodes if node in needed]
-        values = ", ".join(f"%{node.name}{strides_text(node.meta['val'])}" for node in self.returned)
+        values = ", ".join(f"%{node.name}{self._strides(node)}" for node in self.returned)
         lines += [f"  return {values}" if values else "  return", "}"]
         return Text("\n".join(lines) + "\n", kinds, held, symbols, self._hints(symbols), results, writes)
+
+    def _strides(self, node: Node) -> str:
+        return strides_text(node.meta["val"])
 
     def _hints(self, symbols: Sequence[tuple[str, int, int]]) -> dict[str, int]:
         values = ((name, self.inputs[number].meta["val"], axis) for name, number, axis in symbols)
@@ -321,9 +324,22 @@ class Writer:
         for node, (kind, name) in zip(self.inputs, kinds):
             if name:
                 flag = " parameter" if kind == "parameter" else ""
-                words.append(f"%{name}: {tensor_text(node.meta['val'])}{strides_text(node.meta['val'])}{flag}")
+                words.append(f"%{name}: {tensor_text(node.meta['val'])}{self._strides(node)}{flag}")
         words += [f"%{name}: {tensor_text(tensor)} parameter" for name, tensor in held]
         return f"torch forward({', '.join(words)}) {{"
+
+
+class DenseWriter(Writer):
+    """Writes a graph as a model: inputs and results lie row by row, and results are memory of their own."""
+
+    def _strides(self, node: Node) -> str:
+        return ""
+
+    def _result(self, output: Any) -> tuple[Any, ...]:
+        computed = isinstance(output, Node) and isinstance(output.meta.get("val"), torch.Tensor)
+        if not computed or output in self.number:
+            return super()._result(output)
+        return ("value", self._return(output))
 
 
 def _attribute(module: torch.nn.Module, node: Node) -> torch.Tensor:

@@ -177,6 +177,18 @@ class Reports(WithFolder):
         done = subprocess.run([sys.executable, "-m", "sylvite", "--version"], capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout.split(), ["sylvite", sylvite.__version__])
 
+    def test_tune_save_and_export(self):
+        model = self.adder()
+        a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((2, 3), np.float32)
+        self.assertIn("kernel", model.tune("2s"))
+        np.testing.assert_array_equal(model(a, b)[0], a - b)
+        model.save(pathlib.Path(self.folder.name) / "saved", name="minus")
+        sylvite.export(pathlib.Path(self.folder.name) / "model.onnx", pathlib.Path(self.folder.name) / "made", options=OPTIONS)
+        for header in ("saved/minus.h", "made/model.h"):
+            self.assertTrue((pathlib.Path(self.folder.name) / header).is_file(), header)
+        with self.assertRaises(sylvite.UsageError):
+            model.save(self.folder.name, name="no identifier")
+
 
 class Example(WithFolder):
     def test_run_onnx(self):
