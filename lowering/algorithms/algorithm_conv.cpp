@@ -1,3 +1,5 @@
+#include <functional>
+
 #include "base/error.h"
 #include "lowering/algorithms/algorithm_builder.h"
 #include "lowering/algorithms/algorithm_forms.h"
@@ -14,6 +16,8 @@
 //                               (window y), r3 (fold block); for bf16 over r0 (channel in pair), r1 (pair in
 //                               fold block), r2 to r4 as r1 to r3; depthwise: r0 (window x), r1 (window y).
 //                               With groups r3 counts from the block's first group (grouped_filter.h)
+//   v0_filter(d0, d1, ...)      only of a filter that is no weight of its own: the same numbers as a packed one, in
+//                               the same places
 //   v0                          v0_fold plus the bias
 // Form conv_rows: a convolution v0 whose result, after pointwise work, a depthwise convolution vN reads: the
 // stages of both forms. v0 and the work on it are defined everywhere (beyond the border with the input's
@@ -62,17 +66,6 @@ Expr source_coordinate(const Expr& out, const Expr& window, std::int64_t stride,
   return out * to_int(stride) + window * to_int(dilation) - to_int(pad);
 }
 
-void define_depthwise_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& source, Func& fold) {
-  const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
-  const Halide::RDom r = reduction_domain({p.kernel_x, p.kernel_y});
-  const Expr x = source_coordinate(d[1], r[0], p.stride_x, p.dilation_x, p.pad_left);
-  const Expr y = source_coordinate(d[2], r[1], p.stride_y, p.dilation_y, p.pad_top);
-  const Expr weight = builder.parameter(p.weight)(d[0], r[0], r[1], 0, d[3]);
-  fold(d) = 0.0F;
-  fold(d) += from_storage(source(d[0], x, y, d[3], d[4]), p.element) *
-             from_storage(weight, builder.type(p.weight).dtype);
-}
-
 /// The step of channels at which the groups of output block `at` begin, and how many they have.
 struct GroupSteps {
   Expr first;
@@ -86,9 +79,80 @@ GroupSteps group_steps(const GroupedChannels& channels, const Expr& at) {
   return {first, (last + 1) * steps - first};
 }
 
+using Filter = std::function<Expr(const std::vector<Expr>&)>;  ///< reads a packed one, innermost first
+
+/// Where along one dim of the filter an element of the packed one comes from, and whether it is no padding (undefined: it
+/// never is).
+struct FilterPlace {
+  Coordinate at;
+  Expr is_real;
+};
+FilterPlace filter_place(std::int64_t extent, std::int64_t factor, const Expr& outer, const Expr& inner) {
+  if (factor == 1) return {outer, {}};
+  FilterPlace place{Coordinate::split(outer, inner, to_int(factor), extent), {}};
+  if (extent % factor != 0) place.is_real = outer * to_int(factor) + inner < to_int(extent);
+  return place;
+}
+
+/// Input channel `spread` of those that output block `block` folds, for its output channel `output`: spread_filter.
+FilterPlace spread_place(const GroupedChannels& channels, const Expr& block, const Expr& output,
+                         const Expr& spread) {
+  const int inputs = to_int(channels.inputs);
+  const Expr own = output / to_int(channels.outputs) * inputs;
+  const Expr at = group_steps(channels, block).first * to_int(channels.step()) + spread - own;
+  return {Halide::clamp(at, 0, inputs - 1), at >= 0 && at < inputs};
+}
+
+/// Stage vN_filter: what packing would have made of the filter.
+Func define_filter(AlgorithmBuilder& builder, const ConvProblem& p) {
+  const Packing packing = filter_packing(p);
+  const Dims dims = builder.type(p.weight).dims();
+  std::vector<Var> vars;
+  std::vector<Expr> parts(2 * dims.size());  // by the packing's numbers of axes
+  for (auto axis = packing.order.rbegin(); axis != packing.order.rend(); ++axis) {
+    vars.emplace_back(fmt::format("d{}", vars.size()));
+    parts[static_cast<std::size_t>(*axis)] = vars.back();
+  }
+  Coordinates at;
+  Expr inside;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    const std::int64_t factor = packing.factors[d];
+    const Expr outer = parts[2 * d], inner = parts[2 * d + 1];
+    const Expr whole = factor == 1 ? outer : outer * to_int(factor) + inner;
+    const bool is_spread = p.groups > 1 && d == 1;
+    const FilterPlace place = is_spread ? spread_place(p.grouped(), parts[0], at[0].full, whole)
+                                        : filter_place(dims[d], factor, outer, inner);
+    at.push_back(place.at);
+    if (place.is_real.defined()) inside = inside.defined() ? inside && place.is_real : place.is_real;
+  }
+  const DType element = p.depthwise ? builder.type(p.weight).dtype : p.element;
+  const Expr value = to_storage(builder.read_rounded(p.weight, at), element);
+  Func filter = builder.stage(builder.name(p.anchor) + "_filter");
+  filter(vars) =
+      inside.defined() ? Halide::select(inside, value, Halide::Internal::make_zero(value.type())) : value;
+  return filter;
+}
+
+Filter packed_filter(AlgorithmBuilder& builder, const ConvProblem& p) {
+  if (p.packs_weight)
+    return [filter = define_filter(builder, p)](const std::vector<Expr>& at) -> Expr { return filter(at); };
+  return [filter = builder.parameter(p.weight)](const std::vector<Expr>& at) -> Expr { return filter(at); };
+}
+
+void define_depthwise_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& source, Func& fold) {
+  const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
+  const Halide::RDom r = reduction_domain({p.kernel_x, p.kernel_y});
+  const Expr x = source_coordinate(d[1], r[0], p.stride_x, p.dilation_x, p.pad_left);
+  const Expr y = source_coordinate(d[2], r[1], p.stride_y, p.dilation_y, p.pad_top);
+  const Expr weight = packed_filter(builder, p)({d[0], r[0], r[1], 0, d[3]});
+  fold(d) = 0.0F;
+  fold(d) += from_storage(source(d[0], x, y, d[3], d[4]), p.element) *
+             from_storage(weight, builder.type(p.weight).dtype);
+}
+
 void define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& source, Func& fold) {
   const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
-  const Halide::ImageParam& filter = builder.parameter(p.weight);
+  const Filter filter = packed_filter(builder, p);
   PairedFold c = paired_fold(p.fold_block, p.pair(), {p.kernel_x, p.kernel_y, p.fold_blocks()});
   const int window = p.pair() > 1 ? 2 : 1;  // the RVar of the window's x
   const Expr kx = c.domain[window];
@@ -112,13 +176,13 @@ void define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& so
   fold(d) = 0.0F;
   if (p.pair() > 1) {
     const int pairs = p.fold_block / p.pair();
-    fold(d) += stored_product(element, filter(c.within, d[0], block * pairs + c.outer, kx, ky, d[3]));
+    fold(d) += stored_product(element, filter({c.within, d[0], block * pairs + c.outer, kx, ky, d[3]}));
   } else if (p.has_few_channels()) {
-    fold(d) += element * filter(d[0], c.whole, kx, ky, d[3]);
+    fold(d) += element * filter({d[0], c.whole, kx, ky, d[3]});
   } else if (p.fold_block == 1) {
-    fold(d) += element * filter(d[0], kx, ky, block, d[3]);
+    fold(d) += element * filter({d[0], kx, ky, block, d[3]});
   } else {
-    fold(d) += element * filter(d[0], c.whole, kx, ky, block, d[3]);
+    fold(d) += element * filter({d[0], c.whole, kx, ky, block, d[3]});
   }
 }
 

@@ -28,7 +28,7 @@ std::vector<Packing> conv_packings(const Kernel& kernel, const ConvProblem& prob
   std::vector<Packing> packings = layout_packings(kernel);
   for (std::size_t i = 0; i < packings.size(); ++i) {
     const ValueId id = kernel.body.inputs[i];
-    if (id == problem.weight) packings[i] = filter;
+    if (id == problem.weight && !problem.packs_weight) packings[i] = filter;
     if (id == problem.bias && bias_is_packed(kernel, problem)) packings[i] = {{problem.block}, {0, 1}};
   }
   return packings;

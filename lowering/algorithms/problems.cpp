@@ -41,8 +41,9 @@ std::string body_refusal(const Kernel& kernel) {
     const bool after = depends[node.outputs.at(0)];
     if (after && !info.has(OpTrait::pointwise))
       return fmt::format("{} after the anchor is not pointwise", info.name);
-    if (!info.has(OpTrait::pointwise) && !info.has(OpTrait::view) && !info.has(OpTrait::creation))
-      return fmt::format("its body also has {}", info.name);
+    const bool is_known = info.has(OpTrait::pointwise) || info.has(OpTrait::view) ||
+                          info.has(OpTrait::creation) || node.op == Op::to_layout;
+    if (!is_known) return fmt::format("its body also has {}", info.name);
     const TensorType& own = body.type(node.outputs.at(0));
     if (after && (own.shape != type.shape || own.layout != type.layout))
       return fmt::format("{} after the anchor changes the shape", info.name);
@@ -166,7 +167,6 @@ std::string conv_refusal(const Kernel& kernel, const Node& node, bool depthwise)
     if (!are_worth_blocks({groups, filter.at(1), filter.at(0) / groups, out.layout.channel_block}))
       return fmt::format("it has {} groups", groups);
   }
-  if (find_weight(kernel, node.inputs.at(1)).id == no_value) return "its filter is not a weight of its own";
   return "";
 }
 
@@ -252,6 +252,7 @@ Reading<ConvProblem> read_conv_products(const Kernel& kernel, const Node& node, 
   ConvProblem& problem = reading.problem;
   problem.x = node.inputs.at(0);
   problem.weight = node.inputs.at(1);
+  problem.packs_weight = find_weight(kernel, problem.weight).id != problem.weight;
   problem.bias = node.inputs.size() > 2 ? node.inputs[2] : no_value;
   problem.anchor = node.outputs.at(0);
   problem.output = body.outputs[0];
@@ -289,8 +290,16 @@ Reading<ConvProblem> with_folded_channels(Reading<ConvProblem> reading) {
   return reading;
 }
 
-/// For templates that fold all channels for every output.
+/// For templates that read a filter only as it was packed when the program was loaded.
+Reading<ConvProblem> with_own_weight(Reading<ConvProblem> reading) {
+  if (reading.refusal.empty() && reading.problem.packs_weight)
+    reading.refusal = "its filter is not a weight of its own";
+  return reading;
+}
+
+/// The same for those that fold all channels for every output.
 Reading<ConvProblem> without_groups(Reading<ConvProblem> reading) {
+  reading = with_own_weight(std::move(reading));
   if (reading.refusal.empty() && reading.problem.groups > 1)
     reading.refusal = fmt::format("it has {} groups", reading.problem.groups);
   return reading;
@@ -358,7 +367,7 @@ Reading<ConvRowsProblem> read_conv_rows(const Kernel& kernel) {
   if (std::string refusal = rows_refusal(kernel.body, first, *second); !refusal.empty())
     return {{}, std::move(refusal)};
   Reading<ConvProblem> a = without_groups(with_folded_channels(read_conv_products(kernel, first, false)));
-  Reading<ConvProblem> b = with_folded_channels(read_conv_products(kernel, *second, true));
+  Reading<ConvProblem> b = with_own_weight(with_folded_channels(read_conv_products(kernel, *second, true)));
   if (!a.refusal.empty() || !b.refusal.empty()) return {{}, a.refusal.empty() ? b.refusal : a.refusal};
   if (a.problem.element != DType::f32 || a.problem.block != b.problem.block || !b.problem.x_is_blocked)
     return {{}, "its convolutions are not both f32 in the same blocks"};

@@ -71,7 +71,8 @@ inline constexpr std::int64_t row_unit_bytes = 16;
 /// A 2-D convolution into a channel-blocked output, then pointwise work.
 struct ConvProblem {
   ValueId x = no_value;
-  ValueId weight = no_value;  ///< a body input
+  ValueId weight = no_value;  ///< a body input, when it can be packed; else any value
+  bool packs_weight = false;  ///< the kernel itself rearranges the weight, at every run
   ValueId bias = no_value;    ///< may be no_value
   ValueId anchor = no_value;
   ValueId output = no_value;

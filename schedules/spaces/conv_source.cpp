@@ -1,5 +1,7 @@
 #include "schedules/spaces/conv_source.h"
 
+#include "frontend/graph/rewrite.h"
+
 namespace sylvite {
 
 namespace {
@@ -20,6 +22,24 @@ void write_conv_source(ScheduleWriter& writer, const ConvProblem& problem, const
   writer.add("{}.compute_root();", source);
   write_copy(writer, problem, source);
   if (machine.threads > 1) writer.add("{}.parallel({});", source, problem.source_blocks() > 1 ? "d3" : "d2");
+}
+
+void write_conv_filter(ScheduleWriter& writer, const Kernel& kernel, const ConvProblem& problem,
+                       const std::string& filter, const Machine& machine) {
+  const bool pairs = problem.pair() > 1;
+  const bool has_six = pairs || (!problem.depthwise && !problem.has_few_channels() && problem.fold_block > 1);
+  const char* lanes = pairs ? "d1" : "d0";
+  writer.add("{}.compute_root().bound({}, 0, {});", filter, lanes, problem.block);
+  if (pairs) writer.add("{}.bound(d0, 0, 2).unroll(d0);", filter);
+  // Filters lie with their windows innermost, then channels of what is read, unless they are turned: blocks of those that lie
+  // together follow each other.
+  const Node* turn = producer_if(kernel.body, problem.weight, Op::transpose);
+  const bool is_turned = turn != nullptr && turn->attributes.integers("perm")[0] == 1;
+  const char* blocks = is_turned ? "d5, d4" : "d4, d5";
+  if (has_six) writer.add("{}.reorder({}, {});", filter, pairs ? "d0, d1, d3, d2" : "d0, d2, d3, d1", blocks);
+  writer.add("{}.vectorize({});", filter, lanes);
+  if (machine.threads > 1 && problem.out_blocks() > 1)
+    writer.add("{}.parallel({});", filter, has_six && !is_turned ? "d5" : "d4");
 }
 
 void write_conv_lines(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,

@@ -1,5 +1,5 @@
 #pragma once
-// What the spaces of convolutions share: the padded copy of the input. Internal to schedules/.
+// What the spaces of convolutions share: the padded copy of the input, and that of a filter. Internal to schedules/.
 
 #include <string>
 
@@ -12,6 +12,10 @@ namespace sylvite {
 /// Makes the stage `source`, the input with its border, ahead of everything else.
 void write_conv_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,
                        const Machine& machine);
+
+/// Makes the stage `filter`, a filter that no packing rearranged, ahead of everything else.
+void write_conv_filter(ScheduleWriter& writer, const Kernel& kernel, const ConvProblem& problem,
+                       const std::string& filter, const Machine& machine);
 
 /// Makes what an iteration of `loop` of `reader` reads of it, there.
 void write_conv_lines(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,

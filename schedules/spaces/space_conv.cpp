@@ -78,17 +78,39 @@ double source_cycles(const ConvProblem& problem, const Machine& machine, const T
          static_cast<double>(problem.kernel_x * problem.kernel_y);
 }
 
+/// What it takes in a step of a tile that its filters come from the L2 or from behind it, once for every tile of pixels,
+/// where nothing fetches them ahead: large windows, whose tiles shall have all pixels that there are.
+double filter_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+  const std::int64_t vectors = tiling.blocks * problem.block / machine.vector_floats;
+  const std::int64_t bytes =
+      dtype_size(problem.element) * problem.fold_steps() * problem.pair() * tiling.blocks * problem.block;
+  if (!problem.packs_weight || problem.depthwise || bytes <= machine.l1_bytes / 2) return 0;
+  const double vector_cycles = bytes <= machine.l2_bytes / 2 ? 1 : 2;
+  return vector_cycles * static_cast<double>(vectors);
+}
+
 double tile_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
   const auto tiles = static_cast<double>(problem.batch * ceil_div(problem.out_width, tiling.pixels) *
                                          ceil_div(problem.out_height, tiling.lines));
   const auto block_tiles = static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks));
   const auto steps = static_cast<double>(problem.fold_steps());
   return tiled_cycles(machine, register_tile(problem, tiling), tiles, block_tiles, steps) +
-         tiles * block_tiles * steps * source_cycles(problem, machine, tiling);
+         tiles * block_tiles * steps *
+             (source_cycles(problem, machine, tiling) + filter_cycles(problem, machine, tiling));
 }
 
 const std::vector<std::int64_t> pixel_choices = {14, 7, 8, 10, 12, 13, 6, 5, 4, 3, 2, 1};
-const std::vector<std::int64_t> line_choices = {1, 2, 4};
+
+/// Few lines at once; of maps that have fewer than four, all.
+std::vector<std::int64_t> line_choices(const ConvProblem& problem) {
+  return up_to(problem.out_height, problem.out_height == 3 ? std::vector<std::int64_t>{1, 2, 3}
+                                                           : std::vector<std::int64_t>{1, 2, 4});
+}
+
+/// Too many products to be unrolled.
+bool has_large_window(const ConvProblem& problem) {
+  return problem.kernel_x * problem.kernel_y > 25;
+}
 
 std::vector<std::int64_t> block_choices(const ConvProblem& problem) {
   if (problem.depthwise) return {1};
@@ -127,7 +149,7 @@ Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
   Tiling best{1, 1, 1, 1, false, false};
   double best_cycles = tile_cycles(problem, machine, best);
   for (const std::int64_t pixels : up_to(problem.out_width, pixel_choices)) {
-    for (const std::int64_t lines : up_to(problem.out_height, line_choices)) {
+    for (const std::int64_t lines : line_choices(problem)) {
       for (const std::int64_t blocks : block_choices(problem)) {
         const Tiling tiling{pixels, lines, blocks, 1, false, false};
         const double cycles = tile_cycles(problem, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
@@ -148,7 +170,7 @@ std::int64_t stream_distance(const ConvProblem& problem) {
   const auto element_bytes = static_cast<std::int64_t>(dtype_size(problem.element));
   const std::int64_t bytes =
       element_bytes * problem.fold_steps() * problem.pair() * problem.out_blocks() * problem.block;
-  return problem.depthwise || bytes < least_bytes ? 0 : 1;
+  return problem.depthwise || problem.packs_weight || bytes < least_bytes ? 0 : 1;
 }
 
 /// Each thread takes a run of tasks: lines of the image, which it then finds in its own cache when it wrote
@@ -196,8 +218,9 @@ Numbers first_point(const ConvProblem& problem, const Machine& machine) {
   const Tiling tile = best_tile(problem, machine);
   const std::int64_t tiles = ceil_div(problem.out_height, tile.lines);
   Numbers point{.pixels = tile.pixels, .lines = tile.lines, .blocks = tile.blocks, .line_tiles = tiles};
-  // Depthwise is bound by memory where it is large: there a select costs less than another copy.
-  const bool selects = problem.padded && problem.depthwise;
+  // Depthwise is bound by memory where it is large: there a select costs less than another copy, unless large windows read
+  // each element often.
+  const bool selects = problem.padded && problem.depthwise && !has_large_window(problem);
   if ((problem.padded && !selects) || problem.x_is_computed || !problem.x_is_blocked) point.copy_source = 1;
   if (machine.threads > 1) {
     const std::int64_t others = problem.batch * ceil_div(problem.out_blocks(), tile.blocks);
@@ -236,7 +259,7 @@ std::vector<Range<Numbers>> TiledConv::ranges() const {
   using N = Numbers;
   return {range("pixels", &N::pixels, up_to(problem.out_width, pixel_choices)),
           range("blocks", &N::blocks, block_choices(problem)),
-          range("lines", &N::lines, up_to(problem.out_height, line_choices)),
+          range("lines", &N::lines, line_choices(problem)),
           range("line_tiles", &N::line_tiles, up_to(tiles, {1, 2, 4, 8, tiles})),
           range("lines_outer", &N::lines_outer, no_or_yes),
           range("copy_source", &N::copy_source,
@@ -245,7 +268,7 @@ std::vector<Range<Numbers>> TiledConv::ranges() const {
                 unrolls_all || problem.depthwise ? only_once : std::vector<std::int64_t>{1, 2, 4}),
           range("even_odd", &N::even_odd, takes_even_odd(problem, machine) ? no_or_yes : only_no),
           range("stream_ahead", &N::stream_ahead,
-                problem.depthwise ? only_no : std::vector<std::int64_t>{0, 1, 2})};
+                problem.depthwise || problem.packs_weight ? only_no : std::vector<std::int64_t>{0, 1, 2})};
 }
 
 /// Splits and orders the output's loops; with threads, every task loop becomes one parallel loop.
@@ -271,7 +294,7 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
   writer.add("{}.vectorize(d0).unroll(d3).unroll(d1).unroll(d2);", fold);
   if (problem.depthwise) {
     writer.add("{}.update(0).reorder(d0, d1, d2, d3, r0, r1, d4).vectorize(d0).unroll(d1).unroll(d2);", fold);
-    if (problem.kernel_x * problem.kernel_y <= 25) writer.add("{}.update(0).unroll(r0).unroll(r1);", fold);
+    if (!has_large_window(problem)) writer.add("{}.update(0).unroll(r0).unroll(r1);", fold);
     return;
   }
   const bool pairs = problem.pair() > 1;
@@ -315,6 +338,7 @@ Candidate TiledConv::at(const Numbers& point) const {
     write_conv_lines(writer, problem, name + "_in", out, machine.threads > 1 ? "task1" : "ll");
   else if (point.copy_source != 0)
     write_conv_source(writer, problem, name + "_in", machine);
+  if (problem.packs_weight) write_conv_filter(writer, kernel, problem, name + "_filter", machine);
   if (point.stream_ahead > 0) {
     const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
     write_stream(writer, kernel, problem.weight, out, repeats_lines ? "ll" : "l", point.stream_ahead);

@@ -19,6 +19,7 @@ struct GroupedCase {
   Dims pads = {1, 1, 1, 1};
   DType element = DType::f32;
   int block = 16;
+  bool is_own_weight = true;  ///< the filter; else the kernel packs it
 };
 
 /// relu(conv(x, w, bias) + residual) in blocks.
@@ -41,7 +42,7 @@ Kernel grouped_kernel(const GroupedCase& c) {
   value = body.add(Op::relu, {value});
   body.value(value).type.layout.channel_block = c.block;
   body.outputs = {value};
-  return make_kernel(body, {false, true, true, false});
+  return make_kernel(body, {false, c.is_own_weight, true, false});
 }
 
 std::string refusal(const GroupedCase& c, const char* space) {
@@ -56,6 +57,8 @@ TEST(GroupedBlocks, AgreesWithTheInterpreter) {
         {.channels = 32, .filters = 64, .groups = 2, .pads = {0, 2, 1, 0}},
         {.channels = 24, .filters = 24, .groups = 3, .width = 14},
         {.channels = 6, .filters = 48, .groups = 2, .width = 15, .dilation = 2},
+        {.channels = 6, .filters = 48, .groups = 2, .width = 15, .is_own_weight = false},
+        {.channels = 16, .filters = 24, .groups = 3, .window = 1, .is_own_weight = false},
         {.channels = 28, .filters = 56, .groups = 2, .width = 7}}) {
     for (const int threads : {1, 2}) {
       const Machine machine = test_machine(threads);

@@ -17,6 +17,7 @@ struct ConvCase {
   bool residual = false;
   std::int64_t dilation = 1;
   int block = 16;
+  bool is_own_weight = true;  ///< the filter; else the kernel packs it
 };
 
 /// relu(conv(x, w, bias) [+ residual]) into a channel-blocked output.
@@ -35,7 +36,7 @@ Kernel conv_kernel(const ConvCase& c) {
                             {"pads", Dims{c.pad, c.pad, c.pad, c.pad}},
                             {"groups", c.depthwise ? c.out_channels : std::int64_t{1}}});
   body.value(value).type.layout = blocked;
-  std::vector<bool> weights = {false, true, true};
+  std::vector<bool> weights = {false, c.is_own_weight, true};
   if (c.residual) {
     const ValueId residual = body.add_input("residual", body.type(value));
     value = body.add(Op::add, {value, residual});
@@ -48,12 +49,15 @@ Kernel conv_kernel(const ConvCase& c) {
   return make_kernel(body, weights);
 }
 
-void expect_heuristic(const ConvCase& c, int threads) {
-  const Kernel kernel = conv_kernel(c);
+void expect_heuristic(ConvCase c, int threads) {
   const Space& space = space_named(c.depthwise ? "depthwise_blocked" : "conv_blocked");
   const Machine machine = test_machine(threads);
-  ASSERT_EQ(space.bind(kernel, machine).refusal, "");
-  expect_agrees(kernel, heuristic_candidate(space, kernel, machine));
+  for (const bool is_own_weight : {true, false}) {
+    c.is_own_weight = is_own_weight;
+    const Kernel kernel = conv_kernel(c);
+    ASSERT_EQ(space.bind(kernel, machine).refusal, "");
+    expect_agrees(kernel, heuristic_candidate(space, kernel, machine));
+  }
 }
 
 TEST(ConvBlocked, ThreeByThree) {
@@ -138,6 +142,36 @@ TEST(ConvBlocked, CopiesLinesOfCrowdedImages) {
   EXPECT_EQ(chosen({.x = {1, 64, 14, 14}, .out_channels = 256, .window = 1}), 0) << "it is small";
   EXPECT_EQ(chosen({.x = {1, 1024, 64, 64}, .out_channels = 256, .window = 1, .stride = 2}), 0)
       << "a quarter is read";
+}
+
+/// As gradients by filters are: windows as large as maps.
+TEST(ConvBlocked, LargeWindowsOfOtherValues) {
+  expect_heuristic({.x = {5, 2, 15, 13}, .out_channels = 24, .window = 11, .pad = 1, .blocked_input = false},
+                   2);
+  expect_heuristic({.x = {3, 20, 9, 9}, .out_channels = 40, .window = 7, .pad = 1}, 2);
+  expect_heuristic({.x = {1, 40, 12, 12}, .out_channels = 40, .window = 10, .pad = 1, .depthwise = true}, 2);
+}
+
+/// Turned in space and between its channels, or in blocks: as gradients read them.
+TEST(ConvBlocked, PacksViewsOfFilters) {
+  const Space& space = space_named("conv_blocked");
+  for (const char* text : {R"(graph g(%x: f32[2,40,7,9]@c16, %w: f32[40,24,3,3]) {
+             %s: f32[40,24,3,3] = slice(%w) {sizes=[40,24,3,3], starts=[0,0,2,2], steps=[1,1,-1,-1]}
+             %t: f32[24,40,3,3] = transpose(%s) {perm=[1,0,2,3]}
+             %y: f32[2,24,7,9]@c16 = conv(%x, %t) {dilations=[1,1], groups=1, pads=[1,1,1,1], strides=[1,1]}
+             return %y })",
+                           R"(graph g(%x: f32[5,2,9,9], %w: f32[2,24,7,7]@c16) {
+             %s: f32[2,24,7,7] = to_layout(%w) {block=0}
+             %t: f32[24,2,7,7] = transpose(%s) {perm=[1,0,2,3]}
+             %y: f32[5,24,3,3]@c16 = conv(%x, %t) {dilations=[1,1], groups=1, pads=[0,0,0,0], strides=[1,1]}
+             return %y })"}) {
+    const Kernel kernel = make_kernel(parse_graph(text), {false, false});
+    for (const int threads : {1, 2}) {
+      const Machine machine = test_machine(threads);
+      ASSERT_EQ(space.bind(kernel, machine).refusal, "");
+      expect_agrees(kernel, heuristic_candidate(space, kernel, machine));
+    }
+  }
 }
 
 TEST(ConvBlocked, EightLanes) {
