@@ -43,6 +43,10 @@ struct Operands {
   [[nodiscard]] const TensorType& type(std::size_t i) const { return graph.type(node.inputs[i]); }
   [[nodiscard]] const TensorType& output() const { return graph.type(node.outputs[0]); }
   [[nodiscard]] bool is_scalar(std::size_t i) const { return type(i).element_count() == 1; }
+  /// The result's last block has channels that are not its own.
+  [[nodiscard]] bool has_padding() const {
+    return !blocks.hold_all && output().dims().at(1) % blocks.size != 0;
+  }
 };
 
 // Each rule says whether the operation takes blocks and gives blocks, and if so which inputs it wants
@@ -54,10 +58,10 @@ using Rule = std::optional<Wanted> (*)(const Operands&);
 bool takes_groups(const Operands& operands, std::int64_t groups) {
   const TensorType& filter = operands.type(1);
   const std::int64_t inputs = filter.dims()[1];
-  if (!operands.graph.is_constant(operands.node.inputs[1])) return false;
   const std::int64_t outputs = filter.dims()[0] / groups;
   if (operands.blocks.hold_all)
-    return operands.type(0).dtype != DType::f32 && groups_of_unit(groups, inputs, outputs) != 0;
+    return operands.graph.is_constant(operands.node.inputs[1]) && operands.type(0).dtype != DType::f32 &&
+           groups_of_unit(groups, inputs, outputs) != 0;
   if (operands.type(0).dtype == DType::bf16 && inputs % 2 != 0) return false;
   return are_worth_blocks({groups, inputs, outputs, operands.blocks.size});
 }
@@ -84,9 +88,9 @@ std::optional<Wanted> follow_first(const Operands& operands) {
 }
 
 std::optional<Wanted> pointwise_rule(const Operands& operands) {
+  if (!operands.blocks.fit_work(operands.output())) return std::nullopt;
   // Padded channels hold anything finite.
-  const bool keeps_padding = operands.blocks.hold_all || stays_finite(operands.graph, operands.node);
-  if (!operands.blocks.fit_work(operands.output()) || !keeps_padding) return std::nullopt;
+  if (operands.has_padding() && !stays_finite(operands.graph, operands.node)) return std::nullopt;
   Wanted wanted(operands.node.inputs.size(), false);
   bool any = false;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -102,6 +106,15 @@ std::optional<Wanted> pointwise_rule(const Operands& operands) {
 
 std::optional<Wanted> channels_rule(const Operands& operands) {
   return leaves_channels(operands.graph, operands.node) ? follow_first(operands) : std::nullopt;
+}
+
+/// Folds of what is not channels; where a block holds all, of pixels alone.
+std::optional<Wanted> reduction_rule(const Operands& operands) {
+  if (operands.blocks.hold_all) return channels_rule(operands);
+  const Attributes& attributes = operands.node.attributes;
+  const Dims& axes = attributes.integers("axes");
+  const bool leaves = attributes.integer("keepdims") == 1 && std::ranges::find(axes, 1) == axes.end();
+  return leaves && !axes.empty() ? follow_first(operands) : std::nullopt;
 }
 
 std::optional<Wanted> concat_rule(const Operands& operands) {
@@ -136,11 +149,12 @@ Rule find_rule(Op op) {
       return convolution_rule;
     case Op::max_pool:
     case Op::avg_pool:
+    case Op::gather:
+      return channels_rule;
     case Op::reduce_sum:
     case Op::reduce_max:
     case Op::reduce_min:
-    case Op::gather:
-      return channels_rule;
+      return reduction_rule;
     case Op::concat:
       return concat_rule;
     case Op::pad:

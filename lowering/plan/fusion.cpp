@@ -302,7 +302,9 @@ class Fuser {
       for (std::size_t i = 0; i < at.inputs.size(); ++i) {
         if (at.inputs[i] != candidate.outputs[0]) continue;
         const bool copies = i == 0 && (rounds_image(graph_, at, candidate) || copies_source(graph_, at));
-        allowance = std::min(allowance, copies ? Prologue::cheap : prologue_of(at, i));
+        const bool packs = i == 1 && packs_filter(graph_, at, options_);
+        const Prologue own = packs ? Prologue::views : prologue_of(at, i);
+        allowance = std::min(allowance, copies ? Prologue::cheap : own);
       }
     } else if (const auto ahead = draft.allowance.find(reader); ahead != draft.allowance.end()) {
       allowance = ahead->second;
@@ -367,11 +369,11 @@ class Fuser {
   IdMap<bool> is_output_;                   ///< per value
 };
 
-/// One pixel an image: its channels lie the same dense and in one block.
+/// One pixel an image: its channels lie the same dense and in whole blocks.
 bool is_same_in_memory(const TensorType& from, const TensorType& to) {
   const Dims dims = from.dims();
   const auto is_whole = [&](const Layout& layout) {
-    return layout.channel_block == 0 || layout.channel_block == dims.at(1);
+    return layout.channel_block == 0 || dims.at(1) % layout.channel_block == 0;
   };
   return is_whole(from.layout) && is_whole(to.layout) &&
          std::all_of(dims.begin() + 2, dims.end(), [](std::int64_t extent) { return extent == 1; });

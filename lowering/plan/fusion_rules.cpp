@@ -76,6 +76,11 @@ bool copies_source(const Graph& graph, const Node& anchor) {
   return source.dtype == DType::bf16 && source.layout.channel_block > 0;
 }
 
+bool packs_filter(const Graph& graph, const Node& anchor, const LoweringOptions& options) {
+  return anchor.op == Op::conv && options.image_layout == ImageLayout::channel_blocks &&
+         graph.type(anchor.outputs[0]).layout.channel_block > 0;
+}
+
 bool takes_epilogue(const Node& anchor) {
   return anchor.outputs.size() == 1 && anchor.op != Op::loop && !has_trait(anchor.op, OpTrait::scatter) &&
          !has_trait(anchor.op, OpTrait::scan);
@@ -94,7 +99,8 @@ bool takes_view_epilogue(const Graph& graph, const Node& anchor, const Node& vie
 bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& view, bool ahead) {
   const bool contracts =
       has_trait(anchor.op, OpTrait::matmul) || anchor.op == Op::conv || anchor.op == Op::attention;
-  if (contracts && view.op == Op::to_layout) return false;
+  // Views that a convolution reads are ahead of its filter.
+  if (contracts && view.op == Op::to_layout) return ahead && anchor.op == Op::conv;
   if (contracts) return ahead || keeps_last_axis(graph, view);
   // Each element of a concat asks which part it is of: parts are turned where they are written.
   if (anchor.op == Op::concat) return view.op != Op::to_layout;

@@ -1,6 +1,7 @@
 #pragma once
 // What may be computed together with what: the table that fusion decides by.
 
+#include "lowering/plan/plan.h"
 #include "sylvite/graph.h"
 
 namespace sylvite {
@@ -32,6 +33,9 @@ enum class Role {
 /// anyway (an image of fewer channels than a block, in a dense layout): narrowing inside the copy costs less
 /// than storing the narrow image.
 [[nodiscard]] bool rounds_image(const Graph& graph, const Node& anchor, const Node& cast);
+
+/// True when the convolution's kernel rearranges a filter that is no constant: views of it cost nothing there.
+[[nodiscard]] bool packs_filter(const Graph& graph, const Node& anchor, const LoweringOptions& options);
 
 /// True when a convolution may compute its source while it copies it, by the lines that a task needs: bf16
 /// in a blocked layout.

@@ -98,6 +98,43 @@ TEST(Layouts, OperationsThatMayBlowUpOnPaddingStayDense) {
   EXPECT_EQ(block_after(assign_layouts(graph, {}), Op::div), 0);
 }
 
+TEST(Layouts, OperationsThatMayBlowUpTakeBlocksWithoutPadding) {
+  Graph graph;
+  const ValueId x = conv(graph, graph.add_input("x", f32({1, 16, 4, 4})), 32, 1);
+  graph.outputs = {graph.add(Op::div, {x, weight(graph, {1, 32, 1, 1})})};
+  EXPECT_EQ(block_after(assign_layouts(graph, {}), Op::div), 16);
+  expect_lowers_faithfully(graph);
+}
+
+TEST(Layouts, StatisticsOfABatchAreFoldedInBlocks) {
+  for (const std::int64_t channels : {32, 20}) {
+    Graph graph;
+    const ValueId x = conv(graph, graph.add_input("x", f32({3, 16, 5, 4})), channels, 3);
+    const ValueId sum =
+        graph.add(Op::reduce_sum, {x}, {{"axes", Dims{0, 2, 3}}, {"keepdims", std::int64_t{1}}});
+    graph.outputs = {graph.add(Op::sub, {x, sum})};
+    EXPECT_EQ(block_after(assign_layouts(graph, {}), Op::reduce_sum), 16);
+    expect_lowers_faithfully(graph);
+  }
+}
+
+TEST(Layouts, FiltersThatAreNoConstantsArePackedByTheConvolution) {
+  for (const std::int64_t groups : {1, 2, 32}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({2, 32, 6, 7}));
+    const ValueId w = graph.add_input("w", f32({32 / groups, 32, 3, 3}));
+    const ValueId turned = transpose(graph, w, {1, 0, 2, 3});
+    graph.outputs = {graph.add(Op::conv, {x, turned},
+                               {{"strides", Dims{1, 1}},
+                                {"dilations", Dims{1, 1}},
+                                {"pads", Dims{1, 1, 1, 1}},
+                                {"groups", groups}})};
+    const Plan plan = lower(graph, {});
+    EXPECT_EQ(plan.launches.size(), 3U) << "to blocks, the convolution, from blocks";
+    expect_lowers_faithfully(graph);
+  }
+}
+
 TEST(Layouts, GroupsLieInBlocksWhereFewOfTheirChannelsAreWasted) {
   for (const auto& [groups, block] : {std::pair<std::int64_t, int>(1, 16), {2, 16}, {4, 0}, {16, 0}}) {
     Graph graph;
@@ -152,8 +189,10 @@ TEST(Layouts, OnePixelNeedsNoMove) {
   for (const std::int64_t extent : {1, 2}) {
     Graph graph;
     const ValueId x = graph.add_input("x", make_type(DType::bf16, {3, 8, extent, extent}));
-    const ValueId blocked = graph.add(Op::to_layout, {x}, {{"block", std::int64_t{8}}});
-    EXPECT_EQ(is_free(graph, graph.node(graph.value(blocked).producer)), extent == 1);
+    for (const std::int64_t block : {8, 4, 3}) {
+      const ValueId blocked = graph.add(Op::to_layout, {x}, {{"block", block}});
+      EXPECT_EQ(is_free(graph, graph.node(graph.value(blocked).producer)), extent == 1 && block != 3);
+    }
   }
 }
 
