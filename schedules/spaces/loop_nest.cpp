@@ -198,6 +198,12 @@ void LoopNest::move_inside(std::size_t position) {
   reorder();
 }
 
+void LoopNest::move_outside() {
+  if (loops_.size() < 2) return;
+  std::rotate(loops_.begin(), loops_.begin() + 1, loops_.end());
+  reorder();
+}
+
 std::int64_t LoopNest::vectorize_inner(std::int64_t lanes, std::int64_t vectors) {
   if (loops_.empty() || loops_[0].run.least < 2) return 1;
   Loop& inner = loops_[0];

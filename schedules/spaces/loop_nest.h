@@ -60,6 +60,8 @@ class LoopNest {
   void drop_unit_loops();
   /// Makes loop `position` innermost.
   void move_inside(std::size_t position);
+  /// Makes the innermost loop outermost.
+  void move_outside();
   /// Splits the innermost loop into `vectors` vectors of `lanes` elements, unrolled; the rest stays as the
   /// next loop. Fewer when the loop is short in some run. Tails are computed by shifting inwards: REQUIRES outputs not to
   /// alias inputs. Returns the elements of one step.

@@ -40,6 +40,26 @@ std::size_t transposed_loop(const Kernel& kernel, const Machine& machine) {
   return 0;
 }
 
+/// The loop of channels, where they lie in blocks in what is read and the innermost loops of the output are shorter than
+/// a vector: filters with small windows. 0: there is none.
+std::size_t blocked_loop(const Kernel& kernel, const KernelFacts& facts, std::size_t run) {
+  const Graph& body = kernel.body;
+  if (body.nodes().empty() || facts.extents.size() < 3) return 0;
+  std::int64_t extent = 1;
+  for (std::size_t i = 0; i < run; ++i) extent *= facts.extents[i];
+  if (extent >= facts.lanes) return 0;
+  const Node& first = body.nodes().front();
+  const bool leaves_blocks =
+      first.op == Op::to_layout && body.type(first.outputs[0]).layout.channel_block == 0;
+  if (!leaves_blocks || body.type(first.inputs[0]).layout.channel_block % facts.lanes != 0) return 0;
+  const auto rank = static_cast<std::size_t>(body.type(first.outputs[0]).rank());
+  if (body.nodes().size() == 1) return rank - 2;
+  const Node& second = body.nodes()[1];
+  if (body.nodes().size() != 2 || second.op != Op::transpose) return 0;
+  const std::vector<std::int64_t>& perm = second.attributes.integers("perm");
+  return rank - 1 - static_cast<std::size_t>(std::ranges::find(perm, 1) - perm.begin());
+}
+
 struct Numbers {
   std::int64_t vectors = 1;
   std::int64_t tasks = 0;
@@ -51,6 +71,7 @@ struct Pointwise {
   const Machine& machine;
   KernelFacts facts;
   std::size_t transposed;  ///< see transposed_loop
+  std::size_t blocked;     ///< see blocked_loop
   Numbers heuristic;
 
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
@@ -83,6 +104,13 @@ Candidate Pointwise::at(const Numbers& point) const {
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
   if (facts.extents.empty()) return {Form{}, writer.take()};
+  if (blocked > 0) {  // vectors are read whole, and their elements written apart
+    nest.move_inside(blocked);
+    (void)nest.vectorize_inner(facts.lanes, 1);
+    nest.move_outside();
+    if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
+    return {Form{}, writer.take()};
+  }
   if (point.columns > 1) {
     (void)nest.vectorize_inner(facts.lanes, point.vectors);
     (void)nest.tile(transposed, point.columns);
@@ -114,8 +142,9 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   if (kernel.body.outputs.size() != 1) return {"the kernel has several outputs"};
   const KernelFacts facts = facts_of(kernel, machine);
   const std::size_t transposed = transposed_loop(kernel, machine);
-  return bind_space(
-      Pointwise{kernel, machine, facts, transposed, first_point(kernel, machine, facts, transposed)});
+  const std::size_t blocked = blocked_loop(kernel, facts, common_run(kernel, facts.extents));
+  return bind_space(Pointwise{kernel, machine, facts, transposed, blocked,
+                              first_point(kernel, machine, facts, transposed)});
 }
 
 }  // namespace
