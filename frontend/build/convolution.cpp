@@ -3,53 +3,246 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace sylvite {
+namespace {
 
-Sym transposed_weights(Sym w, std::int64_t groups) {
-  const Dims dims = w.dims();
-  Dims split{groups, dims[0] / groups, dims[1]};
-  Dims joined{groups * dims[1], dims[0] / groups};
-  std::vector<std::int64_t> perm{0, 2, 1};
-  for (std::size_t i = 2; i < dims.size(); ++i) {
-    split.push_back(dims[i]);
-    joined.push_back(dims[i]);
-    perm.push_back(static_cast<std::int64_t>(i) + 1);
-    w = flip(w, static_cast<int>(i));
-  }
-  return reshape(transpose(reshape(w, split), perm), joined);
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  return a >= 0 ? a / b : -ceil_div(-a, b);
 }
 
+Dims joined(Dims first, const Dims& rest) {
+  first.insert(first.end(), rest.begin(), rest.end());
+  return first;
+}
+
+/// One spatial axis of a transposed convolution. Tap k = tap * phases + phase of the window adds x[i] to element
+/// i * stride + k of the full result, which is number i + tap of its phase.
+struct PhasedAxis {
+  std::int64_t stride, dilation;
+  std::int64_t taps, phases;
+  std::int64_t start, length;  ///< of the result in the full one
+  std::int64_t extent;         ///< of x
+
+  [[nodiscard]] std::int64_t first() const { return floor_div(start, stride); }
+  [[nodiscard]] std::int64_t count() const { return floor_div(start + length - 1, stride) - first() + 1; }
+  /// What the window of the convolution reaches over x at its begin and its end; negative: leaves out.
+  [[nodiscard]] std::int64_t before() const { return (taps - 1) * dilation - first(); }
+  [[nodiscard]] std::int64_t behind() const { return first() + count() - extent; }
+};
+
+/// With strides, what dilation leaves out of the window is filled with zeros: `w` changes with it.
+std::vector<PhasedAxis> phased_axes(Sym x, Sym& w, const TransposedWindow& window) {
+  const Dims kernel = spatial_dims(w), spatial = spatial_dims(x);
+  std::vector<PhasedAxis> axes;
+  Dims high(2, 0), interior(2, 0);
+  for (std::size_t i = 0; i < kernel.size(); ++i) {
+    PhasedAxis axis{};
+    axis.stride = window.strides[i];
+    axis.dilation = axis.stride == 1 ? window.dilations[i] : 1;
+    axis.extent = spatial[i];
+    const std::int64_t reach = (kernel[i] - 1) * window.dilations[i] + 1;
+    const std::int64_t width = axis.stride == 1 ? kernel[i] : reach;
+    axis.phases = std::min(axis.stride, width);
+    axis.taps = ceil_div(width, std::max<std::int64_t>(axis.phases, 1));
+    axis.start = window.begin[i];
+    axis.length =
+        (axis.extent - 1) * axis.stride + reach + window.output_padding[i] - window.begin[i] - window.end[i];
+    if (kernel[i] < 1 || axis.extent < 1 || axis.length < 1)
+      throw ModelError("a transposed convolution of {} elements by a window of {} has {} results",
+                       axis.extent, kernel[i], axis.length);
+    interior.push_back(axis.stride == 1 ? 0 : window.dilations[i] - 1);
+    high.push_back(axis.taps * axis.phases - width);
+    axes.push_back(axis);
+  }
+  w = pad(w, Dims(high.size(), 0), high, 0, interior);
+  return axes;
+}
+
+/// [C, M/groups, k...] -> [phases... groups M/groups, C/groups, taps...], taps in reverse: the convolution's filters. Axes
+/// that have nothing to split stay as they are, so that transposed filters are only a view.
+Sym phased_filters(Sym w, const std::vector<PhasedAxis>& axes, std::int64_t groups) {
+  const Dims dims = w.dims();
+  Dims split, result{groups * dims[1], dims[0] / groups};
+  std::vector<std::int64_t> phases, channels, taps;
+  const auto add = [&](std::vector<std::int64_t>& axes_of, std::int64_t extent) {
+    axes_of.push_back(static_cast<std::int64_t>(split.size()));
+    split.push_back(extent);
+  };
+  if (groups > 1) add(channels, groups);
+  add(taps, dims[0] / groups);
+  add(channels, dims[1]);
+  for (const PhasedAxis& axis : axes) {
+    add(taps, axis.taps);
+    if (axis.phases > 1) add(phases, axis.phases);
+    result[0] *= axis.phases;
+    result.push_back(axis.taps);
+  }
+  w = transpose(reshape(w, split), joined(joined(phases, channels), taps));
+  for (int axis = w.rank() - static_cast<int>(axes.size()); axis < w.rank(); ++axis)
+    if (w.dim(axis) > 1) w = flip(w, axis);
+  return reshape(w, result);
+}
+
+/// Of channels [N, phases... M, ...] the result [N, M, ...]: phases side by side, zeros where the window does not reach.
+Sym interleaved(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t channels) {
+  const auto rank = static_cast<std::int64_t>(axes.size());
+  Dims split{y.dim(0)}, result{y.dim(0), channels}, high(2, 0);
+  std::vector<std::int64_t> perm{0, rank + 1};
+  for (std::int64_t i = 0; i < rank; ++i) {
+    const PhasedAxis& axis = axes[static_cast<std::size_t>(i)];
+    split.push_back(axis.phases);
+    perm.insert(perm.end(), {rank + 2 + i, 1 + i});
+    high.insert(high.end(), {0, axis.stride - axis.phases});
+    result.push_back(axis.count() * axis.stride);
+  }
+  split.push_back(channels);
+  for (const PhasedAxis& axis : axes) split.push_back(axis.count());
+  y = transpose(reshape(y, split), perm);
+  y = reshape(pad(y, Dims(high.size(), 0), high), result);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::int64_t start = axes[i].start - axes[i].first() * axes[i].stride;
+    y = slice(y, static_cast<int>(i) + 2, start, start + axes[i].length);
+  }
+  return y;
+}
+
+Sym add_to_channels(Sym y, Sym bias) {
+  Dims dims(static_cast<std::size_t>(y.rank()), 1);
+  dims[1] = y.dim(1);
+  return y + reshape(bias, dims);
+}
+
+/// `low` and `high` per spatial axis; negative: that much of x is left out, and the number becomes 0.
+Sym without_what_is_left_out(Sym x, Dims& low, Dims& high) {
+  for (std::size_t i = 0; i < low.size(); ++i) {
+    const int axis = static_cast<int>(i) + 2;
+    x = slice(x, axis, std::max<std::int64_t>(-low[i], 0), x.dim(axis) - std::max<std::int64_t>(-high[i], 0));
+    low[i] = std::max<std::int64_t>(low[i], 0);
+    high[i] = std::max<std::int64_t>(high[i], 0);
+  }
+  return x;
+}
+
+}  // namespace
+
 Sym transposed_conv(Sym x, Sym w, Sym bias, const TransposedWindow& window, std::int64_t groups) {
-  const Dims kernel = spatial_dims(w);
-  if (kernel.size() != spatial_dims(x).size())
-    throw ModelError("the weights have {} spatial axes, the input {}", kernel.size(), spatial_dims(x).size());
+  if (spatial_dims(w).size() != spatial_dims(x).size())
+    throw ModelError("the weights have {} spatial axes, the input {}", spatial_dims(w).size(),
+                     spatial_dims(x).size());
   if (groups < 1 || w.dim(0) % groups != 0)
     throw ModelError("{} groups do not divide {} channels", groups, w.dim(0));
-  Dims low(2, 0);
-  Dims high(2, 0);
-  Dims interior(2, 0);
+  const std::vector<PhasedAxis> axes = phased_axes(x, w, window);
+  std::int64_t phases = 1;
+  Dims low, high, dilations;
+  bool has_strides = false;
+  for (const PhasedAxis& axis : axes) {
+    phases *= axis.phases;
+    has_strides = has_strides || axis.stride > 1;
+    low.push_back(axis.before());
+    high.push_back(axis.behind());
+    dilations.push_back(axis.dilation);
+  }
+  x = without_what_is_left_out(x, low, high);
+  // Each phase has groups of its own.
+  const std::int64_t copies = groups == 1 ? 1 : phases;
+  if (copies > 1) x = concat(std::vector<Sym>(static_cast<std::size_t>(copies), x), 1);
+  std::vector<Sym> inputs{x, phased_filters(w, axes, groups)};
+  if (bias && !has_strides) inputs.push_back(bias);
+  const Sym y = conv(inputs, {{"strides", Dims(axes.size(), 1)},
+                              {"pads", joined(low, high)},
+                              {"dilations", dilations},
+                              {"groups", groups * copies}});
+  if (!has_strides) return y;
+  const Sym whole = interleaved(y, axes, groups * w.dim(1));
+  return bias ? add_to_channels(whole, bias) : whole;
+}
+namespace {
+
+/// x, and pads at its end, such that the window meets nothing behind its last place.
+struct TrimmedInput {
+  Sym x;
+  Dims pads;  ///< begins, then ends
+};
+TrimmedInput trimmed(Sym x, const Dims& outputs, const Dims& kernel, const EvenWindow& window) {
+  Dims low = window.padding, high;
   for (std::size_t i = 0; i < kernel.size(); ++i) {
-    const std::int64_t reach = (kernel[i] - 1) * window.dilations[i];
-    low.push_back(reach - window.begin[i]);
-    high.push_back(reach - window.end[i] + window.output_padding[i]);
-    interior.push_back(window.strides[i] - 1);
+    const std::int64_t met = (outputs[i] - 1) * window.strides[i] + (kernel[i] - 1) * window.dilations[i] + 1;
+    high.push_back(met - low[i] - x.dim(static_cast<int>(i) + 2));
   }
-  const auto positive = [](Dims dims) {
-    for (std::int64_t& d : dims) d = std::max<std::int64_t>(d, 0);
-    return dims;
-  };
-  x = pad(x, positive(low), positive(high), 0, interior);
-  for (int axis = 2; axis < x.rank(); ++axis) {
-    const auto i = static_cast<std::size_t>(axis);
-    x = slice(x, axis, std::max<std::int64_t>(-low[i], 0), x.dim(axis) - std::max<std::int64_t>(-high[i], 0));
+  x = without_what_is_left_out(x, low, high);
+  return {x, joined(low, high)};
+}
+
+/// [N, groups C, ...] -> [groups, C, N ...].
+Sym rows_of_pixels(Sym x, std::int64_t groups) {
+  const std::int64_t channels = x.dim(1) / groups;
+  const std::int64_t pixels = checked_product(spatial_dims(x), "map");
+  const Sym split = reshape(x, {x.dim(0), groups, channels, pixels});
+  return reshape(transpose(split, {1, 2, 0, 3}), {groups, channels, x.dim(0) * pixels});
+}
+
+/// A product for every tap of the window: gradients [O, pixels] times what the tap met of x, [pixels, C].
+Sym gradient_by_products(Sym grad, const TrimmedInput& input, const Dims& filter_dims,
+                         const EvenWindow& window, std::int64_t groups) {
+  const Dims kernel(filter_dims.begin() + 2, filter_dims.end());
+  const std::size_t rank = kernel.size();
+  const Dims low(input.pads.begin(), input.pads.begin() + static_cast<std::ptrdiff_t>(rank));
+  const Dims high(input.pads.begin() + static_cast<std::ptrdiff_t>(rank), input.pads.end());
+  const Sym x = pad(input.x, joined({0, 0}, low), joined({0, 0}, high));
+  std::vector<Sym> met;
+  const std::int64_t taps = checked_product(kernel, "window");
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    Sym at = x;
+    std::int64_t rest = tap;
+    for (std::size_t i = rank; i-- > 0; rest /= kernel[i]) {
+      const std::int64_t start = rest % kernel[i] * window.dilations[i], step = window.strides[i];
+      const int axis = static_cast<int>(i) + 2;
+      at = slice(at, axis, start, start + (grad.dim(axis) - 1) * step + 1, step);
+    }
+    met.push_back(rows_of_pixels(at, groups));
   }
-  std::vector<Sym> inputs{x, transposed_weights(w, groups)};
-  if (bias) inputs.push_back(bias);
-  return conv(inputs, {{"strides", Dims(kernel.size(), 1)},
-                       {"pads", Dims(2 * kernel.size(), 0)},
-                       {"dilations", window.dilations},
-                       {"groups", groups}});
+  // [groups, O/groups, pixels] x [groups, pixels, taps C/groups]
+  const Sym products = matmul(rows_of_pixels(grad, groups), swap_axes(concat(met, 1), 1, 2));
+  const Sym split = reshape(products, {filter_dims[0], taps, filter_dims[1]});
+  return reshape(swap_axes(split, 1, 2), filter_dims);
+}
+
+/// Each channel of each image by its own gradient, as a convolution whose window is as large as the map; then the sum of
+/// the images.
+Sym gradient_by_channels(Sym grad, const TrimmedInput& input, const Dims& filter_dims,
+                         const EvenWindow& window) {
+  const std::int64_t maps = grad.dim(0) * grad.dim(1);
+  const Sym x = reshape(input.x, joined({1, maps}, spatial_dims(input.x)));
+  const Sym filters = reshape(grad, joined({maps, 1}, spatial_dims(grad)));
+  const Sym y = conv(
+      {x, filters},
+      {{"strides", window.dilations}, {"pads", input.pads}, {"dilations", window.strides}, {"groups", maps}});
+  const Dims kernel(filter_dims.begin() + 2, filter_dims.end());
+  const Sym each = reshape(y, joined({grad.dim(0), grad.dim(1), 1}, kernel));
+  return reduce(Op::reduce_sum, each, {0}, false);
+}
+
+/// A convolution of x by the gradients, with images as channels and channels as images.
+Sym gradient_by_images(Sym grad, const TrimmedInput& input, const EvenWindow& window) {
+  const Sym y = conv({swap_axes(input.x, 0, 1), swap_axes(grad, 0, 1)}, {{"strides", window.dilations},
+                                                                         {"pads", input.pads},
+                                                                         {"dilations", window.strides},
+                                                                         {"groups", std::int64_t{1}}});
+  return swap_axes(y, 0, 1);  // [C, O, ...] -> [O, C, ...]
+}
+
+}  // namespace
+
+Sym filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window, std::int64_t groups) {
+  const Dims kernel(filter_dims.begin() + 2, filter_dims.end());
+  const TrimmedInput input = trimmed(x, spatial_dims(grad), kernel, window);
+  const bool is_depthwise = groups > 1 && x.dim(1) == groups && grad.dim(1) == groups;
+  const bool is_one_tap = std::ranges::all_of(kernel, [](std::int64_t k) { return k == 1; });
+  if (is_depthwise) return gradient_by_channels(grad, input, filter_dims, window);
+  if (groups > 1 || is_one_tap) return gradient_by_products(grad, input, filter_dims, window, groups);
+  return gradient_by_images(grad, input, window);
 }
 
 }  // namespace sylvite

@@ -1,5 +1,5 @@
 #pragma once
-// Transposed convolutions.
+// Transposed convolutions, and the gradients of convolutions.
 
 #include "frontend/build/window.h"
 
@@ -10,12 +10,21 @@ struct TransposedWindow {
   Dims strides, dilations, output_padding, begin, end;
 };
 
-/// [C, M/groups, k...] -> [M, C/groups, k...], flipped in space: the filters of the equivalent convolution.
-[[nodiscard]] Sym transposed_weights(Sym w, std::int64_t groups);
-
-/// A convolution over x with stride-1 zeros between neighbours, borders widened by the window. `w` is
-/// [C, M/groups, k...]; `bias` may be absent. Throws ModelError for extents that do not fit.
+/// What adds w [C, M/groups, k...] times every element of x [N, C, ...] to a result that the window walks over by its
+/// strides. Elements of the result that lie `stride` apart are met by the same taps of the window and are as many
+/// channels of one convolution with stride 1: nothing is multiplied by zeros between elements of x. `bias` may be absent.
+/// Throws ModelError for extents that do not fit.
 [[nodiscard]] Sym transposed_conv(Sym x, Sym w, Sym bias, const TransposedWindow& window,
+                                  std::int64_t groups);
+
+/// A convolution whose pads are the same at both ends, per spatial axis.
+struct EvenWindow {
+  Dims strides, padding, dilations;
+};
+
+/// The gradient by filters of `filter_dims` [O, C/groups, k...] of the convolution of x [N, C, ...] whose result had the
+/// gradient `grad` [N, O, ...].
+[[nodiscard]] Sym filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
                                   std::int64_t groups);
 
 }  // namespace sylvite

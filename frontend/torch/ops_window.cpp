@@ -80,31 +80,6 @@ Sym input_gradient(Sym grad, Sym x, Sym w, ConvArguments a) {
                          a.groups);
 }
 
-/// [N, groups C, ...] -> [C, groups N, ...], so that a convolution sums over the batch.
-Sym exchanged(Sym x, std::int64_t groups) {
-  Dims dims = x.dims();
-  const std::int64_t channels = dims[1] / groups;
-  Dims split{dims[0], groups, channels};
-  split.insert(split.end(), dims.begin() + 2, dims.end());
-  std::vector<std::int64_t> perm{2, 1, 0};
-  for (std::size_t i = 3; i < split.size(); ++i) perm.push_back(static_cast<std::int64_t>(i));
-  Dims joined{channels, groups * dims[0]};
-  joined.insert(joined.end(), dims.begin() + 2, dims.end());
-  return reshape(transpose(reshape(x, split), perm), joined);
-}
-
-/// The gradient by the filters [O, C / groups, k...] of a convolution of x that gave `grad`: a convolution of x by grad,
-/// whose window steps by the dilation and is spread by the stride; what the last window did not reach is cut off.
-Sym filter_gradient(Sym grad, Sym x, const Dims& w_dims, const ConvArguments& a) {
-  const Sym inputs = exchanged(x, a.groups);  // [C / groups, groups N, ...]
-  const Sym filters = swap_axes(grad, 0, 1);  // [O, N, ...]
-  Sym y = conv(
-      {inputs, filters},
-      {{"strides", a.dilations}, {"pads", twice(a.padding)}, {"dilations", a.strides}, {"groups", a.groups}});
-  for (int axis = 2; axis < y.rank(); ++axis) y = slice(y, axis, 0, w_dims[static_cast<std::size_t>(axis)]);
-  return swap_axes(y, 0, 1);  // [C / groups, O, ...] -> [O, C / groups, ...]
-}
-
 void convolution_backward(TorchContext& c) {
   const Sym grad = c.tensor("grad_output");
   const Sym x = c.tensor("input");
@@ -115,9 +90,10 @@ void convolution_backward(TorchContext& c) {
   if (mask.size() != 3 || x.rank() != w.rank()) throw UnsupportedError("the arguments do not fit a batch");
   std::vector<Sym> results(3);
   if (mask[0] != 0) results[0] = input_gradient(grad, x, w, a);
+  // A transposed convolution takes its result to its input by the same filters.
+  const Sym from = a.is_transposed ? x : grad, to = a.is_transposed ? grad : x;
   if (mask[1] != 0)
-    results[1] =
-        a.is_transposed ? filter_gradient(x, grad, w.dims(), a) : filter_gradient(grad, x, w.dims(), a);
+    results[1] = filter_gradient(from, to, w.dims(), {a.strides, a.padding, a.dilations}, a.groups);
   if (mask[2] != 0) {
     std::vector<std::int64_t> axes = all_axes(grad.rank());
     axes.erase(axes.begin() + 1);

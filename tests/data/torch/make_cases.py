@@ -252,6 +252,8 @@ def shape():
     yield Case("unfold", aten.unfold.default, real(2, 7), 1, 3, 2)
     yield Case("as_strided", aten.as_strided.default, real(4, 6), [2, 3, 4], [8, 4, 1])
     yield Case("as_strided_windows", aten.as_strided.default, real(4, 6).t(), [3, 4], [4, 2], 1)
+    yield Case("as_strided_scatter", aten.as_strided_scatter.default, real(3, 5), real(2, 3), [2, 3], [6, 2], 1)
+    yield Case("as_strided_scatter_turned", aten.as_strided_scatter.default, real(4, 3).t(), real(2, 2), [2, 2], [3, 2])
     yield Case("as_strided_whole", aten.as_strided.default, real(2, 3, 1), [2, 3, 1], [3, 1, 3])
     yield Case("tril", aten.tril.default, real(2, 3, 4), 1)
     yield Case("triu", aten.triu.default, real(4, 3), -1)
@@ -369,6 +371,10 @@ def normalization():
     yield Case("batch_norm_plain", aten._native_batch_norm_legit_no_training.default, x, None, None, mean, variance, 0.1, 1e-3, results=[0])
     yield Case("batch_norm_no_stats", aten._native_batch_norm_legit.no_stats, x, real(4), None, True, 0.1, 1e-5)
     yield Case("batch_norm_functional", aten._native_batch_norm_legit_functional.default, x, real(4), real(4), mean, variance, True, 0.1, 1e-5)
+    for dim in (0, 2):
+        v, g = real(3, 2, 4), real(*(4 if axis == dim == 2 else 3 if axis == dim else 1 for axis in range(3)))
+        norms = aten._weight_norm_interface.default(v, g, dim)[1]
+        yield Case(f"weight_norm_backward_{dim}", aten._weight_norm_interface_backward.default, real(3, 2, 4), v, g, norms, dim)
     yield Case("rms_norm", aten._fused_rms_norm.default, x, [3], real(3), 1e-5)
 
 
@@ -386,6 +392,15 @@ def window():
     yield Case("conv_backward_strided", backward, real(2, 4, 4, 4), real(2, 4, 8, 7), real(4, 2, 3, 2), [4], [2, 1], [1, 0], [1, 3], False, [0, 0], 2, all_three)
     yield Case("conv_backward_depthwise", backward, real(1, 4, 3, 3), real(1, 4, 6, 6), real(4, 1, 3, 3), [0], [2, 2], [1, 1], [1, 1], False, [0, 0], 4, [True, True, False])
     yield Case("conv_backward_transposed", backward, real(1, 3, 6, 4), real(1, 4, 3, 3), real(4, 3, 3, 2), [3], [2, 1], [1, 0], [1, 1], True, [1, 0], 1, all_three)
+    yield Case("conv_transposed_wide", conv, real(1, 2, 3, 3), real(2, 3, 2, 1), real(3), [3, 2], [0, 0], [1, 1], True, [1, 1], 1)
+    yield Case("conv_transposed_dilated", conv, real(1, 2, 4, 3), real(2, 3, 2, 3), None, [2, 3], [1, 2], [3, 2], True, [1, 0], 1)
+    yield Case("conv_transposed_depthwise", conv, real(2, 3, 3, 4), real(3, 1, 3, 3), real(3), [2, 2], [1, 1], [1, 1], True, [1, 0], 3)
+    yield Case("conv_backward_one_tap", backward, real(2, 3, 3, 4), real(2, 4, 5, 7), real(3, 4, 1, 1), [3], [2, 2], [0, 0], [1, 1], False, [0, 0], 1, all_three)
+    yield Case("conv_backward_padded_tap", backward, real(1, 3, 4, 3), real(1, 2, 5, 4), real(3, 2, 1, 1), [0], [2, 2], [1, 1], [1, 1], False, [0, 0], 1, [True, True, False])
+    yield Case("conv_backward_uneven", backward, real(2, 2, 3, 3), real(2, 3, 8, 7), real(2, 3, 3, 2), [0], [2, 2], [0, 0], [1, 1], False, [0, 0], 1, [True, True, False])
+    yield Case("conv_backward_depthwise_batch", backward, real(3, 2, 5, 4), real(3, 2, 5, 4), real(2, 1, 3, 3), [2], [1, 1], [1, 1], [1, 1], False, [0, 0], 2, all_three)
+    yield Case("conv_backward_1d", backward, real(2, 3, 4), real(2, 2, 9), real(3, 2, 3), [3], [2], [1], [2], False, [0], 1, all_three)
+    yield Case("conv_backward_transposed_groups", backward, real(1, 4, 7), real(1, 4, 3), real(4, 2, 3), [4], [2], [0], [1], True, [0], 2, all_three)
     pool = aten.max_pool2d_with_indices.default
     x = torch.randperm(2 * 3 * 7 * 6).reshape(2, 3, 7, 6).float()
     yield Case("max_pool", pool, x, [2, 2])
