@@ -22,50 +22,45 @@ Sym pool_average(Sym x, const MapWindow& window, bool counts_padding) {
   return x.builder().add(Op::avg_pool, {x}, attributes);
 }
 
-/// For every window and tap, the flat position in the padded map, and the index ONNX gives it in the map
-/// itself.
-struct WindowTable {
-  Dims outputs, padded;
-  std::vector<std::int64_t> positions, indices;  ///< [windows, taps]
+/// How far apart neighbours along each axis are in a flat map.
+Dims map_strides(const Dims& spatial, bool is_column_major) {
+  if (!is_column_major) return dense_strides(spatial);
+  Dims strides;
+  std::int64_t stride = 1;
+  for (const std::int64_t extent : spatial) {
+    strides.push_back(stride);
+    stride *= extent;
+  }
+  return strides;
+}
+
+/// A maximum so far, and where it lies: counted from its window's first element. One number while all lie there.
+struct PlacedMax {
+  Sym value, place;
 };
 
-WindowTable tabulate(GraphBuilder& builder, const MapWindow& window, const Dims& spatial,
-                     bool is_column_major) {
-  WindowTable table;
-  for (std::size_t i = 0; i < window.rank(); ++i) {
-    table.padded.push_back(spatial[i] + window.pads[i] + window.pads[i + window.rank()]);
-    table.outputs.push_back((table.padded[i] - window.extent(i)) / window.strides[i] + 1);
+/// Of two neighbours the first, unless the second is larger or NaN.
+PlacedMax larger(const PlacedMax& first, const PlacedMax& second) {
+  Sym takes = apply(Op::greater, second.value, first.value);
+  if (is_float(second.value.dtype())) takes = apply(Op::logical_or, takes, apply(Op::is_nan, second.value));
+  return {where(takes, second.value, first.value), where(takes, second.place, first.place)};
+}
+
+/// The windows' maxima along one axis, by as many slices as the window has taps there. Positions of taps are `stride` apart.
+PlacedMax max_along(const PlacedMax& map, int axis, std::int64_t taps, std::int64_t dilation,
+                    std::int64_t step, std::int64_t stride) {
+  const std::int64_t windows = (map.value.dim(axis) - (taps - 1) * dilation - 1) / step + 1;
+  PlacedMax best;
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    const std::int64_t start = tap * dilation;
+    const auto met = [&](Sym x) {
+      return x.rank() == 0 ? x : slice(x, axis, start, start + (windows - 1) * step + 1, step);
+    };
+    const double ahead = static_cast<double>(start * stride);
+    const PlacedMax now{met(map.value), met(map.place) + ahead};
+    best = tap == 0 ? now : larger(best, now);
   }
-  const std::int64_t windows = checked_product(table.outputs, "windows");
-  const std::int64_t taps = checked_product(window.kernel, "window");
-  builder.reserve_table({2, windows, taps});
-  (void)checked_product(table.padded, "padded map");  // positions in it can be counted
-  const Dims out_strides = dense_strides(table.outputs);
-  const Dims tap_strides = dense_strides(window.kernel);
-  const Dims padded_strides = dense_strides(table.padded);
-  Dims index_strides = dense_strides(spatial);
-  if (is_column_major) {
-    std::int64_t stride = 1;
-    for (std::size_t i = 0; i < spatial.size(); ++i) {
-      index_strides[i] = stride;
-      stride *= spatial[i];
-    }
-  }
-  for (std::int64_t w = 0; w < windows; ++w) {
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      std::int64_t position = 0;
-      std::int64_t index = 0;
-      for (std::size_t i = 0; i < spatial.size(); ++i) {
-        const std::int64_t start = w / out_strides[i] % table.outputs[i] * window.strides[i];
-        const std::int64_t at = start + tap / tap_strides[i] % window.kernel[i] * window.dilations[i];
-        position += at * padded_strides[i];
-        index += (at - window.pads[i]) * index_strides[i];
-      }
-      table.positions.push_back(position);
-      table.indices.push_back(index);
-    }
-  }
-  return table;
+  return best;
 }
 
 }  // namespace
@@ -94,10 +89,7 @@ Sym max_pool(Sym x, const MapWindow& window) {
 
 Sym max_positions(Sym x, const MapWindow& window, bool is_column_major) {
   GraphBuilder& b = x.builder();
-  const Dims spatial = spatial_dims(x);
-  const WindowTable table = tabulate(b, window, spatial, is_column_major);
-  const std::int64_t windows = checked_product(table.outputs, "windows");
-  const std::int64_t taps = checked_product(window.kernel, "window");
+  const Dims spatial = spatial_dims(x), strides = map_strides(spatial, is_column_major);
   Dims low(2, 0);
   Dims high(2, 0);
   for (std::size_t i = 0; i < window.rank(); ++i) {
@@ -105,19 +97,21 @@ Sym max_positions(Sym x, const MapWindow& window, bool is_column_major) {
     high.push_back(window.pads[i + window.rank()]);
   }
   const double lowest = is_float(x.dtype()) ? -std::numeric_limits<double>::infinity() : -1e9;
-  const Sym real = is_float(x.dtype()) ? x : cast(x, DType::i32);
-  const Sym flat =
-      reshape(pad(real, low, high, lowest), {x.dim(0), x.dim(1), checked_product(table.padded, "map")});
-  const auto rows_of = [&](const std::vector<std::int64_t>& values) {
-    return b.constant(Tensor::of(DType::i64, {windows, taps}, values));
-  };
-  const Sym best =
-      b.add(Op::arg_max, {gather(flat, rows_of(table.positions), 2)}, {{"axis", std::int64_t{3}}});
-  const Sym indices = broadcast_to(rows_of(table.indices), {x.dim(0), x.dim(1), windows, taps});
-  const Sym inside = b.add(Op::gather_elements, {indices, best}, {{"axis", std::int64_t{3}}});
-  Dims dims{x.dim(0), x.dim(1)};
-  dims.insert(dims.end(), table.outputs.begin(), table.outputs.end());
-  return reshape(inside, dims);
+  PlacedMax map{pad(is_float(x.dtype()) ? x : cast(x, DType::i32), low, high, lowest), {}};
+  map.place = b.scalar(DType::i64, 0);
+  for (std::size_t i = window.rank(); i-- > 0;)
+    map = max_along(map, static_cast<int>(i) + 2, window.kernel[i], window.dilations[i], window.strides[i],
+                    strides[i]);
+  Sym position = broadcast_to(map.place, map.value.dims());
+  for (std::size_t i = 0; i < window.rank(); ++i) {
+    const auto axis = static_cast<int>(i);
+    Dims line(window.rank() + 2, 1);
+    line[i + 2] = position.dim(axis + 2);
+    const Sym first =
+        b.iota(DType::i64, line, axis + 2) * static_cast<double>(window.strides[i] * strides[i]);
+    position = position + (first - static_cast<double>(window.pads[i] * strides[i]));
+  }
+  return position;
 }
 
 Sym average_pool(Sym x, const MapWindow& window, const Dims& extension, bool counts_padding) {
