@@ -173,6 +173,20 @@ void batch_norm_functional(TorchContext& c) {
              moved("running_mean", s.mean), moved("running_var", s.variance * unbiased)});
 }
 
+/// Of w = v g / |v|, whose norms are over all axes but `dim`: the gradients of v and of g.
+void weight_norm_backward(TorchContext& c) {
+  const Sym v = c.tensor("saved_v"), g = c.tensor("saved_g");
+  const DType wide = wide_type(v.dtype());
+  const Sym grad = cast(c.tensor("grad_w"), wide), wide_v = cast(v, wide);
+  const Sym norms = cast(c.tensor("saved_norms"), wide);
+  const int dim = normalize_axis(c.integer("dim", 0), v.rank());
+  std::vector<std::int64_t> axes = all_axes(v.rank());
+  axes.erase(axes.begin() + dim);
+  const Sym along = reduce(Op::reduce_sum, grad * wide_v, axes) / norms;
+  const Sym across = (grad - wide_v * (along / norms)) * (cast(g, wide) / norms);
+  c.outputs({cast(across, v.dtype()), reshape(cast(along, g.dtype()), g.dims())});
+}
+
 constexpr std::string_view batch_schema = "input weight bias running_mean running_var momentum eps";
 constexpr std::string_view batch_training_schema =
     "input weight bias running_mean running_var training momentum eps";
@@ -186,6 +200,8 @@ const TorchOp rows[] = {
     {"aten._native_batch_norm_legit_no_training.default", batch_schema, batch_norm_inference},
     {"aten._safe_softmax.default", "self dim dtype", safe_softmax},
     {"aten._softmax.default", "self dim half_to_float", soft_max<Op::softmax>},
+    {"aten._weight_norm_interface_backward.default", "grad_w saved_v saved_g saved_norms dim",
+     weight_norm_backward},
     {"aten.native_group_norm.default", "input weight bias N C HxW group eps", group_norm_op},
     {"aten.native_layer_norm.default", "input normalized_shape weight bias eps", layer_norm_op},
 };

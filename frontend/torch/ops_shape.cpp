@@ -1,6 +1,7 @@
 // Views, copies, slices and joins.
 
 #include <algorithm>
+#include <numeric>
 
 #include "frontend/torch/memory_order.h"
 #include "frontend/torch/torch_ops.h"
@@ -296,15 +297,22 @@ void diagonal(TorchContext& c) {
   c.output(slice(reshape(last, dims), -1, start, start + (count - 1) * (columns + 1) + 1, columns + 1));
 }
 
-/// Any elements of the memory that self takes: the same axes in another order, or a gather by a table.
-void as_strided(TorchContext& c) {
+/// Elements of the memory that self takes, as the arguments say: where each lies.
+struct StridedPlaces {
+  Sym memory;  ///< flat
+  Dims sizes;
+  std::vector<std::int64_t> positions;
+};
+StridedPlaces read_places(TorchContext& c) {
   const Sym x = c.tensor("self");
-  const Dims sizes = c.integers("size");
+  StridedPlaces read;
+  read.sizes = c.integers("size");
   const Dims strides = c.integers("stride");
   const std::int64_t offset = c.integer("storage_offset", 0);
+  const Dims& sizes = read.sizes;
   if (sizes.size() != strides.size())
     throw ModelError("{} strides are given for {} axes", strides.size(), sizes.size());
-  const Sym memory = reshape(transpose(x, memory_order(x.dims(), c.strides_of("self"))), {x.size()});
+  read.memory = reshape(transpose(x, memory_order(x.dims(), c.strides_of("self"))), {x.size()});
   const std::int64_t count = checked_product(sizes, "size");
   std::int64_t last = offset;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -315,17 +323,43 @@ void as_strided(TorchContext& c) {
   if (offset < 0 || (count > 0 && last >= x.size()))
     throw UnsupportedError("it reads memory beyond the tensor");
   c.builder().reserve_table({2, count});
-  std::vector<std::int64_t> positions;
   const Dims places = dense_strides(sizes);
   for (std::int64_t i = 0; i < count; ++i) {
     std::int64_t position = offset;
     for (std::size_t axis = 0; axis < sizes.size(); ++axis)
       position += i / places[axis] % sizes[axis] * strides[axis];
-    positions.push_back(position);
+    read.positions.push_back(position);
   }
-  bool is_whole = count == x.size();
-  for (std::int64_t i = 0; is_whole && i < count; ++i) is_whole = positions[static_cast<std::size_t>(i)] == i;
-  c.output(reshape(is_whole ? memory : gather(memory, c.builder().integers(positions), 0), sizes));
+  return read;
+}
+
+/// The same axes in another order, or a gather by a table.
+void as_strided(TorchContext& c) {
+  const StridedPlaces read = read_places(c);
+  const auto count = static_cast<std::int64_t>(read.positions.size());
+  bool is_whole = count == read.memory.size();
+  for (std::int64_t i = 0; is_whole && i < count; ++i)
+    is_whole = read.positions[static_cast<std::size_t>(i)] == i;
+  c.output(reshape(is_whole ? read.memory : gather(read.memory, c.builder().integers(read.positions), 0),
+                   read.sizes));
+}
+
+/// Self with those elements replaced: a gather of either.
+void as_strided_scatter(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const StridedPlaces written = read_places(c);
+  const Sym src = c.tensor("src");
+  if (src.size() != static_cast<std::int64_t>(written.positions.size()))
+    throw ModelError("{} elements replace {}", src.size(), written.positions.size());
+  c.builder().reserve_table({x.size()});
+  std::vector<std::int64_t> from(static_cast<std::size_t>(x.size()));
+  std::iota(from.begin(), from.end(), 0);
+  std::int64_t next = x.size();
+  for (const std::int64_t position : written.positions) from[static_cast<std::size_t>(position)] = next++;
+  const Sym both = concat({written.memory, reshape(src, {src.size()})}, 0);
+  const std::vector<std::int64_t> order = memory_order(x.dims(), c.strides_of("self"));
+  c.output(transpose(reshape(gather(both, c.builder().integers(from), 0), in_order(x.dims(), order)),
+                     inverse_order(order)));
 }
 
 /// Windows along one axis, as a last axis.
@@ -373,6 +407,7 @@ const TorchOp rows[] = {
     {"aten._unsafe_view.default", sized, view},
     {"aten.alias.default", "self", same},
     {"aten.as_strided.default", "self size stride storage_offset", as_strided},
+    {"aten.as_strided_scatter.default", "self src size stride storage_offset", as_strided_scatter},
     {"aten.cat.default", "tensors dim", cat},
     {"aten.clone.default", laid_out, same},
     {"aten.constant_pad_nd.default", "self pad value", pad_constant},
