@@ -1,6 +1,6 @@
 // Where a model's time goes in default mode: every unique kernel alone with cold weights, times its launches,
 // slowest first.
-// usage: model_kernels MODEL.onnx [THREADS [CLASS|all [text]]]
+// usage: model_kernels MODEL [THREADS [CLASS|all [text]]]
 // CLASS limits the table to a kernel class (matmul, convolution, attention, ...); text prints each kernel
 // too.
 
@@ -12,12 +12,14 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "benchmarks/kernel_runner.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/pass_list.h"
 #include "lowering/plan/plan.h"
 #include "lowering/plan/plan_loops.h"
 #include "lowering/plan/work.h"
+#include "runtime/torch_file.h"
 
 namespace {
 
@@ -51,10 +53,15 @@ Row measure(const Kernel& kernel, std::int64_t launches, const std::string& name
               kernel_class_name(kernel.kind), space.name, kernel.id, name, reason)};
 }
 
-void run(const std::string& path, int threads, const std::string& kind, bool with_text) {
+/// An ONNX model, or a captured graph of PyTorch.
+Graph import_any(const std::string& path) {
   ImportOptions options;
   options.random_weights = true;
-  const Plan plan = lower(run_passes(import_onnx(path, options)));
+  return is_torch_file(path) ? import_torch_file(read_file(path), options).graph : import_onnx(path, options);
+}
+
+void run(const std::string& path, int threads, const std::string& kind, bool with_text) {
+  const Plan plan = lower(run_passes(import_any(path)));
   const Machine machine = detect_machine(threads);
   const std::vector<std::int64_t> launches = kernel_counts(plan);
   std::vector<std::string> names(plan.kernels.size());
@@ -76,7 +83,7 @@ void run(const std::string& path, int threads, const std::string& kind, bool wit
 }  // namespace
 
 int main(int count, char** arguments) try {
-  if (count < 2) throw UsageError("usage: model_kernels MODEL.onnx [THREADS [CLASS|all [text]]]");
+  if (count < 2) throw UsageError("usage: model_kernels MODEL [THREADS [CLASS|all [text]]]");
   run(arguments[1], count > 2 ? std::atoi(arguments[2]) : 1, count > 3 ? arguments[3] : "all", count > 4);
   return 0;
 } catch (const std::exception& error) {
