@@ -40,9 +40,15 @@ for name, size in {
 
 
 def timm_model(name, size, options):
+    """Of the option `first_blocks` only so many blocks are kept: some models take no depth."""
     def build():
         import timm
-        return timm.create_model(name, pretrained=False, **options), images(size)
+        given = dict(options)
+        kept = given.pop("first_blocks", None)
+        model = timm.create_model(name, pretrained=False, **given)
+        if kept is not None:
+            model.blocks = model.blocks[:kept]
+        return model, images(size)
 
     MODELS[f"timm/{name}"] = build
 
@@ -51,12 +57,12 @@ TWO = {"depth": 2}
 for name, size, options in [
     ("vit_tiny_patch16_224", 224, TWO), ("deit_tiny_distilled_patch16_224", 224, TWO), ("beit_base_patch16_224", 224, TWO),
     ("eva02_tiny_patch14_224", 224, TWO), ("vit_small_patch14_dinov2", 112, {"depth": 2, "img_size": 112}),
-    ("cait_xxs24_224", 224, TWO), ("xcit_nano_12_p16_224", 224, TWO), ("mixer_s16_224", 224, {"num_blocks": 2}),
-    ("gmlp_ti16_224", 224, {"num_blocks": 2}), ("convnextv2_atto", 64, {}), ("convmixer_768_32", 64, TWO),
+    ("cait_xxs24_224", 224, TWO), ("xcit_nano_12_p16_224", 224, TWO), ("mixer_s16_224", 224, {"first_blocks": 2}),
+    ("gmlp_ti16_224", 224, {"first_blocks": 2}), ("convnextv2_atto", 64, {}), ("convmixer_768_32", 64, TWO),
     ("swin_tiny_patch4_window7_224", 224, {"depths": (2, 2), "num_heads": (3, 6)}), ("pvt_v2_b0", 64, {}),
     ("twins_pcpvt_small", 224, {"depths": (1, 1, 1, 1)}), ("levit_128s", 224, {}), ("mobilevit_xxs", 128, {}),
     ("efficientformer_l1", 224, {}), ("edgenext_xx_small", 128, {}), ("maxvit_rmlp_pico_rw_256", 256, {"embed_dim": (32, 64), "depths": (1, 1)}),
-    ("pit_ti_224", 224, {}), ("volo_d1_224", 224, {"layers": (1, 1, 1, 1)}), ("poolformer_s12", 64, {}), ("ghostnet_100", 64, {}),
+    ("pit_ti_224", 224, {}), ("volo_d1_224", 224, {}), ("poolformer_s12", 64, {}), ("ghostnet_100", 64, {}),
     ("tf_efficientnet_b0", 64, {}), ("mobilenetv4_conv_small", 64, {}), ("dm_nfnet_f0", 64, {}), ("repvgg_a0", 64, {}),
     ("res2net50_14w_8s", 64, {}), ("resnest14d", 64, {}), ("botnet26t_256", 256, {}), ("halonet26t", 256, {}), ("fastvit_t8", 64, {}),
     ("focalnet_tiny_srf", 64, {}),
