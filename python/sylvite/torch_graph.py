@@ -135,6 +135,9 @@ def type_text(value: Any) -> str:
 
 # Nodes
 
+#: What reads the memory of its first argument, as strides say.
+STRIDED = {torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_scatter.default}
+
 
 def argument_text(argument: Any) -> str:
     if isinstance(argument, Node):
@@ -173,7 +176,10 @@ def node_text(node: Node) -> str:
     words += [f"{key}={argument_text(value)}" for key, value in node.kwargs.items()]
     if "val" not in node.meta:
         raise Unwritable("a value of unknown type")
-    return f"%{node.name}: {type_text(node.meta['val'])} = {name}({', '.join(words)})"
+    value = node.meta["val"]
+    is_strided = isinstance(value, torch.Tensor) and any(user.target in STRIDED for user in node.users)
+    strides = f" strides {sizes_text(value.stride())}" if is_strided else ""
+    return f"%{node.name}: {type_text(value)}{strides} = {name}({', '.join(words)})"
 
 
 def unwritable(nodes: Iterable[Node]) -> dict[Node, str]:

@@ -313,6 +313,55 @@ class Training(WithTorch):
         for ours, torchs in zip(one.parameters(), other.parameters()):
             torch.testing.assert_close(ours, torchs, rtol=1e-4, atol=1e-5)
 
+    def check_gradients(self, model, x, tolerance=1e-4):
+        """Of a module by its parameters and by x, beside eager; no part is left to torch."""
+        compiled = self.compiled(model)
+
+        def gradients(function):
+            model.zero_grad()
+            given = x.clone().requires_grad_()
+            result = function(given).float()
+            (result * torch.linspace(-1, 2, result.numel()).sin().reshape(result.shape)).sum().backward()
+            return [given.grad, *(p.grad.clone() for p in model.parameters())]
+
+        wanted = gradients(model)
+        for _ in range(2):
+            for ours, torchs in zip(gradients(compiled), wanted):
+                torch.testing.assert_close(ours, torchs, rtol=tolerance, atol=tolerance * torchs.abs().max().item())
+
+    def test_convolutions_have_gradients(self):
+        for model, channels in (
+                (nn.Conv2d(3, 20, 7, 2, 3), 3), (nn.Conv2d(32, 48, 3, 2, 1, bias=False), 32), (nn.Conv2d(32, 32, 1, 2), 32),
+                (nn.Conv2d(20, 24, 3, dilation=2), 20), (nn.Conv2d(24, 24, 3, 2, 1, groups=24), 24), (nn.Conv2d(32, 64, 3, 1, 1, groups=2), 32),
+                (nn.ConvTranspose2d(16, 8, 2, 2), 16), (nn.ConvTranspose2d(16, 8, 3, 2, 1, 1, groups=4), 16)):  # fmt: skip
+            with self.subTest(model=str(model)):
+                self.check_gradients(model, torch.randn(2, channels, 11, 13))
+
+    def test_a_block_has_gradients(self):
+        block = nn.Sequential(nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(32, 32, 3, 1, 1), nn.SiLU())
+        self.check_gradients(block, torch.randn(4, 3, 22, 18))
+
+    def test_weight_normalisation_has_gradients(self):
+        self.check_gradients(nn.utils.parametrizations.weight_norm(nn.Linear(6, 4)), torch.randn(5, 6))
+
+    def test_gradients_of_strided_memory(self):
+        class Strided(nn.Module):
+            def forward(self, x):
+                return (x * 2).as_strided((2, 3), (4, 1), 1)
+
+        self.check_gradients(Strided(), torch.randn(3, 4))
+
+    def test_autocast(self):
+        model = nn.Sequential(nn.Conv2d(4, 32, 3, 1, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.Flatten(), nn.Linear(32 * 36, 16), nn.LayerNorm(16))
+        original = model.forward
+
+        def forward(x):
+            with torch.autocast("cpu", torch.bfloat16):
+                return original(x)
+
+        model.forward = forward
+        self.check_gradients(model, torch.randn(3, 4, 6, 6), tolerance=3e-2)
+
     def test_attention_has_gradients(self):
         q = torch.randn(1, 2, 8, 16, requires_grad=True)
         function = lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True).sum()  # noqa: E731
