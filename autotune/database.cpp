@@ -83,6 +83,7 @@ TuningKey tuning_key(const Machine& machine, const std::string& precision) {
   const GpuTools& tools = machine.gpu_tools;
   if (tools.cublaslt != 0) versions += fmt::format(", cuBLASLt {}", tools.cublaslt);
   if (tools.cudnn != 0) versions += fmt::format(", cuDNN {}", tools.cudnn);
+  if (!tools.hopper) versions += ", without Hopper's instructions";
   const std::string arithmetic = machine.winograd ? precision : precision + " without Winograd";
   return {machine.target, machine.description(), machine.threads, versions, arithmetic};
 }

@@ -104,6 +104,7 @@ struct CompileConfig {
   AutoOff schedules_winograd{};
   bool schedules_cublaslt = false;
   bool schedules_cudnn = false;
+  AutoOff schedules_hopper{};
   Seconds runtime_spin{};
   bool runtime_cuda_graph = false;
   std::int64_t runtime_cuda_streams = 1;

@@ -152,7 +152,7 @@ constexpr Knob knobs[] = {
         "type in which weights and values between kernels are stored; sums, norms and softmax are computed "
         "in "
         "f32. bf16: for GPUs and CPUs with AVX512_BF16; other CPUs use f32, with a warning. f16: for GPUs. "
-        "tf32: stored as f32; on Hopper GPUs matmuls and convolutions multiply in TF32; elsewhere as f32, on "
+        "tf32: stored as f32; on GPUs matmuls and convolutions multiply in TF32; elsewhere as f32, on "
         "CPUs with a warning. "
         "int8-dynamic: for CPUs; matmuls with constant weights multiply 8-bit integers, weights quantised "
         "per "
@@ -229,6 +229,10 @@ constexpr Knob knobs[] = {
     knob<&CompileConfig::schedules_cudnn>(
         "schedules.cudnn", "false", "",
         "on a GPU: cuDNN's engines are candidates for convolutions; winners are stored under its version"),
+    knob<&CompileConfig::schedules_hopper>("schedules.hopper", "auto", "",
+                                           "auto: on a Hopper GPU, products and attention by its own "
+                                           "instructions; off: by those of every card from "
+                                           "Ampere on, which shows what such cards run"),
     knob<&CompileConfig::runtime_spin>("runtime.spin", "0.05ms", "",
                                        "how long an idle worker thread spins before it sleeps"),
     knob<&CompileConfig::runtime_cuda_graph>(

@@ -38,6 +38,7 @@ std::shared_ptr<const Setup> setup_of(const TuningKey& key) {
   if (is_gpu_target(key.target)) wanted.set["compile.device"] = "cuda";
   if (key.versions.find("cuBLASLt") != std::string::npos) wanted.set["schedules.cublaslt"] = "true";
   if (key.versions.find("cuDNN") != std::string::npos) wanted.set["schedules.cudnn"] = "true";
+  if (key.versions.find("without Hopper") != std::string::npos) wanted.set["schedules.hopper"] = "off";
   try {
     auto setup = make_setup(wanted);
     const bool is_ours = setup->key().machine == key.machine && setup->key().precision == key.precision;

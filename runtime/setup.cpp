@@ -47,6 +47,7 @@ GpuTools find_gpu_tools(const CompileConfig& config) {
   GpuTools tools;
   if (config.schedules_cublaslt) tools.cublaslt = cuda::cublaslt_version();
   if (config.schedules_cudnn) tools.cudnn = cuda::cudnn_version();
+  tools.hopper = config.schedules_hopper == AutoOff::automatic;
   tools.missing_compiler = cuda::missing_nvrtc();
   return tools;
 }

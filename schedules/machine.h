@@ -13,6 +13,7 @@ namespace sylvite {
 struct GpuTools {
   std::int64_t cublaslt = 0;     ///< version of cuBLASLt if it may be used; knob schedules.cublaslt
   std::int64_t cudnn = 0;        ///< the same of cuDNN, e.g. 91900; knob schedules.cudnn
+  bool hopper = true;            ///< Hopper's own instructions may be used; knob schedules.hopper
   std::string missing_compiler;  ///< why CUDA C++ cannot be compiled; empty if it can
 };
 

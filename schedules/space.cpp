@@ -38,11 +38,13 @@ const std::vector<Space>& space_table() {
 
 const std::vector<Space>& gpu_space_table() {
   static const std::vector<Space> table = {
-      cuda_matmul_space,    cublaslt_space,       cuda_depthwise_space, cuda_grouped_space,
-      cuda_conv_space,      cuda_attention_space, cuda_norm_space,      gpu_rows_space,
-      cuda_columns_space,   gpu_columns_space,    gpu_tiles_space,      cudnn_space,
-      cuda_transpose_space, gpu_transpose_space,  gpu_elements_space,   cuda_pointwise_space,
-      gpu_reference_space,
+      cuda_matmul_space,     cublaslt_space,       cuda_warps_matmul_space,
+      cuda_depthwise_space,  cuda_grouped_space,   cuda_conv_space,
+      cuda_warps_conv_space, cuda_attention_space, cuda_warps_attention_space,
+      cuda_norm_space,       gpu_rows_space,       cuda_columns_space,
+      gpu_columns_space,     gpu_tiles_space,      cudnn_space,
+      cuda_transpose_space,  gpu_transpose_space,  gpu_elements_space,
+      cuda_pointwise_space,  gpu_reference_space,
   };
   return table;
 }
@@ -112,10 +114,15 @@ std::string refuse_product_templates(const Kernel& kernel, const Machine& machin
     const Space* space;
   };
   // cuDNN's comes after gpu_tiles: default mode does not run it.
-  static constexpr Row rows[] = {
-      {KernelClass::matmul, &cuda_matmul_space},       {KernelClass::matmul, &cublaslt_space},
-      {KernelClass::convolution, &cuda_conv_space},    {KernelClass::convolution, &cuda_depthwise_space},
-      {KernelClass::convolution, &cuda_grouped_space}, {KernelClass::attention, &cuda_attention_space}};
+  static constexpr Row rows[] = {{KernelClass::matmul, &cuda_matmul_space},
+                                 {KernelClass::matmul, &cublaslt_space},
+                                 {KernelClass::matmul, &cuda_warps_matmul_space},
+                                 {KernelClass::convolution, &cuda_conv_space},
+                                 {KernelClass::convolution, &cuda_depthwise_space},
+                                 {KernelClass::convolution, &cuda_grouped_space},
+                                 {KernelClass::convolution, &cuda_warps_conv_space},
+                                 {KernelClass::attention, &cuda_attention_space},
+                                 {KernelClass::attention, &cuda_warps_attention_space}};
   std::string refusal;
   for (const auto& [kind, space] : rows) {
     if (kind != kernel.kind) continue;

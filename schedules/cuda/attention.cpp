@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "schedules/cuda/attention_text.h"
 #include "schedules/cuda/sources.h"
 
 // The heads of schedules/cuda/attention.cuh and attention_f32.cuh.
@@ -44,39 +45,6 @@ std::int64_t tiles_of(const CudaAttentionProblem& problem, const CudaAttentionCh
   return (problem.queries + tile - 1) / tile * problem.heads * problem.batch;
 }
 
-std::string constants_text(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
-  std::string text = fmt::format("#define WHOLE_KEYS {}\n", choice.whole_keys ? 1 : 0);
-  const auto define = [&](const char* name, std::int64_t value) {
-    text += fmt::format("constexpr int {} = {};\n", name, value);
-  };
-  const auto element = static_cast<std::int64_t>(dtype_size(problem.element));
-  const std::int64_t bytes_of_head = 2 * element * problem.keys * width_of(problem);
-  define("BATCH", problem.batch);
-  define("HEADS", problem.heads);
-  define("QUERIES", problem.queries);
-  define("KEYS", problem.keys);
-  define("WIDTH", width_of(problem));
-  define("CAUSAL", problem.causal);
-  define("BLOCK", choice.block);
-  define("CONSUMERS", choice.consumers);
-  define("STAGES", choice.stages);
-  define("BLOCKS_PER_MULTIPROCESSOR", choice.resident);
-  define("HEAD_GROUP", std::max<std::int64_t>(1, l2_for_heads / bytes_of_head));
-  const CudaAttentionProblem::Mask mask = problem.mask.value_or(CudaAttentionProblem::Mask{});
-  const bool is_truth = mask.dtype == DType::boolean;
-  define("MASKED", problem.mask.has_value());
-  define("MASK_BATCH", mask.batch);
-  define("MASK_PERIOD", mask.period);
-  define("MASK_HEAD", mask.head);
-  define("MASK_ROW", mask.row);
-  const bool is_even = (mask.batch | mask.head | mask.row | problem.keys) % 2 == 0;
-  define("MASK_PAIRS", is_even && !is_truth);
-  text += fmt::format("typedef {} Mask;\n", is_truth ? "u8" : dtype_name(mask.dtype));
-  text += fmt::format("constexpr float SCALE = {:a}f;\n",
-                      static_cast<float>(problem.scale * std::numbers::log2e));
-  return text + fmt::format("typedef {} Element;\n", dtype_name(problem.element));
-}
-
 /// "%0, %1, ..." and the operands that they stand for.
 struct Registers {
   std::string names, operands;
@@ -112,22 +80,6 @@ std::string multiply_text(const CudaAttentionProblem& problem, const CudaAttenti
              results + 3, results + 4);
 }
 
-std::string lies_text(const CudaAttentionProblem& problem) {
-  std::string text =
-      "struct Lie {\n  long long offset, batch, head, row;\n"
-      "  template <class T>\n  __device__ constexpr long long at(const T& tile) const {\n"
-      "    return offset + tile.batch * batch + tile.head * head;\n  }\n};\n";
-  const auto define = [&](const char* name, const CudaAttentionProblem::Operand& operand) {
-    text += fmt::format("__device__ constexpr Lie {} = {{{}, {}, {}, {}}};\n", name, operand.offset,
-                        operand.batch, operand.head, operand.row);
-  };
-  define("Q", problem.q);
-  define("K", problem.k);
-  define("V", problem.v);
-  define("OUT", problem.out);
-  return text + fmt::format("constexpr int DEPTH = {};\n", problem.depth);
-}
-
 CudaTensorMap map_of(const CudaAttentionProblem& problem, const CudaAttentionProblem::Operand& operand,
                      std::int64_t depth, std::int64_t rows, int box_rows) {
   constexpr std::int64_t bytes = 2;
@@ -160,10 +112,10 @@ std::string refuse_f32_choice(const CudaAttentionProblem& problem, const CudaAtt
 CudaTemplate template_of(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry = fmt::format("attention_{}_{}x{}x{}x{}x{}", dtype_name(problem.element), problem.batch,
-                             problem.heads, problem.queries, problem.keys, problem.depth);
-  result.source.text = fmt::format("#define KERNEL {}\n{}", launch.entry, embedded::cuda_hopper);
-  result.source.text += constants_text(problem, choice);
+  launch.entry = attention_entry(problem);
+  result.source.text = fmt::format("#define KERNEL {}\n{}", launch.entry, embedded::cuda_card);
+  if (!is_f32(problem)) result.source.text += embedded::cuda_hopper;
+  result.source.text += attention_constants(problem, choice, width_of(problem));
   result.source.text += embedded::cuda_attention_scores;
   launch.shape.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
   launch.shape.programmatic = true;
@@ -173,7 +125,7 @@ CudaTemplate template_of(const CudaAttentionProblem& problem, const CudaAttentio
 
 CudaTemplate make_f32(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
   CudaTemplate result = template_of(problem, choice);
-  result.source.text += lies_text(problem);
+  result.source.text += attention_lies(problem);
   result.source.text += embedded::cuda_attention_f32;
   result.launch.shape.grid[0] = static_cast<unsigned>(tiles_of(problem, choice));
   result.launch.shape.block[0] = 128;
@@ -197,6 +149,62 @@ std::vector<CudaAttentionChoice> f32_choices(const CudaAttentionProblem& problem
 }
 
 }  // namespace
+
+std::string attention_constants(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
+                                int width) {
+  std::string text = fmt::format("#define WHOLE_KEYS {}\n", choice.whole_keys ? 1 : 0);
+  const auto define = [&](const char* name, std::int64_t value) {
+    text += fmt::format("constexpr int {} = {};\n", name, value);
+  };
+  const auto element = static_cast<std::int64_t>(dtype_size(problem.element));
+  const std::int64_t bytes_of_head = 2 * element * problem.keys * width;
+  define("BATCH", problem.batch);
+  define("HEADS", problem.heads);
+  define("QUERIES", problem.queries);
+  define("KEYS", problem.keys);
+  define("WIDTH", width);
+  define("CAUSAL", problem.causal);
+  define("BLOCK", choice.block);
+  define("CONSUMERS", choice.consumers);
+  define("STAGES", choice.stages);
+  define("BLOCKS_PER_MULTIPROCESSOR", choice.resident);
+  define("HEAD_GROUP", std::max<std::int64_t>(1, l2_for_heads / bytes_of_head));
+  const CudaAttentionProblem::Mask mask = problem.mask.value_or(CudaAttentionProblem::Mask{});
+  const bool is_truth = mask.dtype == DType::boolean;
+  define("MASKED", problem.mask.has_value());
+  define("MASK_BATCH", mask.batch);
+  define("MASK_PERIOD", mask.period);
+  define("MASK_HEAD", mask.head);
+  define("MASK_ROW", mask.row);
+  const bool is_even = (mask.batch | mask.head | mask.row | problem.keys) % 2 == 0;
+  define("MASK_PAIRS", is_even && !is_truth);
+  text += fmt::format("typedef {} Mask;\n", is_truth ? "u8" : dtype_name(mask.dtype));
+  text += fmt::format("constexpr float SCALE = {:a}f;\n",
+                      static_cast<float>(problem.scale * std::numbers::log2e));
+  return text + fmt::format("typedef {} Element;\n", dtype_name(problem.element));
+}
+
+std::string attention_lies(const CudaAttentionProblem& problem) {
+  std::string text =
+      "struct Lie {\n  long long offset, batch, head, row;\n"
+      "  template <class T>\n  __device__ constexpr long long at(const T& tile) const {\n"
+      "    return offset + tile.batch * batch + tile.head * head;\n  }\n};\n";
+  const auto define = [&](const char* name, const CudaAttentionProblem::Operand& operand) {
+    text += fmt::format("__device__ constexpr Lie {} = {{{}, {}, {}, {}}};\n", name, operand.offset,
+                        operand.batch, operand.head, operand.row);
+  };
+  define("Q", problem.q);
+  define("K", problem.k);
+  define("V", problem.v);
+  define("OUT", problem.out);
+  return text +
+         fmt::format("constexpr int DEPTH = {}, VALUE_DEPTH = {};\n", problem.depth, problem.value_depth);
+}
+
+std::string attention_entry(const CudaAttentionProblem& problem) {
+  return fmt::format("attention_{}_{}x{}x{}x{}x{}", dtype_name(problem.element), problem.batch, problem.heads,
+                     problem.queries, problem.keys, problem.depth);
+}
 
 std::string CudaAttentionChoice::to_string() const {
   if (consumers == 1 && !whole_keys) return fmt::format("f32 {} x{}", block, resident);

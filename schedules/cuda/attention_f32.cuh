@@ -30,10 +30,6 @@ struct Arguments {
 typedef float Result[WIDTH / 8][4];
 typedef float Queries[WIDTH / 8][4];
 
-// What tensor cores cut of a number: all beyond 10 bits after the point.
-DEVICE float rest_of(float x) {
-  return x - __uint_as_float(__float_as_uint(x) & ~0x1fffu);
-}
 // 16 rows and 8 of depth, as they are and what is cut.
 struct Rows16 {
   float given[4], rest[4];

@@ -1,5 +1,7 @@
 #include "schedules/cuda/candidate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -20,14 +22,17 @@ struct TemplateRow {
   std::string_view form;
   CudaTemplate (*make)(const Kernel&, const Form&);
   void (*pack)(const Kernel&, std::vector<Packing>&) = nullptr;
-  bool on_tensor_cores = false;  ///< f32 operands are rounded to TF32
+  bool on_tensor_cores = false;  ///< f32 operands are rounded to TF32, unless the form says that it is exact
 };
 constexpr TemplateRow templates[] = {
     {cuda_matmul_form, cuda_matmul_template, pack_for_cuda_matmul, true},
     {cuda_conv_form, cuda_conv_template, pack_for_cuda_conv, true},
+    {cuda_warps_matmul_form, cuda_warps_matmul_template, pack_for_cuda_matmul, true},
+    {cuda_warps_conv_form, cuda_warps_conv_template, pack_for_cuda_conv, true},
     {cuda_depthwise_form, cuda_depthwise_template, pack_for_cuda_depthwise},
     {cuda_grouped_form, cuda_grouped_template, pack_for_cuda_grouped},
     {cuda_attention_form, cuda_attention_template},
+    {cuda_warps_attention_form, cuda_warps_attention_template},
     {cuda_norm_form, cuda_norm_template},
     {cuda_columns_form, cuda_columns_template},
     {cuda_transpose_form, cuda_transpose_template},
@@ -40,12 +45,24 @@ const TemplateRow* find_template(const Form& form) {
   return found == std::end(templates) ? nullptr : found;
 }
 
+constexpr const char* capability_parameter = "capability";
+
+int capability_of(const Form& form) {
+  const auto found = form.parameters.find(capability_parameter);
+  return found == form.parameters.end() ? hopper : static_cast<int>(found->second);
+}
+
 }  // namespace
 
 std::optional<CudaTemplate> cuda_template_of(const Kernel& kernel, const Candidate& candidate) {
   const TemplateRow* row = find_template(candidate.form);
   if (row == nullptr) return std::nullopt;
-  return row->make(kernel, candidate.form);
+  CudaTemplate made = row->make(kernel, candidate.form);
+  if (const int capability = capability_of(candidate.form); capability != hopper) {
+    made.source.architecture = fmt::format("sm_{}", capability);
+    made.launch.shape.programmatic = made.launch.shape.programmatic && capability > hopper;
+  }
+  return made;
 }
 
 std::optional<std::vector<Packing>> cuda_packings_of(const Kernel& kernel, const Form& form) {
@@ -63,13 +80,25 @@ std::optional<std::vector<Packing>> cuda_packings_of(const Kernel& kernel, const
 bool multiplies_in_tf32(const Kernel& kernel, const Candidate& candidate) {
   const TemplateRow* row = find_template(candidate.form);
   if (row == nullptr || !row->on_tensor_cores || kernel.anchor == no_node) return false;
-  return kernel.body.type(kernel.body.node(kernel.anchor).inputs.at(0)).dtype == DType::f32;
+  const auto exact = candidate.form.parameters.find("exact");
+  const bool is_exact = exact != candidate.form.parameters.end() && exact->second != 0;
+  return !is_exact && kernel.body.type(kernel.body.node(kernel.anchor).inputs.at(0)).dtype == DType::f32;
 }
 
 std::string refuse_cuda_template(const Machine& machine) {
+  return machine.gpu ? machine.gpu_tools.missing_compiler : "it is for GPUs";
+}
+
+std::string refuse_hopper_template(const Machine& machine) {
   if (!machine.gpu || machine.gpu->capability != hopper)
     return "it is for Hopper's tensor cores (capability 9.0)";
-  return machine.gpu_tools.missing_compiler;
+  if (!machine.gpu_tools.hopper) return "schedules.hopper is off";
+  return refuse_cuda_template(machine);
+}
+
+Form for_capability(Form form, int capability) {
+  if (capability != hopper) form.parameters[capability_parameter] = capability;
+  return form;
 }
 
 std::string refuse_tf32(DType element, const Machine& machine) {

@@ -22,11 +22,12 @@ struct ChoiceNumber {
   std::int64_t choice = 0;
 };
 
-/// What to race for a kernel; `form_of` names a choice's numbers.
+/// What to race for a kernel on a card; `form_of` names a choice's numbers.
 template <typename Choice, typename FormOf>
 struct ChoiceList {
   std::vector<Choice> choices;
   FormOf form_of;
+  int capability;
   ChoiceNumber heuristic = {};
 
   [[nodiscard]] std::vector<Range<ChoiceNumber>> ranges() const {
@@ -35,12 +36,12 @@ struct ChoiceList {
     return {range};
   }
   [[nodiscard]] Candidate at(const ChoiceNumber& number) const {
-    return {form_of(choices.at(static_cast<std::size_t>(number.choice))), {}};
+    return {for_capability(form_of(choices.at(static_cast<std::size_t>(number.choice))), capability), {}};
   }
 };
 template <typename Choice, typename FormOf>
-[[nodiscard]] Binding bind_choices(std::vector<Choice> choices, FormOf form_of) {
-  return bind_space(ChoiceList<Choice, FormOf>{std::move(choices), std::move(form_of)});
+[[nodiscard]] Binding bind_choices(const Card& card, std::vector<Choice> choices, FormOf form_of) {
+  return bind_space(ChoiceList<Choice, FormOf>{std::move(choices), std::move(form_of), card.capability});
 }
 
 /// A space whose choices depend on the problem alone: `read` finds it in a kernel, `choices` lists what to
@@ -50,7 +51,7 @@ template <auto read, auto choices, auto form_of>
   if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
   const auto reading = read(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
-  return bind_choices(choices(reading.problem), form_of);
+  return bind_choices(*machine.gpu, choices(reading.problem), form_of);
 }
 
 /// What a library's heuristics propose, by number, as it ranks them: the form has the number. It is not known

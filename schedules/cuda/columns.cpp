@@ -151,7 +151,7 @@ std::string CudaColumnsChoice::to_string() const {
                      streams ? " streams" : "");
 }
 
-std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& problem) {
+std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& problem, int most_blocks) {
   constexpr std::size_t most_choices = 40;
   std::vector<Rated<CudaColumnsChoice>> rated;
   const std::int64_t vector = vector_of(problem);
@@ -161,7 +161,8 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
       for (const int unroll : {4, 8, 16}) {
         for (const int cluster : {1, 2, 4, 8}) {
           const int threads = lanes * deep;
-          if (threads < 128 || threads > 1024 || threads * unroll > 8192 || lanes * vector % cluster != 0)
+          if (cluster > most_blocks || threads < 128 || threads > 1024 || threads * unroll > 8192 ||
+              lanes * vector % cluster != 0)
             continue;
           // One block of 512 threads for each multiprocessor, lines of 128 bytes, and all loads of a thread
           // used.
@@ -185,9 +186,9 @@ CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColu
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
   launch.entry = fmt::format("columns_{}_{}x{}", dtype_name(problem.out), problem.rows, problem.columns);
-  result.source.text =
-      fmt::format("#define KERNEL {}\n#define IDENTITY {}\n{}{}{}", launch.entry, problem.identity,
-                  embedded::cuda_hopper, embedded::cuda_pointwise, embedded::cuda_vector);
+  result.source.text = fmt::format("#define KERNEL {}\n#define IDENTITY {}\n{}{}{}{}", launch.entry,
+                                   problem.identity, embedded::cuda_card, embedded::cuda_hopper,
+                                   embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
       "constexpr int ROWS = {}, COLUMNS = {}, STRIPS = {}, VECTOR = {}, LANES = {}, DEEP = {}, UNROLL = {}, "
       "CLUSTER = {};\ntypedef {} Out;\nDEVICE float fold(float a, float b) {{\n  return {};\n}}\n",

@@ -34,7 +34,8 @@ struct CudaColumnsChoice {
 };
 
 /// Choices worth racing, the best guess first. Never empty.
-[[nodiscard]] std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& problem);
+[[nodiscard]] std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& problem,
+                                                                  int most_blocks = 8);
 [[nodiscard]] CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem,
                                              const CudaColumnsChoice& choice);
 

@@ -8,10 +8,7 @@ namespace {
 
 using Windows = CudaMatmulProblem::Windows;
 
-constexpr std::int64_t stage_bytes = 128;    // of channels that one load of the template takes
-constexpr std::int64_t map_alignment = 16;   // bytes, of the pitches of tensor maps
-constexpr std::int64_t widest_corner = 128;  // elements that a window may reach over a border
-constexpr std::int64_t widest_step = 8;
+constexpr std::int64_t stage_bytes = 128;  // of channels that one load of the template takes
 
 void read_operands(const Kernel& kernel, CudaMatmulProblem& problem) {
   const Graph& body = kernel.body;
@@ -44,22 +41,6 @@ void join_taps(Windows& w, std::int64_t bytes) {
 bool is_matrix(const Windows& w) {
   return w.taps() == 1 && w.stride_x == 1 && w.stride_y == 1 && w.pad_x == 0 && w.pad_y == 0 &&
          w.out_lines == w.lines && w.out_columns == w.columns && w.line_pitch == w.columns * w.column_pitch;
-}
-
-std::string window_refusal(const Windows& w, std::int64_t bytes) {
-  for (const std::int64_t pitch : {w.column_pitch, w.line_pitch, w.image_pitch, w.filter_pitch})
-    if (pitch * bytes % map_alignment != 0)
-      return fmt::format("{} bytes lie between its pixels or taps, no multiple of {}", pitch * bytes,
-                         map_alignment);
-  const auto is_wide = [](std::int64_t count, std::int64_t stride, std::int64_t pad, std::int64_t extent) {
-    return pad > widest_corner || std::abs((count - 1) * stride - pad - (extent - 1)) >= widest_corner ||
-           stride > widest_step;
-  };
-  if (is_wide(w.out_columns, w.stride_x, w.pad_x, w.columns) ||
-      is_wide(w.out_lines, w.stride_y, w.pad_y, w.lines) ||
-      std::max((w.taps_x - 1) * w.dilation_x, (w.taps_y - 1) * w.dilation_y) >= widest_corner)
-    return "its windows are too large or too far apart for tensor maps";
-  return "";
 }
 
 /// Strides over [batch, m, n] from those over [image, channel, line, column]; false when pixels are not one
@@ -199,9 +180,7 @@ Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel) {
   CudaMatmulProblem problem;
   read_operands(kernel, problem);
   Windows windows = windows_of(kernel);
-  const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
-  join_taps(windows, bytes);
-  if (std::string refusal = window_refusal(windows, bytes); !refusal.empty()) return {{}, refusal};
+  join_taps(windows, static_cast<std::int64_t>(dtype_size(problem.element)));
   problem.out_argument = static_cast<int>(body.inputs.size());
   problem.m = windows.images * windows.out_lines * windows.out_columns;
   problem.n = body.type(node.outputs[0]).dims()[1];

@@ -12,9 +12,12 @@ namespace sylvite {
 
 inline constexpr const char* cuda_matmul_form = "cuda_matmul";
 inline constexpr const char* cuda_conv_form = "cuda_conv";
+inline constexpr const char* cuda_warps_matmul_form = "cuda_warps_matmul";
+inline constexpr const char* cuda_warps_conv_form = "cuda_warps_conv";
 inline constexpr const char* cuda_depthwise_form = "cuda_depthwise";
 inline constexpr const char* cuda_grouped_form = "cuda_grouped";
 inline constexpr const char* cuda_attention_form = "cuda_attention";
+inline constexpr const char* cuda_warps_attention_form = "cuda_warps_attention";
 inline constexpr const char* cuda_norm_form = "cuda_norm";
 inline constexpr const char* cuda_columns_form = "cuda_columns";
 inline constexpr const char* cuda_transpose_form = "cuda_transpose";
@@ -24,9 +27,12 @@ inline constexpr const char* cudnn_form = "cudnn";
 /// Each throws UnsupportedError when the template cannot take the kernel or the form's numbers.
 [[nodiscard]] CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_conv_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_warps_matmul_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_warps_conv_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_depthwise_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_grouped_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_attention_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_warps_attention_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_columns_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_transpose_template(const Kernel& kernel, const Form& form);
@@ -35,11 +41,16 @@ inline constexpr const char* cudnn_form = "cudnn";
 
 /// Why a machine cannot have such candidates; empty when it can.
 [[nodiscard]] std::string refuse_cuda_template(const Machine& machine);
+/// The same of those with Hopper's own instructions; knob schedules.hopper.
+[[nodiscard]] std::string refuse_hopper_template(const Machine& machine);
 /// Why tensor cores may not multiply elements of the type; empty when they may.
 [[nodiscard]] std::string refuse_tf32(DType element, const Machine& machine);
 
 /// What a form keeps of the card that it is for, as parameters of these names: multiprocessors and
 /// shared_bytes. A launch and its text depend on nothing else of a card.
 [[nodiscard]] Card card_of(const Form& form);
+
+/// The form as one for cards of a compute capability, which it keeps as a parameter unless it is Hopper's.
+[[nodiscard]] Form for_capability(Form form, int capability);
 
 }  // namespace sylvite

@@ -31,19 +31,6 @@ constexpr int PITCH = 2 * BLOCK_IN + 16, FILTER_PITCH = 2 * UNIT_IN + 16;
 constexpr int FILTER_BYTES = UNITS * TAPS * ROWS * FILTER_PITCH, WINDOW_BYTES = SPAN_Y * SPAN_X * PITCH;
 constexpr bool SKIPS = REAL_IN > GROUP_IN && UNIT_OUT > WARP_OUT;  // a warp meets only some of a unit's groups
 
-DEVICE void multiply(bf16, float (&sum)[4], const u32 (&a)[4], u32 b, u32 c) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "r"(c));
-}
-DEVICE void multiply(f16, float (&sum)[4], const u32 (&a)[4], u32 b, u32 c) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "r"(c));
-}
-
 /// Where a tile of pixels begins.
 struct Tile {
   int image, line, column;

@@ -168,7 +168,7 @@ std::int64_t tiles_of(const CudaMatmulProblem::Windows& windows, std::int64_t ti
 }
 
 std::string grouped_text(const CudaGroupedProblem& problem, int vector, const std::string& entry) {
-  std::string text = fmt::format("#define KERNEL {}\n{}{}{}", entry, embedded::cuda_hopper,
+  std::string text = fmt::format("#define KERNEL {}\n{}{}{}", entry, embedded::cuda_card,
                                  embedded::cuda_pointwise, embedded::cuda_vector);
   const std::vector<const CudaOperand*> operands = all_operands(problem);
   std::string loads, root = "x[j]";

@@ -1,20 +1,8 @@
-// Hopper's own instructions (sm_90a) as functions: tensor memory access, barriers, warpgroup products.
-// Shared memory is addressed by 32-bit numbers throughout. No header is needed: NVRTC compiles this text.
-
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
-#define DEVICE __device__ __forceinline__
+// Hopper's own instructions (sm_90a) as functions, behind those of card.cuh: tensor memory access, barriers, warpgroup products.
 
 struct __align__(64) TensorMap {
   u64 opaque[16];
 };
-
-DEVICE u32 shared_address(const void* pointer) {
-  return (u32)__cvta_generic_to_shared(pointer);
-}
 
 // Barriers of shared memory. A wait is for the phase of the given parity to be over; a parity wait that is more
 // than one phase ahead passes at once.
@@ -85,72 +73,6 @@ DEVICE void send(u32 to, u32 barrier, float a, float b, float c, float d) {
       "r"(barrier), "f"(a), "f"(b), "f"(c), "f"(d)
       : "memory");
 }
-DEVICE float4 read_shared(u32 address) {
-  float4 r;
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(r.x), "=f"(r.y), "=f"(r.z), "=f"(r.w)
-               : "r"(address));
-  return r;
-}
-
-DEVICE float2 read_shared_pair(u32 address) {
-  float2 r;
-  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(r.x), "=f"(r.y) : "r"(address) : "memory");
-  return r;
-}
-DEVICE float read_shared_float(u32 address) {
-  float r;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(r) : "r"(address) : "memory");
-  return r;
-}
-DEVICE void write_shared(u32 address, float x) {
-  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(x) : "memory");
-}
-DEVICE void write_shared(u32 address, float2 v) {
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(v.x), "f"(v.y) : "memory");
-}
-
-DEVICE uint4 read_shared_bits(u32 address) {
-  uint4 r;
-  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
-               : "r"(address)
-               : "memory");
-  return r;
-}
-DEVICE u16 read_shared_half(u32 address) {
-  u16 r;
-  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(r) : "r"(address) : "memory");
-  return r;
-}
-/// 16 bytes that end `shift` elements before the end of a and b joined: 8 elements of 16 bits, or 4 of 32.
-template <int ELEMENTS>
-DEVICE uint4 shifted(uint4 a, uint4 b, int shift) {
-  const u32 w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-  if constexpr (ELEMENTS == 4) {
-    u32 q[5], r[4];
-#pragma unroll
-    for (int i = 0; i < 5; i++) q[i] = shift & 2 ? w[i + 1] : w[i + 3];
-#pragma unroll
-    for (int i = 0; i < 4; i++) r[i] = shift & 1 ? q[i] : q[i + 1];
-    return make_uint4(r[0], r[1], r[2], r[3]);
-  }
-  u32 by_four[6], by_two[5], r[4];
-#pragma unroll
-  for (int i = 0; i < 6; i++) by_four[i] = shift & 4 ? w[i] : w[i + 2];
-#pragma unroll
-  for (int i = 0; i < 5; i++) by_two[i] = shift & 2 ? by_four[i] : by_four[i + 1];
-#pragma unroll
-  for (int i = 0; i < 4; i++) r[i] = shift & 1 ? by_two[i] >> 16 | by_two[i + 1] << 16 : by_two[i + 1];
-  return make_uint4(r[0], r[1], r[2], r[3]);
-}
-
-/// Loads before this do not move past it: all are under way before the first is used, where the compiler would rather
-/// save registers.
-DEVICE void loads_begin_before() {
-  asm volatile("fence.acq_rel.cta;" ::: "memory");
-}
-
 /// True in one thread of the warp.
 DEVICE bool elect() {
   u32 chosen;
@@ -269,29 +191,6 @@ DEVICE void store_matrices(u32 row, u32 a, u32 b) {
   }
 }
 
-/// The reverse, from shared memory to fragments.
-template <bool TRANSPOSED, int COUNT>
-DEVICE void load_matrices(u32 row, u32 (&m)[4]) {
-  if constexpr (COUNT == 4 && TRANSPOSED) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-                 : "r"(row)
-                 : "memory");
-  } else if constexpr (COUNT == 4) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-                 : "r"(row)
-                 : "memory");
-  } else if constexpr (TRANSPOSED) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-                 : "=r"(m[0]), "=r"(m[1])
-                 : "r"(row)
-                 : "memory");
-  } else {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(m[0]), "=r"(m[1]) : "r"(row) : "memory");
-  }
-}
-
 template <int N>
 DEVICE void set_registers_up() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
@@ -299,106 +198,4 @@ DEVICE void set_registers_up() {
 template <int N>
 DEVICE void set_registers_down() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
-}
-
-// Copies that go on beside the work: 16 bytes from memory to shared memory, or zeros; a commit ends a group of them.
-DEVICE void copy_later(u32 to, const void* from, bool is_there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_there ? 16 : 0) : "memory");
-}
-DEVICE void copies_commit() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-/// Until at most COUNT groups are under way.
-template <int COUNT>
-DEVICE void copies_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
-}
-
-// Programmatic dependent launch: the next kernel may start; the kernels before are over and their results seen.
-// Both do nothing in a launch without the attribute.
-DEVICE void allow_next_kernel() {
-  asm volatile("griddepcontrol.launch_dependents;");
-}
-DEVICE void wait_previous_kernels() {
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-}
-
-// Storage types, computed in float.
-struct bf16 {
-  u16 bits;
-};
-struct f16 {
-  u16 bits;
-};
-typedef float f32;
-
-DEVICE float to_float(bf16 x) {
-  return __uint_as_float((u32)x.bits << 16);
-}
-DEVICE float to_float(f16 x) {
-  float r;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits));
-  return r;
-}
-DEVICE float to_float(f32 x) {
-  return x;
-}
-
-DEVICE u32 pack(bf16, float low, float high) {
-  u32 r;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-  return r;
-}
-DEVICE u32 pack(f16, float low, float high) {
-  u32 r;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-  return r;
-}
-
-/// Two elements as they are stored. The first load is of neighbours that lie aligned, the second of any two.
-template <class T>
-struct Pair {
-  u32 bits;
-};
-template <>
-struct Pair<f32> {
-  float2 values;
-};
-DEVICE Pair<bf16> load_pair(const bf16* p) {
-  return {__ldg((const u32*)p)};
-}
-DEVICE Pair<f16> load_pair(const f16* p) {
-  return {__ldg((const u32*)p)};
-}
-DEVICE Pair<f32> load_pair(const f32* p) {
-  return {__ldg((const float2*)p)};
-}
-template <class T>
-DEVICE Pair<T> load_two(const T* p, const T* q) {
-  return {(u32)__ldg((const u16*)p) | (u32)__ldg((const u16*)q) << 16};
-}
-DEVICE Pair<f32> load_two(const f32* p, const f32* q) {
-  return {make_float2(__ldg(p), __ldg(q))};
-}
-template <class T>
-DEVICE float2 to_floats(Pair<T> pair) {
-  return make_float2(to_float(T{(u16)pair.bits}), to_float(T{(u16)(pair.bits >> 16)}));
-}
-DEVICE float2 to_floats(Pair<f32> pair) {
-  return pair.values;
-}
-
-template <class T>
-DEVICE void store_one(T* p, float x) {
-  *(u16*)p = (u16)pack(T{}, x, 0.f);
-}
-DEVICE void store_one(f32* p, float x) {
-  *p = x;
-}
-template <class T>
-DEVICE void store_pair(T* p, float2 v) {
-  *(u32*)p = pack(T{}, v.x, v.y);
-}
-DEVICE void store_pair(f32* p, float2 v) {
-  *(float2*)p = v;
 }

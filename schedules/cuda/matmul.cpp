@@ -14,6 +14,7 @@ namespace sylvite {
 namespace {
 
 constexpr int most_sums = 192;  // registers of sums that a thread can hold
+constexpr int threads_of_consumer = 128;
 
 /// A matrix is a window of one tap.
 std::string windows_text(const CudaMatmulProblem& problem) {
@@ -93,92 +94,15 @@ std::string multiply_text(const CudaMatmulProblem& problem, const CudaMatmulChoi
       sums, choice.tile_y, tf32 ? 8 : 16, type, registers, sums + 2, sums, sums + 1, majors, operands);
 }
 
-std::string arguments_text(const std::vector<EpilogueTerm>& terms) {
-  std::string text = "struct Arguments {\n  Out* out;\n";
-  for (const EpilogueTerm& term : terms)
-    text += fmt::format("  const {}* {};\n", dtype_name(term.operand->dtype), term.operand->name);
-  return text + "};\n";
-}
-
-std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms) {
-  std::string text =
-      "DEVICE void stage_vectors(float* to, const Arguments& a, int batch, int x, int y, int thread) {\n";
-  for (const EpilogueTerm& term : terms) {
-    if (!term.is_vector()) continue;
-    const char* corner = term.x != 0 ? "x" : term.y != 0 ? "y" : "0";
-    const char* limit = term.x != 0 ? "X" : term.y != 0 ? "Y" : "1";
-    text += fmt::format(
-        "  for (int i = thread; i < {}; i += 128)\n"
-        "    to[{} + i] = {} + i < {} ? to_float(a.{}[{}ll * batch + {}ll * ({} + i)]) : 0.f;\n",
-        term.extent, term.offset, corner, limit, term.operand->name, term.batch,
-        term.x != 0 ? term.x : term.y, corner);
-  }
-  return text + "}\n";
-}
-
-/// A pair of neighbours along y, as stored.
-std::string load_text(const EpilogueTerm& term, bool y_is_even) {
-  const std::string& name = term.operand->name;
-  const std::string at =
-      fmt::format("a.{} + ({}ll * batch + {}ll * x + {}ll * y)", name, term.batch, term.x, term.y);
-  const bool aligned = y_is_even && term.y == 1 && term.x % 2 == 0 && term.batch % 2 == 0;
-  if (aligned) return fmt::format("  loaded.{} = load_pair({});\n", name, at);
-  return fmt::format("  loaded.{0} = load_two({1}, {1} + (y + 1 < Y ? {2} : 0));\n", name, at, term.y);
-}
-
-std::string loads_text(const std::vector<EpilogueTerm>& terms, bool y_is_even) {
-  std::string members, loads, bits, floats;  // of a residual
-  for (const EpilogueTerm& term : terms) {
-    if (term.is_vector()) continue;
-    members += fmt::format("  Pair<{}> {};\n", dtype_name(term.operand->dtype), term.operand->name);
-    const bool is_wide = term.operand->dtype == DType::f32;
-    if (term.is_residual)
-      (is_wide ? floats : bits) =
-          fmt::format("  loaded.{}.{} = r;\n", term.operand->name, is_wide ? "values" : "bits");
-    else
-      loads += load_text(term, y_is_even);
-  }
-  return fmt::format(
-      "struct Loaded {{\n{}}};\n"
-      "DEVICE Loaded load_operands(const Arguments& a, int batch, int x, int y) {{\n"
-      "  Loaded loaded = {{}};\n  if (x >= X || y >= Y) return loaded;\n{}  return loaded;\n}}\n"
-      "DEVICE void set_residual(Loaded& loaded, u32 r) {{\n{}}}\n"
-      "DEVICE void set_residual(Loaded& loaded, float2 r) {{\n{}}}\n",
-      members, loads, bits, floats);
-}
-
-std::string finish_text(const std::vector<EpilogueTerm>& terms) {
-  std::string first = "v.x", second = "v.y", lines;
-  for (const EpilogueTerm& term : terms) {
-    const std::string& name = term.operand->name;
-    if (!term.is_vector()) {
-      lines += fmt::format("  const float2 {0} = to_floats(loaded.{0});\n", name);
-    } else if (term.y != 0) {
-      lines += fmt::format("  const float2 {} = *(const float2*)(vectors + {} + y);\n", name, term.offset);
-    } else {
-      lines += fmt::format(
-          "  const float {0}_ = vectors[{1}{2}];\n  const float2 {0} = make_float2({0}_, {0}_);\n", name,
-          term.offset, term.x != 0 ? " + x" : "");
-    }
-    first += fmt::format(", {}.x", name);
-    second += fmt::format(", {}.y", name);
-  }
-  return fmt::format(
-      "DEVICE float2 finish(float2 v, const float* vectors, const Loaded& loaded, int x, int y) {{\n{}"
-      "  return make_float2(epilogue({}), epilogue({}));\n}}\n",
-      lines, first, second);
-}
-
 std::string source_text(const std::string& name, const CudaMatmulProblem& problem,
                         const CudaMatmulChoice& choice, const SharedMemoryPlan& plan,
                         const std::vector<EpilogueTerm>& terms) {
-  std::string text =
-      fmt::format("#define KERNEL {}\n{}{}", name, embedded::cuda_hopper, embedded::cuda_pointwise);
+  std::string text = fmt::format("#define KERNEL {}\n{}{}{}", name, embedded::cuda_card,
+                                 embedded::cuda_hopper, embedded::cuda_pointwise);
   if (problem.element == DType::f32) text += "#define gelu gelu_near\n";
   const bool even = sides_of(problem, choice.swapped).y_extent % 2 == 0;
-  text += constants_text(problem, choice, plan) + multiply_text(problem, choice) + arguments_text(terms) +
-          problem.epilogue.function + stage_vectors_text(terms) + loads_text(terms, even) +
-          finish_text(terms);
+  text += constants_text(problem, choice, plan) + multiply_text(problem, choice) +
+          epilogue_text(problem, terms, {"", threads_of_consumer, even});
   for (const std::string_view part :
        {embedded::cuda_matmul_tiles, embedded::cuda_matmul_results, embedded::cuda_matmul})
     text += part;
@@ -213,6 +137,7 @@ std::string CudaMatmulChoice::to_string() const {
 
 std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                const Card& card) {
+  if (std::string refusal = refuse_tensor_maps(problem); !refusal.empty()) return refusal;
   const MatmulSides sides = sides_of(problem, choice.swapped);
   const int unit_x = choice.ping_pong ? 64 : 128;
   if (choice.tile_x % unit_x != 0 || choice.tile_y % 8 != 0 || choice.tile_y > 256 || choice.tile_x > 256)

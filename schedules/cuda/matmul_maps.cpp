@@ -1,9 +1,39 @@
 #include "schedules/cuda/matmul_maps.h"
 
 #include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
 
 namespace sylvite {
 namespace {
+
+constexpr std::int64_t widest_corner = 128;  // elements that a window may reach over a border
+constexpr std::int64_t widest_step = 8;
+
+std::string refuse_windows(const CudaMatmulProblem::Windows& w, std::int64_t bytes) {
+  for (const std::int64_t pitch : {w.column_pitch, w.line_pitch, w.image_pitch, w.filter_pitch})
+    if (pitch * bytes % row_unit_bytes != 0)
+      return fmt::format("{} bytes lie between its pixels or taps, no multiple of {}", pitch * bytes,
+                         row_unit_bytes);
+  const auto is_wide = [](std::int64_t count, std::int64_t stride, std::int64_t pad, std::int64_t extent) {
+    return pad > widest_corner || std::abs((count - 1) * stride - pad - (extent - 1)) >= widest_corner ||
+           stride > widest_step;
+  };
+  if (is_wide(w.out_columns, w.stride_x, w.pad_x, w.columns) ||
+      is_wide(w.out_lines, w.stride_y, w.pad_y, w.lines) ||
+      std::max((w.taps_x - 1) * w.dilation_x, (w.taps_y - 1) * w.dilation_y) >= widest_corner)
+    return "its windows are too large or too far apart for tensor maps";
+  return "";
+}
+
+std::string refuse_matrix(const MatmulOperand& operand, const char* name, std::int64_t bytes) {
+  for (const std::int64_t each : {operand.pitch, operand.offset, operand.batch_pitch})
+    if (each * bytes % row_unit_bytes != 0)
+      return fmt::format("rows of the {} operand begin {} bytes apart, no multiple of {}", name, each * bytes,
+                         row_unit_bytes);
+  return bytes == 4 && !operand.depth_fast ? "tf32 operands need their depth innermost" : "";
+}
 
 /// Operand tiles are boxes of 128 bytes of depth by rows, or of 64 rows by depth.
 CudaTensorMap operand_map(const CudaMatmulProblem& problem, const MatmulOperand& operand, std::int64_t rows,
@@ -93,6 +123,13 @@ CudaTensorMap chunk_map(const CudaMatmulProblem& problem, const CudaMatmulChoice
 }
 
 }  // namespace
+
+std::string refuse_tensor_maps(const CudaMatmulProblem& problem) {
+  const std::int64_t bytes = element_bytes(problem);
+  if (problem.windows) return refuse_windows(*problem.windows, bytes);
+  std::string refusal = refuse_matrix(problem.a, "left", bytes);
+  return refusal.empty() ? refuse_matrix(problem.b, "right", bytes) : refusal;
+}
 
 CudaTensorMap side_map(const CudaMatmulProblem& problem, const MatmulOperand& operand, std::int64_t rows,
                        int slice) {

@@ -7,6 +7,8 @@
 
 namespace sylvite {
 
+/// Why tensor memory access cannot read the operands where they lie; empty when it can.
+[[nodiscard]] std::string refuse_tensor_maps(const CudaMatmulProblem& problem);
 /// Of the side x (or y), cut into slices for the blocks that share it.
 [[nodiscard]] CudaTensorMap side_map(const CudaMatmulProblem& problem, const MatmulOperand& operand,
                                      std::int64_t rows, int slice);

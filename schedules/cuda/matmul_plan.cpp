@@ -43,8 +43,7 @@ SharedMemoryPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulCho
                                         : 0;
   if (plan.residual) plan.buffers_at = (received + 1023) / 1024 * 1024;
   plan.out_bytes = (std::max(received, plan.buffers_at + buffers) + 1023) / 1024 * 1024;
-  for (const EpilogueTerm& term : terms)
-    if (term.is_vector()) plan.vector_floats = term.offset + (term.extent + 3) / 4 * 4;
+  plan.vector_floats = vector_floats_of(terms);
   const int stage = (choice.tile_x + choice.tile_y) * stage_row(problem);
   const int to_align = stage_row(problem) < 128 ? 2 * 1024 : 1024;
   const int fixed = to_align + 2 * plan.out_bytes + 2 * plan.vector_floats * 4 + 32;  // 4 barriers
@@ -109,21 +108,13 @@ std::int64_t out_bytes(const CudaMatmulProblem& problem) {
 
 std::vector<EpilogueTerm> terms_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                    bool residual) {
-  std::vector<EpilogueTerm> terms;
-  int offset = 0;
-  residual = residual && choice.swapped && stores_boxes(problem);
-  for (const PointwiseOperand& operand : problem.epilogue.operands) {
-    const Dims& s = operand.strides;
-    EpilogueTerm term{&operand, s[0], choice.swapped ? s[2] : s[1], choice.swapped ? s[1] : s[2]};
-    term.is_residual = residual && !term.is_vector() && lies_as_result(problem, operand);
-    residual = residual && !term.is_residual;
-    if (term.is_vector()) {
-      term.offset = offset;
-      term.extent = term.x != 0 ? rows_of_consumer(choice) : term.y != 0 ? choice.tile_y : 1;
-      offset += (term.extent + 3) / 4 * 4;
-    }
-    terms.push_back(term);
-  }
+  std::vector<EpilogueTerm> terms =
+      epilogue_terms(problem, {choice.swapped, rows_of_consumer(choice), choice.tile_y});
+  if (!residual || !choice.swapped || !stores_boxes(problem)) return terms;
+  const auto found = std::ranges::find_if(terms, [&](const EpilogueTerm& term) {
+    return !term.is_vector() && lies_as_result(problem, *term.operand);
+  });
+  if (found != terms.end()) found->is_residual = true;
   return terms;
 }
 

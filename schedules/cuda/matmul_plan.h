@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "schedules/cuda/matmul.h"
+#include "schedules/cuda/matmul_epilogue.h"
 
 namespace sylvite {
 
@@ -13,17 +13,6 @@ struct MatmulSides {
   std::int64_t x_extent, y_extent;
 };
 [[nodiscard]] MatmulSides sides_of(const CudaMatmulProblem& problem, bool swapped);
-
-/// An epilogue operand seen from the kernel. A vector varies along one side at most and passes through
-/// shared memory; the rest is loaded where it is needed.
-struct EpilogueTerm {
-  const PointwiseOperand* operand;
-  std::int64_t batch, x, y;  ///< strides
-  int offset = 0;            ///< of a vector, in floats
-  int extent = 0;            ///< of a vector
-  bool is_residual = false;  ///< it lies as the result does, and comes through shared memory with it
-  [[nodiscard]] bool is_vector() const { return x == 0 || y == 0; }
-};
 
 /// Shared memory, and what it allows.
 struct SharedMemoryPlan {

@@ -60,10 +60,9 @@ std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dim
                          CudaMatmulProblem& problem, MatmulOperand& operand) {
   const Graph& body = kernel.body;
   const std::string& name = body.value(id).name;
-  const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
   if (const OwnOperand weight = weight_for_tensor_cores(kernel); right && weight.id != no_value) {
     read_packed(body, weight.id, operand);
-    const std::int64_t unit = row_unit_bytes / bytes;
+    const std::int64_t unit = row_unit_bytes / static_cast<std::int64_t>(dtype_size(problem.element));
     operand.pitch = (problem.k + unit - 1) / unit * unit;
     return "";
   }
@@ -79,10 +78,6 @@ std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dim
   operand.is_weight = kernel.input_is_weight.at(static_cast<std::size_t>(operand.input));
   operand.offset = view->offset;
   operand.batch_pitch = *batch;
-  for (const std::int64_t each : {operand.pitch, operand.offset, operand.batch_pitch})
-    if (each * bytes % row_unit_bytes != 0)
-      return fmt::format("rows of operand '{}' begin {} bytes apart, no multiple of {}", name, each * bytes,
-                         row_unit_bytes);
   return "";
 }
 
@@ -202,8 +197,6 @@ Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel) {
     refusal = read_operand(kernel, node.inputs[0], false, leading(dims), problem, problem.a);
   if (refusal.empty())
     refusal = read_operand(kernel, node.inputs[1], true, leading(dims), problem, problem.b);
-  if (refusal.empty() && problem.element == DType::f32 && !(problem.a.depth_fast && problem.b.depth_fast))
-    refusal = "tf32 operands need their depth innermost";
   if (refusal.empty()) refusal = read_epilogue(kernel, problem);
   if (!refusal.empty()) return refuse(refusal);
   join_rows(problem);

@@ -191,7 +191,7 @@ CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice
   launch.entry =
       fmt::format("{}_{}_{}x{}", problem.function, dtype_name(problem.out), problem.rows, problem.columns);
   result.source.text = fmt::format("#define KERNEL {}\n#define NORMALIZE {}\n#define OUTSIDE {}\n{}{}{}",
-                                   launch.entry, problem.function, problem.outside, embedded::cuda_hopper,
+                                   launch.entry, problem.function, problem.outside, embedded::cuda_card,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
       "constexpr long long ROWS = {};\nconstexpr int COLUMNS = {}, THREADS = {}, ROWS_OF_BLOCK = {}, "

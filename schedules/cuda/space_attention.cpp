@@ -28,10 +28,13 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
   const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
+  if (std::string refusal = reading.problem.element == DType::f32 ? "" : refuse_hopper_template(machine);
+      !refusal.empty())
+    return {refusal};
   const Card& card = *machine.gpu;
   std::vector<CudaAttentionChoice> choices = cuda_attention_choices(reading.problem, card);
   if (choices.empty()) return {"no block fits"};
-  return bind_choices(std::move(choices),
+  return bind_choices(card, std::move(choices),
                       [card](const CudaAttentionChoice& choice) { return form_of(choice, card); });
 }
 

@@ -2,7 +2,7 @@
 #include "schedules/cuda/choice_space.h"
 #include "schedules/cuda/forms.h"
 #include "schedules/cuda/library_call.h"
-#include "schedules/cuda/matmul.h"
+#include "schedules/cuda/matmul_maps.h"
 #include "schedules/cuda/spaces.h"
 
 // Space cublaslt: matmuls with an epilogue that cuBLASLt has, where it may be used (knob schedules.cublaslt).
@@ -15,6 +15,7 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   if (!machine.gpu || machine.gpu_tools.cublaslt == 0) return {"schedules.cublaslt is off"};
   const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
+  if (std::string refusal = refuse_tensor_maps(reading.problem); !refusal.empty()) return {refusal};
   if (!reading.problem.simple_epilogue) return {"cuBLASLt has no such epilogue"};
   if (std::string refusal = refuse_tf32(reading.problem.element, machine); !refusal.empty()) return {refusal};
   return bind_library_choices(cublaslt_form, "algorithm");

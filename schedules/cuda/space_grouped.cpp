@@ -32,7 +32,7 @@ Binding bind_grouped(const Kernel& kernel, const Machine& machine) {
   if (!reading.refusal.empty()) return {reading.refusal};
   std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(reading.problem, *machine.gpu);
   if (choices.empty()) return {"its filters and windows do not fit into shared memory"};
-  return bind_choices(std::move(choices), grouped_form);
+  return bind_choices(*machine.gpu, std::move(choices), grouped_form);
 }
 
 int number(const Form& form, const char* name) {

@@ -1,5 +1,6 @@
 #include "schedules/cuda/choice_space.h"
 #include "schedules/cuda/conv.h"
+#include "schedules/cuda/matmul_maps.h"
 #include "schedules/cuda/spaces.h"
 
 // The tensor-core template as spaces: for matmuls and for convolutions.
@@ -46,14 +47,15 @@ CudaMatmulChoice choice_of(const Form& form) {
 
 template <const Use& use>
 Binding bind(const Kernel& kernel, const Machine& machine) {
-  if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
+  if (std::string refusal = refuse_hopper_template(machine); !refusal.empty()) return {refusal};
   const Reading<CudaMatmulProblem> reading = use.read(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
+  if (std::string refusal = refuse_tensor_maps(reading.problem); !refusal.empty()) return {refusal};
   if (std::string refusal = refuse_tf32(reading.problem.element, machine); !refusal.empty()) return {refusal};
   const Card& card = *machine.gpu;
   std::vector<CudaMatmulChoice> choices = use.choices(reading.problem, card);
   if (choices.empty()) return {"no tile fits"};
-  return bind_choices(std::move(choices),
+  return bind_choices(card, std::move(choices),
                       [card](const CudaMatmulChoice& choice) { return form_of(use.form, choice, card); });
 }
 

@@ -124,7 +124,7 @@ CudaTemplate make_cuda_transpose(const CudaTransposeProblem& problem, const Cuda
       "x;\n}};\n"
       "constexpr int UNIT = {}, ROWS = {}, COLUMNS = {}, DOWN = {}, ACROSS = {}, PER_THREAD = {};\n"
       "constexpr bool ROWS_FIRST = {}, STREAM_LOADS = {}, STREAM_STORES = {};\n{}",
-      launch.entry, embedded::cuda_hopper, element, bits, problem.unit(), problem.rows, problem.columns,
+      launch.entry, embedded::cuda_card, element, bits, problem.unit(), problem.rows, problem.columns,
       choice.down, choice.across, per_thread, choice.rows_first, (choice.streams & 1) != 0,
       (choice.streams & 2) != 0, embedded::cuda_transpose);
   launch.shape.grid[0] = static_cast<unsigned>(blocks_of(problem, choice));

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "schedules/cuda/attention.h"
+#include "schedules/cuda/attention_warps.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/support/attention_kernels.h"
@@ -33,6 +33,15 @@ void check(const AttentionSpec& spec, std::size_t most = 100) {
     SCOPED_TRACE(choice.to_string() + " of\n" + kernel.text);
     const CudaTemplate text = make_cuda_attention(reading.problem, choice, card);
     EXPECT_LT(error_of(run_template(text, kernel, inputs, 3), reference), most_error(spec.element));
+  }
+  if (spec.element == DType::f32) return;
+  std::vector<CudaAttentionWarpsChoice> warps = attention_warps_choices(reading.problem, card);
+  ASSERT_FALSE(warps.empty());
+  warps.resize(std::min<std::size_t>(4, warps.size()));
+  for (const CudaAttentionWarpsChoice& choice : warps) {
+    SCOPED_TRACE(choice.to_string() + " of\n" + kernel.text);
+    const CudaTemplate text = make_attention_warps(reading.problem, choice);
+    EXPECT_LT(error_of(run_template(text, kernel, inputs, 2), reference), most_error(spec.element));
   }
 }
 

@@ -11,7 +11,7 @@
 
 namespace sylvite {
 
-/// avx2, avx512, amx; h200 and, with cuBLASLt, cuDNN and TF32, h200_libraries.
+/// avx2, avx512, amx; a100; h200 and, with cuBLASLt, cuDNN and TF32, h200_libraries.
 inline Machine fixed_machine(const std::string& name) {
   Machine machine;
   machine.target = "x86-64-linux-avx-avx2-f16c-fma-sse41";
@@ -30,6 +30,7 @@ inline Machine fixed_machine(const std::string& name) {
   machine.l1_bytes = 48 << 10;
   machine.l2_bytes = 2 << 20;
   if (name == "amx") return machine;
+  if (name == "a100") return with_gpu(machine, {"NVIDIA A100", 80, 13000, 108, 163 << 10, 40 << 20});
   machine = with_gpu(machine, sample_card());
   if (name == "h200") return machine;
   machine.tf32 = true;

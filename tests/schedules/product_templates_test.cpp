@@ -120,7 +120,8 @@ TEST_P(ProductTemplates, ViewsStayWhereTheTemplateReadsThem) {
   };
   EXPECT_THAT(sliced(8), UnorderedElementsAre("cuda_matmul: slice matmul"));
   EXPECT_THAT(sliced(1), UnorderedElementsAre("cuda_matmul: matmul"));
-  EXPECT_THAT(reasons(), HasSubstr("without slice, with which no template takes it: rows of operand"));
+  EXPECT_THAT(reasons(),
+              HasSubstr("without slice, with which no template takes it: rows of the left operand"));
 }
 
 TEST_P(ProductTemplates, EpiloguesStayOrAreApart) {
@@ -145,14 +146,17 @@ Kernel matmul_of(DType dtype) {
   return make_kernel(body, {false, true});
 }
 
-/// Without TF32, and on cards before Hopper, there is no template to be kept on: rules alone decide.
+/// Where CUDA C++ cannot be compiled there is no template to be kept on: rules alone decide.
 TEST(RefuseProductTemplates, SaysWhy) {
   Machine machine = fixed_machine("h200");
-  EXPECT_NE(refuse_product_templates(matmul_of(DType::f32), machine), "");
-  machine.tf32 = true;
-  EXPECT_EQ(refuse_product_templates(matmul_of(DType::f32), machine), "");
-  machine.gpu->capability = 80;
-  EXPECT_THAT(refuse_product_templates(matmul_of(DType::bf16), machine), HasSubstr("Hopper"));
+  for (const int capability : {80, 89, 90, 120}) {
+    machine.gpu->capability = capability;
+    for (const DType dtype : {DType::f32, DType::bf16})
+      EXPECT_EQ(refuse_product_templates(matmul_of(dtype), machine), "") << capability;
+  }
+  machine.gpu_tools.missing_compiler = "there is no NVRTC";
+  machine.gpu->capability = 90;
+  EXPECT_THAT(refuse_product_templates(matmul_of(DType::bf16), machine), HasSubstr("NVRTC"));
   machine.gpu_tools.cublaslt = 130100;
   EXPECT_EQ(refuse_product_templates(matmul_of(DType::bf16), machine), "");
   Graph body;

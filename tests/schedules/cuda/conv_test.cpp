@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "schedules/cuda/matmul_maps.h"
 #include "schedules/cuda/nvrtc.h"
 #include "schedules/packings.h"
 #include "tests/support/conv_kernels.h"
@@ -78,13 +79,13 @@ TEST(CudaConv, FiltersArePackedTapByTap) {
 TEST(CudaConv, RefusesWithAReason) {
   ConvSpec spec;
   spec.channels = 12;
-  EXPECT_THAT(read_cuda_conv(conv_kernel(spec)).refusal, HasSubstr("24 bytes"));
+  EXPECT_THAT(refuse_tensor_maps(read_cuda_conv(conv_kernel(spec)).problem), HasSubstr("24 bytes"));
   spec = {};
   spec.element = DType::f64;
   EXPECT_THAT(read_cuda_conv(conv_kernel(spec)).refusal, HasSubstr("f64"));
   spec = {};
   spec.stride = 9;
-  EXPECT_THAT(read_cuda_conv(conv_kernel(spec)).refusal, HasSubstr("too far apart"));
+  EXPECT_THAT(refuse_tensor_maps(read_cuda_conv(conv_kernel(spec)).problem), HasSubstr("too far apart"));
 }
 
 /// A stage has half as many channels of f32.

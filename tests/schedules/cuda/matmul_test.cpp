@@ -7,6 +7,7 @@
 #include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/library_call.h"
+#include "schedules/cuda/matmul_maps.h"
 #include "schedules/cuda/object.h"
 #include "schedules/cuda/spaces.h"
 #include "schedules/packings.h"
@@ -165,11 +166,11 @@ TEST(CudaMatmul, LibrariesAreAskedForAndNamed) {
 TEST(CudaMatmul, RefusesWithAReason) {
   MatmulSpec spec = layer("none");
   spec.k = 3076;
-  EXPECT_THAT(read_cuda_matmul(matmul_kernel(spec)).refusal, HasSubstr("multiple of 16"));
+  EXPECT_THAT(refuse_tensor_maps(read_cuda_matmul(matmul_kernel(spec)).problem), HasSubstr("multiple of 16"));
   spec = layer("none");
   spec.element = spec.out = DType::f32;
   spec.a_transposed = true;
-  EXPECT_THAT(read_cuda_matmul(matmul_kernel(spec)).refusal, HasSubstr("tf32"));
+  EXPECT_THAT(refuse_tensor_maps(read_cuda_matmul(matmul_kernel(spec)).problem), HasSubstr("tf32"));
   CudaMatmulChoice choice;
   choice.tile_y = 256;
   EXPECT_THAT(refuse_cuda_matmul(problem_of(layer("none")), choice, sample_card()), HasSubstr("registers"));

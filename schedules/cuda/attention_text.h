@@ -1,0 +1,18 @@
+#pragma once
+// What the heads of all attention kernels have. Internal to schedules/.
+
+#include <string>
+
+#include "schedules/cuda/attention.h"
+
+namespace sylvite {
+
+/// Constants that schedules/cuda/attention_scores.cuh and the kernels read; `width`: of WIDTH.
+[[nodiscard]] std::string attention_constants(const CudaAttentionProblem& problem,
+                                              const CudaAttentionChoice& choice, int width);
+/// Q, K, V and OUT as strides, DEPTH and VALUE_DEPTH.
+[[nodiscard]] std::string attention_lies(const CudaAttentionProblem& problem);
+/// Name of the kernel in its machine code.
+[[nodiscard]] std::string attention_entry(const CudaAttentionProblem& problem);
+
+}  // namespace sylvite

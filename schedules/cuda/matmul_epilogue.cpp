@@ -1,0 +1,115 @@
+#include "schedules/cuda/matmul_epilogue.h"
+
+#include <fmt/format.h>
+
+namespace sylvite {
+namespace {
+
+std::string arguments_text(const std::vector<EpilogueTerm>& terms, const std::string& more) {
+  std::string text = "struct Arguments {\n  Out* out;\n" + more;
+  for (const EpilogueTerm& term : terms)
+    text += fmt::format("  const {}* {};\n", dtype_name(term.operand->dtype), term.operand->name);
+  return text + "};\n";
+}
+
+std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms, int threads) {
+  std::string text =
+      "DEVICE void stage_vectors(float* to, const Arguments& a, int batch, int x, int y, int thread) {\n";
+  for (const EpilogueTerm& term : terms) {
+    if (!term.is_vector()) continue;
+    const char* corner = term.x != 0 ? "x" : term.y != 0 ? "y" : "0";
+    const char* limit = term.x != 0 ? "X" : term.y != 0 ? "Y" : "1";
+    text += fmt::format(
+        "  for (int i = thread; i < {}; i += {})\n"
+        "    to[{} + i] = {} + i < {} ? to_float(a.{}[{}ll * batch + {}ll * ({} + i)]) : 0.f;\n",
+        term.extent, threads, term.offset, corner, limit, term.operand->name, term.batch,
+        term.x != 0 ? term.x : term.y, corner);
+  }
+  return text + "}\n";
+}
+
+/// A pair of neighbours along y, as stored.
+std::string load_text(const EpilogueTerm& term, bool y_is_even) {
+  const std::string& name = term.operand->name;
+  const std::string at =
+      fmt::format("a.{} + ({}ll * batch + {}ll * x + {}ll * y)", name, term.batch, term.x, term.y);
+  const bool aligned = y_is_even && term.y == 1 && term.x % 2 == 0 && term.batch % 2 == 0;
+  if (aligned) return fmt::format("  loaded.{} = load_pair({});\n", name, at);
+  return fmt::format("  loaded.{0} = load_two({1}, {1} + (y + 1 < Y ? {2} : 0));\n", name, at, term.y);
+}
+
+std::string loads_text(const std::vector<EpilogueTerm>& terms, bool y_is_even) {
+  std::string members, loads, bits, floats;  // of a residual
+  for (const EpilogueTerm& term : terms) {
+    if (term.is_vector()) continue;
+    members += fmt::format("  Pair<{}> {};\n", dtype_name(term.operand->dtype), term.operand->name);
+    const bool is_wide = term.operand->dtype == DType::f32;
+    if (term.is_residual)
+      (is_wide ? floats : bits) =
+          fmt::format("  loaded.{}.{} = r;\n", term.operand->name, is_wide ? "values" : "bits");
+    else
+      loads += load_text(term, y_is_even);
+  }
+  return fmt::format(
+      "struct Loaded {{\n{}}};\n"
+      "DEVICE Loaded load_operands(const Arguments& a, int batch, int x, int y) {{\n"
+      "  Loaded loaded = {{}};\n  if (x >= X || y >= Y) return loaded;\n{}  return loaded;\n}}\n"
+      "DEVICE void set_residual(Loaded& loaded, u32 r) {{\n{}}}\n"
+      "DEVICE void set_residual(Loaded& loaded, float2 r) {{\n{}}}\n",
+      members, loads, bits, floats);
+}
+
+std::string finish_text(const std::vector<EpilogueTerm>& terms) {
+  std::string first = "v.x", second = "v.y", lines;
+  for (const EpilogueTerm& term : terms) {
+    const std::string& name = term.operand->name;
+    if (!term.is_vector()) {
+      lines += fmt::format("  const float2 {0} = to_floats(loaded.{0});\n", name);
+    } else if (term.y != 0) {
+      lines += fmt::format("  const float2 {} = *(const float2*)(vectors + {} + y);\n", name, term.offset);
+    } else {
+      lines += fmt::format(
+          "  const float {0}_ = vectors[{1}{2}];\n  const float2 {0} = make_float2({0}_, {0}_);\n", name,
+          term.offset, term.x != 0 ? " + x" : "");
+    }
+    first += fmt::format(", {}.x", name);
+    second += fmt::format(", {}.y", name);
+  }
+  return fmt::format(
+      "DEVICE float2 finish(float2 v, const float* vectors, const Loaded& loaded, int x, int y) {{\n{}"
+      "  return make_float2(epilogue({}), epilogue({}));\n}}\n",
+      lines, first, second);
+}
+
+}  // namespace
+
+std::vector<EpilogueTerm> epilogue_terms(const CudaMatmulProblem& problem, const EpilogueTile& tile) {
+  std::vector<EpilogueTerm> terms;
+  int offset = 0;
+  for (const PointwiseOperand& operand : problem.epilogue.operands) {
+    const Dims& s = operand.strides;
+    EpilogueTerm term{&operand, s[0], tile.swapped ? s[2] : s[1], tile.swapped ? s[1] : s[2]};
+    if (term.is_vector()) {
+      term.offset = offset;
+      term.extent = term.x != 0 ? tile.rows : term.y != 0 ? tile.columns : 1;
+      offset += (term.extent + 3) / 4 * 4;
+    }
+    terms.push_back(term);
+  }
+  return terms;
+}
+
+int vector_floats_of(const std::vector<EpilogueTerm>& terms) {
+  int floats = 0;
+  for (const EpilogueTerm& term : terms)
+    if (term.is_vector()) floats = term.offset + (term.extent + 3) / 4 * 4;
+  return floats;
+}
+
+std::string epilogue_text(const CudaMatmulProblem& problem, const std::vector<EpilogueTerm>& terms,
+                          const EpilogueText& how) {
+  return arguments_text(terms, how.operands) + problem.epilogue.function +
+         stage_vectors_text(terms, how.threads) + loads_text(terms, how.y_is_even) + finish_text(terms);
+}
+
+}  // namespace sylvite

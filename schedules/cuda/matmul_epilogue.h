@@ -1,0 +1,42 @@
+#pragma once
+// The epilogue of a product as text of the templates that make products. A thread has pairs of neighbours along y, of rows x;
+// x and y are seen from the kernel. Internal to schedules/.
+
+#include <string>
+#include <vector>
+
+#include "schedules/cuda/matmul.h"
+
+namespace sylvite {
+
+/// An epilogue operand seen from the kernel. A vector varies along one side at most and passes through
+/// shared memory; the rest is loaded where it is needed.
+struct EpilogueTerm {
+  const PointwiseOperand* operand;
+  std::int64_t batch, x, y;  ///< strides
+  int offset = 0;            ///< of a vector, in floats
+  int extent = 0;            ///< of a vector
+  bool is_residual = false;  ///< it lies as the result does, and comes through shared memory with it
+  [[nodiscard]] bool is_vector() const { return x == 0 || y == 0; }
+};
+
+/// What finishes a part of the result at once; vectors are as long as its sides.
+struct EpilogueTile {
+  bool swapped = false;  ///< x is n, and y is m
+  int rows = 0, columns = 0;
+};
+[[nodiscard]] std::vector<EpilogueTerm> epilogue_terms(const CudaMatmulProblem& problem,
+                                                       const EpilogueTile& tile);
+/// Floats of shared memory that the vectors take.
+[[nodiscard]] int vector_floats_of(const std::vector<EpilogueTerm>& terms);
+
+struct EpilogueText {
+  std::string operands;    ///< members of Arguments between `out` and what the epilogue reads
+  int threads = 0;         ///< that stage vectors together
+  bool y_is_even = false;  ///< so that pairs lie aligned
+};
+/// struct Arguments, and the functions stage_vectors, load_operands, set_residual and finish.
+[[nodiscard]] std::string epilogue_text(const CudaMatmulProblem& problem,
+                                        const std::vector<EpilogueTerm>& terms, const EpilogueText& how);
+
+}  // namespace sylvite

@@ -1,0 +1,188 @@
+#include "schedules/cuda/warps.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/rounding.h"
+#include "schedules/cuda/matmul_epilogue.h"
+#include "schedules/cuda/sources.h"
+
+// The head of schedules/cuda/warps.cuh.
+
+namespace sylvite {
+namespace {
+
+constexpr int registers_of_multiprocessor = 65536;
+constexpr int most_registers = 255;  // of a thread
+constexpr int registers_beside = 8;  // sums and fragments, at least
+constexpr int bytes_of_slice = 32;
+
+int threads_of(const CudaWarpsChoice& choice) {
+  return 32 * choice.warps_x * choice.warps_y * choice.parts;
+}
+
+std::int64_t element_bytes(const CudaMatmulProblem& problem) {
+  return static_cast<std::int64_t>(dtype_size(problem.element));
+}
+
+std::int64_t shared_bytes(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice,
+                          int vector_floats) {
+  constexpr std::int64_t alignment = 128;
+  const std::int64_t ring = std::int64_t{choice.tile_x + choice.tile_y} * choice.stage_row * choice.stages;
+  const std::int64_t parts = std::int64_t{choice.parts - 1} * choice.tile_x * choice.tile_y * 4;
+  const std::int64_t results =
+      std::int64_t{choice.tile_x} * (choice.tile_y + 8) * static_cast<std::int64_t>(dtype_size(problem.out));
+  return round_up(std::int64_t{vector_floats} * 4, alignment) + std::max({ring, parts, results});
+}
+
+/// Bytes in which rows that begin at multiples of `numbers` elements can be read or written.
+std::int64_t unit_of(std::initializer_list<std::int64_t> numbers, std::int64_t bytes) {
+  std::int64_t unit = 16;
+  for (const std::int64_t number : numbers) unit = std::gcd(unit, number * bytes);
+  return unit;
+}
+
+/// One side of the product as constants of these names.
+std::string side_text(const char* side, const MatmulOperand& operand, std::int64_t bytes) {
+  return fmt::format(
+      "constexpr bool {0}_DEPTH_FAST = {1};\nconstexpr int {0}_PITCH = {2}, {0}_UNIT = {3};\n"
+      "constexpr long long {0}_BATCH = {4}, {0}_OFFSET = {5};\n",
+      side, operand.depth_fast, operand.pitch,
+      unit_of({operand.pitch, operand.offset, operand.batch_pitch}, bytes), operand.batch_pitch,
+      operand.offset);
+}
+
+std::string windows_text(const CudaMatmulProblem& problem) {
+  CudaMatmulProblem::Windows w;
+  w.channels = problem.k;
+  if (problem.windows) w = *problem.windows;
+  return fmt::format(
+      "constexpr bool WINDOWS = {};\n"
+      "constexpr int CHANNELS = {}, LINES = {}, COLUMNS = {}, COLUMN_PITCH = {}, LINE_PITCH = {}, "
+      "IMAGE_PITCH = {};\n"
+      "constexpr int OUT_LINES = {}, OUT_COLUMNS = {}, TAPS_X = {}, STRIDE_Y = {}, STRIDE_X = {}, "
+      "DILATION_Y = {}, DILATION_X = {}, PAD_Y = {}, PAD_X = {};\n",
+      problem.windows.has_value(), w.channels, w.lines, w.columns, w.column_pitch, w.line_pitch,
+      w.image_pitch, w.out_lines, w.out_columns, w.taps_x, w.stride_y, w.stride_x, w.dilation_y, w.dilation_x,
+      w.pad_y, w.pad_x);
+}
+
+/// The sides as matrices: a filter's taps and channels lie together.
+MatmulOperand left_of(const CudaMatmulProblem& problem) {
+  MatmulOperand left = problem.a;
+  if (!problem.windows) return left;
+  const CudaMatmulProblem::Windows& w = *problem.windows;
+  const std::int64_t together = unit_of({w.channels, w.column_pitch, w.line_pitch, w.image_pitch}, 1);
+  left.pitch = together;  // of which only the unit is used
+  return left;
+}
+MatmulOperand right_of(const CudaMatmulProblem& problem) {
+  MatmulOperand right = problem.b;
+  if (problem.windows) right.pitch = problem.k;
+  return right;
+}
+
+std::string constants_text(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice,
+                           int vector_floats) {
+  constexpr int rows_together = 1024;
+  const std::int64_t bytes = element_bytes(problem);
+  return fmt::format("typedef {} Element;\ntypedef {} Out;\n", dtype_name(problem.element),
+                     dtype_name(problem.out)) +
+         fmt::format("constexpr int X = {}, Y = {}, BATCH = {}, K = {};\n", problem.m, problem.n,
+                     problem.batch, problem.k) +
+         side_text("X", left_of(problem), bytes) + side_text("Y", right_of(problem), bytes) +
+         windows_text(problem) +
+         fmt::format(
+             "constexpr int TILE_X = {}, TILE_Y = {}, WARPS_X = {}, WARPS_Y = {}, PARTS = {}, STAGE_ROW = "
+             "{}, "
+             "STAGES = {},\n              RESIDENT = {}, GROUP = {}, OUT_UNIT = {}, VECTOR_FLOATS = {};\n"
+             "constexpr bool EXACT = {};\n",
+             choice.tile_x, choice.tile_y, choice.warps_x, choice.warps_y, choice.parts, choice.stage_row,
+             choice.stages, choice.resident, std::max(1, rows_together / choice.tile_x),
+             unit_of({problem.n}, static_cast<std::int64_t>(dtype_size(problem.out))), vector_floats,
+             choice.exact);
+}
+
+/// Rows of an operand whose depth is not innermost lie in shared memory as lines of 128 bytes.
+bool fills_lines(const MatmulOperand& operand, int tile, std::int64_t bytes) {
+  return operand.depth_fast || tile * bytes % 128 == 0;
+}
+
+/// Offsets inside an operand are 32-bit numbers of elements.
+bool is_too_large(const CudaMatmulProblem& problem) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  const auto elements = [&](const MatmulOperand& operand, std::int64_t rows) {
+    return operand.pitch * (operand.depth_fast ? rows : problem.k);
+  };
+  const std::int64_t images = problem.windows ? problem.windows->images * problem.windows->image_pitch
+                                              : elements(problem.a, problem.m);
+  return std::max(images, elements(right_of(problem), problem.n)) > most;
+}
+
+std::string refuse_registers(const CudaWarpsChoice& choice) {
+  const int sixteens = choice.tile_x / choice.warps_x / 16, eights = choice.tile_y / choice.warps_y / 8;
+  const int sums = 4 * sixteens * eights * (choice.exact ? 3 : 1);
+  const int fragments = 2 * (4 * sixteens + 2 * eights);
+  const int most =
+      std::min(most_registers, registers_of_multiprocessor / (threads_of(choice) * choice.resident) / 8 * 8);
+  return sums + fragments + registers_beside > most ? "its sums do not fit into registers" : "";
+}
+
+}  // namespace
+
+std::string CudaWarpsChoice::to_string() const {
+  std::string text =
+      fmt::format("{}x{} w{}x{} {}s{} r{}", tile_x, tile_y, warps_x, warps_y, stage_row, stages, resident);
+  if (parts > 1) text += fmt::format(" k{}", parts);
+  if (exact) text += " exact";
+  return text;
+}
+
+std::string refuse_cuda_warps(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice,
+                              const Card& card) {
+  constexpr int most_threads = 1024;
+  if (choice.tile_x % (16 * choice.warps_x) != 0 || choice.tile_y % (16 * choice.warps_y) != 0)
+    return "a warp makes multiples of 16 x 16 results";
+  if (choice.stage_row % (2 * bytes_of_slice * choice.parts) != 0 || choice.stages < 3)
+    return "a warp takes an even number of slices of a stage, and there are at least three stages";
+  if (threads_of(choice) > most_threads) return "a block has at most 1024 threads";
+  const std::int64_t bytes = element_bytes(problem);
+  if (!fills_lines(problem.a, choice.tile_x, bytes) || !fills_lines(problem.b, choice.tile_y, bytes))
+    return "an operand's tile does not fill lines of 128 bytes";
+  if (is_too_large(problem)) return "an operand has more than 2^31 elements";
+  if (choice.exact && problem.element != DType::f32) return "only f32 is multiplied three times";
+  if (std::string refusal = refuse_registers(choice); !refusal.empty()) return refusal;
+  const int floats = vector_floats_of(epilogue_terms(problem, {false, choice.tile_x, choice.tile_y}));
+  const std::int64_t shared = shared_bytes(problem, choice, floats) + 1024;  // which the system takes
+  return shared * choice.resident > card.shared_bytes + 1024 ? "it does not fit into shared memory" : "";
+}
+
+CudaTemplate make_cuda_warps(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice) {
+  const std::vector<EpilogueTerm> terms = epilogue_terms(problem, {false, choice.tile_x, choice.tile_y});
+  const int floats = vector_floats_of(terms);
+  CudaTemplate result;
+  LaunchSpec& launch = result.launch;
+  launch.entry = fmt::format("warps_{}_{}x{}x{}x{}", dtype_name(problem.element), problem.batch, problem.m,
+                             problem.n, problem.k);
+  std::string& text = result.source.text;
+  text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card, embedded::cuda_pointwise,
+                     embedded::cuda_vector);
+  if (problem.element == DType::f32 && !choice.exact) text += "#define gelu gelu_near\n";
+  text += constants_text(problem, choice, floats);
+  text +=
+      epilogue_text(problem, terms, {"  const Element *x, *y;\n", threads_of(choice), problem.n % 2 == 0});
+  text += embedded::cuda_warps;
+  launch.shape.grid[0] =
+      static_cast<unsigned>(ceil_div(problem.m, std::int64_t{choice.tile_x}) *
+                            ceil_div(problem.n, std::int64_t{choice.tile_y}) * problem.batch);
+  launch.shape.block[0] = static_cast<unsigned>(threads_of(choice));
+  launch.shape.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice, floats));
+  launch.shape.programmatic = true;
+  launch.pointers = {problem.out_argument, problem.a.input, problem.b.input};
+  for (const EpilogueTerm& term : terms) launch.pointers.push_back(term.operand->input);
+  return result;
+}
+
+}  // namespace sylvite

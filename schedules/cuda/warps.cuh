@@ -1,0 +1,403 @@
+// out = epilogue(x y^T) for every batch, as in matmul.cuh, by products of single warps: on every card from Ampere on, and of
+// operands whose rows begin anywhere. A block makes one tile of the result. Asynchronous copies fill a ring of stages; while
+// a warp multiplies one slice of a stage, 32 bytes deep, it reads the next from shared memory to registers. Results
+// pass through shared memory, so that they leave in rows.
+//
+// Tensor cores multiply f32 in TF32. EXACT: every product is three, that of the numbers and those of what is cut of one with
+// the other (see attention_f32.cuh). The sums of tensor cores drop bits, so those of a stage are added to the others apart,
+// and what is cut is added apart from the numbers: there an infinity leaves NaN, which counts as nothing.
+//
+// schedules/cuda/warps.cpp writes these ahead of this text:
+//   X, Y, BATCH, K            extents of the product
+//   Element, Out, Arguments   types of operands and of a result; pointers: out, x, y, and what the epilogue reads
+//   X_DEPTH_FAST, ...         does x lie with its depth innermost, or its rows; X_PITCH elements from row to row, else from
+//                             depth to depth; X_BATCH from batch to batch; X_OFFSET before the first
+//   X_UNIT                    bytes that a copy of x moves: 16, 8 or 4; 2 moves them through registers
+//   Y_...                     the same of y
+//   WINDOWS                   x's rows are windows of images: CHANNELS, LINES, COLUMNS, COLUMN_PITCH, LINE_PITCH, IMAGE_PITCH,
+//                             OUT_LINES, OUT_COLUMNS, and pairs TAPS, STRIDE, DILATION, PAD; K is taps by channels
+//   TILE_X, TILE_Y            rows and columns of a tile
+//   WARPS_X, WARPS_Y, PARTS   warps side by side; so many times as many share the depth of a stage and add their sums
+//   STAGE_ROW, STAGES         bytes that a stage is deep, 64, 128 or 256; stages of the ring
+//   RESIDENT                  blocks on a multiprocessor, at least
+//   GROUP                     rows of tiles that are walked together, so that they meet in the L2 cache
+//   EXACT                     see above
+//   OUT_UNIT                  bytes in which results leave
+//   VECTOR_FLOATS             floats of shared memory that the epilogue wants
+//   stage_vectors, Loaded, load_operands, finish   the epilogue
+
+constexpr int THREADS = 32 * WARPS_X * WARPS_Y * PARTS;
+constexpr int WARP_X = TILE_X / WARPS_X, WARP_Y = TILE_Y / WARPS_Y;
+constexpr int SIXTEENS = WARP_X / 16, EIGHTS = WARP_Y / 8;
+constexpr int ELEMENT_BYTES = sizeof(Element), PIECE = 16 / ELEMENT_BYTES;
+constexpr int DEPTH = STAGE_ROW / ELEMENT_BYTES, STEPS = (K + DEPTH - 1) / DEPTH;
+constexpr int SLICES = STAGE_ROW / 32 / PARTS;  // of a part in a stage
+constexpr int X_BYTES = TILE_X * STAGE_ROW, STAGE_BYTES = (TILE_X + TILE_Y) * STAGE_ROW;
+constexpr int OUT_PITCH = (TILE_Y + 8) * sizeof(Out);  // of results in shared memory: no bank conflicts
+constexpr int TILES_X = (X + TILE_X - 1) / TILE_X, TILES_Y = (Y + TILE_Y - 1) / TILE_Y;
+
+typedef float Sums[SIXTEENS][EIGHTS][4];
+typedef u32 Lefts[SIXTEENS][4];
+typedef u32 Rights[EIGHTS][2];
+
+// The corner of a tile.
+struct Tile {
+  int batch, x, y;
+};
+DEVICE Tile tile_at(int index) {
+  const int batch = index / (TILES_X * TILES_Y), t = index - batch * (TILES_X * TILES_Y);
+  const int first = t / (GROUP * TILES_Y) * GROUP, rows = min(GROUP, TILES_X - first), r = t - first * TILES_Y;
+  return {batch, (first + r % rows) * TILE_X, r / rows * TILE_Y};
+}
+
+// 16 bytes to shared memory, of which `count` elements are there; else zeros.
+template <int UNIT>
+DEVICE void copy_piece(u32 to, const Element* from, int count) {
+  if constexpr (UNIT == 2) {
+    u32 words[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const u32 low = 2 * i < count ? __ldg((const u16*)from + 2 * i) : 0;
+      const u32 high = 2 * i + 1 < count ? __ldg((const u16*)from + 2 * i + 1) : 0;
+      words[i] = low | high << 16;
+    }
+    write_shared_bits(to, make_uint4(words[0], words[1], words[2], words[3]));
+  } else {
+    constexpr int ELEMENTS = UNIT / ELEMENT_BYTES;
+#pragma unroll
+    for (int i = 0; i < 16 / UNIT; i++) {
+      const int left = min(max(count - i * ELEMENTS, 0), ELEMENTS);
+      copy_bytes_later<UNIT>(to + i * UNIT, from + (left > 0 ? i * ELEMENTS : 0), left * ELEMENT_BYTES);
+    }
+  }
+}
+
+// A matrix of EXTENT rows, of which a stage has ROWS.
+template <bool DEPTH_FAST, int ROWS, int EXTENT, int PITCH, int UNIT>
+struct Matrix {
+  static constexpr int LINE = DEPTH_FAST ? STAGE_ROW : ROWS * ELEMENT_BYTES;  // bytes of a line in shared memory
+  static constexpr int PIECES = LINE / 16, ALL = ROWS * STAGE_ROW / 16, COUNT = (ALL + THREADS - 1) / THREADS;
+
+  // Where a piece of a line lies: neighbours that are read together lie in different banks.
+  DEVICE static int place(int line, int piece) {
+    const int swizzle = !DEPTH_FAST && ELEMENT_BYTES == 4 ? (line & 3) << 1 : LINE >= 128 ? line & 7 : line >> 1 & 3;
+    return line * LINE + ((piece ^ swizzle) << 4);
+  }
+  DEVICE static void copy(u32 to, const Element* from, int first_row, int first_depth) {
+    constexpr bool IS_WHOLE = EXTENT % ROWS == 0 && K % DEPTH == 0;
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+      const int at = i * THREADS + threadIdx.x, line = at / PIECES, piece = at % PIECES;
+      if (ALL % THREADS != 0 && at >= ALL) break;
+      const int row = first_row + (DEPTH_FAST ? line : piece * PIECE), depth = first_depth + (DEPTH_FAST ? piece * PIECE : line);
+      int count = PIECE;
+      if constexpr (!IS_WHOLE) count = DEPTH_FAST ? (row < EXTENT ? K - depth : 0) : (depth < K ? EXTENT - row : 0);
+      const int offset = DEPTH_FAST ? row * PITCH + depth : depth * PITCH + row;
+      copy_piece<UNIT>(to + place(line, piece), from + (count > 0 ? offset : 0), count);
+    }
+  }
+  // 16 rows (`row`: the first) and a slice of depth, as a product's left operand.
+  DEVICE static void load_left(u32 stage, int row, int slice, u32 (&left)[4]) {
+    const int lane = threadIdx.x % 32;
+    if constexpr (DEPTH_FAST) {
+      load_matrices<false, 4>(stage + place(row + lane % 16, 2 * slice + lane / 16), left);
+    } else if constexpr (ELEMENT_BYTES == 2) {
+      load_matrices<true, 4>(stage + place(16 * slice + lane / 16 * 8 + lane % 8, (row + lane / 8 % 2 * 8) / PIECE), left);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; i++) left[i] = word(stage, row + lane / 4 + i % 2 * 8, 8 * slice + lane % 4 + i / 2 * 4);
+    }
+  }
+  // 16 rows as two right operands.
+  DEVICE static void load_rights(u32 stage, int row, int slice, u32 (&first)[2], u32 (&second)[2]) {
+    const int lane = threadIdx.x % 32;
+    u32 both[4];
+    if constexpr (DEPTH_FAST) {
+      load_matrices<false, 4>(stage + place(row + lane / 16 * 8 + lane % 8, 2 * slice + lane / 8 % 2), both);
+    } else if constexpr (ELEMENT_BYTES == 2) {
+      load_matrices<true, 4>(stage + place(16 * slice + lane % 16, (row + lane / 16 * 8) / PIECE), both);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; i++) both[i] = word(stage, row + lane / 4 + i / 2 * 8, 8 * slice + lane % 4 + i % 2 * 4);
+    }
+    first[0] = both[0], first[1] = both[1], second[0] = both[2], second[1] = both[3];
+  }
+  DEVICE static u32 word(u32 stage, int row, int depth) {
+    return __float_as_uint(read_shared_float(stage + place(depth, row / 4) + row % 4 * 4));
+  }
+};
+typedef Matrix<X_DEPTH_FAST, TILE_X, X, X_PITCH, X_UNIT> MatrixX;
+typedef Matrix<Y_DEPTH_FAST, TILE_Y, Y, Y_PITCH, Y_UNIT> MatrixY;
+
+// Rows of x that are windows: those of a thread's pieces. Where no window begins, its line is far outside.
+struct WindowRows {
+  static constexpr int COUNT = MatrixX::COUNT, ELEMENTS = X_UNIT / ELEMENT_BYTES;
+  int origin[COUNT], line[COUNT], column[COUNT];
+
+  DEVICE explicit WindowRows(int first_row) {
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+      const int row = first_row + (i * THREADS + threadIdx.x) / MatrixX::PIECES;
+      const int pixel = row % (OUT_LINES * OUT_COLUMNS), image = row / (OUT_LINES * OUT_COLUMNS);
+      line[i] = row < X ? pixel / OUT_COLUMNS * STRIDE_Y - PAD_Y : -(1 << 30);
+      column[i] = pixel % OUT_COLUMNS * STRIDE_X - PAD_X;
+      origin[i] = image * IMAGE_PITCH + (pixel / OUT_COLUMNS * STRIDE_Y - PAD_Y) * LINE_PITCH + column[i] * COLUMN_PITCH;
+    }
+  }
+  // The pieces of a thread have one depth: pieces of a line divide the threads.
+  DEVICE void copy(u32 to, const Element* from, int first_depth) const {
+    const int piece = threadIdx.x % MatrixX::PIECES;
+#pragma unroll
+    for (int u = 0; u < 16 / X_UNIT; u++) {
+      const int depth = first_depth + piece * PIECE + u * ELEMENTS, tap = depth / CHANNELS;
+      const int down = tap / TAPS_X * DILATION_Y, right = tap % TAPS_X * DILATION_X;
+      const int offset = down * LINE_PITCH + right * COLUMN_PITCH + depth - tap * CHANNELS;
+#pragma unroll
+      for (int i = 0; i < COUNT; i++) {
+        const int at = i * THREADS + threadIdx.x;
+        if (MatrixX::ALL % THREADS != 0 && at >= MatrixX::ALL) break;
+        const bool is_there = (unsigned)(line[i] + down) < (unsigned)LINES &&
+                              (unsigned)(column[i] + right) < (unsigned)COLUMNS && (K % DEPTH == 0 || depth < K);
+        const u32 place = to + MatrixX::place(at / MatrixX::PIECES, piece) + u * X_UNIT;
+        const Element* source = from + (is_there ? origin[i] + offset : 0);
+        if constexpr (X_UNIT == 2) write_shared_half(place, is_there ? __ldg((const u16*)source) : 0);
+        else copy_bytes_later<X_UNIT>(place, source, is_there ? X_UNIT : 0);
+      }
+    }
+  }
+};
+struct MatrixRows {
+  int first_row;
+  DEVICE explicit MatrixRows(int first_row) : first_row(first_row) {}
+  DEVICE void copy(u32 to, const Element* from, int first_depth) const { MatrixX::copy(to, from, first_row, first_depth); }
+};
+template <bool>
+struct RowsOf {
+  typedef MatrixRows Type;
+};
+template <>
+struct RowsOf<true> {
+  typedef WindowRows Type;
+};
+
+// Where a warp is in its block.
+struct Warp {
+  int lane, x, y, part;
+  DEVICE Warp() {
+    const int warp = threadIdx.x / 32, across = warp % (WARPS_X * WARPS_Y);
+    lane = threadIdx.x % 32, x = across % WARPS_X * WARP_X, y = across / WARPS_X * WARP_Y, part = warp / (WARPS_X * WARPS_Y);
+  }
+};
+
+// Tensor cores cut f32 where it should be rounded.
+DEVICE u32 rounded(u32 x) {
+  if constexpr (ELEMENT_BYTES == 2 || EXACT) return x;
+  u32 r;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(__uint_as_float(x)));
+  return r;
+}
+DEVICE void load_slice(u32 stage, const Warp& warp, int slice, Lefts& lefts, Rights& rights) {
+#pragma unroll
+  for (int i = 0; i < SIXTEENS; i++) {
+    MatrixX::load_left(stage, warp.x + 16 * i, warp.part * SLICES + slice, lefts[i]);
+#pragma unroll
+    for (int e = 0; e < 4; e++) lefts[i][e] = rounded(lefts[i][e]);
+  }
+#pragma unroll
+  for (int j = 0; j < EIGHTS; j += 2) {
+    MatrixY::load_rights(stage + X_BYTES, warp.y + 8 * j, warp.part * SLICES + slice, rights[j], rights[j + 1]);
+#pragma unroll
+    for (int e = 0; e < 2; e++) rights[j][e] = rounded(rights[j][e]), rights[j + 1][e] = rounded(rights[j + 1][e]);
+  }
+}
+
+struct Plain {
+  DEVICE void multiply_slice(const Lefts& lefts, const Rights& rights, Sums& sums) {
+#pragma unroll
+    for (int i = 0; i < SIXTEENS; i++) {
+#pragma unroll
+      for (int j = 0; j < EIGHTS; j++) multiply(Element{}, sums[i][j], lefts[i], rights[j][0], rights[j][1]);
+    }
+  }
+  DEVICE void end_stage(Sums& sums) {}
+};
+struct Exact {
+  Sums given, cut;  // of a stage
+
+  DEVICE void multiply_slice(const Lefts& lefts, const Rights& rights, Sums& sums) {
+    u32 right_rests[EIGHTS][2];
+#pragma unroll
+    for (int j = 0; j < EIGHTS; j++) {
+#pragma unroll
+      for (int e = 0; e < 2; e++) right_rests[j][e] = rest(rights[j][e]);
+    }
+#pragma unroll
+    for (int i = 0; i < SIXTEENS; i++) {
+      u32 left_rests[4];
+#pragma unroll
+      for (int e = 0; e < 4; e++) left_rests[e] = rest(lefts[i][e]);
+#pragma unroll
+      for (int j = 0; j < EIGHTS; j++) multiply(f32{}, cut[i][j], left_rests, rights[j][0], rights[j][1]);
+#pragma unroll
+      for (int j = 0; j < EIGHTS; j++) multiply(f32{}, given[i][j], lefts[i], rights[j][0], rights[j][1]);
+#pragma unroll
+      for (int j = 0; j < EIGHTS; j++) multiply(f32{}, cut[i][j], lefts[i], right_rests[j][0], right_rests[j][1]);
+    }
+  }
+  DEVICE void end_stage(Sums& sums) {
+#pragma unroll
+    for (int i = 0; i < SIXTEENS; i++) {
+#pragma unroll
+      for (int j = 0; j < EIGHTS; j++) {
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+          const float c = cut[i][j][e];
+          sums[i][j][e] += given[i][j][e] + (c == c ? c : 0.f);
+          given[i][j][e] = cut[i][j][e] = 0;
+        }
+      }
+    }
+  }
+  DEVICE static u32 rest(u32 x) { return __float_as_uint(rest_of(__uint_as_float(x))); }
+};
+template <bool>
+struct ProductsOf {
+  typedef Plain Type;
+};
+template <>
+struct ProductsOf<true> {
+  typedef Exact Type;
+};
+
+DEVICE void accumulate(u32 ring, const Arguments& arguments, const Tile& tile, const Warp& warp, Sums& sums) {
+  static_assert(SLICES % 2 == 0, "slices take turns in two sets of registers");
+  const Element* x = arguments.x + (X_OFFSET + tile.batch * X_BATCH);
+  const Element* y = arguments.y + (Y_OFFSET + tile.batch * Y_BATCH);
+  const typename RowsOf<WINDOWS>::Type rows(tile.x);
+  int filled = 0, read = 0;  // stages of the ring
+  const auto fill = [&](int step) {
+    if (step < STEPS) {
+      const u32 stage = ring + filled * STAGE_BYTES;
+      rows.copy(stage, x, step * DEPTH);
+      MatrixY::copy(stage + X_BYTES, y, tile.y, step * DEPTH);
+      if (++filled == STAGES) filled = 0;
+    }
+    copies_commit();
+  };
+  for (int step = 0; step < STAGES - 1; step++) fill(step);
+  copies_wait<STAGES - 2>();
+  __syncthreads();
+  Lefts lefts[2];
+  Rights rights[2];
+  typename ProductsOf<EXACT>::Type products = {};
+  load_slice(ring, warp, 0, lefts[0], rights[0]);
+#pragma unroll 1
+  for (int step = 0; step < STEPS; step++) {
+#pragma unroll
+    for (int slice = 0; slice < SLICES; slice++) {
+      const int next = (slice + 1) % SLICES;
+      if (next == 0) {  // the next stage is there, and all have read the last of this one
+        copies_wait<STAGES - 2>();
+        __syncthreads();
+        if (++read == STAGES) read = 0;
+      }
+      load_slice(ring + read * STAGE_BYTES, warp, next, lefts[next % 2], rights[next % 2]);
+      if (slice == 0) fill(step + STAGES - 1);
+      products.multiply_slice(lefts[slice % 2], rights[slice % 2], sums);
+    }
+    products.end_stage(sums);
+  }
+  copies_wait<0>();
+  __syncthreads();  // the ring's place is free
+}
+
+// What the other parts have is added to the sums of the first.
+DEVICE void add_parts(u32 memory, const Warp& warp, Sums& sums) {
+  constexpr int GROUPS = SIXTEENS * EIGHTS, WARPS = WARPS_X * WARPS_Y;
+  const int across = threadIdx.x / 32 % WARPS;
+#pragma unroll
+  for (int part = 1; part < PARTS; part++) {
+    const u32 place = memory + (((part - 1) * WARPS + across) * GROUPS * 32 + warp.lane) * 16;
+    if (warp.part != part) continue;
+#pragma unroll
+    for (int i = 0; i < GROUPS; i++) {
+      const float* s = sums[i / EIGHTS][i % EIGHTS];
+      write_shared_bits(place + i * 512, make_uint4(__float_as_uint(s[0]), __float_as_uint(s[1]), __float_as_uint(s[2]),
+                                                    __float_as_uint(s[3])));
+    }
+  }
+  __syncthreads();
+  if (warp.part == 0) {
+#pragma unroll
+    for (int part = 1; part < PARTS; part++) {
+      const u32 place = memory + (((part - 1) * WARPS + across) * GROUPS * 32 + warp.lane) * 16;
+#pragma unroll
+      for (int i = 0; i < GROUPS; i++) {
+        const float4 more = read_shared(place + i * 512);
+        float* s = sums[i / EIGHTS][i % EIGHTS];
+        s[0] += more.x, s[1] += more.y, s[2] += more.z, s[3] += more.w;
+      }
+    }
+  }
+  __syncthreads();
+}
+
+template <class Result>
+DEVICE void buffer_pair(u32 to, float2 v) {
+  if constexpr (sizeof(Result) == 4) write_shared(to, v);
+  else write_shared(to, __uint_as_float(pack(Result{}, v.x, v.y)));
+}
+DEVICE void buffer_results(u32 buffer, const float* vectors, const Arguments& arguments, const Tile& tile, const Warp& warp,
+                           const Sums& sums) {
+  const int local_x = warp.x + warp.lane / 4, local_y = warp.y + 2 * (warp.lane % 4);
+#pragma unroll
+  for (int i = 0; i < SIXTEENS; i++) {
+    Loaded loaded[EIGHTS][2];
+#pragma unroll
+    for (int j = 0; j < EIGHTS; j++) {
+#pragma unroll
+      for (int h = 0; h < 2; h++)
+        loaded[j][h] = load_operands(arguments, tile.batch, tile.x + local_x + 16 * i + 8 * h, tile.y + local_y + 8 * j);
+    }
+#pragma unroll
+    for (int j = 0; j < EIGHTS; j++) {
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        const int row = local_x + 16 * i + 8 * h, column = local_y + 8 * j;
+        const float* sum = &sums[i][j][2 * h];
+        buffer_pair<Out>(buffer + row * OUT_PITCH + column * (int)sizeof(Out),
+                         finish(make_float2(sum[0], sum[1]), vectors, loaded[j][h], row, column));
+      }
+    }
+  }
+}
+
+// Neighbours of OUT_UNIT bytes lie inside the result or outside of it.
+DEVICE void store_results(const u8* buffer, const Arguments& arguments, const Tile& tile) {
+  typedef typename Bits<OUT_UNIT>::Type Unit;
+  constexpr int ELEMENTS = OUT_UNIT / sizeof(Out), UNITS = TILE_Y / ELEMENTS;
+#pragma unroll 4
+  for (int at = threadIdx.x; at < TILE_X * UNITS; at += THREADS) {
+    const int row = at / UNITS, column = at % UNITS * ELEMENTS, x = tile.x + row, y = tile.y + column;
+    if (x >= X || y >= Y) continue;
+    Out* to = arguments.out + (((long long)tile.batch * X + x) * Y + y);
+    *(Unit*)to = *(const Unit*)(buffer + row * OUT_PITCH + column * (int)sizeof(Out));
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) KERNEL(const Arguments arguments) {
+  extern __shared__ __align__(128) u8 raw[];
+  float* const vectors = (float*)raw;
+  u8* const memory = raw + (VECTOR_FLOATS * 4 + 127) / 128 * 128;
+  const Tile tile = tile_at(blockIdx.x);
+  const Warp warp;
+  allow_next_kernel();
+  wait_previous_kernels();
+  stage_vectors(vectors, arguments, tile.batch, tile.x, tile.y, threadIdx.x);
+  Sums sums = {};
+  accumulate(shared_address(memory), arguments, tile, warp, sums);
+  if constexpr (PARTS > 1) add_parts(shared_address(memory), warp, sums);
+  if (warp.part == 0) buffer_results(shared_address(memory), vectors, arguments, tile, warp, sums);
+  __syncthreads();
+  store_results(memory, arguments, tile);
+}
