@@ -3,8 +3,8 @@
 the error of both against float32, and Sylvite's slowest kernels.
 
 usage: cuda_breadth.py SYLVITE... [--only NAME,...] [--batch 32] [--modes reduce-overhead] [--torch eager,reduce-overhead]
-                       [--json FILE] [--kernels 6] [--jobs 1] [--minutes M]
-SYLVITE is the command (several words: a bundle's `run sylvite`). Both sides compute in bf16 from the same weights and
+                       [--precision bf16] [--json FILE] [--kernels 6] [--jobs 1] [--minutes M]
+SYLVITE is the command (several words: a bundle's `run sylvite`). Both sides compute in bf16 or f32 from the same weights and
 inputs; torch has its inputs and weights with channels last. Sylvite's time is that of a CUDA graph, inputs on the device.
 With --jobs, networks are exported and compiled side by side (which makes cold times longer), then measured one after the other.
 Needs torch, torchvision, timm, onnx, onnxscript and numpy. Networks that do not start within --minutes are left out, and named.
@@ -36,7 +36,8 @@ def prepare(name, options, folder):
     for mode in options.modes:
         row["cold_seconds"][mode] = ours.bench(mode)["seconds"]["ready"]
         row["error"][mode] = error_over([ours.outputs(mode, "x", x).float()], reference)
-    network, given = network.bfloat16(), x if x.dtype == torch.int64 else channels_last(x.bfloat16())
+    dtype = torch.bfloat16 if options.precision == "bf16" else torch.float32
+    network, given = network.to(dtype), x if x.dtype == torch.int64 else channels_last(x.to(dtype))
     ways = {}
     for mode in options.torch:
         way = torch_way(network, mode, [given])
@@ -112,7 +113,7 @@ def parse_options():
     parser.add_argument("sylvite", nargs="+")
     parser.add_argument("--only", default=",".join(networks.images()))
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--precision", default="bf16", choices=["bf16"])
+    parser.add_argument("--precision", default="bf16", choices=["bf16", "f32"], help="f32: torch without TF32")
     parser.add_argument("--modes", default="reduce-overhead", help="Sylvite's")
     parser.add_argument("--torch", default="eager,default,reduce-overhead,max-autotune", help="torch's modes; none: empty")
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE")

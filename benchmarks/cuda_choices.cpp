@@ -1,5 +1,6 @@
-// Every choice of the templates for memory-bound kernels, on the GPU, in turns: what a tuner would find with
-// all the time in the world. usage: cuda_choices compile [PART]   compiles every choice; needs no GPU
+// Every choice of the templates for memory-bound kernels, and of those of single warps beside Hopper's, on the GPU, in turns:
+// what a tuner would find with all the time in the world.
+// usage: cuda_choices compile [PART]   compiles every choice; needs no GPU
 //        cuda_choices race [PART]      and times them, fastest first; outputs are compared with the first
 //        choice's
 
@@ -13,10 +14,14 @@
 #include "benchmarks/cuda_helpers.h"
 #include "benchmarks/cuda_race.h"
 #include "runtime/cuda/template_kernel.h"
+#include "schedules/cuda/attention_warps.h"
 #include "schedules/cuda/columns.h"
+#include "schedules/cuda/conv.h"
 #include "schedules/cuda/grouped.h"
+#include "schedules/cuda/matmul_maps.h"
 #include "schedules/cuda/norm.h"
 #include "schedules/cuda/transpose.h"
+#include "schedules/cuda/warps.h"
 #include "sylvite/graph_text.h"
 
 namespace {
@@ -48,6 +53,21 @@ constexpr Case cases[] = {
     {"grouped_3x3",
      "(%a: T[32,128,56,56]@c128, %w: T[128,4,3,3]) { %v: T[32,128,56,56]@c128 = conv(%a, %w) {strides=[1,1], "
      "pads=[1,1,1,1], dilations=[1,1], groups=32} return %v }"},
+    {"matmul",
+     "(%a: T[4096,4096], %w: T[4096,4096]) { %t: T[4096,4096] = transpose(%w) {perm=[1,0]} %v: T[4096,4096] "
+     "= matmul(%a, %t) return %v }"},
+    {"mixing",
+     "(%a: T[384,196], %w: T[24576,196]) { %t: T[196,24576] = transpose(%w) {perm=[1,0]} %v: T[384,24576] "
+     "= matmul(%a, %t) return %v }"},
+    {"conv_3x3",
+     "(%a: T[32,128,28,28]@c128, %w: T[128,128,3,3]) { %v: T[32,128,28,28]@c128 = conv(%a, %w) "
+     "{strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1} return %v }"},
+    {"attention",
+     "(%a: T[32,12,512,64], %b: T[32,12,512,64], %c: T[32,12,512,64]) { %v: T[32,12,512,64] = attention(%a, "
+     "%b, %c) return %v }"},
+    {"wide_attention",
+     "(%a: T[4,16,4096,128], %b: T[4,16,4096,128], %c: T[4,16,4096,128]) { %v: T[4,16,4096,128] = "
+     "attention(%a, %b, %c) {causal=1} return %v }"},
     {"transpose", "(%a: T[16384,4096]) { %v: T[4096,16384] = transpose(%a) {perm=[1,0]} return %v }"},
 };
 
@@ -71,19 +91,48 @@ void add_choices(const Reading<Problem>& reading, Choices choices, Make make,
     all.push_back({choice.to_string(), make(reading.problem, choice), {}, 0});
 }
 
+/// Hopper's, where tensor memory access reads the operands, and those of single warps: f32 both ways.
+void add_products(const Reading<CudaMatmulProblem>& reading, const Card& card,
+                  std::vector<bench::Compiled>& all) {
+  if (!reading.refusal.empty()) return;
+  const CudaMatmulProblem& problem = reading.problem;
+  const auto hoppers = problem.windows ? cuda_conv_choices : cuda_matmul_choices;
+  if (refuse_tensor_maps(problem).empty())
+    for (const CudaMatmulChoice& choice : hoppers(problem, card))
+      all.push_back({"hopper " + choice.to_string(), make_cuda_matmul(problem, choice, card), {}, 0});
+  for (const bool exact : {false, true})
+    for (const CudaWarpsChoice& choice : cuda_warps_choices(problem, exact, card))
+      all.push_back({"warps " + choice.to_string(), make_cuda_warps(problem, choice), {}, 0});
+}
+
+void add_attention(const Kernel& kernel, const Card& card, std::vector<bench::Compiled>& all) {
+  const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
+  if (!reading.refusal.empty()) return;
+  for (const CudaAttentionChoice& choice : cuda_attention_choices(reading.problem, card))
+    all.push_back({choice.to_string(), make_cuda_attention(reading.problem, choice, card), {}, 0});
+  for (const CudaAttentionWarpsChoice& choice : attention_warps_choices(reading.problem, card))
+    all.push_back({choice.to_string(), make_attention_warps(reading.problem, choice), {}, 0});
+}
+
 std::vector<bench::Compiled> compile_choices(const Kernel& kernel) {
   std::vector<bench::Compiled> all;
+  Card card;
+  card.multiprocessors = 132;
+  card.shared_bytes = 227 << 10;
   add_choices(read_cuda_norm(kernel), cuda_norm_choices, make_cuda_norm, all);
-  add_choices(read_cuda_columns(kernel), cuda_columns_choices, make_cuda_columns, all);
+  const auto columns_choices = [](const CudaColumnsProblem& problem) {
+    return cuda_columns_choices(problem);
+  };
+  add_choices(read_cuda_columns(kernel), columns_choices, make_cuda_columns, all);
   add_choices(read_cuda_depthwise(kernel), cuda_depthwise_choices, make_cuda_depthwise, all);
-  const auto grouped_choices = [](const CudaGroupedProblem& problem) {
-    Card card;
-    card.multiprocessors = 132;
-    card.shared_bytes = 227 << 10;
+  const auto grouped_choices = [&](const CudaGroupedProblem& problem) {
     return cuda_grouped_choices(problem, card);
   };
   add_choices(read_cuda_grouped(kernel), grouped_choices, make_cuda_grouped, all);
   add_choices(read_cuda_transpose(kernel), cuda_transpose_choices, make_cuda_transpose, all);
+  add_products(read_cuda_matmul(kernel), card, all);
+  add_products(read_cuda_conv(kernel), card, all);
+  add_attention(kernel, card, all);
   bench::compile(all);
   return all;
 }
