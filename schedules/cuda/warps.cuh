@@ -3,9 +3,10 @@
 // a warp multiplies one slice of a stage, 32 bytes deep, it reads the next from shared memory to registers. Results
 // pass through shared memory, so that they leave in rows.
 //
-// Tensor cores multiply f32 in TF32. EXACT: every product is three, that of the numbers and those of what is cut of one with
-// the other (see attention_f32.cuh). The sums of tensor cores drop bits, so those of a stage are added to the others apart,
-// and what is cut is added apart from the numbers: there an infinity leaves NaN, which counts as nothing.
+// Tensor cores multiply f32 in TF32. EXACT: every product is three, that of the numbers rounded to TF32 and those of what
+// that leaves of one with the other (see attention_f32.cuh). They are rounded, not cut, which would make all products a
+// little too small. The sums of tensor cores drop bits, so those of a stage are added to the others apart, and what
+// rounding leaves is added apart from the numbers: there an infinity leaves NaN, which counts as nothing.
 //
 // schedules/cuda/warps.cpp writes these ahead of this text:
 //   X, Y, BATCH, K            extents of the product
@@ -189,12 +190,13 @@ struct Warp {
   }
 };
 
+DEVICE u32 nearest(u32 x) {
+  return __float_as_uint(nearest_tf32(__uint_as_float(x)));
+}
 // Tensor cores cut f32 where it should be rounded.
 DEVICE u32 rounded(u32 x) {
   if constexpr (ELEMENT_BYTES == 2 || EXACT) return x;
-  u32 r;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(__uint_as_float(x)));
-  return r;
+  return nearest(x);
 }
 DEVICE void load_slice(u32 stage, const Warp& warp, int slice, Lefts& lefts, Rights& rights) {
 #pragma unroll
@@ -225,23 +227,23 @@ struct Exact {
   Sums given, cut;  // of a stage
 
   DEVICE void multiply_slice(const Lefts& lefts, const Rights& rights, Sums& sums) {
-    u32 right_rests[EIGHTS][2];
+    u32 near[EIGHTS][2], rests[EIGHTS][2];
 #pragma unroll
     for (int j = 0; j < EIGHTS; j++) {
 #pragma unroll
-      for (int e = 0; e < 2; e++) right_rests[j][e] = rest(rights[j][e]);
+      for (int e = 0; e < 2; e++) near[j][e] = nearest(rights[j][e]), rests[j][e] = rest(rights[j][e], near[j][e]);
     }
 #pragma unroll
     for (int i = 0; i < SIXTEENS; i++) {
-      u32 left_rests[4];
+      u32 left[4], left_rests[4];
 #pragma unroll
-      for (int e = 0; e < 4; e++) left_rests[e] = rest(lefts[i][e]);
+      for (int e = 0; e < 4; e++) left[e] = nearest(lefts[i][e]), left_rests[e] = rest(lefts[i][e], left[e]);
 #pragma unroll
-      for (int j = 0; j < EIGHTS; j++) multiply(f32{}, cut[i][j], left_rests, rights[j][0], rights[j][1]);
+      for (int j = 0; j < EIGHTS; j++) multiply(f32{}, cut[i][j], left_rests, near[j][0], near[j][1]);
 #pragma unroll
-      for (int j = 0; j < EIGHTS; j++) multiply(f32{}, given[i][j], lefts[i], rights[j][0], rights[j][1]);
+      for (int j = 0; j < EIGHTS; j++) multiply(f32{}, given[i][j], left, near[j][0], near[j][1]);
 #pragma unroll
-      for (int j = 0; j < EIGHTS; j++) multiply(f32{}, cut[i][j], lefts[i], right_rests[j][0], right_rests[j][1]);
+      for (int j = 0; j < EIGHTS; j++) multiply(f32{}, cut[i][j], left, rests[j][0], rests[j][1]);
     }
   }
   DEVICE void end_stage(Sums& sums) {
@@ -258,7 +260,7 @@ struct Exact {
       }
     }
   }
-  DEVICE static u32 rest(u32 x) { return __float_as_uint(rest_of(__uint_as_float(x))); }
+  DEVICE static u32 rest(u32 x, u32 near) { return __float_as_uint(__uint_as_float(x) - __uint_as_float(near)); }
 };
 template <bool>
 struct ProductsOf {
