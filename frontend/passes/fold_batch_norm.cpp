@@ -2,11 +2,14 @@
 // scale and a shift per channel. Both need constant statistics.
 //   w'[o,...] = w[o,...] * s[o],  b'[o] = b[o] * s[o] + t[o],  s = scale / sqrt(variance + epsilon),  t =
 //   bias - mean * s
+// A convolution of bf16 or f16 may be made wide before: its weights are as narrow after, and so is what it gives, which is
+// rounded once either way.
 
 #include <cmath>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/passes/pass_list.h"
+#include "frontend/values/half.h"
 
 namespace sylvite {
 namespace {
@@ -33,27 +36,46 @@ std::optional<Affine> affine_of(const Graph& graph, const Node& node, const std:
   return result;
 }
 
-Tensor scaled_weights(const Tensor& weights, const std::vector<double>& scale) {
+template <typename T>
+Tensor scaled(const Tensor& weights, const std::vector<double>& scale) {
   Tensor result(weights.dtype(), weights.dims());
-  const std::int64_t per_channel = weights.size() / static_cast<std::int64_t>(scale.size());
-  const auto from = weights.view<float>();
-  const auto to = result.mutable_view<float>();
-  for (std::int64_t i = 0; i < weights.size(); ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    to[at] = static_cast<float>(from[at] * scale[static_cast<std::size_t>(i / per_channel)]);
-  }
+  const std::size_t per_channel = static_cast<std::size_t>(weights.size()) / scale.size();
+  const auto from = weights.view<T>();
+  const auto to = result.mutable_view<T>();
+  for (std::size_t i = 0; i < from.size(); ++i)
+    to[i] = static_cast<T>(static_cast<double>(from[i]) * scale[i / per_channel]);
   return result;
+}
+
+Tensor scaled_weights(const Tensor& weights, const std::vector<double>& scale) {
+  if (weights.dtype() == DType::bf16) return scaled<BFloat16>(weights, scale);
+  return weights.dtype() == DType::f16 ? scaled<Half>(weights, scale) : scaled<float>(weights, scale);
+}
+
+/// The convolution that the value is made of, directly or through a cast that loses nothing.
+const Node* conv_before(const Graph& graph, ValueId x) {
+  const Node* cast = producer_if(graph, x, Op::cast);
+  const ValueId source = cast == nullptr ? x : cast->inputs[0];
+  const DType dtype = graph.type(source).dtype;
+  const bool is_served = cast == nullptr ? dtype == DType::f32 : dtype == DType::bf16 || dtype == DType::f16;
+  return is_served && graph.type(x).dtype == DType::f32 ? producer_if(graph, source, Op::conv) : nullptr;
+}
+
+/// Is the value read once, and what it is a cast of, too?
+bool has_one_reader(const Graph& graph, const IdMap<std::vector<NodeId>>& uses, ValueId x) {
+  const Node* cast = producer_if(graph, x, Op::cast);
+  return uses[x].size() == 1 && (cast == nullptr || uses[cast->inputs[0]].size() == 1);
 }
 
 bool fold_into_conv(GraphRewriter& rewriter, const Node& node, ValueId x, const Affine& affine) {
   Graph& graph = rewriter.graph();
-  const Node* conv = producer_if(graph, x, Op::conv);
+  const Node* conv = conv_before(graph, x);
   if (conv == nullptr || !graph.is_constant(conv->inputs[1])) return false;
   const ValueId old_bias = conv->inputs.size() > 2 ? conv->inputs[2] : no_value;
   if (old_bias != no_value && !graph.is_constant(old_bias)) return false;
   const Tensor weights = *graph.value(conv->inputs[1]).constant;
-  if (weights.dtype() != DType::f32) return false;
-  Tensor bias(DType::f32, {static_cast<std::int64_t>(affine.scale.size())});
+  const DType dtype = weights.dtype();
+  Tensor bias(dtype, {static_cast<std::int64_t>(affine.scale.size())});
   for (std::size_t c = 0; c < affine.scale.size(); ++c) {
     const auto i = static_cast<std::int64_t>(c);
     const double before = old_bias == no_value ? 0.0 : graph.value(old_bias).constant->as_double(i);
@@ -61,10 +83,16 @@ bool fold_into_conv(GraphRewriter& rewriter, const Node& node, ValueId x, const 
   }
   const ValueId input = conv->inputs[0];
   const Attributes attributes = conv->attributes;
+  const std::string name = conv->name;
   const ValueId new_weights =
       graph.add_constant(scaled_weights(weights, affine.scale), graph.value(conv->inputs[1]).name);
   const ValueId new_bias = graph.add_constant(std::move(bias));
-  rewriter.replace(node, Op::conv, {input, new_weights, new_bias}, attributes);
+  if (dtype == DType::f32) {
+    rewriter.replace(node, Op::conv, {input, new_weights, new_bias}, attributes);
+    return true;
+  }
+  const ValueId folded = graph.add(Op::conv, {input, new_weights, new_bias}, attributes, name);
+  rewriter.replace(node, Op::cast, {folded}, {{"to", std::string("f32")}});
   return true;
 }
 
@@ -85,8 +113,8 @@ Graph fold_batch_norm(const Graph& graph) {
     const std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
     const std::optional<Affine> affine = affine_of(rewriter.graph(), node, inputs);
     if (!affine) return false;
-    const bool only_reader = uses[node.inputs[0]].size() == 1;
-    if (only_reader && fold_into_conv(rewriter, node, inputs[0], *affine)) return true;
+    if (has_one_reader(graph, uses, node.inputs[0]) && fold_into_conv(rewriter, node, inputs[0], *affine))
+      return true;
     Graph& now = rewriter.graph();
     const TensorType type = now.type(inputs[0]);
     const ValueId product =

@@ -18,6 +18,8 @@ constexpr Pass<Options> table[] = {
      "log(exp(2x)) = 2x, x*1 = x, x^2 = x*x, 1/sqrt(x) = rsqrt(x), ..."},
     {"fold_batch_norm", always, plain<fold_batch_norm>,
      "BatchNorm into the convolution before it, else into a scale and a shift"},
+    {"drop_new_casts", always, plain<simplify_views>,
+     "simplify_views, where a BatchNorm stood between two casts"},
     {"fold_conv_bias", always, plain<fold_conv_bias>,
      "a per-channel addition after a convolution becomes its bias"},
     {"drop_padded_taps", always, plain<drop_padded_taps>,

@@ -240,6 +240,19 @@ const Rewrite rewrites[] = {
      "  %b = constant f32[1] {0.2500003}\n"
      "  %a: f32[1,1,2,2] = conv(%x, %w, %b) {dilations=[1,1], groups=1, pads=[0,0,0,0], strides=[1,1]}\n  "
      "return %a\n"},
+    {"batch_norm_of_a_narrow_conv", fold_batch_norm, "%x: bf16[1,1,3,3]",
+     "  %w = constant bf16[1,1,2,2] {1.0, 2.0, 3.0, 4.0}\n  %s = constant f32[1] {2.0}\n  %b = constant "
+     "f32[1] {0.5}\n"
+     "  %m = constant f32[1] {0.25}\n  %v = constant f32[1] {1.0}\n"
+     "  %a: bf16[1,1,2,2] = conv(%x, %w) {dilations=[1,1], groups=1, pads=[0,0,0,0], strides=[1,1]}\n"
+     "  %f: f32[1,1,2,2] = cast(%a) {to=\"f32\"}\n"
+     "  %c: f32[1,1,2,2] = batch_norm(%f, %s, %b, %m, %v) {epsilon=0.0}\n"
+     "  %d: bf16[1,1,2,2] = cast(%c) {to=\"bf16\"}\n  return %d\n",
+     "  %w = constant bf16[1,1,2,2] {2.0, 4.0, 6.0, 8.0}\n"
+     "  %b = constant bf16[1] {0.0}\n"
+     "  %a: bf16[1,1,2,2] = conv(%x, %w, %b) {dilations=[1,1], groups=1, pads=[0,0,0,0], strides=[1,1]}\n"
+     "  %f: f32[1,1,2,2] = cast(%a) {to=\"f32\"}\n"
+     "  %d: bf16[1,1,2,2] = cast(%f) {to=\"bf16\"}\n  return %d\n"},
     {"batch_norm_alone", fold_batch_norm, "%x: f32[1,2,3]",
      "  %s = constant f32[2] {2.0, 3.0}\n  %v = constant f32[2] {4.0, 9.0}\n"
      "  %c: f32[1,2,3] = batch_norm(%x, %s, %s, %s, %v) {epsilon=1e-05}\n  return %c\n",
