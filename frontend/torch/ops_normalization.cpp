@@ -98,26 +98,28 @@ Sym channel_values(TorchContext& c, std::string_view name, DType dtype, std::int
   return given ? cast(given, dtype) : c.builder().filled(dtype, {channels}, fallback);
 }
 
-Sym empty_statistics(TorchContext& c, std::size_t i) {
-  return c.builder().filled(c.result_dtype(i), {0}, 0);
+/// Torch saves the running statistics on GPUs, and none on CPUs.
+Sym saved_statistics(TorchContext& c, std::size_t i, Sym value) {
+  if (c.result_dims(i) == Dims{0}) return c.builder().filled(c.result_dtype(i), {0}, 0);
+  return cast(value, c.result_dtype(i));
 }
 
-/// By the running statistics; none are saved.
+/// By the running statistics.
 void batch_norm_inference(TorchContext& c) {
   const Sym x = c.tensor("input");
   if (x.rank() < 2) throw ModelError("the input has rank {}, expected at least 2", x.rank());
   c.ignore("momentum");
   const std::int64_t channels = x.dim(1);
   const DType wide = wide_type(x.dtype());
-  const Sym value =
-      c.builder().add(Op::batch_norm,
-                      {cast(x, wide), channel_values(c, "weight", wide, channels, 1),
-                       channel_values(c, "bias", wide, channels, 0), cast(c.tensor("running_mean"), wide),
-                       cast(c.tensor("running_var"), wide)},
-                      {{"epsilon", c.real("eps")}});
-  std::vector<Sym> results{cast(value, x.dtype())};
-  for (std::size_t i = 1; i < c.result_count(); ++i) results.push_back(empty_statistics(c, i));
-  c.outputs(std::move(results));
+  const double epsilon = c.real("eps");
+  const Sym mean = cast(c.tensor("running_mean"), wide);
+  const Sym variance = cast(c.tensor("running_var"), wide);
+  const Sym value = c.builder().add(Op::batch_norm,
+                                    {cast(x, wide), channel_values(c, "weight", wide, channels, 1),
+                                     channel_values(c, "bias", wide, channels, 0), mean, variance},
+                                    {{"epsilon", epsilon}});
+  c.outputs({cast(value, x.dtype()), saved_statistics(c, 1, mean),
+             saved_statistics(c, 2, apply(Op::rsqrt, variance + epsilon))});
 }
 
 struct BatchStatistics {

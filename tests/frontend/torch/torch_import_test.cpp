@@ -116,6 +116,25 @@ TEST(ImportTorch, SumsOfManyHeadsOfQueriesShareKeys) {
     EXPECT_NEAR(results[0].as_double(i), results[1].as_double(i), 1e-5);
 }
 
+TEST(ImportTorch, SavesRunningStatisticsWhereTheTextSaysSo) {
+  const auto import = [](const std::string& saved) {
+    return import_torch(fmt::format(R"(torch norm(%x: f32[2,3], %mean: f32[3], %variance: f32[3]) {{
+  %n: (f32[2,3], f32[{0}], f32[{0}]) = aten._native_batch_norm_legit_no_training.default(%x, none, none, %mean, %variance, 0.1, 0.0)
+  %saved: f32[{0}] = getitem(%n, 1)
+  %inverse: f32[{0}] = getitem(%n, 2)
+  return %saved, %inverse
+}})",
+                                    saved));
+  };
+  const std::vector<Tensor> given{floats({3}, {1, 2, 3}), floats({3}, {1, 4, 16})};
+  const std::vector<Tensor> results =
+      interpret(import("3").graph, {Tensor(DType::f32, {2, 3}), given[0], given[1]});
+  const auto inverse = results.at(1).view<float>();
+  EXPECT_THAT(std::vector<float>(inverse.begin(), inverse.end()), ElementsAre(1, 0.5F, 0.25F));
+  for (const ValueId output : import("0").graph.outputs)
+    EXPECT_EQ(import("0").graph.type(output).dims(), Dims{0});
+}
+
 TEST(TorchRefusals, NamesEveryNodeAndGoesOn) {
   const std::string text = R"(torch g(%x: f32[4], %c: c64[4]) {
   %a: i64[2,1] = aten.nonzero.default(%x)
