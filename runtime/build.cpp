@@ -136,21 +136,22 @@ ProgramOptions program_options(const Setup& setup) {
 Program load_program(const Imported& imported, Chosen& chosen, const Relatives& relatives) {
   get_objects(imported, chosen);
   Program program = make_program(imported, chosen.choices, relatives);
-  program.allocate();
+  program.upload_weights();
   chosen.report.weights_seconds += program.weights_seconds();
   return program;
 }
 
 /// Runs the program on zeros: kernels check their bounds when they are called, and whether they hold depends
-/// on shapes only. Returns the kernel that reported an error, with a warning.
-std::optional<std::size_t> failing_kernel(Program& program, Chosen& chosen) {
-  const std::vector<Tensor> states = program.states();  // of a model that may run already
+/// on shapes only. On a device they check them when they are noted, so that no memory for a run is needed. Returns the
+/// kernel that reported an error, with a warning.
+std::optional<std::size_t> failing_kernel(Program& program, Chosen& chosen, bool on_device) {
   const auto run = [&] {
+    const std::vector<Tensor> states = program.states();  // of a model that may run already
     (void)program.run(zero_inputs(program.plan()));
     program.set_states(states);
   };
   try {
-    run();
+    on_device ? program.prepare() : run();
   } catch (const KernelError& error) {
     const std::string_view source = source_name(chosen.choices.at(error.kernel()).source);
     warn(chosen.report, fmt::format("the {} candidate is replaced: {}", source, error.what()));
@@ -165,7 +166,8 @@ Program load_running_program(const Imported& imported, Chosen& chosen, const Rel
   const int compiled_before = chosen.report.compiled;
   Program program = load_program(imported, chosen, relatives);
   if (chosen.report.compiled == compiled_before) return program;
-  while (const std::optional<std::size_t> failing = failing_kernel(program, chosen)) {
+  const bool on_device = imported.setup->machine.gpu.has_value();
+  while (const std::optional<std::size_t> failing = failing_kernel(program, chosen, on_device)) {
     ObjectCache(imported.setup->object_cache).remove(chosen.choices[*failing].symbol);
     fall_back(imported, chosen, *failing);
     program = load_program(imported, chosen, relatives);

@@ -87,7 +87,7 @@ struct Program::Rep {
   void bind(halide_buffer_t& buffer, const Location& place);
   [[nodiscard]] NotedLaunches note(std::size_t number);
   void note_all();
-  void allocate_on_device();
+  void upload_weights();
   void prepare_device();
   void make_output_pools();
   void take_inputs(const std::vector<Tensor>& inputs);
@@ -109,8 +109,9 @@ struct Program::Rep {
   ObjectLoader loader;
   Bindings bindings;
   cuda::LaunchRecorder recorder;
-  std::vector<NotedLaunches> noted;       ///< per launch, once they were asked for
-  std::unique_ptr<DeviceProgram> device;  ///< none before the first run on a device
+  std::vector<NotedLaunches> noted;                                 ///< per launch, once they were asked for
+  std::unique_ptr<DeviceProgram> device;                            ///< none before the first run on a device
+  std::vector<std::shared_ptr<const DeviceWeights>> device_donors;  ///< until then
   double weights_seconds = 0;
   std::atomic_flag busy;
   std::deque<KernelCall> calls;             ///< per launch
@@ -211,15 +212,16 @@ void Program::Rep::note_all() {
   for (std::size_t i = 0; i < calls.size(); ++i) noted.push_back(note(i));
 }
 
-void Program::Rep::allocate_on_device() {
+void Program::Rep::upload_weights() {
   if (device) return;
   const double start = steady_seconds();
-  device = std::make_unique<DeviceProgram>(plan, bindings, options.use_graph, options.streams);
+  device = std::make_unique<DeviceProgram>(plan, bindings, options.use_graph, options.streams,
+                                           std::exchange(device_donors, {}));
   weights_seconds += steady_seconds() - start;
 }
 
 void Program::Rep::prepare_device() {
-  allocate_on_device();
+  upload_weights();
   if (device->is_complete()) return;
   note_all();
   device->begin_launches(recorder.scratch_bytes());
@@ -356,13 +358,21 @@ Program::Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKer
                  const ProgramOptions& options, const Relatives& relatives)
     : rep_(std::make_unique<Rep>(std::move(plan), options, relatives)) {
   WeightDonors donors{{}, relatives.take_turns};
-  for (const Program* program : relatives.programs) donors.packed.push_back(&program->bindings().weights);
+  for (const Program* program : relatives.programs) {
+    donors.packed.push_back(&program->bindings().weights);
+    if (program->rep_->device) rep_->device_donors.push_back(program->rep_->device->weights());
+  }
   rep_->load(kernels, donors);
   rep_->make_output_pools();
 }
 
-void Program::allocate() {
-  if (rep_->options.on_device) rep_->allocate_on_device();
+void Program::upload_weights() {
+  if (rep_->options.on_device) rep_->upload_weights();
+}
+
+void Program::prepare() {
+  const OneRun turn(rep_->busy);
+  if (rep_->options.on_device) rep_->prepare_device();
 }
 
 Program::~Program() = default;
@@ -422,6 +432,11 @@ void Program::run_on(cuda::StreamHandle stream, const DeviceArguments& arguments
   rep_->device->run_on(stream, arguments);
 }
 
+std::size_t Program::work_bytes() {
+  prepare();
+  return rep_->device ? rep_->device->work_bytes() : 0;
+}
+
 DeviceNotes Program::device_notes() {
   if (!rep_->options.on_device) throw InternalError("a program on the CPU has no launches on a device");
   rep_->note_all();
@@ -445,7 +460,7 @@ std::int64_t Program::peak_bytes() const {
 }
 
 std::int64_t Program::peak_bytes(std::set<const void*>& counted) const {
-  if (rep_->device) return rep_->device->bytes();
+  if (rep_->device) return rep_->device->bytes(counted);
   std::int64_t total = rep_->bindings.weights.byte_size(counted);
   if (counted.insert(rep_->arena.get()).second) total += static_cast<std::int64_t>(rep_->arena->size());
   if (counted.insert(rep_->states.get()).second) total += static_cast<std::int64_t>(rep_->states->size());

@@ -72,9 +72,11 @@ class Program {
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
 
-  /// On a device: takes its memory and uploads the weights, which else the first run does. Throws CudaError
-  /// when memory runs out.
-  void allocate();
+  /// On a device: uploads the weights, which else the first run does. Throws CudaError when memory runs out.
+  void upload_weights();
+  /// On a device: the same, and loads the kernels, which check their bounds then. Throws as `run` for a kernel that
+  /// reports an error.
+  void prepare();
 
   /// Inputs and results in graph order. Inputs that are 64-byte aligned are read in place. Results may share
   /// bytes with inputs or weights where the graph returns those. Throws InputError naming the input whose
@@ -91,6 +93,8 @@ class Program {
 
   /// See DeviceProgram::run_on. Throws UsageError when the program is on the CPU.
   void run_on(cuda::StreamHandle stream, const DeviceArguments& arguments);
+  /// For DeviceArguments::work; 0 on the CPU. Throws as `prepare`.
+  [[nodiscard]] std::size_t work_bytes();
   /// For the exporter; needs no device. REQUIRES ProgramOptions::on_device.
   [[nodiscard]] DeviceNotes device_notes();
 
@@ -100,7 +104,8 @@ class Program {
 
   [[nodiscard]] const Plan& plan() const;
   [[nodiscard]] const Bindings& bindings() const;  ///< weights packed
-  /// Arena, states, weights as packed, and results of one run; on a device after allocate().
+  /// Arena, states, weights as packed, and results of one run; on a device, once weights are there, its memory for
+  /// one run.
   [[nodiscard]] std::int64_t peak_bytes() const;
   /// The same without memory that is in `counted`, where the rest is added.
   [[nodiscard]] std::int64_t peak_bytes(std::set<const void*>& counted) const;

@@ -44,6 +44,16 @@ const Device& Device::get() {
   return device;
 }
 
+CurrentDevice::CurrentDevice() {
+  const Device& device = Device::get();
+  driver().context_get_current(&before_);
+  device.make_current();
+}
+
+CurrentDevice::~CurrentDevice() {
+  if (before_ != nullptr) (void)driver().context_set_current.try_call(before_);
+}
+
 DeviceMemory::DeviceMemory(std::size_t bytes) : size_(bytes) {
   if (bytes == 0) return;
   DevicePointer address = 0;
@@ -128,6 +138,16 @@ Stream::Stream() {
   StreamHandle stream = nullptr;
   driver().stream_create(&stream, non_blocking);
   stream_ = Owner<StreamHandle, &Driver::stream_destroy>(stream);
+}
+
+bool is_capturing(StreamHandle stream) {
+  int status = 0;
+  // Asking of the default stream is an error while another stream is captured: then it is not the one.
+  return driver().stream_is_capturing.try_call(stream, &status) == 0 && status != 0;
+}
+
+void copy_bytes(DevicePointer to, DevicePointer from, std::size_t bytes, StreamHandle stream) {
+  if (bytes > 0 && to != from) driver().copy_on_device(to, from, bytes, stream);
 }
 
 Graph::Graph(const Stream& stream, const std::function<void()>& work) {

@@ -33,6 +33,18 @@ class Device {
   Card card_;
 };
 
+/// The device is current while this lives; then what was current before, for callers who use other devices, too.
+class CurrentDevice {
+ public:
+  CurrentDevice();
+  ~CurrentDevice();
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+ private:
+  ContextHandle before_ = nullptr;
+};
+
 /// A handle that is destroyed by one driver function.
 template <typename Handle, auto Destroy>
 class Owner {
@@ -138,6 +150,11 @@ class Stream {
  private:
   Owner<StreamHandle, &Driver::stream_destroy> stream_;
 };
+
+/// Does somebody capture the stream's work, to launch it later? Then calls that wait or allocate would break that.
+[[nodiscard]] bool is_capturing(StreamHandle stream);
+/// Queues a copy on the device.
+void copy_bytes(DevicePointer to, DevicePointer from, std::size_t bytes, StreamHandle stream);
 
 /// Work captured from a stream, to be launched as a whole.
 class Graph {

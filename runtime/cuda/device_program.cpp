@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
+#include <initializer_list>
+#include <utility>
 
 #include "base/error.h"
 #include "base/rounding.h"
@@ -10,7 +11,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::size_t weight_alignment = 256;
+constexpr std::size_t work_alignment = 256;
 
 std::size_t bytes_of(const Port& port) {
   return static_cast<std::size_t>(port.type.byte_size());
@@ -37,47 +38,53 @@ const Plan& with_device(const Plan& plan) {
   return plan;  // NOLINT(bugprone-return-const-ref-from-parameter): the program keeps a reference to it anyway
 }
 
+bool uses_any(const NotedLaunches& noted, std::initializer_list<cuda::Region> regions) {
+  return std::ranges::any_of(noted, [&](const cuda::NotedLaunch& each) {
+    return std::ranges::any_of(regions, [&](cuda::Region region) { return uses_region(each, region); });
+  });
+}
+
 }  // namespace
 
-DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, bool use_graph, std::size_t streams)
+/// Inputs and results of runs of the host's tensors.
+struct DeviceProgram::OwnTensors {
+  explicit OwnTensors(const Plan& plan) {
+    for (const Port& port : plan.inputs) {
+      arguments.inputs.push_back(inputs.emplace_back(std::max<std::size_t>(bytes_of(port), 1)).address());
+      staging.emplace_back(bytes_of(port));
+    }
+    for (const Port& port : plan.outputs) {
+      arguments.outputs.push_back(outputs.emplace_back(std::max<std::size_t>(bytes_of(port), 1)).address());
+      results.emplace_back(std::max<std::size_t>(bytes_of(port), 1));
+    }
+  }
+
+  std::vector<cuda::DeviceMemory> inputs;
+  std::vector<cuda::DeviceMemory> outputs;
+  std::vector<cuda::PinnedMemory> staging;             ///< per input
+  std::vector<BlockPool<cuda::PinnedMemory>> results;  ///< per output
+  DeviceArguments arguments;
+};
+
+DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, bool use_graph, std::size_t streams,
+                             const std::vector<std::shared_ptr<const DeviceWeights>>& relatives)
     : plan_(with_device(plan)),
       bindings_(bindings),
       use_graph_(use_graph),
       streams_(streams),
-      arena_(static_cast<std::size_t>(plan.arena_bytes)) {
-  for (const Port& port : plan.inputs) {
-    own_.inputs.push_back(inputs_.emplace_back(std::max<std::size_t>(bytes_of(port), 1)).address());
-    staging_.emplace_back(bytes_of(port));
-  }
-  for (const Port& port : plan.outputs) {
-    own_.outputs.push_back(outputs_.emplace_back(std::max<std::size_t>(bytes_of(port), 1)).address());
-    results_.emplace_back(std::max<std::size_t>(bytes_of(port), 1));
-  }
-  upload_weights();
-  regions_.arena = arena_.address();
-  regions_.inputs = own_.inputs;
-  regions_.outputs = own_.outputs;
+      weights_(std::make_shared<const DeviceWeights>(bindings.weights, relatives)) {
+  regions_.weights = weights_->addresses();
 }
 
-void DeviceProgram::upload_weights() {
-  std::map<const void*, std::size_t> offsets;
-  std::vector<const Tensor*> apart;  // of slots that share one, the first
-  std::size_t total = 0;
-  for (std::size_t slot = 0; slot < bindings_.weights.size(); ++slot) {
-    const Tensor& weight = bindings_.weights.at(slot);
-    if (!offsets.try_emplace(weight.data(), total).second) continue;
-    apart.push_back(&weight);
-    total += round_up(static_cast<std::size_t>(weight.byte_size()), weight_alignment);
-  }
-  weights_ = cuda::DeviceMemory(total);
-  for (std::size_t slot = 0; slot < bindings_.weights.size(); ++slot)
-    regions_.weights.push_back(weights_.address() + offsets.at(bindings_.weights.at(slot).data()));
-  for (const Tensor* weight : apart) {
-    if (weight->byte_size() == 0) continue;
-    cuda::driver().copy_to_device(weights_.address() + offsets.at(weight->data()), weight->data(),
-                                  static_cast<std::size_t>(weight->byte_size()), stream_.get());
-  }
-  stream_.synchronize();
+DeviceProgram::~DeviceProgram() = default;
+
+const DeviceArguments& DeviceProgram::own_arguments() {
+  if (!own_) own_ = std::make_unique<OwnTensors>(plan_);
+  return own_->arguments;
+}
+
+std::size_t DeviceProgram::work_bytes() const {
+  return round_up(static_cast<std::size_t>(plan_.arena_bytes), work_alignment) + scratch_bytes_;
 }
 
 std::vector<cuda::Launch> DeviceProgram::make(const NotedLaunches& noted) {
@@ -87,39 +94,57 @@ std::vector<cuda::Launch> DeviceProgram::make(const NotedLaunches& noted) {
 }
 
 void DeviceProgram::begin_launches(std::size_t scratch_bytes) {
-  cuda::Device::get().make_current();
+  noted_.clear();
   launches_.clear();
-  outward_.clear();
+  uses_.clear();
   own_touches_.clear();
-  scratch_ = cuda::DeviceMemory(scratch_bytes);
-  regions_.scratch = scratch_.address();
+  graphs_.clear();
+  own_work_ = cuda::DeviceMemory();
+  scratch_bytes_ = scratch_bytes;
+  has_library_ = false;
 }
 
 void DeviceProgram::add_launches(const NotedLaunches& noted) {
+  using enum cuda::Region;
   cuda::Device::get().make_current();
-  const bool is_outward = std::ranges::any_of(noted, [](const cuda::NotedLaunch& each) {
-    return uses_region(each, cuda::Region::input) || uses_region(each, cuda::Region::output);
-  });
-  launches_.push_back(make(noted));
+  for (const cuda::NotedLaunch& each : noted) {
+    maker_.load(each);
+    has_library_ = has_library_ || each.library;
+  }
+  uses_.push_back({uses_any(noted, {arena, scratch}), uses_any(noted, {input, output})});
   own_touches_.push_back(touches_beside_arguments(noted));
-  if (is_outward) outward_.emplace(launches_.size() - 1, noted);
+  noted_.push_back(noted);
 }
 
-/// Launches that name inputs or outputs are made again when those lie elsewhere than in the last run.
+/// Launches are made by the first run, and moved when what they name lies elsewhere than in the last one.
 void DeviceProgram::bind(const DeviceArguments& arguments) {
-  if (regions_.inputs == arguments.inputs && regions_.outputs == arguments.outputs) return;
+  if (arguments.work == 0 && own_work_.size() != work_bytes()) own_work_ = cuda::DeviceMemory(work_bytes());
+  const cuda::DevicePointer work = arguments.work == 0 ? own_work_.address() : arguments.work;
+  const Uses moved = {regions_.arena != work,
+                      regions_.inputs != arguments.inputs || regions_.outputs != arguments.outputs};
+  regions_.arena = work;
+  regions_.scratch = work + round_up(static_cast<std::size_t>(plan_.arena_bytes), work_alignment);
   regions_.inputs = arguments.inputs;
   regions_.outputs = arguments.outputs;
-  for (const auto& [launch, noted] : outward_) launches_[launch] = make(noted);
-  graph_ = cuda::Graph();
+  std::vector<std::vector<cuda::Launch>> launches =
+      std::exchange(launches_, {});  // none where one cannot be made
+  const bool are_made = launches.size() == noted_.size();
+  for (std::size_t i = 0; i < noted_.size(); ++i) {
+    if (!are_made)
+      launches.push_back(make(noted_[i]));
+    else if ((moved.work && uses_[i].work) || (moved.arguments && uses_[i].arguments))
+      for (std::size_t j = 0; j < launches[i].size(); ++j)
+        maker_.move(launches[i][j], noted_[i][j], regions_);
+  }
+  launches_ = std::move(launches);
 }
 
 void DeviceProgram::upload(const std::vector<Tensor>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto bytes = static_cast<std::size_t>(inputs[i].byte_size());
     if (bytes == 0) continue;
-    std::memcpy(staging_[i].data(), inputs[i].data(), bytes);
-    cuda::driver().copy_to_device(inputs_[i].address(), staging_[i].data(), bytes, stream_.get());
+    std::memcpy(own_->staging[i].data(), inputs[i].data(), bytes);
+    cuda::driver().copy_to_device(own_->inputs[i].address(), own_->staging[i].data(), bytes, stream_.get());
   }
 }
 
@@ -160,16 +185,33 @@ void DeviceProgram::record_branches() {
     if (last[s] != nullptr) cuda::driver().stream_wait_event(stream_.get(), last[s]->get(), 0);
 }
 
-void DeviceProgram::issue(cuda::StreamHandle stream) {
-  if (!use_graph_) return issue_in_order(stream);
-  if (graph_.is_empty()) {
-    // A graph of one kernel costs more than the kernel's launch, and keeps it from beginning early.
-    std::size_t kernels = 0;
-    for (const std::vector<cuda::Launch>& launches : launches_) kernels += launches.size();
-    if (kernels < 2) return issue_in_order(stream);
-    graph_ = cuda::Graph(stream_, [&] { streams_ > 1 ? record_branches() : issue_in_order(stream_.get()); });
-  }
-  graph_.launch(stream);
+/// Kernels of libraries have workspaces of the program: runs on another stream wait for them.
+void DeviceProgram::wait_for_workspaces(cuda::StreamHandle stream) {
+  if (has_library_ && library_ran_ && stream != library_stream_)
+    cuda::driver().stream_wait_event(stream, library_done_.get(), 0);
+}
+
+void DeviceProgram::note_workspaces(cuda::StreamHandle stream) {
+  if (!has_library_) return;
+  library_done_.record(stream);
+  library_stream_ = stream;
+  library_ran_ = true;
+}
+
+/// `comes_again`: runs at these addresses are sure to follow.
+void DeviceProgram::issue(cuda::StreamHandle stream, const DeviceArguments& arguments, bool comes_again) {
+  const cuda::Graph* graph = use_graph_ ? graphs_.find(arguments) : nullptr;
+  if (graph != nullptr) return graph->launch(stream);
+  bind(arguments);
+  // A graph of one kernel costs more than the kernel's launch, and keeps it from beginning early.
+  std::size_t kernels = 0;
+  for (const std::vector<cuda::Launch>& launches : launches_) kernels += launches.size();
+  if (!use_graph_ || kernels < 2 || !(comes_again || graphs_.is_wanted(arguments)))
+    return issue_in_order(stream);
+  graphs_
+      .add(arguments,
+           cuda::Graph(stream_, [&] { streams_ > 1 ? record_branches() : issue_in_order(stream_.get()); }))
+      .launch(stream);
 }
 
 void DeviceProgram::issue_profiled(std::vector<LaunchTime>& profile) {
@@ -199,10 +241,10 @@ std::vector<Tensor> DeviceProgram::download(const std::vector<Tensor>& inputs) {
     } else if (place.kind == BufferKind::weight) {
       results.push_back(plan_.weights.at(static_cast<std::size_t>(place.number)).reshaped(type.dims()));
     } else {
-      const std::shared_ptr<void> block = results_[i].take();
+      const std::shared_ptr<void> block = own_->results[i].take();
       results.emplace_back(type.dtype, type.dims(), block, block.get());
       if (type.byte_size() == 0) continue;
-      cuda::driver().copy_to_host(block.get(), regions_.at(symbolic(place)),
+      cuda::driver().copy_to_host(block.get(), address_of(place, own_->arguments),
                                   static_cast<std::size_t>(type.byte_size()), stream_.get());
     }
   }
@@ -211,23 +253,46 @@ std::vector<Tensor> DeviceProgram::download(const std::vector<Tensor>& inputs) {
 }
 
 std::vector<Tensor> DeviceProgram::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile) {
-  cuda::Device::get().make_current();
-  bind(own_);
+  const cuda::CurrentDevice device;
+  const DeviceArguments& arguments = own_arguments();
   upload(inputs);
-  profile != nullptr ? issue_profiled(*profile) : issue(stream_.get());
+  if (profile != nullptr) {
+    bind(arguments);
+    issue_profiled(*profile);
+  } else {
+    issue(stream_.get(), arguments, true);
+  }
   return download(inputs);
 }
 
-void DeviceProgram::copy_outputs(cuda::StreamHandle stream) {
+/// Of what lies on the device. REQUIRES a run of the program's own memory before, where that is meant.
+cuda::DevicePointer DeviceProgram::address_of(const Location& place, const DeviceArguments& arguments) const {
+  const auto number = static_cast<std::size_t>(place.number);
+  switch (place.kind) {
+    case BufferKind::input:
+      return arguments.inputs.at(number);
+    case BufferKind::output:
+      return arguments.outputs.at(number);
+    case BufferKind::arena:
+      return (arguments.work == 0 ? own_work_.address() : arguments.work) + number;
+    case BufferKind::weight:
+    case BufferKind::state:
+      break;
+  }
+  throw InternalError("a result of a program on a device lies in memory of kind {}",
+                      static_cast<int>(place.kind));
+}
+
+void DeviceProgram::copy_outputs(cuda::StreamHandle stream, const DeviceArguments& arguments) {
   for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
     const Location& place = bindings_.outputs[i];
     const std::size_t bytes = bytes_of(plan_.outputs[i]);
     if (place == Location{BufferKind::output, static_cast<std::int64_t>(i)} || bytes == 0) continue;
     if (place.kind == BufferKind::weight) {
       const Tensor& weight = plan_.weights.at(static_cast<std::size_t>(place.number));
-      cuda::driver().copy_to_device(regions_.outputs[i], weight.data(), bytes, stream);
+      cuda::driver().copy_to_device(arguments.outputs[i], weight.data(), bytes, stream);
     } else {
-      cuda::driver().copy_on_device(regions_.outputs[i], regions_.at(symbolic(place)), bytes, stream);
+      cuda::copy_bytes(arguments.outputs[i], address_of(place, arguments), bytes, stream);
     }
   }
 }
@@ -235,28 +300,36 @@ void DeviceProgram::copy_outputs(cuda::StreamHandle stream) {
 void DeviceProgram::run_on(cuda::StreamHandle stream, const DeviceArguments& arguments) {
   check_addresses(arguments.inputs, plan_.inputs, "input");
   check_addresses(arguments.outputs, plan_.outputs, "output");
-  cuda::Device::get().make_current();
-  bind(arguments);
-  issue(stream);
-  copy_outputs(stream);
+  const cuda::CurrentDevice device;
+  if (cuda::is_capturing(
+          stream)) {  // a graph cannot be launched there, and an event of before not be waited for
+    bind(arguments);
+    issue_in_order(stream);
+    return copy_outputs(stream, arguments);
+  }
+  wait_for_workspaces(stream);
+  issue(stream, arguments, false);
+  copy_outputs(stream, arguments);
+  note_workspaces(stream);
 }
 
 double DeviceProgram::time_replays(int times) {
-  cuda::Device::get().make_current();
+  const cuda::CurrentDevice device;
+  const DeviceArguments& arguments = own_arguments();
   cuda::Event start;
   cuda::Event end;
   start.record(stream_.get());
-  for (int i = 0; i < times; ++i) issue(stream_.get());
+  for (int i = 0; i < times; ++i) issue(stream_.get(), arguments, true);
   end.record(stream_.get());
   end.synchronize();
   return cuda::microseconds_between(start, end) / times;
 }
 
-std::int64_t DeviceProgram::bytes() const {
-  std::size_t total = arena_.size() + weights_.size() + scratch_.size();
-  for (const cuda::DeviceMemory& memory : inputs_) total += memory.size();
-  for (const cuda::DeviceMemory& memory : outputs_) total += memory.size();
-  return static_cast<std::int64_t>(total);
+std::int64_t DeviceProgram::bytes(std::set<const void*>& counted) const {
+  std::size_t total = work_bytes();
+  for (const Port& port : plan_.inputs) total += bytes_of(port);
+  for (const Port& port : plan_.outputs) total += bytes_of(port);
+  return static_cast<std::int64_t>(total) + weights_->bytes(counted);
 }
 
 }  // namespace sylvite

@@ -1,15 +1,16 @@
 #pragma once
-// The device's side of a Program: memory for everything that launches name, and the launches, made of notes
-// once and replayed.
+// The device's side of a Program: the launches, made of notes once and moved to where a run's memory lies.
 
-#include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "lowering/plan/plan.h"
 #include "runtime/bindings.h"
+#include "runtime/cuda/device_weights.h"
 #include "runtime/cuda/launch_maker.h"
 #include "runtime/cuda/launch_streams.h"
+#include "runtime/cuda/recorded_graphs.h"
 #include "runtime/memory.h"
 #include "runtime/profile.h"
 
@@ -18,71 +19,82 @@ namespace sylvite {
 /// What one launch of a plan does on the device, in order.
 using NotedLaunches = std::vector<cuda::NotedLaunch>;
 
-/// Device memory of a caller: dense row-major tensors in graph order, each at a multiple of 16 bytes.
-struct DeviceArguments {
-  std::vector<cuda::DevicePointer> inputs;
-  std::vector<cuda::DevicePointer> outputs;
-  bool operator==(const DeviceArguments&) const = default;
-};
-
 /// Thread safety: one thread at a time. `plan` and `bindings` must live as long.
 class DeviceProgram {
  public:
-  /// Allocates memory and uploads the weights, which are packed. `use_graph`: runs are replayed as one CUDA
-  /// graph, in which launches that do not depend on each other lie on up to `streams` branches. Throws
+  /// Uploads the weights, which are packed, but for those that `relatives` have. `use_graph`: runs are replayed as CUDA
+  /// graphs, in which launches that do not depend on each other lie on up to `streams` branches. Throws
   /// CudaError when memory runs out.
-  DeviceProgram(const Plan& plan, const Bindings& bindings, bool use_graph, std::size_t streams = 1);
+  DeviceProgram(const Plan& plan, const Bindings& bindings, bool use_graph, std::size_t streams = 1,
+                const std::vector<std::shared_ptr<const DeviceWeights>>& relatives = {});
+  ~DeviceProgram();
 
   /// Before the launches are added, or added anew.
   void begin_launches(std::size_t scratch_bytes);
   /// What the next launch of the plan does. Throws CompileError when the driver refuses an image.
   void add_launches(const NotedLaunches& noted);
-  [[nodiscard]] bool is_complete() const { return launches_.size() == plan_.launches.size(); }
+  [[nodiscard]] bool is_complete() const { return noted_.size() == plan_.launches.size(); }
 
   /// Inputs and results as Program::run has them; the inputs' types are checked already. Results are in
-  /// page-locked memory.
+  /// page-locked memory. The first run takes memory for inputs, results and values between.
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile);
   /// The same on a caller's memory and stream, without a copy and without waiting: the run is queued, and the
-  /// memory must stay until it has ended. Runs of one program must be ordered among themselves: on one
-  /// stream, or by events. Addresses that differ from the last run's cost some microseconds of the host, or
-  /// with `use_graph` a new recording. Throws InputError for an address that is null or not aligned.
+  /// memory must stay until it has ended. Runs of one program with the same work memory must be ordered among
+  /// themselves: on one stream, or by events. Addresses that differ from the last run's cost some microseconds of the
+  /// host; with `use_graph` runs at addresses that come again are recorded, a bounded number of times. Where the stream
+  /// is captured, the launches become part of that. Throws InputError for an address that is null or not aligned.
   void run_on(cuda::StreamHandle stream, const DeviceArguments& arguments);
+  [[nodiscard]] std::size_t work_bytes() const;  ///< for DeviceArguments::work; REQUIRES is_complete()
   /// Microseconds on the device for one run without copies, the mean of `times` runs in a row on the inputs
   /// of the last run.
   [[nodiscard]] double time_replays(int times);
-  [[nodiscard]] std::int64_t bytes() const;  ///< on the device
+  /// On the device, for one run: weights, and memory for inputs, results and values between, without what is in `counted`,
+  /// where the rest is added.
+  [[nodiscard]] std::int64_t bytes(std::set<const void*>& counted) const;
+  [[nodiscard]] const std::shared_ptr<const DeviceWeights>& weights() const { return weights_; }
 
  private:
-  void upload_weights();
+  struct OwnTensors;
+  /// What of a launch depends on the memory of a run.
+  struct Uses {
+    bool work = false;
+    bool arguments = false;
+  };
+
+  [[nodiscard]] const DeviceArguments& own_arguments();
   void upload(const std::vector<Tensor>& inputs);
   void bind(const DeviceArguments& arguments);
-  void issue(cuda::StreamHandle stream);
+  void issue(cuda::StreamHandle stream, const DeviceArguments& arguments, bool comes_again);
   void issue_in_order(cuda::StreamHandle stream) const;
+  void wait_for_workspaces(cuda::StreamHandle stream);
+  void note_workspaces(cuda::StreamHandle stream);
   void record_branches();
   void issue_profiled(std::vector<LaunchTime>& profile);
   [[nodiscard]] std::vector<cuda::Launch> make(const NotedLaunches& noted);
-  void copy_outputs(cuda::StreamHandle stream);
+  [[nodiscard]] cuda::DevicePointer address_of(const Location& place, const DeviceArguments& arguments) const;
+  void copy_outputs(cuda::StreamHandle stream, const DeviceArguments& arguments);
   [[nodiscard]] std::vector<Tensor> download(const std::vector<Tensor>& inputs);
 
   const Plan& plan_;
   const Bindings& bindings_;
   bool use_graph_;
   std::size_t streams_;
-  cuda::DeviceMemory arena_;
-  cuda::DeviceMemory scratch_;
-  cuda::DeviceMemory weights_;
-  std::vector<cuda::DeviceMemory> inputs_;
-  std::vector<cuda::DeviceMemory> outputs_;
-  std::vector<cuda::PinnedMemory> staging_;             ///< per input
-  std::vector<BlockPool<cuda::PinnedMemory>> results_;  ///< per output
-  DeviceArguments own_;                                 ///< inputs_ and outputs_
-  cuda::Regions regions_;                               ///< what the launches are bound to
+  std::shared_ptr<const DeviceWeights> weights_;
+  std::unique_ptr<OwnTensors> own_;  ///< none before the first run of the host's tensors
+  cuda::DeviceMemory own_work_;      ///< none before the first run without a caller's
+  std::size_t scratch_bytes_ = 0;
+  cuda::Regions regions_;  ///< what the launches are bound to
   cuda::Stream stream_;
   cuda::LaunchMaker maker_;
-  std::vector<std::vector<cuda::Launch>> launches_;  ///< per launch of the plan
-  std::map<std::size_t, NotedLaunches> outward_;     ///< those that read inputs or write outputs
-  std::vector<Touches> own_touches_;                 ///< per launch: memory that no argument names
-  cuda::Graph graph_;
+  std::vector<NotedLaunches> noted_;                 ///< per launch of the plan
+  std::vector<std::vector<cuda::Launch>> launches_;  ///< likewise; none before the first run
+  std::vector<Uses> uses_;                           ///< likewise
+  std::vector<Touches> own_touches_;                 ///< likewise: memory that no argument names
+  bool has_library_ = false;                         ///< then runs share workspaces
+  cuda::Event library_done_{false};                  ///< the last such run has ended
+  cuda::StreamHandle library_stream_ = nullptr;
+  bool library_ran_ = false;
+  RecordedGraphs graphs_;
 };
 
 }  // namespace sylvite

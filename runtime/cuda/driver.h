@@ -109,6 +109,7 @@ struct Driver {
   Call<int*, DeviceAttribute, DeviceNumber> device_attribute{library, "cuDeviceGetAttribute"};
   Call<ContextHandle*, DeviceNumber> primary_context_retain{library, "cuDevicePrimaryCtxRetain"};
   Call<ContextHandle> context_set_current{library, "cuCtxSetCurrent"};
+  Call<ContextHandle*> context_get_current{library, "cuCtxGetCurrent"};
 
   Call<std::size_t*, std::size_t*> memory_info{library, "cuMemGetInfo_v2"};
   Call<DevicePointer*, std::size_t> memory_allocate{library, "cuMemAlloc_v2"};
@@ -140,6 +141,7 @@ struct Driver {
   Call<StreamHandle, EventHandle, unsigned> stream_wait_event{library, "cuStreamWaitEvent"};
   Call<StreamHandle, int> stream_begin_capture{library, "cuStreamBeginCapture_v2"};
   Call<StreamHandle, GraphHandle*> stream_end_capture{library, "cuStreamEndCapture"};
+  Call<StreamHandle, int*> stream_is_capturing{library, "cuStreamIsCapturing"};
   Call<EventHandle*, unsigned> event_create{library, "cuEventCreate"};
   Call<EventHandle> event_destroy{library, "cuEventDestroy_v2"};
   Call<EventHandle, StreamHandle> event_record{library, "cuEventRecord"};

@@ -1,6 +1,6 @@
 #include "runtime/cuda/launch_maker.h"
 
-#include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -39,24 +39,27 @@ TensorMap encode(const CudaTensorMap& map, DevicePointer address) {
   return encoded;
 }
 
-void append(std::vector<std::byte>& bytes, DevicePointer address) {
-  const auto more = std::as_bytes(std::span(&address, 1));
-  bytes.insert(bytes.end(), more.begin(), more.end());
+template <typename T>
+void put(std::vector<std::byte>& bytes, std::size_t number, const T& value) {
+  std::memcpy(bytes.data() + number * sizeof(T), &value, sizeof(T));
 }
 
-/// The bytes of one parameter.
+/// Writes one parameter's bytes, over those of other addresses if there are any.
 struct ArgumentBytes {
   const Regions& regions;
-  Launch& launch;
+  std::vector<std::byte>& target;
 
-  void operator()(const BytesArgument& bytes) const { launch.arguments.push_back(bytes); }
+  void operator()(const BytesArgument& bytes) const { target = bytes; }
   void operator()(const PointerArgument& pointers) const {
-    std::vector<std::byte>& bytes = launch.arguments.emplace_back();
-    for (const std::uint64_t word : pointers.words)
-      append(bytes, word == 0 ? 0 : regions.at(decode_address(word)));
+    target.resize(pointers.words.size() * sizeof(DevicePointer));
+    for (std::size_t i = 0; i < pointers.words.size(); ++i) {
+      const std::uint64_t word = pointers.words[i];
+      put(target, i, word == 0 ? DevicePointer{0} : regions.at(decode_address(word)));
+    }
   }
   void operator()(const MapArgument& map) const {
-    launch.add_argument(map.map.argument < 0 ? TensorMap{} : encode(map.map, regions.at(map.address)));
+    target.resize(sizeof(TensorMap));
+    put(target, 0, map.map.argument < 0 ? TensorMap{} : encode(map.map, regions.at(map.address)));
   }
 };
 
@@ -95,7 +98,7 @@ DevicePointer Regions::at(const SymbolicAddress& address) const {
   throw InternalError("corrupt region {}", static_cast<int>(address.region));
 }
 
-const Module& LaunchMaker::load(const Image& image) {
+const Module& LaunchMaker::module_of(const Image& image) {
   const auto found = modules_.find(image);
   if (found != modules_.end()) return found->second;
   return modules_.emplace(image, Module(*image)).first->second;
@@ -137,15 +140,30 @@ std::function<void(StreamHandle)> LaunchMaker::bind(const std::shared_ptr<const 
                                       address(problem.out_argument), made.workspace.address()});
 }
 
+void LaunchMaker::load(const NotedLaunch& noted) {
+  if (!noted.library) (void)module_of(noted.image);
+}
+
 Launch LaunchMaker::make(const NotedLaunch& noted, const Regions& regions) {
-  if (noted.library) return make_library(noted, regions);
   Launch launch;
-  launch.function = load(noted.image).function(noted.function);
-  launch.shape = noted.shape;
-  if (noted.shape.shared_bytes > default_shared_limit)
-    allow_shared(launch.function, noted.shape.shared_bytes);
-  for (const NotedArgument& argument : noted.arguments) std::visit(ArgumentBytes{regions, launch}, argument);
+  if (!noted.library) {
+    launch.function = module_of(noted.image).function(noted.function);
+    launch.shape = noted.shape;
+    if (noted.shape.shared_bytes > default_shared_limit)
+      allow_shared(launch.function, noted.shape.shared_bytes);
+    launch.arguments.resize(noted.arguments.size());
+  }
+  move(launch, noted, regions);
   return launch;
+}
+
+void LaunchMaker::move(Launch& launch, const NotedLaunch& noted, const Regions& regions) {
+  if (noted.library) {
+    launch = make_library(noted, regions);
+    return;
+  }
+  for (std::size_t i = 0; i < noted.arguments.size(); ++i)
+    std::visit(ArgumentBytes{regions, launch.arguments[i]}, noted.arguments[i]);
 }
 
 }  // namespace sylvite::cuda

@@ -37,6 +37,11 @@ class LaunchMaker {
   /// CudaError when it refuses a map, UnsupportedError when a library has no such algorithm or engine. The
   /// result is valid as long as this.
   [[nodiscard]] Launch make(const NotedLaunch& noted, const Regions& regions);
+  /// Loads what the launch needs, which make else does. Throws as make for an image.
+  void load(const NotedLaunch& noted);
+  /// Makes a launch that was made of `noted` name other addresses: the same as to make it anew, and faster. Throws as
+  /// make for a map.
+  void move(Launch& launch, const NotedLaunch& noted, const Regions& regions);
 
  private:
   /// A product of the library, with the workspace of its algorithm.
@@ -56,7 +61,7 @@ class LaunchMaker {
   };
   using AddressOf = std::function<DevicePointer(int)>;  ///< of a kernel's argument; 0 for -1
 
-  [[nodiscard]] const Module& load(const Image& image);
+  [[nodiscard]] const Module& module_of(const Image& image);
   [[nodiscard]] Launch make_library(const NotedLaunch& noted, const Regions& regions);
   [[nodiscard]] std::function<void(StreamHandle)> bind(const std::shared_ptr<const LibraryCall>& call,
                                                        const LibraryMatmul& matmul, const AddressOf& address);

@@ -86,6 +86,46 @@ TEST_F(GpuExport, RunsOnTheCallersMemoryAndStream) {
   }
 }
 
+/// Runs at once on two streams, each with work memory of its own.
+TEST_F(GpuExport, RunsWithTheCallersWorkMemory) {
+  for (const char* graph : {"false", "true"}) {
+    Built made = build(graph);
+    const Tensor x[] = {sample_tensor(DType::bf16, {128, 256}, 5), sample_tensor(DType::bf16, {128, 256}, 6)};
+    const std::vector<Tensor> wanted[] = {made.program.run({x[0]}), made.program.run({x[1]})};
+    OnCard inputs[] = {OnCard({x[0]}), OnCard({x[1]})};
+    OnCard outputs[] = {OnCard(blank(wanted[0])), OnCard(blank(wanted[1]))};
+    const cuda::DeviceMemory work[] = {cuda::DeviceMemory(made.program.work_bytes()),
+                                       cuda::DeviceMemory(made.program.work_bytes())};
+    for (int times = 0; times < 20; ++times) {
+      for (const int i : {0, 1}) {
+        made.program.run_on(outputs[i].stream.get(),
+                            {inputs[i].addresses, outputs[i].addresses, work[i].address()});
+      }
+    }
+    for (const int i : {0, 1}) {
+      outputs[i].stream.synchronize();
+      outputs[i].expect(wanted[i]);
+    }
+  }
+}
+
+TEST_F(GpuExport, RunsBecomePartOfACapture) {
+  for (const char* graph : {"false", "true"}) {
+    Built made = build(graph);
+    const Tensor x = sample_tensor(DType::bf16, {128, 256}, 5);
+    const std::vector<Tensor> wanted = made.program.run({x});
+    OnCard inputs({x});
+    OnCard outputs(blank(wanted));
+    const cuda::DeviceMemory work(made.program.work_bytes());
+    const DeviceArguments arguments = {inputs.addresses, outputs.addresses, work.address()};
+    const auto run = [&] { made.program.run_on(outputs.stream.get(), arguments); };
+    const cuda::Graph captured(outputs.stream, run);
+    captured.launch(outputs.stream.get());
+    outputs.stream.synchronize();
+    outputs.expect(wanted);
+  }
+}
+
 TEST_F(GpuExport, ExportedModelsRunWithoutTheCompiler) {
   Built made = build("false");
   ExportOptions options;
