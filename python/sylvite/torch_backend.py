@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import tempfile
+import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -98,14 +99,34 @@ def _attention_arguments(
     return (query, key, value, attn_mask, is_causal, scale, enable_gqa)
 
 
+def _attention_of_modules(*args: Any, **kwargs: Any) -> Any:
+    arguments = _attention_arguments(*args, **kwargs)
+    if arguments is None:
+        return torch.nn.functional.scaled_dot_product_attention(*args, **kwargs)
+    return torch.ops.sylvite.attention(*arguments)
+
+
+def _multi_head_attention() -> Callable[..., Any]:
+    """The function of nn.MultiheadAttention, which Dynamo does not look into, with the operation above in it."""
+    torchs = torch.nn.functional.multi_head_attention_forward
+    names = {**torchs.__globals__, "scaled_dot_product_attention": _attention_of_modules}
+    ours = types.FunctionType(torchs.__code__, names, "multi_head_attention", torchs.__defaults__, torchs.__closure__)
+    ours.__kwdefaults__, ours.__module__ = torchs.__kwdefaults__, __name__
+    names[torchs.__name__] = ours  # it hands itself to what watches functions of torch
+    return ours
+
+
 def keep_attention(module: torch.fx.GraphModule) -> None:
     """Replaces attention in Dynamo's graph by the operation above."""
     for node in module.graph.nodes:
-        if node.op != "call_function" or node.target is not torch.nn.functional.scaled_dot_product_attention:
+        if node.op != "call_function":
             continue
-        arguments = _attention_arguments(*node.args, **node.kwargs)
-        if arguments is not None:
-            node.target, node.args, node.kwargs = torch.ops.sylvite.attention.default, arguments, {}
+        if node.target is torch.nn.functional.multi_head_attention_forward:
+            node.target = _multi_head_attention()
+        elif node.target is torch.nn.functional.scaled_dot_product_attention:
+            arguments = _attention_arguments(*node.args, **node.kwargs)
+            if arguments is not None:
+                node.target, node.args, node.kwargs = torch.ops.sylvite.attention.default, arguments, {}
     module.recompile()
 
 
@@ -319,9 +340,8 @@ def backend(
     trains = needs_gradients(inputs)
     if not trains:
         keep_attention(module)
-    # With gradients attention is products and a softmax, whose gradients are products and sums.
-    attention_kind = sdpa_kernel(SDPBackend.MATH) if trains else contextlib.nullcontext()
-    with attention_kind:
+    # Attention that is not kept is products and a softmax, whose gradients are products and sums.
+    with sdpa_kernel(SDPBackend.MATH):
         return aot_module_simplified(
             module,
             inputs,

@@ -233,6 +233,10 @@ class Attention(WithTorch):
             named = "".join(graphs[0].texts) + str(graphs[0].refused)
             self.assertIn("sylvite.attention", named)
 
+    def test_it_stays_one_operation_in_modules_of_torch(self):
+        attention = nn.MultiheadAttention(32, 4, batch_first=True).eval()
+        graphs = self.check(lambda x: attention(x, x, x, need_weights=False)[0], torch.randn(2, 8, 32))
+        self.assertIn("sylvite.attention", graphs[0].texts[0])
 
     def test_encoder_layers_of_torch(self):
         for norm_first in (True, False):
