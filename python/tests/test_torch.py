@@ -75,6 +75,11 @@ class Inference(WithTorch):
             torch._dynamo.reset()
             self.check(function, torch.randn(2, 3, 4))
 
+    def test_strides_of_values_are_read(self):
+        x = torch.randn(2, 8, 4, 4).to(memory_format=torch.channels_last)
+        self.check(lambda x: F.adaptive_avg_pool2d(x * 2, 1).flatten(1) + 1, x)
+        self.check(lambda x: (x.transpose(2, 3) * 2).as_strided((2, 4), (64, 3), 5) + 1, x)
+
     def test_views_of_inputs_share_memory(self):
         x = torch.randn(4, 6)
         compiled = self.compiled(lambda x: (x.t(), x[1:], x + 1))
