@@ -138,6 +138,18 @@ const dlpack::ExchangeApi* exchange_api(PyObject* object) {
   return api;
 }
 
+const dlpack::ExchangeApi& required_api(PyObject* object) {
+  const dlpack::ExchangeApi* api = exchange_api(object);
+  if (api != nullptr) return *api;
+  throw UnsupportedError("this torch has no DLPack exchange API (torch 2.10 is the first that has)");
+}
+
+dlpack::DlTensor borrow_view(PyObject* object) {
+  dlpack::DlTensor view{};
+  if (required_api(object).view_of_object(object, &view) != 0) throw PythonError();
+  return view;
+}
+
 Array borrow_array(const dlpack::ExchangeApi& api, PyObject* object) {
   dlpack::DlTensor tensor{};
   if (api.view_of_object(object, &tensor) != 0) throw PythonError();

@@ -24,6 +24,11 @@ struct Array {
 /// Found once for each type.
 [[nodiscard]] const dlpack::ExchangeApi* exchange_api(PyObject* object);
 
+/// The same for a tensor that must have them. Throws UnsupportedError where its library is too old.
+[[nodiscard]] const dlpack::ExchangeApi& required_api(PyObject* object);
+/// What DLPack says of the tensor, as long as the object and its memory last. Throws as required_api, PythonError.
+[[nodiscard]] dlpack::DlTensor borrow_view(PyObject* object);
+
 /// A view that lasts as long as the object and its memory: nothing is counted. Throws PythonError, InputError for a
 /// dtype that Sylvite lacks.
 [[nodiscard]] Array borrow_array(const dlpack::ExchangeApi& api, PyObject* object);

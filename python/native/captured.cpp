@@ -77,17 +77,18 @@ CapturedProgram build_captured(const CapturedGraph& graph, const SymbolValues& s
                        .reads = std::move(reads),
                        .taken = {},
                        .outputs = std::move(torch.outputs),
-                       .owns = {}};
-  for (const auto& [number, given] : parameters)
-    made.taken.push_back({number, given.array.data, given.version});
+                       .owns = {},
+                       .device = {}};
+  for (const auto& [number, given] : parameters) made.taken.push_back({number, given.data, given.version});
   made.owns = owned_outputs(made.built.program);
+  made.built.program.prepare();
   return made;
 }
 
-bool is_in_place(const CapturedRead& read, const dlpack::DlTensor& tensor) {
+bool is_in_place(const CapturedRead& read, const dlpack::DlTensor& tensor, std::int32_t device_type) {
   const dlpack::DataType& type = tensor.dtype;
   if (type.code != read.type.code || type.bits != read.type.bits || type.lanes != 1) return false;
-  if (tensor.device.device_type != dlpack::cpu_device || tensor.ndim != static_cast<int>(read.dims.size()))
+  if (tensor.device.device_type != device_type || tensor.ndim != static_cast<int>(read.dims.size()))
     return false;
   if (tensor.ndim > 0 && tensor.strides == nullptr) return false;
   for (int d = 0; d < tensor.ndim; ++d) {

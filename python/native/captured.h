@@ -51,6 +51,13 @@ struct CapturedRead {
   dlpack::DataType type;  ///< dtype, as DLPack names it
 };
 
+/// What torch makes for a program on a device. Destroyed with the GIL.
+struct DeviceState {
+  std::vector<Ref> makes;           ///< per output of the text: how its tensor is allocated
+  std::map<const void*, Ref> work;  ///< by stream: work memory of recorded runs
+  bool is_captured = false;  ///< a caller's graph has its launches: it lives as long as the captured graph
+};
+
 /// One combination of sizes.
 struct CapturedProgram {
   Built built;
@@ -58,11 +65,13 @@ struct CapturedProgram {
   std::vector<TakenParameter> taken;
   std::vector<TorchOutput> outputs;  ///< of the text
   std::vector<bool> owns;            ///< per output of the program: it is memory of its own
+  DeviceState device = {};           ///< of a program on a device
 };
 
-/// Parameters by input: their arrays and versions.
+/// A parameter's value in the CPU's memory, and what tells whether it is still that.
 struct GivenParameter {
   Array array;
+  const void* data = nullptr;  ///< where the parameter lies
   std::int64_t version = 0;
 };
 
@@ -72,8 +81,9 @@ struct GivenParameter {
                                              const std::shared_ptr<const Setup>& setup,
                                              const Relatives& relatives);
 
-/// Is it of the type and shape, on the CPU, and does it lie as torch promised?
-[[nodiscard]] bool is_in_place(const CapturedRead& read, const dlpack::DlTensor& tensor);
+/// Is it of the type and shape, on a device of that type, and does it lie as torch promised?
+[[nodiscard]] bool is_in_place(const CapturedRead& read, const dlpack::DlTensor& tensor,
+                               std::int32_t device_type);
 /// The input as the program reads it, in place where it lies as torch promised, else a copy. Throws InputError for
 /// another type, shape or device.
 [[nodiscard]] Tensor read_input(const CapturedRead& read, const Array& array);

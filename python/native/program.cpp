@@ -1,27 +1,20 @@
 #include "python/native/program.h"
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <optional>
 
 #include "base/error.h"
 #include "python/native/captured.h"
+#include "python/native/device_run.h"
 #include "python/native/holder.h"
+#include "python/native/host_run.h"
+#include "python/native/returned.h"
 #include "python/native/settings.h"
 #include "runtime/report.h"
 
 namespace sylvite::python {
 namespace {
-
-/// What a call returns at one place.
-struct Result {
-  enum class Kind { none, value, input, size, view } kind = Kind::none;
-  std::size_t number = 0;       ///< of the text's result, or of the input
-  Extent size;                  ///< of a size; a view's offset from the input's own
-  std::vector<Extent> dims;     ///< of a view
-  std::vector<Extent> strides;  ///< of a view
-};
 
 /// The output `result` of the text is written over the input.
 struct Write {
@@ -44,11 +37,14 @@ struct Captured {
   std::vector<Result> results;
   std::vector<Write> writes;
   Tools tools;
+  std::optional<DeviceTools> device;  ///< of a graph on a GPU
   /// Per combination of sizes; nullptr where torch runs the graph.
   std::map<Sizes, std::unique_ptr<CapturedProgram>> programs;
   std::map<Sizes, std::uint64_t> last_call;
   std::uint64_t calls = 0;
-  std::map<std::size_t, int> changes;  ///< of parameters that were constants
+  std::map<std::size_t, int> changes;                      ///< of parameters that were constants
+  std::map<std::size_t, GivenParameter> on_host;           ///< parameters that lie on a device, read once
+  std::vector<std::unique_ptr<CapturedProgram>> replaced;  ///< those that captured graphs still need
   CompileReport report;
   std::unique_ptr<std::mutex> running = std::make_unique<std::mutex>();
 };
@@ -62,22 +58,6 @@ PyObject*& program_type() {
 PyObject*& setup_type() {
   static PyObject* type = nullptr;
   return type;
-}
-
-const dlpack::ExchangeApi& api_of(PyObject* tensor) {
-  const dlpack::ExchangeApi* api = exchange_api(tensor);
-  if (api != nullptr) return *api;
-  throw UnsupportedError("this torch has no DLPack exchange API (torch 2.10 is the first that has)");
-}
-
-Array borrowed(PyObject* tensor) {
-  return borrow_array(api_of(tensor), tensor);
-}
-
-dlpack::DlTensor borrowed_view(PyObject* tensor) {
-  dlpack::DlTensor view{};
-  if (api_of(tensor).view_of_object(tensor, &view) != 0) throw PythonError();
-  return view;
 }
 
 /// A parameter may be a constant until it has changed so often.
@@ -98,7 +78,7 @@ Sizes sizes_of(const Captured& captured, const std::vector<PyObject*>& items) {
   sizes.reserve(captured.graph.symbols.size());
   for (const CapturedSymbol& symbol : captured.graph.symbols) {
     PyObject* item = items.at(symbol.input);
-    sizes.push_back(symbol.axis < 0 ? to_integer(item) : borrowed_view(item).shape[symbol.axis]);
+    sizes.push_back(symbol.axis < 0 ? to_integer(item) : borrow_view(item).shape[symbol.axis]);
   }
   return sizes;
 }
@@ -110,7 +90,7 @@ SymbolValues by_name(const Captured& captured, const Sizes& sizes) {
 }
 
 bool holds(const TakenParameter& taken, PyObject* item) {
-  return borrowed_view(item).address() == taken.data && version_of(item) == taken.version;
+  return borrow_view(item).address() == taken.data && version_of(item) == taken.version;
 }
 
 bool parameters_hold(Captured& captured, const CapturedProgram& program,
@@ -136,7 +116,22 @@ Relatives up_to_date(const Captured& captured, const std::vector<PyObject*>& ite
   return relatives;
 }
 
-std::map<std::size_t, GivenParameter> constant_parameters(const Captured& captured,
+/// Its value in the CPU's memory, which of one on a device is copied when it has changed.
+GivenParameter given_parameter(Captured& captured, std::size_t number, PyObject* item, std::int64_t version) {
+  if (!captured.device) {
+    const Array array = read_array(item);
+    return {array, array.data, version};
+  }
+  GivenParameter& known = captured.on_host[number];
+  const void* address = borrow_view(item).address();
+  if (known.data != address || known.version != version || known.array.data == nullptr) {
+    const Ref copy = Ref::own(PyObject_CallFunctionObjArgs(captured.device->to_host.get(), item, nullptr));
+    known = {read_array(copy.get()), address, version};
+  }
+  return known;
+}
+
+std::map<std::size_t, GivenParameter> constant_parameters(Captured& captured,
                                                           const std::vector<PyObject*>& items) {
   std::map<std::size_t, GivenParameter> constants;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -144,9 +139,16 @@ std::map<std::size_t, GivenParameter> constant_parameters(const Captured& captur
     const auto changes = captured.changes.find(i);
     if (changes != captured.changes.end() && changes->second >= most_changes) continue;
     const std::optional<std::int64_t> version = version_of(items[i]);
-    if (version) constants[i] = {read_array(items[i]), *version};
+    if (version) constants[i] = given_parameter(captured, i, items[i], *version);
   }
   return constants;
+}
+
+/// Takes the place's program away. What a captured graph launches stays.
+void replace(Captured& captured, std::unique_ptr<CapturedProgram>& place,
+             std::unique_ptr<CapturedProgram> made) {
+  std::swap(place, made);
+  if (made != nullptr && made->device.is_captured) captured.replaced.push_back(std::move(made));
 }
 
 /// The least recently called goes when there are too many.
@@ -157,15 +159,19 @@ void limit_programs(Captured& captured) {
     for (auto i = captured.programs.begin(); i != captured.programs.end(); ++i)
       if (captured.last_call[i->first] < captured.last_call[oldest->first]) oldest = i;
     captured.last_call.erase(oldest->first);
+    replace(captured, oldest->second, nullptr);
     captured.programs.erase(oldest);
   }
 }
 
-/// The program for these sizes, built where it is missing or parameters have changed. Throws Error where it cannot be built.
-CapturedProgram& program_for(Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items) {
+/// The program for these sizes, built where it is missing or parameters have changed; nullptr where it would have to be
+/// built while `stays` says that nothing may be. Throws Error where it cannot be built.
+CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items,
+                             bool stays) {
   const auto found = captured.programs.find(sizes);
   if (found != captured.programs.end() && parameters_hold(captured, *found->second, items))
-    return *found->second;
+    return found->second.get();
+  if (stays) return nullptr;
   const std::map<std::size_t, GivenParameter> constants = constant_parameters(captured, items);
   const Relatives relatives = up_to_date(captured, items);
   std::unique_ptr<CapturedProgram> made;
@@ -177,121 +183,39 @@ CapturedProgram& program_for(Captured& captured, const Sizes& sizes, const std::
   add_report(captured.report, made->built.report);
   captured.report.kernels = made->built.report.kernels;
   captured.report.unique_kernels = made->built.report.unique_kernels;
-  CapturedProgram& kept = *(captured.programs[sizes] = std::move(made));
+  CapturedProgram* kept = made.get();
+  replace(captured, captured.programs[sizes], std::move(made));
   limit_programs(captured);
   return kept;
 }
 
-std::vector<Tensor> run_program(CapturedProgram& program, const std::vector<PyObject*>& items) {
-  std::vector<Tensor> inputs;
-  inputs.reserve(program.reads.size());
-  for (const CapturedRead& read : program.reads) {
-    PyObject* item = items.at(read.input);
-    const dlpack::DlTensor view = borrowed_view(item);
-    inputs.push_back(is_in_place(read, view) ? Tensor(read.dtype, read.stored, nullptr, view.address())
-                                             : read_input(read, borrowed(item)));
-  }
-  std::vector<Tensor> outputs;
-  {
-    const WithoutGil others_run;
-    outputs = program.built.program.run(inputs);
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (program.owns[i]) continue;
-      Tensor copy(outputs[i].dtype(), outputs[i].dims());
-      std::memcpy(copy.mutable_data(), outputs[i].data(), static_cast<std::size_t>(copy.byte_size()));
-      outputs[i] = std::move(copy);
-    }
-  }
-  return outputs;
-}
-
-Ref object_of(const dlpack::ExchangeApi& api, const Tensor& value, const TorchTensor& seen) {
-  dlpack::ManagedVersioned* managed = managed_tensor(value, seen.type.dims(), seen.strides);
-  void* object = nullptr;
-  if (api.object_from_managed(managed, &object) != 0) {
-    managed->deleter(managed);
-    throw PythonError();
-  }
-  return Ref::own(static_cast<PyObject*>(object));
-}
-
-std::vector<std::int64_t> numbers(const std::vector<Extent>& extents, const SymbolValues& sizes) {
-  std::vector<std::int64_t> values;
-  values.reserve(extents.size());
-  for (const Extent& extent : extents) values.push_back(extent.at(sizes));
-  return values;
-}
-
-/// The objects of one call, made as they are asked for: equal results are one object.
-class Returned {
- public:
-  Returned(const Captured& captured, const CapturedProgram& program, const Sizes& sizes,
-           const std::vector<PyObject*>& items, const std::vector<Tensor>& outputs,
-           const dlpack::ExchangeApi* api)
-      : captured_(captured),
-        program_(program),
-        sizes_(sizes),
-        items_(items),
-        outputs_(outputs),
-        api_(api),
-        made_(program.outputs.size()) {}
-
-  Ref object(const Result& result) {
-    switch (result.kind) {
-      case Result::Kind::none:
-        return Ref::share(Py_None);
-      case Result::Kind::value:
-        return value(result.number);
-      case Result::Kind::input:
-        return Ref::share(items_.at(result.number));
-      case Result::Kind::size:
-        return Ref::own(PyLong_FromLongLong(result.size.at(by_name(captured_, sizes_))));
-      case Result::Kind::view:
-        return view(result);
-    }
-    throw InternalError("corrupt kind of result");
-  }
-
- private:
-  Ref value(std::size_t number) {
-    Ref& made = made_.at(number);
-    const TorchOutput& output = program_.outputs.at(number);
-    if (!made)
-      made = object_of(*api_, outputs_.at(static_cast<std::size_t>(output.graph_output)), output.tensor);
-    return made;
-  }
-
-  Ref view(const Result& result) {
-    const SymbolValues sizes = by_name(captured_, sizes_);
-    const Ref dims = from_integers(numbers(result.dims, sizes));
-    const Ref strides = from_integers(numbers(result.strides, sizes));
-    const Ref offset = Ref::own(PyLong_FromLongLong(result.size.at(sizes)));
-    return Ref::own(PyObject_CallFunctionObjArgs(captured_.tools.view.get(), items_.at(result.number),
-                                                 dims.get(), strides.get(), offset.get(), nullptr));
-  }
-
-  const Captured& captured_;
-  const CapturedProgram& program_;
-  const Sizes& sizes_;
-  const std::vector<PyObject*>& items_;
-  const std::vector<Tensor>& outputs_;
-  const dlpack::ExchangeApi* api_;
-  std::vector<Ref> made_;
-};
-
-Ref call_program(Captured& captured, CapturedProgram& program, const Sizes& sizes,
-                 const std::vector<PyObject*>& items, const dlpack::ExchangeApi* api) {
-  const std::vector<Tensor> outputs = run_program(program, items);
-  Returned returned(captured, program, sizes, items, outputs, api);
-  Ref list = Ref::own(PyList_New(static_cast<Py_ssize_t>(captured.results.size())));
-  for (std::size_t i = 0; i < captured.results.size(); ++i)
-    PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), returned.object(captured.results[i]).release());
-  for (const Write& write : captured.writes) {
-    const TorchOutput& output = program.outputs.at(write.result);
-    const Array target = borrowed(items.at(write.input));
-    write_back(outputs.at(static_cast<std::size_t>(output.graph_output)), output.tensor, target);
-  }
+/// What is returned and written of a run, which has a value for each result of the text.
+template <typename Run>
+Ref finish(const Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items,
+           const Run& run) {
+  Ref list = returned_list(captured.results, items, by_name(captured, sizes), captured.tools.view.get(),
+                           [&](std::size_t number) { return run.value(number); });
+  for (const Write& write : captured.writes) run.write(write.result, items.at(write.input));
   return list;
+}
+
+const dlpack::ExchangeApi& api_of(const Captured& captured, const std::vector<PyObject*>& items) {
+  for (std::size_t i = 0; i < items.size(); ++i)
+    if (captured.graph.inputs[i].kind != CapturedInput::Kind::size && items[i] != Py_None)
+      return required_api(items[i]);
+  throw UnsupportedError("a graph without tensors among its inputs");
+}
+
+/// nullptr where torch is to run the graph.
+Ref run(Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items) {
+  const dlpack::ExchangeApi& api = api_of(captured, items);
+  // To build waits and allocates, which would break a capture.
+  const bool stays = captured.device && cuda::is_capturing(current_stream(api));
+  CapturedProgram* program = program_for(captured, sizes, items, stays);
+  if (program == nullptr) return {};
+  if (captured.device)
+    return finish(captured, sizes, items, DeviceRun(*captured.device, *program, items, api));
+  return finish(captured, sizes, items, HostRun(*program, items, api));
 }
 
 /// Tells why; throws PythonError where that is an error.
@@ -307,14 +231,9 @@ Ref try_call(Captured& captured, const std::vector<PyObject*>& items) {
     return {};
   captured.last_call[sizes] = ++captured.calls;
   try {
-    const dlpack::ExchangeApi* api = nullptr;
-    for (std::size_t i = 0; i < items.size() && api == nullptr; ++i)
-      if (captured.graph.inputs[i].kind != CapturedInput::Kind::size && items[i] != Py_None)
-        api = &api_of(items[i]);
-    if (api == nullptr) throw UnsupportedError("a graph without tensors among its inputs");
-    return call_program(captured, program_for(captured, sizes, items), sizes, items, api);
+    return run(captured, sizes, items);
   } catch (const Error& error) {
-    captured.programs[sizes] = nullptr;
+    replace(captured, captured.programs[sizes], nullptr);
     tell_failure(captured, error.what());
     return {};
   }
@@ -343,33 +262,6 @@ PyObject* call(PyObject* self, PyObject* arguments, PyObject* /*keywords*/) {
                     nullptr);  // the caller's references may die before the results do
     return results.release();
   });
-}
-
-std::vector<Extent> extents_of(PyObject* texts) {
-  std::vector<Extent> extents;
-  for (PyObject* text : items_of(texts)) extents.push_back(Extent::parse(to_text(text)));
-  return extents;
-}
-
-Result read_result(PyObject* tuple) {
-  const std::vector<PyObject*> words = items_of(tuple);
-  const std::string kind = to_text(words.at(0));
-  Result result;
-  if (kind == "none") return result;
-  if (kind == "size") {
-    result.kind = Result::Kind::size;
-    result.size = Extent::parse(to_text(words.at(1)));
-    return result;
-  }
-  result.number = static_cast<std::size_t>(to_integer(words.at(1)));
-  result.kind = kind == "value"   ? Result::Kind::value
-                : kind == "input" ? Result::Kind::input
-                                  : Result::Kind::view;
-  if (result.kind != Result::Kind::view) return result;
-  result.dims = extents_of(words.at(2));
-  result.strides = extents_of(words.at(3));
-  result.size = Extent::parse(to_text(words.at(4)));
-  return result;
 }
 
 CapturedInput read_captured_input(PyObject* tuple) {
@@ -443,9 +335,10 @@ PyObject* make_setup_object(PyObject* /*module*/, PyObject* settings) {
 PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
   return guarded([&] {
     PyObject *setup = nullptr, *text = nullptr, *inputs = nullptr, *held = nullptr, *symbols = nullptr,
-             *results = nullptr, *writes = nullptr, *fallback = nullptr, *failed = nullptr, *view = nullptr;
-    if (PyArg_ParseTuple(arguments, "OUOOOOO(OOO)", &setup, &text, &inputs, &held, &symbols, &results,
-                         &writes, &fallback, &failed, &view) == 0)
+             *results = nullptr, *writes = nullptr, *fallback = nullptr, *failed = nullptr, *view = nullptr,
+             *device = nullptr;
+    if (PyArg_ParseTuple(arguments, "OUOOOOO(OOO)O", &setup, &text, &inputs, &held, &symbols, &results,
+                         &writes, &fallback, &failed, &view, &device) == 0)
       throw PythonError();
     auto captured = std::make_unique<Captured>();
     captured->setup = SetupObject::of(setup);
@@ -457,6 +350,7 @@ PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
       captured->writes.push_back({static_cast<std::size_t>(to_integer(words.at(0))),
                                   static_cast<std::size_t>(to_integer(words.at(1)))});
     }
+    if (captured->setup->machine.gpu) captured->device = read_device_tools(device);
     captured->tools = {Ref::share(fallback), Ref::share(failed), Ref::share(view)};
     captured->report.programs = 0;
     return CapturedObject::make(program_type(), std::move(captured)).release();

@@ -53,6 +53,7 @@ def make_program(
     results: list[tuple[Any, ...]],
     writes: list[tuple[int, int]],
     tools: tuple[Any, Any, Any],
+    device: tuple[Any, ...] | None,
     /,
 ) -> Program: ...
 def refusals(text: str, sizes: dict[str, int], /) -> list[tuple[str, str, str]]: ...

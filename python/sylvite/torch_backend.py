@@ -21,11 +21,12 @@ import torch._dynamo
 from torch._decomp import core_aten_decompositions
 from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from . import _command, _native
 from ._settings import command_options, settings
-from .torch_graph import Text, Unwritable, Writer, computes, is_write, unwritable
+from .torch_graph import DTYPES, Text, Unwritable, Writer, computes, device_of, is_write, unwritable
 from .torch_parts import SplitGraph, split
 from .torch_random import DECOMPOSITIONS as DRAWS
 from .torch_random import replace_draws, take_seeds, with_seeds
@@ -43,19 +44,35 @@ OWN_OPTIONS = {"fullgraph_strict": False, "freeze": True}
 class Options:
     """What one torch.compile was told."""
 
-    settings: dict[str, Any]
-    setup: _native.Setup
+    mode: str | None
+    knobs: dict[str, Any]
     fullgraph_strict: bool
     freeze: bool
+    setups: dict[str, _native.Setup] = dataclasses.field(default_factory=dict)  #: by type of device, as they are needed
+
+    def settings(self, device: str) -> dict[str, Any]:
+        """For programs on that type of device."""
+        knobs = {**self.knobs, "compile.device": device}
+        if device == "cuda" and torch.get_float32_matmul_precision() != "highest":
+            knobs.setdefault("compile.precision", "tf32")
+        return settings(self.mode, knobs)
+
+    def setup(self, device: str) -> _native.Setup:
+        if device not in self.setups:
+            self.setups[device] = _native.make_setup(self.settings(device))
+        return self.setups[device]
 
 
 def read_options(mode: str | None, options: Mapping[str, Any] | None) -> Options:
     given = dict(options or {})
     given.pop("guard_filter_fn", None)  # torch's own
     own = {name: bool(given.pop(name, default)) for name, default in OWN_OPTIONS.items()}
+    if "compile.device" in given:
+        raise _native.UsageError("options['compile.device']: a graph runs where its tensors are; move these")
     given.setdefault("compile.threads", torch.get_num_threads())
-    made = settings(mode, given)
-    return Options(made, _native.make_setup(made), **own)
+    if mode == "max-autotune-no-cudagraphs":
+        given.setdefault("runtime.cuda_graph", False)
+    return Options(mode, given, **own)
 
 
 # Attention
@@ -175,6 +192,7 @@ class Compiled:
     """A graph, for explain."""
 
     kind: str
+    device: str = "cpu"
     texts: list[str] = dataclasses.field(default_factory=list)
     sizes: list[dict[str, int]] = dataclasses.field(default_factory=list)  #: of each text, when it was captured
     programs: list[_native.Program] = dataclasses.field(default_factory=list)
@@ -201,6 +219,36 @@ def view_of(tensor: torch.Tensor, sizes: Sequence[int], strides: Sequence[int], 
     return torch.as_strided(tensor, sizes, strides, tensor.storage_offset() + offset)
 
 
+# Memory on a GPU
+
+
+def _place(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """The values on the GPU, lying so."""
+    if tensor.device.type == "cpu" and tensor.dim() == 0:  # a number, which needs no copy that waits
+        return torch.full((), tensor.item(), dtype=tensor.dtype, device="cuda:0")
+    with torch.no_grad():
+        return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device="cuda:0").copy_(tensor)
+
+
+def _write(target: torch.Tensor, value: torch.Tensor) -> None:
+    with torch.no_grad():
+        target.copy_(value)
+
+
+def _allocator() -> Callable[..., torch.Tensor]:
+    """(sizes, strides, dtype) -> a tensor of torch's own on the first GPU."""
+    quick = getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
+    if quick is not None and torch.cuda.device_count() == 1:  # it takes the current one
+        return quick
+    return lambda sizes, strides, dtype: torch.empty_strided(sizes, strides, dtype=dtype, device="cuda:0")
+
+
+def device_tools() -> tuple[Any, ...]:
+    """What the native module makes memory on the GPU with."""
+    dtypes = {name: dtype for dtype, name in DTYPES.items()}
+    return (_allocator(), _place, lambda tensor: tensor.detach().cpu(), _write, dtypes)
+
+
 def run_boxed(module: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:
     return make_boxed_func(module.forward)
 
@@ -220,10 +268,14 @@ class Failure:
             warnings.warn(f"sylvite: torch runs a graph that is not compiled: {reason}", stacklevel=2)
 
 
-def make_program(text: Text, options: Options, fallback: Callable[..., Any], failed: Failure) -> _native.Program:
+def make_program(
+    text: Text, device: str, options: Options, fallback: Callable[..., Any], failed: Failure
+) -> _native.Program:
+    with unset_fake_temporarily():
+        held = [(name, tensor.detach().cpu()) for name, tensor in text.held]
     return _native.make_program(
-        options.setup, text.text, text.inputs, text.held, text.symbols, text.results, text.writes,
-        (fallback, failed, view_of))  # fmt: skip
+        options.setup(device), text.text, text.inputs, held, text.symbols, text.results, text.writes,
+        (fallback, failed, view_of), device_tools() if device == "cuda" else None)  # fmt: skip
 
 
 def static_inputs(module: torch.fx.GraphModule) -> set[torch.fx.Node]:
@@ -250,12 +302,13 @@ def _whole(module: torch.fx.GraphModule, parameters: set[torch.fx.Node]) -> tupl
     """The graph's text, or the nodes that torch has to run."""
     nodes = list(module.graph.nodes)
     inputs = [node for node in nodes if node.op == "placeholder"]
-    reasons = unwritable(node for node in nodes if computes(node))
+    device = device_of(nodes)
+    reasons = unwritable((node for node in nodes if computes(node)), device)
     if reasons:
         return None, reasons
     outputs = next(node for node in nodes if node.op == "output").args[0]
     try:
-        text = Writer(inputs, nodes, outputs, [node for node in nodes if is_write(node)]).write(parameters, module)
+        text = Writer(inputs, nodes, outputs, device, [node for node in nodes if is_write(node)]).write(parameters, module)
     except Unwritable:
         return None, {}  # parts may do
     by_name = {node.name: node for node in nodes}
@@ -268,7 +321,8 @@ def _is_trivial(module: torch.fx.GraphModule) -> bool:
 
 
 def _compile(module: torch.fx.GraphModule, options: Options, kind: str) -> Callable[[list[Any]], Any]:
-    record = Compiled(kind)
+    device = device_of(module.graph.nodes)
+    record = Compiled(kind, device)
     failed = Failure(options, record)
     parameters = static_inputs(module) if kind == "inference" and options.freeze else set()
     text, refused = _whole(module, parameters)
@@ -277,13 +331,13 @@ def _compile(module: torch.fx.GraphModule, options: Options, kind: str) -> Calla
         name, op, reason = record.refused[0]
         raise _native.UnsupportedError(f"%{name} = {op}: {reason} (options['fullgraph_strict'] makes this an error)")
     if text is not None:
-        program = make_program(text, options, run_boxed(module), failed)
+        program = make_program(text, device, options, run_boxed(module), failed)
         record.add(text, program)
         _tell(record)
         return program
 
     def part_program(part: torch.fx.GraphModule, part_text: Text) -> _native.Program:
-        program = make_program(part_text, options, run_boxed(part), failed)
+        program = make_program(part_text, device, options, run_boxed(part), failed)
         record.add(part_text, program)
         return program
 
@@ -337,6 +391,8 @@ def backend(
 ) -> Callable[..., Any]:
     """What the entry point of the group torch_dynamo_backends names."""
     told = read_options(mode, options)
+    on_gpu = any(isinstance(i, torch.Tensor) and i.device.type == "cuda" for i in inputs)
+    told.setup("cuda" if on_gpu else "cpu")  # settings that are wrong are an error at once
     trains = needs_gradients(inputs)
     if not trains:
         keep_attention(module)
@@ -369,7 +425,7 @@ def listen() -> Iterator[list[Compiled]]:
 
 
 def _graph_lines(number: int, graph: Compiled, details: bool, told: Options) -> Iterator[str]:
-    yield f"graph {number} ({graph.kind}): {len(graph.programs)} programs, {graph.torch_parts} parts run by torch"
+    yield f"graph {number} ({graph.kind}, {graph.device}): {len(graph.programs)} programs, {graph.torch_parts} parts run by torch"
     if graph.failure:
         yield f"  torch runs what is not compiled: {graph.failure}"
     for name, op, reason in graph.refused:
@@ -381,15 +437,15 @@ def _graph_lines(number: int, graph: Compiled, details: bool, told: Options) -> 
                f"ready in {report['ready_seconds']:.2f} s")
         yield from (f"    warning: {warning}" for warning in report["warnings"])
         if details:
-            yield from _explain_text(text, sizes, told)
+            yield from _explain_text(text, sizes, told.settings(graph.device))
 
 
-def _explain_text(text: str, sizes: Mapping[str, int], told: Options) -> Iterator[str]:
+def _explain_text(text: str, sizes: Mapping[str, int], made: dict[str, Any]) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "graph.torch")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
-        words = [_command.path(), "explain", path, *command_options({**told.settings, "dims": sizes})]
+        words = [_command.path(), "explain", path, *command_options({**made, "dims": sizes})]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     yield from ("    " + line for line in (done.stdout or done.stderr).splitlines())
 

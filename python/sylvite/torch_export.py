@@ -78,11 +78,12 @@ def _text(program: torch.export.ExportedProgram, parameters: set[torch.fx.Node])
     module = program.graph_module
     nodes = [node for node in module.graph.nodes if not _is_check(node)]
     outputs = next(node for node in nodes if node.op == "output").args[0]
-    reasons = unwritable(node for node in nodes if computes(node))
+    reasons = unwritable((node for node in nodes if computes(node)), "cpu")
     for node, reason in reasons.items():
         raise _native.UnsupportedError(f"%{node.name} = {node.target}: {reason}")
     try:
-        text = DenseWriter([node for node in nodes if node.op == "placeholder"], nodes, outputs).write(parameters, module)
+        inputs = [node for node in nodes if node.op == "placeholder"]
+        text = DenseWriter(inputs, nodes, outputs, "cpu").write(parameters, module)
     except Unwritable as reason:
         raise _native.UnsupportedError(str(reason)) from reason
     for name, op, reason in refusals(text):

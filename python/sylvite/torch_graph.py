@@ -92,6 +92,29 @@ def _hint(size: Any) -> int:
     return size if isinstance(size, int) else size.node.hint or 0
 
 
+# Devices
+
+
+def device_of(nodes: Iterable[Node]) -> str:
+    """The type of device that a graph's program is for: a GPU's where any tensor is on one."""
+    values = [node.meta.get("val") for node in nodes]
+    return "cuda" if any(isinstance(value, torch.Tensor) and value.device.type == "cuda" for value in values) else "cpu"
+
+
+def check_device(value: torch.Tensor, device: str) -> None:
+    """What is in the CPU's memory can be read by a program on a GPU, and computed on that instead. Raises Unwritable."""
+    found = value.device
+    if found.type not in ("cpu", device):
+        raise Unwritable(f"the device {found.type}")
+    if found.index not in (None, 0):
+        raise Unwritable(f"the device {found}: the first GPU alone is served")
+
+
+def leaves_device(value: Any, device: str) -> bool:
+    """A tensor of another device than the program's, which the program cannot return."""
+    return isinstance(value, torch.Tensor) and value.device.type != device
+
+
 # Types
 
 
@@ -115,22 +138,21 @@ def strides_text(tensor: torch.Tensor) -> str:
     return f" strides {sizes_text(tensor.stride())}"
 
 
-def tensor_text(value: Any) -> str:
+def tensor_text(value: Any, device: str) -> str:
     if type(value) not in (torch.Tensor, torch._subclasses.FakeTensor, torch.nn.Parameter):
         raise Unwritable(f"a value of type {type(value).__name__}")
     if value.dtype not in DTYPES:
         raise Unwritable(f"the type {value.dtype}".replace("torch.", ""))
     if value.layout is not torch.strided:
         raise Unwritable(f"the layout {value.layout}")
-    if value.device.type != "cpu":
-        raise Unwritable(f"the device {value.device.type}")
+    check_device(value, device)
     return DTYPES[value.dtype] + sizes_text(value.shape)
 
 
-def type_text(value: Any) -> str:
+def type_text(value: Any, device: str) -> str:
     if isinstance(value, (tuple, list)):
-        return "(" + ", ".join("none" if each is None else tensor_text(each) for each in value) + ")"
-    return tensor_text(value)
+        return "(" + ", ".join("none" if each is None else tensor_text(each, device) for each in value) + ")"
+    return tensor_text(value, device)
 
 
 # Nodes
@@ -164,8 +186,8 @@ def _is_size_input(node: Node) -> bool:
     return node.op == "placeholder" and isinstance(node.meta.get("val"), (int, torch.SymInt))
 
 
-def node_text(node: Node) -> str:
-    """The node's line. Raises Unwritable."""
+def node_text(node: Node, device: str) -> str:
+    """The node's line in a program for the device. Raises Unwritable."""
     if node.target is operator.getitem:
         name = "getitem"
     elif isinstance(node.target, torch._ops.OpOverload):
@@ -179,18 +201,18 @@ def node_text(node: Node) -> str:
     value = node.meta["val"]
     is_strided = isinstance(value, torch.Tensor) and any(user.target in STRIDED for user in node.users)
     strides = f" strides {sizes_text(value.stride())}" if is_strided else ""
-    return f"%{node.name}: {type_text(value)}{strides} = {name}({', '.join(words)})"
+    return f"%{node.name}: {type_text(value, device)}{strides} = {name}({', '.join(words)})"
 
 
-def unwritable(nodes: Iterable[Node]) -> dict[Node, str]:
+def unwritable(nodes: Iterable[Node], device: str) -> dict[Node, str]:
     """The nodes that have no line, and why; with what a tuple gives, its getitem nodes."""
     reasons: dict[Node, str] = {}
     for node in nodes:
         try:
-            node_text(node)
+            node_text(node, device)
             for used in node.all_input_nodes:
                 if used.op == "placeholder" and not _is_size_input(used):
-                    tensor_text(used.meta.get("val"))
+                    tensor_text(used.meta.get("val"), device)
         except Unwritable as reason:
             reasons[node] = str(reason)
     return reasons
@@ -255,13 +277,16 @@ def _view_result(node: Node, base: Node, number: int) -> tuple[Any, ...] | None:
 
 
 class Writer:
-    """Writes the nodes of a graph, or of a part of one, whose values `outputs` are its results."""
+    """Writes the nodes of a graph, or of a part of one, whose values `outputs` are its results, for a type of device."""
 
-    def __init__(self, inputs: Sequence[Node], nodes: Sequence[Node], outputs: Sequence[Any], writes: Sequence[Node] = ()):
+    def __init__(
+        self, inputs: Sequence[Node], nodes: Sequence[Node], outputs: Sequence[Any], device: str, writes: Sequence[Node] = ()
+    ):
         self.inputs = list(inputs)
         self.number = {node: i for i, node in enumerate(self.inputs)}
         self.nodes = [node for node in nodes if computes(node)]
         self.outputs = outputs
+        self.device = device
         self.writes = writes
         self.returned: dict[Node, int] = {}
 
@@ -275,7 +300,7 @@ class Writer:
         held = [(node.name, _attribute(module, node)) for node in needed if node.op == "get_attr"]
         symbols = symbols_of(self.inputs)
         lines = [self._signature(kinds, held, symbols)]
-        lines += [f"  {node_text(node)}" for node in self.nodes if node in needed]
+        lines += [f"  {node_text(node, self.device)}" for node in self.nodes if node in needed]
         values = ", ".join(f"%{node.name}{self._strides(node)}" for node in self.returned)
         lines += [f"  return {values}" if values else "  return", "}"]
         return Text("\n".join(lines) + "\n", kinds, held, symbols, self._hints(symbols), results, writes)
@@ -303,11 +328,16 @@ class Writer:
 
     def _written(self, node: Node) -> int:
         target, value = (argument.meta.get("val") for argument in node.args[:2])
-        if not isinstance(value, torch.Tensor) or tensor_text(target) != tensor_text(value) or node.args[1] in self.number:
+        if not isinstance(value, torch.Tensor) or self._type(target) != self._type(value) or node.args[1] in self.number:
             raise Unwritable("a write into an input of another type")
         return self._return(node.args[1])
 
+    def _type(self, value: Any) -> str:
+        return tensor_text(value, self.device)
+
     def _return(self, node: Node) -> int:
+        if leaves_device(node.meta.get("val"), self.device):
+            raise Unwritable("a result in the CPU's memory")
         return self.returned.setdefault(node, len(self.returned))
 
     def _needed(self) -> dict[Node, None]:
@@ -330,8 +360,8 @@ class Writer:
         for node, (kind, name) in zip(self.inputs, kinds):
             if name:
                 flag = " parameter" if kind == "parameter" else ""
-                words.append(f"%{name}: {tensor_text(node.meta['val'])}{self._strides(node)}{flag}")
-        words += [f"%{name}: {tensor_text(tensor)} parameter" for name, tensor in held]
+                words.append(f"%{name}: {self._type(node.meta['val'])}{self._strides(node)}{flag}")
+        words += [f"%{name}: {self._type(tensor)} parameter" for name, tensor in held]
         return f"torch forward({', '.join(words)}) {{"
 
 

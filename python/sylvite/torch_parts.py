@@ -8,7 +8,7 @@ import operator
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from .torch_graph import Text, Unwritable, Writer, computes, is_size, is_write, view_chain
+from .torch_graph import Text, Unwritable, Writer, computes, device_of, is_size, is_write, leaves_device, view_chain
 
 MakeProgram = Callable[[GraphModule, Text], Callable[[list[Any]], Any]]
 Refusals = Callable[[Text], list[tuple[str, str, str]]]
@@ -117,6 +117,7 @@ class Splitter:
     def __init__(self, module: GraphModule, parameters: set[Node], find_refusals: Refusals, make_program: MakeProgram) -> None:
         self.module = module
         self.nodes = list(module.graph.nodes)
+        self.device = device_of(self.nodes)
         self.parameters = parameters
         self.find_refusals = find_refusals
         self.make_program = make_program
@@ -152,7 +153,7 @@ class Splitter:
         for size in [n for n in self.nodes if n.op == "placeholder" and isinstance(n.meta.get("val"), torch.SymInt)]:
             if size not in inputs:
                 inputs.append(size)
-        text = Writer(inputs, part, results).write(self.parameters & set(inputs), self.module)
+        text = Writer(inputs, part, results, self.device).write(self.parameters & set(inputs), self.module)
         return text, copy, inputs, results
 
     def _more_refused(self, parts: list[tuple[int, list[Node]]]) -> set[Node]:
@@ -163,6 +164,11 @@ class Splitter:
                 continue
             if all(_is_view(node) for node in part):
                 more.update(part)  # not worth a program
+                continue
+            leaving = [node for node in self._results(part) if leaves_device(node.meta.get("val"), self.device)]
+            if leaving:
+                more.update(leaving)
+                self.why.update({node: "a result in the CPU's memory" for node in leaving})
                 continue
             try:
                 text, _, _, _ = self._text(part)

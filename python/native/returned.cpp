@@ -1,0 +1,81 @@
+#include "python/native/returned.h"
+
+#include <map>
+
+#include "base/error.h"
+
+namespace sylvite::python {
+namespace {
+
+std::vector<Extent> extents_of(PyObject* texts) {
+  std::vector<Extent> extents;
+  for (PyObject* text : items_of(texts)) extents.push_back(Extent::parse(to_text(text)));
+  return extents;
+}
+
+std::vector<std::int64_t> numbers(const std::vector<Extent>& extents, const SymbolValues& sizes) {
+  std::vector<std::int64_t> values;
+  values.reserve(extents.size());
+  for (const Extent& extent : extents) values.push_back(extent.at(sizes));
+  return values;
+}
+
+Ref view_of(const Result& result, PyObject* input, const SymbolValues& sizes, PyObject* make_view) {
+  const Ref dims = from_integers(numbers(result.dims, sizes));
+  const Ref strides = from_integers(numbers(result.strides, sizes));
+  const Ref offset = Ref::own(PyLong_FromLongLong(result.size.at(sizes)));
+  return Ref::own(
+      PyObject_CallFunctionObjArgs(make_view, input, dims.get(), strides.get(), offset.get(), nullptr));
+}
+
+}  // namespace
+
+Result read_result(PyObject* tuple) {
+  const std::vector<PyObject*> words = items_of(tuple);
+  const std::string kind = to_text(words.at(0));
+  Result result;
+  if (kind == "none") return result;
+  if (kind == "size") {
+    result.kind = Result::Kind::size;
+    result.size = Extent::parse(to_text(words.at(1)));
+    return result;
+  }
+  result.number = static_cast<std::size_t>(to_integer(words.at(1)));
+  result.kind = kind == "value"   ? Result::Kind::value
+                : kind == "input" ? Result::Kind::input
+                                  : Result::Kind::view;
+  if (result.kind != Result::Kind::view) return result;
+  result.dims = extents_of(words.at(2));
+  result.strides = extents_of(words.at(3));
+  result.size = Extent::parse(to_text(words.at(4)));
+  return result;
+}
+
+Ref returned_list(const std::vector<Result>& results, const std::vector<PyObject*>& items,
+                  const SymbolValues& sizes, PyObject* make_view, const ValueMaker& value) {
+  std::map<std::size_t, Ref> made;
+  const auto object = [&](const Result& result) -> Ref {
+    switch (result.kind) {
+      case Result::Kind::none:
+        return Ref::share(Py_None);
+      case Result::Kind::value: {
+        const auto [found, is_new] = made.try_emplace(result.number);
+        if (is_new) found->second = value(result.number);
+        return found->second;
+      }
+      case Result::Kind::input:
+        return Ref::share(items.at(result.number));
+      case Result::Kind::size:
+        return Ref::own(PyLong_FromLongLong(result.size.at(sizes)));
+      case Result::Kind::view:
+        return view_of(result, items.at(result.number), sizes, make_view);
+    }
+    throw InternalError("corrupt kind of result");
+  };
+  Ref list = Ref::own(PyList_New(static_cast<Py_ssize_t>(results.size())));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), object(results[i]).release());
+  return list;
+}
+
+}  // namespace sylvite::python
