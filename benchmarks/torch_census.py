@@ -2,11 +2,13 @@
 """torch.compile(model, backend="sylvite") over many models, each in a process of its own, beside eager and Inductor.
 
 usage: torch_census.py --out FILE.jsonl [--only TEXT,...] [--passes inference,dynamic,training] [--inductor] [--warm] [--seconds 1]
+                       [--device cuda] [--bf16]
 
 Writes a line for each model and pass: whether results pass the rule of torch's own suite (as near to a run in float64 as eager is,
 within its factors), graphs, programs, parts that torch ran and the operations that made them, seconds to the first result with
-an empty cache of kernels (cold) and with a full one (warm, in a second process), and milliseconds of a call, the median of turns. A summary goes
-to stdout. Needs torch, and of torchvision, timm and transformers what is to run.
+an empty cache of kernels (cold) and with a full one (warm, in a second process), and milliseconds of a call, the median of turns. On a GPU
+a turn is ten calls, after which the host waits, and both compilers also run in the mode reduce-overhead. With --bf16 inference has weights
+and inputs of bf16, and training is under autocast. Models named large/... run only when --only names them. A summary goes to stdout. Needs torch, and of torchvision, timm and transformers what is to run.
 """
 
 import argparse
@@ -51,16 +53,52 @@ def loss_of(output):
     return sum(x.float().square().mean() for x in leaves(output) if x.requires_grad)
 
 
-def median_times(functions, seconds):
-    """Milliseconds of each, called in turns."""
+def to_device(value, options):
+    """A module, or arguments, on the device, and of bf16 where that is asked for."""
+    import torch
+    from torch.utils._pytree import tree_map
+    narrow = torch.bfloat16 if options.bf16 and options.passes != "training" else None
+    if isinstance(value, torch.nn.Module):
+        return value.to(options.device, narrow)
+    return tree_map(lambda x: x.to(options.device, narrow if x.is_floating_point() else None) if isinstance(x, torch.Tensor) else x, value)
+
+
+def settle(options):
+    """Waits for the device."""
+    import torch
+    if options.device == "cuda":
+        torch.cuda.synchronize()
+
+
+def median_times(functions, options):
+    """Milliseconds of a call of each, in turns."""
+    calls = 10 if options.device == "cuda" else 1
     times = [[] for _ in functions]
-    end = time.perf_counter() + seconds * len(functions)
+    for function in functions * 3:  # what is recorded is recorded now
+        function()
+    settle(options)
+    end = time.perf_counter() + options.seconds * len(functions)
     while time.perf_counter() < end or len(times[0]) < 3:
         for function, kept in zip(functions, times):
             start = time.perf_counter()
-            function()
-            kept.append(time.perf_counter() - start)
+            for _ in range(calls):
+                function()
+            settle(options)
+            kept.append((time.perf_counter() - start) / calls)
     return [1e3 * statistics.median(kept) for kept in times]
+
+
+def compiled_ways(model, options):
+    """Name -> the model as each compiler and mode has it, but for the one that is checked."""
+    import torch
+    ways = {}
+    if options.device == "cuda":
+        ways["sylvite_reduce_overhead"] = torch.compile(model, backend="sylvite", mode="reduce-overhead", dynamic=False)
+    if options.inductor:
+        ways["inductor"] = torch.compile(model, dynamic=False)
+        if options.device == "cuda":
+            ways["inductor_reduce_overhead"] = torch.compile(model, mode="reduce-overhead", dynamic=False)
+    return ways
 
 
 def describe(graphs):
@@ -83,21 +121,24 @@ def run_inference(model, make, options, heard):
     with torch.no_grad():
         start = time.perf_counter()
         got = call(compiled, copy.deepcopy(arguments))
+        settle(options)
         line = {"first_s": time.perf_counter() - start, **describe(heard)}
         if options.first_only:
             return line
         eager = call(model, copy.deepcopy(arguments))
         exact = call(copy.deepcopy(model).double(), to_double(copy.deepcopy(arguments)))
-        line["same"] = is_same(got, eager, exact, 1e-3) and is_same(call(compiled, copy.deepcopy(arguments)), eager, exact, 1e-3)
-        functions = [lambda: call(model, arguments), lambda: call(compiled, arguments)]
-        if options.inductor:
-            other = torch.compile(model, dynamic=False)
+        tolerance = 1e-2 if options.bf16 else 1e-3
+        line["same"] = all(is_same(each, eager, exact, tolerance) for each in (got, call(compiled, copy.deepcopy(arguments))))
+        functions = {"eager": lambda: call(model, arguments), "sylvite": lambda: call(compiled, arguments)}
+        for name, way in compiled_ways(model, options).items():
             start = time.perf_counter()
-            call(other, copy.deepcopy(arguments))
-            line["inductor_first_s"] = time.perf_counter() - start
-            functions.append(lambda: call(other, arguments))
-        times = median_times(functions, options.seconds)
-        line.update(zip(("eager_ms", "sylvite_ms", "inductor_ms"), times))
+            got = call(way, copy.deepcopy(arguments))
+            settle(options)
+            line[name + "_first_s"] = time.perf_counter() - start
+            line[name + "_same"] = is_same(got, eager, exact, tolerance)
+            functions[name] = lambda way=way: call(way, arguments)
+        times = median_times(list(functions.values()), options)
+        line.update(zip((name + "_ms" for name in functions), times))
     return line
 
 
@@ -139,23 +180,28 @@ def run_training(model, make, options, heard):
     compiled = torch.compile(model, backend="sylvite", dynamic=False)
     arguments = make(0)
 
-    def step(function, given, owner):
+    def step(function, given, owner, narrow=options.bf16):
         owner.zero_grad(set_to_none=True)
-        loss_of(call(function, given)).backward()
+        with torch.autocast(options.device, torch.bfloat16, enabled=narrow):
+            loss = loss_of(call(function, given))
+        loss.backward()
 
     start = time.perf_counter()
     step(compiled, copy.deepcopy(arguments), model)
+    settle(options)
     line = {"first_s": time.perf_counter() - start, **describe(heard)}
     step(models[1], copy.deepcopy(arguments), models[1])
-    step(models[2], to_double(copy.deepcopy(arguments)), models[2])
+    step(models[2], to_double(copy.deepcopy(arguments)), models[2], narrow=False)
     got, eager, exact = ([p.grad for p in m.parameters() if p.grad is not None] for m in models)
     line["same"] = is_same(got, eager, exact, 1e-2)
-    functions = [lambda: step(models[1], arguments, models[1]), lambda: step(compiled, arguments, model)]
-    if options.inductor:
-        other = torch.compile(models[1], dynamic=False)
-        step(other, arguments, models[1])
-        functions.append(lambda: step(other, arguments, models[1]))
-    line.update(zip(("eager_ms", "sylvite_ms", "inductor_ms"), median_times(functions, options.seconds)))
+    functions = {"eager": lambda: step(models[1], arguments, models[1]), "sylvite": lambda: step(compiled, arguments, model)}
+    for name, way in compiled_ways(models[1], options).items():
+        start = time.perf_counter()
+        step(way, arguments, models[1])
+        settle(options)
+        line[name + "_first_s"] = time.perf_counter() - start
+        functions[name] = lambda way=way: step(way, arguments, models[1])
+    line.update(zip((name + "_ms" for name in functions), median_times(list(functions.values()), options)))
     return line
 
 
@@ -170,16 +216,17 @@ def child(options):
     from torch_census_models import MODELS
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    model, make = MODELS[options.child]()
+    model, make_on_cpu = MODELS[options.child]()
+    model = to_device(model, options)
     with torch_backend.listen() as heard:
-        line = PASSES[options.passes](model, make, options, heard)
+        line = PASSES[options.passes](model, lambda variant: to_device(make_on_cpu(variant), options), options, heard)
     print("LINE " + json.dumps(line))
 
 
 def run_child(name, kind, options, cache, first_only=False):
     words = [sys.executable, __file__, "--child", name, "--passes", kind, "--threads", str(options.threads), "--seconds",
-             str(options.seconds)]  # fmt: skip
-    words += ["--inductor"] * options.inductor + ["--first-only"] * first_only
+             str(options.seconds), "--device", options.device]  # fmt: skip
+    words += ["--inductor"] * options.inductor + ["--first-only"] * first_only + ["--bf16"] * options.bf16
     environment = {**os.environ, "XDG_CACHE_HOME": cache, "TORCHINDUCTOR_CACHE_DIR": cache + "/inductor", "HF_HUB_OFFLINE": "1"}
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=options.timeout, env=environment, check=False)
@@ -199,7 +246,7 @@ def summary(lines):
             continue
         whole = [r for r in rows if r.get("same") and not r.get("torch_parts") and not r.get("failures")]
         text = f"{kind}: {len(rows)} models, {sum(bool(r.get('same')) for r in rows)} right, {len(whole)} of them with no part run by torch"
-        for other in ("eager", "inductor"):
+        for other in ("eager", "inductor", "inductor_reduce_overhead"):
             ratios = [r[other + "_ms"] / r["sylvite_ms"] for r in rows if r.get("same") and other + "_ms" in r]
             if ratios:
                 text += f"; {statistics.geometric_mean(ratios):.2f}x {other}'s speed ({min(ratios):.2f}x to {max(ratios):.2f}x)"
@@ -220,6 +267,8 @@ def main():
     parser.add_argument("--first-only", action="store_true", help="of a child: no checks and no times")
     parser.add_argument("--seconds", type=float, default=1.0, help="of timing, for each of those compared")
     parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -230,7 +279,7 @@ def main():
     wanted = [part for part in options.only.split(",") if part]
     lines = []
     for name in MODELS:
-        if wanted and not any(part in name for part in wanted):
+        if not (any(part in name for part in wanted) if wanted else not name.startswith("large/")):
             continue
         for kind in options.passes.split(","):
             with contextlib.nullcontext(options.cache) if options.cache else tempfile.TemporaryDirectory() as cache:
@@ -238,7 +287,7 @@ def main():
                 if options.warm and kind == "inference" and "error" not in line:
                     line["warm_first_s"] = run_child(name, kind, options, cache, first_only=True).get("first_s")
             lines.append(line)
-            brief = {key: line.get(key) for key in ("same", "graphs", "torch_parts", "first_s", "eager_ms", "sylvite_ms", "error")}
+            brief = {key: line.get(key) for key in ("same", "graphs", "torch_parts", "first_s", "eager_ms", "sylvite_ms", "inductor_ms", "error")}
             print(name, kind, json.dumps({k: round(v, 2) if isinstance(v, float) else v for k, v in brief.items() if v is not None}), flush=True)
             if options.out:
                 with options.out.open("a") as file:
