@@ -57,7 +57,9 @@ Row measure(const Kernel& kernel, std::int64_t launches, const std::string& name
 Graph import_any(const std::string& path) {
   ImportOptions options;
   options.random_weights = true;
-  return is_torch_file(path) ? import_torch_file(read_file(path), options).graph : import_onnx(path, options);
+  if (!is_torch_file(path)) return import_onnx(path, options);
+  const TorchFile file = read_torch_file(path, options.follow_links);
+  return import_torch_file(file, options, first_sizes(torch_file_sizes(file, options))).graph;
 }
 
 void run(const std::string& path, int threads, const std::string& kind, bool with_text) {

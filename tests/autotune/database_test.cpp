@@ -431,7 +431,7 @@ TEST(TuningKey, NamesTheCardAndItsLibraries) {
   const TuningKey card_alone = tuning_key(with_gpu(host, sample_card()), "bf16");
   EXPECT_EQ(card_alone.machine, "NVIDIA H200, driver 13000");
   EXPECT_EQ(card_alone.target, "x86-64-linux-avx-cuda-cuda_capability_80");
-  const GpuTools tools{130100, 91900, ""};
+  const GpuTools tools{.cublaslt = 130100, .cudnn = 91900, .missing_compiler = {}};
   const TuningKey with_libraries = tuning_key(with_gpu(host, sample_card(), tools), "bf16");
   EXPECT_EQ(with_libraries.versions, card_alone.versions + ", cuBLASLt 130100, cuDNN 91900");
 }
