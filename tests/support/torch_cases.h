@@ -110,7 +110,7 @@ inline void expect_torch_results(const std::vector<Tensor>& actual, const TorchC
   }
 }
 
-inline const std::vector<std::string> torch_families = {"pointwise", "shape",         "creation", "matmul",
-                                                        "reduction", "normalization", "window",   "gather", "draws"};
+inline const std::vector<std::string> torch_families = {
+    "pointwise", "shape", "creation", "matmul", "reduction", "normalization", "window", "gather", "draws"};
 
 }  // namespace sylvite
