@@ -70,6 +70,7 @@ LoweringOptions lowering_options(const Setup& setup) {
   options.channel_block = tiles ? conv_tile_depth : machine.vector_floats;
   options.image_layout = image_layout(setup, options.channel_block);
   options.multiply_patches = machine.gpu.has_value();
+  options.widen_bits = machine.gpu.has_value();
   options.tf32 = machine.gpu.has_value();
   if (machine.gpu)
     options.refuse_template = [&machine](const Kernel& kernel) {

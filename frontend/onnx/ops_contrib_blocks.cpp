@@ -9,8 +9,6 @@ namespace sylvite {
 namespace {
 
 constexpr std::string_view domain = "com.microsoft";
-constexpr std::int64_t few_rows = 4;  ///< to widen weights anew for each takes less time than to store them
-
 /// How W [columns, depth] is packed: along its rows, block by block, the first number in the lowest bits.
 struct Packing {
   std::int64_t bits = 4, columns = 0, depth = 0, block = 0;
@@ -38,13 +36,6 @@ Packing read_packing(ImportContext& c) {
   return p;
 }
 
-/// As i32, in the graph even where x is a constant: evaluated here, weights would take eight times the memory.
-Sym widened(ImportContext& c, Sym x) {
-  if (c.is_running()) return cast(x, DType::i32);
-  GraphBuilder& b = c.builder();
-  return {b, b.graph().add(Op::cast, {x.id()}, {{"to", std::string(dtype_name(DType::i32))}})};
-}
-
 /// The numbers that bytes of i32 [blocks, bytes, 1, N] hold, [blocks, bytes, numbers of a byte, N].
 Sym unpacked(Sym bytes, std::int64_t bits) {
   GraphBuilder& b = bytes.builder();
@@ -54,38 +45,28 @@ Sym unpacked(Sym bytes, std::int64_t bits) {
                b.scalar(DType::i32, static_cast<double>((1 << bits) - 1)));
 }
 
-/// [N, blocks] as one number per block of every column, to go with unpacked numbers.
-Sym per_block(Sym x, const Packing& p) {
-  return reshape(swap_axes(reshape(x, {p.columns, p.blocks()}), 0, 1), {p.blocks(), 1, 1, p.columns});
+/// The numbers of [..., bytes], one after another: [..., numbers].
+Sym unpacked_rows(Sym bytes, std::int64_t bits) {
+  Dims dims = bytes.dims();
+  dims.back() *= 8 / bits;
+  // The unpacked axis stands before one that has one element.
+  return reshape(unpacked(unsqueeze(cast(bytes, DType::i32), {-2, -1}), bits), dims);
 }
 
-/// Floats as they are, or packed like the weights.
-Sym zero_points(ImportContext& c, const Packing& p, DType dtype) {
+/// [N, blocks]: floats as they are, or unpacked bytes; absent where they are the usual ones.
+Sym zero_points(ImportContext& c, const Packing& p) {
   const Sym given = c.optional(3);
-  if (!given) return c.builder().scalar(dtype, static_cast<double>(std::int64_t{1} << (p.bits - 1)));
-  if (given.dtype() != DType::u8) return per_block(cast(given, dtype), p);
-  const std::int64_t bytes = p.bytes(p.blocks());
-  const Sym columns = swap_axes(reshape(cast(given, DType::i32), {p.columns, bytes}), 0, 1);
-  const Sym numbers = unpacked(unsqueeze(columns, {0, 2}), p.bits);
-  const Sym rows = slice(reshape(numbers, {bytes * 8 / p.bits, p.columns}), 0, 0, p.blocks());
-  return reshape(cast(rows, dtype), {p.blocks(), 1, 1, p.columns});
-}
-
-/// A few rows [rows, depth] by packed numbers, which are never stored as floats but widened anew for each row: [rows, N]. Within
-/// a block there are only products and sums; its zero point and its scale are for their sum.
-Sym times_packed(Sym a, Sym numbers, Sym zero, Sym scales, const Packing& p) {
-  const Dims d = numbers.dims();
-  const Sym whole = pad(a, {0, 0}, {0, p.blocks() * p.block - p.depth});
-  const Sym x = reshape(whole, {a.dim(0), d[0], d[1], d[2], 1});
-  const Sym products = reduce(Op::reduce_sum, numbers * x, {2, 3});
-  const Sym sums = reduce(Op::reduce_sum, x, {2, 3});
-  return reduce(Op::reduce_sum, (products - zero * sums) * scales, {1, 2, 3}, false);
+  if (!given) return {};
+  if (given.dtype() != DType::u8) return reshape(given, {p.columns, p.blocks()});
+  const Sym numbers = unpacked_rows(reshape(given, {p.columns, p.bytes(p.blocks())}), p.bits);
+  return cast(slice(numbers, 1, 0, p.blocks()), DType::u8);
 }
 
 void matmul_bits(ImportContext& c) {
   refuse_input(c, 4, "g_idx");
   refuse_attributes(c, {"weight_prepacked"});
-  (void)c.has_attribute("accuracy_level");  // the least that is asked for; we compute in the type of A
+  constexpr std::int64_t steps_of_8_bits = 4;
+  const bool is_quantized = c.integer("accuracy_level", 0) == steps_of_8_bits;  // else A stays as it is
   const Packing p = read_packing(c);
   const Sym a = c.input(0);
   if (a.rank() < 1 || a.dim(-1) != p.depth)
@@ -95,34 +76,14 @@ void matmul_bits(ImportContext& c) {
     throw UnsupportedError("B is {}, supported is {}", dtype_name(c.input(1).dtype()), dtype_name(DType::u8));
   if (c.input(1).size() != checked_product(packed, "B"))
     throw ModelError("B has {} bytes, expected {}x{}x{}", c.input(1).size(), packed[0], packed[1], packed[2]);
-  // Columns of the result lie side by side, as kernels want them.
-  const Sym bytes = unsqueeze(transpose(reshape(c.input(1), packed), {1, 2, 0}), {2});
-  const std::int64_t rows = a.size() / p.depth;
-  const DType dtype =
-      rows <= few_rows ? DType::f32 : a.dtype();  // a block's sum, and what is taken off it, are large
-  const Sym numbers = cast(unpacked(widened(c, bytes), p.bits), dtype);
-  const Sym zero = zero_points(c, p, dtype);
-  const Sym scales = per_block(cast(c.input(2), dtype), p);
-  Sym y;
-  if (rows <= few_rows) {
-    Dims dims = a.dims();
-    dims.back() = p.columns;
-    const Sym wide = cast(reshape(a, {rows, p.depth}), dtype);
-    y = cast(reshape(times_packed(wide, numbers, zero, scales, p), dims), a.dtype());
-  } else {
-    const Sym weight = reshape((numbers - zero) * scales, {p.blocks() * p.block, p.columns});
-    y = matmul(a, slice(weight, 0, 0, p.depth));
-  }
+  std::vector<Sym> inputs = {a.rank() > 1 ? a : unsqueeze(a, {0}), reshape(c.input(1), packed),
+                             reshape(c.input(2), {p.columns, p.blocks()})};
+  if (const Sym zeros = zero_points(c, p)) inputs.push_back(zeros);
+  Sym y = c.builder().add(is_quantized ? Op::quantized_matmul_bits : Op::matmul_bits, inputs,
+                          {{"bits", p.bits}, {"block", p.block}});
+  if (a.rank() == 1) y = reshape(y, {p.columns});
   const Sym bias = c.optional(5);
   c.output(bias ? y + bias : y);
-}
-
-/// The numbers of [..., bytes], one after another: [..., numbers].
-Sym unpacked_rows(Sym bytes, std::int64_t bits) {
-  Dims dims = bytes.dims();
-  dims.back() *= 8 / bits;
-  // The unpacked axis stands before one that has one element.
-  return reshape(unpacked(unsqueeze(cast(bytes, DType::i32), {-2, -1}), bits), dims);
 }
 
 /// Rows of a table whose elements are packed, or of a type of their own. Rows beyond it are 0.

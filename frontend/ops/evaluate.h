@@ -53,6 +53,7 @@ using ResultTypes = std::span<const TensorType>;
 
 [[nodiscard]] OutputTensors evaluate_matmul(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_quantized_matmul(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_matmul_bits(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_conv(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_pool(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_attention(Op, InputTensors, const Attributes&, ResultTypes);

@@ -66,6 +66,7 @@ using OutputTypes = std::vector<TensorType>;
 // Contractions and windows.
 [[nodiscard]] OutputTypes infer_matmul(Op, InputTypes, const Attributes&, Symbols&);
 [[nodiscard]] OutputTypes infer_quantized_matmul(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_matmul_bits(Op, InputTypes, const Attributes&, Symbols&);
 [[nodiscard]] OutputTypes infer_conv(Op, InputTypes, const Attributes&, Symbols&);
 [[nodiscard]] OutputTypes infer_pool(Op, InputTypes, const Attributes&, Symbols&);
 [[nodiscard]] OutputTypes infer_attention(Op, InputTypes, const Attributes&, Symbols&);

@@ -83,6 +83,36 @@ OutputTypes infer_quantized_matmul(Op, InputTypes inputs, const Attributes&, Sym
   return {result};
 }
 
+OutputTypes infer_matmul_bits(Op op, InputTypes inputs, const Attributes& attributes, Symbols&) {
+  const TensorType& a = *inputs[0];
+  const TensorType& b = *inputs[1];
+  const std::int64_t bits = attributes.integer("bits");
+  const std::int64_t block = attributes.integer("block");
+  if (bits != 2 && bits != 4 && bits != 8) throw ModelError("bits are {}, expected 2, 4 or 8", bits);
+  if (block < 16 || block > extent_limit || (block & (block - 1)) != 0)
+    throw ModelError("the block is {}, expected a power of two from 16", block);
+  const auto is_real = [](const TensorType& type) {
+    return type.dtype == DType::f32 || type.dtype == DType::f16 || type.dtype == DType::bf16;
+  };
+  const TensorType& scales = *inputs[2];
+  bool fits = is_real(a) && is_real(scales) && b.dtype == DType::u8 && a.rank() >= 2 && b.rank() == 3 &&
+              b.shape.is_known() && a.shape.back().is_known() && scales.rank() == 2 &&
+              b.shape[1] == (a.shape.back().known() + block - 1) / block && b.shape[2] == block * bits / 8 &&
+              scales.shape[0] == b.shape[0] && scales.shape[1] == b.shape[1];
+  if (inputs.size() > 3 && inputs[3] != nullptr)
+    fits = fits && (is_real(*inputs[3]) || inputs[3]->dtype == DType::u8) && inputs[3]->shape == scales.shape;
+  if (!fits) {
+    throw ModelError(
+        "{} with blocks of {} numbers of {} bits takes floats[..., m, k], u8[n, blocks, bytes], and scales "
+        "and "
+        "zeros of [n, blocks], not {}, {} and {}",
+        op_info(op).name, block, bits, a.to_string(), b.to_string(), scales.to_string());
+  }
+  TensorType result{a.dtype, a.shape, {}};
+  result.shape.back() = b.shape[0];
+  return {result};
+}
+
 bool multiplies_by_channel(const TensorType& filters, const Attributes& attributes) {
   return attributes.integer("groups") > 1 && filters.rank() > 1 && filters.dims()[1] == 1;
 }

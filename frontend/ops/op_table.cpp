@@ -25,6 +25,7 @@ constexpr std::uint32_t arithmetic = bits({OpTrait::arithmetic});
 constexpr std::uint32_t every_input = ~std::uint32_t{0};
 constexpr std::uint32_t first_input = 1;
 constexpr std::uint32_t third_input = 4;
+constexpr std::uint32_t fourth_input = 8;
 
 using Stages = std::vector<std::string>;
 
@@ -301,6 +302,23 @@ void add_normalization_rows(Rows& rows) {
       evaluate_batch_norm, "(x - mean)/sqrt(variance + epsilon) scale + bias per channel, dim 1");
 }
 
+void add_bits_rows(Rows& rows) {
+  const std::vector<AttributeInfo> attributes = {
+      required("bits", Kind::integer, "of a number of b: 2, 4 or 8"),
+      required("block", Kind::integer, "numbers of b with one scale, a power of two from 16")};
+  add(rows, Op::matmul_bits, "matmul_bits", "a, b, scales, zeros?",
+      window(OpTrait::matmul, matmul_terms, third_input | fourth_input, {"_fold"}), attributes,
+      infer_matmul_bits, evaluate_matmul_bits,
+      "floats[..., m, k] by the transpose of (b - zeros) scales, which is [n, k]: b is u8[n, blocks, bytes], "
+      "block by block along k, the first number of a byte in its lowest bits; scales are floats[n, blocks], "
+      "zeros u8 or floats of that shape, or 2^(bits-1). What is behind k in the last block does not count");
+  add(rows, Op::quantized_matmul_bits, "quantized_matmul_bits", "a, b, scales, zeros?",
+      window(OpTrait::matmul, matmul_terms, third_input | fourth_input, {"_peak", "_fold"}), attributes,
+      infer_matmul_bits, evaluate_matmul_bits,
+      "the same, but each block of a row of a becomes steps of its largest magnitude/127, which "
+      "round(a 127/magnitude) counts; a block that is not finite gives NaN");
+}
+
 void add_contraction_rows(Rows& rows) {
   add(rows, Op::matmul, "matmul", "a, b", window(OpTrait::matmul, matmul_terms), {}, infer_matmul,
       evaluate_matmul,
@@ -317,6 +335,7 @@ void add_contraction_rows(Rows& rows) {
       "round(-lowest 255/range). Products are summed exactly in i32; results are f32(sum - zero sums) "
       "(range/255) scales. A "
       "row that is not finite gives NaN; k is at most 2^16");
+  add_bits_rows(rows);
   add(rows, Op::conv, "conv", "x, w, bias?", window(OpTrait::convolution, conv_terms, third_input),
       {strides(), pads(), dilations(), integer("groups", 1, "groups of channels")}, infer_conv, evaluate_conv,
       "cross-correlation of [N, C, spatial] with [O, C/groups, spatial], 1 to 3 spatial dims. One element "

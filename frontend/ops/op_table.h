@@ -61,6 +61,10 @@ struct OpInfo {
 [[nodiscard]] inline bool writes_in_place(Op op) {
   return op == Op::write_elements || op == Op::write_nd;
 }
+/// Is the right operand a weight of a few bits in blocks, rather than a matrix?
+[[nodiscard]] inline bool multiplies_bits(Op op) {
+  return op == Op::matmul_bits || op == Op::quantized_matmul_bits;
+}
 [[nodiscard]] inline const std::vector<std::string>& update_stages(Op op) {
   return op_info(op).facts.update_stages;
 }

@@ -17,6 +17,11 @@ namespace sylvite {
 inline constexpr float activation_levels = 255;
 inline constexpr float smallest_range = 0x1p-100F;
 
+/// Block by block of a row, signed steps: with `peak` the largest magnitude of a block, in f32,
+///   inverse = 127 / peak,  scale = peak * (1/127),  step = round(x * inverse).
+/// A block whose peak is at most `smallest_range` counts as zeros; one that is not finite has the scale NaN.
+inline constexpr float block_levels = 127;
+
 /// Weights: signed steps without a zero point, so that the largest magnitude of a column is 127 of them.
 inline constexpr float weight_levels = 127;
 

@@ -108,6 +108,8 @@ enum class Op : std::uint16_t {
   // contractions and windows
   matmul,
   quantized_matmul,
+  matmul_bits,
+  quantized_matmul_bits,
   conv,
   max_pool,
   avg_pool,

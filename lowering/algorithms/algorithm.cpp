@@ -16,6 +16,7 @@ constexpr std::array forms = {
     FormRow{"tiles", generic_packings, build_tiles},
     FormRow{"matmul_panels", matmul_panels_packings, build_matmul_panels},
     FormRow{"matmul_activations", generic_packings, build_matmul_activations},
+    FormRow{"matmul_bits", matmul_bits_packings, build_matmul_bits},
     FormRow{"conv_blocked", conv_blocked_packings, build_conv_blocked},
     FormRow{"conv_tiles", conv_tiles_packings, build_conv_tiles},
     FormRow{"conv_lines", conv_lines_packings, build_conv_lines},

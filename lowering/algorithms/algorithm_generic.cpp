@@ -47,6 +47,9 @@ Definer definer_of(Op op) {
       return define_matmul;
     case Op::quantized_matmul:
       return define_quantized_matmul;
+    case Op::matmul_bits:
+    case Op::quantized_matmul_bits:
+      return define_matmul_bits;
     case Op::conv:
       return define_conv;
     case Op::max_pool:

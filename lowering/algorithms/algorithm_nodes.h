@@ -20,6 +20,7 @@ void define_layer_norm(AlgorithmBuilder& builder, const Node& node);
 void define_batch_norm(AlgorithmBuilder& builder, const Node& node);
 void define_matmul(AlgorithmBuilder& builder, const Node& node);
 void define_quantized_matmul(AlgorithmBuilder& builder, const Node& node);
+void define_matmul_bits(AlgorithmBuilder& builder, const Node& node);
 void define_conv(AlgorithmBuilder& builder, const Node& node);
 void define_pool(AlgorithmBuilder& builder, const Node& node);
 void define_attention(AlgorithmBuilder& builder, const Node& node);

@@ -73,6 +73,24 @@ Expr quantized_steps(const Expr& x, const RowQuantization& row) {
   return Halide::cast<std::uint8_t>(Halide::min(steps, number(255)));
 }
 
+Expr magnitude_key(const Expr& x) {
+  return bits_of(x) & number(0x7fffffff);
+}
+
+BlockQuantization block_quantization(const Expr& peak_key) {
+  const Expr peak = Halide::reinterpret<float>(peak_key);
+  const Expr is_small = peak_key <= number(std::bit_cast<std::int32_t>(smallest_range));
+  const Expr is_finite =
+      peak_key < number(std::bit_cast<std::int32_t>(std::numeric_limits<float>::infinity()));
+  return {Halide::select(is_small || !is_finite, 0.0F, strict_div(Expr(block_levels), peak)),
+          Halide::select(is_finite, strict_mul(peak, Expr(1.0F / block_levels)),
+                         std::numeric_limits<float>::quiet_NaN())};
+}
+
+Expr signed_steps(const Expr& x, const Expr& inverse) {
+  return Halide::cast<std::int8_t>(rounded_plus(strict_mul(x, inverse), 0));
+}
+
 Expr dequantized_sum(const Expr& sum, const RowQuantization& row, const Expr& column_scale,
                      const Expr& column_sum) {
   return strict_mul(strict_mul(Halide::cast<float>(sum - row.zero * column_sum), row.scale), column_scale);

@@ -201,6 +201,7 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   if (kernel.kind != KernelClass::matmul) return {{}, "it is no matmul"};
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
+  if (multiplies_bits(node.op)) return {{}, "its right operand is no matrix"};
   const bool is_quantized = node.op == Op::quantized_matmul;
   for (const std::string& refusal :
        {is_quantized ? std::string() : float_refusal(body, node), body_refusal(kernel)}) {
@@ -238,6 +239,42 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
     return {{}, "its right operand is bf16 beside f32, and no weight"};
   if (is_quantized && (weight.id == no_value || weight.is_transposed))
     return {{}, "its right operand is no weight of its own"};
+  return reading;
+}
+
+Reading<BitsProblem> read_bits(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (kernel.kind != KernelClass::matmul || !multiplies_bits(body.node(kernel.anchor).op))
+    return {{}, "it is no product by a weight of a few bits"};
+  if (std::string refusal = body_refusal(kernel); !refusal.empty()) return {{}, refusal};
+  const Node& node = body.node(kernel.anchor);
+  Reading<BitsProblem> reading;
+  BitsProblem& problem = reading.problem;
+  problem.scales = node.inputs.at(2);
+  problem.zeros = node.inputs.size() > 3 ? node.inputs[3] : no_value;
+  problem.is_quantized = node.op == Op::quantized_matmul_bits;
+  problem.bits = node.attributes.integer("bits");
+  problem.block = node.attributes.integer("block");
+  for (const ValueId id : {node.inputs.at(1), problem.scales, problem.zeros}) {
+    const OwnOperand own = id == no_value ? OwnOperand{} : find_weight(kernel, id);
+    if (id != no_value && (own.id != id || own.is_transposed))
+      return {{}, fmt::format("'{}' is no weight of its own", body.value(id).name)};
+  }
+  MatmulProblem& product = problem.product;
+  product.a = node.inputs.at(0);
+  product.b = product.weight = node.inputs.at(1);
+  product.anchor = node.outputs.at(0);
+  product.output = body.outputs[0];
+  const Shape& out = body.type(product.anchor).shape;
+  if (body.type(product.anchor).layout.channel_block != 0) return {{}, "its output is channel-blocked"};
+  if (out.product() == 0) return {{}, "it is empty"};
+  product.m = number_or_open(out[out.size() - 2]);
+  product.least_m = least_extent(kernel, product.anchor, out.size() - 2);
+  product.n = out.back().known();
+  product.k = body.type(product.a).shape.back().known();
+  product.batch = number_or_open(leading_product(out));
+  product.element = DType::u8;
+  product.a_is_computed = is_computed(body, product.a);
   return reading;
 }
 

@@ -62,6 +62,28 @@ struct MatmulProblem {
 [[nodiscard]] std::int64_t quantized_lanes(std::int64_t k);
 [[nodiscard]] Reading<MatmulProblem> read_matmul(const Kernel& kernel);
 
+/// A product by a weight of a few bits, whose blocks along k have a scale and a zero each.
+struct BitsProblem {
+  MatmulProblem product;  ///< `weight` is b, `element` what is stored: u8
+  ValueId scales = no_value;
+  ValueId zeros = no_value;   ///< may be no_value
+  bool is_quantized = false;  ///< a is made into steps of 8 bits
+  std::int64_t bits = 4;
+  std::int64_t block = 32;
+
+  [[nodiscard]] std::int64_t per_byte() const { return 8 / bits; }
+  [[nodiscard]] std::int64_t blocks() const { return ceil_div(product.k, block); }
+  /// Bytes that are multiplied at once: an instruction takes four steps with four numbers.
+  [[nodiscard]] std::int64_t unit() const { return is_quantized ? 4 : 1; }
+  /// Units of a block.
+  [[nodiscard]] std::int64_t units() const { return block / per_byte() / unit(); }
+  /// What zeros are where none are given.
+  [[nodiscard]] std::int64_t usual_zero() const { return std::int64_t{1} << (bits - 1); }
+  [[nodiscard]] bool is_padded() const { return product.k % block != 0; }
+};
+/// Refuses weights that cannot be packed.
+[[nodiscard]] Reading<BitsProblem> read_bits(const Kernel& kernel);
+
 /// Tensor cores read rows that begin at multiples of so many bytes.
 inline constexpr std::int64_t row_unit_bytes = 16;
 /// The right operand's weight, when tensor cores need it packed: in rows of the depth that are padded to

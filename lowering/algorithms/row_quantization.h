@@ -21,6 +21,16 @@ struct RowQuantization {
 /// x, an f32, as u8 steps.
 [[nodiscard]] Halide::Expr quantized_steps(const Halide::Expr& x, const RowQuantization& row);
 
+/// The magnitude of an f32 as an integer whose order is that of numbers, NaN above infinity.
+[[nodiscard]] Halide::Expr magnitude_key(const Halide::Expr& x);
+/// What the largest magnitude of a block makes of it.
+struct BlockQuantization {
+  Halide::Expr inverse, scale;  ///< f32
+};
+[[nodiscard]] BlockQuantization block_quantization(const Halide::Expr& peak_key);
+/// x, an f32 of a block, as i8 steps.
+[[nodiscard]] Halide::Expr signed_steps(const Halide::Expr& x, const Halide::Expr& inverse);
+
 /// The f32 that an i32 sum of products of steps stands for.
 [[nodiscard]] Halide::Expr dequantized_sum(const Halide::Expr& sum, const RowQuantization& row,
                                            const Halide::Expr& column_scale, const Halide::Expr& column_sum);

@@ -55,10 +55,11 @@ class Flattener {
  private:
   std::optional<ValueId> flat_matmul(Graph& graph, const Node& node, std::vector<ValueId> inputs) {
     const Dims a = graph.type(inputs[0]).dims();
-    if (graph.type(inputs[1]).rank() != 2 || a.back() == 0) return std::nullopt;
+    const bool has_weight = multiplies_bits(node.op) || graph.type(inputs[1]).rank() == 2;
+    if (!has_weight || a.back() == 0) return std::nullopt;
     const Dims flat_a = {product(a, 0, a.size() - 1), a.back()};
     inputs[0] = add_reshape(graph, inputs[0], flat_a);
-    const ValueId flat = graph.add(node.op, inputs, {}, node.name);
+    const ValueId flat = graph.add(node.op, inputs, node.attributes, node.name);
     flat_.insert(flat);
     Dims dims = a;
     dims.back() = graph.type(flat).dims()[1];

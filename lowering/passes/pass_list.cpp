@@ -24,6 +24,8 @@ bool fuses_innermost(const Options& options) {
 constexpr Pass<Options> table[] = {
     {"multiply_patches", [](const Options& options) { return options.multiply_patches; }, multiply_patches,
      "convolutions whose windows lie side by side become matmuls, for tensor cores"},
+    {"widen_bits", [](const Options& options) { return options.widen_bits; }, plain<widen_bits>,
+     "products by weights of a few bits become products by widened weights"},
     {"widen_attention", fuses_for_templates, widen_attention,
      "attention whose heads are no multiple of 16 bytes gets zeros behind each, as the template takes them"},
     {"divide_attention", fuses_for_templates, divide_attention,

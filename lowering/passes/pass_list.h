@@ -16,6 +16,10 @@ namespace sylvite {
 /// transformer. Images that lie with whole vectors of channels innermost stay: convolutions take them.
 [[nodiscard]] Graph multiply_patches(const Graph& graph, const LoweringOptions& options);
 
+/// The same graph in which the weights of few bits that products read are widened before them, or, for a few rows,
+/// within sums of plain products.
+[[nodiscard]] Graph widen_bits(const Graph& graph);
+
 /// The same graph in which an attention that the device has a template for once its heads are whole vectors
 /// (options.refuse_template, which must be given), or for the products that it divides into, has zeros behind each of its
 /// queries, keys and values.

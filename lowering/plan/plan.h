@@ -107,6 +107,7 @@ struct LoweringOptions {
   int channel_block = 16;         ///< with channel_blocks: how many; at least 2
   bool tf32 = false;              ///< with channels_last: tensor cores read f32 values, too
   bool multiply_patches = false;  ///< convolutions of patches as matmuls, for tensor cores
+  bool widen_bits = false;        ///< weights of a few bits are widened before products, for GPUs
   /// With `fuse`: larger f32 values between convolutions are computed by rows in their reader where
   /// row_fusion.h allows. 0: all are stored.
   std::int64_t large_bytes = 0;

@@ -10,6 +10,7 @@ extern const Space matmul_amx_space;
 extern const Space matmul_amx_activations_space;
 extern const Space matmul_panels_space;
 extern const Space matmul_activations_space;
+extern const Space matmul_bits_space;
 extern const Space conv_amx_space;
 extern const Space conv_lines_amx_space;
 extern const Space conv_blocked_space;

@@ -142,6 +142,11 @@ def blocks():
                inputs=lambda rng: (i := half(rng)) | {"a": i["a"] + np.float16(4)}, weights=("b", "scales", "zero"))
     yield dict(name="matmul_bits_f16", op="MatMulNBits", bits=4, K=64, N=6, block_size=32, tolerances={"atol": 5e-3},
                inputs=inputs(4, 64, 32, "packed", dtype=np.float16), weights=("b", "scales", "zero"))
+    # With this level ONNX Runtime makes the left operand steps of 8 bits, too.
+    for name, bits, depth, block, zero, rows in (("row", 4, 96, 32, "", (1, 1)), ("rows", 4, 80, 16, "packed", (2, 3)),
+                                                 ("bytes", 8, 64, 32, "", (1, 4))):
+        yield dict(name=f"matmul_bits_steps_{name}", op="MatMulNBits", bits=bits, K=depth, N=6, block_size=block, accuracy_level=4,
+                   inputs=inputs(bits, depth, block, zero, rows=rows), weights=("b", "scales", "zero"), tolerances={"atol": 2e-4})
     yield dict(name="matmul_bits_bias", op="MatMulNBits", bits=4, K=32, N=6, block_size=32, inputs=inputs(4, 32, 32, bias=True),
                weights=("b", "scales"), accuracy_level=1, tolerances={"atol": 1e-4})
 

@@ -38,7 +38,9 @@ std::vector<Setting> settings() {
   };
   Setting quantized{"8 bits", {}, {}, 0.1};
   quantized.precision.quantize = true;
-  return {blocked, narrow, divided, whole_heads, quantized};
+  Setting widened{"weights of a few bits widened before", {}, {}};
+  widened.lowering.widen_bits = true;
+  return {blocked, narrow, divided, whole_heads, quantized, widened};
 }
 
 /// Patches of an image, as a vision transformer begins: rows of 32 numbers, multiplied by two matrices each.
@@ -97,6 +99,17 @@ Graph pixels() {
   return graph;
 }
 
+/// A product by a weight of four bits.
+Graph bits() {
+  Graph graph;
+  Tensor numbers(DType::u8, {6, 2, 8});
+  for (std::int64_t i = 0; i < numbers.size(); ++i) numbers.set_int64(i, i * 37 % 256);
+  const ValueId x = graph.add_input("x", f32({5, 32}));
+  graph.outputs = {graph.add(Op::matmul_bits, {x, graph.add_constant(numbers), weight(graph, {6, 2})},
+                             {{"bits", std::int64_t{4}}, {"block", std::int64_t{16}}})};
+  return graph;
+}
+
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
   for (const auto& pass : frontend_passes()) names.emplace_back(pass.name);
@@ -152,7 +165,7 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
   for (const Graph& graph :
-       {residual_network(), encoder(1), patches(), signal(), metaformer_blocks(), pixels()}) {
+       {residual_network(), encoder(1), patches(), signal(), metaformer_blocks(), pixels(), bits()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {

@@ -1,0 +1,300 @@
+#include "base/error.h"
+#include "lowering/algorithms/algorithm_forms.h"
+#include "lowering/algorithms/algorithm_nodes.h"
+#include "lowering/algorithms/dot_product.h"
+#include "lowering/algorithms/halide_math.h"
+#include "lowering/algorithms/halide_types.h"
+#include "lowering/algorithms/problems.h"
+#include "lowering/algorithms/row_quantization.h"
+
+// Products by weights of a few bits. Plain, with v0 the product:
+//   v0_fold(d0, d1...)             the sum, over r0 = k
+//   v0_peak(s, d1...)              of a quantized_matmul_bits: the key of the largest magnitude of block s, over r0
+//   v0_steps(k, d1...)             ... the left operand in 8 bits
+// Form matmul_bits, whose weights stay packed and are widened inside the product:
+//   v0_a(k, d1...)                 the left operand in f32, or in steps; zeros behind its end
+//   v0_units(u, j, g, s, d1...)    ... in the order in which its steps are multiplied: number j of byte u of unit g
+//   v0_total(s, d1...)             the sum of block s of it, over r0
+//   v0_part(v, p, s, d1...)        products of block s, less those of the usual zero: v is the column in a panel, p
+//                                  the panel. Over r0 = j and r1 = bytes; with steps over r0 = u, r1 = j, r2 = g
+//   v0_fold(v, p, d1...)           the sum of blocks, scaled, over r0 = s
+// Packed weights are (v, byte, s, p), for steps (u, v, g, s, p); scales and zeros (v, s, p).
+
+namespace sylvite {
+namespace {
+
+using Halide::Expr;
+using Halide::Func;
+using Halide::Var;
+
+int to_int(std::int64_t value) {
+  return static_cast<int>(value);
+}
+
+/// Number `place` of a byte, as it lies or in a wider type.
+Expr number_of(const Expr& byte, const Expr& place, std::int64_t bits) {
+  if (bits == 8) return byte;
+  const Halide::Type type = byte.type();
+  const Expr shift = Halide::cast(type, place * to_int(bits));
+  return (byte >> shift) & Halide::Internal::make_const(type, (1 << bits) - 1);
+}
+
+/// The same of a stored byte, as u8. Of numbers that it sees to fit i8, the code generator makes products of two i8, for
+/// which there is no instruction: signed shifts and masks hide it.
+Expr stored_number(const Expr& byte, const Expr& place, std::int64_t bits) {
+  return Halide::reinterpret<std::uint8_t>(number_of(Halide::reinterpret<std::int8_t>(byte), place, bits));
+}
+
+BitsProblem require_bits(const Kernel& kernel) {
+  Reading<BitsProblem> reading = read_bits(kernel);
+  if (!reading.refusal.empty())
+    throw UnsupportedError("a product by packed bits cannot take the kernel: {}", reading.refusal);
+  return reading.problem;
+}
+
+std::vector<Packing> bits_packings(const Kernel& kernel, const BitsProblem& problem) {
+  std::vector<Packing> packings = layout_packings(kernel);
+  for (std::size_t i = 0; i < packings.size(); ++i) {
+    const ValueId id = kernel.body.inputs[i];
+    if (id == problem.product.weight)
+      packings[i] = problem.unit() > 1 ? Packing{{panel_width, 1, problem.unit()}, {0, 2, 4, 1, 5}}
+                                       : Packing{{panel_width, 1, 1}, {0, 2, 4, 1}};
+    if (id == problem.scales || id == problem.zeros) packings[i] = Packing{{panel_width, 1}, {0, 2, 1}};
+  }
+  return packings;
+}
+
+/// Builds the stages of the form one after the other.
+class BitsForm {
+ public:
+  BitsForm(AlgorithmBuilder& builder, const BitsProblem& problem)
+      : builder_(builder), problem_(problem), name_(builder.name(problem.product.anchor)) {
+    batch_ = AlgorithmBuilder::vars_of(builder.type(problem.product.anchor));
+    batch_.erase(batch_.begin(), batch_.begin() + 2);
+  }
+
+  void define() {
+    if (problem_.is_quantized) define_steps();
+    define_left();
+    define_total();
+    define_part();
+    const Func fold = define_fold();
+    const Var d0("d0");
+    builder_.define(problem_.product.anchor, [&](const Coordinates&) -> Expr {
+      return fold(with({d0 % panel_width, d0 / panel_width, d1_}));
+    });
+  }
+
+ private:
+  [[nodiscard]] std::vector<Expr> with(std::vector<Expr> first) const {
+    first.insert(first.end(), batch_.begin(), batch_.end());
+    return first;
+  }
+  [[nodiscard]] std::vector<Var> vars(std::vector<Var> first) const {
+    first.insert(first.end(), batch_.begin(), batch_.end());
+    return first;
+  }
+  /// Element k of a row of the left operand, in f32.
+  [[nodiscard]] Expr left_at(const Expr& k) const {
+    const ValueId a = problem_.product.a;
+    const Expr inside = problem_.is_padded() ? Halide::min(k, to_int(problem_.product.k) - 1) : k;
+    Coordinates at;
+    for (std::size_t i = batch_.size(); i-- > 0;) at.emplace_back(Expr(batch_[i]));
+    at.emplace_back(d1_);
+    at.emplace_back(inside);
+    return Halide::cast<float>(builder_.read(a, builder_.broadcast_coordinates(a, at)));
+  }
+  [[nodiscard]] Halide::RDom block_domain() const { return reduction_domain({problem_.block}); }
+
+  void define_steps() {
+    const Halide::RDom r = block_domain();
+    peak_ = builder_.stage(name_ + "_peak");
+    peak_(vars({s_, d1_})) = 0;
+    peak_(vars({s_, d1_})) =
+        Halide::max(peak_(with({s_, d1_})), magnitude_key(left_at(s_ * to_int(problem_.block) + r[0])));
+    const BlockQuantization block = block_quantization(peak_(with({s_, d1_})));
+    inverse_ = builder_.stage(name_ + "_inverse");
+    inverse_(vars({s_, d1_})) = block.inverse;
+    scale_ = builder_.stage(name_ + "_scale");
+    scale_(vars({s_, d1_})) = block.scale;
+  }
+
+  void define_left() {
+    const Var d0("d0");
+    left_ = builder_.stage(name_ + "_a");
+    Expr element = left_at(d0);
+    if (problem_.is_quantized)
+      element = signed_steps(element, inverse_(with({d0 / to_int(problem_.block), d1_})));
+    if (problem_.is_padded())
+      element = Halide::select(d0 < to_int(problem_.product.k), element,
+                               Halide::Internal::make_zero(element.type()));
+    left_(vars({d0, d1_})) = element;
+    if (!problem_.is_quantized) return;
+    const Var j("j");
+    const Var g("g");
+    const Var u("u");
+    units_ = builder_.stage(name_ + "_units");
+    units_(vars({u, j, g, s_, d1_})) = left_(with({number_at(j, g * to_int(problem_.unit()) + u, s_), d1_}));
+  }
+
+  /// Which element of a row is multiplied with number j of byte `byte` of block s.
+  [[nodiscard]] Expr number_at(const Expr& j, const Expr& byte, const Expr& s) const {
+    return s * to_int(problem_.block) + byte * to_int(problem_.per_byte()) + j;
+  }
+
+  void define_total() {
+    const Halide::RDom r = block_domain();
+    total_ = builder_.stage(name_ + "_total");
+    const Expr element = left_(with({s_ * to_int(problem_.block) + r[0], d1_}));
+    const Expr wide = problem_.is_quantized ? Halide::cast<std::int32_t>(element) : element;
+    total_(vars({s_, d1_})) = Halide::Internal::make_zero(wide.type());
+    total_(vars({s_, d1_})) += wide;
+  }
+
+  [[nodiscard]] Expr packed(ValueId id, const std::vector<Expr>& at) const {
+    return from_storage(builder_.parameter(id)(at), builder_.type(id).dtype);
+  }
+
+  void define_part() {
+    part_ = builder_.stage(name_ + "_part");
+    const std::vector<Var> at = vars({v_, p_, s_, d1_});
+    const Expr total = total_(with({s_, d1_}));
+    const Expr zero = Halide::cast(total.type(), to_int(problem_.usual_zero()));
+    part_(at) = problem_.zeros == no_value ? -zero * total : Halide::Internal::make_zero(total.type());
+    const Halide::ImageParam& weight = builder_.parameter(problem_.product.weight);
+    if (problem_.is_quantized) {
+      const Halide::RDom r = reduction_domain({problem_.unit(), problem_.per_byte(), problem_.units()});
+      const Expr number = stored_number(weight(r[0], v_, r[2], s_, p_), r[1], problem_.bits);
+      part_(at) += stored_product(number, units_(with({r[0], r[1], r[2], s_, d1_})));
+      return;
+    }
+    const Halide::RDom r = reduction_domain({problem_.per_byte(), problem_.units()});
+    const Expr byte = Halide::cast<std::int32_t>(weight(v_, r[1], s_, p_));
+    const Expr number = Halide::cast<float>(number_of(byte, r[0], problem_.bits));
+    part_(at) += number * left_(with({number_at(r[0], r[1], s_), d1_}));
+  }
+
+  Func define_fold() {
+    const Halide::RDom blocks = reduction_domain({problem_.blocks()});
+    const Expr s = blocks[0];
+    Expr scale = packed(problem_.scales, {v_, s, p_});
+    if (problem_.is_quantized) scale = scale * scale_(with({s, d1_}));
+    Expr sum = Halide::cast<float>(part_(with({v_, p_, s, d1_})));
+    if (problem_.zeros != no_value)
+      sum = sum - Halide::cast<float>(packed(problem_.zeros, {v_, s, p_})) *
+                      Halide::cast<float>(total_(with({s, d1_})));
+    Func fold = builder_.stage(name_ + "_fold");
+    const std::vector<Var> at = vars({v_, p_, d1_});
+    fold(at) = 0.0F;
+    fold(at) += sum * scale;
+    return fold;
+  }
+
+  AlgorithmBuilder& builder_;
+  const BitsProblem& problem_;
+  std::string name_;
+  std::vector<Var> batch_;  ///< of the product, innermost first
+  Func left_, units_, peak_, inverse_, scale_, total_, part_;
+  Var v_{"v"};
+  Var p_{"p"};
+  Var s_{"s"};
+  Var d1_{"d1"};
+};
+
+/// What is multiplied by element k of a row, plain.
+class PlainBits {
+ public:
+  PlainBits(AlgorithmBuilder& builder, const Node& node)
+      : builder_(builder),
+        node_(node),
+        block_(to_int(node.attributes.integer("block"))),
+        depth_(to_int(builder.type(node.inputs[0]).shape.back().known())),
+        vars_(AlgorithmBuilder::vars_of(builder.type(node.outputs[0]))),
+        at_(AlgorithmBuilder::coordinates_of(builder.type(node.outputs[0]))) {}
+
+  /// Element k of the row, in f32.
+  [[nodiscard]] Expr left(const Expr& k) const {
+    Coordinates at = at_;
+    at.back() = Coordinate(k);
+    return Halide::cast<float>(builder_.read(node_.inputs[0], at));
+  }
+
+  /// What the steps of element k stand for.
+  [[nodiscard]] Expr quantized_left(const Expr& k) {
+    const std::string& name = builder_.name(node_.outputs[0]);
+    const Halide::RDom r = reduction_domain({block_});
+    const Var s("s");
+    Func peak = builder_.stage(name + "_peak");
+    const std::vector<Expr> at = with_first(s);
+    std::vector<Var> places = vars_;
+    places[0] = s;
+    peak(places) = 0;
+    peak(places) = Halide::max(peak(at), magnitude_key(left(Halide::min(s * block_ + r[0], depth_ - 1))));
+    Func steps = builder_.stage(name + "_steps");
+    const auto quantization = [&](const Expr& element) {
+      return block_quantization(peak(with_first(element / block_)));
+    };
+    steps(vars_) = signed_steps(left(vars_[0]), quantization(vars_[0]).inverse);
+    return Halide::cast<float>(steps(with_first(k))) * quantization(k).scale;
+  }
+
+  /// Element k of the column, in f32.
+  [[nodiscard]] Expr right(const Expr& k) const {
+    const std::int64_t bits = node_.attributes.integer("bits");
+    const int per_byte = to_int(8 / bits);
+    const Coordinate column = at_.back();
+    const Coordinate block(k / block_);
+    const Expr byte = Halide::cast<std::int32_t>(
+        builder_.read(node_.inputs[1], {column, block, Coordinate(k % block_ / per_byte)}));
+    const Expr number = Halide::cast<float>(number_of(byte, k % per_byte, bits));
+    const bool has_zeros = node_.inputs.size() > 3 && node_.inputs[3] != no_value;
+    const Expr zero = has_zeros ? Halide::cast<float>(builder_.read(node_.inputs[3], {column, block}))
+                                : Expr(static_cast<float>(1 << (bits - 1)));
+    return (number - zero) * Halide::cast<float>(builder_.read(node_.inputs[2], {column, block}));
+  }
+
+  void define() {
+    const ValueId out = node_.outputs[0];
+    const Halide::RDom k = reduction_domain({depth_});
+    const Expr a = node_.op == Op::quantized_matmul_bits ? quantized_left(k[0]) : left(k[0]);
+    Func fold = builder_.stage(builder_.name(out) + "_fold");
+    fold(vars_) = 0.0F;
+    fold(vars_) += a * right(k[0]);
+    builder_.define(out, [&](const Coordinates&) { return Expr(fold(vars_)); });
+  }
+
+ private:
+  [[nodiscard]] std::vector<Expr> with_first(const Expr& first) const {
+    std::vector<Expr> arguments(vars_.begin(), vars_.end());
+    arguments[0] = first;
+    return arguments;
+  }
+
+  AlgorithmBuilder& builder_;
+  const Node& node_;
+  int block_;
+  int depth_;
+  std::vector<Var> vars_;
+  Coordinates at_;
+};
+
+}  // namespace
+
+void define_matmul_bits(AlgorithmBuilder& builder, const Node& node) {
+  PlainBits(builder, node).define();
+}
+
+std::vector<Packing> matmul_bits_packings(const Kernel& kernel, const Form&) {
+  return bits_packings(kernel, require_bits(kernel));
+}
+
+Algorithm build_matmul_bits(const Kernel& kernel, const Form&) {
+  const BitsProblem problem = require_bits(kernel);
+  AlgorithmBuilder builder(kernel, bits_packings(kernel, problem));
+  builder.define_before(kernel.anchor);
+  BitsForm(builder, problem).define();
+  builder.define_rest();
+  return builder.finish();
+}
+
+}  // namespace sylvite

@@ -1,0 +1,149 @@
+#include <algorithm>
+
+#include "lowering/algorithms/algorithm.h"
+#include "schedules/spaces/matmul_loops.h"
+#include "schedules/spaces/spaces.h"
+
+// Space matmul_bits: products by weights of a few bits, which are widened in registers: the loops of matmul_loops.h. A
+// tile's columns of a block are widened once for all of its rows; the sums of a block are scaled behind it.
+
+namespace sylvite {
+namespace {
+
+struct BitsMatmul {
+  const Kernel& kernel;
+  const Machine& machine;
+  BitsProblem problem;
+  MatmulPoint heuristic;
+
+  [[nodiscard]] std::vector<Range<MatmulPoint>> ranges() const;
+  [[nodiscard]] Candidate at(const MatmulPoint& point) const;
+  [[nodiscard]] double cost(const MatmulPoint& point) const;
+};
+
+const std::vector<std::int64_t> row_choices = {4, 6, 3, 2, 1, 8};
+const std::vector<std::int64_t> panel_choices = {4, 2, 1};
+
+std::vector<Range<MatmulPoint>> BitsMatmul::ranges() const {
+  using P = MatmulPoint;
+  const MatmulProblem& product = problem.product;
+  std::vector<Range<P>> ranges = {
+      {"rows", &P::rows, starting_with(heuristic.rows, up_to(product.least_m, row_choices))},
+      {"panels", &P::panels, starting_with(heuristic.panels, up_to(panel_count(product), panel_choices))}};
+  for (Range<P>& range : blocking_ranges(product, heuristic))
+    if (range.number != &P::copy_a) ranges.push_back(std::move(range));
+  ranges.push_back({"unroll_k", &P::unroll_k, starting_with(heuristic.unroll_k, {8, 4, 2, 1})});
+  ranges.push_back(stream_range());
+  return ranges;
+}
+
+/// What is made of the left operand before.
+void write_rows(ScheduleWriter& writer, const std::string& name, const BitsProblem& problem,
+                const Machine& machine, bool copies) {
+  const std::int64_t lanes = std::min<std::int64_t>(problem.block, 4 * panel_width);
+  const auto whole = [&](const std::string& stage) {
+    writer.add("{}.compute_root();", stage);
+    if (machine.threads > 1 && problem.product.least_m > 1) writer.add("{}.parallel(d1);", stage);
+  };
+  const auto folded = [&](const char* suffix) {
+    const std::string stage = name + suffix;
+    writer.add("{}.compute_root();", stage);
+    writer.add("{}.update(0).reorder(r0, s, d1).atomic().vectorize(r0, {});", stage, lanes);
+    if (machine.threads > 1 && problem.product.least_m > 1) writer.add("{}.update(0).parallel(d1);", stage);
+  };
+  if (problem.is_quantized) {
+    folded("_peak");
+    for (const char* stage : {"_inverse", "_scale"})
+      writer.add("{}{}.compute_root().vectorize(s, {}, TailStrategy::GuardWithIf);", name, stage,
+                 panel_width);
+  }
+  if (copies) {
+    whole(name + "_a");
+    writer.add("{}_a.vectorize(d0, {});", name, lanes);
+  }
+  if (problem.is_quantized) {
+    whole(name + "_units");
+    writer.add("{0}_units.bound(u, 0, {1}).vectorize(u).bound(j, 0, {2}).unroll(j).bound(g, 0, {3});", name,
+               problem.unit(), problem.per_byte(), problem.units());
+  }
+  folded("_total");
+}
+
+void write_fold(ScheduleWriter& writer, const std::string& name, const std::string& out,
+                const BitsProblem& problem, const RegisterTile& tile, std::int64_t unroll_k,
+                const std::vector<std::string>& batch) {
+  const std::string fold = name + "_fold";
+  const std::string part = name + "_part";
+  const std::string further = batch.empty() ? "" : fmt::format(", {}", fmt::join(batch, ", "));
+  writer.add("{}.compute_at({}, t).store_in(MemoryType::Register);", fold, out);
+  writer.add("{}.compute_at({}, r0).store_in(MemoryType::Register);", part, fold);
+  for (const std::string& stage : {fold, part}) {
+    writer.add("{}.bound_extent(v, {}).bound_extent(p, {}).bound_extent(d1, {});", stage, panel_width,
+               tile.panels, tile.rows);
+    writer.add("{}.vectorize(v).unroll(p).unroll(d1);", stage);
+  }
+  writer.add("{}.update(0).reorder(v, p, d1, r0{}).vectorize(v).unroll(p).unroll(d1);", fold, further);
+  if (problem.is_quantized)
+    writer.add(
+        "{}.update(0).reorder(r0, v, d1, r1, p, r2, "
+        "s{}).atomic().vectorize(r0).vectorize(v).unroll(p).unroll(d1)."
+        "unroll(r1).unroll(r2, {});",
+        part, further, unroll_k);
+  else
+    writer.add(
+        "{}.update(0).reorder(v, d1, r0, p, r1, s{}).vectorize(v).unroll(p).unroll(d1).unroll(r0).unroll(r1, "
+        "{});",
+        part, further, unroll_k);
+}
+
+Candidate BitsMatmul::at(const MatmulPoint& point) const {
+  const MatmulProblem& product = problem.product;
+  const MatmulTiling tiling = tiling_of(product, point);
+  const std::string out = output_stage(kernel, product.output);
+  const std::string& name = kernel.body.value(product.anchor).name;
+  const std::vector<std::string> batch = batch_loops(kernel, product);
+  ScheduleWriter writer;
+  write_output(writer, out, tiling, machine, batch);
+  writer.add("{}.unroll(i);", out);
+  write_fold(writer, name, out, problem, tiling.tile, std::min(point.unroll_k, problem.units()), batch);
+  write_single(writer, kernel, name + "_fold", batch);
+  write_rows(writer, name, problem, machine,
+             problem.is_quantized || problem.is_padded() || product.a_is_computed);
+  if (point.stream_ahead > 0) write_stream(writer, kernel, product.weight, out, "t", point.stream_ahead);
+  return {Form{"matmul_bits", {}}, writer.take()};
+}
+
+double BitsMatmul::cost(const MatmulPoint& point) const {
+  const MatmulProblem& product = problem.product;
+  const MatmulTiling tiling = tiling_of(product, point);
+  const double steps = static_cast<double>(product.k) / static_cast<double>(problem.unit());
+  const auto rows = static_cast<double>(tiling.tile.rows);
+  const double vectors = static_cast<double>(tiling.tile.panels) * (3 + rows);
+  const double tiles = static_cast<double>(product.batch * ceil_div(product.m, tiling.tile.rows)) *
+                       static_cast<double>(ceil_div(panel_count(product), tiling.tile.panels));
+  const double tasks = task_count(product, tiling);
+  return seconds_per_cycle * tiles * steps * vectors / 2 / machine.threads *
+         imbalance(tasks, machine.threads);
+}
+
+Binding bind(const Kernel& kernel, const Machine& machine) {
+  const Reading<BitsProblem> reading = read_bits(kernel);
+  if (!reading.refusal.empty()) return {reading.refusal};
+  const BitsProblem& problem = reading.problem;
+  const MatmulProblem& product = problem.product;
+  const bool is_small = has_small_tiles(machine);
+  MatmulPoint point;
+  point.rows = std::min<std::int64_t>(product.least_m, is_small ? 2 : 4);
+  // Sums of steps wait for scales, one more of each column and row: with four rows they leave room for two panels.
+  const std::int64_t panels = is_small ? 1 : problem.is_quantized && point.rows > 2 ? 2 : 4;
+  point.panels = std::min(panel_count(product), panels);
+  set_blocking(product, machine, {point.rows, point.panels}, point);
+  point.unroll_k = problem.is_quantized ? 8 : 4;
+  return bind_space(BitsMatmul{kernel, machine, problem, point});
+}
+
+}  // namespace
+
+const Space matmul_bits_space = {"matmul_bits", bind, {}, Space::Open::all};
+
+}  // namespace sylvite
