@@ -8,7 +8,7 @@
 //   update 0 is the fold, over an RDom whose r0 is the innermost (fastest in storage) folded dim; vN itself
 //   is pure. Normalisations have vN_max, vN_exp, vN_sum, ...: see the file that builds the operation.
 // - The Func of an output value is the stage that output_stage() names: vN itself, or vN_out, which only
-//   converts to the stored type, for f16, bf16 and boolean. It is pure. Every other stage may be inlined
+//   converts to the stored type, for f16, bf16 and boolean. It is pure, but where it is written in place. Every other stage may be inlined
 //   unless it has updates.
 // - A form other than "generic" documents its own extra stages in the file that builds it.
 

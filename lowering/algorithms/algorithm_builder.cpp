@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/algorithms/halide_types.h"
 
 namespace sylvite {
@@ -273,8 +274,11 @@ void AlgorithmBuilder::define_rest() {
 
 std::string output_stage(const Kernel& kernel, ValueId id) {
   const Value& value = kernel.body.value(id);
-  const bool converts = is_converted_to_store(value.type.dtype);
-  return converts || value.producer == no_node ? value.name + "_out" : value.name;
+  if (value.producer == no_node) return value.name + "_out";
+  // What is written in place is converted element by element.
+  const bool converts =
+      is_converted_to_store(value.type.dtype) && !writes_in_place(kernel.body.node(value.producer).op);
+  return converts ? value.name + "_out" : value.name;
 }
 
 Algorithm AlgorithmBuilder::finish() {

@@ -324,15 +324,19 @@ void define_scatter(AlgorithmBuilder& builder, const Node& node) {
   const std::vector<Halide::Var> vars = AlgorithmBuilder::vars_of(type);
   const bool is_in_place = writes_in_place(node.op);
   Halide::Func folded = builder.stage(builder.name(out) + (is_in_place ? "" : "_fold"));
-  const Expr old = builder.read(node.inputs[0], AlgorithmBuilder::coordinates_of(type));
-  // What is not written stays as it is: the result lies where the input does.
-  folded(vars) = is_in_place ? Halide::undef(old.type()) : old;
   const std::vector<Expr> where = AlgorithmBuilder::arguments_of(type, target);
-  folded(where) = combine_scattered(reduction, folded(where), builder.read(updates, over.at));
-  if (is_in_place)
+  const Expr update = builder.read(updates, over.at);
+  if (is_in_place) {
+    // What is not written stays as it is: the result lies where the input does, and is of the stored type.
+    folded(vars) = Halide::undef(halide_type_of(type.dtype));
+    const Expr old = from_storage(folded(where), type.dtype);
+    folded(where) = to_storage(combine_scattered(reduction, old, update), type.dtype);
     builder.set(out, folded);
-  else
-    builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
+    return;
+  }
+  folded(vars) = builder.read(node.inputs[0], AlgorithmBuilder::coordinates_of(type));
+  folded(where) = combine_scattered(reduction, folded(where), update);
+  builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
 }
 
 }  // namespace sylvite

@@ -20,11 +20,6 @@ bool is_scatter(Op op) {
   return op == Op::scatter_elements || op == Op::scatter_nd;
 }
 
-/// Kernels convert these as they store them: all elements, not some.
-bool is_stored_converted(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::boolean || is_narrow(dtype);
-}
-
 /// The scatters between the value of a state and its next value; empty where the state is not written in place.
 std::set<NodeId> scatters_of(const Graph& graph, const State& state,
                              const IdMap<std::vector<NodeId>>& readers) {
@@ -32,7 +27,6 @@ std::set<NodeId> scatters_of(const Graph& graph, const State& state,
   const ValueId past = graph.inputs.at(state.input);
   std::set<NodeId> scatters;
   ValueId at = graph.outputs.at(state.output);
-  if (is_stored_converted(graph.type(at).dtype)) return {};
   while (at != past) {
     const NodeId producer = graph.value(at).producer;
     if (producer == no_node || graph.type(at).layout != Layout{}) return {};

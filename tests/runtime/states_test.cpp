@@ -174,6 +174,22 @@ TEST(StatesTest, ScattersInARowAreWrittenInPlace) {
   expect_steps_as_interpreted(graph, 6);
 }
 
+/// Elements of types that kernels convert as they store them.
+TEST(StatesTest, NarrowElementsAreWrittenInPlace) {
+  for (const char* dtype : {"f16", "bf16", "bool"}) {
+    for (const std::string reduction : {"none", "max"}) {
+      const Graph graph =
+          parse_graph(fmt::format("graph narrow(%x: {0}[2,3], %places: i64[2,1], %past: {0}[4,3]) {{\n"
+                                  "  %next: {0}[4,3] = scatter_nd(%past, %places, %x) {{reduction=\"{1}\"}}\n"
+                                  "  %wide: f32[4,3] = cast(%next) {{to=\"f32\"}}\n"
+                                  "  return %wide, %next to %past\n}}\n",
+                                  dtype, reduction));
+      EXPECT_EQ(copied_bytes(lower(graph)), 0) << dtype;
+      expect_steps_as_interpreted(graph, 5);
+    }
+  }
+}
+
 TEST(StatesTest, ReadsBehindWritesAreFound) {
   Plan plan = lower(parse_graph(counter_text));
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
