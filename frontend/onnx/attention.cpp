@@ -58,6 +58,20 @@ Sym widen_mask(Sym mask, std::int64_t keys) {
   return pad(mask, low, high, mask.dtype() == DType::boolean ? 0 : minus_infinity);
 }
 
+Sym grouped_attention(AttentionInputs in) {
+  const Dims q = in.q.dims();
+  const std::int64_t heads = in.k.dim(1);
+  const bool is_shared = !in.mask || (in.mask.rank() == 4 && in.mask.dim(1) == 1);
+  const bool has_groups = heads > 0 && q[1] % heads == 0 && q[1] > heads;
+  if (!has_groups || q[2] != 1 || !is_shared || in.is_causal) {
+    in.k = repeat_heads(in.k, q[1]);
+    in.v = repeat_heads(in.v, q[1]);
+    return core_attention(in);
+  }
+  in.q = reshape(in.q, {q[0], heads, q[1] / heads, q[3]});
+  return reshape(core_attention(in), {q[0], q[1], 1, in.v.dim(3)});
+}
+
 Sym core_attention(const AttentionInputs& in) {
   std::vector<Sym> inputs{in.q, in.k, in.v};
   if (in.mask) inputs.push_back(in.mask);

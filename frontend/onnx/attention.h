@@ -29,6 +29,9 @@ struct AttentionInputs {
 
 /// The core operation, [B, H, L, Dv].
 [[nodiscard]] Sym core_attention(const AttentionInputs& in);
+/// The same of keys and values of fewer heads, [B, H', S, D]. Of one query, the heads that share keys are rows of one
+/// product.
+[[nodiscard]] Sym grouped_attention(AttentionInputs in);
 
 /// x of [B, H, L, D] with its first `rotated` elements taken as pairs (halves, or neighbours when interleaved)
 /// and each pair turned by the angle whose cosine and sine are given, [B or 1, L, rotated / 2].

@@ -116,6 +116,7 @@ ImportOptions options_at(const ParsedModel& model, const Sizes& sizes) {
   ImportOptions options = model.options;
   for (const SizedInput& input : model.sizes.inputs)
     if (input.is_sized) options.input_shapes.try_emplace(input.name, dims_at(input, sizes));
+  options.states = model.states;
   return options;
 }
 

@@ -101,6 +101,8 @@ class OnnxGraphImporter {
   [[nodiscard]] OnnxBinding bind_value(const HostValue& value);  ///< REQUIRES stage running
   [[nodiscard]] HostValue value_of(const OnnxBinding& binding) const;
 
+  [[nodiscard]] const ImportOptions& options() const { return options_; }
+
  private:
   void import_or_defer(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame);
   [[nodiscard]] HostHandover hand_over(const std::string& name, const OnnxBinding& binding);

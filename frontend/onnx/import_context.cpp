@@ -65,6 +65,10 @@ const std::string& ImportContext::input_name(int i) const {
   return node_.input(i);
 }
 
+bool ImportContext::is_state(int i) const {
+  return frame_.caller == nullptr && importer_.options().states.contains(input_name(i));
+}
+
 std::vector<Sym> ImportContext::inputs() {
   std::vector<Sym> result;
   result.reserve(static_cast<std::size_t>(input_count()));

@@ -23,6 +23,7 @@ struct Place {
   Sym before;
   std::int64_t tokens = 0;    ///< new ones
   std::int64_t capacity = 0;  ///< of the cache with them
+  bool is_kept = false;       ///< the cache stays between runs, and has room for all tokens
 
   /// Keys that there are at most.
   [[nodiscard]] std::int64_t keys() const { return known ? *known + tokens : capacity; }
@@ -33,14 +34,18 @@ Place read_place(ImportContext& c, std::int64_t batch, std::int64_t tokens) {
   const Sym lengths = c.input(5);
   if (batch < 1 || lengths.size() != batch)
     throw ModelError("seqlens_k has {} elements for a batch of {}", lengths.size(), batch);
-  const std::int64_t total = c.constant_integer(6);
+  // Of a cache that stays between runs, only where the new tokens stand is for the run to say.
+  const bool is_kept = past > 0 && c.is_state(3) && c.is_state(4);
+  const bool is_open = is_kept && !c.input(6).is_constant();
+  const std::int64_t total = is_open ? past : c.constant_integer(6);
   if (total < tokens || total > past + tokens)
     throw ModelError("total_sequence_length is {}, expected {} new tokens and up to {} before them", total,
                      tokens, past);
   Place place;
   place.tokens = tokens;
   place.capacity = std::max(past, total);
-  if (tokens == total) {
+  place.is_kept = is_kept && place.capacity == past;
+  if (tokens == total && !is_open) {
     place.known = 0;
     return place;
   }
@@ -51,7 +56,8 @@ Place read_place(ImportContext& c, std::int64_t batch, std::int64_t tokens) {
   if (place.known && (*place.known < 0 || *place.known > past))
     throw ModelError("seqlens_k says that {} tokens stand before, the cache holds {}", *place.known, past);
   if (!place.known)
-    place.before = reshape(cast(lengths, DType::i64), {batch, 1}) + static_cast<double>(1 - tokens);
+    place.before = apply(
+        Op::maximum, reshape(cast(lengths, DType::i64), {batch, 1}) + static_cast<double>(1 - tokens), 0.0);
   return place;
 }
 
@@ -61,7 +67,8 @@ Sym positions(GraphBuilder& b, const Place& place) {
   return place.known ? step + static_cast<double>(*place.known) : place.before + step;
 }
 
-/// What the cache holds and then the new tokens, then zeros up to the capacity.
+/// What the cache holds and then the new tokens, then zeros up to the capacity: or what stands there, in a cache that stays,
+/// so that the new tokens alone are written.
 Sym extended(Sym past, Sym now, const Place& place) {
   GraphBuilder& b = now.builder();
   const Dims d = now.dims();
@@ -72,6 +79,10 @@ Sym extended(Sym past, Sym now, const Place& place) {
     const std::int64_t rest = place.capacity - place.keys();
     if (rest > 0) parts.push_back(b.filled(now.dtype(), {d[0], d[1], rest, d[3]}, 0));
     return concat(parts, 2);
+  }
+  if (place.is_kept) {
+    const Sym at = reshape(positions(b, place), {place.before.dim(0), 1, place.tokens, 1});
+    return b.add(Op::scatter_elements, {past, broadcast_to(at, d), now}, {{"axis", std::int64_t{2}}});
   }
   const Sym all = past ? concat({past, now}, 2) : now;
   const std::int64_t held = all.dim(2) - place.tokens;
@@ -190,8 +201,8 @@ void group_query_attention(ImportContext& c) {
   c.output(2, v);
   AttentionInputs attention;
   attention.q = in.q;
-  attention.k = repeat_heads(slice(k, 2, 0, place.keys()), in.q.dim(1));
-  attention.v = repeat_heads(slice(v, 2, 0, place.keys()), in.q.dim(1));
+  attention.k = slice(k, 2, 0, place.keys());
+  attention.v = slice(v, 2, 0, place.keys());
   const bool is_causal = c.integer("causal", 1) != 0;
   attention.mask = visible(c, place, is_causal);
   attention.is_causal = is_causal && !attention.mask;
@@ -206,7 +217,11 @@ void group_query_attention(ImportContext& c) {
   Sym sink = c.optional(11);
   if (sink) sink = reshape(sink, {1, sink.size(), 1, 1});
   if (c.integer("smooth_softmax", -1) > 0 && !sink) sink = b.scalar(in.q.dtype(), 0);
-  c.output(0, join_heads(sink ? attention_with_sink(attention, sink) : core_attention(attention)));
+  if (sink) {
+    attention.k = repeat_heads(attention.k, in.q.dim(1));
+    attention.v = repeat_heads(attention.v, in.q.dim(1));
+  }
+  c.output(0, join_heads(sink ? attention_with_sink(attention, sink) : grouped_attention(attention)));
 }
 
 const OnnxOp rows[] = {

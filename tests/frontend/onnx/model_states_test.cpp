@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/imported_model.h"
 #include "frontend/onnx/importer.h"
+#include "sylvite/graph_text.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
 namespace sylvite {
@@ -155,6 +158,68 @@ TEST(ModelStates, RecurrentNetworksGoStepByStep) {
       for (std::int64_t i = 0; i < 2; ++i)
         EXPECT_NEAR(y.as_double(i), expected.as_double(step * 2 + i), 1e-6) << op << " " << step;
     }
+  }
+}
+
+/// GroupQueryAttention of `tokens` new tokens, with caches of six where `room`; else they are all that there is.
+onnx::ModelProto grouped_model(std::int64_t tokens, bool room) {
+  onnx::ModelProto model = empty_model(18);
+  auto& microsoft = *model.add_opset_import();
+  microsoft.set_domain("com.microsoft");
+  microsoft.set_version(1);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "qkv", {1, tokens, 64});
+  std::vector<std::string> inputs = {"qkv", "", "", "", "", "lengths", "total"};
+  if (room) {
+    for (const int i : {3, 4}) {
+      inputs[static_cast<std::size_t>(i)] = i == 3 ? "past_key" : "past_value";
+      add_input(graph, inputs[static_cast<std::size_t>(i)], {1, 2, 6, 8});
+    }
+    add_input(graph, "lengths", {1}, onnx::TensorProto::INT32);
+    add_input(graph, "total", {}, onnx::TensorProto::INT32);
+  } else {
+    for (const auto& [name, value] : {std::pair("lengths", tokens - 1), std::pair("total", tokens)})
+      add_integers(graph, name, {value});
+  }
+  onnx::NodeProto& node =
+      add_node(graph, "GroupQueryAttention", inputs, {"y", "present_key", "present_value"});
+  node.set_domain("com.microsoft");
+  set_integer(node, "num_heads", 4);
+  set_integer(node, "kv_num_heads", 2);
+  for (const char* name : {"y", "present_key", "present_value"}) add_output(graph, name);
+  return model;
+}
+
+/// Where the new tokens stand is for the run to say, and so is how many there are then.
+TEST(ModelStates, GroupedCachesTakeTokenByToken) {
+  const auto imported = [](std::int64_t tokens, bool room) {
+    ImportOptions options;
+    options.usual_states = room;
+    return import_onnx_bytes(grouped_model(tokens, room).SerializeAsString(), "", options);
+  };
+  const auto rows = [](std::int64_t first, std::int64_t count) {
+    Tensor x(DType::f32, {1, count, 64});
+    for (std::int64_t i = 0; i < x.size(); ++i)
+      x.set_double(i, std::sin(static_cast<double>(first * 64 + i)));
+    return x;
+  };
+  const Tensor expected = interpret(imported(6, false), {rows(0, 6)}).at(0);
+  for (const std::int64_t count : {1, 2}) {
+    const Graph steps = imported(count, true);
+    ASSERT_EQ(steps.states.size(), 2U);
+    std::vector<Tensor> states = zero_states(steps);
+    for (std::int64_t at = 0; at < 6; at += count) {
+      Tensor lengths(DType::i32, {1});
+      lengths.set_int64(0, at + count - 1);
+      Tensor total(DType::i32, {});
+      total.set_int64(0, at + count);
+      const Tensor y = interpret(steps, {rows(at, count), lengths, total}, states).at(0);
+      for (std::int64_t i = 0; i < y.size(); ++i)
+        EXPECT_NEAR(y.as_double(i), expected.as_double(at * 32 + i), 1e-5) << at << " " << i;
+    }
+    const std::string text = graph_text(steps);
+    EXPECT_THAT(text, HasSubstr("scatter_elements"));
+    EXPECT_THAT(text, testing::Not(HasSubstr("gather_elements")));
   }
 }
 
