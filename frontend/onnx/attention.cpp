@@ -84,18 +84,20 @@ Sym rotate(Sym x, Sym cosine, Sym sine, std::int64_t rotated, bool is_interleave
   if (x.rank() != 4) throw ModelError("what is rotated has rank {}, expected 4", x.rank());
   if (rotated < 2 || rotated > x.dim(3) || rotated % 2 != 0)
     throw ModelError("{} of {} elements are rotated, expected pairs", rotated, x.dim(3));
-  cosine = unsqueeze(cosine, {1});
-  sine = unsqueeze(sine, {1});
+  // The other element of each pair stands beside it, or half of them away: a view that turns an axis of two around.
+  const Sym part = rotated < x.dim(3) ? slice(x, 3, 0, rotated) : x;
   const std::int64_t half = rotated / 2;
-  const Sym first = is_interleaved ? slice(x, 3, 0, rotated, 2) : slice(x, 3, 0, half);
-  const Sym second = is_interleaved ? slice(x, 3, 1, rotated, 2) : slice(x, 3, half, rotated);
-  const Sym real = cosine * first - sine * second;
-  const Sym imaginary = sine * first + cosine * second;
-  Sym y = concat({real, imaginary}, 3);
-  if (is_interleaved) {
-    y = reshape(concat({unsqueeze(real, {4}), unsqueeze(imaginary, {4})}, 4),
-                {x.dim(0), x.dim(1), x.dim(2), rotated});
-  }
+  const int axis = is_interleaved ? 4 : 3;
+  const Dims pairs = is_interleaved ? Dims{x.dim(0), x.dim(1), x.dim(2), half, 2}
+                                    : Dims{x.dim(0), x.dim(1), x.dim(2), 2, half};
+  const Sym other = reshape(flip(reshape(part, pairs), axis), part.dims());
+  const auto of_pairs = [&](Sym first, Sym second) {
+    Dims dims = first.dims();
+    dims.back() = rotated;
+    const int at = first.rank() - (is_interleaved ? 0 : 1);
+    return unsqueeze(reshape(concat({unsqueeze(first, {at}), unsqueeze(second, {at})}, at), dims), {1});
+  };
+  const Sym y = part * of_pairs(cosine, cosine) + other * of_pairs(-sine, sine);
   return rotated < x.dim(3) ? concat({y, slice(x, 3, rotated, x.dim(3))}, 3) : y;
 }
 
