@@ -12,13 +12,28 @@ namespace sylvite {
 /// Best first; the first that takes a kernel is what default mode runs. Spaces are defined in space_NAME.cpp.
 const std::vector<Space>& space_table() {
   static const std::vector<Space> table = {
-      matmul_amx_space,         matmul_panels_space,      matmul_amx_activations_space,
-      matmul_activations_space, matmul_bits_space,        conv_amx_space,
-      conv_lines_amx_space,     conv_blocked_space,       depthwise_blocked_space,
-      conv_rows_space,          conv_winograd_space,      attention_rows_space,
-      contraction_space,        normalization_rows_space, normalization_columns_space,
-      reduction_rows_space,     reduction_columns_space,  whole_stages_space,
-      layout_tiles_space,       pointwise_space,          reference_space,
+      matmul_amx_space,
+      matmul_panels_space,
+      matmul_amx_activations_space,
+      matmul_activations_space,
+      matmul_bits_space,
+      conv_amx_space,
+      conv_lines_amx_space,
+      conv_blocked_space,
+      depthwise_blocked_space,
+      conv_rows_space,
+      conv_winograd_space,
+      attention_chunks_space,
+      attention_rows_space,
+      contraction_space,
+      normalization_rows_space,
+      normalization_columns_space,
+      reduction_rows_space,
+      reduction_columns_space,
+      whole_stages_space,
+      layout_tiles_space,
+      pointwise_space,
+      reference_space,
   };
   return table;
 }

@@ -111,4 +111,22 @@ Reading<AttentionProblem> read_attention(const Kernel& kernel) {
   return reading;
 }
 
+Reading<AttentionProblem> read_attention_chunks(const Kernel& kernel) {
+  constexpr std::int64_t most_rows = 8;
+  constexpr std::int64_t least_positions = 16;
+  if (kernel.open) return {{}, "the kernel's sizes are open"};
+  Reading<AttentionProblem> reading = read_attention(kernel);
+  const AttentionProblem& problem = reading.problem;
+  if (!reading.refusal.empty()) return reading;
+  if (problem.rows > most_rows || problem.positions < least_positions)
+    return {{},
+            fmt::format("it has {} rows and {} key positions: chunks are for at most {} and at least {}",
+                        problem.rows, problem.positions, most_rows, least_positions)};
+  if (problem.depth % panel_width != 0 || problem.columns % panel_width != 0)
+    return {{},
+            fmt::format("its depth {} or its {} columns are no multiple of {}", problem.depth,
+                        problem.columns, panel_width)};
+  return reading;
+}
+
 }  // namespace sylvite

@@ -193,5 +193,7 @@ struct AttentionProblem {
   [[nodiscard]] std::int64_t position_panels() const { return position_panels_of(positions).known(); }
 };
 [[nodiscard]] Reading<AttentionProblem> read_attention(const Kernel& kernel);
+/// The same of a few rows; refuses others, open sizes, and what is not whole vectors.
+[[nodiscard]] Reading<AttentionProblem> read_attention_chunks(const Kernel& kernel);
 
 }  // namespace sylvite

@@ -3,6 +3,7 @@
 #include "schedules/directives/amx_tiles.h"
 #include "schedules/directives/even_odd_lanes.h"
 #include "schedules/directives/overlap_epilogue.h"
+#include "schedules/directives/skip_idle.h"
 #include "schedules/directives/stream_ahead.h"
 #include "schedules/directives/unroll_steps.h"
 
@@ -21,6 +22,8 @@ constexpr OwnDirective rows[] = {
      "unroll_steps(copies): the loops around AMX products as straight code"},
     {even_odd_lanes_directive, DirectiveScope::kernel, 0, nullptr, even_odd_lanes_pass,
      "even_odd_lanes(): bf16 is computed as even and odd lanes"},
+    {skip_idle_directive, DirectiveScope::stage, 1, nullptr, skip_idle_pass,
+     "skip_idle(loop): iterations that a condition keeps from storing compute nothing"},
 };
 
 }  // namespace
