@@ -51,6 +51,13 @@ PyObject* output_names(PyObject* self, PyObject* /*unused*/) {
   return guarded([&] { return from_texts(model_of(self).output_names()).release(); });
 }
 
+PyObject* reset_states(PyObject* self, PyObject* /*unused*/) {
+  return guarded([&] {
+    model_of(self).reset_state();
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyObject* report(PyObject* self, PyObject* /*unused*/) {
   return guarded([&] { return report_object(model_of(self).report()).release(); });
 }
@@ -68,6 +75,7 @@ PyType_Spec* spec() {
       {"run", run, METH_O, "Runs the model on a list of tensors; returns a list of Tensors."},
       {"input_names", input_names, METH_NOARGS, "Names of the inputs, in order."},
       {"output_names", output_names, METH_NOARGS, "Names of the outputs, in order."},
+      {"reset_states", reset_states, METH_NOARGS, "Makes all states zero."},
       {"report", report, METH_NOARGS, "Counts and times of the compilation."},
       {"host_steps", host_steps, METH_NOARGS, "What is not compiled, and why."},
       {nullptr, nullptr, 0, nullptr}};

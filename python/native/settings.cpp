@@ -40,6 +40,7 @@ CompileOptions read_settings(PyObject* settings) {
   if (PyObject* dims = find(settings, "dims"))
     for (const auto& [name, sizes] : texts_by_name(dims))
       options.import.dims[name] = parse_size_range(sizes, "dims['" + name + "']");
+  if (PyObject* states = find(settings, "states")) options.import.states = texts_by_name(states);
   if (PyObject* command = find(settings, "worker_command")) options.worker_command = to_text(command);
   return options;
 }

@@ -7,7 +7,7 @@
 namespace sylvite::python {
 
 /// `settings` is a dict: "mode" (text), "set" (dict of texts), "config_files" (list of texts), "dims" (dict of texts as
-/// --dims has them) and "worker_command" (text); all optional. Throws PythonError for other types, UsageError for sizes
+/// --dims has them), "states" (dict of texts: inputs and their outputs) and "worker_command" (text); all optional. Throws PythonError for other types, UsageError for sizes
 /// that cannot be read.
 [[nodiscard]] CompileOptions read_settings(PyObject* settings);
 

@@ -88,6 +88,10 @@ class Model:
             raise _native.InputError(f"input '{missing[0]}' is missing; the model takes {', '.join(self.input_names)}")
         return [given[name] for name in self.input_names]
 
+    def reset_states(self) -> None:
+        """Makes all states zero, as they are at first."""
+        self._native.reset_states()
+
     @property
     def report(self) -> dict[str, Any]:
         """Counts, times and warnings of the compilation."""
@@ -123,15 +127,18 @@ def compile(  # noqa: A001: the name that the C++ interface has
     mode: str = "default",
     options: Mapping[str, Any] | None = None,
     dims: Mapping[str, Any] | None = None,
+    states: Mapping[str, str] | None = None,
     config_files: Sequence[str] = (),
 ) -> Model:
     """Compiles the ONNX model in a file.
 
     `mode` is default, reduce-overhead or max-autotune. `options` are knobs by name, as in {"compile.threads": 2}.
     `dims` are sizes of symbolic dimensions: a number, (low, high), or text as --dims takes it, "1..64@8".
+    `states` are inputs and the outputs that are their next values, which stay between calls: {"past": "present"}; with one *
+    for the same text in both, {"past_key_values.*": "present.*"}.
     Raises subclasses of sylvite.Error.
     """
-    return Model(os.fspath(model), settings(mode, options, dims, config_files))
+    return Model(os.fspath(model), settings(mode, options, dims, config_files, states))
 
 
 def export(

@@ -29,6 +29,7 @@ def settings(
     options: Mapping[str, Any] | None,
     dims: Mapping[str, Any] | None = None,
     config_files: Sequence[str] = (),
+    states: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What the native module takes."""
     mode = mode or "default"
@@ -36,6 +37,7 @@ def settings(
         "mode": MODES.get(mode, mode),
         "set": {name: knob_text(value) for name, value in (options or {}).items()},
         "dims": {name: sizes_text(sizes) for name, sizes in (dims or {}).items()},
+        "states": dict(states or {}),
         "config_files": [str(file) for file in config_files],
         "worker_command": _command.path(),
     }
@@ -50,4 +52,6 @@ def command_options(made: Mapping[str, Any]) -> list[str]:
         words += ["--set", f"{name}={value}"]
     if made["dims"]:
         words += ["--dims", ",".join(f"{name}={sizes}" for name, sizes in made["dims"].items())]
+    if made["states"]:
+        words += ["--state", ",".join(f"{past}={present}" for past, present in made["states"].items())]
     return words

@@ -105,6 +105,17 @@ class Calls(WithFolder):
         with self.assertRaisesRegex(sylvite.InputError, "9"):
             model(np.ones((9, 3), np.float32))
 
+    def test_states(self):
+        model = self.compile([oh.make_node("Add", ["a", "past"], ["present"]), oh.make_node("Neg", ["present"], ["c"])],
+                             [("a", F32, [2]), ("past", F32, [2])], [("c", F32, [2]), ("present", F32, [2])],
+                             states={"past": "present"})
+        self.assertEqual((model.input_names, model.output_names), (["a"], ["c"]))
+        one = np.ones(2, np.float32)
+        self.assertEqual([model(one)[0][0] for _ in range(3)], [-1, -2, -3])
+        model.reset_states()
+        self.assertEqual(model(one)[0][1], -1)
+        self.assertIn("--state", sylvite._settings.command_options(model._settings))
+
     def test_threads_take_turns(self):
         model = self.adder()
         wrong = []
