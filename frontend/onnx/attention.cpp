@@ -84,6 +84,10 @@ Sym rotate(Sym x, Sym cosine, Sym sine, std::int64_t rotated, bool is_interleave
   if (x.rank() != 4) throw ModelError("what is rotated has rank {}, expected 4", x.rank());
   if (rotated < 2 || rotated > x.dim(3) || rotated % 2 != 0)
     throw ModelError("{} of {} elements are rotated, expected pairs", rotated, x.dim(3));
+  for (const Sym& angles : {cosine, sine})
+    if (angles.rank() < 2 || angles.dim(angles.rank() - 1) != rotated / 2)
+      throw ModelError("angles have the shape {}, expected [..., length, {}]",
+                       fmt::format("[{}]", fmt::join(angles.dims(), ",")), rotated / 2);
   // The other element of each pair stands beside it, or half of them away: a view that turns an axis of two around.
   const Sym part = rotated < x.dim(3) ? slice(x, 3, 0, rotated) : x;
   const std::int64_t half = rotated / 2;

@@ -66,6 +66,18 @@ TEST(OnnxBadInputTest, MutatedBytesAreATypedErrorOrAModel) {
   }
 }
 
+TEST(OnnxBadInputTest, AnglesOfARotationHaveAnAxisForEachPair) {
+  for (const std::vector<std::int64_t>& dims : {std::vector<std::int64_t>{}, {2}, {5, 3}}) {
+    onnx::ModelProto model = empty_model(23);
+    onnx::GraphProto& graph = *model.mutable_graph();
+    add_input(graph, "x", {1, 2, 5, 4});
+    for (const char* name : {"cosine", "sine"}) add_input(graph, name, dims);
+    add_node(graph, "RotaryEmbedding", {"x", "cosine", "sine"}, {"y"});
+    add_output(graph, "y");
+    EXPECT_THAT(refusal<ModelError>(model), HasSubstr("angles have the shape")) << dims.size();
+  }
+}
+
 TEST(OnnxBadInputTest, RandomBytesAreRefused) {
   std::mt19937 random(2);
   for (int round = 0; round < 500; ++round) {
