@@ -4,6 +4,7 @@
 #include "lowering/algorithms/algorithm_builder.h"
 #include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/algorithm_nodes.h"
+#include "lowering/algorithms/batch_vars.h"
 #include "lowering/algorithms/coarse_math.h"
 #include "lowering/algorithms/dot_product.h"
 #include "lowering/algorithms/halide_math.h"
@@ -33,10 +34,6 @@ using Halide::Expr;
 using Halide::Func;
 using Halide::Var;
 
-int to_int(std::int64_t value) {
-  return static_cast<int>(value);
-}
-
 AttentionProblem require_attention(const Kernel& kernel) {
   Reading<AttentionProblem> reading = read_attention(kernel);
   if (!reading.refusal.empty())
@@ -48,10 +45,11 @@ AttentionProblem require_attention(const Kernel& kernel) {
 class AttentionForm {
  public:
   AttentionForm(AlgorithmBuilder& builder, const Node& node, const AttentionProblem& problem)
-      : builder_(builder), node_(node), problem_(problem), name_(builder.name(problem.anchor)) {
-    batch_ = AlgorithmBuilder::vars_of(builder.type(problem.anchor));
-    batch_.erase(batch_.begin(), batch_.begin() + 2);
-  }
+      : builder_(builder),
+        node_(node),
+        problem_(problem),
+        name_(builder.name(problem.anchor)),
+        batch_(builder.type(problem.anchor)) {}
 
   void define() {
     const Func logit = logits(dots(keys()));
@@ -61,8 +59,8 @@ class AttentionForm {
     const Func fold = folds(power, values());
     const Var d0("d0");
     builder_.define(problem_.anchor, [&](const Coordinates&) {
-      const Expr value = fold(with({d0 % panel_width, d0 / panel_width, d1_}));
-      const Expr total = sum(with({d1_}));
+      const Expr value = fold(batch_.with({d0 % panel_width, d0 / panel_width, d1_}));
+      const Expr total = sum(batch_.with({d1_}));
       // One division a row will do for the digits of bf16.
       return problem_.element == DType::bf16 ? strict_mul(value, strict_div(1.0F, total))
                                              : strict_div(value, total);
@@ -70,23 +68,6 @@ class AttentionForm {
   }
 
  private:
-  /// Arguments of a stage: these, then the batch.
-  [[nodiscard]] std::vector<Expr> with(std::vector<Expr> first) const {
-    first.insert(first.end(), batch_.begin(), batch_.end());
-    return first;
-  }
-  [[nodiscard]] std::vector<Var> vars(std::vector<Var> first) const {
-    first.insert(first.end(), batch_.begin(), batch_.end());
-    return first;
-  }
-  /// Logical coordinates [batch..., row, column].
-  [[nodiscard]] Coordinates at(const Expr& row, const Expr& column) const {
-    Coordinates result;
-    for (std::size_t i = batch_.size(); i-- > 0;) result.emplace_back(Expr(batch_[i]));
-    result.emplace_back(row);
-    result.emplace_back(column);
-    return result;
-  }
   [[nodiscard]] static Expr clamped(const Expr& index, std::int64_t extent) {
     // Both ways: a vector shifted inwards over fewer than 16 elements starts below zero.
     return extent % panel_width == 0 ? index : Halide::clamp(index, 0, to_int(extent) - 1);
@@ -103,28 +84,28 @@ class AttentionForm {
 
   Func keys() {
     Func stage = builder_.stage(name_ + "_keys");
-    stage(panel_vars()) = stored(problem_.k, at(clamped_position(p_ * panel_width + v_), panel_row()));
+    stage(panel_vars()) = stored(problem_.k, batch_.at(clamped_position(p_ * panel_width + v_), panel_row()));
     return stage;
   }
   Func dots(const Func& keys) {
     const PairedFold k = paired_fold(problem_.depth, problem_.pair());
     Func stage = builder_.stage(name_ + "_dot");
-    stage(vars({v_, p_, d1_})) = 0.0F;
-    stage(vars({v_, p_, d1_})) +=
-        stored_product(stored(problem_.q, at(d1_, k.whole)), keys(with(joined_pair(k, {v_, k.outer, p_}))));
+    stage(batch_.vars({v_, p_, d1_})) = 0.0F;
+    stage(batch_.vars({v_, p_, d1_})) += stored_product(stored(problem_.q, batch_.at(d1_, k.whole)),
+                                                        keys(batch_.with(joined_pair(k, {v_, k.outer, p_}))));
     return stage;
   }
   Func logits(const Func& dot) {
     Func stage = builder_.stage(name_ + "_logit");
     const Expr position = p_ * panel_width + v_;
-    const Expr score = dot(with({v_, p_, d1_}));
-    Expr logit = attention_logit(builder_, node_, score, at(d1_, clamped_position(position)));
+    const Expr score = dot(batch_.with({v_, p_, d1_}));
+    Expr logit = attention_logit(builder_, node_, score, batch_.at(d1_, clamped_position(position)));
     if (!has_whole_panels()) {
       constexpr float infinity = std::numeric_limits<float>::infinity();
       logit = Halide::min(
           logit, Halide::select(position < builder_.extent(problem_.open_positions), infinity, -infinity));
     }
-    stage(vars({v_, p_, d1_})) = logit;
+    stage(batch_.vars({v_, p_, d1_})) = logit;
     return stage;
   }
   /// Where a fold by max or by addition starts.
@@ -135,37 +116,38 @@ class AttentionForm {
   Func over_panels(const std::string& suffix, const Func& source, bool by_max) {
     const Halide::RDom r = open_reduction_domain({builder_.extent(position_panels())});
     Func stage = builder_.stage(name_ + suffix);
-    const std::vector<Expr> arguments = with({v_, d1_});
-    const Expr element = Halide::cast<float>(source(with({v_, r[0], d1_})));
-    stage(vars({v_, d1_})) = start(by_max);
-    stage(vars({v_, d1_})) = by_max ? Halide::max(stage(arguments), element) : stage(arguments) + element;
+    const std::vector<Expr> arguments = batch_.with({v_, d1_});
+    const Expr element = Halide::cast<float>(source(batch_.with({v_, r[0], d1_})));
+    stage(batch_.vars({v_, d1_})) = start(by_max);
+    stage(batch_.vars({v_, d1_})) =
+        by_max ? Halide::max(stage(arguments), element) : stage(arguments) + element;
     return stage;
   }
   /// Folds the lanes, half onto half: neither waits for the one before it, as in a row, nor rounds as often.
   Func over_lanes(const std::string& suffix, const Func& source, bool by_max) {
     std::vector<Expr> parts;
     parts.reserve(panel_width);
-    for (int lane = 0; lane < panel_width; ++lane) parts.push_back(source(with({lane, d1_})));
+    for (int lane = 0; lane < panel_width; ++lane) parts.push_back(source(batch_.with({lane, d1_})));
     for (std::size_t count = parts.size() / 2; count > 0; count /= 2)
       for (std::size_t i = 0; i < count; ++i)
         parts[i] = by_max ? Halide::max(parts[i], parts[i + count]) : strict_add(parts[i], parts[i + count]);
     Func stage = builder_.stage(name_ + suffix);
-    stage(vars({d1_})) = parts[0];
+    stage(batch_.vars({d1_})) = parts[0];
     return stage;
   }
   Func powers(const Func& logit, const Func& peak) {
     Func stage = builder_.stage(name_ + "_exp");
-    const Expr below = strict_sub(logit(with({v_, p_, d1_})), peak(with({d1_})));
+    const Expr below = strict_sub(logit(batch_.with({v_, p_, d1_})), peak(batch_.with({d1_})));
     const Expr power =
         problem_.element == DType::bf16 ? coarse_exp_up_to_zero(below) : math_exp_up_to_zero(below);
-    stage(vars({v_, p_, d1_})) = to_storage(power, problem_.element);
+    stage(batch_.vars({v_, p_, d1_})) = to_storage(power, problem_.element);
     return stage;
   }
   Func values() {
     Func stage = builder_.stage(name_ + "_values");
     const Expr position = panel_row();
-    const Expr value =
-        stored(problem_.v, at(clamped_position(position), clamped(p_ * panel_width + v_, problem_.columns)));
+    const Expr value = stored(
+        problem_.v, batch_.at(clamped_position(position), clamped(p_ * panel_width + v_, problem_.columns)));
     // Probability 0 times an infinity would be NaN.
     stage(panel_vars()) = has_whole_panels()
                               ? value
@@ -178,10 +160,10 @@ class AttentionForm {
     const PairedFold v = paired_fold(panel_width, pair, builder_.extent(position_panels()));
     const Expr panel = v.domain[pair > 1 ? 2 : 1];
     Func stage = builder_.stage(name_ + "_fold");
-    stage(vars({v_, p_, d1_})) = 0.0F;
-    stage(vars({v_, p_, d1_})) +=
-        stored_product(power(with({v.whole, panel, d1_})),
-                       value(with(joined_pair(v, {v_, panel * (panel_width / pair) + v.outer, p_}))));
+    stage(batch_.vars({v_, p_, d1_})) = 0.0F;
+    stage(batch_.vars({v_, p_, d1_})) +=
+        stored_product(power(batch_.with({v.whole, panel, d1_})),
+                       value(batch_.with(joined_pair(v, {v_, panel * (panel_width / pair) + v.outer, p_}))));
     return stage;
   }
 
@@ -191,7 +173,7 @@ class AttentionForm {
   }
   /// The arguments of panels, and the row of the operand that they hold.
   [[nodiscard]] std::vector<Var> panel_vars() const {
-    return problem_.pair() > 1 ? vars({u_, v_, k_, p_}) : vars({v_, k_, p_});
+    return problem_.pair() > 1 ? batch_.vars({u_, v_, k_, p_}) : batch_.vars({v_, k_, p_});
   }
   [[nodiscard]] Expr panel_row() const { return problem_.pair() > 1 ? k_ * problem_.pair() + u_ : Expr(k_); }
 
@@ -199,7 +181,7 @@ class AttentionForm {
   const Node& node_;
   const AttentionProblem& problem_;
   std::string name_;
-  std::vector<Var> batch_;  ///< of the attention, innermost first
+  BatchVars batch_;
   Var u_{"u"};
   Var v_{"v"};
   Var p_{"p"};

@@ -4,6 +4,7 @@
 #include "lowering/algorithms/algorithm_builder.h"
 #include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/algorithm_nodes.h"
+#include "lowering/algorithms/batch_vars.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/problems.h"
 
@@ -30,10 +31,6 @@ using Halide::Var;
 
 constexpr int lanes = 16;
 
-int to_int(std::int64_t value) {
-  return static_cast<int>(value);
-}
-
 /// Builds the stages one after the other.
 class ChunkForm {
  public:
@@ -43,10 +40,8 @@ class ChunkForm {
         problem_(problem),
         chunk_(to_int(chunk)),
         positions_(to_int(problem.positions)),
-        name_(builder.name(problem.anchor)) {
-    batch_ = AlgorithmBuilder::vars_of(builder.type(problem.anchor));
-    batch_.erase(batch_.begin(), batch_.begin() + 2);
-  }
+        name_(builder.name(problem.anchor)),
+        batch_(builder.type(problem.anchor)) {}
 
   void define() {
     const Func logit = logits(dots());
@@ -56,28 +51,12 @@ class ChunkForm {
     const Func state = states(top, share, parts(power));
     const Var d0("d0");
     builder_.define(problem_.anchor, [&](const Coordinates&) {
-      const std::vector<Expr> at = with({d0, d1_});
+      const std::vector<Expr> at = batch_.with({d0, d1_});
       return strict_div(state(at)[0], state(at)[1]);
     });
   }
 
  private:
-  [[nodiscard]] std::vector<Expr> with(std::vector<Expr> first) const {
-    first.insert(first.end(), batch_.begin(), batch_.end());
-    return first;
-  }
-  [[nodiscard]] std::vector<Var> vars(std::vector<Var> first) const {
-    first.insert(first.end(), batch_.begin(), batch_.end());
-    return first;
-  }
-  /// Logical coordinates [batch..., row, column].
-  [[nodiscard]] Coordinates at(const Expr& row, const Expr& column) const {
-    Coordinates result;
-    for (std::size_t i = batch_.size(); i-- > 0;) result.emplace_back(Expr(batch_[i]));
-    result.emplace_back(row);
-    result.emplace_back(column);
-    return result;
-  }
   /// In f32.
   [[nodiscard]] Expr element(ValueId id, const Coordinates& where) const {
     return Halide::cast<float>(builder_.read(id, builder_.broadcast_coordinates(id, where)));
@@ -92,51 +71,53 @@ class ChunkForm {
     const Halide::RDom k = reduction_domain({problem_.depth / lanes});
     Func partial = builder_.stage(name_ + "_lanes");
     const Expr depth = k[0] * lanes + v_;
-    partial(vars({v_, i_, d1_, s_})) = 0.0F;
-    partial(vars({v_, i_, d1_, s_})) +=
-        element(problem_.q, at(d1_, depth)) * element(problem_.k, at(inside(position(s_, i_)), depth));
+    partial(batch_.vars({v_, i_, d1_, s_})) = 0.0F;
+    partial(batch_.vars({v_, i_, d1_, s_})) +=
+        element(problem_.q, batch_.at(d1_, depth)) *
+        element(problem_.k, batch_.at(inside(position(s_, i_)), depth));
     const Halide::RDom all = reduction_domain({lanes});
     Func dot = builder_.stage(name_ + "_dot");
-    dot(vars({i_, d1_, s_})) = 0.0F;
-    dot(vars({i_, d1_, s_})) += partial(with({all[0], i_, d1_, s_}));
+    dot(batch_.vars({i_, d1_, s_})) = 0.0F;
+    dot(batch_.vars({i_, d1_, s_})) += partial(batch_.with({all[0], i_, d1_, s_}));
     return dot;
   }
   Func logits(const Func& dot) {
     Func stage = builder_.stage(name_ + "_logit");
     const Expr index = position(s_, i_);
-    Expr logit = attention_logit(builder_, node_, dot(with({i_, d1_, s_})), at(d1_, inside(index)));
+    Expr logit =
+        attention_logit(builder_, node_, dot(batch_.with({i_, d1_, s_})), batch_.at(d1_, inside(index)));
     constexpr float infinity = std::numeric_limits<float>::infinity();
     if (!has_whole_chunks())
       logit = Halide::min(logit, Halide::select(index < positions_, infinity, -infinity));
-    stage(vars({i_, d1_, s_})) = logit;
+    stage(batch_.vars({i_, d1_, s_})) = logit;
     return stage;
   }
   Func over_chunk(const std::string& suffix, const Func& source, bool by_max) {
     const Halide::RDom r = reduction_domain({chunk_});
     Func stage = builder_.stage(name_ + suffix);
-    const std::vector<Expr> place = with({d1_, s_});
-    const Expr each = source(with({r[0], d1_, s_}));
+    const std::vector<Expr> place = batch_.with({d1_, s_});
+    const Expr each = source(batch_.with({r[0], d1_, s_}));
     // Of a chunk that is masked whole, the differences below must be numbers.
-    stage(vars({d1_, s_})) = by_max ? Expr(std::numeric_limits<float>::lowest()) : Expr(0.0F);
-    stage(vars({d1_, s_})) = by_max ? Halide::max(stage(place), each) : stage(place) + each;
+    stage(batch_.vars({d1_, s_})) = by_max ? Expr(std::numeric_limits<float>::lowest()) : Expr(0.0F);
+    stage(batch_.vars({d1_, s_})) = by_max ? Halide::max(stage(place), each) : stage(place) + each;
     return stage;
   }
   Func powers(const Func& logit, const Func& top) {
     Func stage = builder_.stage(name_ + "_exp");
-    stage(vars({i_, d1_, s_})) =
-        math_exp_up_to_zero(strict_sub(logit(with({i_, d1_, s_})), top(with({d1_, s_}))));
+    stage(batch_.vars({i_, d1_, s_})) =
+        math_exp_up_to_zero(strict_sub(logit(batch_.with({i_, d1_, s_})), top(batch_.with({d1_, s_}))));
     return stage;
   }
   Func parts(const Func& power) {
     const Halide::RDom r = reduction_domain({chunk_});
     const Var d0("d0");
     const Expr index = position(s_, r[0]);
-    Expr value = element(problem_.v, at(inside(index), d0));
+    Expr value = element(problem_.v, batch_.at(inside(index), d0));
     // Probability 0 times an infinity would be NaN.
     if (!has_whole_chunks()) value = Halide::select(index < positions_, value, 0.0F);
     Func stage = builder_.stage(name_ + "_part");
-    stage(vars({d0, d1_, s_})) = 0.0F;
-    stage(vars({d0, d1_, s_})) += power(with({r[0], d1_, s_})) * value;
+    stage(batch_.vars({d0, d1_, s_})) = 0.0F;
+    stage(batch_.vars({d0, d1_, s_})) += power(batch_.with({r[0], d1_, s_})) * value;
     return stage;
   }
   /// Does a row see a position of the chunk? Undefined without a boolean mask.
@@ -144,26 +125,27 @@ class ChunkForm {
     const ValueId mask = node_.inputs.size() > 3 ? node_.inputs[3] : no_value;
     if (mask == no_value || builder_.type(mask).dtype != DType::boolean) return {};
     const Halide::RDom r = reduction_domain({chunk_, problem_.rows});
-    const Expr seen = builder_.read_broadcast(mask, at(r[1], inside(position(s_, r[0]))));
+    const Expr seen = builder_.read_broadcast(mask, batch_.at(r[1], inside(position(s_, r[0]))));
     Func stage = builder_.stage(name_ + "_alive");
-    stage(vars({s_})) = Halide::cast<std::uint8_t>(0);
-    stage(vars({s_})) = Halide::max(stage(with({s_})), Halide::cast<std::uint8_t>(seen));
+    stage(batch_.vars({s_})) = Halide::cast<std::uint8_t>(0);
+    stage(batch_.vars({s_})) = Halide::max(stage(batch_.with({s_})), Halide::cast<std::uint8_t>(seen));
     return stage;
   }
   Func states(const Func& top, const Func& share, const Func& part) {
     const Var d0("d0");
     Halide::RDom chunks = reduction_domain({(positions_ + chunk_ - 1) / chunk_});
     const Expr s = chunks[0];
-    if (const Func seen = alive(); seen.defined()) chunks.where(seen(with({s})) != 0);
+    if (const Func seen = alive(); seen.defined()) chunks.where(seen(batch_.with({s})) != 0);
     Func stage = builder_.stage(name_ + "_state");
-    const std::vector<Expr> place = with({d0, d1_});
-    stage(vars({d0, d1_})) = Tuple(0.0F, 0.0F, std::numeric_limits<float>::lowest());
+    const std::vector<Expr> place = batch_.with({d0, d1_});
+    stage(batch_.vars({d0, d1_})) = Tuple(0.0F, 0.0F, std::numeric_limits<float>::lowest());
     const Expr last = stage(place)[2];
-    const Expr now = Halide::max(last, top(with({d1_, s})));
+    const Expr now = Halide::max(last, top(batch_.with({d1_, s})));
     const Expr old_factor = math_exp_up_to_zero(strict_sub(last, now));
-    const Expr new_factor = math_exp_up_to_zero(strict_sub(top(with({d1_, s})), now));
-    stage(vars({d0, d1_})) = Tuple(stage(place)[0] * old_factor + part(with({d0, d1_, s})) * new_factor,
-                                   stage(place)[1] * old_factor + share(with({d1_, s})) * new_factor, now);
+    const Expr new_factor = math_exp_up_to_zero(strict_sub(top(batch_.with({d1_, s})), now));
+    stage(batch_.vars({d0, d1_})) =
+        Tuple(stage(place)[0] * old_factor + part(batch_.with({d0, d1_, s})) * new_factor,
+              stage(place)[1] * old_factor + share(batch_.with({d1_, s})) * new_factor, now);
     return stage;
   }
 
@@ -173,7 +155,7 @@ class ChunkForm {
   int chunk_;
   int positions_;
   std::string name_;
-  std::vector<Var> batch_;  ///< of the attention, innermost first
+  BatchVars batch_;
   Var v_{"v"};
   Var i_{"i"};
   Var s_{"s"};

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/algorithm_nodes.h"
+#include "lowering/algorithms/batch_vars.h"
 #include "lowering/algorithms/dot_product.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
@@ -26,10 +27,6 @@ namespace {
 using Halide::Expr;
 using Halide::Func;
 using Halide::Var;
-
-int to_int(std::int64_t value) {
-  return static_cast<int>(value);
-}
 
 /// Number `place` of a byte, as it lies or in a wider type.
 Expr number_of(const Expr& byte, const Expr& place, std::int64_t bits) {
@@ -68,10 +65,10 @@ std::vector<Packing> bits_packings(const Kernel& kernel, const BitsProblem& prob
 class BitsForm {
  public:
   BitsForm(AlgorithmBuilder& builder, const BitsProblem& problem)
-      : builder_(builder), problem_(problem), name_(builder.name(problem.product.anchor)) {
-    batch_ = AlgorithmBuilder::vars_of(builder.type(problem.product.anchor));
-    batch_.erase(batch_.begin(), batch_.begin() + 2);
-  }
+      : builder_(builder),
+        problem_(problem),
+        name_(builder.name(problem.product.anchor)),
+        batch_(builder.type(problem.product.anchor)) {}
 
   void define() {
     if (problem_.is_quantized) define_steps();
@@ -81,42 +78,30 @@ class BitsForm {
     const Func fold = define_fold();
     const Var d0("d0");
     builder_.define(problem_.product.anchor, [&](const Coordinates&) -> Expr {
-      return fold(with({d0 % panel_width, d0 / panel_width, d1_}));
+      return fold(batch_.with({d0 % panel_width, d0 / panel_width, d1_}));
     });
   }
 
  private:
-  [[nodiscard]] std::vector<Expr> with(std::vector<Expr> first) const {
-    first.insert(first.end(), batch_.begin(), batch_.end());
-    return first;
-  }
-  [[nodiscard]] std::vector<Var> vars(std::vector<Var> first) const {
-    first.insert(first.end(), batch_.begin(), batch_.end());
-    return first;
-  }
   /// Element k of a row of the left operand, in f32.
   [[nodiscard]] Expr left_at(const Expr& k) const {
     const ValueId a = problem_.product.a;
     const Expr inside = problem_.is_padded() ? Halide::min(k, to_int(problem_.product.k) - 1) : k;
-    Coordinates at;
-    for (std::size_t i = batch_.size(); i-- > 0;) at.emplace_back(Expr(batch_[i]));
-    at.emplace_back(d1_);
-    at.emplace_back(inside);
-    return Halide::cast<float>(builder_.read(a, builder_.broadcast_coordinates(a, at)));
+    return Halide::cast<float>(builder_.read(a, builder_.broadcast_coordinates(a, batch_.at(d1_, inside))));
   }
   [[nodiscard]] Halide::RDom block_domain() const { return reduction_domain({problem_.block}); }
 
   void define_steps() {
     const Halide::RDom r = block_domain();
     peak_ = builder_.stage(name_ + "_peak");
-    peak_(vars({s_, d1_})) = 0;
-    peak_(vars({s_, d1_})) =
-        Halide::max(peak_(with({s_, d1_})), magnitude_key(left_at(s_ * to_int(problem_.block) + r[0])));
-    const BlockQuantization block = block_quantization(peak_(with({s_, d1_})));
+    peak_(batch_.vars({s_, d1_})) = 0;
+    peak_(batch_.vars({s_, d1_})) = Halide::max(peak_(batch_.with({s_, d1_})),
+                                                magnitude_key(left_at(s_ * to_int(problem_.block) + r[0])));
+    const BlockQuantization block = block_quantization(peak_(batch_.with({s_, d1_})));
     inverse_ = builder_.stage(name_ + "_inverse");
-    inverse_(vars({s_, d1_})) = block.inverse;
+    inverse_(batch_.vars({s_, d1_})) = block.inverse;
     scale_ = builder_.stage(name_ + "_scale");
-    scale_(vars({s_, d1_})) = block.scale;
+    scale_(batch_.vars({s_, d1_})) = block.scale;
   }
 
   void define_left() {
@@ -124,17 +109,18 @@ class BitsForm {
     left_ = builder_.stage(name_ + "_a");
     Expr element = left_at(d0);
     if (problem_.is_quantized)
-      element = signed_steps(element, inverse_(with({d0 / to_int(problem_.block), d1_})));
+      element = signed_steps(element, inverse_(batch_.with({d0 / to_int(problem_.block), d1_})));
     if (problem_.is_padded())
       element = Halide::select(d0 < to_int(problem_.product.k), element,
                                Halide::Internal::make_zero(element.type()));
-    left_(vars({d0, d1_})) = element;
+    left_(batch_.vars({d0, d1_})) = element;
     if (!problem_.is_quantized) return;
     const Var j("j");
     const Var g("g");
     const Var u("u");
     units_ = builder_.stage(name_ + "_units");
-    units_(vars({u, j, g, s_, d1_})) = left_(with({number_at(j, g * to_int(problem_.unit()) + u, s_), d1_}));
+    units_(batch_.vars({u, j, g, s_, d1_})) =
+        left_(batch_.with({number_at(j, g * to_int(problem_.unit()) + u, s_), d1_}));
   }
 
   /// Which element of a row is multiplied with number j of byte `byte` of block s.
@@ -145,10 +131,10 @@ class BitsForm {
   void define_total() {
     const Halide::RDom r = block_domain();
     total_ = builder_.stage(name_ + "_total");
-    const Expr element = left_(with({s_ * to_int(problem_.block) + r[0], d1_}));
+    const Expr element = left_(batch_.with({s_ * to_int(problem_.block) + r[0], d1_}));
     const Expr wide = problem_.is_quantized ? Halide::cast<std::int32_t>(element) : element;
-    total_(vars({s_, d1_})) = Halide::Internal::make_zero(wide.type());
-    total_(vars({s_, d1_})) += wide;
+    total_(batch_.vars({s_, d1_})) = Halide::Internal::make_zero(wide.type());
+    total_(batch_.vars({s_, d1_})) += wide;
   }
 
   [[nodiscard]] Expr packed(ValueId id, const std::vector<Expr>& at) const {
@@ -157,34 +143,34 @@ class BitsForm {
 
   void define_part() {
     part_ = builder_.stage(name_ + "_part");
-    const std::vector<Var> at = vars({v_, p_, s_, d1_});
-    const Expr total = total_(with({s_, d1_}));
+    const std::vector<Var> at = batch_.vars({v_, p_, s_, d1_});
+    const Expr total = total_(batch_.with({s_, d1_}));
     const Expr zero = Halide::cast(total.type(), to_int(problem_.usual_zero()));
     part_(at) = problem_.zeros == no_value ? -zero * total : Halide::Internal::make_zero(total.type());
     const Halide::ImageParam& weight = builder_.parameter(problem_.product.weight);
     if (problem_.is_quantized) {
       const Halide::RDom r = reduction_domain({problem_.unit(), problem_.per_byte(), problem_.units()});
       const Expr number = stored_number(weight(r[0], v_, r[2], s_, p_), r[1], problem_.bits);
-      part_(at) += stored_product(number, units_(with({r[0], r[1], r[2], s_, d1_})));
+      part_(at) += stored_product(number, units_(batch_.with({r[0], r[1], r[2], s_, d1_})));
       return;
     }
     const Halide::RDom r = reduction_domain({problem_.per_byte(), problem_.units()});
     const Expr byte = Halide::cast<std::int32_t>(weight(v_, r[1], s_, p_));
     const Expr number = Halide::cast<float>(number_of(byte, r[0], problem_.bits));
-    part_(at) += number * left_(with({number_at(r[0], r[1], s_), d1_}));
+    part_(at) += number * left_(batch_.with({number_at(r[0], r[1], s_), d1_}));
   }
 
   Func define_fold() {
     const Halide::RDom blocks = reduction_domain({problem_.blocks()});
     const Expr s = blocks[0];
     Expr scale = packed(problem_.scales, {v_, s, p_});
-    if (problem_.is_quantized) scale = scale * scale_(with({s, d1_}));
-    Expr sum = Halide::cast<float>(part_(with({v_, p_, s, d1_})));
+    if (problem_.is_quantized) scale = scale * scale_(batch_.with({s, d1_}));
+    Expr sum = Halide::cast<float>(part_(batch_.with({v_, p_, s, d1_})));
     if (problem_.zeros != no_value)
       sum = sum - Halide::cast<float>(packed(problem_.zeros, {v_, s, p_})) *
-                      Halide::cast<float>(total_(with({s, d1_})));
+                      Halide::cast<float>(total_(batch_.with({s, d1_})));
     Func fold = builder_.stage(name_ + "_fold");
-    const std::vector<Var> at = vars({v_, p_, d1_});
+    const std::vector<Var> at = batch_.vars({v_, p_, d1_});
     fold(at) = 0.0F;
     fold(at) += sum * scale;
     return fold;
@@ -193,7 +179,7 @@ class BitsForm {
   AlgorithmBuilder& builder_;
   const BitsProblem& problem_;
   std::string name_;
-  std::vector<Var> batch_;  ///< of the product, innermost first
+  BatchVars batch_;
   Func left_, units_, peak_, inverse_, scale_, total_, part_;
   Var v_{"v"};
   Var p_{"p"};

@@ -31,6 +31,11 @@ struct Coordinate {
 };
 using Coordinates = std::vector<Coordinate>;  ///< one per logical dim, outermost first
 
+/// An extent or a number of a form, as Halide takes it.
+[[nodiscard]] inline int to_int(std::int64_t value) {
+  return static_cast<int>(value);
+}
+
 /// A reduction domain over logical dims of a value; `at[i]` is the coordinate along axes[i].
 struct ReducedDims {
   Halide::RDom domain;

@@ -38,10 +38,6 @@ ConvProblem require_conv(const Kernel& kernel, bool depthwise) {
   return reading.problem;
 }
 
-int to_int(std::int64_t value) {
-  return static_cast<int>(value);
-}
-
 Packing plain_packing(const ConvProblem& problem) {
   if (problem.depthwise) return {{problem.block, 1, 1, 1}, {0, 2, 4, 6, 1}};
   if (problem.pair() > 1) return {{problem.block, problem.pair(), 1, 1}, {0, 4, 6, 2, 1, 3}};

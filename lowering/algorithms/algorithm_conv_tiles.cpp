@@ -38,10 +38,6 @@ ConvProblem require(const Reading<ConvProblem>& reading) {
   return reading.problem;
 }
 
-int to_int(std::int64_t value) {
-  return static_cast<int>(value);
-}
-
 /// Output channels whose weights lie together: those of a tile, so that it is dense and can be fetched ahead;
 /// of a whole block where the last one has channels for less.
 int panel_of(const ConvProblem& p) {

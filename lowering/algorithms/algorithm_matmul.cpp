@@ -39,10 +39,6 @@ MatmulProblem require_matmul(const Kernel& kernel, bool weight) {
   return reading.problem;
 }
 
-int to_int(std::int64_t value) {
-  return static_cast<int>(value);
-}
-
 Packing panel_packing(const MatmulProblem& problem) {
   const int pair = problem.pair();
   if (problem.weight_is_transposed)
