@@ -59,7 +59,8 @@ Graph import_any(const std::string& path) {
   options.random_weights = true;
   if (!is_torch_file(path)) return import_onnx(path, options);
   const TorchFile file = read_torch_file(path, options.follow_links);
-  return import_torch_file(file, options, first_sizes(torch_file_sizes(file, options))).graph;
+  const ModelSizes sizes = torch_file_sizes(file, options);
+  return import_torch_file(file, options, sizes, first_sizes(sizes)).graph;
 }
 
 void run(const std::string& path, int threads, const std::string& kind, bool with_text) {

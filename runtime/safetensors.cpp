@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "frontend/onnx/tensor.h"
 
 namespace sylvite {
 namespace {
@@ -80,11 +81,7 @@ Tensor read_tensor(const ExternalData& folder, const std::string& file, const En
   if (size == 0) return {entry.dtype, entry.dims};
   if (entry.begin > INT64_MAX - data_begin) throw ModelError("{}: its bytes lie outside the file", what);
   const ExternalData::Bytes bytes = folder.map({file, data_begin + entry.begin, {}}, size, what);
-  if (reinterpret_cast<std::uintptr_t>(bytes.data) % dtype_size(entry.dtype) == 0)
-    return {entry.dtype, entry.dims, bytes.owner, bytes.data};
-  Tensor copy(entry.dtype, entry.dims);
-  std::memcpy(copy.mutable_data(), bytes.data, static_cast<std::size_t>(size));
-  return copy;
+  return tensor_of_bytes(entry.dtype, entry.dims, bytes);
 }
 
 }  // namespace

@@ -193,8 +193,9 @@ OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const S
 Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
   try {
     Imported imported = load(model.setup, model.path, [&] {
-      return model.torch != nullptr ? import_torch_file(*model.torch, model.parsed.options, sizes)
-                                    : import_at(model.parsed, sizes);
+      return model.torch != nullptr
+                 ? import_torch_file(*model.torch, model.parsed.options, model.parsed.sizes, sizes)
+                 : import_at(model.parsed, sizes);
     });
     imported.sizes = sizes;
     if (model.menu) take_open_kernels(model, imported);

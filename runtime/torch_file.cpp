@@ -82,14 +82,13 @@ std::vector<DeclaredInput> declared_inputs(const TorchText& text, const TorchFil
 }
 
 /// A number for each symbol.
-SymbolValues symbol_values(const TorchFile& file, const ImportOptions& options, const Sizes& sizes) {
+SymbolValues symbol_values(const TorchFile& file, const ImportOptions& options, const ModelSizes& model,
+                           const Sizes& sizes) {
   SymbolValues values;
   for (const auto& [name, range] : options.dims)
     if (range.is_fixed()) values[name] = range.low;
-  const TorchText text = read_torch_text(file.text);
-  const ModelSizes model = torch_file_sizes(file, options);
   std::size_t next = 0;
-  for (const DeclaredInput& input : declared_inputs(text, file, options)) {
+  for (const DeclaredInput& input : declared_inputs(read_torch_text(file.text), file, options)) {
     if (!input.is_given_to_runs) continue;
     const Dims dims = dims_at(model.inputs.at(next++), sizes);
     for (std::size_t axis = 0; axis < dims.size(); ++axis)
@@ -175,9 +174,10 @@ ModelSizes torch_file_sizes(const TorchFile& file, const ImportOptions& options)
   return sizes;
 }
 
-ImportedModel import_torch_file(const TorchFile& file, const ImportOptions& options, const Sizes& sizes) {
+ImportedModel import_torch_file(const TorchFile& file, const ImportOptions& options, const ModelSizes& model,
+                                const Sizes& sizes) {
   TorchImportOptions torch;
-  torch.sizes = symbol_values(file, options, sizes);
+  torch.sizes = symbol_values(file, options, model, sizes);
   torch.max_nodes = options.max_nodes;
   torch.constants = file.weights;
   for (const auto& [name, value] : options.bound_inputs) torch.constants.insert_or_assign(name, value);

@@ -30,9 +30,9 @@ struct TorchFile {
 /// UsageError for a symbol that no input tells and that has no number.
 [[nodiscard]] ModelSizes torch_file_sizes(const TorchFile& file, const ImportOptions& options);
 
-/// The graph at `sizes`, which are of torch_file_sizes with the same options. Parameters without a value are inputs; with
+/// The graph at `sizes`, which are of `model`: torch_file_sizes with the same options. Parameters without a value are inputs; with
 /// `options.random_weights` they are constants of random numbers. Throws what import_torch throws.
 [[nodiscard]] ImportedModel import_torch_file(const TorchFile& file, const ImportOptions& options,
-                                              const Sizes& sizes);
+                                              const ModelSizes& model, const Sizes& sizes);
 
 }  // namespace sylvite

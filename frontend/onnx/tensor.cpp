@@ -234,7 +234,7 @@ Tensor decode_tensor(const TensorProto& proto, const ExternalData& external,
   if (proto.data_location() == TensorProto::EXTERNAL) {
     const ExternalData::Bytes mapped = external.map(external_range(proto), bytes, describe(proto));
     if (is_packed) return unpack(dtype, dims, mapped.data);
-    return normalized_booleans(wrap_bytes(dtype, dims, mapped.data, mapped.owner));
+    return tensor_of_bytes(dtype, dims, mapped);
   }
   if (!proto.has_raw_data())
     return is_packed ? from_packed_field(proto, dtype, dims) : from_typed_fields(proto, dtype, dims);
@@ -245,6 +245,10 @@ Tensor decode_tensor(const TensorProto& proto, const ExternalData& external,
   if (is_packed) return unpack(dtype, dims, proto.raw_data().data());
   return normalized_booleans(
       wrap_bytes(dtype, dims, proto.raw_data().data(), bytes >= share_above_bytes ? owner : nullptr));
+}
+
+Tensor tensor_of_bytes(DType dtype, const Dims& dims, const ExternalData::Bytes& bytes) {
+  return normalized_booleans(wrap_bytes(dtype, dims, bytes.data, bytes.owner));
 }
 
 StringTensor decode_strings(const TensorProto& proto) {

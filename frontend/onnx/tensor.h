@@ -26,7 +26,11 @@ namespace sylvite {
 [[nodiscard]] Tensor decode_tensor(const onnx::TensorProto& proto, const ExternalData& external,
                                    const std::shared_ptr<const void>& owner = nullptr);
 
-/// The same for tensors of strings. Throws ModelError when the tensor holds something else.
+/// A tensor of the mapped bytes: shared where they lie at a multiple of the element, else copied. Bytes of booleans become 0
+/// and 1. REQUIRES as many bytes as the dims need.
+[[nodiscard]] Tensor tensor_of_bytes(DType dtype, const Dims& dims, const ExternalData::Bytes& bytes);
+
+/// As decode_tensor for tensors of strings. Throws ModelError when the tensor holds something else.
 [[nodiscard]] StringTensor decode_strings(const onnx::TensorProto& proto);
 
 /// The message that decode_tensor and decode_strings read.

@@ -77,7 +77,8 @@ constexpr const char* layer = R"(torch layer(%s0: int, %x: f32[s0,2], %w: f32[2,
 )";
 
 ImportedModel import_at_first(const TorchFile& file, const ImportOptions& options) {
-  return import_torch_file(file, options, first_sizes(torch_file_sizes(file, options)));
+  const ModelSizes sizes = torch_file_sizes(file, options);
+  return import_torch_file(file, options, sizes, first_sizes(sizes));
 }
 
 TEST(TorchFile, TakesSizesAndRandomParameters) {
@@ -142,6 +143,19 @@ TEST(TorchFile, TakesWeightsBesideItAndSizesOfARun) {
       for (std::int64_t c = 0; c < 3; ++c)
         EXPECT_EQ(y.as_double(r * 3 + c), static_cast<double>(2 * r * (c + 1) + (2 * r + 1) * (c + 4)));
   }
+}
+
+TEST(TorchFile, ReadsEveryByteButZeroAsTrue) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/masked.torch";
+  write_file(path,
+             "torch masked(%x: bool[4], %w: bool[4] parameter) {\n"
+             "  %y: bool[4] = aten.logical_and.default(%x, %w)\n  return %y\n}\n");
+  write_weights(folder.path() + "/masked.safetensors",
+                R"({"w":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}})");  // the bytes of 1.0F
+  const Tensor w = read_torch_file(path, false).weights.at("w");
+  const auto* bytes = static_cast<const std::uint8_t*>(w.data());
+  EXPECT_EQ(std::vector<int>(bytes, bytes + 4), (std::vector<int>{0, 0, 1, 1}));
 }
 
 TEST(TorchFile, RefusesDamagedWeights) {
