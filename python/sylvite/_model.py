@@ -149,15 +149,16 @@ def export(
     options: Mapping[str, Any] | None = None,
     dims: Mapping[str, Any] | None = None,
     config_files: Sequence[str] = (),
+    states: Mapping[str, str] | None = None,
     **export_options: Any,
 ) -> str:
     """Writes a model as a static library with C header, weights and CMake package (docs/embedding.md).
 
-    `model` is an ONNX file or what `torch.export.export` returns. Further options: `name`, a C identifier; `embed_weights`, into
-    the library instead of a file beside it; `architectures`, with compile.device=cuda the GPUs to make machine code for. Returns what
-    `sylvite export` prints.
+    `model` is an ONNX file or what `torch.export.export` returns; `states` are as for `compile`. Further options: `name`, a C
+    identifier; `embed_weights`, into the library instead of a file beside it; `architectures`, with compile.device=cuda the GPUs to
+    make machine code for. Returns what `sylvite export` prints.
     """
-    made = settings(mode, options, dims, config_files)
+    made = settings(mode, options, dims, config_files, states)
     if isinstance(model, (str, os.PathLike)):
         return run_export(os.fspath(model), folder, made, **export_options)
     from .torch_export import written

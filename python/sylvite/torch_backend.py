@@ -1,4 +1,4 @@
-"""The backend of torch.compile: torch.compile(model, backend="sylvite", mode=..., options={...}).
+"""The backend of torch.compile: torch.compile(model, backend="sylvite", mode=...), or options={...}.
 
 Everything of torch that is not public API is used in this file and in the other torch_*.py. AOTAutograd makes
 graphs of ATen operations from what Dynamo captured; each becomes a program of Sylvite, or programs for its parts, between
@@ -7,9 +7,9 @@ which torch runs what Sylvite lacks.
 
 import contextlib
 import dataclasses
+import functools
 import os
 import re
-import subprocess
 import tempfile
 import types
 import warnings
@@ -24,8 +24,9 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from . import _command, _native
-from ._settings import command_options, settings
+from . import _native
+from ._model import run_command
+from ._settings import settings
 from .torch_graph import DTYPES, Text, Unwritable, Writer, computes, device_of, is_write, unwritable
 from .torch_parts import SplitGraph, split
 from .torch_random import DECOMPOSITIONS as DRAWS
@@ -107,7 +108,7 @@ def _attention_result(query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     return query.new_empty([*shape[:-3], shape[-2], shape[-3], shape[-1]]).transpose(-3, -2)
 
 
-def _attention_arguments(
+def attention_arguments(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> tuple[Any, ...] | None:  # fmt: skip
@@ -117,7 +118,7 @@ def _attention_arguments(
 
 
 def _attention_of_modules(*args: Any, **kwargs: Any) -> Any:
-    arguments = _attention_arguments(*args, **kwargs)
+    arguments = attention_arguments(*args, **kwargs)
     if arguments is None:
         return torch.nn.functional.scaled_dot_product_attention(*args, **kwargs)
     return torch.ops.sylvite.attention(*arguments)
@@ -141,7 +142,7 @@ def keep_attention(module: torch.fx.GraphModule) -> None:
         if node.target is torch.nn.functional.multi_head_attention_forward:
             node.target = _multi_head_attention()
         elif node.target is torch.nn.functional.scaled_dot_product_attention:
-            arguments = _attention_arguments(*node.args, **node.kwargs)
+            arguments = attention_arguments(*node.args, **node.kwargs)
             if arguments is not None:
                 node.target, node.args, node.kwargs = torch.ops.sylvite.attention.default, arguments, {}
     module.recompile()
@@ -445,9 +446,11 @@ def _explain_text(text: str, sizes: Mapping[str, int], made: dict[str, Any]) -> 
         path = os.path.join(folder, "graph.torch")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
-        words = [_command.path(), "explain", path, *command_options({**made, "dims": sizes})]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-    yield from ("    " + line for line in (done.stdout or done.stderr).splitlines())
+        try:
+            told = run_command("explain", path, {**made, "dims": sizes})
+        except _native.Error as error:
+            told = str(error)
+    yield from ("    " + line for line in told.splitlines())
 
 
 def explain(model: Callable[..., Any], *args: Any, mode: str | None = None, options: Mapping[str, Any] | None = None,
@@ -461,7 +464,8 @@ def explain(model: Callable[..., Any], *args: Any, mode: str | None = None, opti
     found = torch._dynamo.explain(model)(*args, **kwargs)
     torch._dynamo.reset()
     with listen() as graphs:
-        torch.compile(model, backend="sylvite", mode=mode, options=dict(options or {}))(*args, **kwargs)
+        # torch itself takes a mode or options, not both.
+        torch.compile(model, backend=functools.partial(backend, mode=mode, options=options))(*args, **kwargs)
     lines = [f"{found.graph_count} graphs, {found.graph_break_count} breaks"]
     lines += [f"  break: {reason.reason}" for reason in found.break_reasons]
     told = read_options(mode, options)

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from . import _native
 from ._model import Model
 from ._settings import settings
-from .torch_backend import decompositions, refusals
+from .torch_backend import attention_arguments, decompositions, refusals
 from .torch_graph import DTYPES, DenseWriter, Text, Unwritable, computes, unwritable
 
 #: What the format of weights calls element types.
@@ -42,11 +42,9 @@ class Written:
 # Writing
 
 
-def _whole_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-                     scale: float | None = None, enable_gqa: bool = False) -> Any:  # fmt: skip
-    if dropout_p != 0.0:
-        return NotImplemented
-    return torch.ops.sylvite.attention(query, key, value, attn_mask, is_causal, scale, enable_gqa)
+def _whole_attention(*args: Any, **kwargs: Any) -> Any:
+    arguments = attention_arguments(*args, **kwargs)
+    return NotImplemented if arguments is None else torch.ops.sylvite.attention(*arguments)
 
 
 def _table() -> dict[Any, Callable[..., Any]]:
@@ -103,7 +101,7 @@ def _results(text: Text, held: int) -> list[tuple[str, int]]:
 
 def _range_text(limits: Any, hint: int) -> str:
     """torch reasons as if sizes were at least 2, and takes 1 as well."""
-    low = max(1, int(limits.lower)) if int(limits.lower) > 2 else 1
+    low = int(limits.lower) if int(limits.lower) > 2 else 1
     high = str(limits.upper) if str(limits.upper).isdigit() and int(limits.upper) < 2**62 else ""
     return f"{low}..{high}@{max(hint, low)}"
 
