@@ -5,12 +5,12 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import threading
 import unittest
 
 import numpy as np
 import onnx
 import onnx.helper as oh
+from threads import in_threads
 
 import sylvite
 
@@ -126,11 +126,7 @@ class Calls(WithFolder):
                 if not (model(a, np.zeros_like(a))[0] == a).all():
                     wrong.append(number)
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work)
         self.assertEqual(wrong, [])
 
     def test_inputs_are_released(self):

@@ -1,9 +1,6 @@
 """The backend of torch.compile, beside eager."""
 
 import gc
-import pathlib
-import tempfile
-import threading
 import unittest
 import warnings
 import weakref
@@ -11,6 +8,7 @@ import weakref
 import torch
 import torch._dynamo
 import torch.utils.checkpoint
+from threads import in_threads
 from torch import nn
 
 import sylvite
@@ -51,7 +49,40 @@ class WithTorch(unittest.TestCase):
             self.assertEqual(got, wanted)
 
 
-class Inference(WithTorch):
+class TensorForms:
+    """How tensors come in and go out, on any device."""
+
+    def test_inputs_with_strides(self):
+        x = torch.randn(2, 3, 4, 5)
+        for given in (x.to(memory_format=torch.channels_last), x.transpose(0, 3), x[:, ::2], x[:1].expand(4, 3, 4, 5),
+                      x.permute(3, 1, 0, 2), torch.randn(121)[1:].view(2, 3, 4, 5)):  # fmt: skip
+            torch._dynamo.reset()
+            self.check(lambda x: (x * 2).sum(1), given)
+
+    def test_results_with_strides(self):
+        for function in (lambda x: (x * 2).transpose(0, 1), lambda x: (x + 1).permute(2, 0, 1)):
+            torch._dynamo.reset()
+            self.check(function, torch.randn(2, 3, 4))
+
+    def test_dtypes(self):
+        for dtype in (torch.float64, torch.int64, torch.int32, torch.bfloat16, torch.float16, torch.uint8):
+            torch._dynamo.reset()
+            self.check(lambda x: x + x, torch.arange(6).to(dtype))
+        self.check(lambda x: ~x, torch.tensor([True, False]))
+
+    def test_zero_dimensional_and_empty(self):
+        self.check(lambda x: x * 2, torch.tensor(3.0))
+        self.check(lambda x: x * 2, torch.zeros(0, 3))
+
+    def test_inference_mode(self):
+        model = nn.Linear(64, 64)
+        compiled = self.compiled(model)
+        x = torch.randn(2, 64)
+        with torch.inference_mode():
+            self.assert_same(compiled(x), model(x))
+
+
+class Inference(TensorForms, WithTorch):
     def test_backend_is_found_by_name(self):
         self.assertIn("sylvite", torch._dynamo.list_backends())
 
@@ -62,18 +93,6 @@ class Inference(WithTorch):
 
     def test_several_results_and_none(self):
         self.check(lambda x: (x + 1, None, x * 2, 3), torch.randn(2, 3))
-
-    def test_inputs_with_strides(self):
-        x = torch.randn(2, 3, 4, 5)
-        for given in (x.to(memory_format=torch.channels_last), x.transpose(0, 3), x[:, ::2], x[:1].expand(4, 3, 4, 5),
-                      x.permute(3, 1, 0, 2)):
-            torch._dynamo.reset()
-            self.check(lambda x: (x * 2).sum(1), given)
-
-    def test_results_with_strides(self):
-        for function in (lambda x: (x * 2).transpose(0, 1), lambda x: (x + 1).permute(2, 0, 1)):
-            torch._dynamo.reset()
-            self.check(function, torch.randn(2, 3, 4))
 
     def test_strides_of_values_are_read(self):
         x = torch.randn(2, 8, 4, 4).to(memory_format=torch.channels_last)
@@ -98,23 +117,6 @@ class Inference(WithTorch):
         first.zero_()
         self.assertFalse((x == 0).any())
         self.assertFalse((second == 0).any())
-
-    def test_dtypes(self):
-        for dtype in (torch.float64, torch.int64, torch.int32, torch.bfloat16, torch.float16):
-            torch._dynamo.reset()
-            self.check(lambda x: x + x, torch.arange(6).to(dtype))
-        self.check(lambda x: ~x, torch.tensor([True, False]))
-
-    def test_zero_dimensional_and_empty(self):
-        self.check(lambda x: x * 2, torch.tensor(3.0))
-        self.check(lambda x: x * 2, torch.zeros(0, 3))
-
-    def test_inference_mode(self):
-        model = nn.Linear(4, 4)
-        compiled = self.compiled(model)
-        x = torch.randn(2, 4)
-        with torch.inference_mode():
-            self.assert_same(compiled(x), model(x))
 
     def test_sizes(self):
         function = lambda x: (x @ x.transpose(0, 1) + x.shape[0], x.shape[0] * 2)  # noqa: E731
@@ -152,11 +154,7 @@ class Inference(WithTorch):
                     if not torch.allclose(compiled(given), wanted, atol=1e-5):
                         wrong.append(number)
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work)
         self.assertEqual(wrong, [])
 
 
@@ -483,83 +481,11 @@ class Explain(WithTorch):
         self.assertIn("bessel_j0", text)
         self.assertIn("kernels", text)
 
-
-class Scaled(nn.Module):
-    """Takes inputs by position and name, one of them no tensor, and returns a tree."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv, self.norm, self.head = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.Linear(8, 5)
-
-    def forward(self, x, *, scale=None, twice=False):
-        y = F.relu(self.norm(self.conv(x))).mean((2, 3)) * scale
-        return {"logits": self.head(2 * y if twice else y), "x": x, "none": None, "rows": y.t()}
-
-
-class Exported(WithTorch):
-    open_batch = {"x": {0: torch.export.Dim.DYNAMIC}, "scale": {0: torch.export.Dim.DYNAMIC}, "twice": None}
-
-    def export(self, module):
-        arguments = {"scale": torch.randn(2, 1), "twice": True}
-        return torch.export.export(module, (torch.randn(2, 3, 6, 6),), arguments, dynamic_shapes=self.open_batch)
-
-    def test_programs_are_called_as_the_module_is(self):
-        module = Scaled().eval()
-        model = sylvite.from_torch(self.export(module))
-        for batch in (2, 1, 5):
-            x, scale = torch.randn(batch, 3, 6, 6).to(memory_format=torch.channels_last), torch.randn(batch, 1)
-            with torch.no_grad():
-                got, wanted = model(x, twice=True, scale=scale), module(x, scale=scale, twice=True)
-            self.assertIs(got["x"], x)
-            self.assertIsNone(got["none"])
-            for name in ("logits", "rows"):
-                torch.testing.assert_close(got[name], wanted[name], rtol=1e-4, atol=1e-4)
-        with self.assertRaisesRegex(sylvite.InputError, "the program takes"):
-            model(x)
-
-    def test_attention_stays_whole_and_files_can_be_kept(self):
-        module = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval()
-        program = torch.export.export(module, (torch.randn(2, 7, 32),))
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "layer.torch"
-            model = sylvite.from_torch(program, path=path)
-            self.assertIn("attention", path.read_text())
-            x = torch.randn(2, 7, 32)
-            wanted = module(x).detach()
-            torch.testing.assert_close(model(x), wanted, rtol=1e-4, atol=1e-4)
-            (again,) = sylvite.compile(path)(x)
-            torch.testing.assert_close(again, wanted, rtol=1e-4, atol=1e-4)
-            sylvite.export(program, folder, name="layer")
-            self.assertTrue((pathlib.Path(folder) / "layer.h").is_file())
-
-    def test_weights_of_every_type(self):
-        class Typed(nn.Module):
-            def __init__(self):
-                super().__init__()
-                for name, dtype in (("small", torch.float16), ("flag", torch.bool), ("wide", torch.float64), ("whole", torch.int64)):
-                    self.register_buffer(name, torch.tensor([[1, 0, 3]]).t().to(dtype), persistent=name != "small")
-
-            def forward(self, x):
-                return x * self.small + torch.where(self.flag, self.wide.float(), 7.0) + self.whole + torch.tensor([1.0, 2.0])
-
-        x = torch.randn(3, 2)
-        model = sylvite.from_torch(torch.export.export(Typed(), (x,)))
-        torch.testing.assert_close(model(x), Typed()(x))
-
-    def test_what_cannot_be_exported_is_named(self):
-        def refused(module, pattern, x):
-            with self.assertRaisesRegex(sylvite.UnsupportedError, pattern):
-                sylvite.from_torch(torch.export.export(module, (x,)))
-
-        refused(nn.BatchNorm1d(4), "writes to 'num_batches_tracked'|writes to 'running_mean'", torch.randn(3, 4))
-
-        class Bessel(nn.Module):
-            def forward(self, x):
-                return torch.special.bessel_j0(x)
-
-        refused(Bessel(), "bessel_j0", torch.randn(3))
-        with self.assertRaisesRegex(sylvite.UsageError, "torch.export.export"):
-            sylvite.from_torch(nn.Linear(2, 2))
+    def test_a_mode_beside_options(self):
+        with torch.no_grad():
+            text = sylvite.explain(lambda x: x + 1, torch.eye(4), mode="reduce-overhead", options={"compile.threads": 1}, details=True)
+        self.assertIn("1 kernels", text)
+        self.assertIn("== kernels ==", text)
 
 
 if __name__ == "__main__":

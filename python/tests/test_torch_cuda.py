@@ -1,12 +1,12 @@
 """The backend of torch.compile for tensors on a GPU, beside eager. Skipped where torch sees no GPU."""
 
 import copy
-import threading
 import unittest
 
 import torch
 import torch._dynamo
-from test_torch import WithTorch
+from test_torch import TensorForms, WithTorch
+from threads import in_threads
 from torch import nn
 
 from sylvite import torch_backend
@@ -34,7 +34,7 @@ class WithGpu(WithTorch):
         return torch.compile(function, backend="sylvite", options={"fullgraph_strict": strict, "compile.mode": mode, **options})
 
 
-class Inference(WithGpu):
+class Inference(TensorForms, WithGpu):
     def test_layers(self):
         for dtype in (torch.float32, torch.bfloat16, torch.float16):
             torch._dynamo.reset()
@@ -56,28 +56,6 @@ class Inference(WithGpu):
         graphs = self.check(function, q, k, v, tolerance=3e-2)
         self.assertIn("sylvite.attention", graphs[0].texts[0])
 
-    def test_inputs_with_strides(self):
-        x = torch.randn(2, 3, 4, 5)
-        for given in (x.to(memory_format=torch.channels_last), x.transpose(0, 3), x[:, ::2], x[:1].expand(4, 3, 4, 5),
-                      x.permute(3, 1, 0, 2), torch.randn(121)[1:].view(2, 3, 4, 5)):  # fmt: skip
-            torch._dynamo.reset()
-            self.check(lambda x: (x * 2).sum(1), given)
-
-    def test_results_with_strides(self):
-        for function in (lambda x: (x * 2).transpose(0, 1), lambda x: (x + 1).permute(2, 0, 1)):
-            torch._dynamo.reset()
-            self.check(function, torch.randn(2, 3, 4))
-
-    def test_dtypes(self):
-        for dtype in (torch.float64, torch.int64, torch.int32, torch.bfloat16, torch.float16, torch.uint8):
-            torch._dynamo.reset()
-            self.check(lambda x: x + x, torch.arange(6).to(dtype))
-        self.check(lambda x: ~x, torch.tensor([True, False]))
-
-    def test_zero_dimensional_and_empty(self):
-        self.check(lambda x: x * 2, torch.tensor(3.0))
-        self.check(lambda x: x * 2, torch.zeros(0, 3))
-
     def test_results_are_inputs_constants_and_views(self):
         x = torch.randn(4, 6)
         compiled = self.compiled(lambda x: (x.t(), x[1:], x + 0, torch.ones(3), x + 1))
@@ -88,13 +66,6 @@ class Inference(WithGpu):
         rows.zero_()
         self.assertFalse((same[1:] == 0).any())
         self.assert_same(ones, torch.ones(3))
-
-    def test_inference_mode(self):
-        model = nn.Linear(64, 64)
-        compiled = self.compiled(model)
-        x = torch.randn(2, 64)
-        with torch.inference_mode():
-            self.assert_same(compiled(x), model(x))
 
     def test_sizes(self):
         model = nn.Linear(64, 64)
@@ -253,11 +224,7 @@ class Streams(WithGpu):
                     if not torch.allclose(compiled(given[number]), wanted[number], rtol=3e-2, atol=3e-2):
                         wrong.append(number)
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work)
         self.assertEqual(wrong, [])
 
     def test_captures(self):
