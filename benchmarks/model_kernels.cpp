@@ -87,7 +87,7 @@ void run(const std::string& path, int threads, const std::string& kind, bool wit
 
 int main(int count, char** arguments) try {
   if (count < 2) throw UsageError("usage: model_kernels MODEL [THREADS [CLASS|all [text]]]");
-  run(arguments[1], count > 2 ? std::atoi(arguments[2]) : 1, count > 3 ? arguments[3] : "all", count > 4);
+  run(arguments[1], count > 2 ? std::stoi(arguments[2]) : 1, count > 3 ? arguments[3] : "all", count > 4);
   return 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "model_kernels: {}\n", error.what());

@@ -13,8 +13,9 @@
 namespace sylvite {
 namespace {
 
-const std::string halide_version =
-    fmt::format("{}.{}.{}", HALIDE_VERSION_MAJOR, HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH);
+std::string halide_version() {
+  return fmt::format("{}.{}.{}", HALIDE_VERSION_MAJOR, HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH);
+}
 
 /// Nearest-rank percentile of sorted values.
 double percentile(const std::vector<double>& sorted, double fraction) {
@@ -75,7 +76,7 @@ nlohmann::json report_json(const Imported& imported, const CompileReport& report
   const Setup& setup = *imported.setup;
   nlohmann::json json;
   json["schema"] = 1;
-  json["versions"] = {{"sylvite", version}, {"halide", halide_version}};
+  json["versions"] = {{"sylvite", version}, {"halide", halide_version()}};
   json["machine"] = {{"cpu", setup.machine.cpu_name}, {"target", setup.machine.target}};
   json["mode"] = name_of(setup.config.mode);
   json["precision"] = name_of(setup.config.precision);

@@ -16,7 +16,7 @@ Graph rewrite_nodes(const Graph& graph, const NodeRewrite& rewrite) {
   GraphRewriter rewriter(graph);
   for (const Node& node : graph.nodes())
     if (!rewrite(rewriter, node)) rewriter.copy(node);
-  return rewriter.finish();
+  return without_dead_nodes(rewriter.finish());
 }
 
 bool same_structure(const Graph& a, const Graph& b) {

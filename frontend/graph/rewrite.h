@@ -19,8 +19,6 @@ class GraphRewriter : public GraphCopier {
 
   /// Adds a node whose single output replaces the single output of `old`, and takes its name.
   void replace(const Node& old, Op op, std::vector<ValueId> inputs, Attributes attributes = {});
-  /// Without dead nodes.
-  [[nodiscard]] Graph finish() { return without_dead_nodes(GraphCopier::finish()); }
 };
 
 /// Returns true when it has dealt with the node, having called set() or replace() for every output that is

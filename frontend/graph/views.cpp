@@ -77,8 +77,13 @@ std::optional<ValueId> find_reshape(const Graph& graph, ValueId id, const Dims& 
 
 }  // namespace
 
-const Dims channels_behind = {0, 2, 3, 1};
-const Dims channels_ahead = {0, 3, 1, 2};
+Dims channels_behind() {
+  return {0, 2, 3, 1};
+}
+
+Dims channels_ahead() {
+  return {0, 3, 1, 2};
+}
 
 Dims last_two_swapped(int rank) {
   Dims perm(static_cast<std::size_t>(rank));

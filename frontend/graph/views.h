@@ -40,7 +40,8 @@ struct OwnOperand {
                                      ValueId operand);
 
 /// Orders of an image's dims: from [image, channel, line, column] to [image, line, column, channel], and back.
-extern const Dims channels_behind, channels_ahead;
+[[nodiscard]] Dims channels_behind();
+[[nodiscard]] Dims channels_ahead();
 
 /// The order that exchanges the last two of so many dims.
 [[nodiscard]] Dims last_two_swapped(int rank);

@@ -67,7 +67,7 @@ Graph fold_constants(const Graph& graph) {
                    now.add_constant(std::move(results[i]), now.value(copied.outputs[i]).name));
     }
   }
-  return rewriter.finish();
+  return without_dead_nodes(rewriter.finish());
 }
 
 }  // namespace sylvite

@@ -11,8 +11,8 @@ namespace sylvite {
 template <typename T>
 class IdMap {
  public:
-  using Reference = typename std::vector<T>::reference;
-  using ConstReference = typename std::vector<T>::const_reference;
+  using Reference = std::vector<T>::reference;
+  using ConstReference = std::vector<T>::const_reference;
 
   IdMap() = default;
   explicit IdMap(std::size_t count, const T& initial = T()) : items_(count, initial) {}

@@ -220,8 +220,8 @@ class Assigner {
   bool add_view(const Node& node) {
     if (!blocks_.hold_all || node.op != Op::transpose || source_.is_constant(node.inputs[0])) return false;
     const Dims& perm = node.attributes.integers("perm");
-    const bool leaves = perm == channels_behind && blocked_[node.inputs[0]] != no_value;
-    const bool comes = perm == channels_ahead && blocks_.fit(source_.type(node.outputs[0]));
+    const bool leaves = perm == channels_behind() && blocked_[node.inputs[0]] != no_value;
+    const bool comes = perm == channels_ahead() && blocks_.fit(source_.type(node.outputs[0]));
     if (!leaves && !comes) return false;
     const ValueId input = leaves ? blocked_[node.inputs[0]] : as_dense(node.inputs[0]);
     const ValueId output = dense_.add_copy(node, {input}).at(0);

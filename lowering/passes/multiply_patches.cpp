@@ -41,7 +41,7 @@ void multiply(GraphRewriter& rewriter, const Node& node) {
   ValueId result = graph.add(Op::matmul, {patches, weight}, {}, node.name);
   if (inputs.size() > 2 && inputs[2] != no_value) result = graph.add(Op::add, {result, inputs[2]});
   const ValueId pixels = add_reshape(graph, result, {x[0], height, width, w[0]});
-  rewriter.set(node.outputs[0], add_transpose(graph, pixels, channels_ahead));
+  rewriter.set(node.outputs[0], add_transpose(graph, pixels, channels_ahead()));
 }
 
 }  // namespace

@@ -33,14 +33,14 @@ class Sinker {
     }
     if (!any) return false;
     const ValueId result = graph.add(node.op, inputs, node.attributes, node.name);
-    rewriter.set(node.outputs[0], add_transpose(graph, result, channels_ahead));
+    rewriter.set(node.outputs[0], add_transpose(graph, result, channels_ahead()));
     return true;
   }
 
  private:
   static bool is_transposed(const Graph& graph, ValueId id) {
     const Node* transpose = producer_if(graph, id, Op::transpose);
-    return transpose != nullptr && transpose->attributes.integers("perm") == channels_ahead;
+    return transpose != nullptr && transpose->attributes.integers("perm") == channels_ahead();
   }
 
   /// The operand with its channels behind, where that moves nothing.
@@ -55,7 +55,7 @@ class Sinker {
                          : std::nullopt;
     }
     if (dims != whole || (!is_transposed(graph, now) && !is_image_[id])) return std::nullopt;
-    return add_transpose(graph, now, channels_behind);
+    return add_transpose(graph, now, channels_behind());
   }
 
   const Graph& graph_;

@@ -37,11 +37,11 @@ class Turner {
     if (!images_[node.inputs[0]]) return false;
     const Dims image = graph_.type(node.inputs[0]).dims(), shape = graph_.type(node.outputs[0]).dims();
     const std::optional<ReshapedOrder> ahead =
-        reshape_ahead(permuted(image, channels_behind), channels_ahead, shape);
+        reshape_ahead(permuted(image, channels_behind()), channels_ahead(), shape);
     if (!ahead || is_in_order(ahead->perm)) return false;
     Graph& graph = rewriter.graph();
     const ValueId rows =
-        graph.add(Op::transpose, {rewriter.mapped(node.inputs[0])}, {{"perm", channels_behind}});
+        graph.add(Op::transpose, {rewriter.mapped(node.inputs[0])}, {{"perm", channels_behind()}});
     const ValueId cut = graph.add(Op::reshape, {rows}, {{"shape", ahead->dims}});
     rewriter.set(node.outputs[0], graph.add(Op::transpose, {cut}, {{"perm", ahead->perm}}, node.name));
     return true;
@@ -61,8 +61,8 @@ class Turner {
     const Dims whole = permuted(perm, order);
     const ValueId moved =
         is_in_order(whole) ? source : graph.add(Op::transpose, {source}, {{"perm", whole}}, node.name);
-    const ValueId rows = graph.add(Op::reshape, {moved}, {{"shape", permuted(out, channels_behind)}});
-    rewriter.set(image, graph.add(Op::transpose, {rows}, {{"perm", channels_ahead}}));
+    const ValueId rows = graph.add(Op::reshape, {moved}, {{"shape", permuted(out, channels_behind())}});
+    rewriter.set(image, graph.add(Op::transpose, {rows}, {{"perm", channels_ahead()}}));
     return true;
   }
 

@@ -385,7 +385,7 @@ bool is_turned_in_place(const Graph& graph, const Node& node) {
   if (from.layout == to.layout || graph.is_constant(node.inputs[0])) return false;
   const bool leaves = to.layout.channel_block == 0;
   const TensorType& image = leaves ? from : to;
-  return node.attributes.integers("perm") == (leaves ? channels_behind : channels_ahead) &&
+  return node.attributes.integers("perm") == (leaves ? channels_behind() : channels_ahead()) &&
          image.layout.channel_block == image.dims().at(1);
 }
 
