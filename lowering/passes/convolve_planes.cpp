@@ -74,6 +74,8 @@ Attributes plane_attributes(const Node& node, bool is_line) {
 
 class PlaneConvolver {
  public:
+  explicit PlaneConvolver(bool innermost) : innermost_(innermost) {}
+
   bool rewrite(GraphRewriter& rewriter, const Node& node) {
     std::optional<ValueId> planes;
     if (is_taken(rewriter.source(), node)) planes = convolve(rewriter, node);
@@ -104,7 +106,8 @@ class PlaneConvolver {
   }
 
   /// For every frame of the result the frames of x that the window meets, as channels: [N*D', k*C, H, W].
-  static ValueId window_frames(GraphRewriter& rewriter, const Node& node, ValueId planes) {
+  /// Frames move whole: their pixels are one dim, with the channels behind them where those lie innermost.
+  [[nodiscard]] ValueId window_frames(GraphRewriter& rewriter, const Node& node, ValueId planes) const {
     Graph& graph = rewriter.graph();
     const Dims x = rewriter.source().type(node.inputs[0]).dims();
     const std::int64_t frames = rewriter.source().type(node.outputs[0]).dims()[2];
@@ -112,21 +115,24 @@ class PlaneConvolver {
     const std::int64_t stride = node.attributes.integers("strides")[0];
     const std::int64_t dilation = node.attributes.integers("dilations")[0];
     const Dims& pads = node.attributes.integers("pads");
-    const Dims each = {x[0], x[2], x[1], x[3], x[4]};
     if (taps == 1 && stride == 1 && pads[0] == 0 && pads[3] == 0) return planes;
-    ValueId all = add_reshape(graph, planes, each);
+    const std::int64_t channels = x[1], pixels = x[3] * x[4];
+    const Dims each = innermost_ ? Dims{x[0], x[2], pixels, channels} : Dims{x[0], x[2], channels, pixels};
+    ValueId all =
+        add_reshape(graph, innermost_ ? add_transpose(graph, planes, channels_behind()) : planes, each);
     if (pads[0] != 0 || pads[3] != 0)
-      all = graph.add(Op::pad, {all},
-                      {{"low", Dims{0, pads[0], 0, 0, 0}}, {"high", Dims{0, pads[3], 0, 0, 0}}});
+      all = graph.add(Op::pad, {all}, {{"low", Dims{0, pads[0], 0, 0}}, {"high", Dims{0, pads[3], 0, 0}}});
     Dims sizes = each;
     sizes[1] = frames;
     std::vector<ValueId> met;
     met.reserve(static_cast<std::size_t>(taps));
     for (std::int64_t tap = 0; tap < taps; ++tap)
-      met.push_back(add_slice(graph, all, {0, tap * dilation, 0, 0, 0}, sizes, {1, stride, 1, 1, 1}));
-    const ValueId together =
-        met.size() == 1 ? met[0] : graph.add(Op::concat, met, {{"axis", std::int64_t{2}}});
-    return add_reshape(graph, together, {x[0] * frames, taps * x[1], x[3], x[4]});
+      met.push_back(add_slice(graph, all, {0, tap * dilation, 0, 0}, sizes, {1, stride, 1, 1}));
+    const std::int64_t axis = innermost_ ? 3 : 2;
+    const ValueId together = met.size() == 1 ? met[0] : graph.add(Op::concat, met, {{"axis", axis}});
+    if (!innermost_) return add_reshape(graph, together, {x[0] * frames, taps * channels, x[3], x[4]});
+    const ValueId images = add_reshape(graph, together, {x[0] * frames, x[3], x[4], taps * channels});
+    return add_transpose(graph, images, channels_ahead());
   }
 
   /// Pointwise work on planes, where some operand has them already.
@@ -165,13 +171,14 @@ class PlaneConvolver {
     return rewriter.graph().add_constant(rewriter.source().value(id).constant->reshaped(to));
   }
 
+  bool innermost_;
   std::map<ValueId, ValueId> planes_;  ///< by value of the source
 };
 
 }  // namespace
 
-Graph convolve_planes(const Graph& graph) {
-  PlaneConvolver convolver;
+Graph convolve_planes(const Graph& graph, bool innermost) {
+  PlaneConvolver convolver(innermost);
   return rewrite_nodes(
       graph, [&](GraphRewriter& rewriter, const Node& node) { return convolver.rewrite(rewriter, node); });
 }

@@ -30,7 +30,11 @@ constexpr Pass<Options> table[] = {
      "attention whose heads are no multiple of 16 bytes gets zeros behind each, as the template takes them"},
     {"divide_attention", fuses_for_templates, divide_attention,
      "attention that no template takes becomes products and a softmax, which have templates"},
-    {"convolve_planes", fuses_blocks, plain<convolve_planes>,
+    {"convolve_planes",
+     [](const Options& options) { return options.fuse && options.image_layout != ImageLayout::dense; },
+     [](const Graph& graph, const Options& options) {
+       return convolve_planes(graph, options.image_layout == ImageLayout::channels_last);
+     },
      "convolutions over one and three dims become two-dimensional, as templates take them"},
     {"work_ahead_of_views", fuses, plain<work_ahead_of_views>,
      "pointwise work on a transposed result of a convolution comes before the transpose"},

@@ -32,8 +32,8 @@ namespace sylvite {
 /// The same graph in which convolutions over one or three dims with constant filters are over two, as templates take
 /// them: a signal is an image of one line, and of a volume the frames that a window meets are channels of one image.
 /// (Grouped ones over three dims only where the window has one frame.) Pointwise work that reads such results, with
-/// numbers or channels beside them, is done on images, too.
-[[nodiscard]] Graph convolve_planes(const Graph& graph);
+/// numbers or channels beside them, is done on images, too. `innermost`: channels will lie innermost in memory.
+[[nodiscard]] Graph convolve_planes(const Graph& graph, bool innermost);
 
 /// The same graph in which a layer_norm without scale over groups of channels of a convolution's result is made of sums over
 /// pixels and pointwise work. `tf32`: of f32 images, too.

@@ -30,6 +30,18 @@ ValueId volume_conv(Graph& graph, ValueId x, const Case& c, std::uint32_t seed =
                     {"groups", c.groups}});
 }
 
+/// Also with channels innermost, as a GPU has them.
+void expect_faithful_everywhere(const Graph& graph) {
+  expect_lowers_faithfully(graph);
+  LoweringOptions options = channels_last();
+  options.tf32 = true;
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  const std::vector<Tensor> wanted = interpret(graph, inputs);
+  const std::vector<Tensor> got = interpret_plan(lower(graph, options), inputs);
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t i = 0; i < got.size(); ++i) expect_close(got[i], wanted[i]);
+}
+
 bool is_over_planes(const Graph& graph) {
   return std::ranges::all_of(graph.nodes(), [&](const Node& node) {
     return node.op != Op::conv || graph.type(node.inputs[0]).rank() == 4;
@@ -46,11 +58,12 @@ TEST(ConvolvePlanes, SignalsAndVolumesKeepTheirResults) {
         {.x = {2, 4, 6, 5, 7}, .window = {3, 1, 3}, .stride = 2, .pads = {2, 0, 1, 0, 0, 2}},
         {.x = {2, 4, 7, 5, 5}, .window = {2, 2, 2}, .dilation = 2, .pads = {1, 1, 0, 1, 0, 1}},
         {.x = {2, 4, 3, 5, 5}, .window = {1, 3, 3}, .groups = 2, .pads = {0, 1, 1, 0, 1, 1}},
+        {.x = {2, 8, 5, 4, 6}, .window = {3, 3, 3}, .filters = 8, .pads = {1, 1, 1, 1, 1, 1}},
         {.x = {1, 4, 4, 3, 3}, .window = {1, 1, 1}, .stride = 2}}) {
     Graph graph;
     graph.outputs = {volume_conv(graph, graph.add_input("x", f32(c.x)), c)};
-    EXPECT_TRUE(is_over_planes(convolve_planes(graph)));
-    expect_lowers_faithfully(graph);
+    for (const bool innermost : {false, true}) EXPECT_TRUE(is_over_planes(convolve_planes(graph, innermost)));
+    expect_faithful_everywhere(graph);
   }
 }
 
@@ -58,7 +71,8 @@ TEST(ConvolvePlanes, SignalsAndVolumesKeepTheirResults) {
 TEST(ConvolvePlanes, PointwiseWorkBetweenThemStaysOnPlanes) {
   for (const Case& c :
        {Case{.x = {1, 16, 30}, .window = {3}, .filters = 16, .pads = {1, 1}},
-        {.x = {1, 16, 4, 5, 6}, .window = {1, 3, 3}, .filters = 16, .pads = {0, 1, 1, 0, 1, 1}}}) {
+        {.x = {1, 16, 4, 5, 6}, .window = {1, 3, 3}, .filters = 16, .pads = {0, 1, 1, 0, 1, 1}},
+        {.x = {2, 16, 4, 5, 6}, .window = {3, 3, 3}, .filters = 16, .pads = {1, 1, 1, 1, 1, 1}}}) {
     Graph graph;
     const ValueId x = volume_conv(graph, graph.add_input("x", f32(c.x)), c);
     const ValueId inner = volume_conv(graph, x, c, 7);
@@ -67,11 +81,11 @@ TEST(ConvolvePlanes, PointwiseWorkBetweenThemStaysOnPlanes) {
     const ValueId scaled = graph.add(Op::mul, {weight(graph, channels), graph.add(Op::add, {inner, x})});
     const ValueId halved = graph.add(Op::mul, {graph.add(Op::relu, {scaled}), scalar(graph, 0.5)});
     graph.outputs = {volume_conv(graph, halved, c, 9)};
-    const Graph planes = convolve_planes(graph);
+    const Graph planes = convolve_planes(graph, false);
     for (const Node& node : planes.nodes())
       if (node.op == Op::add || node.op == Op::mul || node.op == Op::relu)
         EXPECT_EQ(planes.type(node.outputs[0]).rank(), 4);
-    expect_lowers_faithfully(graph);
+    expect_faithful_everywhere(graph);
   }
 }
 
@@ -80,18 +94,18 @@ TEST(ConvolvePlanes, WorkWithOtherOperandsKeepsItsRank) {
   const Case c{.x = {2, 4, 19}, .window = {3}, .filters = 4, .pads = {1, 1}};
   const ValueId x = volume_conv(graph, graph.add_input("x", f32(c.x)), c);
   graph.outputs = {graph.add(Op::add, {x, weight(graph, {19})})};
-  EXPECT_TRUE(is_over_planes(convolve_planes(graph)));
+  EXPECT_TRUE(is_over_planes(convolve_planes(graph, false)));
   expect_lowers_faithfully(graph);
 }
 
 TEST(ConvolvePlanes, OthersAreLeftAlone) {
   Graph image;
   image.outputs = {conv(image, image.add_input("x", f32({1, 3, 8, 8})), 4, 3)};
-  EXPECT_TRUE(same_structure(convolve_planes(image), image));
+  EXPECT_TRUE(same_structure(convolve_planes(image, false), image));
   Graph grouped;
   grouped.outputs = {volume_conv(grouped, grouped.add_input("x", f32({1, 4, 5, 5, 5})),
                                  {.window = {3, 3, 3}, .filters = 4, .groups = 2})};
-  EXPECT_TRUE(same_structure(convolve_planes(grouped), grouped));
+  EXPECT_TRUE(same_structure(convolve_planes(grouped, true), grouped));
 }
 
 }  // namespace
