@@ -32,7 +32,7 @@ def prepare(name, options, folder):
     x = networks.draw(dims, options.batch).cuda()
     with torch.inference_mode():
         reference = [network(x).float().cpu()]
-    row = {"model": name, "batch": options.batch, "us": {}, "error": {}, "cold_seconds": {}}
+    row = {"model": name, "batch": options.batch, "us": {}, "error": {}, "cold_seconds": {}, "failed": {}}
     for mode in options.modes:
         row["cold_seconds"][mode] = ours.bench(mode)["seconds"]["ready"]
         row["error"][mode] = error_over([ours.outputs(mode, "x", x).float()], reference)
@@ -40,7 +40,11 @@ def prepare(name, options, folder):
     network, given = network.to(dtype), x if x.dtype == torch.int64 else channels_last(x.to(dtype))
     ways = {}
     for mode in options.torch:
-        way = torch_way(network, mode, [given])
+        try:
+            way = torch_way(network, mode, [given])
+        except Exception as error:  # torch's other modes still are sides to compare with
+            row["failed"]["torch " + mode] = str(error).strip().splitlines()[-1] if str(error).strip() else repr(error)
+            continue
         ways["torch " + mode] = way["run"]
         row["cold_seconds"]["torch " + mode] = way["compile_seconds"]
         row["error"]["torch " + mode] = error_over([each.float() for each in way["outputs"]], reference)
@@ -104,6 +108,8 @@ def print_row(row):
     times = "  ".join(f"{mode} {us / 1e3:.3f} ms (error {row['error'][mode]:.1e}, cold {row['cold_seconds'][mode]:.0f} s)"
                       for mode, us in row["us"].items())
     print(f"ROW {row['model']:<18} {ratio(row):5.2f}  {times}", flush=True)
+    for mode, reason in row["failed"].items():
+        print(f"    {mode} failed: {reason[:200]}", flush=True)
     for us, share, kind, tera_operations, terabytes, name in row["kernels"]:
         print(f"    {us:9.1f} us {share:6.1%} {tera_operations:7.1f} TFLOP/s {terabytes:5.2f} TB/s  {kind:<14} {name}", flush=True)
 

@@ -198,6 +198,17 @@ class OneOutput(torch.nn.Module):
         return self.network(x[:, 0] if name == "Wav2Vec2Model" else x, return_dict=False)[0]
 
 
+class Segmentation(torch.nn.Module):
+    """The result of such a network of torchvision that is its answer."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, x):
+        return self.network(x)["out"]
+
+
 def build(network):
     options = OPTIONS.get(network.call, {})
     if network.package == "here":
@@ -209,7 +220,8 @@ def build(network):
         made = getattr(package.models.whisper.modeling_whisper, network.call) if network.call == "WhisperEncoder" \
             else getattr(package, network.call)
         return OneOutput(made(made.config_class(**options)))
-    return getattr(package, network.call)(weights=None, **options)
+    made = getattr(package, network.call)(weights=None, **options)
+    return Segmentation(made) if network.package == "torchvision.models.segmentation" else made
 
 
 def make(name):
@@ -217,6 +229,7 @@ def make(name):
     torch.manual_seed(0)
     network = build(NETWORKS[name])
     settle_norms(network)
+    fill_heads(network)
     return network.eval(), NETWORKS[name].dims
 
 
@@ -226,6 +239,13 @@ def settle_norms(network):
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
             torch.nn.init.normal_(module.running_mean, std=0.1)
             torch.nn.init.uniform_(module.running_var, 0.5, 1.5)
+
+
+def fill_heads(network):
+    """Some heads start at zero: all that comes ahead of them would be computed and thrown away."""
+    for parameter in network.parameters():
+        if parameter.dim() > 1 and not parameter.any():
+            torch.nn.init.normal_(parameter, std=0.02)
 
 
 def draw(dims, batch):
