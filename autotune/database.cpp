@@ -8,6 +8,7 @@
 #include "autotune/database_open.h"
 #include "autotune/database_schema.h"
 #include "autotune/sqlite.h"
+#include "base/words.h"
 
 namespace sylvite {
 
@@ -167,8 +168,8 @@ const std::string& Database::warning() const {
 }
 std::string Database::unstored() const {
   if (rep_->unstored_trials.empty() && rep_->unstored_winners.empty()) return "";
-  return fmt::format("{} trials and {} winners were not stored in {}", rep_->unstored_trials.size(),
-                     rep_->unstored_winners.size(), rep_->wanted);
+  return fmt::format("{} and {} were not stored in {}", counted(rep_->unstored_trials.size(), "trial"),
+                     counted(rep_->unstored_winners.size(), "winner"), rep_->wanted);
 }
 const std::string& Database::path() const {
   return rep_->opened.path;

@@ -43,6 +43,11 @@ std::pair<std::string, std::string> split_at(std::string_view text, std::size_t 
 
 }  // namespace
 
+std::string counted(std::size_t count, std::string_view word, std::string_view plural) {
+  if (count != 1 && !plural.empty()) return fmt::format("{} {}", count, plural);
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
 std::pair<std::string, std::string> split_assignment(std::string_view text, std::string_view what) {
   return split_at(text, text.find('='), what);
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Text in pieces.
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,9 @@ namespace sylvite {
 /// For messages that quote names of models: control characters but line breaks are '?', and what is very long lacks its
 /// middle, so that nothing drives a terminal or fills it.
 [[nodiscard]] std::string printable(std::string_view text);
+
+/// "1 kernel", "2 kernels", "0 kernels": for words whose plural takes an s, or is `plural`.
+[[nodiscard]] std::string counted(std::size_t count, std::string_view word, std::string_view plural = {});
 
 /// NAME and VALUE of "NAME=VALUE", at the first '='. Throws UsageError, which `what` begins, when there is no '=' or no
 /// name.

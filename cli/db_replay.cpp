@@ -7,6 +7,7 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "base/table.h"
+#include "base/words.h"
 #include "cli/db_actions.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
@@ -69,8 +70,8 @@ void run(Replay& replay_of_key, Progress& progress, double begin, double share) 
     throw IoError("nothing can be measured: the `sylvite` command was not found");
   const TuneOptions options = tune_options(setup);
   Evaluator evaluator = make_evaluator(options, setup.machine);
-  const std::string message =
-      fmt::format("{} winners, {} threads", replay_of_key.tasks.size(), setup.machine.threads);
+  const std::string message = fmt::format("{}, {}", counted(replay_of_key.tasks.size(), "winner"),
+                                          counted(setup.machine.threads, "thread"));
   replay_of_key.results =
       replay(replay_of_key.tasks, setup.machine, {options.compile_jobs, options.compile_timeout}, evaluator,
              [&](double done) { progress.update(begin + share * done, message); });
@@ -126,7 +127,7 @@ Counts count(const std::vector<Replay>& replays) {
 }
 
 std::string count_line(const Counts& counts) {
-  std::string text = fmt::format("{} winners", counts.winners);
+  std::string text = counted(counts.winners, "winner");
   for (const auto& [movement, number] : counts.movements)
     text += fmt::format(", {} {}", number, movement_name(movement));
   constexpr double busy_ratio = 1.1;

@@ -102,16 +102,16 @@ void say(const Options& options, std::string_view text) {
 }
 
 std::string summary_line(const std::string& model_path, const CompileReport& report) {
-  const std::string tuned =
-      report.trials > 0 ? fmt::format(", {} trials in {}", report.trials, format_seconds(report.tune_seconds))
-                        : "";
+  const std::string tuned = report.trials > 0 ? fmt::format(", {} in {}", counted(report.trials, "trial"),
+                                                            format_seconds(report.tune_seconds))
+                                              : "";
   const std::string programs =
       report.programs > 1 ? fmt::format("{} programs, the first of ", report.programs) : "";
-  return fmt::format(
-      "{}: {}{} launches of {} kernels ({} compiled, {} from the cache){}, ready in {}, peak {}\n",
-      std::filesystem::path(model_path).stem().string(), programs, report.kernels, report.unique_kernels,
-      report.compiled, report.loaded_from_cache, tuned, format_seconds(report.ready_seconds),
-      format_bytes(report.peak_bytes));
+  return fmt::format("{}: {}{} of {} ({} compiled, {} from the cache){}, ready in {}, peak {}\n",
+                     std::filesystem::path(model_path).stem().string(), programs,
+                     counted(report.kernels, "launch", "launches"), counted(report.unique_kernels, "kernel"),
+                     report.compiled, report.loaded_from_cache, tuned, format_seconds(report.ready_seconds),
+                     format_bytes(report.peak_bytes));
 }
 
 void write_json(const Options& options, const nlohmann::json& document) {

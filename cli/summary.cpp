@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/table.h"
+#include "base/words.h"
 #include "cli/facts_text.h"
 #include "cli/output.h"
 
@@ -69,10 +70,11 @@ std::string compiled_line(const Imported& imported) {
   const Setup& setup = *imported.setup;
   const Plan& plan = *imported.plan;
   return fmt::format(
-      "{}, {} threads, mode {}: {} operations in {} launches of {} kernels; {} of weights, {} for "
+      "{}, {}, mode {}: {} in {} of {}; {} of weights, {} for "
       "values",
-      name_of(setup.config.precision), setup.machine.threads, name_of(setup.config.mode),
-      imported.transformed.nodes().size(), plan.launches.size(), plan.kernels.size(),
+      name_of(setup.config.precision), counted(setup.machine.threads, "thread"), name_of(setup.config.mode),
+      counted(imported.transformed.nodes().size(), "operation"),
+      counted(plan.launches.size(), "launch", "launches"), counted(plan.kernels.size(), "kernel"),
       format_bytes(weight_bytes(plan)), format_bytes(plan.arena_bytes));
 }
 
@@ -96,8 +98,9 @@ std::string head(const Summary& summary, const OpenModel& model, const Imported&
       {"peaks", peaks_line(summary, *imported.plan)},
       {"time", time_line(totals)}};
   if (imported.host != nullptr)
-    lines.insert(lines.end() - 1, {"host", fmt::format("{} steps are not compiled, and not in this time",
-                                                       imported.host->steps().size())});
+    lines.insert(lines.end() - 1,
+                 {"host", fmt::format("{} not compiled, and not in this time",
+                                      counted(imported.host->steps().size(), "step is", "steps are"))});
   std::string text;
   for (const auto& [what, value] : lines) text += fmt::format("{:<9} {}\n", what, value);
   return text;
@@ -123,7 +126,8 @@ std::string rows(const Summary& summary, const Imported& imported, const std::ve
   }
   std::string text = table.to_string();
   if (summary.uses.size() > table.size())
-    text += fmt::format("and {} kernels more, {:.1f}% of the time\n", summary.uses.size() - table.size(),
+    text += fmt::format("and {} more, {:.1f}% of the time\n",
+                        counted(summary.uses.size() - table.size(), "kernel"),
                         100 * left_us / std::max(total_us, 1e-9));
   return text;
 }

@@ -5,6 +5,7 @@
 #include "autotune/database_queries.h"
 #include "base/error.h"
 #include "base/table.h"
+#include "base/words.h"
 #include "cli/actions.h"
 #include "cli/db_actions.h"
 #include "cli/model_options.h"
@@ -84,8 +85,8 @@ int db_merge(Words arguments) {
   if (!database.warning().empty()) throw IoError("{}", database.warning());
   for (const std::string& other : options.words()) {
     const MergeReport report = merge_database(database, other);
-    print("{}: {} new kernels, {} new trials, {} new or faster winners\n", other, report.kernels,
-          report.trials, report.winners);
+    print("{}: {}, {}, {}\n", other, counted(report.kernels, "new kernel"),
+          counted(report.trials, "new trial"), counted(report.winners, "new or faster winner"));
   }
   return 0;
 }
@@ -112,7 +113,8 @@ int db_forget(Words arguments) {
     throw UsageError("--before {}: expected a date such as 2026-01-31", filter.before);
   Database database = open_to_change(options);
   const ForgetReport report = forget_rows(database, filter);
-  print("{} trials, {} winners and {} races forgotten\n", report.trials, report.winners, report.races);
+  print("{}, {} and {} forgotten\n", counted(report.trials, "trial"), counted(report.winners, "winner"),
+        counted(report.races, "race"));
   return 0;
 }
 

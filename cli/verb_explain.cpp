@@ -69,7 +69,8 @@ std::string sections(const Options& options, const Explained& explained,
     if (one || shows("schedules")) text += kernel_section(imported, chosen.choices[i], stories[i], i);
     if (shows("refusals")) text += refusal_section(imported, i);
   }
-  return text;
+  // Every heading has an empty line ahead, and the first one has nothing to stand apart from.
+  return text.substr(text.starts_with('\n') ? 1 : 0);
 }
 
 void explain(const Options& options, Explained& explained) {

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/files.h"
+#include "base/words.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
 #include "runtime/lock.h"
@@ -59,7 +60,8 @@ int verb_lock(std::span<const std::string> arguments) {
   CompileReport report = family.report();
   print_warnings(report);
   write_file(path, to_text(lock));
-  say(options, fmt::format("{}: {} kernels ({})\n", path, lock.kernels.size(), sources_text(sources)));
+  say(options,
+      fmt::format("{}: {} ({})\n", path, counted(lock.kernels.size(), "kernel"), sources_text(sources)));
   if (options.has("json")) write_json(options, report_json(load(opened), report, std::nullopt));
   return 0;
 }

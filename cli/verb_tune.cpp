@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/table.h"
+#include "base/words.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
 #include "lowering/plan/plan_loops.h"
@@ -86,8 +87,8 @@ std::string outcome_line(const Outcome& outcome) {
     times = fmt::format("{:.3g} -> {:.3g} ms ({:.2f}x)", *outcome.before_ms, outcome.after_ms,
                         *outcome.before_ms / outcome.after_ms);
   }
-  return fmt::format("{}, {} kernels, {} better, {} untried\n", times, outcome.kernels, outcome.better,
-                     outcome.untried);
+  return fmt::format("{}, {}, {} better, {} untried\n", times, counted(outcome.kernels, "kernel"),
+                     outcome.better, outcome.untried);
 }
 
 nlohmann::json outcome_json(const Outcome& outcome) {

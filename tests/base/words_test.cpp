@@ -12,6 +12,13 @@ TEST(Split, TrimsAndLeavesOutWhatIsEmpty) {
   EXPECT_THAT(split("", ','), testing::IsEmpty());
 }
 
+TEST(Counted, TakesThePluralForAllButOne) {
+  EXPECT_EQ(counted(0, "trial"), "0 trials");
+  EXPECT_EQ(counted(1, "trial"), "1 trial");
+  EXPECT_EQ(counted(2, "launch", "launches"), "2 launches");
+  EXPECT_EQ(counted(1, "launch", "launches"), "1 launch");
+}
+
 TEST(SplitAssignment, TakesTheFirstEqualsSign) {
   EXPECT_EQ(split_assignment("x=a=b", "--set"), std::pair(std::string("x"), std::string("a=b")));
   EXPECT_EQ(split_assignment("x=", "--set").second, "");

@@ -16,6 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 using testing_command::Result;
 
 class Explain : public testing::Test {
@@ -50,6 +51,7 @@ class Explain : public testing::Test {
 
 TEST_F(Explain, IsShortAndMoreIsBehindFlags) {
   const std::string by_default = text({});
+  EXPECT_THAT(by_default, StartsWith("== launches =="));
   for (const char* part : {"== launches ==", "== kernels ==", "== memory =="})
     EXPECT_THAT(by_default, HasSubstr(part));
   for (const char* part : {"graph small", "== passes ==", "as Halide C++", "refused:"})
