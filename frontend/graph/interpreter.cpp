@@ -52,7 +52,7 @@ class Memory {
   IdMap<int> readers_;                    ///< per value: still to come
 };
 
-void run_node(const Node& node, Memory& memory) {
+void run_node(const Node& node, Memory& memory, const Evaluation& evaluate) {
   const OpInfo& info = op_info(node.op);
   std::vector<const Tensor*> inputs;
   std::vector<TensorType> dense_types(node.inputs.size());
@@ -66,7 +66,7 @@ void run_node(const Node& node, Memory& memory) {
   Symbols symbols;  // none: all extents are numbers
   std::vector<TensorType> types = info.infer(node.op, input_types, node.attributes, symbols);
   for (TensorType& type : types) type.layout = {};
-  std::vector<Tensor> results = evaluate_node(node.op, inputs, node.attributes, types);
+  std::vector<Tensor> results = evaluate(node.op, inputs, node.attributes, types);
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].type() != types[i]) {
       throw InternalError("{} gave {}, expected {}", info.name, results[i].type().to_string(),
@@ -145,15 +145,19 @@ std::vector<Tensor> evaluate_node(Op op, InputTensors inputs, const Attributes& 
 }
 
 std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs) {
+  return interpret(graph, inputs, evaluate_node);
+}
+
+std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs, const Evaluation& evaluate) {
   if (inputs.size() != graph.inputs.size())
     throw InputError("graph '{}' takes {} inputs, got {}", graph.name, graph.inputs.size(), inputs.size());
-  if (!is_known(graph)) return interpret(bind_symbols(graph, read_symbols(graph, dims_of(inputs))), inputs);
+  if (!is_known(graph)) return interpret(bind_symbols(graph, read_symbols(graph, dims_of(inputs))), inputs, evaluate);
   Memory memory(graph);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_input(graph.value(graph.inputs[i]), inputs[i]);
     memory.store(graph.inputs[i], inputs[i]);
   }
-  for (const Node& node : graph.nodes()) run_node(node, memory);
+  for (const Node& node : graph.nodes()) run_node(node, memory, evaluate);
   std::vector<Tensor> results;
   results.reserve(graph.outputs.size());
   for (ValueId id : graph.outputs) results.push_back(memory.load(id));

@@ -14,6 +14,13 @@ namespace sylvite {
 /// graph's.
 [[nodiscard]] std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs);
 
+/// The results of one operation, as evaluate_node gives them.
+using Evaluation =
+    std::function<std::vector<Tensor>(Op, InputTensors, const Attributes&, ResultTypes types)>;
+/// The same by other means.
+[[nodiscard]] std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                                            const Evaluation& evaluate);
+
 /// A value per state of the graph, all zero.
 [[nodiscard]] std::vector<Tensor> zero_states(const Graph& graph);
 /// The same with states in the order of Graph::states, which the run replaces: inputs and results are the others.

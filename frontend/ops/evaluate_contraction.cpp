@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "frontend/ops/batches.h"
 #include "frontend/ops/evaluate.h"
 #include "frontend/values/storage.h"
 
@@ -73,27 +74,6 @@ std::vector<C> decode_words(const Tensor& tensor) {
     const std::vector<std::int64_t> values = decode<std::int64_t>(tensor);
     return {values.begin(), values.end()};
   }
-}
-
-/// Which matrix of `dims` (leading dims before the last two) batch number `batch` of the broadcast result
-/// uses.
-std::int64_t batch_of(std::int64_t batch, const Dims& result, const Dims& dims) {
-  std::int64_t position = 0;
-  std::int64_t stride = 1;
-  const std::size_t lead = result.size() - dims.size();
-  for (std::size_t i = result.size() - 2; i-- > 0;) {
-    const std::int64_t coordinate = batch % result[i];
-    batch /= result[i];
-    if (i < lead) continue;
-    const std::int64_t extent = dims[i - lead];
-    if (extent != 1) position += coordinate * stride;
-    stride *= extent;
-  }
-  return position;
-}
-
-std::int64_t batch_count(const Dims& dims) {
-  return checked_product(Dims(dims.begin(), dims.end() - 2), "batches");
 }
 
 template <typename C>
@@ -226,6 +206,21 @@ std::vector<double> mask_bias(const Tensor* mask, const Dims& scores) {
 }
 
 }  // namespace
+
+std::int64_t batch_of(std::int64_t batch, const Dims& result, const Dims& dims) {
+  std::int64_t position = 0;
+  std::int64_t stride = 1;
+  const std::size_t lead = result.size() - dims.size();
+  for (std::size_t i = result.size() - 2; i-- > 0;) {
+    const std::int64_t coordinate = batch % result[i];
+    batch /= result[i];
+    if (i < lead) continue;
+    const std::int64_t extent = dims[i - lead];
+    if (extent != 1) position += coordinate * stride;
+    stride *= extent;
+  }
+  return position;
+}
 
 OutputTensors evaluate_matmul(Op, InputTensors inputs, const Attributes&, ResultTypes types) {
   if (is_float(types[0].dtype)) return {matmul<double>(*inputs[0], *inputs[1], types[0])};
