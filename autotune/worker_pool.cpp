@@ -375,14 +375,17 @@ std::size_t WorkerPool::outstanding() const {
 }
 
 std::vector<CompileResult> WorkerPool::compile(const std::vector<CompileJob>& jobs,
-                                               const std::function<void(std::size_t)>& on_done) {
+                                               const std::function<void(std::size_t)>& on_done,
+                                               const std::stop_token& stop) {
+  const double patience = stop.stop_possible() ? 0.05 : 1e6;  // seconds between looks at `stop`
   if (outstanding() != 0)
     throw InternalError("WorkerPool::compile called with {} submitted jobs outstanding", outstanding());
   JobId first = rep_->last_id + 1;
   for (const CompileJob& job : jobs) submit(job);
   std::vector<CompileResult> results(jobs.size());
   while (outstanding() > 0) {
-    if (auto result = next(1e6)) {
+    if (stop.stop_requested()) throw Stopped{};
+    if (auto result = next(patience)) {
       auto index = static_cast<std::size_t>(result->id - first);
       results.at(index) = std::move(*result->compiled);
       if (on_done) on_done(index);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,9 @@ struct Measurement {
   bool unverifiable = false;
 };
 
+/// Somebody asked to stop: nothing failed.
+struct Stopped {};
+
 using JobId = std::int64_t;
 /// A finished job: exactly one of the two is set.
 struct JobResult {
@@ -83,9 +87,10 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   /// Compiles all jobs in parallel; results in the order of `jobs`. `on_done(i)` is called after each.
-  /// REQUIRES no submitted jobs outstanding.
+  /// Throws Stopped, with jobs outstanding, when `stop` asks for it. REQUIRES no submitted jobs outstanding.
   [[nodiscard]] std::vector<CompileResult> compile(const std::vector<CompileJob>& jobs,
-                                                   const std::function<void(std::size_t)>& on_done = {});
+                                                   const std::function<void(std::size_t)>& on_done = {},
+                                                   const std::stop_token& stop = {});
   [[nodiscard]] std::vector<Measurement> measure(const MeasureJob& job);  ///< submit and wait for this job
 
   /// Queues a job; jobs of a kind start in order. Measurements run one at a time, beside compilations: for

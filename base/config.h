@@ -51,6 +51,11 @@ constexpr auto names_of(AutoOff) {
   return std::to_array<std::string_view>({"auto", "off"});
 }
 
+enum class FirstAnswer { automatic, best, fast };
+constexpr auto names_of(FirstAnswer) {
+  return std::to_array<std::string_view>({"auto", "best", "fast"});
+}
+
 enum class LogLevel { debug, info, warning, error, off };
 constexpr auto names_of(LogLevel) {
   return std::to_array<std::string_view>({"debug", "info", "warning", "error", "off"});
@@ -81,6 +86,7 @@ struct CompileConfig {
   AutoOnOff keep_wide{};
   std::int64_t sizes_kept = 0;
   AutoOff open_kernels{};
+  FirstAnswer first_answer{};
   std::string frozen;  ///< a lock file; "": none
   bool cache_enabled = false;
   std::string cache_dir;  ///< "": in the user's cache folder

@@ -50,7 +50,7 @@ class Command:
         self.words += ["--random-weights", str(seed)] if seed is not None else []
 
     def run(self, model, arrays, outputs, *words):
-        words = [self.program, "run", model, "--output-dir", self.folder / "out", *words, *self.words]
+        words = [self.program, "run", model, "--output-dir", self.folder / "out", "--first-answer", "best", *words, *self.words]
         for name, array in arrays.items():
             np.save(self.folder / f"{name}.npy", array)
             words += ["--input", f"{name}={self.folder / name}.npy"]

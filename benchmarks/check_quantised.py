@@ -39,7 +39,7 @@ def with_values_as_outputs(model):
 def run_sylvite(command, model, arguments, settings, folder):
     """Outputs by name."""
     out = os.path.join(folder, "out")
-    subprocess.run([command, "run", model, *arguments, "--output-dir", out, *settings], check=True,
+    subprocess.run([command, "run", model, *arguments, "--output-dir", out, "--first-answer", "best", *settings], check=True,
                    stdout=subprocess.DEVNULL)
     names = [value.name for value in onnx.load(model).graph.output]
     return {name: np.load(os.path.join(out, f"{i}.npy")) for i, name in enumerate(names)}

@@ -109,7 +109,7 @@ def as_files(inputs, folder):
 
 def sylvite_outputs(case, inputs, words, options):
     with tempfile.TemporaryDirectory() as folder:
-        words = [*words, *as_files(inputs, folder), "--output-dir", os.path.join(folder, "out")]
+        words = [*words, *as_files(inputs, folder), "--output-dir", os.path.join(folder, "out"), "--first-answer", "best"]
         run_sylvite(options, "run", case["path"], words)
         names = sorted(os.listdir(os.path.join(folder, "out")), key=lambda n: (len(n), n))
         return [np.load(os.path.join(folder, "out", name)) for name in names if name.endswith(".npy")]

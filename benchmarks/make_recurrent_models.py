@@ -55,7 +55,7 @@ def peer_ms(run, x, seconds=1.0):
 
 def compare(sylvite, path, threads, rounds):
     with tempfile.TemporaryDirectory() as folder:
-        options = ["--cache-dir", f"{folder}/cache", "--db", f"{folder}/db", "--threads", str(threads)]
+        options = ["--first-answer", "best", "--cache-dir", f"{folder}/cache", "--db", f"{folder}/db", "--threads", str(threads)]
         x = np.random.default_rng(1).standard_normal((int(re.search(r"_(\d+)", path)[1]), 1, 256 if "gru" in path else 128))
         x = x.astype(np.float32)
         np.save(f"{folder}/x.npy", x)

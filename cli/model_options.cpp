@@ -107,11 +107,15 @@ std::string summary_line(const std::string& model_path, const CompileReport& rep
                                               : "";
   const std::string programs =
       report.programs > 1 ? fmt::format("{} programs, the first of ", report.programs) : "";
-  return fmt::format("{}: {}{} of {} ({} compiled, {} from the cache){}, ready in {}, peak {}\n",
+  const std::string first =
+      report.first_answer_seconds > 0
+          ? fmt::format(", first answer in {}", format_seconds(report.first_answer_seconds))
+          : "";
+  return fmt::format("{}: {}{} of {} ({} compiled, {} from the cache){}{}, ready in {}, peak {}\n",
                      std::filesystem::path(model_path).stem().string(), programs,
                      counted(report.kernels, "launch", "launches"), counted(report.unique_kernels, "kernel"),
-                     report.compiled, report.loaded_from_cache, tuned, format_seconds(report.ready_seconds),
-                     format_bytes(report.peak_bytes));
+                     report.compiled, report.loaded_from_cache, tuned, first,
+                     format_seconds(report.ready_seconds), format_bytes(report.peak_bytes));
 }
 
 void write_json(const Options& options, const nlohmann::json& document) {
@@ -194,7 +198,12 @@ Prepared prepare(const OpenModel& model) {
 }
 
 Prepared prepare(Imported imported) {
-  Built built = build_program(imported, choose_or_end(imported));
+  Chosen chosen = choose_or_end(imported);
+  return prepare(std::move(imported), std::move(chosen));
+}
+
+Prepared prepare(Imported imported, Chosen chosen) {
+  Built built = build_program(imported, std::move(chosen));
   print_warnings(built.report);
   return {std::move(imported), std::move(built)};
 }

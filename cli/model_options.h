@@ -49,8 +49,9 @@ void count_reading(const OpenModel& model, CompileReport& report);
 void end_if_interrupted();
 /// load, choose and build_program; then warnings on stderr. Ends the command when it was interrupted.
 [[nodiscard]] Prepared prepare(const OpenModel& model);
-/// The same once it is loaded.
+/// The same once it is loaded, or chosen.
 [[nodiscard]] Prepared prepare(Imported imported);
+[[nodiscard]] Prepared prepare(Imported imported, Chosen chosen);
 /// The same for every combination of sizes to be fast at.
 [[nodiscard]] Family prepare_family(const OpenModel& model);
 /// The model of `imported`, at its sizes, with other settings. Where that has a lock, these have none, and no database.

@@ -94,6 +94,7 @@ nlohmann::json report_json(const Imported& imported, const CompileReport& report
                      {"compile", report.compile_seconds},
                      {"tune", report.tune_seconds},
                      {"ready", report.ready_seconds},
+                     {"first_answer", report.first_answer_seconds},
                      {"weights", report.weights_seconds}};
   json["passes"] = nlohmann::json::array();
   for (const PassReport& pass : imported.passes) {

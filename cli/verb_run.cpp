@@ -1,7 +1,9 @@
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/table.h"
 #include "cli/agreement.h"
 #include "cli/inputs.h"
@@ -10,6 +12,8 @@
 #include "cli/timing.h"
 #include "cli/verb.h"
 #include "frontend/onnx/tensor_io.h"
+#include "runtime/build.h"
+#include "runtime/evaluated.h"
 
 namespace sylvite {
 namespace {
@@ -138,6 +142,33 @@ Options run_options() {
   return options;
 }
 
+/// A run, and what it gave.
+struct Run {
+  std::vector<HostValue> outputs;
+  double seconds = 0;
+};
+
+/// Nothing where programs are to answer, or can at once: all that `chosen` names is in the cache. Checks are for what is
+/// compiled.
+std::optional<Run> evaluate_at_once(const Options& options, const Imported& imported, Chosen& chosen,
+                                    const std::vector<HostValue>& inputs) {
+  const FirstAnswer wanted = imported.setup->config.first_answer;
+  if (wanted == FirstAnswer::best || (wanted == FirstAnswer::automatic && options.has("check")))
+    return std::nullopt;
+  if (!refuse_evaluation(imported).empty() || get_cached_objects(imported, chosen)) return std::nullopt;
+  const double start = steady_seconds();
+  Run run{run_values(evaluate_model(imported), inputs)};
+  run.seconds = steady_seconds() - start;
+  return run;
+}
+
+void give(const Options& options, const std::vector<ModelPort>& ports,
+          const std::vector<HostValue>& outputs) {
+  if (options.has("output-dir"))
+    write_outputs(options.value("output-dir"), options.value("output-format"), ports, outputs);
+  say(options, output_table(ports, outputs));
+}
+
 }  // namespace
 
 int verb_run(std::span<const std::string> arguments) {
@@ -147,17 +178,32 @@ int verb_run(std::span<const std::string> arguments) {
   if (format != "npy" && format != "pb") throw UsageError("--output-format {}: expected npy or pb", format);
   check_oracle(options);
   if (options.has("output-dir")) check_output_folder(options.value("output-dir"));
+  const double start = steady_seconds();
   const CompileOptions wanted = compile_options(options);
   const OpenModel model = open(options, wanted);
   Imported loaded = load(model);
   const std::vector<HostValue> inputs = make_inputs(options, loaded);
-  auto [imported, built] = prepare(std::move(loaded));
+  const std::vector<ModelPort> ports = output_ports(loaded);
+  Chosen chosen = choose_or_end(loaded);
+  std::optional<Run> evaluated = evaluate_at_once(options, loaded, chosen, inputs);
+  if (evaluated) {
+    chosen.report.first_answer_seconds = steady_seconds() - start;
+    give(options, ports, evaluated->outputs);
+    log_line(LogLevel::info,
+             "the outputs are by evaluation; kernels are compiled for the next run, unless this is "
+             "interrupted");
+  }
+  auto [imported, built] = prepare(std::move(loaded), std::move(chosen));
   std::vector<HostValue> outputs;
-  const double seconds = timed_run(built, inputs, &outputs);
-  const std::vector<ModelPort> ports = output_ports(imported);
-  if (options.has("output-dir")) write_outputs(options.value("output-dir"), format, ports, outputs);
-  say(options, summary_line(imported.path, built.report) + output_table(ports, outputs));
-  nlohmann::json document = report_json(imported, built.report, summarize_latency({seconds}));
+  std::optional<Latency> latency;
+  if (evaluated) {
+    outputs = std::move(evaluated->outputs);
+  } else {
+    latency = summarize_latency({timed_run(built, inputs, &outputs)});
+    give(options, ports, outputs);
+  }
+  say(options, summary_line(imported.path, built.report));
+  nlohmann::json document = report_json(imported, built.report, latency);
   check_outputs(options, wanted, imported, inputs, outputs, document);
   write_json(options, document);
   return 0;

@@ -23,6 +23,12 @@ namespace {
 /// Kernels of a plan by number.
 using KernelNumbers = std::vector<std::size_t>;
 
+KernelNumbers all_of(const Chosen& chosen) {
+  KernelNumbers all(chosen.choices.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
 /// Those of the choices with these numbers whose object is still unknown after looking into the cache.
 KernelNumbers load_cached(const Imported& imported, Chosen& chosen, ObjectCache& cache,
                           const KernelNumbers& wanted) {
@@ -48,14 +54,14 @@ KernelNumbers load_cached(const Imported& imported, Chosen& chosen, ObjectCache&
 
 /// Compiles the choices with these numbers; returns those that failed, with a warning for each.
 KernelNumbers compile_missing(const Imported& imported, Chosen& chosen, WorkerPool& pool, ObjectCache& cache,
-                              const KernelNumbers& missing) {
+                              const KernelNumbers& missing, const std::stop_token& stop) {
   const std::vector<Kernel>& kernels = imported.plan->kernels;
   std::vector<CompileJob> jobs;
   std::map<std::string, std::size_t> job_of;  // cases of one open kernel have one symbol
   for (const std::size_t i : missing)
     if (job_of.try_emplace(chosen.choices[i].symbol, jobs.size()).second)
       jobs.push_back({&kernels[i], chosen.choices[i].candidate, imported.setup->machine.target});
-  std::vector<CompileResult> results = pool.compile(jobs);
+  std::vector<CompileResult> results = pool.compile(jobs, {}, stop);
   for (std::size_t j = 0; j < jobs.size(); ++j)
     if (results[j].unjudged) results[j] = pool.compile({jobs[j]}).at(0);  // the machine failed: once more
   chosen.report.compiled += static_cast<int>(
@@ -133,8 +139,9 @@ ProgramOptions program_options(const Setup& setup) {
   return options;
 }
 
-Program load_program(const Imported& imported, Chosen& chosen, const Relatives& relatives) {
-  get_objects(imported, chosen);
+Program load_program(const Imported& imported, Chosen& chosen, const Relatives& relatives,
+                     const std::stop_token& stop) {
+  get_objects(imported, chosen, stop);
   Program program = make_program(imported, chosen.choices, relatives);
   program.upload_weights();
   chosen.report.weights_seconds += program.weights_seconds();
@@ -162,15 +169,16 @@ std::optional<std::size_t> failing_kernel(Program& program, Chosen& chosen, bool
 
 /// Tries what was compiled now, and replaces candidates that compile but cannot run. Their objects leave the cache, so
 /// that the next start does the same.
-Program load_running_program(const Imported& imported, Chosen& chosen, const Relatives& relatives) {
+Program load_running_program(const Imported& imported, Chosen& chosen, const Relatives& relatives,
+                             const std::stop_token& stop) {
   const int compiled_before = chosen.report.compiled;
-  Program program = load_program(imported, chosen, relatives);
+  Program program = load_program(imported, chosen, relatives, stop);
   if (chosen.report.compiled == compiled_before) return program;
   const bool on_device = imported.setup->machine.gpu.has_value();
   while (const std::optional<std::size_t> failing = failing_kernel(program, chosen, on_device)) {
     ObjectCache(imported.setup->object_cache).remove(chosen.choices[*failing].symbol);
     fall_back(imported, chosen, *failing);
-    program = load_program(imported, chosen, relatives);
+    program = load_program(imported, chosen, relatives, stop);
   }
   return program;
 }
@@ -192,11 +200,15 @@ std::vector<Tensor> zero_inputs(const Plan& plan) {
   return zeros;
 }
 
-void get_objects(const Imported& imported, Chosen& chosen) {
+bool get_cached_objects(const Imported& imported, Chosen& chosen) {
+  ObjectCache cache(imported.setup->object_cache);
+  return load_cached(imported, chosen, cache, all_of(chosen)).empty();
+}
+
+void get_objects(const Imported& imported, Chosen& chosen, const std::stop_token& stop) {
   const Setup& setup = *imported.setup;
   ObjectCache cache(setup.object_cache);
-  KernelNumbers all(chosen.choices.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
+  const KernelNumbers all = all_of(chosen);
   KernelNumbers missing = load_cached(imported, chosen, cache, all);
   log_line(LogLevel::info, "objects: {} of {} known or in the cache '{}', {} to compile",
            all.size() - missing.size(), all.size(), setup.object_cache, missing.size());
@@ -214,7 +226,7 @@ void get_objects(const Imported& imported, Chosen& chosen) {
     options.compile_timeout = std::max(120.0, setup.config.tune_compile_timeout.count());
     WorkerPool pool(options);
     while (!missing.empty()) {
-      missing = compile_missing(imported, chosen, pool, cache, missing);
+      missing = compile_missing(imported, chosen, pool, cache, missing, stop);
       for (const std::size_t i : missing) fall_back(imported, chosen, i);
       missing = load_cached(imported, chosen, cache, missing);
     }
@@ -224,9 +236,10 @@ void get_objects(const Imported& imported, Chosen& chosen) {
   warn(chosen.report, cache.warning());
 }
 
-Built build_program(const Imported& imported, Chosen chosen, const Relatives& relatives) {
+Built build_program(const Imported& imported, Chosen chosen, const Relatives& relatives,
+                    const std::stop_token& stop) {
   const double start = steady_seconds();
-  Program program = load_running_program(imported, chosen, relatives);
+  Program program = load_running_program(imported, chosen, relatives, stop);
   CompileReport& report = chosen.report;
   report.ready_seconds += steady_seconds() - start - report.weights_seconds;
   report.peak_bytes = program.peak_bytes();

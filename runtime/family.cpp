@@ -122,10 +122,10 @@ const ModelSizes& Family::sizes() const {
   return rep_->model.parsed.sizes;
 }
 
-Built& Family::add(const Imported& imported, const Chooser& choose) {
+Built& Family::add(const Imported& imported, const Chooser& choose, const std::stop_token& stop) {
   Imported shared = imported;
   shared.plan = rep_->with_known_weights(imported.plan);
-  return rep_->keep(imported.sizes, build_program(shared, choose(shared), rep_->relatives()));
+  return rep_->keep(imported.sizes, build_program(shared, choose(shared), rep_->relatives(), stop));
 }
 
 Built& Family::at(const Sizes& sizes) {

@@ -31,7 +31,7 @@ class Family {
   [[nodiscard]] const ModelSizes& sizes() const;
 
   /// Builds what `choose` says for `imported`, which is of this model; its program replaces one for the same sizes.
-  Built& add(const Imported& imported, const Chooser& choose);
+  Built& add(const Imported& imported, const Chooser& choose, const std::stop_token& stop = {});
   /// The program for these sizes. One that is missing is built now: stored winners where there are any, else
   /// heuristics; nothing is measured.
   [[nodiscard]] Built& at(const Sizes& sizes);
@@ -65,10 +65,5 @@ void at_hinted_sizes(const OpenModel& model,
 
 /// A program for every combination of sizes to be fast at.
 [[nodiscard]] Family build_family(const OpenModel& model, const Chooser& choose);
-
-/// What CompiledModel holds.
-struct CompiledModel::Rep {
-  Family family;
-};
 
 }  // namespace sylvite

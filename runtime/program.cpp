@@ -3,7 +3,6 @@
 #include <HalideRuntime.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -18,6 +17,7 @@
 #include "runtime/kernel_call.h"
 #include "runtime/memory.h"
 #include "runtime/object_loader.h"
+#include "runtime/one_run.h"
 #include "runtime/threads.h"
 
 namespace sylvite {
@@ -44,21 +44,6 @@ Tensor copy_of(const TensorType& type, const std::byte* data) {
     std::memcpy(copy.mutable_data(), data, static_cast<std::size_t>(copy.byte_size()));
   return copy;
 }
-
-/// Keeps other threads out of a program while it lives.
-class OneRun {
- public:
-  explicit OneRun(std::atomic_flag& busy) : busy_(busy) {
-    if (busy_.test_and_set(std::memory_order_acquire))
-      throw UsageError("another thread is running this model; compile one for each thread, or take turns");
-  }
-  ~OneRun() { busy_.clear(std::memory_order_release); }
-  OneRun(const OneRun&) = delete;
-  OneRun& operator=(const OneRun&) = delete;
-
- private:
-  std::atomic_flag& busy_;
-};
 
 /// An argument that moves with the trips of a loop.
 struct Moving {

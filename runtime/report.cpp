@@ -13,6 +13,7 @@ void add_report(CompileReport& total, const CompileReport& more) {
   total.tune_seconds += more.tune_seconds;
   total.ready_seconds += more.ready_seconds;
   total.weights_seconds += more.weights_seconds;
+  total.first_answer_seconds = std::max(total.first_answer_seconds, more.first_answer_seconds);
   for (const std::string& warning : more.warnings) warn(total, warning);
 }
 

@@ -45,6 +45,21 @@ std::vector<ModelPort> output_ports(const Imported& imported) {
   return ports;
 }
 
+std::vector<Tensor> run_model_tensors(const HostPart* host, const std::vector<Tensor>& inputs,
+                                      const GraphRunner& run_graph) {
+  if (host == nullptr) return run_graph(inputs);
+  if (inputs.size() != host->inputs().size()) {
+    throw InputError(
+        "{} tensors given, the model takes {} values, some of which may be no tensors of numbers; "
+        "CompiledModel::run_values takes any",
+        inputs.size(), host->inputs().size());
+  }
+  std::vector<Tensor> outputs;
+  for (const HostValue& output : run_model(host, {inputs.begin(), inputs.end()}, run_graph))
+    outputs.push_back(output.tensor());
+  return outputs;
+}
+
 std::vector<HostValue> run_values(Built& built, const std::vector<HostValue>& inputs) {
   return run_model(built.host.get(), inputs,
                    [&](const std::vector<Tensor>& tensors) { return built.program.run(tensors); });
@@ -52,16 +67,8 @@ std::vector<HostValue> run_values(Built& built, const std::vector<HostValue>& in
 
 std::vector<Tensor> run_tensors(Built& built, const std::vector<Tensor>& inputs) {
   if (built.host == nullptr) return built.program.run(inputs);
-  if (inputs.size() != built.host->inputs().size()) {
-    throw InputError(
-        "{} tensors given, the model takes {} values, some of which may be no tensors of numbers; "
-        "CompiledModel::run_values takes any",
-        inputs.size(), built.host->inputs().size());
-  }
-  std::vector<Tensor> outputs;
-  for (const HostValue& output : run_values(built, {inputs.begin(), inputs.end()}))
-    outputs.push_back(output.tensor());
-  return outputs;
+  return run_model_tensors(built.host.get(), inputs,
+                           [&](const std::vector<Tensor>& tensors) { return built.program.run(tensors); });
 }
 
 }  // namespace sylvite

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -122,8 +123,13 @@ struct Built {
 /// Gets every kernel's object from the cache, compiling those missing in worker processes, and loads them. A
 /// candidate that does not compile, or that reports an error in a first run on zeros, made only when something was
 /// compiled, is replaced by the heuristic one, then by the reference, each with a warning. Throws CompileError
-/// when even the reference does not compile, or one of a lock.
-[[nodiscard]] Built build_program(const Imported& imported, Chosen chosen, const Relatives& relatives = {});
+/// when even the reference does not compile, or one of a lock, and Stopped soon after `stop` asks for it.
+[[nodiscard]] Built build_program(const Imported& imported, Chosen chosen, const Relatives& relatives = {},
+                                  const std::stop_token& stop = {});
+
+/// A model of tensors of numbers only, its graph run by `run_graph`; throws InputError for others. `host` may be nullptr.
+[[nodiscard]] std::vector<Tensor> run_model_tensors(const HostPart* host, const std::vector<Tensor>& inputs,
+                                                    const GraphRunner& run_graph);
 
 /// One run of the whole model: the program, and the host steps if there are any.
 [[nodiscard]] std::vector<HostValue> run_values(Built& built, const std::vector<HostValue>& inputs);

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/nearest.h"
-#include "runtime/family.h"
+#include "runtime/build.h"
+#include "runtime/compiled_model.h"
 #include "runtime/state_file.h"
 
 namespace sylvite {
@@ -18,6 +21,24 @@ CompiledModel ready(Family family) {
 
 Chosen choose(const Imported& imported) {
   return choose_candidates(imported);
+}
+
+void log_waiting(const std::string& reason) {
+  log_line(LogLevel::info, "compile.first_answer = fast: the first run waits for the program: {}", reason);
+}
+
+/// With `make`, which makes programs of what was chosen: at once where nothing is to be compiled, or where runs cannot be
+/// evaluated; else while they are. `start` is when the call began.
+CompiledModel answer_first(const Imported& imported, double start,
+                           const std::function<Family(const Chosen&, const std::stop_token&)>& make) {
+  const std::string refusal = refuse_evaluation(imported);
+  if (!refusal.empty()) log_waiting(refusal);
+  Chosen chosen = choose_candidates(imported);
+  if (!refusal.empty() || get_cached_objects(imported, chosen)) return ready(make(chosen, {}));
+  auto first = std::make_unique<FirstAnswers>(
+      imported, steady_seconds() - start,
+      [make, chosen = std::move(chosen)](const std::stop_token& stop) { return make(chosen, stop); });
+  return CompiledModel(std::make_unique<CompiledModel::Rep>(std::move(first)));
 }
 
 template <typename AnyPort>
@@ -35,22 +56,22 @@ std::vector<TensorType> types_of(const std::vector<Port>& ports) {
   return types;
 }
 
-void check_no_host(const Built& built) {
-  if (built.host == nullptr) return;
+void check_no_host(const HostPart* host) {
+  if (host == nullptr) return;
   const HostStep step =
-      built.host->steps().empty() ? HostStep{"an output", "it is no tensor"} : built.host->steps().front();
+      host->steps().empty() ? HostStep{"an output", "it is no tensor"} : host->steps().front();
   throw UnsupportedError("the model's types are not all known before it runs: {}: {}", step.name,
                          step.reason);
 }
 
-/// The program that tells the types of inputs and outputs.
-const Plan& typed_plan(const Family& family) {
-  if (!family.sizes().are_fixed()) {
+/// The plan that tells the types of inputs and outputs.
+const Plan& typed_plan(CompiledModel::Rep& model) {
+  if (model.has_open_sizes()) {
     throw UnsupportedError("the model's types are not known before it runs: {}",
-                           describe_ranges(family.sizes()));
+                           describe_ranges(model.family().sizes()));
   }
-  check_no_host(family.latest());
-  return family.latest().program.plan();
+  check_no_host(model.host());
+  return model.plan();
 }
 
 std::vector<cuda::DevicePointer> addresses_of(const std::vector<Port>& ports,
@@ -86,13 +107,13 @@ CompiledModel& CompiledModel::operator=(CompiledModel&&) noexcept = default;
 CompiledModel::~CompiledModel() = default;
 
 std::vector<Tensor> CompiledModel::run(const std::vector<Tensor>& inputs) {
-  return run_tensors(rep_->family.of(inputs), inputs);
+  return rep_->run_tensors(inputs);
 }
 
 void CompiledModel::run_on_device(const std::vector<DeviceTensor>& inputs,
                                   const std::vector<DeviceTensor>& outputs, void* stream) {
-  Built& built = rep_->family.of(inputs);
-  check_no_host(built);
+  Built& built = rep_->family().of(inputs);
+  check_no_host(built.host.get());
   const Plan& plan = built.program.plan();
   const DeviceArguments arguments = {addresses_of(plan.inputs, inputs, "input"),
                                      addresses_of(plan.outputs, outputs, "output")};
@@ -100,74 +121,97 @@ void CompiledModel::run_on_device(const std::vector<DeviceTensor>& inputs,
 }
 
 std::vector<HostValue> CompiledModel::run_values(const std::vector<HostValue>& inputs) {
-  return sylvite::run_values(rep_->family.of(inputs), inputs);
+  return rep_->run_values(inputs);
 }
 
 std::vector<HostStep> CompiledModel::host_steps() const {
-  const HostPart* host = rep_->family.latest().host.get();
+  const HostPart* host = rep_->host();
   return host == nullptr ? std::vector<HostStep>() : host->steps();
 }
 
 const CompileReport& CompiledModel::report() const {
-  return rep_->family.report();
+  return rep_->report();
+}
+
+bool CompiledModel::is_ready() const {
+  return rep_->is_ready();
+}
+
+void CompiledModel::wait() {
+  (void)rep_->family();
 }
 
 std::vector<std::string> CompiledModel::input_names() const {
-  const Built& built = rep_->family.latest();
-  return built.host != nullptr ? names_of(built.host->inputs()) : names_of(built.program.plan().inputs);
+  return rep_->host() != nullptr ? names_of(rep_->host()->inputs()) : names_of(rep_->plan().inputs);
 }
 
 std::vector<TensorType> CompiledModel::input_types() const {
-  return types_of(typed_plan(rep_->family).inputs);
+  return types_of(typed_plan(*rep_).inputs);
 }
 
 std::vector<std::string> CompiledModel::output_names() const {
-  const Built& built = rep_->family.latest();
-  return built.host != nullptr ? names_of(built.host->outputs()) : names_of(built.program.plan().outputs);
+  return rep_->host() != nullptr ? names_of(rep_->host()->outputs()) : names_of(rep_->plan().outputs);
 }
 
 std::vector<TensorType> CompiledModel::output_types() const {
-  return types_of(typed_plan(rep_->family).outputs);
+  return types_of(typed_plan(*rep_).outputs);
 }
 
 std::vector<std::string> CompiledModel::state_names() const {
-  return rep_->family.state_names();
+  return rep_->family().state_names();
 }
 
 Tensor CompiledModel::state(const std::string& name) const {
-  return rep_->family.states()[state_number(rep_->family, name)];
+  return rep_->family().states()[state_number(rep_->family(), name)];
 }
 
 void CompiledModel::set_state(const std::string& name, const Tensor& value) {
-  std::vector<Tensor> values = rep_->family.states();
-  values[state_number(rep_->family, name)] = value;
-  rep_->family.set_states(values);
+  std::vector<Tensor> values = rep_->family().states();
+  values[state_number(rep_->family(), name)] = value;
+  rep_->family().set_states(values);
 }
 
 void CompiledModel::reset_state() {
-  std::vector<Tensor> values = rep_->family.states();
+  std::vector<Tensor> values = rep_->family().states();
   for (Tensor& value : values) value = Tensor(value.dtype(), value.dims());
-  rep_->family.set_states(values);
+  rep_->family().set_states(values);
 }
 
 void CompiledModel::save_state(const std::string& path) const {
-  const Family& family = rep_->family;
+  const Family& family = rep_->family();
   write_states_file(path, {family.model_id(), family.state_names(), family.states()});
 }
 
 void CompiledModel::load_state(const std::string& path) {
-  Family& family = rep_->family;
+  Family& family = rep_->family();
   const SavedStates wanted{family.model_id(), family.state_names(), family.states()};
   family.set_states(read_states_file(path, wanted));
 }
 
 CompiledModel compile(const std::string& onnx_path, const CompileOptions& options) {
-  return ready(build_family(open_model(onnx_path, make_setup(options), options.import), choose));
+  const double start = steady_seconds();
+  const OpenModel model = open_model(onnx_path, make_setup(options), options.import);
+  if (model.setup->config.first_answer != FirstAnswer::fast) return ready(build_family(model, choose));
+  if (!model.parsed.sizes.are_fixed()) {
+    log_waiting("its sizes are ranges");
+    return ready(build_family(model, choose));
+  }
+  const Imported imported = bind_sizes(model, {});
+  return answer_first(imported, start, [=](const Chosen& chosen, const std::stop_token& stop) {
+    Family family(model);
+    (void)family.add(imported, [&](const Imported&) { return chosen; }, stop);
+    return family;
+  });
 }
 
 CompiledModel compile(Graph graph, const CompileOptions& options) {
+  const double start = steady_seconds();
   const Imported imported = load_graph(std::move(graph), make_setup(options));
-  return ready(Family(build_program(imported, choose(imported))));
+  if (imported.setup->config.first_answer != FirstAnswer::fast)
+    return ready(Family(build_program(imported, choose(imported))));
+  return answer_first(imported, start, [=](const Chosen& chosen, const std::stop_token& stop) {
+    return Family(build_program(imported, chosen, {}, stop));
+  });
 }
 
 }  // namespace sylvite

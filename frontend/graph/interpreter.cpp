@@ -148,10 +148,12 @@ std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inp
   return interpret(graph, inputs, evaluate_node);
 }
 
-std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs, const Evaluation& evaluate) {
+std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                              const Evaluation& evaluate) {
   if (inputs.size() != graph.inputs.size())
     throw InputError("graph '{}' takes {} inputs, got {}", graph.name, graph.inputs.size(), inputs.size());
-  if (!is_known(graph)) return interpret(bind_symbols(graph, read_symbols(graph, dims_of(inputs))), inputs, evaluate);
+  if (!is_known(graph))
+    return interpret(bind_symbols(graph, read_symbols(graph, dims_of(inputs))), inputs, evaluate);
   Memory memory(graph);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_input(graph.value(graph.inputs[i]), inputs[i]);

@@ -15,8 +15,7 @@ namespace sylvite {
 [[nodiscard]] std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs);
 
 /// The results of one operation, as evaluate_node gives them.
-using Evaluation =
-    std::function<std::vector<Tensor>(Op, InputTensors, const Attributes&, ResultTypes types)>;
+using Evaluation = std::function<std::vector<Tensor>(Op, InputTensors, const Attributes&, ResultTypes types)>;
 /// The same by other means.
 [[nodiscard]] std::vector<Tensor> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
                                             const Evaluation& evaluate);

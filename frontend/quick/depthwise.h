@@ -13,7 +13,7 @@ struct PlaneCounts {
 };
 
 /// `bias` may be nullptr. REQUIRES `output` to be zero.
-void convolve_planes(const Window& window, const float* input, const float* weights, const float* bias, float* output,
-                     const PlaneCounts& counts, int threads);
+void convolve_planes(const Window& window, const float* input, const float* weights, const float* bias,
+                     float* output, const PlaneCounts& counts, int threads);
 
 }  // namespace sylvite::quick

@@ -29,9 +29,12 @@ inline float exp_of(float x) {
   series = series * r + 1;
   series = series * r + 1;
   // 2^whole in two factors, as it may be below the smallest normal number.
-  const std::int32_t exponent = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(to_integer);
+  const std::int32_t exponent =
+      std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(to_integer);
   const std::int32_t half = exponent >> 1;
-  const auto power_of_2 = [](std::int32_t e) { return std::bit_cast<float>(static_cast<std::uint32_t>(e + 127) << 23); };
+  const auto power_of_2 = [](std::int32_t e) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(e + 127) << 23);
+  };
   return series * power_of_2(half) * power_of_2(exponent - half);
 }
 

@@ -208,10 +208,11 @@ OutputTensors binary(const Request& request) {
   Tensor result(DType::f32, request.types[0].dims());
   const Rows rows = rows_of(result.dims(), request.inputs);
   float* to = result.mutable_view<float>().data();
-  for_rows(rows, row->steps, request.threads, [&](std::int64_t at, const Offsets& offsets, std::int64_t count) {
-    row->function(request.data(0) + offsets[0], moves(rows, 0), request.data(1) + offsets[1], moves(rows, 1), to + at,
-                  count);
-  });
+  for_rows(rows, row->steps, request.threads,
+           [&](std::int64_t at, const Offsets& offsets, std::int64_t count) {
+             row->function(request.data(0) + offsets[0], moves(rows, 0), request.data(1) + offsets[1],
+                           moves(rows, 1), to + at, count);
+           });
   return {result};
 }
 

@@ -42,7 +42,8 @@ struct Parts {
 Parts parts_of(const Shape& shape, const Tiles& tiles, int threads) {
   constexpr std::int64_t packed_floats = 1 << 16;  // what a second cache holds beside the left operand
   Parts parts;
-  const std::int64_t fitting = packed_floats / std::max<std::int64_t>(shape.depth, 1) / tiles.panel * tiles.panel;
+  const std::int64_t fitting =
+      packed_floats / std::max<std::int64_t>(shape.depth, 1) / tiles.panel * tiles.panel;
   parts.columns = std::min(std::max(fitting, tiles.panel), rounded_up(shape.columns, tiles.panel));
   const std::int64_t tasks = shape.batches * ((shape.columns + parts.columns - 1) / parts.columns);
   const std::int64_t chunks = std::max<std::int64_t>(1, 2 * threads / std::max<std::int64_t>(tasks, 1));
@@ -71,8 +72,8 @@ void multiply_batches(const Shape& shape, int threads, const Left& a, const Resu
     std::vector<float> panels(static_cast<std::size_t>(rounded_up(columns.count, tiles.panel) * shape.depth));
     pack(batch, columns, panels.data());
     multiply_panels(tiles, a(batch) + row * shape.depth, shape.depth, panels.data(),
-                    c(batch) + row * shape.columns + column, shape.columns, std::min(parts.rows, shape.rows - row),
-                    shape.depth, columns.count);
+                    c(batch) + row * shape.columns + column, shape.columns,
+                    std::min(parts.rows, shape.rows - row), shape.depth, columns.count);
   });
 }
 
@@ -161,7 +162,8 @@ bool reads_in_place(const Window& window) {
   });
 }
 
-void add_bias(const float* bias, std::int64_t channels, std::int64_t positions, std::int64_t images, float* output) {
+void add_bias(const float* bias, std::int64_t channels, std::int64_t positions, std::int64_t images,
+              float* output) {
   for (std::int64_t i = 0; bias != nullptr && i < images * channels; ++i)
     std::fill_n(output + i * positions, positions, bias[i % channels]);
 }
@@ -226,7 +228,8 @@ OutputTensors matmul(const Request& request) {
       [&](std::int64_t batch) { return c + batch * shape.rows * shape.columns; },
       [&](std::int64_t batch, Part columns, float* panels) {
         const float* matrix = b + number_of(batch, b_dims) * shape.depth * shape.columns + columns.first;
-        pack_rows(shape.depth, columns.count, panels, [&](std::int64_t k) { return matrix + k * shape.columns; });
+        pack_rows(shape.depth, columns.count, panels,
+                  [&](std::int64_t k) { return matrix + k * shape.columns; });
       });
   return {result};
 }
@@ -287,27 +290,29 @@ OutputTensors attention(const Request& request) {
   Tensor result(DType::f32, dims);
   float* output = result.mutable_view<float>().data();
   const std::int64_t batches = batch_count(dims);
-  share_out(batches, static_cast<double>(batches) * (scored.work() + summed.work()), request.threads, [&](std::int64_t batch) {
-    const float* q = request.data(0) + batch_of(batch, dims, q_dims) * rows * scored.depth;
-    const float* k = request.data(1) + batch_of(batch, dims, k_dims) * positions * scored.depth;
-    const float* v = request.data(2) + batch_of(batch, dims, v_dims) * positions * summed.columns;
-    std::vector<float> scores(static_cast<std::size_t>(rows * positions));
-    multiply_batches(
-        scored, 1, [&](std::int64_t) { return q; }, [&](std::int64_t) { return scores.data(); },
-        [&](std::int64_t, Part columns, float* panels) {
-          pack_columns(scored.depth, columns.count, panels, k + columns.first * scored.depth);
-        });
-    for (std::int64_t row = 0; row < rows; ++row)
-      softmax_scores(scores.data() + row * positions,
-                     bias == nullptr ? nullptr : bias + (batch * rows + row) * positions, positions, row, options);
-    multiply_batches(
-        summed, 1, [&](std::int64_t) { return scores.data(); },
-        [&](std::int64_t) { return output + batch * rows * summed.columns; },
-        [&](std::int64_t, Part columns, float* panels) {
-          pack_rows(positions, columns.count, panels,
-                    [&](std::int64_t s) { return v + s * summed.columns + columns.first; });
-        });
-  });
+  share_out(batches, static_cast<double>(batches) * (scored.work() + summed.work()), request.threads,
+            [&](std::int64_t batch) {
+              const float* q = request.data(0) + batch_of(batch, dims, q_dims) * rows * scored.depth;
+              const float* k = request.data(1) + batch_of(batch, dims, k_dims) * positions * scored.depth;
+              const float* v = request.data(2) + batch_of(batch, dims, v_dims) * positions * summed.columns;
+              std::vector<float> scores(static_cast<std::size_t>(rows * positions));
+              multiply_batches(
+                  scored, 1, [&](std::int64_t) { return q; }, [&](std::int64_t) { return scores.data(); },
+                  [&](std::int64_t, Part columns, float* panels) {
+                    pack_columns(scored.depth, columns.count, panels, k + columns.first * scored.depth);
+                  });
+              for (std::int64_t row = 0; row < rows; ++row)
+                softmax_scores(scores.data() + row * positions,
+                               bias == nullptr ? nullptr : bias + (batch * rows + row) * positions, positions,
+                               row, options);
+              multiply_batches(
+                  summed, 1, [&](std::int64_t) { return scores.data(); },
+                  [&](std::int64_t) { return output + batch * rows * summed.columns; },
+                  [&](std::int64_t, Part columns, float* panels) {
+                    pack_rows(positions, columns.count, panels,
+                              [&](std::int64_t s) { return v + s * summed.columns + columns.first; });
+                  });
+            });
   return {result};
 }
 

@@ -62,7 +62,8 @@ constexpr Row rows[] = {
 
 /// nullptr where the reference evaluates.
 const Row* find_row(Op op, ResultTypes types) {
-  if (!std::ranges::all_of(types, [](const TensorType& type) { return is_float(type.dtype) && type.dtype != DType::f64; }))
+  if (!std::ranges::all_of(
+          types, [](const TensorType& type) { return is_float(type.dtype) && type.dtype != DType::f64; }))
     return nullptr;
   const auto* found = std::ranges::find(rows, op, &Row::op);
   return found == std::end(rows) ? nullptr : found;
@@ -87,7 +88,8 @@ Tensor widened(const Tensor& tensor) {
 }
 
 Tensor narrowed(const Tensor& tensor, DType dtype) {
-  return dtype == DType::f16 ? converted<Half, float>(tensor, dtype) : converted<BFloat16, float>(tensor, dtype);
+  return dtype == DType::f16 ? converted<Half, float>(tensor, dtype)
+                             : converted<BFloat16, float>(tensor, dtype);
 }
 
 /// Inputs and results of 16 bits by way of f32.
@@ -108,8 +110,8 @@ OutputTensors evaluate_row(const Row& row, Op op, InputTensors inputs, const Att
 
 }  // namespace
 
-std::vector<Tensor> evaluate_quickly(Op op, InputTensors inputs, const Attributes& attributes, ResultTypes types,
-                                     int threads) {
+std::vector<Tensor> evaluate_quickly(Op op, InputTensors inputs, const Attributes& attributes,
+                                     ResultTypes types, int threads) {
   const bool is_empty =
       std::ranges::all_of(types, [](const TensorType& type) { return type.element_count() == 0; });
   if (!is_empty && op == Op::loop) {
@@ -132,7 +134,7 @@ std::vector<Tensor> interpret_quickly(const Graph& graph, const std::vector<Tens
 }
 
 double quick_seconds(const Graph& graph) {
-  constexpr double quick_rate = 2e10;     // steps a second
+  constexpr double quick_rate = 2e10;  // steps a second
   constexpr double reference_rate = 3e8;
   double seconds = 0;
   for (const Node& node : graph.nodes()) {

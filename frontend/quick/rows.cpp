@@ -11,7 +11,8 @@ namespace {
 
 /// Dims seen from neighbouring axes that are folded together: those before them, theirs, those behind.
 std::optional<AxisView> view_folded(const Dims& dims, const std::vector<std::int64_t>& axes) {
-  if (axes.empty() || axes.back() - axes.front() + 1 != static_cast<std::int64_t>(axes.size())) return std::nullopt;
+  if (axes.empty() || axes.back() - axes.front() + 1 != static_cast<std::int64_t>(axes.size()))
+    return std::nullopt;
   AxisView view = view_axis(dims, axes.front());
   for (const std::int64_t axis : axes) {
     if (axis == axes.front()) continue;
@@ -83,9 +84,10 @@ OutputTensors reduce(const Request& request) {
   Tensor result(DType::f32, request.types[0].dims());
   const float* from = request.data(0);
   float* to = result.mutable_view<float>().data();
-  share_out(view->outer, static_cast<double>(request.inputs[0]->size()), request.threads, [&](std::int64_t outer) {
-    fold_one(request.op, from + outer * view->extent * view->inner, to + outer * view->inner, *view);
-  });
+  share_out(
+      view->outer, static_cast<double>(request.inputs[0]->size()), request.threads, [&](std::int64_t outer) {
+        fold_one(request.op, from + outer * view->extent * view->inner, to + outer * view->inner, *view);
+      });
   return {result};
 }
 
@@ -112,14 +114,17 @@ OutputTensors axis_norm(const Request& request) {
   Tensor result(DType::f32, input.dims());
   const float* from = request.data(0);
   float* to = result.mutable_view<float>().data();
-  share_out(input.size() / count, static_cast<double>(input.size()) * 4, request.threads, [&](std::int64_t at) {
-    float* row = to + at * count;
-    normalise(from + at * count, row, count, request.op == Op::layer_norm, epsilon);
-    if (scale.size() > 0)
-      for (std::int64_t i = 0; i < count; ++i) row[i] *= scale.view<float>()[static_cast<std::size_t>(i)];
-    if (bias.size() > 0)
-      for (std::int64_t i = 0; i < count; ++i) row[i] += bias.view<float>()[static_cast<std::size_t>(i)];
-  });
+  share_out(input.size() / count, static_cast<double>(input.size()) * 4, request.threads,
+            [&](std::int64_t at) {
+              float* row = to + at * count;
+              normalise(from + at * count, row, count, request.op == Op::layer_norm, epsilon);
+              if (scale.size() > 0)
+                for (std::int64_t i = 0; i < count; ++i)
+                  row[i] *= scale.view<float>()[static_cast<std::size_t>(i)];
+              if (bias.size() > 0)
+                for (std::int64_t i = 0; i < count; ++i)
+                  row[i] += bias.view<float>()[static_cast<std::size_t>(i)];
+            });
   return {result};
 }
 
@@ -130,13 +135,15 @@ OutputTensors batch_norm(const Request& request) {
   Tensor result(DType::f32, input.dims());
   const float* from = request.data(0);
   float* to = result.mutable_view<float>().data();
-  share_out(view.outer * view.extent, static_cast<double>(input.size()), request.threads, [&](std::int64_t row) {
-    const std::int64_t channel = row % view.extent;
-    const double factor = request.data(1)[channel] / std::sqrt(request.data(4)[channel] + epsilon);
-    const auto scale = static_cast<float>(factor);
-    const auto bias = static_cast<float>(request.data(2)[channel] - request.data(3)[channel] * factor);
-    for (std::int64_t i = row * view.inner; i < (row + 1) * view.inner; ++i) to[i] = from[i] * scale + bias;
-  });
+  share_out(
+      view.outer * view.extent, static_cast<double>(input.size()), request.threads, [&](std::int64_t row) {
+        const std::int64_t channel = row % view.extent;
+        const double factor = request.data(1)[channel] / std::sqrt(request.data(4)[channel] + epsilon);
+        const auto scale = static_cast<float>(factor);
+        const auto bias = static_cast<float>(request.data(2)[channel] - request.data(3)[channel] * factor);
+        for (std::int64_t i = row * view.inner; i < (row + 1) * view.inner; ++i)
+          to[i] = from[i] * scale + bias;
+      });
   return {result};
 }
 

@@ -42,9 +42,8 @@ void share_out(std::int64_t count, double work, int threads, const Body& body) {
 template <typename Body>
 void share_elements(std::int64_t count, double steps, int threads, const Body& body) {
   constexpr std::int64_t part = 1 << 14;
-  share_out((count + part - 1) / part, static_cast<double>(count) * steps, threads, [&](std::int64_t i) {
-    body(i * part, std::min(count, (i + 1) * part));
-  });
+  share_out((count + part - 1) / part, static_cast<double>(count) * steps, threads,
+            [&](std::int64_t i) { body(i * part, std::min(count, (i + 1) * part)); });
 }
 
 }  // namespace sylvite::quick

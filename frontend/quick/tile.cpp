@@ -16,8 +16,8 @@ constexpr std::int64_t depth_block = 256;
 
 /// The sums, two vectors for each row, stay in registers.
 template <int lanes, int rows>
-[[gnu::always_inline]] inline void multiply_tile(const float* a, std::int64_t a_stride, const float* b, float* c,
-                                                 std::int64_t c_stride, std::int64_t depth) {
+[[gnu::always_inline]] inline void multiply_tile(const float* a, std::int64_t a_stride, const float* b,
+                                                 float* c, std::int64_t c_stride, std::int64_t depth) {
   using V = typename Vector<lanes>::Type;
   V left[rows];
   V right[rows];
@@ -44,14 +44,14 @@ template <int lanes, int rows>
 }
 
 template <int rows>
-__attribute__((target("avx512f"))) void tile_avx512(const float* a, std::int64_t a_stride, const float* b, float* c,
-                                                    std::int64_t c_stride, std::int64_t depth) {
+__attribute__((target("avx512f"))) void tile_avx512(const float* a, std::int64_t a_stride, const float* b,
+                                                    float* c, std::int64_t c_stride, std::int64_t depth) {
   multiply_tile<16, rows>(a, a_stride, b, c, c_stride, depth);
 }
 
 template <int rows>
-__attribute__((target("avx2,fma"))) void tile_avx2(const float* a, std::int64_t a_stride, const float* b, float* c,
-                                                   std::int64_t c_stride, std::int64_t depth) {
+__attribute__((target("avx2,fma"))) void tile_avx2(const float* a, std::int64_t a_stride, const float* b,
+                                                   float* c, std::int64_t c_stride, std::int64_t depth) {
   multiply_tile<8, rows>(a, a_stride, b, c, c_stride, depth);
 }
 
@@ -63,15 +63,20 @@ void tile_sse2(const float* a, std::int64_t a_stride, const float* b, float* c, 
 
 template <std::size_t... i>
 Tiles avx512_tiles(std::index_sequence<i...> rows) {
-  return {"avx512", 32, static_cast<std::int64_t>(rows.size()), {nullptr, tile_avx512<static_cast<int>(i) + 1>...}};
+  return {"avx512",
+          32,
+          static_cast<std::int64_t>(rows.size()),
+          {nullptr, tile_avx512<static_cast<int>(i) + 1>...}};
 }
 template <std::size_t... i>
 Tiles avx2_tiles(std::index_sequence<i...> rows) {
-  return {"avx2", 16, static_cast<std::int64_t>(rows.size()), {nullptr, tile_avx2<static_cast<int>(i) + 1>...}};
+  return {
+      "avx2", 16, static_cast<std::int64_t>(rows.size()), {nullptr, tile_avx2<static_cast<int>(i) + 1>...}};
 }
 template <std::size_t... i>
 Tiles sse2_tiles(std::index_sequence<i...> rows) {
-  return {"sse2", 8, static_cast<std::int64_t>(rows.size()), {nullptr, tile_sse2<static_cast<int>(i) + 1>...}};
+  return {
+      "sse2", 8, static_cast<std::int64_t>(rows.size()), {nullptr, tile_sse2<static_cast<int>(i) + 1>...}};
 }
 
 std::vector<Tiles> list_tiles() {
@@ -97,9 +102,11 @@ void multiply_panel(const Tiles& tiles, const float* a, std::int64_t a_stride, c
       tile(from, a_stride, panel, to, c_stride, depth);
       continue;
     }
-    for (std::int64_t r = 0; r < count; ++r) std::copy_n(to + r * c_stride, columns, part.data() + r * tiles.panel);
+    for (std::int64_t r = 0; r < count; ++r)
+      std::copy_n(to + r * c_stride, columns, part.data() + r * tiles.panel);
     tile(from, a_stride, panel, part.data(), tiles.panel, depth);
-    for (std::int64_t r = 0; r < count; ++r) std::copy_n(part.data() + r * tiles.panel, columns, to + r * c_stride);
+    for (std::int64_t r = 0; r < count; ++r)
+      std::copy_n(part.data() + r * tiles.panel, columns, to + r * c_stride);
   }
 }
 
@@ -115,8 +122,8 @@ void multiply_panels(const Tiles& tiles, const float* a, std::int64_t a_stride, 
   for (std::int64_t k = 0; k < depth; k += depth_block) {
     const std::int64_t steps = std::min(depth_block, depth - k);
     for (std::int64_t first = 0; first < columns; first += tiles.panel)
-      multiply_panel(tiles, a + k, a_stride, panels + first * depth + k * tiles.panel, c + first, c_stride, rows, steps,
-                     std::min(tiles.panel, columns - first));
+      multiply_panel(tiles, a + k, a_stride, panels + first * depth + k * tiles.panel, c + first, c_stride,
+                     rows, steps, std::min(tiles.panel, columns - first));
   }
 }
 

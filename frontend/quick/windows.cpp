@@ -73,17 +73,19 @@ OutputTensors pool(const Request& request) {
       if (is_mean) means.finish(row, line);
     }
   };
-  share_out(dims[0] * dims[1], static_cast<double>(result.size() * window.taps()), request.threads, one_plane);
+  share_out(dims[0] * dims[1], static_cast<double>(result.size() * window.taps()), request.threads,
+            one_plane);
   return {result};
 }
 
-void convolve_planes(const Window& window, const float* input, const float* weights, const float* bias, float* output,
-                     const PlaneCounts& counts, int threads) {
+void convolve_planes(const Window& window, const float* input, const float* weights, const float* bias,
+                     float* output, const PlaneCounts& counts, int threads) {
   const WindowAxis& x_axis = window.axes[2];
   const std::int64_t lines = window.outputs() / x_axis.output;
   const auto one_plane = [&](std::int64_t plane) {
     const std::int64_t channel = plane % counts.outputs;
-    const std::int64_t source = plane / counts.outputs * counts.inputs + channel / (counts.outputs / counts.inputs);
+    const std::int64_t source =
+        plane / counts.outputs * counts.inputs + channel / (counts.outputs / counts.inputs);
     const float* taps = weights + channel * window.taps();
     for (std::int64_t line = 0; line < lines; ++line) {
       float* row = output + (plane * lines + line) * x_axis.output;

@@ -48,7 +48,10 @@ struct CompileReport {
   double import_seconds = 0;
   double compile_seconds = 0;
   double tune_seconds = 0;
-  double ready_seconds = 0;    ///< from the call until the first run could start, weight reading excluded
+  double ready_seconds = 0;  ///< from the call until the program could run, weight reading excluded
+  /// From the call until a run could start, and the first run, which was evaluated (compile.first_answer = fast); 0 where
+  /// programs answered from the first run on.
+  double first_answer_seconds = 0;
   double weights_seconds = 0;  ///< reading and packing weights
   std::int64_t peak_bytes = 0;
   std::int64_t sum_of_values_bytes = 0;
@@ -92,6 +95,7 @@ class CompiledModel {
   void load_state(const std::string& path);
   /// What is not compiled but run by the importer at every run. Empty for most models.
   [[nodiscard]] std::vector<HostStep> host_steps() const;
+  /// So far: counts and times of compiling are there once it is ready.
   [[nodiscard]] const CompileReport& report() const;
   [[nodiscard]] std::vector<std::string> input_names() const;
   [[nodiscard]] std::vector<std::string> output_names() const;
@@ -99,6 +103,11 @@ class CompiledModel {
   [[nodiscard]] std::vector<TensorType> input_types() const;
   /// The same.
   [[nodiscard]] std::vector<TensorType> output_types() const;
+
+  /// With compile.first_answer = fast runs are evaluated until the program is ready, which the next run takes from then on.
+  /// True also where compiling failed: the next run throws why.
+  [[nodiscard]] bool is_ready() const;
+  void wait();  ///< until it is ready; throws what compiling throws
 
   struct Rep;  ///< for the command line, which shows more than this interface; see runtime/session.h
   explicit CompiledModel(std::unique_ptr<Rep> rep);

@@ -102,6 +102,31 @@ TEST_F(Run, StringsSequencesAndOptionalsGoInAndOut) {
   EXPECT_EQ(run(given).exit_code, 0);
 }
 
+TEST_F(Run, AnswersAtOnceAndCompilesForLater) {
+  const Result first = run({"--output-dir", folder_ + "/out", "--json", folder_ + "/first.json"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_LT(first.out.find("first elements"), first.out.find("first answer in"));
+  const nlohmann::json at_once = json_of("first.json");
+  EXPECT_GT(at_once["seconds"]["first_answer"], 0);
+  EXPECT_GT(at_once["counters"]["compiled"], 0);
+  EXPECT_TRUE(at_once["latency_ms"].is_null());
+  const Result second = run({"--check", folder_ + "/out", "--json", folder_ + "/second.json"});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(json_of("second.json")["seconds"]["first_answer"], 0);
+  EXPECT_EQ(json_of("second.json")["counters"]["compiled"], 0);
+}
+
+TEST_F(Run, WaitsForKernelsThatAreToBeCheckedOrAskedFor) {
+  for (const Words& words : {Words{"--check", "interpreter"}, Words{"--first-answer", "best"}}) {
+    Words all{"--json", folder_ + "/run.json", "--cache-dir", folder_ + "/" + words[0].substr(2)};
+    all.insert(all.end(), words.begin(), words.end());
+    ASSERT_EQ(run(all).exit_code, 0);
+    EXPECT_EQ(json_of("run.json")["seconds"]["first_answer"], 0);
+    EXPECT_GT(json_of("run.json")["counters"]["compiled"], 0);
+    EXPECT_FALSE(json_of("run.json")["latency_ms"].is_null());
+  }
+}
+
 TEST_F(Run, InputsAreChecked) {
   write_tensor(folder_ + "/shape.npy", Tensor(DType::f32, {4, 63}), "x");
   write_tensor(folder_ + "/dtype.npy", Tensor(DType::i64, {4, 64}), "x");
@@ -129,7 +154,7 @@ TEST_F(Run, BadModelsAreRefusedByName) {
 }
 
 TEST_F(Run, JsonHasEveryDocumentedKey) {
-  ASSERT_EQ(run({"--json", folder_ + "/r.json", "--threads", "1"}).exit_code, 0);
+  ASSERT_EQ(run({"--json", folder_ + "/r.json", "--threads", "1", "--first-answer", "best"}).exit_code, 0);
   const nlohmann::json report = json_of("r.json");
   for (const char* key : {"schema", "versions", "machine", "mode", "model", "threads", "counters", "seconds",
                           "latency_ms", "peak_bytes"}) {
@@ -137,7 +162,7 @@ TEST_F(Run, JsonHasEveryDocumentedKey) {
   }
   for (const char* key : {"kernels", "unique_kernels", "trials", "compiled", "loaded_from_cache"})
     EXPECT_TRUE(report["counters"][key].is_number_integer()) << key;
-  for (const char* key : {"import", "compile", "tune", "ready"})
+  for (const char* key : {"import", "compile", "tune", "ready", "first_answer"})
     EXPECT_TRUE(report["seconds"][key].is_number()) << key;
   for (const char* key : {"min", "median", "p90", "p99"})
     EXPECT_GT(report["latency_ms"][key].get<double>(), 0) << key;

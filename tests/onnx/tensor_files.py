@@ -59,7 +59,7 @@ def run(command, folder, model, files):
     """The outputs, as bytes, of the model with these input files."""
     onnx.save(model, folder / "model.onnx")
     words = [command, "run", folder / "model.onnx", "--output-dir", folder / "out", "--output-format", "pb",
-             "--db", folder / "trials.db", "--cache-dir", folder / "objects"]
+             "--db", folder / "trials.db", "--cache-dir", folder / "objects", "--first-answer", "best"]
     for name, message in files.items():
         (folder / f"{name}.pb").write_bytes(message.SerializeToString())
         words += ["--input", f"{name}={folder / name}.pb"]

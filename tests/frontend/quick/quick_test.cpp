@@ -34,13 +34,15 @@ void expect_equal(const Tensor& got, const Tensor& wanted, double tolerance) {
   for (std::int64_t i = 0; i < wanted.size(); ++i) {
     const double x = got.as_double(i), y = wanted.as_double(i);
     if (std::isnan(y) || std::isinf(y))
-      ASSERT_TRUE(std::isnan(y) ? std::isnan(x) : x == y) << "element " << i << ": " << x << ", expected " << y;
+      ASSERT_TRUE(std::isnan(y) ? std::isnan(x) : x == y)
+          << "element " << i << ": " << x << ", expected " << y;
     else
       ASSERT_NEAR(x, y, tolerance * scale) << "element " << i;
   }
 }
 
-void expect_as_reference(Op op, const Inputs& inputs, const Attributes& attributes = {}, double tolerance = 2e-6) {
+void expect_as_reference(Op op, const Inputs& inputs, const Attributes& attributes = {},
+                         double tolerance = 2e-6) {
   Graph graph;
   std::vector<ValueId> ids;
   std::vector<Tensor> given;
@@ -60,14 +62,16 @@ Attributes window(const Ints& strides, const Ints& pads, const Ints& dilations, 
 }
 
 TEST(Quick, UnaryOperationsAgreeWithTheReference) {
-  for (const Op op : {Op::neg, Op::abs, Op::floor, Op::ceil, Op::round, Op::exp, Op::sin, Op::cos, Op::tanh, Op::erf,
-                      Op::sigmoid, Op::relu, Op::gelu, Op::silu, Op::hard_sigmoid, Op::hard_swish, Op::softplus, Op::tan}) {
+  for (const Op op :
+       {Op::neg, Op::abs, Op::floor, Op::ceil, Op::round, Op::exp, Op::sin, Op::cos, Op::tanh, Op::erf,
+        Op::sigmoid, Op::relu, Op::gelu, Op::silu, Op::hard_sigmoid, Op::hard_swish, Op::softplus, Op::tan}) {
     SCOPED_TRACE(op_info(op).name);
     expect_as_reference(op, {waves({40, 1001})});
     expect_as_reference(op, {reals({7}, {0, -0.0, infinity, -infinity, not_a_number, 1e-20, 700})});
     expect_as_reference(op, {waves({5, 3}, DType::bf16)}, {}, 1e-2);
   }
-  for (const Op op : {Op::sqrt, Op::rsqrt, Op::reciprocal, Op::log}) expect_as_reference(op, {positive({3, 50})});
+  for (const Op op : {Op::sqrt, Op::rsqrt, Op::reciprocal, Op::log})
+    expect_as_reference(op, {positive({3, 50})});
   expect_as_reference(Op::gelu, {waves({300})}, {{"approximate", std::string("tanh")}});
 }
 
@@ -88,10 +92,17 @@ TEST(Quick, FunctionsAreAccurateEverywhere) {
 }
 
 TEST(Quick, BinaryOperationsBroadcast) {
-  const std::vector<std::pair<Dims, Dims>> shapes = {
-      {{2, 3, 4, 5}, {2, 3, 4, 5}}, {{2, 3, 4, 5}, {3, 1, 1}},    {{1, 7}, {6, 1}},         {{}, {3, 2}},
-      {{40, 1, 500}, {1, 3, 1}},    {{2, 1, 4, 1}, {1, 3, 1, 5}}, {{1, 1}, {1}},            {{70000}, {1}},
-      {{5, 1, 3}, {5, 1, 3}},       {{2, 3, 4}, {2, 1, 4}},       {{3, 1, 1, 4}, {2, 2, 1}}};
+  const std::vector<std::pair<Dims, Dims>> shapes = {{{2, 3, 4, 5}, {2, 3, 4, 5}},
+                                                     {{2, 3, 4, 5}, {3, 1, 1}},
+                                                     {{1, 7}, {6, 1}},
+                                                     {{}, {3, 2}},
+                                                     {{40, 1, 500}, {1, 3, 1}},
+                                                     {{2, 1, 4, 1}, {1, 3, 1, 5}},
+                                                     {{1, 1}, {1}},
+                                                     {{70000}, {1}},
+                                                     {{5, 1, 3}, {5, 1, 3}},
+                                                     {{2, 3, 4}, {2, 1, 4}},
+                                                     {{3, 1, 1, 4}, {2, 2, 1}}};
   for (const auto& [a, b] : shapes)
     for (const Op op : {Op::add, Op::sub, Op::mul, Op::div, Op::minimum, Op::maximum, Op::mod})
       expect_as_reference(op, {waves(a), positive(b)});
@@ -115,21 +126,25 @@ TEST(Quick, FoldsNormsAndSoftmaxAgreeWithTheReference) {
                           {{"axes", axes}, {"keepdims", std::int64_t{0}}});
   expect_as_reference(Op::reduce_sum, {positive({2, 70001})}, {{"axes", Ints{1}}});
   expect_as_reference(Op::reduce_max, {reals({1, 3}, {1, not_a_number, 2})}, {{"axes", Ints{1}}});
-  for (const std::int64_t axis : {0, 1, 2}) expect_as_reference(Op::softmax, {waves({3, 5, 37})}, {{"axis", axis}});
+  for (const std::int64_t axis : {0, 1, 2})
+    expect_as_reference(Op::softmax, {waves({3, 5, 37})}, {{"axis", axis}});
   for (const std::int64_t axis : {1, 2}) {
     const Dims dims = axis == 1 ? Dims{5, 37} : Dims{37};
-    expect_as_reference(Op::layer_norm, {waves({3, 5, 37}), waves(dims), waves(dims, DType::f32, 2)}, {{"axis", axis}});
+    expect_as_reference(Op::layer_norm, {waves({3, 5, 37}), waves(dims), waves(dims, DType::f32, 2)},
+                        {{"axis", axis}});
     expect_as_reference(Op::layer_norm, {waves({3, 5, 37})}, {{"axis", axis}});
     expect_as_reference(Op::rms_norm, {waves({3, 5, 37}), waves(dims)}, {{"axis", axis}});
   }
-  expect_as_reference(Op::batch_norm, {waves({2, 6, 5, 3}), waves({6}), waves({6}), waves({6}), positive({6})});
+  expect_as_reference(Op::batch_norm,
+                      {waves({2, 6, 5, 3}), waves({6}), waves({6}), waves({6}), positive({6})});
 }
 
 TEST(Quick, MatmulAgreesWithTheReference) {
   const std::vector<std::pair<Dims, Dims>> shapes = {
-      {{1, 700}, {700, 1100}}, {{3, 6}, {6, 9}},            {{37, 300}, {300, 65}},      {{2, 3, 20, 8}, {8, 33}},
-      {{4, 1, 9, 8}, {3, 8, 5}}, {{2, 1, 8}, {2, 8, 40}},     {{150, 70}, {70, 1}},        {{1, 9, 8}, {4, 8, 50}}};
-  for (const auto& [a, b] : shapes) expect_as_reference(Op::matmul, {waves(a), waves(b, DType::f32, 1)}, {}, 1e-5);
+      {{1, 700}, {700, 1100}},   {{3, 6}, {6, 9}},        {{37, 300}, {300, 65}}, {{2, 3, 20, 8}, {8, 33}},
+      {{4, 1, 9, 8}, {3, 8, 5}}, {{2, 1, 8}, {2, 8, 40}}, {{150, 70}, {70, 1}},   {{1, 9, 8}, {4, 8, 50}}};
+  for (const auto& [a, b] : shapes)
+    expect_as_reference(Op::matmul, {waves(a), waves(b, DType::f32, 1)}, {}, 1e-5);
   expect_as_reference(Op::matmul, {waves({20, 30}, DType::f16), waves({30, 40}, DType::f16)}, {}, 1e-2);
   expect_as_reference(Op::matmul, {counting({4, 5}, DType::i32), counting({5, 6}, DType::i32)});
 }
@@ -137,7 +152,8 @@ TEST(Quick, MatmulAgreesWithTheReference) {
 TEST(Quick, ConvAgreesWithTheReference) {
   expect_as_reference(Op::conv, {waves({2, 3, 9, 11}), waves({40, 3, 3, 3}), waves({40})},
                       window({2, 1}, {1, 0, 1, 2}, {1, 2}));
-  expect_as_reference(Op::conv, {waves({1, 16, 20, 20}), waves({33, 16, 1, 1})}, window({1, 1}, {0, 0, 0, 0}, {1, 1}));
+  expect_as_reference(Op::conv, {waves({1, 16, 20, 20}), waves({33, 16, 1, 1})},
+                      window({1, 1}, {0, 0, 0, 0}, {1, 1}));
   expect_as_reference(Op::conv, {waves({1, 6, 9, 9}), waves({12, 2, 5, 3}), waves({12})},
                       window({2, 3}, {2, 1, 2, 1}, {1, 1}, 3));
   expect_as_reference(Op::conv, {waves({2, 5, 12, 7}), waves({10, 1, 3, 3}), waves({10})},
@@ -145,7 +161,8 @@ TEST(Quick, ConvAgreesWithTheReference) {
   expect_as_reference(Op::conv, {waves({1, 4, 200}), waves({7, 4, 9})}, window({1}, {4, 4}, {3}));
   expect_as_reference(Op::conv, {waves({1, 2, 5, 6, 7}), waves({5, 2, 2, 3, 2})},
                       window({1, 2, 1}, {1, 0, 1, 0, 1, 1}, {1, 1, 2}));
-  expect_as_reference(Op::conv, {waves({1, 2, 3, 3}), waves({4, 2, 3, 3})}, window({1, 1}, {7, 7, 7, 7}, {1, 1}));
+  expect_as_reference(Op::conv, {waves({1, 2, 3, 3}), waves({4, 2, 3, 3})},
+                      window({1, 1}, {7, 7, 7, 7}, {1, 1}));
 }
 
 TEST(Quick, PoolingAgreesWithTheReference) {
@@ -170,7 +187,8 @@ TEST(Quick, PoolingAgreesWithTheReference) {
 TEST(Quick, AttentionAgreesWithTheReference) {
   const Tensor q = waves({2, 3, 7, 16}), k = waves({2, 3, 9, 16}, DType::f32, 1), v = waves({2, 3, 9, 10});
   expect_as_reference(Op::attention, {q, k, v});
-  expect_as_reference(Op::attention, {q, k, v}, {{"causal", std::int64_t{1}}, {"softcap", 2.0}, {"scale", 0.7}});
+  expect_as_reference(Op::attention, {q, k, v},
+                      {{"causal", std::int64_t{1}}, {"softcap", 2.0}, {"scale", 0.7}});
   expect_as_reference(Op::attention, {q, k, v, waves({7, 9})});
   Tensor keeps(DType::boolean, {1, 1, 7, 9});
   for (std::int64_t i = 0; i < keeps.size(); ++i) keeps.set_int64(i, i % 3 == 0 || i > 20 ? 1 : 0);
@@ -179,7 +197,8 @@ TEST(Quick, AttentionAgreesWithTheReference) {
 }
 
 TEST(Quick, ResultsWithoutElementsAreMade) {
-  expect_as_reference(Op::conv, {waves({0, 3, 9, 9}), waves({4, 3, 3, 3})}, window({1, 1}, {0, 0, 0, 0}, {1, 1}));
+  expect_as_reference(Op::conv, {waves({0, 3, 9, 9}), waves({4, 3, 3, 3})},
+                      window({1, 1}, {0, 0, 0, 0}, {1, 1}));
   expect_as_reference(Op::matmul, {waves({3, 0}), waves({0, 4})});
   expect_as_reference(Op::add, {waves({0, 4}), waves({4})});
   expect_as_reference(Op::reduce_sum, {waves({4, 0})}, {{"axes", Ints{1}}});

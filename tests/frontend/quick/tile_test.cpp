@@ -32,22 +32,23 @@ TEST_P(TileTest, AddsTheProductWithEveryInstructionSet) {
   for (std::size_t i = 0; i < b.size(); ++i) b[i] = std::cos(static_cast<float>(i));
   for (const Tiles& tiles : usable_tiles()) {
     std::vector<float> c(static_cast<std::size_t>(rows * columns), 2.0F);
-    multiply_panels(tiles, a.data(), depth, panels_of(b, problem, tiles.panel).data(), c.data(), columns, rows, depth,
-                    columns);
+    multiply_panels(tiles, a.data(), depth, panels_of(b, problem, tiles.panel).data(), c.data(), columns,
+                    rows, depth, columns);
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j) {
         double sum = 2;
         for (std::int64_t k = 0; k < depth; ++k)
           sum += static_cast<double>(a[static_cast<std::size_t>(i * depth + k)]) *
                  static_cast<double>(b[static_cast<std::size_t>(k * columns + j)]);
-        ASSERT_NEAR(c[static_cast<std::size_t>(i * columns + j)], sum, 1e-4) << tiles.name << " " << i << "," << j;
+        ASSERT_NEAR(c[static_cast<std::size_t>(i * columns + j)], sum, 1e-4)
+            << tiles.name << " " << i << "," << j;
       }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(OddSizes, TileTest,
-                         testing::Values(Problem{1, 1, 1}, Problem{14, 300, 32}, Problem{15, 7, 33}, Problem{43, 513, 71},
-                                         Problem{5, 256, 8}, Problem{6, 257, 31}));
+                         testing::Values(Problem{1, 1, 1}, Problem{14, 300, 32}, Problem{15, 7, 33},
+                                         Problem{43, 513, 71}, Problem{5, 256, 8}, Problem{6, 257, 31}));
 
 }  // namespace
 }  // namespace sylvite::quick

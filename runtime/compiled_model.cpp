@@ -1,0 +1,62 @@
+#include "runtime/compiled_model.h"
+
+#include "runtime/one_run.h"
+
+namespace sylvite {
+namespace {
+
+std::vector<Tensor> evaluate(FirstAnswers& first, const std::vector<Tensor>& inputs) {
+  return first.run_tensors(inputs);
+}
+std::vector<HostValue> evaluate(FirstAnswers& first, const std::vector<HostValue>& inputs) {
+  return first.run_values(inputs);
+}
+std::vector<Tensor> run_built(Built& built, const std::vector<Tensor>& inputs) {
+  return run_tensors(built, inputs);
+}
+std::vector<HostValue> run_built(Built& built, const std::vector<HostValue>& inputs) {
+  return run_values(built, inputs);
+}
+
+}  // namespace
+
+template <typename Inputs>
+auto CompiledModel::Rep::run(const Inputs& inputs) {
+  const OneRun only(busy_);
+  if (!is_ready()) return evaluate(*first_, inputs);
+  return run_built(family().of(inputs), inputs);
+}
+
+std::vector<Tensor> CompiledModel::Rep::run_tensors(const std::vector<Tensor>& inputs) {
+  return run(inputs);
+}
+
+std::vector<HostValue> CompiledModel::Rep::run_values(const std::vector<HostValue>& inputs) {
+  return run(inputs);
+}
+
+Family& CompiledModel::Rep::family() {
+  if (first_ != nullptr) {
+    family_ = first_->take();
+    first_answer_seconds_ = first_->report().first_answer_seconds;
+    first_.reset();
+  }
+  return *family_;
+}
+
+const Plan& CompiledModel::Rep::plan() const {
+  return first_ != nullptr ? first_->plan() : family_->latest().program.plan();
+}
+
+const HostPart* CompiledModel::Rep::host() const {
+  return first_ != nullptr ? first_->host() : family_->latest().host.get();
+}
+
+const CompileReport& CompiledModel::Rep::report() {
+  if (!is_ready()) return first_->report();
+  report_ = family().report();
+  report_.first_answer_seconds = first_answer_seconds_;
+  return report_;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,43 @@
+#pragma once
+// What a CompiledModel holds: the programs of its family or, until these are ready, answers by evaluation.
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/first_answers.h"
+
+namespace sylvite {
+
+struct CompiledModel::Rep {
+ public:
+  explicit Rep(Family ready) : family_(std::move(ready)) {}
+  explicit Rep(std::unique_ptr<FirstAnswers> first) : first_(std::move(first)) {}
+
+  [[nodiscard]] std::vector<Tensor> run_tensors(const std::vector<Tensor>& inputs);
+  [[nodiscard]] std::vector<HostValue> run_values(const std::vector<HostValue>& inputs);
+
+  /// Waits until it is ready; throws what making it throws.
+  [[nodiscard]] Family& family();
+  [[nodiscard]] bool is_ready() const { return first_ == nullptr || first_->is_ready(); }
+
+  [[nodiscard]] bool has_open_sizes() const { return family_ && !family_->sizes().are_fixed(); }
+
+  /// The latest program's, known before it is ready.
+  [[nodiscard]] const Plan& plan() const;
+  [[nodiscard]] const HostPart* host() const;
+  [[nodiscard]] const CompileReport& report();
+
+ private:
+  template <typename Inputs>
+  auto run(const Inputs& inputs);
+
+  std::optional<Family> family_;         ///< once it is ready and was asked for
+  std::unique_ptr<FirstAnswers> first_;  ///< until then
+  double first_answer_seconds_ = 0;
+  CompileReport report_;  ///< the family's, with what was before it
+  std::atomic_flag busy_;
+};
+
+}  // namespace sylvite
