@@ -59,7 +59,27 @@ PyObject* reset_states(PyObject* self, PyObject* /*unused*/) {
 }
 
 PyObject* report(PyObject* self, PyObject* /*unused*/) {
-  return guarded([&] { return report_object(model_of(self).report()).release(); });
+  return guarded([&] {
+    CompileReport known;
+    {
+      const WithoutGil others_run;
+      const std::lock_guard one_at_a_time(*ModelObject::of(self).running);
+      known = model_of(self).report();
+    }
+    return report_object(known).release();
+  });
+}
+
+PyObject* is_ready(PyObject* self, PyObject* /*unused*/) {
+  return guarded([&] {
+    bool is_so = false;
+    {
+      const WithoutGil others_run;
+      const std::lock_guard one_at_a_time(*ModelObject::of(self).running);
+      is_so = model_of(self).is_ready();
+    }
+    return PyBool_FromLong(is_so ? 1 : 0);
+  });
 }
 
 PyObject* host_steps(PyObject* self, PyObject* /*unused*/) {
@@ -77,6 +97,7 @@ PyType_Spec* spec() {
       {"output_names", output_names, METH_NOARGS, "Names of the outputs, in order."},
       {"reset_states", reset_states, METH_NOARGS, "Makes all states zero."},
       {"report", report, METH_NOARGS, "Counts and times of the compilation."},
+      {"is_ready", is_ready, METH_NOARGS, "Do programs answer, or has compiling failed?"},
       {"host_steps", host_steps, METH_NOARGS, "What is not compiled, and why."},
       {nullptr, nullptr, 0, nullptr}};
   static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(ModelObject::free_object)},

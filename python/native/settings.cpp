@@ -62,6 +62,7 @@ Ref report_object(const CompileReport& report) {
   number("compile_seconds", report.compile_seconds);
   number("tune_seconds", report.tune_seconds);
   number("ready_seconds", report.ready_seconds);
+  number("first_answer_seconds", report.first_answer_seconds);
   number("weights_seconds", report.weights_seconds);
   number("peak_bytes", report.peak_bytes);
   number("sum_of_values_bytes", report.sum_of_values_bytes);

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -73,6 +74,19 @@ class Model:
         read = _reader(ordered)
         return tuple(read(result) for result in self._native.run(ordered))
 
+    @property
+    def is_ready(self) -> bool:
+        """Do compiled programs answer? With `first_answer="fast"` calls are evaluated until then. True also where compiling
+        failed: the next call raises why."""
+        return self._native.is_ready()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until `is_ready`, at most `timeout` seconds; returns it."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self.is_ready and (end is None or time.monotonic() < end):
+            time.sleep(0.005)
+        return self.is_ready
+
     def _order(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         given = dict(zip(self.input_names, inputs))
         if len(inputs) > len(self.input_names):
@@ -129,6 +143,7 @@ def compile(  # noqa: A001: the name that the C++ interface has
     dims: Mapping[str, Any] | None = None,
     states: Mapping[str, str] | None = None,
     config_files: Sequence[str] = (),
+    first_answer: str | None = None,
 ) -> Model:
     """Compiles the ONNX model in a file.
 
@@ -136,8 +151,11 @@ def compile(  # noqa: A001: the name that the C++ interface has
     `dims` are sizes of symbolic dimensions: a number, (low, high), or text as --dims takes it, "1..64@8".
     `states` are inputs and the outputs that are their next values, which stay between calls: {"past": "present"}; with one *
     for the same text in both, {"past_key_values.*": "present.*"}.
+    `first_answer` is the knob compile.first_answer: with "fast" calls are evaluated while kernels are compiled in the background.
     Raises subclasses of sylvite.Error.
     """
+    if first_answer is not None:
+        options = {**(options or {}), "compile.first_answer": first_answer}
     return Model(os.fspath(model), settings(mode, options, dims, config_files, states))
 
 

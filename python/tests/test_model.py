@@ -105,6 +105,21 @@ class Calls(WithFolder):
         with self.assertRaisesRegex(sylvite.InputError, "9"):
             model(np.ones((9, 3), np.float32))
 
+    def test_first_answers(self):
+        a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((2, 3), np.float32)
+        with tempfile.TemporaryDirectory() as cache:
+            model = sylvite.compile(
+                save(self.folder.name, [oh.make_node("Sub", ["a", "b"], ["c"])],
+                     [("a", F32, [2, 3]), ("b", F32, [2, 3])], [("c", F32, [2, 3])]),
+                options={**OPTIONS, "cache.dir": cache}, first_answer="fast")
+            np.testing.assert_array_equal(model(a, b)[0], a - b)
+            self.assertTrue(model.wait())
+            np.testing.assert_array_equal(model(a, b)[0], a - b)
+            self.assertEqual(model.report["compiled"], 1)
+            self.assertGreater(model.report["first_answer_seconds"], 0)
+        with self.assertRaisesRegex(sylvite.UsageError, "auto, best, fast"):
+            self.adder(first_answer="soon")
+
     def test_states(self):
         model = self.compile([oh.make_node("Add", ["a", "past"], ["present"]), oh.make_node("Neg", ["present"], ["c"])],
                              [("a", F32, [2]), ("past", F32, [2])], [("c", F32, [2]), ("present", F32, [2])],
