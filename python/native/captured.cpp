@@ -67,19 +67,27 @@ std::vector<bool> owned_outputs(const Program& program) {
 
 }  // namespace
 
-CapturedProgram build_captured(const CapturedGraph& graph, const SymbolValues& sizes,
-                               const std::map<std::size_t, GivenParameter>& parameters,
-                               const std::shared_ptr<const Setup>& setup, const Relatives& relatives) {
+ChosenCapture choose_captured(const CapturedGraph& graph, const SymbolValues& sizes,
+                              const std::map<std::size_t, GivenParameter>& parameters,
+                              const std::shared_ptr<const Setup>& setup) {
   TorchGraph torch = import_torch(graph.text, import_options_of(graph, sizes, parameters));
-  std::vector<CapturedRead> reads = reads_of(graph, torch);
-  const Imported imported = load_graph(std::move(torch.graph), setup);
-  CapturedProgram made{.built = build_program(imported, choose_candidates(imported), relatives),
-                       .reads = std::move(reads),
-                       .taken = {},
-                       .outputs = std::move(torch.outputs),
+  ChosenCapture capture;
+  capture.reads = reads_of(graph, torch);
+  capture.outputs = std::move(torch.outputs);
+  for (const auto& [number, given] : parameters) capture.taken.push_back({number, given.data, given.version});
+  capture.imported = load_graph(std::move(torch.graph), setup);
+  capture.chosen = choose_candidates(capture.imported);
+  return capture;
+}
+
+CapturedProgram build_captured(const ChosenCapture& capture, const Relatives& relatives,
+                               const std::stop_token& stop) {
+  CapturedProgram made{.built = build_program(capture.imported, capture.chosen, relatives, stop),
+                       .reads = capture.reads,
+                       .taken = capture.taken,
+                       .outputs = capture.outputs,
                        .owns = {},
                        .device = {}};
-  for (const auto& [number, given] : parameters) made.taken.push_back({number, given.data, given.version});
   made.owns = owned_outputs(made.built.program);
   made.built.program.prepare();
   return made;

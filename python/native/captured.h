@@ -75,11 +75,22 @@ struct GivenParameter {
   std::int64_t version = 0;
 };
 
-/// Imports, chooses and builds; `parameters` become constants. `relatives` as for build_program. Needs no GIL. Throws what these throw.
-[[nodiscard]] CapturedProgram build_captured(const CapturedGraph& graph, const SymbolValues& sizes,
-                                             const std::map<std::size_t, GivenParameter>& parameters,
-                                             const std::shared_ptr<const Setup>& setup,
-                                             const Relatives& relatives);
+/// One combination of sizes on its way to a program.
+struct ChosenCapture {
+  Imported imported;
+  Chosen chosen;
+  std::vector<CapturedRead> reads;
+  std::vector<TakenParameter> taken;
+  std::vector<TorchOutput> outputs;
+};
+
+/// Imports and chooses; `parameters` become constants. Needs no GIL, as the next. Throws what these throw.
+[[nodiscard]] ChosenCapture choose_captured(const CapturedGraph& graph, const SymbolValues& sizes,
+                                            const std::map<std::size_t, GivenParameter>& parameters,
+                                            const std::shared_ptr<const Setup>& setup);
+/// `relatives` and `stop` as for build_program.
+[[nodiscard]] CapturedProgram build_captured(const ChosenCapture& capture, const Relatives& relatives,
+                                             const std::stop_token& stop = {});
 
 /// Is it of the type and shape, on a device of that type, and does it lie as torch promised?
 [[nodiscard]] bool is_in_place(const CapturedRead& read, const dlpack::DlTensor& tensor,

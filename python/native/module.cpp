@@ -28,6 +28,7 @@ PyModuleDef* definition() {
       {"make_setup", make_setup_object, METH_O, "make_setup(settings) -> Setup"},
       {"make_program", make_program, METH_VARARGS,
        "make_program(setup, text, inputs, held, symbols, results, writes, tools, device) -> Program"},
+      {"stop_making", stop_making, METH_NOARGS, "Ends what is compiled in the background."},
       {"refusals", list_refusals, METH_VARARGS, "refusals(text, sizes) -> [(node, op, reason)]"},
       {nullptr, nullptr, 0, nullptr}};
   static PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(fill)}, {0, nullptr}};

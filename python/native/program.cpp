@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <set>
 
+#include "autotune/worker_pool.h"
 #include "base/error.h"
 #include "python/native/captured.h"
 #include "python/native/device_run.h"
@@ -11,6 +13,8 @@
 #include "python/native/host_run.h"
 #include "python/native/returned.h"
 #include "python/native/settings.h"
+#include "runtime/background.h"
+#include "runtime/build.h"
 #include "runtime/report.h"
 
 namespace sylvite::python {
@@ -30,8 +34,26 @@ struct Tools {
 };
 
 using Sizes = std::vector<std::int64_t>;  ///< per symbol
+using MakingProgram = Background<std::unique_ptr<CapturedProgram>>;
 
 struct Captured {
+  Captured() { all().insert(this); }
+  ~Captured() {
+    stop();
+    all().erase(this);
+  }
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
+  static std::set<Captured*>& all() {  ///< guarded by the GIL
+    static std::set<Captured*> captured;
+    return captured;
+  }
+  void stop() {  ///< what is being made
+    if (making.empty()) return;
+    const WithoutGil others_run;  // what is made may let go of tensors, which takes the GIL
+    making.clear();
+  }
+
   std::shared_ptr<const Setup> setup;
   CapturedGraph graph;
   std::vector<Result> results;
@@ -40,11 +62,14 @@ struct Captured {
   std::optional<DeviceTools> device;  ///< of a graph on a GPU
   /// Per combination of sizes; nullptr where torch runs the graph.
   std::map<Sizes, std::unique_ptr<CapturedProgram>> programs;
+  /// With compile.first_answer = fast: torch runs the graph meanwhile.
+  std::map<Sizes, std::unique_ptr<MakingProgram>> making;
   std::map<Sizes, std::uint64_t> last_call;
   std::uint64_t calls = 0;
-  std::map<std::size_t, int> changes;                      ///< of parameters that were constants
-  std::map<std::size_t, GivenParameter> on_host;           ///< parameters that lie on a device, read once
-  std::vector<std::unique_ptr<CapturedProgram>> replaced;  ///< those that captured graphs still need
+  std::map<std::size_t, int> changes;             ///< of parameters that were constants
+  std::map<std::size_t, GivenParameter> on_host;  ///< parameters that lie on a device, read once
+  std::vector<std::unique_ptr<CapturedProgram>>
+      replaced;  ///< those that captured graphs still need, or programs that were being made
   CompileReport report;
   std::unique_ptr<std::mutex> running = std::make_unique<std::mutex>();
 };
@@ -105,8 +130,8 @@ bool parameters_hold(Captured& captured, const CapturedProgram& program,
 }
 
 /// Programs whose packed weights are still right: equal addresses may hold other numbers by now.
-Relatives up_to_date(const Captured& captured, const std::vector<PyObject*>& items) {
-  Relatives relatives{{}, true};
+Relatives up_to_date(const Captured& captured, const std::vector<PyObject*>& items, bool take_turns) {
+  Relatives relatives{{}, take_turns};
   for (const auto& [sizes, program] : captured.programs) {
     if (program == nullptr) continue;
     const bool is_right = std::ranges::all_of(
@@ -144,11 +169,13 @@ std::map<std::size_t, GivenParameter> constant_parameters(Captured& captured,
   return constants;
 }
 
-/// Takes the place's program away. What a captured graph launches stays.
+/// Takes the place's program away. What a captured graph launches stays, and what a program that is being made shares
+/// weights with.
 void replace(Captured& captured, std::unique_ptr<CapturedProgram>& place,
              std::unique_ptr<CapturedProgram> made) {
   std::swap(place, made);
-  if (made != nullptr && made->device.is_captured) captured.replaced.push_back(std::move(made));
+  if (made != nullptr && (made->device.is_captured || !captured.making.empty()))
+    captured.replaced.push_back(std::move(made));
 }
 
 /// The least recently called goes when there are too many.
@@ -164,29 +191,73 @@ void limit_programs(Captured& captured) {
   }
 }
 
-/// The program for these sizes, built where it is missing or parameters have changed; nullptr where it would have to be
-/// built while `stays` says that nothing may be. Throws Error where it cannot be built.
+/// Is torch to run the graph until this is compiled?
+bool answers_first(const ChosenCapture& capture) {
+  const Setup& setup = *capture.imported.setup;
+  return setup.config.first_answer == FirstAnswer::fast && !setup.machine.gpu && !setup.config.tune_enabled;
+}
+
+/// Graphs of a model are made one after another: each takes all cores.
+std::unique_ptr<CapturedProgram> make_in_turn(const ChosenCapture& capture, const Relatives& relatives,
+                                              const std::stop_token& stop) {
+  static std::timed_mutex making;
+  std::unique_lock turn(making, std::defer_lock);
+  while (!turn.try_lock_for(std::chrono::milliseconds(20)))
+    if (stop.stop_requested()) throw Stopped{};
+  return std::make_unique<CapturedProgram>(build_captured(capture, relatives, stop));
+}
+
+/// nullptr while it is being made.
+std::unique_ptr<CapturedProgram> take_made(Captured& captured, const Sizes& sizes) {
+  const auto found = captured.making.find(sizes);
+  if (!found->second->is_ready()) return nullptr;
+  const std::unique_ptr<MakingProgram> making = std::move(found->second);
+  captured.making.erase(found);
+  return making->take();
+}
+
+/// nullptr where a thread has begun to make it.
+std::unique_ptr<CapturedProgram> make_program_for(Captured& captured, const Sizes& sizes,
+                                                  const std::vector<PyObject*>& items) {
+  const std::map<std::size_t, GivenParameter> constants = constant_parameters(captured, items);
+  auto capture = std::make_shared<ChosenCapture>();
+  bool waits = true;
+  {
+    const WithoutGil others_run;
+    *capture = choose_captured(captured.graph, by_name(captured, sizes), constants, captured.setup);
+    waits = !answers_first(*capture) || get_cached_objects(capture->imported, capture->chosen);
+  }
+  const Relatives relatives = up_to_date(captured, items, /*take_turns=*/waits);
+  if (!waits) {
+    captured.making[sizes] =
+        std::make_unique<MakingProgram>([capture, relatives](const std::stop_token& stop) {
+          return make_in_turn(*capture, relatives, stop);
+        });
+    return nullptr;
+  }
+  const WithoutGil others_run;
+  return std::make_unique<CapturedProgram>(build_captured(*capture, relatives));
+}
+
+/// The program for these sizes, built where it is missing or parameters have changed; nullptr while it is being made, and
+/// where it would have to be built while `stays` says that nothing may be. Throws Error where it cannot be built.
 CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items,
                              bool stays) {
   const auto found = captured.programs.find(sizes);
-  if (found != captured.programs.end() && parameters_hold(captured, *found->second, items))
+  const bool is_making = captured.making.contains(sizes);
+  if (!is_making && found != captured.programs.end() && parameters_hold(captured, *found->second, items))
     return found->second.get();
   if (stays) return nullptr;
-  const std::map<std::size_t, GivenParameter> constants = constant_parameters(captured, items);
-  const Relatives relatives = up_to_date(captured, items);
-  std::unique_ptr<CapturedProgram> made;
-  {
-    const WithoutGil others_run;
-    made = std::make_unique<CapturedProgram>(
-        build_captured(captured.graph, by_name(captured, sizes), constants, captured.setup, relatives));
-  }
+  std::unique_ptr<CapturedProgram> made =
+      is_making ? take_made(captured, sizes) : make_program_for(captured, sizes, items);
+  if (made == nullptr) return nullptr;
   add_report(captured.report, made->built.report);
   captured.report.kernels = made->built.report.kernels;
   captured.report.unique_kernels = made->built.report.unique_kernels;
   CapturedProgram* kept = made.get();
   replace(captured, captured.programs[sizes], std::move(made));
   limit_programs(captured);
-  return kept;
+  return parameters_hold(captured, *kept, items) ? kept : nullptr;
 }
 
 /// What is returned and written of a run, which has a value for each result of the text.
@@ -354,6 +425,13 @@ PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
     captured->tools = {Ref::share(fallback), Ref::share(failed), Ref::share(view)};
     captured->report.programs = 0;
     return CapturedObject::make(program_type(), std::move(captured)).release();
+  });
+}
+
+PyObject* stop_making(PyObject* /*module*/, PyObject* /*unused*/) {
+  return guarded([&] {
+    for (Captured* captured : Captured::all()) captured->stop();
+    return Py_NewRef(Py_None);
   });
 }
 

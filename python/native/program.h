@@ -19,6 +19,9 @@ void add_program_types(PyObject* module);
 /// for a GPU. Nothing is compiled before the first call.
 [[nodiscard]] PyObject* make_program(PyObject* module, PyObject* arguments);
 
+/// stop_making(): ends what is compiled in the background, which may not outlive the interpreter.
+[[nodiscard]] PyObject* stop_making(PyObject* module, PyObject* unused);
+
 /// refusals(text, sizes) -> [(node, op, reason)]
 [[nodiscard]] PyObject* list_refusals(PyObject* module, PyObject* arguments);
 

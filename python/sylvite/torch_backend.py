@@ -5,6 +5,7 @@ graphs of ATen operations from what Dynamo captured; each becomes a program of S
 which torch runs what Sylvite lacks.
 """
 
+import atexit
 import contextlib
 import dataclasses
 import functools
@@ -31,6 +32,8 @@ from .torch_graph import DTYPES, Text, Unwritable, Writer, computes, device_of, 
 from .torch_parts import SplitGraph, split
 from .torch_random import DECOMPOSITIONS as DRAWS
 from .torch_random import replace_draws, take_seeds, with_seeds
+
+atexit.register(_native.stop_making)  # torch keeps compiled functions to the very end
 
 #: Operations of the core table's decompositions that stay whole, because Sylvite has them.
 KEPT = {
@@ -70,6 +73,8 @@ def read_options(mode: str | None, options: Mapping[str, Any] | None) -> Options
     own = {name: bool(given.pop(name, default)) for name, default in OWN_OPTIONS.items()}
     if "compile.device" in given:
         raise _native.UsageError("options['compile.device']: a graph runs where its tensors are; move these")
+    if "first_answer" in given:
+        given["compile.first_answer"] = given.pop("first_answer")
     given.setdefault("compile.threads", torch.get_num_threads())
     if mode == "max-autotune-no-cudagraphs":
         given.setdefault("runtime.cuda_graph", False)

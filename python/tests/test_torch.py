@@ -1,6 +1,8 @@
 """The backend of torch.compile, beside eager."""
 
 import gc
+import tempfile
+import time
 import unittest
 import warnings
 import weakref
@@ -47,6 +49,55 @@ class WithTorch(unittest.TestCase):
             self.assertEqual(got.stride(), wanted.stride())
         else:
             self.assertEqual(got, wanted)
+
+
+class FirstAnswers(WithTorch):
+    """With first_answer="fast" torch runs graphs until they are compiled."""
+
+    def until_compiled(self, graphs, call):
+        end = time.monotonic() + 120
+        while not all(program.report()["kernels"] for graph in graphs for program in graph.programs):
+            call()
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+    def test_inference(self):
+        with tempfile.TemporaryDirectory() as cache, torch_backend.listen() as graphs, torch.no_grad():
+            model = nn.Sequential(nn.Linear(8, 31), nn.ReLU(), nn.Linear(31, 3)).eval()
+            compiled = self.compiled(model, **{"first_answer": "fast", "cache.dir": cache})
+            x = torch.randn(4, 8)
+            wanted = model(x)
+            self.assert_same(compiled(x), wanted)
+            self.assertEqual(graphs[0].programs[0].report()["kernels"], 0)
+            self.until_compiled(graphs, lambda: self.assert_same(compiled(x), wanted))
+            self.assertGreater(graphs[0].programs[0].report()["compiled"], 0)
+            self.assert_same(compiled(x), wanted)
+            model[0].bias.fill_(1)  # what was taken in is read anew
+            self.assert_same(compiled(x), model(x))
+
+    def test_training_with_draws(self):
+        with tempfile.TemporaryDirectory() as cache, torch_backend.listen() as graphs:
+            model = nn.Sequential(nn.Linear(8, 29), nn.Dropout(0.5), nn.Linear(29, 3))
+            compiled = self.compiled(model, **{"first_answer": "fast", "cache.dir": cache})
+            x = torch.randn(4, 8)
+
+            def step():
+                torch.manual_seed(1)
+                model.zero_grad()
+                compiled(x).square().sum().backward()
+                return [parameter.grad.clone() for parameter in model.parameters()]
+
+            first = step()
+            self.until_compiled(graphs, step)
+            self.assertEqual(len(graphs), 2)
+            self.assert_same(step(), first)
+
+    def test_models_that_are_dropped_stop_compiling(self):
+        with tempfile.TemporaryDirectory() as cache, torch.no_grad():
+            for width in range(30, 34):
+                torch._dynamo.reset()
+                model = nn.Linear(8, width)
+                self.compiled(model, **{"first_answer": "fast", "cache.dir": cache})(torch.randn(2, 8))
 
 
 class TensorForms:
