@@ -99,6 +99,7 @@ void triangle_indices(TorchContext& c) {
 }
 
 const TorchOp rows[] = {
+    {"aten._efficientzerotensor.default", empty_schema, constant<0>},
     {"aten.arange.default", arange_end_schema, arange_to},
     {"aten.arange.start", "start end dtype layout device pin_memory", arange_from},
     {"aten.arange.start_step", arange_schema, arange},

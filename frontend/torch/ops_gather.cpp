@@ -1,6 +1,9 @@
 // Reading and writing at computed positions.
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
 
 #include "frontend/build/sampling.h"
 #include "frontend/torch/torch_ops.h"
@@ -159,21 +162,35 @@ void gather_op(TorchContext& c) {
   c.output(reshape(y, c.result_dims()));
 }
 
-/// `reduction` as of scatter_elements; the source may be larger than the index.
-void scatter(TorchContext& c, Sym source, const std::string& reduction) {
-  Sym x = c.tensor("self");
-  Sym index = c.tensor("index");
+/// Self, index and source of a scatter with as many axes; the source may be larger than the index.
+struct Scatter {
+  Sym x, index, source;
+  std::int64_t axis = 0;
+
+  [[nodiscard]] Sym onto(Sym values, Sym sources, const std::string& reduction) const {
+    return x.builder().add(Op::scatter_elements, {values, index, sources},
+                           {{"axis", axis}, {"reduction", reduction}});
+  }
+};
+
+Scatter read_scatter(TorchContext& c, Sym source) {
+  Scatter s{c.tensor("self"), c.tensor("index"), source};
   const std::int64_t given = c.integer("dim");
-  if (x.rank() == 0) x = reshape(x, {1});
-  if (index.rank() == 0) index = reshape(index, {1});
-  if (source.rank() == 0) source = broadcast_to(source, index.dims());
-  if (x.rank() != index.rank() || source.rank() != x.rank())
-    throw ModelError("self, index and source have {}, {} and {} axes", x.rank(), index.rank(), source.rank());
-  const int axis = normalize_axis(given, x.rank());
-  source = first_of(cast(source, x.dtype()), index.dims(), -1);
-  const Sym y = c.builder().add(Op::scatter_elements, {x, index, source},
-                                {{"axis", std::int64_t{axis}}, {"reduction", reduction}});
-  c.output(reshape(y, c.result_dims()));
+  if (s.x.rank() == 0) s.x = reshape(s.x, {1});
+  if (s.index.rank() == 0) s.index = reshape(s.index, {1});
+  if (s.source.rank() == 0) s.source = broadcast_to(s.source, s.index.dims());
+  if (s.x.rank() != s.index.rank() || s.source.rank() != s.x.rank())
+    throw ModelError("self, index and source have {}, {} and {} axes", s.x.rank(), s.index.rank(),
+                     s.source.rank());
+  s.axis = normalize_axis(given, s.x.rank());
+  s.source = first_of(cast(s.source, s.x.dtype()), s.index.dims(), -1);
+  return s;
+}
+
+/// `reduction` as of scatter_elements.
+void scatter(TorchContext& c, Sym source, const std::string& reduction) {
+  const Scatter s = read_scatter(c, source);
+  c.output(reshape(s.onto(s.x, s.source, reduction), c.result_dims()));
 }
 
 void scatter_source(TorchContext& c) {
@@ -185,16 +202,41 @@ void scatter_value(TorchContext& c) {
 void scatter_add(TorchContext& c) {
   scatter(c, c.tensor("src"), "add");
 }
+
+/// What torch calls a reduction -> what scatter_elements does, and where that begins.
+struct ScatterFold {
+  std::string_view name;
+  const char* reduction;
+  double identity;
+};
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr ScatterFold scatter_folds[] = {{"sum", "add", 0},
+                                         {"prod", "mul", 1},
+                                         {"amax", "max", -infinity},
+                                         {"amin", "min", infinity},
+                                         {"mean", "add", 0}};
+
 void scatter_reduce(TorchContext& c) {
   const std::string reduce = c.string("reduce", "");
-  if (!c.flag("include_self", true)) throw UnsupportedError("include_self=false is not served");
-  const std::string reduction = reduce == "sum"    ? "add"
-                                : reduce == "prod" ? "mul"
-                                : reduce == "amax" ? "max"
-                                : reduce == "amin" ? "min"
-                                                   : "";
-  if (reduction.empty()) throw UnsupportedError("reduce '{}' is not served", reduce);
-  scatter(c, c.tensor("src"), reduction);
+  const auto* fold = std::ranges::find(scatter_folds, reduce, &ScatterFold::name);
+  if (fold == std::end(scatter_folds)) throw UnsupportedError("reduce '{}' is not served", reduce);
+  const Scatter s = read_scatter(c, c.tensor("src"));
+  const DType dtype = s.x.dtype();
+  const bool includes_self = c.flag("include_self", true);
+  const bool is_mean = reduce == "mean";
+  if (is_mean && !is_float(dtype)) throw UnsupportedError("means of integers are not served");
+  if (!includes_self && std::isinf(fold->identity) && !is_float(dtype))
+    throw UnsupportedError("extremes of integers without those of self are not served");
+  Sym start = s.x;
+  Sym counts;
+  if (!includes_self || is_mean) {
+    GraphBuilder& b = c.builder();
+    counts = s.onto(b.filled(DType::f32, s.x.dims(), 0), b.filled(DType::f32, s.index.dims(), 1), "add");
+  }
+  if (!includes_self) start = where(apply(Op::greater, counts, 0.0), fold->identity, s.x);
+  Sym result = s.onto(start, s.source, fold->reduction);
+  if (is_mean) result = result / cast(includes_self ? counts + 1.0 : apply(Op::maximum, counts, 1.0), dtype);
+  c.output(reshape(result, c.result_dims()));
 }
 
 void embedding(TorchContext& c) {

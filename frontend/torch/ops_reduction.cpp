@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "frontend/torch/torch_ops.h"
 
@@ -161,6 +162,96 @@ void arg_sort(TorchContext& c) {
   c.output(ordered(c, -1, c.flag("descending", false))[1]);
 }
 
+/// The k-th smallest and where it is. Without elements in the line there is none.
+std::vector<Sym> smallest(TorchContext& c, std::int64_t k) {
+  const Sym x = c.tensor("self");
+  const bool keepdims = c.flag("keepdim", false);
+  std::vector<Sym> results = ordered(c, k, false);
+  const std::int64_t axis = x.rank() == 0 ? 0 : normalize_axis(c.integer("dim", -1), x.rank());
+  for (Sym& result : results) {
+    if (x.rank() == 0) continue;
+    result = slice(result, static_cast<int>(axis), k - 1, k);
+    if (!keepdims) result = squeeze(result, {axis});
+  }
+  return results;
+}
+
+void kth_value(TorchContext& c) {
+  c.outputs(smallest(c, c.integer("k")));
+}
+
+/// The lower of two in the middle; a line with a NaN has that.
+void median_along(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const std::int64_t axis = x.rank() == 0 ? 0 : normalize_axis(c.integer("dim", -1), x.rank());
+  const std::int64_t extent = x.rank() == 0 ? 1 : x.dim(static_cast<int>(axis));
+  if (extent == 0) throw ModelError("there is no median of nothing");
+  std::vector<Sym> results = smallest(c, (extent + 1) / 2);
+  if (is_float(x.dtype()) && x.rank() > 0) {
+    const bool keepdims = c.flag("keepdim", false);
+    const Sym nans = cast(apply(Op::is_nan, x), DType::u8);
+    const Sym has_nan = cast(reduce(Op::reduce_max, nans, {axis}, keepdims), DType::boolean);
+    results = {where(has_nan, std::numeric_limits<double>::quiet_NaN(), results[0]),
+               where(has_nan, arg_of(Op::arg_max, nans, axis, keepdims), results[1])};
+  }
+  c.outputs(std::move(results));
+}
+
+/// Lines along the last axis, each once for every element of it: for that, what is not behind it counts.
+struct RunningLines {
+  Sym own;         ///< [..., n, 1]
+  Sym all;         ///< [..., 1, n]
+  Sym is_counted;  ///< [n, n]
+};
+
+RunningLines running_lines(Sym x, int axis) {
+  constexpr std::int64_t longest = 4096;  // the work is quadratic
+  const Sym lines = swap_axes(x, axis, -1);
+  const std::int64_t n = lines.dim(-1);
+  if (n > longest) throw UnsupportedError("{} elements along the axis, at most {} are served", n, longest);
+  GraphBuilder& b = x.builder();
+  return {unsqueeze(lines, {-1}), unsqueeze(lines, {-2}),
+          apply(Op::less_equal, b.iota(DType::i64, {n, n}, 1), b.iota(DType::i64, {n, n}, 0))};
+}
+
+/// Of what counts for each element: [..., n].
+Sym running_extreme(Op op, const RunningLines& lines) {
+  return reduce(op, where(lines.is_counted, lines.all, lines.own), {lines.all.rank() - 1}, false);
+}
+
+/// The extreme so far along the axis, and its last position.
+template <Op op>
+void running(TorchContext& c) {
+  const Sym self = c.tensor("self");
+  const std::int64_t given = c.integer("dim");
+  if (self.rank() == 0) return c.outputs({self, c.builder().filled(DType::i64, {}, 0)});
+  const Sym x = self.dtype() == DType::boolean ? cast(self, DType::u8) : self;
+  const int axis = normalize_axis(given, x.rank());
+  const RunningLines lines = running_lines(x, axis);
+  const Sym values = running_extreme(op, lines);
+  Sym is_hit = apply(Op::equal, lines.all, unsqueeze(values, {-1}));
+  if (is_float(x.dtype())) is_hit = apply(Op::logical_or, is_hit, apply(Op::is_nan, lines.all));
+  const Sym is_place = apply(Op::logical_and, is_hit, lines.is_counted);
+  const std::int64_t n = values.dim(-1);
+  const Sym places = reduce(Op::reduce_max, where(is_place, c.builder().iota(DType::i64, {n, n}, 1), 0.0),
+                            {x.rank()}, false);
+  c.outputs({cast(swap_axes(values, axis, -1), self.dtype()), swap_axes(places, axis, -1)});
+}
+
+/// The logarithm of the sum so far of exponentials, from which the largest is taken first.
+void log_cumsum_exp(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const std::int64_t given = c.integer("dim");
+  if (x.rank() == 0) return c.output(x);
+  const int axis = normalize_axis(given, x.rank());
+  const RunningLines lines = running_lines(cast(x, sum_dtype(x.dtype())), axis);
+  const Sym largest = running_extreme(Op::reduce_max, lines);
+  const Sym base = where(apply(Op::is_inf, largest), 0.0, largest);
+  const Sym parts = where(lines.is_counted, apply(Op::exp, lines.all - unsqueeze(base, {-1})), 0.0);
+  const Sym sums = apply(Op::log, reduce(Op::reduce_sum, parts, {x.rank()}, false)) + base;
+  c.output(cast(swap_axes(sums, axis, -1), x.dtype()));
+}
+
 /// How many elements fall into each of `bins` ranges from min to max, the last with its end.
 void histogram(TorchContext& c) {
   const Sym x = reshape(c.tensor("self"), {c.tensor("self").size(), 1});
@@ -194,13 +285,18 @@ const TorchOp rows[] = {
     {"aten.argmin.default", whole, arg_extreme<Op::arg_min>},
     {"aten.argsort.default", "self dim descending", arg_sort},
     {"aten.argsort.stable", "self stable dim descending", arg_sort},
+    {"aten.cummax.default", "self dim", running<Op::reduce_max>},
+    {"aten.cummin.default", "self dim", running<Op::reduce_min>},
     {"aten.cumprod.default", "self dim dtype", scan<Op::cumprod>},
     {"aten.cumsum.default", "self dim dtype", scan<Op::cumsum>},
     {"aten.histc.default", "self bins min max", histogram},
+    {"aten.kthvalue.default", "self k dim keepdim", kth_value},
+    {"aten.logcumsumexp.default", "self dim", log_cumsum_exp},
     {"aten.max.default", whole, extreme<Op::reduce_max>},
     {"aten.max.dim", whole, extreme_along<Op::reduce_max, Op::arg_max>},
     {"aten.mean.default", "self dtype dim keepdim", mean},
     {"aten.mean.dim", summed, mean},
+    {"aten.median.dim", whole, median_along},
     {"aten.min.default", whole, extreme<Op::reduce_min>},
     {"aten.min.dim", whole, extreme_along<Op::reduce_min, Op::arg_min>},
     {"aten.prod.default", "self dtype dim keepdim", fold<Op::reduce_prod>},

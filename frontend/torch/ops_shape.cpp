@@ -276,25 +276,54 @@ void pad_replicate(TorchContext& c) {
 }
 
 /// [..., n, m] -> [..., min(n, m)] at the end.
-void diagonal(TorchContext& c) {
-  const Sym x = c.tensor("self");
+/// A diagonal of two axes.
+struct Diagonal {
+  std::vector<std::int64_t> perm;  ///< the two axes last
+  std::int64_t offset = 0, rows = 0, columns = 0, count = 0;
+};
+
+Diagonal read_diagonal(TorchContext& c, Sym x) {
   const int first = normalize_axis(c.integer("dim1", 0), x.rank());
   const int second = normalize_axis(c.integer("dim2", 1), x.rank());
-  const std::int64_t offset = c.integer("offset", 0);
-  std::vector<std::int64_t> perm;
+  Diagonal d;
   for (std::int64_t axis = 0; axis < x.rank(); ++axis)
-    if (axis != first && axis != second) perm.push_back(axis);
-  perm.insert(perm.end(), {first, second});
-  const Sym last = transpose(x, perm);
+    if (axis != first && axis != second) d.perm.push_back(axis);
+  d.perm.insert(d.perm.end(), {first, second});
+  d.offset = c.integer("offset", 0);
+  d.rows = x.dim(first);
+  d.columns = x.dim(second);
+  d.count = std::max<std::int64_t>(
+      0, d.offset < 0 ? std::min(d.rows + d.offset, d.columns) : std::min(d.rows, d.columns - d.offset));
+  return d;
+}
+
+void diagonal(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const Diagonal d = read_diagonal(c, x);
+  const Sym last = transpose(x, d.perm);
   Dims dims = last.dims();
-  const std::int64_t rows = dims[dims.size() - 2], columns = dims.back();
-  const std::int64_t start = offset < 0 ? -offset * columns : offset;
-  const std::int64_t count = std::max<std::int64_t>(
-      0, offset < 0 ? std::min(rows + offset, columns) : std::min(rows, columns - offset));
+  const std::int64_t start = d.offset < 0 ? -d.offset * d.columns : d.offset;
   dims.resize(dims.size() - 2);
-  dims.push_back(rows * columns);
-  if (count == 0) return c.output(c.builder().filled(x.dtype(), c.result_dims(), 0));
-  c.output(slice(reshape(last, dims), -1, start, start + (count - 1) * (columns + 1) + 1, columns + 1));
+  dims.push_back(d.rows * d.columns);
+  if (d.count == 0) return c.output(c.builder().filled(x.dtype(), c.result_dims(), 0));
+  const std::int64_t step = d.columns + 1;
+  c.output(slice(reshape(last, dims), -1, start, start + (d.count - 1) * step + 1, step));
+}
+
+/// `src` on the diagonal: each row reads the one element that may lie on it.
+void diagonal_scatter(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const Diagonal d = read_diagonal(c, x);
+  if (d.count == 0) return c.ignore("src"), c.output(x);
+  GraphBuilder& b = c.builder();
+  const std::int64_t low = std::max<std::int64_t>(-d.offset, 0);  // the first row with an element
+  const Sym row = b.iota(DType::i64, {d.rows, 1}, 0);
+  const Sym place = apply(Op::minimum, apply(Op::maximum, row - static_cast<double>(low), 0.0),
+                          static_cast<double>(d.count - 1));
+  const Sym source = gather(cast(c.tensor("src"), x.dtype()), place, x.rank() - 2);
+  const Sym is_on =
+      apply(Op::equal, b.iota(DType::i64, {1, d.columns}, 1) - row, static_cast<double>(d.offset));
+  c.output(transpose(where(is_on, source, transpose(x, d.perm)), inverse_order(d.perm)));
 }
 
 /// Elements of the memory that self takes, as the arguments say: where each lies.
@@ -415,6 +444,7 @@ const TorchOp rows[] = {
     {"aten.copy.default", "self src non_blocking", copy},
     {"aten.detach.default", "self", same},
     {"aten.diagonal.default", "self offset dim1 dim2", diagonal},
+    {"aten.diagonal_scatter.default", "self src offset dim1 dim2", diagonal_scatter},
     {"aten.expand.default", "self size implicit", expand},
     {"aten.flip.default", "self dims", flip_op},
     {"aten.lift_fresh_copy.default", "self", same},

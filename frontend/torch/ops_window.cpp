@@ -199,33 +199,93 @@ void adaptive_average_pool(TorchContext& c) {
   c.output(reshape(x, c.result_dims()));
 }
 
-/// The sum of the gradients of all windows that an element is in: a transposed convolution of each map by ones.
-void average_pool_backward(TorchContext& c) {
-  const Sym x = batched(c.tensor("self"), 2);
-  Sym grad = batched(c.tensor("grad_output"), 2);
-  const MapWindow window = read_pool_window<2>(c);
-  if (c.flag("ceil_mode", false)) throw UnsupportedError("ceil_mode is not served");
-  const auto taps = static_cast<double>(checked_product(window.kernel, "window"));
-  const bool counts_padding = c.flag("count_include_pad", true);
-  const std::int64_t maps = x.dim(0) * x.dim(1);
-  const Dims spatial = spatial_dims(x), outputs = spatial_dims(grad);
-  if (c.has("divisor_override")) {
-    grad = grad / c.real("divisor_override");
-  } else if (counts_padding) {
-    grad = grad / taps;
-  } else {  // by how many elements of the map each window has
-    const Sym ones = c.builder().filled(x.dtype(), {1, 1, spatial[0], spatial[1]}, 1);
-    grad = grad / (average_pool(ones, window, Dims(2, 0), true) * taps);
+/// Per window along an axis, how many elements its mean is over: those of the map, and padding if that counts.
+std::vector<double> window_counts(const MapWindow& window, std::size_t axis, std::int64_t extent,
+                                  std::int64_t windows, bool counts_padding) {
+  std::vector<double> counts;
+  const std::int64_t padding = window.pads[axis];
+  for (std::int64_t i = 0; i < windows; ++i) {
+    const std::int64_t start = i * window.strides[axis] - padding;
+    const std::int64_t stop = std::min(start + window.kernel[axis], extent + (counts_padding ? padding : 0));
+    counts.push_back(static_cast<double>(stop - (counts_padding ? start : std::max<std::int64_t>(start, 0))));
   }
+  return counts;
+}
+
+/// The sum of the gradients of all windows that an element is in: a transposed convolution of each map by ones.
+template <std::size_t rank>
+void average_pool_backward(TorchContext& c) {
+  const Sym x = batched(c.tensor("self"), rank);
+  Sym grad = batched(c.tensor("grad_output"), rank);
+  const MapWindow window = read_pool_window<rank>(c);
+  const MapWindow whole = extended(window, read_extension(c, window, x));
+  const bool counts_padding = c.flag("count_include_pad", true);
+  const Dims spatial = spatial_dims(x), outputs = spatial_dims(grad);
+  const bool has_divisor = c.has("divisor_override");
+  if (has_divisor) grad = grad / c.real("divisor_override");
   Dims rest;
-  for (std::size_t i = 0; i < 2; ++i)
-    rest.push_back(spatial[i] -
-                   ((outputs[i] - 1) * window.strides[i] - 2 * window.pads[i] + window.kernel[i]));
-  const Sym filter = c.builder().filled(x.dtype(), {1, 1, window.kernel[0], window.kernel[1]}, 1);
-  const Dims begin(window.pads.begin(), window.pads.begin() + 2);
-  const Sym sums = transposed_conv(reshape(grad, {maps, 1, outputs[0], outputs[1]}), filter, {},
-                                   {window.strides, window.dilations, rest, begin, begin}, 1);
+  for (std::size_t i = 0; i < rank; ++i) {
+    rest.push_back(spatial[i] - ((outputs[i] - 1) * window.strides[i] - whole.pads[i] - whole.pads[rank + i] +
+                                 window.kernel[i]));
+    Dims line(rank + 2, 1);
+    line[i + 2] = outputs[i];
+    if (!has_divisor)
+      grad = grad / c.builder().reals(x.dtype(), line,
+                                      window_counts(window, i, spatial[i], outputs[i], counts_padding));
+  }
+  Dims filter{1, 1}, maps{x.dim(0) * x.dim(1), 1};
+  filter.insert(filter.end(), window.kernel.begin(), window.kernel.end());
+  maps.insert(maps.end(), outputs.begin(), outputs.end());
+  const Dims begin(whole.pads.begin(), whole.pads.begin() + rank);
+  const Dims end(whole.pads.begin() + rank, whole.pads.end());
+  const Sym sums = transposed_conv(reshape(grad, maps), c.builder().filled(x.dtype(), filter, 1), {},
+                                   {window.strides, window.dilations, rest, begin, end}, 1);
   c.output(reshape(sums, c.result_dims()));
+}
+
+/// Positions along an axis [to, most] that each result of an adaptive pooling reads. A range with fewer than `most` ends
+/// with its last position again, which changes no maximum, and not where that is first.
+std::vector<std::int64_t> adaptive_positions(std::int64_t from, std::int64_t to, std::int64_t most) {
+  std::vector<std::int64_t> positions;
+  for (std::int64_t i = 0; i < to; ++i)
+    for (std::int64_t j = 0; j < most; ++j)
+      positions.push_back(std::min(i * from / to + j, ((i + 1) * from + to - 1) / to - 1));
+  return positions;
+}
+
+/// Maxima, and where in the map they are.
+template <std::size_t rank>
+void adaptive_max_pool(TorchContext& c) {
+  GraphBuilder& b = c.builder();
+  Sym x = batched(c.tensor("self"), rank);
+  const Dims from = spatial_dims(x), to = per_axis(c, "output_size", rank, 1, 1);
+  Dims windows = x.dims();
+  std::vector<std::int64_t> perm{0, 1};
+  Sym places = b.scalar(DType::i64, 0);  // in the map, [to..., most...]
+  std::int64_t taps = 1;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::int64_t most = (from[i] + to[i] - 1) / to[i] + (from[i] % to[i] == 0 ? 0 : 1);
+    const Sym positions =
+        b.constant(Tensor::of(DType::i64, {to[i], most}, adaptive_positions(from[i], to[i], most)));
+    x = gather(x, positions, static_cast<int>(2 + 2 * i));
+    Dims at(2 * rank, 1);
+    at[i] = to[i];
+    at[rank + i] = most;
+    places = places * static_cast<double>(from[i]) + reshape(positions, at);
+    perm.push_back(static_cast<std::int64_t>(2 + 2 * i));
+    windows[2 + i] = to[i];
+    taps *= most;
+  }
+  for (std::size_t i = 0; i < rank; ++i) perm.push_back(static_cast<std::int64_t>(3 + 2 * i));
+  windows.push_back(taps);
+  const Sym lines = reshape(transpose(x, perm), windows);
+  const std::int64_t last = lines.rank() - 1;
+  const Sym first = b.add(Op::arg_max, {lines}, {{"axis", last}, {"keepdims", std::int64_t{1}}});
+  Dims flat(windows.begin() + 2, windows.end());
+  const Sym all = broadcast_to(reshape(places, flat), windows);
+  const Sym found = b.add(Op::gather_elements, {all, first}, {{"axis", last}});
+  c.outputs({reshape(reduce(Op::reduce_max, lines, {last}, false), c.result_dims(0)),
+             reshape(found, c.result_dims(1))});
 }
 
 /// Each gradient, shared among the elements of its range.
@@ -310,6 +370,22 @@ void resize_bicubic(TorchContext& c) {
   const Sym x = c.tensor("self");
   c.output(resized(c, x, linear_rule(c, "cubic"), read_axis_scales(c, {"scales_h", "scales_w"})));
 }
+/// As for images: an image that becomes smaller is smoothed.
+ResizeRule smooth_rule(TorchContext& c, const char* mode) {
+  ResizeRule rule = linear_rule(c, mode);
+  if (c.flag("align_corners")) throw UnsupportedError("smoothing with align_corners is not served");
+  rule.is_antialias = rule.excludes_outside = true;
+  rule.cubic_a = -0.5;
+  return rule;
+}
+void resize_bilinear_smooth(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(resized(c, x, smooth_rule(c, "linear"), read_axis_scales(c, {"scales_h", "scales_w"})));
+}
+void resize_bicubic_smooth(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  c.output(resized(c, x, smooth_rule(c, "cubic"), read_axis_scales(c, {"scales_h", "scales_w"})));
+}
 template <bool is_exact>
 void resize_nearest(TorchContext& c) {
   const Sym x = c.tensor("self");
@@ -321,6 +397,8 @@ constexpr std::string_view conv_schema =
 constexpr std::string_view max_schema = "self kernel_size stride padding dilation ceil_mode";
 constexpr std::string_view average_schema =
     "self kernel_size stride padding ceil_mode count_include_pad divisor_override";
+constexpr std::string_view average_backward_schema =
+    "grad_output self kernel_size stride padding ceil_mode count_include_pad divisor_override";
 constexpr std::string_view max_backward_schema =
     "grad_output self kernel_size stride padding dilation ceil_mode indices";
 constexpr std::string_view vec_schema = "input output_size align_corners scale_factors";
@@ -330,14 +408,19 @@ const TorchOp rows[] = {
     {"aten._adaptive_avg_pool2d.default", "self output_size", adaptive_average_pool<2>},
     {"aten._adaptive_avg_pool2d_backward.default", "grad_output self", adaptive_average_pool_backward},
     {"aten._adaptive_avg_pool3d.default", "self output_size", adaptive_average_pool<3>},
+    {"aten._upsample_bicubic2d_aa.default", sized_schema, resize_bicubic_smooth},
+    {"aten._upsample_bilinear2d_aa.default", sized_schema, resize_bilinear_smooth},
     {"aten.adaptive_avg_pool1d.default", "self output_size", adaptive_average_pool<1>},
+    {"aten.adaptive_max_pool2d.default", "self output_size", adaptive_max_pool<2>},
+    {"aten.adaptive_max_pool2d_backward.default", "grad_output self indices", max_pool_backward<2>},
+    {"aten.adaptive_max_pool3d.default", "self output_size", adaptive_max_pool<3>},
+    {"aten.adaptive_max_pool3d_backward.default", "grad_output self indices", max_pool_backward<3>},
     {"aten.avg_pool1d.default",
      "self kernel_size stride padding ceil_mode count_include_pad divisor_override", average_pool_op<1>},
     {"aten.avg_pool2d.default", average_schema, average_pool_op<2>},
-    {"aten.avg_pool2d_backward.default",
-     "grad_output self kernel_size stride padding ceil_mode count_include_pad divisor_override",
-     average_pool_backward},
+    {"aten.avg_pool2d_backward.default", average_backward_schema, average_pool_backward<2>},
     {"aten.avg_pool3d.default", average_schema, average_pool_op<3>},
+    {"aten.avg_pool3d_backward.default", average_backward_schema, average_pool_backward<3>},
     {"aten.convolution.default", conv_schema, convolution},
     {"aten.convolution_backward.default",
      "grad_output input weight bias_sizes stride padding dilation transposed output_padding groups "

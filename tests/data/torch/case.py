@@ -13,7 +13,7 @@ def type_text(value):
 
 
 def numbers(tensor):
-    values = tensor.contiguous().flatten()
+    values = tensor.clone().contiguous().flatten()  # the clone of zeros that were not written has memory
     if values.dtype == torch.bool:
         values = values.to(torch.int64)
     return " ".join(repr(value) for value in values.tolist())

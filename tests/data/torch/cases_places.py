@@ -68,6 +68,11 @@ def shape():
     yield Case("as_strided_whole", aten.as_strided.default, real(2, 3, 1), [2, 3, 1], [3, 1, 3])
     yield Case("tril", aten.tril.default, real(2, 3, 4), 1)
     yield Case("triu", aten.triu.default, real(4, 3), -1)
+    for offset in (0, 1, -1):
+        kept = x.diagonal(offset, 0, 2)
+        yield Case(f"diagonal_scatter_{offset}".replace("-", "m"), aten.diagonal_scatter.default, x, real(*kept.shape), offset, 0, 2)
+    yield Case("diagonal_scatter_turned", aten.diagonal_scatter.default, real(4, 3), real(3), 0, 1, 0)
+    yield Case("diagonal_scatter_nothing", aten.diagonal_scatter.default, real(2, 2), real(0), 5)
 
 
 def creation():
@@ -90,6 +95,7 @@ def creation():
     yield Case("new_zeros", aten.new_zeros.default, real(1), [2, 2])
     yield Case("tril_indices", aten.tril_indices.default, 3, 4, -1)
     yield Case("triu_indices", aten.triu_indices.default, 3, 3, 1)
+    yield Case("efficient_zeros", aten._efficientzerotensor.default, [2, 3])
 
 
 def gather():
@@ -119,6 +125,11 @@ def gather():
         for padding in (0, 1, 2):
             yield Case(f"grid_{mode}_{padding}", aten.grid_sampler_2d.default, real(1, 2, 4, 5), grid, mode, padding, padding == 1)
     yield from bags()
+    index = torch.tensor([[0, 2, 0], [1, 1, 1]])
+    for reduce in ("sum", "prod", "mean", "amax", "amin"):
+        yield Case(f"scatter_reduce_{reduce}_alone", aten.scatter_reduce.two, real(2, 4), 1, index, real(2, 3), reduce, include_self=False)
+    yield Case("scatter_reduce_mean", aten.scatter_reduce.two, real(2, 4), 1, index, real(2, 3), "mean")
+    yield Case("scatter_reduce_sum_alone_i64", aten.scatter_reduce.two, whole(2, 4), 1, index, whole(2, 3), "sum", include_self=False)
 
 
 def bags():

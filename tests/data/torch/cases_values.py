@@ -148,6 +148,22 @@ def reduction():
     yield Case("argsort", aten.argsort.default, distinct, -1, True)
     yield Case("histc", aten.histc.default, torch.tensor([0.0, 1.0, 1.0, 3.0, 4.0, 9.0]), 4, 0, 4)
     yield Case("histc_i32", aten.histc.default, torch.tensor([0, 1, 1, 3], dtype=torch.int32).float(), 4, 0, 3)
+    nan = float("nan")
+    for name in ("cummax", "cummin"):
+        yield Case(name, getattr(aten, name).default, torch.tensor([[1.0, 3.0, 3.0, 2.0], [4.0, 1.0, 1.0, 5.0]]), 1)
+        yield Case(f"{name}_first", getattr(aten, name).default, distinct, 0)
+        yield Case(f"{name}_nan", getattr(aten, name).default, torch.tensor([1.0, nan, 3.0, nan, 0.0]), 0)
+        yield Case(f"{name}_i64", getattr(aten, name).default, torch.tensor([2, 1, 2, 4, 0]), -1)
+    yield Case("logcumsumexp", aten.logcumsumexp.default, real(2, 5), 1)
+    yield Case("logcumsumexp_far", aten.logcumsumexp.default, torch.tensor([-inf, 90.0, 200.0, inf]), 0)
+    yield Case("logcumsumexp_f16", aten.logcumsumexp.default, halves, 0)
+    yield Case("kthvalue", aten.kthvalue.default, distinct, 2)
+    yield Case("kthvalue_dim", aten.kthvalue.default, distinct, 3, 1, True)
+    yield Case("kthvalue_nan", aten.kthvalue.default, torch.tensor([nan, 2.0, 1.0]), 3)
+    yield Case("median", aten.median.dim, distinct, 1)
+    yield Case("median_even", aten.median.dim, distinct, -1, True)
+    yield Case("median_nan", aten.median.dim, torch.tensor([[1.0, nan, 0.0], [4.0, 9.0, 5.0]]), 1)
+    yield Case("median_i64", aten.median.dim, torch.tensor([4, 9, 5, 1]), 0)
 
 
 def normalization():
