@@ -107,22 +107,9 @@ struct Exported {
   Dims strides;
 };
 
-}  // namespace
-
-dlpack::DataType dlpack_type(DType dtype) {
-  const auto bits = static_cast<std::uint8_t>(dtype_bits(dtype));
-  if (dtype == DType::boolean) return {6, bits, 1};
-  if (dtype == DType::bf16) return {4, bits, 1};
-  if (is_float(dtype)) return {2, bits, 1};
-  if (is_signed_integer(dtype)) return {0, bits, 1};
-  if (is_unsigned_integer(dtype)) return {1, bits, 1};
-  throw UnsupportedError("a tensor of type {}: other libraries have no name for it", dtype_name(dtype));
-}
-
-const dlpack::ExchangeApi* exchange_api(PyObject* object) {
+const dlpack::ExchangeApi* api_of_type(PyTypeObject* type) {
   static auto& by_type =
       *new std::map<PyTypeObject*, const dlpack::ExchangeApi*>();  // types are kept, see below
-  PyTypeObject* type = Py_TYPE(object);
   const auto found = by_type.find(type);
   if (found != by_type.end()) return found->second;
   const dlpack::ExchangeApi* api = nullptr;
@@ -138,10 +125,35 @@ const dlpack::ExchangeApi* exchange_api(PyObject* object) {
   return api;
 }
 
-const dlpack::ExchangeApi& required_api(PyObject* object) {
-  const dlpack::ExchangeApi* api = exchange_api(object);
+const dlpack::ExchangeApi& required(const dlpack::ExchangeApi* api) {
   if (api != nullptr) return *api;
   throw UnsupportedError("this torch has no DLPack exchange API (torch 2.10 is the first that has)");
+}
+
+}  // namespace
+
+dlpack::DataType dlpack_type(DType dtype) {
+  const auto bits = static_cast<std::uint8_t>(dtype_bits(dtype));
+  if (dtype == DType::boolean) return {6, bits, 1};
+  if (dtype == DType::bf16) return {4, bits, 1};
+  if (is_float(dtype)) return {2, bits, 1};
+  if (is_signed_integer(dtype)) return {0, bits, 1};
+  if (is_unsigned_integer(dtype)) return {1, bits, 1};
+  throw UnsupportedError("a tensor of type {}: other libraries have no name for it", dtype_name(dtype));
+}
+
+const dlpack::ExchangeApi* exchange_api(PyObject* object) {
+  return api_of_type(Py_TYPE(object));
+}
+
+const dlpack::ExchangeApi& required_api(PyObject* object) {
+  return required(exchange_api(object));
+}
+
+const dlpack::ExchangeApi& torch_api() {
+  const Ref torch = Ref::own(PyImport_ImportModule("torch"));
+  const Ref tensor = Ref::own(PyObject_GetAttrString(torch.get(), "Tensor"));
+  return required(api_of_type(reinterpret_cast<PyTypeObject*>(tensor.get())));
 }
 
 dlpack::DlTensor borrow_view(PyObject* object) {

@@ -23,6 +23,8 @@ struct Array {
 /// The functions by which the object's library exchanges tensors; nullptr where it has none of DLPack's major version 1.
 /// Found once for each type.
 [[nodiscard]] const dlpack::ExchangeApi* exchange_api(PyObject* object);
+/// That of torch's tensors. Throws PythonError without torch, UnsupportedError where it is too old.
+[[nodiscard]] const dlpack::ExchangeApi& torch_api();
 
 /// The same for a tensor that must have them. Throws UnsupportedError where its library is too old.
 [[nodiscard]] const dlpack::ExchangeApi& required_api(PyObject* object);

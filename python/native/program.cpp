@@ -274,7 +274,7 @@ const dlpack::ExchangeApi& api_of(const Captured& captured, const std::vector<Py
   for (std::size_t i = 0; i < items.size(); ++i)
     if (captured.graph.inputs[i].kind != CapturedInput::Kind::size && items[i] != Py_None)
       return required_api(items[i]);
-  throw UnsupportedError("a graph without tensors among its inputs");
+  return torch_api();
 }
 
 /// nullptr where torch is to run the graph.

@@ -153,20 +153,25 @@ def keep_attention(module: torch.fx.GraphModule) -> None:
     module.recompile()
 
 
+#: By torch's number for what a mask is of: its shape among batch, heads, rows and columns.
+_ENCODER_MASKS = {0: lambda mask: mask[None, None], 1: lambda mask: mask[:, None, None], 2: lambda mask: mask}
+
+
 def _encoder_layer(
     x: torch.Tensor, width: int, heads: int, qkv_weight: Any, qkv_bias: Any, out_weight: Any, out_bias: Any, use_gelu: bool,
     norm_first: bool, epsilon: float, norm1_weight: Any, norm1_bias: Any, norm2_weight: Any, norm2_bias: Any, up_weight: Any,
     up_bias: Any, down_weight: Any, down_bias: Any, mask: Any = None, mask_type: int | None = None,
 ) -> Any:  # fmt: skip
     """What torch runs as one operation for nn.TransformerEncoderLayer without gradients."""
-    if mask is not None or x.dim() != 3:
+    if x.dim() != 3 or (mask is not None and mask_type not in _ENCODER_MASKS):
         return NotImplemented
+    allowed = None if mask is None else _ENCODER_MASKS[mask_type](mask.logical_not())
     linear = torch.nn.functional.linear
 
     def attend(given: torch.Tensor) -> torch.Tensor:
         batch, length, _ = given.shape
         parts = linear(given, qkv_weight, qkv_bias).view(batch, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
-        mixed = torch.ops.sylvite.attention(*parts.unbind(0), None, False, None, False)
+        mixed = torch.ops.sylvite.attention(*parts.unbind(0), allowed, False, None, False)
         return linear(mixed.transpose(1, 2).reshape(batch, length, width), out_weight, out_bias)
 
     def feed(given: torch.Tensor) -> torch.Tensor:

@@ -321,6 +321,8 @@ class Writer:
             return ("size", size_text(output.meta["val"]))
         if output in self.number:
             return ("input", self.number[output])
+        if is_write(output):  # what was written into it
+            return ("input", self.number[output.args[0]])
         chain = view_chain(output, self.number)
         base = chain[-1].args[0] if chain else None
         view = None if base is None else _view_result(output, base, self.number[base])
