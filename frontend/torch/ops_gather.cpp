@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "frontend/build/sampling.h"
+#include "frontend/torch/promote.h"
 #include "frontend/torch/torch_ops.h"
 
 namespace sylvite {
@@ -327,6 +328,35 @@ void index_select(TorchContext& c) {
   c.output(gather(x, reshape(index, {index.size()}), normalize_axis(axis, x.rank())));
 }
 
+/// How many of the sorted numbers are before each value: below it, or, where `right` says so, not above it. Those that are
+/// not comparable are behind all.
+void search(TorchContext& c, Sym sorted) {
+  constexpr std::int64_t most = 4096;  // each is compared with all
+  const Sym values = c.tensor("self");
+  const bool is_right = c.flag("right", false) || c.string("side", "left") == "right";
+  const DType result = c.flag("out_int32", false) ? DType::i32 : DType::i64;
+  const std::int64_t n = sorted.dim(-1);
+  if (n > most) throw UnsupportedError("{} sorted numbers, at most {} are served", n, most);
+  const DType common = promoted(sorted, values);
+  Dims line(static_cast<std::size_t>(values.rank()) + 1, 1);
+  if (sorted.rank() > 1) {  // a row of them for each row of values
+    line = sorted.dims();
+    line.insert(line.end() - 1, 1);
+  }
+  line.back() = n;
+  const Sym is_behind = apply(is_right ? Op::greater : Op::greater_equal, reshape(cast(sorted, common), line),
+                              unsqueeze(cast(values, common), {-1}));
+  const Sym is_before = cast(apply(Op::logical_not, is_behind), result);
+  c.output(reduce(Op::reduce_sum, is_before, {values.rank()}, false));
+}
+
+void search_sorted(TorchContext& c) {
+  search(c, c.tensor("sorted_sequence"));
+}
+void bucketize(TorchContext& c) {
+  search(c, c.tensor("boundaries"));
+}
+
 void masked_fill(TorchContext& c) {
   const Sym x = c.tensor("self");
   c.output(where(cast(c.tensor("mask"), DType::boolean), c.operand("value", x.dtype()), x));
@@ -364,6 +394,7 @@ const TorchOp rows[] = {
     {"aten._embedding_bag_forward_only.default", bag_schema, embedding_bag},
     {"aten._unsafe_index.Tensor", "self indices", index},
     {"aten._unsafe_index_put.default", put_schema, index_put},
+    {"aten.bucketize.Tensor", "self boundaries out_int32 right", bucketize},
     {"aten.embedding.default", embedding_schema, embedding},
     {"aten.embedding_dense_backward.default",
      "grad_output indices num_weights padding_idx scale_grad_by_freq", embedding_backward},
@@ -379,6 +410,7 @@ const TorchOp rows[] = {
     {"aten.scatter.value", "self dim index value", scatter_value},
     {"aten.scatter_add.default", "self dim index src", scatter_add},
     {"aten.scatter_reduce.two", "self dim index src reduce include_self", scatter_reduce},
+    {"aten.searchsorted.Tensor", "sorted_sequence self out_int32 right side", search_sorted},
 };
 
 }  // namespace

@@ -277,6 +277,17 @@ Sym has_sign(Sym x) {
 }
 
 /// The angle of (x, y): that of the smaller of both over the larger, moved to where they lie.
+/// Of the larger of the two, so that squares do not leave the range of numbers.
+void hypot(TorchContext& c) {
+  const TorchPair pair = pair_as(c, c.result_dtype());
+  const Sym a = apply(Op::abs, pair.a), b = apply(Op::abs, pair.b);
+  const Sym large = apply(Op::maximum, a, b);
+  const Sym ratio = apply(Op::minimum, a, b) / large;
+  const Sym is_plain = apply(Op::logical_and, apply(Op::greater, large, 0.0),
+                             apply(Op::logical_not, apply(Op::is_inf, large)));
+  c.output(where(is_plain, large * apply(Op::sqrt, ratio * ratio + 1.0), large));
+}
+
 void atan2(TorchContext& c) {
   const TorchPair pair = pair_as(c, c.result_dtype());
   const Sym height = apply(Op::abs, pair.a), width = apply(Op::abs, pair.b);
@@ -327,6 +338,8 @@ constexpr std::string_view two = "self other";
 constexpr std::string_view scaled = "self other alpha";
 
 const TorchOp rows[] = {
+    {"aten.__lshift__.Scalar", two, binary<Op::shift_left>},
+    {"aten.__rshift__.Scalar", two, binary<Op::shift_right>},
     {"aten.abs.default", one, numeric<Op::abs>},
     {"aten.acos.default", one, function<Op::acos>},
     {"aten.acosh.default", one, function<Op::acosh>},
@@ -377,6 +390,7 @@ const TorchOp rows[] = {
     {"aten.hardsigmoid.default", one, hard_sigmoid},
     {"aten.hardswish.default", one, numeric<Op::hard_swish>},
     {"aten.hardtanh.default", "self min_val max_val", hardtanh},
+    {"aten.hypot.default", two, hypot},
     {"aten.isinf.default", one, classify<Op::is_inf>},
     {"aten.isnan.default", one, classify<Op::is_nan>},
     {"aten.le.Scalar", two, compare<Op::less_equal>},

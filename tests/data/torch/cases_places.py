@@ -130,6 +130,12 @@ def gather():
         yield Case(f"scatter_reduce_{reduce}_alone", aten.scatter_reduce.two, real(2, 4), 1, index, real(2, 3), reduce, include_self=False)
     yield Case("scatter_reduce_mean", aten.scatter_reduce.two, real(2, 4), 1, index, real(2, 3), "mean")
     yield Case("scatter_reduce_sum_alone_i64", aten.scatter_reduce.two, whole(2, 4), 1, index, whole(2, 3), "sum", include_self=False)
+    steps, found = torch.tensor([-1.0, 0.5, 0.5, 2.0]), torch.tensor([[0.5, -3.0, 9.0], [1.0, 2.0, float("nan")]])
+    for right in (False, True):
+        name = "right" if right else "left"
+        yield Case(f"bucketize_{name}", aten.bucketize.Tensor, found, steps, right=right)
+        yield Case(f"searchsorted_{name}", aten.searchsorted.Tensor, steps, found, out_int32=True, right=right)
+    yield Case("searchsorted_rows", aten.searchsorted.Tensor, torch.tensor([[1, 3, 5], [2, 4, 6]]), torch.tensor([[3, 9], [1, 4]]), side="right")
 
 
 def bags():

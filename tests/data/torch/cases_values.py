@@ -99,6 +99,11 @@ def pointwise():
     widths = torch.tensor([1.0, 1.0, -1.0, -0.0, 0.0, -0.0, inf, -inf, 1.0, -inf, 1.0, -4.0, 4.0, inf])
     yield Case("atan2", aten.atan2.default, heights, widths)
     yield Case("atan2_broadcast", aten.atan2.default, x, y)
+    yield Case("lshift", getattr(aten, "__lshift__").Scalar, whole(4), 2)
+    yield Case("rshift", getattr(aten, "__rshift__").Scalar, whole(6, low=-50, high=50), 1)
+    yield Case("rshift_u8", getattr(aten, "__rshift__").Scalar, whole(6, low=0, high=255, dtype=torch.uint8), 4)
+    yield Case("hypot", aten.hypot.default, x, y)
+    yield Case("hypot_far", aten.hypot.default, torch.tensor([0.0, 3e30, 1e-30, inf, -4.0]), torch.tensor([0.0, -4e30, 0.0, 1.0, 3.0]))
 
 
 def reduction():
