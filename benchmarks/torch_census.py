@@ -217,6 +217,8 @@ def child(options):
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     model, make_on_cpu = MODELS[options.child]()
+    if options.passes == "training":
+        make_on_cpu = getattr(make_on_cpu, "train", make_on_cpu)
     model = to_device(model, options)
     with torch_backend.listen() as heard:
         line = PASSES[options.passes](model, lambda variant: to_device(make_on_cpu(variant), options), options, heard)
