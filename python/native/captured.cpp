@@ -99,6 +99,7 @@ bool is_in_place(const CapturedRead& read, const dlpack::DlTensor& tensor, std::
   if (tensor.device.device_type != device_type || tensor.ndim != static_cast<int>(read.dims.size()))
     return false;
   if (tensor.ndim > 0 && tensor.strides == nullptr) return false;
+  if (tensor.address() == nullptr) return false;  // empty, or zeros for which torch has no memory
   for (int d = 0; d < tensor.ndim; ++d) {
     const auto axis = static_cast<std::size_t>(d);
     if (tensor.shape[d] != read.dims[axis]) return false;
@@ -115,9 +116,14 @@ Tensor read_input(const CapturedRead& read, const Array& array) {
   }
   if (array.device.device_type != dlpack::cpu_device)
     throw InputError("input {}: on a device, expected the CPU's memory", read.input);
-  if (lies_as(array, read.strides)) return {read.dtype, read.stored, array.keep_alive, array.data};
+  if (array.data != nullptr && lies_as(array, read.strides))
+    return {read.dtype, read.stored, array.keep_alive, array.data};
   Tensor copy(read.dtype, read.stored);
   if (copy.size() == 0) return copy;
+  if (array.data == nullptr) {
+    std::memset(copy.mutable_data(), 0, static_cast<std::size_t>(copy.byte_size()));
+    return copy;
+  }
   const StridedCopy how = {.dims = array.dims, .strides = array.strides, .target_strides = read.strides};
   copy_strided(how, array.data, copy.mutable_data(), dtype_size(read.dtype));
   return copy;

@@ -95,7 +95,8 @@ struct ChosenCapture {
 /// Is it of the type and shape, on a device of that type, and does it lie as torch promised?
 [[nodiscard]] bool is_in_place(const CapturedRead& read, const dlpack::DlTensor& tensor,
                                std::int32_t device_type);
-/// The input as the program reads it, in place where it lies as torch promised, else a copy. Throws InputError for
+/// The input as the program reads it, in place where it lies as torch promised, else a copy; zeros where elements have no
+/// memory, as torch's tensors of zeros. Throws InputError for
 /// another type, shape or device.
 [[nodiscard]] Tensor read_input(const CapturedRead& read, const Array& array);
 

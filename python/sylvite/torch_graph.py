@@ -145,6 +145,8 @@ def tensor_text(value: Any, device: str) -> str:
         raise Unwritable(f"the type {value.dtype}".replace("torch.", ""))
     if value.layout is not torch.strided:
         raise Unwritable(f"the layout {value.layout}")
+    if value.is_neg():
+        raise Unwritable("memory with the negatives of the values, as torch keeps imaginary parts of conjugates")
     check_device(value, device)
     return DTYPES[value.dtype] + sizes_text(value.shape)
 

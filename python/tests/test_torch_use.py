@@ -43,6 +43,13 @@ class SeldomForms(WithTorch):
     def test_graphs_without_inputs(self):
         self.check(lambda: torch.arange(4.0) * 2)
 
+    def test_inputs_whose_memory_does_not_hold_the_values(self):
+        turned = torch.randn(3, dtype=torch.complex64).conj().imag
+        self.assertTrue(turned.is_neg())
+        for given in (turned, torch._efficientzerotensor((3,))):
+            torch._dynamo.reset()
+            self.check(lambda x: x * 2 + 1, given, strict=False)
+
     def test_encoder_layers_with_masks(self):
         layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval()
         x = torch.randn(2, 6, 32)
