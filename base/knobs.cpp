@@ -168,12 +168,12 @@ constexpr Knob knobs[] = {
     knob<&CompileConfig::open_kernels>("compile.open_kernels", "auto", "",
                                        "with ranges in import.dims, on CPUs: kernels compiled once for many "
                                        "sizes (auto), or one for each size (off)"),
-    knob<&CompileConfig::first_answer>("compile.first_answer", "auto", "first-answer",
-                                       "fast: while kernels are compiled, runs are answered by evaluating "
-                                       "the model operation by operation, in "
-                                       "f32; best: the first run waits for them. auto: fast for sylvite run, "
-                                       "else best. On a GPU, with ranges in "
-                                       "import.dims, states, a lock or tuning it is always best"),
+    knob<&CompileConfig::first_answer>(
+        "compile.first_answer", "auto", "first-answer",
+        "fast: while kernels are compiled, runs are answered by evaluating "
+        "the model operation by operation, in "
+        "f32; best: the first run waits for them. auto: fast for sylvite run, "
+        "else best. On a GPU, with states, a lock or tuning it is always best"),
     knob<&CompileConfig::sizes_kept>("compile.sizes_kept", "64", "",
                                      "with ranges in import.dims: programs kept, one for each combination of "
                                      "sizes that was met; the least "

@@ -2,6 +2,7 @@
 """How soon models answer in a fresh process, beside ONNX Runtime and OpenVINO: seconds from the call that loads a file until the
 first outputs, imports of packages excluded. A row for each model: Sylvite without a cache, answering by evaluation and by compiled
 kernels; how long these take meanwhile until they are ready; a second process, with the cache; both peers. The least of --repeat runs.
+What is evaluated must agree with ONNX Runtime: |a - b| at most --tolerance of the largest magnitude.
 
 Files must have weights and fixed sizes; inputs are random. Needs sylvite on PYTHONPATH, onnx, numpy and the peers.
 """
@@ -32,9 +33,15 @@ def random_inputs(path):
     return inputs
 
 
-def first_answer(way, path, threads, cache):
-    """Runs in a process of its own; prints seconds."""
+def first_answer(way, path, threads, cache, outputs):
+    """Seconds, by name; the outputs go into a folder. Runs in a process of its own."""
     import time
+
+    import numpy as np
+
+    def save(arrays):
+        for i, array in enumerate(arrays):
+            np.save(os.path.join(outputs, f"{way}{i}.npy"), array)
 
     inputs = random_inputs(path)
     if way in ("onnxruntime", "openvino"):
@@ -43,15 +50,18 @@ def first_answer(way, path, threads, cache):
         __import__(way)
         load = getattr(peers, f"load_{way}")
         start = time.perf_counter()
-        load(path, threads, "f32")(inputs)
-        return {way: time.perf_counter() - start}
+        arrays = load(path, threads, "f32")(inputs)
+        seconds = time.perf_counter() - start
+        save(arrays)
+        return {way: seconds}
     import sylvite
 
     options = {"compile.threads": threads, "cache.dir": cache, "db.enabled": False}
     start = time.perf_counter()
     model = sylvite.compile(path, options=options, first_answer="best" if way == "best" else "fast")
-    model(inputs)
+    arrays = model(inputs)
     seconds = {way: time.perf_counter() - start}
+    save(arrays)
     if way == "fast":
         model.wait()
         seconds["ready"] = time.perf_counter() - start
@@ -64,13 +74,27 @@ def in_process(*arguments):
     return json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1])
 
 
+def check(path, outputs, tolerance):
+    import numpy as np
+
+    for name in sorted(os.listdir(outputs)):
+        if name.startswith("fast"):
+            ours, theirs = (np.load(os.path.join(outputs, file)) for file in (name, name.replace("fast", "onnxruntime")))
+            far = np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-30)
+            if not far <= tolerance:
+                raise SystemExit(f"{path}: {name} differs from ONNX Runtime's by {far:.2g} of the largest magnitude")
+
+
 def measure(path, options):
     runs = []
     for _ in range(options.repeat):
-        with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as other:
-            run = in_process("fast", path, options.threads, cache)
-            for way, folder in (("second", cache), ("best", other), ("onnxruntime", other), ("openvino", other)):
-                run |= in_process(way, path, options.threads, folder)
+        with tempfile.TemporaryDirectory() as folder:
+            cache, other, outputs = (os.path.join(folder, name) for name in ("cache", "other", "outputs"))
+            os.mkdir(outputs)
+            run = in_process("fast", path, options.threads, cache, outputs)
+            for way, used in (("second", cache), ("best", other), ("onnxruntime", other), ("openvino", other)):
+                run |= in_process(way, path, options.threads, used, outputs)
+            check(path, outputs, options.tolerance)
             runs.append(run)
     return {column: min(run[column] for run in runs) for column in COLUMNS}
 
@@ -80,6 +104,7 @@ def main():
     parser.add_argument("models", nargs="+", help="ONNX files")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--tolerance", type=float, default=1e-3)
     options = parser.parse_args()
     print("| model | MB | " + " | ".join(COLUMNS) + " |\n|---|---|" + "---|" * len(COLUMNS))
     rows = []
@@ -94,7 +119,7 @@ def main():
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
-        way, path, threads, cache = sys.argv[2:]
-        print(json.dumps(first_answer(way, path, int(threads), cache)))
+        way, path, threads, cache, outputs = sys.argv[2:]
+        print(json.dumps(first_answer(way, path, int(threads), cache, outputs)))
     else:
         main()

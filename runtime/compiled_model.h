@@ -22,8 +22,9 @@ struct CompiledModel::Rep {
   [[nodiscard]] Family& family();
   [[nodiscard]] bool is_ready() const { return first_ == nullptr || first_->is_ready(); }
 
-  [[nodiscard]] bool has_open_sizes() const { return family_ && !family_->sizes().are_fixed(); }
-
+  [[nodiscard]] const ModelSizes& sizes() const {
+    return first_ != nullptr ? first_->sizes() : family_->sizes();
+  }
   /// The latest program's, known before it is ready.
   [[nodiscard]] const Plan& plan() const;
   [[nodiscard]] const HostPart* host() const;

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "runtime/equal_weights.h"
+#include "runtime/input_sizes.h"
 #include "runtime/report.h"
 
 namespace sylvite {
@@ -33,7 +34,7 @@ Chosen choose_known(const Imported& imported) {
 }  // namespace
 
 struct Family::Rep {
-  explicit Rep(OpenModel given) : model(std::move(given)), reader(model.parsed.sizes) {}
+  explicit Rep(OpenModel open) : model(std::move(open)), given(model.parsed.sizes) {}
 
   [[nodiscard]] Relatives relatives() const;
   [[nodiscard]] std::shared_ptr<const Plan> with_known_weights(const std::shared_ptr<const Plan>& plan) const;
@@ -42,12 +43,11 @@ struct Family::Rep {
   void count(const Sizes& sizes);
 
   OpenModel model;  ///< without a file when the family is one program
-  SizeReader reader;
+  InputSizes given;
   std::unordered_map<Sizes, std::unique_ptr<Member>, SizesHash> members;
   std::unordered_set<Sizes, SizesHash> met;
   Member* latest = nullptr;
   Sizes latest_sizes;
-  Sizes read;  ///< scratch of `of`
   std::int64_t clock = 0;
   std::int64_t most = 1;
   CompileReport report;
@@ -140,7 +140,7 @@ Built& Family::at(const Sizes& sizes) {
   const double start = steady_seconds();
   OpenModel quiet = rep_->model;
   quiet.setup = without_tuning(quiet.setup);
-  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be the scratch of `of`
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be what `given` read
   const Sizes wanted = sizes;
   Built& built = add(bind_sizes(quiet, wanted), choose_known);
   log_line(LogLevel::info, "sizes: a program for {}, {:.3f} s", describe(this->sizes(), wanted),
@@ -149,33 +149,15 @@ Built& Family::at(const Sizes& sizes) {
 }
 
 Built& Family::of(const std::vector<Tensor>& inputs) {
-  if (sizes().are_fixed() && rep_->latest != nullptr) return latest();
-  const auto type_of = [&](std::size_t i) { return GivenType{inputs[i].dtype(), inputs[i].dims()}; };
-  rep_->reader.read(inputs.size(), type_of, rep_->read);
-  return at(rep_->read);
+  return sizes().are_fixed() ? latest() : at(rep_->given.of(inputs));
 }
 
 Built& Family::of(const std::vector<HostValue>& inputs) {
-  if (sizes().are_fixed() && rep_->latest != nullptr) return latest();
-  const auto type_of = [&](std::size_t i) {
-    if (!inputs[i].is_tensor()) {
-      throw InputError("input {} '{}': got {}, expected a tensor of numbers", i, sizes().inputs[i].name,
-                       inputs[i].describe());
-    }
-    return GivenType{inputs[i].tensor().dtype(), inputs[i].tensor().dims()};
-  };
-  rep_->reader.read(inputs.size(), type_of, rep_->read);
-  return at(rep_->read);
+  return sizes().are_fixed() ? latest() : at(rep_->given.of(inputs));
 }
 
 Built& Family::of(const std::vector<DeviceTensor>& inputs) {
-  if (sizes().are_fixed() && rep_->latest != nullptr) return latest();
-  std::vector<Dims> dims;
-  dims.reserve(inputs.size());
-  for (const DeviceTensor& input : inputs) dims.push_back(input.type.dims());
-  const auto type_of = [&](std::size_t i) { return GivenType{inputs[i].type.dtype, dims[i]}; };
-  rep_->reader.read(inputs.size(), type_of, rep_->read);
-  return at(rep_->read);
+  return sizes().are_fixed() ? latest() : at(rep_->given.of(inputs));
 }
 
 Built& Family::latest() {
@@ -219,10 +201,10 @@ void at_hinted_sizes(const OpenModel& model,
   }
 }
 
-Family build_family(const OpenModel& model, const Chooser& choose) {
+Family build_family(const OpenModel& model, const Chooser& choose, const std::stop_token& stop) {
   Family family(model);
   at_hinted_sizes(model, [&](const OpenModel& limited, const Sizes& sizes) {
-    return family.add(bind_sizes(limited, sizes), choose).report.tune_seconds;
+    return family.add(bind_sizes(limited, sizes), choose, stop).report.tune_seconds;
   });
   (void)family.at(first_sizes(model.parsed.sizes));  // what the next run most likely needs
   return family;

@@ -63,7 +63,8 @@ class Family {
 void at_hinted_sizes(const OpenModel& model,
                      const std::function<double(const OpenModel&, const Sizes&)>& visit);
 
-/// A program for every combination of sizes to be fast at.
-[[nodiscard]] Family build_family(const OpenModel& model, const Chooser& choose);
+/// A program for every combination of sizes to be fast at; `stop` as for build_program.
+[[nodiscard]] Family build_family(const OpenModel& model, const Chooser& choose,
+                                  const std::stop_token& stop = {});
 
 }  // namespace sylvite

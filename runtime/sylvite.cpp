@@ -23,20 +23,17 @@ Chosen choose(const Imported& imported) {
   return choose_candidates(imported);
 }
 
-void log_waiting(const std::string& reason) {
-  log_line(LogLevel::info, "compile.first_answer = fast: the first run waits for the program: {}", reason);
-}
-
-/// With `make`, which makes programs of what was chosen: at once where nothing is to be compiled, or where runs cannot be
-/// evaluated; else while they are. `start` is when the call began.
-CompiledModel answer_first(const Imported& imported, double start,
+/// With `make`, which makes programs, the first of what was chosen: at once where nothing is to be compiled, or where runs
+/// cannot be evaluated; else while they are. `imported` is of `model`, at its first sizes; `start` is when the call began.
+CompiledModel answer_first(const OpenModel& model, const Imported& imported, double start,
                            const std::function<Family(const Chosen&, const std::stop_token&)>& make) {
   const std::string refusal = refuse_evaluation(imported);
-  if (!refusal.empty()) log_waiting(refusal);
+  if (!refusal.empty())
+    log_line(LogLevel::info, "compile.first_answer = fast: the first run waits for the program: {}", refusal);
   Chosen chosen = choose_candidates(imported);
   if (!refusal.empty() || get_cached_objects(imported, chosen)) return ready(make(chosen, {}));
   auto first = std::make_unique<FirstAnswers>(
-      imported, steady_seconds() - start,
+      model, imported, steady_seconds() - start,
       [make, chosen = std::move(chosen)](const std::stop_token& stop) { return make(chosen, stop); });
   return CompiledModel(std::make_unique<CompiledModel::Rep>(std::move(first)));
 }
@@ -66,10 +63,9 @@ void check_no_host(const HostPart* host) {
 
 /// The plan that tells the types of inputs and outputs.
 const Plan& typed_plan(CompiledModel::Rep& model) {
-  if (model.has_open_sizes()) {
+  if (!model.sizes().are_fixed())
     throw UnsupportedError("the model's types are not known before it runs: {}",
-                           describe_ranges(model.family().sizes()));
-  }
+                           describe_ranges(model.sizes()));
   check_no_host(model.host());
   return model.plan();
 }
@@ -192,12 +188,9 @@ CompiledModel compile(const std::string& onnx_path, const CompileOptions& option
   const double start = steady_seconds();
   const OpenModel model = open_model(onnx_path, make_setup(options), options.import);
   if (model.setup->config.first_answer != FirstAnswer::fast) return ready(build_family(model, choose));
-  if (!model.parsed.sizes.are_fixed()) {
-    log_waiting("its sizes are ranges");
-    return ready(build_family(model, choose));
-  }
-  const Imported imported = bind_sizes(model, {});
-  return answer_first(imported, start, [=](const Chosen& chosen, const std::stop_token& stop) {
+  const Imported imported = bind_sizes(model, first_sizes(model.parsed.sizes));
+  return answer_first(model, imported, start, [=](const Chosen& chosen, const std::stop_token& stop) {
+    if (!model.parsed.sizes.are_fixed()) return build_family(model, choose, stop);
     Family family(model);
     (void)family.add(imported, [&](const Imported&) { return chosen; }, stop);
     return family;
@@ -206,10 +199,12 @@ CompiledModel compile(const std::string& onnx_path, const CompileOptions& option
 
 CompiledModel compile(Graph graph, const CompileOptions& options) {
   const double start = steady_seconds();
-  const Imported imported = load_graph(std::move(graph), make_setup(options));
-  if (imported.setup->config.first_answer != FirstAnswer::fast)
+  const auto setup = make_setup(options);
+  const Imported imported = load_graph(std::move(graph), setup);
+  if (setup->config.first_answer != FirstAnswer::fast)
     return ready(Family(build_program(imported, choose(imported))));
-  return answer_first(imported, start, [=](const Chosen& chosen, const std::stop_token& stop) {
+  const OpenModel fixed = {setup, "", {}};
+  return answer_first(fixed, imported, start, [=](const Chosen& chosen, const std::stop_token& stop) {
     return Family(build_program(imported, chosen, {}, stop));
   });
 }

@@ -118,6 +118,22 @@ TEST_F(FamilyTest, IsRightAtEverySizeAndCompilesEachOnce) {
   EXPECT_EQ(model.report().import_seconds, first.import_seconds) << "nothing is imported again";
 }
 
+TEST_F(FamilyTest, RunsAtAnySizeAreEvaluatedUntilProgramsAreReady) {
+  CompiledModel model = compiled("batch=1..8,sequence=1..64@16+64", {{"compile.first_answer", "fast"}});
+  EXPECT_FALSE(model.is_ready());
+  EXPECT_THROW((void)model.output_types(), UnsupportedError);
+  for (const auto& [batch, sequence] : {std::pair(1, 16), {2, 7}, {8, 64}, {3, 9}, {4, 4}, {2, 7}, {1, 5}})
+    expect_right(model, batch, sequence);
+  EXPECT_THAT(refusal(model, inputs_at(9, 16)), HasSubstr("batch"));
+  model.wait();
+  EXPECT_EQ(model.report().programs, 2);
+  EXPECT_GT(model.report().first_answer_seconds, 0);
+  for (const auto& [batch, sequence] : {std::pair(1, 16), {2, 7}}) expect_right(model, batch, sequence);
+  EXPECT_EQ(model.report().programs, 3);
+  CompiledModel again = compiled("batch=1..8,sequence=1..64@16", {{"compile.first_answer", "fast"}});
+  EXPECT_TRUE(again.is_ready()) << "all is in the cache";
+}
+
 TEST_F(FamilyTest, SharesWeightsAndMemoryOfIntermediateValues) {
   constexpr std::int64_t weight_bytes = 2 * width * 8 * width * 4;
   for (const char* precision : {"f32", "int8-dynamic"}) {

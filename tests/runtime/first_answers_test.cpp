@@ -37,6 +37,11 @@ CompileOptions fast_options(const std::string& folder) {
   return options;
 }
 
+/// What stands for the file of a graph.
+OpenModel file_of(const Imported& imported) {
+  return {imported.setup, "", {}};
+}
+
 class FirstAnswersTest : public testing::Test {
  protected:
   [[nodiscard]] Imported imported() const {
@@ -53,7 +58,7 @@ class FirstAnswersTest : public testing::Test {
 TEST_F(FirstAnswersTest, RunsAreEvaluatedUntilProgramsAreMade) {
   std::latch may_end(1);
   const Imported model = imported();
-  FirstAnswers first(model, 0.25, [&](const std::stop_token&) {
+  FirstAnswers first(file_of(model), model, 0.25, [&](const std::stop_token&) {
     may_end.wait();
     return Family(build_program(model, choose_candidates(model)));
   });
@@ -110,7 +115,8 @@ TEST_F(FirstAnswersTest, NarrowPrecisionsAreEvaluatedInF32) {
 TEST_F(FirstAnswersTest, FailuresAreThrownByEveryRun) {
   const Imported model = imported();
   CompiledModel compiled(std::make_unique<CompiledModel::Rep>(std::make_unique<FirstAnswers>(
-      model, 0, [](const std::stop_token&) -> Family { throw CompileError("the compiler is on holiday"); })));
+      file_of(model), model, 0,
+      [](const std::stop_token&) -> Family { throw CompileError("the compiler is on holiday"); })));
   while (!compiled.is_ready()) std::this_thread::yield();
   for (int i = 0; i < 2; ++i)
     EXPECT_THAT([&] { (void)compiled.run({x}); },
@@ -122,7 +128,7 @@ TEST_F(FirstAnswersTest, TheEndOfAModelStopsItsCompilation) {
   const Imported model = imported();
   std::atomic<bool> stopped = false;
   {
-    const FirstAnswers first(model, 0, [&](const std::stop_token& stop) -> Family {
+    const FirstAnswers first(file_of(model), model, 0, [&](const std::stop_token& stop) -> Family {
       while (!stop.stop_requested()) std::this_thread::yield();
       stopped = true;
       throw Stopped{};
