@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/log.h"
 #include "base/table.h"
 #include "cli/agreement.h"
 #include "cli/inputs.h"
@@ -189,9 +188,9 @@ int verb_run(std::span<const std::string> arguments) {
   if (evaluated) {
     chosen.report.first_answer_seconds = steady_seconds() - start;
     give(options, ports, evaluated->outputs);
-    log_line(LogLevel::info,
-             "the outputs are by evaluation; kernels are compiled for the next run, unless this is "
-             "interrupted");
+    const auto missing =
+        std::ranges::count_if(chosen.choices, [](const Choice& choice) { return choice.object.empty(); });
+    say(options, fmt::format("{} kernels are compiled for later runs; Ctrl-C ends that\n", missing));
   }
   auto [imported, built] = prepare(std::move(loaded), std::move(chosen));
   std::vector<HostValue> outputs;

@@ -8,7 +8,7 @@ namespace {
 
 template <int lanes>
 struct Vector {
-  using Type __attribute__((vector_size(lanes * sizeof(float)), aligned(sizeof(float)))) = float;
+  using Type __attribute__((vector_size(lanes * sizeof(float)), aligned(sizeof(float)), may_alias)) = float;
 };
 
 /// Of a panel, so that it stays in the first cache while all rows of a pass by.
