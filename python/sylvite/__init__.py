@@ -20,10 +20,12 @@ from ._native import version as __version__
 if TYPE_CHECKING:
     from .torch_backend import explain
     from .torch_export import from_torch
+    from .torch_program import Handle, program
 
 __all__ = [
     "CompileError",
     "Error",
+    "Handle",
     "InputError",
     "InternalError",
     "IoError",
@@ -38,6 +40,7 @@ __all__ = [
     "explain",
     "export",
     "from_torch",
+    "program",
 ]
 
 
@@ -51,4 +54,8 @@ def __getattr__(name: str) -> Any:
         from .torch_export import from_torch
 
         return from_torch
+    if name in ("Handle", "program"):
+        from . import torch_program
+
+        return getattr(torch_program, name)
     raise AttributeError(f"module 'sylvite' has no attribute '{name}'")

@@ -47,7 +47,7 @@ def _whole_attention(*args: Any, **kwargs: Any) -> Any:
     return NotImplemented if arguments is None else torch.ops.sylvite.attention(*arguments)
 
 
-def _table() -> dict[Any, Callable[..., Any]]:
+def decomposition_table() -> dict[Any, Callable[..., Any]]:
     return {**decompositions(), torch.ops.aten.scaled_dot_product_attention.default: _whole_attention}
 
 
@@ -67,14 +67,14 @@ def _check_writes(program: torch.export.ExportedProgram) -> None:
             f"the program writes to '{written[0]}'; only programs that write to nothing are taken (a module in training? call eval())")
 
 
-def _is_check(node: torch.fx.Node) -> bool:
+def is_check(node: torch.fx.Node) -> bool:
     """A promise about values or types, which gives nothing."""
     return not node.users and str(node.target).startswith(("aten._assert_", "aten.sym_constrain_range"))
 
 
 def _text(program: torch.export.ExportedProgram, parameters: set[torch.fx.Node]) -> Text:
     module = program.graph_module
-    nodes = [node for node in module.graph.nodes if not _is_check(node)]
+    nodes = [node for node in module.graph.nodes if not is_check(node)]
     outputs = next(node for node in nodes if node.op == "output").args[0]
     reasons = unwritable((node for node in nodes if computes(node)), "cpu")
     for node, reason in reasons.items():
@@ -136,7 +136,7 @@ def write(program: torch.export.ExportedProgram, path: str | os.PathLike[str]) -
     file = pathlib.Path(path)
     if file.suffix != ".torch":
         raise _native.UsageError(f"'{path}' does not end in .torch")
-    core = program.run_decompositions(_table())
+    core = program.run_decompositions(decomposition_table())
     _check_writes(core)
     values = _values(core)
     placeholders = [node for node in core.graph_module.graph.nodes if node.op == "placeholder"]
