@@ -35,9 +35,10 @@ from .torch_random import replace_draws, take_seeds, with_seeds
 
 atexit.register(_native.stop_making)  # torch keeps compiled functions to the very end
 
-#: Operations of the core table's decompositions that stay whole, because Sylvite has them.
+#: Operations of the core table's decompositions that stay whole, because Sylvite has them; detach also because torch's scan takes
+#: what it becomes for a view of an input.
 KEPT = {
-    "_safe_softmax", "_softmax", "addmm", "gelu", "hardsigmoid", "hardswish", "native_group_norm", "native_layer_norm", "silu",
+    "_safe_softmax", "_softmax", "addmm", "detach", "gelu", "hardsigmoid", "hardswish", "native_group_norm", "native_layer_norm", "silu",
 }  # fmt: skip
 
 #: Options that are not knobs: an error instead of a part run by torch; parameters as constants.
