@@ -1,14 +1,19 @@
 """The backend as programs use it: copies, processes, threads, mixed sizes; and forms of graphs that are seldom."""
 
 import copy
+import os
+import pickle
+import signal
+import time
 import unittest
+import warnings
 
 import torch
 import torch._dynamo
 from test_torch import WithTorch
 from torch import nn
 
-import sylvite  # noqa: F401  as the tests of the backend have it
+from sylvite import torch_backend
 
 
 class Averages(nn.Module):
@@ -58,6 +63,123 @@ class SeldomForms(WithTorch):
         self.check(lambda x: layer(x, src_mask=later), x, tolerance=1e-3)
         torch._dynamo.reset()
         self.check(lambda x: layer(x, src_key_padding_mask=padding), x, tolerance=1e-3)
+
+
+class Loops(WithTorch):
+    def test_scans_have_gradients(self):
+        from torch._higher_order_ops.scan import scan
+
+        net = nn.Linear(4, 4)
+
+        def function(x):
+            return scan(lambda c, y: ((c * 0.9 + net(y)).tanh(), c * 1.0), x[:, 0] * 0, x, dim=1)[1]
+
+        warnings.simplefilter("ignore")  # of torch's scan
+        gradients = []
+        for run in (function, self.compiled(function, strict=False)):
+            x = torch.linspace(-1, 1, 40).reshape(2, 5, 4).requires_grad_()
+            run(x).square().sum().backward()
+            gradients.append(x.grad)
+        self.assert_same(*gradients)
+
+
+class Copies(WithTorch):
+    """Of compiled modules."""
+
+    def setUp(self):
+        super().setUp()
+        self.module = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2)).eval()
+        self.x = torch.randn(3, 4)
+        self.enterContext(torch.no_grad())
+
+    def test_a_deep_copy_has_parameters_of_its_own(self):
+        compiled = self.compiled(self.module)
+        before = compiled(self.x)
+        other = copy.deepcopy(compiled)
+        for parameter in other.parameters():
+            parameter.mul_(2)
+        self.assert_same(other(self.x), copy.deepcopy(self.module).apply(self.double)(self.x))
+        self.assert_same(compiled(self.x), before)
+
+    @staticmethod
+    def double(module):
+        for parameter in module.parameters(recurse=False):
+            parameter.mul_(2)
+
+    def test_states_and_modules_go_through_pickles(self):
+        self.module.compile(backend="sylvite")
+        before = self.module(self.x)
+        again = pickle.loads(pickle.dumps(self.module))
+        self.assert_same(again(self.x), before)
+        again.load_state_dict(self.module.apply(self.double).state_dict())
+        self.assert_same(again(self.x), self.module(self.x))
+
+
+class Processes(WithTorch):
+    def test_a_fork_after_compiling_runs_on(self):
+        compiled = self.compiled(lambda x: (x @ x.t()).relu() + 1)
+        x = torch.randn(512, 512)
+        with torch.no_grad():
+            wanted = compiled(x)
+            child = os.fork()
+            if child == 0:  # where torch's own operations may hang
+                try:
+                    os._exit(0 if compiled(x).numpy().tobytes() == wanted.numpy().tobytes() else 1)
+                finally:
+                    os._exit(2)
+            self.assertEqual(self.wait_for(child), 0)
+            self.assert_same(compiled(x), wanted)
+
+    def wait_for(self, child):
+        """Its exit status; a child that hangs is killed."""
+        for _ in range(600):
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.1)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return "hangs"
+
+    def test_workers_of_a_loader(self):
+        compiled = self.compiled(lambda x: x * 2 + 1)
+        loader = torch.utils.data.DataLoader(torch.arange(24.0).reshape(12, 2), batch_size=4, num_workers=2)
+        with torch.no_grad():
+            for batch in loader:
+                self.assert_same(compiled(batch), batch * 2 + 1)
+
+
+class Serving(WithTorch):
+    def test_mixed_sizes_compile_nothing_after_each_was_met(self):
+        embed, norm, head = nn.Embedding(50, 16), nn.LayerNorm(16), nn.Linear(16, 5)
+        function = lambda ids: head(norm(embed(ids)).tanh().mean(1))  # noqa: E731
+        compiled = self.compiled(function, **{"compile.sizes_kept": 64})
+        sizes = [(batch, length) for batch in (1, 2, 3, 5, 8) for length in (1, 4, 7, 16)]
+        inputs = [torch.randint(0, 50, size) for size in sizes]
+        with torch.no_grad(), torch_backend.listen() as graphs:
+            wanted = [function(x) for x in inputs]
+            for _ in range(2):
+                for x in inputs:
+                    compiled(x)
+            told = self.counts(graphs)
+            size = resident_pages()
+            chosen = torch.randint(0, len(inputs), (10000,)).tolist()
+            for call, i in enumerate(chosen):
+                got = compiled(inputs[i])
+                if call % 100 < 20:
+                    self.assert_same(got, wanted[i])
+            self.assertEqual(self.counts(graphs), told)
+            self.assertLess(resident_pages() - size, 2000)
+
+    @staticmethod
+    def counts(graphs):
+        reports = [program.report() for graph in graphs for program in graph.programs]
+        return len(graphs), sum(report["compiled"] + report["loaded_from_cache"] for report in reports)
+
+
+def resident_pages():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1])
 
 
 if __name__ == "__main__":
