@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/pass_list.h"
+#include "frontend/quick/quick.h"
 #include "lowering/plan/plan_interpreter.h"
 #include "runtime/kernel_menu.h"
 #include "runtime/session.h"
@@ -25,6 +26,12 @@ std::vector<Tensor> run_plain_plan(const Graph& graph, const std::vector<Tensor>
   plain.image_layout = ImageLayout::dense;
   plain.reuse_memory = false;
   return interpret_plan(lower(graph, plain), inputs);
+}
+
+/// What answers before kernels are compiled.
+std::vector<Tensor> run_evaluated(const Graph& graph, const std::vector<Tensor>& inputs,
+                                  const EngineOptions& /*options*/, EngineNotes& /*notes*/) {
+  return interpret_quickly(run_passes(graph), inputs, 2);
 }
 
 CompileOptions compile_options(const std::string& mode, const EngineOptions& options) {
@@ -117,7 +124,7 @@ constexpr Engine engines[] = {
     {"plan", run_plan},       {"plain-plan", run_plain_plan},
     {"default", run_default}, {"reduce-overhead", run_reduce_overhead},
     {"random", run_random},   {"max-autotune", run_max_autotune},
-    {"open", run_open},
+    {"open", run_open},       {"evaluated", run_evaluated},
 };
 
 }  // namespace
