@@ -46,7 +46,8 @@ Parts parts_of(const Shape& shape, const Tiles& tiles, int threads) {
       packed_floats / std::max<std::int64_t>(shape.depth, 1) / tiles.panel * tiles.panel;
   parts.columns = std::min(std::max(fitting, tiles.panel), rounded_up(shape.columns, tiles.panel));
   const std::int64_t tasks = shape.batches * ((shape.columns + parts.columns - 1) / parts.columns);
-  const std::int64_t chunks = std::max<std::int64_t>(1, 2 * threads / std::max<std::int64_t>(tasks, 1));
+  const std::int64_t chunks =
+      std::max<std::int64_t>(1, std::int64_t{2} * threads / std::max<std::int64_t>(tasks, 1));
   parts.rows = rounded_up((shape.rows + chunks - 1) / chunks, tiles.rows);
   return parts;
 }
@@ -190,7 +191,7 @@ void softmax_scores(float* scores, const float* bias, std::int64_t count, std::i
 /// The mask as numbers to add, repeated to the dims of the scores; empty without a mask.
 Tensor mask_bias(const Tensor* mask, const Dims& scores) {
   if (mask == nullptr) return {};
-  const Tensor repeated = expand(*mask, scores);
+  Tensor repeated = expand(*mask, scores);
   if (mask->dtype() != DType::boolean) return repeated;
   Tensor bias(DType::f32, scores);
   const std::span<const bool> keeps = repeated.view<bool>();

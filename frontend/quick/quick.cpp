@@ -139,6 +139,7 @@ double quick_seconds(const Graph& graph) {
   double seconds = 0;
   for (const Node& node : graph.nodes()) {
     std::vector<TensorType> types;
+    types.reserve(node.outputs.size());
     for (const ValueId output : node.outputs) types.push_back(graph.type(output));
     const auto work = static_cast<double>(evaluation_work(graph, node));
     if (node.op == Op::loop)

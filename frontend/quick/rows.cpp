@@ -139,12 +139,12 @@ OutputTensors batch_norm(const Request& request) {
       view.outer * view.extent, static_cast<double>(input.size()), request.threads, [&](std::int64_t row) {
         const std::int64_t channel = row % view.extent;
         const auto factor =
-        static_cast<float>(request.data(1)[channel] / std::sqrt(request.data(4)[channel] + epsilon));
-    const float mean = request.data(3)[channel];
-    const float bias = request.data(2)[channel];
-    for (std::int64_t i = row * view.inner; i < (row + 1) * view.inner; ++i)
-      to[i] = (from[i] - mean) * factor + bias;
-  });
+            static_cast<float>(request.data(1)[channel] / std::sqrt(request.data(4)[channel] + epsilon));
+        const float mean = request.data(3)[channel];
+        const float bias = request.data(2)[channel];
+        for (std::int64_t i = row * view.inner; i < (row + 1) * view.inner; ++i)
+          to[i] = (from[i] - mean) * factor + bias;
+      });
   return {result};
 }
 

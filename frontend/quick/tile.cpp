@@ -19,6 +19,7 @@ template <int lanes, int rows>
 [[gnu::always_inline]] inline void multiply_tile(const float* a, std::int64_t a_stride, const float* b,
                                                  float* c, std::int64_t c_stride, std::int64_t depth) {
   using V = typename Vector<lanes>::Type;
+  constexpr std::int64_t panel = std::int64_t{2} * lanes;
   V left[rows];
   V right[rows];
 #pragma GCC unroll 16
@@ -26,7 +27,7 @@ template <int lanes, int rows>
     left[r] = *reinterpret_cast<const V*>(c + r * c_stride);
     right[r] = *reinterpret_cast<const V*>(c + r * c_stride + lanes);
   }
-  for (std::int64_t k = 0; k < depth; ++k, b += 2 * lanes) {
+  for (std::int64_t k = 0; k < depth; ++k, b += panel) {
     const V b_left = *reinterpret_cast<const V*>(b);
     const V b_right = *reinterpret_cast<const V*>(b + lanes);
 #pragma GCC unroll 16

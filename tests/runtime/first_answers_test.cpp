@@ -148,18 +148,18 @@ TEST_F(FirstAnswersTest, ChildrenMadeByForkGoOnEvaluating) {
   CompiledModel model = compile(small_graph(), fast_options(folder_.path()));
   const pid_t child = ::fork();
   if (child == 0) {
-    bool is_right = false;
+    bool is_right = false, is_refused = false;
     {
       CompiledModel mine = std::move(model);
       const double wanted = interpret(small_graph(), {x})[0].as_double(0);
       is_right = std::abs(mine.run({x})[0].as_double(0) - wanted) < 1e-4;
       try {
         mine.wait();
-        is_right = false;
       } catch (const UsageError&) {
+        is_refused = true;
       }
     }
-    ::_exit(is_right ? 0 : 1);
+    ::_exit(is_right && is_refused ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
