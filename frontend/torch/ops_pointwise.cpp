@@ -1,8 +1,8 @@
 // Arithmetic, comparisons, logic and functions of one number.
 
 #include <cmath>
-#include <numbers>
 
+#include "frontend/build/polar.h"
 #include "frontend/torch/promote.h"
 #include "frontend/torch/torch_ops.h"
 
@@ -270,37 +270,13 @@ void erfc(TorchContext& c) {
   c.output(cast(where(apply(Op::less, x, 0.0), 2.0 - upper, upper), dtype));
 }
 
-/// Below 0, or the zero that has a sign.
-Sym has_sign(Sym x) {
-  const Sym is_zero = apply(Op::equal, x, 0.0);
-  return apply(Op::less, where(is_zero, apply(Op::reciprocal, x), x), 0.0);
-}
-
-/// The angle of (x, y): that of the smaller of both over the larger, moved to where they lie.
-/// Of the larger of the two, so that squares do not leave the range of numbers.
 void hypot(TorchContext& c) {
   const TorchPair pair = pair_as(c, c.result_dtype());
-  const Sym a = apply(Op::abs, pair.a), b = apply(Op::abs, pair.b);
-  const Sym large = apply(Op::maximum, a, b);
-  const Sym ratio = apply(Op::minimum, a, b) / large;
-  const Sym is_plain = apply(Op::logical_and, apply(Op::greater, large, 0.0),
-                             apply(Op::logical_not, apply(Op::is_inf, large)));
-  c.output(where(is_plain, large * apply(Op::sqrt, ratio * ratio + 1.0), large));
+  c.output(hypotenuse(pair.a, pair.b));
 }
-
 void atan2(TorchContext& c) {
   const TorchPair pair = pair_as(c, c.result_dtype());
-  const Sym height = apply(Op::abs, pair.a), width = apply(Op::abs, pair.b);
-  const Sym larger = apply(Op::maximum, height, width);
-  const Sym has_ratio =
-      apply(Op::logical_not, apply(Op::equal, height, width));  // not 0/0, nor that of infinities
-  const Sym equal = where(apply(Op::equal, larger, 0.0), 0.0, larger / larger);
-  const Sym one = where(apply(Op::is_inf, larger), 1.0, equal);
-  const Sym ratio = where(has_ratio, apply(Op::minimum, height, width) / larger, one);
-  Sym angle = apply(Op::atan, ratio);
-  angle = where(apply(Op::greater, height, width), std::numbers::pi / 2 - angle, angle);
-  angle = where(has_sign(pair.b), std::numbers::pi - angle, angle);
-  c.output(where(has_sign(pair.a), -angle, angle));
+  c.output(angle_of(pair.b, pair.a));
 }
 
 void exp2(TorchContext& c) {

@@ -1,0 +1,19 @@
+#pragma once
+// Fourier transforms along one axis, as products with matrices of cosines and sines.
+
+#include <cstdint>
+
+#include "frontend/graph/graph_builder.h"
+
+namespace sylvite {
+
+/// An inverse is divided by the length. One-sided: to half a spectrum of a real signal, or back from it.
+struct Fourier {
+  std::int64_t length = 0;
+  bool is_inverse = false, is_onesided = false;
+};
+
+/// x is [..., n, 1 or 2] with real and imaginary parts last, transformed along n.
+[[nodiscard]] Sym fourier_transform(Sym x, const Fourier& fourier);
+
+}  // namespace sylvite
