@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "frontend/torch/torch_complex.h"
 #include "frontend/torch/torch_ops.h"
 
 namespace sylvite {
@@ -23,8 +24,10 @@ constexpr const char* head =
     "- The text says which type each result has. An import that computes another type is an error.\n"
     "- Operands of several element types are converted as torch does. Sums over f16 and bf16 are made in "
     "f32.\n"
-    "- Results whose number depends on data (`nonzero`, masks as indices) and complex numbers are not "
-    "served.\n"
+    "- Results whose number depends on data (`nonzero`, masks as indices) are not served.\n"
+    "- Complex numbers may be inside of a graph, not its inputs or results: each is a real value for its "
+    "real parts and one\n"
+    "  for its imaginary parts. The operations are in a table of their own below.\n"
     "- Random numbers are functions of a seed and of places (`sylvite.random_uniform` and its like), which "
     "the Python package\n"
     "  makes of torch's draws.\n"
@@ -55,6 +58,14 @@ std::string torch_operators_markdown() {
     std::ranges::sort(names);
     page += fmt::format("| `{}` | {} | {} |\n", key.first, fmt::join(names, ", "), key.second);
   }
+  page += "\n| of complex numbers | overloads |\n|---|---|\n";
+  std::map<std::string, std::vector<std::string>> complex;
+  for (const std::string_view name : complex_op_names()) {
+    const auto [operation, overload] = parts_of(name);
+    complex[operation].push_back(overload);
+  }
+  for (const auto& [operation, names] : complex)
+    page += fmt::format("| `{}` | {} |\n", operation, fmt::join(names, ", "));
   return page;
 }
 

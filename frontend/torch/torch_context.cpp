@@ -78,6 +78,11 @@ bool TorchContext::is_tensor(std::string_view name) {
   return literal != nullptr && literal->kind == Kind::value;
 }
 
+std::string TorchContext::name_of(std::string_view name) {
+  const TorchLiteral* literal = find(name);
+  return literal != nullptr && literal->kind == Kind::value ? literal->text : "";
+}
+
 bool TorchContext::is_real(std::string_view name) {
   const TorchLiteral* literal = find(name);
   return literal != nullptr && literal->kind == Kind::real;

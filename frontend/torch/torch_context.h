@@ -19,6 +19,7 @@ namespace sylvite {
 struct TorchValue {
   std::vector<Sym> results;  ///< absent ones are none
   bool is_tuple = false;
+  std::vector<Sym> imaginary = {};  ///< of complex values, whose real parts are the results; else none
   std::optional<Dims> strides =
       {};  ///< of the one value in torch's memory, from its start, where that is known
 };
@@ -35,6 +36,7 @@ class TorchContext {
   [[nodiscard]] GraphBuilder& builder() { return builder_; }
   [[nodiscard]] bool has(std::string_view name);  ///< is given, and not as none
   [[nodiscard]] bool is_tensor(std::string_view name);
+  [[nodiscard]] std::string name_of(std::string_view name);       ///< of the value that is given, else empty
   [[nodiscard]] bool is_real(std::string_view name);              ///< a number with a fraction, not a tensor
   [[nodiscard]] bool is_boolean(std::string_view name);           ///< true or false, not a tensor
   [[nodiscard]] Sym tensor(std::string_view name);                ///< throws ModelError when it is none

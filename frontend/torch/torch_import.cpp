@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "frontend/torch/memory_order.h"
+#include "frontend/torch/torch_complex.h"
 #include "frontend/torch/torch_ops.h"
 #include "frontend/torch/torch_text.h"
 
@@ -23,11 +24,6 @@ constexpr std::string_view item_op = "getitem";
   if (code == ErrorCode::unsupported) throw UnsupportedError(message);
   if (code == ErrorCode::bad_model) throw ModelError(message);
   throw InternalError(message);
-}
-
-void collect_names(const TorchLiteral& literal, std::set<std::string>& names) {
-  if (literal.kind == Kind::value) names.insert(literal.text);
-  for (const TorchLiteral& item : literal.items) collect_names(item, names);
 }
 
 /// What is read, other than to be returned or written over.
@@ -122,19 +118,46 @@ class Importer {
     builder_.set_node_name(node.name);
     TorchValue value{{}, node.is_tuple};
     try {
-      value.results = node.op == item_op    ? std::vector<Sym>{item(node)}
+      value.results = node.op == item_op    ? std::vector<Sym>{item(node, value.imaginary)}
                       : node.op == write_op ? std::vector<Sym>{write(node)}
+                      : is_complex(node)    ? import_parts(node, value.imaginary)
                                             : import(node);
       check_results(node, value.results);
+      check_imaginary(node, value.imaginary);
     } catch (const Error& error) {
       if (refusals_ == nullptr || error.code() == ErrorCode::internal || error.code() == ErrorCode::bad_usage)
         rethrow_named(error, fmt::format("line {}: %{} = {}", node.line, node.name, node.op));
       refusals_->push_back({node.name, node.op, error.what()});
       value.results = stand_ins(node);
+      value.imaginary.clear();
     }
     if (node.types.size() == 1 && !node.types[0].strides.empty())
       value.strides = sizes_at(node.types[0].strides, options_.sizes);
     scope_.emplace(node.name, std::move(value));
+  }
+
+  /// Does it take or give complex numbers?
+  bool is_complex(const TorchNode& node) const {
+    std::set<std::string> names;
+    for (const TorchArgument& argument : node.arguments) collect_names(argument.value, names);
+    return std::ranges::any_of(node.types,
+                               [](const TorchType& type) { return type.dtype.starts_with('c'); }) ||
+           std::ranges::any_of(names, [&](const std::string& name) {
+             const auto found = scope_.find(name);
+             return found != scope_.end() && !found->second.imaginary.empty();
+           });
+  }
+
+  /// Real parts; the others go to `imaginary` where there are any.
+  std::vector<Sym> import_parts(const TorchNode& node, std::vector<Sym>& imaginary) {
+    std::vector<Sym> results;
+    for (const Complex& value : import_complex(builder_, scope_, node, options_.sizes)) {
+      results.push_back(value.re);
+      imaginary.push_back(value.im);
+    }
+    if (std::ranges::none_of(imaginary, [](const Sym& each) { return static_cast<bool>(each); }))
+      imaginary.clear();
+    return results;
   }
 
   std::vector<Sym> import(const TorchNode& node) {
@@ -168,9 +191,22 @@ class Importer {
       const TorchType& type = node.types[i];
       if (!results[i] || type.dtype.empty()) continue;
       const Dims dims = sizes_at(type.shape, options_.sizes);
-      if (type.dtype == dtype_name(results[i].dtype()) && dims == results[i].dims()) continue;
+      if (part_dtype(type.dtype) == dtype_name(results[i].dtype()) && dims == results[i].dims()) continue;
       throw ModelError("{}[{}] is declared, {} is computed", type.dtype, fmt::join(dims, ","),
                        make_type(results[i].dtype(), results[i].dims()).to_string());
+    }
+  }
+
+  /// Complex results have imaginary parts, as large as the real ones.
+  void check_imaginary(const TorchNode& node, const std::vector<Sym>& imaginary) const {
+    for (std::size_t i = 0; i < node.types.size(); ++i) {
+      const TorchType& type = node.types[i];
+      const bool has_one = i < imaginary.size() && imaginary[i];
+      if (type.dtype.starts_with('c') != has_one)
+        throw ModelError("{} is declared, and the result has {} imaginary part", type.dtype,
+                         has_one ? "an" : "no");
+      if (has_one && imaginary[i].dims() != sizes_at(type.shape, options_.sizes))
+        throw ModelError("the imaginary part has another shape than {} declares", type.dtype);
     }
   }
 
@@ -180,7 +216,7 @@ class Importer {
     return node.arguments[i].value;
   }
 
-  Sym item(const TorchNode& node) {
+  Sym item(const TorchNode& node, std::vector<Sym>& imaginary) {
     const std::string& name = argument(node, 0, Kind::value).text;
     const std::int64_t index = size_at(argument(node, 1, Kind::integer).integer, options_.sizes);
     const auto found = scope_.find(name);
@@ -190,6 +226,8 @@ class Importer {
       throw UnsupportedError("%{} has no result {} here", name, index);
     if (!results[static_cast<std::size_t>(index)])
       throw UnsupportedError("result {} of %{} is not served", index, name);
+    if (!found->second.imaginary.empty())
+      imaginary = {found->second.imaginary[static_cast<std::size_t>(index)]};
     return results[static_cast<std::size_t>(index)];
   }
 
@@ -247,6 +285,7 @@ class Importer {
     if (found == scope_.end()) throw ModelError("the value %{} is not defined", name);
     if (found->second.is_tuple || !found->second.results[0])
       throw UnsupportedError("%{} is no tensor that is computed here", name);
+    if (!found->second.imaginary.empty()) throw UnsupportedError("complex results of a graph are not served");
     const Sym value = found->second.results[0];
     output.kind = TorchOutput::Kind::computed;
     output.tensor = {make_type(value.dtype(), value.dims()), strides_of(returned.strides, value.dims())};

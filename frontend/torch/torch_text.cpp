@@ -288,6 +288,11 @@ class Reader {
 
 }  // namespace
 
+void collect_names(const TorchLiteral& literal, std::set<std::string>& names) {
+  if (literal.kind == TorchLiteral::Kind::value) names.insert(literal.text);
+  for (const TorchLiteral& item : literal.items) collect_names(item, names);
+}
+
 TorchText read_torch_text(std::string_view text) {
   return Reader(text).all();
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The text form of a captured graph, read into a tree; no operation is looked at. docs/formats.md has the grammar.
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ struct TorchLiteral {
   std::string text;  ///< of a string; the name of a dtype; the name of a value without %
   std::vector<TorchLiteral> items = {};
 };
+
+/// The names of values in it are added.
+void collect_names(const TorchLiteral& literal, std::set<std::string>& names);
 
 struct TorchArgument {
   std::string keyword;  ///< "" for a positional one

@@ -6,7 +6,7 @@ used. Attributes are tensors that the graph holds. Writes are `copy_` into an in
 
 import dataclasses
 import operator
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -18,6 +18,9 @@ DTYPES = {
     torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64", torch.int64: "i64",
     torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool",
 }  # fmt: skip
+
+#: With those that values inside of a graph may have.
+INNER_DTYPES = {**DTYPES, torch.complex64: "c64", torch.complex128: "c128"}
 
 
 class Unwritable(Exception):
@@ -38,6 +41,13 @@ def is_write(node: Node) -> bool:
 
 def computes(node: Node) -> bool:
     return node.op == "call_function" and not is_size(node) and not is_write(node)
+
+
+def is_complex(node: Node) -> bool:
+    """Does it give complex numbers?"""
+    value = node.meta.get("val")
+    values = value if isinstance(value, (tuple, list)) else [value]
+    return any(isinstance(each, torch.Tensor) and each.is_complex() for each in values)
 
 
 # Sizes
@@ -138,23 +148,23 @@ def strides_text(tensor: torch.Tensor) -> str:
     return f" strides {sizes_text(tensor.stride())}"
 
 
-def tensor_text(value: Any, device: str) -> str:
+def tensor_text(value: Any, device: str, dtypes: Mapping[torch.dtype, str] = DTYPES) -> str:
     if type(value) not in (torch.Tensor, torch._subclasses.FakeTensor, torch.nn.Parameter):
         raise Unwritable(f"a value of type {type(value).__name__}")
-    if value.dtype not in DTYPES:
+    if value.dtype not in dtypes:
         raise Unwritable(f"the type {value.dtype}".replace("torch.", ""))
     if value.layout is not torch.strided:
         raise Unwritable(f"the layout {value.layout}")
     if value.is_neg():
         raise Unwritable("memory with the negatives of the values, as torch keeps imaginary parts of conjugates")
     check_device(value, device)
-    return DTYPES[value.dtype] + sizes_text(value.shape)
+    return dtypes[value.dtype] + sizes_text(value.shape)
 
 
 def type_text(value: Any, device: str) -> str:
     if isinstance(value, (tuple, list)):
-        return "(" + ", ".join("none" if each is None else tensor_text(each, device) for each in value) + ")"
-    return tensor_text(value, device)
+        return "(" + ", ".join("none" if each is None else tensor_text(each, device, INNER_DTYPES) for each in value) + ")"
+    return tensor_text(value, device, INNER_DTYPES)
 
 
 # Nodes
@@ -173,9 +183,9 @@ def argument_text(argument: Any) -> str:
     if isinstance(argument, (list, tuple)):
         return "[" + ", ".join(map(argument_text, argument)) + "]"
     if isinstance(argument, torch.dtype):
-        if argument not in DTYPES:
+        if argument not in INNER_DTYPES:
             raise Unwritable(f"the type {argument}".replace("torch.", ""))
-        return DTYPES[argument]
+        return INNER_DTYPES[argument]
     if isinstance(argument, (str, torch.device, torch.layout, torch.memory_format)):
         text = str(argument).replace("torch.", "")
         if "'" in text or "\\" in text or "\n" in text:
@@ -213,8 +223,10 @@ def unwritable(nodes: Iterable[Node], device: str) -> dict[Node, str]:
         try:
             node_text(node, device)
             for used in node.all_input_nodes:
-                if used.op == "placeholder" and not _is_size_input(used):
+                if used.op in ("placeholder", "get_attr") and not _is_size_input(used):
                     tensor_text(used.meta.get("val"), device)
+            if is_complex(node) and any(user.op == "output" or is_write(user) for user in node.users):
+                raise Unwritable("a complex result")
         except Unwritable as reason:
             reasons[node] = str(reason)
     return reasons

@@ -8,7 +8,7 @@ import operator
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from .torch_graph import Text, Unwritable, Writer, computes, device_of, is_size, is_write, leaves_device, view_chain
+from .torch_graph import Text, Unwritable, Writer, computes, device_of, is_complex, is_size, is_write, leaves_device, view_chain
 
 MakeProgram = Callable[[GraphModule, Text], Callable[[list[Any]], Any]]
 Refusals = Callable[[Text], list[tuple[str, str, str]]]
@@ -34,16 +34,23 @@ def levels(nodes: Sequence[Node], refused: set[Node]) -> dict[Node, int]:
     return level
 
 
-def spread(refused: set[Node], nodes: Sequence[Node]) -> set[Node]:
-    """With the items of refused tuples."""
-    all_refused = set(refused)
-    for node in nodes:
-        if node.target is operator.getitem and node.args[0] in all_refused:
-            all_refused.add(node)
-        elif node in all_refused and node.target is operator.getitem:
-            all_refused.add(node.args[0])
-            all_refused.update(user for user in node.args[0].users)
-    return all_refused
+def spread(refused: set[Node]) -> set[Node]:
+    """With the items of refused tuples, and with all that complex values connect to them: these do not leave a part."""
+    found = set(refused)
+    todo = list(refused)
+    while todo:
+        node = todo.pop()
+        near = [used for used in node.all_input_nodes if is_complex(used)]
+        if is_complex(node):
+            near += node.users
+        if node.target is operator.getitem:
+            near.append(node.args[0])
+        near += [user for user in node.users if user.target is operator.getitem and user.args[0] is node]
+        for other in near:
+            if computes(other) and other not in found:
+                found.add(other)
+                todo.append(other)
+    return found
 
 
 def copy_part(module: GraphModule, nodes: Sequence[Node], outputs: Sequence[Any]) -> tuple[GraphModule, list[Node]]:
@@ -124,14 +131,14 @@ class Splitter:
         self.why: dict[Node, str] = {}
 
     def split(self, refused: set[Node]) -> SplitGraph:
-        refused = spread(refused, self.nodes)
+        refused = spread(refused)
         while True:
             level = levels(self.nodes, refused)
             parts = self._parts(level)
             more = self._more_refused(parts)
             if not more - refused:
                 return self._assemble(parts)
-            refused = spread(refused | more, self.nodes)
+            refused = spread(refused | more)
 
     def _parts(self, level: dict[Node, int]) -> list[tuple[int, list[Node]]]:
         by_level: dict[int, list[Node]] = {}
@@ -169,6 +176,11 @@ class Splitter:
             if leaving:
                 more.update(leaving)
                 self.why.update({node: "a result in the CPU's memory" for node in leaving})
+                continue
+            split_off = [node for node in self._results(part) if is_complex(node)]
+            if split_off:
+                more.update(split_off)
+                self.why.update({node: "a complex result of a part" for node in split_off})
                 continue
             try:
                 text, _, _, _ = self._text(part)

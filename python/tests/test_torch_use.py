@@ -65,6 +65,26 @@ class SeldomForms(WithTorch):
         self.check(lambda x: layer(x, src_key_padding_mask=padding), x, tolerance=1e-3)
 
 
+class ComplexNumbers(WithTorch):
+    def test_inside_of_a_graph_they_are_served(self):
+        def filtered(x):
+            spectrum = torch.fft.rfft2(x) * torch.polar(torch.ones(6, 4), torch.linspace(0, 1, 24).view(6, 4))
+            return torch.fft.irfft2(spectrum.conj(), s=(6, 6)), spectrum.abs()
+
+        self.check(filtered, torch.randn(2, 6, 6))
+
+    def test_where_they_enter_and_leave_torch_runs_what_they_connect(self):
+        x = torch.randn(3, 4, dtype=torch.complex64)
+        graphs = self.check(lambda x: (x * 2, x.abs().sum(1) + 1), x, strict=False)
+        self.assertEqual(graphs[0].torch_parts, 1)
+        graphs = self.check(lambda x: (torch.fft.fft(x) + 1, (x @ x.t()).relu()), torch.randn(4, 4), strict=False)
+        self.assertIn("aten.mm", graphs[0].texts[0])
+
+    def test_a_part_of_torch_between_them(self):
+        self.check(lambda x: torch.fft.ifft(torch.special.bessel_j0(torch.fft.fft(x).abs()) * torch.fft.fft(x)).real + 1,
+                   torch.randn(3, 8), strict=False)  # fmt: skip
+
+
 class Loops(WithTorch):
     def test_scans_have_gradients(self):
         from torch._higher_order_ops.scan import scan

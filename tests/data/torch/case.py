@@ -3,7 +3,7 @@
 import torch
 
 DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64", torch.int64: "i64",
-          torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
+          torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool", torch.complex64: "c64", torch.complex128: "c128"}
 inf = float("inf")
 aten = torch.ops.aten
 
@@ -87,3 +87,32 @@ class Case:
         head += [f"# = {numbers(answer)}" for answer in self.answers]
         return "\n".join([*head, f"torch {self.name}({', '.join(declared)}) {{", *(f"  {line}" for line in self.lines),
                           f"  return {', '.join(self.returned)}", "}", ""])
+
+
+class ComplexCase:
+    """An operation on complex numbers, which are given and answered as pairs of real ones: `arguments` are tensors, numbers or
+    lists, and those that are complex are views of pairs."""
+
+    def __init__(self, name, op, *arguments, **keywords):
+        self.name = name
+        self.inner = Case(name, op, *arguments, **keywords)
+
+    def text(self):
+        declared, head, before = [], [], []
+        for name, value in self.inner.inputs:
+            given = torch.view_as_real(value) if value.is_complex() else value
+            inner_name = f"{name}_pairs" if value.is_complex() else name
+            declared.append(f"%{inner_name}: {type_text(given)}")
+            head.append(f"# %{inner_name} = {numbers(given)}")
+            if value.is_complex():
+                before.append(f"%{name}: {type_text(value)} = aten.view_as_complex.default(%{inner_name})")
+        after, returned = [], []
+        for name, answer in zip(self.inner.returned, self.inner.answers):
+            returned.append(f"{name}_pairs" if answer.is_complex() else name)
+            pairs = torch.view_as_real(answer.resolve_conj()) if answer.is_complex() else answer
+            head.append(f"# = {numbers(pairs)}")
+            if answer.is_complex():
+                after.append(f"{name}_pairs: {type_text(pairs)} = aten.view_as_real.default({name})")
+        lines = "\n".join(f"  {line}" for line in [*before, *self.inner.lines, *after])
+        return "\n".join([f"# case {self.name}", *head, f"torch {self.name}({', '.join(declared)}) {{", lines,
+                          f"  return {', '.join(returned)}", "}", ""])

@@ -10,6 +10,7 @@
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/verifier.h"
 #include "frontend/passes/pass_list.h"
+#include "frontend/torch/torch_complex.h"
 #include "frontend/torch/torch_ops.h"
 #include "frontend/torch/torch_text.h"
 
@@ -62,6 +63,15 @@ TEST(TorchOps, HaveACaseEach) {
     const std::string name(row.name);
     EXPECT_NE(seen.contains(name), without_case.contains(name)) << name;
   }
+}
+
+/// Empty ones have undefined results.
+TEST(ComplexOps, HaveACaseEach) {
+  std::set<std::string> seen;
+  for (const TorchCase& test : torch_cases("complex"))
+    for (const TorchNode& node : read_torch_text(test.text).nodes) seen.insert(node.op);
+  for (const std::string_view name : complex_op_names())
+    EXPECT_NE(seen.contains(std::string(name)), name.find("empty") != std::string_view::npos) << name;
 }
 
 TEST(TorchOps, AreNamedOnce) {
