@@ -62,12 +62,6 @@ for name, prefix, size, options in [
         "num_heads": [2, 2],
         "window_size": 4
     }),
-    ("cvt", "Cvt", 64, {
-        "embed_dim": [16, 32, 64],
-        "num_heads": [1, 2, 4],
-        "depth": [1, 1, 1],
-        "cls_token": [False, False, True]
-    }),
     ("poolformer", "PoolFormer", 64, {
         "depths": [1, 1, 1, 1],
         "hidden_sizes": [16, 16, 32, 32]
@@ -295,7 +289,6 @@ detr("detr", "Detr")
 detr("conditional-detr", "ConditionalDetr")
 detr("table-transformer", "TableTransformer")
 detr("deformable-detr", "DeformableDetr", ("stage2", "stage3", "stage4"), num_feature_levels=3)
-detr("rt-detr-like", "DabDetr", hidden_size=64)
 
 
 def upernet():

@@ -163,19 +163,19 @@ def series(name, prefix, **options):
     def make(v):
         b = (2, 3, 5)[v]
         return {
-            "past_values": torch.randn(b, 19 if prefix != "Autoformer" else 25),
-            "past_time_features": torch.randn(b, 19 if prefix != "Autoformer" else 25, 2),
-            "past_observed_mask": torch.ones(b, 19 if prefix != "Autoformer" else 25),
+            "past_values": torch.randn(b, 19),
+            "past_time_features": torch.randn(b, 19, 2),
+            "past_observed_mask": torch.ones(b, 19),
             "future_values": torch.randn(b, 6),
             "future_time_features": torch.randn(b, 6, 2)
         }
 
     transformers_model(name,
                        f"{prefix}Config",
-                       f"{prefix}ForPrediction" if prefix != "TimeSeriesTransformer" else "TimeSeriesTransformerForPrediction",
+                       f"{prefix}ForPrediction",
                        make,
                        prediction_length=6,
-                       context_length=12 if prefix != "Autoformer" else 18,
+                       context_length=12,
                        num_time_features=2,
                        d_model=32,
                        encoder_layers=2,
@@ -189,7 +189,6 @@ def series(name, prefix, **options):
 
 series("time-series-transformer", "TimeSeriesTransformer")
 series("informer", "Informer")
-series("autoformer", "Autoformer", label_length=6, moving_average=5)
 transformers_model("patchtst",
                    "PatchTSTConfig",
                    "PatchTSTForPrediction",

@@ -342,6 +342,8 @@ def _compile(module: torch.fx.GraphModule, options: Options, kind: str) -> Calla
     if refused and options.fullgraph_strict:
         name, op, reason = record.refused[0]
         raise _native.UnsupportedError(f"%{name} = {op}: {reason} (options['fullgraph_strict'] makes this an error)")
+    if text is not None and not text.writes and all(kind != "value" for kind, *_ in text.results):
+        return run_boxed(module)  # views of inputs and sizes alone
     if text is not None:
         program = make_program(text, device, options, run_boxed(module), failed)
         record.add(text, program)

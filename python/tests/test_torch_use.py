@@ -33,6 +33,13 @@ class Averages(nn.Module):
 
 
 class SeldomForms(WithTorch):
+    def test_graphs_that_give_nothing_new(self):
+        def function(x):
+            torch.arange(x.shape[0]) * 2  # of no use
+            return x.t(), x.shape[0]
+
+        self.check(function, torch.randn(2, 3))
+
     def test_what_was_written_is_returned(self):
         model = Averages().eval()
         beside = copy.deepcopy(model)
