@@ -289,10 +289,11 @@ void adaptive_max_pool(TorchContext& c) {
 }
 
 /// Each gradient, shared among the elements of its range.
+template <int rank>
 void adaptive_average_pool_backward(TorchContext& c) {
-  const Sym x = batched(c.tensor("self"), 2);
-  Sym grad = batched(c.tensor("grad_output"), 2);
-  for (int axis = 2; axis < 4; ++axis) {
+  const Sym x = batched(c.tensor("self"), rank);
+  Sym grad = batched(c.tensor("grad_output"), rank);
+  for (int axis = 2; axis < rank + 2; ++axis) {
     const std::int64_t from = x.dim(axis), to = grad.dim(axis);
     if (from == to) continue;
     const Sym identity = cast(apply(Op::equal, c.builder().iota(DType::i64, {from, from}, 0),
@@ -406,8 +407,9 @@ constexpr std::string_view sized_schema = "self output_size align_corners scales
 
 const TorchOp rows[] = {
     {"aten._adaptive_avg_pool2d.default", "self output_size", adaptive_average_pool<2>},
-    {"aten._adaptive_avg_pool2d_backward.default", "grad_output self", adaptive_average_pool_backward},
+    {"aten._adaptive_avg_pool2d_backward.default", "grad_output self", adaptive_average_pool_backward<2>},
     {"aten._adaptive_avg_pool3d.default", "self output_size", adaptive_average_pool<3>},
+    {"aten._adaptive_avg_pool3d_backward.default", "grad_output self", adaptive_average_pool_backward<3>},
     {"aten._upsample_bicubic2d_aa.default", sized_schema, resize_bicubic_smooth},
     {"aten._upsample_bilinear2d_aa.default", sized_schema, resize_bilinear_smooth},
     {"aten.adaptive_avg_pool1d.default", "self output_size", adaptive_average_pool<1>},

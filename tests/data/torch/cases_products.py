@@ -107,3 +107,4 @@ def window():
         name = "_".join(map(str, size))
         yield Case(f"bilinear_smooth_{name}", aten._upsample_bilinear2d_aa.default, real(1, 2, 7, 5), size, False)
         yield Case(f"bicubic_smooth_{name}", aten._upsample_bicubic2d_aa.default, real(1, 2, 7, 5), size, False)
+    yield Case("adaptive3d_backward", aten._adaptive_avg_pool3d_backward.default, real(1, 1, 2, 2, 3), real(1, 1, 4, 4, 5))
