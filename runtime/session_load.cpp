@@ -194,7 +194,8 @@ Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
   try {
     Imported imported = load(model.setup, model.path, [&] {
       return model.torch != nullptr
-                 ? import_torch_file(*model.torch, model.parsed.options, model.parsed.sizes, sizes)
+                 ? import_torch_file(*model.torch, model.parsed.options, model.parsed.sizes, sizes,
+                                     has_gradient_templates(model.setup->machine))
                  : import_at(model.parsed, sizes);
     });
     imported.sizes = sizes;

@@ -31,8 +31,10 @@ struct TorchFile {
 [[nodiscard]] ModelSizes torch_file_sizes(const TorchFile& file, const ImportOptions& options);
 
 /// The graph at `sizes`, which are of `model`: torch_file_sizes with the same options. Parameters without a value are inputs; with
-/// `options.random_weights` they are constants of random numbers. Throws what import_torch throws.
+/// `options.random_weights` they are constants of random numbers. `keep_gradients`: see TorchImportOptions. Throws what
+/// import_torch throws.
 [[nodiscard]] ImportedModel import_torch_file(const TorchFile& file, const ImportOptions& options,
-                                              const ModelSizes& model, const Sizes& sizes);
+                                              const ModelSizes& model, const Sizes& sizes,
+                                              bool keep_gradients = false);
 
 }  // namespace sylvite

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "lowering/plan/run_extents.h"
+#include "schedules/cuda/forms.h"
 #include "schedules/cuda/spaces.h"
 #include "schedules/spaces/spaces.h"
 
@@ -40,13 +41,31 @@ const std::vector<Space>& space_table() {
 
 const std::vector<Space>& gpu_space_table() {
   static const std::vector<Space> table = {
-      cuda_matmul_space,     cublaslt_space,       cuda_warps_matmul_space,
-      cuda_depthwise_space,  cuda_grouped_space,   cuda_conv_space,
-      cuda_warps_conv_space, cuda_attention_space, cuda_warps_attention_space,
-      cuda_norm_space,       gpu_rows_space,       cuda_columns_space,
-      gpu_columns_space,     gpu_tiles_space,      cudnn_space,
-      cuda_transpose_space,  gpu_transpose_space,  gpu_elements_space,
-      cuda_pointwise_space,  gpu_reference_space,
+      cuda_matmul_space,
+      cublaslt_space,
+      cuda_warps_matmul_space,
+      cuda_depthwise_space,
+      cuda_grouped_space,
+      cuda_pool_gradient_space,
+      cuda_conv_space,
+      cuda_filter_gradient_space,
+      cuda_depthwise_gradient_space,
+      cuda_warps_conv_space,
+      cuda_attention_space,
+      cuda_warps_attention_space,
+      cuda_attention_gradient_space,
+      cuda_norm_space,
+      gpu_rows_space,
+      cuda_columns_space,
+      gpu_columns_space,
+      gpu_tiles_space,
+      cudnn_space,
+      cuda_scatter_rows_space,
+      cuda_transpose_space,
+      gpu_transpose_space,
+      gpu_elements_space,
+      cuda_pointwise_space,
+      gpu_reference_space,
   };
   return table;
 }
@@ -110,6 +129,10 @@ std::vector<BoundSpace> spaces_for(const Kernel& kernel, const Machine& machine,
   return accepted;
 }
 
+bool has_gradient_templates(const Machine& machine) {
+  return refuse_hopper_template(machine).empty();
+}
+
 std::string refuse_product_templates(const Kernel& kernel, const Machine& machine) {
   struct Row {
     KernelClass kind;
@@ -123,8 +146,12 @@ std::string refuse_product_templates(const Kernel& kernel, const Machine& machin
                                  {KernelClass::convolution, &cuda_depthwise_space},
                                  {KernelClass::convolution, &cuda_grouped_space},
                                  {KernelClass::convolution, &cuda_warps_conv_space},
+                                 {KernelClass::convolution, &cuda_filter_gradient_space},
+                                 {KernelClass::convolution, &cuda_depthwise_gradient_space},
+                                 {KernelClass::pooling, &cuda_pool_gradient_space},
                                  {KernelClass::attention, &cuda_attention_space},
-                                 {KernelClass::attention, &cuda_warps_attention_space}};
+                                 {KernelClass::attention, &cuda_warps_attention_space},
+                                 {KernelClass::attention, &cuda_attention_gradient_space}};
   std::string refusal;
   for (const auto& [kind, space] : rows) {
     if (kind != kernel.kind) continue;

@@ -233,6 +233,35 @@ Sym gradient_by_images(Sym grad, const TrimmedInput& input, const EvenWindow& wi
   return swap_axes(y, 0, 1);  // [C, O, ...] -> [O, C, ...]
 }
 
+/// Windows side by side, too far apart for templates that walk over the image.
+bool has_large_patches(Sym grad, Sym x, const Dims& kernel, const EvenWindow& window) {
+  constexpr std::int64_t widest_step = 8;
+  const Dims outputs = spatial_dims(grad), spatial = spatial_dims(x);
+  bool fits = std::ranges::max(kernel) > widest_step && window.strides == kernel;
+  for (std::size_t i = 0; i < kernel.size(); ++i)
+    fits = fits && window.padding[i] == 0 && window.dilations[i] == 1 && outputs[i] * kernel[i] == spatial[i];
+  return fits;
+}
+
+/// A product: gradients [O, patches] times patches [patches, C window].
+Sym gradient_by_patches(Sym grad, Sym x, const Dims& filter_dims) {
+  const std::int64_t lines = grad.dim(2), columns = grad.dim(3), patches = grad.dim(0) * lines * columns;
+  const Sym cut = reshape(x, {x.dim(0), x.dim(1), lines, filter_dims[2], columns, filter_dims[3]});
+  const Sym rows = reshape(transpose(cut, {0, 2, 4, 1, 3, 5}),
+                           {patches, filter_dims[1] * filter_dims[2] * filter_dims[3]});
+  const Sym of = reshape(transpose(grad, {0, 2, 3, 1}), {patches, filter_dims[0]});
+  return reshape(matmul(swap_axes(of, 0, 1), rows), filter_dims);
+}
+
+/// With channels of zeros behind its own.
+Sym with_whole_vectors(Sym x) {
+  constexpr std::int64_t channels = 8;
+  const std::int64_t missing = round_up(x.dim(1), channels) - x.dim(1);
+  Dims high(static_cast<std::size_t>(x.rank()), 0);
+  high[1] = missing;
+  return missing == 0 ? x : pad(x, Dims(high.size(), 0), high);
+}
+
 }  // namespace
 
 Sym filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window, std::int64_t groups) {
@@ -243,6 +272,32 @@ Sym filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& 
   if (is_depthwise) return gradient_by_channels(grad, input, filter_dims, window);
   if (groups > 1 || is_one_tap) return gradient_by_products(grad, input, filter_dims, window, groups);
   return gradient_by_images(grad, input, window);
+}
+
+bool is_kept_whole(Sym grad, Sym x, std::int64_t groups) {
+  const bool is_depthwise = x.dim(1) == groups && grad.dim(1) == groups;
+  return x.rank() == 4 && (x.dtype() == DType::bf16 || x.dtype() == DType::f16) &&
+         (groups == 1 || is_depthwise);
+}
+
+Sym whole_filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
+                          std::int64_t groups) {
+  const Dims kernel(filter_dims.begin() + 2, filter_dims.end());
+  const DType dtype = x.dtype();
+  if (groups == 1 && has_large_patches(grad, x, kernel, window))
+    return gradient_by_patches(grad, x, filter_dims);
+  // Pixels are multiples of 16 bytes apart.
+  grad = with_whole_vectors(grad);
+  x = with_whole_vectors(x);
+  const Sym products = grad.builder().add(Op::filter_gradient, {grad, x},
+                                          {{"kernel", kernel},
+                                           {"strides", window.strides},
+                                           {"pads", joined(window.padding, window.padding)},
+                                           {"dilations", window.dilations},
+                                           {"groups", groups == 1 ? groups : x.dim(1)}});
+  Sym each = slice(slice(products, 2, 0, filter_dims[0]), 3, 0, filter_dims[1]);
+  each = reshape(each, {products.dim(1), filter_dims[0], filter_dims[1]});
+  return reshape(transpose(cast(each, dtype), {1, 2, 0}), filter_dims);
 }
 
 }  // namespace sylvite

@@ -55,6 +55,10 @@ using ResultTypes = std::span<const TensorType>;
 [[nodiscard]] OutputTensors evaluate_quantized_matmul(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_matmul_bits(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_conv(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_max_pool_gradient(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_attention_sums(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_attention_gradient(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_filter_gradient(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_pool(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_attention(Op, InputTensors, const Attributes&, ResultTypes);
 

@@ -205,6 +205,37 @@ std::vector<double> mask_bias(const Tensor* mask, const Dims& scores) {
   return bias;
 }
 
+/// The heads of attention without a mask, and their scores.
+struct AttentionHeads {
+  std::int64_t count, rows, keys, depth;
+  double scale;
+  bool is_causal;
+
+  AttentionHeads(const Dims& q, const Dims& k, const Attributes& attributes)
+      : count(batch_count(q)),
+        rows(q[q.size() - 2]),
+        keys(k[k.size() - 2]),
+        depth(q.back()),
+        scale(attributes.real("scale")),
+        is_causal(attributes.integer("causal") != 0) {
+    if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(depth));
+  }
+  [[nodiscard]] double score(const std::vector<double>& q, const std::vector<double>& k, std::int64_t head,
+                             std::int64_t row, std::int64_t key) const {
+    if (is_causal && key > row) return minus_infinity;
+    return scale * product(q, k, head, row, key);
+  }
+  /// Of a row of `x` [rows, depth] and one of `y` [keys, depth].
+  [[nodiscard]] double product(const std::vector<double>& x, const std::vector<double>& y, std::int64_t head,
+                               std::int64_t row, std::int64_t key) const {
+    double sum = 0;
+    for (std::int64_t d = 0; d < depth; ++d)
+      sum += x[static_cast<std::size_t>((head * rows + row) * depth + d)] *
+             y[static_cast<std::size_t>((head * keys + key) * depth + d)];
+    return sum;
+  }
+};
+
 }  // namespace
 
 std::int64_t batch_of(std::int64_t batch, const Dims& result, const Dims& dims) {
@@ -230,6 +261,37 @@ OutputTensors evaluate_matmul(Op, InputTensors inputs, const Attributes&, Result
 OutputTensors evaluate_conv(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
   if (is_float(types[0].dtype)) return {convolve<double>(inputs, attributes, types[0])};
   return {convolve<std::uint64_t>(inputs, attributes, types[0])};
+}
+
+OutputTensors evaluate_filter_gradient(Op, InputTensors inputs, const Attributes& attributes,
+                                       ResultTypes types) {
+  const Dims dims = types[0].dims(), gradient = inputs[0]->dims(), x = inputs[1]->dims();
+  Dims filter = {dims[2], dims[3]};
+  const Dims& kernel = attributes.integers("kernel");
+  filter.insert(filter.end(), kernel.begin(), kernel.end());
+  const Window w = make_window(x, filter, gradient, attributes);
+  const std::int64_t plane = w.input[0] * w.input[1] * w.input[2],
+                     pixels = w.output[0] * w.output[1] * w.output[2];
+  const std::int64_t outputs = dims[2], channels = dims[3], rows = outputs / attributes.integer("groups");
+  const std::int64_t part = filter_gradient_part(gradient, attributes.integer("parts"));
+  const std::vector<double> grads = decode<double>(*inputs[0]), values = decode<double>(*inputs[1]);
+  std::vector<double> met(static_cast<std::size_t>(channels * dims[1])),
+      sums(static_cast<std::size_t>(types[0].element_count()));
+  for (std::int64_t pixel = 0; pixel < gradient[0] * pixels && !sums.empty(); ++pixel) {
+    const std::int64_t image = pixel / pixels, at = pixel % pixels;
+    for (std::int64_t output = 0; output < outputs; ++output) {
+      const std::int64_t group = output / rows;
+      if (output % rows == 0)
+        fill_columns(w, values.data() + (image * x[1] + group * channels) * plane, channels, at, 1,
+                     met.data());
+      const double grad = grads[static_cast<std::size_t>((image * outputs + output) * pixels + at)];
+      for (std::int64_t tap = 0; tap < dims[1]; ++tap)
+        for (std::int64_t c = 0; c < channels; ++c)
+          sums[static_cast<std::size_t>(((pixel / part * dims[1] + tap) * outputs + output) * channels +
+                                        c)] += grad * met[static_cast<std::size_t>(c * dims[1] + tap)];
+    }
+  }
+  return {encode(types[0].dtype, dims, sums)};
 }
 
 OutputTensors evaluate_attention(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
@@ -269,6 +331,52 @@ OutputTensors evaluate_attention(Op, InputTensors inputs, const Attributes& attr
              });
   }
   return {encode(types[0].dtype, dims, out)};
+}
+
+OutputTensors evaluate_attention_sums(Op, InputTensors inputs, const Attributes& attributes,
+                                      ResultTypes types) {
+  const AttentionHeads heads(inputs[0]->dims(), inputs[1]->dims(), attributes);
+  const std::vector<double> q = decode<double>(*inputs[0]), k = decode<double>(*inputs[1]);
+  std::vector<double> out;
+  std::vector<double> scores(static_cast<std::size_t>(heads.keys));
+  for (std::int64_t head = 0; head < heads.count; ++head) {
+    for (std::int64_t row = 0; row < heads.rows; ++row) {
+      for (std::int64_t key = 0; key < heads.keys; ++key)
+        scores[static_cast<std::size_t>(key)] = heads.score(q, k, head, row, key);
+      double peak = minus_infinity, sum = 0;
+      for (const double score : scores) peak = std::max(peak, score);
+      for (const double score : scores) sum += std::exp(score - peak);
+      out.push_back(peak + std::log(sum));
+    }
+  }
+  return {encode(types[0].dtype, types[0].dims(), out)};
+}
+
+OutputTensors evaluate_attention_gradient(Op, InputTensors inputs, const Attributes& attributes,
+                                          ResultTypes types) {
+  const AttentionHeads heads(inputs[0]->dims(), inputs[1]->dims(), attributes);
+  std::vector<std::vector<double>> in;
+  for (const Tensor* tensor : inputs) in.push_back(decode<double>(*tensor));
+  const std::int64_t of = attributes.integer("of");
+  std::vector<double> out(static_cast<std::size_t>(types[0].element_count()));
+  for (std::int64_t head = 0; head < heads.count; ++head) {
+    for (std::int64_t row = 0; row < heads.rows; ++row) {
+      const auto at_row = static_cast<std::size_t>(head * heads.rows + row);
+      for (std::int64_t key = 0; key < heads.keys; ++key) {
+        const double weight = std::exp(heads.score(in[0], in[1], head, row, key) - in[4][at_row]);
+        const double slope =
+            weight * (heads.product(in[3], in[2], head, row, key) - in[5][at_row]) * heads.scale;
+        const std::size_t at_query = at_row * static_cast<std::size_t>(heads.depth);
+        const auto at_key = static_cast<std::size_t>((head * heads.keys + key) * heads.depth);
+        for (std::size_t d = 0; d < static_cast<std::size_t>(heads.depth); ++d) {
+          if (of == 0) out[at_query + d] += slope * in[1][at_key + d];
+          if (of == 1) out[at_key + d] += slope * in[0][at_query + d];
+          if (of == 2) out[at_key + d] += weight * in[3][at_query + d];
+        }
+      }
+    }
+  }
+  return {encode(types[0].dtype, types[0].dims(), out)};
 }
 
 }  // namespace sylvite

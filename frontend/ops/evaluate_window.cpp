@@ -130,4 +130,33 @@ OutputTensors evaluate_pool(Op op, InputTensors inputs, const Attributes& attrib
   })};
 }
 
+OutputTensors evaluate_max_pool_gradient(Op, InputTensors inputs, const Attributes& attributes,
+                                         ResultTypes types) {
+  const Dims pooled = inputs[0]->dims(), dims = types[0].dims();
+  const std::vector<double> gradient = decode<double>(*inputs[0]), values = decode<double>(*inputs[1]);
+  const std::vector<WindowAxis> axes = window_axes(dims, pooled, attributes);
+  const std::vector<Taps> lines = all_taps(axes[1]), columns = all_taps(axes[2]);
+  std::vector<double> sums(values.size());
+  std::size_t at = 0;
+  for (std::int64_t channel = 0; channel < dims[0] * dims[1]; ++channel) {
+    const std::int64_t plane = channel * dims[2] * dims[3];
+    for (const Taps& y : lines) {
+      for (const Taps& x : columns) {
+        std::int64_t place = -1;
+        for (const std::int64_t line : y.positions) {
+          for (const std::int64_t column : x.positions) {
+            const std::int64_t here = plane + line * dims[3] + column;
+            const double value = values[static_cast<std::size_t>(here)];
+            const double best = place < 0 ? value : values[static_cast<std::size_t>(place)];
+            if (place < 0 || value > best || (std::isnan(value) && !std::isnan(best))) place = here;
+          }
+        }
+        if (place >= 0) sums[static_cast<std::size_t>(place)] += gradient[at];
+        ++at;
+      }
+    }
+  }
+  return {encode(types[0].dtype, dims, sums)};
+}
+
 }  // namespace sylvite

@@ -1,5 +1,9 @@
 #include "frontend/ops/facts.h"
 
+#include <algorithm>
+
+#include "base/rounding.h"
+
 namespace sylvite {
 namespace {
 
@@ -20,8 +24,32 @@ double conv_terms(InputTypes inputs, const TensorType&, const Attributes&) {
   return product(inputs[1]->dims(), 1);
 }
 
+double filter_gradient_terms(InputTypes inputs, const TensorType&, const Attributes& attributes) {
+  const Dims gradient = inputs[0]->dims();
+  return static_cast<double>(gradient[0]) * product(gradient, 2) /
+         static_cast<double>(attributes.integer("parts"));
+}
+
+std::int64_t filter_gradient_part(const Dims& gradient, std::int64_t parts) {
+  constexpr std::int64_t at_a_time = 64;
+  std::int64_t pixels = gradient[0];
+  for (std::size_t d = 2; d < gradient.size(); ++d) pixels *= gradient[d];
+  return std::max(at_a_time, round_up(ceil_div(pixels, parts), at_a_time));
+}
+
 double pool_terms(InputTypes, const TensorType&, const Attributes& attributes) {
   return product(attributes.integers("kernel"), 0);
+}
+
+double attention_sums_terms(InputTypes inputs, const TensorType&, const Attributes&) {
+  const Dims k = inputs[1]->dims();
+  return static_cast<double>(k[k.size() - 2]) * static_cast<double>(k.back());
+}
+
+double attention_gradient_terms(InputTypes inputs, const TensorType&, const Attributes& attributes) {
+  const Dims q = inputs[0]->dims(), k = inputs[1]->dims();
+  const std::int64_t of = attributes.integer("of");
+  return static_cast<double>(of == 0 ? k[k.size() - 2] : q[q.size() - 2]) * (of == 2 ? 2 : 3);
 }
 
 double attention_terms(InputTypes inputs, const TensorType& result, const Attributes&) {

@@ -64,9 +64,18 @@ struct OpFacts {
   }
 };
 
+/// Pixels that a part of filter_gradient sums, of images [N, O, spatial]: a multiple of 64, which templates take at a time.
+[[nodiscard]] std::int64_t filter_gradient_part(const Dims& gradient, std::int64_t parts);
+
 [[nodiscard]] double matmul_terms(InputTypes, const TensorType& result, const Attributes&);
 [[nodiscard]] double conv_terms(InputTypes, const TensorType& result, const Attributes&);
+/// Pixels of a part.
+[[nodiscard]] double filter_gradient_terms(InputTypes, const TensorType& result, const Attributes&);
 [[nodiscard]] double pool_terms(InputTypes, const TensorType& result, const Attributes&);
+/// A score for each key.
+[[nodiscard]] double attention_sums_terms(InputTypes, const TensorType& result, const Attributes&);
+/// A score for each key, and the products with its slope and with what is summed.
+[[nodiscard]] double attention_gradient_terms(InputTypes, const TensorType& result, const Attributes&);
 /// Of both products: a score for each key, and the sum of values.
 [[nodiscard]] double attention_terms(InputTypes, const TensorType& result, const Attributes&);
 

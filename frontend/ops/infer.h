@@ -68,6 +68,10 @@ using OutputTypes = std::vector<TensorType>;
 [[nodiscard]] OutputTypes infer_quantized_matmul(Op, InputTypes, const Attributes&, Symbols&);
 [[nodiscard]] OutputTypes infer_matmul_bits(Op, InputTypes, const Attributes&, Symbols&);
 [[nodiscard]] OutputTypes infer_conv(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_max_pool_gradient(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_attention_sums(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_attention_gradient(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_filter_gradient(Op, InputTypes, const Attributes&, Symbols&);
 [[nodiscard]] OutputTypes infer_pool(Op, InputTypes, const Attributes&, Symbols&);
 [[nodiscard]] OutputTypes infer_attention(Op, InputTypes, const Attributes&, Symbols&);
 

@@ -141,6 +141,41 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes, Symb
   return {result};
 }
 
+OutputTypes infer_max_pool_gradient(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
+  const TensorType &gradient = *inputs[0], &x = *inputs[1];
+  require_same_dtype(gradient, x, "the gradient and the input");
+  if (x.rank() != 4 || !is_float(x.dtype)) throw ModelError("the gradient of a pooling of {}", x.to_string());
+  const Dims& kernel = checked_list(attributes, "kernel", 2, 1, extent_limit);
+  Shape wanted = {x.shape[0], x.shape[1]};
+  for (const Extent& extent : window_extents(spatial_dims(x), kernel, attributes, symbols))
+    wanted.push_back(extent);
+  if (gradient.shape != wanted)
+    throw ModelError("a gradient {} does not fit the input {}", gradient.to_string(), x.to_string());
+  return {x};
+}
+
+OutputTypes infer_filter_gradient(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
+  const TensorType& gradient = *inputs[0];
+  const TensorType& x = *inputs[1];
+  require_spatial_rank(x);
+  require_same_dtype(gradient, x, "the gradient and the input");
+  if (!is_float(x.dtype)) throw ModelError("a gradient of {}", dtype_name(x.dtype));
+  const auto rank = static_cast<std::size_t>(x.rank()) - 2;
+  const Dims& kernel = checked_list(attributes, "kernel", rank, 1, extent_limit);
+  const std::int64_t groups = attributes.integer("groups"), parts = attributes.integer("parts");
+  const bool fits = gradient.rank() == x.rank() && gradient.shape[0] == x.shape[0] && groups >= 1 &&
+                    parts >= 1 && gradient.dims()[1] % groups == 0 && x.dims()[1] % groups == 0;
+  Shape wanted = {gradient.shape[0], gradient.shape[1]};
+  for (const Extent& extent : window_extents(spatial_dims(x), kernel, attributes, symbols))
+    wanted.push_back(extent);
+  if (!fits || gradient.shape != wanted)
+    throw ModelError("a gradient {} does not fit the input {}, {} groups and {} parts", gradient.to_string(),
+                     x.to_string(), groups, parts);
+  const DType sums = dtype_size(x.dtype) < dtype_size(DType::f32) ? DType::f32 : x.dtype;
+  return {TensorType{
+      sums, {parts, checked_product(kernel, "window"), gradient.shape[1], x.dims()[1] / groups}, {}}};
+}
+
 OutputTypes infer_pool(Op op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
   const TensorType& x = *inputs[0];
   require_spatial_rank(x);
@@ -182,6 +217,34 @@ OutputTypes infer_attention(Op, InputTypes inputs, const Attributes&, Symbols& s
   result.shape.push_back(from_end(q.shape, 2));
   result.shape.push_back(from_end(v.shape, 1));
   return {result};
+}
+
+OutputTypes infer_attention_sums(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
+  const TensorType &q = *inputs[0], &k = *inputs[1];
+  if (!is_float(q.dtype)) throw ModelError("got {}, expected floats", q.to_string());
+  require_same_dtype(q, k, "q and k");
+  if (q.rank() < 2 || k.rank() != q.rank() || leading(q.shape) != leading(k.shape) ||
+      !symbols.equal(from_end(q.shape, 1), from_end(k.shape, 1)))
+    throw ModelError("q {} and k {} do not fit", q.to_string(), k.to_string());
+  TensorType result{DType::f32, leading(q.shape), {}};
+  result.shape.push_back(from_end(q.shape, 2));
+  return {result};
+}
+
+OutputTypes infer_attention_gradient(Op op, InputTypes inputs, const Attributes& attributes,
+                                     Symbols& symbols) {
+  const TensorType &q = *inputs[0], &k = *inputs[1];
+  const TensorType rows = infer_attention_sums(op, inputs, attributes, symbols).at(0);
+  const auto lies_as = [&](std::size_t i, const TensorType& wanted) {
+    return inputs[i]->dtype == wanted.dtype && inputs[i]->shape == wanted.shape;
+  };
+  if (!lies_as(2, k) || !lies_as(3, q) || !lies_as(4, rows) || !lies_as(5, rows))
+    throw ModelError("v {}, the gradient {}, sums {} and products {} do not fit q {} and k {}",
+                     inputs[2]->to_string(), inputs[3]->to_string(), inputs[4]->to_string(),
+                     inputs[5]->to_string(), q.to_string(), k.to_string());
+  const std::int64_t of = attributes.integer("of");
+  if (of < 0 || of > 2) throw ModelError("'of' is {}, expected 0 to 2", of);
+  return {TensorType{q.dtype, of == 0 ? q.shape : k.shape, {}}};
 }
 
 }  // namespace sylvite

@@ -26,6 +26,7 @@ constexpr std::uint32_t every_input = ~std::uint32_t{0};
 constexpr std::uint32_t first_input = 1;
 constexpr std::uint32_t third_input = 4;
 constexpr std::uint32_t fourth_input = 8;
+constexpr std::uint32_t fifth_and_sixth_inputs = 16 + 32;
 
 using Stages = std::vector<std::string>;
 
@@ -341,9 +342,26 @@ void add_contraction_rows(Rows& rows) {
       "cross-correlation of [N, C, spatial] with [O, C/groups, spatial], 1 to 3 spatial dims. One element "
       "type; beside bf16 the "
       "bias may be f32, and so may filters of one channel each, which storing a model in bf16 makes");
+  add(rows, Op::filter_gradient, "filter_gradient", "gradient, x",
+      window(OpTrait::convolution, filter_gradient_terms),
+      {kernel(), strides(), pads(), dilations(), integer("groups", 1, "groups of channels"),
+       integer("parts", 1, "ranges of pixels that have sums of their own")},
+      infer_filter_gradient, evaluate_filter_gradient,
+      "[parts, taps, O, C/groups]: for each tap of the window of a convolution of x [N, C, spatial] into [N, "
+      "O, "
+      "spatial], the products of the gradient's channels with those that the tap met, summed over the pixels "
+      "of a part. "
+      "Of 16-bit floats the sums are f32. A part is a multiple of 64 pixels of all images, the last one what "
+      "is left");
   add(rows, Op::max_pool, "max_pool", "x", window(OpTrait::pooling, pool_terms),
       {kernel(), strides(), pads(), dilations()}, infer_pool, evaluate_pool,
       "largest in a window; NaN wins, padding never does. Extents are floor((x + pads - window)/stride) + 1");
+  add(rows, Op::max_pool_gradient, "max_pool_gradient", "gradient, x",
+      window(OpTrait::pooling, pool_terms, 0, {"_place", "_fold"}),
+      {kernel(), strides(), pads(), dilations()}, infer_max_pool_gradient, evaluate_max_pool_gradient,
+      "of a max_pool over x [N, C, y, x] into [N, C, y, x]: each element of the gradient is added where the "
+      "first of the "
+      "largest of its window is, row by row; NaN is the largest");
   add(rows, Op::avg_pool, "avg_pool", "x", window(OpTrait::pooling, pool_terms),
       {kernel(), strides(), pads(), dilations(),
        integer("count_include_pad", 0, "1: padding counts as zeros")},
@@ -356,6 +374,21 @@ void add_contraction_rows(Rows& rows) {
       "softmax(q k^T scale + mask) v of q [..., L, D], k [..., S, D] and v [..., S, Dv]; a boolean mask "
       "keeps what is true, others "
       "are added; it broadcasts to [..., L, S]");
+  const AttributeInfo scale = real("scale", 0, "0 means 1/sqrt(D)");
+  const AttributeInfo causal = integer("causal", 0, "1: position l sees s <= l");
+  add(rows, Op::attention_sums, "attention_sums", "q, k",
+      window(OpTrait::attention, attention_sums_terms, 0, {"_score", "_max", "_sum"}), {scale, causal},
+      infer_attention_sums, evaluate_attention_sums,
+      "f32 [..., L]: the logarithm of the sum of exp(q k^T scale) over the keys, of q [..., L, D] and k "
+      "[..., S, D]");
+  add(rows, Op::attention_gradient, "attention_gradient", "q, k, v, gradient, sums, products",
+      window(OpTrait::attention, attention_gradient_terms, fifth_and_sixth_inputs,
+             {"_score", "_slope", "_fold"}),
+      {required("of", Kind::integer, "0, 1 or 2: by q, k or v"), scale, causal}, infer_attention_gradient,
+      evaluate_attention_gradient,
+      "of attention(q, k, v), all of D columns, whose result had `gradient` [..., L, D]; sums: "
+      "attention_sums(q, k), f32; "
+      "products: f32 [..., L], the sum over columns of gradient times result");
 }
 
 void add_loop_row(Rows& rows) {

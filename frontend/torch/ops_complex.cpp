@@ -314,7 +314,7 @@ std::vector<std::string_view> complex_op_names() {
 }
 
 std::vector<Complex> import_complex(GraphBuilder& builder, const TorchScope& scope, const TorchNode& node,
-                                    const SymbolValues& sizes) {
+                                    const TorchImportOptions& options) {
   const auto* rule = std::ranges::find(rows, node.op, &ComplexOp::name);
   if (rule == std::end(rows)) throw UnsupportedError("this operation is not served for complex numbers");
   const TorchOp* row = find_torch_op(node.op);
@@ -328,8 +328,8 @@ std::vector<Complex> import_complex(GraphBuilder& builder, const TorchScope& sco
   const std::string_view schema = rule->schema.empty() ? row->schema : rule->schema;
   const TorchScope real = part_of(builder, scope, names, false);
   const TorchScope imaginary = part_of(builder, scope, names, true);
-  TorchContext re(builder, real, part, sizes, schema);
-  TorchContext im(builder, imaginary, part, sizes, schema);
+  TorchContext re(builder, real, part, options, schema);
+  TorchContext im(builder, imaginary, part, options, schema);
   ComplexContext context{re, im, scope, row == nullptr ? nullptr : row->import};
   rule->import(context);
   re.check_no_surplus();

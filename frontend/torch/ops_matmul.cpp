@@ -1,5 +1,8 @@
 // Products of matrices, and attention.
 
+#include <cmath>
+#include <limits>
+
 #include "frontend/torch/torch_ops.h"
 
 namespace sylvite {
@@ -50,7 +53,52 @@ void attention(TorchContext& c) {
   c.output(c.builder().add(Op::attention, inputs, attributes));
 }
 
-/// The same in CPU's own operation. Its second result, of use for gradients alone, is absent.
+/// What Op::attention_gradient takes.
+bool has_gradient_operations(TorchContext& c, Sym q, Sym k, Sym v) {
+  const bool is_narrow = q.dtype() == DType::bf16 || q.dtype() == DType::f16;
+  return c.keeps_gradients() && is_narrow && k.dims() == v.dims() && q.rank() == 4 && q.dim(0) == k.dim(0) &&
+         q.dim(1) == k.dim(1) && q.dim(3) == k.dim(3);
+}
+
+/// Each by an operation, which makes the scores again.
+void attention_gradients_kept(TorchContext& c, Sym grad, Sym result, const std::vector<Sym>& qkv,
+                              Attributes how) {
+  const Sym sums = c.builder().add(Op::attention_sums, {qkv[0], qkv[1]}, how);
+  const Sym products = reduce(Op::reduce_sum, cast(grad, DType::f32) * cast(result, DType::f32), {3}, false);
+  std::vector<Sym> results;
+  for (std::int64_t of = 0; of < 3; ++of) {
+    how.set("of", of);
+    results.push_back(
+        c.builder().add(Op::attention_gradient, {qkv[0], qkv[1], qkv[2], grad, sums, products}, how));
+  }
+  c.outputs(std::move(results));
+}
+
+/// Of attention without a mask, by the queries, the keys and the values.
+void attention_gradient(TorchContext& c) {
+  const Sym grad = c.tensor("grad_output"), result = c.tensor("result");
+  const Sym q = c.tensor("query"), k = c.tensor("key"), v = c.tensor("value");
+  const bool is_causal = c.flag("is_causal", false);
+  const double scale = c.has("scale") ? c.real("scale") : 1 / std::sqrt(static_cast<double>(q.dim(-1)));
+  if (has_gradient_operations(c, q, k, v))
+    return attention_gradients_kept(c, grad, result, {q, k, v},
+                                    {{"causal", std::int64_t{is_causal}}, {"scale", scale}});
+  Sym scores = cast(matmul(q, swap_axes(k, -2, -1)), DType::f32) * scale;
+  if (is_causal) {
+    const std::int64_t rows = q.dim(-2), keys = k.dim(-2);
+    const Sym is_seen = apply(Op::less_equal, c.builder().iota(DType::i64, {rows, keys}, 1),
+                              c.builder().iota(DType::i64, {rows, keys}, 0));
+    scores = where(is_seen, scores, -std::numeric_limits<double>::infinity());
+  }
+  const Sym weights = softmax(scores, q.rank() - 1);
+  const Sym change = cast(matmul(grad, swap_axes(v, -2, -1)), DType::f32);
+  const Sym products = reduce(Op::reduce_sum, weights * change, {q.rank() - 1}, true);
+  const Sym slopes = cast(weights * (change - products) * scale, q.dtype());
+  c.outputs({matmul(slopes, k), matmul(swap_axes(slopes, -2, -1), q),
+             matmul(swap_axes(cast(weights, q.dtype()), -2, -1), grad)});
+}
+
+/// Attention in CPU's own operation. Its second result, of use for gradients alone, is absent.
 void flash_attention(TorchContext& c) {
   c.ignore("return_debug_mask");
   attention(c);
@@ -117,6 +165,8 @@ const TorchOp rows[] = {
     {"aten.matmul.default", "self mat2", product},
     {"aten.mm.default", "self mat2", product},
     {"sylvite.attention.default", attention_schema, attention},
+    {"sylvite.attention_gradient.default", "grad_output query key value result is_causal scale",
+     attention_gradient},
     {"transformers.grouped_mm_fallback.default", "input weight offs", grouped_product_named},
     {"transformers.grouped_mm_fallback_backward.default", "input weight offs grad_output",
      grouped_product_backward},

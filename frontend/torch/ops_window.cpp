@@ -92,8 +92,10 @@ void convolution_backward(TorchContext& c) {
   if (mask[0] != 0) results[0] = input_gradient(grad, x, w, a);
   // A transposed convolution takes its result to its input by the same filters.
   const Sym from = a.is_transposed ? x : grad, to = a.is_transposed ? grad : x;
+  const EvenWindow window = {a.strides, a.padding, a.dilations};
+  const bool is_kept = c.keeps_gradients() && is_kept_whole(from, to, a.groups);
   if (mask[1] != 0)
-    results[1] = filter_gradient(from, to, w.dims(), {a.strides, a.padding, a.dilations}, a.groups);
+    results[1] = (is_kept ? whole_filter_gradient : filter_gradient)(from, to, w.dims(), window, a.groups);
   if (mask[2] != 0) {
     std::vector<std::int64_t> axes = all_axes(grad.rank());
     axes.erase(axes.begin() + 1);
@@ -131,13 +133,7 @@ void max_pool_with_positions(TorchContext& c) {
 }
 
 /// Adds each gradient where its maximum was.
-template <std::size_t rank>
-void max_pool_backward(TorchContext& c) {
-  for (const std::string_view name : {"kernel_size", "stride", "padding", "dilation", "ceil_mode"})
-    c.ignore(name);
-  const Sym grad = batched(c.tensor("grad_output"), rank);
-  const Sym x = batched(c.tensor("self"), rank);
-  const Sym positions = batched(c.tensor("indices"), rank);
+Sym added_at(TorchContext& c, Sym grad, Sym x, Sym positions) {
   const std::int64_t map = checked_product(spatial_dims(x), "map");
   const std::int64_t windows = checked_product(spatial_dims(grad), "windows");
   const std::int64_t maps = x.dim(0) * x.dim(1);
@@ -145,7 +141,31 @@ void max_pool_backward(TorchContext& c) {
   const Sym sums = c.builder().add(
       Op::scatter_elements, {zeros, reshape(positions, {maps, windows}), reshape(grad, {maps, windows})},
       {{"axis", std::int64_t{1}}, {"reduction", std::string("add")}});
-  c.output(reshape(sums, c.result_dims()));
+  return reshape(sums, x.dims());
+}
+
+template <std::size_t rank>
+void max_pool_backward(TorchContext& c) {
+  for (const std::string_view name : {"kernel_size", "stride", "padding", "dilation", "ceil_mode"})
+    c.ignore(name);
+  const Sym grad = batched(c.tensor("grad_output"), rank), x = batched(c.tensor("self"), rank);
+  c.output(reshape(added_at(c, grad, x, batched(c.tensor("indices"), rank)), c.result_dims()));
+}
+
+/// The same without positions, which are found again.
+void max_pool_gradient(TorchContext& c) {
+  const Sym grad = batched(c.tensor("grad_output"), 2), x = batched(c.tensor("self"), 2);
+  MapWindow window = read_pool_window<2>(c);
+  window.dilations = per_axis(c, "dilation", 2, 1, 1);
+  window = extended(window, read_extension(c, window, x));
+  const bool is_kept = c.keeps_gradients() && (x.dtype() == DType::bf16 || x.dtype() == DType::f16);
+  const Sym result = is_kept ? c.builder().add(Op::max_pool_gradient, {grad, x},
+                                               {{"kernel", window.kernel},
+                                                {"strides", window.strides},
+                                                {"pads", window.pads},
+                                                {"dilations", window.dilations}})
+                             : added_at(c, grad, x, max_positions(x, window, false));
+  c.output(reshape(result, c.result_dims()));
 }
 
 template <std::size_t rank>
@@ -402,6 +422,8 @@ constexpr std::string_view average_backward_schema =
     "grad_output self kernel_size stride padding ceil_mode count_include_pad divisor_override";
 constexpr std::string_view max_backward_schema =
     "grad_output self kernel_size stride padding dilation ceil_mode indices";
+constexpr std::string_view max_gradient_schema =
+    "grad_output self kernel_size stride padding dilation ceil_mode";
 constexpr std::string_view vec_schema = "input output_size align_corners scale_factors";
 constexpr std::string_view sized_schema = "self output_size align_corners scales_h scales_w";
 
@@ -432,6 +454,7 @@ const TorchOp rows[] = {
     {"aten.max_pool2d_with_indices_backward.default", max_backward_schema, max_pool_backward<2>},
     {"aten.max_pool3d_with_indices.default", max_schema, max_pool_with_positions<3>},
     {"aten.max_pool3d_with_indices_backward.default", max_backward_schema, max_pool_backward<3>},
+    {"sylvite.max_pool_gradient.default", max_gradient_schema, max_pool_gradient},
     {"aten.upsample_bicubic2d.default", sized_schema, resize_bicubic},
     {"aten.upsample_bicubic2d.vec", vec_schema, resize_cubic_vec},
     {"aten.upsample_bilinear2d.default", sized_schema, resize_bilinear},

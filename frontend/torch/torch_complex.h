@@ -32,7 +32,7 @@ struct ComplexContext {
 /// Of a node that takes or gives complex numbers: a value for each result. Throws UnsupportedError for operations without
 /// a rule.
 [[nodiscard]] std::vector<Complex> import_complex(GraphBuilder& builder, const TorchScope& scope,
-                                                  const TorchNode& node, const SymbolValues& sizes);
+                                                  const TorchNode& node, const TorchImportOptions& options);
 
 /// c64 -> f32. Other names as they are.
 [[nodiscard]] std::string_view part_dtype(std::string_view dtype);

@@ -35,8 +35,8 @@ Dims sizes_at(const std::vector<Extent>& extents, const SymbolValues& sizes) {
 }
 
 TorchContext::TorchContext(GraphBuilder& builder, const TorchScope& scope, const TorchNode& node,
-                           const SymbolValues& sizes, std::string_view schema)
-    : builder_(builder), scope_(scope), node_(node), sizes_(sizes), names_(words_of(schema)) {
+                           const TorchImportOptions& options, std::string_view schema)
+    : builder_(builder), scope_(scope), node_(node), options_(options), names_(words_of(schema)) {
   given_.resize(names_.size());
   asked_.resize(names_.size());
   std::size_t position = 0;
@@ -134,7 +134,7 @@ std::vector<Sym> TorchContext::tensors(std::string_view name) {
 std::int64_t TorchContext::number(const TorchLiteral& literal, std::string_view name) const {
   if (literal.kind == Kind::boolean) return literal.boolean ? 1 : 0;
   if (literal.kind != Kind::integer) throw ModelError("the argument '{}' is no integer", name);
-  return size_at(literal.integer, sizes_);
+  return size_at(literal.integer, options_.sizes);
 }
 
 double TorchContext::any_number(const TorchLiteral& literal, std::string_view name) const {
@@ -208,7 +208,7 @@ DType TorchContext::result_dtype(std::size_t i) const {
 }
 
 Dims TorchContext::result_dims(std::size_t i) const {
-  return sizes_at(node_.types.at(i).shape, sizes_);
+  return sizes_at(node_.types.at(i).shape, options_.sizes);
 }
 
 void TorchContext::check_no_surplus() const {

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/graph_builder.h"
+#include "frontend/torch/torch_import.h"
 #include "frontend/torch/torch_text.h"
 
 namespace sylvite {
@@ -31,9 +32,10 @@ using TorchScope = std::map<std::string, TorchValue>;
 class TorchContext {
  public:
   TorchContext(GraphBuilder& builder, const TorchScope& scope, const TorchNode& node,
-               const SymbolValues& sizes, std::string_view schema);
+               const TorchImportOptions& options, std::string_view schema);
 
   [[nodiscard]] GraphBuilder& builder() { return builder_; }
+  [[nodiscard]] bool keeps_gradients() const { return options_.keep_gradients; }
   [[nodiscard]] bool has(std::string_view name);  ///< is given, and not as none
   [[nodiscard]] bool is_tensor(std::string_view name);
   [[nodiscard]] std::string name_of(std::string_view name);       ///< of the value that is given, else empty
@@ -79,7 +81,7 @@ class TorchContext {
   GraphBuilder& builder_;
   const TorchScope& scope_;
   const TorchNode& node_;
-  const SymbolValues& sizes_;
+  const TorchImportOptions& options_;
   std::vector<std::string_view> names_;
   std::vector<const TorchLiteral*> given_;  ///< per name; nullptr when not given
   std::vector<bool> asked_;

@@ -151,7 +151,7 @@ class Importer {
   /// Real parts; the others go to `imaginary` where there are any.
   std::vector<Sym> import_parts(const TorchNode& node, std::vector<Sym>& imaginary) {
     std::vector<Sym> results;
-    for (const Complex& value : import_complex(builder_, scope_, node, options_.sizes)) {
+    for (const Complex& value : import_complex(builder_, scope_, node, options_)) {
       results.push_back(value.re);
       imaginary.push_back(value.im);
     }
@@ -163,7 +163,7 @@ class Importer {
   std::vector<Sym> import(const TorchNode& node) {
     const TorchOp* row = find_torch_op(node.op);
     if (row == nullptr) throw UnsupportedError("this operation is not served");
-    TorchContext context(builder_, scope_, node, options_.sizes, row->schema);
+    TorchContext context(builder_, scope_, node, options_, row->schema);
     row->import(context);
     context.check_no_surplus();
     return context.results();

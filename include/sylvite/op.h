@@ -111,9 +111,13 @@ enum class Op : std::uint16_t {
   matmul_bits,
   quantized_matmul_bits,
   conv,
+  filter_gradient,
   max_pool,
+  max_pool_gradient,
   avg_pool,
   attention,
+  attention_sums,
+  attention_gradient,
   // a body that runs a known number of times: loop{body, trips, ...}
   loop,
   // random numbers, pointwise with numpy broadcasting: random_bits(index, seed){stream}

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "frontend/ops/facts.h"
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
@@ -168,6 +169,85 @@ void define_conv(AlgorithmBuilder& builder, const Node& node) {
     const Expr total = folded(vars);
     return has_bias ? strict_add(total, builder.read(node.inputs[2], {at[1]})) : total;
   });
+}
+
+void define_filter_gradient(AlgorithmBuilder& builder, const Node& node) {
+  const ValueId out = node.outputs.front();
+  const TensorType& type = builder.type(out);
+  const Dims gradient = builder.type(node.inputs[0]).dims();
+  const Window window{node.attributes.integers("kernel"), node.attributes.integers("strides"),
+                      node.attributes.integers("pads"), node.attributes.integers("dilations")};
+  const std::int64_t part = filter_gradient_part(gradient, node.attributes.integer("parts"));
+  const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
+  const Coordinates at = AlgorithmBuilder::coordinates_of(type);  // part, tap, output, channel of the group
+  const Halide::RDom domain = reduction_domain({part});
+  Expr pixel = at[0].full * to_int(part) + domain[0], tap = at[1].full;
+  const std::size_t rank = window.kernel.size();
+  const std::int64_t pixels = checked_product({gradient.begin() + 2, gradient.end()}, "map");
+  const Expr is_there = pixel < to_int(gradient[0] * pixels);
+  pixel = Halide::min(pixel, to_int(gradient[0] * pixels - 1));
+  Coordinates at_gradient = {pixel / to_int(pixels), at[2]};
+  at_gradient.resize(rank + 2);
+  Coordinates taps(rank);
+  for (std::size_t s = rank; s-- > 0;) {
+    at_gradient[s + 2] = pixel % to_int(gradient[s + 2]);
+    pixel = pixel / to_int(gradient[s + 2]);
+    taps[s] = tap % to_int(window.kernel[s]);
+    tap = tap / to_int(window.kernel[s]);
+  }
+  const Tap met = tap_at(builder, window, at_gradient, taps, builder.type(node.inputs[1]).shape);
+  const std::int64_t groups = node.attributes.integer("groups"), outputs = gradient[1] / groups;
+  Coordinates at_input = {at_gradient[0], input_channel(at[2], at[3], outputs, type.dims()[3], groups)};
+  at_input.insert(at_input.end(), met.spatial.begin(), met.spatial.end());
+  const Halide::Type sum = sum_type(type.dtype);
+  const Expr x = cast(sum, builder.read_rounded(node.inputs[1], at_input));
+  const Expr grad = cast(sum, builder.read_rounded(node.inputs[0], at_gradient));
+  Func folded = builder.stage(builder.name(out) + "_fold");
+  folded(vars) = zero_of(sum);
+  folded(vars) += select(is_there && met.is_inside, x * grad, zero_of(sum));
+  builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
+}
+
+void define_max_pool_gradient(AlgorithmBuilder& builder, const Node& node) {
+  const ValueId out = node.outputs.front(), x = node.inputs[1];
+  const TensorType &type = builder.type(out), &pooled = builder.type(node.inputs[0]);
+  const Window window{node.attributes.integers("kernel"), node.attributes.integers("strides"),
+                      node.attributes.integers("pads"), node.attributes.integers("dilations")};
+  // Where in its window each result was found.
+  const std::vector<Var> pooled_vars = AlgorithmBuilder::vars_of(pooled);
+  const Coordinates at = AlgorithmBuilder::coordinates_of(pooled);
+  const WindowDomain over = window_domain(window.kernel, 0, 0);
+  const Tap tap = tap_at(builder, window, at, over.taps, type.shape);
+  Coordinates at_input = {at[0], at[1]};
+  at_input.insert(at_input.end(), tap.spatial.begin(), tap.spatial.end());
+  const Expr value = cast(sum_type(type.dtype), builder.read(x, at_input));
+  const Expr index = over.taps[0].full * to_int(window.kernel[1]) + over.taps[1].full;
+  Func place = builder.stage(builder.name(out) + "_place");
+  place(pooled_vars) = Halide::Tuple(zero_of(value.type()), Expr(-1));
+  const Expr best = place(pooled_vars)[0], best_index = place(pooled_vars)[1];
+  const Expr is_first_nan = Halide::is_nan(value) && !Halide::is_nan(best);
+  const Expr wins = tap.is_inside && (best_index < 0 || value > best || is_first_nan);
+  place(pooled_vars) = Halide::Tuple(select(wins, value, best), select(wins, index, best_index));
+  // The windows that an element is in.
+  const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
+  const Coordinates to = AlgorithmBuilder::coordinates_of(type);
+  Coordinates of_window = {to[0], to[1]};
+  Expr is_met = Halide::Internal::const_true();
+  for (std::size_t s = 0; s < 2; ++s) {
+    const int stride = to_int(window.strides[s]);
+    const Expr first =
+        to[s + 2].full + to_int(window.pads[s]) - over.taps[s].full * to_int(window.dilations[s]);
+    const Expr number = Halide::div_round_to_zero(first, stride);
+    is_met = is_met && first >= 0 && number * stride == first && number < builder.extent(pooled.shape[s + 2]);
+    of_window.emplace_back(Halide::clamp(number, 0, builder.extent(pooled.shape[s + 2] - 1)));
+  }
+  const Expr found = place(AlgorithmBuilder::arguments_of(pooled, of_window))[1];
+  const Halide::Type sum = sum_type(type.dtype);
+  const Expr gradient = cast(sum, builder.read(node.inputs[0], of_window));
+  Func folded = builder.stage(builder.name(out) + "_fold");
+  folded(vars) = zero_of(sum);
+  folded(vars) += select(is_met && found == index, gradient, zero_of(sum));
+  builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
 }
 
 void define_pool(AlgorithmBuilder& builder, const Node& node) {

@@ -52,11 +52,19 @@ Definer definer_of(Op op) {
       return define_matmul_bits;
     case Op::conv:
       return define_conv;
+    case Op::filter_gradient:
+      return define_filter_gradient;
+    case Op::max_pool_gradient:
+      return define_max_pool_gradient;
     case Op::max_pool:
     case Op::avg_pool:
       return define_pool;
     case Op::attention:
       return define_attention;
+    case Op::attention_sums:
+      return define_attention_sums;
+    case Op::attention_gradient:
+      return define_attention_gradient;
     default:
       break;
   }

@@ -22,8 +22,12 @@ void define_matmul(AlgorithmBuilder& builder, const Node& node);
 void define_quantized_matmul(AlgorithmBuilder& builder, const Node& node);
 void define_matmul_bits(AlgorithmBuilder& builder, const Node& node);
 void define_conv(AlgorithmBuilder& builder, const Node& node);
+void define_filter_gradient(AlgorithmBuilder& builder, const Node& node);
+void define_max_pool_gradient(AlgorithmBuilder& builder, const Node& node);
 void define_pool(AlgorithmBuilder& builder, const Node& node);
 void define_attention(AlgorithmBuilder& builder, const Node& node);
+void define_attention_sums(AlgorithmBuilder& builder, const Node& node);
+void define_attention_gradient(AlgorithmBuilder& builder, const Node& node);
 
 /// The logit of an attention node from the product of a query and a key: scaled, capped, masked. `at` is its
 /// place in [..., query, key].

@@ -71,7 +71,8 @@ std::string find_loops(const Kernel& kernel, AttentionProblem& problem) {
 }  // namespace
 
 Reading<AttentionProblem> read_attention(const Kernel& kernel) {
-  if (kernel.kind != KernelClass::attention) return {{}, "it is no attention"};
+  if (kernel.kind != KernelClass::attention || kernel.body.node(kernel.anchor).op != Op::attention)
+    return {{}, "it is no attention"};
   Reading<AttentionProblem> reading;
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);

@@ -307,7 +307,8 @@ Reading<ConvProblem> read_conv_products(const Kernel& kernel, const Node& node, 
 
 /// The kernel's only convolution.
 Reading<ConvProblem> read_conv_products(const Kernel& kernel, bool depthwise) {
-  if (kernel.kind != KernelClass::convolution) return {{}, "it is no convolution"};
+  if (kernel.kind != KernelClass::convolution || kernel.body.node(kernel.anchor).op != Op::conv)
+    return {{}, "it is no convolution"};
   if (std::string refusal = body_refusal(kernel); !refusal.empty()) return {{}, std::move(refusal)};
   return read_conv_products(kernel, kernel.body.node(kernel.anchor), depthwise);
 }
@@ -397,7 +398,8 @@ Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
 }
 
 Reading<ConvRowsProblem> read_conv_rows(const Kernel& kernel) {
-  if (kernel.kind != KernelClass::convolution) return {{}, "it is no convolution"};
+  if (kernel.kind != KernelClass::convolution || kernel.body.node(kernel.anchor).op != Op::conv)
+    return {{}, "it is no convolution"};
   const Node* second = second_conv(kernel);
   if (second == nullptr) return {{}, "it has not two convolutions"};
   const Node& first = kernel.body.node(kernel.anchor);

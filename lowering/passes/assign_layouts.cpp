@@ -25,7 +25,9 @@ struct Blocks {
   }
   /// The same for what is made of blocks, whatever its type: convolutions do not read it.
   [[nodiscard]] bool fit_work(const TensorType& type) const {
-    return fit(type) || (hold_all && type.dtype == DType::f32 && may_lie_innermost(type, true));
+    const bool is_work = type.dtype == DType::f32 || type.dtype == DType::boolean;
+    return fit(type) ||
+           (hold_all && is_work && may_lie_innermost({DType::f32, type.shape, type.layout}, true));
   }
   [[nodiscard]] int of(const TensorType& type) const {
     return hold_all ? static_cast<int>(type.dims().at(1)) : size;
@@ -76,6 +78,9 @@ std::optional<Wanted> convolution_rule(const Operands& operands) {
   Wanted wanted(operands.node.inputs.size(), false);
   // Padding three channels of an image to a whole block would cost more than reading it as it is.
   wanted[0] = grouped || channels >= operands.blocks.of(operands.type(0)) || operands.blocked[0];
+  // A filter that is no weight cannot be packed when a program is loaded: it lies as its images do.
+  const bool is_weight = operands.graph.is_constant(operands.node.inputs[1]);
+  wanted[1] = operands.blocks.hold_all && !is_weight && groups == 1 && operands.blocks.fit(operands.type(1));
   return wanted;
 }
 
@@ -108,13 +113,29 @@ std::optional<Wanted> channels_rule(const Operands& operands) {
   return leaves_channels(operands.graph, operands.node) ? follow_first(operands) : std::nullopt;
 }
 
-/// Folds of what is not channels; where a block holds all, of pixels alone.
+/// Folds of what is not channels. Where a block holds all, what is left of all images may be a row of channels.
 std::optional<Wanted> reduction_rule(const Operands& operands) {
-  if (operands.blocks.hold_all) return channels_rule(operands);
   const Attributes& attributes = operands.node.attributes;
   const Dims& axes = attributes.integers("axes");
-  const bool leaves = attributes.integer("keepdims") == 1 && std::ranges::find(axes, 1) == axes.end();
+  const bool is_row = operands.blocks.hold_all && axes == Dims{0, 2, 3};
+  const bool leaves =
+      (attributes.integer("keepdims") == 1 || is_row) && std::ranges::find(axes, 1) == axes.end();
+  if (operands.blocks.hold_all && !is_row && !leaves_channels(operands.graph, operands.node))
+    return std::nullopt;
   return leaves && !axes.empty() ? follow_first(operands) : std::nullopt;
+}
+
+/// The gradient of a pooling, where its image lies so.
+std::optional<Wanted> pool_gradient_rule(const Operands& operands) {
+  const bool is_ready = operands.blocks.hold_all && (operands.blocked[0] || operands.blocked[1]);
+  return is_ready && operands.blocks.fit(operands.output()) ? std::optional(Wanted(2, true)) : std::nullopt;
+}
+
+/// Products of channels of the same pixels.
+std::optional<Wanted> filter_gradient_rule(const Operands& operands) {
+  const bool fits = operands.blocks.hold_all && operands.blocks.fit(operands.type(0)) &&
+                    operands.blocks.fit(operands.type(1));
+  return fits ? std::optional(Wanted(2, true)) : std::nullopt;
 }
 
 std::optional<Wanted> concat_rule(const Operands& operands) {
@@ -147,6 +168,10 @@ Rule find_rule(Op op) {
       return slice_rule;
     case Op::conv:
       return convolution_rule;
+    case Op::filter_gradient:
+      return filter_gradient_rule;
+    case Op::max_pool_gradient:
+      return pool_gradient_rule;
     case Op::max_pool:
     case Op::avg_pool:
     case Op::gather:
@@ -234,6 +259,10 @@ class Assigner {
     return true;
   }
 
+  static bool has_blocks(const Node& node, const TensorType& result) {
+    return node.op != Op::filter_gradient && result.rank() == 4;
+  }
+
   void add(const Node& node, const std::optional<Wanted>& wanted) {
     if (add_view(node)) return;
     std::vector<ValueId> inputs;
@@ -243,8 +272,10 @@ class Assigner {
     const std::vector<ValueId> outputs = dense_.add_copy(node, std::move(inputs));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       TensorType& type = dense_.graph().value(outputs[i]).type;
-      type.layout.channel_block = wanted ? blocks_.of(type) : 0;
-      if (wanted)
+      // Of a row of channels or of a filter, the layout is the plain one.
+      const bool is_blocked = wanted && has_blocks(node, type);
+      type.layout.channel_block = is_blocked ? blocks_.of(type) : 0;
+      if (is_blocked)
         blocked_[node.outputs[i]] = outputs[i];
       else
         dense_.set(node.outputs[i], outputs[i]);

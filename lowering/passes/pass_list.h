@@ -49,6 +49,12 @@ namespace sylvite {
 /// `tf32`: of f32 images, too.
 [[nodiscard]] Graph widen_channels(const Graph& graph, bool tf32);
 
+/// The same graph in which each filter_gradient of few results is the sum of several, each of a part of the pixels.
+[[nodiscard]] Graph divide_gradients(const Graph& graph);
+
+/// The same graph in which a sum over the first dim and others, of few elements that are left, is the sum of sums over the others.
+[[nodiscard]] Graph divide_sums(const Graph& graph);
+
 /// The same graph in which a transpose that makes rows of channels, one a pixel, of a convolution's reshaped result comes
 /// before the reshape, where it moves nothing. REQUIRES to be the last pass on views: flatten undoes it.
 [[nodiscard]] Graph turn_images(const Graph& graph, bool tf32);

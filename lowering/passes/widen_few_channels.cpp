@@ -12,8 +12,8 @@ bool is_taken(const Graph& graph, const Node& node, bool tf32) {
   const TensorType& x = graph.type(node.inputs[0]);
   if (x.rank() != 4) return false;
   return is_for_tensor_cores(x.dtype, tf32) && x.dims()[1] < elements_of_vector(x.dtype) &&
-         x.element_count() > 0 && graph.is_constant(node.inputs[1]) &&
-         node.attributes.integer("groups") == 1 && node.attributes.integers("dilations") == Dims{1, 1};
+         x.element_count() > 0 && node.attributes.integer("groups") == 1 &&
+         node.attributes.integers("dilations") == Dims{1, 1};
 }
 
 bool widen(GraphRewriter& rewriter, const Node& node, bool tf32) {
@@ -22,9 +22,9 @@ bool widen(GraphRewriter& rewriter, const Node& node, bool tf32) {
   const std::int64_t run = elements_of_vector(rewriter.source().type(node.inputs[0]).dtype);
   const Dims x = rewriter.source().type(node.inputs[0]).dims();
   const Dims out = rewriter.source().type(node.outputs[0]).dims();
-  const Tensor& filter = *rewriter.source().value(node.inputs[1]).constant;
+  const std::optional<Tensor>& filter = rewriter.source().value(node.inputs[1]).constant;
   const Dims &strides = node.attributes.integers("strides"), &pads = node.attributes.integers("pads");
-  Dims wide = filter.dims();
+  Dims wide = rewriter.source().type(node.inputs[1]).dims();
   // Neighbouring windows, too, are a multiple of 16 bytes apart.
   wide[1] = x[1] <= run / 2 && strides[1] % 2 == 0 ? run / 2 : run;
   while (wide[1] * wide[3] % run != 0) ++wide[3];
@@ -37,7 +37,8 @@ bool widen(GraphRewriter& rewriter, const Node& node, bool tf32) {
       {{"low", Dims{0, 0, pads[0], pads[1]}}, {"high", Dims{0, wide[1] - x[1], behind(2), behind(3)}}});
   std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
   inputs[0] = padded;
-  inputs[1] = graph.add_constant(with_zeros_behind(filter, wide));
+  inputs[1] = filter ? graph.add_constant(with_zeros_behind(*filter, wide))
+                     : add_zeros_behind(graph, inputs[1], wide);
   Attributes attributes = node.attributes;
   attributes.set("pads", Dims{0, 0, 0, 0});
   // What is left behind the last window may be less than a step, or more.

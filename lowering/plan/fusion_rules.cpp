@@ -92,13 +92,13 @@ bool takes_view_epilogue(const Graph& graph, const Node& anchor, const Node& vie
            anchor.op == Op::pad;
   if (view.op == Op::reshape && anchor.op == Op::concat) return true;
   if (view.op != Op::transpose) return false;
-  if (anchor.op == Op::attention) return keeps_last_axis(graph, view);
+  if (has_trait(anchor.op, OpTrait::attention)) return keeps_last_axis(graph, view);
   return anchor.op == Op::concat || anchor.op == Op::pad || has_trait(anchor.op, OpTrait::gather);
 }
 
 bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& view, bool ahead) {
-  const bool contracts =
-      has_trait(anchor.op, OpTrait::matmul) || anchor.op == Op::conv || anchor.op == Op::attention;
+  const bool contracts = has_trait(anchor.op, OpTrait::matmul) || anchor.op == Op::conv ||
+                         has_trait(anchor.op, OpTrait::attention);
   // Views that a convolution reads are ahead of its filter.
   if (contracts && view.op == Op::to_layout) return ahead && anchor.op == Op::conv;
   if (contracts) return ahead || keeps_last_axis(graph, view);

@@ -9,7 +9,7 @@ bool TemplateKeeper::asks_about(NodeId anchor) const {
   if (!options_.refuse_template || anchor == no_node) return false;
   const Op op = graph_.node(anchor).op;
   return has_trait(op, OpTrait::matmul) || has_trait(op, OpTrait::convolution) ||
-         has_trait(op, OpTrait::attention);
+         has_trait(op, OpTrait::attention) || op == Op::max_pool_gradient;
 }
 
 const std::string& TemplateKeeper::refusal(const NodeSet& nodes, NodeId root) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "frontend/torch/memory_order.h"
 #include "frontend/values/strided.h"
+#include "schedules/space.h"
 
 namespace sylvite::python {
 namespace {
@@ -25,8 +26,10 @@ Tensor constant_of(const Array& array) {
 }
 
 TorchImportOptions import_options_of(const CapturedGraph& graph, const SymbolValues& sizes,
-                                     const std::map<std::size_t, GivenParameter>& parameters) {
+                                     const std::map<std::size_t, GivenParameter>& parameters,
+                                     const Machine& machine) {
   TorchImportOptions options;
+  options.keep_gradients = has_gradient_templates(machine);
   options.sizes = sizes;
   options.constants = graph.held;
   for (const auto& [number, given] : parameters)
@@ -70,7 +73,7 @@ std::vector<bool> owned_outputs(const Program& program) {
 ChosenCapture choose_captured(const CapturedGraph& graph, const SymbolValues& sizes,
                               const std::map<std::size_t, GivenParameter>& parameters,
                               const std::shared_ptr<const Setup>& setup) {
-  TorchGraph torch = import_torch(graph.text, import_options_of(graph, sizes, parameters));
+  TorchGraph torch = import_torch(graph.text, import_options_of(graph, sizes, parameters, setup->machine));
   ChosenCapture capture;
   capture.reads = reads_of(graph, torch);
   capture.outputs = std::move(torch.outputs);

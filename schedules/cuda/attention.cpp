@@ -184,20 +184,20 @@ std::string attention_constants(const CudaAttentionProblem& problem, const CudaA
   return text + fmt::format("typedef {} Element;\n", dtype_name(problem.element));
 }
 
+std::string lie_text() {
+  return "struct Lie {\n  long long offset, batch, head, row;\n"
+         "  template <class T>\n  __device__ constexpr long long at(const T& tile) const {\n"
+         "    return offset + tile.batch * batch + tile.head * head;\n  }\n};\n";
+}
+
+std::string lie_text(const char* name, const CudaAttentionProblem::Operand& operand) {
+  return fmt::format("__device__ constexpr Lie {} = {{{}, {}, {}, {}}};\n", name, operand.offset,
+                     operand.batch, operand.head, operand.row);
+}
+
 std::string attention_lies(const CudaAttentionProblem& problem) {
-  std::string text =
-      "struct Lie {\n  long long offset, batch, head, row;\n"
-      "  template <class T>\n  __device__ constexpr long long at(const T& tile) const {\n"
-      "    return offset + tile.batch * batch + tile.head * head;\n  }\n};\n";
-  const auto define = [&](const char* name, const CudaAttentionProblem::Operand& operand) {
-    text += fmt::format("__device__ constexpr Lie {} = {{{}, {}, {}, {}}};\n", name, operand.offset,
-                        operand.batch, operand.head, operand.row);
-  };
-  define("Q", problem.q);
-  define("K", problem.k);
-  define("V", problem.v);
-  define("OUT", problem.out);
-  return text +
+  return lie_text() + lie_text("Q", problem.q) + lie_text("K", problem.k) + lie_text("V", problem.v) +
+         lie_text("OUT", problem.out) +
          fmt::format("constexpr int DEPTH = {}, VALUE_DEPTH = {};\n", problem.depth, problem.value_depth);
 }
 

@@ -37,6 +37,12 @@ struct CudaAttentionProblem {
   double scale = 1;
 };
 [[nodiscard]] Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel);
+/// Where a value of rank 3 and more lies, [batch..., heads, rows, depth]; with rank 3 there is one head. "", or why the templates
+/// cannot read it there.
+[[nodiscard]] std::string read_attention_operand(const Graph& body, ValueId id,
+                                                 CudaAttentionProblem::Operand& operand);
+/// The result, perhaps transposed: its strides over the anchor's dims.
+[[nodiscard]] std::string read_attention_result(const Kernel& kernel, CudaAttentionProblem::Operand& operand);
 
 /// The numbers that may vary.
 struct CudaAttentionChoice {

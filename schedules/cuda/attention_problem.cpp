@@ -49,33 +49,6 @@ std::string set_strides(const StridedView& view, const std::string& name, Operan
   return "";
 }
 
-std::string read_operand(const Graph& body, ValueId id, Operand& operand) {
-  const std::optional<StridedView> view = strided_view(body, id);
-  if (!view) return fmt::format("'{}' is computed, or lies otherwise than in rows", body.value(id).name);
-  return set_strides(*view, body.value(id).name, operand);
-}
-
-/// The result, perhaps transposed: its strides over the anchor's dims.
-std::string read_result(const Kernel& kernel, Operand& operand) {
-  const Graph& body = kernel.body;
-  const ValueId anchor = body.node(kernel.anchor).outputs.at(0);
-  const ValueId out = body.outputs[0];
-  StridedView view{static_cast<int>(body.inputs.size()), 0, body.type(out).dims(), {}};
-  view.strides = dense_strides(view.dims);
-  for (ValueId at = out; at != anchor;) {
-    const Node& node = body.node(body.value(at).producer);
-    if (node.op != Op::transpose) return fmt::format("{} follows it", op_info(node.op).name);
-    const Dims& perm = node.attributes.integers("perm");
-    const StridedView from = view;
-    for (std::size_t i = 0; i < perm.size(); ++i) {
-      view.dims[static_cast<std::size_t>(perm[i])] = from.dims[i];
-      view.strides[static_cast<std::size_t>(perm[i])] = from.strides[i];
-    }
-    at = node.inputs.at(0);
-  }
-  return set_strides(view, body.value(out).name, operand);
-}
-
 /// Dims of a mask before its heads: those that it has repeat over the others.
 std::string read_mask_batch(const StridedView& view, std::size_t end, CudaAttentionProblem::Mask& mask) {
   std::size_t begin = 0;
@@ -143,10 +116,37 @@ std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
 
 }  // namespace
 
+std::string read_attention_operand(const Graph& body, ValueId id, Operand& operand) {
+  const std::optional<StridedView> view = strided_view(body, id);
+  if (!view) return fmt::format("'{}' is computed, or lies otherwise than in rows", body.value(id).name);
+  return set_strides(*view, body.value(id).name, operand);
+}
+
+std::string read_attention_result(const Kernel& kernel, Operand& operand) {
+  const Graph& body = kernel.body;
+  const ValueId anchor = body.node(kernel.anchor).outputs.at(0);
+  const ValueId out = body.outputs[0];
+  StridedView view{static_cast<int>(body.inputs.size()), 0, body.type(out).dims(), {}};
+  view.strides = dense_strides(view.dims);
+  for (ValueId at = out; at != anchor;) {
+    const Node& node = body.node(body.value(at).producer);
+    if (node.op != Op::transpose) return fmt::format("{} follows it", op_info(node.op).name);
+    const Dims& perm = node.attributes.integers("perm");
+    const StridedView from = view;
+    for (std::size_t i = 0; i < perm.size(); ++i) {
+      view.dims[static_cast<std::size_t>(perm[i])] = from.dims[i];
+      view.strides[static_cast<std::size_t>(perm[i])] = from.strides[i];
+    }
+    at = node.inputs.at(0);
+  }
+  return set_strides(view, body.value(out).name, operand);
+}
+
 Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel) {
   if (kernel.kind != KernelClass::attention) return {{}, "it is no attention"};
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
+  if (node.op != Op::attention) return {{}, "it is a gradient"};
   if (body.outputs.size() != 1) return {{}, "it has several outputs"};
   if (node.attributes.real("softcap") != 0) return {{}, "its scores are capped"};
   CudaAttentionProblem problem;
@@ -158,10 +158,10 @@ Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel) {
       (problem.element != DType::bf16 && problem.element != DType::f16 && problem.element != DType::f32))
     return {{}, "it is not all bf16, f16 or f32"};
   std::string refusal = read_shapes(kernel, problem);
-  if (refusal.empty()) refusal = read_operand(body, node.inputs[0], problem.q);
-  if (refusal.empty()) refusal = read_operand(body, node.inputs[1], problem.k);
-  if (refusal.empty()) refusal = read_operand(body, node.inputs[2], problem.v);
-  if (refusal.empty()) refusal = read_result(kernel, problem.out);
+  if (refusal.empty()) refusal = read_attention_operand(body, node.inputs[0], problem.q);
+  if (refusal.empty()) refusal = read_attention_operand(body, node.inputs[1], problem.k);
+  if (refusal.empty()) refusal = read_attention_operand(body, node.inputs[2], problem.v);
+  if (refusal.empty()) refusal = read_attention_result(kernel, problem.out);
   if (refusal.empty() && node.inputs.size() > 3 && node.inputs[3] != no_value)
     refusal = read_mask(body, node.inputs[3], body.type(node.inputs[0]).rank() > 3 ? 3 : 2, problem);
   problem.causal = node.attributes.integer("causal") != 0;

@@ -10,6 +10,9 @@ namespace sylvite {
 /// Constants that schedules/cuda/attention_scores.cuh and the kernels read; `width`: of WIDTH.
 [[nodiscard]] std::string attention_constants(const CudaAttentionProblem& problem,
                                               const CudaAttentionChoice& choice, int width);
+/// struct Lie, of a tensor's strides; and one of them by name.
+[[nodiscard]] std::string lie_text();
+[[nodiscard]] std::string lie_text(const char* name, const CudaAttentionProblem::Operand& operand);
 /// Q, K, V and OUT as strides, DEPTH and VALUE_DEPTH.
 [[nodiscard]] std::string attention_lies(const CudaAttentionProblem& problem);
 /// Name of the kernel in its machine code.

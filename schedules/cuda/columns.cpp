@@ -12,7 +12,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t least_rows = 32;
+constexpr std::int64_t least_rows = 2;
 constexpr std::int64_t most_rows = 1LL << 30;  // rows are numbered by int
 constexpr std::int64_t most_blocks = (1LL << 31) - 1;
 const std::vector<std::size_t> dense_order = {};

@@ -11,20 +11,22 @@ namespace sylvite {
 [[nodiscard]] bool is_channels_last(const TensorType& type);
 /// The number of the body input, or -1 for what is computed.
 [[nodiscard]] int body_input_number(const Graph& body, ValueId id);
+/// Is the body input with that number a weight, which is packed when a program is loaded?
+[[nodiscard]] bool is_weight(const Kernel& kernel, int number);
 /// Why a kernel is no convolution of images with their channels innermost by a filter that is a weight of its
-/// own, all of one type that tensor cores multiply; empty when it is.
+/// own, or has its channels innermost, too, all of one type that tensor cores multiply; empty when it is.
 [[nodiscard]] std::string refuse_conv_operands(const Kernel& kernel);
 
-/// The windows of such a convolution, or of a pooling of such images.
+/// The windows of such a convolution, of a pooling of such images, or of that whose gradient it is.
 [[nodiscard]] CudaMatmulProblem::Windows windows_of(const Kernel& kernel);
 
 /// The product that a convolution of images with their channels innermost is: m counts output pixels, n
-/// output channels. Its filter is packed, [n][tap][channel]. A filter of one tap makes
+/// output channels. Its filter lies as [n][tap][channel]: packed, or as a value. A filter of one tap makes
 /// a matrix of the images. Where no window leaves the image sideways, the taps of a filter row are read as
 /// one, since their channels lie side by side: what images with few channels need
 /// (lowering/passes/widen_few_channels.cpp).
 [[nodiscard]] Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel);
-/// Changes the packing of the filter: it lies as [output channel][tap][input channel].
+/// Changes the packing of a filter that is a weight: it lies as [output channel][tap][input channel].
 void pack_for_cuda_conv(const Kernel& kernel, std::vector<Packing>& packings);
 
 /// Choices worth racing, the best guess first.

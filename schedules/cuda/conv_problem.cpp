@@ -15,7 +15,7 @@ void read_operands(const Kernel& kernel, CudaMatmulProblem& problem) {
   const Node& node = body.node(kernel.anchor);
   problem.a.input = body_input_number(body, node.inputs[0]);
   problem.b.input = body_input_number(body, node.inputs[1]);
-  problem.b.is_weight = true;
+  problem.b.is_weight = is_weight(kernel, problem.b.input);
   problem.element = body.type(node.inputs[0]).dtype;
   problem.out = body.type(body.outputs[0]).dtype;
 }
@@ -103,6 +103,10 @@ std::string read_epilogue(const Kernel& kernel, CudaMatmulProblem& problem) {
 
 }  // namespace
 
+bool is_weight(const Kernel& kernel, int number) {
+  return number >= 0 && kernel.input_is_weight.at(static_cast<std::size_t>(number));
+}
+
 bool is_channels_last(const TensorType& type) {
   return type.rank() == 4 && type.layout.channel_block == type.dims()[1];
 }
@@ -115,11 +119,16 @@ int body_input_number(const Graph& body, ValueId id) {
 CudaMatmulProblem::Windows windows_of(const Kernel& kernel) {
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
-  const bool is_pooling = kernel.kind == KernelClass::pooling;
-  const Dims x = body.type(node.inputs[0]).dims();
-  const Dims filter = is_pooling ? Dims() : body.type(node.inputs[1]).dims();
-  const Dims taps = is_pooling ? node.attributes.integers("kernel") : Dims(filter.begin() + 2, filter.end());
-  const Dims out = body.type(node.outputs[0]).dims();
+  const bool is_gradient = node.op == Op::filter_gradient || node.op == Op::max_pool_gradient;
+  const Dims x = body.type(node.inputs[is_gradient ? 1 : 0]).dims();
+  Dims taps;
+  if (node.op == Op::conv) {
+    const Dims filter = body.type(node.inputs[1]).dims();
+    taps.assign(filter.begin() + 2, filter.end());
+  } else {
+    taps = node.attributes.integers("kernel");
+  }
+  const Dims out = body.type(is_gradient ? node.inputs[0] : node.outputs[0]).dims();
   const Dims &strides = node.attributes.integers("strides"),
              &dilations = node.attributes.integers("dilations"), &pads = node.attributes.integers("pads");
   Windows w;
@@ -145,7 +154,7 @@ CudaMatmulProblem::Windows windows_of(const Kernel& kernel) {
 }
 
 std::string refuse_conv_operands(const Kernel& kernel) {
-  if (kernel.kind != KernelClass::convolution) return "it is no convolution";
+  if (kernel.kind != KernelClass::convolution || is_filter_gradient(kernel)) return "it is no convolution";
   const Graph& body = kernel.body;
   if (body.outputs.size() != 1) return "it has several outputs";
   const Node& node = body.node(kernel.anchor);
@@ -160,9 +169,11 @@ std::string refuse_conv_operands(const Kernel& kernel) {
     return "its epilogue changes the shape or the layout";
   if (body_input_number(body, node.inputs[0]) < 0) return "its images are computed in the kernel";
   const int number = body_input_number(body, node.inputs[1]);
-  if (number < 0 || filter.layout.channel_block != 0 ||
-      !kernel.input_is_weight.at(static_cast<std::size_t>(number)))
-    return "its filter is not a weight of its own";
+  if (number < 0) return "its filter is computed in the kernel";
+  const bool is_dense = filter.layout.channel_block == 0;
+  if (is_weight(kernel, number) ? !is_dense
+                                : !is_channels_last(filter) && !(is_dense && filter.dims()[1] == 1))
+    return "its filter is no weight and its channels do not lie innermost";
   for (const DType dtype : {x.dtype, filter.dtype, result.dtype}) {
     const bool is_known = dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
     if (dtype != x.dtype || !is_known)
@@ -196,9 +207,8 @@ Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel) {
 }
 
 void pack_for_cuda_conv(const Kernel& kernel, std::vector<Packing>& packings) {
-  const ValueId filter = kernel.body.node(kernel.anchor).inputs.at(1);
-  for (std::size_t i = 0; i < packings.size(); ++i)
-    if (kernel.body.inputs[i] == filter) packings[i] = {{1, 1, 1, 1}, {0, 4, 6, 2}};
+  const int filter = body_input_number(kernel.body, kernel.body.node(kernel.anchor).inputs.at(1));
+  if (is_weight(kernel, filter)) packings[static_cast<std::size_t>(filter)] = {{1, 1, 1, 1}, {0, 4, 6, 2}};
 }
 
 }  // namespace sylvite

@@ -51,9 +51,9 @@ std::string fold_text(const CudaGroupedProblem& problem) {
   constexpr const char* folds[] = {"PRODUCTS", "LARGEST", "MEAN"};
   return fmt::format(
       "enum {{ PRODUCTS, LARGEST, MEAN }};\nconstexpr int FOLD = {}, PAD_AFTER_Y = {}, PAD_AFTER_X = {};\n"
-      "constexpr bool COUNTS_PADDING = {};\n",
+      "constexpr bool COUNTS_PADDING = {}, FILTER_BY_CHANNEL = {};\n",
       folds[static_cast<std::size_t>(problem.fold)], problem.pad_after_y, problem.pad_after_x,
-      problem.counts_padding);
+      problem.counts_padding, problem.filter_by_channel);
 }
 
 int lanes_of(std::int64_t vectors) {

@@ -9,6 +9,7 @@
 //   LANES, POSITIONS          vectors of channels, and tiles of pixels, of a block
 //   FOLD                      PRODUCTS, LARGEST or MEAN, whose count has padding or not (COUNTS_PADDING; PAD_AFTER_Y, PAD_AFTER_X)
 //   UNROLL                    lines of a window that are unrolled
+//   FILTER_BY_CHANNEL         the filter lies as [channel][tap], and comes into shared memory as [tap][channel]
 //   Arguments                 pointers: out, x, filter [tap][channel] of PRODUCTS, and what is read
 //   finish(a, image, pixel, channel, x)   the work on VECTOR channels, and their store
 
@@ -45,11 +46,32 @@ DEVICE float mean_factor(int line, int column) {
   return 1.f / (float)max(count, 1);
 }
 
+/// The block's channels of a filter that lies by channels, as [tap][channel].
+DEVICE const Element* stage_filter(const Element* filter) {
+  constexpr int WIDTH = LANES * VECTOR, TAPS = TAPS_Y * TAPS_X;
+  __shared__ __align__(16) Element staged[FILTER_BY_CHANNEL ? TAPS * WIDTH : 1];
+  const int first = blockIdx.x % STRIPS * WIDTH;
+  for (int i = threadIdx.x; i < TAPS * WIDTH; i += LANES * POSITIONS)
+    if (first + i / TAPS < CHANNELS) staged[i % TAPS * WIDTH + i / TAPS] = filter[first * TAPS + i];
+  __syncthreads();
+  return staged;
+}
+DEVICE void load_filter(const Element* from, float (&w)[VECTOR]) {
+  if constexpr (FILTER_BY_CHANNEL) {
+#pragma unroll
+    for (int j = 0; j < VECTOR; j++) w[j] = to_float(from[j]);
+  } else {
+    load_vector(from, w);
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Arguments arguments) {
   const int vector = blockIdx.x % STRIPS * LANES + threadIdx.x % LANES;
   const int position = blockIdx.x / STRIPS * POSITIONS + threadIdx.x / LANES;
   allow_next_kernel();
   wait_previous_kernels();
+  const Element* filter = arguments.filter + vector * VECTOR;
+  if constexpr (FILTER_BY_CHANNEL) filter = stage_filter(arguments.filter) + threadIdx.x % LANES * VECTOR;
   if (vector >= VECTORS || position >= IMAGES * TILES_Y * TILES_X) return;
   const int channel = vector * VECTOR, image = position / (TILES_Y * TILES_X);
   const int first_line = position / TILES_X % TILES_Y * TILE_Y, first_column = position % TILES_X * TILE_X;
@@ -80,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
       for (int tap = 0; tap < TAPS_X; tap++) {
         float w[VECTOR] = {};
         if constexpr (FOLD == PRODUCTS)
-          load_vector(arguments.filter + (below / DILATION_Y * TAPS_X + tap) * CHANNELS + channel, w);
+          load_filter(filter + (below / DILATION_Y * TAPS_X + tap) * (FILTER_BY_CHANNEL ? LANES * VECTOR : CHANNELS), w);
 #pragma unroll
         for (int tile_x = 0; tile_x < TILE_X; tile_x++) {
 #pragma unroll

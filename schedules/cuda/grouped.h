@@ -26,7 +26,8 @@ struct CudaGroupedProblem {
   std::int64_t groups = 1, outputs = 0;      ///< outputs: channels of the result
   DType element = DType::bf16;               ///< of the images, the filter and the result
   int x = 0, filter = -1, out_argument = 0;  ///< filter: -1 of a pooling
-  CudaOperand bias;                          ///< of.input is -1 where there is none
+  bool filter_by_channel = false;  ///< it is no weight, and lies as [channel][tap]: of depthwise convolutions
+  CudaOperand bias;                ///< of.input is -1 where there is none
   PointwiseText epilogue;
   std::vector<CudaOperand> epilogue_operands;  ///< a row is a pixel of an image, a column a channel
 
@@ -74,7 +75,10 @@ struct CudaGroupedChoice {
 [[nodiscard]] CudaTemplate make_cuda_grouped(const CudaGroupedProblem& problem,
                                              const CudaGroupedChoice& choice);
 
-// Shared by both templates.
+// Shared by these templates.
+
+/// Constants of a kernel's text: IMAGES, LINES, ... PAD_X.
+[[nodiscard]] std::string windows_text(const CudaMatmulProblem::Windows& windows);
 
 /// Elements along a dim that the windows of `tile` neighbours meet.
 [[nodiscard]] std::int64_t span_of(std::int64_t tile, std::int64_t stride, std::int64_t taps,

@@ -26,6 +26,7 @@ std::string refuse_pooling_operands(const Kernel& kernel) {
   const Graph& body = kernel.body;
   if (body.outputs.size() != 1) return "it has several outputs";
   const Node& node = body.node(kernel.anchor);
+  if (node.op == Op::max_pool_gradient) return "it is a gradient";
   const TensorType &x = body.type(node.inputs[0]), &out = body.type(node.outputs[0]);
   const TensorType& result = body.type(body.outputs[0]);
   if (out.element_count() == 0 || x.element_count() == 0) return "it is empty";
@@ -41,6 +42,7 @@ void read_convolution(const Kernel& kernel, CudaGroupedProblem& problem) {
   const Node& node = kernel.body.node(kernel.anchor);
   problem.groups = node.attributes.integer("groups");
   problem.filter = body_input_number(kernel.body, node.inputs[1]);
+  problem.filter_by_channel = !is_weight(kernel, problem.filter);
 }
 
 void read_pooling(const Kernel& kernel, CudaGroupedProblem& problem) {
@@ -86,17 +88,6 @@ std::vector<const CudaOperand*> all_operands(const CudaGroupedProblem& problem) 
   return all;
 }
 
-std::string windows_text(const CudaMatmulProblem::Windows& w) {
-  return fmt::format(
-      "constexpr int IMAGES = {}, LINES = {}, COLUMNS = {}, CHANNELS = {}, OUT_LINES = {}, OUT_COLUMNS = "
-      "{};\n"
-      "constexpr int TAPS_Y = {}, TAPS_X = {}, STRIDE_Y = {}, STRIDE_X = {}, DILATION_Y = {}, DILATION_X = "
-      "{}, "
-      "PAD_Y = {}, PAD_X = {};\n",
-      w.images, w.lines, w.columns, w.channels, w.out_lines, w.out_columns, w.taps_y, w.taps_x, w.stride_y,
-      w.stride_x, w.dilation_y, w.dilation_x, w.pad_y, w.pad_x);
-}
-
 /// Of one group, with channels that are half of what a step of the matmul template takes, and more than it joins. That
 /// template gains on more results: of 32 channels, 64 took 0.7 of this one's time, and 32 took 1.7.
 bool is_narrow(const CudaGroupedProblem& problem) {
@@ -133,6 +124,8 @@ Reading<CudaGroupedProblem> read_cuda_grouped(const Kernel& kernel) {
     reading.refusal = "it is no convolution";
   else if (problem.element == DType::f32)
     reading.refusal = "its elements have 32 bits";
+  else if (problem.filter_by_channel)
+    reading.refusal = "its filter is no weight";
   else if (problem.groups == 1)
     reading.refusal = is_narrow(problem) ? "" : "it has one group, of other channels than few";
   else if (groups_of_unit(problem.groups, problem.group_inputs(), problem.group_outputs()) == 0)
@@ -143,6 +136,8 @@ Reading<CudaGroupedProblem> read_cuda_grouped(const Kernel& kernel) {
 
 void pack_for_cuda_depthwise(const Kernel& kernel, std::vector<Packing>& packings) {
   if (kernel.kind == KernelClass::pooling) return;
+  if (!is_weight(kernel, body_input_number(kernel.body, kernel.body.node(kernel.anchor).inputs.at(1))))
+    return;
   filter_packing(kernel, packings) = {{1, 1, 1, 1}, {4, 6, 0, 2}};
 }
 
@@ -165,6 +160,17 @@ std::int64_t span_of(std::int64_t tile, std::int64_t stride, std::int64_t taps, 
 
 std::int64_t tiles_of(const CudaMatmulProblem::Windows& windows, std::int64_t tile_y, std::int64_t tile_x) {
   return windows.images * ceil_div(windows.out_lines, tile_y) * ceil_div(windows.out_columns, tile_x);
+}
+
+std::string windows_text(const CudaMatmulProblem::Windows& w) {
+  return fmt::format(
+      "constexpr int IMAGES = {}, LINES = {}, COLUMNS = {}, CHANNELS = {}, OUT_LINES = {}, OUT_COLUMNS = "
+      "{};\n"
+      "constexpr int TAPS_Y = {}, TAPS_X = {}, STRIDE_Y = {}, STRIDE_X = {}, DILATION_Y = {}, DILATION_X = "
+      "{}, "
+      "PAD_Y = {}, PAD_X = {};\n",
+      w.images, w.lines, w.columns, w.channels, w.out_lines, w.out_columns, w.taps_y, w.taps_x, w.stride_y,
+      w.stride_x, w.dilation_y, w.dilation_x, w.pad_y, w.pad_x);
 }
 
 std::string grouped_text(const CudaGroupedProblem& problem, int vector, const std::string& entry) {

@@ -16,18 +16,31 @@ namespace {
 constexpr int most_sums = 192;  // registers of sums that a thread can hold
 constexpr int threads_of_consumer = 128;
 
-/// A matrix is a window of one tap.
+/// A matrix is a window of one tap. A gradient's taps are batches.
 std::string windows_text(const CudaMatmulProblem& problem) {
   CudaMatmulProblem::Windows windows;
   windows.channels = problem.k;
   if (problem.windows) windows = *problem.windows;
+  const std::int64_t batch_taps = windows.taps(), batch_taps_x = windows.taps_x;
+  if (problem.part != 0) {
+    windows.channels = problem.part;
+    windows.taps_x = windows.taps_y = 1;
+  }
   const auto pair = [](const char* name, std::int64_t x, std::int64_t y) {
     return fmt::format("constexpr int {0}_X = {1}, {0}_Y = {2};\n", name, x, y);
   };
   return fmt::format("constexpr int CHANNELS = {}, OUT_COLUMNS = {}, OUT_LINES = {};\n", windows.channels,
                      windows.out_columns, windows.out_lines) +
+         fmt::format("constexpr int PART = {}, BATCH_TAPS = {}, BATCH_TAPS_X = {};\n", problem.part,
+                     batch_taps, batch_taps_x) +
          pair("TAPS", windows.taps_x, windows.taps_y) + pair("STRIDE", windows.stride_x, windows.stride_y) +
          pair("DILATION", windows.dilation_x, windows.dilation_y) + pair("PAD", windows.pad_x, windows.pad_y);
+}
+
+int role_of(const CudaMatmulProblem& problem, const MatmulOperand& operand) {
+  enum Role { matrix, filter, windows, pixels, pixels_of_windows };
+  if (problem.part != 0) return has_windows(problem, operand) ? pixels_of_windows : pixels;
+  return has_windows(problem, operand) ? windows : is_filter(problem, operand) ? filter : matrix;
 }
 
 std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
@@ -43,12 +56,10 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   define("ELEMENT_BYTES", element_bytes(problem));
   define("X_DEPTH_FAST", sides.x->depth_fast);
   define("Y_DEPTH_FAST", sides.y->depth_fast);
-  define("X_BATCHED", sides.x->batch_pitch != 0);
-  define("Y_BATCHED", sides.y->batch_pitch != 0);
-  constexpr int matrix = 0, filter = 1, windows = 2;  // Role
-  const bool convolves = problem.windows.has_value();
-  define("X_ROLE", !convolves ? matrix : choice.swapped ? filter : windows);
-  define("Y_ROLE", !convolves ? matrix : choice.swapped ? windows : filter);
+  define("X_BATCHED", problem.part != 0 || sides.x->batch_pitch != 0);
+  define("Y_BATCHED", problem.part != 0 || sides.y->batch_pitch != 0);
+  define("X_ROLE", role_of(problem, *sides.x));
+  define("Y_ROLE", role_of(problem, *sides.y));
   define("X_IS_WEIGHT", sides.x->is_weight);
   define("Y_IS_WEIGHT", sides.y->is_weight);
   define("STAGE_ROW", stage_row(problem));

@@ -31,6 +31,10 @@ struct CudaMatmulProblem {
   };
   MatmulOperand a, b;
   std::optional<Windows> windows;  ///< then a and b have only their inputs, depth innermost
+  /// Of the gradient of a convolution by its filter, else 0: how many pixels a part has. The depth is the pixels of all
+  /// results: a is their gradient, and b what a tap meets of the images, both with channels innermost; batches are parts,
+  /// and in each the taps of `windows`.
+  std::int64_t part = 0;
   DType element = DType::bf16;
   DType out = DType::bf16;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
@@ -40,6 +44,9 @@ struct CudaMatmulProblem {
   bool epilogue_reads_activations = false;  ///< else weights only, which no kernel before this one writes
 };
 [[nodiscard]] Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel);
+[[nodiscard]] bool is_filter_gradient(const Kernel& kernel);
+/// Of a gradient of one group of channels.
+[[nodiscard]] Reading<CudaMatmulProblem> read_cuda_filter_gradient(const Kernel& kernel);
 /// What a vendor's library needs to know of it. REQUIRES problem.simple_epilogue.
 [[nodiscard]] LibraryMatmulProblem library_problem(const CudaMatmulProblem& problem);
 /// Changes the packing of the weight that read_cuda_matmul expects packed; see weight_for_tensor_cores.
@@ -72,5 +79,7 @@ struct CudaMatmulChoice {
 /// Choices worth racing, the best guess first.
 [[nodiscard]] std::vector<CudaMatmulChoice> cuda_matmul_choices(const CudaMatmulProblem& problem,
                                                                 const Card& card);
+[[nodiscard]] std::vector<CudaMatmulChoice> cuda_filter_gradient_choices(const CudaMatmulProblem& problem,
+                                                                         const Card& card);
 
 }  // namespace sylvite

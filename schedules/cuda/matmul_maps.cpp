@@ -54,13 +54,13 @@ CudaTensorMap operand_map(const CudaMatmulProblem& problem, const MatmulOperand&
   return map;
 }
 
-/// The operand's rows are windows: see CudaMatmulProblem::Windows.
-CudaTensorMap windows_map(const CudaMatmulProblem& problem, int slice) {
+/// The operand's rows, or its depth, are windows: see CudaMatmulProblem::Windows.
+CudaTensorMap windows_map(const CudaMatmulProblem& problem, const MatmulOperand& operand, int slice) {
   const CudaMatmulProblem::Windows& w = *problem.windows;
   const int bytes = element_bytes(problem);
   const std::int64_t dims[] = {w.channels, w.columns, w.lines, w.images};
   CudaTensorMap map;
-  map.argument = problem.a.input;
+  map.argument = operand.input;
   map.dtype = problem.element;
   std::copy(std::begin(dims), std::end(dims), std::begin(map.dims));
   map.pitches[0] = w.column_pitch * bytes;
@@ -68,7 +68,7 @@ CudaTensorMap windows_map(const CudaMatmulProblem& problem, int slice) {
   map.pitches[2] = w.image_pitch * bytes;
   map.box[0] = stage_row(problem) / bytes;
   map.swizzle = stage_row(problem);
-  map.box[1] = slice;
+  map.box[1] = problem.part != 0 ? stage_row(problem) / bytes : slice;  // the depth is channels, or pixels
   const auto last = [](std::int64_t count, std::int64_t stride, std::int64_t pad, std::int64_t extent) {
     return static_cast<int>((count - 1) * stride - pad - (extent - 1));
   };
@@ -124,18 +124,27 @@ CudaTensorMap chunk_map(const CudaMatmulProblem& problem, const CudaMatmulChoice
 
 }  // namespace
 
+bool has_windows(const CudaMatmulProblem& problem, const MatmulOperand& operand) {
+  return problem.windows && &operand == (problem.part != 0 ? &problem.b : &problem.a);
+}
+
+bool is_filter(const CudaMatmulProblem& problem, const MatmulOperand& operand) {
+  return problem.windows && problem.part == 0 && &operand == &problem.b;
+}
+
 std::string refuse_tensor_maps(const CudaMatmulProblem& problem) {
   const std::int64_t bytes = element_bytes(problem);
-  if (problem.windows) return refuse_windows(*problem.windows, bytes);
-  std::string refusal = refuse_matrix(problem.a, "left", bytes);
-  return refusal.empty() ? refuse_matrix(problem.b, "right", bytes) : refusal;
+  std::string refusal = problem.windows ? refuse_windows(*problem.windows, bytes) : "";
+  if (problem.windows && problem.part == 0) return refusal;
+  if (refusal.empty()) refusal = refuse_matrix(problem.a, "left", bytes);
+  return refusal.empty() && !problem.windows ? refuse_matrix(problem.b, "right", bytes) : refusal;
 }
 
 CudaTensorMap side_map(const CudaMatmulProblem& problem, const MatmulOperand& operand, std::int64_t rows,
                        int slice) {
-  CudaTensorMap map = !problem.windows         ? operand_map(problem, operand, rows, slice)
-                      : &operand == &problem.a ? windows_map(problem, slice)
-                                               : filter_map(problem, slice);
+  CudaTensorMap map = has_windows(problem, operand) ? windows_map(problem, operand, slice)
+                      : is_filter(problem, operand) ? filter_map(problem, slice)
+                                                    : operand_map(problem, operand, rows, slice);
   map.rounds_to_tf32 = problem.element == DType::f32;
   return map;
 }

@@ -7,6 +7,9 @@
 
 namespace sylvite {
 
+/// What the operand is of a convolution, or of a filter's gradient.
+[[nodiscard]] bool has_windows(const CudaMatmulProblem& problem, const MatmulOperand& operand);
+[[nodiscard]] bool is_filter(const CudaMatmulProblem& problem, const MatmulOperand& operand);
 /// Why tensor memory access cannot read the operands where they lie; empty when it can.
 [[nodiscard]] std::string refuse_tensor_maps(const CudaMatmulProblem& problem);
 /// Of the side x (or y), cut into slices for the blocks that share it.

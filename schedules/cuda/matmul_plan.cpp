@@ -89,11 +89,13 @@ int element_bytes(const CudaMatmulProblem& problem) {
 }
 int stage_row(const CudaMatmulProblem& problem) {
   constexpr int widest = 128;
-  const bool is_narrow = problem.windows && problem.windows->channels * element_bytes(problem) <= widest / 2;
+  const bool is_narrow = problem.windows && problem.part == 0 &&
+                         problem.windows->channels * element_bytes(problem) <= widest / 2;
   return is_narrow ? widest / 2 : widest;
 }
 std::int64_t steps_of(const CudaMatmulProblem& problem) {
   const int depth = stage_row(problem) / element_bytes(problem);
+  if (problem.part != 0) return (problem.part + depth - 1) / depth;
   const std::int64_t taps = problem.windows ? problem.windows->taps() : 1;
   return taps * ((problem.k / taps + depth - 1) / depth);
 }

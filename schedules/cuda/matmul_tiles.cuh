@@ -53,8 +53,9 @@ DEVICE Tile tile_at(int index, int rank_x, int rank_y) {
 }
 
 // What an operand is: a matrix; the filter of a convolution, [row][tap][channel]; or windows of its images,
-// [image][line][column][channel], whose rows are the results, image by image.
-enum Role { MATRIX, FILTER, WINDOWS };
+// [image][line][column][channel], whose rows are the results, image by image. Of a filter's gradient the depth is the
+// results, a part of them in each batch, and operands are their gradients, a matrix, and what tap `batch` of the windows met.
+enum Role { MATRIX, FILTER, WINDOWS, PIXELS, PIXELS_OF_WINDOWS };
 
 // One of PARTS slices of an operand's stage, into the same place of the blocks of `mask`.
 template <int ROLE, bool DEPTH_FAST, int ROWS, int PARTS>
@@ -66,17 +67,23 @@ DEVICE void load_operand(u32 stage, const TensorMap* map, int row, int step, int
   for (int r = 0; r < SLICE; r += BOX) {
     const int at = part * SLICE + r;
     const u32 to = stage + at * STAGE_ROW;
-    if constexpr (ROLE == WINDOWS) {
-      const int result = row + at, results_line = result / OUT_COLUMNS, image = results_line / OUT_LINES;
+    if constexpr (ROLE == WINDOWS || ROLE == PIXELS_OF_WINDOWS) {
+      constexpr bool DEEP = ROLE == PIXELS_OF_WINDOWS;
+      constexpr int WINDOW_X = DEEP ? BATCH_TAPS_X : TAPS_X;
+      const int result = DEEP ? batch / BATCH_TAPS * PART + channel : row + at;
+      const int results_line = result / OUT_COLUMNS, image = results_line / OUT_LINES;
       const int column = (result - results_line * OUT_COLUMNS) * STRIDE_X - PAD_X;
       const int line = (results_line - image * OUT_LINES) * STRIDE_Y - PAD_Y;
-      const int tap_y = tap / TAPS_X * DILATION_Y, tap_x = tap % TAPS_X * DILATION_X;
-      if constexpr (PARTS > 1) load_windows_to(to, map, channel, column, line, image, tap_x, tap_y, full, mask);
-      else load_windows(to, map, channel, column, line, image, tap_x, tap_y, full);
+      const int of_window = DEEP ? batch % BATCH_TAPS : tap;
+      const int tap_y = of_window / WINDOW_X * DILATION_Y, tap_x = of_window % WINDOW_X * DILATION_X;
+      const int fast = DEEP ? row + at : channel;
+      if constexpr (PARTS > 1) load_windows_to(to, map, fast, column, line, image, tap_x, tap_y, full, mask);
+      else load_windows(to, map, fast, column, line, image, tap_x, tap_y, full);
     } else {
+      const int first = ROLE == PIXELS ? batch / BATCH_TAPS * PART : 0;  // of a part
       const int fast = DEPTH_FAST ? channel : row + at;
-      const int next = ROLE == FILTER ? tap : DEPTH_FAST ? row + at : channel;
-      const int last = ROLE == FILTER ? row + at : batch;
+      const int next = ROLE == FILTER ? tap : DEPTH_FAST ? row + at : first + channel;
+      const int last = ROLE == FILTER ? row + at : ROLE == PIXELS ? 0 : batch;
       if constexpr (PARTS > 1) load_box_to(to, map, fast, next, last, 0, full, mask);
       else load_box(to, map, fast, next, last, 0, full);
     }

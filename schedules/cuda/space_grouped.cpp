@@ -1,8 +1,10 @@
 #include "schedules/cuda/choice_space.h"
+#include "schedules/cuda/depthwise_gradient.h"
 #include "schedules/cuda/grouped.h"
+#include "schedules/cuda/pool_gradient.h"
 #include "schedules/cuda/spaces.h"
 
-// Convolutions of groups as spaces: depthwise ones, and those on tensor cores.
+// Convolutions of groups as spaces: depthwise ones, gradients of their filters and of poolings, and those on tensor cores.
 
 namespace sylvite {
 namespace {
@@ -14,6 +16,15 @@ Form depthwise_form(const CudaDepthwiseChoice& choice) {
            {"tile_x", choice.tile_x},
            {"lanes", choice.lanes},
            {"threads", choice.threads}}};
+}
+
+Form depthwise_gradient_form(const CudaDepthwiseGradientChoice& choice) {
+  return {cuda_depthwise_gradient_form,
+          {{"vector", choice.vector}, {"lanes", choice.lanes}, {"deep", choice.deep}}};
+}
+
+Form pool_gradient_form(const CudaPoolGradientChoice& choice) {
+  return {cuda_pool_gradient_form, {{"vector", choice.vector}, {"threads", choice.threads}}};
 }
 
 Form grouped_form(const CudaGroupedChoice& choice) {
@@ -43,12 +54,31 @@ int number(const Form& form, const char* name) {
 
 const Space cuda_depthwise_space = {
     "cuda_depthwise", bind_template<read_cuda_depthwise, cuda_depthwise_choices, depthwise_form>};
+const Space cuda_depthwise_gradient_space = {
+    cuda_depthwise_gradient_form,
+    bind_template<read_cuda_depthwise_gradient, cuda_depthwise_gradient_choices, depthwise_gradient_form>};
+const Space cuda_pool_gradient_space = {
+    cuda_pool_gradient_form,
+    bind_template<read_cuda_pool_gradient, cuda_pool_gradient_choices, pool_gradient_form>};
 const Space cuda_grouped_space = {"cuda_grouped", bind_grouped};
 
 CudaTemplate cuda_depthwise_template(const Kernel& kernel, const Form& form) {
   const CudaGroupedProblem problem = require_problem(read_cuda_depthwise(kernel), cuda_depthwise_form);
   return make_cuda_depthwise(problem, {number(form, "vector"), number(form, "tile_y"), number(form, "tile_x"),
                                        number(form, "lanes"), number(form, "threads")});
+}
+
+CudaTemplate cuda_depthwise_gradient_template(const Kernel& kernel, const Form& form) {
+  const CudaDepthwiseGradientProblem problem =
+      require_problem(read_cuda_depthwise_gradient(kernel), cuda_depthwise_gradient_form);
+  return make_cuda_depthwise_gradient(problem,
+                                      {number(form, "vector"), number(form, "lanes"), number(form, "deep")});
+}
+
+CudaTemplate cuda_pool_gradient_template(const Kernel& kernel, const Form& form) {
+  const CudaPoolGradientProblem problem =
+      require_problem(read_cuda_pool_gradient(kernel), cuda_pool_gradient_form);
+  return make_cuda_pool_gradient(problem, {number(form, "vector"), number(form, "threads")});
 }
 
 CudaTemplate cuda_grouped_template(const Kernel& kernel, const Form& form) {

@@ -3,7 +3,7 @@
 #include "schedules/cuda/matmul_maps.h"
 #include "schedules/cuda/spaces.h"
 
-// The tensor-core template as spaces: for matmuls and for convolutions.
+// The tensor-core template as spaces: for matmuls, for convolutions, and for gradients of their filters.
 
 namespace sylvite {
 namespace {
@@ -16,6 +16,8 @@ struct Use {
 };
 constexpr Use matmul_use = {cuda_matmul_form, read_cuda_matmul, cuda_matmul_choices};
 constexpr Use conv_use = {cuda_conv_form, read_cuda_conv, cuda_conv_choices};
+constexpr Use filter_gradient_use = {cuda_filter_gradient_form, read_cuda_filter_gradient,
+                                     cuda_filter_gradient_choices};
 
 Form form_of(const char* name, const CudaMatmulChoice& choice, const Card& card) {
   return {name,
@@ -68,6 +70,7 @@ CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
 
 const Space cuda_matmul_space = {cuda_matmul_form, bind<matmul_use>};
 const Space cuda_conv_space = {cuda_conv_form, bind<conv_use>};
+const Space cuda_filter_gradient_space = {cuda_filter_gradient_form, bind<filter_gradient_use>};
 
 CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form) {
   return make(matmul_use, kernel, form);
@@ -75,6 +78,10 @@ CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form) {
 
 CudaTemplate cuda_conv_template(const Kernel& kernel, const Form& form) {
   return make(conv_use, kernel, form);
+}
+
+CudaTemplate cuda_filter_gradient_template(const Kernel& kernel, const Form& form) {
+  return make(filter_gradient_use, kernel, form);
 }
 
 }  // namespace sylvite

@@ -69,6 +69,14 @@ TEST_F(GpuCudaConv, WindowsAgreeWithTheInterpreter) {
   check(apart);
 }
 
+TEST_F(GpuCudaConv, FiltersThatAreNoWeightsAgreeWithTheInterpreter) {
+  for (ConvSpec spec : {taps(3, 1), taps(1, 2), taps(5, 1)}) {
+    spec.filter_is_weight = false;
+    spec.channels = 72;
+    check(spec);
+  }
+}
+
 TEST_F(GpuCudaConv, EpiloguesAgreeWithTheInterpreter) {
   for (const char* epilogue : {"none", "scale", "residual"}) {
     for (const std::int64_t count : {1, 3}) {

@@ -14,6 +14,7 @@ struct ConvSpec {
   DType element = DType::bf16;
   /// none, relu, residual (with relu), scale (a number per channel); all with bias
   std::string epilogue = "relu";
+  bool filter_is_weight = true;  ///< else it is a value with its channels innermost
 };
 
 namespace conv_kernels {
@@ -26,7 +27,7 @@ inline ValueId with_channels_last(Graph& body, ValueId id) {
 
 }  // namespace conv_kernels
 
-/// The filter, the bias and the scale are weights.
+/// The bias and the scale are weights.
 inline Kernel conv_kernel(const ConvSpec& spec) {
   using conv_kernels::with_channels_last;
   Graph body;
@@ -37,7 +38,9 @@ inline Kernel conv_kernel(const ConvSpec& spec) {
   };
   const ValueId x =
       with_channels_last(body, input("x", {spec.images, spec.channels, spec.lines, spec.columns}, false));
-  const ValueId w = input("w", {spec.filters, spec.channels / spec.groups, spec.taps_y, spec.taps_x}, true);
+  const ValueId w = input("w", {spec.filters, spec.channels / spec.groups, spec.taps_y, spec.taps_x},
+                          spec.filter_is_weight);
+  if (!spec.filter_is_weight) with_channels_last(body, w);
   const ValueId b = input("b", {spec.filters}, true);
   ValueId y = with_channels_last(body, body.add(Op::conv, {x, w, b},
                                                 {{"strides", Dims{spec.stride, spec.stride}},

@@ -27,6 +27,13 @@ def matmul():
         yield Case(f"grouped_backward_{name}", fallback.grouped_mm_fallback_backward.default, real(5, 3), real(3, 3, 2), ends, real(5, 2))
     rows, ends = real(5, 8, dtype=torch.bfloat16), torch.tensor([2, 5], dtype=torch.int32)
     yield Case("grouped_mm", aten._grouped_mm.default, rows, real(2, 8, 8, dtype=torch.bfloat16), ends)
+    # Of the package: they are the reference for what the importer makes of them.
+    from sylvite import torch_backend  # noqa: F401
+    ours = torch.ops.sylvite
+    for causal in (False, True):
+        q, k, v = real(1, 2, 3, 4), real(1, 2, 5, 4), real(1, 2, 5, 4)
+        result = ours.attention(q, k, v, None, causal, 0.5, False)
+        yield Case(f"attention_gradient_{causal}".lower(), ours.attention_gradient.default, real(1, 2, 3, 4), q, k, v, result, causal, 0.5)
 
 
 def window():
@@ -108,3 +115,6 @@ def window():
         yield Case(f"bilinear_smooth_{name}", aten._upsample_bilinear2d_aa.default, real(1, 2, 7, 5), size, False)
         yield Case(f"bicubic_smooth_{name}", aten._upsample_bicubic2d_aa.default, real(1, 2, 7, 5), size, False)
     yield Case("adaptive3d_backward", aten._adaptive_avg_pool3d_backward.default, real(1, 1, 2, 2, 3), real(1, 1, 4, 4, 5))
+    # Of the package: it is the reference for what the importer makes of it.
+    from sylvite import torch_backend  # noqa: F401
+    yield Case("max_pool_gradient", torch.ops.sylvite.max_pool_gradient.default, real(2, 3, 4, 3), x, [3, 3], [2, 2], [1, 1], [1, 1], False)

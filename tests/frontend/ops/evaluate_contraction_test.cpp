@@ -83,6 +83,89 @@ TEST(EvaluateConv, SumsOverChannelsAndGroups) {
   EXPECT_THAT(values(run(Op::conv, {x, w}, attributes)), ElementsAre(20, 31, 6400, 7500));
 }
 
+/// A convolution is linear in its filter: its result times a gradient is the filter times the filter's gradient.
+TEST(EvaluateFilterGradient, IsTheConvolutionsAdjoint) {
+  for (const std::int64_t groups : {1, 2}) {
+    Tensor x(DType::f64, {3, 4, 9, 7}), w(DType::f64, {6, 4 / groups, 3, 2});
+    for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, std::sin(static_cast<double>(i)));
+    for (std::int64_t i = 0; i < w.size(); ++i) w.set_double(i, std::cos(static_cast<double>(i)));
+    Attributes attributes = window({2, 1}, {1, 0, 1, 2}, {1, 2});
+    attributes.set("groups", groups);
+    const Tensor y = run(Op::conv, {x, w}, attributes);
+    Tensor gradient(DType::f64, y.dims());
+    double wanted = 0;
+    for (std::int64_t i = 0; i < y.size(); ++i) {
+      gradient.set_double(i, std::sin(static_cast<double>(3 * i)));
+      wanted += y.as_double(i) * gradient.as_double(i);
+    }
+    attributes.set("kernel", Ints{3, 2});
+    for (const std::int64_t parts : {1, 2, 5}) {
+      attributes.set("parts", parts);
+      const Tensor sums = run(Op::filter_gradient, {gradient, x}, attributes);
+      ASSERT_EQ(sums.dims(), (Dims{parts, 6, 6, 4 / groups}));
+      double got = 0;
+      for (std::int64_t i = 0; i < sums.size(); ++i) {
+        const std::int64_t channel = i % (4 / groups), output = i / (4 / groups) % 6,
+                           tap = i / (4 / groups) / 6 % 6;
+        got += sums.as_double(i) * w.as_double((output * (4 / groups) + channel) * 6 + tap);
+      }
+      EXPECT_NEAR(got, wanted, 1e-9);
+    }
+  }
+}
+
+TEST(EvaluateMaxPoolGradient, AddsWhereTheFirstLargestIs) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor x = reals({1, 1, 2, 4}, {5, 5, 1, nan, 0, 5, 1, nan});
+  const Tensor gradient = reals({1, 1, 1, 3}, {10, 100, 1000});
+  const Tensor got = run(Op::max_pool_gradient, {gradient, x}, pooling({2, 2}, {2, 1}, {0, 0, 0, 0}, {1, 1}));
+  EXPECT_THAT(values(got), ElementsAre(10, 100, 0, 1000, 0, 0, 0, 0));
+}
+
+/// What a small step changes.
+TEST(EvaluateAttentionGradient, IsTheSlopeOfAttention) {
+  const Dims q_dims = {2, 3, 4}, k_dims = {2, 5, 4};
+  std::vector<Tensor> qkv = {Tensor(DType::f64, q_dims), Tensor(DType::f64, k_dims),
+                             Tensor(DType::f64, k_dims)};
+  for (std::size_t n = 0; n < 3; ++n)
+    for (std::int64_t i = 0; i < qkv[n].size(); ++i)
+      qkv[n].set_double(i, std::sin(static_cast<double>(i) * static_cast<double>(n + 1)));
+  Tensor gradient(DType::f64, q_dims), products(DType::f32, {2, 3});
+  for (std::int64_t i = 0; i < gradient.size(); ++i)
+    gradient.set_double(i, std::cos(static_cast<double>(5 * i)));
+  Attributes attributes{{"causal", std::int64_t{1}}, {"scale", 0.7}};
+  const auto loss = [&] {
+    const Tensor y = run(Op::attention, {qkv[0], qkv[1], qkv[2]}, attributes);
+    double sum = 0;
+    for (std::int64_t i = 0; i < y.size(); ++i) sum += y.as_double(i) * gradient.as_double(i);
+    return sum;
+  };
+  const Tensor result = run(Op::attention, {qkv[0], qkv[1], qkv[2]}, attributes);
+  for (std::int64_t row = 0; row < 6; ++row) {
+    double sum = 0;
+    for (std::int64_t d = 0; d < 4; ++d)
+      sum += result.as_double(4 * row + d) * gradient.as_double(4 * row + d);
+    products.set_double(row, sum);
+  }
+  const Tensor sums = run(Op::attention_sums, {qkv[0], qkv[1]}, attributes);
+  constexpr double step = 1e-5;
+  for (std::int64_t of = 0; of < 3; ++of) {
+    Attributes which = attributes;
+    which.set("of", of);
+    const Tensor got = run(Op::attention_gradient, {qkv[0], qkv[1], qkv[2], gradient, sums, products}, which);
+    Tensor& moved = qkv[static_cast<std::size_t>(of)];
+    for (std::int64_t i = 0; i < moved.size(); i += 3) {
+      const double at = moved.as_double(i);
+      moved.set_double(i, at + step);
+      const double above = loss();
+      moved.set_double(i, at - step);
+      const double below = loss();
+      moved.set_double(i, at);
+      EXPECT_NEAR(got.as_double(i), (above - below) / (2 * step), 1e-5) << "of " << of << " at " << i;
+    }
+  }
+}
+
 TEST(EvaluateConv, MatchesTheDefinitionInThreeDimensions) {
   const Dims in = {2, 4, 5, 6, 7};
   const Dims filter = {6, 2, 2, 3, 2};

@@ -177,6 +177,57 @@ TEST(Layouts, ChannelsLastIsOneBlockOfAllChannels) {
   for (std::int64_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(wanted.as_double(i), got.as_double(i), 5e-2);
 }
 
+/// As in a network that trains: it lies as its images do, since it cannot be packed before.
+TEST(Layouts, FiltersThatAreNoWeightsHaveTheirChannelsInnermost) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 8, 6, 5}));
+  const ValueId w = graph.add_input("w", make_type(DType::bf16, {16, 8, 3, 3}));
+  graph.outputs = {graph.add(Op::conv, {x, w},
+                             {{"strides", Dims{1, 1}},
+                              {"pads", Dims{1, 1, 1, 1}},
+                              {"dilations", Dims{1, 1}},
+                              {"groups", std::int64_t{1}}})};
+  const Graph result = assign_layouts(graph, channels_last());
+  for (const Node& node : result.nodes())
+    if (node.op == Op::conv) EXPECT_EQ(result.type(node.inputs[1]).layout.channel_block, 8);
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  const Tensor wanted = interpret(graph, inputs).at(0);
+  const Tensor got = interpret_plan(lower(graph, channels_last()), inputs).at(0);
+  for (std::int64_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(wanted.as_double(i), got.as_double(i), 5e-2);
+}
+
+/// Moments of a batch, and gradients of filters: rows of channels and filters lie as without layouts.
+TEST(Layouts, SumsOverPixelsReadChannelsInnermost) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 8, 6, 5}));
+  const ValueId w = graph.add_constant(Tensor(DType::bf16, {16, 8, 3, 3}));
+  const Attributes window = {{"strides", Dims{1, 1}}, {"pads", Dims{1, 1, 1, 1}}, {"dilations", Dims{1, 1}}};
+  Attributes convolution = window, gradient = window;
+  convolution.set("groups", std::int64_t{1});
+  gradient.set("kernel", Dims{3, 3});
+  const ValueId y = graph.add(Op::conv, {x, w}, convolution);
+  const ValueId wide = graph.add(Op::cast, {y}, {{"to", std::string("f32")}});
+  graph.outputs = {
+      graph.add(Op::reduce_sum, {wide}, {{"axes", Dims{0, 2, 3}}, {"keepdims", std::int64_t{0}}}),
+      graph.add(Op::reduce_sum, {wide}, {{"axes", Dims{0, 2, 3}}, {"keepdims", std::int64_t{1}}}),
+      graph.add(Op::filter_gradient, {y, x}, gradient)};
+  const Graph result = assign_layouts(graph, channels_last());
+  for (const Node& node : result.nodes()) {
+    if (node.op == Op::reduce_sum) EXPECT_EQ(result.type(node.inputs[0]).layout.channel_block, 16);
+    if (node.op != Op::filter_gradient) continue;
+    EXPECT_EQ(result.type(node.inputs[1]).layout.channel_block, 8);
+    EXPECT_EQ(result.type(node.outputs[0]).layout.channel_block, 0);
+  }
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  const std::vector<Tensor> wanted = interpret(graph, inputs);
+  const std::vector<Tensor> got = interpret_plan(lower(graph, channels_last()), inputs);
+  for (std::size_t n = 0; n < wanted.size(); ++n) {
+    ASSERT_EQ(wanted[n].dims(), got[n].dims());
+    for (std::int64_t i = 0; i < wanted[n].size(); ++i)
+      EXPECT_NEAR(wanted[n].as_double(i), got[n].as_double(i), 5e-2);
+  }
+}
+
 /// Where an image is one pixel, the layouts are the same bytes.
 TEST(Layouts, ChannelsLastTakesFloatsForTf32) {
   LoweringOptions options = channels_last();

@@ -39,6 +39,24 @@ TEST(FewChannels, KeepTheResult) {
   }
 }
 
+TEST(FewChannels, OfFiltersThatAreNoConstantsAreWidened) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 3, 11, 14}));
+  const ValueId w = graph.add_input("w", make_type(DType::bf16, {5, 3, 7, 7}));
+  graph.outputs = {graph.add(Op::conv, {x, w},
+                             {{"strides", Dims{2, 2}},
+                              {"pads", Dims{3, 3, 3, 3}},
+                              {"dilations", Dims{1, 1}},
+                              {"groups", std::int64_t{1}}})};
+  const Graph wide = widen_few_channels(graph);
+  EXPECT_EQ(filter_dims(wide), (Dims{5, 4, 7, 8}));
+  std::vector<Tensor> inputs{Tensor(DType::bf16, {2, 3, 11, 14}), Tensor(DType::bf16, {5, 3, 7, 7})};
+  for (Tensor& input : inputs)
+    for (std::int64_t i = 0; i < input.size(); ++i) input.set_double(i, static_cast<double>(i % 11) - 5);
+  const Tensor wanted = interpret(graph, inputs).at(0), got = interpret(wide, inputs).at(0);
+  for (std::int64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(wanted.as_double(i), got.as_double(i));
+}
+
 TEST(FewChannels, AreWidenedToRunsOf16Bytes) {
   EXPECT_EQ(filter_dims(widen_few_channels(convolution(3, 7, 2, 3))), (Dims{5, 4, 7, 8}));
   EXPECT_EQ(filter_dims(widen_few_channels(convolution(3, 3, 1, 1))), (Dims{5, 8, 3, 3}));

@@ -76,6 +76,14 @@ TEST(CudaConv, FiltersArePackedTapByTap) {
   EXPECT_EQ(packings[1].packed_dims({64, 32, 3, 5}), (Dims{64, 3, 5, 32}));
 }
 
+TEST(CudaConv, FiltersMayBeValues) {
+  ConvSpec spec;
+  spec.filter_is_weight = false;
+  EXPECT_FALSE(problem_of(spec).b.is_weight);
+  EXPECT_EQ(problem_of(spec).windows->filter_pitch, problem_of({}).windows->filter_pitch);
+  EXPECT_TRUE(packings_of(conv_kernel(spec), {"cuda_conv", {}})[1].is_identity());
+}
+
 TEST(CudaConv, RefusesWithAReason) {
   ConvSpec spec;
   spec.channels = 12;

@@ -1,0 +1,113 @@
+#include <cmath>
+
+#include "lowering/algorithms/algorithm_nodes.h"
+#include "lowering/algorithms/halide_math.h"
+#include "lowering/algorithms/halide_types.h"
+
+// Gradients of attention, plain. Scores are indexed [key, query, batch...], innermost first. Stages: vN_score and vN_slope with
+// sums over the depth as update 0; of attention_sums vN_max and vN_sum over the keys; of attention_gradient vN_fold over the keys
+// or the queries.
+
+namespace sylvite {
+namespace {
+
+using Halide::cast;
+using Halide::Expr;
+using Halide::Func;
+using Halide::Var;
+
+/// What both operations have: products of rows of two values [..., rows, depth].
+class Heads {
+ public:
+  Heads(AlgorithmBuilder& builder, const Node& node) : builder_(builder), node_(node) {
+    const Shape& q = builder.type(node.inputs[0]).shape;
+    Shape scores = q;
+    scores.back() = builder.type(node.inputs[1]).shape[q.size() - 2];
+    type_ = make_type(DType::f32, scores);
+  }
+
+  [[nodiscard]] const TensorType& type() const { return type_; }
+
+  Func products(const char* suffix, ValueId rows, ValueId keys) {
+    const std::size_t rank = type_.shape.size();
+    const std::vector<Var> vars = AlgorithmBuilder::vars_of(type_);
+    Coordinates at_row = AlgorithmBuilder::coordinates_of(type_), at_key = at_row;
+    const Halide::RDom depth = open_reduction_domain({builder_.extent(builder_.type(rows).shape.back())});
+    at_key[rank - 2] = at_row[rank - 1];
+    at_row[rank - 1] = at_key[rank - 1] = Expr(depth[0]);
+    Func products = builder_.stage(name() + suffix);
+    products(vars) = 0.0F;
+    products(vars) += cast<float>(builder_.read(rows, at_row)) * cast<float>(builder_.read(keys, at_key));
+    return products;
+  }
+
+  /// Of a key and a query, from their product.
+  [[nodiscard]] Expr logit(const Expr& product, const Expr& key, const Expr& query) const {
+    const Expr scaled = product * scale();
+    if (node_.attributes.integer("causal") == 0) return scaled;
+    // A limit that may be taken for one of the loops is none of a minimum.
+    return Halide::min(scaled, Halide::select(key <= query, Expr(3.4e38F), Expr(-3.4e38F)));
+  }
+  [[nodiscard]] float scale() const {
+    const double given = node_.attributes.real("scale");
+    const auto depth = static_cast<double>(builder_.type(node_.inputs[0]).shape.back().known());
+    return static_cast<float>(given == 0 ? 1 / std::sqrt(depth) : given);
+  }
+  [[nodiscard]] std::string name() const { return builder_.name(node_.outputs.front()); }
+
+ private:
+  AlgorithmBuilder& builder_;
+  const Node& node_;
+  TensorType type_;
+};
+
+}  // namespace
+
+void define_attention_sums(AlgorithmBuilder& builder, const Node& node) {
+  const ValueId out = node.outputs.front();
+  Heads heads(builder, node);
+  const Func score = heads.products("_score", node.inputs[0], node.inputs[1]);
+  const std::vector<Var> vars = AlgorithmBuilder::vars_of(builder.type(out));
+  const Halide::RDom keys = open_reduction_domain({builder.extent(heads.type().shape.back())});
+  std::vector<Expr> at = {keys[0]};
+  at.insert(at.end(), vars.begin(), vars.end());
+  const Expr logit = heads.logit(score(at), keys[0], vars[0]);
+  Func highest = builder.stage(heads.name() + "_max");
+  highest(vars) = -3.4e38F;
+  highest(vars) = Halide::max(highest(vars), logit);
+  Func sum = builder.stage(heads.name() + "_sum");
+  sum(vars) = 0.0F;
+  sum(vars) += math_exp_up_to_zero(logit - highest(vars));
+  builder.define(out, [&](const Coordinates&) { return highest(vars) + math_log(sum(vars)); });
+}
+
+void define_attention_gradient(AlgorithmBuilder& builder, const Node& node) {
+  const ValueId out = node.outputs.front();
+  const std::int64_t of = node.attributes.integer("of");
+  Heads heads(builder, node);
+  const Func score = heads.products("_score", node.inputs[0], node.inputs[1]);
+  const Func slope = heads.products("_slope", node.inputs[3], node.inputs[2]);
+  const TensorType& type = builder.type(out);
+  const std::size_t rank = type.shape.size();
+  const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
+  const Coordinates at = AlgorithmBuilder::coordinates_of(type);
+  const Extent& folded_rows = heads.type().shape[of == 0 ? rank - 1 : rank - 2];
+  const Halide::RDom rows = open_reduction_domain({builder.extent(folded_rows)});
+  const Expr key = of == 0 ? Expr(rows[0]) : Expr(vars[1]), query = of == 0 ? Expr(vars[1]) : Expr(rows[0]);
+  std::vector<Expr> at_score = {key, query};
+  at_score.insert(at_score.end(), vars.begin() + 2, vars.end());
+  Coordinates at_query(at.begin(), at.end() - 1), at_row = at;
+  at_query[rank - 2] = query;
+  at_row[rank - 2] = Expr(rows[0]);
+  const Expr weight = math_exp_up_to_zero(
+      Halide::min(heads.logit(score(at_score), key, query) - builder.read(node.inputs[4], at_query), 0.0F));
+  const Expr change = weight * (slope(at_score) - builder.read(node.inputs[5], at_query)) * heads.scale();
+  const ValueId read = node.inputs[of == 0 ? 1 : of == 1 ? 0 : 3];
+  Func folded = builder.stage(heads.name() + "_fold");
+  folded(vars) = 0.0F;
+  folded(vars) += (of == 2 ? weight : change) * cast<float>(builder.read(read, at_row));
+  builder.define(out,
+                 [&](const Coordinates&) -> Expr { return cast(compute_type_of(type.dtype), folded(vars)); });
+}
+
+}  // namespace sylvite

@@ -1,0 +1,226 @@
+// Gradients of out = softmax(scale q k^T) v for every head, of 16-bit elements, by products of single warps. Scores are made again
+// from q and k, block by block. A block of threads owns ROWS rows, 16 of each warp, and walks blocks of BLOCK columns, which come into
+// shared memory by asynchronous copies, the next while this one is multiplied. Rows are queries and columns keys, or the other way
+// round:
+//   OF 0  the gradient by q: rows are queries; sum over keys of slope * k
+//   OF 1  by k: rows are keys; sum over queries of slope * q
+//   OF 2  by v: rows are keys; sum over queries of weight * gradient
+//   OF 3  no gradient, but the logarithm of the sum of exp(score) of each query
+// where weight = exp(score - sums[query]) and slope = weight * (gradient v^T - products[query]) * scale.
+//
+// schedules/cuda/attention_gradient.cpp writes these ahead of this text:
+//   BATCH, HEADS, ROW_COUNT, COLUMN_COUNT, QUERIES   extents; how many of the two are queries
+//   DEPTH, WIDTH              of a row; rounded up to 16
+//   OF, CAUSAL, SCALE         SCALE has log2(e) in it
+//   SUM_SCALE                 without it
+//   BLOCK, WARPS, BLOCKS_PER_MULTIPROCESSOR
+//   R1, R2, C1, C2, OUT       Lie: where a tensor begins, and its strides; scores are r1 c1^T, what they change by r2 c2^T
+//   Element, Arguments        pointers: out, r1, r2, c1, c2, sums, products
+
+constexpr int ROWS = 16 * WARPS, THREADS = 32 * WARPS, PITCH = 2 * WIDTH + 16;
+constexpr bool ROWS_ARE_QUERIES = OF == 0 || OF == 3, HAS_SLOPES = OF < 2, HAS_SECOND = OF != 3;
+constexpr int ROW_BYTES = ROWS * PITCH, COLUMN_BYTES = BLOCK * PITCH, STAGE_BYTES = COLUMN_BYTES * (HAS_SECOND ? 2 : 1);
+constexpr int TILES = (ROW_COUNT + ROWS - 1) / ROWS;
+constexpr float LOG2_E = 1.4426950408889634f;
+
+typedef float Scores[BLOCK / 2];
+typedef float Result[WIDTH / 2];
+typedef u32 Fragments[WIDTH / 16][4];
+
+struct Tile {
+  int batch, head, row;
+};
+// Causal: the longest first.
+DEVICE Tile tile_at(int index) {
+  const int head = index % (BATCH * HEADS), tile = index / (BATCH * HEADS);
+  const int row = (CAUSAL && ROWS_ARE_QUERIES ? TILES - 1 - tile : tile) * ROWS;
+  return {head / HEADS, head % HEADS, row};
+}
+
+DEVICE float exp2_fast(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+
+// COUNT rows from row `first` on.
+template <int COUNT, int LIMIT>
+DEVICE void copy_rows(u32 to, const Element* from, long long stride, int first) {
+  constexpr int PIECES = WIDTH / 8, ALL = COUNT * PIECES;
+#pragma unroll
+  for (int i = 0; i < (ALL + THREADS - 1) / THREADS; i++) {
+    const int at = i * THREADS + threadIdx.x, row = at / PIECES, column = at % PIECES * 8;
+    if (ALL % THREADS != 0 && at >= ALL) break;
+    const bool is_there = first + row < LIMIT && column < DEPTH;
+    copy_later(to + row * PITCH + column * 2, is_there ? from + (first + row) * stride + column : from, is_there);
+  }
+}
+
+DEVICE void load_rows(Fragments& rows, u32 from, int lane) {
+#pragma unroll
+  for (int d = 0; d < WIDTH / 16; d++)
+    load_matrices<false, 4>(from + lane % 16 * PITCH + d * 32 + lane / 16 * 16, rows[d]);
+}
+
+/// Products of the warp's rows and the columns.
+DEVICE void multiply_rows(Scores& s, const Fragments& rows, u32 columns, int lane) {
+  const u32 column = columns + (lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 16;
+#pragma unroll
+  for (int i = 0; i < BLOCK / 2; i++) s[i] = 0.f;
+#pragma unroll
+  for (int d = 0; d < WIDTH / 16; d++) {
+#pragma unroll
+    for (int i = 0; i < BLOCK / 8; i += 2) {
+      u32 c[4];
+      load_matrices<false, 4>(column + 8 * i * PITCH + d * 32, c);
+      multiply(Element{}, s + 4 * i, rows[d], c[0], c[1]);
+      multiply(Element{}, s + 4 * i + 4, rows[d], c[2], c[3]);
+    }
+  }
+}
+
+/// Adds the products of scores and columns.
+DEVICE void multiply_columns(Result& result, const Scores& s, u32 columns, int lane) {
+  const u32 column = columns + lane % 16 * PITCH + lane / 16 * 16;
+#pragma unroll
+  for (int k = 0; k < BLOCK / 16; k++) {
+    u32 p[4];
+#pragma unroll
+    for (int e = 0; e < 4; e++) p[e] = pack(Element{}, s[8 * k + 2 * e], s[8 * k + 2 * e + 1]);
+#pragma unroll
+    for (int c = 0; c < WIDTH / 8; c += 2) {
+      u32 v[4];
+      load_matrices<true, 4>(column + 16 * k * PITCH + c * 16, v);
+      multiply(Element{}, result + 4 * c, p, v[0], v[1]);
+      multiply(Element{}, result + 4 * c + 4, p, v[2], v[3]);
+    }
+  }
+}
+
+DEVICE bool is_seen(int row, int column) {
+  if (column >= COLUMN_COUNT || row >= ROW_COUNT) return false;
+  return !CAUSAL || (ROWS_ARE_QUERIES ? column <= row : row <= column);
+}
+
+/// Scores become weights, or slopes.
+DEVICE void weigh(const Arguments& a, Scores& s, const Scores& change, long long head, int row, int column) {
+#pragma unroll
+  for (int i = 0; i < BLOCK / 2; i++) {
+    const int at_row = row + i / 2 % 2 * 8, at_column = column + i / 4 * 8 + i % 2;
+    const int query = ROWS_ARE_QUERIES ? at_row : at_column;
+    float weight = 0.f;
+    if (is_seen(at_row, at_column)) {
+      weight = exp2_fast(fmaf(s[i], SCALE, -LOG2_E * __ldg(a.sums + head * QUERIES + query)));
+      if constexpr (HAS_SLOPES) weight *= change[i] - __ldg(a.products + head * QUERIES + query);
+    }
+    s[i] = weight;
+  }
+}
+
+/// The highest score of a row so far, and the sum of the powers of the differences.
+struct Totals {
+  float max[2], sum[2];
+};
+DEVICE void add_powers(Totals& totals, const Scores& s, int row, int column) {
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    float max = totals.max[r];
+#pragma unroll
+    for (int i = 0; i < BLOCK / 2; i++)
+      if (i / 2 % 2 == r && is_seen(row + 8 * r, column + i / 4 * 8 + i % 2)) max = fmaxf(max, s[i] * SCALE);
+    max = fmaxf(max, __shfl_xor_sync(~0u, max, 1));
+    max = fmaxf(max, __shfl_xor_sync(~0u, max, 2));
+    float sum = totals.max[r] == max ? totals.sum[r] : totals.sum[r] * exp2_fast(totals.max[r] - max);
+#pragma unroll
+    for (int i = 0; i < BLOCK / 2; i++)
+      if (i / 2 % 2 == r && is_seen(row + 8 * r, column + i / 4 * 8 + i % 2)) sum += exp2_fast(s[i] * SCALE - max);
+    totals.max[r] = max;
+    totals.sum[r] = sum;
+  }
+}
+DEVICE void store_totals(const Arguments& a, const Totals& totals, long long head, int row, int lane) {
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    float sum = totals.sum[r];
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    if (lane % 4 == 0 && row + 8 * r < ROW_COUNT)
+      ((float*)a.out)[head * ROW_COUNT + row + 8 * r] = (totals.max[r] + log2f(sum)) / LOG2_E;
+  }
+}
+
+// A warp's rows leave by way of its part of shared memory.
+DEVICE void store_result(Element* out, u8* buffer, const Result& result, int first_row, int lane) {
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    const float scale = HAS_SLOPES ? SUM_SCALE : 1.f;
+    u8* to = buffer + (8 * r + lane / 4) * PITCH + lane % 4 * 4;
+#pragma unroll
+    for (int c = 0; c < WIDTH / 8; c++)
+      *(u32*)(to + 16 * c) = pack(Element{}, result[4 * c + 2 * r] * scale, result[4 * c + 2 * r + 1] * scale);
+  }
+  __syncwarp();
+  constexpr int PIECES = DEPTH / 8;
+  for (int i = lane; i < 16 * PIECES; i += 32) {
+    const int row = i / PIECES, piece = i % PIECES;
+    if (first_row + row < ROW_COUNT)
+      *(uint4*)(out + (first_row + row) * OUT.row + 8 * piece) = *(const uint4*)(buffer + row * PITCH + 16 * piece);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) KERNEL(const Arguments arguments) {
+  extern __shared__ __align__(128) u8 raw[];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const u32 rows = shared_address(raw), stages = rows + (HAS_SLOPES ? 2 : 1) * ROW_BYTES;
+  const Tile tile = tile_at(blockIdx.x);
+  const long long head = (long long)tile.batch * HEADS + tile.head;
+  const int first_row = tile.row + 16 * warp, row = first_row + lane / 4;
+  const Element* c1 = arguments.c1 + C1.at(tile);
+  const Element* c2 = arguments.c2 + C2.at(tile);
+  const auto load = [&](int block) {
+    const u32 stage = stages + block % 2 * STAGE_BYTES;
+    copy_rows<BLOCK, COLUMN_COUNT>(stage, c1, C1.row, block * BLOCK);
+    if constexpr (HAS_SECOND) copy_rows<BLOCK, COLUMN_COUNT>(stage + COLUMN_BYTES, c2, C2.row, block * BLOCK);
+    copies_commit();
+  };
+  // Columns that the rows see.
+  const int begin = CAUSAL && !ROWS_ARE_QUERIES ? min(tile.row, COLUMN_COUNT) / BLOCK : 0;
+  const int seen = CAUSAL && ROWS_ARE_QUERIES ? min(COLUMN_COUNT, tile.row + ROWS) : COLUMN_COUNT;
+  const int end = (seen + BLOCK - 1) / BLOCK;
+  allow_next_kernel();
+  wait_previous_kernels();
+  copy_rows<ROWS, ROW_COUNT>(rows, arguments.r1 + R1.at(tile), R1.row, tile.row);
+  if constexpr (HAS_SLOPES) copy_rows<ROWS, ROW_COUNT>(rows + ROW_BYTES, arguments.r2 + R2.at(tile), R2.row, tile.row);
+  if (begin < end) load(begin);
+  else copies_commit();
+  Fragments r1, r2;
+  Result result = {};
+  Totals totals = {{-1e30f, -1e30f}, {0.f, 0.f}};
+#pragma unroll 1
+  for (int block = begin; block < end; block++) {
+    if (block + 1 < end) load(block + 1);
+    else copies_commit();
+    copies_wait<1>();
+    __syncthreads();
+    if (block == begin) {
+      load_rows(r1, rows + 16 * warp * PITCH, lane);
+      if constexpr (HAS_SLOPES) load_rows(r2, rows + ROW_BYTES + 16 * warp * PITCH, lane);
+    }
+    const u32 stage = stages + block % 2 * STAGE_BYTES;
+    const int column = block * BLOCK + lane % 4 * 2;
+    Scores s, change;
+    multiply_rows(s, r1, stage, lane);
+    if constexpr (OF == 3) {
+      add_powers(totals, s, row, column);
+    } else {
+      if constexpr (HAS_SLOPES) multiply_rows(change, r2, stage + COLUMN_BYTES, lane);
+      weigh(arguments, s, change, head, row, column);
+      multiply_columns(result, s, stage + (OF == 2 ? COLUMN_BYTES : 0), lane);
+    }
+    __syncthreads();  // the stage may be filled again
+  }
+  copies_wait<0>();
+  __syncthreads();
+  if constexpr (OF == 3) store_totals(arguments, totals, head, row, lane);
+  else store_result(arguments.out + OUT.at(tile), raw + 16 * warp * PITCH, result, first_row, lane);
+}

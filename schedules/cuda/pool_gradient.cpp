@@ -1,0 +1,74 @@
+#include "schedules/cuda/pool_gradient.h"
+
+#include "base/error.h"
+#include "base/rounding.h"
+#include "schedules/cuda/grouped.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t most_pixels = 1LL << 30;  // of all images, numbered by int
+
+std::string refuse(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (body.nodes().size() != 1 || body.nodes()[0].op != Op::max_pool_gradient)
+    return "it is more than the gradient of a max pooling";
+  for (const ValueId id : body.nodes()[0].inputs) {
+    const TensorType& type = body.type(id);
+    if (!is_channels_last(type) || (type.dtype != DType::bf16 && type.dtype != DType::f16))
+      return "it reads other than images of 16 bits with their channels innermost";
+    if (type.element_count() == 0) return "it is empty";
+    if (type.dims()[1] % 2 != 0) return "its channels are odd";
+    if (type.element_count() / type.dims()[1] > most_pixels) return "its images are large";
+  }
+  return is_channels_last(body.type(body.outputs[0])) ? "" : "its result lies otherwise than its images";
+}
+
+}  // namespace
+
+Reading<CudaPoolGradientProblem> read_cuda_pool_gradient(const Kernel& kernel) {
+  if (std::string refusal = refuse(kernel); !refusal.empty()) return {{}, refusal};
+  const Graph& body = kernel.body;
+  const Node& node = body.nodes()[0];
+  CudaPoolGradientProblem problem;
+  problem.windows = windows_of(kernel);
+  problem.element = body.type(node.inputs[0]).dtype;
+  problem.gradient = body_input_number(body, node.inputs[0]);
+  problem.x = body_input_number(body, node.inputs[1]);
+  problem.out_argument = static_cast<int>(body.inputs.size());
+  return {problem, ""};
+}
+
+std::vector<CudaPoolGradientChoice> cuda_pool_gradient_choices(const CudaPoolGradientProblem& problem) {
+  std::vector<CudaPoolGradientChoice> choices;
+  for (const int vector : {8, 4, 2})
+    for (const int threads : {256, 128})
+      if (problem.windows.channels % vector == 0) choices.push_back({vector, threads});
+  return choices;
+}
+
+CudaTemplate make_cuda_pool_gradient(const CudaPoolGradientProblem& problem,
+                                     const CudaPoolGradientChoice& choice) {
+  constexpr std::int64_t most_unrolled = 9;  // taps; more would be much code
+  const CudaMatmulProblem::Windows& w = problem.windows;
+  CudaTemplate result;
+  LaunchSpec& launch = result.launch;
+  launch.entry =
+      fmt::format("pool_gradient_{}_{}x{}_{}", dtype_name(problem.element), w.taps_y, w.taps_x, w.channels);
+  result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
+                                   embedded::cuda_vector, windows_text(w));
+  result.source.text += fmt::format(
+      "constexpr int VECTOR = {}, THREADS = {}, UNROLL = {};\ntypedef {} Element;\n"
+      "struct Arguments {{\n  Element* out;\n  const Element* gradient;\n  const Element* x;\n}};\n{}",
+      choice.vector, choice.threads, w.taps() <= most_unrolled ? 3 : 1, dtype_name(problem.element),
+      embedded::cuda_pool_gradient);
+  const std::int64_t vectors = w.images * w.lines * w.columns * (w.channels / choice.vector);
+  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(vectors, std::int64_t{choice.threads}));
+  launch.shape.block[0] = static_cast<unsigned>(choice.threads);
+  launch.shape.programmatic = true;
+  launch.pointers = {problem.out_argument, problem.gradient, problem.x};
+  return result;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,96 @@
+#include "schedules/cuda/scatter_rows.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/rounding.h"
+#include "frontend/graph/views.h"
+#include "schedules/cuda/conv.h"
+#include "schedules/cuda/operands.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t most_rows = 1LL << 30;  // numbered by int
+constexpr int lanes = 32, threads = 256;
+
+/// Columns of a lane, so that what it loads is no more than 16 bytes.
+std::int64_t vector_of(const CudaScatterRowsProblem& problem) {
+  std::int64_t vector = 4;
+  while (problem.columns % vector != 0) vector /= 2;
+  return vector;
+}
+
+std::int64_t strips_of(const CudaScatterRowsProblem& problem) {
+  return ceil_div(problem.columns, lanes * vector_of(problem));
+}
+
+}  // namespace
+
+Reading<CudaScatterRowsProblem> read_cuda_scatter_rows(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (body.nodes().size() != 1 || body.nodes()[0].op != Op::scatter_nd)
+    return {{}, "it is more than a scatter of slices"};
+  const Node& node = body.nodes()[0];
+  if (node.attributes.string("reduction") != "add") return {{}, "it does not add"};
+  const TensorType &x = body.type(node.inputs[0]), &indices = body.type(node.inputs[1]),
+                   &updates = body.type(node.inputs[2]);
+  CudaScatterRowsProblem problem;
+  problem.out = x.dtype;
+  problem.index = indices.dtype;
+  problem.x = body_input_number(body, node.inputs[0]);
+  problem.indices = body_input_number(body, node.inputs[1]);
+  problem.updates = body_input_number(body, node.inputs[2]);
+  problem.out_argument = static_cast<int>(body.inputs.size());
+  if (!is_float_storage(x.dtype) || updates.dtype != x.dtype) return {problem, "it adds no floats"};
+  if (indices.dims().empty() || indices.dims().back() != 1) return {problem, "its slices are no rows"};
+  if (indices.dtype != DType::i64 && indices.dtype != DType::i32)
+    return {problem, "its indices are neither i32 nor i64"};
+  for (const TensorType* type : {&x, &indices, &updates})
+    if (type->layout.channel_block != 0) return {problem, "channels lie in blocks"};
+  if (problem.x < 0 || problem.indices < 0 || problem.updates < 0) return {problem, "an operand is computed"};
+  if (x.element_count() == 0 || updates.element_count() == 0) return {problem, "it is empty"};
+  problem.table = x.dims()[0];
+  problem.columns = product(x.dims(), 1, x.dims().size());
+  problem.count = indices.element_count();
+  if (std::max({problem.table, problem.columns, problem.count}) > most_rows)
+    return {problem, "the extents are large"};
+  return {problem, ""};
+}
+
+std::vector<CudaScatterRowsChoice> cuda_scatter_rows_choices(const CudaScatterRowsProblem& problem) {
+  constexpr std::int64_t enough_blocks = 528;  // four for each multiprocessor
+  std::vector<CudaScatterRowsChoice> choices;
+  for (const int rows : {64, 32, 16, 8}) choices.push_back({rows});
+  // Many rows of a block share one walk over the indices.
+  std::ranges::stable_sort(choices, {}, [&](const CudaScatterRowsChoice& choice) {
+    return ceil_div(problem.table, choice.rows) * strips_of(problem) < enough_blocks;
+  });
+  return choices;
+}
+
+CudaTemplate make_cuda_scatter_rows(const CudaScatterRowsProblem& problem,
+                                    const CudaScatterRowsChoice& choice) {
+  CudaTemplate result;
+  LaunchSpec& launch = result.launch;
+  launch.entry =
+      fmt::format("scatter_rows_{}_{}x{}", dtype_name(problem.out), problem.table, problem.columns);
+  result.source.text =
+      fmt::format("#define KERNEL {}\n{}{}", launch.entry, embedded::cuda_card, embedded::cuda_vector);
+  result.source.text += fmt::format(
+      "constexpr int TABLE = {}, COLUMNS = {}, COUNT = {}, ROWS = {}, VECTOR = {};\ntypedef {} Index;\n"
+      "typedef {} Out;\ntypedef Out Update;\n"
+      "struct Arguments {{\n  Out* out;\n  const Out* x;\n  const Index* indices;\n  const Update* "
+      "updates;\n}};\n{}",
+      problem.table, problem.columns, problem.count, choice.rows, vector_of(problem),
+      problem.index == DType::i64 ? "long long" : "int", dtype_name(problem.out),
+      embedded::cuda_scatter_rows);
+  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.table, choice.rows) * strips_of(problem));
+  launch.shape.block[0] = threads;
+  launch.shape.programmatic = true;
+  launch.pointers = {problem.out_argument, problem.x, problem.indices, problem.updates};
+  return result;
+}
+
+}  // namespace sylvite

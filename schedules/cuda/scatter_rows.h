@@ -1,0 +1,30 @@
+#pragma once
+// Rows of a table with others added where indices say; see schedules/cuda/scatter_rows.cuh.
+
+#include <vector>
+
+#include "lowering/algorithms/problems.h"
+#include "schedules/cuda/template.h"
+
+namespace sylvite {
+
+/// out[row] = x[row] + the sum of the updates whose index is row, made in f32.
+struct CudaScatterRowsProblem {
+  std::int64_t table = 0, columns = 0, count = 0;  ///< rows and columns of x; rows of the updates
+  DType out = DType::f32, index = DType::i64;
+  int x = 0, indices = 0, updates = 0, out_argument = 0;
+};
+[[nodiscard]] Reading<CudaScatterRowsProblem> read_cuda_scatter_rows(const Kernel& kernel);
+
+/// The numbers that may vary.
+struct CudaScatterRowsChoice {
+  int rows = 32;  ///< of a block
+  bool operator==(const CudaScatterRowsChoice&) const = default;
+};
+/// Choices worth racing, the best guess first. Never empty.
+[[nodiscard]] std::vector<CudaScatterRowsChoice> cuda_scatter_rows_choices(
+    const CudaScatterRowsProblem& problem);
+[[nodiscard]] CudaTemplate make_cuda_scatter_rows(const CudaScatterRowsProblem& problem,
+                                                  const CudaScatterRowsChoice& choice);
+
+}  // namespace sylvite

@@ -1,0 +1,47 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/rewrite.h"
+#include "lowering/passes/pass_list.h"
+
+namespace sylvite {
+namespace {
+
+Graph gradient(std::int64_t channels, std::int64_t groups, std::int64_t extent) {
+  Graph graph;
+  const TensorType type = make_type(DType::bf16, {4, channels, extent, extent});
+  const ValueId of = graph.add_input("g", type), x = graph.add_input("x", type);
+  graph.outputs = {graph.add(Op::filter_gradient, {of, x},
+                             {{"kernel", Dims{3, 3}},
+                              {"strides", Dims{1, 1}},
+                              {"pads", Dims{1, 1, 1, 1}},
+                              {"dilations", Dims{1, 1}},
+                              {"groups", groups}})};
+  return graph;
+}
+
+TEST(DivideGradients, KeepsTheResult) {
+  for (const std::int64_t groups : {1, 8}) {
+    const Graph whole = gradient(8, groups, 24), divided = divide_gradients(whole);
+    ASSERT_EQ(divided.nodes().size(), 2U);
+    EXPECT_GT(divided.nodes()[0].attributes.integer("parts"), 1);
+    std::vector<Tensor> inputs;
+    for (const ValueId id : whole.inputs) {
+      Tensor& input = inputs.emplace_back(whole.type(id).dtype, whole.type(id).dims());
+      for (std::int64_t i = 0; i < input.size(); ++i)
+        input.set_double(i, static_cast<double>(i * 7 % 11) - 5);
+    }
+    const Tensor wanted = interpret(whole, inputs).at(0), got = interpret(divided, inputs).at(0);
+    for (std::int64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(wanted.as_double(i), got.as_double(i));
+  }
+}
+
+TEST(DivideGradients, LeavesManyResultsAndFewPixels) {
+  for (const Graph& graph : {gradient(256, 1, 24), gradient(8, 1, 8)})
+    EXPECT_TRUE(same_structure(divide_gradients(graph), graph));
+}
+
+}  // namespace
+}  // namespace sylvite
