@@ -2,19 +2,22 @@
 """torch.compile(model, backend="sylvite") over many models, each in a process of its own, beside eager and Inductor.
 
 usage: torch_census.py --out FILE.jsonl [--only TEXT,...] [--passes inference,dynamic,training] [--inductor] [--warm] [--seconds 1]
-                       [--device cuda] [--bf16]
+                       [--device cuda] [--bf16] [--jobs 1]
 
 Writes a line for each model and pass: whether results pass the rule of torch's own suite (as near to a run in float64 as eager is,
-within its factors), graphs, programs, parts that torch ran and the operations that made them, seconds to the first result with
+within its factors; gradients of bf16 as near to f32), graphs, programs, parts that torch ran and the operations that made them, seconds to the first result with
 an empty cache of kernels (cold) and with a full one (warm, in a second process), and milliseconds of a call, the median of turns. On a GPU
 a turn is ten calls, after which the host waits, and both compilers also run in the mode reduce-overhead. With --bf16 inference has weights
-and inputs of bf16, and training is under autocast. Models named large/... run only when --only names them. A summary goes to stdout. Needs torch, and of torchvision, timm and transformers what is to run.
+and inputs of bf16, and training is under autocast. With --jobs so many models are compiled side by side, and measured one after the other
+once all are compiled; first times then say little. Models named large/... run only when --only names them. A summary goes to stdout. Needs torch, and of torchvision, timm and transformers what is to run.
 """
 
 import argparse
 import collections
+import concurrent.futures
 import contextlib
 import copy
+import fcntl
 import json
 import os
 import pathlib
@@ -68,6 +71,37 @@ def settle(options):
     import torch
     if options.device == "cuda":
         torch.cuda.synchronize()
+
+
+@contextlib.contextmanager
+def alone(options):
+    """Once all who meet in a folder are ready, one after the other, with what memory there is."""
+    import torch
+    if not options.meet:
+        yield
+        return
+    torch.cuda.empty_cache()
+    folder, count = options.meet.rsplit(":", 1)
+    pathlib.Path(folder, str(os.getpid())).touch()
+    end = time.time() + options.timeout
+    while len(os.listdir(folder)) < int(count) and time.time() < end:
+        time.sleep(0.2)
+    with open(folder + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+        torch.cuda.empty_cache()
+
+
+def memory_of(function, options):
+    """Gigabytes of the GPU's memory that torch's allocator has at most during a call, or nothing."""
+    import torch
+    if options.device != "cuda":
+        return None
+    settle(options)
+    torch.cuda.reset_peak_memory_stats()
+    function()
+    settle(options)
+    return torch.cuda.max_memory_allocated() / 1e9
 
 
 def median_times(functions, options):
@@ -137,8 +171,8 @@ def run_inference(model, make, options, heard):
             line[name + "_first_s"] = time.perf_counter() - start
             line[name + "_same"] = is_same(got, eager, exact, tolerance)
             functions[name] = lambda way=way: call(way, arguments)
-        times = median_times(list(functions.values()), options)
-        line.update(zip((name + "_ms" for name in functions), times))
+        with alone(options):
+            line.update(zip((name + "_ms" for name in functions), median_times(list(functions.values()), options)))
     return line
 
 
@@ -172,11 +206,20 @@ def without_draws(model):
                     setattr(owner, name, 0.0)
 
 
+def exact_gradients(model, arguments, step, options):
+    """Beside bf16, f32 is exact, and takes half of float64's memory."""
+    exact, given = copy.deepcopy(model), copy.deepcopy(arguments)
+    if not options.bf16:
+        exact, given = exact.double(), to_double(given)
+    step(exact, given, exact, narrow=False)
+    return [p.grad for p in exact.parameters() if p.grad is not None]
+
+
 def run_training(model, make, options, heard):
     import torch
     model.train()
     without_draws(model)
-    models = [model, copy.deepcopy(model), copy.deepcopy(model).double()]
+    models = [model, copy.deepcopy(model)]
     compiled = torch.compile(model, backend="sylvite", dynamic=False)
     arguments = make(0)
 
@@ -190,10 +233,7 @@ def run_training(model, make, options, heard):
     step(compiled, copy.deepcopy(arguments), model)
     settle(options)
     line = {"first_s": time.perf_counter() - start, **describe(heard)}
-    step(models[1], copy.deepcopy(arguments), models[1])
-    step(models[2], to_double(copy.deepcopy(arguments)), models[2], narrow=False)
-    got, eager, exact = ([p.grad for p in m.parameters() if p.grad is not None] for m in models)
-    line["same"] = is_same(got, eager, exact, 1e-2)
+    got = [p.grad for p in model.parameters() if p.grad is not None]
     functions = {"eager": lambda: step(models[1], arguments, models[1]), "sylvite": lambda: step(compiled, arguments, model)}
     for name, way in compiled_ways(models[1], options).items():
         start = time.perf_counter()
@@ -201,7 +241,12 @@ def run_training(model, make, options, heard):
         settle(options)
         line[name + "_first_s"] = time.perf_counter() - start
         functions[name] = lambda way=way: step(way, arguments, models[1])
-    line.update(zip((name + "_ms" for name in functions), median_times(list(functions.values()), options)))
+    with alone(options):
+        step(models[1], copy.deepcopy(arguments), models[1])
+        eager = [p.grad for p in models[1].parameters() if p.grad is not None]
+        line["same"] = is_same(got, eager, exact_gradients(models[1], arguments, step, options), 1e-2)
+        line.update(zip((name + "_ms" for name in functions), median_times(list(functions.values()), options)))
+        line.update({name + "_GB": memory_of(function, options) for name, function in functions.items()})
     return line
 
 
@@ -225,10 +270,11 @@ def child(options):
     print("LINE " + json.dumps(line))
 
 
-def run_child(name, kind, options, cache, first_only=False):
+def run_child(name, kind, options, cache, first_only=False, meet=""):
     words = [sys.executable, __file__, "--child", name, "--passes", kind, "--threads", str(options.threads), "--seconds",
              str(options.seconds), "--device", options.device]  # fmt: skip
     words += ["--inductor"] * options.inductor + ["--first-only"] * first_only + ["--bf16"] * options.bf16
+    words += ["--timeout", str(options.timeout), "--meet", meet]
     environment = {**os.environ, "XDG_CACHE_HOME": cache, "TORCHINDUCTOR_CACHE_DIR": cache + "/inductor", "HF_HUB_OFFLINE": "1"}
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=options.timeout, env=environment, check=False)
@@ -238,6 +284,23 @@ def run_child(name, kind, options, cache, first_only=False):
         if line.startswith("LINE "):
             return json.loads(line[5:])
     return {"error": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:400]}
+
+
+def one_line(name, kind, options, meet):
+    with contextlib.nullcontext(options.cache) if options.cache else tempfile.TemporaryDirectory() as cache:
+        line = {"model": name, "pass": kind, **run_child(name, kind, options, cache, meet=meet)}
+        if options.warm and kind == "inference" and "error" not in line:
+            line["warm_first_s"] = run_child(name, kind, options, cache, first_only=True).get("first_s")
+    return line
+
+
+def tell(line, options):
+    keys = ("same", "graphs", "torch_parts", "first_s", "eager_ms", "sylvite_ms", "inductor_ms", "error")
+    brief = {key: line[key] for key in keys if line.get(key) is not None}
+    print(line["model"], line["pass"], json.dumps({k: round(v, 2) if isinstance(v, float) else v for k, v in brief.items()}), flush=True)
+    if options.out:
+        with options.out.open("a") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 def summary(lines):
@@ -272,28 +335,26 @@ def main():
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", type=int, default=1, help="models at a time")
     parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--meet", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(options)
         return
     from torch_census_models import MODELS
     wanted = [part for part in options.only.split(",") if part]
+    names = [name for name in MODELS if (any(part in name for part in wanted) if wanted else not name.startswith("large/"))]
+    work = [(name, kind) for name in names for kind in options.passes.split(",")]
     lines = []
-    for name in MODELS:
-        if not (any(part in name for part in wanted) if wanted else not name.startswith("large/")):
-            continue
-        for kind in options.passes.split(","):
-            with contextlib.nullcontext(options.cache) if options.cache else tempfile.TemporaryDirectory() as cache:
-                line = {"model": name, "pass": kind, **run_child(name, kind, options, cache)}
-                if options.warm and kind == "inference" and "error" not in line:
-                    line["warm_first_s"] = run_child(name, kind, options, cache, first_only=True).get("first_s")
-            lines.append(line)
-            brief = {key: line.get(key) for key in ("same", "graphs", "torch_parts", "first_s", "eager_ms", "sylvite_ms", "inductor_ms", "error")}
-            print(name, kind, json.dumps({k: round(v, 2) if isinstance(v, float) else v for k, v in brief.items() if v is not None}), flush=True)
-            if options.out:
-                with options.out.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
+    for first in range(0, len(work), options.jobs):
+        together = work[first:first + options.jobs]
+        with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(options.jobs) as threads:
+            os.mkdir(folder + "/ready")
+            meet = f"{folder}/ready:{len(together)}" if options.jobs > 1 else ""
+            for line in threads.map(lambda each: one_line(*each, options, meet), together):
+                lines.append(line)
+                tell(line, options)
     summary(lines)
 
 

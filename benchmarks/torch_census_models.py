@@ -3,7 +3,7 @@
 import torch
 
 import torch_census_functions  # noqa: F401
-import torch_census_networks  # noqa: F401
+import torch_census_networks
 import torch_census_science  # noqa: F401
 import torch_census_sight  # noqa: F401
 import torch_census_sound  # noqa: F401
@@ -11,15 +11,15 @@ import torch_census_text  # noqa: F401
 import torch_census_vision  # noqa: F401
 from torch_census_kinds import MODELS
 
-# As their users have them, for a GPU: batches of 32 images, of 128 tokens, or 16 of 512.
+# As their users have them, for a GPU: batches of 32 images, of 128 tokens, or 16 of 512; and as they are trained.
 
 
-def large_images(name):
+def large_images(name, batch=32, suffix=""):
     def build():
         import torchvision
-        return torchvision.models.get_model(name, weights=None), lambda variant: (torch.randn((32, 48, 64)[variant], 3, 224, 224),)
+        return torchvision.models.get_model(name, weights=None), lambda variant: (torch.randn(batch + 16 * variant, 3, 224, 224),)
 
-    MODELS[f"large/{name}"] = build
+    MODELS[f"large/{name}{suffix}"] = build
 
 
 def large_text(name, config, model, size, **options):
@@ -36,5 +36,9 @@ def large_text(name, config, model, size, **options):
 
 for name in ("resnet50", "mobilenet_v3_large", "vit_b_16"):
     large_images(name)
+for name, batch in (("resnet50", 128), ("mobilenet_v3_large", 128), ("efficientnet_b0", 64), ("convnext_tiny", 64), ("vit_b_16", 64),
+                    ("resnet18", 128), ("vgg16", 64)):  # fmt: skip
+    large_images(name, batch, "/train")
+MODELS["large/unet/train"] = lambda: (torch_census_networks.Unet(64), lambda variant: (torch.randn(16, 3, 256, 256),))
 large_text("bert", "BertConfig", "BertModel", (32, 128))
 large_text("gpt2", "GPT2Config", "GPT2LMHeadModel", (16, 512))

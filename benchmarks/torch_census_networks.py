@@ -12,13 +12,14 @@ from torch_census_kinds import BATCHES, MODELS, images, program, program_of
 class Unet(nn.Module):
     """Two levels down and up, with a skip connection each."""
 
-    def __init__(self):
+    def __init__(self, width=16):
         super().__init__()
-        self.down = nn.ModuleList([self.block(3, 16), self.block(16, 32)])
-        self.middle = self.block(32, 32)
-        self.up = nn.ModuleList([nn.ConvTranspose2d(32, 32, 2, 2), nn.ConvTranspose2d(32, 16, 2, 2)])
-        self.join = nn.ModuleList([self.block(64, 32), self.block(32, 16)])
-        self.last = nn.Conv2d(16, 2, 1)
+        w = width
+        self.down = nn.ModuleList([self.block(3, w), self.block(w, 2 * w)])
+        self.middle = self.block(2 * w, 2 * w)
+        self.up = nn.ModuleList([nn.ConvTranspose2d(2 * w, 2 * w, 2, 2), nn.ConvTranspose2d(2 * w, w, 2, 2)])
+        self.join = nn.ModuleList([self.block(4 * w, 2 * w), self.block(2 * w, w)])
+        self.last = nn.Conv2d(w, 2, 1)
 
     @staticmethod
     def block(inputs, outputs):

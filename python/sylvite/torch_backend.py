@@ -29,6 +29,7 @@ from . import _native
 from ._model import run_command
 from ._settings import settings
 from .torch_graph import DTYPES, Text, Unwritable, Writer, computes, device_of, is_write, unwritable
+from .torch_images import SavedImages, lay_inputs, report_strides, take_strides, with_strides
 from .torch_parts import SplitGraph, split
 from .torch_random import DECOMPOSITIONS as DRAWS
 from .torch_random import replace_draws, take_seeds, with_seeds
@@ -123,35 +124,103 @@ def attention_arguments(
     return (query, key, value, attn_mask, is_causal, scale, enable_gqa)
 
 
-def _attention_of_modules(*args: Any, **kwargs: Any) -> Any:
+@torch.library.custom_op("sylvite::attention_gradient", mutates_args=())
+def attention_gradient(
+    grad_output: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, result: torch.Tensor,
+    is_causal: bool, scale: float | None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    """By the query, the key and the value, of attention without a mask."""
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = (query @ key.mT).float() * scale
+    if is_causal:
+        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+    weights = scores.softmax(-1)
+    change = (grad_output @ value.mT).float()
+    slopes = (weights * (change - (weights * change).sum(-1, keepdim=True)) * scale).to(query.dtype)
+    found = (slopes @ key, slopes.mT @ query, weights.to(query.dtype).mT @ grad_output)
+    return tuple(torch.empty_like(x).copy_(gradient) for x, gradient in zip((query, key, value), found))
+
+
+@attention_gradient.register_fake
+def _(grad_output: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *others: Any) -> Any:
+    return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
+
+
+def _keep_for_gradient(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    query, key, value, _, ctx.is_causal, ctx.scale, _ = inputs
+    ctx.save_for_backward(query, key, value, output)
+
+
+def _attention_backward(ctx: Any, grad_output: torch.Tensor) -> tuple[Any, ...]:
+    gradients = torch.ops.sylvite.attention_gradient(grad_output, *ctx.saved_tensors, ctx.is_causal, ctx.scale)
+    return (*gradients, None, None, None, None)
+
+
+attention.register_autograd(_attention_backward, setup_context=_keep_for_gradient)
+
+
+def has_gradient(query: Any, key: Any, value: Any, mask: Any, is_causal: bool, scale: Any, enable_gqa: bool) -> bool:
+    """Can attention with gradients be one operation: on a GPU, of 16-bit floats, without a mask?"""
+    values = [getattr(x, "meta", {}).get("example_value", x) for x in (query, key, value)]
+    if mask is not None or enable_gqa or not all(isinstance(x, torch.Tensor) for x in values):
+        return False
+    return all(
+        x.device.type == "cuda" and x.dtype in (torch.bfloat16, torch.float16) and x.dim() == 4 and x.shape[:2] == values[0].shape[:2]
+        and x.shape[3] == values[0].shape[3] and x.shape[3] % 8 == 0 and x.shape[3] <= 128 for x in values)  # fmt: skip
+
+
+def _attention_of_modules(trains: bool, *args: Any, **kwargs: Any) -> Any:
     arguments = attention_arguments(*args, **kwargs)
-    if arguments is None:
+    if arguments is None or (trains and not has_gradient(*arguments)):
         return torch.nn.functional.scaled_dot_product_attention(*args, **kwargs)
     return torch.ops.sylvite.attention(*arguments)
 
 
-def _multi_head_attention() -> Callable[..., Any]:
+def _multi_head_attention(trains: bool) -> Callable[..., Any]:
     """The function of nn.MultiheadAttention, which Dynamo does not look into, with the operation above in it."""
     torchs = torch.nn.functional.multi_head_attention_forward
-    names = {**torchs.__globals__, "scaled_dot_product_attention": _attention_of_modules}
+    names = {**torchs.__globals__, "scaled_dot_product_attention": functools.partial(_attention_of_modules, trains)}
     ours = types.FunctionType(torchs.__code__, names, "multi_head_attention", torchs.__defaults__, torchs.__closure__)
     ours.__kwdefaults__, ours.__module__ = torchs.__kwdefaults__, __name__
     names[torchs.__name__] = ours  # it hands itself to what watches functions of torch
     return ours
 
 
-def keep_attention(module: torch.fx.GraphModule) -> None:
-    """Replaces attention in Dynamo's graph by the operation above."""
+def keep_attention(module: torch.fx.GraphModule, trains: bool) -> None:
+    """Replaces attention in Dynamo's graph by the operation above; where it trains, what has its gradient."""
     for node in module.graph.nodes:
         if node.op != "call_function":
             continue
         if node.target is torch.nn.functional.multi_head_attention_forward:
-            node.target = _multi_head_attention()
+            node.target = _multi_head_attention(trains)
         elif node.target is torch.nn.functional.scaled_dot_product_attention:
             arguments = attention_arguments(*node.args, **node.kwargs)
-            if arguments is not None:
+            if arguments is not None and (not trains or has_gradient(*arguments)):
                 node.target, node.args, node.kwargs = torch.ops.sylvite.attention.default, arguments, {}
     module.recompile()
+
+
+@torch.library.custom_op("sylvite::max_pool_gradient", mutates_args=())
+def max_pool_gradient(
+    grad_output: torch.Tensor, self: torch.Tensor, kernel_size: list[int], stride: list[int], padding: list[int],
+    dilation: list[int], ceil_mode: bool,
+) -> torch.Tensor:  # fmt: skip
+    """Finds again where the maxima were, so that no positions are saved for it."""
+    window = (kernel_size, stride, padding, dilation, ceil_mode)
+    positions = torch.ops.aten.max_pool2d_with_indices(self, *window)[1]
+    return torch.ops.aten.max_pool2d_with_indices_backward(grad_output, self, *window, positions)
+
+
+@max_pool_gradient.register_fake
+def _(grad_output: torch.Tensor, self: torch.Tensor, *others: Any) -> torch.Tensor:
+    return torch.empty_like(self)
+
+
+def _max_pool_backward(
+    grad_output: torch.Tensor, self: torch.Tensor, kernel_size: list[int], stride: list[int], padding: list[int],
+    dilation: list[int], ceil_mode: bool, indices: torch.Tensor,
+) -> torch.Tensor:  # fmt: skip
+    return torch.ops.sylvite.max_pool_gradient(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 #: By torch's number for what a mask is of: its shape among batch, heads, rows and columns.
@@ -196,7 +265,11 @@ def _encoder_layer(
 def decompositions() -> dict[Any, Callable[..., Any]]:
     table = core_aten_decompositions()
     kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
-    return {**kept, **DRAWS, torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer}
+    own = {
+        torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer,
+        torch.ops.aten.max_pool2d_with_indices_backward.default: _max_pool_backward,
+    }
+    return {**kept, **DRAWS, **own}
 
 
 @dataclasses.dataclass
@@ -332,12 +405,24 @@ def _is_trivial(module: torch.fx.GraphModule) -> bool:
     return not any(computes(node) for node in module.graph.nodes)
 
 
-def _compile(module: torch.fx.GraphModule, options: Options, kind: str) -> Callable[[list[Any]], Any]:
+def _whole_forward(module: torch.fx.GraphModule) -> tuple[Text | None, dict[torch.fx.Node, str]]:
+    """The same of a forward graph on a GPU, which saves images as it has them."""
+    saved = SavedImages(module)
+    text, refused = _whole(module, set())
+    if text is None:
+        saved.restore()
+    return text, refused
+
+
+def _compile(
+    module: torch.fx.GraphModule, options: Options, kind: str, strides: dict[int, tuple[int, ...]]
+) -> Callable[[list[Any]], Any]:
+    """`strides`: of inputs, as operations that torch runs expect them."""
     device = device_of(module.graph.nodes)
     record = Compiled(kind, device)
     failed = Failure(options, record)
     parameters = static_inputs(module) if kind == "inference" and options.freeze else set()
-    text, refused = _whole(module, parameters)
+    text, refused = _whole_forward(module) if (kind, device) == ("forward", "cuda") else _whole(module, parameters)
     record.refused = [(node.name, str(node.target), reason) for node, reason in refused.items()]
     if refused and options.fullgraph_strict:
         name, op, reason = record.refused[0]
@@ -345,7 +430,7 @@ def _compile(module: torch.fx.GraphModule, options: Options, kind: str) -> Calla
     if text is not None and not text.writes and all(kind != "value" for kind, *_ in text.results):
         return run_boxed(module)  # views of inputs and sizes alone
     if text is not None:
-        program = make_program(text, device, options, run_boxed(module), failed)
+        program = make_program(text, device, options, with_strides(run_boxed(module), strides), failed)
         record.add(text, program)
         _tell(record)
         return program
@@ -355,11 +440,12 @@ def _compile(module: torch.fx.GraphModule, options: Options, kind: str) -> Calla
         record.add(part_text, program)
         return program
 
+    lay_inputs(module, strides)  # parts of torch may view them
     made = split(module, set(refused), parameters, refusals, part_program)
     record.torch_parts = made.torch_parts
     record.refused += made.refused
     _tell(record)
-    return made
+    return with_strides(made, strides)
 
 
 def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
@@ -368,20 +454,24 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
     def compile_graph(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         if _is_trivial(module):
             return run_boxed(module)
+        strides = take_strides(module, inputs) if kind == "backward" else {}
         replace_draws(module)
         seeds = take_seeds(module)
-        return with_seeds(compile_or_leave(module), seeds)
+        made = with_seeds(compile_or_leave(module, strides), seeds)
+        if kind == "forward":
+            report_strides(module)
+        return made
 
-    def compile_or_leave(module: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:
+    def compile_or_leave(module: torch.fx.GraphModule, strides: dict[int, tuple[int, ...]]) -> Callable[[list[Any]], Any]:
         try:
-            return _compile(module, options, kind)
+            return _compile(module, options, kind, strides)
         except Exception as error:
             if options.fullgraph_strict:
                 raise
             record = Compiled(kind, torch_parts=1)
             Failure(options, record)(f"{type(error).__name__}: {error}")
             _tell(record)
-            return run_boxed(module)
+            return with_strides(run_boxed(module), strides)
 
     return compile_graph
 
@@ -407,9 +497,7 @@ def backend(
     told = read_options(mode, options)
     on_gpu = any(isinstance(i, torch.Tensor) and i.device.type == "cuda" for i in inputs)
     told.setup("cuda" if on_gpu else "cpu")  # settings that are wrong are an error at once
-    trains = needs_gradients(inputs)
-    if not trains:
-        keep_attention(module)
+    keep_attention(module, needs_gradients(inputs))
     # Attention that is not kept is products and a softmax, whose gradients are products and sums.
     with sdpa_kernel(SDPBackend.MATH):
         return aot_module_simplified(

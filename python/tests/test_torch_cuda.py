@@ -50,6 +50,55 @@ class Inference(TensorForms, WithGpu):
             torch._dynamo.reset()
             self.check(model, given, tolerance=3e-2)
 
+    def test_convolutions_by_filters_that_are_no_parameters(self):
+        for shape in ((64, 64, 3, 3), (32, 3, 7, 7), (8, 64, 1, 1)):
+            torch._dynamo.reset()
+            x, filters = torch.randn(4, shape[1], 32, 32).bfloat16(), torch.randn(shape).bfloat16() / shape[1] / shape[2]
+            self.check(lambda x, w: F.conv2d(x, w, stride=2, padding=w.shape[2] // 2), x, filters, tolerance=3e-2)
+
+    def test_gradients_of_convolutions(self):
+        def network(width):
+            layers = [nn.Conv2d(3, width, 7, 2, 3), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
+                      nn.Conv2d(width, width, 3, 2, 1, groups=width), nn.Conv2d(width, 2 * width, 3, 2, 1), nn.GELU(),
+                      nn.Conv2d(2 * width, 20, 1), nn.ConvTranspose2d(20, 16, 2, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten()]  # fmt: skip
+            return nn.Sequential(*layers)
+
+        for given in (torch.randn(4, 3, 64, 64), torch.randn(4, 3, 61, 67).to(memory_format=torch.channels_last)):
+            torch._dynamo.reset()
+            self.check_gradients(network(32), given)
+
+    def test_gradients_of_attention_and_tables(self):
+        class Network(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table, self.places = nn.Embedding(100, 96), nn.Embedding(50, 96)
+                self.mixed, self.last = nn.Linear(96, 288), nn.Linear(96, 100)
+
+            def forward(self, ids):
+                x = self.table(ids) + self.places(torch.arange(ids.shape[1], device=ids.device))
+                q, k, v = (part.unflatten(-1, (3, 32)).transpose(1, 2) for part in self.mixed(x).chunk(3, -1))
+                attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+                return self.last(attended.transpose(1, 2).flatten(2))
+
+        graphs = self.check_gradients(Network(), torch.randint(100, (4, 50)))
+        self.assertIn("sylvite.attention_gradient", graphs[1].texts[0])
+
+    def check_gradients(self, model, given):
+        """Those of autocast, beside eager's, as far as bf16 goes."""
+        compiled = self.compiled(model)
+        found = []
+        with torch_backend.listen() as graphs:
+            for way in (compiled, model):
+                model.zero_grad(set_to_none=True)
+                with torch.autocast("cuda", torch.bfloat16):
+                    way(given).float().square().mean().backward()
+                found.append([parameter.grad.clone() for parameter in model.parameters()])
+        self.assertEqual([(graph.torch_parts, graph.failure) for graph in graphs], [(0, "")] * 2)
+        for got, wanted in zip(*found):
+            self.assertEqual(got.stride(), wanted.stride())
+            self.assertLess((got - wanted).norm(), 0.1 * wanted.norm() + 1e-6)
+        return graphs
+
     def test_attention(self):
         q, k, v = (torch.randn(2, 4, 128, 64, dtype=torch.bfloat16) for _ in range(3))
         function = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 128, 256)  # noqa: E731

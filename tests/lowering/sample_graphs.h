@@ -120,8 +120,12 @@ inline Graph encoder(int layers) {
 inline std::vector<Tensor> random_inputs(const Graph& graph) {
   std::vector<Tensor> inputs;
   inputs.reserve(graph.inputs.size());
-  for (ValueId id : graph.inputs)
-    inputs.push_back(random_tensor(graph.type(id).dims(), 100 + static_cast<std::uint32_t>(id)));
+  for (ValueId id : graph.inputs) {
+    const TensorType& type = graph.type(id);
+    const Tensor numbers = random_tensor(type.dims(), 100 + static_cast<std::uint32_t>(id));
+    Tensor& input = inputs.emplace_back(type.dtype, type.dims());
+    for (std::int64_t i = 0; i < input.size(); ++i) input.set_double(i, numbers.as_double(i));
+  }
   return inputs;
 }
 

@@ -110,6 +110,20 @@ Graph bits() {
   return graph;
 }
 
+/// What trains a convolution: the gradient of its filter, and sums over the pixels of a batch.
+Graph gradients() {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({8, 4, 16, 16})),
+                of = graph.add_input("gradient", f32({8, 4, 16, 16}));
+  graph.outputs = {graph.add(Op::filter_gradient, {of, x},
+                             {{"kernel", Dims{3, 3}},
+                              {"strides", Dims{1, 1}},
+                              {"pads", Dims{1, 1, 1, 1}},
+                              {"dilations", Dims{1, 1}}}),
+                   graph.add(Op::reduce_sum, {of}, {{"axes", Dims{0, 2, 3}}, {"keepdims", std::int64_t{0}}})};
+  return graph;
+}
+
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
   for (const auto& pass : frontend_passes()) names.emplace_back(pass.name);
@@ -164,8 +178,8 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
-  for (const Graph& graph :
-       {residual_network(), encoder(1), patches(), signal(), metaformer_blocks(), pixels(), bits()}) {
+  for (const Graph& graph : {residual_network(), encoder(1), patches(), signal(), metaformer_blocks(),
+                             pixels(), bits(), gradients()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {
