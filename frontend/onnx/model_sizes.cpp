@@ -48,7 +48,8 @@ std::vector<DeclaredInput> declared_inputs(const onnx::GraphProto& graph, const 
     if (!declared.has_shape) continue;
     try {
       declared.dtype = dtype_of_onnx(input.type().tensor_type().elem_type());
-    } catch (const Error&) {  // the importer says it better
+    } catch (const Error&) {
+      declared.dtype = {};  // the importer says it better
     }
     const auto& shape = input.type().tensor_type().shape();
     for (int axis = 0; axis < shape.dim_size(); ++axis) {
