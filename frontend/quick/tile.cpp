@@ -18,7 +18,7 @@ constexpr std::int64_t depth_block = 256;
 template <int lanes, int rows>
 [[gnu::always_inline]] inline void multiply_tile(const float* a, std::int64_t a_stride, const float* b,
                                                  float* c, std::int64_t c_stride, std::int64_t depth) {
-  using V = typename Vector<lanes>::Type;
+  using V = Vector<lanes>::Type;
   constexpr std::int64_t panel = std::int64_t{2} * lanes;
   V left[rows];
   V right[rows];

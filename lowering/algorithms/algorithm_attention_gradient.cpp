@@ -43,7 +43,7 @@ class Heads {
 
   /// Of a key and a query, from their product.
   [[nodiscard]] Expr logit(const Expr& product, const Expr& key, const Expr& query) const {
-    const Expr scaled = product * scale();
+    Expr scaled = product * scale();
     if (node_.attributes.integer("causal") == 0) return scaled;
     // A limit that may be taken for one of the loops is none of a minimum.
     return Halide::min(scaled, Halide::select(key <= query, Expr(3.4e38F), Expr(-3.4e38F)));

@@ -17,7 +17,9 @@
 namespace sylvite {
 namespace {
 
-const Dims frames_first = {0, 2, 1, 3, 4};
+Dims frames_first() {
+  return {0, 2, 1, 3, 4};
+}
 
 /// The extents of a value's planes: a line of height 1, or the frames as so many images.
 Dims plane_dims(const Dims& dims) {
@@ -27,14 +29,15 @@ Dims plane_dims(const Dims& dims) {
 
 ValueId add_planes(Graph& graph, ValueId id) {
   const Dims dims = graph.type(id).dims();
-  return add_reshape(graph, dims.size() == 5 ? add_transpose(graph, id, frames_first) : id, plane_dims(dims));
+  return add_reshape(graph, dims.size() == 5 ? add_transpose(graph, id, frames_first()) : id,
+                     plane_dims(dims));
 }
 
 /// The value of `dims` whose planes are these.
 ValueId add_whole(Graph& graph, ValueId planes, const Dims& dims) {
   if (dims.size() == 3) return add_reshape(graph, planes, dims);
   const ValueId frames = add_reshape(graph, planes, {dims[0], dims[2], dims[1], dims[3], dims[4]});
-  return add_transpose(graph, frames, frames_first);
+  return add_transpose(graph, frames, frames_first());
 }
 
 /// [F, C, k, ky, kx] -> [F, k*C, ky, kx]; [F, C, k] -> [F, C, 1, k].

@@ -256,8 +256,9 @@ CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::
   captured.report.unique_kernels = made->built.report.unique_kernels;
   CapturedProgram* kept = made.get();
   replace(captured, captured.programs[sizes], std::move(made));
-  limit_programs(captured);
-  return parameters_hold(captured, *kept, items) ? kept : nullptr;
+  const bool holds = parameters_hold(captured, *kept, items);
+  limit_programs(captured);  // not this one: it is called now
+  return holds ? kept : nullptr;
 }
 
 /// What is returned and written of a run, which has a value for each result of the text.
