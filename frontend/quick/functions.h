@@ -77,6 +77,14 @@ inline float erf_of(float x) {
   return size < 0.5F ? two_by_root_pi * x * series : std::copysign(far, x);
 }
 
+// NaN wins.
+inline float smaller(float a, float b) {
+  return a != a || a < b ? a : b;
+}
+inline float larger(float a, float b) {
+  return a != a || a > b ? a : b;
+}
+
 constexpr std::int64_t fold_lanes = 16;
 
 /// Folds a row in lanes side by side: add(lane, x) takes an element, merge(a, b) makes one of two lanes. REQUIRES an order
@@ -108,7 +116,6 @@ double sum_row(const float* row, std::int64_t count, const Value& value) {
 
 /// e^x over its sum; `to` may be `from`.
 inline void softmax_row(const float* from, float* to, std::int64_t count) {
-  const auto larger = [](float a, float b) { return a < b ? b : a; };
   const float peak = fold_row(from, count, -std::numeric_limits<float>::infinity(), larger, larger);
   for (std::int64_t i = 0; i < count; ++i) to[i] = exp_of(from[i] - peak);
   const auto sum = static_cast<float>(sum_row(to, count, [](float x) { return x; }));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "frontend/quick/functions.h"
 #include "frontend/quick/request.h"
 #include "frontend/quick/share.h"
@@ -85,14 +86,6 @@ void combine_row(const float* a, bool a_moves, const float* b, bool b_moves, flo
     std::fill_n(to, count, function(*a, *b));
 }
 
-// NaN wins.
-float smaller(float a, float b) {
-  return a != a || a < b ? a : b;
-}
-float larger(float a, float b) {
-  return a != a || a > b ? a : b;
-}
-
 constexpr Row<BinaryRow> binary_rows[] = {
     {Op::add, combine_row<[](float a, float b) { return a + b; }>, vectors},
     {Op::sub, combine_row<[](float a, float b) { return a - b; }>, vectors},
@@ -152,7 +145,7 @@ void for_rows(const Rows& rows, double steps, int threads, const Body& body) {
   constexpr std::int64_t part = 1 << 14;
   const std::int64_t length = rows.length();
   const std::int64_t count = checked_product(rows.dims, "rows") / length;
-  const std::int64_t parts = (length + part - 1) / part;
+  const std::int64_t parts = ceil_div(length, part);
   const std::int64_t together = std::max<std::int64_t>(1, part / length);
   const auto one_row = [&](std::int64_t row, std::int64_t first, std::int64_t last) {
     Offsets offsets{};
@@ -165,7 +158,7 @@ void for_rows(const Rows& rows, double steps, int threads, const Body& body) {
     }
     body(row * length + first, offsets, last - first);
   };
-  const std::int64_t groups = (count + together - 1) / together;
+  const std::int64_t groups = ceil_div(count, together);
   share_out(groups * parts, static_cast<double>(count * length) * steps, threads, [&](std::int64_t task) {
     const std::int64_t first = task % parts * part;
     const std::int64_t begin = task / parts * together;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/rounding.h"
 #include "frontend/ops/batches.h"
 #include "frontend/quick/depthwise.h"
 #include "frontend/quick/functions.h"
@@ -15,10 +16,6 @@
 
 namespace sylvite::quick {
 namespace {
-
-std::int64_t rounded_up(std::int64_t value, std::int64_t step) {
-  return (value + step - 1) / step * step;
-}
 
 /// Products of one shape.
 struct Shape {
@@ -44,11 +41,11 @@ Parts parts_of(const Shape& shape, const Tiles& tiles, int threads) {
   Parts parts;
   const std::int64_t fitting =
       packed_floats / std::max<std::int64_t>(shape.depth, 1) / tiles.panel * tiles.panel;
-  parts.columns = std::min(std::max(fitting, tiles.panel), rounded_up(shape.columns, tiles.panel));
-  const std::int64_t tasks = shape.batches * ((shape.columns + parts.columns - 1) / parts.columns);
+  parts.columns = std::min(std::max(fitting, tiles.panel), round_up(shape.columns, tiles.panel));
+  const std::int64_t tasks = shape.batches * ceil_div(shape.columns, parts.columns);
   const std::int64_t chunks =
       std::max<std::int64_t>(1, std::int64_t{2} * threads / std::max<std::int64_t>(tasks, 1));
-  parts.rows = rounded_up((shape.rows + chunks - 1) / chunks, tiles.rows);
+  parts.rows = round_up(ceil_div(shape.rows, chunks), tiles.rows);
   return parts;
 }
 
@@ -63,14 +60,14 @@ template <typename Left, typename Result, typename Pack>
 void multiply_batches(const Shape& shape, int threads, const Left& a, const Result& c, const Pack& pack) {
   const Tiles& tiles = usable_tiles().front();
   const Parts parts = parts_of(shape, tiles, threads);
-  const std::int64_t column_parts = (shape.columns + parts.columns - 1) / parts.columns;
-  const std::int64_t row_parts = (shape.rows + parts.rows - 1) / parts.rows;
+  const std::int64_t column_parts = ceil_div(shape.columns, parts.columns);
+  const std::int64_t row_parts = ceil_div(shape.rows, parts.rows);
   share_out(shape.batches * column_parts * row_parts, shape.work(), threads, [&](std::int64_t task) {
     const std::int64_t batch = task / (column_parts * row_parts);
     const std::int64_t row = task % row_parts * parts.rows;
     const std::int64_t column = task / row_parts % column_parts * parts.columns;
     const Part columns = {column, std::min(parts.columns, shape.columns - column)};
-    std::vector<float> panels(static_cast<std::size_t>(rounded_up(columns.count, tiles.panel) * shape.depth));
+    std::vector<float> panels(static_cast<std::size_t>(round_up(columns.count, tiles.panel) * shape.depth));
     pack(batch, columns, panels.data());
     multiply_panels(tiles, a(batch) + row * shape.depth, shape.depth, panels.data(),
                     c(batch) + row * shape.columns + column, shape.columns,
@@ -105,7 +102,7 @@ constexpr std::int64_t few_rows = 4;
 void multiply_few(const Shape& shape, int threads, const float* a, const float* b, float* c) {
   constexpr std::int64_t together = 4;
   constexpr std::int64_t part = 1024;  // of columns
-  const std::int64_t parts = (shape.columns + part - 1) / part;
+  const std::int64_t parts = ceil_div(shape.columns, part);
   share_out(parts, shape.work(), threads, [&](std::int64_t task) {
     const std::int64_t first = task * part;
     const std::int64_t count = std::min(part, shape.columns - first);

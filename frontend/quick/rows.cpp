@@ -49,9 +49,9 @@ void fold_one(Op op, const float* from, float* to, const AxisView& view) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   switch (op) {
     case Op::reduce_max:
-      return fold(from, to, view, -infinity, [](float a, float b) { return a != a || a > b ? a : b; });
+      return fold(from, to, view, -infinity, larger);
     case Op::reduce_min:
-      return fold(from, to, view, infinity, [](float a, float b) { return a != a || a < b ? a : b; });
+      return fold(from, to, view, infinity, smaller);
     case Op::reduce_prod:
       return fold(from, to, view, 1, [](float a, float b) { return a * b; });
     default:

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "frontend/quick/depthwise.h"
+#include "frontend/quick/functions.h"
 #include "frontend/quick/request.h"
 #include "frontend/quick/share.h"
 #include "frontend/quick/window.h"
@@ -42,10 +43,6 @@ class Means {
   std::int64_t lines_;
   std::array<std::vector<float>, 3> counts_;
 };
-
-float larger(float a, float b) {
-  return a != a || a > b ? a : b;
-}
 
 }  // namespace
 
