@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/table.h"
+#include "base/words.h"
 #include "cli/agreement.h"
 #include "cli/inputs.h"
 #include "cli/model_options.h"
@@ -190,7 +191,8 @@ int verb_run(std::span<const std::string> arguments) {
     give(options, ports, evaluated->outputs);
     const auto missing =
         std::ranges::count_if(chosen.choices, [](const Choice& choice) { return choice.object.empty(); });
-    say(options, fmt::format("{} kernels are compiled for later runs; Ctrl-C ends that\n", missing));
+    say(options, fmt::format("{} compiled for later runs; Ctrl-C ends that\n",
+                             counted(static_cast<std::size_t>(missing), "kernel is", "kernels are")));
   }
   auto [imported, built] = prepare(std::move(loaded), std::move(chosen));
   std::vector<HostValue> outputs;
