@@ -191,6 +191,11 @@ ValueId add_transpose(Graph& graph, ValueId id, const Dims& perm) {
   return graph.add(Op::transpose, {id}, {{"perm", perm}});
 }
 
+ValueId add_cast(Graph& graph, ValueId id, DType to) {
+  if (graph.type(id).dtype == to) return id;
+  return graph.add(Op::cast, {id}, {{"to", std::string(dtype_name(to))}});
+}
+
 ValueId add_slice(Graph& graph, ValueId id, const Dims& starts, const Dims& sizes, const Dims& steps) {
   const bool forward = std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; });
   if (forward && graph.type(id).dims() == sizes) return id;

@@ -54,4 +54,7 @@ struct OwnOperand {
 [[nodiscard]] ValueId add_slice(Graph& graph, ValueId id, const Dims& starts, const Dims& sizes,
                                 const Dims& steps);
 
+/// Of another type; `id` itself when it has that already.
+[[nodiscard]] ValueId add_cast(Graph& graph, ValueId id, DType to);
+
 }  // namespace sylvite

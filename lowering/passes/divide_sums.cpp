@@ -28,21 +28,16 @@ bool divide(GraphRewriter& rewriter, const Node& node) {
   if (!is_float(type.dtype) || type.element_count() == 0 || !has_many_rows(type.dims(), axes)) return false;
   Graph& graph = rewriter.graph();
   const TensorType& result = rewriter.source().type(node.outputs[0]);
-  const auto cast_to = [&](ValueId id, DType dtype) {
-    return graph.type(id).dtype == dtype
-               ? id
-               : graph.add(Op::cast, {id}, {{"to", std::string(dtype_name(dtype))}});
-  };
   // Sums of images are not rounded.
   const DType sums = dtype_size(type.dtype) < dtype_size(DType::f32) ? DType::f32 : type.dtype;
-  const ValueId wide = cast_to(rewriter.mapped(node.inputs[0]), sums);
+  const ValueId wide = add_cast(graph, rewriter.mapped(node.inputs[0]), sums);
   const ValueId images =
       graph.add(Op::reduce_sum, {wide},
                 {{"axes", Dims(axes.begin() + 1, axes.end())}, {"keepdims", std::int64_t{1}}}, node.name);
   const ValueId all = graph.add(Op::reduce_sum, {images}, {{"axes", Dims{0}}, {"keepdims", std::int64_t{1}}});
   const ValueId shaped =
       result.dims() == graph.type(all).dims() ? all : add_reshape(graph, all, result.dims());
-  rewriter.set(node.outputs[0], cast_to(shaped, result.dtype));
+  rewriter.set(node.outputs[0], add_cast(graph, shaped, result.dtype));
   return true;
 }
 

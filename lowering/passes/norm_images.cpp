@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
@@ -39,22 +40,18 @@ class Builder {
       : graph_(graph), type_(graph.type(image)), groups_(groups) {}
 
   ValueId normalized(ValueId image, double epsilon) {
-    const ValueId wide = cast(image, DType::f32);
+    const ValueId wide = add_cast(graph_, image, DType::f32);
     const ValueId mean = group_mean(wide), of_squares = group_mean(work(Op::mul, wide, wide));
     const ValueId variance =
         work(Op::maximum, work(Op::sub, of_squares, work(Op::mul, mean, mean)), number(0));
     const ValueId inverse = graph_.add(Op::rsqrt, {work(Op::add, variance, number(epsilon))});
     const ValueId centered = work(Op::sub, wide, per_channel(mean));
-    return cast(work(Op::mul, centered, per_channel(inverse)), type_.dtype);
+    return add_cast(graph_, work(Op::mul, centered, per_channel(inverse)), type_.dtype);
   }
 
  private:
   ValueId work(Op op, ValueId a, ValueId b) { return graph_.add(op, {a, b}); }
   ValueId number(double value) { return graph_.add_constant(Tensor::scalar_f32(static_cast<float>(value))); }
-  ValueId cast(ValueId id, DType dtype) {
-    if (graph_.type(id).dtype == dtype) return id;
-    return graph_.add(Op::cast, {id}, {{"to", std::string(dtype_name(dtype))}});
-  }
 
   /// [images, groups, 1] of an image in f32.
   ValueId group_mean(ValueId image) {

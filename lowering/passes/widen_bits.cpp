@@ -8,6 +8,7 @@
 
 #include "frontend/graph/graph_builder.h"
 #include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/passes/pass_list.h"
 
@@ -24,7 +25,7 @@ struct Blocks {
 /// the weights would take eight times the memory.
 Sym unpacked(GraphBuilder& b, ValueId weight, const Blocks& blocks) {
   Graph& graph = b.graph();
-  const ValueId wide = graph.add(Op::cast, {weight}, {{"to", std::string(dtype_name(DType::i32))}});
+  const ValueId wide = add_cast(graph, weight, DType::i32);
   Sym bytes = unsqueeze(transpose(Sym(b, wide), {1, 2, 0}), {2});
   if (blocks.bits < 8) {
     const Sym shifts = b.iota(DType::i32, {8 / blocks.bits, 1}, 0) * static_cast<double>(blocks.bits);
