@@ -12,10 +12,17 @@
 
 namespace sylvite {
 
+/// Of q and k, [batch..., heads, rows, depth]; with rank 3 there is one head.
+struct CudaAttentionExtents {
+  std::int64_t batch = 1, heads = 1, queries = 0, keys = 0, depth = 0;
+};
+/// "", or why a template cannot take them. REQUIRES equal ranks of at least 2.
+[[nodiscard]] std::string read_attention_extents(const Dims& q, const Dims& k, CudaAttentionExtents& extents);
+
 /// out = softmax(scale q k^T + mask) v over [batch, heads, rows, depth], bf16 or f16, or f32 multiplied in
 /// TF32, where values may be wider or narrower than keys but for f32. All four are read and written where they lie: a fused projection of q, k and v, or heads inside
 /// rows, need no copies.
-struct CudaAttentionProblem {
+struct CudaAttentionProblem : CudaAttentionExtents {
   struct Operand {
     int argument = 0;
     std::int64_t offset = 0;                    ///< elements
@@ -31,7 +38,6 @@ struct CudaAttentionProblem {
   Operand q, k, v, out;
   std::optional<Mask> mask;
   DType element = DType::bf16;
-  std::int64_t batch = 1, heads = 1, queries = 0, keys = 0, depth = 0;
   std::int64_t value_depth = 0;  ///< columns of the values and of the result
   bool causal = false;
   double scale = 1;

@@ -29,14 +29,7 @@ std::string read_dense(const Graph& body, ValueId id, int& number) {
 
 std::string read_extents(const Graph& body, const Node& node, CudaAttentionGradientProblem& problem) {
   const Dims q = body.type(node.inputs[0]).dims(), k = body.type(node.inputs[1]).dims();
-  if (q.size() < 3) return "it has no heads of rows";
-  problem.batch = q.size() > 3 ? product(q, 0, q.size() - 3) : q[0];
-  problem.heads = q.size() > 3 ? q[q.size() - 3] : 1;
-  problem.queries = q[q.size() - 2];
-  problem.keys = k[k.size() - 2];
-  problem.depth = q.back();
-  if (problem.batch * problem.heads * problem.queries * problem.keys * problem.depth == 0)
-    return "it is empty";
+  if (std::string refusal = read_attention_extents(q, k, problem); !refusal.empty()) return refusal;
   if (problem.depth > most_depth || problem.depth % 8 != 0)
     return fmt::format("it is {} wide, the template takes multiples of 8 up to {}", problem.depth,
                        most_depth);

@@ -11,14 +11,13 @@ namespace sylvite {
 enum class AttentionGradientOf { queries, keys, values, sums };
 
 /// Of Op::attention_gradient and Op::attention_sums over [batch, heads, rows, depth], bf16 or f16.
-struct CudaAttentionGradientProblem {
+struct CudaAttentionGradientProblem : CudaAttentionExtents {
   using Operand = CudaAttentionProblem::Operand;
   AttentionGradientOf of = AttentionGradientOf::queries;
   Operand q, k, v, gradient, out;  ///< of the sums q and k alone
   int sums = -1, products = -1;    ///< dense, [batch, heads, queries]
   int out_argument = 0;
   DType element = DType::bf16;
-  std::int64_t batch = 1, heads = 1, queries = 0, keys = 0, depth = 0;
   bool causal = false;
   double scale = 1;
 };

@@ -98,13 +98,7 @@ std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
   if (q.size() != k.size() || q.size() != v.size() || q.size() < 3) return "it has no heads of rows";
   if (!std::equal(q.begin(), q.end() - 2, k.begin()) || !std::equal(k.begin(), k.end() - 1, v.begin()))
     return "its heads are shared";
-  problem.batch = q.size() > 3 ? product(q, 0, q.size() - 3) : q[0];
-  problem.heads = q.size() > 3 ? q[q.size() - 3] : 1;
-  problem.queries = q[q.size() - 2];
-  problem.keys = k[k.size() - 2];
-  problem.depth = q.back();
-  if (problem.batch * problem.heads * problem.queries * problem.keys * problem.depth == 0)
-    return "it is empty";
+  if (std::string refusal = read_attention_extents(q, k, problem); !refusal.empty()) return refusal;
   problem.value_depth = v.back();
   if (q.back() != v.back() && problem.element == DType::f32) return "values are not as wide as keys";
   for (const std::int64_t depth : {problem.depth, problem.value_depth})
@@ -115,6 +109,17 @@ std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
 }
 
 }  // namespace
+
+std::string read_attention_extents(const Dims& q, const Dims& k, CudaAttentionExtents& extents) {
+  if (q.size() < 3) return "it has no heads of rows";
+  extents.batch = q.size() > 3 ? product(q, 0, q.size() - 3) : q[0];
+  extents.heads = q.size() > 3 ? q[q.size() - 3] : 1;
+  extents.queries = q[q.size() - 2];
+  extents.keys = k[k.size() - 2];
+  extents.depth = q.back();
+  const bool is_empty = extents.batch * extents.heads * extents.queries * extents.keys * extents.depth == 0;
+  return is_empty ? "it is empty" : "";
+}
 
 std::string read_attention_operand(const Graph& body, ValueId id, Operand& operand) {
   const std::optional<StridedView> view = strided_view(body, id);

@@ -9,6 +9,9 @@
 namespace sylvite {
 
 [[nodiscard]] bool is_channels_last(const TensorType& type);
+/// Why it is no image of 16-bit floats with its channels innermost whose pixels, of all images, an int can number; empty when
+/// it is.
+[[nodiscard]] std::string refuse_image(const TensorType& type);
 /// The number of the body input, or -1 for what is computed.
 [[nodiscard]] int body_input_number(const Graph& body, ValueId id);
 /// Is the body input with that number a weight, which is packed when a program is loaded?

@@ -111,6 +111,15 @@ bool is_channels_last(const TensorType& type) {
   return type.rank() == 4 && type.layout.channel_block == type.dims()[1];
 }
 
+std::string refuse_image(const TensorType& type) {
+  constexpr std::int64_t most_pixels = 1LL << 30;
+  if (!is_channels_last(type) || (type.dtype != DType::bf16 && type.dtype != DType::f16))
+    return "it reads other than images of 16 bits with their channels innermost";
+  return type.element_count() / std::max<std::int64_t>(type.dims()[1], 1) > most_pixels
+             ? "its images are large"
+             : "";
+}
+
 int body_input_number(const Graph& body, ValueId id) {
   const auto found = std::find(body.inputs.begin(), body.inputs.end(), id);
   return found == body.inputs.end() ? -1 : static_cast<int>(found - body.inputs.begin());

@@ -11,8 +11,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_taps = 49;           // whose sums a thread keeps
-constexpr std::int64_t most_pixels = 1LL << 30;  // pixels of all images are numbered by int
+constexpr std::int64_t most_taps = 49;  // whose sums a thread keeps
 
 std::string refuse(const Kernel& kernel) {
   if (!is_filter_gradient(kernel)) return "it is no gradient of a filter";
@@ -25,10 +24,8 @@ std::string refuse(const Kernel& kernel) {
   if (result[1] > most_taps) return "its windows are large";
   for (const ValueId id : node.inputs) {
     const TensorType& type = body.type(id);
-    if (!is_channels_last(type) || (type.dtype != DType::bf16 && type.dtype != DType::f16))
-      return "it reads other than images of 16 bits with their channels innermost";
+    if (std::string refusal = refuse_image(type); !refusal.empty()) return refusal;
     if (type.dims()[1] != result[2]) return "it is not depthwise";
-    if (type.element_count() / type.dims()[1] > most_pixels) return "its images are large";
   }
   return result[2] % 8 == 0 ? "" : "its channels are no multiple of 8";
 }

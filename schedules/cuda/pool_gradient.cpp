@@ -8,19 +8,15 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_pixels = 1LL << 30;  // of all images, numbered by int
-
 std::string refuse(const Kernel& kernel) {
   const Graph& body = kernel.body;
   if (body.nodes().size() != 1 || body.nodes()[0].op != Op::max_pool_gradient)
     return "it is more than the gradient of a max pooling";
   for (const ValueId id : body.nodes()[0].inputs) {
     const TensorType& type = body.type(id);
-    if (!is_channels_last(type) || (type.dtype != DType::bf16 && type.dtype != DType::f16))
-      return "it reads other than images of 16 bits with their channels innermost";
+    if (std::string refusal = refuse_image(type); !refusal.empty()) return refusal;
     if (type.element_count() == 0) return "it is empty";
     if (type.dims()[1] % 2 != 0) return "its channels are odd";
-    if (type.element_count() / type.dims()[1] > most_pixels) return "its images are large";
   }
   return is_channels_last(body.type(body.outputs[0])) ? "" : "its result lies otherwise than its images";
 }
