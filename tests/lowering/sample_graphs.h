@@ -149,9 +149,11 @@ inline void expect_faithful(const Graph& graph, const Plan& plan) {
   const std::vector<Tensor> inputs = random_inputs(graph);
   const std::vector<Tensor> wanted = interpret(graph, inputs), got = interpret_plan(plan, inputs);
   ASSERT_EQ(wanted.size(), got.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i)
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    ASSERT_EQ(wanted[i].dims(), got[i].dims()) << "output " << i;
     for (std::int64_t k = 0; k < wanted[i].size(); ++k)
       ASSERT_NEAR(wanted[i].as_double(k), got[i].as_double(k), 5e-2) << "output " << i << " at " << k;
+  }
 }
 
 /// The options under which a plan must compute what its graph computes.
@@ -173,6 +175,9 @@ inline std::vector<LoweringOptions> all_options() {
     return kernel.body.nodes().size() > 2 ? "it is large" : "";
   };
   result.push_back(small_templates);
+  LoweringOptions innermost = channels_last();
+  innermost.tf32 = true;  // of f32, too
+  result.push_back(innermost);
   return result;
 }
 
@@ -181,7 +186,9 @@ inline void expect_lowers_faithfully(const Graph& graph) {
   const std::vector<Tensor> expected = interpret(graph, inputs);
   for (const LoweringOptions& options : all_options()) {
     SCOPED_TRACE(std::string(options.fuse ? "fused" : "one by one") +
-                 (options.image_layout == ImageLayout::dense ? ", dense" : ", blocked") +
+                 (options.image_layout == ImageLayout::dense           ? ", dense"
+                  : options.image_layout == ImageLayout::channels_last ? ", channels last"
+                                                                       : ", blocked") +
                  (options.large_bytes > 0 ? ", by rows" : ""));
     const std::vector<Tensor> actual = interpret_plan(lower(graph, options), inputs);
     ASSERT_EQ(actual.size(), expected.size());
