@@ -42,52 +42,54 @@ struct Case {
   }
 };
 
+/// Of a template: read(kernel) gives its problem, choices(problem) what may be made of it, make(problem, choice) makes it, and
+/// tolerance(problem) is how far results may be off.
+template <typename Read, typename Choices, typename Make, typename Tolerance>
+void expect_agrees(const Case& one, const Read& read, const Choices& choices, const Make& make,
+                   const Tolerance& tolerance) {
+  const auto reading = read(one.kernel);
+  ASSERT_EQ(reading.refusal, "") << one.kernel.text;
+  const auto found = choices(reading.problem);
+  ASSERT_FALSE(found.empty());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    one.check(make(reading.problem, found[i]), i, tolerance(reading.problem));
+}
+
+/// For results of f32 and others.
+template <typename Problem>
+double by_type(const Problem& problem, double narrow) {
+  return problem.out == DType::f32 ? 1e-4 : narrow;
+}
+
 TEST_F(GpuCudaGradients, OfFiltersAgreeWithTheInterpreter) {
-  for (const char* text : filter_gradient_texts) {
-    const Case one(text);
-    const Reading<CudaMatmulProblem> reading = read_cuda_filter_gradient(one.kernel);
-    ASSERT_EQ(reading.refusal, "") << text;
-    const std::vector<CudaMatmulChoice> choices = cuda_filter_gradient_choices(reading.problem, small_card());
-    ASSERT_FALSE(choices.empty());
-    for (std::size_t i = 0; i < choices.size(); ++i)
-      one.check(make_cuda_matmul(reading.problem, choices[i], small_card()), i,
-                reading.problem.out == DType::f32 ? 1e-4 : 1e-2);
-  }
+  using Problem = CudaMatmulProblem;
+  for (const char* text : filter_gradient_texts)
+    expect_agrees(
+        Case(text), read_cuda_filter_gradient,
+        [](const Problem& problem) { return cuda_filter_gradient_choices(problem, small_card()); },
+        [](const Problem& problem, const CudaMatmulChoice& choice) {
+          return make_cuda_matmul(problem, choice, small_card());
+        },
+        [](const Problem& problem) { return by_type(problem, 1e-2); });
 }
 
 TEST_F(GpuCudaGradients, OfDepthwiseFiltersAgreeWithTheInterpreter) {
-  for (const char* text : depthwise_gradient_texts) {
-    const Case one(text);
-    const Reading<CudaDepthwiseGradientProblem> reading = read_cuda_depthwise_gradient(one.kernel);
-    ASSERT_EQ(reading.refusal, "") << text;
-    const std::vector<CudaDepthwiseGradientChoice> choices = cuda_depthwise_gradient_choices(reading.problem);
-    for (std::size_t i = 0; i < choices.size(); ++i)
-      one.check(make_cuda_depthwise_gradient(reading.problem, choices[i]), i, 1e-4);
-  }
+  for (const char* text : depthwise_gradient_texts)
+    expect_agrees(Case(text), read_cuda_depthwise_gradient, cuda_depthwise_gradient_choices,
+                  make_cuda_depthwise_gradient, [](const auto&) { return 1e-4; });
 }
 
 TEST_F(GpuCudaGradients, OfPoolingsAgreeWithTheInterpreter) {
-  for (const char* text : pool_gradient_texts) {
-    const Case one(text);
-    const Reading<CudaPoolGradientProblem> reading = read_cuda_pool_gradient(one.kernel);
-    ASSERT_EQ(reading.refusal, "") << text;
-    const std::vector<CudaPoolGradientChoice> choices = cuda_pool_gradient_choices(reading.problem);
-    for (std::size_t i = 0; i < choices.size(); ++i)
-      one.check(make_cuda_pool_gradient(reading.problem, choices[i]), i, 1e-2);
-  }
+  for (const char* text : pool_gradient_texts)
+    expect_agrees(Case(text), read_cuda_pool_gradient, cuda_pool_gradient_choices, make_cuda_pool_gradient,
+                  [](const auto&) { return 1e-2; });
 }
 
 TEST_F(GpuCudaGradients, OfTablesAgreeWithTheInterpreter) {
-  for (const char* text : scatter_rows_texts) {
-    const Case one(text);
-    const Reading<CudaScatterRowsProblem> reading = read_cuda_scatter_rows(one.kernel);
-    ASSERT_EQ(reading.refusal, "") << text;
-    // The interpreter rounds to the type at every step.
-    const double tolerance = reading.problem.out == DType::f32 ? 1e-4 : 0.1;
-    const std::vector<CudaScatterRowsChoice> choices = cuda_scatter_rows_choices(reading.problem);
-    for (std::size_t i = 0; i < choices.size(); ++i)
-      one.check(make_cuda_scatter_rows(reading.problem, choices[i]), i, tolerance);
-  }
+  // The interpreter rounds to the type at every step.
+  for (const char* text : scatter_rows_texts)
+    expect_agrees(Case(text), read_cuda_scatter_rows, cuda_scatter_rows_choices, make_cuda_scatter_rows,
+                  [](const CudaScatterRowsProblem& problem) { return by_type(problem, 0.1); });
 }
 
 /// Sums as large as they are in use, so that weights are at most 1.
@@ -100,25 +102,18 @@ std::vector<Tensor> with_sums(const Kernel&, std::vector<Tensor> inputs) {
 }
 
 TEST_F(GpuCudaGradients, OfAttentionAgreeWithTheInterpreter) {
-  for (const char* text : attention_gradient_texts) {
-    const Case one(text, with_sums);
-    const Reading<CudaAttentionGradientProblem> reading = read_cuda_attention_gradient(one.kernel);
-    ASSERT_EQ(reading.refusal, "") << text;
-    const std::vector<CudaAttentionGradientChoice> choices = cuda_attention_gradient_choices(reading.problem);
-    for (std::size_t i = 0; i < choices.size(); ++i)
-      one.check(make_cuda_attention_gradient(reading.problem, choices[i]), i,
-                reading.problem.of == AttentionGradientOf::sums ? 1e-4 : 1e-2);
-  }
+  for (const char* text : attention_gradient_texts)
+    expect_agrees(Case(text, with_sums), read_cuda_attention_gradient, cuda_attention_gradient_choices,
+                  make_cuda_attention_gradient, [](const CudaAttentionGradientProblem& problem) {
+                    return problem.of == AttentionGradientOf::sums ? 1e-4 : 1e-2;
+                  });
 }
 
 TEST_F(GpuCudaGradients, DepthwiseFiltersMayBeValues) {
   const Case one(
       R"(graph g(%x: bf16[2,40,17,15]@c40, %f: bf16[40,1,3,3]) { %v: bf16[2,40,9,8]@c40 = conv(%x, %f) {strides=[2,2], pads=[1,1,1,1], dilations=[1,1], groups=40} return %v })");
-  const Reading<CudaGroupedProblem> reading = read_cuda_depthwise(one.kernel);
-  ASSERT_EQ(reading.refusal, "");
-  const std::vector<CudaDepthwiseChoice> choices = cuda_depthwise_choices(reading.problem);
-  for (std::size_t i = 0; i < choices.size(); ++i)
-    one.check(make_cuda_depthwise(reading.problem, choices[i]), i, 1e-2);
+  expect_agrees(one, read_cuda_depthwise, cuda_depthwise_choices, make_cuda_depthwise,
+                [](const auto&) { return 1e-2; });
 }
 
 }  // namespace
