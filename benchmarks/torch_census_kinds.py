@@ -6,8 +6,9 @@ from torch import nn
 
 MODELS = {}
 
-#: Batches by variant.
+#: Batches by variant, and those of what is large.
 BATCHES = (2, 3, 5)
+FEW = (1, 2, 3)
 
 # Images of (batch, size).
 
@@ -65,7 +66,17 @@ def to_text(variant):
 
 
 def sound(variant):
-    return {"input_values": torch.randn((1, 2, 3)[variant], (2000, 2400, 2800)[variant])}
+    return {"input_values": torch.randn(FEW[variant], (2000, 2400, 2800)[variant])}
+
+
+def normal(**sizes):
+    """Normal numbers by name, of these sizes behind the batch."""
+    return lambda variant: {name: torch.randn(FEW[variant], *size) for name, size in sizes.items()}
+
+
+def transcribed(**sizes):
+    """The same, and the beginning of a text."""
+    return lambda variant: {**normal(**sizes)(variant), "decoder_input_ids": torch.randint(3, 99, (FEW[variant], 8))}
 
 
 def transformers_model(name, config, model, make, **options):

@@ -2,7 +2,7 @@
 
 import torch
 
-from torch_census_kinds import BASE, LLAMA, MODELS, SIZES, VIT, pixels, transformers_model
+from torch_census_kinds import BASE, LLAMA, MODELS, VIT, normal, pixels, transformers_model
 
 for name, prefix, size, options in [
     ("vit", "ViT", 64, {
@@ -127,83 +127,25 @@ for name, prefix, size, options in [
     ("textnet", "TextNet", 64, {}),
 ]:
     transformers_model(name, f"{prefix}Config", f"{prefix}ForImageClassification", pixels(size), **options)
-transformers_model("vit-mae",
-                   "ViTMAEConfig",
-                   "ViTMAEForPreTraining",
-                   lambda v: {
-                       **pixels(64)(v), "noise": torch.rand((2, 3, 5)[v], 16)
-                   },
-                   decoder_num_hidden_layers=1,
-                   decoder_hidden_size=64,
-                   decoder_num_attention_heads=4,
-                   decoder_intermediate_size=128,
-                   **SMALLER)
-transformers_model("dpt",
-                   "DPTConfig",
-                   "DPTForDepthEstimation",
-                   pixels(64),
-                   backbone_out_indices=[0, 1, 2, 3],
-                   neck_hidden_sizes=[16, 16, 16, 16],
-                   fusion_hidden_size=16,
-                   is_hybrid=False,
-                   **{
-                       **SMALLER, "num_hidden_layers": 4
-                   })
-transformers_model("glpn",
-                   "GLPNConfig",
-                   "GLPNForDepthEstimation",
-                   pixels(64),
-                   depths=[1, 1, 1, 1],
-                   hidden_sizes=[16, 32, 40, 64],
-                   decoder_hidden_size=16)
-transformers_model("yolos",
-                   "YolosConfig",
-                   "YolosForObjectDetection",
-                   pixels(64),
-                   num_detection_tokens=8,
-                   **{
-                       **SMALLER, "image_size": [64, 64]
-                   })
-transformers_model("timesformer",
-                   "TimesformerConfig",
-                   "TimesformerForVideoClassification",
-                   lambda v: {"pixel_values": torch.randn((1, 2, 3)[v], 4, 3, 64, 64)},
-                   num_frames=4,
-                   **SMALLER)
-transformers_model("videomae",
-                   "VideoMAEConfig",
-                   "VideoMAEForVideoClassification",
-                   lambda v: {"pixel_values": torch.randn((1, 2, 3)[v], 4, 3, 64, 64)},
-                   num_frames=4,
-                   **SMALLER)
-transformers_model("vivit",
-                   "VivitConfig",
-                   "VivitForVideoClassification",
-                   lambda v: {"pixel_values": torch.randn((1, 2, 3)[v], 4, 3, 64, 64)},
-                   num_frames=4,
-                   tubelet_size=[2, 16, 16],
-                   **{
-                       k: v
-                       for k, v in SMALLER.items() if k != "patch_size"
-                   })
-transformers_model("swin2sr",
-                   "Swin2SRConfig",
-                   "Swin2SRForImageSuperResolution",
-                   pixels(16),
-                   image_size=16,
-                   embed_dim=16,
-                   depths=[2, 2],
-                   num_heads=[2, 2],
-                   window_size=4,
-                   upscale=2)
-transformers_model("superpoint",
-                   "SuperPointConfig",
-                   "SuperPointForKeypointDetection",
-                   pixels(64),
-                   encoder_hidden_sizes=[16, 16, 32, 32],
-                   decoder_hidden_size=32,
-                   keypoint_decoder_dim=65,
-                   descriptor_decoder_dim=32)
+transformers_model("vit-mae", "ViTMAEConfig", "ViTMAEForPreTraining", lambda v: {**pixels(64)(v), "noise": torch.rand((2, 3, 5)[v], 16)},
+                   decoder_num_hidden_layers=1, decoder_hidden_size=64, decoder_num_attention_heads=4, decoder_intermediate_size=128,
+                   **SMALLER)  # fmt: skip
+transformers_model("dpt", "DPTConfig", "DPTForDepthEstimation", pixels(64), backbone_out_indices=[0, 1, 2, 3], neck_hidden_sizes=[16, 16,
+                   16, 16], fusion_hidden_size=16, is_hybrid=False, **{**SMALLER, "num_hidden_layers": 4})  # fmt: skip
+transformers_model("glpn", "GLPNConfig", "GLPNForDepthEstimation", pixels(64), depths=[1, 1, 1, 1], hidden_sizes=[16, 32, 40, 64],
+                   decoder_hidden_size=16)  # fmt: skip
+transformers_model("yolos", "YolosConfig", "YolosForObjectDetection", pixels(64), num_detection_tokens=8, **{**SMALLER, "image_size": [64,
+                   64]})  # fmt: skip
+transformers_model("timesformer", "TimesformerConfig", "TimesformerForVideoClassification", normal(pixel_values=(4, 3, 64, 64)),
+                   num_frames=4, **SMALLER)  # fmt: skip
+transformers_model("videomae", "VideoMAEConfig", "VideoMAEForVideoClassification", normal(pixel_values=(4, 3, 64, 64)), num_frames=4,
+                   **SMALLER)  # fmt: skip
+transformers_model("vivit", "VivitConfig", "VivitForVideoClassification", normal(pixel_values=(4, 3, 64, 64)), num_frames=4,
+                   tubelet_size=[2, 16, 16], **{k: v for k, v in SMALLER.items() if k != "patch_size"})  # fmt: skip
+transformers_model("swin2sr", "Swin2SRConfig", "Swin2SRForImageSuperResolution", pixels(16), image_size=16, embed_dim=16, depths=[2, 2],
+                   num_heads=[2, 2], window_size=4, upscale=2)  # fmt: skip
+transformers_model("superpoint", "SuperPointConfig", "SuperPointForKeypointDetection", pixels(64), encoder_hidden_sizes=[16, 16, 32, 32],
+                   decoder_hidden_size=32, keypoint_decoder_dim=65, descriptor_decoder_dim=32)  # fmt: skip
 
 
 def joined(name, build):

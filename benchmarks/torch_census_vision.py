@@ -4,7 +4,7 @@ import copy
 
 import torch
 
-from torch_census_kinds import BASE, BATCHES, LLAMA, MODELS, SIZES, VIT, images, pixels, timm_model, torchvision_model, transformers_model
+from torch_census_kinds import FEW, MODELS, images, timm_model, torchvision_model
 
 for name, size in {
     "alexnet": 224, "vgg11": 64, "resnet18": 224, "resnet50": 64, "resnext50_32x4d": 64, "squeezenet1_1": 128,
@@ -35,7 +35,7 @@ def maxvit():
 def video(name, frames=8, size=64, **options):
     def build():
         import torchvision
-        return torchvision.models.get_model(name, weights=None, **options), lambda v: (torch.randn((1, 2, 3)[v], 3, frames, size, size),)
+        return torchvision.models.get_model(name, weights=None, **options), lambda v: (torch.randn(FEW[v], 3, frames, size, size),)
 
     MODELS[f"torchvision/{name}"] = build
 
@@ -45,20 +45,20 @@ def mvit():
     blocks = [MSBlockConfig(1, 16, 32, (3, 3, 3), (3, 3, 3), (1, 1, 1), (1, 4, 4)),
               MSBlockConfig(2, 32, 32, (3, 3, 3), (3, 3, 3), (1, 2, 2), (1, 2, 2))]
     return (MViT((64, 64), 4, blocks, residual_pool=True, residual_with_cls_embed=False, rel_pos_embed=True, proj_after_attn=True),
-            lambda v: (torch.randn((1, 2, 3)[v], 3, 4, 64, 64),))
+            lambda v: (torch.randn(FEW[v], 3, 4, 64, 64),))
 
 
 def swin3d():
     from torchvision.models.video.swin_transformer import SwinTransformer3d
     return (SwinTransformer3d([2, 4, 4], 24, [2, 2], [2, 4], [2, 4, 4], stochastic_depth_prob=0.0),
-            lambda v: (torch.randn((1, 2, 3)[v], 3, 4, 32, 32),))
+            lambda v: (torch.randn(FEW[v], 3, 4, 32, 32),))
 
 
 def raft():
     import torchvision
     return (torchvision.models.optical_flow.raft_small(weights=None), lambda v: {
-        "image1": torch.randn((1, 2, 3)[v], 3, 128, 128),
-        "image2": torch.randn((1, 2, 3)[v], 3, 128, 128),
+        "image1": torch.randn(FEW[v], 3, 128, 128),
+        "image2": torch.randn(FEW[v], 3, 128, 128),
         "num_flow_updates": 2
     })
 
