@@ -5,9 +5,9 @@ import unittest
 
 import torch
 import torch._dynamo
-from test_torch import TensorForms, WithTorch
 from threads import in_threads
 from torch import nn
+from with_torch import TensorForms, WithTorch
 
 from sylvite import torch_backend
 

@@ -5,8 +5,8 @@ import tempfile
 import unittest
 
 import torch
-from test_torch import WithTorch
 from torch import nn
+from with_torch import WithTorch
 
 import sylvite
 

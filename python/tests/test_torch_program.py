@@ -3,8 +3,8 @@
 import unittest
 
 import torch
-from test_torch import WithTorch
 from torch import nn
+from with_torch import WithTorch
 
 import sylvite
 

@@ -10,8 +10,8 @@ import warnings
 
 import torch
 import torch._dynamo
-from test_torch import WithTorch
 from torch import nn
+from with_torch import WithTorch
 
 from sylvite import torch_backend
 

@@ -1,0 +1,196 @@
+"""Operations of the package: what torch's tables would dissolve, and has kernels as a whole."""
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+# Attention
+
+
+@torch.library.custom_op("sylvite::attention", mutates_args=())
+def attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> torch.Tensor:
+    """Scaled dot product attention without dropout, as one operation, which the core table would dissolve."""
+    result = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa)
+    return _attention_result(query, value).copy_(result)
+
+
+@attention.register_fake
+def _(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *others: Any) -> torch.Tensor:
+    return _attention_result(query, value)
+
+
+def _attention_result(query: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    shape = [*query.shape[:-1], value.shape[-1]]
+    if len(shape) < 4:
+        return query.new_empty(shape)
+    # Heads behind rows in memory, as the kernels of torch have it: what follows then is a view.
+    return query.new_empty([*shape[:-3], shape[-2], shape[-3], shape[-1]]).transpose(-3, -2)
+
+
+def attention_arguments(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> tuple[Any, ...] | None:  # fmt: skip
+    if dropout_p != 0.0 or not isinstance(is_causal, bool):
+        return None
+    return (query, key, value, attn_mask, is_causal, scale, enable_gqa)
+
+
+@torch.library.custom_op("sylvite::attention_gradient", mutates_args=())
+def attention_gradient(
+    grad_output: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, result: torch.Tensor,
+    is_causal: bool, scale: float | None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    """By the query, the key and the value, of attention without a mask."""
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = (query @ key.mT).float() * scale
+    if is_causal:
+        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+    weights = scores.softmax(-1)
+    change = (grad_output @ value.mT).float()
+    slopes = (weights * (change - (weights * change).sum(-1, keepdim=True)) * scale).to(query.dtype)
+    found = (slopes @ key, slopes.mT @ query, weights.to(query.dtype).mT @ grad_output)
+    return tuple(torch.empty_like(x).copy_(gradient) for x, gradient in zip((query, key, value), found))
+
+
+@attention_gradient.register_fake
+def _(grad_output: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *others: Any) -> Any:
+    return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
+
+
+def _keep_for_gradient(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    query, key, value, _, ctx.is_causal, ctx.scale, _ = inputs
+    ctx.save_for_backward(query, key, value, output)
+
+
+def _attention_backward(ctx: Any, grad_output: torch.Tensor) -> tuple[Any, ...]:
+    gradients = torch.ops.sylvite.attention_gradient(grad_output, *ctx.saved_tensors, ctx.is_causal, ctx.scale)
+    return (*gradients, None, None, None, None)
+
+
+attention.register_autograd(_attention_backward, setup_context=_keep_for_gradient)
+
+
+def has_gradient(query: Any, key: Any, value: Any, mask: Any, is_causal: bool, scale: Any, enable_gqa: bool) -> bool:
+    """Can attention with gradients be one operation: on a GPU, of 16-bit floats, without a mask?"""
+    values = [getattr(x, "meta", {}).get("example_value", x) for x in (query, key, value)]
+    if mask is not None or enable_gqa or not all(isinstance(x, torch.Tensor) for x in values):
+        return False
+    return all(
+        x.device.type == "cuda" and x.dtype in (torch.bfloat16, torch.float16) and x.dim() == 4 and x.shape[:2] == values[0].shape[:2]
+        and x.shape[3] == values[0].shape[3] and x.shape[3] % 8 == 0 and x.shape[3] <= 128 for x in values)  # fmt: skip
+
+
+def _attention_of_modules(trains: bool, *args: Any, **kwargs: Any) -> Any:
+    arguments = attention_arguments(*args, **kwargs)
+    if arguments is None or (trains and not has_gradient(*arguments)):
+        return torch.nn.functional.scaled_dot_product_attention(*args, **kwargs)
+    return torch.ops.sylvite.attention(*arguments)
+
+
+def _multi_head_attention(trains: bool) -> Callable[..., Any]:
+    """The function of nn.MultiheadAttention, which Dynamo does not look into, with the operation above in it."""
+    torchs = torch.nn.functional.multi_head_attention_forward
+    names = {**torchs.__globals__, "scaled_dot_product_attention": functools.partial(_attention_of_modules, trains)}
+    ours = types.FunctionType(torchs.__code__, names, "multi_head_attention", torchs.__defaults__, torchs.__closure__)
+    ours.__kwdefaults__, ours.__module__ = torchs.__kwdefaults__, __name__
+    names[torchs.__name__] = ours  # it hands itself to what watches functions of torch
+    return ours
+
+
+def keep_attention(module: torch.fx.GraphModule, trains: bool) -> None:
+    """Replaces attention in Dynamo's graph by the operation above; where it trains, what has its gradient."""
+    for node in module.graph.nodes:
+        if node.op != "call_function":
+            continue
+        if node.target is torch.nn.functional.multi_head_attention_forward:
+            node.target = _multi_head_attention(trains)
+        elif node.target is torch.nn.functional.scaled_dot_product_attention:
+            arguments = attention_arguments(*node.args, **node.kwargs)
+            if arguments is not None and (not trains or has_gradient(*arguments)):
+                node.target, node.args, node.kwargs = torch.ops.sylvite.attention.default, arguments, {}
+    module.recompile()
+
+
+# Layers of encoders
+
+
+#: By torch's number for what a mask is of: its shape among batch, heads, rows and columns.
+_ENCODER_MASKS = {0: lambda mask: mask[None, None], 1: lambda mask: mask[:, None, None], 2: lambda mask: mask}
+
+
+def _encoder_layer(
+    x: torch.Tensor, width: int, heads: int, qkv_weight: Any, qkv_bias: Any, out_weight: Any, out_bias: Any, use_gelu: bool,
+    norm_first: bool, epsilon: float, norm1_weight: Any, norm1_bias: Any, norm2_weight: Any, norm2_bias: Any, up_weight: Any,
+    up_bias: Any, down_weight: Any, down_bias: Any, mask: Any = None, mask_type: int | None = None,
+) -> Any:  # fmt: skip
+    """What torch runs as one operation for nn.TransformerEncoderLayer without gradients."""
+    if x.dim() != 3 or (mask is not None and mask_type not in _ENCODER_MASKS):
+        return NotImplemented
+    allowed = None if mask is None else _ENCODER_MASKS[mask_type](mask.logical_not())
+    linear = torch.nn.functional.linear
+
+    def attend(given: torch.Tensor) -> torch.Tensor:
+        batch, length, _ = given.shape
+        parts = linear(given, qkv_weight, qkv_bias).view(batch, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+        mixed = torch.ops.sylvite.attention(*parts.unbind(0), allowed, False, None, False)
+        return linear(mixed.transpose(1, 2).reshape(batch, length, width), out_weight, out_bias)
+
+    def feed(given: torch.Tensor) -> torch.Tensor:
+        middle = linear(given, up_weight, up_bias)
+        middle = torch.nn.functional.gelu(middle) if use_gelu else middle.relu()
+        return linear(middle, down_weight, down_bias)
+
+    def norm(given: torch.Tensor, weight: Any, bias: Any) -> torch.Tensor:
+        return torch.nn.functional.layer_norm(given, [width], weight, bias, epsilon)
+
+    if norm_first:
+        x = x + attend(norm(x, norm1_weight, norm1_bias))
+        return x + feed(norm(x, norm2_weight, norm2_bias))
+    x = norm(x + attend(x), norm1_weight, norm1_bias)
+    return norm(x + feed(x), norm2_weight, norm2_bias)
+
+
+# Pooling
+
+
+@torch.library.custom_op("sylvite::max_pool_gradient", mutates_args=())
+def max_pool_gradient(
+    grad_output: torch.Tensor, self: torch.Tensor, kernel_size: list[int], stride: list[int], padding: list[int],
+    dilation: list[int], ceil_mode: bool,
+) -> torch.Tensor:  # fmt: skip
+    """Finds again where the maxima were, so that no positions are saved for it."""
+    window = (kernel_size, stride, padding, dilation, ceil_mode)
+    positions = torch.ops.aten.max_pool2d_with_indices(self, *window)[1]
+    return torch.ops.aten.max_pool2d_with_indices_backward(grad_output, self, *window, positions)
+
+
+@max_pool_gradient.register_fake
+def _(grad_output: torch.Tensor, self: torch.Tensor, *others: Any) -> torch.Tensor:
+    return torch.empty_like(self)
+
+
+def _max_pool_backward(
+    grad_output: torch.Tensor, self: torch.Tensor, kernel_size: list[int], stride: list[int], padding: list[int],
+    dilation: list[int], ceil_mode: bool, indices: torch.Tensor,
+) -> torch.Tensor:  # fmt: skip
+    return torch.ops.sylvite.max_pool_gradient(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+#: Beside torch's tables.
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer,
+    torch.ops.aten.max_pool2d_with_indices_backward.default: _max_pool_backward,
+}
