@@ -29,6 +29,8 @@ constexpr Pass<Options> table[] = {
     {"fuse_layer_norm", always, plain<fuse_layer_norm>, "mean, variance, scale and shift become layer_norm"},
     {"fuse_rms_norm", always, plain<fuse_rms_norm>, "mean of squares and scale become rms_norm"},
     {"fuse_attention", always, plain<fuse_attention>, "softmax(scale*Q*K^T + mask)*V becomes attention"},
+    {"split_sums", always, plain<split_sums>,
+     "sums over a short axis of stacked values become sums of these"},
     {"fold_new_constants", always, plain<fold_constants>,
      "fold_constants, over what the passes between have made"},
     {"merge_new_subexpressions", always, plain<common_subexpressions>,

@@ -24,6 +24,7 @@ namespace sylvite {
 [[nodiscard]] Graph fuse_layer_norm(const Graph& graph);
 [[nodiscard]] Graph fuse_rms_norm(const Graph& graph);
 [[nodiscard]] Graph fuse_attention(const Graph& graph);
+[[nodiscard]] Graph split_sums(const Graph& graph);
 
 /// What the passes are told of the precision.
 struct FrontendOptions {

@@ -259,6 +259,32 @@ const Rewrite rewrites[] = {
      "  %s = constant f32[1,2,1] {0.99999875, 0.99999946}\n"
      "  %t = constant f32[1,2,1] {2.4999954e-06, 1.6666653e-06}\n"
      "  %a: f32[1,2,3] = mul(%x, %s)\n  %b: f32[1,2,3] = add(%a, %t)\n  return %b\n"},
+    {"sum_of_a_stack", split_sums, "%x: f32[3,1,4], %y: f32[3,1,4]",
+     "  %s: f32[3,2,4] = concat(%x, %y) {axis=1}\n"
+     "  %a: f32[3,1,4] = reduce_sum(%s) {axes=[1], keepdims=1}\n  return %a\n",
+     "  %b: f32[3,4] = reshape(%x) {shape=[3,4]}\n  %c: f32[3,4] = reshape(%y) {shape=[3,4]}\n"
+     "  %d: f32[3,4] = add(%b, %c)\n  %a: f32[3,1,4] = reshape(%d) {shape=[3,1,4]}\n  return %a\n"},
+    {"sum_of_a_split_dim", split_sums, "%x: f32[3,6,2]",
+     "  %s: f32[3,3,2,2] = reshape(%x) {shape=[3,3,2,2]}\n"
+     "  %a: f32[3,2,2] = reduce_sum(%s) {axes=[1], keepdims=0}\n  return %a\n",
+     "  %b: f32[3,2,2] = slice(%x) {sizes=[3,2,2], starts=[0,0,0], steps=[1,1,1]}\n"
+     "  %c: f32[3,2,2] = slice(%x) {sizes=[3,2,2], starts=[0,2,0], steps=[1,1,1]}\n"
+     "  %d: f32[3,2,2] = add(%b, %c)\n"
+     "  %e: f32[3,2,2] = slice(%x) {sizes=[3,2,2], starts=[0,4,0], steps=[1,1,1]}\n"
+     "  %f: f32[3,2,2] = add(%d, %e)\n  return %f\n"},
+    {"weighted_sum_of_a_stack", split_sums, "%x: f32[3,1,4], %y: f32[3,1,4], %w: f32[3,2,1]",
+     "  %s: f32[3,2,4] = concat(%x, %y) {axis=1}\n  %p: f32[3,2,4] = mul(%s, %w)\n"
+     "  %a: f32[3,4] = reduce_sum(%p) {axes=[1], keepdims=0}\n  return %a\n",
+     "  %b: f32[3,4] = reshape(%x) {shape=[3,4]}\n  %c: f32[3,2] = reshape(%w) {shape=[3,2]}\n"
+     "  %d: f32[3,1] = slice(%c) {sizes=[3,1], starts=[0,0], steps=[1,1]}\n"
+     "  %e: f32[3,4] = mul(%b, %d)\n  %f: f32[3,4] = reshape(%y) {shape=[3,4]}\n"
+     "  %h: f32[3,1] = slice(%c) {sizes=[3,1], starts=[0,1], steps=[1,1]}\n"
+     "  %i: f32[3,4] = mul(%f, %h)\n  %j: f32[3,4] = add(%e, %i)\n  return %j\n"},
+    {"sum_of_longer_parts", split_sums, "%x: f32[3,2], %y: f32[3,2]",
+     "  %s: f32[3,4] = concat(%x, %y) {axis=1}\n  %a: f32[3] = reduce_sum(%s) {axes=[1], keepdims=0}\n"
+     "  return %a\n",
+     "  %s: f32[3,4] = concat(%x, %y) {axis=1}\n  %a: f32[3] = reduce_sum(%s) {axes=[1], keepdims=0}\n"
+     "  return %a\n"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, PassRewrites, testing::ValuesIn(rewrites),
