@@ -1,7 +1,7 @@
 // What a model's kernels would run on with a card that need not be there: nothing is compiled or measured.
 // usage: gpu_plan MODEL.onnx [PRECISION]
-// Each launch with the space that default mode takes, and why it is a group; products on no template come
-// with each template's refusal, and are counted at the end.
+// Each launch with the space that default mode takes, and why it is a group; products on no template, which are counted at the
+// end, come with each template's refusal, kernels that take one thread an output with those of every space.
 
 #include <fmt/core.h>
 
@@ -44,12 +44,14 @@ void run(const std::string& path, const std::string& precision) {
     fmt::print("{} {:<12} {:<16} {:>8.2f} GFLOP {:>8.2f} MB  {}  {}\n", kernel.id,
                kernel_class_name(kernel.kind), space.name, work.operations / 1e9, work.bytes / 1e6,
                launch.name, launch.reason);
+    const bool has_threads_only = space.name == "gpu_reference";
+    for (const Refusal& refusal : refusals)
+      if (has_threads_only ||
+          (is_product(kernel) && refusal.space.starts_with("cu") && !space.name.starts_with("cu")))
+        fmt::print("    {}: {}\n", refusal.space, refusal.reason);
     if (!is_product(kernel)) continue;
     total += work.operations;
-    if (space.name.starts_with("cu")) continue;
-    off += work.operations;
-    for (const Refusal& refusal : refusals)
-      if (refusal.space.starts_with("cu")) fmt::print("    {}: {}\n", refusal.space, refusal.reason);
+    if (!space.name.starts_with("cu")) off += work.operations;
   }
   fmt::print("{} launches of {} kernels; {:.2f} of {:.2f} GFLOP of products on no template\n",
              imported.plan->launches.size(), imported.plan->kernels.size(), off / 1e9, total / 1e9);

@@ -1,4 +1,5 @@
 // Before: y = reshape(layer_norm(reshape(x, [images, groups, rest])), [images, channels, lines, columns])
+//         or y = layer_norm(x) over lines and columns
 // After:  s = sums of x over pixels, q = sums of its squares, both f32 a channel, then a group
 //         y = (x - mean) * r,   mean = s / n,   r = 1 / sqrt(q / n - mean^2 + epsilon)
 // Group and instance normalisation (Wu and He, arXiv 1803.08494) of an image whose channels lie innermost: sums over pixels and
@@ -20,8 +21,15 @@ struct GroupNorm {
   double epsilon = 0;
 };
 
+/// A normalisation of each channel by itself.
+std::optional<GroupNorm> match_instances(const Graph& graph, const IdMap<bool>& images, const Node& norm) {
+  const ValueId image = norm.inputs[0];
+  if (norm.inputs.size() != 1 || norm.attributes.integer("axis") != 2 || !images[image]) return std::nullopt;
+  return GroupNorm{image, graph.type(image).dims()[1], norm.attributes.real("epsilon")};
+}
+
 /// The normalisation whose result `reshape` makes an image again.
-std::optional<GroupNorm> match(const Graph& graph, const IdMap<bool>& images, const Node& reshape) {
+std::optional<GroupNorm> match_groups(const Graph& graph, const IdMap<bool>& images, const Node& reshape) {
   const Node* norm = producer_if(graph, reshape.inputs[0], Op::layer_norm);
   if (norm == nullptr || norm->inputs.size() != 1) return std::nullopt;
   const Node* cut = producer_if(graph, norm->inputs[0], Op::reshape);
@@ -85,8 +93,9 @@ class Builder {
 Graph norm_images(const Graph& graph, bool tf32) {
   const IdMap<bool> images = innermost_images(graph, tf32);
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
-    if (node.op != Op::reshape) return false;
-    const std::optional<GroupNorm> norm = match(graph, images, node);
+    std::optional<GroupNorm> norm;
+    if (node.op == Op::reshape) norm = match_groups(graph, images, node);
+    if (node.op == Op::layer_norm) norm = match_instances(graph, images, node);
     if (!norm) return false;
     const ValueId image = rewriter.mapped(norm->image);
     Builder builder(rewriter.graph(), image, norm->groups);

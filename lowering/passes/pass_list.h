@@ -35,9 +35,13 @@ namespace sylvite {
 /// numbers or channels beside them, is done on images, too. `innermost`: channels will lie innermost in memory.
 [[nodiscard]] Graph convolve_planes(const Graph& graph, bool innermost);
 
-/// The same graph in which a layer_norm without scale over groups of channels of a convolution's result is made of sums over
-/// pixels and pointwise work. `tf32`: of f32 images, too.
+/// The same graph in which a layer_norm without scale over groups of channels of a convolution's result, or over the pixels of
+/// each, is made of sums over pixels and pointwise work. `tf32`: of f32 images, too.
 [[nodiscard]] Graph norm_images(const Graph& graph, bool tf32);
+
+/// The same graph in which norms and reductions over several of the last dims are over one, a product of these, but for images
+/// that follow a convolution. `tf32`: f32 images may lie with channels innermost, too.
+[[nodiscard]] Graph merge_folds(const Graph& graph, bool tf32);
 
 /// The same graph in which pointwise work on images whose channels a transpose brought ahead of the pixels comes before
 /// that transpose, where all it reads is such an image, a convolution's result, a number per channel or one number. With

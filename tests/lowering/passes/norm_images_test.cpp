@@ -46,6 +46,19 @@ TEST(NormImages, NothingChangesItsLayout) {
   expect_faithful(graph, plan);
 }
 
+TEST(NormImages, PixelsOfEachChannelAreSummed) {
+  Graph graph;
+  const ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 5, 6})), 16, 3);
+  const ValueId norm = graph.add(Op::layer_norm, {x}, {{"axis", std::int64_t{2}}, {"epsilon", 1e-5}});
+  graph.outputs = {conv(graph, graph.add(Op::relu, {norm}), 8, 1)};
+  const Graph changed = norm_images(graph, true);
+  EXPECT_TRUE(
+      std::ranges::none_of(changed.nodes(), [](const Node& node) { return node.op == Op::layer_norm; }));
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  const Tensor wanted = interpret(graph, inputs).at(0), got = interpret(changed, inputs).at(0);
+  for (std::int64_t k = 0; k < wanted.size(); ++k) ASSERT_NEAR(wanted.as_double(k), got.as_double(k), 1e-4);
+}
+
 TEST(NormImages, RowsAreLeftAlone) {
   Graph graph;
   const ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 5, 6})), 16, 3);
