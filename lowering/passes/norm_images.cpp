@@ -1,7 +1,6 @@
-// Before: y = reshape(layer_norm(reshape(x, [images, groups, rest])), [images, channels, lines, columns])
-//         or y = layer_norm(x) over lines and columns
+// Before: y = layer_norm(reshape(x, [images, groups, rest])), or layer_norm(x) over lines and columns
 // After:  s = sums of x over pixels, q = sums of its squares, both f32 a channel, then a group
-//         y = (x - mean) * r,   mean = s / n,   r = 1 / sqrt(q / n - mean^2 + epsilon)
+//         y = (x - mean) * r, reshaped,   mean = s / n,   r = 1 / sqrt(q / n - mean^2 + epsilon)
 // Group and instance normalisation (Wu and He, arXiv 1803.08494) of an image whose channels lie innermost: sums over pixels and
 // work on each pixel take it as it lies.
 
@@ -21,25 +20,20 @@ struct GroupNorm {
   double epsilon = 0;
 };
 
-/// A normalisation of each channel by itself.
-std::optional<GroupNorm> match_instances(const Graph& graph, const IdMap<bool>& images, const Node& norm) {
-  const ValueId image = norm.inputs[0];
-  if (norm.inputs.size() != 1 || norm.attributes.integer("axis") != 2 || !images[image]) return std::nullopt;
-  return GroupNorm{image, graph.type(image).dims()[1], norm.attributes.real("epsilon")};
-}
-
-/// The normalisation whose result `reshape` makes an image again.
-std::optional<GroupNorm> match_groups(const Graph& graph, const IdMap<bool>& images, const Node& reshape) {
-  const Node* norm = producer_if(graph, reshape.inputs[0], Op::layer_norm);
-  if (norm == nullptr || norm->inputs.size() != 1) return std::nullopt;
-  const Node* cut = producer_if(graph, norm->inputs[0], Op::reshape);
-  if (cut == nullptr || !images[cut->inputs[0]]) return std::nullopt;
-  const Dims image = graph.type(cut->inputs[0]).dims(), rows = graph.type(norm->inputs[0]).dims();
-  if (graph.type(reshape.outputs[0]).dims() != image) return std::nullopt;
-  if (norm->attributes.integer("axis") != static_cast<std::int64_t>(rows.size()) - 1) return std::nullopt;
+/// The image that `norm` normalises, as it is or cut into rows, one a group of channels.
+std::optional<GroupNorm> match(const Graph& graph, const IdMap<bool>& images, const Node& norm) {
+  if (norm.op != Op::layer_norm || norm.inputs.size() != 1) return std::nullopt;
+  const Dims rows = graph.type(norm.inputs[0]).dims();
+  const std::int64_t axis = norm.attributes.integer("axis");
+  const double epsilon = norm.attributes.real("epsilon");
+  if (images[norm.inputs[0]] && axis == 2) return GroupNorm{norm.inputs[0], rows[1], epsilon};
+  const Node* cut = producer_if(graph, norm.inputs[0], Op::reshape);
+  if (cut == nullptr || !images[cut->inputs[0]] || axis != static_cast<std::int64_t>(rows.size()) - 1)
+    return std::nullopt;
+  const Dims image = graph.type(cut->inputs[0]).dims();
   const std::int64_t pixels = image[2] * image[3];
   if (rows.back() % pixels != 0 || image[1] % (rows.back() / pixels) != 0) return std::nullopt;
-  return GroupNorm{cut->inputs[0], image[1] * pixels / rows.back(), norm->attributes.real("epsilon")};
+  return GroupNorm{cut->inputs[0], image[1] * pixels / rows.back(), epsilon};
 }
 
 class Builder {
@@ -93,13 +87,12 @@ class Builder {
 Graph norm_images(const Graph& graph, bool tf32) {
   const IdMap<bool> images = innermost_images(graph, tf32);
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
-    std::optional<GroupNorm> norm;
-    if (node.op == Op::reshape) norm = match_groups(graph, images, node);
-    if (node.op == Op::layer_norm) norm = match_instances(graph, images, node);
+    const std::optional<GroupNorm> norm = match(graph, images, node);
     if (!norm) return false;
     const ValueId image = rewriter.mapped(norm->image);
     Builder builder(rewriter.graph(), image, norm->groups);
-    rewriter.set(node.outputs[0], builder.normalized(image, norm->epsilon));
+    rewriter.set(node.outputs[0], add_reshape(rewriter.graph(), builder.normalized(image, norm->epsilon),
+                                              graph.type(node.outputs[0]).dims()));
     return true;
   });
 }

@@ -36,11 +36,11 @@ constexpr Pass<Options> table[] = {
        return convolve_planes(graph, options.image_layout == ImageLayout::channels_last);
      },
      "convolutions over one and three dims become two-dimensional, as templates take them"},
-    {"work_ahead_of_views", fuses, plain<work_ahead_of_views>,
-     "pointwise work on a transposed result of a convolution comes before the transpose"},
     {"norm_images", fuses_innermost,
      [](const Graph& graph, const Options& options) { return norm_images(graph, options.tf32); },
      "group normalisation becomes sums over pixels and work on each, which take channels innermost"},
+    {"work_ahead_of_views", fuses, work_ahead_of_views,
+     "pointwise work on a reshaped or transposed result of a convolution comes before the view"},
     {"merge_folds", fuses_innermost,
      [](const Graph& graph, const Options& options) { return merge_folds(graph, options.tf32); },
      "norms and reductions over several dims that lie together fold one"},

@@ -79,8 +79,9 @@ namespace sylvite {
 [[nodiscard]] Graph flatten(const Graph& graph);
 
 /// The same graph in which pointwise work with no other operand but numbers comes before reshapes and transposes of a
-/// convolution's result, where nothing else reads that: the convolution's kernel takes it.
-[[nodiscard]] Graph work_ahead_of_views(const Graph& graph);
+/// convolution's result, where nothing else reads that: the convolution's kernel takes it. With channels_last the same for
+/// images that follow from convolutions.
+[[nodiscard]] Graph work_ahead_of_views(const Graph& graph, const LoweringOptions& options);
 
 /// Horizontal fusion. The same graph in which matmuls of one value with constant matrices of equal shape, each
 /// with or each without a constant bias, are one matmul with the matrices side by side; its slices stand for

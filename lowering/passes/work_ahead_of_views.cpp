@@ -1,10 +1,12 @@
 // Before: y = work(transpose(reshape(conv(x))))
 // After:  y = transpose(reshape(work(conv(x)))), where the convolution's kernel does the work.
+// The same for what is made of such images where their channels lie innermost: the views may then cancel.
 
 #include <algorithm>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
@@ -25,14 +27,18 @@ ValueId only_operand(const Graph& graph, const Node& node) {
 
 class Lifter {
  public:
-  explicit Lifter(const Graph& graph) : graph_(graph), uses_(graph.uses()) {}
+  Lifter(const Graph& graph, const LoweringOptions& options)
+      : graph_(graph), uses_(graph.uses()), images_(graph.values().size(), false) {
+    if (options.image_layout == ImageLayout::channels_last) images_ = innermost_images(graph, options.tf32);
+  }
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) const {
     const ValueId operand = only_operand(graph_, node);
     if (operand == no_value) return false;
     std::vector<const Node*> views;
     const ValueId start = start_of(operand, views);
-    if (views.empty() || !is_own(start) || producer_if(graph_, start, Op::conv) == nullptr) return false;
+    if (views.empty() || !is_own(start)) return false;
+    if (producer_if(graph_, start, Op::conv) == nullptr && !images_[start]) return false;
     std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (node.inputs[i] == operand) inputs[i] = rewriter.mapped(start);
@@ -63,12 +69,13 @@ class Lifter {
 
   const Graph& graph_;
   IdMap<std::vector<NodeId>> uses_;
+  IdMap<bool> images_;  ///< may lie with channels innermost
 };
 
 }  // namespace
 
-Graph work_ahead_of_views(const Graph& graph) {
-  const Lifter lifter(graph);
+Graph work_ahead_of_views(const Graph& graph, const LoweringOptions& options) {
+  const Lifter lifter(graph, options);
   return rewrite_nodes(
       graph, [&](GraphRewriter& rewriter, const Node& node) { return lifter.rewrite(rewriter, node); });
 }

@@ -25,17 +25,31 @@ std::size_t find(const Graph& graph, Op op) {
 TEST(WorkAheadOfViews, IsDoneOnTheConvolutionsResult) {
   Graph graph;
   graph.outputs = {tokens(graph, graph.add_input("x", f32({2, 16, 5, 7})), 20, Op::gelu)};
-  const Graph result = work_ahead_of_views(graph);
+  const Graph result = work_ahead_of_views(graph, {});
   EXPECT_EQ(find(result, Op::gelu), find(result, Op::conv) + 1);
   expect_lowers_faithfully(graph);
   EXPECT_LE(lower(graph).launches.size(), 3U);
+}
+
+TEST(WorkAheadOfViews, IsDoneOnImagesThatLieWithChannelsInnermost) {
+  Graph graph;
+  const ValueId image = conv(graph, graph.add_input("x", f32({2, 16, 5, 7})), 16, 3);
+  const ValueId pair = graph.add(Op::mul, {image, image});
+  const ValueId rows = graph.add(Op::reshape, {pair}, {{"shape", Dims{2, 16, 35}}});
+  graph.outputs = {graph.add(Op::gelu, {rows})};
+  LoweringOptions options = channels_last();
+  options.tf32 = true;
+  const Graph result = work_ahead_of_views(graph, options);
+  EXPECT_LT(find(result, Op::gelu), find(result, Op::reshape));
+  EXPECT_GT(find(work_ahead_of_views(graph, {}), Op::gelu), find(graph, Op::reshape));
+  expect_lowers_faithfully(graph);
 }
 
 TEST(WorkAheadOfViews, LeavesResultsThatOthersRead) {
   Graph graph;
   const ValueId y = tokens(graph, graph.add_input("x", f32({2, 16, 5, 7})), 20, Op::gelu);
   graph.outputs = {y, graph.node(graph.value(y).producer).inputs[0]};
-  const Graph result = work_ahead_of_views(graph);
+  const Graph result = work_ahead_of_views(graph, {});
   EXPECT_GT(find(result, Op::gelu), find(result, Op::transpose));
 }
 
@@ -43,7 +57,7 @@ TEST(RowsOfBlocks, TransposeComesBeforeTheReshape) {
   for (const std::int64_t channels : {16, 20, 48}) {
     Graph graph;
     graph.outputs = {tokens(graph, graph.add_input("x", f32({2, 16, 5, 7})), channels, Op::relu)};
-    const Graph result = rows_of_blocks(assign_layouts(work_ahead_of_views(graph), {}));
+    const Graph result = rows_of_blocks(assign_layouts(work_ahead_of_views(graph, {}), {}));
     EXPECT_LT(find(result, Op::transpose), find(result, Op::reshape));
     expect_lowers_faithfully(graph);
   }
