@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -15,6 +16,7 @@
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/recorder.h"
 #include "runtime/kernel_call.h"
+#include "runtime/launch_order.h"
 #include "runtime/memory.h"
 #include "runtime/object_loader.h"
 #include "runtime/one_run.h"
@@ -101,6 +103,7 @@ struct Program::Rep {
   std::atomic_flag busy;
   std::deque<KernelCall> calls;             ///< per launch
   std::vector<std::vector<Moving>> moving;  ///< per launch
+  std::optional<LaunchOrder> order;         ///< once the kernels are there
 
   std::vector<std::vector<halide_buffer_t*>> input_uses;   ///< per graph input
   std::vector<std::vector<halide_buffer_t*>> output_uses;  ///< per graph output
@@ -157,6 +160,7 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const Weight
   output_uses.resize(plan.outputs.size());
   if (options.on_device && !plan.loops.empty())
     throw InternalError("a program on a device has loops, expected launches of their own for each trip");
+  order.emplace(plan, candidates, context.threads());
   moving.resize(plan.launches.size());
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const auto number = static_cast<std::size_t>(plan.launches[i].kernel);
@@ -292,7 +296,7 @@ void Program::Rep::launch_at(std::size_t number, std::int64_t trip) {
 }
 
 void Program::Rep::run_launches() {
-  for_each_launch(plan, [&](std::size_t number, std::int64_t trip) { launch_at(number, trip); });
+  order->run(context, [&](std::size_t number, std::int64_t trip) { launch_at(number, trip); });
 }
 
 /// The launches of a loop are told as if each made all its trips before the next.

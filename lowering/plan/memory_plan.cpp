@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/rounding.h"
+#include "lowering/plan/plan_loops.h"
 
 namespace sylvite {
 namespace {
@@ -83,12 +84,14 @@ std::vector<LiveRange> live_ranges(const Plan& plan) {
   for (std::int32_t i = 0; i < end; ++i)
     for (BufferId argument : plan.launches[static_cast<std::size_t>(i)].arguments) touch(argument, i);
   for (const Port& output : plan.outputs) touch(output.buffer, end);
-  for (const PlanLoop& loop : plan.loops) {
+  for (const std::span<const PlanLoop> group : loop_groups(plan)) {
+    const std::int32_t first = group.front().first;
+    const std::int32_t end_of_all = group.back().end;
     for (LiveRange& range : ranges) {
-      const bool is_inside = range.first >= loop.first && range.last < loop.end;
-      if (is_inside || !range.overlaps({loop.first, loop.end - 1})) continue;
-      range.first = std::min(range.first, loop.first);
-      range.last = std::max(range.last, loop.end - 1);
+      const bool is_inside = range.first >= first && range.last < end_of_all;
+      if ((is_inside && group.size() == 1) || !range.overlaps({first, end_of_all - 1})) continue;
+      range.first = std::min(range.first, first);
+      range.last = std::max(range.last, end_of_all - 1);
     }
   }
   return ranges;

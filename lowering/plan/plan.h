@@ -64,6 +64,9 @@ struct PlanLoop {
   std::int32_t first = 0;  ///< launches [first, end)
   std::int32_t end = 0;
   std::int64_t trips = 0;
+  /// It begins where the loop before ends, and neither touches what it, or another beside it, writes: they may run at the
+  /// same time.
+  bool beside = false;
 };
 
 /// An input or output of the model. Its name and type are what the model calls for; the buffer may have another name,

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/plan/loop_order.h"
 #include "lowering/plan/memory_plan.h"
 #include "lowering/plan/state_keeper.h"
 
@@ -68,7 +69,26 @@ void PlanBuilder::add_copy(BufferId from, BufferId to, std::int64_t rows, const 
   add_launch(std::move(launch), copy_kernel(source.dtype, rows, columns(source), columns(target)));
 }
 
+void PlanBuilder::bring_loops_together() {
+  if (plan_.loops.size() < 2) return;
+  std::vector<std::size_t> inputs;
+  inputs.reserve(origins_.size());
+  for (const Origin& origin : origins_)
+    inputs.push_back(origin.kernel ? origin.kernel->body.inputs.size() : origin.group.inputs.size());
+  LoopOrder order = order_loops(plan_, inputs);
+  std::vector<Launch> launches;
+  std::vector<Origin> origins;
+  for (const std::size_t number : order.launches) {
+    launches.push_back(std::move(plan_.launches[number]));
+    origins.push_back(std::move(origins_[number]));
+  }
+  plan_.launches = std::move(launches);
+  origins_ = std::move(origins);
+  plan_.loops = std::move(order.loops);
+}
+
 void PlanBuilder::place(bool reuse_memory) {
+  bring_loops_together();
   const std::vector<bool> is_next = graph_.state_outputs();
   for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
     if (is_next[i]) continue;

@@ -58,6 +58,7 @@ class PlanBuilder {
 
   void add_port(std::vector<Port>& ports, ValueId value, BufferKind kind);
   void add_kernel(Launch& launch, Origin& origin);
+  void bring_loops_together();
   BufferId add_value(ValueId id, BufferKind kind, std::int32_t index);
   BufferId add_result(ValueId id);
   BufferId add_part(ValueId id);

@@ -38,6 +38,17 @@ class FixedPlaces {
 
 }  // namespace
 
+std::vector<std::span<const PlanLoop>> loop_groups(const Plan& plan) {
+  std::vector<std::span<const PlanLoop>> groups;
+  for (std::size_t first = 0; first < plan.loops.size();) {
+    std::size_t end = first + 1;
+    while (end < plan.loops.size() && plan.loops[end].beside) ++end;
+    groups.emplace_back(plan.loops.data() + first, end - first);
+    first = end;
+  }
+  return groups;
+}
+
 std::vector<std::int64_t> launch_counts(const Plan& plan) {
   std::vector<std::int64_t> counts(plan.launches.size(), 1);
   for (const PlanLoop& loop : plan.loops)

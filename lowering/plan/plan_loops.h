@@ -3,11 +3,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "lowering/plan/plan.h"
 
 namespace sylvite {
+
+/// The plan's loops in order: those that may run at the same time together.
+[[nodiscard]] std::vector<std::span<const PlanLoop>> loop_groups(const Plan& plan);
 
 /// Per launch: how often a run makes it.
 [[nodiscard]] std::vector<std::int64_t> launch_counts(const Plan& plan);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -133,7 +135,8 @@ void check_loops(const Plan& plan, Problems& problems) {
   std::int32_t begin = 0;
   for (const PlanLoop& loop : plan.loops) {
     const auto end = static_cast<std::int32_t>(plan.launches.size());
-    if (loop.first < begin || loop.end < loop.first || loop.end > end || loop.trips < 1)
+    const bool is_apart = loop.beside && (loop.first != begin || &loop == plan.loops.data());
+    if (loop.first < begin || loop.end < loop.first || loop.end > end || loop.trips < 1 || is_apart)
       problems.push_back(fmt::format("a loop has launches {} to {} of {}", loop.first, loop.end, end));
     begin = std::max(begin, loop.end);
   }
@@ -195,6 +198,30 @@ void check_states(const Plan& plan, Problems& problems) {
       problems.push_back(fmt::format("'{}' is no state", state.name));
 }
 
+/// What one of several loops that may run at the same time writes, the others do not touch.
+void check_loops_beside(const Plan& plan, Problems& problems) {
+  for (const std::span<const PlanLoop> group : loop_groups(plan)) {
+    std::map<BufferId, std::size_t> writers;  // of roots: which loop
+    const auto visit = [&](bool is_written, const std::function<void(std::size_t, BufferId)>& call) {
+      for (std::size_t k = 0; group.size() > 1 && k < group.size(); ++k) {
+        for (std::int32_t i = group[k].first; i < group[k].end; ++i) {
+          const Launch& launch = plan.launches[static_cast<std::size_t>(i)];
+          const std::size_t inputs = kernel_of(plan, launch).body.inputs.size();
+          for (std::size_t a = is_written ? inputs : 0; a < launch.arguments.size(); ++a)
+            call(k, root_of(plan, launch.arguments[a]));
+        }
+      }
+    };
+    visit(true, [&](std::size_t k, BufferId root) { writers.emplace(root, k); });
+    visit(false, [&](std::size_t k, BufferId root) {
+      const auto writer = writers.find(root);
+      if (writer == writers.end() || writer->second == k) return;
+      problems.push_back(
+          fmt::format("a loop touches '{}', which a loop beside it writes", buffer_at(plan, root).name));
+    });
+  }
+}
+
 void check_places(const Plan& plan, Problems& problems) {
   const std::vector<LiveRange> ranges = live_ranges(plan);
   std::int64_t state_end = 0;
@@ -229,10 +256,11 @@ struct Rule {
   void (*check)(const Plan&, Problems&);
 };
 
-constexpr std::array<Rule, 6> rules = {{
+constexpr std::array<Rule, 7> rules = {{
     {"arguments", check_arguments},
     {"aliases", check_aliases},
     {"loops", check_loops},
+    {"loops beside each other", check_loops_beside},
     {"order", check_order},
     {"states", check_states},
     {"places", check_places},

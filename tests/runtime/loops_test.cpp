@@ -13,6 +13,21 @@ TEST(LoopsTest, ComputeWhatTheGraphComputes) {
   }
 }
 
+/// Both at once with two threads, many times: what one leaves behind is not the other's to see.
+TEST(LoopsTest, ComputeTheSameBesideEachOther) {
+  for (const bool chained : {false, true}) {
+    const Graph graph = sample_two_loops(chained, 50, 48);
+    const std::vector<Tensor> inputs = sample_loop_inputs(graph);
+    const std::vector<Tensor> expected = interpret(graph, inputs);
+    const TemporaryFolder folder;
+    Built built = build_graph(graph, test_options(folder.path()));
+    for (int run = 0; run < 50; ++run) {
+      const std::vector<Tensor> actual = built.program.run(inputs);
+      for (std::size_t i = 0; i < expected.size(); ++i) expect_near(actual[i], expected[i]);
+    }
+  }
+}
+
 TEST(LoopsTest, AreProfiledByLaunch) {
   const TemporaryFolder folder;
   const Graph graph = sample_loop({.trips = 40});

@@ -60,6 +60,30 @@ inline Graph sample_loop(const LoopSample& sample) {
   return without_dead_nodes(graph);
 }
 
+/// Both directions of a recurrent layer, whose inputs are multiplied ahead of each; or, `chained`, a second layer on the
+/// first.
+inline Graph sample_two_loops(bool chained, std::int64_t trips = 6, std::int64_t hidden = 16) {
+  Graph graph;
+  GraphBuilder builder(graph);
+  const Sym x = builder.input("x", DType::f32, {trips, 2, hidden});
+  const Sym start = builder.input("h", DType::f32, {2, hidden});
+  const auto layer = [&](Sym from, bool is_reverse, int seed) {
+    const Sym w = builder.constant(wave({hidden, hidden}, seed), "w" + std::to_string(seed));
+    const Sym r = builder.constant(wave({hidden, hidden}, seed + 1), "r" + std::to_string(seed));
+    const LoopSpec spec{trips, is_reverse, {{start}, {matmul(from, w)}}};
+    const TripValues results = run_loop(builder, spec, [&](const TripValues& trip) -> TripValues {
+      const Sym next = apply(Op::tanh, trip.slices[0] + matmul(trip.states[0], r));
+      return {{next}, {next}};
+    });
+    return results.slices[0];
+  };
+  const Sym first = layer(x, false, 1);
+  const Sym second = layer(chained ? first : x, true, 3);
+  builder.output(first, "first");
+  builder.output(second, "second");
+  return without_dead_nodes(graph);
+}
+
 inline std::vector<Tensor> sample_loop_inputs(const Graph& graph) {
   std::vector<Tensor> inputs;
   for (const ValueId input : graph.inputs)

@@ -73,6 +73,37 @@ TEST(LoopLaunches, KeepWhatTheyReadForAllTrips) {
   }
 }
 
+/// A direction's product of its input, which stands between the loops, moves ahead of both.
+TEST(LoopLaunches, StandBesideEachOther) {
+  const Graph graph = sample_two_loops(false);
+  expect_lowers_faithfully(graph);
+  const Plan plan = lower(graph);
+  ASSERT_EQ(plan.loops.size(), 2U);
+  EXPECT_FALSE(plan.loops[0].beside);
+  EXPECT_TRUE(plan.loops[1].beside);
+  EXPECT_EQ(plan.loops[0].end, plan.loops[1].first);
+  EXPECT_EQ(loop_groups(plan).size(), 1U);
+}
+
+TEST(LoopLaunches, FollowWhatTheyRead) {
+  const Graph graph = sample_two_loops(true);
+  expect_lowers_faithfully(graph);
+  const Plan plan = lower(graph);
+  ASSERT_EQ(plan.loops.size(), 2U);
+  EXPECT_FALSE(plan.loops[1].beside);
+  EXPECT_EQ(loop_groups(plan).size(), 2U);
+}
+
+TEST(LoopLaunches, AreVerifiedToHaveNothingInCommon) {
+  Plan beside = lower(sample_two_loops(false));
+  verify(beside);
+  beside.loops[0].beside = true;
+  EXPECT_THROW(verify(beside), InternalError);
+  Plan chained = lower(sample_two_loops(true));
+  chained.loops[1].beside = true;
+  EXPECT_THROW(verify(chained), InternalError);
+}
+
 TEST(LoopLaunches, AreVerified) {
   Plan plan = lower(sample_loop({}));
   plan.loops[0].trips += 2;
