@@ -96,9 +96,16 @@ class Merger {
     }
     const std::vector<NodeId>& last = readers(branch.result);
     const bool sliceable = std::all_of(last.begin(), last.end(), [&](NodeId reader) {
-      return role_of(graph_.node(reader)) == Role::view || graph_.node(reader).op == Op::attention;
+      const bool is_view = role_of(graph_.node(reader)) == Role::view;
+      return (is_view && !is_for_loop(reader)) || graph_.node(reader).op == Op::attention;
     });
     return sliceable && !last.empty() && !is_output(branch.result) ? std::optional(branch) : std::nullopt;
+  }
+
+  /// A loop takes what it scans as it lies, and would have a slice copied.
+  [[nodiscard]] bool is_for_loop(NodeId view) const {
+    return std::ranges::any_of(readers(graph_.node(view).outputs[0]),
+                               [&](NodeId reader) { return graph_.node(reader).op == Op::loop; });
   }
 
   [[nodiscard]] std::int64_t width(const Branch& branch) const {
