@@ -94,13 +94,15 @@ Range<MatmulPoint> stream_range() {
 
 /// Weights that the L2 cannot keep come from further away in every run: they are fetched ahead. Not where a
 /// group would drive out of the L2 what is fetched there: then the processor, which sees long streams, does
-/// better alone.
+/// better alone. Nor for few rows, which are done with a line in less time than fetching another takes: a row by weights from
+/// the L3, a step of a recurrent network, took half as long again.
 std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machine,
                              const MatmulTiling& tiling) {
   const std::int64_t panel_bytes = panel_width * problem.k * element_bytes(problem);
   const bool stays = panel_count(problem) * panel_bytes <= machine.l2_bytes / 2;
   const bool crowds = tiling.tile.panels * panel_bytes > machine.l2_bytes / 2;
-  return stays || crowds ? 0 : 1;
+  constexpr std::int64_t few_rows = 3;
+  return stays || crowds || problem.m <= few_rows ? 0 : 1;
 }
 
 std::vector<std::string> batch_loops(const Kernel& kernel, const MatmulProblem& problem) {

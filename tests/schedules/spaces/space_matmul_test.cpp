@@ -222,6 +222,19 @@ TEST(MatmulSpaces, HeuristicComesFirstInEveryParameter) {
     EXPECT_EQ(taken.parameters[i].values.front(), taken.heuristic.at(i)) << taken.parameters[i].name;
 }
 
+/// A step of a recurrent network has no time to fetch weights ahead that are in the L3.
+TEST(MatmulSpaces, FetchAheadForRowsEnough) {
+  const Machine machine = test_machine(1);
+  const std::int64_t n = machine.l2_bytes / 256 / 4 * 2;  // twice the L2
+  const Space& space = space_named("matmul_panels");
+  for (const std::int64_t rows : {1, 128}) {
+    const Kernel kernel = dense_kernel({rows, 256}, 256, n);
+    const BoundSpace taken = bound(space, kernel, machine);
+    const std::string text = taken.at(taken.heuristic).schedule.to_string();
+    EXPECT_EQ(text.find("stream_ahead") != std::string::npos, rows > 1) << text;
+  }
+}
+
 TEST(MatmulSpaces, CostPrefersTilesThatFillTheRegisters) {
   const Kernel kernel = dense_kernel({1, 128, 64}, 64, 96);
   const Machine machine = test_machine(1);
