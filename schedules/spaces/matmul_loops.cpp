@@ -88,6 +88,11 @@ std::vector<Range<MatmulPoint>> blocking_ranges(const MatmulProblem& problem, co
           {"copy_a", &P::copy_a, starting_with(first.copy_a, {0, 1})}};
 }
 
+bool has_few_rows(const MatmulProblem& problem) {
+  constexpr std::int64_t few_rows = 3;
+  return problem.m <= few_rows;
+}
+
 Range<MatmulPoint> stream_range() {
   return {"stream_ahead", &MatmulPoint::stream_ahead, {0, 1, 2, 3}};
 }
@@ -101,8 +106,7 @@ std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machin
   const std::int64_t panel_bytes = panel_width * problem.k * element_bytes(problem);
   const bool stays = panel_count(problem) * panel_bytes <= machine.l2_bytes / 2;
   const bool crowds = tiling.tile.panels * panel_bytes > machine.l2_bytes / 2;
-  constexpr std::int64_t few_rows = 3;
-  return stays || crowds || problem.m <= few_rows ? 0 : 1;
+  return stays || crowds || has_few_rows(problem) ? 0 : 1;
 }
 
 std::vector<std::string> batch_loops(const Kernel& kernel, const MatmulProblem& problem) {

@@ -52,6 +52,8 @@ void set_blocking(const MatmulProblem& problem, const Machine& machine, const Re
 /// Of row_tiles, panel_groups, rows_outer and copy_a, with a first point's values first.
 [[nodiscard]] std::vector<Range<MatmulPoint>> blocking_ranges(const MatmulProblem& problem,
                                                               const MatmulPoint& first);
+/// So few that a line of weights is done with in less time than fetching another takes.
+[[nodiscard]] bool has_few_rows(const MatmulProblem& problem);
 /// How many slabs weights are fetched ahead; the first guess is 0 for weights that stay in the L2.
 [[nodiscard]] Range<MatmulPoint> stream_range();
 [[nodiscard]] std::int64_t stream_distance(const MatmulProblem& problem, const Machine& machine,

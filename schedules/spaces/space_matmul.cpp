@@ -205,7 +205,8 @@ double TiledMatmul::cost(const MatmulPoint& point) const {
       (right_bytes > static_cast<double>(machine.l2_bytes) / 2 ? std::min(passes, 8.0) : 1.0);
   constexpr double task_cycles = 600;
   constexpr double memory_bytes_per_cycle = 10;
-  const double burst = point.stream_ahead > 0 ? 0 : 0.5 * right_bytes / memory_bytes_per_cycle;
+  const bool waits = point.stream_ahead == 0 && !has_few_rows(problem);
+  const double burst = waits ? 0.5 * right_bytes / memory_bytes_per_cycle : 0;
   return seconds_per_cycle *
          ((std::max(cycles, memory) + burst) / machine.threads * imbalance(tasks, machine.threads) +
           task_cycles * tasks / machine.threads);
