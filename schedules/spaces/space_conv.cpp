@@ -19,6 +19,7 @@
 //   l       `line_tiles` tiles of lines: with t, one task
 //   ll, b   the tasks, `lines_outer` says which is outer; then the batch
 // `copy_source`: 1 copies the image with its border ahead of all; 2 copies the lines of ll, and one task does all b of them.
+// `slices`: 1 folds a block of channels after the other, each for all pixels of a task, whose sums wait in memory.
 // Tails are shifted inwards: some elements are computed twice, so the output must alias no input.
 
 namespace sylvite {
@@ -34,6 +35,7 @@ struct Numbers {
   std::int64_t unroll_channels = 1;
   std::int64_t even_odd = 0;
   std::int64_t stream_ahead = 0;
+  std::int64_t slices = 0;
 };
 
 /// A point's numbers, clamped to the problem's extents.
@@ -144,8 +146,9 @@ bool is_crowded(const ConvProblem& problem, const Machine& machine, const Tiling
   return 2 * tiling.pixels * tiling.lines * vectors * window > machine.vector_registers;
 }
 
-/// The tile that the model likes best; one line at a time, unless lines are short.
-Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
+/// The tile that the model likes best; one line at a time, unless lines are short. With `whole`, of those that leave no
+/// tail.
+Tiling best_tile(const ConvProblem& problem, const Machine& machine, bool whole = false) {
   Tiling best{1, 1, 1, 1, false, false};
   double best_cycles = tile_cycles(problem, machine, best);
   for (const std::int64_t pixels : up_to(problem.out_width, pixel_choices)) {
@@ -153,8 +156,9 @@ Tiling best_tile(const ConvProblem& problem, const Machine& machine) {
       for (const std::int64_t blocks : block_choices(problem)) {
         const Tiling tiling{pixels, lines, blocks, 1, false, false};
         const double cycles = tile_cycles(problem, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
-        const bool fits =
-            fits_registers(machine, register_tile(problem, tiling)) && !is_crowded(problem, machine, tiling);
+        const bool leaves_tail = problem.out_width % pixels != 0 || problem.out_height % lines != 0;
+        const bool fits = fits_registers(machine, register_tile(problem, tiling)) &&
+                          !is_crowded(problem, machine, tiling) && !(whole && leaves_tail);
         if (!fits || cycles >= best_cycles) continue;
         best = tiling;
         best_cycles = cycles;
@@ -214,7 +218,48 @@ std::int64_t copied_tiles(const ConvProblem& problem, const Machine& machine, co
   return 0;
 }
 
-Numbers first_point(const ConvProblem& problem, const Machine& machine) {
+bool can_slice(const Kernel& kernel, const ConvProblem& problem) {
+  return !kernel.open && !problem.depthwise && problem.groups == 1 && problem.x_is_blocked &&
+         !problem.packs_weight && problem.pair() == 1 && problem.fold_block > 1;
+}
+
+constexpr std::int64_t most_sums = 1 << 14;  ///< of a task's slices, on the stack of a thread
+
+std::int64_t sum_count(const ConvProblem& problem, const Tiling& tiling) {
+  return tiling.line_tiles * tiling.lines * problem.out_width * tiling.blocks * problem.block;
+}
+
+/// Do a tile's filters alone exceed what the L2 has room for, and the image, too? Each tile then waits for all of both, a
+/// line from each of thousands of places: in dilated convolutions of many channels, four times as long.
+bool pays_to_slice(const Kernel& kernel, const ConvProblem& problem, const Machine& machine,
+                   const Tiling& tile) {
+  if (!can_slice(kernel, problem) || problem.kernel_x * problem.kernel_y == 1) return false;
+  const std::int64_t width =
+      (problem.out_width - 1) * problem.stride_x + (problem.kernel_x - 1) * problem.dilation_x;
+  const std::int64_t height =
+      (problem.out_height - 1) * problem.stride_y + (problem.kernel_y - 1) * problem.dilation_y;
+  const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
+  return bytes * problem.fold_steps() * tile.blocks * problem.block > machine.l2_bytes / 2 &&
+         bytes * problem.channels * (width + 1) * (height + 1) > machine.l2_bytes;
+}
+
+/// As many lines to a task as have room for their sums, and as leave tasks for all threads.
+void set_slices(const ConvProblem& problem, const Machine& machine, Numbers& point) {
+  const Tiling tile = best_tile(problem, machine, true);
+  point.pixels = tile.pixels;
+  point.lines = tile.lines;
+  point.blocks = tile.blocks;
+  const std::int64_t tiles = problem.out_height / tile.lines;
+  const std::int64_t room = std::max<std::int64_t>(1, most_sums / sum_count(problem, tile));
+  const std::int64_t others = problem.batch * ceil_div(problem.out_blocks(), tile.blocks);
+  const std::int64_t parts = ceil_div(machine.threads > 1 ? 2 * machine.threads : 1, others);
+  point.line_tiles = tiles_in_task(tiles, std::max(ceil_div(tiles, room), parts));
+  point.lines_outer = 0;
+  point.stream_ahead = 0;
+  point.slices = 1;
+}
+
+Numbers first_point(const Kernel& kernel, const ConvProblem& problem, const Machine& machine) {
   const Tiling tile = best_tile(problem, machine);
   const std::int64_t tiles = ceil_div(problem.out_height, tile.lines);
   Numbers point{.pixels = tile.pixels, .lines = tile.lines, .blocks = tile.blocks, .line_tiles = tiles};
@@ -236,6 +281,8 @@ Numbers first_point(const ConvProblem& problem, const Machine& machine) {
   }
   point.stream_ahead = stream_distance(problem);
   point.even_odd = takes_even_odd(problem, machine) ? 1 : 0;
+  if (point.copy_source != 2 && pays_to_slice(kernel, problem, machine, tile))
+    set_slices(problem, machine, point);
   return point;
 }
 
@@ -249,6 +296,7 @@ struct TiledConv {
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
   [[nodiscard]] Candidate at(const Numbers& point) const;
   [[nodiscard]] double cost(const Numbers& point) const;
+  void check_slices(const Numbers& point, const Tiling& tiling) const;
 };
 
 std::vector<Range<Numbers>> TiledConv::ranges() const {
@@ -268,7 +316,8 @@ std::vector<Range<Numbers>> TiledConv::ranges() const {
                 unrolls_all || problem.depthwise ? only_once : std::vector<std::int64_t>{1, 2, 4}),
           range("even_odd", &N::even_odd, takes_even_odd(problem, machine) ? no_or_yes : only_no),
           range("stream_ahead", &N::stream_ahead,
-                problem.depthwise || problem.packs_weight ? only_no : std::vector<std::int64_t>{0, 1, 2})};
+                problem.depthwise || problem.packs_weight ? only_no : std::vector<std::int64_t>{0, 1, 2}),
+          range("slices", &N::slices, can_slice(kernel, problem) ? no_or_yes : only_no)};
 }
 
 /// Splits and orders the output's loops; with threads, every task loop becomes one parallel loop.
@@ -288,6 +337,27 @@ void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& 
     writer.add("{}.fuse({}, task1).fuse(task1, d4, task2).parallel(task2);", out, tasks);
 }
 
+void unroll_channels_of(ScheduleWriter& writer, const ConvProblem& problem, const std::string& fold,
+                        const char* channels, std::int64_t unroll_channels) {
+  if (problem.fold_block <= unrolled_channels)
+    writer.add("{}.update(0).unroll({});", fold, channels);
+  else if (unroll_channels > 1)
+    writer.add("{}.update(0).unroll({}, {});", fold, channels, unroll_channels);
+}
+
+/// The sums of a task, a block of channels after the other.
+void write_slices(ScheduleWriter& writer, const ConvProblem& problem, const std::string& fold,
+                  const std::string& out, const Tiling& tiling, const Machine& machine,
+                  std::int64_t unroll_channels) {
+  const char* task = machine.threads > 1 ? "task2" : tiling.lines_outer ? "b" : "ll";
+  writer.add("{}.compute_at({}, {}).store_in(MemoryType::Stack).vectorize(d0);", fold, out, task);
+  writer.add("{}.update(0).split(d1, t, i, {}, TailStrategy::GuardWithIf);", fold, tiling.pixels);
+  writer.add("{}.update(0).split(d2, l, j, {}, TailStrategy::GuardWithIf);", fold, tiling.lines);
+  writer.add("{}.update(0).reorder(d0, d3, i, j, r0, r1, r2, t, l, r3, d4);", fold);
+  writer.add("{}.update(0).vectorize(d0).unroll(d3).unroll(i).unroll(j);", fold);
+  unroll_channels_of(writer, problem, fold, "r0", unroll_channels);
+}
+
 void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::string& fold,
                 const std::string& out, std::int64_t unroll_channels) {
   writer.add("{}.compute_at({}, t).store_in(MemoryType::Register);", fold, out);
@@ -302,11 +372,15 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
              pairs ? "r0, d0, d3, d1, d2, r1, r2, r3, r4" : "d0, d3, d1, d2, r0, r1, r2, r3");
   if (pairs) writer.add("{}.update(0).atomic().vectorize(r0);", fold);
   writer.add("{}.update(0).vectorize(d0).unroll(d3).unroll(d1).unroll(d2);", fold);
-  const char* channels = pairs ? "r1" : "r0";
-  if (problem.fold_block <= unrolled_channels)
-    writer.add("{}.update(0).unroll({});", fold, channels);
-  else if (unroll_channels > 1)
-    writer.add("{}.update(0).unroll({}, {});", fold, channels, unroll_channels);
+  unroll_channels_of(writer, problem, fold, pairs ? "r1" : "r0", unroll_channels);
+}
+
+void TiledConv::check_slices(const Numbers& point, const Tiling& tiling) const {
+  if (!can_slice(kernel, problem) || tiling.copies_lines || point.stream_ahead > 0)
+    throw UnsupportedError(
+        "slices are for blocked f32 images of one group; lines are not copied, nor filters fetched ahead");
+  if (const std::int64_t sums = sum_count(problem, tiling); sums > most_sums)
+    throw UnsupportedError("{} sums of slices exceed {}", sums, most_sums);
 }
 
 Candidate TiledConv::at(const Numbers& point) const {
@@ -324,11 +398,15 @@ Candidate TiledConv::at(const Numbers& point) const {
     throw UnsupportedError("{} steps of channels cannot be unrolled by {}", channel_steps,
                            point.unroll_channels);
   }
+  if (point.slices != 0) check_slices(point, tiling);
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine);
-  write_fold(writer, problem, name + "_fold", out, point.unroll_channels);
+  if (point.slices != 0)
+    write_slices(writer, problem, name + "_fold", out, tiling, machine, point.unroll_channels);
+  else
+    write_fold(writer, problem, name + "_fold", out, point.unroll_channels);
   if (kernel.open) {
     writer.add("{}_fold.bound_extent(d1, {}).bound_extent(d2, {}).bound_extent(d3, {}).bound_extent(d4, 1);",
                name, tiling.pixels, tiling.lines, tiling.blocks);
@@ -361,6 +439,8 @@ double TiledConv::cost(const Numbers& point) const {
   const double filter_bytes = element_bytes * static_cast<double>(problem.fold_steps() * problem.pair() *
                                                                   tiling.blocks * problem.block);
   if (filter_bytes > 0.75 * static_cast<double>(machine.l2_bytes)) cycles *= 1.1;
+  const bool slices = point.slices != 0;
+  if (pays_to_slice(kernel, problem, machine, tiling) != slices) cycles *= slices ? 1.1 : 4.0;
   const double tasks = task_count(problem, tiling);
   constexpr double task_cycles = 600;
   return seconds_per_cycle / machine.threads *
@@ -373,7 +453,7 @@ Binding bind_tiled(const Kernel& kernel, const Machine& machine, bool depthwise)
   const ConvProblem& problem = reading.problem;
   if (std::string refusal = product_refusal(machine, problem.element); !depthwise && !refusal.empty())
     return {refusal};
-  return bind_space(TiledConv{kernel, machine, problem, first_point(problem, machine)});
+  return bind_space(TiledConv{kernel, machine, problem, first_point(kernel, problem, machine)});
 }
 
 Binding bind_dense(const Kernel& kernel, const Machine& machine) {

@@ -103,11 +103,25 @@ TEST(ConvBlocked, EveryPointAgrees) {
            {{"pixels", 4}, {"copy_source", 0}, {"unroll_channels", 4}},
            {{"pixels", 5}, {"blocks", 3}, {"stream_ahead", 1}},
            {{"pixels", 6}, {"blocks", 2}, {"copy_source", 2}, {"line_tiles", 1}, {"stream_ahead", 1}},
-           {{"blocks", 2}, {"lines_outer", 1}, {"unroll_channels", 2}, {"stream_ahead", 2}}}) {
+           {{"blocks", 2}, {"lines_outer", 1}, {"unroll_channels", 2}, {"stream_ahead", 2}},
+           {{"slices", 1}, {"pixels", 1}, {"lines", 4}, {"blocks", 3}, {"stream_ahead", 0}},
+           {{"slices", 1}, {"pixels", 5}, {"line_tiles", 2}, {"lines_outer", 1}, {"stream_ahead", 0}}}) {
     for (const int threads : {1, 2}) {
       const Machine machine = test_machine(threads);
       expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
     }
+  }
+}
+
+/// Dilated, of many channels: a tile's filters and the image are larger than the L2.
+TEST(ConvBlocked, FoldsInSlicesWhatTheCacheCannotHold) {
+  const ConvCase large{.x = {1, 1024, 14, 14}, .out_channels = 16, .window = 3, .pad = 12, .dilation = 12};
+  const Kernel kernel = conv_kernel(large);
+  for (const int threads : {1, 2}) {
+    const BoundSpace taken = bound(space_named("conv_blocked"), kernel, test_machine(threads));
+    const Candidate first = taken.at(taken.heuristic);
+    EXPECT_NE(first.schedule.to_string().find("MemoryType::Stack"), std::string::npos);
+    expect_agrees(kernel, first);
   }
 }
 
