@@ -159,6 +159,13 @@ bool is_small_window(const Node& anchor) {
   return taps <= most_taps;
 }
 
+/// Are positions along the innermost dim clamped to the input? Then those of a vector may lie behind the last result.
+bool clamps_columns(const Node& anchor) {
+  if (!is_pool(anchor)) return false;
+  const std::vector<std::int64_t>& pads = anchor.attributes.integers("pads");
+  return pads.back() != 0 || pads[pads.size() / 2 - 1] != 0;
+}
+
 /// Vectors along the innermost dim of a fold that is stored by itself, a folded element at a time.
 void fold_dense_columns(ScheduleWriter& writer, const Kernel& kernel, const KernelFacts& facts,
                         const std::string& stage, bool parallel) {
@@ -167,9 +174,12 @@ void fold_dense_columns(ScheduleWriter& writer, const Kernel& kernel, const Kern
   for (int r = 0; r < fold_rank(kernel, *facts.anchor); ++r) folds += fmt::format("r{}, ", r);
   std::int64_t lanes = facts.lanes;
   while (lanes / 2 >= extents[0]) lanes /= 2;
-  writer.add("{}.compute_root().vectorize(d0, {}, TailStrategy::GuardWithIf);", stage, lanes);
-  writer.add("{}.update(0).split(d0, d0, v, {}, TailStrategy::GuardWithIf).reorder(v, {}d0).vectorize(v);",
-             stage, lanes, folds);
+  const char* tail = clamps_columns(*facts.anchor) ? "TailStrategy::RoundUp" : "TailStrategy::GuardWithIf";
+  writer.add("{}.compute_root().vectorize(d0, {}, {});", stage, lanes, tail);
+  writer.add("{}.update(0).split(d0, d0, v, {}, {}).reorder(v, {}d0).vectorize(v);", stage, lanes, tail,
+             folds);
+  for (int r = 0; is_small_window(*facts.anchor) && r < fold_rank(kernel, *facts.anchor); ++r)
+    writer.add("{}.update(0).unroll(r{});", stage, r);
   std::size_t outermost = extents.size() - 1;
   while (outermost > 0 && extents[outermost] == 1) --outermost;
   if (parallel && outermost > 0) writer.add("{}.update(0).parallel(d{});", stage, outermost);
