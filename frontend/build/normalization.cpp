@@ -17,6 +17,12 @@ Standardized standardize(Sym x, const std::vector<std::int64_t>& axes, double ep
   return {centered * inverse, mean, inverse};
 }
 
+Sym standardized(Sym x, int axis, double epsilon) {
+  // No axes, or no elements: nothing overflows.
+  if (axis >= x.rank() || x.size() == 0) return standardize(x, axes_from(axis, x.rank()), epsilon).value;
+  return x.builder().add(Op::layer_norm, {x}, {{"axis", std::int64_t{axis}}, {"epsilon", epsilon}});
+}
+
 Sym per_channel(Sym vector, int rank) {
   if (rank < 2) throw ModelError("the input has rank {}, expected batch and channels at least", rank);
   Dims dims(static_cast<std::size_t>(rank), 1);
@@ -31,7 +37,7 @@ Sym layer_norm(Sym x, Sym scale, Sym bias, int axis, double epsilon) {
     return x.builder().add(Op::layer_norm, {x, scale, bias},
                            {{"axis", std::int64_t{axis}}, {"epsilon", epsilon}});
   }
-  const Sym scaled = standardize(x, axes_from(axis, x.rank()), epsilon).value * scale;
+  const Sym scaled = standardized(x, axis, epsilon) * scale;
   return bias ? scaled + bias : scaled;
 }
 
@@ -48,13 +54,13 @@ Sym group_norm(Sym x, Sym scale, Sym bias, std::int64_t groups, double epsilon) 
   if (x.rank() < 3 || groups < 1 || dims[1] % groups != 0)
     throw ModelError("{} groups do not fit the input", groups);
   const Sym grouped = reshape(x, {dims[0], groups, dims[0] * groups == 0 ? 0 : x.size() / dims[0] / groups});
-  const Standardized s = standardize(grouped, {2}, epsilon);
+  const Sym value = standardized(grouped, 2, epsilon);
   const auto per_element = [&](Sym vector) {
     if (vector.size() == dims[1]) return per_channel(vector, x.rank());
     const Sym repeated = broadcast_to(reshape(vector, {groups, 1}), {groups, dims[1] / groups});
     return per_channel(reshape(repeated, {dims[1]}), x.rank());
   };
-  return reshape(s.value, dims) * per_element(scale) + per_element(bias);
+  return reshape(value, dims) * per_element(scale) + per_element(bias);
 }
 
 }  // namespace sylvite

@@ -15,6 +15,8 @@ struct Standardized {
   Sym value, mean, inverse_deviation;
 };
 [[nodiscard]] Standardized standardize(Sym x, const std::vector<std::int64_t>& axes, double epsilon);
+/// Its value alone, over axis and all behind it: computed wide, as the operation is, where sums of f16 would overflow.
+[[nodiscard]] Sym standardized(Sym x, int axis, double epsilon);
 
 /// A per-channel vector shaped to broadcast against [N, C, ...] of the given rank.
 [[nodiscard]] Sym per_channel(Sym vector, int rank);

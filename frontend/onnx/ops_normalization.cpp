@@ -56,8 +56,8 @@ void rms_norm_op(ImportContext& c) {
 
 void instance_norm(ImportContext& c) {
   const Sym x = c.input(0);
-  const Standardized s = standardize(x, axes_from(2, x.rank()), c.real("epsilon", 1e-5));
-  c.output(s.value * per_channel(c.input(1), x.rank()) + per_channel(c.input(2), x.rank()));
+  const Sym value = standardized(x, 2, c.real("epsilon", 1e-5));
+  c.output(value * per_channel(c.input(1), x.rank()) + per_channel(c.input(2), x.rank()));
 }
 
 void group_norm_op(ImportContext& c) {
