@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
@@ -78,10 +79,19 @@ void set_slices(const MatmulProblem& problem, const RegisterTile& tile, std::int
   point.unroll_k = 4;
 }
 
-MatmulPoint tiled_point(const MatmulProblem& problem, const Machine& machine) {
+/// How many steps of the fold the small tiles of AVX2 take together: where another program shares the core, single ones
+/// took up to half as long again.
+std::int64_t unrolled_steps(const Kernel& kernel, const MatmulProblem& problem, const Machine& machine,
+                            const RegisterTile& tile) {
+  if (!has_small_tiles(machine) || kernel.open || tile.rows == 1) return 1;
+  return std::gcd(problem.fold_steps(), std::int64_t{4});
+}
+
+MatmulPoint tiled_point(const Kernel& kernel, const MatmulProblem& problem, const Machine& machine) {
   const RegisterTile tile = best_tile(problem, machine);
   MatmulPoint point{.rows = tile.rows, .panels = tile.panels, .copy_a = problem.a_is_computed ? 1 : 0};
   set_blocking(problem, machine, tile, point);
+  point.unroll_k = unrolled_steps(kernel, problem, machine, tile);
   if (const std::int64_t slab = sliced_steps(problem, machine, tile); slab > 0)
     set_slices(problem, tile, slab, point);
   return point;
@@ -218,7 +228,7 @@ Binding bind_panels(const Kernel& kernel, const Machine& machine) {
   const MatmulProblem& problem = reading.problem;
   if (std::string refusal = product_refusal(machine, problem.element); !refusal.empty()) return {refusal};
   if (problem.weight == no_value) return {"its right operand is no weight of its own"};
-  MatmulPoint point = tiled_point(problem, machine);
+  MatmulPoint point = tiled_point(kernel, problem, machine);
   point.stream_ahead = stream_distance(problem, machine, tiling_of(problem, point));
   return bind_space(TiledMatmul{kernel, machine, problem, true, point});
 }
@@ -229,7 +239,7 @@ Binding bind_activations(const Kernel& kernel, const Machine& machine) {
   const MatmulProblem& problem = reading.problem;
   if (std::string refusal = product_refusal(machine, problem.element); !refusal.empty()) return {refusal};
   if (problem.scales != no_value) return {"its right operand is a quantised weight"};
-  MatmulPoint point = tiled_point(problem, machine);
+  MatmulPoint point = tiled_point(kernel, problem, machine);
   // Packing pays when the rows read the panels often enough.
   point.pack_b = can_read_in_place(kernel, problem) && problem.m < 32 ? 0 : 1;
   return bind_space(TiledMatmul{kernel, machine, problem, false, point});
