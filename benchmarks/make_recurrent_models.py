@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Make recurrent models of many steps, with random weights, and measure them beside ONNX Runtime.
+"""Make recurrent models with random weights, and measure them beside ONNX Runtime.
 
-usage: make_recurrent_models.py FOLDER [--compare SYLVITE [--threads 2] [--rounds 7]]
+usage: make_recurrent_models.py FOLDER [--compare SYLVITE [--threads 2] [--rounds 7] [--seconds 1] [--only NAME,...]]
 
-Writes lstm_300.onnx and lstm_1200.onnx (two bidirectional LSTM layers, hidden 128, of so many steps) and gru_294.onnx (one
-GRU layer, hidden 256). With --compare, each runs in turns in ONNX Runtime and in SYLVITE: the time until ready with empty
-caches, median times in ms, and the largest difference of an output. Needs numpy and onnx, and onnxruntime to compare.
+Writes a model for each row of CASES. With --compare, each runs in turns in ONNX Runtime and in SYLVITE: the time until
+ready with empty caches, median times in ms, and the largest difference of an output. Needs numpy and onnx, and onnxruntime
+to compare.
 """
 import argparse
+import collections
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -21,18 +21,40 @@ from onnx import TensorProto
 
 from make_further_models import Graph, lstm_layer
 
+Case = collections.namedtuple("Case", "kind layers directions steps batch hidden")
+CASES = {
+    "lstm_300": Case("LSTM", 2, 2, 300, 1, 128),
+    "lstm_1200": Case("LSTM", 2, 2, 1200, 1, 128),
+    "gru_294": Case("GRU", 1, 1, 294, 1, 256),
+    "lstm_one_way": Case("LSTM", 1, 1, 300, 1, 128),
+    "lstm_wide": Case("LSTM", 1, 1, 100, 1, 512),
+    "lstm_batch": Case("LSTM", 1, 2, 100, 8, 256),
+    "lstm_short": Case("LSTM", 1, 2, 10, 32, 128),
+    "lstm_large": Case("LSTM", 1, 1, 50, 32, 512),
+    "lstm_widest": Case("LSTM", 1, 2, 50, 16, 1024),
+    "gru_long": Case("GRU", 1, 2, 1000, 1, 128),
+    "gru_both_ways": Case("GRU", 1, 2, 300, 1, 256),
+    "gru_widest": Case("GRU", 1, 1, 100, 4, 1024),
+}
 
-def lstm(path, steps, width=128, hidden=128):
-    g = Graph()
-    y = lstm_layer(g, lstm_layer(g, "x", width, hidden), 2 * hidden, hidden)
-    g.save(path, {"x": (TensorProto.FLOAT, (steps, 1, width))}, {"y": (y, TensorProto.FLOAT, (steps, 1, 2 * hidden))})
+
+def layer(g, case, x, width):
+    """[T, B, width] -> [T, directions, B, hidden]"""
+    gates, options = (4, {}) if case.kind == "LSTM" else (3, {"linear_before_reset": 1})
+    n, hidden = case.directions, case.hidden
+    return g.op(case.kind, x, g.normal(n, gates * hidden, width), g.normal(n, gates * hidden, hidden),
+                g.normal(n, 2 * gates * hidden), outputs=3 if case.kind == "LSTM" else 2, hidden_size=hidden,
+                direction="bidirectional" if n == 2 else "forward", **options)[0]
 
 
-def gru(path, steps=294, width=256, hidden=256):
-    g = Graph()
-    y, _ = g.op("GRU", "x", g.normal(1, 3 * hidden, width), g.normal(1, 3 * hidden, hidden), g.normal(1, 6 * hidden),
-                outputs=2, hidden_size=hidden, linear_before_reset=1)
-    g.save(path, {"x": (TensorProto.FLOAT, (steps, 1, width))}, {"y": (y, TensorProto.FLOAT, (steps, 1, 1, hidden))})
+def make(path, case):
+    """All layers but the last are bidirectional LSTM layers."""
+    g, x, width = Graph(), "x", case.hidden
+    for _ in range(case.layers - 1):
+        x, width = lstm_layer(g, x, width, case.hidden), 2 * case.hidden
+    y = layer(g, case, x, width)
+    g.save(path, {"x": (TensorProto.FLOAT, (case.steps, case.batch, case.hidden))},
+           {"y": (y, TensorProto.FLOAT, (case.steps, case.directions, case.batch, case.hidden))})
 
 
 def peer_runner(path, threads):
@@ -43,7 +65,7 @@ def peer_runner(path, threads):
     return lambda x: session.run(None, {"x": x})[0]
 
 
-def peer_ms(run, x, seconds=1.0):
+def peer_ms(run, x, seconds):
     times = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -53,11 +75,10 @@ def peer_ms(run, x, seconds=1.0):
     return 1e3 * float(np.median(times))
 
 
-def compare(sylvite, path, threads, rounds):
+def compare(sylvite, path, case, threads, rounds, seconds):
     with tempfile.TemporaryDirectory() as folder:
         options = ["--first-answer", "best", "--cache-dir", f"{folder}/cache", "--db", f"{folder}/db", "--threads", str(threads)]
-        x = np.random.default_rng(1).standard_normal((int(re.search(r"_(\d+)", path)[1]), 1, 256 if "gru" in path else 128))
-        x = x.astype(np.float32)
+        x = np.random.default_rng(1).standard_normal((case.steps, case.batch, case.hidden)).astype(np.float32)
         np.save(f"{folder}/x.npy", x)
         run = [sylvite, "run", path, "--input", f"x={folder}/x.npy", "--output-dir", f"{folder}/out", *options]
         start = time.perf_counter()
@@ -67,11 +88,11 @@ def compare(sylvite, path, threads, rounds):
         difference = float(np.abs(peer(x) - np.load(f"{folder}/out/0.npy")).max())
         ours, theirs = [], []
         for _ in range(rounds):
-            bench = [sylvite, "bench", path, "--duration", "1s", "--json", f"{folder}/bench.json", *options]
+            bench = [sylvite, "bench", path, "--duration", f"{int(1e3 * seconds)}ms", "--json", f"{folder}/bench.json", *options]
             subprocess.run(bench, check=True, capture_output=True)
             with open(f"{folder}/bench.json") as file:
                 ours.append(json.load(file)["latency_ms"]["median"])
-            theirs.append(peer_ms(peer, x))
+            theirs.append(peer_ms(peer, x, seconds))
         a, b = float(np.median(ours)), float(np.median(theirs))
         return [os.path.basename(path)[:-5], f"{ready:.1f} s", f"{a:.2f}", f"{b:.2f}", f"{b / a:.2f}x", f"{difference:.1g}"]
 
@@ -82,17 +103,18 @@ def main():
     parser.add_argument("--compare", metavar="SYLVITE")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each turn")
+    parser.add_argument("--only", default=",".join(CASES), help="names, separated by commas")
     arguments = parser.parse_args()
     os.makedirs(arguments.folder, exist_ok=True)
-    paths = {name: os.path.join(arguments.folder, name + ".onnx") for name in ("lstm_300", "lstm_1200", "gru_294")}
-    lstm(paths["lstm_300"], 300)
-    lstm(paths["lstm_1200"], 1200)
-    gru(paths["gru_294"])
-    if not arguments.compare:
-        return
-    print("| model | ready, nothing cached | ms | ONNX Runtime, ms | ratio | largest difference |\n|---|---|---|---|---|---|")
-    for path in paths.values():
-        print("| " + " | ".join(compare(arguments.compare, path, arguments.threads, arguments.rounds)) + " |", flush=True)
+    if arguments.compare:
+        print("| model | ready, nothing cached | ms | ONNX Runtime, ms | ratio | largest difference |\n|---|---|---|---|---|---|")
+    for name in arguments.only.split(","):
+        path = os.path.join(arguments.folder, name + ".onnx")
+        make(path, CASES[name])
+        if arguments.compare:
+            row = compare(arguments.compare, path, CASES[name], arguments.threads, arguments.rounds, arguments.seconds)
+            print("| " + " | ".join(row) + " |", flush=True)
 
 
 if __name__ == "__main__":

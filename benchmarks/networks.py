@@ -47,7 +47,7 @@ NETWORKS = {
     "edgenext": Network("hybrid", "timm", "edgenext_small", (3, 256, 256)),
     "lraspp": Network("segmentation", "torchvision.models.segmentation", "lraspp_mobilenet_v3_large", IMAGE),
     "segformer": Network("segmentation", "transformers", "SegformerForSemanticSegmentation", (3, 256, 256)),
-    "unet": Network("U-Net", "here", "UNet", (3, 128, 128)),
+    "unet": Network("U-Net", "own_networks", "UNet", (3, 128, 128)),
     "bert_small": Network("encoder", "transformers", "BertModel", (128,)),
     "bart_small": Network("encoder and decoder", "transformers", "BartModel", (64,)),
     "whisper_encoder": Network("speech", "transformers", "WhisperEncoder", (80, 3000)),
@@ -67,15 +67,55 @@ NETWORKS = {
     "coatnet": Network("hybrid", "timm", "coatnet_nano_rw_224", IMAGE),
     "efficientvit": Network("hybrid", "timm", "efficientvit_b0", IMAGE),
     "deeplab": Network("segmentation", "torchvision.models.segmentation", "deeplabv3_mobilenet_v3_large", IMAGE),
-    "pyramid": Network("detection", "here", "PyramidNet", (3, 256, 256)),
+    "pyramid": Network("detection", "own_networks", "PyramidNet", (3, 256, 256)),
     "swin2sr": Network("super resolution", "transformers", "Swin2SRForImageSuperResolution", (3, 64, 64)),
     "deberta": Network("encoder", "transformers", "DebertaV2Model", (128,)),
     "llama_small": Network("decoder", "transformers", "LlamaModel", (128,)),
     "mamba": Network("state space", "transformers", "MambaModel", (64,)),
     "yolos": Network("detection", "transformers", "YolosModel", (3, 192, 256)),
     "ast": Network("speech", "transformers", "ASTModel", (1024, 128)),
-    "tcn": Network("1D", "here", "TemporalNet", (40, 512)),
+    "tcn": Network("1D", "own_networks", "TemporalNet", (40, 512)),
     "r3d": Network("3D", "torchvision.models.video", "r3d_18", (3, 8, 112, 112)),
+    "crnn": Network("text in images", "own_networks", "TextRecogniser", (1, 32, 160)),
+    "svtr": Network("text in images", "own_networks", "SceneTextNet", (3, 32, 160)),
+    "yolo": Network("detection", "own_networks", "OneStageDetector", (3, 320, 320)),
+    "lcnet": Network("depthwise", "timm", "lcnet_100", IMAGE),
+    "edsr": Network("super resolution", "own_networks", "SuperResolution", (3, 64, 64)),
+    "volume_unet": Network("3D", "own_networks", "VolumeNet", (1, 32, 64, 64)),
+    "vocoder": Network("1D", "own_networks", "Vocoder", (80, 64)),
+    "sound_tagger": Network("recurrent", "own_networks", "SoundTagger", (1, 256, 64)),
+    "denoiser": Network("U-Net", "own_networks", "Denoiser", (3, 64, 64)),
+    "replk": Network("large windows", "own_networks", "WideWindows", IMAGE),
+    "rexnet": Network("depthwise", "timm", "rexnet_100", IMAGE),
+    "hardcorenas": Network("depthwise", "timm", "hardcorenas_a", IMAGE),
+    "mambaout": Network("metaformer", "timm", "mambaout_femto", IMAGE),
+    "caformer": Network("metaformer", "timm", "caformer_s18", IMAGE),
+    "starnet": Network("metaformer", "timm", "starnet_s1", IMAGE),
+    "convnext_v2": Network("metaformer", "timm", "convnextv2_atto", IMAGE),
+    "repvit": Network("hybrid", "timm", "repvit_m1", IMAGE),
+    "efficientformer": Network("hybrid", "timm", "efficientformer_l1", IMAGE),
+    "mobilevit_v2": Network("hybrid", "timm", "mobilevitv2_100", (3, 256, 256)),
+    "maxvit": Network("windowed", "timm", "maxvit_nano_rw_256", (3, 256, 256)),
+    "twins": Network("windowed", "timm", "twins_svt_small", IMAGE),
+    "tiny_vit": Network("windowed", "timm", "tiny_vit_5m_224", IMAGE),
+    "cait": Network("vision transformer", "timm", "cait_xxs24_224", IMAGE),
+    "davit": Network("vision transformer", "timm", "davit_tiny", IMAGE),
+    "hgnet": Network("dense", "timm", "hgnetv2_b0", IMAGE),
+    "darknet": Network("plain", "timm", "darknet53", IMAGE),
+    "selecsls": Network("dense", "timm", "selecsls42b", IMAGE),
+    "xception": Network("inception", "timm", "xception41", (3, 299, 299)),
+    "inception_v4": Network("inception", "timm", "inception_v4", (3, 299, 299)),
+    "resnest": Network("grouped", "timm", "resnest14d", IMAGE),
+    "fcn": Network("segmentation", "torchvision.models.segmentation", "fcn_resnet50", IMAGE),
+    "albert": Network("encoder", "transformers", "AlbertModel", (128,)),
+    "squeezebert": Network("encoder", "transformers", "SqueezeBertModel", (100,)),
+    "convbert": Network("encoder", "transformers", "ConvBertModel", (128,)),
+    "fnet": Network("encoder", "transformers", "FNetModel", (128,)),
+    "mobilebert": Network("encoder", "transformers", "MobileBertModel", (128,)),
+    "encodec": Network("recurrent", "transformers", "EncodecModel", (1, 6400)),
+    "conformer": Network("speech", "transformers", "Wav2Vec2ConformerModel", (1, 16000)),
+    "s3d": Network("3D", "torchvision.models.video", "s3d", (3, 16, 112, 112)),
+    "mvit": Network("vision transformer", "timm", "mvitv2_tiny", IMAGE),
 }
 
 OPTIONS = {
@@ -97,6 +137,17 @@ OPTIONS = {
     "ASTModel": {"hidden_size": 192, "num_hidden_layers": 4, "num_attention_heads": 3, "intermediate_size": 768},
     "Swin2SRForImageSuperResolution": {"embed_dim": 60, "depths": [2, 2], "num_heads": [6, 6]},
     "deeplabv3_mobilenet_v3_large": {"weights_backbone": None},
+    "fcn_resnet50": {"weights_backbone": None},
+    "AlbertModel": {"vocab_size": 1000, "embedding_size": 64, "hidden_size": 384, "num_hidden_layers": 4,
+                    "num_attention_heads": 6, "intermediate_size": 1536},
+    "SqueezeBertModel": {"vocab_size": 1000, "hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6,
+                         "intermediate_size": 1536, "embedding_size": 384},
+    "ConvBertModel": {"vocab_size": 1000, "embedding_size": 128, "hidden_size": 384, "num_hidden_layers": 4,
+                      "num_attention_heads": 6, "intermediate_size": 1536},
+    "FNetModel": {"vocab_size": 1000, "hidden_size": 384, "num_hidden_layers": 4, "intermediate_size": 1536},
+    "MobileBertModel": {"vocab_size": 1000, "num_hidden_layers": 6},
+    "Wav2Vec2ConformerModel": {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4,
+                               "intermediate_size": 1024, "position_embeddings_type": None},
     "Wav2Vec2Model": {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6, "intermediate_size": 1536},
 }
 
@@ -104,84 +155,6 @@ OPTIONS = {
 def images():
     """The networks that take images of three channels."""
     return [name for name, network in NETWORKS.items() if len(network.dims) == 3]
-
-
-class UNet(torch.nn.Module):
-    """Two convolutions a level, halves on the way down, transposed convolutions and concats on the way up."""
-
-    def __init__(self, channels=(32, 64, 128, 256)):
-        super().__init__()
-        nn = torch.nn
-
-        def twice(given, made):
-            layers = [nn.Conv2d(given, made, 3, padding=1), nn.BatchNorm2d(made), nn.ReLU(),
-                      nn.Conv2d(made, made, 3, padding=1), nn.BatchNorm2d(made), nn.ReLU()]
-            return nn.Sequential(*layers)
-
-        self.down = nn.ModuleList(twice(*pair) for pair in zip((3, *channels), channels))
-        pairs = list(zip(channels[:0:-1], channels[-2::-1]))
-        self.widen = nn.ModuleList(nn.ConvTranspose2d(wide, narrow, 2, stride=2) for wide, narrow in pairs)
-        self.up = nn.ModuleList(twice(wide, narrow) for wide, narrow in pairs)
-        self.head = nn.Conv2d(channels[0], 2, 1)
-
-    def forward(self, x):
-        kept = []
-        for level, block in enumerate(self.down):
-            x = block(torch.nn.functional.max_pool2d(x, 2) if level else x)
-            kept.append(x)
-        for widen, block, beside in zip(self.widen, self.up, kept[-2::-1]):
-            x = block(torch.cat([widen(x), beside], 1))
-        return self.head(x)
-
-
-class TemporalNet(torch.nn.Module):
-    """Dilated 1D convolutions with gates and residuals, as in speech and in series."""
-
-    def __init__(self, channels=128, depth=8):
-        super().__init__()
-        nn = torch.nn
-        self.first = nn.Conv1d(40, channels, 1)
-        self.gated = nn.ModuleList(nn.Conv1d(channels, 2 * channels, 3, padding=2 ** (i % 4), dilation=2 ** (i % 4))
-                                   for i in range(depth))
-        self.depthwise = nn.ModuleList(nn.Conv1d(channels, channels, 5, padding=2, groups=channels) for _ in range(depth))
-        self.mixed = nn.ModuleList(nn.Conv1d(channels, channels, 1) for _ in range(depth))
-        self.head = nn.Conv1d(channels, 32, 1)
-
-    def forward(self, x):
-        x = self.first(x)
-        for gated, depthwise, mixed in zip(self.gated, self.depthwise, self.mixed):
-            signal, gate = gated(x).chunk(2, 1)
-            x = x + mixed(depthwise(torch.tanh(signal) * torch.sigmoid(gate)))
-        return self.head(x)
-
-
-class PyramidNet(torch.nn.Module):
-    """A detector without its choice of boxes: levels of a ResNet-18, each added to the enlarged one below, and a head."""
-
-    def __init__(self, channels=64, anchors=9):
-        super().__init__()
-        nn = torch.nn
-        from torchvision.models import resnet18
-
-        whole = resnet18(weights=None)
-        self.stem = nn.Sequential(whole.conv1, whole.bn1, whole.relu, whole.maxpool, whole.layer1)
-        self.levels = nn.ModuleList([whole.layer2, whole.layer3, whole.layer4])
-        self.lateral = nn.ModuleList(nn.Conv2d(given, channels, 1) for given in (128, 256, 512))
-        self.smooth = nn.ModuleList(nn.Conv2d(channels, channels, 3, padding=1) for _ in range(3))
-        self.head = nn.Sequential(nn.Conv2d(channels, channels, 3, padding=1), nn.ReLU(),
-                                  nn.Conv2d(channels, 4 * anchors, 3, padding=1))
-
-    def forward(self, x):
-        x, below, boxes = self.stem(x), None, []
-        kept = []
-        for level in self.levels:
-            x = level(x)
-            kept.append(x)
-        for x, lateral, smooth in zip(kept[::-1], self.lateral[::-1], self.smooth[::-1]):
-            x = lateral(x)
-            below = x if below is None else x + torch.nn.functional.interpolate(below, scale_factor=2, mode="nearest")
-            boxes.append(self.head(smooth(below)).permute(0, 2, 3, 1).flatten(1, 2).unflatten(2, (-1, 4)).flatten(1, 2))
-        return torch.cat(boxes, 1)
 
 
 class OneOutput(torch.nn.Module):
@@ -195,7 +168,7 @@ class OneOutput(torch.nn.Module):
         name = type(self.network).__name__
         if name == "BartModel":
             return self.network(input_ids=x, decoder_input_ids=x, use_cache=False).last_hidden_state
-        return self.network(x[:, 0] if name == "Wav2Vec2Model" else x, return_dict=False)[0]
+        return self.network(x[:, 0] if name.startswith("Wav2Vec2") else x, return_dict=False)[0]
 
 
 class Segmentation(torch.nn.Module):
@@ -211,9 +184,9 @@ class Segmentation(torch.nn.Module):
 
 def build(network):
     options = OPTIONS.get(network.call, {})
-    if network.package == "here":
-        return globals()[network.call]()
     package = importlib.import_module(network.package)
+    if network.package == "own_networks":
+        return getattr(package, network.call)()
     if network.package == "timm":
         return package.create_model(network.call, pretrained=False)
     if network.package == "transformers":
