@@ -3,12 +3,14 @@
 // Scales may stand on Q, on K^T, on the scores, or on several of them. Several masks become their sum; they may be added
 // while the leading dims of the scores are grouped otherwise, as in windowed attention:
 //   softmax(reshape(reshape(Q @ K^T + bias, [images, windows, ...]) + mask, [images*windows, ...]))
+// Scores may be replaced, too: where(condition, scores, -inf) is a boolean mask, and a very negative number one that is added.
 // Rows that attend to nothing are NaN; where(is_nan(w), 0, w) of the weights w makes them zero, which is done to the result
 // if a mask may leave such rows. (Weights that are NaN because scores are stay NaN.)
 // A constant additive mask that is zero up to the diagonal and hugely negative above it becomes causal = 1, so that masked
 // work can be skipped.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -21,11 +23,15 @@
 namespace sylvite {
 namespace {
 
-/// What is added to scores while their leading dims are those of `space`.
+/// What is added to scores while their leading dims are those of `space`, or where they are replaced by `hidden`.
 struct Mask {
   ValueId id = no_value;
   Dims space;
+  std::optional<double> hidden = {};  ///< then `id` is a condition
+  bool keeps = true;                  ///< which keeps scores where it is true; false: where it is false
 };
+
+constexpr double minus_infinity = -1e30;  ///< and below
 
 struct Scores {
   ValueId q = no_value;
@@ -54,6 +60,22 @@ bool regroups_leading(const Graph& graph, const Node& reshape) {
          std::equal(from.shape.end() - 2, from.shape.end(), to.shape.end() - 2);
 }
 
+bool match_scores(const Graph& graph, ValueId id, Scores& scores);
+
+/// where(condition, scores, hidden), or the other way round: a number so low that it stays itself when scores are added.
+bool match_hidden(const Graph& graph, const Node& choice, Scores& scores) {
+  const ValueId id = choice.outputs[0];
+  for (const bool keeps : {true, false}) {
+    const ValueId kept = choice.inputs[keeps ? 1 : 2];
+    const std::optional<double> hidden = scalar_constant(graph, choice.inputs[keeps ? 2 : 1]);
+    if (!hidden || *hidden > minus_infinity || graph.type(kept).shape != graph.type(id).shape) continue;
+    if (!match_scores(graph, kept, scores)) return false;
+    scores.masks.push_back({choice.inputs[0], graph.type(id).dims(), hidden, keeps});
+    return true;
+  }
+  return false;
+}
+
 bool match_scores(const Graph& graph, ValueId id, Scores& scores) {
   const Dims space = graph.type(id).dims();
   if (match_product(graph, id, scores)) {
@@ -65,8 +87,10 @@ bool match_scores(const Graph& graph, ValueId id, Scores& scores) {
     scores.spaces.push_back(space);
     return true;
   }
+  if (graph.type(id).dtype != DType::f32) return false;
+  if (const Node* choice = producer_if(graph, id, Op::where)) return match_hidden(graph, *choice, scores);
   const Node* sum = producer_if(graph, id, Op::add);
-  if (sum == nullptr || graph.type(id).dtype != DType::f32) return false;
+  if (sum == nullptr) return false;
   return either_order(*sum, [&](ValueId product, ValueId mask) {
     if (graph.type(product).shape != graph.type(id).shape || !match_scores(graph, product, scores))
       return false;
@@ -105,27 +129,64 @@ Dims finest_space(const Scores& scores) {
   return *std::ranges::max_element(scores.spaces, {}, [](const Dims& space) { return space.size(); });
 }
 
-/// The sum of the masks in `space`, or no_value; nothing where one does not fit.
-std::optional<ValueId> joint_mask(Graph& graph, const Scores& scores, const Dims& space) {
-  ValueId sum = no_value;
+/// Of conditions alone that hide keys for good: true where all of them keep.
+ValueId joint_condition(Graph& graph, ValueId so_far, ValueId condition, bool keeps) {
+  const ValueId own = keeps ? condition : graph.add(Op::logical_not, {condition});
+  return so_far == no_value ? own : graph.add(Op::logical_and, {so_far, own});
+}
+
+/// Zero where a constant condition keeps, and `hidden` elsewhere.
+ValueId hidden_table(Graph& graph, ValueId condition, const Mask& mask) {
+  const Tensor& is_true = *graph.value(condition).constant;
+  Tensor table(DType::f32, is_true.dims());
+  for (std::int64_t i = 0; i < table.size(); ++i)
+    if ((is_true.as_int64(i) != 0) != mask.keeps) table.set_double(i, *mask.hidden);
+  return graph.add_constant(table);
+}
+
+/// `so_far`, or zero, where the condition keeps, and `hidden` elsewhere.
+ValueId hidden_sum(Graph& graph, ValueId so_far, ValueId condition, const Mask& mask) {
+  if (so_far == no_value && graph.is_constant(condition)) return hidden_table(graph, condition, mask);
+  const auto number = [&](double value) {
+    return graph.add_constant(Tensor::scalar_f32(static_cast<float>(value)));
+  };
+  const ValueId kept = so_far == no_value ? number(0) : so_far;
+  const ValueId low = number(*mask.hidden);
+  return graph.add(Op::where,
+                   mask.keeps ? std::vector{condition, kept, low} : std::vector{condition, low, kept});
+}
+
+/// The masks in `space` as one, a sum or, if it may be, boolean; or no_value; nothing where one does not fit.
+std::optional<ValueId> joint_mask(Graph& graph, const Scores& scores, const Dims& space,
+                                  bool may_be_condition) {
+  const auto hides = [](const Mask& mask) { return mask.hidden && std::isinf(*mask.hidden); };
+  const bool is_condition = may_be_condition && std::ranges::all_of(scores.masks, hides);
+  ValueId joint = no_value;
   for (const Mask& mask : scores.masks) {
     const std::optional<ValueId> own = mask_in(graph, mask, space);
     if (!own) return std::nullopt;
-    sum = sum == no_value ? *own : graph.add(Op::add, {sum, *own});
+    if (is_condition)
+      joint = joint_condition(graph, joint, *own, mask.keeps);
+    else if (mask.hidden)
+      joint = hidden_sum(graph, joint, *own, mask);
+    else
+      joint = joint == no_value ? *own : graph.add(Op::add, {joint, *own});
   }
-  return sum;
+  return joint;
 }
 
-/// True for an L by L constant, batches of one, that is 0 where s <= l and below -1e30 elsewhere.
+/// True for an L by L constant, batches of one, that keeps s <= l: true or 0 there, and false or below -1e30 elsewhere.
 bool is_causal_mask(const Graph& graph, ValueId id, std::int64_t queries, std::int64_t keys) {
-  constexpr double minus_infinity = -1e30;
   if (id == no_value || !graph.is_constant(id) || queries != keys) return false;
   const Tensor& mask = *graph.value(id).constant;
   if (mask.size() != queries * keys || mask.dims().size() < 2 || mask.dims().back() != keys) return false;
+  const bool is_truth = mask.dtype() == DType::boolean;
   for (std::int64_t l = 0; l < queries; ++l) {
     for (std::int64_t s = 0; s < keys; ++s) {
       const double value = mask.as_double(l * keys + s);
-      if (s <= l ? value != 0.0 : value > minus_infinity) return false;
+      const bool is_kept = is_truth ? value != 0.0 : value == 0.0;
+      const bool is_hidden = is_truth ? value == 0.0 : value <= minus_infinity;
+      if (s <= l ? !is_kept : !is_hidden) return false;
     }
   }
   return true;
@@ -187,7 +248,8 @@ bool fuse(GraphRewriter& rewriter, const Node& node, const Node& product) {
       q.element_count() == 0 || k_transposed.element_count() == 0)
     return false;
   const Dims space = finest_space(scores);
-  const std::optional<ValueId> mask = joint_mask(graph, scores, space);
+  const bool has_guard = weights != product.inputs[0];
+  const std::optional<ValueId> mask = joint_mask(graph, scores, space, !has_guard);
   if (!mask) return false;
   const bool causal =
       is_causal_mask(graph, *mask, q.dims().at(q.dims().size() - 2), k_transposed.dims().back());
@@ -197,7 +259,7 @@ bool fuse(GraphRewriter& rewriter, const Node& node, const Node& product) {
   if (*mask != no_value && !causal) inputs.push_back(*mask);
   const Attributes attributes = {
       {"scale", scores.scale}, {"causal", std::int64_t{causal ? 1 : 0}}, {"softcap", 0.0}};
-  const bool guarded = weights != product.inputs[0] && may_leave_rows_empty(graph, *mask);
+  const bool guarded = has_guard && may_leave_rows_empty(graph, *mask);
   const bool is_plain =
       space.size() == static_cast<std::size_t>(out.rank()) && same_batch(out, graph.type(inputs[0]));
   if (is_plain && !guarded) {
