@@ -9,9 +9,10 @@
 #include "lowering/algorithms/problems.h"
 
 // Form attention_chunks{chunk=64}: attention of a few rows, such as new tokens over a cache, in chunks of key positions.
-// Keys and values are read once, as they lie; chunks that a boolean mask hides whole are not read at all. With v0 the
-// attention, s a chunk, and d1, d2... the row and the batch dims of v0 itself:
-//   v0_alive(s, d2...)           1 where a row sees a position of the chunk; folds over r0 = positions and r1 = rows
+// Keys and values are read once, as they lie; chunks that a mask hides whole, as false or as -inf, are not read at all. With
+// v0 the attention, s a chunk, and d1, d2... the row and the batch dims of v0 itself:
+//   v0_alive(s, d2...)           1 where a row sees a position of the chunk; folds over r0 = positions and r1 = rows; of s
+//                                alone where all batch entries have one mask
 //   v0_lanes(v, i, d1, s...)     products of a query and the key of position i of the chunk; folds over r0 = depth / 16
 //   v0_dot(i, d1, s...)          folds these over r0 = v
 //   v0_logit(i, d1, s...)        scaled, capped and masked; -inf beyond the last position
@@ -120,22 +121,33 @@ class ChunkForm {
     stage(batch_.vars({d0, d1_, s_})) += power(batch_.with({r[0], d1_, s_})) * value;
     return stage;
   }
-  /// Does a row see a position of the chunk? Undefined without a boolean mask.
+  /// Does a row see a position of the chunk? Undefined without a mask that can hide keys.
   Func alive() {
-    const ValueId mask = node_.inputs.size() > 3 ? node_.inputs[3] : no_value;
-    if (mask == no_value || builder_.type(mask).dtype != DType::boolean) return {};
+    const ValueId mask = hiding_mask(builder_.body(), node_);
+    if (mask == no_value) return {};
     const Halide::RDom r = reduction_domain({chunk_, problem_.rows});
-    const Expr seen = builder_.read_broadcast(mask, batch_.at(r[1], inside(position(s_, r[0]))));
+    const Expr value = builder_.read_broadcast(mask, batch_.at(r[1], inside(position(s_, r[0]))));
+    const bool is_truth = builder_.type(mask).dtype == DType::boolean;
+    const Expr seen =
+        is_truth ? value : Halide::cast<float>(value) != -std::numeric_limits<float>::infinity();
     Func stage = builder_.stage(name_ + "_alive");
-    stage(batch_.vars({s_})) = Halide::cast<std::uint8_t>(0);
-    stage(batch_.vars({s_})) = Halide::max(stage(batch_.with({s_})), Halide::cast<std::uint8_t>(seen));
+    const std::vector<Expr> place = alive_at(s_);
+    stage(is_shared(mask) ? std::vector<Var>{s_} : batch_.vars({s_})) = Halide::cast<std::uint8_t>(0);
+    stage(place) = Halide::max(stage(place), Halide::cast<std::uint8_t>(seen));
     return stage;
+  }
+  /// One mask for all batch entries?
+  [[nodiscard]] bool is_shared(ValueId mask) const {
+    return leading_product(builder_.type(mask).shape) == Extent(1);
+  }
+  [[nodiscard]] std::vector<Expr> alive_at(const Expr& s) const {
+    return is_shared(hiding_mask(builder_.body(), node_)) ? std::vector<Expr>{s} : batch_.with({s});
   }
   Func states(const Func& top, const Func& share, const Func& part) {
     const Var d0("d0");
     Halide::RDom chunks = reduction_domain({(positions_ + chunk_ - 1) / chunk_});
     const Expr s = chunks[0];
-    if (const Func seen = alive(); seen.defined()) chunks.where(seen(batch_.with({s})) != 0);
+    if (const Func seen = alive(); seen.defined()) chunks.where(seen(alive_at(s)) != 0);
     Func stage = builder_.stage(name_ + "_state");
     const std::vector<Expr> place = batch_.with({d0, d1_});
     stage(batch_.vars({d0, d1_})) = Tuple(0.0F, 0.0F, std::numeric_limits<float>::lowest());

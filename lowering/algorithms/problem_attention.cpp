@@ -70,6 +70,13 @@ std::string find_loops(const Kernel& kernel, AttentionProblem& problem) {
 
 }  // namespace
 
+ValueId hiding_mask(const Graph& body, const Node& attention) {
+  const ValueId mask = attention.inputs.size() > 3 ? attention.inputs[3] : no_value;
+  const bool tells_keys_apart =
+      mask != no_value && body.type(mask).rank() > 0 && body.type(mask).shape.back() != Extent(1);
+  return tells_keys_apart ? mask : no_value;
+}
+
 Reading<AttentionProblem> read_attention(const Kernel& kernel) {
   if (kernel.kind != KernelClass::attention || kernel.body.node(kernel.anchor).op != Op::attention)
     return {{}, "it is no attention"};

@@ -69,12 +69,6 @@ void write_scores(ScheduleWriter& writer, const std::string& name, const Numbers
   }
 }
 
-bool has_boolean_mask(const Kernel& kernel) {
-  const Node& anchor = kernel.body.node(kernel.anchor);
-  return anchor.inputs.size() > 3 && anchor.inputs[3] != no_value &&
-         kernel.body.type(anchor.inputs[3]).dtype == DType::boolean;
-}
-
 Candidate AttentionChunks::at(const Numbers& point) const {
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
@@ -107,7 +101,7 @@ Candidate AttentionChunks::at(const Numbers& point) const {
              part, columns, problem.rows, lanes);
   writer.add("{}.update(0).split(d0, p, v, {}).reorder(v, p, d1, r0, s).vectorize(v).unroll(p).unroll(d1);",
              part, lanes);
-  if (has_boolean_mask(kernel)) {
+  if (hiding_mask(kernel.body, kernel.body.node(kernel.anchor)) != no_value) {
     writer.add("{}.update(0).{}(r0);", state, skip_idle_directive);
     writer.add("{}_alive.compute_root().update(0).reorder(r0, r1, s).atomic().vectorize(r0, {});", name,
                point.chunk);
