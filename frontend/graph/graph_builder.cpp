@@ -117,6 +117,7 @@ void GraphBuilder::reserve_table(const Dims& dims) {
 }
 
 bool GraphBuilder::may_fold(const Node& node) const {
+  if (keeps_nodes_) return false;
   for (ValueId id : node.inputs)
     if (id != no_value && !graph_->is_constant(id)) return false;
   if (!is_limited_) return true;
@@ -151,22 +152,52 @@ void GraphBuilder::check_step(const Node& node) const {
   }
 }
 
+std::vector<Tensor> GraphBuilder::evaluate(const Node& node, const std::vector<const Tensor*>& inputs) {
+  std::vector<TensorType> types;
+  types.reserve(node.outputs.size());
+  for (ValueId id : node.outputs) types.push_back(graph_->type(id));
+  work_left_ -= folding_work(*graph_, node);
+  std::vector<Tensor> results = evaluate_node(node.op, inputs, node.attributes, types);
+  for (const Tensor& result : results) fold_bytes_left_ -= result.byte_size();
+  return results;
+}
+
 std::vector<Sym> GraphBuilder::fold(const Node& node) {
   if (!is_limited_) check_step(node);
   std::vector<const Tensor*> inputs;
   inputs.reserve(node.inputs.size());
   for (ValueId id : node.inputs) inputs.push_back(id == no_value ? nullptr : &*graph_->value(id).constant);
-  std::vector<TensorType> types;
-  types.reserve(node.outputs.size());
-  for (ValueId id : node.outputs) types.push_back(graph_->type(id));
-  work_left_ -= folding_work(*graph_, node);
-  const std::vector<Tensor> results = evaluate_node(node.op, inputs, node.attributes, types);
   std::vector<Sym> outputs;
-  for (const Tensor& result : results) {
-    fold_bytes_left_ -= result.byte_size();
+  for (const Tensor& result : evaluate(node, inputs))
     outputs.emplace_back(*this, graph_->add_constant(result));
-  }
   return outputs;
+}
+
+const Tensor* GraphBuilder::find_known(ValueId id) {
+  const Value& value = graph_->value(id);
+  if (value.constant) return &*value.constant;
+  if (!keeps_nodes_ || value.producer == no_node) return nullptr;
+  if (const auto found = known_.find(id); found != known_.end())
+    return found->second ? &*found->second : nullptr;
+  const Node node = graph_->node(value.producer);
+  for (ValueId output : node.outputs) known_[output] = std::nullopt;
+  std::vector<const Tensor*> inputs;
+  for (ValueId input : node.inputs) {
+    inputs.push_back(input == no_value ? nullptr : find_known(input));
+    if (input != no_value && inputs.back() == nullptr) return nullptr;
+  }
+  const bool is_affordable =
+      bytes_of(*graph_, node.outputs) <= std::min(max_folded_bytes, fold_bytes_left_) &&
+      folding_work(*graph_, node) <= work_left_;
+  if (!is_affordable || op_info(node.op).evaluate == nullptr) return nullptr;
+  const std::vector<Tensor> results = evaluate(node, inputs);
+  for (std::size_t i = 0; i < results.size(); ++i) known_[node.outputs[i]] = results[i];
+  return &*known_[id];
+}
+
+std::optional<Tensor> GraphBuilder::known(Sym value) {
+  const Tensor* found = find_known(value.id());
+  return found == nullptr ? std::nullopt : std::optional<Tensor>(*found);
 }
 
 std::vector<Sym> GraphBuilder::add_all(Op op, const std::vector<Sym>& inputs, Attributes attributes) {
@@ -319,7 +350,7 @@ Sym transpose(Sym x, const std::vector<std::int64_t>& perm) {
     throw ModelError("a permutation of {} axes is given for rank {}", perm.size(), rank);
   if (perm == all_axes(rank)) return x;
   // A transpose takes several times as long as other copies.
-  if (x.is_constant() && x.builder().may_copy(4 * x.constant().byte_size()))
+  if (x.is_constant() && !x.builder().keeps_nodes() && x.builder().may_copy(4 * x.constant().byte_size()))
     return x.builder().constant(
         Tensor::later(x.dtype(), permuted(x.constant().dims(), perm),
                       [=, tensor = x.constant()] { return transposed(tensor, perm); }));

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,6 +90,12 @@ class GraphBuilder {
     fold_bytes_left_ = bytes;
     work_left_ = work;
   }
+  /// From now on nothing is evaluated, so that graphs which differ in sizes alone have the same nodes.
+  void keep_nodes() { keeps_nodes_ = true; }
+  [[nodiscard]] bool keeps_nodes() const { return keeps_nodes_; }
+  /// The value where it follows from constants alone, whether it is one or, with keep_nodes, a node. Throws what the
+  /// operations throw.
+  [[nodiscard]] std::optional<Tensor> known(Sym value);
   /// While the body of a loop is built.
   [[nodiscard]] bool is_inside_loop() const { return is_inside_loop_; }
   /// May a loop be added now? Not in host steps, and not for the body of another.
@@ -99,10 +106,14 @@ class GraphBuilder {
   [[nodiscard]] bool may_fold(const Node& node) const;
   void check_step(const Node& node) const;
   std::vector<Sym> fold(const Node& node);
+  [[nodiscard]] std::vector<Tensor> evaluate(const Node& node, const std::vector<const Tensor*>& inputs);
+  [[nodiscard]] const Tensor* find_known(ValueId id);
 
   Graph* graph_;
   std::string node_name_;
   std::map<std::pair<DType, double>, ValueId> scalars_;
+  std::map<ValueId, std::optional<Tensor>> known_;  ///< results of nodes that were asked for
+  bool keeps_nodes_ = false;
   bool is_limited_ = true;
   bool is_inside_loop_ = false;
   std::int64_t work_left_ = std::int64_t{1} << 26;  ///< scalar steps of the reference evaluation

@@ -10,6 +10,7 @@
 #include "frontend/graph/copy.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/graph_import.h"
+#include "frontend/onnx/growing_states.h"
 #include "frontend/onnx/import_context.h"
 #include "frontend/onnx/model_states.h"
 #include "frontend/onnx/node_order.h"
@@ -275,6 +276,7 @@ std::vector<HostValue> OnnxGraphImporter::run_nodes(
 }
 
 ImportedModel import_at(const ParsedModel& model, const Sizes& sizes) {
+  if (model.growing) return import_growing(model, sizes);
   ImportedModel imported = OnnxHostPart::import(model, sizes);
   if (model.states.empty()) return imported;
   if (imported.host != nullptr) {

@@ -77,15 +77,15 @@ std::vector<Sym> ImportContext::inputs() {
 }
 
 Tensor ImportContext::constant(int i) {
-  const Sym value = input(i);
-  if (!value.is_constant()) {
+  const std::optional<Tensor> value = builder().known(input(i));
+  if (!value) {
     throw NeedsValueError(
         fmt::format("input {} ('{}') must be known when the model is imported; bind the model input it comes "
                     "from to a constant",
                     i, node_.input(i)),
         fmt::format("the result's shape depends on the values of '{}'", node_.input(i)));
   }
-  return value.constant();
+  return *value;
 }
 
 namespace {

@@ -11,10 +11,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "frontend/graph/capacity_form.h"
 #include "frontend/onnx/external_data.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/model_sizes.h"
@@ -55,12 +57,36 @@ class HostPart {
                                                    const GraphRunner& run_graph) const = 0;
 };
 
+/// An input that is longer at each run: its extent is that of the states before the run, and `beyond`.
+struct GrownInput {
+  std::string name;
+  std::size_t axis = 0;
+  std::int64_t beyond = 0;
+};
+
 struct ImportedModel {
   /// Without host steps the model itself; else its inputs are those inputs of the model that are tensors of
   /// known type, and its outputs what the host part reads.
   Graph graph;
   std::shared_ptr<const HostPart> host;  ///< nullptr: the graph is the whole model
   std::vector<std::string> warnings;     ///< what was assumed of the model, and where it is not as it says
+  std::optional<Growth> growth = {};     ///< where states grow: the graph has their capacity
+  std::vector<GrownInput> grown_inputs =
+      {};  ///< of which the graph takes as much as the states have room for
+};
+
+/// States that grow, as the file declares them.
+struct GrowingModel {
+  struct Axis {
+    std::string input;
+    std::size_t axis = 0;
+    std::string name;  ///< of its size in the file
+    bool is_state = false;
+  };
+  std::string length;  ///< name of the size by which they grow
+  std::int64_t capacity = 0;
+  std::vector<Axis> axes;                  ///< whose sizes follow from the length
+  std::map<std::string, Dims> state_dims;  ///< of the states, whatever their growing extents are
 };
 
 /// A model's file, read once and not yet imported: its sizes may be open. Copies share it. Thread safety: const use is
@@ -71,6 +97,7 @@ struct ParsedModel {
   ImportOptions options;
   ModelSizes sizes;                                ///< of inputs that are no states
   std::map<std::string, std::string> states;       ///< see read_model_states
+  std::optional<GrowingModel> growing;             ///< see find_growing_states
   std::shared_ptr<InitializerStore> initializers;  ///< what all imports share; nullptr when sizes are fixed
 };
 

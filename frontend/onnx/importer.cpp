@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "frontend/onnx/graph_import.h"
+#include "frontend/onnx/growing_states.h"
 #include "frontend/onnx/model_states.h"
 
 namespace sylvite {
@@ -84,14 +85,19 @@ void take_states(ParsedModel& model) {
     if (!model.states.contains(input.name)) return false;
     if (!input.is_sized) throw UsageError("state '{}' is no tensor of a known rank", input.name);
     Dims dims;
+    bool grows = false;
     for (const SizedInput::Axis& axis : input.axes) {
+      grows = grows || axis.follows;
       if (axis.symbol >= 0) {
         throw UsageError("state '{}' has an open size: give it one number, as in --dims {}=1", input.name,
                          model.sizes.symbols[static_cast<std::size_t>(axis.symbol)].name);
       }
       dims.push_back(axis.extent);
     }
-    model.options.input_shapes.try_emplace(input.name, dims);
+    if (grows)
+      model.growing->state_dims[input.name] = dims;
+    else
+      model.options.input_shapes.try_emplace(input.name, dims);
     return true;
   });
 }
@@ -99,15 +105,17 @@ void take_states(ParsedModel& model) {
 ParsedModel with_sizes(std::shared_ptr<const onnx::ModelProto> proto, const DataFolder& folder,
                        const ImportOptions& options) {
   check_model(*proto);
-  ParsedModel model{std::move(proto), folder, options, {}, {}, nullptr};
+  ParsedModel model{std::move(proto), folder, options, {}, {}, {}, nullptr};
   model.sizes = read_model_sizes(model.proto->graph(), options);
   model.states = read_model_states(model.proto->graph(), options);
+  find_growing_states(model);
   take_states(model);
-  if (!model.sizes.are_fixed()) model.initializers = std::make_shared<InitializerStore>();
+  if (!model.sizes.are_fixed() || model.growing) model.initializers = std::make_shared<InitializerStore>();
   return model;
 }
 
 Graph import_whole(const ParsedModel& model) {
+  if (model.growing) return import_growing(model, first_sizes(model.sizes)).graph;
   const ImportOptions options = options_at(model, first_sizes(model.sizes));
   Graph graph = OnnxGraphImporter(model.proto, model.folder, options).import_model();
   mark_states(graph, model.states);

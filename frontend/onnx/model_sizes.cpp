@@ -224,8 +224,9 @@ std::string sized_type(const ModelSizes& model, const SizedInput& input) {
   std::vector<std::string> axes;
   axes.reserve(input.axes.size());
   for (const SizedInput::Axis& axis : input.axes)
-    axes.push_back(axis.symbol < 0 ? std::to_string(axis.extent)
-                                   : model.symbols[static_cast<std::size_t>(axis.symbol)].name);
+    axes.push_back(axis.follows      ? "?"
+                   : axis.symbol < 0 ? std::to_string(axis.extent)
+                                     : model.symbols[static_cast<std::size_t>(axis.symbol)].name);
   return fmt::format("{}[{}]", dtype_name(input.dtype), fmt::join(axes, ","));
 }
 
@@ -335,8 +336,9 @@ void SizeReader::read_input(std::size_t input, const GivenType& given, Sizes& si
   const SizedInput& declared = model_.inputs[input];
   if (given.dtype != declared.dtype || given.dims.size() != declared.axes.size()) refuse_type(input, given);
   for (std::size_t axis = 0; axis < given.dims.size(); ++axis) {
-    const auto [extent, symbol] = declared.axes[axis];
+    const auto [extent, symbol, follows] = declared.axes[axis];
     const std::int64_t size = given.dims[axis];
+    if (follows) continue;
     if (symbol < 0) {
       if (size != extent) refuse_type(input, given);
       continue;

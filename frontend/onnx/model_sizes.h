@@ -37,6 +37,8 @@ struct SizedInput {
   struct Axis {
     std::int64_t extent = 0;
     int symbol = -1;  ///< index into ModelSizes::symbols, or -1: `extent` counts
+    bool follows =
+        false;  ///< neither counts: the size follows from how long states are (find_growing_states)
   };
   std::string name;
   DType dtype = DType::f32;

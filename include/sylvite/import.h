@@ -20,7 +20,8 @@ struct ImportOptions {
   /// Inputs to bind as compile-time constants, by name: shapes, axes and limits that must be known.
   std::map<std::string, Tensor> bound_inputs;
   /// Values that stay between runs: the name of an input, and that of the output that is its next value. One * in both
-  /// stands for the same text. Runs neither take nor give them. Their sizes must be known.
+  /// stands for the same text. Runs neither take nor give them. Their sizes must be known, but for one by which they grow:
+  /// the end of its range is how many entries they have room for.
   std::map<std::string, std::string> states;
   /// Also pairs with names that exporters give to caches and states, such as past_key_values.0.key and present.0.key.
   bool usual_states = false;

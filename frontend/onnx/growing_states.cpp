@@ -1,0 +1,263 @@
+#include "frontend/onnx/growing_states.h"
+
+#include <onnx-ml.pb.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "frontend/graph/generalize.h"
+#include "frontend/onnx/graph_import.h"
+
+namespace sylvite {
+namespace {
+
+const onnx::TensorShapeProto* declared_shape(const onnx::GraphProto& graph, const std::string& output) {
+  for (const onnx::ValueInfoProto& each : graph.output())
+    if (each.name() == output && each.type().has_tensor_type() && each.type().tensor_type().has_shape())
+      return &each.type().tensor_type().shape();
+  return nullptr;
+}
+
+/// The name as an expression of sizes, such as past_sequence_length + sequence_length; nothing where it is none.
+std::optional<Extent> as_expression(const std::string& name) {
+  try {
+    return Extent::parse(name);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+class Finder {
+ public:
+  explicit Finder(ParsedModel& model) : model_(model) {}
+
+  void run() {
+    for (const SizedInput& input : model_.sizes.inputs)
+      if (model_.states.contains(input.name)) look_at(input);
+    if (!length_) return;
+    if (length_->is_guessed)
+      throw UsageError("state '{}' grows by '{}': say how long it may become, as in --dims {}=1..1024",
+                       state_, length_->name, length_->name);
+    model_.growing.emplace();
+    model_.growing->length = length_->name;
+    model_.growing->capacity = length_->range.high;
+    for (SizedInput& input : model_.sizes.inputs) take(input);
+    drop_symbols();
+  }
+
+ private:
+  [[nodiscard]] const SizeSymbol& symbol(const SizedInput::Axis& axis) const {
+    return model_.sizes.symbols[static_cast<std::size_t>(axis.symbol)];
+  }
+
+  /// Notes the size of a state that its next value does not have.
+  void look_at(const SizedInput& input) {
+    const auto* shape = declared_shape(model_.proto->graph(), model_.states.at(input.name));
+    if (!input.is_sized || shape == nullptr || shape->dim_size() != static_cast<int>(input.axes.size()))
+      return;
+    for (std::size_t axis = 0; axis < input.axes.size(); ++axis) {
+      if (input.axes[axis].symbol < 0) continue;
+      const SizeSymbol& own = symbol(input.axes[axis]);
+      const std::string& next = shape->dim(static_cast<int>(axis)).dim_param();
+      if (next == own.name) continue;
+      if (length_ && length_->name != own.name)
+        throw UsageError(
+            "states '{}' and '{}' grow by two sizes, '{}' and '{}': one is served; give the others "
+            "a number (--dims)",
+            state_, input.name, length_->name, own.name);
+      length_ = own;
+      state_ = input.name;
+      if (!next.empty()) totals_.insert(next);
+    }
+  }
+
+  /// Is this size known once the length is?
+  [[nodiscard]] bool follows(const std::string& name) const {
+    if (name == length_->name || totals_.contains(name) || name.find("total") != std::string::npos)
+      return true;
+    const std::optional<Extent> expression = as_expression(name);
+    return expression && std::ranges::count(expression->symbols(), length_->name) > 0;
+  }
+
+  void take(SizedInput& input) {
+    const bool is_state = model_.states.contains(input.name);
+    for (std::size_t axis = 0; axis < input.axes.size(); ++axis) {
+      SizedInput::Axis& each = input.axes[axis];
+      if (each.symbol < 0 || !follows(symbol(each).name)) continue;
+      model_.growing->axes.push_back({input.name, axis, symbol(each).name, is_state});
+      each = {0, -1, true};
+    }
+  }
+
+  /// Those that no input has any more.
+  void drop_symbols() {
+    std::vector<SizeSymbol> kept;
+    std::map<int, int> numbers;
+    for (SizedInput& input : model_.sizes.inputs) {
+      for (SizedInput::Axis& axis : input.axes) {
+        if (axis.symbol < 0) continue;
+        const auto [found, is_new] = numbers.try_emplace(axis.symbol, static_cast<int>(kept.size()));
+        if (is_new) kept.push_back(symbol(axis));
+        axis.symbol = found->second;
+      }
+    }
+    model_.sizes.symbols = std::move(kept);
+  }
+
+  ParsedModel& model_;
+  std::optional<SizeSymbol> length_;
+  std::string state_;             ///< that grows by it
+  std::set<std::string> totals_;  ///< what declared next values call their sizes
+};
+
+/// Imports at one combination of sizes and several lengths.
+class Lengths {
+ public:
+  Lengths(const ParsedModel& model, const Sizes& sizes)
+      : model_(model), growing_(*model.growing), options_(options_at(model, sizes)) {
+    for (const auto& [name, range] : model.options.dims)
+      if (range.is_fixed()) sizes_[name] = range.low;
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes_[model.sizes.symbols[i].name] = sizes[i];
+    for (const SizedInput& input : model.sizes.inputs) {
+      if (!input.is_sized) continue;
+      dims_[input.name] = dims_at(input, sizes);
+      for (std::size_t axis = 0; axis < input.axes.size(); ++axis)
+        if (!input.axes[axis].follows) added_choices_.push_back(dims_[input.name][axis]);
+    }
+    for (const auto& [name, dims] : model.growing->state_dims) dims_[name] = dims;
+    added_choices_.push_back(1);
+  }
+
+  /// How many entries the states gain: so many that the model fits together.
+  std::int64_t find_added() {
+    std::string refusal;
+    std::set<std::int64_t> tried;
+    for (const std::int64_t added : added_choices_) {
+      if (!tried.insert(added).second) continue;
+      try {
+        const Graph graph = at(1, added);
+        if (gained(graph, 1) == added) return added;
+        if (!needs_added()) return gained(graph, 1);
+      } catch (const Error& error) {
+        if (refusal.empty()) refusal = error.what();
+      }
+    }
+    throw UnsupportedError(
+        "states that grow by '{}': {}", growing_.length,
+        refusal.empty() ? "their next values do not have entries more than they" : refusal);
+  }
+
+  /// Nothing in it is evaluated.
+  Graph at(std::int64_t length, std::int64_t added) {
+    ImportOptions options = options_;
+    for (const auto& [name, dims] : dims_) options.input_shapes[name] = dims;
+    for (const GrowingModel::Axis& axis : growing_.axes)
+      options.input_shapes.at(axis.input)[axis.axis] = size_of(axis, length, added);
+    OnnxGraphImporter importer(model_.proto, model_.folder, options, OnnxStage::whole, model_.initializers);
+    importer.builder().keep_nodes();
+    Graph graph = importer.import_model();
+    warnings_ = importer.warnings();
+    return graph;
+  }
+
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  [[nodiscard]] bool needs_added() const {
+    return std::ranges::any_of(growing_.axes, [&](const auto& axis) { return !expression_of(axis); });
+  }
+  [[nodiscard]] std::optional<Extent> expression_of(const GrowingModel::Axis& axis) const {
+    std::optional<Extent> expression = as_expression(axis.name);
+    if (!expression) return std::nullopt;
+    const auto is_known = [&](const std::string& name) {
+      return name == growing_.length || sizes_.contains(name);
+    };
+    const std::vector<std::string> names = expression->symbols();
+    const bool is_of_length = std::ranges::count(names, growing_.length) > 0;
+    return is_of_length && std::ranges::all_of(names, is_known) ? expression : std::nullopt;
+  }
+  [[nodiscard]] std::int64_t size_of(const GrowingModel::Axis& axis, std::int64_t length,
+                                     std::int64_t added) const {
+    if (axis.is_state || axis.name == growing_.length) return length;
+    const std::optional<Extent> expression = expression_of(axis);
+    if (!expression) return length + added;
+    SymbolValues values = sizes_;
+    values[growing_.length] = length;
+    return expression->at(values);
+  }
+  /// Of the first state that grows.
+  [[nodiscard]] std::int64_t gained(const Graph& graph, std::int64_t length) const {
+    const auto axis = std::ranges::find_if(growing_.axes, &GrowingModel::Axis::is_state);
+    const std::string& next = model_.states.at(axis->input);
+    for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+      const Dims dims = graph.type(graph.outputs[i]).dims();
+      if (graph.output_name(i) == next && axis->axis < dims.size()) return dims[axis->axis] - length;
+    }
+    return -1;
+  }
+
+  const ParsedModel& model_;
+  const GrowingModel& growing_;
+  ImportOptions options_;
+  SymbolValues sizes_;
+  std::map<std::string, Dims> dims_;  ///< of inputs, with anything where they follow the length
+  std::vector<std::int64_t> added_choices_;
+  std::vector<std::string> warnings_;
+};
+
+std::vector<State> pairs_of(const Graph& graph, const std::map<std::string, std::string>& names) {
+  std::vector<State> pairs;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const auto found = names.find(graph.value(graph.inputs[i]).name);
+    if (found == names.end()) continue;
+    std::size_t output = 0;
+    while (graph.output_name(output) != found->second) ++output;
+    pairs.push_back({i, output});
+  }
+  return pairs;
+}
+
+}  // namespace
+
+void find_growing_states(ParsedModel& model) {
+  Finder(model).run();
+}
+
+ImportedModel import_growing(const ParsedModel& model, const Sizes& sizes) {
+  const GrowingModel& growing = *model.growing;
+  Lengths lengths(model, sizes);
+  Growth growth{growing.length, growing.capacity, lengths.find_added()};
+  if (growth.added < 1)
+    throw UnsupportedError("states that grow by '{}' gain {} entries: give it one number, as in --dims {}={}",
+                           growing.length, growth.added, growing.length, growing.capacity);
+  if (growth.added > growth.capacity)
+    throw InputError("{} new entries are more than states have room for: '{}' is at most {} (see --dims)",
+                     growth.added, growth.length, growth.capacity);
+  std::vector<std::int64_t> values = {1, 2, 3, 5};
+  const std::int64_t most = growth.capacity - growth.added;
+  if (most > values.back()) values.push_back(most);
+  std::vector<Graph> graphs;
+  graphs.reserve(values.size());
+  for (const std::int64_t length : values) graphs.push_back(lengths.at(length, growth.added));
+  const Graph open = generalize(graphs, growth.length, values, {1, std::max<std::int64_t>(most, 1), {}});
+  ImportedModel imported;
+  imported.graph = capacity_form(open, pairs_of(open, model.states), growth);
+  imported.warnings = lengths.warnings();
+  for (const GrowingModel::Axis& axis : growing.axes) {
+    if (axis.is_state) continue;
+    for (const ValueId input : open.inputs) {
+      if (open.value(input).name != axis.input) continue;
+      const Extent beyond = open.type(input).shape[axis.axis] - Extent::symbol(growth.length);
+      if (!beyond.is_known())
+        throw UnsupportedError("input '{}' has the size {}: it grows at another pace than the states",
+                               axis.input, open.type(input).shape[axis.axis].to_string());
+      imported.grown_inputs.push_back({axis.input, axis.axis, beyond.known()});
+    }
+  }
+  imported.growth = growth;
+  return imported;
+}
+
+}  // namespace sylvite
