@@ -92,15 +92,22 @@ ValueId graph_input(const Graph& graph, const std::string& name) {
   return no_value;
 }
 
+/// Of a model whose states grow, an input may be as long as the states are.
+bool is_grown_input(const Imported& imported, const std::string& name) {
+  return imported.room &&
+         std::ranges::find(imported.room->inputs, name, &GrownInput::name) != imported.room->inputs.end();
+}
+
 /// From its file, else at random.
-Tensor make_tensor(const Options& options, const Graph& graph, ValueId input,
+Tensor make_tensor(const Options& options, const Imported& imported, ValueId input,
                    const std::map<std::string, std::string>& files) {
+  const Graph& graph = imported.graph;
   const Value& wanted = graph.value(input);
   const auto file = files.find(wanted.name);
   if (file == files.end())
     return random_tensor(graph, input, static_cast<std::uint64_t>(options.integer("seed")));
   const HostValue given = read_value(file->second, ValueKind::tensor);
-  if (given.describe() != wanted.type.to_string()) {
+  if (given.describe() != wanted.type.to_string() && !is_grown_input(imported, wanted.name)) {
     throw InputError("input '{}' is {}, the model wants {}", wanted.name, given.describe(),
                      wanted.type.to_string());
   }
@@ -138,7 +145,7 @@ std::vector<HostValue> make_inputs(const Options& options, const Imported& impor
   for (const ModelPort& port : ports) {
     const auto file = files.find(port.name);
     if (const ValueId id = graph_input(imported.graph, port.name); id != no_value) {
-      inputs.emplace_back(make_tensor(options, imported.graph, id, files));
+      inputs.emplace_back(make_tensor(options, imported, id, files));
     } else if (file != files.end()) {
       inputs.push_back(read_value(file->second, port.kind));
     } else if (port.kind == ValueKind::optional) {
@@ -158,7 +165,7 @@ std::vector<Tensor> make_graph_inputs(const Options& options, const Imported& im
   inputs.reserve(graph.inputs.size());
   const std::vector<bool> is_state = graph.state_inputs();
   for (std::size_t i = 0; i < is_state.size(); ++i)
-    if (!is_state[i]) inputs.push_back(make_tensor(options, graph, graph.inputs[i], files));
+    if (!is_state[i]) inputs.push_back(make_tensor(options, imported, graph.inputs[i], files));
   return inputs;
 }
 

@@ -34,6 +34,7 @@ std::vector<std::string> rate_cells(const Kernel& kernel, double each_us) {
 }  // namespace
 
 double timed_run(Built& built, const std::vector<HostValue>& inputs, std::vector<HostValue>* outputs) {
+  if (built.room) make_room(built.program, *built.room);
   const auto time = [&](const auto& run) {
     const double start = steady_seconds();
     auto results = run();

@@ -397,6 +397,12 @@ std::vector<Tensor> Program::states() const {
   return values;
 }
 
+std::int64_t Program::state_integer(std::size_t number) const {
+  std::int64_t value = 0;
+  std::memcpy(&value, rep_->state_data(number), sizeof(value));
+  return value;
+}
+
 void Program::set_states(const std::vector<Tensor>& values) {
   const OneRun turn(rep_->busy);
   const std::vector<Port>& ports = rep_->plan.states;

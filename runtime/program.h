@@ -88,6 +88,8 @@ class Program {
   /// Copies of the values that stay between runs, in the plan's order; zero before the first run. A run that throws
   /// KernelError may have changed them.
   [[nodiscard]] std::vector<Tensor> states() const;
+  /// The first element of one of them, an integer of 64 bits.
+  [[nodiscard]] std::int64_t state_integer(std::size_t number) const;
   /// Throws InputError naming the state whose type differs; then nothing has changed.
   void set_states(const std::vector<Tensor>& values);
 

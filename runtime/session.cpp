@@ -60,15 +60,24 @@ std::vector<Tensor> run_model_tensors(const HostPart* host, const std::vector<Te
   return outputs;
 }
 
+namespace {
+
+std::vector<Tensor> run_program(Built& built, const std::vector<Tensor>& inputs) {
+  return built.room ? built.program.run(with_room(built.program, *built.room, inputs))
+                    : built.program.run(inputs);
+}
+
+}  // namespace
+
 std::vector<HostValue> run_values(Built& built, const std::vector<HostValue>& inputs) {
   return run_model(built.host.get(), inputs,
-                   [&](const std::vector<Tensor>& tensors) { return built.program.run(tensors); });
+                   [&](const std::vector<Tensor>& tensors) { return run_program(built, tensors); });
 }
 
 std::vector<Tensor> run_tensors(Built& built, const std::vector<Tensor>& inputs) {
-  if (built.host == nullptr) return built.program.run(inputs);
+  if (built.host == nullptr) return run_program(built, inputs);
   return run_model_tensors(built.host.get(), inputs,
-                           [&](const std::vector<Tensor>& tensors) { return built.program.run(tensors); });
+                           [&](const std::vector<Tensor>& tensors) { return run_program(built, tensors); });
 }
 
 }  // namespace sylvite

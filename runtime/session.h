@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@
 #include "lowering/plan/plan.h"
 #include "runtime/program.h"
 #include "runtime/setup.h"
+#include "runtime/state_room.h"
 #include "schedules/candidate.h"
 #include "schedules/machine.h"
 #include "sylvite/graph.h"
@@ -52,6 +54,7 @@ struct Imported {
   Sizes sizes;                           ///< what they are here
   Graph graph;                           ///< as captured, before passes
   std::shared_ptr<const HostPart> host;  ///< what surrounds the graph; nullptr when it is the whole model
+  std::optional<StateRoom> room;         ///< where states grow
   Graph transformed;                     ///< after passes
   std::vector<PassReport> passes;
   std::shared_ptr<const Plan> plan;
@@ -115,6 +118,7 @@ struct Chosen {
 struct Built {
   std::shared_ptr<const Setup> setup;
   std::shared_ptr<const HostPart> host;  ///< as in Imported
+  std::optional<StateRoom> room;         ///< likewise
   std::vector<Choice> choices;           ///< what runs: all have symbols and objects
   Program program;
   CompileReport report;

@@ -143,6 +143,7 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
     ImportedModel model = import();
     imported.graph = std::move(model.graph);
     imported.host = std::move(model.host);
+    if (model.growth) imported.room = {*model.growth, model.grown_inputs};
     imported.report.warnings.insert(imported.report.warnings.end(), model.warnings.begin(),
                                     model.warnings.end());
     log_line(LogLevel::info, "import: '{}' has {} nodes, {} inputs and {} host steps, {:.3f} s",

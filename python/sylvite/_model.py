@@ -150,7 +150,8 @@ def compile(  # noqa: A001: the name that the C++ interface has
     `mode` is default, reduce-overhead or max-autotune. `options` are knobs by name, as in {"compile.threads": 2}.
     `dims` are sizes of symbolic dimensions: a number, (low, high), or text as --dims takes it, "1..64@8".
     `states` are inputs and the outputs that are their next values, which stay between calls: {"past": "present"}; with one *
-    for the same text in both, {"past_key_values.*": "present.*"}.
+    for the same text in both, {"past_key_values.*": "present.*"}. Where they grow, as caches do, the end of the range of that
+    size in `dims` is how many entries they have room for.
     `first_answer` is the knob compile.first_answer: with "fast" calls are evaluated while kernels are compiled in the background.
     Raises subclasses of sylvite.Error.
     """

@@ -194,6 +194,11 @@ void check_export_name(const std::string& name) {
 
 ExportReport export_model(Built& built, const ExportOptions& options) {
   if (built.host != nullptr) refuse_host_steps(*built.host);
+  if (built.room)
+    throw UnsupportedError(
+        "states that grow with '{}' cannot be exported: give it one number, and the model caches of "
+        "that size",
+        built.room->growth.length);
   ExportReport report;
   report.name = options.name;
   check_export_name(report.name);
