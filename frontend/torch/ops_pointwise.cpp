@@ -300,6 +300,11 @@ void addcmul(TorchContext& c) {
   c.output(c.operand("self", dtype) + (c.has("value") ? product * c.operand("value", dtype) : product));
 }
 
+void fused_product(TorchContext& c) {
+  const DType dtype = c.result_dtype();
+  c.output(c.operand("a", dtype) * c.operand("b", dtype) + c.operand("c", dtype));
+}
+
 void square(TorchContext& c) {
   const Sym x = c.tensor("self");
   c.output(x * x);
@@ -414,6 +419,7 @@ const TorchOp rows[] = {
     {"aten.true_divide.Tensor", two, divide},
     {"aten.trunc.default", one, trunc},
     {"aten.where.self", "condition self other", where_op},
+    {"prims.fma.default", "a b c", fused_product},
 };
 
 }  // namespace

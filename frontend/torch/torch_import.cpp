@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "frontend/graph/copy.h"
 #include "frontend/torch/memory_order.h"
 #include "frontend/torch/torch_complex.h"
 #include "frontend/torch/torch_ops.h"
@@ -52,6 +53,7 @@ class Importer {
     for (TorchOutput& write : result_.writes)
       give_out(written_values_[write.input], write,
                text_.inputs[static_cast<std::size_t>(write.input)].name + "_written");
+    result_.graph = without_dead_nodes(result_.graph);  // what bodies of loops were made of
     return std::move(result_);
   }
 

@@ -30,5 +30,7 @@ struct TorchOp {
 [[nodiscard]] std::span<const TorchOp> torch_gather_ops();
 [[nodiscard]] std::span<const TorchOp> torch_creation_ops();
 [[nodiscard]] std::span<const TorchOp> torch_random_ops();
+[[nodiscard]] std::span<const TorchOp> torch_special_ops();
+[[nodiscard]] std::span<const TorchOp> torch_linalg_ops();
 
 }  // namespace sylvite

@@ -112,6 +112,6 @@ inline void expect_torch_results(const std::vector<Tensor>& actual, const TorchC
 
 inline const std::vector<std::string> torch_families = {"pointwise", "shape",         "creation", "matmul",
                                                         "reduction", "normalization", "window",   "gather",
-                                                        "draws",     "complex"};
+                                                        "draws",     "complex",       "special",  "linalg"};
 
 }  // namespace sylvite

@@ -104,6 +104,8 @@ def pointwise():
     yield Case("rshift_u8", getattr(aten, "__rshift__").Scalar, whole(6, low=0, high=255, dtype=torch.uint8), 4)
     yield Case("hypot", aten.hypot.default, x, y)
     yield Case("hypot_far", aten.hypot.default, torch.tensor([0.0, 3e30, 1e-30, inf, -4.0]), torch.tensor([0.0, -4e30, 0.0, 1.0, 3.0]))
+    from torch._inductor import inductor_prims  # noqa: F401  registers the operation
+    yield Case("fma", torch.ops.prims.fma.default, x, real(2, 3), real(2, 3))
 
 
 def reduction():

@@ -12,6 +12,7 @@ import sys
 import torch
 
 from cases_complex import complex
+from cases_linalg import linalg, special
 from cases_places import creation, gather, shape
 from cases_products import matmul, window
 from cases_values import draws, normalization, pointwise, reduction
@@ -19,7 +20,8 @@ from cases_values import draws, normalization, pointwise, reduction
 
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for family in (pointwise, shape, creation, matmul, reduction, normalization, window, gather, draws, complex):
+    for family in (pointwise, shape, creation, matmul, reduction, normalization, window, gather, draws, complex, special,
+                   linalg):
         torch.manual_seed(1)
         random.seed(1)
         (folder / f"{family.__name__}.cases").write_text("".join(case.text() for case in family()))
