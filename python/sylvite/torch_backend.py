@@ -19,6 +19,7 @@ from typing import Any
 import torch
 import torch._dynamo
 from torch._decomp import core_aten_decompositions
+from torch._functorch import config as functorch_config
 from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._subclasses.fake_tensor import unset_fake_temporarily
@@ -27,6 +28,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from . import _native
 from ._model import run_command
 from ._settings import settings
+from .torch_decompositions import DECOMPOSITIONS as WHOLE
 from .torch_graph import DTYPES, Text, Unwritable, Writer, computes, device_of, is_write, unwritable
 from .torch_images import SavedImages, lay_inputs, report_strides, take_strides, with_strides
 from .torch_operations import DECOMPOSITIONS as OWN
@@ -34,6 +36,7 @@ from .torch_operations import keep_attention
 from .torch_parts import split
 from .torch_random import DECOMPOSITIONS as DRAWS
 from .torch_random import replace_draws, take_seeds, with_seeds
+from .torch_rewrites import open_borders, outputs_of, take_branches, take_checks, with_borders, with_checks
 
 atexit.register(_native.stop_making)  # torch keeps compiled functions to the very end
 
@@ -90,7 +93,7 @@ def read_options(mode: str | None, options: Mapping[str, Any] | None) -> Options
 def decompositions() -> dict[Any, Callable[..., Any]]:
     table = core_aten_decompositions()
     kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
-    return {**kept, **DRAWS, **OWN}
+    return {**kept, **WHOLE, **DRAWS, **OWN}
 
 
 @dataclasses.dataclass
@@ -276,12 +279,16 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
         if _is_trivial(module):
             return run_boxed(module)
         strides = take_strides(module, inputs) if kind == "backward" else {}
+        take_branches(module)
         replace_draws(module)
         seeds = take_seeds(module)
-        made = with_seeds(compile_or_leave(module, strides), seeds)
+        outputs = outputs_of(module)
+        checks = take_checks(module)
+        borders = open_borders(module, strides)
+        made = with_borders(compile_or_leave(module, strides), borders)
         if kind == "forward":
-            report_strides(module)
-        return made
+            report_strides([None if i in borders.outputs else output for i, output in enumerate(outputs)])
+        return with_seeds(with_checks(made, checks), seeds)
 
     def compile_or_leave(module: torch.fx.GraphModule, strides: dict[int, tuple[int, ...]]) -> Callable[[list[Any]], Any]:
         try:
@@ -299,6 +306,7 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
 
 def partition(module: torch.fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
     """Forward and backward of a joint graph, with the same draws in both."""
+    take_branches(module)
     replace_draws(module)
     return min_cut_rematerialization_partition(module, *arguments, **keywords)
 
@@ -320,7 +328,8 @@ def backend(
     told.setup("cuda" if on_gpu else "cpu")  # settings that are wrong are an error at once
     keep_attention(module, needs_gradients(inputs))
     # Attention that is not kept is products and a softmax, whose gradients are products and sums.
-    with sdpa_kernel(SDPBackend.MATH):
+    # Effects are no inputs and outputs: what they order is done behind the graph, or by torch.
+    with sdpa_kernel(SDPBackend.MATH), functorch_config.patch(unlift_effect_tokens=True):
         return aot_module_simplified(
             module,
             inputs,

@@ -43,13 +43,6 @@ def computes(node: Node) -> bool:
     return node.op == "call_function" and not is_size(node) and not is_write(node)
 
 
-def is_complex(node: Node) -> bool:
-    """Does it give complex numbers?"""
-    value = node.meta.get("val")
-    values = value if isinstance(value, (tuple, list)) else [value]
-    return any(isinstance(each, torch.Tensor) and each.is_complex() for each in values)
-
-
 # Sizes
 
 
@@ -225,8 +218,6 @@ def unwritable(nodes: Iterable[Node], device: str) -> dict[Node, str]:
             for used in node.all_input_nodes:
                 if used.op in ("placeholder", "get_attr") and not _is_size_input(used):
                     tensor_text(used.meta.get("val"), device)
-            if is_complex(node) and any(user.op == "output" or is_write(user) for user in node.users):
-                raise Unwritable("a complex result")
         except Unwritable as reason:
             reasons[node] = str(reason)
     return reasons

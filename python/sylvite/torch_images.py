@@ -12,10 +12,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from .torch_graph import STRIDED, computes
-
-
-def _outputs(module: GraphModule) -> list[Any]:
-    return list(next(node for node in module.graph.nodes if node.op == "output").args[0])
+from .torch_rewrites import outputs_of
 
 
 def _is_image(value: Any) -> bool:
@@ -59,7 +56,7 @@ class SavedImages:
     def __init__(self, module: GraphModule) -> None:
         context = torch._guards.TracingContext.try_get()
         metadata = None if context is None else context.fw_metadata
-        outputs = _outputs(module)
+        outputs = outputs_of(module)
         first = len(outputs) if metadata is None else metadata.num_forward
         images = images_of(module)
         seen = set(outputs[:first])
@@ -76,12 +73,12 @@ class SavedImages:
             node.meta["val"] = value
 
 
-def report_strides(module: GraphModule) -> None:
+def report_strides(outputs: Sequence[Any]) -> None:
     """Tells AOTAutograd how a forward graph's results lie, so that the backward graph is captured with that."""
     context = torch._guards.TracingContext.try_get()
     if context is None or context.output_strides is None:
         return
-    for output in _outputs(module):
+    for output in outputs:
         value = output.meta.get("val") if isinstance(output, Node) else None
         is_fixed = isinstance(value, torch.Tensor) and all(isinstance(stride, int) for stride in value.stride())
         context.output_strides.append(tuple(value.stride()) if is_fixed else None)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._higher_order_ops.flex_attention import sdpa_dense
 
 # Attention
 
@@ -111,10 +112,13 @@ def _multi_head_attention(trains: bool) -> Callable[..., Any]:
 
 
 def keep_attention(module: torch.fx.GraphModule, trains: bool) -> None:
-    """Replaces attention in Dynamo's graph by the operation above; where it trains, what has its gradient."""
+    """Replaces attention in Dynamo's graph by the operation above; where it trains, what has its gradient. Attention with
+    scores that the caller changes is torch's formula for them, which has gradients on every device."""
     for node in module.graph.nodes:
         if node.op != "call_function":
             continue
+        if node.target is torch.ops.higher_order.flex_attention:
+            node.target = sdpa_dense
         if node.target is torch.nn.functional.multi_head_attention_forward:
             node.target = _multi_head_attention(trains)
         elif node.target is torch.nn.functional.scaled_dot_product_attention:

@@ -1,14 +1,15 @@
 """A graph in parts: some are programs of Sylvite, the others are run by torch."""
 
+import dataclasses
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
-
-import operator
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from .torch_graph import Text, Unwritable, Writer, computes, device_of, is_complex, is_size, is_write, leaves_device, view_chain
+from .torch_graph import Text, Unwritable, Writer, computes, device_of, is_size, is_write, leaves_device, view_chain
+from .torch_rewrites import Borders, open_borders, outputs_of, with_borders
 
 MakeProgram = Callable[[GraphModule, Text], Callable[[list[Any]], Any]]
 Refusals = Callable[[Text], list[tuple[str, str, str]]]
@@ -35,16 +36,12 @@ def levels(nodes: Sequence[Node], refused: set[Node]) -> dict[Node, int]:
 
 
 def spread(refused: set[Node]) -> set[Node]:
-    """With the items of refused tuples, and with all that complex values connect to them: these do not leave a part."""
+    """With the items of refused tuples."""
     found = set(refused)
     todo = list(refused)
     while todo:
         node = todo.pop()
-        near = [used for used in node.all_input_nodes if is_complex(used)]
-        if is_complex(node):
-            near += node.users
-        if node.target is operator.getitem:
-            near.append(node.args[0])
+        near = [node.args[0]] if node.target is operator.getitem else []
         near += [user for user in node.users if user.target is operator.getitem and user.args[0] is node]
         for other in near:
             if computes(other) and other not in found:
@@ -90,6 +87,17 @@ def _outside(nodes: Sequence[Node], outputs: Sequence[Any], inside: set[Node]) -
         elif node.op != "get_attr":
             found[node] = None
     return sorted(found, key=lambda node: node._sort_key)
+
+
+@dataclasses.dataclass
+class Part:
+    """A part that becomes a program."""
+
+    text: Text
+    module: GraphModule
+    borders: Borders
+    inputs: list[Node]  #: of the whole graph
+    results: list[Node]
 
 
 class SplitGraph:
@@ -153,15 +161,20 @@ class Splitter:
         inside = set(part)
         return [node for node in part if any(user not in inside for user in node.users)]
 
-    def _text(self, part: list[Node]) -> tuple[Text, GraphModule, list[Node], list[Node]]:
+    def _text(self, part: list[Node]) -> "Part":
         results = [node for node in self._results(part) if isinstance(node.meta.get("val"), torch.Tensor)]
         copy, inputs = copy_part(self.module, part, results)
         # Numbers that the part's types speak of, and that none of its inputs tells.
         for size in [n for n in self.nodes if n.op == "placeholder" and isinstance(n.meta.get("val"), torch.SymInt)]:
             if size not in inputs:
                 inputs.append(size)
-        text = Writer(inputs, part, results, self.device).write(self.parameters & set(inputs), self.module)
-        return text, copy, inputs, results
+        _with_inputs(copy, inputs)
+        borders = open_borders(copy)
+        nodes = list(copy.graph.nodes)
+        given = [node for node in nodes if node.op == "placeholder"]
+        parameters = {inside for inside, node in zip(given, inputs) if node in self.parameters}
+        text = Writer(given, nodes, outputs_of(copy), self.device).write(parameters, copy)
+        return Part(text, copy, borders, inputs, results)
 
     def _more_refused(self, parts: list[tuple[int, list[Node]]]) -> set[Node]:
         more: set[Node] = set()
@@ -177,13 +190,8 @@ class Splitter:
                 more.update(leaving)
                 self.why.update({node: "a result in the CPU's memory" for node in leaving})
                 continue
-            split_off = [node for node in self._results(part) if is_complex(node)]
-            if split_off:
-                more.update(split_off)
-                self.why.update({node: "a complex result of a part" for node in split_off})
-                continue
             try:
-                text, _, _, _ = self._text(part)
+                text = self._text(part).text
             except Unwritable as reason:
                 more.update(part)
                 self.why.update({node: str(reason) for node in part[:1]})
@@ -206,17 +214,18 @@ class Splitter:
                 run: Callable[[list[Any]], Any] = _run_by_torch(copy)
                 torch_parts += 1
             else:
-                text, copy, takes, results = self._text(part)
-                run = self.make_program(_with_inputs(copy, takes), text)
+                made = self._text(part)
+                takes, results = made.inputs, made.results
+                run = with_borders(self.make_program(made.module, made.text), made.borders)
             for node in results:
                 number.setdefault(node, len(number))
             steps.append((run, takes, results))
         steps.append(self._last_step())
-        made = SplitGraph(len(inputs), len(number))
-        made.torch_parts = torch_parts
-        made.refused = [(node.name, str(node.target), reason) for node, reason in self.why.items()]
-        made.steps = _with_deaths([(run, [number[n] for n in takes], [number[n] for n in results]) for run, takes, results in steps])
-        return made
+        whole = SplitGraph(len(inputs), len(number))
+        whole.torch_parts = torch_parts
+        whole.refused = [(node.name, str(node.target), reason) for node, reason in self.why.items()]
+        whole.steps = _with_deaths([(run, [number[n] for n in takes], [number[n] for n in results]) for run, takes, results in steps])
+        return whole
 
     def _last_step(self) -> tuple[Callable[[list[Any]], Any], list[Node], list[Node]]:
         """Writes into inputs, and what the graph returns."""
@@ -241,16 +250,15 @@ def _run_by_torch(module: GraphModule) -> Callable[[list[Any]], Any]:
     return run
 
 
-def _with_inputs(module: GraphModule, inputs: Sequence[Node]) -> GraphModule:
-    """The module with as many inputs: those that it does not read come last."""
+def _with_inputs(module: GraphModule, inputs: Sequence[Node]) -> None:
+    """Gives the module as many inputs: those that it does not read come last."""
     graph = module.graph
     present = [node for node in graph.nodes if node.op == "placeholder"]
     anchor = next(node for node in graph.nodes if node.op != "placeholder")
     with graph.inserting_before(anchor):
         for node in inputs[len(present):]:
-            graph.placeholder(node.name)
+            graph.placeholder(node.name).meta = dict(node.meta)
     module.recompile()
-    return module
 
 
 def _with_deaths(steps: list[tuple[Any, list[int], list[int]]]) -> list[tuple[Any, list[int], list[int], list[int]]]:

@@ -80,15 +80,13 @@ class ComplexNumbers(WithTorch):
 
         self.check(filtered, torch.randn(2, 6, 6))
 
-    def test_where_they_enter_and_leave_torch_runs_what_they_connect(self):
+    def test_they_enter_and_leave(self):
         x = torch.randn(3, 4, dtype=torch.complex64)
-        graphs = self.check(lambda x: (x * 2, x.abs().sum(1) + 1), x, strict=False)
-        self.assertEqual(graphs[0].torch_parts, 1)
-        graphs = self.check(lambda x: (torch.fft.fft(x) + 1, (x @ x.t()).relu()), torch.randn(4, 4), strict=False)
-        self.assertIn("aten.mm", graphs[0].texts[0])
+        self.check(lambda x: (x * 2, x.abs().sum(1) + 1), x)
+        self.check(lambda x: (torch.fft.fft(x) + 1, (x @ x.t()).relu()), torch.randn(4, 4))
 
     def test_a_part_of_torch_between_them(self):
-        self.check(lambda x: torch.fft.ifft(torch.special.bessel_j0(torch.fft.fft(x).abs()) * torch.fft.fft(x)).real + 1,
+        self.check(lambda x: torch.fft.ifft(torch.special.bessel_y0(torch.fft.fft(x).abs()) * torch.fft.fft(x)).real + 1,
                    torch.randn(3, 8), strict=False)  # fmt: skip
 
 

@@ -1,0 +1,295 @@
+"""What torch's core table leaves whole, in terms of operations that have rows: linear algebra, lists of tensors, distances, ...
+
+Each function computes what its operation does. It returns NotImplemented for what it does not serve, which torch runs then.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+# Linear algebra, by few operations: triangular factors and systems.
+
+
+def _by_columns(x: Tensor) -> Tensor:
+    """Columns behind each other in memory, as LAPACK leaves them."""
+    return x.mT.contiguous().mT
+
+
+def _factors(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of the transpose where that lies as LAPACK has it, as torch's own gradients of determinants expect them."""
+    return aten.linalg_lu_factor_ex.default(a.mT if a.is_contiguous() else a)
+
+
+def _diagonal_and_sign(packed: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor]:
+    places = torch.arange(1, packed.shape[-1] + 1, device=packed.device, dtype=pivots.dtype)
+    sign = torch.where(pivots == places, 1.0, -1.0).to(packed.dtype).prod(-1)
+    return packed.diagonal(dim1=-2, dim2=-1), sign
+
+
+def _det(a: Tensor) -> Any:
+    if a.is_complex():
+        return NotImplemented
+    packed, pivots, _ = _factors(a)
+    diagonal, sign = _diagonal_and_sign(packed, pivots)
+    return diagonal.prod(-1) * sign, packed, pivots
+
+
+def _slogdet(a: Tensor) -> Any:
+    if a.is_complex():
+        return NotImplemented
+    packed, pivots, _ = _factors(a)
+    diagonal, sign = _diagonal_and_sign(packed, pivots)
+    return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1), packed, pivots
+
+
+def _solve(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
+    if a.is_complex() or check_errors:
+        return NotImplemented
+    packed, pivots, info = aten.linalg_lu_factor_ex.default(a)
+    is_vector = b.dim() == 1 or (a.dim() - 1 == b.dim() and b.shape == a.shape[:-1])
+    x = aten.linalg_lu_solve.default(packed, pivots, b.unsqueeze(-1) if is_vector else b, left=left)
+    laid = x.squeeze(-1) if is_vector else _by_columns(x) if left else x.contiguous()
+    return laid, packed, pivots, info
+
+
+def _inverse(a: Tensor, *, check_errors: bool = False) -> Any:
+    if a.is_complex() or check_errors:
+        return NotImplemented
+    packed, pivots, info = aten.linalg_lu_factor_ex.default(a)
+    unit = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device).expand_as(a)
+    return _by_columns(aten.linalg_lu_solve.default(packed, pivots, unit)), info
+
+
+def _cholesky_solve(b: Tensor, root: Tensor, upper: bool = False) -> Any:
+    if b.is_complex():
+        return NotImplemented
+    lower = root.mT if upper else root
+    y = aten.linalg_solve_triangular.default(lower, b, upper=False)
+    return _by_columns(aten.linalg_solve_triangular.default(lower.mT, y, upper=True))
+
+
+def _cholesky_inverse(root: Tensor, upper: bool = False) -> Any:
+    return _cholesky_solve(torch.eye(root.shape[-1], dtype=root.dtype, device=root.device).expand_as(root), root, upper)
+
+
+def _triangular_solve(b: Tensor, a: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
+    if b.is_complex():
+        return NotImplemented
+    given, upper = (a.mT, not upper) if transpose else (a, upper)
+    return aten.linalg_solve_triangular.default(given, b, upper=upper, unitriangular=unitriangular), a.clone()
+
+
+#: Halvings that bring any matrix whose exponential is finite below 1/2.
+_HALVINGS = 12
+#: Terms that are left then: the next one is below 2^-13 / 13!.
+_TERMS = 12
+
+
+def _matrix_exp(a: Tensor) -> Any:
+    """A series of what is halved so often that it converges at once, squared as often."""
+    if a.is_complex() or a.dtype not in (torch.float32, torch.float64):
+        return NotImplemented
+    size = a.abs().sum(-2).amax(-1)[..., None, None]
+    halvings = (size.clamp(min=2.0**-20).log2() + 1).ceil().clamp(0, _HALVINGS)
+    x = a * torch.exp2(-halvings)
+    unit = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+    result = unit + x / _TERMS
+    for k in range(_TERMS - 1, 0, -1):
+        result = unit + x @ result / k
+    for i in range(_HALVINGS):
+        result = torch.where(halvings > i, result @ result, result)
+    return result
+
+
+# Lists of tensors, as optimisers have them.
+
+#: What torch calls the operation on one tensor, where that is not the list's name without "_foreach".
+_FOREACH_NAMES = {"norm": torch.linalg.vector_norm, "max": torch.amax, "zero": torch.zeros_like, "copy": lambda x, y, _=False: y.to(x.dtype).expand_as(x).clone()}
+#: Names of the arguments that are lists where an overload has a list of numbers.
+_FOREACH_NUMBER = {"addcdiv": "value", "addcmul": "value"}
+
+
+def _of_lists(name: str) -> Callable[..., Any] | None:
+    function = _FOREACH_NAMES.get(name) or getattr(torch, name, None)
+    if function is None:
+        return None
+    number = _FOREACH_NUMBER.get(name)
+
+    def apply(first: Any, *others: Any, **keywords: Any) -> Any:
+        tensors = first if isinstance(first, (list, tuple)) else others[0]
+        count = len(tensors)
+
+        def each(argument: Any, i: int) -> Any:
+            return argument[i] if isinstance(argument, (list, tuple)) and len(argument) == count else argument
+
+        results = []
+        for i in range(count):
+            given = [each(argument, i) for argument in (first, *others)]
+            named = {key: each(value, i) for key, value in keywords.items() if value is not None}
+            if number is not None and len(given) == 4:
+                named[number] = given.pop()
+            results.append(function(*given, **named))
+        return results
+
+    return apply
+
+
+def _foreach_decompositions() -> dict[Any, Callable[..., Any]]:
+    found: dict[Any, Callable[..., Any]] = {}
+    for packet_name in dir(aten):
+        if not packet_name.startswith("_foreach_") or packet_name.endswith("_"):
+            continue
+        function = _of_lists(packet_name.removeprefix("_foreach_"))
+        packet = getattr(aten, packet_name)
+        if function is not None:
+            found.update({getattr(packet, overload): function for overload in packet.overloads() if not overload.endswith("out")})
+    return found
+
+
+# Distances, places by masks, and numbers that are rounded to few
+
+
+def _distances(x: Tensor, y: Tensor, p: float, compute_mode: int | None = None) -> Any:
+    gaps = (x.unsqueeze(-2) - y.unsqueeze(-3)).abs()
+    if p == 2:
+        return gaps.square().sum(-1).sqrt()
+    if p == 1:
+        return gaps.sum(-1)
+    if p == 0:
+        return (gaps != 0).sum(-1).to(x.dtype)
+    return gaps.amax(-1) if math.isinf(p) else gaps.pow(p).sum(-1).pow(1 / p)
+
+
+def _distances_backward(grad: Tensor, x: Tensor, y: Tensor, p: float, distances: Tensor) -> Any:
+    gaps = x.unsqueeze(-2) - y.unsqueeze(-3)
+    grad, distances = grad.unsqueeze(-1), distances.unsqueeze(-1)
+    if p == 0:
+        return torch.zeros_like(x)
+    if p == 1:
+        slopes = gaps.sign() * grad
+    elif math.isinf(p):
+        slopes = gaps.sign() * (gaps.abs() == distances) * grad
+    else:
+        scale = grad / torch.where(distances == 0, 1.0, distances if p == 2 else distances.pow(p - 1))
+        size = gaps if p == 2 else gaps.sign() * gaps.abs().pow(p - 1)
+        slopes = torch.where(distances == 0, 0.0, size * scale)
+    return slopes.sum(-2)
+
+
+def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Where the mask is set, the elements of the source in order."""
+    x, mask = aten.broadcast_tensors([x, mask])
+    place = mask.reshape(-1).cumsum(0) - 1
+    taken = source.reshape(-1)[place.clamp(min=0)].view(x.shape)
+    return torch.where(mask, taken, x)
+
+
+def _masked_scatter_backward(grad: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
+    count = math.prod(sizes)
+    mask = mask.expand_as(grad).reshape(-1)
+    place = torch.where(mask, mask.cumsum(0) - 1, count)  # what is not taken goes to a place behind all
+    return grad.new_zeros(count + 1).index_put((place,), grad.reshape(-1))[:count].view(sizes)
+
+
+def _fake_quantize(x: Tensor, scale: Any, zero: Any, low: int, high: int) -> tuple[Tensor, Tensor]:
+    steps = (x * (1.0 / scale)).round() + zero
+    return (steps.clamp(low, high) - zero) * scale, (steps >= low) & (steps <= high)
+
+
+def _fake_quantize_by_tensors(x: Tensor, scale: Tensor, zero: Tensor, enabled: Tensor, low: int, high: int) -> tuple[Tensor, Tensor]:
+    is_on = enabled.reshape(-1)[0] != 0
+    made, mask = _fake_quantize(x, scale.reshape(-1)[0], zero.reshape(-1)[0], low, high)
+    return torch.where(is_on, made, x), mask | ~is_on
+
+
+def _fake_quantize_channels(x: Tensor, scale: Tensor, zero: Tensor, axis: int, low: int, high: int) -> tuple[Tensor, Tensor]:
+    line = [1] * x.dim()
+    line[axis] = -1
+    return _fake_quantize(x, scale.view(line), zero.view(line), low, high)
+
+
+def _index_reduce(x: Tensor, axis: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Any:
+    line = [1] * source.dim()
+    line[axis] = -1
+    return x.scatter_reduce(axis, index.view(line).expand_as(source), source, reduce, include_self=include_self)
+
+
+# Gradients of images that are read at places of a grid
+
+
+def _reflected(x: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
+    """What is outside comes back; and how it moves then."""
+    if low == high:
+        return torch.zeros_like(x), torch.zeros_like(x)
+    start, span = low / 2, (high - low) / 2
+    gap = (x - start).abs()
+    rest = gap.remainder(span)
+    is_turned = (gap / span).floor().remainder(2) != 0
+    slope = torch.where((x < start) != is_turned, -1.0, 1.0).to(x.dtype)
+    return torch.where(is_turned, span - rest, rest) + start, slope
+
+
+def _grid_places(grid: Tensor, size: int, padding: int, align: bool) -> tuple[Tensor, Tensor]:
+    """Of numbers from -1 to 1 the places among so many pixels, and how fast they move."""
+    slope = torch.full_like(grid, (size - 1) / 2 if align else size / 2)
+    x = (grid + 1) / 2 * (size - 1) if align else ((grid + 1) * size - 1) / 2
+    if padding == 2:
+        x, turn = _reflected(x, 0, 2 * (size - 1)) if align else _reflected(x, -1, 2 * size - 1)
+        slope = slope * turn
+    if padding != 0:
+        slope = torch.where((x > 0) & (x < size - 1), slope, 0.0)
+        x = x.clamp(0, size - 1)
+    return x, slope
+
+
+def _grid_sample_backward(
+    grad: Tensor, image: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool, output_mask: Sequence[bool]
+) -> Any:
+    if mode not in (0, 1):
+        return NotImplemented
+    (batch, channels, height, width), flat = image.shape, image.flatten(2)
+    x, x_slope = _grid_places(grid[..., 0], width, padding, align_corners)
+    y, y_slope = _grid_places(grid[..., 1], height, padding, align_corners)
+    given = grad.flatten(2)
+    to_image, to_x, to_y = torch.zeros_like(flat), torch.zeros_like(x), torch.zeros_like(y)
+    left, top = (x.floor(), y.floor()) if mode == 0 else (x.round(), y.round())
+    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)) if mode == 0 else ((0, 0),):
+        column, row = left + j, top + i
+        is_inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+        place = (row.clamp(0, height - 1) * width + column.clamp(0, width - 1)).long().flatten(1)[:, None].expand(-1, channels, -1)
+        across = (1 - (x - column).abs()) if mode == 0 else torch.ones_like(x)
+        down = (1 - (y - row).abs()) if mode == 0 else torch.ones_like(y)
+        weight = torch.where(is_inside, across * down, 0.0).flatten(1)[:, None]
+        to_image = to_image.scatter_add(2, place, given * weight)
+        if mode == 0:
+            value = torch.where(is_inside, (flat.gather(2, place) * given).sum(1).view_as(x), 0.0)
+            to_x, to_y = to_x + value * down * (2 * j - 1), to_y + value * across * (2 * i - 1)
+    return to_image.view_as(image) if output_mask[0] else None, torch.stack([to_x * x_slope, to_y * y_slope], -1)
+
+
+#: Beside torch's tables.
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    **_foreach_decompositions(),
+    aten._cdist_backward.default: _distances_backward,
+    aten._cdist_forward.default: _distances,
+    aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: _fake_quantize_by_tensors,
+    aten._linalg_det.default: _det,
+    aten._linalg_slogdet.default: _slogdet,
+    aten._linalg_solve_ex.default: _solve,
+    aten.cholesky_inverse.default: _cholesky_inverse,
+    aten.cholesky_solve.default: _cholesky_solve,
+    aten.fake_quantize_per_channel_affine_cachemask.default: _fake_quantize_channels,
+    aten.fake_quantize_per_tensor_affine_cachemask.default: _fake_quantize,
+    aten.grid_sampler_2d_backward.default: _grid_sample_backward,
+    aten.index_reduce.default: _index_reduce,
+    aten.linalg_inv_ex.default: _inverse,
+    aten.linalg_matrix_exp.default: _matrix_exp,
+    aten.masked_scatter.default: _masked_scatter,
+    aten.masked_scatter_backward.default: _masked_scatter_backward,
+    aten.triangular_solve.default: _triangular_solve,
+}

@@ -1,0 +1,243 @@
+"""What a graph of AOTAutograd has beside operations, made operations: branches, checks of values, and complex borders.
+
+Each function rewrites a module before it becomes a program, and one beside it does at each call what the graph no longer does.
+"""
+
+import dataclasses
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+aten = torch.ops.aten
+higher_order = torch.ops.higher_order
+
+Boxed = Callable[[list[Any]], Any]
+
+
+def outputs_of(module: GraphModule) -> list[Any]:
+    return list(next(node for node in module.graph.nodes if node.op == "output").args[0])
+
+
+def _set_outputs(module: GraphModule, outputs: Sequence[Any]) -> None:
+    next(node for node in module.graph.nodes if node.op == "output").args = (tuple(outputs),)
+
+
+def _boxed(function: Callable[[list[Any]], Any]) -> Boxed:
+    function._boxed_call = True  # type: ignore[attr-defined]
+    return function
+
+
+# Branches: both are computed, and one is taken.
+
+
+def _inline(branch: GraphModule, operands: Sequence[Any], before: Node) -> list[Any]:
+    """What the branch returns, computed in front of the node."""
+    graph = before.graph
+    copies: dict[Node, Any] = dict(zip((n for n in branch.graph.nodes if n.op == "placeholder"), operands))
+    for node in branch.graph.nodes:
+        if node.op == "placeholder":
+            continue
+        if node.op == "output":
+            return torch.fx.map_arg(list(node.args[0]), lambda n: copies[n])
+        with graph.inserting_before(before):
+            copies[node] = graph.node_copy(node, lambda n: copies[n])
+    raise AssertionError("a graph without an output")
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Node) and isinstance(value.meta.get("val"), torch.Tensor)
+
+
+def _branches(module: GraphModule, node: Node) -> list[GraphModule] | None:
+    """The two graphs of a branch that both can be computed: tensors alone leave them, and they hold no graphs."""
+    if node.target is not higher_order.cond or not _is_tensor(node.args[0]):
+        return None
+    graphs = [getattr(module, str(each.target)) for each in node.args[1:3]]
+    kinds = {inner.op for graph in graphs for inner in graph.graph.nodes}
+    has_values = all(_is_tensor(each) for graph in graphs for each in outputs_of(graph))
+    return graphs if kinds <= {"placeholder", "call_function", "output"} and has_values else None
+
+
+def _take_one(module: GraphModule, node: Node, graphs: Sequence[GraphModule]) -> None:
+    graph = module.graph
+    results = [_inline(each, node.args[3], node) for each in graphs]
+    taken = []
+    for one, other, value in zip(*results, node.meta["val"]):
+        with graph.inserting_before(node):
+            taken.append(graph.call_function(aten.where.self, (node.args[0], one, other)))
+        taken[-1].meta["val"] = value
+    for user in list(node.users):
+        user.replace_all_uses_with(taken[user.args[1]])
+        graph.erase_node(user)
+    graph.erase_node(node)
+
+
+def take_branches(module: GraphModule) -> None:
+    """Makes torch.cond a choice between the results of both branches."""
+    found = [(node, graphs) for node in module.graph.nodes if (graphs := _branches(module, node)) is not None]
+    for node, graphs in found:
+        if all(user.target is operator.getitem for user in node.users):
+            _take_one(module, node, graphs)
+    if found:
+        module.graph.lint()
+        module.recompile()
+
+
+# Checks: what raises where values are not as they should be. Their values leave the graph, and are looked at behind it.
+
+_CHECKS = {aten._assert_async.msg, aten._assert_async.default, aten._linalg_check_errors.default}
+
+
+@dataclasses.dataclass
+class Check:
+    op: Any
+    arguments: tuple[Any, ...]  #: behind the value
+    keywords: dict[str, Any]
+
+    def __call__(self, value: torch.Tensor) -> None:
+        self.op(value, *self.arguments, **self.keywords)
+
+
+def _check_of(node: Node) -> tuple[Check, Node] | None:
+    op, arguments = node.target, node.args
+    if op is higher_order.with_effects:
+        op, arguments = node.args[1], node.args[2:]
+    if op not in _CHECKS or not _is_tensor(arguments[0]) or any(isinstance(each, Node) for each in arguments[1:]):
+        return None
+    return Check(op, tuple(arguments[1:]), dict(node.kwargs)), arguments[0]
+
+
+def _erase(node: Node) -> None:
+    """With what hands on that it was done."""
+    for user in list(node.users):
+        user.replace_all_uses_with(node.args[0])
+        node.graph.erase_node(user)
+    node.graph.erase_node(node)
+
+
+def take_checks(module: GraphModule) -> list[Check]:
+    """Makes the values of checks the last results of the graph."""
+    checks, values = [], []
+    for node in list(module.graph.nodes):
+        found = _check_of(node)
+        if found is not None:
+            checks.append(found[0])
+            values.append(found[1])
+            _erase(node)
+        elif node.target is aten._assert_tensor_metadata.default:  # what is declared was found when the graph was captured
+            _erase(node)
+    for node in reversed(module.graph.nodes):  # tokens of effects, of which none is left
+        if node.target is torch.ops.prims._sink_tokens.default and all(
+                each.target is torch.ops.prims._make_token.default for each in node.all_input_nodes):
+            made = node.all_input_nodes
+            module.graph.erase_node(node)
+            for each in made:
+                module.graph.erase_node(each)
+    _set_outputs(module, [*outputs_of(module), *values])
+    module.recompile()
+    return checks
+
+
+def with_checks(run: Boxed, checks: Sequence[Check]) -> Boxed:
+    if not checks:
+        return run
+
+    def run_and_check(values: list[Any]) -> Any:
+        results = run(values)
+        count = len(results) - len(checks)
+        for check, value in zip(checks, results[count:]):
+            check(value)
+        return results[:count]
+
+    return _boxed(run_and_check)
+
+
+# Complex numbers that enter and leave a graph: as pairs of real ones, in the same memory.
+
+
+@dataclasses.dataclass
+class Borders:
+    """Numbers of the inputs and results that are complex outside."""
+
+    inputs: list[int] = dataclasses.field(default_factory=list)
+    outputs: list[int] = dataclasses.field(default_factory=list)
+
+
+def _is_complex(node: Any) -> bool:
+    return _is_tensor(node) and node.meta["val"].is_complex()
+
+
+def _pairs(value: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(value.resolve_conj())
+
+
+def _open_input(graph: torch.fx.Graph, node: Node, before: Node) -> None:
+    value = node.meta["val"]
+    with value.fake_mode:
+        node.meta["val"] = _pairs(value)
+    with graph.inserting_before(before):
+        inside = graph.call_function(aten.view_as_complex.default, (node,))
+    inside.meta["val"] = value
+    node.replace_all_uses_with(inside, lambda user: user is not inside)
+
+
+def _paired(graph: torch.fx.Graph, node: Node, before: Node) -> Node:
+    value = node.meta["val"]
+    with graph.inserting_before(before), value.fake_mode:
+        if value.is_conj():
+            node = graph.call_function(aten.conj_physical.default, (graph.call_function(aten._conj.default, (node,)),))
+            node.args[0].meta["val"] = value.conj()
+            node.meta["val"] = value.resolve_conj()
+        pairs = graph.call_function(aten.view_as_real.default, (node,))
+        pairs.meta["val"] = _pairs(value)
+    return pairs
+
+
+def open_borders(module: GraphModule, strides: dict[int, tuple[int, ...]] | None = None) -> Borders:
+    """Makes complex inputs and results of the graph pairs. `strides` of inputs become those of pairs."""
+    graph, borders = module.graph, Borders()
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    first = next(node for node in graph.nodes if node.op != "placeholder")
+    for i, node in enumerate(inputs):
+        if _is_complex(node):
+            borders.inputs.append(i)
+            _open_input(graph, node, first)
+            if strides and i in strides:
+                strides[i] = (*(2 * stride for stride in strides[i]), 1)
+    last = next(node for node in graph.nodes if node.op == "output")
+    for node in [n for n in graph.nodes if n.target is aten.copy_.default and _is_complex(n.args[0])]:
+        if node.args[0].target is aten.view_as_complex.default and node.args[0].args[0] in inputs:  # a write into an input
+            target = node.args[0].args[0]
+            node.args = (target, _paired(graph, node.args[1], node))
+            node.meta["val"] = target.meta["val"]
+    outputs = outputs_of(module)
+    for i, node in enumerate(outputs):
+        if isinstance(node, Node) and node.target is aten.copy_.default and node.args[0] in inputs:
+            if inputs.index(node.args[0]) in borders.inputs:
+                borders.outputs.append(i)
+        elif _is_complex(node):
+            borders.outputs.append(i)
+            outputs[i] = _paired(graph, node, last)
+    if borders.inputs or borders.outputs:
+        _set_outputs(module, outputs)
+        graph.lint()
+        module.recompile()
+    return borders
+
+
+def with_borders(run: Boxed, borders: Borders) -> Boxed:
+    if not (borders.inputs or borders.outputs):
+        return run
+
+    def run_with_pairs(values: list[Any]) -> Any:
+        for i in borders.inputs:
+            values[i] = _pairs(values[i])
+        results = list(run(values))
+        for i in borders.outputs:
+            results[i] = torch.view_as_complex(results[i])
+        return results
+
+    return _boxed(run_with_pairs)

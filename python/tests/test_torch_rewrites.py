@@ -1,0 +1,212 @@
+"""What graphs have beside operations, and what decompositions of the package make of operations, with their gradients."""
+
+import unittest
+import warnings
+
+import torch
+import torch._dynamo
+from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
+from with_torch import WithTorch
+
+from sylvite import torch_backend
+
+F = nn.functional
+
+
+class Whole(WithTorch):
+    """No part is run by torch, in either direction."""
+
+    def check_gradients(self, function, *inputs, tolerance=1e-4):
+        torch._dynamo.reset()
+        given = [[x.detach().clone().requires_grad_(x.is_floating_point() or x.is_complex()) for x in inputs] for _ in range(2)]
+        with torch_backend.listen() as graphs:
+            results = [f(*x) for f, x in zip((function, self.compiled(function)), given)]
+            for result in results:
+                parts = [r for r in (result if isinstance(result, tuple) else (result,)) if r.requires_grad]
+                sum(r.abs().square().sum() for r in parts).backward()
+        self.assert_same(results[1], results[0], tolerance)
+        self.assert_same([x.grad for x in given[1]], [x.grad for x in given[0]], tolerance)
+        self.assertTrue(all(graph.torch_parts == 0 and not graph.failure for graph in graphs))
+        return graphs
+
+
+def positive(*batch, n):
+    x = torch.randn(*batch, n, n)
+    return x @ x.mT + n * torch.eye(n)
+
+
+class LinearAlgebra(Whole):
+    def test_systems(self):
+        a, b = torch.randn(2, 4, 4) + 4 * torch.eye(4), torch.randn(2, 4, 3)
+        self.check_gradients(torch.linalg.solve, a, b)
+        self.check_gradients(torch.linalg.solve, a.mT, b)
+        self.check_gradients(lambda a, b: torch.linalg.solve(a, b, left=False), a, b.mT.contiguous())
+        self.check_gradients(torch.linalg.solve, a[0], b[0, :, 0])
+        self.check_gradients(lambda a: (torch.linalg.inv(a), torch.linalg.det(a), torch.slogdet(a)[1]), a)
+        self.check_gradients(lambda a: torch.linalg.det(a), a.mT)
+
+    def test_factors(self):
+        a, b = positive(2, n=5), torch.randn(2, 5, 2)
+        self.check_gradients(torch.linalg.cholesky, a)
+        self.check_gradients(lambda a, b: torch.cholesky_solve(b, torch.linalg.cholesky(a)), a, b)
+        self.check_gradients(lambda a: torch.cholesky_inverse(a.tril()), a)
+        self.check_gradients(lambda a, b: torch.linalg.solve_triangular(a, b, upper=True), a.triu(), b)
+        self.check_gradients(lambda a: torch.linalg.qr(a), torch.randn(2, 5, 3))
+
+    def test_exponentials(self):
+        self.check_gradients(torch.linalg.matrix_exp, torch.randn(3, 4, 4))
+        for scale in (0.0, 1e-3, 3.0):
+            torch._dynamo.reset()
+            self.check(torch.linalg.matrix_exp, scale * torch.randn(3, 3))
+
+    def test_what_is_singular_raises(self):
+        for function, bad in ((torch.linalg.cholesky, -torch.eye(3)), (torch.linalg.inv, torch.zeros(3, 3))):
+            torch._dynamo.reset()
+            compiled = self.compiled(function)
+            self.assert_same(compiled(4 * torch.eye(3)), function(4 * torch.eye(3)))
+            with self.assertRaises(torch.linalg.LinAlgError):
+                compiled(bad)
+
+    def test_large_ones_are_left_to_torch(self):
+        torch._dynamo.reset()
+        graphs = self.check(torch.linalg.cholesky, positive(n=130), strict=False)
+        self.assertEqual(graphs[0].torch_parts, 1)
+
+
+class Decompositions(Whole):
+    def test_lists_of_tensors(self):
+        def step(x, y):
+            given, states = [x, y], [x * 0.5, y * 2]
+            states = torch._foreach_lerp(states, given, 0.1)
+            squares = torch._foreach_addcmul(torch._foreach_abs(states), given, given, 0.1)
+            roots = torch._foreach_add(torch._foreach_sqrt(squares), 1e-8)
+            torch._foreach_mul_(states, [0.5, 2.0])
+            moved = torch._foreach_addcdiv(states, given, roots, [0.1, 0.2])
+            return tuple(moved) + tuple(torch._foreach_norm(given)) + tuple(torch._foreach_add(given, states, alpha=3))
+
+        self.check(step, torch.randn(5), torch.randn(2, 3))
+
+    def test_steps_of_optimisers(self):
+        for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
+            torch._dynamo.reset()
+            models = []
+            for is_compiled in (False, True):
+                torch.manual_seed(1)
+                model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+                optimizer = kind(model.parameters(), lr=torch.tensor(0.01))
+                step = torch.compile(optimizer.step, backend="sylvite") if is_compiled else optimizer.step
+                for _ in range(3):
+                    optimizer.zero_grad()
+                    model(torch.ones(2, 4)).square().sum().backward()
+                    step()
+                models.append(model)
+            self.assert_same(list(models[1].parameters()), list(models[0].parameters()))
+
+    def test_distances(self):
+        for p in (1.0, 2.0, 3.0, float("inf")):
+            self.check_gradients(lambda x, y, p=p: torch.cdist(x, y, p), torch.randn(2, 4, 3), torch.randn(2, 5, 3))
+        x = torch.randn(3, 2)
+        self.check_gradients(lambda x: torch.cdist(x, x.detach()), x)  # distances of 0
+
+    def test_places_by_masks(self):
+        mask = torch.rand(2, 3, 4) > 0.5
+        self.check_gradients(lambda x, source: x.masked_scatter(mask, source), torch.randn(2, 3, 4), torch.randn(30))
+        index = torch.tensor([0, 2, 0, 1])
+        warnings.simplefilter("ignore")  # of torch's index_reduce
+        for reduce in ("amax", "mean", "prod"):
+            torch._dynamo.reset()
+            self.check(lambda x, y, r=reduce: x.index_reduce(0, index, y, r), torch.randn(3, 2), torch.randn(4, 2))
+
+    def test_gradients_of_grids(self):
+        x, grid = torch.randn(2, 3, 5, 6), torch.rand(2, 4, 4, 2) * 3 - 1.5
+        for mode in ("bilinear", "nearest"):
+            for padding in ("zeros", "border", "reflection"):
+                for align in (False, True):
+                    self.check_gradients(
+                        lambda x, g, mode=mode, padding=padding, align=align: F.grid_sample(x, g, mode, padding, align), x, grid)
+
+    def test_few_bits(self):
+        self.check_gradients(lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -8, 7), torch.randn(4, 5))
+        scale, zero = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0, 1, -2], dtype=torch.int32)
+        self.check_gradients(lambda x: torch.fake_quantize_per_channel_affine(x, scale, zero, 1, -8, 7), torch.randn(4, 3))
+
+    def test_changed_scores(self):
+        bias = torch.randn(2)
+
+        def attend(q, k, v):
+            return flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: torch.where(i >= j, s + bias[h], -torch.inf))
+
+        warnings.simplefilter("ignore")  # of torch, which is slow there
+        with torch.no_grad():
+            self.check(attend, *torch.randn(3, 1, 2, 6, 8).unbind(0))
+
+
+class Branches(Whole):
+    def test_both_ways(self):
+        a, b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def f(x):
+            return torch.cond(x.sum() > 0, lambda y: (a(y).relu(), y + 1), lambda y: (b(y).tanh(), y * 2), (x,))
+
+        for x in (torch.ones(2, 4), -torch.ones(2, 4)):
+            self.check(f, x)
+        self.check_gradients(f, torch.ones(2, 4))
+        self.check_gradients(f, -torch.ones(2, 4))
+
+
+class Checks(Whole):
+    def test_they_raise_where_values_are_wrong(self):
+        def f(x):
+            torch._assert_async((x > 0).all(), "none may be negative")
+            return x.sqrt() * 2
+
+        compiled = self.compiled(f)
+        self.assert_same(compiled(torch.ones(3)), f(torch.ones(3)))
+        with self.assertRaisesRegex(RuntimeError, "none may be negative"):
+            compiled(torch.tensor([1.0, -1.0, 2.0]))
+        self.check_gradients(f, torch.rand(3) + 1)
+
+
+class ComplexBorders(Whole):
+    def test_inputs_and_results(self):
+        x, y = torch.randn(3, 4, dtype=torch.cfloat), torch.randn(3, 4)
+        self.check(lambda x, y: (x * y, x.abs(), x.conj() + 1, x), x, y)
+        torch._dynamo.reset()
+        self.check(lambda x, y: (x @ x.mT, x.real * y), x.conj(), y)
+        torch._dynamo.reset()
+        self.check(lambda x, y: (x[1:] * 2, x.mT), x, y)
+        torch._dynamo.reset()
+        self.check(lambda x, y: x.mul(y).double() if False else torch.fft.fft(x), x[:, ::2], y)
+
+    def test_gradients(self):
+        w, x = torch.randn(3, 4, 5, dtype=torch.cfloat), torch.randn(2, 3, 8)
+        self.check_gradients(lambda w, x: torch.fft.irfft(torch.einsum("bif,iof->bof", torch.fft.rfft(x), w), n=8), w, x)
+        self.check_gradients(lambda w: w * w.abs(), w)
+
+    def test_writes(self):
+        state = [torch.zeros(3, dtype=torch.cfloat) for _ in range(2)]
+
+        def f(state, x):
+            state.mul_(0.5).add_(x)
+            return state.abs()
+
+        compiled = self.compiled(f)
+        x = torch.randn(3, dtype=torch.cfloat)
+        for _ in range(2):
+            with torch.no_grad():
+                self.assert_same(compiled(state[1], x), f(state[0], x))
+        self.assert_same(state[1], state[0])
+
+    def test_parts_of_torch_between(self):
+        def f(x):
+            y = torch.fft.fft(x * 2)
+            z = torch.view_as_complex(torch.special.bessel_y0(torch.view_as_real(y).abs() + 1))
+            return (y * z).abs(), y
+
+        graphs = self.check(f, torch.randn(3, 8), strict=False)
+        self.assertEqual(graphs[0].torch_parts, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
