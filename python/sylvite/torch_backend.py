@@ -40,6 +40,9 @@ from .torch_rewrites import open_borders, outputs_of, take_branches, take_checks
 
 atexit.register(_native.stop_making)  # torch keeps compiled functions to the very end
 
+#: The releases of torch that this was tested with, from the first (on a GPU alone) to the last.
+TESTED = ((2, 11), (2, 15))
+
 #: Operations of the core table's decompositions that stay whole, because Sylvite has them; detach also because torch's scan takes
 #: what it becomes for a view of an input.
 KEPT = {
@@ -311,6 +314,15 @@ def partition(module: torch.fx.GraphModule, *arguments: Any, **keywords: Any) ->
     return min_cut_rematerialization_partition(module, *arguments, **keywords)
 
 
+@functools.cache
+def warn_of_untested(version: str) -> None:
+    """Once, where the release of torch is none of those."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is None or not TESTED[0] <= (int(found[1]), int(found[2])) <= TESTED[1]:
+        first, last = (".".join(map(str, each)) for each in TESTED)
+        warnings.warn(f"sylvite: tested with torch {first} to {last}, this is {version}", stacklevel=2)
+
+
 def needs_gradients(inputs: Sequence[Any]) -> bool:
     return torch.is_grad_enabled() and any(isinstance(i, torch.Tensor) and i.requires_grad for i in inputs)
 
@@ -323,6 +335,7 @@ def backend(
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """What the entry point of the group torch_dynamo_backends names."""
+    warn_of_untested(torch.__version__)
     told = read_options(mode, options)
     on_gpu = any(isinstance(i, torch.Tensor) and i.device.type == "cuda" for i in inputs)
     told.setup("cuda" if on_gpu else "cpu")  # settings that are wrong are an error at once

@@ -207,5 +207,16 @@ def resident_pages():
         return int(file.read().split()[1])
 
 
+class Releases(unittest.TestCase):
+    def test_others_than_tested_are_told_of(self):
+        torch_backend.warn_of_untested.cache_clear()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for version in ("2.11.0", "2.15.1+cu132", "2.9.1", "2.9.1", "2.16.0a0"):
+                torch_backend.warn_of_untested(version)
+        self.assertEqual([str(each.message).split()[-1] for each in told], ["2.9.1", "2.16.0a0"])
+        torch_backend.warn_of_untested.cache_clear()
+
+
 if __name__ == "__main__":
     unittest.main()
