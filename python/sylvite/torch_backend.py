@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 import torch._dynamo
-from torch._decomp import core_aten_decompositions
+from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._functorch import config as functorch_config
 from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
@@ -94,7 +94,7 @@ def read_options(mode: str | None, options: Mapping[str, Any] | None) -> Options
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    table = core_aten_decompositions()
+    table = {**get_decompositions([torch.ops.aten.linalg_vector_norm]), **core_aten_decompositions()}  # torch 2.13 lacks these
     kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
     return {**kept, **WHOLE, **DRAWS, **OWN}
 
