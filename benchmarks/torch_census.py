@@ -6,7 +6,7 @@ usage: torch_census.py --out FILE.jsonl [--only TEXT,...] [--passes inference,dy
 
 Writes a line for each model and pass: whether results pass the rule of torch's own suite (as near to a run in float64 as eager is,
 within its factors; gradients of bf16 as near to f32), graphs, programs, parts that torch ran and the operations that made them, seconds to the first result with
-an empty cache of kernels (cold) and with a full one (warm, in a second process), and milliseconds of a call, the median of turns. On a GPU
+an empty cache of kernels (cold) and, with --warm, with a full one in a second process, and what that compiled, and milliseconds of a call, the median of turns. On a GPU
 a turn is ten calls, after which the host waits, and both compilers also run in the mode reduce-overhead. With --bf16 inference has weights
 and inputs of bf16, and training is under autocast. With --jobs so many models are compiled side by side, and measured one after the other
 once all are compiled; first times then say little. Models named large/... run only when --only names them. A summary goes to stdout. Needs torch, and of torchvision, timm and transformers what is to run.
@@ -141,10 +141,22 @@ def describe(graphs):
     reports = [program.report() for graph in graphs for program in graph.programs]
     return {
         "graphs": len(graphs), "programs": len(reports), "torch_parts": sum(graph.torch_parts for graph in graphs),
-        "kernels": sum(report["kernels"] for report in reports), "refused": dict(refused),
+        "kernels": sum(report["kernels"] for report in reports), "compiled": sum(report["compiled"] for report in reports),
+        "refused": dict(refused),
         "failures": [graph.failure for graph in graphs if graph.failure],
         "warnings": sorted({warning for report in reports for warning in report["warnings"]})[:5],
     }  # fmt: skip
+
+
+def first_calls(ways, arguments, options, line):
+    """What each gives at its first call, which takes so many seconds."""
+    results = {}
+    for name, way in ways.items():
+        start = time.perf_counter()
+        results[name] = call(way, copy.deepcopy(arguments))
+        settle(options)
+        line[name + "_first_s"] = time.perf_counter() - start
+    return results
 
 
 def run_inference(model, make, options, heard):
@@ -157,6 +169,8 @@ def run_inference(model, make, options, heard):
         got = call(compiled, copy.deepcopy(arguments))
         settle(options)
         line = {"first_s": time.perf_counter() - start, **describe(heard)}
+        ways = compiled_ways(model, options)
+        firsts = first_calls(ways, arguments, options, line)
         if options.first_only:
             return line
         eager = call(model, copy.deepcopy(arguments))
@@ -164,12 +178,8 @@ def run_inference(model, make, options, heard):
         tolerance = 1e-2 if options.bf16 else 1e-3
         line["same"] = all(is_same(each, eager, exact, tolerance) for each in (got, call(compiled, copy.deepcopy(arguments))))
         functions = {"eager": lambda: call(model, arguments), "sylvite": lambda: call(compiled, arguments)}
-        for name, way in compiled_ways(model, options).items():
-            start = time.perf_counter()
-            got = call(way, copy.deepcopy(arguments))
-            settle(options)
-            line[name + "_first_s"] = time.perf_counter() - start
-            line[name + "_same"] = is_same(got, eager, exact, tolerance)
+        for name, way in ways.items():
+            line[name + "_same"] = is_same(firsts[name], eager, exact, tolerance)
             functions[name] = lambda way=way: call(way, arguments)
         with alone(options):
             line.update(zip((name + "_ms" for name in functions), median_times(list(functions.values()), options)))
@@ -290,12 +300,14 @@ def one_line(name, kind, options, meet):
     with contextlib.nullcontext(options.cache) if options.cache else tempfile.TemporaryDirectory() as cache:
         line = {"model": name, "pass": kind, **run_child(name, kind, options, cache, meet=meet)}
         if options.warm and kind == "inference" and "error" not in line:
-            line["warm_first_s"] = run_child(name, kind, options, cache, first_only=True).get("first_s")
+            again = run_child(name, kind, options, cache, first_only=True)
+            line.update({f"warm_{key}": value for key, value in again.items() if key.endswith("first_s") or key == "compiled"})
     return line
 
 
 def tell(line, options):
-    keys = ("same", "graphs", "torch_parts", "first_s", "eager_ms", "sylvite_ms", "inductor_ms", "error")
+    keys = ("same", "graphs", "torch_parts", "first_s", "warm_first_s", "warm_compiled", "inductor_first_s",
+            "warm_inductor_first_s", "eager_ms", "sylvite_ms", "inductor_ms", "error")
     brief = {key: line[key] for key in keys if line.get(key) is not None}
     print(line["model"], line["pass"], json.dumps({k: round(v, 2) if isinstance(v, float) else v for k, v in brief.items()}), flush=True)
     if options.out:

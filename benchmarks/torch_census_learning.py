@@ -353,8 +353,8 @@ class Distil(nn.Module):
         mixed = 0.5 * (wanted + got.exp())
         jensen = 0.5 * (F.kl_div(mixed.log(), wanted, reduction="batchmean") + F.kl_div(mixed.log(), got, reduction="batchmean",
                                                                                         log_target=True))
-        return F.kl_div(got, wanted, reduction="batchmean") * 4, jensen, F.cosine_embedding_loss(x, y, torch.ones(x.shape[0], device=x.device)), \
-            torch.special.entr(wanted).sum(-1)
+        near = F.cosine_embedding_loss(x, y, torch.ones(x.shape[0], device=x.device))
+        return F.kl_div(got, wanted, reduction="batchmean") * 4, jensen, near, torch.special.entr(wanted).sum(-1)
 
 
 class Stepped(nn.Module):
@@ -434,10 +434,10 @@ class Foreach(nn.Module):
 
 @function("fake-quantise", (6, 8))
 def fake_quantise(x):
-    scale = x.detach().abs().amax(1) / 127
-    zero = torch.zeros_like(scale, dtype=torch.int32).flatten()
+    scale = (x.detach().abs().amax((0, 1)) / 127).float()
+    zero = torch.zeros_like(scale, dtype=torch.int32)
     return (torch.fake_quantize_per_tensor_affine(x, 0.05, 3, 0, 255),
-            torch.fake_quantize_per_channel_affine(x.flatten(0, 0), scale.flatten()[:x.shape[0]].contiguous(), zero[:x.shape[0]], 0, -128, 127))
+            torch.fake_quantize_per_channel_affine(x, scale, zero, 2, -128, 127))
 
 
 @program("quantised-linear", (16,))

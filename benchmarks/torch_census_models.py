@@ -7,6 +7,7 @@ import torch_census_learning  # noqa: F401
 import torch_census_networks
 import torch_census_numeric  # noqa: F401
 import torch_census_science  # noqa: F401
+import torch_census_sequences  # noqa: F401
 import torch_census_sight  # noqa: F401
 import torch_census_sound  # noqa: F401
 import torch_census_text  # noqa: F401

@@ -109,7 +109,10 @@ def _matrix_exp(a: Tensor) -> Any:
 # Lists of tensors, as optimisers have them.
 
 #: What torch calls the operation on one tensor, where that is not the list's name without "_foreach".
-_FOREACH_NAMES = {"norm": torch.linalg.vector_norm, "max": torch.amax, "zero": torch.zeros_like, "copy": lambda x, y, _=False: y.to(x.dtype).expand_as(x).clone()}
+_FOREACH_NAMES = {
+    "norm": torch.linalg.vector_norm, "max": torch.amax, "zero": torch.zeros_like,
+    "copy": lambda x, y, _=False: y.to(x.dtype).expand_as(x).clone(),
+}  # fmt: skip
 #: Names of the arguments that are lists where an overload has a list of numbers.
 _FOREACH_NUMBER = {"addcdiv": "value", "addcmul": "value"}
 
