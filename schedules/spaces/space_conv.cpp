@@ -52,14 +52,20 @@ RegisterTile register_tile(const ConvProblem& problem, const Tiling& tiling) {
   return {tiling.pixels * tiling.lines, tiling.blocks, std::min(problem.block, panel_width)};
 }
 
+constexpr std::int64_t most_sums = 1 << 14;  ///< of a task's slices, on the stack of a thread
+
 Tiling tiling_of(const ConvProblem& problem, const Numbers& point) {
   Tiling tiling{};
   tiling.pixels = std::min(point.pixels, problem.out_width);
   tiling.lines = std::min(point.lines, problem.out_height);
   tiling.blocks = std::min(point.blocks, problem.out_blocks());
   tiling.line_tiles = std::min(point.line_tiles, ceil_div(problem.out_height, tiling.lines));
-  tiling.copies_lines = point.copy_source == 2;
+  tiling.copies_lines = point.copy_source == 2 && point.slices == 0;
   tiling.lines_outer = tiling.copies_lines || point.lines_outer != 0;
+  if (point.slices != 0) {
+    const std::int64_t line_sums = tiling.lines * problem.out_width * tiling.blocks * problem.block;
+    tiling.line_tiles = std::min(tiling.line_tiles, std::max<std::int64_t>(1, most_sums / line_sums));
+  }
   return tiling;
 }
 
@@ -223,8 +229,6 @@ bool can_slice(const Kernel& kernel, const ConvProblem& problem) {
          !problem.packs_weight && problem.pair() == 1 && problem.fold_block > 1;
 }
 
-constexpr std::int64_t most_sums = 1 << 14;  ///< of a task's slices, on the stack of a thread
-
 std::int64_t sum_count(const ConvProblem& problem, const Tiling& tiling) {
   return tiling.line_tiles * tiling.lines * problem.out_width * tiling.blocks * problem.block;
 }
@@ -296,7 +300,7 @@ struct TiledConv {
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
   [[nodiscard]] Candidate at(const Numbers& point) const;
   [[nodiscard]] double cost(const Numbers& point) const;
-  void check_slices(const Numbers& point, const Tiling& tiling) const;
+  void check_slices(const Tiling& tiling) const;
 };
 
 std::vector<Range<Numbers>> TiledConv::ranges() const {
@@ -375,10 +379,8 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
   unroll_channels_of(writer, problem, fold, pairs ? "r1" : "r0", unroll_channels);
 }
 
-void TiledConv::check_slices(const Numbers& point, const Tiling& tiling) const {
-  if (!can_slice(kernel, problem) || tiling.copies_lines || point.stream_ahead > 0)
-    throw UnsupportedError(
-        "slices are for blocked f32 images of one group; lines are not copied, nor filters fetched ahead");
+void TiledConv::check_slices(const Tiling& tiling) const {
+  if (!can_slice(kernel, problem)) throw UnsupportedError("slices are for blocked f32 images of one group");
   if (const std::int64_t sums = sum_count(problem, tiling); sums > most_sums)
     throw UnsupportedError("{} sums of slices exceed {}", sums, most_sums);
 }
@@ -398,7 +400,7 @@ Candidate TiledConv::at(const Numbers& point) const {
     throw UnsupportedError("{} steps of channels cannot be unrolled by {}", channel_steps,
                            point.unroll_channels);
   }
-  if (point.slices != 0) check_slices(point, tiling);
+  if (point.slices != 0) check_slices(tiling);
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   ScheduleWriter writer;
@@ -417,7 +419,7 @@ Candidate TiledConv::at(const Numbers& point) const {
   else if (point.copy_source != 0)
     write_conv_source(writer, problem, name + "_in", machine);
   if (problem.packs_weight) write_conv_filter(writer, kernel, problem, name + "_filter", machine);
-  if (point.stream_ahead > 0) {
+  if (point.stream_ahead > 0 && point.slices == 0) {
     const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
     write_stream(writer, kernel, problem.weight, out, repeats_lines ? "ll" : "l", point.stream_ahead);
   }
