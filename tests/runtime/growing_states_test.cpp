@@ -5,8 +5,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/onnx/importer.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/memory_plan.h"
+#include "lowering/plan/plan_interpreter.h"
 #include "runtime/family.h"
 #include "tests/runtime/test_session.h"
 #include "tests/support/growing_decoder.h"
@@ -119,6 +122,33 @@ TEST_P(GrowingRuns, CachesAreWrittenWhereTheyLie) {
     EXPECT_THAT(launch.reason, HasSubstr("replaces elements of state"));
   }
   EXPECT_EQ(written, 4) << plan_text(plan);
+}
+
+/// Plans at two sizes by the reference interpreter, over the same states.
+TEST_P(GrowingRuns, PlansGoOnFromOneAnother) {
+  constexpr std::int64_t count = 12;
+  decoder_.layers = 1;
+  GrowingDecoder at_once = decoder_;
+  at_once.has_past = false;
+  ImportOptions fixed;
+  fixed.dims = {{"batch", 1}, {"sequence", count}};
+  const Graph whole = import_onnx_bytes(at_once.model().SerializeAsString(), "", fixed);
+  const Tensor expected = interpret(whole, inputs(0, count)).at(0);
+  const OpenModel model = opened("batch=1,sequence=1..8@1,past_sequence=1..16");
+  std::vector<Tensor> states;
+  std::int64_t at = 0;
+  for (const std::int64_t step : {5, 1, 1, 5}) {
+    const Imported imported = bind_sizes(model, {step});
+    if (states.empty()) states = zero_states(imported.graph);
+    std::vector<Tensor> given = inputs(at, step);
+    if (given.size() == 3) {
+      Tensor wide(DType::i64, {1, 16});
+      for (std::int64_t i = 0; i < at + step; ++i) wide.set_int64(i, 1);
+      given[2] = wide;
+    }
+    expect_rows(interpret_plan(*imported.plan, given, states).at(0), expected, at);
+    at += step;
+  }
 }
 
 /// What is behind the tokens so far costs nothing: attention goes by chunks, and skips those that are hidden.

@@ -101,8 +101,7 @@ TEST(AttentionChunks, OutputsMayBeTransposed) {
 }
 
 /// The condition stands around all that an iteration computes, not only around what it stores.
-TEST(AttentionChunks, HiddenChunksAreSkipped) {
-  const Kernel kernel = kernel_of(text_of(cases[0]));
+void expect_hidden_chunks_are_skipped(const Kernel& kernel) {
   const Machine machine = detect_machine(1);
   Candidate candidate = heuristic_candidate(space_named("attention_chunks"), kernel, machine);
   const auto condition_is_first = [&] {
@@ -115,6 +114,20 @@ TEST(AttentionChunks, HiddenChunksAreSkipped) {
   std::erase_if(candidate.schedule.decisions,
                 [](const Decision& each) { return each.directive == "skip_idle"; });
   EXPECT_FALSE(condition_is_first());
+}
+
+TEST(AttentionChunks, HiddenChunksAreSkipped) {
+  expect_hidden_chunks_are_skipped(kernel_of(text_of(cases[0])));
+  expect_hidden_chunks_are_skipped(kernel_of(text_of(cases[3])));  // by -inf
+}
+
+/// Whole chunks of one mask for all heads, by -inf.
+TEST(AttentionChunks, AddedMasksHideChunks) {
+  const Kernel kernel = kernel_of(text_of({"1,4,", 1, 512, 32, 32, "f32[1,1,1,512]"}));
+  std::vector<Tensor> inputs = random_inputs(kernel, 5);
+  for (std::int64_t i = 100; i < 512; ++i) inputs[3].set_double(i, -std::numeric_limits<double>::infinity());
+  check_candidate(kernel, heuristic_candidate(space_named("attention_chunks"), kernel, detect_machine(1)),
+                  inputs, 1e-5);
 }
 
 TEST(AttentionChunks, OthersAreRefused) {
