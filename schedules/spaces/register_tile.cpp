@@ -29,7 +29,7 @@ double step_cycles(const Machine& machine, const RegisterTile& tile) {
   const auto panel_vectors = static_cast<double>(tile.panels * vectors_per_panel(machine, tile));
   const auto rows = static_cast<double>(tile.rows);
   const bool is_small = has_small_tiles(machine);
-  const double latency = is_small ? 11 : 5;       // of a chain of dependent multiply-adds
+  const double latency = is_small ? 10 : 5;       // of a chain of dependent multiply-adds
   const double broadcast = is_small ? 1.0 : 0.5;  // AVX-512 reads some together with their product
   constexpr double overhead = 0.4;                // loop control and addresses
   const double multiply_adds = rows * panel_vectors;
