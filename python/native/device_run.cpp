@@ -1,5 +1,7 @@
 #include "python/native/device_run.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace sylvite::python {
@@ -62,6 +64,10 @@ DeviceRun::DeviceRun(const DeviceTools& tools, CapturedProgram& program, const s
 void DeviceRun::read_inputs(const std::vector<PyObject*>& items) {
   arguments_.inputs.reserve(program_.reads.size());
   for (const CapturedRead& read : program_.reads) {
+    if (std::ranges::find(read.dims, 0) != read.dims.end()) {  // torch has no memory for what is empty
+      arguments_.inputs.push_back(0);
+      continue;
+    }
     PyObject* item = items.at(read.input);
     const dlpack::DlTensor view = borrow_view(item);
     if (is_in_place(read, view, dlpack::cuda_device) && address_of(view) % input_alignment == 0) {
