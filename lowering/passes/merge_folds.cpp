@@ -4,7 +4,6 @@
 // a convolution stay: their channels may lie innermost.
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "frontend/graph/rewrite.h"

@@ -54,6 +54,11 @@ RegisterTile register_tile(const ConvProblem& problem, const Tiling& tiling) {
 
 constexpr std::int64_t most_sums = 1 << 14;  ///< of a task's slices, on the stack of a thread
 
+/// Of one tile of lines, over their whole width.
+std::int64_t sums_of_lines(const ConvProblem& problem, const Tiling& tiling) {
+  return tiling.lines * problem.out_width * tiling.blocks * problem.block;
+}
+
 Tiling tiling_of(const ConvProblem& problem, const Numbers& point) {
   Tiling tiling{};
   tiling.pixels = std::min(point.pixels, problem.out_width);
@@ -63,8 +68,8 @@ Tiling tiling_of(const ConvProblem& problem, const Numbers& point) {
   tiling.copies_lines = point.copy_source == 2 && point.slices == 0;
   tiling.lines_outer = tiling.copies_lines || point.lines_outer != 0;
   if (point.slices != 0) {
-    const std::int64_t line_sums = tiling.lines * problem.out_width * tiling.blocks * problem.block;
-    tiling.line_tiles = std::min(tiling.line_tiles, std::max<std::int64_t>(1, most_sums / line_sums));
+    const std::int64_t room = std::max<std::int64_t>(1, most_sums / sums_of_lines(problem, tiling));
+    tiling.line_tiles = std::min(tiling.line_tiles, room);
   }
   return tiling;
 }
@@ -229,10 +234,6 @@ bool can_slice(const Kernel& kernel, const ConvProblem& problem) {
          !problem.packs_weight && problem.pair() == 1 && problem.fold_block > 1;
 }
 
-std::int64_t sum_count(const ConvProblem& problem, const Tiling& tiling) {
-  return tiling.line_tiles * tiling.lines * problem.out_width * tiling.blocks * problem.block;
-}
-
 /// Do a tile's filters alone exceed what the L2 has room for, and the image, too? Each tile then waits for all of both, a
 /// line from each of thousands of places: in dilated convolutions of many channels, four times as long.
 bool pays_to_slice(const Kernel& kernel, const ConvProblem& problem, const Machine& machine,
@@ -254,7 +255,7 @@ void set_slices(const ConvProblem& problem, const Machine& machine, Numbers& poi
   point.lines = tile.lines;
   point.blocks = tile.blocks;
   const std::int64_t tiles = problem.out_height / tile.lines;
-  const std::int64_t room = std::max<std::int64_t>(1, most_sums / sum_count(problem, tile));
+  const std::int64_t room = std::max<std::int64_t>(1, most_sums / sums_of_lines(problem, tile));
   const std::int64_t others = problem.batch * ceil_div(problem.out_blocks(), tile.blocks);
   const std::int64_t parts = ceil_div(machine.threads > 1 ? 2 * machine.threads : 1, others);
   point.line_tiles = tiles_in_task(tiles, std::max(ceil_div(tiles, room), parts));
@@ -381,7 +382,7 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
 
 void TiledConv::check_slices(const Tiling& tiling) const {
   if (!can_slice(kernel, problem)) throw UnsupportedError("slices are for blocked f32 images of one group");
-  if (const std::int64_t sums = sum_count(problem, tiling); sums > most_sums)
+  if (const std::int64_t sums = tiling.line_tiles * sums_of_lines(problem, tiling); sums > most_sums)
     throw UnsupportedError("{} sums of slices exceed {}", sums, most_sums);
 }
 
