@@ -47,6 +47,9 @@ constexpr Pass<Options> table[] = {
     {"sink_transposes", fuses_innermost,
      [](const Graph& graph, const Options& options) { return sink_transposes(graph, options.tf32); },
      "transposes that bring channels ahead of pixels move behind pointwise work, where they move nothing"},
+    {"turn_products", fuses_for_templates, plain<turn_products>,
+     "products of transposed matrices by weights are products by the weights from the left, on what lies "
+     "there"},
     {"order_rows", fuses, plain<order_rows>,
      "transposes move behind the matmuls whose rows they order, where they meet others and cancel"},
     {"flatten", fuses, plain<flatten>,

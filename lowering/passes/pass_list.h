@@ -63,6 +63,11 @@ namespace sylvite {
 /// before the reshape, where it moves nothing. REQUIRES to be the last pass on views: flatten undoes it.
 [[nodiscard]] Graph turn_images(const Graph& graph, bool tf32);
 
+/// The same graph in which products of 16-bit floats whose rows a transpose made of columns, by matrices of weights, are
+/// products of those matrices, turned, by what lies there. Done where every path from such a product, through work with
+/// constants that vary along its last axis only and through further such products, meets a transpose back.
+[[nodiscard]] Graph turn_products(const Graph& graph);
+
 /// The same graph in which matmul(transpose(x), W), W a matrix and the last axis left in place, is
 /// transpose(matmul(x, W)), also through reshapes and through work with constants that vary along the last
 /// axis only (a bias). Done where every path from the product meets another transpose, or an attention, which

@@ -26,6 +26,7 @@ std::vector<Setting> settings() {
   narrow.precision.narrow = DType::bf16;
   narrow.lowering.multiply_patches = true;
   narrow.lowering.image_layout = ImageLayout::channels_last;
+  narrow.lowering.refuse_template = [](const Kernel&) { return ""; };
   Setting divided{"without templates for attention", {}, {}};
   divided.lowering.refuse_template = [](const Kernel& kernel) {
     return kernel.kind == KernelClass::attention ? "it is attention" : "";
@@ -43,7 +44,8 @@ std::vector<Setting> settings() {
   return {blocked, narrow, divided, whole_heads, quantized, widened};
 }
 
-/// Patches of an image, as a vision transformer begins: rows of 32 numbers, multiplied by two matrices each.
+/// Patches of an image, as a vision transformer begins: rows of 32 numbers, multiplied by two matrices each, and mixed by a
+/// third one.
 Graph patches() {
   Graph graph;
   const ValueId image = graph.add_input("image", f32({1, 3, 8, 8}));
@@ -58,8 +60,10 @@ Graph patches() {
   const ValueId scaled = graph.add(Op::mul, {rows, one});
   const ValueId left = dense(graph, scaled, 32, "left");
   const ValueId right = dense(graph, graph.add(Op::mul, {rows, one}), 32, "right");
+  const ValueId mixed = dense(graph, transpose(graph, right, {0, 2, 1}), 64, "mixed");
   graph.outputs = {reshape(graph, left, {4, 32}),
-                   graph.add(Op::mul, {right, graph.add(Op::sigmoid, {right})})};
+                   graph.add(Op::mul, {right, graph.add(Op::sigmoid, {right})}),
+                   transpose(graph, mixed, {0, 2, 1})};
   return graph;
 }
 

@@ -1,0 +1,167 @@
+// Before: y = transpose(add(matmul(transpose(x), W), bias))    x [images, tokens, channels], W [tokens, others]
+// After:  y = add(matmul(transpose(W), x), bias of each row)
+// Layers that mix tokens work on x turned round. A matrix of weights can stand on the left instead: then x is read where it lies,
+// and its rows are whole vectors however many tokens there are. Products that follow each other are all turned.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
+#include "lowering/passes/images.h"
+#include "lowering/passes/pass_list.h"
+
+namespace sylvite {
+namespace {
+
+/// Rows that fill a tile of a template: fewer columns of a product are better left as columns.
+constexpr std::int64_t least_rows = 64;
+
+bool swaps_last_two(const Node& transpose) {
+  const Dims& perm = transpose.attributes.integers("perm");
+  return perm.size() >= 3 && perm == last_two_swapped(static_cast<int>(perm.size()));
+}
+
+/// [..., c, n] as [... c, n].
+Dims flat(const Dims& dims) {
+  return {product(dims, 0, dims.size() - 1), dims.back()};
+}
+
+Dims with_last(Dims dims, std::int64_t last) {
+  dims.back() = last;
+  return dims;
+}
+
+/// A value of the old graph, of extents `dims` or flat(dims), whose last two dims the new one has exchanged.
+struct Turned {
+  ValueId id = no_value;
+  Dims dims;
+};
+
+class ProductTurner {
+ public:
+  explicit ProductTurner(const Graph& graph) : graph_(graph), readers_(graph.uses()) {}
+
+  bool rewrite(GraphRewriter& rewriter, const Node& node) {
+    if (node.outputs.size() != 1) return false;
+    if (node.op == Op::matmul) return turn_matmul(rewriter, node);
+    const auto input = std::ranges::find_if(node.inputs, [&](ValueId id) { return turned_.contains(id); });
+    if (input == node.inputs.end()) return false;
+    const Turned& turned = turned_.at(*input);
+    if (node.op == Op::transpose)
+      rewriter.set(node.outputs[0], turned.id);
+    else if (node.op == Op::reshape)
+      turned_[node.outputs[0]] = turned;
+    else
+      turn_pointwise(rewriter, node, *input);
+    return true;
+  }
+
+ private:
+  /// Constants that vary along the last axis only.
+  [[nodiscard]] bool is_vector(ValueId id, std::int64_t width) const {
+    const TensorType& type = graph_.type(id);
+    if (!graph_.is_constant(id)) return false;
+    return type.element_count() == 1 || (type.element_count() == width && type.dims().back() == width);
+  }
+
+  [[nodiscard]] bool works_by_columns(const Node& node, ValueId x) const {
+    const Dims dims = graph_.type(x).dims();
+    return has_trait(node.op, OpTrait::pointwise) && graph_.type(node.outputs[0]).dims() == dims &&
+           std::ranges::all_of(node.inputs,
+                               [&](ValueId id) { return id == x || is_vector(id, dims.back()); });
+  }
+
+  /// Is the product of x, of extents `dims` with the last two turned, one by a matrix of weights that can stand on the left?
+  [[nodiscard]] bool multiplies(const Node& node, ValueId x, const Dims& dims) const {
+    if (node.op != Op::matmul || node.inputs[0] != x || !graph_.is_constant(node.inputs[1])) return false;
+    const TensorType& weight = graph_.type(node.inputs[1]);
+    const std::int64_t unit = elements_of_vector(weight.dtype);
+    return is_for_tensor_cores(weight.dtype, false) && graph_.type(x).dtype == weight.dtype &&
+           weight.rank() == 2 && weight.dims()[1] >= least_rows && dims[dims.size() - 2] % unit == 0;
+  }
+
+  /// Does every path from a value of extents `dims` or flat(dims) exchange its last two dims?
+  [[nodiscard]] bool is_turned_back(ValueId id, const Dims& dims) const {
+    const std::vector<NodeId>& readers = readers_[id];
+    if (readers.empty() || std::ranges::find(graph_.outputs, id) != graph_.outputs.end()) return false;
+    return std::ranges::all_of(readers, [&](NodeId reader) {
+      const Node& node = graph_.node(reader);
+      if (node.outputs.size() != 1) return false;
+      const ValueId result = node.outputs[0];
+      if (node.op == Op::transpose) return graph_.type(id).dims() == dims && swaps_last_two(node);
+      if (node.op == Op::reshape) {
+        const Dims to = graph_.type(result).dims();
+        return (to == dims || to == flat(dims)) && is_turned_back(result, dims);
+      }
+      if (multiplies(node, id, dims))
+        return is_turned_back(result, with_last(dims, graph_.type(result).dims().back()));
+      return works_by_columns(node, id) && is_turned_back(result, dims);
+    });
+  }
+
+  /// What the value is a transpose of, as it lies or flat.
+  [[nodiscard]] std::optional<Turned> transposed(GraphRewriter& rewriter, ValueId x) const {
+    if (const auto found = turned_.find(x); found != turned_.end()) return found->second;
+    const Graph& graph = rewriter.graph();
+    ValueId id = rewriter.mapped(x);
+    if (const Node* reshape = producer_if(graph, id, Op::reshape)) id = reshape->inputs[0];
+    const Node* transpose = producer_if(graph, id, Op::transpose);
+    if (transpose == nullptr || !swaps_last_two(*transpose)) return std::nullopt;
+    const Dims dims = graph.type(id).dims(), whole = graph_.type(x).dims();
+    if (whole != dims && whole != flat(dims)) return std::nullopt;
+    return Turned{transpose->inputs[0], dims};
+  }
+
+  bool turn_matmul(GraphRewriter& rewriter, const Node& node) {
+    const std::optional<Turned> x = transposed(rewriter, node.inputs[0]);
+    if (!x || graph_.type(node.outputs[0]).element_count() == 0) return false;
+    const Dims dims = with_last(x->dims, graph_.type(node.outputs[0]).dims().back());
+    if (!multiplies(node, node.inputs[0], x->dims) || !is_turned_back(node.outputs[0], dims)) return false;
+    Graph& graph = rewriter.graph();
+    const ValueId product = graph.add(Op::matmul, {left(graph, rewriter.mapped(node.inputs[1])), x->id},
+                                      node.attributes, node.name);
+    turned_[node.outputs[0]] = {product, dims};
+    return true;
+  }
+
+  /// The transpose of a matrix of weights, which lies in rows of whole vectors.
+  static ValueId left(Graph& graph, ValueId weight) {
+    const Dims dims = graph.type(weight).dims();
+    const std::int64_t unit = elements_of_vector(graph.type(weight).dtype);
+    const Dims whole = {dims[0], (dims[1] + unit - 1) / unit * unit};
+    if (whole != dims) {
+      const ValueId padded = graph.add_constant(with_zeros_behind(*graph.value(weight).constant, whole));
+      weight = add_slice(graph, padded, {0, 0}, dims, {1, 1});
+    }
+    return add_transpose(graph, weight, {1, 0});
+  }
+
+  void turn_pointwise(GraphRewriter& rewriter, const Node& node, ValueId x) {
+    Graph& graph = rewriter.graph();
+    const Turned before = turned_.at(x);
+    std::vector<ValueId> inputs;
+    inputs.reserve(node.inputs.size());
+    for (const ValueId id : node.inputs)
+      inputs.push_back(id == x
+                           ? before.id
+                           : add_reshape(graph, rewriter.mapped(id), {graph_.type(id).element_count(), 1}));
+    turned_[node.outputs[0]] = {graph.add(node.op, inputs, node.attributes, node.name), before.dims};
+  }
+
+  const Graph& graph_;
+  IdMap<std::vector<NodeId>> readers_;  ///< per value
+  std::map<ValueId, Turned> turned_;    ///< by value of the old graph
+};
+
+}  // namespace
+
+Graph turn_products(const Graph& graph) {
+  ProductTurner turner(graph);
+  return rewrite_nodes(
+      graph, [&](GraphRewriter& rewriter, const Node& node) { return turner.rewrite(rewriter, node); });
+}
+
+}  // namespace sylvite
