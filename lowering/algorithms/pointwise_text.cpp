@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/pointwise_bodies.h"
+#include "lowering/algorithms/strided_view.h"
 
 namespace sylvite {
 namespace {
@@ -79,8 +80,8 @@ class Printer {
     return name;
   }
 
-  /// A body input, perhaps through views that move nothing: reshapes around ones, and broadcasts.
-  std::string operand(ValueId id) {
+  /// An image in a layout of its own, perhaps reshaped around ones.
+  [[nodiscard]] StridedView image(ValueId id) const {
     ValueId source = id;
     while (body_.value(source).producer != no_node) {
       const Node& view = body_.node(body_.value(source).producer);
@@ -91,27 +92,39 @@ class Printer {
         throw UnsupportedError("{} ahead of pointwise work is not printed as C", op_info(view.op).name);
       source = view.inputs.at(0);
     }
-    const auto found = std::find(body_.inputs.begin(), body_.inputs.end(), source);
+    const auto found = std::ranges::find(body_.inputs, source);
     if (found == body_.inputs.end())
       throw UnsupportedError("value '{}' is neither computed nor an input", body_.value(source).name);
-    if (body_.type(id).dtype == DType::boolean)
-      throw UnsupportedError("input '{}' is bool, C text reads floats", body_.value(source).name);
-    PointwiseOperand operand;
-    operand.input = static_cast<int>(found - body_.inputs.begin());
-    operand.dtype = body_.type(id).dtype;
-    operand.name = fmt::format("in{}_{}", operand.input, operands_.size());
-    operand.strides = broadcast_strides(body_.type(id));
-    operands_.push_back(operand);
-    return operand.name;
+    return {static_cast<int>(found - body_.inputs.begin()), 0, body_.type(id).dims(),
+            channels_last_strides(body_.type(id))};
   }
 
-  [[nodiscard]] Dims broadcast_strides(const TensorType& type) const {
-    const Dims dims = type.dims();
-    Dims strides(output_dims_.size(), 0);
-    const Dims own = type.layout.channel_block == 0 ? dense_strides(dims) : channels_last_strides(type);
-    const std::size_t skip = output_dims_.size() - dims.size();
-    for (std::size_t i = 0; i < dims.size(); ++i) strides[skip + i] = dims[i] == 1 ? 0 : own[i];
-    return strides;
+  /// Rows, perhaps behind views that leave each row's elements side by side.
+  [[nodiscard]] StridedView rows(ValueId id) const {
+    const std::optional<StridedView> view = strided_view(body_, id);
+    if (!view) throw UnsupportedError("value '{}' is no view of an input", body_.value(id).name);
+    const bool moves = view->offset != 0 || view->strides != dense_strides(view->dims);
+    if (moves && view->dims.back() != 1 && view->strides.back() > 1)
+      throw UnsupportedError("value '{}' is a view whose rows lie apart", body_.value(id).name);
+    return *view;
+  }
+
+  std::string operand(ValueId id) {
+    const TensorType& type = body_.type(id);
+    const StridedView view = type.layout.channel_block == 0 ? rows(id) : image(id);
+    if (type.dtype == DType::boolean)
+      throw UnsupportedError("value '{}' is bool, C text reads floats", body_.value(id).name);
+    PointwiseOperand operand;
+    operand.input = view.input;
+    operand.dtype = type.dtype;
+    operand.name = fmt::format("in{}_{}", operand.input, operands_.size());
+    operand.strides.assign(output_dims_.size(), 0);
+    const std::size_t skip = output_dims_.size() - view.dims.size();
+    for (std::size_t i = 0; i < view.dims.size(); ++i)
+      operand.strides[skip + i] = view.dims[i] == 1 ? 0 : view.strides[i];
+    operand.offset = view.offset;
+    operands_.push_back(operand);
+    return operand.name;
   }
 
   const Graph& body_;
@@ -123,6 +136,10 @@ class Printer {
 };
 
 }  // namespace
+
+std::string PointwiseOperand::first(const std::string& array) const {
+  return offset == 0 ? array : fmt::format("({} + {}ll)", array, offset);
+}
 
 PointwiseText print_pointwise(const Graph& body, ValueId root, ValueId output, const std::string& name,
                               bool fast) {

@@ -17,6 +17,10 @@ struct PointwiseOperand {
   /// Elements between neighbours along each dim of the result, outermost first, as the input's layout has
   /// them; 0 where it is broadcast.
   Dims strides;
+  std::int64_t offset = 0;  ///< of the first element from the input's, in elements
+
+  /// C for its first element, of an array that is named as it is.
+  [[nodiscard]] std::string first(const std::string& array) const;
 };
 
 /// float NAME(float root, float OPERAND...): floats of any storage type are computed in f32.

@@ -21,9 +21,9 @@ std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms, int threa
     const char* limit = term.x != 0 ? "X" : term.y != 0 ? "Y" : "1";
     text += fmt::format(
         "  for (int i = thread; i < {}; i += {})\n"
-        "    to[{} + i] = {} + i < {} ? to_float(a.{}[{}ll * batch + {}ll * ({} + i)]) : 0.f;\n",
-        term.extent, threads, term.offset, corner, limit, term.operand->name, term.batch,
-        term.x != 0 ? term.x : term.y, corner);
+        "    to[{} + i] = {} + i < {} ? to_float({}[{}ll * batch + {}ll * ({} + i)]) : 0.f;\n",
+        term.extent, threads, term.offset, corner, limit, term.operand->first("a." + term.operand->name),
+        term.batch, term.x != 0 ? term.x : term.y, corner);
   }
   return text + "}\n";
 }
@@ -31,9 +31,10 @@ std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms, int threa
 /// A pair of neighbours along y, as stored.
 std::string load_text(const EpilogueTerm& term, bool y_is_even) {
   const std::string& name = term.operand->name;
-  const std::string at =
-      fmt::format("a.{} + ({}ll * batch + {}ll * x + {}ll * y)", name, term.batch, term.x, term.y);
-  const bool aligned = y_is_even && term.y == 1 && term.x % 2 == 0 && term.batch % 2 == 0;
+  const std::string at = fmt::format("{} + ({}ll * batch + {}ll * x + {}ll * y)",
+                                     term.operand->first("a." + name), term.batch, term.x, term.y);
+  const bool aligned =
+      y_is_even && term.y == 1 && term.x % 2 == 0 && term.batch % 2 == 0 && term.operand->offset % 2 == 0;
   if (aligned) return fmt::format("  loaded.{} = load_pair({});\n", name, at);
   return fmt::format("  loaded.{0} = load_two({1}, {1} + (y + 1 < Y ? {2} : 0));\n", name, at, term.y);
 }

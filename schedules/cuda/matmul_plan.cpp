@@ -21,7 +21,7 @@ bool stores_rows(const CudaMatmulProblem& problem, const CudaMatmulChoice& choic
 bool lies_as_result(const CudaMatmulProblem& problem, const PointwiseOperand& operand) {
   const std::int64_t batch = problem.batch == 1 ? operand.strides[0] : problem.m * problem.n;
   const bool is_as_wide = dtype_size(operand.dtype) == dtype_size(problem.out);
-  return is_as_wide && operand.strides == Dims{batch, problem.n, 1};
+  return is_as_wide && operand.offset == 0 && operand.strides == Dims{batch, problem.n, 1};
 }
 
 SharedMemoryPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card,

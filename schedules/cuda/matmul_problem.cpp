@@ -157,9 +157,10 @@ std::optional<SimpleEpilogue> simple_epilogue(const Kernel& kernel, const CudaMa
   const auto& operands = problem.epilogue.operands;
   if (at == anchor && operands.empty()) return simple;
   const Node& sum = body.node(body.value(at).producer);
-  const bool adds_vector =
-      sum.op == Op::add && operands.size() == 1 && operands[0].strides == Dims{0, 0, 1} &&
-      (sum.inputs[0] == anchor || sum.inputs[1] == anchor) && sum.inputs[0] != sum.inputs[1];
+  const bool adds_vector = sum.op == Op::add && operands.size() == 1 &&
+                           operands[0].strides == Dims{0, 0, 1} && operands[0].offset == 0 &&
+                           (sum.inputs[0] == anchor || sum.inputs[1] == anchor) &&
+                           sum.inputs[0] != sum.inputs[1];
   const ValueId other = sum.inputs[0] == anchor ? sum.inputs.back() : sum.inputs[0];
   const NodeId maker = body.value(other).producer;
   if (!adds_vector || (maker != no_node && has_trait(body.node(maker).op, OpTrait::pointwise)))

@@ -52,8 +52,9 @@ bool is_float_storage(DType dtype) {
 }
 
 std::string load_text(const CudaOperand& operand, int vector, const char* streams) {
-  const bool whole = operand.column == 1 && operand.row % vector == 0 && operand.batch % vector == 0;
-  std::string at = "a." + operand.of.name;
+  const bool whole = operand.column == 1 && operand.row % vector == 0 && operand.batch % vector == 0 &&
+                     operand.of.offset % vector == 0;
+  std::string at = operand.of.first("a." + operand.of.name);
   if (operand.batch != 0) at += fmt::format(" + {}ll * batch", operand.batch);
   if (operand.row != 0) at += fmt::format(" + {}ll * row", operand.row);
   if (operand.column == 1) at += " + column";

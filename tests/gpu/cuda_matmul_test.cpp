@@ -97,6 +97,16 @@ TEST_F(GpuCudaMatmul, EpiloguesAgreeWithTheInterpreter) {
     check(odd(epilogue), {tile(128, 96, true), tile(128, 128, false)});
 }
 
+TEST_F(GpuCudaMatmul, PartsOfRowsAreReadWhereTheyLie) {
+  for (const std::int64_t n : {520, 501}) {
+    MatmulSpec spec = odd("part");
+    spec.n = n;
+    check(spec, {tile(128, 96, true), swapped(tile(128, 64, false))});
+    spec.batch = 3;
+    check(spec, {tile(128, 128, true)});
+  }
+}
+
 TEST_F(GpuCudaMatmul, TypesAgreeWithTheInterpreter) {
   for (const DType element : {DType::f16, DType::bf16, DType::f32}) {
     for (const DType out : {DType::f16, DType::f32}) {

@@ -14,7 +14,8 @@ struct MatmulSpec {
   bool a_transposed = false;  ///< stored [k, m]
   bool b_transposed = true;   ///< stored [n, k], as linear layers are
   bool b_batched = false;
-  std::string epilogue = "none";  ///< none, bias, relu, gelu, gelu_tanh (all with bias), row, residual, scale
+  std::string epilogue =
+      "none";  ///< none, bias, relu, gelu, gelu_tanh (all with bias), row, residual, scale, part
 };
 
 namespace matmul_kernels {
@@ -48,6 +49,16 @@ inline ValueId with_epilogue(Graph& body, ValueId x, const MatmulSpec& spec) {
   };
   if (name == "row") return body.add(Op::mul, {x, input(with_batch(spec.batch, {spec.m, 1}))});
   if (name == "scale") return body.add(Op::mul, {x, input({1})});
+  if (name == "part") {  // of rows that lie further apart
+    const ValueId wide = input(with_batch(spec.batch, {spec.m, 2 * spec.n}));
+    Dims starts(body.type(wide).dims().size(), 0);
+    starts.back() = spec.n;
+    const ValueId part = body.add(Op::slice, {wide},
+                                  {{"starts", starts},
+                                   {"sizes", with_batch(spec.batch, {spec.m, spec.n})},
+                                   {"steps", Dims(starts.size(), 1)}});
+    return body.add(Op::mul, {x, part});
+  }
   if (name == "residual")
     return body.add(
         Op::add, {body.add(Op::add, {x, input({spec.n})}), input(with_batch(spec.batch, {spec.m, spec.n}))});

@@ -195,6 +195,26 @@ TEST(PointwiseText, ReadsOperandsWhereTheyLie) {
             "}\n");
 }
 
+TEST(PointwiseText, ReadsViewsThatLeaveRowsTogether) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[6,8], %both: f32[6,20]) {
+    %part: f32[6,8] = slice(%both) {starts=[0,12], sizes=[6,8], steps=[1,1]}
+    %a: f32[6,8] = mul(%x, %part)
+    return %a
+  })");
+  const PointwiseText text = print_pointwise(graph, graph.inputs[0], graph.outputs[0], "f", false);
+  ASSERT_EQ(text.operands.size(), 1U);
+  EXPECT_EQ(text.operands[0].strides, (Dims{20, 1}));
+  EXPECT_EQ(text.operands[0].offset, 12);
+  EXPECT_EQ(text.operands[0].first("a.part"), "(a.part + 12ll)");
+  const Graph turned = parse_graph(R"(graph g(%x: f32[6,8], %turned: f32[8,6]) {
+    %t: f32[6,8] = transpose(%turned) {perm=[1,0]}
+    %a: f32[6,8] = mul(%x, %t)
+    return %a
+  })");
+  EXPECT_THAT([&] { (void)print_pointwise(turned, turned.inputs[0], turned.outputs[0], "f", false); },
+              testing::ThrowsMessage<UnsupportedError>(testing::HasSubstr("lie apart")));
+}
+
 TEST(PointwiseText, RefusesWhatIsNoPointwiseWorkOnFloats) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[4,8], %i: i64[4,8]) {
     %t: f32[4,8] = cast(%i) {to="f32"}
