@@ -54,7 +54,7 @@ std::optional<ValueId> tanh_argument(const Graph& graph, ValueId id) {
 }
 
 struct Gate {
-  ValueId x;
+  ValueId x = no_value;
   std::string approximate;
 };
 

@@ -11,19 +11,16 @@ namespace {
 /// root.
 std::optional<ValueId> inverse_root_argument(const Graph& graph, ValueId id) {
   if (const Node* node = producer_if(graph, id, Op::rsqrt)) return node->inputs[0];
-  if (const Node* node = producer_if(graph, id, Op::reciprocal)) {
-    if (const Node* root = producer_if(graph, node->inputs[0], Op::sqrt)) return root->inputs[0];
-  }
-  return std::nullopt;
+  const Node* inverse = producer_if(graph, id, Op::reciprocal);
+  const Node* root = inverse == nullptr ? nullptr : producer_if(graph, inverse->inputs[0], Op::sqrt);
+  return root == nullptr ? std::nullopt : std::optional(root->inputs[0]);
 }
 
 std::optional<ValueId> square_argument(const Graph& graph, ValueId id) {
-  if (const Node* mul = producer_if(graph, id, Op::mul)) {
-    if (mul->inputs[0] == mul->inputs[1]) return mul->inputs[0];
-  }
-  if (const Node* power = producer_if(graph, id, Op::pow)) {
-    if (is_scalar(graph, power->inputs[1], 2.0)) return power->inputs[0];
-  }
+  const Node* mul = producer_if(graph, id, Op::mul);
+  if (mul != nullptr && mul->inputs[0] == mul->inputs[1]) return mul->inputs[0];
+  const Node* power = producer_if(graph, id, Op::pow);
+  if (power != nullptr && is_scalar(graph, power->inputs[1], 2.0)) return power->inputs[0];
   return std::nullopt;
 }
 

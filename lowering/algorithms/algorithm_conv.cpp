@@ -113,7 +113,8 @@ Func define_filter(AlgorithmBuilder& builder, const ConvProblem& p) {
   Expr inside;
   for (std::size_t d = 0; d < dims.size(); ++d) {
     const std::int64_t factor = packing.factors[d];
-    const Expr outer = parts[2 * d], inner = parts[2 * d + 1];
+    const Expr& outer = parts[2 * d];
+    const Expr& inner = parts[2 * d + 1];
     const Expr whole = factor == 1 ? outer : outer * to_int(factor) + inner;
     const bool is_spread = p.groups > 1 && d == 1;
     const FilterPlace place = is_spread ? spread_place(p.grouped(), parts[0], at[0].full, whole)

@@ -39,6 +39,7 @@ bool is_better_wide(const Graph& graph, const Node& node, const LoweringOptions&
     return false;
   Graph wide;
   std::vector<ValueId> inputs;
+  inputs.reserve(node.inputs.size());
   for (std::size_t i = 0; i < node.inputs.size(); ++i)
     inputs.push_back(node.inputs[i] == no_value
                          ? no_value

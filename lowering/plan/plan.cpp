@@ -11,7 +11,7 @@ std::string output_types(const Plan& plan, const Launch& launch) {
   const Kernel& kernel = plan.kernels.at(static_cast<std::size_t>(launch.kernel));
   std::string text;
   for (ValueId output : kernel.body.outputs) {
-    if (!text.empty()) text += " ";
+    if (!text.empty()) text += ' ';
     text += kernel.body.type(output).to_string();
   }
   return text;

@@ -40,7 +40,7 @@ std::size_t image_number(const std::vector<const NotedLaunch*>& images, const No
 /// "sm_90a": 90, exact.
 CudaCode code_for(const std::string& architecture) {
   const bool is_name = architecture.starts_with("sm_") && architecture.size() > 4;
-  const bool exact = architecture.ends_with("a");
+  const bool exact = architecture.ends_with('a');
   const std::string digits = is_name ? architecture.substr(3, architecture.size() - 3 - (exact ? 1 : 0)) : "";
   if (digits.empty() || !std::ranges::all_of(digits, [](unsigned char c) { return std::isdigit(c) != 0; }))
     throw UsageError("'{}' is no architecture of a GPU; write sm_80, sm_90 or the like", architecture);

@@ -26,7 +26,7 @@ std::int64_t queries_of(const CudaAttentionWarpsChoice& choice) {
 std::int64_t shared_bytes(const CudaAttentionProblem& problem, const CudaAttentionWarpsChoice& choice) {
   const std::int64_t key_pitch = 2 * round_up(problem.depth, width_unit) + 16;
   const std::int64_t value_pitch = 2 * round_up(problem.value_depth, width_unit) + 16;
-  const std::int64_t stages = 2 * choice.block * (key_pitch + value_pitch);
+  const std::int64_t stages = std::int64_t{2} * choice.block * (key_pitch + value_pitch);
   return queries_of(choice) * key_pitch + std::max(stages, queries_of(choice) * value_pitch);
 }
 

@@ -67,7 +67,7 @@ class Writer {
     else if constexpr (std::is_arithmetic_v<T>)
       bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
     else
-      std::apply([this](auto&... each) { (add(each), ...); }, fields(value));
+      std::apply([this](auto&... each) { (this->add(each), ...); }, fields(value));
   }
   void add(std::string& text) {
     add_number(text.size());
@@ -120,7 +120,7 @@ class Reader {
       const auto bytes = take_bytes(sizeof value);
       std::memcpy(&value, bytes.data(), bytes.size());
     } else {
-      std::apply([this](auto&... each) { (take(each), ...); }, fields(value));
+      std::apply([this](auto&... each) { (this->take(each), ...); }, fields(value));
     }
   }
   void take(std::string& text) { text = take_bytes(take_number(bytes_.size())); }

@@ -47,8 +47,7 @@ CudaMatmulChoice choice_of(const Form& form) {
   return choice;
 }
 
-template <const Use& use>
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind(const Use& use, const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuse_hopper_template(machine); !refusal.empty()) return {refusal};
   const Reading<CudaMatmulProblem> reading = use.read(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
@@ -57,8 +56,9 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   const Card& card = *machine.gpu;
   std::vector<CudaMatmulChoice> choices = use.choices(reading.problem, card);
   if (choices.empty()) return {"no tile fits"};
-  return bind_choices(card, std::move(choices),
-                      [card](const CudaMatmulChoice& choice) { return form_of(use.form, choice, card); });
+  return bind_choices(card, std::move(choices), [card, form = use.form](const CudaMatmulChoice& choice) {
+    return form_of(form, choice, card);
+  });
 }
 
 CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
@@ -68,9 +68,15 @@ CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
 
 }  // namespace
 
-const Space cuda_matmul_space = {cuda_matmul_form, bind<matmul_use>};
-const Space cuda_conv_space = {cuda_conv_form, bind<conv_use>};
-const Space cuda_filter_gradient_space = {cuda_filter_gradient_form, bind<filter_gradient_use>};
+const Space cuda_matmul_space = {cuda_matmul_form, [](const Kernel& kernel, const Machine& machine) {
+                                   return bind(matmul_use, kernel, machine);
+                                 }};
+const Space cuda_conv_space = {cuda_conv_form, [](const Kernel& kernel, const Machine& machine) {
+                                 return bind(conv_use, kernel, machine);
+                               }};
+const Space cuda_filter_gradient_space = {
+    cuda_filter_gradient_form,
+    [](const Kernel& kernel, const Machine& machine) { return bind(filter_gradient_use, kernel, machine); }};
 
 CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form) {
   return make(matmul_use, kernel, form);

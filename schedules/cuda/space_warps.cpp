@@ -51,8 +51,7 @@ std::string refuse_offset(const CudaMatmulProblem& problem) {
   return "";
 }
 
-template <const Use& use>
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind(const Use& use, const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
   const Reading<CudaMatmulProblem> reading = use.read(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
@@ -63,7 +62,7 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   if (!exact && refuse_hopper_template(machine).empty() && refuse_tensor_maps(reading.problem).empty())
     choices.resize(std::min(most_beside_hopper, choices.size()));
   return bind_choices(*machine.gpu, std::move(choices),
-                      [](const CudaWarpsChoice& choice) { return form_of(use.form, choice); });
+                      [form = use.form](const CudaWarpsChoice& choice) { return form_of(form, choice); });
 }
 
 CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
@@ -72,8 +71,12 @@ CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
 
 }  // namespace
 
-const Space cuda_warps_matmul_space = {cuda_warps_matmul_form, bind<matmul_use>};
-const Space cuda_warps_conv_space = {cuda_warps_conv_form, bind<conv_use>};
+const Space cuda_warps_matmul_space = {
+    cuda_warps_matmul_form,
+    [](const Kernel& kernel, const Machine& machine) { return bind(matmul_use, kernel, machine); }};
+const Space cuda_warps_conv_space = {cuda_warps_conv_form, [](const Kernel& kernel, const Machine& machine) {
+                                       return bind(conv_use, kernel, machine);
+                                     }};
 
 CudaTemplate cuda_warps_matmul_template(const Kernel& kernel, const Form& form) {
   return make(matmul_use, kernel, form);

@@ -40,7 +40,7 @@ std::vector<Range<MatmulPoint>> BitsMatmul::ranges() const {
 /// What is made of the left operand before.
 void write_rows(ScheduleWriter& writer, const std::string& name, const BitsProblem& problem,
                 const Machine& machine, bool copies) {
-  const std::int64_t lanes = std::min<std::int64_t>(problem.block, 4 * panel_width);
+  const std::int64_t lanes = std::min<std::int64_t>(problem.block, std::int64_t{4} * panel_width);
   const auto whole = [&](const std::string& stage) {
     writer.add("{}.compute_root();", stage);
     if (machine.threads > 1 && problem.product.least_m > 1) writer.add("{}.parallel(d1);", stage);
