@@ -34,6 +34,8 @@ std::optional<Dims> broadcast_dims(Dims operand, const Dims& from, const Dims& t
 
 class Flattener {
  public:
+  explicit Flattener(const Graph& graph) : readers_(graph.uses()) {}
+
   bool rewrite(GraphRewriter& rewriter, const Node& node) {
     if (node.outputs.size() != 1 || rewriter.source().type(node.outputs[0]).element_count() == 0)
       return false;
@@ -45,7 +47,10 @@ class Flattener {
     if (has_trait(node.op, OpTrait::reduction)) now = flat_reduction(rewriter.graph(), node, inputs[0]);
     if (has_trait(node.op, OpTrait::pointwise)) now = flat_pointwise(rewriter.graph(), node, inputs);
     if (has_trait(node.op, OpTrait::normalization)) now = flat_normalization(rewriter.graph(), node, inputs);
-    if (!now) return false;
+    if (!now) {
+      note_batched(node);
+      return false;
+    }
     if (static_cast<std::size_t>(*now) >= known)
       rewriter.graph().rename(*now, rewriter.source().value(node.outputs[0]).name);
     rewriter.set(node.outputs[0], *now);
@@ -72,6 +77,14 @@ class Flattener {
     return reshape != nullptr && flat_.contains(reshape->inputs[0]) ? reshape->inputs[0] : no_value;
   }
 
+  /// Products of several matrices, and work on them, for one reader.
+  void note_batched(const Node& node) {
+    const bool follows = has_trait(node.op, OpTrait::pointwise) &&
+                         std::ranges::any_of(node.inputs, [&](ValueId id) { return batched_.contains(id); });
+    if ((follows || node.op == Op::matmul) && readers_[node.outputs[0]].size() == 1)
+      batched_.insert(node.outputs[0]);
+  }
+
   std::optional<ValueId> flat_pointwise(Graph& graph, const Node& node, const std::vector<ValueId>& inputs) {
     if (std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) { return flat_.contains(id); }))
       return keep_flat(graph, node, inputs);
@@ -84,6 +97,9 @@ class Flattener {
       to = graph.type(input).dims();
     }
     if (source == no_value) return std::nullopt;
+    // What only this reads of a product is finished with the product, as it is.
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (batched_.contains(node.inputs[i]) && graph.type(inputs[i]).dims() == to) return std::nullopt;
     const Dims from = graph.type(source).dims();
     std::vector<Dims> operand_dims;
     for (ValueId input : inputs) {
@@ -150,6 +166,8 @@ class Flattener {
                      node.attributes.integers("steps"));
   }
 
+  IdMap<std::vector<NodeId>> readers_;  ///< per value of the old graph
+  std::set<ValueId> batched_;           ///< values of the old graph
   std::set<ValueId>
       flat_;  ///< values of the new graph: results of flat matmuls and reductions, and of the work on them
 };
@@ -157,7 +175,7 @@ class Flattener {
 }  // namespace
 
 Graph flatten(const Graph& graph) {
-  Flattener flattener;
+  Flattener flattener(graph);
   return rewrite_nodes(
       graph, [&](GraphRewriter& rewriter, const Node& node) { return flattener.rewrite(rewriter, node); });
 }

@@ -28,6 +28,18 @@ TEST(Flatten, MatmulAndItsEpilogueAreTwoDimensional) {
   EXPECT_EQ(lower(graph).launches.size(), 1U);
 }
 
+TEST(Flatten, AProductOfSeveralMatricesIsFinishedAsItIs) {
+  Graph graph;
+  const ValueId residual = dense(graph, graph.add_input("x", f32({2, 3, 4})), 8);
+  const ValueId mixed = graph.add(Op::matmul, {weight(graph, {3, 3}), residual});
+  graph.outputs = {graph.add(Op::add, {mixed, residual}, {}, "sum")};
+  const Graph result = flatten(graph);
+  for (const Node& node : result.nodes())
+    if (node.name == "sum") EXPECT_EQ(result.type(node.outputs[0]).dims(), (Dims{2, 3, 8}));
+  expect_lowers_faithfully(graph);
+  EXPECT_EQ(lower(graph).launches.size(), 2U);
+}
+
 TEST(Flatten, BroadcastThatMixesRowsStaysAsItIs) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({2, 3, 4}));
