@@ -10,6 +10,7 @@
 
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/split.hpp>
+#include <charconv>
 #include <chrono>
 #include <optional>
 
@@ -82,11 +83,18 @@ class GraphFuzz {
   }
 
  private:
+  static std::pair<unsigned, unsigned> range_of(const std::string& text) {
+    unsigned first = 0, end = 0;
+    const char* const stop = text.data() + text.size();
+    const auto [colon, first_error] = std::from_chars(text.data(), stop, first);
+    const bool goes_on = first_error == std::errc() && colon != stop && *colon == ':';
+    const auto [rest, end_error] = std::from_chars(goes_on ? colon + 1 : stop, stop, end);
+    if (end_error != std::errc() || rest != stop) throw UsageError("seeds '{}' are not FIRST:END", text);
+    return {first, end};
+  }
+
   void check_seeds() {
-    unsigned first = 0;
-    unsigned end = 0;
-    if (std::sscanf(arguments_.seeds.c_str(), "%u:%u", &first, &end) != 2)
-      throw UsageError("seeds '{}' are not FIRST:END", arguments_.seeds);
+    const auto [first, end] = range_of(arguments_.seeds);
     for (unsigned seed = first; seed < end; ++seed) {
       ModelGrower grower(seed);
       const ModelCase test =

@@ -51,6 +51,7 @@ TEST(Scratch, RefusesWhatNoMachineHas) {
 
 TEST(Scratch, IsForManyThreads) {
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([t] {
       for (int i = 1; i < 200; ++i) {

@@ -52,6 +52,7 @@ void expect_steps_as_interpreted(const Graph& graph, int steps) {
   std::vector<Tensor> plan_states = states;
   for (int step = 0; step < steps; ++step) {
     std::vector<Tensor> inputs;
+    inputs.reserve(plan.inputs.size());
     for (const Port& port : plan.inputs)
       inputs.push_back(sample_tensor(port.type.dtype, port.type.dims(), step));
     const std::vector<Tensor> expected = interpret(graph, inputs, states);

@@ -139,7 +139,7 @@ TEST(BitsProducts, OddBlocksAreAsTheInterpreterHasThem) {
   for (const char* name : {"matmul_bits", "reference"}) {
     const Candidate candidate = heuristic_candidate(space_named(name), kernel, detect_machine(1));
     const std::vector<Tensor> results = interpret(kernel.body, inputs);
-    for (const int row : {2, 3, 4}) EXPECT_TRUE(std::isnan(results[0].as_double(row * 20)));
+    for (const std::int64_t row : {2, 3, 4}) EXPECT_TRUE(std::isnan(results[0].as_double(row * 20)));
     check_candidate(kernel, candidate, inputs, 2e-5);
   }
 }

@@ -25,7 +25,7 @@ Graph open_graph(const std::string& statements, const std::string& results, cons
 Tensor numbers(const TensorType& type, int seed) {
   Tensor tensor(type.dtype, type.dims());
   for (std::int64_t i = 0; i < tensor.size(); ++i)
-    tensor.set_double(i, static_cast<double>((i * 7 + seed * 5) % 11) - 4);
+    tensor.set_double(i, static_cast<double>((i * 7 + std::int64_t{seed} * 5) % 11) - 4);
   return tensor;
 }
 

@@ -79,7 +79,7 @@ TEST(ModelStates, ModelsAreImportedWithTheirStates) {
   for (int step = 0; step < 3; ++step) {
     for (int i = 0; i < 4; ++i) rows.set_double(i, step + 1);
     const Tensor sum = interpret(graph, {rows, Tensor::vector_i64({step})}, states).at(0);
-    for (int row = 0; row < 6; ++row)
+    for (std::int64_t row = 0; row < 6; ++row)
       EXPECT_EQ(sum.as_double(row * 4), row <= step ? 2 * (row + 1) : 0) << step << " " << row;
   }
 }

@@ -20,9 +20,9 @@ constexpr std::int64_t width = 3;
 constexpr std::int64_t hidden = 5;
 
 std::vector<float> sample(std::int64_t count, int seed) {
-  std::vector<float> values;
-  for (std::int64_t i = 0; i < count; ++i)
-    values.push_back(std::sin(0.9F * static_cast<float>(i) + 3.1F * static_cast<float>(seed)) / 2);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = std::sin(0.9F * static_cast<float>(i) + 3.1F * static_cast<float>(seed)) / 2;
   return values;
 }
 

@@ -116,8 +116,7 @@ class Samples {
       case 0:
         return {floor_div(x.extent, divisor), floored(x.value)};
       case 1:
-        return {ceil_div(x.extent, divisor),
-                -([&] { return -x.value / divisor - (-x.value % divisor < 0 ? 1 : 0); }())};
+        return {ceil_div(x.extent, divisor), -floored(-x.value)};
       case 2:
         return {mod(x.extent, divisor), x.value - divisor * floored(x.value)};
       default:

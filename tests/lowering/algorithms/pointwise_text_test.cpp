@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 
@@ -17,6 +16,7 @@
 #include "schedules/cuda/sources.h"
 #include "sylvite/graph_text.h"
 #include "tests/support/pointwise_ops.h"
+#include "tests/support/shell.h"
 
 // Printed functions, compiled as C++ for the CPU, against the interpreter.
 
@@ -48,8 +48,8 @@ class Loaded {
     const std::string base = testing::TempDir() + "/pointwise_text_" + std::to_string(::getpid()) + "_" +
                              std::to_string(counter_++);
     std::ofstream(base + ".cpp") << cpu_prelude << embedded::cuda_pointwise << functions;
-    const std::string command = "c++ -std=c++17 -O1 -shared -fPIC -o " + base + ".so " + base + ".cpp";
-    if (std::system(command.c_str()) == 0) library_ = ::dlopen((base + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    output_of("c++ -std=c++17 -O1 -shared -fPIC -o " + base + ".so " + base + ".cpp");
+    library_ = ::dlopen((base + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   template <typename Function>
   Function* find(const std::string& name) const {

@@ -14,7 +14,8 @@ namespace {
 Graph normalized_image(std::int64_t groups) {
   Graph graph;
   const ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 5, 6})), 16, 3);
-  const ValueId rows = graph.add(Op::reshape, {x}, {{"shape", Dims{2, groups, 16 * 30 / groups}}});
+  const ValueId rows =
+      graph.add(Op::reshape, {x}, {{"shape", Dims{2, groups, std::int64_t{16} * 30 / groups}}});
   const ValueId norm = graph.add(Op::layer_norm, {rows}, {{"axis", std::int64_t{2}}, {"epsilon", 1e-5}});
   ValueId y = graph.add(Op::reshape, {norm}, {{"shape", Dims{2, 16, 5, 6}}});
   y = graph.add(Op::mul, {y, weight(graph, {1, 16, 1, 1}, 2)});

@@ -68,8 +68,8 @@ TEST(Packing, PairsOfChannels) {
   expect_packs({40, 50, 3, 2}, tiles);
   expect_packs({64, 37, 1, 1}, tiles);
   expect_packs({24, 3, 3, 7}, {{32, 4, 1, 1}, {0, 4, 6, 2, 3, 1, 3}});
-  EXPECT_THROW(pack(counting({4, 6}), {{1, 3}, {0, 2, 3, 3}}), InternalError);
-  EXPECT_THROW(pack(counting({4, 6}), {{1, 2}, {0, 2, 3, 3, 3}}), InternalError);
+  EXPECT_THROW((void)pack(counting({4, 6}), {{1, 3}, {0, 2, 3, 3}}), InternalError);
+  EXPECT_THROW((void)pack(counting({4, 6}), {{1, 2}, {0, 2, 3, 3, 3}}), InternalError);
 }
 
 TEST(Packing, InnerPartBeforeOuterPart) {

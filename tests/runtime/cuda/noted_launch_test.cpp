@@ -83,7 +83,7 @@ TEST(CudaLaunchRecorder, KnowsImagesByTheirText) {
   const Image other = recorder.image_of(text);
   EXPECT_EQ(*first, "first");
   EXPECT_EQ(*other, "other");
-  EXPECT_EQ(recorder.image_of(std::string("first")), first);
+  EXPECT_EQ(recorder.image_of("first"), first);
 }
 
 TEST(CudaScratchPlaces, AreUsedAgain) {

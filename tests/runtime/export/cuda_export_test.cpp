@@ -152,8 +152,8 @@ TEST_F(CudaExport, LinksWithoutCuda) {
   const std::string path = folder.path() + "/sample";
   write_file(path + ".c", cuda_tables_source(model, notes_, device_codes(notes_, {}, warnings)));
   write_file(path + ".h", cuda_interface_header(model));
-  write_file(path + "_launcher.o", std::string(embedded::cuda_launcher_object));
-  write_file(path + "_weights.o", std::string(embedded::weights_file_object));
+  write_file(path + "_launcher.o", embedded::cuda_launcher_object);
+  write_file(path + "_weights.o", embedded::weights_file_object);
   output_of("cc -std=c11 -Wall -Wextra -Werror -Wno-missing-braces -shared -fPIC -o " + path + ".so " + path +
             ".c " + path + "_launcher.o " + path + "_weights.o -Wl,--no-undefined -lpthread -ldl");
   void* library = ::dlopen((path + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
