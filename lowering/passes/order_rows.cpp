@@ -5,6 +5,7 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/column_work.h"
 #include "lowering/passes/pass_list.h"
 #include "lowering/plan/fusion_rules.h"
 
@@ -61,20 +62,6 @@ class RowOrderer {
   }
 
  private:
-  /// Constants that vary along the last axis only.
-  static bool is_vector(const Graph& graph, ValueId id, std::int64_t width) {
-    const TensorType& type = graph.type(id);
-    if (!graph.is_constant(id)) return false;
-    return type.element_count() == 1 || (type.element_count() == width && type.dims().back() == width);
-  }
-
-  [[nodiscard]] bool adds_vectors(const Node& node, ValueId x) const {
-    const Dims dims = graph_.type(x).dims();
-    return graph_.type(node.outputs[0]).dims() == dims &&
-           std::all_of(node.inputs.begin(), node.inputs.end(),
-                       [&](ValueId id) { return id == x || is_vector(graph_, id, dims.back()); });
-  }
-
   [[nodiscard]] bool is_reordered(ValueId id) const {
     const std::vector<NodeId>& readers = readers_[id];
     if (readers.empty() ||
@@ -83,8 +70,7 @@ class RowOrderer {
     return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
       const Node& node = graph_.node(reader);
       if (node.op == Op::transpose || node.op == Op::attention) return true;
-      const bool passes =
-          role_of(node) == Role::view || (has_trait(node.op, OpTrait::pointwise) && adds_vectors(node, id));
+      const bool passes = role_of(node) == Role::view || works_by_columns(graph_, node, id);
       return passes && node.outputs.size() == 1 && is_reordered(node.outputs[0]);
     });
   }
@@ -122,7 +108,7 @@ class RowOrderer {
   bool order_pointwise(GraphRewriter& rewriter, const Node& node) {
     const auto found = std::find_if(node.inputs.begin(), node.inputs.end(),
                                     [&](ValueId id) { return ordered_.contains(id); });
-    if (found == node.inputs.end() || !adds_vectors(node, *found)) return false;
+    if (found == node.inputs.end() || !works_by_columns(graph_, node, *found)) return false;
     Graph& graph = rewriter.graph();
     const Ordered before = ordered_.at(*found);
     std::vector<ValueId> inputs;

@@ -10,6 +10,7 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/column_work.h"
 #include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
@@ -60,20 +61,6 @@ class ProductTurner {
   }
 
  private:
-  /// Constants that vary along the last axis only.
-  [[nodiscard]] bool is_vector(ValueId id, std::int64_t width) const {
-    const TensorType& type = graph_.type(id);
-    if (!graph_.is_constant(id)) return false;
-    return type.element_count() == 1 || (type.element_count() == width && type.dims().back() == width);
-  }
-
-  [[nodiscard]] bool works_by_columns(const Node& node, ValueId x) const {
-    const Dims dims = graph_.type(x).dims();
-    return has_trait(node.op, OpTrait::pointwise) && graph_.type(node.outputs[0]).dims() == dims &&
-           std::ranges::all_of(node.inputs,
-                               [&](ValueId id) { return id == x || is_vector(id, dims.back()); });
-  }
-
   /// Is the product of x, of extents `dims` with the last two turned, one by a matrix of weights that can stand on the left?
   [[nodiscard]] bool multiplies(const Node& node, ValueId x, const Dims& dims) const {
     if (node.op != Op::matmul || node.inputs[0] != x || !graph_.is_constant(node.inputs[1])) return false;
@@ -98,7 +85,7 @@ class ProductTurner {
       }
       if (multiplies(node, id, dims))
         return is_turned_back(result, with_last(dims, graph_.type(result).dims().back()));
-      return works_by_columns(node, id) && is_turned_back(result, dims);
+      return works_by_columns(graph_, node, id) && is_turned_back(result, dims);
     });
   }
 
