@@ -34,6 +34,8 @@ constexpr const char* head =
     "- `empty` and its like are zeros.\n"
     "- `getitem(value, i)` takes one of several results, and `aten.copy_.default(input, value)` writes an "
     "input at the end.\n"
+    "- `scan('body', [states], [scanned], [rest])` is a loop, of which another graph of the text is a "
+    "trip.\n"
     "- `sylvite.attention` is `scaled_dot_product_attention` as one operation.\n\n"
     "| operation | overloads | arguments |\n|---|---|---|\n";
 

@@ -138,6 +138,10 @@ std::int64_t TorchContext::number(const TorchLiteral& literal, std::string_view 
 }
 
 double TorchContext::any_number(const TorchLiteral& literal, std::string_view name) const {
+  if (literal.kind == Kind::value) {  // computed from sizes
+    const Sym value = symbol(literal);
+    if (value.rank() == 0 && value.is_constant()) return value.constant().as_double(0);
+  }
   return literal.kind == Kind::real ? literal.real : static_cast<double>(number(literal, name));
 }
 

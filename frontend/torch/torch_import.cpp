@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "frontend/graph/copy.h"
+#include "frontend/graph/loop_builder.h"
 #include "frontend/torch/memory_order.h"
 #include "frontend/torch/torch_complex.h"
 #include "frontend/torch/torch_ops.h"
@@ -17,6 +19,7 @@ using Kind = TorchLiteral::Kind;
 
 constexpr std::string_view write_op = "aten.copy_.default";
 constexpr std::string_view item_op = "getitem";
+constexpr std::string_view scan_op = "scan";
 
 [[noreturn]] void rethrow_named(const Error& error, const std::string& prefix) {
   const ErrorCode code = error.code() == ErrorCode::bad_input ? ErrorCode::bad_model : error.code();
@@ -42,9 +45,6 @@ class Importer {
       : text_(text), options_(options), refusals_(refusals), builder_(result_.graph) {}
 
   TorchGraph run() {
-    if (static_cast<std::int64_t>(text_.nodes.size()) > options_.max_nodes)
-      throw UnsupportedError("the text has {} operations, at most {} are served", text_.nodes.size(),
-                             options_.max_nodes);
     result_.graph.name = text_.name;
     add_inputs();
     for (const TorchNode& node : text_.nodes) add_node(node);
@@ -116,12 +116,15 @@ class Importer {
   }
 
   void add_node(const TorchNode& node) {
+    if (++node_count_ > options_.max_nodes)
+      throw UnsupportedError("the text has more than {} operations", options_.max_nodes);
     if (scope_.contains(node.name)) throw ModelError("line {}: %{} is defined twice", node.line, node.name);
     builder_.set_node_name(node.name);
     TorchValue value{{}, node.is_tuple};
     try {
       value.results = node.op == item_op    ? std::vector<Sym>{item(node, value.imaginary)}
                       : node.op == write_op ? std::vector<Sym>{write(node)}
+                      : node.op == scan_op  ? scan(node)
                       : is_complex(node)    ? import_parts(node, value.imaginary)
                                             : import(node);
       check_results(node, value.results);
@@ -233,8 +236,134 @@ class Importer {
     return results[static_cast<std::size_t>(index)];
   }
 
+  // scan('body', [states], [scanned], [more]): a loop, of which another graph of the text is a trip.
+
+  /// Marks the importer while a trip is imported: what cannot be is thrown there.
+  class InsideBody {
+   public:
+    InsideBody(Importer& importer, std::size_t number)
+        : importer_(importer),
+          scope_(std::exchange(importer.scope_, {})),
+          refusals_(std::exchange(importer.refusals_, nullptr)),
+          first_body_(std::exchange(importer.first_body_, number + 1)) {}
+    ~InsideBody() {
+      importer_.scope_ = std::move(scope_);
+      importer_.refusals_ = refusals_;
+      importer_.first_body_ = first_body_;
+    }
+    InsideBody(const InsideBody&) = delete;
+    InsideBody& operator=(const InsideBody&) = delete;
+
+   private:
+    Importer& importer_;
+    TorchScope scope_;
+    std::vector<TorchRefusal>* refusals_;
+    std::size_t first_body_;
+  };
+
+  /// A body stands behind the graph that names it, so none is in itself.
+  std::size_t body_number(const std::string& name) const {
+    for (std::size_t i = first_body_; i < text_.bodies.size(); ++i)
+      if (text_.bodies[i].name == name) return i;
+    throw ModelError("no graph '{}' stands behind", name);
+  }
+
+  const std::vector<TorchLiteral>& list(const TorchNode& node, std::size_t i) const {
+    if (node.arguments.size() <= i || node.arguments[i].value.kind != Kind::list)
+      throw ModelError("argument {} is no list", i);
+    return node.arguments[i].value.items;
+  }
+
+  /// Sizes are absent: their expressions stand where they are used.
+  std::vector<Sym> values_of(const std::vector<TorchLiteral>& literals) const {
+    std::vector<Sym> values;
+    values.reserve(literals.size());
+    for (const TorchLiteral& literal : literals)
+      values.push_back(literal.kind == Kind::integer ? Sym() : one_value(literal));
+    return values;
+  }
+
+  /// A real tensor that is computed here.
+  Sym one_value(const TorchLiteral& literal) const {
+    const auto found = scope_.find(literal.text);
+    if (literal.kind != Kind::value || found == scope_.end() || found->second.is_tuple ||
+        !found->second.results[0])
+      throw UnsupportedError("%{} is no tensor that is computed here", literal.text);
+    if (!found->second.imaginary.empty()) throw UnsupportedError("complex numbers in a scan are not served");
+    return found->second.results[0];
+  }
+
+  TorchValue body_input(const TorchTextInput& declared, Sym given) const {
+    if (!given != (declared.type.dtype == "int"))
+      throw ModelError("%{} of the body is {}", declared.name, given ? "a size" : "no size");
+    if (given && make_type(parse_dtype(declared.type.dtype), sizes_at(declared.type.shape, options_.sizes)) !=
+                     make_type(given.dtype(), given.dims()))
+      throw ModelError("%{} of the body has another type than what it is given", declared.name);
+    return {{given}, false};
+  }
+
+  std::vector<Sym> run_body(std::size_t number, const std::vector<Sym>& given) {
+    const TorchText& body = text_.bodies[number];
+    if (body.inputs.size() != given.size())
+      throw ModelError("the body takes {} values, {} are given", body.inputs.size(), given.size());
+    const InsideBody inside(*this, number);
+    for (std::size_t i = 0; i < given.size(); ++i)
+      scope_.emplace(body.inputs[i].name, body_input(body.inputs[i], given[i]));
+    for (const TorchNode& node : body.nodes) add_node(node);
+    std::vector<Sym> results;
+    results.reserve(body.outputs.size());
+    for (const TorchReturned& returned : body.outputs)
+      results.push_back(returned.value.kind == Kind::none ? Sym() : one_value(returned.value));
+    return results;
+  }
+
+  std::vector<Sym> scan(const TorchNode& node) {
+    if (node.arguments.size() != 4 || node.arguments[0].value.kind != Kind::string)
+      throw ModelError("the arguments are not a body and three lists");
+    const std::size_t number = body_number(node.arguments[0].value.text);
+    LoopSpec spec;
+    spec.given = {values_of(list(node, 1)), values_of(list(node, 2))};
+    const std::vector<Sym> more = values_of(list(node, 3));
+    for (const Sym& scanned : spec.given.slices)
+      if (!scanned || scanned.rank() == 0 || scanned.dim(0) != spec.given.slices[0].dim(0))
+        throw ModelError("what is scanned has no axis in common");
+    if (spec.given.slices.empty()) throw UnsupportedError("a scan over nothing is not served");
+    spec.trips = spec.given.slices[0].dim(0);
+    std::vector<bool> is_given;  // of the results of a trip behind the states
+    const TripValues made = run_loop(builder_, spec, [&](const TripValues& trip) {
+      std::vector<Sym> given = trip.states;
+      given.insert(given.end(), trip.slices.begin(), trip.slices.end());
+      given.insert(given.end(), more.begin(), more.end());
+      return trip_results(run_body(number, given), trip.states, is_given);
+    });
+    std::vector<Sym> results = made.states;
+    auto next = made.slices.begin();
+    for (const bool is_one : is_given) results.push_back(is_one ? *next++ : Sym());
+    return results;
+  }
+
+  /// The next states, which are like those before, and what is stacked.
+  static TripValues trip_results(const std::vector<Sym>& results, const std::vector<Sym>& states,
+                                 std::vector<bool>& is_given) {
+    if (results.size() < states.size()) throw ModelError("a trip gives too few results");
+    TripValues made;
+    is_given.clear();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (i < states.size()) {
+        if (!results[i] || results[i].dtype() != states[i].dtype() || results[i].dims() != states[i].dims())
+          throw ModelError("state {} of a scan has another type behind a trip", i);
+        made.states.push_back(results[i]);
+        continue;
+      }
+      is_given.push_back(static_cast<bool>(results[i]));
+      if (results[i]) made.slices.push_back(results[i]);
+    }
+    return made;
+  }
+
   /// aten.copy_(input, value): the last thing that is done to an input.
   Sym write(const TorchNode& node) {
+    if (first_body_ > 0) throw UnsupportedError("a body that writes inputs is not served");
     const auto target = inputs_.find(argument(node, 0, Kind::value).text);
     if (target == inputs_.end()) throw UnsupportedError("what is written is no input");
     const int index = target->second;
@@ -314,6 +443,8 @@ class Importer {
   std::map<std::string, int> inputs_;  ///< by name
   std::map<std::string, int> writes_;  ///< names of copy_ nodes -> the inputs that they write
   std::map<int, Sym> written_values_;  ///< by input
+  std::size_t first_body_ = 0;         ///< of the text's bodies, the first that may be named
+  std::int64_t node_count_ = 0;        ///< imported so far, with those of trips
 };
 
 void collect_symbols(const std::vector<Extent>& extents, std::set<std::string>& names) {
@@ -324,6 +455,22 @@ void collect_symbols(const std::vector<Extent>& extents, std::set<std::string>& 
 void collect_symbols(const TorchLiteral& literal, std::set<std::string>& names) {
   if (literal.kind == Kind::integer) collect_symbols({literal.integer}, names);
   for (const TorchLiteral& item : literal.items) collect_symbols(item, names);
+}
+
+void collect_symbols(const TorchText& read, std::set<std::string>& names) {
+  for (const TorchTextInput& input : read.inputs) {
+    collect_symbols(input.type.shape, names);
+    collect_symbols(input.type.strides, names);
+  }
+  for (const TorchNode& node : read.nodes) {
+    for (const TorchType& type : node.types) collect_symbols(type.shape, names);
+    for (const TorchArgument& argument : node.arguments) collect_symbols(argument.value, names);
+  }
+  for (const TorchReturned& returned : read.outputs) {
+    collect_symbols(returned.strides, names);
+    collect_symbols(returned.value, names);
+  }
+  for (const TorchText& body : read.bodies) collect_symbols(body, names);
 }
 
 }  // namespace
@@ -341,27 +488,15 @@ std::vector<TorchRefusal> torch_refusals(std::string_view text, const TorchImpor
 }
 
 std::vector<std::string> torch_op_names() {
-  std::vector<std::string> names{std::string(write_op), std::string(item_op)};
+  std::vector<std::string> names{std::string(write_op), std::string(item_op), std::string(scan_op)};
   for (const TorchOp& row : torch_ops()) names.emplace_back(row.name);
   std::ranges::sort(names);
   return names;
 }
 
 std::vector<std::string> torch_symbols(std::string_view text) {
-  const TorchText read = read_torch_text(text);
   std::set<std::string> names;
-  for (const TorchTextInput& input : read.inputs) {
-    collect_symbols(input.type.shape, names);
-    collect_symbols(input.type.strides, names);
-  }
-  for (const TorchNode& node : read.nodes) {
-    for (const TorchType& type : node.types) collect_symbols(type.shape, names);
-    for (const TorchArgument& argument : node.arguments) collect_symbols(argument.value, names);
-  }
-  for (const TorchReturned& returned : read.outputs) {
-    collect_symbols(returned.strides, names);
-    collect_symbols(returned.value, names);
-  }
+  collect_symbols(read_torch_text(text), names);
   return {names.begin(), names.end()};
 }
 

@@ -23,6 +23,13 @@ class Reader {
   explicit Reader(std::string_view text) : text_(text) {}
 
   TorchText all() {
+    TorchText result = graph();
+    while (peek() != '\0') result.bodies.push_back(graph());
+    return result;
+  }
+
+ private:
+  TorchText graph() {
     TorchText result;
     expect_word("torch");
     result.name = word("a name for the graph");
@@ -39,11 +46,9 @@ class Reader {
       result.outputs.push_back(returned());
     }
     expect('}');
-    if (peek() != '\0') fail("text follows the graph");
     return result;
   }
 
- private:
   [[noreturn]] void fail(const std::string& message) const {
     throw ModelError("line {}: {}", line_, message);
   }

@@ -63,6 +63,7 @@ struct TorchText {
   std::vector<TorchTextInput> inputs;
   std::vector<TorchNode> nodes;
   std::vector<TorchReturned> outputs;
+  std::vector<TorchText> bodies = {};  ///< graphs behind the first one, which its operations name
 };
 
 /// Throws ModelError that names the line. Nesting is bounded.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
 #include "sylvite/graph_text.h"
@@ -155,6 +157,59 @@ TEST(TorchRefusals, NamesEveryNodeAndGoesOn) {
   EXPECT_TRUE(torch_refusals(layer, {.sizes = {{"s0", 3}}}).empty());
 }
 
+constexpr const char* sums = R"(torch sums(%x: f32[3,2], %start: f32[2], %factor: f32[2]) {
+  %made: (f32[2], f32[3,2], none) = scan('trip', [%start], [%x], [%factor])
+  %last: f32[2] = getitem(%made, 0)
+  %all: f32[3,2] = getitem(%made, 1)
+  return %last, %all
+}
+torch trip(%state: f32[2], %slice: f32[2], %factor: f32[2]) {
+  %scaled: f32[2] = aten.mul.Tensor(%slice, %factor)
+  %next: f32[2] = aten.add.Tensor(%state, %scaled)
+  return %next, %state, none
+})";
+
+TEST(ImportTorch, ScansAreLoops) {
+  const TorchGraph imported = import_torch(sums);
+  EXPECT_EQ(std::ranges::count(imported.graph.nodes(), Op::loop, [](const Node& node) { return node.op; }),
+            1);
+  const std::vector<Tensor> results = interpret(
+      imported.graph, {floats({3, 2}, {1, 2, 3, 4, 5, 6}), floats({2}, {1, 1}), floats({2}, {1, 10})});
+  const auto values = [&](std::size_t i) {
+    const auto view = results.at(i).view<float>();
+    return std::vector<float>(view.begin(), view.end());
+  };
+  EXPECT_THAT(values(0), ElementsAre(10, 121));
+  EXPECT_THAT(values(1), ElementsAre(1, 1, 2, 21, 5, 61));
+}
+
+TEST(ImportTorch, BodiesOfScansAreServedOrRefusedAsAWhole) {
+  const auto with = [](std::string_view from, std::string_view to) {
+    std::string text = sums;
+    text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  const std::vector<TorchRefusal> refusals = torch_refusals(with("aten.mul.Tensor", "aten.nonzero.default"));
+  ASSERT_EQ(refusals.size(), 1U);
+  EXPECT_EQ(refusals[0].node, "made");
+  EXPECT_THAT(refusals[0].reason, HasSubstr("%scaled = aten.nonzero.default: this operation is not served"));
+  const auto error = [&](std::string_view from, std::string_view to) -> std::string {
+    try {
+      (void)import_torch(with(from, to));
+    } catch (const Error& thrown) {
+      return thrown.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(error("scan('trip'", "scan('other'"), HasSubstr("no graph 'other' stands behind"));
+  EXPECT_THAT(error("[%factor])", "[])"), HasSubstr("the body takes 3 values, 2 are given"));
+  EXPECT_THAT(error("[%x]", "[]"), HasSubstr("nothing"));
+  EXPECT_THAT(error("%slice: f32[2]", "%slice: f32[3]"), HasSubstr("another type than what it is given"));
+  EXPECT_THAT(error("%scaled: f32[2] = aten.mul.Tensor(%slice, %factor)",
+                    "%scaled: (f32[2]) = scan('trip', [%state], [%factor], [])"),
+              HasSubstr("no graph 'trip' stands behind"));
+}
+
 struct BadText {
   std::string text;
   std::string message;
@@ -189,7 +244,7 @@ TEST(ImportTorch, SaysWhatIsWrong) {
        "line 2: a string has no end"},
       {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.relu.default(%x)\n  return %y", "got the end of the text"},
       {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.relu.default(%x)\n  return %y\n} more",
-       "text follows the graph"},
+       "line 4: expected 'torch', got 'more'"},
       {"torch f(%x: f32[2]) {\n  %y: f32[2] = getitem(%x, 0)\n  return %y\n}", "%x has no result 0 here"},
       {"torch f(%x: f32[2]) {\n  %y: f32[2] = getitem()\n  return %y\n}", "line 2"},
       {"torch f(%x: f32[2]) {\n  %y: f32[2] = aten.copy_.default(%z, %x)\n  return %y\n}",
