@@ -31,11 +31,13 @@ from ._settings import settings
 from .torch_decompositions import DECOMPOSITIONS as WHOLE
 from .torch_graph import DTYPES, Text, Unwritable, Writer, computes, device_of, is_write, unwritable
 from .torch_images import SavedImages, lay_inputs, report_strides, take_strides, with_strides
+from .torch_loops import body_of
 from .torch_operations import DECOMPOSITIONS as OWN
 from .torch_operations import keep_attention
 from .torch_parts import split
 from .torch_random import DECOMPOSITIONS as DRAWS
 from .torch_random import replace_draws, take_seeds, with_seeds
+from .torch_recurrent import keep_loops
 from .torch_rewrites import open_borders, outputs_of, take_branches, take_checks, with_borders, with_checks
 
 atexit.register(_native.stop_making)  # torch keeps compiled functions to the very end
@@ -267,12 +269,41 @@ def _compile(
         record.add(part_text, program)
         return program
 
+    for node in refused:
+        _compile_bodies(module, node, options)
     lay_inputs(module, strides)  # parts of torch may view them
     made = split(module, set(refused), parameters, refusals, part_program)
     record.torch_parts = made.torch_parts
     record.refused += made.refused
     _tell(record)
     return with_strides(made, strides)
+
+
+class Body(torch.nn.Module):
+    """A graph that an operation of torch runs, as a program."""
+
+    def __init__(self, run: Callable[[list[Any]], Any], has_one: bool) -> None:
+        super().__init__()
+        self.run = run
+        self.has_one = has_one
+
+    def forward(self, *args: Any) -> Any:
+        results = self.run(list(args))
+        return results[0] if self.has_one else tuple(results)
+
+
+def _compile_bodies(module: torch.fx.GraphModule, node: torch.fx.Node, options: Options) -> None:
+    """Torch decides how often it runs the graphs of this operation, and which."""
+    for used in node.all_input_nodes:
+        body = body_of(used)
+        if body is None or _is_trivial(body):
+            continue
+        last = next(each for each in body.graph.nodes if each.op == "output")
+        has_one = isinstance(last.args[0], torch.fx.Node)
+        if has_one:
+            last.args = ((last.args[0],),)
+            body.recompile()
+        module.set_submodule(str(used.target), Body(_compile(body, options, "body", {}), has_one))
 
 
 def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
@@ -340,6 +371,7 @@ def backend(
     on_gpu = any(isinstance(i, torch.Tensor) and i.device.type == "cuda" for i in inputs)
     told.setup("cuda" if on_gpu else "cpu")  # settings that are wrong are an error at once
     keep_attention(module, needs_gradients(inputs))
+    keep_loops(module)
     # Attention that is not kept is products and a softmax, whose gradients are products and sums.
     # Effects are no inputs and outputs: what they order is done behind the graph, or by torch.
     with sdpa_kernel(SDPBackend.MATH), functorch_config.patch(unlift_effect_tokens=True):

@@ -5,6 +5,7 @@ used. Attributes are tensors that the graph holds. Writes are `copy_` into an in
 """
 
 import dataclasses
+import math
 import operator
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
@@ -13,6 +14,8 @@ import sympy
 import torch
 from torch.fx import Node
 from torch.utils._sympy import functions as torch_sympy
+
+from .torch_loops import body_of, loop_of
 
 DTYPES = {
     torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64", torch.int64: "i64",
@@ -191,15 +194,50 @@ def _is_size_input(node: Node) -> bool:
     return node.op == "placeholder" and isinstance(node.meta.get("val"), (int, torch.SymInt))
 
 
-def node_text(node: Node, device: str) -> str:
-    """The node's line in a program for the device. Raises Unwritable."""
+def _without_copy(op: torch._ops.OpOverload) -> str:
+    """The name; of what copies a view, as graphs inside of graphs have it, that of the view."""
+    space, name = op._schema.name.split("::")
+    viewed = getattr(getattr(torch.ops, space), name.removesuffix("_copy"), None) if name.endswith("_copy") else None
+    view = getattr(viewed, op._overloadname, None)
+    return str(view) if getattr(view, "is_view", False) else str(op)
+
+
+#: Numbers with a fraction that are computed from sizes: by functions of tensors of no axes.
+_NUMBERS = {
+    operator.truediv: "aten.div.Tensor", operator.mul: "aten.mul.Tensor", operator.add: "aten.add.Tensor",
+    operator.sub: "aten.sub.Tensor", operator.pow: "aten.pow.Tensor_Tensor", operator.neg: "aten.neg.default",
+    math.sqrt: "aten.sqrt.default", torch._sym_sqrt: "aten.sqrt.default", torch.sym_float: "aten.clone.default",
+}  # fmt: skip
+
+
+def _number_text(node: Node) -> str:
+    if node.target not in _NUMBERS:
+        raise Unwritable(f"the function {getattr(node.target, '__name__', node.target)} of sizes")
+    lines, words = [], []
+    for i, argument in enumerate(node.args):
+        text = argument_text(argument)
+        if not text.startswith("%"):
+            lines.append(f"%{node.name}_{i}: f64[] = aten.scalar_tensor.default({text}, dtype=f64)")
+            text = f"%{node.name}_{i}"
+        words.append(text)
+    return "\n  ".join([*lines, f"%{node.name}: f64[] = {_NUMBERS[node.target]}({', '.join(words)})"])
+
+
+def node_text(node: Node, device: str, place: str = "") -> str:
+    """The node's line in a program for the device. In a body, `place` is the body's name and a dot. Raises Unwritable."""
+    loop = loop_of(node)
+    arguments: Sequence[Any] = node.args
     if node.target is operator.getitem:
         name = "getitem"
+    elif loop is not None:
+        name, arguments = "scan", (place + loop.name, loop.states, loop.scanned, loop.rest)
+    elif isinstance(node.meta.get("val"), torch.SymFloat):
+        return _number_text(node)
     elif isinstance(node.target, torch._ops.OpOverload):
-        name = str(node.target)
+        name = _without_copy(node.target)
     else:
         raise Unwritable(f"the function {getattr(node.target, '__name__', node.target)}")
-    words = [argument_text(argument) for argument in node.args]
+    words = [argument_text(argument) for argument in arguments]
     words += [f"{key}={argument_text(value)}" for key, value in node.kwargs.items()]
     if "val" not in node.meta:
         raise Unwritable("a value of unknown type")
@@ -215,12 +253,33 @@ def unwritable(nodes: Iterable[Node], device: str) -> dict[Node, str]:
     for node in nodes:
         try:
             node_text(node, device)
+            _ = bodies_text([node], device)
             for used in node.all_input_nodes:
-                if used.op in ("placeholder", "get_attr") and not _is_size_input(used):
+                if used.op in ("placeholder", "get_attr") and not _is_size_input(used) and body_of(used) is None:
                     tensor_text(used.meta.get("val"), device)
         except Unwritable as reason:
             reasons[node] = str(reason)
     return reasons
+
+
+# Bodies of loops
+
+
+def bodies_text(nodes: Iterable[Node], device: str, place: str = "") -> list[str]:
+    """The lines of the graphs that the nodes run, each with those inside of it behind it. Raises Unwritable."""
+    loops = {loop.name: loop for node in nodes if (loop := loop_of(node)) is not None}
+    return [line for loop in loops.values() for line in _body_text(place + loop.name, loop.body, device)]
+
+
+def _body_text(name: str, body: torch.fx.GraphModule, device: str) -> list[str]:
+    nodes = list(body.graph.nodes)
+    if any(node.op not in ("placeholder", "call_function", "output") and body_of(node) is None for node in nodes) or any(map(is_write, nodes)):
+        raise Unwritable("a body of a loop that holds tensors, or writes its inputs")
+    inputs = [node for node in nodes if node.op == "placeholder"]
+    words = [f"%{n.name}: {'int' if _is_size_input(n) else tensor_text(n.meta.get('val'), device)}" for n in inputs]
+    inner = [node for node in nodes if computes(node)]
+    lines = [f"torch {name}({', '.join(words)}) {{", *(f"  {node_text(node, device, name + '.')}" for node in inner)]
+    return [*lines, f"  return {', '.join(map(argument_text, nodes[-1].args[0]))}", "}", *bodies_text(inner, device, name + ".")]
 
 
 # Graphs
@@ -255,7 +314,8 @@ def symbols_of(inputs: Sequence[Node]) -> list[tuple[str, int, int]]:
         if isinstance(value, torch.Tensor):
             places = [(size, axis) for axis, size in enumerate(value.shape)]
         for size, axis in places:
-            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+            is_number = isinstance(size, torch.SymInt) and not isinstance(size.node.hint, torch.SymInt)  # else of a nested tensor
+            if is_number and size.node.expr.is_Symbol:
                 found.setdefault(str(size.node.expr), (str(size.node.expr), number, axis))
     return list(found.values())
 
@@ -302,12 +362,13 @@ class Writer:
         writes = [(self.number[node.args[0]], self._written(node)) for node in self.writes]
         needed = self._needed()
         kinds = [self._input_kind(node, parameters - written, needed) for node in self.inputs]
-        held = [(node.name, _attribute(module, node)) for node in needed if node.op == "get_attr"]
+        held = [(n.name, _attribute(module, n)) for n in needed if n.op == "get_attr" and body_of(n) is None]
         symbols = symbols_of(self.inputs)
         lines = [self._signature(kinds, held, symbols)]
         lines += [f"  {node_text(node, self.device)}" for node in self.nodes if node in needed]
         values = ", ".join(f"%{node.name}{self._strides(node)}" for node in self.returned)
         lines += [f"  return {values}" if values else "  return", "}"]
+        lines += bodies_text((node for node in self.nodes if node in needed), self.device)
         return Text("\n".join(lines) + "\n", kinds, held, symbols, self._hints(symbols), results, writes)
 
     def _strides(self, node: Node) -> str:
@@ -322,10 +383,10 @@ class Writer:
             return ("none",)
         if not isinstance(output, Node):
             return ("size", size_text(output))
-        if is_size(output) or _is_size_input(output):
-            return ("size", size_text(output.meta["val"]))
         if output in self.number:
             return ("input", self.number[output])
+        if is_size(output):
+            return ("size", size_text(output.meta["val"]))
         if is_write(output):  # what was written into it
             return ("input", self.number[output.args[0]])
         chain = view_chain(output, self.number)
@@ -343,6 +404,8 @@ class Writer:
         return tensor_text(value, self.device)
 
     def _return(self, node: Node) -> int:
+        if not isinstance(node.meta.get("val"), torch.Tensor):
+            raise Unwritable("a result that is no tensor")
         if leaves_device(node.meta.get("val"), self.device):
             raise Unwritable("a result in the CPU's memory")
         return self.returned.setdefault(node, len(self.returned))
