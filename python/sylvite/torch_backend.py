@@ -39,6 +39,7 @@ from .torch_random import DECOMPOSITIONS as DRAWS
 from .torch_random import replace_draws, take_seeds, with_seeds
 from .torch_recurrent import keep_loops
 from .torch_rewrites import open_borders, outputs_of, take_branches, take_checks, with_borders, with_checks
+from .torch_vision import decompositions as of_torchvision
 
 atexit.register(_native.stop_making)  # torch keeps compiled functions to the very end
 
@@ -98,7 +99,7 @@ def read_options(mode: str | None, options: Mapping[str, Any] | None) -> Options
 def decompositions() -> dict[Any, Callable[..., Any]]:
     table = {**get_decompositions([torch.ops.aten.linalg_vector_norm]), **core_aten_decompositions()}  # torch 2.13 lacks these
     kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
-    return {**kept, **WHOLE, **DRAWS, **OWN}
+    return {**kept, **WHOLE, **DRAWS, **OWN, **of_torchvision()}
 
 
 @dataclasses.dataclass

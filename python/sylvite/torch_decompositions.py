@@ -222,6 +222,44 @@ def _index_reduce(x: Tensor, axis: int, index: Tensor, source: Tensor, reduce: s
     return x.scatter_reduce(axis, index.view(line).expand_as(source), source, reduce, include_self=include_self)
 
 
+# Bags of rows of which the largest are taken; sums and means of bags have rows
+
+_MAXIMA = 2
+
+
+def _embedding_bag(
+    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
+    per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int = -1,
+) -> Any:  # fmt: skip
+    if mode != _MAXIMA:
+        return NotImplemented
+    starts = offsets[:-1] if include_last_offset else offsets
+    shape = (starts.shape[0], weight.shape[1])
+    place = torch.arange(indices.shape[0], device=indices.device)
+    bag = ((starts <= place[:, None]).sum(1) - 1).to(indices.dtype)
+    is_counted = indices != padding_idx
+    rows = torch.where(is_counted[:, None], weight[indices], -torch.inf)
+    which = bag.long()[:, None].expand_as(rows)
+    best = rows.new_full(shape, -torch.inf).scatter_reduce(0, which, rows, "amax")
+    is_best = (rows == best.gather(0, which)) & is_counted[:, None]
+    first = torch.where(is_best, place[:, None], place.shape[0])
+    at = first.new_full(shape, place.shape[0]).scatter_reduce(0, which, first, "amin")
+    size = torch.zeros_like(starts).scatter_add(0, bag.long(), is_counted.to(starts.dtype))
+    found = indices[at.clamp(max=max(place.shape[0] - 1, 0))]
+    is_empty = (size == 0)[:, None]
+    return torch.where(is_empty, 0.0, best), bag, size, torch.where(is_empty, 0, found)
+
+
+def _embedding_bag_backward(
+    grad: Tensor, indices: Tensor, offsets: Tensor, bag: Tensor, size: Tensor, maximum: Tensor, rows: int, scale_grad_by_freq: bool,
+    mode: int, sparse: bool, per_sample_weights: Tensor | None, padding_idx: int = -1,
+) -> Any:  # fmt: skip
+    if mode != _MAXIMA:
+        return NotImplemented
+    given = torch.where((size == 0)[:, None], 0.0, grad)
+    return grad.new_zeros(rows, grad.shape[1]).scatter_add(0, maximum.long(), given)
+
+
 # Gradients of images that are read at places of a grid
 
 
@@ -280,6 +318,9 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     **_foreach_decompositions(),
     aten._cdist_backward.default: _distances_backward,
     aten._cdist_forward.default: _distances,
+    aten._embedding_bag.default: _embedding_bag,
+    aten._embedding_bag_backward.default: _embedding_bag_backward,
+    aten._embedding_bag_forward_only.default: _embedding_bag,
     aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: _fake_quantize_by_tensors,
     aten._linalg_det.default: _det,
     aten._linalg_slogdet.default: _slogdet,
