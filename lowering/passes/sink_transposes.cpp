@@ -29,7 +29,7 @@ class Sinker {
       const std::optional<ValueId> behind = moved(rewriter, node, id);
       if (!behind) return false;
       inputs.push_back(*behind);
-      any = any || is_transposed(graph, rewriter.mapped(id));
+      any = any || is_computed_and_transposed(graph, rewriter.mapped(id));
     }
     if (!any) return false;
     const ValueId result = graph.add(node.op, inputs, node.attributes, node.name);
@@ -38,6 +38,11 @@ class Sinker {
   }
 
  private:
+  /// Images that come as inputs are transposed once, ahead of all work.
+  static bool is_computed_and_transposed(const Graph& graph, ValueId id) {
+    return is_transposed(graph, id) &&
+           graph.value(graph.node(graph.value(id).producer).inputs[0]).producer != no_node;
+  }
   static bool is_transposed(const Graph& graph, ValueId id) {
     const Node* transpose = producer_if(graph, id, Op::transpose);
     return transpose != nullptr && transpose->attributes.integers("perm") == channels_ahead();

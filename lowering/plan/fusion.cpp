@@ -208,8 +208,8 @@ class Fuser {
     if (const auto found = epilogues_.find(id); found != epilogues_.end()) return add_draft(found->second);
     if (taken_[id] || is_free_[id]) return;
     const std::set<std::size_t> groups = reading_groups(id);
-    const bool few =
-        groups.size() == 1 || (groups.size() <= most_repetitions && is_worth_repeating(graph_, node(id)));
+    const bool few = groups.size() == 1 || is_widening(graph_, node(id)) ||
+                     (groups.size() <= most_repetitions && is_worth_repeating(graph_, node(id)));
     const bool joins =
         few && !groups.empty() && std::all_of(groups.begin(), groups.end(), [&](std::size_t group) {
           return allowance_in(drafts_[group], id).has_value();

@@ -119,4 +119,10 @@ bool is_worth_repeating(const Graph& graph, const Node& node) {
   return large_operands <= 1;
 }
 
+bool is_widening(const Graph& graph, const Node& node) {
+  if (node.op != Op::cast) return false;
+  const DType from = graph.type(node.inputs[0]).dtype, to = graph.type(node.outputs[0]).dtype;
+  return is_float(from) && is_float(to) && dtype_size(from) < dtype_size(to);
+}
+
 }  // namespace sylvite

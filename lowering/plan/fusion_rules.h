@@ -53,5 +53,7 @@ enum class Role {
 
 /// True when computing the node again for another reader costs no more than reading its stored result.
 [[nodiscard]] bool is_worth_repeating(const Graph& graph, const Node& node);
+/// A cast from floats of fewer bits: what it reads is smaller than its result, however often it is read.
+[[nodiscard]] bool is_widening(const Graph& graph, const Node& node);
 
 }  // namespace sylvite

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "frontend/passes/store_narrow.h"
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
@@ -39,9 +40,18 @@ TEST(SinkTransposes, OperandsThatWouldMoveAreLeftAlone) {
   EXPECT_TRUE(same_structure(sink_transposes(graph, false), graph));
 }
 
+/// A cast of each would be a kernel, since what a transpose reads is in memory.
+TEST(SinkTransposes, InputsAreTransposedAheadOfWork) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 6, 5, 8}));
+  const ValueId wide = add_cast(graph, transpose(graph, x, {0, 3, 1, 2}), DType::f32);
+  graph.outputs = {graph.add(Op::relu, {wide})};
+  EXPECT_TRUE(same_structure(sink_transposes(graph, true), graph));
+}
+
 TEST(SinkTransposes, FloatsNeedTf32) {
   Graph graph;
-  const ValueId x = graph.add_input("x", f32({2, 6, 5, 8}));
+  const ValueId x = graph.add(Op::neg, {graph.add_input("x", f32({2, 6, 5, 8}))});
   graph.outputs = {graph.add(Op::relu, {transpose(graph, x, {0, 3, 1, 2})})};
   EXPECT_TRUE(same_structure(sink_transposes(graph, false), graph));
   EXPECT_FALSE(same_structure(sink_transposes(graph, true), graph));

@@ -38,6 +38,20 @@ TEST_F(FusionTest, PointwiseChainIsOneKernel) {
   EXPECT_THAT(groups_of(graph), ElementsAre("neg add exp"));
 }
 
+TEST_F(FusionTest, WideningIsRepeatedInEveryReader) {
+  const auto groups = [](const char* from, const char* to) {
+    Graph graph;
+    const DType source = from == std::string("bf16") ? DType::bf16 : DType::f32;
+    const ValueId x = graph.add_input("x", make_type(source, {8, 16}));
+    const ValueId cast = graph.add(Op::cast, {x}, {{"to", std::string(to)}});
+    for (int i = 0; i < 6; ++i)
+      graph.outputs.push_back(graph.add(Op::softmax, {cast}, {{"axis", std::int64_t{i % 2}}}));
+    return groups_of(graph).size();
+  };
+  EXPECT_EQ(groups("bf16", "f32"), 6U);
+  EXPECT_EQ(groups("f32", "bf16"), 7U);
+}
+
 TEST_F(FusionTest, EpilogueJoinsTheMatmul) {
   graph.outputs = {unary(Op::gelu, dense(graph, x, 4))};
   EXPECT_THAT(groups_of(graph), ElementsAre("matmul add gelu"));
