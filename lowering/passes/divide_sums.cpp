@@ -1,8 +1,10 @@
 // Before: y = reduce_sum(x, [0, 2, 3])                     of x [images, channels, lines, columns]
 // After:  y = reduce_sum(reduce_sum(x, [2, 3]), [0])
-// A GPU is full when many blocks fold at once: a few columns of many rows are folded image by image first.
+// A GPU is full when many blocks fold at once: a few columns of many rows are folded image by image first, and a sum of all
+// elements by the innermost dims first.
 
 #include <algorithm>
+#include <iterator>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
@@ -21,20 +23,53 @@ bool has_many_rows(const Dims& dims, const Dims& axes) {
          rows / dims[0] >= least_pixels;
 }
 
+Dims sorted(Dims axes) {
+  std::ranges::sort(axes);
+  return axes;
+}
+
+/// The innermost dims of a sum of all elements, by which it is folded first; none where there are few elements.
+Dims innermost_of_all(const Dims& dims, const Dims& axes) {
+  constexpr std::int64_t least_elements = 1 << 14, most_sums = 1 << 12, least_sums = 16;
+  std::int64_t folded = 1, sums = 1;
+  for (const std::int64_t axis : axes) folded *= dims[static_cast<std::size_t>(axis)];
+  if (folded != product(dims, 0, dims.size()) || folded < least_elements) return {};
+  Dims inner;
+  for (const std::int64_t axis : sorted(axes)) {
+    const std::int64_t extent = dims[static_cast<std::size_t>(axis)];
+    if (inner.empty() && axis != axes.back() && sums * extent <= most_sums)
+      sums *= extent;
+    else
+      inner.push_back(axis);
+  }
+  return sums >= least_sums ? inner : Dims{};
+}
+
+/// The axes that are folded first; none where the sum stays one.
+Dims first_axes(const Dims& dims, const Dims& axes) {
+  if (!has_many_rows(dims, axes)) return innermost_of_all(dims, axes);
+  Dims first = sorted(axes);
+  first.erase(first.begin());
+  return first;
+}
+
 bool divide(GraphRewriter& rewriter, const Node& node) {
   if (node.op != Op::reduce_sum) return false;
   const TensorType& type = rewriter.source().type(node.inputs[0]);
   const Dims axes = node.attributes.integers("axes");
-  if (!is_float(type.dtype) || type.element_count() == 0 || !has_many_rows(type.dims(), axes)) return false;
+  if (!is_float(type.dtype) || type.element_count() == 0) return false;
+  const Dims first = first_axes(type.dims(), axes);
+  if (first.empty()) return false;
   Graph& graph = rewriter.graph();
   const TensorType& result = rewriter.source().type(node.outputs[0]);
+  Dims rest;
+  std::ranges::set_difference(sorted(axes), first, std::back_inserter(rest));
   // Sums of images are not rounded.
   const DType sums = dtype_size(type.dtype) < dtype_size(DType::f32) ? DType::f32 : type.dtype;
   const ValueId wide = add_cast(graph, rewriter.mapped(node.inputs[0]), sums);
   const ValueId images =
-      graph.add(Op::reduce_sum, {wide},
-                {{"axes", Dims(axes.begin() + 1, axes.end())}, {"keepdims", std::int64_t{1}}}, node.name);
-  const ValueId all = graph.add(Op::reduce_sum, {images}, {{"axes", Dims{0}}, {"keepdims", std::int64_t{1}}});
+      graph.add(Op::reduce_sum, {wide}, {{"axes", first}, {"keepdims", std::int64_t{1}}}, node.name);
+  const ValueId all = graph.add(Op::reduce_sum, {images}, {{"axes", rest}, {"keepdims", std::int64_t{1}}});
   const ValueId shaped =
       result.dims() == graph.type(all).dims() ? all : add_reshape(graph, all, result.dims());
   rewriter.set(node.outputs[0], add_cast(graph, shaped, result.dtype));

@@ -1,0 +1,50 @@
+#include <gtest/gtest.h>
+
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
+#include "lowering/passes/pass_list.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+Graph sum_of(const Dims& dims, const Dims& axes, std::int64_t keepdims) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, dims));
+  graph.outputs = {
+      graph.add(Op::reduce_sum, {add_cast(graph, x, DType::f32)}, {{"axes", axes}, {"keepdims", keepdims}})};
+  return graph;
+}
+
+std::size_t sums_in(const Graph& graph) {
+  std::size_t count = 0;
+  for (const Node& node : graph.nodes()) count += node.op == Op::reduce_sum ? 1 : 0;
+  return count;
+}
+
+void expect_divided(const Dims& dims, const Dims& axes, std::int64_t keepdims) {
+  const Graph whole = sum_of(dims, axes, keepdims), divided = divide_sums(whole);
+  EXPECT_EQ(sums_in(divided), 2U);
+  const TensorType& type = whole.type(whole.inputs[0]);
+  Tensor x(type.dtype, type.dims());
+  for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i * 7 % 11) - 5);
+  const Tensor wanted = interpret(whole, {x}).at(0), got = interpret(divided, {x}).at(0);
+  ASSERT_EQ(wanted.dims(), got.dims());
+  for (std::int64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(wanted.as_double(i), got.as_double(i));
+}
+
+TEST(DivideSums, KeepsTheResult) {
+  expect_divided({9, 6, 10, 8}, {0, 2, 3}, 1);
+  expect_divided({9, 6, 10, 8}, {0, 2, 3}, 0);
+  expect_divided({4, 1, 80, 64}, {0, 2, 3}, 0);  // one channel: a sum of all elements
+  expect_divided({4, 2, 80, 64}, {0, 1, 2, 3}, 1);
+}
+
+TEST(DivideSums, FewElementsAreOneSum) {
+  for (const Graph& graph : {sum_of({4, 1, 8, 6}, {0, 2, 3}, 0), sum_of({9, 4000, 10, 8}, {0, 2, 3}, 0)})
+    EXPECT_EQ(sums_in(divide_sums(graph)), 1U);
+}
+
+}  // namespace
+}  // namespace sylvite
