@@ -1,5 +1,7 @@
 #include "schedules/cuda/pool_gradient.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/rounding.h"
 #include "schedules/cuda/grouped.h"
@@ -38,9 +40,16 @@ Reading<CudaPoolGradientProblem> read_cuda_pool_gradient(const Kernel& kernel) {
 
 std::vector<CudaPoolGradientChoice> cuda_pool_gradient_choices(const CudaPoolGradientProblem& problem) {
   std::vector<CudaPoolGradientChoice> choices;
+  // As many pixels as lie between windows meet the fewest.
+  const auto pixels = [](std::int64_t stride) {
+    return static_cast<int>(std::clamp<std::int64_t>(stride, 2, 3));
+  };
+  const int lines = pixels(problem.windows.stride_y), columns = pixels(problem.windows.stride_x);
   for (const int vector : {8, 4, 2})
     for (const int threads : {256, 128})
-      if (problem.windows.channels % vector == 0) choices.push_back({vector, threads});
+      if (problem.windows.channels % vector == 0) choices.push_back({vector, threads, lines, columns});
+  const CudaPoolGradientChoice first = choices[0];
+  choices.push_back({first.vector, first.threads, 1, 1});
   return choices;
 }
 
@@ -55,11 +64,14 @@ CudaTemplate make_cuda_pool_gradient(const CudaPoolGradientProblem& problem,
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
                                    embedded::cuda_vector, windows_text(w));
   result.source.text += fmt::format(
-      "constexpr int VECTOR = {}, THREADS = {}, UNROLL = {};\ntypedef {} Element;\n"
+      "constexpr int VECTOR = {}, THREADS = {}, BLOCK_Y = {}, BLOCK_X = {}, UNROLL = {};\ntypedef {} "
+      "Element;\n"
       "struct Arguments {{\n  Element* out;\n  const Element* gradient;\n  const Element* x;\n}};\n{}",
-      choice.vector, choice.threads, w.taps() <= most_unrolled ? 3 : 1, dtype_name(problem.element),
-      embedded::cuda_pool_gradient);
-  const std::int64_t vectors = w.images * w.lines * w.columns * (w.channels / choice.vector);
+      choice.vector, choice.threads, choice.lines, choice.columns, w.taps() <= most_unrolled ? 3 : 1,
+      dtype_name(problem.element), embedded::cuda_pool_gradient);
+  const std::int64_t vectors = w.images * ceil_div(w.lines, std::int64_t{choice.lines}) *
+                               ceil_div(w.columns, std::int64_t{choice.columns}) *
+                               (w.channels / choice.vector);
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(vectors, std::int64_t{choice.threads}));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads);
   launch.shape.programmatic = true;

@@ -1,27 +1,31 @@
 // out[image, line, column, channel] = the sum of the gradients of the windows whose first largest element of that channel is here.
-// A thread makes VECTOR channels of a pixel: it looks through each window that the pixel is in, whose elements its neighbours read
-// as well.
+// A thread makes VECTOR channels of BLOCK_Y x BLOCK_X pixels: it looks through each window that meets them once.
 //
 // schedules/cuda/pool_gradient.cpp writes these ahead of this text:
 //   IMAGES, LINES, COLUMNS, CHANNELS, OUT_LINES, OUT_COLUMNS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X   of the pooling
 //   VECTOR, THREADS           channels of a thread; threads of a block
+//   BLOCK_Y, BLOCK_X          pixels of a thread
 //   UNROLL                    taps along a dim that are unrolled
 //   Arguments                 pointers: out, gradient, x
 
 constexpr int VECTORS = CHANNELS / VECTOR;
+constexpr int BLOCKS_Y = (LINES + BLOCK_Y - 1) / BLOCK_Y, BLOCKS_X = (COLUMNS + BLOCK_X - 1) / BLOCK_X;
 
-/// Which window has tap `tap` at `at`; -1: none.
-template <int STRIDE, int PAD, int DILATION, int COUNT>
-DEVICE int window_at(int at, int tap) {
-  const int first = at + PAD - tap * DILATION, window = first / STRIDE;
-  return first < 0 || window * STRIDE != first || window >= COUNT ? -1 : window;
+/// Windows [first, end) that may meet COUNT elements from `at` on.
+struct Range {
+  int first, end;
+};
+template <int STRIDE, int PAD, int DILATION, int TAPS, int WINDOWS, int COUNT>
+DEVICE Range windows_at(int at) {
+  const int before = at + PAD - (TAPS - 1) * DILATION;  // of the window whose last tap is the first element
+  return {before <= 0 ? 0 : (before + STRIDE - 1) / STRIDE, min(WINDOWS, (at + COUNT - 1 + PAD) / STRIDE + 1)};
 }
 
-/// Is `x`, at tap (tap_y, tap_x) of the window, the first largest of it?
-DEVICE void find_first(const Element* images, const float (&x)[VECTOR], int window_y, int window_x, int tap_y, int tap_x,
-                       bool (&is_first)[VECTOR]) {
+/// Where the first largest element of each channel of a window is, as a pixel of the image.
+DEVICE void find_first(const Element* images, int window_y, int window_x, int (&place)[VECTOR]) {
+  float most[VECTOR];
 #pragma unroll
-  for (int j = 0; j < VECTOR; j++) is_first[j] = true;
+  for (int j = 0; j < VECTOR; j++) place[j] = -1, most[j] = 0.f;
 #pragma unroll UNROLL
   for (int y = 0; y < TAPS_Y; y++) {
     const int line = window_y * STRIDE_Y - PAD_Y + y * DILATION_Y;
@@ -29,15 +33,14 @@ DEVICE void find_first(const Element* images, const float (&x)[VECTOR], int wind
 #pragma unroll UNROLL
     for (int k = 0; k < TAPS_X; k++) {
       const int column = window_x * STRIDE_X - PAD_X + k * DILATION_X;
-      if ((unsigned)column >= (unsigned)COLUMNS || (y == tap_y && k == tap_x)) continue;
-      const bool is_before = y < tap_y || (y == tap_y && k < tap_x);
-      float other[VECTOR];
-      load_vector(images + (line * COLUMNS + column) * CHANNELS, other);
+      if ((unsigned)column >= (unsigned)COLUMNS) continue;
+      float x[VECTOR];
+      load_vector(images + (line * COLUMNS + column) * CHANNELS, x);
 #pragma unroll
       for (int j = 0; j < VECTOR; j++) {
-        const bool is_nan = x[j] != x[j];
-        const bool is_beaten = is_before ? (is_nan ? other[j] != other[j] : !(other[j] < x[j])) : !is_nan && !(other[j] <= x[j]);
-        is_first[j] = is_first[j] && !is_beaten;
+        const bool wins = place[j] < 0 || x[j] > most[j] || (x[j] != x[j] && most[j] == most[j]);
+        most[j] = wins ? x[j] : most[j];
+        place[j] = wins ? line * COLUMNS + column : place[j];
       }
     }
   }
@@ -47,28 +50,37 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arg
   const long long index = (long long)blockIdx.x * THREADS + threadIdx.x;
   allow_next_kernel();
   wait_previous_kernels();
-  if (index >= (long long)IMAGES * LINES * COLUMNS * VECTORS) return;
-  const int channel = (int)(index % VECTORS) * VECTOR, pixel = (int)(index / VECTORS);
-  const int column = pixel % COLUMNS, line = pixel / COLUMNS % LINES, image = pixel / (LINES * COLUMNS);
+  if (index >= (long long)IMAGES * BLOCKS_Y * BLOCKS_X * VECTORS) return;
+  const int channel = (int)(index % VECTORS) * VECTOR, block = (int)(index / VECTORS);
+  const int column = block % BLOCKS_X * BLOCK_X, line = block / BLOCKS_X % BLOCKS_Y * BLOCK_Y, image = block / (BLOCKS_X * BLOCKS_Y);
   const Element* images = arguments.x + (long long)image * (LINES * COLUMNS) * CHANNELS + channel;
-  float x[VECTOR], sum[VECTOR] = {};
-  load_vector(images + (line * COLUMNS + column) * CHANNELS, x);
-#pragma unroll UNROLL
-  for (int tap_y = 0; tap_y < TAPS_Y; tap_y++) {
-    const int window_y = window_at<STRIDE_Y, PAD_Y, DILATION_Y, OUT_LINES>(line, tap_y);
-    if (window_y < 0) continue;
-#pragma unroll UNROLL
-    for (int tap_x = 0; tap_x < TAPS_X; tap_x++) {
-      const int window_x = window_at<STRIDE_X, PAD_X, DILATION_X, OUT_COLUMNS>(column, tap_x);
-      if (window_x < 0) continue;
-      bool is_first[VECTOR];
-      find_first(images, x, window_y, window_x, tap_y, tap_x, is_first);
+  float sum[BLOCK_Y][BLOCK_X][VECTOR] = {};
+  const Range ys = windows_at<STRIDE_Y, PAD_Y, DILATION_Y, TAPS_Y, OUT_LINES, BLOCK_Y>(line);
+  const Range xs = windows_at<STRIDE_X, PAD_X, DILATION_X, TAPS_X, OUT_COLUMNS, BLOCK_X>(column);
+  for (int window_y = ys.first; window_y < ys.end; window_y++) {
+    for (int window_x = xs.first; window_x < xs.end; window_x++) {
+      int place[VECTOR];
       float gradient[VECTOR];
       load_vector(arguments.gradient + ((long long)(image * OUT_LINES + window_y) * OUT_COLUMNS + window_x) * CHANNELS + channel,
                   gradient);
+      find_first(images, window_y, window_x, place);
 #pragma unroll
-      for (int j = 0; j < VECTOR; j++) sum[j] += is_first[j] ? gradient[j] : 0.f;
+      for (int y = 0; y < BLOCK_Y; y++) {
+#pragma unroll
+        for (int x = 0; x < BLOCK_X; x++) {
+          // Behind the last column begins the next line.
+          const int here = column + x < COLUMNS ? (line + y) * COLUMNS + column + x : -2;
+#pragma unroll
+          for (int j = 0; j < VECTOR; j++) sum[y][x][j] += place[j] == here ? gradient[j] : 0.f;
+        }
+      }
     }
   }
-  store_vector(arguments.out + (long long)pixel * CHANNELS + channel, sum);
+  Element* out = arguments.out + (long long)image * (LINES * COLUMNS) * CHANNELS + channel;
+#pragma unroll
+  for (int y = 0; y < BLOCK_Y; y++) {
+#pragma unroll
+    for (int x = 0; x < BLOCK_X; x++)
+      if (line + y < LINES && column + x < COLUMNS) store_vector(out + ((line + y) * COLUMNS + column + x) * CHANNELS, sum[y][x]);
+  }
 }

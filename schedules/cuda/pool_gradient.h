@@ -19,6 +19,7 @@ struct CudaPoolGradientProblem {
 struct CudaPoolGradientChoice {
   int vector = 8;  ///< channels of a thread
   int threads = 256;
+  int lines = 2, columns = 2;  ///< pixels of a thread
   bool operator==(const CudaPoolGradientChoice&) const = default;
 };
 /// Choices worth racing, the best guess first. Never empty.

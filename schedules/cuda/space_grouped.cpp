@@ -24,7 +24,11 @@ Form depthwise_gradient_form(const CudaDepthwiseGradientChoice& choice) {
 }
 
 Form pool_gradient_form(const CudaPoolGradientChoice& choice) {
-  return {cuda_pool_gradient_form, {{"vector", choice.vector}, {"threads", choice.threads}}};
+  return {cuda_pool_gradient_form,
+          {{"vector", choice.vector},
+           {"threads", choice.threads},
+           {"lines", choice.lines},
+           {"columns", choice.columns}}};
 }
 
 Form grouped_form(const CudaGroupedChoice& choice) {
@@ -78,7 +82,8 @@ CudaTemplate cuda_depthwise_gradient_template(const Kernel& kernel, const Form& 
 CudaTemplate cuda_pool_gradient_template(const Kernel& kernel, const Form& form) {
   const CudaPoolGradientProblem problem =
       require_problem(read_cuda_pool_gradient(kernel), cuda_pool_gradient_form);
-  return make_cuda_pool_gradient(problem, {number(form, "vector"), number(form, "threads")});
+  return make_cuda_pool_gradient(problem, {number(form, "vector"), number(form, "threads"),
+                                           number(form, "lines"), number(form, "columns")});
 }
 
 CudaTemplate cuda_grouped_template(const Kernel& kernel, const Form& form) {
