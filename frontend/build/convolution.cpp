@@ -253,10 +253,11 @@ Sym gradient_by_patches(Sym grad, Sym x, const Dims& filter_dims) {
   return reshape(matmul(swap_axes(of, 0, 1), rows), filter_dims);
 }
 
+constexpr std::int64_t vector_channels = 8;  // 16 bytes of 16-bit floats
+
 /// With channels of zeros behind its own.
 Sym with_whole_vectors(Sym x) {
-  constexpr std::int64_t channels = 8;
-  const std::int64_t missing = round_up(x.dim(1), channels) - x.dim(1);
+  const std::int64_t missing = round_up(x.dim(1), vector_channels) - x.dim(1);
   Dims high(static_cast<std::size_t>(x.rank()), 0);
   high[1] = missing;
   return missing == 0 ? x : pad(x, Dims(high.size(), 0), high);
@@ -274,6 +275,36 @@ Sym filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& 
   return gradient_by_images(grad, input, window);
 }
 
+namespace {
+
+/// The sums for an image of few channels: the taps of a line are one, with all their channels, as templates read them where
+/// no window leaves the image. Pixels get channels of zeros, and images a border.
+Sym gradient_by_lines(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window) {
+  const Dims kernel(filter_dims.begin() + 2, filter_dims.end()), outputs = spatial_dims(grad);
+  const bool is_even = window.strides[1] % 2 == 0;  // windows begin at multiples of 16 bytes
+  const std::int64_t channels =
+      x.dim(1) <= vector_channels / 2 && is_even ? vector_channels / 2 : vector_channels;
+  const std::int64_t taps = round_up(kernel[1] * channels, vector_channels) / channels;
+  const auto behind = [&](std::size_t i, std::int64_t reach) {
+    const std::int64_t last = (outputs[i] - 1) * window.strides[i] + reach;
+    return std::max<std::int64_t>(last - window.padding[i] - x.dim(static_cast<int>(i) + 2), 0);
+  };
+  Dims high = {0, channels - x.dim(1), behind(0, kernel[0]), behind(1, taps)};
+  high[3] += (x.dim(3) + window.padding[1] + high[3]) % (vector_channels / channels);
+  const Sym padded = pad(x, {0, 0, window.padding[0], window.padding[1]}, high);
+  const Sym sums = grad.builder().add(Op::filter_gradient, {with_whole_vectors(grad), padded},
+                                      {{"kernel", Dims{kernel[0], taps}},
+                                       {"strides", window.strides},
+                                       {"pads", Dims{0, 0, 0, 0}},
+                                       {"dilations", window.dilations},
+                                       {"joined", std::int64_t{1}}});
+  Sym each = reshape(slice(sums, 2, 0, filter_dims[0]), {kernel[0], filter_dims[0], taps, channels});
+  each = cast(slice(slice(each, 2, 0, kernel[1]), 3, 0, filter_dims[1]), x.dtype());
+  return transpose(each, {1, 3, 0, 2});
+}
+
+}  // namespace
+
 bool is_kept_whole(Sym grad, Sym x, std::int64_t groups) {
   const bool is_depthwise = x.dim(1) == groups && grad.dim(1) == groups;
   return x.rank() == 4 && (x.dtype() == DType::bf16 || x.dtype() == DType::f16) &&
@@ -286,6 +317,8 @@ Sym whole_filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWi
   const DType dtype = x.dtype();
   if (groups == 1 && has_large_patches(grad, x, kernel, window))
     return gradient_by_patches(grad, x, filter_dims);
+  if (groups == 1 && x.dim(1) < vector_channels && kernel[1] > 1 && window.dilations[1] == 1)
+    return gradient_by_lines(grad, x, filter_dims, window);
   // Pixels are multiples of 16 bytes apart.
   grad = with_whole_vectors(grad);
   x = with_whole_vectors(x);

@@ -266,16 +266,18 @@ OutputTensors evaluate_conv(Op, InputTensors inputs, const Attributes& attribute
 OutputTensors evaluate_filter_gradient(Op, InputTensors inputs, const Attributes& attributes,
                                        ResultTypes types) {
   const Dims dims = types[0].dims(), gradient = inputs[0]->dims(), x = inputs[1]->dims();
-  Dims filter = {dims[2], dims[3]};
   const Dims& kernel = attributes.integers("kernel");
   filter.insert(filter.end(), kernel.begin(), kernel.end());
   const Window w = make_window(x, filter, gradient, attributes);
   const std::int64_t plane = w.input[0] * w.input[1] * w.input[2],
                      pixels = w.output[0] * w.output[1] * w.output[2];
-  const std::int64_t outputs = dims[2], channels = dims[3], rows = outputs / attributes.integer("groups");
+  const std::int64_t side_by_side = attributes.integer("joined") != 0 ? kernel.back() : 1;
+  const std::int64_t outputs = dims[2], channels = dims[3] / side_by_side, taps = dims[1] * side_by_side;
+  Dims filter = {dims[2], x[1] / attributes.integer("groups")};
+  const std::int64_t rows = outputs / attributes.integer("groups");
   const std::int64_t part = filter_gradient_part(gradient, attributes.integer("parts"));
   const std::vector<double> grads = decode<double>(*inputs[0]), values = decode<double>(*inputs[1]);
-  std::vector<double> met(static_cast<std::size_t>(channels * dims[1])),
+  std::vector<double> met(static_cast<std::size_t>(channels * taps)),
       sums(static_cast<std::size_t>(types[0].element_count()));
   for (std::int64_t pixel = 0; pixel < gradient[0] * pixels && !sums.empty(); ++pixel) {
     const std::int64_t image = pixel / pixels, at = pixel % pixels;
@@ -285,10 +287,12 @@ OutputTensors evaluate_filter_gradient(Op, InputTensors inputs, const Attributes
         fill_columns(w, values.data() + (image * x[1] + group * channels) * plane, channels, at, 1,
                      met.data());
       const double grad = grads[static_cast<std::size_t>((image * outputs + output) * pixels + at)];
-      for (std::int64_t tap = 0; tap < dims[1]; ++tap)
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        const std::int64_t of_line = (pixel / part * dims[1] + tap / side_by_side) * outputs + output;
+        const std::int64_t to = (of_line * side_by_side + tap % side_by_side) * channels;
         for (std::int64_t c = 0; c < channels; ++c)
-          sums[static_cast<std::size_t>(((pixel / part * dims[1] + tap) * outputs + output) * channels +
-                                        c)] += grad * met[static_cast<std::size_t>(c * dims[1] + tap)];
+          sums[static_cast<std::size_t>(to + c)] += grad * met[static_cast<std::size_t>(c * taps + tap)];
+      }
     }
   }
   return {encode(types[0].dtype, dims, sums)};

@@ -173,7 +173,7 @@ OutputTypes infer_filter_gradient(Op, InputTypes inputs, const Attributes& attri
                      x.to_string(), groups, parts);
   const DType sums = dtype_size(x.dtype) < dtype_size(DType::f32) ? DType::f32 : x.dtype;
   return {TensorType{
-      sums, {parts, checked_product(kernel, "window"), gradient.shape[1], x.dims()[1] / groups}, {}}};
+      sums, {parts, taps / side_by_side, gradient.shape[1], x.dims()[1] / groups * side_by_side}, {}}};
 }
 
 OutputTypes infer_pool(Op op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
@@ -196,6 +196,9 @@ OutputTypes infer_attention(Op, InputTypes inputs, const Attributes&, Symbols& s
   if (!is_float(q.dtype)) throw ModelError("got {}, expected floats", q.to_string());
   require_same_dtype(q, k, "q and k");
   require_same_dtype(q, v, "q and v");
+  const bool is_joined = attributes.integer("joined") != 0;
+  if (is_joined && groups != 1) throw ModelError("the taps of {} groups are joined", groups);
+  const std::int64_t taps = checked_product(kernel, "window"), side_by_side = is_joined ? kernel.back() : 1;
   if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2 ||
       !symbols.equal(from_end(q.shape, 1), from_end(k.shape, 1)) ||
       !symbols.equal(from_end(k.shape, 2), from_end(v.shape, 2))) {

@@ -345,13 +345,15 @@ void add_contraction_rows(Rows& rows) {
   add(rows, Op::filter_gradient, "filter_gradient", "gradient, x",
       window(OpTrait::convolution, filter_gradient_terms),
       {kernel(), strides(), pads(), dilations(), integer("groups", 1, "groups of channels"),
-       integer("parts", 1, "ranges of pixels that have sums of their own")},
+       integer("parts", 1, "ranges of pixels that have sums of their own"),
+       integer("joined", 0, "1: taps of a line stand side by side, with their channels")},
       infer_filter_gradient, evaluate_filter_gradient,
       "[parts, taps, O, C/groups]: for each tap of the window of a convolution of x [N, C, spatial] into [N, "
       "O, "
       "spatial], the products of the gradient's channels with those that the tap met, summed over the pixels "
       "of a part. "
-      "Of 16-bit floats the sums are f32. A part is a multiple of 64 pixels of all images, the last one what "
+      "Joined: [parts, taps above each other, O, taps of a line times C]. Of 16-bit floats the sums are f32. "
+      "A part is a multiple of 64 pixels of all images, the last one what "
       "is left");
   add(rows, Op::max_pool, "max_pool", "x", window(OpTrait::pooling, pool_terms),
       {kernel(), strides(), pads(), dilations()}, infer_pool, evaluate_pool,

@@ -181,8 +181,12 @@ void define_filter_gradient(AlgorithmBuilder& builder, const Node& node) {
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
   const Coordinates at = AlgorithmBuilder::coordinates_of(type);  // part, tap, output, channel of the group
   const Halide::RDom domain = reduction_domain({part});
-  Expr pixel = at[0].full * to_int(part) + domain[0], tap = at[1].full;
   const std::size_t rank = window.kernel.size();
+  const std::int64_t side_by_side = node.attributes.integer("joined") != 0 ? window.kernel.back() : 1;
+  const std::int64_t channels = type.dims()[3] / side_by_side;
+  Expr pixel = at[0].full * to_int(part) + domain[0];
+  Expr tap = at[1].full * to_int(side_by_side) + at[3].full / to_int(channels);
+  const Expr channel = at[3].full % to_int(channels);
   const std::int64_t pixels = checked_product({gradient.begin() + 2, gradient.end()}, "map");
   const Expr is_there = pixel < to_int(gradient[0] * pixels);
   pixel = Halide::min(pixel, to_int(gradient[0] * pixels - 1));
@@ -197,7 +201,7 @@ void define_filter_gradient(AlgorithmBuilder& builder, const Node& node) {
   }
   const Tap met = tap_at(builder, window, at_gradient, taps, builder.type(node.inputs[1]).shape);
   const std::int64_t groups = node.attributes.integer("groups"), outputs = gradient[1] / groups;
-  Coordinates at_input = {at_gradient[0], input_channel(at[2], at[3], outputs, type.dims()[3], groups)};
+  Coordinates at_input = {at_gradient[0], input_channel(at[2], channel, outputs, channels, groups)};
   at_input.insert(at_input.end(), met.spatial.begin(), met.spatial.end());
   const Halide::Type sum = sum_type(type.dtype);
   const Expr x = cast(sum, builder.read_rounded(node.inputs[1], at_input));

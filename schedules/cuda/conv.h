@@ -23,6 +23,12 @@ namespace sylvite {
 /// The windows of such a convolution, of a pooling of such images, or of that whose gradient it is.
 [[nodiscard]] CudaMatmulProblem::Windows windows_of(const Kernel& kernel);
 
+/// Do windows stay inside the image sideways, so that the taps of a line, whose channels lie side by side, may be one?
+[[nodiscard]] bool may_join_taps(const CudaMatmulProblem::Windows& windows);
+/// The taps of a line as one tap with all their channels. Windows then overlap in memory: their pitch is the stride's.
+/// REQUIRES may_join_taps.
+void join_taps(CudaMatmulProblem::Windows& windows);
+
 /// The product that a convolution of images with their channels innermost is: m counts output pixels, n
 /// output channels. Its filter lies as [n][tap][channel]: packed, or as a value. A filter of one tap makes
 /// a matrix of the images. Where no window leaves the image sideways, the taps of a filter row are read as

@@ -24,20 +24,6 @@ std::int64_t steps(std::int64_t taps, std::int64_t bytes) {
   return taps * ((bytes + stage_bytes - 1) / stage_bytes);
 }
 
-/// The taps of a filter row as one tap with all their channels, where that saves steps. Windows then overlap
-/// in memory: their pitch is the stride's.
-void join_taps(Windows& w, std::int64_t bytes) {
-  const bool stays_inside =
-      w.pad_x == 0 && (w.out_columns - 1) * w.stride_x + w.taps_x <= w.columns && w.dilation_x == 1;
-  if (!stays_inside || steps(1, w.taps_x * w.channels * bytes) >= steps(w.taps_x, w.channels * bytes)) return;
-  w.channels *= w.taps_x;
-  w.filter_pitch = w.channels;
-  w.columns = w.out_columns;
-  w.column_pitch *= w.stride_x;
-  w.taps_x = 1;
-  w.stride_x = 1;
-}
-
 bool is_matrix(const Windows& w) {
   return w.taps() == 1 && w.stride_x == 1 && w.stride_y == 1 && w.pad_x == 0 && w.pad_y == 0 &&
          w.out_lines == w.lines && w.out_columns == w.columns && w.line_pitch == w.columns * w.column_pitch;
@@ -162,6 +148,19 @@ CudaMatmulProblem::Windows windows_of(const Kernel& kernel) {
   return w;
 }
 
+bool may_join_taps(const Windows& w) {
+  return w.pad_x == 0 && (w.out_columns - 1) * w.stride_x + w.taps_x <= w.columns && w.dilation_x == 1;
+}
+
+void join_taps(Windows& w) {
+  w.channels *= w.taps_x;
+  w.filter_pitch = w.channels;
+  w.columns = w.out_columns;
+  w.column_pitch *= w.stride_x;
+  w.taps_x = 1;
+  w.stride_x = 1;
+}
+
 std::string refuse_conv_operands(const Kernel& kernel) {
   if (kernel.kind != KernelClass::convolution || is_filter_gradient(kernel)) return "it is no convolution";
   const Graph& body = kernel.body;
@@ -200,7 +199,9 @@ Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel) {
   CudaMatmulProblem problem;
   read_operands(kernel, problem);
   Windows windows = windows_of(kernel);
-  join_taps(windows, static_cast<std::int64_t>(dtype_size(problem.element)));
+  const auto bytes = windows.channels * static_cast<std::int64_t>(dtype_size(problem.element));
+  if (may_join_taps(windows) && steps(1, windows.taps_x * bytes) < steps(windows.taps_x, bytes))
+    join_taps(windows);
   problem.out_argument = static_cast<int>(body.inputs.size());
   problem.m = windows.images * windows.out_lines * windows.out_columns;
   problem.n = body.type(node.outputs[0]).dims()[1];

@@ -101,7 +101,13 @@ Reading<CudaMatmulProblem> read_cuda_filter_gradient(const Kernel& kernel) {
   problem.n = result[3];
   problem.k = gradient[0] * gradient[2] * gradient[3];
   problem.out_argument = static_cast<int>(body.inputs.size());
-  if (const Windows windows = windows_of(kernel); !meets_pixels_once(windows)) problem.windows = windows;
+  Windows windows = windows_of(kernel);
+  const bool is_joined = node.attributes.integer("joined") != 0;
+  if (is_joined) {
+    if (!may_join_taps(windows)) return {{}, "its joined taps reach over the border of the image"};
+    join_taps(windows);
+  }
+  if (is_joined || !meets_pixels_once(windows)) problem.windows = windows;
   if (std::string refusal = read_epilogue(kernel, problem); !refusal.empty()) return {{}, refusal};
   return {problem, ""};
 }

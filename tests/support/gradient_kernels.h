@@ -12,6 +12,9 @@ inline constexpr const char* filter_gradient_texts[] = {
     R"(graph g(%g: f16[2,200,13,11]@c200, %x: f16[2,40,13,11]@c40) { %v: f32[2,1,200,40] = filter_gradient(%g, %x) {kernel=[1,1], strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1, parts=2} return %v })",
     R"(graph g(%g: bf16[2,32,7,6]@c32, %x: bf16[2,8,13,11]@c8) { %v: f32[1,1,32,8] = filter_gradient(%g, %x) {kernel=[1,1], strides=[2,2], pads=[0,0,0,0], dilations=[1,1], groups=1, parts=1} %o: bf16[1,1,32,8] = cast(%v) {to="bf16"} return %o })",
     R"(graph g(%g: bf16[2,24,14,9]@c24, %x: bf16[2,16,15,15]@c16) { %v: f32[2,20,24,16] = filter_gradient(%g, %x) {kernel=[5,4], strides=[1,1], pads=[3,0,0,0], dilations=[1,2], groups=1, parts=2} return %v })",
+    R"(graph g(%g: bf16[2,64,7,8]@c64, %x: bf16[2,4,19,22]@c4) { %v: f32[1,7,64,32] = filter_gradient(%g, %x) {kernel=[7,8], strides=[2,2], pads=[0,0,0,0], dilations=[1,1], groups=1, parts=1, joined=1} return %v })",
+    R"(graph g(%g: f16[3,40,7,12]@c40, %x: f16[3,8,9,14]@c8) { %v: f32[2,3,40,24] = filter_gradient(%g, %x) {kernel=[3,3], strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1, parts=2, joined=1} return %v })",
+    R"(graph g(%g: bf16[2,32,9,6]@c32, %x: bf16[2,8,9,14]@c8) { %v: f32[1,1,32,24] = filter_gradient(%g, %x) {kernel=[1,3], strides=[1,2], pads=[0,0,0,0], dilations=[1,1], groups=1, parts=1, joined=1} return %v })",
 };
 
 inline constexpr const char* depthwise_gradient_texts[] = {
