@@ -6,12 +6,13 @@
 // Scores may be replaced, too: where(condition, scores, -inf) is a boolean mask, and a very negative number one that is added.
 // Rows that attend to nothing are NaN; where(is_nan(w), 0, w) of the weights w makes them zero, which is done to the result
 // if a mask may leave such rows. (Weights that are NaN because scores are stay NaN.)
-// A constant additive mask that is zero up to the diagonal and hugely negative above it becomes causal = 1, so that masked
-// work can be skipped.
+// A constant mask, of attention or of its gradients, that hides all keys behind the diagonal and no others becomes causal = 1, so
+// that masked work can be skipped; one that hides nothing goes.
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -175,21 +176,31 @@ std::optional<ValueId> joint_mask(Graph& graph, const Scores& scores, const Dims
   return joint;
 }
 
-/// True for an L by L constant, batches of one, that keeps s <= l: true or 0 there, and false or below -1e30 elsewhere.
-bool is_causal_mask(const Graph& graph, ValueId id, std::int64_t queries, std::int64_t keys) {
-  if (id == no_value || !graph.is_constant(id) || queries != keys) return false;
-  const Tensor& mask = *graph.value(id).constant;
-  if (mask.size() != queries * keys || mask.dims().size() < 2 || mask.dims().back() != keys) return false;
+/// What a mask hides, as far as it is known.
+enum class Hidden { unknown, nothing, later_keys };
+
+/// Does it hide the keys behind the diagonal of each of its square matrices, or nothing, and no others?
+bool hides_just(const Tensor& mask, bool later_keys) {
+  const std::int64_t keys = mask.dims().back();
   const bool is_truth = mask.dtype() == DType::boolean;
-  for (std::int64_t l = 0; l < queries; ++l) {
-    for (std::int64_t s = 0; s < keys; ++s) {
-      const double value = mask.as_double(l * keys + s);
-      const bool is_kept = is_truth ? value != 0.0 : value == 0.0;
-      const bool is_hidden = is_truth ? value == 0.0 : value <= minus_infinity;
-      if (s <= l ? !is_kept : !is_hidden) return false;
-    }
+  for (std::int64_t i = 0; i < mask.size(); ++i) {
+    const double value = mask.as_double(i);
+    const bool hides = later_keys && i % keys > i / keys % keys;
+    if (is_truth ? (value == 0) != hides : (hides ? value > minus_infinity : value != 0)) return false;
   }
   return true;
+}
+
+Hidden hidden_by(const Graph& graph, ValueId id, std::int64_t queries, std::int64_t keys) {
+  while (const Node* same = producer_if(graph, id, Op::broadcast_to)) id = same->inputs[0];
+  if (id == no_value || !graph.is_constant(id) || graph.type(id).rank() < 1) return Hidden::unknown;
+  const Tensor& mask = *graph.value(id).constant;
+  if (mask.size() == 0) return Hidden::unknown;
+  if (hides_just(mask, false)) return Hidden::nothing;
+  const Dims& dims = mask.dims();
+  const bool is_square =
+      queries == keys && dims.size() > 1 && dims.back() == keys && dims[dims.size() - 2] == keys;
+  return is_square && hides_just(mask, true) ? Hidden::later_keys : Hidden::unknown;
 }
 
 /// The keys, from their transpose in the product.
@@ -251,8 +262,8 @@ bool fuse(GraphRewriter& rewriter, const Node& node, const Node& product) {
   const bool has_guard = weights != product.inputs[0];
   const std::optional<ValueId> mask = joint_mask(graph, scores, space, !has_guard);
   if (!mask) return false;
-  const bool causal =
-      is_causal_mask(graph, *mask, q.dims().at(q.dims().size() - 2), k_transposed.dims().back());
+  const bool causal = hidden_by(graph, *mask, q.dims().at(q.dims().size() - 2), k_transposed.dims().back()) ==
+                      Hidden::later_keys;
   std::vector<ValueId> inputs = {regrouped(graph, scores.q, space),
                                  regrouped(graph, keys_of(graph, scores.k_transposed), space),
                                  regrouped(graph, v, space)};
@@ -272,10 +283,48 @@ bool fuse(GraphRewriter& rewriter, const Node& node, const Node& product) {
   return true;
 }
 
+/// The number of the input that is the mask of attention, or of its sums and gradients.
+std::optional<std::size_t> mask_number(Op op) {
+  switch (op) {
+    case Op::attention:
+      return 3;
+    case Op::attention_sums:
+      return 2;
+    case Op::attention_gradient:
+      return 6;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Masks that were looked at: layers share them.
+using KnownMasks = std::map<ValueId, Hidden>;
+
+/// Without a constant mask that an attribute says as well.
+bool drop_mask(GraphRewriter& rewriter, const Node& node, KnownMasks& known) {
+  const std::optional<std::size_t> number = mask_number(node.op);
+  if (!number || node.inputs.size() <= *number || node.inputs[*number] == no_value) return false;
+  const Shape &q = rewriter.source().type(node.inputs[0]).shape,
+              &k = rewriter.source().type(node.inputs[1]).shape;
+  const Extent &queries = q[q.size() - 2], &keys = k[k.size() - 2];
+  if (!queries.is_known() || !keys.is_known()) return false;
+  std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
+  const auto [found, is_new] = known.try_emplace(inputs[*number], Hidden::unknown);
+  if (is_new) found->second = hidden_by(rewriter.graph(), found->first, queries.known(), keys.known());
+  if (found->second == Hidden::unknown) return false;
+  inputs.resize(*number);
+  Attributes attributes = node.attributes;
+  if (found->second == Hidden::later_keys) attributes.set("causal", std::int64_t{1});
+  rewriter.replace(node, node.op, std::move(inputs), std::move(attributes));
+  return true;
+}
+
 }  // namespace
 
 Graph fuse_attention(const Graph& graph) {
-  return rewrite_nodes(graph, [](GraphRewriter& rewriter, const Node& node) {
+  KnownMasks known;
+  return rewrite_nodes(graph, [&known](GraphRewriter& rewriter, const Node& node) {
+    if (drop_mask(rewriter, node, known)) return true;
     if (node.op != Op::matmul) return false;
     rewriter.copy(node);
     const Node copied = rewriter.graph().nodes().back();

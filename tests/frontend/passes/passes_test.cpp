@@ -208,6 +208,22 @@ const Rewrite rewrites[] = {
      "  %p: f32[2,2,2] = softmax(%b) {axis=2}\n  %o: f32[2,2,4] = matmul(%p, %v)\n  return %o\n",
      "  %t: f32[2,2,4] = transpose(%k) {perm=[0,2,1]}\n"
      "  %o: f32[2,2,4] = attention(%q, %t, %v) {causal=1, scale=1.0, softcap=0.0}\n  return %o\n"},
+    {"causal_truth_of_attention_and_its_sums", fuse_attention, "%q: f32[2,2,4], %k: f32[2,2,4]",
+     "  %m = constant bool[1,2,2] {1, 0, 1, 1}\n"
+     "  %w: bool[2,2,2] = broadcast_to(%m) {shape=[2,2,2]}\n"
+     "  %a: f32[2,2,4] = attention(%q, %k, %k, %w) {causal=0, scale=1.0, softcap=0.0}\n"
+     "  %s: f32[2,2] = attention_sums(%q, %k, %w) {scale=1.0, causal=0}\n  return %a, %s\n",
+     "  %a: f32[2,2,4] = attention(%q, %k, %k) {scale=1.0, causal=1, softcap=0.0}\n"
+     "  %s: f32[2,2] = attention_sums(%q, %k) {scale=1.0, causal=1}\n  return %a, %s\n"},
+    {"mask_that_hides_nothing", fuse_attention, "%q: f32[2,2,4], %k: f32[2,3,4]",
+     "  %m = constant bool[1,3] {1, 1, 1}\n"
+     "  %a: f32[2,2,4] = attention(%q, %k, %k, %m) {causal=0, scale=1.0, softcap=0.0}\n  return %a\n",
+     "  %a: f32[2,2,4] = attention(%q, %k, %k) {causal=0, scale=1.0, softcap=0.0}\n  return %a\n"},
+    {"mask_that_hides_a_key", fuse_attention, "%q: f32[2,2,4], %k: f32[2,3,4]",
+     "  %m = constant bool[1,3] {1, 1, 0}\n"
+     "  %a: f32[2,2,4] = attention(%q, %k, %k, %m) {causal=0, scale=1.0, softcap=0.0}\n  return %a\n",
+     "  %m = constant bool[1,3] {1, 1, 0}\n"
+     "  %a: f32[2,2,4] = attention(%q, %k, %k, %m) {causal=0, scale=1.0, softcap=0.0}\n  return %a\n"},
     {"attention_whose_guard_has_nothing_to_do", fuse_attention,
      "%q: f32[2,2,4], %k: f32[2,4,2], %v: f32[2,2,4]",
      "  %m = constant f32[2,2] {0.0, -inf, 0.0, 0.0}\n  %zero = constant f32[] {0.0}\n"
