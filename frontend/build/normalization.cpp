@@ -1,5 +1,7 @@
 #include "frontend/build/normalization.h"
 
+#include <limits>
+
 #include "base/error.h"
 
 namespace sylvite {
@@ -8,6 +10,12 @@ std::vector<std::int64_t> axes_from(int axis, int rank) {
   std::vector<std::int64_t> axes;
   for (int i = axis; i < rank; ++i) axes.push_back(i);
   return axes;
+}
+
+Sym safe_softmax(Sym x, int axis) {
+  const Sym is_empty =
+      apply(Op::equal, reduce(Op::reduce_max, x, {axis}), -std::numeric_limits<double>::infinity());
+  return where(is_empty, 0.0, softmax(x, axis));
 }
 
 Standardized standardize(Sym x, const std::vector<std::int64_t>& axes, double epsilon) {

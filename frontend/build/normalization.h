@@ -10,6 +10,9 @@ namespace sylvite {
 /// axis, axis + 1, ... rank - 1.
 [[nodiscard]] std::vector<std::int64_t> axes_from(int axis, int rank);
 
+/// Rows without any element above minus infinity give zeros.
+[[nodiscard]] Sym safe_softmax(Sym x, int axis);
+
 /// (x - mean) / sqrt(variance + epsilon) over the axes, with the mean and the inverse deviation.
 struct Standardized {
   Sym value, mean, inverse_deviation;

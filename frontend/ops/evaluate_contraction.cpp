@@ -205,13 +205,14 @@ std::vector<double> mask_bias(const Tensor* mask, const Dims& scores) {
   return bias;
 }
 
-/// The heads of attention without a mask, and their scores.
+/// The heads of attention, and their scores.
 struct AttentionHeads {
   std::int64_t count, rows, keys, depth;
   double scale;
   bool is_causal;
+  std::vector<double> bias;
 
-  AttentionHeads(const Dims& q, const Dims& k, const Attributes& attributes)
+  AttentionHeads(const Dims& q, const Dims& k, const Tensor* mask, const Attributes& attributes)
       : count(batch_count(q)),
         rows(q[q.size() - 2]),
         keys(k[k.size() - 2]),
@@ -219,11 +220,16 @@ struct AttentionHeads {
         scale(attributes.real("scale")),
         is_causal(attributes.integer("causal") != 0) {
     if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(depth));
+    Dims scores = q;
+    scores.back() = keys;
+    bias = mask_bias(mask, scores);
   }
+  /// -inf where the row does not see the key.
   [[nodiscard]] double score(const std::vector<double>& q, const std::vector<double>& k, std::int64_t head,
                              std::int64_t row, std::int64_t key) const {
     if (is_causal && key > row) return minus_infinity;
-    return scale * product(q, k, head, row, key);
+    const double added = bias.empty() ? 0 : bias[static_cast<std::size_t>((head * rows + row) * keys + key)];
+    return scale * product(q, k, head, row, key) + added;
   }
   /// Of a row of `x` [rows, depth] and one of `y` [keys, depth].
   [[nodiscard]] double product(const std::vector<double>& x, const std::vector<double>& y, std::int64_t head,
@@ -267,13 +273,13 @@ OutputTensors evaluate_filter_gradient(Op, InputTensors inputs, const Attributes
                                        ResultTypes types) {
   const Dims dims = types[0].dims(), gradient = inputs[0]->dims(), x = inputs[1]->dims();
   const Dims& kernel = attributes.integers("kernel");
+  Dims filter = {dims[2], x[1] / attributes.integer("groups")};
   filter.insert(filter.end(), kernel.begin(), kernel.end());
   const Window w = make_window(x, filter, gradient, attributes);
   const std::int64_t plane = w.input[0] * w.input[1] * w.input[2],
                      pixels = w.output[0] * w.output[1] * w.output[2];
   const std::int64_t side_by_side = attributes.integer("joined") != 0 ? kernel.back() : 1;
   const std::int64_t outputs = dims[2], channels = dims[3] / side_by_side, taps = dims[1] * side_by_side;
-  Dims filter = {dims[2], x[1] / attributes.integer("groups")};
   const std::int64_t rows = outputs / attributes.integer("groups");
   const std::int64_t part = filter_gradient_part(gradient, attributes.integer("parts"));
   const std::vector<double> grads = decode<double>(*inputs[0]), values = decode<double>(*inputs[1]);
@@ -339,7 +345,7 @@ OutputTensors evaluate_attention(Op, InputTensors inputs, const Attributes& attr
 
 OutputTensors evaluate_attention_sums(Op, InputTensors inputs, const Attributes& attributes,
                                       ResultTypes types) {
-  const AttentionHeads heads(inputs[0]->dims(), inputs[1]->dims(), attributes);
+  const AttentionHeads heads(inputs[0]->dims(), inputs[1]->dims(), optional_input(inputs, 2), attributes);
   const std::vector<double> q = decode<double>(*inputs[0]), k = decode<double>(*inputs[1]);
   std::vector<double> out;
   std::vector<double> scores(static_cast<std::size_t>(heads.keys));
@@ -350,7 +356,7 @@ OutputTensors evaluate_attention_sums(Op, InputTensors inputs, const Attributes&
       double peak = minus_infinity, sum = 0;
       for (const double score : scores) peak = std::max(peak, score);
       for (const double score : scores) sum += std::exp(score - peak);
-      out.push_back(peak + std::log(sum));
+      out.push_back(peak == minus_infinity ? minus_infinity : peak + std::log(sum));
     }
   }
   return {encode(types[0].dtype, types[0].dims(), out)};
@@ -358,16 +364,18 @@ OutputTensors evaluate_attention_sums(Op, InputTensors inputs, const Attributes&
 
 OutputTensors evaluate_attention_gradient(Op, InputTensors inputs, const Attributes& attributes,
                                           ResultTypes types) {
-  const AttentionHeads heads(inputs[0]->dims(), inputs[1]->dims(), attributes);
+  const AttentionHeads heads(inputs[0]->dims(), inputs[1]->dims(), optional_input(inputs, 6), attributes);
   std::vector<std::vector<double>> in;
-  for (const Tensor* tensor : inputs) in.push_back(decode<double>(*tensor));
+  for (std::size_t i = 0; i < 6; ++i) in.push_back(decode<double>(*inputs[i]));
   const std::int64_t of = attributes.integer("of");
   std::vector<double> out(static_cast<std::size_t>(types[0].element_count()));
   for (std::int64_t head = 0; head < heads.count; ++head) {
     for (std::int64_t row = 0; row < heads.rows; ++row) {
       const auto at_row = static_cast<std::size_t>(head * heads.rows + row);
       for (std::int64_t key = 0; key < heads.keys; ++key) {
-        const double weight = std::exp(heads.score(in[0], in[1], head, row, key) - in[4][at_row]);
+        const double score = heads.score(in[0], in[1], head, row, key);
+        if (score == minus_infinity) continue;
+        const double weight = std::exp(score - in[4][at_row]);
         const double slope =
             weight * (heads.product(in[3], in[2], head, row, key) - in[5][at_row]) * heads.scale;
         const std::size_t at_query = at_row * static_cast<std::size_t>(heads.depth);

@@ -16,6 +16,30 @@ const Extent& from_end(const Shape& shape, std::size_t i) {
   return shape[shape.size() - i];
 }
 
+/// `batch`: extents of the scores before rows and keys.
+void require_mask_fits(const TensorType& mask, const TensorType& q, const TensorType& k, const Shape& batch,
+                       Symbols& symbols) {
+  if (mask.dtype != DType::boolean) require_same_dtype(q, mask, "q and the mask");
+  Shape scores = batch;
+  scores.push_back(from_end(q.shape, 2));
+  scores.push_back(from_end(k.shape, 2));
+  if (!broadcasts_to(mask.shape, scores, symbols))
+    throw ModelError("mask {} does not broadcast to the scores of {} and {}", mask.to_string(), q.to_string(),
+                     k.to_string());
+}
+
+/// Of attention's sums: f32 for each row.
+TensorType type_of_sums(const TensorType& q, const TensorType& k, Symbols& symbols) {
+  if (!is_float(q.dtype)) throw ModelError("got {}, expected floats", q.to_string());
+  require_same_dtype(q, k, "q and k");
+  if (q.rank() < 2 || k.rank() != q.rank() || leading(q.shape) != leading(k.shape) ||
+      !symbols.equal(from_end(q.shape, 1), from_end(k.shape, 1)))
+    throw ModelError("q {} and k {} do not fit", q.to_string(), k.to_string());
+  TensorType result{DType::f32, leading(q.shape), {}};
+  result.shape.push_back(from_end(q.shape, 2));
+  return result;
+}
+
 /// Extents of the spatial dims of a window operation's output.
 Shape window_extents(const Shape& spatial, const Dims& kernel, const Attributes& attributes,
                      Symbols& symbols) {
@@ -172,6 +196,9 @@ OutputTypes infer_filter_gradient(Op, InputTypes inputs, const Attributes& attri
     throw ModelError("a gradient {} does not fit the input {}, {} groups and {} parts", gradient.to_string(),
                      x.to_string(), groups, parts);
   const DType sums = dtype_size(x.dtype) < dtype_size(DType::f32) ? DType::f32 : x.dtype;
+  const bool is_joined = attributes.integer("joined") != 0;
+  if (is_joined && groups != 1) throw ModelError("the taps of {} groups are joined", groups);
+  const std::int64_t taps = checked_product(kernel, "window"), side_by_side = is_joined ? kernel.back() : 1;
   return {TensorType{
       sums, {parts, taps / side_by_side, gradient.shape[1], x.dims()[1] / groups * side_by_side}, {}}};
 }
@@ -196,9 +223,6 @@ OutputTypes infer_attention(Op, InputTypes inputs, const Attributes&, Symbols& s
   if (!is_float(q.dtype)) throw ModelError("got {}, expected floats", q.to_string());
   require_same_dtype(q, k, "q and k");
   require_same_dtype(q, v, "q and v");
-  const bool is_joined = attributes.integer("joined") != 0;
-  if (is_joined && groups != 1) throw ModelError("the taps of {} groups are joined", groups);
-  const std::int64_t taps = checked_product(kernel, "window"), side_by_side = is_joined ? kernel.back() : 1;
   if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2 ||
       !symbols.equal(from_end(q.shape, 1), from_end(k.shape, 1)) ||
       !symbols.equal(from_end(k.shape, 2), from_end(v.shape, 2))) {
@@ -206,17 +230,7 @@ OutputTypes infer_attention(Op, InputTypes inputs, const Attributes&, Symbols& s
   }
   TensorType result{q.dtype, broadcast_shapes(leading(q.shape), leading(k.shape), symbols), {}};
   result.shape = broadcast_shapes(result.shape, leading(v.shape), symbols);
-  if (is_given(inputs, 3)) {
-    const TensorType& mask = *inputs[3];
-    if (mask.dtype != DType::boolean) require_same_dtype(q, mask, "q and the mask");
-    Shape scores = result.shape;
-    scores.push_back(from_end(q.shape, 2));
-    scores.push_back(from_end(k.shape, 2));
-    if (!broadcasts_to(mask.shape, scores, symbols)) {
-      throw ModelError("mask {} does not broadcast to the scores of {} and {}", mask.to_string(),
-                       q.to_string(), k.to_string());
-    }
-  }
+  if (is_given(inputs, 3)) require_mask_fits(*inputs[3], q, k, result.shape, symbols);
   result.shape.push_back(from_end(q.shape, 2));
   result.shape.push_back(from_end(v.shape, 1));
   return {result};
@@ -224,20 +238,14 @@ OutputTypes infer_attention(Op, InputTypes inputs, const Attributes&, Symbols& s
 
 OutputTypes infer_attention_sums(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
   const TensorType &q = *inputs[0], &k = *inputs[1];
-  if (!is_float(q.dtype)) throw ModelError("got {}, expected floats", q.to_string());
-  require_same_dtype(q, k, "q and k");
-  if (q.rank() < 2 || k.rank() != q.rank() || leading(q.shape) != leading(k.shape) ||
-      !symbols.equal(from_end(q.shape, 1), from_end(k.shape, 1)))
-    throw ModelError("q {} and k {} do not fit", q.to_string(), k.to_string());
-  TensorType result{DType::f32, leading(q.shape), {}};
-  result.shape.push_back(from_end(q.shape, 2));
+  const TensorType result = type_of_sums(q, k, symbols);
+  if (is_given(inputs, 2)) require_mask_fits(*inputs[2], q, k, leading(q.shape), symbols);
   return {result};
 }
 
-OutputTypes infer_attention_gradient(Op op, InputTypes inputs, const Attributes& attributes,
-                                     Symbols& symbols) {
+OutputTypes infer_attention_gradient(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
   const TensorType &q = *inputs[0], &k = *inputs[1];
-  const TensorType rows = infer_attention_sums(op, inputs, attributes, symbols).at(0);
+  const TensorType rows = type_of_sums(q, k, symbols);
   const auto lies_as = [&](std::size_t i, const TensorType& wanted) {
     return inputs[i]->dtype == wanted.dtype && inputs[i]->shape == wanted.shape;
   };
@@ -245,6 +253,7 @@ OutputTypes infer_attention_gradient(Op op, InputTypes inputs, const Attributes&
     throw ModelError("v {}, the gradient {}, sums {} and products {} do not fit q {} and k {}",
                      inputs[2]->to_string(), inputs[3]->to_string(), inputs[4]->to_string(),
                      inputs[5]->to_string(), q.to_string(), k.to_string());
+  if (is_given(inputs, 6)) require_mask_fits(*inputs[6], q, k, leading(q.shape), symbols);
   const std::int64_t of = attributes.integer("of");
   if (of < 0 || of > 2) throw ModelError("'of' is {}, expected 0 to 2", of);
   return {TensorType{q.dtype, of == 0 ? q.shape : k.shape, {}}};

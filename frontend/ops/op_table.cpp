@@ -378,19 +378,20 @@ void add_contraction_rows(Rows& rows) {
       "are added; it broadcasts to [..., L, S]");
   const AttributeInfo scale = real("scale", 0, "0 means 1/sqrt(D)");
   const AttributeInfo causal = integer("causal", 0, "1: position l sees s <= l");
-  add(rows, Op::attention_sums, "attention_sums", "q, k",
+  add(rows, Op::attention_sums, "attention_sums", "q, k, mask?",
       window(OpTrait::attention, attention_sums_terms, 0, {"_score", "_max", "_sum"}), {scale, causal},
       infer_attention_sums, evaluate_attention_sums,
-      "f32 [..., L]: the logarithm of the sum of exp(q k^T scale) over the keys, of q [..., L, D] and k "
-      "[..., S, D]");
-  add(rows, Op::attention_gradient, "attention_gradient", "q, k, v, gradient, sums, products",
+      "f32 [..., L]: the logarithm of the sum of exp(q k^T scale + mask) over the keys, of q [..., L, D] and "
+      "k [..., S, D]; the mask as attention's");
+  add(rows, Op::attention_gradient, "attention_gradient", "q, k, v, gradient, sums, products, mask?",
       window(OpTrait::attention, attention_gradient_terms, fifth_and_sixth_inputs,
              {"_score", "_slope", "_fold"}),
       {required("of", Kind::integer, "0, 1 or 2: by q, k or v"), scale, causal}, infer_attention_gradient,
       evaluate_attention_gradient,
-      "of attention(q, k, v), all of D columns, whose result had `gradient` [..., L, D]; sums: "
-      "attention_sums(q, k), f32; "
-      "products: f32 [..., L], the sum over columns of gradient times result");
+      "of attention(q, k, v, mask), all of D columns, whose result had `gradient` [..., L, D]; sums: "
+      "attention_sums(q, k, mask), f32; "
+      "products: f32 [..., L], the sum over columns of gradient times result. A row that sees no key changes "
+      "nothing");
 }
 
 void add_loop_row(Rows& rows) {

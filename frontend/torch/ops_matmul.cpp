@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "frontend/build/normalization.h"
 #include "frontend/torch/torch_ops.h"
 
 namespace sylvite {
@@ -33,6 +34,19 @@ Sym repeat_heads(Sym x, std::int64_t times) {
   return reshape(broadcast_to(unsqueeze(x, {x.rank() - 2}), wide), joined);
 }
 
+/// To be added, or true where a key is seen; none where there is none.
+Sym mask_of(TorchContext& c, Sym q) {
+  const Sym mask = c.optional("attn_mask");
+  return !mask || mask.dtype() == DType::boolean ? mask : cast(mask, q.dtype());
+}
+
+/// Torch's attention is zero in rows that see no key; Op::attention divides by zero there.
+Sym with_empty_rows_zero(Sym result, Sym mask) {
+  if (mask.dtype() != DType::boolean) return result;
+  const Sym sees = reduce(Op::reduce_max, cast(mask, DType::u8), {mask.rank() - 1});
+  return where(cast(sees, DType::boolean), result, 0.0);
+}
+
 void attention(TorchContext& c) {
   const Sym q = c.tensor("query");
   Sym k = c.tensor("key");
@@ -45,12 +59,12 @@ void attention(TorchContext& c) {
     v = repeat_heads(v, times);
   }
   std::vector<Sym> inputs{q, k, v};
-  if (const Sym mask = c.optional("attn_mask"))
-    inputs.push_back(mask.dtype() == DType::boolean ? mask : cast(mask, q.dtype()));
+  if (const Sym mask = mask_of(c, q)) inputs.push_back(mask);
   if (c.real("dropout_p", 0) != 0) throw UnsupportedError("dropout inside of attention is not served");
   Attributes attributes{{"causal", std::int64_t{c.flag("is_causal", false)}}};
   if (c.has("scale")) attributes.set("scale", c.real("scale"));
-  c.output(c.builder().add(Op::attention, inputs, attributes));
+  const Sym result = c.builder().add(Op::attention, inputs, attributes);
+  c.output(inputs.size() > 3 ? with_empty_rows_zero(result, inputs[3]) : result);
 }
 
 /// What Op::attention_gradient takes.
@@ -61,27 +75,31 @@ bool has_gradient_operations(TorchContext& c, Sym q, Sym k, Sym v) {
 }
 
 /// Each by an operation, which makes the scores again.
-void attention_gradients_kept(TorchContext& c, Sym grad, Sym result, const std::vector<Sym>& qkv,
+void attention_gradients_kept(TorchContext& c, Sym grad, Sym result, const std::vector<Sym>& qkv, Sym mask,
                               Attributes how) {
-  const Sym sums = c.builder().add(Op::attention_sums, {qkv[0], qkv[1]}, how);
+  const auto with_mask = [&](std::vector<Sym> inputs) {
+    if (mask) inputs.push_back(mask);
+    return inputs;
+  };
+  const Sym sums = c.builder().add(Op::attention_sums, with_mask({qkv[0], qkv[1]}), how);
   const Sym products = reduce(Op::reduce_sum, cast(grad, DType::f32) * cast(result, DType::f32), {3}, false);
   std::vector<Sym> results;
   for (std::int64_t of = 0; of < 3; ++of) {
     how.set("of", of);
-    results.push_back(
-        c.builder().add(Op::attention_gradient, {qkv[0], qkv[1], qkv[2], grad, sums, products}, how));
+    results.push_back(c.builder().add(Op::attention_gradient,
+                                      with_mask({qkv[0], qkv[1], qkv[2], grad, sums, products}), how));
   }
   c.outputs(std::move(results));
 }
 
-/// Of attention without a mask, by the queries, the keys and the values.
+/// By the queries, the keys and the values.
 void attention_gradient(TorchContext& c) {
   const Sym grad = c.tensor("grad_output"), result = c.tensor("result");
   const Sym q = c.tensor("query"), k = c.tensor("key"), v = c.tensor("value");
   const bool is_causal = c.flag("is_causal", false);
   const double scale = c.has("scale") ? c.real("scale") : 1 / std::sqrt(static_cast<double>(q.dim(-1)));
   if (has_gradient_operations(c, q, k, v))
-    return attention_gradients_kept(c, grad, result, {q, k, v},
+    return attention_gradients_kept(c, grad, result, {q, k, v}, mask_of(c, q),
                                     {{"causal", std::int64_t{is_causal}}, {"scale", scale}});
   Sym scores = cast(matmul(q, swap_axes(k, -2, -1)), DType::f32) * scale;
   if (is_causal) {
@@ -90,7 +108,10 @@ void attention_gradient(TorchContext& c) {
                               c.builder().iota(DType::i64, {rows, keys}, 0));
     scores = where(is_seen, scores, -std::numeric_limits<double>::infinity());
   }
-  const Sym weights = softmax(scores, q.rank() - 1);
+  if (const Sym mask = mask_of(c, q))
+    scores = mask.dtype() == DType::boolean ? where(mask, scores, -std::numeric_limits<double>::infinity())
+                                            : scores + cast(mask, DType::f32);
+  const Sym weights = safe_softmax(scores, q.rank() - 1);
   const Sym change = cast(matmul(grad, swap_axes(v, -2, -1)), DType::f32);
   const Sym products = reduce(Op::reduce_sum, weights * change, {q.rank() - 1}, true);
   const Sym slopes = cast(weights * (change - products) * scale, q.dtype());
@@ -165,7 +186,7 @@ const TorchOp rows[] = {
     {"aten.matmul.default", "self mat2", product},
     {"aten.mm.default", "self mat2", product},
     {"sylvite.attention.default", attention_schema, attention},
-    {"sylvite.attention_gradient.default", "grad_output query key value result is_causal scale",
+    {"sylvite.attention_gradient.default", "grad_output query key value attn_mask result is_causal scale",
      attention_gradient},
     {"transformers.grouped_mm_fallback.default", "input weight offs", grouped_product_named},
     {"transformers.grouped_mm_fallback_backward.default", "input weight offs grad_output",

@@ -1,7 +1,6 @@
 // Softmax and normalisations, with the statistics that gradients read.
 
 #include <algorithm>
-#include <limits>
 
 #include "frontend/build/normalization.h"
 #include "frontend/torch/torch_ops.h"
@@ -23,14 +22,10 @@ void soft_max(TorchContext& c) {
   c.output(softmax_along<op>(c, "dim"));
 }
 
-/// Rows without any finite element give zeros.
-void safe_softmax(TorchContext& c) {
+void safe_soft_max(TorchContext& c) {
   c.ignore("dtype");
   const Sym x = c.operand("self", c.result_dtype());
-  const int axis = normalize_axis(c.integer("dim"), x.rank());
-  const double lowest = -std::numeric_limits<double>::infinity();
-  const Sym is_empty = apply(Op::equal, reduce(Op::reduce_max, x, {axis}), lowest);
-  c.output(where(is_empty, 0.0, softmax_along<Op::softmax>(c, "dim")));
+  c.output(safe_softmax(x, normalize_axis(c.integer("dim"), x.rank())));
 }
 
 DType wide_type(DType dtype) {
@@ -200,7 +195,7 @@ const TorchOp rows[] = {
      batch_norm_without_statistics},
     {"aten._native_batch_norm_legit_functional.default", batch_training_schema, batch_norm_functional},
     {"aten._native_batch_norm_legit_no_training.default", batch_schema, batch_norm_inference},
-    {"aten._safe_softmax.default", "self dim dtype", safe_softmax},
+    {"aten._safe_softmax.default", "self dim dtype", safe_soft_max},
     {"aten._softmax.default", "self dim half_to_float", soft_max<Op::softmax>},
     {"aten._weight_norm_interface_backward.default", "grad_w saved_v saved_g saved_norms dim",
      weight_norm_backward},

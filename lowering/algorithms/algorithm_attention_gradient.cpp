@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
@@ -19,7 +20,9 @@ using Halide::Var;
 /// What both operations have: products of rows of two values [..., rows, depth].
 class Heads {
  public:
-  Heads(AlgorithmBuilder& builder, const Node& node) : builder_(builder), node_(node) {
+  /// `mask`: the number of that input.
+  Heads(AlgorithmBuilder& builder, const Node& node, std::size_t mask) : builder_(builder), node_(node) {
+    if (node.inputs.size() > mask) mask_ = node.inputs[mask];
     const Shape& q = builder.type(node.inputs[0]).shape;
     Shape scores = q;
     scores.back() = builder.type(node.inputs[1]).shape[q.size() - 2];
@@ -41,12 +44,18 @@ class Heads {
     return products;
   }
 
-  /// Of a key and a query, from their product.
-  [[nodiscard]] Expr logit(const Expr& product, const Expr& key, const Expr& query) const {
-    Expr scaled = product * scale();
-    if (node_.attributes.integer("causal") == 0) return scaled;
+  /// From the product of a query and a key, `at` their place among the scores: -inf where the query does not see the key.
+  [[nodiscard]] Expr logit(const Expr& product, const Coordinates& at) const {
+    const Expr infinity = std::numeric_limits<float>::infinity();
+    Expr logit = product * scale();
+    if (mask_ != no_value) {
+      const Expr mask = builder_.read_broadcast(mask_, at);
+      logit = mask.type().is_bool() ? Halide::select(mask, logit, -infinity) : logit + cast<float>(mask);
+    }
+    if (node_.attributes.integer("causal") == 0) return logit;
     // A limit that may be taken for one of the loops is none of a minimum.
-    return Halide::min(scaled, Halide::select(key <= query, Expr(3.4e38F), Expr(-3.4e38F)));
+    const Expr &query = at[at.size() - 2].full, &key = at[at.size() - 1].full;
+    return Halide::min(logit, Halide::select(key <= query, infinity, -infinity));
   }
   [[nodiscard]] float scale() const {
     const double given = node_.attributes.real("scale");
@@ -58,6 +67,7 @@ class Heads {
  private:
   AlgorithmBuilder& builder_;
   const Node& node_;
+  ValueId mask_ = no_value;
   TensorType type_;
 };
 
@@ -65,15 +75,17 @@ class Heads {
 
 void define_attention_sums(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front();
-  Heads heads(builder, node);
+  Heads heads(builder, node, 2);
   const Func score = heads.products("_score", node.inputs[0], node.inputs[1]);
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(builder.type(out));
   const Halide::RDom keys = open_reduction_domain({builder.extent(heads.type().shape.back())});
   std::vector<Expr> at = {keys[0]};
   at.insert(at.end(), vars.begin(), vars.end());
-  const Expr logit = heads.logit(score(at), keys[0], vars[0]);
+  Coordinates at_score = AlgorithmBuilder::coordinates_of(builder.type(out));
+  at_score.emplace_back(Expr(keys[0]));
+  const Expr logit = heads.logit(score(at), at_score);
   Func highest = builder.stage(heads.name() + "_max");
-  highest(vars) = -3.4e38F;
+  highest(vars) = -3.4e38F;  // of a row that sees no key, whose powers are zero
   highest(vars) = Halide::max(highest(vars), logit);
   Func sum = builder.stage(heads.name() + "_sum");
   sum(vars) = 0.0F;
@@ -84,7 +96,7 @@ void define_attention_sums(AlgorithmBuilder& builder, const Node& node) {
 void define_attention_gradient(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front();
   const std::int64_t of = node.attributes.integer("of");
-  Heads heads(builder, node);
+  Heads heads(builder, node, 6);
   const Func score = heads.products("_score", node.inputs[0], node.inputs[1]);
   const Func slope = heads.products("_slope", node.inputs[3], node.inputs[2]);
   const TensorType& type = builder.type(out);
@@ -99,8 +111,11 @@ void define_attention_gradient(AlgorithmBuilder& builder, const Node& node) {
   Coordinates at_query(at.begin(), at.end() - 1), at_row = at;
   at_query[rank - 2] = query;
   at_row[rank - 2] = Expr(rows[0]);
-  const Expr weight = math_exp_up_to_zero(
-      Halide::min(heads.logit(score(at_score), key, query) - builder.read(node.inputs[4], at_query), 0.0F));
+  Coordinates at_logit = at_query;
+  at_logit.emplace_back(key);
+  const Expr logit = heads.logit(score(at_score), at_logit);
+  const Expr power = math_exp_up_to_zero(Halide::min(logit - builder.read(node.inputs[4], at_query), 0.0F));
+  const Expr weight = Halide::select(logit > -std::numeric_limits<float>::infinity(), power, 0.0F);
   const Expr change = weight * (slope(at_score) - builder.read(node.inputs[5], at_query)) * heads.scale();
   const ValueId read = node.inputs[of == 0 ? 1 : of == 1 ? 0 : 3];
   Func folded = builder.stage(heads.name() + "_fold");

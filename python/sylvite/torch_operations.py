@@ -51,15 +51,17 @@ def attention_arguments(
 
 @torch.library.custom_op("sylvite::attention_gradient", mutates_args=())
 def attention_gradient(
-    grad_output: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, result: torch.Tensor,
-    is_causal: bool, scale: float | None,
+    grad_output: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None,
+    result: torch.Tensor, is_causal: bool, scale: float | None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
-    """By the query, the key and the value, of attention without a mask."""
+    """By the query, the key and the value. Rows that see no key change nothing."""
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     scores = (query @ key.mT).float() * scale
     if is_causal:
         scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
-    weights = scores.softmax(-1)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+    weights = torch.ops.aten._safe_softmax(scores, -1)
     change = (grad_output @ value.mT).float()
     slopes = (weights * (change - (weights * change).sum(-1, keepdim=True)) * scale).to(query.dtype)
     found = (slopes @ key, slopes.mT @ query, weights.to(query.dtype).mT @ grad_output)
@@ -72,8 +74,8 @@ def _(grad_output: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: 
 
 
 def _keep_for_gradient(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    query, key, value, _, ctx.is_causal, ctx.scale, _ = inputs
-    ctx.save_for_backward(query, key, value, output)
+    query, key, value, mask, ctx.is_causal, ctx.scale, _ = inputs
+    ctx.save_for_backward(query, key, value, mask, output)
 
 
 def _attention_backward(ctx: Any, grad_output: torch.Tensor) -> tuple[Any, ...]:
@@ -85,9 +87,11 @@ attention.register_autograd(_attention_backward, setup_context=_keep_for_gradien
 
 
 def has_gradient(query: Any, key: Any, value: Any, mask: Any, is_causal: bool, scale: Any, enable_gqa: bool) -> bool:
-    """Can attention with gradients be one operation: on a GPU, of 16-bit floats, without a mask?"""
-    values = [getattr(x, "meta", {}).get("example_value", x) for x in (query, key, value)]
-    if mask is not None or enable_gqa or not all(isinstance(x, torch.Tensor) for x in values):
+    """Can attention with gradients be one operation: on a GPU, of 16-bit floats, by a mask that has no gradient?"""
+    *values, bias = (getattr(x, "meta", {}).get("example_value", x) for x in (query, key, value, mask))
+    if enable_gqa or not all(isinstance(x, torch.Tensor) for x in values):
+        return False
+    if isinstance(bias, torch.Tensor) and bias.requires_grad:
         return False
     return all(
         x.device.type == "cuda" and x.dtype in (torch.bfloat16, torch.float16) and x.dim() == 4 and x.shape[:2] == values[0].shape[:2]

@@ -76,12 +76,39 @@ class Inference(TensorForms, WithGpu):
 
             def forward(self, ids):
                 x = self.table(ids) + self.places(torch.arange(ids.shape[1], device=ids.device))
-                q, k, v = (part.unflatten(-1, (3, 32)).transpose(1, 2) for part in self.mixed(x).chunk(3, -1))
+                q, k, v = [part.unflatten(-1, (3, 32)).transpose(1, 2) for part in self.mixed(x).chunk(3, -1)]
                 attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
                 return self.last(attended.transpose(1, 2).flatten(2))
 
         graphs = self.check_gradients(Network(), torch.randint(100, (4, 50)))
         self.assertIn("sylvite.attention_gradient", graphs[1].texts[0])
+
+    def test_gradients_of_attention_with_masks(self):
+        class Network(nn.Module):
+            def __init__(self, make_mask):
+                super().__init__()
+                self.mixed, self.make_mask = nn.Linear(96, 288), make_mask
+
+            def forward(self, x):
+                q, k, v = [part.unflatten(-1, (3, 32)).transpose(1, 2) for part in self.mixed(x).chunk(3, -1)]
+                return F.scaled_dot_product_attention(q, k, v, self.make_mask(x)).transpose(1, 2).flatten(2)
+
+        place = lambda: torch.arange(50, device="cuda")  # noqa: E731
+        masks = [
+            lambda x: place()[None, :] <= place()[:, None],  # causal
+            lambda x: (place() < 40)[None, None, None].expand(4, 1, 50, 50),
+            lambda x: (x[:, :, :1] > -0.5).mT[:, None],  # of each text, as padding is
+            lambda x: (x[:, None, :, :50] > 0) & (place() > 5)[:, None],  # rows that see no key
+            lambda x: torch.where(x[:, None, :, :50] > 1, -1.0, 0.5),  # added
+        ]
+        for make_mask in masks:
+            torch._dynamo.reset()
+            graphs = self.check_gradients(Network(make_mask), torch.randn(4, 50, 96))
+            self.assertIn("sylvite.attention_gradient", graphs[1].texts[0])
+
+    def test_gradients_of_few_channels(self):
+        network = nn.Sequential(nn.Conv2d(3, 32, 3, 1, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 1, 1))  # fmt: skip
+        self.check_gradients(network, torch.randn(16, 3, 66, 62))
 
     def check_gradients(self, model, given):
         """Those of autocast, beside eager's, as far as bf16 goes."""

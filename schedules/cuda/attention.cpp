@@ -150,6 +150,18 @@ std::vector<CudaAttentionChoice> f32_choices(const CudaAttentionProblem& problem
 
 }  // namespace
 
+std::string attention_mask_constants(const std::optional<CudaAttentionProblem::Mask>& given,
+                                     std::int64_t keys) {
+  const CudaAttentionProblem::Mask mask = given.value_or(CudaAttentionProblem::Mask{});
+  const bool is_truth = mask.dtype == DType::boolean;
+  const bool is_even = (mask.batch | mask.head | mask.row | keys) % 2 == 0;
+  return fmt::format(
+      "constexpr int MASKED = {:d}, MASK_BATCH = {}, MASK_PERIOD = {}, MASK_HEAD = {}, MASK_ROW = {}, "
+      "MASK_PAIRS = {:d};\ntypedef {} Mask;\n",
+      given.has_value(), mask.batch, mask.period, mask.head, mask.row, is_even && !is_truth,
+      is_truth ? "u8" : dtype_name(mask.dtype));
+}
+
 std::string attention_constants(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
                                 int width) {
   std::string text = fmt::format("#define WHOLE_KEYS {}\n", choice.whole_keys ? 1 : 0);
@@ -169,16 +181,7 @@ std::string attention_constants(const CudaAttentionProblem& problem, const CudaA
   define("STAGES", choice.stages);
   define("BLOCKS_PER_MULTIPROCESSOR", choice.resident);
   define("HEAD_GROUP", std::max<std::int64_t>(1, l2_for_heads / bytes_of_head));
-  const CudaAttentionProblem::Mask mask = problem.mask.value_or(CudaAttentionProblem::Mask{});
-  const bool is_truth = mask.dtype == DType::boolean;
-  define("MASKED", problem.mask.has_value());
-  define("MASK_BATCH", mask.batch);
-  define("MASK_PERIOD", mask.period);
-  define("MASK_HEAD", mask.head);
-  define("MASK_ROW", mask.row);
-  const bool is_even = (mask.batch | mask.head | mask.row | problem.keys) % 2 == 0;
-  define("MASK_PAIRS", is_even && !is_truth);
-  text += fmt::format("typedef {} Mask;\n", is_truth ? "u8" : dtype_name(mask.dtype));
+  text += attention_mask_constants(problem.mask, problem.keys);
   text += fmt::format("constexpr float SCALE = {:a}f;\n",
                       static_cast<float>(problem.scale * std::numbers::log2e));
   return text + fmt::format("typedef {} Element;\n", dtype_name(problem.element));

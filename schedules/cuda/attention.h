@@ -47,6 +47,9 @@ struct CudaAttentionProblem : CudaAttentionExtents {
 /// cannot read it there.
 [[nodiscard]] std::string read_attention_operand(const Graph& body, ValueId id,
                                                  CudaAttentionProblem::Operand& operand);
+/// The mask of scores of so many dims. "", or why the templates cannot read it where it lies.
+[[nodiscard]] std::string read_attention_mask(const Graph& body, ValueId id, int rank, std::int64_t keys,
+                                              std::optional<CudaAttentionProblem::Mask>& mask);
 /// The result, perhaps transposed: its strides over the anchor's dims.
 [[nodiscard]] std::string read_attention_result(const Kernel& kernel, CudaAttentionProblem::Operand& operand);
 

@@ -44,6 +44,10 @@ std::string read_operands(const Kernel& kernel, CudaAttentionGradientProblem& pr
   const Node& node = body.node(kernel.anchor);
   std::string refusal = read_attention_operand(body, node.inputs[0], problem.q);
   if (refusal.empty()) refusal = read_attention_operand(body, node.inputs[1], problem.k);
+  const std::size_t mask = problem.of == Of::sums ? 2 : 6;
+  if (refusal.empty() && node.inputs.size() > mask && node.inputs[mask] != no_value)
+    refusal = read_attention_mask(body, node.inputs[mask], body.type(node.inputs[0]).rank(), problem.keys,
+                                  problem.mask);
   if (problem.of == Of::sums)
     return refusal.empty() && body.outputs[0] != node.outputs[0] ? "something follows it" : refusal;
   if (refusal.empty()) refusal = read_attention_operand(body, node.inputs[2], problem.v);
@@ -125,14 +129,14 @@ CudaTemplate make_cuda_attention_gradient(const CudaAttentionGradientProblem& pr
   const std::array<const Operand*, 4> operands = sides(problem);
   static constexpr const char* names[] = {"R1", "R2", "C1", "C2"};
   for (std::size_t i = 0; i < operands.size(); ++i) text += lie_text(names[i], *operands[i]);
-  text += lie_text("OUT", problem.out);
+  text += lie_text("OUT", problem.out) + attention_mask_constants(problem.mask, problem.keys);
   text += fmt::format(
       "constexpr int BATCH = {}, HEADS = {}, ROW_COUNT = {}, COLUMN_COUNT = {}, QUERIES = {}, DEPTH = {}, "
       "WIDTH = {}, "
       "OF = {}, BLOCK = {}, WARPS = {}, BLOCKS_PER_MULTIPROCESSOR = {};\nconstexpr bool CAUSAL = {};\n"
       "constexpr float SCALE = {:a}f, SUM_SCALE = {:a}f;\ntypedef {} Element;\n"
       "struct Arguments {{\n  Element* out;\n  const Element *r1, *r2, *c1, *c2;\n  const float *sums, "
-      "*products;\n}};\n{}",
+      "*products;\n  const Mask* mask;\n}};\n{}",
       problem.batch, problem.heads, rows, by_query ? problem.keys : problem.queries, problem.queries,
       problem.depth, round_up(problem.depth, std::int64_t{16}), static_cast<int>(problem.of), choice.block,
       choice.warps, choice.resident, problem.causal, static_cast<float>(problem.scale * log2_e),
@@ -146,6 +150,7 @@ CudaTemplate make_cuda_attention_gradient(const CudaAttentionGradientProblem& pr
   for (const Operand* operand : operands) launch.pointers.push_back(operand->argument);
   launch.pointers.push_back(problem.sums);
   launch.pointers.push_back(problem.products);
+  launch.pointers.push_back(problem.mask ? problem.mask->argument : -1);
   return result;
 }
 

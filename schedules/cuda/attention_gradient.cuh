@@ -6,7 +6,7 @@
 //   OF 1  by k: rows are keys; sum over queries of slope * q
 //   OF 2  by v: rows are keys; sum over queries of weight * gradient
 //   OF 3  no gradient, but the logarithm of the sum of exp(score) of each query
-// where weight = exp(score - sums[query]) and slope = weight * (gradient v^T - products[query]) * scale.
+// where weight = exp(score + mask - sums[query]) and slope = weight * (gradient v^T - products[query]) * scale.
 //
 // schedules/cuda/attention_gradient.cpp writes these ahead of this text:
 //   BATCH, HEADS, ROW_COUNT, COLUMN_COUNT, QUERIES   extents; how many of the two are queries
@@ -15,7 +15,8 @@
 //   SUM_SCALE                 without it
 //   BLOCK, WARPS, BLOCKS_PER_MULTIPROCESSOR
 //   R1, R2, C1, C2, OUT       Lie: where a tensor begins, and its strides; scores are r1 c1^T, what they change by r2 c2^T
-//   Element, Arguments        pointers: out, r1, r2, c1, c2, sums, products
+//   MASKED, MASK_..., Mask    as in attention.cuh
+//   Element, Arguments        pointers: out, r1, r2, c1, c2, sums, products, mask
 
 constexpr int ROWS = 16 * WARPS, THREADS = 32 * WARPS, PITCH = 2 * WIDTH + 16;
 constexpr bool ROWS_ARE_QUERIES = OF == 0 || OF == 3, HAS_SLOPES = OF < 2, HAS_SECOND = OF != 3;
@@ -97,20 +98,38 @@ DEVICE void multiply_columns(Result& result, const Scores& s, u32 columns, int l
   }
 }
 
+#define HIDDEN __int_as_float(0xff800000)  // minus infinity
+
 DEVICE bool is_seen(int row, int column) {
   if (column >= COLUMN_COUNT || row >= ROW_COUNT) return false;
   return !CAUSAL || (ROWS_ARE_QUERIES ? column <= row : row <= column);
 }
+DEVICE float masked(float score, u8 is_visible) {
+  return is_visible ? score : HIDDEN;
+}
+template <class T>
+DEVICE float masked(float score, T added) {
+  return fmaf(LOG2_E, to_float(added), score);
+}
+/// A product as the exponent of two that it stands for, or HIDDEN. `mask`: of the tile's head.
+DEVICE float score_of(const Mask* mask, float product, int row, int column) {
+  if (!is_seen(row, column)) return HIDDEN;
+  if (!MASKED) return product * SCALE;
+  const int query = ROWS_ARE_QUERIES ? row : column, key = ROWS_ARE_QUERIES ? column : row;
+  return masked(product * SCALE, mask[(long long)query * MASK_ROW + key]);
+}
 
 /// Scores become weights, or slopes.
-DEVICE void weigh(const Arguments& a, Scores& s, const Scores& change, long long head, int row, int column) {
+DEVICE void weigh(const Arguments& a, const Mask* mask, Scores& s, const Scores& change, long long head, int row, int column) {
 #pragma unroll
   for (int i = 0; i < BLOCK / 2; i++) {
     const int at_row = row + i / 2 % 2 * 8, at_column = column + i / 4 * 8 + i % 2;
     const int query = ROWS_ARE_QUERIES ? at_row : at_column;
+    const float score = score_of(mask, s[i], at_row, at_column);
     float weight = 0.f;
-    if (is_seen(at_row, at_column)) {
-      weight = exp2_fast(fmaf(s[i], SCALE, -LOG2_E * __ldg(a.sums + head * QUERIES + query)));
+    if (score > HIDDEN) {
+      // Of scores as large as finite masks may be, the difference is rounded.
+      weight = exp2_fast(fminf(fmaf(-LOG2_E, __ldg(a.sums + head * QUERIES + query), score), 0.f));
       if constexpr (HAS_SLOPES) weight *= change[i] - __ldg(a.products + head * QUERIES + query);
     }
     s[i] = weight;
@@ -121,19 +140,22 @@ DEVICE void weigh(const Arguments& a, Scores& s, const Scores& change, long long
 struct Totals {
   float max[2], sum[2];
 };
-DEVICE void add_powers(Totals& totals, const Scores& s, int row, int column) {
+DEVICE void add_powers(Totals& totals, const Mask* mask, Scores& s, int row, int column) {
+#pragma unroll
+  for (int i = 0; i < BLOCK / 2; i++)
+    s[i] = score_of(mask, s[i], row + i / 2 % 2 * 8, column + i / 4 * 8 + i % 2);
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     float max = totals.max[r];
 #pragma unroll
     for (int i = 0; i < BLOCK / 2; i++)
-      if (i / 2 % 2 == r && is_seen(row + 8 * r, column + i / 4 * 8 + i % 2)) max = fmaxf(max, s[i] * SCALE);
+      if (i / 2 % 2 == r) max = fmaxf(max, s[i]);
     max = fmaxf(max, __shfl_xor_sync(~0u, max, 1));
     max = fmaxf(max, __shfl_xor_sync(~0u, max, 2));
     float sum = totals.max[r] == max ? totals.sum[r] : totals.sum[r] * exp2_fast(totals.max[r] - max);
 #pragma unroll
     for (int i = 0; i < BLOCK / 2; i++)
-      if (i / 2 % 2 == r && is_seen(row + 8 * r, column + i / 4 * 8 + i % 2)) sum += exp2_fast(s[i] * SCALE - max);
+      if (i / 2 % 2 == r) sum += exp2_fast(s[i] - max);
     totals.max[r] = max;
     totals.sum[r] = sum;
   }
@@ -177,6 +199,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
   const int first_row = tile.row + 16 * warp, row = first_row + lane / 4;
   const Element* c1 = arguments.c1 + C1.at(tile);
   const Element* c2 = arguments.c2 + C2.at(tile);
+  const Mask* mask = arguments.mask + (long long)(tile.batch % MASK_PERIOD) * MASK_BATCH + (long long)tile.head * MASK_HEAD;
   const auto load = [&](int block) {
     const u32 stage = stages + block % 2 * STAGE_BYTES;
     copy_rows<BLOCK, COLUMN_COUNT>(stage, c1, C1.row, block * BLOCK);
@@ -211,10 +234,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
     Scores s, change;
     multiply_rows(s, r1, stage, lane);
     if constexpr (OF == 3) {
-      add_powers(totals, s, row, column);
+      add_powers(totals, mask, s, row, column);
     } else {
       if constexpr (HAS_SLOPES) multiply_rows(change, r2, stage + COLUMN_BYTES, lane);
-      weigh(arguments, s, change, head, row, column);
+      weigh(arguments, mask, s, change, head, row, column);
       multiply_columns(result, s, stage + (OF == 2 ? COLUMN_BYTES : 0), lane);
     }
     __syncthreads();  // the stage may be filled again

@@ -16,6 +16,7 @@ struct CudaAttentionGradientProblem : CudaAttentionExtents {
   AttentionGradientOf of = AttentionGradientOf::queries;
   Operand q, k, v, gradient, out;  ///< of the sums q and k alone
   int sums = -1, products = -1;    ///< dense, [batch, heads, queries]
+  std::optional<CudaAttentionProblem::Mask> mask;
   int out_argument = 0;
   DType element = DType::bf16;
   bool causal = false;

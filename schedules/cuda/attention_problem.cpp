@@ -64,32 +64,6 @@ std::string read_mask_batch(const StridedView& view, std::size_t end, CudaAttent
   return "";
 }
 
-/// `behind_batch`: dims of the scores that are not batch: heads, rows and keys.
-std::string read_mask(const Graph& body, ValueId id, std::size_t behind_batch,
-                      CudaAttentionProblem& problem) {
-  const std::optional<StridedView> view = strided_view(body, id);
-  const DType dtype = body.type(id).dtype;
-  if (!view) return "its mask is computed";
-  if (view->offset != 0) return "its mask begins inside a tensor";
-  const bool fits =
-      dtype == DType::boolean || dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
-  if (!fits) return fmt::format("its mask is {}", dtype_name(dtype));
-  if (view->dims.empty() || view->dims.back() != problem.keys) return "its mask is the same for all keys";
-  if (problem.keys > 1 && view->strides.back() != 1) return "keys of its mask do not lie together";
-  const std::size_t rank = view->dims.size();
-  const auto stride = [&](std::size_t from_end) {
-    return from_end > rank || view->dims[rank - from_end] == 1 ? 0 : view->strides[rank - from_end];
-  };
-  CudaAttentionProblem::Mask mask;
-  mask.argument = view->input;
-  mask.dtype = dtype;
-  mask.head = behind_batch == 3 ? stride(3) : 0;
-  mask.row = stride(2);
-  std::string refusal = read_mask_batch(*view, rank > behind_batch ? rank - behind_batch : 0, mask);
-  problem.mask = mask;
-  return refusal;
-}
-
 std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
@@ -109,6 +83,33 @@ std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
 }
 
 }  // namespace
+
+std::string read_attention_mask(const Graph& body, ValueId id, int rank_of_scores, std::int64_t keys,
+                                std::optional<CudaAttentionProblem::Mask>& found) {
+  // Dims of the scores that are not batch: heads, rows and keys.
+  const std::size_t behind_batch = rank_of_scores > 3 ? 3 : 2;
+  const std::optional<StridedView> view = strided_view(body, id);
+  const DType dtype = body.type(id).dtype;
+  if (!view) return "its mask is computed";
+  if (view->offset != 0) return "its mask begins inside a tensor";
+  const bool fits =
+      dtype == DType::boolean || dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
+  if (!fits) return fmt::format("its mask is {}", dtype_name(dtype));
+  if (view->dims.empty() || view->dims.back() != keys) return "its mask is the same for all keys";
+  if (keys > 1 && view->strides.back() != 1) return "keys of its mask do not lie together";
+  const std::size_t rank = view->dims.size();
+  const auto stride = [&](std::size_t from_end) {
+    return from_end > rank || view->dims[rank - from_end] == 1 ? 0 : view->strides[rank - from_end];
+  };
+  CudaAttentionProblem::Mask mask;
+  mask.argument = view->input;
+  mask.dtype = dtype;
+  mask.head = behind_batch == 3 ? stride(3) : 0;
+  mask.row = stride(2);
+  std::string refusal = read_mask_batch(*view, rank > behind_batch ? rank - behind_batch : 0, mask);
+  found = mask;
+  return refusal;
+}
 
 std::string read_attention_extents(const Dims& q, const Dims& k, CudaAttentionExtents& extents) {
   if (q.size() < 3) return "it has no heads of rows";
@@ -168,7 +169,8 @@ Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel) {
   if (refusal.empty()) refusal = read_attention_operand(body, node.inputs[2], problem.v);
   if (refusal.empty()) refusal = read_attention_result(kernel, problem.out);
   if (refusal.empty() && node.inputs.size() > 3 && node.inputs[3] != no_value)
-    refusal = read_mask(body, node.inputs[3], body.type(node.inputs[0]).rank() > 3 ? 3 : 2, problem);
+    refusal = read_attention_mask(body, node.inputs[3], body.type(node.inputs[0]).rank(), problem.keys,
+                                  problem.mask);
   problem.causal = node.attributes.integer("causal") != 0;
   problem.scale = node.attributes.real("scale");
   if (problem.scale == 0) problem.scale = 1 / std::sqrt(static_cast<double>(problem.depth));

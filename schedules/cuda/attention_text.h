@@ -10,6 +10,9 @@ namespace sylvite {
 /// Constants that schedules/cuda/attention_scores.cuh and the kernels read; `width`: of WIDTH.
 [[nodiscard]] std::string attention_constants(const CudaAttentionProblem& problem,
                                               const CudaAttentionChoice& choice, int width);
+/// Of them, those of the mask.
+[[nodiscard]] std::string attention_mask_constants(const std::optional<CudaAttentionProblem::Mask>& mask,
+                                                   std::int64_t keys);
 /// struct Lie, of a tensor's strides; and one of them by name.
 [[nodiscard]] std::string lie_text();
 [[nodiscard]] std::string lie_text(const char* name, const CudaAttentionProblem::Operand& operand);

@@ -36,7 +36,7 @@ inline constexpr const char* scatter_rows_texts[] = {
     R"(graph g(%x: f16[67,5], %i: i32[1025,1], %u: f16[1025,5]) { %v: f16[67,5] = scatter_nd(%x, %i, %u) {reduction="add"} return %v })",
 };
 
-/// Heads lie behind rows, or are padded within their width; lengths are odd.
+/// Heads lie behind rows, or are padded within their width; lengths are odd; masks are true, or added, and broadcast.
 inline constexpr const char* attention_gradient_texts[] = {
     R"(graph g(%q: bf16[2,3,77,64], %k: bf16[2,3,100,64]) { %v: f32[2,3,77] = attention_sums(%q, %k) {scale=0.2} return %v })",
     R"(graph g(%q: f16[2,70,3,40], %k: f16[2,70,3,40]) { %a: f16[2,3,70,40] = transpose(%q) {perm=[0,2,1,3]} %b: f16[2,3,70,40] = transpose(%k) {perm=[0,2,1,3]} %v: f32[2,3,70] = attention_sums(%a, %b) {causal=1} return %v })",
@@ -46,6 +46,12 @@ inline constexpr const char* attention_gradient_texts[] = {
     R"(graph g(%q: f16[2,130,3,40], %k: f16[2,3,130,40], %v: f16[2,3,130,40], %g: f16[2,3,130,40], %s: f32[2,3,130], %p: f32[2,3,130]) { %a: f16[2,3,130,40] = transpose(%q) {perm=[0,2,1,3]} %r: f16[2,3,130,40] = attention_gradient(%a, %k, %v, %g, %s, %p) {of=0, causal=1} %t: f16[2,130,3,40] = transpose(%r) {perm=[0,2,1,3]} return %t })",
     R"(graph g(%q: f16[2,130,3,40], %k: f16[2,3,130,40], %v: f16[2,3,130,40], %g: f16[2,3,130,40], %s: f32[2,3,130], %p: f32[2,3,130]) { %a: f16[2,3,130,40] = transpose(%q) {perm=[0,2,1,3]} %r: f16[2,3,130,40] = attention_gradient(%a, %k, %v, %g, %s, %p) {of=1, causal=1} return %r })",
     R"(graph g(%q: bf16[1,2,90,128], %k: bf16[1,2,90,128], %v: bf16[1,2,90,128], %g: bf16[1,2,90,128], %s: f32[1,2,90], %p: f32[1,2,90]) { %r: bf16[1,2,90,128] = attention_gradient(%q, %k, %v, %g, %s, %p) {of=2, causal=1} return %r })",
+    R"(graph g(%q: bf16[2,3,77,64], %k: bf16[2,3,100,64], %m: bool[2,1,77,100]) { %v: f32[2,3,77] = attention_sums(%q, %k, %m) {scale=0.2} return %v })",
+    R"(graph g(%q: f16[2,3,70,40], %k: f16[2,3,90,40], %m: f16[3,70,90]) { %v: f32[2,3,70] = attention_sums(%q, %k, %m) {causal=1} return %v })",
+    R"(graph g(%q: bf16[2,3,77,64], %k: bf16[2,3,100,64], %v: bf16[2,3,100,64], %g: bf16[2,3,77,64], %s: f32[2,3,77], %p: f32[2,3,77], %m: bool[2,1,77,100]) { %r: bf16[2,3,77,64] = attention_gradient(%q, %k, %v, %g, %s, %p, %m) {of=0, scale=0.1} return %r })",
+    R"(graph g(%q: bf16[2,3,77,64], %k: bf16[2,3,100,64], %v: bf16[2,3,100,64], %g: bf16[2,3,77,64], %s: f32[2,3,77], %p: f32[2,3,77], %m: bool[2,1,1,100]) { %r: bf16[2,3,100,64] = attention_gradient(%q, %k, %v, %g, %s, %p, %m) {of=1, scale=0.1} return %r })",
+    R"(graph g(%q: f16[2,3,77,64], %k: f16[2,3,99,64], %v: f16[2,3,99,64], %g: f16[2,3,77,64], %s: f32[2,3,77], %p: f32[2,3,77], %m: f16[3,77,99]) { %r: f16[2,3,99,64] = attention_gradient(%q, %k, %v, %g, %s, %p, %m) {of=2, scale=0.1} return %r })",
+    R"(graph g(%q: bf16[2,3,77,64], %k: bf16[2,3,99,64], %v: bf16[2,3,99,64], %g: bf16[2,3,77,64], %s: f32[2,3,77], %p: f32[2,3,77], %m: bf16[77,99]) { %r: bf16[2,3,99,64] = attention_gradient(%q, %k, %v, %g, %s, %p, %m) {of=1, causal=1, scale=0.1} return %r })",
 };
 
 }  // namespace sylvite

@@ -33,7 +33,12 @@ def matmul():
     for causal in (False, True):
         q, k, v = real(1, 2, 3, 4), real(1, 2, 5, 4), real(1, 2, 5, 4)
         result = ours.attention(q, k, v, None, causal, 0.5, False)
-        yield Case(f"attention_gradient_{causal}".lower(), ours.attention_gradient.default, real(1, 2, 3, 4), q, k, v, result, causal, 0.5)
+        yield Case(f"attention_gradient_{causal}".lower(), ours.attention_gradient.default, real(1, 2, 3, 4), q, k, v, None, result, causal, 0.5)
+    for name, mask in (("true", torch.tensor([[True, False, True, True, True], [False] * 5, [True] * 5])), ("added", real(2, 1, 5))):
+        q, k, v = real(1, 2, 3, 4), real(1, 2, 5, 4), real(1, 2, 5, 4)
+        result = ours.attention(q, k, v, mask, False, 0.5, False)
+        yield Case(f"attention_masked_{name}", ours.attention.default, q, k, v, mask, False, 0.5, False)
+        yield Case(f"attention_gradient_{name}", ours.attention_gradient.default, real(1, 2, 3, 4), q, k, v, mask, result, False, 0.5)
 
 
 def window():

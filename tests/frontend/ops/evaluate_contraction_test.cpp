@@ -123,7 +123,7 @@ TEST(EvaluateMaxPoolGradient, AddsWhereTheFirstLargestIs) {
 }
 
 /// What a small step changes.
-TEST(EvaluateAttentionGradient, IsTheSlopeOfAttention) {
+void expect_slope_of_attention(const std::vector<Tensor>& mask) {
   const Dims q_dims = {2, 3, 4}, k_dims = {2, 5, 4};
   std::vector<Tensor> qkv = {Tensor(DType::f64, q_dims), Tensor(DType::f64, k_dims),
                              Tensor(DType::f64, k_dims)};
@@ -134,25 +134,30 @@ TEST(EvaluateAttentionGradient, IsTheSlopeOfAttention) {
   for (std::int64_t i = 0; i < gradient.size(); ++i)
     gradient.set_double(i, std::cos(static_cast<double>(5 * i)));
   Attributes attributes{{"causal", std::int64_t{1}}, {"scale", 0.7}};
+  const auto with_mask = [&](std::vector<std::optional<Tensor>> inputs) {
+    inputs.insert(inputs.end(), mask.begin(), mask.end());
+    return inputs;
+  };
   const auto loss = [&] {
-    const Tensor y = run(Op::attention, {qkv[0], qkv[1], qkv[2]}, attributes);
+    const Tensor y = run(Op::attention, with_mask({qkv[0], qkv[1], qkv[2]}), attributes);
     double sum = 0;
     for (std::int64_t i = 0; i < y.size(); ++i) sum += y.as_double(i) * gradient.as_double(i);
     return sum;
   };
-  const Tensor result = run(Op::attention, {qkv[0], qkv[1], qkv[2]}, attributes);
+  const Tensor result = run(Op::attention, with_mask({qkv[0], qkv[1], qkv[2]}), attributes);
   for (std::int64_t row = 0; row < 6; ++row) {
     double sum = 0;
     for (std::int64_t d = 0; d < 4; ++d)
       sum += result.as_double(4 * row + d) * gradient.as_double(4 * row + d);
     products.set_double(row, sum);
   }
-  const Tensor sums = run(Op::attention_sums, {qkv[0], qkv[1]}, attributes);
+  const Tensor sums = run(Op::attention_sums, with_mask({qkv[0], qkv[1]}), attributes);
   constexpr double step = 1e-5;
   for (std::int64_t of = 0; of < 3; ++of) {
     Attributes which = attributes;
     which.set("of", of);
-    const Tensor got = run(Op::attention_gradient, {qkv[0], qkv[1], qkv[2], gradient, sums, products}, which);
+    const Tensor got =
+        run(Op::attention_gradient, with_mask({qkv[0], qkv[1], qkv[2], gradient, sums, products}), which);
     Tensor& moved = qkv[static_cast<std::size_t>(of)];
     for (std::int64_t i = 0; i < moved.size(); i += 3) {
       const double at = moved.as_double(i);
@@ -164,6 +169,15 @@ TEST(EvaluateAttentionGradient, IsTheSlopeOfAttention) {
       EXPECT_NEAR(got.as_double(i), (above - below) / (2 * step), 1e-5) << "of " << of << " at " << i;
     }
   }
+}
+
+TEST(EvaluateAttentionGradient, IsTheSlopeOfAttention) {
+  expect_slope_of_attention({});
+  Tensor truth(DType::boolean, {2, 1, 5}), added(DType::f64, {3, 5});
+  for (std::int64_t i = 0; i < truth.size(); ++i) truth.set_int64(i, i % 5 == 0 || i % 3 != 1);
+  for (std::int64_t i = 0; i < added.size(); ++i) added.set_double(i, static_cast<double>(i % 4) / 3);
+  expect_slope_of_attention({truth});
+  expect_slope_of_attention({added});
 }
 
 TEST(EvaluateConv, MatchesTheDefinitionInThreeDimensions) {

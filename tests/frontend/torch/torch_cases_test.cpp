@@ -51,8 +51,7 @@ const std::set<std::string> without_case = {"aten.contiguous.default",
                                             "aten.upsample_bicubic2d.default",
                                             "aten.upsample_nearest3d.vec",
                                             "aten._unsafe_index_put.default",
-                                            "sylvite.attention",
-                                            "sylvite.attention.default"};
+                                            "sylvite.attention"};
 
 TEST(TorchOps, HaveACaseEach) {
   std::set<std::string> seen;
