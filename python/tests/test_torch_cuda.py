@@ -15,6 +15,11 @@ F = nn.functional
 BUSY = 200_000_000  # cycles: about a tenth of a second
 
 
+def heads_of(x):
+    """Three of 32 channels. (Dynamo of torch 2.11 breaks graphs at unflatten where a default device is set.)"""
+    return x.reshape(*x.shape[:2], 3, 32).transpose(1, 2)
+
+
 @unittest.skipUnless(torch.cuda.is_available(), "torch sees no GPU")
 class WithGpu(WithTorch):
     def setUp(self):
@@ -76,7 +81,7 @@ class Inference(TensorForms, WithGpu):
 
             def forward(self, ids):
                 x = self.table(ids) + self.places(torch.arange(ids.shape[1], device=ids.device))
-                q, k, v = [part.unflatten(-1, (3, 32)).transpose(1, 2) for part in self.mixed(x).chunk(3, -1)]
+                q, k, v = [heads_of(part) for part in self.mixed(x).chunk(3, -1)]
                 attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
                 return self.last(attended.transpose(1, 2).flatten(2))
 
@@ -90,7 +95,7 @@ class Inference(TensorForms, WithGpu):
                 self.mixed, self.make_mask = nn.Linear(96, 288), make_mask
 
             def forward(self, x):
-                q, k, v = [part.unflatten(-1, (3, 32)).transpose(1, 2) for part in self.mixed(x).chunk(3, -1)]
+                q, k, v = [heads_of(part) for part in self.mixed(x).chunk(3, -1)]
                 return F.scaled_dot_product_attention(q, k, v, self.make_mask(x)).transpose(1, 2).flatten(2)
 
         place = lambda: torch.arange(50, device="cuda")  # noqa: E731
@@ -111,19 +116,23 @@ class Inference(TensorForms, WithGpu):
         self.check_gradients(network, torch.randn(16, 3, 66, 62))
 
     def check_gradients(self, model, given):
-        """Those of autocast, beside eager's, as far as bf16 goes."""
-        compiled = self.compiled(model)
-        found = []
+        """Those of autocast, beside eager's: about as far from those without it, which bf16 need not meet where sums cancel."""
+
+        def gradients(way, narrow=True):
+            model.zero_grad(set_to_none=True)
+            with torch.autocast("cuda", torch.bfloat16, enabled=narrow):
+                (way(given).float() - 1).square().mean().backward()
+            return [parameter.grad.clone() for parameter in model.parameters()]
+
         with torch_backend.listen() as graphs:
-            for way in (compiled, model):
-                model.zero_grad(set_to_none=True)
-                with torch.autocast("cuda", torch.bfloat16):
-                    way(given).float().square().mean().backward()
-                found.append([parameter.grad.clone() for parameter in model.parameters()])
+            found = gradients(self.compiled(model))
         self.assertEqual([(graph.torch_parts, graph.failure) for graph in graphs], [(0, "")] * 2)
-        for got, wanted in zip(*found):
-            self.assertEqual(got.stride(), wanted.stride())
-            self.assertLess((got - wanted).norm(), 0.1 * wanted.norm() + 1e-6)
+        names = [name for name, _ in model.named_parameters()]
+        for name, got, eager, exact in zip(names, found, gradients(model), gradients(model, narrow=False)):
+            strides = [[s for n, s in zip(x.shape, x.stride()) if n > 1] for x in (got, eager)]
+            self.assertEqual(*strides)
+            allowed = 2 * (eager - exact).norm() + 0.02 * exact.norm()
+            self.assertLess((got - exact).norm(), allowed, f"{name}, whose norm is {exact.norm():.2e}")
         return graphs
 
     def test_attention(self):
@@ -199,12 +208,15 @@ class Memory(WithGpu):
         with torch.no_grad():
             for _ in range(3):
                 compiled(x)
-            torch.cuda.synchronize()
-            before = torch.cuda.memory_reserved(), torch.cuda.mem_get_info()[0]
-            for _ in range(50):
-                compiled(x)
-            torch.cuda.synchronize()
-        self.assertEqual((torch.cuda.memory_reserved(), torch.cuda.mem_get_info()[0]), before)
+            grown = []
+            for _ in range(3):  # other programs may take memory of the card, too, but not each time
+                torch.cuda.synchronize()
+                before = torch.cuda.memory_reserved(), torch.cuda.mem_get_info()[0]
+                for _ in range(50):
+                    compiled(x)
+                torch.cuda.synchronize()
+                grown.append((torch.cuda.memory_reserved() - before[0], before[1] - torch.cuda.mem_get_info()[0]))
+        self.assertEqual([min(each) for each in zip(*grown)], [0, 0], grown)
 
     def test_writes_to_parameters_are_seen(self):
         for mode in ("default", "reduce-overhead"):
