@@ -5,31 +5,32 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/broadcast_dims.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
 namespace {
 
-/// The dims under which an operand that broadcasts to `to` broadcasts in the same way to `from`, if there are
-/// any.
-std::optional<Dims> broadcast_dims(Dims operand, const Dims& from, const Dims& to) {
-  if (operand.size() > to.size()) return std::nullopt;
-  operand.insert(operand.begin(), to.size() - operand.size(), 1);
+/// The dims of `from` that hold what is folded where [..., `to`] is over `axes`; nothing where one holds folded and other dims.
+std::optional<Dims> folded_dims(const Dims& from, const Dims& to, const Dims& axes) {
   Dims result;
   for (const DimGroup& group : dim_groups(from, to)) {
-    bool ones = true;
-    bool whole = true;
+    bool folds = false, keeps = false;
     for (std::size_t d = group.to_begin; d < group.to_end; ++d) {
-      ones = ones && operand[d] == 1;
-      whole = whole && operand[d] == to[d];
+      const bool is_axis = std::ranges::find(axes, static_cast<std::int64_t>(d)) != axes.end();
+      folds = folds || (is_axis && to[d] != 1);
+      keeps = keeps || (!is_axis && to[d] != 1);
     }
-    if (!ones && !whole) return std::nullopt;
-    for (std::size_t d = group.from_begin; d < group.from_end; ++d) result.push_back(whole ? from[d] : 1);
+    if (folds && keeps) return std::nullopt;
+    for (std::size_t d = group.from_begin; folds && d < group.from_end; ++d)
+      result.push_back(static_cast<std::int64_t>(d));
   }
-  const auto first =
-      std::find_if(result.begin(), result.end(), [](std::int64_t extent) { return extent != 1; });
-  result.erase(result.begin(), first);
-  return result;
+  // Many elements of few results are divided by their outer dims, where the device wants that.
+  constexpr std::int64_t least_columns = 512;
+  const bool folds_rows = result.size() == 1 && result[0] == static_cast<std::int64_t>(from.size()) - 1;
+  const bool has_columns = !result.empty() && result.back() + 1 < static_cast<std::int64_t>(from.size()) &&
+                           from.back() >= least_columns;
+  return folds_rows || has_columns ? std::optional(result) : std::nullopt;
 }
 
 class Flattener {
@@ -142,20 +143,28 @@ class Flattener {
     return add_reshape(graph, flat, to);
   }
 
-  /// keepdims=1 and a reshape, so that work on the result has the dims of what was reduced.
+  /// Of the flat value, and with keepdims=1 and a reshape, so that work on the result has the dims of what was reduced.
   std::optional<ValueId> flat_reduction(Graph& graph, const Node& node, ValueId input) {
-    if (node.op == Op::arg_max || node.op == Op::arg_min || node.attributes.integer("keepdims") == 1)
-      return std::nullopt;
+    if (node.op == Op::arg_max || node.op == Op::arg_min) return std::nullopt;
+    const bool keeps = node.attributes.integer("keepdims") == 1;
+    const Dims dims = graph.type(input).dims();
+    const Dims& axes = node.attributes.integers("axes");
+    const ValueId source = flat_source(graph, input);
+    const bool is_empty = graph.type(input).element_count() == 0;
+    const std::optional<Dims> flat_axes =
+        source == no_value || is_empty ? std::nullopt : folded_dims(graph.type(source).dims(), dims, axes);
+    if (keeps && !flat_axes) return std::nullopt;
     Attributes attributes = node.attributes;
     attributes.set("keepdims", std::int64_t{1});
-    const ValueId flat = graph.add(node.op, {input}, attributes, node.name);
+    if (flat_axes) attributes.set("axes", *flat_axes);
+    const ValueId flat = graph.add(node.op, {flat_axes ? source : input}, attributes, node.name);
     flat_.insert(flat);
-    Dims dims;
-    const Dims& axes = node.attributes.integers("axes");
-    for (int d = 0; d < graph.type(input).rank(); ++d)
-      if (std::find(axes.begin(), axes.end(), d) == axes.end())
-        dims.push_back(graph.type(input).dims()[static_cast<std::size_t>(d)]);
-    return add_reshape(graph, flat, dims);
+    Dims result;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      const bool folds = std::ranges::find(axes, static_cast<std::int64_t>(d)) != axes.end();
+      if (!folds || keeps) result.push_back(folds ? 1 : dims[d]);
+    }
+    return add_reshape(graph, flat, result);
   }
 
   static std::optional<ValueId> simple_view(Graph& graph, const Node& node, ValueId input) {

@@ -58,6 +58,9 @@ constexpr Pass<Options> table[] = {
      "products of one value stand side by side: query, key and value are one matmul"},
     {"flatten_new_slices", fuses, plain<flatten>,
      "flatten, so that slices of merged matmuls come behind the reshapes that follow them"},
+    {"raise_reshapes", fuses, plain<raise_reshapes>,
+     "pointwise work that is read through reshapes alone is done on reshaped operands, where it meets its "
+     "readers"},
     {"split_concats", [](const Options&) { return true; }, plain<split_concats>,
      "concats of many inputs become trees of concats, whose kernels compile in bounded time"},
     {"widen_channels", fuses_innermost,

@@ -78,10 +78,14 @@ namespace sylvite {
 /// Reshapes out of the way of fusion: they are free between kernels but split what could be one. The same graph
 /// in which
 /// - matmul of [..., M, K] with a matrix [K, N] is two-dimensional: [B*M, K] x [K, N];
-/// - reductions keep their dims, with a reshape after them;
+/// - reductions keep their dims, with a reshape after them, and are of such results;
 /// - pointwise work and last-axis normalisation on such results come before the reshape;
 /// - chains of reshape, slice and transpose stand in the order of views.h, merged where they can be.
 [[nodiscard]] Graph flatten(const Graph& graph);
+
+/// The same graph in which pointwise work that is read through equal reshapes alone, of inputs, reshaped and small values, is work
+/// on reshapes of these.
+[[nodiscard]] Graph raise_reshapes(const Graph& graph);
 
 /// The same graph in which pointwise work with no other operand but numbers comes before reshapes and transposes of a
 /// convolution's result, where nothing else reads that: the convolution's kernel takes it. With channels_last the same for

@@ -57,6 +57,29 @@ TEST(Flatten, ReductionsKeepTheirDims) {
   expect_lowers_faithfully(graph);
 }
 
+TEST(Flatten, FoldsOfReshapedProductsAreTwoDimensional) {
+  const auto folded = [](const Dims& axes, std::int64_t keepdims, std::int64_t width = 512) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({2, 3, 4}));
+    graph.outputs = {
+        graph.add(Op::reduce_sum, {dense(graph, x, width)}, {{"axes", axes}, {"keepdims", keepdims}})};
+    expect_lowers_faithfully(graph);
+    return flatten(graph);
+  };
+  const auto fold_of = [](const Graph& graph) {
+    for (const Node& node : graph.nodes())
+      if (node.op == Op::reduce_sum) return node.attributes.integers("axes");
+    return Dims{};
+  };
+  for (const std::int64_t keepdims : {0, 1}) {
+    EXPECT_EQ(fold_of(folded({2}, keepdims)), Dims{1});
+    EXPECT_EQ(fold_of(folded({0, 1}, keepdims)), Dims{0});
+    EXPECT_EQ(fold_of(folded({0}, keepdims)), Dims{0}) << "rows that lie apart";
+    EXPECT_EQ(fold_of(folded({0, 1, 2}, keepdims)), (Dims{0, 1, 2})) << "one result";
+    EXPECT_EQ(fold_of(folded({0, 1}, keepdims, 8)), (Dims{0, 1})) << "few columns";
+  }
+}
+
 TEST(Flatten, HeadsOfAMergedProductAreSlicedInPlace) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({2, 3, 12}));

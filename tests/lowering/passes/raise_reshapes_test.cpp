@@ -1,0 +1,54 @@
+#include <gtest/gtest.h>
+
+#include "frontend/graph/rewrite.h"
+#include "lowering/passes/pass_list.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+TEST(RaiseReshapes, WorkJoinsTheProductThatReadsIt) {
+  Graph graph;
+  const ValueId a = graph.add_input("a", f32({6, 5})), b = graph.add_input("b", f32({5, 4}));
+  const ValueId x = graph.add_input("x", f32({2, 3, 4})), rows = graph.add_input("rows", f32({2, 3, 1}));
+  const ValueId work = graph.add(Op::tanh, {graph.add(Op::mul, {x, rows})});
+  const ValueId product = graph.add(Op::matmul, {a, b});
+  graph.outputs = {graph.add(Op::mul, {product, reshape(graph, work, {6, 4})})};
+  const Graph raised = raise_reshapes(graph);
+  for (const Node& node : raised.nodes())
+    if (node.op == Op::tanh) EXPECT_EQ(raised.type(node.outputs[0]).dims(), (Dims{6, 4}));
+  EXPECT_EQ(lower(graph).launches.size(), 1U);
+  expect_lowers_faithfully(graph);
+}
+
+TEST(RaiseReshapes, LeavesWhatOthersReadAsItIs) {
+  const auto with = [](ValueId (*other)(Graph&, ValueId)) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({2, 3, 4})), y = graph.add_input("y", f32({3, 4}));
+    const ValueId work = graph.add(Op::tanh, {graph.add(Op::add, {x, y})});
+    graph.outputs = {graph.add(Op::exp, {reshape(graph, work, {6, 4})}), other(graph, work)};
+    return graph;
+  };
+  const Graph graphs[] = {
+      with([](Graph&, ValueId work) { return work; }),
+      with([](Graph& graph, ValueId work) { return graph.add(Op::neg, {work}); }),
+      with([](Graph& graph, ValueId work) { return graph.add(Op::neg, {reshape(graph, work, {24})}); }),
+      with([](Graph& graph, ValueId work) {  // rows of y do not repeat as rows
+        return graph.add(Op::neg, {reshape(graph, work, {6, 4})});
+      })};
+  for (const Graph& graph : graphs) {
+    EXPECT_TRUE(same_structure(raise_reshapes(graph), graph));
+    expect_lowers_faithfully(graph);
+  }
+}
+
+TEST(RaiseReshapes, LeavesTheEpilogueOfAProduct) {
+  Graph graph;
+  const ValueId a = graph.add_input("a", f32({2, 3, 5})), b = graph.add_input("b", f32({2, 5, 4}));
+  const ValueId work = graph.add(Op::tanh, {graph.add(Op::matmul, {a, b})});
+  graph.outputs = {graph.add(Op::exp, {reshape(graph, work, {6, 4})})};
+  EXPECT_TRUE(same_structure(raise_reshapes(graph), graph));
+}
+
+}  // namespace
+}  // namespace sylvite
