@@ -68,6 +68,11 @@ namespace sylvite {
 /// constants that vary along its last axis only and through further such products, meets a transpose back.
 [[nodiscard]] Graph turn_products(const Graph& graph);
 
+/// The same graph in which large products read an operand whose rows are no multiple of 16 bytes from a copy whose rows are,
+/// with zeros behind their elements. REQUIRES to come behind the passes on views: one that merges the slice with the pad undoes it.
+/// `tf32`: of f32, too.
+[[nodiscard]] Graph align_rows(const Graph& graph, bool tf32);
+
 /// The same graph in which matmul(transpose(x), W), W a matrix and the last axis left in place, is
 /// transpose(matmul(x, W)), also through reshapes and through work with constants that vary along the last
 /// axis only (a bias). Done where every path from the product meets another transpose, or an attention, which
