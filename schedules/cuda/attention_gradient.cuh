@@ -119,20 +119,39 @@ DEVICE float score_of(const Mask* mask, float product, int row, int column) {
   return masked(product * SCALE, mask[(long long)query * MASK_ROW + key]);
 }
 
-/// Scores become weights, or slopes.
+/// What is known of a query.
+struct Known {
+  float sum, product;
+};
+DEVICE Known known_of(const Arguments& a, long long head, int query) {
+  const long long at = head * QUERIES + min(query, QUERIES - 1);
+  return {__ldg(a.sums + at), HAS_SLOPES ? __ldg(a.products + at) : 0.f};
+}
+/// `change`: of the score, where that matters.
+DEVICE float weight_of(float score, const Known& known, float change) {
+  if (!(score > HIDDEN)) return 0.f;
+  // Of scores as large as finite masks may be, the difference is rounded.
+  const float weight = exp2_fast(fminf(fmaf(-LOG2_E, known.sum, score), 0.f));
+  return HAS_SLOPES ? weight * (change - known.product) : weight;
+}
+
+/// Scores become weights, or slopes. A thread has two rows, and two columns of every eight.
 DEVICE void weigh(const Arguments& a, const Mask* mask, Scores& s, const Scores& change, long long head, int row, int column) {
+  Known known[2][2];  // of rows and columns
 #pragma unroll
-  for (int i = 0; i < BLOCK / 2; i++) {
-    const int at_row = row + i / 2 % 2 * 8, at_column = column + i / 4 * 8 + i % 2;
-    const int query = ROWS_ARE_QUERIES ? at_row : at_column;
-    const float score = score_of(mask, s[i], at_row, at_column);
-    float weight = 0.f;
-    if (score > HIDDEN) {
-      // Of scores as large as finite masks may be, the difference is rounded.
-      weight = exp2_fast(fminf(fmaf(-LOG2_E, __ldg(a.sums + head * QUERIES + query), score), 0.f));
-      if constexpr (HAS_SLOPES) weight *= change[i] - __ldg(a.products + head * QUERIES + query);
+  for (int r = 0; r < 2; r++)
+    if constexpr (ROWS_ARE_QUERIES) known[r][0] = known[r][1] = known_of(a, head, row + 8 * r);
+#pragma unroll
+  for (int j = 0; j < BLOCK / 8; j++) {
+#pragma unroll
+    for (int c = 0; c < 2; c++)
+      if constexpr (!ROWS_ARE_QUERIES) known[0][c] = known[1][c] = known_of(a, head, column + 8 * j + c);
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+      const int i = 4 * j + e;
+      const float score = score_of(mask, s[i], row + e / 2 * 8, column + 8 * j + e % 2);
+      s[i] = weight_of(score, known[e / 2][e % 2], HAS_SLOPES ? change[i] : 0.f);
     }
-    s[i] = weight;
   }
 }
 
