@@ -96,10 +96,16 @@ def read_options(mode: str | None, options: Mapping[str, Any] | None) -> Options
 # Graphs
 
 
-def decompositions() -> dict[Any, Callable[..., Any]]:
+@functools.cache
+def own_decompositions() -> dict[Any, Callable[..., Any]]:
+    """Torch's core table and the package's own."""
     table = {**get_decompositions([torch.ops.aten.linalg_vector_norm]), **core_aten_decompositions()}  # torch 2.13 lacks these
     kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
-    return {**kept, **WHOLE, **DRAWS, **OWN, **of_torchvision()}
+    return {**kept, **WHOLE, **DRAWS, **OWN}
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    return {**own_decompositions(), **of_torchvision()}
 
 
 @dataclasses.dataclass
