@@ -222,6 +222,25 @@ def _index_reduce(x: Tensor, axis: int, index: Tensor, source: Tensor, reduce: s
     return x.scatter_reduce(axis, index.view(line).expand_as(source), source, reduce, include_self=include_self)
 
 
+def _median(x: Tensor) -> Tensor:
+    return aten.median.dim(x.reshape(-1), 0)[0]
+
+
+def _median_of_numbers(x: Tensor) -> Any:
+    if not x.is_floating_point() or x.numel() == 0:
+        return NotImplemented
+    line = x.reshape(-1).sort().values  # what is no number is last
+    place = (line.isnan().logical_not().sum() - 1).clamp(min=0) // 2
+    return line.gather(0, place.view(1)).view(())
+
+
+def _renormed_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """Rows that are read are made no longer than that."""
+    norm = torch.linalg.vector_norm(weight, norm_type, 1, keepdim=True)
+    is_read = torch.zeros_like(norm[:, 0]).index_fill(0, indices.reshape(-1).long(), 1.0)[:, None] != 0
+    return weight * torch.where(is_read & (norm > max_norm), max_norm / (norm + 1e-7), 1.0)
+
+
 # Bags of rows of which the largest are taken; sums and means of bags have rows
 
 _MAXIMA = 2
@@ -327,6 +346,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._linalg_solve_ex.default: _solve,
     aten.cholesky_inverse.default: _cholesky_inverse,
     aten.cholesky_solve.default: _cholesky_solve,
+    aten.embedding_renorm.default: _renormed_rows,
     aten.fake_quantize_per_channel_affine_cachemask.default: _fake_quantize_channels,
     aten.fake_quantize_per_tensor_affine_cachemask.default: _fake_quantize,
     aten.grid_sampler_2d_backward.default: _grid_sample_backward,
@@ -335,5 +355,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.linalg_matrix_exp.default: _matrix_exp,
     aten.masked_scatter.default: _masked_scatter,
     aten.masked_scatter_backward.default: _masked_scatter_backward,
+    aten.median.default: _median,
+    aten.nanmedian.default: _median_of_numbers,
     aten.triangular_solve.default: _triangular_solve,
 }

@@ -197,7 +197,8 @@ def _is_size_input(node: Node) -> bool:
 def _without_copy(op: torch._ops.OpOverload) -> str:
     """The name; of what copies a view, as graphs inside of graphs have it, that of the view."""
     space, name = op._schema.name.split("::")
-    viewed = getattr(getattr(torch.ops, space), name.removesuffix("_copy"), None) if name.endswith("_copy") else None
+    is_copy = name.endswith("_copy") and name != "lift_fresh_copy"  # of no view, but of a number
+    viewed = getattr(getattr(torch.ops, space), name.removesuffix("_copy"), None) if is_copy else None
     view = getattr(viewed, op._overloadname, None)
     return str(view) if getattr(view, "is_view", False) else str(op)
 

@@ -1,4 +1,4 @@
-"""Loops in graphs, recurrent layers, and operations of torchvision: beside what they compute step by step."""
+"""Loops in graphs, recurrent layers, and what decompositions make of bags, medians and operations of torchvision."""
 
 import unittest
 import warnings
@@ -146,6 +146,20 @@ class Bags(Whole):
         for offsets, more in (([0, 3, 3, 6], {}), ([0, 2, 8], {"include_last_offset": True}), ([0, 3, 6], {"padding_idx": 1})):
             offsets = torch.tensor(offsets)
             self.check_gradients(lambda w: nn.functional.embedding_bag(indices, w, offsets, mode="max", **more), torch.randn(10, 6))
+
+
+class Values(Whole):
+    def test_medians(self):
+        for x in (torch.randn(7), torch.randn(3, 4), torch.tensor([1.0, float("nan"), 3.0, 2.0])):
+            self.check_gradients(lambda x: x.nanmedian() * 2, x)
+        self.check_gradients(lambda x: x.median() * 2, torch.randn(3, 4))
+
+    def test_tables_whose_rows_are_made_short(self):
+        layers = [nn.Embedding(10, 4, max_norm=1.0) for _ in range(2)]
+        layers[1].load_state_dict(layers[0].state_dict())
+        indices = torch.tensor([[1, 3], [3, 9]])
+        self.assert_same(self.compiled(layers[1])(indices), layers[0](indices))
+        self.assert_same(layers[1].weight, layers[0].weight)
 
 
 @unittest.skipIf(torchvision is None, "torchvision is not there")
