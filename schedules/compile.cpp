@@ -15,6 +15,7 @@
 #include "schedules/code_id.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/nvrtc.h"
+#include "schedules/directives/merge_checks.h"
 #include "schedules/directives/own_directives.h"
 #include "schedules/directives/wide_access.h"
 #include "schedules/machine.h"
@@ -67,6 +68,8 @@ bool needs_large_buffers(const Kernel& kernel) {
 Halide::Target target_for(const Kernel& kernel, const std::string& target) {
   Halide::Target result(target);
   result = result.with_feature(Halide::Target::NoRuntime).with_feature(Halide::Target::UserContext);
+  if (!is_gpu_target(target))
+    result = result.with_feature(Halide::Target::NoBoundsQuery);  // which nobody asks
   return needs_large_buffers(kernel) ? result.with_feature(Halide::Target::LargeBuffers) : result;
 }
 
@@ -91,7 +94,10 @@ std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, 
     add_own_passes(candidate.schedule, algorithm, target, pipeline);
     // The pipeline owns its passes.
     if (rounds_by_instruction) pipeline.add_custom_lowering_pass(new RoundByInstruction());
-    if (is_gpu_target(target)) pipeline.add_custom_lowering_pass(new WideAccess());
+    if (is_gpu_target(target))
+      pipeline.add_custom_lowering_pass(new WideAccess());
+    else
+      pipeline.add_custom_lowering_pass(new MergeChecks());
     pipeline.compile_to_object(file.path(), arguments, symbol_name(kernel, candidate, target),
                                target_for(kernel, target));
   } catch (const Halide::Error& error) {

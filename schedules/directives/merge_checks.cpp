@@ -1,0 +1,100 @@
+#include "schedules/directives/merge_checks.h"
+
+#include <string>
+#include <vector>
+
+namespace sylvite {
+namespace {
+
+using namespace Halide;
+using namespace Halide::Internal;
+
+/// A definition or a check, in their order. A definition has a name.
+struct Step {
+  std::string name;
+  Expr value;    ///< of a definition
+  Stmt checked;  ///< else a single check
+  Expr condition = {};
+};
+
+class ReadsBuffer : public IRVisitor {
+ public:
+  bool found = false;
+
+ protected:
+  using IRVisitor::visit;
+  void visit(const Call* call) override {
+    found = found || call->name.starts_with("_halide_buffer_");
+    IRVisitor::visit(call);
+  }
+};
+
+bool reads_buffer(const Expr& value) {
+  ReadsBuffer visitor;
+  value.accept(&visitor);
+  return visitor.found;
+}
+
+/// What stands in front of the work, and the work.
+std::vector<Step> entry_steps(Stmt& rest) {
+  std::vector<Step> steps;
+  std::vector<Stmt> later;  // the last one is next
+  for (;;) {
+    if (const auto* let = rest.as<LetStmt>(); let != nullptr && later.empty()) {
+      steps.push_back({let->name, let->value, {}});
+      rest = let->body;
+    } else if (const auto* block = rest.as<Block>()) {
+      later.push_back(block->rest);
+      rest = block->first;
+    } else if (const auto* check = rest.as<AssertStmt>(); check != nullptr && !later.empty()) {
+      steps.push_back({"", {}, rest, check->condition});
+      rest = later.back();
+      later.pop_back();
+    } else {
+      break;
+    }
+  }
+  for (; !later.empty(); later.pop_back()) rest = Block::make(rest, later.back());
+  return steps;
+}
+
+/// One check for several; a single one stays as it is.
+Stmt one_check(const std::vector<Step>& checks) {
+  if (checks.size() == 1) return checks[0].checked;
+  Expr all = checks[0].condition;
+  for (std::size_t i = 1; i < checks.size(); ++i) all = all && checks[i].condition;
+  const Expr message =
+      Call::make(Int(32), "halide_error_requirement_failed",
+                 {Expr("the bounds of its buffers"), Expr("a buffer is not as the kernel was compiled for")},
+                 Call::Extern);
+  return AssertStmt::make(all, message);
+}
+
+/// With checks as late as they may be: in front of the next definition that follows a pointer, or of the work.
+std::vector<Step> with_merged_checks(const std::vector<Step>& steps) {
+  std::vector<Step> merged, checks;
+  const auto put_checks = [&] {
+    if (!checks.empty()) merged.push_back({"", {}, one_check(checks)});
+    checks.clear();
+  };
+  for (const Step& step : steps) {
+    const bool is_check = step.name.empty();
+    if (!is_check && reads_buffer(step.value)) put_checks();
+    (is_check ? checks : merged).push_back(step);
+  }
+  put_checks();
+  return merged;
+}
+
+}  // namespace
+
+Stmt MergeChecks::mutate(const Stmt& entry) {
+  Stmt result = entry;
+  const std::vector<Step> steps = with_merged_checks(entry_steps(result));
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    result = step->name.empty() ? Block::make(step->checked, result)
+                                : LetStmt::make(step->name, step->value, result);
+  return result;
+}
+
+}  // namespace sylvite
