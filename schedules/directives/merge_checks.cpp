@@ -17,20 +17,25 @@ struct Step {
   Expr condition = {};
 };
 
-class ReadsBuffer : public IRVisitor {
+class FollowsPointers : public IRVisitor {
  public:
   bool found = false;
 
  protected:
   using IRVisitor::visit;
   void visit(const Call* call) override {
-    found = found || call->name.starts_with("_halide_buffer_");
+    found = found || !call->is_pure();  // as those that read a buffer's fields
     IRVisitor::visit(call);
+  }
+  void visit(const Load* load) override {
+    found = true;
+    IRVisitor::visit(load);
   }
 };
 
-bool reads_buffer(const Expr& value) {
-  ReadsBuffer visitor;
+/// Does it do more than compute with numbers that are known?
+bool follows_pointers(const Expr& value) {
+  FollowsPointers visitor;
   value.accept(&visitor);
   return visitor.found;
 }
@@ -79,7 +84,7 @@ std::vector<Step> with_merged_checks(const std::vector<Step>& steps) {
   };
   for (const Step& step : steps) {
     const bool is_check = step.name.empty();
-    if (!is_check && reads_buffer(step.value)) put_checks();
+    if (!is_check && follows_pointers(step.value)) put_checks();
     (is_check ? checks : merged).push_back(step);
   }
   put_checks();
