@@ -186,7 +186,9 @@ class Reader {
         continue;
       }
       const SizeSymbol& symbol = result_.symbols[static_cast<std::size_t>(axis.symbol)];
-      count *= static_cast<double>(symbol.is_guessed ? symbol.range.low : symbol.range.high);
+      const auto given = options_.dims.find(symbol.name);
+      const bool has_limit = given != options_.dims.end() && given->second.high != SizeRange::open;
+      count *= static_cast<double>(has_limit ? symbol.range.high : symbol.range.low);
     }
     if (count <= static_cast<double>(most_elements) || options_.dims.empty()) return;
     throw UsageError("input '{}' has {:.3g} elements at the largest sizes given; at most {} fit", input.name,

@@ -46,6 +46,14 @@ class Exported(WithTorch):
         with self.assertRaisesRegex(sylvite.InputError, "the program takes"):
             model(x)
 
+    def test_two_sizes_without_limits(self):
+        module = nn.Sequential(nn.Conv1d(4, 8, 3, padding=1), nn.GELU(), nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(8, 3)).eval()
+        sizes = {0: torch.export.Dim.DYNAMIC, 2: torch.export.Dim.DYNAMIC}
+        model = sylvite.from_torch(torch.export.export(module, (torch.randn(2, 4, 9),), dynamic_shapes=(sizes,)))
+        for batch, length in ((2, 9), (3, 17), (1, 5)):
+            x = torch.randn(batch, 4, length)
+            torch.testing.assert_close(model(x), module(x).detach(), rtol=1e-4, atol=1e-4)
+
     def test_attention_stays_whole_and_files_can_be_kept(self):
         module = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval()
         program = torch.export.export(module, (torch.randn(2, 7, 32),))

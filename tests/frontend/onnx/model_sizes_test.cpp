@@ -126,6 +126,8 @@ TEST(ModelSizes, RefusesWhatDoesNotFitTheModel) {
   options.dims = {{"batch", {1, 1 << 20}}, {"sequence", {1, 1 << 20}}};
   EXPECT_THAT(refusal(open_graph(), options),
               HasSubstr("input 'ids' has 1.1e+12 elements at the largest sizes given"));
+  options.dims = {{"batch", {1, SizeRange::open}}, {"sequence", {1, SizeRange::open}}};  // no sizes are given
+  EXPECT_THAT(refusal(open_graph(), options), HasSubstr("accepted"));
   options.dims = {{"batch", {5, 2}}};
   EXPECT_THAT(refusal(open_graph(), options), HasSubstr("dimension 'batch': the range ends at 2"));
 }
