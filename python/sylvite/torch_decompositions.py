@@ -222,6 +222,11 @@ def _index_reduce(x: Tensor, axis: int, index: Tensor, source: Tensor, reduce: s
     return x.scatter_reduce(axis, index.view(line).expand_as(source), source, reduce, include_self=include_self)
 
 
+def _number_or(x: Tensor, y: Tensor, extreme: Tensor) -> Tensor:
+    """The extreme of two, of which one may be no number."""
+    return torch.where(x.isnan(), y, torch.where(y.isnan(), x, extreme))
+
+
 def _median(x: Tensor) -> Tensor:
     return aten.median.dim(x.reshape(-1), 0)[0]
 
@@ -346,11 +351,15 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._linalg_solve_ex.default: _solve,
     aten.cholesky_inverse.default: _cholesky_inverse,
     aten.cholesky_solve.default: _cholesky_solve,
+    aten.dist.default: lambda x, y, p=2: torch.linalg.vector_norm(x - y, p),
     aten.embedding_renorm.default: _renormed_rows,
     aten.fake_quantize_per_channel_affine_cachemask.default: _fake_quantize_channels,
     aten.fake_quantize_per_tensor_affine_cachemask.default: _fake_quantize,
+    aten.fmax.default: lambda x, y: _number_or(x, y, torch.maximum(x, y)),
+    aten.fmin.default: lambda x, y: _number_or(x, y, torch.minimum(x, y)),
     aten.grid_sampler_2d_backward.default: _grid_sample_backward,
     aten.index_reduce.default: _index_reduce,
+    aten.ldexp.Tensor: lambda x, places: x * torch.pow(2.0, places),
     aten.linalg_inv_ex.default: _inverse,
     aten.linalg_matrix_exp.default: _matrix_exp,
     aten.masked_scatter.default: _masked_scatter,

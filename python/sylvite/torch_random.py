@@ -145,6 +145,20 @@ def _exponential(x: torch.Tensor, rate: float = 1.0, *, generator: Any = None) -
     return NotImplemented if generator is not None else -torch.log(1 - torch.rand_like(x)) / rate
 
 
+def _log_normal(x: torch.Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
+    return NotImplemented if generator is not None else torch.exp(torch.randn_like(x) * std + mean)
+
+
+def _cauchy(x: torch.Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
+    return NotImplemented if generator is not None else median + sigma * torch.tan(math.pi * (torch.rand_like(x) - 0.5))
+
+
+def _geometric(x: torch.Tensor, p: float, *, generator: Any = None) -> Any:
+    if generator is not None or not x.is_floating_point():
+        return NotImplemented
+    return (torch.log(1 - torch.rand_like(x)) / math.log1p(-p)).ceil().clamp(min=1) if p < 1 else torch.ones_like(x)
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.native_dropout.default: _dropout,
     aten.bernoulli.default: _bernoulli,
@@ -152,6 +166,9 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.uniform.default: _uniform,
     aten.normal_functional.default: _normal,
     aten.exponential.default: _exponential,
+    aten.log_normal.default: _log_normal,
+    aten.cauchy.default: _cauchy,
+    aten.geometric.default: _geometric,
 }
 
 

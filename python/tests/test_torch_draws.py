@@ -53,6 +53,15 @@ class Draws(WithTorch):
         self.assert_mean(draws**4, 3, 96)
         self.assertGreater(draws.abs().max(), 4)
 
+    def test_draws_made_of_others(self):
+        x = torch.zeros(50000)
+        cauchy = self.drawn(lambda x: torch.empty_like(x).cauchy_(1.0, 2.0), x)
+        self.assert_mean((cauchy < 3).double(), 0.75, 0.1875)
+        self.assert_mean(self.drawn(lambda x: torch.empty_like(x).log_normal_(0.5, 0.25), x).log(), 0.5, 0.0625)
+        geometric = self.drawn(lambda x: torch.empty_like(x).geometric_(0.3), x)
+        self.assert_mean(geometric, 1 / 0.3, 0.7 / 0.09)
+        self.assertTrue(torch.equal(geometric, geometric.round()) and geometric.min() == 1)
+
     def test_other_draws(self):
         draws = self.drawn(lambda x: torch.randint(-3, 4, x.shape), torch.zeros(70000))
         self.assertEqual(draws.dtype, torch.int64)

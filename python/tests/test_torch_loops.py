@@ -154,6 +154,11 @@ class Values(Whole):
             self.check_gradients(lambda x: x.nanmedian() * 2, x)
         self.check_gradients(lambda x: x.median() * 2, torch.randn(3, 4))
 
+    def test_pairs(self):
+        x, y = torch.tensor([1.0, float("nan"), -3.0, 2.0]), torch.tensor([0.5, 7.0, float("nan"), 9.0])
+        self.check(lambda x, y: (torch.fmax(x, y), torch.fmin(x, y), torch.ldexp(x.nan_to_num(), torch.tensor([1, 2, 3, -4]))), x, y)
+        self.check_gradients(lambda x, y: torch.dist(x, y, 3), torch.randn(5), torch.randn(5))
+
     def test_tables_whose_rows_are_made_short(self):
         layers = [nn.Embedding(10, 4, max_norm=1.0) for _ in range(2)]
         layers[1].load_state_dict(layers[0].state_dict())
