@@ -218,8 +218,8 @@ def _number_text(node: Node) -> str:
     for i, argument in enumerate(node.args):
         text = argument_text(argument)
         if not text.startswith("%"):
-            lines.append(f"%{node.name}_{i}: f64[] = aten.scalar_tensor.default({text}, dtype=f64)")
-            text = f"%{node.name}_{i}"
+            lines.append(f"%{node.name}.{i}: f64[] = aten.scalar_tensor.default({text}, dtype=f64)")  # no node has a dot
+            text = f"%{node.name}.{i}"
         words.append(text)
     return "\n  ".join([*lines, f"%{node.name}: f64[] = {_NUMBERS[node.target]}({', '.join(words)})"])
 

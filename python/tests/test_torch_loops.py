@@ -159,6 +159,18 @@ class Values(Whole):
         self.check(lambda x, y: (torch.fmax(x, y), torch.fmin(x, y), torch.ldexp(x.nan_to_num(), torch.tensor([1, 2, 3, -4]))), x, y)
         self.check_gradients(lambda x, y: torch.dist(x, y, 3), torch.randn(5), torch.randn(5))
 
+    def test_numbers_made_of_sizes(self):
+        norm = nn.BatchNorm1d(4)
+
+        def f(x):
+            rows, columns = x.shape
+            return norm(x) * (rows / (columns + 1)) + (rows / columns) ** 0.5, torch.full((2,), rows / 3)
+
+        compiled = torch.compile(f, backend="sylvite", dynamic=True, options={"fullgraph_strict": True})
+        for rows in (3, 7, 5):
+            x = torch.randn(rows, 4)
+            self.assert_same(compiled(x), f(x))
+
     def test_tables_whose_rows_are_made_short(self):
         layers = [nn.Embedding(10, 4, max_norm=1.0) for _ in range(2)]
         layers[1].load_state_dict(layers[0].state_dict())
