@@ -11,15 +11,6 @@
 namespace sylvite {
 namespace {
 
-void check_sizes_fixed(const ModelSizes& sizes) {
-  if (sizes.are_fixed()) return;
-  std::string example;
-  for (const SizeSymbol& symbol : sizes.symbols)
-    example += fmt::format("{}{}={}", example.empty() ? "" : ",", symbol.name, symbol.range.hints.front());
-  throw UsageError("an exported library has fixed sizes, but {}; give each one size, e.g. --dims {}",
-                   describe_ranges(sizes), example);
-}
-
 /// Checked before the work.
 ExportOptions export_options(const Options& options) {
   ExportOptions wanted;
@@ -68,6 +59,33 @@ std::string weights_note(const Built& built, std::int64_t exported_bytes) {
       format_bytes(bytes));
 }
 
+/// What was exported, and what is said of it.
+struct Exported {
+  ExportReport report;
+  CompileReport compiled;
+  nlohmann::json document;
+  std::string note;
+};
+
+Exported export_fixed(const OpenModel& model, const ExportOptions& wanted) {
+  auto [imported, built] = prepare(model);
+  Exported exported;
+  exported.report = export_model(built, wanted);
+  exported.compiled = built.report;
+  exported.note = weights_note(built, exported.report.weight_bytes);
+  exported.document = report_json(imported, built.report, std::nullopt);
+  return exported;
+}
+
+Exported export_ranges(const OpenModel& model, const ExportOptions& wanted) {
+  Exported exported;
+  exported.report = export_open_model(model, choose_or_end, wanted, exported.compiled);
+  print_warnings(exported.compiled);
+  exported.note = fmt::format(", {} programs", exported.report.programs);
+  exported.document = report_json(load(model), exported.compiled, std::nullopt);
+  return exported;
+}
+
 }  // namespace
 
 int verb_export(std::span<const std::string> arguments) {
@@ -86,20 +104,21 @@ int verb_export(std::span<const std::string> arguments) {
   if (!options.has("output")) throw UsageError("--output DIR is missing; see sylvite export --help");
   const ExportOptions wanted = export_options(options);
   const OpenModel model = open(options, compile_options(options));
-  check_sizes_fixed(model.parsed.sizes);
   const OutputFolder folder(wanted);
-  auto [imported, built] = prepare(model);
-  const ExportReport report = export_model(built, wanted);
-  built.report.warnings = report.warnings;
-  print_warnings(built.report);
-  std::string text = summary_line(imported.path, built.report);
+  Exported exported =
+      model.parsed.sizes.are_fixed() ? export_fixed(model, wanted) : export_ranges(model, wanted);
+  const ExportReport& report = exported.report;
+  exported.compiled.warnings = report.warnings;
+  print_warnings(exported.compiled);
+  std::string text = summary_line(model.path, exported.compiled);
   for (const std::string& file : report.files) text += file + "\n";
   text += fmt::format("library {}, weights {}{}\n", format_bytes(report.library_bytes),
-                      format_bytes(report.weight_bytes), weights_note(built, report.weight_bytes));
+                      format_bytes(report.weight_bytes), exported.note);
   say(options, text);
-  nlohmann::json document = report_json(imported, built.report, std::nullopt);
+  nlohmann::json& document = exported.document;
   document["export"] = {{"name", report.name},
                         {"files", report.files},
+                        {"programs", report.programs},
                         {"library_bytes", report.library_bytes},
                         {"weight_bytes", report.weight_bytes}};
   write_json(options, document);

@@ -10,6 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -21,19 +24,28 @@
 #include "runtime/export/export_cuda_sources.h"
 #include "runtime/export/export_sources.h"
 #include "runtime/export/hide_symbols.h"
+#include "runtime/export/program_cover.h"
+#include "runtime/report.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the user
 
 namespace sylvite {
 namespace {
 
-/// Collects the weights of the file, each at a multiple of 64.
+/// Collects the weights of the file, each at a multiple of 64. What programs have in common is there once.
 class WeightsFile {
  public:
   std::int64_t add(const Tensor& tensor) {
+    const std::string_view bytes(static_cast<const char*>(tensor.data()),
+                                 static_cast<std::size_t>(tensor.byte_size()));
+    std::vector<std::int64_t>& alike = offsets_[std::hash<std::string_view>{}(bytes)];
+    for (const std::int64_t offset : alike)
+      if (std::string_view(bytes_).substr(static_cast<std::size_t>(offset), bytes.size()) == bytes)
+        return offset;
     const std::int64_t offset = (static_cast<std::int64_t>(bytes_.size()) + 63) / 64 * 64;
     bytes_.resize(static_cast<std::size_t>(offset), '\0');
-    bytes_.append(static_cast<const char*>(tensor.data()), static_cast<std::size_t>(tensor.byte_size()));
+    bytes_.append(bytes);
+    alike.push_back(offset);
     return offset;
   }
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(bytes_.size()); }
@@ -41,6 +53,7 @@ class WeightsFile {
 
  private:
   std::string bytes_;
+  std::unordered_map<std::size_t, std::vector<std::int64_t>> offsets_;  ///< by hash
 };
 
 std::string with_header(const std::string& weights, const std::string& id) {
@@ -55,25 +68,26 @@ std::string with_header(const std::string& weights, const std::string& id) {
   return file + weights;
 }
 
-/// All but the id, which is of the tables, too.
-ExportedModel describe(const Built& built, const std::string& name, WeightsFile& weights) {
-  const Program& program = built.program;
-  ExportedModel model;
-  model.name = name;
-  model.plan = &program.plan();
-  model.bindings = &program.bindings();
-  model.target = built.setup->machine.target;
-  for (const Choice& choice : built.choices) model.symbols.push_back(choice.symbol);
-  const PackedWeights& packed = model.bindings->weights;
+WeightPlaces places_of(const Built& built, WeightsFile& weights) {
+  WeightPlaces places;
+  const PackedWeights& packed = built.program.bindings().weights;
   for (std::size_t slot = 0; slot < packed.size(); ++slot)
-    model.slot_offsets.push_back(weights.add(packed.at(slot)));
-  for (const Location& place : model.bindings->outputs) {
-    const bool is_weight = place.kind == BufferKind::weight;
-    model.output_weight_offsets.push_back(
-        is_weight ? weights.add(model.plan->weights.at(static_cast<std::size_t>(place.number))) : -1);
-  }
-  model.weight_bytes = weights.size();
-  return model;
+    places.slots.push_back(weights.add(packed.at(slot)));
+  const Plan* plan = &built.program.plan();
+  places.returned = [plan, &weights](std::int64_t number) {
+    return weights.add(plan->weights.at(static_cast<std::size_t>(number)));
+  };
+  return places;
+}
+
+/// For a GPU.
+void describe_device(ExportedModel& model, const Built& built, WeightsFile& weights) {
+  model.bindings = &built.program.bindings();
+  const WeightPlaces places = places_of(built, weights);
+  model.slot_offsets = places.slots;
+  for (const Location& place : model.bindings->outputs)
+    model.output_weight_offsets.push_back(place.kind == BufferKind::weight ? places.returned(place.number)
+                                                                           : -1);
 }
 
 /// A member of the archive: its name and its bytes.
@@ -93,14 +107,19 @@ std::string identified(ExportedModel& model, const WeightsFile& weights, Tables 
   return tables(model);
 }
 
-Sources cpu_sources(const Built& built, ExportedModel& model, const WeightsFile& weights) {
+Sources cpu_sources(const std::vector<const Built*>& programs, ExportedModel& model,
+                    const WeightsFile& weights) {
   Sources sources;
   sources.tables = identified(model, weights, tables_source);
   sources.header = interface_header(model);
   sources.objects = {{"sylvite_launcher.o", embedded::launcher_object},
+                     {"sylvite_launcher_arguments.o", embedded::launcher_arguments_object},
                      {"halide_runtime.o", embedded::halide_runtime}};
-  for (const Choice& choice : built.choices)
-    sources.objects.emplace_back(choice.symbol + ".o", choice.object);
+  std::set<std::string> known;
+  for (const Built* built : programs)
+    for (const Choice& choice : built->choices)
+      if (known.insert(choice.symbol).second)
+        sources.objects.emplace_back(choice.symbol + ".o", choice.object);
   return sources;
 }
 
@@ -169,14 +188,6 @@ bool is_identifier(const std::string& name) {
          std::isdigit(static_cast<unsigned char>(name[0])) == 0;
 }
 
-/// What is linked into other programs runs kernels only.
-[[noreturn]] void refuse_host_steps(const HostPart& host) {
-  std::string steps;
-  for (const HostStep& step : host.steps()) steps += fmt::format("\n  {}: {}", step.name, step.reason);
-  throw UnsupportedError("a model with steps on the host cannot be exported; its steps:{}",
-                         steps.empty() ? " an output that is no tensor" : steps);
-}
-
 }  // namespace
 
 std::string identifier_of(const std::string& model_path) {
@@ -192,22 +203,11 @@ void check_export_name(const std::string& name) {
     throw UsageError("'{}' cannot name an exported model: it must be a C identifier", name);
 }
 
-ExportReport export_model(Built& built, const ExportOptions& options) {
-  if (built.host != nullptr) refuse_host_steps(*built.host);
-  if (built.room)
-    throw UnsupportedError(
-        "states that grow with '{}' cannot be exported: give it one number, and the model caches of "
-        "that size",
-        built.room->growth.length);
-  ExportReport report;
-  report.name = options.name;
-  check_export_name(report.name);
-  WeightsFile weights;
-  ExportedModel model = describe(built, report.name, weights);
-  model.embeds_weights = options.embed_weights;
-  const Sources sources = is_gpu_target(model.target)
-                              ? cuda_sources(built, model, weights, options.architectures, report.warnings)
-                              : cpu_sources(built, model, weights);
+namespace {
+
+/// Writes the folder.
+void write_files(const ExportedModel& model, const Sources& sources, const WeightsFile& weights,
+                 const ExportOptions& options, ExportReport& report) {
   make_folder(options.folder);
   const auto path = [&](const std::string& file) {
     return report.files.emplace_back(options.folder + "/" + file);
@@ -240,6 +240,85 @@ ExportReport export_model(Built& built, const ExportOptions& options) {
   write_file(path(report.name + "Config.cmake"), package_config(model, !tables.empty()));
   report.library_bytes = static_cast<std::int64_t>(std::filesystem::file_size(library));
   report.weight_bytes = model.weight_bytes;
+}
+
+ExportedModel begin(const ExportOptions& options, const Setup& setup, ExportReport& report) {
+  check_export_name(options.name);
+  report.name = options.name;
+  ExportedModel model;
+  model.name = options.name;
+  model.embeds_weights = options.embed_weights;
+  model.target = setup.machine.target;
+  return model;
+}
+
+/// The plan with what the model takes and gives at the greatest sizes.
+Plan at_greatest(const Plan& plan, const ExportedModel& model) {
+  Plan result = plan;
+  const ExportedProgram& program = model.programs.back();
+  SymbolValues sizes;
+  for (std::size_t i = 0; i < model.sizes.size(); ++i) sizes[model.sizes[i].name] = program.box.high[i];
+  const auto set_types = [&](std::vector<Port>& ports, const std::vector<std::vector<Extent>>& all) {
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      Dims dims;
+      for (const Extent& extent : all[i]) dims.push_back(extent.at(sizes));
+      ports[i].type = make_type(ports[i].type.dtype, dims);
+    }
+  };
+  set_types(result.inputs, program.inputs);
+  set_types(result.outputs, program.outputs);
+  return result;
+}
+
+}  // namespace
+
+ExportReport export_model(Built& built, const ExportOptions& options) {
+  if (built.host != nullptr) refuse_host_steps(*built.host);
+  ExportReport report;
+  ExportedModel model = begin(options, *built.setup, report);
+  model.plan = &built.program.plan();
+  if (built.room) model.growth = built.room->growth;
+  const bool on_device = is_gpu_target(model.target);
+  WeightsFile weights;
+  if (on_device)
+    describe_device(model, built, weights);
+  else
+    model.programs.push_back(export_built(built, places_of(built, weights)));
+  model.weight_bytes = weights.size();
+  const Sources sources = on_device
+                              ? cuda_sources(built, model, weights, options.architectures, report.warnings)
+                              : cpu_sources({&built}, model, weights);
+  write_files(model, sources, weights, options, report);
+  return report;
+}
+
+ExportReport export_open_model(const OpenModel& open, const Chooser& choose, const ExportOptions& options,
+                               CompileReport& compiled) {
+  if (open.setup->machine.gpu)
+    throw UsageError("libraries for a GPU have fixed sizes, but {}; give each one size (--dims)",
+                     describe_ranges(open.parsed.sizes));
+  ExportReport report;
+  ExportedModel model = begin(options, *open.setup, report);
+  model.sizes = open.parsed.sizes.symbols;
+  WeightsFile weights;
+  std::vector<CoveredBox> boxes =
+      cover_sizes(open, choose, [&](const Built& built) { return places_of(built, weights); });
+  std::vector<const Built*> programs;
+  for (CoveredBox& box : boxes) {
+    programs.push_back(box.built.get());
+    model.programs.push_back(std::move(box.program));
+    if (programs.size() == 1)
+      compiled = box.built->report;
+    else
+      add_report(compiled, box.built->report);
+  }
+  compiled.programs = static_cast<int>(programs.size());
+  const Plan ports = at_greatest(programs.back()->program.plan(), model);
+  model.plan = &ports;
+  if (programs.back()->room) model.growth = programs.back()->room->growth;
+  model.weight_bytes = weights.size();
+  write_files(model, cpu_sources(programs, model, weights), weights, options, report);
+  report.programs = compiled.programs;
   return report;
 }
 

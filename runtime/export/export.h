@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/session.h"
+#include "runtime/family.h"
 
 namespace sylvite {
 
@@ -25,6 +25,7 @@ struct ExportReport {
   std::vector<std::string> files;  ///< paths
   std::int64_t library_bytes = 0;
   std::int64_t weight_bytes = 0;
+  int programs = 1;  ///< that its sizes need
   std::vector<std::string> warnings;
 };
 
@@ -32,6 +33,11 @@ struct ExportReport {
 /// Throws UsageError for a bad name or architecture, IoError when something cannot
 /// be written.
 [[nodiscard]] ExportReport export_model(Built& built, const ExportOptions& options);
+
+/// The same of a model whose sizes are ranges, for a CPU: its functions take sizes. `choose` is asked for the kernels of each
+/// program; `compiled` gets what was compiled. Throws as cover_sizes, too.
+[[nodiscard]] ExportReport export_open_model(const OpenModel& open, const Chooser& choose,
+                                             const ExportOptions& options, CompileReport& compiled);
 
 /// Throws UsageError for a name that is no C identifier.
 void check_export_name(const std::string& name);

@@ -4,68 +4,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/error.h"
-#include "lowering/algorithms/halide_types.h"
-#include "lowering/plan/plan_loops.h"
 #include "runtime/embedded.h"
+#include "runtime/export/program_tables.h"
 #include "schedules/machine.h"
 
 namespace sylvite {
 namespace {
-
-std::string_view source_name(BufferKind kind) {
-  switch (kind) {
-    case BufferKind::input:
-      return "SYLVITE_INPUT";
-    case BufferKind::output:
-      return "SYLVITE_OUTPUT";
-    case BufferKind::weight:
-      return "SYLVITE_WEIGHT";
-    case BufferKind::arena:
-      return "SYLVITE_ARENA";
-    case BufferKind::state:
-      return "SYLVITE_STATE";
-  }
-  throw InternalError("corrupt buffer kind {}", static_cast<int>(kind));
-}
-
-/// Arguments, their dims, and launches: the counts say how long the arrays are.
-struct LaunchTables {
-  std::vector<std::string> dims;
-  std::vector<std::string> arguments;
-  std::vector<std::string> launches;
-  std::size_t dim_count = 0;
-};
-
-void add_argument(LaunchTables& tables, const ExportedModel& model, const Argument& argument,
-                  std::int64_t trip) {
-  const halide_type_t type = halide_type_of(argument.dtype);
-  std::int64_t place = argument.place.number;
-  if (argument.place.kind == BufferKind::weight)
-    place = model.slot_offsets.at(static_cast<std::size_t>(place));
-  place += argument.moved(trip);
-  tables.arguments.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}}", source_name(argument.place.kind),
-                                         static_cast<int>(type.code), static_cast<int>(type.bits),
-                                         argument.stored.size(), tables.dim_count, place));
-  if (argument.stored.empty()) return;
-  tables.dims.push_back(fmt::format("{}", fmt::join(argument.stored.rbegin(), argument.stored.rend(), ", ")));
-  tables.dim_count += argument.stored.size();
-}
-
-/// Each trip of a loop has rows of its own: the tables hold addresses.
-LaunchTables launch_tables(const ExportedModel& model) {
-  LaunchTables tables;
-  for_each_launch(*model.plan, [&](std::size_t i, std::int64_t trip) {
-    const Launch& launch = model.plan->launches[i];
-    const BoundLaunch& bound = model.bindings->launches[i];
-    if (bound.is_empty) return;
-    tables.launches.push_back(
-        fmt::format("{{{}_argv, {}, {}, {}}}", model.symbols.at(static_cast<std::size_t>(launch.kernel)),
-                    quoted(launch.name), tables.arguments.size(), bound.arguments.size()));
-    for (const Argument& argument : bound.arguments) add_argument(tables, model, argument, trip);
-  });
-  return tables;
-}
 
 /// Of each state in a model's, in bytes.
 std::vector<std::string> state_offsets(const Plan& plan) {
@@ -76,17 +23,36 @@ std::vector<std::string> state_offsets(const Plan& plan) {
   return rows;
 }
 
-std::vector<std::string> copy_rows(const ExportedModel& model) {
+std::vector<std::string> size_rows(const std::vector<SizeSymbol>& sizes) {
   std::vector<std::string> rows;
-  for (std::size_t i = 0; i < model.bindings->outputs.size(); ++i) {
-    const Location place = model.bindings->outputs[i];
-    if (place == Location{BufferKind::output, static_cast<std::int64_t>(i)}) continue;
-    const std::int64_t number =
-        place.kind == BufferKind::weight ? model.output_weight_offsets.at(i) : place.number;
-    const std::int64_t bytes = model.plan->outputs[i].type.byte_size();
-    rows.push_back(fmt::format("{{{}, {}, {}, {}}}", i, source_name(place.kind), number, bytes));
-  }
+  for (const SizeSymbol& size : sizes)
+    rows.push_back(fmt::format("{{{}, {}, {}, {}}}", quoted(size.name), size.range.low, size.range.high,
+                               size.range.multiple));
   return rows;
+}
+
+/// The number of the state that says how long states are that grow.
+std::ptrdiff_t length_state(const ExportedModel& model) {
+  if (!model.growth) return 0;
+  const std::vector<Port>& states = model.plan->states;
+  return std::ranges::find(states, model.growth->length, &Port::name) - states.begin();
+}
+
+/// What differs between the functions of models with sizes and of others.
+std::vector<std::pair<std::string, std::string>> interface_parts(const ExportedModel& model) {
+  const bool has_sizes = !model.sizes.empty();
+  const std::string sizes_say =
+      has_sizes
+          ? "At these sizes, in the order of @_size(i); arrays are as @_input_dims and @_output_dims say. "
+          : "";
+  const std::string room_says =
+      model.growth ? "SYLVITE_NO_ROOM where states would become longer than they can be. " : "";
+  return {{"@run_says@", fmt::format("/* {}{}Arrays must be aligned for their type. Returns a status. */",
+                                     sizes_say, room_says)},
+          {"@open_functions@", std::string(model.is_open() ? embedded::model_header_open : "")},
+          {"@sizes_given@", has_sizes ? "sizes, " : ""},
+          {"@sizes@", has_sizes ? "const int64_t* sizes, " : ""},
+          {"@sizes_or_null@", has_sizes ? "sizes" : "NULL"}};
 }
 
 /// Features of the target that a processor has or lacks; others do no harm: the runtime ignores what it
@@ -103,6 +69,22 @@ std::vector<std::string> feature_rows(const std::string& target_name) {
 }
 
 }  // namespace
+
+std::string_view source_name(BufferKind kind) {
+  switch (kind) {
+    case BufferKind::input:
+      return "SYLVITE_INPUT";
+    case BufferKind::output:
+      return "SYLVITE_OUTPUT";
+    case BufferKind::weight:
+      return "SYLVITE_WEIGHT";
+    case BufferKind::arena:
+      return "SYLVITE_ARENA";
+    case BufferKind::state:
+      return "SYLVITE_STATE";
+  }
+  throw InternalError("corrupt buffer kind {}", static_cast<int>(kind));
+}
 
 std::string quoted(std::string_view text) {
   std::string result = "\"";
@@ -155,52 +137,49 @@ std::string tensor_infos(const std::vector<Port>& ports, const std::string& what
   return text + array_of("const struct sylvite_tensor_info", what + "s", rows);
 }
 
-std::string filled(std::string_view pattern, const std::string& name) {
-  constexpr std::string_view types = "@types@";
+std::string filled(std::string_view pattern, const std::string& name,
+                   const std::vector<std::pair<std::string, std::string>>& parts) {
   std::string text(pattern);
   const auto replace_all = [&](std::string_view old, std::string_view replacement) {
     for (std::size_t at = text.find(old); at != std::string::npos;
          at = text.find(old, at + replacement.size()))
       text.replace(at, old.size(), replacement);
   };
-  replace_all(types, embedded::model_types);
+  replace_all("@types@", embedded::model_types);
+  for (const auto& [part, replacement] : parts) replace_all(part, replacement);
   replace_all("@", name);
   return text;
 }
 
 std::string tables_source(const ExportedModel& model) {
-  const LaunchTables tables = launch_tables(model);
-  const std::vector<std::string> copies = copy_rows(model);
-  const std::vector<std::string> features = feature_rows(model.target);
   std::string text =
       fmt::format("/* Tables of the exported model {0}. Made by Sylvite. */\n#include \"{0}.h\"\n\n{1}\n",
                   model.name, embedded::launcher_header);
-  for (const std::string& symbol : model.symbols)
-    text += fmt::format("extern int {}_argv(void**);\n", symbol);
-  text += '\n' + tensor_infos(model.plan->inputs, "input");
+  text += tensor_infos(model.plan->inputs, "input");
   text += tensor_infos(model.plan->outputs, "output");
   text += tensor_infos(model.plan->states, "state");
   text += array_of("const uint64_t", "state_offsets", state_offsets(*model.plan));
+  text += array_of("const struct sylvite_size_info", "size_infos", size_rows(model.sizes));
   text += embedded_weights_declaration(model);
-  text += array_of("const int32_t", "dims", tables.dims);
-  text += array_of("const struct sylvite_argument", "arguments", tables.arguments);
-  text += array_of("const struct sylvite_launch", "launches", tables.launches);
-  text += array_of("const struct sylvite_copy", "copies", copies);
+  const ProgramTables programs = program_tables(model);
+  text += programs.text;
+  const std::vector<std::string> features = feature_rows(model.target);
   text += array_of("const struct sylvite_feature", "features", features);
   text += fmt::format(
       "static const struct sylvite_tables tables = {{\n  {}, {}, {}, {}, {}, {},\n  inputs, outputs, states, "
-      "state_offsets, dims, arguments, launches, copies, features,\n  {}, {}, {}, {}, {}, {}, {}, {}, "
-      "{},\n}};\n",
-      quoted(model.name), quoted(model.id), model.weight_bytes, embedded_weights(model),
-      model.plan->arena_bytes, model.plan->state_bytes, model.plan->inputs.size(), model.plan->outputs.size(),
-      model.plan->states.size(), tables.arguments.size(), tables.launches.size(), copies.size(),
-      features.size(), (static_cast<int>(halide_target_feature_end) + 63) / 64,
-      has_amx(model.target) ? 1 : 0);
-  return text + '\n' + filled(embedded::model_functions, model.name);
+      "state_offsets, size_infos, programs, features,\n  {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {},\n}};\n",
+      quoted(model.name), quoted(model.id), model.weight_bytes, embedded_weights(model), programs.arena_bytes,
+      model.plan->state_bytes, model.growth ? model.growth->capacity : 0, length_state(model),
+      programs.number_count, model.plan->inputs.size(), model.plan->outputs.size(), model.plan->states.size(),
+      model.sizes.size(), model.programs.size(), features.size(),
+      (static_cast<int>(halide_target_feature_end) + 63) / 64, has_amx(model.target) ? 1 : 0);
+  text += '\n' + filled(embedded::model_functions, model.name, interface_parts(model));
+  return text +
+         (model.is_open() ? filled(embedded::model_functions_open, model.name, interface_parts(model)) : "");
 }
 
 std::string interface_header(const ExportedModel& model) {
-  return filled(embedded::model_header, model.name);
+  return filled(embedded::model_header, model.name, interface_parts(model));
 }
 
 std::string package_config(const ExportedModel& model, bool tables_compiled) {

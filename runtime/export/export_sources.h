@@ -4,24 +4,32 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "runtime/bindings.h"
+#include "runtime/export/exported_program.h"
 
 namespace sylvite {
 
 /// What the tables are made of. Refers to things that live longer.
 struct ExportedModel {
-  std::string name;  ///< C identifier
-  std::string id;    ///< 16 hex digits: of everything that ties weights and tables together
-  const Plan* plan = nullptr;
-  const Bindings* bindings = nullptr;
-  std::vector<std::string> symbols;        ///< per kernel
-  std::vector<std::int64_t> slot_offsets;  ///< per slot of bindings->weights, bytes into the weights file
-  std::vector<std::int64_t> output_weight_offsets;  ///< per graph output: of the weight it returns, else -1
+  std::string name;            ///< C identifier
+  std::string id;              ///< 16 hex digits: of everything that ties weights and tables together
+  const Plan* plan = nullptr;  ///< at the greatest sizes
+  std::vector<SizeSymbol> sizes;
+  std::optional<Growth> growth;
+  std::vector<ExportedProgram> programs;  ///< for a CPU; one where sizes are fixed
+  const Bindings* bindings = nullptr;     ///< for a GPU
+  std::vector<std::int64_t>
+      slot_offsets;  ///< for a GPU; per slot of bindings->weights, bytes into the weights file
+  std::vector<std::int64_t>
+      output_weight_offsets;  ///< likewise; per graph output: of the weight it returns, else -1
   std::int64_t weight_bytes = 0;
   bool embeds_weights = false;  ///< the library holds them, under embedded_weights_symbol
   std::string target;           ///< Halide target of the kernels
+
+  /// Do the functions take sizes, or inputs whose extents follow from states?
+  [[nodiscard]] bool is_open() const { return !sizes.empty() || growth.has_value(); }
 };
 
 [[nodiscard]] std::string embedded_weights_symbol(const std::string& name);
@@ -31,13 +39,17 @@ struct ExportedModel {
 
 /// C text that the tables of all exports are made of.
 [[nodiscard]] std::string quoted(std::string_view text);
+/// How the tables call where bytes lie.
+[[nodiscard]] std::string_view source_name(BufferKind kind);
 /// `static TYPE NAME[] = {ROWS};`, with one null row when there are none: C has no empty arrays.
 [[nodiscard]] std::string array_of(std::string_view type, std::string_view name,
                                    const std::vector<std::string>& rows);
 /// The descriptions of inputs or outputs; `what` is "input" or "output".
 [[nodiscard]] std::string tensor_infos(const std::vector<Port>& ports, const std::string& what);
-/// The template with every @types@ replaced by the types all models share, then every @ by the name.
-[[nodiscard]] std::string filled(std::string_view pattern, const std::string& name);
+/// The template with every @types@ replaced by the types all models share, what `parts` names likewise, then every @ by the
+/// name.
+[[nodiscard]] std::string filled(std::string_view pattern, const std::string& name,
+                                 const std::vector<std::pair<std::string, std::string>>& parts = {});
 
 [[nodiscard]] std::string tables_source(const ExportedModel& model);     ///< NAME.c
 [[nodiscard]] std::string interface_header(const ExportedModel& model);  ///< NAME.h; for the CPU

@@ -103,12 +103,18 @@ TEST_F(SizesCommand, ExplainNamesRanges) {
   EXPECT_THAT(result.out, HasSubstr("x[0]"));
 }
 
-TEST_F(SizesCommand, ExportWantsFixedSizes) {
-  const Result refused = run("export", {"--output", folder_ + "/out", "--dims", "batch=1..8@4"});
-  EXPECT_EQ(refused.exit_code, static_cast<int>(ErrorCode::bad_usage));
-  EXPECT_THAT(refused.err, HasSubstr("give each one size, e.g. --dims batch=4"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/out"));
-  EXPECT_EQ(run("export", {"--output", folder_ + "/out", "--dims", "batch=4"}).exit_code, 0);
+TEST_F(SizesCommand, ExportTakesRangesAndNumbers) {
+  const Result opened = run("export", {"--output", folder_ + "/out", "--dims", "batch=1..8@4", "--name",
+                                       "opened", "--json", json_});
+  EXPECT_EQ(opened.exit_code, 0) << opened.err;
+  EXPECT_THAT(opened.out, HasSubstr(" programs"));
+  EXPECT_THAT(read_file(folder_ + "/out/opened.h"),
+              HasSubstr("opened_run(sylvite_model* model, const int64_t* sizes,"));
+  EXPECT_GE(json()["export"]["programs"], 2);
+  EXPECT_EQ(run("export", {"--output", folder_ + "/fixed", "--dims", "batch=4", "--name", "fixed"}).exit_code,
+            0);
+  EXPECT_THAT(read_file(folder_ + "/fixed/fixed.h"),
+              HasSubstr("fixed_run(sylvite_model* model, const void* const*"));
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE /* syscall */
 
-#include "launcher.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,42 +9,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "weights_file.h"
+#include "launcher_model.h"
 
-/* Of HalideRuntime.h, which is not needed to build this; a test compares the layouts. */
-struct halide_dimension {
-  int32_t min, extent, stride;
-  uint32_t flags;
-};
-struct halide_buffer {
-  uint64_t device;
-  const void* device_interface;
-  void* host;
-  uint64_t flags;
-  uint8_t type_code, type_bits;
-  uint16_t type_lanes;
-  int32_t dimensions;
-  struct halide_dimension* dim;
-  void* padding;
-};
 typedef void (*halide_error_handler_t)(void*, const char*);
 extern halide_error_handler_t halide_set_error_handler(halide_error_handler_t handler);
 extern int halide_can_use_target_features(int count, const uint64_t* features);
 extern int halide_set_num_threads(int count);
-
-/* Kernels get its address as user_context. */
-struct sylvite_model {
-  struct sylvite_guard guard;
-  char error[sylvite_error_bytes];
-  const struct sylvite_tables* tables;
-  struct sylvite_mapping weights;
-  char* arena;
-  char* states;
-  struct halide_buffer* buffers; /* per argument */
-  struct halide_dimension* dims;
-  void** pointers; /* per launch: the context, then its buffers */
-  void* user_context;
-};
 
 static _Thread_local char create_error[sylvite_error_bytes];
 
@@ -99,64 +67,11 @@ static int check_cpu(const struct sylvite_tables* tables) {
   return SYLVITE_OK;
 }
 
-static void* place_of(const struct sylvite_model* model, uint32_t source, uint64_t place) {
-  if (source == SYLVITE_WEIGHT) return sylvite_weights_of(&model->weights) + place;
-  if (source == SYLVITE_ARENA) return model->arena + place;
-  if (source == SYLVITE_STATE) return model->states + place;
-  return NULL; /* given to run */
-}
-
-static void bind_argument(struct sylvite_model* model, uint32_t number) {
-  const struct sylvite_argument* argument = &model->tables->arguments[number];
-  struct halide_buffer* buffer = &model->buffers[number];
-  int32_t stride = 1;
-  buffer->host = place_of(model, argument->source, argument->place);
-  buffer->type_code = argument->type_code;
-  buffer->type_bits = argument->type_bits;
-  buffer->type_lanes = 1;
-  buffer->dimensions = argument->rank;
-  buffer->dim = model->dims + argument->first_dim;
-  for (uint32_t i = 0; i < argument->rank; ++i) {
-    const int32_t extent = model->tables->dims[argument->first_dim + i];
-    buffer->dim[i].extent = extent;
-    buffer->dim[i].stride = stride;
-    stride *= extent;
-  }
-}
-
 static int allocate(struct sylvite_model* model) {
   const struct sylvite_tables* tables = model->tables;
-  size_t dim_count = 0;
-  void* arena = NULL;
-  void* states = NULL;
-  for (uint32_t i = 0; i < tables->argument_count; ++i) dim_count += tables->arguments[i].rank;
-  model->buffers = calloc(tables->argument_count + 1, sizeof(*model->buffers));
-  model->dims = calloc(dim_count + 1, sizeof(*model->dims));
-  model->pointers =
-      calloc((size_t)tables->argument_count + tables->launch_count + 1, sizeof(*model->pointers));
-  if (model->buffers == NULL || model->dims == NULL || model->pointers == NULL ||
-      posix_memalign(&arena, 64, tables->arena_bytes + 64) != 0 ||
-      posix_memalign(&states, 64, tables->state_bytes + 64) != 0) {
-    free(arena);
-    return sylvite_fail(create_error, SYLVITE_OUT_OF_MEMORY, "%s: out of memory for %llu bytes",
-                        tables->model, (unsigned long long)(tables->arena_bytes + tables->state_bytes));
-  }
-  model->states = memset(states, 0, tables->state_bytes + 64);
-  model->arena = memset(arena, 0, tables->arena_bytes + 64); /* padded channels must be finite */
-  return SYLVITE_OK;
-}
-
-static void bind(struct sylvite_model* model) {
-  const struct sylvite_tables* tables = model->tables;
-  void** next = model->pointers;
-  model->user_context = model;
-  for (uint32_t i = 0; i < tables->argument_count; ++i) bind_argument(model, i);
-  for (uint32_t i = 0; i < tables->launch_count; ++i) {
-    const struct sylvite_launch* launch = &tables->launches[i];
-    *next++ = &model->user_context;
-    for (uint32_t j = 0; j < launch->argument_count; ++j)
-      *next++ = &model->buffers[launch->first_argument + j];
-  }
+  if (sylvite_allocate_arguments(model)) return SYLVITE_OK;
+  return sylvite_fail(create_error, SYLVITE_OUT_OF_MEMORY, "%s: out of memory for %llu bytes", tables->model,
+                      (unsigned long long)(tables->arena_bytes + tables->state_bytes));
 }
 
 int sylvite_model_create(const struct sylvite_tables* tables, const char* weights_path,
@@ -181,7 +96,8 @@ int sylvite_model_create(const struct sylvite_tables* tables, const char* weight
     sylvite_model_destroy(made);
     return status;
   }
-  bind(made);
+  made->user_context = made;
+  sylvite_bind_programs(made);
   pthread_once(&watch_once, watch_forks);
   halide_set_error_handler(on_kernel_error);
   *model = made;
@@ -201,32 +117,136 @@ static int check_pointers(sylvite_model* model, const char* what, const void* co
   return SYLVITE_OK;
 }
 
+/* How long states are that grow, before the run. */
+static int64_t length_of(const struct sylvite_model* model) {
+  int64_t length = 0;
+  if (model->tables->capacity > 0)
+    memcpy(&length, model->states + model->tables->state_offsets[model->tables->length_state],
+           sizeof(length));
+  return length;
+}
+
+static int check_room(sylvite_model* model) {
+  const struct sylvite_tables* tables = model->tables;
+  const int64_t length = length_of(model);
+  const int64_t added = sylvite_value_of(model->numbers, model->program->added);
+  if (tables->capacity == 0 || (length >= 0 && length + added <= tables->capacity)) return SYLVITE_OK;
+  return sylvite_fail(model->error, SYLVITE_NO_ROOM,
+                      "run: '%s' is %lld, and this run adds %lld: states have room for %lld",
+                      tables->states[tables->length_state].name, (long long)length, (long long)added,
+                      (long long)tables->capacity);
+}
+
+/* The first elements along the axis of memory of the greatest extent; what lies behind them is zero, or of another run. */
+static void widen(struct sylvite_model* model, const struct sylvite_grown* grown, const void* given) {
+  const struct sylvite_tables* tables = model->tables;
+  const int64_t* dims = model->program->input_dims;
+  for (uint32_t i = 0; i < grown->input; ++i) dims += tables->inputs[i].rank;
+  size_t outer = 1;
+  size_t all = 1;
+  for (int i = 0; i < tables->inputs[grown->input].rank; ++i) {
+    const size_t extent = (size_t)sylvite_value_of(model->numbers, dims[i]);
+    if (i < (int)grown->axis) outer *= extent;
+    all *= extent;
+  }
+  const size_t wide = (size_t)sylvite_value_of(model->numbers, dims[grown->axis]);
+  if (all == 0) return;
+  const size_t row = grown->element_bytes * (all / outer / wide);
+  const size_t taken = row * (size_t)(length_of(model) + sylvite_value_of(model->numbers, grown->beyond));
+  char* to = model->widened[grown->input];
+  memset(to, 0, row * wide * outer);
+  for (size_t i = 0; i < outer; ++i) memcpy(to + i * row * wide, (const char*)given + i * taken, taken);
+}
+
+static const void* input_of(const sylvite_model* model, const void* const* inputs, int64_t number) {
+  for (uint32_t i = 0; i < model->program->grown_count; ++i)
+    if (model->program->grown[i].input == number) return model->widened[number];
+  return inputs[number];
+}
+
 static void bind_run(sylvite_model* model, const void* const* inputs, void* const* outputs) {
-  for (uint32_t i = 0; i < model->tables->argument_count; ++i) {
-    const struct sylvite_argument* argument = &model->tables->arguments[i];
-    if (argument->source == SYLVITE_INPUT) model->buffers[i].host = (void*)inputs[argument->place];
-    if (argument->source == SYLVITE_OUTPUT) model->buffers[i].host = outputs[argument->place];
+  const struct sylvite_program* program = model->program;
+  for (uint32_t i = 0; i < program->grown_count; ++i)
+    widen(model, &program->grown[i], inputs[program->grown[i].input]);
+  for (uint32_t i = 0; i < program->argument_count; ++i) {
+    const struct sylvite_argument* argument = &program->arguments[i];
+    if (argument->source == SYLVITE_INPUT)
+      model->bound->buffers[i].host = (void*)input_of(model, inputs, argument->place);
+    if (argument->source == SYLVITE_OUTPUT) model->bound->buffers[i].host = outputs[argument->place];
   }
 }
 
 static void copy_outputs(sylvite_model* model, const void* const* inputs, void* const* outputs) {
-  for (uint32_t i = 0; i < model->tables->copy_count; ++i) {
-    const struct sylvite_copy* copy = &model->tables->copies[i];
-    const void* from = place_of(model, copy->source, copy->place);
-    if (copy->source == SYLVITE_INPUT) from = inputs[copy->place];
+  for (uint32_t i = 0; i < model->program->copy_count; ++i) {
+    const struct sylvite_copy* copy = &model->program->copies[i];
+    const void* from = sylvite_place_of(model, copy->source, copy->place);
+    if (copy->source == SYLVITE_INPUT) from = input_of(model, inputs, copy->place);
     if (copy->source == SYLVITE_OUTPUT) from = outputs[copy->place];
-    memcpy(outputs[copy->output], from, copy->bytes);
+    memcpy(outputs[copy->output], from, (size_t)sylvite_value_of(model->numbers, copy->bytes));
   }
 }
 
-static int run(sylvite_model* model, const void* const* inputs, void* const* outputs) {
+static int call(sylvite_model* model, uint32_t number) {
+  const struct sylvite_launch* launch = &model->program->launches[number];
+  if (launch->kernel(model->bound->pointers + launch->first_argument + number) == 0) return SYLVITE_OK;
+  if (model->error[0] == 0) sylvite_fail(model->error, 0, "kernel '%s' failed", launch->name);
+  return SYLVITE_RUN_FAILED;
+}
+
+static int64_t window_offset(const struct sylvite_model* model, const struct sylvite_argument* argument,
+                             int64_t trip) {
+  const int64_t period = sylvite_value_of(model->numbers, argument->period);
+  const int64_t place =
+      period > 0 ? (trip + sylvite_value_of(model->numbers, argument->phase)) % period : trip;
+  return sylvite_value_of(model->numbers, argument->stride) * place;
+}
+
+/* The arguments of a launch that move, at that trip of its loop. */
+static void move_arguments(struct sylvite_model* model, uint32_t number, int64_t trip) {
+  const struct sylvite_launch* launch = &model->program->launches[number];
+  for (uint32_t i = launch->first_argument; i < launch->first_argument + launch->argument_count; ++i) {
+    const struct sylvite_argument* argument = &model->program->arguments[i];
+    if (argument->stride == 0) continue;
+    const int64_t place = sylvite_value_of(model->numbers, argument->place) +
+                          window_offset(model, argument, trip) - window_offset(model, argument, 0);
+    model->bound->buffers[i].host = sylvite_place_of(model, argument->source, place);
+  }
+}
+
+static int run_loop(sylvite_model* model, const struct sylvite_loop* loop) {
+  const int64_t trips = sylvite_value_of(model->numbers, loop->trips);
+  for (int64_t trip = 0; trip < trips; ++trip) {
+    for (uint32_t i = loop->first; i < loop->end; ++i) {
+      move_arguments(model, i, trip);
+      const int status = call(model, i);
+      if (status != SYLVITE_OK) return status;
+    }
+  }
+  return SYLVITE_OK;
+}
+
+static int run_launches(sylvite_model* model) {
+  const struct sylvite_loop* loop = model->program->loops;
+  const struct sylvite_loop* const end = loop + model->program->loop_count;
+  int status = SYLVITE_OK;
+  for (uint32_t i = 0; status == SYLVITE_OK && i < model->program->launch_count;) {
+    const int begins = loop != end && loop->first == i;
+    status = begins ? run_loop(model, loop) : call(model, i);
+    i = begins ? loop++->end : i + 1;
+  }
+  return status;
+}
+
+static int run(sylvite_model* model, const int64_t* sizes, const void* const* inputs, void* const* outputs) {
   const struct sylvite_tables* tables = model->tables;
-  void** pointers = model->pointers;
   model->error[0] = 0;
-  int status = check_pointers(model, "input", inputs, tables->inputs, tables->input_count);
-  if (status != SYLVITE_OK) return status;
-  status =
-      check_pointers(model, "output", (const void* const*)outputs, tables->outputs, tables->output_count);
+  int status = sylvite_take_sizes(model, sizes);
+  if (status == SYLVITE_OK)
+    status = check_pointers(model, "input", inputs, tables->inputs, tables->input_count);
+  if (status == SYLVITE_OK)
+    status =
+        check_pointers(model, "output", (const void* const*)outputs, tables->outputs, tables->output_count);
+  if (status == SYLVITE_OK) status = check_room(model);
   if (status != SYLVITE_OK) return status;
   if (pool_is_lost) {
     return sylvite_fail(
@@ -236,24 +256,19 @@ static int run(sylvite_model* model, const void* const* inputs, void* const* out
   }
   pool_is_used = 1;
   bind_run(model, inputs, outputs);
-  for (uint32_t i = 0; i < tables->launch_count; ++i) {
-    if (tables->launches[i].kernel(pointers) != 0) {
-      if (model->error[0] == 0) sylvite_fail(model->error, 0, "kernel '%s' failed", tables->launches[i].name);
-      return SYLVITE_RUN_FAILED;
-    }
-    pointers += tables->launches[i].argument_count + 1;
-  }
+  status = run_launches(model);
+  if (status != SYLVITE_OK) return status;
   copy_outputs(model, inputs, outputs);
   return SYLVITE_OK;
 }
 
-int sylvite_model_run(const struct sylvite_tables* tables, sylvite_model* model, const void* const* inputs,
-                      void* const* outputs) {
+int sylvite_model_run(const struct sylvite_tables* tables, sylvite_model* model, const int64_t* sizes,
+                      const void* const* inputs, void* const* outputs) {
   int status;
   if (model == NULL) return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "run: the model is null");
   status = sylvite_enter(&model->guard, model->tables == tables, tables->model, create_error);
   if (status != SYLVITE_OK) return status;
-  status = run(model, inputs, outputs);
+  status = run(model, sizes, inputs, outputs);
   sylvite_leave(&model->guard);
   return status;
 }
@@ -287,6 +302,36 @@ int sylvite_model_copy_state(const struct sylvite_tables* tables, sylvite_model*
     }
   }
   sylvite_leave(&to->guard);
+  return status;
+}
+
+/* Of the states before the next run. */
+static int read_dims(sylvite_model* model, const int64_t* sizes, int is_output, int number, int64_t* dims) {
+  const struct sylvite_tables* tables = model->tables;
+  const struct sylvite_tensor_info* infos = is_output ? tables->outputs : tables->inputs;
+  const int count = (int)(is_output ? tables->output_count : tables->input_count);
+  if (number < 0 || number >= count || dims == NULL)
+    return sylvite_fail(model->error, SYLVITE_NULL_ARGUMENT, "dims: there is no %s %d, or the dims are null",
+                        is_output ? "output" : "input", number);
+  const int status = sylvite_take_sizes(model, sizes);
+  if (status != SYLVITE_OK) return status;
+  const int64_t* from = is_output ? model->program->output_dims : model->program->input_dims;
+  for (int i = 0; i < number; ++i) from += infos[i].rank;
+  for (int i = 0; i < infos[number].rank; ++i) dims[i] = sylvite_value_of(model->numbers, from[i]);
+  for (uint32_t i = 0; !is_output && i < model->program->grown_count; ++i) {
+    const struct sylvite_grown* grown = &model->program->grown[i];
+    if (grown->input == (uint32_t)number)
+      dims[grown->axis] = length_of(model) + sylvite_value_of(model->numbers, grown->beyond);
+  }
+  return SYLVITE_OK;
+}
+
+int sylvite_model_dims(const struct sylvite_tables* tables, sylvite_model* model, const int64_t* sizes,
+                       int is_output, int number, int64_t* dims) {
+  int status = enter(tables, model, "dims");
+  if (status != SYLVITE_OK) return status;
+  status = read_dims(model, sizes, is_output, number, dims);
+  sylvite_leave(&model->guard);
   return status;
 }
 
@@ -326,11 +371,7 @@ void sylvite_model_destroy(sylvite_model* model) {
   if (model == NULL) return;
   sylvite_forget(&model->guard);
   sylvite_unmap_weights(&model->weights);
-  free(model->arena);
-  free(model->states);
-  free(model->buffers);
-  free(model->dims);
-  free(model->pointers);
+  sylvite_free_arguments(model);
   free(model);
 }
 

@@ -11,13 +11,18 @@
 #include "model_types.h"
 #endif
 
-/* Where bytes lie. `place` is a number for inputs and outputs, a byte offset for weights, the arena and states. */
+/* Numbers that depend on the sizes of a run, and negative ones, stand in these tables as -1 - i, where i is the number that
+ * sylvite_program::numbers writes; others as they are. */
+
+/* Where bytes lie. `place` is a number for inputs and outputs, a byte offset for weights, the arena and states, and the value
+ * itself for what is an integer. */
 enum sylvite_source {
   SYLVITE_INPUT = 0,
   SYLVITE_OUTPUT = 1,
   SYLVITE_WEIGHT = 2,
   SYLVITE_ARENA = 3,
-  SYLVITE_STATE = 4
+  SYLVITE_STATE = 4,
+  SYLVITE_INTEGER = 5
 };
 
 struct sylvite_argument {
@@ -25,8 +30,18 @@ struct sylvite_argument {
   uint8_t type_code; /* of halide_type_t, as type_bits */
   uint8_t type_bits;
   uint8_t rank;
-  uint32_t first_dim; /* into sylvite_tables::dims, innermost first */
-  uint64_t place;
+  uint32_t first_dim; /* into sylvite_program::dims, innermost first */
+  int64_t place;
+  int64_t stride; /* moves with the trips of a loop, by so many bytes; 0: it does not */
+  int64_t phase;
+  int64_t period; /* 0: none; else so many places are used in turn, from number `phase` on */
+};
+
+/* Launches from `first` on, before `end`, that run `trips` times in turn. */
+struct sylvite_loop {
+  uint32_t first;
+  uint32_t end;
+  int64_t trips;
 };
 
 struct sylvite_launch {
@@ -40,8 +55,48 @@ struct sylvite_launch {
 struct sylvite_copy {
   uint32_t output;
   uint32_t source;
-  uint64_t place;
-  uint64_t bytes;
+  int64_t place;
+  int64_t bytes;
+};
+
+/* An input whose extent on `axis` is what the states have before the run, and `beyond`: kernels get it in memory of the greatest
+ * extent. */
+struct sylvite_grown {
+  uint32_t input;
+  uint32_t axis;
+  uint32_t element_bytes;
+  int64_t beyond;
+};
+
+/* What a number must be where the program is to run. */
+struct sylvite_condition {
+  int64_t number;
+  int64_t low;
+  int64_t high;
+};
+
+/* What runs at sizes from `low` to `high` that meet the conditions. */
+struct sylvite_program {
+  const int64_t* low; /* per size of the model */
+  const int64_t* high;
+  void (*numbers)(const int64_t* sizes, int64_t* values); /* null: there are none */
+  const struct sylvite_condition* conditions;
+  const int64_t* input_dims; /* of all inputs, one after another, outermost first */
+  const int64_t* output_dims;
+  const int64_t* dims;
+  const struct sylvite_argument* arguments;
+  const struct sylvite_launch* launches;
+  const struct sylvite_loop* loops;
+  const struct sylvite_copy* copies;
+  const struct sylvite_grown* grown;
+  int64_t added; /* what a run adds to states that grow */
+  uint32_t condition_count;
+  uint32_t argument_count;
+  uint32_t dim_count;
+  uint32_t launch_count;
+  uint32_t loop_count;
+  uint32_t copy_count;
+  uint32_t grown_count;
 };
 
 struct sylvite_feature {
@@ -61,17 +116,17 @@ struct sylvite_tables {
   const struct sylvite_tensor_info* outputs;
   const struct sylvite_tensor_info* states;
   const uint64_t* state_offsets;
-  const int32_t* dims;
-  const struct sylvite_argument* arguments;
-  const struct sylvite_launch* launches;
-  const struct sylvite_copy* copies;
+  const struct sylvite_size_info* sizes;
+  const struct sylvite_program* programs;
   const struct sylvite_feature* features; /* of the processor the kernels are compiled for */
+  int64_t capacity;                       /* of states that grow; 0: none does */
+  uint32_t length_state;                  /* the number of the state that says how long they are */
+  uint32_t number_count;                  /* the most that a program has */
   uint32_t input_count;
   uint32_t output_count;
   uint32_t state_count;
-  uint32_t argument_count;
-  uint32_t launch_count;
-  uint32_t copy_count;
+  uint32_t size_count;
+  uint32_t program_count;
   uint32_t feature_count;
   uint32_t feature_words; /* 64-bit words that hold a bit for every feature there is */
   uint32_t uses_amx;      /* kernels may use tiles, which the system must allow */
@@ -83,9 +138,12 @@ extern "C" {
 
 int sylvite_model_create(const struct sylvite_tables* tables, const char* weights_path,
                          sylvite_model** model);
-/* Refuses a model that was not created from these tables. */
-int sylvite_model_run(const struct sylvite_tables* tables, sylvite_model* model, const void* const* inputs,
-                      void* const* outputs);
+/* Refuses a model that was not created from these tables. `sizes` may be null where the model has none. */
+int sylvite_model_run(const struct sylvite_tables* tables, sylvite_model* model, const int64_t* sizes,
+                      const void* const* inputs, void* const* outputs);
+/* The dims of an input, or of an output where `is_output`, of a run at these sizes. */
+int sylvite_model_dims(const struct sylvite_tables* tables, sylvite_model* model, const int64_t* sizes,
+                       int is_output, int number, int64_t* dims);
 int sylvite_model_reset(const struct sylvite_tables* tables, sylvite_model* model);
 int sylvite_model_copy_state(const struct sylvite_tables* tables, sylvite_model* to, sylvite_model* from);
 int sylvite_model_get_state(const struct sylvite_tables* tables, sylvite_model* model, int number,

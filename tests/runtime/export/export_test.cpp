@@ -362,11 +362,11 @@ TEST_F(ExportTest, RefusesProcessorsWithoutTheFeatures) {
   std::string text = output_of("cat " + source);
   const std::string array = "static const struct sylvite_feature features[] = {\n";
   ASSERT_NE(text.find(array), std::string::npos);
-  ASSERT_NE(text.find("launches, copies, features"), std::string::npos);
+  ASSERT_NE(text.find("programs, features"), std::string::npos);
   text.insert(text.find(array) + array.size(),
               fmt::format("{{{}, \"avx512_knl\"}},\n", int{halide_target_feature_avx512_knl}));
   // Of the last three counts the first is the features'.
-  std::size_t count = text.find(",\n};", text.find("launches, copies, features"));
+  std::size_t count = text.find(",\n};", text.find("programs, features"));
   for (int i = 0; i < 3; ++i) count = text.rfind(", ", count - 1);
   text.replace(count, 2, ", 1 + ");
   std::ofstream(source) << text;

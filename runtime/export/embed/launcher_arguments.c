@@ -1,0 +1,175 @@
+/* See launcher_model.h. */
+#define _POSIX_C_SOURCE 200809L
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher_model.h"
+
+void* sylvite_place_of(const struct sylvite_model* model, uint32_t source, int64_t place) {
+  if (source == SYLVITE_WEIGHT) return sylvite_weights_of(&model->weights) + place;
+  if (source == SYLVITE_ARENA) return model->arena + place;
+  if (source == SYLVITE_STATE) return model->states + place;
+  return NULL; /* given to run */
+}
+
+static void bind_extents(struct sylvite_model* model, uint32_t number) {
+  const struct sylvite_argument* argument = &model->program->arguments[number];
+  struct halide_buffer* buffer = &model->bound->buffers[number];
+  const int64_t* dims = &model->program->dims[argument->first_dim];
+  const int64_t place = sylvite_value_of(model->numbers, argument->place);
+  int32_t stride = 1;
+  if (argument->source == SYLVITE_INTEGER) {
+    model->bound->integers[number] = (int32_t)place;
+    return;
+  }
+  buffer->host = sylvite_place_of(model, argument->source, place);
+  for (uint32_t i = 0; i < argument->rank; ++i) {
+    const int32_t extent = (int32_t)sylvite_value_of(model->numbers, dims[i]);
+    buffer->dim[i].extent = extent;
+    buffer->dim[i].stride = stride;
+    stride *= extent;
+  }
+}
+
+static int is_open(const struct sylvite_program* program, const struct sylvite_argument* argument) {
+  int open = argument->place < 0;
+  for (uint32_t i = 0; i < argument->rank; ++i) open |= program->dims[argument->first_dim + i] < 0;
+  return open;
+}
+
+/* What does not depend on sizes, once. */
+static void bind_program(struct sylvite_model* model, uint32_t number) {
+  const struct sylvite_program* program = &model->tables->programs[number];
+  struct bound* bound = &model->all[number];
+  void** next = bound->pointers;
+  model->program = program;
+  model->bound = bound;
+  for (uint32_t i = 0; i < program->argument_count; ++i) {
+    const struct sylvite_argument* argument = &program->arguments[i];
+    struct halide_buffer* buffer = &bound->buffers[i];
+    buffer->type_code = argument->type_code;
+    buffer->type_bits = argument->type_bits;
+    buffer->type_lanes = 1;
+    buffer->dimensions = argument->rank;
+    buffer->dim = bound->dims + argument->first_dim;
+    if (is_open(program, argument)) bound->open[bound->open_count++] = i;
+    bind_extents(model, i);
+  }
+  for (uint32_t i = 0; i < program->launch_count; ++i) {
+    const struct sylvite_launch* launch = &program->launches[i];
+    *next++ = &model->user_context;
+    for (uint32_t j = launch->first_argument; j < launch->first_argument + launch->argument_count; ++j)
+      *next++ = program->arguments[j].source == SYLVITE_INTEGER ? (void*)&bound->integers[j]
+                                                                : (void*)&bound->buffers[j];
+  }
+}
+
+/* Padded channels must be finite. */
+static char* zeros(size_t bytes) {
+  void* made = NULL;
+  return posix_memalign(&made, 64, bytes + 64) == 0 ? memset(made, 0, bytes + 64) : NULL;
+}
+
+static int is_bound_allocated(struct bound* bound, const struct sylvite_program* program) {
+  const size_t arguments = (size_t)program->argument_count + 1;
+  bound->buffers = calloc(arguments, sizeof(*bound->buffers));
+  bound->integers = calloc(arguments, sizeof(*bound->integers));
+  bound->open = calloc(arguments, sizeof(*bound->open));
+  bound->dims = calloc((size_t)program->dim_count + 1, sizeof(*bound->dims));
+  bound->pointers = calloc(arguments + program->launch_count, sizeof(*bound->pointers));
+  return bound->buffers != NULL && bound->integers != NULL && bound->open != NULL && bound->dims != NULL &&
+         bound->pointers != NULL;
+}
+
+int sylvite_allocate_arguments(struct sylvite_model* model) {
+  const struct sylvite_tables* tables = model->tables;
+  model->all = calloc((size_t)tables->program_count + 1, sizeof(*model->all));
+  model->sizes = calloc((size_t)tables->size_count + 1, sizeof(*model->sizes));
+  model->numbers = calloc((size_t)tables->number_count + 1, sizeof(*model->numbers));
+  model->widened = calloc((size_t)tables->input_count + 1, sizeof(*model->widened));
+  model->arena = zeros(tables->arena_bytes);
+  model->states = zeros(tables->state_bytes);
+  if (model->all == NULL || model->sizes == NULL || model->numbers == NULL || model->widened == NULL ||
+      model->arena == NULL || model->states == NULL)
+    return 0;
+  for (uint32_t i = 0; i < tables->program_count; ++i) {
+    if (!is_bound_allocated(&model->all[i], &tables->programs[i])) return 0;
+    for (uint32_t j = 0; j < tables->programs[i].grown_count; ++j) {
+      const uint32_t input = tables->programs[i].grown[j].input;
+      if (model->widened[input] == NULL) model->widened[input] = zeros(tables->inputs[input].bytes);
+      if (model->widened[input] == NULL) return 0;
+    }
+  }
+  return 1;
+}
+
+static int check_sizes(const struct sylvite_tables* tables, const int64_t* sizes, char* error) {
+  if (sizes == NULL && tables->size_count > 0)
+    return sylvite_fail(error, SYLVITE_NULL_ARGUMENT, "run: sizes is null");
+  for (uint32_t i = 0; i < tables->size_count; ++i) {
+    const struct sylvite_size_info* info = &tables->sizes[i];
+    if (sizes[i] >= info->low && sizes[i] <= info->high && sizes[i] % info->multiple == 0) continue;
+    return sylvite_fail(error, SYLVITE_BAD_SIZES,
+                        "run: size %u '%s' is %lld, expected a multiple of %lld from %lld to %lld",
+                        (unsigned)i, info->name, (long long)sizes[i], (long long)info->multiple,
+                        (long long)info->low, (long long)info->high);
+  }
+  return SYLVITE_OK;
+}
+
+/* Whether the program is for these sizes; then the numbers are those of the program. */
+static int takes_sizes(struct sylvite_model* model, const struct sylvite_program* program,
+                       const int64_t* sizes) {
+  for (uint32_t i = 0; i < model->tables->size_count; ++i)
+    if (sizes[i] < program->low[i] || sizes[i] > program->high[i]) return 0;
+  if (program->numbers != NULL) program->numbers(sizes, model->numbers);
+  for (uint32_t i = 0; i < program->condition_count; ++i) {
+    const struct sylvite_condition* condition = &program->conditions[i];
+    const int64_t number = sylvite_value_of(model->numbers, condition->number);
+    if (number < condition->low || number > condition->high) return 0;
+  }
+  return 1;
+}
+
+int sylvite_take_sizes(struct sylvite_model* model, const int64_t* sizes) {
+  const struct sylvite_tables* tables = model->tables;
+  const size_t bytes = tables->size_count * sizeof(*sizes);
+  uint32_t i = 0;
+  if (model->program != NULL && (bytes == 0 || (sizes != NULL && memcmp(sizes, model->sizes, bytes) == 0)))
+    return SYLVITE_OK;
+  const int status = check_sizes(tables, sizes, model->error);
+  if (status != SYLVITE_OK) return status;
+  while (i < tables->program_count && !takes_sizes(model, &tables->programs[i], sizes)) ++i;
+  if (i == tables->program_count) {
+    model->program = NULL; /* the numbers are of none */
+    return sylvite_fail(model->error, SYLVITE_BAD_SIZES, "run: the library has no program for these sizes");
+  }
+  if (bytes > 0) memcpy(model->sizes, sizes, bytes);
+  model->program = &tables->programs[i];
+  model->bound = &model->all[i];
+  for (i = 0; i < model->bound->open_count; ++i) bind_extents(model, model->bound->open[i]);
+  return SYLVITE_OK;
+}
+
+void sylvite_bind_programs(struct sylvite_model* model) {
+  for (uint32_t i = 0; i < model->tables->program_count; ++i) bind_program(model, i);
+  model->program = NULL;
+}
+
+void sylvite_free_arguments(struct sylvite_model* model) {
+  for (uint32_t i = 0; model->widened != NULL && i < model->tables->input_count; ++i) free(model->widened[i]);
+  for (uint32_t i = 0; model->all != NULL && i < model->tables->program_count; ++i) {
+    free(model->all[i].buffers);
+    free(model->all[i].dims);
+    free(model->all[i].integers);
+    free(model->all[i].pointers);
+    free(model->all[i].open);
+  }
+  free(model->all);
+  free(model->widened);
+  free(model->sizes);
+  free(model->numbers);
+  free(model->arena);
+  free(model->states);
+}

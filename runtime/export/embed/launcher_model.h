@@ -1,0 +1,66 @@
+/* The launcher's parts: a model, and the arguments of its kernels, which depend on the sizes of a run. */
+#ifndef SYLVITE_LAUNCHER_MODEL_H
+#define SYLVITE_LAUNCHER_MODEL_H
+
+#include "launcher.h"
+#include "weights_file.h"
+
+/* Of HalideRuntime.h, which is not needed to build this; a test compares the layouts. */
+struct halide_dimension {
+  int32_t min, extent, stride;
+  uint32_t flags;
+};
+struct halide_buffer {
+  uint64_t device;
+  const void* device_interface;
+  void* host;
+  uint64_t flags;
+  uint8_t type_code, type_bits;
+  uint16_t type_lanes;
+  int32_t dimensions;
+  struct halide_dimension* dim;
+  void* padding;
+};
+/* A program's arguments. */
+struct bound {
+  struct halide_buffer* buffers; /* per argument */
+  struct halide_dimension* dims;
+  int32_t* integers; /* per argument */
+  void** pointers;   /* per launch: the context, then its buffers and integers */
+  uint32_t* open;    /* numbers of the arguments that depend on sizes */
+  uint32_t open_count;
+};
+
+/* Kernels get its address as user_context. */
+struct sylvite_model {
+  struct sylvite_guard guard;
+  char error[sylvite_error_bytes];
+  const struct sylvite_tables* tables;
+  const struct sylvite_program* program; /* the one for these sizes; null: there are none yet */
+  struct bound* bound;                   /* of the program */
+  struct bound* all;                     /* per program */
+  int64_t* sizes;
+  int64_t* numbers;
+  struct sylvite_mapping weights;
+  char* arena;
+  char* states;
+  char** widened; /* per input: memory of the greatest extent, null where the input is read in place */
+  void* user_context;
+};
+
+/* See sylvite_program::numbers. */
+static inline int64_t sylvite_value_of(const int64_t* numbers, int64_t number) {
+  return number < 0 ? numbers[-1 - number] : number;
+}
+
+/* Where bytes lie; null for what is given to run. */
+void* sylvite_place_of(const struct sylvite_model* model, uint32_t source, int64_t place);
+/* Memory for all that a model holds but its weights; whether there was enough. */
+int sylvite_allocate_arguments(struct sylvite_model* model);
+void sylvite_free_arguments(struct sylvite_model* model);
+/* What does not depend on sizes, once the weights are there. */
+void sylvite_bind_programs(struct sylvite_model* model);
+/* The program for these sizes, with arguments for them. Returns a status. */
+int sylvite_take_sizes(struct sylvite_model* model, const int64_t* sizes);
+
+#endif

@@ -1,0 +1,164 @@
+#include "runtime/export/exported_program.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+class ProgramWriter {
+ public:
+  ProgramWriter(const SizeGrid& grid, const std::vector<ProgramCase>& cases) : grid_(grid), cases_(cases) {}
+
+  ExportedProgram write(const std::vector<std::string>& symbols, const WeightPlaces& weights) {
+    const Plan& plan = *cases_[grid_.greatest()].plan;
+    program_.arena_bytes = plan.arena_bytes;
+    for (std::size_t i = 0; i < plan.inputs.size(); ++i)
+      program_.inputs.push_back(dims(
+          [&](const ProgramCase& each) { return each.plan->inputs[i].type.dims(); }, plan.inputs[i].name));
+    for (std::size_t i = 0; i < plan.outputs.size(); ++i)
+      program_.outputs.push_back(dims(
+          [&](const ProgramCase& each) { return each.plan->outputs[i].type.dims(); }, plan.outputs[i].name));
+    auto loop = plan.loops.begin();
+    for (std::size_t i = 0; i < plan.launches.size(); ++i) {
+      if (loop != plan.loops.end() && static_cast<std::size_t>(loop->first) == i) begin_loop(*loop);
+      if (!cases_[0].bindings.launches[i].is_empty) add_launch(i, symbols, weights);
+      if (loop == plan.loops.end() || static_cast<std::size_t>(loop->end) != i + 1) continue;
+      program_.loops.back().end = program_.launches.size();
+      ++loop;
+    }
+    for (std::size_t i = 0; i < plan.outputs.size(); ++i) add_copy(i, weights);
+    if (cases_[0].room) add_room();
+    for (const auto& [size, range] : conditions_)
+      if (!size.is_known()) program_.conditions.push_back({size, range.first, range.second});
+    return std::move(program_);
+  }
+
+ private:
+  template <typename Get>
+  [[nodiscard]] Extent number(const Get& get, const std::string& what) const {
+    std::vector<std::int64_t> values;
+    values.reserve(cases_.size());
+    for (const ProgramCase& each : cases_) values.push_back(get(each));
+    const std::optional<Extent> found = grid_.fit(values);
+    if (!found) throw UnsupportedError("'{}' depends on the sizes in another way than by products", what);
+    return *found;
+  }
+  template <typename Get>
+  [[nodiscard]] std::vector<Extent> dims(const Get& get, const std::string& what) const {
+    std::vector<Extent> result;
+    const std::size_t rank = get(cases_[0]).size();
+    for (std::size_t axis = 0; axis < rank; ++axis)
+      result.push_back(number([&](const ProgramCase& each) { return get(each).at(axis); }, what));
+    return result;
+  }
+
+  void begin_loop(const PlanLoop& loop) {
+    const auto index = static_cast<std::size_t>(&loop - cases_[grid_.greatest()].plan->loops.data());
+    program_.loops.push_back(
+        {program_.launches.size(), 0,
+         number([&](const ProgramCase& each) { return each.plan->loops[index].trips; }, "a loop")});
+  }
+
+  void add_launch(std::size_t index, const std::vector<std::string>& symbols, const WeightPlaces& weights) {
+    const ProgramCase& first = cases_[0];
+    const Launch& launch = first.plan->launches[index];
+    const auto kernel = static_cast<std::size_t>(launch.kernel);
+    ExportedLaunch& exported = program_.launches.emplace_back();
+    exported.symbol = symbols.at(kernel);
+    exported.name = launch.name;
+    exported.inputs = first.plan->kernels[kernel].body.inputs.size();
+    add_sizes(exported, kernel);
+    for (std::size_t i = 0; i < first.bindings.launches[index].arguments.size(); ++i) {
+      const auto argument = [&](const ProgramCase& each) -> const Argument& {
+        return each.bindings.launches[index].arguments[i];
+      };
+      const Argument& one = argument(first);
+      ExportedArgument& added = exported.arguments.emplace_back();
+      added.dtype = one.dtype;
+      added.kind = one.place.kind;
+      added.stored = dims([&](const ProgramCase& each) { return argument(each).stored; }, launch.name);
+      if (added.kind == BufferKind::weight) check_table(launch, i, added.stored);
+      if (added.kind == BufferKind::weight) {
+        added.place = weights.slots.at(static_cast<std::size_t>(one.place.number));
+        continue;
+      }
+      added.place = number([&](const ProgramCase& each) { return argument(each).place.number; }, launch.name);
+      if (!one.window) continue;
+      const auto window = [&](std::int64_t Window::* member) {
+        return number([&](const ProgramCase& each) { return (*argument(each).window).*member; }, launch.name);
+      };
+      added.stride = window(&Window::stride);
+      added.phase = window(&Window::phase);
+      added.period = window(&Window::period);
+    }
+  }
+
+  /// Of a table that is shorter at other sizes, the first bytes are those that count: it lies as the model has it.
+  void check_table(const Launch& launch, std::size_t argument, const std::vector<Extent>& stored) const {
+    if (std::ranges::all_of(stored, &Extent::is_known)) return;
+    for (const ProgramCase& each : cases_) {
+      const auto buffer = static_cast<std::size_t>(launch.arguments[argument]);
+      const auto index = static_cast<std::size_t>(&launch - cases_[0].plan->launches.data());
+      if (each.plan->buffers.at(buffer).type.dims() !=
+          each.bindings.launches[index].arguments[argument].stored)
+        throw UnsupportedError("'{}' reads a table that is packed, and another one at each size",
+                               launch.name);
+    }
+  }
+
+  void add_sizes(ExportedLaunch& launch, std::size_t kernel) {
+    const Kernel& first = cases_[0].plan->kernels[kernel];
+    if (!first.open) return;
+    std::size_t i = 0;
+    for (const auto& [name, info] : first.open->symbols.table) {
+      const Extent size = number(
+          [&](const ProgramCase& each) { return each.plan->kernels[kernel].sizes.at(i); }, launch.name);
+      ++i;
+      launch.sizes.push_back(size);
+      const auto [found, is_new] = conditions_.try_emplace(size, info.low, info.high);
+      found->second = {std::max(found->second.first, info.low), std::min(found->second.second, info.high)};
+    }
+  }
+
+  void add_copy(std::size_t output, const WeightPlaces& weights) {
+    const Location place = cases_[0].bindings.outputs[output];
+    if (place == Location{BufferKind::output, static_cast<std::int64_t>(output)}) return;
+    const auto bytes = [&](const ProgramCase& each) { return each.plan->outputs[output].type.byte_size(); };
+    const std::int64_t from =
+        place.kind == BufferKind::weight ? weights.returned(place.number) : place.number;
+    program_.copies.push_back(
+        {output, place.kind, from, number(bytes, cases_[0].plan->outputs[output].name)});
+  }
+
+  void add_room() {
+    ExportedRoom& room = program_.room.emplace();
+    const StateRoom& first = *cases_[0].room;
+    room.added = number([](const ProgramCase& each) { return each.room->growth.added; }, first.growth.length);
+    for (std::size_t i = 0; i < first.inputs.size(); ++i) {
+      const GrownInput& grown = first.inputs[i];
+      const std::vector<Port>& ports = cases_[0].plan->inputs;
+      const auto port = std::ranges::find(ports, grown.name, &Port::name);
+      if (port == ports.end()) continue;  // nothing reads it
+      room.inputs.push_back(
+          {static_cast<std::size_t>(port - ports.begin()), grown.axis,
+           number([&](const ProgramCase& each) { return each.room->inputs.at(i).beyond; }, grown.name)});
+    }
+  }
+
+  const SizeGrid& grid_;
+  const std::vector<ProgramCase>& cases_;
+  ExportedProgram program_;
+  std::map<Extent, std::pair<std::int64_t, std::int64_t>> conditions_;
+};
+
+}  // namespace
+
+ExportedProgram export_program(const SizeGrid& grid, const std::vector<ProgramCase>& cases,
+                               const std::vector<std::string>& symbols, const WeightPlaces& weights) {
+  return ProgramWriter(grid, cases).write(symbols, weights);
+}
+
+}  // namespace sylvite

@@ -1,0 +1,99 @@
+#pragma once
+// What a library runs at sizes of one box: launches whose numbers depend on the sizes.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/bindings.h"
+#include "runtime/export/size_boxes.h"
+#include "runtime/state_room.h"
+
+namespace sylvite {
+
+struct ExportedArgument {
+  DType dtype = DType::f32;
+  std::vector<Extent> stored;  ///< as Argument
+  BufferKind kind = BufferKind::arena;
+  Extent place;   ///< as Location; of a weight, bytes into the weights file
+  Extent stride;  ///< as Window, with phase and period; 0: it does not move
+  Extent phase;
+  Extent period;
+};
+
+struct ExportedLaunch {
+  std::string symbol;
+  std::string name;
+  std::vector<ExportedArgument> arguments;
+  std::size_t inputs = 0;     ///< how many of the arguments
+  std::vector<Extent> sizes;  ///< arguments between inputs and outputs
+};
+
+/// As PlanLoop.
+struct ExportedLoop {
+  std::size_t first = 0;
+  std::size_t end = 0;
+  Extent trips;
+};
+
+/// An output that is a copy of other bytes, made after the launches.
+struct ExportedCopy {
+  std::size_t output = 0;
+  BufferKind kind = BufferKind::arena;
+  std::int64_t place = 0;
+  Extent bytes;
+};
+
+/// See StateRoom.
+struct ExportedRoom {
+  struct Input {
+    std::size_t number = 0;
+    std::size_t axis = 0;
+    Extent beyond;
+  };
+  Extent added;
+  std::vector<Input> inputs;
+};
+
+/// What the sizes of a program's kernels must be.
+struct ExportedCondition {
+  Extent number;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+};
+
+struct ExportedProgram {
+  SizeBox box;  ///< empty where the model's sizes are fixed
+  std::vector<ExportedCondition> conditions;
+  std::vector<ExportedLaunch> launches;
+  std::vector<ExportedLoop> loops;
+  std::vector<ExportedCopy> copies;
+  std::vector<std::vector<Extent>> inputs;  ///< their dims; with room those of the program
+  std::vector<std::vector<Extent>> outputs;
+  std::optional<ExportedRoom> room;
+  std::int64_t arena_bytes = 0;
+};
+
+/// A program at one of the points of a grid.
+struct ProgramCase {
+  const Plan* plan = nullptr;
+  Bindings bindings;
+  std::optional<StateRoom> room;
+};
+
+/// Where a program's weights lie in the weights file, in bytes: per slot, and of those that an output returns (by number in
+/// the plan).
+struct WeightPlaces {
+  std::vector<std::int64_t> slots;
+  std::function<std::int64_t(std::int64_t)> returned;
+};
+
+/// Throws UnsupportedError where a number is no polynomial of the sizes. `cases` are at grid.points(), of joined plans;
+/// symbols are per kernel.
+[[nodiscard]] ExportedProgram export_program(const SizeGrid& grid, const std::vector<ProgramCase>& cases,
+                                             const std::vector<std::string>& symbols,
+                                             const WeightPlaces& weights);
+
+}  // namespace sylvite

@@ -1,0 +1,167 @@
+#include "runtime/export/join_plans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "lowering/algorithms/algorithm.h"
+#include "lowering/plan/open_kernel.h"
+#include "schedules/space.h"
+
+namespace sylvite {
+namespace {
+
+/// Can the first schedule of the open kernel be made?
+bool is_buildable(const Kernel& open, const Machine& machine) {
+  try {
+    const BoundSpace space = spaces_for(open, machine).front();
+    const Candidate candidate = space.at(space.heuristic);
+    Algorithm algorithm = build_algorithm(open, candidate.form);
+    candidate.schedule.apply(algorithm);
+    return true;
+  } catch (const UnsupportedError&) {
+    return false;
+  } catch (const CompileError&) {
+    return false;
+  }
+}
+
+/// Any size is taken.
+Kernel without_ranges(const Kernel& open) {
+  Kernel result = open;
+  auto graph = std::make_shared<Graph>(*open.open);
+  for (auto& [name, info] : graph->symbols.table) info = {1, INT64_MAX, info.hints};
+  result.open = std::move(graph);
+  return result;
+}
+
+/// The kernel as a case of the open one, whatever the sizes that it may have.
+std::optional<Kernel> as_any_case(const Kernel& open, const Kernel& relaxed, const Kernel& kernel) {
+  std::optional<Kernel> found = as_case(relaxed, kernel);
+  if (found) found->open = open.open;
+  return found;
+}
+
+/// One kernel of a launch at each of the sizes, as cases of one.
+std::optional<std::vector<Kernel>> joined_kernels(const std::vector<const Kernel*>& kernels,
+                                                  const std::vector<std::size_t>& group,
+                                                  const Machine& machine) {
+  const Kernel& first = *kernels[group[0]];
+  const auto is_equal = [&](const Kernel* kernel) { return kernel->text == first.text; };
+  if (std::ranges::all_of(kernels, is_equal)) return std::vector<Kernel>(kernels.size(), first);
+  for (const std::size_t other : group) {
+    const std::optional<Kernel> open = generalize(first, *kernels[other]);
+    if (!open) continue;
+    const Kernel relaxed = without_ranges(*open);
+    std::vector<Kernel> cases;
+    for (const Kernel* kernel : kernels)
+      if (std::optional<Kernel> found = as_any_case(*open, relaxed, *kernel))
+        cases.push_back(std::move(*found));
+    if (cases.size() == kernels.size() && is_buildable(*open, machine)) return cases;
+  }
+  return std::nullopt;
+}
+
+void check_structure(const Plan& plan, const Plan& greatest) {
+  const auto same_launch = [](const Launch& a, const Launch& b) { return a.arguments == b.arguments; };
+  if (!std::ranges::equal(plan.launches, greatest.launches, same_launch))
+    throw UnsupportedError("the model has other kernels");
+  const auto same_loop = [](const PlanLoop& a, const PlanLoop& b) {
+    return a.first == b.first && a.end == b.end;
+  };
+  if (!std::ranges::equal(plan.loops, greatest.loops, same_loop))
+    throw UnsupportedError("the model has other loops");
+  const auto same_buffer = [](const Buffer& a, const Buffer& b) {
+    return a.kind == b.kind && a.index == b.index && a.alias_of == b.alias_of &&
+           a.window.has_value() == b.window.has_value() && a.type.byte_size() <= b.type.byte_size();
+  };
+  const auto same_port = [](const Port& a, const Port& b) { return a.buffer == b.buffer; };
+  if (!std::ranges::equal(plan.buffers, greatest.buffers, same_buffer) ||
+      !std::ranges::equal(plan.inputs, greatest.inputs, same_port) ||
+      !std::ranges::equal(plan.outputs, greatest.outputs, same_port) ||
+      !std::ranges::equal(plan.states, greatest.states, same_port))
+    throw UnsupportedError("the model has other values between its kernels");
+}
+
+void check_weights(const Plan& plan, const Plan& greatest) {
+  if (plan.weights.size() != greatest.weights.size()) throw UnsupportedError("the model has other weights");
+  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
+    const Tensor& weight = plan.weights[i];
+    const Tensor& largest = greatest.weights[i];
+    if (weight.data() == largest.data() && weight.type() == largest.type()) continue;
+    if (weight.dtype() != largest.dtype() || weight.byte_size() > largest.byte_size() ||
+        std::memcmp(weight.data(), largest.data(), static_cast<std::size_t>(weight.byte_size())) != 0)
+      throw UnsupportedError("a table of the model, {}, is another one at other sizes",
+                             largest.type().to_string());
+  }
+}
+
+void add_classes(std::string& text, const Dims& dims) {
+  for (const std::int64_t extent : dims) text += fmt::format("{},", size_class(extent).low);
+}
+
+}  // namespace
+
+void check_alike(const std::vector<std::shared_ptr<const Plan>>& plans, const Plan& greatest) {
+  for (const auto& plan : plans) {
+    check_structure(*plan, greatest);
+    check_weights(*plan, greatest);
+  }
+}
+
+std::vector<Plan> join_plans(const std::vector<std::shared_ptr<const Plan>>& plans, const Plan& greatest,
+                             const std::vector<std::size_t>& group, const Machine& machine) {
+  std::vector<Plan> cases;
+  for (const auto& plan : plans) {
+    Plan& added = cases.emplace_back(*plan);
+    added.kernels.clear();
+    added.weights = greatest.weights;
+    for (std::size_t i = 0; i < added.buffers.size(); ++i)
+      added.buffers[i].offset = greatest.buffers[i].offset;
+    added.arena_bytes = greatest.arena_bytes;
+    added.state_bytes = greatest.state_bytes;
+  }
+  std::map<std::vector<std::string>, std::int32_t> known;
+  for (std::size_t launch = 0; launch < greatest.launches.size(); ++launch) {
+    std::vector<const Kernel*> kernels;
+    std::vector<std::string> texts;
+    for (const auto& plan : plans) {
+      kernels.push_back(&plan->kernels.at(static_cast<std::size_t>(plan->launches[launch].kernel)));
+      texts.push_back(kernels.back()->text);
+    }
+    const auto [found, is_new] = known.try_emplace(texts, static_cast<std::int32_t>(cases[0].kernels.size()));
+    for (Plan& plan : cases) plan.launches[launch].kernel = found->second;
+    if (!is_new) continue;
+    std::optional<std::vector<Kernel>> joined = joined_kernels(kernels, group, machine);
+    if (!joined) throw UnsupportedError("'{}' has a kernel for each size", greatest.launches[launch].name);
+    for (std::size_t i = 0; i < cases.size(); ++i) cases[i].kernels.push_back(std::move((*joined)[i]));
+  }
+  return cases;
+}
+
+std::string kernel_classes(const Plan& plan) {
+  std::string text;
+  for (const Launch& launch : plan.launches)
+    for (const Value& value : plan.kernels.at(static_cast<std::size_t>(launch.kernel)).body.values())
+      add_classes(text, value.type.dims());
+  return text;
+}
+
+std::string plan_structure(const Plan& plan) {
+  std::string text;
+  for (const Launch& launch : plan.launches) {
+    text += skeleton(plan.kernels.at(static_cast<std::size_t>(launch.kernel)));
+    for (const BufferId argument : launch.arguments) text += fmt::format(" {}", argument);
+    text += '\n';
+  }
+  for (const PlanLoop& loop : plan.loops) text += fmt::format("{} {}\n", loop.first, loop.end);
+  for (const Buffer& buffer : plan.buffers)
+    text += fmt::format("{} {} {}\n", static_cast<int>(buffer.kind), buffer.index, buffer.alias_of);
+  return text;
+}
+
+}  // namespace sylvite

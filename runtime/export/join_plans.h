@@ -1,0 +1,30 @@
+#pragma once
+// Plans of one model at several sizes as one plan for all of them.
+
+#include <memory>
+#include <vector>
+
+#include "lowering/plan/plan.h"
+#include "schedules/machine.h"
+
+namespace sylvite {
+
+/// Throws UnsupportedError, which says what differs, unless the plans have the same launches of kernels that differ in
+/// extents alone, and the same weights, or the first bytes of those of `greatest`, whose buffers are the largest.
+void check_alike(const std::vector<std::shared_ptr<const Plan>>& plans, const Plan& greatest);
+
+/// What size_class says of every extent in a plan's kernels, as text: alike plans where it is equal may have one program.
+[[nodiscard]] std::string kernel_classes(const Plan& plan);
+
+/// Plans that are alike, each with the same kernels, weights and places of buffers: those of `greatest`. Kernels are open where
+/// extents differ; they are for the sizes of `group` (indices into `plans`) and made for those of group[0]. Beyond the group
+/// a plan is right but for the sizes that its kernels may have. Throws UnsupportedError that names a kernel which cannot be
+/// open.
+[[nodiscard]] std::vector<Plan> join_plans(const std::vector<std::shared_ptr<const Plan>>& plans,
+                                           const Plan& greatest, const std::vector<std::size_t>& group,
+                                           const Machine& machine);
+
+/// What two plans must have in common to be alike, as text: plans where it differs are not worth a try.
+[[nodiscard]] std::string plan_structure(const Plan& plan);
+
+}  // namespace sylvite

@@ -1,0 +1,253 @@
+#include "runtime/export/program_cover.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "runtime/export/join_plans.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::size_t most_programs = 64;
+
+std::vector<std::string> symbols_of(const Built& built) {
+  std::vector<std::string> symbols;
+  for (const Choice& choice : built.choices) symbols.push_back(choice.symbol);
+  return symbols;
+}
+
+std::vector<Candidate> candidates_of(const Built& built) {
+  std::vector<Candidate> candidates;
+  for (const Choice& choice : built.choices) candidates.push_back(choice.candidate);
+  return candidates;
+}
+
+/// A model at sizes as they are asked for.
+class Samples {
+ public:
+  explicit Samples(const OpenModel& model) : model_(model) { model_.menu = nullptr; }
+
+  const Imported& at(const Sizes& sizes) {
+    const auto [found, is_new] = known_.try_emplace(sizes);
+    if (!is_new) return found->second;
+    found->second = bind_sizes(model_, sizes);
+    if (found->second.host != nullptr) refuse_host_steps(*found->second.host);
+    found->second.graph = {};  // only plans are needed
+    found->second.transformed = {};
+    return found->second;
+  }
+  const std::string& structure_at(const Sizes& sizes) {
+    std::string& text = structures_[sizes];
+    if (text.empty()) text = plan_structure(*at(sizes).plan);
+    return text;
+  }
+  const std::string& classes_at(const Sizes& sizes) {
+    std::string& text = classes_[sizes];
+    if (text.empty()) text = kernel_classes(*at(sizes).plan);
+    return text;
+  }
+  [[nodiscard]] const ModelSizes& sizes() const { return model_.parsed.sizes; }
+
+ private:
+  OpenModel model_;
+  std::map<Sizes, Imported> known_;
+  std::map<Sizes, std::string> structures_;
+  std::map<Sizes, std::string> classes_;
+};
+
+/// The programs of one box, in which the model has the same kernels but for the sizes that they are for.
+class BoxCover {
+ public:
+  BoxCover(Samples& samples, const SizeBox& box, const Chooser& choose, const PlaceWeights& place)
+      : samples_(samples), box_(box), grid_(samples.sizes(), box), choose_(choose), place_(place) {}
+
+  /// Throws UnsupportedError where the box must be divided.
+  void run(std::vector<CoveredBox>& covered) {
+    // First the ends alone: most that stands in the way is seen there.
+    const std::shared_ptr<const Plan>& greatest = samples_.at(box_.high).plan;
+    check_alike({samples_.at(box_.low).plan}, *greatest);
+    std::set<std::string> made;
+    std::optional<Sizes> uncovered = grid_.points()[grid_.hint()];
+    while (uncovered) {
+      plans_.clear();
+      for (const Sizes& sizes : grid_.points()) plans_.push_back(samples_.at(sizes).plan);
+      check_alike(plans_, *greatest);
+      if (!made.insert(samples_.classes_at(*uncovered)).second)
+        throw UnsupportedError("kernels are for other sizes at " + describe(samples_.sizes(), *uncovered));
+      programs_.push_back(program_for(*uncovered, covered));
+      uncovered = find_uncovered();
+      if (uncovered) grid_.add(*uncovered);
+    }
+    for (CoveredBox& each : programs_) covered.push_back(std::move(each));
+  }
+
+ private:
+  /// For sizes as `wanted` has them.
+  CoveredBox program_for(const Sizes& wanted, const std::vector<CoveredBox>& covered) {
+    const std::string& classes = samples_.classes_at(wanted);
+    std::vector<std::size_t> group;
+    for (std::size_t i = 0; i < grid_.points().size(); ++i)
+      if (samples_.classes_at(grid_.points()[i]) == classes) group.push_back(i);
+    const auto first =
+        std::ranges::find_if(group, [&](std::size_t i) { return grid_.points()[i] == wanted; });
+    std::swap(*first, group.front());
+    const Plan& greatest = *samples_.at(box_.high).plan;
+    const std::vector<Plan> plans = join_plans(plans_, greatest, group, samples_.at(wanted).setup->machine);
+    Imported imported = samples_.at(wanted);
+    imported.plan = std::make_shared<Plan>(plans[group.front()]);
+    Relatives relatives{{}, true};
+    for (const std::vector<CoveredBox>* each : {&covered, &std::as_const(programs_)})
+      for (const CoveredBox& other : *each) relatives.programs.push_back(&other.built->program);
+    auto built = std::make_unique<Built>(build_program(imported, choose_(imported), relatives));
+    std::vector<ProgramCase> cases;
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      cases.push_back(
+          {&plans[i], bind_plan(plans[i], candidates_of(*built)), samples_.at(grid_.points()[i]).room});
+    ExportedProgram program = export_program(grid_, cases, symbols_of(*built), place_(*built));
+    program.box = box_;
+    log_line(LogLevel::info, "export: a program for {} to {}, made for {}",
+             describe(samples_.sizes(), box_.low), describe(samples_.sizes(), box_.high),
+             describe(samples_.sizes(), wanted));
+    return {std::move(program), std::move(built)};
+  }
+
+  [[nodiscard]] bool is_covered(const Sizes& sizes) const {
+    SymbolValues values;
+    for (std::size_t i = 0; i < sizes.size(); ++i) values[samples_.sizes().symbols[i].name] = sizes[i];
+    return std::ranges::any_of(programs_, [&](const CoveredBox& each) {
+      return std::ranges::all_of(each.program.conditions, [&](const ExportedCondition& condition) {
+        const std::int64_t number = condition.number.at(values);
+        return number >= condition.low && number <= condition.high;
+      });
+    });
+  }
+  /// Extents grow with sizes: where the ends are covered by one program, all between are. Else every size is tried, of
+  /// large boxes every few.
+  [[nodiscard]] std::optional<Sizes> find_uncovered() const {
+    if (programs_.size() == 1 && is_covered(box_.low) && is_covered(box_.high)) return std::nullopt;
+    Sizes at = box_.low;
+    while (true) {
+      if (!is_covered(at)) return at;
+      std::size_t axis = 0;
+      while (axis < at.size() && at[axis] == box_.high[axis]) {
+        at[axis] = box_.low[axis];
+        ++axis;
+      }
+      if (axis == at.size()) return std::nullopt;
+      at[axis] += samples_.sizes().symbols[axis].range.multiple;
+    }
+  }
+
+  Samples& samples_;
+  const SizeBox& box_;
+  SizeGrid grid_;
+  const Chooser& choose_;
+  const PlaceWeights& place_;
+  std::vector<std::shared_ptr<const Plan>> plans_;  ///< at the points of the grid
+  std::vector<CoveredBox> programs_;
+};
+
+class Cover {
+ public:
+  Cover(const OpenModel& model, const Chooser& choose, const PlaceWeights& place)
+      : samples_(model), choose_(choose), place_(place) {}
+
+  std::vector<CoveredBox> run() {
+    open_ = size_boxes(samples_.sizes());
+    std::ranges::reverse(open_);
+    while (!open_.empty()) {
+      const SizeBox box = open_.back();
+      open_.pop_back();
+      if (divide_by_structure(box)) continue;
+      try {
+        if (covered_.size() >= most_programs) refuse();
+        BoxCover(samples_, box, choose_, place_).run(covered_);
+      } catch (const UnsupportedError& error) {
+        why_ = error.what();
+        if (!divide(box)) throw;
+      }
+    }
+    return std::move(covered_);
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    throw UsageError(
+        "sizes are {}: the library would need more than {} programs, since {}; give narrower ranges, or "
+        "multiples "
+        "(--dims NAME=32..320%32)",
+        describe_ranges(samples_.sizes()), most_programs,
+        why_.empty() ? "the model has other kernels at other sizes" : why_);
+  }
+
+  /// Where the model has other kernels at one end of an axis than at the other, they change somewhere between.
+  bool divide_by_structure(const SizeBox& box) {
+    for (std::size_t axis = 0; axis < box.low.size(); ++axis) {
+      Sizes end = box.low;
+      end[axis] = box.high[axis];
+      const std::string& before = samples_.structure_at(box.low);
+      if (before == samples_.structure_at(end)) continue;
+      const std::int64_t step = samples_.sizes().symbols[axis].range.multiple;
+      std::int64_t last = box.low[axis];
+      std::int64_t beyond = box.high[axis];
+      while (beyond - last > step) {
+        Sizes middle = box.low;
+        middle[axis] = last + (beyond - last) / step / 2 * step;
+        (samples_.structure_at(middle) == before ? last : beyond) = middle[axis];
+      }
+      push(box, axis, last);
+      return true;
+    }
+    return false;
+  }
+
+  bool divide(const SizeBox& box) {
+    std::size_t axis = 0;
+    for (std::size_t i = 1; i < box.low.size(); ++i)
+      if (count_along(samples_.sizes(), box, i) > count_along(samples_.sizes(), box, axis)) axis = i;
+    if (box.low.empty() || count_along(samples_.sizes(), box, axis) < 2) return false;
+    push(box, axis, size_between(samples_.sizes(), box, axis, 0.5));
+    return true;
+  }
+
+  void push(const SizeBox& box, std::size_t axis, std::int64_t last) {
+    if (open_.size() + covered_.size() > most_programs) refuse();
+    const auto [before, after] = divided(samples_.sizes(), box, axis, last);
+    open_.push_back(after);
+    open_.push_back(before);
+  }
+
+  Samples samples_;
+  const Chooser& choose_;
+  const PlaceWeights& place_;
+  std::vector<SizeBox> open_;  ///< still to be covered, the next one last
+  std::vector<CoveredBox> covered_;
+  std::string why_;  ///< more programs are needed
+};
+
+}  // namespace
+
+std::vector<CoveredBox> cover_sizes(const OpenModel& model, const Chooser& choose,
+                                    const PlaceWeights& place) {
+  return Cover(model, choose, place).run();
+}
+
+ExportedProgram export_built(const Built& built, const WeightPlaces& weights) {
+  const ProgramCase only{&built.program.plan(), built.program.bindings(), built.room};
+  return export_program(SizeGrid({}, {}), {only}, symbols_of(built), weights);
+}
+
+void refuse_host_steps(const HostPart& host) {
+  std::string steps;
+  for (const HostStep& step : host.steps()) steps += fmt::format("\n  {}: {}", step.name, step.reason);
+  throw UnsupportedError("a model with steps on the host cannot be exported; its steps:{}",
+                         steps.empty() ? " an output that is no tensor" : steps);
+}
+
+}  // namespace sylvite

@@ -1,0 +1,204 @@
+#include "runtime/export/program_tables.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "lowering/algorithms/halide_types.h"
+
+namespace sylvite {
+namespace {
+
+/// Numbers as the tables have them: those that depend on sizes stand in a list, once each.
+class Numbers {
+ public:
+  explicit Numbers(const std::vector<SizeSymbol>& sizes) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) names_[sizes[i].name] = fmt::format("sizes[{}]", i);
+  }
+  [[nodiscard]] std::string of(const Extent& value) {
+    if (value.is_known() && value.known() >= 0) return std::to_string(value.known());
+    const auto [found, is_new] = known_.try_emplace(value, expressions_.size());
+    if (is_new) expressions_.push_back(expression(value));
+    return fmt::format("-{}", found->second + 1);
+  }
+  [[nodiscard]] std::vector<std::string> of(const std::vector<Extent>& values) {
+    std::vector<std::string> result;
+    for (const Extent& value : values) result.push_back(of(value));
+    return result;
+  }
+  [[nodiscard]] std::size_t count() const { return expressions_.size(); }
+  /// The function that computes them, or nothing.
+  [[nodiscard]] std::string function(const std::string& name) const {
+    if (expressions_.empty()) return "";
+    std::string text = fmt::format("static void {}(const int64_t* sizes, int64_t* values) {{\n", name);
+    for (std::size_t i = 0; i < expressions_.size(); ++i)
+      text += fmt::format("  values[{}] = {};\n", i, expressions_[i]);
+    return text + "}\n\n";
+  }
+
+ private:
+  [[nodiscard]] std::string expression(const Extent& value) const {
+    std::vector<std::string> terms;
+    for (const Extent::Term& term : value.terms()) {
+      std::vector<std::string> factors;
+      if (term.coefficient != 1) factors.push_back(fmt::format("INT64_C({})", term.coefficient));
+      for (const ExtentFactor& factor : term.factors) {
+        if (factor.kind != ExtentFactor::Kind::symbol)
+          throw InternalError("{} is exported", value.to_string());
+        factors.push_back(names_.at(factor.name));
+      }
+      terms.push_back(fmt::format("{}", fmt::join(factors, " * ")));
+    }
+    if (value.constant() != 0 || terms.empty()) terms.push_back(fmt::format("INT64_C({})", value.constant()));
+    return fmt::format("{}", fmt::join(terms, " + "));
+  }
+
+  std::map<std::string, std::string> names_;
+  std::map<Extent, std::size_t> known_;
+  std::vector<std::string> expressions_;
+};
+
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// The tables of program number `number`, whose names end with it.
+class ProgramText {
+ public:
+  ProgramText(const ExportedModel& model, std::size_t number)
+      : model_(model), program_(model.programs[number]), numbers_(model.sizes), number_(number) {}
+
+  std::string write() {
+    for (const ExportedLaunch& launch : program_.launches) add_launch(launch);
+    std::vector<std::string> copies;
+    for (const ExportedCopy& copy : program_.copies)
+      copies.push_back(fmt::format("{{{}, {}, {}, {}}}", copy.output, source_name(copy.kind), copy.place,
+                                   numbers_.of(copy.bytes)));
+    std::vector<std::string> conditions;
+    for (const ExportedCondition& each : program_.conditions)
+      conditions.push_back(fmt::format("{{{}, {}, {}}}", numbers_.of(each.number), each.low, each.high));
+    const std::vector<std::string> grown = grown_rows();
+    const std::string added = numbers_.of(program_.room ? program_.room->added : Extent(0));
+    std::string text = array("const int64_t", "low", words(program_.box.low)) +
+                       array("const int64_t", "high", words(program_.box.high)) +
+                       array("const int64_t", "input_dims", port_dims(program_.inputs)) +
+                       array("const int64_t", "output_dims", port_dims(program_.outputs)) +
+                       array("const int64_t", "dims", dims_) +
+                       array("const struct sylvite_argument", "arguments", arguments_) +
+                       array("const struct sylvite_launch", "launches", launches_) +
+                       array("const struct sylvite_loop", "loops", loop_rows()) +
+                       array("const struct sylvite_condition", "conditions", conditions) +
+                       array("const struct sylvite_copy", "copies", copies) +
+                       array("const struct sylvite_grown", "grown", grown) +
+                       numbers_.function(name("numbers"));
+    row_ = fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}",
+                       name("low"), name("high"), numbers_.count() > 0 ? name("numbers") : "0",
+                       name("conditions"), name("input_dims"), name("output_dims"), name("dims"),
+                       name("arguments"), name("launches"), name("loops"), name("copies"), name("grown"),
+                       added, conditions.size(), argument_count_, dim_count_, launches_.size(),
+                       program_.loops.size(), copies.size(), grown.size());
+    return text;
+  }
+  /// Once they are written.
+  [[nodiscard]] const std::string& row() const { return row_; }
+  [[nodiscard]] std::size_t number_count() const { return numbers_.count(); }
+
+ private:
+  [[nodiscard]] std::string name(const std::string& table) const {
+    return fmt::format("{}_{}", table, number_);
+  }
+  [[nodiscard]] std::string array(const std::string& type, const std::string& table,
+                                  const std::vector<std::string>& rows) const {
+    return array_of(type, name(table), rows);
+  }
+  [[nodiscard]] static std::vector<std::string> words(const Sizes& sizes) {
+    std::vector<std::string> result;
+    for (const std::int64_t size : sizes) result.push_back(std::to_string(size));
+    return result;
+  }
+  [[nodiscard]] std::vector<std::string> port_dims(const std::vector<std::vector<Extent>>& ports) {
+    std::vector<std::string> rows;
+    for (const std::vector<Extent>& dims : ports)
+      if (!dims.empty()) rows.push_back(joined(numbers_.of(dims)));
+    return rows;
+  }
+  [[nodiscard]] std::vector<std::string> loop_rows() {
+    std::vector<std::string> rows;
+    for (const ExportedLoop& loop : program_.loops)
+      rows.push_back(fmt::format("{{{}, {}, {}}}", loop.first, loop.end, numbers_.of(loop.trips)));
+    return rows;
+  }
+  [[nodiscard]] std::vector<std::string> grown_rows() {
+    std::vector<std::string> rows;
+    if (!program_.room) return rows;
+    for (const ExportedRoom::Input& input : program_.room->inputs)
+      rows.push_back(fmt::format("{{{}, {}, {}, {}}}", input.number, input.axis,
+                                 dtype_size(model_.plan->inputs.at(input.number).type.dtype),
+                                 numbers_.of(input.beyond)));
+    return rows;
+  }
+
+  void add_launch(const ExportedLaunch& launch) {
+    launches_.push_back(fmt::format("{{{}_argv, {}, {}, {}}}", launch.symbol, quoted(launch.name),
+                                    argument_count_, launch.arguments.size() + launch.sizes.size()));
+    for (std::size_t i = 0; i <= launch.arguments.size(); ++i) {
+      if (i == launch.inputs)
+        for (const Extent& size : launch.sizes)
+          add_row("SYLVITE_INTEGER", {}, 0, fmt::format("{}, 0, 0, 0", numbers_.of(size)));
+      if (i == launch.arguments.size()) break;
+      const ExportedArgument& argument = launch.arguments[i];
+      add_row(source_name(argument.kind), halide_type_of(argument.dtype), argument.stored.size(),
+              fmt::format("{}, {}, {}, {}", numbers_.of(argument.place), numbers_.of(argument.stride),
+                          numbers_.of(argument.phase), numbers_.of(argument.period)));
+      if (argument.stored.empty()) continue;
+      std::vector<std::string> dims = numbers_.of(argument.stored);
+      std::ranges::reverse(dims);
+      dims_.push_back(joined(dims));
+      dim_count_ += dims.size();
+    }
+  }
+  void add_row(std::string_view source, halide_type_t type, std::size_t rank, const std::string& places) {
+    arguments_.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}}", source, static_cast<int>(type.code),
+                                     static_cast<int>(type.bits), rank, dim_count_, places));
+    ++argument_count_;
+  }
+
+  const ExportedModel& model_;
+  const ExportedProgram& program_;
+  Numbers numbers_;
+  std::size_t number_;
+  std::vector<std::string> dims_;
+  std::vector<std::string> arguments_;
+  std::vector<std::string> launches_;
+  std::size_t dim_count_ = 0;
+  std::size_t argument_count_ = 0;
+  std::string row_;
+};
+
+}  // namespace
+
+ProgramTables program_tables(const ExportedModel& model) {
+  ProgramTables tables;
+  std::set<std::string> symbols;
+  for (const ExportedProgram& program : model.programs)
+    for (const ExportedLaunch& launch : program.launches) symbols.insert(launch.symbol);
+  for (const std::string& symbol : symbols)
+    tables.text += fmt::format("extern int {}_argv(void**);\n", symbol);
+  tables.text += '\n';
+  std::vector<std::string> rows;
+  for (std::size_t i = 0; i < model.programs.size(); ++i) {
+    ProgramText program(model, i);
+    tables.text += program.write();
+    rows.push_back(program.row());
+    tables.arena_bytes = std::max(tables.arena_bytes, model.programs[i].arena_bytes);
+    tables.number_count = std::max(tables.number_count, program.number_count());
+  }
+  tables.text += array_of("const struct sylvite_program", "programs", rows);
+  return tables;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,279 @@
+// Exported libraries whose functions take sizes, and whose states grow: C programs built with AddressSanitizer and UBSan, against
+// the model in this process, and over many calls of mixed sizes without more memory.
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "runtime/export/export.h"
+#include "tests/runtime/test_session.h"
+#include "tests/support/growing_decoder.h"
+#include "tests/support/shell.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+
+/// Reads runs from a file: whether states are reset, sizes, inputs. Writes the outputs, then makes all runs in turn until there
+/// are as many as wanted.
+constexpr const char* driver = R"(
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "opened.h"
+#ifdef HAS_SIZES
+#define SIZES sizes,
+#else
+#define SIZES
+#endif
+extern size_t __sanitizer_get_current_allocated_bytes(void);
+struct run { int64_t reset, sizes[4]; void *inputs[8], *outputs[8]; size_t bytes[8]; };
+static struct run runs[64];
+static int count;
+static size_t bytes_of(const struct sylvite_tensor_info* info, const int64_t* dims) {
+  size_t all = 1, now = 1;
+  for (int i = 0; i < info->rank; ++i) all *= info->dims[i], now *= dims[i];
+  return info->bytes / all * now;
+}
+static int call(sylvite_model* model, const struct run* run) {
+  const int64_t* sizes = run->sizes;
+  (void)sizes;
+  if (run->reset) opened_reset(model);
+  return opened_run(model, SIZES (const void* const*)run->inputs, run->outputs);
+}
+int main(int words, char** word) {
+  sylvite_model* model;
+  int64_t dims[8];
+  FILE* in = fopen(word[2], "rb");
+  FILE* out = fopen(word[3], "wb");
+  if (words != 5 || opened_create(word[1], &model) != SYLVITE_OK) return puts(opened_error_message(NULL)), 1;
+  opened_set_threads(1);
+  for (int i = 0; i < opened_size_count(); ++i)
+    printf("%s %" PRId64 "..%" PRId64 "%%%" PRId64 "\n", opened_size(i)->name, opened_size(i)->low, opened_size(i)->high,
+           opened_size(i)->multiple);
+  for (; fread(&runs[count].reset, 8, 1, in) == 1; ++count) {
+    struct run* run = &runs[count];
+    const int64_t* sizes = run->sizes;
+    (void)sizes;
+    if (opened_size_count() > 0 && fread(run->sizes, 8, opened_size_count(), in) == 0) return 2;
+    if (run->reset) opened_reset(model);
+    for (int i = 0; i < opened_input_count(); ++i) {
+      if (opened_input_dims(model, SIZES i, dims) != SYLVITE_OK) return puts(opened_error_message(model)), 3;
+      const size_t bytes = bytes_of(opened_input(i), dims);
+      run->inputs[i] = malloc(bytes);
+      if (fread(run->inputs[i], 1, bytes, in) != bytes) return 4;
+    }
+    for (int i = 0; i < opened_output_count(); ++i) {
+      opened_output_dims(model, SIZES i, dims);
+      run->bytes[i] = bytes_of(opened_output(i), dims);
+      run->outputs[i] = malloc(run->bytes[i]);
+    }
+    if (opened_run(model, SIZES (const void* const*)run->inputs, run->outputs) != SYLVITE_OK)
+      return puts(opened_error_message(model)), 5;
+    for (int i = 0; i < opened_output_count(); ++i) fwrite(run->outputs[i], 1, run->bytes[i], out);
+  }
+  const size_t before = __sanitizer_get_current_allocated_bytes();
+  for (int i = 0; i < atoi(word[4]); ++i)
+    if (call(model, &runs[i % count]) != SYLVITE_OK) return puts(opened_error_message(model)), 6;
+  printf("%d bytes more\n", (int)(__sanitizer_get_current_allocated_bytes() - before));
+#ifdef MORE
+  MORE
+#endif
+  for (int i = 0; i < count; ++i)
+    for (int j = 0; j < 8; ++j) free(runs[i].inputs[j]), free(runs[i].outputs[j]);
+  opened_destroy(model);
+  fclose(in);
+  return fclose(out);
+}
+)";
+
+struct GivenRun {
+  bool reset = false;
+  Sizes sizes;
+  std::vector<Tensor> inputs;
+};
+
+class OpenExport : public testing::Test {
+ protected:
+  [[nodiscard]] CompileOptions options(const std::string& dims, bool has_states = false) const {
+    CompileOptions options = test_options(folder_.path());
+    options.set["import.dims"] = dims;
+    if (has_states) options.set["import.state"] = "usual";
+    return options;
+  }
+  ExportReport exported(const std::string& model, const CompileOptions& options) {
+    write_file(folder_.file("opened.onnx"), model);
+    const OpenModel open = open_model(folder_.file("opened.onnx"), make_setup(options));
+    ExportOptions wanted;
+    wanted.folder = folder_.path();
+    wanted.name = "opened";
+    CompileReport compiled;
+    const auto choose = [](const Imported& imported) { return choose_candidates(imported); };
+    if (!open.parsed.sizes.are_fixed()) return export_open_model(open, choose, wanted, compiled);
+    const Imported imported = bind_sizes(open, {});
+    Built built = build_program(imported, choose(imported));
+    return export_model(built, wanted);
+  }
+  /// What the program prints; `outputs` gets what it wrote.
+  std::string run(const std::vector<GivenRun>& runs, int calls, std::string& outputs,
+                  const std::string& more = "") {
+    std::string file;
+    bool has_sizes = false;
+    for (const GivenRun& each : runs) {
+      const std::int64_t reset = each.reset ? 1 : 0;
+      file.append(reinterpret_cast<const char*>(&reset), sizeof(reset));
+      file.append(reinterpret_cast<const char*>(each.sizes.data()), each.sizes.size() * sizeof(std::int64_t));
+      for (const Tensor& input : each.inputs)
+        file.append(static_cast<const char*>(input.data()), static_cast<std::size_t>(input.byte_size()));
+      has_sizes = has_sizes || !each.sizes.empty();
+    }
+    write_file(folder_.file("runs"), file);
+    std::string text = has_sizes ? "#define HAS_SIZES\n" : "";
+    if (!more.empty()) text += "#define MORE " + more + "\n";
+    write_file(folder_.file("main.c"), text + driver);
+    output_of("cc -g -fsanitize=address,undefined -fno-sanitize-recover=all -I " + folder_.path() + " " +
+              folder_.file("main.c") + " -L " + folder_.path() + " -lopened -lm -lpthread -ldl -o " +
+              folder_.file("main"));
+    const std::string printed =
+        output_of(folder_.file("main") + " " + folder_.file("opened.weights") + " " + folder_.file("runs") +
+                  " " + folder_.file("outputs") + " " + std::to_string(calls));
+    outputs = read_file(folder_.file("outputs"));
+    return printed;
+  }
+  /// The first output of each run, as the model in this process gives it.
+  void expect_outputs(const std::vector<GivenRun>& runs, const std::string& outputs,
+                      const CompileOptions& options) const {
+    CompiledModel model = compile(folder_.file("opened.onnx"), options);
+    std::size_t at = 0;
+    for (const GivenRun& each : runs) {
+      if (each.reset) model.reset_state();
+      for (const Tensor& expected : model.run(each.inputs)) {
+        const auto bytes = static_cast<std::size_t>(expected.byte_size());
+        ASSERT_LE(at + bytes, outputs.size());
+        Tensor actual(expected.dtype(), expected.dims());
+        std::copy_n(outputs.data() + at, bytes, static_cast<char*>(actual.mutable_data()));
+        expect_near(actual, expected, 1e-3);
+        at += bytes;
+      }
+    }
+    EXPECT_EQ(at, outputs.size());
+  }
+
+  TemporaryFolder folder_;
+};
+
+Tensor token_tensor(std::int64_t batch, std::int64_t count, std::int64_t first) {
+  Tensor ids(DType::i64, {batch, count});
+  for (std::int64_t i = 0; i < ids.size(); ++i) ids.set_int64(i, (first + i) * (first + i) % 61);
+  return ids;
+}
+
+TEST_F(OpenExport, ATransformerTakesBatchAndLength) {
+  GrowingDecoder decoder;
+  decoder.has_past = false;
+  decoder.style = GrowingDecoder::Style::ranges;
+  decoder.layers = 1;
+  const CompileOptions options = this->options("batch=1..3@1,sequence=1..40@32");
+  EXPECT_THAT(exported(decoder.model().SerializeAsString(), options).warnings, testing::IsEmpty());
+  std::vector<GivenRun> runs;
+  for (const Sizes& sizes :
+       std::vector<Sizes>{{1, 32}, {3, 40}, {1, 1}, {2, 7}, {3, 1}, {3, 5}, {1, 15}, {2, 16}})
+    runs.push_back({false, sizes, {token_tensor(sizes[0], sizes[1], 0)}});
+  std::string outputs;
+  const std::string refusals =
+      R"({const int64_t sizes[] = {7, 3}; printf("%d %s\n", opened_run(model, sizes, NULL, NULL), opened_error_message(model));})"
+      R"(printf("%d %s\n", opened_run(model, NULL, NULL, NULL), opened_error_message(model));)";
+  EXPECT_EQ(run(runs, 900, outputs, refusals),
+            "batch 1..3%1\nsequence 1..40%1\n0 bytes more\n"
+            "10 run: size 0 'batch' is 7, expected a multiple of 1 from 1 to 3\n1 run: sizes is null\n");
+  expect_outputs(runs, outputs, options);
+}
+
+TEST_F(OpenExport, ImagesHaveAProgramForEachSize) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {});
+  auto& shape = *graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.add_dim()->set_dim_param("batch");
+  shape.add_dim()->set_dim_value(3);
+  shape.add_dim()->set_dim_param("side");
+  shape.add_dim()->set_dim_param("side");
+  std::vector<float> values(432);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(0.9F * static_cast<float>(i));
+  add_floats(graph, "w", {16, 3, 3, 3}, values);
+  set_integers(add_node(graph, "Conv", {"x", "w"}, {"features"}), "pads", {1, 1, 1, 1});
+  add_node(graph, "Relu", {"features"}, {"active"});
+  add_node(graph, "GlobalAveragePool", {"active"}, {"y"});
+  add_output(graph, "y");
+  const CompileOptions options = this->options("batch=1..3@1,side=16..32%16@32");
+  exported(model.SerializeAsString(), options);
+  std::vector<GivenRun> runs;
+  for (const Sizes& sizes : std::vector<Sizes>{{1, 32}, {3, 32}, {3, 16}, {2, 16}, {2, 32}})
+    runs.push_back({false, sizes, {sample_tensor(DType::f32, {sizes[0], 3, sizes[1], sizes[1]})}});
+  std::string outputs;
+  EXPECT_EQ(run(runs, 100, outputs), "batch 1..3%1\nside 16..32%16\n0 bytes more\n");
+  expect_outputs(runs, outputs, options);
+}
+
+/// Prompts and single tokens, one state.
+TEST_F(OpenExport, StatesGrowByWhatARunAdds) {
+  GrowingDecoder decoder;
+  decoder.layers = 1;
+  const CompileOptions options = this->options("batch=1,sequence=1..6@1,past_sequence=1..16", true);
+  exported(decoder.model().SerializeAsString(), options);
+  std::vector<GivenRun> runs;
+  std::int64_t at = 0;
+  for (const std::int64_t added : {4, 1, 1, 6, 1, 3}) {
+    Tensor positions(DType::i64, {1, added});
+    for (std::int64_t i = 0; i < added; ++i) positions.set_int64(i, at + i);
+    Tensor mask(DType::i64, {1, at + added});
+    for (std::int64_t i = 0; i < mask.size(); ++i) mask.set_int64(i, 1);
+    runs.push_back({at == 0, {added}, {token_tensor(1, added, at), positions, mask}});
+    at += added;
+  }
+  std::string outputs;
+  const std::string refusal =
+      R"({int64_t state = 0; opened_get_state(model, opened_state_count() - 1, &state);)"
+      R"(printf("%d\n", (int)(state % 1));)"
+      R"(printf("%d %s\n", call(model, &runs[5]), opened_error_message(model));})";
+  EXPECT_EQ(run(runs, 600, outputs, refusal),
+            "sequence 1..6%1\n0 bytes more\n0\n"
+            "11 run: 'past_sequence' is 16, and this run adds 3: states have room for 16\n");
+  expect_outputs(runs, outputs, options);
+}
+
+TEST_F(OpenExport, StatesGrowByOneTokenWithoutSizes) {
+  GrowingDecoder decoder;
+  decoder.style = GrowingDecoder::Style::ranges;
+  const CompileOptions options = this->options("batch=1,sequence=1,past_sequence=1..16", true);
+  exported(decoder.model().SerializeAsString(), options);
+  std::vector<GivenRun> runs;
+  for (std::int64_t at = 0; at < 16; ++at) runs.push_back({at == 0, {}, {token_tensor(1, 1, at)}});
+  std::string outputs;
+  EXPECT_EQ(run(runs, 100000, outputs), "0 bytes more\n");
+  expect_outputs(runs, outputs, options);
+}
+
+TEST_F(OpenExport, TooManyProgramsAreRefused) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {});
+  graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_param(
+      "n");
+  add_node(graph, "CumSum", {"x", "axis"}, {"sums"});
+  add_integers(graph, "axis", {0});
+  graph.mutable_initializer(0)->clear_dims();
+  add_node(graph, "ReduceMean", {"sums"}, {"y"});
+  add_output(graph, "y");
+  try {
+    exported(model.SerializeAsString(), options("n=1..4000"));
+    FAIL() << "4,000 programs";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("would need more than 64 programs"));
+  }
+}
+
+}  // namespace
+}  // namespace sylvite
