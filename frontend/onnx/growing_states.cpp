@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "frontend/graph/generalize.h"
@@ -137,9 +138,9 @@ class Lengths {
     for (const std::int64_t added : added_choices_) {
       if (!tried.insert(added).second) continue;
       try {
-        const Graph graph = at(1, added);
-        if (gained(graph, 1) == added) return added;
-        if (!needs_added()) return gained(graph, 1);
+        first_.emplace(added, at(1, added));
+        const std::int64_t now = gained(first_->second, 1);
+        if (now == added || !needs_added()) return now;
       } catch (const Error& error) {
         if (refusal.empty()) refusal = error.what();
       }
@@ -151,6 +152,9 @@ class Lengths {
 
   /// Nothing in it is evaluated.
   Graph at(std::int64_t length, std::int64_t added) {
+    // Where sizes do not need to know what is added, all have the same graph.
+    if (first_ && length == 1 && (first_->first == added || !needs_added()))
+      return std::move(std::exchange(first_, std::nullopt)->second);
     ImportOptions options = options_;
     for (const auto& [name, dims] : dims_) options.input_shapes[name] = dims;
     for (const GrowingModel::Axis& axis : growing_.axes)
@@ -204,6 +208,7 @@ class Lengths {
   SymbolValues sizes_;
   std::map<std::string, Dims> dims_;  ///< of inputs, with anything where they follow the length
   std::vector<std::int64_t> added_choices_;
+  std::optional<std::pair<std::int64_t, Graph>> first_;  ///< at length 1 with so many added; once asked for
   std::vector<std::string> warnings_;
 };
 
@@ -235,9 +240,10 @@ ImportedModel import_growing(const ParsedModel& model, const Sizes& sizes) {
   if (growth.added > growth.capacity)
     throw InputError("{} new entries are more than states have room for: '{}' is at most {} (see --dims)",
                      growth.added, growth.length, growth.capacity);
-  std::vector<std::int64_t> values = {1, 2, 3, 5};
+  // Two say what each number is, the third one confirms it.
+  std::vector<std::int64_t> values = {1, 3};
   const std::int64_t most = growth.capacity - growth.added;
-  if (most > values.back()) values.push_back(most);
+  values.push_back(most > 3 ? most : 5);
   std::vector<Graph> graphs;
   graphs.reserve(values.size());
   for (const std::int64_t length : values) graphs.push_back(lengths.at(length, growth.added));
