@@ -43,7 +43,7 @@ ALLOWED = {
     "autotune": TUNING,
     "runtime": [*RUNNING, "frontend/quick", "frontend/passes", "frontend/onnx", "frontend/torch", "lowering/passes"],
     "runtime/cuda": RUNNING,
-    "runtime/export": [*RUNNING, "runtime/export", "runtime/export/embed"],
+    "runtime/export": [*RUNNING, "frontend/onnx", "runtime/export", "runtime/export/embed"],
     "runtime/export/embed": ["runtime/export/embed"],
     "cli": [*RUNNING, "runtime/export", "frontend/onnx", "cli"],
     "python/native": [*RUNNING, "frontend/onnx", "frontend/torch", "python/native"],

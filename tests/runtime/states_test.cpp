@@ -175,6 +175,20 @@ TEST(StatesTest, ScattersInARowAreWrittenInPlace) {
   expect_steps_as_interpreted(graph, 6);
 }
 
+/// As models write a cache where no scatter is to be had; the place may be outside, where nothing is written.
+TEST(StatesTest, AnEntryChosenByAConditionIsWrittenInPlace) {
+  const Graph graph = parse_graph(
+      "graph hot(%x: f32[2,1,3], %at: i64[1], %past: f32[2,4,3]) {\n"
+      "  %places: i64[4] = iota() {axis=0, dtype=\"i64\", shape=[4]}\n"
+      "  %hot: bool[4] = equal(%places, %at)\n"
+      "  %column: bool[1,4,1] = reshape(%hot) {shape=[1,4,1]}\n"
+      "  %next: f32[2,4,3] = where(%column, %x, %past)\n"
+      "  %sum: f32[2,4,1] = reduce_sum(%next) {axes=[2], keepdims=1}\n"
+      "  return %sum, %next to %past\n}\n");
+  EXPECT_EQ(copied_bytes(lower(graph)), 0) << reasons(lower(graph));
+  expect_steps_as_interpreted(graph, 6);
+}
+
 /// Elements of types that kernels convert as they store them.
 TEST(StatesTest, NarrowElementsAreWrittenInPlace) {
   for (const char* dtype : {"f16", "bf16", "bool"}) {
