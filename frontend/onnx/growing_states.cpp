@@ -224,6 +224,22 @@ std::vector<State> pairs_of(const Graph& graph, const std::map<std::string, std:
   return pairs;
 }
 
+/// The model with a symbol for the length, by what it is at these lengths.
+Graph open_graph(Lengths& lengths, const Growth& growth, std::vector<std::int64_t> values) {
+  std::vector<Graph> graphs;
+  graphs.reserve(values.size());
+  for (const std::int64_t length : values) graphs.push_back(lengths.at(length, growth.added));
+  const SymbolInfo info{1, std::max<std::int64_t>(growth.capacity - growth.added, 1), {}};
+  try {
+    return generalize(graphs, growth.length, values, info);
+  } catch (const UnsupportedError&) {
+    if (values.back() <= 5) throw;
+  }
+  // A cut that takes the whole of a table, as it may at the greatest length, is none there.
+  graphs.back() = lengths.at(--values.back(), growth.added);
+  return generalize(graphs, growth.length, values, info);
+}
+
 }  // namespace
 
 void find_growing_states(ParsedModel& model) {
@@ -244,10 +260,7 @@ ImportedModel import_growing(const ParsedModel& model, const Sizes& sizes) {
   std::vector<std::int64_t> values = {1, 3};
   const std::int64_t most = growth.capacity - growth.added;
   values.push_back(most > 3 ? most : 5);
-  std::vector<Graph> graphs;
-  graphs.reserve(values.size());
-  for (const std::int64_t length : values) graphs.push_back(lengths.at(length, growth.added));
-  const Graph open = generalize(graphs, growth.length, values, {1, std::max<std::int64_t>(most, 1), {}});
+  const Graph open = open_graph(lengths, growth, std::move(values));
   ImportedModel imported;
   imported.graph = capacity_form(open, pairs_of(open, model.states), growth);
   imported.warnings = lengths.warnings();

@@ -105,6 +105,16 @@ TEST_P(GrowingRuns, PromptsOfAnySizeGoOn) {
   expect_rows(model.run(inputs(20, 3)).at(0), expected, 20);
 }
 
+/// As many positions as the model has: at the greatest length nothing is cut off its tables.
+TEST_P(GrowingRuns, TheCapacityMayBeThatOfTheTables) {
+  constexpr std::int64_t count = 20;
+  decoder_.positions = count;
+  decoder_.layers = 1;
+  CompiledModel model = compiled("batch=1,sequence=1,past_sequence=1..20");
+  const Tensor expected = whole(count);
+  for (std::int64_t at = 0; at < count; ++at) expect_rows(model.run(inputs(at, 1)).at(0), expected, at);
+}
+
 /// 0 bytes of caches are copied, and the reasons say so.
 TEST_P(GrowingRuns, CachesAreWrittenWhereTheyLie) {
   const OpenModel model = opened("batch=1,sequence=1,past_sequence=1..512");
