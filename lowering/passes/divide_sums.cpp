@@ -1,7 +1,7 @@
 // Before: y = reduce_sum(x, [0, 2, 3])                     of x [images, channels, lines, columns]
 // After:  y = reduce_sum(reduce_sum(x, [2, 3]), [0])
 // A GPU is full when many blocks fold at once: a few columns of many rows are folded image by image first, and a sum of all
-// elements by the innermost dims first.
+// elements by the innermost dims first. Where the dims that are folded first are the innermost in memory, they are made one: rows.
 
 #include <algorithm>
 #include <iterator>
@@ -53,6 +53,32 @@ Dims first_axes(const Dims& dims, const Dims& axes) {
   return first;
 }
 
+/// Images of so many channels lie with them outermost.
+bool has_rows_of_pixels(const Dims& dims) {
+  constexpr std::int64_t vector = 4;
+  return dims.size() != 4 || dims[1] % vector != 0;
+}
+
+/// The sum over these dims, kept as dims of one.
+ValueId add_sum(Graph& graph, ValueId id, const Dims& axes, const std::string& name) {
+  Dims dims = graph.type(id).dims();
+  const auto first = static_cast<std::size_t>(axes.front());
+  const bool are_last = axes.size() > 1 && dims.size() - first == axes.size();
+  if (!are_last || !has_rows_of_pixels(dims))
+    return graph.add(Op::reduce_sum, {id}, {{"axes", axes}, {"keepdims", std::int64_t{1}}}, name);
+  Dims rows(dims.begin(), dims.begin() + axes.front());
+  rows.push_back(product(dims, first, dims.size()));
+  // What is read is reshaped, not what is made of it.
+  const Node* cast = producer_if(graph, id, Op::cast);
+  const ValueId reshaped =
+      cast == nullptr ? add_reshape(graph, id, rows)
+                      : add_cast(graph, add_reshape(graph, cast->inputs[0], rows), graph.type(id).dtype);
+  const ValueId sums = graph.add(Op::reduce_sum, {reshaped},
+                                 {{"axes", Dims{axes.front()}}, {"keepdims", std::int64_t{1}}}, name);
+  std::fill(dims.begin() + axes.front(), dims.end(), 1);
+  return add_reshape(graph, sums, dims);
+}
+
 bool divide(GraphRewriter& rewriter, const Node& node) {
   if (node.op != Op::reduce_sum) return false;
   const TensorType& type = rewriter.source().type(node.inputs[0]);
@@ -66,9 +92,8 @@ bool divide(GraphRewriter& rewriter, const Node& node) {
   std::ranges::set_difference(sorted(axes), first, std::back_inserter(rest));
   // Sums of images are not rounded.
   const DType sums = dtype_size(type.dtype) < dtype_size(DType::f32) ? DType::f32 : type.dtype;
-  const ValueId wide = add_cast(graph, rewriter.mapped(node.inputs[0]), sums);
   const ValueId images =
-      graph.add(Op::reduce_sum, {wide}, {{"axes", first}, {"keepdims", std::int64_t{1}}}, node.name);
+      add_sum(graph, add_cast(graph, rewriter.mapped(node.inputs[0]), sums), first, node.name);
   const ValueId all = graph.add(Op::reduce_sum, {images}, {{"axes", rest}, {"keepdims", std::int64_t{1}}});
   const ValueId shaped =
       result.dims() == graph.type(all).dims() ? all : add_reshape(graph, all, result.dims());

@@ -41,6 +41,17 @@ TEST(DivideSums, KeepsTheResult) {
   expect_divided({4, 2, 80, 64}, {0, 1, 2, 3}, 1);
 }
 
+TEST(DivideSums, PixelsThatAreInnermostAreRows) {
+  const auto first_axes = [](const Dims& dims) {
+    const Graph divided = divide_sums(sum_of(dims, {0, 2, 3}, 0));
+    for (const Node& node : divided.nodes())
+      if (node.op == Op::reduce_sum) return node.attributes.integers("axes");
+    return Dims{};
+  };
+  EXPECT_EQ(first_axes({16, 2, 32, 32}), Dims{2});
+  EXPECT_EQ(first_axes({16, 8, 32, 32}), (Dims{2, 3})) << "channels lie innermost";
+}
+
 TEST(DivideSums, FewElementsAreOneSum) {
   for (const Graph& graph : {sum_of({4, 1, 8, 6}, {0, 2, 3}, 0), sum_of({9, 4000, 10, 8}, {0, 2, 3}, 0)})
     EXPECT_EQ(sums_in(divide_sums(graph)), 1U);
