@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
@@ -9,7 +11,7 @@
 // vectors of `vector` neighbouring elements, `threads` apart, so that a warp reads whole lines and has
 // several loads under way.
 //   vector   elements that a thread reads and writes at once; a divisor of the inner extent
-//   items    vectors per thread
+//   items    vectors per thread: of one row, or, where rows are short, of as many rows
 //   threads  threads of a block
 
 namespace sylvite {
@@ -34,6 +36,18 @@ std::int64_t widest_vector(const Kernel& kernel) {
   return vector;
 }
 
+/// Rows of a thread: several where pointwise work reads some operand alike for all rows, if threads are left for all of the GPU.
+std::int64_t most_items(const Kernel& kernel, std::int64_t vector) {
+  constexpr std::int64_t least_threads = 1 << 17;
+  if (kernel.kind != KernelClass::pointwise) return 1;
+  const Dims extents = fused_extents(kernel);
+  const std::int64_t rows =
+      std::accumulate(extents.begin() + 1, extents.end(), std::int64_t{1}, std::multiplies<>());
+  for (const std::int64_t items : {4, 2})
+    if (rows % items == 0 && extents.front() / vector * (rows / items) >= least_threads) return items;
+  return 1;
+}
+
 struct Numbers {
   std::int64_t vector = 1;
   std::int64_t items = 1;
@@ -52,6 +66,20 @@ struct Elements {
   }
   [[nodiscard]] Candidate at(const Numbers& point) const;
 };
+
+/// Rows below each other are items of a thread: what all rows read alike is loaded once. `loops` are then those that are left.
+void share_columns(ScheduleWriter& writer, const std::string& stage, std::vector<std::string>& loops,
+                   std::int64_t items) {
+  std::string rows = loops[1];
+  for (std::size_t i = 2; i < loops.size(); ++i) {
+    const std::string fused = fmt::format("rows{}", i);
+    writer.add("{}.fuse({}, {}, {});", stage, rows, loops[i], fused);
+    rows = fused;
+  }
+  writer.add("{}.split({}, row, item, {}, TailStrategy::RoundUp);", stage, rows, items);
+  writer.add("{}.reorder(item, {}, row).unroll(item);", stage, loops[0]);
+  loops = {loops[0], "row"};
+}
 
 /// The loop that blocks, items and threads are cut from, once vectors are off: the inner one when it is long
 /// enough to fill blocks, else all loops as one.
@@ -76,15 +104,12 @@ Candidate Elements::at(const Numbers& point) const {
     loops[0] = "vectors";
     inner /= vector;
   }
-  if (inner < 2 * threads * items || loops.size() == 1) {
-    if (items > 1 && inner % items == 0 && loops.size() > 1) {
-      writer.add("{}.split({}, rest, item, {}, TailStrategy::RoundUp).unroll(item);", stage, loops[0], items);
-      loops[0] = "rest";
-    }
-    if (loops.size() > 1) {
-      gpu_thread_each(writer, stage, loops, threads);
-      return {device_form, writer.take()};
-    }
+  if (inner < 2 * threads * items && loops.size() > 1) {
+    std::int64_t rows = 1;
+    for (std::size_t i = 1; i < loops.size(); ++i) rows *= nest.loops()[i].run.extent;
+    if (items > 1 && rows % items == 0) share_columns(writer, stage, loops, items);
+    gpu_thread_each(writer, stage, loops, threads);
+    return {device_form, writer.take()};
   }
   writer.add("{}.split({}, part, within, {}, TailStrategy::GuardWithIf);", stage, loops[0], threads * items);
   writer.add("{}.split(within, item, thread, {}, TailStrategy::RoundUp);", stage, threads);
@@ -105,7 +130,9 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   for (const Node& node : kernel.body.nodes())
     if (!update_stages(node.op).empty()) return {"the kernel folds"};
   if (kernel.body.outputs.size() != 1) return {"the kernel has several outputs"};
-  return bind_space(Elements{kernel, facts_of(kernel, machine), {.vector = widest_vector(kernel)}});
+  const std::int64_t vector = widest_vector(kernel);
+  return bind_space(
+      Elements{kernel, facts_of(kernel, machine), {.vector = vector, .items = most_items(kernel, vector)}});
 }
 
 }  // namespace
