@@ -159,6 +159,30 @@ def _geometric(x: torch.Tensor, p: float, *, generator: Any = None) -> Any:
     return (torch.log(1 - torch.rand_like(x)) / math.log1p(-p)).ceil().clamp(min=1) if p < 1 else torch.ones_like(x)
 
 
+def _multinomial(weights: torch.Tensor, count: int, replacement: bool = False, *, generator: Any = None) -> Any:
+    """A race: of exponential times with these rates, the shortest are as likely as the weights say."""
+    if generator is not None:
+        return NotImplemented
+    if not replacement or count == 1:
+        return (weights / _times(weights)).topk(count).indices
+    rates = weights.unsqueeze(-2).expand(*weights.shape[:-1], count, weights.shape[-1])
+    return (rates / _times(rates)).argmax(-1)
+
+
+def _times(rates: torch.Tensor) -> torch.Tensor:
+    return (-torch.log1p(-torch.rand(rates.shape, device=rates.device))).clamp(min=2.0**-26)
+
+
+#: More numbers are brought into order by torch.
+_MOST_PLACES = 4096
+
+
+def _permutation(count: int, *, dtype: Any = None, device: Any = None, **others: Any) -> Any:
+    if not isinstance(count, int) or count > _MOST_PLACES:
+        return NotImplemented
+    return torch.rand(count, dtype=torch.float64, device=device).argsort().to(dtype or torch.int64)
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.native_dropout.default: _dropout,
     aten.bernoulli.default: _bernoulli,
@@ -167,6 +191,8 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.normal_functional.default: _normal,
     aten.exponential.default: _exponential,
     aten.log_normal.default: _log_normal,
+    aten.multinomial.default: _multinomial,
+    aten.randperm.default: _permutation,
     aten.cauchy.default: _cauchy,
     aten.geometric.default: _geometric,
 }

@@ -62,6 +62,21 @@ class Draws(WithTorch):
         self.assert_mean(geometric, 1 / 0.3, 0.7 / 0.09)
         self.assertTrue(torch.equal(geometric, geometric.round()) and geometric.min() == 1)
 
+    def test_choices(self):
+        weights = torch.tensor([1.0, 0.0, 3.0, 4.0]).expand(20000, 4)
+        for count, replacement in ((1, False), (2, True)):
+            drawn = self.drawn(lambda w: torch.multinomial(w, count, replacement), weights)  # noqa: B023
+            self.assertEqual(drawn.dtype, torch.int64)
+            self.assertEqual(list(drawn.shape), [20000, count])
+            for place, share in enumerate((0.125, 0.0, 0.375, 0.5)):
+                self.assert_mean((drawn == place).double(), share, share * (1 - share) + 1e-12)
+        pairs = self.drawn(lambda w: torch.multinomial(w, 2), weights)
+        self.assertFalse((pairs[:, 0] == pairs[:, 1]).any() or (pairs == 1).any())
+        # The first is the last one with 1/2, and then the second is the third with 3/4.
+        self.assert_mean(((pairs[:, 0] == 3) & (pairs[:, 1] == 2)).double(), 0.375, 0.234375)
+        places = self.drawn(lambda x: torch.randperm(100) + x, torch.zeros(1, dtype=torch.int64))
+        self.assertTrue(torch.equal(places.sort().values, torch.arange(100)))
+
     def test_other_draws(self):
         draws = self.drawn(lambda x: torch.randint(-3, 4, x.shape), torch.zeros(70000))
         self.assertEqual(draws.dtype, torch.int64)
