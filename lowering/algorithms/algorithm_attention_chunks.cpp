@@ -1,3 +1,4 @@
+#include <bit>
 #include <limits>
 
 #include "base/error.h"
@@ -128,8 +129,10 @@ class ChunkForm {
     const Halide::RDom r = reduction_domain({chunk_, problem_.rows});
     const Expr value = builder_.read_broadcast(mask, batch_.at(r[1], inside(position(s_, r[0]))));
     const bool is_truth = builder_.type(mask).dtype == DType::boolean;
+    // By its bits: the code generator takes floats for finite where it compares them.
+    const Expr lowest = Expr(std::bit_cast<std::uint32_t>(-std::numeric_limits<float>::infinity()));
     const Expr seen =
-        is_truth ? value : Halide::cast<float>(value) != -std::numeric_limits<float>::infinity();
+        is_truth ? value : Halide::reinterpret<std::uint32_t>(Halide::cast<float>(value)) != lowest;
     Func stage = builder_.stage(name_ + "_alive");
     const std::vector<Expr> place = alive_at(s_);
     stage(is_shared(mask) ? std::vector<Var>{s_} : batch_.vars({s_})) = Halide::cast<std::uint8_t>(0);
