@@ -162,7 +162,7 @@ Graph write_entries(const Graph& graph) {
 }  // namespace
 
 Graph write_states(const Graph& source) {
-  const Graph graph = write_entries(source);
+  Graph graph = write_entries(source);
   const IdMap<std::vector<NodeId>> readers = graph.uses();
   std::set<NodeId> all;
   for (const State& state : graph.states) all.merge(scatters_of(graph, state, readers));

@@ -18,12 +18,14 @@ constexpr std::size_t most_programs = 64;
 
 std::vector<std::string> symbols_of(const Built& built) {
   std::vector<std::string> symbols;
+  symbols.reserve(built.choices.size());
   for (const Choice& choice : built.choices) symbols.push_back(choice.symbol);
   return symbols;
 }
 
 std::vector<Candidate> candidates_of(const Built& built) {
   std::vector<Candidate> candidates;
+  candidates.reserve(built.choices.size());
   for (const Choice& choice : built.choices) candidates.push_back(choice.candidate);
   return candidates;
 }
@@ -106,6 +108,7 @@ class BoxCover {
       for (const CoveredBox& other : *each) relatives.programs.push_back(&other.built->program);
     auto built = std::make_unique<Built>(build_program(imported, choose_(imported), relatives));
     std::vector<ProgramCase> cases;
+    cases.reserve(plans.size());
     for (std::size_t i = 0; i < plans.size(); ++i)
       cases.push_back(
           {&plans[i], bind_plan(plans[i], candidates_of(*built)), samples_.at(grid_.points()[i]).room});
