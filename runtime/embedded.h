@@ -18,7 +18,8 @@ extern const std::string_view cuda_launcher_header;
 extern const std::string_view model_types;
 extern const std::string_view model_header;     ///< NAME.h, with @ for the name, as in those below
 extern const std::string_view model_functions;  ///< the end of NAME.c
-extern const std::string_view model_header_open;     ///< a part of NAME.h, of models with sizes or states that grow
+extern const std::string_view
+    model_header_open;  ///< a part of NAME.h, of models with sizes or states that grow
 extern const std::string_view model_functions_open;  ///< likewise of NAME.c
 extern const std::string_view cuda_model_header;
 extern const std::string_view cuda_model_functions;

@@ -447,32 +447,6 @@ class Importer {
   std::int64_t node_count_ = 0;        ///< imported so far, with those of trips
 };
 
-void collect_symbols(const std::vector<Extent>& extents, std::set<std::string>& names) {
-  for (const Extent& extent : extents)
-    for (const std::string& symbol : extent.symbols()) names.insert(symbol);
-}
-
-void collect_symbols(const TorchLiteral& literal, std::set<std::string>& names) {
-  if (literal.kind == Kind::integer) collect_symbols({literal.integer}, names);
-  for (const TorchLiteral& item : literal.items) collect_symbols(item, names);
-}
-
-void collect_symbols(const TorchText& read, std::set<std::string>& names) {
-  for (const TorchTextInput& input : read.inputs) {
-    collect_symbols(input.type.shape, names);
-    collect_symbols(input.type.strides, names);
-  }
-  for (const TorchNode& node : read.nodes) {
-    for (const TorchType& type : node.types) collect_symbols(type.shape, names);
-    for (const TorchArgument& argument : node.arguments) collect_symbols(argument.value, names);
-  }
-  for (const TorchReturned& returned : read.outputs) {
-    collect_symbols(returned.strides, names);
-    collect_symbols(returned.value, names);
-  }
-  for (const TorchText& body : read.bodies) collect_symbols(body, names);
-}
-
 }  // namespace
 
 TorchGraph import_torch(std::string_view text, const TorchImportOptions& options) {
@@ -492,12 +466,6 @@ std::vector<std::string> torch_op_names() {
   for (const TorchOp& row : torch_ops()) names.emplace_back(row.name);
   std::ranges::sort(names);
   return names;
-}
-
-std::vector<std::string> torch_symbols(std::string_view text) {
-  std::set<std::string> names;
-  collect_symbols(read_torch_text(text), names);
-  return {names.begin(), names.end()};
 }
 
 }  // namespace sylvite
