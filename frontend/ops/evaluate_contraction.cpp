@@ -366,6 +366,7 @@ OutputTensors evaluate_attention_gradient(Op, InputTensors inputs, const Attribu
                                           ResultTypes types) {
   const AttentionHeads heads(inputs[0]->dims(), inputs[1]->dims(), optional_input(inputs, 6), attributes);
   std::vector<std::vector<double>> in;
+  in.reserve(6);
   for (std::size_t i = 0; i < 6; ++i) in.push_back(decode<double>(*inputs[i]));
   const std::int64_t of = attributes.integer("of");
   std::vector<double> out(static_cast<std::size_t>(types[0].element_count()));

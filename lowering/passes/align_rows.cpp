@@ -23,6 +23,7 @@ class Aligner {
   bool align(GraphRewriter& rewriter, const Node& node) {
     if (node.op != Op::matmul || !is_worth_it(node)) return false;
     std::vector<ValueId> inputs;
+    inputs.reserve(node.inputs.size());
     for (const ValueId id : node.inputs)
       inputs.push_back(has_odd_rows(id) ? in_whole_rows(rewriter, id) : rewriter.mapped(id));
     rewriter.replace(node, Op::matmul, std::move(inputs), node.attributes);
