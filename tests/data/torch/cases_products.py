@@ -38,7 +38,7 @@ def matmul():
         q, k, v = real(1, 2, 3, 4), real(1, 2, 5, 4), real(1, 2, 5, 4)
         result = ours.attention(q, k, v, mask, False, 0.5, False)
         yield Case(f"attention_masked_{name}", ours.attention.default, q, k, v, mask, False, 0.5, False)
-        yield Case(f"attention_gradient_{name}", ours.attention_gradient.default, real(1, 2, 3, 4), q, k, v, mask, result, False, 0.5)
+        yield Case(f"attention_gradient_masked_{name}", ours.attention_gradient.default, real(1, 2, 3, 4), q, k, v, mask, result, False, 0.5)
 
 
 def window():
