@@ -65,7 +65,9 @@ class Raiser {
     }
     for (const Node& node : nodes) {
       const ValueId made = node.outputs[0];
-      if (!may_[made] || std::ranges::all_of(node.inputs, [&](ValueId id) { return takes(id, made); }))
+      const auto is_whole_operand = [&](ValueId id) { return id != no_value && is_whole(id, made); };
+      if (!may_[made] || (std::ranges::all_of(node.inputs, [&](ValueId id) { return takes(id, made); }) &&
+                          std::ranges::any_of(node.inputs, is_whole_operand)))
         continue;
       may_[made] = false;
       any = true;
@@ -89,9 +91,14 @@ class Raiser {
     return wanted;
   }
 
+  /// Has the operand all elements of the result? Then it has its dims, but for ones ahead.
+  [[nodiscard]] bool is_whole(ValueId id, ValueId made) const {
+    return graph_.type(id).element_count() == graph_.type(made).element_count();
+  }
+
   [[nodiscard]] std::optional<Dims> dims_of_operand(ValueId id, ValueId made) const {
-    const Dims dims = graph_.type(id).dims(), to = graph_.type(made).dims();
-    return dims == to ? dims_[made] : broadcast_dims(dims, dims_[made], to);
+    if (is_whole(id, made)) return dims_[made];
+    return broadcast_dims(graph_.type(id).dims(), dims_[made], graph_.type(made).dims());
   }
 
   /// Is the operand in memory, or small, or raised itself?

@@ -42,6 +42,24 @@ TEST(RaiseReshapes, LeavesWhatOthersReadAsItIs) {
   }
 }
 
+TEST(RaiseReshapes, ResultsHaveAsManyDimsAsAreWanted) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({4})), one = graph.add_input("one", f32({1, 1, 1}));
+  graph.outputs = {graph.add(Op::exp, {reshape(graph, graph.add(Op::sub, {x, one}), {1, 1, 1, 4})})};
+  const Graph raised = raise_reshapes(graph);
+  for (const Node& node : raised.nodes())
+    if (node.op == Op::sub) EXPECT_EQ(raised.type(node.outputs[0]).dims(), (Dims{1, 1, 1, 4}));
+  expect_lowers_faithfully(graph);
+}
+
+TEST(RaiseReshapes, LeavesWhatNoOperandIsAsLargeAs) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({3, 1})), y = graph.add_input("y", f32({4}));
+  graph.outputs = {graph.add(Op::exp, {reshape(graph, graph.add(Op::sub, {x, y}), {12})})};
+  EXPECT_TRUE(same_structure(raise_reshapes(graph), graph));
+  expect_lowers_faithfully(graph);
+}
+
 TEST(RaiseReshapes, LeavesTheEpilogueOfAProduct) {
   Graph graph;
   const ValueId a = graph.add_input("a", f32({2, 3, 5})), b = graph.add_input("b", f32({2, 5, 4}));
