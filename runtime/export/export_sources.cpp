@@ -25,6 +25,7 @@ std::vector<std::string> state_offsets(const Plan& plan) {
 
 std::vector<std::string> size_rows(const std::vector<SizeSymbol>& sizes) {
   std::vector<std::string> rows;
+  rows.reserve(sizes.size());
   for (const SizeSymbol& size : sizes)
     rows.push_back(fmt::format("{{{}, {}, {}, {}}}", quoted(size.name), size.range.low, size.range.high,
                                size.range.multiple));

@@ -50,6 +50,7 @@ class ProgramWriter {
   [[nodiscard]] std::vector<Extent> dims(const Get& get, const std::string& what) const {
     std::vector<Extent> result;
     const std::size_t rank = get(cases_[0]).size();
+    result.reserve(rank);
     for (std::size_t axis = 0; axis < rank; ++axis)
       result.push_back(number([&](const ProgramCase& each) { return get(each).at(axis); }, what));
     return result;

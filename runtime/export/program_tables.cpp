@@ -27,6 +27,7 @@ class Numbers {
   }
   [[nodiscard]] std::vector<std::string> of(const std::vector<Extent>& values) {
     std::vector<std::string> result;
+    result.reserve(values.size());
     for (const Extent& value : values) result.push_back(of(value));
     return result;
   }
@@ -75,10 +76,12 @@ class ProgramText {
   std::string write() {
     for (const ExportedLaunch& launch : program_.launches) add_launch(launch);
     std::vector<std::string> copies;
+    copies.reserve(program_.copies.size());
     for (const ExportedCopy& copy : program_.copies)
       copies.push_back(fmt::format("{{{}, {}, {}, {}}}", copy.output, source_name(copy.kind), copy.place,
                                    numbers_.of(copy.bytes)));
     std::vector<std::string> conditions;
+    conditions.reserve(program_.conditions.size());
     for (const ExportedCondition& each : program_.conditions)
       conditions.push_back(fmt::format("{{{}, {}, {}}}", numbers_.of(each.number), each.low, each.high));
     const std::vector<std::string> grown = grown_rows();
@@ -128,6 +131,7 @@ class ProgramText {
   }
   [[nodiscard]] std::vector<std::string> loop_rows() {
     std::vector<std::string> rows;
+    rows.reserve(program_.loops.size());
     for (const ExportedLoop& loop : program_.loops)
       rows.push_back(fmt::format("{{{}, {}, {}}}", loop.first, loop.end, numbers_.of(loop.trips)));
     return rows;
