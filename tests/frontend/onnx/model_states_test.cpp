@@ -114,9 +114,8 @@ onnx::ModelProto recurrent_model(const std::string& op, std::int64_t gates, std:
   add_input(graph, "x", {steps, 1, 3});
   add_input(graph, "h0", {1, 1, 2});
   const auto weights = [&](const std::string& name, std::int64_t columns) {
-    std::vector<float> values;
-    for (std::int64_t i = 0; i < gates * 2 * columns; ++i)
-      values.push_back(static_cast<float>(i % 7 - 3) / 5);
+    std::vector<float> values(static_cast<std::size_t>(gates * 2 * columns));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = (static_cast<float>(i % 7) - 3) / 5;
     add_floats(graph, name, {1, gates * 2, columns}, values);
   };
   weights("w", 3);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/verifier.h"
@@ -127,7 +128,7 @@ Results run_steps(const Run& run, const Tensor& x, std::vector<Tensor> states) {
       }
     }
   }
-  results.states = states;
+  results.states = std::move(states);
   return results;
 }
 
