@@ -1,4 +1,3 @@
-#include <bit>
 #include <limits>
 
 #include "base/error.h"
@@ -129,10 +128,8 @@ class ChunkForm {
     const Halide::RDom r = reduction_domain({chunk_, problem_.rows});
     const Expr value = builder_.read_broadcast(mask, batch_.at(r[1], inside(position(s_, r[0]))));
     const bool is_truth = builder_.type(mask).dtype == DType::boolean;
-    // By its bits: the code generator takes floats for finite where it compares them.
-    const Expr lowest = Expr(std::bit_cast<std::uint32_t>(-std::numeric_limits<float>::infinity()));
-    const Expr seen =
-        is_truth ? value : Halide::reinterpret<std::uint32_t>(Halide::cast<float>(value)) != lowest;
+    const Expr added = Halide::cast<float>(value);
+    const Expr seen = is_truth ? value : !(is_infinity(added) && added < 0.0F);
     Func stage = builder_.stage(name_ + "_alive");
     const std::vector<Expr> place = alive_at(s_);
     stage(is_shared(mask) ? std::vector<Var>{s_} : batch_.vars({s_})) = Halide::cast<std::uint8_t>(0);

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "base/rounding.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
@@ -118,7 +119,7 @@ class ProductTurner {
   static ValueId left(Graph& graph, ValueId weight) {
     const Dims dims = graph.type(weight).dims();
     const std::int64_t unit = elements_of_vector(graph.type(weight).dtype);
-    const Dims whole = {dims[0], (dims[1] + unit - 1) / unit * unit};
+    const Dims whole = {dims[0], round_up(dims[1], unit)};
     if (whole != dims) {
       const ValueId padded = graph.add_constant(with_zeros_behind(*graph.value(weight).constant, whole));
       weight = add_slice(graph, padded, {0, 0}, dims, {1, 1});

@@ -130,8 +130,7 @@ class BoxCover {
       });
     });
   }
-  /// Extents grow with sizes: where the ends are covered by one program, all between are. Else every size is tried, of
-  /// large boxes every few.
+  /// Extents grow with sizes: where the ends are covered by one program, all between are. Else every size is tried.
   [[nodiscard]] std::optional<Sizes> find_uncovered() const {
     if (programs_.size() == 1 && is_covered(box_.low) && is_covered(box_.high)) return std::nullopt;
     Sizes at = box_.low;

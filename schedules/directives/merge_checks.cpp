@@ -12,9 +12,8 @@ using namespace Halide::Internal;
 /// A definition or a check, in their order. A definition has a name.
 struct Step {
   std::string name;
-  Expr value;    ///< of a definition
-  Stmt checked;  ///< else a single check
-  Expr condition = {};
+  Expr value;  ///< of a definition
+  Stmt check;  ///< else an AssertStmt
 };
 
 class FollowsPointers : public IRVisitor {
@@ -52,7 +51,7 @@ std::vector<Step> entry_steps(Stmt& rest) {
       later.push_back(block->rest);
       rest = block->first;
     } else if (const auto* check = rest.as<AssertStmt>(); check != nullptr && !later.empty()) {
-      steps.push_back({"", {}, rest, check->condition});
+      steps.push_back({"", {}, rest});
       rest = later.back();
       later.pop_back();
     } else {
@@ -65,9 +64,12 @@ std::vector<Step> entry_steps(Stmt& rest) {
 
 /// One check for several; a single one stays as it is.
 Stmt one_check(const std::vector<Step>& checks) {
-  if (checks.size() == 1) return checks[0].checked;
-  Expr all = checks[0].condition;
-  for (std::size_t i = 1; i < checks.size(); ++i) all = all && checks[i].condition;
+  if (checks.size() == 1) return checks[0].check;
+  Expr all;
+  for (const Step& step : checks) {
+    const Expr& condition = step.check.as<AssertStmt>()->condition;
+    all = all.defined() ? all && condition : condition;
+  }
   const Expr message =
       Call::make(Int(32), "halide_error_requirement_failed",
                  {Expr("the bounds of its buffers"), Expr("a buffer is not as the kernel was compiled for")},
@@ -97,7 +99,7 @@ Stmt MergeChecks::mutate(const Stmt& entry) {
   Stmt result = entry;
   const std::vector<Step> steps = with_merged_checks(entry_steps(result));
   for (auto step = steps.rbegin(); step != steps.rend(); ++step)
-    result = step->name.empty() ? Block::make(step->checked, result)
+    result = step->name.empty() ? Block::make(step->check, result)
                                 : LetStmt::make(step->name, step->value, result);
   return result;
 }

@@ -250,6 +250,7 @@ TEST_F(OpenExport, StatesGrowByOneTokenWithoutSizes) {
   const CompileOptions options = this->options("batch=1,sequence=1,past_sequence=1..16", true);
   exported(decoder.model().SerializeAsString(), options);
   std::vector<GivenRun> runs;
+  runs.reserve(16);
   for (std::int64_t at = 0; at < 16; ++at) runs.push_back({at == 0, {}, {token_tensor(1, 1, at)}});
   std::string outputs;
   EXPECT_EQ(run(runs, 100000, outputs), "0 bytes more\n");
