@@ -115,7 +115,8 @@ void define_attention_gradient(AlgorithmBuilder& builder, const Node& node) {
   at_logit.emplace_back(key);
   const Expr logit = heads.logit(score(at_score), at_logit);
   const Expr power = math_exp_up_to_zero(Halide::min(logit - builder.read(node.inputs[4], at_query), 0.0F));
-  const Expr weight = Halide::select(logit > -std::numeric_limits<float>::infinity(), power, 0.0F);
+  const Expr is_hidden = is_infinity(logit) && logit < 0.0F;
+  const Expr weight = Halide::select(is_hidden, 0.0F, power);
   const Expr change = weight * (slope(at_score) - builder.read(node.inputs[5], at_query)) * heads.scale();
   const ValueId read = node.inputs[of == 0 ? 1 : of == 1 ? 0 : 3];
   Func folded = builder.stage(heads.name() + "_fold");
