@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/rounding.h"
+
 namespace sylvite {
 namespace {
 
@@ -18,7 +20,7 @@ const ColdWeights::Copies& ColdWeights::packed(std::size_t number, const Packing
   if (!is_new) return copies;
   const Tensor& input = inputs_.at(number);
   const Tensor once = packing.is_identity() ? input : pack(input, packing);
-  const std::int64_t stride = std::max(alignment, (once.byte_size() + alignment - 1) / alignment * alignment);
+  const std::int64_t stride = std::max(alignment, round_up(once.byte_size(), alignment));
   copies.dims = once.dims();
   copies.dtype = once.dtype();
   copies.stride = static_cast<std::size_t>(stride);

@@ -1,6 +1,7 @@
 // Weights of a few bits in blocks with a scale each, of com.microsoft: products by them, and rows of tables.
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/refuse.h"
 #include "frontend/ops/infer.h"
@@ -13,7 +14,7 @@ constexpr std::string_view domain = "com.microsoft";
 struct Packing {
   std::int64_t bits = 4, columns = 0, depth = 0, block = 0;
 
-  [[nodiscard]] std::int64_t blocks() const { return (depth + block - 1) / block; }
+  [[nodiscard]] std::int64_t blocks() const { return ceil_div(depth, block); }
   [[nodiscard]] std::int64_t bytes(std::int64_t numbers) const { return (numbers * bits + 7) / 8; }
 };
 
@@ -109,7 +110,7 @@ void gather_blocks(ImportContext& c) {
   };
   const Sym numbers = rows_of(data, is_packed);
   const std::int64_t width = numbers.dim(-1);
-  const std::int64_t blocks = (width + block - 1) / block;
+  const std::int64_t blocks = ceil_div(width, block);
   const auto spread = [&](Sym x) {
     if (x.dim(-1) < blocks) throw ModelError("{} scales or zero points for {} blocks", x.dim(-1), blocks);
     x = unsqueeze(slice(x, x.rank() - 1, 0, blocks), {-1});

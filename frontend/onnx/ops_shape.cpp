@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "frontend/onnx/ops.h"
 
 namespace sylvite {
@@ -118,7 +119,7 @@ std::vector<std::int64_t> split_sizes(ImportContext& c, std::int64_t extent) {
   const std::int64_t count =
       c.opset() >= 18 && c.has_attribute("num_outputs") ? c.integer("num_outputs", 1) : c.output_count();
   if (count < 1 || count > 65'536) throw ModelError("{} parts are asked for", count);
-  const std::int64_t size = (extent + count - 1) / count;
+  const std::int64_t size = ceil_div(extent, count);
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(count), size);
   sizes.back() = extent - size * (count - 1);
   return sizes;
@@ -178,7 +179,7 @@ void slice_op(ImportContext& c) {
     const std::int64_t start = cut(bounds.starts[i]);
     const std::int64_t distance = step > 0 ? cut(bounds.ends[i]) - start : start - cut(bounds.ends[i]);
     const std::int64_t stride = step > 0 ? step : -step;
-    sizes[axis] = distance <= 0 ? 0 : (distance + stride - 1) / stride;
+    sizes[axis] = distance <= 0 ? 0 : ceil_div(distance, stride);
     starts[axis] = sizes[axis] == 0 ? 0 : start;
     steps[axis] = sizes[axis] <= 1 ? 1 : step;
   }

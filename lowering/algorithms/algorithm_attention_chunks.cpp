@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "lowering/algorithms/algorithm_builder.h"
 #include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/algorithm_nodes.h"
@@ -145,7 +146,7 @@ class ChunkForm {
   }
   Func states(const Func& top, const Func& share, const Func& part) {
     const Var d0("d0");
-    Halide::RDom chunks = reduction_domain({(positions_ + chunk_ - 1) / chunk_});
+    Halide::RDom chunks = reduction_domain({ceil_div(positions_, chunk_)});
     const Expr s = chunks[0];
     if (const Func seen = alive(); seen.defined()) chunks.where(seen(alive_at(s)) != 0);
     Func stage = builder_.stage(name_ + "_state");

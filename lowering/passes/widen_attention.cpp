@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/rounding.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "lowering/passes/attention_forms.h"
@@ -18,7 +19,7 @@ constexpr std::int64_t unit = 8;
 
 ValueId with_zeros(Graph& graph, ValueId id) {
   Dims dims = graph.type(id).dims();
-  dims.back() = (dims.back() + unit - 1) / unit * unit;
+  dims.back() = round_up(dims.back(), unit);
   return add_zeros_behind(graph, id, dims);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/rounding.h"
 #include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/passes/images.h"
@@ -40,7 +41,7 @@ class Widener {
     const TensorType& type = source_.type(id);
     if (!is_for_tensor_cores(type.dtype, tf32_) || type.rank() != 4 || type.element_count() == 0) return 0;
     const std::int64_t unit = elements_of_vector(type.dtype);
-    const std::int64_t channels = type.dims()[1], whole = (channels + unit - 1) / unit * unit;
+    const std::int64_t channels = type.dims()[1], whole = round_up(channels, unit);
     return whole == channels ? 0 : whole;
   }
 

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "runtime/threads.h"
 
 namespace sylvite::cuda {
@@ -102,7 +103,7 @@ void device_free_as_destructor(void* context, void* buffer) {
 
 std::uint64_t ScratchPlaces::take(std::size_t bytes) {
   constexpr std::size_t alignment = 256;
-  const std::size_t wanted = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  const std::size_t wanted = round_up(std::max<std::size_t>(bytes, 1), alignment);
   Block* best = nullptr;
   for (Block& block : blocks_) {
     const bool fits = !block.is_taken && block.size >= wanted;

@@ -3,20 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/rounding.h"
 #include "lowering/plan/open_kernel.h"
 
 namespace sylvite {
 namespace {
 
-std::int64_t rounded_up(std::int64_t size, std::int64_t multiple) {
-  return (size + multiple - 1) / multiple * multiple;
-}
-
 /// The parts of a symbol's range, as (low, high).
 std::vector<std::pair<std::int64_t, std::int64_t>> parts_of(const SizeRange& range) {
   std::vector<std::pair<std::int64_t, std::int64_t>> parts;
   const std::int64_t last = range.high / range.multiple * range.multiple;
-  for (std::int64_t low = rounded_up(range.low, range.multiple); low <= last;) {
+  for (std::int64_t low = round_up(range.low, range.multiple); low <= last;) {
     const std::int64_t high = std::min(last, size_class(low).high / range.multiple * range.multiple);
     parts.emplace_back(low, high);
     low = high + range.multiple;

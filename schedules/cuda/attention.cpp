@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "schedules/cuda/attention_text.h"
 #include "schedules/cuda/sources.h"
 
@@ -27,7 +28,7 @@ bool is_f32(const CudaAttentionProblem& problem) {
 
 int width_of(const CudaAttentionProblem& problem) {
   const std::int64_t unit = is_f32(problem) ? 32 : 64;
-  return static_cast<int>((std::max(problem.depth, problem.value_depth) + unit - 1) / unit * unit);
+  return static_cast<int>(round_up(std::max(problem.depth, problem.value_depth), unit));
 }
 
 int shared_bytes(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
@@ -42,7 +43,7 @@ int shared_bytes(const CudaAttentionProblem& problem, const CudaAttentionChoice&
 
 std::int64_t tiles_of(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
   const std::int64_t tile = std::int64_t{rows_of_consumer} * choice.consumers;
-  return (problem.queries + tile - 1) / tile * problem.heads * problem.batch;
+  return ceil_div(problem.queries, tile) * problem.heads * problem.batch;
 }
 
 /// "%0, %1, ..." and the operands that they stand for.
@@ -138,7 +139,7 @@ CudaTemplate make_f32(const CudaAttentionProblem& problem, const CudaAttentionCh
 std::vector<CudaAttentionChoice> f32_choices(const CudaAttentionProblem& problem) {
   constexpr std::int64_t cost_of_block = 8;
   std::vector<int> blocks = {64, 48, 40, 32, 72, 80};
-  const auto cost = [&](int block) { return (problem.keys + block - 1) / block * (block + cost_of_block); };
+  const auto cost = [&](int block) { return ceil_div(problem.keys, block) * (block + cost_of_block); };
   std::stable_sort(blocks.begin(), blocks.end(), [&](int a, int b) { return cost(a) < cost(b); });
   std::vector<CudaAttentionChoice> choices;
   for (std::size_t i = 0; i < blocks.size(); ++i) {

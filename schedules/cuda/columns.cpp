@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "frontend/graph/views.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/rated.h"
@@ -44,7 +45,7 @@ std::int64_t vector_of(const CudaColumnsProblem& problem) {
 
 std::int64_t strips_of(const CudaColumnsProblem& problem, int lanes) {
   const std::int64_t width = lanes * vector_of(problem);
-  return (problem.columns + width - 1) / width;
+  return ceil_div(problem.columns, width);
 }
 
 bool is_innermost(const TensorType& type) {

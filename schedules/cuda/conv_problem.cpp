@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "schedules/cuda/conv.h"
 
 namespace sylvite {
@@ -21,7 +22,7 @@ void read_operands(const Kernel& kernel, CudaMatmulProblem& problem) {
 }
 
 std::int64_t steps(std::int64_t taps, std::int64_t bytes) {
-  return taps * ((bytes + stage_bytes - 1) / stage_bytes);
+  return taps * ceil_div(bytes, stage_bytes);
 }
 
 bool is_matrix(const Windows& w) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "schedules/cuda/matmul_maps.h"
 #include "schedules/cuda/matmul_plan.h"
 #include "schedules/cuda/sources.h"
@@ -123,7 +124,7 @@ std::string source_text(const std::string& name, const CudaMatmulProblem& proble
 /// A grid that stays: each cluster of blocks takes one tile after another. A split takes all at once.
 LaunchShape shape_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
   const MatmulSides sides = sides_of(problem, choice.swapped);
-  const auto clusters_along = [](std::int64_t extent, int tile) { return (extent + tile - 1) / tile; };
+  const auto clusters_along = [](std::int64_t extent, int tile) { return ceil_div(extent, tile); };
   const std::int64_t tiles = clusters_along(sides.x_extent, choice.tile_x * choice.cluster_x) *
                              clusters_along(sides.y_extent, choice.tile_y * choice.cluster_y) * problem.batch;
   LaunchShape shape;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/rounding.h"
+
 namespace sylvite {
 namespace {
 
@@ -95,9 +97,9 @@ int stage_row(const CudaMatmulProblem& problem) {
 }
 std::int64_t steps_of(const CudaMatmulProblem& problem) {
   const int depth = stage_row(problem) / element_bytes(problem);
-  if (problem.part != 0) return (problem.part + depth - 1) / depth;
+  if (problem.part != 0) return ceil_div(problem.part, depth);
   const std::int64_t taps = problem.windows ? problem.windows->taps() : 1;
-  return taps * ((problem.k / taps + depth - 1) / depth);
+  return taps * ceil_div(problem.k / taps, depth);
 }
 
 int rows_of_consumer(const CudaMatmulChoice& choice) {

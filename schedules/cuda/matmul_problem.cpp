@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/strided_view.h"
 #include "schedules/cuda/matmul.h"
@@ -63,7 +64,7 @@ std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dim
   if (const OwnOperand weight = weight_for_tensor_cores(kernel); right && weight.id != no_value) {
     read_packed(body, weight.id, operand);
     const std::int64_t unit = row_unit_bytes / static_cast<std::int64_t>(dtype_size(problem.element));
-    operand.pitch = (problem.k + unit - 1) / unit * unit;
+    operand.pitch = round_up(problem.k, unit);
     return "";
   }
   const std::optional<StridedView> view = strided_view(body, id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "frontend/ops/op_table.h"
 #include "schedules/cuda/rated.h"
 #include "schedules/cuda/sources.h"
@@ -203,7 +204,7 @@ CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice
   const std::vector<const CudaOperand*> operands = all_operands(problem);
   result.source.text += arguments_text(operands) + functions_text(problem, vector);
   result.source.text += embedded::cuda_norm;
-  launch.shape.grid[0] = static_cast<unsigned>((problem.rows + choice.rows - 1) / choice.rows);
+  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument};

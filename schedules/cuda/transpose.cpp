@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "frontend/graph/views.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/sources.h"
@@ -19,7 +20,7 @@ constexpr std::int64_t most_blocks = (1LL << 31) - 1;
 std::int64_t blocks_of(const CudaTransposeProblem& problem, const CudaTransposeChoice& choice) {
   const std::int64_t unit = problem.unit();
   const std::int64_t rows = choice.down * unit, columns = choice.across * unit;
-  return problem.batch * ((problem.rows + rows - 1) / rows) * ((problem.columns + columns - 1) / columns);
+  return problem.batch * ceil_div(problem.rows, rows) * ceil_div(problem.columns, columns);
 }
 
 /// Of a transpose; "" or why its dims are no batch, rows and columns.

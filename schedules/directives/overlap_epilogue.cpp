@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/rounding.h"
 #include "lowering/algorithms/algorithm.h"
 #include "schedules/directives/amx_tiles.h"
 
@@ -206,7 +207,7 @@ class OverlapEpilogue : public IRMutator {
     Count count;
     for (const Level& level : rows)
       if (level.loop != nullptr && !count.add(*level.loop, level.extent)) return std::nullopt;
-    const int most = (count.extent + steps.extent - 1) / steps.extent;
+    const int most = ceil_div(count.extent, steps.extent);
     const Expr first = steps.now * most;
     const std::string name = unique_name("epilogue");
     int inner = count.extent;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/algorithm.h"
 #include "schedules/spaces/gpu/nest.h"
@@ -103,7 +104,7 @@ Candidate Columns::at(const Numbers& point) const {
   const std::int64_t length = fold_length(kernel, *facts.anchor);
   if (facts.extents[0] % (columns * vector) != 0)
     throw UnsupportedError("{} columns do not divide {}", columns * vector, facts.extents[0]);
-  const std::int64_t chunk = (length + chunks - 1) / chunks;
+  const std::int64_t chunk = ceil_div(length, chunks);
   const std::string fold = facts.anchor_value + "_fold";
   const std::string part = fold + "_chunk";
   const std::string parts = fold + "_chunks";
