@@ -50,9 +50,7 @@ void constant(TorchContext& c) {
 /// start, start + step, ... Floats are computed in f64, as torch does.
 Sym counted(TorchContext& c, double start, double step) {
   const DType dtype = is_float(c.result_dtype()) ? DType::f64 : DType::i64;
-  if (c.result_dims().size() != 1)
-    throw ModelError("the result has {} axes, expected 1", c.result_dims().size());
-  Sym count = c.builder().iota(dtype, c.result_dims(), 0);
+  Sym count = c.builder().iota(dtype, c.result_dims_of_rank(1), 0);
   if (step != 1) count = count * step;
   if (start != 0) count = count + start;
   return cast(count, c.result_dtype());

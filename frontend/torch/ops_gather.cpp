@@ -297,7 +297,7 @@ void embedding_bag(TorchContext& c) {
   const Sym indices = cast(c.tensor("indices"), DType::i64);
   if (c.integer("mode", bag_sum) == bag_max)
     throw UnsupportedError("bags of which the largest is taken are not served");
-  const Bags bags = read_bags(c, indices, c.result_dims()[0], weight.dtype());
+  const Bags bags = read_bags(c, indices, c.result_dims_of_rank(2)[0], weight.dtype());
   Sym rows = gather(weight, reshape(indices, {indices.size()}), 0);
   if (const Sym factors = c.optional("per_sample_weights"))
     rows = rows * reshape(factors, {indices.size(), 1});

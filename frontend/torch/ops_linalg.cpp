@@ -279,7 +279,7 @@ void qr(TorchContext& c) {
   const Sym x = c.tensor("A");
   const std::string mode = c.string("mode", "reduced");
   const Reflections reflections = reflect(matrices(x));
-  const std::int64_t kept = c.result_dims(1)[x.dims().size() - 2];
+  const std::int64_t kept = c.result_dims_of_rank(x.dims().size(), 1)[x.dims().size() - 2];
   const Sym triangle = slice(reflections.rest, 1, 0, kept);
   const Sym is_below = apply(Op::greater, row_numbers(triangle), column_numbers(triangle));
   const Sym r = reshape(where(is_below, 0.0, triangle), c.result_dims(1));

@@ -327,7 +327,7 @@ void adaptive_average_pool_backward(TorchContext& c) {
 
 /// `scales` may be empty: then they are the ratio of the extents.
 Sym resized(TorchContext& c, Sym x, const ResizeRule& rule, const std::vector<double>& scales) {
-  const Dims to = c.result_dims();
+  const Dims to = c.result_dims_of_rank(x.dims().size());
   for (int axis = 2; axis < x.rank(); ++axis) {
     const auto i = static_cast<std::size_t>(axis);
     ResizeAxis size;

@@ -215,6 +215,12 @@ Dims TorchContext::result_dims(std::size_t i) const {
   return sizes_at(node_.types.at(i).shape, options_.sizes);
 }
 
+Dims TorchContext::result_dims_of_rank(std::size_t rank, std::size_t i) const {
+  Dims dims = result_dims(i);
+  if (dims.size() != rank) throw ModelError("the result has {} axes, expected {}", dims.size(), rank);
+  return dims;
+}
+
 void TorchContext::check_no_surplus() const {
   for (std::size_t i = 0; i < names_.size(); ++i)
     if (given_[i] != nullptr && given_[i]->kind != Kind::none && !asked_[i])

@@ -63,6 +63,8 @@ class TorchContext {
   [[nodiscard]] std::size_t result_count() const { return node_.types.size(); }
   [[nodiscard]] DType result_dtype(std::size_t i = 0) const;  ///< as declared
   [[nodiscard]] Dims result_dims(std::size_t i = 0) const;
+  /// The same, of as many axes. Throws ModelError when the text declares others.
+  [[nodiscard]] Dims result_dims_of_rank(std::size_t rank, std::size_t i = 0) const;
   void output(Sym value) { results_ = {value}; }
   /// For an operation with several results. Absent ones are refused when they are read.
   void outputs(std::vector<Sym> values) { results_ = std::move(values); }
