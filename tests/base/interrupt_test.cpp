@@ -7,6 +7,7 @@ namespace sylvite {
 namespace {
 
 TEST(Interrupt, TheFirstSignalIsNotedAndTheSecondActs) {
+  ::signal(SIGINT, SIG_DFL);  // shells start what runs in the background with SIGINT ignored
   {
     const InterruptScope scope;
     EXPECT_EQ(interrupt_signal(), 0);
