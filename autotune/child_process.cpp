@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/sanitizer.h"
 
 namespace sylvite {
 
@@ -44,9 +45,7 @@ void set_limit(int kind, std::int64_t value) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(not_started_status);  // the parent died before the line above
-#if !defined(__SANITIZE_ADDRESS__)
-  set_limit(RLIMIT_AS, limits.memory_bytes);
-#endif
+  if (!has_address_sanitizer) set_limit(RLIMIT_AS, limits.memory_bytes);
   set_limit(RLIMIT_FSIZE, limits.file_bytes);
   set_limit(RLIMIT_CORE, 0);
   // Moved out of the way first: descriptor 3 may be one of them.

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/sanitizer.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/bf16_rounding.h"
 #include "schedules/code_id.h"
@@ -23,14 +24,12 @@
 namespace sylvite {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
 /// Halide compiles on a stack of its own, of which AddressSanitizer knows nothing: marks of frames that an exception of
 /// ours leaves would stay there, and later frames be reported in their place.
 [[maybe_unused]] const bool compiles_on_known_stacks = [] {
-  Halide::set_compiler_stack_size(0);
-  return true;
+  if (has_address_sanitizer) Halide::set_compiler_stack_size(0);
+  return has_address_sanitizer;
 }();
-#endif
 
 /// A file in memory that has a name, because the code generator writes to names. It needs no folder and is gone with
 /// the process, however that ends.

@@ -28,7 +28,7 @@ bool is_identifier(std::string_view name) {
   return starts_name(name[0]) && !is_function;
 }
 
-std::string quoted(std::string_view name) {
+std::string quoted_name(std::string_view name) {
   std::string text = "\"";
   for (const char c : name) {
     if (c == '"' || c == '\\') text += '\\';
@@ -40,7 +40,7 @@ std::string quoted(std::string_view name) {
 std::string factor_text(const ExtentFactor& factor) {
   switch (factor.kind) {
     case Kind::symbol:
-      return is_identifier(factor.name) ? factor.name : quoted(factor.name);
+      return is_identifier(factor.name) ? factor.name : quoted_name(factor.name);
     case Kind::quotient: {
       const std::string argument = factor.argument.to_string();
       const bool is_plain = factor.argument.terms().size() == 1 && factor.argument.constant() == 0 &&

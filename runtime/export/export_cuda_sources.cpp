@@ -135,8 +135,8 @@ void add_launch(CudaTables& tables, const ExportedModel& model, const std::strin
     tables.arguments.push_back(row);
   }
   const LaunchShape& shape = launch.shape;
-  tables.launches.push_back(fmt::format("{{{}, {}, {}, {{{}}}, {{{}}}, {}, {}, {}, {}, {}}}", quoted(name),
-                                        quoted(launch.function), image, fmt::join(shape.grid, ", "),
+  tables.launches.push_back(fmt::format("{{{}, {}, {}, {{{}}}, {{{}}}, {}, {}, {}, {}, {}}}", c_string(name),
+                                        c_string(launch.function), image, fmt::join(shape.grid, ", "),
                                         fmt::join(shape.block, ", "), shape.cluster, shape.shared_bytes,
                                         shape.programmatic ? 1 : 0, first, launch.arguments.size()));
 }
@@ -146,7 +146,7 @@ void add_codes(CudaTables& tables, const std::vector<CudaCode>& codes) {
   for (const CudaCode& code : codes) {
     const std::string name = fmt::format("code{}", tables.codes.size());
     tables.code_arrays +=
-        fmt::format("static const _Alignas(64) char {}[] = {};\n", name, quoted(code.bytes));
+        fmt::format("static const _Alignas(64) char {}[] = {};\n", name, c_string(code.bytes));
     tables.codes.push_back(fmt::format("{{{}, {}, {}}}", code.capability, code.exact ? 1 : 0, name));
   }
 }
@@ -195,7 +195,7 @@ std::string cuda_tables_source(const ExportedModel& model, const DeviceNotes& no
   text += tensor_infos(model.plan->inputs, "input");
   text += tensor_infos(model.plan->outputs, "output");
   text += embedded_weights_declaration(model);
-  text += fmt::format("static const _Alignas(8) unsigned char bytes[] = {};\n\n", quoted(tables.bytes));
+  text += fmt::format("static const _Alignas(8) unsigned char bytes[] = {};\n\n", c_string(tables.bytes));
   text += array_of("const struct sylvite_cuda_place", "places", tables.places);
   text += array_of("const struct sylvite_cuda_map", "maps", tables.maps);
   text += array_of("const struct sylvite_cuda_argument", "arguments", tables.arguments);
@@ -208,7 +208,7 @@ std::string cuda_tables_source(const ExportedModel& model, const DeviceNotes& no
       "static const struct sylvite_cuda_tables tables = {{\n  {}, {}, {}, {}, {}, {},\n  inputs, outputs, "
       "bytes, "
       "places, maps, arguments, codes, images, launches, copies,\n  {}, {}, {}, {}, {}, {}, {}, {},\n}};\n",
-      quoted(model.name), quoted(model.id), model.weight_bytes, embedded_weights(model),
+      c_string(model.name), c_string(model.id), model.weight_bytes, embedded_weights(model),
       model.plan->arena_bytes, notes.scratch_bytes, model.plan->inputs.size(), model.plan->outputs.size(),
       tables.places.size(), tables.maps.size(), tables.arguments.size(), tables.images.size(),
       tables.launches.size(), copies.size());

@@ -27,7 +27,7 @@ std::vector<std::string> size_rows(const std::vector<SizeSymbol>& sizes) {
   std::vector<std::string> rows;
   rows.reserve(sizes.size());
   for (const SizeSymbol& size : sizes)
-    rows.push_back(fmt::format("{{{}, {}, {}, {}}}", quoted(size.name), size.range.low, size.range.high,
+    rows.push_back(fmt::format("{{{}, {}, {}, {}}}", c_string(size.name), size.range.low, size.range.high,
                                size.range.multiple));
   return rows;
 }
@@ -64,7 +64,7 @@ std::vector<std::string> feature_rows(const std::string& target_name) {
   for (int bit = 0; bit < Halide::Target::FeatureEnd; ++bit) {
     const auto feature = static_cast<Halide::Target::Feature>(bit);
     if (!target.has_feature(feature)) continue;
-    rows.push_back(fmt::format("{{{}, {}}}", bit, quoted(Halide::Target::feature_to_name(feature))));
+    rows.push_back(fmt::format("{{{}, {}}}", bit, c_string(Halide::Target::feature_to_name(feature))));
   }
   return rows;
 }
@@ -87,7 +87,7 @@ std::string_view source_name(BufferKind kind) {
   throw InternalError("corrupt buffer kind {}", static_cast<int>(kind));
 }
 
-std::string quoted(std::string_view text) {
+std::string c_string(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -131,8 +131,8 @@ std::string tensor_infos(const std::vector<Port>& ports, const std::string& what
     const Dims dims = port.type.dims();
     text += fmt::format("static const int64_t {}{}_dims[] = {{{}}};\n", what, i,
                         dims.empty() ? "0" : fmt::format("{}", fmt::join(dims, ", ")));
-    rows.push_back(fmt::format("{{{}, {}, {}, {}{}_dims, {}}}", quoted(port.name),
-                               quoted(dtype_name(port.type.dtype)), dims.size(), what, i,
+    rows.push_back(fmt::format("{{{}, {}, {}, {}{}_dims, {}}}", c_string(port.name),
+                               c_string(dtype_name(port.type.dtype)), dims.size(), what, i,
                                port.type.byte_size()));
   }
   return text + array_of("const struct sylvite_tensor_info", what + "s", rows);
@@ -169,7 +169,7 @@ std::string tables_source(const ExportedModel& model) {
   text += fmt::format(
       "static const struct sylvite_tables tables = {{\n  {}, {}, {}, {}, {}, {},\n  inputs, outputs, states, "
       "state_offsets, size_infos, programs, features,\n  {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {},\n}};\n",
-      quoted(model.name), quoted(model.id), model.weight_bytes, embedded_weights(model), programs.arena_bytes,
+      c_string(model.name), c_string(model.id), model.weight_bytes, embedded_weights(model), programs.arena_bytes,
       model.plan->state_bytes, model.growth ? model.growth->capacity : 0, length_state(model),
       programs.number_count, model.plan->inputs.size(), model.plan->outputs.size(), model.plan->states.size(),
       model.sizes.size(), model.programs.size(), features.size(),

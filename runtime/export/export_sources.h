@@ -38,7 +38,7 @@ struct ExportedModel {
 [[nodiscard]] std::string embedded_weights_declaration(const ExportedModel& model);
 
 /// C text that the tables of all exports are made of.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string c_string(std::string_view text);
 /// How the tables call where bytes lie.
 [[nodiscard]] std::string_view source_name(BufferKind kind);
 /// `static TYPE NAME[] = {ROWS};`, with one null row when there are none: C has no empty arrays.

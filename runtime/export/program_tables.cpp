@@ -147,7 +147,7 @@ class ProgramText {
   }
 
   void add_launch(const ExportedLaunch& launch) {
-    launches_.push_back(fmt::format("{{{}_argv, {}, {}, {}}}", launch.symbol, quoted(launch.name),
+    launches_.push_back(fmt::format("{{{}_argv, {}, {}, {}}}", launch.symbol, c_string(launch.name),
                                     argument_count_, launch.arguments.size() + launch.sizes.size()));
     for (std::size_t i = 0; i <= launch.arguments.size(); ++i) {
       if (i == launch.inputs)
