@@ -13,10 +13,13 @@ namespace sylvite {
 
 namespace {
 
-/// Elements that a kernel forgets to write must not pass for results: NaN, or an unlikely integer.
+/// All bytes of an output before a call: NaN, or an unlikely integer.
+int poison_of(DType dtype) {
+  return is_float(dtype) ? 0xff : 0xa5;
+}
+
 void poison(Tensor& tensor) {
-  const int byte = is_float(tensor.dtype()) ? 0xff : 0xa5;
-  std::memset(tensor.mutable_data(), byte, static_cast<std::size_t>(tensor.byte_size()));
+  std::memset(tensor.mutable_data(), poison_of(tensor.dtype()), static_cast<std::size_t>(tensor.byte_size()));
 }
 
 }  // namespace
@@ -88,6 +91,12 @@ const std::vector<Tensor>& KernelRunner::outputs() {
     device_->download(first + i, outputs_[i].mutable_data(),
                       static_cast<std::size_t>(outputs_[i].byte_size()));
   return outputs_;
+}
+
+void KernelRunner::poison_outputs() {
+  const std::size_t first = call_.buffers().size() - outputs_.size();
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    device_ ? device_->fill(first + i, poison_of(outputs_[i].dtype())) : poison(outputs_[i]);
 }
 
 void KernelRunner::call() {

@@ -33,6 +33,9 @@ class KernelRunner {
   /// Microseconds of the GPU for one call, the mean of at least this many in a row; 0 for kernels of the CPU.
   [[nodiscard]] double time_on_device(int calls);
   [[nodiscard]] const std::vector<Tensor>& outputs();  ///< as stored, of the last call
+  /// Overwrites the outputs, as they are before the first call: elements that a kernel does not write must not pass for
+  /// results.
+  void poison_outputs();
 
  private:
   halide_buffer_t& add_buffer(DType dtype, const Dims& dims, const void* data);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/rounding.h"
+
 namespace sylvite::cuda {
 namespace {
 
@@ -40,7 +42,7 @@ double DeviceKernel::time(int calls) {
       for (int i = 0; i < calls_in_graph; ++i) call();
     });
   }
-  const int replays = (calls + calls_in_graph - 1) / calls_in_graph;
+  const int replays = ceil_div(calls, calls_in_graph);
   Event start;
   Event end;
   start.record(stream_.get());
@@ -53,6 +55,11 @@ double DeviceKernel::time(int calls) {
 void DeviceKernel::download(std::size_t tensor, void* data, std::size_t bytes) const {
   if (bytes > 0) driver().copy_to_host(data, memory_.at(tensor).address(), bytes, stream_.get());
   stream_.synchronize();
+}
+
+void DeviceKernel::fill(std::size_t tensor, int byte) const {
+  const DeviceMemory& memory = memory_.at(tensor);
+  driver().fill_bytes(memory.address(), static_cast<unsigned char>(byte), memory.size(), stream_.get());
 }
 
 }  // namespace sylvite::cuda

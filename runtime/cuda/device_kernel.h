@@ -26,6 +26,8 @@ class DeviceKernel {
   [[nodiscard]] double time(int calls);
   /// The first bytes of the tensor that was uploaded as number `tensor`, when all calls have ended.
   void download(std::size_t tensor, void* data, std::size_t bytes) const;
+  /// Sets all its bytes, between the calls before and those that follow.
+  void fill(std::size_t tensor, int byte) const;
 
  private:
   Stream stream_;
