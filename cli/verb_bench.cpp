@@ -73,14 +73,20 @@ std::string profile_text(const Options& options, Program& program, const std::ve
 }
 
 /// Times on the device alone: inputs are there already, and outputs stay.
-std::string device_line(Program& program, nlohmann::json& document) {
+std::string device_line(Built& built, nlohmann::json& document) {
   constexpr int samples = 20;
   constexpr double sample_us = 20e3;
-  const int runs =
-      static_cast<int>(std::clamp(sample_us / std::max(program.time_on_device(10), 1.0), 1.0, 1e4));
+  const int most =
+      built.room ? static_cast<int>(built.room->growth.capacity / built.room->growth.added) : 10'000;
+  const auto mean_us = [&](int runs) {
+    if (built.room) make_room(built.program, *built.room, runs);
+    return built.program.time_on_device(runs);
+  };
+  const int runs = static_cast<int>(
+      std::clamp(sample_us / std::max(mean_us(std::min(10, most)), 1.0), 1.0, static_cast<double>(most)));
   std::vector<double> times;
   times.reserve(samples);
-  for (int i = 0; i < samples; ++i) times.push_back(program.time_on_device(runs));
+  for (int i = 0; i < samples; ++i) times.push_back(mean_us(runs));
   std::ranges::sort(times);
   document["device_us"] = {{"median", times[samples / 2]}, {"min", times.front()}, {"max", times.back()}};
   return fmt::format("on the device, without copies: median {:.1f} us, min {:.1f} us, max {:.1f} us\n",
@@ -117,7 +123,7 @@ nlohmann::json bench_at(const Options& options, const CompileOptions& wanted, co
   }
   std::string text = summary_line(imported.path, built.report) + table.to_string();
   if (!imported.sizes.empty()) text = fmt::format("at {}:\n{}", sizes_text(imported), text);
-  if (imported.setup->machine.gpu) text += device_line(built.program, document);
+  if (imported.setup->machine.gpu) text += device_line(built, document);
   if (!options.has("no-profile"))
     text += "\n" + profile_text(options, built.program, make_graph_inputs(options, imported), document);
   say(options, text);

@@ -96,7 +96,7 @@ cuda::SymbolicAddress symbolic(const Location& place) {
     case BufferKind::arena:
       return {cuda::Region::arena, 0, number};
     case BufferKind::state:
-      throw UnsupportedError("states on a GPU");
+      return {cuda::Region::state, 0, number};
   }
   throw InternalError("corrupt kind of place {}", static_cast<int>(place.kind));
 }

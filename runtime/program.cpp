@@ -20,6 +20,7 @@
 #include "runtime/memory.h"
 #include "runtime/object_loader.h"
 #include "runtime/one_run.h"
+#include "runtime/state_memory.h"
 #include "runtime/threads.h"
 
 namespace sylvite {
@@ -66,8 +67,8 @@ struct Program::Rep {
         states(find_states(relatives)) {}
 
   [[nodiscard]] std::shared_ptr<Arena> find_arena(const Relatives& relatives) const;
-  [[nodiscard]] std::shared_ptr<Arena> find_states(const Relatives& relatives) const;
-  [[nodiscard]] std::byte* state_data(std::size_t number) const;
+  [[nodiscard]] std::shared_ptr<StateMemory> find_states(const Relatives& relatives) const;
+  [[nodiscard]] std::size_t state_offset(std::size_t number) const;
   void load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors);
   void add_arguments(KernelCall& call, const Kernel& kernel, const std::vector<Argument>& arguments,
                      std::vector<Moving>& moves);
@@ -91,8 +92,8 @@ struct Program::Rep {
   const Plan& plan;
   ProgramOptions options;
   RunContext context;
-  std::shared_ptr<Arena> arena;   ///< also of relatives that take turns
-  std::shared_ptr<Arena> states;  ///< likewise
+  std::shared_ptr<Arena> arena;         ///< also of relatives that take turns
+  std::shared_ptr<StateMemory> states;  ///< likewise
   ObjectLoader loader;
   Bindings bindings;
   cuda::LaunchRecorder recorder;
@@ -127,7 +128,7 @@ std::shared_ptr<Arena> Program::Rep::find_arena(const Relatives& relatives) cons
 }
 
 /// Those of the programs that take turns: a state does not depend on the sizes of a run.
-std::shared_ptr<Arena> Program::Rep::find_states(const Relatives& relatives) const {
+std::shared_ptr<StateMemory> Program::Rep::find_states(const Relatives& relatives) const {
   for (const Program* program : relatives.programs) {
     if (!relatives.take_turns || plan.states.empty()) continue;
     const auto type_of = [](const Port& port) { return port.type; };
@@ -135,11 +136,12 @@ std::shared_ptr<Arena> Program::Rep::find_states(const Relatives& relatives) con
       throw InternalError("the states of two programs of one model differ");
     return program->rep_->states;
   }
-  return std::make_shared<Arena>(static_cast<std::size_t>(plan.state_bytes));
+  return std::make_shared<StateMemory>(static_cast<std::size_t>(plan.state_bytes), options.on_device);
 }
 
-std::byte* Program::Rep::state_data(std::size_t number) const {
-  return states->data() + plan.buffers.at(static_cast<std::size_t>(plan.states.at(number).buffer)).offset;
+std::size_t Program::Rep::state_offset(std::size_t number) const {
+  const Buffer& buffer = plan.buffers.at(static_cast<std::size_t>(plan.states.at(number).buffer));
+  return static_cast<std::size_t>(buffer.offset);
 }
 
 void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors) {
@@ -204,7 +206,7 @@ void Program::Rep::note_all() {
 void Program::Rep::upload_weights() {
   if (device) return;
   const double start = steady_seconds();
-  device = std::make_unique<DeviceProgram>(plan, bindings, options.use_graph, options.streams,
+  device = std::make_unique<DeviceProgram>(plan, bindings, states, options.use_graph, options.streams,
                                            std::exchange(device_donors, {}));
   weights_seconds += steady_seconds() - start;
 }
@@ -244,7 +246,7 @@ void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
       set_host(buffer, arena->data() + number);
       break;
     case BufferKind::state:
-      set_host(buffer, states->data() + number);
+      set_host(buffer, states->host_data() + number);
       break;
   }
 }
@@ -338,7 +340,7 @@ Tensor Program::Rep::result(std::size_t number) const {
     case BufferKind::arena:
       return copy_of(type, arena->data() + index);
     case BufferKind::state:
-      return copy_of(type, states->data() + index);
+      return copy_of(type, states->host_data() + index);
   }
   throw InternalError("corrupt kind of output {}", number);
 }
@@ -392,14 +394,19 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
 std::vector<Tensor> Program::states() const {
   std::vector<Tensor> values;
   values.reserve(rep_->plan.states.size());
-  for (std::size_t i = 0; i < rep_->plan.states.size(); ++i)
-    values.push_back(copy_of(rep_->plan.states[i].type, rep_->state_data(i)));
+  for (std::size_t i = 0; i < rep_->plan.states.size(); ++i) {
+    const TensorType& type = rep_->plan.states[i].type;
+    Tensor& value = values.emplace_back(type.dtype, type.dims());
+    if (value.byte_size() > 0)
+      rep_->states->read(rep_->state_offset(i), value.mutable_data(),
+                         static_cast<std::size_t>(value.byte_size()));
+  }
   return values;
 }
 
 std::int64_t Program::state_integer(std::size_t number) const {
   std::int64_t value = 0;
-  std::memcpy(&value, rep_->state_data(number), sizeof(value));
+  rep_->states->read(rep_->state_offset(number), &value, sizeof(value));
   return value;
 }
 
@@ -416,7 +423,8 @@ void Program::set_states(const std::vector<Tensor>& values) {
   }
   for (std::size_t i = 0; i < ports.size(); ++i)
     if (values[i].byte_size() > 0)
-      std::memcpy(rep_->state_data(i), values[i].data(), static_cast<std::size_t>(values[i].byte_size()));
+      rep_->states->write(rep_->state_offset(i), values[i].data(),
+                          static_cast<std::size_t>(values[i].byte_size()));
 }
 
 void Program::run_on(cuda::StreamHandle stream, const DeviceArguments& arguments) {

@@ -118,8 +118,6 @@ void transform(Imported& imported) {
   Graph& graph = imported.transformed;
   PassRunner passes(pass_options(setup.config), pass_names());
   graph = run_passes(imported.graph, frontend_options(setup), passes);
-  if (setup.machine.gpu && !graph.states.empty())
-    throw UnsupportedError("states on a GPU: values that stay between runs need compile.device=cpu");
   Plan plan = lower(graph, lowering_options(setup), passes);
   if (setup.machine.gpu) plan = unrolled(plan);  // launches there have fixed addresses
   imported.plan = std::make_shared<const Plan>(std::move(plan));

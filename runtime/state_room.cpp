@@ -54,9 +54,9 @@ std::vector<Tensor> with_room(const Program& program, const StateRoom& room, std
   return inputs;
 }
 
-void make_room(Program& program, const StateRoom& room) {
+void make_room(Program& program, const StateRoom& room, std::int64_t runs) {
   const std::size_t number = length_number(program, room.growth);
-  if (program.state_integer(number) + room.growth.added <= room.growth.capacity) return;
+  if (program.state_integer(number) + runs * room.growth.added <= room.growth.capacity) return;
   std::vector<Tensor> states = program.states();
   states[number] = Tensor::scalar_i64(0);
   program.set_states(states);

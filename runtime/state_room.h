@@ -22,7 +22,7 @@ struct StateRoom {
 [[nodiscard]] std::vector<Tensor> with_room(const Program& program, const StateRoom& room,
                                             std::vector<Tensor> inputs);
 
-/// Begins anew when the states have no room for one more run: for measurements that run a program again and again.
-void make_room(Program& program, const StateRoom& room);
+/// Begins anew when the states have no room for `runs` more: for measurements that run a program again and again.
+void make_room(Program& program, const StateRoom& room, std::int64_t runs = 1);
 
 }  // namespace sylvite

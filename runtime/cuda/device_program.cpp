@@ -66,14 +66,17 @@ struct DeviceProgram::OwnTensors {
   DeviceArguments arguments;
 };
 
-DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, bool use_graph, std::size_t streams,
+DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, std::shared_ptr<StateMemory> states,
+                             bool use_graph, std::size_t streams,
                              const std::vector<std::shared_ptr<const DeviceWeights>>& relatives)
     : plan_(with_device(plan)),
       bindings_(bindings),
+      states_(std::move(states)),
       use_graph_(use_graph),
       streams_(streams),
       weights_(std::make_shared<const DeviceWeights>(bindings.weights, relatives)) {
   regions_.weights = weights_->addresses();
+  if (states_->size() > 0) regions_.states = states_->device_address();
 }
 
 DeviceProgram::~DeviceProgram() = default;
@@ -275,8 +278,9 @@ cuda::DevicePointer DeviceProgram::address_of(const Location& place, const Devic
       return arguments.outputs.at(number);
     case BufferKind::arena:
       return (arguments.work == 0 ? own_work_.address() : arguments.work) + number;
-    case BufferKind::weight:
     case BufferKind::state:
+      return states_->device_address() + number;
+    case BufferKind::weight:
       break;
   }
   throw InternalError("a result of a program on a device lies in memory of kind {}",
@@ -329,6 +333,7 @@ std::int64_t DeviceProgram::bytes(std::set<const void*>& counted) const {
   std::size_t total = work_bytes();
   for (const Port& port : plan_.inputs) total += bytes_of(port);
   for (const Port& port : plan_.outputs) total += bytes_of(port);
+  if (counted.insert(states_.get()).second) total += states_->size();
   return static_cast<std::int64_t>(total) + weights_->bytes(counted);
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/cuda/recorded_graphs.h"
 #include "runtime/memory.h"
 #include "runtime/profile.h"
+#include "runtime/state_memory.h"
 
 namespace sylvite {
 
@@ -22,10 +23,11 @@ using NotedLaunches = std::vector<cuda::NotedLaunch>;
 /// Thread safety: one thread at a time. `plan` and `bindings` must live as long.
 class DeviceProgram {
  public:
-  /// Uploads the weights, which are packed, but for those that `relatives` have. `use_graph`: runs are replayed as CUDA
+  /// Uploads the weights, which are packed, but for those that `relatives` have. `states` may be shared. `use_graph`: runs are replayed as CUDA
   /// graphs, in which launches that do not depend on each other lie on up to `streams` branches. Throws
   /// CudaError when memory runs out.
-  DeviceProgram(const Plan& plan, const Bindings& bindings, bool use_graph, std::size_t streams = 1,
+  DeviceProgram(const Plan& plan, const Bindings& bindings, std::shared_ptr<StateMemory> states,
+                bool use_graph, std::size_t streams = 1,
                 const std::vector<std::shared_ptr<const DeviceWeights>>& relatives = {});
   ~DeviceProgram();
 
@@ -77,6 +79,7 @@ class DeviceProgram {
 
   const Plan& plan_;
   const Bindings& bindings_;
+  std::shared_ptr<StateMemory> states_;
   bool use_graph_;
   std::size_t streams_;
   std::shared_ptr<const DeviceWeights> weights_;

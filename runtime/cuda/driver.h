@@ -110,6 +110,7 @@ struct Driver {
   Call<ContextHandle*, DeviceNumber> primary_context_retain{library, "cuDevicePrimaryCtxRetain"};
   Call<ContextHandle> context_set_current{library, "cuCtxSetCurrent"};
   Call<ContextHandle*> context_get_current{library, "cuCtxGetCurrent"};
+  Call<> context_synchronize{library, "cuCtxSynchronize"};
 
   Call<std::size_t*, std::size_t*> memory_info{library, "cuMemGetInfo_v2"};
   Call<DevicePointer*, std::size_t> memory_allocate{library, "cuMemAlloc_v2"};

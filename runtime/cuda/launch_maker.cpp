@@ -94,6 +94,8 @@ DevicePointer Regions::at(const SymbolicAddress& address) const {
       return arena + address.offset;
     case Region::scratch:
       return scratch + address.offset;
+    case Region::state:
+      return states + address.offset;
   }
   throw InternalError("corrupt region {}", static_cast<int>(address.region));
 }

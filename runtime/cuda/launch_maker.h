@@ -20,6 +20,7 @@ struct Regions {
   std::vector<DevicePointer> outputs;
   DevicePointer arena = 0;
   DevicePointer scratch = 0;
+  DevicePointer states = 0;
 
   /// Throws std::out_of_range for a number that the program does not have.
   [[nodiscard]] DevicePointer at(const SymbolicAddress& address) const;

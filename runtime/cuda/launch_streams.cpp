@@ -32,7 +32,8 @@ TouchedBytes touched(const Argument& argument, bool is_written) {
   const std::int64_t bytes = elements * static_cast<std::int64_t>(dtype_size(argument.dtype));
   const std::int64_t kind = static_cast<std::int64_t>(argument.place.kind) * regions_per_kind;
   const std::int64_t number = argument.place.number;
-  if (argument.place.kind == BufferKind::arena) return {kind, number, number + bytes, is_written};
+  if (argument.place.kind == BufferKind::arena || argument.place.kind == BufferKind::state)
+    return {kind, number, number + bytes, is_written};
   return {kind + number, 0, bytes, is_written};
 }
 

@@ -33,7 +33,7 @@ std::uint64_t encode_address(const SymbolicAddress& address) {
 SymbolicAddress decode_address(std::uint64_t word) {
   const auto region = static_cast<std::uint8_t>(word >> (offset_bits + number_bits));
   if (region < static_cast<std::uint8_t>(Region::weight) ||
-      region > static_cast<std::uint8_t>(Region::output)) {
+      region > static_cast<std::uint8_t>(Region::state)) {
     throw InternalError("a launch names {:#x}, which is no address of a region", word);
   }
   return {static_cast<Region>(region),

@@ -15,7 +15,7 @@
 namespace sylvite::cuda {
 
 /// Memory that a program is made of. `weight`, `input` and `output` are many, told apart by number.
-enum class Region : std::uint8_t { weight = 1, arena, scratch, input, output };
+enum class Region : std::uint8_t { weight = 1, arena, scratch, input, output, state };
 
 /// Bytes in a region.
 struct SymbolicAddress {

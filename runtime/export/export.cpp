@@ -125,6 +125,11 @@ Sources cpu_sources(const std::vector<const Built*>& programs, ExportedModel& mo
 
 Sources cuda_sources(Built& built, ExportedModel& model, const WeightsFile& weights,
                      std::vector<std::string> architectures, std::vector<std::string>& warnings) {
+  if (model.growth)
+    throw UnsupportedError(
+        "caches that grow, in a library for a GPU: export with compile.device=cpu, or a model whose caches "
+        "have "
+        "room (see States in docs/command.md)");
   const DeviceNotes notes = built.program.device_notes();
   if (architectures.empty())
     architectures.push_back(fmt::format("sm_{}", cuda::Device::get().card().capability));
@@ -133,7 +138,8 @@ Sources cuda_sources(Built& built, ExportedModel& model, const WeightsFile& weig
   sources.tables = identified(
       model, weights, [&](const ExportedModel& each) { return cuda_tables_source(each, notes, codes); });
   sources.header = cuda_interface_header(model);
-  sources.objects = {{"sylvite_launcher_cuda.o", embedded::cuda_launcher_object}};
+  sources.objects = {{"sylvite_launcher_cuda.o", embedded::cuda_launcher_object},
+                     {"sylvite_launcher_cuda_run.o", embedded::cuda_launcher_run_object}};
   return sources;
 }
 

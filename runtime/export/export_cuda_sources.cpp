@@ -194,6 +194,8 @@ std::string cuda_tables_source(const ExportedModel& model, const DeviceNotes& no
                   model.name, embedded::cuda_launcher_header);
   text += tensor_infos(model.plan->inputs, "input");
   text += tensor_infos(model.plan->outputs, "output");
+  text += tensor_infos(model.plan->states, "state");
+  text += array_of("const uint64_t", "state_offsets", state_offsets(*model.plan));
   text += embedded_weights_declaration(model);
   text += fmt::format("static const _Alignas(8) unsigned char bytes[] = {};\n\n", c_string(tables.bytes));
   text += array_of("const struct sylvite_cuda_place", "places", tables.places);
@@ -205,13 +207,14 @@ std::string cuda_tables_source(const ExportedModel& model, const DeviceNotes& no
   text += array_of("const struct sylvite_cuda_launch", "launches", tables.launches);
   text += array_of("const struct sylvite_cuda_copy", "copies", copies);
   text += fmt::format(
-      "static const struct sylvite_cuda_tables tables = {{\n  {}, {}, {}, {}, {}, {},\n  inputs, outputs, "
-      "bytes, "
-      "places, maps, arguments, codes, images, launches, copies,\n  {}, {}, {}, {}, {}, {}, {}, {},\n}};\n",
+      "static const struct sylvite_cuda_tables tables = {{\n  {}, {}, {}, {}, {}, {}, {},\n  inputs, "
+      "outputs, "
+      "states, state_offsets, bytes, places, maps, arguments, codes, images, launches, copies,\n"
+      "  {}, {}, {}, {}, {}, {}, {}, {}, {},\n}};\n",
       c_string(model.name), c_string(model.id), model.weight_bytes, embedded_weights(model),
-      model.plan->arena_bytes, notes.scratch_bytes, model.plan->inputs.size(), model.plan->outputs.size(),
-      tables.places.size(), tables.maps.size(), tables.arguments.size(), tables.images.size(),
-      tables.launches.size(), copies.size());
+      model.plan->arena_bytes, notes.scratch_bytes, model.plan->state_bytes, model.plan->inputs.size(),
+      model.plan->outputs.size(), model.plan->states.size(), tables.places.size(), tables.maps.size(),
+      tables.arguments.size(), tables.images.size(), tables.launches.size(), copies.size());
   return text + '\n' + filled(embedded::cuda_model_functions, model.name);
 }
 

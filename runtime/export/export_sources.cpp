@@ -14,15 +14,6 @@
 namespace sylvite {
 namespace {
 
-/// Of each state in a model's, in bytes.
-std::vector<std::string> state_offsets(const Plan& plan) {
-  std::vector<std::string> rows;
-  rows.reserve(plan.states.size());
-  for (const Port& state : plan.states)
-    rows.push_back(std::to_string(plan.buffers.at(static_cast<std::size_t>(state.buffer)).offset));
-  return rows;
-}
-
 std::vector<std::string> size_rows(const std::vector<SizeSymbol>& sizes) {
   std::vector<std::string> rows;
   rows.reserve(sizes.size());
@@ -101,6 +92,14 @@ std::string c_string(std::string_view text) {
     }
   }
   return result + '"';
+}
+
+std::vector<std::string> state_offsets(const Plan& plan) {
+  std::vector<std::string> rows;
+  rows.reserve(plan.states.size());
+  for (const Port& state : plan.states)
+    rows.push_back(std::to_string(plan.buffers.at(static_cast<std::size_t>(state.buffer)).offset));
+  return rows;
 }
 
 std::string embedded_weights_symbol(const std::string& name) {

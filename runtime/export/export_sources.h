@@ -44,7 +44,9 @@ struct ExportedModel {
 /// `static TYPE NAME[] = {ROWS};`, with one null row when there are none: C has no empty arrays.
 [[nodiscard]] std::string array_of(std::string_view type, std::string_view name,
                                    const std::vector<std::string>& rows);
-/// The descriptions of inputs or outputs; `what` is "input" or "output".
+/// Rows of a table: where each state lies in those of a model, in bytes.
+[[nodiscard]] std::vector<std::string> state_offsets(const Plan& plan);
+/// The descriptions of inputs, outputs or states; `what` is "input", "output" or "state".
 [[nodiscard]] std::string tensor_infos(const std::vector<Port>& ports, const std::string& what);
 /// The template with every @types@ replaced by the types all models share, what `parts` names likewise, then every @ by the
 /// name.

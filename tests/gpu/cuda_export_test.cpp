@@ -4,6 +4,7 @@
 
 #include "runtime/export/embed/launcher_cuda.h"
 #include "runtime/export/export.h"
+#include "sylvite/graph_text.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
 #include "tests/runtime/test_session.h"
@@ -63,6 +64,29 @@ class GpuExport : public GpuTest {
     options.set["compile.device"] = "cuda";
     options.set["runtime.cuda_graph"] = graph;
     return build_graph(sample_graph(), options);
+  }
+  /// Exported as "sample" and opened; null without a C compiler.
+  void* library_of(Built& made) {
+    ExportOptions options;
+    options.folder = folder_.path() + "/out";
+    options.name = "sample";
+    const ExportReport report = export_model(made, options);
+    if (!report.warnings.empty() && report.warnings.back().find("compiled no C") != std::string::npos)
+      return nullptr;
+    const std::string shared = options.folder + "/sample.so";
+    output_of("cc -shared -o " + shared + " -Wl,--whole-archive " + options.folder +
+              "/libsample.a -Wl,--no-whole-archive -lpthread -ldl");
+    void* library = ::dlopen(shared.c_str(), RTLD_NOW | RTLD_LOCAL);
+    EXPECT_NE(library, nullptr) << ::dlerror();
+    return library;
+  }
+  /// Null where it failed.
+  [[nodiscard]] sylvite_model* created(void* library) const {
+    const auto create =
+        reinterpret_cast<int (*)(const char*, sylvite_model**)>(::dlsym(library, "sample_create"));
+    sylvite_model* model = nullptr;
+    EXPECT_EQ(create((folder_.path() + "/out/sample.weights").c_str(), &model), SYLVITE_OK);
+    return model;
   }
   TemporaryFolder folder_;
 };
@@ -128,23 +152,12 @@ TEST_F(GpuExport, RunsBecomePartOfACapture) {
 
 TEST_F(GpuExport, ExportedModelsRunWithoutTheCompiler) {
   Built made = build("false");
-  ExportOptions options;
-  options.folder = folder_.path() + "/out";
-  options.name = "sample";
-  const ExportReport report = export_model(made, options);
-  if (!report.warnings.empty() && report.warnings.back().find("compiled no C") != std::string::npos)
-    GTEST_SKIP() << report.warnings.back();
-  const std::string shared = options.folder + "/sample.so";
-  output_of("cc -shared -o " + shared + " -Wl,--whole-archive " + options.folder +
-            "/libsample.a -Wl,--no-whole-archive -lpthread -ldl");
-  void* library = ::dlopen(shared.c_str(), RTLD_NOW | RTLD_LOCAL);
-  ASSERT_NE(library, nullptr) << ::dlerror();
+  void* library = library_of(made);
+  if (library == nullptr) GTEST_SKIP() << "no C compiler";
   const auto message =
       reinterpret_cast<const char* (*)(const sylvite_model*)>(::dlsym(library, "sample_error_message"));
-  const auto create =
-      reinterpret_cast<int (*)(const char*, sylvite_model**)>(::dlsym(library, "sample_create"));
-  sylvite_model* model = nullptr;
-  ASSERT_EQ(create((options.folder + "/sample.weights").c_str(), &model), SYLVITE_OK) << message(nullptr);
+  sylvite_model* model = created(library);
+  ASSERT_NE(model, nullptr) << message(nullptr);
   const Tensor x = sample_tensor(DType::bf16, {128, 256}, 7);
   const std::vector<Tensor> wanted = made.program.run({x});
 
@@ -175,6 +188,53 @@ TEST_F(GpuExport, ExportedModelsRunWithoutTheCompiler) {
     EXPECT_EQ(run_on_stream(model, from, to.data(), taken.stream.get()), SYLVITE_NULL_ARGUMENT);
   }
   reinterpret_cast<void (*)(sylvite_model*)>(::dlsym(library, "sample_destroy"))(model);
+}
+
+TEST_F(GpuExport, ExportedModelsKeepTheirStates) {
+  CompileOptions options = test_options(folder_.path());
+  options.set["compile.device"] = "cuda";
+  Built made = build_graph(parse_graph("graph counter(%step: f32[3], %count: f32[3]) {\n"
+                                       "  %next: f32[3] = add(%count, %step)\n"
+                                       "  %twice: f32[3] = add(%next, %next)\n"
+                                       "  return %twice, %next to %count\n}\n"),
+                           options);
+  void* library = library_of(made);
+  if (library == nullptr) GTEST_SKIP() << "no C compiler";
+  const auto find = [&](const char* name) { return ::dlsym(library, name); };
+  const auto run =
+      reinterpret_cast<int (*)(sylvite_model*, const void* const*, void* const*)>(find("sample_run"));
+  const auto reset = reinterpret_cast<int (*)(sylvite_model*)>(find("sample_reset"));
+  const auto copy = reinterpret_cast<int (*)(sylvite_model*, sylvite_model*)>(find("sample_copy_state"));
+  const auto get = reinterpret_cast<int (*)(sylvite_model*, int, void*)>(find("sample_get_state"));
+  const auto set = reinterpret_cast<int (*)(sylvite_model*, int, const void*)>(find("sample_set_state"));
+  const auto destroy = reinterpret_cast<void (*)(sylvite_model*)>(find("sample_destroy"));
+  EXPECT_EQ(reinterpret_cast<int (*)()>(find("sample_state_count"))(), 1);
+  sylvite_model* model = created(library);
+  sylvite_model* other = created(library);
+  ASSERT_TRUE(model != nullptr && other != nullptr);
+  const float step[3] = {1, 2, 3};
+  float twice[3] = {};
+  float count[3] = {};
+  const void* inputs[] = {step};
+  void* outputs[] = {twice};
+  const auto twice_after = [&](sylvite_model* of) {
+    EXPECT_EQ(run(of, inputs, outputs), SYLVITE_OK);
+    return twice[2];
+  };
+  EXPECT_EQ(twice_after(model), 6);
+  EXPECT_EQ(twice_after(model), 12);
+  EXPECT_EQ(twice_after(other), 6);
+  EXPECT_EQ(copy(other, model), SYLVITE_OK);
+  EXPECT_EQ(twice_after(other), 18);
+  EXPECT_EQ(get(model, 0, count), SYLVITE_OK);
+  EXPECT_EQ(count[1], 4);
+  EXPECT_EQ(set(model, 0, step), SYLVITE_OK);
+  EXPECT_EQ(twice_after(model), 12);
+  EXPECT_EQ(reset(model), SYLVITE_OK);
+  EXPECT_EQ(twice_after(model), 6);
+  EXPECT_EQ(get(model, 1, count), SYLVITE_NULL_ARGUMENT);
+  destroy(model);
+  destroy(other);
 }
 
 }  // namespace

@@ -69,5 +69,21 @@ TEST(Program, LoadsTemplatesWithoutTheirText) {
   EXPECT_TRUE(uses_region(notes.launches[0][0], cuda::Region::output));
 }
 
+/// A state has a region of its own; it is zero before there is a device.
+TEST(Program, NamesStatesOnADevice) {
+  Graph graph;
+  const ValueId past = graph.add_input("past", make_type(DType::f32, {4, 8}));
+  graph.outputs = {graph.add(Op::relu, {past})};
+  graph.states = {{0, 0}};
+  const auto plan = std::make_shared<const Plan>(lower(graph));
+  ASSERT_THAT(plan->launches, SizeIs(1));
+  ProgramOptions options;
+  options.on_device = true;
+  Program program(plan, {{{{"cuda_norm", {}}, {}}, "unused", to_bytes(sample_object())}}, options);
+  EXPECT_TRUE(uses_region(program.device_notes().launches[0][0], cuda::Region::state));
+  ASSERT_THAT(program.states(), SizeIs(1));
+  EXPECT_EQ(program.states()[0].as_double(31), 0);
+}
+
 }  // namespace
 }  // namespace sylvite

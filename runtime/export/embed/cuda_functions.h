@@ -45,11 +45,13 @@ enum {
   ROW(context_push, "cuCtxPushCurrent_v2", (cuda_handle))                                                \
   ROW(context_pop, "cuCtxPopCurrent_v2", (cuda_handle*))                                                 \
   ROW(context_device, "cuCtxGetDevice", (int*))                                                          \
+  ROW(context_synchronize, "cuCtxSynchronize", (void))                                                   \
   ROW(memory_allocate, "cuMemAlloc_v2", (cuda_address*, size_t))                                         \
   ROW(memory_free, "cuMemFree_v2", (cuda_address))                                                       \
   ROW(copy_to_device, "cuMemcpyHtoDAsync_v2", (cuda_address, const void*, size_t, cuda_handle))          \
   ROW(copy_to_host, "cuMemcpyDtoHAsync_v2", (void*, cuda_address, size_t, cuda_handle))                  \
   ROW(copy_on_device, "cuMemcpyDtoDAsync_v2", (cuda_address, cuda_address, size_t, cuda_handle))         \
+  ROW(fill_bytes, "cuMemsetD8Async", (cuda_address, unsigned char, size_t, cuda_handle))                 \
   ROW(module_load, "cuModuleLoadData", (cuda_handle*, const void*))                                      \
   ROW(module_unload, "cuModuleUnload", (cuda_handle))                                                    \
   ROW(module_function, "cuModuleGetFunction", (cuda_handle*, cuda_handle, const char*))                  \

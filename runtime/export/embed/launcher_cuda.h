@@ -17,7 +17,8 @@ enum sylvite_region {
   SYLVITE_CUDA_ARENA = 2,
   SYLVITE_CUDA_SCRATCH = 3,
   SYLVITE_CUDA_INPUT = 4,
-  SYLVITE_CUDA_OUTPUT = 5
+  SYLVITE_CUDA_OUTPUT = 5,
+  SYLVITE_CUDA_STATE = 6
 };
 struct sylvite_cuda_place {
   uint32_t region;
@@ -91,8 +92,11 @@ struct sylvite_cuda_tables {
   const void* weights; /* those in the library; null: they are in a file */
   uint64_t arena_bytes;
   uint64_t scratch_bytes;
+  uint64_t state_bytes; /* values that stay between runs, one after another */
   const struct sylvite_tensor_info* inputs;
   const struct sylvite_tensor_info* outputs;
+  const struct sylvite_tensor_info* states;
+  const uint64_t* state_offsets;
   const unsigned char* bytes;
   const struct sylvite_cuda_place* places;
   const struct sylvite_cuda_map* maps;
@@ -103,6 +107,7 @@ struct sylvite_cuda_tables {
   const struct sylvite_cuda_copy* copies;
   uint32_t input_count;
   uint32_t output_count;
+  uint32_t state_count;
   uint32_t place_count;
   uint32_t map_count;
   uint32_t argument_count;
@@ -122,6 +127,12 @@ int sylvite_cuda_run(const struct sylvite_cuda_tables* tables, sylvite_model* mo
                      const void* const* inputs, void* const* outputs);
 int sylvite_cuda_run_on_stream(const struct sylvite_cuda_tables* tables, sylvite_model* model,
                                const void* const* inputs, void* const* outputs, void* stream);
+int sylvite_cuda_reset(const struct sylvite_cuda_tables* tables, sylvite_model* model);
+int sylvite_cuda_copy_state(const struct sylvite_cuda_tables* tables, sylvite_model* to, sylvite_model* from);
+int sylvite_cuda_get_state(const struct sylvite_cuda_tables* tables, sylvite_model* model, int number,
+                           void* value);
+int sylvite_cuda_set_state(const struct sylvite_cuda_tables* tables, sylvite_model* model, int number,
+                           const void* value);
 void sylvite_cuda_destroy(sylvite_model* model);
 const char* sylvite_cuda_error_message(const sylvite_model* model);
 
