@@ -4,6 +4,7 @@ Each function rewrites a module before it becomes a program, and one beside it d
 """
 
 import dataclasses
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -118,6 +119,66 @@ def _erase(node: Node) -> None:
     node.graph.erase_node(node)
 
 
+#: Operations that read at places: numbers of the arguments that are read and that say where, and whether negative places count
+#: from the end.
+_READS = {
+    aten.embedding.default: (0, 1, False), aten.index_select.default: (0, 2, False), aten.gather.default: (0, 2, False),
+    aten.index.Tensor: (0, 1, True),
+}  # fmt: skip
+
+#: What leaves places as they are.
+_SAME = {
+    aten.view.default, aten.unsqueeze.default, aten.squeeze.dims, aten.expand.default, aten.permute.default, aten.clone.default,
+    aten._to_copy.default, aten.slice.Tensor, aten.select.int,
+}  # fmt: skip
+
+
+def _is_given(node: Node) -> bool:
+    """By the caller, and in the CPU's memory: a GPU would have to be waited for."""
+    while node.target in _SAME:
+        node = node.args[0]
+    value = node.meta.get("val")
+    return node.op == "placeholder" and isinstance(value, torch.Tensor) and value.device.type == "cpu" and not value.is_floating_point()
+
+
+def _places(node: Node) -> list[tuple[Node, int, bool]]:
+    """What the operation reads at: the places, how many there are, and whether negative ones count from the end."""
+    if node.target not in _READS:
+        return []
+    read, at, from_end = _READS[node.target]
+    shape = node.args[read].meta["val"].shape
+    given = node.args[at]
+    axis = node.args[1] if at == 2 else 0
+    pairs = list(zip(given, shape)) if isinstance(given, (list, tuple)) else [(given, shape[axis] if shape else 1)]
+    return [(place, size, from_end) for place, size in pairs
+            if _is_tensor(place) and isinstance(size, int) and place.meta["val"].dtype != torch.bool and _is_given(place)]
+
+
+def _refuse_places(size: int, value: torch.Tensor) -> None:
+    if not value:
+        raise IndexError(f"index out of range: there are {size} elements")
+
+
+def take_places(module: GraphModule) -> list[Callable[[torch.Tensor], None]]:
+    """Adds to the results whether places that the caller gives are there: programs read the nearest one else."""
+    found = list(dict.fromkeys(each for node in module.graph.nodes for each in _places(node)))
+    values = []
+    for place, size, from_end in found:
+        end = next(node for node in module.graph.nodes if node.op == "output")
+        steps = ((aten.ge.Scalar, -size if from_end else 0), (aten.lt.Scalar, size))
+        with module.graph.inserting_before(end), place.meta["val"].fake_mode:
+            bounds = [module.graph.call_function(op, (place, bound)) for op, bound in steps]
+            both = module.graph.call_function(aten.bitwise_and.Tensor, tuple(bounds))
+            value = module.graph.call_function(aten.all.default, (both,))
+            for node in (*bounds, both, value):
+                node.meta["val"] = node.target(*(each.meta["val"] if isinstance(each, Node) else each for each in node.args))
+        values.append(value)
+    if values:
+        _set_outputs(module, [*outputs_of(module), *values])
+        module.recompile()
+    return [functools.partial(_refuse_places, size) for _, size, _ in found]
+
+
 def take_checks(module: GraphModule) -> list[Check]:
     """Makes the values of checks the last results of the graph."""
     checks, values = [], []
@@ -141,7 +202,7 @@ def take_checks(module: GraphModule) -> list[Check]:
     return checks
 
 
-def with_checks(run: Boxed, checks: Sequence[Check]) -> Boxed:
+def with_checks(run: Boxed, checks: Sequence[Callable[[torch.Tensor], None]]) -> Boxed:
     if not checks:
         return run
 

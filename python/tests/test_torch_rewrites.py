@@ -167,6 +167,17 @@ class Checks(Whole):
             compiled(torch.tensor([1.0, -1.0, 2.0]))
         self.check_gradients(f, torch.rand(3) + 1)
 
+    def test_places_that_are_not_there_raise(self):
+        table = torch.randn(5, 3)
+        for f, right, wrong in (
+                (lambda i: F.embedding(i, table) * 2, [[0, 4]], [[1, 5]]), (lambda i: table[i[1:]] + 1, [9, -5, 4], [0, 3, -6]),
+                (lambda i: table.gather(1, i.unsqueeze(1)), [0, 2], [0, -1]), (lambda i: table.index_select(1, i) * 2, [2, 0], [3, 0])):  # fmt: skip
+            torch._dynamo.reset()
+            compiled = self.compiled(f)
+            self.assert_same(compiled(torch.tensor(right)), f(torch.tensor(right)))
+            with self.assertRaisesRegex(IndexError, "there are [35] elements"):
+                compiled(torch.tensor(wrong))
+
 
 class ComplexBorders(Whole):
     def test_inputs_and_results(self):
