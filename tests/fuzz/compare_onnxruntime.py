@@ -57,6 +57,9 @@ def main():
     counts, refused = collections.Counter(), collections.Counter()
     folders = sorted(glob.glob(os.path.join(sys.argv[1], "*")), key=lambda path: (len(path), path))
     for folder in folders:
+        if not os.path.exists(f"{folder}/output_0.npy"):
+            counts["failed here"] += 1
+            continue
         try:
             actual = run_onnxruntime(folder)
         except Exception as error:  # whatever the runtime throws: it does not take the model
