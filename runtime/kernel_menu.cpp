@@ -42,49 +42,73 @@ std::optional<Kernel> find_case(const std::vector<Kernel>& open, const Kernel& k
   return std::nullopt;
 }
 
+/// Sizes to compare with, the most telling first: all differ, or, where two names must be of one size, equal ones stay equal.
+std::vector<Sizes> comparisons(const ModelSizes& model, const Sizes& sizes) {
+  const Sizes beside = sizes_beside(model, sizes);
+  Sizes with_equal = beside;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto first = static_cast<std::size_t>(std::ranges::find(sizes, sizes[i]) - sizes.begin());
+    if (model.symbols[i].range.contains(beside[first])) with_equal[i] = beside[first];
+  }
+  std::vector<Sizes> all;
+  if (beside != sizes) all.push_back(beside);
+  if (with_equal != beside) all.push_back(with_equal);
+  return all;
+}
+
 }  // namespace
+
+KernelMenu::Seen* KernelMenu::Entry::find(const Kernel& kernel) {
+  const auto found =
+      std::ranges::find_if(seen, [&](const Seen& each) { return each.kernel.text == kernel.text; });
+  return found == seen.end() ? nullptr : &*found;
+}
 
 void KernelMenu::learn(const Plan& plan, const Machine& machine) {
   constexpr std::int64_t plans_kept = 8;
   ++plans_;
-  std::vector<std::pair<Entry*, const Kernel*>> unknown;
+  std::vector<std::pair<Entry*, Seen>> unknown;
   for (const Kernel& kernel : plan.kernels) {
     Entry& entry = entries_[skeleton(kernel)];
-    const auto is_it = [&](const Seen& each) { return each.kernel.text == kernel.text; };
-    if (std::ranges::none_of(entry.seen, is_it) && !find_case(entry.open, kernel))
-      unknown.emplace_back(&entry, &kernel);
+    if (Seen* const seen = entry.find(kernel)) {
+      seen->plan = plans_;
+      seen->is_settled = true;
+    } else if (!find_case(entry.open, kernel)) {
+      unknown.emplace_back(&entry, Seen{kernel, plans_});
+    }
   }
-  for (const auto& [entry, kernel] : unknown) entry->compare(*kernel, plans_, machine);
+  for (auto& [entry, seen] : unknown) seen.is_settled = !entry->compare(seen.kernel, plans_, machine);
   // Only now: kernels of one plan differ in what the model is, not in its sizes.
-  for (const auto& [entry, kernel] : unknown) {
-    entry->seen.push_back({*kernel, plans_});
+  for (auto& [entry, seen] : unknown) {
+    entry->seen.push_back(std::move(seen));
     entry->forget_before(plans_ - plans_kept);
   }
 }
 
-void KernelMenu::Entry::compare(const Kernel& kernel, std::int64_t plan, const Machine& machine) {
+bool KernelMenu::Entry::compare(const Kernel& kernel, std::int64_t plan, const Machine& machine) {
   // The same place of the model at other sizes: the kernel that differs in the fewest extents.
-  if (find_case(open, kernel)) return;  // one that another kernel of this plan brought
+  if (find_case(open, kernel)) return true;  // one that another kernel of this plan brought
   std::optional<Kernel> closest;
-  const Kernel* other = nullptr;
+  const Seen* other = nullptr;
   for (const Seen& each : seen) {
     std::optional<Kernel> joined = generalize(each.kernel, kernel);
     if (!joined || (closest && closest->sizes.size() <= joined->sizes.size())) continue;
     closest = std::move(joined);
-    other = &each.kernel;
+    other = &each;
   }
-  if (!closest) return;
+  if (!closest) return true;
   if (const auto found = refused.find(closest->text); found != refused.end()) {
     found->second = plan;
-    return;
+    return false;
   }
-  const std::string reason = refusal(*closest, *other, machine);
+  const std::string reason = refusal(*closest, other->kernel, machine);
   log_line(LogLevel::debug, "kernel {}: {} {}", closest->id,
            reason.empty() ? "is open" : "is not open:", reason);
   if (reason.empty())
     open.push_back(std::move(*closest));
   else
     refused[closest->text] = plan;
+  return reason.empty();
 }
 
 void KernelMenu::Entry::forget_before(std::int64_t plan) {
@@ -92,16 +116,23 @@ void KernelMenu::Entry::forget_before(std::int64_t plan) {
   std::erase_if(refused, [&](const auto& each) { return each.second < plan; });
 }
 
+bool KernelMenu::is_settled(const Plan& plan) {
+  return std::ranges::all_of(plan.kernels, [&](const Kernel& kernel) {
+    Entry& entry = entries_[skeleton(kernel)];
+    const Seen* const seen = entry.find(kernel);
+    return (seen != nullptr && seen->is_settled) || find_case(entry.open, kernel);
+  });
+}
+
 std::shared_ptr<const Plan> KernelMenu::serve(
     const ModelSizes& model, const Sizes& sizes, const std::shared_ptr<const Plan>& plan,
     const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
   learn(*plan, machine);
-  Sizes classes;
-  classes.reserve(sizes.size());
-  for (const std::int64_t size : sizes) classes.push_back(size_class(size).low);
-  if (classes_.insert(classes).second) {
+  for (const Sizes& each : comparisons(model, sizes)) {
+    if (is_settled(*plan)) break;
     try {
-      learn(*lower(sizes_beside(model, sizes)), machine);
+      learn(*lower(each), machine);
+      break;
     } catch (const Error& error) {
       log_line(LogLevel::info, "sizes: none to compare with {}: {}", describe(model, sizes), error.what());
     }

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,8 +22,8 @@ class KernelMenu {
   void learn(const Plan& plan, const Machine& machine);
   /// The plan with open kernels wherever it has cases of them.
   [[nodiscard]] std::shared_ptr<const Plan> apply(const std::shared_ptr<const Plan>& plan) const;
-  /// Both, and where sizes like these are new it learns from a plan at the sizes beside them, too: `lower` makes one.
-  /// What cannot be lowered there has kernels for these sizes alone.
+  /// Both, and where the plan has kernels of which it is not known what becomes of them at other sizes, it learns from plans
+  /// at sizes beside these, too: `lower` makes one. What cannot be lowered there has kernels for these sizes alone.
   [[nodiscard]] std::shared_ptr<const Plan> serve(
       const ModelSizes& model, const Sizes& sizes, const std::shared_ptr<const Plan>& plan,
       const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower);
@@ -33,7 +32,8 @@ class KernelMenu {
   /// A kernel at the sizes of one plan, that no open kernel served.
   struct Seen {
     Kernel kernel;
-    std::int64_t plan = 0;  ///< number of the plan
+    std::int64_t plan = 0;    ///< number of the latest plan that had it
+    bool is_settled = false;  ///< several plans had it, or it may not be open: other sizes tell nothing more
   };
   /// Kernels of one skeleton.
   struct Entry {
@@ -42,12 +42,15 @@ class KernelMenu {
     std::map<std::string, std::int64_t>
         refused;  ///< texts of those that would be, and the plan that asked last
 
-    void compare(const Kernel& kernel, std::int64_t plan, const Machine& machine);
+    /// False when an open kernel that might have been is refused.
+    [[nodiscard]] bool compare(const Kernel& kernel, std::int64_t plan, const Machine& machine);
+    [[nodiscard]] Seen* find(const Kernel& kernel);
     void forget_before(std::int64_t plan);
   };
+  [[nodiscard]] bool is_settled(const Plan& plan);
+
   std::int64_t plans_ = 0;                          ///< learned from so far
   std::unordered_map<std::string, Entry> entries_;  ///< by skeleton
-  std::set<Sizes> classes_;                         ///< of sizes that were met: the least of each
 };
 
 }  // namespace sylvite

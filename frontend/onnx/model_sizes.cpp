@@ -3,6 +3,8 @@
 #include <onnx-ml.pb.h>
 
 #include <algorithm>
+#include <bit>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -291,17 +293,36 @@ Sizes first_sizes(const ModelSizes& sizes) {
   return first;
 }
 
+namespace {
+
+/// Others between the same powers of two: networks halve images again and again, and what comes of these has like sizes, too.
+/// Those that can be halved as often come first. Half of them, where the range has no others, and they are not small.
+std::vector<std::int64_t> like_sizes(std::int64_t size, const SizeRange& range) {
+  constexpr std::int64_t deepest = 32;
+  constexpr std::size_t enough = 8;
+  constexpr std::int64_t small = 16;
+  std::vector<std::int64_t> sizes;
+  auto least = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(size)));
+  for (; sizes.empty() && (least >= small || least > size / 2); least /= 2) {
+    std::int64_t step = std::min(std::gcd(size, deepest), std::max<std::int64_t>(least / 2, 1));
+    for (; step > 0; step /= 2)
+      for (std::int64_t each = least; each < 2 * least && sizes.size() < enough; each += step)
+        if (each != size && range.contains(each) && std::ranges::find(sizes, each) == sizes.end())
+          sizes.push_back(each);
+  }
+  return sizes;
+}
+
+}  // namespace
+
 Sizes sizes_beside(const ModelSizes& model, const Sizes& sizes) {
   Sizes result = sizes;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const SizeRange& range = model.symbols[i].range;
-    const std::int64_t step = range.multiple * static_cast<std::int64_t>(i + 1);
-    for (const std::int64_t beside :
-         {sizes[i] + step, sizes[i] - step, sizes[i] + range.multiple, sizes[i] - range.multiple}) {
-      if (!range.contains(beside)) continue;
-      result[i] = beside;
-      break;
-    }
+    const std::vector<std::int64_t> choices = like_sizes(sizes[i], model.symbols[i].range);
+    if (choices.empty()) continue;
+    // What is equal here shall differ there.
+    const auto equal = std::count(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), sizes[i]);
+    result[i] = choices[std::min(static_cast<std::size_t>(equal), choices.size() - 1)];
   }
   return result;
 }

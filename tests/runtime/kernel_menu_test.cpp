@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/error.h"
 #include "tests/lowering/sample_graphs.h"
 #include "tests/runtime/test_session.h"
 
@@ -54,6 +55,22 @@ TEST_F(KernelMenuTest, CasesOfOneKernelInAPlanAreTimedApart) {
 TEST_F(KernelMenuTest, LearnsAtAnyNumberOfSizes) {
   for (std::int64_t rows = 16; rows < 48; ++rows) menu_.learn(*loaded(rows).plan, setup_->machine);
   EXPECT_NE(menu_.apply(loaded(500).plan)->kernels[0].open, nullptr);
+}
+
+TEST_F(KernelMenuTest, ComparesAtEqualSizesWhereNamesMustAgree) {
+  ModelSizes model;
+  model.symbols = {{"x_rows", {1, 600, {20}}}, {"y_rows", {1, 600, {20}}}};
+  int lowered = 0;
+  const auto lower = [&](const Sizes& sizes) {
+    ++lowered;
+    if (sizes[0] != sizes[1]) throw ModelError("rows differ");
+    return loaded(sizes[0]).plan;
+  };
+  for (const std::int64_t rows : {20, 33, 500}) {
+    const auto plan = menu_.serve(model, {rows, rows}, loaded(rows).plan, setup_->machine, lower);
+    for (const Kernel& kernel : plan->kernels) EXPECT_NE(kernel.open, nullptr) << rows;
+  }
+  EXPECT_EQ(lowered, 2) << "what is known is not looked for again";
 }
 
 }  // namespace

@@ -169,5 +169,15 @@ TEST(SizeReader, GivenInputsAreTheSizesToBeFastAt) {
   EXPECT_THROW(hint_sizes(model, {{"mask", {3, 9}}, {"ids", {3, 8}}}), InputError);
 }
 
+TEST(ModelSizes, SizesBesideAreOfLikeSize) {
+  const ModelSizes model = read_model_sizes(open_graph(), {});
+  EXPECT_THAT(sizes_beside(model, {1, 128, 4, 224, 224}), ElementsAre(1, 160, 6, 128, 160));
+  EXPECT_THAT(sizes_beside(model, {3, 77, 1, 64, 64}), ElementsAre(2, 64, 1, 96, 80));
+  ImportOptions given;
+  given.dims = {{"height", {32, 64, {64}, 32}}, {"sequence", {500, 512, {512}}}};
+  EXPECT_THAT(sizes_beside(read_model_sizes(open_graph(), given), {1, 512, 1, 64, 17}),
+              ElementsAre(1, 504, 1, 32, 16));
+}
+
 }  // namespace
 }  // namespace sylvite
