@@ -168,6 +168,39 @@ void take_open_kernels(const OpenModel& model, Imported& imported) {
 
 }  // namespace
 
+namespace {
+
+/// Halves the largest size to be fast at of those that go by names alone; false where all are as small as can be.
+bool shrink_guess(ModelSizes& sizes) {
+  SizeSymbol* largest = nullptr;
+  for (SizeSymbol& symbol : sizes.symbols) {
+    if (!symbol.is_guessed || symbol.range.hints.front() / 2 < symbol.range.low) continue;
+    if (largest == nullptr || symbol.range.hints.front() > largest->range.hints.front()) largest = &symbol;
+  }
+  if (largest == nullptr) return false;
+  largest->range.hints = {largest->range.hints.front() / 2};
+  return true;
+}
+
+/// Names tell usual sizes; a model may be for smaller ones, as one with 77 positions is. Where smaller ones do not help either,
+/// the usual ones stay, and the error that comes of them.
+void fit_guesses(ParsedModel& model) {
+  if (std::ranges::none_of(model.sizes.symbols, &SizeSymbol::is_guessed)) return;
+  const ModelSizes usual = model.sizes;
+  do {
+    try {
+      (void)import_at(model, first_sizes(model.sizes));
+      return;
+    } catch (const Error& error) {
+      log_line(LogLevel::debug, "sizes: not {}: {}", describe(model.sizes, first_sizes(model.sizes)),
+               error.what());
+    }
+  } while (shrink_guess(model.sizes));
+  model.sizes = usual;
+}
+
+}  // namespace
+
 OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,
                      const ImportOptions& import) {
   OpenModel model;
@@ -182,6 +215,7 @@ OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const S
     model.facts = torch_file_facts(*model.torch);
   } else {
     model.parsed = parse_model(onnx_path, options);
+    fit_guesses(model.parsed);
     model.facts = read_model_facts(model.parsed);
   }
   const bool opens = !setup->machine.gpu && setup->config.open_kernels == AutoOff::automatic;

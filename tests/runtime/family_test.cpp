@@ -206,6 +206,29 @@ TEST_F(FamilyTest, SaysAtWhichSizesAModelCannotBe) {
   EXPECT_EQ(compiled_at.run({sample_tensor(DType::f32, {2, 6})}).at(0).dims(), (Dims{2, 6}));
 }
 
+/// Of 128 positions, as is usual, the model knows 20.
+TEST_F(FamilyTest, SizesThatGoByNamesFitTheModel) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_open_input(graph, "x", 2);
+  add_output(graph, "y");
+  add_floats(graph, "positions", {20, 2}, std::vector<float>(40, 1.0F));
+  add_integers(graph, "first", {0}).clear_dims();
+  add_integers(graph, "step", {1}).clear_dims();
+  add_node(graph, "Shape", {"x"}, {"shape"});
+  add_node(graph, "Gather", {"shape", "step"}, {"length"});
+  add_node(graph, "Range", {"first", "length", "step"}, {"places"});
+  add_node(graph, "Gather", {"positions", "places"}, {"rows"});
+  add_node(graph, "Add", {"x", "rows"}, {"y"});
+  const std::string path = folder_.path() + "/positions.onnx";
+  write_file(path, model.SerializeAsString());
+  const OpenModel open = open_model(path, make_setup(test_options(folder_.path())));
+  EXPECT_EQ(first_sizes(open.parsed.sizes), (Sizes{1, 16}));
+  CompiledModel compiled = compile(path, test_options(folder_.path()));
+  EXPECT_EQ(compiled.run({Tensor(DType::f32, {3, 20, 2})}).at(0).as_double(0), 1);
+  EXPECT_THROW((void)compiled.run({Tensor(DType::f32, {3, 21, 2})}), Error);
+}
+
 TEST_F(FamilyTest, HostStepsRunAtEverySize) {
   onnx::ModelProto model = empty_model(18);
   onnx::GraphProto& graph = *model.mutable_graph();
