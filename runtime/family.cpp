@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "frontend/onnx/growing_states.h"
 #include "runtime/equal_weights.h"
 #include "runtime/input_sizes.h"
 #include "runtime/report.h"
@@ -34,16 +35,20 @@ Chosen choose_known(const Imported& imported) {
 }  // namespace
 
 struct Family::Rep {
-  explicit Rep(OpenModel open) : model(std::move(open)), given(model.parsed.sizes) {}
+  explicit Rep(OpenModel open)
+      : model(std::move(open)), given(model.parsed.sizes), length(length_symbol(model.parsed)) {}
 
   [[nodiscard]] Relatives relatives() const;
   [[nodiscard]] std::shared_ptr<const Plan> with_known_weights(const std::shared_ptr<const Plan>& plan) const;
   Built& keep(const Sizes& sizes, Built built);
   void forget_oldest();
   void count(const Sizes& sizes);
+  [[nodiscard]] const Sizes& with_length(const Sizes& read);
 
   OpenModel model;  ///< without a file when the family is one program
   InputSizes given;
+  std::optional<std::size_t> length;  ///< which size is that of the states
+  Sizes of_run;                       ///< with it
   std::unordered_map<Sizes, std::unique_ptr<Member>, SizesHash> members;
   std::unordered_set<Sizes, SizesHash> met;
   Member* latest = nullptr;
@@ -122,6 +127,19 @@ const ModelSizes& Family::sizes() const {
   return rep_->model.parsed.sizes;
 }
 
+/// What inputs say, and how long the states are, where programs differ by it.
+const Sizes& Family::Rep::with_length(const Sizes& read) {
+  if (!length) return read;
+  of_run = read;
+  of_run[*length] = 0;
+  if (latest != nullptr) {
+    const std::vector<Port>& states = latest->built.program.plan().states;
+    const auto port = std::ranges::find(states, model.parsed.growing->length, &Port::name);
+    of_run[*length] = latest->built.program.state_integer(static_cast<std::size_t>(port - states.begin()));
+  }
+  return of_run;
+}
+
 Built& Family::add(const Imported& imported, const Chooser& choose, const std::stop_token& stop) {
   Imported shared = imported;
   shared.plan = rep_->with_known_weights(imported.plan);
@@ -149,15 +167,15 @@ Built& Family::at(const Sizes& sizes) {
 }
 
 Built& Family::of(const std::vector<Tensor>& inputs) {
-  return sizes().are_fixed() ? latest() : at(rep_->given.of(inputs));
+  return sizes().are_fixed() ? latest() : at(rep_->with_length(rep_->given.of(inputs)));
 }
 
 Built& Family::of(const std::vector<HostValue>& inputs) {
-  return sizes().are_fixed() ? latest() : at(rep_->given.of(inputs));
+  return sizes().are_fixed() ? latest() : at(rep_->with_length(rep_->given.of(inputs)));
 }
 
 Built& Family::of(const std::vector<DeviceTensor>& inputs) {
-  return sizes().are_fixed() ? latest() : at(rep_->given.of(inputs));
+  return sizes().are_fixed() ? latest() : at(rep_->with_length(rep_->given.of(inputs)));
 }
 
 Built& Family::latest() {

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "frontend/graph/generalize.h"
+#include "frontend/graph/length_form.h"
 #include "frontend/onnx/graph_import.h"
 
 namespace sylvite {
@@ -116,8 +118,9 @@ class Finder {
 /// Imports at one combination of sizes and several lengths.
 class Lengths {
  public:
-  Lengths(const ParsedModel& model, const Sizes& sizes)
-      : model_(model), growing_(*model.growing), options_(options_at(model, sizes)) {
+  /// `evaluates`: what is known is evaluated, as usual. Else graphs at all lengths have the same nodes.
+  Lengths(const ParsedModel& model, const Sizes& sizes, bool evaluates)
+      : model_(model), growing_(*model.growing), options_(options_at(model, sizes)), evaluates_(evaluates) {
     for (const auto& [name, range] : model.options.dims)
       if (range.is_fixed()) sizes_[name] = range.low;
     for (std::size_t i = 0; i < sizes.size(); ++i) sizes_[model.sizes.symbols[i].name] = sizes[i];
@@ -131,15 +134,15 @@ class Lengths {
     added_choices_.push_back(1);
   }
 
-  /// How many entries the states gain: so many that the model fits together.
-  std::int64_t find_added() {
+  /// How many entries states of this length gain: so many that the model fits together.
+  std::int64_t find_added(std::int64_t length) {
     std::string refusal;
     std::set<std::int64_t> tried;
     for (const std::int64_t added : added_choices_) {
       if (!tried.insert(added).second) continue;
       try {
-        first_.emplace(added, at(1, added));
-        const std::int64_t now = gained(first_->second, 1);
+        first_ = First{length, added, at(length, added)};
+        const std::int64_t now = gained(first_->graph, length);
         if (now == added || !needs_added()) return now;
       } catch (const Error& error) {
         if (refusal.empty()) refusal = error.what();
@@ -150,17 +153,16 @@ class Lengths {
         refusal.empty() ? "their next values do not have entries more than they" : refusal);
   }
 
-  /// Nothing in it is evaluated.
   Graph at(std::int64_t length, std::int64_t added) {
     // Where sizes do not need to know what is added, all have the same graph.
-    if (first_ && length == 1 && (first_->first == added || !needs_added()))
-      return std::move(std::exchange(first_, std::nullopt)->second);
+    if (first_ && length == first_->length && (added == first_->added || !needs_added()))
+      return std::move(std::exchange(first_, std::nullopt)->graph);
     ImportOptions options = options_;
     for (const auto& [name, dims] : dims_) options.input_shapes[name] = dims;
     for (const GrowingModel::Axis& axis : growing_.axes)
       options.input_shapes.at(axis.input)[axis.axis] = size_of(axis, length, added);
     OnnxGraphImporter importer(model_.proto, model_.folder, options, OnnxStage::whole, model_.initializers);
-    importer.builder().keep_nodes();
+    if (!evaluates_) importer.builder().keep_nodes();
     Graph graph = importer.import_model();
     warnings_ = importer.warnings();
     return graph;
@@ -205,10 +207,16 @@ class Lengths {
   const ParsedModel& model_;
   const GrowingModel& growing_;
   ImportOptions options_;
+  bool evaluates_;
   SymbolValues sizes_;
   std::map<std::string, Dims> dims_;  ///< of inputs, with anything where they follow the length
   std::vector<std::int64_t> added_choices_;
-  std::optional<std::pair<std::int64_t, Graph>> first_;  ///< at length 1 with so many added; once asked for
+  struct First {
+    std::int64_t length;
+    std::int64_t added;
+    Graph graph;
+  };
+  std::optional<First> first_;  ///< of find_added, until it is asked for
   std::vector<std::string> warnings_;
 };
 
@@ -240,22 +248,46 @@ Graph open_graph(Lengths& lengths, const Growth& growth, std::vector<std::int64_
   return generalize(graphs, growth.length, values, info);
 }
 
-}  // namespace
-
-void find_growing_states(ParsedModel& model) {
-  Finder(model).run();
-}
-
-ImportedModel import_growing(const ParsedModel& model, const Sizes& sizes) {
-  const GrowingModel& growing = *model.growing;
-  Lengths lengths(model, sizes);
-  Growth growth{growing.length, growing.capacity, lengths.find_added()};
+Growth growth_of(const GrowingModel& growing, Lengths& lengths, std::int64_t length) {
+  const Growth growth{growing.length, growing.capacity, lengths.find_added(length)};
   if (growth.added < 1)
     throw UnsupportedError("states that grow by '{}' gain {} entries: give it one number, as in --dims {}={}",
                            growing.length, growth.added, growing.length, growing.capacity);
   if (growth.added > growth.capacity)
     throw InputError("{} new entries are more than states have room for: '{}' is at most {} (see --dims)",
                      growth.added, growth.length, growth.capacity);
+  return growth;
+}
+
+[[noreturn]] void refuse_room(const Growth& growth, std::int64_t length) {
+  throw InputError(
+      "'{}' is {}, and this run adds {}: states have room for {} (see --dims); reset them to begin anew",
+      growth.length, length, growth.added, growth.capacity);
+}
+
+ImportedModel import_at_length(const ParsedModel& model, const Sizes& sizes, std::int64_t length) {
+  const GrowingModel& growing = *model.growing;
+  Lengths lengths(model, sizes, true);
+  const Growth growth = growth_of(growing, lengths, length);
+  if (length + growth.added > growth.capacity) refuse_room(growth, length);
+  ImportedModel imported;
+  const Graph graph = lengths.at(length, growth.added);
+  imported.graph = length_form(graph, pairs_of(graph, model.states), growth, length);
+  imported.warnings = lengths.warnings();
+  imported.growth = growth;
+  return imported;
+}
+
+}  // namespace
+
+void find_growing_states(ParsedModel& model) {
+  Finder(model).run();
+}
+
+ImportedModel import_with_capacity(const ParsedModel& model, const Sizes& sizes) {
+  const GrowingModel& growing = *model.growing;
+  Lengths lengths(model, sizes, false);
+  const Growth growth = growth_of(growing, lengths, 1);
   // Two say what each number is, the third one confirms it.
   std::vector<std::int64_t> values = {1, 3};
   const std::int64_t most = growth.capacity - growth.added;
@@ -277,6 +309,39 @@ ImportedModel import_growing(const ParsedModel& model, const Sizes& sizes) {
   }
   imported.growth = growth;
   return imported;
+}
+
+std::optional<std::size_t> length_symbol(const ParsedModel& model) {
+  if (!model.growing) return std::nullopt;
+  const auto found = std::ranges::find(model.sizes.symbols, model.growing->length, &SizeSymbol::name);
+  if (found == model.sizes.symbols.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - model.sizes.symbols.begin());
+}
+
+void choose_growing_form(ParsedModel& model) {
+  const GrowingModel& growing = *model.growing;
+  const Sizes first = first_sizes(model.sizes);
+  try {
+    (void)import_with_capacity(model, first);
+    return;
+  } catch (const UnsupportedError& error) {
+    ParsedModel at_lengths = model;
+    at_lengths.sizes.symbols.push_back({growing.length, {0, growing.capacity, {0}}});
+    try {
+      (void)import_growing(at_lengths, first_sizes(at_lengths.sizes));
+    } catch (const UnsupportedError&) {
+      throw error;
+    }
+    log_line(LogLevel::warning,
+             "states that grow by '{}' are copied at each run, and each length has a program of its own: {}",
+             growing.length, error.what());
+    model = std::move(at_lengths);
+  }
+}
+
+ImportedModel import_growing(const ParsedModel& model, const Sizes& sizes) {
+  const std::optional<std::size_t> length = length_symbol(model);
+  return length ? import_at_length(model, sizes, sizes[*length]) : import_with_capacity(model, sizes);
 }
 
 }  // namespace sylvite

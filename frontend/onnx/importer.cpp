@@ -111,11 +111,12 @@ ParsedModel with_sizes(std::shared_ptr<const onnx::ModelProto> proto, const Data
   find_growing_states(model);
   take_states(model);
   if (!model.sizes.are_fixed() || model.growing) model.initializers = std::make_shared<InitializerStore>();
+  if (model.growing) choose_growing_form(model);
   return model;
 }
 
 Graph import_whole(const ParsedModel& model) {
-  if (model.growing) return import_growing(model, first_sizes(model.sizes)).graph;
+  if (model.growing) return import_with_capacity(model, first_sizes(model.sizes)).graph;
   const ImportOptions options = options_at(model, first_sizes(model.sizes));
   Graph graph = OnnxGraphImporter(model.proto, model.folder, options).import_model();
   mark_states(graph, model.states);

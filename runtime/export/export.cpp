@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "frontend/onnx/growing_states.h"
 #include "runtime/cuda/device.h"
 #include "runtime/embedded.h"
 #include "runtime/export/data_object.h"
@@ -303,6 +304,10 @@ ExportReport export_open_model(const OpenModel& open, const Chooser& choose, con
   if (open.setup->machine.gpu)
     throw UsageError("libraries for a GPU have fixed sizes, but {}; give each one size (--dims)",
                      describe_ranges(open.parsed.sizes));
+  if (length_symbol(open.parsed))
+    throw UnsupportedError(
+        "libraries write states in place, but those that grow by '{}' are copied at each run",
+        open.parsed.growing->length);
   ExportReport report;
   ExportedModel model = begin(options, *open.setup, report);
   model.sizes = open.parsed.sizes.symbols;
