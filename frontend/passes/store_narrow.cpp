@@ -101,6 +101,7 @@ class Converter {
         is_last_(behind_products(source, uses_)),
         multiplies_row_(source.nodes().size(), false),
         is_row_(source.nodes().size(), false),
+        is_given_(source.values().size(), false),
         mixes_products_(options.mixed_products && options.keep_wide && narrow == DType::bf16),
         stored_(source),
         wide_(source.values().size(), no_value) {
@@ -108,6 +109,7 @@ class Converter {
       multiplies_row_ = row_products(source, uses_);
       is_row_ = rows_for(source, uses_, multiplies_row_);
     }
+    for (const ValueId id : source.outputs) is_given_[id] = true;
     for (const ValueId id : source.inputs) {
       const ValueId in = stored_.add_input(id);
       if (is_f32(id)) stored_.set(id, cast(result_, in, narrow_));
@@ -118,7 +120,10 @@ class Converter {
     for (std::size_t i = 0; i < source_.nodes().size(); ++i) add(static_cast<NodeId>(i));
     std::vector<ValueId> outputs;
     outputs.reserve(source_.outputs.size());
-    for (const ValueId id : source_.outputs) outputs.push_back(wide(id));
+    for (const ValueId id : source_.outputs) {
+      outputs.push_back(wide(id));
+      if (is_f32(id)) wide_[id] = outputs.back();  // what is given twice is converted once
+    }
     return stored_.finish(std::move(outputs));
   }
 
@@ -155,13 +160,23 @@ class Converter {
     return keeps_wide_ && id != no_value && is_wide(id) ? wide(id) : stored(id);
   }
 
+  /// Pointwise work on a few numbers that are both given and read, as states of loops are: converting them would be a kernel of
+  /// its own, and take longer than moving them twice as wide.
+  [[nodiscard]] bool is_small_state(const Node& node) const {
+    constexpr std::int64_t most = 1 << 16;
+    const ValueId result = node.outputs[0];
+    const TensorType& type = source_.type(result);
+    return has_trait(node.op, OpTrait::pointwise) && is_given_[result] && !uses_[result].empty() &&
+           type.is_known() && type.element_count() <= most;
+  }
+
   /// Is the node's result f32? What a loop reads and gives, whose body is converted by itself; sums that norms read; gates; the last folds, and pointwise work on what is
   /// f32: rows of tables, or behind the last folds.
   [[nodiscard]] bool stays_wide(NodeId id) const {
     const Node& node = source_.node(id);
     if (node.op == Op::loop) return true;
     if (!keeps_wide_ || node.op == Op::cast || !is_f32(node.outputs[0])) return false;
-    if (is_sum_[id] || is_gate_[id]) return true;
+    if (is_sum_[id] || is_gate_[id] || is_small_state(node)) return true;
     if (multiplies_row_[id]) return is_row_[id] || is_wide(node.inputs[0]);
     const bool folds = has_trait(node.op, OpTrait::reduction) || has_trait(node.op, OpTrait::normalization);
     if ((is_last_[id] || is_row_[id]) && folds) return true;
@@ -221,6 +236,7 @@ class Converter {
   IdMap<bool> is_last_;         ///< per node: behind_products
   IdMap<bool> multiplies_row_;  ///< per node: row_products, if asked for
   IdMap<bool> is_row_;          ///< per node: rows_for these
+  IdMap<bool> is_given_;        ///< per value: an output of the graph
   bool mixes_products_;
   GraphCopier stored_;  ///< values as stored
   Graph& result_ = stored_.graph();

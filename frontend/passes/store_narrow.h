@@ -18,6 +18,7 @@ struct NarrowOptions {
 ///   rows;
 /// - sums that only norms and further such sums read: the residuals of transformers;
 /// - gates: pointwise results that are one number for many elements of what they scale;
+/// - small results of pointwise work that are outputs and read beside: states of loops;
 /// - reductions and norms that no product reads later, and pointwise work on them.
 /// With mixed_products, where f32 may be multiplied by bf16, these stay f32, too:
 /// - reductions, norms, pointwise work and products that only products of one row by a constant read, and

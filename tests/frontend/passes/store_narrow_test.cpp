@@ -152,6 +152,30 @@ constexpr const char* head = R"(graph g(%x: f32[1,4,8,8]) {
     return %o
   })";
 
+/// Of a recurrence: the cell is given and read, and the hidden state given twice.
+TEST(StoreAs, StatesAreConvertedOnceOrNotAtAll) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[2,8], %h: f32[2,8], %c: f32[2,8]) {
+    %w = constant f32[1,1] {0.5}
+    %s: f32[2,8] = add(%x, %h)
+    %f: f32[2,8] = sigmoid(%s)
+    %n: f32[2,8] = mul(%f, %c)
+    %t: f32[2,8] = tanh(%n)
+    %o: f32[2,8] = mul(%t, %f)
+    return %o, %n, %o
+  })");
+  const Graph bf16 = store_narrow(graph, DType::bf16);
+  EXPECT_EQ(bf16.outputs[0], bf16.outputs[2]);
+  EXPECT_NE(bf16.node(bf16.value(bf16.outputs[1]).producer).op, Op::cast)
+      << "the cell is f32 as it is computed";
+  EXPECT_EQ(std::ranges::count_if(bf16.nodes(),
+                                  [&](const Node& node) {
+                                    return node.op == Op::cast &&
+                                           std::ranges::find(bf16.outputs, node.outputs[0]) !=
+                                               bf16.outputs.end();
+                                  }),
+            1);
+}
+
 TEST(StoreAs, RowsOfProductsStayWideWhenAsked) {
   const Graph graph = parse_graph(head);
   const Graph stored = store_narrow(graph, DType::bf16, {.mixed_products = true});
