@@ -136,10 +136,11 @@ Sym transposed_conv(Sym x, Sym w, Sym bias, const TransposedWindow& window, std:
   const std::vector<PhasedAxis> axes = phased_axes(x, w, window);
   std::int64_t phases = 1;
   Dims low, high, dilations;
-  bool has_strides = false;
+  bool has_strides = false, has_gaps = false;
   for (const PhasedAxis& axis : axes) {
     phases *= axis.phases;
     has_strides = has_strides || axis.stride > 1;
+    has_gaps = has_gaps || axis.stride > axis.phases;
     low.push_back(axis.before());
     high.push_back(axis.behind());
     dilations.push_back(axis.dilation);
@@ -149,14 +150,17 @@ Sym transposed_conv(Sym x, Sym w, Sym bias, const TransposedWindow& window, std:
   const std::int64_t copies = groups == 1 ? 1 : phases;
   if (copies > 1) x = concat(std::vector<Sym>(static_cast<std::size_t>(copies), x), 1);
   std::vector<Sym> inputs{x, phased_filters(w, axes, groups)};
-  if (bias && !has_strides) inputs.push_back(bias);
+  // Where every result is some phase's, the convolution adds the bias, once for each phase.
+  if (bias && !has_gaps)
+    inputs.push_back(phases == 1 ? bias
+                                 : concat(std::vector<Sym>(static_cast<std::size_t>(phases), bias), 0));
   const Sym y = conv(inputs, {{"strides", Dims(axes.size(), 1)},
                               {"pads", joined(low, high)},
                               {"dilations", dilations},
                               {"groups", groups * copies}});
   if (!has_strides) return y;
   const Sym whole = interleaved(y, axes, groups * w.dim(1));
-  return bias ? add_to_channels(whole, bias) : whole;
+  return bias && has_gaps ? add_to_channels(whole, bias) : whole;
 }
 namespace {
 
