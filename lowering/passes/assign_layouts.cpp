@@ -62,8 +62,9 @@ bool takes_groups(const Operands& operands, std::int64_t groups) {
   const std::int64_t inputs = filter.dims()[1];
   const std::int64_t outputs = filter.dims()[0] / groups;
   if (operands.blocks.hold_all)
-    return operands.graph.is_constant(operands.node.inputs[1]) && operands.type(0).dtype != DType::f32 &&
-           groups_of_unit(groups, inputs, outputs) != 0;
+    return operands.graph.is_constant(operands.node.inputs[1]) &&
+           (groups_fill_tiles(inputs, outputs) ||
+            (operands.type(0).dtype != DType::f32 && groups_of_unit(groups, inputs, outputs) != 0));
   if (operands.type(0).dtype == DType::bf16 && inputs % 2 != 0) return false;
   return are_worth_blocks({groups, inputs, outputs, operands.blocks.size});
 }
@@ -101,8 +102,8 @@ std::optional<Wanted> pointwise_rule(const Operands& operands) {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const bool whole = operands.type(i).shape == operands.output().shape;
     if (whole && operands.blocked[i]) any = true;
-    const bool channels =
-        operands.type(i).rank() == 4 && operands.type(i).dims()[1] == operands.output().dims()[1];
+    const bool channels = operands.type(i).rank() == operands.output().rank() && is_image(operands.type(i)) &&
+                          operands.type(i).dims()[1] == operands.output().dims()[1];
     wanted[i] = whole || operands.blocked[i] || (channels && !operands.is_scalar(i));
   }
   if (!any) return std::nullopt;
@@ -113,11 +114,16 @@ std::optional<Wanted> channels_rule(const Operands& operands) {
   return leaves_channels(operands.graph, operands.node) ? follow_first(operands) : std::nullopt;
 }
 
+/// Is a number for each channel all that a fold leaves?
+bool leaves_a_row(const TensorType& type, const Dims& axes) {
+  return is_image(type) && axes.size() + 1 == type.shape.size() && axes[0] == 0 && axes[1] == 2;
+}
+
 /// Folds of what is not channels. Where a block holds all, what is left of all images may be a row of channels.
 std::optional<Wanted> reduction_rule(const Operands& operands) {
   const Attributes& attributes = operands.node.attributes;
   const Dims& axes = attributes.integers("axes");
-  const bool is_row = operands.blocks.hold_all && axes == Dims{0, 2, 3};
+  const bool is_row = operands.blocks.hold_all && leaves_a_row(operands.type(0), axes);
   const bool leaves =
       (attributes.integer("keepdims") == 1 || is_row) && std::ranges::find(axes, 1) == axes.end();
   if (operands.blocks.hold_all && !is_row && !leaves_channels(operands.graph, operands.node))
@@ -127,14 +133,15 @@ std::optional<Wanted> reduction_rule(const Operands& operands) {
 
 /// The gradient of a pooling, where its image lies so.
 std::optional<Wanted> pool_gradient_rule(const Operands& operands) {
-  const bool is_ready = operands.blocks.hold_all && (operands.blocked[0] || operands.blocked[1]);
+  const bool is_ready = operands.blocks.hold_all && operands.output().rank() == 4 &&
+                        (operands.blocked[0] || operands.blocked[1]);
   return is_ready && operands.blocks.fit(operands.output()) ? std::optional(Wanted(2, true)) : std::nullopt;
 }
 
 /// Products of channels of the same pixels.
 std::optional<Wanted> filter_gradient_rule(const Operands& operands) {
-  const bool fits = operands.blocks.hold_all && operands.blocks.fit(operands.type(0)) &&
-                    operands.blocks.fit(operands.type(1));
+  const bool fits = operands.blocks.hold_all && operands.type(0).rank() == 4 &&
+                    operands.blocks.fit(operands.type(0)) && operands.blocks.fit(operands.type(1));
   return fits ? std::optional(Wanted(2, true)) : std::nullopt;
 }
 
@@ -245,8 +252,9 @@ class Assigner {
   bool add_view(const Node& node) {
     if (!blocks_.hold_all || node.op != Op::transpose || source_.is_constant(node.inputs[0])) return false;
     const Dims& perm = node.attributes.integers("perm");
-    const bool leaves = perm == channels_behind() && blocked_[node.inputs[0]] != no_value;
-    const bool comes = perm == channels_ahead() && blocks_.fit(source_.type(node.outputs[0]));
+    if (!is_image(source_.type(node.outputs[0]))) return false;
+    const bool leaves = perm == channels_behind(perm.size()) && blocked_[node.inputs[0]] != no_value;
+    const bool comes = perm == channels_ahead(perm.size()) && blocks_.fit(source_.type(node.outputs[0]));
     if (!leaves && !comes) return false;
     const ValueId input = leaves ? blocked_[node.inputs[0]] : as_dense(node.inputs[0]);
     const ValueId output = dense_.add_copy(node, {input}).at(0);
@@ -260,7 +268,7 @@ class Assigner {
   }
 
   static bool has_blocks(const Node& node, const TensorType& result) {
-    return node.op != Op::filter_gradient && result.rank() == 4;
+    return node.op != Op::filter_gradient && is_image(result);
   }
 
   void add(const Node& node, const std::optional<Wanted>& wanted) {

@@ -1,5 +1,6 @@
 // Before: y [N, F, L'] = conv(x [N, C, L], W [F, C, k])
 // After:  y = reshape(conv(reshape(x, [N, C, 1, L]), W [F, C, 1, k]))
+// and, where kernels take no volumes with their channels innermost,
 // Before: y [N, F, D', H', W'] = conv(x [N, C, D, H, W], W [F, C, k, ky, kx])
 // After:  frames [N*D, C, H, W] = reshape(transpose(x)); those that the window meets at each place of its depth
 //         stand side by side as channels, [N*D', k*C, H, W]; a 2-D convolution folds them, with W [F, k*C, ky, kx].
@@ -54,14 +55,15 @@ Tensor plane_filter(const Tensor& filter) {
   return result;
 }
 
-bool is_taken(const Graph& graph, const Node& node) {
+bool is_taken(const Graph& graph, const Node& node, bool innermost) {
   if (node.op != Op::conv || !graph.is_constant(node.inputs[1])) return false;
   const TensorType& x = graph.type(node.inputs[0]);
   const bool floats = x.dtype == DType::f32 || x.dtype == DType::bf16 || x.dtype == DType::f16;
   if (!floats || graph.type(node.outputs[0]).element_count() == 0 || x.element_count() == 0) return false;
   const Dims filter = graph.type(node.inputs[1]).dims();
   // The channels of a group would not lie together.
-  return x.rank() == 3 || (x.rank() == 5 && (node.attributes.integer("groups") == 1 || filter[2] == 1));
+  return x.rank() == 3 ||
+         (!innermost && x.rank() == 5 && (node.attributes.integer("groups") == 1 || filter[2] == 1));
 }
 
 /// Attributes of the convolution of planes: those of the last two dims.
@@ -81,7 +83,7 @@ class PlaneConvolver {
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) {
     std::optional<ValueId> planes;
-    if (is_taken(rewriter.source(), node)) planes = convolve(rewriter, node);
+    if (is_taken(rewriter.source(), node, innermost_)) planes = convolve(rewriter, node);
     if (has_trait(node.op, OpTrait::pointwise) && node.outputs.size() == 1) planes = work(rewriter, node);
     if (!planes) return false;
     const ValueId out = node.outputs[0];
@@ -109,8 +111,8 @@ class PlaneConvolver {
   }
 
   /// For every frame of the result the frames of x that the window meets, as channels: [N*D', k*C, H, W].
-  /// Frames move whole: their pixels are one dim, with the channels behind them where those lie innermost.
-  [[nodiscard]] ValueId window_frames(GraphRewriter& rewriter, const Node& node, ValueId planes) const {
+  /// Frames move whole: their pixels are one dim.
+  static ValueId window_frames(GraphRewriter& rewriter, const Node& node, ValueId planes) {
     Graph& graph = rewriter.graph();
     const Dims x = rewriter.source().type(node.inputs[0]).dims();
     const std::int64_t frames = rewriter.source().type(node.outputs[0]).dims()[2];
@@ -120,9 +122,8 @@ class PlaneConvolver {
     const Dims& pads = node.attributes.integers("pads");
     if (taps == 1 && stride == 1 && pads[0] == 0 && pads[3] == 0) return planes;
     const std::int64_t channels = x[1], pixels = x[3] * x[4];
-    const Dims each = innermost_ ? Dims{x[0], x[2], pixels, channels} : Dims{x[0], x[2], channels, pixels};
-    ValueId all =
-        add_reshape(graph, innermost_ ? add_transpose(graph, planes, channels_behind()) : planes, each);
+    const Dims each = {x[0], x[2], channels, pixels};
+    ValueId all = add_reshape(graph, planes, each);
     if (pads[0] != 0 || pads[3] != 0)
       all = graph.add(Op::pad, {all}, {{"low", Dims{0, pads[0], 0, 0}}, {"high", Dims{0, pads[3], 0, 0}}});
     Dims sizes = each;
@@ -131,11 +132,9 @@ class PlaneConvolver {
     met.reserve(static_cast<std::size_t>(taps));
     for (std::int64_t tap = 0; tap < taps; ++tap)
       met.push_back(add_slice(graph, all, {0, tap * dilation, 0, 0}, sizes, {1, stride, 1, 1}));
-    const std::int64_t axis = innermost_ ? 3 : 2;
-    const ValueId together = met.size() == 1 ? met[0] : graph.add(Op::concat, met, {{"axis", axis}});
-    if (!innermost_) return add_reshape(graph, together, {x[0] * frames, taps * channels, x[3], x[4]});
-    const ValueId images = add_reshape(graph, together, {x[0] * frames, x[3], x[4], taps * channels});
-    return add_transpose(graph, images, channels_ahead());
+    const ValueId together =
+        met.size() == 1 ? met[0] : graph.add(Op::concat, met, {{"axis", std::int64_t{2}}});
+    return add_reshape(graph, together, {x[0] * frames, taps * channels, x[3], x[4]});
   }
 
   /// Pointwise work on planes, where some operand has them already.

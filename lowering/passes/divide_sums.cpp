@@ -56,7 +56,8 @@ Dims first_axes(const Dims& dims, const Dims& axes) {
 /// Images of so many channels lie with them outermost.
 bool has_rows_of_pixels(const Dims& dims) {
   constexpr std::int64_t vector = 4;
-  return dims.size() != 4 || dims[1] % vector != 0;
+  constexpr std::size_t of_images = 4, of_volumes = 5;
+  return (dims.size() != of_images && dims.size() != of_volumes) || dims[1] % vector != 0;
 }
 
 /// The sum over these dims, kept as dims of one.

@@ -1,11 +1,17 @@
 #include "lowering/passes/images.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 
 namespace sylvite {
+
+bool is_image(const TensorType& type) {
+  constexpr std::size_t of_images = 4, of_volumes = 5;
+  return type.shape.size() == of_images || type.shape.size() == of_volumes;
+}
 
 bool is_for_tensor_cores(DType dtype, bool tf32) {
   return dtype == DType::bf16 || dtype == DType::f16 || (tf32 && dtype == DType::f32);
@@ -16,25 +22,53 @@ std::int64_t elements_of_vector(DType dtype) {
 }
 
 bool may_lie_innermost(const TensorType& type, bool tf32) {
-  return is_for_tensor_cores(type.dtype, tf32) && type.rank() == 4 && type.element_count() != 0 &&
+  return is_for_tensor_cores(type.dtype, tf32) && is_image(type) && type.element_count() != 0 &&
          type.dims()[1] % 4 == 0;
+}
+
+bool groups_fill_tiles(std::int64_t inputs, std::int64_t outputs) {
+  constexpr std::int64_t unit = 8, least = 24;
+  return inputs >= least && outputs >= least && inputs % unit == 0 && outputs % unit == 0;
+}
+
+Dims pixel_axes(std::size_t rank) {
+  Dims axes(rank - 2);
+  std::iota(axes.begin(), axes.end(), 2);
+  return axes;
+}
+
+Dims channels_behind(std::size_t rank) {
+  Dims perm = channels_behind();
+  while (perm.size() < rank) perm.insert(perm.end() - 1, static_cast<std::int64_t>(perm.size()));
+  return perm;
+}
+
+Dims channels_ahead(std::size_t rank) {
+  Dims perm = channels_ahead();
+  for (; perm.size() < rank; ++perm[1]) perm.push_back(perm[1]);
+  return perm;
 }
 
 IdMap<bool> innermost_images(const Graph& graph, bool tf32) {
   IdMap<bool> images(graph.values().size(), false);
-  for (const Node& node : graph.nodes()) {
-    if (node.outputs.size() != 1 || !may_lie_innermost(graph.type(node.outputs[0]), tf32)) continue;
-    const bool follows = has_trait(node.op, OpTrait::pointwise) || has_trait(node.op, OpTrait::pooling);
-    images[node.outputs[0]] =
-        node.op == Op::conv || (follows && std::ranges::any_of(node.inputs, [&](ValueId id) {
-                                  return id != no_value && images[id];
-                                }));
-  }
+  const auto is_one = [&](ValueId id) { return id != no_value && images[id]; };
+  const auto is_made = [&](const Node& node) {
+    if (node.op == Op::conv) return true;
+    if (node.op == Op::concat)
+      return node.attributes.integer("axis") == 1 && std::ranges::all_of(node.inputs, is_one);
+    if (has_trait(node.op, OpTrait::pointwise)) return std::ranges::any_of(node.inputs, is_one);
+    return !has_trait(node.op, OpTrait::reduction) && leaves_channels(graph, node) && is_one(node.inputs[0]);
+  };
+  for (const Node& node : graph.nodes())
+    if (node.outputs.size() == 1 && !node.inputs.empty() &&
+        may_lie_innermost(graph.type(node.outputs[0]), tf32))
+      images[node.outputs[0]] = is_made(node);
   return images;
 }
 
 bool leaves_channels(const Graph& graph, const Node& node) {
-  if (graph.type(node.inputs[0]).rank() != 4) return false;
+  const TensorType& type = graph.type(node.inputs[0]);
+  if (!is_image(type)) return false;
   const auto is_zero_at_channels = [&](const char* name) {
     const Dims& values = node.attributes.integers(name);
     return values.empty() || values.at(1) == 0;
@@ -50,7 +84,8 @@ bool leaves_channels(const Graph& graph, const Node& node) {
     case Op::reduce_sum:
     case Op::reduce_max:
     case Op::reduce_min:
-      return node.attributes.integers("axes") == Dims{2, 3} && node.attributes.integer("keepdims") == 1;
+      return node.attributes.integers("axes") == pixel_axes(type.shape.size()) &&
+             node.attributes.integer("keepdims") == 1;
     default:
       return false;
   }

@@ -1,6 +1,8 @@
 #pragma once
 // What passes before assign_layouts know of the layouts that it gives where image_layout is channels_last.
 
+#include <cstddef>
+
 #include "sylvite/graph.h"
 #include "sylvite/id_map.h"
 
@@ -12,11 +14,25 @@ namespace sylvite {
 /// Elements of 16 bytes, in which copies to and from tensor cores move.
 [[nodiscard]] std::int64_t elements_of_vector(DType dtype);
 
+/// [image, channel, line, column], or a volume: [image, channel, frame, line, column].
+[[nodiscard]] bool is_image(const TensorType& type);
+
 /// Images of a type and of extents that kernels take with their channels innermost: rows of odd lengths cannot be read in
 /// vectors. `tf32`: of f32, too.
 [[nodiscard]] bool may_lie_innermost(const TensorType& type, bool tf32);
 
-/// Per value: a convolution's result that may lie so, or one that pointwise work and pooling make of such.
+/// An image's dims of pixels: all but the first two.
+[[nodiscard]] Dims pixel_axes(std::size_t rank);
+/// Orders of an image's dims: from [image, channel, pixels...] to [image, pixels..., channel], and back.
+[[nodiscard]] Dims channels_behind(std::size_t rank);
+[[nodiscard]] Dims channels_ahead(std::size_t rank);
+
+/// Are groups of so many channels, and of so many results, worth a product each on tensor cores? Narrower ones are joined
+/// (lowering/plan/grouped_filter.h).
+[[nodiscard]] bool groups_fill_tiles(std::int64_t inputs, std::int64_t outputs);
+
+/// Per value: a convolution's result that may lie so, or one that pointwise work, concats of channels, poolings, pads and
+/// gathers of pixels make of such.
 [[nodiscard]] IdMap<bool> innermost_images(const Graph& graph, bool tf32);
 
 /// Work on images that treats each channel by itself: poolings, sums over pixels, pads and gathers of pixels.

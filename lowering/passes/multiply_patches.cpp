@@ -8,6 +8,10 @@
 namespace sylvite {
 namespace {
 
+bool is_all(const Dims& values, std::int64_t one) {
+  return std::ranges::all_of(values, [&](std::int64_t value) { return value == one; });
+}
+
 /// Kernels of convolutions take such images as they are; patches would have to be gathered first.
 bool is_taken(const Graph& graph, const Node& node, const LoweringOptions& options) {
   constexpr std::int64_t whole_vectors = 8, widest_step = 8;
@@ -19,13 +23,15 @@ bool is_taken(const Graph& graph, const Node& node, const LoweringOptions& optio
 }
 
 bool has_patches(const Graph& graph, const Node& node) {
-  if (node.op != Op::conv || graph.type(node.inputs[0]).rank() != 4) return false;
+  if (node.op != Op::conv || !is_image(graph.type(node.inputs[0]))) return false;
   const Dims x = graph.type(node.inputs[0]).dims(), w = graph.type(node.inputs[1]).dims();
-  const Dims window = {w[2], w[3]};
-  const bool side_by_side =
-      node.attributes.integers("strides") == window && node.attributes.integers("pads") == Dims{0, 0, 0, 0} &&
-      node.attributes.integers("dilations") == Dims{1, 1} && node.attributes.integer("groups") == 1;
-  return side_by_side && w[2] * w[3] > 1 && x[2] % w[2] == 0 && x[3] % w[3] == 0 &&
+  const Dims window(w.begin() + 2, w.end());
+  const Dims &pads = node.attributes.integers("pads"), &dilations = node.attributes.integers("dilations");
+  const bool side_by_side = node.attributes.integers("strides") == window && is_all(pads, 0) &&
+                            is_all(dilations, 1) && node.attributes.integer("groups") == 1;
+  bool fills = true;
+  for (std::size_t d = 2; d < x.size(); ++d) fills = fills && x[d] % w[d] == 0;
+  return side_by_side && fills && product(w, 2, w.size()) > 1 &&
          graph.type(node.outputs[0]).element_count() > 0 && w[1] > 0;
 }
 
@@ -33,15 +39,24 @@ void multiply(GraphRewriter& rewriter, const Node& node) {
   Graph& graph = rewriter.graph();
   const std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
   const Dims x = graph.type(inputs[0]).dims(), w = graph.type(inputs[1]).dims();
-  const std::int64_t height = x[2] / w[2], width = x[3] / w[3], depth = w[1] * w[2] * w[3];
-  const ValueId cut = add_reshape(graph, inputs[0], {x[0], x[1], height, w[2], width, w[3]});
-  const ValueId gathered = add_transpose(graph, cut, {0, 2, 4, 1, 3, 5});
-  const ValueId patches = add_reshape(graph, gathered, {x[0] * height * width, depth});
+  const std::int64_t depth = product(w, 1, w.size());
+  // [image, channel, patches by places in a patch...] -> [image, patches..., channel, places...]
+  Dims cut = {x[0], x[1]}, places = {1}, order = {0}, pixels = {x[0]};
+  for (std::size_t d = 2; d < x.size(); ++d) {
+    pixels.push_back(x[d] / w[d]);
+    cut.insert(cut.end(), {x[d] / w[d], w[d]});
+    order.push_back(static_cast<std::int64_t>(cut.size()) - 2);
+    places.push_back(static_cast<std::int64_t>(cut.size()) - 1);
+  }
+  order.insert(order.end(), places.begin(), places.end());
+  const ValueId gathered = add_transpose(graph, add_reshape(graph, inputs[0], cut), order);
+  const ValueId patches = add_reshape(graph, gathered, {product(pixels, 0, pixels.size()), depth});
   const ValueId weight = add_transpose(graph, add_reshape(graph, inputs[1], {w[0], depth}), {1, 0});
   ValueId result = graph.add(Op::matmul, {patches, weight}, {}, node.name);
   if (inputs.size() > 2 && inputs[2] != no_value) result = graph.add(Op::add, {result, inputs[2]});
-  const ValueId pixels = add_reshape(graph, result, {x[0], height, width, w[0]});
-  rewriter.set(node.outputs[0], add_transpose(graph, pixels, channels_ahead()));
+  pixels.push_back(w[0]);
+  rewriter.set(node.outputs[0],
+               add_transpose(graph, add_reshape(graph, result, pixels), channels_ahead(x.size())));
 }
 
 }  // namespace

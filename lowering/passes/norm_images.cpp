@@ -31,7 +31,7 @@ std::optional<GroupNorm> match(const Graph& graph, const IdMap<bool>& images, co
   if (cut == nullptr || !images[cut->inputs[0]] || axis != static_cast<std::int64_t>(rows.size()) - 1)
     return std::nullopt;
   const Dims image = graph.type(cut->inputs[0]).dims();
-  const std::int64_t pixels = image[2] * image[3];
+  const std::int64_t pixels = product(image, 2, image.size());
   if (rows.back() % pixels != 0 || image[1] % (rows.back() / pixels) != 0) return std::nullopt;
   return GroupNorm{cut->inputs[0], image[1] * pixels / rows.back(), epsilon};
 }
@@ -58,12 +58,12 @@ class Builder {
   /// [images, groups, 1] of an image in f32.
   ValueId group_mean(ValueId image) {
     const Dims dims = type_.dims();
-    const Attributes pixels = {{"axes", Dims{2, 3}}, {"keepdims", std::int64_t{1}}};
+    const Attributes pixels = {{"axes", pixel_axes(dims.size())}, {"keepdims", std::int64_t{1}}};
     ValueId sum = graph_.add(Op::reduce_sum, {image}, pixels);
     sum = graph_.add(Op::reshape, {sum}, {{"shape", Dims{dims[0], groups_, dims[1] / groups_}}});
     if (groups_ != dims[1])
       sum = graph_.add(Op::reduce_sum, {sum}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{1}}});
-    const std::int64_t count = dims[1] / groups_ * dims[2] * dims[3];
+    const std::int64_t count = dims[1] / groups_ * product(dims, 2, dims.size());
     return work(Op::mul, sum, number(1.0 / static_cast<double>(count)));
   }
 
@@ -71,10 +71,13 @@ class Builder {
   ValueId per_channel(ValueId group) {
     const Dims dims = type_.dims();
     const std::int64_t members = dims[1] / groups_;
-    if (groups_ == 1) return graph_.add(Op::reshape, {group}, {{"shape", Dims{dims[0], 1, 1, 1}}});
+    Dims to(dims.size(), 1);
+    to[0] = dims[0];
+    to[1] = groups_ == 1 ? 1 : dims[1];
+    if (groups_ == 1) return graph_.add(Op::reshape, {group}, {{"shape", to}});
     if (members != 1)
       group = graph_.add(Op::broadcast_to, {group}, {{"shape", Dims{dims[0], groups_, members}}});
-    return graph_.add(Op::reshape, {group}, {{"shape", Dims{dims[0], dims[1], 1, 1}}});
+    return graph_.add(Op::reshape, {group}, {{"shape", to}});
   }
 
   Graph& graph_;

@@ -32,7 +32,7 @@ namespace sylvite {
 /// The same graph in which convolutions over one or three dims with constant filters are over two, as templates take
 /// them: a signal is an image of one line, and of a volume the frames that a window meets are channels of one image.
 /// (Grouped ones over three dims only where the window has one frame.) Pointwise work that reads such results, with
-/// numbers or channels beside them, is done on images, too. `innermost`: channels will lie innermost in memory.
+/// numbers or channels beside them, is done on images, too. `innermost`: volumes stay, as templates take them then.
 [[nodiscard]] Graph convolve_planes(const Graph& graph, bool innermost);
 
 /// The same graph in which a layer_norm without scale over groups of channels of a convolution's result, or over the pixels of
@@ -121,12 +121,12 @@ inline constexpr std::size_t most_concat_inputs = 32;
 [[nodiscard]] Graph write_states(const Graph& graph);
 
 /// Which values lie in memory with their channels in blocks, so that a vector register holds channels of one
-/// pixel. The same graph in which rank-4 values around convolutions have Layout{options.channel_block},
+/// pixel. The same graph in which images around convolutions have Layout{options.channel_block},
 /// with to_layout nodes where a value is needed in the other layout. Inputs and outputs of the graph stay
 /// dense, as do constants: to_layout of a constant stands for a weight that is packed when the program is
 /// loaded. Blocked values flow through operations that keep the padded channels finite, so that a zero weight
 /// wipes them out. A graph without convolutions comes back as it is.
-/// With ImageLayout::channels_last it is rank-4 f16 and bf16 values, with options.tf32 f32 as well, each in one
+/// With ImageLayout::channels_last it is f16 and bf16 images and volumes, with options.tf32 f32 as well, each in one
 /// block of all its channels, where those are a multiple of 4 (no value is padded): as tensor cores read images. Transposes that then move nothing
 /// stay, between the two layouts.
 /// REQUIRES another layout than dense.

@@ -1,4 +1,4 @@
-// Before: y = add(transpose(a), transpose(b)), with the channels brought ahead of the pixels: perm [0,3,1,2]
+// Before: y = add(transpose(a), transpose(b)), with the channels brought ahead of the pixels: perm [0,3,1,2], or as much for volumes
 // After:  y = transpose(add(a, b))
 // Of an image that a convolution makes the other way round, transposed back, nothing moves: its channels lie innermost.
 
@@ -33,7 +33,8 @@ class Sinker {
     }
     if (!any) return false;
     const ValueId result = graph.add(node.op, inputs, node.attributes, node.name);
-    rewriter.set(node.outputs[0], add_transpose(graph, result, channels_ahead()));
+    rewriter.set(node.outputs[0],
+                 add_transpose(graph, result, channels_ahead(graph_.type(node.outputs[0]).shape.size())));
     return true;
   }
 
@@ -45,7 +46,8 @@ class Sinker {
   }
   static bool is_transposed(const Graph& graph, ValueId id) {
     const Node* transpose = producer_if(graph, id, Op::transpose);
-    return transpose != nullptr && transpose->attributes.integers("perm") == channels_ahead();
+    return transpose != nullptr && is_image(graph.type(id)) &&
+           transpose->attributes.integers("perm") == channels_ahead(graph.type(id).shape.size());
   }
 
   /// The operand with its channels behind, where that moves nothing.
@@ -53,14 +55,17 @@ class Sinker {
     Graph& graph = rewriter.graph();
     const ValueId now = rewriter.mapped(id);
     const Dims dims = graph.type(now).dims(), whole = graph_.type(node.outputs[0]).dims();
-    if (graph.type(now).element_count() == 1) return dims.size() <= 4 ? std::optional(now) : std::nullopt;
+    if (graph.type(now).element_count() == 1)
+      return dims.size() <= whole.size() ? std::optional(now) : std::nullopt;
     if (graph.is_constant(now)) {
-      const bool is_channels = dims.size() >= 3 && dims[dims.size() - 3] == graph.type(now).element_count();
+      const std::size_t pixel_dims = whole.size() - 2;
+      const bool is_channels =
+          dims.size() > pixel_dims && dims[dims.size() - pixel_dims - 1] == graph.type(now).element_count();
       return is_channels ? std::optional(add_reshape(graph, now, {graph.type(now).element_count()}))
                          : std::nullopt;
     }
     if (dims != whole || (!is_transposed(graph, now) && !is_image_[id])) return std::nullopt;
-    return add_transpose(graph, now, channels_behind());
+    return add_transpose(graph, now, channels_behind(whole.size()));
   }
 
   const Graph& graph_;

@@ -9,6 +9,7 @@
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/values/strided.h"
 #include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
@@ -23,7 +24,12 @@ bool is_in_order(const Dims& perm) {
 class Turner {
  public:
   Turner(const Graph& graph, bool tf32)
-      : graph_(graph), tf32_(tf32), images_(innermost_images(graph, tf32)), uses_(graph.uses()) {}
+      : graph_(graph),
+        tf32_(tf32),
+        images_(innermost_images(graph, tf32)),
+        feeds_(graph.values().size(), false) {
+    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) mark_inputs(*node);
+  }
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) const {
     if (node.op == Op::reshape) return leave(rewriter, node) || come(rewriter, node);
@@ -37,11 +43,11 @@ class Turner {
     if (!images_[node.inputs[0]]) return false;
     const Dims image = graph_.type(node.inputs[0]).dims(), shape = graph_.type(node.outputs[0]).dims();
     const std::optional<ReshapedOrder> ahead =
-        reshape_ahead(permuted(image, channels_behind()), channels_ahead(), shape);
+        reshape_ahead(permuted(image, channels_behind(image.size())), channels_ahead(image.size()), shape);
     if (!ahead || is_in_order(ahead->perm)) return false;
     Graph& graph = rewriter.graph();
-    const ValueId rows =
-        graph.add(Op::transpose, {rewriter.mapped(node.inputs[0])}, {{"perm", channels_behind()}});
+    const ValueId rows = graph.add(Op::transpose, {rewriter.mapped(node.inputs[0])},
+                                   {{"perm", channels_behind(image.size())}});
     const ValueId cut = graph.add(Op::reshape, {rows}, {{"shape", ahead->dims}});
     rewriter.set(node.outputs[0], graph.add(Op::transpose, {cut}, {{"perm", ahead->perm}}, node.name));
     return true;
@@ -50,7 +56,7 @@ class Turner {
   /// A transpose that becomes an image is one to rows of channels first.
   bool come(GraphRewriter& rewriter, const Node& node) const {
     const ValueId image = node.outputs[0];
-    if (!may_lie_innermost(graph_.type(image), tf32_) || !feeds_convolutions(image)) return false;
+    if (!may_lie_innermost(graph_.type(image), tf32_) || !feeds_[image]) return false;
     Graph& graph = rewriter.graph();
     const Node* transpose = producer_if(graph, rewriter.mapped(node.inputs[0]), Op::transpose);
     if (transpose == nullptr) return false;
@@ -61,8 +67,9 @@ class Turner {
     const Dims whole = permuted(perm, order);
     const ValueId moved =
         is_in_order(whole) ? source : graph.add(Op::transpose, {source}, {{"perm", whole}}, node.name);
-    const ValueId rows = graph.add(Op::reshape, {moved}, {{"shape", permuted(out, channels_behind())}});
-    rewriter.set(image, graph.add(Op::transpose, {rows}, {{"perm", channels_ahead()}}));
+    const ValueId rows =
+        graph.add(Op::reshape, {moved}, {{"shape", permuted(out, channels_behind(out.size()))}});
+    rewriter.set(image, graph.add(Op::transpose, {rows}, {{"perm", channels_ahead(out.size())}}));
     return true;
   }
 
@@ -90,13 +97,18 @@ class Turner {
     return true;
   }
 
-  [[nodiscard]] bool feeds_convolutions(ValueId id) const {
-    return std::ranges::any_of(uses_[id], [&](NodeId reader) {
-      return graph_.node(reader).op == Op::conv && graph_.node(reader).inputs[0] == id;
-    });
+  /// What a convolution reads, and what becomes a part of that, or is made to it channel by channel.
+  void mark_inputs(const Node& node) {
+    if (node.op == Op::conv) feeds_[node.inputs[0]] = true;
+    if (node.outputs.size() != 1 || node.inputs.empty() || !feeds_[node.outputs[0]]) return;
+    const bool joins = node.op == Op::concat && node.attributes.integer("axis") == 1;
+    const bool works = has_trait(node.op, OpTrait::pointwise) || leaves_channels(graph_, node);
+    if (!joins && !works) return;
+    for (const ValueId id : node.inputs)
+      if (id != no_value && graph_.type(id).rank() == graph_.type(node.outputs[0]).rank()) feeds_[id] = true;
   }
 
-  /// The order of dims `from`, which a reshape makes [image, channel, line, column], in which it would make [image, line, column,
+  /// The order of dims `from`, which a reshape makes [image, channel, pixels...], in which it would make [image, pixels...,
   /// channel]; empty where it merges channels and others.
   static Dims rows_order(const Dims& from, const Dims& image) {
     Dims channels, others;
@@ -115,7 +127,7 @@ class Turner {
   const Graph& graph_;
   bool tf32_;
   IdMap<bool> images_;
-  IdMap<std::vector<NodeId>> uses_;
+  IdMap<bool> feeds_;  ///< per value: convolutions read it, perhaps behind work on each channel
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ class Widener {
   /// Channels that fill vectors of 16 bytes, or 0 for what is no image for tensor cores or has such a number already.
   [[nodiscard]] std::int64_t wide_channels(ValueId id) const {
     const TensorType& type = source_.type(id);
-    if (!is_for_tensor_cores(type.dtype, tf32_) || type.rank() != 4 || type.element_count() == 0) return 0;
+    if (!is_for_tensor_cores(type.dtype, tf32_) || !is_image(type) || type.element_count() == 0) return 0;
     const std::int64_t unit = elements_of_vector(type.dtype);
     const std::int64_t channels = type.dims()[1], whole = round_up(channels, unit);
     return whole == channels ? 0 : whole;
@@ -96,15 +96,16 @@ class Widener {
     if (!stays_finite(source_, node)) return std::nullopt;
     if (std::ranges::none_of(node.inputs, [&](ValueId id) { return is_wide(id); })) return std::nullopt;
     const std::int64_t channels = wide_channels(node.outputs[0]);
+    const std::size_t behind = source_.type(node.outputs[0]).shape.size() - 1;  // dims, with the channels
     std::vector<ValueId> inputs;
     for (const ValueId id : node.inputs) {
       if (id == no_value) return std::nullopt;
       const Dims dims = source_.type(id).dims();
-      const bool varies = dims.size() >= 3 && dims[dims.size() - 3] != 1;
+      const bool varies = dims.size() >= behind && dims[dims.size() - behind] != 1;
       if (varies && !is_wide(id) && !source_.is_constant(id)) return std::nullopt;
       inputs.push_back(!varies       ? narrow(id)
                        : is_wide(id) ? wide_[id]
-                                     : constant(id, dims.size() - 3, channels));
+                                     : constant(id, dims.size() - behind, channels));
     }
     return made_.graph().add(node.op, std::move(inputs), node.attributes, node.name);
   }

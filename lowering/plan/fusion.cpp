@@ -13,8 +13,8 @@
 #include <set>
 
 #include "frontend/graph/copy.h"
-#include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/images.h"
 #include "lowering/plan/fusion_rules.h"
 #include "lowering/plan/row_fusion.h"
 #include "lowering/plan/template_keeper.h"
@@ -379,13 +379,15 @@ bool is_same_in_memory(const TensorType& from, const TensorType& to) {
          std::all_of(dims.begin() + 2, dims.end(), [](std::int64_t extent) { return extent == 1; });
 }
 
-/// Dense dims [image, line, column, channel], and images with their channels innermost.
+/// Dense dims [image, pixels..., channel], and images with their channels innermost.
 bool is_turned_in_place(const Graph& graph, const Node& node) {
   const TensorType &from = graph.type(node.inputs[0]), &to = graph.type(node.outputs[0]);
   if (from.layout == to.layout || graph.is_constant(node.inputs[0])) return false;
   const bool leaves = to.layout.channel_block == 0;
   const TensorType& image = leaves ? from : to;
-  return node.attributes.integers("perm") == (leaves ? channels_behind() : channels_ahead()) &&
+  const std::size_t rank = image.shape.size();
+  return is_image(image) &&
+         node.attributes.integers("perm") == (leaves ? channels_behind(rank) : channels_ahead(rank)) &&
          image.layout.channel_block == image.dims().at(1);
 }
 

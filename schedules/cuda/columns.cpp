@@ -17,7 +17,6 @@ constexpr std::int64_t least_rows = 2;
 constexpr std::int64_t most_rows = 1LL << 30;  // rows are numbered by int
 constexpr std::int64_t most_blocks = (1LL << 31) - 1;
 const std::vector<std::size_t> dense_order = {};
-const std::vector<std::size_t> channels_last_order = {0, 2, 3, 1};  // images, lines, columns, channels
 constexpr std::int64_t l2_bytes = 50 << 20;  // what is larger is not there when it is read again
 
 struct Fold {
@@ -63,7 +62,8 @@ CudaGroups ordered(const Dims& dims, const std::vector<std::size_t>& order) {
 std::string read_extents(const TensorType& type, const Dims& axes, CudaGroups& groups,
                          CudaColumnsProblem& problem) {
   if (!is_innermost(type)) return "channels lie in blocks";
-  groups = ordered(type.dims(), is_channels_last(type) ? channels_last_order : dense_order);
+  groups =
+      ordered(type.dims(), is_channels_last(type) ? channels_last_order(type.shape.size()) : dense_order);
   std::vector<std::size_t> folded;
   for (std::size_t i = 0; i < groups.dims.size(); ++i) {
     const std::size_t dim = groups.order.empty() ? i : groups.order[i];
@@ -100,7 +100,7 @@ ValueId computed_output(const Graph& body) {
 /// The dims of the result, which must lie as those of `groups` that are left.
 std::string read_result(const TensorType& result, const CudaGroups& groups, bool keeps, CudaGroups& after) {
   const bool is_image = !groups.order.empty();
-  const bool drops_pixels = !keeps && groups.first <= 1 && groups.last == 3;
+  const bool drops_pixels = !keeps && groups.first <= 1 && groups.last + 1 == groups.dims.size();
   const bool follows = is_image ? is_channels_last(result) || drops_pixels : result.layout.channel_block == 0;
   if (!follows && !has_one_pixel(result)) return "its result lies otherwise than what is read";
   after = ordered(result.dims(), keeps ? groups.order : dense_order);

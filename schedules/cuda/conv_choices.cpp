@@ -36,7 +36,8 @@ double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice
   constexpr double turn = 1200;       // from the last product of a tile to its stores
   constexpr double meeting = 5500;    // of the blocks of a split
   constexpr double exposed = 0.66;    // of finishing a tile, where both consumers do it at once
-  const std::int64_t tiles = ceil_div(problem.n, choice.tile_x) * ceil_div(problem.m, choice.tile_y);
+  const std::int64_t tiles =
+      ceil_div(problem.n, choice.tile_x) * ceil_div(problem.m, choice.tile_y) * problem.batch;
   const std::int64_t at_once = std::max(1, card.multiprocessors / choice.split);
   const auto waves = static_cast<double>(ceil_div(tiles, at_once));
   const double products = choice.tile_x / 64.0 * 4 * std::max(0.6 * choice.tile_y, 25 + choice.tile_y / 4.0);

@@ -26,7 +26,9 @@ double instructions(const Windows& w, const CudaDepthwiseChoice& c) {
   const auto lines = static_cast<double>(span_of(c.tile_y, w.stride_y, w.taps_y, w.dilation_y));
   const auto columns = static_cast<double>(span_of(c.tile_x, w.stride_x, w.taps_x, w.dilation_x));
   const auto taps = static_cast<double>(w.taps());
-  return taps + lines * columns / pixels * (conversion + 2. / c.vector) + taps / c.tile_x * conversion + 4;
+  const auto frames = static_cast<double>(w.taps_z);
+  return taps + frames * lines * columns / pixels * (conversion + 2. / c.vector) +
+         taps / c.tile_x * conversion + 4;
 }
 
 /// What of the tiles' pixels is outside of the images.
@@ -50,10 +52,11 @@ double rate(const CudaGroupedProblem& problem, const CudaDepthwiseChoice& c) {
 std::string fold_text(const CudaGroupedProblem& problem) {
   constexpr const char* folds[] = {"PRODUCTS", "LARGEST", "MEAN"};
   return fmt::format(
-      "enum {{ PRODUCTS, LARGEST, MEAN }};\nconstexpr int FOLD = {}, PAD_AFTER_Y = {}, PAD_AFTER_X = {};\n"
+      "enum {{ PRODUCTS, LARGEST, MEAN }};\nconstexpr int FOLD = {}, PAD_AFTER_Z = {}, PAD_AFTER_Y = {}, "
+      "PAD_AFTER_X = {};\n"
       "constexpr bool COUNTS_PADDING = {}, FILTER_BY_CHANNEL = {};\n",
-      folds[static_cast<std::size_t>(problem.fold)], problem.pad_after_y, problem.pad_after_x,
-      problem.counts_padding, problem.filter_by_channel);
+      folds[static_cast<std::size_t>(problem.fold)], problem.pad_after_z, problem.pad_after_y,
+      problem.pad_after_x, problem.counts_padding, problem.filter_by_channel);
 }
 
 int lanes_of(std::int64_t vectors) {
@@ -95,8 +98,8 @@ CudaTemplate make_cuda_depthwise(const CudaGroupedProblem& problem, const CudaDe
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
   const std::int64_t positions = choice.threads / choice.lanes;
-  launch.entry = fmt::format("{}_{}_{}x{}_{}", problem.filter < 0 ? "pooling" : "depthwise",
-                             dtype_name(problem.element), w.taps_y, w.taps_x, w.channels);
+  launch.entry = fmt::format("{}_{}_{}x{}x{}_{}", problem.filter < 0 ? "pooling" : "depthwise",
+                             dtype_name(problem.element), w.taps_z, w.taps_y, w.taps_x, w.channels);
   result.source.text = grouped_text(problem, choice.vector, launch.entry);
   result.source.text += fold_text(problem);
   result.source.text +=

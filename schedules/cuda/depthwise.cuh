@@ -4,10 +4,10 @@
 // from the L1 cache.
 //
 // schedules/cuda/depthwise.cpp writes these ahead of this text:
-//   IMAGES, LINES, COLUMNS, CHANNELS, OUT_LINES, OUT_COLUMNS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X   of the convolution
+//   IMAGES, FRAMES, LINES, COLUMNS, CHANNELS, OUT_FRAMES, ... TAPS_Z, TAPS_Y, TAPS_X, STRIDE_Z, ... PAD_X   of the convolution
 //   VECTOR, TILE_Y, TILE_X    of a thread; VECTOR divides CHANNELS
 //   LANES, POSITIONS          vectors of channels, and tiles of pixels, of a block
-//   FOLD                      PRODUCTS, LARGEST or MEAN, whose count has padding or not (COUNTS_PADDING; PAD_AFTER_Y, PAD_AFTER_X)
+//   FOLD                      PRODUCTS, LARGEST or MEAN, whose count has padding or not (COUNTS_PADDING; PAD_AFTER_Z, ...)
 //   UNROLL                    lines of a window that are unrolled
 //   FILTER_BY_CHANNEL         the filter lies as [channel][tap], and comes into shared memory as [tap][channel]
 //   Arguments                 pointers: out, x, filter [tap][channel] of PRODUCTS, and what is read
@@ -38,17 +38,19 @@ DEVICE int taps_between(int first, int low, int high) {
   const int to = high <= first ? 0 : min((high - 1 - first) / DILATION + 1, TAPS);
   return max(to - from, 0);
 }
-DEVICE float mean_factor(int line, int column) {
+DEVICE float mean_factor(int frame, int line, int column) {
+  constexpr int BEFORE_Z = COUNTS_PADDING ? PAD_Z : 0, AFTER_Z = COUNTS_PADDING ? PAD_AFTER_Z : 0;
   constexpr int BEFORE_Y = COUNTS_PADDING ? PAD_Y : 0, AFTER_Y = COUNTS_PADDING ? PAD_AFTER_Y : 0;
   constexpr int BEFORE_X = COUNTS_PADDING ? PAD_X : 0, AFTER_X = COUNTS_PADDING ? PAD_AFTER_X : 0;
-  const int count = taps_between<TAPS_Y, DILATION_Y>(line, -BEFORE_Y, LINES + AFTER_Y) *
+  const int count = taps_between<TAPS_Z, DILATION_Z>(frame, -BEFORE_Z, FRAMES + AFTER_Z) *
+                    taps_between<TAPS_Y, DILATION_Y>(line, -BEFORE_Y, LINES + AFTER_Y) *
                     taps_between<TAPS_X, DILATION_X>(column, -BEFORE_X, COLUMNS + AFTER_X);
   return 1.f / (float)max(count, 1);
 }
 
 /// The block's channels of a filter that lies by channels, as [tap][channel].
 DEVICE const Element* stage_filter(const Element* filter) {
-  constexpr int WIDTH = LANES * VECTOR, TAPS = TAPS_Y * TAPS_X;
+  constexpr int WIDTH = LANES * VECTOR, TAPS = TAPS_Z * TAPS_Y * TAPS_X;
   __shared__ __align__(16) Element staged[FILTER_BY_CHANNEL ? TAPS * WIDTH : 1];
   const int first = blockIdx.x % STRIPS * WIDTH;
   for (int i = threadIdx.x; i < TAPS * WIDTH; i += LANES * POSITIONS)
@@ -65,25 +67,14 @@ DEVICE void load_filter(const Element* from, float (&w)[VECTOR]) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Arguments arguments) {
-  const int vector = blockIdx.x % STRIPS * LANES + threadIdx.x % LANES;
-  const int position = blockIdx.x / STRIPS * POSITIONS + threadIdx.x / LANES;
-  allow_next_kernel();
-  wait_previous_kernels();
-  const Element* filter = arguments.filter + vector * VECTOR;
-  if constexpr (FILTER_BY_CHANNEL) filter = stage_filter(arguments.filter) + threadIdx.x % LANES * VECTOR;
-  if (vector >= VECTORS || position >= IMAGES * TILES_Y * TILES_X) return;
-  const int channel = vector * VECTOR, image = position / (TILES_Y * TILES_X);
-  const int first_line = position / TILES_X % TILES_Y * TILE_Y, first_column = position % TILES_X * TILE_X;
-  const int line = first_line * STRIDE_Y - PAD_Y, column = first_column * STRIDE_X - PAD_X;
-  const Element* images = arguments.x + (long long)image * (LINES * COLUMNS) * CHANNELS + channel;
-  float sum[TILE_Y][TILE_X][VECTOR];
-#pragma unroll
-  for (int i = 0; i < TILE_Y * TILE_X * VECTOR; i++) sum[i / (TILE_X * VECTOR)][i / VECTOR % TILE_X][i % VECTOR] = start();
+typedef float Sums[TILE_Y][TILE_X][VECTOR];
+
+// The part of the windows that lies in one frame, whose taps `filter` begins with.
+DEVICE void fold_frame(const Element* pixels, const Element* filter, int line, int column, Sums& sum) {
 #pragma unroll UNROLL
   for (int y = 0; y < SPAN_Y; y++) {
     if ((unsigned)(line + y) >= (unsigned)LINES) continue;
-    const Element* from = images + (long long)(line + y) * COLUMNS * CHANNELS;
+    const Element* from = pixels + (long long)(line + y) * COLUMNS * CHANNELS;
     float x[SPAN_X][VECTOR];
 #pragma unroll
     for (int i = 0; i < SPAN_X; i++) {
@@ -112,6 +103,31 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
       }
     }
   }
+}
+
+extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Arguments arguments) {
+  const int vector = blockIdx.x % STRIPS * LANES + threadIdx.x % LANES;
+  const int position = blockIdx.x / STRIPS * POSITIONS + threadIdx.x / LANES;
+  allow_next_kernel();
+  wait_previous_kernels();
+  const Element* filter = arguments.filter + vector * VECTOR;
+  if constexpr (FILTER_BY_CHANNEL) filter = stage_filter(arguments.filter) + threadIdx.x % LANES * VECTOR;
+  if (vector >= VECTORS || position >= IMAGES * OUT_FRAMES * TILES_Y * TILES_X) return;
+  const int channel = vector * VECTOR, image = position / (TILES_Y * TILES_X);  // a frame of the result
+  const int first_line = position / TILES_X % TILES_Y * TILE_Y, first_column = position % TILES_X * TILE_X;
+  const int line = first_line * STRIDE_Y - PAD_Y, column = first_column * STRIDE_X - PAD_X;
+  const int frame = image % OUT_FRAMES * STRIDE_Z - PAD_Z;
+  Sums sum;
+#pragma unroll
+  for (int i = 0; i < TILE_Y * TILE_X * VECTOR; i++) sum[i / (TILE_X * VECTOR)][i / VECTOR % TILE_X][i % VECTOR] = start();
+#pragma unroll 1
+  for (int z = 0; z < TAPS_Z; z++) {
+    const int met = frame + z * DILATION_Z;
+    if ((unsigned)met >= (unsigned)FRAMES) continue;
+    const long long of_all = (long long)(image / OUT_FRAMES) * FRAMES + met;
+    fold_frame(arguments.x + of_all * (LINES * COLUMNS) * CHANNELS + channel,
+               filter + z * (TAPS_Y * TAPS_X) * (FILTER_BY_CHANNEL ? LANES * VECTOR : CHANNELS), line, column, sum);
+  }
 #pragma unroll
   for (int tile_y = 0; tile_y < TILE_Y; tile_y++) {
 #pragma unroll
@@ -119,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
       const int y = first_line + tile_y, x = first_column + tile_x;
       if (y >= OUT_LINES || x >= OUT_COLUMNS) continue;
       if constexpr (FOLD == MEAN) {
-        const float factor = mean_factor(y * STRIDE_Y - PAD_Y, x * STRIDE_X - PAD_X);
+        const float factor = mean_factor(frame, y * STRIDE_Y - PAD_Y, x * STRIDE_X - PAD_X);
 #pragma unroll
         for (int j = 0; j < VECTOR; j++) sum[tile_y][tile_x][j] *= factor;
       }

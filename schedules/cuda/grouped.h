@@ -20,8 +20,8 @@ namespace sylvite {
 struct CudaGroupedProblem {
   enum class Fold { products, largest, mean };
   Fold fold = Fold::products;
-  bool counts_padding = false;                    ///< of a mean
-  std::int64_t pad_after_y = 0, pad_after_x = 0;  ///< of a pooling: behind the last element
+  bool counts_padding = false;                                     ///< of a mean
+  std::int64_t pad_after_z = 0, pad_after_y = 0, pad_after_x = 0;  ///< of a pooling: behind the last element
   CudaMatmulProblem::Windows windows;
   std::int64_t groups = 1, outputs = 0;      ///< outputs: channels of the result
   DType element = DType::bf16;               ///< of the images, the filter and the result
@@ -29,7 +29,7 @@ struct CudaGroupedProblem {
   bool filter_by_channel = false;  ///< it is no weight, and lies as [channel][tap]: of depthwise convolutions
   CudaOperand bias;                ///< of.input is -1 where there is none
   PointwiseText epilogue;
-  std::vector<CudaOperand> epilogue_operands;  ///< a row is a pixel of an image, a column a channel
+  std::vector<CudaOperand> epilogue_operands;  ///< a row is a pixel of a frame, a column a channel
 
   [[nodiscard]] std::int64_t group_inputs() const { return windows.channels / groups; }
   [[nodiscard]] std::int64_t group_outputs() const { return outputs / groups; }

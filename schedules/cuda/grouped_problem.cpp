@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/rounding.h"
+#include "lowering/passes/images.h"
 #include "lowering/plan/grouped_filter.h"
 #include "schedules/cuda/grouped.h"
 #include "schedules/cuda/sources.h"
@@ -30,7 +31,7 @@ std::string refuse_pooling_operands(const Kernel& kernel) {
   const TensorType &x = body.type(node.inputs[0]), &out = body.type(node.outputs[0]);
   const TensorType& result = body.type(body.outputs[0]);
   if (out.element_count() == 0 || x.element_count() == 0) return "it is empty";
-  if (x.rank() != 4) return fmt::format("it has {} spatial dims, not 2", x.rank() - 2);
+  if (x.rank() != 4 && x.rank() != 5) return fmt::format("it has {} spatial dims, not 2 or 3", x.rank() - 2);
   if (!is_channels_last(x) || !is_channels_last(out)) return "its channels do not lie innermost";
   if (result.shape != out.shape || !is_channels_last(result))
     return "its epilogue changes the shape or the layout";
@@ -50,9 +51,22 @@ void read_pooling(const Kernel& kernel, CudaGroupedProblem& problem) {
   const bool is_mean = node.op == Op::avg_pool;
   problem.fold = is_mean ? CudaGroupedProblem::Fold::mean : CudaGroupedProblem::Fold::largest;
   problem.counts_padding = is_mean && node.attributes.integer("count_include_pad") != 0;
-  problem.pad_after_y = node.attributes.integers("pads").at(2);
-  problem.pad_after_x = node.attributes.integers("pads").at(3);
+  const Dims& pads = node.attributes.integers("pads");
+  problem.pad_after_x = pads.at(pads.size() - 1);
+  problem.pad_after_y = pads.at(pads.size() - 2);
+  problem.pad_after_z = pads.size() > 4 ? pads.at(pads.size() - 3) : 0;
   problem.groups = problem.windows.channels;
+}
+
+/// Rows are the pixels of an image, or of a frame.
+CudaGroups images_and_pixels(const TensorType& type) {
+  const Dims dims = type.dims();
+  CudaGroups groups;
+  groups.order = channels_last_order(dims.size());
+  for (const std::size_t dim : groups.order) groups.dims.push_back(dims[dim]);
+  groups.last = dims.size() - 1;
+  groups.first = groups.last - 2;
+  return groups;
 }
 
 Reading<CudaGroupedProblem> read_groups(const Kernel& kernel) {
@@ -61,6 +75,7 @@ Reading<CudaGroupedProblem> read_groups(const Kernel& kernel) {
   if (!refusal.empty()) return {{}, refusal};
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
+  if (body_input_number(body, node.inputs[0]) < 0) return {{}, "its images are some channels of larger ones"};
   CudaGroupedProblem problem;
   problem.windows = windows_of(kernel);
   (is_pooling ? read_pooling : read_convolution)(kernel, problem);
@@ -69,14 +84,15 @@ Reading<CudaGroupedProblem> read_groups(const Kernel& kernel) {
   problem.x = body_input_number(body, node.inputs[0]);
   problem.out_argument = static_cast<int>(body.inputs.size());
   const CudaMatmulProblem::Windows& w = problem.windows;
-  if (w.images * w.out_lines * w.out_columns > most_positions || w.lines * w.columns > most_positions)
+  if (w.images * w.out_frames * w.out_lines * w.out_columns > most_positions ||
+      w.lines * w.columns > most_positions)
     return {{}, "its images are large"};
-  const Dims dims = {w.images, w.out_lines, w.out_columns, problem.outputs};
   problem.bias.of.input = -1;
   if (!is_pooling) refusal = read_bias(body, node, problem.bias);
   if (refusal.empty())
-    refusal = read_work(body, node.outputs[0], body.outputs[0], {dims, 1, 3, {0, 2, 3, 1}}, "epilogue",
-                        problem.element != DType::f32, problem.epilogue, problem.epilogue_operands);
+    refusal =
+        read_work(body, node.outputs[0], body.outputs[0], images_and_pixels(body.type(node.outputs[0])),
+                  "epilogue", problem.element != DType::f32, problem.epilogue, problem.epilogue_operands);
   return {problem, refusal};
 }
 
@@ -96,6 +112,14 @@ bool is_narrow(const CudaGroupedProblem& problem) {
   return channels >= least && channels <= most && channels % piece == 0 && problem.outputs <= most_outputs &&
          (channels < most || problem.outputs <= most) && problem.outputs % piece == 0 &&
          problem.windows.taps() > 1;
+}
+
+/// Wide groups, or windows of many taps, whose filters this template would read again and again.
+bool are_better_products(const CudaGroupedProblem& problem) {
+  constexpr std::int64_t wide = 96, most_taps = 49;
+  const std::int64_t inputs = problem.group_inputs(), outputs = problem.group_outputs();
+  return groups_fill_tiles(inputs, outputs) &&
+         (inputs >= wide || outputs >= wide || problem.windows.taps() > most_taps);
 }
 
 Packing& filter_packing(const Kernel& kernel, std::vector<Packing>& packings) {
@@ -124,10 +148,14 @@ Reading<CudaGroupedProblem> read_cuda_grouped(const Kernel& kernel) {
     reading.refusal = "it is no convolution";
   else if (problem.element == DType::f32)
     reading.refusal = "its elements have 32 bits";
+  else if (problem.windows.spans_frames())
+    reading.refusal = "its windows take several frames";
   else if (problem.filter_by_channel)
     reading.refusal = "its filter is no weight";
   else if (problem.groups == 1)
     reading.refusal = is_narrow(problem) ? "" : "it has one group, of other channels than few";
+  else if (are_better_products(problem))
+    reading.refusal = "its groups are better as products of their own";
   else if (groups_of_unit(problem.groups, problem.group_inputs(), problem.group_outputs()) == 0)
     reading.refusal = fmt::format("its groups of {} and {} channels do not join to units of tensor cores",
                                   problem.group_inputs(), problem.group_outputs());
@@ -138,7 +166,8 @@ void pack_for_cuda_depthwise(const Kernel& kernel, std::vector<Packing>& packing
   if (kernel.kind == KernelClass::pooling) return;
   if (!is_weight(kernel, body_input_number(kernel.body, kernel.body.node(kernel.anchor).inputs.at(1))))
     return;
-  filter_packing(kernel, packings) = {{1, 1, 1, 1}, {4, 6, 0, 2}};
+  const std::size_t rank = kernel.body.type(kernel.body.node(kernel.anchor).inputs[1]).shape.size();
+  filter_packing(kernel, packings) = {Dims(rank, 1), filter_order(rank, {2, 0, 1})};
 }
 
 void pack_for_cuda_grouped(const Kernel& kernel, std::vector<Packing>& packings) {
@@ -147,10 +176,12 @@ void pack_for_cuda_grouped(const Kernel& kernel, std::vector<Packing>& packings)
   const std::int64_t groups = node.attributes.integer("groups"), outputs = filter[0] / groups;
   Packing& packing = filter_packing(kernel, packings);
   if (groups == 1) {
-    packing = {{1, 1, 1, 1}, {4, 6, 0, 2}};
+    packing = {Dims(filter.size(), 1), filter_order(filter.size(), {2, 0, 1})};
     return;
   }
-  packing = {{groups_of_unit(groups, filter[1], outputs) * outputs, 1, 1, 1}, {0, 4, 6, 1, 2}};
+  packing = {Dims(filter.size(), 1), filter_order(filter.size(), {0, 2, 1})};
+  packing.factors[0] = groups_of_unit(groups, filter[1], outputs) * outputs;
+  packing.order.insert(packing.order.end() - 1, 1);  // the output channels of a unit
   packing.filter_groups = groups;
 }
 
@@ -159,18 +190,21 @@ std::int64_t span_of(std::int64_t tile, std::int64_t stride, std::int64_t taps, 
 }
 
 std::int64_t tiles_of(const CudaMatmulProblem::Windows& windows, std::int64_t tile_y, std::int64_t tile_x) {
-  return windows.images * ceil_div(windows.out_lines, tile_y) * ceil_div(windows.out_columns, tile_x);
+  return windows.images * windows.out_frames * ceil_div(windows.out_lines, tile_y) *
+         ceil_div(windows.out_columns, tile_x);
 }
 
 std::string windows_text(const CudaMatmulProblem::Windows& w) {
   return fmt::format(
-      "constexpr int IMAGES = {}, LINES = {}, COLUMNS = {}, CHANNELS = {}, OUT_LINES = {}, OUT_COLUMNS = "
-      "{};\n"
+      "constexpr int IMAGES = {}, FRAMES = {}, LINES = {}, COLUMNS = {}, CHANNELS = {}, OUT_FRAMES = {}, "
+      "OUT_LINES = {}, OUT_COLUMNS = {};\n"
+      "constexpr int TAPS_Z = {}, STRIDE_Z = {}, DILATION_Z = {}, PAD_Z = {};\n"
       "constexpr int TAPS_Y = {}, TAPS_X = {}, STRIDE_Y = {}, STRIDE_X = {}, DILATION_Y = {}, DILATION_X = "
       "{}, "
       "PAD_Y = {}, PAD_X = {};\n",
-      w.images, w.lines, w.columns, w.channels, w.out_lines, w.out_columns, w.taps_y, w.taps_x, w.stride_y,
-      w.stride_x, w.dilation_y, w.dilation_x, w.pad_y, w.pad_x);
+      w.images, w.frames, w.lines, w.columns, w.channels, w.out_frames, w.out_lines, w.out_columns, w.taps_z,
+      w.stride_z, w.dilation_z, w.pad_z, w.taps_y, w.taps_x, w.stride_y, w.stride_x, w.dilation_y,
+      w.dilation_x, w.pad_y, w.pad_x);
 }
 
 std::string grouped_text(const CudaGroupedProblem& problem, int vector, const std::string& entry) {

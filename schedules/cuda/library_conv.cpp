@@ -36,6 +36,8 @@ Reading<LibraryConvProblem> read_library_conv(const Kernel& kernel) {
   if (std::string refusal = refuse_conv_operands(kernel); !refusal.empty()) return {{}, refusal};
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
+  if (body.type(node.inputs[0]).rank() != 4) return {{}, "it is over volumes"};
+  if (body_input_number(body, node.inputs[0]) < 0) return {{}, "its images are some channels of larger ones"};
   LibraryConvProblem problem;
   problem.images_argument = body_input_number(body, node.inputs[0]);
   problem.filter_argument = body_input_number(body, node.inputs[1]);

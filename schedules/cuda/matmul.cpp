@@ -25,7 +25,7 @@ std::string windows_text(const CudaMatmulProblem& problem) {
   const std::int64_t batch_taps = windows.taps(), batch_taps_x = windows.taps_x;
   if (problem.part != 0) {
     windows.channels = problem.part;
-    windows.taps_x = windows.taps_y = 1;
+    windows.taps_x = windows.taps_y = windows.taps_z = 1;
   }
   const auto pair = [](const char* name, std::int64_t x, std::int64_t y) {
     return fmt::format("constexpr int {0}_X = {1}, {0}_Y = {2};\n", name, x, y);
@@ -34,6 +34,11 @@ std::string windows_text(const CudaMatmulProblem& problem) {
                      windows.out_columns, windows.out_lines) +
          fmt::format("constexpr int PART = {}, BATCH_TAPS = {}, BATCH_TAPS_X = {};\n", problem.part,
                      batch_taps, batch_taps_x) +
+         fmt::format(
+             "constexpr int IMAGES = {}, FRAMES = {}, OUT_FRAMES = {}, TAPS_Z = {}, STRIDE_Z = {}, "
+             "DILATION_Z = {}, PAD_Z = {};\n",
+             windows.images, windows.frames, windows.out_frames, windows.taps_z, windows.stride_z,
+             windows.dilation_z, windows.pad_z) +
          pair("TAPS", windows.taps_x, windows.taps_y) + pair("STRIDE", windows.stride_x, windows.stride_y) +
          pair("DILATION", windows.dilation_x, windows.dilation_y) + pair("PAD", windows.pad_x, windows.pad_y);
 }
@@ -57,8 +62,10 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   define("ELEMENT_BYTES", element_bytes(problem));
   define("X_DEPTH_FAST", sides.x->depth_fast);
   define("Y_DEPTH_FAST", sides.y->depth_fast);
-  define("X_BATCHED", problem.part != 0 || sides.x->batch_pitch != 0);
-  define("Y_BATCHED", problem.part != 0 || sides.y->batch_pitch != 0);
+  // Batches of parts, and of frames, are told by both sides' roles.
+  const bool by_role = problem.part != 0 || (problem.windows && problem.windows->spans_frames());
+  define("X_BATCHED", by_role || sides.x->batch_pitch != 0);
+  define("Y_BATCHED", by_role || sides.y->batch_pitch != 0);
   define("X_ROLE", role_of(problem, *sides.x));
   define("Y_ROLE", role_of(problem, *sides.y));
   define("X_IS_WEIGHT", sides.x->is_weight);
@@ -81,6 +88,8 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   define("BUFFERS_AT", plan.buffers_at);
   define("OUT_BYTES", plan.out_bytes);
   define("VECTOR_FLOATS", plan.vector_floats);
+  define("GROUPS", problem.groups);
+  define("GROUP_ROWS", problem.n);  // of the filter
   define("WAITS_TO_READ", problem.epilogue_reads_activations);
   return text + windows_text(problem) + fmt::format("typedef {} Out;\n", dtype_name(problem.out));
 }

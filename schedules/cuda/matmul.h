@@ -19,15 +19,19 @@ namespace sylvite {
 /// (multiplied as tf32); sums are f32.
 struct CudaMatmulProblem {
   /// A convolution: the rows of a are windows of images [image][line][column][channel], batch after batch,
-  /// and b is its filter, [n][tap][channel]. One of each dim's taps lies at the corner of the window.
+  /// and b is its filter, [n][tap][channel]. One of each dim's taps lies at the corner of the window. Of volumes, an image has
+  /// frames; the rows of one batch are then the windows of a frame of the result. Groups of channels are batches, too.
   struct Windows {
     std::int64_t images = 1, lines = 1, columns = 1, channels = 1;   ///< of the input
-    std::int64_t column_pitch = 0, line_pitch = 0, image_pitch = 0;  ///< elements
+    std::int64_t frames = 1, out_frames = 1;                         ///< of an image
+    std::int64_t column_pitch = 0, line_pitch = 0, image_pitch = 0;  ///< elements; from frame to frame
     std::int64_t filter_pitch = 0;                                   ///< elements from tap to tap
     std::int64_t out_lines = 1, out_columns = 1;
-    std::int64_t taps_y = 1, taps_x = 1, stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1;
-    std::int64_t pad_y = 0, pad_x = 0;  ///< before the first element
-    [[nodiscard]] std::int64_t taps() const { return taps_y * taps_x; }
+    std::int64_t taps_z = 1, taps_y = 1, taps_x = 1;
+    std::int64_t stride_z = 1, stride_y = 1, stride_x = 1, dilation_z = 1, dilation_y = 1, dilation_x = 1;
+    std::int64_t pad_z = 0, pad_y = 0, pad_x = 0;  ///< before the first element
+    [[nodiscard]] std::int64_t taps() const { return taps_z * taps_y * taps_x; }
+    [[nodiscard]] bool spans_frames() const { return frames > 1 || out_frames > 1 || taps_z > 1; }
   };
   MatmulOperand a, b;
   std::optional<Windows> windows;  ///< then a and b have only their inputs, depth innermost
@@ -38,6 +42,12 @@ struct CudaMatmulProblem {
   DType element = DType::bf16;
   DType out = DType::bf16;
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  std::int64_t groups =
+      1;  ///< of a convolution: its batches, whose results lie side by side as channels of the same pixels
+  [[nodiscard]] std::int64_t out_pitch() const { return n * groups; }  ///< elements from row to row
+  [[nodiscard]] std::int64_t out_batch_pitch() const {
+    return groups > 1 ? n : m * n;
+  }  ///< from batch to batch
   int out_argument = 0;                           ///< inputs of the body come before it
   PointwiseText epilogue;                         ///< its strides are given for [batch, m, n]
   std::optional<SimpleEpilogue> simple_epilogue;  ///< when the epilogue is no more than that

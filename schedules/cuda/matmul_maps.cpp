@@ -58,9 +58,10 @@ CudaTensorMap operand_map(const CudaMatmulProblem& problem, const MatmulOperand&
 CudaTensorMap windows_map(const CudaMatmulProblem& problem, const MatmulOperand& operand, int slice) {
   const CudaMatmulProblem::Windows& w = *problem.windows;
   const int bytes = element_bytes(problem);
-  const std::int64_t dims[] = {w.channels, w.columns, w.lines, w.images};
+  const std::int64_t dims[] = {w.channels * problem.groups, w.columns, w.lines, w.images * w.frames};
   CudaTensorMap map;
   map.argument = operand.input;
+  map.offset = operand.offset * bytes;
   map.dtype = problem.element;
   std::copy(std::begin(dims), std::end(dims), std::begin(map.dims));
   map.pitches[0] = w.column_pitch * bytes;
@@ -92,10 +93,10 @@ CudaTensorMap filter_map(const CudaMatmulProblem& problem, int slice) {
   map.dtype = problem.element;
   map.dims[0] = w.channels;
   map.dims[1] = w.taps();
-  map.dims[2] = problem.n;
+  map.dims[2] = problem.n * problem.groups;
   map.pitches[0] = w.filter_pitch * bytes;
   map.pitches[1] = map.pitches[0] * w.taps();
-  map.pitches[2] = map.pitches[1] * problem.n;
+  map.pitches[2] = map.pitches[1] * map.dims[2];
   map.box[0] = stage_row(problem) / bytes;
   map.swizzle = stage_row(problem);
   map.box[2] = slice;
@@ -113,8 +114,8 @@ CudaTensorMap chunk_map(const CudaMatmulProblem& problem, const CudaMatmulChoice
   map.dims[0] = problem.n;
   map.dims[1] = problem.m;
   map.dims[2] = problem.batch;
-  map.pitches[0] = problem.n * bytes;
-  map.pitches[1] = problem.n * problem.m * bytes;
+  map.pitches[0] = problem.out_pitch() * bytes;
+  map.pitches[1] = problem.out_batch_pitch() * bytes;
   const int row = choice.swapped ? 128 : chunk * static_cast<int>(bytes);
   map.box[0] = row / static_cast<int>(bytes);
   map.box[1] = choice.swapped ? chunk : 64;
@@ -135,6 +136,13 @@ bool is_filter(const CudaMatmulProblem& problem, const MatmulOperand& operand) {
 std::string refuse_tensor_maps(const CudaMatmulProblem& problem) {
   const std::int64_t bytes = element_bytes(problem);
   std::string refusal = problem.windows ? refuse_windows(*problem.windows, bytes) : "";
+  if (problem.windows && problem.part == 0 && problem.a.offset * bytes % row_unit_bytes != 0)
+    return "its images begin beside a boundary of 16 bytes";
+  const bool ends_inside =
+      problem.windows && problem.groups > 1 && problem.windows->channels * bytes % stage_row(problem) != 0;
+  if (refusal.empty() && ends_inside) refusal = "its groups of channels end inside a stage";
+  if (problem.groups > 1 && problem.n * out_bytes(problem) % row_unit_bytes != 0)
+    return "results of its groups begin beside boundaries of 16 bytes";
   if (problem.windows && problem.part == 0) return refusal;
   if (refusal.empty()) refusal = refuse_matrix(problem.a, "left", bytes);
   return refusal.empty() && !problem.windows ? refuse_matrix(problem.b, "right", bytes) : refusal;

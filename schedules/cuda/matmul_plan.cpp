@@ -21,9 +21,9 @@ bool stores_rows(const CudaMatmulProblem& problem, const CudaMatmulChoice& choic
 }
 
 bool lies_as_result(const CudaMatmulProblem& problem, const PointwiseOperand& operand) {
-  const std::int64_t batch = problem.batch == 1 ? operand.strides[0] : problem.m * problem.n;
+  const std::int64_t batch = problem.batch == 1 ? operand.strides[0] : problem.out_batch_pitch();
   const bool is_as_wide = dtype_size(operand.dtype) == dtype_size(problem.out);
-  return is_as_wide && operand.offset == 0 && operand.strides == Dims{batch, problem.n, 1};
+  return is_as_wide && operand.offset == 0 && operand.strides == Dims{batch, problem.out_pitch(), 1};
 }
 
 SharedMemoryPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card,
@@ -91,9 +91,10 @@ int element_bytes(const CudaMatmulProblem& problem) {
 }
 int stage_row(const CudaMatmulProblem& problem) {
   constexpr int widest = 128;
-  const bool is_narrow = problem.windows && problem.part == 0 &&
-                         problem.windows->channels * element_bytes(problem) <= widest / 2;
-  return is_narrow ? widest / 2 : widest;
+  if (!problem.windows || problem.part != 0) return widest;
+  const std::int64_t bytes = problem.windows->channels * element_bytes(problem);
+  const bool ends_inside = problem.groups > 1 && bytes % widest != 0;  // where the next group begins
+  return bytes <= widest / 2 || ends_inside ? widest / 2 : widest;
 }
 std::int64_t steps_of(const CudaMatmulProblem& problem) {
   const int depth = stage_row(problem) / element_bytes(problem);

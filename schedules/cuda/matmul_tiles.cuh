@@ -6,7 +6,8 @@ constexpr int CONSUMER_X = PING_PONG ? TILE_X : TILE_X / 2;  // rows of a tile t
 constexpr int BLOCKS = CONSUMER_X / 64;                      // products of 64 rows
 constexpr bool MANY_SUMS = BLOCKS * TILE_Y > 256;            // more than 128 registers of sums
 constexpr int TAP_STEPS = (CHANNELS + DEPTH - 1) / DEPTH;
-constexpr int STEPS = TAP_STEPS * TAPS_X * TAPS_Y;
+constexpr int STEPS = TAP_STEPS * TAPS_X * TAPS_Y * TAPS_Z;
+constexpr bool SPANS_FRAMES = TAPS_Z > 1 || FRAMES > 1 || OUT_FRAMES > 1;
 constexpr int TILES_X = (X + TILE_X * CLUSTER_X - 1) / (TILE_X * CLUSTER_X);  // of a cluster
 constexpr int TILES_Y = (Y + TILE_Y * CLUSTER_Y - 1) / (TILE_Y * CLUSTER_Y);
 constexpr int TILES = TILES_X * TILES_Y * BATCH;
@@ -53,9 +54,17 @@ DEVICE Tile tile_at(int index, int rank_x, int rank_y) {
 }
 
 // What an operand is: a matrix; the filter of a convolution, [row][tap][channel]; or windows of its images,
-// [image][line][column][channel], whose rows are the results, image by image. Of a filter's gradient the depth is the
+// [image][line][column][channel], whose rows are the results, image by image, or, where windows span frames, those of frame
+// `batch` of all images' results. With GROUPS of channels, `batch` is one. Of a filter's gradient the depth is the
 // results, a part of them in each batch, and operands are their gradients, a matrix, and what tap `batch` of the windows met.
 enum Role { MATRIX, FILTER, WINDOWS, PIXELS, PIXELS_OF_WINDOWS };
+
+// The number among all images' frames of that which tap_z of the windows of result frame `batch` meets; outside: one behind the
+// last, where everything is zero.
+DEVICE int frame_met(int batch, int tap_z) {
+  const int frame = batch % OUT_FRAMES * STRIDE_Z - PAD_Z + tap_z * DILATION_Z;
+  return (unsigned)frame < (unsigned)FRAMES ? batch / OUT_FRAMES * FRAMES + frame : IMAGES * FRAMES;
+}
 
 // One of PARTS slices of an operand's stage, into the same place of the blocks of `mask`.
 template <int ROLE, bool DEPTH_FAST, int ROWS, int PARTS>
@@ -71,19 +80,21 @@ DEVICE void load_operand(u32 stage, const TensorMap* map, int row, int step, int
       constexpr bool DEEP = ROLE == PIXELS_OF_WINDOWS;
       constexpr int WINDOW_X = DEEP ? BATCH_TAPS_X : TAPS_X;
       const int result = DEEP ? batch / BATCH_TAPS * PART + channel : row + at;
-      const int results_line = result / OUT_COLUMNS, image = results_line / OUT_LINES;
+      const int results_line = result / OUT_COLUMNS, results_image = results_line / OUT_LINES;
       const int column = (result - results_line * OUT_COLUMNS) * STRIDE_X - PAD_X;
-      const int line = (results_line - image * OUT_LINES) * STRIDE_Y - PAD_Y;
-      const int of_window = DEEP ? batch % BATCH_TAPS : tap;
+      const int line = (results_line - results_image * OUT_LINES) * STRIDE_Y - PAD_Y;
+      constexpr bool FRAMED = !DEEP && SPANS_FRAMES;
+      const int of_window = DEEP ? batch % BATCH_TAPS : FRAMED ? tap % (TAPS_X * TAPS_Y) : tap;
+      const int image = results_image + (FRAMED ? frame_met(batch, tap / (TAPS_X * TAPS_Y)) : 0);
       const int tap_y = of_window / WINDOW_X * DILATION_Y, tap_x = of_window % WINDOW_X * DILATION_X;
-      const int fast = DEEP ? row + at : channel;
+      const int fast = DEEP ? row + at : GROUPS > 1 ? batch * CHANNELS + channel : channel;
       if constexpr (PARTS > 1) load_windows_to(to, map, fast, column, line, image, tap_x, tap_y, full, mask);
       else load_windows(to, map, fast, column, line, image, tap_x, tap_y, full);
     } else {
       const int first = ROLE == PIXELS ? batch / BATCH_TAPS * PART : 0;  // of a part
       const int fast = DEPTH_FAST ? channel : row + at;
       const int next = ROLE == FILTER ? tap : DEPTH_FAST ? row + at : first + channel;
-      const int last = ROLE == FILTER ? row + at : ROLE == PIXELS ? 0 : batch;
+      const int last = ROLE == FILTER ? (GROUPS > 1 ? batch * GROUP_ROWS : 0) + row + at : ROLE == PIXELS ? 0 : batch;
       if constexpr (PARTS > 1) load_box_to(to, map, fast, next, last, 0, full, mask);
       else load_box(to, map, fast, next, last, 0, full);
     }

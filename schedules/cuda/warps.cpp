@@ -59,14 +59,16 @@ std::string windows_text(const CudaMatmulProblem& problem) {
   w.channels = problem.k;
   if (problem.windows) w = *problem.windows;
   return fmt::format(
-      "constexpr bool WINDOWS = {};\n"
+      "constexpr bool WINDOWS = {}, SPANS_FRAMES = {};\n"
+      "constexpr int FRAMES = {}, OUT_FRAMES = {}, TAPS_Y = {}, STRIDE_Z = {}, DILATION_Z = {}, PAD_Z = {};\n"
       "constexpr int CHANNELS = {}, LINES = {}, COLUMNS = {}, COLUMN_PITCH = {}, LINE_PITCH = {}, "
       "IMAGE_PITCH = {};\n"
       "constexpr int OUT_LINES = {}, OUT_COLUMNS = {}, TAPS_X = {}, STRIDE_Y = {}, STRIDE_X = {}, "
       "DILATION_Y = {}, DILATION_X = {}, PAD_Y = {}, PAD_X = {};\n",
-      problem.windows.has_value(), w.channels, w.lines, w.columns, w.column_pitch, w.line_pitch,
-      w.image_pitch, w.out_lines, w.out_columns, w.taps_x, w.stride_y, w.stride_x, w.dilation_y, w.dilation_x,
-      w.pad_y, w.pad_x);
+      problem.windows.has_value(), w.spans_frames(), w.frames, w.out_frames, w.taps_y, w.stride_z,
+      w.dilation_z, w.pad_z, w.channels, w.lines, w.columns, w.column_pitch, w.line_pitch, w.image_pitch,
+      w.out_lines, w.out_columns, w.taps_x, w.stride_y, w.stride_x, w.dilation_y, w.dilation_x, w.pad_y,
+      w.pad_x);
 }
 
 /// The sides as matrices: a filter's taps and channels lie together.
@@ -98,11 +100,11 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaWarpsChoi
              "constexpr int TILE_X = {}, TILE_Y = {}, WARPS_X = {}, WARPS_Y = {}, PARTS = {}, STAGE_ROW = "
              "{}, "
              "STAGES = {},\n              RESIDENT = {}, GROUP = {}, OUT_UNIT = {}, VECTOR_FLOATS = {};\n"
-             "constexpr bool EXACT = {};\n",
+             "constexpr bool EXACT = {};\nconstexpr long long RESULT_PITCH = {}, RESULT_BATCH = {};\n",
              choice.tile_x, choice.tile_y, choice.warps_x, choice.warps_y, choice.parts, choice.stage_row,
              choice.stages, choice.resident, std::max(1, rows_together / choice.tile_x),
-             unit_of({problem.n}, static_cast<std::int64_t>(dtype_size(problem.out))), vector_floats,
-             choice.exact);
+             unit_of({problem.n, problem.out_pitch()}, static_cast<std::int64_t>(dtype_size(problem.out))),
+             vector_floats, choice.exact, problem.out_pitch(), problem.out_batch_pitch());
 }
 
 /// Rows of an operand whose depth is not innermost lie in shared memory as lines of 128 bytes.
@@ -116,8 +118,9 @@ bool is_too_large(const CudaMatmulProblem& problem) {
   const auto elements = [&](const MatmulOperand& operand, std::int64_t rows) {
     return operand.pitch * (operand.depth_fast ? rows : problem.k);
   };
-  const std::int64_t images = problem.windows ? problem.windows->images * problem.windows->image_pitch
-                                              : elements(problem.a, problem.m);
+  const std::int64_t images =
+      problem.windows ? problem.windows->images * problem.windows->frames * problem.windows->image_pitch
+                      : elements(problem.a, problem.m);
   return std::max(images, elements(right_of(problem), problem.n)) > most;
 }
 

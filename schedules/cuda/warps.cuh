@@ -17,13 +17,14 @@
 //   Y_...                     the same of y
 //   WINDOWS                   x's rows are windows of images: CHANNELS, LINES, COLUMNS, COLUMN_PITCH, LINE_PITCH, IMAGE_PITCH,
 //                             OUT_LINES, OUT_COLUMNS, and pairs TAPS, STRIDE, DILATION, PAD; K is taps by channels
+//   SPANS_FRAMES              batches are frames of the results, whose windows span frames: FRAMES, OUT_FRAMES, STRIDE_Z, ...
 //   TILE_X, TILE_Y            rows and columns of a tile
 //   WARPS_X, WARPS_Y, PARTS   warps side by side; so many times as many share the depth of a stage and add their sums
 //   STAGE_ROW, STAGES         bytes that a stage is deep, 64, 128 or 256; stages of the ring
 //   RESIDENT                  blocks on a multiprocessor, at least
 //   GROUP                     rows of tiles that are walked together, so that they meet in the L2 cache
 //   EXACT                     see above
-//   OUT_UNIT                  bytes in which results leave
+//   OUT_UNIT, RESULT_PITCH, RESULT_BATCH   bytes in which results leave; elements from row to row, and from batch to batch
 //   VECTOR_FLOATS             floats of shared memory that the epilogue wants
 //   stage_vectors, Loaded, load_operands, finish   the epilogue
 
@@ -134,8 +135,13 @@ typedef Matrix<Y_DEPTH_FAST, TILE_Y, Y, Y_PITCH, Y_UNIT> MatrixY;
 struct WindowRows {
   static constexpr int COUNT = MatrixX::COUNT, ELEMENTS = X_UNIT / ELEMENT_BYTES;
   int origin[COUNT], line[COUNT], column[COUNT];
+  int first_frame = 0, frames_ahead = 0;  // that of the first tap, and all images' ahead of this one's
 
-  DEVICE explicit WindowRows(int first_row) {
+  DEVICE WindowRows(int first_row, int batch) {
+    if constexpr (SPANS_FRAMES) {
+      first_frame = batch % OUT_FRAMES * STRIDE_Z - PAD_Z;
+      frames_ahead = batch / OUT_FRAMES * FRAMES;
+    }
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
       const int row = first_row + (i * THREADS + threadIdx.x) / MatrixX::PIECES;
@@ -151,13 +157,19 @@ struct WindowRows {
 #pragma unroll
     for (int u = 0; u < 16 / X_UNIT; u++) {
       const int depth = first_depth + piece * PIECE + u * ELEMENTS, tap = depth / CHANNELS;
-      const int down = tap / TAPS_X * DILATION_Y, right = tap % TAPS_X * DILATION_X;
-      const int offset = down * LINE_PITCH + right * COLUMN_PITCH + depth - tap * CHANNELS;
+      const int down = tap / TAPS_X % TAPS_Y * DILATION_Y, right = tap % TAPS_X * DILATION_X;
+      int offset = down * LINE_PITCH + right * COLUMN_PITCH + depth - tap * CHANNELS;
+      bool has_frame = true;
+      if constexpr (SPANS_FRAMES) {
+        const int frame = first_frame + tap / (TAPS_X * TAPS_Y) * DILATION_Z;
+        has_frame = (unsigned)frame < (unsigned)FRAMES;
+        offset += (frames_ahead + frame) * IMAGE_PITCH;
+      }
 #pragma unroll
       for (int i = 0; i < COUNT; i++) {
         const int at = i * THREADS + threadIdx.x;
         if (MatrixX::ALL % THREADS != 0 && at >= MatrixX::ALL) break;
-        const bool is_there = (unsigned)(line[i] + down) < (unsigned)LINES &&
+        const bool is_there = has_frame && (unsigned)(line[i] + down) < (unsigned)LINES &&
                               (unsigned)(column[i] + right) < (unsigned)COLUMNS && (K % DEPTH == 0 || depth < K);
         const u32 place = to + MatrixX::place(at / MatrixX::PIECES, piece) + u * X_UNIT;
         const Element* source = from + (is_there ? origin[i] + offset : 0);
@@ -169,7 +181,7 @@ struct WindowRows {
 };
 struct MatrixRows {
   int first_row;
-  DEVICE explicit MatrixRows(int first_row) : first_row(first_row) {}
+  DEVICE MatrixRows(int first_row, int) : first_row(first_row) {}
   DEVICE void copy(u32 to, const Element* from, int first_depth) const { MatrixX::copy(to, from, first_row, first_depth); }
 };
 template <bool>
@@ -275,7 +287,7 @@ DEVICE void accumulate(u32 ring, const Arguments& arguments, const Tile& tile, c
   static_assert(SLICES % 2 == 0, "slices take turns in two sets of registers");
   const Element* x = arguments.x + (X_OFFSET + tile.batch * X_BATCH);
   const Element* y = arguments.y + (Y_OFFSET + tile.batch * Y_BATCH);
-  const typename RowsOf<WINDOWS>::Type rows(tile.x);
+  const typename RowsOf<WINDOWS>::Type rows(tile.x, tile.batch);
   int filled = 0, read = 0;  // stages of the ring
   const auto fill = [&](int step) {
     if (step < STEPS) {
@@ -382,7 +394,7 @@ DEVICE void store_results(const u8* buffer, const Arguments& arguments, const Ti
   for (int at = threadIdx.x; at < TILE_X * UNITS; at += THREADS) {
     const int row = at / UNITS, column = at % UNITS * ELEMENTS, x = tile.x + row, y = tile.y + column;
     if (x >= X || y >= Y) continue;
-    Out* to = arguments.out + (((long long)tile.batch * X + x) * Y + y);
+    Out* to = arguments.out + (tile.batch * RESULT_BATCH + x * RESULT_PITCH + y);
     *(Unit*)to = *(const Unit*)(buffer + row * OUT_PITCH + column * (int)sizeof(Out));
   }
 }

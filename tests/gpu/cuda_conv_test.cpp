@@ -110,6 +110,59 @@ TEST_F(GpuCudaConv, FloatsAgreeWithTheInterpreter) {
   check(first);
 }
 
+/// Frames that windows take several of are batches.
+TEST_F(GpuCudaConv, VolumesAgreeWithTheInterpreter) {
+  for (const auto& [count, stride] : {std::pair{3, 1}, {3, 2}, {1, 1}, {1, 2}}) {
+    ConvSpec spec = taps(count, stride);
+    spec.frames = 5;
+    spec.epilogue = "residual";
+    check(spec);
+    spec.stride_z = 2;
+    spec.pads_z = {2, 0};
+    check(spec);
+    spec.dilation_z = 2;
+    spec.filters = 136;
+    check(spec);
+  }
+  ConvSpec first;
+  first.frames = 6;
+  first.channels = 8;
+  first.pads = {0, 0, 0, 0};
+  first.pads_z = {0, 0};
+  check(first);
+  first.element = DType::f32;
+  check(first);
+  first.filter_is_weight = false;
+  check(first);
+}
+
+TEST_F(GpuCudaConv, SomeChannelsAgreeWithTheInterpreter) {
+  for (ConvSpec spec : {taps(3, 1), taps(1, 1), taps(3, 2)}) {
+    spec.channels = 40;
+    spec.channels_beside = 16;
+    check(spec);
+  }
+}
+
+ConvSpec in_groups(ConvSpec spec, std::int64_t groups, std::int64_t channels, std::int64_t filters) {
+  spec.groups = groups;
+  spec.channels = groups * channels;
+  spec.filters = groups * filters;
+  spec.epilogue = "residual";
+  return spec;
+}
+
+/// Groups are batches, whose results lie side by side.
+TEST_F(GpuCudaConv, WideGroupsAgreeWithTheInterpreter) {
+  check(in_groups(taps(3, 1), 3, 32, 72));
+  check(in_groups(taps(3, 2), 2, 96, 40));
+  check(in_groups(taps(1, 1), 4, 40, 136));
+  check(in_groups(taps(1, 2), 2, 128, 64));
+  ConvSpec floats = in_groups(taps(3, 1), 2, 32, 24);
+  floats.element = DType::f32;
+  check(floats);
+}
+
 /// Windows that overlap in memory.
 TEST_F(GpuCudaConv, JoinedTapsAgreeWithTheInterpreter) {
   ConvSpec first;

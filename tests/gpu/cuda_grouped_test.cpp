@@ -74,6 +74,25 @@ TEST_F(GpuCudaDepthwise, EpiloguesAgreeWithTheInterpreter) {
   }
 }
 
+TEST_F(GpuCudaDepthwise, VolumesAgreeWithTheInterpreter) {
+  for (const std::int64_t stride : {1, 2}) {
+    ConvSpec spec = groups(40, 40, 3, stride);
+    spec.frames = 5;
+    spec.stride_z = stride;
+    spec.epilogue = "residual";
+    check_depthwise(spec);
+    spec.pads_z = {2, 0};
+    spec.dilation_z = 2;
+    spec.element = DType::f32;
+    check_depthwise(spec);
+  }
+  ConvSpec frames = groups(64, 8, 3, 1);
+  frames.frames = 3;
+  frames.taps_z = 1;
+  frames.pads_z = {0, 0};
+  check_grouped(frames, 6);
+}
+
 TEST_F(GpuCudaDepthwise, PoolingsAgreeWithTheInterpreter) {
   for (const char* text : pooling_texts) {
     const Kernel kernel = norm_kernel(text);

@@ -189,6 +189,44 @@ TEST_F(GpuCudaWarps, ConvolutionsAgreeWithTheInterpreter) {
   check_conv(apart);
 }
 
+TEST_F(GpuCudaWarps, ConvolutionsOfSomeChannelsAgreeWithTheInterpreter) {
+  for (ConvSpec spec : {taps(3, 1), taps(1, 1)}) {
+    spec.channels = 40;
+    spec.channels_beside = 12;
+    check_conv(spec);
+  }
+}
+
+TEST_F(GpuCudaWarps, ConvolutionsOfWideGroupsAgreeWithTheInterpreter) {
+  for (const auto& [count, channels, filters] :
+       {std::tuple{3, 24, 40}, {7, 48, 24}, {1, 40, 136}, {3, 96, 72}}) {
+    ConvSpec spec = taps(count, 1);
+    spec.groups = 3;
+    spec.channels = 3 * channels;
+    spec.filters = 3 * filters;
+    spec.epilogue = "residual";
+    check_conv(spec, false, 100);
+    spec.element = DType::f32;
+    check_conv(spec, true);
+  }
+}
+
+TEST_F(GpuCudaWarps, ConvolutionsOfVolumesAgreeWithTheInterpreter) {
+  for (const auto& [count, stride] : {std::pair{3, 1}, {3, 2}, {1, 1}}) {
+    ConvSpec spec = taps(count, stride);
+    spec.frames = 5;
+    spec.stride_z = 2;
+    spec.pads_z = {2, 0};
+    spec.epilogue = "residual";
+    check_conv(spec, false, 100);
+    spec.dilation_z = 2;
+    spec.channels = 12;
+    check_conv(spec);
+    spec.element = DType::f32;
+    check_conv(spec, true);
+  }
+}
+
 /// Pixels that lie 8 bytes apart, and wider pads than tensor maps allow.
 TEST_F(GpuCudaWarps, FewChannelsAndWidePadsAgreeWithTheInterpreter) {
   ConvSpec few = taps(3, 1);

@@ -79,6 +79,27 @@ TEST_P(ProductTemplates, NormAndReluAheadOfAConvolutionAreApart) {
     EXPECT_THAT(reasons(), HasSubstr("without relu, with which no template takes it: its images are"));
 }
 
+TEST_P(ProductTemplates, SomeChannelsAreReadInPlace) {
+  const ValueId x = unary(Op::relu, conv_of(input({2, 64, 8, 8}), 64));
+  const ValueId half =
+      graph.add(Op::slice, {x},
+                {{"starts", Dims{0, 32, 0, 0}}, {"sizes", Dims{2, 32, 8, 8}}, {"steps", Dims{1, 1, 1, 1}}});
+  EXPECT_THAT(
+      products(graph.add(Op::add, {conv_of(x, 48), conv_of(half, 48, 3)})),
+      UnorderedElementsAre("cuda_conv: conv relu", "cuda_conv: conv",
+                           GetParam() == DType::bf16 ? "cuda_conv: slice conv add" : "cuda_conv: conv add"));
+}
+
+TEST_P(ProductTemplates, WideGroupsAreProductsOfTheirOwn) {
+  EXPECT_THAT(products(unary(Op::relu, conv_of(input({2, 384, 8, 8}), 384, 3, 2))),
+              UnorderedElementsAre("cuda_conv: conv relu"));
+  graph = {};
+  EXPECT_THAT(products(conv_of(input({2, 384, 8, 8}), 288, 1, 4)), UnorderedElementsAre("cuda_conv: conv"));
+  graph = {};
+  EXPECT_THAT(products(conv_of(input({2, 80, 32, 32}), 80, 9, 2)),
+              UnorderedElementsAre("cuda_warps_conv: conv"));
+}
+
 TEST_P(ProductTemplates, SqueezeAndExciteScalesAhead) {
   const ValueId x = unary(Op::silu, conv_of(input({2, 64, 8, 8}), 64, 3, 64));
   const ValueId sum = graph.add(Op::reduce_sum, {x}, {{"axes", Dims{2, 3}}});

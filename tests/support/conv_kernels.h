@@ -11,10 +11,14 @@ struct ConvSpec {
   std::int64_t images = 2, channels = 64, lines = 12, columns = 9, filters = 64;
   std::int64_t taps_y = 3, taps_x = 3, stride = 1, dilation = 1, groups = 1;
   Dims pads = {1, 1, 1, 1};
+  std::int64_t frames = 0;  ///< of a volume; none: images
+  std::int64_t taps_z = 3, stride_z = 1, dilation_z = 1;
+  Dims pads_z = {1, 1};
   DType element = DType::bf16;
   /// none, relu, residual (with relu), scale (a number per channel); all with bias
   std::string epilogue = "relu";
-  bool filter_is_weight = true;  ///< else it is a value with its channels innermost
+  std::int64_t channels_beside = 0;  ///< so many on either side of those that it reads
+  bool filter_is_weight = true;      ///< else it is a value with its channels innermost
 };
 
 namespace conv_kernels {
@@ -25,33 +29,60 @@ inline ValueId with_channels_last(Graph& body, ValueId id) {
   return id;
 }
 
+/// [first two, pixels...] with the dim of frames where the spec has one.
+inline Dims with_frames(const ConvSpec& spec, Dims dims, std::int64_t frames) {
+  if (spec.frames != 0) dims.insert(dims.end() - 2, frames);
+  return dims;
+}
+
+inline Attributes attributes_of(const ConvSpec& spec) {
+  Dims pads = spec.pads;
+  if (spec.frames != 0) {
+    pads.insert(pads.begin() + 2, spec.pads_z[1]);
+    pads.insert(pads.begin(), spec.pads_z[0]);
+  }
+  return {{"strides", with_frames(spec, {spec.stride, spec.stride}, spec.stride_z)},
+          {"pads", pads},
+          {"dilations", with_frames(spec, {spec.dilation, spec.dilation}, spec.dilation_z)},
+          {"groups", spec.groups}};
+}
+
 }  // namespace conv_kernels
 
 /// The bias and the scale are weights.
 inline Kernel conv_kernel(const ConvSpec& spec) {
   using conv_kernels::with_channels_last;
+  using conv_kernels::with_frames;
   Graph body;
   std::vector<bool> weights;
   const auto input = [&](const char* name, const Dims& dims, bool is_weight) {
     weights.push_back(is_weight);
     return body.add_input(name, make_type(spec.element, dims));
   };
-  const ValueId x =
-      with_channels_last(body, input("x", {spec.images, spec.channels, spec.lines, spec.columns}, false));
-  const ValueId w = input("w", {spec.filters, spec.channels / spec.groups, spec.taps_y, spec.taps_x},
-                          spec.filter_is_weight);
+  const Dims images = with_frames(spec, {spec.images, spec.channels, spec.lines, spec.columns}, spec.frames);
+  Dims whole = images;
+  whole[1] += 2 * spec.channels_beside;
+  ValueId x = with_channels_last(body, input("x", whole, false));
+  if (spec.channels_beside != 0) {
+    Dims starts(whole.size(), 0);
+    starts[1] = spec.channels_beside;
+    x = with_channels_last(
+        body,
+        body.add(Op::slice, {x}, {{"starts", starts}, {"sizes", images}, {"steps", Dims(whole.size(), 1)}}));
+  }
+  const ValueId w = input(
+      "w",
+      with_frames(spec, {spec.filters, spec.channels / spec.groups, spec.taps_y, spec.taps_x}, spec.taps_z),
+      spec.filter_is_weight);
   if (!spec.filter_is_weight) with_channels_last(body, w);
   const ValueId b = input("b", {spec.filters}, true);
-  ValueId y = with_channels_last(body, body.add(Op::conv, {x, w, b},
-                                                {{"strides", Dims{spec.stride, spec.stride}},
-                                                 {"pads", spec.pads},
-                                                 {"dilations", Dims{spec.dilation, spec.dilation}},
-                                                 {"groups", spec.groups}}));
+  ValueId y = with_channels_last(body, body.add(Op::conv, {x, w, b}, conv_kernels::attributes_of(spec)));
   const auto then = [&](Op op, std::vector<ValueId> inputs) {
     y = with_channels_last(body, body.add(op, std::move(inputs)));
   };
   if (spec.epilogue == "scale")
-    then(Op::mul, {y, with_channels_last(body, input("e", {1, spec.filters, 1, 1}, true))});
+    then(Op::mul,
+         {y, with_channels_last(body, input("e", with_frames(spec, {1, spec.filters, 1, 1}, 1), true))});
   if (spec.epilogue == "residual")
     then(Op::add, {y, with_channels_last(body, input("e", body.type(y).dims(), false))});
   if (spec.epilogue != "none") then(Op::relu, {y});

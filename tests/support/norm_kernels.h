@@ -42,6 +42,9 @@ inline constexpr const char* pooling_texts[] = {
     R"(graph g(%a: f32[1,12,17,15]@c12) { %v: f32[1,12,9,8]@c12 = avg_pool(%a) {kernel=[4,3], strides=[2,2], pads=[2,0,1,2], dilations=[1,1], count_include_pad=1} return %v })",
     R"(graph g(%a: f16[2,8,17,15]@c8) { %v: f16[2,8,13,11]@c8 = max_pool(%a) {kernel=[3,3], strides=[1,1], pads=[0,0,0,0], dilations=[2,2]} %y: f16[2,8,13,11]@c8 = relu(%v) return %y })",
     R"(graph g(%a: bf16[2,64,16,16]@c64) { %v: bf16[2,64,8,8]@c64 = avg_pool(%a) {kernel=[2,2], strides=[2,2], pads=[0,0,0,0], dilations=[1,1], count_include_pad=0} return %v })",
+    R"(graph g(%a: bf16[2,24,7,9,11]@c24) { %v: bf16[2,24,4,9,5]@c24 = max_pool(%a) {kernel=[3,3,2], strides=[2,1,2], pads=[1,1,0,1,1,0], dilations=[1,1,1]} return %v })",
+    R"(graph g(%a: f32[2,12,7,9,6]@c12, %b: f32[2,12,4,8,5]@c12) { %v: f32[2,12,4,8,5]@c12 = avg_pool(%a) {kernel=[3,2,2], strides=[2,1,1], pads=[0,0,0,2,0,0], dilations=[1,1,1], count_include_pad=0} %y: f32[2,12,4,8,5]@c12 = mul(%v, %b) return %y })",
+    R"(graph g(%a: f16[2,8,4,6,6]@c8) { %v: f16[2,8,4,6,6]@c8 = avg_pool(%a) {kernel=[3,3,3], strides=[1,1,1], pads=[1,1,1,1,1,1], dilations=[1,1,1], count_include_pad=1} return %v })",
 };
 
 inline constexpr const char* column_texts[] = {
@@ -60,6 +63,19 @@ inline constexpr const char* pixel_texts[] = {
     R"(graph g(%a: f32[2,36,33,5]@c36, %b: f32[36]) { %v: f32[2,36] = reduce_max(%a) {axes=[2,3], keepdims=0} %m: f32[2,36] = add(%v, %b) return %m })",
     R"(graph g(%a: bf16[3,24,5,40]@c24) { %v: bf16[3,24,5,1]@c24 = reduce_sum(%a) {axes=[3], keepdims=1} return %v })",
     R"(graph g(%a: bf16[6,24,5,4]@c24) { %w: f32[6,24,5,4]@c24 = cast(%a) {to="f32"} %v: f32[24] = reduce_sum(%w) {axes=[0,2,3], keepdims=0} return %v })",
+    R"(graph g(%a: bf16[3,40,5,4,7]@c40, %n: f32[]) { %w: f32[3,40,5,4,7]@c40 = cast(%a) {to="f32"} %v: f32[3,40,1,1,1]@c40 = reduce_sum(%w) {axes=[2,3,4], keepdims=1} %m: f32[3,40,1,1,1]@c40 = mul(%v, %n) return %m })",
+    R"(graph g(%a: bf16[6,24,3,5,4]@c24) { %w: f32[6,24,3,5,4]@c24 = cast(%a) {to="f32"} %v: f32[24] = reduce_sum(%w) {axes=[0,2,3,4], keepdims=0} return %v })",
+};
+
+inline constexpr const char* concat_texts[] = {
+    R"(graph g(%a: bf16[2,64,7,5]@c64, %b: bf16[2,32,7,5]@c32, %c: bf16[2,8,7,5]@c8) { %v: bf16[2,104,7,5]@c104 = concat(%a, %b, %c) {axis=1} return %v })",
+    R"(graph g(%a: bf16[3,12,9,4]@c12, %b: bf16[3,20,9,4]@c20, %s: bf16[1,32,1,1]@c32, %t: f32[1,32,1,1]@c32) { %v: bf16[3,32,9,4]@c32 = concat(%a, %b) {axis=1} %x: bf16[3,32,9,4]@c32 = mul(%v, %s) %w: f32[3,32,9,4]@c32 = cast(%x) {to="f32"} %y: f32[3,32,9,4]@c32 = add(%w, %t) %r: f32[3,32,9,4]@c32 = relu(%y) %n: bf16[3,32,9,4]@c32 = cast(%r) {to="bf16"} return %n })",
+    R"(graph g(%a: f32[5,7,33], %b: f32[5,7,3]) { %v: f32[5,7,36] = concat(%a, %b) {axis=2} return %v })",
+    R"(graph g(%a: f16[4,2,40], %b: f16[4,5,40]) { %v: f16[4,7,40] = concat(%a, %b) {axis=1} %r: f16[4,7,40] = gelu(%v) {approximate="none"} %s: f16[28,40] = reshape(%r) {shape=[28,40]} return %s })",
+    R"(graph g(%a: bf16[6,96], %b: bf16[6,16]) { %s: bf16[6,32] = slice(%a) {starts=[0,8], sizes=[6,32], steps=[1,1]} %t: bf16[6,48] = slice(%a) {starts=[0,48], sizes=[6,48], steps=[1,1]} %v: bf16[6,64] = concat(%t, %b) {axis=1} %w: bf16[6,96] = concat(%s, %v) {axis=1} return %w })",
+    R"(graph g(%a: bf16[6,96], %b: bf16[6,16]) { %s: bf16[6,48] = slice(%a) {starts=[0,40], sizes=[6,48], steps=[1,1]} %g: bf16[6,64] = slice(%a) {starts=[0,0], sizes=[6,64], steps=[1,1]} %v: bf16[6,64] = concat(%s, %b) {axis=1} %y: bf16[6,64] = mul(%v, %g) return %y })",
+    R"(graph g(%a: bf16[2,24,3,4,5]@c24, %b: bf16[2,16,3,4,5]@c16) { %v: bf16[2,40,3,4,5]@c40 = concat(%a, %b) {axis=1} return %v })",
+    R"(graph g(%a: bf16[2,24,3,5]@c24, %b: bf16[2,24,2,5]@c24) { %v: bf16[2,24,5,5]@c24 = concat(%a, %b) {axis=2} return %v })",
 };
 
 inline constexpr const char* transpose_texts[] = {

@@ -50,7 +50,8 @@ TEST(ConvolvePlanes, SignalsAndVolumesKeepTheirResults) {
         {.x = {1, 4, 4, 3, 3}, .window = {1, 1, 1}, .stride = 2}}) {
     Graph graph;
     graph.outputs = {volume_conv(graph, graph.add_input("x", f32(c.x)), c)};
-    for (const bool innermost : {false, true}) EXPECT_TRUE(is_over_planes(convolve_planes(graph, innermost)));
+    EXPECT_TRUE(is_over_planes(convolve_planes(graph, false)));
+    EXPECT_EQ(is_over_planes(convolve_planes(graph, true)), c.x.size() == 3) << "templates take volumes";
     expect_lowers_faithfully(graph);
   }
 }

@@ -30,6 +30,85 @@ TEST(CudaConv, PixelsAreRows) {
   EXPECT_EQ(problem.windows->pad_x, 1);
 }
 
+TEST(CudaConv, FramesOfVolumesAreBatches) {
+  ConvSpec spec;
+  spec.frames = 7;
+  spec.stride_z = 2;
+  spec.epilogue = "residual";
+  const CudaMatmulProblem problem = problem_of(spec);
+  EXPECT_EQ(problem.batch, 2 * 4);
+  EXPECT_EQ(problem.m, 12 * 9);
+  EXPECT_EQ(problem.k, 27 * 64);
+  EXPECT_EQ(problem.epilogue.operands[1].strides, (Dims{12 * 9 * 64, 64, 1}));
+  const CudaTemplate text =
+      make_cuda_matmul(problem, cuda_conv_choices(problem, sample_card())[0], sample_card());
+  EXPECT_EQ(text.launch.maps[1].dims[3], 2 * 7) << "all frames";
+}
+
+TEST(CudaConv, WindowsOfOneFrameAreThoseOfImages) {
+  ConvSpec spec;
+  spec.frames = 7;
+  spec.taps_z = 1;
+  spec.pads_z = {0, 0};
+  const CudaMatmulProblem images = problem_of(spec);
+  EXPECT_EQ(images.batch, 1);
+  EXPECT_EQ(images.m, 2 * 7 * 12 * 9);
+  EXPECT_EQ(images.windows->images, 14);
+  spec.taps_y = spec.taps_x = 1;
+  spec.pads = {0, 0, 0, 0};
+  EXPECT_FALSE(problem_of(spec).windows) << "a matrix of all pixels";
+  spec.taps_z = 3;
+  const CudaMatmulProblem lines = problem_of(spec);
+  EXPECT_EQ(lines.windows->lines, 7) << "frames";
+  EXPECT_EQ(lines.windows->columns, 12 * 9);
+  EXPECT_EQ(lines.batch, 1);
+}
+
+ConvSpec in_groups(std::int64_t groups, std::int64_t channels) {
+  ConvSpec spec;
+  spec.groups = groups;
+  spec.channels = groups * channels;
+  spec.filters = groups * 72;
+  spec.epilogue = "residual";
+  return spec;
+}
+
+TEST(CudaConv, WideGroupsAreBatches) {
+  const CudaMatmulProblem problem = problem_of(in_groups(3, 96));
+  EXPECT_EQ(problem.batch, 3);
+  EXPECT_EQ(problem.n, 72);
+  EXPECT_EQ(problem.k, 9 * 96);
+  EXPECT_EQ(problem.windows->column_pitch, 3 * 96);
+  EXPECT_EQ(problem.epilogue.operands[0].strides, (Dims{72, 0, 1}));
+  EXPECT_EQ(problem.epilogue.operands[1].strides, (Dims{72, 3 * 72, 1}));
+  const CudaTemplate text =
+      make_cuda_matmul(problem, cuda_conv_choices(problem, sample_card())[0], sample_card());
+  EXPECT_THAT(text.source.text, HasSubstr("constexpr int STAGE_ROW = 64;")) << "192 bytes end with a stage";
+  EXPECT_THAT(text.source.text, HasSubstr("constexpr int RESIDUAL = 1;"));
+  EXPECT_EQ(text.launch.maps[2].pitches[0], 3 * 72 * 2);
+  EXPECT_EQ(text.launch.maps[2].pitches[1], 72 * 2);
+  ConvSpec matrix = in_groups(3, 40);
+  matrix.taps_x = matrix.taps_y = 1;
+  matrix.pads = {0, 0, 0, 0};
+  EXPECT_EQ(problem_of(matrix).a.batch_pitch, 40);
+  EXPECT_EQ(refuse_tensor_maps(problem_of(matrix)), "");
+}
+
+TEST(CudaConv, SomeChannelsAreReadInPlace) {
+  ConvSpec spec;
+  spec.channels_beside = 24;
+  const CudaMatmulProblem problem = problem_of(spec);
+  EXPECT_EQ(problem.a.offset, 24);
+  EXPECT_EQ(problem.windows->column_pitch, 64 + 48);
+  EXPECT_EQ(problem.windows->channels, 64);
+  const CudaTemplate text =
+      make_cuda_matmul(problem, cuda_conv_choices(problem, sample_card())[0], sample_card());
+  EXPECT_EQ(text.launch.maps[1].offset, 48);
+  EXPECT_EQ(text.launch.maps[1].dims[0], 64) << "channels beside are not read";
+  spec.channels_beside = 12;
+  EXPECT_THAT(refuse_tensor_maps(problem_of(spec)), HasSubstr("beside a boundary"));
+}
+
 TEST(CudaConv, OneTapIsAMatrix) {
   ConvSpec spec;
   spec.taps_x = spec.taps_y = 1;
@@ -74,6 +153,10 @@ TEST(CudaConv, FiltersArePackedTapByTap) {
   const std::vector<Packing> packings = packings_of(kernel, {"cuda_conv", {}});
   EXPECT_TRUE(packings[0].is_identity());
   EXPECT_EQ(packings[1].packed_dims({64, 32, 3, 5}), (Dims{64, 3, 5, 32}));
+  ConvSpec volume;
+  volume.frames = 4;
+  EXPECT_EQ(packings_of(conv_kernel(volume), {"cuda_conv", {}})[1].packed_dims({64, 32, 2, 3, 5}),
+            (Dims{64, 2, 3, 5, 32}));
 }
 
 TEST(CudaConv, FiltersMayBeValues) {
@@ -91,6 +174,10 @@ TEST(CudaConv, RefusesWithAReason) {
   spec = {};
   spec.element = DType::f64;
   EXPECT_THAT(read_cuda_conv(conv_kernel(spec)).refusal, HasSubstr("f64"));
+  spec = {};
+  spec = in_groups(2, 40);
+  EXPECT_THAT(refuse_tensor_maps(read_cuda_conv(conv_kernel(spec)).problem), HasSubstr("inside a stage"));
+  EXPECT_THAT(read_cuda_conv(conv_kernel(in_groups(4, 16))).refusal, HasSubstr("4 groups"));
   spec = {};
   spec.stride = 9;
   EXPECT_THAT(refuse_tensor_maps(read_cuda_conv(conv_kernel(spec)).problem), HasSubstr("too far apart"));
@@ -135,15 +222,18 @@ TEST(CudaConv, EveryChoiceOfferedCanBeMade) {
 
 TEST(CudaConv, Compiles) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
-  ConvSpec spec;
-  spec.epilogue = "residual";
-  const CudaMatmulProblem problem = problem_of(spec);
-  CudaMatmulChoice choice;
-  choice.swapped = true;
-  choice.tile_x = 64;
-  choice.tile_y = 104;
-  const CudaTemplate text = make_cuda_matmul(problem, choice, sample_card());
-  EXPECT_GT(cuda::compile_cuda(text.source).size(), 1000U);
+  ConvSpec volume;
+  volume.frames = 5;
+  for (ConvSpec spec : {ConvSpec(), volume, in_groups(2, 96)}) {
+    spec.epilogue = "residual";
+    const CudaMatmulProblem problem = problem_of(spec);
+    CudaMatmulChoice choice;
+    choice.swapped = true;
+    choice.tile_x = 64;
+    choice.tile_y = 104;
+    const CudaTemplate text = make_cuda_matmul(problem, choice, sample_card());
+    EXPECT_GT(cuda::compile_cuda(text.source).size(), 1000U);
+  }
 }
 
 }  // namespace
