@@ -36,6 +36,7 @@ constexpr TemplateRow templates[] = {
     {cuda_attention_form, cuda_attention_template},
     {cuda_warps_attention_form, cuda_warps_attention_template},
     {cuda_attention_gradient_form, cuda_attention_gradient_template},
+    {cuda_concat_form, cuda_concat_template},
     {cuda_norm_form, cuda_norm_template},
     {cuda_columns_form, cuda_columns_template},
     {cuda_pool_gradient_form, cuda_pool_gradient_template},

@@ -19,6 +19,7 @@ extern const std::string_view cuda_attention_warps;     ///< the one of single w
 extern const std::string_view cuda_attention_gradient;  ///< gradients of attention
 extern const std::string_view cuda_norm;                ///< the row template's kernel
 extern const std::string_view cuda_columns;             ///< the column template's kernel
+extern const std::string_view cuda_concat;              ///< the concat template's kernel
 extern const std::string_view cuda_depthwise;           ///< depthwise convolutions
 extern const std::string_view cuda_depthwise_gradient;  ///< gradients of their filters
 extern const std::string_view cuda_grouped;             ///< convolutions of groups on tensor cores

@@ -1,0 +1,183 @@
+#include "schedules/cuda/concat.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/rounding.h"
+#include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
+#include "schedules/cuda/conv.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t most_elements = (1LL << 31) - 1;
+
+/// Rows are the dims ahead of `axis` in memory, columns the axis and those behind it.
+std::string read_groups(const TensorType& type, std::int64_t axis, CudaGroups& groups) {
+  const Dims dims = type.dims();
+  groups = {};
+  if (is_channels_last(type))
+    groups.order = channels_last_order(dims.size());
+  else if (type.layout.channel_block != 0)
+    return "channels lie in blocks";
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const std::size_t dim = groups.order.empty() ? i : groups.order[i];
+    if (static_cast<std::int64_t>(dim) == axis) groups.last = i;
+    groups.dims.push_back(dims[dim]);
+  }
+  return "";
+}
+
+/// Does `id` lie in an input, perhaps behind views?
+bool is_view_of_input(const Graph& body, ValueId id) {
+  while (body.value(id).producer != no_node) {
+    const Node& node = body.node(body.value(id).producer);
+    if (!has_trait(node.op, OpTrait::view)) return false;
+    id = node.inputs.at(0);
+  }
+  return !body.is_constant(id);
+}
+
+std::string read_part(const Graph& body, ValueId id, std::int64_t axis, CudaConcatProblem& problem) {
+  if (!is_view_of_input(body, id)) return "a part is computed";
+  CudaGroups groups;
+  std::string refusal = read_groups(body.type(id), axis, groups);
+  PointwiseText text;
+  std::vector<CudaOperand> operands;
+  if (refusal.empty()) refusal = read_work(body, no_value, id, groups, "part", false, text, operands);
+  if (!refusal.empty()) return refusal;
+  const std::int64_t columns = product(groups.dims, groups.last, groups.dims.size());
+  if (operands.size() != 1 || (operands[0].column == 0 && columns > 1))
+    return "a part is broadcast along its rows";
+  const std::int64_t begin = problem.parts.empty() ? 0 : problem.parts.back().end;
+  operands[0].of.name = fmt::format("part{}", problem.parts.size());
+  problem.parts.push_back({begin + columns, operands[0]});
+  return "";
+}
+
+/// The output, or what reshapes that move nothing make it of.
+ValueId computed_output(const Graph& body) {
+  ValueId output = body.outputs[0];
+  for (NodeId id = body.value(output).producer; id != no_node; id = body.value(output).producer) {
+    const Node& node = body.node(id);
+    if (node.op != Op::reshape || body.type(node.inputs[0]).layout.channel_block != 0) break;
+    output = node.inputs[0];
+  }
+  return output;
+}
+
+std::string place_text(const CudaConcatProblem& problem) {
+  std::string text = "DEVICE const Element* place_of(const Arguments& a, long long row, int column) {\n";
+  std::int64_t begin = 0;
+  for (const CudaConcatProblem::Part& part : problem.parts) {
+    const std::string condition =
+        &part == &problem.parts.back() ? "" : fmt::format("if (column < {}) ", part.end);
+    text += fmt::format("  {}return {} + {}ll * row + (column - {});\n", condition,
+                        part.of.of.first("a." + part.of.of.name), part.of.row, begin);
+    begin = part.end;
+  }
+  return text + "}\n";
+}
+
+std::string finish_text(const CudaConcatProblem& problem, int vector) {
+  std::string loads;
+  for (const CudaOperand& operand : problem.epilogue_operands) loads += load_text(operand, vector, "false");
+  return fmt::format(
+      "DEVICE void finish(const Arguments& a, long long row, int column, float (&x)[VECTOR]) {{\n{}"
+      "#pragma unroll\n  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
+      "  store_vector(a.out + row * COLUMNS + column, x);\n}}\n",
+      loads, call_text(problem.epilogue, "epilogue", "x[j]"));
+}
+
+std::vector<const CudaOperand*> all_operands(const CudaConcatProblem& problem) {
+  std::vector<const CudaOperand*> all;
+  for (const CudaConcatProblem::Part& part : problem.parts) all.push_back(&part.of);
+  for (const CudaOperand& operand : problem.epilogue_operands) all.push_back(&operand);
+  return all;
+}
+
+}  // namespace
+
+std::int64_t CudaConcatProblem::vector() const {
+  const std::int64_t size = std::max<std::int64_t>(static_cast<std::int64_t>(dtype_size(element)), 2);
+  std::int64_t vector = 16 / size;
+  const auto fits = [&](const Part& part) {
+    return part.end % vector == 0 && part.of.row % vector == 0 && part.of.of.offset % vector == 0;
+  };
+  while (!std::ranges::all_of(parts, fits)) vector /= 2;
+  return vector;
+}
+
+Reading<CudaConcatProblem> read_cuda_concat(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (kernel.kind != KernelClass::movement || body.node(kernel.anchor).op != Op::concat)
+    return {{}, "it is no concat"};
+  if (body.outputs.size() != 1) return {{}, "it has several outputs"};
+  const Node& node = body.node(kernel.anchor);
+  const TensorType& type = body.type(node.outputs[0]);
+  const std::int64_t axis = node.attributes.integer("axis");
+  const ValueId output = computed_output(body);
+  CudaConcatProblem problem;
+  problem.element = type.dtype;
+  problem.out = body.type(output).dtype;
+  problem.out_argument = static_cast<int>(body.inputs.size());
+  if (!is_float_storage(problem.element) || !is_float_storage(problem.out)) return {{}, "it is of no floats"};
+  if (body.type(output).dims() != type.dims() || body.type(output).layout != type.layout)
+    return {{}, "its epilogue changes the shape"};
+  if (type.element_count() == 0) return {{}, "it is empty"};
+  CudaGroups groups;
+  std::string refusal = read_groups(type, axis, groups);
+  for (const ValueId part : node.inputs)
+    if (refusal.empty() && body.type(part).element_count() != 0)
+      refusal = read_part(body, part, axis, problem);
+  problem.rows = product(groups.dims, 0, groups.last);
+  problem.columns = product(groups.dims, groups.last, groups.dims.size());
+  if (refusal.empty())
+    refusal = read_work(body, node.outputs[0], output, groups, "epilogue", problem.out != DType::f32,
+                        problem.epilogue, problem.epilogue_operands);
+  if (refusal.empty() && type.element_count() > most_elements) refusal = "it is large";
+  return {problem, refusal};
+}
+
+std::string CudaConcatChoice::to_string() const {
+  return fmt::format("items {} threads {}", items, threads);
+}
+
+std::vector<CudaConcatChoice> cuda_concat_choices(const CudaConcatProblem& problem) {
+  constexpr std::int64_t least_threads = 1 << 16;  // that fill a card
+  const std::int64_t vectors = problem.rows * problem.columns / problem.vector();
+  std::vector<CudaConcatChoice> choices;
+  for (const int items : {4, 2, 1})
+    if (items == 1 || vectors / items >= least_threads)
+      for (const int threads : {128, 256}) choices.push_back({items, threads});
+  return choices;
+}
+
+CudaTemplate make_cuda_concat(const CudaConcatProblem& problem, const CudaConcatChoice& choice) {
+  const auto vector = static_cast<int>(problem.vector());
+  const std::vector<const CudaOperand*> operands = all_operands(problem);
+  CudaTemplate result;
+  LaunchSpec& launch = result.launch;
+  launch.entry = fmt::format("concat_{}_{}x{}", problem.parts.size(), problem.rows, problem.columns);
+  result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
+                                   embedded::cuda_pointwise, embedded::cuda_vector);
+  result.source.text += fmt::format(
+      "constexpr u32 ROWS = {};\nconstexpr int COLUMNS = {}, VECTOR = {}, ITEMS = {}, THREADS = {};\n"
+      "typedef {} Element;\ntypedef {} Out;\n",
+      problem.rows, problem.columns, vector, choice.items, choice.threads, dtype_name(problem.element),
+      dtype_name(problem.out));
+  result.source.text += arguments_text(operands) + problem.epilogue.function + place_text(problem) +
+                        finish_text(problem, vector) + std::string(embedded::cuda_concat);
+  const std::int64_t vectors = problem.rows * problem.columns / vector;
+  launch.shape.grid[0] =
+      static_cast<unsigned>(ceil_div(vectors, std::int64_t{choice.items} * choice.threads));
+  launch.shape.block[0] = static_cast<unsigned>(choice.threads);
+  launch.shape.programmatic = true;
+  launch.pointers = {problem.out_argument};
+  for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
+  return result;
+}
+
+}  // namespace sylvite
