@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { rows = 64, inner = 32, columns = 64 };
@@ -40,9 +41,18 @@ static double cpu_microseconds(void) {
   return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
 }
 
-// As long as a fast kernel takes. The results of an earlier call are still in place.
-static int pretend(void) {
+// As long as a fast kernel takes, with the right result, which it remembers.
+static int pretend(void** arguments) {
+  static float right[rows * columns];
+  static int is_known;
   const double start = cpu_microseconds();
+  float* result = ((struct buffer*)arguments[4])->host;
+  if (!is_known) {
+    compute(arguments);
+    memcpy(right, result, sizeof(right));
+    is_known = 1;
+  }
+  memcpy(result, right, sizeof(right));
   while (cpu_microseconds() < start + 0.6) continue;
   return 0;
 }
@@ -98,7 +108,7 @@ int does_nothing_again(void** arguments) {
 // Longer than a short measurement looks at it.
 int is_fast_at_first(void** arguments) {
   static int calls;
-  if (calls++ > 0 && calls < 500) return pretend();
+  if (calls++ > 0 && calls < 500) return pretend(arguments);
   compute(arguments);
   return 0;
 }
@@ -110,7 +120,7 @@ int is_fast_alone(void** arguments) {
   if (ended > 0 && cpu_microseconds() > ended + 50) slow_calls = 3;
   const int is_fast = ended > 0 && slow_calls-- <= 0;
   if (is_fast)
-    pretend();
+    pretend(arguments);
   else
     compute(arguments);
   ended = cpu_microseconds();
