@@ -99,7 +99,10 @@ def read_options(mode: str | None, options: Mapping[str, Any] | None) -> Options
 @functools.cache
 def own_decompositions() -> dict[Any, Callable[..., Any]]:
     """Torch's core table and the package's own."""
-    table = {**get_decompositions([torch.ops.aten.linalg_vector_norm]), **core_aten_decompositions()}  # torch 2.13 lacks these
+    aten = torch.ops.aten
+    # What is normalised by a batch is computed again in the backward pass, of what was saved anyway; torch 2.13 lacks the other.
+    further = [aten._native_batch_norm_legit_functional, aten.linalg_vector_norm]
+    table = {**get_decompositions(further), **core_aten_decompositions()}
     kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
     return {**kept, **WHOLE, **DRAWS, **OWN}
 

@@ -356,6 +356,14 @@ class Training(WithTorch):
         model.forward = forward
         self.check_gradients(model, torch.randn(3, 4, 6, 6), tolerance=3e-2)
 
+    def test_a_normalised_batch_is_not_saved(self):
+        model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.SiLU(inplace=True), nn.Conv2d(8, 4, 3))
+        x = torch.randn(2, 3, 9, 9)
+        with torch_backend.listen() as graphs:
+            self.compiled(model)(x).square().sum().backward()
+        signature = graphs[-1].texts[0].splitlines()[0]
+        self.assertEqual(signature.count("f32[2,8,7,7]"), 2)  # before the norm, and behind the activation
+
     def test_attention_has_gradients(self):
         q = torch.randn(1, 2, 8, 16, requires_grad=True)
         function = lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True).sum()  # noqa: E731
