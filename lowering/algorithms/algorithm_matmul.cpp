@@ -104,6 +104,10 @@ void define_transposed_weight(AlgorithmBuilder& builder, const MatmulProblem& pr
   });
 }
 
+Expr last_extent(const AlgorithmBuilder& builder, ValueId id) {
+  return builder.extent(builder.type(id).shape.back());
+}
+
 Func define_panels(AlgorithmBuilder& builder, const MatmulProblem& problem) {
   const std::vector<Var> batch = batch_vars(builder, problem);
   const Var u("u");
@@ -111,7 +115,7 @@ Func define_panels(AlgorithmBuilder& builder, const MatmulProblem& problem) {
   const Var k("k");
   const Var p("p");
   Expr column = p * panel_width + v;
-  if (problem.n % panel_width != 0) column = Halide::min(column, to_int(problem.n) - 1);
+  if (problem.n % panel_width != 0) column = Halide::min(column, last_extent(builder, problem.anchor) - 1);
   Func panels = builder.stage(builder.name(problem.anchor) + "_panels");
   const int pair = problem.pair();
   const Expr row = pair > 1 ? k * pair + u : Expr(k);
@@ -160,7 +164,15 @@ struct FoldPlaces {
   Expr group;  ///< pairs so far
 };
 
-FoldPlaces fold_places(const MatmulProblem& problem, std::int64_t slab, const Var& d1) {
+FoldPlaces fold_places(const AlgorithmBuilder& builder, const MatmulProblem& problem, std::int64_t slab,
+                       const Var& d1) {
+  if (problem.k == open_extent) {
+    PairedFold fold;
+    fold.domain = open_reduction_domain({last_extent(builder, problem.a)});
+    fold.outer = fold.domain[0];
+    fold.whole = fold.outer;
+    return {{fold.whole, d1}, fold, fold.outer};
+  }
   if (slab == 0) {
     const PairedFold fold = paired_fold(problem.k, problem.pair());
     return {{fold.whole, d1}, fold, fold.outer};
@@ -193,7 +205,7 @@ Algorithm build_matmul(const Kernel& kernel, bool weight, std::int64_t slab = 0)
       is_quantized
           ? quantized_steps(element.type().is_bfloat() ? from_storage(element, DType::bf16) : element, row)
           : to_storage(element, problem.element);
-  const FoldPlaces k = fold_places(problem, slab, d1);
+  const FoldPlaces k = fold_places(builder, problem, slab, d1);
   const std::vector<Expr> panel_at = joined_pair(k.fold, {v, k.group, p});
   const Expr right = weight ? Expr(builder.parameter(problem.weight)(panel_at))
                             : define_panels(builder, problem)(arguments(panel_at, batch));

@@ -112,11 +112,15 @@ Dims dims_of_one(const Graph& body, ValueId id) {
   return shape.known();
 }
 
-/// Panels and the steps of folds are counted in numbers.
-bool has_open_columns(const Kernel& kernel, const Node& node) {
-  if (!kernel.open) return false;
-  const auto is_open = [&](ValueId id) { return !kernel.open->type(id).shape.back().is_known(); };
-  return is_open(node.inputs[0]) || is_open(node.outputs[0]);
+bool has_open_columns(const Kernel& kernel, ValueId id) {
+  return kernel.open && !kernel.open->type(id).shape.back().is_known();
+}
+
+/// Panels of weights are packed before sizes are known, and depths that are multiplied in pairs must have whole ones.
+std::string open_refusal(const Kernel& kernel, const MatmulProblem& problem) {
+  if (problem.pair() == 1 && problem.weight == no_value) return "";
+  const bool is_open = has_open_columns(kernel, problem.a) || has_open_columns(kernel, problem.anchor);
+  return is_open ? "its columns or the depth that it folds are open" : "";
 }
 
 void read_conv_extents(const Graph& body, const Attributes& attributes, ConvProblem& problem) {
@@ -214,14 +218,18 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   problem.output = body.outputs[0];
   const Shape& out = body.type(problem.anchor).shape;
   if (body.type(problem.anchor).layout.channel_block != 0) return {{}, "its output is channel-blocked"};
-  if (has_open_columns(kernel, node)) return {{}, "its columns or the depth that it folds are open"};
+  problem.element = is_quantized ? DType::i8 : body.type(problem.a).dtype;
+  const OwnOperand weight = find_matrix(kernel, problem.b);
+  problem.weight = weight.id;
+  problem.weight_is_transposed = weight.is_transposed;
+  if (std::string refusal = open_refusal(kernel, problem); !refusal.empty()) return {{}, refusal};
   problem.m = number_or_open(out[out.size() - 2]);
   problem.least_m = least_extent(kernel, problem.anchor, out.size() - 2);
-  problem.n = out.back().known();
-  problem.k = body.type(problem.a).shape.back().known();
+  problem.n = number_or_open(out.back());
+  problem.least_n = least_extent(kernel, problem.anchor, out.size() - 1);
+  problem.k = number_or_open(body.type(problem.a).shape.back());
   problem.batch = number_or_open(leading_product(out));
   if (out.product() == 0 || problem.k == 0) return {{}, "it is empty"};
-  problem.element = is_quantized ? DType::i8 : body.type(problem.a).dtype;
   if (is_quantized) {
     problem.scales = node.inputs.at(2);
     problem.sums = node.inputs.at(3);
@@ -232,9 +240,6 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
                         problem.pair(), dtype_name(problem.element))};
   }
   problem.a_is_computed = is_computed(body, problem.a);
-  const OwnOperand weight = find_matrix(kernel, problem.b);
-  problem.weight = weight.id;
-  problem.weight_is_transposed = weight.is_transposed;
   if (has_wide_rows(body, node) && weight.id == no_value)
     return {{}, "its right operand is bf16 beside f32, and no weight"};
   if (is_quantized && (weight.id == no_value || weight.is_transposed))
@@ -271,6 +276,7 @@ Reading<BitsProblem> read_bits(const Kernel& kernel) {
   product.m = number_or_open(out[out.size() - 2]);
   product.least_m = least_extent(kernel, product.anchor, out.size() - 2);
   product.n = out.back().known();
+  product.least_n = product.n;
   product.k = body.type(product.a).shape.back().known();
   product.batch = number_or_open(leading_product(out));
   product.element = DType::u8;

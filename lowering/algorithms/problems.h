@@ -50,7 +50,8 @@ struct MatmulProblem {
   std::int64_t batch = 1;      ///< product of the leading output extents; may be open_extent
   std::int64_t m = 0;          ///< may be open_extent
   std::int64_t least_m = 0;    ///< in any run
-  std::int64_t n = 0;
+  std::int64_t n = 0;          ///< may be open_extent, as may be k
+  std::int64_t least_n = 0;    ///< in any run
   std::int64_t k = 0;
 
   [[nodiscard]] int pair() const { return elements_in_product(element); }  ///< multiplied at once

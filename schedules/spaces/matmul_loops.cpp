@@ -8,10 +8,14 @@ std::int64_t panel_count(const MatmulProblem& problem) {
   return ceil_div(problem.n, panel_width);
 }
 
+std::int64_t least_panels(const MatmulProblem& problem) {
+  return ceil_div(problem.least_n, panel_width);
+}
+
 MatmulTiling tiling_of(const MatmulProblem& problem, const MatmulPoint& point) {
   MatmulTiling tiling{};
   tiling.tile.rows = std::min(point.rows, problem.least_m);
-  tiling.tile.panels = std::min(point.panels, panel_count(problem));
+  tiling.tile.panels = std::min(point.panels, least_panels(problem));
   tiling.row_tiles = std::min(point.row_tiles, ceil_div(problem.m, tiling.tile.rows));
   tiling.panel_groups = std::min(point.panel_groups, ceil_div(panel_count(problem), tiling.tile.panels));
   tiling.rows_outer = point.rows_outer != 0;

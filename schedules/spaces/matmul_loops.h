@@ -42,6 +42,7 @@ struct MatmulTiling {
 [[nodiscard]] MatmulTiling tiling_of(const MatmulProblem& problem, const MatmulPoint& point);
 
 [[nodiscard]] std::int64_t panel_count(const MatmulProblem& problem);
+[[nodiscard]] std::int64_t least_panels(const MatmulProblem& problem);  ///< in any run
 [[nodiscard]] std::int64_t element_bytes(const MatmulProblem& problem);
 [[nodiscard]] double task_count(const MatmulProblem& problem, const MatmulTiling& tiling);
 

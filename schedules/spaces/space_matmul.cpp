@@ -38,7 +38,7 @@ RegisterTile best_tile(const MatmulProblem& problem, const Machine& machine) {
   RegisterTile best{1, 1};
   double best_cycles = tile_cycles(problem, machine, best);
   for (const std::int64_t rows : up_to(problem.least_m, row_choices)) {
-    for (const std::int64_t panels : up_to(panel_count(problem), panel_choices)) {
+    for (const std::int64_t panels : up_to(least_panels(problem), panel_choices)) {
       const RegisterTile tile{rows, panels};
       const double crowding = rows > 8 ? 1.1 : 1.0;
       const double cycles = crowding * tile_cycles(problem, machine, tile);
@@ -139,6 +139,7 @@ struct TiledMatmul {
 
 /// Reading b as it lies needs whole panels of neighbouring columns, and no pairs.
 bool can_read_in_place(const Kernel& kernel, const MatmulProblem& problem) {
+  if (kernel.open && !kernel.open->type(problem.anchor).shape.back().is_known()) return false;
   return problem.pair() == 1 && problem.n % panel_width == 0 &&
          kernel.body.value(problem.b).producer == no_node;
 }
@@ -148,7 +149,7 @@ std::vector<Range<MatmulPoint>> TiledMatmul::ranges() const {
   const MatmulPoint& first = heuristic;
   std::vector<Range<P>> ranges = {
       {"rows", &P::rows, starting_with(first.rows, up_to(problem.least_m, row_choices))},
-      {"panels", &P::panels, starting_with(first.panels, up_to(panel_count(problem), panel_choices))}};
+      {"panels", &P::panels, starting_with(first.panels, up_to(least_panels(problem), panel_choices))}};
   for (Range<P>& range : blocking_ranges(problem, first)) ranges.push_back(std::move(range));
   ranges.push_back({"unroll_k", &P::unroll_k, starting_with(first.unroll_k, {1, 2, 4})});
   std::vector<std::int64_t> slabs = {0};

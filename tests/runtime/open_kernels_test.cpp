@@ -119,6 +119,29 @@ std::vector<OpenCase> open_cases() {
        "graph kernel(%in0: f32[s0,s1,32], %in1: f32[s0,32,48]) where {s0: 2..15@3, s1: 16..@40} {\n"
        "  %v0: f32[s0,s1,48] = matmul(%in0, %in1)\n  return %v0\n}\n",
        "", batches_and_lengths},
+      {"matmul_that_folds_open_depths",
+       "graph kernel(%in0: f32[s0,s1,32], %in1: f32[s0,s1,48]) where {s0: 2..15@3, s1: 16..@40} {\n"
+       "  %v0: f32[s0,32,s1] = transpose(%in0) {perm=[0,2,1]}\n"
+       "  %v1: f32[s0,32,48] = matmul(%v0, %in1)\n  return %v1\n}\n",
+       "", batches_and_lengths},
+      {"matmul_of_open_columns",
+       "graph kernel(%in0: f32[s0,s1,24], %in1: f32[s0,s2,24]) where {s0: 2..15@3, s1: 16..@40, s2: 16..@70} "
+       "{\n"
+       "  %v0: f32[s0,24,s2] = transpose(%in1) {perm=[0,2,1]}\n"
+       "  %v1: f32[s0,s1,s2] = matmul(%in0, %v0)\n  return %v1\n}\n",
+       "",
+       {{{"s0", 2}, {"s1", 16}, {"s2", 16}},
+        {{"s0", 5}, {"s1", 37}, {"s2", 33}},
+        {{"s0", 3}, {"s1", 100}, {"s2", 127}}}},
+      {"matmul_all_open",
+       "graph kernel(%in0: f32[s0,s0], %in1: f32[s0,s0]) where {s0: 16..@48} {\n"
+       "  %v0: f32[s0,s0] = matmul(%in0, %in1)\n  return %v0\n}\n",
+       "", rows},
+      {"matmul_of_few_open_columns",
+       "graph kernel(%in0: f32[20,s0], %in1: f32[s0,s1]) where {s0: 16..@40, s1: 2..15@3} {\n"
+       "  %v0: f32[20,s1] = matmul(%in0, %in1)\n  return %v0\n}\n",
+       "",
+       {{{"s0", 16}, {"s1", 2}}, {{"s0", 33}, {"s1", 15}}, {{"s0", 61}, {"s1", 7}}}},
       {"layer_norm",
        "graph kernel(%in0: f32[s0,s1,72], %in1: f32[72], %in2: f32[72]) where {s0: 2..15@3, s1: 16..@40} {\n"
        "  %v0: f32[s0,s1,72] = layer_norm(%in0, %in1, %in2) {axis=2, epsilon=1e-05}\n  return %v0\n}\n",
