@@ -56,6 +56,14 @@ std::vector<CapturedRead> reads_of(const CapturedGraph& graph, const TorchGraph&
   return reads;
 }
 
+/// torch's guards say which sizes the text holds for; what does not hold beside a size is refused there.
+ModelSizes open_sizes(const CapturedGraph& graph) {
+  ModelSizes model;
+  for (const CapturedSymbol& symbol : graph.symbols)
+    model.symbols.push_back({.name = symbol.name, .range = {}});
+  return model;
+}
+
 std::vector<bool> owned_outputs(const Program& program) {
   const std::vector<Location>& places = program.bindings().outputs;
   std::vector<bool> owns;
@@ -70,15 +78,34 @@ std::vector<bool> owned_outputs(const Program& program) {
 
 }  // namespace
 
-ChosenCapture choose_captured(const CapturedGraph& graph, const SymbolValues& sizes,
+SymbolValues by_name(const CapturedGraph& graph, const Sizes& sizes) {
+  SymbolValues values;
+  for (std::size_t i = 0; i < sizes.size(); ++i) values[graph.symbols[i].name] = sizes[i];
+  return values;
+}
+
+std::unique_ptr<KernelMenu> menu_for(const CapturedGraph& graph, const Setup& setup) {
+  const bool opens = !setup.machine.gpu && setup.config.open_kernels == AutoOff::automatic;
+  return opens && !graph.symbols.empty() ? std::make_unique<KernelMenu>() : nullptr;
+}
+
+ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
                               const std::map<std::size_t, GivenParameter>& parameters,
-                              const std::shared_ptr<const Setup>& setup) {
-  TorchGraph torch = import_torch(graph.text, import_options_of(graph, sizes, parameters, setup->machine));
+                              const std::shared_ptr<const Setup>& setup, KernelMenu* menu) {
+  const auto import_at = [&](const Sizes& at) {
+    return import_torch(graph.text, import_options_of(graph, by_name(graph, at), parameters, setup->machine));
+  };
+  TorchGraph torch = import_at(sizes);
   ChosenCapture capture;
   capture.reads = reads_of(graph, torch);
   capture.outputs = std::move(torch.outputs);
   for (const auto& [number, given] : parameters) capture.taken.push_back({number, given.data, given.version});
   capture.imported = load_graph(std::move(torch.graph), setup);
+  if (menu != nullptr) {
+    capture.imported.plan =
+        menu->serve(open_sizes(graph), sizes, capture.imported.plan, setup->machine,
+                    [&](const Sizes& at) { return load_graph(import_at(at).graph, setup).plan; });
+  }
   capture.chosen = choose_candidates(capture.imported);
   return capture;
 }

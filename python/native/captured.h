@@ -9,6 +9,7 @@
 
 #include "frontend/torch/torch_import.h"
 #include "python/native/array.h"
+#include "runtime/kernel_menu.h"
 #include "runtime/session.h"
 
 namespace sylvite::python {
@@ -84,10 +85,15 @@ struct ChosenCapture {
   std::vector<TorchOutput> outputs;
 };
 
-/// Imports and chooses; `parameters` become constants. Needs no GIL, as the next. Throws what these throw.
-[[nodiscard]] ChosenCapture choose_captured(const CapturedGraph& graph, const SymbolValues& sizes,
+/// Kernels for many sizes, of a graph whose sizes are open; nullptr where each size has its own.
+[[nodiscard]] std::unique_ptr<KernelMenu> menu_for(const CapturedGraph& graph, const Setup& setup);
+
+/// Imports and chooses; `parameters` become constants; `menu` may be nullptr. Needs no GIL, as the next. Throws what these throw.
+[[nodiscard]] ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
                                             const std::map<std::size_t, GivenParameter>& parameters,
-                                            const std::shared_ptr<const Setup>& setup);
+                                            const std::shared_ptr<const Setup>& setup, KernelMenu* menu);
+/// A number for each symbol, by name.
+[[nodiscard]] SymbolValues by_name(const CapturedGraph& graph, const Sizes& sizes);
 /// `relatives` and `stop` as for build_program.
 [[nodiscard]] CapturedProgram build_captured(const ChosenCapture& capture, const Relatives& relatives,
                                              const std::stop_token& stop = {});

@@ -33,7 +33,6 @@ struct Tools {
   Ref view;
 };
 
-using Sizes = std::vector<std::int64_t>;  ///< per symbol
 using MakingProgram = Background<std::unique_ptr<CapturedProgram>>;
 
 struct Captured {
@@ -56,6 +55,7 @@ struct Captured {
 
   std::shared_ptr<const Setup> setup;
   CapturedGraph graph;
+  std::unique_ptr<KernelMenu> menu;
   std::vector<Result> results;
   std::vector<Write> writes;
   Tools tools;
@@ -106,12 +106,6 @@ Sizes sizes_of(const Captured& captured, const std::vector<PyObject*>& items) {
     sizes.push_back(symbol.axis < 0 ? to_integer(item) : borrow_view(item).shape[symbol.axis]);
   }
   return sizes;
-}
-
-SymbolValues by_name(const Captured& captured, const Sizes& sizes) {
-  SymbolValues values;
-  for (std::size_t i = 0; i < sizes.size(); ++i) values[captured.graph.symbols[i].name] = sizes[i];
-  return values;
 }
 
 bool holds(const TakenParameter& taken, PyObject* item) {
@@ -224,7 +218,7 @@ std::unique_ptr<CapturedProgram> make_program_for(Captured& captured, const Size
   bool waits = true;
   {
     const WithoutGil others_run;
-    *capture = choose_captured(captured.graph, by_name(captured, sizes), constants, captured.setup);
+    *capture = choose_captured(captured.graph, sizes, constants, captured.setup, captured.menu.get());
     waits = !answers_first(*capture) || get_cached_objects(capture->imported, capture->chosen);
   }
   const Relatives relatives = up_to_date(captured, items, /*take_turns=*/waits);
@@ -265,7 +259,7 @@ CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::
 template <typename Run>
 Ref finish(const Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items,
            const Run& run) {
-  Ref list = returned_list(captured.results, items, by_name(captured, sizes), captured.tools.view.get(),
+  Ref list = returned_list(captured.results, items, by_name(captured.graph, sizes), captured.tools.view.get(),
                            [&](std::size_t number) { return run.value(number); });
   for (const Write& write : captured.writes) run.write(write.result, items.at(write.input));
   return list;
@@ -416,6 +410,7 @@ PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
     captured->setup = SetupObject::of(setup);
     captured->graph.text = to_text(text);
     read_graph(*captured, inputs, held, symbols);
+    captured->menu = menu_for(captured->graph, *captured->setup);
     for (PyObject* result : items_of(results)) captured->results.push_back(read_result(result));
     for (PyObject* write : items_of(writes)) {
       const std::vector<PyObject*> words = items_of(write);

@@ -158,6 +158,22 @@ class Parameters(WithTorch):
                 else:
                     model.weight.data = torch.randn(4, 4)
 
+    def test_kernels_serve_many_sizes(self):
+        model = nn.Sequential(nn.Linear(6, 20), nn.GELU(), nn.LayerNorm(20), nn.Linear(20, 3))
+        with tempfile.TemporaryDirectory() as cache, torch_backend.listen() as graphs:
+            compiled = torch.compile(model, backend="sylvite", dynamic=True, options={"cache.dir": cache})
+            counts = []
+            for rows in (17, 40, 23):
+                x = torch.randn(rows, 6)
+                model.zero_grad()
+                compiled(x).square().sum().backward()
+                found = [parameter.grad.clone() for parameter in model.parameters()]
+                model.zero_grad()
+                model(x).square().sum().backward()
+                self.assert_same(found, [parameter.grad for parameter in model.parameters()])
+                counts.append([program.report()["compiled"] for graph in graphs for program in graph.programs])
+            self.assertEqual(counts, [counts[0]] * 3)
+
     def test_writes_are_seen_at_every_size(self):
         model = nn.Linear(64, 64)
         compiled = self.compiled(model)
