@@ -71,9 +71,9 @@ struct Range {
 };
 
 /// As Python slices: negative bounds count from the end, and all are clamped.
-Range read_range(TorchContext& c, Sym x) {
-  const int axis = normalize_axis(c.integer("dim", 0), x.rank());
-  const std::int64_t extent = x.dim(axis);
+Range read_range(TorchContext& c, const Dims& dims) {
+  const int axis = normalize_axis(c.integer("dim", 0), static_cast<int>(dims.size()));
+  const std::int64_t extent = dims[static_cast<std::size_t>(axis)];
   const auto clamped = [&](std::int64_t at) {
     return std::clamp<std::int64_t>(at < 0 ? at + extent : at, 0, extent);
   };
@@ -86,7 +86,7 @@ Range read_range(TorchContext& c, Sym x) {
 
 void slice_op(TorchContext& c) {
   const Sym x = c.tensor("self");
-  const Range range = read_range(c, x);
+  const Range range = read_range(c, x.dims());
   c.output(slice(x, range.axis, range.start, range.stop, range.step));
 }
 
@@ -132,7 +132,7 @@ Sym replaced(Sym x, const Range& range, Sym source) {
 
 void slice_scatter(TorchContext& c) {
   const Sym x = c.tensor("self");
-  c.output(replaced(x, read_range(c, x), c.tensor("src")));
+  c.output(replaced(x, read_range(c, x.dims()), c.tensor("src")));
 }
 
 void select_scatter(TorchContext& c) {
@@ -140,6 +140,30 @@ void select_scatter(TorchContext& c) {
   const int axis = normalize_axis(c.integer("dim"), x.rank());
   const std::int64_t index = read_index(c, x.dim(axis));
   c.output(replaced(x, {axis, index, index + 1, 1}, unsqueeze(c.tensor("src"), {axis})));
+}
+
+/// `x` in these places of a tensor of zeros.
+Sym among_zeros(Sym x, const Range& range, const Dims& dims) {
+  const auto axis = static_cast<std::size_t>(range.axis);
+  if (x.size() == 0) return x.builder().filled(x.dtype(), dims, 0);
+  Dims low(dims.size(), 0), high(dims.size(), 0), interior(dims.size(), 0);
+  low[axis] = range.start;
+  interior[axis] = range.step - 1;
+  high[axis] = dims[axis] - range.start - ((x.dim(range.axis) - 1) * range.step + 1);
+  if (range.step == 1) interior.clear();
+  return x.builder().add(Op::pad, {x}, {{"low", low}, {"high", high}, {"interior", interior}});
+}
+
+void slice_backward(TorchContext& c) {
+  const Dims dims = c.integers("input_sizes");
+  c.output(among_zeros(c.tensor("grad_output"), read_range(c, dims), dims));
+}
+
+void select_backward(TorchContext& c) {
+  const Dims dims = c.integers("input_sizes");
+  const int axis = normalize_axis(c.integer("dim"), static_cast<int>(dims.size()));
+  const std::int64_t index = read_index(c, dims[static_cast<std::size_t>(axis)]);
+  c.output(among_zeros(unsqueeze(c.tensor("grad_output"), {axis}), {axis, index, index + 1, 1}, dims));
 }
 
 /// Tensors of the shape [0] join with anything.
@@ -459,8 +483,10 @@ const TorchOp rows[] = {
     {"aten.reshape.default", sized, view},
     {"aten.roll.default", "self shifts dims", roll},
     {"aten.select.int", "self dim index", select},
+    {"aten.select_backward.default", "grad_output input_sizes dim index", select_backward},
     {"aten.select_scatter.default", "self src dim index", select_scatter},
     {"aten.slice.Tensor", "self dim start end step", slice_op},
+    {"aten.slice_backward.default", "grad_output input_sizes dim start end step", slice_backward},
     {"aten.slice_scatter.default", "self src dim start end step", slice_scatter},
     {"aten.split.Tensor", "self split_size dim", split_even},
     {"aten.split_with_sizes.default", "self split_sizes dim", split_sizes},

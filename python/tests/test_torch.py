@@ -372,6 +372,19 @@ class Training(WithTorch):
         model.forward = forward
         self.check_gradients(model, torch.randn(3, 4, 6, 6), tolerance=3e-2)
 
+    def test_gradients_of_parts_become_one_value(self):
+        def function(x, w):
+            parts = (x @ w).view(5, 3, 4)
+            return sum((i + 1) * parts[:, i].sin() for i in range(3))
+
+        x, w = torch.randn(5, 6), torch.randn(6, 12, requires_grad=True)
+        with torch_backend.listen() as graphs:
+            self.compiled(function)(x, w).square().sum().backward()
+        found, w.grad = w.grad, None
+        function(x, w).square().sum().backward()
+        self.assert_same(found, w.grad)
+        self.assertEqual(graphs[-1].texts[0].count("= aten.select_backward"), 3)
+
     def test_a_normalised_batch_is_not_saved(self):
         model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.SiLU(inplace=True), nn.Conv2d(8, 4, 3))
         x = torch.randn(2, 3, 9, 9)

@@ -27,6 +27,8 @@ def complex():  # noqa: A001  the name of the family
     yield ComplexCase("polar", aten.polar.default, real(4), real(4))
     yield ComplexCase("compose", aten.complex.default, real(4), real(4))
     yield ComplexCase("complex_mm", aten.mm.default, x, turned(3, 2))
+    yield ComplexCase("complex_slice_backward", aten.slice_backward.default, turned(2, 1), [2, 3], 1, 1, 2, 1)
+    yield ComplexCase("complex_select_backward", aten.select_backward.default, turned(2), [2, 3], 1, 0)
     yield ComplexCase("complex_bmm", aten.bmm.default, turned(2, 1, 3), turned(2, 3, 2))
     for name, op, arguments in (
         ("view", aten.view.default, ([6],)), ("unsafe_view", aten._unsafe_view.default, ([3, 2],)), ("reshape", aten.reshape.default, ([3, 2],)),

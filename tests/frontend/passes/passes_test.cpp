@@ -321,6 +321,36 @@ const Rewrite rewrites[] = {
      "  %e: f32[3,4] = mul(%b, %d)\n  %f: f32[3,4] = reshape(%y) {shape=[3,4]}\n"
      "  %h: f32[3,1] = slice(%c) {sizes=[3,1], starts=[0,1], steps=[1,1]}\n"
      "  %i: f32[3,4] = mul(%f, %h)\n  %j: f32[3,4] = add(%e, %i)\n  return %j\n"},
+    {"sum_of_parts_among_zeros", join_padded, "%x: f32[1,4], %y: f32[2,4], %z: f32[1,4]",
+     "  %a: f32[4,4] = pad(%y) {low=[1,0], high=[1,0]}\n  %b: f32[4,4] = pad(%z) {low=[3,0], high=[0,0]}\n"
+     "  %c: f32[4,4] = add(%b, %a)\n  %d: f32[4,4] = pad(%x) {low=[0,0], high=[3,0]}\n"
+     "  %e: f32[4,4] = add(%c, %d)\n  return %e\n",
+     "  %e: f32[4,4] = concat(%x, %y, %z) {axis=0}\n  return %e\n"},
+    {"sum_of_two_parts_of_three", join_padded, "%x: f32[4,1], %y: f32[4,2]",
+     "  %a: f32[4,5] = pad(%x) {low=[0,0], high=[0,4]}\n  %b: f32[4,5] = pad(%y) {low=[0,1], high=[0,2]}\n"
+     "  %c: f32[4,5] = add(%a, %b)\n  return %c\n",
+     "  %d: f32[4,3] = concat(%x, %y) {axis=1}\n  %c: f32[4,5] = pad(%d) {low=[0,0], high=[0,2]}\n"
+     "  return %c\n"},
+    {"sum_of_parts_that_overlap", join_padded, "%x: f32[3,2], %y: f32[3,2]",
+     "  %a: f32[3,3] = pad(%x) {low=[0,0], high=[0,1]}\n  %b: f32[3,3] = pad(%y) {low=[0,1], high=[0,0]}\n"
+     "  %c: f32[3,3] = add(%a, %b)\n  return %c\n",
+     "  %a: f32[3,3] = pad(%x) {low=[0,0], high=[0,1]}\n  %b: f32[3,3] = pad(%y) {low=[0,1], high=[0,0]}\n"
+     "  %c: f32[3,3] = add(%a, %b)\n  return %c\n"},
+    {"sum_of_parts_among_ones", join_padded, "%x: f32[2], %y: f32[1]",
+     "  %one = constant f32[] {1.0}\n  %a: f32[3] = pad(%x, %one) {low=[0], high=[1]}\n"
+     "  %b: f32[3] = pad(%y, %one) {low=[2], high=[0]}\n  %c: f32[3] = add(%a, %b)\n  return %c\n",
+     "  %one = constant f32[] {1.0}\n  %a: f32[3] = pad(%x, %one) {low=[0], high=[1]}\n"
+     "  %b: f32[3] = pad(%y, %one) {low=[2], high=[0]}\n  %c: f32[3] = add(%a, %b)\n  return %c\n"},
+    {"stack_that_is_moved_inwards", move_stacks, "%x: f32[1,2,5,4], %y: f32[1,2,5,4]",
+     "  %a: f32[2,2,5,4] = concat(%x, %y) {axis=0}\n  %b: f32[2,5,2,4] = transpose(%a) {perm=[1,2,0,3]}\n"
+     "  %c: f32[2,5,8] = reshape(%b) {shape=[2,5,8]}\n  return %c\n",
+     "  %a: f32[2,5,4] = reshape(%x) {shape=[2,5,4]}\n  %b: f32[2,5,4] = reshape(%y) {shape=[2,5,4]}\n"
+     "  %c: f32[2,5,8] = concat(%a, %b) {axis=2}\n  return %c\n"},
+    {"stack_that_others_read", move_stacks, "%x: f32[1,5,4], %y: f32[1,5,4]",
+     "  %a: f32[2,5,4] = concat(%x, %y) {axis=0}\n  %b: f32[5,2,4] = transpose(%a) {perm=[1,0,2]}\n"
+     "  return %a, %b\n",
+     "  %a: f32[2,5,4] = concat(%x, %y) {axis=0}\n  %b: f32[5,2,4] = transpose(%a) {perm=[1,0,2]}\n"
+     "  return %a, %b\n"},
     {"sum_of_longer_parts", split_sums, "%x: f32[3,2], %y: f32[3,2]",
      "  %s: f32[3,4] = concat(%x, %y) {axis=1}\n  %a: f32[3] = reduce_sum(%s) {axes=[1], keepdims=0}\n"
      "  return %a\n",

@@ -1,0 +1,74 @@
+// What is stacked ahead of all dims, to be moved inwards by what reads it, is put together there at once:
+//   transpose(concat(x[1,a,b], y[1,a,b]), [1,0,2])  ->  concat(x[a,1,b], y[a,1,b])
+//   reshape(concat(x[a,1,b], y[a,1,b]), [a,2b])     ->  concat(x[a,b], y[a,b])
+// The gradients of query, key and value become columns of one matrix, which nothing transposes.
+
+#include <algorithm>
+
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
+#include "frontend/passes/pass_list.h"
+
+namespace sylvite {
+namespace {
+
+/// The concat of slices of one place each that makes `id`, else nullptr.
+const Node* stack_of(const Graph& graph, ValueId id) {
+  const Node* concat = producer_if(graph, id, Op::concat);
+  if (concat == nullptr) return nullptr;
+  const auto axis = static_cast<std::size_t>(concat->attributes.integer("axis"));
+  const bool are_slices = std::all_of(concat->inputs.begin(), concat->inputs.end(),
+                                      [&](ValueId part) { return graph.type(part).dims()[axis] == 1; });
+  return are_slices && graph.type(id).element_count() > 0 ? concat : nullptr;
+}
+
+/// Each part with `view` of it, along `axis`.
+template <typename View>
+void join_views(GraphRewriter& rewriter, const Node& node, const Node& stack, std::size_t axis,
+                const View& view) {
+  std::vector<ValueId> parts = stack.inputs;
+  for (ValueId& part : parts) part = view(part);
+  rewriter.replace(node, Op::concat, std::move(parts), {{"axis", static_cast<std::int64_t>(axis)}});
+}
+
+bool move_inwards(GraphRewriter& rewriter, const Node& node, const Node& stack) {
+  if (stack.attributes.integer("axis") != 0) return false;
+  const Dims perm = node.attributes.integers("perm");
+  const auto axis = static_cast<std::size_t>(std::find(perm.begin(), perm.end(), 0) - perm.begin());
+  join_views(rewriter, node, stack, axis,
+             [&](ValueId part) { return add_transpose(rewriter.graph(), part, perm); });
+  return true;
+}
+
+/// The reshape merges the stack's axis with the dim behind it, and changes nothing else.
+bool merge_axis(GraphRewriter& rewriter, const Node& node, const Node& stack) {
+  const Graph& graph = rewriter.graph();
+  const auto axis = static_cast<std::size_t>(stack.attributes.integer("axis"));
+  Dims merged = graph.type(stack.outputs[0]).dims();
+  if (axis + 1 >= merged.size()) return false;
+  const std::int64_t places = merged[axis];
+  merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(axis));
+  Dims part = merged;
+  merged[axis] *= places;
+  if (rewriter.source().type(node.outputs[0]).dims() != merged) return false;
+  join_views(rewriter, node, stack, axis,
+             [&](ValueId value) { return add_reshape(rewriter.graph(), value, part); });
+  return true;
+}
+
+}  // namespace
+
+Graph move_stacks(const Graph& graph) {
+  const IdMap<std::vector<NodeId>> uses = graph.uses();
+  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
+    if (node.op != Op::transpose && node.op != Op::reshape) return false;
+    if (uses[node.inputs[0]].size() != 1 || std::ranges::count(graph.outputs, node.inputs[0]) > 0)
+      return false;
+    const Node* found = stack_of(rewriter.graph(), rewriter.mapped(node.inputs[0]));
+    if (found == nullptr) return false;
+    const Node stack = *found;  // the graph's nodes move as it grows
+    return node.op == Op::transpose ? move_inwards(rewriter, node, stack) : merge_axis(rewriter, node, stack);
+  });
+}
+
+}  // namespace sylvite
