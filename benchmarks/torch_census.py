@@ -73,6 +73,10 @@ def settle(options):
         torch.cuda.synchronize()
 
 
+def is_ready(folder, name):
+    pathlib.Path(folder, name.replace("/", " ")).touch()
+
+
 @contextlib.contextmanager
 def alone(options):
     """Once all who meet in a folder are ready, one after the other, with what memory there is."""
@@ -82,7 +86,7 @@ def alone(options):
         return
     torch.cuda.empty_cache()
     folder, count = options.meet.rsplit(":", 1)
-    pathlib.Path(folder, str(os.getpid())).touch()
+    is_ready(folder, options.child)
     end = time.time() + options.timeout
     while len(os.listdir(folder)) < int(count) and time.time() < end:
         time.sleep(0.2)
@@ -290,6 +294,9 @@ def run_child(name, kind, options, cache, first_only=False, meet=""):
         done = subprocess.run(words, capture_output=True, text=True, timeout=options.timeout, env=environment, check=False)
     except subprocess.TimeoutExpired:
         return {"error": f"more than {options.timeout} s"}
+    finally:
+        if meet:
+            is_ready(meet.rsplit(":", 1)[0], name)  # the others wait for none that failed
     for line in done.stdout.splitlines():
         if line.startswith("LINE "):
             return json.loads(line[5:])

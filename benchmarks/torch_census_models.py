@@ -40,8 +40,21 @@ def large_text(name, config, model, size, **options):
 for name in ("resnet50", "mobilenet_v3_large", "vit_b_16"):
     large_images(name)
 for name, batch in (("resnet50", 128), ("mobilenet_v3_large", 128), ("efficientnet_b0", 64), ("convnext_tiny", 64), ("vit_b_16", 64),
-                    ("resnet18", 128), ("vgg16", 64)):  # fmt: skip
+                    ("resnet18", 128), ("vgg16", 64), ("swin_t", 64), ("densenet121", 64), ("regnet_y_3_2gf", 64)):  # fmt: skip
     large_images(name, batch, "/train")
 MODELS["large/unet/train"] = lambda: (torch_census_networks.Unet(64), lambda variant: (torch.randn(16, 3, 256, 256),))
+MODELS["large/diffusion-unet/train"] = lambda: (torch_census_networks.Diffusion(128), lambda variant: (
+    torch.randn(16, 3, 64, 64), torch.randint(0, 1000, (16,))))  # fmt: skip
 large_text("bert", "BertConfig", "BertModel", (32, 128))
+large_text("distilbert", "DistilBertConfig", "DistilBertModel", (32, 128))
 large_text("gpt2", "GPT2Config", "GPT2LMHeadModel", (16, 512))
+
+
+def large_conformer():
+    import transformers
+    config = transformers.Wav2Vec2BertConfig(num_hidden_layers=6, hidden_size=512, num_attention_heads=8, intermediate_size=2048,
+                                             apply_spec_augment=False)  # fmt: skip
+    return transformers.Wav2Vec2BertModel(config), lambda variant: {"input_features": torch.randn(16, 400, 160)}
+
+
+MODELS["large/conformer"] = large_conformer

@@ -157,12 +157,12 @@ class Mixing(nn.Module):
 
 @program_of("diffusion-unet", lambda v: (torch.randn(BATCHES[v], 3, 16, 16), torch.randint(0, 1000, (BATCHES[v],))))
 class Diffusion(nn.Module):
-    def __init__(self):
+    def __init__(self, c=16):
         super().__init__()
         self.time = nn.Sequential(nn.Linear(32, 64), nn.SiLU(), nn.Linear(64, 64))
-        self.first = nn.Conv2d(3, 16, 3, padding=1)
-        self.down, self.middle, self.mix = Residual(16, 32, 64), Residual(32, 32, 64), Mixing(32)
-        self.up, self.last = Residual(48, 16, 64), nn.Conv2d(16, 3, 3, padding=1)
+        self.first = nn.Conv2d(3, c, 3, padding=1)
+        self.down, self.middle, self.mix = Residual(c, 2 * c, 64), Residual(2 * c, 2 * c, 64), Mixing(2 * c)
+        self.up, self.last = Residual(3 * c, c, 64), nn.Conv2d(c, 3, 3, padding=1)
 
     def forward(self, x, t):
         rates = torch.exp(-math.log(10000) * torch.arange(16, device=x.device, dtype=x.dtype) / 16)
