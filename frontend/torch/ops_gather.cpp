@@ -385,6 +385,22 @@ constexpr std::string_view bag_schema =
     "weight indices offsets scale_grad_by_freq mode sparse per_sample_weights include_last_offset "
     "padding_idx";
 
+/// What is above (triu) or below (tril) a diagonal stays.
+void triangle(TorchContext& c, Op kept) {
+  const Sym x = c.tensor("self");
+  GraphBuilder& b = c.builder();
+  if (x.rank() < 2) throw ModelError("{} has no diagonal", x.rank());
+  const Sym rows = b.iota(DType::i64, {x.dim(-2), 1}, 0) + static_cast<double>(c.integer("diagonal", 0));
+  const Sym columns = b.iota(DType::i64, {1, x.dim(-1)}, 1);
+  c.output(where(apply(kept, columns, rows), x, b.scalar(x.dtype(), 0)));
+}
+void triu(TorchContext& c) {
+  triangle(c, Op::greater_equal);
+}
+void tril(TorchContext& c) {
+  triangle(c, Op::less_equal);
+}
+
 const TorchOp rows[] = {
     {"aten._embedding_bag.default", bag_schema, embedding_bag},
     {"aten._embedding_bag_backward.default",
@@ -411,6 +427,8 @@ const TorchOp rows[] = {
     {"aten.scatter_add.default", "self dim index src", scatter_add},
     {"aten.scatter_reduce.two", "self dim index src reduce include_self", scatter_reduce},
     {"aten.searchsorted.Tensor", "sorted_sequence self out_int32 right side", search_sorted},
+    {"aten.tril.default", "self diagonal", tril},
+    {"aten.triu.default", "self diagonal", triu},
 };
 
 }  // namespace

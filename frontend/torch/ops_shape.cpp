@@ -434,22 +434,6 @@ void unfold(TorchContext& c) {
   c.output(transpose(gather(x, index, axis), perm));
 }
 
-/// What is above (triu) or below (tril) a diagonal stays.
-void triangle(TorchContext& c, Op kept) {
-  const Sym x = c.tensor("self");
-  GraphBuilder& b = c.builder();
-  if (x.rank() < 2) throw ModelError("{} has no diagonal", x.rank());
-  const Sym rows = b.iota(DType::i64, {x.dim(-2), 1}, 0) + static_cast<double>(c.integer("diagonal", 0));
-  const Sym columns = b.iota(DType::i64, {1, x.dim(-1)}, 1);
-  c.output(where(apply(kept, columns, rows), x, b.scalar(x.dtype(), 0)));
-}
-void triu(TorchContext& c) {
-  triangle(c, Op::greater_equal);
-}
-void tril(TorchContext& c) {
-  triangle(c, Op::less_equal);
-}
-
 constexpr std::string_view sized = "self size";
 constexpr std::string_view laid_out = "self memory_format";
 constexpr std::string_view padded = "self padding";
@@ -496,8 +480,6 @@ const TorchOp rows[] = {
     {"aten.stack.default", "tensors dim", stack},
     {"aten.t.default", "self", transpose_matrix},
     {"aten.transpose.int", "self dim0 dim1", transpose_two},
-    {"aten.tril.default", "self diagonal", tril},
-    {"aten.triu.default", "self diagonal", triu},
     {"aten.unbind.int", "self dim", unbind},
     {"aten.unfold.default", "self dimension size step", unfold},
     {"aten.unsqueeze.default", sized, view},
