@@ -93,6 +93,7 @@ std::string finish_text(const CudaConcatProblem& problem, int vector) {
 
 std::vector<const CudaOperand*> all_operands(const CudaConcatProblem& problem) {
   std::vector<const CudaOperand*> all;
+  all.reserve(problem.parts.size() + problem.epilogue_operands.size());
   for (const CudaConcatProblem::Part& part : problem.parts) all.push_back(&part.of);
   for (const CudaOperand& operand : problem.epilogue_operands) all.push_back(&operand);
   return all;
