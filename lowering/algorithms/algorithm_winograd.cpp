@@ -28,9 +28,10 @@ ConvProblem require_winograd(const Kernel& kernel, int tile) {
   Reading<ConvProblem> reading = read_winograd(kernel);
   if (!reading.refusal.empty())
     throw UnsupportedError("a Winograd convolution cannot take the kernel: {}", reading.refusal);
-  // Tiles may reach over the last lines and columns, padding or not.
+  // Tiles may reach over the last lines and columns, padding or not; over open ones in some run.
   ConvProblem& problem = reading.problem;
-  problem.padded = problem.padded || problem.out_height % tile != 0 || problem.out_width % tile != 0;
+  const auto leaves_tail = [&](std::int64_t extent) { return extent == open_extent || extent % tile != 0; };
+  problem.padded = problem.padded || leaves_tail(problem.out_height) || leaves_tail(problem.out_width);
   return problem;
 }
 

@@ -36,11 +36,11 @@ std::vector<Packing> conv_packings(const Kernel& kernel, const ConvProblem& prob
 
 Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem, SourceBorder border) {
   Func source = builder.stage(builder.name(problem.anchor) + "_in");
-  const auto width = static_cast<int>(problem.width);
-  const auto height = static_cast<int>(problem.height);
+  const Expr width = builder.extent(builder.type(problem.x).shape[3]);
+  const Expr height = builder.extent(builder.type(problem.x).shape[2]);
   const std::vector<Var> d = {Var("d0"), Var("d1"), Var("d2"), Var("d3"), Var("d4")};
   // Halide makes loops of their own of what is likely: copies without tests.
-  const auto within = [&](const Var& at, int extent) {
+  const auto within = [&](const Var& at, const Expr& extent) {
     return border.clamps ? Halide::clamp(Halide::likely(at), 0, extent - 1) : Expr(at);
   };
   const Expr x = within(d[1], width);

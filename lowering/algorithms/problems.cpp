@@ -1,6 +1,7 @@
 #include "lowering/algorithms/problems.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <vector>
 
@@ -105,13 +106,6 @@ OwnOperand find_matrix(const Kernel& kernel, ValueId right) {
   return type.rank() == 2 && type.layout.channel_block == 0 ? weight : OwnOperand{};
 }
 
-/// Of a value whose batch may be open: the other extents, after a 1.
-Dims dims_of_one(const Graph& body, ValueId id) {
-  Shape shape = body.type(id).shape;
-  shape.at(0) = 1;
-  return shape.known();
-}
-
 bool has_open_columns(const Kernel& kernel, ValueId id) {
   return kernel.open && !kernel.open->type(id).shape.back().is_known();
 }
@@ -123,20 +117,30 @@ std::string open_refusal(const Kernel& kernel, const MatmulProblem& problem) {
   return is_open ? "its columns or the depth that it folds are open" : "";
 }
 
-void read_conv_extents(const Graph& body, const Attributes& attributes, ConvProblem& problem) {
-  const Dims in = dims_of_one(body, problem.x);
+/// Is what a convolution reads of an image, and makes of it, of one size in all runs?
+bool has_known_images(const Kernel& kernel, const ConvProblem& problem) {
+  if (!kernel.open) return true;
+  return std::ranges::all_of(std::array{problem.x, problem.anchor}, [&](ValueId id) {
+    const Shape& shape = kernel.open->type(id).shape;
+    return shape[2].is_known() && shape[3].is_known();
+  });
+}
+
+void read_conv_extents(const Kernel& kernel, const Attributes& attributes, ConvProblem& problem) {
+  const Graph& body = kernel.body;
+  const Shape& in = body.type(problem.x).shape;
   const Dims weight = body.type(problem.weight).dims();
-  const Dims out = dims_of_one(body, problem.anchor);
+  const Shape& out = body.type(problem.anchor).shape;
   const Dims& strides = attributes.integers("strides");
   const Dims& dilations = attributes.integers("dilations");
   const Dims& pads = attributes.integers("pads");
   problem.batch = number_or_open(body.type(problem.x).shape[0]);
-  problem.channels = in[1];
-  problem.height = in[2];
-  problem.width = in[3];
-  problem.out_channels = out[1];
-  problem.out_height = out[2];
-  problem.out_width = out[3];
+  problem.channels = in[1].known();
+  problem.height = number_or_open(in[2]);
+  problem.width = number_or_open(in[3]);
+  problem.out_channels = out[1].known();
+  problem.out_height = number_or_open(out[2]);
+  problem.out_width = number_or_open(out[3]);
   problem.kernel_y = weight[2];
   problem.kernel_x = weight[3];
   problem.stride_y = strides.at(0);
@@ -147,11 +151,22 @@ void read_conv_extents(const Graph& body, const Attributes& attributes, ConvProb
   problem.pad_left = pads.at(1);
   const auto last = [](std::int64_t extent, std::int64_t stride, std::int64_t window, std::int64_t dilation,
                        std::int64_t pad) { return (extent - 1) * stride + (window - 1) * dilation - pad; };
+  if (!has_known_images(kernel, problem)) {
+    problem.padded = std::ranges::any_of(pads, [](std::int64_t pad) { return pad > 0; });
+    return;
+  }
   problem.padded = problem.pad_top > 0 || problem.pad_left > 0 ||
                    last(problem.out_height, problem.stride_y, problem.kernel_y, problem.dilation_y,
-                        problem.pad_top) >= in[2] ||
+                        problem.pad_top) >= problem.height ||
                    last(problem.out_width, problem.stride_x, problem.kernel_x, problem.dilation_x,
-                        problem.pad_left) >= in[3];
+                        problem.pad_left) >= problem.width;
+}
+
+bool has_open_channels(const Kernel& kernel, const Node& node) {
+  if (!kernel.open) return false;
+  const auto shape = [&](ValueId id) -> const Shape& { return kernel.open->type(id).shape; };
+  return !shape(node.inputs.at(0))[1].is_known() || !shape(node.outputs.at(0))[1].is_known() ||
+         !shape(node.inputs.at(1)).is_known();
 }
 
 std::string conv_refusal(const Kernel& kernel, const Node& node, bool depthwise) {
@@ -162,6 +177,7 @@ std::string conv_refusal(const Kernel& kernel, const Node& node, bool depthwise)
   if (out.layout.channel_block == 0) return "its output is not channel-blocked";
   if (x.layout.channel_block != 0 && x.layout != out.layout)
     return "its input and output have different blocks";
+  if (has_open_channels(kernel, node)) return "its channels or its window are open";
   const std::int64_t groups = node.attributes.integer("groups");
   if (depthwise && (x.shape[1] != groups || out.shape[1] != groups)) return "it is not depthwise";
   if (!depthwise && groups != 1) {
@@ -304,7 +320,7 @@ Reading<ConvProblem> read_conv_products(const Kernel& kernel, const Node& node, 
   problem.block = body.type(problem.anchor).layout.channel_block;
   problem.x_is_blocked = body.type(problem.x).layout.channel_block != 0;
   problem.x_is_computed = is_computed(body, problem.x);
-  read_conv_extents(body, node.attributes, problem);
+  read_conv_extents(kernel, node.attributes, problem);
   problem.element = body.type(problem.x).dtype;
   if (body.type(problem.anchor).shape.product() == 0 || body.type(problem.weight).element_count() == 0)
     return {{}, "it is empty"};

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "frontend/ops/op_table.h"
@@ -14,10 +15,23 @@
 namespace sylvite {
 namespace {
 
+enum class Axis : std::uint8_t { any, lines, pixels };  ///< of an image, or any other
+
+SizeClass class_of(Axis axis, std::int64_t extent) {
+  if (axis == Axis::pixels) return pixel_class(extent);
+  return axis == Axis::lines ? line_class(extent) : size_class(extent);
+}
+
+bool has_image(const Graph& body) {
+  return std::ranges::any_of(body.values(),
+                             [](const Value& value) { return value.type.layout.channel_block != 0; });
+}
+
 /// Walks two bodies side by side and gives each pair of extents one expression.
 class Generalizer {
  public:
-  Generalizer(const Graph& first, const Graph& second) : first_(first), second_(second) {}
+  Generalizer(const Graph& first, const Graph& second)
+      : first_(first), second_(second), has_image_(has_image(first)) {}
 
   /// nullopt: they differ in more than extents.
   [[nodiscard]] std::optional<Graph> body() {
@@ -52,14 +66,20 @@ class Generalizer {
   }
 
   /// nullopt when no kernel serves both extents.
-  [[nodiscard]] std::optional<Extent> joined(std::int64_t a, std::int64_t b) {
+  [[nodiscard]] std::optional<Extent> joined(std::int64_t a, std::int64_t b, Axis axis) {
     if (a == b) return a;
-    if (const auto found = symbols_.find({a, b}); found != symbols_.end()) return found->second;
-    if (a < 1 || b < 1 || size_class(a) != size_class(b)) return std::nullopt;
+    const std::tuple key{a, b, axis};
+    if (const auto found = symbols_.find(key); found != symbols_.end()) return found->second;
+    const SizeClass range = class_of(axis, a);
+    if (a < 1 || b < 1 || range != class_of(axis, b)) return std::nullopt;
     const std::string name = fmt::format("s{}", symbols_.size());
-    const SizeClass range = size_class(a);
     result_.symbols.table[name] = {range.low, range.high, {a}};
-    return symbols_[{a, b}] = Extent::symbol(name);
+    return symbols_[key] = Extent::symbol(name);
+  }
+
+  [[nodiscard]] Axis axis_at(std::size_t position, std::size_t rank) const {
+    if (!has_image_ || position < 2) return Axis::any;
+    return position + 1 == rank ? Axis::pixels : Axis::lines;
   }
 
   [[nodiscard]] std::optional<std::vector<Extent>> joined(const Dims& a, const Dims& b) {
@@ -67,7 +87,7 @@ class Generalizer {
     std::vector<Extent> result;
     result.reserve(a.size());
     for (std::size_t i = 0; i < a.size(); ++i) {
-      std::optional<Extent> extent = joined(a[i], b[i]);
+      std::optional<Extent> extent = joined(a[i], b[i], axis_at(i, a.size()));
       if (!extent) return std::nullopt;
       result.push_back(std::move(*extent));
     }
@@ -79,6 +99,7 @@ class Generalizer {
     const TensorType& other = second_.type(id);
     const std::optional<std::vector<Extent>> shape = joined(type.dims(), other.dims());
     if (!shape || type.dtype != other.dtype || type.layout != other.layout) return std::nullopt;
+    if (type.layout.channel_block != 0 && !shape->at(1).is_known()) return std::nullopt;
     type.shape.assign(shape->begin(), shape->end());
     return type;
   }
@@ -131,9 +152,10 @@ class Generalizer {
 
   const Graph& first_;
   const Graph& second_;
+  bool has_image_;
   Graph result_;
   std::map<ValueId, ValueId> map_;
-  std::map<std::pair<std::int64_t, std::int64_t>, Extent> symbols_;
+  std::map<std::tuple<std::int64_t, std::int64_t, Axis>, Extent> symbols_;
 };
 
 /// An extent of an open kernel is a number or one symbol: reads the symbol's value off a case.
@@ -187,6 +209,21 @@ bool is_too_large(const Graph& body) {
   });
 }
 
+/// Do both multiply by weights of different shapes? Then they are different layers, not one at different sizes.
+bool have_other_weights(const Kernel& first, const Kernel& second) {
+  if (first.kind != KernelClass::matmul && first.kind != KernelClass::convolution) return false;
+  if (first.anchor != second.anchor || first.kind != second.kind) return true;
+  ValueId id = first.body.node(first.anchor).inputs.at(1);
+  for (NodeId node = first.body.value(id).producer; node != no_node; node = first.body.value(id).producer) {
+    if (!has_trait(first.body.node(node).op, OpTrait::view)) return false;
+    id = first.body.node(node).inputs[0];
+  }
+  const auto& inputs = first.body.inputs;
+  const auto number = static_cast<std::size_t>(std::ranges::find(inputs, id) - inputs.begin());
+  return number < inputs.size() && first.input_is_weight[number] &&
+         first.body.type(id) != second.body.type(second.body.inputs.at(number));
+}
+
 }  // namespace
 
 SizeClass size_class(std::int64_t extent) {
@@ -195,8 +232,22 @@ SizeClass size_class(std::int64_t extent) {
   return extent < whole_tile ? SizeClass{2, whole_tile - 1} : SizeClass{whole_tile, INT64_MAX};
 }
 
+SizeClass pixel_class(std::int64_t extent) {
+  const SizeClass range = size_class(extent);
+  if (range.low != 2) return range;
+  return extent < 4 ? SizeClass{2, 3} : extent < 8 ? SizeClass{4, 7} : SizeClass{8, range.high};
+}
+
+SizeClass line_class(std::int64_t extent) {
+  const SizeClass range = size_class(extent);
+  if (range.low != 2) return range;
+  return extent < 4 ? SizeClass{2, 3} : SizeClass{4, range.high};
+}
+
 std::optional<Kernel> generalize(const Kernel& first, const Kernel& second) {
-  if (first.input_is_weight != second.input_is_weight) return std::nullopt;
+  if (first.input_is_weight != second.input_is_weight ||
+      first.body.inputs.size() != second.body.inputs.size() || have_other_weights(first, second))
+    return std::nullopt;
   Generalizer generalizer(first.body, second.body);
   const std::optional<Graph> body = generalizer.body();
   if (!body || generalizer.symbol_count() == 0) return std::nullopt;

@@ -1,6 +1,7 @@
 #include "schedules/spaces/conv_source.h"
 
 #include "frontend/graph/rewrite.h"
+#include "lowering/plan/run_extents.h"
 
 namespace sylvite {
 
@@ -16,6 +17,14 @@ void write_copy(ScheduleWriter& writer, const ConvProblem& problem, const std::s
 }
 
 }  // namespace
+
+ImageRoom room_of(const Kernel& kernel, const ConvProblem& problem) {
+  const auto is_open = [&](std::size_t dim) {
+    return kernel.open && !kernel.open->type(problem.anchor).shape[dim].is_known();
+  };
+  return {least_extent(kernel, problem.anchor, 3), least_extent(kernel, problem.anchor, 2),
+          is_open(2) || is_open(3)};
+}
 
 void write_conv_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,
                        const Machine& machine) {

@@ -9,6 +9,14 @@
 
 namespace sylvite {
 
+/// Of the images that a convolution makes, in any run: tiles that shift inwards must not be longer.
+struct ImageRoom {
+  std::int64_t pixels = 1;  ///< of a line
+  std::int64_t lines = 1;
+  bool is_open = false;  ///< runs differ
+};
+[[nodiscard]] ImageRoom room_of(const Kernel& kernel, const ConvProblem& problem);
+
 /// Makes the stage `source`, the input with its border, ahead of everything else.
 void write_conv_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,
                        const Machine& machine);

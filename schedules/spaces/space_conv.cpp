@@ -59,17 +59,17 @@ std::int64_t sums_of_lines(const ConvProblem& problem, const Tiling& tiling) {
   return tiling.lines * problem.out_width * tiling.blocks * problem.block;
 }
 
-Tiling tiling_of(const ConvProblem& problem, const Numbers& point) {
+Tiling tiling_of(const ConvProblem& problem, const ImageRoom& room, const Numbers& point) {
   Tiling tiling{};
-  tiling.pixels = std::min(point.pixels, problem.out_width);
-  tiling.lines = std::min(point.lines, problem.out_height);
+  tiling.pixels = std::min(point.pixels, room.pixels);
+  tiling.lines = std::min(point.lines, room.lines);
   tiling.blocks = std::min(point.blocks, problem.out_blocks());
   tiling.line_tiles = std::min(point.line_tiles, ceil_div(problem.out_height, tiling.lines));
   tiling.copies_lines = point.copy_source == 2 && point.slices == 0;
   tiling.lines_outer = tiling.copies_lines || point.lines_outer != 0;
   if (point.slices != 0) {
-    const std::int64_t room = std::max<std::int64_t>(1, most_sums / sums_of_lines(problem, tiling));
-    tiling.line_tiles = std::min(tiling.line_tiles, room);
+    const std::int64_t most = std::max<std::int64_t>(1, most_sums / sums_of_lines(problem, tiling));
+    tiling.line_tiles = std::min(tiling.line_tiles, most);
   }
   return tiling;
 }
@@ -115,9 +115,9 @@ double tile_cycles(const ConvProblem& problem, const Machine& machine, const Til
 const std::vector<std::int64_t> pixel_choices = {14, 7, 8, 10, 12, 13, 6, 5, 4, 3, 2, 1};
 
 /// Few lines at once; of maps that have fewer than four, all.
-std::vector<std::int64_t> line_choices(const ConvProblem& problem) {
-  return up_to(problem.out_height, problem.out_height == 3 ? std::vector<std::int64_t>{1, 2, 3}
-                                                           : std::vector<std::int64_t>{1, 2, 4});
+std::vector<std::int64_t> line_choices(const ImageRoom& room) {
+  return up_to(room.lines,
+               room.lines == 3 ? std::vector<std::int64_t>{1, 2, 3} : std::vector<std::int64_t>{1, 2, 4});
 }
 
 /// Too many products to be unrolled.
@@ -159,11 +159,12 @@ bool is_crowded(const ConvProblem& problem, const Machine& machine, const Tiling
 
 /// The tile that the model likes best; one line at a time, unless lines are short. With `whole`, of those that leave no
 /// tail.
-Tiling best_tile(const ConvProblem& problem, const Machine& machine, bool whole = false) {
+Tiling best_tile(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
+                 bool whole = false) {
   Tiling best{1, 1, 1, 1, false, false};
   double best_cycles = tile_cycles(problem, machine, best);
-  for (const std::int64_t pixels : up_to(problem.out_width, pixel_choices)) {
-    for (const std::int64_t lines : line_choices(problem)) {
+  for (const std::int64_t pixels : up_to(room.pixels, pixel_choices)) {
+    for (const std::int64_t lines : line_choices(room)) {
       for (const std::int64_t blocks : block_choices(problem)) {
         const Tiling tiling{pixels, lines, blocks, 1, false, false};
         const double cycles = tile_cycles(problem, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
@@ -229,16 +230,16 @@ std::int64_t copied_tiles(const ConvProblem& problem, const Machine& machine, co
   return 0;
 }
 
-bool can_slice(const Kernel& kernel, const ConvProblem& problem) {
-  return !kernel.open && !problem.depthwise && problem.groups == 1 && problem.x_is_blocked &&
-         !problem.packs_weight && problem.pair() == 1 && problem.fold_block > 1;
+/// REQUIRES sizes that are not open: the memory of a task's sums is counted.
+bool can_slice(const ConvProblem& problem) {
+  return !problem.depthwise && problem.groups == 1 && problem.x_is_blocked && !problem.packs_weight &&
+         problem.pair() == 1 && problem.fold_block > 1;
 }
 
 /// Do a tile's filters alone exceed what the L2 has room for, and the image, too? Each tile then waits for all of both, a
 /// line from each of thousands of places: in dilated convolutions of many channels, four times as long.
-bool pays_to_slice(const Kernel& kernel, const ConvProblem& problem, const Machine& machine,
-                   const Tiling& tile) {
-  if (!can_slice(kernel, problem) || problem.kernel_x * problem.kernel_y == 1) return false;
+bool pays_to_slice(const ConvProblem& problem, const Machine& machine, const Tiling& tile) {
+  if (!can_slice(problem) || problem.kernel_x * problem.kernel_y == 1) return false;
   const std::int64_t width =
       (problem.out_width - 1) * problem.stride_x + (problem.kernel_x - 1) * problem.dilation_x;
   const std::int64_t height =
@@ -249,23 +250,23 @@ bool pays_to_slice(const Kernel& kernel, const ConvProblem& problem, const Machi
 }
 
 /// As many lines to a task as have room for their sums, and as leave tasks for all threads.
-void set_slices(const ConvProblem& problem, const Machine& machine, Numbers& point) {
-  const Tiling tile = best_tile(problem, machine, true);
+void set_slices(const ConvProblem& problem, const ImageRoom& room, const Machine& machine, Numbers& point) {
+  const Tiling tile = best_tile(problem, room, machine, true);
   point.pixels = tile.pixels;
   point.lines = tile.lines;
   point.blocks = tile.blocks;
   const std::int64_t tiles = problem.out_height / tile.lines;
-  const std::int64_t room = std::max<std::int64_t>(1, most_sums / sums_of_lines(problem, tile));
+  const std::int64_t most = std::max<std::int64_t>(1, most_sums / sums_of_lines(problem, tile));
   const std::int64_t others = problem.batch * ceil_div(problem.out_blocks(), tile.blocks);
   const std::int64_t parts = ceil_div(machine.threads > 1 ? 2 * machine.threads : 1, others);
-  point.line_tiles = tiles_in_task(tiles, std::max(ceil_div(tiles, room), parts));
+  point.line_tiles = tiles_in_task(tiles, std::max(ceil_div(tiles, most), parts));
   point.lines_outer = 0;
   point.stream_ahead = 0;
   point.slices = 1;
 }
 
-Numbers first_point(const Kernel& kernel, const ConvProblem& problem, const Machine& machine) {
-  const Tiling tile = best_tile(problem, machine);
+Numbers first_point(const ConvProblem& problem, const ImageRoom& room, const Machine& machine) {
+  const Tiling tile = best_tile(problem, room, machine);
   const std::int64_t tiles = ceil_div(problem.out_height, tile.lines);
   Numbers point{.pixels = tile.pixels, .lines = tile.lines, .blocks = tile.blocks, .line_tiles = tiles};
   // Depthwise is bound by memory where it is large: there a select costs less than another copy, unless large windows read
@@ -279,15 +280,15 @@ Numbers first_point(const Kernel& kernel, const ConvProblem& problem, const Mach
     point.line_tiles = tiles_in_task(tiles, std::max(least, ceil_div(4 * threads, others)));
     point.lines_outer = divides_lines(problem) ? 1 : 0;
   }
-  if (const std::int64_t copied = copied_tiles(problem, machine, tile); copied > 0) {
+  if (const std::int64_t copied = room.is_open ? 0 : copied_tiles(problem, machine, tile); copied > 0) {
     point.copy_source = 2;
     point.line_tiles = copied;
     point.lines_outer = 1;
   }
   point.stream_ahead = stream_distance(problem);
   point.even_odd = takes_even_odd(problem, machine) ? 1 : 0;
-  if (point.copy_source != 2 && pays_to_slice(kernel, problem, machine, tile))
-    set_slices(problem, machine, point);
+  if (point.copy_source != 2 && pays_to_slice(problem, machine, tile))
+    set_slices(problem, room, machine, point);
   return point;
 }
 
@@ -296,6 +297,7 @@ struct TiledConv {
   const Kernel& kernel;
   const Machine& machine;
   ConvProblem problem;
+  ImageRoom room;
   Numbers heuristic;
 
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
@@ -310,19 +312,19 @@ std::vector<Range<Numbers>> TiledConv::ranges() const {
   const std::vector<std::int64_t> no_or_yes = {0, 1}, only_no = {0}, only_once = {1};
   const bool unrolls_all = problem.fold_block <= unrolled_channels;
   using N = Numbers;
-  return {range("pixels", &N::pixels, up_to(problem.out_width, pixel_choices)),
+  return {range("pixels", &N::pixels, up_to(room.pixels, pixel_choices)),
           range("blocks", &N::blocks, block_choices(problem)),
-          range("lines", &N::lines, line_choices(problem)),
+          range("lines", &N::lines, line_choices(room)),
           range("line_tiles", &N::line_tiles, up_to(tiles, {1, 2, 4, 8, tiles})),
           range("lines_outer", &N::lines_outer, no_or_yes),
           range("copy_source", &N::copy_source,
-                problem.depthwise ? no_or_yes : std::vector<std::int64_t>{0, 1, 2}),
+                problem.depthwise || room.is_open ? no_or_yes : std::vector<std::int64_t>{0, 1, 2}),
           range("unroll_channels", &N::unroll_channels,
                 unrolls_all || problem.depthwise ? only_once : std::vector<std::int64_t>{1, 2, 4}),
           range("even_odd", &N::even_odd, takes_even_odd(problem, machine) ? no_or_yes : only_no),
           range("stream_ahead", &N::stream_ahead,
                 problem.depthwise || problem.packs_weight ? only_no : std::vector<std::int64_t>{0, 1, 2}),
-          range("slices", &N::slices, can_slice(kernel, problem) ? no_or_yes : only_no)};
+          range("slices", &N::slices, can_slice(problem) && !kernel.open ? no_or_yes : only_no)};
 }
 
 /// Splits and orders the output's loops; with threads, every task loop becomes one parallel loop.
@@ -381,17 +383,19 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
 }
 
 void TiledConv::check_slices(const Tiling& tiling) const {
-  if (!can_slice(kernel, problem)) throw UnsupportedError("slices are for blocked f32 images of one group");
+  if (kernel.open || !can_slice(problem))
+    throw UnsupportedError("slices are for blocked f32 images of one group and of known sizes");
   if (const std::int64_t sums = tiling.line_tiles * sums_of_lines(problem, tiling); sums > most_sums)
     throw UnsupportedError("{} sums of slices exceed {}", sums, most_sums);
 }
 
 Candidate TiledConv::at(const Numbers& point) const {
-  const Tiling tiling = tiling_of(problem, point);
+  const Tiling tiling = tiling_of(problem, room, point);
   if (!fits_registers(machine, register_tile(problem, tiling))) {
     throw UnsupportedError("{} x {} pixels of {} blocks do not fit {} vector registers", tiling.lines,
                            tiling.pixels, tiling.blocks, machine.vector_registers);
   }
+  if (tiling.copies_lines && room.is_open) throw UnsupportedError("lines of open images are not copied");
   // The last lines would be copied from behind the image.
   if (tiling.copies_lines && ceil_div(problem.out_height, tiling.lines) % tiling.line_tiles != 0)
     throw UnsupportedError("{} tiles of lines are not copied {} at a time",
@@ -428,7 +432,7 @@ Candidate TiledConv::at(const Numbers& point) const {
 }
 
 double TiledConv::cost(const Numbers& point) const {
-  const Tiling tiling = tiling_of(problem, point);
+  const Tiling tiling = tiling_of(problem, room, point);
   double cycles = tile_cycles(problem, machine, tiling);
   const bool copies = point.copy_source != 0;
   if (!copies && problem.padded) cycles *= problem.depthwise ? 1.4 : 2.0;
@@ -443,7 +447,7 @@ double TiledConv::cost(const Numbers& point) const {
                                                                   tiling.blocks * problem.block);
   if (filter_bytes > 0.75 * static_cast<double>(machine.l2_bytes)) cycles *= 1.1;
   const bool slices = point.slices != 0;
-  if (pays_to_slice(kernel, problem, machine, tiling) != slices) cycles *= slices ? 1.1 : 4.0;
+  if (pays_to_slice(problem, machine, tiling) != slices) cycles *= slices ? 1.1 : 4.0;
   const double tasks = task_count(problem, tiling);
   constexpr double task_cycles = 600;
   return seconds_per_cycle / machine.threads *
@@ -456,7 +460,10 @@ Binding bind_tiled(const Kernel& kernel, const Machine& machine, bool depthwise)
   const ConvProblem& problem = reading.problem;
   if (std::string refusal = product_refusal(machine, problem.element); !depthwise && !refusal.empty())
     return {refusal};
-  return bind_space(TiledConv{kernel, machine, problem, first_point(kernel, problem, machine)});
+  const ImageRoom room = room_of(kernel, problem);
+  if (kernel.open && pays_to_slice(problem, machine, best_tile(problem, room, machine)))
+    return {"the sums of its slices want memory of a known size, and its sizes are open"};
+  return bind_space(TiledConv{kernel, machine, problem, room, first_point(problem, room, machine)});
 }
 
 Binding bind_dense(const Kernel& kernel, const Machine& machine) {
@@ -468,7 +475,7 @@ Binding bind_depthwise(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space conv_blocked_space = {"conv_blocked", bind_dense, {}, Space::Open::batches};
-const Space depthwise_blocked_space = {"depthwise_blocked", bind_depthwise, {}, Space::Open::batches};
+const Space conv_blocked_space = {"conv_blocked", bind_dense, {}, Space::Open::all};
+const Space depthwise_blocked_space = {"depthwise_blocked", bind_depthwise, {}, Space::Open::all};
 
 }  // namespace sylvite

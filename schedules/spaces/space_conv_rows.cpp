@@ -44,10 +44,9 @@ std::int64_t row_width(const ConvProblem& second) {
   return (second.out_width - 1) * second.stride_x + (second.kernel_x - 1) * second.dilation_x + 1;
 }
 
-Tiling tiling_of(const ConvRowsProblem& problem, const Numbers& point) {
-  return {
-      std::min(point.pixels, problem.second.out_width), std::min(point.row_pixels, row_width(problem.second)),
-      std::min(point.blocks, problem.second.out_blocks()), std::min(point.lines, problem.second.out_height)};
+Tiling tiling_of(const ConvRowsProblem& problem, const ImageRoom& room, const Numbers& point) {
+  return {std::min(point.pixels, room.pixels), std::min(point.row_pixels, row_width(problem.second)),
+          std::min(point.blocks, problem.second.out_blocks()), std::min(point.lines, room.lines)};
 }
 
 RegisterTile row_tile(const ConvRowsProblem& problem, const Tiling& tiling) {
@@ -84,11 +83,11 @@ bool needs_copy(const ConvProblem& first) {
   return first.padded || first.x_is_computed || !first.x_is_blocked;
 }
 
-Numbers first_point(const ConvRowsProblem& problem, const Machine& machine) {
+Numbers first_point(const ConvRowsProblem& problem, const ImageRoom& room, const Machine& machine) {
   const ConvProblem& second = problem.second;
   Tiling best{1, 1, 1, 1};
   double best_cycles = row_cycles(problem, machine, best) + line_cycles(problem, machine, best);
-  for (const std::int64_t pixels : up_to(second.out_width, pixel_choices)) {
+  for (const std::int64_t pixels : up_to(room.pixels, pixel_choices)) {
     for (const std::int64_t row_pixels : up_to(row_width(second), row_choices)) {
       for (const std::int64_t blocks : up_to(second.out_blocks(), {2})) {
         const Tiling tiling{pixels, row_pixels, blocks, 1};
@@ -105,7 +104,7 @@ Numbers first_point(const ConvRowsProblem& problem, const Machine& machine) {
   return {.pixels = best.pixels,
           .row_pixels = best.row_pixels,
           .blocks = best.blocks,
-          .lines = tiles_in_task(second.out_height, least),
+          .lines = std::min(tiles_in_task(second.out_height, least), room.lines),
           .copy_source = needs_copy(problem.first) ? 1 : 0};
 }
 
@@ -113,6 +112,7 @@ struct ConvRows {
   const Kernel& kernel;
   const Machine& machine;
   ConvRowsProblem problem;
+  ImageRoom room;  ///< of the second
   Numbers heuristic;
 
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
@@ -125,8 +125,8 @@ std::vector<Range<Numbers>> ConvRows::ranges() const {
   const auto range = ranges_from(heuristic);
   return {range("row_pixels", &Numbers::row_pixels, up_to(row_width(second), row_choices)),
           range("blocks", &Numbers::blocks, up_to(second.out_blocks(), {2, 1, 3})),
-          range("lines", &Numbers::lines, up_to(second.out_height, {14, 7, 28, 4, 56, 2})),
-          range("pixels", &Numbers::pixels, up_to(second.out_width, pixel_choices)),
+          range("lines", &Numbers::lines, up_to(room.lines, {14, 7, 28, 4, 56, 2})),
+          range("pixels", &Numbers::pixels, up_to(room.pixels, pixel_choices)),
           range("copy_source", &Numbers::copy_source, {0, 1})};
 }
 
@@ -159,7 +159,7 @@ void write_rows(ScheduleWriter& writer, const ConvProblem& first, const Tiling& 
 }
 
 Candidate ConvRows::at(const Numbers& point) const {
-  const Tiling tiling = tiling_of(problem, point);
+  const Tiling tiling = tiling_of(problem, room, point);
   if (!has_room(problem, machine, tiling)) {
     throw UnsupportedError("{} pixels of {} blocks, or a window of {}, do not fit {} vector registers",
                            tiling.row_pixels, tiling.blocks, tiling.pixels, machine.vector_registers);
@@ -178,7 +178,7 @@ Candidate ConvRows::at(const Numbers& point) const {
 
 double ConvRows::cost(const Numbers& point) const {
   const ConvProblem& second = problem.second;
-  const Tiling tiling = tiling_of(problem, point);
+  const Tiling tiling = tiling_of(problem, room, point);
   const std::int64_t rows_in_task =
       (tiling.lines - 1) * second.stride_y + (second.kernel_y - 1) * second.dilation_y + 1;
   const auto parts = static_cast<double>(second.batch * ceil_div(second.out_height, tiling.lines));
@@ -194,11 +194,13 @@ double ConvRows::cost(const Numbers& point) const {
 Binding bind(const Kernel& kernel, const Machine& machine) {
   const Reading<ConvRowsProblem> reading = read_conv_rows(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
-  return bind_space(ConvRows{kernel, machine, reading.problem, first_point(reading.problem, machine)});
+  const ImageRoom room = room_of(kernel, reading.problem.second);
+  return bind_space(
+      ConvRows{kernel, machine, reading.problem, room, first_point(reading.problem, room, machine)});
 }
 
 }  // namespace
 
-const Space conv_rows_space = {"conv_rows", bind, {}, Space::Open::batches};
+const Space conv_rows_space = {"conv_rows", bind, {}, Space::Open::all};
 
 }  // namespace sylvite

@@ -24,8 +24,10 @@ bool makes_blocks(const Kernel& kernel) {
   return kernel.body.type(kernel.body.outputs.front()).layout.channel_block > 0;
 }
 
-std::int64_t line_of(const Kernel& kernel) {
-  return kernel.body.type(kernel.body.outputs.front()).dims().back();
+/// In any run.
+std::int64_t least_line(const Kernel& kernel) {
+  const ValueId out = kernel.body.outputs.front();
+  return least_extent(kernel, out, kernel.body.type(out).shape.size() - 1);
 }
 
 /// Elements of 32 bits and more, or computed as such.
@@ -49,7 +51,8 @@ std::string refuses(const Kernel& kernel, const Machine& machine) {
     return fmt::format("it is no change between planes and blocks of {} channels", least_channels);
   if (makes_blocks(kernel) && is_wide(facts_of(kernel, machine), machine))
     return "elements of 32 bits are gathered as fast";
-  if (line_of(kernel) < least_pixels) return fmt::format("lines are shorter than {} elements", least_pixels);
+  if (least_line(kernel) < least_pixels)
+    return fmt::format("lines are shorter than {} elements", least_pixels);
   return "";
 }
 
@@ -76,7 +79,7 @@ std::vector<Range<Numbers>> LayoutTiles::ranges() const {
   Range<Numbers> channels{"channels", &Numbers::channels, {least_channels}};
   if (block_of(kernel) % 16 == 0) channels.values.push_back(16);
   Range<Numbers> pixels{"pixels", &Numbers::pixels, {heuristic.pixels}};
-  if (line_of(kernel) >= 8) pixels.values.push_back(heuristic.pixels == 8 ? 4 : 8);
+  if (least_line(kernel) >= 8) pixels.values.push_back(heuristic.pixels == 8 ? 4 : 8);
   Range<Numbers> tasks{"tasks", &Numbers::tasks, {heuristic.tasks}};
   if (heuristic.tasks > 0) tasks.values.push_back(0);
   return {channels, pixels, tasks};
@@ -100,7 +103,7 @@ Candidate LayoutTiles::at(const Numbers& point) const {
   const auto [channels, pixels, tasks] = point;
   ScheduleWriter writer;
   const auto split = [&](int d, const char* name, std::int64_t factor, const char* tail) {
-    const bool is_whole = facts.extents.at(static_cast<std::size_t>(d)) % factor == 0;
+    const bool is_whole = facts.loops.at(static_cast<std::size_t>(d)).is_multiple_of(factor);
     writer.add("{}.split(d{}, {}, {}i, {}, TailStrategy::{});", out, d, name, name, factor,
                is_whole ? "RoundUp" : tail);
   };
@@ -126,7 +129,7 @@ Candidate LayoutTiles::at(const Numbers& point) const {
 Binding bind(const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuses(kernel, machine); !refusal.empty()) return {refusal};
   const KernelFacts facts = facts_of(kernel, machine);
-  const bool by_eight = is_wide(facts, machine) && line_of(kernel) >= 8;
+  const bool by_eight = is_wide(facts, machine) && least_line(kernel) >= 8;
   return bind_space(LayoutTiles{
       kernel,
       machine,
@@ -136,6 +139,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space layout_tiles_space = {"layout_tiles", bind, {}, Space::Open::batches};
+const Space layout_tiles_space = {"layout_tiles", bind, {}, Space::Open::all};
 
 }  // namespace sylvite

@@ -139,13 +139,19 @@ double winograd_cost(const ConvProblem& problem, const Machine& machine, const N
 
 // ---- points -----------------------------------------------------------------------------------------------
 
-std::vector<Range<Numbers>> choices(const ConvProblem& problem) {
+/// Of open images none has less lines or pixels than a tile.
+std::vector<std::int64_t> tile_choices(const ImageRoom& room) {
+  return room.is_open && std::min(room.pixels, room.lines) < 4 ? std::vector<std::int64_t>{2}
+                                                               : std::vector<std::int64_t>{4, 2};
+}
+
+std::vector<Range<Numbers>> choices(const ConvProblem& problem, const ImageRoom& room) {
   const int unrolled = problem.fold_block <= unrolled_channels ? problem.fold_block : 1;
   const std::int64_t down = ceil_div(problem.out_height, 2);
   const std::int64_t across = ceil_div(problem.out_width, 2);
   const bool copies = problem.x_is_computed || !problem.x_is_blocked;
   using N = Numbers;
-  return {{"tile", &N::tile, {4, 2}},
+  return {{"tile", &N::tile, tile_choices(room)},
           {"columns", &N::columns, up_to(across, {14, 7, 8, 10, 6, 5, 4, 3, 2, 1})},
           {"lines", &N::lines, up_to(down, {1, 2, 3, 4})},
           {"blocks", &N::blocks, up_to(problem.out_blocks(), {2, 4, 3, 1})},
@@ -159,8 +165,8 @@ std::vector<Range<Numbers>> choices(const ConvProblem& problem) {
 
 /// The cheapest point by cost among those that make a schedule; unrolling and prefetching are left to
 /// measurement.
-Numbers cheapest_point(const ConvProblem& problem, const Machine& machine) {
-  const std::vector<Range<Numbers>> ranges = choices(problem);
+Numbers cheapest_point(const ConvProblem& problem, const ImageRoom& room, const Machine& machine) {
+  const std::vector<Range<Numbers>> ranges = choices(problem, room);
   Numbers best;
   double best_cost = std::numeric_limits<double>::max();
   const auto search = [&](const auto& self, Numbers& point, std::size_t depth) -> void {
@@ -187,10 +193,11 @@ struct Winograd {
   const Kernel& kernel;
   const Machine& machine;
   ConvProblem problem;
+  ImageRoom room;
   Numbers heuristic;
 
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const {
-    std::vector<Range<Numbers>> ranges = choices(problem);
+    std::vector<Range<Numbers>> ranges = choices(problem, room);
     for (Range<Numbers>& range : ranges) range.values = starting_with(heuristic.*range.number, range.values);
     return ranges;
   }
@@ -281,12 +288,16 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   if (!machine.winograd) return {"schedules.winograd is off"};
   const Reading<ConvProblem> reading = read_winograd(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
-  return bind_space(Winograd{kernel, machine, reading.problem, cheapest_point(reading.problem, machine)});
+  const ImageRoom room = room_of(kernel, reading.problem);
+  if (room.is_open && !kernel.open->type(reading.problem.anchor).shape[0].is_known())
+    return {"its images are open, and how many there are"};
+  return bind_space(
+      Winograd{kernel, machine, reading.problem, room, cheapest_point(reading.problem, room, machine)});
 }
 
 }  // namespace
 
 /// Transforms cost as much in small convolutions as in large ones.
-const Space conv_winograd_space = {"conv_winograd", bind, "conv_blocked", Space::Open::batches};
+const Space conv_winograd_space = {"conv_winograd", bind, "conv_blocked", Space::Open::all};
 
 }  // namespace sylvite

@@ -72,6 +72,27 @@ TEST(OpenKernel, EachPairOfExtentsIsOneSymbol) {
   EXPECT_FALSE(as_case(open, merged(16, 100)));
 }
 
+/// Pixels and lines of images have classes of their own, images are as other extents.
+TEST(OpenKernel, PixelsHaveClassesOfTheirOwn) {
+  const auto image = [](std::int64_t count, std::int64_t lines, std::int64_t pixels) {
+    Graph body;
+    TensorType type = f32({count, 16, lines, pixels});
+    type.layout.channel_block = 16;
+    body.outputs = {body.add(Op::relu, {body.add_input("x", type)})};
+    return make_kernel(body, {false});
+  };
+  const std::optional<Kernel> open = generalize(image(4, 4, 4), image(7, 7, 7));
+  ASSERT_TRUE(open);
+  EXPECT_THAT(open->text, HasSubstr("f32[s0,16,s1,s2]@c16) where {s0: 2..15@4, s1: 4..15@4, s2: 4..7@4}"));
+  EXPECT_TRUE(as_case(*open, image(2, 15, 5)));
+  EXPECT_FALSE(generalize(image(4, 4, 4), image(4, 4, 8)));
+  EXPECT_FALSE(generalize(image(4, 3, 4), image(4, 4, 4)));
+  EXPECT_TRUE(generalize(image(4, 16, 16), image(4, 80, 90)));
+  EXPECT_EQ(pixel_class(1), (SizeClass{1, 1}));
+  EXPECT_EQ(pixel_class(15), (SizeClass{8, 15}));
+  EXPECT_EQ(line_class(3), (SizeClass{2, 3}));
+}
+
 TEST(OpenKernel, CasesOfAnotherSizeThanTheHintsGoBackToThem) {
   const Kernel open = generalize(product(20), product(33)).value();
   const Kernel again = at_hints(as_case(open, product(500)).value());
