@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
@@ -284,6 +285,46 @@ Expr combine_scattered(const std::string& reduction, const Expr& old, const Expr
   throw UnsupportedError("scatter: no reduction is called '{}'", reduction);
 }
 
+bool scatters_by_elements(const Node& node) {
+  return node.op == Op::scatter_elements || node.op == Op::write_elements;
+}
+
+/// The dim of the data along which updates stay where dim d of them says: all of it, each element by itself. None where places
+/// are looked up, and the same one may be written twice.
+std::optional<std::size_t> kept_dim(AlgorithmBuilder& builder, const Node& node, std::size_t d) {
+  const TensorType& type = builder.type(node.outputs.front());
+  const TensorType& updates = builder.type(node.inputs[2]);
+  std::size_t dim = d;
+  if (scatters_by_elements(node)) {
+    if (d == static_cast<std::size_t>(node.attributes.integer("axis"))) return std::nullopt;
+  } else {
+    const Shape& indices = builder.type(node.inputs[1]).shape;
+    if (d + 1 < indices.size()) return std::nullopt;
+    dim = d - (indices.size() - 1) + static_cast<std::size_t>(indices.back().known());
+  }
+  const bool is_dense = type.layout == Layout{} && updates.layout == Layout{};
+  return is_dense && updates.shape[d] == type.shape[dim] ? std::optional(dim) : std::nullopt;
+}
+
+/// Where updates are read: along kept dims where the result is, along the others all in order.
+Coordinates places_of_updates(AlgorithmBuilder& builder, const Node& node) {
+  const TensorType& updates = builder.type(node.inputs[2]);
+  const Coordinates whole = AlgorithmBuilder::coordinates_of(builder.type(node.outputs.front()));
+  Coordinates at(updates.shape.size());
+  std::vector<int> folded;
+  for (std::size_t d = 0; d < at.size(); ++d) {
+    const std::optional<std::size_t> dim = kept_dim(builder, node, d);
+    if (dim)
+      at[d] = whole[*dim];
+    else
+      folded.push_back(static_cast<int>(d));
+  }
+  if (folded.empty()) return at;
+  const ReducedDims over = builder.reduce_over(updates, folded);
+  for (std::size_t i = 0; i < folded.size(); ++i) at[static_cast<std::size_t>(folded[i])] = over.at[i];
+  return at;
+}
+
 }  // namespace
 
 void define_movement(AlgorithmBuilder& builder, const Node& node) {
@@ -301,31 +342,24 @@ void define_gather(AlgorithmBuilder& builder, const Node& node) {
 
 void define_scatter(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front();
-  const ValueId updates = node.inputs[2];
   const TensorType& type = builder.type(out);
-  const TensorType& updates_type = builder.type(updates);
-  std::vector<int> axes;
-  axes.reserve(static_cast<std::size_t>(updates_type.rank()));
-  for (int d = 0; d < updates_type.rank(); ++d) axes.push_back(d);
-  const ReducedDims over = builder.reduce_over(updates_type, axes);
-
-  Coordinates target;
-  if (node.op == Op::scatter_elements || node.op == Op::write_elements) {
+  const Coordinates at = places_of_updates(builder, node);
+  Coordinates target = at;
+  if (scatters_by_elements(node)) {
     const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
-    target = over.at;
-    target[axis] = safe_index(builder, builder.read(node.inputs[1], over.at), type.shape[axis]);
+    target[axis] = safe_index(builder, builder.read(node.inputs[1], at), type.shape[axis]);
   } else {
     const std::size_t tuple_rank = builder.type(node.inputs[1]).shape.size() - 1;
-    const auto split = over.at.begin() + static_cast<std::ptrdiff_t>(tuple_rank);
-    target = indexed_source(builder, node.inputs[1], Coordinates(over.at.begin(), split), type.shape, 0);
-    target.insert(target.end(), split, over.at.end());
+    const auto split = at.begin() + static_cast<std::ptrdiff_t>(tuple_rank);
+    target = indexed_source(builder, node.inputs[1], Coordinates(at.begin(), split), type.shape, 0);
+    target.insert(target.end(), split, at.end());
   }
   const std::string& reduction = node.attributes.string("reduction");
   const std::vector<Halide::Var> vars = AlgorithmBuilder::vars_of(type);
   const bool is_in_place = writes_in_place(node.op);
   Halide::Func folded = builder.stage(builder.name(out) + (is_in_place ? "" : "_fold"));
   const std::vector<Expr> where = AlgorithmBuilder::arguments_of(type, target);
-  const Expr update = builder.read(updates, over.at);
+  const Expr update = builder.read(node.inputs[2], at);
   if (is_in_place) {
     // What is not written stays as it is: the result lies where the input does, and is of the stored type.
     folded(vars) = Halide::undef(halide_type_of(type.dtype));

@@ -13,6 +13,16 @@
 namespace sylvite {
 namespace {
 
+/// The first update: its loops over d0 are vectors, inside those that fold, where it writes that dim in order.
+void schedule_update(ScheduleWriter& writer, const std::string& name, const Halide::Func& func, int lanes) {
+  if (func.args().empty() || !is_pure_dim(func, 0)) return;
+  const std::string inner = func.args().front().name();
+  std::string order = inner;
+  for (const Halide::RVar& variable : func.rvars(0)) order += ", " + variable.name();
+  writer.add("{}.update(0).reorder({}).vectorize({}, {}, TailStrategy::GuardWithIf);", name, order, inner,
+             lanes);
+}
+
 void schedule_stage(ScheduleWriter& writer, const std::string& name, const Halide::Func& func, int lanes,
                     bool is_parallel) {
   writer.add("{}.compute_root();", name);
@@ -23,12 +33,7 @@ void schedule_stage(ScheduleWriter& writer, const std::string& name, const Halid
   writer.add("{}.vectorize({}, {}, TailStrategy::GuardWithIf);", name, inner, lanes);
   if (is_parallel && rank > 1) writer.add("{}.parallel({});", name, outer);
   if (!func.has_update_definition()) return;
-  if (is_pure_dim(func, 0)) {
-    std::string order = inner;
-    for (const Halide::RVar& variable : func.rvars(0)) order += ", " + variable.name();
-    writer.add("{}.update(0).reorder({}).vectorize({}, {}, TailStrategy::GuardWithIf);", name, order, inner,
-               lanes);
-  }
+  schedule_update(writer, name, func, lanes);
   if (is_parallel && rank > 1 && is_pure_dim(func, rank - 1))
     writer.add("{}.update(0).parallel({});", name, outer);
 }
@@ -58,8 +63,11 @@ Candidate WholeStages::at(const Numbers& point) const {
   const Algorithm algorithm = build_algorithm(kernel, Form{});
   const std::int64_t tasks = point.tasks > 0 ? task_count(facts, machine, point.tasks) : 0;
   ScheduleWriter writer;
-  if (writes_in_place(kernel.body.nodes().back().op))
-    return {Form{}, writer.take()};  // a few rows, as they come
+  if (writes_in_place(kernel.body.nodes().back().op)) {  // a few rows, in one thread
+    const std::string name = output_stage(kernel, kernel.body.outputs.front());
+    schedule_update(writer, name, algorithm.stages.at(name), facts.lanes);
+    return {Form{}, writer.take()};
+  }
   for (const auto& [name, func] : algorithm.stages) {
     const bool is_costly = name.ends_with("_exp") || name.ends_with("_steps");
     if (func.has_update_definition() || is_costly) schedule_stage(writer, name, func, facts.lanes, tasks > 0);

@@ -76,11 +76,16 @@ TEST(Program, NamesStatesOnADevice) {
   graph.outputs = {graph.add(Op::relu, {past})};
   graph.states = {{0, 0}};
   const auto plan = std::make_shared<const Plan>(lower(graph));
-  ASSERT_THAT(plan->launches, SizeIs(1));
+  ASSERT_THAT(plan->launches, SizeIs(2));  // the second copies what the first makes of the state
   ProgramOptions options;
   options.on_device = true;
-  Program program(plan, {{{{"cuda_norm", {}}, {}}, "unused", to_bytes(sample_object())}}, options);
-  EXPECT_TRUE(uses_region(program.device_notes().launches[0][0], cuda::Region::state));
+  const Candidate candidate{{"cuda_norm", {}}, {}};
+  std::vector<CompiledKernel> kernels;
+  for (std::size_t i = 0; i < plan->kernels.size(); ++i)
+    kernels.push_back({candidate, "unused", to_bytes(sample_object())});
+  Program program(plan, kernels, options);
+  for (const NotedLaunches& launches : program.device_notes().launches)
+    EXPECT_TRUE(uses_region(launches.at(0), cuda::Region::state));
   ASSERT_THAT(program.states(), SizeIs(1));
   EXPECT_EQ(program.states()[0].as_double(31), 0);
 }

@@ -1,5 +1,7 @@
 #include "schedules/spaces/gpu/nest.h"
 
+#include <set>
+
 namespace sylvite {
 
 void gpu_thread_each(ScheduleWriter& writer, const std::string& definition,
@@ -40,8 +42,10 @@ void gpu_whole_stage(ScheduleWriter& writer, const std::string& name, const Hali
 
 void gpu_whole_kernel(ScheduleWriter& writer, const Kernel& kernel) {
   const Algorithm algorithm = build_algorithm(kernel, Form{});
+  std::set<std::string> outputs;  // of which one may have updates: what is written in place
+  for (const ValueId output : kernel.body.outputs) outputs.insert(output_stage(kernel, output));
   for (const auto& [name, func] : algorithm.stages)
-    if (func.has_update_definition()) gpu_whole_stage(writer, name, func);
+    if (func.has_update_definition() && !outputs.contains(name)) gpu_whole_stage(writer, name, func);
   for (const ValueId output : kernel.body.outputs) {
     const std::string name = output_stage(kernel, output);
     gpu_whole_stage(writer, name, algorithm.stages.at(name));
