@@ -16,6 +16,7 @@
 #include "schedules/code_id.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/nvrtc.h"
+#include "schedules/directives/load_on_device.h"
 #include "schedules/directives/merge_checks.h"
 #include "schedules/directives/own_directives.h"
 #include "schedules/directives/wide_access.h"
@@ -93,10 +94,12 @@ std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, 
     add_own_passes(candidate.schedule, algorithm, target, pipeline);
     // The pipeline owns its passes.
     if (rounds_by_instruction) pipeline.add_custom_lowering_pass(new RoundByInstruction());
-    if (is_gpu_target(target))
+    if (is_gpu_target(target)) {
+      pipeline.add_custom_lowering_pass(new LoadOnDevice());
       pipeline.add_custom_lowering_pass(new WideAccess());
-    else
+    } else {
       pipeline.add_custom_lowering_pass(new MergeChecks());
+    }
     pipeline.compile_to_object(file.path(), arguments, symbol_name(kernel, candidate, target),
                                target_for(kernel, target));
   } catch (const Halide::Error& error) {

@@ -5,7 +5,10 @@
 #include "base/error.h"
 #include "lowering/plan/plan.h"
 #include "runtime/program.h"
+#include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
+#include "schedules/machine.h"
+#include "schedules/space.h"
 
 namespace sylvite {
 namespace {
@@ -47,6 +50,36 @@ TEST(KernelCall, RefusesWhatCannotBeLoaded) {
   EXPECT_THROW((void)load_kernel(loader, bytes.substr(0, bytes.size() - 1), "cut", true), IoError);
   EXPECT_THROW((void)load_kernel(loader, "neither", "other", true), IoError);
   EXPECT_THROW((void)load_kernel(loader, bytes, "on_the_cpu", false), IoError);
+}
+
+/// An index that all elements share is read by the kernel, not by the code of the host around it.
+TEST(KernelCall, ReadsNothingOfTheDeviceOnTheHost) {
+  Graph graph;
+  const ValueId table = graph.add_input("table", make_type(DType::f32, {61, 32}));
+  const ValueId index = graph.add_input("index", make_type(DType::i64, {1}));
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {1, 32}));
+  const ValueId row = graph.add(Op::gather, {table, index}, {{"axis", std::int64_t{0}}});
+  graph.outputs = {graph.add(Op::add, {row, x})};
+  const Plan plan = lower(graph);
+  ASSERT_THAT(plan.kernels, SizeIs(1));
+  const Kernel& kernel = plan.kernels[0];
+  const Machine machine = with_gpu(detect_machine(1), {"a card", 80, 12000, 108, 163 << 10, 40 << 20});
+  const Candidate candidate = default_candidate(kernel, machine);
+  const std::string object = compile_to_object(kernel, candidate, machine.target);
+  ObjectLoader loader;
+  RunContext context(1);
+  cuda::LaunchRecorder recorder;
+  KernelCall call(load_kernel(loader, object, symbol_name(kernel, candidate, machine.target), true), context);
+  std::uint32_t number = 0;
+  for (const ValueId id :
+       {kernel.body.inputs[0], kernel.body.inputs[1], kernel.body.inputs[2], kernel.body.outputs[0]}) {
+    const TensorType& type = kernel.body.type(id);
+    call.add_argument(type.dtype, type.dims()).device =
+        cuda::encode_address({cuda::Region::input, number++, 0});
+  }
+  const cuda::Recording recording = call.note(recorder);
+  EXPECT_EQ(recording.status, 0);
+  EXPECT_THAT(recording.launches, SizeIs(1));
 }
 
 /// The launch lies beside the machine code: the template is not asked again, and here could not answer.
