@@ -44,16 +44,23 @@ std::optional<Part> part_of(const Graph& graph, ValueId id) {
   return part;
 }
 
-/// What the additions that end in `id` add, as long as nothing else reads what is between; false where that is no part.
-bool collect_parts(const Graph& graph, const Uses& uses, ValueId id, std::vector<Part>& parts) {
-  constexpr std::size_t max_parts = 64;
+/// So many additions make one concat: a longer chain is not looked through again from each of its values.
+constexpr int most_additions = 64;
+
+/// What the additions that end in `id` add, as long as nothing else reads what is between; false where that is no part, or
+/// `additions` were not enough.
+bool collect_parts(const Graph& graph, const Uses& uses, ValueId id, std::vector<Part>& parts,
+                   int& additions) {
   const Node* sum = producer_if(graph, id, Op::add);
-  if (sum != nullptr && (parts.empty() || uses[id].size() == 1))
+  if (sum != nullptr && (parts.empty() || uses[id].size() == 1)) {
+    if (additions-- == 0) return false;
     return std::all_of(sum->inputs.begin(), sum->inputs.end(), [&](ValueId input) {
-      return graph.type(input).dims() == graph.type(id).dims() && collect_parts(graph, uses, input, parts);
+      return graph.type(input).dims() == graph.type(id).dims() &&
+             collect_parts(graph, uses, input, parts, additions);
     });
+  }
   const std::optional<Part> part = part_of(graph, id);
-  if (!part || parts.size() >= max_parts) return false;
+  if (!part) return false;
   parts.push_back(*part);
   return true;
 }
@@ -70,7 +77,9 @@ bool join_parts(GraphRewriter& rewriter, const Uses& uses, const Node& node) {
   if (node.op != Op::add) return false;
   const Graph& source = rewriter.source();
   std::vector<Part> parts;
-  if (!collect_parts(source, uses, node.outputs[0], parts) || !are_side_by_side(parts)) return false;
+  int additions = most_additions;
+  if (!collect_parts(source, uses, node.outputs[0], parts, additions) || !are_side_by_side(parts))
+    return false;
   const Dims dims = source.type(node.outputs[0]).dims();
   const std::size_t axis = parts[0].axis;
   std::vector<ValueId> values;

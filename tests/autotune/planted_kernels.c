@@ -41,18 +41,17 @@ static double cpu_microseconds(void) {
   return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
 }
 
-// As long as a fast kernel takes, with the right result, which it remembers.
+static float right[rows * columns];
+
+static void compute_and_remember(void** arguments) {
+  compute(arguments);
+  memcpy(right, ((struct buffer*)arguments[4])->host, sizeof(right));
+}
+
+// As long as a fast kernel takes, with the right result. REQUIRES compute_and_remember.
 static int pretend(void** arguments) {
-  static float right[rows * columns];
-  static int is_known;
   const double start = cpu_microseconds();
-  float* result = ((struct buffer*)arguments[4])->host;
-  if (!is_known) {
-    compute(arguments);
-    memcpy(right, result, sizeof(right));
-    is_known = 1;
-  }
-  memcpy(result, right, sizeof(right));
+  memcpy(((struct buffer*)arguments[4])->host, right, sizeof(right));
   while (cpu_microseconds() < start + 0.6) continue;
   return 0;
 }
@@ -109,7 +108,7 @@ int does_nothing_again(void** arguments) {
 int is_fast_at_first(void** arguments) {
   static int calls;
   if (calls++ > 0 && calls < 500) return pretend(arguments);
-  compute(arguments);
+  compute_and_remember(arguments);
   return 0;
 }
 
@@ -122,7 +121,7 @@ int is_fast_alone(void** arguments) {
   if (is_fast)
     pretend(arguments);
   else
-    compute(arguments);
+    compute_and_remember(arguments);
   ended = cpu_microseconds();
   return 0;
 }
