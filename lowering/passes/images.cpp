@@ -26,11 +26,6 @@ bool may_lie_innermost(const TensorType& type, bool tf32) {
          type.dims()[1] % 4 == 0;
 }
 
-bool groups_fill_tiles(std::int64_t inputs, std::int64_t outputs) {
-  constexpr std::int64_t unit = 8, least = 24;
-  return inputs >= least && outputs >= least && inputs % unit == 0 && outputs % unit == 0;
-}
-
 Dims pixel_axes(std::size_t rank) {
   Dims axes(rank - 2);
   std::iota(axes.begin(), axes.end(), 2);

@@ -27,10 +27,6 @@ namespace sylvite {
 [[nodiscard]] Dims channels_behind(std::size_t rank);
 [[nodiscard]] Dims channels_ahead(std::size_t rank);
 
-/// Are groups of so many channels, and of so many results, worth a product each on tensor cores? Narrower ones are joined
-/// (lowering/plan/grouped_filter.h).
-[[nodiscard]] bool groups_fill_tiles(std::int64_t inputs, std::int64_t outputs);
-
 /// Per value: a convolution's result that may lie so, or one that pointwise work, concats of channels, poolings, pads and
 /// gathers of pixels make of such.
 [[nodiscard]] IdMap<bool> innermost_images(const Graph& graph, bool tf32);

@@ -47,6 +47,11 @@ bool are_worth_blocks(const GroupedChannels& channels) {
   return static_cast<double>(folded) <= most * static_cast<double>(channels.inputs * channels.blocks());
 }
 
+bool groups_fill_tiles(std::int64_t inputs, std::int64_t outputs) {
+  constexpr std::int64_t unit = 8, least = 24;
+  return inputs >= least && outputs >= least && inputs % unit == 0 && outputs % unit == 0;
+}
+
 std::int64_t groups_of_unit(std::int64_t groups, std::int64_t inputs, std::int64_t outputs) {
   constexpr std::int64_t step = 16, most = 128;
   // Both are powers of two, so that the larger serves both.

@@ -30,6 +30,9 @@ struct GroupedChannels {
 /// dense values take less time.
 [[nodiscard]] bool are_worth_blocks(const GroupedChannels& channels);
 
+/// Are groups of so many channels, and of so many results, worth a product each on tensor cores? Narrower ones are joined.
+[[nodiscard]] bool groups_fill_tiles(std::int64_t inputs, std::int64_t outputs);
+
 /// How many neighbouring groups make a unit for tensor cores: one that reads and makes multiples of 16 channels, 128 at
 /// most. 0 where there is no such number that divides the groups.
 [[nodiscard]] std::int64_t groups_of_unit(std::int64_t groups, std::int64_t inputs, std::int64_t outputs);

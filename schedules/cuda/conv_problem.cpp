@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "frontend/graph/rewrite.h"
-#include "lowering/passes/images.h"
+#include "lowering/plan/grouped_filter.h"
 #include "schedules/cuda/conv.h"
 
 namespace sylvite {

@@ -1,6 +1,5 @@
 #include "base/error.h"
 #include "base/rounding.h"
-#include "lowering/passes/images.h"
 #include "lowering/plan/grouped_filter.h"
 #include "schedules/cuda/grouped.h"
 #include "schedules/cuda/sources.h"

@@ -21,7 +21,7 @@ def definitions(text):
     for found in SCOPE.finditer(text):
         if found["space"]:
             space = found["space"]
-        else:
+        elif space:  # outside are the C headers of exported models, whose launchers each have a type of their own
             yield f"{space}::{found['type']}"
 
 
