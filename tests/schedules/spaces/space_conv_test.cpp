@@ -118,7 +118,8 @@ TEST(ConvBlocked, FoldsInSlicesWhatTheCacheCannotHold) {
   const ConvCase large{.x = {1, 1024, 14, 14}, .out_channels = 16, .window = 3, .pad = 12, .dilation = 12};
   const Kernel kernel = conv_kernel(large);
   for (const int threads : {1, 2}) {
-    const BoundSpace taken = bound(space_named("conv_blocked"), kernel, test_machine(threads));
+    const Machine machine = test_machine(threads);
+    const BoundSpace taken = bound(space_named("conv_blocked"), kernel, machine);
     const Candidate first = taken.at(taken.heuristic);
     EXPECT_NE(first.schedule.to_string().find("MemoryType::Stack"), std::string::npos);
     expect_agrees(kernel, first);
