@@ -340,13 +340,9 @@ static int move_state(const struct sylvite_tables* tables, sylvite_model* model,
                       void* value, const void* given) {
   int status = enter(tables, model, what);
   if (status != SYLVITE_OK) return status;
-  if (number < 0 || (uint32_t)number >= tables->state_count) {
-    status = sylvite_fail(model->error, SYLVITE_NULL_ARGUMENT, "%s: there is no state %d; the model has %u",
-                          what, number, (unsigned)tables->state_count);
-  } else if (value == NULL && given == NULL) {
-    status = sylvite_fail(model->error, SYLVITE_NULL_ARGUMENT, "%s: the value of state %d '%s' is null", what,
-                          number, tables->states[number].name);
-  } else {
+  status = sylvite_check_state(what, number, given != NULL ? given : value, tables->states,
+                               tables->state_count, model->error);
+  if (status == SYLVITE_OK) {
     char* place = model->states + tables->state_offsets[number];
     if (given != NULL)
       memcpy(place, given, tables->states[number].bytes);

@@ -218,10 +218,8 @@ int sylvite_cuda_clear_states(sylvite_model* model, char* error) {
   return SYLVITE_OK;
 }
 
-static int copy_states(sylvite_model* to, const sylvite_model* from) {
+static int copy_bytes(sylvite_model* to, const sylvite_model* from) {
   const uint64_t bytes = to->tables->state_bytes;
-  if (to->context != from->context)
-    return sylvite_fail(to->error, SYLVITE_UNSUPPORTED_DEVICE, "copy_state: the models are on two devices");
   if (bytes == 0) return SYLVITE_OK;
   CALL(to->error, "copy_state", context_synchronize);
   CALL(to->error, "copy_state", copy_on_device, to->states, from->states, bytes, NULL);
@@ -248,6 +246,16 @@ static int enter_context(sylvite_model* model, const char* what) {
   return SYLVITE_OK;
 }
 
+static int copy_states(sylvite_model* to, const sylvite_model* from) {
+  if (to->context != from->context)
+    return sylvite_fail(to->error, SYLVITE_UNSUPPORTED_DEVICE, "copy_state: the models are on two devices");
+  int status = enter_context(to, "copy_state");
+  if (status != SYLVITE_OK) return status;
+  status = copy_bytes(to, from);
+  sylvite_cuda_leave_context();
+  return status;
+}
+
 int sylvite_cuda_reset(const struct sylvite_cuda_tables* tables, sylvite_model* model) {
   int status = sylvite_cuda_enter(tables, model, "reset");
   if (status != SYLVITE_OK) return status;
@@ -266,15 +274,11 @@ int sylvite_cuda_copy_state(const struct sylvite_cuda_tables* tables, sylvite_mo
   if (status != SYLVITE_OK) return status;
   if (from != to) {
     status = sylvite_cuda_enter(tables, from, "copy_state");
-    if (status != SYLVITE_OK) {
-      sylvite_fail(to->error, status, "copy_state: the model to copy from is null, of another kind, or runs");
-    } else {
-      status = enter_context(to, "copy_state");
-      if (status == SYLVITE_OK) {
-        status = copy_states(to, from);
-        sylvite_cuda_leave_context();
-      }
+    if (status == SYLVITE_OK) {
+      status = copy_states(to, from);
       sylvite_leave(&from->guard);
+    } else {
+      sylvite_fail(to->error, status, "copy_state: the model to copy from is null, of another kind, or runs");
     }
   }
   sylvite_leave(&to->guard);
@@ -286,13 +290,10 @@ static int move_state(const struct sylvite_cuda_tables* tables, sylvite_model* m
                       int number, void* value, const void* given) {
   int status = sylvite_cuda_enter(tables, model, what);
   if (status != SYLVITE_OK) return status;
-  if (number < 0 || (uint32_t)number >= tables->state_count) {
-    status = sylvite_fail(model->error, SYLVITE_NULL_ARGUMENT, "%s: there is no state %d; the model has %u",
-                          what, number, (unsigned)tables->state_count);
-  } else if (value == NULL && given == NULL) {
-    status = sylvite_fail(model->error, SYLVITE_NULL_ARGUMENT, "%s: the value of state %d '%s' is null", what,
-                          number, tables->states[number].name);
-  } else if ((status = enter_context(model, what)) == SYLVITE_OK) {
+  status = sylvite_check_state(what, number, given != NULL ? given : value, tables->states,
+                               tables->state_count, model->error);
+  if (status == SYLVITE_OK) status = enter_context(model, what);
+  if (status == SYLVITE_OK) {
     status = move_bytes(model, number, value, given);
     sylvite_cuda_leave_context();
   }

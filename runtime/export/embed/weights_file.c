@@ -20,6 +20,19 @@ int sylvite_fail(char* error, int status, const char* format, ...) {
   return status;
 }
 
+int sylvite_check_state(const char* what, int number, const void* bytes,
+                        const struct sylvite_tensor_info* states, uint32_t count, char* error) {
+  if (number < 0 || (uint32_t)number >= count) {
+    return sylvite_fail(error, SYLVITE_NULL_ARGUMENT, "%s: there is no state %d; the model has %u", what,
+                        number, (unsigned)count);
+  }
+  if (bytes == NULL) {
+    return sylvite_fail(error, SYLVITE_NULL_ARGUMENT, "%s: the value of state %d '%s' is null", what, number,
+                        states[number].name);
+  }
+  return SYLVITE_OK;
+}
+
 static _Thread_local const struct sylvite_guard* refused;
 
 int sylvite_enter(struct sylvite_guard* guard, int is_own, const char* model, char* error) {

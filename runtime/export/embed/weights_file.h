@@ -1,5 +1,5 @@
-/* What both launchers need: the weights file of an exported model, what is said when something fails, and one call at a
- * time. */
+/* What both launchers need: the weights file of an exported model, what is said when something fails, one call at a time, and
+ * what is asked of a state. */
 #ifndef SYLVITE_WEIGHTS_FILE_H
 #define SYLVITE_WEIGHTS_FILE_H
 
@@ -58,6 +58,11 @@ int sylvite_enter(struct sylvite_guard* guard, int is_own, const char* model, ch
 void sylvite_leave(struct sylvite_guard* guard);
 int sylvite_was_refused(const struct sylvite_guard* guard); /* the calling thread's last call of the model */
 void sylvite_forget(const struct sylvite_guard* guard);     /* the model is destroyed */
+
+struct sylvite_tensor_info;
+/* Whether there is a state of that number, and bytes to move it from or to. A status; `what` is the call. */
+int sylvite_check_state(const char* what, int number, const void* bytes,
+                        const struct sylvite_tensor_info* states, uint32_t count, char* error);
 
 struct sylvite_mapping {
   void* data; /* null: nothing */
