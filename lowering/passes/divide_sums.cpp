@@ -8,6 +8,7 @@
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
@@ -54,10 +55,9 @@ Dims first_axes(const Dims& dims, const Dims& axes) {
 }
 
 /// Images of so many channels lie with them outermost.
-bool has_rows_of_pixels(const Dims& dims) {
+bool has_rows_of_pixels(const TensorType& type) {
   constexpr std::int64_t vector = 4;
-  constexpr std::size_t of_images = 4, of_volumes = 5;
-  return (dims.size() != of_images && dims.size() != of_volumes) || dims[1] % vector != 0;
+  return !is_image(type) || type.dims()[1] % vector != 0;
 }
 
 /// The sum over these dims, kept as dims of one.
@@ -65,7 +65,7 @@ ValueId add_sum(Graph& graph, ValueId id, const Dims& axes, const std::string& n
   Dims dims = graph.type(id).dims();
   const auto first = static_cast<std::size_t>(axes.front());
   const bool are_last = axes.size() > 1 && dims.size() - first == axes.size();
-  if (!are_last || !has_rows_of_pixels(dims))
+  if (!are_last || !has_rows_of_pixels(graph.type(id)))
     return graph.add(Op::reduce_sum, {id}, {{"axes", axes}, {"keepdims", std::int64_t{1}}}, name);
   Dims rows(dims.begin(), dims.begin() + axes.front());
   rows.push_back(product(dims, first, dims.size()));

@@ -51,13 +51,6 @@ bool is_innermost(const TensorType& type) {
   return type.layout.channel_block == 0 || is_channels_last(type);
 }
 
-/// `dims` as memory has them, the outermost first.
-CudaGroups ordered(const Dims& dims, const std::vector<std::size_t>& order) {
-  CudaGroups groups{dims, 0, 0, order};
-  for (std::size_t i = 0; i < order.size(); ++i) groups.dims[i] = dims[order[i]];
-  return groups;
-}
-
 /// Extents of the fold; "" or why its dims are no batch, rows and columns.
 std::string read_extents(const TensorType& type, const Dims& axes, CudaGroups& groups,
                          CudaColumnsProblem& problem) {

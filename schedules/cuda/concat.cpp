@@ -16,17 +16,14 @@ constexpr std::int64_t most_elements = (1LL << 31) - 1;
 
 /// Rows are the dims ahead of `axis` in memory, columns the axis and those behind it.
 std::string read_groups(const TensorType& type, std::int64_t axis, CudaGroups& groups) {
-  const Dims dims = type.dims();
-  groups = {};
+  std::vector<std::size_t> order;  // empty: as the dims are
   if (is_channels_last(type))
-    groups.order = channels_last_order(dims.size());
+    order = channels_last_order(type.shape.size());
   else if (type.layout.channel_block != 0)
     return "channels lie in blocks";
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    const std::size_t dim = groups.order.empty() ? i : groups.order[i];
-    if (static_cast<std::int64_t>(dim) == axis) groups.last = i;
-    groups.dims.push_back(dims[dim]);
-  }
+  groups = ordered(type.dims(), order);
+  const auto place = std::ranges::find(order, static_cast<std::size_t>(axis)) - order.begin();
+  groups.last = static_cast<std::size_t>(order.empty() ? axis : place);
   return "";
 }
 

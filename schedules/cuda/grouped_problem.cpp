@@ -59,11 +59,8 @@ void read_pooling(const Kernel& kernel, CudaGroupedProblem& problem) {
 
 /// Rows are the pixels of an image, or of a frame.
 CudaGroups images_and_pixels(const TensorType& type) {
-  const Dims dims = type.dims();
-  CudaGroups groups;
-  groups.order = channels_last_order(dims.size());
-  for (const std::size_t dim : groups.order) groups.dims.push_back(dims[dim]);
-  groups.last = dims.size() - 1;
+  CudaGroups groups = ordered(type.dims(), channels_last_order(type.shape.size()));
+  groups.last = groups.dims.size() - 1;
   groups.first = groups.last - 2;
   return groups;
 }

@@ -31,6 +31,12 @@ std::string set_strides(const CudaGroups& groups, const PointwiseOperand& of, Cu
 
 }  // namespace
 
+CudaGroups ordered(const Dims& dims, const std::vector<std::size_t>& order) {
+  CudaGroups groups{dims, 0, 0, order};
+  for (std::size_t i = 0; i < order.size(); ++i) groups.dims[i] = dims[order[i]];
+  return groups;
+}
+
 std::string read_work(const Graph& body, ValueId from, ValueId to, const CudaGroups& groups,
                       const std::string& name, bool fast, PointwiseText& text,
                       std::vector<CudaOperand>& operands) {

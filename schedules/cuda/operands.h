@@ -25,6 +25,9 @@ struct CudaGroups {
   std::vector<std::size_t> order = {};  ///< the tensor's dim that each of `dims` is; empty: as they are
 };
 
+/// `dims` as memory has them, in `order`, with no groups yet.
+[[nodiscard]] CudaGroups ordered(const Dims& dims, const std::vector<std::size_t>& order);
+
 /// Pointwise work from value `from` to value `to`, whose dims are grouped as `groups` says, and what it
 /// reads.
 /// "", or why a template cannot do it.
