@@ -4,14 +4,22 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/halide_types.h"
+#include "schedules/cuda/candidate.h"
 
 namespace sylvite {
 
 LoadedKernel load_kernel(ObjectLoader& loader, const std::string& object, const std::string& symbol,
                          bool on_device) {
-  if (!is_cuda_object(object)) return {loader.load(object, symbol), nullptr};
+  if (!is_cuda_object(object)) return {loader.load(object, symbol), nullptr, nullptr};
   if (!on_device) throw IoError("kernel {} is compiled for a GPU, and the program runs on the CPU", symbol);
-  return {nullptr, std::make_shared<const CudaObject>(parse_cuda_object(object))};
+  const auto launched = std::make_shared<const CudaObject>(parse_cuda_object(object));
+  return {nullptr, launched, {launched, &launched->launch}};
+}
+
+LoadedKernel loaded_for(LoadedKernel loaded, const Kernel& kernel, const Candidate& candidate) {
+  if (loaded.launched && kernel.open)
+    loaded.launch = std::make_shared<const LaunchSpec>(cuda_template_of(kernel, candidate).value().launch);
+  return loaded;
 }
 
 KernelCall::KernelCall(LoadedKernel kernel, RunContext& context)
@@ -39,7 +47,7 @@ cuda::Recording KernelCall::note(cuda::LaunchRecorder& recorder) {
   std::vector<std::uint64_t> words;
   words.reserve(buffers_.size());
   for (const halide_buffer_t& buffer : buffers_) words.push_back(buffer.device);
-  return {0, {cuda::note_launch(kernel_.launched, words)}};
+  return {0, {cuda::note_launch(kernel_.launched, *kernel_.launch, words)}};
 }
 
 }  // namespace sylvite

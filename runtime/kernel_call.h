@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "lowering/plan/kernel.h"
 #include "runtime/cuda/recorder.h"
 #include "runtime/object_loader.h"
 #include "runtime/threads.h"
+#include "schedules/candidate.h"
 #include "schedules/cuda/object.h"
 #include "sylvite/types.h"
 
@@ -20,11 +22,16 @@ namespace sylvite {
 struct LoadedKernel {
   KernelArgv entry = nullptr;
   std::shared_ptr<const CudaObject> launched;
+  std::shared_ptr<const LaunchSpec> launch;  ///< of `launched`
 };
 /// Host code lives as long as the loader. Throws IoError when the object does not link, is damaged, or is for a
 /// device where `on_device` is false.
 [[nodiscard]] LoadedKernel load_kernel(ObjectLoader& loader, const std::string& object,
                                        const std::string& symbol, bool on_device);
+
+/// The same to launch for `kernel`, a case of the open kernel that it was compiled for. Throws UnsupportedError where that kernel
+/// does not serve these sizes.
+[[nodiscard]] LoadedKernel loaded_for(LoadedKernel loaded, const Kernel& kernel, const Candidate& candidate);
 
 /// Thread safety: one thread at a time. Does not move: the kernel's arguments point into it.
 class KernelCall {

@@ -28,7 +28,9 @@ KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, con
                            const std::string& target, const std::vector<Tensor>& inputs, ColdWeights& weights,
                            int threads)
     : context_(threads),
-      call_(load_kernel(loader_, object, symbol_name(kernel, candidate, target), is_gpu_target(target)),
+      call_(loaded_for(
+                load_kernel(loader_, object, symbol_name(kernel, candidate, target), is_gpu_target(target)),
+                kernel, candidate),
             context_),
       cold_(weights) {
   const std::vector<Packing> packings = packings_of(kernel, candidate.form);

@@ -166,8 +166,10 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const Weight
   moving.resize(plan.launches.size());
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const auto number = static_cast<std::size_t>(plan.launches[i].kernel);
-    KernelCall& call = calls.emplace_back(loaded.at(number), context);
-    add_arguments(call, plan.kernels[number], bindings.launches[i].arguments, moving[i]);
+    const Kernel& kernel = plan.kernels[number];
+    KernelCall& call =
+        calls.emplace_back(loaded_for(loaded.at(number), kernel, candidates.at(number)), context);
+    add_arguments(call, kernel, bindings.launches[i].arguments, moving[i]);
   }
 }
 

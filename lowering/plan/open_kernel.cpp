@@ -30,8 +30,8 @@ bool has_image(const Graph& body) {
 /// Walks two bodies side by side and gives each pair of extents one expression.
 class Generalizer {
  public:
-  Generalizer(const Graph& first, const Graph& second)
-      : first_(first), second_(second), has_image_(has_image(first)) {}
+  Generalizer(const Graph& first, const Graph& second, bool on_device)
+      : first_(first), second_(second), has_image_(has_image(first)), on_device_(on_device) {}
 
   /// nullopt: they differ in more than extents.
   [[nodiscard]] std::optional<Graph> body() {
@@ -70,8 +70,11 @@ class Generalizer {
     if (a == b) return a;
     const std::tuple key{a, b, axis};
     if (const auto found = symbols_.find(key); found != symbols_.end()) return found->second;
-    const SizeClass range = class_of(axis, a);
-    if (a < 1 || b < 1 || range != class_of(axis, b)) return std::nullopt;
+    const auto class_at = [&](std::int64_t extent) {
+      return on_device_ ? device_class(extent) : class_of(axis, extent);
+    };
+    const SizeClass range = class_at(a);
+    if (a < 1 || b < 1 || range != class_at(b)) return std::nullopt;
     const std::string name = fmt::format("s{}", symbols_.size());
     result_.symbols.table[name] = {range.low, range.high, {a}};
     return symbols_[key] = Extent::symbol(name);
@@ -153,6 +156,7 @@ class Generalizer {
   const Graph& first_;
   const Graph& second_;
   bool has_image_;
+  bool on_device_;
   Graph result_;
   std::map<ValueId, ValueId> map_;
   std::map<std::tuple<std::int64_t, std::int64_t, Axis>, Extent> symbols_;
@@ -244,11 +248,19 @@ SizeClass line_class(std::int64_t extent) {
   return extent < 4 ? SizeClass{2, 3} : SizeClass{4, range.high};
 }
 
-std::optional<Kernel> generalize(const Kernel& first, const Kernel& second) {
+SizeClass device_class(std::int64_t extent) {
+  constexpr std::int64_t width = 8;
+  if (extent < 2) return {extent, extent};
+  std::int64_t low = 2;
+  while (extent / width >= low) low *= width;
+  return {low, low * width - 1};
+}
+
+std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, bool on_device) {
   if (first.input_is_weight != second.input_is_weight ||
       first.body.inputs.size() != second.body.inputs.size() || have_other_weights(first, second))
     return std::nullopt;
-  Generalizer generalizer(first.body, second.body);
+  Generalizer generalizer(first.body, second.body, on_device);
   const std::optional<Graph> body = generalizer.body();
   if (!body || generalizer.symbol_count() == 0) return std::nullopt;
   return make_kernel(*body, first.input_is_weight);

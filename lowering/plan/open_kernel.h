@@ -11,9 +11,10 @@ namespace sylvite {
 
 /// The open kernel of which both are cases: every extent in which they differ is a symbol s0, s1, ..., one for each pair
 /// of values. Its hints are the sizes of `first`. A symbol's range is the class of its two values: pixel_class and line_class
-/// where there are images in blocks of channels, but for their number, else size_class. nullopt when they differ in more than
-/// extents, or not at all, or when two extents have no class in common.
-[[nodiscard]] std::optional<Kernel> generalize(const Kernel& first, const Kernel& second);
+/// where there are images in blocks of channels, but for their number, else size_class; `on_device`, device_class. nullopt when
+/// they differ in more than extents, or not at all, or when two extents have no class in common.
+[[nodiscard]] std::optional<Kernel> generalize(const Kernel& first, const Kernel& second,
+                                               bool on_device = false);
 
 /// `kernel` as a case of `open`; nullopt when it is none.
 [[nodiscard]] std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel);
@@ -30,6 +31,9 @@ struct SizeClass {
 [[nodiscard]] SizeClass pixel_class(std::int64_t extent);
 /// The same of the lines of an image, of which tiles have four at most.
 [[nodiscard]] SizeClass line_class(std::int64_t extent);
+
+/// The same of any extent on a device, whose launches are made for about as many threads.
+[[nodiscard]] SizeClass device_class(std::int64_t extent);
 
 /// Equal for kernels that may be cases of one open kernel: the text without extents.
 [[nodiscard]] std::string skeleton(const Kernel& kernel);

@@ -54,7 +54,7 @@ struct ArgumentBytes {
     target.resize(pointers.words.size() * sizeof(DevicePointer));
     for (std::size_t i = 0; i < pointers.words.size(); ++i) {
       const std::uint64_t word = pointers.words[i];
-      put(target, i, word == 0 ? DevicePointer{0} : regions.at(decode_address(word)));
+      put(target, i, is_address(word) ? regions.at(decode_address(word)) : DevicePointer{word});
     }
   }
   void operator()(const MapArgument& map) const {

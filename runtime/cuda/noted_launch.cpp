@@ -30,23 +30,24 @@ std::uint64_t encode_address(const SymbolicAddress& address) {
          static_cast<std::uint64_t>(address.number) << offset_bits | address.offset;
 }
 
+bool is_address(std::uint64_t word) {
+  return word >> (offset_bits + number_bits) != 0;
+}
+
 SymbolicAddress decode_address(std::uint64_t word) {
   const auto region = static_cast<std::uint8_t>(word >> (offset_bits + number_bits));
-  if (region < static_cast<std::uint8_t>(Region::weight) ||
-      region > static_cast<std::uint8_t>(Region::state)) {
+  if (region < static_cast<std::uint8_t>(Region::weight) || region > static_cast<std::uint8_t>(Region::state))
     throw InternalError("a launch names {:#x}, which is no address of a region", word);
-  }
   return {static_cast<Region>(region),
           static_cast<std::uint32_t>(word >> offset_bits & ((1U << number_bits) - 1)),
           word & ((std::uint64_t{1} << offset_bits) - 1)};
 }
 
-NotedLaunch note_launch(const std::shared_ptr<const CudaObject>& object,
+NotedLaunch note_launch(const std::shared_ptr<const CudaObject>& object, const LaunchSpec& spec,
                         const std::vector<std::uint64_t>& words) {
   NotedLaunch launch;
-  const LaunchSpec& spec = object->launch;
   if (spec.library) {
-    launch.library = {object, &*spec.library};
+    launch.library = {object, &*object->launch.library};
     launch.arguments.emplace_back(PointerArgument{words});
     return launch;
   }
@@ -67,6 +68,7 @@ NotedLaunch note_launch(const std::shared_ptr<const CudaObject>& object,
   }
   PointerArgument pointers;
   for (const int argument : spec.pointers) pointers.words.push_back(word_of(argument));
+  for (const std::int64_t number : spec.numbers) pointers.words.push_back(static_cast<std::uint64_t>(number));
   launch.arguments.emplace_back(std::move(pointers));
   return launch;
 }
@@ -74,7 +76,7 @@ NotedLaunch note_launch(const std::shared_ptr<const CudaObject>& object,
 bool uses_region(const NotedLaunch& launch, Region region) {
   return std::ranges::any_of(launch.arguments, [&](const NotedArgument& argument) {
     return std::ranges::any_of(words_of(argument), [&](std::uint64_t word) {
-      return word != 0 && decode_address(word).region == region;
+      return is_address(word) && decode_address(word).region == region;
     });
   });
 }

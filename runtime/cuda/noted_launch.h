@@ -28,6 +28,8 @@ struct SymbolicAddress {
 /// The same in one word, as compiled host code passes it along: 8 bits of region, 20 of number, 36 of offset.
 /// Never 0. Throws UnsupportedError when number or offset does not fit.
 [[nodiscard]] std::uint64_t encode_address(const SymbolicAddress& address);
+/// Whether a word is one of encode_address; else it is a plain number below 2^56, 0 among them.
+[[nodiscard]] bool is_address(std::uint64_t word);
 /// Throws InternalError for a word that encode_address cannot have made.
 [[nodiscard]] SymbolicAddress decode_address(std::uint64_t word);
 
@@ -36,9 +38,9 @@ struct MapArgument {
   CudaTensorMap map;
   SymbolicAddress address;
 };
-/// One parameter made of addresses: a pointer, or a struct of pointers. An element may be null.
+/// One parameter made of addresses: a pointer, or a struct of pointers and of numbers of 64 bits.
 struct PointerArgument {
-  std::vector<std::uint64_t> words;  ///< of encode_address; 0 is null
+  std::vector<std::uint64_t> words;  ///< of encode_address, or numbers; 0 is null
 };
 /// A parameter that is plain bytes.
 using BytesArgument = std::vector<std::byte>;
@@ -58,9 +60,9 @@ struct NotedLaunch {
   std::shared_ptr<const LibraryCall> library;
 };
 
-/// The launch of a compiled kernel on arguments at `words` (encode_address): inputs of its body, then its output.
-/// Throws IoError when the kernel names an argument that there is not.
-[[nodiscard]] NotedLaunch note_launch(const std::shared_ptr<const CudaObject>& object,
+/// The launch `spec` of a compiled kernel, its own or that of an open one at the sizes of a run, on arguments at `words`
+/// (encode_address): inputs of its body, then its output. Throws IoError when the launch names an argument that there is not.
+[[nodiscard]] NotedLaunch note_launch(const std::shared_ptr<const CudaObject>& object, const LaunchSpec& spec,
                                       const std::vector<std::uint64_t>& words);
 
 /// Whether a launch reads or writes in `region`.

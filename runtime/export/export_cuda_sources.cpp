@@ -115,8 +115,8 @@ struct ArgumentRow {
   std::string operator()(const cuda::PointerArgument& pointers) const {
     const std::size_t first = tables.places.size();
     for (const std::uint64_t word : pointers.words) {
-      tables.places.push_back(word == 0 ? "{SYLVITE_NOWHERE, 0, 0}"
-                                        : place_row(model, cuda::decode_address(word)));
+      tables.places.push_back(cuda::is_address(word) ? place_row(model, cuda::decode_address(word))
+                                                     : fmt::format("{{SYLVITE_NOWHERE, 0, {}}}", word));
     }
     return fmt::format("{{SYLVITE_CUDA_POINTERS, {}, {}}}", first, pointers.words.size());
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numbers>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/rounding.h"
@@ -110,22 +111,25 @@ std::string refuse_f32_choice(const CudaAttentionProblem& problem, const CudaAtt
 }
 
 /// What is alike in the launches of all kernels.
-CudaTemplate template_of(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
+CudaTemplate template_of(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
+                         bool with_lies) {
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
   launch.entry = attention_entry(problem);
   result.source.text = fmt::format("#define KERNEL {}\n{}", launch.entry, embedded::cuda_card);
   if (!is_f32(problem)) result.source.text += embedded::cuda_hopper;
   result.source.text += attention_constants(problem, choice, width_of(problem));
+  result.source.text += attention_arguments(problem, width_of(problem), with_lies);
   result.source.text += embedded::cuda_attention_scores;
   launch.shape.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
   launch.shape.programmatic = true;
   launch.pointers = {problem.mask ? problem.mask->argument : -1};
+  launch.numbers = extent_numbers(attention_extents(problem, width_of(problem), with_lies));
   return result;
 }
 
 CudaTemplate make_f32(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
-  CudaTemplate result = template_of(problem, choice);
+  CudaTemplate result = template_of(problem, choice, true);
   result.source.text += attention_lies(problem);
   result.source.text += embedded::cuda_attention_f32;
   result.launch.shape.grid[0] = static_cast<unsigned>(tiles_of(problem, choice));
@@ -149,18 +153,24 @@ std::vector<CudaAttentionChoice> f32_choices(const CudaAttentionProblem& problem
   return choices;
 }
 
+/// How a mask is read; `is_open`: its strides are, so that pairs of it may lie beside their boundaries.
+std::string mask_text(const std::optional<CudaAttentionProblem::Mask>& given, std::int64_t keys,
+                      bool is_open) {
+  const CudaAttentionProblem::Mask mask = given.value_or(CudaAttentionProblem::Mask{});
+  const bool is_truth = mask.dtype == DType::boolean;
+  const bool is_even = !is_open && (mask.batch | mask.head | mask.row | keys) % 2 == 0;
+  return fmt::format("constexpr int MASKED = {:d}, MASK_PAIRS = {:d};\ntypedef {} Mask;\n", given.has_value(),
+                     is_even && !is_truth, is_truth ? "u8" : dtype_name(mask.dtype));
+}
+
 }  // namespace
 
 std::string attention_mask_constants(const std::optional<CudaAttentionProblem::Mask>& given,
                                      std::int64_t keys) {
   const CudaAttentionProblem::Mask mask = given.value_or(CudaAttentionProblem::Mask{});
-  const bool is_truth = mask.dtype == DType::boolean;
-  const bool is_even = (mask.batch | mask.head | mask.row | keys) % 2 == 0;
-  return fmt::format(
-      "constexpr int MASKED = {:d}, MASK_BATCH = {}, MASK_PERIOD = {}, MASK_HEAD = {}, MASK_ROW = {}, "
-      "MASK_PAIRS = {:d};\ntypedef {} Mask;\n",
-      given.has_value(), mask.batch, mask.period, mask.head, mask.row, is_even && !is_truth,
-      is_truth ? "u8" : dtype_name(mask.dtype));
+  return mask_text(given, keys, false) +
+         fmt::format("constexpr int MASK_BATCH = {}, MASK_PERIOD = {}, MASK_HEAD = {}, MASK_ROW = {};\n",
+                     mask.batch, mask.period, mask.head, mask.row);
 }
 
 std::string attention_constants(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
@@ -169,23 +179,49 @@ std::string attention_constants(const CudaAttentionProblem& problem, const CudaA
   const auto define = [&](const char* name, std::int64_t value) {
     text += fmt::format("constexpr int {} = {};\n", name, value);
   };
-  const auto element = static_cast<std::int64_t>(dtype_size(problem.element));
-  const std::int64_t bytes_of_head = 2 * element * problem.keys * width;
-  define("BATCH", problem.batch);
   define("HEADS", problem.heads);
-  define("QUERIES", problem.queries);
-  define("KEYS", problem.keys);
   define("WIDTH", width);
   define("CAUSAL", problem.causal);
   define("BLOCK", choice.block);
   define("CONSUMERS", choice.consumers);
   define("STAGES", choice.stages);
   define("BLOCKS_PER_MULTIPROCESSOR", choice.resident);
-  define("HEAD_GROUP", std::max<std::int64_t>(1, l2_for_heads / bytes_of_head));
-  text += attention_mask_constants(problem.mask, problem.keys);
+  text += mask_text(problem.mask, problem.keys, problem.is_open);
   text += fmt::format("constexpr float SCALE = {:a}f;\n",
                       static_cast<float>(problem.scale * std::numbers::log2e));
   return text + fmt::format("typedef {} Element;\n", dtype_name(problem.element));
+}
+
+std::vector<CudaExtent> attention_extents(const CudaAttentionProblem& problem, int width, bool with_lies) {
+  const auto element = static_cast<std::int64_t>(dtype_size(problem.element));
+  const std::int64_t bytes_of_head = 2 * element * problem.keys * width;
+  const CudaAttentionProblem::Mask mask = problem.mask.value_or(CudaAttentionProblem::Mask{});
+  const bool is_open = problem.is_open, mask_is_open = is_open && problem.mask.has_value();
+  std::vector<CudaExtent> extents = {
+      {"batch", problem.batch, is_open},
+      {"queries", problem.queries, is_open},
+      {"keys", problem.keys, is_open},
+      {"head_group", std::max<std::int64_t>(1, l2_for_heads / bytes_of_head), is_open},
+      {"mask_batch", mask.batch, mask_is_open},
+      {"mask_period", mask.period, mask_is_open},
+      {"mask_head", mask.head, mask_is_open},
+      {"mask_row", mask.row, mask_is_open}};
+  if (!with_lies) return extents;
+  for (const auto& [batch, head, operand] : {std::tuple{"q_batch", "q_head", &problem.q},
+                                             {"k_batch", "k_head", &problem.k},
+                                             {"v_batch", "v_head", &problem.v},
+                                             {"out_batch", "out_head", &problem.out}}) {
+    extents.push_back({batch, operand->batch, is_open});
+    extents.push_back({head, operand->head, is_open});
+  }
+  return extents;
+}
+
+std::string attention_arguments(const CudaAttentionProblem& problem, int width, bool with_lies) {
+  const std::vector<CudaExtent> extents = attention_extents(problem, width, with_lies);
+  const std::string operands = with_lies ? "  const Element *q, *k, *v;\n  Element* out;\n" : "";
+  return "struct Arguments {\n  const Mask* mask;\n" + operands + extent_members(extents) + "};\n" +
+         extents_text(extents);
 }
 
 std::string lie_text() {
@@ -200,14 +236,19 @@ std::string lie_text(const char* name, const CudaAttentionProblem::Operand& oper
 }
 
 std::string attention_lies(const CudaAttentionProblem& problem) {
-  return lie_text() + lie_text("Q", problem.q) + lie_text("K", problem.k) + lie_text("V", problem.v) +
-         lie_text("OUT", problem.out) +
+  std::string text = lie_text();
+  for (const auto& [name, operand] :
+       {std::pair{"q", &problem.q}, {"k", &problem.k}, {"v", &problem.v}, {"out", &problem.out}})
+    text += fmt::format(
+        "DEVICE Lie lie_{0}(const Extents& e) {{\n  return {{{1}, e.{0}_batch, e.{0}_head, {2}}};\n}}\n",
+        name, operand->offset, operand->row);
+  return text +
          fmt::format("constexpr int DEPTH = {}, VALUE_DEPTH = {};\n", problem.depth, problem.value_depth);
 }
 
 std::string attention_entry(const CudaAttentionProblem& problem) {
-  return fmt::format("attention_{}_{}x{}x{}x{}x{}", dtype_name(problem.element), problem.batch, problem.heads,
-                     problem.queries, problem.keys, problem.depth);
+  return entry_name(fmt::format("attention_{}", dtype_name(problem.element)), problem.is_open,
+                    {problem.batch, problem.heads, problem.queries, problem.keys, problem.depth});
 }
 
 std::string CudaAttentionChoice::to_string() const {
@@ -240,7 +281,7 @@ CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const Cuda
   if (const std::string refusal = refuse_cuda_attention(problem, choice, card); !refusal.empty())
     throw UnsupportedError("attention {} cannot be made: {}", choice.to_string(), refusal);
   if (is_f32(problem)) return make_f32(problem, choice);
-  CudaTemplate result = template_of(problem, choice);
+  CudaTemplate result = template_of(problem, choice, false);
   result.source.text += multiply_text(problem, choice);
   result.source.text += embedded::cuda_attention;
   LaunchSpec& launch = result.launch;
@@ -261,7 +302,8 @@ std::vector<CudaAttentionChoice> cuda_attention_choices(const CudaAttentionProbl
   std::vector<CudaAttentionChoice> choices;
   if (is_f32(problem)) choices = f32_choices(problem);
   const int all_keys = static_cast<int>(std::min<std::int64_t>((problem.keys + 15) / 16 * 16, 4096));
-  for (const int resident : {4, 3, 5, 2}) choices.push_back({true, 1, all_keys, 1, resident});
+  for (const int resident : {4, 3, 5, 2})
+    if (!problem.is_open) choices.push_back({true, 1, all_keys, 1, resident});
   for (const int stages : {4, 3, 2}) choices.push_back({false, 3, 128, stages, 1});
   for (const int stages : {2, 3}) choices.push_back({false, 2, 128, stages, 1});
   choices.push_back({false, 2, 64, 3, 1});

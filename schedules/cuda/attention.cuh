@@ -1,30 +1,26 @@
-// out = softmax(scale q k^T + mask) v for every head: q has QUERIES rows, k and v KEYS rows, all DEPTH wide. Scores never
+// out = softmax(scale q k^T + mask) v for every head: rows of q are queries, those of k and v keys, all DEPTH wide. Scores never
 // leave the registers. Two kernels: `WHOLE_KEYS` takes all keys of a head at once, with several blocks on a
 // multiprocessor that overlap each other; otherwise blocks persist, one producer warpgroup loads through rings, and
 // CONSUMERS warpgroups of 64 queries each walk the keys from the last block down, rescaling what they have.
 //
 // schedules/cuda/attention.cpp writes these ahead of this text:
-//   BATCH, HEADS, QUERIES, KEYS
+//   HEADS; Extents, extents_of   batch, queries, keys; head_group: heads that are walked together, so that their keys and values
+//                             stay in the L2 cache; mask_batch, mask_head, mask_row: strides of the mask (keys lie together),
+//                             mask_period: after how many of the batch it repeats
+//   Arguments                 the mask, and open extents
 //   WIDTH                     DEPTH rounded up to 64 columns: what is beyond reads as zero
 //   CAUSAL                    query i sees keys 0 to i
 //   SCALE                     of the scores, times log2(e)
 //   BLOCK                     keys of a block; WHOLE_KEYS: all keys, rounded up to 16
 //   CONSUMERS, STAGES         see above; stages of each of the two rings, keys and values
 //   BLOCKS_PER_MULTIPROCESSOR WHOLE_KEYS: at least this many
-//   MASKED                    there is a mask; Mask is its type (u8: truth values), MASK_BATCH, MASK_HEAD and MASK_ROW
-//                             its strides (keys lie together), MASK_PERIOD after how many of the batch it repeats,
-//                             MASK_PAIRS whether two of them load as one
-//   HEAD_GROUP                heads that are walked together, so that their keys and values stay in the L2 cache
+//   MASKED                    there is a mask; Mask is its type (u8: truth values), MASK_PAIRS whether two of them load as one
 //   Element                   bf16 or f16
 //   multiply_scores(s, q, k, add), multiply_values(o, p, v, add)   products of 64 rows and 16 of depth
 // and attention_scores.cuh.
 
 constexpr int HALVES = WIDTH / 64;  // tiles lie as blocks of 64 columns, rows of 128 bytes
 constexpr int QUERY_BYTES = TILE * WIDTH * 2, KEY_BYTES = BLOCK * WIDTH * 2;
-
-struct Arguments {
-  const Mask* mask;
-};
 
 typedef float Result[WIDTH / 2];
 typedef u32 Probabilities[BLOCK / 4];
@@ -96,7 +92,8 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS_PER_MULTIPROCESSOR)
   const u32 q = (shared_address(raw) + 1023) & ~1023u, k = q + QUERY_BYTES, v = k + KEY_BYTES;
   const u32 scores_ready = v + KEY_BYTES, values_ready = scores_ready + 8;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, column = 2 * (lane % 4);
-  const Tile tile = tile_at(blockIdx.x);
+  const Extents e = extents_of(arguments);
+  const Tile tile = tile_at(e, blockIdx.x);
   allow_next_kernel();
   if (threadIdx.x == 0) {
     barrier_init(scores_ready, 1);
@@ -117,13 +114,13 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS_PER_MULTIPROCESSOR)
   const int row = tile.query + 16 * warp + lane / 4;
   if constexpr (MASKED) {
     wait_previous_kernels();
-    load_mask(s, arguments.mask, tile, row, 0, column);
+    load_mask(s, e, arguments.mask, tile, row, 0, column);
   }
   barrier_wait(scores_ready, 0);
   start_scores(s, q, TILE, k);
   products_wait<0>();
   hold(s);
-  hide_unseen(s, row, column, 0);
+  hide_unseen(s, e, row, column, 0);
   weigh(s, rows);
   round_scores(p, s);
   barrier_wait(values_ready, 0);
@@ -199,23 +196,23 @@ DEVICE void produce_keys(OneRing& ring, const TensorMap* map, const Tile& tile, 
 }
 
 // One thread. The values of a block follow the keys of the block below it, as they are used.
-DEVICE void produce(Rings& r, const TensorMap* map_q, const TensorMap* map_k, const TensorMap* map_v) {
+DEVICE void produce(Rings& r, const Extents& e, const TensorMap* map_q, const TensorMap* map_k, const TensorMap* map_v) {
   wait_previous_kernels();
   int index = blockIdx.x;
   while (true) {
     barrier_wait(r.q.is_empty(), r.q.parity);
-    const bool done = index >= TILES;
+    const bool done = index >= tile_count(e);
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(r.numbers + 4 * r.q.stage), "r"(done ? -1 : index) : "memory");
     if (done) {
       barrier_arrive(r.q.is_full());
       break;
     }
-    const Tile tile = tile_at(index);
+    const Tile tile = tile_at(e, index);
     barrier_expect(r.q.is_full(), QUERY_BYTES);
     load_rows(r.q.place(), map_q, TILE, tile.query, tile.head, tile.batch, r.q.is_full());
     r.q.next();
     index = gridDim.x + atomicAdd(&taken[0], 1);
-    const int blocks = blocks_before(tile.query + TILE);
+    const int blocks = blocks_before(e, tile.query + TILE);
     for (int j = blocks; j >= 0; j--) {
       if (j > 0) produce_keys(r.k, map_k, tile, j - 1);
       if (j < blocks) produce_keys(r.v, map_v, tile, j);
@@ -227,6 +224,7 @@ DEVICE void produce(Rings& r, const TensorMap* map_q, const TensorMap* map_k, co
 struct Consumer {
   int index, thread, lane, warp;
   const Mask* mask;
+  Extents extents;
   DEVICE void release(u32 barrier) const {
     if (thread == 0) barrier_arrive(barrier);
   }
@@ -247,13 +245,13 @@ DEVICE void skip_blocks(Rings& r, const Consumer& me, int count, bool all) {
 
 DEVICE void first_block(Rings& r, const Consumer& me, const Tile& tile, u32 q, int row, int block, Scores& s,
                         Rows& rows) {
-  if constexpr (MASKED) load_mask(s, me.mask, tile, row, block * BLOCK, 2 * (me.lane % 4));
+  if constexpr (MASKED) load_mask(s, me.extents, me.mask, tile, row, block * BLOCK, 2 * (me.lane % 4));
   barrier_wait(r.k.is_full(), r.k.parity);
   start_scores(s, q, TILE, r.k.place());
   products_wait<0>();
   hold(s);
   me.release(r.k.is_empty()), r.k.next();
-  hide_unseen(s, row, 2 * (me.lane % 4), block * BLOCK);
+  hide_unseen(s, me.extents, row, 2 * (me.lane % 4), block * BLOCK);
   weigh(s, rows);
   barrier_wait(r.v.is_full(), r.v.parity);
 }
@@ -261,7 +259,7 @@ DEVICE void first_block(Rings& r, const Consumer& me, const Tile& tile, u32 q, i
 // Scores of block `block` beside the values of the block before.
 DEVICE void next_block(Rings& r, const Consumer& me, const Tile& tile, u32 q, int row, int block, bool add, Scores& s,
                        Result& o, Probabilities& p, Rows& rows) {
-  if constexpr (MASKED) load_mask(s, me.mask, tile, row, block * BLOCK, 2 * (me.lane % 4));
+  if constexpr (MASKED) load_mask(s, me.extents, me.mask, tile, row, block * BLOCK, 2 * (me.lane % 4));
   barrier_wait(r.k.is_full(), r.k.parity);
   me.wait_turn();
   start_scores(s, q, TILE, r.k.place());
@@ -272,7 +270,7 @@ DEVICE void next_block(Rings& r, const Consumer& me, const Tile& tile, u32 q, in
   products_wait<1>();
   hold(s);
   me.release(r.k.is_empty()), r.k.next();
-  hide_unseen(s, row, 2 * (me.lane % 4), block * BLOCK);
+  hide_unseen(s, me.extents, row, 2 * (me.lane % 4), block * BLOCK);
   weigh(s, rows);
   hold(s);
   const u32 used = r.v.is_empty();
@@ -286,8 +284,9 @@ DEVICE void next_block(Rings& r, const Consumer& me, const Tile& tile, u32 q, in
 
 DEVICE void consume_tile(Rings& r, const Consumer& me, const TensorMap* map_out, const Tile& tile) {
   const int first_row = tile.query + 64 * me.index, row = first_row + 16 * me.warp + me.lane / 4;
-  const int all = blocks_before(tile.query + TILE);
-  const int own = first_row < QUERIES ? blocks_before(first_row + 64) : 0;
+  const Extents& e = me.extents;
+  const int all = blocks_before(e, tile.query + TILE);
+  const int own = first_row < e.queries ? blocks_before(e, first_row + 64) : 0;
   const u32 q = r.q.place() + 64 * me.index * 128, buffer = r.out + me.index * 64 * WIDTH * 2;
   skip_blocks(r, me, all - own, own == 0);
   if (own == 0) return barrier_arrive(r.q.is_empty()), r.q.next();
@@ -322,7 +321,7 @@ DEVICE void consume(Rings& r, const Consumer& me, const TensorMap* map_out) {
     int index;
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(index) : "r"(r.numbers + 4 * r.q.stage) : "memory");
     if (index < 0) break;
-    consume_tile(r, me, map_out, tile_at(index));
+    consume_tile(r, me, map_out, tile_at(me.extents, index));
   }
   if (me.thread == 0) wait_stores_read<0>();
 }
@@ -342,11 +341,12 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
   allow_next_kernel();
   if (warpgroup == 0) {
     set_registers_down<(CONSUMERS == 3 ? 32 : 24)>();
-    if (threadIdx.x < 32 && elect()) produce(r, &map_q, &map_k, &map_v);
+    if (threadIdx.x < 32 && elect()) produce(r, extents_of(arguments), &map_q, &map_k, &map_v);
   } else {
     set_registers_up<(CONSUMERS == 3 ? 160 : 240)>();
     const int thread = threadIdx.x & 127;
-    consume(r, {warpgroup - 1, thread, thread & 31, thread >> 5, arguments.mask}, &map_out);
+    const Extents extents = extents_of(arguments);
+    consume(r, {warpgroup - 1, thread, thread & 31, thread >> 5, arguments.mask, extents}, &map_out);
   }
 }
 

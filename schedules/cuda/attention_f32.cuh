@@ -9,23 +9,17 @@
 // it needs of two steps, or of four groups of results, as 16 bytes.
 //
 // schedules/cuda/attention.cpp writes these ahead of this text:
-//   BATCH, HEADS, QUERIES, KEYS, DEPTH
+//   HEADS, Extents, extents_of, DEPTH
 //   WIDTH                     DEPTH rounded up to 32 columns: what is beyond is zero
 //   CAUSAL, SCALE, CONSUMERS, HEAD_GROUP, MASKED, ...   as in attention.cuh; CONSUMERS is 1
 //   BLOCK                     keys of a block, a multiple of 8
 //   BLOCKS_PER_MULTIPROCESSOR at least so many
-//   Q, K, V, OUT              Lie: where a tensor begins, and its strides
+//   lie_q, lie_k, lie_v, lie_out   Lie: where a tensor begins, and its strides
 // and attention_scores.cuh.
 
 // Rows of these pitches are read without bank conflicts.
 constexpr int K_PITCH = WIDTH + 16, V_PITCH = WIDTH + 4;  // floats
 constexpr int STAGE_FLOATS = BLOCK * (K_PITCH + V_PITCH);
-
-struct Arguments {
-  const Mask* mask;
-  const float *q, *k, *v;
-  float* out;
-};
 
 typedef float Result[WIDTH / 8][4];
 typedef float Queries[WIDTH / 8][4];
@@ -51,27 +45,27 @@ DEVICE void multiply(float* c, const Rows16& a, float b0, float b1) {
 }
 
 template <int PITCH>
-DEVICE void load_keys(u32 to, const float* from, long long stride, int key) {
+DEVICE void load_keys(const Extents& e, u32 to, const float* from, long long stride, int key) {
   constexpr int PIECES = WIDTH / 4;
 #pragma unroll
   for (int i = 0; i < (BLOCK * PIECES + 127) / 128; i++) {
     const int at = i * 128 + threadIdx.x, row = at / PIECES, column = at % PIECES * 4;
     if (BLOCK * PIECES % 128 != 0 && row >= BLOCK) break;
-    const bool is_there = key + row < KEYS && column < DEPTH;
+    const bool is_there = key + row < e.keys && column < DEPTH;
     copy_later(to + (row * PITCH + column) * 4, is_there ? from + (key + row) * stride + column : from, is_there);
   }
 }
 
 // Columns 16 p + 4 t to + 3 of a row are what lane t of it needs for steps 2 p and 2 p + 1.
-DEVICE void load_queries(Queries& q, const float* from, int row, int t) {
+DEVICE void load_queries(Queries& q, const Extents& e, const float* from, int row, int t) {
 #pragma unroll
   for (int p = 0; p < WIDTH / 16; p++) {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       const int column = 16 * p + 4 * t;
       float4 x = make_float4(0, 0, 0, 0);
-      if (row + 8 * r < QUERIES && column < DEPTH)
-        x = __ldg((const float4*)(from + (row + 8 * r) * Q.row + column));
+      if (row + 8 * r < e.queries && column < DEPTH)
+        x = __ldg((const float4*)(from + (row + 8 * r) * lie_q(e).row + column));
       q[2 * p][r] = x.x, q[2 * p][2 + r] = x.y;
       q[2 * p + 1][r] = x.z, q[2 * p + 1][2 + r] = x.w;
     }
@@ -118,12 +112,12 @@ DEVICE void rescale(Result& o, const Rows& rows) {
   }
 }
 
-DEVICE void store_result(float* out, const Result& o, const Rows& rows, int row, int t) {
+DEVICE void store_result(const Extents& e, float* out, const Result& o, const Rows& rows, int row, int t) {
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     const float scale = 1.f / row_sum(rows.sum[r]);
-    if (row + 8 * r >= QUERIES) continue;
-    float* line = out + (row + 8 * r) * OUT.row;
+    if (row + 8 * r >= e.queries) continue;
+    float* line = out + (row + 8 * r) * lie_out(e).row;
 #pragma unroll
     for (int c = 0; c < WIDTH / 32; c++) {
       const int column = 32 * c + 8 * t;
@@ -142,38 +136,39 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS_PER_MULTIPROCESSOR) KER
   extern __shared__ float4 raw[];
   const u32 stages = shared_address(raw);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-  const Tile tile = tile_at(blockIdx.x);
+  const Extents e = extents_of(arguments);
+  const Tile tile = tile_at(e, blockIdx.x);
   const int row = tile.query + 16 * warp + g;
-  const float* k = arguments.k + K.at(tile);
-  const float* v = arguments.v + V.at(tile);
+  const float* k = arguments.k + lie_k(e).at(tile);
+  const float* v = arguments.v + lie_v(e).at(tile);
   const auto load = [&](int block) {
     const u32 stage = stages + block % 2 * STAGE_FLOATS * 4;
-    load_keys<K_PITCH>(stage, k, K.row, block * BLOCK);
-    load_keys<V_PITCH>(stage + BLOCK * K_PITCH * 4, v, V.row, block * BLOCK);
+    load_keys<K_PITCH>(e, stage, k, lie_k(e).row, block * BLOCK);
+    load_keys<V_PITCH>(e, stage + BLOCK * K_PITCH * 4, v, lie_v(e).row, block * BLOCK);
     copies_commit();
   };
   allow_next_kernel();
   wait_previous_kernels();
   load(0);
   Queries q;
-  load_queries(q, arguments.q + Q.at(tile), row, t);
+  load_queries(q, e, arguments.q + lie_q(e).at(tile), row, t);
   Result o = {};
   Rows rows = no_rows();
-  const int blocks = blocks_before(tile.query + TILE);
+  const int blocks = blocks_before(e, tile.query + TILE);
   for (int block = 0; block < blocks; block++) {
     if (block + 1 < blocks) load(block + 1);
     else copies_commit();
     Scores s = {};
-    if constexpr (MASKED) load_mask(s, arguments.mask, tile, row, block * BLOCK, 2 * t);
+    if constexpr (MASKED) load_mask(s, e, arguments.mask, tile, row, block * BLOCK, 2 * t);
     copies_wait<1>();
     __syncthreads();
     const u32 stage = stages + block % 2 * STAGE_FLOATS * 4;
     multiply_scores(s, q, stage, g, t);
-    hide_unseen(s, row, 2 * t, block * BLOCK);
+    hide_unseen(s, e, row, 2 * t, block * BLOCK);
     weigh(s, rows);
     rescale(o, rows);
     multiply_values(o, s, stage + BLOCK * K_PITCH * 4, g, t);
     __syncthreads();  // the stage may be filled again
   }
-  store_result(arguments.out + OUT.at(tile), o, rows, row, t);
+  store_result(e, arguments.out + lie_out(e).at(tile), o, rows, row, t);
 }

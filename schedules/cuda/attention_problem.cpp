@@ -156,6 +156,7 @@ Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel) {
   if (body.outputs.size() != 1) return {{}, "it has several outputs"};
   if (node.attributes.real("softcap") != 0) return {{}, "its scores are capped"};
   CudaAttentionProblem problem;
+  problem.is_open = kernel.open != nullptr;
   problem.element = body.type(node.inputs[0]).dtype;
   const std::vector<ValueId> typed = {node.inputs[0], node.inputs[1], node.inputs[2], body.outputs[0]};
   const bool same = std::all_of(typed.begin(), typed.end(),

@@ -1,11 +1,15 @@
 // What both attention kernels do with scores: where their tiles lie, masks, and the online softmax. A thread has the scores
 // of two rows, 8 apart, as the tensor cores leave them: s[4 * i + 2 * r + e] is of row r and key 8 * i + e from its first.
 //
-// Written ahead of this text: see attention.cuh and attention_f32.cuh.
+// Written ahead of this text: see attention.cuh and attention_f32.cuh. `Extents e` are of the run.
 
 constexpr int TILE = 64 * CONSUMERS;
-constexpr int QUERY_TILES = (QUERIES + TILE - 1) / TILE;
-constexpr int TILES = QUERY_TILES * HEADS * BATCH;
+DEVICE int query_tiles(const Extents& e) {
+  return (e.queries + TILE - 1) / TILE;
+}
+DEVICE int tile_count(const Extents& e) {
+  return query_tiles(e) * HEADS * e.batch;
+}
 
 typedef float Scores[BLOCK / 2];
 
@@ -19,23 +23,24 @@ struct Tile {
   int batch, head, query;
 };
 // Causal: the longest first, in groups of heads.
-DEVICE Tile tile_at(int index) {
+DEVICE Tile tile_at(const Extents& e, int index) {
+  const int tiles = query_tiles(e);
   int head, query;
   if constexpr (CAUSAL) {
-    const int first = index / (HEAD_GROUP * QUERY_TILES) * HEAD_GROUP, heads = min(HEAD_GROUP, BATCH * HEADS - first);
-    const int r = index - first * QUERY_TILES;
-    query = QUERY_TILES - 1 - r / heads;
+    const int first = index / (e.head_group * tiles) * e.head_group, heads = min(e.head_group, e.batch * HEADS - first);
+    const int r = index - first * tiles;
+    query = tiles - 1 - r / heads;
     head = first + r % heads;
   } else {
-    head = index / QUERY_TILES;
-    query = index % QUERY_TILES;
+    head = index / tiles;
+    query = index % tiles;
   }
   return {head / HEADS, head % HEADS, query * TILE};
 }
 
 // Key blocks that queries before `end` see.
-DEVICE int blocks_before(int end) {
-  return ((CAUSAL ? min(KEYS, end) : KEYS) + BLOCK - 1) / BLOCK;
+DEVICE int blocks_before(const Extents& e, int end) {
+  return ((CAUSAL ? min(e.keys, end) : e.keys) + BLOCK - 1) / BLOCK;
 }
 
 DEVICE float exp2_fast(float x) {
@@ -68,15 +73,15 @@ DEVICE float mask_value(T x) {
 }
 // `row`: of the thread's first score; the block begins at `key`.
 template <class T>
-DEVICE void load_mask(Scores& s, const T* mask, const Tile& tile, int row, int key, int column) {
-  const T* first = mask + (long long)(tile.batch % MASK_PERIOD) * MASK_BATCH + (long long)tile.head * MASK_HEAD + key + column;
+DEVICE void load_mask(Scores& s, const Extents& e, const T* mask, const Tile& tile, int row, int key, int column) {
+  const T* first = mask + (long long)(tile.batch % e.mask_period) * e.mask_batch + (long long)tile.head * e.mask_head + key + column;
 #pragma unroll
   for (int r = 0; r < 2; r++) {
-    const T* line = first + (long long)min(row + 8 * r, QUERIES - 1) * MASK_ROW;
+    const T* line = first + (long long)min(row + 8 * r, e.queries - 1) * e.mask_row;
 #pragma unroll
     for (int i = 0; i < BLOCK / 8; i++) {
       float* to = &s[4 * i + 2 * r];
-      const int left = KEYS - key - column - 8 * i;  // keys from here on
+      const int left = e.keys - key - column - 8 * i;  // keys from here on
       if constexpr (MASK_PAIRS) {
         const float2 pair = left > 0 ? to_floats(load_pair(line + 8 * i)) : make_float2(0.f, 0.f);
         to[0] = mask_value(pair.x), to[1] = mask_value(pair.y);
@@ -101,8 +106,8 @@ DEVICE void hide_keys(Scores& s, int limit0, int limit1) {
 }
 // `row`, `column`: of the thread's first score, among all queries and in the block that begins at `key`. Every row
 // sees some key of the first block that it meets, so that no maximum stays infinite.
-DEVICE void hide_unseen(Scores& s, int row, int column, int key) {
-  const int end = KEYS - key, last = row - key + 1;
+DEVICE void hide_unseen(Scores& s, const Extents& e, int row, int column, int key) {
+  const int end = e.keys - key, last = row - key + 1;
   if (CAUSAL && row - row % 64 < key + BLOCK - 1) hide_keys(s, min(last, end) - column, min(last + 8, end) - column);
   else if (end < BLOCK) hide_keys(s, end - column, end - column);
 }

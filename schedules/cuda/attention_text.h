@@ -4,19 +4,25 @@
 #include <string>
 
 #include "schedules/cuda/attention.h"
+#include "schedules/cuda/extents.h"
 
 namespace sylvite {
 
 /// Constants that schedules/cuda/attention_scores.cuh and the kernels read; `width`: of WIDTH.
 [[nodiscard]] std::string attention_constants(const CudaAttentionProblem& problem,
                                               const CudaAttentionChoice& choice, int width);
-/// Of them, those of the mask.
+/// struct Arguments, of the mask and what is open, and Extents; `with_lies`: q, k, v and out are pointers, and their strides
+/// extents, too: see attention_lies.
+[[nodiscard]] std::string attention_arguments(const CudaAttentionProblem& problem, int width, bool with_lies);
+[[nodiscard]] std::vector<CudaExtent> attention_extents(const CudaAttentionProblem& problem, int width,
+                                                        bool with_lies);
+/// Strides of a mask as constants, and how it is read.
 [[nodiscard]] std::string attention_mask_constants(const std::optional<CudaAttentionProblem::Mask>& mask,
                                                    std::int64_t keys);
 /// struct Lie, of a tensor's strides; and one of them by name.
 [[nodiscard]] std::string lie_text();
 [[nodiscard]] std::string lie_text(const char* name, const CudaAttentionProblem::Operand& operand);
-/// Q, K, V and OUT as strides, DEPTH and VALUE_DEPTH.
+/// lie_q, lie_k, lie_v and lie_out, DEPTH and VALUE_DEPTH.
 [[nodiscard]] std::string attention_lies(const CudaAttentionProblem& problem);
 /// Name of the kernel in its machine code.
 [[nodiscard]] std::string attention_entry(const CudaAttentionProblem& problem);

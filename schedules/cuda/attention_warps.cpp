@@ -82,7 +82,9 @@ CudaTemplate make_attention_warps(const CudaAttentionProblem& problem,
   launch.entry = attention_entry(problem);
   result.source.text = fmt::format("#define KERNEL {}\n{}", launch.entry, embedded::cuda_card);
   const CudaAttentionChoice walk = {false, static_cast<int>(queries / 64), choice.block, 2, choice.resident};
-  result.source.text += attention_constants(problem, walk, static_cast<int>(std::max(depth, value_depth)));
+  const auto width = static_cast<int>(std::max(depth, value_depth));
+  result.source.text += attention_constants(problem, walk, width);
+  result.source.text += attention_arguments(problem, width, true);
   result.source.text += embedded::cuda_attention_scores;
   result.source.text += attention_lies(problem);
   result.source.text += fmt::format(
@@ -97,6 +99,7 @@ CudaTemplate make_attention_warps(const CudaAttentionProblem& problem,
   launch.shape.programmatic = true;
   launch.pointers = {problem.mask ? problem.mask->argument : -1, problem.q.argument, problem.k.argument,
                      problem.v.argument, problem.out.argument};
+  launch.numbers = extent_numbers(attention_extents(problem, width, true));
   return result;
 }
 

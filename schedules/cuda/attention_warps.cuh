@@ -3,13 +3,13 @@
 // into shared memory by asynchronous copies, the next while this one is multiplied.
 //
 // schedules/cuda/attention_warps.cpp writes these ahead of this text:
-//   BATCH, HEADS, QUERIES, KEYS, CAUSAL, SCALE, MASKED, ...   as in attention.cuh; CONSUMERS is 64 queries of a block
+//   HEADS, Extents, extents_of, CAUSAL, SCALE, MASKED, ...   as in attention.cuh; CONSUMERS is 64 queries of a block
 //   DEPTH, VALUE_DEPTH        of a key and of a value; DEPTH_WIDTH, VALUE_WIDTH the same rounded up to 16: beyond is zero
 //   BLOCK                     keys of a block, a multiple of 16
 //   WARPS, SIXTEENS           see above
 //   BLOCKS_PER_MULTIPROCESSOR at least so many
 //   KEEPS_QUERIES             queries stay in registers; else they are read again for every block of keys
-//   Q, K, V, OUT              Lie: where a tensor begins, and its strides
+//   lie_q, lie_k, lie_v, lie_out   Lie: where a tensor begins, and its strides
 // and attention_scores.cuh.
 
 constexpr int THREADS = 32 * WARPS;
@@ -17,24 +17,18 @@ constexpr int THREADS = 32 * WARPS;
 constexpr int KEY_PITCH = 2 * DEPTH_WIDTH + 16, VALUE_PITCH = 2 * VALUE_WIDTH + 16;
 constexpr int QUERY_BYTES = TILE * KEY_PITCH, STAGE_BYTES = BLOCK * (KEY_PITCH + VALUE_PITCH);
 
-struct Arguments {
-  const Mask* mask;
-  const Element *q, *k, *v;
-  Element* out;
-};
-
 typedef float Result[VALUE_WIDTH / 2];
 typedef u32 Queries[DEPTH_WIDTH / 16][4];
 
-// ROWS rows from row `first` of LIMIT on, COLUMNS wide.
-template <int ROWS, int COLUMNS, int PITCH, int LIMIT>
-DEVICE void copy_rows(u32 to, const Element* from, long long stride, int first) {
+// ROWS rows from row `first` of `limit` on, COLUMNS wide.
+template <int ROWS, int COLUMNS, int PITCH>
+DEVICE void copy_rows(u32 to, const Element* from, long long stride, int first, int limit) {
   constexpr int PIECES = (PITCH - 16) / 16, ALL = ROWS * PIECES;
 #pragma unroll
   for (int i = 0; i < (ALL + THREADS - 1) / THREADS; i++) {
     const int at = i * THREADS + threadIdx.x, row = at / PIECES, column = at % PIECES * 8;
     if (ALL % THREADS != 0 && at >= ALL) break;
-    const bool is_there = (LIMIT % ROWS == 0 || first + row < LIMIT) && (COLUMNS % 16 == 0 || column < COLUMNS);
+    const bool is_there = first + row < limit && (COLUMNS % 16 == 0 || column < COLUMNS);
     copy_later(to + row * PITCH + column * 2, is_there ? from + (first + row) * stride + column : from, is_there);
   }
 }
@@ -119,11 +113,12 @@ DEVICE void store_result(const Arguments& arguments, u8* buffer, const Tile& til
   }
   __syncwarp();
   constexpr int PIECES = VALUE_DEPTH / 8;
-  Element* out = arguments.out + OUT.at(tile);
+  const Extents e = extents_of(arguments);
+  Element* out = arguments.out + lie_out(e).at(tile);
   for (int i = lane; i < 16 * SIXTEENS * PIECES; i += 32) {
     const int row = i / PIECES, piece = i % PIECES;
-    if (first_row + row < QUERIES)
-      *(uint4*)(out + (first_row + row) * OUT.row + 8 * piece) = *(const uint4*)(buffer + row * VALUE_PITCH + 16 * piece);
+    if (first_row + row < e.queries)
+      *(uint4*)(out + (first_row + row) * lie_out(e).row + 8 * piece) = *(const uint4*)(buffer + row * VALUE_PITCH + 16 * piece);
   }
 }
 
@@ -132,26 +127,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const u32 queries = shared_address(raw), stages = queries + QUERY_BYTES;
   const u32 own_queries = queries + warp * 16 * SIXTEENS * KEY_PITCH;
-  const Tile tile = tile_at(blockIdx.x);
+  const Extents e = extents_of(arguments);
+  const Tile tile = tile_at(e, blockIdx.x);
   const int first_row = tile.query + warp * 16 * SIXTEENS, row = first_row + lane / 4;
-  const Element* k = arguments.k + K.at(tile);
-  const Element* v = arguments.v + V.at(tile);
+  const Element* k = arguments.k + lie_k(e).at(tile);
+  const Element* v = arguments.v + lie_v(e).at(tile);
   const auto load = [&](int block) {
     const u32 stage = stages + block % 2 * STAGE_BYTES;
-    copy_rows<BLOCK, DEPTH, KEY_PITCH, KEYS>(stage, k, K.row, block * BLOCK);
-    copy_rows<BLOCK, VALUE_DEPTH, VALUE_PITCH, KEYS>(stage + BLOCK * KEY_PITCH, v, V.row, block * BLOCK);
+    copy_rows<BLOCK, DEPTH, KEY_PITCH>(stage, k, lie_k(e).row, block * BLOCK, e.keys);
+    copy_rows<BLOCK, VALUE_DEPTH, VALUE_PITCH>(stage + BLOCK * KEY_PITCH, v, lie_v(e).row, block * BLOCK, e.keys);
     copies_commit();
   };
   allow_next_kernel();
   wait_previous_kernels();
-  copy_rows<TILE, DEPTH, KEY_PITCH, QUERIES>(queries, arguments.q + Q.at(tile), Q.row, tile.query);
+  copy_rows<TILE, DEPTH, KEY_PITCH>(queries, arguments.q + lie_q(e).at(tile), lie_q(e).row, tile.query, e.queries);
   load(0);
   Queries kept[SIXTEENS];
   Result o[SIXTEENS] = {};
   Rows rows[SIXTEENS];
 #pragma unroll
   for (int m = 0; m < SIXTEENS; m++) rows[m] = no_rows();
-  const int blocks = blocks_before(min(tile.query + TILE, QUERIES));
+  const int blocks = blocks_before(e, min(tile.query + TILE, e.queries));
 #pragma unroll 1
   for (int block = 0; block < blocks; block++) {
     if (block + 1 < blocks) load(block + 1);
@@ -159,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
     Scores s[SIXTEENS] = {};
 #pragma unroll
     for (int m = 0; m < SIXTEENS; m++) {
-      if constexpr (MASKED) load_mask(s[m], arguments.mask, tile, row + 16 * m, block * BLOCK, lane % 4 * 2);
+      if constexpr (MASKED) load_mask(s[m], e, arguments.mask, tile, row + 16 * m, block * BLOCK, lane % 4 * 2);
     }
     copies_wait<1>();
     __syncthreads();
@@ -173,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
     multiply_scores(s, kept, own_queries, stage, lane);
 #pragma unroll
     for (int m = 0; m < SIXTEENS; m++) {
-      hide_unseen(s[m], row + 16 * m, lane % 4 * 2, block * BLOCK);
+      hide_unseen(s[m], e, row + 16 * m, lane % 4 * 2, block * BLOCK);
       weigh(s[m], rows[m]);
       rescale(o[m], rows[m]);
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/error.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/forms.h"
 #include "schedules/cuda/grouped.h"
@@ -64,6 +65,8 @@ std::optional<CudaTemplate> cuda_template_of(const Kernel& kernel, const Candida
   const TemplateRow* row = find_template(candidate.form);
   if (row == nullptr) return std::nullopt;
   CudaTemplate made = row->make(kernel, candidate.form);
+  if (kernel.open && made.source.text != row->make(at_hints(kernel), candidate.form).source.text)
+    throw UnsupportedError("the text of {} depends on the sizes", candidate.form.name);
   if (const int capability = capability_of(candidate.form); capability != hopper) {
     made.source.architecture = fmt::format("sm_{}", capability);
     made.launch.shape.programmatic = made.launch.shape.programmatic && capability > hopper;

@@ -12,8 +12,9 @@
 
 namespace sylvite {
 
-/// The text of a candidate whose form is such a template; nothing for candidates that Halide compiles.
-/// Throws UnsupportedError when the template cannot take the kernel.
+/// The text of a candidate whose form is such a template; nothing for candidates that Halide compiles. An open kernel has one
+/// text, that at its hints, and the launch at its sizes. Throws UnsupportedError when the template cannot take the kernel, or
+/// would have another text at its sizes.
 [[nodiscard]] std::optional<CudaTemplate> cuda_template_of(const Kernel& kernel, const Candidate& candidate);
 /// The packing that such a template wants for each input of the body; nothing for candidates that Halide compiles.
 [[nodiscard]] std::optional<std::vector<Packing>> cuda_packings_of(const Kernel& kernel, const Form& form);

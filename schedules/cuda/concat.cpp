@@ -118,6 +118,7 @@ Reading<CudaConcatProblem> read_cuda_concat(const Kernel& kernel) {
   const std::int64_t axis = node.attributes.integer("axis");
   const ValueId output = computed_output(body);
   CudaConcatProblem problem;
+  problem.is_open = kernel.open != nullptr;
   problem.element = type.dtype;
   problem.out = body.type(output).dtype;
   problem.out_argument = static_cast<int>(body.inputs.size());
@@ -158,15 +159,17 @@ CudaTemplate make_cuda_concat(const CudaConcatProblem& problem, const CudaConcat
   const std::vector<const CudaOperand*> operands = all_operands(problem);
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry = fmt::format("concat_{}_{}x{}", problem.parts.size(), problem.rows, problem.columns);
+  const std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.is_open}};
+  launch.entry = entry_name(fmt::format("concat_{}", problem.parts.size()), problem.is_open,
+                            {problem.rows, problem.columns});
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
-      "constexpr u32 ROWS = {};\nconstexpr int COLUMNS = {}, VECTOR = {}, ITEMS = {}, THREADS = {};\n"
+      "constexpr int COLUMNS = {}, VECTOR = {}, ITEMS = {}, THREADS = {};\n"
       "typedef {} Element;\ntypedef {} Out;\n",
-      problem.rows, problem.columns, vector, choice.items, choice.threads, dtype_name(problem.element),
+      problem.columns, vector, choice.items, choice.threads, dtype_name(problem.element),
       dtype_name(problem.out));
-  result.source.text += arguments_text(operands) + problem.epilogue.function + place_text(problem) +
+  result.source.text += arguments_text(operands, extents) + problem.epilogue.function + place_text(problem) +
                         finish_text(problem, vector) + std::string(embedded::cuda_concat);
   const std::int64_t vectors = problem.rows * problem.columns / vector;
   launch.shape.grid[0] =
@@ -175,6 +178,7 @@ CudaTemplate make_cuda_concat(const CudaConcatProblem& problem, const CudaConcat
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument};
   for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
+  launch.numbers = extent_numbers(extents);
   return result;
 }
 

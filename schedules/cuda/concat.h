@@ -18,6 +18,7 @@ struct CudaConcatProblem {
   };
   std::vector<Part> parts;
   std::int64_t rows = 0, columns = 0;
+  bool is_open = false;         ///< runs give the rows
   DType element = DType::bf16;  ///< of the parts
   DType out = DType::bf16;
   int out_argument = 0;

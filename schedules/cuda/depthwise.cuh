@@ -4,7 +4,8 @@
 // from the L1 cache.
 //
 // schedules/cuda/depthwise.cpp writes these ahead of this text:
-//   IMAGES, FRAMES, LINES, COLUMNS, CHANNELS, OUT_FRAMES, ... TAPS_Z, TAPS_Y, TAPS_X, STRIDE_Z, ... PAD_X   of the convolution
+//   FRAMES, CHANNELS, OUT_FRAMES, TAPS_Z, TAPS_Y, TAPS_X, STRIDE_Z, ... PAD_X   of the convolution
+//   Extents, extents_of       images, lines, columns, out_lines, out_columns
 //   VECTOR, TILE_Y, TILE_X    of a thread; VECTOR divides CHANNELS
 //   LANES, POSITIONS          vectors of channels, and tiles of pixels, of a block
 //   FOLD                      PRODUCTS, LARGEST or MEAN, whose count has padding or not (COUNTS_PADDING; PAD_AFTER_Z, ...)
@@ -15,7 +16,6 @@
 
 constexpr int SPAN_Y = (TILE_Y - 1) * STRIDE_Y + (TAPS_Y - 1) * DILATION_Y + 1;
 constexpr int SPAN_X = (TILE_X - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1;
-constexpr int TILES_Y = (OUT_LINES + TILE_Y - 1) / TILE_Y, TILES_X = (OUT_COLUMNS + TILE_X - 1) / TILE_X;
 constexpr int VECTORS = CHANNELS / VECTOR, STRIPS = (VECTORS + LANES - 1) / LANES;
 
 /// What a window begins with, and padding counts as.
@@ -38,13 +38,13 @@ DEVICE int taps_between(int first, int low, int high) {
   const int to = high <= first ? 0 : min((high - 1 - first) / DILATION + 1, TAPS);
   return max(to - from, 0);
 }
-DEVICE float mean_factor(int frame, int line, int column) {
+DEVICE float mean_factor(const Extents& e, int frame, int line, int column) {
   constexpr int BEFORE_Z = COUNTS_PADDING ? PAD_Z : 0, AFTER_Z = COUNTS_PADDING ? PAD_AFTER_Z : 0;
   constexpr int BEFORE_Y = COUNTS_PADDING ? PAD_Y : 0, AFTER_Y = COUNTS_PADDING ? PAD_AFTER_Y : 0;
   constexpr int BEFORE_X = COUNTS_PADDING ? PAD_X : 0, AFTER_X = COUNTS_PADDING ? PAD_AFTER_X : 0;
   const int count = taps_between<TAPS_Z, DILATION_Z>(frame, -BEFORE_Z, FRAMES + AFTER_Z) *
-                    taps_between<TAPS_Y, DILATION_Y>(line, -BEFORE_Y, LINES + AFTER_Y) *
-                    taps_between<TAPS_X, DILATION_X>(column, -BEFORE_X, COLUMNS + AFTER_X);
+                    taps_between<TAPS_Y, DILATION_Y>(line, -BEFORE_Y, e.lines + AFTER_Y) *
+                    taps_between<TAPS_X, DILATION_X>(column, -BEFORE_X, e.columns + AFTER_X);
   return 1.f / (float)max(count, 1);
 }
 
@@ -70,15 +70,15 @@ DEVICE void load_filter(const Element* from, float (&w)[VECTOR]) {
 typedef float Sums[TILE_Y][TILE_X][VECTOR];
 
 // The part of the windows that lies in one frame, whose taps `filter` begins with.
-DEVICE void fold_frame(const Element* pixels, const Element* filter, int line, int column, Sums& sum) {
+DEVICE void fold_frame(const Extents& e, const Element* pixels, const Element* filter, int line, int column, Sums& sum) {
 #pragma unroll UNROLL
   for (int y = 0; y < SPAN_Y; y++) {
-    if ((unsigned)(line + y) >= (unsigned)LINES) continue;
-    const Element* from = pixels + (long long)(line + y) * COLUMNS * CHANNELS;
+    if ((unsigned)(line + y) >= (unsigned)e.lines) continue;
+    const Element* from = pixels + (long long)(line + y) * e.columns * CHANNELS;
     float x[SPAN_X][VECTOR];
 #pragma unroll
     for (int i = 0; i < SPAN_X; i++) {
-      if ((unsigned)(column + i) < (unsigned)COLUMNS) {
+      if ((unsigned)(column + i) < (unsigned)e.columns) {
         load_vector(from + (column + i) * CHANNELS, x[i]);
       } else {
 #pragma unroll
@@ -108,13 +108,15 @@ DEVICE void fold_frame(const Element* pixels, const Element* filter, int line, i
 extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Arguments arguments) {
   const int vector = blockIdx.x % STRIPS * LANES + threadIdx.x % LANES;
   const int position = blockIdx.x / STRIPS * POSITIONS + threadIdx.x / LANES;
+  const Extents e = extents_of(arguments);
+  const int tiles_y = (e.out_lines + TILE_Y - 1) / TILE_Y, tiles_x = (e.out_columns + TILE_X - 1) / TILE_X;
   allow_next_kernel();
   wait_previous_kernels();
   const Element* filter = arguments.filter + vector * VECTOR;
   if constexpr (FILTER_BY_CHANNEL) filter = stage_filter(arguments.filter) + threadIdx.x % LANES * VECTOR;
-  if (vector >= VECTORS || position >= IMAGES * OUT_FRAMES * TILES_Y * TILES_X) return;
-  const int channel = vector * VECTOR, image = position / (TILES_Y * TILES_X);  // a frame of the result
-  const int first_line = position / TILES_X % TILES_Y * TILE_Y, first_column = position % TILES_X * TILE_X;
+  if (vector >= VECTORS || position >= e.images * OUT_FRAMES * tiles_y * tiles_x) return;
+  const int channel = vector * VECTOR, image = position / (tiles_y * tiles_x);  // a frame of the result
+  const int first_line = position / tiles_x % tiles_y * TILE_Y, first_column = position % tiles_x * TILE_X;
   const int line = first_line * STRIDE_Y - PAD_Y, column = first_column * STRIDE_X - PAD_X;
   const int frame = image % OUT_FRAMES * STRIDE_Z - PAD_Z;
   Sums sum;
@@ -125,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
     const int met = frame + z * DILATION_Z;
     if ((unsigned)met >= (unsigned)FRAMES) continue;
     const long long of_all = (long long)(image / OUT_FRAMES) * FRAMES + met;
-    fold_frame(arguments.x + of_all * (LINES * COLUMNS) * CHANNELS + channel,
+    fold_frame(e, arguments.x + of_all * (e.lines * e.columns) * CHANNELS + channel,
                filter + z * (TAPS_Y * TAPS_X) * (FILTER_BY_CHANNEL ? LANES * VECTOR : CHANNELS), line, column, sum);
   }
 #pragma unroll
@@ -133,13 +135,13 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
 #pragma unroll
     for (int tile_x = 0; tile_x < TILE_X; tile_x++) {
       const int y = first_line + tile_y, x = first_column + tile_x;
-      if (y >= OUT_LINES || x >= OUT_COLUMNS) continue;
+      if (y >= e.out_lines || x >= e.out_columns) continue;
       if constexpr (FOLD == MEAN) {
-        const float factor = mean_factor(frame, y * STRIDE_Y - PAD_Y, x * STRIDE_X - PAD_X);
+        const float factor = mean_factor(e, frame, y * STRIDE_Y - PAD_Y, x * STRIDE_X - PAD_X);
 #pragma unroll
         for (int j = 0; j < VECTOR; j++) sum[tile_y][tile_x][j] *= factor;
       }
-      finish(arguments, image, y * OUT_COLUMNS + x, channel, sum[tile_y][tile_x]);
+      finish(arguments, image, y * e.out_columns + x, channel, sum[tile_y][tile_x]);
     }
   }
 }

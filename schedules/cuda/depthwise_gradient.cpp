@@ -71,7 +71,7 @@ CudaTemplate make_cuda_depthwise_gradient(const CudaDepthwiseGradientProblem& pr
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text +=
-      windows_text(w) +
+      fixed_windows_text(w) +
       fmt::format(
           "constexpr int PART = {}, VECTOR = {}, LANES = {}, DEEP = {};\ntypedef {} Element;\n"
           "struct Arguments {{\n  float* out;\n  const Element* gradient;\n  const Element* x;\n}};\n",

@@ -6,7 +6,7 @@
 // each thread); the filter's rows are ordered so that a thread holds neighbouring channels of the result.
 //
 // schedules/cuda/grouped.cpp writes these ahead of this text:
-//   IMAGES, LINES, COLUMNS, CHANNELS, OUT_LINES, OUT_COLUMNS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X, OUTPUTS   of the convolution
+//   Extents, extents_of, CHANNELS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X, OUTPUTS   of the convolution
 //   GROUP_IN, GROUP_OUT, UNIT_IN, UNIT_OUT   channels of a group and of a unit, which has multiples of 16
 //   REAL_IN, REAL_OUT, UNITS_IN_ALL   channels of a unit without padding; units of the convolution
 //   TILE_Y, TILE_X, BLOCK_OUT, PARTS   pixels and channels of a block; blocks that share the tiles of the same channels
@@ -19,8 +19,6 @@
 constexpr int TAPS = TAPS_Y * TAPS_X;
 constexpr int SPAN_Y = (TILE_Y - 1) * STRIDE_Y + (TAPS_Y - 1) * DILATION_Y + 1;
 constexpr int SPAN_X = (TILE_X - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1;
-constexpr int TILES_Y = (OUT_LINES + TILE_Y - 1) / TILE_Y, TILES_X = (OUT_COLUMNS + TILE_X - 1) / TILE_X;
-constexpr int TILES = IMAGES * TILES_Y * TILES_X;
 constexpr int ROWS = BLOCK_OUT < UNIT_OUT ? BLOCK_OUT : UNIT_OUT;  // of a unit's filter, in a block
 constexpr int UNITS = BLOCK_OUT / ROWS, BLOCK_IN = UNITS * UNIT_IN, STRIPS = UNITS_IN_ALL * UNIT_OUT / BLOCK_OUT;
 constexpr int WARPS_DOWN = (TILE_Y * TILE_X + 16 * PIXELS - 1) / (16 * PIXELS), WARPS_ACROSS = BLOCK_OUT / WARP_OUT;
@@ -31,13 +29,19 @@ constexpr int PITCH = 2 * BLOCK_IN + 16, FILTER_PITCH = 2 * UNIT_IN + 16;
 constexpr int FILTER_BYTES = UNITS * TAPS * ROWS * FILTER_PITCH, WINDOW_BYTES = SPAN_Y * SPAN_X * PITCH;
 constexpr bool SKIPS = REAL_IN > GROUP_IN && UNIT_OUT > WARP_OUT;  // a warp meets only some of a unit's groups
 
+/// Tiles of an image along both sides.
+struct Tiles {
+  int y, x;
+  DEVICE explicit Tiles(const Extents& e)
+      : y((e.out_lines + TILE_Y - 1) / TILE_Y), x((e.out_columns + TILE_X - 1) / TILE_X) {}
+};
 /// Where a tile of pixels begins.
 struct Tile {
   int image, line, column;
-  DEVICE explicit Tile(int number)
-      : image(number / (TILES_Y * TILES_X)),
-        line(number / TILES_X % TILES_Y * TILE_Y),
-        column(number % TILES_X * TILE_X) {}
+  DEVICE Tile(const Tiles& tiles, int number)
+      : image(number / (tiles.y * tiles.x)),
+        line(number / tiles.x % tiles.y * TILE_Y),
+        column(number % tiles.x * TILE_X) {}
 };
 
 /// The filter of a block: a row of a product is channel 2 * EIGHTS * (row / 2) + row % 2 of the warp's, and two further for
@@ -56,17 +60,17 @@ DEVICE void copy_filter(const Element* filter, int first_out, u32 to) {
 }
 
 /// What the windows of a tile meet, with zeros beyond the image.
-DEVICE void copy_windows(const Element* x, int tile_number, int first_in, u32 to) {
+DEVICE void copy_windows(const Extents& e, const Element* x, int tile_number, int first_in, u32 to) {
   constexpr int PIECES = BLOCK_IN / 8;
-  const Tile tile(tile_number);
+  const Tile tile(Tiles(e), tile_number);
   const int first_line = tile.line * STRIDE_Y - PAD_Y, first_column = tile.column * STRIDE_X - PAD_X;
-  const Element* images = x + (long long)tile.image * (LINES * COLUMNS) * CHANNELS + first_in;
+  const Element* images = x + (long long)tile.image * (e.lines * e.columns) * CHANNELS + first_in;
   for (int i = threadIdx.x; i < SPAN_Y * SPAN_X * PIECES; i += THREADS) {
     const int piece = i % PIECES, pixel = i / PIECES;
     const int line = first_line + pixel / SPAN_X, column = first_column + pixel % SPAN_X;
-    const bool is_inside = (unsigned)line < (unsigned)LINES && (unsigned)column < (unsigned)COLUMNS &&
+    const bool is_inside = (unsigned)line < (unsigned)e.lines && (unsigned)column < (unsigned)e.columns &&
                            (REAL_IN == UNIT_IN || 8 * piece < REAL_IN);
-    const Element* from = images + (is_inside ? (long long)(line * COLUMNS + column) * CHANNELS + 8 * piece : 0);
+    const Element* from = images + (is_inside ? (long long)(line * e.columns + column) * CHANNELS + 8 * piece : 0);
     copy_later(to + pixel * PITCH + 16 * piece, from, is_inside);
   }
 }
@@ -117,14 +121,15 @@ DEVICE void multiply_windows(u32 windows, u32 filter, int warp_down, int first_o
 
 DEVICE void store_tile(const Arguments& arguments, int tile_number, int warp_down, int first_out, const Sums& sums) {
   const int lane = threadIdx.x % 32;
-  const Tile tile(tile_number);
+  const Extents e = extents_of(arguments);
+  const Tile tile(Tiles(e), tile_number);
 #pragma unroll
   for (int i = 0; i < PIXELS; i++) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       const int pixel = (warp_down * PIXELS + i) * 16 + 8 * half + lane / 4;
       const int line = tile.line + pixel / TILE_X, column = tile.column + pixel % TILE_X;
-      if (pixel >= TILE_Y * TILE_X || line >= OUT_LINES || column >= OUT_COLUMNS) continue;
+      if (pixel >= TILE_Y * TILE_X || line >= e.out_lines || column >= e.out_columns) continue;
       float x[VECTOR];
 #pragma unroll
       for (int j = 0; j < EIGHTS; j++) {
@@ -133,7 +138,7 @@ DEVICE void store_tile(const Arguments& arguments, int tile_number, int warp_dow
       }
       const int channel = first_out + lane % 4 * VECTOR;
       if (REAL_OUT == UNIT_OUT || channel < OUTPUTS)
-        finish(arguments, tile.image, line * OUT_COLUMNS + column, channel, x);
+        finish(arguments, tile.image, line * e.out_columns + column, channel, x);
     }
   }
 }
@@ -141,17 +146,19 @@ DEVICE void store_tile(const Arguments& arguments, int tile_number, int warp_dow
 extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arguments) {
   extern __shared__ __align__(128) u8 memory[];
   const u32 filter = shared_address(memory), windows = filter + FILTER_BYTES;
+  const Extents e = extents_of(arguments);
+  const int tiles = e.images * Tiles(e).y * Tiles(e).x;
   const int strip = blockIdx.x % STRIPS, part = blockIdx.x / STRIPS;
   const int first_in = strip * BLOCK_OUT / UNIT_OUT * UNIT_IN;
   const int warp = threadIdx.x / 32, warp_down = warp % WARPS_DOWN, warp_out = warp / WARPS_DOWN * WARP_OUT;
   copy_filter(arguments.filter, strip * BLOCK_OUT, filter);  // a weight: no kernel before writes it
   allow_next_kernel();
   wait_previous_kernels();
-  if (part < TILES) copy_windows(arguments.x, part, first_in, windows);
+  if (part < tiles) copy_windows(e, arguments.x, part, first_in, windows);
   copies_commit();
   int now = 0;
-  for (int tile = part; tile < TILES; tile += PARTS, now ^= 1) {
-    if (tile + PARTS < TILES) copy_windows(arguments.x, tile + PARTS, first_in, windows + (now ^ 1) * WINDOW_BYTES);
+  for (int tile = part; tile < tiles; tile += PARTS, now ^= 1) {
+    if (tile + PARTS < tiles) copy_windows(e, arguments.x, tile + PARTS, first_in, windows + (now ^ 1) * WINDOW_BYTES);
     copies_commit();
     copies_wait<1>();
     __syncthreads();

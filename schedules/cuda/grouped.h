@@ -30,6 +30,7 @@ struct CudaGroupedProblem {
   CudaOperand bias;                ///< of.input is -1 where there is none
   PointwiseText epilogue;
   std::vector<CudaOperand> epilogue_operands;  ///< a row is a pixel of a frame, a column a channel
+  bool is_open = false;                        ///< runs give the images' number, and their lines and columns
 
   [[nodiscard]] std::int64_t group_inputs() const { return windows.channels / groups; }
   [[nodiscard]] std::int64_t group_outputs() const { return outputs / groups; }
@@ -77,8 +78,13 @@ struct CudaGroupedChoice {
 
 // Shared by these templates.
 
-/// Constants of a kernel's text: IMAGES, LINES, ... PAD_X.
+/// The extents of images and results: images, lines, columns, out_lines, out_columns.
+[[nodiscard]] std::vector<CudaExtent> window_extents(const CudaMatmulProblem::Windows& windows,
+                                                     bool are_open);
+/// Constants of a kernel's text: FRAMES, CHANNELS, ... PAD_X.
 [[nodiscard]] std::string windows_text(const CudaMatmulProblem::Windows& windows);
+/// The same and the extents as constants: IMAGES, LINES, ...
+[[nodiscard]] std::string fixed_windows_text(const CudaMatmulProblem::Windows& windows);
 
 /// Elements along a dim that the windows of `tile` neighbours meet.
 [[nodiscard]] std::int64_t span_of(std::int64_t tile, std::int64_t stride, std::int64_t taps,

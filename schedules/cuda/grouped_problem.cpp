@@ -192,15 +192,28 @@ std::int64_t tiles_of(const CudaMatmulProblem::Windows& windows, std::int64_t ti
 
 std::string windows_text(const CudaMatmulProblem::Windows& w) {
   return fmt::format(
-      "constexpr int IMAGES = {}, FRAMES = {}, LINES = {}, COLUMNS = {}, CHANNELS = {}, OUT_FRAMES = {}, "
-      "OUT_LINES = {}, OUT_COLUMNS = {};\n"
+      "constexpr int FRAMES = {}, CHANNELS = {}, OUT_FRAMES = {};\n"
       "constexpr int TAPS_Z = {}, STRIDE_Z = {}, DILATION_Z = {}, PAD_Z = {};\n"
       "constexpr int TAPS_Y = {}, TAPS_X = {}, STRIDE_Y = {}, STRIDE_X = {}, DILATION_Y = {}, DILATION_X = "
       "{}, "
       "PAD_Y = {}, PAD_X = {};\n",
-      w.images, w.frames, w.lines, w.columns, w.channels, w.out_frames, w.out_lines, w.out_columns, w.taps_z,
-      w.stride_z, w.dilation_z, w.pad_z, w.taps_y, w.taps_x, w.stride_y, w.stride_x, w.dilation_y,
-      w.dilation_x, w.pad_y, w.pad_x);
+      w.frames, w.channels, w.out_frames, w.taps_z, w.stride_z, w.dilation_z, w.pad_z, w.taps_y, w.taps_x,
+      w.stride_y, w.stride_x, w.dilation_y, w.dilation_x, w.pad_y, w.pad_x);
+}
+
+std::vector<CudaExtent> window_extents(const CudaMatmulProblem::Windows& w, bool are_open) {
+  return {{"images", w.images, are_open},
+          {"lines", w.lines, are_open},
+          {"columns", w.columns, are_open},
+          {"out_lines", w.out_lines, are_open},
+          {"out_columns", w.out_columns, are_open}};
+}
+
+std::string fixed_windows_text(const CudaMatmulProblem::Windows& w) {
+  return windows_text(w) +
+         fmt::format(
+             "constexpr int IMAGES = {}, LINES = {}, COLUMNS = {}, OUT_LINES = {}, OUT_COLUMNS = {};\n",
+             w.images, w.lines, w.columns, w.out_lines, w.out_columns);
 }
 
 std::string grouped_text(const CudaGroupedProblem& problem, int vector, const std::string& entry) {
@@ -216,12 +229,14 @@ std::string grouped_text(const CudaGroupedProblem& problem, int vector, const st
   text += "struct Arguments {\n  Out* out;\n  const Element* x;\n  const Element* filter;\n";
   for (const CudaOperand* operand : operands)
     text += fmt::format("  const {}* {};\n", dtype_name(operand->of.dtype), operand->of.name);
-  return text + "};\n" + problem.epilogue.function +
+  const std::vector<CudaExtent> extents = window_extents(problem.windows, problem.is_open);
+  return text + extent_members(extents) + "};\n" + extents_text(extents) + problem.epilogue.function +
          fmt::format(
              "DEVICE void finish(const Arguments& a, long long batch, int row, int column, float "
-             "(&x)[VECTOR]) {{\n{}"
+             "(&x)[VECTOR]) {{\n  const Extents e = extents_of(a);\n{}"
              "#pragma unroll\n  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
-             "  store_vector(a.out + (batch * (OUT_LINES * OUT_COLUMNS) + row) * OUTPUTS + column, x);\n}}\n",
+             "  store_vector(a.out + (batch * (e.out_lines * e.out_columns) + row) * OUTPUTS + column, "
+             "x);\n}}\n",
              loads, call_text(problem.epilogue, "epilogue", root));
 }
 

@@ -47,12 +47,13 @@ struct LaunchShape {
 };
 
 /// A launch before its arguments are known. The kernel's parameters are the maps, then one struct of the
-/// pointers.
+/// pointers and numbers.
 struct LaunchSpec {
   std::string entry;  ///< name of the kernel in its machine code
   LaunchShape shape;
   std::vector<CudaTensorMap> maps;
-  std::vector<int> pointers;  ///< arguments; -1: a pointer that nothing uses
+  std::vector<int> pointers;          ///< arguments; -1: a pointer that nothing uses
+  std::vector<std::int64_t> numbers;  ///< of an open kernel: extents of the run, below 2^31
   /// What a vendor's library launches instead: nothing above is used then.
   std::optional<LibraryCall> library;
   bool operator==(const LaunchSpec&) const = default;

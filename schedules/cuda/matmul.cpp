@@ -30,15 +30,14 @@ std::string windows_text(const CudaMatmulProblem& problem) {
   const auto pair = [](const char* name, std::int64_t x, std::int64_t y) {
     return fmt::format("constexpr int {0}_X = {1}, {0}_Y = {2};\n", name, x, y);
   };
-  return fmt::format("constexpr int CHANNELS = {}, OUT_COLUMNS = {}, OUT_LINES = {};\n", windows.channels,
-                     windows.out_columns, windows.out_lines) +
+  return fmt::format("constexpr int CHANNELS = {};\n", windows.channels) +
          fmt::format("constexpr int PART = {}, BATCH_TAPS = {}, BATCH_TAPS_X = {};\n", problem.part,
                      batch_taps, batch_taps_x) +
          fmt::format(
              "constexpr int IMAGES = {}, FRAMES = {}, OUT_FRAMES = {}, TAPS_Z = {}, STRIDE_Z = {}, "
              "DILATION_Z = {}, PAD_Z = {};\n",
-             windows.images, windows.frames, windows.out_frames, windows.taps_z, windows.stride_z,
-             windows.dilation_z, windows.pad_z) +
+             windows.spans_frames() ? windows.images : 1, windows.frames, windows.out_frames, windows.taps_z,
+             windows.stride_z, windows.dilation_z, windows.pad_z) +
          pair("TAPS", windows.taps_x, windows.taps_y) + pair("STRIDE", windows.stride_x, windows.stride_y) +
          pair("DILATION", windows.dilation_x, windows.dilation_y) + pair("PAD", windows.pad_x, windows.pad_y);
 }
@@ -49,6 +48,11 @@ int role_of(const CudaMatmulProblem& problem, const MatmulOperand& operand) {
   return has_windows(problem, operand) ? windows : is_filter(problem, operand) ? filter : matrix;
 }
 
+/// In any run.
+bool y_is_even(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
+  return sides_of(problem, choice.swapped).y_extent % 2 == 0 && !(choice.swapped && problem.is_open);
+}
+
 std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                            const SharedMemoryPlan& plan) {
   const MatmulSides sides = sides_of(problem, choice.swapped);
@@ -56,9 +60,6 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   const auto define = [&](const char* name, std::int64_t value) {
     text += fmt::format("constexpr int {} = {};\n", name, value);
   };
-  define("X", sides.x_extent);
-  define("Y", sides.y_extent);
-  define("BATCH", problem.batch);
   define("ELEMENT_BYTES", element_bytes(problem));
   define("X_DEPTH_FAST", sides.x->depth_fast);
   define("Y_DEPTH_FAST", sides.y->depth_fast);
@@ -80,6 +81,7 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   define("SPLIT", choice.split);
   define("GROUP", std::max(1, choice.group_rows / (choice.tile_x * choice.cluster_x)));
   define("SWAPPED", choice.swapped);
+  define("Y_IS_EVEN", y_is_even(problem, choice));
   define("STORE_BOXES", plan.store_boxes);
   define("STORE_ROWS", plan.store_rows);
   define("CHUNK", plan.chunk);
@@ -121,9 +123,10 @@ std::string source_text(const std::string& name, const CudaMatmulProblem& proble
   std::string text = fmt::format("#define KERNEL {}\n{}{}{}", name, embedded::cuda_card,
                                  embedded::cuda_hopper, embedded::cuda_pointwise);
   if (problem.element == DType::f32) text += "#define gelu gelu_near\n";
-  const bool even = sides_of(problem, choice.swapped).y_extent % 2 == 0;
   text += constants_text(problem, choice, plan) + multiply_text(problem, choice) +
-          epilogue_text(problem, terms, {"", threads_of_consumer, even});
+          epilogue_text(problem, terms,
+                        {"", product_extents(problem, choice.swapped), threads_of_consumer,
+                         y_is_even(problem, choice)});
   for (const std::string_view part :
        {embedded::cuda_matmul_tiles, embedded::cuda_matmul_results, embedded::cuda_matmul})
     text += part;
@@ -192,8 +195,7 @@ CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmul
   const SharedMemoryPlan plan = plan_of(problem, choice, card);
   const std::vector<EpilogueTerm> terms = terms_of(problem, choice, plan.residual);
   LaunchSpec launch;
-  launch.entry = fmt::format("matmul_{}_{}x{}x{}x{}", dtype_name(problem.element), problem.batch, problem.m,
-                             problem.n, problem.k);
+  launch.entry = product_entry("matmul", problem);
   launch.shape = shape_of(problem, choice, card);
   launch.shape.shared_bytes = static_cast<unsigned>(plan.shared_bytes);
   const MatmulSides sides = sides_of(problem, choice.swapped);
@@ -202,6 +204,7 @@ CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmul
   for (CudaTensorMap& map : result_maps(problem, choice, plan, terms)) launch.maps.push_back(map);
   launch.pointers = {problem.out_argument};
   for (const EpilogueTerm& term : terms) launch.pointers.push_back(term.operand->input);
+  launch.numbers = extent_numbers(product_extents(problem, choice.swapped));
   return {{source_text(launch.entry, problem, choice, plan, terms)}, std::move(launch)};
 }
 

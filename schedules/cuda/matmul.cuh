@@ -1,12 +1,12 @@
-// out = epilogue(x y^T) for every batch: x has X rows, y has Y rows, both K deep; sums are float. A convolution is one: its
+// out = epilogue(x y^T) for every batch, of x rows and y rows that are K deep; sums are float. A convolution is one: its
 // rows are windows of images, and the other side's are filters.
 // One block is a producer warpgroup, of which one thread loads tiles by tensor memory access into a ring of stages,
 // and two consumer warpgroups, which multiply them on the tensor cores and write the result.
 //
 // schedules/cuda/matmul.cpp writes these ahead of this text:
-//   X, Y, BATCH               extents of the product
+//   Extents, extents_of       extents of the product: x, y, batch; out_lines, out_columns of a convolution
 //   CHANNELS, TAPS_X, TAPS_Y  its depth: channels of every tap of a window; a matrix has one tap
-//   STRIDE_X, STRIDE_Y, DILATION_X, DILATION_Y, PAD_X, PAD_Y, OUT_COLUMNS, OUT_LINES  of a convolution
+//   STRIDE_X, STRIDE_Y, DILATION_X, DILATION_Y, PAD_X, PAD_Y  of a convolution
 //   X_ROLE, Y_ROLE            see Role
 //   ELEMENT_BYTES             2 or 4 (tf32)
 //   X_DEPTH_FAST, Y_DEPTH_FAST  does the operand lie with its depth innermost, or its rows
@@ -38,16 +38,17 @@
 DEVICE void consume(const Shared& s, Consumer& me, const TensorMap* map_out, const TensorMap* map_residual,
                     const Arguments& arguments, int steps) {
   Sums sums;
-  const int own_x = PING_PONG ? 0 : me.index * CONSUMER_X;
+  const Extents extents = extents_of(arguments);
+  const int own_x = PING_PONG ? 0 : me.index * CONSUMER_X, tiles = tile_count(extents);
   if (PING_PONG && me.index == 1) named_arrive(1, 256);
   if constexpr (WAITS_TO_READ) wait_previous_kernels();
   int turn = 0;
-  for (int t = blockIdx.x / CLUSTER; t < TILES; t += gridDim.x / CLUSTER, turn ^= 1) {
+  for (int t = blockIdx.x / CLUSTER; t < tiles; t += gridDim.x / CLUSTER, turn ^= 1) {
     if (PING_PONG && turn != me.index) {
       me.step += steps;
       continue;
     }
-    const Tile tile = tile_at(t, me.rank_x, me.rank_y);
+    const Tile tile = tile_at(extents, t, me.rank_x, me.rank_y);
     if constexpr (RESIDUAL) {
       if (me.thread == 0) load_residual(s, me, map_residual, tile, own_x);
     }
@@ -116,7 +117,8 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   const int steps = SPLIT > 1 ? (rank + 1) * STEPS / SPLIT - first_step : STEPS;
   if (warpgroup == 0) {
     set_registers_down<(MANY_SUMS ? 24 : 40)>();
-    if (threadIdx.x < 32 && elect()) produce(s, &map_x, &map_y, rank_x, rank_y, first_step, steps);
+    if (threadIdx.x < 32 && elect())
+      produce(s, extents_of(arguments), &map_x, &map_y, rank_x, rank_y, first_step, steps);
   } else {
     set_registers_up<(MANY_SUMS ? 240 : 232)>();
     const int thread = threadIdx.x & 127, index = warpgroup - 1;

@@ -48,6 +48,7 @@ struct CudaMatmulProblem {
   [[nodiscard]] std::int64_t out_batch_pitch() const {
     return groups > 1 ? n : m * n;
   }  ///< from batch to batch
+  bool is_open = false;                           ///< runs give m and the batch
   int out_argument = 0;                           ///< inputs of the body come before it
   PointwiseText epilogue;                         ///< its strides are given for [batch, m, n]
   std::optional<SimpleEpilogue> simple_epilogue;  ///< when the epilogue is no more than that

@@ -5,20 +5,21 @@
 namespace sylvite {
 namespace {
 
-std::string arguments_text(const std::vector<EpilogueTerm>& terms, const std::string& more) {
-  std::string text = "struct Arguments {\n  Out* out;\n" + more;
+std::string arguments_text(const std::vector<EpilogueTerm>& terms, const EpilogueText& how) {
+  std::string text = "struct Arguments {\n  Out* out;\n" + how.operands;
   for (const EpilogueTerm& term : terms)
     text += fmt::format("  const {}* {};\n", dtype_name(term.operand->dtype), term.operand->name);
-  return text + "};\n";
+  return text + extent_members(how.extents) + "};\n" + extents_text(how.extents);
 }
 
 std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms, int threads) {
   std::string text =
-      "DEVICE void stage_vectors(float* to, const Arguments& a, int batch, int x, int y, int thread) {\n";
+      "DEVICE void stage_vectors(float* to, const Arguments& a, int batch, int x, int y, int thread) {\n"
+      "  const Extents extents = extents_of(a);\n";
   for (const EpilogueTerm& term : terms) {
     if (!term.is_vector()) continue;
     const char* corner = term.x != 0 ? "x" : term.y != 0 ? "y" : "0";
-    const char* limit = term.x != 0 ? "X" : term.y != 0 ? "Y" : "1";
+    const char* limit = term.x != 0 ? "extents.x" : term.y != 0 ? "extents.y" : "1";
     text += fmt::format(
         "  for (int i = thread; i < {}; i += {})\n"
         "    to[{} + i] = {} + i < {} ? to_float({}[{}ll * batch + {}ll * ({} + i)]) : 0.f;\n",
@@ -36,7 +37,8 @@ std::string load_text(const EpilogueTerm& term, bool y_is_even) {
   const bool aligned =
       y_is_even && term.y == 1 && term.x % 2 == 0 && term.batch % 2 == 0 && term.operand->offset % 2 == 0;
   if (aligned) return fmt::format("  loaded.{} = load_pair({});\n", name, at);
-  return fmt::format("  loaded.{0} = load_two({1}, {1} + (y + 1 < Y ? {2} : 0));\n", name, at, term.y);
+  return fmt::format("  loaded.{0} = load_two({1}, {1} + (y + 1 < extents.y ? {2} : 0));\n", name, at,
+                     term.y);
 }
 
 std::string loads_text(const std::vector<EpilogueTerm>& terms, bool y_is_even) {
@@ -54,7 +56,8 @@ std::string loads_text(const std::vector<EpilogueTerm>& terms, bool y_is_even) {
   return fmt::format(
       "struct Loaded {{\n{}}};\n"
       "DEVICE Loaded load_operands(const Arguments& a, int batch, int x, int y) {{\n"
-      "  Loaded loaded = {{}};\n  if (x >= X || y >= Y) return loaded;\n{}  return loaded;\n}}\n"
+      "  const Extents extents = extents_of(a);\n  Loaded loaded = {{}};\n"
+      "  if (x >= extents.x || y >= extents.y) return loaded;\n{}  return loaded;\n}}\n"
       "DEVICE void set_residual(Loaded& loaded, u32 r) {{\n{}}}\n"
       "DEVICE void set_residual(Loaded& loaded, float2 r) {{\n{}}}\n",
       members, loads, bits, floats);
@@ -100,6 +103,22 @@ std::vector<EpilogueTerm> epilogue_terms(const CudaMatmulProblem& problem, const
   return terms;
 }
 
+std::vector<CudaExtent> product_extents(const CudaMatmulProblem& problem, bool swapped) {
+  const CudaExtent m{swapped ? "y" : "x", problem.m, problem.is_open}, n{swapped ? "x" : "y", problem.n};
+  const CudaMatmulProblem::Windows w = problem.windows.value_or(CudaMatmulProblem::Windows{});
+  const bool has_open_images = problem.is_open && problem.windows.has_value();
+  return {swapped ? n : m,
+          swapped ? m : n,
+          {"batch", problem.batch, problem.is_open},
+          {"out_lines", w.out_lines, has_open_images},
+          {"out_columns", w.out_columns, has_open_images}};
+}
+
+std::string product_entry(const std::string& name, const CudaMatmulProblem& problem) {
+  return entry_name(fmt::format("{}_{}", name, dtype_name(problem.element)), problem.is_open,
+                    {problem.batch, problem.m, problem.n, problem.k});
+}
+
 int vector_floats_of(const std::vector<EpilogueTerm>& terms) {
   int floats = 0;
   for (const EpilogueTerm& term : terms)
@@ -109,8 +128,8 @@ int vector_floats_of(const std::vector<EpilogueTerm>& terms) {
 
 std::string epilogue_text(const CudaMatmulProblem& problem, const std::vector<EpilogueTerm>& terms,
                           const EpilogueText& how) {
-  return arguments_text(terms, how.operands) + problem.epilogue.function +
-         stage_vectors_text(terms, how.threads) + loads_text(terms, how.y_is_even) + finish_text(terms);
+  return arguments_text(terms, how) + problem.epilogue.function + stage_vectors_text(terms, how.threads) +
+         loads_text(terms, how.y_is_even) + finish_text(terms);
 }
 
 }  // namespace sylvite

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "schedules/cuda/extents.h"
 #include "schedules/cuda/matmul.h"
 
 namespace sylvite {
@@ -27,15 +28,21 @@ struct EpilogueTile {
 };
 [[nodiscard]] std::vector<EpilogueTerm> epilogue_terms(const CudaMatmulProblem& problem,
                                                        const EpilogueTile& tile);
+/// The extents of a product as its text has them: x and y as the kernel sees them, the batch, and lines and columns of the
+/// images that a convolution makes.
+[[nodiscard]] std::vector<CudaExtent> product_extents(const CudaMatmulProblem& problem, bool swapped);
+/// Name of such a kernel in its machine code.
+[[nodiscard]] std::string product_entry(const std::string& name, const CudaMatmulProblem& problem);
 /// Floats of shared memory that the vectors take.
 [[nodiscard]] int vector_floats_of(const std::vector<EpilogueTerm>& terms);
 
 struct EpilogueText {
-  std::string operands;    ///< members of Arguments between `out` and what the epilogue reads
-  int threads = 0;         ///< that stage vectors together
-  bool y_is_even = false;  ///< so that pairs lie aligned
+  std::string operands;             ///< members of Arguments between `out` and what the epilogue reads
+  std::vector<CudaExtent> extents;  ///< those of product_extents
+  int threads = 0;                  ///< that stage vectors together
+  bool y_is_even = false;           ///< so that pairs lie aligned
 };
-/// struct Arguments, and the functions stage_vectors, load_operands, set_residual and finish.
+/// struct Arguments, Extents, and the functions stage_vectors, load_operands, set_residual and finish.
 [[nodiscard]] std::string epilogue_text(const CudaMatmulProblem& problem,
                                         const std::vector<EpilogueTerm>& terms, const EpilogueText& how);
 

@@ -110,6 +110,7 @@ void join_rows(CudaMatmulProblem& problem) {
   problem.m *= problem.batch;
   problem.batch = 1;
   problem.a.batch_pitch = 0;
+  for (PointwiseOperand& operand : problem.epilogue.operands) operand.strides[0] = 0;  // which nothing takes
 }
 
 std::string read_types(const Kernel& kernel, CudaMatmulProblem& problem) {

@@ -2,18 +2,19 @@
 
 // One result pair by plain stores.
 DEVICE void store_result(const Arguments& arguments, int batch, int x, int y, float2 v) {
-  if (x >= X || y >= Y) return;
+  const Extents e = extents_of(arguments);
+  if (x >= e.x || y >= e.y) return;
   if constexpr (SWAPPED) {
-    Out* out = arguments.out + ((long long)batch * Y + y) * X + x;
+    Out* out = arguments.out + ((long long)batch * e.y + y) * e.x + x;
     store_one(out, v.x);
-    if (y + 1 < Y) store_one(out + X, v.y);
+    if (y + 1 < e.y) store_one(out + e.x, v.y);
   } else {
-    Out* out = arguments.out + ((long long)batch * X + x) * Y + y;
-    if constexpr (Y % 2 == 0) {
+    Out* out = arguments.out + ((long long)batch * e.x + x) * e.y + y;
+    if constexpr (Y_IS_EVEN) {
       store_pair(out, v);
     } else {
       store_one(out, v.x);
-      if (y + 1 < Y) store_one(out + 1, v.y);
+      if (y + 1 < e.y) store_one(out + 1, v.y);
     }
   }
 }
@@ -139,32 +140,33 @@ struct Word<4> {
 DEVICE void store_rows(const Arguments& arguments, u32 buffer, int lane, int batch, int x, int y) {
   typedef Word<sizeof(Out)> Bits;
   constexpr int PIECES = CHUNK / PIECE - 1;  // between the ends
-  const int limit = min(CHUNK, Y - y);
-  Bits::Type* const out = (Bits::Type*)arguments.out + ((long long)batch * X + x) * Y + y;
+  const Extents e = extents_of(arguments);
+  const int limit = min(CHUNK, e.y - y);
+  Bits::Type* const out = (Bits::Type*)arguments.out + ((long long)batch * e.x + x) * e.y + y;
   const u32 begin = (u32)((u64)out / sizeof(Out));
 #pragma unroll
   for (int i = 0; i < (16 * PIECES + 31) / 32; i++) {
     const int at = i * 32 + lane, line = at / PIECES, piece = at - line * PIECES;
-    const int shift = (begin + line * Y) % PIECE, column = PIECE * (piece + 1) - shift;
-    if (line >= 16 || x + line >= X) continue;
+    const int shift = (begin + line * e.y) % PIECE, column = PIECE * (piece + 1) - shift;
+    if (line >= 16 || x + line >= e.x) continue;
     const u32 from = buffer + line * ROW_BYTES + piece * 16;
     const uint4 v = shifted<PIECE>(read_shared_bits(from), read_shared_bits(from + 16), shift);
     if (column + PIECE <= limit) {
-      __stcs((uint4*)(out + (long long)line * Y + column), v);  // weights and rows of x stay in the L2 cache instead
+      __stcs((uint4*)(out + (long long)line * e.y + column), v);  // weights and rows of x stay in the L2 cache instead
     } else {
       const u32 words[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
-      for (int e = 0; e < PIECE; e++) {
-        if (column + e < limit) out[(long long)line * Y + column + e] = Bits::of(words, e);
+      for (int i = 0; i < PIECE; i++) {
+        if (column + i < limit) out[(long long)line * e.y + column + i] = Bits::of(words, i);
       }
     }
   }
 #pragma unroll
   for (int i = 0; i < PIECE / 2; i++) {
-    const int line = i * (32 / PIECE) + lane / PIECE, e = lane % PIECE, shift = (begin + line * Y) % PIECE;
-    const int column = e < PIECE - shift ? e : CHUNK - PIECE + e;
-    if (x + line < X && column < limit)
-      out[(long long)line * Y + column] = Bits::read(buffer + line * ROW_BYTES + column * sizeof(Out));
+    const int line = i * (32 / PIECE) + lane / PIECE, at = lane % PIECE, shift = (begin + line * e.y) % PIECE;
+    const int column = at < PIECE - shift ? at : CHUNK - PIECE + at;
+    if (x + line < e.x && column < limit)
+      out[(long long)line * e.y + column] = Bits::read(buffer + line * ROW_BYTES + column * sizeof(Out));
   }
 }
 

@@ -8,9 +8,6 @@ constexpr bool MANY_SUMS = BLOCKS * TILE_Y > 256;            // more than 128 re
 constexpr int TAP_STEPS = (CHANNELS + DEPTH - 1) / DEPTH;
 constexpr int STEPS = TAP_STEPS * TAPS_X * TAPS_Y * TAPS_Z;
 constexpr bool SPANS_FRAMES = TAPS_Z > 1 || FRAMES > 1 || OUT_FRAMES > 1;
-constexpr int TILES_X = (X + TILE_X * CLUSTER_X - 1) / (TILE_X * CLUSTER_X);  // of a cluster
-constexpr int TILES_Y = (Y + TILE_Y * CLUSTER_Y - 1) / (TILE_Y * CLUSTER_Y);
-constexpr int TILES = TILES_X * TILES_Y * BATCH;
 constexpr int X_BYTES = TILE_X * STAGE_ROW, Y_BYTES = TILE_Y * STAGE_ROW;
 
 constexpr int OWN_Y = TILE_Y / SPLIT;  // columns of a tile that a block of a split writes
@@ -43,13 +40,25 @@ DEVICE Shared shared_places(char* raw) {
   return s;
 }
 
+// Cluster tiles along both sides, and in all.
+DEVICE int tiles_x(const Extents& extents) {
+  return (extents.x + TILE_X * CLUSTER_X - 1) / (TILE_X * CLUSTER_X);
+}
+DEVICE int tiles_y(const Extents& extents) {
+  return (extents.y + TILE_Y * CLUSTER_Y - 1) / (TILE_Y * CLUSTER_Y);
+}
+DEVICE int tile_count(const Extents& extents) {
+  return tiles_x(extents) * tiles_y(extents) * extents.batch;
+}
+
 // The corner of tile `index`. Tiles are walked in columns of GROUP cluster tiles.
 struct Tile {
   int batch, x, y;
 };
-DEVICE Tile tile_at(int index, int rank_x, int rank_y) {
-  const int batch = index / (TILES_X * TILES_Y), t = index - batch * (TILES_X * TILES_Y);
-  const int first = t / (GROUP * TILES_Y) * GROUP, rows = min(GROUP, TILES_X - first), r = t - first * TILES_Y;
+DEVICE Tile tile_at(const Extents& extents, int index, int rank_x, int rank_y) {
+  const int across = tiles_y(extents), of_batch = tiles_x(extents) * across;
+  const int batch = index / of_batch, t = index - batch * of_batch;
+  const int first = t / (GROUP * across) * GROUP, rows = min(GROUP, tiles_x(extents) - first), r = t - first * across;
   return {batch, ((first + r % rows) * CLUSTER_X + rank_x) * TILE_X, (r / rows * CLUSTER_Y + rank_y) * TILE_Y};
 }
 
@@ -68,7 +77,7 @@ DEVICE int frame_met(int batch, int tap_z) {
 
 // One of PARTS slices of an operand's stage, into the same place of the blocks of `mask`.
 template <int ROLE, bool DEPTH_FAST, int ROWS, int PARTS>
-DEVICE void load_operand(u32 stage, const TensorMap* map, int row, int step, int batch, u32 full, int part, u16 mask) {
+DEVICE void load_operand(const Extents& extents, u32 stage, const TensorMap* map, int row, int step, int batch, u32 full, int part, u16 mask) {
   constexpr int SLICE = ROWS / PARTS;
   constexpr int BOX = DEPTH_FAST ? SLICE : 64;  // rows of a box
   const int tap = step / TAP_STEPS, channel = (step - tap * TAP_STEPS) * DEPTH;
@@ -80,9 +89,9 @@ DEVICE void load_operand(u32 stage, const TensorMap* map, int row, int step, int
       constexpr bool DEEP = ROLE == PIXELS_OF_WINDOWS;
       constexpr int WINDOW_X = DEEP ? BATCH_TAPS_X : TAPS_X;
       const int result = DEEP ? batch / BATCH_TAPS * PART + channel : row + at;
-      const int results_line = result / OUT_COLUMNS, results_image = results_line / OUT_LINES;
-      const int column = (result - results_line * OUT_COLUMNS) * STRIDE_X - PAD_X;
-      const int line = (results_line - results_image * OUT_LINES) * STRIDE_Y - PAD_Y;
+      const int results_line = result / extents.out_columns, results_image = results_line / extents.out_lines;
+      const int column = (result - results_line * extents.out_columns) * STRIDE_X - PAD_X;
+      const int line = (results_line - results_image * extents.out_lines) * STRIDE_Y - PAD_Y;
       constexpr bool FRAMED = !DEEP && SPANS_FRAMES;
       const int of_window = DEEP ? batch % BATCH_TAPS : FRAMED ? tap % (TAPS_X * TAPS_Y) : tap;
       const int image = results_image + (FRAMED ? frame_met(batch, tap / (TAPS_X * TAPS_Y)) : 0);
@@ -113,21 +122,22 @@ DEVICE u16 blocks_with_y(int rank_y) {
 }
 
 // Weights of the first stages are loaded before the kernels ahead of this one are over.
-DEVICE void produce(const Shared& s, const TensorMap* map_x, const TensorMap* map_y, int rank_x, int rank_y,
-                    int first_step, int steps) {
+DEVICE void produce(const Shared& s, const Extents& extents, const TensorMap* map_x, const TensorMap* map_y, int rank_x,
+                    int rank_y, int first_step, int steps) {
   const auto load_x = [&](int stage, const Tile& tile, int k) {
-    load_operand<X_ROLE, X_DEPTH_FAST, TILE_X, CLUSTER_Y>(s.x + stage * X_BYTES, map_x, tile.x, k,
+    load_operand<X_ROLE, X_DEPTH_FAST, TILE_X, CLUSTER_Y>(extents, s.x + stage * X_BYTES, map_x, tile.x, k,
                                                           X_BATCHED * tile.batch, s.full + 8 * stage, rank_y,
                                                           blocks_with_x(rank_x));
   };
   const auto load_y = [&](int stage, const Tile& tile, int k) {
-    load_operand<Y_ROLE, Y_DEPTH_FAST, TILE_Y, CLUSTER_X>(s.y + stage * Y_BYTES, map_y, tile.y, k,
+    load_operand<Y_ROLE, Y_DEPTH_FAST, TILE_Y, CLUSTER_X>(extents, s.y + stage * Y_BYTES, map_y, tile.y, k,
                                                           Y_BATCHED * tile.batch, s.full + 8 * stage, rank_x,
                                                           blocks_with_y(rank_y));
   };
   int ahead = 0;
-  if ((X_IS_WEIGHT || Y_IS_WEIGHT) && blockIdx.x / CLUSTER < TILES) {
-    const Tile tile = tile_at(blockIdx.x / CLUSTER, rank_x, rank_y);
+  const int tiles = tile_count(extents);
+  if ((X_IS_WEIGHT || Y_IS_WEIGHT) && blockIdx.x / CLUSTER < tiles) {
+    const Tile tile = tile_at(extents, blockIdx.x / CLUSTER, rank_x, rank_y);
     for (; ahead < 2 && ahead < steps; ahead++) {
       barrier_expect(s.full + 8 * ahead, X_BYTES + Y_BYTES);
       if constexpr (X_IS_WEIGHT) load_x(ahead, tile, first_step + ahead);
@@ -136,8 +146,8 @@ DEVICE void produce(const Shared& s, const TensorMap* map_x, const TensorMap* ma
   }
   wait_previous_kernels();
   int stage = 0, parity = 1;
-  for (int t = blockIdx.x / CLUSTER; t < TILES; t += gridDim.x / CLUSTER) {
-    const Tile tile = tile_at(t, rank_x, rank_y);
+  for (int t = blockIdx.x / CLUSTER; t < tiles; t += gridDim.x / CLUSTER) {
+    const Tile tile = tile_at(extents, t, rank_x, rank_y);
     for (int k = first_step; k < first_step + steps; k++) {
       if (ahead > 0) {
         ahead--;

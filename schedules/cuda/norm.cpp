@@ -189,26 +189,28 @@ CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice
   const int vector = vector_of(problem);
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry =
-      fmt::format("{}_{}_{}x{}", problem.function, dtype_name(problem.out), problem.rows, problem.columns);
+  launch.entry = entry_name(fmt::format("{}_{}", problem.function, dtype_name(problem.out)), problem.is_open,
+                            {problem.rows, problem.columns});
+  const std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.is_open}};
   result.source.text = fmt::format("#define KERNEL {}\n#define NORMALIZE {}\n#define OUTSIDE {}\n{}{}{}",
                                    launch.entry, problem.function, problem.outside, embedded::cuda_card,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
-      "constexpr long long ROWS = {};\nconstexpr int COLUMNS = {}, THREADS = {}, ROWS_OF_BLOCK = {}, "
+      "constexpr int COLUMNS = {}, THREADS = {}, ROWS_OF_BLOCK = {}, "
       "VECTOR = {};\n"
       "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS;\nconstexpr float EPSILON = {:a}f;\n"
       "typedef {} Out;\n",
-      problem.rows, problem.columns, choice.threads, choice.rows, vector, choice.streams,
+      problem.columns, choice.threads, choice.rows, vector, choice.streams,
       static_cast<float>(problem.epsilon), dtype_name(problem.out));
   const std::vector<const CudaOperand*> operands = all_operands(problem);
-  result.source.text += arguments_text(operands) + functions_text(problem, vector);
+  result.source.text += arguments_text(operands, extents) + functions_text(problem, vector);
   result.source.text += embedded::cuda_norm;
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument};
   for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
+  launch.numbers = extent_numbers(extents);
   return result;
 }
 

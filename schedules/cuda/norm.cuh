@@ -3,7 +3,7 @@
 // longer and more, wherever they were measured.)
 //
 // schedules/cuda/norm.cpp writes these ahead of this text:
-//   ROWS, COLUMNS             extents
+//   COLUMNS; Extents, extents_of   extents: the latter has `rows`
 //   THREADS, ROWS_OF_BLOCK    threads of a row, a power of two or a multiple of 32; rows of a block
 //   VECTOR                    columns that a thread takes together: a divisor of COLUMNS
 //   NORMALIZE, EPSILON        layer_norm, rms_norm, softmax, log_softmax or keep, below
@@ -198,9 +198,9 @@ extern "C" __global__ void __launch_bounds__(THREADS* ROWS_OF_BLOCK) KERNEL(cons
   allow_next_kernel();
   const int thread = threadIdx.x % THREADS;
   const long long wanted = (long long)blockIdx.x * ROWS_OF_BLOCK + threadIdx.x / THREADS;
-  const long long row = wanted < ROWS ? wanted : ROWS - 1;
+  const long long rows = extents_of(arguments).rows, row = wanted < rows ? wanted : rows - 1;
   wait_previous_kernels();
   load_row(arguments, row, thread, x);
   NORMALIZE(x, thread, parts);
-  if (wanted < ROWS) finish_row(arguments, row, thread, x);
+  if (wanted < rows) finish_row(arguments, row, thread, x);
 }

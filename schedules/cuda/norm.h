@@ -21,6 +21,7 @@ struct CudaNormProblem {
   std::string outside;   ///< what columns beyond the row count as, in C
   double epsilon = 0;
   int out_argument = 0;
+  bool is_open = false;  ///< runs give the rows
 };
 [[nodiscard]] Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel);
 

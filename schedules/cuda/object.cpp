@@ -16,7 +16,7 @@ namespace sylvite {
 namespace {
 
 constexpr std::string_view magic = "sylvite-cuda-object ";
-constexpr std::string_view version = "1\n";  // counts changes of what follows
+constexpr std::string_view version = "2\n";  // counts changes of what follows
 
 // The fields of each struct, in the order in which they are written and read.
 auto fields(CudaWindows& s) {
@@ -50,7 +50,7 @@ auto fields(LibraryConv& s) {
   return std::tie(s.problem, s.engine);
 }
 auto fields(LaunchSpec& s) {
-  return std::tie(s.entry, s.shape, s.maps, s.pointers, s.library);
+  return std::tie(s.entry, s.shape, s.maps, s.pointers, s.numbers, s.library);
 }
 auto fields(CudaObject& s) {
   return std::tie(s.launch, s.image, s.architecture);

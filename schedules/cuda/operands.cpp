@@ -79,11 +79,13 @@ std::string call_text(const PointwiseText& text, const std::string& function, co
   return fmt::format("{}({})", function, arguments);
 }
 
-std::string arguments_text(const std::vector<const CudaOperand*>& read) {
+std::string arguments_text(const std::vector<const CudaOperand*>& read,
+                           const std::vector<CudaExtent>& extents) {
   std::string text = "struct Arguments {\n  Out* out;\n";
   for (const CudaOperand* operand : read)
     text += fmt::format("  const {}* {};\n", dtype_name(operand->of.dtype), operand->of.name);
-  return text + "};\n";
+  text += extent_members(extents) + "};\n";
+  return extents.empty() ? text : text + extents_text(extents);
 }
 
 }  // namespace sylvite

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lowering/algorithms/pointwise_text.h"
+#include "schedules/cuda/extents.h"
 
 namespace sylvite {
 
@@ -43,7 +44,8 @@ struct CudaGroups {
 /// FUNCTION(ROOT, v_NAME[j]...).
 [[nodiscard]] std::string call_text(const PointwiseText& text, const std::string& function,
                                     const std::string& root);
-/// struct Arguments: out, then what is read.
-[[nodiscard]] std::string arguments_text(const std::vector<const CudaOperand*>& read);
+/// struct Arguments: out, then what is read, then the extents that are open; and what extents_text writes.
+[[nodiscard]] std::string arguments_text(const std::vector<const CudaOperand*>& read,
+                                         const std::vector<CudaExtent>& extents = {});
 
 }  // namespace sylvite

@@ -62,7 +62,7 @@ CudaTemplate make_cuda_pool_gradient(const CudaPoolGradientProblem& problem,
   launch.entry =
       fmt::format("pool_gradient_{}_{}x{}_{}", dtype_name(problem.element), w.taps_y, w.taps_x, w.channels);
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
-                                   embedded::cuda_vector, windows_text(w));
+                                   embedded::cuda_vector, fixed_windows_text(w));
   result.source.text += fmt::format(
       "constexpr int VECTOR = {}, THREADS = {}, BLOCK_Y = {}, BLOCK_X = {}, UNROLL = {};\ntypedef {} "
       "Element;\n"

@@ -28,7 +28,7 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space cuda_columns_space = {"cuda_columns", bind};
+const Space cuda_columns_space = {"cuda_columns", bind, {}, Space::Open::all};
 
 CudaTemplate cuda_columns_template(const Kernel& kernel, const Form& form) {
   const CudaColumnsProblem problem = require_problem(read_cuda_columns(kernel), cuda_columns_form);

@@ -13,8 +13,8 @@ Form form_of(const CudaConcatChoice& choice) {
 
 }  // namespace
 
-const Space cuda_concat_space = {"cuda_concat",
-                                 bind_template<read_cuda_concat, cuda_concat_choices, form_of>};
+const Space cuda_concat_space = {
+    "cuda_concat", bind_template<read_cuda_concat, cuda_concat_choices, form_of>, {}, Space::Open::all};
 
 CudaTemplate cuda_concat_template(const Kernel& kernel, const Form& form) {
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };

@@ -57,17 +57,21 @@ int number(const Form& form, const char* name) {
 }  // namespace
 
 const Space cuda_depthwise_space = {
-    "cuda_depthwise", bind_template<read_cuda_depthwise, cuda_depthwise_choices, depthwise_form>};
+    "cuda_depthwise",
+    bind_template<read_cuda_depthwise, cuda_depthwise_choices, depthwise_form>,
+    {},
+    Space::Open::all};
 const Space cuda_depthwise_gradient_space = {
     cuda_depthwise_gradient_form,
     bind_template<read_cuda_depthwise_gradient, cuda_depthwise_gradient_choices, depthwise_gradient_form>};
 const Space cuda_pool_gradient_space = {
     cuda_pool_gradient_form,
     bind_template<read_cuda_pool_gradient, cuda_pool_gradient_choices, pool_gradient_form>};
-const Space cuda_grouped_space = {"cuda_grouped", bind_grouped};
+const Space cuda_grouped_space = {"cuda_grouped", bind_grouped, {}, Space::Open::all};
 
 CudaTemplate cuda_depthwise_template(const Kernel& kernel, const Form& form) {
-  const CudaGroupedProblem problem = require_problem(read_cuda_depthwise(kernel), cuda_depthwise_form);
+  CudaGroupedProblem problem = require_problem(read_cuda_depthwise(kernel), cuda_depthwise_form);
+  problem.is_open = kernel.open != nullptr;
   return make_cuda_depthwise(problem, {number(form, "vector"), number(form, "tile_y"), number(form, "tile_x"),
                                        number(form, "lanes"), number(form, "threads")});
 }
@@ -87,7 +91,8 @@ CudaTemplate cuda_pool_gradient_template(const Kernel& kernel, const Form& form)
 }
 
 CudaTemplate cuda_grouped_template(const Kernel& kernel, const Form& form) {
-  const CudaGroupedProblem problem = require_problem(read_cuda_grouped(kernel), cuda_grouped_form);
+  CudaGroupedProblem problem = require_problem(read_cuda_grouped(kernel), cuda_grouped_form);
+  problem.is_open = kernel.open != nullptr;
   return make_cuda_grouped(problem, {number(form, "tile_y"), number(form, "tile_x"), number(form, "outputs"),
                                      number(form, "columns"), number(form, "pixels"), number(form, "parts")});
 }

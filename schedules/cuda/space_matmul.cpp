@@ -62,18 +62,23 @@ Binding bind(const Use& use, const Kernel& kernel, const Machine& machine) {
 }
 
 CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
-  const CudaMatmulProblem problem = require_problem(use.read(kernel), use.form);
+  CudaMatmulProblem problem = require_problem(use.read(kernel), use.form);
+  problem.is_open = kernel.open != nullptr;
   return make_cuda_matmul(problem, choice_of(form), card_of(form));
 }
 
 }  // namespace
 
-const Space cuda_matmul_space = {cuda_matmul_form, [](const Kernel& kernel, const Machine& machine) {
-                                   return bind(matmul_use, kernel, machine);
-                                 }};
-const Space cuda_conv_space = {cuda_conv_form, [](const Kernel& kernel, const Machine& machine) {
-                                 return bind(conv_use, kernel, machine);
-                               }};
+const Space cuda_matmul_space = {
+    cuda_matmul_form,
+    [](const Kernel& kernel, const Machine& machine) { return bind(matmul_use, kernel, machine); },
+    {},
+    Space::Open::all};
+const Space cuda_conv_space = {
+    cuda_conv_form,
+    [](const Kernel& kernel, const Machine& machine) { return bind(conv_use, kernel, machine); },
+    {},
+    Space::Open::all};
 const Space cuda_filter_gradient_space = {
     cuda_filter_gradient_form,
     [](const Kernel& kernel, const Machine& machine) { return bind(filter_gradient_use, kernel, machine); }};

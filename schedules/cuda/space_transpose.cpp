@@ -18,7 +18,9 @@ Form form_of(const CudaTransposeChoice& choice) {
 }  // namespace
 
 const Space cuda_transpose_space = {"cuda_transpose",
-                                    bind_template<read_cuda_transpose, cuda_transpose_choices, form_of>};
+                                    bind_template<read_cuda_transpose, cuda_transpose_choices, form_of>,
+                                    {},
+                                    Space::Open::all};
 
 CudaTemplate cuda_transpose_template(const Kernel& kernel, const Form& form) {
   const CudaTransposeProblem problem = require_problem(read_cuda_transpose(kernel), cuda_transpose_form);

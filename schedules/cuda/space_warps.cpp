@@ -66,17 +66,23 @@ Binding bind(const Use& use, const Kernel& kernel, const Machine& machine) {
 }
 
 CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
-  return make_cuda_warps(require_problem(use.read(kernel), use.form), choice_of(form));
+  CudaMatmulProblem problem = require_problem(use.read(kernel), use.form);
+  problem.is_open = kernel.open != nullptr;
+  return make_cuda_warps(problem, choice_of(form));
 }
 
 }  // namespace
 
 const Space cuda_warps_matmul_space = {
     cuda_warps_matmul_form,
-    [](const Kernel& kernel, const Machine& machine) { return bind(matmul_use, kernel, machine); }};
-const Space cuda_warps_conv_space = {cuda_warps_conv_form, [](const Kernel& kernel, const Machine& machine) {
-                                       return bind(conv_use, kernel, machine);
-                                     }};
+    [](const Kernel& kernel, const Machine& machine) { return bind(matmul_use, kernel, machine); },
+    {},
+    Space::Open::all};
+const Space cuda_warps_conv_space = {
+    cuda_warps_conv_form,
+    [](const Kernel& kernel, const Machine& machine) { return bind(conv_use, kernel, machine); },
+    {},
+    Space::Open::all};
 
 CudaTemplate cuda_warps_matmul_template(const Kernel& kernel, const Form& form) {
   return make(matmul_use, kernel, form);

@@ -92,8 +92,8 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaWarpsChoi
   const std::int64_t bytes = element_bytes(problem);
   return fmt::format("typedef {} Element;\ntypedef {} Out;\n", dtype_name(problem.element),
                      dtype_name(problem.out)) +
-         fmt::format("constexpr int X = {}, Y = {}, BATCH = {}, K = {};\n", problem.m, problem.n,
-                     problem.batch, problem.k) +
+         fmt::format("constexpr int K = {};\nconstexpr bool X_IS_WHOLE = {}, Y_IS_WHOLE = {};\n", problem.k,
+                     !problem.is_open && problem.m % choice.tile_x == 0, problem.n % choice.tile_y == 0) +
          side_text("X", left_of(problem), bytes) + side_text("Y", right_of(problem), bytes) +
          windows_text(problem) +
          fmt::format(
@@ -104,7 +104,8 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaWarpsChoi
              choice.tile_x, choice.tile_y, choice.warps_x, choice.warps_y, choice.parts, choice.stage_row,
              choice.stages, choice.resident, std::max(1, rows_together / choice.tile_x),
              unit_of({problem.n, problem.out_pitch()}, static_cast<std::int64_t>(dtype_size(problem.out))),
-             vector_floats, choice.exact, problem.out_pitch(), problem.out_batch_pitch());
+             vector_floats, choice.exact, problem.out_pitch(),
+             problem.batch == 1 ? 0 : problem.out_batch_pitch());
 }
 
 /// Rows of an operand whose depth is not innermost lie in shared memory as lines of 128 bytes.
@@ -167,15 +168,15 @@ CudaTemplate make_cuda_warps(const CudaMatmulProblem& problem, const CudaWarpsCh
   const int floats = vector_floats_of(terms);
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry = fmt::format("warps_{}_{}x{}x{}x{}", dtype_name(problem.element), problem.batch, problem.m,
-                             problem.n, problem.k);
+  launch.entry = product_entry("warps", problem);
   std::string& text = result.source.text;
   text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card, embedded::cuda_pointwise,
                      embedded::cuda_vector);
   if (problem.element == DType::f32 && !choice.exact) text += "#define gelu gelu_near\n";
   text += constants_text(problem, choice, floats);
-  text +=
-      epilogue_text(problem, terms, {"  const Element *x, *y;\n", threads_of(choice), problem.n % 2 == 0});
+  text += epilogue_text(
+      problem, terms,
+      {"  const Element *x, *y;\n", product_extents(problem, false), threads_of(choice), problem.n % 2 == 0});
   text += embedded::cuda_warps;
   launch.shape.grid[0] =
       static_cast<unsigned>(ceil_div(problem.m, std::int64_t{choice.tile_x}) *
@@ -185,6 +186,7 @@ CudaTemplate make_cuda_warps(const CudaMatmulProblem& problem, const CudaWarpsCh
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.a.input, problem.b.input};
   for (const EpilogueTerm& term : terms) launch.pointers.push_back(term.operand->input);
+  launch.numbers = extent_numbers(product_extents(problem, false));
   return result;
 }
 

@@ -9,7 +9,8 @@
 // rounding leaves is added apart from the numbers: there an infinity leaves NaN, which counts as nothing.
 //
 // schedules/cuda/warps.cpp writes these ahead of this text:
-//   X, Y, BATCH, K            extents of the product
+//   Extents, extents_of, K    extents of the product: x, y and batch; its depth
+//   X_IS_WHOLE, Y_IS_WHOLE    tiles fill the extent, in any run
 //   Element, Out, Arguments   types of operands and of a result; pointers: out, x, y, and what the epilogue reads
 //   X_DEPTH_FAST, ...         does x lie with its depth innermost, or its rows; X_PITCH elements from row to row, else from
 //                             depth to depth; X_BATCH from batch to batch; X_OFFSET before the first
@@ -36,7 +37,6 @@ constexpr int DEPTH = STAGE_ROW / ELEMENT_BYTES, STEPS = (K + DEPTH - 1) / DEPTH
 constexpr int SLICES = STAGE_ROW / 32 / PARTS;  // of a part in a stage
 constexpr int X_BYTES = TILE_X * STAGE_ROW, STAGE_BYTES = (TILE_X + TILE_Y) * STAGE_ROW;
 constexpr int OUT_PITCH = (TILE_Y + 8) * sizeof(Out);  // of results in shared memory: no bank conflicts
-constexpr int TILES_X = (X + TILE_X - 1) / TILE_X, TILES_Y = (Y + TILE_Y - 1) / TILE_Y;
 
 typedef float Sums[SIXTEENS][EIGHTS][4];
 typedef u32 Lefts[SIXTEENS][4];
@@ -46,9 +46,10 @@ typedef u32 Rights[EIGHTS][2];
 struct Tile {
   int batch, x, y;
 };
-DEVICE Tile tile_at(int index) {
-  const int batch = index / (TILES_X * TILES_Y), t = index - batch * (TILES_X * TILES_Y);
-  const int first = t / (GROUP * TILES_Y) * GROUP, rows = min(GROUP, TILES_X - first), r = t - first * TILES_Y;
+DEVICE Tile tile_at(const Extents& extents, int index) {
+  const int tiles_x = (extents.x + TILE_X - 1) / TILE_X, tiles_y = (extents.y + TILE_Y - 1) / TILE_Y;
+  const int batch = index / (tiles_x * tiles_y), t = index - batch * (tiles_x * tiles_y);
+  const int first = t / (GROUP * tiles_y) * GROUP, rows = min(GROUP, tiles_x - first), r = t - first * tiles_y;
   return {batch, (first + r % rows) * TILE_X, r / rows * TILE_Y};
 }
 
@@ -74,8 +75,8 @@ DEVICE void copy_piece(u32 to, const Element* from, int count) {
   }
 }
 
-// A matrix of EXTENT rows, of which a stage has ROWS.
-template <bool DEPTH_FAST, int ROWS, int EXTENT, int PITCH, int UNIT>
+// A matrix of `extent` rows, of which a stage has ROWS.
+template <bool DEPTH_FAST, int ROWS, bool HAS_WHOLE_TILES, int PITCH, int UNIT>
 struct Matrix {
   static constexpr int LINE = DEPTH_FAST ? STAGE_ROW : ROWS * ELEMENT_BYTES;  // bytes of a line in shared memory
   static constexpr int PIECES = LINE / 16, ALL = ROWS * STAGE_ROW / 16, COUNT = (ALL + THREADS - 1) / THREADS;
@@ -85,15 +86,15 @@ struct Matrix {
     const int swizzle = !DEPTH_FAST && ELEMENT_BYTES == 4 ? (line & 3) << 1 : LINE >= 128 ? line & 7 : line >> 1 & 3;
     return line * LINE + ((piece ^ swizzle) << 4);
   }
-  DEVICE static void copy(u32 to, const Element* from, int first_row, int first_depth) {
-    constexpr bool IS_WHOLE = EXTENT % ROWS == 0 && K % DEPTH == 0;
+  DEVICE static void copy(u32 to, const Element* from, int extent, int first_row, int first_depth) {
+    constexpr bool IS_WHOLE = HAS_WHOLE_TILES && K % DEPTH == 0;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
       const int at = i * THREADS + threadIdx.x, line = at / PIECES, piece = at % PIECES;
       if (ALL % THREADS != 0 && at >= ALL) break;
       const int row = first_row + (DEPTH_FAST ? line : piece * PIECE), depth = first_depth + (DEPTH_FAST ? piece * PIECE : line);
       int count = PIECE;
-      if constexpr (!IS_WHOLE) count = DEPTH_FAST ? (row < EXTENT ? K - depth : 0) : (depth < K ? EXTENT - row : 0);
+      if constexpr (!IS_WHOLE) count = DEPTH_FAST ? (row < extent ? K - depth : 0) : (depth < K ? extent - row : 0);
       const int offset = DEPTH_FAST ? row * PITCH + depth : depth * PITCH + row;
       copy_piece<UNIT>(to + place(line, piece), from + (count > 0 ? offset : 0), count);
     }
@@ -128,8 +129,8 @@ struct Matrix {
     return __float_as_uint(read_shared_float(stage + place(depth, row / 4) + row % 4 * 4));
   }
 };
-typedef Matrix<X_DEPTH_FAST, TILE_X, X, X_PITCH, X_UNIT> MatrixX;
-typedef Matrix<Y_DEPTH_FAST, TILE_Y, Y, Y_PITCH, Y_UNIT> MatrixY;
+typedef Matrix<X_DEPTH_FAST, TILE_X, X_IS_WHOLE, X_PITCH, X_UNIT> MatrixX;
+typedef Matrix<Y_DEPTH_FAST, TILE_Y, Y_IS_WHOLE, Y_PITCH, Y_UNIT> MatrixY;
 
 // Rows of x that are windows: those of a thread's pieces. Where no window begins, its line is far outside.
 struct WindowRows {
@@ -137,7 +138,7 @@ struct WindowRows {
   int origin[COUNT], line[COUNT], column[COUNT];
   int first_frame = 0, frames_ahead = 0;  // that of the first tap, and all images' ahead of this one's
 
-  DEVICE WindowRows(int first_row, int batch) {
+  DEVICE WindowRows(int extent, int first_row, int batch) {
     if constexpr (SPANS_FRAMES) {
       first_frame = batch % OUT_FRAMES * STRIDE_Z - PAD_Z;
       frames_ahead = batch / OUT_FRAMES * FRAMES;
@@ -146,7 +147,7 @@ struct WindowRows {
     for (int i = 0; i < COUNT; i++) {
       const int row = first_row + (i * THREADS + threadIdx.x) / MatrixX::PIECES;
       const int pixel = row % (OUT_LINES * OUT_COLUMNS), image = row / (OUT_LINES * OUT_COLUMNS);
-      line[i] = row < X ? pixel / OUT_COLUMNS * STRIDE_Y - PAD_Y : -(1 << 30);
+      line[i] = row < extent ? pixel / OUT_COLUMNS * STRIDE_Y - PAD_Y : -(1 << 30);
       column[i] = pixel % OUT_COLUMNS * STRIDE_X - PAD_X;
       origin[i] = image * IMAGE_PITCH + (pixel / OUT_COLUMNS * STRIDE_Y - PAD_Y) * LINE_PITCH + column[i] * COLUMN_PITCH;
     }
@@ -180,9 +181,11 @@ struct WindowRows {
   }
 };
 struct MatrixRows {
-  int first_row;
-  DEVICE MatrixRows(int first_row, int) : first_row(first_row) {}
-  DEVICE void copy(u32 to, const Element* from, int first_depth) const { MatrixX::copy(to, from, first_row, first_depth); }
+  int extent, first_row;
+  DEVICE MatrixRows(int extent, int first_row, int) : extent(extent), first_row(first_row) {}
+  DEVICE void copy(u32 to, const Element* from, int first_depth) const {
+    MatrixX::copy(to, from, extent, first_row, first_depth);
+  }
 };
 template <bool>
 struct RowsOf {
@@ -287,13 +290,14 @@ DEVICE void accumulate(u32 ring, const Arguments& arguments, const Tile& tile, c
   static_assert(SLICES % 2 == 0, "slices take turns in two sets of registers");
   const Element* x = arguments.x + (X_OFFSET + tile.batch * X_BATCH);
   const Element* y = arguments.y + (Y_OFFSET + tile.batch * Y_BATCH);
-  const typename RowsOf<WINDOWS>::Type rows(tile.x, tile.batch);
+  const Extents extents = extents_of(arguments);
+  const typename RowsOf<WINDOWS>::Type rows(extents.x, tile.x, tile.batch);
   int filled = 0, read = 0;  // stages of the ring
   const auto fill = [&](int step) {
     if (step < STEPS) {
       const u32 stage = ring + filled * STAGE_BYTES;
       rows.copy(stage, x, step * DEPTH);
-      MatrixY::copy(stage + X_BYTES, y, tile.y, step * DEPTH);
+      MatrixY::copy(stage + X_BYTES, y, extents.y, tile.y, step * DEPTH);
       if (++filled == STAGES) filled = 0;
     }
     copies_commit();
@@ -390,10 +394,11 @@ DEVICE void buffer_results(u32 buffer, const float* vectors, const Arguments& ar
 DEVICE void store_results(const u8* buffer, const Arguments& arguments, const Tile& tile) {
   typedef typename Bits<OUT_UNIT>::Type Unit;
   constexpr int ELEMENTS = OUT_UNIT / sizeof(Out), UNITS = TILE_Y / ELEMENTS;
+  const Extents extents = extents_of(arguments);
 #pragma unroll 4
   for (int at = threadIdx.x; at < TILE_X * UNITS; at += THREADS) {
     const int row = at / UNITS, column = at % UNITS * ELEMENTS, x = tile.x + row, y = tile.y + column;
-    if (x >= X || y >= Y) continue;
+    if (x >= extents.x || y >= extents.y) continue;
     Out* to = arguments.out + (tile.batch * RESULT_BATCH + x * RESULT_PITCH + y);
     *(Unit*)to = *(const Unit*)(buffer + row * OUT_PITCH + column * (int)sizeof(Out));
   }
@@ -403,7 +408,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) KERNEL(const Arg
   extern __shared__ __align__(128) u8 raw[];
   float* const vectors = (float*)raw;
   u8* const memory = raw + (VECTOR_FLOATS * 4 + 127) / 128 * 128;
-  const Tile tile = tile_at(blockIdx.x);
+  const Tile tile = tile_at(extents_of(arguments), blockIdx.x);
   const Warp warp;
   allow_next_kernel();
   wait_previous_kernels();

@@ -12,7 +12,7 @@
 
 /* Bytes on the device. `number` counts inputs and outputs; weights are all in one block. */
 enum sylvite_region {
-  SYLVITE_NOWHERE = 0, /* a null pointer */
+  SYLVITE_NOWHERE = 0, /* `offset` is a plain number: 0, a null pointer, or an extent */
   SYLVITE_CUDA_WEIGHTS = 1,
   SYLVITE_CUDA_ARENA = 2,
   SYLVITE_CUDA_SCRATCH = 3,

@@ -22,7 +22,7 @@ static cuda_address address_of(const struct sylvite_model* model, const struct s
     case SYLVITE_CUDA_STATE:
       return model->states + place->offset;
     default:
-      return 0;
+      return place->offset;
   }
 }
 

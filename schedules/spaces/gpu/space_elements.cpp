@@ -17,6 +17,15 @@
 namespace sylvite {
 namespace {
 
+/// The innermost loop once those are fused that every operand walks in step, up to one that is open.
+RunExtent inner_run(const Kernel& kernel, const KernelFacts& facts) {
+  if (facts.loops.empty()) return 1;
+  RunExtent run = facts.loops.front();
+  const std::size_t count = common_run(kernel, facts.extents);
+  for (std::size_t d = 1; d < count && !run.is_open; ++d) run = run.fused_with(facts.loops[d]);
+  return run;
+}
+
 /// The output's loops with those fused that every operand walks in step.
 Dims fused_extents(const Kernel& kernel) {
   const Dims extents = loop_extents(kernel.body.type(kernel.body.outputs.front()));
@@ -28,18 +37,19 @@ Dims fused_extents(const Kernel& kernel) {
 }
 
 /// 16 bytes of the output, or fewer where the inner extent asks for it.
-std::int64_t widest_vector(const Kernel& kernel) {
+std::int64_t widest_vector(const Kernel& kernel, const KernelFacts& facts) {
   const auto size =
       static_cast<std::int64_t>(dtype_size(kernel.body.type(kernel.body.outputs.front()).dtype));
   std::int64_t vector = std::max<std::int64_t>(1, 16 / size);
-  while (fused_extents(kernel).front() % vector != 0) vector /= 2;
+  const RunExtent run = inner_run(kernel, facts);
+  while (!run.is_multiple_of(vector)) vector /= 2;
   return vector;
 }
 
 /// Rows of a thread: several where pointwise work reads some operand alike for all rows, if threads are left for all of the GPU.
 std::int64_t most_items(const Kernel& kernel, std::int64_t vector) {
   constexpr std::int64_t least_threads = 1 << 17;
-  if (kernel.kind != KernelClass::pointwise) return 1;
+  if (kernel.kind != KernelClass::pointwise || kernel.open) return 1;
   const Dims extents = fused_extents(kernel);
   const std::int64_t rows =
       std::accumulate(extents.begin() + 1, extents.end(), std::int64_t{1}, std::multiplies<>());
@@ -97,7 +107,8 @@ Candidate Elements::at(const Numbers& point) const {
   for (const LoopNest::Loop& loop : nest.loops()) loops.push_back(loop.name);
   std::int64_t inner = nest.loops().front().run.extent;
   const auto [vector, items, threads] = point;
-  if (inner % vector != 0) throw UnsupportedError("a vector of {} does not divide {}", vector, inner);
+  if (!nest.loops().front().run.is_multiple_of(vector))
+    throw UnsupportedError("a vector of {} does not divide {}", vector, inner);
   if (vector > 1) {
     writer.add("{}.split({}, vectors, lane, {}, TailStrategy::RoundUp).vectorize(lane);", stage, loops[0],
                vector);
@@ -107,7 +118,7 @@ Candidate Elements::at(const Numbers& point) const {
   if (inner < 2 * threads * items && loops.size() > 1) {
     std::int64_t rows = 1;
     for (std::size_t i = 1; i < loops.size(); ++i) rows *= nest.loops()[i].run.extent;
-    if (items > 1 && rows % items == 0) share_columns(writer, stage, loops, items);
+    if (items > 1 && rows % items == 0 && !kernel.open) share_columns(writer, stage, loops, items);
     gpu_thread_each(writer, stage, loops, threads);
     return {device_form, writer.take()};
   }
@@ -130,13 +141,13 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   for (const Node& node : kernel.body.nodes())
     if (!update_stages(node.op).empty()) return {"the kernel folds"};
   if (kernel.body.outputs.size() != 1) return {"the kernel has several outputs"};
-  const std::int64_t vector = widest_vector(kernel);
-  return bind_space(
-      Elements{kernel, facts_of(kernel, machine), {.vector = vector, .items = most_items(kernel, vector)}});
+  const KernelFacts facts = facts_of(kernel, machine);
+  const std::int64_t vector = widest_vector(kernel, facts);
+  return bind_space(Elements{kernel, facts, {.vector = vector, .items = most_items(kernel, vector)}});
 }
 
 }  // namespace
 
-const Space gpu_elements_space = {"gpu_elements", bind};
+const Space gpu_elements_space = {"gpu_elements", bind, {}, Space::Open::all};
 
 }  // namespace sylvite

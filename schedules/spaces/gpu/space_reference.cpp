@@ -14,8 +14,11 @@ Candidate whole_kernel(const Kernel& kernel) {
 
 }  // namespace
 
-const Space gpu_reference_space = {"gpu_reference", [](const Kernel& kernel, const Machine&) {
+const Space gpu_reference_space = {"gpu_reference",
+                                   [](const Kernel& kernel, const Machine&) {
                                      return bind_single([&kernel] { return whole_kernel(kernel); });
-                                   }};
+                                   },
+                                   {},
+                                   Space::Open::all};
 
 }  // namespace sylvite

@@ -35,10 +35,11 @@ TEST(CudaNotedLaunch, TemplatesNameTheirArguments) {
   object.launch.maps.resize(2);
   object.launch.maps[0].argument = 1;
   object.launch.pointers = {0, -1, 2};
+  object.launch.numbers = {512};
   const std::vector<std::uint64_t> words = {encode_address({Region::input, 0, 0}),
                                             encode_address({Region::weight, 3, 0}),
                                             encode_address({Region::arena, 0, 512})};
-  const NotedLaunch launch = note_launch(std::make_shared<CudaObject>(object), words);
+  const NotedLaunch launch = note_launch(std::make_shared<CudaObject>(object), object.launch, words);
   EXPECT_EQ(*launch.image, "code");
   EXPECT_EQ(launch.function, "product");
   EXPECT_EQ(launch.architecture, "sm_90a");
@@ -46,7 +47,7 @@ TEST(CudaNotedLaunch, TemplatesNameTheirArguments) {
   ASSERT_EQ(launch.arguments.size(), 3);
   EXPECT_EQ(std::get<MapArgument>(launch.arguments[0]).address, (SymbolicAddress{Region::weight, 3, 0}));
   EXPECT_EQ(std::get<MapArgument>(launch.arguments[1]).map.argument, -1);
-  EXPECT_THAT(std::get<PointerArgument>(launch.arguments[2]).words, ElementsAre(words[0], 0, words[2]));
+  EXPECT_THAT(std::get<PointerArgument>(launch.arguments[2]).words, ElementsAre(words[0], 0, words[2], 512));
   EXPECT_TRUE(uses_region(launch, Region::input));
   EXPECT_TRUE(uses_region(launch, Region::weight));
   EXPECT_FALSE(uses_region(launch, Region::output));
@@ -57,7 +58,7 @@ TEST(CudaNotedLaunch, LibrariesKeepAllArguments) {
   product->launch.library = LibraryMatmul{{}, 3};
   const std::vector<std::uint64_t> words = {encode_address({Region::input, 0, 0}),
                                             encode_address({Region::arena, 0, 512})};
-  const NotedLaunch launch = note_launch(product, words);
+  const NotedLaunch launch = note_launch(product, product->launch, words);
   EXPECT_EQ(*launch.library, product->launch.library);
   EXPECT_EQ(std::get<PointerArgument>(launch.arguments.at(0)).words, words);
   EXPECT_TRUE(uses_region(launch, Region::input));
@@ -67,11 +68,11 @@ TEST(CudaNotedLaunch, RefusesArgumentsThatAreNot) {
   const auto object = std::make_shared<CudaObject>();
   object->launch.pointers = {2};
   const std::vector<std::uint64_t> words(2, encode_address({Region::input, 0, 0}));
-  EXPECT_THROW((void)note_launch(object, words), IoError);
+  EXPECT_THROW((void)note_launch(object, object->launch, words), IoError);
   object->launch.pointers.clear();
   object->launch.maps.resize(1);
   object->launch.maps[0].argument = 2;
-  EXPECT_THROW((void)note_launch(object, words), IoError);
+  EXPECT_THROW((void)note_launch(object, object->launch, words), IoError);
 }
 
 /// Modules are loaded once per image, so equal ones must be one and different ones never the same.

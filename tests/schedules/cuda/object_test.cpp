@@ -98,7 +98,7 @@ TEST(CudaObject, OthersAreRefused) {
                                        "ELF"),
                IoError);
   std::string bytes = to_bytes(kernel_object());
-  bytes.replace(bytes.find(" 1\n"), 3, " 2\n");
+  bytes.replace(bytes.find(" 2\n"), 3, " 3\n");
   EXPECT_TRUE(is_cuda_object(bytes));
   EXPECT_THROW((void)parse_cuda_object(bytes), IoError) << "another version";
 }

@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "lowering/plan/open_kernel.h"
+#include "schedules/cuda/candidate.h"
+#include "schedules/cuda/nvrtc.h"
+#include "schedules/machine.h"
+#include "schedules/space.h"
+#include "tests/support/attention_kernels.h"
+#include "tests/support/conv_kernels.h"
+#include "tests/support/matmul_kernels.h"
+#include "tests/support/norm_kernels.h"
+#include "tests/support/sample_card.h"
+
+// Templates whose text serves a range of sizes.
+
+namespace sylvite {
+namespace {
+
+Machine hopper() {
+  return with_gpu(detect_machine(1), sample_card());
+}
+
+using AtSize = Kernel (*)(std::int64_t size);
+
+Kernel linear(std::int64_t rows) {
+  return matmul_kernel({.m = rows, .n = 96, .epilogue = "gelu"});
+}
+Kernel linear_with_residual(std::int64_t rows) {
+  return matmul_kernel({.batch = 3, .m = rows, .n = 128, .k = 96, .epilogue = "residual"});
+}
+Kernel linear_of_narrow_rows(std::int64_t rows) {
+  return matmul_kernel({.m = rows, .n = 91, .k = 40, .epilogue = "bias"});
+}
+Kernel linear_of_many(std::int64_t batch) {
+  return norm_kernel(
+      fmt::format("graph g(%a: bf16[{0},50,64], %b: bf16[{0},64,64]) {{"
+                  " %v: bf16[{0},50,64] = matmul(%a, %b) return %v }}",
+                  batch));
+}
+Kernel linear_in_f32(std::int64_t rows) {
+  return matmul_kernel({.m = rows, .n = 70, .element = DType::f32, .out = DType::f32, .epilogue = "relu"});
+}
+Kernel convolution(std::int64_t images) {
+  return conv_kernel({.images = images, .epilogue = "residual"});
+}
+Kernel narrow_convolution(std::int64_t images) {
+  return conv_kernel({.images = images, .channels = 12, .filters = 20});
+}
+Kernel norm(std::int64_t rows) {
+  return norm_kernel(
+      fmt::format("graph g(%a: bf16[3,{0},768], %b: bf16[3,{0},768], %s: bf16[768], %t: bf16[768]) {{"
+                  " %x: bf16[3,{0},768] = add(%a, %b) %v: bf16[3,{0},768] = layer_norm(%x, %s, %t) "
+                  "{{axis=2}} return %v }}",
+                  rows));
+}
+Kernel attention(std::int64_t rows) {
+  return attention_kernel({.queries = rows, .keys = rows, .rows_of_heads = true, .mask = {2, 1, 1, rows}});
+}
+Kernel causal_attention(std::int64_t rows) {
+  return attention_kernel({.queries = rows, .keys = rows, .causal = true, .mask = {}});
+}
+
+Kernel convolution_of_any_image(std::int64_t lines) {
+  return conv_kernel({.lines = lines, .columns = lines + 3});
+}
+Kernel depthwise(std::int64_t images) {
+  return conv_kernel({.images = images, .groups = 64});
+}
+Kernel depthwise_of_any_image(std::int64_t lines) {
+  return conv_kernel({.lines = lines, .columns = lines, .groups = 64});
+}
+Kernel groups(std::int64_t images) {
+  return conv_kernel({.images = images, .groups = 8});
+}
+Kernel joined(std::int64_t batch) {
+  return norm_kernel(
+      fmt::format("graph g(%a: bf16[{0},1,64], %b: bf16[{0},196,64]) {{"
+                  " %v: bf16[{0},197,64] = concat(%a, %b) {{axis=1}} return %v }}",
+                  batch));
+}
+
+Kernel attention_in_f32(std::int64_t rows) {
+  return attention_kernel({.queries = rows,
+                           .keys = rows,
+                           .element = DType::f32,
+                           .rows_of_heads = true,
+                           .mask = {2, 1, 1, rows},
+                           .mask_type = DType::f32});
+}
+Kernel turned(std::int64_t batch) {
+  return norm_kernel(
+      fmt::format("graph g(%a: bf16[{0},64,96]) {{"
+                  " %v: bf16[{0},96,64] = transpose(%a) {{perm=[0,2,1]}} return %v }}",
+                  batch));
+}
+
+struct Case {
+  const char* name;
+  AtSize at;
+  std::int64_t first, second, third;
+  const char* form;
+};
+constexpr Case cases[] = {
+    {"linear", linear, 200, 130, 1000, "cuda_matmul"},
+    {"few rows", linear, 5, 9, 15, "cuda_matmul"},
+    {"residual", linear_with_residual, 128, 257, 1000, "cuda_matmul"},
+    {"narrow rows", linear_of_narrow_rows, 200, 130, 1000, "cuda_matmul"},
+    {"batches", linear_of_many, 4, 7, 15, "cuda_matmul"},
+    {"f32", linear_in_f32, 200, 130, 1001, "cuda_warps_matmul"},
+    {"convolution", convolution, 32, 17, 100, "cuda_conv"},
+    {"narrow convolution", narrow_convolution, 32, 17, 100, "cuda_warps_conv"},
+    {"images of any size", convolution_of_any_image, 32, 17, 100, "cuda_conv"},
+    {"depthwise", depthwise, 32, 17, 100, "cuda_depthwise"},
+    {"depthwise of any size", depthwise_of_any_image, 32, 17, 100, "cuda_depthwise"},
+    {"groups", groups, 32, 17, 100, "cuda_grouped"},
+    {"concat", joined, 32, 17, 100, "cuda_concat"},
+    {"norm", norm, 128, 200, 1000, "cuda_norm"},
+    {"attention", attention, 130, 333, 1000, "cuda_attention"},
+    {"transpose", turned, 32, 17, 100, "cuda_transpose"},
+    {"attention in f32", attention_in_f32, 130, 333, 1000, "cuda_attention"},
+    {"causal attention", causal_attention, 130, 333, 1000, "cuda_attention"},
+};
+
+TEST(CudaOpen, OneTextServesARange) {
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.name);
+    const std::optional<Kernel> open = generalize(each.at(each.first), each.at(each.second), true);
+    ASSERT_TRUE(open);
+    const Candidate candidate = default_candidate(*open, hopper());
+    EXPECT_EQ(candidate.form.name, each.form);
+    std::string text;
+    for (const std::int64_t size : {each.first, each.second, each.third}) {
+      const std::optional<Kernel> kernel = as_case(*open, each.at(size));
+      ASSERT_TRUE(kernel) << size;
+      const CudaTemplate made = cuda_template_of(*kernel, candidate).value();
+      const CudaTemplate fixed = cuda_template_of(each.at(size), candidate).value();
+      if (text.empty()) text = made.source.text;
+      EXPECT_EQ(made.source.text, text) << size;
+      EXPECT_EQ(made.launch.shape, fixed.launch.shape) << size;
+      EXPECT_EQ(made.launch.maps, fixed.launch.maps) << size;
+      EXPECT_EQ(made.launch.pointers, fixed.launch.pointers) << size;
+      EXPECT_THAT(fixed.launch.numbers, testing::IsEmpty());
+    }
+  }
+}
+
+TEST(CudaOpen, TextsCompile) {
+  if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.name);
+    const Kernel open = generalize(each.at(each.first), each.at(each.second), true).value();
+    EXPECT_NE(cuda::compile_cuda(cuda_template_of(open, default_candidate(open, hopper())).value()).image,
+              "");
+  }
+}
+
+/// What lies in memory in steps of an open extent has a text for each size.
+TEST(CudaOpen, RefusesTextsThatDependOnSizes) {
+  const auto transposed = [](std::int64_t rows) {
+    return matmul_kernel({.m = rows, .n = 96, .k = 64, .a_transposed = true});
+  };
+  const Kernel open = generalize(transposed(128), transposed(256), true).value();
+  const Candidate candidate = default_candidate(transposed(128), hopper());
+  const std::optional<Kernel> other = as_case(open, transposed(256));
+  ASSERT_TRUE(other);
+  if (candidate.form.name == std::string("cuda_warps_matmul"))
+    EXPECT_THROW((void)cuda_template_of(*other, candidate), UnsupportedError);
+  const auto scores = [](std::int64_t keys) {
+    return norm_kernel(
+        fmt::format("graph g(%a: bf16[4,64,64], %b: bf16[4,64,{0}]) {{"
+                    " %v: bf16[4,64,{0}] = matmul(%a, %b) return %v }}",
+                    keys));
+  };
+  const Kernel of_keys = generalize(scores(128), scores(256), true).value();
+  EXPECT_THROW(
+      (void)cuda_template_of(as_case(of_keys, scores(256)).value(), default_candidate(of_keys, hopper())),
+      UnsupportedError);
+}
+
+TEST(CudaOpen, ClassesOfExtents) {
+  EXPECT_EQ(device_class(1), (SizeClass{1, 1}));
+  EXPECT_EQ(device_class(2), (SizeClass{2, 15}));
+  EXPECT_EQ(device_class(15), (SizeClass{2, 15}));
+  EXPECT_EQ(device_class(16), (SizeClass{16, 127}));
+  EXPECT_EQ(device_class(128), (SizeClass{128, 1023}));
+  EXPECT_EQ(device_class(1024), (SizeClass{1024, 8191}));
+}
+
+}  // namespace
+}  // namespace sylvite
