@@ -166,7 +166,7 @@ constexpr Knob knobs[] = {
         "and the model's outputs; on CPUs with bf16 also the inputs of single-row matmuls, and depthwise "
         "filters. auto: on for CPUs, off for GPUs, where it costs some time"),
     knob<&CompileConfig::open_kernels>("compile.open_kernels", "auto", "",
-                                       "with ranges in import.dims, on CPUs: kernels compiled once for many "
+                                       "with ranges in import.dims: kernels compiled once for many "
                                        "sizes (auto), or one for each size (off)"),
     knob<&CompileConfig::first_answer>(
         "compile.first_answer", "auto", "first-answer",

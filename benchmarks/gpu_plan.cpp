@@ -1,7 +1,8 @@
 // What a model's kernels would run on with a card that need not be there: nothing is compiled or measured.
-// usage: gpu_plan MODEL.onnx [PRECISION]
+// usage: gpu_plan MODEL.onnx [PRECISION [DIMS]]
 // Each launch with the space that default mode takes, and why it is a group; products on no template, which are counted at the
-// end, come with each template's refusal, kernels that take one thread an output with those of every space.
+// end, come with each template's refusal, kernels that take one thread an output with those of every space. Where sizes are
+// ranges (DIMS as --dims takes them), a kernel that serves a range says so.
 
 #include <fmt/core.h>
 
@@ -16,9 +17,10 @@ namespace {
 
 using namespace sylvite;  // NOLINT(google-build-using-namespace): a program of its own
 
-std::shared_ptr<const Setup> setup_of(const std::string& precision) {
+std::shared_ptr<const Setup> setup_of(const std::string& precision, const std::string& dims) {
   CompileOptions options;
   options.set = {{"compile.precision", precision}, {"compile.device", "cuda"}};
+  if (!dims.empty()) options.set["import.dims"] = dims;
   Setup setup;
   setup.config = resolve_settings(options).config();
   setup.machine = with_gpu(detect_machine(1), {"NVIDIA H200", 90, 13000, 132, 227 << 10, 50 << 20});
@@ -31,19 +33,19 @@ bool is_product(const Kernel& kernel) {
          kernel.kind == KernelClass::attention;
 }
 
-void run(const std::string& path, const std::string& precision) {
+void run(const std::string& path, const std::string& precision, const std::string& dims) {
   ImportOptions import;
   import.random_weights = true;
-  const Imported imported = load_model(path, setup_of(precision), import);
+  const Imported imported = load_model(path, setup_of(precision, dims), import);
   double off = 0, total = 0;
   for (const Launch& launch : imported.plan->launches) {
     const Kernel& kernel = imported.plan->kernels.at(static_cast<std::size_t>(launch.kernel));
     std::vector<Refusal> refusals;
     const BoundSpace space = spaces_for(kernel, imported.setup->machine, &refusals).front();
     const Work work = work_of(kernel);
-    fmt::print("{} {:<12} {:<16} {:>8.2f} GFLOP {:>8.2f} MB  {}  {}\n", kernel.id,
-               kernel_class_name(kernel.kind), space.name, work.operations / 1e9, work.bytes / 1e6,
-               launch.name, launch.reason);
+    fmt::print("{} {:<12} {:<16} {:<5} {:>8.2f} GFLOP {:>8.2f} MB  {}  {}\n", kernel.id,
+               kernel_class_name(kernel.kind), space.name, kernel.open ? "range" : "", work.operations / 1e9,
+               work.bytes / 1e6, launch.name, launch.reason);
     const bool has_threads_only = space.name == "gpu_reference";
     for (const Refusal& refusal : refusals)
       if (has_threads_only ||
@@ -60,8 +62,8 @@ void run(const std::string& path, const std::string& precision) {
 }  // namespace
 
 int main(int count, char** arguments) try {
-  if (count < 2) throw UsageError("usage: gpu_plan MODEL.onnx [PRECISION]");
-  run(arguments[1], count > 2 ? arguments[2] : "bf16");
+  if (count < 2) throw UsageError("usage: gpu_plan MODEL.onnx [PRECISION [DIMS]]");
+  run(arguments[1], count > 2 ? arguments[2] : "bf16", count > 3 ? arguments[3] : "");
   return 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "gpu_plan: {}\n", error.what());

@@ -14,16 +14,19 @@ import subprocess
 import sys
 
 ROW = re.compile(r"^(\S.*), default +\d+ +[\d.]+ +[\d.]+ +([\d.]+)", re.M)
+ON_DEVICE = re.compile(r"^at (.*):\n(?:(?!at ).*\n)*?on the device, without copies: median ([\d.]+) us", re.M)
 COMPILED = re.compile(r"\((\d+) compiled, \d+ from the cache\)")
 
 
 def bench(args, mode, cache):
-    """Milliseconds by sizes, and the kernels compiled; the first size has its kernels chosen for it."""
+    """Times by sizes, and the kernels compiled; the first size has its kernels chosen for it. On a GPU, times of the device."""
     command = [args.sylvite, "bench", args.model, "--dims", args.dims, "--threads", str(args.threads), "--random-weights",
-               "0", "--warmup", "100ms", "--duration", args.duration, "--cache-dir", cache, "--set", "db.enabled=false",
-               "--set", f"compile.open_kernels={mode}"]
+               "0", "--warmup", "100ms", "--duration", args.duration, "--cache-dir", cache, "--device", args.device,
+               "--precision", args.precision, "--no-profile", "--set", "db.enabled=false", "--set",
+               f"compile.open_kernels={mode}"]
     result = subprocess.run(command, capture_output=True, text=True)
-    times = {sizes: float(ms) for sizes, ms in ROW.findall(result.stdout)}
+    rows = ROW if args.device == "cpu" else ON_DEVICE
+    times = {sizes: float(time) for sizes, time in rows.findall(result.stdout)}
     if result.returncode != 0 or not times:
         sys.exit(f"{' '.join(command)}\n{result.stdout[-500:]}{result.stderr[-500:]}")
     return times, sum(int(count) for count in COMPILED.findall(result.stdout))
@@ -34,6 +37,8 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--dims", required=True, help="ranges with several sizes to be fast at, as `sylvite bench` takes them")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="f32")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--duration", default="300ms", help="for each size in each round")
     parser.add_argument("--sylvite", default="build/release/bin/sylvite")

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/open_kernel.h"
+#include "schedules/cuda/candidate.h"
 #include "schedules/space.h"
 
 namespace sylvite {
@@ -16,16 +17,10 @@ BoundSpace default_space(const Kernel& kernel, const Machine& machine) {
   return spaces_for(kernel, machine).front();
 }
 
-/// Why one kernel for all sizes would be slower than one for each, or cannot be made; empty when neither is so. REQUIRES
-/// `open` at its hints.
-std::string refusal(const Kernel& open, const Kernel& fixed, const Machine& machine) {
-  const std::string wanted = default_space(fixed, machine).name;
-  const BoundSpace space = default_space(open, machine);
-  if (space.name != wanted)
-    return fmt::format("it would have a schedule of '{}', with fixed sizes it has one of '{}'", space.name,
-                       wanted);
+/// Why a kernel cannot be made for the sizes of `open`: a template whose text depends on them, or a schedule that does not apply.
+std::string refusal_of(const Kernel& open, const Candidate& candidate) {
   try {
-    const Candidate candidate = space.at(space.heuristic);
+    if (cuda_template_of(open, candidate)) return "";
     Algorithm algorithm = build_algorithm(open, candidate.form);
     candidate.schedule.apply(algorithm);
   } catch (const UnsupportedError& error) {
@@ -34,6 +29,29 @@ std::string refusal(const Kernel& open, const Kernel& fixed, const Machine& mach
     return error.what();
   }
   return "";
+}
+
+/// Why one kernel for all sizes would be slower than one for each, or cannot be made; empty when neither is so. REQUIRES
+/// `open` at its hints, those of `fixed`; `other` is the second of its two cases.
+std::string refusal(const Kernel& open, const Kernel& fixed, const Kernel& other, const Machine& machine) {
+  const std::string wanted = default_space(fixed, machine).name;
+  const BoundSpace space = default_space(open, machine);
+  if (space.name != wanted)
+    return fmt::format("it would have a schedule of '{}', with fixed sizes it has one of '{}'", space.name,
+                       wanted);
+  const std::optional<Kernel> second = as_case(open, other);
+  return refusal_of(second ? *second : open, space.at(space.heuristic));
+}
+
+/// Whether a case of an open kernel can be launched: templates know it at each size.
+bool can_launch(const Kernel& kernel, const Machine& machine) {
+  if (!machine.gpu) return true;
+  try {
+    (void)cuda_template_of(kernel, default_candidate(kernel, machine));
+    return true;
+  } catch (const UnsupportedError&) {
+    return false;
+  }
 }
 
 std::optional<Kernel> find_case(const std::vector<Kernel>& open, const Kernel& kernel) {
@@ -91,7 +109,7 @@ bool KernelMenu::Entry::compare(const Kernel& kernel, std::int64_t plan, const M
   std::optional<Kernel> closest;
   const Seen* other = nullptr;
   for (const Seen& each : seen) {
-    std::optional<Kernel> joined = generalize(each.kernel, kernel);
+    std::optional<Kernel> joined = generalize(each.kernel, kernel, machine.gpu.has_value());
     if (!joined || (closest && closest->sizes.size() <= joined->sizes.size())) continue;
     closest = std::move(joined);
     other = &each;
@@ -101,7 +119,7 @@ bool KernelMenu::Entry::compare(const Kernel& kernel, std::int64_t plan, const M
     found->second = plan;
     return false;
   }
-  const std::string reason = refusal(*closest, other->kernel, machine);
+  const std::string reason = refusal(*closest, other->kernel, kernel, machine);
   log_line(LogLevel::debug, "kernel {}: {} {}", closest->id,
            reason.empty() ? "is open" : "is not open:", reason);
   if (reason.empty())
@@ -137,15 +155,17 @@ std::shared_ptr<const Plan> KernelMenu::serve(
       log_line(LogLevel::info, "sizes: none to compare with {}: {}", describe(model, sizes), error.what());
     }
   }
-  return apply(plan);
+  return apply(plan, machine);
 }
 
-std::shared_ptr<const Plan> KernelMenu::apply(const std::shared_ptr<const Plan>& plan) const {
+std::shared_ptr<const Plan> KernelMenu::apply(const std::shared_ptr<const Plan>& plan,
+                                              const Machine& machine) const {
   auto result = std::make_shared<Plan>(*plan);
   for (Kernel& kernel : result->kernels) {
     const auto entry = entries_.find(skeleton(kernel));
     if (entry == entries_.end()) continue;
-    if (std::optional<Kernel> found = find_case(entry->second.open, kernel)) kernel = std::move(*found);
+    std::optional<Kernel> found = find_case(entry->second.open, kernel);
+    if (found && can_launch(*found, machine)) kernel = std::move(*found);
   }
   return result;
 }

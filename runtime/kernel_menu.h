@@ -21,7 +21,8 @@ class KernelMenu {
   /// Looks at a plan, so that kernels which two plans have at different sizes are open. Compiles nothing.
   void learn(const Plan& plan, const Machine& machine);
   /// The plan with open kernels wherever it has cases of them.
-  [[nodiscard]] std::shared_ptr<const Plan> apply(const std::shared_ptr<const Plan>& plan) const;
+  [[nodiscard]] std::shared_ptr<const Plan> apply(const std::shared_ptr<const Plan>& plan,
+                                                  const Machine& machine) const;
   /// Both, and where the plan has kernels of which it is not known what becomes of them at other sizes, it learns from plans
   /// at sizes beside these, too: `lower` makes one. What cannot be lowered there has kernels for these sizes alone.
   [[nodiscard]] std::shared_ptr<const Plan> serve(

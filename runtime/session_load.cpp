@@ -218,7 +218,7 @@ OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const S
     fit_guesses(model.parsed);
     model.facts = read_model_facts(model.parsed);
   }
-  const bool opens = !setup->machine.gpu && setup->config.open_kernels == AutoOff::automatic;
+  const bool opens = setup->config.open_kernels == AutoOff::automatic;
   if (opens && !model.parsed.sizes.are_fixed()) model.menu = std::make_shared<KernelMenu>();
   return model;
 }

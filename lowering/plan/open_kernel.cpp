@@ -249,7 +249,7 @@ SizeClass line_class(std::int64_t extent) {
 }
 
 SizeClass device_class(std::int64_t extent) {
-  constexpr std::int64_t width = 8;
+  constexpr std::int64_t width = 4;
   if (extent < 2) return {extent, extent};
   std::int64_t low = 2;
   while (extent / width >= low) low *= width;

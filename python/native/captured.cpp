@@ -85,7 +85,7 @@ SymbolValues by_name(const CapturedGraph& graph, const Sizes& sizes) {
 }
 
 std::unique_ptr<KernelMenu> menu_for(const CapturedGraph& graph, const Setup& setup) {
-  const bool opens = !setup.machine.gpu && setup.config.open_kernels == AutoOff::automatic;
+  const bool opens = setup.config.open_kernels == AutoOff::automatic;
   return opens && !graph.symbols.empty() ? std::make_unique<KernelMenu>() : nullptr;
 }
 

@@ -107,7 +107,7 @@ std::vector<Tensor> run_open(const Graph& graph, const std::vector<Tensor>& inpu
   for (const Graph& other : resized_graphs(graph))
     menu.learn(*load_graph(other, imported.setup).plan, imported.setup->machine);
   menu.learn(*imported.plan, imported.setup->machine);
-  imported.plan = menu.apply(imported.plan);
+  imported.plan = menu.apply(imported.plan, imported.setup->machine);
   Built built = build_program(imported, choose_candidates(imported));
   if (!built.report.warnings.empty()) throw InternalError("warning: {}", built.report.warnings.front());
   for (std::size_t i = 0; i < built.choices.size(); ++i) {

@@ -35,7 +35,7 @@ class KernelMenuTest : public testing::Test {
 TEST_F(KernelMenuTest, CasesOfOneKernelInAPlanAreTimedApart) {
   for (const std::int64_t rows : {20, 33}) menu_.learn(*loaded(rows).plan, setup_->machine);
   Imported imported = loaded(50);
-  imported.plan = menu_.apply(imported.plan);
+  imported.plan = menu_.apply(imported.plan, setup_->machine);
   ASSERT_EQ(imported.plan->kernels.size(), 2U);
   EXPECT_EQ(imported.plan->kernels[0].id, imported.plan->kernels[1].id);
   EXPECT_NE(imported.plan->kernels[0].sizes, imported.plan->kernels[1].sizes);
@@ -54,7 +54,7 @@ TEST_F(KernelMenuTest, CasesOfOneKernelInAPlanAreTimedApart) {
 
 TEST_F(KernelMenuTest, LearnsAtAnyNumberOfSizes) {
   for (std::int64_t rows = 16; rows < 48; ++rows) menu_.learn(*loaded(rows).plan, setup_->machine);
-  EXPECT_NE(menu_.apply(loaded(500).plan)->kernels[0].open, nullptr);
+  EXPECT_NE(menu_.apply(loaded(500).plan, setup_->machine)->kernels[0].open, nullptr);
 }
 
 TEST_F(KernelMenuTest, ComparesAtEqualSizesWhereNamesMustAgree) {

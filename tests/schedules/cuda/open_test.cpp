@@ -104,24 +104,24 @@ struct Case {
   const char* form;
 };
 constexpr Case cases[] = {
-    {"linear", linear, 200, 130, 1000, "cuda_matmul"},
-    {"few rows", linear, 5, 9, 15, "cuda_matmul"},
-    {"residual", linear_with_residual, 128, 257, 1000, "cuda_matmul"},
-    {"narrow rows", linear_of_narrow_rows, 200, 130, 1000, "cuda_matmul"},
-    {"batches", linear_of_many, 4, 7, 15, "cuda_matmul"},
-    {"f32", linear_in_f32, 200, 130, 1001, "cuda_warps_matmul"},
-    {"convolution", convolution, 32, 17, 100, "cuda_conv"},
-    {"narrow convolution", narrow_convolution, 32, 17, 100, "cuda_warps_conv"},
-    {"images of any size", convolution_of_any_image, 32, 17, 100, "cuda_conv"},
-    {"depthwise", depthwise, 32, 17, 100, "cuda_depthwise"},
-    {"depthwise of any size", depthwise_of_any_image, 32, 17, 100, "cuda_depthwise"},
-    {"groups", groups, 32, 17, 100, "cuda_grouped"},
-    {"concat", joined, 32, 17, 100, "cuda_concat"},
-    {"norm", norm, 128, 200, 1000, "cuda_norm"},
-    {"attention", attention, 130, 333, 1000, "cuda_attention"},
-    {"transpose", turned, 32, 17, 100, "cuda_transpose"},
-    {"attention in f32", attention_in_f32, 130, 333, 1000, "cuda_attention"},
-    {"causal attention", causal_attention, 130, 333, 1000, "cuda_attention"},
+    {"linear", linear, 200, 130, 500, "cuda_matmul"},
+    {"few rows", linear, 5, 3, 7, "cuda_matmul"},
+    {"residual", linear_with_residual, 128, 257, 500, "cuda_matmul"},
+    {"narrow rows", linear_of_narrow_rows, 200, 130, 500, "cuda_matmul"},
+    {"batches", linear_of_many, 4, 7, 2, "cuda_matmul"},
+    {"f32", linear_in_f32, 200, 130, 501, "cuda_warps_matmul"},
+    {"convolution", convolution, 32, 50, 100, "cuda_conv"},
+    {"narrow convolution", narrow_convolution, 32, 50, 100, "cuda_warps_conv"},
+    {"images of any size", convolution_of_any_image, 32, 50, 100, "cuda_conv"},
+    {"depthwise", depthwise, 32, 50, 100, "cuda_depthwise"},
+    {"depthwise of any size", depthwise_of_any_image, 32, 50, 100, "cuda_depthwise"},
+    {"groups", groups, 32, 50, 100, "cuda_grouped"},
+    {"concat", joined, 32, 50, 100, "cuda_concat"},
+    {"norm", norm, 128, 200, 500, "cuda_norm"},
+    {"attention", attention, 130, 333, 500, "cuda_attention"},
+    {"transpose", turned, 32, 50, 100, "cuda_transpose"},
+    {"attention in f32", attention_in_f32, 130, 333, 500, "cuda_attention"},
+    {"causal attention", causal_attention, 130, 333, 500, "cuda_attention"},
 };
 
 TEST(CudaOpen, OneTextServesARange) {
@@ -182,11 +182,11 @@ TEST(CudaOpen, RefusesTextsThatDependOnSizes) {
 
 TEST(CudaOpen, ClassesOfExtents) {
   EXPECT_EQ(device_class(1), (SizeClass{1, 1}));
-  EXPECT_EQ(device_class(2), (SizeClass{2, 15}));
-  EXPECT_EQ(device_class(15), (SizeClass{2, 15}));
-  EXPECT_EQ(device_class(16), (SizeClass{16, 127}));
-  EXPECT_EQ(device_class(128), (SizeClass{128, 1023}));
-  EXPECT_EQ(device_class(1024), (SizeClass{1024, 8191}));
+  EXPECT_EQ(device_class(2), (SizeClass{2, 7}));
+  EXPECT_EQ(device_class(7), (SizeClass{2, 7}));
+  EXPECT_EQ(device_class(8), (SizeClass{8, 31}));
+  EXPECT_EQ(device_class(500), (SizeClass{128, 511}));
+  EXPECT_EQ(device_class(512), (SizeClass{512, 2047}));
 }
 
 }  // namespace

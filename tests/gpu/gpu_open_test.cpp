@@ -1,0 +1,100 @@
+// Kernels that serve a range of sizes on a GPU, against the interpreter.
+
+#include "runtime/kernel_menu.h"
+#include "tests/gpu/gpu_test.h"
+#include "tests/runtime/test_session.h"
+
+namespace sylvite {
+namespace {
+
+/// A layer of an encoder, and a convolution over as many images.
+class LayerGraph {
+ public:
+  explicit LayerGraph(std::int64_t batch, std::int64_t rows) : batch_(batch), rows_(rows) {}
+
+  [[nodiscard]] Graph graph() {
+    const ValueId x = graph_.add_input("x", make_type(DType::f32, {batch_, rows_, width}));
+    const ValueId mask = graph_.add_input("mask", make_type(DType::f32, {batch_, 1, 1, rows_}));
+    const ValueId seen = graph_.add(
+        Op::attention, {heads(linear(x, width)), heads(linear(x, width)), heads(linear(x, width)), mask},
+        {{"causal", std::int64_t{0}}});
+    const ValueId rows =
+        graph_.add(Op::reshape, {graph_.add(Op::transpose, {seen}, {{"perm", Dims{0, 2, 1, 3}}})},
+                   {{"shape", Dims{batch_, rows_, width}}});
+    const ValueId first = norm(graph_.add(Op::add, {linear(rows, width), x}));
+    const ValueId wide = graph_.add(Op::gelu, {linear(first, 4 * width)});
+    graph_.outputs = {norm(graph_.add(Op::add, {linear(wide, width), first}))};
+    return std::move(graph_);
+  }
+
+ private:
+  static constexpr std::int64_t width = 128;
+
+  [[nodiscard]] ValueId weight(const Dims& dims) {
+    Tensor tensor = sample_tensor(DType::f32, dims, ++weights_);
+    const double scale = 1.0 / std::sqrt(static_cast<double>(dims[0]));
+    for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set_double(i, tensor.as_double(i) * scale);
+    return graph_.add_constant(std::move(tensor), fmt::format("w{}", weights_));
+  }
+  [[nodiscard]] ValueId linear(ValueId x, std::int64_t columns) {
+    const std::int64_t depth = graph_.type(x).dims().back();
+    return graph_.add(Op::add, {graph_.add(Op::matmul, {x, weight({depth, columns})}), weight({columns})});
+  }
+  [[nodiscard]] ValueId heads(ValueId x) {
+    const ValueId apart = graph_.add(Op::reshape, {x}, {{"shape", Dims{batch_, rows_, 2, width / 2}}});
+    return graph_.add(Op::transpose, {apart}, {{"perm", Dims{0, 2, 1, 3}}});
+  }
+  [[nodiscard]] ValueId norm(ValueId x) {
+    return graph_.add(Op::layer_norm, {x, weight({width}), weight({width})}, {{"axis", std::int64_t{2}}});
+  }
+
+  std::int64_t batch_, rows_;
+  Graph graph_;
+  int weights_ = 0;
+};
+
+class GpuOpen : public GpuTest {
+ protected:
+  /// One set of kernels for all the sizes; how many were compiled for the last.
+  int run_at_sizes(const char* precision, double tolerance) {
+    CompileOptions options = test_options(folder_.path());
+    options.set["compile.device"] = "cuda";
+    options.set["compile.precision"] = precision;
+    const auto setup = make_setup(options);
+    KernelMenu menu;
+    const auto loaded = [&](const Sizes& sizes) {
+      return load_graph(LayerGraph(sizes[0], sizes[1]).graph(), setup);
+    };
+    menu.learn(*loaded({4, 40}).plan, setup->machine);
+    menu.learn(*loaded({5, 77}).plan, setup->machine);
+    int compiled = 0;
+    for (const Sizes& sizes : {Sizes{4, 40}, {2, 64}, {7, 64}, {3, 101}, {6, 80}}) {
+      Imported imported = loaded(sizes);
+      imported.plan = menu.apply(imported.plan, setup->machine);
+      for (const Kernel& kernel : imported.plan->kernels)
+        EXPECT_NE(kernel.open, nullptr) << default_candidate(kernel, setup->machine).form.name << "\n"
+                                        << kernel.text;
+      Built built = build_program(imported, choose_candidates(imported));
+      compiled = built.report.compiled;
+      std::vector<Tensor> inputs;
+      for (const Port& port : built.program.plan().inputs)
+        inputs.push_back(sample_tensor(port.type.dtype, port.type.dims(), static_cast<int>(sizes[1])));
+      const std::vector<Tensor> expected = interpret(LayerGraph(sizes[0], sizes[1]).graph(), inputs);
+      expect_near(built.program.run(inputs).at(0), expected.at(0), tolerance);
+    }
+    return compiled;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(GpuOpen, AnEncoderInBf16) {
+  EXPECT_EQ(run_at_sizes("bf16", 0.06), 0);
+}
+
+TEST_F(GpuOpen, AnEncoderInF32) {
+  EXPECT_EQ(run_at_sizes("f32", 1e-3), 0);
+}
+
+}  // namespace
+}  // namespace sylvite
