@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "frontend/graph/verifier.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/initializer_store.h"
 #include "frontend/passes/pass_list.h"
 #include "frontend/passes/quantize_products.h"
 #include "lowering/algorithms/problems.h"
@@ -182,20 +183,43 @@ bool shrink_guess(ModelSizes& sizes) {
   return true;
 }
 
-/// Names tell usual sizes; a model may be for smaller ones, as one with 77 positions is. Where smaller ones do not help either,
-/// the usual ones stay, and the error that comes of them.
+/// Doubles the smallest of them, batches aside; false where all are as large as anybody would guess.
+bool grow_guess(ModelSizes& sizes) {
+  constexpr std::int64_t largest_guess = 4096;
+  SizeSymbol* smallest = nullptr;
+  for (SizeSymbol& symbol : sizes.symbols) {
+    const std::int64_t hint = symbol.range.hints.front();
+    if (!symbol.is_guessed || hint == 1 || hint * 2 > std::min(symbol.range.high, largest_guess)) continue;
+    if (smallest == nullptr || hint < smallest->range.hints.front()) smallest = &symbol;
+  }
+  if (smallest == nullptr) return false;
+  smallest->range.hints = {smallest->range.hints.front() * 2};
+  return true;
+}
+
+/// Do its first sizes suit the model? If so, the next import is there.
+bool try_first_sizes(const ParsedModel& model) {
+  const Sizes sizes = first_sizes(model.sizes);
+  try {
+    model.initializers->keep(sizes, import_at(model, sizes));
+    return true;
+  } catch (const Error& error) {
+    log_line(LogLevel::debug, "sizes: not {}: {}", describe(model.sizes, sizes), error.what());
+    return false;
+  }
+}
+
+/// Names tell usual sizes; a model may be for smaller ones, as one with 77 positions is, or for larger ones, as one whose first
+/// window takes 256 samples. Where others do not help either, the usual ones stay, and the error that comes of them.
 void fit_guesses(ParsedModel& model) {
   if (std::ranges::none_of(model.sizes.symbols, &SizeSymbol::is_guessed)) return;
   const ModelSizes usual = model.sizes;
-  do {
-    try {
-      (void)import_at(model, first_sizes(model.sizes));
-      return;
-    } catch (const Error& error) {
-      log_line(LogLevel::debug, "sizes: not {}: {}", describe(model.sizes, first_sizes(model.sizes)),
-               error.what());
-    }
-  } while (shrink_guess(model.sizes));
+  if (try_first_sizes(model)) return;
+  for (const auto change : {shrink_guess, grow_guess}) {
+    model.sizes = usual;
+    while (change(model.sizes))
+      if (try_first_sizes(model)) return;
+  }
   model.sizes = usual;
 }
 

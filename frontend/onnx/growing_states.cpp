@@ -322,13 +322,14 @@ void choose_growing_form(ParsedModel& model) {
   const GrowingModel& growing = *model.growing;
   const Sizes first = first_sizes(model.sizes);
   try {
-    (void)import_with_capacity(model, first);
+    model.initializers->keep(first, import_with_capacity(model, first));
     return;
   } catch (const UnsupportedError& error) {
     ParsedModel at_lengths = model;
     at_lengths.sizes.symbols.push_back({growing.length, {0, growing.capacity, {0}}});
     try {
-      (void)import_growing(at_lengths, first_sizes(at_lengths.sizes));
+      const Sizes at_first = first_sizes(at_lengths.sizes);
+      model.initializers->keep(at_first, import_growing(at_lengths, at_first));
     } catch (const UnsupportedError&) {
       throw error;
     }

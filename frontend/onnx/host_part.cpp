@@ -276,6 +276,8 @@ std::vector<HostValue> OnnxGraphImporter::run_nodes(
 }
 
 ImportedModel import_at(const ParsedModel& model, const Sizes& sizes) {
+  if (model.initializers != nullptr)
+    if (std::optional<ImportedModel> kept = model.initializers->take(sizes)) return std::move(*kept);
   if (model.growing) return import_growing(model, sizes);
   ImportedModel imported = OnnxHostPart::import(model, sizes);
   if (model.states.empty()) return imported;

@@ -229,6 +229,24 @@ TEST_F(FamilyTest, SizesThatGoByNamesFitTheModel) {
   EXPECT_THROW((void)compiled.run({Tensor(DType::f32, {3, 21, 2})}), Error);
 }
 
+TEST_F(FamilyTest, GuessesGrowWhereAModelTakesNoneSoSmall) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_open_input(graph, "x", 0);
+  add_output(graph, "y");
+  add_integers(graph, "one", {1});
+  add_floats(graph, "window", {1, 1, 300}, std::vector<float>(300, 1.0F));
+  add_node(graph, "Unsqueeze", {"x", "one"}, {"channels"});
+  add_node(graph, "Conv", {"channels", "window"}, {"y"});
+  const std::string path = folder_.path() + "/window.onnx";
+  write_file(path, model.SerializeAsString());
+  const OpenModel open = open_model(path, make_setup(test_options(folder_.path())));
+  EXPECT_EQ(first_sizes(open.parsed.sizes), (Sizes{1, 512}));
+  CompiledModel compiled = compile(path, test_options(folder_.path()));
+  EXPECT_EQ(compiled.run({Tensor(DType::f32, {2, 310})}).at(0).dims(), (Dims{2, 1, 11}));
+  EXPECT_THROW((void)compiled.run({Tensor(DType::f32, {1, 128})}), Error);
+}
+
 TEST_F(FamilyTest, HostStepsRunAtEverySize) {
   onnx::ModelProto model = empty_model(18);
   onnx::GraphProto& graph = *model.mutable_graph();
