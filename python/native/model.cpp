@@ -26,19 +26,44 @@ CompiledModel& model_of(PyObject* self) {
   return *ModelObject::of(self).model;
 }
 
+/// Strings come as (dims, texts), since no buffer holds them.
+HostValue read_value(PyObject* item) {
+  if (PyTuple_Check(item) == 0) return dense_tensor(read_array(item));
+  StringTensor strings;
+  const std::vector<PyObject*> parts = items_of(item);
+  for (PyObject* extent : items_of(parts.at(0))) strings.dims.push_back(to_integer(extent));
+  for (PyObject* text : items_of(parts.at(1))) strings.values.push_back(to_text(text));
+  return HostValue(std::move(strings));
+}
+
+/// Strings as read_value has them, a sequence as a list, nothing as None.
+Ref value_object(const HostValue& value) {
+  if (value.is_tensor()) return tensor_object(value.tensor());
+  if (value.is_strings()) {
+    const StringTensor& strings = value.strings();
+    return Ref::own(
+        Py_BuildValue("(OO)", from_integers(strings.dims).get(), from_texts(strings.values).get()));
+  }
+  if (value.is_absent()) return Ref::share(Py_None);
+  Ref items = Ref::own(PyList_New(0));
+  for (const HostValue& item : value.sequence())
+    if (PyList_Append(items.get(), value_object(item).get()) != 0) throw PythonError();
+  return items;
+}
+
 PyObject* run(PyObject* self, PyObject* list) {
   return guarded([&] {
-    std::vector<Tensor> inputs;
-    for (PyObject* item : items_of(list)) inputs.push_back(dense_tensor(read_array(item)));
-    std::vector<Tensor> outputs;
+    std::vector<HostValue> inputs;
+    for (PyObject* item : items_of(list)) inputs.push_back(read_value(item));
+    std::vector<HostValue> outputs;
     {
       const WithoutGil others_run;
       const std::lock_guard one_at_a_time(*ModelObject::of(self).running);
-      outputs = model_of(self).run(inputs);
+      outputs = model_of(self).run_values(inputs);
     }
     Ref results = Ref::own(PyList_New(0));
-    for (Tensor& output : outputs)
-      if (PyList_Append(results.get(), tensor_object(std::move(output)).get()) != 0) throw PythonError();
+    for (const HostValue& output : outputs)
+      if (PyList_Append(results.get(), value_object(output).get()) != 0) throw PythonError();
     return results.release();
   });
 }
@@ -92,7 +117,8 @@ PyObject* host_steps(PyObject* self, PyObject* /*unused*/) {
 
 PyType_Spec* spec() {
   static PyMethodDef methods[] = {
-      {"run", run, METH_O, "Runs the model on a list of tensors; returns a list of Tensors."},
+      {"run", run, METH_O,
+       "Runs the model on a list of tensors; returns a list of Tensors. Strings are (dims, texts)."},
       {"input_names", input_names, METH_NOARGS, "Names of the inputs, in order."},
       {"output_names", output_names, METH_NOARGS, "Names of the outputs, in order."},
       {"reset_states", reset_states, METH_NOARGS, "Makes all states zero."},

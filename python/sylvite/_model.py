@@ -13,10 +13,30 @@ from ._settings import command_options, settings
 _ERRORS = {error.code: error for error in _native.Error.__subclasses__()}
 
 
-def _as_numpy(tensor: _native.Tensor) -> Any:
-    """An array over the tensor's memory; the tensor itself where NumPy has no such type."""
+def _given(value: Any) -> Any:
+    """Texts, which no buffer holds, as the native module takes them."""
+    if not (isinstance(value, (str, list)) or getattr(getattr(value, "dtype", None), "kind", "") in ("U", "O", "S", "T")):
+        return value
     import numpy
 
+    array = numpy.asarray(value)
+    if array.dtype.kind not in "UOST":
+        return value
+    texts = [text.decode() if isinstance(text, bytes) else text for text in array.ravel().tolist()]
+    return list(array.shape), texts
+
+
+def _as_numpy(tensor: Any) -> Any:
+    """An array over the tensor's memory; the tensor itself where NumPy has no such type. Texts are an array of objects."""
+    import numpy
+
+    if isinstance(tensor, tuple):
+        dims, texts = tensor
+        return numpy.array(texts, dtype=object).reshape(dims)
+    if isinstance(tensor, list):
+        return [_as_numpy(item) for item in tensor]
+    if tensor is None:
+        return None
     try:
         return numpy.asarray(memoryview(tensor))
     except BufferError:
@@ -29,7 +49,7 @@ def _reader(inputs: Sequence[Any]) -> Any:
         if type(given).__module__.partition(".")[0] == "torch":
             import torch
 
-            return torch.from_dlpack
+            return lambda result: torch.from_dlpack(result) if isinstance(result, _native.Tensor) else _as_numpy(result)
     return _as_numpy
 
 
@@ -70,7 +90,7 @@ class Model:
         """
         if len(inputs) == 1 and isinstance(inputs[0], Mapping):
             inputs, named = (), {**inputs[0], **named}
-        ordered = self._order(inputs, named)
+        ordered = [_given(value) for value in self._order(inputs, named)]
         read = _reader(ordered)
         return tuple(read(result) for result in self._native.run(ordered))
 

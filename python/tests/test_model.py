@@ -25,7 +25,8 @@ def save(folder, nodes, inputs, outputs, initializers=(), name="model.onnx"):
     return path
 
 
-F32, I64, BOOL, F16, BF16 = (getattr(onnx.TensorProto, n) for n in ("FLOAT", "INT64", "BOOL", "FLOAT16", "BFLOAT16"))
+F32, I64, BOOL, F16, BF16, TEXT = (
+    getattr(onnx.TensorProto, n) for n in ("FLOAT", "INT64", "BOOL", "FLOAT16", "BFLOAT16", "STRING"))
 OPTIONS = {"compile.threads": 2}
 
 
@@ -88,6 +89,22 @@ class Calls(WithFolder):
     def test_empty_and_zero_dimensional(self):
         model = self.compile([oh.make_node("ReduceSum", ["a"], ["c"], keepdims=0)], [("a", F32, [0, 3])], [("c", F32, [])])
         np.testing.assert_array_equal(model(np.zeros((0, 3), np.float32))[0], np.float32(0))
+
+    def test_texts(self):
+        model = self.compile([oh.make_node("StringConcat", ["a", "b"], ["c"]), oh.make_node("Abs", ["x"], ["y"])],
+                             [("a", TEXT, [2, None]), ("b", TEXT, [1]), ("x", F32, [2])], [("c", TEXT, None), ("y", F32, [2])])
+        x = np.array([-1, 2], np.float32)
+        for a in (np.array([["k", "ö"], ["", "l"]]), np.array([["k", "ö"], ["", "l"]], object), [["k", "ö"], ["", "l"]]):
+            joined, y = model(a, ["!"], x)
+            self.assertEqual(joined.tolist(), [["k!", "ö!"], ["!", "l!"]])
+            np.testing.assert_array_equal(y, [1, 2])
+        self.assertRaises(sylvite.InputError, model, x, ["!"], x)
+
+    def test_sequences(self):
+        model = self.compile([oh.make_node("SplitToSequence", ["x"], ["s"], axis=0, keepdims=0)], [("x", F32, [3, 2])], [("s", F32, None)])
+        x = np.arange(6, dtype=np.float32).reshape(3, 2)
+        for part, row in zip(model(x)[0], x, strict=True):
+            np.testing.assert_array_equal(part, row)
 
     def test_results_by_dlpack(self):
         model = self.compile([oh.make_node("Cast", ["a"], ["c"], to=BF16)], [("a", F32, [4])], [("c", BF16, [4])])
@@ -166,8 +183,10 @@ class Errors(WithFolder):
                 call()
         with self.assertRaisesRegex(TypeError, "expected a tensor"):
             model(a, 3)
-        with self.assertRaisesRegex(sylvite.InputError, "format"):
+        with self.assertRaisesRegex(sylvite.InputError, r"strings\[1,1\], expected"):
             model(a, np.array([["x"]]))
+        with self.assertRaisesRegex(sylvite.InputError, "format"):
+            model(a, np.zeros((2, 3), np.complex64))
 
     def test_kinds(self):
         missing = pathlib.Path(self.folder.name) / "missing.onnx"
