@@ -1,6 +1,7 @@
 #include "frontend/passes/pass_list.h"
 
 #include "frontend/passes/quantize_products.h"
+#include "frontend/passes/rotate_pairs.h"
 
 namespace sylvite {
 namespace {
@@ -35,6 +36,8 @@ constexpr Pass<Options> table[] = {
      "sums of values among zeros, which lie side by side, become concats"},
     {"move_stacks", always, plain<move_stacks>,
      "values that are stacked and then moved inwards are put together there"},
+    {"rotate_pairs", always, plain<rotate_pairs>,
+     "concats of negated parts are concats times signs, as rotary embeddings turn rows"},
     {"fold_new_constants", always, plain<fold_constants>,
      "fold_constants, over what the passes between have made"},
     {"merge_new_subexpressions", always, plain<common_subexpressions>,

@@ -14,6 +14,7 @@
 #include "frontend/graph/verifier.h"
 #include "frontend/ops/op_table.h"
 #include "frontend/passes/pass_list.h"
+#include "frontend/passes/rotate_pairs.h"
 #include "sylvite/graph_text.h"
 
 namespace sylvite {
@@ -243,6 +244,25 @@ const Rewrite rewrites[] = {
      "  %x: f32[3,1] = reduce_max(%m) {axes=[1], keepdims=1}\n  %i = constant f32[] {-inf}\n"
      "  %e: bool[3,1] = equal(%x, %i)\n  %z = constant f32[] {0.0}\n"
      "  %o: f32[2,3,4] = where(%e, %z, %a)\n  return %o\n"},
+    {"halves_of_rows_that_turn", rotate_pairs, "%x: f32[2,4]",
+     "  %a: f32[2,2] = slice(%x) {starts=[0,2], sizes=[2,2], steps=[1,1]}\n  %n: f32[2,2] = neg(%a)\n"
+     "  %b: f32[2,2] = slice(%x) {starts=[0,0], sizes=[2,2], steps=[1,1]}\n"
+     "  %y: f32[2,4] = concat(%n, %b) {axis=1}\n  return %y\n",
+     "  %a: f32[2,2] = slice(%x) {starts=[0,2], sizes=[2,2], steps=[1,1]}\n"
+     "  %b: f32[2,2] = slice(%x) {starts=[0,0], sizes=[2,2], steps=[1,1]}\n"
+     "  %c: f32[2,4] = concat(%a, %b) {axis=1}\n  %s = constant f32[4] {-1.0, -1.0, 1.0, 1.0}\n"
+     "  %y: f32[2,4] = mul(%c, %s)\n  return %y\n"},
+    {"neighbours_that_turn", rotate_pairs, "%x: f32[2,4]",
+     "  %a: f32[2,2] = slice(%x) {starts=[0,1], sizes=[2,2], steps=[1,2]}\n  %n: f32[2,2] = neg(%a)\n"
+     "  %b: f32[2,2] = slice(%x) {starts=[0,0], sizes=[2,2], steps=[1,2]}\n"
+     "  %d: f32[2,2,1] = reshape(%n) {shape=[2,2,1]}\n  %e: f32[2,2,1] = reshape(%b) {shape=[2,2,1]}\n"
+     "  %y: f32[2,2,2] = concat(%d, %e) {axis=2}\n  return %y\n",
+     "  %i = constant i64[4] {1, 0, 3, 2}\n  %g: f32[2,4] = gather(%x, %i) {axis=1}\n"
+     "  %s = constant f32[4] {-1.0, 1.0, -1.0, 1.0}\n  %m: f32[2,4] = mul(%g, %s)\n"
+     "  %y: f32[2,2,2] = reshape(%m) {shape=[2,2,2]}\n  return %y\n"},
+    {"negation_that_others_read", rotate_pairs, "%x: f32[2,4], %z: f32[2,4]",
+     "  %n: f32[2,4] = neg(%x)\n  %y: f32[2,8] = concat(%n, %z) {axis=1}\n  return %y, %n\n",
+     "  %n: f32[2,4] = neg(%x)\n  %y: f32[2,8] = concat(%n, %z) {axis=1}\n  return %y, %n\n"},
     {"conv_bias", fold_conv_bias, "%x: f32[1,1,3,3]",
      "  %w = constant f32[2,1,2,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}\n  %b = constant f32[1,2,1,1] "
      "{0.5, 1.5}\n"
