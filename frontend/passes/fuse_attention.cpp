@@ -1,8 +1,9 @@
 // Scaled dot-product attention (Vaswani et al., arXiv 1706.03762) spelled out:
 //   matmul(softmax(a*Q @ b*K^T + mask), V)  ->  attention(Q, K, V, mask) {scale = a*b}
-// Scales may stand on Q, on K^T, on the scores, or on several of them. Several masks become their sum; they may be added
-// while the leading dims of the scores are grouped otherwise, as in windowed attention:
+// Scales may stand on Q, on K^T, on the scores, or on several of them; what varies over heads or queries scales Q. Several masks
+// become their sum; they may be added while the leading dims of the scores are grouped otherwise, as in windowed attention:
 //   softmax(reshape(reshape(Q @ K^T + bias, [images, windows, ...]) + mask, [images*windows, ...]))
+// Keys and values that heads share are repeated for each.
 // Scores may be replaced, too: where(condition, scores, -inf) is a boolean mask, and a very negative number one that is added.
 // Rows that attend to nothing are NaN; where(is_nan(w), 0, w) of the weights w makes them zero, which is done to the result
 // if a mask may leave such rows. (Weights that are NaN because scores are stay NaN.)
@@ -40,17 +41,37 @@ struct Scores {
   std::vector<Mask> masks;
   std::vector<Dims> spaces;  ///< of the scores, on their way through reshapes of their leading dims
   double scale = 1;
+  ValueId row_scale = no_value;  ///< what scales rows of scores differently: those of a head, say
 };
 
+/// The product that is scaled by a number for each of its rows, which goes to `row_scale`; or `id`.
+ValueId without_row_scale(const Graph& graph, ValueId id, ValueId& row_scale) {
+  const Node* mul = producer_if(graph, id, Op::mul);
+  if (mul == nullptr) return id;
+  ValueId product = id;
+  (void)either_order(*mul, [&](ValueId rows, ValueId factor) {
+    const TensorType& type = graph.type(factor);
+    if (graph.type(rows).shape != graph.type(id).shape || type.rank() == 0 || type.shape.back() != Extent(1))
+      return false;
+    product = rows;
+    row_scale = factor;
+    return true;
+  });
+  return product;
+}
+
 bool match_product(const Graph& graph, ValueId id, Scores& scores) {
-  const Scaled product = scaled(graph, id);
+  const Scaled rows = scaled(graph, id);
+  ValueId row_scale = no_value;
+  const Scaled product = scaled(graph, without_row_scale(graph, rows.base, row_scale));
   const Node* matmul = producer_if(graph, product.base, Op::matmul);
   if (matmul == nullptr) return false;
   const Scaled q = scaled(graph, matmul->inputs[0]);
   const Scaled k = scaled(graph, matmul->inputs[1]);
   scores.q = q.base;
   scores.k_transposed = k.base;
-  scores.scale = product.factor * q.factor * k.factor;
+  scores.scale = rows.factor * product.factor * q.factor * k.factor;
+  scores.row_scale = row_scale;
   return true;
 }
 
@@ -112,9 +133,12 @@ ValueId regrouped(Graph& graph, ValueId id, const Dims& space) {
   return wanted == dims ? id : add_reshape(graph, id, wanted);
 }
 
-/// A mask of scores in its own space as one in `space`; nothing where it varies along dims that are grouped otherwise.
+/// A mask of scores in its own space as one in `space`; nothing where it varies along some of the dims that are grouped otherwise.
 std::optional<ValueId> mask_in(Graph& graph, const Mask& mask, const Dims& space) {
   const Dims dims = graph.type(mask.id).dims();
+  const bool has_all =
+      dims.size() == mask.space.size() && std::equal(dims.begin(), dims.end() - 2, mask.space.begin());
+  if (has_all) return regrouped(graph, mask.id, space);
   std::size_t same = 0;  // dims at the end that both spaces have
   while (same < std::min(space.size(), mask.space.size()) &&
          space[space.size() - 1 - same] == mask.space[mask.space.size() - 1 - same])
@@ -211,6 +235,22 @@ ValueId keys_of(Graph& graph, ValueId k_transposed) {
   return is_undone ? transpose->inputs[0] : add_transpose(graph, k_transposed, perm);
 }
 
+/// May matrices with these leading dims be repeated to those of `like`?
+bool fits_each_head(const Dims& dims, const Dims& like) {
+  if (dims.size() != like.size()) return false;
+  for (std::size_t i = 0; i + 2 < like.size(); ++i)
+    if (dims[i] != like[i] && dims[i] != 1) return false;
+  return true;
+}
+
+/// `id` with its matrices repeated to the leading dims of `like`.
+ValueId for_each_head(Graph& graph, ValueId id, const Dims& like) {
+  const Dims dims = graph.type(id).dims();
+  Dims wanted(like.begin(), like.end() - 2);
+  wanted.insert(wanted.end(), dims.end() - 2, dims.end());
+  return wanted == dims ? id : graph.add(Op::broadcast_to, {id}, {{"shape", wanted}});
+}
+
 /// The weights below a guard that makes rows of NaN zero, or `id` where there is none.
 ValueId unguarded(const Graph& graph, ValueId id) {
   const Node* guard = producer_if(graph, id, Op::where);
@@ -244,29 +284,47 @@ ValueId with_empty_rows_zero(Graph& graph, ValueId attended, ValueId mask) {
   return graph.add(Op::where, {is_empty, number(0), attended});
 }
 
+/// The weights in the dims in which they were made, where the product reads them grouped otherwise.
+ValueId ungrouped(const Graph& graph, ValueId id) {
+  const Node* reshape = producer_if(graph, id, Op::reshape);
+  return reshape != nullptr && regroups_leading(graph, *reshape) ? reshape->inputs[0] : id;
+}
+
+/// Queries, keys and values in `space`; nothing where they do not fit each other.
+std::vector<ValueId> attended_inputs(Graph& graph, const Scores& scores, const Node& product,
+                                     const Dims& space) {
+  const TensorType q = graph.type(scores.q), k_transposed = graph.type(scores.k_transposed);
+  const TensorType out = graph.type(product.outputs[0]), v = graph.type(product.inputs[1]);
+  const Dims& made = scores.spaces.front();
+  if (q.rank() < 3 || q.rank() != static_cast<int>(made.size()) || q.element_count() == 0 ||
+      k_transposed.element_count() == 0 || !std::equal(made.begin(), made.end() - 2, q.shape.begin()) ||
+      !fits_each_head(k_transposed.dims(), made) || !fits_each_head(v.dims(), out.dims()))
+    return {};
+  ValueId queries = scores.q;
+  if (scores.row_scale != no_value) queries = graph.add(Op::mul, {queries, scores.row_scale});
+  const ValueId keys = for_each_head(graph, keys_of(graph, scores.k_transposed), made);
+  const ValueId values = for_each_head(graph, product.inputs[1], out.dims());
+  return {regrouped(graph, queries, space), regrouped(graph, keys, space), regrouped(graph, values, space)};
+}
+
 bool fuse(GraphRewriter& rewriter, const Node& node, const Node& product) {
   Graph& graph = rewriter.graph();
-  const ValueId weights = unguarded(graph, product.inputs[0]);
+  const ValueId guarded_weights = ungrouped(graph, product.inputs[0]);
+  const ValueId weights = unguarded(graph, guarded_weights);
   const Node* softmax = producer_if(graph, weights, Op::softmax);
-  const ValueId v = product.inputs[1];
-  if (softmax == nullptr || softmax->attributes.integer("axis") != graph.type(product.inputs[0]).rank() - 1)
+  if (softmax == nullptr || softmax->attributes.integer("axis") != graph.type(weights).rank() - 1)
     return false;
   Scores scores;
   if (!match_scores(graph, softmax->inputs[0], scores) || scores.scale == 0.0) return false;
-  const TensorType q = graph.type(scores.q), k_transposed = graph.type(scores.k_transposed);
-  const TensorType out = graph.type(product.outputs[0]);
-  if (q.rank() < 3 || !same_batch(q, k_transposed) || !same_batch(out, graph.type(v)) ||
-      q.element_count() == 0 || k_transposed.element_count() == 0)
-    return false;
   const Dims space = finest_space(scores);
-  const bool has_guard = weights != product.inputs[0];
+  const bool has_guard = weights != guarded_weights;
   const std::optional<ValueId> mask = joint_mask(graph, scores, space, !has_guard);
   if (!mask) return false;
-  const bool causal = hidden_by(graph, *mask, q.dims().at(q.dims().size() - 2), k_transposed.dims().back()) ==
-                      Hidden::later_keys;
-  std::vector<ValueId> inputs = {regrouped(graph, scores.q, space),
-                                 regrouped(graph, keys_of(graph, scores.k_transposed), space),
-                                 regrouped(graph, v, space)};
+  std::vector<ValueId> inputs = attended_inputs(graph, scores, product, space);
+  if (inputs.empty()) return false;
+  const TensorType out = graph.type(product.outputs[0]);
+  const Dims q = graph.type(inputs[0]).dims(), k = graph.type(inputs[1]).dims();
+  const bool causal = hidden_by(graph, *mask, q[q.size() - 2], k[k.size() - 2]) == Hidden::later_keys;
   if (*mask != no_value && !causal) inputs.push_back(*mask);
   const Attributes attributes = {
       {"scale", scores.scale}, {"causal", std::int64_t{causal ? 1 : 0}}, {"softcap", 0.0}};

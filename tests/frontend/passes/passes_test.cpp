@@ -244,6 +244,34 @@ const Rewrite rewrites[] = {
      "  %x: f32[3,1] = reduce_max(%m) {axes=[1], keepdims=1}\n  %i = constant f32[] {-inf}\n"
      "  %e: bool[3,1] = equal(%x, %i)\n  %z = constant f32[] {0.0}\n"
      "  %o: f32[2,3,4] = where(%e, %z, %a)\n  return %o\n"},
+    {"attention_with_a_scale_for_each_head", fuse_attention,
+     "%q: f32[2,2,3,4], %k: f32[2,2,4,5], %v: f32[2,2,5,4], %c: f32[2,1,1], %m: f32[3,5]",
+     "  %s: f32[2,2,3,5] = matmul(%q, %k)\n  %a: f32[2,2,3,5] = mul(%s, %c)\n  %b: f32[2,2,3,5] = add(%a, "
+     "%m)\n"
+     "  %p: f32[2,2,3,5] = softmax(%b) {axis=3}\n  %o: f32[2,2,3,4] = matmul(%p, %v)\n  return %o\n",
+     "  %d: f32[2,2,3,4] = mul(%q, %c)\n  %t: f32[2,2,5,4] = transpose(%k) {perm=[0,1,3,2]}\n"
+     "  %o: f32[2,2,3,4] = attention(%d, %t, %v, %m) {causal=0, scale=1.0, softcap=0.0}\n  return %o\n"},
+    {"attention_that_joins_images_and_heads", fuse_attention,
+     "%q: f32[6,3,4], %k: f32[6,4,5], %v: f32[6,5,4], %b: f32[6,1,5], %m: f32[2,1,3,5]",
+     "  %s: f32[6,3,5] = matmul(%q, %k)\n  %a: f32[6,3,5] = add(%s, %b)\n"
+     "  %w: f32[2,3,3,5] = reshape(%a) {shape=[2,3,3,5]}\n  %c: f32[2,3,3,5] = add(%w, %m)\n"
+     "  %p: f32[2,3,3,5] = softmax(%c) {axis=3}\n  %r: f32[6,3,5] = reshape(%p) {shape=[6,3,5]}\n"
+     "  %o: f32[6,3,4] = matmul(%r, %v)\n  return %o\n",
+     "  %g: f32[2,3,1,5] = reshape(%b) {shape=[2,3,1,5]}\n  %n: f32[2,3,3,5] = add(%g, %m)\n"
+     "  %x: f32[2,3,3,4] = reshape(%q) {shape=[2,3,3,4]}\n  %t: f32[2,3,4,5] = reshape(%k) "
+     "{shape=[2,3,4,5]}\n"
+     "  %y: f32[2,3,5,4] = transpose(%t) {perm=[0,1,3,2]}\n  %z: f32[2,3,5,4] = reshape(%v) "
+     "{shape=[2,3,5,4]}\n"
+     "  %e: f32[2,3,3,4] = attention(%x, %y, %z, %n) {causal=0, scale=1.0, softcap=0.0}\n"
+     "  %o: f32[6,3,4] = reshape(%e) {shape=[6,3,4]}\n  return %o\n"},
+    {"attention_whose_heads_share_keys", fuse_attention,
+     "%q: f32[2,3,3,4], %k: f32[2,1,4,5], %v: f32[2,1,5,4]",
+     "  %s: f32[2,3,3,5] = matmul(%q, %k)\n  %p: f32[2,3,3,5] = softmax(%s) {axis=3}\n"
+     "  %o: f32[2,3,3,4] = matmul(%p, %v)\n  return %o\n",
+     "  %t: f32[2,1,5,4] = transpose(%k) {perm=[0,1,3,2]}\n"
+     "  %y: f32[2,3,5,4] = broadcast_to(%t) {shape=[2,3,5,4]}\n"
+     "  %z: f32[2,3,5,4] = broadcast_to(%v) {shape=[2,3,5,4]}\n"
+     "  %o: f32[2,3,3,4] = attention(%q, %y, %z) {causal=0, scale=1.0, softcap=0.0}\n  return %o\n"},
     {"halves_of_rows_that_turn", rotate_pairs, "%x: f32[2,4]",
      "  %a: f32[2,2] = slice(%x) {starts=[0,2], sizes=[2,2], steps=[1,1]}\n  %n: f32[2,2] = neg(%a)\n"
      "  %b: f32[2,2] = slice(%x) {starts=[0,0], sizes=[2,2], steps=[1,1]}\n"
