@@ -71,49 +71,90 @@ void stft(ImportContext& c) {
   c.output(fourier_transform(framed, fourier));
 }
 
-/// Adds up overlapping blocks: every element of every block has a known place in the padded image.
+/// What meets a place along one dim of an image: an element of a block's window, and which block.
+struct Meeting {
+  std::int64_t tap, block;
+};
+
+/// Per place of dim i of the image, what meets it.
+std::vector<std::vector<Meeting>> meetings(const MapWindow& w, std::size_t i, std::int64_t extent,
+                                           std::int64_t blocks) {
+  std::vector<std::vector<Meeting>> found(static_cast<std::size_t>(extent));
+  for (std::int64_t tap = 0; tap < w.kernel[i]; ++tap)
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      const std::int64_t at = block * w.strides[i] + tap * w.dilations[i] - w.pads[i];
+      if (at >= 0 && at < extent) found[static_cast<std::size_t>(at)].push_back({tap, block});
+    }
+  return found;
+}
+
+/// Which element of all blocks' is the `turn`-th to meet each place of an image, and where there is one.
+struct MetElements {
+  std::vector<std::int64_t> index;
+  std::vector<std::uint8_t> is_met;  ///< a condition per place
+};
+
+MetElements met_elements(const std::vector<std::vector<std::vector<Meeting>>>& met, const MapWindow& w,
+                         const Dims& image, const Dims& blocks, Dims turn) {
+  MetElements found;
+  const std::int64_t size = checked_product(image, "image"), places = checked_product(blocks, "blocks");
+  const Dims image_strides = dense_strides(image);
+  const Dims tap_strides = dense_strides(w.kernel), block_strides = dense_strides(blocks);
+  for (std::int64_t place = 0; place < size; ++place) {
+    std::int64_t tap = 0, block = 0;
+    bool is_met = true;
+    for (std::size_t i = 0; i < image.size(); ++i) {
+      const auto& here = met[i][static_cast<std::size_t>(place / image_strides[i] % image[i])];
+      is_met = is_met && turn[i] < std::ssize(here);
+      if (!is_met) break;
+      const Meeting& meeting = here[static_cast<std::size_t>(turn[i])];
+      tap += meeting.tap * tap_strides[i];
+      block += meeting.block * block_strides[i];
+    }
+    found.index.push_back(is_met ? tap * places + block : 0);
+    found.is_met.push_back(is_met ? 1 : 0);
+  }
+  return found;
+}
+
+/// Adds up overlapping blocks. Each place of the image gathers what meets it, a sum of as many gathers as blocks overlap.
 void col2im(ImportContext& c) {
   const Sym x = c.input(0);
   const std::vector<std::int64_t> image = c.constant_integers(1);
   const MapWindow w = read_window(c, c.constant_integers(2), image);
   const std::int64_t taps = checked_product(w.kernel, "block");
-  Dims padded;
   Dims blocks;
-  for (std::size_t i = 0; i < image.size(); ++i) {
-    padded.push_back(image[i] + w.pads[i] + w.pads[i + w.rank()]);
-    blocks.push_back((padded[i] - w.extent(i)) / w.strides[i] + 1);
-  }
-  const std::int64_t places = checked_product(blocks, "blocks");
-  (void)checked_product(padded, "padded image");  // positions in it can be counted
+  for (std::size_t i = 0; i < image.size(); ++i)
+    blocks.push_back((image[i] + w.pads[i] + w.pads[i + w.rank()] - w.extent(i)) / w.strides[i] + 1);
+  const std::int64_t places = checked_product(blocks, "blocks"), size = checked_product(image, "image");
   if (x.rank() != 3 || x.dim(1) % taps != 0 || x.dim(2) != places)
     throw ModelError("{} blocks of {} elements do not fit the input", places, taps);
   c.builder().reserve_table({2, taps, places});
-  std::vector<std::int64_t> index;
-  const Dims tap_strides = dense_strides(w.kernel);
-  const Dims block_strides = dense_strides(blocks);
-  const Dims image_strides = dense_strides(padded);
-  for (std::int64_t tap = 0; tap < taps; ++tap) {
-    for (std::int64_t block = 0; block < places; ++block) {
-      std::int64_t at = 0;
-      for (std::size_t i = 0; i < image.size(); ++i) {
-        const std::int64_t inside = tap / tap_strides[i] % w.kernel[i] * w.dilations[i];
-        at += (block / block_strides[i] % blocks[i] * w.strides[i] + inside) * image_strides[i];
-      }
-      index.push_back(at);
-    }
+  std::vector<std::vector<std::vector<Meeting>>> met;
+  Dims turns;  // how many meet at most, per dim
+  for (std::size_t i = 0; i < image.size(); ++i) {
+    met.push_back(meetings(w, i, image[i], blocks[i]));
+    std::size_t most = 0;
+    for (const auto& here : met.back()) most = std::max(most, here.size());
+    turns.push_back(static_cast<std::int64_t>(most));
   }
-  const Dims flat{x.dim(0), x.dim(1) / taps, taps * places};
-  const Sym positions =
-      broadcast_to(c.builder().constant(Tensor::of(DType::i64, {1, 1, taps * places}, index)), flat);
-  const Sym zeros = c.builder().filled(x.dtype(), {flat[0], flat[1], checked_product(padded, "image")}, 0);
-  Sym y = c.builder().add(Op::scatter_elements, {zeros, positions, reshape(x, flat)},
-                          {{"axis", std::int64_t{2}}, {"reduction", std::string("add")}});
-  Dims dims{flat[0], flat[1]};
-  dims.insert(dims.end(), padded.begin(), padded.end());
-  y = reshape(y, dims);
-  for (std::size_t i = 0; i < image.size(); ++i)
-    y = slice(y, static_cast<int>(i) + 2, w.pads[i], w.pads[i] + image[i]);
-  c.output(y);
+  const std::int64_t sums = checked_product(turns, "overlapping blocks");
+  c.builder().reserve_table({2, sums, size});
+  const Sym flat = reshape(x, {x.dim(0), x.dim(1) / taps, taps * places});
+  Sym y = c.builder().filled(x.dtype(), {flat.dim(0), flat.dim(1), size}, 0);
+  const Dims turn_strides = dense_strides(turns);
+  for (std::int64_t sum = 0; sum < sums && x.size() > 0; ++sum) {
+    Dims turn;
+    for (std::size_t i = 0; i < turns.size(); ++i) turn.push_back(sum / turn_strides[i] % turns[i]);
+    const MetElements elements = met_elements(met, w, image, blocks, turn);
+    Sym part = gather(flat, c.builder().constant(Tensor::of(DType::i64, {size}, elements.index)), 2);
+    if (std::ranges::count(elements.is_met, 0) > 0)
+      part = where(c.builder().constant(Tensor::of(DType::boolean, {size}, elements.is_met)), part, 0.0);
+    y = sum == 0 ? part : y + part;
+  }
+  Dims dims{flat.dim(0), flat.dim(1)};
+  dims.insert(dims.end(), image.begin(), image.end());
+  c.output(reshape(y, dims));
 }
 
 /// By expansion along the first row; `columns` are those still in play.
