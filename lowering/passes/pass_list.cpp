@@ -1,5 +1,8 @@
 #include "lowering/passes/pass_list.h"
 
+#include "lowering/passes/expand_products.h"
+#include "lowering/passes/fold_scans.h"
+
 namespace sylvite {
 namespace {
 
@@ -30,6 +33,10 @@ constexpr Pass<Options> table[] = {
      "attention whose heads are no multiple of 16 bytes gets zeros behind each, as the template takes them"},
     {"divide_attention", fuses_for_templates, divide_attention,
      "attention that no template takes becomes products and a softmax, which have templates"},
+    {"expand_products", fuses_for_templates, plain<expand_products>,
+     "products of many tiny matrices are sums of products of their columns and rows"},
+    {"fold_scans", fuses_for_templates, plain<fold_scans>,
+     "running sums of few elements are sums, each of those that count"},
     {"convolve_planes",
      [](const Options& options) { return options.fuse && options.image_layout != ImageLayout::dense; },
      [](const Graph& graph, const Options& options) {

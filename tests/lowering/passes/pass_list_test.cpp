@@ -129,6 +129,14 @@ Graph gradients() {
   return graph;
 }
 
+/// Products of many tiny matrices, and running sums.
+Graph sums() {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({70, 3, 4})), y = graph.add_input("y", f32({70, 4, 2}));
+  graph.outputs = {graph.add(Op::matmul, {x, y}), graph.add(Op::cumsum, {x}, {{"axis", std::int64_t{2}}})};
+  return graph;
+}
+
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
   for (const auto& pass : frontend_passes()) names.emplace_back(pass.name);
@@ -184,7 +192,7 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
   for (const Graph& graph : {residual_network(), encoder(1), patches(), signal(), metaformer_blocks(),
-                             pixels(), bits(), gradients()}) {
+                             pixels(), bits(), gradients(), sums()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {

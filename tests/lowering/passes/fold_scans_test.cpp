@@ -1,0 +1,43 @@
+#include "lowering/passes/fold_scans.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/rewrite.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+Graph scan(const Dims& dims, std::int64_t axis, std::int64_t exclusive, std::int64_t reverse) {
+  Graph graph;
+  graph.outputs = {graph.add(Op::cumsum, {graph.add_input("x", f32(dims))},
+                             {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}})};
+  return graph;
+}
+
+TEST(FoldScans, SumsOfThoseThatCount) {
+  for (const std::int64_t axis : {0, 1, 2})
+    for (const std::int64_t exclusive : {0, 1})
+      for (const std::int64_t reverse : {0, 1}) {
+        const Graph graph = scan({3, 7, 5}, axis, exclusive, reverse), sums = fold_scans(graph);
+        EXPECT_TRUE(
+            std::ranges::none_of(sums.nodes(), [](const Node& node) { return node.op == Op::cumsum; }));
+        const std::vector<Tensor> inputs = random_inputs(graph);
+        const Tensor wanted = interpret(graph, inputs).at(0), got = interpret(sums, inputs).at(0);
+        ASSERT_EQ(wanted.dims(), got.dims());
+        for (std::int64_t k = 0; k < wanted.size(); ++k)
+          ASSERT_NEAR(wanted.as_double(k), got.as_double(k), 1e-5);
+        expect_lowers_faithfully(sums);
+      }
+}
+
+TEST(FoldScans, LongOnesStay) {
+  const Graph graph = scan({2, 1 << 14}, 1, 0, 0);
+  EXPECT_TRUE(same_structure(fold_scans(graph), graph));
+}
+
+}  // namespace
+}  // namespace sylvite
