@@ -1,5 +1,5 @@
 // Before: y = work(transpose(reshape(conv(x))))
-// After:  y = transpose(reshape(work(conv(x)))), where the convolution's kernel does the work.
+// After:  y = transpose(reshape(work(conv(x)))), where the convolution's kernel does the work. So does that of a norm.
 // The same for what is made of such images where their channels lie innermost: the views may then cancel.
 
 #include <algorithm>
@@ -37,8 +37,7 @@ class Lifter {
     if (operand == no_value) return false;
     std::vector<const Node*> views;
     const ValueId start = start_of(operand, views);
-    if (views.empty() || !is_own(start)) return false;
-    if (producer_if(graph_, start, Op::conv) == nullptr && !images_[start]) return false;
+    if (views.empty() || !is_own(start) || !takes_work(start)) return false;
     std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (node.inputs[i] == operand) inputs[i] = rewriter.mapped(start);
@@ -53,6 +52,15 @@ class Lifter {
   /// Nothing but the next node reads it.
   [[nodiscard]] bool is_own(ValueId id) const {
     return uses_[id].size() == 1 && std::ranges::find(graph_.outputs, id) == graph_.outputs.end();
+  }
+
+  /// Is it an image, or of a kernel that does work on its elements, too?
+  [[nodiscard]] bool takes_work(ValueId id) const {
+    const NodeId producer = graph_.value(id).producer;
+    if (images_[id]) return true;
+    if (producer == no_node) return false;
+    const Op op = graph_.node(producer).op;
+    return op == Op::conv || has_trait(op, OpTrait::row_norm);
   }
 
   /// What the views of a value start from; `views` are they, the last first.

@@ -45,6 +45,16 @@ TEST(WorkAheadOfViews, IsDoneOnImagesThatLieWithChannelsInnermost) {
   expect_lowers_faithfully(graph);
 }
 
+TEST(WorkAheadOfViews, IsDoneOnANormsResult) {
+  Graph graph;
+  const ValueId norm =
+      graph.add(Op::layer_norm, {graph.add_input("x", f32({2, 5, 16}))}, {{"axis", std::int64_t{2}}});
+  graph.outputs = {graph.add(Op::gelu, {transpose(graph, norm, {0, 2, 1})})};
+  const Graph result = work_ahead_of_views(graph, {});
+  EXPECT_EQ(find(result, Op::gelu), find(result, Op::layer_norm) + 1);
+  expect_lowers_faithfully(graph);
+}
+
 TEST(WorkAheadOfViews, LeavesResultsThatOthersRead) {
   Graph graph;
   const ValueId y = tokens(graph, graph.add_input("x", f32({2, 16, 5, 7})), 20, Op::gelu);
