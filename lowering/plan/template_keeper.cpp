@@ -5,11 +5,26 @@
 
 namespace sylvite {
 
+namespace {
+
+/// Norms of rows of which nothing but a template makes more than one thread, and that are too long for that.
+bool norms_short_rows(const Graph& graph, const Node& node) {
+  constexpr std::int64_t least = 16, enough = 64;
+  if (node.op != Op::softmax && node.op != Op::log_softmax && !has_trait(node.op, OpTrait::row_norm))
+    return false;
+  const Shape& shape = graph.type(node.outputs[0]).shape;
+  return !shape.empty() && shape.back().is_known() && shape.back().known() >= least &&
+         shape.back().known() < enough;
+}
+
+}  // namespace
+
 bool TemplateKeeper::asks_about(NodeId anchor) const {
   if (!options_.refuse_template || anchor == no_node) return false;
-  const Op op = graph_.node(anchor).op;
-  return has_trait(op, OpTrait::matmul) || has_trait(op, OpTrait::convolution) ||
-         has_trait(op, OpTrait::attention) || op == Op::max_pool_gradient;
+  const Node& node = graph_.node(anchor);
+  return has_trait(node.op, OpTrait::matmul) || has_trait(node.op, OpTrait::convolution) ||
+         has_trait(node.op, OpTrait::attention) || node.op == Op::max_pool_gradient ||
+         norms_short_rows(graph_, node);
 }
 
 const std::string& TemplateKeeper::refusal(const NodeSet& nodes, NodeId root) {

@@ -95,11 +95,12 @@ std::string functions_text(const CudaNormProblem& problem, int vector) {
              finish, call_text(problem.epilogue, "epilogue", scaled));
 }
 
-/// Rows of a warp lie apart: each must still be read in long pieces, and there must be many.
+/// Rows of a warp lie apart: each must still be read whole or in long pieces, and there must be many.
 bool shares_warps_well(const CudaNormProblem& problem, int threads) {
   constexpr std::int64_t least_bytes = 64, least_threads_in_all = 1 << 16;
   const auto size = static_cast<std::int64_t>(dtype_size(problem.out));
-  return size * threads * vector_of(problem) >= least_bytes && problem.rows * threads >= least_threads_in_all;
+  return size * threads * vector_of(problem) >= std::min(least_bytes, size * problem.columns) &&
+         problem.rows * threads >= least_threads_in_all;
 }
 
 int least_threads(const CudaNormProblem& problem) {

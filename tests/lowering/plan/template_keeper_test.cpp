@@ -64,6 +64,19 @@ TEST_F(KeptTemplates, OperandsAreComputedAhead) {
   EXPECT_THAT(group_nodes(graph, no_joins(graph), options).at(1).reason, HasSubstr("no transpose here"));
 }
 
+TEST_F(KeptTemplates, WhatNormsOfShortRowsReadIsComputedAhead) {
+  const auto norm_of = [](std::int64_t columns) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({16, columns}));
+    graph.outputs = {graph.add(Op::softmax, {graph.add(Op::neg, {x})}, {{"axis", std::int64_t{1}}})};
+    return graph;
+  };
+  const LoweringOptions options = without_templates_for({Op::neg});
+  EXPECT_THAT(groups_of(norm_of(49), options), ElementsAre("neg", "softmax"));
+  EXPECT_THAT(groups_of(norm_of(64), options), ElementsAre("neg softmax"));  // a space takes it
+  EXPECT_THAT(groups_of(norm_of(9), options), ElementsAre("neg softmax"));   // a thread
+}
+
 TEST_F(KeptTemplates, WhatEpiloguesReadIsComputedAhead) {
   graph.outputs = {graph.add(Op::add, {product(x), unary(Op::exp, y)})};
   EXPECT_THAT(groups_of(graph, without_templates_for({Op::neg})), ElementsAre("matmul exp add"));
@@ -75,9 +88,10 @@ TEST_F(KeptTemplates, ProductsThatHaveNoneFuseByTheRules) {
   EXPECT_THAT(groups_of(graph, without_templates_for({Op::matmul})), ElementsAre("transpose matmul tanh"));
 }
 
-TEST_F(KeptTemplates, OnlyProductsAreAskedAbout) {
-  graph.outputs = {graph.add(Op::softmax, {unary(Op::neg, x)}, {{"axis", std::int64_t{1}}})};
-  EXPECT_THAT(groups_of(graph, without_templates_for({Op::neg})), ElementsAre("neg softmax"));
+TEST_F(KeptTemplates, ReductionsAreNotAskedAbout) {
+  const Attributes rows = {{"axes", Dims{1}}, {"keepdims", std::int64_t{0}}};
+  graph.outputs = {graph.add(Op::reduce_sum, {unary(Op::neg, x)}, rows)};
+  EXPECT_THAT(groups_of(graph, without_templates_for({Op::neg})), ElementsAre("neg reduce_sum"));
 }
 
 /// The template reads floats: a comparison must be computed inside with what chooses by it.
