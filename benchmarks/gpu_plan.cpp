@@ -1,8 +1,8 @@
 // What a model's kernels would run on with a card that need not be there: nothing is compiled or measured.
-// usage: gpu_plan MODEL.onnx [PRECISION [DIMS]]
+// usage: gpu_plan MODEL.onnx [PRECISION [DIMS [KERNEL]]]
 // Each launch with the space that default mode takes, and why it is a group; products on no template, which are counted at the
-// end, come with each template's refusal, kernels that take one thread an output with those of every space. Where sizes are
-// ranges (DIMS as --dims takes them), a kernel that serves a range says so.
+// end, come with each template's refusal, kernels that take one thread an output, and KERNEL, with those of every space. Where
+// sizes are ranges (DIMS as --dims takes them, or empty), a kernel that serves a range says so.
 
 #include <fmt/core.h>
 
@@ -33,7 +33,8 @@ bool is_product(const Kernel& kernel) {
          kernel.kind == KernelClass::attention;
 }
 
-void run(const std::string& path, const std::string& precision, const std::string& dims) {
+void run(const std::string& path, const std::string& precision, const std::string& dims,
+         const std::string& asked) {
   ImportOptions import;
   import.random_weights = true;
   const Imported imported = load_model(path, setup_of(precision, dims), import);
@@ -46,9 +47,9 @@ void run(const std::string& path, const std::string& precision, const std::strin
     fmt::print("{} {:<12} {:<16} {:<5} {:>8.2f} GFLOP {:>8.2f} MB  {}  {}\n", kernel.id,
                kernel_class_name(kernel.kind), space.name, kernel.open ? "range" : "", work.operations / 1e9,
                work.bytes / 1e6, launch.name, launch.reason);
-    const bool has_threads_only = space.name == "gpu_reference";
+    const bool shows_all = space.name == "gpu_reference" || kernel.id == asked;
     for (const Refusal& refusal : refusals)
-      if (has_threads_only ||
+      if (shows_all ||
           (is_product(kernel) && refusal.space.starts_with("cu") && !space.name.starts_with("cu")))
         fmt::print("    {}: {}\n", refusal.space, refusal.reason);
     if (!is_product(kernel)) continue;
@@ -62,8 +63,9 @@ void run(const std::string& path, const std::string& precision, const std::strin
 }  // namespace
 
 int main(int count, char** arguments) try {
-  if (count < 2) throw UsageError("usage: gpu_plan MODEL.onnx [PRECISION [DIMS]]");
-  run(arguments[1], count > 2 ? arguments[2] : "bf16", count > 3 ? arguments[3] : "");
+  if (count < 2) throw UsageError("usage: gpu_plan MODEL.onnx [PRECISION [DIMS [KERNEL]]]");
+  const auto argument = [&](int i, const char* other) { return count > i ? arguments[i] : other; };
+  run(arguments[1], argument(2, "bf16"), argument(3, ""), argument(4, ""));
   return 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "gpu_plan: {}\n", error.what());
