@@ -289,8 +289,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   const Reading<ConvProblem> reading = read_winograd(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   const ImageRoom room = room_of(kernel, reading.problem);
-  if (room.is_open && !kernel.open->type(reading.problem.anchor).shape[0].is_known())
-    return {"its images are open, and how many there are"};
   return bind_space(
       Winograd{kernel, machine, reading.problem, room, cheapest_point(reading.problem, room, machine)});
 }

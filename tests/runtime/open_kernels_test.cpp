@@ -152,6 +152,16 @@ std::vector<OpenCase> image_cases() {
        {{{"s0", 2}, {"s1", 4}, {"s2", 4}},
         {{"s0", 3}, {"s1", 13}, {"s2", 6}},
         {{"s0", 4}, {"s1", 5}, {"s2", 7}}}},
+      {"convolution_of_a_batch_of_images",
+       "graph kernel(%in0: f32[s0,32,s1,s2]@c16, %in1: f32[48,32,3,3], %in2: f32[s0,48,s1,s2]@c16) where "
+       "{s0: 2..15@3, s1: 16..@28, "
+       "s2: 16..@24} {\n"
+       "  %v0: f32[s0,48,s1,s2]@c16 = conv(%in0, %in1) " +
+           plain + "\n  %v1: f32[s0,48,s1,s2]@c16 = add(%v0, %in2)\n  return %v1\n}\n",
+       " in1",
+       {{{"s0", 2}, {"s1", 16}, {"s2", 16}},
+        {{"s0", 5}, {"s1", 17}, {"s2", 21}},
+        {{"s0", 3}, {"s1", 30}, {"s2", 18}}}},
       {"convolution_of_one_small_image",
        "graph kernel(%in0: f32[1,32,s0,s1]@c16, %in1: f32[32,32,3,3]) where {s0: 4..15@7, s1: 4..7@5} {\n"
        "  %v0: f32[1,32,s0,s1]@c16 = conv(%in0, %in1) " +
