@@ -3,11 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "frontend/quick/quick.h"
 #include "runtime/build.h"
 #include "runtime/compiled_model.h"
 #include "runtime/state_file.h"
@@ -36,6 +38,22 @@ CompiledModel answer_first(const OpenModel& model, const Imported& imported, dou
       model, imported, steady_seconds() - start,
       [make, chosen = std::move(chosen)](const std::stop_token& stop) { return make(chosen, stop); });
   return CompiledModel(std::make_unique<CompiledModel::Rep>(std::move(first)));
+}
+
+/// Of a model with open sizes: which kernels serve many of them takes another lowering to see, and what is in the cache is known only
+/// then. Where the first answer is evaluated sooner than that, it does not wait for it. Nothing where it is not.
+std::optional<CompiledModel> answer_ahead(const OpenModel& model, double start) {
+  constexpr double soon = 0.25;  // seconds
+  if (model.parsed.sizes.are_fixed()) return std::nullopt;
+  OpenModel plain = model;
+  plain.menu = nullptr;
+  const Imported imported = bind_sizes(plain, first_sizes(model.parsed.sizes));
+  if (!refuse_evaluation(imported).empty() ||
+      quick_seconds(imported.transformed) / imported.setup->machine.threads > soon)
+    return std::nullopt;
+  return CompiledModel(std::make_unique<CompiledModel::Rep>(std::make_unique<FirstAnswers>(
+      plain, imported, steady_seconds() - start,
+      [model](const std::stop_token& stop) { return build_family(model, choose, stop); })));
 }
 
 template <typename AnyPort>
@@ -188,6 +206,7 @@ CompiledModel compile(const std::string& onnx_path, const CompileOptions& option
   const double start = steady_seconds();
   const OpenModel model = open_model(onnx_path, make_setup(options), options.import);
   if (model.setup->config.first_answer != FirstAnswer::fast) return ready(build_family(model, choose));
+  if (std::optional<CompiledModel> ahead = answer_ahead(model, start)) return std::move(*ahead);
   const Imported imported = bind_sizes(model, first_sizes(model.parsed.sizes));
   return answer_first(model, imported, start, [=](const Chosen& chosen, const std::stop_token& stop) {
     if (!model.parsed.sizes.are_fixed()) return build_family(model, choose, stop);
