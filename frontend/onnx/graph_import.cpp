@@ -17,6 +17,11 @@
 namespace sylvite {
 namespace {
 
+/// ONNX Runtime arranges the weights of these as the machine that saved the model has its vectors, which no file says.
+constexpr std::string_view made_for_one_machine =
+    ": ONNX Runtime saved this model for one machine; take the one that it was made of, or save it with "
+    "ORT_ENABLE_EXTENDED";
+
 constexpr std::int64_t max_imported_nodes = 50'000;  ///< once functions are inlined and loops unrolled
 constexpr int entries_like_a_node = 16;  ///< so many entries of what a node lists take as long as a node
 constexpr int max_depth = 64;            ///< of calls and subgraphs
@@ -367,8 +372,9 @@ void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scop
     const int opset = found == frame.opsets.end() ? 1 : found->second;
     const OnnxOp* op = find_onnx_op(domain, node.op_type(), opset);
     if (op == nullptr) {
-      throw UnsupportedError("operator '{}' of domain '{}', opset {}, is not supported", node.op_type(),
-                             domain.empty() ? "ai.onnx" : domain, opset);
+      throw UnsupportedError("operator '{}' of domain '{}', opset {}, is not supported{}", node.op_type(),
+                             domain.empty() ? "ai.onnx" : domain, opset,
+                             domain == "com.microsoft.nchwc" ? made_for_one_machine : "");
     }
     builder_.set_node_name(node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name());
     ImportContext context(*this, scope, frame, node, opset);

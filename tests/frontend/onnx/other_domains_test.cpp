@@ -159,6 +159,8 @@ TEST(OtherDomainsTest, RefusesByNameWhatItDoesNotServe) {
               HasSubstr("'g_idx'"));
   EXPECT_THAT(OneNode(microsoft, "MoE", {"x"}).input("x", {1}).refusal(),
               HasSubstr("'MoE' of domain 'com.microsoft'"));
+  EXPECT_THAT(OneNode("com.microsoft.nchwc", "Conv", {"x"}).input("x", {1}).refusal(),
+              HasSubstr("saved this model for one machine"));
 }
 
 TEST(OtherDomainsTest, RefusesMapsAndUnknownTransforms) {
