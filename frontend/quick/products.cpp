@@ -1,9 +1,12 @@
 // Matmul, convolution and attention: columns of the right operand are packed into panels, a tile of them at a time,
 // and multiplied from there.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
+#include <vector>
 
 #include "base/rounding.h"
 #include "frontend/ops/batches.h"
@@ -166,6 +169,32 @@ void add_bias(const float* bias, std::int64_t channels, std::int64_t positions, 
     std::fill_n(output + i * positions, positions, bias[i % channels]);
 }
 
+/// With fewer steps at a time than these nothing is gained.
+constexpr std::int64_t least_exact_steps = 16;
+
+/// How many products of these f32 adds up without rounding, at most `depth`.
+std::int64_t exact_steps(std::span<const std::int32_t> a, std::span<const std::int32_t> b,
+                         std::int64_t depth) {
+  constexpr double exact = 1 << 24;
+  const auto largest = [](std::span<const std::int32_t> numbers) {
+    const auto [least, most] = std::ranges::minmax(numbers);
+    return std::max(-static_cast<double>(least), static_cast<double>(most));
+  };
+  if (a.empty() || b.empty()) return 0;
+  return static_cast<std::int64_t>(
+      std::min(static_cast<double>(depth), exact / std::max(largest(a) * largest(b), 1.0)));
+}
+
+/// Elements [part) of each row of `depth`, as f32.
+void copy_slab(std::span<const std::int32_t> a, std::int64_t depth, Part part, float* slab) {
+  for (const std::int32_t* row = a.data() + part.first; row < a.data() + a.size(); row += depth)
+    slab = std::transform(row, row + part.count, slab, [](std::int32_t x) { return static_cast<float>(x); });
+}
+
+std::int32_t wrapped_sum(std::int32_t x, std::int32_t y) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(x) + static_cast<std::uint32_t>(y));
+}
+
 struct AttentionOptions {
   float scale = 1;
   float softcap = 0;
@@ -229,6 +258,44 @@ OutputTensors matmul(const Request& request) {
         pack_rows(shape.depth, columns.count, panels,
                   [&](std::int64_t k) { return matrix + k * shape.columns; });
       });
+  return {result};
+}
+
+OutputTensors matmul_integers(const Request& request) {
+  const Dims dims = request.types[0].dims();
+  const Dims& a_dims = request.inputs[0]->dims();
+  const Dims& b_dims = request.inputs[1]->dims();
+  const std::span<const std::int32_t> a = request.inputs[0]->view<std::int32_t>();
+  const std::span<const std::int32_t> b = request.inputs[1]->view<std::int32_t>();
+  const std::int64_t depth = a_dims.back();
+  const std::int64_t steps = exact_steps(a, b, depth);
+  if (steps < std::min(least_exact_steps, depth)) return {};
+  Shape shape{batch_count(dims), dims[dims.size() - 2], steps, dims.back()};
+  if (batch_count(b_dims) == 1) shape = {1, shape.rows * shape.batches, steps, shape.columns};
+  const auto number_of = [&](std::int64_t batch, const Dims& operand) {
+    return shape.batches == 1 ? 0 : batch_of(batch, dims, operand);
+  };
+  const std::vector<float> wide_b(b.begin(), b.end());
+  std::vector<float> slab(a.size() / static_cast<std::size_t>(depth) * static_cast<std::size_t>(steps));
+  Tensor result(DType::i32, dims);
+  const std::span<std::int32_t> c = result.mutable_view<std::int32_t>();
+  std::vector<float> sums(c.size());
+  for (std::int64_t first = 0; first < depth; first += steps) {
+    shape.depth = std::min(steps, depth - first);
+    copy_slab(a, depth, {first, shape.depth}, slab.data());
+    std::ranges::fill(sums, 0.0F);
+    multiply_batches(
+        shape, request.threads,
+        [&](std::int64_t batch) { return slab.data() + number_of(batch, a_dims) * shape.rows * shape.depth; },
+        [&](std::int64_t batch) { return sums.data() + batch * shape.rows * shape.columns; },
+        [&](std::int64_t batch, Part columns, float* panels) {
+          const float* matrix =
+              wide_b.data() + (number_of(batch, b_dims) * depth + first) * shape.columns + columns.first;
+          pack_rows(shape.depth, columns.count, panels,
+                    [&](std::int64_t k) { return matrix + k * shape.columns; });
+        });
+    for (std::size_t i = 0; i < c.size(); ++i) c[i] = wrapped_sum(c[i], static_cast<std::int32_t>(sums[i]));
+  }
   return {result};
 }
 

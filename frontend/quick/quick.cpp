@@ -60,8 +60,11 @@ constexpr Row rows[] = {
     {Op::attention, quick::attention},
 };
 
+constexpr Row integer_product = {Op::matmul, quick::matmul_integers};
+
 /// nullptr where the reference evaluates.
 const Row* find_row(Op op, ResultTypes types) {
+  if (op == Op::matmul && types[0].dtype == DType::i32) return &integer_product;
   if (!std::ranges::all_of(
           types, [](const TensorType& type) { return is_float(type.dtype) && type.dtype != DType::f64; }))
     return nullptr;

@@ -75,6 +75,29 @@ TEST(Quick, UnaryOperationsAgreeWithTheReference) {
   expect_as_reference(Op::gelu, {waves({300})}, {{"approximate", std::string("tanh")}});
 }
 
+Tensor both_signs(const Dims& dims, std::int64_t largest) {
+  Tensor tensor(DType::i32, dims);
+  for (std::int64_t i = 0; i < tensor.size(); ++i)
+    tensor.set_int64(i, i % 7 == 0 ? -largest : i * 2654435761 % (2 * largest + 1) - largest);
+  return tensor;
+}
+
+TEST(Quick, ProductsOfIntegersAreExact) {
+  for (const std::int64_t largest : {0, 1, 255, 3000, 1 << 20}) {
+    SCOPED_TRACE(largest);
+    expect_as_reference(Op::matmul, {both_signs({5, 1000}, largest), both_signs({1000, 37}, largest)}, {}, 0);
+    expect_as_reference(Op::matmul, {both_signs({2, 3, 70}, largest), both_signs({2, 70, 9}, largest)}, {},
+                        0);
+    expect_as_reference(Op::matmul, {both_signs({2, 1, 3, 20}, largest), both_signs({3, 20, 5}, 2)}, {}, 0);
+    expect_as_reference(Op::matmul, {both_signs({2, 9, 600}, largest), both_signs({600, 2}, 127)}, {}, 0);
+  }
+  Tensor ones(DType::i32, {70, 300});
+  Tensor most(DType::i32, {300, 3});
+  for (std::int64_t i = 0; i < ones.size(); ++i) ones.set_int64(i, 255);
+  for (std::int64_t i = 0; i < most.size(); ++i) most.set_int64(i, 255);
+  expect_as_reference(Op::matmul, {ones, most}, {}, 0);
+}
+
 /// Relative to each element: where functions are near 0 or tiny.
 TEST(Quick, FunctionsAreAccurateEverywhere) {
   Tensor x(DType::f32, {4001});
