@@ -38,7 +38,16 @@ from .torch_parts import split
 from .torch_random import DECOMPOSITIONS as DRAWS
 from .torch_random import replace_draws, take_seeds, with_seeds
 from .torch_recurrent import keep_loops
-from .torch_rewrites import open_borders, outputs_of, take_branches, take_checks, take_places, with_borders, with_checks
+from .torch_rewrites import (
+    make_numbers_tensors,
+    open_borders,
+    outputs_of,
+    take_branches,
+    take_checks,
+    take_places,
+    with_borders,
+    with_checks,
+)
 from .torch_vision import decompositions as of_torchvision
 
 atexit.register(_native.stop_making)  # torch keeps compiled functions to the very end
@@ -329,6 +338,7 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
         seeds = take_seeds(module)
         outputs = outputs_of(module)
         checks = [*take_checks(module), *(take_places(module) if kind != "backward" else ())]
+        make_numbers_tensors(module)
         borders = open_borders(module, strides)
         made = with_borders(compile_or_leave(module, strides), borders)
         if kind == "forward":

@@ -257,6 +257,36 @@ def _paired(graph: torch.fx.Graph, node: Node, before: Node) -> Node:
     return pairs
 
 
+def _number(graph: torch.fx.Graph, node: Node, number: complex) -> Node:
+    """The complex number as a tensor, for the node that takes it."""
+    value = node.meta["val"]
+    dtype = torch.float64 if value.dtype in (torch.complex128, torch.float64) else torch.float32
+    with graph.inserting_before(node), value.fake_mode:
+        parts = []
+        for part in (number.real, number.imag):
+            made = graph.call_function(aten.full.default, ([], part), {"dtype": dtype, "device": value.device, "pin_memory": False})
+            made.meta["val"] = torch.full([], part, dtype=dtype, device=value.device)
+            parts.append(made)
+        whole = graph.call_function(aten.complex.default, tuple(parts))
+        whole.meta["val"] = torch.complex(*(part.meta["val"] for part in parts))
+    return whole
+
+
+def make_numbers_tensors(module: GraphModule) -> None:
+    """Complex numbers among arguments become tensors of one element, which have parts."""
+    found = False
+    for node in list(module.graph.nodes):
+        if node.op != "call_function" or not _is_tensor(node) or not any(isinstance(each, complex) for each in node.args):
+            continue
+        found = True
+        node.args = tuple(_number(module.graph, node, each) if isinstance(each, complex) else each for each in node.args)
+        if node.target is aten.full.default:
+            node.target, node.args, node.kwargs = aten.expand.default, (node.args[1], node.args[0]), {}
+    if found:
+        module.graph.lint()
+        module.recompile()
+
+
 def open_borders(module: GraphModule, strides: dict[int, tuple[int, ...]] | None = None) -> Borders:
     """Makes complex inputs and results of the graph pairs. `strides` of inputs become those of pairs."""
     graph, borders = module.graph, Borders()

@@ -195,6 +195,15 @@ class ComplexBorders(Whole):
         self.check_gradients(lambda w, x: torch.fft.irfft(torch.einsum("bif,iof->bof", torch.fft.rfft(x), w), n=8), w, x)
         self.check_gradients(lambda w: w * w.abs(), w)
 
+    def test_numbers(self):
+        def f(a, b):
+            y = ((-a.exp() + 1j * b) * (2 - 1j) + 3j) / (1 + 2j) - 1j
+            return torch.view_as_real(y), (y * torch.full((4,), 1j)).abs()
+
+        a, b = torch.randn(3, 4), torch.randn(3, 4)
+        self.check(f, a, b)
+        self.check_gradients(lambda b: (torch.exp(1j * b) * b).real.sum(), b)
+
     def test_writes(self):
         state = [torch.zeros(3, dtype=torch.cfloat) for _ in range(2)]
 
