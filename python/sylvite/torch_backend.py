@@ -360,10 +360,11 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
 
 
 def partition(module: torch.fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
-    """Forward and backward of a joint graph, with the same draws in both."""
+    """Forward and backward of a joint graph, with the same draws in both. What views show is saved, not each view of it."""
     take_branches(module)
     replace_draws(module)
-    return min_cut_rematerialization_partition(module, *arguments, **keywords)
+    with functorch_config.patch(recompute_views=True):
+        return min_cut_rematerialization_partition(module, *arguments, **keywords)
 
 
 @functools.cache

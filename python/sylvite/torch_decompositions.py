@@ -337,6 +337,19 @@ def _grid_sample_backward(
     return to_image.view_as(image) if output_mask[0] else None, torch.stack([to_x * x_slope, to_y * y_slope], -1)
 
 
+def _split(x: Tensor, sizes: Sequence[int], dim: int = 0) -> list[Tensor]:
+    """Slices are views, of which the whole is saved for a gradient instead of each part."""
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return [x.narrow(dim, start, size) for start, size in zip(starts, sizes)]
+
+
+def _split_even(x: Tensor, size: int, dim: int = 0) -> Any:
+    extent = x.shape[dim]
+    if not isinstance(extent, int) or not isinstance(size, int) or size < 1:
+        return NotImplemented
+    return _split(x, [min(size, extent - start) for start in range(0, extent, size)], dim)
+
+
 #: Beside torch's tables.
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     **_foreach_decompositions(),
@@ -366,5 +379,8 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.masked_scatter_backward.default: _masked_scatter_backward,
     aten.median.default: _median,
     aten.nanmedian.default: _median_of_numbers,
+    aten.split.Tensor: _split_even,
+    aten.split_with_sizes.default: _split,
     aten.triangular_solve.default: _triangular_solve,
+    aten.unbind.int: lambda x, dim=0: [x.select(dim, i) for i in range(x.shape[dim])],
 }

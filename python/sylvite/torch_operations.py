@@ -115,6 +115,51 @@ def _multi_head_attention(trains: bool) -> Callable[..., Any]:
     return ours
 
 
+def _is_turned(node: Any) -> bool:
+    return isinstance(node, torch.fx.Node) and node.target == "transpose" and set(node.args[1:]) == {0, 1}
+
+
+def _turns_batches(node: torch.fx.Node) -> bool:
+    """Does a module hand one value with its batch first to a function that takes it second, and turn what that gives back?"""
+    results = list(node.users)
+    return (len(node.args) >= 13 and node.args[0] is node.args[1] is node.args[2] and _is_turned(node.args[0])
+            and [result.args[1:] for result in results] == [(0,)] and all(_is_turned(user) for user in results[0].users))  # fmt: skip
+
+
+def _score_mask(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """What is added to scores, of a mask that is true where nothing is seen, or that is added as it is."""
+    return mask if mask.is_floating_point() else torch.zeros_like(mask, dtype=dtype).masked_fill(mask, -torch.inf)
+
+
+def _batch_first_attention(trains: bool) -> Callable[..., Any]:
+    """Self-attention of modules whose batch is first, as in `_multi_head_attention`, without turning rows on the way."""
+    in_turn = _multi_head_attention(trains)
+
+    def batch_first_attention(
+        query: torch.Tensor, key: Any, value: Any, width: int, heads: int, weight: Any, bias: Any, bias_k: Any, bias_v: Any,
+        add_zero_attn: bool, dropout: float, out_weight: Any, out_bias: Any, *, training: bool = True, key_padding_mask: Any = None,
+        need_weights: bool = True, attn_mask: Any = None, is_causal: bool = False, **others: Any,
+    ) -> Any:  # fmt: skip
+        other_kind = any(other is not None and other is not False for name, other in others.items() if name != "average_attn_weights")
+        if (need_weights or bias_k is not None or add_zero_attn or other_kind or query.dim() != 3
+                or (attn_mask is not None and attn_mask.dim() != 2) or (is_causal and attn_mask is None)):  # fmt: skip
+            return in_turn(query, key, value, width, heads, weight, bias, bias_k, bias_v, add_zero_attn, dropout, out_weight, out_bias,
+                           training=training, key_padding_mask=key_padding_mask, need_weights=need_weights, attn_mask=attn_mask,
+                           is_causal=is_causal, **others)  # fmt: skip
+        masks = []
+        if attn_mask is not None and not (is_causal and key_padding_mask is None):
+            masks.append(_score_mask(attn_mask, query.dtype)[None, None])
+        if key_padding_mask is not None:
+            masks.append(_score_mask(key_padding_mask, query.dtype)[:, None, None])
+        mixed = torch.nn.functional.linear(query.transpose(0, 1), weight, bias)
+        parts = (part.unflatten(-1, (heads, width // heads)).transpose(1, 2) for part in mixed.chunk(3, -1))
+        mask = sum(masks[1:], start=masks[0]) if masks else None
+        attended = _attention_of_modules(trains, *parts, mask, dropout if training else 0.0, is_causal and not masks)
+        return torch.nn.functional.linear(attended.transpose(1, 2).flatten(2), out_weight, out_bias).transpose(0, 1), None
+
+    return batch_first_attention
+
+
 def keep_attention(module: torch.fx.GraphModule, trains: bool) -> None:
     """Replaces attention in Dynamo's graph by the operation above; where it trains, what has its gradient. Attention with
     scores that the caller changes is torch's formula for them, which has gradients on every device."""
@@ -124,7 +169,7 @@ def keep_attention(module: torch.fx.GraphModule, trains: bool) -> None:
         if node.target is torch.ops.higher_order.flex_attention:
             node.target = sdpa_dense
         if node.target is torch.nn.functional.multi_head_attention_forward:
-            node.target = _multi_head_attention(trains)
+            node.target = (_batch_first_attention if _turns_batches(node) else _multi_head_attention)(trains)
         elif node.target is torch.nn.functional.scaled_dot_product_attention:
             arguments = attention_arguments(*node.args, **node.kwargs)
             if arguments is not None and (not trains or has_gradient(*arguments)):

@@ -393,6 +393,35 @@ class Training(WithTorch):
         signature = graphs[-1].texts[0].splitlines()[0]
         self.assertEqual(signature.count("f32[2,8,7,7]"), 2)  # before the norm, and behind the activation
 
+    def test_what_views_show_is_saved_once(self):
+        model = nn.Linear(8, 12)
+
+        def function(x):
+            first, second, third = model(x).chunk(3, -1)
+            return first @ second.mT @ third
+
+        with torch_backend.listen() as graphs:
+            self.compiled(function)(torch.randn(5, 8)).sum().backward()
+        signature = graphs[-1].texts[0].splitlines()[0]
+        self.assertIn("f32[5,12]", signature)
+        self.assertEqual(signature.count("f32[5,4]"), 1)  # the gradient
+
+    def test_layers_with_the_batch_first_turn_no_rows(self):
+        x, mask = torch.randn(3, 7, 32), torch.ones(7, 7, dtype=torch.bool).triu(1)
+        padding = torch.arange(7)[None] > torch.tensor([[6], [4], [3]])
+        for masks in ({}, {"src_mask": mask}, {"src_key_padding_mask": padding}, {"src_mask": mask, "src_key_padding_mask": padding},
+                      {"src_mask": mask, "is_causal": True}):  # fmt: skip
+            torch._dynamo.reset()
+            layer = nn.TransformerEncoderLayer(32, 4, 64, 0.0, batch_first=True, norm_first=True)
+            with torch_backend.listen() as graphs:
+                self.compiled(layer, strict=False)(x, **masks).square().sum().backward()
+            found = [p.grad for p in layer.parameters()]
+            layer.zero_grad()
+            layer(x, **masks).square().sum().backward()
+            self.assert_same(found, [p.grad for p in layer.parameters()], tolerance=1e-3)
+            for graph in graphs:
+                self.assertNotIn("[7,12,8]", graph.texts[0])
+
     def test_attention_has_gradients(self):
         q = torch.randn(1, 2, 8, 16, requires_grad=True)
         function = lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True).sum()  # noqa: E731

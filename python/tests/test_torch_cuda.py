@@ -115,6 +115,18 @@ class Inference(TensorForms, WithGpu):
         network = nn.Sequential(nn.Conv2d(3, 32, 3, 1, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 1, 1))  # fmt: skip
         self.check_gradients(network, torch.randn(16, 3, 66, 62))
 
+    def test_gradients_of_groups(self):
+        network = nn.Sequential(nn.Conv2d(3, 72, 3, 2, 1, bias=False), nn.BatchNorm2d(72), nn.ReLU(),
+                                nn.Conv2d(72, 72, 3, 2, 1, groups=3, bias=False), nn.BatchNorm2d(72), nn.ReLU(),
+                                nn.Conv2d(72, 128, 1), nn.Conv2d(128, 256, 3, 1, 1, groups=32), nn.AdaptiveAvgPool2d(2))  # fmt: skip
+        self.check_gradients(network, torch.randn(8, 3, 66, 62))
+
+    def test_gradients_of_encoder_layers(self):
+        layer = nn.TransformerEncoderLayer(96, 3, 192, 0.0, batch_first=True, norm_first=True)
+        graphs = self.check_gradients(layer, torch.randn(4, 50, 96))
+        self.assertIn("sylvite.attention_gradient", graphs[1].texts[0])
+        self.assertNotIn("[50,12,32]", graphs[0].texts[0] + graphs[1].texts[0])  # batches stay ahead of rows
+
     def check_gradients(self, model, given):
         """Those of autocast, beside eager's: about as far from those without it, which bf16 need not meet where sums cancel."""
 
