@@ -1,6 +1,7 @@
 // What is stacked ahead of all dims, to be moved inwards by what reads it, is put together there at once:
 //   transpose(concat(x[1,a,b], y[1,a,b]), [1,0,2])  ->  concat(x[a,1,b], y[a,1,b])
 //   reshape(concat(x[a,1,b], y[a,1,b]), [a,2b])     ->  concat(x[a,b], y[a,b])
+//   reshape(concat(x[1,a,b], y[1,a,b]), [2,a,1,b])  ->  concat(x[1,a,1,b], y[1,a,1,b])
 // The gradients of query, key and value become columns of one matrix, which nothing transposes.
 
 #include <algorithm>
@@ -56,6 +57,22 @@ bool merge_axis(GraphRewriter& rewriter, const Node& node, const Node& stack) {
   return true;
 }
 
+/// The reshape leaves the stack's axis, and changes what is before or behind it.
+bool keeps_axis(GraphRewriter& rewriter, const Node& node, const Node& stack) {
+  const auto axis = static_cast<std::size_t>(stack.attributes.integer("axis"));
+  const Dims from = rewriter.graph().type(stack.outputs[0]).dims(),
+             to = rewriter.source().type(node.outputs[0]).dims();
+  const std::int64_t places = from[axis], before = product(from, 0, axis);
+  std::size_t now = 0;
+  while (now < to.size() && (product(to, 0, now) != before || to[now] != places)) ++now;
+  if (now == to.size()) return false;
+  Dims part = to;
+  part[now] = 1;
+  join_views(rewriter, node, stack, now,
+             [&](ValueId value) { return add_reshape(rewriter.graph(), value, part); });
+  return true;
+}
+
 }  // namespace
 
 Graph move_stacks(const Graph& graph) {
@@ -67,7 +84,8 @@ Graph move_stacks(const Graph& graph) {
     const Node* found = stack_of(rewriter.graph(), rewriter.mapped(node.inputs[0]));
     if (found == nullptr) return false;
     const Node stack = *found;  // the graph's nodes move as it grows
-    return node.op == Op::transpose ? move_inwards(rewriter, node, stack) : merge_axis(rewriter, node, stack);
+    if (node.op == Op::transpose) return move_inwards(rewriter, node, stack);
+    return keeps_axis(rewriter, node, stack) || merge_axis(rewriter, node, stack);
   });
 }
 

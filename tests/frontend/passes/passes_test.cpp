@@ -394,6 +394,12 @@ const Rewrite rewrites[] = {
      "  %c: f32[2,5,8] = reshape(%b) {shape=[2,5,8]}\n  return %c\n",
      "  %a: f32[2,5,4] = reshape(%x) {shape=[2,5,4]}\n  %b: f32[2,5,4] = reshape(%y) {shape=[2,5,4]}\n"
      "  %c: f32[2,5,8] = concat(%a, %b) {axis=2}\n  return %c\n"},
+    {"stack_with_a_dim_of_one_between", move_stacks, "%x: f32[1,2,5,4], %y: f32[1,2,5,4]",
+     "  %a: f32[2,2,5,4] = concat(%x, %y) {axis=0}\n  %b: f32[2,2,5,1,4] = reshape(%a) {shape=[2,2,5,1,4]}\n"
+     "  %c: f32[1,2,5,2,4] = transpose(%b) {perm=[3,1,2,0,4]}\n"
+     "  %d: f32[10,8] = reshape(%c) {shape=[10,8]}\n  return %d\n",
+     "  %a: f32[10,4] = reshape(%x) {shape=[10,4]}\n  %b: f32[10,4] = reshape(%y) {shape=[10,4]}\n"
+     "  %c: f32[10,8] = concat(%a, %b) {axis=1}\n  return %c\n"},
     {"stack_that_others_read", move_stacks, "%x: f32[1,5,4], %y: f32[1,5,4]",
      "  %a: f32[2,5,4] = concat(%x, %y) {axis=0}\n  %b: f32[5,2,4] = transpose(%a) {perm=[1,0,2]}\n"
      "  return %a, %b\n",
