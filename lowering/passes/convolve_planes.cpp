@@ -56,8 +56,10 @@ Tensor plane_filter(const Tensor& filter) {
 }
 
 bool is_taken(const Graph& graph, const Node& node, bool innermost) {
-  if (node.op != Op::conv || !graph.is_constant(node.inputs[1])) return false;
+  if (node.op != Op::conv) return false;
   const TensorType& x = graph.type(node.inputs[0]);
+  const bool is_free = innermost && x.rank() == 3;  // the filter is a view
+  if (!is_free && !graph.is_constant(node.inputs[1])) return false;
   const bool floats = x.dtype == DType::f32 || x.dtype == DType::bf16 || x.dtype == DType::f16;
   if (!floats || graph.type(node.outputs[0]).element_count() == 0 || x.element_count() == 0) return false;
   const Dims filter = graph.type(node.inputs[1]).dims();
@@ -103,11 +105,17 @@ class PlaneConvolver {
     Graph& graph = rewriter.graph();
     const bool is_line = rewriter.source().type(node.inputs[0]).rank() == 3;
     const ValueId planes = planes_of(rewriter, node.inputs[0]);
-    std::vector<ValueId> inputs = {
-        is_line ? planes : window_frames(rewriter, node, planes),
-        graph.add_constant(plane_filter(*rewriter.source().value(node.inputs[1]).constant))};
+    std::vector<ValueId> inputs = {is_line ? planes : window_frames(rewriter, node, planes),
+                                   filter_of_planes(rewriter, node.inputs[1])};
     for (std::size_t i = 2; i < node.inputs.size(); ++i) inputs.push_back(rewriter.mapped(node.inputs[i]));
     return graph.add(Op::conv, inputs, plane_attributes(node, is_line), node.name);
+  }
+
+  static ValueId filter_of_planes(GraphRewriter& rewriter, ValueId id) {
+    Graph& graph = rewriter.graph();
+    const Value& filter = rewriter.source().value(id);
+    if (filter.constant) return graph.add_constant(plane_filter(*filter.constant));
+    return add_reshape(graph, rewriter.mapped(id), plane_dims(filter.type.dims()));
   }
 
   /// For every frame of the result the frames of x that the window meets, as channels: [N*D', k*C, H, W].
