@@ -37,6 +37,20 @@ std::int64_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
   return bytes;
 }
 
+/// Do the bytes and steps that are left of a budget suffice? What work on large weights has used up is still there for
+/// small nodes, as shapes are computed by.
+bool is_affordable(const Graph& graph, const Node& node, std::int64_t bytes_left, std::int64_t work_left) {
+  constexpr std::int64_t small_bytes = 4096;
+  constexpr std::int64_t small_nodes = 30'000;
+  const std::int64_t bytes = bytes_of(graph, node.outputs);
+  const std::int64_t work = folding_work(graph, node);
+  if (bytes <= small_bytes && work <= 2 * work_per_node) {
+    bytes_left += small_nodes * small_bytes;
+    work_left += small_nodes * 2 * work_per_node;
+  }
+  return bytes <= bytes_left && work <= work_left;
+}
+
 /// Of mixed types only store_narrow makes products.
 void require_same_dtype(Sym a, Sym b) {
   const Graph& graph = a.builder().graph();
@@ -123,7 +137,7 @@ bool GraphBuilder::may_fold(const Node& node) const {
   if (!is_limited_) return true;
   const std::int64_t output_bytes = bytes_of(*graph_, node.outputs);
   return output_bytes <= std::max(max_folded_bytes, bytes_of(*graph_, node.inputs)) &&
-         output_bytes <= fold_bytes_left_ && folding_work(*graph_, node) <= work_left_;
+         is_affordable(*graph_, node, fold_bytes_left_, work_left_);
 }
 
 bool GraphBuilder::may_copy(std::int64_t bytes) {
@@ -186,10 +200,9 @@ const Tensor* GraphBuilder::find_known(ValueId id) {
     inputs.push_back(input == no_value ? nullptr : find_known(input));
     if (input != no_value && inputs.back() == nullptr) return nullptr;
   }
-  const bool is_affordable =
-      bytes_of(*graph_, node.outputs) <= std::min(max_folded_bytes, fold_bytes_left_) &&
-      folding_work(*graph_, node) <= work_left_;
-  if (!is_affordable || op_info(node.op).evaluate == nullptr) return nullptr;
+  if (bytes_of(*graph_, node.outputs) > max_folded_bytes ||
+      !is_affordable(*graph_, node, fold_bytes_left_, work_left_) || op_info(node.op).evaluate == nullptr)
+    return nullptr;
   const std::vector<Tensor> results = evaluate(node, inputs);
   for (std::size_t i = 0; i < results.size(); ++i) known_[node.outputs[i]] = results[i];
   return &*known_[id];

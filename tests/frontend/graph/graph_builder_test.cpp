@@ -76,6 +76,17 @@ TEST(GraphBuilderTest, CopiesOfConstantsStayNodesWhenTheBudgetIsSpent) {
   EXPECT_EQ(folded, 3) << "two copies, then a node";
 }
 
+TEST(GraphBuilderTest, SmallNodesAreEvaluatedWhateverLargeOnesTook) {
+  Graph graph;
+  GraphBuilder builder(graph);
+  Sym large = builder.constant(Tensor(DType::i32, {1 << 20}));
+  int count = 0;
+  while (large.is_constant() && ++count < 1000) large = builder.add(Op::abs, {large});
+  EXPECT_LT(count, 1000) << "the budget ends";
+  EXPECT_TRUE((builder.integers({2, 3}) * builder.integers({5, 7})).is_constant());
+  EXPECT_FALSE(builder.add(Op::abs, {builder.constant(Tensor(DType::i32, {1 << 20}))}).is_constant());
+}
+
 TEST(GraphBuilderTest, HostStepsEndAtTheirBudget) {
   Graph graph;
   GraphBuilder builder(graph);
