@@ -41,33 +41,16 @@ bool move_inwards(GraphRewriter& rewriter, const Node& node, const Node& stack) 
   return true;
 }
 
-/// The reshape merges the stack's axis with the dim behind it, and changes nothing else.
-bool merge_axis(GraphRewriter& rewriter, const Node& node, const Node& stack) {
-  const Graph& graph = rewriter.graph();
+/// The reshape keeps the stack's places together in one dim, alone or with dims behind them.
+bool reshape_parts(GraphRewriter& rewriter, const Node& node, const Node& stack) {
   const auto axis = static_cast<std::size_t>(stack.attributes.integer("axis"));
-  Dims merged = graph.type(stack.outputs[0]).dims();
-  if (axis + 1 >= merged.size()) return false;
-  const std::int64_t places = merged[axis];
-  merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(axis));
-  Dims part = merged;
-  merged[axis] *= places;
-  if (rewriter.source().type(node.outputs[0]).dims() != merged) return false;
-  join_views(rewriter, node, stack, axis,
-             [&](ValueId value) { return add_reshape(rewriter.graph(), value, part); });
-  return true;
-}
-
-/// The reshape leaves the stack's axis, and changes what is before or behind it.
-bool keeps_axis(GraphRewriter& rewriter, const Node& node, const Node& stack) {
-  const auto axis = static_cast<std::size_t>(stack.attributes.integer("axis"));
-  const Dims from = rewriter.graph().type(stack.outputs[0]).dims(),
-             to = rewriter.source().type(node.outputs[0]).dims();
+  const Dims from = rewriter.graph().type(stack.outputs[0]).dims();
+  Dims part = rewriter.source().type(node.outputs[0]).dims();
   const std::int64_t places = from[axis], before = product(from, 0, axis);
   std::size_t now = 0;
-  while (now < to.size() && (product(to, 0, now) != before || to[now] != places)) ++now;
-  if (now == to.size()) return false;
-  Dims part = to;
-  part[now] = 1;
+  while (now < part.size() && (product(part, 0, now) != before || part[now] % places != 0)) ++now;
+  if (now == part.size()) return false;
+  part[now] /= places;
   join_views(rewriter, node, stack, now,
              [&](ValueId value) { return add_reshape(rewriter.graph(), value, part); });
   return true;
@@ -85,7 +68,7 @@ Graph move_stacks(const Graph& graph) {
     if (found == nullptr) return false;
     const Node stack = *found;  // the graph's nodes move as it grows
     if (node.op == Op::transpose) return move_inwards(rewriter, node, stack);
-    return keeps_axis(rewriter, node, stack) || merge_axis(rewriter, node, stack);
+    return reshape_parts(rewriter, node, stack);
   });
 }
 
