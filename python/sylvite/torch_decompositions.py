@@ -251,24 +251,42 @@ def _renormed_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: 
 _MAXIMA = 2
 
 
+def _bags(indices: Tensor, offsets: Tensor, include_last_offset: bool, padding_idx: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Of each index its bag, of each bag how many count; the places of the indices, and which of these count."""
+    starts = offsets[:-1] if include_last_offset else offsets
+    place = torch.arange(indices.shape[0], device=indices.device)
+    bag = ((starts <= place[:, None]).sum(1) - 1).to(indices.dtype)
+    is_counted = indices != padding_idx
+    size = torch.zeros_like(starts).scatter_add(0, bag.long(), is_counted.to(starts.dtype))
+    return bag, size, place, is_counted
+
+
+def _embedding_bag_for_gradients(
+    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
+    per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int = -1,
+) -> Any:  # fmt: skip
+    """What the backward graph is handed beside the result is made on its own."""
+    every = (weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx)
+    if mode == _MAXIMA:
+        return _embedding_bag(*every)
+    bag, size, _, _ = _bags(indices, offsets, include_last_offset, padding_idx)
+    return aten._embedding_bag_forward_only.default(*every)[0], bag, size, torch.zeros_like(size)
+
+
 def _embedding_bag(
     weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
     per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int = -1,
 ) -> Any:  # fmt: skip
     if mode != _MAXIMA:
         return NotImplemented
-    starts = offsets[:-1] if include_last_offset else offsets
-    shape = (starts.shape[0], weight.shape[1])
-    place = torch.arange(indices.shape[0], device=indices.device)
-    bag = ((starts <= place[:, None]).sum(1) - 1).to(indices.dtype)
-    is_counted = indices != padding_idx
+    bag, size, place, is_counted = _bags(indices, offsets, include_last_offset, padding_idx)
+    shape = (size.shape[0], weight.shape[1])
     rows = torch.where(is_counted[:, None], weight[indices], -torch.inf)
     which = bag.long()[:, None].expand_as(rows)
     best = rows.new_full(shape, -torch.inf).scatter_reduce(0, which, rows, "amax")
     is_best = (rows == best.gather(0, which)) & is_counted[:, None]
     first = torch.where(is_best, place[:, None], place.shape[0])
     at = first.new_full(shape, place.shape[0]).scatter_reduce(0, which, first, "amin")
-    size = torch.zeros_like(starts).scatter_add(0, bag.long(), is_counted.to(starts.dtype))
     found = indices[at.clamp(max=max(place.shape[0] - 1, 0))]
     is_empty = (size == 0)[:, None]
     return torch.where(is_empty, 0.0, best), bag, size, torch.where(is_empty, 0, found)
@@ -282,6 +300,13 @@ def _embedding_bag_backward(
         return NotImplemented
     given = torch.where((size == 0)[:, None], 0.0, grad)
     return grad.new_zeros(rows, grad.shape[1]).scatter_add(0, maximum.long(), given)
+
+
+def _bag_weights_backward(
+    grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, bag: Tensor, mode: int, padding_idx: int = -1
+) -> Tensor:
+    products = (grad[bag.long()] * weight[indices]).sum(1)
+    return torch.where(indices == padding_idx, 0.0, products)
 
 
 # Gradients of images that are read at places of a grid
@@ -355,10 +380,12 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     **_foreach_decompositions(),
     aten._cdist_backward.default: _distances_backward,
     aten._cdist_forward.default: _distances,
-    aten._embedding_bag.default: _embedding_bag,
+    aten._embedding_bag.default: _embedding_bag_for_gradients,
     aten._embedding_bag_backward.default: _embedding_bag_backward,
     aten._embedding_bag_forward_only.default: _embedding_bag,
+    aten._embedding_bag_per_sample_weights_backward.default: _bag_weights_backward,
     aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: _fake_quantize_by_tensors,
+    aten._int_mm.default: lambda x, y: x.to(torch.int32) @ y.to(torch.int32),
     aten._linalg_det.default: _det,
     aten._linalg_slogdet.default: _slogdet,
     aten._linalg_solve_ex.default: _solve,

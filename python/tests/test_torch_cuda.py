@@ -121,6 +121,23 @@ class Inference(TensorForms, WithGpu):
                                 nn.Conv2d(72, 128, 1), nn.Conv2d(128, 256, 3, 1, 1, groups=32), nn.AdaptiveAvgPool2d(2))  # fmt: skip
         self.check_gradients(network, torch.randn(8, 3, 66, 62))
 
+    def test_gradients_of_signals(self):
+        network = nn.Sequential(nn.Conv1d(16, 64, 5, 2, 2), nn.GELU(), nn.Conv1d(64, 64, 9, padding=4, groups=64), nn.GELU(),
+                                nn.Conv1d(64, 32, 3, dilation=2), nn.ConvTranspose1d(32, 16, 4, 2))  # fmt: skip
+        self.check_gradients(network, torch.randn(4, 16, 201))
+
+    def test_gradients_of_rows_that_most_updates_are_of(self):
+        class Network(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = nn.Embedding(9, 24)
+
+            def forward(self, x):
+                places = torch.arange(x.shape[1], device=x.device)
+                return x @ self.table((places[:, None] - places).clamp(-4, 4) + 4).sum(1).mT
+
+        self.check_gradients(Network(), torch.randn(2, 80, 24))
+
     def test_gradients_of_encoder_layers(self):
         layer = nn.TransformerEncoderLayer(96, 3, 192, 0.0, batch_first=True, norm_first=True)
         graphs = self.check_gradients(layer, torch.randn(4, 50, 96))

@@ -148,6 +148,16 @@ class Bags(Whole):
             self.check_gradients(lambda w: nn.functional.embedding_bag(indices, w, offsets, mode="max", **more), torch.randn(10, 6))
 
 
+    def test_sums_and_means(self):
+        indices = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6])
+        for mode in ("sum", "mean"):
+            for offsets, more in (([0, 3, 3, 6], {}), ([0, 2, 8], {"include_last_offset": True}), ([0, 3, 6], {"padding_idx": 1})):
+                offsets = torch.tensor(offsets)
+                self.check_gradients(lambda w: nn.functional.embedding_bag(indices, w, offsets, mode=mode, **more), torch.randn(10, 6))
+        self.check_gradients(lambda w, by: nn.functional.embedding_bag(indices, w, offsets, mode="sum", per_sample_weights=by),
+                             torch.randn(10, 6), torch.randn(8))  # fmt: skip
+
+
 class Values(Whole):
     def test_medians(self):
         for x in (torch.randn(7), torch.randn(3, 4), torch.tensor([1.0, float("nan"), 3.0, 2.0])):

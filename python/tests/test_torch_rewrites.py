@@ -75,6 +75,10 @@ class LinearAlgebra(Whole):
 
 
 class Decompositions(Whole):
+    def test_products_of_8_bit_integers(self):
+        x, y = (torch.randint(-128, 128, shape, dtype=torch.int8) for shape in ((20, 16), (16, 24)))
+        self.check(torch._int_mm, x, y)
+
     def test_lists_of_tensors(self):
         def step(x, y):
             given, states = [x, y], [x * 0.5, y * 2]
