@@ -311,8 +311,10 @@ Sym gradient_by_lines(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow
 
 bool is_kept_whole(Sym grad, Sym x, std::int64_t groups) {
   const bool is_depthwise = x.dim(1) == groups && grad.dim(1) == groups;
+  const bool fills_vectors = x.dim(1) % vector_channels == 0 && grad.dim(1) % vector_channels == 0;
+  const bool is_joined = fills_vectors && x.dim(1) > groups && grad.dim(1) > groups;
   return x.rank() == 4 && (x.dtype() == DType::bf16 || x.dtype() == DType::f16) &&
-         (groups == 1 || is_depthwise);
+         (groups == 1 || is_depthwise || is_joined);
 }
 
 Sym whole_filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
@@ -326,12 +328,13 @@ Sym whole_filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWi
   // Pixels are multiples of 16 bytes apart.
   grad = with_whole_vectors(grad);
   x = with_whole_vectors(x);
-  const Sym products = grad.builder().add(Op::filter_gradient, {grad, x},
-                                          {{"kernel", kernel},
-                                           {"strides", window.strides},
-                                           {"pads", joined(window.padding, window.padding)},
-                                           {"dilations", window.dilations},
-                                           {"groups", groups == 1 ? groups : x.dim(1)}});
+  const Sym products =
+      grad.builder().add(Op::filter_gradient, {grad, x},
+                         {{"kernel", kernel},
+                          {"strides", window.strides},
+                          {"pads", joined(window.padding, window.padding)},
+                          {"dilations", window.dilations},
+                          {"groups", groups > 1 && groups == filter_dims[0] ? x.dim(1) : groups}});
   Sym each = slice(slice(products, 2, 0, filter_dims[0]), 3, 0, filter_dims[1]);
   each = reshape(each, {products.dim(1), filter_dims[0], filter_dims[1]});
   return reshape(transpose(cast(each, dtype), {1, 2, 0}), filter_dims);

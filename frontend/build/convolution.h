@@ -27,8 +27,8 @@ struct EvenWindow {
 [[nodiscard]] Sym filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
                                   std::int64_t groups);
 
-/// May the gradient be one operation, Op::filter_gradient, for templates: two-dimensional, of 16-bit floats, of one group or
-/// depthwise?
+/// May the gradient be one operation, Op::filter_gradient, for templates: two-dimensional, of 16-bit floats, of one group,
+/// depthwise, or of groups that whole vectors of channels hold?
 [[nodiscard]] bool is_kept_whole(Sym grad, Sym x, std::int64_t groups);
 /// The same gradient by that operation.
 [[nodiscard]] Sym whole_filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,

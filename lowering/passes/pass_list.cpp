@@ -43,6 +43,9 @@ constexpr Pass<Options> table[] = {
        return convolve_planes(graph, options.image_layout == ImageLayout::channels_last);
      },
      "convolutions over one and three dims become two-dimensional, as templates take them"},
+    {"join_groups", fuses_innermost,
+     [](const Graph& graph, const Options& options) { return join_groups(graph, options.tf32); },
+     "convolutions of groups by computed filters are few of one group, with zeros between groups"},
     {"norm_images", fuses_innermost,
      [](const Graph& graph, const Options& options) { return norm_images(graph, options.tf32); },
      "group normalisation becomes sums over pixels and work on each, which take channels innermost"},

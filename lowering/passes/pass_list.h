@@ -30,10 +30,14 @@ namespace sylvite {
 [[nodiscard]] Graph divide_attention(const Graph& graph, const LoweringOptions& options);
 
 /// The same graph in which convolutions over one or three dims with constant filters are over two, as templates take
-/// them: a signal is an image of one line, and of a volume the frames that a window meets are channels of one image.
+/// them, and with `innermost` those over one with any: a signal is an image of one line, and of a volume the frames that a window meets are channels of one image.
 /// (Grouped ones over three dims only where the window has one frame.) Pointwise work that reads such results, with
 /// numbers or channels beside them, is done on images, too. `innermost`: volumes stay, as templates take them then.
 [[nodiscard]] Graph convolve_planes(const Graph& graph, bool innermost);
+
+/// The same graph in which convolutions of groups by filters that are no constants, and their gradients by these filters, are few
+/// of one group each, of neighbouring groups with zeros between them, side by side. `tf32`: of f32 images, too.
+[[nodiscard]] Graph join_groups(const Graph& graph, bool tf32);
 
 /// The same graph in which a layer_norm without scale over groups of channels of a convolution's result, or over the pixels of
 /// each, is made of sums over pixels and pointwise work. `tf32`: of f32 images, too.

@@ -56,6 +56,16 @@ TEST(ConvolvePlanes, SignalsAndVolumesKeepTheirResults) {
   }
 }
 
+TEST(ConvolvePlanes, FiltersOfSignalsMayBeComputedWhereTheyAreViews) {
+  Graph graph;
+  graph.outputs = {graph.add(
+      Op::conv, {graph.add_input("x", f32({2, 4, 19})), graph.add_input("filter", f32({6, 2, 3}))},
+      {{"strides", Dims{1}}, {"dilations", Dims{2}}, {"pads", Dims{1, 2}}, {"groups", std::int64_t{2}}})};
+  EXPECT_TRUE(is_over_planes(convolve_planes(graph, true)));
+  EXPECT_FALSE(is_over_planes(convolve_planes(graph, false)));
+  expect_lowers_faithfully(graph);
+}
+
 /// Two convolutions with a bias by channel, a residual and relu between.
 TEST(ConvolvePlanes, PointwiseWorkBetweenThemStaysOnPlanes) {
   for (const Case& c :

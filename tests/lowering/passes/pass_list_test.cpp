@@ -114,18 +114,27 @@ Graph bits() {
   return graph;
 }
 
-/// What trains a convolution: the gradient of its filter, and sums over the pixels of a batch. And work between reshapes.
+/// What trains a convolution: the gradient of its filter, and sums over the pixels of a batch; groups of filters that are no
+/// weights. And work between reshapes.
 Graph gradients() {
   Graph graph;
+  const ValueId image = graph.add_input("image", f32({1, 16, 6, 6})),
+                filter = graph.add_input("filter", f32({16, 8, 3, 3}));
   const ValueId x = graph.add_input("x", f32({8, 4, 16, 16})),
                 of = graph.add_input("gradient", f32({8, 4, 16, 16}));
-  graph.outputs = {graph.add(Op::filter_gradient, {of, x},
-                             {{"kernel", Dims{3, 3}},
-                              {"strides", Dims{1, 1}},
-                              {"pads", Dims{1, 1, 1, 1}},
-                              {"dilations", Dims{1, 1}}}),
-                   graph.add(Op::reduce_sum, {of}, {{"axes", Dims{0, 2, 3}}, {"keepdims", std::int64_t{0}}}),
-                   graph.add(Op::neg, {reshape(graph, graph.add(Op::tanh, {x}), {8, 1024})})};
+  graph.outputs = {
+      graph.add(Op::filter_gradient, {of, x},
+                {{"kernel", Dims{3, 3}},
+                 {"strides", Dims{1, 1}},
+                 {"pads", Dims{1, 1, 1, 1}},
+                 {"dilations", Dims{1, 1}}}),
+      graph.add(Op::conv, {image, filter},
+                {{"strides", Dims{1, 1}},
+                 {"pads", Dims{1, 1, 1, 1}},
+                 {"dilations", Dims{1, 1}},
+                 {"groups", std::int64_t{2}}}),
+      graph.add(Op::reduce_sum, {of}, {{"axes", Dims{0, 2, 3}}, {"keepdims", std::int64_t{0}}}),
+      graph.add(Op::neg, {reshape(graph, graph.add(Op::tanh, {x}), {8, 1024})})};
   return graph;
 }
 

@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include "frontend/graph/interpreter.h"
+#include "lowering/passes/pass_list.h"
+#include "sylvite/graph_text.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+/// Convolutions, or gradients by filters, without one that has groups but is not depthwise.
+std::size_t joined_in(const Graph& graph, Op op) {
+  std::size_t count = 0;
+  for (const Node& node : graph.nodes())
+    count += node.op == op && node.attributes.integer("groups") == 1 ? 1 : 0;
+  return count;
+}
+
+Tensor numbers(const TensorType& type, std::int64_t step) {
+  Tensor tensor(type.dtype, type.dims());
+  for (std::int64_t i = 0; i < tensor.size(); ++i)
+    tensor.set_double(i, static_cast<double>(i * step % 7) - 3);
+  return tensor;
+}
+
+void expect_joined(const std::string& text, Op op, std::size_t units) {
+  const Graph graph = parse_graph(text), joined = join_groups(graph, false);
+  EXPECT_EQ(joined_in(joined, op), units) << text;
+  std::vector<Tensor> inputs;
+  for (const ValueId input : graph.inputs)
+    inputs.push_back(numbers(graph.type(input), static_cast<std::int64_t>(inputs.size()) + 2));
+  const Tensor wanted = interpret(graph, inputs).at(0), got = interpret(joined, inputs).at(0);
+  ASSERT_EQ(wanted.dims(), got.dims());
+  for (std::int64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(wanted.as_double(i), got.as_double(i)) << i;
+}
+
+TEST(JoinGroups, ConvolutionsByComputedFilters) {
+  expect_joined(
+      R"(graph g(%x: bf16[2,48,5,4], %w: bf16[24,8,3,3], %b: bf16[24]) { %y: bf16[2,24,3,2] = conv(%x, %w, %b) {strides=[2,2], pads=[1,1,1,1], dilations=[1,1], groups=6} return %y })",
+      Op::conv, 1);
+  expect_joined(
+      R"(graph g(%x: bf16[1,512,3,2], %w: bf16[256,16,1,3]) { %y: bf16[1,256,3,2] = conv(%x, %w) {strides=[1,1], pads=[0,1,0,1], dilations=[1,1], groups=32} return %y })",
+      Op::conv, 4);
+}
+
+TEST(JoinGroups, GradientsByFilters) {
+  expect_joined(
+      R"(graph g(%g: bf16[2,256,3,2], %x: bf16[2,512,3,2]) { %v: f32[1,3,256,16] = filter_gradient(%g, %x) {kernel=[1,3], strides=[1,1], pads=[0,1,0,1], dilations=[1,1], groups=32, parts=1} return %v })",
+      Op::filter_gradient, 4);
+}
+
+TEST(JoinGroups, OthersStay) {
+  for (
+      const char* text :
+      {R"(graph g(%x: bf16[2,64,5,4], %w: bf16[64,1,3,3]) { %y: bf16[2,64,5,4] = conv(%x, %w) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=64} return %y })",
+       R"(graph g(%x: bf16[2,36,5,4], %w: bf16[36,4,3,3]) { %y: bf16[2,36,5,4] = conv(%x, %w) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=9} return %y })",
+       R"(graph g(%x: f32[2,64,5,4], %w: f32[64,8,3,3]) { %y: f32[2,64,5,4] = conv(%x, %w) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=8} return %y })"})
+    EXPECT_EQ(joined_in(join_groups(parse_graph(text), false), Op::conv), 0U) << text;
+}
+
+}  // namespace
+}  // namespace sylvite
