@@ -60,6 +60,10 @@ namespace sylvite {
 /// The same graph in which each filter_gradient of few results is the sum of several, each of a part of the pixels.
 [[nodiscard]] Graph divide_gradients(const Graph& graph);
 
+/// The same graph in which many rows that are added to few of a table, of f32, are added to tables of their own by parts, whose sum
+/// is added.
+[[nodiscard]] Graph divide_scatters(const Graph& graph);
+
 /// The same graph in which a sum over the first dim and others, of few elements that are left, is the sum of sums over the others.
 [[nodiscard]] Graph divide_sums(const Graph& graph);
 

@@ -133,6 +133,10 @@ Graph gradients() {
                  {"pads", Dims{1, 1, 1, 1}},
                  {"dilations", Dims{1, 1}},
                  {"groups", std::int64_t{2}}}),
+      graph.add(Op::scatter_nd,
+                {graph.add(Op::neg, {graph.add_input("table", f32({4, 2}))}),
+                 graph.add_constant(Tensor(DType::i64, {4096, 1})), reshape(graph, of, {4096, 2})},
+                {{"reduction", std::string("add")}}),
       graph.add(Op::reduce_sum, {of}, {{"axes", Dims{0, 2, 3}}, {"keepdims", std::int64_t{0}}}),
       graph.add(Op::neg, {reshape(graph, graph.add(Op::tanh, {x}), {8, 1024})})};
   return graph;
