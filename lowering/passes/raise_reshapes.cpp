@@ -1,7 +1,8 @@
 // Before: y = mul(matmul(a, b), reshape(tanh(x)))    x [16, 512, 3072]
 // After:  y = mul(matmul(a, b), tanh(reshape(x)))
 // A reshape of what is in memory is free, but one of what is computed keeps it out of the kernel that reads it. Pointwise work
-// that is read through equal reshapes alone is done on reshaped operands, if those are in memory anyway.
+// that is read through equal reshapes alone is done on reshaped operands, if those are in memory anyway, or cost no more to
+// compute again than to read: what others read as it is stays for these.
 
 #include <algorithm>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "frontend/ops/op_table.h"
 #include "lowering/passes/broadcast_dims.h"
 #include "lowering/passes/pass_list.h"
+#include "lowering/plan/fusion_rules.h"
 
 namespace sylvite {
 namespace {
@@ -42,10 +44,7 @@ class Raiser {
     if (!may_[made]) return false;
     std::vector<ValueId> inputs;
     inputs.reserve(node.inputs.size());
-    for (const ValueId id : node.inputs)
-      inputs.push_back(id == no_value || may_[id]
-                           ? rewriter.mapped(id)
-                           : add_reshape(rewriter.graph(), rewriter.mapped(id), *dims_of_operand(id, made)));
+    for (const ValueId id : node.inputs) inputs.push_back(reshaped(rewriter, id, made, dims_[made]));
     rewriter.set(made, rewriter.graph().add(node.op, std::move(inputs), node.attributes, node.name));
     return true;
   }
@@ -96,21 +95,63 @@ class Raiser {
     return graph_.type(id).element_count() == graph_.type(made).element_count();
   }
 
-  [[nodiscard]] std::optional<Dims> dims_of_operand(ValueId id, ValueId made) const {
-    if (is_whole(id, made)) return dims_[made];
-    return broadcast_dims(graph_.type(id).dims(), dims_[made], graph_.type(made).dims());
+  /// The operand's dims where the result has `dims`.
+  [[nodiscard]] std::optional<Dims> dims_of_operand(ValueId id, ValueId made, const Dims& dims) const {
+    if (is_whole(id, made)) return dims;
+    return broadcast_dims(graph_.type(id).dims(), dims, graph_.type(made).dims());
   }
 
-  /// Is the operand in memory, or small, or raised itself?
+  /// Is the operand in memory, or small, or raised itself, or repeated?
   [[nodiscard]] bool takes(ValueId id, ValueId made) const {
-    if (id == no_value) return true;
-    if (may_[id]) return true;  // its readers agreed
+    if (id == no_value || may_[id]) return true;  // its readers agreed
+    return graph_.type(id).element_count() > 0 && dims_of_operand(id, made, dims_[made]).has_value() &&
+           (is_stored(id, made) || is_repeated(id, dims_[made], most_repeated));
+  }
+
+  [[nodiscard]] bool is_stored(ValueId id, ValueId made) const {
     constexpr std::int64_t few = 16;
     const NodeId producer = graph_.value(id).producer;
-    const bool is_stored = producer == no_node || graph_.node(producer).op == Op::reshape ||
-                           graph_.type(id).element_count() * few <= graph_.type(made).element_count();
-    return is_stored && graph_.type(id).element_count() > 0 && dims_of_operand(id, made).has_value();
+    return producer == no_node || graph_.node(producer).op == Op::reshape || is_output_[id] ||
+           graph_.type(id).element_count() * few <= graph_.type(made).element_count() ||
+           std::ranges::any_of(uses_[id], [&](NodeId use) { return reads_memory(graph_.node(use), id); });
   }
+
+  [[nodiscard]] static bool reads_memory(const Node& reader, ValueId id) {
+    if (role_of(reader) != Role::anchor) return false;
+    for (std::size_t i = 0; i < reader.inputs.size(); ++i)
+      if (reader.inputs[i] == id && prologue_of(reader, i) < Prologue::cheap) return true;
+    return false;
+  }
+
+  /// May it be computed once more, with `dims`, of what is in memory, by a chain of at most `most` operations?
+  [[nodiscard]] bool is_repeated(ValueId id, const Dims& dims, int most) const {
+    const NodeId producer = graph_.value(id).producer;
+    if (most == 0 || producer == no_node) return false;
+    const Node& node = graph_.node(producer);
+    const bool is_work = has_trait(node.op, OpTrait::pointwise) && node.outputs.size() == 1;
+    return is_work && is_worth_repeating(graph_, node) &&
+           std::ranges::all_of(node.inputs, [&](ValueId input) {
+             if (input == no_value) return true;
+             const bool fits = !may_[input] && graph_.type(input).element_count() > 0 &&
+                               dims_of_operand(input, id, dims).has_value();
+             return fits &&
+                    (is_stored(input, id) || (is_whole(input, id) && is_repeated(input, dims, most - 1)));
+           });
+  }
+
+  /// The operand of `made` where that has `dims`.
+  [[nodiscard]] ValueId reshaped(GraphRewriter& rewriter, ValueId id, ValueId made, const Dims& dims) const {
+    if (id == no_value || may_[id]) return rewriter.mapped(id);
+    if (is_stored(id, made))
+      return add_reshape(rewriter.graph(), rewriter.mapped(id), *dims_of_operand(id, made, dims));
+    const Node& node = graph_.node(graph_.value(id).producer);
+    std::vector<ValueId> inputs;
+    inputs.reserve(node.inputs.size());
+    for (const ValueId input : node.inputs) inputs.push_back(reshaped(rewriter, input, id, dims));
+    return rewriter.graph().add(node.op, std::move(inputs), node.attributes, node.name);
+  }
+
+  static constexpr int most_repeated = 4;  ///< operations, each of the one before
 
   const Graph& graph_;
   IdMap<std::vector<NodeId>> uses_;

@@ -42,6 +42,28 @@ TEST(RaiseReshapes, LeavesWhatOthersReadAsItIs) {
   }
 }
 
+/// A norm's gradient: x - mean over its deviation is read by rows, and by columns of rows that a reshape joined.
+Graph read_by_rows_and_columns(bool is_cheap) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 64, 48})), mean = graph.add_input("mean", f32({2, 64, 1}));
+  const ValueId scale = graph.add_input("scale", f32({2, 64, 1})),
+                slope = graph.add_input("slope", f32({2, 64, 48}));
+  const ValueId centred = graph.add(Op::sub, {x, mean});
+  const ValueId normal = graph.add(is_cheap ? Op::mul : Op::pow, {centred, scale});
+  const ValueId products = graph.add(Op::mul, {slope, normal});
+  graph.outputs = {graph.add(Op::reduce_sum, {reshape(graph, products, {128, 48})}, {{"axes", Dims{0}}}),
+                   graph.add(Op::reduce_max, {normal}, {{"axes", Dims{2}}})};
+  return graph;
+}
+
+TEST(RaiseReshapes, RepeatsWhatOthersReadAsItIs) {
+  const Graph graph = read_by_rows_and_columns(true);
+  EXPECT_EQ(lower(graph).launches.size(), 2U) << "nothing is stored but the results";
+  expect_lowers_faithfully(graph);
+  const Graph costly = read_by_rows_and_columns(false);
+  EXPECT_TRUE(same_structure(raise_reshapes(costly), costly));
+}
+
 TEST(RaiseReshapes, ResultsHaveAsManyDimsAsAreWanted) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({4})), one = graph.add_input("one", f32({1, 1, 1}));
