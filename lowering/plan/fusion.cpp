@@ -95,6 +95,9 @@ class Fuser {
     }
     Draft draft{{}, no_node, anchor, {}, ""};
     draft.apart = leave_out(anchor, ends);
+    if (ends.size() > 1 && ends.back().nodes.size() == ends[ends.size() - 2].nodes.size() + 1 &&
+        is_widened_by_readers(ends.back().root))
+      ends.pop_back();
     draft.nodes = ends.back().nodes;
     draft.root = ends.back().root;
     for (NodeId id : rows_ahead(graph_, anchor, readers_, options_)) {
@@ -103,6 +106,20 @@ class Fuser {
     }
     for (NodeId id : draft.nodes) taken_[id] = true;
     epilogues_[draft.root] = std::move(draft);
+  }
+
+  /// What is widened last takes less memory as it was, where several read it and each may widen it itself.
+  [[nodiscard]] bool is_widened_by_readers(NodeId id) const {
+    const ValueId output = node(id).outputs[0];
+    const std::vector<NodeId>& readers = readers_[output];
+    if (!is_widening(graph_, node(id)) || is_output_[output] || readers.size() < 2) return false;
+    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      const Node& at = node(reader);
+      if (role_of(at) != Role::anchor) return role_of(at) == Role::pointwise;
+      for (std::size_t i = 0; i < at.inputs.size(); ++i)
+        if (at.inputs[i] == output && prologue_of(at, i) < Prologue::cheap) return false;
+      return true;
+    });
   }
 
   /// Drops the ends at which the product is off the template that takes it alone, and says why.

@@ -52,6 +52,21 @@ TEST_F(FusionTest, WideningIsRepeatedInEveryReader) {
   EXPECT_EQ(groups("f32", "bf16"), 7U);
 }
 
+TEST_F(FusionTest, ProductsAreWidenedWhereTheyAreRead) {
+  const auto groups = [](bool is_multiplied) {
+    Graph graph;
+    const ValueId a = graph.add_input("a", make_type(DType::bf16, {8, 16})),
+                  b = graph.add_input("b", make_type(DType::bf16, {16, 16})),
+                  c = graph.add_input("c", f32({16, 4}));
+    const ValueId cast = graph.add(Op::cast, {graph.add(Op::matmul, {a, b})}, {{"to", std::string("f32")}});
+    graph.outputs = {graph.add(Op::softmax, {cast}, {{"axis", std::int64_t{1}}}),
+                     is_multiplied ? graph.add(Op::matmul, {cast, c}) : graph.add(Op::exp, {cast})};
+    return groups_of(graph);
+  };
+  EXPECT_THAT(groups(false), ElementsAre("matmul", "cast softmax", "cast exp"));
+  EXPECT_THAT(groups(true), ElementsAre("matmul cast", "softmax", "matmul"));
+}
+
 TEST_F(FusionTest, EpilogueJoinsTheMatmul) {
   graph.outputs = {unary(Op::gelu, dense(graph, x, 4))};
   EXPECT_THAT(groups_of(graph), ElementsAre("matmul add gelu"));
