@@ -21,6 +21,8 @@ namespace sylvite {
 namespace {
 
 constexpr std::int64_t least_row = 64;
+constexpr std::int64_t least_norm =
+    32;  // which walks its row several times, and in one thread alone otherwise
 constexpr std::int64_t most_unrolled = 16;
 constexpr std::int64_t most_grid = 65535;  // blocks along the grid's second and third dims
 
@@ -58,7 +60,8 @@ std::string refuses(const Kernel& kernel, const KernelFacts& facts) {
   const TensorType& type = kernel.body.type(facts.anchor->inputs.front());
   if (type.rank() == 0 || type.layout.channel_block > 0 || !folds_rows(kernel, *facts.anchor))
     return "not the innermost dim alone is folded";
-  if (row_extent(kernel, *facts.anchor) < least_row) return "the rows are short";
+  if (row_extent(kernel, *facts.anchor) < (is_norm(*facts.anchor) ? least_norm : least_row))
+    return "the rows are short";
   if (facts.extents.empty()) return "there is one row";
   const std::size_t position = row_position(*facts.anchor);
   if (facts.extents.size() <= position) return "there is one row";
