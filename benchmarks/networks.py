@@ -129,7 +129,43 @@ NETWORKS = {
     "gpt_neox": Network("decoder", "transformers", "GPTNeoXModel", (128,)),
     "gemma2": Network("decoder", "transformers", "Gemma2Model", (128,)),
     "qwen2": Network("decoder", "transformers", "Qwen2Model", (128,)),
+    "swin_v2": Network("windowed", "torchvision.models", "swin_v2_t", (3, 256, 256)),
+    "swin_v2_padded": Network("windowed", "transformers", "Swinv2Model", (3, 256, 256)),
+    "sam": Network("windowed", "transformers", "SamVisionModel", (3, 256, 256)),
+    "vitdet": Network("windowed", "transformers", "VitDetModel", IMAGE),
+    "cvt": Network("hybrid", "transformers", "CvtModel", IMAGE),
+    "mobilevit_hf": Network("hybrid", "transformers", "MobileViTModel", (3, 256, 256)),
+    "data2vec_text": Network("encoder", "transformers", "Data2VecTextModel", (128,)),
+    "ibert": Network("encoder", "transformers", "IBertModel", (128,)),
+    "mpnet": Network("encoder", "transformers", "MPNetModel", (128,)),
+    "roformer": Network("encoder", "transformers", "RoFormerModel", (128,)),
+    "xlm": Network("encoder", "transformers", "XLMModel", (128,)),
+    "xlnet": Network("encoder", "transformers", "XLNetModel", (128,)),
+    "bloom": Network("decoder", "transformers", "BloomModel", (128,)),
+    "falcon": Network("decoder", "transformers", "FalconModel", (128,)),
+    "gpt_bigcode": Network("decoder", "transformers", "GPTBigCodeModel", (128,)),
+    "gptj": Network("decoder", "transformers", "GPTJModel", (128,)),
+    "olmo": Network("decoder", "transformers", "OlmoModel", (128,)),
+    "phi": Network("decoder", "transformers", "PhiModel", (128,)),
+    "data2vec_audio": Network("speech", "transformers", "Data2VecAudioModel", (1, 16000)),
+    "hubert": Network("speech", "transformers", "HubertModel", (1, 16000)),
+    "wavlm": Network("speech", "transformers", "WavLMModel", (1, 16000)),
+    "clip_vision": Network("vision transformer", "transformers", "CLIPVisionModel", IMAGE),
+    "siglip": Network("vision transformer", "transformers", "SiglipVisionModel", IMAGE),
+    "dinov2": Network("vision transformer", "transformers", "Dinov2Model", IMAGE),
+    "focalnet_hf": Network("metaformer", "transformers", "FocalNetModel", IMAGE),
+    "glpn": Network("segmentation", "transformers", "GLPNModel", IMAGE),
+    "electra": Network("encoder", "transformers", "ElectraModel", (128,)),
+    "marian": Network("encoder and decoder", "transformers", "MarianModel", (64,)),
+    "gpt_neo": Network("decoder", "transformers", "GPTNeoModel", (128,)),
+    "mpt": Network("decoder", "transformers", "MptModel", (128,)),
+    "stablelm": Network("decoder", "transformers", "StableLmModel", (128,)),
 }
+
+TWO_LAYERS = {"vocab_size": 1000, "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8,
+              "intermediate_size": 2048}
+NARROW_LAYERS = {"hidden_size": 384, "num_hidden_layers": 2, "num_attention_heads": 6, "intermediate_size": 1536}
+TWO_LAYERS_OF_GPT = {"vocab_size": 1000, "n_embd": 512, "n_layer": 2, "n_head": 8, "use_cache": False}
 
 OPTIONS = {
     "googlenet": {"init_weights": False, "aux_logits": False},
@@ -167,6 +203,26 @@ OPTIONS = {
     "MobileBertModel": {"vocab_size": 1000, "num_hidden_layers": 6},
     "Wav2Vec2ConformerModel": {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4,
                                "intermediate_size": 1024, "position_embeddings_type": None},
+    "SamVisionModel": {**NARROW_LAYERS, "image_size": 256, "window_size": 8, "global_attn_indexes": [1]},
+    "VitDetModel": {**NARROW_LAYERS, "image_size": 224, "window_size": 7, "window_block_indices": [0]},
+    **{name: TWO_LAYERS for name in ("Data2VecTextModel", "IBertModel", "MPNetModel", "RoFormerModel")},
+    **{name: {**TWO_LAYERS, "use_cache": False} for name in ("OlmoModel", "PhiModel")},
+    **{name: NARROW_LAYERS for name in ("Data2VecAudioModel", "HubertModel", "WavLMModel")},
+    **{name: TWO_LAYERS_OF_GPT for name in ("GPTBigCodeModel", "GPTJModel")},
+    **{name: NARROW_LAYERS for name in ("CLIPVisionModel", "SiglipVisionModel", "Dinov2Model")},
+    "ElectraModel": {**TWO_LAYERS, "embedding_size": 128},
+    "StableLmModel": {**TWO_LAYERS, "num_key_value_heads": 8, "use_cache": False},
+    "MarianModel": {"vocab_size": 1000, "d_model": 256, "encoder_layers": 2, "decoder_layers": 2,
+                    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 1024,
+                    "decoder_ffn_dim": 1024, "pad_token_id": 0, "decoder_start_token_id": 0},
+    "GPTNeoModel": {"vocab_size": 1000, "hidden_size": 512, "num_layers": 2, "num_heads": 8,
+                    "attention_types": [[["global", "local"], 1]], "window_size": 64, "use_cache": False},
+    "MptModel": {"vocab_size": 1000, "d_model": 512, "n_layers": 2, "n_heads": 8, "use_cache": False},
+    "XLMModel": {"vocab_size": 1000, "emb_dim": 512, "n_layers": 2, "n_heads": 8},
+    "XLNetModel": {"vocab_size": 1000, "d_model": 512, "n_layer": 2, "n_head": 8, "d_inner": 2048},
+    "BloomModel": {"vocab_size": 1000, "hidden_size": 512, "n_layer": 2, "n_head": 8, "use_cache": False},
+    "FalconModel": {"vocab_size": 1000, "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8,
+                    "use_cache": False},
     "Wav2Vec2Model": {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6, "intermediate_size": 1536},
 }
 
@@ -185,9 +241,10 @@ class OneOutput(torch.nn.Module):
 
     def forward(self, x):
         name = type(self.network).__name__
-        if name == "BartModel":
+        if name in ("BartModel", "MarianModel"):
             return self.network(input_ids=x, decoder_input_ids=x, use_cache=False).last_hidden_state
-        return self.network(x[:, 0] if name.startswith("Wav2Vec2") else x, return_dict=False)[0]
+        is_signal = x.dim() == 3 and x.shape[1] == 1
+        return self.network(x[:, 0] if is_signal else x, return_dict=False)[0]
 
 
 class Segmentation(torch.nn.Module):
