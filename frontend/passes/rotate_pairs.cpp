@@ -66,6 +66,7 @@ ValueId add_signs(Graph& graph, const std::vector<float>& signs, std::size_t dim
 ValueId turned_rows(Graph& graph, const std::vector<ValueId>& parts, const std::vector<bool>& is_negated) {
   const auto count = std::ssize(parts);
   std::vector<OneOfEach> places;
+  places.reserve(parts.size());
   for (const ValueId part : parts) places.push_back(one_of_each(graph, part));
   const ValueId source = places[0].rows;
   for (const OneOfEach& place : places)
@@ -89,6 +90,7 @@ bool pull_signs(GraphRewriter& rewriter, const Node& node, const Uses& uses) {
   const TensorType& type = source.type(node.outputs[0]);
   if (type.dtype != DType::f32 || !type.is_known() || type.element_count() == 0) return false;
   std::vector<bool> is_negated;
+  is_negated.reserve(node.inputs.size());
   for (const ValueId part : node.inputs) is_negated.push_back(own_negation(source, uses, part) != nullptr);
   if (std::ranges::count(is_negated, true) == 0) return false;
   Graph& graph = rewriter.graph();
