@@ -155,7 +155,9 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
       for (const int unroll : {4, 8, 16}) {
         for (const int cluster : {1, 2, 4, 8}) {
           const int threads = lanes * deep;
-          if (cluster > most_blocks || threads < 128 || threads > 1024 || threads * unroll > 8192 ||
+          // What is under way fills half of the registers.
+          const bool fits = threads * unroll <= 8192 && threads * unroll * vector <= 32768;
+          if (cluster > most_blocks || threads < 128 || threads > 1024 || !fits ||
               lanes * vector % cluster != 0)
             continue;
           // One block of 512 threads for each multiprocessor, lines of 128 bytes, and all loads of a thread
