@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <vector>
 
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
@@ -107,18 +109,30 @@ void label_encoder(ImportContext& c) {
 }
 
 /// Names to numbers, or numbers to names.
-void category_mapper(ImportContext& c) {
-  const Labels names{true, c.strings("cats_strings"), {}};
-  const Labels numbers{false, {}, Tensor::vector_i64(c.integers("cats_int64s"))};
+void encode_names(ImportContext& c, const Labels& names, const Labels& numbers) {
   (void)c.has_attribute("default_string");
   (void)c.has_attribute("default_int64");
   const bool is_named = c.is_strings(0);
   encode(c, is_named ? names : numbers, is_named ? numbers : names);
 }
 
+void category_mapper(ImportContext& c) {
+  encode_names(c, {true, c.strings("cats_strings"), {}},
+               {false, {}, Tensor::vector_i64(c.integers("cats_int64s"))});
+}
+
+/// As it was first: names are numbered from 0 on.
+void label_encoder_of_classes(ImportContext& c) {
+  const Labels names{true, c.strings("classes_strings"), {}};
+  std::vector<std::int64_t> numbers(names.strings.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  encode_names(c, names, {false, {}, Tensor::vector_i64(numbers)});
+}
+
 const OnnxOp rows[] = {
     {"Binarizer", 1, binarizer, domain},
     {"CategoryMapper", 1, category_mapper, domain},
+    {"LabelEncoder", 1, label_encoder_of_classes, domain},
     {"LabelEncoder", 2, label_encoder, domain},
 };
 

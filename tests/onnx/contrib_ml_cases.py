@@ -174,6 +174,10 @@ def features():
              cats_int64s=[10, 20], default_int64=-7)
     yield ml("category_mapper_numbers", "CategoryMapper", lambda rng: {"x": np.array([20, 10, 5], np.int64)},
              cats_strings=["a", "b"], cats_int64s=[10, 20], default_string="none")
+    yield ml("label_encoder_first_names", "LabelEncoder", lambda rng: {"x": np.array(["b", "a", "z"])}, classes_strings=["a", "b"],
+             default_int64=-7, ml_opset=1)
+    yield ml("label_encoder_first_numbers", "LabelEncoder", lambda rng: {"x": np.array([1, 0, 5], np.int64)},
+             classes_strings=["a", "b"], default_string="none", ml_opset=1)
     yield ml("zip_map", "ZipMap", x, classlabels_int64s=[0, 1, 2, 3], expected=lambda i: [i["x"]])
 
 
