@@ -100,6 +100,11 @@ class Calls(WithFolder):
             np.testing.assert_array_equal(y, [1, 2])
         self.assertRaises(sylvite.InputError, model, x, ["!"], x)
 
+    def test_texts_are_looked_up(self):
+        model = self.compile([oh.make_node("Constant", [], ["t"], value_strings=[b"a", b"bc", b"d"]), oh.make_node("Gather", ["t", "i"], ["y"])],
+                             [("i", I64, [2, 2])], [("y", TEXT, [2, 2])])
+        self.assertEqual(model(np.array([[2, 0], [-2, 1]]))[0].tolist(), [["d", "a"], ["bc", "bc"]])
+
     def test_sequences(self):
         model = self.compile([oh.make_node("SplitToSequence", ["x"], ["s"], axis=0, keepdims=0)], [("x", F32, [3, 2])], [("s", F32, None)])
         x = np.arange(6, dtype=np.float32).reshape(3, 2)
