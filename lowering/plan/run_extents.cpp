@@ -39,6 +39,11 @@ std::int64_t least_extent(const Kernel& kernel, ValueId id, std::size_t dim) {
   return least_of(kernel, widest_body(kernel).type(id).shape.at(dim));
 }
 
+std::int64_t most_extent(const Kernel& kernel, ValueId id, std::size_t dim) {
+  const Extent& extent = widest_body(kernel).type(id).shape.at(dim);
+  return extent.is_known() ? extent.known() : bounds(extent, kernel.open->symbols.table).high;
+}
+
 std::vector<RunExtent> run_extents(const Kernel& kernel, ValueId id) {
   const Dims stored = kernel.body.type(id).storage_dims();
   const Shape open = widest_body(kernel).type(id).storage_shape();

@@ -27,6 +27,8 @@ struct RunExtent {
 
 /// The least that a logical dim of a body value has in any run; `kernel.body` need not have numbers.
 [[nodiscard]] std::int64_t least_extent(const Kernel& kernel, ValueId id, std::size_t dim);
+/// The most; INT64_MAX without a bound.
+[[nodiscard]] std::int64_t most_extent(const Kernel& kernel, ValueId id, std::size_t dim);
 /// Of a body value's storage dims, innermost first: those of the vars d0, d1, ...
 [[nodiscard]] std::vector<RunExtent> run_extents(const Kernel& kernel, ValueId id);
 

@@ -301,9 +301,9 @@ std::vector<CudaAttentionChoice> cuda_attention_choices(const CudaAttentionProbl
                                                         const Card& card) {
   std::vector<CudaAttentionChoice> choices;
   if (is_f32(problem)) choices = f32_choices(problem);
-  const int all_keys = static_cast<int>(std::min<std::int64_t>((problem.keys + 15) / 16 * 16, 4096));
-  for (const int resident : {4, 3, 5, 2})
-    if (!problem.is_open) choices.push_back({true, 1, all_keys, 1, resident});
+  const auto all_keys =
+      static_cast<int>(round_up(std::min<std::int64_t>(problem.most_keys, 4096), std::int64_t{16}));
+  for (const int resident : {4, 3, 5, 2}) choices.push_back({true, 1, all_keys, 1, resident});
   for (const int stages : {4, 3, 2}) choices.push_back({false, 3, 128, stages, 1});
   for (const int stages : {2, 3}) choices.push_back({false, 2, 128, stages, 1});
   choices.push_back({false, 2, 64, 3, 1});

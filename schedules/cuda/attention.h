@@ -41,7 +41,8 @@ struct CudaAttentionProblem : CudaAttentionExtents {
   std::int64_t value_depth = 0;  ///< columns of the values and of the result
   bool causal = false;
   double scale = 1;
-  bool is_open = false;  ///< runs give the batch, queries and keys
+  bool is_open = false;        ///< runs give the batch, queries and keys
+  std::int64_t most_keys = 0;  ///< in any run
 };
 [[nodiscard]] Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel);
 /// Where a value of rank 3 and more lies, [batch..., heads, rows, depth]; with rank 3 there is one head. "", or why the templates

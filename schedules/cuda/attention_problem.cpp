@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/plan/run_extents.h"
 #include "schedules/cuda/attention.h"
 
 namespace sylvite {
@@ -74,6 +75,7 @@ std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
     return "its heads are shared";
   if (std::string refusal = read_attention_extents(q, k, problem); !refusal.empty()) return refusal;
   problem.value_depth = v.back();
+  problem.most_keys = most_extent(kernel, node.inputs[1], k.size() - 2);
   if (q.back() != v.back() && problem.element == DType::f32) return "values are not as wide as keys";
   for (const std::int64_t depth : {problem.depth, problem.value_depth})
     if (depth > most_depth || depth % map_unit != 0)

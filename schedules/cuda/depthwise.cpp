@@ -113,7 +113,7 @@ CudaTemplate make_cuda_depthwise(const CudaGroupedProblem& problem, const CudaDe
   launch.shape.block[0] = static_cast<unsigned>(choice.threads);
   launch.shape.programmatic = true;
   launch.pointers = grouped_pointers(problem);
-  launch.numbers = extent_numbers(window_extents(w, problem.is_open));
+  launch.numbers = extent_numbers(window_extents(problem));
   return result;
 }
 

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace sylvite {
 
 std::string extent_members(const std::vector<CudaExtent>& extents) {
@@ -32,6 +35,17 @@ std::vector<std::int64_t> extent_numbers(const std::vector<CudaExtent>& extents)
   for (const CudaExtent& extent : extents)
     if (extent.is_open) numbers.push_back(extent.value);
   return numbers;
+}
+
+bool has_open_images(const Kernel& kernel) {
+  if (!kernel.open || kernel.anchor == no_node) return false;
+  const Node& node = kernel.open->node(kernel.anchor);
+  const auto is_open = [&](ValueId id) {
+    const Shape& shape = kernel.open->type(id).shape;
+    return !std::all_of(shape.begin() + std::min<std::ptrdiff_t>(2, std::ssize(shape)), shape.end(),
+                        [](const Extent& extent) { return extent.is_known(); });
+  };
+  return is_open(node.inputs.at(0)) || is_open(node.outputs.at(0));
 }
 
 std::string entry_name(const std::string& name, bool is_open, const std::vector<std::int64_t>& extents) {

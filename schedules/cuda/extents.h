@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lowering/plan/kernel.h"
+
 namespace sylvite {
 
 /// The values are below 2^31.
@@ -21,6 +23,9 @@ struct CudaExtent {
 [[nodiscard]] std::string extents_text(const std::vector<CudaExtent>& extents);
 /// What the members are.
 [[nodiscard]] std::vector<std::int64_t> extent_numbers(const std::vector<CudaExtent>& extents);
+
+/// Whether runs of an open kernel give lines or columns of the images that its anchor makes or reads, or their number alone.
+[[nodiscard]] bool has_open_images(const Kernel& kernel);
 
 /// `name` with the extents that tell kernels of fixed sizes apart; an open one has `name` alone.
 [[nodiscard]] std::string entry_name(const std::string& name, bool is_open,

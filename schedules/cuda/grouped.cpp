@@ -144,7 +144,7 @@ CudaTemplate make_cuda_grouped(const CudaGroupedProblem& problem, const CudaGrou
   launch.shape.shared_bytes = static_cast<unsigned>(block.shared_bytes);
   launch.shape.programmatic = true;
   launch.pointers = grouped_pointers(problem);
-  launch.numbers = extent_numbers(window_extents(w, problem.is_open));
+  launch.numbers = extent_numbers(window_extents(problem));
   return result;
 }
 

@@ -30,7 +30,8 @@ struct CudaGroupedProblem {
   CudaOperand bias;                ///< of.input is -1 where there is none
   PointwiseText epilogue;
   std::vector<CudaOperand> epilogue_operands;  ///< a row is a pixel of a frame, a column a channel
-  bool is_open = false;                        ///< runs give the images' number, and their lines and columns
+  bool is_open = false;                        ///< runs give the images' number
+  bool has_open_images = false;                ///< and their lines and columns
 
   [[nodiscard]] std::int64_t group_inputs() const { return windows.channels / groups; }
   [[nodiscard]] std::int64_t group_outputs() const { return outputs / groups; }
@@ -79,8 +80,7 @@ struct CudaGroupedChoice {
 // Shared by these templates.
 
 /// The extents of images and results: images, lines, columns, out_lines, out_columns.
-[[nodiscard]] std::vector<CudaExtent> window_extents(const CudaMatmulProblem::Windows& windows,
-                                                     bool are_open);
+[[nodiscard]] std::vector<CudaExtent> window_extents(const CudaGroupedProblem& problem);
 /// Constants of a kernel's text: FRAMES, CHANNELS, ... PAD_X.
 [[nodiscard]] std::string windows_text(const CudaMatmulProblem::Windows& windows);
 /// The same and the extents as constants: IMAGES, LINES, ...

@@ -201,12 +201,13 @@ std::string windows_text(const CudaMatmulProblem::Windows& w) {
       w.stride_y, w.stride_x, w.dilation_y, w.dilation_x, w.pad_y, w.pad_x);
 }
 
-std::vector<CudaExtent> window_extents(const CudaMatmulProblem::Windows& w, bool are_open) {
-  return {{"images", w.images, are_open},
-          {"lines", w.lines, are_open},
-          {"columns", w.columns, are_open},
-          {"out_lines", w.out_lines, are_open},
-          {"out_columns", w.out_columns, are_open}};
+std::vector<CudaExtent> window_extents(const CudaGroupedProblem& problem) {
+  const CudaMatmulProblem::Windows& w = problem.windows;
+  return {{"images", w.images, problem.is_open},
+          {"lines", w.lines, problem.has_open_images},
+          {"columns", w.columns, problem.has_open_images},
+          {"out_lines", w.out_lines, problem.has_open_images},
+          {"out_columns", w.out_columns, problem.has_open_images}};
 }
 
 std::string fixed_windows_text(const CudaMatmulProblem::Windows& w) {
@@ -229,7 +230,7 @@ std::string grouped_text(const CudaGroupedProblem& problem, int vector, const st
   text += "struct Arguments {\n  Out* out;\n  const Element* x;\n  const Element* filter;\n";
   for (const CudaOperand* operand : operands)
     text += fmt::format("  const {}* {};\n", dtype_name(operand->of.dtype), operand->of.name);
-  const std::vector<CudaExtent> extents = window_extents(problem.windows, problem.is_open);
+  const std::vector<CudaExtent> extents = window_extents(problem);
   return text + extent_members(extents) + "};\n" + extents_text(extents) + problem.epilogue.function +
          fmt::format(
              "DEVICE void finish(const Arguments& a, long long batch, int row, int column, float "

@@ -106,12 +106,11 @@ std::vector<EpilogueTerm> epilogue_terms(const CudaMatmulProblem& problem, const
 std::vector<CudaExtent> product_extents(const CudaMatmulProblem& problem, bool swapped) {
   const CudaExtent m{swapped ? "y" : "x", problem.m, problem.is_open}, n{swapped ? "x" : "y", problem.n};
   const CudaMatmulProblem::Windows w = problem.windows.value_or(CudaMatmulProblem::Windows{});
-  const bool has_open_images = problem.is_open && problem.windows.has_value();
   return {swapped ? n : m,
           swapped ? m : n,
-          {"batch", problem.batch, problem.is_open},
-          {"out_lines", w.out_lines, has_open_images},
-          {"out_columns", w.out_columns, has_open_images}};
+          {"batch", problem.batch, problem.is_open && problem.batch != 1},
+          {"out_lines", w.out_lines, problem.has_open_images},
+          {"out_columns", w.out_columns, problem.has_open_images}};
 }
 
 std::string product_entry(const std::string& name, const CudaMatmulProblem& problem) {

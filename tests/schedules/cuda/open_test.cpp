@@ -120,6 +120,7 @@ constexpr Case cases[] = {
     {"norm", norm, 128, 200, 500, "cuda_norm"},
     {"attention", attention, 130, 333, 500, "cuda_attention"},
     {"transpose", turned, 32, 50, 100, "cuda_transpose"},
+    {"attention of few keys", attention, 77, 100, 127, "cuda_attention"},
     {"attention in f32", attention_in_f32, 130, 333, 500, "cuda_attention"},
     {"causal attention", causal_attention, 130, 333, 500, "cuda_attention"},
 };
@@ -178,6 +179,25 @@ TEST(CudaOpen, RefusesTextsThatDependOnSizes) {
   EXPECT_THROW(
       (void)cuda_template_of(as_case(of_keys, scores(256)).value(), default_candidate(of_keys, hopper())),
       UnsupportedError);
+}
+
+TEST(CudaOpen, WhatIsKnownStaysInTheText) {
+  const auto numbers = [](AtSize at) {
+    const Kernel open = generalize(at(32), at(50), true).value();
+    return cuda_template_of(open, default_candidate(open, hopper())).value().launch.numbers;
+  };
+  EXPECT_THAT(numbers(depthwise), testing::ElementsAre(32));
+  EXPECT_THAT(numbers(convolution), testing::ElementsAre(32 * 12 * 9));
+  EXPECT_THAT(numbers(depthwise_of_any_image), testing::SizeIs(5));
+}
+
+/// A block takes all keys where they are few in any run.
+TEST(CudaOpen, FewKeysAreOneBlock) {
+  const Kernel few = generalize(attention(77), attention(100), true).value();
+  const Kernel many = generalize(attention(130), attention(333), true).value();
+  EXPECT_EQ(default_candidate(few, hopper()).form.at("whole_keys"), 1);
+  EXPECT_EQ(default_candidate(few, hopper()).form.at("block"), 128);
+  EXPECT_EQ(default_candidate(many, hopper()).form.at("whole_keys"), 0);
 }
 
 TEST(CudaOpen, ClassesOfExtents) {
