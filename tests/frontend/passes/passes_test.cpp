@@ -469,24 +469,6 @@ TEST(Passes, LeaveBiasOfHigherRankThanTheConvolutionAlone) {
   EXPECT_EQ(count(after, Op::add), 1);
 }
 
-TEST(Passes, RunAllInOrderAndReport) {
-  const Graph graph =
-      parse_graph(body("  %c2 = constant f32[] {2.0}\n  %a: f32[4] = mul(%x, %c2)\n  %b: f32[4] = exp(%a)\n  "
-                       "%c: f32[4] = log(%b)\n"
-                       "  return %c\n",
-                       "%x: f32[4]"));
-  PassRunner runner;
-  const Graph after = run_passes(graph, {}, runner);
-  EXPECT_EQ(after.nodes().size(), 1U);
-  ASSERT_EQ(runner.reports().size(), frontend_passes().size());
-  const auto result_of = [&](std::string_view name) {
-    return std::ranges::find(runner.reports(), name, &PassReport::name)->result;
-  };
-  EXPECT_EQ(result_of("simplify_algebra"), PassResult::changed);
-  EXPECT_EQ(result_of("fold_constants"), PassResult::unchanged);
-  EXPECT_EQ(runner.reports().back().result, PassResult::not_applicable) << "all stays f32";
-}
-
 TEST(Passes, KeepOutputsThatBecomeInputsOrEachOther) {
   const Graph graph =
       parse_graph(body("  %one = constant f32[] {1.0}\n  %a: f32[4] = mul(%x, %one)\n  %b: f32[4] = exp(%x)\n"
@@ -498,23 +480,6 @@ TEST(Passes, KeepOutputsThatBecomeInputsOrEachOther) {
   EXPECT_EQ(after.output_name(0), "a");
   EXPECT_EQ(after.output_name(2), "c");
   expect_same_results(graph, after);
-}
-
-TEST(Rewrite, SameStructureIgnoresNames) {
-  const Graph a = parse_graph(body("  %a: f32[4] = exp(%x)\n  return %a\n", "%x: f32[4]"));
-  const Graph b = parse_graph(body("  %b: f32[4] = exp(%x)\n  return %b\n", "%x: f32[4]"));
-  const Graph c = parse_graph(body("  %b: f32[4] = log(%x)\n  return %b\n", "%x: f32[4]"));
-  EXPECT_TRUE(same_structure(a, b));
-  EXPECT_FALSE(same_structure(a, c));
-}
-
-TEST(FoldConstants, LeavesLongWorkAsNodes) {
-  Graph graph;
-  const ValueId weight = graph.add_constant(Tensor(DType::f32, {1 << 11, 1 << 11}));
-  graph.outputs = {graph.add(Op::matmul, {weight, weight}), graph.add(Op::exp, {weight})};
-  const Graph after = run_passes(graph);
-  ASSERT_EQ(after.nodes().size(), 1U) << "2^33 steps are too many, 2^22 are not";
-  EXPECT_EQ(after.nodes()[0].op, Op::matmul);
 }
 
 }  // namespace
