@@ -104,8 +104,9 @@ class Raiser {
   /// Is the operand in memory, or small, or raised itself, or repeated?
   [[nodiscard]] bool takes(ValueId id, ValueId made) const {
     if (id == no_value || may_[id]) return true;  // its readers agreed
-    return graph_.type(id).element_count() > 0 && dims_of_operand(id, made, dims_[made]).has_value() &&
-           (is_stored(id, made) || is_repeated(id, dims_[made], most_repeated));
+    const std::optional<Dims> dims = dims_of_operand(id, made, dims_[made]);
+    return graph_.type(id).element_count() > 0 && dims &&
+           (is_stored(id, made) || is_repeated(id, *dims, most_repeated));
   }
 
   [[nodiscard]] bool is_stored(ValueId id, ValueId made) const {
@@ -142,12 +143,12 @@ class Raiser {
   /// The operand of `made` where that has `dims`.
   [[nodiscard]] ValueId reshaped(GraphRewriter& rewriter, ValueId id, ValueId made, const Dims& dims) const {
     if (id == no_value || may_[id]) return rewriter.mapped(id);
-    if (is_stored(id, made))
-      return add_reshape(rewriter.graph(), rewriter.mapped(id), *dims_of_operand(id, made, dims));
+    const Dims own = dims_of_operand(id, made, dims).value();
+    if (is_stored(id, made)) return add_reshape(rewriter.graph(), rewriter.mapped(id), own);
     const Node& node = graph_.node(graph_.value(id).producer);
     std::vector<ValueId> inputs;
     inputs.reserve(node.inputs.size());
-    for (const ValueId input : node.inputs) inputs.push_back(reshaped(rewriter, input, id, dims));
+    for (const ValueId input : node.inputs) inputs.push_back(reshaped(rewriter, input, id, own));
     return rewriter.graph().add(node.op, std::move(inputs), node.attributes, node.name);
   }
 

@@ -64,6 +64,20 @@ TEST(RaiseReshapes, RepeatsWhatOthersReadAsItIs) {
   EXPECT_TRUE(same_structure(raise_reshapes(costly), costly));
 }
 
+/// What is repeated has the dims of its own, not those of the work that it is repeated along.
+TEST(RaiseReshapes, RepeatsWhatIsTheSameAlongRows) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 3, 4})), a = graph.add_input("a", f32({2, 3, 1}));
+  const ValueId rows = graph.add(Op::add, {a, graph.add_input("b", f32({1}))});
+  const ValueId work = graph.add(Op::mul, {x, rows});
+  graph.outputs = {graph.add(Op::exp, {reshape(graph, work, {6, 4})}),
+                   graph.add(Op::reduce_max, {rows}, {{"axes", Dims{1}}})};
+  const Graph raised = raise_reshapes(graph);
+  for (const Node& node : raised.nodes())
+    if (node.op == Op::mul) EXPECT_EQ(raised.type(node.outputs[0]).dims(), (Dims{6, 4}));
+  expect_lowers_faithfully(graph);
+}
+
 TEST(RaiseReshapes, ResultsHaveAsManyDimsAsAreWanted) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({4})), one = graph.add_input("one", f32({1, 1, 1}));
