@@ -66,6 +66,7 @@ ValueId joined_filters(Graph& graph, ValueId filter, const Units& units) {
 void replace_by_units(GraphRewriter& rewriter, const Node& node, const Units& units, std::int64_t axis,
                       const std::function<ValueId(std::int64_t unit)>& make) {
   std::vector<ValueId> parts;
+  parts.reserve(static_cast<std::size_t>(units.units));
   for (std::int64_t unit = 0; unit < units.units; ++unit) parts.push_back(make(unit));
   const ValueId whole =
       parts.size() == 1 ? parts[0] : rewriter.graph().add(Op::concat, parts, {{"axis", axis}}, node.name);
