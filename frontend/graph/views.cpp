@@ -216,4 +216,11 @@ ValueId add_slice(Graph& graph, ValueId id, const Dims& starts, const Dims& size
                        perm);
 }
 
+ValueId add_slice_along(Graph& graph, ValueId id, std::size_t axis, std::int64_t start, std::int64_t size) {
+  Dims sizes = graph.type(id).dims(), starts(sizes.size(), 0);
+  starts[axis] = start;
+  sizes[axis] = size;
+  return add_slice(graph, id, starts, sizes, Dims(sizes.size(), 1));
+}
+
 }  // namespace sylvite

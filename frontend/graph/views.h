@@ -53,6 +53,9 @@ struct OwnOperand {
 [[nodiscard]] ValueId add_transpose(Graph& graph, ValueId id, const Dims& perm);
 [[nodiscard]] ValueId add_slice(Graph& graph, ValueId id, const Dims& starts, const Dims& sizes,
                                 const Dims& steps);
+/// The places [start, start + size) of one dim, all of the others.
+[[nodiscard]] ValueId add_slice_along(Graph& graph, ValueId id, std::size_t axis, std::int64_t start,
+                                      std::int64_t size);
 
 /// Of another type; `id` itself when it has that already.
 [[nodiscard]] ValueId add_cast(Graph& graph, ValueId id, DType to);

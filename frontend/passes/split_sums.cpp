@@ -52,15 +52,10 @@ ValueId part_of(Graph& graph, ValueId id, std::size_t axis, std::int64_t place) 
   const Node* concat = producer_if(graph, id, Op::concat);
   if (concat != nullptr && stacks_along(graph, *concat, axis))
     return add_reshape(graph, concat->inputs[static_cast<std::size_t>(place)], left);
-  Dims starts(dims.size(), 0), sizes = dims;
   const Node* reshape = producer_if(graph, id, Op::reshape);
-  if (reshape != nullptr && splits_axis(graph, *reshape, dims, axis)) {
-    starts.pop_back();
-    starts[axis] = place * left[axis];
-    return add_slice(graph, reshape->inputs[0], starts, left, Dims(left.size(), 1));
-  }
-  starts[axis] = place, sizes[axis] = 1;
-  return add_reshape(graph, add_slice(graph, id, starts, sizes, Dims(dims.size(), 1)), left);
+  if (reshape != nullptr && splits_axis(graph, *reshape, dims, axis))
+    return add_slice_along(graph, reshape->inputs[0], axis, place * left[axis], left[axis]);
+  return add_reshape(graph, add_slice_along(graph, id, axis, place, 1), left);
 }
 
 /// What is summed at each place: a value, or the product of two of equal rank.

@@ -30,21 +30,14 @@ bool is_expanded(const Graph& graph, const Node& node) {
          rows * columns <= most_elements && rows * columns >= 1 && batches >= least_batches;
 }
 
-/// One place along an axis.
-ValueId place(Graph& graph, ValueId id, std::size_t axis, std::int64_t at) {
-  Dims sizes = graph.type(id).dims(), starts(sizes.size(), 0);
-  starts[axis] = at;
-  sizes[axis] = 1;
-  return add_slice(graph, id, starts, sizes, Dims(sizes.size(), 1));
-}
-
 void expand(GraphRewriter& rewriter, const Node& node) {
   Graph& graph = rewriter.graph();
   const ValueId a = rewriter.mapped(node.inputs[0]), b = rewriter.mapped(node.inputs[1]);
   const std::size_t rank = graph.type(a).dims().size();
   ValueId sum = no_value;
   for (std::int64_t i = 0, depth = graph.type(a).dims().back(); i < depth; ++i) {
-    const ValueId term = graph.add(Op::mul, {place(graph, a, rank - 1, i), place(graph, b, rank - 2, i)});
+    const ValueId term = graph.add(
+        Op::mul, {add_slice_along(graph, a, rank - 1, i, 1), add_slice_along(graph, b, rank - 2, i, 1)});
     sum = sum == no_value ? term : graph.add(Op::add, {sum, term});
   }
   rewriter.set(node.outputs[0], sum);

@@ -31,13 +31,6 @@ Units units_of(std::int64_t groups, std::int64_t inputs, std::int64_t outputs) {
   return {groups / joined, joined, inputs, outputs};
 }
 
-ValueId part_of(Graph& graph, ValueId id, std::size_t axis, std::int64_t start, std::int64_t size) {
-  Dims sizes = graph.type(id).dims(), starts(sizes.size(), 0);
-  starts[axis] = start;
-  sizes[axis] = size;
-  return add_slice(graph, id, starts, sizes, Dims(sizes.size(), 1));
-}
-
 /// What stands where dims `row` and `column` are the same group; zero elsewhere.
 ValueId own_groups(Graph& graph, ValueId x, std::size_t rank, std::size_t row, std::size_t column,
                    std::int64_t joined) {
@@ -87,10 +80,10 @@ bool join_convolution(GraphRewriter& rewriter, const Node& node, const Units& un
   const Dims dims = graph.type(filters).dims();
   replace_by_units(rewriter, node, units, 1, [&](std::int64_t unit) {
     const ValueId filter =
-        add_reshape(graph, part_of(graph, filters, 0, unit, 1), {dims.begin() + 1, dims.end()});
-    std::vector<ValueId> operands = {part_of(graph, x, 1, unit * inputs, inputs), filter};
+        add_reshape(graph, add_slice_along(graph, filters, 0, unit, 1), {dims.begin() + 1, dims.end()});
+    std::vector<ValueId> operands = {add_slice_along(graph, x, 1, unit * inputs, inputs), filter};
     if (node.inputs.size() > 2 && node.inputs[2] != no_value)
-      operands.push_back(part_of(graph, rewriter.mapped(node.inputs[2]), 0, unit * outputs, outputs));
+      operands.push_back(add_slice_along(graph, rewriter.mapped(node.inputs[2]), 0, unit * outputs, outputs));
     return graph.add(Op::conv, operands, of_one_group(node), node.name);
   });
   return true;
@@ -101,10 +94,10 @@ bool join_gradient(GraphRewriter& rewriter, const Node& node, const Units& units
   const ValueId grad = rewriter.mapped(node.inputs[0]), x = rewriter.mapped(node.inputs[1]);
   const std::int64_t inputs = units.joined * units.inputs, outputs = units.joined * units.outputs;
   replace_by_units(rewriter, node, units, 2, [&](std::int64_t unit) {
-    const ValueId whole = graph.add(
-        Op::filter_gradient,
-        {part_of(graph, grad, 1, unit * outputs, outputs), part_of(graph, x, 1, unit * inputs, inputs)},
-        of_one_group(node), node.name);
+    const ValueId whole = graph.add(Op::filter_gradient,
+                                    {add_slice_along(graph, grad, 1, unit * outputs, outputs),
+                                     add_slice_along(graph, x, 1, unit * inputs, inputs)},
+                                    of_one_group(node), node.name);
     const Dims dims = graph.type(whole).dims();
     const ValueId apart = add_reshape(
         graph, whole, {dims[0], dims[1], units.joined, units.outputs, units.joined, units.inputs});
