@@ -6,6 +6,7 @@
 #include "frontend/graph/rewrite.h"
 #include "lowering/plan/grouped_filter.h"
 #include "schedules/cuda/conv.h"
+#include "schedules/cuda/extents.h"
 
 namespace sylvite {
 namespace {
@@ -312,7 +313,9 @@ Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel) {
     problem.b.pitch = windows.filter_pitch;
   } else {
     problem.windows = windows;
+    problem.has_open_images = has_open_images(kernel);
   }
+  problem.is_open = kernel.open != nullptr;
   if (std::string refusal = read_epilogue(kernel, problem); !refusal.empty()) return {{}, refusal};
   return {problem, ""};
 }

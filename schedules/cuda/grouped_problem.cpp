@@ -73,6 +73,8 @@ Reading<CudaGroupedProblem> read_groups(const Kernel& kernel) {
   const Node& node = body.node(kernel.anchor);
   if (body_input_number(body, node.inputs[0]) < 0) return {{}, "its images are some channels of larger ones"};
   CudaGroupedProblem problem;
+  problem.is_open = kernel.open != nullptr;
+  problem.has_open_images = has_open_images(kernel);
   problem.windows = windows_of(kernel);
   (is_pooling ? read_pooling : read_convolution)(kernel, problem);
   problem.outputs = body.type(node.outputs[0]).dims()[1];

@@ -189,6 +189,7 @@ Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel) {
     return refuse("an operand is a vector");
   if (body.type(body.outputs[0]).dims() != dims) return refuse("its epilogue changes the shape");
   CudaMatmulProblem& problem = reading.problem;
+  problem.is_open = kernel.open != nullptr;
   problem.out_argument = static_cast<int>(body.inputs.size());
   problem.batch = count(leading(dims));
   problem.m = dims[dims.size() - 2];

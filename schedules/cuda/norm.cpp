@@ -128,6 +128,7 @@ Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel) {
   if (body.type(body.outputs[0]).dims() != type.dims()) return {{}, "its epilogue changes the shape"};
   if (type.element_count() == 0) return {{}, "it is empty"};
   CudaNormProblem problem;
+  problem.is_open = kernel.open != nullptr;
   problem.function = row->function;
   problem.outside = row->outside;
   problem.columns = type.dims().back();

@@ -70,9 +70,7 @@ const Space cuda_pool_gradient_space = {
 const Space cuda_grouped_space = {"cuda_grouped", bind_grouped, {}, Space::Open::all};
 
 CudaTemplate cuda_depthwise_template(const Kernel& kernel, const Form& form) {
-  CudaGroupedProblem problem = require_problem(read_cuda_depthwise(kernel), cuda_depthwise_form);
-  problem.is_open = kernel.open != nullptr;
-  problem.has_open_images = has_open_images(kernel);
+  const CudaGroupedProblem problem = require_problem(read_cuda_depthwise(kernel), cuda_depthwise_form);
   return make_cuda_depthwise(problem, {number(form, "vector"), number(form, "tile_y"), number(form, "tile_x"),
                                        number(form, "lanes"), number(form, "threads")});
 }
@@ -92,9 +90,7 @@ CudaTemplate cuda_pool_gradient_template(const Kernel& kernel, const Form& form)
 }
 
 CudaTemplate cuda_grouped_template(const Kernel& kernel, const Form& form) {
-  CudaGroupedProblem problem = require_problem(read_cuda_grouped(kernel), cuda_grouped_form);
-  problem.is_open = kernel.open != nullptr;
-  problem.has_open_images = has_open_images(kernel);
+  const CudaGroupedProblem problem = require_problem(read_cuda_grouped(kernel), cuda_grouped_form);
   return make_cuda_grouped(problem, {number(form, "tile_y"), number(form, "tile_x"), number(form, "outputs"),
                                      number(form, "columns"), number(form, "pixels"), number(form, "parts")});
 }

@@ -62,9 +62,7 @@ Binding bind(const Use& use, const Kernel& kernel, const Machine& machine) {
 }
 
 CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
-  CudaMatmulProblem problem = require_problem(use.read(kernel), use.form);
-  problem.is_open = kernel.open != nullptr;
-  problem.has_open_images = has_open_images(kernel);
+  const CudaMatmulProblem problem = require_problem(use.read(kernel), use.form);
   return make_cuda_matmul(problem, choice_of(form), card_of(form));
 }
 

@@ -26,8 +26,7 @@ const Space cuda_norm_space = {"cuda_norm", bind<KernelClass::normalization>, {}
 const Space cuda_pointwise_space = {"cuda_pointwise", bind<KernelClass::pointwise>, {}, Space::Open::all};
 
 CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form) {
-  CudaNormProblem problem = require_problem(read_cuda_norm(kernel), cuda_norm_form);
-  problem.is_open = kernel.open != nullptr;
+  const CudaNormProblem problem = require_problem(read_cuda_norm(kernel), cuda_norm_form);
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };
   return make_cuda_norm(problem, {number("threads"), number("rows"), number("streams") != 0});
 }

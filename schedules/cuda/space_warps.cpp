@@ -66,10 +66,7 @@ Binding bind(const Use& use, const Kernel& kernel, const Machine& machine) {
 }
 
 CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
-  CudaMatmulProblem problem = require_problem(use.read(kernel), use.form);
-  problem.is_open = kernel.open != nullptr;
-  problem.has_open_images = has_open_images(kernel);
-  return make_cuda_warps(problem, choice_of(form));
+  return make_cuda_warps(require_problem(use.read(kernel), use.form), choice_of(form));
 }
 
 }  // namespace
