@@ -110,14 +110,14 @@ Graph fuse_gelu(const Graph& graph) {
     const Graph& now = rewriter.graph();
     const ValueId root = rewriter.mapped(node.outputs[0]);
     const auto gate_value = find_gate(now, root, depth);
-    if (!gate_value) return true;
-    const Gate gate = *match_gate(now, *gate_value);
+    const auto gate = gate_value ? match_gate(now, *gate_value) : std::nullopt;
+    if (!gate) return true;
     Product product;
-    if (!multiply_out(now, root, gate.x, *gate_value, depth, product) || product.x_count != 1 ||
-        product.gate_count != 1 || !near(product.factor, 0.5) || now.type(root) != now.type(gate.x)) {
+    if (!multiply_out(now, root, gate->x, *gate_value, depth, product) || product.x_count != 1 ||
+        product.gate_count != 1 || !near(product.factor, 0.5) || now.type(root) != now.type(gate->x)) {
       return true;
     }
-    rewriter.replace(node, Op::gelu, {gate.x}, {{"approximate", gate.approximate}});
+    rewriter.replace(node, Op::gelu, {gate->x}, {{"approximate", gate->approximate}});
     return true;
   });
 }
