@@ -5,6 +5,25 @@
 #include "base/error.h"
 
 namespace sylvite {
+namespace {
+
+/// Does an output need every node and every constant?
+bool is_all_needed(const Graph& graph, const IdMap<bool>& is_live) {
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i)
+    if (!is_live[static_cast<NodeId>(i)]) return false;
+  IdMap<bool> is_read(graph.values().size(), false);
+  const auto mark = [&](const std::vector<ValueId>& ids) {
+    for (const ValueId id : ids)
+      if (id != no_value) is_read[id] = true;
+  };
+  mark(graph.outputs);
+  for (const Node& node : graph.nodes()) mark(node.inputs);
+  for (std::size_t i = 0; i < graph.values().size(); ++i)
+    if (graph.values()[i].constant && !is_read[static_cast<ValueId>(i)]) return false;
+  return true;
+}
+
+}  // namespace
 
 GraphCopier::GraphCopier(const Graph& source, Names names) : source_(source), names_(names) {
   graph_.name = source.name;
@@ -28,6 +47,7 @@ std::string GraphCopier::name_of(ValueId old, const char* prefix, std::size_t& c
 }
 
 ValueId GraphCopier::add_input(ValueId old) {
+  settle();
   return map_[old] = graph_.add_input(name_of(old, "in", inputs_), type_of(old));
 }
 
@@ -36,8 +56,13 @@ void GraphCopier::add_inputs() {
   graph_.states = source_.states;
 }
 
+void GraphCopier::copy_left() {
+  for (const Node* node : std::exchange(left_, {})) copy(*node);
+}
+
 ValueId GraphCopier::mapped(ValueId old) {
   if (old == no_value) return no_value;
+  settle();
   if (const auto found = map_.find(old); found != map_.end()) return found->second;
   const Value& value = source_.value(old);
   if (!value.constant) throw InternalError("value '{}' is read before it is copied", value.name);
@@ -54,11 +79,13 @@ std::vector<ValueId> GraphCopier::mapped(const std::vector<ValueId>& old) {
 }
 
 void GraphCopier::copy(const Node& old) {
+  settle();
   const std::vector<ValueId> outputs = add_copy(old, mapped(old.inputs));
   for (std::size_t i = 0; i < outputs.size(); ++i) set(old.outputs[i], outputs[i]);
 }
 
 std::vector<ValueId> GraphCopier::add_copy(const Node& old, std::vector<ValueId> inputs) {
+  settle();
   Node node{old.op, std::move(inputs), {}, old.attributes, names_ == Names::kept ? old.name : ""};
   if (binding_) node.attributes = old.attributes.at(*binding_);
   std::vector<Value> outputs;
@@ -73,6 +100,7 @@ Graph GraphCopier::finish() {
 }
 
 Graph GraphCopier::finish(std::vector<ValueId> outputs) {
+  settle();
   for (std::size_t i = 0; i < source_.outputs.size(); ++i) {
     const TensorType wanted = type_of(source_.outputs[i]);
     const TensorType& type = graph_.type(outputs.at(i));
@@ -105,14 +133,14 @@ IdMap<bool> live_nodes(const Graph& graph) {
   return is_live;
 }
 
-Graph without_dead_nodes(const Graph& graph) {
+Graph without_dead_nodes(Graph graph) {
   const IdMap<bool> is_live = live_nodes(graph);
+  if (is_all_needed(graph, is_live)) return graph;
   GraphCopier copier(graph);
   copier.add_inputs();
   for (std::size_t i = 0; i < graph.nodes().size(); ++i)
     if (is_live[static_cast<NodeId>(i)]) copier.copy(graph.nodes()[i]);
-  Graph result = copier.finish();
-  return result.values().size() == graph.values().size() ? graph : result;
+  return copier.finish();
 }
 
 }  // namespace sylvite

@@ -63,9 +63,11 @@ ValueId Graph::add_value(Value value) {
     throw UnsupportedError("value '{}' has {} dims; {} are supported", value.name, value.type.rank(),
                            most_dims);
   }
-  value.name = unique_name(value.name);
   const auto id = static_cast<ValueId>(values_.size());
-  by_name_[value.name] = id;
+  if (value.name.empty() || !by_name_.try_emplace(value.name, id).second) {
+    value.name = unique_name(value.name);
+    by_name_[value.name] = id;
+  }
   values_.push_back(std::move(value));
   return id;
 }

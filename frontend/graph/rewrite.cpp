@@ -15,8 +15,8 @@ void GraphRewriter::replace(const Node& old, Op op, std::vector<ValueId> inputs,
 Graph rewrite_nodes(const Graph& graph, const NodeRewrite& rewrite) {
   GraphRewriter rewriter(graph);
   for (const Node& node : graph.nodes())
-    if (!rewrite(rewriter, node)) rewriter.copy(node);
-  return without_dead_nodes(rewriter.finish());
+    if (!rewrite(rewriter, node)) rewriter.leave(node);
+  return without_dead_nodes(rewriter.is_unchanged() ? graph : rewriter.finish());
 }
 
 bool same_structure(const Graph& a, const Graph& b) {

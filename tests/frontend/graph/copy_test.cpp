@@ -48,6 +48,21 @@ Graph copy_of(const Graph& graph) {
   return copier.finish();
 }
 
+TEST(GraphCopier, CopiesWhatWasLeftOnceItIsAsked) {
+  const Graph graph = sample();
+  GraphCopier copier(graph);
+  copier.add_inputs();
+  for (const Node& node : graph.nodes()) copier.leave(node);
+  EXPECT_TRUE(copier.is_unchanged());
+  EXPECT_TRUE(copier.is_mapped(graph.outputs[0]));
+  EXPECT_FALSE(copier.is_unchanged());
+  EXPECT_TRUE(same_structure(graph, copier.finish()));
+  GraphCopier other(graph);
+  other.add_inputs();
+  for (const Node& node : graph.nodes()) node.op == Op::top_k ? other.copy(node) : other.leave(node);
+  EXPECT_TRUE(same_structure(graph, other.finish())) << "in the order in which they were left and copied";
+}
+
 TEST(GraphCopier, KeepsNamesTypesLayoutsAndOutputs) {
   const Graph graph = sample();
   const Graph copy = copy_of(graph);
