@@ -63,8 +63,14 @@ void PassRunner::dump(const Graph& graph, std::string_view name) const {
   if (!file) throw IoError("cannot write the graph to '{}'", path);
 }
 
-void PassRunner::run_row(PassReport report, bool applies, const std::function<Graph(const Graph&)>& apply,
-                         Graph& graph) {
+void PassRunner::check_unchanged(std::string_view pass, const Graph& graph, const Graph& after) {
+  if (same_structure(graph, after) || same_structure(without_dead_nodes(graph), after)) return;
+  throw InternalError("pass {} finds nothing, and changes the graph:\n{}it becomes\n{}", pass,
+                      graph_text(graph), graph_text(after));
+}
+
+void PassRunner::run_row(PassReport report, bool applies,
+                         const std::function<std::optional<Graph>(const Graph&)>& apply, Graph& graph) {
   if (reports_.empty()) dump(graph, "imported");
   const bool is_disabled = options_.disabled.contains(std::string(report.name));
   report.result = is_disabled ? PassResult::disabled : PassResult::not_applicable;
@@ -73,17 +79,17 @@ void PassRunner::run_row(PassReport report, bool applies, const std::function<Gr
     return;
   }
   const double start = steady_seconds();
-  Graph next = apply(graph);
+  std::optional<Graph> next = apply(graph);
   report.seconds = steady_seconds() - start;
-  const bool changed = !same_structure(graph, next);
-  if (options_.verify && (changed || !is_verified_)) verify(next);
-  is_verified_ = options_.verify;
+  const bool changed = next && !same_structure(graph, *next);
   report.result = changed ? PassResult::changed : PassResult::unchanged;
   report.nodes_before = static_cast<int>(graph.nodes().size());
-  report.nodes_after = static_cast<int>(next.nodes().size());
+  if (next) graph = *std::move(next);
+  report.nodes_after = static_cast<int>(graph.nodes().size());
+  if (options_.verify && (changed || !is_verified_)) verify(graph);
+  is_verified_ = options_.verify;
   reports_.push_back(report);
-  if (changed) dump(next, report.name);
-  graph = std::move(next);
+  if (changed) dump(graph, report.name);
 }
 
 }  // namespace sylvite

@@ -1,7 +1,9 @@
 #pragma once
 // Graph passes: a stage's passes are the rows of a table, and one runner applies all of them.
 
+#include <algorithm>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -20,6 +22,8 @@ struct Pass {
   bool (*applies)(const Options&);  ///< false: the pass is left out
   Graph (*run)(const Graph&, const Options&);
   std::string_view help;  ///< what it does, in one line
+  /// False: the pass would leave this graph as it is, and is not run on it. nullptr: only the pass knows.
+  bool (*finds)(const Graph&) = nullptr;
 };
 
 // For rows: passes that always apply, and those that take no options.
@@ -31,11 +35,17 @@ template <Graph (*function)(const Graph&), typename Options>
 [[nodiscard]] Graph plain(const Graph& graph, const Options& /*options*/) {
   return function(graph);
 }
+/// Has the graph a node of one of these operations?
+template <Op... ops>
+[[nodiscard]] bool has(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return ((node.op == ops) || ...); });
+}
 
 struct PassOptions {
   std::set<std::string> disabled;  ///< names of passes to leave out
   bool verify = true;              ///< run the verifier after every pass that changed the graph
-  std::string dump_folder;         ///< write NN-name.txt after each of these; "" for none
+  bool check_finds = false;  ///< run passes that find nothing, too, and throw when one changes the graph
+  std::string dump_folder;   ///< write NN-name.txt after each of these; "" for none
 };
 
 enum class PassResult { changed, unchanged, not_applicable, disabled };
@@ -65,8 +75,14 @@ class PassRunner {
   template <typename Options>
   [[nodiscard]] Graph run(std::span<const Pass<Options>> table, Graph graph, const Options& options) {
     for (const Pass<Options>& pass : table) {
-      const auto run = [&](const Graph& each) { return pass.run(each, options); };
-      const auto apply = [&](const Graph& before) { return with_bodies(run(before), run); };
+      const auto finds = [&](const Graph& each) { return pass.finds == nullptr || pass.finds(each); };
+      const auto run = [&](const Graph& each) { return finds(each) ? pass.run(each, options) : each; };
+      const auto apply = [&](const Graph& before) -> std::optional<Graph> {
+        if (options_.check_finds && !finds(before))
+          check_unchanged(pass.name, before, pass.run(before, options));
+        if (!finds(before) && !has<Op::loop>(before)) return std::nullopt;
+        return with_bodies(run(before), run);
+      };
       run_row({pass.name, pass.help}, pass.applies(options), apply, graph);
     }
     return graph;
@@ -76,8 +92,11 @@ class PassRunner {
   [[nodiscard]] const std::vector<PassReport>& reports() const { return reports_; }
 
  private:
-  void run_row(PassReport report, bool applies, const std::function<Graph(const Graph&)>& apply,
-               Graph& graph);
+  /// `apply` gives nothing where there is nothing to do.
+  void run_row(PassReport report, bool applies,
+               const std::function<std::optional<Graph>(const Graph&)>& apply, Graph& graph);
+  /// Throws InternalError when `after` is more than the graph without dead nodes.
+  static void check_unchanged(std::string_view pass, const Graph& graph, const Graph& after);
   void dump(const Graph& graph, std::string_view name) const;
 
   PassOptions options_;

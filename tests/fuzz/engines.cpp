@@ -16,7 +16,11 @@ namespace {
 
 std::vector<Tensor> run_plan(const Graph& graph, const std::vector<Tensor>& inputs,
                              const EngineOptions& /*options*/, EngineNotes& /*notes*/) {
-  return interpret_plan(lower(run_passes(graph)), inputs);
+  PassOptions passes;
+  passes.check_finds = true;
+  PassRunner runner(passes, {});
+  const Graph after = run_passes(graph, {}, runner);
+  return interpret_plan(lower(after, {}, runner), inputs);
 }
 
 std::vector<Tensor> run_plain_plan(const Graph& graph, const std::vector<Tensor>& inputs,

@@ -40,7 +40,10 @@ std::vector<HostValue> run_plan(const std::string& model_path, const ImportOptio
                                 const std::vector<HostValue>& inputs, bool allows_host_steps) {
   ImportedModel model = import_model(model_path, options);
   check_host_steps(model.host.get(), allows_host_steps);
-  const Plan plan = lower(run_passes(model.graph));
+  PassOptions passes;
+  passes.check_finds = true;
+  PassRunner runner(passes, {});
+  const Plan plan = lower(run_passes(model.graph, {}, runner), {}, runner);
   return run_model(model.host.get(), inputs,
                    [&](const std::vector<Tensor>& tensors) { return interpret_plan(plan, tensors); });
 }

@@ -34,8 +34,12 @@ Graph name_twice(const Graph& graph) {
   return result;
 }
 
+Graph drop_dead(const Graph& graph) {
+  return without_dead_nodes(graph);
+}
+
 constexpr std::array<Pass<Options>, 3> table = {{
-    {"drop_dead", always, plain<without_dead_nodes>, "what nothing reads"},
+    {"drop_dead", always, plain<drop_dead>, "what nothing reads"},
     {"negate", [](const Options& options) { return options.negate; }, plain<negate_output>, "-x"},
     {"negate_again", always, plain<negate_output>, "-x"},
 }};
@@ -72,6 +76,25 @@ TEST(PassRunner, LeavesOutWhatDoesNotApplyAndWhatIsDisabled) {
   EXPECT_EQ(run(runner, {.negate = false}).nodes().size(), 1U);
   EXPECT_EQ(runner.reports()[1].result, PassResult::not_applicable);
   EXPECT_EQ(runner.reports()[2].result, PassResult::disabled);
+}
+
+/// Negates, and says that it does so only where there is a sine.
+constexpr std::array<Pass<Options>, 1> seeker = {
+    {{"negate", always, plain<negate_output>, "-x", has<Op::sin>}}};
+
+TEST(PassRunner, LeavesOutPassesThatFindNothing) {
+  PassRunner runner;
+  EXPECT_EQ(runner.run(std::span<const Pass<Options>>(seeker), one_input(), Options{}).nodes().size(), 1U);
+  EXPECT_EQ(runner.reports()[0].result, PassResult::unchanged);
+  EXPECT_EQ(runner.reports()[0].nodes_after, 1);
+}
+
+TEST(PassRunner, FindsOutWherePassesFindTooLittle) {
+  PassOptions options;
+  options.check_finds = true;
+  PassRunner runner(options, names);
+  EXPECT_THROW((void)runner.run(std::span<const Pass<Options>>(seeker), one_input(), Options{}),
+               InternalError);
 }
 
 TEST(PassRunner, RefusesUnknownNamesWithTheNearest) {

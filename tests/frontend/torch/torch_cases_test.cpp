@@ -25,7 +25,10 @@ TEST_P(TorchCases, ComputeWhatTorchComputes) {
       const TorchGraph imported = import_torch(test.text);
       const std::vector<Tensor> inputs = torch_inputs(imported, test);
       expect_torch_results(interpret(imported.graph, inputs), test, "interpreter");
-      expect_torch_results(interpret(run_passes(imported.graph), inputs), test,
+      PassOptions passes;
+      passes.check_finds = true;
+      PassRunner runner(passes, {});
+      expect_torch_results(interpret(run_passes(imported.graph, {}, runner), inputs), test,
                            "interpreter after the passes");
     } catch (const Error& error) {
       ADD_FAILURE() << test.name << ": " << error.what();

@@ -213,6 +213,7 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
         SCOPED_TRACE(graph.name + " without " + name + ", " + setting.name);
         PassOptions options;
         options.disabled.insert(name);
+        options.check_finds = true;
         PassRunner runner(options, known);
         const Graph after = run_passes(graph, setting.precision, runner);
         const Plan plan = lower(after, setting.lowering, runner);
