@@ -33,15 +33,17 @@
 namespace sylvite {
 
 class KernelMenu;
+class MadeWeights;
 struct TorchFile;
 
 /// A model's file, read; its sizes may be open. Copies share it.
 struct OpenModel {
   std::shared_ptr<const Setup> setup;
   std::string path;
-  ParsedModel parsed;                     ///< of an ONNX file
-  double seconds = 0;                     ///< spent on reading it
-  std::shared_ptr<KernelMenu> menu = {};  ///< kernels for many sizes; nullptr where each size has its own
+  ParsedModel parsed;                      ///< of an ONNX file
+  double seconds = 0;                      ///< spent on reading it
+  std::shared_ptr<KernelMenu> menu = {};   ///< kernels for many sizes; nullptr where each size has its own
+  std::shared_ptr<MadeWeights> made = {};  ///< what imports made of weights; nullptr where there is one
   std::shared_ptr<const TorchFile> torch = {};  ///< instead, of a captured PyTorch graph
   ModelFacts facts = {};
 };

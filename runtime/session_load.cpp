@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "frontend/graph/made_weights.h"
 #include "frontend/graph/verifier.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/initializer_store.h"
@@ -73,10 +75,14 @@ LoweringOptions lowering_options(const Setup& setup) {
   options.multiply_patches = machine.gpu.has_value();
   options.widen_bits = machine.gpu.has_value();
   options.tf32 = machine.gpu.has_value();
-  if (machine.gpu)
-    options.refuse_template = [&machine](const Kernel& kernel) {
-      return refuse_product_templates(kernel, machine);
+  if (machine.gpu) {
+    const auto known = std::make_shared<std::unordered_map<std::string, std::string>>();  // layers are alike
+    options.refuse_template = [&machine, known](const Kernel& kernel) {
+      const auto [found, is_new] = known->try_emplace(kernel.text);
+      if (is_new) found->second = refuse_product_templates(kernel, machine);
+      return found->second;
     };
+  }
   return options;
 }
 
@@ -243,18 +249,22 @@ OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const S
     model.facts = read_model_facts(model.parsed);
   }
   const bool opens = setup->config.open_kernels == AutoOff::automatic;
-  if (opens && !model.parsed.sizes.are_fixed()) model.menu = std::make_shared<KernelMenu>();
+  if (model.parsed.sizes.are_fixed()) return model;
+  model.made = std::make_shared<MadeWeights>();
+  if (opens) model.menu = std::make_shared<KernelMenu>();
   return model;
 }
 
 Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
   try {
+    MadeWeights::Import weights(model.made.get());
     Imported imported = load(model.setup, model.path, [&] {
       return model.torch != nullptr
                  ? import_torch_file(*model.torch, model.parsed.options, model.parsed.sizes, sizes,
                                      has_gradient_templates(model.setup->machine))
                  : import_at(model.parsed, sizes);
     });
+    weights.keep(imported.plan->weights);
     imported.sizes = sizes;
     if (model.menu) take_open_kernels(model, imported);
     for (const SizeSymbol& symbol : model.parsed.sizes.symbols) imported.symbols.push_back(symbol.name);

@@ -1,11 +1,15 @@
 #include "frontend/graph/graph_builder.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
 #include "frontend/graph/evaluation_work.h"
 #include "frontend/graph/interpreter.h"
+#include "frontend/graph/made_weights.h"
 #include "frontend/ops/infer.h"
 #include "frontend/ops/op_table.h"
 #include "frontend/values/narrow.h"
@@ -365,8 +369,10 @@ Sym transpose(Sym x, const std::vector<std::int64_t>& perm) {
   // A transpose takes several times as long as other copies.
   if (x.is_constant() && !x.builder().keeps_nodes() && x.builder().may_copy(4 * x.constant().byte_size()))
     return x.builder().constant(
-        Tensor::later(x.dtype(), permuted(x.constant().dims(), perm),
-                      [=, tensor = x.constant()] { return transposed(tensor, perm); }));
+        made_of(fmt::format("transposed {}", fmt::join(perm, ",")), {x.constant()}, [&] {
+          return Tensor::later(x.dtype(), permuted(x.constant().dims(), perm),
+                               [=, tensor = x.constant()] { return transposed(tensor, perm); });
+        }));
   return x.builder().add(Op::transpose, {x}, {{"perm", perm}});
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "frontend/graph/attribute_text.h"
 #include "frontend/graph/text_lexer.h"
 #include "frontend/ops/op_table.h"
 #include "frontend/values/storage.h"
@@ -50,27 +51,6 @@ std::string list_text(const std::vector<T>& items, Write write) {
   return text + "]";
 }
 
-std::string attribute_text(const Attribute& attribute) {
-  const auto integer = [](std::int64_t value) { return std::to_string(value); };
-  const auto real = [](double value) { return real_text(value); };
-  struct Writer {
-    decltype(integer)& write_integer;
-    decltype(real)& write_real;
-    std::string operator()(std::int64_t value) const { return write_integer(value); }
-    std::string operator()(double value) const { return write_real(value); }
-    std::string operator()(const std::string& value) const { return quote_string(value); }
-    std::string operator()(const std::vector<std::int64_t>& values) const {
-      return list_text(values, write_integer);
-    }
-    std::string operator()(const std::vector<double>& values) const { return list_text(values, write_real); }
-    std::string operator()(const std::vector<Extent>& values) const {
-      return list_text(values, [](const Extent& value) { return value.to_string(); });
-    }
-    std::string operator()(const GraphAttribute& value) const { return graph_text(*value.graph); }
-  };
-  return std::visit(Writer{integer, real}, attribute);
-}
-
 std::string reference_text(const Graph& graph, ValueId id) {
   return id == no_value ? "_" : "%" + quote_name(graph.value(id).name);
 }
@@ -103,10 +83,7 @@ std::string node_text(const Graph& graph, const Node& node) {
   std::string text = fmt::format("{} = {}({})", declarations_text(graph, node.outputs), op_info(node.op).name,
                                  references_text(graph, node.inputs));
   if (node.attributes.items().empty()) return text;
-  std::string list;
-  for (const auto& [name, value] : node.attributes.items())
-    list += fmt::format("{}{}={}", list.empty() ? "" : ", ", name, attribute_text(value));
-  return text + " {" + list + "}";
+  return text + " {" + attributes_text(node.attributes) + "}";
 }
 
 std::string symbols_text(const SymbolTable& table) {
@@ -395,6 +372,34 @@ class Parser {
 };
 
 }  // namespace
+
+std::string attribute_text(const Attribute& attribute) {
+  const auto integer = [](std::int64_t value) { return std::to_string(value); };
+  const auto real = [](double value) { return real_text(value); };
+  struct Writer {
+    decltype(integer)& write_integer;
+    decltype(real)& write_real;
+    std::string operator()(std::int64_t value) const { return write_integer(value); }
+    std::string operator()(double value) const { return write_real(value); }
+    std::string operator()(const std::string& value) const { return quote_string(value); }
+    std::string operator()(const std::vector<std::int64_t>& values) const {
+      return list_text(values, write_integer);
+    }
+    std::string operator()(const std::vector<double>& values) const { return list_text(values, write_real); }
+    std::string operator()(const std::vector<Extent>& values) const {
+      return list_text(values, [](const Extent& value) { return value.to_string(); });
+    }
+    std::string operator()(const GraphAttribute& value) const { return graph_text(*value.graph); }
+  };
+  return std::visit(Writer{integer, real}, attribute);
+}
+
+std::string attributes_text(const Attributes& attributes) {
+  std::string list;
+  for (const auto& [name, value] : attributes.items())
+    list += fmt::format("{}{}={}", list.empty() ? "" : ", ", name, attribute_text(value));
+  return list;
+}
 
 std::string graph_text(const Graph& graph) {
   std::string text = fmt::format("graph {}({}) {}{{\n", quote_name(graph.name),

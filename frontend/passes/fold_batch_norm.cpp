@@ -5,8 +5,11 @@
 // A convolution of bf16 or f16 may be made wide before: its weights are as narrow after, and so is what it gives, which is
 // rounded once either way.
 
+#include <fmt/format.h>
+
 #include <cmath>
 
+#include "frontend/graph/made_weights.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/passes/pass_list.h"
 #include "frontend/values/half.h"
@@ -52,6 +55,15 @@ Tensor scaled_weights(const Tensor& weights, const std::vector<double>& scale) {
   return weights.dtype() == DType::f16 ? scaled<Half>(weights, scale) : scaled<float>(weights, scale);
 }
 
+/// The same, or what an earlier import made of these weights and this norm.
+Tensor normed_weights(const Graph& graph, const Node& norm, const std::vector<ValueId>& norm_inputs,
+                      const Tensor& weights, const std::vector<double>& scale) {
+  std::vector<Tensor> sources = {weights};
+  for (std::size_t i = 1; i < 5; ++i) sources.push_back(*graph.value(norm_inputs[i]).constant);
+  return made_of(fmt::format("batch_norm {}", norm.attributes.real("epsilon")), sources,
+                 [&] { return scaled_weights(weights, scale); });
+}
+
 /// The convolution that the value is made of, directly or through a cast that loses nothing.
 const Node* conv_before(const Graph& graph, ValueId x) {
   const Node* cast = producer_if(graph, x, Op::cast);
@@ -67,9 +79,10 @@ bool has_one_reader(const Graph& graph, const IdMap<std::vector<NodeId>>& uses, 
   return uses[x].size() == 1 && (cast == nullptr || uses[cast->inputs[0]].size() == 1);
 }
 
-bool fold_into_conv(GraphRewriter& rewriter, const Node& node, ValueId x, const Affine& affine) {
+bool fold_into_conv(GraphRewriter& rewriter, const Node& node, const std::vector<ValueId>& norm_inputs,
+                    const Affine& affine) {
   Graph& graph = rewriter.graph();
-  const Node* conv = conv_before(graph, x);
+  const Node* conv = conv_before(graph, norm_inputs[0]);
   if (conv == nullptr || !graph.is_constant(conv->inputs[1])) return false;
   const ValueId old_bias = conv->inputs.size() > 2 ? conv->inputs[2] : no_value;
   if (old_bias != no_value && !graph.is_constant(old_bias)) return false;
@@ -84,8 +97,8 @@ bool fold_into_conv(GraphRewriter& rewriter, const Node& node, ValueId x, const 
   const ValueId input = conv->inputs[0];
   const Attributes attributes = conv->attributes;
   const std::string name = conv->name;
-  const ValueId new_weights =
-      graph.add_constant(scaled_weights(weights, affine.scale), graph.value(conv->inputs[1]).name);
+  const ValueId new_weights = graph.add_constant(
+      normed_weights(graph, node, norm_inputs, weights, affine.scale), graph.value(conv->inputs[1]).name);
   const ValueId new_bias = graph.add_constant(std::move(bias));
   if (dtype == DType::f32) {
     rewriter.replace(node, Op::conv, {input, new_weights, new_bias}, attributes);
@@ -113,7 +126,7 @@ Graph fold_batch_norm(const Graph& graph) {
     const std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
     const std::optional<Affine> affine = affine_of(rewriter.graph(), node, inputs);
     if (!affine) return false;
-    if (has_one_reader(graph, uses, node.inputs[0]) && fold_into_conv(rewriter, node, inputs[0], *affine))
+    if (has_one_reader(graph, uses, node.inputs[0]) && fold_into_conv(rewriter, node, inputs, *affine))
       return true;
     Graph& now = rewriter.graph();
     const TensorType type = now.type(inputs[0]);

@@ -2,11 +2,16 @@
 // from (a broadcast, a pad) stay as nodes: folding them would trade memory for nothing. So do those that
 // would take long.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "frontend/graph/attribute_text.h"
 #include "frontend/graph/evaluation_work.h"
 #include "frontend/graph/interpreter.h"
+#include "frontend/graph/made_weights.h"
 #include "frontend/graph/rewrite.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/passes/pass_list.h"
 
 namespace sylvite {
@@ -44,9 +49,42 @@ bool worth_folding(const Graph& graph, const Node& node, Budget& budget) {
   return true;
 }
 
+/// Is there a node that may be folded?
+bool reads_constants_alone(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [&](const Node& node) {
+    return std::ranges::all_of(node.inputs,
+                               [&](ValueId input) { return input == no_value || graph.is_constant(input); });
+  });
+}
+
+/// REQUIRES constant inputs.
+std::vector<Tensor> evaluated(const Graph& graph, const Node& node) {
+  std::vector<const Tensor*> inputs;
+  std::vector<TensorType> output_types;
+  inputs.reserve(node.inputs.size());
+  output_types.reserve(node.outputs.size());
+  for (ValueId input : node.inputs)
+    inputs.push_back(input == no_value ? nullptr : &*graph.value(input).constant);
+  for (ValueId output : node.outputs) output_types.push_back(graph.type(output));
+  return evaluate_node(node.op, inputs, node.attributes, output_types);
+}
+
+/// What `evaluated` gives, or gave an earlier import of the same weights.
+std::vector<Tensor> folded(const Graph& graph, const Node& node) {
+  if (node.outputs.size() != 1 || std::ranges::count(node.inputs, no_value) > 0)
+    return evaluated(graph, node);
+  std::vector<Tensor> sources;
+  sources.reserve(node.inputs.size());
+  for (ValueId input : node.inputs) sources.push_back(*graph.value(input).constant);
+  const std::string recipe = fmt::format("{} {} {}", op_info(node.op).name, attributes_text(node.attributes),
+                                         graph.type(node.outputs[0]).to_string());
+  return {made_of(recipe, sources, [&] { return evaluated(graph, node).at(0); })};
+}
+
 }  // namespace
 
 Graph fold_constants(const Graph& graph) {
+  if (!reads_constants_alone(graph)) return graph;
   GraphRewriter rewriter(graph);
   Budget budget = budget_of(graph);
   for (const Node& node : graph.nodes()) {
@@ -54,14 +92,7 @@ Graph fold_constants(const Graph& graph) {
     Graph& now = rewriter.graph();
     const Node copied = now.nodes().back();
     if (copied.op == Op::to_layout || !worth_folding(now, copied, budget)) continue;
-    std::vector<const Tensor*> inputs;
-    std::vector<TensorType> output_types;
-    inputs.reserve(copied.inputs.size());
-    output_types.reserve(copied.outputs.size());
-    for (ValueId input : copied.inputs)
-      inputs.push_back(input == no_value ? nullptr : &*now.value(input).constant);
-    for (ValueId output : copied.outputs) output_types.push_back(now.type(output));
-    std::vector<Tensor> results = evaluate_node(copied.op, inputs, copied.attributes, output_types);
+    std::vector<Tensor> results = folded(now, copied);
     for (std::size_t i = 0; i < results.size(); ++i) {
       rewriter.set(node.outputs[i],
                    now.add_constant(std::move(results[i]), now.value(copied.outputs[i]).name));

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/parts.h"
+#include "frontend/graph/made_weights.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/values/row_quantization.h"
 #include "frontend/values/strided.h"
@@ -72,7 +73,7 @@ std::optional<Tensor> constant_matrix(const Graph& graph, ValueId id) {
   if (transpose == nullptr || !graph.is_constant(transpose->inputs[0])) return std::nullopt;
   const Tensor& source = *graph.value(transpose->inputs[0]).constant;
   if (transpose->attributes.integers("perm") != Dims{1, 0}) return std::nullopt;
-  return transposed(source, {1, 0});
+  return made_of("transposed 1,0", {source}, [&] { return transposed(source, {1, 0}); });
 }
 
 bool rewrite(GraphRewriter& rewriter, const Node& node) {

@@ -1,8 +1,11 @@
 #include "frontend/passes/store_narrow.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "frontend/graph/copy.h"
+#include "frontend/graph/made_weights.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/infer.h"
 #include "frontend/ops/op_table.h"
@@ -131,6 +134,14 @@ class Converter {
   [[nodiscard]] bool is_f32(ValueId id) const { return source_.type(id).dtype == DType::f32; }
   [[nodiscard]] bool is_wide(ValueId id) const { return wide_[id] != no_value || source_.is_constant(id); }
 
+  [[nodiscard]] Tensor narrow(const Tensor& constant, bool keeps_sums) const {
+    return made_of(fmt::format("{} {}", dtype_name(narrow_), keeps_sums), {constant}, [&] {
+      return Tensor::later(narrow_, constant.dims(), [constant, keeps_sums, to = narrow_] {
+        return keeps_sums ? rounded_filters(constant) : rounded(constant, to);
+      });
+    });
+  }
+
   /// Narrow, if the source has it as f32. A constant is rounded as its first reader asks.
   ValueId stored(ValueId id, bool is_filter = false) {
     if (id == no_value || stored_.is_mapped(id)) return stored_.mapped(id);
@@ -139,10 +150,7 @@ class Converter {
     } else if (is_f32(id)) {
       const Tensor& constant = *source_.value(id).constant;
       const bool keeps_sums = is_filter && narrow_ == DType::bf16;
-      const Tensor narrow = Tensor::later(narrow_, constant.dims(), [constant, keeps_sums, to = narrow_] {
-        return keeps_sums ? rounded_filters(constant) : rounded(constant, to);
-      });
-      stored_.set(id, result_.add_constant(narrow, source_.value(id).name));
+      stored_.set(id, result_.add_constant(narrow(constant, keeps_sums), source_.value(id).name));
     }
     return stored_.mapped(id);
   }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -6,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "frontend/graph/made_weights.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/passes/pass_list.h"
@@ -29,7 +32,7 @@ Tensor side_by_side(const std::vector<Tensor>& matrices, std::int64_t rows) {
   for (const Tensor& matrix : matrices) width += matrix.size() / rows;
   const DType dtype = matrices[0].dtype();
   const Dims dims = matrices[0].dims().size() == 2 ? Dims{rows, width} : Dims{width};
-  return Tensor::later(dtype, dims, [=] {
+  const auto copy_rows = [=] {
     Tensor result(dtype, dims);
     auto* to = static_cast<std::byte*>(result.mutable_data());
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -41,7 +44,9 @@ Tensor side_by_side(const std::vector<Tensor>& matrices, std::int64_t rows) {
       }
     }
     return result;
-  });
+  };
+  return made_of(fmt::format("side by side {}", rows), matrices,
+                 [&] { return Tensor::later(dtype, dims, copy_rows); });
 }
 
 class Merger {

@@ -98,6 +98,33 @@ class FamilyTest : public testing::Test {
   const std::string path_ = folder_.path() + "/attention.onnx";
 };
 
+TEST_F(FamilyTest, SizesHaveTheWeightsThatPassesMade) {
+  // Gemm reads its weight transposed, and of two products of one value the weights lie side by side.
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_open_input(graph, "x", width);
+  add_output(graph, "y");
+  std::vector<float> values(static_cast<std::size_t>(width * width), 0.25F);
+  for (const char* name : {"w1", "w2"}) {
+    values[0] += 1;
+    add_floats(graph, name, {width, width}, values);
+  }
+  add_node(graph, "Transpose", {"w1"}, {"turned"});
+  set_integers(*graph.mutable_node(graph.node_size() - 1), "perm", {1, 0});
+  add_node(graph, "MatMul", {"x", "turned"}, {"first"});
+  add_node(graph, "MatMul", {"x", "w2"}, {"second"});
+  add_node(graph, "Mul", {"first", "second"}, {"y"});
+  write_file(path_, model.SerializeAsString());
+  CompileOptions options = test_options(folder_.path());
+  options.set["import.dims"] = "batch=1..8,sequence=1..64@16";
+  const OpenModel open = open_model(path_, make_setup(options), {});
+  const Imported first = bind_sizes(open, {2, 16}), second = bind_sizes(open, {3, 17});
+  ASSERT_FALSE(first.plan->weights.empty());
+  ASSERT_EQ(first.plan->weights.size(), second.plan->weights.size());
+  for (std::size_t i = 0; i < first.plan->weights.size(); ++i)
+    EXPECT_EQ(first.plan->weights[i].identity(), second.plan->weights[i].identity());
+}
+
 TEST_F(FamilyTest, IsRightAtEverySizeAndCompilesEachOnce) {
   CompiledModel model = compiled("batch=1..8,sequence=1..64@16");
   EXPECT_EQ(model.report().programs, 1);
