@@ -174,7 +174,7 @@ constexpr Knob knobs[] = {
         "the model operation by operation, in "
         "f32; best: the first run waits for them. auto: fast for sylvite run, "
         "else best. On a GPU, with states, a lock or tuning it is always best"),
-    knob<&CompileConfig::sizes_kept>("compile.sizes_kept", "64", "",
+    knob<&CompileConfig::sizes_kept>("compile.sizes_kept", "256", "",
                                      "with ranges in import.dims: programs kept, one for each combination of "
                                      "sizes that was met; the least "
                                      "recently used goes",

@@ -29,9 +29,14 @@ KernelNumbers all_of(const Chosen& chosen) {
   return all;
 }
 
-/// Those of the choices with these numbers whose object is still unknown after looking into the cache.
+/// Relatives share what is loaded.
+bool is_loaded(const Relatives& relatives, const std::string& symbol) {
+  return !relatives.programs.empty() && relatives.programs.front()->has_loaded(symbol);
+}
+
+/// Those of the choices with these numbers that are not loaded, and whose object is still unknown after looking into the cache.
 KernelNumbers load_cached(const Imported& imported, Chosen& chosen, ObjectCache& cache,
-                          const KernelNumbers& wanted) {
+                          const KernelNumbers& wanted, const Relatives& relatives = {}) {
   KernelNumbers missing;
   for (const std::size_t i : wanted) {
     Choice& choice = chosen.choices[i];
@@ -39,6 +44,8 @@ KernelNumbers load_cached(const Imported& imported, Chosen& chosen, ObjectCache&
     choice.symbol = symbol_name(imported.plan->kernels[i], choice.candidate, imported.setup->machine.target);
     if (!choice.object.empty()) {
       cache.store(choice.symbol, choice.object);
+    } else if (is_loaded(relatives, choice.symbol)) {
+      ++chosen.report.loaded_from_cache;
     } else if (std::optional<std::string> object = cache.load(choice.symbol)) {
       choice.object = std::move(*object);
       ++chosen.report.loaded_from_cache;
@@ -141,7 +148,7 @@ ProgramOptions program_options(const Setup& setup) {
 
 Program load_program(const Imported& imported, Chosen& chosen, const Relatives& relatives,
                      const std::stop_token& stop) {
-  get_objects(imported, chosen, stop);
+  get_objects(imported, chosen, stop, relatives);
   Program program = make_program(imported, chosen.choices, relatives);
   program.upload_weights();
   chosen.report.weights_seconds += program.weights_seconds();
@@ -205,11 +212,12 @@ bool get_cached_objects(const Imported& imported, Chosen& chosen) {
   return load_cached(imported, chosen, cache, all_of(chosen)).empty();
 }
 
-void get_objects(const Imported& imported, Chosen& chosen, const std::stop_token& stop) {
+void get_objects(const Imported& imported, Chosen& chosen, const std::stop_token& stop,
+                 const Relatives& relatives) {
   const Setup& setup = *imported.setup;
   ObjectCache cache(setup.object_cache);
   const KernelNumbers all = all_of(chosen);
-  KernelNumbers missing = load_cached(imported, chosen, cache, all);
+  KernelNumbers missing = load_cached(imported, chosen, cache, all, relatives);
   log_line(LogLevel::info, "objects: {} of {} known or in the cache '{}', {} to compile",
            all.size() - missing.size(), all.size(), setup.object_cache, missing.size());
   if (setup.worker_command.empty() && missing.size() > 1 && setup.compile_jobs > 1) {
@@ -228,7 +236,7 @@ void get_objects(const Imported& imported, Chosen& chosen, const std::stop_token
     while (!missing.empty()) {
       missing = compile_missing(imported, chosen, pool, cache, missing, stop);
       for (const std::size_t i : missing) fall_back(imported, chosen, i);
-      missing = load_cached(imported, chosen, cache, missing);
+      missing = load_cached(imported, chosen, cache, missing, relatives);
     }
     warn(chosen.report, pool.warning());
   }

@@ -6,8 +6,9 @@
 namespace sylvite {
 
 /// Gets the symbol and the object of every choice, from the cache or compiled now; the report counts them. What does not
-/// compile is replaced, as build_program says, which also says what `stop` does.
-void get_objects(const Imported& imported, Chosen& chosen, const std::stop_token& stop = {});
+/// compile is replaced, as build_program says, which also says what `stop` does. What `relatives` have loaded has no object.
+void get_objects(const Imported& imported, Chosen& chosen, const std::stop_token& stop = {},
+                 const Relatives& relatives = {});
 
 /// Gets those objects that are in the cache, as get_objects does. Are these all?
 [[nodiscard]] bool get_cached_objects(const Imported& imported, Chosen& chosen);

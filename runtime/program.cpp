@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -17,8 +16,8 @@
 #include "runtime/cuda/recorder.h"
 #include "runtime/kernel_call.h"
 #include "runtime/launch_order.h"
+#include "runtime/loaded_kernels.h"
 #include "runtime/memory.h"
-#include "runtime/object_loader.h"
 #include "runtime/one_run.h"
 #include "runtime/state_memory.h"
 #include "runtime/threads.h"
@@ -55,6 +54,12 @@ struct Moving {
   Window window;
 };
 
+/// What relatives have loaded, also those that do not take turns.
+struct Code {
+  LoadedKernels kernels;
+  std::shared_ptr<cuda::Modules> modules = std::make_shared<cuda::Modules>();
+};
+
 }  // namespace
 
 struct Program::Rep {
@@ -64,10 +69,14 @@ struct Program::Rep {
         options(wanted),
         context(wanted.threads),
         arena(find_arena(relatives)),
-        states(find_states(relatives)) {}
+        states(find_states(relatives)),
+        room(find_room(relatives)),
+        code(find_code(relatives)) {}
 
   [[nodiscard]] std::shared_ptr<Arena> find_arena(const Relatives& relatives) const;
   [[nodiscard]] std::shared_ptr<StateMemory> find_states(const Relatives& relatives) const;
+  [[nodiscard]] static std::shared_ptr<DeviceRoom> find_room(const Relatives& relatives);
+  [[nodiscard]] static std::shared_ptr<Code> find_code(const Relatives& relatives);
   [[nodiscard]] std::size_t state_offset(std::size_t number) const;
   void load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors);
   void add_arguments(KernelCall& call, const Kernel& kernel, const std::vector<Argument>& arguments,
@@ -94,7 +103,8 @@ struct Program::Rep {
   RunContext context;
   std::shared_ptr<Arena> arena;         ///< also of relatives that take turns
   std::shared_ptr<StateMemory> states;  ///< likewise
-  ObjectLoader loader;
+  std::shared_ptr<DeviceRoom> room;     ///< likewise
+  std::shared_ptr<Code> code;           ///< also of other relatives
   Bindings bindings;
   cuda::LaunchRecorder recorder;
   std::vector<NotedLaunches> noted;                                 ///< per launch, once they were asked for
@@ -139,6 +149,15 @@ std::shared_ptr<StateMemory> Program::Rep::find_states(const Relatives& relative
   return std::make_shared<StateMemory>(static_cast<std::size_t>(plan.state_bytes), options.on_device);
 }
 
+std::shared_ptr<DeviceRoom> Program::Rep::find_room(const Relatives& relatives) {
+  const bool is_shared = relatives.take_turns && !relatives.programs.empty();
+  return is_shared ? relatives.programs.front()->rep_->room : std::make_shared<DeviceRoom>();
+}
+
+std::shared_ptr<Code> Program::Rep::find_code(const Relatives& relatives) {
+  return relatives.programs.empty() ? std::make_shared<Code>() : relatives.programs.front()->rep_->code;
+}
+
 std::size_t Program::Rep::state_offset(std::size_t number) const {
   const Buffer& buffer = plan.buffers.at(static_cast<std::size_t>(plan.states.at(number).buffer));
   return static_cast<std::size_t>(buffer.offset);
@@ -147,11 +166,10 @@ std::size_t Program::Rep::state_offset(std::size_t number) const {
 void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors) {
   std::vector<LoadedKernel> loaded;
   std::vector<Candidate> candidates;
-  std::map<std::string, LoadedKernel> by_symbol;  // cases of one open kernel have one
-  for (const CompiledKernel& kernel : kernels) {
-    const auto [entry, is_new] = by_symbol.try_emplace(kernel.symbol);
-    if (is_new) entry->second = load_kernel(loader, kernel.object, kernel.symbol, options.on_device);
-    loaded.push_back(entry->second);
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const CompiledKernel& kernel = kernels[i];
+    loaded.push_back(loaded_for(code->kernels.load(kernel.object, kernel.symbol, options.on_device),
+                                plan.kernels.at(i), kernel.candidate));
     candidates.push_back(kernel.candidate);
   }
   bindings = bind_plan(plan, candidates);
@@ -167,8 +185,7 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const Weight
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const auto number = static_cast<std::size_t>(plan.launches[i].kernel);
     const Kernel& kernel = plan.kernels[number];
-    KernelCall& call =
-        calls.emplace_back(loaded_for(loaded.at(number), kernel, candidates.at(number)), context);
+    KernelCall& call = calls.emplace_back(loaded.at(number), context);
     add_arguments(call, kernel, bindings.launches[i].arguments, moving[i]);
   }
 }
@@ -208,8 +225,9 @@ void Program::Rep::note_all() {
 void Program::Rep::upload_weights() {
   if (device) return;
   const double start = steady_seconds();
-  device = std::make_unique<DeviceProgram>(plan, bindings, states, options.use_graph, options.streams,
-                                           std::exchange(device_donors, {}));
+  device =
+      std::make_unique<DeviceProgram>(plan, bindings, DeviceShare{states, code->modules, room},
+                                      options.use_graph, options.streams, std::exchange(device_donors, {}));
   weights_seconds += steady_seconds() - start;
 }
 
@@ -450,6 +468,10 @@ DeviceNotes Program::device_notes() {
 
 double Program::time_on_device(int times) {
   return rep_->device ? rep_->device->time_replays(times) : 0;
+}
+
+bool Program::has_loaded(const std::string& symbol) const {
+  return rep_->code->kernels.has(symbol);
 }
 
 const Plan& Program::plan() const {

@@ -21,7 +21,7 @@ namespace sylvite {
 struct CompiledKernel {
   Candidate candidate;  ///< says how the kernel wants its weights packed
   std::string symbol;   ///< see symbol_name
-  std::string object;   ///< see compile_to_object
+  std::string object;   ///< see compile_to_object; may be empty where a relative has loaded it
 };
 
 /// A kernel reported an error: a schedule whose bounds do not hold, or memory that ran out.
@@ -104,6 +104,8 @@ class Program {
   /// last run; 0 when the program is not on a device. REQUIRES a run.
   [[nodiscard]] double time_on_device(int times);
 
+  /// Is the kernel of this name in the process, so that relatives need no object of it?
+  [[nodiscard]] bool has_loaded(const std::string& symbol) const;
   [[nodiscard]] const Plan& plan() const;
   [[nodiscard]] const Bindings& bindings() const;  ///< weights packed
   /// Arena, states, weights as packed, and results of one run; on a device, once weights are there, its memory for

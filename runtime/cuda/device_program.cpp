@@ -38,6 +38,13 @@ const Plan& with_device(const Plan& plan) {
   return plan;  // NOLINT(bugprone-return-const-ref-from-parameter): the program keeps a reference to it anyway
 }
 
+std::vector<std::size_t> bytes_of(const std::vector<Port>& ports) {
+  std::vector<std::size_t> all;
+  all.reserve(ports.size());
+  for (const Port& port : ports) all.push_back(bytes_of(port));
+  return all;
+}
+
 bool uses_any(const NotedLaunches& noted, std::initializer_list<cuda::Region> regions) {
   return std::ranges::any_of(noted, [&](const cuda::NotedLaunch& each) {
     return std::ranges::any_of(regions, [&](cuda::Region region) { return uses_region(each, region); });
@@ -46,44 +53,25 @@ bool uses_any(const NotedLaunches& noted, std::initializer_list<cuda::Region> re
 
 }  // namespace
 
-/// Inputs and results of runs of the host's tensors.
-struct DeviceProgram::OwnTensors {
-  explicit OwnTensors(const Plan& plan) {
-    for (const Port& port : plan.inputs) {
-      arguments.inputs.push_back(inputs.emplace_back(std::max<std::size_t>(bytes_of(port), 1)).address());
-      staging.emplace_back(bytes_of(port));
-    }
-    for (const Port& port : plan.outputs) {
-      arguments.outputs.push_back(outputs.emplace_back(std::max<std::size_t>(bytes_of(port), 1)).address());
-      results.emplace_back(std::max<std::size_t>(bytes_of(port), 1));
-    }
-  }
-
-  std::vector<cuda::DeviceMemory> inputs;
-  std::vector<cuda::DeviceMemory> outputs;
-  std::vector<cuda::PinnedMemory> staging;             ///< per input
-  std::vector<BlockPool<cuda::PinnedMemory>> results;  ///< per output
-  DeviceArguments arguments;
-};
-
-DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, std::shared_ptr<StateMemory> states,
-                             bool use_graph, std::size_t streams,
+DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, DeviceShare shared, bool use_graph,
+                             std::size_t streams,
                              const std::vector<std::shared_ptr<const DeviceWeights>>& relatives)
     : plan_(with_device(plan)),
       bindings_(bindings),
-      states_(std::move(states)),
+      shared_(std::move(shared)),
       use_graph_(use_graph),
       streams_(streams),
-      weights_(std::make_shared<const DeviceWeights>(bindings.weights, relatives)) {
+      weights_(std::make_shared<const DeviceWeights>(bindings.weights, relatives)),
+      maker_(shared_.modules) {
   regions_.weights = weights_->addresses();
-  if (states_->size() > 0) regions_.states = states_->device_address();
+  if (shared_.states->size() > 0) regions_.states = shared_.states->device_address();
+  for (const Port& port : plan_.outputs) results_.emplace_back(std::max<std::size_t>(bytes_of(port), 1));
 }
 
 DeviceProgram::~DeviceProgram() = default;
 
-const DeviceArguments& DeviceProgram::own_arguments() {
-  if (!own_) own_ = std::make_unique<OwnTensors>(plan_);
-  return own_->arguments;
+DeviceArguments DeviceProgram::own_arguments() {
+  return shared_.room->take(bytes_of(plan_.inputs), bytes_of(plan_.outputs), work_bytes());
 }
 
 std::size_t DeviceProgram::work_bytes() const {
@@ -142,12 +130,12 @@ void DeviceProgram::bind(const DeviceArguments& arguments) {
   launches_ = std::move(launches);
 }
 
-void DeviceProgram::upload(const std::vector<Tensor>& inputs) {
+void DeviceProgram::upload(const std::vector<Tensor>& inputs, const DeviceArguments& arguments) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto bytes = static_cast<std::size_t>(inputs[i].byte_size());
     if (bytes == 0) continue;
-    std::memcpy(own_->staging[i].data(), inputs[i].data(), bytes);
-    cuda::driver().copy_to_device(own_->inputs[i].address(), own_->staging[i].data(), bytes, stream_.get());
+    std::memcpy(shared_.room->staging(i), inputs[i].data(), bytes);
+    cuda::driver().copy_to_device(arguments.inputs[i], shared_.room->staging(i), bytes, stream_.get());
   }
 }
 
@@ -234,7 +222,8 @@ void DeviceProgram::issue_profiled(std::vector<LaunchTime>& profile) {
   }
 }
 
-std::vector<Tensor> DeviceProgram::download(const std::vector<Tensor>& inputs) {
+std::vector<Tensor> DeviceProgram::download(const std::vector<Tensor>& inputs,
+                                            const DeviceArguments& arguments) {
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
     const TensorType& type = plan_.outputs[i].type;
@@ -244,10 +233,10 @@ std::vector<Tensor> DeviceProgram::download(const std::vector<Tensor>& inputs) {
     } else if (place.kind == BufferKind::weight) {
       results.push_back(plan_.weights.at(static_cast<std::size_t>(place.number)).reshaped(type.dims()));
     } else {
-      const std::shared_ptr<void> block = own_->results[i].take();
+      const std::shared_ptr<void> block = results_[i].take();
       results.emplace_back(type.dtype, type.dims(), block, block.get());
       if (type.byte_size() == 0) continue;
-      cuda::driver().copy_to_host(block.get(), address_of(place, own_->arguments),
+      cuda::driver().copy_to_host(block.get(), address_of(place, arguments),
                                   static_cast<std::size_t>(type.byte_size()), stream_.get());
     }
   }
@@ -257,15 +246,15 @@ std::vector<Tensor> DeviceProgram::download(const std::vector<Tensor>& inputs) {
 
 std::vector<Tensor> DeviceProgram::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile) {
   const cuda::CurrentDevice device;
-  const DeviceArguments& arguments = own_arguments();
-  upload(inputs);
+  const DeviceArguments arguments = own_arguments();
+  upload(inputs, arguments);
   if (profile != nullptr) {
     bind(arguments);
     issue_profiled(*profile);
   } else {
-    issue(stream_.get(), arguments, true);
+    issue(stream_.get(), arguments, false);
   }
-  return download(inputs);
+  return download(inputs, arguments);
 }
 
 /// Of what lies on the device. REQUIRES a run of the program's own memory before, where that is meant.
@@ -279,7 +268,7 @@ cuda::DevicePointer DeviceProgram::address_of(const Location& place, const Devic
     case BufferKind::arena:
       return (arguments.work == 0 ? own_work_.address() : arguments.work) + number;
     case BufferKind::state:
-      return states_->device_address() + number;
+      return shared_.states->device_address() + number;
     case BufferKind::weight:
       break;
   }
@@ -319,7 +308,7 @@ void DeviceProgram::run_on(cuda::StreamHandle stream, const DeviceArguments& arg
 
 double DeviceProgram::time_replays(int times) {
   const cuda::CurrentDevice device;
-  const DeviceArguments& arguments = own_arguments();
+  const DeviceArguments arguments = own_arguments();
   cuda::Event start;
   cuda::Event end;
   start.record(stream_.get());
@@ -330,10 +319,14 @@ double DeviceProgram::time_replays(int times) {
 }
 
 std::int64_t DeviceProgram::bytes(std::set<const void*>& counted) const {
-  std::size_t total = work_bytes();
-  for (const Port& port : plan_.inputs) total += bytes_of(port);
-  for (const Port& port : plan_.outputs) total += bytes_of(port);
-  if (counted.insert(states_.get()).second) total += states_->size();
+  std::size_t total = 0;
+  if (counted.insert(shared_.room.get()).second) {
+    total = work_bytes();
+    for (const Port& port : plan_.inputs) total += bytes_of(port);
+    for (const Port& port : plan_.outputs) total += bytes_of(port);
+    total = std::max(total, shared_.room->bytes());
+  }
+  if (counted.insert(shared_.states.get()).second) total += shared_.states->size();
   return static_cast<std::int64_t>(total) + weights_->bytes(counted);
 }
 

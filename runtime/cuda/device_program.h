@@ -7,9 +7,11 @@
 
 #include "lowering/plan/plan.h"
 #include "runtime/bindings.h"
+#include "runtime/cuda/device_room.h"
 #include "runtime/cuda/device_weights.h"
 #include "runtime/cuda/launch_maker.h"
 #include "runtime/cuda/launch_streams.h"
+#include "runtime/cuda/modules.h"
 #include "runtime/cuda/recorded_graphs.h"
 #include "runtime/memory.h"
 #include "runtime/profile.h"
@@ -20,14 +22,21 @@ namespace sylvite {
 /// What one launch of a plan does on the device, in order.
 using NotedLaunches = std::vector<cuda::NotedLaunch>;
 
+/// What programs that take turns share on the device.
+struct DeviceShare {
+  std::shared_ptr<StateMemory> states;
+  std::shared_ptr<cuda::Modules> modules;
+  std::shared_ptr<DeviceRoom> room;
+};
+
 /// Thread safety: one thread at a time. `plan` and `bindings` must live as long.
 class DeviceProgram {
  public:
-  /// Uploads the weights, which are packed, but for those that `relatives` have. `states` may be shared. `use_graph`: runs are replayed as CUDA
+  /// Uploads the weights, which are packed, but for those that `relatives` have. `use_graph`: runs are replayed as CUDA
   /// graphs, in which launches that do not depend on each other lie on up to `streams` branches. Throws
   /// CudaError when memory runs out.
-  DeviceProgram(const Plan& plan, const Bindings& bindings, std::shared_ptr<StateMemory> states,
-                bool use_graph, std::size_t streams = 1,
+  DeviceProgram(const Plan& plan, const Bindings& bindings, DeviceShare shared, bool use_graph,
+                std::size_t streams = 1,
                 const std::vector<std::shared_ptr<const DeviceWeights>>& relatives = {});
   ~DeviceProgram();
 
@@ -56,15 +65,14 @@ class DeviceProgram {
   [[nodiscard]] const std::shared_ptr<const DeviceWeights>& weights() const { return weights_; }
 
  private:
-  struct OwnTensors;
   /// What of a launch depends on the memory of a run.
   struct Uses {
     bool work = false;
     bool arguments = false;
   };
 
-  [[nodiscard]] const DeviceArguments& own_arguments();
-  void upload(const std::vector<Tensor>& inputs);
+  [[nodiscard]] DeviceArguments own_arguments();
+  void upload(const std::vector<Tensor>& inputs, const DeviceArguments& arguments);
   void bind(const DeviceArguments& arguments);
   void issue(cuda::StreamHandle stream, const DeviceArguments& arguments, bool comes_again);
   void issue_in_order(cuda::StreamHandle stream) const;
@@ -75,16 +83,17 @@ class DeviceProgram {
   [[nodiscard]] std::vector<cuda::Launch> make(const NotedLaunches& noted);
   [[nodiscard]] cuda::DevicePointer address_of(const Location& place, const DeviceArguments& arguments) const;
   void copy_outputs(cuda::StreamHandle stream, const DeviceArguments& arguments);
-  [[nodiscard]] std::vector<Tensor> download(const std::vector<Tensor>& inputs);
+  [[nodiscard]] std::vector<Tensor> download(const std::vector<Tensor>& inputs,
+                                             const DeviceArguments& arguments);
 
   const Plan& plan_;
   const Bindings& bindings_;
-  std::shared_ptr<StateMemory> states_;
+  DeviceShare shared_;
   bool use_graph_;
   std::size_t streams_;
   std::shared_ptr<const DeviceWeights> weights_;
-  std::unique_ptr<OwnTensors> own_;  ///< none before the first run of the host's tensors
-  cuda::DeviceMemory own_work_;      ///< none before the first run without a caller's
+  std::vector<BlockPool<cuda::PinnedMemory>> results_;  ///< per output of runs of the host's tensors
+  cuda::DeviceMemory own_work_;  ///< none before the first run on a caller's memory without work
   std::size_t scratch_bytes_ = 0;
   cuda::Regions regions_;  ///< what the launches are bound to
   cuda::Stream stream_;

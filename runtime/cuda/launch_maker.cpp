@@ -100,12 +100,6 @@ DevicePointer Regions::at(const SymbolicAddress& address) const {
   throw InternalError("corrupt region {}", static_cast<int>(address.region));
 }
 
-const Module& LaunchMaker::module_of(const Image& image) {
-  const auto found = modules_.find(image);
-  if (found != modules_.end()) return found->second;
-  return modules_.emplace(image, Module(*image)).first->second;
-}
-
 Launch LaunchMaker::make_library(const NotedLaunch& noted, const Regions& regions) {
   const std::vector<std::uint64_t>& words = std::get<PointerArgument>(noted.arguments.at(0)).words;
   const auto address = [&](int argument) -> DevicePointer {
@@ -143,13 +137,13 @@ std::function<void(StreamHandle)> LaunchMaker::bind(const std::shared_ptr<const 
 }
 
 void LaunchMaker::load(const NotedLaunch& noted) {
-  if (!noted.library) (void)module_of(noted.image);
+  if (!noted.library) (void)modules_->of(noted.image);
 }
 
 Launch LaunchMaker::make(const NotedLaunch& noted, const Regions& regions) {
   Launch launch;
   if (!noted.library) {
-    launch.function = module_of(noted.image).function(noted.function);
+    launch.function = modules_->of(noted.image).function(noted.function);
     launch.shape = noted.shape;
     if (noted.shape.shared_bytes > default_shared_limit)
       allow_shared(launch.function, noted.shape.shared_bytes);

@@ -4,11 +4,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/modules.h"
 #include "runtime/cuda/noted_launch.h"
 
 namespace sylvite::cuda {
@@ -30,10 +32,13 @@ struct Regions {
 [[nodiscard]] int driver_map_type(const CudaTensorMap& map);
 [[nodiscard]] int driver_map_swizzle(int bytes);
 
-/// Owns the modules and library kernels of the launches it makes, each loaded once. REQUIRES a current
-/// context. Thread safety: one thread at a time.
+/// Owns the library kernels of the launches it makes, each loaded once. REQUIRES a current context. Thread safety: one thread
+/// at a time.
 class LaunchMaker {
  public:
+  explicit LaunchMaker(std::shared_ptr<Modules> modules = std::make_shared<Modules>())
+      : modules_(std::move(modules)) {}
+
   /// Tensors that maps name must be 16-byte aligned. Throws CompileError when the driver refuses an image,
   /// CudaError when it refuses a map, UnsupportedError when a library has no such algorithm or engine. The
   /// result is valid as long as this.
@@ -62,13 +67,12 @@ class LaunchMaker {
   };
   using AddressOf = std::function<DevicePointer(int)>;  ///< of a kernel's argument; 0 for -1
 
-  [[nodiscard]] const Module& module_of(const Image& image);
   [[nodiscard]] Launch make_library(const NotedLaunch& noted, const Regions& regions);
   [[nodiscard]] std::function<void(StreamHandle)> bind(const std::shared_ptr<const LibraryCall>& call,
                                                        const LibraryMatmul& matmul, const AddressOf& address);
   [[nodiscard]] std::function<void(StreamHandle)> bind(const std::shared_ptr<const LibraryCall>& call,
                                                        const LibraryConv& conv, const AddressOf& address);
-  std::map<Image, Module> modules_;
+  std::shared_ptr<Modules> modules_;
   std::map<std::shared_ptr<const LibraryCall>, Product> products_;
   std::map<std::shared_ptr<const LibraryCall>, Convolution> convolutions_;
 };

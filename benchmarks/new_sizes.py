@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""What the first run at a new size costs, and a run after one at another size: medians over the sizes of one symbol.
+
+  new_sizes.py bert.onnx --dims batch=1..8,sequence=1..512@64 --symbol sequence --sizes 65..96 --device cuda --precision bf16
+"""
+
+import argparse
+import statistics
+import time
+
+import numpy as np
+import sylvite
+
+
+def milliseconds(function):
+    start = time.perf_counter()
+    function()
+    return (time.perf_counter() - start) * 1e3
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--dims", required=True, help="ranges, as the command takes them")
+    parser.add_argument("--symbol", required=True, help="the size that changes; others are 1")
+    parser.add_argument("--sizes", default="65..96")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="f32")
+    args = parser.parse_args()
+    low, high = map(int, args.sizes.split(".."))
+    options = {"compile.device": args.device, "compile.precision": args.precision, "import.random_weights": 0, "db.enabled": False}
+    model = sylvite.compile(args.model, dims=dict(each.split("=") for each in args.dims.split(",")), options=options)
+
+    def run_at(size):
+        inputs = {}
+        for name, value in model.inputs.items():
+            dims = [size if dim == args.symbol else dim if isinstance(dim, int) else 1 for dim in value.shape]
+            inputs[name] = np.zeros(dims, value.dtype)
+        return lambda: model(**inputs)
+
+    runs = [run_at(size) for size in range(low, high + 1)]
+    runs[0]()  # compiles
+    first = [milliseconds(run) for run in runs[1:]]
+    again = [min(milliseconds(run) for _ in range(3)) for run in runs[1:]]
+    changed = [milliseconds(run) for run in runs[1:]]
+    rows = (("first run at a size", first), ("run again at that size", again), ("run after one at another size", changed))
+    for name, times in rows:
+        print(f"{name:<30} median {statistics.median(times):9.3f} ms, most {max(times):9.3f} ms")
+
+
+main()
