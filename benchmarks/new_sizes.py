@@ -9,6 +9,7 @@ import statistics
 import time
 
 import numpy as np
+import onnx
 import sylvite
 
 
@@ -22,21 +23,25 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--dims", required=True, help="ranges, as the command takes them")
-    parser.add_argument("--symbol", required=True, help="the size that changes; others are 1")
+    parser.add_argument("--symbol", required=True, help="the size that changes; other ranges are at 1")
     parser.add_argument("--sizes", default="65..96")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="f32")
     args = parser.parse_args()
+    graph = onnx.load(args.model, load_external_data=False).graph
     low, high = map(int, args.sizes.split(".."))
+    ranges = dict(each.split("=") for each in args.dims.split(","))
+    fixed = {name: int(size) for name, size in ranges.items() if size.isdigit()}
     options = {"compile.device": args.device, "compile.precision": args.precision, "import.random_weights": 0, "db.enabled": False}
-    model = sylvite.compile(args.model, dims=dict(each.split("=") for each in args.dims.split(",")), options=options)
+    model = sylvite.compile(args.model, dims=ranges, options=options)
 
     def run_at(size):
         inputs = {}
-        for name, value in model.inputs.items():
-            dims = [size if dim == args.symbol else dim if isinstance(dim, int) else 1 for dim in value.shape]
-            inputs[name] = np.zeros(dims, value.dtype)
-        return lambda: model(**inputs)
+        for value in graph.input:
+            tensor = value.type.tensor_type
+            dims = [dim.dim_value or (size if dim.dim_param == args.symbol else fixed.get(dim.dim_param, 1)) for dim in tensor.shape.dim]
+            inputs[value.name] = np.zeros(dims, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        return lambda: model(inputs)
 
     runs = [run_at(size) for size in range(low, high + 1)]
     runs[0]()  # compiles
