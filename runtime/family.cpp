@@ -129,7 +129,7 @@ const ModelSizes& Family::sizes() const {
 
 /// What inputs say, and how long the states are, where programs differ by it.
 const Sizes& Family::Rep::with_length(const Sizes& read) {
-  if (!length) return read;
+  if (!length) return read;  // NOLINT(bugprone-return-const-ref-from-parameter): `given` keeps it
   of_run = read;
   of_run[*length] = 0;
   if (latest != nullptr) {

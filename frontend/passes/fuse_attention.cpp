@@ -290,6 +290,11 @@ ValueId ungrouped(const Graph& graph, ValueId id) {
   return reshape != nullptr && regroups_leading(graph, *reshape) ? reshape->inputs[0] : id;
 }
 
+/// How many there are over the last two dims.
+std::int64_t matrices(const Dims& dims) {
+  return product(dims, 0, dims.size() - 2);
+}
+
 /// Queries, keys and values in `space`; nothing where they do not fit each other.
 std::vector<ValueId> attended_inputs(Graph& graph, const Scores& scores, const Node& product,
                                      const Dims& space) {
@@ -298,7 +303,8 @@ std::vector<ValueId> attended_inputs(Graph& graph, const Scores& scores, const N
   const Dims& made = scores.spaces.front();
   if (q.rank() < 3 || q.rank() != static_cast<int>(made.size()) || q.element_count() == 0 ||
       k_transposed.element_count() == 0 || !std::equal(made.begin(), made.end() - 2, q.shape.begin()) ||
-      !fits_each_head(k_transposed.dims(), made) || !fits_each_head(v.dims(), out.dims()))
+      !fits_each_head(k_transposed.dims(), made) || !fits_each_head(v.dims(), out.dims()) ||
+      matrices(out.dims()) != matrices(made))
     return {};
   ValueId queries = scores.q;
   if (scores.row_scale != no_value) queries = graph.add(Op::mul, {queries, scores.row_scale});

@@ -248,8 +248,9 @@ CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::
   add_report(captured.report, made->built.report);
   captured.report.kernels = made->built.report.kernels;
   captured.report.unique_kernels = made->built.report.unique_kernels;
-  CapturedProgram* kept = made.get();
-  replace(captured, captured.programs[sizes], std::move(made));
+  std::unique_ptr<CapturedProgram>& place = captured.programs[sizes];
+  replace(captured, place, std::move(made));
+  CapturedProgram* kept = place.get();
   const bool holds = parameters_hold(captured, *kept, items);
   limit_programs(captured);  // not this one: it is called now
   return holds ? kept : nullptr;

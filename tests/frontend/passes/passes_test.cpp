@@ -264,6 +264,12 @@ const Rewrite rewrites[] = {
      "{shape=[2,3,5,4]}\n"
      "  %e: f32[2,3,3,4] = attention(%x, %y, %z, %n) {causal=0, scale=1.0, softcap=0.0}\n"
      "  %o: f32[6,3,4] = reshape(%e) {shape=[6,3,4]}\n  return %o\n"},
+    {"weights_that_values_of_more_heads_read", fuse_attention,
+     "%q: f32[2,1,3,4], %k: f32[2,1,4,3], %v: f32[1,2,3,4]",
+     "  %s: f32[2,1,3,3] = matmul(%q, %k)\n  %w: f32[2,1,3,3] = softmax(%s) {axis=3}\n"
+     "  %o: f32[2,2,3,4] = matmul(%w, %v)\n  return %o\n",
+     "  %s: f32[2,1,3,3] = matmul(%q, %k)\n  %w: f32[2,1,3,3] = softmax(%s) {axis=3}\n"
+     "  %o: f32[2,2,3,4] = matmul(%w, %v)\n  return %o\n"},
     {"attention_whose_heads_share_keys", fuse_attention,
      "%q: f32[2,3,3,4], %k: f32[2,1,4,5], %v: f32[2,1,5,4]",
      "  %s: f32[2,3,3,5] = matmul(%q, %k)\n  %p: f32[2,3,3,5] = softmax(%s) {axis=3}\n"
