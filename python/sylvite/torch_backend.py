@@ -359,10 +359,20 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
     return compile_graph
 
 
+def drop_detaches(module: torch.fx.GraphModule) -> None:
+    """What gradients keep of a result is that result: else torch takes it for one that must be in memory, and saves it."""
+    for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.detach.default):
+        source = node.args[0]
+        if source.op == "call_function" and all(user.op == "call_function" for user in node.users):
+            node.replace_all_uses_with(source)
+            module.graph.erase_node(node)
+
+
 def partition(module: torch.fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
     """Forward and backward of a joint graph, with the same draws in both. What views show is saved, not each view of it."""
     take_branches(module)
     replace_draws(module)
+    drop_detaches(module)
     with functorch_config.patch(recompute_views=True):
         return min_cut_rematerialization_partition(module, *arguments, **keywords)
 

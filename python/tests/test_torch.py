@@ -393,6 +393,13 @@ class Training(WithTorch):
         signature = graphs[-1].texts[0].splitlines()[0]
         self.assertEqual(signature.count("f32[2,8,7,7]"), 2)  # before the norm, and behind the activation
 
+    def test_results_that_gradients_read_are_made_again(self):
+        model = nn.Sequential(nn.Linear(8, 12), nn.Tanh(), nn.Linear(12, 4))
+        with torch_backend.listen() as graphs:
+            self.compiled(lambda x: model[2](model[1](model[0](x) * 0.5) + 1))(torch.randn(5, 8)).sum().backward()
+        signature = graphs[-1].texts[0].splitlines()[0]
+        self.assertEqual(signature.count("f32[5,12]"), 2)  # before the work, and behind it for the other product
+
     def test_what_views_show_is_saved_once(self):
         model = nn.Linear(8, 12)
 
