@@ -86,7 +86,7 @@ Sym phased_filters(Sym w, const std::vector<PhasedAxis>& axes, std::int64_t grou
 }
 
 /// Of channels [N, phases... M, ...] the result [N, M, ...]: phases side by side, zeros where the window does not reach.
-Sym interleaved(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t channels) {
+Sym phases_side_by_side(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t channels) {
   const auto rank = static_cast<std::int64_t>(axes.size());
   Dims split{y.dim(0)}, result{y.dim(0), channels}, high(2, 0);
   std::vector<std::int64_t> perm{0, rank + 1};
@@ -100,7 +100,35 @@ Sym interleaved(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t channel
   split.push_back(channels);
   for (const PhasedAxis& axis : axes) split.push_back(axis.count());
   y = transpose(reshape(y, split), perm);
-  y = reshape(pad(y, Dims(high.size(), 0), high), result);
+  return reshape(pad(y, Dims(high.size(), 0), high), result);
+}
+
+/// The same by whole rows of channels, [N, ..., M] in between: where channels lie innermost, that moves whole vectors.
+Sym rows_side_by_side(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t channels) {
+  const auto rank = static_cast<std::int64_t>(axes.size());
+  Dims split{y.dim(0)}, result{y.dim(0)}, high{0};
+  std::vector<std::int64_t> behind{0}, perm{0}, ahead{0, rank + 1};
+  for (std::int64_t i = 0; i < rank; ++i) {
+    const PhasedAxis& axis = axes[static_cast<std::size_t>(i)];
+    behind.push_back(i + 2);
+    ahead.push_back(i + 1);
+    split.push_back(axis.count());
+    perm.insert(perm.end(), {1 + i, 1 + rank + i});
+    high.insert(high.end(), {0, axis.stride - axis.phases});
+    result.push_back(axis.count() * axis.stride);
+  }
+  for (const PhasedAxis& axis : axes) split.push_back(axis.phases);
+  behind.push_back(1);
+  split.push_back(channels);
+  perm.push_back(2 * rank + 1);
+  high.push_back(0);
+  result.push_back(channels);
+  y = transpose(reshape(transpose(y, behind), split), perm);
+  return transpose(reshape(pad(y, Dims(high.size(), 0), high), result), ahead);
+}
+
+Sym interleaved(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t channels, bool innermost) {
+  y = (innermost ? rows_side_by_side : phases_side_by_side)(y, axes, channels);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t start = axes[i].start - axes[i].first() * axes[i].stride;
     y = slice(y, static_cast<int>(i) + 2, start, start + axes[i].length);
@@ -159,7 +187,7 @@ Sym transposed_conv(Sym x, Sym w, Sym bias, const TransposedWindow& window, std:
                               {"dilations", dilations},
                               {"groups", groups * copies}});
   if (!has_strides) return y;
-  const Sym whole = interleaved(y, axes, groups * w.dim(1));
+  const Sym whole = interleaved(y, axes, groups * w.dim(1), window.innermost);
   return bias && has_gaps ? add_to_channels(whole, bias) : whole;
 }
 namespace {
@@ -237,11 +265,16 @@ Sym gradient_by_images(Sym grad, const TrimmedInput& input, const EvenWindow& wi
   return swap_axes(y, 0, 1);  // [C, O, ...] -> [O, C, ...]
 }
 
-/// Windows side by side, too far apart for templates that walk over the image.
-bool has_large_patches(Sym grad, Sym x, const Dims& kernel, const EvenWindow& window) {
+constexpr std::int64_t vector_channels = 8;  // 16 bytes of 16-bit floats
+
+/// Windows side by side, of few channels or too far apart for templates that walk over the image.
+bool has_patches(Sym grad, Sym x, const Dims& kernel, const EvenWindow& window) {
   constexpr std::int64_t widest_step = 8;
   const Dims outputs = spatial_dims(grad), spatial = spatial_dims(x);
-  bool fits = std::ranges::max(kernel) > widest_step && window.strides == kernel;
+  const bool is_far = std::ranges::max(kernel) > widest_step;
+  const bool has_few =
+      x.dim(1) < vector_channels && x.dim(1) * checked_product(kernel, "kernel") % vector_channels == 0;
+  bool fits = (is_far || has_few) && window.strides == kernel;
   for (std::size_t i = 0; i < kernel.size(); ++i)
     fits = fits && window.padding[i] == 0 && window.dilations[i] == 1 && outputs[i] * kernel[i] == spatial[i];
   return fits;
@@ -256,8 +289,6 @@ Sym gradient_by_patches(Sym grad, Sym x, const Dims& filter_dims) {
   const Sym of = reshape(transpose(grad, {0, 2, 3, 1}), {patches, filter_dims[0]});
   return reshape(matmul(swap_axes(of, 0, 1), rows), filter_dims);
 }
-
-constexpr std::int64_t vector_channels = 8;  // 16 bytes of 16-bit floats
 
 /// With channels of zeros behind its own.
 Sym with_whole_vectors(Sym x) {
@@ -321,8 +352,7 @@ Sym whole_filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWi
                           std::int64_t groups) {
   const Dims kernel(filter_dims.begin() + 2, filter_dims.end());
   const DType dtype = x.dtype();
-  if (groups == 1 && has_large_patches(grad, x, kernel, window))
-    return gradient_by_patches(grad, x, filter_dims);
+  if (groups == 1 && has_patches(grad, x, kernel, window)) return gradient_by_patches(grad, x, filter_dims);
   if (groups == 1 && x.dim(1) < vector_channels && kernel[1] > 1 && window.dilations[1] == 1)
     return gradient_by_lines(grad, x, filter_dims, window);
   // Pixels are multiples of 16 bytes apart.

@@ -8,6 +8,7 @@ namespace sylvite {
 /// Per spatial axis: `begin` and `end` are what is cut off the full result, `output_padding` what is added to its end.
 struct TransposedWindow {
   Dims strides, dilations, output_padding, begin, end;
+  bool innermost = false;  ///< channels of images will lie innermost in memory
 };
 
 /// What adds w [C, M/groups, k...] times every element of x [N, C, ...] to a result that the window walks over by its

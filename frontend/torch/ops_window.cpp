@@ -37,6 +37,11 @@ struct ConvArguments {
   Dims strides, padding, dilations, output_padding;
   std::int64_t groups;
   bool is_transposed;
+  bool innermost;  ///< channels of images will lie innermost in memory
+
+  [[nodiscard]] TransposedWindow transposed() const {
+    return {strides, dilations, output_padding, padding, padding, innermost};
+  }
 };
 
 ConvArguments read_conv(TorchContext& c, std::size_t rank) {
@@ -45,13 +50,12 @@ ConvArguments read_conv(TorchContext& c, std::size_t rank) {
           per_axis(c, "dilation", rank, 1, 1),
           per_axis(c, "output_padding", rank, 0, 0),
           c.integer("groups", 1),
-          c.flag("transposed", false)};
+          c.flag("transposed", false),
+          c.keeps_gradients()};
 }
 
 Sym convolved(Sym x, Sym w, Sym bias, const ConvArguments& a) {
-  if (a.is_transposed)
-    return transposed_conv(x, w, bias, {a.strides, a.dilations, a.output_padding, a.padding, a.padding},
-                           a.groups);
+  if (a.is_transposed) return transposed_conv(x, w, bias, a.transposed(), a.groups);
   std::vector<Sym> inputs{x, w};
   if (bias) inputs.push_back(bias);
   return conv(
@@ -76,8 +80,7 @@ Sym input_gradient(Sym grad, Sym x, Sym w, ConvArguments a) {
   for (std::size_t i = 0; i < kernel.size(); ++i)
     a.output_padding[i] = spatial[i] - ((outputs[i] - 1) * a.strides[i] - 2 * a.padding[i] +
                                         (kernel[i] - 1) * a.dilations[i] + 1);
-  return transposed_conv(grad, w, {}, {a.strides, a.dilations, a.output_padding, a.padding, a.padding},
-                         a.groups);
+  return transposed_conv(grad, w, {}, a.transposed(), a.groups);
 }
 
 /// By the filter, in one operation where templates take that. Signals are images of one line.

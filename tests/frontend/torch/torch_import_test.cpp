@@ -297,5 +297,44 @@ TEST(ImportTorch, TakesNoHarmFromDamagedText) {
   }
 }
 
+/// The gradients of a convolution as a graph of few small whole numbers, in the form that is asked for.
+std::vector<Tensor> convolution_gradients(const std::string& text, bool keep_gradients) {
+  const TorchGraph imported = import_torch(text, {.keep_gradients = keep_gradients});
+  std::vector<Tensor> inputs;
+  for (const ValueId id : imported.graph.inputs) {
+    Tensor& input = inputs.emplace_back(imported.graph.type(id).dtype, imported.graph.type(id).dims());
+    for (std::int64_t i = 0; i < input.size(); ++i) input.set_double(i, static_cast<double>(i * 5 % 7) - 3);
+  }
+  return interpret(imported.graph, inputs);
+}
+
+TEST(ImportTorch, GradientsForTemplatesAreThoseOfOthers) {
+  const char* texts[] = {
+      // Phases of a window with strides side by side, with a rest, and with gaps between them.
+      R"(torch g(%g: f32[2,4,5,4], %x: f32[2,3,9,8], %w: f32[4,3,3,3]) {
+  %y: (f32[2,3,9,8], none, none) = aten.convolution_backward.default(%g, %x, %w, [0], [2, 2], [1, 1], [1, 1], false, [0, 0], 1, [true, false, false])
+  %0: f32[2,3,9,8] = getitem(%y, 0)
+  return %0
+})",
+      R"(torch g(%g: f32[2,4,3,4], %x: f32[2,3,8,8], %w: f32[4,3,1,1]) {
+  %y: (f32[2,3,8,8], none, none) = aten.convolution_backward.default(%g, %x, %w, [0], [3, 2], [0, 0], [1, 1], false, [0, 0], 1, [true, false, false])
+  %0: f32[2,3,8,8] = getitem(%y, 0)
+  return %0
+})",
+      // A filter of few channels whose windows lie side by side.
+      R"(torch g(%g: bf16[2,5,3,2], %x: bf16[2,3,12,8], %w: bf16[5,3,4,4]) {
+  %y: (none, bf16[5,3,4,4], none) = aten.convolution_backward.default(%g, %x, %w, [0], [4, 4], [0, 0], [1, 1], false, [0, 0], 1, [false, true, false])
+  %1: bf16[5,3,4,4] = getitem(%y, 1)
+  return %1
+})"};
+  for (const char* text : texts) {
+    const Tensor wanted = convolution_gradients(text, false).at(0);
+    const Tensor got = convolution_gradients(text, true).at(0);
+    ASSERT_EQ(got.dims(), wanted.dims());
+    for (std::int64_t i = 0; i < wanted.size(); ++i)
+      ASSERT_EQ(got.as_double(i), wanted.as_double(i)) << text << i;
+  }
+}
+
 }  // namespace
 }  // namespace sylvite
