@@ -2,12 +2,14 @@
 // After:  y = reduce_sum(reduce_sum(x, [2, 3]), [0])
 // A GPU is full when many blocks fold at once: a few columns of many rows are folded image by image first, and a sum of all
 // elements by the innermost dims first. Where the dims that are folded first are the innermost in memory, they are made one: rows.
+// A matrix of few columns is folded by parts of its rows first.
 
 #include <algorithm>
 #include <iterator>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
@@ -102,10 +104,47 @@ bool divide(GraphRewriter& rewriter, const Node& node) {
   return true;
 }
 
+/// How many parts the rows of a matrix of few columns have; 1 where its columns fill a GPU.
+std::int64_t parts_of_rows(const Dims& dims) {
+  constexpr std::int64_t most_columns = 512, least_rows = 1 << 14, most_parts = 16, least_parts = 4;
+  if (dims[0] < least_rows || dims[1] > most_columns) return 1;
+  for (std::int64_t parts = most_parts; parts >= least_parts; --parts)
+    if (dims[0] % parts == 0) return parts;
+  return 1;
+}
+
+/// A sum of a matrix's rows, where these are in memory anyway: work that only the sum reads would be computed ahead of it.
+bool divide_rows(GraphRewriter& rewriter, const Node& node, const IdMap<std::vector<NodeId>>& readers) {
+  const Graph& source = rewriter.source();
+  if (node.op != Op::reduce_sum || node.attributes.integers("axes") != Dims{0}) return false;
+  const Node* cast = producer_if(source, node.inputs[0], Op::cast);
+  const ValueId read = cast == nullptr ? node.inputs[0] : cast->inputs[0];
+  const Dims dims = source.type(read).dims();
+  const NodeId producer = source.value(read).producer;
+  const bool is_work = producer != no_node && has_trait(source.node(producer).op, OpTrait::pointwise);
+  if (dims.size() != 2 || !is_float(source.type(read).dtype) || (is_work && readers[read].size() < 2))
+    return false;
+  const std::int64_t parts = parts_of_rows(dims);
+  if (parts == 1) return false;
+  Graph& graph = rewriter.graph();
+  const TensorType& result = rewriter.source().type(node.outputs[0]);
+  const DType type = dtype_size(result.dtype) < dtype_size(DType::f32) ? DType::f32 : result.dtype;
+  const ValueId rows = add_reshape(graph, rewriter.mapped(read), {parts, dims[0] / parts, dims[1]});
+  const ValueId sums = graph.add(Op::reduce_sum, {add_cast(graph, rows, type)},
+                                 {{"axes", Dims{1}}, {"keepdims", std::int64_t{0}}}, node.name);
+  const ValueId all = graph.add(Op::reduce_sum, {sums},
+                                {{"axes", Dims{0}}, {"keepdims", node.attributes.integer("keepdims")}});
+  rewriter.set(node.outputs[0], add_cast(graph, all, result.dtype));
+  return true;
+}
+
 }  // namespace
 
 Graph divide_sums(const Graph& graph) {
-  return rewrite_nodes(graph, divide);
+  const IdMap<std::vector<NodeId>> readers = graph.uses();
+  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
+    return divide(rewriter, node) || divide_rows(rewriter, node, readers);
+  });
 }
 
 }  // namespace sylvite

@@ -60,6 +60,10 @@ namespace sylvite {
 /// The same graph in which each filter_gradient of few results is the sum of several, each of a part of the pixels.
 [[nodiscard]] Graph divide_gradients(const Graph& graph);
 
+/// The same graph in which a product of few results by many rows of both operands, as gradients of weights are, is the sum of those
+/// of parts of the rows.
+[[nodiscard]] Graph divide_products(const Graph& graph);
+
 /// The same graph in which many rows that are added to few of a table, of f32, are added to tables of their own by parts, whose sum
 /// is added.
 [[nodiscard]] Graph divide_scatters(const Graph& graph);

@@ -39,6 +39,18 @@ TEST(DivideSums, KeepsTheResult) {
   expect_divided({9, 6, 10, 8}, {0, 2, 3}, 0);
   expect_divided({4, 1, 80, 64}, {0, 2, 3}, 0);  // one channel: a sum of all elements
   expect_divided({4, 2, 80, 64}, {0, 1, 2, 3}, 1);
+  expect_divided({1 << 14, 3}, {0}, 0);
+  expect_divided({15 * 1100, 2}, {0}, 1);
+}
+
+TEST(DivideSums, WorkThatTheSumAloneReadsIsNotComputedAhead) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {1 << 14, 3}));
+  const ValueId square = graph.add(Op::mul, {x, x});
+  graph.outputs = {graph.add(Op::reduce_sum, {square}, {{"axes", Dims{0}}, {"keepdims", std::int64_t{0}}})};
+  EXPECT_EQ(sums_in(divide_sums(graph)), 1U);
+  graph.outputs.push_back(graph.add(Op::neg, {square}));
+  EXPECT_EQ(sums_in(divide_sums(graph)), 2U);
 }
 
 TEST(DivideSums, PixelsThatAreInnermostAreRows) {
@@ -53,7 +65,8 @@ TEST(DivideSums, PixelsThatAreInnermostAreRows) {
 }
 
 TEST(DivideSums, FewElementsAreOneSum) {
-  for (const Graph& graph : {sum_of({4, 1, 8, 6}, {0, 2, 3}, 0), sum_of({9, 4000, 10, 8}, {0, 2, 3}, 0)})
+  for (const Graph& graph : {sum_of({4, 1, 8, 6}, {0, 2, 3}, 0), sum_of({9, 4000, 10, 8}, {0, 2, 3}, 0),
+                             sum_of({1 << 14, 600}, {0}, 0), sum_of({16411, 2}, {0}, 0)})
     EXPECT_EQ(sums_in(divide_sums(graph)), 1U);
 }
 

@@ -138,7 +138,10 @@ Graph gradients() {
                  graph.add_constant(Tensor(DType::i64, {4096, 1})), reshape(graph, of, {4096, 2})},
                 {{"reduction", std::string("add")}}),
       graph.add(Op::reduce_sum, {of}, {{"axes", Dims{0, 2, 3}}, {"keepdims", std::int64_t{0}}}),
-      graph.add(Op::neg, {reshape(graph, graph.add(Op::tanh, {x}), {8, 1024})})};
+      graph.add(Op::neg, {reshape(graph, graph.add(Op::tanh, {x}), {8, 1024})}),
+      graph.add(Op::matmul,
+                {graph.add(Op::transpose, {reshape(graph, of, {4096, 2})}, {{"perm", Dims{1, 0}}}),
+                 reshape(graph, x, {4096, 2})})};
   return graph;
 }
 
