@@ -290,7 +290,7 @@ constexpr PointwiseBody bodies[] = {
     {Op::asinh, unary<math_asinh>, "asinhf({0})"},
     {Op::acosh, unary<math_acosh>, "acoshf({0})"},
     {Op::atanh, unary<math_atanh>, "atanhf({0})"},
-    {Op::erf, unary<math_erf>, "erff({0})"},
+    {Op::erf, unary<math_erf>, "erff({0})", "erf_fast({0})"},
     {Op::sigmoid, unary<math_sigmoid>, "sigmoid({0})", "sigmoid_fast({0})"},
     {Op::relu, unary<relu>, "relu({0})"},
     {Op::gelu,

@@ -84,8 +84,14 @@ DEVICE float gelu_tanh_fast(float x) {
   return fmaf(half, tanh_fast(x * fmaf(0.0356774081f, x * x, 0.7978845608f)), half);
 }
 // erf(x / sqrt(2)) is tanh of an odd polynomial within 3e-5, fitted for |x| <= 4; beyond, it is saturated.
+DEVICE float erf_of_half_fast(float x) {
+  const float square = fminf(x * x, 16.f);
+  return tanh_fast(x * fmaf(fmaf(-3.51707479e-4f, square, 0.0370068211f), square, 0.797506592f));
+}
+DEVICE float erf_fast(float x) {
+  return erf_of_half_fast(1.41421356f * x);
+}
 DEVICE float gelu_fast(float x) {
-  const float half = 0.5f * x, square = fminf(x * x, 16.f);
-  const float slope = fmaf(fmaf(-3.51707479e-4f, square, 0.0370068211f), square, 0.797506592f);
-  return fmaf(half, tanh_fast(x * slope), half);
+  const float half = 0.5f * x;
+  return fmaf(half, erf_of_half_fast(x), half);
 }

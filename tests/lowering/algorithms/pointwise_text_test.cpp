@@ -153,9 +153,14 @@ TEST(PointwiseText, BinaryFunctionsAgreeWithTheInterpreter) {
 }
 
 TEST(PointwiseText, FastFunctionsStayCloseToTheInterpreter) {
-  check(
-      {{Op::gelu}, {Op::gelu, {{"approximate", "tanh"}}}, {Op::tanh}, {Op::sigmoid}, {Op::silu}, {Op::rsqrt}},
-      false, true, 2e-2);
+  check({{Op::gelu},
+         {Op::gelu, {{"approximate", "tanh"}}},
+         {Op::tanh},
+         {Op::erf},
+         {Op::sigmoid},
+         {Op::silu},
+         {Op::rsqrt}},
+        false, true, 2e-2);
 }
 
 TEST(PointwiseText, GeluForTf32IsNear) {
