@@ -50,7 +50,7 @@ Reading<CudaDepthwiseGradientProblem> read_cuda_depthwise_gradient(const Kernel&
 std::vector<CudaDepthwiseGradientChoice> cuda_depthwise_gradient_choices(
     const CudaDepthwiseGradientProblem& problem) {
   constexpr std::int64_t most_held = 64;  // sums of a thread
-  constexpr int threads = 256;
+  constexpr int threads = 128;            // of so many sums that few fit
   std::vector<CudaDepthwiseGradientChoice> choices;
   for (const int vector : {8, 4, 2})
     for (const int width : {32, 64}) {

@@ -1,6 +1,7 @@
 // out[part][tap][channel] = sum over the pixels of a part of gradient[pixel][channel] * what the tap met of x[channel]: the
-// gradient of a depthwise convolution by its filter. A block takes LANES vectors of channels and DEEP pixels at a time; a thread
-// keeps the sums of every tap, and at the end those of the block's threads meet in shared memory, tap by tap.
+// gradient of a depthwise convolution by its filter. A block takes LANES vectors of channels and DEEP groups of GROUP pixels of a line
+// at a time: what neighbouring pixels meet is loaded once. A thread keeps the sums of every tap, and at the end those of the block's
+// threads meet in shared memory, ROUND taps at a time.
 //
 // schedules/cuda/depthwise_gradient.cpp writes these ahead of this text:
 //   IMAGES, LINES, COLUMNS, CHANNELS, OUT_LINES, OUT_COLUMNS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X   of the convolution
@@ -10,6 +11,9 @@
 
 constexpr int WIDTH = LANES * VECTOR, STRIPS = (CHANNELS + WIDTH - 1) / WIDTH;
 constexpr int TAPS = TAPS_Y * TAPS_X, PIXELS = IMAGES * OUT_LINES * OUT_COLUMNS;
+constexpr int GROUPS = (OUT_COLUMNS + 7) / 8, GROUP = (OUT_COLUMNS + GROUPS - 1) / GROUPS;  // of a line
+constexpr int MET = (GROUP - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1;                 // columns that a group meets
+constexpr int FITTING = 4096 / (DEEP * WIDTH), ROUND = FITTING < 1 ? 1 : FITTING < TAPS ? FITTING : TAPS;
 
 DEVICE void add_pixel(const Arguments& a, int pixel, int channel, float (&sum)[TAPS][VECTOR]) {
   const int out_line = pixel / OUT_COLUMNS, image = out_line / OUT_LINES;
@@ -35,30 +39,81 @@ DEVICE void add_pixel(const Arguments& a, int pixel, int channel, float (&sum)[T
   }
 }
 
+// As add_pixel for all pixels of a group.
+DEVICE void add_group(const Arguments& a, int out_line, int out_column, int channel, float (&sum)[TAPS][VECTOR]) {
+  const int image = out_line / OUT_LINES, column = out_column * STRIDE_X - PAD_X;
+  const int line = (out_line - image * OUT_LINES) * STRIDE_Y - PAD_Y;
+  const Element* images = a.x + (long long)image * (LINES * COLUMNS) * CHANNELS + channel;
+  float gradient[GROUP][VECTOR];
+#pragma unroll
+  for (int p = 0; p < GROUP; p++)
+    load_vector(a.gradient + ((long long)out_line * OUT_COLUMNS + out_column + p) * CHANNELS + channel, gradient[p]);
+#pragma unroll
+  for (int y = 0; y < TAPS_Y; y++) {
+    const int at_line = line + y * DILATION_Y;
+    if ((unsigned)at_line >= (unsigned)LINES) continue;
+    float met[MET][VECTOR];
+#pragma unroll
+    for (int c = 0; c < MET; c++) {
+#pragma unroll
+      for (int j = 0; j < VECTOR; j++) met[c][j] = 0.f;
+      if ((unsigned)(column + c) < (unsigned)COLUMNS)
+        load_vector(images + (long long)(at_line * COLUMNS + column + c) * CHANNELS, met[c]);
+    }
+#pragma unroll
+    for (int x = 0; x < TAPS_X; x++) {
+#pragma unroll
+      for (int p = 0; p < GROUP; p++) {
+#pragma unroll
+        for (int j = 0; j < VECTOR; j++)
+          sum[y * TAPS_X + x][j] = fmaf(gradient[p][j], met[p * STRIDE_X + x * DILATION_X][j], sum[y * TAPS_X + x][j]);
+      }
+    }
+  }
+}
+
+DEVICE int group_of(int pixel) {
+  return pixel / OUT_COLUMNS * GROUPS + pixel % OUT_COLUMNS / GROUP;
+}
+
+// The sums of pixels [begin, end), of which a thread takes every DEEP-th group.
+DEVICE void add_pixels(const Arguments& a, int begin, int end, int deep, int channel, float (&sum)[TAPS][VECTOR]) {
+  const int last = group_of(end - 1);
+  for (int group = group_of(begin) + deep; group <= last; group += DEEP) {
+    const int line = group / GROUPS, column = (group - line * GROUPS) * GROUP, pixel = line * OUT_COLUMNS + column;
+    if (pixel >= begin && pixel + GROUP <= end && column + GROUP <= OUT_COLUMNS) {
+      add_group(a, line, column, channel, sum);
+      continue;
+    }
+    const int behind = min(end, pixel + min(GROUP, OUT_COLUMNS - column));
+#pragma unroll 1
+    for (int p = max(begin, pixel); p < behind; p++) add_pixel(a, p, channel, sum);
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(LANES* DEEP) KERNEL(const Arguments arguments) {
-  __shared__ __align__(16) float sums[DEEP][WIDTH];
+  __shared__ __align__(16) float sums[ROUND][DEEP][WIDTH];
   const int lane = threadIdx.x % LANES, deep = threadIdx.x / LANES;
   const int strip = blockIdx.x % STRIPS, part = blockIdx.x / STRIPS;
-  const int channel = (strip * LANES + lane) * VECTOR;
+  const int channel = (strip * LANES + lane) * VECTOR, begin = part * PART, end = min(begin + PART, PIXELS);
   allow_next_kernel();
   wait_previous_kernels();
   float sum[TAPS][VECTOR];
 #pragma unroll
   for (int i = 0; i < TAPS * VECTOR; i++) sum[i / VECTOR][i % VECTOR] = 0.f;
-  if (channel < CHANNELS) {
-    const int end = min((part + 1) * PART, PIXELS);
-    for (int pixel = part * PART + deep; pixel < end; pixel += DEEP)
-      add_pixel(arguments, pixel, channel, sum);
-  }
+  if (channel < CHANNELS && begin < end) add_pixels(arguments, begin, end, deep, channel, sum);
 #pragma unroll
-  for (int tap = 0; tap < TAPS; tap++) {
-    if (tap != 0) __syncthreads();
-    store_vector(&sums[deep][lane * VECTOR], sum[tap]);
+  for (int first = 0; first < TAPS; first += ROUND) {
+    if (first != 0) __syncthreads();
+#pragma unroll
+    for (int i = 0; i < ROUND; i++)
+      if (first + i < TAPS) store_vector(&sums[i][deep][lane * VECTOR], sum[first + i < TAPS ? first + i : 0]);
     __syncthreads();
-    for (int c = threadIdx.x; c < WIDTH; c += LANES * DEEP) {
+    for (int at = threadIdx.x; at < ROUND * WIDTH; at += LANES * DEEP) {
+      const int tap = first + at / WIDTH, c = at % WIDTH;
       float total = 0.f;
-      for (int i = 0; i < DEEP; i++) total += sums[i][c];
-      if (strip * WIDTH + c < CHANNELS)
+      for (int i = 0; i < DEEP; i++) total += sums[at / WIDTH][i][c];
+      if (tap < TAPS && strip * WIDTH + c < CHANNELS)
         store_one(arguments.out + ((long long)part * TAPS + tap) * CHANNELS + strip * WIDTH + c, total);
     }
   }

@@ -21,6 +21,8 @@ inline constexpr const char* depthwise_gradient_texts[] = {
     R"(graph g(%g: bf16[3,72,9,7]@c72, %x: bf16[3,72,9,7]@c72) { %v: f32[1,9,72,1] = filter_gradient(%g, %x) {kernel=[3,3], strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=72, parts=1} return %v })",
     R"(graph g(%g: f16[3,16,9,8]@c16, %x: f16[3,16,17,15]@c16) { %v: f32[3,25,16,1] = filter_gradient(%g, %x) {kernel=[5,5], strides=[2,2], pads=[2,2,2,2], dilations=[1,1], groups=16, parts=3} return %v })",
     R"(graph g(%g: bf16[2,96,11,13]@c96, %x: bf16[2,96,11,13]@c96) { %v: f32[2,49,96,1] = filter_gradient(%g, %x) {kernel=[7,7], strides=[1,1], pads=[3,3,3,3], dilations=[1,1], groups=96, parts=2} return %v })",
+    R"(graph g(%g: bf16[2,40,5,56]@c40, %x: bf16[2,40,5,56]@c40) { %v: f32[3,49,40,1] = filter_gradient(%g, %x) {kernel=[7,7], strides=[1,1], pads=[3,3,3,3], dilations=[1,1], groups=40, parts=3} return %v })",
+    R"(graph g(%g: bf16[1,24,6,24]@c24, %x: bf16[1,24,12,48]@c24) { %v: f32[2,9,24,1] = filter_gradient(%g, %x) {kernel=[3,3], strides=[2,2], pads=[2,2,2,2], dilations=[2,2], groups=24, parts=2} return %v })",
 };
 
 inline constexpr const char* pool_gradient_texts[] = {
@@ -52,6 +54,15 @@ inline constexpr const char* attention_gradient_texts[] = {
     R"(graph g(%q: bf16[2,3,77,64], %k: bf16[2,3,100,64], %v: bf16[2,3,100,64], %g: bf16[2,3,77,64], %s: f32[2,3,77], %p: f32[2,3,77], %m: bool[2,1,1,100]) { %r: bf16[2,3,100,64] = attention_gradient(%q, %k, %v, %g, %s, %p, %m) {of=1, scale=0.1} return %r })",
     R"(graph g(%q: f16[2,3,77,64], %k: f16[2,3,99,64], %v: f16[2,3,99,64], %g: f16[2,3,77,64], %s: f32[2,3,77], %p: f32[2,3,77], %m: f16[3,77,99]) { %r: f16[2,3,99,64] = attention_gradient(%q, %k, %v, %g, %s, %p, %m) {of=2, scale=0.1} return %r })",
     R"(graph g(%q: bf16[2,3,77,64], %k: bf16[2,3,99,64], %v: bf16[2,3,99,64], %g: bf16[2,3,77,64], %s: f32[2,3,77], %p: f32[2,3,77], %m: bf16[77,99]) { %r: bf16[2,3,99,64] = attention_gradient(%q, %k, %v, %g, %s, %p, %m) {of=1, causal=1, scale=0.1} return %r })",
+};
+
+/// With masks of whole blocks that are seen, or hidden.
+inline constexpr const char* block_mask_texts[] = {
+    R"(graph g(%q: bf16[2,3,192,64], %k: bf16[2,3,208,64], %m: bool[2,1,192,208]) { %v: f32[2,3,192] = attention_sums(%q, %k, %m) {scale=0.2} return %v })",
+    R"(graph g(%q: bf16[2,3,192,64], %k: bf16[2,3,208,64], %v: bf16[2,3,208,64], %g: bf16[2,3,192,64], %s: f32[2,3,192], %p: f32[2,3,192], %m: bool[2,1,192,208]) { %r: bf16[2,3,192,64] = attention_gradient(%q, %k, %v, %g, %s, %p, %m) {of=0, scale=0.1} return %r })",
+    R"(graph g(%q: bf16[2,3,192,64], %k: bf16[2,3,208,64], %v: bf16[2,3,208,64], %g: bf16[2,3,192,64], %s: f32[2,3,192], %p: f32[2,3,192], %m: bool[2,1,192,208]) { %r: bf16[2,3,208,64] = attention_gradient(%q, %k, %v, %g, %s, %p, %m) {of=1, scale=0.1} return %r })",
+    R"(graph g(%q: f16[2,3,192,40], %k: f16[2,3,192,40], %v: f16[2,3,192,40], %g: f16[2,3,192,40], %s: f32[2,3,192], %p: f32[2,3,192], %m: f16[192,192]) { %r: f16[2,3,192,40] = attention_gradient(%q, %k, %v, %g, %s, %p, %m) {of=2, scale=0.1} return %r })",
+    R"(graph g(%q: bf16[2,3,192,64], %k: bf16[2,3,190,64], %v: bf16[2,3,190,64], %g: bf16[2,3,192,64], %s: f32[2,3,192], %p: f32[2,3,192], %m: bool[192,190]) { %r: bf16[2,3,190,64] = attention_gradient(%q, %k, %v, %g, %s, %p, %m) {of=1, scale=0.1} return %r })",
 };
 
 }  // namespace sylvite
