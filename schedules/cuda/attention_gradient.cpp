@@ -82,7 +82,9 @@ std::int64_t shared_bytes(const CudaAttentionGradientProblem& problem,
   const std::int64_t pitch = 2 * round_up(problem.depth, std::int64_t{16}) + 16;
   const std::int64_t rows = problem.of == Of::queries || problem.of == Of::keys ? 2 : 1;
   const std::int64_t columns = problem.of == Of::sums ? 1 : 2;
-  return pitch * (rows * 16 * choice.warps + 2 * columns * choice.block);
+  const std::int64_t known =
+      rows_are_queries(problem) ? 0 : 2 * 2 * 4 * choice.block;  // two floats of each column
+  return pitch * (rows * 16 * choice.warps + 2 * columns * choice.block) + known;
 }
 
 }  // namespace

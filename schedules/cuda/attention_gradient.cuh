@@ -20,7 +20,9 @@
 
 constexpr int ROWS = 16 * WARPS, THREADS = 32 * WARPS, PITCH = 2 * WIDTH + 16;
 constexpr bool ROWS_ARE_QUERIES = OF == 0 || OF == 3, HAS_SLOPES = OF < 2, HAS_SECOND = OF != 3;
-constexpr int ROW_BYTES = ROWS * PITCH, COLUMN_BYTES = BLOCK * PITCH, STAGE_BYTES = COLUMN_BYTES * (HAS_SECOND ? 2 : 1);
+constexpr int ROW_BYTES = ROWS * PITCH, COLUMN_BYTES = BLOCK * PITCH;
+constexpr int KNOWN_AT = COLUMN_BYTES * (HAS_SECOND ? 2 : 1), KNOWN_BYTES = BLOCK * 4;  // sums and products of a block of queries
+constexpr int STAGE_BYTES = KNOWN_AT + (ROWS_ARE_QUERIES ? 0 : 2 * KNOWN_BYTES);
 constexpr int TILES = (ROW_COUNT + ROWS - 1) / ROWS;
 constexpr float LOG2_E = 1.4426950408889634f;
 
@@ -119,6 +121,58 @@ DEVICE float score_of(const Mask* mask, float product, int row, int column) {
   return masked(product * SCALE, mask[(long long)query * MASK_ROW + key]);
 }
 
+/// What a mask says of blocks of columns for all of a tile's rows, a bit each: whether one of them is hidden, and whether one is
+/// seen. Blocks of which nothing is seen are left out, and of those that are seen whole the mask is not read again.
+constexpr int FLAG_WORDS = MASKED ? (COLUMN_COUNT + 32 * BLOCK - 1) / (32 * BLOCK) : 1;
+struct Flags {
+  u32 hides[FLAG_WORDS], shows[FLAG_WORDS];
+};
+DEVICE bool is_set(const u32* flags, int block) {
+  return flags[block / 32] >> block % 32 & 1;
+}
+/// Elements of a mask that all hide, or hide nothing, four bytes of them.
+DEVICE u32 hiding(u8) { return 0; }
+DEVICE u32 hiding(bf16) { return 0xff80ff80; }
+DEVICE u32 hiding(f16) { return 0xfc00fc00; }
+DEVICE u32 hiding(f32) { return 0xff800000; }
+DEVICE u32 showing(u8) { return 0x01010101; }
+template <class T>
+DEVICE u32 showing(T) { return 0; }
+DEVICE bool are_all(const uint4& words, u32 one) {
+  return words.x == one && words.y == one && words.z == one && words.w == one;
+}
+/// `mask`: of the tile's head.
+DEVICE void read_flags(Flags& flags, const Mask* mask, const Tile& tile, int begin, int end) {
+  constexpr int PIECE = 16 / sizeof(Mask), QUERY_ROWS = ROWS_ARE_QUERIES ? ROWS : BLOCK, KEYS = ROWS_ARE_QUERIES ? BLOCK : ROWS;
+  constexpr int PIECES = KEYS / PIECE, ALL = QUERY_ROWS * PIECES, KEY_COUNT = ROWS_ARE_QUERIES ? COLUMN_COUNT : ROW_COUNT;
+  const bool is_aligned = ((u64)mask | MASK_ROW * sizeof(Mask)) % 16 == 0;
+  for (int i = threadIdx.x; i < FLAG_WORDS; i += THREADS) flags.hides[i] = flags.shows[i] = is_aligned ? 0 : ~0u;
+  __syncthreads();
+  for (int block = is_aligned ? begin : end; block < end; block++) {
+    const int query = ROWS_ARE_QUERIES ? tile.row : block * BLOCK, key = ROWS_ARE_QUERIES ? block * BLOCK : tile.row;
+    bool shows = true, hides = true;
+#pragma unroll
+    for (int i = 0; i < (ALL + THREADS - 1) / THREADS; i++) {
+      const int at = i * THREADS + threadIdx.x, row = query + at / PIECES, column = key + at % PIECES * PIECE;
+      if ((ALL % THREADS != 0 && at >= ALL) || row >= QUERIES || column >= KEY_COUNT) continue;
+      const bool is_whole = column + PIECE <= KEY_COUNT;
+      const uint4 words = is_whole ? __ldg((const uint4*)(mask + (long long)row * MASK_ROW + column)) : make_uint4(1, 2, 3, 4);
+      shows = shows && are_all(words, showing(Mask{}));
+      hides = hides && are_all(words, hiding(Mask{}));
+    }
+    const bool all_show = __all_sync(~0u, shows), all_hide = __all_sync(~0u, hides);
+    if (threadIdx.x % 32 == 0 && !all_show) atomicOr(&flags.hides[block / 32], 1u << block % 32);
+    if (threadIdx.x % 32 == 0 && !all_hide) atomicOr(&flags.shows[block / 32], 1u << block % 32);
+  }
+  __syncthreads();
+}
+
+/// Whether a warp's rows see all columns of a block, but for the mask.
+DEVICE bool sees_all(int first_row, int first_column) {
+  if (first_row + 16 > ROW_COUNT || first_column + BLOCK > COLUMN_COUNT) return false;
+  return !CAUSAL || (ROWS_ARE_QUERIES ? first_column + BLOCK <= first_row + 1 : first_row + 15 <= first_column);
+}
+
 /// What is known of a query.
 struct Known {
   float sum, product;
@@ -127,30 +181,45 @@ DEVICE Known known_of(const Arguments& a, long long head, int query) {
   const long long at = head * QUERIES + min(query, QUERIES - 1);
   return {__ldg(a.sums + at), HAS_SLOPES ? __ldg(a.products + at) : 0.f};
 }
+/// Of a block of queries, to a stage.
+DEVICE void copy_known(const Arguments& a, u32 to, long long head, int first) {
+  for (int i = threadIdx.x; i < BLOCK; i += THREADS) {
+    const bool is_there = first + i < QUERIES;
+    const long long at = head * QUERIES + (is_there ? first + i : 0);
+    copy_bytes_later<4>(to + 4 * i, a.sums + at, is_there ? 4 : 0);
+    if constexpr (HAS_SLOPES) copy_bytes_later<4>(to + KNOWN_BYTES + 4 * i, a.products + at, is_there ? 4 : 0);
+  }
+}
 /// `change`: of the score, where that matters.
+template <bool IS_SEEN>
 DEVICE float weight_of(float score, const Known& known, float change) {
-  if (!(score > HIDDEN)) return 0.f;
+  if (!IS_SEEN && !(score > HIDDEN)) return 0.f;
+  const float exponent = fmaf(-LOG2_E, known.sum, score);
   // Of scores as large as finite masks may be, the difference is rounded.
-  const float weight = exp2_fast(fminf(fmaf(-LOG2_E, known.sum, score), 0.f));
+  const float weight = exp2_fast(IS_SEEN ? exponent : fminf(exponent, 0.f));
   return HAS_SLOPES ? weight * (change - known.product) : weight;
 }
 
-/// Scores become weights, or slopes. A thread has two rows, and two columns of every eight.
-DEVICE void weigh(const Arguments& a, const Mask* mask, Scores& s, const Scores& change, long long head, int row, int column) {
-  Known known[2][2];  // of rows and columns
-#pragma unroll
-  for (int r = 0; r < 2; r++)
-    if constexpr (ROWS_ARE_QUERIES) known[r][0] = known[r][1] = known_of(a, head, row + 8 * r);
+/// Scores become weights, or slopes. A thread has two rows, and two columns of every eight. `known`: of rows that are queries;
+/// `known_at`: of columns. IS_SEEN: every row sees every column.
+template <bool IS_SEEN>
+DEVICE void weigh(const Mask* mask, Scores& s, const Scores& change, const Known (&known)[2], u32 known_at, int row, int column) {
 #pragma unroll
   for (int j = 0; j < BLOCK / 8; j++) {
-#pragma unroll
-    for (int c = 0; c < 2; c++)
-      if constexpr (!ROWS_ARE_QUERIES) known[0][c] = known[1][c] = known_of(a, head, column + 8 * j + c);
+    float2 sums = {0.f, 0.f}, products = {0.f, 0.f};
+    if constexpr (!ROWS_ARE_QUERIES) {
+      sums = read_shared_pair(known_at + 4 * (8 * j + threadIdx.x % 4 * 2));
+      if constexpr (HAS_SLOPES) products = read_shared_pair(known_at + KNOWN_BYTES + 4 * (8 * j + threadIdx.x % 4 * 2));
+    }
 #pragma unroll
     for (int e = 0; e < 4; e++) {
       const int i = 4 * j + e;
-      const float score = score_of(mask, s[i], row + e / 2 * 8, column + 8 * j + e % 2);
-      s[i] = weight_of(score, known[e / 2][e % 2], HAS_SLOPES ? change[i] : 0.f);
+      const Known one = ROWS_ARE_QUERIES ? known[e / 2]
+                        : e % 2 == 0     ? Known{sums.x, products.x}
+                                         : Known{sums.y, products.y};
+      const float score =
+          IS_SEEN ? s[i] * SCALE : score_of(mask, s[i], row + e / 2 * 8, column + 8 * j + e % 2);
+      s[i] = weight_of<IS_SEEN>(score, one, HAS_SLOPES ? change[i] : 0.f);
     }
   }
 }
@@ -159,10 +228,11 @@ DEVICE void weigh(const Arguments& a, const Mask* mask, Scores& s, const Scores&
 struct Totals {
   float max[2], sum[2];
 };
+template <bool IS_SEEN>
 DEVICE void add_powers(Totals& totals, const Mask* mask, Scores& s, int row, int column) {
 #pragma unroll
   for (int i = 0; i < BLOCK / 2; i++)
-    s[i] = score_of(mask, s[i], row + i / 2 % 2 * 8, column + i / 4 * 8 + i % 2);
+    s[i] = IS_SEEN ? s[i] * SCALE : score_of(mask, s[i], row + i / 2 % 2 * 8, column + i / 4 * 8 + i % 2);
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     float max = totals.max[r];
@@ -211,6 +281,7 @@ DEVICE void store_result(Element* out, u8* buffer, const Result& result, int fir
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) KERNEL(const Arguments arguments) {
   extern __shared__ __align__(128) u8 raw[];
+  __shared__ Flags flags;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const u32 rows = shared_address(raw), stages = rows + (HAS_SLOPES ? 2 : 1) * ROW_BYTES;
   const Tile tile = tile_at(blockIdx.x);
@@ -219,10 +290,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
   const Element* c1 = arguments.c1 + C1.at(tile);
   const Element* c2 = arguments.c2 + C2.at(tile);
   const Mask* mask = arguments.mask + (long long)(tile.batch % MASK_PERIOD) * MASK_BATCH + (long long)tile.head * MASK_HEAD;
-  const auto load = [&](int block) {
-    const u32 stage = stages + block % 2 * STAGE_BYTES;
+  const auto load = [&](int block, int turn) {
+    const u32 stage = stages + turn * STAGE_BYTES;
     copy_rows<BLOCK, COLUMN_COUNT>(stage, c1, C1.row, block * BLOCK);
     if constexpr (HAS_SECOND) copy_rows<BLOCK, COLUMN_COUNT>(stage + COLUMN_BYTES, c2, C2.row, block * BLOCK);
+    if constexpr (!ROWS_ARE_QUERIES) copy_known(arguments, stage + KNOWN_AT, head, block * BLOCK);
     copies_commit();
   };
   // Columns that the rows see.
@@ -233,32 +305,46 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
   wait_previous_kernels();
   copy_rows<ROWS, ROW_COUNT>(rows, arguments.r1 + R1.at(tile), R1.row, tile.row);
   if constexpr (HAS_SLOPES) copy_rows<ROWS, ROW_COUNT>(rows + ROW_BYTES, arguments.r2 + R2.at(tile), R2.row, tile.row);
-  if (begin < end) load(begin);
+  if constexpr (MASKED) read_flags(flags, mask, tile, begin, end);
+  const auto next = [&](int block) {
+    while (MASKED && block < end && !is_set(flags.shows, block)) block++;
+    return block;
+  };
+  const int first = next(begin);
+  if (first < end) load(first, 0);
   else copies_commit();
   Fragments r1, r2;
   Result result = {};
   Totals totals = {{-1e30f, -1e30f}, {0.f, 0.f}};
+  Known known[2] = {};
+  if constexpr (OF == 0) known[0] = known_of(arguments, head, row), known[1] = known_of(arguments, head, row + 8);
+  int turn = 0;
 #pragma unroll 1
-  for (int block = begin; block < end; block++) {
-    if (block + 1 < end) load(block + 1);
+  for (int block = first; block < end; turn ^= 1) {
+    const int after = next(block + 1);
+    if (after < end) load(after, turn ^ 1);
     else copies_commit();
     copies_wait<1>();
     __syncthreads();
-    if (block == begin) {
+    if (block == first) {
       load_rows(r1, rows + 16 * warp * PITCH, lane);
       if constexpr (HAS_SLOPES) load_rows(r2, rows + ROW_BYTES + 16 * warp * PITCH, lane);
     }
-    const u32 stage = stages + block % 2 * STAGE_BYTES;
+    const u32 stage = stages + turn * STAGE_BYTES;
     const int column = block * BLOCK + lane % 4 * 2;
     Scores s, change;
     multiply_rows(s, r1, stage, lane);
+    const bool is_seen = sees_all(first_row, block * BLOCK) && !(MASKED && is_set(flags.hides, block));
     if constexpr (OF == 3) {
-      add_powers(totals, mask, s, row, column);
+      if (is_seen) add_powers<true>(totals, mask, s, row, column);
+      else add_powers<false>(totals, mask, s, row, column);
     } else {
       if constexpr (HAS_SLOPES) multiply_rows(change, r2, stage + COLUMN_BYTES, lane);
-      weigh(arguments, mask, s, change, head, row, column);
+      if (is_seen) weigh<true>(mask, s, change, known, stage + KNOWN_AT, row, column);
+      else weigh<false>(mask, s, change, known, stage + KNOWN_AT, row, column);
       multiply_columns(result, s, stage + (OF == 2 ? COLUMN_BYTES : 0), lane);
     }
+    block = after;
     __syncthreads();  // the stage may be filled again
   }
   copies_wait<0>();

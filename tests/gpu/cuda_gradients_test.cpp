@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "schedules/cuda/attention_gradient.h"
 #include "schedules/cuda/depthwise_gradient.h"
 #include "schedules/cuda/grouped.h"
@@ -104,6 +106,28 @@ std::vector<Tensor> with_sums(const Kernel&, std::vector<Tensor> inputs) {
 TEST_F(GpuCudaGradients, OfAttentionAgreeWithTheInterpreter) {
   for (const char* text : attention_gradient_texts)
     expect_agrees(Case(text, with_sums), read_cuda_attention_gradient, cuda_attention_gradient_choices,
+                  make_cuda_attention_gradient, [](const CudaAttentionGradientProblem& problem) {
+                    return problem.of == AttentionGradientOf::sums ? 1e-4 : 1e-2;
+                  });
+}
+
+/// A query sees a few keys ahead of it.
+std::vector<Tensor> with_block_mask(const Kernel& kernel, std::vector<Tensor> inputs) {
+  inputs = with_sums(kernel, std::move(inputs));
+  constexpr std::int64_t ahead = 10;
+  Tensor& mask = inputs.back();
+  const std::int64_t keys = mask.dims().back(), queries = mask.dims()[mask.dims().size() - 2];
+  for (std::int64_t i = 0; i < mask.size(); ++i) {
+    const bool is_seen = i % keys <= i / keys % queries + ahead;
+    const double added = is_seen ? 0 : -std::numeric_limits<double>::infinity();
+    mask.set_double(i, mask.dtype() == DType::boolean ? static_cast<double>(is_seen) : added);
+  }
+  return inputs;
+}
+
+TEST_F(GpuCudaGradients, OfAttentionLeaveOutWhatIsHidden) {
+  for (const char* text : block_mask_texts)
+    expect_agrees(Case(text, with_block_mask), read_cuda_attention_gradient, cuda_attention_gradient_choices,
                   make_cuda_attention_gradient, [](const CudaAttentionGradientProblem& problem) {
                     return problem.of == AttentionGradientOf::sums ? 1e-4 : 1e-2;
                   });

@@ -65,12 +65,16 @@ TEST(CudaGradients, OfDepthwiseFiltersPoolingsAndTablesCompile) {
 }
 
 TEST(CudaGradients, OfAttentionCompile) {
-  for (const char* text : attention_gradient_texts) {
-    const Reading<CudaAttentionGradientProblem> reading = read_cuda_attention_gradient(norm_kernel(text));
-    ASSERT_EQ(reading.refusal, "") << text;
-    expect_compiles(
-        make_cuda_attention_gradient(reading.problem, cuda_attention_gradient_choices(reading.problem)[0]));
-  }
+  const auto check = [](std::span<const char* const> texts) {
+    for (const char* text : texts) {
+      const Reading<CudaAttentionGradientProblem> reading = read_cuda_attention_gradient(norm_kernel(text));
+      ASSERT_EQ(reading.refusal, "") << text;
+      expect_compiles(
+          make_cuda_attention_gradient(reading.problem, cuda_attention_gradient_choices(reading.problem)[0]));
+    }
+  };
+  check(attention_gradient_texts);
+  check(block_mask_texts);
 }
 
 TEST(CudaGradients, AreOfOneGroupOrDepthwise) {
