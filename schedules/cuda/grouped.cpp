@@ -28,6 +28,10 @@ Unit unit_of(const CudaGroupedProblem& problem) {
   return {in, out, round_up(in, step), round_up(out, step), problem.groups / groups};
 }
 
+std::int64_t pixels_of(const CudaGroupedChoice& c) {
+  return std::int64_t{c.tile_z} * c.tile_y * c.tile_x;
+}
+
 /// What a block of a choice has; the names are those of schedules/cuda/grouped.cuh.
 struct Block {
   std::int64_t span = 0;  ///< pixels that the windows of a tile meet
@@ -37,13 +41,13 @@ struct Block {
     const Windows& w = problem.windows;
     const Unit unit = unit_of(problem);
     const std::int64_t rows = std::min<std::int64_t>(c.outputs, unit.out), units = c.outputs / rows;
-    span = span_of(c.tile_y, w.stride_y, w.taps_y, w.dilation_y) *
+    span = span_of(c.tile_z, w.stride_z, w.taps_z, w.dilation_z) *
+           span_of(c.tile_y, w.stride_y, w.taps_y, w.dilation_y) *
            span_of(c.tile_x, w.stride_x, w.taps_x, w.dilation_x);
     in = units * unit.in;
-    threads = 32 * ceil_div(std::int64_t{c.tile_y} * c.tile_x, std::int64_t{16} * c.pixels) *
-              (c.outputs / c.columns);
+    threads = 32 * ceil_div(pixels_of(c), std::int64_t{16} * c.pixels) * (c.outputs / c.columns);
     shared_bytes = units * w.taps() * rows * (2 * unit.in + 16) + 2 * span * (2 * in + 16);
-    tiles = tiles_of(w, c.tile_y, c.tile_x);
+    tiles = tiles_of(w, c.tile_y, c.tile_x, c.tile_z);
     strips = unit.count * unit.out / c.outputs;
   }
   /// Blocks that a multiprocessor runs side by side.
@@ -58,9 +62,8 @@ struct Block {
 double tile_cost(const CudaGroupedProblem& problem, const CudaGroupedChoice& c, const Block& block) {
   constexpr double bytes_per_clock = 18, products_per_clock = 600, start = 600;  // clocks
   const Unit unit = unit_of(problem);
-  const double bytes =
-      2. * static_cast<double>(block.span * block.in + std::int64_t{c.tile_y} * c.tile_x * c.outputs);
-  const std::int64_t rows = round_up(std::int64_t{c.tile_y} * c.tile_x, std::int64_t{16} * c.pixels);
+  const double bytes = 2. * static_cast<double>(block.span * block.in + pixels_of(c) * c.outputs);
+  const std::int64_t rows = round_up(pixels_of(c), std::int64_t{16} * c.pixels);
   const auto products = static_cast<double>(rows * c.outputs * unit.in * problem.windows.taps());
   return std::max(bytes / bytes_per_clock, products / products_per_clock) + start;
 }
@@ -88,35 +91,56 @@ void add_parts(const CudaGroupedProblem& problem, CudaGroupedChoice c, const Car
   rated.emplace_back(rate(problem, c, card), c);
 }
 
+/// Tiles worth trying, as choices of nothing else.
+std::vector<CudaGroupedChoice> tiles_for(const Windows& w) {
+  constexpr std::int64_t least = 16, most = 256;  // pixels
+  std::vector<CudaGroupedChoice> tiles;
+  for (const int tile_z : {1, 2, 4, 8}) {
+    if (tile_z > 1 && tile_z >= 2 * w.out_frames) continue;
+    for (const int tile_y : {1, 2, 4, 7, 8, 14, 16}) {
+      for (const int tile_x : {4, 7, 8, 14, 16, 28}) {
+        CudaGroupedChoice tile;
+        tile.tile_z = tile_z;
+        tile.tile_y = tile_y;
+        tile.tile_x = tile_x;
+        if (pixels_of(tile) >= least && pixels_of(tile) <= most && tile_y < w.out_lines + 4 &&
+            tile_x < w.out_columns + 4)
+          tiles.push_back(tile);
+      }
+    }
+  }
+  return tiles;
+}
+
+void add_channels(const CudaGroupedProblem& problem, CudaGroupedChoice c, const Card& card,
+                  std::vector<Rated<CudaGroupedChoice>>& rated) {
+  const std::int64_t unit = unit_of(problem).out, all = unit_of(problem).count * unit;
+  for (const int outputs : {16, 32, 48, 64, 80, 96, 112, 128}) {
+    if (all % outputs != 0 || (outputs % unit != 0 && unit % outputs != 0)) continue;
+    for (const int columns : {16, 32}) {
+      if (outputs % columns != 0 || unit % columns != 0) continue;
+      for (const int pixels : {1, 2, 4}) {
+        if (16 * pixels > round_up(pixels_of(c), std::int64_t{16})) continue;
+        c.outputs = outputs;
+        c.columns = columns;
+        c.pixels = pixels;
+        add_parts(problem, c, card, rated);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::string CudaGroupedChoice::to_string() const {
-  return fmt::format("tile {}x{} outputs {} columns {} pixels {} parts {}", tile_y, tile_x, outputs, columns,
-                     pixels, parts);
+  return fmt::format("tile {}x{}x{} outputs {} columns {} pixels {} parts {}", tile_z, tile_y, tile_x,
+                     outputs, columns, pixels, parts);
 }
 
 std::vector<CudaGroupedChoice> cuda_grouped_choices(const CudaGroupedProblem& problem, const Card& card) {
   constexpr std::size_t most_choices = 24;
-  const Windows& w = problem.windows;
-  const std::int64_t unit = unit_of(problem).out, all = unit_of(problem).count * unit;
   std::vector<Rated<CudaGroupedChoice>> rated;
-  for (const int tile_y : {1, 2, 4, 7, 8, 14, 16}) {
-    for (const int tile_x : {4, 7, 8, 14, 16, 28}) {
-      const int pixels_of_tile = tile_y * tile_x;
-      if (pixels_of_tile < 16 || pixels_of_tile > 256 || tile_y >= w.out_lines + 4 ||
-          tile_x >= w.out_columns + 4)
-        continue;
-      for (const int outputs : {16, 32, 48, 64, 80, 96, 112, 128}) {
-        if (all % outputs != 0 || (outputs % unit != 0 && unit % outputs != 0)) continue;
-        for (const int columns : {16, 32}) {
-          if (outputs % columns != 0 || unit % columns != 0) continue;
-          for (const int pixels : {1, 2, 4})
-            if (16 * pixels <= round_up(pixels_of_tile, 16))
-              add_parts(problem, {tile_y, tile_x, outputs, columns, pixels, 1}, card, rated);
-        }
-      }
-    }
-  }
+  for (const CudaGroupedChoice& tile : tiles_for(problem.windows)) add_channels(problem, tile, card, rated);
   return best_first(std::move(rated), most_choices);
 }
 
@@ -127,17 +151,18 @@ CudaTemplate make_cuda_grouped(const CudaGroupedProblem& problem, const CudaGrou
   const Block block(problem, choice);
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry = fmt::format("grouped_{}_{}x{}_{}_{}", dtype_name(problem.element), w.taps_y, w.taps_x,
-                             problem.outputs, problem.groups);
+  launch.entry = fmt::format("grouped_{}_{}x{}x{}_{}_{}", dtype_name(problem.element), w.taps_z, w.taps_y,
+                             w.taps_x, problem.outputs, problem.groups);
   const std::int64_t products = w.taps() * unit.in / 16 * choice.pixels * choice.columns / 8;
   result.source.text = grouped_text(problem, choice.columns / 4, launch.entry);
   result.source.text += fmt::format(
       "constexpr int REAL_IN = {}, REAL_OUT = {}, UNITS_IN_ALL = {};\n"
-      "constexpr int GROUP_IN = {}, GROUP_OUT = {}, UNIT_IN = {}, UNIT_OUT = {}, TILE_Y = {}, TILE_X = {}, "
+      "constexpr int GROUP_IN = {}, GROUP_OUT = {}, UNIT_IN = {}, UNIT_OUT = {}, TILE_Z = {}, TILE_Y = {}, "
+      "TILE_X = {}, "
       "BLOCK_OUT = {}, PARTS = {},\n              WARP_OUT = {}, PIXELS = {}, UNROLL = {};\n",
       unit.real_in, unit.real_out, unit.count, problem.group_inputs(), problem.group_outputs(), unit.in,
-      unit.out, choice.tile_y, choice.tile_x, choice.outputs, choice.parts, choice.columns, choice.pixels,
-      products <= most_unrolled ? w.taps() : 1);
+      unit.out, choice.tile_z, choice.tile_y, choice.tile_x, choice.outputs, choice.parts, choice.columns,
+      choice.pixels, products <= most_unrolled ? w.taps() : 1);
   result.source.text += embedded::cuda_grouped;
   launch.shape.grid[0] = static_cast<unsigned>(block.strips * choice.parts);
   launch.shape.block[0] = static_cast<unsigned>(block.threads);

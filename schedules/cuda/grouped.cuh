@@ -1,48 +1,59 @@
 // A convolution of groups, or of few channels, on the tensor cores. Groups are joined to units, whose filter has zeros between
 // the groups: UNIT_IN channels that are read make UNIT_OUT of the result. A convolution of one group is one unit, whose
 // channels are padded with zeros in shared memory. A block keeps the filters of its channels in shared memory and
-// makes tiles of TILE_Y x TILE_X pixels, one after the other; while it multiplies, the copies of the next tile's windows are
+// makes tiles of TILE_Z x TILE_Y x TILE_X pixels, TILE_Z frames of a volume, one after the other; while it multiplies, the copies of the next tile's windows are
 // under way. The 16 rows of a product are pixels, read where their window has the tap (ldmatrix takes a row's address from
 // each thread); the filter's rows are ordered so that a thread holds neighbouring channels of the result.
 //
 // schedules/cuda/grouped.cpp writes these ahead of this text:
-//   Extents, extents_of, CHANNELS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X, OUTPUTS   of the convolution
+//   Extents, extents_of, FRAMES, OUT_FRAMES, CHANNELS, TAPS_Z, TAPS_Y, TAPS_X, STRIDE_Z, ... PAD_X, OUTPUTS   of the convolution
 //   GROUP_IN, GROUP_OUT, UNIT_IN, UNIT_OUT   channels of a group and of a unit, which has multiples of 16
 //   REAL_IN, REAL_OUT, UNITS_IN_ALL   channels of a unit without padding; units of the convolution
-//   TILE_Y, TILE_X, BLOCK_OUT, PARTS   pixels and channels of a block; blocks that share the tiles of the same channels
+//   TILE_Z, TILE_Y, TILE_X, BLOCK_OUT, PARTS   pixels and channels of a block; blocks that share the tiles of the same channels
 //   WARP_OUT, PIXELS          channels of a warp: 16 or 32; its pixels, in sixteens
 //   VECTOR                    channels that a thread holds of a pixel: WARP_OUT / 4
 //   UNROLL                    taps that are unrolled
 //   Arguments                 pointers: out, x, filter [unit][tap][channel of the result][channel], and what is read
-//   finish(a, image, pixel, channel, x)   the work on VECTOR channels, and their store
+//   finish(a, image, pixel, channel, x)   the work on VECTOR channels, and their store; images are all frames
 
-constexpr int TAPS = TAPS_Y * TAPS_X;
+constexpr int TAPS = TAPS_Z * TAPS_Y * TAPS_X, TILE = TILE_Z * TILE_Y * TILE_X;
+constexpr int SPAN_Z = (TILE_Z - 1) * STRIDE_Z + (TAPS_Z - 1) * DILATION_Z + 1;
 constexpr int SPAN_Y = (TILE_Y - 1) * STRIDE_Y + (TAPS_Y - 1) * DILATION_Y + 1;
 constexpr int SPAN_X = (TILE_X - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1;
 constexpr int ROWS = BLOCK_OUT < UNIT_OUT ? BLOCK_OUT : UNIT_OUT;  // of a unit's filter, in a block
-constexpr int UNITS = BLOCK_OUT / ROWS, BLOCK_IN = UNITS * UNIT_IN, STRIPS = UNITS_IN_ALL * UNIT_OUT / BLOCK_OUT;
-constexpr int WARPS_DOWN = (TILE_Y * TILE_X + 16 * PIXELS - 1) / (16 * PIXELS), WARPS_ACROSS = BLOCK_OUT / WARP_OUT;
+constexpr int UNITS = BLOCK_OUT / ROWS, BLOCK_IN = UNITS * UNIT_IN,
+              STRIPS = UNITS_IN_ALL * UNIT_OUT / BLOCK_OUT;
+constexpr int WARPS_DOWN = (TILE + 16 * PIXELS - 1) / (16 * PIXELS), WARPS_ACROSS = BLOCK_OUT / WARP_OUT;
 constexpr int THREADS = 32 * WARPS_DOWN * WARPS_ACROSS;
 constexpr int EIGHTS = WARP_OUT / 8;
 // Rows are an odd number of 16 bytes apart, so that eight of them lie in different banks.
 constexpr int PITCH = 2 * BLOCK_IN + 16, FILTER_PITCH = 2 * UNIT_IN + 16;
-constexpr int FILTER_BYTES = UNITS * TAPS * ROWS * FILTER_PITCH, WINDOW_BYTES = SPAN_Y * SPAN_X * PITCH;
-constexpr bool SKIPS = REAL_IN > GROUP_IN && UNIT_OUT > WARP_OUT;  // a warp meets only some of a unit's groups
+constexpr int FILTER_BYTES = UNITS * TAPS * ROWS * FILTER_PITCH,
+              WINDOW_BYTES = SPAN_Z * SPAN_Y * SPAN_X * PITCH;
+constexpr bool SKIPS = REAL_IN > GROUP_IN&& UNIT_OUT > WARP_OUT;  // a warp meets only some of a unit's groups
 
-/// Tiles of an image along both sides.
+/// Tiles of an image or a volume along its sides.
 struct Tiles {
+  static constexpr int z = (OUT_FRAMES + TILE_Z - 1) / TILE_Z;
   int y, x;
   DEVICE explicit Tiles(const Extents& e)
       : y((e.out_lines + TILE_Y - 1) / TILE_Y), x((e.out_columns + TILE_X - 1) / TILE_X) {}
 };
 /// Where a tile of pixels begins.
 struct Tile {
-  int image, line, column;
+  int image, frame, line, column;
   DEVICE Tile(const Tiles& tiles, int number)
-      : image(number / (tiles.y * tiles.x)),
+      : image(number / (tiles.z * tiles.y * tiles.x)),
+        frame(number / (tiles.y * tiles.x) % tiles.z * TILE_Z),
         line(number / tiles.x % tiles.y * TILE_Y),
         column(number % tiles.x * TILE_X) {}
 };
+/// Where pixel `number` of a tile of these lines and columns lies, in elements of a tile of others, `apart` elements each.
+template <int LINES, int COLUMNS, int TO_LINES, int TO_COLUMNS>
+DEVICE int place_in(int number, int apart_z, int apart_y, int apart_x) {
+  const int z = number / (LINES * COLUMNS), y = number / COLUMNS % LINES, x = number % COLUMNS;
+  return (z * apart_z * TO_LINES + y * apart_y) * TO_COLUMNS + x * apart_x;
+}
 
 /// The filter of a block: a row of a product is channel 2 * EIGHTS * (row / 2) + row % 2 of the warp's, and two further for
 /// each eight rows.
@@ -63,21 +74,24 @@ DEVICE void copy_filter(const Element* filter, int first_out, u32 to) {
 DEVICE void copy_windows(const Extents& e, const Element* x, int tile_number, int first_in, u32 to) {
   constexpr int PIECES = BLOCK_IN / 8;
   const Tile tile(Tiles(e), tile_number);
+  const int first_frame = tile.frame * STRIDE_Z - PAD_Z;
   const int first_line = tile.line * STRIDE_Y - PAD_Y, first_column = tile.column * STRIDE_X - PAD_X;
-  const Element* images = x + (long long)tile.image * (e.lines * e.columns) * CHANNELS + first_in;
-  for (int i = threadIdx.x; i < SPAN_Y * SPAN_X * PIECES; i += THREADS) {
-    const int piece = i % PIECES, pixel = i / PIECES;
-    const int line = first_line + pixel / SPAN_X, column = first_column + pixel % SPAN_X;
-    const bool is_inside = (unsigned)line < (unsigned)e.lines && (unsigned)column < (unsigned)e.columns &&
+  const Element* images = x + (long long)tile.image * FRAMES * (e.lines * e.columns) * CHANNELS + first_in;
+  for (int i = threadIdx.x; i < SPAN_Z * SPAN_Y * SPAN_X * PIECES; i += THREADS) {
+    const int piece = i % PIECES, pixel = i / PIECES, frame = first_frame + pixel / (SPAN_Y * SPAN_X);
+    const int line = first_line + pixel / SPAN_X % SPAN_Y, column = first_column + pixel % SPAN_X;
+    const bool is_inside = (unsigned)frame < (unsigned)FRAMES && (unsigned)line < (unsigned)e.lines &&
+                           (unsigned)column < (unsigned)e.columns &&
                            (REAL_IN == UNIT_IN || 8 * piece < REAL_IN);
-    const Element* from = images + (is_inside ? (long long)(line * e.columns + column) * CHANNELS + 8 * piece : 0);
+    const long long place = (frame * e.lines + line) * e.columns + column;
+    const Element* from = images + (is_inside ? place * CHANNELS + 8 * piece : 0);
     copy_later(to + pixel * PITCH + 16 * piece, from, is_inside);
   }
 }
 
 /// Pixel of a tile, in the order of the products' rows; rows beyond the tile repeat its last.
 DEVICE int pixel_at(int row) {
-  return min(row, TILE_Y * TILE_X - 1);
+  return min(row, TILE - 1);
 }
 
 typedef float Sums[PIXELS][EIGHTS][4];
@@ -88,8 +102,9 @@ DEVICE void multiply_windows(u32 windows, u32 filter, int warp_down, int first_o
 #pragma unroll
   for (int i = 0; i < PIXELS; i++) {
     const int pixel = pixel_at((warp_down * PIXELS + i) * 16 + lane % 16);
-    a_rows[i] = windows + (pixel / TILE_X * STRIDE_Y * SPAN_X + pixel % TILE_X * STRIDE_X) * PITCH + unit * UNIT_IN * 2 +
-                lane / 16 * 16;
+    a_rows[i] = windows +
+                place_in<TILE_Y, TILE_X, SPAN_Y, SPAN_X>(pixel, STRIDE_Z, STRIDE_Y, STRIDE_X) * PITCH +
+                unit * UNIT_IN * 2 + lane / 16 * 16;
   }
   const u32 b_row =
       filter + (unit * TAPS * ROWS + first_row + lane / 16 * 8 + lane % 8) * FILTER_PITCH + lane / 8 % 2 * 16;
@@ -101,7 +116,8 @@ DEVICE void multiply_windows(u32 windows, u32 filter, int warp_down, int first_o
   }
 #pragma unroll UNROLL
   for (int tap = 0; tap < TAPS; tap++) {
-    const int apart = (tap / TAPS_X * DILATION_Y * SPAN_X + tap % TAPS_X * DILATION_X) * PITCH;
+    const int apart =
+        place_in<TAPS_Y, TAPS_X, SPAN_Y, SPAN_X>(tap, DILATION_Z, DILATION_Y, DILATION_X) * PITCH;
 #pragma unroll
     for (int depth = first; depth < last; depth += 16) {
       u32 b[EIGHTS / 2][4];
@@ -113,13 +129,15 @@ DEVICE void multiply_windows(u32 windows, u32 filter, int warp_down, int first_o
         u32 a[4];
         load_matrices<false, 4>(a_rows[i] + apart + 2 * depth, a);
 #pragma unroll
-        for (int j = 0; j < EIGHTS; j++) multiply(Element{}, sums[i][j], a, b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+        for (int j = 0; j < EIGHTS; j++)
+          multiply(Element{}, sums[i][j], a, b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
       }
     }
   }
 }
 
-DEVICE void store_tile(const Arguments& arguments, int tile_number, int warp_down, int first_out, const Sums& sums) {
+DEVICE void store_tile(const Arguments& arguments, int tile_number, int warp_down, int first_out,
+                       const Sums& sums) {
   const int lane = threadIdx.x % 32;
   const Extents e = extents_of(arguments);
   const Tile tile(Tiles(e), tile_number);
@@ -128,8 +146,9 @@ DEVICE void store_tile(const Arguments& arguments, int tile_number, int warp_dow
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       const int pixel = (warp_down * PIXELS + i) * 16 + 8 * half + lane / 4;
-      const int line = tile.line + pixel / TILE_X, column = tile.column + pixel % TILE_X;
-      if (pixel >= TILE_Y * TILE_X || line >= e.out_lines || column >= e.out_columns) continue;
+      const int frame = tile.frame + pixel / (TILE_Y * TILE_X);
+      const int line = tile.line + pixel / TILE_X % TILE_Y, column = tile.column + pixel % TILE_X;
+      if (pixel >= TILE || frame >= OUT_FRAMES || line >= e.out_lines || column >= e.out_columns) continue;
       float x[VECTOR];
 #pragma unroll
       for (int j = 0; j < EIGHTS; j++) {
@@ -138,7 +157,7 @@ DEVICE void store_tile(const Arguments& arguments, int tile_number, int warp_dow
       }
       const int channel = first_out + lane % 4 * VECTOR;
       if (REAL_OUT == UNIT_OUT || channel < OUTPUTS)
-        finish(arguments, tile.image, line * e.out_columns + column, channel, x);
+        finish(arguments, tile.image * OUT_FRAMES + frame, line * e.out_columns + column, channel, x);
     }
   }
 }
@@ -147,7 +166,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arg
   extern __shared__ __align__(128) u8 memory[];
   const u32 filter = shared_address(memory), windows = filter + FILTER_BYTES;
   const Extents e = extents_of(arguments);
-  const int tiles = e.images * Tiles(e).y * Tiles(e).x;
+  const int tiles = e.images * Tiles::z * Tiles(e).y * Tiles(e).x;
   const int strip = blockIdx.x % STRIPS, part = blockIdx.x / STRIPS;
   const int first_in = strip * BLOCK_OUT / UNIT_OUT * UNIT_IN;
   const int warp = threadIdx.x / 32, warp_down = warp % WARPS_DOWN, warp_out = warp / WARPS_DOWN * WARP_OUT;
@@ -158,7 +177,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arg
   copies_commit();
   int now = 0;
   for (int tile = part; tile < tiles; tile += PARTS, now ^= 1) {
-    if (tile + PARTS < tiles) copy_windows(e, arguments.x, tile + PARTS, first_in, windows + (now ^ 1) * WINDOW_BYTES);
+    if (tile + PARTS < tiles)
+      copy_windows(e, arguments.x, tile + PARTS, first_in, windows + (now ^ 1) * WINDOW_BYTES);
     copies_commit();
     copies_wait<1>();
     __syncthreads();

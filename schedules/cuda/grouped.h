@@ -60,14 +60,15 @@ struct CudaDepthwiseChoice {
 [[nodiscard]] CudaTemplate make_cuda_depthwise(const CudaGroupedProblem& problem,
                                                const CudaDepthwiseChoice& choice);
 
-/// A block makes tiles of tile_y x tile_x pixels of `outputs` channels, one after the other; a warp `pixels` times 16 pixels
+/// A block makes tiles of tile_z x tile_y x tile_x pixels of `outputs` channels, one after the other; a warp `pixels` times 16 pixels
 /// of `columns` channels.
 struct CudaGroupedChoice {
   int tile_y = 8, tile_x = 8;
   int outputs = 16;  ///< of whole units, or a divisor of a unit's
   int columns = 16;  ///< 16 or 32, a divisor of `outputs` and of a unit's
   int pixels = 1;
-  int parts = 1;  ///< blocks that share the tiles of the same channels
+  int parts = 1;   ///< blocks that share the tiles of the same channels
+  int tile_z = 1;  ///< frames of a volume
   bool operator==(const CudaGroupedChoice&) const = default;
   [[nodiscard]] std::string to_string() const;
 };
@@ -91,7 +92,7 @@ struct CudaGroupedChoice {
                                    std::int64_t dilation);
 /// Tiles that cover the results of all images.
 [[nodiscard]] std::int64_t tiles_of(const CudaMatmulProblem::Windows& windows, std::int64_t tile_y,
-                                    std::int64_t tile_x);
+                                    std::int64_t tile_x, std::int64_t tile_z = 1);
 
 /// The constants of images and windows, what is read, and finish(a, batch, row, column, x): the work on `vector` channels of
 /// a pixel, and their store.

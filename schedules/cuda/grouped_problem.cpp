@@ -83,7 +83,7 @@ Reading<CudaGroupedProblem> read_groups(const Kernel& kernel) {
   problem.out_argument = static_cast<int>(body.inputs.size());
   const CudaMatmulProblem::Windows& w = problem.windows;
   if (w.images * w.out_frames * w.out_lines * w.out_columns > most_positions ||
-      w.lines * w.columns > most_positions)
+      w.frames * w.lines * w.columns > most_positions)
     return {{}, "its images are large"};
   problem.bias.of.input = -1;
   if (!is_pooling) refusal = read_bias(body, node, problem.bias);
@@ -112,11 +112,12 @@ bool is_narrow(const CudaGroupedProblem& problem) {
          problem.windows.taps() > 1;
 }
 
-/// Wide groups, or windows of many taps, whose filters this template would read again and again.
+/// Wide groups, or windows of many taps, whose filters this template would read again and again; not over frames, where the matmul
+/// template takes no groups.
 bool are_better_products(const CudaGroupedProblem& problem) {
   constexpr std::int64_t wide = 96, most_taps = 49;
   const std::int64_t inputs = problem.group_inputs(), outputs = problem.group_outputs();
-  return groups_fill_tiles(inputs, outputs) &&
+  return !problem.windows.spans_frames() && groups_fill_tiles(inputs, outputs) &&
          (inputs >= wide || outputs >= wide || problem.windows.taps() > most_taps);
 }
 
@@ -146,8 +147,6 @@ Reading<CudaGroupedProblem> read_cuda_grouped(const Kernel& kernel) {
     reading.refusal = "it is no convolution";
   else if (problem.element == DType::f32)
     reading.refusal = "its elements have 32 bits";
-  else if (problem.windows.spans_frames())
-    reading.refusal = "its windows take several frames";
   else if (problem.filter_by_channel)
     reading.refusal = "its filter is no weight";
   else if (problem.groups == 1)
@@ -187,8 +186,9 @@ std::int64_t span_of(std::int64_t tile, std::int64_t stride, std::int64_t taps, 
   return (tile - 1) * stride + (taps - 1) * dilation + 1;
 }
 
-std::int64_t tiles_of(const CudaMatmulProblem::Windows& windows, std::int64_t tile_y, std::int64_t tile_x) {
-  return windows.images * windows.out_frames * ceil_div(windows.out_lines, tile_y) *
+std::int64_t tiles_of(const CudaMatmulProblem::Windows& windows, std::int64_t tile_y, std::int64_t tile_x,
+                      std::int64_t tile_z) {
+  return windows.images * ceil_div(windows.out_frames, tile_z) * ceil_div(windows.out_lines, tile_y) *
          ceil_div(windows.out_columns, tile_x);
 }
 

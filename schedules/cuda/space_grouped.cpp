@@ -33,7 +33,8 @@ Form pool_gradient_form(const CudaPoolGradientChoice& choice) {
 
 Form grouped_form(const CudaGroupedChoice& choice) {
   return {cuda_grouped_form,
-          {{"tile_y", choice.tile_y},
+          {{"tile_z", choice.tile_z},
+           {"tile_y", choice.tile_y},
            {"tile_x", choice.tile_x},
            {"outputs", choice.outputs},
            {"columns", choice.columns},
@@ -92,7 +93,8 @@ CudaTemplate cuda_pool_gradient_template(const Kernel& kernel, const Form& form)
 CudaTemplate cuda_grouped_template(const Kernel& kernel, const Form& form) {
   const CudaGroupedProblem problem = require_problem(read_cuda_grouped(kernel), cuda_grouped_form);
   return make_cuda_grouped(problem, {number(form, "tile_y"), number(form, "tile_x"), number(form, "outputs"),
-                                     number(form, "columns"), number(form, "pixels"), number(form, "parts")});
+                                     number(form, "columns"), number(form, "pixels"), number(form, "parts"),
+                                     number(form, "tile_z")});
 }
 
 }  // namespace sylvite

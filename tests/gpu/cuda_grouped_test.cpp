@@ -138,6 +138,24 @@ TEST_F(GpuCudaGrouped, FewChannelsAgreeWithTheInterpreter) {
   }
 }
 
+TEST_F(GpuCudaGrouped, VolumesAgreeWithTheInterpreter) {
+  for (const auto& [channels, count, filters] :
+       {std::tuple<int, int, int>{16, 1, 16}, {32, 1, 16}, {24, 1, 40}, {64, 4, 64}, {32, 8, 64}}) {
+    for (const std::int64_t stride : {1, 2}) {
+      ConvSpec spec = groups(channels, count, 3, stride);
+      spec.filters = filters;
+      spec.frames = 7;
+      spec.stride_z = stride;
+      spec.epilogue = "residual";
+      check_grouped(spec, 5);
+      spec.pads_z = {2, 0};
+      spec.dilation_z = 2;
+      spec.lines = 9;
+      check_grouped(spec, 9);
+    }
+  }
+}
+
 TEST_F(GpuCudaGrouped, EpiloguesAgreeWithTheInterpreter) {
   for (const char* epilogue : {"none", "scale", "residual"}) {
     ConvSpec spec = groups(64, 8, 3, 1);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lowering/plan/grouped_filter.h"
 #include "schedules/cuda/nvrtc.h"
 #include "schedules/packings.h"
@@ -94,11 +96,37 @@ TEST(CudaGrouped, ChoicesFitTheCard) {
   }
 }
 
+ConvSpec volume(std::int64_t channels, std::int64_t count) {
+  ConvSpec spec = groups(channels, count);
+  spec.frames = 6;
+  return spec;
+}
+
+TEST(CudaGrouped, TakesVolumes) {
+  for (const ConvSpec& spec : {volume(16, 1), volume(32, 1), volume(64, 4), volume(128, 8)}) {
+    const Reading<CudaGroupedProblem> reading = read_cuda_grouped(conv_kernel(spec));
+    ASSERT_EQ(reading.refusal, "") << spec.channels;
+    const std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(reading.problem, small_card());
+    ASSERT_FALSE(choices.empty()) << spec.channels;
+    EXPECT_TRUE(std::ranges::any_of(choices, [](const auto& choice) { return choice.tile_z > 1; }));
+    for (const CudaGroupedChoice& choice : choices)
+      EXPECT_LE(make_cuda_grouped(reading.problem, choice).launch.shape.shared_bytes,
+                small_card().shared_bytes);
+  }
+  const std::vector<Packing> packings = packings_of(conv_kernel(volume(16, 1)), {"cuda_grouped", {}});
+  EXPECT_EQ(packings[1].packed_dims({16, 16, 3, 3, 3}), (Dims{3, 3, 3, 16, 16}));
+}
+
 TEST(CudaGrouped, Compiles) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
   const CudaGroupedProblem narrow = read_cuda_grouped(conv_kernel(groups(24, 1))).problem;
   const CudaTemplate padded = make_cuda_grouped(narrow, cuda_grouped_choices(narrow, small_card()).front());
   EXPECT_GT(cuda::compile_cuda(padded.source).size(), 1000U);
+  for (const ConvSpec& spec : {volume(24, 1), volume(64, 4)}) {
+    const CudaGroupedProblem frames = read_cuda_grouped(conv_kernel(spec)).problem;
+    const CudaTemplate made = make_cuda_grouped(frames, cuda_grouped_choices(frames, small_card()).front());
+    EXPECT_GT(cuda::compile_cuda(made.source).size(), 1000U);
+  }
   for (const char* epilogue : {"relu", "scale", "residual"}) {
     ConvSpec spec = groups(64, 8);
     spec.epilogue = epilogue;
