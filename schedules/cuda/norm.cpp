@@ -56,6 +56,15 @@ std::string read_weights(const Graph& body, const Node& node, CudaNormProblem& p
   return refusal;
 }
 
+/// Do runs leave all dims of the rows as they are, but for the first?
+bool has_fixed_rows(const Kernel& kernel, ValueId value) {
+  if (!kernel.open) return true;
+  const Shape& shape = kernel.open->type(value).shape;
+  return shape.size() < 3 ||
+         std::all_of(
+             shape.begin() + 1, shape.end() - 1, [](const Extent& extent) { return extent.is_known(); });
+}
+
 /// Everything that is read, in the order of the arguments.
 std::vector<const CudaOperand*> all_operands(const CudaNormProblem& problem) {
   std::vector<const CudaOperand*> all;
@@ -139,7 +148,8 @@ Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel) {
   problem.scale.of.input = problem.shift.of.input = -1;
   std::string refusal = is_float_storage(problem.out) ? "" : "its result is no float";
   const bool narrow = problem.out != DType::f32;
-  const CudaGroups groups = {type.dims(), 0, type.dims().size() - 1};
+  CudaGroups groups = {type.dims(), 0, type.dims().size() - 1};
+  groups.divides_rows = !is_pointwise && has_fixed_rows(kernel, value);
   if (refusal.empty())
     refusal = read_work(body, no_value, is_pointwise ? value : node->inputs[0], groups, "prologue",
                         is_pointwise && narrow, problem.prologue, problem.prologue_operands);

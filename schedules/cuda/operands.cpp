@@ -1,5 +1,7 @@
 #include "schedules/cuda/operands.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace sylvite {
@@ -18,13 +20,34 @@ bool join_dims(const CudaGroups& groups, const Dims& strides, std::size_t from, 
   return true;
 }
 
+/// Runs of the rows' dims that lie together, those that are broadcast left out.
+std::vector<CudaOperand::Digit> row_digits(const CudaGroups& groups, const Dims& strides) {
+  std::vector<CudaOperand::Digit> digits;
+  std::int64_t divisor = 1;
+  for (std::size_t i = groups.last; i-- > groups.first; divisor *= groups.dims[i]) {
+    if (groups.dims[i] == 1 || strides[i] == 0) continue;
+    const bool goes_on = !digits.empty() && digits.back().divisor * digits.back().extent == divisor &&
+                         strides[i] == digits.back().stride * digits.back().extent;
+    if (goes_on)
+      digits.back().extent *= groups.dims[i];
+    else
+      digits.push_back({divisor, groups.dims[i], strides[i]});
+  }
+  if (!digits.empty() && digits.back().divisor * digits.back().extent == divisor) digits.back().extent = 0;
+  return digits;
+}
+
 std::string set_strides(const CudaGroups& groups, const PointwiseOperand& of, CudaOperand& operand) {
   operand.of = of;
   Dims strides = of.strides;
   for (std::size_t i = 0; i < groups.order.size(); ++i) strides[i] = of.strides[groups.order[i]];
-  const bool joined = join_dims(groups, strides, 0, groups.first, operand.batch) &&
-                      join_dims(groups, strides, groups.first, groups.last, operand.row) &&
-                      join_dims(groups, strides, groups.last, groups.dims.size(), operand.column);
+  bool joined = join_dims(groups, strides, 0, groups.first, operand.batch) &&
+                join_dims(groups, strides, groups.last, groups.dims.size(), operand.column);
+  if (joined && !join_dims(groups, strides, groups.first, groups.last, operand.row)) {
+    operand.row = 0;
+    operand.digits = row_digits(groups, strides);
+    joined = groups.divides_rows;
+  }
   if (!joined) return "an operand is broadcast over some rows or columns";
   return operand.column == 0 || operand.column == 1 ? "" : "columns of an operand lie apart";
 }
@@ -58,11 +81,16 @@ bool is_float_storage(DType dtype) {
 }
 
 std::string load_text(const CudaOperand& operand, int vector, const char* streams) {
-  const bool whole = operand.column == 1 && operand.row % vector == 0 && operand.batch % vector == 0 &&
-                     operand.of.offset % vector == 0;
+  const bool whole =
+      operand.column == 1 && operand.row % vector == 0 && operand.batch % vector == 0 &&
+      operand.of.offset % vector == 0 &&
+      std::ranges::all_of(operand.digits, [&](const auto& digit) { return digit.stride % vector == 0; });
   std::string at = operand.of.first("a." + operand.of.name);
   if (operand.batch != 0) at += fmt::format(" + {}ll * batch", operand.batch);
   if (operand.row != 0) at += fmt::format(" + {}ll * row", operand.row);
+  for (const CudaOperand::Digit& digit : operand.digits)
+    at += fmt::format(" + {}ll * ((unsigned)row / {}u{})", digit.stride, digit.divisor,
+                      digit.extent == 0 ? "" : fmt::format(" % {}u", digit.extent));
   if (operand.column == 1) at += " + column";
   const std::string name = "v_" + operand.of.name;
   if (operand.column == 0) return fmt::format("  float {}[VECTOR];\n  load_same({}, {});\n", name, at, name);

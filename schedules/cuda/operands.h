@@ -11,8 +11,13 @@ namespace sylvite {
 
 /// An input that is read at [batch, row, column]: strides in elements; `column` is 1 or 0.
 struct CudaOperand {
+  /// Some dims of the rows: number row / divisor % extent of them, which lie a stride apart; extent 0: row / divisor.
+  struct Digit {
+    std::int64_t divisor = 1, extent = 0, stride = 0;
+  };
   PointwiseOperand of;
   std::int64_t batch = 0, row = 0, column = 0;
+  std::vector<Digit> digits;  ///< where it is broadcast over some dims of the rows; `row` is 0 then
 
   /// Read once: a matrix, not what all rows share.
   [[nodiscard]] bool passes_by() const { return column == 1 && row != 0; }
@@ -24,6 +29,7 @@ struct CudaGroups {
   Dims dims;
   std::size_t first = 0, last = 0;
   std::vector<std::size_t> order = {};  ///< the tensor's dim that each of `dims` is; empty: as they are
+  bool divides_rows = false;  ///< operands may be broadcast over some dims of the rows, which are below 2^31
 };
 
 /// `dims` as memory has them, in `order`, with no groups yet.

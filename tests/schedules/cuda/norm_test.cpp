@@ -1,5 +1,6 @@
 #include "schedules/cuda/norm.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,6 +63,29 @@ TEST(CudaNorm, ReadsSoftmaxAndPointwiseWork) {
   EXPECT_EQ(work.function, "keep");
   EXPECT_EQ(work.prologue_operands.size(), 3U);
   EXPECT_TRUE(work.epilogue_operands.empty());
+}
+
+TEST(CudaNorm, OperandsMayBeBroadcastOverSomeRows) {
+  const auto digits_of = [](const CudaOperand& operand) {
+    std::string text;
+    for (const CudaOperand::Digit& digit : operand.digits)
+      text += fmt::format("{}*(row/{}%{})", digit.stride, digit.divisor, digit.extent);
+    return text;
+  };
+  const Kernel modulated = norm_kernel(R"(graph g(%a: bf16[3,7,256], %s: bf16[3,1,256], %t: bf16[1,7,256]) {
+    %v: bf16[3,7,256] = layer_norm(%a) {axis=2} %m: bf16[3,7,256] = mul(%v, %s)
+    %r: bf16[3,7,256] = add(%m, %t) return %r })");
+  const Reading<CudaNormProblem> norm = read_cuda_norm(modulated);
+  ASSERT_EQ(norm.refusal, "");
+  EXPECT_EQ(digits_of(norm.problem.epilogue_operands.at(0)), "256*(row/7%0)");
+  EXPECT_EQ(digits_of(norm.problem.epilogue_operands.at(1)), "256*(row/1%7)");
+  const Kernel gated = norm_kernel(R"(graph g(%a: f32[2,3,5,130], %b: f32[2,1,5,130], %c: f32[1,3,1,1]) {
+    %x: f32[2,3,5,130] = add(%a, %b) %v: f32[2,3,5,130] = softmax(%x) {axis=3}
+    %m: f32[2,3,5,130] = mul(%v, %c) return %m })");
+  const Reading<CudaNormProblem> softmax = read_cuda_norm(gated);
+  ASSERT_EQ(softmax.refusal, "");
+  EXPECT_EQ(digits_of(softmax.problem.prologue_operands.at(1)), "130*(row/1%5)650*(row/15%0)");
+  EXPECT_EQ(digits_of(softmax.problem.epilogue_operands.at(0)), "1*(row/5%3)");
 }
 
 TEST(CudaNorm, Compiles) {
