@@ -2,6 +2,7 @@
 
 #include "lowering/passes/expand_products.h"
 #include "lowering/passes/fold_scans.h"
+#include "lowering/passes/share_keys.h"
 
 namespace sylvite {
 namespace {
@@ -70,6 +71,8 @@ constexpr Pass<Options> table[] = {
      has<Op::transpose>},
     {"flatten", fuses, plain<flatten>,
      "matmuls and what follows them become two-dimensional; reshapes move to where they are free"},
+    {"share_keys", fuses_for_templates, share_keys,
+     "attention whose keys and values are repeated for neighbouring heads reads each once"},
     {"merge_matmuls", fuses, plain<merge_matmuls>,
      "products of one value stand side by side: query, key and value are one matmul"},
     {"flatten_new_slices", fuses, plain<flatten>,

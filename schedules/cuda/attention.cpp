@@ -89,7 +89,7 @@ CudaTensorMap map_of(const CudaAttentionProblem& problem, const CudaAttentionPro
   map.argument = operand.argument;
   map.offset = operand.offset * bytes;
   map.dtype = problem.element;
-  const std::int64_t dims[4] = {depth, rows, problem.heads, problem.batch};
+  const std::int64_t dims[4] = {depth, rows, problem.heads / operand.share, problem.batch};
   std::copy_n(dims, 4, map.dims);
   const std::int64_t pitches[3] = {operand.row * bytes, operand.head * bytes, operand.batch * bytes};
   std::copy_n(pitches, 3, map.pitches);
@@ -180,6 +180,8 @@ std::string attention_constants(const CudaAttentionProblem& problem, const CudaA
     text += fmt::format("constexpr int {} = {};\n", name, value);
   };
   define("HEADS", problem.heads);
+  define("KEY_SHARE", problem.k.share);
+  define("VALUE_SHARE", problem.v.share);
   define("WIDTH", width);
   define("CAUSAL", problem.causal);
   define("BLOCK", choice.block);
@@ -225,14 +227,14 @@ std::string attention_arguments(const CudaAttentionProblem& problem, int width, 
 }
 
 std::string lie_text() {
-  return "struct Lie {\n  long long offset, batch, head, row;\n"
+  return "struct Lie {\n  long long offset, batch, head, row;\n  int share;\n"
          "  template <class T>\n  __device__ constexpr long long at(const T& tile) const {\n"
-         "    return offset + tile.batch * batch + tile.head * head;\n  }\n};\n";
+         "    return offset + tile.batch * batch + tile.head / share * head;\n  }\n};\n";
 }
 
 std::string lie_text(const char* name, const CudaAttentionProblem::Operand& operand) {
-  return fmt::format("__device__ constexpr Lie {} = {{{}, {}, {}, {}}};\n", name, operand.offset,
-                     operand.batch, operand.head, operand.row);
+  return fmt::format("__device__ constexpr Lie {} = {{{}, {}, {}, {}, {}}};\n", name, operand.offset,
+                     operand.batch, operand.head, operand.row, operand.share);
 }
 
 std::string attention_lies(const CudaAttentionProblem& problem) {
@@ -240,8 +242,8 @@ std::string attention_lies(const CudaAttentionProblem& problem) {
   for (const auto& [name, operand] :
        {std::pair{"q", &problem.q}, {"k", &problem.k}, {"v", &problem.v}, {"out", &problem.out}})
     text += fmt::format(
-        "DEVICE Lie lie_{0}(const Extents& e) {{\n  return {{{1}, e.{0}_batch, e.{0}_head, {2}}};\n}}\n",
-        name, operand->offset, operand->row);
+        "DEVICE Lie lie_{0}(const Extents& e) {{\n  return {{{1}, e.{0}_batch, e.{0}_head, {2}, {3}}};\n}}\n",
+        name, operand->offset, operand->row, operand->share);
   return text +
          fmt::format("constexpr int DEPTH = {}, VALUE_DEPTH = {};\n", problem.depth, problem.value_depth);
 }

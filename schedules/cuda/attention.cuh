@@ -4,7 +4,8 @@
 // CONSUMERS warpgroups of 64 queries each walk the keys from the last block down, rescaling what they have.
 //
 // schedules/cuda/attention.cpp writes these ahead of this text:
-//   HEADS; Extents, extents_of   batch, queries, keys; head_group: heads that are walked together, so that their keys and values
+//   HEADS                     and KEY_SHARE, VALUE_SHARE: neighbouring heads with the same keys, or values
+//   Extents, extents_of       batch, queries, keys; head_group: heads that are walked together, so that their keys and values
 //                             stay in the L2 cache; mask_batch, mask_head, mask_row: strides of the mask (keys lie together),
 //                             mask_period: after how many of the batch it repeats
 //   Arguments                 the mask, and open extents
@@ -27,7 +28,8 @@ typedef u32 Probabilities[BLOCK / 4];
 
 DEVICE void load_rows(u32 to, const TensorMap* map, int rows, int row, int head, int batch, u32 full) {
 #pragma unroll
-  for (int half = 0; half < HALVES; half++) load_box(to + half * rows * 128, map, half * 64, row, head, batch, full);
+  for (int half = 0; half < HALVES; half++)
+    load_box(to + half * rows * 128, map, half * 64, row, head, batch, full);
 }
 
 // Scores of 64 queries at `q` (rows of the tile `q_rows`) and a block of keys.
@@ -102,9 +104,9 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS_PER_MULTIPROCESSOR)
     wait_previous_kernels();
     barrier_expect(scores_ready, QUERY_BYTES + KEY_BYTES);
     load_rows(q, &map_q, TILE, tile.query, tile.head, tile.batch, scores_ready);
-    load_rows(k, &map_k, BLOCK, 0, tile.head, tile.batch, scores_ready);
+    load_rows(k, &map_k, BLOCK, 0, tile.head / KEY_SHARE, tile.batch, scores_ready);
     barrier_expect(values_ready, KEY_BYTES);
-    load_rows(v, &map_v, BLOCK, 0, tile.head, tile.batch, values_ready);
+    load_rows(v, &map_v, BLOCK, 0, tile.head / VALUE_SHARE, tile.batch, values_ready);
   }
   __syncthreads();
   Scores s;
@@ -188,21 +190,23 @@ DEVICE void init_barriers(const Rings& r) {
 }
 
 template <class OneRing>
-DEVICE void produce_keys(OneRing& ring, const TensorMap* map, const Tile& tile, int block) {
+DEVICE void produce_keys(OneRing& ring, const TensorMap* map, int head, int batch, int block) {
   barrier_wait(ring.is_empty(), ring.parity);
   barrier_expect(ring.is_full(), KEY_BYTES);
-  load_rows(ring.place(), map, BLOCK, block * BLOCK, tile.head, tile.batch, ring.is_full());
+  load_rows(ring.place(), map, BLOCK, block * BLOCK, head, batch, ring.is_full());
   ring.next();
 }
 
 // One thread. The values of a block follow the keys of the block below it, as they are used.
-DEVICE void produce(Rings& r, const Extents& e, const TensorMap* map_q, const TensorMap* map_k, const TensorMap* map_v) {
+DEVICE void produce(Rings& r, const Extents& e, const TensorMap* map_q, const TensorMap* map_k,
+                    const TensorMap* map_v) {
   wait_previous_kernels();
   int index = blockIdx.x;
   while (true) {
     barrier_wait(r.q.is_empty(), r.q.parity);
     const bool done = index >= tile_count(e);
-    asm volatile("st.shared.u32 [%0], %1;" ::"r"(r.numbers + 4 * r.q.stage), "r"(done ? -1 : index) : "memory");
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(r.numbers + 4 * r.q.stage), "r"(done ? -1 : index)
+                 : "memory");
     if (done) {
       barrier_arrive(r.q.is_full());
       break;
@@ -214,8 +218,8 @@ DEVICE void produce(Rings& r, const Extents& e, const TensorMap* map_q, const Te
     index = gridDim.x + atomicAdd(&taken[0], 1);
     const int blocks = blocks_before(e, tile.query + TILE);
     for (int j = blocks; j >= 0; j--) {
-      if (j > 0) produce_keys(r.k, map_k, tile, j - 1);
-      if (j < blocks) produce_keys(r.v, map_v, tile, j);
+      if (j > 0) produce_keys(r.k, map_k, tile.head / KEY_SHARE, tile.batch, j - 1);
+      if (j < blocks) produce_keys(r.v, map_v, tile.head / VALUE_SHARE, tile.batch, j);
     }
   }
   if (atomicAdd(&taken[1], 1) == gridDim.x - 1) taken[0] = 0, taken[1] = 0;
@@ -257,8 +261,8 @@ DEVICE void first_block(Rings& r, const Consumer& me, const Tile& tile, u32 q, i
 }
 
 // Scores of block `block` beside the values of the block before.
-DEVICE void next_block(Rings& r, const Consumer& me, const Tile& tile, u32 q, int row, int block, bool add, Scores& s,
-                       Result& o, Probabilities& p, Rows& rows) {
+DEVICE void next_block(Rings& r, const Consumer& me, const Tile& tile, u32 q, int row, int block, bool add,
+                       Scores& s, Result& o, Probabilities& p, Rows& rows) {
   if constexpr (MASKED) load_mask(s, me.extents, me.mask, tile, row, block * BLOCK, 2 * (me.lane % 4));
   barrier_wait(r.k.is_full(), r.k.parity);
   me.wait_turn();

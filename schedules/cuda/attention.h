@@ -21,12 +21,13 @@ struct CudaAttentionExtents {
 
 /// out = softmax(scale q k^T + mask) v over [batch, heads, rows, depth], bf16 or f16, or f32 multiplied in
 /// TF32, where values may be wider or narrower than keys but for f32. All four are read and written where they lie: a fused projection of q, k and v, or heads inside
-/// rows, need no copies.
+/// rows, need no copies, nor do keys and values that neighbouring heads share.
 struct CudaAttentionProblem : CudaAttentionExtents {
   struct Operand {
     int argument = 0;
     std::int64_t offset = 0;                    ///< elements
     std::int64_t batch = 0, head = 0, row = 0;  ///< strides in elements; columns lie together
+    std::int64_t share = 1;                     ///< neighbouring heads for which it is the same
   };
   /// Added to the scores, or true where a key is seen; strides over an extent that is broadcast are 0.
   struct Mask {
@@ -47,13 +48,17 @@ struct CudaAttentionProblem : CudaAttentionExtents {
 [[nodiscard]] Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel);
 /// Where a value of rank 3 and more lies, [batch..., heads, rows, depth]; with rank 3 there is one head. "", or why the templates
 /// cannot read it there.
+/// `in_groups`: [batch..., groups, heads, rows, depth], of which groups and heads are walked as heads.
 [[nodiscard]] std::string read_attention_operand(const Graph& body, ValueId id,
-                                                 CudaAttentionProblem::Operand& operand);
-/// The mask of scores of so many dims. "", or why the templates cannot read it where it lies.
-[[nodiscard]] std::string read_attention_mask(const Graph& body, ValueId id, int rank, std::int64_t keys,
-                                              std::optional<CudaAttentionProblem::Mask>& mask);
+                                                 CudaAttentionProblem::Operand& operand,
+                                                 bool in_groups = false);
+/// The mask of the scores of queries of dims `q`. "", or why the templates cannot read it where it lies.
+[[nodiscard]] std::string read_attention_mask(const Graph& body, ValueId id, Dims q, std::int64_t keys,
+                                              std::optional<CudaAttentionProblem::Mask>& mask,
+                                              bool in_groups = false);
 /// The result, perhaps transposed: its strides over the anchor's dims.
-[[nodiscard]] std::string read_attention_result(const Kernel& kernel, CudaAttentionProblem::Operand& operand);
+[[nodiscard]] std::string read_attention_result(const Kernel& kernel, CudaAttentionProblem::Operand& operand,
+                                                bool in_groups = false);
 
 /// The numbers that may vary.
 struct CudaAttentionChoice {

@@ -46,7 +46,7 @@ std::string read_operands(const Kernel& kernel, CudaAttentionGradientProblem& pr
   if (refusal.empty()) refusal = read_attention_operand(body, node.inputs[1], problem.k);
   const std::size_t mask = problem.of == Of::sums ? 2 : 6;
   if (refusal.empty() && node.inputs.size() > mask && node.inputs[mask] != no_value)
-    refusal = read_attention_mask(body, node.inputs[mask], body.type(node.inputs[0]).rank(), problem.keys,
+    refusal = read_attention_mask(body, node.inputs[mask], body.type(node.inputs[0]).dims(), problem.keys,
                                   problem.mask);
   if (problem.of == Of::sums)
     return refusal.empty() && body.outputs[0] != node.outputs[0] ? "something follows it" : refusal;

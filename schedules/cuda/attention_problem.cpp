@@ -27,8 +27,24 @@ std::optional<std::int64_t> batch_stride(const StridedView& view, std::size_t en
   return stride;
 }
 
+/// Heads stand in groups that share keys, [..., groups, heads of each, rows, columns]: the view with both as one dim.
+std::string join_groups(StridedView& view, bool shares, const std::string& name) {
+  const std::size_t at = view.dims.size() - 3;
+  const bool is_one = view.dims[at] == 1;
+  if (!is_one && view.strides[at - 1] != view.dims[at] * view.strides[at])
+    return fmt::format("the heads of '{}' lie in several steps", name);
+  if (is_one && !shares && view.dims[at - 1] != 1) return fmt::format("'{}' is shared by heads", name);
+  if (is_one) view.strides[at] = view.strides[at - 1];
+  view.dims[at] *= view.dims[at - 1];
+  view.dims.erase(view.dims.begin() + static_cast<std::ptrdiff_t>(at - 1));
+  view.strides.erase(view.strides.begin() + static_cast<std::ptrdiff_t>(at - 1));
+  return "";
+}
+
 /// Strides over [batch..., heads, rows, depth] of a value of rank 3 and more; with rank 3 there is one head.
-std::string set_strides(const StridedView& view, const std::string& name, Operand& operand) {
+std::string set_strides(StridedView view, const std::string& name, bool in_groups, Operand& operand) {
+  if (in_groups)
+    if (std::string refusal = join_groups(view, operand.share > 1, name); !refusal.empty()) return refusal;
   const std::size_t rank = view.dims.size();
   operand.argument = view.input;
   operand.offset = view.offset;
@@ -50,19 +66,31 @@ std::string set_strides(const StridedView& view, const std::string& name, Operan
   return "";
 }
 
-/// Dims of a mask before its heads: those that it has repeat over the others.
-std::string read_mask_batch(const StridedView& view, std::size_t end, CudaAttentionProblem::Mask& mask) {
+/// Dims of a mask before its heads, which stand behind `batch` others of the scores: those that it has repeat over the others.
+std::string read_mask_batch(const StridedView& view, std::size_t end, const Dims& batch,
+                            CudaAttentionProblem::Mask& mask) {
   std::size_t begin = 0;
   while (begin < end && (view.dims[begin] == 1 || view.strides[begin] == 0)) ++begin;
+  for (std::size_t i = begin; i < end; ++i)
+    if (view.dims[i] != batch[batch.size() - end + i]) return "its mask is broadcast over some of the batch";
   const StridedView own{view.input,
                         0,
                         {view.dims.begin() + static_cast<std::ptrdiff_t>(begin), view.dims.end()},
                         {view.strides.begin() + static_cast<std::ptrdiff_t>(begin), view.strides.end()}};
-  const std::optional<std::int64_t> batch = batch_stride(own, end - begin);
-  if (!batch) return "the batch of its mask lies in several steps";
-  mask.batch = *batch;
+  const std::optional<std::int64_t> stride = batch_stride(own, end - begin);
+  if (!stride) return "the batch of its mask lies in several steps";
+  mask.batch = *stride;
   mask.period = product(view.dims, begin, end);
   return "";
+}
+
+/// Heads for which keys or values of these dims are the same; nothing where they do not belong to queries of dims `q`.
+std::optional<std::int64_t> heads_that_share(const Dims& q, const Dims& dims) {
+  const std::size_t batch_end = q.size() - (q.size() > 3 ? 3 : 2);
+  if (!std::equal(q.begin(), q.begin() + static_cast<std::ptrdiff_t>(batch_end), dims.begin()))
+    return std::nullopt;
+  if (q.size() == 3 || q[q.size() - 3] == dims[q.size() - 3]) return 1;
+  return dims[q.size() - 3] == 1 ? std::optional(q[q.size() - 3]) : std::nullopt;
 }
 
 std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
@@ -71,8 +99,10 @@ std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
   const Dims q = body.type(node.inputs[0]).dims(), k = body.type(node.inputs[1]).dims();
   const Dims v = body.type(node.inputs[2]).dims();
   if (q.size() != k.size() || q.size() != v.size() || q.size() < 3) return "it has no heads of rows";
-  if (!std::equal(q.begin(), q.end() - 2, k.begin()) || !std::equal(k.begin(), k.end() - 1, v.begin()))
-    return "its heads are shared";
+  const std::optional<std::int64_t> share_k = heads_that_share(q, k), share_v = heads_that_share(q, v);
+  if (!share_k || !share_v || k[k.size() - 2] != v[v.size() - 2]) return "its batches are shared";
+  problem.k.share = *share_k;
+  problem.v.share = *share_v;
   if (std::string refusal = read_attention_extents(q, k, problem); !refusal.empty()) return refusal;
   problem.value_depth = v.back();
   problem.most_keys = most_extent(kernel, node.inputs[1], k.size() - 2);
@@ -86,11 +116,11 @@ std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
 
 }  // namespace
 
-std::string read_attention_mask(const Graph& body, ValueId id, int rank_of_scores, std::int64_t keys,
-                                std::optional<CudaAttentionProblem::Mask>& found) {
+std::string read_attention_mask(const Graph& body, ValueId id, Dims q, std::int64_t keys,
+                                std::optional<CudaAttentionProblem::Mask>& found, bool in_groups) {
   // Dims of the scores that are not batch: heads, rows and keys.
-  const std::size_t behind_batch = rank_of_scores > 3 ? 3 : 2;
-  const std::optional<StridedView> view = strided_view(body, id);
+  const std::size_t behind_batch = q.size() > 3 ? 3 : 2;
+  std::optional<StridedView> view = strided_view(body, id);
   const DType dtype = body.type(id).dtype;
   if (!view) return "its mask is computed";
   if (view->offset != 0) return "its mask begins inside a tensor";
@@ -99,6 +129,14 @@ std::string read_attention_mask(const Graph& body, ValueId id, int rank_of_score
   if (!fits) return fmt::format("its mask is {}", dtype_name(dtype));
   if (view->dims.empty() || view->dims.back() != keys) return "its mask is the same for all keys";
   if (keys > 1 && view->strides.back() != 1) return "keys of its mask do not lie together";
+  if (in_groups && view->dims.size() > 2) {
+    if (view->dims.size() == 3) {
+      view->dims.insert(view->dims.begin(), 1);
+      view->strides.insert(view->strides.begin(), 0);
+    }
+    if (std::string refusal = join_groups(*view, false, "mask"); !refusal.empty()) return refusal;
+  }
+  q.resize(q.size() - behind_batch - (in_groups ? 1 : 0));
   const std::size_t rank = view->dims.size();
   const auto stride = [&](std::size_t from_end) {
     return from_end > rank || view->dims[rank - from_end] == 1 ? 0 : view->strides[rank - from_end];
@@ -108,7 +146,7 @@ std::string read_attention_mask(const Graph& body, ValueId id, int rank_of_score
   mask.dtype = dtype;
   mask.head = behind_batch == 3 ? stride(3) : 0;
   mask.row = stride(2);
-  std::string refusal = read_mask_batch(*view, rank > behind_batch ? rank - behind_batch : 0, mask);
+  std::string refusal = read_mask_batch(*view, rank > behind_batch ? rank - behind_batch : 0, q, mask);
   found = mask;
   return refusal;
 }
@@ -124,13 +162,13 @@ std::string read_attention_extents(const Dims& q, const Dims& k, CudaAttentionEx
   return is_empty ? "it is empty" : "";
 }
 
-std::string read_attention_operand(const Graph& body, ValueId id, Operand& operand) {
+std::string read_attention_operand(const Graph& body, ValueId id, Operand& operand, bool in_groups) {
   const std::optional<StridedView> view = strided_view(body, id);
   if (!view) return fmt::format("'{}' is computed, or lies otherwise than in rows", body.value(id).name);
-  return set_strides(*view, body.value(id).name, operand);
+  return set_strides(*view, body.value(id).name, in_groups, operand);
 }
 
-std::string read_attention_result(const Kernel& kernel, Operand& operand) {
+std::string read_attention_result(const Kernel& kernel, Operand& operand, bool in_groups) {
   const Graph& body = kernel.body;
   const ValueId anchor = body.node(kernel.anchor).outputs.at(0);
   const ValueId out = body.outputs[0];
@@ -147,8 +185,35 @@ std::string read_attention_result(const Kernel& kernel, Operand& operand) {
     }
     at = node.inputs.at(0);
   }
-  return set_strides(view, body.value(out).name, operand);
+  return set_strides(view, body.value(out).name, in_groups, operand);
 }
+
+namespace {
+
+std::string read_operands(const Kernel& kernel, bool in_groups, CudaAttentionProblem& problem) {
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  std::string refusal = read_attention_operand(body, node.inputs[0], problem.q, in_groups);
+  if (refusal.empty()) refusal = read_attention_operand(body, node.inputs[1], problem.k, in_groups);
+  if (refusal.empty()) refusal = read_attention_operand(body, node.inputs[2], problem.v, in_groups);
+  if (refusal.empty()) refusal = read_attention_result(kernel, problem.out, in_groups);
+  if (refusal.empty() && node.inputs.size() > 3 && node.inputs[3] != no_value)
+    refusal = read_attention_mask(body, node.inputs[3], body.type(node.inputs[0]).dims(), problem.keys,
+                                  problem.mask, in_groups);
+  return refusal;
+}
+
+/// Groups of heads that share keys are part of the batch, or, where those lie in other steps, of the heads.
+std::string read_operands(const Kernel& kernel, CudaAttentionProblem& problem) {
+  std::string refusal = read_operands(kernel, false, problem);
+  const Dims q = kernel.body.type(kernel.body.node(kernel.anchor).inputs[0]).dims();
+  if (refusal.empty() || q.size() < 5 || (problem.k.share == 1 && problem.v.share == 1)) return refusal;
+  problem.heads *= q[q.size() - 4];
+  problem.batch /= q[q.size() - 4];
+  return read_operands(kernel, true, problem);
+}
+
+}  // namespace
 
 Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel) {
   if (kernel.kind != KernelClass::attention) return {{}, "it is no attention"};
@@ -167,13 +232,7 @@ Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel) {
       (problem.element != DType::bf16 && problem.element != DType::f16 && problem.element != DType::f32))
     return {{}, "it is not all bf16, f16 or f32"};
   std::string refusal = read_shapes(kernel, problem);
-  if (refusal.empty()) refusal = read_attention_operand(body, node.inputs[0], problem.q);
-  if (refusal.empty()) refusal = read_attention_operand(body, node.inputs[1], problem.k);
-  if (refusal.empty()) refusal = read_attention_operand(body, node.inputs[2], problem.v);
-  if (refusal.empty()) refusal = read_attention_result(kernel, problem.out);
-  if (refusal.empty() && node.inputs.size() > 3 && node.inputs[3] != no_value)
-    refusal = read_attention_mask(body, node.inputs[3], body.type(node.inputs[0]).rank(), problem.keys,
-                                  problem.mask);
+  if (refusal.empty()) refusal = read_operands(kernel, problem);
   problem.causal = node.attributes.integer("causal") != 0;
   problem.scale = node.attributes.real("scale");
   if (problem.scale == 0) problem.scale = 1 / std::sqrt(static_cast<double>(problem.depth));

@@ -125,6 +125,25 @@ TEST_F(GpuCudaAttention, ValuesMayBeWiderOrNarrowerThanKeys) {
   }
 }
 
+TEST_F(GpuCudaAttention, HeadsThatShareKeysAgree) {
+  for (const DType element : {DType::bf16, DType::f32}) {
+    for (const std::int64_t groups : {1, 2}) {
+      for (const bool causal : {false, true}) {
+        AttentionSpec spec = rows(197, 330, causal);
+        spec.element = spec.mask_type = element;
+        spec.heads = 6;
+        spec.groups = groups;
+        check(spec, element == DType::f32 ? 1 : 100);
+        spec.keys = spec.queries;
+        spec.rows_of_heads = true;
+        check(spec, 2);
+        spec.mask = groups == 1 ? Dims{2, 6, 197, 197} : Dims{2, 2, 3, 197, 197};
+        check(spec, 2);
+      }
+    }
+  }
+}
+
 TEST_F(GpuCudaAttention, MasksOfWindowsAgreeWithTheInterpreter) {
   AttentionSpec spec = rows(49, 49, false, 32);
   spec.batch = 4;

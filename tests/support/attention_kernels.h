@@ -8,6 +8,7 @@ namespace sylvite {
 struct AttentionSpec {
   std::int64_t batch = 2, heads = 3, queries = 64, keys = 64, depth = 64;
   std::int64_t value_depth = 0;  ///< not 0: of the values, which are not fused
+  std::int64_t groups = 0;       ///< not 0: so many of heads that share keys and values, which are not fused
   std::int64_t images = 0;       ///< not 0: so many batches, in a dim of their own
   DType element = DType::bf16;
   bool causal = false;
@@ -20,7 +21,19 @@ struct AttentionSpec {
 namespace attention_kernels {
 
 inline ValueId heads_of(Graph& body, ValueId id) {
-  return body.add(Op::transpose, {id}, {{"perm", Dims{0, 2, 1, 3}}});
+  const bool in_groups = body.type(id).rank() == 5;
+  return body.add(Op::transpose, {id}, {{"perm", in_groups ? Dims{0, 2, 3, 1, 4} : Dims{0, 2, 1, 3}}});
+}
+inline ValueId rows_of(Graph& body, ValueId id) {
+  const bool in_groups = body.type(id).rank() == 5;
+  return body.add(Op::transpose, {id}, {{"perm", in_groups ? Dims{0, 3, 1, 2, 4} : Dims{0, 2, 1, 3}}});
+}
+
+/// Of one operand, or of keys and values.
+inline Dims heads_dims(const AttentionSpec& spec, bool is_query) {
+  if (spec.groups == 0) return {spec.heads};
+  if (spec.groups == 1) return {is_query ? spec.heads : 1};
+  return {spec.groups, is_query ? spec.heads / spec.groups : 1};
 }
 
 inline ValueId part_of(Graph& body, ValueId fused, const AttentionSpec& spec, std::int64_t number) {
@@ -45,8 +58,10 @@ inline Kernel attention_kernel(const AttentionSpec& spec) {
     for (const char* name : {"q", "k", "v"}) {
       const std::int64_t rows = *name == 'q' ? spec.queries : spec.keys;
       const std::int64_t depth = *name == 'v' && spec.value_depth != 0 ? spec.value_depth : spec.depth;
-      Dims dims = spec.rows_of_heads ? Dims{spec.batch, rows, spec.heads, depth}
-                                     : Dims{spec.batch, spec.heads, rows, depth};
+      Dims dims = attention_kernels::heads_dims(spec, *name == 'q');
+      dims.insert(spec.rows_of_heads ? dims.begin() : dims.end(), rows);
+      dims.insert(dims.begin(), spec.batch);
+      dims.push_back(depth);
       if (spec.images != 0) dims.insert(dims.begin(), spec.images);
       const ValueId in = body.add_input(name, make_type(spec.element, dims));
       inputs.push_back(spec.rows_of_heads ? attention_kernels::heads_of(body, in) : in);
@@ -54,7 +69,7 @@ inline Kernel attention_kernel(const AttentionSpec& spec) {
   }
   if (!spec.mask.empty()) inputs.push_back(body.add_input("mask", make_type(spec.mask_type, spec.mask)));
   const ValueId out = body.add(Op::attention, inputs, {{"causal", std::int64_t{spec.causal}}});
-  body.outputs = {spec.rows_of_heads || spec.fused ? attention_kernels::heads_of(body, out) : out};
+  body.outputs = {spec.rows_of_heads || spec.fused ? attention_kernels::rows_of(body, out) : out};
   return make_kernel(body, std::vector<bool>(body.inputs.size(), false));
 }
 

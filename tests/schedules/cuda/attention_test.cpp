@@ -48,6 +48,64 @@ TEST(CudaAttention, MasksOfWindowsRepeatForEachImage) {
   EXPECT_EQ(problem.mask->head, 0);
 }
 
+TEST(CudaAttention, MasksRepeatOnlyOverTheFirstOfTheBatch) {
+  AttentionSpec spec;
+  spec.batch = 5;
+  spec.images = 2;
+  spec.mask = {2, 1, 1, 64, 64};
+  EXPECT_THAT(read_cuda_attention(attention_kernel(spec)).refusal, HasSubstr("some of the batch"));
+  spec.mask = {2, 5, 1, 64, 64};
+  EXPECT_EQ(problem_of(spec).mask->period, 10);
+  spec.batch = 1;
+  spec.mask = {2, 1, 1, 64, 64};
+  EXPECT_EQ(problem_of(spec).mask->period, 2);
+}
+
+TEST(CudaAttention, HeadsShareKeys) {
+  AttentionSpec spec;
+  spec.heads = 6;
+  spec.groups = 1;
+  CudaAttentionProblem problem = problem_of(spec);
+  EXPECT_EQ(problem.heads, 6);
+  EXPECT_EQ(problem.k.share, 6);
+  EXPECT_EQ(problem.k.batch, 64 * 64);
+  spec.groups = 2;
+  problem = problem_of(spec);
+  EXPECT_EQ(problem.batch, 4);
+  EXPECT_EQ(problem.heads, 3);
+  EXPECT_EQ(problem.v.share, 3);
+  EXPECT_EQ(problem.v.batch, 64 * 64);
+  spec.rows_of_heads = true;
+  problem = problem_of(spec);
+  EXPECT_EQ(problem.batch, 2);
+  EXPECT_EQ(problem.heads, 6);
+  EXPECT_EQ(problem.q.head, 64);
+  EXPECT_EQ(problem.v.share, 3);
+  EXPECT_EQ(problem.v.head, 64);
+  EXPECT_EQ(problem.v.row, 2 * 64);
+  EXPECT_EQ(problem.out.head, 64);
+}
+
+TEST(CudaAttention, MasksOfGroupsAreThoseOfHeads) {
+  AttentionSpec spec;
+  spec.heads = 6;
+  spec.groups = 2;
+  spec.rows_of_heads = true;
+  const auto head_of = [&](const Dims& mask) {
+    spec.mask = mask;
+    const CudaAttentionProblem problem = problem_of(spec);
+    return problem.mask ? problem.mask->head : -1;
+  };
+  EXPECT_EQ(head_of({2, 3, 64, 64}), 64 * 64);
+  EXPECT_EQ(head_of({2, 2, 3, 1, 64}), 64);
+  EXPECT_EQ(head_of({2, 1, 1, 64, 64}), 0);
+  EXPECT_EQ(head_of({1, 64, 64}), 0);
+  for (const Dims& mask : {Dims{2, 1, 64, 64}, Dims{3, 64, 64}}) {
+    spec.mask = mask;
+    EXPECT_NE(read_cuda_attention(attention_kernel(spec)).refusal, "");
+  }
+}
+
 TEST(CudaAttention, RefusesWithAReason) {
   AttentionSpec spec;
   spec.depth = 12;
@@ -118,6 +176,12 @@ TEST(CudaAttention, Compiles) {
     const CudaTemplate made =
         make_cuda_attention(problem, cuda_attention_choices(problem, sample_card()).front(), sample_card());
     EXPECT_GT(cuda::compile_cuda(made.source).size(), 1000U);
+    spec.groups = 1;
+    const CudaAttentionProblem shared = problem_of(spec);
+    for (const CudaAttentionChoice& choice : cuda_attention_choices(shared, sample_card()))
+      if (choice.whole_keys || element == DType::f32 || choice.stages == 4)
+        EXPECT_GT(cuda::compile_cuda(make_cuda_attention(shared, choice, sample_card()).source).size(),
+                  1000U);
   }
 }
 
