@@ -74,6 +74,14 @@ std::vector<Tensor> run_reduce_overhead(const Graph& graph, const std::vector<Te
   return run_mode(graph, inputs, compile_options("reduce-overhead", options), notes);
 }
 
+/// Default mode on a GPU, with f32 that is f32.
+std::vector<Tensor> run_cuda(const Graph& graph, const std::vector<Tensor>& inputs,
+                             const EngineOptions& options, EngineNotes& notes) {
+  CompileOptions chosen = compile_options("default", options);
+  chosen.set["compile.device"] = "cuda";
+  return run_mode(graph, inputs, chosen, notes);
+}
+
 std::vector<Tensor> run_max_autotune(const Graph& graph, const std::vector<Tensor>& inputs,
                                      const EngineOptions& options, EngineNotes& notes) {
   const std::filesystem::path database =
@@ -129,6 +137,7 @@ constexpr Engine engines[] = {
     {"default", run_default}, {"reduce-overhead", run_reduce_overhead},
     {"random", run_random},   {"max-autotune", run_max_autotune},
     {"open", run_open},       {"evaluated", run_evaluated},
+    {"cuda", run_cuda},
 };
 
 }  // namespace

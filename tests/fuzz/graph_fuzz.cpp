@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/split.hpp>
 #include <charconv>
@@ -42,9 +43,9 @@ Arguments parse_arguments(int argc, char** argv) {
   table.add_options()("help,h", "show this text");
   table.add_options()("seeds", po::value(&arguments.seeds), "FIRST:END of the models to grow");
   table.add_options()("nodes", po::value(&arguments.nodes), "nodes of a model, on average");
-  table.add_options()(
-      "engines", po::value(&arguments.engines),
-      "comma separated: plan, plain-plan, default, reduce-overhead, random, max-autotune, open, evaluated");
+  table.add_options()("engines", po::value(&arguments.engines),
+                      "comma separated: plan, plain-plan, default, reduce-overhead, random, max-autotune, "
+                      "open, evaluated, cuda");
   table.add_options()("budget", po::value(&arguments.budget), "of max-autotune for a model");
   table.add_options()("cache", po::value(&arguments.cache),
                       "folder of compiled kernels; a temporary one if not given");
@@ -112,7 +113,8 @@ class GraphFuzz {
 
   Outcome outcome_of(const ModelCase& test, unsigned seed) const {
     const auto work = [&] { return check_case(test, engines_, {cache_, seed, arguments_.budget}); };
-    return run_isolated(work, arguments_.seconds, 12'000);
+    const bool on_gpu = std::ranges::find(engines_, "cuda") != engines_.end();
+    return run_isolated(work, arguments_.seconds, on_gpu ? 0 : 12'000);
   }
 
   /// False when the case fails.

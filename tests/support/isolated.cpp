@@ -20,7 +20,7 @@ void limit_child(double seconds, std::size_t megabytes) {
   const rlimit memory_limit{megabytes << 20, megabytes << 20};
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CPU, &cpu_limit);
-  setrlimit(RLIMIT_AS, &memory_limit);
+  if (megabytes != 0) setrlimit(RLIMIT_AS, &memory_limit);
   setrlimit(RLIMIT_CORE, &no_core);
 }
 
