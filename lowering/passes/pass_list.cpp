@@ -2,6 +2,7 @@
 
 #include "lowering/passes/expand_products.h"
 #include "lowering/passes/fold_scans.h"
+#include "lowering/passes/join_batches.h"
 #include "lowering/passes/share_keys.h"
 
 namespace sylvite {
@@ -36,6 +37,8 @@ constexpr Pass<Options> table[] = {
     {"divide_attention", fuses_for_templates, divide_attention,
      "attention that no template takes becomes products and a softmax, which have templates",
      has<Op::attention>},
+    {"join_batches", fuses_for_templates, join_batches,
+     "products of several batches by one matrix are of the rows of all"},
     {"expand_products", fuses_for_templates, plain<expand_products>,
      "products of many tiny matrices are sums of products of their columns and rows", has<Op::matmul>},
     {"fold_scans", fuses_for_templates, plain<fold_scans>,
