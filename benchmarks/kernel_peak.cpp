@@ -62,6 +62,17 @@ Kernel batched_kernel(std::int64_t batch, std::int64_t m, std::int64_t n, std::i
   return make_kernel(body, {false, false});
 }
 
+/// Rows by a weight of four bits in blocks of 32, as a decoder has them for so many tokens.
+Kernel bits_kernel(Op product, std::int64_t m, std::int64_t n, std::int64_t k) {
+  constexpr std::int64_t block = 32;
+  Graph body;
+  const ValueId a = body.add_input("a", make_type(element, {m, k}));
+  const ValueId weight = body.add_input("w", make_type(DType::u8, {n, k / block, block / 2}));
+  const ValueId scales = body.add_input("scales", make_type(DType::f32, {n, k / block}));
+  body.outputs = {body.add(product, {a, weight, scales}, {{"bits", std::int64_t{4}}, {"block", block}})};
+  return make_kernel(body, {false, true, true});
+}
+
 /// Heads as models have them: read through a transpose, and written back through one.
 Kernel attention_kernel(std::int64_t length, std::int64_t heads, bool causal) {
   Graph body;
@@ -152,7 +163,19 @@ std::vector<Row> rows() {
       dense_row("vgg", 1, 4096, 25088, Op::relu),
       dense_row("gpt2", 1, 3072, 768, Op::gelu),
       dense_row("gpt2", 64, 50257, 768, Op::relu),
+      dense_row("recurrent", 4, 3072, 1024, Op::sigmoid),
+      dense_row("recurrent", 8, 1024, 256, Op::sigmoid),
+      dense_row("recurrent", 16, 4096, 1024, Op::sigmoid),
+      dense_row("recurrent", 32, 512, 128, Op::sigmoid),
+      dense_row("recurrent", 32, 2048, 512, Op::sigmoid),
   };
+  for (const Op product : {Op::matmul_bits, Op::quantized_matmul_bits}) {
+    for (const std::int64_t m : {1, 16}) {
+      table.push_back({fmt::format("decoder {} {}x2048x2048", op_info(product).name, m),
+                       2.0 * static_cast<double>(m * 2048 * 2048),
+                       [product, m] { return bits_kernel(product, m, 2048, 2048); }});
+    }
+  }
   table.push_back({"bert matmul 12 x 128x128x64 batched", 2.0 * 12 * 128 * 128 * 64,
                    [] { return batched_kernel(12, 128, 128, 64); }});
   table.push_back({"bert matmul 12 x 128x64x128 batched", 2.0 * 12 * 128 * 128 * 64,

@@ -2,6 +2,7 @@
 #include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/batch_vars.h"
+#include "lowering/algorithms/bits_words.h"
 #include "lowering/algorithms/dot_product.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
@@ -14,12 +15,17 @@
 //   v0_steps(k, d1...)             ... the left operand in 8 bits
 // Form matmul_bits, whose weights stay packed and are widened inside the product:
 //   v0_a(k, d1...)                 the left operand in f32, or in steps; zeros behind its end
-//   v0_units(u, j, g, s, d1...)    ... in the order in which its steps are multiplied: number j of byte u of unit g
+//   v0_units(u, j, g, s, d1...)    steps in the order in which they are multiplied: number j of byte u of word g
+//   v0_units(j, g, s, d1...)       in f32 what number j of word g is multiplied by, over 2^(j * bits): there the number lies in
+//                                  its word, which is masked and not shifted
 //   v0_total(s, d1...)             the sum of block s of it, over r0
 //   v0_part(v, p, s, d1...)        products of block s, less those of the usual zero: v is the column in a panel, p
-//                                  the panel. Over r0 = j and r1 = bytes; with steps over r0 = u, r1 = j, r2 = g
+//                                  the panel. Over r0 = j and r1 = g; with steps over r0 = u, r1 = j, r2 = g
+// With `pairs`, for processors that multiply steps in pairs and no more at once:
+//   v0_pairs(h, v, c, p, s, d1)    ... of bytes 2h and 2h + 1 of each word, over a few words, number c of the block's: as few
+//                                  as i16 has room for. Over r0 = u - 2h, r1 = j, r2 = words; parts are over r0 = h, r1 = c
 //   v0_fold(v, p, d1...)           the sum of blocks, scaled, over r0 = s
-// Packed weights are (v, byte, s, p), for steps (u, v, g, s, p); scales and zeros (v, s, p).
+// Packed weights are (u, v, g, s, p); scales and zeros (v, s, p).
 
 namespace sylvite {
 namespace {
@@ -53,9 +59,7 @@ std::vector<Packing> bits_packings(const Kernel& kernel, const BitsProblem& prob
   std::vector<Packing> packings = layout_packings(kernel);
   for (std::size_t i = 0; i < packings.size(); ++i) {
     const ValueId id = kernel.body.inputs[i];
-    if (id == problem.product.weight)
-      packings[i] = problem.unit() > 1 ? Packing{{panel_width, 1, problem.unit()}, {0, 2, 4, 1, 5}}
-                                       : Packing{{panel_width, 1, 1}, {0, 2, 4, 1}};
+    if (id == problem.product.weight) packings[i] = Packing{{panel_width, 1, word_bytes}, {0, 2, 4, 1, 5}};
     if (id == problem.scales || id == problem.zeros) packings[i] = Packing{{panel_width, 1}, {0, 2, 1}};
   }
   return packings;
@@ -64,9 +68,11 @@ std::vector<Packing> bits_packings(const Kernel& kernel, const BitsProblem& prob
 /// Builds the stages of the form one after the other.
 class BitsForm {
  public:
-  BitsForm(AlgorithmBuilder& builder, const BitsProblem& problem)
+  /// `pairs`: how many words are summed in i16; 0 for none.
+  BitsForm(AlgorithmBuilder& builder, const BitsProblem& problem, std::int64_t pairs)
       : builder_(builder),
         problem_(problem),
+        pair_words_(pairs),
         name_(builder.name(problem.product.anchor)),
         batch_(builder.type(problem.product.anchor)) {}
 
@@ -114,19 +120,36 @@ class BitsForm {
       element = Halide::select(d0 < to_int(problem_.product.k), element,
                                Halide::Internal::make_zero(element.type()));
     left_(batch_.vars({d0, d1_})) = element;
-    if (!problem_.is_quantized) return;
     const Var j("j");
     const Var g("g");
-    const Var u("u");
     units_ = builder_.stage(name_ + "_units");
-    units_(batch_.vars({u, j, g, s_, d1_})) =
-        left_(batch_.with({number_at(j, g * to_int(problem_.unit()) + u, s_), d1_}));
+    if (problem_.is_quantized) {
+      const Var u("u");
+      const Expr byte = g * to_int(word_bytes) + u;
+      units_(batch_.vars({u, j, g, s_, d1_})) =
+          left_(batch_.with({s_ * to_int(problem_.block) + byte * to_int(problem_.per_byte()) + j, d1_}));
+      return;
+    }
+    const Expr at = s_ * to_int(problem_.block) + g * to_int(word_numbers(problem_)) + j;
+    units_(batch_.vars({j, g, s_, d1_})) = left_(batch_.with({at, d1_})) * over_place(j);
   }
 
-  /// Which element of a row is multiplied with number j of byte `byte` of block s.
-  [[nodiscard]] Expr number_at(const Expr& j, const Expr& byte, const Expr& s) const {
-    return s * to_int(problem_.block) + byte * to_int(problem_.per_byte()) + j;
+  /// Number j of a word: the last, whose top bit would be a sign, is shifted; others stay where they are, times 2^(j * bits).
+  [[nodiscard]] Expr number_in_place(const Expr& word, const Expr& j) const {
+    const Expr mask = Halide::cast<std::uint32_t>((1 << problem_.bits) - 1)
+                      << Halide::cast<std::uint32_t>(j * to_int(problem_.bits));
+    const Expr top = word >> Halide::cast<std::uint32_t>(32 - to_int(problem_.bits));
+    return Halide::cast<float>(
+        Halide::reinterpret<std::int32_t>(Halide::select(is_last(j), top, word & mask)));
   }
+  /// 2^-(j * bits), 1 for the last: exact, but for elements below 2^-98, which lose bits.
+  [[nodiscard]] Expr over_place(const Expr& j) const {
+    constexpr int bias = 127;
+    constexpr int mantissa_bits = 23;
+    const Expr exponent = Halide::select(is_last(j), bias, bias - j * to_int(problem_.bits));
+    return Halide::reinterpret<float>(exponent << mantissa_bits);
+  }
+  [[nodiscard]] Expr is_last(const Expr& j) const { return j == to_int(word_numbers(problem_)) - 1; }
 
   void define_total() {
     const Halide::RDom r = block_domain();
@@ -148,16 +171,39 @@ class BitsForm {
     const Expr zero = Halide::cast(total.type(), to_int(problem_.usual_zero()));
     part_(at) = problem_.zeros == no_value ? -zero * total : Halide::Internal::make_zero(total.type());
     const Halide::ImageParam& weight = builder_.parameter(problem_.product.weight);
+    if (pair_words_ > 0) {
+      define_pairs();
+      const Halide::RDom r = reduction_domain({word_bytes / 2, block_words(problem_) / pair_words_});
+      part_(at) += Halide::cast<std::int32_t>(pairs_(batch_.with({r[0], v_, r[1], p_, s_, d1_})));
+      return;
+    }
     if (problem_.is_quantized) {
-      const Halide::RDom r = reduction_domain({problem_.unit(), problem_.per_byte(), problem_.units()});
+      const Halide::RDom r = reduction_domain({word_bytes, problem_.per_byte(), block_words(problem_)});
       const Expr number = stored_number(weight(r[0], v_, r[2], s_, p_), r[1], problem_.bits);
       part_(at) += stored_product(number, units_(batch_.with({r[0], r[1], r[2], s_, d1_})));
       return;
     }
-    const Halide::RDom r = reduction_domain({problem_.per_byte(), problem_.units()});
-    const Expr byte = Halide::cast<std::int32_t>(weight(v_, r[1], s_, p_));
-    const Expr number = Halide::cast<float>(number_of(byte, r[0], problem_.bits));
-    part_(at) += number * left_(batch_.with({number_at(r[0], r[1], s_), d1_}));
+    const Halide::RDom r = reduction_domain({word_numbers(problem_), block_words(problem_)});
+    const auto byte = [&](int u) { return weight(u, v_, r[1], s_, p_); };
+    const Expr word = Halide::concat_bits({byte(0), byte(1), byte(2), byte(3)});
+    part_(at) += number_in_place(word, r[0]) * units_(batch_.with({r[0], r[1], s_, d1_}));
+  }
+
+  void define_pairs() {
+    const Var h("h");
+    const Var c("c");
+    pairs_ = builder_.stage(name_ + "_pairs");
+    const Halide::RDom r = reduction_domain({word_bytes / 2, problem_.per_byte(), pair_words_});
+    const Expr u = h * 2 + r[0];
+    const Expr word = c * to_int(pair_words_) + r[2];
+    const Expr number =
+        stored_number(builder_.parameter(problem_.product.weight)(u, v_, word, s_, p_), r[1], problem_.bits);
+    const Expr step = units_(batch_.with({u, r[1], word, s_, d1_}));
+    const std::vector<Var> at = batch_.vars({h, v_, c, p_, s_, d1_});
+    pairs_(at) = Halide::cast<std::int16_t>(0);
+    // No sum leaves i16: what saturates is the name of an instruction.
+    pairs_(at) = Halide::saturating_add(
+        pairs_(at), Halide::cast<std::int16_t>(number) * Halide::cast<std::int16_t>(step));
   }
 
   Func define_fold() {
@@ -178,9 +224,10 @@ class BitsForm {
 
   AlgorithmBuilder& builder_;
   const BitsProblem& problem_;
+  std::int64_t pair_words_;
   std::string name_;
   BatchVars batch_;
-  Func left_, units_, peak_, inverse_, scale_, total_, part_;
+  Func left_, units_, peak_, inverse_, scale_, total_, pairs_, part_;
   Var v_{"v"};
   Var p_{"p"};
   Var s_{"s"};
@@ -274,11 +321,12 @@ std::vector<Packing> matmul_bits_packings(const Kernel& kernel, const Form&) {
   return bits_packings(kernel, require_bits(kernel));
 }
 
-Algorithm build_matmul_bits(const Kernel& kernel, const Form&) {
+Algorithm build_matmul_bits(const Kernel& kernel, const Form& form) {
   const BitsProblem problem = require_bits(kernel);
   AlgorithmBuilder builder(kernel, bits_packings(kernel, problem));
   builder.define_before(kernel.anchor);
-  BitsForm(builder, problem).define();
+  const auto pairs = form.parameters.find("pairs");
+  BitsForm(builder, problem, pairs == form.parameters.end() ? 0 : pairs->second).define();
   builder.define_rest();
   return builder.finish();
 }

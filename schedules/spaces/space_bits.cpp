@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "lowering/algorithms/algorithm.h"
+#include "lowering/algorithms/bits_words.h"
 #include "schedules/spaces/matmul_loops.h"
 #include "schedules/spaces/spaces.h"
 
@@ -20,6 +21,11 @@ struct BitsMatmul {
   [[nodiscard]] Candidate at(const MatmulPoint& point) const;
   [[nodiscard]] double cost(const MatmulPoint& point) const;
 };
+
+/// Processors with AVX2 multiply steps in pairs, of which sums fit i16; later ones four at once, into i32.
+bool uses_pairs(const BitsProblem& problem, const Machine& machine) {
+  return problem.is_quantized && has_small_tiles(machine) && pair_words(problem) > 0;
+}
 
 const std::vector<std::int64_t> row_choices = {4, 6, 3, 2, 1, 8};
 const std::vector<std::int64_t> panel_choices = {4, 2, 1};
@@ -61,16 +67,36 @@ void write_rows(ScheduleWriter& writer, const std::string& name, const BitsProbl
     whole(name + "_a");
     writer.add("{}_a.vectorize(d0, {});", name, lanes);
   }
-  if (problem.is_quantized) {
-    whole(name + "_units");
+  whole(name + "_units");
+  if (problem.is_quantized)
     writer.add("{0}_units.bound(u, 0, {1}).vectorize(u).bound(j, 0, {2}).unroll(j).bound(g, 0, {3});", name,
-               problem.unit(), problem.per_byte(), problem.units());
-  }
+               word_bytes, problem.per_byte(), block_words(problem));
+  else
+    writer.add("{0}_units.bound(j, 0, {1}).vectorize(j).bound(g, 0, {2});", name, word_numbers(problem),
+               block_words(problem));
   folded("_total");
 }
 
+/// Sums of pairs in i16, all at once.
+void write_pairs(ScheduleWriter& writer, const std::string& name, const RegisterTile& tile,
+                 const std::string& further) {
+  const std::string pairs = name + "_pairs";
+  writer.add("{}.compute_at({}_part, r1).store_in(MemoryType::Register);", pairs, name);
+  writer.add("{}.bound_extent(h, 2).bound_extent(v, {}).bound_extent(p, {}).bound_extent(d1, {});", pairs,
+             panel_width, tile.panels, tile.rows);
+  writer.add("{}.vectorize(h).vectorize(v).unroll(p).unroll(d1);", pairs);
+  writer.add(
+      "{}.update(0).reorder(r0, h, v, d1, r1, p, r2, c, s{}).atomic(true).vectorize(r0).vectorize(h)."
+      "vectorize(v).unroll(p).unroll(d1).unroll(r1).unroll(r2);",
+      pairs, further);
+  writer.add(
+      "{}_part.update(0).reorder(r0, v, p, d1, r1, "
+      "s{}).atomic().vectorize(r0).vectorize(v).unroll(p).unroll(d1);",
+      name, further);
+}
+
 void write_fold(ScheduleWriter& writer, const std::string& name, const std::string& out,
-                const BitsProblem& problem, const RegisterTile& tile, std::int64_t unroll_k,
+                const BitsProblem& problem, const RegisterTile& tile, std::int64_t unroll_k, bool pairs,
                 const std::vector<std::string>& batch) {
   const std::string fold = name + "_fold";
   const std::string part = name + "_part";
@@ -83,7 +109,9 @@ void write_fold(ScheduleWriter& writer, const std::string& name, const std::stri
     writer.add("{}.vectorize(v).unroll(p).unroll(d1);", stage);
   }
   writer.add("{}.update(0).reorder(v, p, d1, r0{}).vectorize(v).unroll(p).unroll(d1);", fold, further);
-  if (problem.is_quantized)
+  if (pairs)
+    write_pairs(writer, name, tile, further);
+  else if (problem.is_quantized)
     writer.add(
         "{}.update(0).reorder(r0, v, d1, r1, p, r2, "
         "s{}).atomic().vectorize(r0).vectorize(v).unroll(p).unroll(d1)."
@@ -105,12 +133,15 @@ Candidate BitsMatmul::at(const MatmulPoint& point) const {
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine, batch);
   writer.add("{}.unroll(i);", out);
-  write_fold(writer, name, out, problem, tiling.tile, std::min(point.unroll_k, problem.units()), batch);
+  Form form{"matmul_bits", {}};
+  if (uses_pairs(problem, machine)) form.parameters["pairs"] = pair_words(problem);
+  write_fold(writer, name, out, problem, tiling.tile, std::min(point.unroll_k, block_words(problem)),
+             form.parameters.contains("pairs"), batch);
   write_single(writer, kernel, name + "_fold", batch);
   write_rows(writer, name, problem, machine,
              problem.is_quantized || problem.is_padded() || product.a_is_computed);
   if (point.stream_ahead > 0) write_stream(writer, kernel, product.weight, out, "t", point.stream_ahead);
-  return {Form{"matmul_bits", {}}, writer.take()};
+  return {std::move(form), writer.take()};
 }
 
 double BitsMatmul::cost(const MatmulPoint& point) const {
@@ -133,9 +164,11 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   const MatmulProblem& product = problem.product;
   const bool is_small = has_small_tiles(machine);
   MatmulPoint point;
-  point.rows = std::min<std::int64_t>(product.least_m, is_small ? 2 : 4);
-  // Sums of steps wait for scales, one more of each column and row: with four rows they leave room for two panels.
-  const std::int64_t panels = is_small ? 1 : problem.is_quantized && point.rows > 2 ? 2 : 4;
+  point.rows = std::min<std::int64_t>(product.least_m, is_small && problem.is_quantized ? 2 : 4);
+  // Sums of steps wait for scales, one more of each column and row: with four rows they leave room for two panels. Of one
+  // row a panel has too few sums for AVX2, where each waits for the one before it.
+  const std::int64_t small_panels = problem.is_quantized || point.rows == 1 ? 2 : 1;
+  const std::int64_t panels = is_small ? small_panels : problem.is_quantized && point.rows > 2 ? 2 : 4;
   point.panels = std::min(panel_count(product), panels);
   set_blocking(product, machine, {point.rows, point.panels}, point);
   point.unroll_k = problem.is_quantized ? 8 : 4;

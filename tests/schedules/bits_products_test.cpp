@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "tests/schedules/fixed_machines.h"
 #include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
@@ -112,17 +113,42 @@ TEST(BitsProducts, EveryPointAgrees) {
   }
 }
 
-/// Processors without instructions for such products compute the same.
+/// Processors without instructions for such products compute the same: with steps, in pairs.
 TEST(BitsProducts, AgreeOnOlderProcessors) {
+  if (!has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
   const Space& space = space_named("matmul_bits");
-  const Machine machine = detect_machine(1);
-  for (const char* op : {"matmul_bits", "quantized_matmul_bits"}) {
-    const Kernel kernel = kernel_of(product({5, 40, 96, 4, 32, "u8"}, op));
-    const std::vector<Tensor> inputs = filled_inputs(kernel);
-    const Halide::Target older("x86-64-linux-sse41-avx-f16c-fma-avx2");
-    if (!Halide::host_supports_target_device(older)) GTEST_SKIP();
-    expect_close(run_candidate(kernel, heuristic_candidate(space, kernel, machine), inputs, older),
-                 interpret(kernel.body, inputs), 2e-5, op);
+  const auto [machine, target] = avx2_machine(1);
+  for (const Case& c : {Case{5, 40, 96, 4, 32, "u8"},
+                        {1, 33, 80, 4, 16},
+                        {2, 20, 256, 4, 128},
+                        {7, 16, 40, 2, 16},
+                        {3, 64, 128, 8, 32}}) {
+    for (const char* op : {"matmul_bits", "quantized_matmul_bits"}) {
+      const Kernel kernel = kernel_of(product(c, op));
+      const std::vector<Tensor> inputs = filled_inputs(kernel);
+      const Candidate candidate = heuristic_candidate(space, kernel, machine);
+      EXPECT_EQ(candidate.form.parameters.contains("pairs"), c.bits < 8 && op[0] == 'q');
+      expect_close(run_candidate(kernel, candidate, inputs, target), interpret(kernel.body, inputs), 2e-5,
+                   op);
+    }
+  }
+}
+
+/// The largest numbers by the largest steps, of one sign: sums of pairs come near the end of i16, and not beyond.
+TEST(BitsProducts, LargestSumsOfPairsFit) {
+  if (!has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+  const auto [machine, target] = avx2_machine(1);
+  for (const int bits : {2, 4}) {
+    for (const double sign : {1.0, -1.0}) {
+      const Kernel kernel = kernel_of(product({2, 32, 256, bits, 128}, "quantized_matmul_bits"));
+      std::vector<Tensor> inputs = filled_inputs(kernel);
+      for (std::int64_t i = 0; i < inputs[0].size(); ++i) inputs[0].set_double(i, sign);
+      for (std::int64_t i = 0; i < inputs[1].size(); ++i) inputs[1].set_int64(i, 255);
+      const Candidate candidate = heuristic_candidate(space_named("matmul_bits"), kernel, machine);
+      EXPECT_TRUE(candidate.form.parameters.contains("pairs"));
+      expect_close(run_candidate(kernel, candidate, inputs, target), interpret(kernel.body, inputs), 2e-5,
+                   "");
+    }
   }
 }
 

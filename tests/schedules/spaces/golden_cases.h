@@ -39,7 +39,7 @@ inline constexpr GoldenCase golden_cases[] = {
     {"matmul_activations", "amx",
      R"(graph g(%a: bf16[2,20,3,16], %b: bf16[2,18,3,16]) { %q: bf16[2,3,20,16] = transpose(%a) {perm=[0,2,1,3]} %k: bf16[2,3,16,18] = transpose(%b) {perm=[0,2,3,1]} %v: bf16[2,3,20,18] = matmul(%q, %k) return %v })"},
     {"matmul_bits", "avx2",
-     R"(graph g(%a: f32[1,2048], %w: u8[768,64,16], %ws: f32[768,64]) { %v: f32[1,768] = matmul_bits(%a, %w, %ws) {bits=4, block=32} return %v })"},
+     R"(graph g(%a: f32[1,2048], %w: u8[768,64,16], %ws: f32[768,64]) { %v: f32[1,768] = quantized_matmul_bits(%a, %w, %ws) {bits=4, block=32} return %v })"},
     {"matmul_bits", "avx512",
      R"(graph g(%a: f32[1,768], %w: u8[2048,24,16], %ws: f32[2048,24], %r: f32[1,2048]) { %v: f32[1,2048] = quantized_matmul_bits(%a, %w, %ws) {bits=4, block=32} %s: f32[1,2048] = silu(%v) %o: f32[1,2048] = mul(%s, %r) return %o })"},
     {"matmul_bits", "avx512",
