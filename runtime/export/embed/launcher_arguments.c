@@ -13,29 +13,34 @@ void* sylvite_place_of(const struct sylvite_model* model, uint32_t source, int64
   return NULL; /* given to run */
 }
 
-static void bind_extents(struct sylvite_model* model, uint32_t number) {
+static void bind_place(struct sylvite_model* model, uint32_t number) {
   const struct sylvite_argument* argument = &model->program->arguments[number];
-  struct halide_buffer* buffer = &model->bound->buffers[number];
-  const int64_t* dims = &model->program->dims[argument->first_dim];
   const int64_t place = sylvite_value_of(model->numbers, argument->place);
+  model->bound->buffers[number].host = sylvite_place_of(model, argument->source, place);
+}
+
+/* Of all arguments that have the dims of this one. */
+static void bind_dims(struct sylvite_model* model, uint32_t number) {
+  const struct sylvite_argument* argument = &model->program->arguments[number];
+  const int64_t* dims = &model->program->dims[argument->first_dim];
+  struct halide_dimension* bound = &model->bound->dims[argument->first_dim];
   int32_t stride = 1;
-  if (argument->source == SYLVITE_INTEGER) {
-    model->bound->integers[number] = (int32_t)place;
-    return;
-  }
-  buffer->host = sylvite_place_of(model, argument->source, place);
   for (uint32_t i = 0; i < argument->rank; ++i) {
-    const int32_t extent = (int32_t)sylvite_value_of(model->numbers, dims[i]);
-    buffer->dim[i].extent = extent;
-    buffer->dim[i].stride = stride;
-    stride *= extent;
+    bound[i].extent = (int32_t)sylvite_value_of(model->numbers, dims[i]);
+    bound[i].stride = stride;
+    stride *= bound[i].extent;
   }
 }
 
-static int is_open(const struct sylvite_program* program, const struct sylvite_argument* argument) {
-  int open = argument->place < 0;
+static int has_open_dims(const struct sylvite_program* program, const struct sylvite_argument* argument) {
+  int open = 0;
   for (uint32_t i = 0; i < argument->rank; ++i) open |= program->dims[argument->first_dim + i] < 0;
   return open;
+}
+
+/* Kernels read an int32_t, which on a little-endian machine is the beginning of a number. */
+static void* integer_of(struct sylvite_model* model, const struct sylvite_argument* argument) {
+  return argument->place < 0 ? (void*)&model->numbers[-1 - argument->place] : (void*)&argument->place;
 }
 
 /* What does not depend on sizes, once. */
@@ -43,6 +48,7 @@ static void bind_program(struct sylvite_model* model, uint32_t number) {
   const struct sylvite_program* program = &model->tables->programs[number];
   struct bound* bound = &model->all[number];
   void** next = bound->pointers;
+  uint32_t known_dims = 0; /* dims that arguments have in common belong to the first of them */
   model->program = program;
   model->bound = bound;
   for (uint32_t i = 0; i < program->argument_count; ++i) {
@@ -53,14 +59,19 @@ static void bind_program(struct sylvite_model* model, uint32_t number) {
     buffer->type_lanes = 1;
     buffer->dimensions = argument->rank;
     buffer->dim = bound->dims + argument->first_dim;
-    if (is_open(program, argument)) bound->open[bound->open_count++] = i;
-    bind_extents(model, i);
+    if (argument->source == SYLVITE_INTEGER) continue;
+    bind_place(model, i);
+    if (argument->place < 0) bound->moved[bound->moved_count++] = i;
+    if (argument->first_dim < known_dims) continue;
+    bind_dims(model, i);
+    if (has_open_dims(program, argument)) bound->open[bound->open_count++] = i;
+    known_dims = argument->first_dim + argument->rank;
   }
   for (uint32_t i = 0; i < program->launch_count; ++i) {
     const struct sylvite_launch* launch = &program->launches[i];
     *next++ = &model->user_context;
     for (uint32_t j = launch->first_argument; j < launch->first_argument + launch->argument_count; ++j)
-      *next++ = program->arguments[j].source == SYLVITE_INTEGER ? (void*)&bound->integers[j]
+      *next++ = program->arguments[j].source == SYLVITE_INTEGER ? integer_of(model, &program->arguments[j])
                                                                 : (void*)&bound->buffers[j];
   }
 }
@@ -74,11 +85,11 @@ static char* zeros(size_t bytes) {
 static int is_bound_allocated(struct bound* bound, const struct sylvite_program* program) {
   const size_t arguments = (size_t)program->argument_count + 1;
   bound->buffers = calloc(arguments, sizeof(*bound->buffers));
-  bound->integers = calloc(arguments, sizeof(*bound->integers));
+  bound->moved = calloc(arguments, sizeof(*bound->moved));
   bound->open = calloc(arguments, sizeof(*bound->open));
   bound->dims = calloc((size_t)program->dim_count + 1, sizeof(*bound->dims));
   bound->pointers = calloc(arguments + program->launch_count, sizeof(*bound->pointers));
-  return bound->buffers != NULL && bound->integers != NULL && bound->open != NULL && bound->dims != NULL &&
+  return bound->buffers != NULL && bound->moved != NULL && bound->open != NULL && bound->dims != NULL &&
          bound->pointers != NULL;
 }
 
@@ -148,7 +159,8 @@ int sylvite_take_sizes(struct sylvite_model* model, const int64_t* sizes) {
   if (bytes > 0) memcpy(model->sizes, sizes, bytes);
   model->program = &tables->programs[i];
   model->bound = &model->all[i];
-  for (i = 0; i < model->bound->open_count; ++i) bind_extents(model, model->bound->open[i]);
+  for (i = 0; i < model->bound->open_count; ++i) bind_dims(model, model->bound->open[i]);
+  for (i = 0; i < model->bound->moved_count; ++i) bind_place(model, model->bound->moved[i]);
   return SYLVITE_OK;
 }
 
@@ -162,7 +174,7 @@ void sylvite_free_arguments(struct sylvite_model* model) {
   for (uint32_t i = 0; model->all != NULL && i < model->tables->program_count; ++i) {
     free(model->all[i].buffers);
     free(model->all[i].dims);
-    free(model->all[i].integers);
+    free(model->all[i].moved);
     free(model->all[i].pointers);
     free(model->all[i].open);
   }

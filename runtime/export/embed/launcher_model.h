@@ -25,10 +25,11 @@ struct halide_buffer {
 struct bound {
   struct halide_buffer* buffers; /* per argument */
   struct halide_dimension* dims;
-  int32_t* integers; /* per argument */
-  void** pointers;   /* per launch: the context, then its buffers and integers */
-  uint32_t* open;    /* numbers of the arguments that depend on sizes */
+  void** pointers; /* per launch: the context, then its buffers and integers */
+  uint32_t* open;  /* arguments whose dims depend on sizes, one for all that have the same */
+  uint32_t* moved; /* arguments whose place does */
   uint32_t open_count;
+  uint32_t moved_count;
 };
 
 /* Kernels get its address as user_context. */
