@@ -16,6 +16,7 @@
 #include "schedules/code_id.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/nvrtc.h"
+#include "schedules/directives/device_library.h"
 #include "schedules/directives/load_on_device.h"
 #include "schedules/directives/merge_checks.h"
 #include "schedules/directives/own_directives.h"
@@ -95,6 +96,7 @@ std::string compile_to_object(const Kernel& kernel, const Candidate& candidate, 
     // The pipeline owns its passes.
     if (rounds_by_instruction) pipeline.add_custom_lowering_pass(new RoundByInstruction());
     if (is_gpu_target(target)) {
+      pipeline.add_custom_lowering_pass(new DeviceLibrary());
       pipeline.add_custom_lowering_pass(new LoadOnDevice());
       pipeline.add_custom_lowering_pass(new WideAccess());
     } else {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "frontend/ops/op_table.h"
 #include "schedules/compile.h"
 #include "tests/support/bound_space.h"
 #include "tests/support/gpu_cases.h"
@@ -38,6 +39,48 @@ TEST_P(GpuSpaces, Compile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, GpuSpaces, testing::ValuesIn(gpu_cases));
+
+/// The sum of every pointwise operation of `inputs` numbers that takes them as they are.
+Kernel all_pointwise(DType dtype, int inputs) {
+  Graph graph;
+  std::vector<ValueId> x;
+  for (int i = 0; i < inputs; ++i)
+    x.push_back(graph.add_input("x" + std::to_string(i), make_type(dtype, {64})));
+  ValueId sum = x[0];
+  for (const OpInfo& info : op_table()) {
+    if (!info.has(OpTrait::pointwise) || info.min_inputs > inputs || info.max_inputs < inputs) continue;
+    const auto add = [&](const Attributes& attributes) {
+      const ValueId value = graph.add(info.op, x, attributes);
+      const std::string name(dtype_name(dtype));
+      sum = graph.add(Op::add, {sum, graph.add(Op::cast, {value}, {{"to", name}})});
+    };
+    try {
+      add({});
+      if (info.op == Op::mod) add({{"fmod", std::int64_t{1}}});
+    } catch (const Error&) {  // it wants attributes, or other types
+      continue;
+    }
+  }
+  graph.outputs = {sum};
+  return make_kernel(graph, std::vector<bool>(x.size(), false));
+}
+
+TEST(GpuSpaces, CallNoFunctionThatADeviceLacks) {
+  const Machine machine = with_gpu(detect_machine(1), sample_card());
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const int inputs : {1, 2}) {
+      const Kernel kernel = all_pointwise(dtype, inputs);
+      EXPECT_GT(kernel.body.nodes().size(), 10U) << kernel.text;
+      for (const Candidate& candidate :
+           {reference_candidate(kernel, machine), default_candidate(kernel, machine)}) {
+        const std::string object = compile_to_object(kernel, candidate, machine.target);
+        EXPECT_NE(object.find(".version"), std::string::npos) << "it has PTX as text";
+        const std::size_t place = object.find(".extern .func");
+        EXPECT_EQ(place, std::string::npos) << object.substr(std::min(place, object.size()), 80);
+      }
+    }
+  }
+}
 
 TEST(GpuMachine, IsPartOfTheKey) {
   const Machine cpu = detect_machine(2);
