@@ -31,7 +31,8 @@ KernelNumbers all_of(const Chosen& chosen) {
 
 /// Relatives share what is loaded.
 bool is_loaded(const Relatives& relatives, const std::string& symbol) {
-  return !relatives.programs.empty() && relatives.programs.front()->has_loaded(symbol);
+  return relatives.share_code && !relatives.programs.empty() &&
+         relatives.programs.front()->has_loaded(symbol);
 }
 
 /// Those of the choices with these numbers that are not loaded, and whose object is still unknown after looking into the cache.

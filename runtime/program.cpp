@@ -155,7 +155,8 @@ std::shared_ptr<DeviceRoom> Program::Rep::find_room(const Relatives& relatives) 
 }
 
 std::shared_ptr<Code> Program::Rep::find_code(const Relatives& relatives) {
-  return relatives.programs.empty() ? std::make_shared<Code>() : relatives.programs.front()->rep_->code;
+  const bool is_shared = relatives.share_code && !relatives.programs.empty();
+  return is_shared ? relatives.programs.front()->rep_->code : std::make_shared<Code>();
 }
 
 std::size_t Program::Rep::state_offset(std::size_t number) const {

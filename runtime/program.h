@@ -50,6 +50,8 @@ struct Relatives {
   std::vector<const Program*> programs;
   /// They never run at the same time: the new one also shares the memory of intermediate values, and their states.
   bool take_turns = false;
+  /// The new one also shares the kernels that they have loaded, of which it needs no objects.
+  bool share_code = true;
 };
 
 /// What a program launches on the device, as data.

@@ -103,7 +103,7 @@ class BoxCover {
     const std::vector<Plan> plans = join_plans(plans_, greatest, group, samples_.at(wanted).setup->machine);
     Imported imported = samples_.at(wanted);
     imported.plan = std::make_shared<Plan>(plans[group.front()]);
-    Relatives relatives{{}, true};
+    Relatives relatives{{}, true, false};  // the library has objects of all kernels
     for (const std::vector<CoveredBox>* each : {&covered, &std::as_const(programs_)})
       for (const CoveredBox& other : *each) relatives.programs.push_back(&other.built->program);
     auto built = std::make_unique<Built>(build_program(imported, choose_(imported), relatives));
