@@ -2,9 +2,11 @@
 // Kernels in the process, each loaded once for all programs that share them.
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 
+#include "runtime/cuda/modules.h"
 #include "runtime/kernel_call.h"
 
 namespace sylvite {
@@ -20,6 +22,12 @@ class LoadedKernels {
   mutable std::mutex mutex_;
   ObjectLoader loader_;
   std::map<std::string, LoadedKernel> by_symbol_;
+};
+
+/// What relatives have loaded: in the process, and on the device.
+struct LoadedCode {
+  LoadedKernels kernels;
+  std::shared_ptr<cuda::Modules> modules = std::make_shared<cuda::Modules>();
 };
 
 }  // namespace sylvite

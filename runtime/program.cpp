@@ -54,12 +54,6 @@ struct Moving {
   Window window;
 };
 
-/// What relatives have loaded, also those that do not take turns.
-struct Code {
-  LoadedKernels kernels;
-  std::shared_ptr<cuda::Modules> modules = std::make_shared<cuda::Modules>();
-};
-
 }  // namespace
 
 struct Program::Rep {
@@ -76,7 +70,7 @@ struct Program::Rep {
   [[nodiscard]] std::shared_ptr<Arena> find_arena(const Relatives& relatives) const;
   [[nodiscard]] std::shared_ptr<StateMemory> find_states(const Relatives& relatives) const;
   [[nodiscard]] static std::shared_ptr<DeviceRoom> find_room(const Relatives& relatives);
-  [[nodiscard]] static std::shared_ptr<Code> find_code(const Relatives& relatives);
+  [[nodiscard]] static std::shared_ptr<LoadedCode> find_code(const Relatives& relatives);
   [[nodiscard]] std::size_t state_offset(std::size_t number) const;
   void load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors);
   void add_arguments(KernelCall& call, const Kernel& kernel, const std::vector<Argument>& arguments,
@@ -104,7 +98,7 @@ struct Program::Rep {
   std::shared_ptr<Arena> arena;         ///< also of relatives that take turns
   std::shared_ptr<StateMemory> states;  ///< likewise
   std::shared_ptr<DeviceRoom> room;     ///< likewise
-  std::shared_ptr<Code> code;           ///< also of other relatives
+  std::shared_ptr<LoadedCode> code;     ///< also of other relatives
   Bindings bindings;
   cuda::LaunchRecorder recorder;
   std::vector<NotedLaunches> noted;                                 ///< per launch, once they were asked for
@@ -154,9 +148,9 @@ std::shared_ptr<DeviceRoom> Program::Rep::find_room(const Relatives& relatives) 
   return is_shared ? relatives.programs.front()->rep_->room : std::make_shared<DeviceRoom>();
 }
 
-std::shared_ptr<Code> Program::Rep::find_code(const Relatives& relatives) {
+std::shared_ptr<LoadedCode> Program::Rep::find_code(const Relatives& relatives) {
   const bool is_shared = relatives.share_code && !relatives.programs.empty();
-  return is_shared ? relatives.programs.front()->rep_->code : std::make_shared<Code>();
+  return is_shared ? relatives.programs.front()->rep_->code : std::make_shared<LoadedCode>();
 }
 
 std::size_t Program::Rep::state_offset(std::size_t number) const {
