@@ -10,15 +10,14 @@
 #include "runtime/kernel_menu.h"
 #include "runtime/session.h"
 #include "tests/fuzz/resize_graph.h"
+#include "tests/support/checked_passes.h"
 
 namespace sylvite::fuzz {
 namespace {
 
 std::vector<Tensor> run_plan(const Graph& graph, const std::vector<Tensor>& inputs,
                              const EngineOptions& /*options*/, EngineNotes& /*notes*/) {
-  PassOptions passes;
-  passes.check_finds = true;
-  PassRunner runner(passes, {});
+  PassRunner runner = checked_passes();
   const Graph after = run_passes(graph, {}, runner);
   return interpret_plan(lower(after, {}, runner), inputs);
 }

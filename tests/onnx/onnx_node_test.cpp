@@ -20,6 +20,7 @@
 #include "lowering/plan/plan_interpreter.h"
 #include "sylvite/sylvite.h"
 #include "tests/onnx/case_runner.h"
+#include "tests/support/checked_passes.h"
 #include "tests/support/command_line.h"
 #include "tests/support/temporary_folder.h"
 
@@ -40,9 +41,7 @@ std::vector<HostValue> run_plan(const std::string& model_path, const ImportOptio
                                 const std::vector<HostValue>& inputs, bool allows_host_steps) {
   ImportedModel model = import_model(model_path, options);
   check_host_steps(model.host.get(), allows_host_steps);
-  PassOptions passes;
-  passes.check_finds = true;
-  PassRunner runner(passes, {});
+  PassRunner runner = checked_passes();
   const Plan plan = lower(run_passes(model.graph, {}, runner), {}, runner);
   return run_model(model.host.get(), inputs,
                    [&](const std::vector<Tensor>& tensors) { return interpret_plan(plan, tensors); });

@@ -13,6 +13,7 @@
 #include "frontend/torch/torch_complex.h"
 #include "frontend/torch/torch_ops.h"
 #include "frontend/torch/torch_text.h"
+#include "tests/support/checked_passes.h"
 
 namespace sylvite {
 namespace {
@@ -25,9 +26,7 @@ TEST_P(TorchCases, ComputeWhatTorchComputes) {
       const TorchGraph imported = import_torch(test.text);
       const std::vector<Tensor> inputs = torch_inputs(imported, test);
       expect_torch_results(interpret(imported.graph, inputs), test, "interpreter");
-      PassOptions passes;
-      passes.check_finds = true;
-      PassRunner runner(passes, {});
+      PassRunner runner = checked_passes();
       expect_torch_results(interpret(run_passes(imported.graph, {}, runner), inputs), test,
                            "interpreter after the passes");
     } catch (const Error& error) {
