@@ -1,0 +1,185 @@
+#include "lowering/plan/join_bodies.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "frontend/ops/op_table.h"
+
+namespace sylvite {
+namespace {
+
+bool has_image(const Graph& body) {
+  return std::ranges::any_of(body.values(),
+                             [](const Value& value) { return value.type.layout.channel_block != 0; });
+}
+
+Axis axis_at(bool of_image, std::size_t position, std::size_t rank) {
+  if (!of_image || position < 2) return Axis::any;
+  return position + 1 == rank ? Axis::pixels : Axis::lines;
+}
+
+/// nullopt where the lists differ in length.
+std::optional<std::vector<Extent>> join_lists(const std::vector<const Dims*>& lists, bool of_image,
+                                              const JoinExtent& join) {
+  const std::size_t rank = lists[0]->size();
+  if (std::ranges::any_of(lists, [&](const Dims* dims) { return dims->size() != rank; })) return std::nullopt;
+  std::vector<Extent> result;
+  result.reserve(rank);
+  for (std::size_t i = 0; i < rank; ++i) {
+    Dims extents;
+    extents.reserve(lists.size());
+    for (const Dims* dims : lists) extents.push_back((*dims)[i]);
+    std::optional<Extent> extent = join(extents, axis_at(of_image, i, rank));
+    if (!extent) return std::nullopt;
+    result.push_back(std::move(*extent));
+  }
+  return result;
+}
+
+/// Walks the bodies side by side.
+class BodyJoiner {
+ public:
+  BodyJoiner(const std::vector<const Graph*>& bodies, const JoinExtent& join)
+      : bodies_(bodies), first_(*bodies[0]), join_(join), has_image_(has_image(first_)) {}
+
+  [[nodiscard]] std::optional<Graph> body() {
+    if (!std::ranges::all_of(bodies_, [&](const Graph* body) { return has_same_structure(*body); }))
+      return std::nullopt;
+    result_.name = first_.name;
+    for (const ValueId input : first_.inputs) {
+      const std::optional<TensorType> type = joined_type(input);
+      if (!type) return std::nullopt;
+      map_[input] = result_.add_input(first_.value(input).name, *type);
+    }
+    for (std::size_t i = 0; i < first_.nodes().size(); ++i)
+      if (!add_node(i)) return std::nullopt;
+    for (const ValueId output : first_.outputs) result_.outputs.push_back(mapped(output));
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] bool has_same_structure(const Graph& body) const {
+    return first_.values().size() == body.values().size() && first_.nodes().size() == body.nodes().size() &&
+           first_.inputs == body.inputs && first_.outputs == body.outputs;
+  }
+
+  [[nodiscard]] ValueId mapped(ValueId id) {
+    if (id == no_value) return no_value;
+    if (const auto found = map_.find(id); found != map_.end()) return found->second;
+    const ValueId now = result_.add_constant(*first_.value(id).constant, first_.value(id).name);
+    result_.value(now).type = first_.type(id);
+    return map_[id] = now;
+  }
+
+  [[nodiscard]] std::optional<TensorType> joined_type(ValueId id) const {
+    std::vector<const TensorType*> types;
+    types.reserve(bodies_.size());
+    for (const Graph* body : bodies_) types.push_back(&body->type(id));
+    return join_types(types, has_image_, join_);
+  }
+
+  /// The attribute `name` of node `number`, in which bodies differ.
+  [[nodiscard]] std::optional<std::vector<Extent>> joined_attribute(std::size_t number,
+                                                                    const std::string& name) const {
+    const AttributeInfo* row = op_info(first_.nodes()[number].op).find_attribute(name);
+    if (row == nullptr || row->kind != AttributeInfo::Kind::extents) return std::nullopt;
+    std::vector<const Dims*> lists;
+    lists.reserve(bodies_.size());
+    for (const Graph* body : bodies_) lists.push_back(&body->nodes()[number].attributes.integers(name));
+    return join_lists(lists, has_image_, join_);
+  }
+
+  [[nodiscard]] std::optional<Attributes> joined_attributes(std::size_t number) const {
+    const Attributes& first = first_.nodes()[number].attributes;
+    Attributes result = first;
+    const auto has_same_names = [&](const Graph* body) {
+      const Attributes& other = body->nodes()[number].attributes;
+      return std::ranges::equal(
+          first.items(), other.items(), {}, [](const auto& item) { return item.first; },
+          [](const auto& item) { return item.first; });
+    };
+    if (!std::ranges::all_of(bodies_, has_same_names)) return std::nullopt;
+    for (const auto& [name, value] : first.items()) {
+      const auto is_equal = [&](const Graph* body) {
+        return body->nodes()[number].attributes.items().at(name) == value;
+      };
+      if (std::ranges::all_of(bodies_, is_equal)) continue;
+      std::optional<std::vector<Extent>> extents = joined_attribute(number, name);
+      if (!extents) return std::nullopt;
+      result.set(name, std::move(*extents));
+    }
+    return result;
+  }
+
+  [[nodiscard]] bool is_same_node(const Graph& body, std::size_t number) const {
+    const Node& a = first_.nodes()[number];
+    const Node& b = body.nodes()[number];
+    return a.op == b.op && a.inputs == b.inputs && a.outputs == b.outputs &&
+           std::ranges::all_of(a.inputs,
+                               [&](ValueId id) { return id == no_value || is_same_constant(body, id); });
+  }
+
+  [[nodiscard]] bool add_node(std::size_t number) {
+    if (!std::ranges::all_of(bodies_, [&](const Graph* body) { return is_same_node(*body, number); }))
+      return false;
+    const Node& node = first_.nodes()[number];
+    std::vector<Value> outputs;
+    for (const ValueId id : node.outputs) {
+      std::optional<TensorType> type = joined_type(id);
+      if (!type) return false;
+      outputs.push_back({first_.value(id).name, std::move(*type), std::nullopt, no_node});
+    }
+    std::optional<Attributes> attributes = joined_attributes(number);
+    if (!attributes) return false;
+    std::vector<ValueId> inputs;
+    inputs.reserve(node.inputs.size());
+    for (const ValueId id : node.inputs) inputs.push_back(mapped(id));
+    const std::vector<ValueId> added = result_.add_known_node(
+        {node.op, std::move(inputs), {}, std::move(*attributes), ""}, std::move(outputs));
+    for (std::size_t i = 0; i < added.size(); ++i) map_[node.outputs[i]] = added[i];
+    return true;
+  }
+
+  [[nodiscard]] bool is_same_constant(const Graph& body, ValueId id) const {
+    const std::optional<Tensor>& a = first_.value(id).constant;
+    const std::optional<Tensor>& b = body.value(id).constant;
+    if (!a || !b) return a.has_value() == b.has_value();
+    return a->type() == b->type() &&
+           std::memcmp(a->data(), b->data(), static_cast<std::size_t>(a->byte_size())) == 0;
+  }
+
+  const std::vector<const Graph*>& bodies_;
+  const Graph& first_;
+  const JoinExtent& join_;
+  bool has_image_;
+  Graph result_;
+  std::map<ValueId, ValueId> map_;
+};
+
+}  // namespace
+
+std::optional<TensorType> join_types(const std::vector<const TensorType*>& types, bool has_image,
+                                     const JoinExtent& join) {
+  std::vector<Dims> dims;
+  std::vector<const Dims*> lists;
+  dims.reserve(types.size());
+  lists.reserve(types.size());
+  TensorType result = *types[0];
+  for (const TensorType* type : types) {
+    if (type->dtype != result.dtype || type->layout != result.layout) return std::nullopt;
+    lists.push_back(&dims.emplace_back(type->dims()));
+  }
+  const std::optional<std::vector<Extent>> shape = join_lists(lists, has_image, join);
+  if (!shape) return std::nullopt;
+  if (result.layout.channel_block != 0 && !shape->at(1).is_known()) return std::nullopt;
+  result.shape.assign(shape->begin(), shape->end());
+  return result;
+}
+
+std::optional<Graph> join_bodies(const std::vector<const Graph*>& bodies, const JoinExtent& join) {
+  return BodyJoiner(bodies, join).body();
+}
+
+}  // namespace sylvite
