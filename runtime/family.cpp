@@ -39,10 +39,12 @@ struct Family::Rep {
       : model(std::move(open)), given(model.parsed.sizes), length(length_symbol(model.parsed)) {}
 
   [[nodiscard]] Relatives relatives() const;
+  [[nodiscard]] Built* add_known(const OpenModel& open, const Sizes& sizes);
   [[nodiscard]] std::shared_ptr<const Plan> with_known_weights(const std::shared_ptr<const Plan>& plan) const;
   Built& keep(const Sizes& sizes, Built built);
   void forget_oldest();
   void count(const Sizes& sizes);
+  void count_bytes();
   [[nodiscard]] const Sizes& with_length(const Sizes& read);
 
   OpenModel model;  ///< without a file when the family is one program
@@ -51,6 +53,7 @@ struct Family::Rep {
   Sizes of_run;                       ///< with it
   std::unordered_map<Sizes, std::unique_ptr<Member>, SizesHash> members;
   std::unordered_set<Sizes, SizesHash> met;
+  std::unordered_map<std::string, Choice> choices;  ///< of programs so far, by the texts of kernels
   Member* latest = nullptr;
   Sizes latest_sizes;
   std::int64_t clock = 0;
@@ -75,7 +78,22 @@ std::shared_ptr<const Plan> Family::Rep::with_known_weights(const std::shared_pt
   return shared;
 }
 
+/// From plans at other sizes, where other programs have all its kernels; else nullptr.
+Built* Family::Rep::add_known(const OpenModel& open, const Sizes& sizes) {
+  const std::optional<Imported> imported = bind_known_sizes(open, sizes);
+  if (!imported || members.empty()) return nullptr;
+  const auto is_chosen = [&](const Kernel& kernel) { return choices.contains(kernel.text); };
+  if (!std::ranges::all_of(imported->plan->kernels, is_chosen)) return nullptr;
+  Chosen chosen = choose_each(*imported, [&](const Kernel& kernel) { return choices.at(kernel.text); });
+  return &keep(sizes, build_program(*imported, std::move(chosen), relatives()));
+}
+
 Built& Family::Rep::keep(const Sizes& sizes, Built built) {
+  const std::vector<Kernel>& kernels = built.program.plan().kernels;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    Choice& known = choices[kernels[i].text] = built.choices[i];
+    known.object.clear();
+  }
   members[sizes] = std::make_unique<Member>(Member{std::move(built), ++clock});
   latest = members[sizes].get();
   latest_sizes = sizes;
@@ -104,6 +122,9 @@ void Family::Rep::count(const Sizes& sizes) {
   met.insert(sizes);
   ++report.programs;
   report.sizes = static_cast<int>(met.size());
+}
+
+void Family::Rep::count_bytes() {
   report.peak_bytes = 0;
   std::set<const void*> counted;
   for (const auto& [each, member] : members) report.peak_bytes += member->built.program.peak_bytes(counted);
@@ -160,10 +181,12 @@ Built& Family::at(const Sizes& sizes) {
   quiet.setup = without_tuning(quiet.setup);
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be what `given` read
   const Sizes wanted = sizes;
-  Built& built = add(bind_sizes(quiet, wanted), choose_known);
-  log_line(LogLevel::info, "sizes: a program for {}, {:.3f} s", describe(this->sizes(), wanted),
-           steady_seconds() - start);
-  return built;
+  Built* built = rep_->add_known(quiet, wanted);
+  const bool is_known = built != nullptr;
+  if (!is_known) built = &add(bind_sizes(quiet, wanted), choose_known);
+  log_line(LogLevel::info, "sizes: a program for {}{}, {:.4f} s", describe(this->sizes(), wanted),
+           is_known ? " as others are" : "", steady_seconds() - start);
+  return *built;
 }
 
 Built& Family::of(const std::vector<Tensor>& inputs) {
@@ -205,6 +228,7 @@ std::string Family::model_id() const {
 }
 
 const CompileReport& Family::report() const {
+  rep_->count_bytes();
   return rep_->report;
 }
 

@@ -31,11 +31,11 @@ std::string refusal_of(const Kernel& open, const Candidate& candidate) {
   return "";
 }
 
-/// Why one kernel for all sizes would be slower than one for each, or cannot be made; empty when neither is so. REQUIRES
-/// `open` at its hints, those of `fixed`; `other` is the second of its two cases.
-std::string refusal(const Kernel& open, const Kernel& fixed, const Kernel& other, const Machine& machine) {
+/// Why one kernel for all sizes, with a schedule of `space`, would be slower than one for each, or cannot be made; empty when
+/// neither is so. REQUIRES `open` at its hints, those of `fixed`; `other` is the second of its two cases.
+std::string refusal(const Kernel& open, const BoundSpace& space, const Kernel& fixed, const Kernel& other,
+                    const Machine& machine) {
   const std::string wanted = default_space(fixed, machine).name;
-  const BoundSpace space = default_space(open, machine);
   if (space.name != wanted)
     return fmt::format("it would have a schedule of '{}', with fixed sizes it has one of '{}'", space.name,
                        wanted);
@@ -44,20 +44,14 @@ std::string refusal(const Kernel& open, const Kernel& fixed, const Kernel& other
 }
 
 /// Whether a case of an open kernel can be launched: templates know it at each size.
-bool can_launch(const Kernel& kernel, const Machine& machine) {
+bool can_launch(const Kernel& kernel, const Candidate& candidate, const Machine& machine) {
   if (!machine.gpu) return true;
   try {
-    (void)cuda_template_of(kernel, default_candidate(kernel, machine));
+    (void)cuda_template_of(kernel, candidate);
     return true;
   } catch (const UnsupportedError&) {
     return false;
   }
-}
-
-std::optional<Kernel> find_case(const std::vector<Kernel>& open, const Kernel& kernel) {
-  for (const Kernel& each : open)
-    if (std::optional<Kernel> found = as_case(each, kernel)) return found;
-  return std::nullopt;
 }
 
 /// Sizes to compare with, the most telling first: all differ, or, where two names must be of one size, equal ones stay equal.
@@ -82,6 +76,13 @@ KernelMenu::Seen* KernelMenu::Entry::find(const Kernel& kernel) {
   return found == seen.end() ? nullptr : &*found;
 }
 
+std::optional<KernelMenu::Open> KernelMenu::Entry::find_case(const Kernel& kernel) const {
+  for (const Open& each : open)
+    if (std::optional<Kernel> found = as_case(each.kernel, kernel))
+      return Open{std::move(*found), each.candidate};
+  return std::nullopt;
+}
+
 void KernelMenu::learn(const Plan& plan, const Machine& machine) {
   constexpr std::int64_t plans_kept = 8;
   ++plans_;
@@ -91,7 +92,7 @@ void KernelMenu::learn(const Plan& plan, const Machine& machine) {
     if (Seen* const seen = entry.find(kernel)) {
       seen->plan = plans_;
       seen->is_settled = true;
-    } else if (!find_case(entry.open, kernel)) {
+    } else if (!entry.find_case(kernel)) {
       unknown.emplace_back(&entry, Seen{kernel, plans_});
     }
   }
@@ -105,7 +106,7 @@ void KernelMenu::learn(const Plan& plan, const Machine& machine) {
 
 bool KernelMenu::Entry::compare(const Kernel& kernel, std::int64_t plan, const Machine& machine) {
   // The same place of the model at other sizes: the kernel that differs in the fewest extents.
-  if (find_case(open, kernel)) return true;  // one that another kernel of this plan brought
+  if (find_case(kernel)) return true;  // one that another kernel of this plan brought
   std::optional<Kernel> closest;
   const Seen* other = nullptr;
   for (const Seen& each : seen) {
@@ -119,11 +120,13 @@ bool KernelMenu::Entry::compare(const Kernel& kernel, std::int64_t plan, const M
     found->second = plan;
     return false;
   }
-  const std::string reason = refusal(*closest, other->kernel, kernel, machine);
+  const BoundSpace space = default_space(*closest, machine);
+  Candidate candidate = space.at(space.heuristic);
+  const std::string reason = refusal(*closest, space, other->kernel, kernel, machine);
   log_line(LogLevel::debug, "kernel {}: {} {}", closest->id,
            reason.empty() ? "is open" : "is not open:", reason);
   if (reason.empty())
-    open.push_back(std::move(*closest));
+    open.push_back({std::move(*closest), std::move(candidate)});
   else
     refused[closest->text] = plan;
   return reason.empty();
@@ -138,7 +141,7 @@ bool KernelMenu::is_settled(const Plan& plan) {
   return std::ranges::all_of(plan.kernels, [&](const Kernel& kernel) {
     Entry& entry = entries_[skeleton(kernel)];
     const Seen* const seen = entry.find(kernel);
-    return (seen != nullptr && seen->is_settled) || find_case(entry.open, kernel);
+    return (seen != nullptr && seen->is_settled) || entry.find_case(kernel);
   });
 }
 
@@ -164,8 +167,8 @@ std::shared_ptr<const Plan> KernelMenu::apply(const std::shared_ptr<const Plan>&
   for (Kernel& kernel : result->kernels) {
     const auto entry = entries_.find(skeleton(kernel));
     if (entry == entries_.end()) continue;
-    std::optional<Kernel> found = find_case(entry->second.open, kernel);
-    if (found && can_launch(*found, machine)) kernel = std::move(*found);
+    std::optional<Open> found = entry->second.find_case(kernel);
+    if (found && can_launch(found->kernel, found->candidate, machine)) kernel = std::move(found->kernel);
   }
   return result;
 }

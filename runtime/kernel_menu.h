@@ -5,12 +5,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "frontend/onnx/model_sizes.h"
 #include "lowering/plan/plan.h"
+#include "schedules/candidate.h"
 #include "schedules/machine.h"
 
 namespace sylvite {
@@ -36,10 +38,15 @@ class KernelMenu {
     std::int64_t plan = 0;    ///< number of the latest plan that had it
     bool is_settled = false;  ///< several plans had it, or it may not be open: other sizes tell nothing more
   };
+  /// An open kernel, and what it runs where nothing was measured.
+  struct Open {
+    Kernel kernel;
+    Candidate candidate;
+  };
   /// Kernels of one skeleton.
   struct Entry {
     std::vector<Seen> seen;  ///< of the latest plans
-    std::vector<Kernel> open;
+    std::vector<Open> open;
     std::map<std::string, std::int64_t>
         refused;  ///< texts of those that would be, and the plan that asked last
 
@@ -47,6 +54,8 @@ class KernelMenu {
     [[nodiscard]] bool compare(const Kernel& kernel, std::int64_t plan, const Machine& machine);
     [[nodiscard]] Seen* find(const Kernel& kernel);
     void forget_before(std::int64_t plan);
+    /// `kernel` as a case of an open one.
+    [[nodiscard]] std::optional<Open> find_case(const Kernel& kernel) const;
   };
   [[nodiscard]] bool is_settled(const Plan& plan);
 

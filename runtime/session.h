@@ -34,16 +34,18 @@ namespace sylvite {
 
 class KernelMenu;
 class MadeWeights;
+class SymbolicPlans;
 struct TorchFile;
 
 /// A model's file, read; its sizes may be open. Copies share it.
 struct OpenModel {
   std::shared_ptr<const Setup> setup;
   std::string path;
-  ParsedModel parsed;                      ///< of an ONNX file
-  double seconds = 0;                      ///< spent on reading it
-  std::shared_ptr<KernelMenu> menu = {};   ///< kernels for many sizes; nullptr where each size has its own
-  std::shared_ptr<MadeWeights> made = {};  ///< what imports made of weights; nullptr where there is one
+  ParsedModel parsed;                         ///< of an ONNX file
+  double seconds = 0;                         ///< spent on reading it
+  std::shared_ptr<KernelMenu> menu = {};      ///< kernels for many sizes; nullptr where each size has its own
+  std::shared_ptr<SymbolicPlans> plans = {};  ///< likewise: plans at sizes that were met
+  std::shared_ptr<MadeWeights> made = {};     ///< what imports made of weights; nullptr where there is one
   std::shared_ptr<const TorchFile> torch = {};  ///< instead, of a captured PyTorch graph
   ModelFacts facts = {};
 };
@@ -69,6 +71,8 @@ struct Imported {
 /// The model at these sizes: imported anew, with the same weights, and with kernels of the model's menu. Throws what import_onnx, run_passes and lower throw;
 /// the message says at which sizes.
 [[nodiscard]] Imported bind_sizes(const OpenModel& model, const Sizes& sizes);
+/// The same of what plans at other sizes tell, without an import and without graphs; nullopt where they do not tell.
+[[nodiscard]] std::optional<Imported> bind_known_sizes(const OpenModel& model, const Sizes& sizes);
 /// Both, for the first size to be fast at of each symbol.
 [[nodiscard]] Imported load_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,
                                   const ImportOptions& import = {});

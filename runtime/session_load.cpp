@@ -17,6 +17,7 @@
 #include "runtime/pass_names.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
+#include "runtime/symbolic_plans.h"
 #include "runtime/torch_file.h"
 #include "schedules/space.h"
 
@@ -119,6 +120,12 @@ void warn_without_effect(Imported& imported) {
           least_quantized_extent, stores_bf16(*imported.setup) ? "bf16" : "f32"));
 }
 
+void count_plan(Imported& imported) {
+  imported.report.kernels = static_cast<int>(imported.plan->launches.size());
+  imported.report.unique_kernels = static_cast<int>(imported.plan->kernels.size());
+  imported.report.sum_of_values_bytes = imported.plan->sum_of_values_bytes;
+}
+
 /// Passes and lowering of `imported.graph`.
 void transform(Imported& imported) {
   const Setup& setup = *imported.setup;
@@ -131,9 +138,7 @@ void transform(Imported& imported) {
   imported.passes = passes.reports();
   log_lowering(imported);
   warn_without_effect(imported);
-  imported.report.kernels = static_cast<int>(imported.plan->launches.size());
-  imported.report.unique_kernels = static_cast<int>(imported.plan->kernels.size());
-  imported.report.sum_of_values_bytes = imported.plan->sum_of_values_bytes;
+  count_plan(imported);
 }
 
 Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path,
@@ -165,12 +170,35 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
 
 namespace {
 
-void take_open_kernels(const OpenModel& model, Imported& imported) {
-  const Stopwatch watch(imported.report.import_seconds);
+/// The model at these sizes with kernels for them alone, from which its plans are learned.
+std::shared_ptr<const Plan> learn_plan(const OpenModel& model, const Sizes& sizes) {
   OpenModel fixed = model;
   fixed.menu = nullptr;
-  imported.plan = model.menu->serve(model.parsed.sizes, imported.sizes, imported.plan, model.setup->machine,
-                                    [&](const Sizes& sizes) { return bind_sizes(fixed, sizes).plan; });
+  fixed.plans = nullptr;
+  const Imported imported = bind_sizes(fixed, sizes);
+  if (imported.host == nullptr && !imported.room) model.plans->learn(sizes, imported.plan);
+  return imported.plan;
+}
+
+/// Of a model whose sizes change: its plan at other sizes, and kernels for many.
+void take_open_kernels(const OpenModel& model, Imported& imported) {
+  const Stopwatch watch(imported.report.import_seconds);
+  const std::shared_ptr<const Plan> fixed = imported.plan;
+  imported.plan = model.menu->serve(model.parsed.sizes, imported.sizes, fixed, model.setup->machine,
+                                    [&](const Sizes& sizes) { return learn_plan(model, sizes); });
+  if (imported.host != nullptr || imported.room) return;
+  model.plans->learn(imported.sizes, fixed);
+  const std::optional<Sizes> wanted = model.plans->wanted(imported.sizes);
+  try {
+    if (wanted) (void)learn_plan(model, *wanted);
+  } catch (const Error& error) {
+    log_line(LogLevel::info, "sizes: no plan for {}: {}", describe(model.parsed.sizes, *wanted),
+             error.what());
+  }
+}
+
+void add_symbols(const OpenModel& model, Imported& imported) {
+  for (const SizeSymbol& symbol : model.parsed.sizes.symbols) imported.symbols.push_back(symbol.name);
 }
 
 }  // namespace
@@ -251,7 +279,10 @@ OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const S
   const bool opens = setup->config.open_kernels == AutoOff::automatic;
   if (model.parsed.sizes.are_fixed()) return model;
   model.made = std::make_shared<MadeWeights>();
-  if (opens) model.menu = std::make_shared<KernelMenu>();
+  if (opens) {
+    model.menu = std::make_shared<KernelMenu>();
+    model.plans = std::make_shared<SymbolicPlans>(model.parsed.sizes);
+  }
   return model;
 }
 
@@ -267,12 +298,27 @@ Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
     weights.keep(imported.plan->weights);
     imported.sizes = sizes;
     if (model.menu) take_open_kernels(model, imported);
-    for (const SizeSymbol& symbol : model.parsed.sizes.symbols) imported.symbols.push_back(symbol.name);
+    add_symbols(model, imported);
     return imported;
   } catch (const Error& error) {
     if (sizes.empty()) throw;
     throw Error(error.code(), fmt::format("at {}: {}", describe(model.parsed.sizes, sizes), error.what()));
   }
+}
+
+std::optional<Imported> bind_known_sizes(const OpenModel& model, const Sizes& sizes) {
+  if (model.menu == nullptr) return std::nullopt;
+  Imported imported;
+  const Stopwatch watch(imported.report.import_seconds);
+  const std::shared_ptr<const Plan> plan = model.plans->at(sizes, model.setup->config.lowering_reuse_memory);
+  if (plan == nullptr) return std::nullopt;
+  imported.setup = model.setup;
+  imported.path = model.path;
+  imported.sizes = sizes;
+  imported.plan = model.menu->apply(plan, model.setup->machine);
+  add_symbols(model, imported);
+  count_plan(imported);
+  return imported;
 }
 
 Imported load_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,

@@ -168,10 +168,10 @@ std::string tables_source(const ExportedModel& model) {
   text += fmt::format(
       "static const struct sylvite_tables tables = {{\n  {}, {}, {}, {}, {}, {},\n  inputs, outputs, states, "
       "state_offsets, size_infos, programs, features,\n  {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {},\n}};\n",
-      c_string(model.name), c_string(model.id), model.weight_bytes, embedded_weights(model), programs.arena_bytes,
-      model.plan->state_bytes, model.growth ? model.growth->capacity : 0, length_state(model),
-      programs.number_count, model.plan->inputs.size(), model.plan->outputs.size(), model.plan->states.size(),
-      model.sizes.size(), model.programs.size(), features.size(),
+      c_string(model.name), c_string(model.id), model.weight_bytes, embedded_weights(model),
+      programs.arena_bytes, model.plan->state_bytes, model.growth ? model.growth->capacity : 0,
+      length_state(model), programs.number_count, model.plan->inputs.size(), model.plan->outputs.size(),
+      model.plan->states.size(), model.sizes.size(), model.programs.size(), features.size(),
       (static_cast<int>(halide_target_feature_end) + 63) / 64, has_amx(model.target) ? 1 : 0);
   text += '\n' + filled(embedded::model_functions, model.name, interface_parts(model));
   return text +

@@ -151,17 +151,4 @@ std::string kernel_classes(const Plan& plan) {
   return text;
 }
 
-std::string plan_structure(const Plan& plan) {
-  std::string text;
-  for (const Launch& launch : plan.launches) {
-    text += skeleton(plan.kernels.at(static_cast<std::size_t>(launch.kernel)));
-    for (const BufferId argument : launch.arguments) text += fmt::format(" {}", argument);
-    text += '\n';
-  }
-  for (const PlanLoop& loop : plan.loops) text += fmt::format("{} {}\n", loop.first, loop.end);
-  for (const Buffer& buffer : plan.buffers)
-    text += fmt::format("{} {} {}\n", static_cast<int>(buffer.kind), buffer.index, buffer.alias_of);
-  return text;
-}
-
 }  // namespace sylvite

@@ -24,7 +24,4 @@ void check_alike(const std::vector<std::shared_ptr<const Plan>>& plans, const Pl
                                            const Plan& greatest, const std::vector<std::size_t>& group,
                                            const Machine& machine);
 
-/// What two plans must have in common to be alike, as text: plans where it differs are not worth a try.
-[[nodiscard]] std::string plan_structure(const Plan& plan);
-
 }  // namespace sylvite

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "lowering/plan/symbolic_plan.h"
 #include "runtime/export/join_plans.h"
 
 namespace sylvite {

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "frontend/graph/interpreter.h"
@@ -197,6 +199,33 @@ TEST_F(FamilyTest, TypesAreKnownWhereSizesAreFixed) {
   EXPECT_EQ(fixed.input_types().at(1).dims(), (Dims{2, 8}));
   expect_right(fixed, 2, 8);
   EXPECT_THAT(refusal(fixed, inputs_at(3, 8)), HasSubstr("got f32[3,8,64], expected f32[2,8,64]"));
+}
+
+TEST_F(FamilyTest, SizesBetweenOthersNeedNoImport) {
+  CompileOptions options = test_options(folder_.path());
+  options.set["import.dims"] = "batch=1..8,sequence=1..64@24";
+  const OpenModel open = open_model(path_, make_setup(options));
+  OpenModel plain = open;
+  plain.menu = nullptr;
+  for (const Sizes& sizes : {Sizes{2, 24}, {3, 37}, {7, 50}}) (void)bind_sizes(open, sizes);
+  for (const Sizes& sizes : {Sizes{5, 33}, {2, 61}, {8, 16}}) {
+    const std::optional<Imported> known = bind_known_sizes(open, sizes);
+    ASSERT_TRUE(known) << sizes[0] << " " << sizes[1];
+    const Imported imported = bind_sizes(open, sizes);
+    EXPECT_EQ(plan_text(*known->plan), plan_text(*imported.plan));
+    EXPECT_EQ(known->plan->arena_bytes, bind_sizes(plain, sizes).plan->arena_bytes);
+    EXPECT_EQ(known->symbols, imported.symbols);
+    EXPECT_EQ(known->report.kernels, imported.report.kernels);
+  }
+  EXPECT_FALSE(bind_known_sizes(open, {1, 33})) << "a batch of one has kernels of its own";
+  EXPECT_FALSE(bind_known_sizes(plain, {5, 33}));
+}
+
+TEST_F(FamilyTest, IsRightAtManySizes) {
+  CompiledModel model = compiled("batch=1..8,sequence=1..64@24");
+  std::mt19937 random(3);
+  for (int i = 0; i < 40; ++i)
+    expect_right(model, 1 + static_cast<int>(random() % 8), 1 + static_cast<int>(random() % 64));
 }
 
 TEST_F(FamilyTest, ForgetsTheLeastRecentlyUsed) {

@@ -1,0 +1,183 @@
+#include "lowering/plan/extent_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sylvite {
+namespace {
+
+using Matrix = std::vector<std::vector<long double>>;
+
+constexpr std::size_t confirming = 2;   ///< points beyond those that determine a polynomial
+constexpr std::size_t most_terms = 32;  ///< more would need as many points
+
+/// Column by column the row that is largest there once the columns before are gone; none where a column has no such row.
+std::vector<std::size_t> independent_rows(Matrix matrix) {
+  constexpr long double nothing = 1e-9L;  // columns are at most 1
+  const std::size_t columns = matrix[0].size();
+  std::vector<std::size_t> rows;
+  std::vector<bool> is_used(matrix.size(), false);
+  for (std::size_t column = 0; column < columns; ++column) {
+    std::size_t best = matrix.size();
+    for (std::size_t i = 0; i < matrix.size(); ++i)
+      if (!is_used[i] &&
+          (best == matrix.size() || std::abs(matrix[i][column]) > std::abs(matrix[best][column])))
+        best = i;
+    if (best == matrix.size() || std::abs(matrix[best][column]) < nothing) return {};
+    is_used[best] = true;
+    rows.push_back(best);
+    for (std::size_t i = 0; i < matrix.size(); ++i) {
+      if (is_used[i]) continue;
+      const long double factor = matrix[i][column] / matrix[best][column];
+      for (std::size_t j = column; j < columns; ++j) matrix[i][j] -= factor * matrix[best][j];
+    }
+  }
+  return rows;
+}
+
+/// Gauss and Jordan, with the largest pivot of a column. REQUIRES a regular matrix.
+Matrix inverse_of(Matrix matrix) {
+  const std::size_t size = matrix.size();
+  Matrix inverse(size, std::vector<long double>(size, 0));
+  for (std::size_t i = 0; i < size; ++i) inverse[i][i] = 1;
+  for (std::size_t column = 0; column < size; ++column) {
+    std::size_t pivot = column;
+    for (std::size_t i = column + 1; i < size; ++i)
+      if (std::abs(matrix[i][column]) > std::abs(matrix[pivot][column])) pivot = i;
+    std::swap(matrix[column], matrix[pivot]);
+    std::swap(inverse[column], inverse[pivot]);
+    const long double scale = 1 / matrix[column][column];
+    for (std::size_t j = 0; j < size; ++j) {
+      matrix[column][j] *= scale;
+      inverse[column][j] *= scale;
+    }
+    for (std::size_t i = 0; i < size; ++i) {
+      if (i == column) continue;
+      const long double factor = matrix[i][column];
+      for (std::size_t j = 0; j < size; ++j) {
+        matrix[i][j] -= factor * matrix[column][j];
+        inverse[i][j] -= factor * inverse[column][j];
+      }
+    }
+  }
+  return inverse;
+}
+
+}  // namespace
+
+ExtentFit::ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Dims>& points)
+    : points_(points.size()) {
+  // A size that is the same at all points says nothing, and is no part of any expression.
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    if (std::ranges::all_of(points, [&](const Dims& point) { return point[i] == points[0][i]; })) continue;
+    symbols_.push_back(symbols[i]);
+    for (std::size_t j = 0; j < points.size(); ++j) points_[j].push_back(points[j][i] / symbols[i].multiple);
+  }
+  products_ = solve(terms_of_degree(1));
+  if (is_determined()) squares_ = solve(terms_of_degree(2));
+}
+
+/// Every product of powers up to this degree; none where they are too many.
+ExtentFit::Powers ExtentFit::terms_of_degree(int degree) const {
+  Powers terms = {{}};
+  for (std::size_t i = 0; i < symbols_.size(); ++i) {
+    Powers more;
+    for (const std::vector<int>& term : terms)
+      for (int power = 0; power <= degree; ++power) {
+        more.push_back(term);
+        more.back().push_back(power);
+      }
+    if (more.size() > most_terms) return {};
+    terms = std::move(more);
+  }
+  return terms;
+}
+
+/// nullopt where it leaves 64 bits.
+std::optional<std::int64_t> ExtentFit::term_at(const std::vector<int>& powers, std::size_t point) const {
+  std::int64_t value = 1;
+  for (std::size_t i = 0; i < powers.size(); ++i)
+    for (int power = 0; power < powers[i]; ++power)
+      if (__builtin_mul_overflow(value, points_[point][i], &value)) return std::nullopt;
+  return value;
+}
+
+ExtentFit::Basis ExtentFit::solve(Powers terms) const {
+  if (terms.empty() || points_.size() < terms.size() + confirming) return {};
+  Matrix matrix(points_.size(), std::vector<long double>(terms.size()));
+  std::vector<long double> scales(terms.size(), 1);
+  for (std::size_t j = 0; j < terms.size(); ++j) {
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      const std::optional<std::int64_t> value = term_at(terms[j], i);
+      if (!value) return {};
+      matrix[i][j] = static_cast<long double>(*value);
+      scales[j] = std::max(scales[j], std::abs(matrix[i][j]));
+    }
+    for (std::vector<long double>& row : matrix) row[j] /= scales[j];
+  }
+  Basis basis;
+  basis.rows = independent_rows(matrix);
+  if (basis.rows.empty()) return {};
+  Matrix chosen;
+  for (const std::size_t row : basis.rows) chosen.push_back(matrix[row]);
+  basis.inverse = inverse_of(std::move(chosen));
+  for (std::size_t j = 0; j < terms.size(); ++j)
+    for (long double& each : basis.inverse[j]) each /= scales[j];
+  basis.terms = std::move(terms);
+  return basis;
+}
+
+std::optional<Extent> ExtentFit::of(const std::vector<std::int64_t>& values) {
+  if (!is_determined()) return std::nullopt;
+  if (std::ranges::all_of(values, [&](std::int64_t value) { return value == values[0]; })) return values[0];
+  const auto [found, is_new] = known_.try_emplace(values);
+  if (is_new) found->second = fit(products_, values);
+  if (is_new && !found->second) found->second = fit(squares_, values);
+  return found->second;
+}
+
+std::optional<Extent> ExtentFit::fit(const Basis& basis, const std::vector<std::int64_t>& values) const {
+  if (basis.rows.empty()) return std::nullopt;
+  constexpr long double largest = 1e15L;
+  std::vector<std::int64_t> coefficients;
+  for (const std::vector<long double>& row : basis.inverse) {
+    long double coefficient = 0;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      coefficient += row[i] * static_cast<long double>(values[basis.rows[i]]);
+    if (std::abs(coefficient) > largest) return std::nullopt;
+    coefficients.push_back(std::llround(coefficient));
+  }
+  // Exactly at every point, whatever rounding did above.
+  for (std::size_t point = 0; point < points_.size(); ++point) {
+    std::int64_t total = 0;
+    for (std::size_t j = 0; j < coefficients.size(); ++j) {
+      std::int64_t product = 0;
+      const std::optional<std::int64_t> term = term_at(basis.terms[j], point);
+      if (!term || __builtin_mul_overflow(coefficients[j], *term, &product) ||
+          __builtin_add_overflow(total, product, &total))
+        return std::nullopt;
+    }
+    if (total != values[point]) return std::nullopt;
+  }
+  return sum(basis, coefficients);
+}
+
+Extent ExtentFit::sum(const Basis& basis, const std::vector<std::int64_t>& coefficients) const {
+  Extent total;
+  for (std::size_t j = 0; j < coefficients.size(); ++j) {
+    if (coefficients[j] == 0) continue;
+    Extent product(coefficients[j]);
+    for (std::size_t i = 0; i < symbols_.size(); ++i) {
+      const Extent symbol = Extent::symbol(symbols_[i].name);
+      for (int power = 0; power < basis.terms[j][i]; ++power)
+        product *= symbols_[i].multiple > 1 ? floor_div(symbol, symbols_[i].multiple) : symbol;
+    }
+    total += product;
+  }
+  return total;
+}
+
+}  // namespace sylvite

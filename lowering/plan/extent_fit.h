@@ -1,0 +1,57 @@
+#pragma once
+// Numbers that depend on sizes, as expressions of them: found by what they are at a few sizes.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sylvite/extent.h"
+#include "sylvite/types.h"
+
+namespace sylvite {
+
+/// A size by name; it is always a multiple of `multiple`.
+struct FitSymbol {
+  std::string name;
+  std::int64_t multiple = 1;
+};
+
+/// Thread safety: one thread at a time.
+class ExtentFit {
+ public:
+  /// `points` are sizes, in the order of `symbols`.
+  ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Dims>& points);
+
+  /// Do the points say what every product of sizes is, with two to spare that confirm it? If not, nothing is found.
+  [[nodiscard]] bool is_determined() const { return !products_.rows.empty(); }
+  /// The polynomial with integer coefficients, of the symbols over their multiples, that has `values` at the points: of
+  /// degree one in each symbol, else two where there are points enough. nullopt where there is none. The same answer for
+  /// the same values at once.
+  [[nodiscard]] std::optional<Extent> of(const std::vector<std::int64_t>& values);
+
+ private:
+  /// Powers of the symbols, one for each term.
+  using Powers = std::vector<std::vector<int>>;
+  /// Terms whose coefficients follow from the values at some of the points.
+  struct Basis {
+    Powers terms;
+    std::vector<std::size_t> rows;                  ///< those points; none: there are too few
+    std::vector<std::vector<long double>> inverse;  ///< coefficients from values there
+  };
+
+  [[nodiscard]] Powers terms_of_degree(int degree) const;
+  [[nodiscard]] std::optional<std::int64_t> term_at(const std::vector<int>& powers, std::size_t point) const;
+  [[nodiscard]] Basis solve(Powers terms) const;
+  [[nodiscard]] std::optional<Extent> fit(const Basis& basis, const std::vector<std::int64_t>& values) const;
+  [[nodiscard]] Extent sum(const Basis& basis, const std::vector<std::int64_t>& coefficients) const;
+
+  std::vector<FitSymbol> symbols_;
+  std::vector<Dims> points_;  ///< over the multiples
+  Basis products_;            ///< degree one in each symbol
+  Basis squares_;             ///< degree two
+  std::map<std::vector<std::int64_t>, std::optional<Extent>> known_;
+};
+
+}  // namespace sylvite

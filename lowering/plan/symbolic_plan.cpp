@@ -1,0 +1,260 @@
+#include "lowering/plan/symbolic_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "frontend/graph/bind_symbols.h"
+#include "lowering/plan/join_bodies.h"
+#include "lowering/plan/memory_plan.h"
+#include "lowering/plan/open_kernel.h"
+#include "lowering/plan/plan_verifier.h"
+
+namespace sylvite {
+namespace {
+
+/// A type that differs in more than extents, or a number that is no expression.
+struct NotJoined {};
+
+bool has_same_bytes(const Tensor& a, const Tensor& b, std::int64_t count) {
+  return a.identity() == b.identity() ||
+         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(count)) == 0;
+}
+
+bool is_same_port(const Port& a, const Port& b) {
+  return a.buffer == b.buffer && a.name == b.name;
+}
+
+bool has_same_loops(const Plan& a, const Plan& b) {
+  return std::ranges::equal(a.loops, b.loops, [](const PlanLoop& one, const PlanLoop& other) {
+    return one.first == other.first && one.end == other.end && one.beside == other.beside;
+  });
+}
+
+bool has_same_launches(const Plan& a, const Plan& b) {
+  return a.kernels.size() == b.kernels.size() &&
+         std::ranges::equal(a.launches, b.launches, [](const Launch& one, const Launch& other) {
+           return one.kernel == other.kernel && one.arguments == other.arguments;
+         });
+}
+
+bool has_same_values(const Plan& a, const Plan& b) {
+  const auto same_buffer = [](const Buffer& one, const Buffer& other) {
+    return one.kind == other.kind && one.index == other.index && one.alias_of == other.alias_of &&
+           one.window.has_value() == other.window.has_value();
+  };
+  return std::ranges::equal(a.buffers, b.buffers, same_buffer) &&
+         std::ranges::equal(a.inputs, b.inputs, is_same_port) &&
+         std::ranges::equal(a.outputs, b.outputs, is_same_port) &&
+         std::ranges::equal(a.states, b.states, is_same_port) && a.weights.size() == b.weights.size();
+}
+
+}  // namespace
+
+/// Walks the samples side by side. Throws NotJoined.
+class SymbolicPlan::Joiner {
+ public:
+  Joiner(const std::vector<FitSymbol>& symbols, const std::vector<PlanSample>& samples)
+      : samples_(samples), fit_(symbols, sizes_of(samples)) {
+    for (const FitSymbol& symbol : symbols) result_.names_.push_back(symbol.name);
+  }
+
+  [[nodiscard]] std::optional<SymbolicPlan> join() {
+    const Plan& first = *samples_[0].plan;
+    const auto is_alike = [&](const PlanSample& sample) {
+      return has_same_launches(first, *sample.plan) && has_same_loops(first, *sample.plan) &&
+             has_same_values(first, *sample.plan);
+    };
+    if (!fit_.is_determined() || !std::ranges::all_of(samples_, is_alike)) return std::nullopt;
+    result_.plan_ = first;
+    try {
+      for (std::size_t i = 0; i < first.kernels.size(); ++i) add_kernel(i);
+      for (std::size_t i = 0; i < first.buffers.size(); ++i) add_buffer(i);
+      for (std::size_t i = 0; i < first.loops.size(); ++i)
+        result_.trips_.push_back(number([&](const Plan& plan) { return plan.loops[i].trips; }));
+      join_ports(&Plan::inputs);
+      join_ports(&Plan::outputs);
+      join_ports(&Plan::states);
+      for (std::size_t i = 0; i < first.weights.size(); ++i) add_weight(i);
+    } catch (const NotJoined&) {
+      return std::nullopt;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  static std::vector<Dims> sizes_of(const std::vector<PlanSample>& samples) {
+    std::vector<Dims> sizes;
+    sizes.reserve(samples.size());
+    for (const PlanSample& sample : samples) sizes.push_back(sample.sizes);
+    return sizes;
+  }
+
+  template <typename Get>
+  Extent number(const Get& get) {
+    std::vector<std::int64_t> values;
+    values.reserve(samples_.size());
+    for (const PlanSample& sample : samples_) values.push_back(get(*sample.plan));
+    const std::optional<Extent> found = fit_.of(values);
+    if (!found) throw NotJoined();
+    return *found;
+  }
+
+  template <typename Get>
+  TensorType type(const Get& get) {
+    std::vector<const TensorType*> types;
+    types.reserve(samples_.size());
+    for (const PlanSample& sample : samples_) types.push_back(&get(*sample.plan));
+    std::optional<TensorType> joined = join_types(types, false, join_);
+    if (!joined) throw NotJoined();
+    return std::move(*joined);
+  }
+
+  void add_kernel(std::size_t number) {
+    const Kernel& first = samples_[0].plan->kernels[number];
+    SymbolicKernel& added = result_.kernels_.emplace_back();
+    added.input_is_weight = first.input_is_weight;
+    std::vector<const Graph*> bodies;
+    bool is_same = true;
+    for (const PlanSample& sample : samples_) {
+      const Kernel& kernel = sample.plan->kernels[number];
+      if (kernel.open != nullptr || kernel.input_is_weight != first.input_is_weight) throw NotJoined();
+      is_same = is_same && kernel.text == first.text;
+      bodies.push_back(&kernel.body);
+    }
+    if (is_same) return;
+    added.body = join_bodies(bodies, join_);
+    if (!added.body) throw NotJoined();
+    result_.plan_.kernels[number] = Kernel();
+  }
+
+  void add_buffer(std::size_t i) {
+    result_.plan_.buffers[i].type =
+        type([&](const Plan& plan) -> const TensorType& { return plan.buffers[i].type; });
+    SymbolicBuffer& added = result_.buffers_.emplace_back();
+    added.alias_offset = number([&](const Plan& plan) { return plan.buffers[i].alias_offset; });
+    if (!result_.plan_.buffers[i].window) return;
+    const auto of_window = [&](std::int64_t Window::* member) {
+      return number([&](const Plan& plan) { return (*plan.buffers[i].window).*member; });
+    };
+    added.stride = of_window(&Window::stride);
+    added.phase = of_window(&Window::phase);
+    added.period = of_window(&Window::period);
+  }
+
+  void join_ports(std::vector<Port> Plan::* ports) {
+    for (std::size_t i = 0; i < (result_.plan_.*ports).size(); ++i)
+      (result_.plan_.*ports)[i].type =
+          type([&](const Plan& plan) -> const TensorType& { return (plan.*ports)[i].type; });
+  }
+
+  /// The longest of all, of which others are the first bytes.
+  void add_weight(std::size_t i) {
+    const auto at = [&](const PlanSample& sample) -> const Tensor& { return sample.plan->weights[i]; };
+    const Tensor& longest = at(*std::ranges::max_element(
+        samples_, {}, [&](const PlanSample& sample) { return at(sample).byte_size(); }));
+    std::vector<TensorType> types;
+    types.reserve(samples_.size());
+    for (const PlanSample& sample : samples_) {
+      types.push_back(at(sample).type());
+      if (!has_same_bytes(at(sample), longest, at(sample).byte_size())) throw NotJoined();
+    }
+    std::vector<const TensorType*> all;
+    all.reserve(types.size());
+    for (const TensorType& each : types) all.push_back(&each);
+    const std::optional<TensorType> joined = join_types(all, false, join_);
+    if (!joined) throw NotJoined();
+    result_.plan_.weights[i] = longest;
+    result_.weights_.emplace_back(joined->shape.begin(), joined->shape.end());
+  }
+
+  const std::vector<PlanSample>& samples_;
+  ExtentFit fit_;
+  JoinExtent join_ = [this](const Dims& extents, Axis) { return fit_.of(extents); };
+  SymbolicPlan result_;
+};
+
+/// Numbers for the symbols. Throws Error where they make no plan.
+class SymbolicPlan::Maker {
+ public:
+  Maker(const SymbolicPlan& symbolic, const Dims& sizes) : symbolic_(symbolic) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) values_[symbolic.names_[i]] = sizes[i];
+  }
+
+  [[nodiscard]] Plan make(bool reuse_memory) {
+    Plan plan = symbolic_.plan_;
+    for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+      const SymbolicKernel& kernel = symbolic_.kernels_[i];
+      if (kernel.body)
+        plan.kernels[i] = make_kernel(bind_symbols(*kernel.body, values_), kernel.input_is_weight);
+    }
+    for (std::size_t i = 0; i < plan.buffers.size(); ++i) set_buffer(plan.buffers[i], symbolic_.buffers_[i]);
+    for (std::size_t i = 0; i < plan.loops.size(); ++i) plan.loops[i].trips = symbolic_.trips_[i].at(values_);
+    for (std::vector<Port>* ports : {&plan.inputs, &plan.outputs, &plan.states})
+      for (Port& port : *ports) bind(port.type);
+    for (std::size_t i = 0; i < plan.weights.size(); ++i) cut(plan.weights[i], symbolic_.weights_[i]);
+    place_buffers(plan, reuse_memory);
+    verify(plan);
+    return plan;
+  }
+
+ private:
+  void bind(TensorType& type) const {
+    for (Extent& extent : type.shape)
+      if (!extent.is_known()) extent = extent.at(values_);
+  }
+
+  void set_buffer(Buffer& buffer, const SymbolicBuffer& symbolic) const {
+    bind(buffer.type);
+    buffer.alias_offset = symbolic.alias_offset.at(values_);
+    if (buffer.window)
+      buffer.window = {symbolic.stride.at(values_), symbolic.phase.at(values_), symbolic.period.at(values_)};
+  }
+
+  /// To its first bytes.
+  void cut(Tensor& weight, const std::vector<Extent>& shape) const {
+    Dims dims;
+    dims.reserve(shape.size());
+    for (const Extent& extent : shape) dims.push_back(extent.at(values_));
+    if (dims == weight.dims()) return;
+    if (checked_product(dims, "a weight") > weight.size())
+      throw UnsupportedError("a table of the model, {}, is longer at these sizes", weight.type().to_string());
+    const auto kept = std::make_shared<const Tensor>(weight);
+    weight = Tensor(weight.dtype(), std::move(dims), std::shared_ptr<const void>(kept, kept->data()),
+                    kept->data());
+  }
+
+  const SymbolicPlan& symbolic_;
+  SymbolValues values_;
+};
+
+std::optional<SymbolicPlan> SymbolicPlan::of(const std::vector<FitSymbol>& symbols,
+                                             const std::vector<PlanSample>& samples) {
+  return Joiner(symbols, samples).join();
+}
+
+std::optional<Plan> SymbolicPlan::at(const Dims& sizes, bool reuse_memory) const {
+  try {
+    return Maker(*this, sizes).make(reuse_memory);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::string plan_structure(const Plan& plan) {
+  std::string text;
+  for (const Launch& launch : plan.launches) {
+    text += skeleton(plan.kernels.at(static_cast<std::size_t>(launch.kernel)));
+    for (const BufferId argument : launch.arguments) text += fmt::format(" {}", argument);
+    text += '\n';
+  }
+  for (const PlanLoop& loop : plan.loops) text += fmt::format("{} {}\n", loop.first, loop.end);
+  for (const Buffer& buffer : plan.buffers)
+    text += fmt::format("{} {} {}\n", static_cast<int>(buffer.kind), buffer.index, buffer.alias_of);
+  return text;
+}
+
+}  // namespace sylvite

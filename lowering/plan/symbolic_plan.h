@@ -1,0 +1,58 @@
+#pragma once
+// A plan whose numbers are expressions of a model's sizes, found by comparing plans that were lowered at different sizes: no
+// pass of lowering needs to know of symbols.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lowering/plan/extent_fit.h"
+#include "lowering/plan/plan.h"
+
+namespace sylvite {
+
+/// A model's plan at these sizes.
+struct PlanSample {
+  Dims sizes;
+  std::shared_ptr<const Plan> plan;
+};
+
+/// Thread safety: const use only.
+class SymbolicPlan {
+ public:
+  /// nullopt where the samples are too few (see ExtentFit), differ in more than numbers, or have a number that is no
+  /// polynomial of the sizes. Weights are equal, or the first bytes of the longest. REQUIRES a sample at least.
+  [[nodiscard]] static std::optional<SymbolicPlan> of(const std::vector<FitSymbol>& symbols,
+                                                      const std::vector<PlanSample>& samples);
+
+  /// The plan at these sizes, verified, with places as lower() gives them; nullopt where there is none. Whether the model
+  /// has this plan there is for the caller to know: between the sizes of the samples it has.
+  [[nodiscard]] std::optional<Plan> at(const Dims& sizes, bool reuse_memory) const;
+
+ private:
+  struct SymbolicKernel {
+    std::optional<Graph> body;  ///< with symbols; none where all samples have the same kernel
+    std::vector<bool> input_is_weight;
+  };
+  struct SymbolicBuffer {
+    Extent alias_offset;
+    Extent stride;
+    Extent phase;
+    Extent period;
+  };
+  class Joiner;
+  class Maker;
+
+  std::vector<std::string> names_;
+  Plan plan_;  ///< types with symbols; other numbers are those of the first sample
+  std::vector<SymbolicKernel> kernels_;
+  std::vector<SymbolicBuffer> buffers_;
+  std::vector<Extent> trips_;                 ///< per loop
+  std::vector<std::vector<Extent>> weights_;  ///< their dims
+};
+
+/// What plans must have in common to be one symbolic plan, as text.
+[[nodiscard]] std::string plan_structure(const Plan& plan);
+
+}  // namespace sylvite

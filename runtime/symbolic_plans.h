@@ -1,0 +1,45 @@
+#pragma once
+// The plans of a model whose sizes change: once a few were lowered, those at sizes between them need no import.
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "frontend/onnx/model_sizes.h"
+#include "lowering/plan/symbolic_plan.h"
+
+namespace sylvite {
+
+/// Thread safety: one thread at a time.
+class SymbolicPlans {
+ public:
+  explicit SymbolicPlans(const ModelSizes& model);
+
+  /// The model has this plan at these sizes.
+  void learn(const Sizes& sizes, const std::shared_ptr<const Plan>& plan);
+  /// Sizes at which a plan would tell most of those around `sizes`: a corner of the range of sizes that may have the same
+  /// kernels, each once; nullopt when all were asked for.
+  [[nodiscard]] std::optional<Sizes> wanted(const Sizes& sizes);
+  /// The plan at these sizes; nullptr where what was learned does not tell. It tells of sizes that lie between those of plans
+  /// with one structure, in how large they are and in the powers of two that divide them: what passes decide depends
+  /// on these.
+  [[nodiscard]] std::shared_ptr<const Plan> at(const Sizes& sizes, bool reuse_memory) const;
+
+ private:
+  /// Plans of one structure.
+  struct Group {
+    std::vector<PlanSample> samples;
+    std::optional<SymbolicPlan> plan;
+    [[nodiscard]] bool is_between(const Sizes& sizes) const;
+  };
+
+  std::vector<SizeSymbol> symbols_;
+  std::vector<FitSymbol> names_;
+  std::unordered_map<std::string, Group> groups_;  ///< by structure
+  std::set<Sizes> asked_;                          ///< learned, or wanted before
+};
+
+}  // namespace sylvite

@@ -1,0 +1,61 @@
+#include "lowering/plan/extent_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace sylvite {
+namespace {
+
+const std::vector<FitSymbol> two = {{"batch", 1}, {"length", 1}};
+
+/// What is found for `number` at these points, as text; "none" where nothing is.
+std::string found(const std::vector<FitSymbol>& symbols, const std::vector<Dims>& points,
+                  const std::function<std::int64_t(const Dims&)>& number) {
+  ExtentFit fit(symbols, points);
+  std::vector<std::int64_t> values;
+  for (const Dims& point : points) values.push_back(number(point));
+  const std::optional<Extent> extent = fit.of(values);
+  return extent ? extent->to_string() : "none";
+}
+
+TEST(ExtentFit, FindsProductsOfSizes) {
+  const std::vector<Dims> points = {{2, 16}, {15, 512}, {3, 40}, {8, 512}, {5, 77}, {4, 100}};
+  EXPECT_EQ(found(two, points, [](const Dims& at) { return at[0] * at[1] * 768; }), "768*batch*length");
+  EXPECT_EQ(found(two, points, [](const Dims& at) { return at[0] + 2 * at[1] + 3; }), "batch+2*length+3");
+  EXPECT_EQ(found(two, points, [](const Dims&) { return 7; }), "7");
+}
+
+TEST(ExtentFit, SquaresNeedMorePoints) {
+  const auto square = [](const Dims& at) { return at[0] * 12 * at[1] * at[1]; };
+  std::vector<Dims> points = {{2, 16}, {15, 512}, {3, 40}, {8, 512}, {5, 77}, {4, 100}};
+  EXPECT_EQ(found(two, points, square), "none");
+  for (const Dims& more : {Dims{2, 512}, {15, 16}, {7, 33}, {9, 240}, {11, 61}}) points.push_back(more);
+  EXPECT_EQ(found(two, points, square), "12*batch*length*length");
+}
+
+TEST(ExtentFit, SaysNothingWherePointsDoNotTell) {
+  const auto sum = [](const Dims& at) { return at[0] + at[1]; };
+  EXPECT_EQ(found(two, {{2, 16}, {3, 17}, {4, 18}, {5, 20}, {6, 30}}, sum), "none") << "too few";
+  EXPECT_EQ(found(two, {{2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {7, 7}}, sum), "none") << "both are equal";
+  const auto number = [](const Dims&) { return 1; };
+  EXPECT_EQ(found(two, {{2, 16}, {3, 17}}, number), "none")
+      << "not even that a number does not depend on them";
+  EXPECT_EQ(found(two, {{1, 16}, {1, 17}, {1, 40}, {1, 77}}, sum), "length+1") << "the batch is always 1";
+}
+
+TEST(ExtentFit, RefusesWhatIsNoPolynomial) {
+  const std::vector<FitSymbol> one = {{"length", 1}};
+  const std::vector<Dims> points = {{16}, {512}, {100}, {301}, {77}};
+  EXPECT_EQ(found(one, points, [](const Dims& at) { return std::min<std::int64_t>(at[0], 256); }), "none");
+  EXPECT_EQ(found(one, points, [](const Dims& at) { return (at[0] + 1) / 2; }), "none");
+}
+
+TEST(ExtentFit, SizesCountInTheirMultiples) {
+  const std::vector<FitSymbol> one = {{"width", 32}};
+  EXPECT_EQ(found(one, {{32}, {320}, {96}, {128}}, [](const Dims& at) { return at[0] / 16 + 1; }),
+            "2*floor(width/32)+1");
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,65 @@
+#include "runtime/symbolic_plans.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+std::shared_ptr<const Plan> plan_at(const Sizes& sizes, Op last = Op::relu) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({sizes[0], sizes[1], 8}));
+  graph.outputs = {graph.add(last, {graph.add(Op::matmul, {x, weight(graph, {8, 8})})})};
+  return std::make_shared<const Plan>(lower(graph));
+}
+
+ModelSizes model() {
+  ModelSizes sizes;
+  sizes.symbols = {{"batch", {1, 8, {1}}}, {"length", {1, 512, {64}}}};
+  return sizes;
+}
+
+TEST(SymbolicPlans, AsksForTheCornersOfWhatMayBeAlike) {
+  SymbolicPlans plans(model());
+  std::vector<Sizes> asked;
+  while (const std::optional<Sizes> wanted = plans.wanted({3, 100})) asked.push_back(*wanted);
+  EXPECT_EQ(asked, (std::vector<Sizes>{{2, 16}, {8, 512}, {8, 16}, {2, 512}}));
+  EXPECT_EQ(plans.wanted({1, 1}), (Sizes{1, 1}));
+  EXPECT_EQ(plans.wanted({1, 1}), std::nullopt);
+  EXPECT_EQ(plans.wanted({1, 300}), (Sizes{1, 16}));
+}
+
+TEST(SymbolicPlans, TellsOfSizesBetweenOthers) {
+  SymbolicPlans plans(model());
+  for (const Sizes& sizes : {Sizes{2, 16}, {8, 512}, {3, 100}, {2, 512}, {5, 41}}) {
+    plans.learn(sizes, plan_at(sizes));
+    EXPECT_EQ(plans.at({4, 77}, true), nullptr) << "too few";
+  }
+  plans.learn({7, 333}, plan_at({7, 333}));
+  const auto found = plans.at({4, 77}, true);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(plan_text(*found), plan_text(*plan_at({4, 77})));
+  EXPECT_EQ(plans.at({1, 77}, true), nullptr) << "below all batches";
+  EXPECT_EQ(plans.at({4, 15}, true), nullptr) << "below all lengths";
+}
+
+TEST(SymbolicPlans, SizesThatMorePowersOfTwoDivideAreOthers) {
+  SymbolicPlans plans(model());
+  for (const Sizes& sizes : {Sizes{2, 17}, {8, 511}, {3, 101}, {2, 511}, {5, 41}, {7, 333}})
+    plans.learn(sizes, plan_at(sizes));
+  EXPECT_NE(plans.at({4, 77}, true), nullptr);
+  EXPECT_EQ(plans.at({4, 78}, true), nullptr) << "passes may treat even lengths in another way";
+}
+
+TEST(SymbolicPlans, SaysNothingWhereTheModelHasOtherPlansNearby) {
+  SymbolicPlans plans(model());
+  for (const Sizes& sizes : {Sizes{2, 16}, {8, 512}, {3, 100}, {2, 512}, {5, 41}, {7, 333}})
+    plans.learn(sizes, plan_at(sizes));
+  for (const Sizes& sizes : {Sizes{2, 64}, {8, 99}}) plans.learn(sizes, plan_at(sizes, Op::exp));
+  EXPECT_NE(plans.at({4, 200}, true), nullptr);
+  EXPECT_EQ(plans.at({4, 77}, true), nullptr) << "between those of the other structure, too";
+}
+
+}  // namespace
+}  // namespace sylvite
