@@ -2,7 +2,10 @@
 // Memory of a program: the arena for intermediate values, and blocks for results that return when nobody
 // reads them.
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -63,6 +66,23 @@ class BlockPool {
   };
   std::size_t block_bytes_;
   std::shared_ptr<State> state_;
+};
+
+/// Blocks of any size, from pools of sizes that are a quarter to an eighth of a power of two apart: blocks are at most a
+/// quarter larger than wanted, and however many sizes there are, those that wait are a few times the largest. Thread safety: one
+/// thread at a time; blocks go back from any.
+template <typename Memory>
+class BlockPools {
+ public:
+  /// As BlockPool::take, with this many bytes at least.
+  [[nodiscard]] std::shared_ptr<void> take(std::size_t bytes) {
+    const std::size_t step = std::max<std::size_t>(std::bit_floor(bytes) / 4, 64);
+    const std::size_t size = std::max<std::size_t>((bytes + step - 1) / step * step, step);
+    return pools_.try_emplace(size, size).first->second.take();
+  }
+
+ private:
+  std::map<std::size_t, BlockPool<Memory>> pools_;  ///< by size
 };
 
 }  // namespace sylvite

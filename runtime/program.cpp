@@ -64,11 +64,13 @@ struct Program::Rep {
         context(wanted.threads),
         arena(find_arena(relatives)),
         states(find_states(relatives)),
+        results(find_results(relatives)),
         room(find_room(relatives)),
         code(find_code(relatives)) {}
 
   [[nodiscard]] std::shared_ptr<Arena> find_arena(const Relatives& relatives) const;
   [[nodiscard]] std::shared_ptr<StateMemory> find_states(const Relatives& relatives) const;
+  [[nodiscard]] static std::shared_ptr<BlockPools<Arena>> find_results(const Relatives& relatives);
   [[nodiscard]] static std::shared_ptr<DeviceRoom> find_room(const Relatives& relatives);
   [[nodiscard]] static std::shared_ptr<LoadedCode> find_code(const Relatives& relatives);
   [[nodiscard]] std::size_t state_offset(std::size_t number) const;
@@ -80,7 +82,6 @@ struct Program::Rep {
   void note_all();
   void upload_weights();
   void prepare_device();
-  void make_output_pools();
   void take_inputs(const std::vector<Tensor>& inputs);
   void bind_run(const std::vector<Tensor>& inputs);
   [[nodiscard]] std::vector<Tensor> run_on_device(const std::vector<Tensor>& given,
@@ -95,10 +96,11 @@ struct Program::Rep {
   const Plan& plan;
   ProgramOptions options;
   RunContext context;
-  std::shared_ptr<Arena> arena;         ///< also of relatives that take turns
-  std::shared_ptr<StateMemory> states;  ///< likewise
-  std::shared_ptr<DeviceRoom> room;     ///< likewise
-  std::shared_ptr<LoadedCode> code;     ///< also of other relatives
+  std::shared_ptr<Arena> arena;                ///< also of relatives that take turns
+  std::shared_ptr<StateMemory> states;         ///< likewise
+  std::shared_ptr<BlockPools<Arena>> results;  ///< likewise
+  std::shared_ptr<DeviceRoom> room;            ///< likewise
+  std::shared_ptr<LoadedCode> code;            ///< also of other relatives
   Bindings bindings;
   cuda::LaunchRecorder recorder;
   std::vector<NotedLaunches> noted;                                 ///< per launch, once they were asked for
@@ -112,7 +114,6 @@ struct Program::Rep {
 
   std::vector<std::vector<halide_buffer_t*>> input_uses;   ///< per graph input
   std::vector<std::vector<halide_buffer_t*>> output_uses;  ///< per graph output
-  std::vector<BlockPool<Arena>> output_pools;              ///< per graph output
   std::vector<Tensor> inputs;                              ///< of the current run
   std::vector<Tensor> outputs;  ///< of the current run, for outputs with memory of their own
 };
@@ -141,6 +142,11 @@ std::shared_ptr<StateMemory> Program::Rep::find_states(const Relatives& relative
     return program->rep_->states;
   }
   return std::make_shared<StateMemory>(static_cast<std::size_t>(plan.state_bytes), options.on_device);
+}
+
+std::shared_ptr<BlockPools<Arena>> Program::Rep::find_results(const Relatives& relatives) {
+  const bool is_shared = relatives.take_turns && !relatives.programs.empty();
+  return is_shared ? relatives.programs.front()->rep_->results : std::make_shared<BlockPools<Arena>>();
 }
 
 std::shared_ptr<DeviceRoom> Program::Rep::find_room(const Relatives& relatives) {
@@ -266,14 +272,6 @@ void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
   }
 }
 
-void Program::Rep::make_output_pools() {
-  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
-    output_pools.emplace_back(
-        static_cast<std::size_t>(std::max<std::int64_t>(plan.outputs[i].type.byte_size(), 64)));
-  }
-  outputs.resize(plan.outputs.size());
-}
-
 void Program::Rep::take_inputs(const std::vector<Tensor>& given) {
   if (given.size() != plan.inputs.size())
     throw InputError("{} inputs given, the model takes {}", given.size(), plan.inputs.size());
@@ -290,8 +288,8 @@ void Program::Rep::bind_run(const std::vector<Tensor>& given) {
     for (halide_buffer_t* use : input_uses[i]) set_host(*use, inputs[i].data());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (bindings.outputs[i] != Location{BufferKind::output, static_cast<std::int64_t>(i)}) continue;
-    const std::shared_ptr<void> block = output_pools[i].take();
     const TensorType& type = plan.outputs[i].type;
+    const std::shared_ptr<void> block = results->take(static_cast<std::size_t>(type.byte_size()));
     outputs[i] = Tensor(type.dtype, type.dims(), block, block.get());
     for (halide_buffer_t* use : output_uses[i]) set_host(*use, block.get());
   }
@@ -369,7 +367,7 @@ Program::Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKer
     if (program->rep_->device) rep_->device_donors.push_back(program->rep_->device->weights());
   }
   rep_->load(kernels, donors);
-  rep_->make_output_pools();
+  rep_->outputs.resize(rep_->plan.outputs.size());
 }
 
 void Program::upload_weights() {

@@ -65,7 +65,6 @@ DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, DeviceS
       maker_(shared_.modules) {
   regions_.weights = weights_->addresses();
   if (shared_.states->size() > 0) regions_.states = shared_.states->device_address();
-  for (const Port& port : plan_.outputs) results_.emplace_back(std::max<std::size_t>(bytes_of(port), 1));
 }
 
 DeviceProgram::~DeviceProgram() = default;
@@ -233,7 +232,7 @@ std::vector<Tensor> DeviceProgram::download(const std::vector<Tensor>& inputs,
     } else if (place.kind == BufferKind::weight) {
       results.push_back(plan_.weights.at(static_cast<std::size_t>(place.number)).reshaped(type.dims()));
     } else {
-      const std::shared_ptr<void> block = results_[i].take();
+      const std::shared_ptr<void> block = shared_.room->take_result(bytes_of(plan_.outputs[i]));
       results.emplace_back(type.dtype, type.dims(), block, block.get());
       if (type.byte_size() == 0) continue;
       cuda::driver().copy_to_host(block.get(), address_of(place, arguments),

@@ -13,7 +13,6 @@
 #include "runtime/cuda/launch_streams.h"
 #include "runtime/cuda/modules.h"
 #include "runtime/cuda/recorded_graphs.h"
-#include "runtime/memory.h"
 #include "runtime/profile.h"
 #include "runtime/state_memory.h"
 
@@ -92,7 +91,6 @@ class DeviceProgram {
   bool use_graph_;
   std::size_t streams_;
   std::shared_ptr<const DeviceWeights> weights_;
-  std::vector<BlockPool<cuda::PinnedMemory>> results_;  ///< per output of runs of the host's tensors
   cuda::DeviceMemory own_work_;  ///< none before the first run on a caller's memory without work
   std::size_t scratch_bytes_ = 0;
   cuda::Regions regions_;  ///< what the launches are bound to

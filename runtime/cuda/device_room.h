@@ -2,10 +2,12 @@
 // Device memory for runs of the host's tensors, which programs that take turns share.
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/recorded_graphs.h"
+#include "runtime/memory.h"
 
 namespace sylvite {
 
@@ -18,6 +20,10 @@ class DeviceRoom {
                                      const std::vector<std::size_t>& outputs, std::size_t work);
   /// Page-locked memory of the host as large as that of an input.
   [[nodiscard]] void* staging(std::size_t input) const { return staging_.at(input).data(); }
+  /// Page-locked memory for a result, which comes back when nobody reads it any more.
+  [[nodiscard]] std::shared_ptr<void> take_result(std::size_t result_bytes) {
+    return results_.take(result_bytes);
+  }
   [[nodiscard]] std::size_t bytes() const;  ///< on the device
 
  private:
@@ -25,6 +31,7 @@ class DeviceRoom {
   std::vector<cuda::PinnedMemory> staging_;  ///< per input
   std::vector<cuda::DeviceMemory> outputs_;
   cuda::DeviceMemory work_;
+  BlockPools<cuda::PinnedMemory> results_;
 };
 
 }  // namespace sylvite
