@@ -56,10 +56,10 @@ atexit.register(_native.stop_making)  # torch keeps compiled functions to the ve
 TESTED = ((2, 11), (2, 15))
 
 #: Operations of the core table's decompositions that stay whole, because Sylvite has them; detach also because torch's scan takes
-#: what it becomes for a view of an input.
+#: what it becomes for a view of an input, and roll because that divides by sizes, which may be open.
 KEPT = {
     "_safe_softmax", "_softmax", "addmm", "detach", "gelu", "hardsigmoid", "hardswish", "native_group_norm", "native_layer_norm",
-    "select_backward", "silu", "slice_backward",
+    "roll", "select_backward", "silu", "slice_backward",
 }  # fmt: skip
 
 #: Options that are not knobs: an error instead of a part run by torch; parameters as constants.

@@ -157,31 +157,71 @@ def _foreach_decompositions() -> dict[Any, Callable[..., Any]]:
 # Distances, places by masks, and numbers that are rounded to few
 
 
-def _distances(x: Tensor, y: Tensor, p: float, compute_mode: int | None = None) -> Any:
-    gaps = (x.unsqueeze(-2) - y.unsqueeze(-3)).abs()
+def _of_gaps(gaps: Tensor, p: float) -> Tensor:
     if p == 2:
         return gaps.square().sum(-1).sqrt()
     if p == 1:
         return gaps.sum(-1)
     if p == 0:
-        return (gaps != 0).sum(-1).to(x.dtype)
+        return (gaps != 0).sum(-1).to(gaps.dtype)
     return gaps.amax(-1) if math.isinf(p) else gaps.pow(p).sum(-1).pow(1 / p)
 
 
-def _distances_backward(grad: Tensor, x: Tensor, y: Tensor, p: float, distances: Tensor) -> Any:
-    gaps = x.unsqueeze(-2) - y.unsqueeze(-3)
+def _distances(x: Tensor, y: Tensor, p: float, compute_mode: int | None = None) -> Any:
+    return _of_gaps((x.unsqueeze(-2) - y.unsqueeze(-3)).abs(), p)
+
+
+def _slopes(grad: Tensor, gaps: Tensor, p: float, distances: Tensor) -> Tensor:
+    """Gradients of gaps of which the distances are norms over the last axis."""
     grad, distances = grad.unsqueeze(-1), distances.unsqueeze(-1)
     if p == 0:
-        return torch.zeros_like(x)
+        return torch.zeros_like(gaps)
     if p == 1:
-        slopes = gaps.sign() * grad
-    elif math.isinf(p):
-        slopes = gaps.sign() * (gaps.abs() == distances) * grad
-    else:
-        scale = grad / torch.where(distances == 0, 1.0, distances if p == 2 else distances.pow(p - 1))
-        size = gaps if p == 2 else gaps.sign() * gaps.abs().pow(p - 1)
-        slopes = torch.where(distances == 0, 0.0, size * scale)
-    return slopes.sum(-2)
+        return gaps.sign() * grad
+    if math.isinf(p):
+        return gaps.sign() * (gaps.abs() == distances) * grad
+    scale = grad / torch.where(distances == 0, 1.0, distances if p == 2 else distances.pow(p - 1))
+    size = gaps if p == 2 else gaps.sign() * gaps.abs().pow(p - 1)
+    return torch.where(distances == 0, 0.0, size * scale)
+
+
+def _distances_backward(grad: Tensor, x: Tensor, y: Tensor, p: float, distances: Tensor) -> Any:
+    return _slopes(grad, x.unsqueeze(-2) - y.unsqueeze(-3), p, distances).sum(-2)
+
+
+def _pairs(x: Tensor) -> Tensor:
+    """Of rows the numbers of each two, in order: the first's in one row, the second's in another."""
+    return torch.triu_indices(x.shape[0], x.shape[0], 1, device=x.device)
+
+
+def _distances_of_pairs(x: Tensor, p: float = 2) -> Any:
+    if not isinstance(x.shape[0], int):
+        return NotImplemented
+    first, second = _pairs(x)
+    return _of_gaps((x[first] - x[second]).abs(), p)
+
+
+def _distances_of_pairs_backward(grad: Tensor, x: Tensor, p: float, distances: Tensor) -> Any:
+    if not isinstance(x.shape[0], int):
+        return NotImplemented
+    first, second = _pairs(x)
+    slopes = _slopes(grad, x[first] - x[second], p, distances)
+    return torch.zeros_like(x).index_add(0, first, slopes).index_add(0, second, -slopes)
+
+
+def _mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """Of those that come most often the smallest, and where it comes last; the work is quadratic."""
+    if x.dim() == 0 or x.dtype == torch.bool or not isinstance(x.shape[dim], int) or not 0 < x.shape[dim] <= 4096:
+        return NotImplemented
+    lines = x.movedim(dim, -1)
+    count = (lines.unsqueeze(-1) == lines.unsqueeze(-2)).sum(-1)
+    is_most = count == count.amax(-1, keepdim=True)
+    largest = torch.inf if x.is_floating_point() else torch.iinfo(x.dtype).max
+    value = torch.where(is_most, lines, largest).amin(-1, keepdim=True)
+    place = torch.where(lines == value, torch.arange(x.shape[dim], device=x.device), -1).amax(-1, keepdim=True)
+    if keepdim:
+        return value.movedim(-1, dim), place.movedim(-1, dim)
+    return value.squeeze(-1), place.squeeze(-1)
 
 
 def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -389,6 +429,8 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._linalg_det.default: _det,
     aten._linalg_slogdet.default: _slogdet,
     aten._linalg_solve_ex.default: _solve,
+    aten._pdist_backward.default: _distances_of_pairs_backward,
+    aten._pdist_forward.default: _distances_of_pairs,
     aten.cholesky_inverse.default: _cholesky_inverse,
     aten.cholesky_solve.default: _cholesky_solve,
     aten.dist.default: lambda x, y, p=2: torch.linalg.vector_norm(x - y, p),
@@ -405,6 +447,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.masked_scatter.default: _masked_scatter,
     aten.masked_scatter_backward.default: _masked_scatter_backward,
     aten.median.default: _median,
+    aten.mode.default: _mode,
     aten.nanmedian.default: _median_of_numbers,
     aten.split.Tensor: _split_even,
     aten.split_with_sizes.default: _split,

@@ -49,10 +49,10 @@ def computes(node: Node) -> bool:
 # Sizes
 
 
-def _quotient(argument: sympy.Expr, divisor: sympy.Expr) -> str:
+def _divided(argument: sympy.Expr, divisor: sympy.Expr, form: str) -> str:
     if not divisor.is_Integer or divisor <= 0:
         raise Unwritable(f"a size divided by {divisor}")
-    return f"floor(({_expression(argument)})/{divisor})"
+    return form.format(f"({_expression(argument)})", divisor)
 
 
 def _expression(e: sympy.Expr) -> str:
@@ -70,9 +70,9 @@ def _expression(e: sympy.Expr) -> str:
     if e.is_Pow and e.exp.is_Integer and e.exp > 0:
         return "*".join([f"({_expression(e.base)})"] * int(e.exp))
     if isinstance(e, (torch_sympy.FloorDiv, torch_sympy.CleanDiv)):
-        return _quotient(*e.args)
+        return _divided(*e.args, "floor({}/{})")
     if isinstance(e, (sympy.Mod, torch_sympy.Mod, torch_sympy.PythonMod)):
-        return f"mod({_expression(e.args[0])},{_expression(e.args[1])})"
+        return _divided(*e.args, "mod({},{})")
     if isinstance(e, (sympy.Max, torch_sympy.Max, sympy.Min, torch_sympy.Min)):
         name = "max" if isinstance(e, (sympy.Max, torch_sympy.Max)) else "min"
         text = _expression(e.args[0])

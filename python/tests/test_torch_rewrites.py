@@ -112,6 +112,25 @@ class Decompositions(Whole):
             self.check_gradients(lambda x, y, p=p: torch.cdist(x, y, p), torch.randn(2, 4, 3), torch.randn(2, 5, 3))
         x = torch.randn(3, 2)
         self.check_gradients(lambda x: torch.cdist(x, x.detach()), x)  # distances of 0
+        for p in (0.0, 1.0, 2.0, 3.0, float("inf")):
+            self.check_gradients(lambda x, p=p: F.pdist(x, p) + x.sum(), torch.randn(5, 3))
+
+    def test_what_comes_most_often(self):
+        for x in (torch.randint(0, 4, (3, 9)), torch.tensor([[2.0, 1.0, 2.0, 1.0, 7.0]])):
+            for dim, keepdim in ((1, False), (0, True)):
+                torch._dynamo.reset()
+                self.check(lambda x, d=dim, k=keepdim: x.mode(d, k)[0], x)
+                torch._dynamo.reset()
+                _, place = self.compiled(lambda x, d=dim, k=keepdim: x.mode(d, k))(x)
+                self.assertTrue(torch.equal(x.gather(dim, place if keepdim else place.unsqueeze(dim)), x.mode(dim, True)[0]))
+
+    def test_what_rolls_by_open_sizes(self):
+        def turned(x):
+            return x.roll(1, 0) + x.roll(-9, 0), torch.fft.fftshift(x, 0)
+
+        compiled = torch.compile(turned, backend="sylvite", dynamic=True, options={"fullgraph_strict": True})
+        for x in torch.randn(5, 2), torch.randn(8, 2):
+            self.assert_same(compiled(x), turned(x))
 
     def test_places_by_masks(self):
         mask = torch.rand(2, 3, 4) > 0.5
