@@ -1,5 +1,6 @@
 #include "frontend/build/fourier.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -11,6 +12,14 @@ struct FourierMatrix {
   Sym cosine, sine;
 };
 
+/// sin(2 pi part / length) for parts from 0 to the length. What is zero or one is so exactly, and what mirrors each other is equal:
+/// the middle frequency of a real signal has no imaginary part, and its angle no sign of a rounding.
+double sine_of_part(std::int64_t part, std::int64_t length) {
+  if (2 * part > length) return -sine_of_part(length - part, length);
+  const std::int64_t halves = std::min(2 * part, length - 2 * part);
+  return std::sin(std::numbers::pi * static_cast<double>(halves) / static_cast<double>(length));
+}
+
 FourierMatrix fourier_matrix(GraphBuilder& b, DType dtype, std::int64_t rows, std::int64_t columns,
                              std::int64_t length) {
   b.reserve_table({2, rows, columns});
@@ -18,10 +27,9 @@ FourierMatrix fourier_matrix(GraphBuilder& b, DType dtype, std::int64_t rows, st
   std::vector<double> sine;
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
-      const double angle =
-          2 * std::numbers::pi * static_cast<double>(row * column % length) / static_cast<double>(length);
-      cosine.push_back(std::cos(angle));
-      sine.push_back(std::sin(angle));
+      const std::int64_t part = row * column % length;
+      cosine.push_back(sine_of_part((4 * part + length) % (4 * length), 4 * length));
+      sine.push_back(sine_of_part(part, length));
     }
   }
   return {b.reals(dtype, {rows, columns}, cosine), b.reals(dtype, {rows, columns}, sine)};

@@ -15,6 +15,23 @@ void function(TorchContext& c) {
   c.output(apply(op, c.operand("self", c.result_dtype())));
 }
 
+void convert(TorchContext& c) {
+  for (const std::string_view name : {"layout", "device", "pin_memory", "non_blocking", "memory_format"})
+    c.ignore(name);
+  const Sym x = c.tensor("self");
+  c.output(cast(x, c.dtype("dtype", x.dtype())));
+}
+
+/// The same bits as another type, of as many.
+void view_bits(TorchContext& c) {
+  const Sym x = c.tensor("self");
+  const DType to = c.dtype("dtype", x.dtype());
+  if (dtype_bits(to) != dtype_bits(x.dtype()))
+    throw UnsupportedError("elements of {} read as {} change their number, which is not served",
+                           dtype_name(x.dtype()), dtype_name(to));
+  c.output(to == x.dtype() ? x : x.builder().add(Op::bitcast, {x}, {{"to", std::string(dtype_name(to))}}));
+}
+
 /// Rounding leaves integers as they are.
 template <Op op>
 void rounding(TorchContext& c) {
@@ -321,6 +338,7 @@ constexpr std::string_view scaled = "self other alpha";
 const TorchOp rows[] = {
     {"aten.__lshift__.Scalar", two, binary<Op::shift_left>},
     {"aten.__rshift__.Scalar", two, binary<Op::shift_right>},
+    {"aten._to_copy.default", "self dtype layout device pin_memory non_blocking memory_format", convert},
     {"aten.abs.default", one, numeric<Op::abs>},
     {"aten.acos.default", one, function<Op::acos>},
     {"aten.acosh.default", one, function<Op::acosh>},
@@ -418,7 +436,9 @@ const TorchOp rows[] = {
     {"aten.tanh.default", one, function<Op::tanh>},
     {"aten.true_divide.Tensor", two, divide},
     {"aten.trunc.default", one, trunc},
+    {"aten.view.dtype", "self dtype", view_bits},
     {"aten.where.self", "condition self other", where_op},
+    {"prims.convert_element_type.default", "self dtype", convert},
     {"prims.fma.default", "a b c", fused_product},
 };
 

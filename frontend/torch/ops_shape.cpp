@@ -51,13 +51,6 @@ void same(TorchContext& c) {
   c.output(c.tensor("self"));
 }
 
-void convert(TorchContext& c) {
-  for (const std::string_view name : {"layout", "device", "pin_memory", "non_blocking", "memory_format"})
-    c.ignore(name);
-  const Sym x = c.tensor("self");
-  c.output(cast(x, c.dtype("dtype", x.dtype())));
-}
-
 /// The values of src in the shape of self.
 void copy(TorchContext& c) {
   c.ignore("non_blocking");
@@ -439,8 +432,6 @@ constexpr std::string_view laid_out = "self memory_format";
 constexpr std::string_view padded = "self padding";
 
 const TorchOp rows[] = {
-
-    {"aten._to_copy.default", "self dtype layout device pin_memory non_blocking memory_format", convert},
     {"aten._unsafe_view.default", sized, view},
     {"aten.alias.default", "self", same},
     {"aten.as_strided.default", "self size stride storage_offset", as_strided},
@@ -484,7 +475,6 @@ const TorchOp rows[] = {
     {"aten.unfold.default", "self dimension size step", unfold},
     {"aten.unsqueeze.default", sized, view},
     {"aten.view.default", sized, view},
-    {"prims.convert_element_type.default", "self dtype", convert},
 };
 
 }  // namespace

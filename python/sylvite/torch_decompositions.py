@@ -239,6 +239,20 @@ def _masked_scatter_backward(grad: Tensor, mask: Tensor, sizes: Sequence[int]) -
     return grad.new_zeros(count + 1).index_put((place,), grad.reshape(-1))[:count].view(sizes)
 
 
+def _put_by_mask(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Any:
+    """What a mask over the first axes selects gets one value each, in order, or all the same."""
+    mask = indices[0]
+    is_empty = any(isinstance(size, int) and size == 0 for size in values.shape)
+    if len(indices) != 1 or mask is None or mask.dtype != torch.bool or mask.dim() == 0 or is_empty:
+        return NotImplemented
+    rest = x.dim() - mask.dim()
+    taken = values.to(x.dtype)
+    if values.dim() > rest:
+        place = mask.reshape(-1).cumsum(0) - 1
+        taken = taken[place.clamp(0, values.shape[0] - 1)].view(*mask.shape, *values.shape[1:])
+    return torch.where(mask[(..., *[None] * rest)], x + taken if accumulate else taken, x)
+
+
 def _fake_quantize(x: Tensor, scale: Any, zero: Any, low: int, high: int) -> tuple[Tensor, Tensor]:
     steps = (x * (1.0 / scale)).round() + zero
     return (steps.clamp(low, high) - zero) * scale, (steps >= low) & (steps <= high)
@@ -402,6 +416,21 @@ def _grid_sample_backward(
     return to_image.view_as(image) if output_mask[0] else None, torch.stack([to_x * x_slope, to_y * y_slope], -1)
 
 
+def _smooth_backward(smooth: Any) -> Callable[..., Any]:
+    """Of an image that is made smaller line by line and column by column: two products with what becomes of single pixels."""
+    def backward(
+        grad: Tensor, output_size: Sequence[int], input_size: Sequence[int], align_corners: bool,
+        scales_h: float | None = None, scales_w: float | None = None,
+    ) -> Tensor:  # fmt: skip
+        _, _, height, width = input_size
+        pixel = torch.eye(height, device=grad.device, dtype=grad.dtype), torch.eye(width, device=grad.device, dtype=grad.dtype)
+        lines = smooth(pixel[0][None, :, :, None], (output_size[0], 1), align_corners, scales_h, None)
+        columns = smooth(pixel[1][None, :, None], (1, output_size[1]), align_corners, None, scales_w)
+        return lines.reshape(height, output_size[0]) @ grad @ columns.reshape(width, output_size[1]).mT
+
+    return backward
+
+
 def _split(x: Tensor, sizes: Sequence[int], dim: int = 0) -> list[Tensor]:
     """Slices are views, of which the whole is saved for a gradient instead of each part."""
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
@@ -431,6 +460,8 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._linalg_solve_ex.default: _solve,
     aten._pdist_backward.default: _distances_of_pairs_backward,
     aten._pdist_forward.default: _distances_of_pairs,
+    aten._upsample_bicubic2d_aa_backward.default: _smooth_backward(aten._upsample_bicubic2d_aa.default),
+    aten._upsample_bilinear2d_aa_backward.default: _smooth_backward(aten._upsample_bilinear2d_aa.default),
     aten.cholesky_inverse.default: _cholesky_inverse,
     aten.cholesky_solve.default: _cholesky_solve,
     aten.dist.default: lambda x, y, p=2: torch.linalg.vector_norm(x - y, p),
@@ -440,6 +471,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.fmax.default: lambda x, y: _number_or(x, y, torch.maximum(x, y)),
     aten.fmin.default: lambda x, y: _number_or(x, y, torch.minimum(x, y)),
     aten.grid_sampler_2d_backward.default: _grid_sample_backward,
+    aten.index_put.default: _put_by_mask,
     aten.index_reduce.default: _index_reduce,
     aten.ldexp.Tensor: lambda x, places: x * torch.pow(2.0, places),
     aten.linalg_inv_ex.default: _inverse,

@@ -141,6 +141,20 @@ class Decompositions(Whole):
             torch._dynamo.reset()
             self.check(lambda x, y, r=reduce: x.index_reduce(0, index, y, r), torch.randn(3, 2), torch.randn(4, 2))
 
+    def test_writes_by_masks(self):
+        x = torch.randn(3, 2, 4)
+        whole, first = torch.rand(3, 2, 4) > 0.5, torch.tensor([True, False, True])
+        put = torch.ops.aten.index_put.default
+        for mask, values in ((whole, torch.randn(int(whole.sum()))), (first, torch.randn(2, 2, 4)), (first, torch.randn(1, 2, 4)),
+                             (first, torch.randn(4)), (first, torch.tensor(3.0)), (torch.zeros(3, dtype=torch.bool), torch.randn(1, 4))):
+            for adds in (False, True):
+                torch._dynamo.reset()
+                self.check(lambda x, m, v, adds=adds: put(x, (m,), v, adds), x, mask, values)
+
+    def test_gradients_of_smoothed_images(self):
+        for mode in ("bilinear", "bicubic"):
+            self.check_gradients(lambda x, m=mode: F.interpolate(x, (4, 9), mode=m, antialias=True), torch.randn(1, 2, 9, 6))
+
     def test_gradients_of_grids(self):
         x, grid = torch.randn(2, 3, 5, 6), torch.rand(2, 4, 4, 2) * 3 - 1.5
         for mode in ("bilinear", "nearest"):
@@ -212,6 +226,9 @@ class ComplexBorders(Whole):
         self.check(lambda x, y: (x[1:] * 2, x.mT), x, y)
         torch._dynamo.reset()
         self.check(lambda x, y: x.mul(y).double() if False else torch.fft.fft(x), x[:, ::2], y)
+
+    def test_angles_of_what_is_real(self):
+        self.check(lambda x: torch.fft.rfft(x)[:, [0, 4]].angle(), torch.randn(20, 8))
 
     def test_gradients(self):
         w, x = torch.randn(3, 4, 5, dtype=torch.cfloat), torch.randn(2, 3, 8)

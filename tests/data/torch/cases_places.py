@@ -29,6 +29,8 @@ def shape():
     yield Case("to_boolean", aten._to_copy.default, whole(6), dtype=torch.bool)
     yield Case("to_device", aten._to_copy.default, x, device=torch.device("cpu"))
     yield Case("convert", torch.ops.prims.convert_element_type.default, x, torch.float64)
+    yield Case("view_bits", aten.view.dtype, x, torch.int32)
+    yield Case("view_bits_of_bytes", aten.view.dtype, whole(6).to(torch.uint8), torch.int8)
     yield Case("copy", aten.copy.default, real(2, 3), whole(3))
     yield Case("slice", aten.slice.Tensor, x, 1, 1, 9223372036854775807)
     yield Case("slice_negative", aten.slice.Tensor, x, -1, -3, -1)
