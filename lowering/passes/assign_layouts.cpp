@@ -254,7 +254,7 @@ class Assigner {
     const Dims& perm = node.attributes.integers("perm");
     if (!is_image(source_.type(node.outputs[0]))) return false;
     const bool leaves = perm == channels_behind(perm.size()) && blocked_[node.inputs[0]] != no_value;
-    const bool comes = perm == channels_ahead(perm.size()) && blocks_.fit(source_.type(node.outputs[0]));
+    const bool comes = perm == channels_ahead(perm.size()) && blocks_.fit_work(source_.type(node.outputs[0]));
     if (!leaves && !comes) return false;
     const ValueId input = leaves ? blocked_[node.inputs[0]] : as_dense(node.inputs[0]);
     const ValueId output = dense_.add_copy(node, {input}).at(0);

@@ -3,6 +3,7 @@
 #include "lowering/passes/expand_products.h"
 #include "lowering/passes/fold_scans.h"
 #include "lowering/passes/join_batches.h"
+#include "lowering/passes/lay_small_values.h"
 #include "lowering/passes/share_keys.h"
 
 namespace sylvite {
@@ -124,6 +125,8 @@ constexpr Pass<Options> table[] = {
      has<Op::matmul>},
     {"assign_layouts", [](const Options& options) { return options.image_layout != ImageLayout::dense; },
      assign_layouts, "values around convolutions lie with their channels in blocks"},
+    {"lay_small_values", fuses_innermost, plain<lay_small_values>,
+     "numbers for channels are made in the layout that their readers want, and by these", has<Op::to_layout>},
     {"rows_of_blocks", fuses_blocks, plain<rows_of_blocks>,
      "blocks of channels that become rows of tokens do so in one kernel", has<Op::to_layout>},
     {"write_states", [](const Options&) { return true; }, plain<write_states>,

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "frontend/passes/store_narrow.h"
+#include "lowering/passes/lay_small_values.h"
 #include "lowering/passes/pass_list.h"
 #include "lowering/plan/fusion.h"
 #include "tests/lowering/sample_graphs.h"
@@ -245,6 +246,43 @@ TEST(Layouts, TransposesToRowsOfChannelsNeedNoMove) {
   EXPECT_FALSE(is_free(graph, graph.node(graph.value(columns).producer)));
   const ValueId dense = transpose(graph, x, {0, 2, 3, 1});
   EXPECT_FALSE(is_free(graph, graph.node(graph.value(dense).producer)));
+}
+
+/// relu(conv(x) * (scale * scale)): the product of numbers is made in the layout of the image, and in its kernel.
+TEST(Layouts, NumbersForChannelsAreMadeByTheirReaders) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 16, 6, 5})),
+                scale = graph.add_input("scale", f32({1, 16, 1, 1}));
+  const ValueId square = graph.add(Op::mul, {scale, scale});
+  const ValueId work =
+      graph.add(Op::sub, {graph.add(Op::mul, {conv(graph, x, 16, 1), square}), graph.add(Op::exp, {square})});
+  graph.outputs = {conv(graph, work, 16, 1), square};
+  const Graph narrow = store_narrow(graph, DType::bf16);
+  EXPECT_EQ(count(lay_small_values(assign_layouts(narrow, channels_last())), Op::to_layout),
+            count(assign_layouts(narrow, channels_last()), Op::to_layout))
+      << "an output lies as it is";
+  graph.outputs.pop_back();
+  const Graph inside = store_narrow(graph, DType::bf16);
+  const Graph laid = lay_small_values(assign_layouts(inside, channels_last()));
+  EXPECT_EQ(block_after(laid, Op::exp), 16);
+  expect_faithful(inside, lower(inside, channels_last()));
+}
+
+/// A mask that a forward graph saved as its images lie: what it hides lies so, too.
+TEST(Layouts, TruthValuesMayComeAsRowsOfChannels) {
+  Graph graph;
+  const ValueId rows = graph.add_input("mask", make_type(DType::boolean, {2, 6, 5, 8}));
+  const ValueId mask = transpose(graph, rows, {0, 3, 1, 2});
+  const ValueId mean = graph.add_input("mean", make_type(DType::bf16, {2, 8, 1, 1}));
+  const ValueId zero = graph.add_constant(Tensor(DType::bf16, {}));
+  const ValueId hidden = graph.add(Op::where, {mask, mean, zero});
+  const ValueId filter = graph.add_constant(Tensor(DType::bf16, {8, 8, 1, 1}));
+  graph.outputs = {graph.add(Op::conv, {hidden, filter},
+                             {{"strides", Dims{1, 1}},
+                              {"pads", Dims{0, 0, 0, 0}},
+                              {"dilations", Dims{1, 1}},
+                              {"groups", std::int64_t{1}}})};
+  EXPECT_EQ(block_after(assign_layouts(graph, channels_last()), Op::where), 8);
 }
 
 TEST(Layouts, GroupsThatFitTensorCoresHaveTheirChannelsInnermost) {
